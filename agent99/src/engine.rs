@@ -1,0 +1,336 @@
+//! The engine: compiler, verifier and machine behind one door.
+
+use a99_capabilities::{
+    Capabilities, Clock, MemoryProcedures, Procedures, Random, SystemClock, SystemRandom,
+};
+use a99_compiler::{CompileOptions, compile};
+use a99_core::diag::{Diagnostic, Diagnostics, codes};
+use a99_core::disasm::disassemble;
+use a99_core::json::{Document, Limits as ReadLimits};
+use a99_core::text::Text;
+use a99_core::value::Value;
+use a99_core::verify::{Artifact, verify};
+use a99_vm::atom::AtomSet;
+use a99_vm::{Environment, Executable, Outcome, Pool, ProgramLoader, RunOptions, Vm};
+use std::sync::Arc;
+
+/// Why a program was refused.
+pub type Refused = Diagnostics;
+
+/// A compiled, verified and linked agent. Cloning is cheap; one agent can run
+/// any number of times at once.
+#[derive(Clone, Debug)]
+pub struct Agent {
+    exe: Arc<Executable>,
+}
+
+impl Agent {
+    /// What the compiler warned of.
+    pub fn warnings(&self) -> &Diagnostics {
+        &self.exe.program().warnings
+    }
+
+    /// The verified program.
+    pub fn artifact(&self) -> &Artifact {
+        self.exe.artifact()
+    }
+
+    /// The program's code as text: instructions, fuel of each block, places.
+    pub fn disassemble(&self) -> String {
+        disassemble(self.exe.program())
+    }
+
+    /// The source text, for programs that came as text.
+    pub fn source(&self) -> Option<&[u8]> {
+        self.exe.program().source.source()
+    }
+
+    /// The linked program, for hosts that drive the machine themselves.
+    pub fn executable(&self) -> &Arc<Executable> {
+        &self.exe
+    }
+}
+
+/// Compiles and runs agents.
+pub struct Engine {
+    vm: Arc<Vm>,
+    compiler: Arc<Loader>,
+    procedures: Arc<dyn Procedures>,
+}
+
+/// Chooses the parts of an [`Engine`].
+pub struct EngineBuilder {
+    atoms: AtomSet,
+    clock: Arc<dyn Clock>,
+    random: Arc<dyn Random>,
+    procedures: Arc<dyn Procedures>,
+    options: CompileOptions,
+    limits: ReadLimits,
+}
+
+impl std::fmt::Debug for EngineBuilder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("EngineBuilder").finish_non_exhaustive()
+    }
+}
+
+impl EngineBuilder {
+    /// The atoms that programs may use.
+    #[must_use]
+    pub fn atoms(mut self, atoms: AtomSet) -> EngineBuilder {
+        self.atoms = atoms;
+        self
+    }
+
+    /// The clock that programs see.
+    #[must_use]
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> EngineBuilder {
+        self.clock = clock;
+        self
+    }
+
+    /// The randomness that programs see.
+    #[must_use]
+    pub fn random(mut self, random: Arc<dyn Random>) -> EngineBuilder {
+        self.random = random;
+        self
+    }
+
+    /// Where `storeProcedure` keeps programs.
+    #[must_use]
+    pub fn procedures(mut self, procedures: Arc<dyn Procedures>) -> EngineBuilder {
+        self.procedures = procedures;
+        self
+    }
+
+    /// How programs are compiled.
+    #[must_use]
+    pub fn compile_options(mut self, options: CompileOptions) -> EngineBuilder {
+        self.options = options;
+        self
+    }
+
+    /// How large program texts may be.
+    #[must_use]
+    pub fn read_limits(mut self, limits: ReadLimits) -> EngineBuilder {
+        self.limits = limits;
+        self
+    }
+
+    /// The engine.
+    pub fn build(self) -> Engine {
+        let compiler = Arc::new(Loader {
+            atoms: self.atoms.clone(),
+            options: self.options,
+            limits: self.limits,
+        });
+        let environment = Arc::new(Ambient { clock: self.clock, random: self.random });
+        let vm = Vm::new(self.atoms, environment).with_loader(compiler.clone());
+        Engine { vm: Arc::new(vm), compiler, procedures: self.procedures }
+    }
+}
+
+impl std::fmt::Debug for Engine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Engine").finish_non_exhaustive()
+    }
+}
+
+impl Default for Engine {
+    fn default() -> Self {
+        Engine::new()
+    }
+}
+
+impl Engine {
+    /// An engine with every atom of the language, the system's clock and
+    /// randomness, and nothing else.
+    pub fn new() -> Engine {
+        Engine::builder().build()
+    }
+
+    /// Chooses the parts of an engine.
+    pub fn builder() -> EngineBuilder {
+        EngineBuilder {
+            atoms: a99_atoms::all_atoms(),
+            clock: Arc::new(SystemClock),
+            random: Arc::new(SystemRandom),
+            procedures: Arc::new(MemoryProcedures::default()),
+            options: CompileOptions::default(),
+            limits: ReadLimits::default(),
+        }
+    }
+
+    /// The atoms that programs may use.
+    pub fn atoms(&self) -> &AtomSet {
+        self.vm.atoms()
+    }
+
+    /// The machine behind the engine.
+    pub fn vm(&self) -> &Arc<Vm> {
+        &self.vm
+    }
+
+    /// Compiles the JSON text of a program.
+    ///
+    /// # Errors
+    /// Every finding that rejects the program, with places in the text.
+    pub fn compile(&self, source: impl Into<Vec<u8>>) -> Result<Agent, Refused> {
+        self.compile_with(source, &self.compiler.options)
+    }
+
+    /// The same with other options.
+    ///
+    /// # Errors
+    /// As [`Engine::compile`].
+    pub fn compile_with(
+        &self,
+        source: impl Into<Vec<u8>>,
+        options: &CompileOptions,
+    ) -> Result<Agent, Refused> {
+        let document = Document::parse(source, &self.compiler.limits)?;
+        self.agent(Arc::new(document), options)
+    }
+
+    /// Compiles a program that is a value already.
+    ///
+    /// # Errors
+    /// Every finding that rejects the program.
+    pub fn compile_value(&self, program: &Value) -> Result<Agent, Refused> {
+        self.agent(Arc::new(Document::from_value(program)), &self.compiler.options)
+    }
+
+    fn agent(&self, document: Arc<Document>, options: &CompileOptions) -> Result<Agent, Refused> {
+        let artifact = self.compiler.artifact(&document, options)?;
+        self.link(&artifact)
+    }
+
+    /// Makes an agent of a verified program.
+    ///
+    /// # Errors
+    /// An atom that the program needs and this engine does not have.
+    pub fn link(&self, artifact: &Artifact) -> Result<Agent, Refused> {
+        let exe = self.vm.link(artifact).map_err(|error| one(codes::W0201, error.to_string()))?;
+        Ok(Agent { exe })
+    }
+
+    fn granted(&self, mut options: RunOptions, mut granted: Capabilities) -> RunOptions {
+        if granted.procedures.is_none() {
+            granted.procedures = Some(self.procedures.clone());
+        }
+        options.grants = Some(Arc::new(granted));
+        options
+    }
+
+    /// Runs an agent with what it is granted. Dropping the future ends the
+    /// run.
+    pub async fn run(
+        &self,
+        agent: &Agent,
+        args: impl Into<Value>,
+        options: RunOptions,
+        granted: Capabilities,
+    ) -> Outcome {
+        let options = self.granted(options, granted);
+        self.vm.run(&agent.exe, args.into(), options).await
+    }
+
+    /// Runs an agent on this thread, granting it nothing. An atom that would
+    /// have to wait fails; everything else works as in [`Engine::run`].
+    pub fn run_sync(&self, agent: &Agent, args: impl Into<Value>, options: RunOptions) -> Outcome {
+        self.run_sync_with(agent, args, options, Capabilities::none())
+    }
+
+    /// Runs an agent on this thread with what it is granted.
+    pub fn run_sync_with(
+        &self,
+        agent: &Agent,
+        args: impl Into<Value>,
+        options: RunOptions,
+        granted: Capabilities,
+    ) -> Outcome {
+        let options = self.granted(options, granted);
+        self.vm.run_sync(&agent.exe, args.into(), options)
+    }
+
+    /// A pool whose runs together hold at most `heap_bytes`.
+    pub fn pool(self: &Arc<Self>, heap_bytes: usize) -> EnginePool {
+        EnginePool { engine: self.clone(), pool: Pool::new(self.vm.clone(), heap_bytes) }
+    }
+}
+
+/// Bounds many runs of an engine together; see [`Engine::pool`].
+#[derive(Debug)]
+pub struct EnginePool {
+    engine: Arc<Engine>,
+    pool: Pool,
+}
+
+impl EnginePool {
+    /// Runs an agent when there is room for its heap ceiling.
+    pub async fn run(
+        &self,
+        agent: &Agent,
+        args: impl Into<Value>,
+        options: RunOptions,
+        granted: Capabilities,
+    ) -> Outcome {
+        let options = self.engine.granted(options, granted);
+        self.pool.run(&agent.exe, args.into(), options).await
+    }
+}
+
+fn one(code: &'static str, message: String) -> Diagnostics {
+    Diagnostics::from_iter([Diagnostic::error(code, message, String::new())])
+}
+
+/// The compiler and verifier, also for programs that arrive at run time.
+struct Loader {
+    atoms: AtomSet,
+    options: CompileOptions,
+    limits: ReadLimits,
+}
+
+impl std::fmt::Debug for Loader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Loader").finish_non_exhaustive()
+    }
+}
+
+impl Loader {
+    fn artifact(
+        &self,
+        document: &Arc<Document>,
+        options: &CompileOptions,
+    ) -> Result<Artifact, Diagnostics> {
+        let program = compile(document, &self.atoms, options)?;
+        // The verifier judges hostile files; what our compiler makes passes.
+        verify(program).map_err(|error| one(codes::E0106, format!("not verified: {error}")))
+    }
+}
+
+impl ProgramLoader for Loader {
+    fn load(&self, program: &Value, outer: &[Text]) -> Result<Artifact, Text> {
+        let options = CompileOptions { outer: outer.to_vec(), ..self.options.clone() };
+        let document = Arc::new(Document::from_value(program));
+        self.artifact(&document, &options).map_err(|refused| {
+            let first = refused.iter().find(|d| d.severity == a99_core::diag::Severity::Error);
+            Text::from(first.map_or_else(|| "Invalid program".to_owned(), |d| d.message.clone()))
+        })
+    }
+}
+
+struct Ambient {
+    clock: Arc<dyn Clock>,
+    random: Arc<dyn Random>,
+}
+
+impl Environment for Ambient {
+    fn now_ms(&self) -> f64 {
+        self.clock.now_ms()
+    }
+
+    fn random(&self, out: &mut [u8]) {
+        self.random.fill(out);
+    }
+}

@@ -1,0 +1,138 @@
+//! The browser atoms (language section 2.8): a document and its storage, by
+//! capability. Selectors, keys and values are taken as written.
+
+use crate::def::{Input, Kind, host, req};
+use crate::grants::{Answer, failed, inputs, reply, required};
+use a99_core::costs::MICRO;
+use a99_core::value::Value;
+use a99_vm::atom::{AtomDef, HostCall, HostReply};
+
+const NO_DOM: &str = "Capability Error: 'dom' is not available.";
+const NO_STORAGE: &str = "Capability Error: 'storage' is not available.";
+
+pub(crate) fn atoms() -> Vec<AtomDef> {
+    const SELECTOR: Input = req("selector", Kind::Text).literal();
+    const KEY: Input = req("key", Kind::Text).literal();
+    const VALUE: Input = req("value", Kind::Any).literal();
+    vec![
+        host(
+            "domText",
+            "The text of an element.",
+            MICRO,
+            &[SELECTOR],
+            text,
+        ),
+        host(
+            "domValue",
+            "The value of a form element.",
+            MICRO,
+            &[SELECTOR],
+            value,
+        ),
+        host("domClick", "Clicks an element.", MICRO, &[SELECTOR], click),
+        host(
+            "domInput",
+            "Sets the value of a form element.",
+            MICRO,
+            &[SELECTOR, VALUE],
+            input,
+        ),
+        host(
+            "localStorageGet",
+            "Reads a key of the local storage.",
+            MICRO,
+            &[KEY],
+            get,
+        ),
+        host(
+            "localStorageSet",
+            "Sets a key of the local storage.",
+            MICRO,
+            &[KEY, VALUE],
+            set,
+        ),
+    ]
+}
+
+fn nothing() -> HostReply {
+    HostReply::from(Value::Undefined)
+}
+
+fn text(mut call: HostCall) -> Answer {
+    Box::pin(async move {
+        let [selector] = inputs(&mut call);
+        let dom = required(&call, |c| &c.dom, NO_DOM)?;
+        reply(dom.text(selector).await)
+    })
+}
+
+fn value(mut call: HostCall) -> Answer {
+    Box::pin(async move {
+        let [selector] = inputs(&mut call);
+        let dom = required(&call, |c| &c.dom, NO_DOM)?;
+        reply(dom.value(selector).await)
+    })
+}
+
+fn click(mut call: HostCall) -> Answer {
+    Box::pin(async move {
+        let [selector] = inputs(&mut call);
+        let dom = required(&call, |c| &c.dom, NO_DOM)?;
+        dom.click(selector).await.map_err(failed)?;
+        Ok(nothing())
+    })
+}
+
+fn input(mut call: HostCall) -> Answer {
+    Box::pin(async move {
+        let [selector, value] = inputs(&mut call);
+        let dom = required(&call, |c| &c.dom, NO_DOM)?;
+        dom.input(selector, value).await.map_err(failed)?;
+        Ok(nothing())
+    })
+}
+
+fn get(mut call: HostCall) -> Answer {
+    Box::pin(async move {
+        let [key] = inputs(&mut call);
+        let storage = required(&call, |c| &c.local_storage, NO_STORAGE)?;
+        reply(storage.get(key).await)
+    })
+}
+
+fn set(mut call: HostCall) -> Answer {
+    Box::pin(async move {
+        let [key, value] = inputs(&mut call);
+        let storage = required(&call, |c| &c.local_storage, NO_STORAGE)?;
+        storage.set(key, value).await.map_err(failed)?;
+        Ok(nothing())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Bench;
+    use a99_capabilities::{Capabilities, MemoryDom, MemoryLocalStorage};
+
+    #[test]
+    fn a_document_by_capability() {
+        let set = Capabilities::none()
+            .with_dom(MemoryDom::new().with("#n", "Name"))
+            .with_local_storage(MemoryLocalStorage::new());
+        let bench = Bench::with(set);
+        assert_eq!(bench.call("domText", r##"["#n"]"##).unwrap(), r#""Name""#);
+        bench.call("domClick", r##"["#n"]"##).unwrap();
+        bench.call("domInput", r##"["#n", "Ada"]"##).unwrap();
+        assert_eq!(bench.call("domValue", r##"["#n"]"##).unwrap(), r#""Ada""#);
+        let missing = bench.call("domText", r##"["#x"]"##).unwrap_err();
+        assert_eq!(missing, "DOM: Element not found '#x'");
+        bench.call("localStorageSet", r#"["k", 1]"#).unwrap();
+        assert_eq!(bench.call("localStorageGet", r#"["k"]"#).unwrap(), "1");
+    }
+
+    #[test]
+    fn nothing_without_the_capability() {
+        let error = Bench::new().call("domClick", r##"["#n"]"##).unwrap_err();
+        assert_eq!(error, "Capability Error: 'dom' is not available.");
+    }
+}

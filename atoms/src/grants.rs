@@ -1,0 +1,67 @@
+//! What asynchronous atoms share: finding their capability and turning its
+//! answers into the machine's.
+
+use a99_capabilities::{Capabilities, CapabilityError};
+use a99_core::value::{Map, Value};
+use a99_vm::atom::{AtomError, BoxFuture, HostCall, HostReply};
+use std::sync::Arc;
+
+/// The future of an asynchronous atom.
+pub(crate) type Answer = BoxFuture<'static, Result<HostReply, AtomError>>;
+
+/// The capabilities of a run, if the host granted any.
+pub(crate) fn capabilities(call: &HostCall) -> Option<Arc<Capabilities>> {
+    call.grants.0.clone()?.downcast().ok()
+}
+
+/// One granted capability.
+pub(crate) fn granted<T: ?Sized>(
+    call: &HostCall,
+    pick: impl FnOnce(&Capabilities) -> &Option<Arc<T>>,
+) -> Option<Arc<T>> {
+    pick(&*capabilities(call)?).clone()
+}
+
+/// One granted capability, or the error that it is missing.
+pub(crate) fn required<T: ?Sized>(
+    call: &HostCall,
+    pick: impl FnOnce(&Capabilities) -> &Option<Arc<T>>,
+    missing: &str,
+) -> Result<Arc<T>, AtomError> {
+    granted(call, pick).ok_or_else(|| AtomError::missing(missing))
+}
+
+/// The inputs of a call by position; `undefined` where there is none.
+pub(crate) fn inputs<const N: usize>(call: &mut HostCall) -> [Value; N] {
+    let mut args = std::mem::take(&mut call.args).into_iter();
+    std::array::from_fn(|_| args.next().unwrap_or(Value::Undefined))
+}
+
+/// A capability's answer as the atom's.
+pub(crate) fn reply(answer: Result<Value, CapabilityError>) -> Result<HostReply, AtomError> {
+    answer.map(HostReply::from).map_err(failed)
+}
+
+/// A capability's error as the atom's: the program sees its text as given.
+pub(crate) fn failed(error: CapabilityError) -> AtomError {
+    AtomError::new(error.message)
+}
+
+/// An object of those members that are not `undefined`.
+pub(crate) fn present<const N: usize>(members: [(&str, Value); N]) -> Value {
+    let members = members
+        .into_iter()
+        .filter(|(_, value)| !value.is_undefined());
+    Value::Object(members.collect::<Map>())
+}
+
+/// ECMA-262 §7.1.2 ToBoolean of a host value.
+pub(crate) fn truthy(value: &Value) -> bool {
+    match value {
+        Value::Undefined | Value::Null => false,
+        Value::Bool(b) => *b,
+        Value::Number(n) => *n != 0.0 && !n.is_nan(),
+        Value::String(text) => !text.is_empty(),
+        Value::Array(_) | Value::Object(_) => true,
+    }
+}

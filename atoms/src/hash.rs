@@ -1,0 +1,127 @@
+//! `hash` (language section 2.7): SHA digests of text, or of the JSON text of
+//! other values.
+
+use crate::def::{Adjust, Kind, native, opt, req};
+use a99_core::costs::{MICRO, READ, Sizes};
+use a99_core::sig::Binding;
+use a99_core::text::wtf8_to_string_lossy;
+use a99_vm::atom::{AtomDef, Scope};
+use a99_vm::coerce::to_str;
+use a99_vm::heap::{Str, Val};
+use a99_vm::json::{Replacer, stringify};
+use a99_vm::native::{Cx, Fault};
+use sha1::Sha1;
+use sha2::digest::Digest;
+use sha2::{Sha256, Sha384, Sha512};
+
+pub(crate) fn atoms() -> Vec<AtomDef> {
+    vec![
+        native(
+            "hash",
+            "A hexadecimal digest of a text or value: SHA-1, SHA-256 (default), SHA-384 or SHA-512.",
+            MICRO,
+            &[req("value", Kind::Any).bound(Binding::TextOrValue), opt("algorithm", Kind::Text)],
+            hash,
+        )
+        .metered(READ),
+    ]
+}
+
+/// Bytes digested between two looks at the host.
+const SLICE: usize = 64 << 10;
+
+/// Units of work for one byte digested.
+const WORK_FOR_BYTE: i64 = 4;
+
+/// What does not change with the text: `undefined` is digested as nothing.
+fn hash(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> {
+    let algorithm = match args[1] {
+        v if v.is_nullish() => None,
+        v => Some(to_str(cx, v)?),
+    };
+    let text = match args[0] {
+        Val::Str(text) => text,
+        Val::Undefined | Val::Unbound => Str::EMPTY,
+        other => stringify(cx, other, Replacer::None, b"")?.unwrap_or(Str::EMPTY),
+    };
+    cx.charge(READ, Sizes::units(text.units()))?;
+    let name = algorithm.map_or(b"SHA-256".to_vec(), |s| cx.bytes(s).to_ascii_uppercase());
+    let digest = match name.as_slice() {
+        b"SHA-1" => digest::<Sha1>(cx, text)?,
+        b"SHA-256" => digest::<Sha256>(cx, text)?,
+        b"SHA-384" => digest::<Sha384>(cx, text)?,
+        b"SHA-512" => digest::<Sha512>(cx, text)?,
+        _ => return Err(Fault::throw("Unrecognized algorithm name")),
+    };
+    cx.str(&hex(&digest))
+}
+
+/// Digests the UTF-8 of a text, lone surrogates as U+FFFD (D36).
+fn digest<D: Digest>(cx: &mut Cx<'_>, text: Str) -> Result<Vec<u8>, Fault> {
+    let mut hasher = D::new();
+    let well_formed = text.is_ascii() || std::str::from_utf8(cx.bytes(text)).is_ok();
+    if well_formed {
+        let mut at = 0;
+        while at < text.len_bytes() {
+            let end = (at + SLICE).min(text.len_bytes());
+            hasher.update(&cx.bytes(text)[at..end]);
+            cx.work((end - at) as i64 * WORK_FOR_BYTE)?;
+            at = end;
+        }
+    } else {
+        cx.heap.check(text.len_bytes())?;
+        let lossy = wtf8_to_string_lossy(cx.bytes(text)).into_owned();
+        for slice in lossy.as_bytes().chunks(SLICE) {
+            hasher.update(slice);
+            cx.work(slice.len() as i64 * WORK_FOR_BYTE)?;
+        }
+    }
+    Ok(hasher.finalize().to_vec())
+}
+
+fn hex(bytes: &[u8]) -> Vec<u8> {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digit = |n: u8| DIGITS[usize::from(n)];
+    bytes
+        .iter()
+        .flat_map(|b| [digit(b >> 4), digit(b & 15)])
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{fails, run};
+
+    const ABC: &str = r#""ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad""#;
+
+    #[test]
+    fn text_and_values() {
+        assert_eq!(run("hash", r#"["abc"]"#), ABC);
+        assert_eq!(run("hash", r#"["abc", "sha-256"]"#), ABC);
+        let object = r#""7029b031d01ea65d6cca48b26b509cd4912b3f3f76bcf21934072f8c41e5c473""#;
+        assert_eq!(run("hash", r#"[{"b":1,"a":[2]}]"#), object);
+        let nothing = r#""e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855""#;
+        assert_eq!(run("hash", "[]"), nothing);
+    }
+
+    #[test]
+    fn other_algorithms() {
+        let sha1 = r#""a9993e364706816aba3e25717850c26c9cd0d89d""#;
+        assert_eq!(run("hash", r#"["abc", "SHA-1"]"#), sha1);
+        assert_eq!(run("hash", r#"["", "SHA-384"]"#).len(), 96 + 2);
+        assert_eq!(run("hash", r#"["", "SHA-512"]"#).len(), 128 + 2);
+        assert_eq!(
+            fails("hash", r#"["x", "MD5"]"#),
+            "Unrecognized algorithm name"
+        );
+    }
+
+    #[test]
+    fn lone_surrogates_are_replaced() {
+        assert_eq!(
+            run("hash", r#"["a\ud800b"]"#),
+            run("hash", r#"["a\ufffdb"]"#)
+        );
+        assert_eq!(run("hash", r#"["\ud83d\udc4d"]"#), run("hash", r#"["👍"]"#));
+    }
+}

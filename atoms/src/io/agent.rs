@@ -1,0 +1,157 @@
+//! `agentRun` by host capability (D41). The inline forms, a token or a program
+//! as `agentId`, are the machine's.
+
+use crate::def::{Adjust, Kind, form, req};
+use crate::grants::{Answer, failed, inputs, required, truthy};
+use a99_capabilities::{AgentCall, ProcedureMiss};
+use a99_core::costs::MICRO;
+use a99_core::fuel::Fuel;
+use a99_core::sig::{Binding, Form};
+use a99_core::value::Value;
+use a99_vm::atom::{AtomBody, AtomDef, AtomError, HostCall, HostReply, ReplyValue};
+
+/// A form with a body: the compiler binds its inputs, the machine decides
+/// between its own inline forms and this body.
+pub(crate) fn atom() -> AtomDef {
+    let def = form(
+        Form::AgentRun,
+        "agentRun",
+        "Runs another agent and gives its result.",
+        MICRO,
+        &[
+            req("agentId", Kind::Any),
+            req("input", Kind::Any).bound(Binding::Vars),
+        ],
+    )
+    .io();
+    AtomDef {
+        body: AtomBody::Async(run),
+        ..def
+    }
+}
+
+fn run(mut call: HostCall) -> Answer {
+    Box::pin(async move {
+        let [id, input] = inputs(&mut call);
+        if let Some(token) = id.as_str().filter(|id| id.starts_with(TOKEN_PREFIX)) {
+            return procedure(&call, token);
+        }
+        let agent = required(&call, |c| &c.agent, "Capability 'agent.run' missing")?;
+        let about = AgentCall {
+            fuel_left: call.fuel_left,
+            depth: call.depth,
+            context: call.context.clone(),
+        };
+        let reply = agent.run(id, input, about).await.map_err(failed)?;
+        let value = unwrap(reply.value)?;
+        // Fuel never rises by what a host says (F01).
+        let fuel_used = reply.fuel_used.map(|used| used.max(Fuel::ZERO));
+        Ok(HostReply {
+            value: ReplyValue(value),
+            fuel_used,
+            run_inline: false,
+        })
+    })
+}
+
+/// How the tokens of stored procedures begin.
+const TOKEN_PREFIX: &str = "proc_";
+
+/// A stored program, to be run by the machine in place of the call.
+fn procedure(call: &HostCall, token: &str) -> Result<HostReply, AtomError> {
+    let table = required(call, |c| &c.procedures, "Capability 'procedures' missing")?;
+    match table.get(token, call.now_ms) {
+        Ok(program) => Ok(HostReply {
+            value: ReplyValue(program),
+            fuel_used: None,
+            run_inline: true,
+        }),
+        Err(ProcedureMiss::Expired) => {
+            Err(AtomError::new(format!("Procedure expired: {token}")))
+        }
+        Err(_) => Err(AtomError::new(format!("Procedure not found: {token}"))),
+    }
+}
+
+/// An object with a numeric `fuelUsed` is the outcome of a run: its error
+/// becomes ours, else its result is the value. Anything else is the value.
+fn unwrap(value: Value) -> Result<Value, AtomError> {
+    if value.get("fuelUsed").and_then(Value::as_f64).is_none() {
+        return Ok(value);
+    }
+    if let Some(error) = value.get("error").filter(|error| truthy(error)) {
+        let message = error
+            .get("message")
+            .and_then(Value::as_text)
+            .filter(|m| !m.is_empty());
+        return Err(AtomError::new(
+            message
+                .cloned()
+                .unwrap_or_else(|| "Sub-agent failed".into()),
+        ));
+    }
+    Ok(match value {
+        Value::Object(mut outcome) => outcome.remove("result").unwrap_or(Value::Undefined),
+        other => other,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Bench;
+    use a99_capabilities::{AgentReply, Capabilities, CapabilityError, FnAgentRunner};
+
+    fn echo() -> Bench {
+        let runner = FnAgentRunner::new(|id, input, _| match id.as_str() {
+            Some("x") => Ok(AgentReply {
+                value: input,
+                fuel_used: Some(Fuel::from_micro(-5)),
+            }),
+            _ => Err(CapabilityError::new("agent crashed")),
+        });
+        Bench::with(Capabilities::none().with_agent(runner))
+    }
+
+    #[test]
+    fn values_and_errors_pass() {
+        assert_eq!(
+            echo().call("agentRun", r#"["x", ["a"]]"#).unwrap(),
+            r#"["a"]"#
+        );
+        assert_eq!(
+            echo().call("agentRun", r#"["y", {}]"#).unwrap_err(),
+            "agent crashed"
+        );
+        let error = Bench::new().call("agentRun", r#"["x", {}]"#).unwrap_err();
+        assert_eq!(error, "Capability 'agent.run' missing");
+    }
+
+    #[test]
+    fn outcomes_are_unwrapped() {
+        let run = |input: &str| echo().call("agentRun", &format!(r#"["x", {input}]"#));
+        assert_eq!(
+            run(r#"{"result":7,"error":null,"fuelUsed":3}"#).unwrap(),
+            "7"
+        );
+        assert_eq!(run(r#"{"fuelUsed":3}"#).unwrap(), "undefined");
+        assert_eq!(
+            run(r#"{"error":{},"fuelUsed":3}"#).unwrap_err(),
+            "Sub-agent failed"
+        );
+        assert_eq!(
+            run(r#"{"error":{"message":"m"},"fuelUsed":3}"#).unwrap_err(),
+            "m"
+        );
+        assert_eq!(
+            run(r#"{"result":1,"fuelUsed":"3"}"#).unwrap(),
+            r#"{"result":1,"fuelUsed":"3"}"#
+        );
+    }
+
+    #[test]
+    fn fuel_never_rises() {
+        let reply = echo().reply("agentRun", r#"["x", 1]"#).unwrap();
+        assert_eq!(reply.fuel_used, Some(Fuel::ZERO));
+    }
+}

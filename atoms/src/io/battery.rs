@@ -1,0 +1,244 @@
+//! The battery atoms (language section 2.8): embeddings, vector collections
+//! and chat models.
+
+use super::llm::TIMEOUT_MS as LLM_TIMEOUT_MS;
+use super::store::{offering, search_priced};
+use crate::def::{Adjust, Kind, host, opt, req};
+use crate::grants::{Answer, inputs, present, reply, required};
+use a99_capabilities::{LlmBattery, Store, StoreMethod};
+use a99_core::costs::MICRO;
+use a99_core::value::Value;
+use a99_vm::atom::{AtomDef, AtomError, HostCall};
+use std::sync::Arc;
+
+/// Default time limit of embeddings in milliseconds (D22).
+const EMBED_TIMEOUT_MS: u64 = 60_000;
+
+/// Documents that a search gives unless the program says otherwise.
+const DEFAULT_K: f64 = 5.0;
+
+/// The system prompt unless the program gives one.
+const DEFAULT_SYSTEM: &str = "You are a helpful agent.";
+
+pub(crate) fn atoms() -> Vec<AtomDef> {
+    let mut all = stores();
+    all.extend(models());
+    all
+}
+
+fn stores() -> Vec<AtomDef> {
+    vec![
+        host(
+            "storeVectorize",
+            "The embedding of a text.",
+            20 * MICRO,
+            &[req("text", Kind::Text), opt("model", Kind::Text)],
+            vectorize,
+        )
+        .timeout_ms(EMBED_TIMEOUT_MS),
+        search_priced(host(
+            "storeSearch",
+            "The k documents of a collection that are nearest to a vector.",
+            5 * MICRO,
+            &[
+                req("collection", Kind::Text),
+                req("queryVector", Kind::List),
+                opt("k", Kind::Number),
+                opt("filter", Kind::Record),
+            ],
+            search,
+        )),
+        host(
+            "storeCreateCollection",
+            "Makes a collection of vectors.",
+            5 * MICRO,
+            &[
+                req("collection", Kind::Text),
+                opt("dimension", Kind::Number),
+            ],
+            create_collection,
+        ),
+        host(
+            "storeVectorAdd",
+            "Adds a document with its embedding to a collection.",
+            5 * MICRO,
+            &[req("collection", Kind::Text), req("doc", Kind::Any)],
+            vector_add,
+        )
+        .timeout_ms(EMBED_TIMEOUT_MS),
+    ]
+}
+
+fn models() -> Vec<AtomDef> {
+    vec![
+        host(
+            "llmPredictBattery",
+            "Asks a chat model, with tools and structured output.",
+            100 * MICRO,
+            &[
+                opt("system", Kind::Text),
+                req("user", Kind::Any),
+                opt("tools", Kind::List),
+                opt("responseFormat", Kind::Any),
+            ],
+            predict,
+        )
+        .timeout_ms(LLM_TIMEOUT_MS),
+        host(
+            "llmVision",
+            "Asks a chat model about images.",
+            150 * MICRO,
+            &[
+                opt("system", Kind::Text),
+                req("prompt", Kind::Text),
+                req("images", Kind::Texts),
+                opt("responseFormat", Kind::Any),
+            ],
+            vision,
+        )
+        .timeout_ms(LLM_TIMEOUT_MS),
+    ]
+}
+
+fn store(call: &HostCall, method: StoreMethod) -> Result<Arc<dyn Store>, AtomError> {
+    offering(call, method).ok_or_else(|| {
+        let name = method.as_str();
+        AtomError::missing(format!(
+            "Capability 'store' missing or does not support {name}."
+        ))
+    })
+}
+
+fn model(call: &HostCall) -> Result<Arc<dyn LlmBattery>, AtomError> {
+    required(
+        call,
+        |c| &c.llm_battery,
+        "Capability 'llmBattery' missing or invalid.",
+    )
+}
+
+fn or_default(value: Value, default: impl Into<Value>) -> Value {
+    if value.is_nullish() {
+        default.into()
+    } else {
+        value
+    }
+}
+
+/// The model is the host's choice; what the step names is ignored.
+fn vectorize(mut call: HostCall) -> Answer {
+    Box::pin(async move {
+        let [text] = inputs(&mut call);
+        const MISSING: &str = "Capability 'vector' missing. Ensure vector battery is loaded.";
+        let embedder = required(&call, |c| &c.embedder, MISSING)?;
+        reply(embedder.embed(text).await)
+    })
+}
+
+fn search(mut call: HostCall) -> Answer {
+    Box::pin(async move {
+        let [collection, vector, k, filter] = inputs(&mut call);
+        let store = store(&call, StoreMethod::VectorSearch)?;
+        let k = or_default(k, DEFAULT_K);
+        reply(store.vector_search(collection, vector, k, filter).await)
+    })
+}
+
+fn create_collection(mut call: HostCall) -> Answer {
+    Box::pin(async move {
+        let [collection, dimension] = inputs(&mut call);
+        let store = store(&call, StoreMethod::CreateCollection)?;
+        reply(
+            store
+                .create_collection(collection, Value::Undefined, dimension)
+                .await,
+        )
+    })
+}
+
+fn vector_add(mut call: HostCall) -> Answer {
+    Box::pin(async move {
+        let [collection, document] = inputs(&mut call);
+        let store = store(&call, StoreMethod::VectorAdd)?;
+        reply(store.vector_add(collection, document).await)
+    })
+}
+
+fn predict(mut call: HostCall) -> Answer {
+    Box::pin(async move {
+        let [system, user, tools, format] = inputs(&mut call);
+        let model = model(&call)?;
+        reply(
+            model
+                .predict(or_default(system, DEFAULT_SYSTEM), user, tools, format)
+                .await,
+        )
+    })
+}
+
+fn vision(mut call: HostCall) -> Answer {
+    Box::pin(async move {
+        let [system, prompt, images, format] = inputs(&mut call);
+        let model = model(&call)?;
+        let user = present([("text", prompt), ("images", images)]);
+        let system = or_default(system, DEFAULT_SYSTEM);
+        reply(model.predict(system, user, Value::Undefined, format).await)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Bench;
+    use a99_capabilities::{Capabilities, HashEmbedder, MemoryStore, ScriptedLlmBattery};
+    use std::sync::Arc;
+
+    #[test]
+    fn vectors_go_in_and_come_back() {
+        let set = Capabilities::none()
+            .with_store(MemoryStore::new())
+            .with_embedder(HashEmbedder::new(4));
+        let bench = Bench::with(set);
+        let vector = bench
+            .call("storeVectorize", r#"["red fox", "any"]"#)
+            .unwrap();
+        bench.call("storeCreateCollection", r#"["c", 4]"#).unwrap();
+        let doc = format!(r#"["c", {{"id":1,"embedding":{vector}}}]"#);
+        bench.call("storeVectorAdd", &doc).unwrap();
+        let found = bench
+            .call("storeSearch", &format!(r#"["c", {vector}]"#))
+            .unwrap();
+        assert!(found.starts_with(r#"[{"id":1,"#));
+        let none = bench.call("storeSearch", &format!(r#"["c", {vector}, 5, {{"id":2}}]"#));
+        assert_eq!(none.unwrap(), "[]");
+    }
+
+    #[test]
+    fn models_get_their_defaults() {
+        let llm = Arc::new(ScriptedLlmBattery::replies(["a", "b"]));
+        let mut set = Capabilities::none();
+        set.llm_battery = Some(llm.clone());
+        let bench = Bench::with(set);
+        bench.call("llmPredictBattery", r#"[null, "hi"]"#).unwrap();
+        bench
+            .call("llmVision", r#"["Look.", "what?", ["data:x"]]"#)
+            .unwrap();
+        let calls = llm.calls();
+        assert_eq!(calls[0][0].as_str(), Some("You are a helpful agent."));
+        assert_eq!(
+            calls[1][1].to_json_string(),
+            r#"{"text":"what?","images":["data:x"]}"#
+        );
+    }
+
+    #[test]
+    fn missing_batteries_say_so() {
+        let error = |op, args| Bench::new().call(op, args).unwrap_err();
+        assert!(error("storeVectorize", "[1]").starts_with("Capability 'vector' missing."));
+        let text = "Capability 'store' missing or does not support vectorSearch.";
+        assert_eq!(error("storeSearch", r#"["c",[1]]"#), text);
+        assert_eq!(
+            error("llmVision", "[]"),
+            "Capability 'llmBattery' missing or invalid."
+        );
+    }
+}

@@ -1,0 +1,129 @@
+//! `httpFetch`: the host's `Fetch`, and nothing without it (security N01).
+
+use crate::def::{Adjust, Kind, host, opt, req};
+use crate::grants::{Answer, inputs, present, reply, required};
+use a99_core::costs::MICRO;
+use a99_core::value::{Map, Value};
+use a99_vm::atom::{AtomDef, AtomError, HostCall};
+
+/// Default time limit in milliseconds (D22).
+const TIMEOUT_MS: u64 = 30_000;
+
+/// How deep requests may cause requests, by the depth that hosts note in
+/// `context.requestDepth`.
+const MAX_REQUEST_DEPTH: f64 = 10.0;
+
+pub(crate) fn atom() -> AtomDef {
+    host(
+        "httpFetch",
+        "Fetches a URL through the host.",
+        5 * MICRO,
+        &[
+            req("url", Kind::Text),
+            opt("method", Kind::Text),
+            opt("headers", Kind::Record),
+            opt("body", Kind::Any),
+            opt("responseType", Kind::Text),
+        ],
+        fetch,
+    )
+    .timeout_ms(TIMEOUT_MS)
+}
+
+fn fetch(mut call: HostCall) -> Answer {
+    Box::pin(async move {
+        let [url, method, headers, body, response_type] = inputs(&mut call);
+        const MISSING: &str = "Capability 'fetch' missing and no global fetch available";
+        let fetch = required(&call, |c| &c.fetch, MISSING)?;
+        let headers = with_depth(&call.context, headers)?;
+        let options = present([
+            ("method", method),
+            ("headers", headers),
+            ("body", body),
+            ("responseType", response_type),
+        ]);
+        reply(fetch.fetch(url, options).await)
+    })
+}
+
+/// Hosts that pass requests on note their depth in the context; it goes along
+/// as `X-Agent-Depth`, so that agents that call each other come to an end.
+/// Without such a note the headers are the program's.
+fn with_depth(context: &Value, headers: Value) -> Result<Value, AtomError> {
+    let Some(depth) = context.get("requestDepth").and_then(Value::as_f64) else {
+        return Ok(headers);
+    };
+    // A depth that is no number in range is not one to go on from.
+    if !(0.0..MAX_REQUEST_DEPTH).contains(&depth) {
+        let text = format!("Agent request depth exceeded (max {MAX_REQUEST_DEPTH}).");
+        return Err(AtomError::new(text));
+    }
+    let mut map = match headers {
+        Value::Object(map) => map,
+        Value::Undefined | Value::Null => Map::new(),
+        other => return Ok(other),
+    };
+    map.insert("X-Agent-Depth", (depth + 1.0).to_string());
+    Ok(Value::Object(map))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Bench;
+    use a99_capabilities::{Capabilities, ScriptedFetch};
+    use std::sync::Arc;
+
+    #[test]
+    fn refused_without_the_capability() {
+        for bench in [Bench::new(), Bench::with(Capabilities::none())] {
+            let error = bench
+                .call("httpFetch", r#"["https://a.test"]"#)
+                .unwrap_err();
+            assert_eq!(
+                error,
+                "Capability 'fetch' missing and no global fetch available"
+            );
+        }
+    }
+
+    #[test]
+    fn undefined_options_are_left_out() {
+        let fetch = Arc::new(
+            ScriptedFetch::new()
+                .on("u", 1)
+                .fails("v", "503 unavailable"),
+        );
+        let mut set = Capabilities::none();
+        set.fetch = Some(fetch.clone());
+        let bench = Bench::with(set);
+        assert_eq!(bench.call("httpFetch", r#"["u"]"#).unwrap(), "1");
+        bench
+            .call("httpFetch", r#"["u", "PUT", {"A":"b"}, [1,2]]"#)
+            .unwrap();
+        assert_eq!(
+            bench.call("httpFetch", r#"["v"]"#).unwrap_err(),
+            "503 unavailable"
+        );
+        let options: Vec<String> = fetch
+            .calls()
+            .iter()
+            .map(|c| c[1].to_json_string())
+            .collect();
+        let full = r#"{"method":"PUT","headers":{"A":"b"},"body":[1,2]}"#;
+        assert_eq!(options, ["{}", full, "{}"]);
+    }
+
+    #[test]
+    fn depth_goes_along_and_ends() {
+        let fetch = Arc::new(ScriptedFetch::new().on("u", 1));
+        let mut set = Capabilities::none();
+        set.fetch = Some(fetch.clone());
+        let bench = Bench::with(set).context(r#"{"requestDepth":9}"#);
+        bench.call("httpFetch", r#"["u"]"#).unwrap();
+        let headers = r#"{"headers":{"X-Agent-Depth":"10"}}"#;
+        assert_eq!(fetch.calls()[0][1].to_json_string(), headers);
+        let deep = bench.context(r#"{"requestDepth":10}"#);
+        let error = deep.call("httpFetch", r#"["u"]"#).unwrap_err();
+        assert_eq!(error, "Agent request depth exceeded (max 10).");
+    }
+}

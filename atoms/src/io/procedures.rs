@@ -1,0 +1,145 @@
+//! Stored programs (language section 2.7): `storeProcedure`,
+//! `releaseProcedure` and `clearExpiredProcedures`, over the table that the
+//! host grants.
+
+use crate::def::{Kind, TENTH, host, opt, req};
+use crate::grants::{Answer, failed, inputs, required, truthy};
+use a99_capabilities::Procedures;
+use a99_core::costs::MICRO;
+use a99_core::value::Value;
+use a99_vm::atom::{AtomDef, AtomError, HostCall, HostReply};
+use std::sync::Arc;
+
+/// How long a program is kept unless its step says otherwise: an hour.
+const DEFAULT_TTL_MS: f64 = 3_600_000.0;
+
+/// Longest JSON text of a program in UTF-16 units unless its step says
+/// otherwise.
+const DEFAULT_MAX_SIZE: f64 = 102_400.0;
+
+/// What a step can raise that to; the reference let it choose anything.
+const HARD_MAX_SIZE: f64 = 1_048_576.0;
+
+pub(crate) fn atoms() -> Vec<AtomDef> {
+    vec![
+        host(
+            "storeProcedure",
+            "Keeps a program and gives its token.",
+            MICRO,
+            &[
+                req("ast", Kind::Record),
+                opt("ttl", Kind::Number),
+                opt("maxSize", Kind::Number),
+            ],
+            store,
+        ),
+        host(
+            "releaseProcedure",
+            "Forgets a stored program; whether there was one.",
+            TENTH,
+            &[req("token", Kind::Text)],
+            release,
+        ),
+        host(
+            "clearExpiredProcedures",
+            "Forgets stored programs whose time is over; how many.",
+            5 * TENTH,
+            &[],
+            clear,
+        ),
+    ]
+}
+
+fn table(call: &HostCall) -> Result<Arc<dyn Procedures>, AtomError> {
+    required(call, |c| &c.procedures, "Capability 'procedures' missing")
+}
+
+fn store(mut call: HostCall) -> Answer {
+    Box::pin(async move {
+        let [ast, ttl, max_size] = inputs(&mut call);
+        if !ast.get("op").is_some_and(truthy) {
+            return Err(AtomError::new(
+                r#"Invalid AST: must be an object with an "op" property"#,
+            ));
+        }
+        let ttl = number_or(ttl, DEFAULT_TTL_MS, "ttl")?;
+        let max_size = number_or(max_size, DEFAULT_MAX_SIZE, "maxSize")?.min(HARD_MAX_SIZE);
+        let size = ast.to_json_string().encode_utf16().count();
+        // A limit that is not a number admits nothing.
+        if max_size.is_nan() || size as f64 > max_size {
+            return Err(AtomError::new(format!(
+                "AST too large: {size} bytes exceeds limit of {max_size} bytes."
+            )));
+        }
+        let token = table(&call)?.store(ast, ttl, call.now_ms).map_err(failed)?;
+        Ok(Value::from(token).into())
+    })
+}
+
+fn number_or(value: Value, default: f64, name: &str) -> Result<f64, AtomError> {
+    match value {
+        Value::Undefined | Value::Null => Ok(default),
+        Value::Number(n) => Ok(n),
+        _ => Err(AtomError::new(format!(
+            "storeProcedure: {name} must be a number"
+        ))),
+    }
+}
+
+fn release(mut call: HostCall) -> Answer {
+    Box::pin(async move {
+        let [token] = inputs(&mut call);
+        let table = table(&call)?;
+        let known = token.as_str().is_some_and(|token| table.release(token));
+        Ok(Value::Bool(known).into())
+    })
+}
+
+fn clear(call: HostCall) -> Answer {
+    Box::pin(async move {
+        let removed = table(&call)?.clear_expired(call.now_ms);
+        Ok(HostReply::from(Value::from(removed)))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Bench;
+    use a99_capabilities::{Capabilities, MemoryProcedures};
+
+    #[test]
+    fn programs_are_kept_and_released() {
+        let bench = Bench::with(Capabilities::none().with_procedures(MemoryProcedures::default()));
+        let token = bench
+            .call("storeProcedure", r#"[{"op":"seq","steps":[]}]"#)
+            .unwrap();
+        assert!(token.starts_with("\"proc_"));
+        let args = format!("[{token}]");
+        assert_eq!(bench.call("releaseProcedure", &args).unwrap(), "true");
+        assert_eq!(bench.call("releaseProcedure", &args).unwrap(), "false");
+        assert_eq!(bench.call("releaseProcedure", "[7]").unwrap(), "false");
+        bench
+            .call("storeProcedure", r#"[{"op":"seq"}, 10]"#)
+            .unwrap();
+        let later = bench.at(1_010.0);
+        assert_eq!(later.call("clearExpiredProcedures", "[]").unwrap(), "1");
+    }
+
+    #[test]
+    fn bad_programs_are_refused() {
+        let bench = Bench::with(Capabilities::none().with_procedures(MemoryProcedures::default()));
+        let error = bench.call("storeProcedure", "[{}]").unwrap_err();
+        assert_eq!(
+            error,
+            r#"Invalid AST: must be an object with an "op" property"#
+        );
+        let error = bench
+            .call("storeProcedure", r#"[{"op":"seq"}, null, 5]"#)
+            .unwrap_err();
+        assert_eq!(error, "AST too large: 12 bytes exceeds limit of 5 bytes.");
+        let error = Bench::new()
+            .call("storeProcedure", r#"[{"op":"seq"}]"#)
+            .unwrap_err();
+        assert_eq!(error, "Capability 'procedures' missing");
+    }
+}

@@ -1,0 +1,151 @@
+//! The atoms of the language: 60 core atoms, 6 battery atoms and 6 browser
+//! atoms (decision D29), one file for each tight family.
+//!
+//! An atom exists for a program only if the host puts it into the
+//! [`AtomSet`] of a run; nothing registers itself. Control forms carry their
+//! signature only, since the compiler lowers them. Native atoms run on guest
+//! values inside one instruction; all others reach the world through the
+//! [`Capabilities`](a99_capabilities::Capabilities) that the host grants, and
+//! refuse with a typed error what was not granted. There is no ambient
+//! network, file, clock or environment in this crate.
+
+mod browser;
+mod def;
+mod forms;
+mod grants;
+mod hash;
+mod io;
+mod json;
+mod lists;
+mod logic;
+mod objects;
+mod output;
+mod random;
+mod regex;
+mod strings;
+mod template;
+#[cfg(test)]
+mod testing;
+
+use a99_vm::atom::AtomSet;
+
+/// Names of the atoms that the machine calls on behalf of a form: `cache`
+/// reads and writes its store through them. They are no part of the language
+/// and do not belong into a list of tools.
+pub const INTERNAL_ATOMS: &[&str] = &[io::cache::GET, io::cache::PUT];
+
+/// Whether an atom is one of [`INTERNAL_ATOMS`].
+#[must_use]
+pub fn is_internal(name: &str) -> bool {
+    INTERNAL_ATOMS.contains(&name)
+}
+
+/// The 60 core atoms in the order of the language's tables (language sections
+/// 2.1 to 2.7), followed by [`INTERNAL_ATOMS`].
+#[must_use]
+pub fn core_atoms() -> AtomSet {
+    collect([
+        forms::flow(),
+        forms::state(),
+        logic::atoms(),
+        forms::math(),
+        lists::atoms(),
+        strings::atoms(),
+        template::atoms(),
+        regex::atoms(),
+        objects::atoms(),
+        io::atoms(),
+        json::atoms(),
+        random::atoms(),
+        hash::atoms(),
+        output::atoms(),
+        io::procedures::atoms(),
+        io::cache::atoms(),
+    ])
+}
+
+/// The six battery atoms (language section 2.8).
+#[must_use]
+pub fn battery_atoms() -> AtomSet {
+    collect([io::battery::atoms()])
+}
+
+/// The six browser atoms (language section 2.8).
+#[must_use]
+pub fn browser_atoms() -> AtomSet {
+    collect([browser::atoms()])
+}
+
+/// Core, battery and browser atoms.
+#[must_use]
+pub fn all_atoms() -> AtomSet {
+    let mut all = core_atoms();
+    for set in [battery_atoms(), browser_atoms()] {
+        for atom in set.iter() {
+            all.insert((**atom).clone());
+        }
+    }
+    all
+}
+
+fn collect<const N: usize>(families: [Vec<a99_vm::atom::AtomDef>; N]) -> AtomSet {
+    let mut set = AtomSet::new();
+    families
+        .into_iter()
+        .flatten()
+        .for_each(|atom| set.insert(atom));
+    set
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use a99_core::sig::BaseCost;
+    use a99_core::value::Value;
+    use a99_vm::atom::AtomBody;
+
+    #[test]
+    fn the_sets_are_complete() {
+        let core = core_atoms();
+        let names: Vec<&str> = core.iter().map(|a| a.sig.name.as_ref()).collect();
+        let language: Vec<_> = names.iter().filter(|n| !is_internal(n)).collect();
+        assert_eq!(language.len(), 60);
+        assert_eq!(names.len(), 60 + INTERNAL_ATOMS.len());
+        assert_eq!(battery_atoms().iter().count(), 6);
+        assert_eq!(browser_atoms().iter().count(), 6);
+        let all = all_atoms();
+        assert_eq!(all.iter().count(), 72 + INTERNAL_ATOMS.len());
+        assert!(all.replaced().is_empty() && core.replaced().is_empty());
+    }
+
+    #[test]
+    fn every_atom_is_described() {
+        for atom in all_atoms().iter() {
+            let name = &atom.sig.name;
+            assert!(!atom.sig.docs.is_empty(), "{name} has no docs");
+            let json: serde_json::Value = serde_json::from_str(&atom.sig.input_schema)
+                .unwrap_or_else(|e| panic!("{name}: {e}"));
+            let schema = Value::from(json);
+            if name == "return" {
+                continue;
+            }
+            assert_eq!(
+                schema.get("type").and_then(Value::as_str),
+                Some("object"),
+                "{name}"
+            );
+            let closed = schema.get("additionalProperties") == Some(&Value::Bool(false));
+            assert!(closed || name == "varsLet", "{name}");
+            assert_eq!(
+                atom.dynamic_cost.is_some(),
+                matches!(atom.sig.cost, BaseCost::Dynamic(_)),
+                "{name}"
+            );
+            assert_eq!(
+                matches!(atom.body, AtomBody::Form),
+                atom.sig.form.is_some() && name != "agentRun",
+                "{name}"
+            );
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! `push` and `len` (language section 2.5).
+
+use crate::def::{Kind, native, req};
+use a99_core::costs::MICRO;
+use a99_vm::atom::{AtomDef, Scope};
+use a99_vm::heap::Val;
+use a99_vm::native::{Cx, Fault};
+
+pub(crate) fn atoms() -> Vec<AtomDef> {
+    vec![
+        native(
+            "push",
+            "Appends an item to a list in place and gives the list.",
+            MICRO,
+            &[req("list", Kind::List), req("item", Kind::Any)],
+            push,
+        ),
+        native(
+            "len",
+            "The length of a list or text, 0 for anything else.",
+            MICRO,
+            &[req("list", Kind::Any)],
+            len,
+        ),
+    ]
+}
+
+/// Aliases see the new item (D49). What is not an array is given back
+/// unchanged (D46).
+fn push(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> {
+    if let Val::Arr(list) = args[0] {
+        cx.heap.push(list, args[1])?;
+    }
+    Ok(args[0])
+}
+
+fn len(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> {
+    let n = match args[0] {
+        Val::Arr(list) => cx.heap.len(list),
+        Val::Str(text) => text.units(),
+        _ => 0,
+    };
+    Ok(Val::Num(n as f64))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::run;
+
+    #[test]
+    fn push_appends_or_does_nothing() {
+        assert_eq!(run("push", "[[1], 2]"), "[1,2]");
+        assert_eq!(run("push", r#"["no list", 2]"#), r#""no list""#);
+    }
+
+    #[test]
+    fn len_counts_utf16_units() {
+        assert_eq!(run("len", "[[1,2]]"), "2");
+        assert_eq!(run("len", r#"["a👍"]"#), "3");
+        assert_eq!(run("len", r#"[{"a":1}]"#), "0");
+    }
+}

@@ -1,0 +1,321 @@
+//! `pick`, `omit`, `merge` and `keys` (language section 2.5), over own members
+//! only (D16) and in the enumeration order of the language (D37).
+
+use crate::def::{Adjust, Kind, native, req};
+use a99_core::costs::{MICRO, READ, Sizes};
+use a99_vm::atom::{AtomDef, Scope};
+use a99_vm::coerce::{to_str, truthy};
+use a99_vm::heap::{KeyId, ObjDraft, Oom, Ref, Val};
+use a99_vm::native::{Cx, Fault};
+use std::collections::HashSet;
+
+pub(crate) fn atoms() -> Vec<AtomDef> {
+    let pair = [req("obj", Kind::Record), req("keys", Kind::Texts)];
+    vec![
+        native(
+            "pick",
+            "An object of the listed members.",
+            MICRO,
+            &pair,
+            pick,
+        )
+        .metered(READ),
+        native(
+            "omit",
+            "An object without the listed members.",
+            MICRO,
+            &pair,
+            omit,
+        )
+        .metered(READ),
+        native(
+            "merge",
+            "An object of the members of both; those of b win.",
+            MICRO,
+            &[req("a", Kind::Record), req("b", Kind::Record)],
+            merge,
+        )
+        .metered(READ),
+        native(
+            "keys",
+            "The names of an object's members.",
+            MICRO,
+            &[req("obj", Kind::Record)],
+            keys,
+        )
+        .metered(READ),
+    ]
+}
+
+/// Estimated bytes of one member of an object under construction.
+const DRAFT_BYTES: usize = 64;
+
+/// Missing members are present as `undefined`, as in the reference.
+fn pick(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> {
+    let mut draft = ObjDraft::new();
+    if let (true, Val::Arr(list)) = (truthy(cx.heap, args[0]), args[1]) {
+        let n = cx.heap.len(list);
+        charge_members(cx, n)?;
+        for i in 0..n {
+            cx.work(16)?;
+            let key = key_at(cx, list, i)?;
+            let value = member(cx, args[0], key)?;
+            draft.set(key, value);
+        }
+    }
+    Ok(draft.finish(cx.heap)?)
+}
+
+fn omit(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> {
+    let source = spread(cx, args[0])?;
+    charge_members(cx, source.len(cx))?;
+    let mut listed = HashSet::new();
+    if let Val::Arr(list) = args[1] {
+        let n = cx.heap.len(list);
+        charge_members(cx, n)?;
+        listed.try_reserve(n).map_err(|_| Oom { wanted: n })?;
+        for i in 0..n {
+            cx.work(16)?;
+            listed.insert(key_at(cx, list, i)?);
+        }
+    }
+    let mut draft = ObjDraft::new();
+    source.copy_to(cx, &mut draft, |key| !listed.contains(&key))?;
+    Ok(draft.finish(cx.heap)?)
+}
+
+fn merge(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> {
+    let (a, b) = (spread(cx, args[0])?, spread(cx, args[1])?);
+    charge_members(cx, a.len(cx).saturating_add(b.len(cx)))?;
+    let mut draft = ObjDraft::new();
+    a.copy_to(cx, &mut draft, |_| true)?;
+    b.copy_to(cx, &mut draft, |_| true)?;
+    Ok(draft.finish(cx.heap)?)
+}
+
+fn keys(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> {
+    let source = match args[0] {
+        // The names of text need no array of its units.
+        Val::Str(text) => Source::Indices(text.units()),
+        other => spread(cx, other)?,
+    };
+    let n = source.len(cx);
+    charge_members(cx, n)?;
+    let out = cx.heap.alloc_arr_cap(n)?;
+    match source {
+        Source::Nothing => {}
+        Source::Object(r) => {
+            for (key, _) in members(cx, r)? {
+                cx.work(4)?;
+                let name = cx.heap.key_str(key)?;
+                cx.heap.push(out, Val::Str(name))?;
+            }
+        }
+        Source::Array(_) | Source::Indices(_) => {
+            for i in 0..n {
+                cx.work(4)?;
+                let name = cx.str(i.to_string().as_bytes())?;
+                cx.heap.push(out, name)?;
+            }
+        }
+    }
+    Ok(Val::Arr(out))
+}
+
+/// What a value spreads to.
+enum Source {
+    Nothing,
+    Object(Ref),
+    /// Members named by index.
+    Array(Ref),
+    /// Only the names of so many indices.
+    Indices(usize),
+}
+
+/// Objects spread by member, arrays and text by index, all else to nothing
+/// (ECMA-262 §7.3.26); sets and dates have no members (D34).
+fn spread(cx: &mut Cx<'_>, v: Val) -> Result<Source, Fault> {
+    Ok(match v {
+        Val::Obj(r) => Source::Object(r),
+        Val::Arr(r) => Source::Array(r),
+        Val::Str(s) if !s.is_empty() => {
+            match crate::strings::call(cx, "split", &[v, Val::Str(a99_vm::heap::Str::EMPTY)])? {
+                Val::Arr(r) => Source::Array(r),
+                _ => Source::Nothing,
+            }
+        }
+        _ => Source::Nothing,
+    })
+}
+
+impl Source {
+    fn len(&self, cx: &Cx<'_>) -> usize {
+        match self {
+            Source::Nothing => 0,
+            Source::Object(r) | Source::Array(r) => cx.heap.len(*r),
+            Source::Indices(n) => *n,
+        }
+    }
+
+    /// Copies the members that `keep` admits.
+    fn copy_to(
+        &self,
+        cx: &mut Cx<'_>,
+        draft: &mut ObjDraft,
+        keep: impl Fn(KeyId) -> bool,
+    ) -> Result<(), Fault> {
+        match self {
+            Source::Object(r) => {
+                for (key, value) in members(cx, *r)? {
+                    cx.work(16)?;
+                    if keep(key) {
+                        draft.set(key, value);
+                    }
+                }
+            }
+            Source::Array(r) => {
+                for i in 0..cx.heap.len(*r) {
+                    cx.work(16)?;
+                    let key = cx.heap.intern(i.to_string().as_bytes())?;
+                    if keep(key) {
+                        draft.set(key, cx.heap.items(*r)[i]);
+                    }
+                }
+            }
+            Source::Nothing | Source::Indices(_) => {}
+        }
+        Ok(())
+    }
+}
+
+/// The members of an object in enumeration order (D37), copied so that the
+/// host can be asked between two of them.
+fn members(cx: &Cx<'_>, r: Ref) -> Result<Vec<(KeyId, Val)>, Fault> {
+    let mut out = Vec::new();
+    let n = cx.heap.len(r);
+    let wanted = n.saturating_mul(size_of::<(KeyId, Val)>());
+    cx.heap.check(wanted)?;
+    out.try_reserve_exact(n).map_err(|_| Oom { wanted })?;
+    out.extend(cx.heap.entries(r));
+    Ok(out)
+}
+
+/// The index that a name is, if it is one in canonical form.
+pub(crate) fn array_index(name: &[u8]) -> Option<usize> {
+    let canonical = matches!(name, [b'0'] | [b'1'..=b'9', ..]);
+    std::str::from_utf8(name)
+        .ok()
+        .filter(|_| canonical)?
+        .parse()
+        .ok()
+}
+
+/// Pays for reading `n` members and checks that a draft of them fits.
+fn charge_members(cx: &mut Cx<'_>, n: usize) -> Result<(), Fault> {
+    cx.charge(READ, Sizes::elements(n))?;
+    Ok(cx.heap.check(n.saturating_mul(DRAFT_BYTES))?)
+}
+
+/// A listed key, interned.
+fn key_at(cx: &mut Cx<'_>, list: Ref, i: usize) -> Result<KeyId, Fault> {
+    // Turning an element into text runs no code of the program, so the list
+    // is as long as it was.
+    let item = cx.heap.items(list)[i];
+    let name = to_str(cx, item)?;
+    let mut text = Vec::new();
+    let wanted = name.len_bytes();
+    text.try_reserve_exact(wanted).map_err(|_| Oom { wanted })?;
+    text.extend_from_slice(cx.bytes(name));
+    Ok(cx.heap.intern(&text)?)
+}
+
+/// An own member: of objects by name, of arrays and text by index and
+/// `length`.
+fn member(cx: &mut Cx<'_>, obj: Val, key: KeyId) -> Result<Val, Fault> {
+    let name = cx.heap.shapes.key_text(key);
+    let index = || array_index(name);
+    Ok(match obj {
+        Val::Obj(r) => cx.heap.get(r, key).unwrap_or(Val::Undefined),
+        Val::Arr(r) if name == b"length" => Val::Num(cx.heap.len(r) as f64),
+        Val::Arr(r) => {
+            let item = index().and_then(|i| cx.heap.items(r).get(i).copied());
+            item.unwrap_or(Val::Undefined)
+        }
+        Val::Str(s) if name == b"length" => Val::Num(s.units() as f64),
+        Val::Str(s) => match index().filter(|i| *i < s.units()) {
+            Some(i) => crate::strings::call(cx, "charAt", &[obj, Val::Num(i as f64)])?,
+            None => Val::Undefined,
+        },
+        _ => Val::Undefined,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{fuel_for, run};
+
+    #[test]
+    fn pick_keeps_the_order_of_the_list() {
+        assert_eq!(
+            run("pick", r#"[{"a":1,"b":2,"c":3}, ["c","a"]]"#),
+            r#"{"c":3,"a":1}"#
+        );
+        assert_eq!(
+            run("pick", r#"[["x","y"], ["1","length"]]"#),
+            r#"{"1":"y","length":2}"#
+        );
+        assert_eq!(run("pick", r#"[["x"], ["+0", "00"]]"#), "{}");
+        assert_eq!(run("pick", r#"[null, ["a"]]"#), "{}");
+        assert_eq!(run("pick", r#"[{"a":1}, "a"]"#), "{}");
+        assert_eq!(
+            run("pick", r#"["ab", [1, "length"]]"#),
+            r#"{"1":"b","length":2}"#
+        );
+    }
+
+    #[test]
+    fn names_of_the_prototype_are_data() {
+        assert_eq!(run("pick", r#"[{"a":1}, ["toString","a"]]"#), r#"{"a":1}"#);
+        let data = r#"[{"__proto__":{"x":1}}, ["__proto__"]]"#;
+        assert_eq!(run("pick", data), r#"{"__proto__":{"x":1}}"#);
+        assert_eq!(
+            run("merge", r#"[{"__proto__":1},{"b":2}]"#),
+            r#"{"__proto__":1,"b":2}"#
+        );
+    }
+
+    #[test]
+    fn omit_leaves_the_rest() {
+        assert_eq!(
+            run("omit", r#"[{"a":1,"b":2,"c":3}, ["b"]]"#),
+            r#"{"a":1,"c":3}"#
+        );
+        assert_eq!(run("omit", r#"[null, ["b"]]"#), "{}");
+    }
+
+    #[test]
+    fn merge_spreads_both() {
+        let order = r#"[{"b":1,"a":2}, {"5":0,"c":3,"b":9}]"#;
+        assert_eq!(run("merge", order), r#"{"5":0,"b":9,"a":2,"c":3}"#);
+        assert_eq!(run("merge", r#"["ab", [7]]"#), r#"{"0":7,"1":"b"}"#);
+        assert_eq!(run("merge", "[null, 5]"), "{}");
+    }
+
+    #[test]
+    fn keys_of_everything() {
+        assert_eq!(
+            run("keys", r#"[{"9":4,"10":3,"b":1,"a":2}]"#),
+            r#"["9","10","b","a"]"#
+        );
+        assert_eq!(run("keys", "[[7,8]]"), r#"["0","1"]"#);
+        assert_eq!(run("keys", r#"["hey"]"#), r#"["0","1","2"]"#);
+        assert_eq!(run("keys", "[null]"), "[]");
+        assert_eq!(run("keys", "[5]"), "[]");
+    }
+
+    #[test]
+    fn members_are_paid() {
+        assert_eq!(fuel_for("keys", r#"[{"a":1,"b":2}]"#), 2 * 1_000);
+        assert_eq!(fuel_for("merge", r#"[{"a":1,"b":2},{"a":3}]"#), 3 * 1_000);
+    }
+}

@@ -1,0 +1,116 @@
+//! `consoleLog`, `consoleWarn` and `consoleError` (language section 2.7).
+
+use crate::def::{Adjust, Kind, TENTH, native, req};
+use a99_core::costs::{READ, Sizes};
+
+use a99_core::text::Text;
+use a99_core::value::Value;
+use a99_vm::atom::{AtomDef, Scope};
+use a99_vm::heap::{Oom, Val};
+use a99_vm::json::{Replacer, stringify};
+use a99_vm::native::{Cx, Fault};
+
+pub(crate) fn atoms() -> Vec<AtomDef> {
+    let message = [req("message", Kind::Any)];
+    vec![
+        native(
+            "consoleLog",
+            "Notes a message in the trace.",
+            TENTH,
+            &message,
+            log,
+        )
+        .io(),
+        native(
+            "consoleWarn",
+            "Adds a message to the warnings.",
+            TENTH,
+            &message,
+            warn,
+        )
+        .metered(READ)
+        .io(),
+        native(
+            "consoleError",
+            "Fails with a message.",
+            TENTH,
+            &message,
+            error,
+        )
+        .metered(READ)
+        .io(),
+    ]
+}
+
+/// The trace shows the step and its input; there is nothing else to do.
+fn log(cx: &mut Cx<'_>, scope: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> {
+    let text = text_of(cx, args[0])?;
+    scope.locals.log("console.log", || Value::from(Text::from_wtf8(text)));
+    Ok(Val::Undefined)
+}
+
+/// The text is made before the warning is, since making it may fail and the
+/// instruction may be run again.
+fn warn(cx: &mut Cx<'_>, scope: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> {
+    let text = text_of(cx, args[0])?;
+    let text = Text::from_wtf8(text);
+    scope.locals.log("console.warn", || Value::from(text.clone()));
+    scope.locals.warn(text);
+    Ok(Val::Undefined)
+}
+
+fn error(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> {
+    let message = text_of(cx, args[0])?;
+    Err(Fault::by("console.error", message))
+}
+
+/// Text as it is, anything else as JSON; what has no JSON is `undefined`.
+fn text_of(cx: &mut Cx<'_>, v: Val) -> Result<Vec<u8>, Fault> {
+    let text = match v {
+        Val::Str(text) => Some(text),
+        other => stringify(cx, other, Replacer::None, b"")?,
+    };
+    let Some(text) = text else {
+        return Ok(b"undefined".to_vec());
+    };
+    cx.charge(READ, Sizes::units(text.units()))?;
+    let wanted = text.len_bytes();
+    cx.heap.check(wanted)?;
+    let mut out = Vec::new();
+    out.try_reserve_exact(wanted).map_err(|_| Oom { wanted })?;
+    out.extend_from_slice(cx.bytes(text));
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{Bench, fails, run};
+
+    #[test]
+    fn warnings_are_kept() {
+        let bench = Bench::new();
+        assert_eq!(
+            bench.native("consoleWarn", r#"["slow"]"#).unwrap(),
+            "undefined"
+        );
+        assert_eq!(
+            bench.native("consoleWarn", r#"[{"n":1}]"#).unwrap(),
+            "undefined"
+        );
+        let warnings: Vec<String> = bench
+            .locals
+            .take_warnings()
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        assert_eq!(warnings, ["slow", r#"{"n":1}"#]);
+    }
+
+    #[test]
+    fn log_is_silent_and_error_fails() {
+        assert_eq!(run("consoleLog", r#"["x"]"#), "undefined");
+        assert_eq!(fails("consoleError", r#"["broken"]"#), "broken");
+        assert_eq!(fails("consoleError", r#"[[1]]"#), "[1]");
+        assert_eq!(fails("consoleError", "[]"), "undefined");
+    }
+}

@@ -1,0 +1,72 @@
+//! `split` and `join` (language section 2.5): the methods of the same names,
+//! which pay for themselves.
+
+use crate::def::{Adjust, Kind, native, req};
+use a99_core::builtins::method;
+use a99_core::costs::{BOTH, MICRO};
+use a99_vm::atom::{AtomDef, Scope};
+use a99_vm::builtins::{call_method, unknown_method};
+use a99_vm::heap::Val;
+use a99_vm::native::{Cx, Fault};
+
+pub(crate) fn atoms() -> Vec<AtomDef> {
+    vec![
+        native(
+            "split",
+            "Splits text at a separator.",
+            MICRO,
+            &[req("str", Kind::Text), req("sep", Kind::Text)],
+            split,
+        )
+        .metered(BOTH),
+        native(
+            "join",
+            "Joins the items of a list to text.",
+            MICRO,
+            &[req("list", Kind::List), req("sep", Kind::Text)],
+            join,
+        )
+        .metered(BOTH),
+    ]
+}
+
+fn split(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> {
+    call(cx, "split", args)
+}
+
+fn join(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> {
+    call(cx, "join", args)
+}
+
+/// Calls a method of the first input; a receiver without it is an error.
+pub(crate) fn call(cx: &mut Cx<'_>, name: &str, args: &[Val]) -> Result<Val, Fault> {
+    match method(name) {
+        Some(number) => call_method(cx, args[0], number, &args[1..]),
+        None => Err(unknown_method(cx, args[0], name)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{fails, run};
+
+    #[test]
+    fn split_is_literal() {
+        assert_eq!(run("split", r#"["a,b,,c", ","]"#), r#"["a","b","","c"]"#);
+        assert_eq!(run("split", r#"["abc", ""]"#), r#"["a","b","c"]"#);
+        assert_eq!(
+            fails("split", r#"[null, ","]"#),
+            "Cannot call method 'split' on null"
+        );
+    }
+
+    #[test]
+    fn join_turns_items_into_text() {
+        let list = r#"[[1, null, true, [2, 3], {"k": 1}], "|"]"#;
+        assert_eq!(run("join", list), r#""1||true|2,3|[object Object]""#);
+        assert_eq!(
+            fails("join", r#"["text", ","]"#),
+            "'join' is not a function"
+        );
+    }
+}

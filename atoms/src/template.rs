@@ -1,0 +1,191 @@
+//! `template` (language section 2.5): `{{name}}` in a text replaced by values.
+
+use crate::def::{Adjust, Kind, native, opt, req};
+use crate::objects::array_index;
+use a99_core::costs::{BOTH, MICRO, Sizes};
+use a99_core::sig::Binding;
+use a99_vm::atom::{AtomDef, Scope};
+use a99_vm::builtins::unknown_method;
+use a99_vm::coerce::to_str;
+use a99_vm::heap::{Oom, Str, Val};
+use a99_vm::native::{Cx, Fault};
+use std::ops::Range;
+
+pub(crate) fn atoms() -> Vec<AtomDef> {
+    let vars = opt("vars", Kind::Record).bound(Binding::TemplateVars { template: 0 });
+    vec![
+        native(
+            "template",
+            "Replaces each {{name}} in a text by the value of that name.",
+            MICRO,
+            &[req("tmpl", Kind::Text), vars],
+            template,
+        )
+        .metered(BOTH),
+    ]
+}
+
+/// Scans, converts and adds up everything first; the result is charged and
+/// checked against the heap before one byte of it is built (C11).
+fn template(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> {
+    let Val::Str(text) = args[0] else {
+        return Err(unknown_method(cx, args[0], "replace"));
+    };
+    cx.charge(BOTH, Sizes::units(text.units()))?;
+    let mut pieces: Vec<Str> = Vec::new();
+    let mut done = 0;
+    let mut from = 0;
+    while let Some(hole) = next_hole(cx.bytes(text), from) {
+        let value = match lookup(cx, args[1], text, &hole)? {
+            v if v.is_nullish() => Str::EMPTY,
+            v => to_str(cx, v)?,
+        };
+        keep(cx, &mut pieces, part(cx, text, done..hole.start - 2))?;
+        keep(cx, &mut pieces, value)?;
+        done = hole.end + 2;
+        from = done;
+        cx.work(32)?;
+    }
+    if done == 0 {
+        return Ok(args[0]);
+    }
+    keep(cx, &mut pieces, part(cx, text, done..text.len_bytes()))?;
+    build(cx, &pieces)
+}
+
+fn build(cx: &mut Cx<'_>, pieces: &[Str]) -> Result<Val, Fault> {
+    let sum = |size: fn(Str) -> usize| {
+        pieces
+            .iter()
+            .fold(0usize, |n, p| n.saturating_add(size(*p)))
+    };
+    cx.charge(BOTH, Sizes::default().out_units(sum(Str::units)))?;
+    let mark = cx.heap.begin_str(sum(Str::len_bytes))?;
+    for piece in pieces {
+        cx.heap.build_str(mark, *piece)?;
+    }
+    Ok(Val::Str(cx.heap.finish_str(mark)))
+}
+
+/// The name of the next `{{name}}` at or after `from`.
+fn next_hole(text: &[u8], from: usize) -> Option<Range<usize>> {
+    let mut at = from;
+    loop {
+        at += text.get(at..)?.windows(2).position(|w| w == b"{{")? + 2;
+        let word = text[at..]
+            .iter()
+            .take_while(|b| b.is_ascii_alphanumeric() || **b == b'_');
+        let end = at + word.count();
+        if end > at && text[end..].starts_with(b"}}") {
+            return Some(at..end);
+        }
+        // Of `{{{a}}` the last two braces may open the hole.
+        at -= 1;
+    }
+}
+
+/// The value of a name among the variables; own members only (D16).
+fn lookup(cx: &mut Cx<'_>, vars: Val, text: Str, name: &Range<usize>) -> Result<Val, Fault> {
+    let name = &cx.bytes(text)[name.clone()];
+    let found = match vars {
+        Val::Obj(r) => cx.heap.get_text(r, name),
+        Val::Arr(r) if name == b"length" => Some(Val::Num(cx.heap.len(r) as f64)),
+        Val::Arr(r) => array_index(name).and_then(|i| cx.heap.items(r).get(i).copied()),
+        Val::Undefined | Val::Unbound | Val::Null => {
+            let kind = if matches!(vars, Val::Null) {
+                "null"
+            } else {
+                "undefined"
+            };
+            return Err(Fault::throw(format!(
+                "{kind} is not an object (evaluating 'vars[key]')"
+            )));
+        }
+        _ => None,
+    };
+    Ok(found.unwrap_or(Val::Undefined))
+}
+
+fn keep(cx: &mut Cx<'_>, pieces: &mut Vec<Str>, piece: Str) -> Result<(), Fault> {
+    if piece.is_empty() {
+        return Ok(());
+    }
+    if pieces.len() == pieces.capacity() {
+        let more = pieces.len().max(8);
+        let wanted = (pieces.len() + more) * size_of::<Str>();
+        cx.heap.check(wanted)?;
+        pieces.try_reserve_exact(more).map_err(|_| Oom { wanted })?;
+    }
+    pieces.push(piece);
+    Ok(())
+}
+
+/// A part of a text between two ASCII characters.
+fn part(cx: &Cx<'_>, text: Str, range: Range<usize>) -> Str {
+    let units = if text.is_ascii() {
+        range.len()
+    } else {
+        // One unit for each code point, two for those of four bytes.
+        let bytes = &cx.bytes(text)[range.clone()];
+        bytes
+            .iter()
+            .map(|b| usize::from(b & 0xC0 != 0x80) + usize::from(*b >= 0xF0))
+            .sum()
+    };
+    text.view(range.start, range.end, units)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{fails, fuel_for, run};
+
+    #[test]
+    fn holes_are_words_in_double_braces() {
+        let forms = r#"["{{ a }} {a} {{{a}}} {{a-b}} {{}} {{a}}{{a}} {{A}} {{a_1}} {{1}}",
+                        {"1": "Z", "a": "X", "a_1": "Y", "a-b": "no"}]"#;
+        assert_eq!(
+            run("template", forms),
+            r#""{{ a }} {a} {X} {{a-b}} {{}} XX  Y Z""#
+        );
+        assert_eq!(
+            run("template", r#"["{{0}}-{{1}}", ["a", "b"]]"#),
+            r#""a-b""#
+        );
+        assert_eq!(
+            run("template", r#"["¿{{q}}? 👍", {"q": "漢字"}]"#),
+            r#""¿漢字? 👍""#
+        );
+    }
+
+    #[test]
+    fn values_become_text() {
+        let types = r#"["{{a}}|{{b}}|{{c}}|{{d}}|{{e}}", {"a":[1,[2,null]],"b":{"x":1},"c":1e21,"d":null}]"#;
+        assert_eq!(run("template", types), r#""1,2,|[object Object]|1e+21||""#);
+        assert_eq!(
+            run("template", r#"["{{toString}}{{__proto__}}", {}]"#),
+            r#""""#
+        );
+    }
+
+    #[test]
+    fn surrogate_halves_meet() {
+        let halves = r#"["{{h}}{{l}}", {"h": "\ud83d", "l": "\udc4d"}]"#;
+        assert_eq!(run("template", halves), r#""👍""#);
+    }
+
+    #[test]
+    fn missing_vars_matter_only_for_holes() {
+        assert_eq!(run("template", r#"["plain"]"#), r#""plain""#);
+        let text = "undefined is not an object (evaluating 'vars[key]')";
+        assert_eq!(fails("template", r#"["{{x}}"]"#), text);
+    }
+
+    #[test]
+    fn reading_and_writing_are_paid() {
+        assert_eq!(fuel_for("template", r#"["0123456789"]"#), 10 * 100);
+        assert_eq!(
+            fuel_for("template", r#"["{{a}}{{a}}", {"a": "xyz"}]"#),
+            (10 + 6) * 100
+        );
+    }
+}

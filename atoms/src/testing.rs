@@ -1,0 +1,185 @@
+//! What the unit tests of this crate run atoms with.
+
+use a99_capabilities::{Capabilities, Random, SystemRandom};
+use a99_core::costs::CostModel;
+use a99_core::fuel::Fuel;
+use a99_core::value::Value;
+use a99_vm::atom::{
+    AtomBody, AtomError, Cancelled, HostCall, HostGrants, HostReply, Locals, Scope,
+};
+use a99_vm::heap::{Heap, Val};
+use a99_vm::json;
+use a99_vm::native::{Cx, Fault, Host, Meter, StopReason};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+struct TestHost;
+
+impl Host for TestHost {
+    fn stop(&self) -> Option<StopReason> {
+        None
+    }
+
+    fn now_ms(&self) -> f64 {
+        1_000.0
+    }
+
+    fn random(&self, out: &mut [u8]) {
+        SystemRandom.fill(out);
+    }
+}
+
+/// A run with its grants, context and time.
+#[derive(Clone)]
+pub(crate) struct Bench {
+    pub(crate) locals: Arc<Locals>,
+    grants: HostGrants,
+    context: Arc<Value>,
+    now_ms: f64,
+}
+
+impl Bench {
+    /// Without any grant.
+    pub(crate) fn new() -> Bench {
+        Bench {
+            locals: Arc::default(),
+            grants: HostGrants(None),
+            context: Arc::new(Value::Undefined),
+            now_ms: 1_000.0,
+        }
+    }
+
+    pub(crate) fn with(set: Capabilities) -> Bench {
+        Bench {
+            grants: HostGrants(Some(Arc::new(set))),
+            ..Bench::new()
+        }
+    }
+
+    pub(crate) fn context(&self, json: &str) -> Bench {
+        Bench {
+            context: Arc::new(value(json)),
+            ..self.clone()
+        }
+    }
+
+    pub(crate) fn at(&self, now_ms: f64) -> Bench {
+        Bench {
+            now_ms,
+            ..self.clone()
+        }
+    }
+
+    /// Runs an asynchronous atom on inputs given as a JSON list.
+    pub(crate) fn reply(&self, op: &str, args: &str) -> Result<HostReply, AtomError> {
+        let atoms = crate::all_atoms();
+        let AtomBody::Async(body) = atoms.get(op).expect("the atom exists").body else {
+            panic!("{op} is not asynchronous")
+        };
+        let Value::Array(args) = value(args) else {
+            panic!("inputs are a list")
+        };
+        let call = HostCall {
+            op: op.to_owned().into(),
+            args,
+            context: self.context.clone(),
+            grants: self.grants.clone(),
+            locals: self.locals.clone(),
+            fuel_left: Fuel::from_micro(1_000_000),
+            depth: 0,
+            cancelled: Cancelled::default(),
+            now_ms: self.now_ms,
+        };
+        let mut future = pin!(body(call));
+        loop {
+            let mut cx = Context::from_waker(Waker::noop());
+            if let Poll::Ready(reply) = future.as_mut().poll(&mut cx) {
+                return reply;
+            }
+        }
+    }
+
+    /// As [`Bench::reply`], with JSON text or the message.
+    pub(crate) fn call(&self, op: &str, args: &str) -> Result<String, String> {
+        match self.reply(op, args) {
+            Ok(reply) if reply.value.0.is_undefined() => Ok("undefined".into()),
+            Ok(reply) => Ok(reply.value.0.to_json_string()),
+            Err(error) => Err(error.message.to_string()),
+        }
+    }
+
+    /// Runs a native atom on inputs given as a JSON list.
+    pub(crate) fn native(&self, op: &str, args: &str) -> Result<String, String> {
+        self.native_priced(op, args).0
+    }
+
+    fn native_priced(&self, op: &str, args: &str) -> (Result<String, String>, i64) {
+        /// More fuel than any test needs.
+        const FUEL: i64 = 1_000_000_000;
+        let atoms = crate::all_atoms();
+        let def = atoms.get(op).expect("the atom exists");
+        let AtomBody::Native(body) = def.body else {
+            panic!("{op} is not native")
+        };
+        let mut heap = Heap::default();
+        let mut setup = Meter::new(FUEL, CostModel::Flat);
+        let list = json::parse(
+            &mut Cx::new(&mut heap, &mut setup, &TestHost),
+            args.as_bytes(),
+        );
+        let Ok(Val::Arr(list)) = list else {
+            panic!("inputs are a list: {args}")
+        };
+        let mut vals = heap.items(list).to_vec();
+        vals.resize(8, Val::Undefined);
+        let mut scope = Scope {
+            context: &self.context,
+            grants: &self.grants.0,
+            locals: &self.locals,
+        };
+        let mut meter = Meter::new(FUEL, CostModel::Metered);
+        let done = body(
+            &mut Cx::new(&mut heap, &mut meter, &TestHost),
+            &mut scope,
+            &vals,
+        );
+        let paid = FUEL - meter.fuel();
+        let shown = done.and_then(|val| {
+            let mut cx = Cx::new(&mut heap, &mut setup, &TestHost);
+            let text = json::stringify(&mut cx, val, json::Replacer::None, b"")?;
+            Ok(text.map_or("undefined".into(), |t| {
+                String::from_utf8_lossy(cx.bytes(t)).into()
+            }))
+        });
+        (shown.map_err(message), paid)
+    }
+}
+
+fn message(fault: Fault) -> String {
+    match fault {
+        Fault::Throw(thrown) => String::from_utf8_lossy(&thrown.message).into_owned(),
+        other => panic!("not a catchable error: {other:?}"),
+    }
+}
+
+fn value(json: &str) -> Value {
+    Value::from(serde_json::from_str::<serde_json::Value>(json).expect("valid JSON"))
+}
+
+/// The result of a native atom as JSON text.
+pub(crate) fn run(op: &str, args: &str) -> String {
+    Bench::new()
+        .native(op, args)
+        .unwrap_or_else(|text| panic!("{op} failed: {text}"))
+}
+
+/// The message of a native atom that fails.
+pub(crate) fn fails(op: &str, args: &str) -> String {
+    Bench::new().native(op, args).expect_err("the atom fails")
+}
+
+/// What a native atom charges in the metered model, in micro-units.
+pub(crate) fn fuel_for(op: &str, args: &str) -> i64 {
+    Bench::new().native_priced(op, args).1
+}

@@ -1,0 +1,137 @@
+//! Sub-agents by way of the host.
+
+use crate::error::{BoxFuture, CapabilityError, ready};
+use a99_core::fuel::Fuel;
+use a99_core::value::Value;
+use std::sync::Arc;
+
+/// What the host should know of the run that calls a sub-agent (decision D41).
+#[derive(Clone, Debug)]
+pub struct AgentCall {
+    /// Fuel that the caller has left; the sub-agent's budget is at most this.
+    pub fuel_left: Fuel,
+    /// How deep the caller is nested; the sub-agent runs at `depth + 1`.
+    pub depth: u32,
+    /// The caller's request context.
+    pub context: Arc<Value>,
+}
+
+/// The answer of a sub-agent.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AgentReply {
+    /// Its result. An object with a numeric `fuelUsed` is a run result: its
+    /// `error` becomes the caller's, else its `result` is the value.
+    pub value: Value,
+    /// Fuel to charge to the caller; `None` charges nothing.
+    pub fuel_used: Option<Fuel>,
+}
+
+impl From<Value> for AgentReply {
+    fn from(value: Value) -> AgentReply {
+        AgentReply {
+            value,
+            fuel_used: None,
+        }
+    }
+}
+
+/// Runs another agent. A caller that no longer wants the answer drops the
+/// future.
+pub trait AgentRunner: Send + Sync {
+    /// Runs the agent that `id` names on `input`.
+    fn run(
+        &self,
+        id: Value,
+        input: Value,
+        call: AgentCall,
+    ) -> BoxFuture<'_, Result<AgentReply, CapabilityError>>;
+}
+
+type AgentFn =
+    dyn Fn(&Value, Value, &AgentCall) -> Result<AgentReply, CapabilityError> + Send + Sync;
+
+/// Runs a closure for every agent.
+pub struct FnAgentRunner(Box<AgentFn>);
+
+impl FnAgentRunner {
+    /// Calls `run(id, input, call)` for every agent.
+    pub fn new(
+        run: impl Fn(&Value, Value, &AgentCall) -> Result<AgentReply, CapabilityError>
+        + Send
+        + Sync
+        + 'static,
+    ) -> FnAgentRunner {
+        FnAgentRunner(Box::new(run))
+    }
+}
+
+impl std::fmt::Debug for FnAgentRunner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("FnAgentRunner")
+    }
+}
+
+impl AgentRunner for FnAgentRunner {
+    fn run(
+        &self,
+        id: Value,
+        input: Value,
+        call: AgentCall,
+    ) -> BoxFuture<'_, Result<AgentReply, CapabilityError>> {
+        ready((self.0)(&id, input, &call))
+    }
+}
+
+/// What every [`AgentRunner`] must hold to.
+pub mod suite {
+    use super::{AgentCall, AgentRunner};
+    use crate::error::{SuiteResult, ensure, expect, refused};
+    use a99_core::fuel::Fuel;
+    use a99_core::value::{Map, Value};
+    use std::sync::Arc;
+
+    /// `known` is an agent that accepts an empty object, `unknown` names none.
+    pub async fn conformance(runner: &dyn AgentRunner, known: &str, unknown: &str) -> SuiteResult {
+        let call = || AgentCall {
+            fuel_left: Fuel::from_micro(1_000_000_000),
+            depth: 0,
+            context: Arc::new(Value::Undefined),
+        };
+        let input = || Value::Object(Map::new());
+        let reply = expect(
+            runner.run(known.into(), input(), call()).await,
+            "a known agent runs",
+        )?;
+        let used = reply.fuel_used.unwrap_or(Fuel::ZERO);
+        ensure(used >= Fuel::ZERO, "the fuel used is not negative")?;
+        ensure(
+            used <= call().fuel_left,
+            "the fuel used is at most what the caller had",
+        )?;
+        refused(
+            runner.run(unknown.into(), input(), call()).await,
+            "an unknown agent is refused",
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::block_on;
+
+    #[test]
+    fn closures_conform() {
+        let runner = FnAgentRunner::new(|id, input, call| match id.as_str() {
+            Some("echo") => Ok(AgentReply {
+                value: input,
+                fuel_used: Some(Fuel::from_micro(3)),
+            }),
+            _ => Err(CapabilityError::new(format!(
+                "no agent at depth {}",
+                call.depth
+            ))),
+        });
+        block_on(suite::conformance(&runner, "echo", "nobody")).unwrap();
+    }
+}

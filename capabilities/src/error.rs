@@ -1,0 +1,65 @@
+//! The error of a capability, and the shapes its methods share.
+
+use a99_core::text::Text;
+use a99_core::value::Value;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+
+/// A boxed future that may move between threads.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// The answer of a capability method that gives a value.
+pub type Reply<'a> = BoxFuture<'a, Result<Value, CapabilityError>>;
+
+/// What a conformance suite gives: the first law that does not hold.
+pub type SuiteResult = Result<(), String>;
+
+/// Why a capability refused or failed. The program sees the text as given, so
+/// an implementation keeps secrets and host internals out of it (security E20,
+/// N18).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CapabilityError {
+    /// What the program sees.
+    pub message: Text,
+}
+
+impl CapabilityError {
+    /// An error with this text.
+    pub fn new(message: impl Into<Text>) -> CapabilityError {
+        CapabilityError {
+            message: message.into(),
+        }
+    }
+}
+
+impl fmt::Display for CapabilityError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.message, f)
+    }
+}
+
+impl std::error::Error for CapabilityError {}
+
+/// A future that is ready at once.
+pub(crate) fn ready<'a, T: Send + 'a>(value: T) -> BoxFuture<'a, T> {
+    Box::pin(std::future::ready(value))
+}
+
+/// Fails with a law's text unless it holds.
+pub(crate) fn ensure(holds: bool, law: &str) -> SuiteResult {
+    if holds { Ok(()) } else { Err(law.to_owned()) }
+}
+
+/// Unwraps a reply of the implementation under test.
+pub(crate) fn expect<T>(reply: Result<T, CapabilityError>, law: &str) -> Result<T, String> {
+    reply.map_err(|error| format!("{law}: {error}"))
+}
+
+/// Checks that a call was refused with a text.
+pub(crate) fn refused<T>(reply: Result<T, CapabilityError>, law: &str) -> SuiteResult {
+    match reply {
+        Ok(_) => Err(law.to_owned()),
+        Err(error) => ensure(!error.message.is_empty(), "an error has a text"),
+    }
+}

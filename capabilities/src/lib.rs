@@ -1,0 +1,82 @@
+//! What a program may be given: one small trait a file, an in-memory or
+//! scripted version beside each, and a conformance suite for every trait.
+//!
+//! A program reaches the world only through the capabilities that its host put
+//! into a [`Capabilities`]; nothing is ambient (security N01). Arguments and
+//! replies are [`a99_core::value::Value`] wherever the language passes
+//! anything through; an implementation checks what it needs and answers with a
+//! [`CapabilityError`] whose text the program sees as given.
+//!
+//! This crate holds no real network, file or database access: those live in
+//! crates that implement these traits and prove it with the suites.
+
+mod agent;
+mod clock;
+mod dom;
+mod embedder;
+mod error;
+mod fetch;
+mod llm;
+mod llm_battery;
+mod local_storage;
+mod procedures;
+mod random;
+mod script;
+mod set;
+mod size;
+mod store;
+mod transpiler;
+mod xml;
+
+pub use agent::{AgentCall, AgentReply, AgentRunner, FnAgentRunner};
+pub use clock::{Clock, FixedClock, SystemClock};
+pub use dom::{Dom, MemoryDom};
+pub use embedder::{Embedder, HashEmbedder};
+pub use error::{BoxFuture, CapabilityError, Reply, SuiteResult};
+pub use fetch::{Fetch, ScriptedFetch};
+pub use llm::{Llm, ScriptedLlm};
+pub use llm_battery::{LlmBattery, ScriptedLlmBattery};
+pub use local_storage::{LocalStorage, MemoryLocalStorage};
+pub use procedures::{MemoryProcedures, ProcedureLimits, ProcedureMiss, Procedures};
+pub use random::{Random, SeededRandom, SystemRandom, uuid_v4};
+pub use set::Capabilities;
+pub use size::value_bytes;
+pub use store::{MAX_KEY_BYTES, MAX_TOP_K, MemoryStore, Store, StoreMethod};
+pub use transpiler::{ScriptedTranspiler, Transpiler};
+pub use xml::{ScriptedXml, Xml};
+
+/// The conformance suites: each checks one implementation of one trait and
+/// gives the first law that does not hold.
+pub mod suite {
+    pub use crate::agent::suite::conformance as agent_runner;
+    pub use crate::clock::suite::conformance as clock;
+    pub use crate::dom::suite::conformance as dom;
+    pub use crate::embedder::suite::conformance as embedder;
+    pub use crate::fetch::suite::conformance as fetch;
+    pub use crate::llm::suite::conformance as llm;
+    pub use crate::llm_battery::suite::conformance as llm_battery;
+    pub use crate::local_storage::suite::conformance as local_storage;
+    pub use crate::procedures::suite::conformance as procedures;
+    pub use crate::random::suite::conformance as random;
+    pub use crate::store::suite::{key_value, vectors};
+    pub use crate::transpiler::suite::conformance as transpiler;
+    pub use crate::xml::suite::conformance as xml;
+}
+
+#[cfg(test)]
+pub(crate) mod testing {
+    use std::future::Future;
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
+    /// Polls a future of in-memory capabilities, which are always ready.
+    pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
+        let mut future = pin!(future);
+        let mut cx = Context::from_waker(Waker::noop());
+        loop {
+            if let Poll::Ready(output) = future.as_mut().poll(&mut cx) {
+                return output;
+            }
+        }
+    }
+}

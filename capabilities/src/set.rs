@@ -1,0 +1,99 @@
+//! The set of capabilities that a host grants to a run.
+
+use crate::{
+    AgentRunner, Clock, Dom, Embedder, Fetch, Llm, LlmBattery, LocalStorage, Procedures, Random,
+    Store, Transpiler, Xml,
+};
+use std::fmt;
+use std::sync::Arc;
+
+macro_rules! capabilities {
+    ($($(#[$doc:meta])* $field:ident: $with:ident, $kind:ident;)*) => {
+        /// What a run may use; everything is absent until granted. A run never
+        /// changes its set (security N15), so one may serve many runs.
+        #[derive(Clone, Default)]
+        pub struct Capabilities {
+            $($(#[$doc])* pub $field: Option<Arc<dyn $kind>>,)*
+        }
+
+        impl Capabilities {
+            /// No capability at all.
+            #[must_use]
+            pub fn none() -> Capabilities {
+                Capabilities::default()
+            }
+
+            $(
+                $(#[$doc])*
+                #[must_use]
+                pub fn $with(mut self, granted: impl $kind + 'static) -> Capabilities {
+                    self.$field = Some(Arc::new(granted));
+                    self
+                }
+            )*
+
+            /// The names of the capabilities granted.
+            #[must_use]
+            pub fn granted(&self) -> Vec<&'static str> {
+                let mut names = Vec::new();
+                $(if self.$field.is_some() {
+                    names.push(stringify!($field));
+                })*
+                names
+            }
+        }
+    };
+}
+
+capabilities! {
+    /// HTTP.
+    fetch: with_fetch, Fetch;
+    /// Keys, values, queries and vectors.
+    store: with_store, Store;
+    /// Embeddings (`vector` in the language).
+    embedder: with_embedder, Embedder;
+    /// Text completion.
+    llm: with_llm, Llm;
+    /// Chat with tools and images.
+    llm_battery: with_llm_battery, LlmBattery;
+    /// Sub-agents.
+    agent: with_agent, AgentRunner;
+    /// XML parsing.
+    xml: with_xml, Xml;
+    /// Source code to programs.
+    transpiler: with_transpiler, Transpiler;
+    /// A document.
+    dom: with_dom, Dom;
+    /// A browser's local storage (`storage` in the language).
+    local_storage: with_local_storage, LocalStorage;
+    /// Stored programs.
+    procedures: with_procedures, Procedures;
+    /// The time of day; the machine's clock when absent.
+    clock: with_clock, Clock;
+    /// Randomness; the operating system's when absent.
+    random: with_random, Random;
+}
+
+impl fmt::Debug for Capabilities {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Capabilities")
+            .field(&self.granted())
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{MemoryStore, ScriptedFetch};
+
+    #[test]
+    fn only_what_was_granted() {
+        let set = Capabilities::none();
+        assert!(set.granted().is_empty() && set.fetch.is_none());
+        let set = set
+            .with_fetch(ScriptedFetch::new())
+            .with_store(MemoryStore::new());
+        assert_eq!(format!("{set:?}"), r#"Capabilities(["fetch", "store"])"#);
+    }
+}

@@ -1,0 +1,23 @@
+//! `a99 inspect`: prints the bytecode of a program.
+
+use crate::args::ProgramArgs;
+use crate::failure::{Exit, Failure};
+use crate::{input, output};
+use agent99::{Engine, Map, Value};
+
+/// Runs the command.
+pub fn run(args: &ProgramArgs) -> Result<Exit, Failure> {
+    let (agent, source) = input::compile(&Engine::new(), &args.program)?;
+    let listing = agent.disassemble();
+    if args.json {
+        let mut map = Map::new();
+        map.insert("disassembly", listing);
+        map.insert("diagnostics", agent.warnings().to_json());
+        output::json(&Value::Object(map));
+    } else {
+        super::show_warnings(&agent, &source);
+        // The disassembler shows all text of the program escaped.
+        output::out(&listing);
+    }
+    Ok(Exit::Ok)
+}

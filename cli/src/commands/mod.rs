@@ -1,0 +1,19 @@
+//! One file for each command.
+
+pub mod check;
+pub mod completions;
+pub mod inspect;
+pub mod run;
+pub mod tools;
+
+use crate::input::Source;
+use crate::output;
+use agent99::Agent;
+
+/// Shows what the compiler warned of.
+fn show_warnings(agent: &Agent, source: &Source) {
+    if !agent.warnings().is_empty() {
+        let text = agent.warnings().render(Some((&source.name, &source.bytes)));
+        output::err(&text);
+    }
+}

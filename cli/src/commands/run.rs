@@ -1,0 +1,230 @@
+//! `a99 run`: runs a program and prints what came of it.
+
+use crate::args::{CostModelArg, RunArgs};
+use crate::failure::{Exit, Failure};
+use crate::input::{self, JsonArg};
+use crate::output;
+use crate::pretty::pretty;
+use crate::script::Script;
+use a99_core::text::escape_for_terminal;
+use agent99::{
+    AbortSignal, CostModel, Diagnostics, Map, Outcome, RunError, RunOptions, Value,
+};
+use std::fs::File;
+use std::io::{BufWriter, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+/// Runs the command.
+pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
+    let input = Inputs::read(args)?;
+    let engine = input.script.engine()?;
+    let (agent, source) = input::compile(&engine, &args.program.program)?;
+    // Opened before the run, lest the run be in vain.
+    let trace = args.trace.as_deref().map(|path| open_trace(args, path));
+    let trace = trace.transpose()?;
+    let signal = AbortSignal::new();
+    let options = options(args, input.context)?.signal(signal.clone());
+
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::about("cannot start the runtime", error))?;
+    let outcome = runtime.block_on(async {
+        let granted = input.script.granted().await?;
+        let run = engine.run(&agent, input.args, options, granted);
+        Ok(until_done(run, signal).await)
+    })?;
+
+    if let (Some((name, file)), Some(events)) = (trace, &outcome.trace) {
+        let lines = events.iter().map(|event| event.to_value().to_json_string());
+        write_lines(file, lines).map_err(|error| Failure::about(&name, error))?;
+    }
+    if args.program.json {
+        output::json(&outcome_json(&outcome, agent.warnings()));
+    } else {
+        super::show_warnings(&agent, &source);
+        show(&outcome);
+    }
+    let exit = outcome.error.as_ref().map(|error| Exit::of(error.code));
+    Ok(exit.unwrap_or(Exit::Ok))
+}
+
+/// What the run takes besides the program.
+struct Inputs {
+    args: Value,
+    context: Option<Value>,
+    script: Script,
+}
+
+impl Inputs {
+    fn read(args: &RunArgs) -> Result<Inputs, Failure> {
+        only_one_stdin(args)?;
+        let value = |arg: &Option<JsonArg>, name| arg.as_ref().map(|arg| arg.value(name));
+        let script = match &args.script {
+            Some(path) => Script::parse(&input::read(path)?)?,
+            None => Script::default(),
+        };
+        Ok(Inputs {
+            args: value(&args.args, "--args")
+                .transpose()?
+                .unwrap_or_else(|| Value::Object(Map::new())),
+            context: value(&args.context, "--context").transpose()?,
+            script,
+        })
+    }
+}
+
+/// The files that a run reads.
+fn input_files(args: &RunArgs) -> impl Iterator<Item = &Path> {
+    let values = [&args.args, &args.context];
+    let values = values
+        .into_iter()
+        .filter_map(|arg| arg.as_ref().and_then(JsonArg::path));
+    [args.program.program.as_path()]
+        .into_iter()
+        .chain(args.script.as_deref())
+        .chain(values)
+}
+
+fn only_one_stdin(args: &RunArgs) -> Result<(), Failure> {
+    let stdin = Path::new(input::STDIN);
+    if input_files(args).filter(|path| *path == stdin).count() > 1 {
+        return Err(Failure::usage("standard input can be read only once"));
+    }
+    Ok(())
+}
+
+/// Opens the trace, which must not overwrite what the run reads (security P06).
+fn open_trace(args: &RunArgs, path: &Path) -> Result<(String, File), Failure> {
+    let name = format!("--trace {}", path.display());
+    let real = |path: &Path| -> Option<PathBuf> { path.canonicalize().ok() };
+    if let Some(target) = real(path)
+        && input_files(args).any(|input| real(input).as_ref() == Some(&target))
+    {
+        return Err(Failure::about(&name, "would overwrite an input of this run"));
+    }
+    match File::create(path) {
+        Ok(file) => Ok((name, file)),
+        Err(error) => Err(Failure::about(&name, error)),
+    }
+}
+
+/// Writes lines; a reader that goes away has what it wants.
+fn write_lines(file: File, mut lines: impl Iterator<Item = String>) -> std::io::Result<()> {
+    let mut out = BufWriter::new(file);
+    let written = lines
+        .try_for_each(|line| writeln!(out, "{line}"))
+        .and_then(|()| out.flush());
+    match written {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        other => other,
+    }
+}
+
+fn options(args: &RunArgs, context: Option<Value>) -> Result<RunOptions, Failure> {
+    let bad = |error: &dyn std::fmt::Display| Failure::usage(error.to_string());
+    let mut options = RunOptions::new()
+        .fuel(args.fuel)
+        .map_err(|error| bad(&error))?
+        .cost_model(match args.cost_model {
+            CostModelArg::Metered => CostModel::Metered,
+            CostModelArg::Flat => CostModel::Flat,
+        })
+        .trace(args.trace.is_some());
+    if let Some(ms) = args.timeout_ms {
+        options = options.timeout_ms(ms);
+    }
+    if let Some(mib) = args.heap_mib {
+        let bytes = (mib as usize).saturating_mul(1 << 20);
+        options = options.heap_bytes(bytes);
+    }
+    for (op, units) in &args.cost {
+        options = options.cost(op, *units).map_err(|error| bad(&error))?;
+    }
+    for (op, calls) in &args.quota {
+        options = options.quota(op, *calls);
+    }
+    if let Some(context) = context {
+        options = options.context(context);
+    }
+    Ok(options)
+}
+
+/// Runs the program. The first interrupt aborts the run; the second ends the
+/// process, should the run not listen.
+async fn until_done(run: impl Future<Output = Outcome>, signal: AbortSignal) -> Outcome {
+    let mut run = std::pin::pin!(run);
+    let mut listening = true;
+    loop {
+        tokio::select! {
+            // The handler must be in place before the program starts.
+            biased;
+            interrupt = tokio::signal::ctrl_c(), if listening => match interrupt {
+                Ok(()) if signal.is_aborted() => {
+                    std::process::exit(i32::from(Exit::Aborted.code()));
+                }
+                Ok(()) => signal.abort(),
+                Err(_) => listening = false,
+            },
+            outcome = &mut run => return outcome,
+        }
+    }
+}
+
+/// The outcome as JSON: `result`, `error`, `fuel_used`, `warnings`,
+/// `diagnostics`. An `undefined` result and no error are left out.
+fn outcome_json(outcome: &Outcome, findings: &Diagnostics) -> Value {
+    let mut map = Map::new();
+    match &outcome.error {
+        Some(error) => map.insert("error", run_error_json(error)),
+        None => map.insert("result", outcome.result.clone()),
+    };
+    map.insert("fuel_used", outcome.fuel_used.to_f64());
+    let warnings = outcome.warnings.iter().cloned().map(Value::from);
+    map.insert("warnings", Value::Array(warnings.collect()));
+    map.insert("diagnostics", findings.to_json());
+    Value::Object(map)
+}
+
+fn run_error_json(error: &RunError) -> Value {
+    let mut map = Map::new();
+    map.insert("code", error.code.as_str());
+    map.insert("message", error.message.clone());
+    map.insert("op", error.op.clone());
+    if let Some(pointer) = &error.pointer {
+        map.insert("pointer", pointer.as_str());
+    }
+    if let Some(help) = &error.help {
+        map.insert("help", help.as_str());
+    }
+    Value::Object(map)
+}
+
+/// The outcome for people.
+fn show(outcome: &Outcome) {
+    for warning in &outcome.warnings {
+        output::note("warning", &warning.to_string_lossy());
+    }
+    match &outcome.error {
+        Some(error) => output::err(&error_text(error)),
+        None if outcome.result.is_undefined() => output::out("undefined\n"),
+        None => output::out(&format!("{}\n", pretty(&outcome.result.to_json_string()))),
+    }
+    output::note("fuel used", &outcome.fuel_used.to_string());
+}
+
+/// A failed run in the manner of the compiler's findings.
+fn error_text(error: &RunError) -> String {
+    let shown = |text: &str| escape_for_terminal(text);
+    let (code, message) = (error.code, error.message.to_string_lossy());
+    let mut text = format!("error[{code}]: {}\n", shown(&message));
+    let op = shown(&error.op.to_string_lossy());
+    text += &match &error.pointer {
+        Some(pointer) => format!("  --> {op} ({})\n", shown(pointer)),
+        None => format!("  --> {op}\n"),
+    };
+    if let Some(help) = &error.help {
+        text += &format!("  = help: {}\n", shown(help));
+    }
+    text
+}

@@ -1,0 +1,54 @@
+//! `a99 tools`: the atoms as functions for a model to call.
+
+use crate::args::ToolsArgs;
+use crate::failure::{Exit, Failure};
+use crate::output;
+use a99_core::diag::suggest;
+use agent99::{Engine, ToolFilter, Value};
+
+/// Runs the command.
+pub fn run(args: &ToolsArgs) -> Result<Exit, Failure> {
+    let engine = Engine::new();
+    let filter = match args.filter.as_str() {
+        "all" => ToolFilter::All,
+        "flow" => ToolFilter::Flow,
+        names => ToolFilter::Names(known_names(&engine, names)?),
+    };
+    let tools = engine.tools(&filter);
+    if args.json {
+        let tools = tools.into_iter().map(Value::from).collect();
+        output::json(&Value::Array(tools));
+    } else {
+        let width = tools.iter().map(|tool| name(tool).len()).max().unwrap_or(0);
+        let lines = tools.iter().map(|tool| {
+            let docs = &tool["function"]["description"];
+            format!("{:width$}  {}\n", name(tool), docs.as_str().unwrap_or_default())
+        });
+        output::out(&lines.collect::<String>());
+    }
+    Ok(Exit::Ok)
+}
+
+fn name(tool: &serde_json::Value) -> &str {
+    tool["function"]["name"].as_str().unwrap_or_default()
+}
+
+/// The names of a list, each of which must be an atom.
+fn known_names(engine: &Engine, list: &str) -> Result<Vec<String>, Failure> {
+    let all = engine.tools(&ToolFilter::All);
+    let all: Vec<&str> = all.iter().map(name).collect();
+    let mut names = Vec::new();
+    for wanted in list.split(',').map(str::trim).filter(|n| !n.is_empty()) {
+        if !all.contains(&wanted) {
+            let hint = suggest(wanted, all.iter().copied());
+            let hint = hint.map_or(String::new(), |name| format!("; did you mean `{name}`?"));
+            let text = format!("there is no atom named `{wanted}`{hint}");
+            return Err(Failure::about("--filter", text));
+        }
+        names.push(wanted.to_owned());
+    }
+    if names.is_empty() {
+        return Err(Failure::about("--filter", "expected `all`, `flow` or names of atoms"));
+    }
+    Ok(names)
+}

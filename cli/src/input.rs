@@ -1,0 +1,155 @@
+//! Reading programs, arguments and scripts.
+//!
+//! Input is bounded before it is kept, whatever it comes from (security P05).
+
+use crate::failure::Failure;
+use a99_core::diag::LineIndex;
+use a99_core::json::{Document, Limits};
+use agent99::{Agent, Engine, Value};
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+/// The name that stands for standard input.
+pub const STDIN: &str = "-";
+
+/// Bytes that are read at most: one more than a document may have, so that
+/// the reader of documents sees that it is too long and says so.
+fn max_bytes() -> u64 {
+    Limits::default().max_bytes as u64 + 1
+}
+
+/// A text and the name to show for it.
+#[derive(Debug)]
+pub struct Source {
+    /// The path, or `<stdin>`.
+    pub name: String,
+    /// Its bytes, at most one more than a document may have.
+    pub bytes: Vec<u8>,
+}
+
+/// Reads a file, or standard input for `-`.
+pub fn read(path: &Path) -> Result<Source, Failure> {
+    let mut bytes = Vec::new();
+    let stdin = path == Path::new(STDIN);
+    let name = if stdin {
+        "<stdin>".to_owned()
+    } else {
+        path.display().to_string()
+    };
+    let read = if stdin {
+        io::stdin()
+            .lock()
+            .take(max_bytes())
+            .read_to_end(&mut bytes)
+    } else {
+        File::open(path).and_then(|file| file.take(max_bytes()).read_to_end(&mut bytes))
+    };
+    match read {
+        Ok(_) => Ok(Source { name, bytes }),
+        Err(error) => Err(Failure::about(&name, error)),
+    }
+}
+
+/// Reads and compiles a program.
+pub fn compile(engine: &Engine, path: &Path) -> Result<(Agent, Source), Failure> {
+    let source = read(path)?;
+    match engine.compile(source.bytes.clone()) {
+        Ok(agent) => Ok((agent, source)),
+        Err(findings) => Err(Failure::Rejected {
+            findings,
+            name: source.name,
+            source: source.bytes,
+        }),
+    }
+}
+
+/// A value given on the command line: JSON text, or `@` and the file (`@-`:
+/// standard input) that holds it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum JsonArg {
+    /// The text itself.
+    Text(String),
+    /// The file that holds it.
+    File(PathBuf),
+}
+
+impl JsonArg {
+    /// Takes the argument apart; the JSON is read later.
+    pub fn parse(text: &str) -> Result<JsonArg, String> {
+        match text.strip_prefix('@') {
+            Some("") => Err("a file name must follow `@`".to_owned()),
+            Some(path) => Ok(JsonArg::File(path.into())),
+            None => Ok(JsonArg::Text(text.to_owned())),
+        }
+    }
+
+    /// The file, if the value comes from one.
+    pub fn path(&self) -> Option<&Path> {
+        match self {
+            JsonArg::File(path) => Some(path),
+            JsonArg::Text(_) => None,
+        }
+    }
+
+    /// Reads the value; `option` names the argument in errors.
+    pub fn value(&self, option: &str) -> Result<Value, Failure> {
+        let source = match self {
+            JsonArg::Text(text) => Source {
+                name: option.to_owned(),
+                bytes: text.clone().into_bytes(),
+            },
+            JsonArg::File(path) => {
+                let mut source = read(path)?;
+                source.name = format!("{option} {}", source.name);
+                source
+            }
+        };
+        parse_value(&source)
+    }
+}
+
+/// Reads JSON; a failure says where.
+pub fn parse_value(source: &Source) -> Result<Value, Failure> {
+    match Document::parse(source.bytes.clone(), &Limits::default()) {
+        Ok(document) => Ok(document.to_value(document.root())),
+        Err(findings) => {
+            let index = LineIndex::new(&source.bytes);
+            let found = findings.iter().map(|finding| {
+                let at = finding.span.as_ref().map_or(0, |span| span.start);
+                let (line, column) = index.line_col(&source.bytes, at);
+                let help = finding.help.as_ref();
+                let help = help.map_or(String::new(), |help| format!(" ({help})"));
+                format!("line {line}, column {column}: {}{help}", finding.message)
+            });
+            let found: Vec<String> = found.take(MAX_FINDINGS).collect();
+            Err(Failure::about(&source.name, found.join("\n  ")))
+        }
+    }
+}
+
+/// Findings about an argument that are shown; the rest follows from these.
+const MAX_FINDINGS: usize = 5;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_arguments() {
+        assert_eq!(JsonArg::parse("{}"), Ok(JsonArg::Text("{}".to_owned())));
+        assert_eq!(JsonArg::parse("@a.json"), Ok(JsonArg::File("a.json".into())));
+        assert!(JsonArg::parse("@").is_err());
+        let value = JsonArg::Text("[1]".to_owned()).value("--args").unwrap();
+        assert_eq!(value.to_json_string(), "[1]");
+    }
+
+    #[test]
+    fn errors_say_where() {
+        let failure = JsonArg::Text("{\n \"a\": x}".to_owned()).value("--args");
+        let Err(Failure::Usage(text)) = failure else {
+            panic!("{failure:?}");
+        };
+        assert!(text.starts_with("--args: line 2, column 7: "), "{text}");
+    }
+}

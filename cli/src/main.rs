@@ -1,0 +1,62 @@
+//! `a99`: runs, checks and inspects agent programs from a terminal or a
+//! script.
+//!
+//! The only crate that knows terminals, files, signals and exit codes;
+//! everything else is the facade's. It grants a program nothing of the world:
+//! replies of networks, models and other agents come from a script file.
+
+mod args;
+mod commands;
+mod failure;
+mod input;
+mod output;
+mod pretty;
+mod replies;
+mod script;
+
+use args::{Cli, Command};
+use clap::Parser;
+use clap::error::ErrorKind;
+use failure::{Exit, Failure};
+use output::Format;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let exit = match Cli::try_parse() {
+        Ok(cli) => dispatch(&cli.command),
+        Err(error) => refuse(&error),
+    };
+    ExitCode::from(exit.code())
+}
+
+/// Runs the command; a failure is reported in the command's own format.
+fn dispatch(command: &Command) -> Exit {
+    let format = command.format();
+    let done = match command {
+        Command::Run(args) => commands::run::run(args),
+        Command::Check(args) => commands::check::run(args),
+        Command::Inspect(args) => commands::inspect::run(args),
+        Command::Tools(args) => commands::tools::run(args),
+        Command::Completions(args) => commands::completions::run(args),
+    };
+    done.unwrap_or_else(|failure| failure.report(format))
+}
+
+/// What the command line itself got wrong, or help that was asked for.
+fn refuse(error: &clap::Error) -> Exit {
+    let asked = matches!(
+        error.kind(),
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
+    );
+    // The line was not understood, so the wish for JSON is looked up by hand.
+    let json = std::env::args_os().any(|arg| arg == "--json");
+    if asked || !json {
+        // A closed pipe is no reason to fail.
+        let _ = error.print();
+        return if asked { Exit::Ok } else { Exit::Usage };
+    }
+    let text = error.render().to_string();
+    let text = text.trim_end();
+    let text = text.strip_prefix("error: ").unwrap_or(text);
+    Failure::usage(text).report(Format::Json)
+}

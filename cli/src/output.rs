@@ -1,0 +1,51 @@
+//! Writing to the terminal, a pipe or a file.
+//!
+//! Nothing here panics when the reader goes away, and nothing of a program
+//! reaches a terminal unescaped (security P05).
+
+use agent99::Value;
+use a99_core::text::escape_for_terminal;
+use std::io::{self, ErrorKind, Write};
+
+/// How a command speaks.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// For people: results on standard output, the rest on standard error.
+    Human,
+    /// For programs: one line of JSON on standard output.
+    Json,
+}
+
+/// Writes text to standard output as it is.
+pub fn out(text: &str) {
+    let mut stdout = io::stdout().lock();
+    settle(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()));
+}
+
+/// Writes text to standard error as it is.
+pub fn err(text: &str) {
+    // There is nowhere left to complain to.
+    let _ = io::stderr().lock().write_all(text.as_bytes());
+}
+
+/// Writes one line of JSON to standard output.
+pub fn json(value: &Value) {
+    let mut text = value.to_json_string();
+    text.push('\n');
+    out(&text);
+}
+
+/// Writes `kind: text` to standard error; the text is escaped, line by line.
+pub fn note(kind: &str, text: &str) {
+    let lines: Vec<String> = text.lines().map(escape_for_terminal).collect();
+    err(&format!("{kind}: {}\n", lines.join("\n")));
+}
+
+/// A reader that went away has what it wants; other failures are told.
+fn settle(written: io::Result<()>) {
+    if let Err(error) = written
+        && error.kind() != ErrorKind::BrokenPipe
+    {
+        err(&format!("error: cannot write the output: {error}\n"));
+    }
+}

@@ -1,0 +1,189 @@
+//! Capabilities that answer from a script: by key, or in order.
+//!
+//! Unlike the scripted capabilities for tests, any reply may fail, and a key
+//! may answer differently each time.
+
+use agent99::capabilities::{
+    AgentCall, AgentReply, AgentRunner, BoxFuture, CapabilityError, Fetch, Llm, LlmBattery, Reply,
+    Transpiler, Xml,
+};
+use agent99::{Map, Value};
+use std::sync::{Mutex, PoisonError};
+
+/// The member that makes a reply a failure with this text.
+const FAILS: &str = "$fails";
+
+/// The member that makes a reply a list of replies, given in turn.
+const REPLIES: &str = "$replies";
+
+/// What a capability answers: a value, or the text it fails with.
+type Answer = Result<Value, CapabilityError>;
+
+/// Replies in turn.
+#[derive(Debug)]
+struct Turns {
+    replies: Vec<Value>,
+    next: Mutex<usize>,
+}
+
+impl Turns {
+    fn new(replies: Vec<Value>) -> Turns {
+        Turns {
+            replies,
+            next: Mutex::new(0),
+        }
+    }
+
+    /// The next reply, counted from the start of the run.
+    fn take(&self) -> (usize, Option<&Value>) {
+        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = *next;
+        *next += 1;
+        (at, self.replies.get(at))
+    }
+}
+
+/// A reply as an answer.
+fn answer(reply: &Value) -> Answer {
+    match reply.get(FAILS) {
+        Some(Value::String(text)) => Err(CapabilityError::new(text.clone())),
+        Some(other) => Err(CapabilityError::new(other.to_json_string())),
+        None => Ok(reply.clone()),
+    }
+}
+
+fn ready<'a, T: Send + 'a>(value: T) -> BoxFuture<'a, T> {
+    Box::pin(std::future::ready(value))
+}
+
+/// Answers by the first argument of a call.
+#[derive(Debug)]
+pub struct ByKey {
+    entries: Vec<(Value, Turns)>,
+    unknown: &'static str,
+}
+
+impl ByKey {
+    /// Knows the keys of a script's object; other keys fail with the text
+    /// `unknown`.
+    pub fn new(table: &Map, unknown: &'static str) -> ByKey {
+        let entries = table.iter().map(|(key, reply)| {
+            let turns = reply.get(REPLIES).and_then(Value::as_array);
+            let turns = turns.map_or_else(|| vec![reply.clone()], <[Value]>::to_vec);
+            (Value::from(key.clone()), Turns::new(turns))
+        });
+        ByKey {
+            entries: entries.collect(),
+            unknown,
+        }
+    }
+
+    fn answer(&self, key: &Value) -> Answer {
+        let turns = self.entries.iter().find(|(known, _)| known == key);
+        let Some((_, turns)) = turns else {
+            return Err(CapabilityError::new(self.unknown));
+        };
+        // The last reply repeats.
+        match turns.take().1.or(turns.replies.last()) {
+            Some(reply) => answer(reply),
+            None => Err(CapabilityError::new("the script has an empty list of replies")),
+        }
+    }
+}
+
+impl Fetch for ByKey {
+    fn fetch(&self, url: Value, _options: Value) -> Reply<'_> {
+        ready(self.answer(&url))
+    }
+}
+
+impl Xml for ByKey {
+    fn parse(&self, text: Value) -> Reply<'_> {
+        ready(self.answer(&text))
+    }
+}
+
+impl Transpiler for ByKey {
+    fn transpile(&self, code: Value) -> Reply<'_> {
+        ready(self.answer(&code))
+    }
+}
+
+impl AgentRunner for ByKey {
+    fn run(
+        &self,
+        id: Value,
+        _input: Value,
+        _call: AgentCall,
+    ) -> BoxFuture<'_, Result<AgentReply, CapabilityError>> {
+        ready(self.answer(&id).map(AgentReply::from))
+    }
+}
+
+/// Answers in order, then fails.
+#[derive(Debug)]
+pub struct InOrder(Turns);
+
+impl InOrder {
+    /// Gives these replies.
+    pub fn new(replies: &[Value]) -> InOrder {
+        InOrder(Turns::new(replies.to_vec()))
+    }
+
+    fn answer(&self) -> Answer {
+        match self.0.take() {
+            (_, Some(reply)) => answer(reply),
+            (count, None) => Err(CapabilityError::new(format!(
+                "the script has no reply for call {} of the model",
+                count + 1
+            ))),
+        }
+    }
+}
+
+impl Llm for InOrder {
+    fn predict(&self, _prompt: Value, _options: Value) -> Reply<'_> {
+        ready(self.answer())
+    }
+}
+
+impl LlmBattery for InOrder {
+    fn predict(&self, _system: Value, _user: Value, _tools: Value, _format: Value) -> Reply<'_> {
+        ready(self.answer())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn value(json: &str) -> Value {
+        serde_json::from_str::<serde_json::Value>(json).unwrap().into()
+    }
+
+    #[test]
+    fn by_key() {
+        let table = value(r#"{"a": 1, "b": {"$replies": [{"$fails": "down"}, 2]}}"#);
+        let replies = ByKey::new(table.as_object().unwrap(), "unknown");
+        let ask = |key: &str| {
+            let answer = replies.answer(&key.into());
+            answer.map_err(|error| error.to_string())
+        };
+        assert_eq!(ask("a"), Ok(1.into()));
+        assert_eq!(ask("a"), Ok(1.into()));
+        assert_eq!(ask("b"), Err("down".to_owned()));
+        assert_eq!(ask("b"), Ok(2.into()));
+        assert_eq!(ask("b"), Ok(2.into()));
+        assert_eq!(ask("c"), Err("unknown".to_owned()));
+    }
+
+    #[test]
+    fn in_order() {
+        let list = value(r#"["x", {"$fails": "tired"}]"#);
+        let replies = InOrder::new(list.as_array().unwrap());
+        assert_eq!(replies.answer(), Ok("x".into()));
+        assert_eq!(replies.answer().unwrap_err().to_string(), "tired");
+        let spent = replies.answer().unwrap_err().to_string();
+        assert_eq!(spent, "the script has no reply for call 3 of the model");
+    }
+}

@@ -1,0 +1,322 @@
+//! Drives the built `a99` binary: every exit code, both output forms, every
+//! way in and out.
+
+mod harness;
+
+use harness::{Sandbox, a99, program};
+
+/// Returns `answer = 42`.
+const ANSWER: &str = r#"{"op":"seq","steps":[
+    {"op":"varSet","key":"answer","value":42},
+    {"op":"return","schema":{"type":"object","properties":{"answer":{}}}}]}"#;
+
+/// Returns its argument `x`.
+const ECHO: &str = r#"{"op":"seq","steps":[
+    {"op":"varSet","key":"x","value":{"$kind":"arg","path":"x"}},
+    {"op":"return","schema":{"type":"object","properties":{"x":{}}}}]}"#;
+
+/// Never ends by itself.
+const FOREVER: &str = r#"{"op":"seq","steps":[{"op":"while",
+    "condition":{"$expr":"literal","value":true},
+    "body":[{"op":"varSet","key":"i","value":1}]}]}"#;
+
+/// Keeps ever more text.
+const HOARD: &str = r#"{"op":"seq","steps":[
+    {"op":"varSet","key":"s","value":"0123456789abcdef"},
+    {"op":"while","condition":{"$expr":"literal","value":true},
+     "body":[{"op":"varSet","key":"s","value":{"$expr":"binary","op":"+",
+        "left":{"$expr":"ident","name":"s"},"right":{"$expr":"ident","name":"s"}}}]}]}"#;
+
+/// Fails by itself.
+const FAILING: &str = r#"{"op":"seq","steps":[{"op":"jsonParse","str":"{oops"}]}"#;
+
+/// Not a program.
+const MALFORMED: &str = "{\"op\":\"seq\",\n \"steps\":[}";
+
+/// A fetch and a model, one after the other.
+const ASK: &str = r#"{"op":"seq","steps":[
+    {"op":"httpFetch","url":"https://a.test/x","result":"page"},
+    {"op":"llmPredict","prompt":"Sum up","result":"text"},
+    {"op":"return","schema":{"type":"object","properties":{"page":{},"text":{}}}}]}"#;
+
+#[test]
+fn a_result_goes_to_standard_output_and_the_rest_to_standard_error() {
+    let done = program(ANSWER, &["run"]);
+    assert_eq!(done.code, 0, "{done:?}");
+    assert_eq!(done.out, "{\n  \"answer\": 42\n}\n");
+    assert_eq!(done.err, "fuel used: 0.3\n");
+}
+
+#[test]
+fn json_is_one_line_with_everything() {
+    let done = program(ANSWER, &["run", "--json"]);
+    assert_eq!((done.code, done.err.as_str()), (0, ""));
+    assert_eq!(done.out.lines().count(), 1);
+    assert_eq!(done.json()["result"]["answer"], 42);
+    assert_eq!(done.json()["fuel_used"], 0.3);
+}
+
+#[test]
+fn a_program_without_return_is_undefined() {
+    let empty = r#"{"op":"seq","steps":[]}"#;
+    assert_eq!(program(empty, &["run"]).out, "undefined\n");
+    let done = program(empty, &["run", "--json"]);
+    assert!(done.json().get("result").is_none(), "{done:?}");
+}
+
+#[test]
+fn exit_1_is_an_error_of_the_program() {
+    let done = program(FAILING, &["run"]);
+    assert_eq!((done.code, done.out.as_str()), (1, ""), "{done:?}");
+    assert!(done.err.starts_with("error[program.error]: "), "{done:?}");
+    assert!(done.err.contains("jsonParse"), "{done:?}");
+    let done = program(FAILING, &["run", "--json"]);
+    assert_eq!((done.code, done.err.as_str()), (1, ""));
+    assert_eq!(done.json()["error"]["code"], "program.error");
+    assert_eq!(done.json()["error"]["op"], "jsonParse");
+}
+
+#[test]
+fn exit_2_is_usage() {
+    for args in [
+        &["run", "-", "--fuel", "-1"][..],
+        &["run", "-", "--fuel", "NaN"],
+        &["run", "-", "--cost", "map"],
+        &["run", "-", "--quota", "map=1.5"],
+        &["run", "-", "--args", "{"],
+        &["run", "-", "--args", "@/no/such/file.json"],
+        &["run", "-", "--args", "@-"],
+        &["run", "/no/such/program.json"],
+        &["run", "-", "--script", "/no/such/script.json"],
+        &["run", "-", "--nonsense"],
+        &["tools", "--filter", "mpa"],
+        &["nonsense"],
+        &[],
+    ] {
+        let done = a99(args, ANSWER.as_bytes());
+        assert_eq!(done.code, 2, "{args:?}: {done:?}");
+        assert!(done.out.is_empty() && !done.err.is_empty(), "{args:?}");
+        let args: Vec<&str> = args.iter().copied().chain(["--json"]).collect();
+        let done = a99(&args, ANSWER.as_bytes());
+        assert_eq!((done.code, done.err.as_str()), (2, ""), "{args:?}");
+        assert_eq!(done.json()["error"]["code"], "usage", "{args:?}");
+    }
+}
+
+#[test]
+fn malformed_arguments_are_told_with_their_place() {
+    let done = program(ECHO, &["run", "--args", "{\n  \"x\": oops}"]);
+    assert!(done.err.contains("--args: line 2, column 8"), "{done:?}");
+}
+
+#[test]
+fn exit_3_is_a_rejected_program() {
+    for command in ["run", "check", "inspect"] {
+        let done = program(MALFORMED, &[command]);
+        assert_eq!((done.code, done.out.as_str()), (3, ""), "{done:?}");
+        assert!(done.err.contains("error[A99-E0001]"), "{done:?}");
+        assert!(done.err.contains("<stdin>:2:"), "{done:?}");
+        assert!(done.err.contains('^'), "{done:?}");
+        let done = program(MALFORMED, &[command, "--json"]);
+        assert_eq!((done.code, done.err.as_str()), (3, ""));
+        assert_eq!(done.json()["error"]["code"], "program.rejected");
+        assert_eq!(done.json()["diagnostics"][0]["code"], "A99-E0001");
+    }
+    let condition = r#"{"op":"seq","steps":[{"op":"if","condition":"a > ","then":[]}]}"#;
+    let done = program(condition, &["check"]);
+    assert_eq!(done.code, 3, "{done:?}");
+    assert!(done.err.contains("error[A99-E0104]"), "{done:?}");
+}
+
+#[test]
+fn exit_4_is_fuel() {
+    let done = program(FOREVER, &["run", "--fuel", "5"]);
+    assert_eq!(done.code, 4, "{done:?}");
+    let done = program(FOREVER, &["run", "--fuel", "5", "--json"]);
+    assert_eq!(done.code, 4);
+    assert_eq!(done.json()["error"]["code"], "fuel.exhausted");
+}
+
+#[test]
+fn exit_5_is_timeout() {
+    let args = ["run", "--fuel", "1e9", "--timeout-ms", "50", "--json"];
+    let done = program(FOREVER, &args);
+    assert_eq!(done.code, 5, "{done:?}");
+    assert_eq!(done.json()["error"]["code"], "time.run_timeout");
+}
+
+#[test]
+fn exit_6_is_memory() {
+    let done = program(HOARD, &["run", "--fuel", "1e9", "--heap-mib", "1", "--json"]);
+    assert_eq!(done.code, 6, "{done:?}");
+    assert_eq!(done.json()["error"]["code"], "memory.heap_limit");
+}
+
+#[test]
+fn exit_7_is_quota() {
+    let done = program(FOREVER, &["run", "--quota", "varSet=3", "--json"]);
+    assert_eq!(done.code, 7, "{done:?}");
+    assert_eq!(done.json()["error"]["code"], "quota.exceeded");
+}
+
+#[test]
+#[cfg(unix)]
+fn exit_130_is_an_interrupt() {
+    let started = std::time::Instant::now();
+    let args = ["run", "--fuel", "1e12", "--timeout-ms", "600000"];
+    let done = harness::interrupted(&args, FOREVER.as_bytes());
+    assert_eq!(done.code, 130, "{done:?}");
+    assert!(done.err.contains("error[run.aborted]"), "{done:?}");
+    assert!(started.elapsed().as_secs() < 60);
+}
+
+#[test]
+fn prices_and_models() {
+    let fuel = |args: &[&str]| program(ANSWER, args).json()["fuel_used"].clone();
+    assert_eq!(fuel(&["run", "--json", "--cost", "varSet=2"]), 2.2);
+    assert_eq!(fuel(&["run", "--json", "--cost-model", "flat"]), 0.3);
+}
+
+#[test]
+fn arguments_from_text_file_and_standard_input() {
+    let sandbox = Sandbox::new("args");
+    let agent = sandbox.file("agent.json", ECHO);
+    let args = sandbox.file("args.json", r#"{"x": "é"}"#);
+    let done = a99(&["run", &agent, "--args", &format!("@{args}")], b"");
+    assert_eq!(done.out, "{\n  \"x\": \"é\"\n}\n");
+    let done = a99(&["run", &agent, "--args", "@-"], b"{\"x\": 1}");
+    assert_eq!(done.out, "{\n  \"x\": 1\n}\n");
+    let done = a99(&["run", &agent, "--args", r#"{"x": null}"#], b"");
+    assert_eq!(done.out, "{\n  \"x\": null\n}\n");
+}
+
+#[test]
+fn byte_order_marks_line_ends_and_other_encodings() {
+    let bom = format!("\u{FEFF}{}", ANSWER.replace('\n', "\r\n"));
+    assert_eq!(program(&bom, &["run"]).code, 0);
+    let utf16: Vec<u8> = ANSWER.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let done = a99(&["check", "-"], &utf16);
+    assert_eq!(done.code, 3, "{done:?}");
+    assert!(done.err.contains("UTF-16"), "{done:?}");
+    assert_eq!(a99(&["check", "-"], b"").code, 3);
+    assert_eq!(a99(&["check", "-"], b"\xFF\x00\x80").code, 3);
+}
+
+#[test]
+fn endless_input_is_refused() {
+    let done = harness::endless(&["check", "-"]);
+    assert_eq!(done.code, 3, "{done:?}");
+    assert!(done.err.contains("A99-E0004"), "{done:?}");
+}
+
+#[test]
+fn hostile_text_does_not_steer_the_terminal() {
+    let hostile = "a\u{1b}[2J\u{9b}31m\u{202e}b";
+    let args = serde_json::json!({ "x": hostile }).to_string();
+    let done = program(ECHO, &["run", "--args", &args]);
+    assert_eq!(done.code, 0);
+    let shown: serde_json::Value = serde_json::from_str(&done.out).unwrap();
+    assert_eq!(shown["x"], hostile);
+    assert!(!done.out.contains(['\u{1b}', '\u{9b}', '\u{202e}']), "{done:?}");
+    let failing = FAILING.replace("{oops", "\\u001b[2J\\u202e");
+    let done = program(&failing, &["run"]);
+    assert_eq!(done.code, 1);
+    assert!(!done.err.contains(['\u{1b}', '\u{202e}']), "{done:?}");
+    let done = a99(&["check", "\u{1b}[2J"], b"");
+    assert!(!done.err.contains('\u{1b}'), "{done:?}");
+}
+
+#[test]
+fn nothing_is_granted_without_a_script() {
+    let done = program(ASK, &["run", "--json"]);
+    assert_eq!(done.code, 1, "{done:?}");
+    assert_eq!(done.json()["error"]["op"], "httpFetch");
+}
+
+#[test]
+fn a_script_answers() {
+    let sandbox = Sandbox::new("script");
+    let script = sandbox.file(
+        "script.json",
+        r#"{"fetch": {"https://a.test/x": {"body": "hi"}}, "llm": ["short"]}"#,
+    );
+    let done = program(ASK, &["run", "--script", &script, "--json"]);
+    assert_eq!(done.code, 0, "{done:?}");
+    assert_eq!(done.json()["result"]["page"]["body"], "hi");
+    assert_eq!(done.json()["result"]["text"], "short");
+    let script = sandbox.file("bad.json", r#"{"fetsh": {}}"#);
+    let done = program(ASK, &["run", "--script", &script]);
+    assert_eq!(done.code, 2);
+    assert!(done.err.contains("unknown member `fetsh`"), "{done:?}");
+}
+
+#[test]
+fn a_trace_is_written_as_lines() {
+    let sandbox = Sandbox::new("trace");
+    let agent = sandbox.file("agent.json", ANSWER);
+    let trace = sandbox.path("trace.jsonl");
+    let done = a99(&["run", &agent, "--trace", &trace], b"");
+    assert_eq!(done.code, 0, "{done:?}");
+    let lines = std::fs::read_to_string(&trace).unwrap();
+    let ops: Vec<serde_json::Value> = lines
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()["op"].clone())
+        .collect();
+    assert!(ops.contains(&"varSet".into()), "{lines}");
+    // A trace must not overwrite what the run reads.
+    let done = a99(&["run", &agent, "--trace", &agent], b"");
+    assert_eq!(done.code, 2, "{done:?}");
+    assert_eq!(std::fs::read_to_string(&agent).unwrap(), ANSWER);
+}
+
+#[test]
+fn check_and_inspect() {
+    let done = program(ANSWER, &["check"]);
+    assert_eq!((done.code, done.err.as_str()), (0, "<stdin>: ok\n"));
+    assert_eq!(program(ANSWER, &["check", "--json"]).json()["ok"], true);
+    let unknown = r#"{"op":"seq","steps":[{"op":"varSte","key":"a","value":1}]}"#;
+    let done = program(unknown, &["check"]);
+    assert_eq!(done.code, 0, "{done:?}");
+    assert!(done.err.contains("warning[A99-W0201]"), "{done:?}");
+    assert!(done.err.contains("ok, 1 warning"), "{done:?}");
+    let done = program(ANSWER, &["inspect"]);
+    assert_eq!(done.code, 0, "{done:?}");
+    assert!(done.out.contains("block 0  price "), "{done:?}");
+    let done = program(ANSWER, &["inspect", "--json"]);
+    assert!(done.json()["disassembly"].as_str().unwrap().contains("function 0"));
+}
+
+#[test]
+fn tools_are_listed_and_filtered() {
+    let done = a99(&["tools"], b"");
+    assert_eq!(done.code, 0, "{done:?}");
+    assert!(done.out.lines().any(|line| line.starts_with("map ")), "{done:?}");
+    let count = |filter: &str| {
+        let done = a99(&["tools", "--json", "--filter", filter], b"");
+        done.json().as_array().map(Vec::len)
+    };
+    assert_eq!(count("map,filter"), Some(2));
+    assert!(count("flow") < count("all"));
+    let done = a99(&["tools", "--filter", "filtre"], b"");
+    assert!(done.err.contains("did you mean `filter`?"), "{done:?}");
+}
+
+#[test]
+fn help_version_and_completions() {
+    for args in [&["--help"][..], &["--version"], &["run", "--help"]] {
+        let done = a99(args, b"");
+        assert_eq!((done.code, done.err.as_str()), (0, ""), "{args:?}");
+    }
+    assert!(a99(&["run", "--help"], b"").out.contains("$replies"));
+    let done = a99(&["completions", "bash"], b"");
+    assert_eq!(done.code, 0);
+    assert!(done.out.contains("_a99"));
+}
+
+#[test]
+#[cfg(unix)]
+fn a_reader_that_goes_away_is_no_panic() {
+    let done = harness::unread(&["tools", "--json"]);
+    assert_eq!(done.code, 0, "{done:?}");
+    assert_eq!(done.err, "");
+}

@@ -1,0 +1,121 @@
+//! Runs the built binary and catches what it says.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+/// How a run of the binary ended.
+#[derive(Debug)]
+pub struct Done {
+    pub code: i32,
+    pub out: String,
+    pub err: String,
+}
+
+impl Done {
+    /// Standard output as JSON.
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+}
+
+fn start(args: &[&str]) -> Child {
+    Command::new(env!("CARGO_BIN_EXE_a99"))
+        .args(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary starts")
+}
+
+fn finish(child: Child) -> Done {
+    let output = child.wait_with_output().expect("the binary ends");
+    Done {
+        code: output.status.code().unwrap_or(-1),
+        out: String::from_utf8(output.stdout).expect("the output is UTF-8"),
+        err: String::from_utf8(output.stderr).expect("the messages are UTF-8"),
+    }
+}
+
+/// Runs the binary on this standard input.
+pub fn a99(args: &[&str], stdin: &[u8]) -> Done {
+    let mut child = start(args);
+    let mut input = child.stdin.take().expect("standard input is piped");
+    // A command that does not read its input closes the pipe.
+    let _ = input.write_all(stdin);
+    drop(input);
+    finish(child)
+}
+
+/// Runs a command on a program from standard input.
+pub fn program(text: &str, args: &[&str]) -> Done {
+    let args: Vec<&str> = args.iter().copied().chain(["-"]).collect();
+    a99(&args, text.as_bytes())
+}
+
+/// Feeds spaces until the binary has had enough.
+pub fn endless(args: &[&str]) -> Done {
+    let mut child = start(args);
+    let mut input = child.stdin.take().expect("standard input is piped");
+    let chunk = vec![b' '; 1 << 20];
+    while input.write_all(&chunk).is_ok() {}
+    drop(input);
+    finish(child)
+}
+
+/// Runs a program from standard input and interrupts it until it ends.
+#[cfg(unix)]
+pub fn interrupted(args: &[&str], stdin: &[u8]) -> Done {
+    let args: Vec<&str> = args.iter().copied().chain(["-"]).collect();
+    let mut child = start(&args);
+    let mut input = child.stdin.take().expect("standard input is piped");
+    input.write_all(stdin).expect("the program is read");
+    drop(input);
+    // Time to start: an interrupt before the run has a handler just kills.
+    std::thread::sleep(std::time::Duration::from_millis(1_000));
+    let pid = child.id().to_string();
+    let sent = Command::new("kill").args(["-INT", &pid]).status();
+    assert!(sent.expect("kill runs").success());
+    finish(child)
+}
+
+/// Runs the binary with a standard output that nobody reads.
+#[cfg(unix)]
+pub fn unread(args: &[&str]) -> Done {
+    let mut child = start(args);
+    drop(child.stdin.take());
+    drop(child.stdout.take());
+    finish(child)
+}
+
+/// A folder of its own for a test, removed at its end.
+pub struct Sandbox(PathBuf);
+
+impl Sandbox {
+    /// An empty folder.
+    pub fn new(name: &str) -> Sandbox {
+        let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(&path).expect("the folder is made");
+        Sandbox(path)
+    }
+
+    /// The path of a file in it.
+    pub fn path(&self, name: &str) -> String {
+        self.0.join(name).display().to_string()
+    }
+
+    /// Writes a file and gives its path.
+    pub fn file(&self, name: &str, text: &str) -> String {
+        let path = self.path(name);
+        std::fs::write(&path, text).expect("the file is written");
+        path
+    }
+}
+
+impl Drop for Sandbox {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}

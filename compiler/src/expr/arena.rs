@@ -1,0 +1,298 @@
+//! The arena that all expression front ends fill.
+//!
+//! Nodes stand in one vector and name their children by index. A child always stands before
+//! its parent, so every pass over a tree can be a plain loop over the vector.
+
+use std::ops::Range;
+
+/// A parsed expression text.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Expr {
+    /// The nodes; children stand before their parents.
+    pub nodes: Vec<ExprNode>,
+    /// The outermost node; `None` for blank text, whose value is `undefined`.
+    pub root: Option<ExprId>,
+}
+
+impl Expr {
+    /// The node with this id.
+    ///
+    /// # Panics
+    /// When the id belongs to another, larger arena.
+    #[must_use]
+    pub fn node(&self, id: ExprId) -> &ExprNode {
+        &self.nodes[id.0 as usize]
+    }
+
+    /// The number of nodes on the longest path from the root to a leaf; 0 for blank text.
+    /// Takes time linear in the number of nodes and does not recurse.
+    #[must_use]
+    pub fn depth(&self) -> usize {
+        let Some(root) = self.root else { return 0 };
+        let mut depths: Vec<u32> = Vec::with_capacity(self.nodes.len());
+        for node in &self.nodes {
+            let mut below = 0;
+            node.kind
+                .for_each_child(|child| below = below.max(depths[child.0 as usize]));
+            depths.push(below + 1);
+        }
+        depths[root.0 as usize] as usize
+    }
+
+    /// Appends a node and returns its id.
+    pub(super) fn push(&mut self, kind: ExprKind, span: Range<u32>) -> ExprId {
+        let id = ExprId(self.nodes.len() as u32);
+        self.nodes.push(ExprNode { kind, span });
+        id
+    }
+
+    /// Appends the node `left op right`, spanning both operands.
+    pub(super) fn push_infix(&mut self, op: Infix, left: ExprId, right: ExprId) -> ExprId {
+        let span = self.node(left).span.start..self.node(right).span.end;
+        let kind = match op {
+            Infix::Binary(op) => ExprKind::Binary { op, left, right },
+            Infix::Logical(op) => ExprKind::Logical { op, left, right },
+        };
+        self.push(kind, span)
+    }
+}
+
+/// The index of a node in [`Expr::nodes`].
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ExprId(pub u32);
+
+/// One node.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ExprNode {
+    /// What the node is.
+    pub kind: ExprKind,
+    /// Where it stands, in bytes of the text.
+    pub span: Range<u32>,
+}
+
+/// The kinds of nodes, matching the ExprNode tags of language.md 1.5.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ExprKind {
+    /// A constant.
+    Literal(Lit),
+    /// A name to be looked up.
+    Ident(Box<str>),
+    /// `object.property` or `object?.property`.
+    Member {
+        /// The object read from.
+        object: ExprId,
+        /// The member's name.
+        property: Box<str>,
+        /// Written with `?.`.
+        optional: bool,
+    },
+    /// `object[index]` or `object?.[index]`.
+    Index {
+        /// The object read from.
+        object: ExprId,
+        /// The computed key.
+        index: ExprId,
+        /// Written with `?.`.
+        optional: bool,
+    },
+    /// A prefix operator.
+    Unary {
+        /// The operator.
+        op: UnOp,
+        /// Its operand.
+        arg: ExprId,
+    },
+    /// A binary operator that always evaluates both operands.
+    Binary {
+        /// The operator.
+        op: BinOp,
+        /// The left operand, evaluated first.
+        left: ExprId,
+        /// The right operand.
+        right: ExprId,
+    },
+    /// A binary operator that short-circuits (decision D5).
+    Logical {
+        /// The operator.
+        op: LogOp,
+        /// The operand that is always evaluated.
+        left: ExprId,
+        /// The operand that may stay unevaluated.
+        right: ExprId,
+    },
+    /// `test ? consequent : alternate`.
+    Conditional {
+        /// The test.
+        test: ExprId,
+        /// Evaluated when the test is truthy.
+        consequent: ExprId,
+        /// Evaluated when the test is falsy.
+        alternate: ExprId,
+    },
+    /// An array literal.
+    Array(Vec<ExprId>),
+    /// A call of a builtin function by name.
+    Call {
+        /// The function's name.
+        callee: Box<str>,
+        /// The arguments.
+        args: Vec<ExprId>,
+    },
+    /// `object.method(args)` or `object?.method(args)`; the object may be a namespace.
+    MethodCall {
+        /// The receiver.
+        object: ExprId,
+        /// The method's name.
+        method: Box<str>,
+        /// The arguments.
+        args: Vec<ExprId>,
+        /// Written with `?.`.
+        optional: bool,
+    },
+    /// Only from `mathCalc` texts: a node that parses but fails when it is evaluated.
+    Unsupported {
+        /// The error's text, without the wrapper that names the source.
+        message: String,
+        /// What is evaluated, in order, before the node fails.
+        operands: Vec<ExprId>,
+    },
+}
+
+impl ExprKind {
+    /// Calls `visit` for every child, in order of evaluation.
+    pub fn for_each_child(&self, mut visit: impl FnMut(ExprId)) {
+        match self {
+            Self::Literal(_) | Self::Ident(_) => {}
+            Self::Member { object, .. } => visit(*object),
+            Self::Index { object, index, .. } => {
+                visit(*object);
+                visit(*index);
+            }
+            Self::Unary { arg, .. } => visit(*arg),
+            Self::Binary { left, right, .. } | Self::Logical { left, right, .. } => {
+                visit(*left);
+                visit(*right);
+            }
+            Self::Conditional {
+                test,
+                consequent,
+                alternate,
+            } => {
+                visit(*test);
+                visit(*consequent);
+                visit(*alternate);
+            }
+            Self::Array(items) | Self::Call { args: items, .. } => {
+                items.iter().copied().for_each(visit);
+            }
+            Self::MethodCall { object, args, .. } => {
+                visit(*object);
+                args.iter().copied().for_each(visit);
+            }
+            Self::Unsupported { operands, .. } => operands.iter().copied().for_each(visit),
+        }
+    }
+}
+
+/// A constant of an expression text.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Lit {
+    /// `null`.
+    Null,
+    /// `true` or `false`.
+    Bool(bool),
+    /// A number.
+    Number(f64),
+    /// A string, as WTF-8 (decision D36).
+    String(Vec<u8>),
+}
+
+/// Declares an operator enum with the JavaScript spelling of each operator.
+macro_rules! operators {
+    ($(#[$meta:meta])* $name:ident { $($(#[$vmeta:meta])* $variant:ident = $text:literal,)* }) => {
+        $(#[$meta])*
+        #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+        pub enum $name {
+            $(#[doc = concat!("`", $text, "`")] $(#[$vmeta])* $variant,)*
+        }
+
+        impl $name {
+            /// The JavaScript spelling.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $text,)* }
+            }
+        }
+    };
+}
+
+operators! {
+    /// Prefix operators.
+    UnOp {
+        Not = "!",
+        Neg = "-",
+        Plus = "+",
+        Typeof = "typeof",
+    }
+}
+
+operators! {
+    /// Binary operators that evaluate both operands (ECMA-262 §13.6 to §13.11).
+    BinOp {
+        Eq = "==",
+        Ne = "!=",
+        StrictEq = "===",
+        StrictNe = "!==",
+        Lt = "<",
+        Gt = ">",
+        Le = "<=",
+        Ge = ">=",
+        Add = "+",
+        Sub = "-",
+        Mul = "*",
+        Div = "/",
+        Rem = "%",
+        Pow = "**",
+    }
+}
+
+operators! {
+    /// Binary operators that short-circuit.
+    LogOp {
+        And = "&&",
+        Or = "||",
+        Nullish = "??",
+    }
+}
+
+/// Any infix operator with two operands.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum Infix {
+    /// Evaluates both operands.
+    Binary(BinOp),
+    /// Short-circuits.
+    Logical(LogOp),
+}
+
+/// The precedence of the words `and` and `or` (language.md 3.10): both stand on the lowest level,
+/// so that `a or b and c` is `(a or b) and c`.
+pub(super) const WORD_PRECEDENCE: u8 = 1;
+
+impl Infix {
+    /// The precedence of language.md 3.10 (JSEP), where equality stands below relation and
+    /// `||`, `??`, `and`, `or` share the lowest level; the word `and` is therefore not covered
+    /// by this table, see `WORD_PRECEDENCE`.
+    pub(super) const fn precedence(self) -> u8 {
+        match self {
+            Self::Logical(LogOp::Or | LogOp::Nullish) => 1,
+            Self::Logical(LogOp::And) => 2,
+            Self::Binary(op) => match op {
+                BinOp::Eq | BinOp::Ne | BinOp::StrictEq | BinOp::StrictNe => 6,
+                BinOp::Lt | BinOp::Gt | BinOp::Le | BinOp::Ge => 7,
+                BinOp::Add | BinOp::Sub => 9,
+                BinOp::Mul | BinOp::Div | BinOp::Rem => 10,
+                BinOp::Pow => 11,
+            },
+        }
+    }
+}

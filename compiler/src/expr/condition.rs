@@ -1,0 +1,363 @@
+//! Condition texts: from tokens to an [`Expr`], one bracket at a time.
+//!
+//! One pass over the raw tokens gives each its role (`-` after an operand is infix, `and`
+//! after a dot is a name, `(` after an operand opens arguments) and keeps the open brackets on
+//! a stack. When a bracket closes, its tokens are parsed by the grammar and replaced, in the
+//! list of the enclosing bracket, by one token that stands for the result. Each bracket is
+//! thus parsed on its own: an error in one does not hide the errors in the others.
+
+use chumsky::Parser;
+use chumsky::inspector::SimpleState;
+use logos::Logos;
+
+use super::arena::{BinOp, Expr, ExprId, ExprKind, Infix, Lit, LogOp, UnOp, WORD_PRECEDENCE};
+use super::diagnose;
+use super::error::{ParseError, ParseErrorKind, ParseErrors};
+use super::grammar::{self, Builder, Kind, Tok, too_deep};
+use super::token::Raw;
+use super::{MAX_NESTING, MAX_TEXT_BYTES};
+
+/// Parses a condition text by the superset grammar of decisions D2, D3, D4 and D47.
+///
+/// Precedence is JSEP's (language.md 3.10): equality below relation; `||`, `??`, `and` and
+/// `or` on one level. Blank text gives an [`Expr`] without root.
+///
+/// # Errors
+/// Every complaint that can be told apart, ordered by position. Nothing is accepted by
+/// accident: unknown characters, missing operands, and unclosed quotes and brackets are errors.
+pub fn parse_condition(text: &str) -> Result<Expr, ParseErrors> {
+    if text.len() > MAX_TEXT_BYTES {
+        let message = format!("The condition is longer than {MAX_TEXT_BYTES} bytes");
+        let error = ParseError::new(ParseErrorKind::TooLong, message, 0..text.len() as u32);
+        return Err(ParseErrors(vec![error]));
+    }
+    let mut reader = Reader::new(text);
+    let mut lexer = Raw::lexer(text);
+    while let Some(raw) = lexer.next() {
+        let span = lexer.span();
+        let (start, end) = (span.start as u32, span.end as u32);
+        if let Err(fatal) = reader.take(raw, start, end) {
+            return Err(ParseErrors(vec![fatal]));
+        }
+    }
+    reader.finish()
+}
+
+/// The role of an operator with its usual precedence.
+pub(super) const fn infix_kind(op: Infix) -> Kind {
+    Kind::Infix(op, op.precedence())
+}
+
+/// Which bracket is open.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum Bracket {
+    /// The whole text.
+    Text,
+    /// `( expression )`
+    Group,
+    /// `callee ( arguments )`
+    Args,
+    /// `object [ index ]`
+    Index,
+    /// `[ elements ]`
+    Array,
+}
+
+/// An open bracket and the tokens read in it.
+struct Open {
+    bracket: Bracket,
+    start: u32,
+    toks: Vec<Tok>,
+}
+
+/// The pass over the raw tokens.
+struct Reader<'s> {
+    state: SimpleState<Builder<'s>>,
+    /// The brackets around `current`, outermost first.
+    outer: Vec<Open>,
+    current: Open,
+    /// The number of prefix operators just read in a row.
+    prefix_run: usize,
+}
+
+impl<'s> Reader<'s> {
+    fn new(text: &'s str) -> Self {
+        let current = Open {
+            bracket: Bracket::Text,
+            start: 0,
+            toks: Vec::with_capacity(8),
+        };
+        Self {
+            state: SimpleState(Builder::new(text)),
+            outer: Vec::new(),
+            current,
+            prefix_run: 0,
+        }
+    }
+
+    fn error(&mut self, error: ParseError) {
+        self.state.error(error);
+    }
+
+    fn push(&mut self, kind: Kind, start: u32, end: u32) {
+        self.current.toks.push(Tok { kind, start, end });
+    }
+
+    /// Takes one raw token; only exceeding a limit is fatal.
+    fn take(&mut self, raw: Result<Raw, ()>, start: u32, end: u32) -> Result<(), ParseError> {
+        let previous = self.current.toks.last().copied();
+        let after_operand = previous.is_some_and(|tok| tok.kind.ends_operand());
+        let infix = |op| infix_kind(Infix::Binary(op));
+        let kind = match raw {
+            Ok(Raw::ParenOpen) => {
+                let bracket = if after_operand {
+                    Bracket::Args
+                } else {
+                    Bracket::Group
+                };
+                return self.open(bracket, start, end);
+            }
+            Ok(Raw::BracketOpen) => {
+                let optional = previous.is_some_and(|tok| tok.kind == Kind::OptionalDot);
+                let bracket = if after_operand || optional {
+                    Bracket::Index
+                } else {
+                    Bracket::Array
+                };
+                return self.open(bracket, start, end);
+            }
+            Ok(Raw::ParenClose | Raw::BracketClose) => {
+                self.close(start, end);
+                return Ok(());
+            }
+            Ok(Raw::Ident) => match self.name(previous, start, end) {
+                Some(kind) => kind,
+                None => return Ok(()),
+            },
+            Ok(Raw::Number) => {
+                if let Some(error) = diagnose::glued_number(&self.state, previous, start, end) {
+                    self.error(error);
+                    return Ok(());
+                }
+                Kind::Number
+            }
+            Ok(Raw::String) => Kind::String,
+            Ok(Raw::Plus) if !after_operand => Kind::Prefix(UnOp::Plus),
+            Ok(Raw::Minus) if !after_operand => Kind::Prefix(UnOp::Neg),
+            Ok(Raw::Not) => Kind::Prefix(UnOp::Not),
+            Ok(Raw::Plus) => infix(BinOp::Add),
+            Ok(Raw::Minus) => infix(BinOp::Sub),
+            Ok(Raw::Star) => infix(BinOp::Mul),
+            Ok(Raw::Slash) => infix(BinOp::Div),
+            Ok(Raw::Percent) => infix(BinOp::Rem),
+            Ok(Raw::StarStar) => infix(BinOp::Pow),
+            Ok(Raw::EqEq) => infix(BinOp::Eq),
+            Ok(Raw::NotEq) => infix(BinOp::Ne),
+            Ok(Raw::EqEqEq) => infix(BinOp::StrictEq),
+            Ok(Raw::NotEqEq) => infix(BinOp::StrictNe),
+            Ok(Raw::Lt) => infix(BinOp::Lt),
+            Ok(Raw::Gt) => infix(BinOp::Gt),
+            Ok(Raw::Le) => infix(BinOp::Le),
+            Ok(Raw::Ge) => infix(BinOp::Ge),
+            Ok(Raw::AndAnd) => infix_kind(Infix::Logical(LogOp::And)),
+            Ok(Raw::OrOr) => infix_kind(Infix::Logical(LogOp::Or)),
+            Ok(Raw::Nullish) => infix_kind(Infix::Logical(LogOp::Nullish)),
+            Ok(Raw::Question) => Kind::Question,
+            Ok(Raw::Colon) => Kind::Colon,
+            Ok(Raw::Dot) => Kind::Dot,
+            Ok(Raw::OptionalDot) => Kind::OptionalDot,
+            Ok(Raw::Comma) => Kind::Comma,
+            refused => {
+                let (error, stand_in) =
+                    diagnose::refused(&self.state, refused.ok(), after_operand, start, end);
+                self.error(error);
+                match stand_in {
+                    Some(kind) => kind,
+                    None => return Ok(()),
+                }
+            }
+        };
+        self.prefix_run = if matches!(kind, Kind::Prefix(_)) {
+            self.prefix_run + 1
+        } else {
+            0
+        };
+        if self.prefix_run > MAX_NESTING {
+            return Err(too_deep(start..end));
+        }
+        self.push(kind, start, end);
+        Ok(())
+    }
+
+    /// The role of a word; `None` when it was refused and is skipped.
+    fn name(&mut self, previous: Option<Tok>, start: u32, end: u32) -> Option<Kind> {
+        let word = &self.state.text[start as usize..end as usize];
+        let Some(previous) = previous else {
+            return self.first_word(word, start, end);
+        };
+        if matches!(previous.kind, Kind::Dot | Kind::OptionalDot) {
+            return Some(Kind::Ident);
+        }
+        if !previous.kind.ends_operand() {
+            return self.first_word(word, start, end);
+        }
+        if let Some(error) = diagnose::glued_number(&self.state, Some(previous), start, end) {
+            self.error(error);
+            return None;
+        }
+        let op = match word {
+            "gt" => Infix::Binary(BinOp::Gt),
+            "lt" => Infix::Binary(BinOp::Lt),
+            "ge" => Infix::Binary(BinOp::Ge),
+            "le" => Infix::Binary(BinOp::Le),
+            "eq" => Infix::Binary(BinOp::Eq),
+            "neq" => Infix::Binary(BinOp::Ne),
+            "and" => return Some(Kind::Infix(Infix::Logical(LogOp::And), WORD_PRECEDENCE)),
+            "or" => return Some(Kind::Infix(Infix::Logical(LogOp::Or), WORD_PRECEDENCE)),
+            "in" | "instanceof" => {
+                self.error(diagnose::refused_infix_word(word, start, end));
+                Infix::Binary(BinOp::Eq)
+            }
+            _ => return Some(Kind::Ident),
+        };
+        Some(infix_kind(op))
+    }
+
+    /// The role of a word where an operand may begin.
+    fn first_word(&mut self, word: &str, start: u32, end: u32) -> Option<Kind> {
+        if word == "typeof" {
+            return Some(Kind::Prefix(UnOp::Typeof));
+        }
+        if let Some(error) = diagnose::reserved_word(word, start, end) {
+            self.error(error);
+            return None;
+        }
+        Some(Kind::Ident)
+    }
+
+    fn open(&mut self, bracket: Bracket, start: u32, end: u32) -> Result<(), ParseError> {
+        if self.outer.len() >= MAX_NESTING {
+            return Err(too_deep(start..end));
+        }
+        self.prefix_run = 0;
+        let inner = Open {
+            bracket,
+            start,
+            toks: Vec::new(),
+        };
+        self.outer.push(std::mem::replace(&mut self.current, inner));
+        Ok(())
+    }
+
+    /// Takes a closing bracket.
+    fn close(&mut self, start: u32, end: u32) {
+        self.prefix_run = 0;
+        let closer = &self.state.text[start as usize..end as usize];
+        let expected = match self.current.bracket {
+            Bracket::Text => {
+                let error = ParseError::syntax(format!("`{closer}` closes nothing"), start..end)
+                    .with_help(format!("remove it or open the bracket before `{closer}`"));
+                self.error(error);
+                return;
+            }
+            Bracket::Group | Bracket::Args => ")",
+            Bracket::Index | Bracket::Array => "]",
+        };
+        if closer != expected {
+            let error = ParseError::syntax(
+                format!("Expected `{expected}` but found `{closer}`"),
+                start..end,
+            );
+            self.error(error.with_help(format!("write `{expected}` here")));
+        }
+        self.end_bracket(end);
+    }
+
+    /// Parses the tokens of the innermost bracket and puts the result into the enclosing one.
+    fn end_bracket(&mut self, end: u32) {
+        let Some(outer) = self.outer.pop() else {
+            return;
+        };
+        let Open {
+            bracket,
+            start,
+            mut toks,
+        } = std::mem::replace(&mut self.current, outer);
+        let kind = match bracket {
+            Bracket::Args => {
+                let args = self.list(&toks, bracket, start, end);
+                self.state.lists.push(args);
+                Kind::Args(self.state.lists.len() as u32 - 1)
+            }
+            Bracket::Array => {
+                // As in JSEP, an array literal may end with a comma; arguments may not.
+                if toks.len() > 1 && toks.last().is_some_and(|tok| tok.kind == Kind::Comma) {
+                    toks.pop();
+                }
+                let items = self.list(&toks, bracket, start, end);
+                Kind::Node(self.state.expr.push(ExprKind::Array(items), start..end))
+            }
+            Bracket::Index => Kind::IndexBy(self.single(&toks, bracket, start, end)),
+            Bracket::Group | Bracket::Text => Kind::Node(self.single(&toks, bracket, start, end)),
+        };
+        self.push(kind, start, end);
+    }
+
+    /// Parses exactly one expression; a complaint yields a stand-in.
+    fn single(&mut self, toks: &[Tok], bracket: Bracket, start: u32, end: u32) -> ExprId {
+        let result = grammar::single().parse_with_state(toks, &mut self.state);
+        let (root, errors) = result.into_output_errors();
+        if let Some(root) = root {
+            return root;
+        }
+        let at = errors.first().map_or(0, |error| error.span().start);
+        self.complain(toks, at, bracket, start, end);
+        self.state
+            .expr
+            .push(ExprKind::Literal(Lit::Null), start..end)
+    }
+
+    /// Parses expressions with commas between them.
+    fn list(&mut self, toks: &[Tok], bracket: Bracket, start: u32, end: u32) -> Vec<ExprId> {
+        let result = grammar::list().parse_with_state(toks, &mut self.state);
+        let (items, errors) = result.into_output_errors();
+        if let Some(items) = items {
+            return items;
+        }
+        let at = errors.first().map_or(0, |error| error.span().start);
+        self.complain(toks, at, bracket, start, end);
+        Vec::new()
+    }
+
+    fn complain(&mut self, toks: &[Tok], at: usize, bracket: Bracket, start: u32, end: u32) {
+        self.state.reset();
+        let error = diagnose::grammar_error(&self.state, toks, at, bracket, start..end);
+        self.error(error);
+    }
+
+    /// Closes what is open and parses the outermost list.
+    fn finish(mut self) -> Result<Expr, ParseErrors> {
+        let end = self.state.text.len() as u32;
+        while !self.outer.is_empty() {
+            let start = self.current.start;
+            let (opener, closer) = match self.current.bracket {
+                Bracket::Index | Bracket::Array => ('[', ']'),
+                _ => ('(', ')'),
+            };
+            let error = ParseError::syntax(format!("Unclosed `{opener}`"), start..start + 1);
+            self.error(error.with_help(format!("close it with `{closer}`")));
+            self.end_bracket(end);
+        }
+        let toks = std::mem::take(&mut self.current.toks);
+        if !toks.is_empty() {
+            let root = self.single(&toks, Bracket::Text, 0, end);
+            self.state.expr.root = Some(root);
+        }
+        let (expr, mut errors) = self.state.0.into_parts();
+        if errors.is_empty() {
+            return Ok(expr);
+        }
+        errors.sort_by_key(|error| (error.span.start, error.span.end));
+        Err(ParseErrors(errors))
+    }
+}

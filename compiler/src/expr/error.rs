@@ -1,0 +1,106 @@
+//! The errors of the expression front ends.
+
+use std::fmt;
+use std::ops::Range;
+
+/// Why a condition text was refused.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum ParseErrorKind {
+    /// The text does not follow the grammar.
+    Syntax,
+    /// The text uses something that conditions leave out on purpose.
+    Unsupported,
+    /// The text is longer than [`MAX_TEXT_BYTES`](super::MAX_TEXT_BYTES).
+    TooLong,
+    /// The text nests deeper than [`MAX_NESTING`](super::MAX_NESTING).
+    TooDeep,
+}
+
+/// One complaint about a condition text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParseError {
+    /// What sort of complaint it is.
+    pub kind: ParseErrorKind,
+    /// What is wrong.
+    pub message: String,
+    /// Where, in bytes of the text; empty at the end of the text.
+    pub span: Range<u32>,
+    /// What to write instead.
+    pub help: Option<String>,
+}
+
+impl ParseError {
+    /// An error without help.
+    pub(super) fn new(kind: ParseErrorKind, message: impl Into<String>, span: Range<u32>) -> Self {
+        Self {
+            kind,
+            message: message.into(),
+            span,
+            help: None,
+        }
+    }
+
+    /// A violation of the grammar.
+    pub(super) fn syntax(message: impl Into<String>, span: Range<u32>) -> Self {
+        Self::new(ParseErrorKind::Syntax, message, span)
+    }
+
+    /// A construct that conditions leave out.
+    pub(super) fn unsupported(message: impl Into<String>, span: Range<u32>) -> Self {
+        Self::new(ParseErrorKind::Unsupported, message, span)
+    }
+
+    /// The same error with a suggestion.
+    pub(super) fn with_help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+}
+
+impl fmt::Display for ParseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} at byte {}", self.message, self.span.start)?;
+        match &self.help {
+            Some(help) => write!(f, " ({help})"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for ParseError {}
+
+/// All complaints about one condition text, in order of position; never empty.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParseErrors(pub Vec<ParseError>);
+
+impl fmt::Display for ParseErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, error) in self.0.iter().enumerate() {
+            if i > 0 {
+                f.write_str("; ")?;
+            }
+            write!(f, "{error}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for ParseErrors {}
+
+/// Why a `mathCalc` text does not parse. It is a run-time error of the atom (decision D3),
+/// whose text the caller wraps as `Expression error "<source>": <message>`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MathError {
+    /// The reference's text, with its ` at character N` (N in UTF-16 units).
+    pub message: String,
+    /// The byte offset in the text that N stands for.
+    pub offset: u32,
+}
+
+impl fmt::Display for MathError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for MathError {}

@@ -1,0 +1,44 @@
+//! Expression texts: condition strings, `mathCalc` texts and the strict v2 dialect.
+//!
+//! Three front ends read text and give the same arena, [`Expr`]:
+//!
+//! * [`parse_condition`]: the string conditions of `if`, `while`, `filter` and `find`, one
+//!   superset grammar with strict errors (decisions D2, D3, D4, D47);
+//! * [`parse_math`]: `mathCalc`, the first generation's grammar with its run-time messages
+//!   (language.md 3.10, decisions D4 and D5);
+//! * [`dialect_v2::parse`]: the second generation's builder grammar (language.md 3.11, D3).
+//!
+//! All three are linear in the text, refuse texts over [`MAX_TEXT_BYTES`], and never recurse
+//! on the nesting of their input: brackets are kept on explicit stacks. The arena is flat, so
+//! dropping a tree does not recurse either.
+//!
+//! The module does not resolve names, evaluate anything or limit the depth of the finished
+//! tree; [`Expr::depth`] tells the depth to whoever lowers it (decision D38).
+
+mod arena;
+mod builtins;
+mod condition;
+mod diagnose;
+pub mod dialect_v2;
+mod error;
+mod grammar;
+mod json;
+mod math;
+mod math_scan;
+#[cfg(test)]
+mod tests;
+mod token;
+
+pub use arena::{BinOp, Expr, ExprId, ExprKind, ExprNode, Lit, LogOp, UnOp};
+pub use condition::parse_condition;
+pub use error::{MathError, ParseError, ParseErrorKind, ParseErrors};
+pub use json::to_expr_json;
+pub use math::parse_math;
+
+/// The longest expression text that is read, in bytes of UTF-8. Real conditions stay far below
+/// 1 KiB; the limit bounds what a hostile program can make the compiler do per text.
+pub const MAX_TEXT_BYTES: usize = 64 * 1024;
+
+/// How deep brackets, prefix operators, pending ternaries and `**` may nest in one text. The
+/// same figure as the limit on nested expression nodes of decision D38.
+pub const MAX_NESTING: usize = 1024;

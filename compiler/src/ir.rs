@@ -1,0 +1,323 @@
+//! Expressions on their way to code: one form for expression nodes in JSON and
+//! for condition texts.
+
+use crate::expr::{self, BinOp, ExprId, ExprKind, LogOp, UnOp};
+use a99_core::json::{Document, Kind, NodeId};
+use a99_core::text::wtf8_to_string_lossy;
+use bumpalo::Bump;
+
+/// A place in the source.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub(crate) struct At {
+    pub node: NodeId,
+    pub inner: Option<(u32, u32)>,
+}
+
+#[derive(Copy, Clone, Debug)]
+pub(crate) enum Lit<'a> {
+    Undefined,
+    Null,
+    Bool(bool),
+    Number(f64),
+    Text(&'a [u8]),
+}
+
+/// An expression node.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Ir<'a> {
+    pub kind: IrKind<'a>,
+    /// Costs fuel: a node with a `$expr` tag, or any node of a text.
+    pub priced: bool,
+    pub at: At,
+}
+
+#[derive(Copy, Clone, Debug)]
+pub(crate) enum IrKind<'a> {
+    Lit(Lit<'a>),
+    /// An array or object literal of the source.
+    Data(NodeId),
+    Ident(&'a [u8]),
+    Member { object: &'a Ir<'a>, property: &'a [u8], optional: bool },
+    Index { object: &'a Ir<'a>, index: &'a Ir<'a>, optional: bool },
+    Unary(UnOp, &'a Ir<'a>),
+    Binary(BinOp, &'a Ir<'a>, &'a Ir<'a>),
+    Logical(LogOp, &'a Ir<'a>, &'a Ir<'a>),
+    Conditional(&'a Ir<'a>, &'a Ir<'a>, &'a Ir<'a>),
+    Array(&'a [Ir<'a>]),
+    Object(&'a [(&'a [u8], Ir<'a>)]),
+    Call { callee: &'a [u8], args: &'a [Ir<'a>] },
+    Method { object: &'a Ir<'a>, name: &'a [u8], args: &'a [Ir<'a>], optional: bool },
+    /// Evaluates the operands, then fails with the text.
+    Fail { operands: &'a [Ir<'a>], message: &'a str, warn: Warn },
+}
+
+/// Which warning a node that will fail is worth.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub(crate) enum Warn {
+    Expression,
+    Text,
+}
+
+/// What JavaScript's `String(x)` makes of a JSON scalar, for names.
+pub(crate) fn key_text<'a>(doc: &'a Document, node: Option<NodeId>, arena: &'a Bump) -> &'a [u8] {
+    match node.map(|n| doc.kind(n)) {
+        None => b"undefined",
+        Some(Kind::String(s)) => s,
+        Some(Kind::Null) => b"null",
+        Some(Kind::Bool(true)) => b"true",
+        Some(Kind::Bool(false)) => b"false",
+        Some(Kind::Object) => b"[object Object]",
+        Some(Kind::Number(n)) => {
+            let mut text = Vec::new();
+            a99_core::value::Value::Number(n).write_json(&mut text);
+            arena.alloc_slice_copy(&text)
+        }
+        Some(Kind::Array) => {
+            let mut text = Vec::new();
+            for (i, e) in doc.elements(node.unwrap_or(doc.root())).enumerate() {
+                if i > 0 {
+                    text.push(b',');
+                }
+                if let Some(s) = doc.str(e) {
+                    text.extend_from_slice(s);
+                } else if !matches!(doc.kind(e), Kind::Null) {
+                    doc.write_json(e, &mut text);
+                }
+            }
+            arena.alloc_slice_copy(&text)
+        }
+    }
+}
+
+/// Reads expression nodes from JSON (language section 1.5).
+pub(crate) struct FromJson<'a> {
+    pub doc: &'a Document,
+    pub arena: &'a Bump,
+}
+
+impl<'a> FromJson<'a> {
+    fn child(&self, node: NodeId, key: &str) -> &'a Ir<'a> {
+        let ir = match self.doc.get(node, key) {
+            Some(child) => self.read(child),
+            None => Ir {
+                kind: IrKind::Lit(Lit::Undefined),
+                priced: false,
+                at: At { node, inner: None },
+            },
+        };
+        self.arena.alloc(ir)
+    }
+
+    fn list(&self, node: NodeId, key: &str) -> &'a [Ir<'a>] {
+        let Some(list) = self.doc.get(node, key) else { return &[] };
+        self.arena.alloc_slice_fill_iter(self.doc.elements(list).map(|e| self.read(e)))
+    }
+
+    fn literal(&self, node: NodeId) -> IrKind<'a> {
+        match self.doc.kind(node) {
+            Kind::Null => IrKind::Lit(Lit::Null),
+            Kind::Bool(b) => IrKind::Lit(Lit::Bool(b)),
+            Kind::Number(n) => IrKind::Lit(Lit::Number(n)),
+            Kind::String(s) => IrKind::Lit(Lit::Text(s)),
+            Kind::Array | Kind::Object => IrKind::Data(node),
+        }
+    }
+
+    fn fail(&self, operands: &'a [Ir<'a>], message: String) -> IrKind<'a> {
+        IrKind::Fail { operands, message: self.arena.alloc_str(&message), warn: Warn::Expression }
+    }
+
+    /// Whether a node is evaluated as an expression: an object with a truthy
+    /// `$expr`.
+    pub fn is_expr(doc: &Document, node: NodeId) -> bool {
+        match doc.get(node, "$expr").map(|tag| doc.kind(tag)) {
+            None | Some(Kind::Null | Kind::Bool(false)) => false,
+            Some(Kind::Number(n)) => n != 0.0 && !n.is_nan(),
+            Some(Kind::String(s)) => !s.is_empty(),
+            Some(_) => true,
+        }
+    }
+
+    /// The expression of a node; a node without a tag is a literal and free.
+    pub fn read(&self, node: NodeId) -> Ir<'a> {
+        let at = At { node, inner: None };
+        if self.doc.kind(node) != Kind::Object || self.doc.get(node, "$expr").is_none() {
+            return Ir { kind: self.literal(node), priced: false, at };
+        }
+        Ir { kind: self.tagged(node), priced: true, at }
+    }
+
+    fn tagged(&self, node: NodeId) -> IrKind<'a> {
+        let doc = self.doc;
+        let tag = key_text(doc, doc.get(node, "$expr"), self.arena);
+        let name = |key: &str| key_text(doc, doc.get(node, key), self.arena);
+        let flag = |key: &str| doc.get(node, key).is_some_and(|n| truthy(doc, n));
+        match tag {
+            b"literal" => match doc.get(node, "value") {
+                Some(value) => self.literal(value),
+                None => IrKind::Lit(Lit::Undefined),
+            },
+            b"ident" => IrKind::Ident(name("name")),
+            b"member" => {
+                let object = self.child(node, "object");
+                let optional = flag("optional");
+                match doc.get(node, "property") {
+                    Some(p) if FromJson::is_expr(doc, p) => {
+                        IrKind::Index { object, index: self.child(node, "property"), optional }
+                    }
+                    p => IrKind::Member { object, property: key_text(doc, p, self.arena), optional },
+                }
+            }
+            b"binary" => self.binary(node, name("op")),
+            b"unary" => {
+                let arg = self.child(node, "argument");
+                match name("op") {
+                    b"!" => IrKind::Unary(UnOp::Not, arg),
+                    b"-" => IrKind::Unary(UnOp::Neg, arg),
+                    b"+" => IrKind::Unary(UnOp::Plus, arg),
+                    b"typeof" => IrKind::Unary(UnOp::Typeof, arg),
+                    op => self.fail(
+                        std::slice::from_ref(arg),
+                        format!("Unknown unary operator: {}", wtf8_to_string_lossy(op)),
+                    ),
+                }
+            }
+            b"logical" => {
+                let (l, r) = (self.child(node, "left"), self.child(node, "right"));
+                let op = match name("op") {
+                    b"&&" => LogOp::And,
+                    b"??" => LogOp::Nullish,
+                    _ => LogOp::Or,
+                };
+                IrKind::Logical(op, l, r)
+            }
+            b"conditional" => IrKind::Conditional(
+                self.child(node, "test"),
+                self.child(node, "consequent"),
+                self.child(node, "alternate"),
+            ),
+            b"array" => IrKind::Array(self.list(node, "elements")),
+            b"object" => {
+                let list = doc.get(node, "properties");
+                let entries = list.into_iter().flat_map(|l| doc.elements(l)).map(|p| {
+                    (key_text(doc, doc.get(p, "key"), self.arena), *self.child(p, "value"))
+                });
+                let entries: Vec<_> = entries.collect();
+                IrKind::Object(self.arena.alloc_slice_copy(&entries))
+            }
+            b"call" => {
+                IrKind::Call { callee: name("callee"), args: self.list(node, "arguments") }
+            }
+            b"methodCall" => IrKind::Method {
+                object: self.child(node, "object"),
+                name: name("method"),
+                args: self.list(node, "arguments"),
+                optional: flag("optional"),
+            },
+            tag => self.fail(
+                &[],
+                format!("Unknown expression type: {}", wtf8_to_string_lossy(tag)),
+            ),
+        }
+    }
+
+    fn binary(&self, node: NodeId, op: &[u8]) -> IrKind<'a> {
+        let (l, r) = (self.child(node, "left"), self.child(node, "right"));
+        let op = match op {
+            b"+" => BinOp::Add,
+            b"-" => BinOp::Sub,
+            b"*" => BinOp::Mul,
+            b"/" => BinOp::Div,
+            b"%" => BinOp::Rem,
+            b"**" => BinOp::Pow,
+            b"==" => BinOp::Eq,
+            b"!=" => BinOp::Ne,
+            b"===" => BinOp::StrictEq,
+            b"!==" => BinOp::StrictNe,
+            b"<" => BinOp::Lt,
+            b"<=" => BinOp::Le,
+            b">" => BinOp::Gt,
+            b">=" => BinOp::Ge,
+            b"&&" => return IrKind::Logical(LogOp::And, l, r),
+            b"||" => return IrKind::Logical(LogOp::Or, l, r),
+            b"??" => return IrKind::Logical(LogOp::Nullish, l, r),
+            op => {
+                let operands = self.arena.alloc_slice_copy(&[*l, *r]);
+                return self.fail(
+                    operands,
+                    format!("Unknown binary operator: {}", wtf8_to_string_lossy(op)),
+                );
+            }
+        };
+        IrKind::Binary(op, l, r)
+    }
+}
+
+/// ECMAScript ToBoolean of a JSON value.
+pub(crate) fn truthy(doc: &Document, node: NodeId) -> bool {
+    match doc.kind(node) {
+        Kind::Null => false,
+        Kind::Bool(b) => b,
+        Kind::Number(n) => n != 0.0 && !n.is_nan(),
+        Kind::String(s) => !s.is_empty(),
+        Kind::Array | Kind::Object => true,
+    }
+}
+
+/// Turns a parsed text into the common form; children stand before parents in
+/// its arena, so one pass does.
+pub(crate) fn from_text<'a>(
+    expr: &expr::Expr,
+    node: NodeId,
+    arena: &'a Bump,
+) -> Option<&'a Ir<'a>> {
+    let mut done: Vec<&'a Ir<'a>> = Vec::with_capacity(expr.nodes.len());
+    for n in &expr.nodes {
+        let get = |id: &ExprId| done[id.0 as usize];
+        let list = |ids: &[ExprId]| -> &'a [Ir<'a>] {
+            arena.alloc_slice_fill_iter(ids.iter().map(|id| *get(id)))
+        };
+        let text = |s: &str| -> &'a [u8] { arena.alloc_slice_copy(s.as_bytes()) };
+        let kind = match &n.kind {
+            ExprKind::Literal(lit) => IrKind::Lit(match lit {
+                expr::Lit::Null => Lit::Null,
+                expr::Lit::Bool(b) => Lit::Bool(*b),
+                expr::Lit::Number(x) => Lit::Number(*x),
+                expr::Lit::String(s) => Lit::Text(arena.alloc_slice_copy(s)),
+            }),
+            ExprKind::Ident(name) => IrKind::Ident(text(name)),
+            ExprKind::Member { object, property, optional } => IrKind::Member {
+                object: get(object),
+                property: text(property),
+                optional: *optional,
+            },
+            ExprKind::Index { object, index, optional } => {
+                IrKind::Index { object: get(object), index: get(index), optional: *optional }
+            }
+            ExprKind::Unary { op, arg } => IrKind::Unary(*op, get(arg)),
+            ExprKind::Binary { op, left, right } => IrKind::Binary(*op, get(left), get(right)),
+            ExprKind::Logical { op, left, right } => IrKind::Logical(*op, get(left), get(right)),
+            ExprKind::Conditional { test, consequent, alternate } => {
+                IrKind::Conditional(get(test), get(consequent), get(alternate))
+            }
+            ExprKind::Array(items) => IrKind::Array(list(items)),
+            ExprKind::Call { callee, args } => {
+                IrKind::Call { callee: text(callee), args: list(args) }
+            }
+            ExprKind::MethodCall { object, method, args, optional } => IrKind::Method {
+                object: get(object),
+                name: text(method),
+                args: list(args),
+                optional: *optional,
+            },
+            ExprKind::Unsupported { message, operands } => IrKind::Fail {
+                operands: list(operands),
+                message: arena.alloc_str(message),
+                warn: Warn::Text,
+            },
+        };
+        let at = At { node, inner: Some((n.span.start, n.span.end)) };
+        done.push(arena.alloc(Ir { kind, priced: true, at }));
+    }
+    expr.root.map(|root| done[root.0 as usize])
+}

@@ -1,0 +1,96 @@
+//! The compiler: from the JSON of a program to register bytecode.
+//!
+//! [`compile`] is a pure function. It reports every diagnostic it finds, not
+//! the first; only what decision D44 names rejects a program, everything else
+//! that is wrong becomes a warning here and a catchable error when reached.
+//! It knows nothing of the machine that will run the code: the two meet in
+//! `a99_core::program`.
+
+mod emit;
+pub mod expr;
+mod ir;
+mod limits;
+mod lower;
+mod pool;
+mod vars;
+
+use a99_core::diag::Diagnostics;
+use a99_core::json::Document;
+use a99_core::program::Program;
+use a99_core::sig::Signatures;
+use a99_core::text::Text;
+use std::sync::Arc;
+
+/// Steps may nest this deep (D38).
+pub const MAX_STEP_DEPTH: u32 = 512;
+
+/// Expression nodes may nest this deep (D38).
+pub const MAX_EXPR_DEPTH: u32 = 1024;
+
+/// Which condition strings are read (D3).
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub enum Dialect {
+    /// The one grammar of decisions D2 and D47.
+    #[default]
+    Standard,
+    /// The second generation's builder grammar, strictly.
+    V2,
+}
+
+/// How to compile.
+#[derive(Clone, Debug)]
+pub struct CompileOptions {
+    /// The grammar of condition strings.
+    pub dialect: Dialect,
+    /// How deep steps may nest.
+    pub max_step_depth: u32,
+    /// How deep expression nodes may nest.
+    pub max_expr_depth: u32,
+    /// Variables of the caller that the program sees (`runCode`), outermost
+    /// scope first; they arrive in the first registers.
+    pub outer: Vec<Text>,
+}
+
+impl Default for CompileOptions {
+    fn default() -> Self {
+        CompileOptions {
+            dialect: Dialect::Standard,
+            max_step_depth: MAX_STEP_DEPTH,
+            max_expr_depth: MAX_EXPR_DEPTH,
+            outer: Vec::new(),
+        }
+    }
+}
+
+/// Nesting up to which lowering surely fits an ordinary thread's stack.
+const SHALLOW: u32 = 48;
+
+/// Stack for one level of nesting in a build without optimisation, with room
+/// to spare; deep programs are lowered on a thread of their own.
+const STACK_PER_LEVEL: usize = 24 << 10;
+
+/// Compiles a program.
+///
+/// # Errors
+/// The diagnostics, at least one of them an error, when the program is
+/// rejected. Warnings of an accepted program are in [`Program::warnings`].
+pub fn compile(
+    source: &Arc<Document>,
+    signatures: &(dyn Signatures + Sync),
+    options: &CompileOptions,
+) -> Result<Program, Diagnostics> {
+    let depth = limits::check(source, options)?;
+    if depth <= SHALLOW {
+        return lower::program(source, signatures, options);
+    }
+    let stack = (depth as usize + 64) * STACK_PER_LEVEL;
+    std::thread::scope(|scope| {
+        std::thread::Builder::new()
+            .name("a99-compile".into())
+            .stack_size(stack)
+            .spawn_scoped(scope, || lower::program(source, signatures, options))
+            .ok()
+            .and_then(|thread| thread.join().ok())
+            .unwrap_or_else(|| Err(limits::no_stack(depth)))
+    })
+}

@@ -1,0 +1,147 @@
+//! Steps that call an atom: its inputs into registers, the call, the result.
+
+use super::{Lower, MAX_CALL_ARGS};
+use super::scopes::is_metadata;
+use a99_core::json::{Kind, NodeId};
+use a99_core::program::{Const, Op, Site};
+use a99_core::sig::{Binding, Param, Params};
+
+impl<'a> Lower<'_, 'a> {
+    pub(super) fn atom_step(&mut self, step: NodeId, name: &str) {
+        let Some(sig) = self.s.sigs.signature(name) else { return };
+        let op = self.s.op(name);
+        let scope = self.scope();
+        let mark = self.mark();
+        let id = self.e.open_step(op, step, false, scope);
+        let dst = self.temp();
+        let inner = self.mark();
+        let (base, n) = match &sig.params {
+            Params::Named(params) => {
+                let n = params.len().min(MAX_CALL_ARGS);
+                let base = self.temps(n);
+                for (i, param) in params.iter().take(n).enumerate() {
+                    self.input(step, params, param, base + i as u8);
+                }
+                (base, n as u8)
+            }
+            Params::Open => {
+                let base = self.temp();
+                self.open_inputs(step, base);
+                (base, 1)
+            }
+            Params::Raw => {
+                let base = self.temp();
+                self.raw_inputs(step, base);
+                (base, 1)
+            }
+        };
+        self.e.at = Some((step, None));
+        self.s.sites.push(Site { op, step: id, inputs: n });
+        let site = self.s.sites.len() as u32 - 1;
+        self.e.emit(Op::CallAtom { dst, base, n, site });
+        self.release(inner);
+        self.bind_result(step, dst, true);
+        self.e.close_step(id, Some(dst));
+        self.release(mark);
+    }
+
+    fn input(&mut self, step: NodeId, params: &[Param], param: &Param, dst: u8) {
+        let doc = self.s.doc;
+        let Some(node) = doc.get(step, param.name) else {
+            self.load_const(dst, Const::Undefined);
+            return;
+        };
+        match param.binding {
+            Binding::Value => self.value_to(node, dst),
+            Binding::Literal => self.raw_to(node, dst),
+            Binding::TextOrValue if doc.str(node).is_some() => self.raw_to(node, dst),
+            Binding::TextOrValue => self.value_to(node, dst),
+            Binding::Vars => self.vars_object_to(node, dst, None),
+            Binding::TemplateVars { template } => {
+                let text = params
+                    .get(template as usize)
+                    .and_then(|p| doc.get(step, p.name))
+                    .and_then(|n| doc.str(n));
+                match text {
+                    // The text itself is known unless it is a name or a path.
+                    Some(text) if self.is_plain_text(text) => {
+                        let names = placeholders(text);
+                        self.vars_object_to(node, dst, Some(&names));
+                    }
+                    _ => self.vars_object_to(node, dst, None),
+                }
+            }
+        }
+    }
+
+    /// Whether a string in a value position surely stands for itself.
+    fn is_plain_text(&self, text: &[u8]) -> bool {
+        let root = text.split(|b| *b == b'.').next().unwrap_or(text);
+        !text.starts_with(b"args.")
+            && self.vars.all_of(text).is_empty()
+            && self.vars.all_of(root).is_empty()
+    }
+
+    /// Every input as a value position, in one object.
+    fn open_inputs(&mut self, step: NodeId, dst: u8) {
+        let mut inputs = self.inputs(step);
+        inputs.retain(|(name, _)| !is_metadata(name));
+        let mark = self.mark();
+        let arr = self.temp();
+        self.e.emit(Op::NewArr { dst: arr, cap: inputs.len() as u32 });
+        let mut keys = Vec::with_capacity(inputs.len());
+        for (name, node) in inputs {
+            keys.push(self.s.pool.key(name));
+            let mark = self.mark();
+            let src = self.value(node);
+            self.e.emit(Op::ArrPush { arr, src });
+            self.release(mark);
+        }
+        let shape = self.s.pool.shape(&keys);
+        self.e.emit(Op::WideObj { dst, arr, shape });
+        self.release(mark);
+    }
+
+    /// The step as written, without its metadata.
+    fn raw_inputs(&mut self, step: NodeId, dst: u8) {
+        let doc = self.s.doc;
+        debug_assert_eq!(doc.kind(step), Kind::Object);
+        let mark = self.mark();
+        let arr = self.temp();
+        let members: Vec<(&'a [u8], NodeId)> =
+            doc.members(step).filter(|(name, _)| !is_metadata(name)).collect();
+        self.e.emit(Op::NewArr { dst: arr, cap: members.len() as u32 });
+        let mut keys = Vec::with_capacity(members.len());
+        for (name, node) in members {
+            keys.push(self.s.pool.key(name));
+            let src = self.temp();
+            self.raw_to(node, src);
+            self.e.emit(Op::ArrPush { arr, src });
+            self.release(super::Mark { reg: src, slot: self.mark().slot });
+        }
+        let shape = self.s.pool.shape(&keys);
+        self.e.emit(Op::WideObj { dst, arr, shape });
+        self.release(mark);
+    }
+}
+
+/// The names between `{{` and `}}` (language section 2.5, `template`).
+fn placeholders(text: &[u8]) -> Vec<&[u8]> {
+    let mut names = Vec::new();
+    let mut at = 0;
+    while at + 1 < text.len() {
+        if &text[at..at + 2] != b"{{" {
+            at += 1;
+            continue;
+        }
+        let start = at + 2;
+        let word = text[start..].iter().take_while(|b| b.is_ascii_alphanumeric() || **b == b'_').count();
+        if word > 0 && text[start + word..].starts_with(b"}}") {
+            names.push(&text[start..start + word]);
+            at = start + word + 2;
+        } else {
+            at += 1;
+        }
+    }
+    names
+}

@@ -1,0 +1,187 @@
+//! Conditions: jumps instead of booleans, and the texts they may be written
+//! as (D2, D47).
+
+use super::Lower;
+use crate::expr::{self, BinOp, LogOp, UnOp};
+use crate::ir::{At, FromJson, Ir, IrKind, Lit, from_text};
+use crate::Dialect;
+use a99_core::diag::{Diagnostic, codes};
+use a99_core::json::NodeId;
+use a99_core::program::{Const, Op};
+
+/// A condition that is ready to be tested, any number of times.
+#[derive(Copy, Clone)]
+pub(crate) struct Condition<'a> {
+    pub ir: &'a Ir<'a>,
+    /// Written as text: priced as D48 says.
+    pub is_text: bool,
+    /// Prefix constant of its errors.
+    prefix: Option<u32>,
+    /// `vars` of the step.
+    vars: Option<NodeId>,
+}
+
+impl<'a> Lower<'_, 'a> {
+    /// Reads the condition of a step.
+    pub(super) fn condition(&mut self, step: NodeId) -> Condition<'a> {
+        let doc = self.s.doc;
+        let arena = self.s.arena;
+        let plain = |ir: Ir<'a>| Condition { ir: arena.alloc(ir), is_text: false, prefix: None, vars: None };
+        let Some(node) = doc.get(step, "condition") else {
+            let at = At { node: step, inner: None };
+            return plain(Ir { kind: IrKind::Lit(Lit::Undefined), priced: false, at });
+        };
+        let Some(bytes) = doc.str(node) else {
+            return plain(FromJson { doc, arena }.read(node));
+        };
+        let text = Self::shown(bytes);
+        let parsed = match self.s.options.dialect {
+            Dialect::Standard => match expr::parse_condition(&text) {
+                Ok(e) => Some(e),
+                Err(errors) => {
+                    self.text_errors(node, &errors);
+                    None
+                }
+            },
+            Dialect::V2 => match expr::dialect_v2::parse(&text) {
+                Ok(e) => Some(e),
+                Err(message) => {
+                    let diag = Diagnostic::error(codes::E0104, message, doc.pointer(node))
+                        .with_span(doc.span(node))
+                        .with_offending(text.clone());
+                    self.s.push(diag);
+                    None
+                }
+            },
+        };
+        if parsed.as_ref().is_some_and(|e| e.depth() > self.s.options.max_expr_depth as usize) {
+            let limit = self.s.options.max_expr_depth;
+            let message = format!("more than {limit} nested expression nodes");
+            let diag = Diagnostic::error(codes::E0103, message, doc.pointer(node))
+                .with_span(doc.span(node))
+                .with_help("split the condition: compute parts of it into variables first");
+            self.s.push(diag);
+            return plain(Ir { kind: IrKind::Lit(Lit::Undefined), priced: false, at: At { node, inner: None } });
+        }
+        let blank = Ir {
+            kind: IrKind::Lit(Lit::Undefined),
+            priced: false,
+            at: At { node, inner: None },
+        };
+        let ir = parsed.and_then(|e| from_text(&e, node, arena)).unwrap_or(arena.alloc(blank));
+        let prefix = self.s.pool.text_const(format!("Expression error \"{text}\": ").as_bytes());
+        Condition { ir, is_text: true, prefix: Some(prefix), vars: doc.get(step, "vars") }
+    }
+
+    /// Evaluates what the step puts over its scopes, then `test`.
+    pub(super) fn with_condition<R>(
+        &mut self,
+        condition: Condition<'a>,
+        test: impl FnOnce(&mut Self, &'a Ir<'a>) -> R,
+    ) -> R {
+        if !condition.is_text {
+            return test(self, condition.ir);
+        }
+        let overlay = self.overlay.len();
+        self.overlay_vars(condition.vars);
+        let was = std::mem::replace(&mut self.text_nodes, true);
+        let start = self.e.pc();
+        let result = test(self, condition.ir);
+        if let Some(prefix) = condition.prefix {
+            self.e.wrap(start, prefix);
+        }
+        self.text_nodes = was;
+        self.overlay.truncate(overlay);
+        result
+    }
+
+    /// Resolves a `vars` object: its first level are value positions (D14).
+    pub(super) fn overlay_vars(&mut self, vars: Option<NodeId>) {
+        let doc = self.s.doc;
+        let Some(vars) = vars else { return };
+        let members: Vec<(&'a [u8], NodeId)> = doc.members(vars).collect();
+        for (name, node) in members {
+            let mark = self.mark();
+            let r = self.value(node);
+            // A variable's own register would change under a later test.
+            let held = self.hold(r, mark);
+            self.overlay.push((name, held));
+        }
+    }
+
+    /// Jumps to `to` unless the condition holds.
+    pub(super) fn jump_unless(&mut self, ir: &Ir<'a>, to: crate::emit::Label) {
+        self.branch(ir, to, false);
+    }
+
+    /// Jumps to `to` if the condition holds.
+    pub(super) fn jump_if(&mut self, ir: &Ir<'a>, to: crate::emit::Label) {
+        self.branch(ir, to, true);
+    }
+
+    fn branch(&mut self, ir: &Ir<'a>, to: crate::emit::Label, when: bool) {
+        let mark = self.mark();
+        match ir.kind {
+            IrKind::Binary(op, left, right) if is_test(op) => {
+                self.enter(ir);
+                let (l, r) = self.operands(left, right);
+                self.e.at = Some((ir.at.node, ir.at.inner));
+                self.e.jump(compare(op, l, r, when), to);
+            }
+            IrKind::Unary(UnOp::Not, arg) => {
+                self.enter(ir);
+                self.branch(arg, to, !when);
+            }
+            IrKind::Logical(op @ (LogOp::And | LogOp::Or), left, right) => {
+                self.enter(ir);
+                // Leaving early agrees with the jump for `&&` when false and
+                // for `||` when true.
+                if (op == LogOp::Or) == when {
+                    self.branch(left, to, when);
+                    self.branch(right, to, when);
+                } else {
+                    let past = self.e.label();
+                    self.branch(left, past, !when);
+                    self.branch(right, to, when);
+                    self.e.bind(past);
+                }
+            }
+            _ => {
+                let src = self.expr(ir);
+                let op = if when { Op::JTrue { src, to: 0 } } else { Op::JFalse { src, to: 0 } };
+                self.e.jump(op, to);
+            }
+        }
+        self.release(mark);
+    }
+
+    /// A register with `undefined`.
+    pub(super) fn undefined(&mut self) -> u8 {
+        self.const_reg(Const::Undefined)
+    }
+}
+
+fn is_test(op: BinOp) -> bool {
+    use BinOp as B;
+    matches!(op, B::Eq | B::Ne | B::StrictEq | B::StrictNe | B::Lt | B::Le | B::Gt | B::Ge)
+}
+
+/// The fused test. `a > b` is `b < a`: coercing operands has no effects that
+/// a program could see.
+fn compare(op: BinOp, l: u8, r: u8, when: bool) -> Op {
+    let to = 0;
+    match (op, when) {
+        (BinOp::Lt, true) => Op::JLt { l, r, to },
+        (BinOp::Lt, false) => Op::JNLt { l, r, to },
+        (BinOp::Le, true) => Op::JLe { l, r, to },
+        (BinOp::Le, false) => Op::JNLe { l, r, to },
+        (BinOp::Gt, true) => Op::JLt { l: r, r: l, to },
+        (BinOp::Gt, false) => Op::JNLt { l: r, r: l, to },
+        (BinOp::Ge, true) => Op::JLe { l: r, r: l, to },
+        (BinOp::Ge, false) => Op::JNLe { l: r, r: l, to },
+        (BinOp::Eq, true) | (BinOp::Ne, false) => Op::JEq { l, r, to },
+        (BinOp::StrictEq, true) | (BinOp::StrictNe, false) => Op::JSEq { l, r, to },
+        (BinOp::StrictEq, false) | (BinOp::StrictNe, true) => Op::JSNe { l, r, to },
+        _ => Op::JNe { l, r, to },
+    }
+}

@@ -1,0 +1,484 @@
+//! Expressions to code (language section 3).
+//!
+//! A node's charge comes before its operands' charges; the instruction that
+//! does the work comes after its operands. `expr` may answer with the register
+//! of a variable, so nobody writes to a register it gave.
+
+use super::{Held, Lower, MAX_CALL_ARGS, Mark};
+use crate::expr::{BinOp, LogOp, UnOp};
+use crate::ir::{Ir, IrKind, Lit, Warn};
+use a99_core::builtins;
+use a99_core::diag::codes;
+use a99_core::program::{ChargeKind, Const, Op};
+
+impl<'a> Lower<'_, 'a> {
+    fn pay(&mut self, ir: &Ir<'a>) {
+        self.e.at = Some((ir.at.node, ir.at.inner));
+        if ir.priced {
+            let kind = if self.text_nodes { ChargeKind::TextNodes(1) } else { ChargeKind::Nodes(1) };
+            self.e.charge(kind);
+        }
+    }
+
+    /// Pays for a node whose operands are about to be emitted by the caller.
+    pub(super) fn enter(&mut self, ir: &Ir<'a>) {
+        self.pay(ir);
+    }
+
+    /// The value of an expression, in some register.
+    pub(super) fn expr(&mut self, ir: &Ir<'a>) -> u8 {
+        match ir.kind {
+            IrKind::Lit(lit) => {
+                self.pay(ir);
+                let value = self.lit(lit);
+                self.const_reg(value)
+            }
+            IrKind::Ident(name) => {
+                self.pay(ir);
+                self.ident(name)
+            }
+            IrKind::Logical(..) | IrKind::Conditional(..) if self.is_crowded() => {
+                self.branches_via_slot(ir)
+            }
+            IrKind::Logical(..) | IrKind::Conditional(..) => {
+                let dst = self.temp();
+                self.expr_to(ir, dst);
+                dst
+            }
+            _ => {
+                // Only the last instruction writes the result, so operands may
+                // use its register: nesting costs no registers.
+                let dst = self.peek();
+                self.expr_to(ir, dst);
+                self.temp()
+            }
+        }
+    }
+
+    /// Into `dst` where one last instruction writes it, else somewhere.
+    pub(super) fn expr_or_to(&mut self, ir: &Ir<'a>, dst: u8) -> u8 {
+        if matches!(ir.kind, IrKind::Logical(..) | IrKind::Conditional(..)) && dst == self.next {
+            return self.expr(ir);
+        }
+        self.expr_to(ir, dst);
+        dst
+    }
+
+    /// A value that is written on several paths, kept in a slot until then.
+    fn branches_via_slot(&mut self, ir: &Ir<'a>) -> u8 {
+        let slot = self.slot();
+        let end = self.e.label();
+        self.pay(ir);
+        let store = |l: &mut Self, ir: &Ir<'a>| {
+            let mark = l.mark();
+            let src = l.expr(ir);
+            l.e.emit(Op::SlotStore { src, slot });
+            (src, mark)
+        };
+        match ir.kind {
+            IrKind::Logical(op, left, right) => {
+                let (src, mark) = store(self, left);
+                self.e.jump(leaves(op, src), end);
+                self.release(mark);
+                let (_, mark) = store(self, right);
+                self.release(mark);
+            }
+            IrKind::Conditional(test, consequent, alternate) => {
+                let other = self.e.label();
+                self.jump_unless(test, other);
+                let (_, mark) = store(self, consequent);
+                self.release(mark);
+                self.e.jump(Op::Jmp { to: 0 }, end);
+                self.e.bind(other);
+                let (_, mark) = store(self, alternate);
+                self.release(mark);
+            }
+            _ => {}
+        }
+        self.e.bind(end);
+        let dst = self.temp();
+        self.e.emit(Op::SlotLoad { dst, slot });
+        dst
+    }
+
+    /// The value of an expression in a temporary, kept while others are
+    /// computed.
+    fn held(&mut self, ir: &Ir<'a>) -> Held {
+        let mark = self.mark();
+        let r = self.expr(ir);
+        self.hold(r, mark)
+    }
+
+    pub(super) fn lit(&mut self, lit: Lit<'_>) -> Const {
+        match lit {
+            Lit::Undefined => Const::Undefined,
+            Lit::Null => Const::Null,
+            Lit::Bool(b) => Const::Bool(b),
+            Lit::Number(n) => Const::Number(n),
+            Lit::Text(t) => Const::Text(self.s.pool.range(t)),
+        }
+    }
+
+    /// Computes an expression into `dst`, which only its last instruction
+    /// writes unless `dst` is a temporary of this expression.
+    pub(super) fn expr_to(&mut self, ir: &Ir<'a>, dst: u8) {
+        let mark = self.mark();
+        match ir.kind {
+            IrKind::Lit(lit) => {
+                self.pay(ir);
+                let value = self.lit(lit);
+                self.load_const(dst, value);
+            }
+            IrKind::Data(node) => {
+                self.pay(ir);
+                let lit = self.s.literal(node);
+                self.e.emit(Op::LoadLit { dst, lit });
+            }
+            IrKind::Ident(name) => {
+                self.pay(ir);
+                let r = self.ident(name);
+                self.mov(dst, r);
+            }
+            IrKind::Member { object, property, optional } => {
+                self.pay(ir);
+                self.member(dst, object, property, optional, ir);
+            }
+            IrKind::Index { object, index, optional } => {
+                self.pay(ir);
+                self.index(dst, object, index, optional, ir);
+            }
+            IrKind::Unary(op, arg) => {
+                self.pay(ir);
+                let src = self.expr(arg);
+                self.place(ir);
+                self.e.emit(match op {
+                    UnOp::Not => Op::Not { dst, src },
+                    UnOp::Neg => Op::Neg { dst, src },
+                    UnOp::Plus => Op::Plus { dst, src },
+                    UnOp::Typeof => Op::Typeof { dst, src },
+                });
+            }
+            IrKind::Binary(op, left, right) => {
+                self.pay(ir);
+                let (l, r) = self.operands(left, right);
+                self.place(ir);
+                self.e.emit(binary(op, dst, l, r));
+            }
+            IrKind::Logical(op, left, right) => {
+                self.pay(ir);
+                self.logical(dst, op, left, right, mark);
+            }
+            IrKind::Conditional(test, consequent, alternate) => {
+                self.pay(ir);
+                let (other, end) = (self.e.label(), self.e.label());
+                self.jump_unless(test, other);
+                self.expr_to(consequent, dst);
+                self.e.jump(Op::Jmp { to: 0 }, end);
+                self.e.bind(other);
+                self.expr_to(alternate, dst);
+                self.e.bind(end);
+            }
+            IrKind::Array(items) => {
+                self.pay(ir);
+                let arr = self.array(items);
+                self.mov(dst, arr);
+            }
+            IrKind::Object(entries) => {
+                self.pay(ir);
+                self.object(dst, entries);
+            }
+            IrKind::Call { callee, args } => {
+                self.pay(ir);
+                self.call(dst, callee, args, ir);
+            }
+            IrKind::Method { object, name, args, optional } => {
+                self.pay(ir);
+                self.method(dst, object, name, args, optional, ir);
+            }
+            IrKind::Fail { operands, message, warn } => {
+                self.pay(ir);
+                for operand in operands {
+                    let mark = self.mark();
+                    self.expr(operand);
+                    self.release(mark);
+                }
+                self.warn_at(ir, if warn == Warn::Text { codes::W0207 } else { codes::W0202 }, message);
+                self.place(ir);
+                self.throw(message);
+                self.load_const(dst, Const::Undefined);
+            }
+        }
+        self.release(mark);
+    }
+
+    fn place(&mut self, ir: &Ir<'a>) {
+        self.e.at = Some((ir.at.node, ir.at.inner));
+    }
+
+    fn warn_at(&mut self, ir: &Ir<'a>, code: &'static str, message: &str) {
+        let inner = ir.at.inner.map(|(a, b)| a..b);
+        let diag = self.s.warn(code, ir.at.node, message.to_owned()).with_inner(inner);
+        self.s.push(diag);
+    }
+
+    /// Two operands in registers, the first kept while the second is computed.
+    pub(super) fn operands(&mut self, left: &Ir<'a>, right: &Ir<'a>) -> (u8, u8) {
+        let l = self.held(left);
+        let r = self.expr(right);
+        (self.take(l), r)
+    }
+
+    fn logical(&mut self, dst: u8, op: LogOp, left: &Ir<'a>, right: &Ir<'a>, mark: Mark) {
+        // `dst` may be a variable that the right side reads: the left value
+        // waits in a temporary of its own.
+        let is_temp = dst >= mark.reg || dst >= super::VAR_LIMIT;
+        let value = if is_temp { dst } else { self.temp() };
+        self.expr_to(left, value);
+        let end = self.e.label();
+        self.e.jump(leaves(op, value), end);
+        self.expr_to(right, value);
+        self.e.bind(end);
+        self.mov(dst, value);
+    }
+
+    fn member(&mut self, dst: u8, object: &Ir<'a>, name: &[u8], optional: bool, ir: &Ir<'a>) {
+        let obj = self.expr(object);
+        self.place(ir);
+        if builtins::is_forbidden(name) {
+            let text = builtins::forbidden_text(&Self::shown(name));
+            self.warn_at(ir, codes::W0204, &text);
+            if optional {
+                self.unless_nullish(dst, obj, |l| l.throw_forbidden(name));
+            } else {
+                self.throw_forbidden(name);
+                self.load_const(dst, Const::Undefined);
+            }
+            return;
+        }
+        let key = self.s.pool.key(name);
+        self.e.emit(Op::Member { dst, obj, key });
+    }
+
+    fn index(&mut self, dst: u8, object: &Ir<'a>, index: &Ir<'a>, optional: bool, ir: &Ir<'a>) {
+        if !optional {
+            let (obj, idx) = self.operands(object, index);
+            self.place(ir);
+            self.e.emit(Op::Index { dst, obj, idx });
+            return;
+        }
+        let mark = self.mark();
+        let obj = self.expr(object);
+        self.unless_nullish(dst, obj, |l| {
+            let obj = l.hold(obj, mark);
+            let idx = l.expr(index);
+            let obj = l.take(obj);
+            l.place(ir);
+            l.e.emit(Op::Index { dst, obj, idx });
+        });
+    }
+
+    /// `undefined` where `obj` is null or undefined, else what the code says.
+    fn unless_nullish(&mut self, dst: u8, obj: u8, code: impl FnOnce(&mut Self)) {
+        let (absent, end) = (self.e.label(), self.e.label());
+        self.e.jump(Op::JNullish { src: obj, to: 0 }, absent);
+        code(self);
+        self.e.jump(Op::Jmp { to: 0 }, end);
+        self.e.bind(absent);
+        self.load_const(dst, Const::Undefined);
+        self.e.bind(end);
+    }
+
+    /// An array of these values in a fresh temporary.
+    fn array(&mut self, items: &[Ir<'a>]) -> u8 {
+        let mark = self.mark();
+        let arr = self.temp();
+        self.e.emit(Op::NewArr { dst: arr, cap: items.len() as u32 });
+        let mut held = Held::Reg(arr);
+        if self.is_crowded() && !items.is_empty() {
+            held = self.hold(arr, mark);
+        }
+        for item in items {
+            let mark = self.mark();
+            let src = self.expr(item);
+            let arr = self.take(held);
+            self.e.emit(Op::ArrPush { arr, src });
+            self.release(mark);
+        }
+        match held {
+            Held::Reg(r) => r,
+            Held::Slot(_) => self.take(held),
+        }
+    }
+
+    fn object(&mut self, dst: u8, entries: &[(&'a [u8], Ir<'a>)]) {
+        if let Some((name, _)) = entries.iter().find(|(k, _)| builtins::is_forbidden(k)) {
+            // Values before the refused key are evaluated first.
+            for (key, value) in entries {
+                if key == name {
+                    break;
+                }
+                let mark = self.mark();
+                self.expr(value);
+                self.release(mark);
+            }
+            let text = builtins::forbidden_text(&Self::shown(name));
+            if let Some((_, ir)) = entries.iter().find(|(k, _)| k == name) {
+                self.warn_at(ir, codes::W0204, &text);
+            }
+            self.throw_forbidden(name);
+            self.load_const(dst, Const::Undefined);
+            return;
+        }
+        // A repeated key keeps its first place and its last value.
+        let mut keys: Vec<u32> = Vec::with_capacity(entries.len());
+        let mut places = Vec::with_capacity(entries.len());
+        for (key, _) in entries {
+            let key = self.s.pool.key(key);
+            let at = keys.iter().position(|k| *k == key).unwrap_or_else(|| {
+                keys.push(key);
+                keys.len() - 1
+            });
+            places.push(at);
+        }
+        let shape = self.s.pool.shape(&keys);
+        if keys.len() <= MAX_CALL_ARGS && !self.is_crowded() {
+            let base = self.temps(keys.len());
+            for ((_, value), at) in entries.iter().zip(places) {
+                self.expr_to(value, base + at as u8);
+            }
+            self.e.emit(Op::NewObj { dst, base, n: keys.len() as u8, shape });
+            return;
+        }
+        let distinct: Vec<Ir<'a>> = (0..keys.len())
+            .map(|at| {
+                let last = places.iter().rposition(|p| *p == at).unwrap_or(at);
+                entries[last].1
+            })
+            .collect();
+        let arr = self.array(&distinct);
+        self.e.emit(Op::WideObj { dst, arr, shape });
+    }
+
+    /// Arguments in a row after `extra` registers; `None` where there are too
+    /// many or registers are short.
+    fn args_in_row(&mut self, args: &[Ir<'a>], base: u8) -> bool {
+        if args.len() > MAX_CALL_ARGS || self.is_crowded() {
+            return false;
+        }
+        let first = self.temps(args.len());
+        debug_assert_eq!(first, base);
+        for (i, arg) in args.iter().enumerate() {
+            self.expr_to(arg, first + i as u8);
+        }
+        true
+    }
+
+    fn call(&mut self, dst: u8, callee: &[u8], args: &[Ir<'a>], ir: &Ir<'a>) {
+        let name = Self::shown(callee);
+        let Some(function) = builtins::function("", &name).map(u32::from) else {
+            let text = if let Some(text) = builtins::refused(&name) {
+                text.to_owned()
+            } else if self.s.sigs.signature(&name).is_some() {
+                format!("Atom calls in expressions not yet supported: {name}")
+            } else {
+                format!("Unknown function: {name}")
+            };
+            self.warn_at(ir, codes::W0203, &text);
+            self.throw(&text);
+            self.load_const(dst, Const::Undefined);
+            return;
+        };
+        let base = self.peek();
+        if self.args_in_row(args, base) {
+            self.place(ir);
+            self.e.emit(Op::CallFn { dst, base, n: args.len() as u8, function });
+        } else {
+            let arr = self.array(args);
+            self.place(ir);
+            self.e.emit(Op::WideFn { dst, arr, function });
+        }
+    }
+
+    fn method(
+        &mut self,
+        dst: u8,
+        object: &Ir<'a>,
+        name: &[u8],
+        args: &[Ir<'a>],
+        optional: bool,
+        ir: &Ir<'a>,
+    ) {
+        let obj = self.expr(object);
+        if optional {
+            self.unless_nullish(dst, obj, |l| l.method_on(dst, obj, name, args, ir));
+        } else {
+            self.method_on(dst, obj, name, args, ir);
+        }
+    }
+
+    fn method_on(&mut self, dst: u8, obj: u8, name: &[u8], args: &[Ir<'a>], ir: &Ir<'a>) {
+        self.place(ir);
+        let shown = Self::shown(name);
+        if builtins::is_forbidden(name) {
+            self.warn_at(ir, codes::W0204, &builtins::forbidden_text(&shown));
+            self.throw_forbidden(name);
+            self.load_const(dst, Const::Undefined);
+            return;
+        }
+        let Some(method) = builtins::method_id(&shown).map(u32::from) else {
+            self.warn_at(ir, codes::W0203, &format!("no value has a method '{shown}'"));
+            let name = self.s.pool.text_const(name);
+            self.e.emit(Op::BadMethod { obj, name });
+            self.load_const(dst, Const::Undefined);
+            return;
+        };
+        if !args.is_empty() {
+            self.e.emit(Op::CheckMethod { obj, method });
+        }
+        if args.len() < MAX_CALL_ARGS && !self.is_crowded() {
+            let base = self.temps(1);
+            self.mov(base, obj);
+            let first = base + 1;
+            self.args_in_row(args, first);
+            self.place(ir);
+            self.e.emit(Op::CallMethod { dst, base, n: args.len() as u8 + 1, method });
+            return;
+        }
+        let mark = self.mark();
+        let copy = self.temp();
+        self.mov(copy, obj);
+        let held = self.hold(copy, mark);
+        let arr = self.array(args);
+        let obj = self.take(held);
+        self.place(ir);
+        self.e.emit(Op::WideMethod { dst, obj, arr, method });
+    }
+}
+
+/// The jump that ends a logical operator early.
+fn leaves(op: LogOp, src: u8) -> Op {
+    match op {
+        LogOp::And => Op::JFalse { src, to: 0 },
+        LogOp::Or => Op::JTrue { src, to: 0 },
+        LogOp::Nullish => Op::JPresent { src, to: 0 },
+    }
+}
+
+fn binary(op: BinOp, dst: u8, l: u8, r: u8) -> Op {
+    match op {
+        BinOp::Add => Op::Add { dst, l, r },
+        BinOp::Sub => Op::Sub { dst, l, r },
+        BinOp::Mul => Op::Mul { dst, l, r },
+        BinOp::Div => Op::Div { dst, l, r },
+        BinOp::Rem => Op::Rem { dst, l, r },
+        BinOp::Pow => Op::Pow { dst, l, r },
+        BinOp::Eq => Op::Eq { dst, l, r },
+        BinOp::Ne => Op::Ne { dst, l, r },
+        BinOp::StrictEq => Op::SEq { dst, l, r },
+        BinOp::StrictNe => Op::SNe { dst, l, r },
+        BinOp::Lt => Op::Lt { dst, l, r },
+        BinOp::Le => Op::Le { dst, l, r },
+        BinOp::Gt => Op::Gt { dst, l, r },
+        BinOp::Ge => Op::Ge { dst, l, r },
+    }
+}

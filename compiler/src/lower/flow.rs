@@ -1,0 +1,250 @@
+//! `if`, `while`, `try`, `return`, `scope`, `callLocal` and `Error`.
+
+use super::{Lower, ReturnTo};
+use super::scopes::catch_param;
+use crate::ir::{key_text, truthy};
+use a99_core::json::{Kind, NodeId};
+use a99_core::program::{ChargeKind, Const, Op};
+use a99_core::value::Value;
+use std::collections::HashSet;
+
+impl<'a> Lower<'_, 'a> {
+    pub(super) fn form_if(&mut self, step: NodeId) -> Option<u8> {
+        let doc = self.s.doc;
+        let condition = self.condition(step);
+        let (other, end) = (self.e.label(), self.e.label());
+        self.with_condition(condition, |l, ir| l.jump_unless(ir, other));
+        let mark = self.vars.mark();
+        self.body(step, doc.get(step, "then"));
+        let then_bound = self.vars.undo(mark);
+        if let Some(steps) = doc.get(step, "else").filter(|n| doc.kind(*n) != Kind::Null) {
+            self.e.jump(Op::Jmp { to: 0 }, end);
+            self.e.bind(other);
+            self.body(step, Some(steps));
+            let else_bound = self.vars.undo(mark);
+            self.e.bind(end);
+            // Bound after the `if` is what both branches bound.
+            let in_else: HashSet<_> = else_bound.into_iter().collect();
+            for id in then_bound.into_iter().filter(|id| in_else.contains(id)) {
+                self.vars.set_bound(id);
+            }
+        } else {
+            self.e.bind(other);
+            self.e.bind(end);
+        }
+        self.end_valueless(step)
+    }
+
+    /// `result` on a form without a value leaves its variable alone (D12),
+    /// but the name must be one that may be bound.
+    pub(super) fn end_valueless(&mut self, step: NodeId) -> Option<u8> {
+        let doc = self.s.doc;
+        if let Some(node) = doc.get(step, "result").filter(|n| truthy(doc, *n)) {
+            let name = key_text(doc, Some(node), self.s.arena);
+            if self.s.check_name(name, node) {
+                self.check_const(name);
+            }
+            if doc.get(step, "resultConst").is_some_and(|n| truthy(doc, n)) {
+                self.make_const(name);
+            }
+        }
+        None
+    }
+
+    pub(super) fn form_while(&mut self, step: NodeId) -> Option<u8> {
+        let doc = self.s.doc;
+        let condition = self.condition(step);
+        self.loops += 1;
+        let (body, end) = (self.e.label(), self.e.label());
+        let test_charge = |l: &mut Self| {
+            if condition.is_text {
+                l.e.charge(ChargeKind::TextTest);
+            }
+        };
+        let mark = self.vars.mark();
+        test_charge(self);
+        self.with_condition(condition, |l, ir| l.jump_unless(ir, end));
+        self.e.bind(body);
+        self.e.charge(if condition.is_text { ChargeKind::TextTurn } else { ChargeKind::Turn });
+        self.body(step, doc.get(step, "body"));
+        // What the body bound is not surely bound at the next test, which the
+        // first turn's code stands for as well.
+        self.vars.undo(mark);
+        self.e.at = doc.get(step, "condition").map(|n| (n, None)).or(Some((step, None)));
+        test_charge(self);
+        self.with_condition(condition, |l, ir| l.jump_if(ir, body));
+        self.e.bind(end);
+        self.loops -= 1;
+        self.end_valueless(step)
+    }
+
+    pub(super) fn form_try(&mut self, step: NodeId) -> Option<u8> {
+        let doc = self.s.doc;
+        let catch = doc.get(step, "catch").filter(|n| truthy(doc, *n));
+        let mark = self.vars.mark();
+        let start = self.e.pc();
+        self.body(step, doc.get(step, "try"));
+        let Some(catch) = catch else {
+            self.vars.undo(mark);
+            return self.end_valueless(step);
+        };
+        self.vars.undo(mark);
+        let (handler, end) = (self.e.label(), self.e.label());
+        self.e.protect(start, handler);
+        self.e.jump(Op::Jmp { to: 0 }, end);
+        self.e.bind(handler);
+        let regs = self.mark();
+        let (msg, op) = (self.temp(), self.temp());
+        self.e.emit(Op::Catch { msg, op });
+        let param = catch_param(doc, step, self.s.arena);
+        let node = doc.get(step, "catchParam").unwrap_or(step);
+        self.bind(param, node, msg);
+        self.bind(b"errorOp", step, op);
+        self.release(regs);
+        self.body(step, Some(catch));
+        self.vars.undo(mark);
+        self.e.bind(end);
+        self.end_valueless(step)
+    }
+
+    pub(super) fn form_return(&mut self, step: NodeId) -> Option<u8> {
+        let doc = self.s.doc;
+        let dst = self.temp();
+        if let Some(value) = doc.get(step, "value") {
+            self.value_to(value, dst);
+            if !self.in_helper {
+                self.e.emit(Op::CheckReturn { src: dst });
+            }
+        } else {
+            self.return_schema(step, dst);
+        }
+        self.bind_result(step, dst, true);
+        match self.returns {
+            ReturnTo::Function => self.e.emit(Op::Ret { src: dst }),
+            ReturnTo::Region { end, value } => {
+                if let Some(value) = value {
+                    self.store(value, dst);
+                }
+                self.e.jump(Op::Jmp { to: 0 }, end);
+            }
+        }
+        Some(dst)
+    }
+
+    /// An object with exactly the properties of the schema, each read as a
+    /// variable, then projected through the schema.
+    fn return_schema(&mut self, step: NodeId, dst: u8) {
+        let doc = self.s.doc;
+        let schema = doc.get(step, "schema");
+        let properties = schema
+            .and_then(|s| doc.get(s, "properties"))
+            .filter(|p| doc.kind(*p) == Kind::Object);
+        let names: Vec<&'a [u8]> =
+            properties.into_iter().flat_map(|p| doc.members(p)).map(|m| m.0).collect();
+        let mark = self.mark();
+        let keys: Vec<u32> = names.iter().map(|n| self.s.pool.key(n)).collect();
+        let shape = self.s.pool.shape(&keys);
+        if names.len() <= super::MAX_CALL_ARGS && !self.is_crowded() {
+            let base = self.temps(names.len());
+            for (i, name) in names.iter().enumerate() {
+                let mark = self.mark();
+                let r = self.name_or_undefined(name);
+                self.mov(base + i as u8, r);
+                self.release(mark);
+            }
+            self.e.emit(Op::NewObj { dst, base, n: names.len() as u8, shape });
+        } else {
+            let arr = self.temp();
+            self.e.emit(Op::NewArr { dst: arr, cap: names.len() as u32 });
+            for name in &names {
+                let mark = self.mark();
+                let src = self.name_or_undefined(name);
+                self.e.emit(Op::ArrPush { arr, src });
+                self.release(mark);
+            }
+            self.e.emit(Op::WideObj { dst, arr, shape });
+        }
+        self.release(mark);
+        let filter = doc.get(step, "filter").is_some_and(|f| doc.kind(f) == Kind::Bool(false));
+        if !filter
+            && let (Some(schema), Some(properties)) = (schema, properties)
+            && self.projects(schema, properties)
+        {
+            let value: Value = doc.to_value(schema);
+            self.s.schemas.push(value);
+            let schema = self.s.schemas.len() as u32 - 1;
+            self.e.emit(Op::Project { dst, src: dst, schema });
+        }
+    }
+
+    /// Whether projecting could change anything: some property says more than
+    /// `{}`.
+    fn projects(&self, schema: NodeId, properties: NodeId) -> bool {
+        let doc = self.s.doc;
+        let other_keys = doc.members(schema).any(|(k, _)| !matches!(k, b"type" | b"properties"));
+        other_keys || doc.members(properties).any(|(_, p)| !(doc.kind(p) == Kind::Object && doc.is_empty(p)))
+    }
+
+    pub(super) fn form_scope(&mut self, step: NodeId) -> Option<u8> {
+        let steps = self.s.doc.get(step, "steps");
+        let opened = self.open_scope(&[steps], &[], false);
+        self.body(step, steps);
+        self.close_scope(opened);
+        self.end_valueless(step)
+    }
+
+    pub(super) fn form_call_local(&mut self, step: NodeId) -> Option<u8> {
+        let doc = self.s.doc;
+        let name = key_text(doc, doc.get(step, "name"), self.s.arena);
+        let dst = self.temp();
+        let Some((callee, params)) = self.s.helpers.get(name).copied() else {
+            let shown = Self::shown(name);
+            let near: Vec<String> = self.s.helpers.keys().map(|k| Self::shown(k)).collect();
+            let mut diag = self.s.warn(
+                a99_core::diag::codes::W0203,
+                doc.get(step, "name").unwrap_or(step),
+                format!("Unknown helper: {shown}"),
+            );
+            if let Some(near) = a99_core::diag::suggest(&shown, near.iter().map(String::as_str)) {
+                diag = diag.with_help(format!("did you mean '{near}'?"));
+            }
+            self.s.push(diag);
+            self.throw(&format!("Unknown helper: {shown}"));
+            return None;
+        };
+        let args: Vec<NodeId> =
+            doc.get(step, "args").into_iter().flat_map(|a| doc.elements(a)).collect();
+        let mark = self.mark();
+        let base = self.temps(params);
+        for (i, arg) in args.iter().enumerate() {
+            if i < params {
+                self.value_to(*arg, base + i as u8);
+            } else {
+                let mark = self.mark();
+                self.value(*arg);
+                self.release(mark);
+            }
+        }
+        for i in args.len()..params {
+            self.load_const(base + i as u8, Const::Undefined);
+        }
+        self.e.emit(Op::Call { dst, base, n: params as u8, callee });
+        self.release(mark);
+        self.bind_result(step, dst, true);
+        Some(dst)
+    }
+
+    pub(super) fn form_error(&mut self, step: NodeId) -> Option<u8> {
+        let doc = self.s.doc;
+        let first = doc
+            .get(step, "args")
+            .and_then(|a| doc.element(a, 0))
+            .filter(|n| doc.kind(*n) != Kind::Null);
+        let text = match first {
+            Some(node) => Self::shown(key_text(doc, Some(node), self.s.arena)),
+            None => "Error".to_owned(),
+        };
+        self.throw(&text);
+        self.end_valueless(step)
+    }
+}

@@ -1,0 +1,58 @@
+//! `agentRun` and `runCode`: programs that arrive at run time.
+
+use super::Lower;
+use a99_core::json::NodeId;
+use a99_core::program::{Const, Op, Site};
+
+impl<'a> Lower<'_, 'a> {
+    pub(super) fn form_agent_run(&mut self, step: NodeId) -> Option<u8> {
+        let doc = self.s.doc;
+        let dst = self.temp();
+        let mark = self.mark();
+        let base = self.temps(2);
+        match doc.get(step, "agentId") {
+            Some(id) => self.value_to(id, base),
+            None => self.load_const(base, Const::Undefined),
+        }
+        match doc.get(step, "input") {
+            Some(input) => self.vars_object_to(input, base + 1, None),
+            None => self.load_const(base + 1, Const::Undefined),
+        }
+        self.e.at = Some((step, None));
+        let op = self.s.op("agentRun");
+        self.s.sites.push(Site { op, step: self.e.step, inputs: 2 });
+        let site = self.s.sites.len() as u32 - 1;
+        self.e.emit(Op::AgentRun { dst, base, n: 2, site });
+        self.release(mark);
+        self.bind_result(step, dst, true);
+        Some(dst)
+    }
+
+    pub(super) fn form_run_code(&mut self, step: NodeId) -> Option<u8> {
+        let doc = self.s.doc;
+        let dst = self.temp();
+        let mark = self.mark();
+        let base = self.temps(2);
+        match doc.get(step, "code") {
+            Some(code) => self.value_to(code, base),
+            None => self.load_const(base, Const::Undefined),
+        }
+        match doc.get(step, "args") {
+            Some(args) => self.vars_object_to(args, base + 1, None),
+            None => self.load_const(base + 1, Const::Undefined),
+        }
+        self.e.at = Some((step, None));
+        self.internal_call(base, base, 1, "transpileCode");
+        let visible = self.vars.visible();
+        let table = visible
+            .iter()
+            .map(|(name, id)| (self.s.pool.text_const(name), self.vars.var(*id).home))
+            .collect();
+        self.s.names.push(table);
+        let names = self.s.names.len() as u32 - 1;
+        self.e.emit(Op::RunCode { dst, base, n: 2, names });
+        self.release(mark);
+        self.bind_result(step, dst, true);
+        Some(dst)
+    }
+}

@@ -1,0 +1,274 @@
+//! `map`, `filter`, `find` and `reduce`: one scope for each item.
+
+use super::{Held, Lower, Mark, ReturnTo};
+use crate::emit::Label;
+use crate::ir::key_text;
+use a99_core::diag::codes;
+use a99_core::json::NodeId;
+use a99_core::program::{Const, Op};
+
+/// The registers of an iteration, which may have been moved to slots.
+struct Iteration {
+    /// The array and the position: two registers, or two slots.
+    it: Held,
+    position: Held,
+    mark: Mark,
+    head: Label,
+    exit: Label,
+    crowded: bool,
+}
+
+impl<'a> Lower<'_, 'a> {
+    /// Evaluates `items` and starts iterating; the head label is not placed.
+    fn iterate(&mut self, step: NodeId, form: &str) -> Iteration {
+        let mark = self.mark();
+        let it = self.temps(2);
+        let inner = self.mark();
+        let src = self.value_or_undefined(step, "items");
+        let k = self.s.pool.text_const(format!("{form}: items is not an array").as_bytes());
+        self.e.at = Some((step, None));
+        self.e.emit(Op::IterInit { it, src, k });
+        self.release(inner);
+        let crowded = self.is_crowded();
+        let (it, position) = if crowded {
+            let (a, b) = (self.spill(it), self.spill(it + 1));
+            self.release(Mark { reg: mark.reg, slot: self.mark().slot });
+            (a, b)
+        } else {
+            (Held::Reg(it), Held::Reg(it + 1))
+        };
+        let (head, exit) = (self.e.label(), self.e.label());
+        Iteration { it, position, mark, head, exit, crowded }
+    }
+
+    fn spill(&mut self, r: u8) -> Held {
+        let slot = self.slot();
+        self.e.emit(Op::SlotStore { src: r, slot });
+        Held::Slot(slot)
+    }
+
+    /// The head of the loop: the next item in `dst`, or out.
+    fn next_item(&mut self, i: &Iteration, dst: u8) {
+        if !i.crowded {
+            if let Held::Reg(it) = i.it {
+                self.e.jump(Op::IterNext { dst, it, to: 0 }, i.exit);
+            }
+            return;
+        }
+        let mark = self.mark();
+        let it = self.temps(2);
+        if let (Held::Slot(a), Held::Slot(b)) = (i.it, i.position) {
+            self.e.emit(Op::SlotLoad { dst: it, slot: a });
+            self.e.emit(Op::SlotLoad { dst: it + 1, slot: b });
+            self.e.jump(Op::IterNext { dst, it, to: 0 }, i.exit);
+            self.e.emit(Op::SlotStore { src: it + 1, slot: b });
+        }
+        self.release(mark);
+    }
+
+    fn name_of(&self, step: NodeId, key: &str) -> (&'a [u8], NodeId) {
+        let doc = self.s.doc;
+        let node = doc.get(step, key);
+        (key_text(doc, node, self.s.arena), node.unwrap_or(step))
+    }
+
+    /// A new array that collects results while the loop runs.
+    fn collector(&mut self) -> Held {
+        let mark = self.mark();
+        let arr = self.temp();
+        self.e.emit(Op::NewArr { dst: arr, cap: 0 });
+        self.hold(arr, mark)
+    }
+
+    fn collect(&mut self, held: Held, src: u8) {
+        let mark = self.mark();
+        let arr = self.take(held);
+        self.e.emit(Op::ArrPush { arr, src });
+        self.release(mark);
+    }
+
+    /// Warns where `result` may be read from around the body (D32).
+    pub(super) fn warn_inherited(&mut self, step: NodeId) {
+        let scope = self.scope();
+        if self.vars.in_scope(b"result", scope).is_none() && !self.vars.all_of(b"result").is_empty() {
+            let diag = self
+                .s
+                .warn(
+                    codes::W0206,
+                    step,
+                    "no step of this body sets 'result', so it takes the value of an outer \
+                     variable called 'result'"
+                        .into(),
+                )
+                .with_help("bind a step of the body to 'result', or rename the outer variable");
+            self.s.push(diag);
+        }
+    }
+
+    /// Runs a body whose `return` ends only this turn.
+    fn turn(&mut self, step: NodeId, steps: Option<NodeId>) {
+        let end = self.e.label();
+        let was = std::mem::replace(&mut self.returns, ReturnTo::Region { end, value: None });
+        let mark = self.vars.mark();
+        self.body(step, steps);
+        self.returns = was;
+        if self.has_return(steps) {
+            // A `return` may come before any of these were bound.
+            self.vars.undo(mark);
+        }
+        self.e.bind(end);
+    }
+
+    /// Whether any step inside could end the region early.
+    pub(super) fn has_return(&self, steps: Option<NodeId>) -> bool {
+        let doc = self.s.doc;
+        let mut work: Vec<NodeId> = steps.into_iter().collect();
+        while let Some(node) = work.pop() {
+            if doc.get(node, "op").and_then(|n| doc.str(n)) == Some(b"return") {
+                return true;
+            }
+            work.extend(doc.elements(node));
+            work.extend(doc.members(node).map(|m| m.1));
+        }
+        false
+    }
+
+    /// The head of a loop: a scope for one item, with the item bound.
+    fn turn_scope(
+        &mut self,
+        step: NodeId,
+        i: &Iteration,
+        steps: Option<NodeId>,
+        accumulator: Option<(&'a [u8], NodeId, Held)>,
+    ) -> super::scopes::Opened {
+        let (name, node) = self.name_of(step, "as");
+        let mut first = vec![(name, node)];
+        first.extend(accumulator.filter(|a| a.0 != name).map(|a| (a.0, a.1)));
+        self.e.bind(i.head);
+        let opened = self.open_scope(&[steps], &first, false);
+        match self.direct_home(name) {
+            Some(home) => {
+                self.next_item(i, home);
+                if let Some(id) = self.vars.in_scope(name, self.scope()) {
+                    self.vars.set_bound(id);
+                }
+            }
+            None => {
+                let mark = self.mark();
+                let item = self.temp();
+                self.next_item(i, item);
+                self.bind(name, node, item);
+                self.release(mark);
+            }
+        }
+        if let Some((name, node, held)) = accumulator {
+            let mark = self.mark();
+            let src = self.take(held);
+            self.bind(name, node, src);
+            self.release(mark);
+        }
+        opened
+    }
+
+    /// Ends a turn and the loop.
+    fn end_turn(&mut self, i: &Iteration, opened: super::scopes::Opened) {
+        self.close_scope(opened);
+        self.e.jump(Op::Jmp { to: 0 }, i.head);
+        self.loops -= 1;
+    }
+
+    pub(super) fn form_map(&mut self, step: NodeId) -> Option<u8> {
+        let steps = self.s.doc.get(step, "steps");
+        let i = self.iterate(step, "map");
+        let out = self.collector();
+        self.loops += 1;
+        let opened = self.turn_scope(step, &i, steps, None);
+        self.warn_inherited(step);
+        self.turn(step, steps);
+        let mark = self.mark();
+        let value = self.temp();
+        let r = self.name_or_undefined(b"result");
+        self.mov(value, r);
+        let present = self.e.label();
+        self.e.jump(Op::JPresent { src: value, to: 0 }, present);
+        self.load_const(value, Const::Null);
+        self.e.bind(present);
+        self.collect(out, value);
+        self.release(mark);
+        self.end_turn(&i, opened);
+        self.e.bind(i.exit);
+        self.finish(step, &i, out, false)
+    }
+
+    /// Moves a loop's value to where the loop began and binds it.
+    fn finish(&mut self, step: NodeId, i: &Iteration, out: Held, may_be_undefined: bool) -> Option<u8> {
+        let r = self.take(out);
+        self.release(i.mark);
+        let dst = self.temp();
+        self.mov(dst, r);
+        self.bind_result(step, dst, may_be_undefined);
+        Some(dst)
+    }
+
+    fn item(&mut self, step: NodeId) -> u8 {
+        let (name, _) = self.name_of(step, "as");
+        self.name_or_undefined(name)
+    }
+
+    pub(super) fn form_filter(&mut self, step: NodeId, find: bool) -> Option<u8> {
+        let i = self.iterate(step, if find { "find" } else { "filter" });
+        let condition = self.condition(step);
+        let out = if find { self.place_for() } else { self.collector() };
+        self.loops += 1;
+        let opened = self.turn_scope(step, &i, None, None);
+        let (skip, done) = (self.e.label(), self.e.label());
+        self.with_condition(condition, |l, ir| l.jump_unless(ir, skip));
+        let mark = self.mark();
+        let item = self.item(step);
+        if find {
+            self.store(out, item);
+            self.e.jump(Op::Jmp { to: 0 }, done);
+        } else {
+            self.collect(out, item);
+        }
+        self.release(mark);
+        self.e.bind(skip);
+        self.end_turn(&i, opened);
+        self.e.bind(i.exit);
+        if find {
+            let mark = self.mark();
+            let r = self.temp();
+            self.load_const(r, Const::Null);
+            self.store(out, r);
+            self.release(mark);
+        }
+        self.e.bind(done);
+        self.finish(step, &i, out, find)
+    }
+
+    pub(super) fn form_reduce(&mut self, step: NodeId) -> Option<u8> {
+        let doc = self.s.doc;
+        let steps = doc.get(step, "steps");
+        let (acc_name, acc_node) = self.name_of(step, "accumulator");
+        let i = self.iterate(step, "reduce");
+        let acc = self.place_for();
+        let mark = self.mark();
+        let initial = self.value_or_undefined(step, "initial");
+        self.store(acc, initial);
+        self.release(mark);
+        self.loops += 1;
+        let opened = self.turn_scope(step, &i, steps, Some((acc_name, acc_node, acc)));
+        self.warn_inherited(step);
+        self.turn(step, steps);
+        let mark = self.mark();
+        let r = self.name_or_undefined(b"result");
+        let keep = self.e.label();
+        self.e.jump(Op::JNullish { src: r, to: 0 }, keep);
+        self.store(acc, r);
+        self.e.bind(keep);
+        self.release(mark);
+        self.end_turn(&i, opened);
+        self.e.bind(i.exit);
+        self.finish(step, &i, acc, true)
+    }
+}

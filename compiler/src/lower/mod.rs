@@ -1,0 +1,557 @@
+//! Lowering: from steps and expressions to instructions.
+//!
+//! One [`Lower`] compiles one function (the main program or a helper); what
+//! functions share is in [`Shared`]. Registers are handed out like a stack:
+//! the variables of open scopes at the bottom, temporaries above.
+
+mod atoms;
+mod cond;
+mod exprs;
+mod flow;
+mod inline;
+mod loops;
+mod memo;
+mod refs;
+mod scopes;
+mod state;
+mod steps;
+mod values;
+
+use crate::emit::{Emitter, MAX_REGISTER};
+use crate::expr;
+use crate::pool::Pool;
+use crate::vars::Vars;
+use crate::{CompileOptions, emit};
+use a99_core::builtins;
+use a99_core::diag::{Diagnostic, Diagnostics, codes, suggest};
+use a99_core::json::{Document, Kind, NodeId};
+use a99_core::program::{
+    ArgKey, Const, Function, Home, MemoSite, Op, OpRef, Program, Scope, Site, TextRange,
+};
+use a99_core::sig::{AtomSig, BaseCost, Signatures};
+use a99_core::text::wtf8_to_string_lossy;
+use a99_core::value::Value;
+use bumpalo::Bump;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// From this register on, values that must wait are kept in frame slots.
+const SPILL_AT: u8 = 150;
+
+/// Variables get registers below this one.
+const VAR_LIMIT: u8 = 120;
+
+/// A call with more arguments than this passes them in an array.
+const MAX_CALL_ARGS: usize = 24;
+
+/// At most this many frame slots in a function: a bound on what one call
+/// allocates.
+const MAX_SLOTS: u32 = 1 << 20;
+
+/// What the functions of a program have in common.
+pub(crate) struct Shared<'a> {
+    pub doc: &'a Document,
+    pub sigs: &'a (dyn Signatures + Sync),
+    pub options: &'a CompileOptions,
+    pub arena: &'a Bump,
+    pub pool: Pool,
+    pub ops: Vec<OpRef>,
+    op_ids: HashMap<Box<[u8]>, u32>,
+    pub sites: Vec<Site>,
+    pub args: Vec<ArgKey>,
+    pub arg_ids: HashMap<(TextRange, u8), u32>,
+    pub paths: Vec<Box<[TextRange]>>,
+    path_ids: HashMap<Box<[TextRange]>, u32>,
+    pub literals: Vec<NodeId>,
+    pub memos: Vec<MemoSite>,
+    pub names: Vec<Vec<(u32, Home)>>,
+    pub schemas: Vec<Value>,
+    pub diags: Diagnostics,
+    /// Helpers by name: function number and parameter count.
+    pub helpers: HashMap<Box<[u8]>, (u32, usize)>,
+    /// Root `a99: 3`: names inside literals are resolved (D13).
+    pub deep_names: bool,
+}
+
+/// Where `return` goes.
+#[derive(Copy, Clone)]
+pub(crate) enum ReturnTo {
+    /// Ends the function.
+    Function,
+    /// Leaves a region; its value goes into the register, if one is wanted.
+    Region { end: emit::Label, value: Option<Held> },
+}
+
+pub(crate) struct Lower<'s, 'a> {
+    pub s: &'s mut Shared<'a>,
+    pub e: Emitter,
+    pub vars: Vars,
+    /// Scopes that are open, innermost last: index in the function's scopes.
+    pub scopes: Vec<u32>,
+    next: u8,
+    high: u8,
+    next_slot: u32,
+    high_slot: u32,
+    pub loops: u32,
+    pub returns: ReturnTo,
+    pub in_helper: bool,
+    /// Names that a condition's or mathCalc's `vars` put over the scopes.
+    pub overlay: Vec<(&'a [u8], Held)>,
+    /// Identifiers see only the overlay and the innermost scope (`mathCalc`).
+    pub own_scope_only: bool,
+    /// Nodes are priced as text (D48).
+    pub text_nodes: bool,
+}
+
+/// A value that waits: in a register, or spilled to a frame slot.
+#[derive(Copy, Clone, Debug)]
+pub(crate) enum Held {
+    Reg(u8),
+    Slot(u32),
+}
+
+/// A point to which temporaries are released.
+#[derive(Copy, Clone)]
+pub(crate) struct Mark {
+    reg: u8,
+    slot: u32,
+}
+
+/// Compiles a checked program.
+pub(crate) fn program(
+    source: &Arc<Document>,
+    sigs: &(dyn Signatures + Sync),
+    options: &CompileOptions,
+) -> Result<Program, Diagnostics> {
+    let arena = Bump::new();
+    let doc: &Document = source;
+    let mut s = Shared {
+        doc,
+        sigs,
+        options,
+        arena: &arena,
+        pool: Pool::default(),
+        ops: Vec::new(),
+        op_ids: HashMap::new(),
+        sites: Vec::new(),
+        args: Vec::new(),
+        arg_ids: HashMap::new(),
+        paths: Vec::new(),
+        path_ids: HashMap::new(),
+        literals: Vec::new(),
+        memos: Vec::new(),
+        names: Vec::new(),
+        schemas: Vec::new(),
+        diags: Diagnostics::new(),
+        helpers: HashMap::new(),
+        deep_names: false,
+    };
+    let root = doc.root();
+    if doc.kind(root) != Kind::Object || doc.get(root, "op").and_then(|n| doc.str(n)) != Some(b"seq") {
+        s.diags.push(
+            Diagnostic::error(codes::E0101, "Root AST must be 'seq'", doc.pointer(root))
+                .with_span(doc.span(root))
+                .with_help(r#"a program is {"op": "seq", "steps": [...]}"#),
+        );
+        return Err(s.diags);
+    }
+    s.pool.text_const(b"");
+    s.deep_names = matches!(doc.get(root, "a99").map(|n| doc.kind(n)), Some(Kind::Number(3.0)));
+    let helpers = s.declare_helpers();
+    let outer: Vec<TextRange> = options.outer.iter().map(|t| s.pool.range(t.as_bytes())).collect();
+    let mut functions = vec![Lower::main(&mut s)];
+    for (name, node) in helpers {
+        functions.push(Lower::helper(&mut s, name, node));
+    }
+    if s.diags.has_errors() {
+        return Err(s.diags);
+    }
+    let input_schema = doc.get(root, "inputSchema").map(|n| doc.to_value(n));
+    let mut program = Program {
+        text: s.pool.text,
+        consts: s.pool.consts,
+        keys: s.pool.keys,
+        shapes: s.pool.shapes,
+        paths: s.paths,
+        literals: s.literals,
+        args: s.args,
+        ops: s.ops,
+        sites: s.sites,
+        memos: s.memos,
+        names: s.names,
+        schemas: s.schemas,
+        outer,
+        input_schema,
+        functions,
+        source: source.clone(),
+        warnings: s.diags,
+    };
+    price(&mut program);
+    Ok(program)
+}
+
+/// Writes the default price of every block.
+fn price(program: &mut Program) {
+    let mut functions = std::mem::take(&mut program.functions);
+    for f in &mut functions {
+        let sums: Vec<i64> = (0..f.blocks.len())
+            .map(|i| {
+                let from = f.blocks[i].charges as usize;
+                let to = f.blocks.get(i + 1).map_or(f.charges.len(), |b| b.charges as usize);
+                f.charges[from..to]
+                    .iter()
+                    .fold(0i64, |sum, c| sum.saturating_add(program.default_price(f, c)))
+            })
+            .collect();
+        for (block, sum) in f.blocks.iter_mut().zip(sums) {
+            block.price = sum;
+        }
+    }
+    program.functions = functions;
+}
+
+impl<'a> Shared<'a> {
+    fn declare_helpers(&mut self) -> Vec<(&'a [u8], NodeId)> {
+        let doc = self.doc;
+        let Some(helpers) = doc.get(doc.root(), "helpers") else { return Vec::new() };
+        let mut list = Vec::new();
+        for (name, node) in doc.members(helpers) {
+            let params = doc.get(node, "paramNames").map_or(0, |p| doc.elements(p).len());
+            self.helpers.insert(name.into(), (list.len() as u32 + 1, params.min(64)));
+            list.push((name, node));
+        }
+        list
+    }
+
+    /// The number of an op, registered at its first use.
+    pub fn op(&mut self, name: &str) -> u32 {
+        if let Some(id) = self.op_ids.get(name.as_bytes()) {
+            return *id;
+        }
+        let sig = self.sigs.signature(name);
+        let range = self.pool.range(name.as_bytes());
+        let id = self.ops.len() as u32;
+        self.ops.push(OpRef {
+            name: range,
+            cost: sig.map_or(BaseCost::Fixed(0), |s| s.cost),
+            needs_body: sig.is_some_and(|s| s.form.is_none()),
+            signature: sig.map_or(0, signature_hash),
+        });
+        self.op_ids.insert(name.as_bytes().into(), id);
+        id
+    }
+
+    pub fn path(&mut self, segments: &[&[u8]]) -> u32 {
+        let list: Box<[TextRange]> = segments.iter().map(|s| self.pool.range(s)).collect();
+        if let Some(id) = self.path_ids.get(&list) {
+            return *id;
+        }
+        let id = self.paths.len() as u32;
+        self.path_ids.insert(list.clone(), id);
+        self.paths.push(list);
+        id
+    }
+
+    pub fn literal(&mut self, node: NodeId) -> u32 {
+        self.literals.push(node);
+        self.literals.len() as u32 - 1
+    }
+
+    pub fn push(&mut self, diag: Diagnostic) {
+        self.diags.push(diag);
+    }
+
+    pub fn warn(&mut self, code: &'static str, node: NodeId, message: String) -> Diagnostic {
+        let span = self.doc.span(node);
+        Diagnostic::warning(code, message, self.doc.pointer(node)).with_span(span)
+    }
+
+    /// Refuses a name that no program may bind (D16, D44).
+    pub fn check_name(&mut self, name: &[u8], node: NodeId) -> bool {
+        if !builtins::is_forbidden(name) {
+            return true;
+        }
+        let name = wtf8_to_string_lossy(name).into_owned();
+        self.diags.push(
+            Diagnostic::error(codes::E0105, builtins::forbidden_text(&name), self.doc.pointer(node))
+                .with_span(self.doc.span(node))
+                .with_offending(name)
+                .with_help("choose another name for this variable"),
+        );
+        false
+    }
+
+    /// Warns of an op that no atom has, with the nearest name.
+    pub fn warn_unknown_atom(&mut self, op: &str, node: NodeId) {
+        let at = self.doc.get(node, "op").unwrap_or(node);
+        let mut diag = self
+            .warn(codes::W0201, at, format!("Unknown Atom: {op}"))
+            .with_offending(op.to_owned());
+        if let Some(near) = suggest(op, self.sigs.op_names()) {
+            diag = diag.with_help(format!("did you mean '{near}'?"));
+        }
+        self.push(diag);
+    }
+}
+
+/// A number that changes when an atom's inputs, price or effect change.
+pub(crate) fn signature_hash(sig: &AtomSig) -> u64 {
+    // FNV-1a over the signature's text: stable between builds and machines.
+    let mut hash = 0xcbf2_9ce4_8422_2325u64;
+    let mut feed = |bytes: &[u8]| {
+        for b in bytes.iter().chain(&[0xff]) {
+            hash = (hash ^ u64::from(*b)).wrapping_mul(0x0100_0000_01b3);
+        }
+    };
+    feed(sig.name.as_bytes());
+    feed(format!("{:?}", sig.params).as_bytes());
+    feed(sig.input_schema.as_bytes());
+    feed(sig.output_schema.as_bytes());
+    hash
+}
+
+impl<'s, 'a> Lower<'s, 'a> {
+    fn new(s: &'s mut Shared<'a>) -> Self {
+        Lower {
+            s,
+            e: Emitter::new(),
+            vars: Vars::default(),
+            scopes: Vec::new(),
+            next: 0,
+            high: 0,
+            next_slot: 0,
+            high_slot: 0,
+            loops: 0,
+            returns: ReturnTo::Function,
+            in_helper: false,
+            overlay: Vec::new(),
+            own_scope_only: false,
+            text_nodes: false,
+        }
+    }
+
+    fn main(s: &'s mut Shared<'a>) -> Function {
+        let root = s.doc.root();
+        let mut l = Lower::new(s);
+        l.e.at = Some((root, None));
+        l.declare_outer();
+        let steps = l.s.doc.get(root, "steps");
+        l.open_scope(&[steps], &[], false);
+        l.step_seq(root, steps, false);
+        l.end()
+    }
+
+    fn helper(s: &'s mut Shared<'a>, name: &'a [u8], node: NodeId) -> Function {
+        let doc = s.doc;
+        let mut l = Lower::new(s);
+        l.in_helper = true;
+        l.e.at = Some((node, None));
+        l.e.f.name = l.s.pool.text_const(name);
+        let steps = doc.get(node, "steps");
+        let params: Vec<(&'a [u8], NodeId)> = doc
+            .get(node, "paramNames")
+            .into_iter()
+            .flat_map(|p| doc.elements(p))
+            .take(64)
+            .map(|p| (doc.str(p).unwrap_or(b""), p))
+            .collect();
+        l.e.f.params = params.len() as u8;
+        l.open_scope(&[steps], &params, true);
+        l.body(node, steps);
+        l.end()
+    }
+
+    /// The caller's variables, in a scope around the program's own.
+    fn declare_outer(&mut self) {
+        if self.s.options.outer.is_empty() {
+            return;
+        }
+        let names = self.s.options.outer.clone();
+        let scope = self.push_scope();
+        for name in &names {
+            let home = self.new_home();
+            self.declare(name.as_bytes(), home, None, scope);
+        }
+        self.e.f.params = self.next;
+    }
+
+    fn end(mut self) -> Function {
+        let r = self.temp();
+        self.load_const(r, Const::Undefined);
+        self.e.at = None;
+        self.e.emit(Op::Ret { src: r });
+        if self.high_slot > MAX_SLOTS {
+            let root = self.s.doc.root();
+            let diag = Diagnostic::error(
+                codes::E0106,
+                format!("program too large: more than {MAX_SLOTS} variables in one function"),
+                self.s.doc.pointer(root),
+            );
+            self.s.push(diag);
+        }
+        self.e.finish(self.high, self.high_slot)
+    }
+
+    // ---- registers ----
+
+    /// A fresh temporary.
+    pub fn temp(&mut self) -> u8 {
+        let r = self.next;
+        debug_assert!(r < MAX_REGISTER, "registers run out");
+        self.next = (r + 1).min(MAX_REGISTER);
+        self.high = self.high.max(self.next);
+        r
+    }
+
+    /// The register that the next temporary will be.
+    pub fn peek(&mut self) -> u8 {
+        self.high = self.high.max(self.next + 1);
+        self.next
+    }
+
+    /// Registers for `n` values in a row.
+    pub fn temps(&mut self, n: usize) -> u8 {
+        let base = self.next;
+        for _ in 0..n {
+            self.temp();
+        }
+        base
+    }
+
+    fn slot(&mut self) -> u32 {
+        let slot = self.next_slot;
+        self.next_slot += 1;
+        self.high_slot = self.high_slot.max(self.next_slot);
+        slot
+    }
+
+    pub fn mark(&self) -> Mark {
+        Mark { reg: self.next, slot: self.next_slot }
+    }
+
+    pub fn release(&mut self, mark: Mark) {
+        self.next = mark.reg;
+        self.next_slot = mark.slot;
+    }
+
+    /// Whether values that wait should leave their registers.
+    pub fn is_crowded(&self) -> bool {
+        self.next >= SPILL_AT
+    }
+
+    /// Keeps a value while other code is emitted. `mark` was taken before the
+    /// value's register was allocated; where registers are short, the value
+    /// goes to a slot and its register is free again.
+    pub fn hold(&mut self, r: u8, mark: Mark) -> Held {
+        if !self.is_crowded() || r < mark.reg {
+            return Held::Reg(r);
+        }
+        let slot = self.slot();
+        self.e.emit(Op::SlotStore { src: r, slot });
+        self.next = mark.reg;
+        Held::Slot(slot)
+    }
+
+    /// The register of a value that waited.
+    pub fn take(&mut self, held: Held) -> u8 {
+        match held {
+            Held::Reg(r) => r,
+            Held::Slot(slot) => {
+                let r = self.temp();
+                self.e.emit(Op::SlotLoad { dst: r, slot });
+                r
+            }
+        }
+    }
+
+    /// A place for a value that several paths write: a register, or a slot
+    /// where registers are short.
+    pub fn place_for(&mut self) -> Held {
+        if self.is_crowded() { Held::Slot(self.slot()) } else { Held::Reg(self.temp()) }
+    }
+
+    /// Writes a place made by [`Lower::place_for`].
+    pub fn store(&mut self, place: Held, src: u8) {
+        match place {
+            Held::Reg(r) => self.mov(r, src),
+            Held::Slot(slot) => self.e.emit(Op::SlotStore { src, slot }),
+        }
+    }
+
+    pub fn mov(&mut self, dst: u8, src: u8) {
+        if dst != src {
+            self.e.emit(Op::Mov { dst, src });
+        }
+    }
+
+    // ---- constants ----
+
+    pub fn load_const(&mut self, dst: u8, value: Const) {
+        let k = self.s.pool.constant(value);
+        self.e.emit(Op::LoadK { dst, k });
+    }
+
+    pub fn load_text(&mut self, dst: u8, text: &[u8]) {
+        let k = self.s.pool.text_const(text);
+        self.e.emit(Op::LoadK { dst, k });
+    }
+
+    /// A register with a constant; inside loops one that keeps it.
+    pub fn const_reg(&mut self, value: Const) -> u8 {
+        let k = self.s.pool.constant(value);
+        if self.loops > 0
+            && let Some(r) = self.e.pin(k)
+        {
+            return r;
+        }
+        let r = self.temp();
+        self.e.emit(Op::LoadK { dst: r, k });
+        r
+    }
+
+    // ---- failures ----
+
+    /// Code that fails with this text when reached.
+    pub fn throw(&mut self, text: &str) {
+        self.throw_bytes(text.as_bytes(), 0);
+    }
+
+    /// Code that fails with a security error.
+    pub fn throw_forbidden(&mut self, name: &[u8]) {
+        let text = builtins::forbidden_text(&wtf8_to_string_lossy(name));
+        self.throw_bytes(text.as_bytes(), 1);
+    }
+
+    fn throw_bytes(&mut self, text: &[u8], flag: u8) {
+        let k = self.s.pool.text_const(text);
+        self.e.emit(Op::Throw { flag, k });
+    }
+
+    pub fn function_scope(&mut self) -> &mut Vec<Scope> {
+        &mut self.e.f.scopes
+    }
+
+    /// A parse error of an expression text, as a diagnostic at its node.
+    pub fn text_errors(&mut self, node: NodeId, errors: &expr::ParseErrors) {
+        let doc = self.s.doc;
+        let text = wtf8_to_string_lossy(doc.str(node).unwrap_or(b"")).into_owned();
+        for error in &errors.0 {
+            let part = text
+                .get(error.span.start as usize..error.span.end as usize)
+                .filter(|t| !t.is_empty())
+                .unwrap_or(&text);
+            let mut diag = Diagnostic::error(
+                codes::E0104,
+                format!("malformed condition: {}", error.message),
+                doc.pointer(node),
+            )
+            .with_span(doc.span(node))
+            .with_inner(error.span.clone())
+            .with_offending(part.to_owned());
+            if let Some(help) = &error.help {
+                diag = diag.with_help(help.clone());
+            }
+            self.s.push(diag);
+        }
+    }
+}

@@ -1,0 +1,340 @@
+//! Names: reading and writing variables, arguments and builtins.
+
+use super::{Held, Lower};
+use crate::vars::VarId;
+use a99_core::builtins::{self, Constant, Global};
+use a99_core::json::NodeId;
+use a99_core::program::{ArgFallback, ArgKey, Const, Home, Op};
+use a99_core::text::wtf8_to_string_lossy;
+
+/// First number of the namespaces among builtin values, as the VM counts them.
+const NAMESPACE: u16 = 0x8000;
+
+impl<'a> Lower<'_, 'a> {
+    /// The register of a variable, loading it if it lives in a slot.
+    fn var_reg(&mut self, id: VarId) -> u8 {
+        match self.vars.var(id).home {
+            Home::Reg(r) => r,
+            Home::Slot(slot) => {
+                let r = self.temp();
+                self.e.emit(Op::SlotLoad { dst: r, slot });
+                r
+            }
+        }
+    }
+
+    /// Writes a variable.
+    pub(super) fn write_var(&mut self, id: VarId, src: u8) {
+        match self.vars.var(id).home {
+            Home::Reg(r) => self.mov(r, src),
+            Home::Slot(slot) => self.e.emit(Op::SlotStore { src, slot }),
+        }
+    }
+
+    /// Puts the value that a chain of variables finds into `dst`, which holds
+    /// the value for the case that none is bound.
+    fn overlay_chain(&mut self, dst: u8, chain: &[VarId]) {
+        for id in chain.iter().rev() {
+            let mark = self.mark();
+            let src = self.var_reg(*id);
+            if self.vars.is_bound(*id) {
+                self.mov(dst, src);
+            } else {
+                self.e.emit(Op::MovBound { dst, src });
+            }
+            self.release(mark);
+        }
+    }
+
+    /// The value of a variable, or what `fallback` loads where none is bound.
+    fn chained(&mut self, chain: &[VarId], fallback: impl FnOnce(&mut Self, u8)) -> u8 {
+        if let [only] = chain
+            && self.vars.is_bound(*only)
+        {
+            return self.var_reg(*only);
+        }
+        let dst = self.temp();
+        if !chain.last().is_some_and(|id| self.vars.is_bound(*id)) {
+            fallback(self, dst);
+        }
+        self.overlay_chain(dst, chain);
+        dst
+    }
+
+    /// A bare name in a value position: the variable, else its own text
+    /// (section 1.4).
+    pub(super) fn name_or_text(&mut self, name: &[u8]) -> u8 {
+        let chain = self.vars.chain(name);
+        if chain.is_empty() {
+            let range = self.s.pool.range(name);
+            return self.const_reg(Const::Text(range));
+        }
+        self.chained(&chain, |l, dst| l.load_text(dst, name))
+    }
+
+    /// A variable or `undefined`; used by `return` and inherited results.
+    pub(super) fn name_or_undefined(&mut self, name: &[u8]) -> u8 {
+        let chain = self.vars.chain(name);
+        if chain.is_empty() {
+            return self.const_reg(Const::Undefined);
+        }
+        self.chained(&chain, |l, dst| l.load_const(dst, Const::Undefined))
+    }
+
+    /// A string in a value position (section 1.4, step 3; D15).
+    pub(super) fn string_value(&mut self, text: &'a [u8]) -> u8 {
+        if let Some(path) = text.strip_prefix(b"args.") {
+            return self.args_string(text, path);
+        }
+        if text.contains(&b'.') {
+            return self.dotted(text);
+        }
+        self.name_or_text(text)
+    }
+
+    fn args_string(&mut self, text: &'a [u8], path: &'a [u8]) -> u8 {
+        let shadow = self.vars.chain(b"args");
+        if shadow.is_empty() {
+            return self.arg(path, ArgFallback::Undefined);
+        }
+        let segments: Vec<&[u8]> = text.split(|b| *b == b'.').skip(1).collect();
+        if let Some(bad) = segments.iter().find(|s| builtins::is_forbidden(s)) {
+            return self.forbidden_path(bad);
+        }
+        let dst = self.temp();
+        let mark = self.mark();
+        let value = self.arg(path, ArgFallback::Undefined);
+        self.mov(dst, value);
+        let root = self.root_or_unbound(&shadow);
+        let path = self.s.path(&segments);
+        self.e.emit(Op::Path { dst, root, path });
+        self.release(mark);
+        dst
+    }
+
+    fn root_or_unbound(&mut self, chain: &[VarId]) -> u8 {
+        self.chained(chain, |l, dst| l.e.emit(Op::Unbind { base: dst, n: 1 }))
+    }
+
+    fn forbidden_path(&mut self, name: &[u8]) -> u8 {
+        self.throw_forbidden(name);
+        let dst = self.temp();
+        self.load_const(dst, Const::Undefined);
+        dst
+    }
+
+    fn dotted(&mut self, text: &'a [u8]) -> u8 {
+        let segments: Vec<&[u8]> = text.split(|b| *b == b'.').collect();
+        if let Some(bad) = segments.iter().find(|s| builtins::is_forbidden(s)) {
+            return self.forbidden_path(bad);
+        }
+        let root_chain = self.vars.chain(segments[0]);
+        if root_chain.is_empty() {
+            return self.name_or_text(text);
+        }
+        let dst = self.temp();
+        let mark = self.mark();
+        let whole = self.name_or_text(text);
+        self.mov(dst, whole);
+        let root = self.root_or_unbound(&root_chain);
+        let path = self.s.path(&segments[1..]);
+        self.e.emit(Op::Path { dst, root, path });
+        self.release(mark);
+        dst
+    }
+
+    /// An argument by flat key or dotted path (D15).
+    pub(super) fn arg(&mut self, key: &[u8], fallback: ArgFallback) -> u8 {
+        let dst = self.temp();
+        self.load_arg(dst, key, true, fallback);
+        dst
+    }
+
+    /// An argument by flat key only (`varsImport`).
+    pub(super) fn flat_arg(&mut self, key: &[u8]) -> u8 {
+        let dst = self.temp();
+        self.load_arg(dst, key, false, ArgFallback::Undefined);
+        dst
+    }
+
+    fn load_arg(&mut self, dst: u8, key: &[u8], dotted: bool, fallback: ArgFallback) {
+        let flat = self.s.pool.range(key);
+        let kind = match fallback {
+            ArgFallback::Undefined => u8::from(dotted),
+            ArgFallback::Unbound => 2,
+            ArgFallback::Builtin(_) | ArgFallback::Const(_) => 3,
+        };
+        let arg = match self.s.arg_ids.get(&(flat, kind)) {
+            Some(arg) => *arg,
+            None => {
+                let path = (dotted && key.contains(&b'.')).then(|| {
+                    key.split(|b| *b == b'.').map(|s| self.s.pool.range(s)).collect()
+                });
+                let arg = self.s.args.len() as u32;
+                self.s.args.push(ArgKey { flat, path, fallback });
+                self.s.arg_ids.insert((flat, kind), arg);
+                arg
+            }
+        };
+        self.e.emit(Op::LoadArg { dst, arg });
+    }
+
+    /// An identifier of an expression: state, then arguments, then builtins
+    /// (section 3.2).
+    pub(super) fn ident(&mut self, name: &'a [u8]) -> u8 {
+        if let Some((_, held)) = self.overlay.iter().rev().find(|(n, _)| *n == name) {
+            return match *held {
+                Held::Reg(r) => r,
+                held @ Held::Slot(_) => self.take(held),
+            };
+        }
+        if self.own_scope_only {
+            let own = self.vars.in_scope(name, self.scope());
+            let chain: Vec<VarId> = own.into_iter().collect();
+            if chain.is_empty() {
+                return self.const_reg(Const::Undefined);
+            }
+            return self.chained(&chain, |l, dst| l.load_const(dst, Const::Undefined));
+        }
+        let chain = self.vars.chain(name);
+        self.chained(&chain, |l, dst| l.outer_ident(dst, name))
+    }
+
+    fn outer_ident(&mut self, dst: u8, name: &[u8]) {
+        let global = str::from_utf8(name).ok().and_then(builtins::global);
+        let fallback = match global {
+            None => ArgFallback::Undefined,
+            Some(Global::Constant(c)) => {
+                let value = match c {
+                    Constant::Undefined => Const::Undefined,
+                    Constant::Null => Const::Null,
+                    Constant::Number(n) => Const::Number(n),
+                };
+                ArgFallback::Const(self.s.pool.constant(value))
+            }
+            Some(Global::Namespace(n)) => ArgFallback::Builtin(NAMESPACE | u16::from(n)),
+            Some(Global::Function(f)) => ArgFallback::Builtin(f),
+            Some(Global::Refused(_)) => ArgFallback::Unbound,
+        };
+        self.load_arg(dst, name, false, fallback);
+        if let Some(Global::Refused(text)) = global {
+            let k = self.s.pool.text_const(text.as_bytes());
+            self.e.emit(Op::ThrowUnbound { src: dst, k });
+        }
+    }
+
+    // ---- binding ----
+
+    /// Binds a name in the innermost scope after checking for constants
+    /// (D31). `src` holds the value.
+    pub(super) fn bind(&mut self, name: &[u8], node: NodeId, src: u8) {
+        if !self.s.check_name(name, node) {
+            return;
+        }
+        self.check_const(name);
+        if let Some(id) = self.vars.in_scope(name, self.scope()) {
+            self.write_var(id, src);
+            self.vars.set_bound(id);
+        }
+    }
+
+    /// The register a new value of this name may be computed into directly.
+    pub(super) fn direct_home(&mut self, name: &[u8]) -> Option<u8> {
+        if self.vars.all_of(name).iter().any(|id| self.vars.var(*id).const_flag.is_some()) {
+            return None;
+        }
+        match self.vars.var(self.vars.in_scope(name, self.scope())?).home {
+            Home::Reg(r) => Some(r),
+            Home::Slot(_) => None,
+        }
+    }
+
+    /// Fails at run time if the name is a constant of this or an outer scope.
+    pub(super) fn check_const(&mut self, name: &[u8]) {
+        for id in self.vars.all_of(name) {
+            if let Some(flag) = self.vars.var(id).const_flag {
+                let mark = self.mark();
+                let flag = self.home_reg(flag);
+                let name = self.s.pool.text_const(name);
+                self.e.emit(Op::CheckConst { flag, name });
+                self.release(mark);
+            }
+        }
+    }
+
+    fn home_reg(&mut self, home: Home) -> u8 {
+        match home {
+            Home::Reg(r) => r,
+            Home::Slot(slot) => {
+                let r = self.temp();
+                self.e.emit(Op::SlotLoad { dst: r, slot });
+                r
+            }
+        }
+    }
+
+    /// Fails at run time if the name is bound anywhere in the chain.
+    pub(super) fn check_free(&mut self, name: &[u8]) {
+        for id in self.vars.all_of(name) {
+            let mark = self.mark();
+            let src = self.var_reg(id);
+            let name = self.s.pool.text_const(name);
+            self.e.emit(Op::CheckFree { src, name });
+            self.release(mark);
+        }
+    }
+
+    /// Makes a name of the innermost scope a constant from here on.
+    pub(super) fn make_const(&mut self, name: &[u8]) {
+        let Some(id) = self.vars.in_scope(name, self.scope()) else { return };
+        let Some(flag) = self.vars.var(id).const_flag else { return };
+        let mark = self.mark();
+        match flag {
+            Home::Reg(r) => self.load_const(r, Const::Bool(true)),
+            Home::Slot(slot) => {
+                let r = self.temp();
+                self.load_const(r, Const::Bool(true));
+                self.e.emit(Op::SlotStore { src: r, slot });
+            }
+        }
+        self.release(mark);
+    }
+
+    /// `result`: binds a step's value unless it is `undefined` (D12), then
+    /// `resultConst`.
+    pub(super) fn bind_result(&mut self, step: NodeId, value: u8, may_be_undefined: bool) {
+        let doc = self.s.doc;
+        let Some(node) = doc.get(step, "result").filter(|n| crate::ir::truthy(doc, *n)) else {
+            return;
+        };
+        let name = crate::ir::key_text(doc, Some(node), self.s.arena);
+        if !self.s.check_name(name, node) {
+            return;
+        }
+        self.check_const(name);
+        let Some(id) = self.vars.in_scope(name, self.scope()) else { return };
+        if may_be_undefined {
+            match self.vars.var(id).home {
+                Home::Reg(dst) => self.e.emit(Op::MovDefined { dst, src: value }),
+                home @ Home::Slot(slot) => {
+                    let mark = self.mark();
+                    let dst = self.home_reg(home);
+                    self.e.emit(Op::MovDefined { dst, src: value });
+                    self.e.emit(Op::SlotStore { src: dst, slot });
+                    self.release(mark);
+                }
+            }
+        } else {
+            self.write_var(id, value);
+            self.vars.set_bound(id);
+        }
+        if doc.get(step, "resultConst").is_some_and(|n| crate::ir::truthy(doc, n)) {
+            self.make_const(name);
+        }
+    }
+
+    /// A name for messages.
+    pub(super) fn shown(name: &[u8]) -> String {
+        wtf8_to_string_lossy(name).into_owned()
+    }
+}

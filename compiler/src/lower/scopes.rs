@@ -1,0 +1,244 @@
+//! Scopes: which names one binds, and homes for them.
+
+use super::{Lower, VAR_LIMIT};
+use crate::ir::{key_text, truthy};
+use crate::vars::{Var, VarId};
+use a99_core::json::{Document, Kind, NodeId};
+use a99_core::program::{Home, Op, Scope};
+use a99_core::sig::{Form, Signatures};
+use bumpalo::Bump;
+use std::collections::HashMap;
+
+/// A name that a scope binds.
+struct Binding<'a> {
+    name: &'a [u8],
+    constant: bool,
+}
+
+/// What closes a scope again.
+pub(crate) struct Opened {
+    names: Vec<Box<[u8]>>,
+    mark: super::Mark,
+    bound: usize,
+}
+
+impl<'a> Lower<'_, 'a> {
+    /// A register for a variable, or a slot where registers are short.
+    pub(super) fn new_home(&mut self) -> Home {
+        if self.next < VAR_LIMIT { Home::Reg(self.temp()) } else { Home::Slot(self.slot()) }
+    }
+
+    pub(super) fn push_scope(&mut self) -> u32 {
+        self.function_scope().push(Scope::default());
+        let id = self.e.f.scopes.len() as u32 - 1;
+        self.scopes.push(id);
+        id
+    }
+
+    pub(super) fn declare(
+        &mut self,
+        name: &[u8],
+        home: Home,
+        const_flag: Option<Home>,
+        scope: u32,
+    ) -> VarId {
+        let k = self.s.pool.text_const(name);
+        self.e.f.scopes[scope as usize].vars.push((k, home));
+        self.vars.declare(name, Var { home, const_flag, scope })
+    }
+
+    /// The innermost scope.
+    pub(super) fn scope(&self) -> u32 {
+        *self.scopes.last().expect("a scope is open")
+    }
+
+    /// Opens a scope for these lists of steps. `first` are names that arrive
+    /// bound by whoever opened it (parameters, loop variables); with
+    /// `arrive`, their values are in the first registers already.
+    pub(super) fn open_scope(
+        &mut self,
+        lists: &[Option<NodeId>],
+        first: &[(&'a [u8], NodeId)],
+        arrive: bool,
+    ) -> Opened {
+        let mark = self.mark();
+        let bound = self.vars.mark();
+        let mut found = Collector {
+            doc: self.s.doc,
+            sigs: self.s.sigs,
+            arena: self.s.arena,
+            index: HashMap::new(),
+            list: Vec::new(),
+        };
+        for (name, _) in first {
+            found.add(name, false);
+        }
+        for list in lists.iter().flatten() {
+            found.steps(*list);
+        }
+        let list = found.list;
+        let scope = self.push_scope();
+        let first_reg = self.next;
+        let mut slots = Vec::new();
+        let mut names = Vec::new();
+        for binding in &list {
+            let home = self.new_home();
+            let flag = binding.constant.then(|| self.new_home());
+            for home in [Some(home), flag].into_iter().flatten() {
+                if let Home::Slot(slot) = home {
+                    slots.push(slot);
+                }
+            }
+            self.declare(binding.name, home, flag, scope);
+            names.push(Box::from(binding.name));
+        }
+        for (name, node) in first {
+            self.s.check_name(name, *node);
+        }
+        let skip = if arrive { first.len() as u8 } else { 0 };
+        self.unbind(first_reg + skip, self.next, &slots);
+        if arrive {
+            for (name, _) in first {
+                if let Some(var) = self.vars.in_scope(name, scope) {
+                    self.vars.set_bound(var);
+                }
+            }
+        }
+        Opened { names, mark, bound }
+    }
+
+    fn unbind(&mut self, from: u8, to: u8, slots: &[u32]) {
+        if to > from {
+            self.e.emit(Op::Unbind { base: from, n: to - from });
+        }
+        if !slots.is_empty() {
+            let mark = self.mark();
+            let r = self.temp();
+            self.e.emit(Op::Unbind { base: r, n: 1 });
+            for slot in slots {
+                self.e.emit(Op::SlotStore { src: r, slot: *slot });
+            }
+            self.release(mark);
+        }
+    }
+
+    /// Closes the innermost scope.
+    pub(super) fn close_scope(&mut self, opened: Opened) {
+        for name in &opened.names {
+            self.vars.forget(name);
+        }
+        self.scopes.pop();
+        // Only the scope's own variables became bound inside it.
+        self.vars.undo(opened.bound);
+        self.release(opened.mark);
+    }
+}
+
+/// Finds the names that a list of steps binds in its own scope.
+struct Collector<'l, 'a> {
+    doc: &'a Document,
+    sigs: &'l (dyn Signatures + Sync),
+    arena: &'a Bump,
+    index: HashMap<&'a [u8], usize>,
+    list: Vec<Binding<'a>>,
+}
+
+impl<'a> Collector<'_, 'a> {
+    fn add(&mut self, name: &'a [u8], constant: bool) {
+        match self.index.get(name) {
+            Some(i) => self.list[*i].constant |= constant,
+            None => {
+                self.index.insert(name, self.list.len());
+                self.list.push(Binding { name, constant });
+            }
+        }
+    }
+
+    fn steps(&mut self, list: NodeId) {
+        let mut work: Vec<NodeId> = vec![list];
+        while let Some(list) = work.pop() {
+            for step in self.doc.elements(list) {
+                self.step(step, &mut work);
+            }
+        }
+    }
+
+    fn step(&mut self, step: NodeId, work: &mut Vec<NodeId>) {
+        let doc = self.doc;
+        if doc.kind(step) != Kind::Object {
+            return;
+        }
+        if let Some(result) = doc.get(step, "result").filter(|n| truthy(doc, *n)) {
+            let constant = doc.get(step, "resultConst").is_some_and(|n| truthy(doc, n));
+            self.add(key_text(doc, Some(result), self.arena), constant);
+        }
+        let op = doc.get(step, "op").and_then(|n| doc.str(n)).and_then(|s| str::from_utf8(s).ok());
+        let form = op.and_then(|op| self.sigs.signature(op)).and_then(|sig| sig.form);
+        let key = |name: &str| key_text(doc, doc.get(step, name), self.arena);
+        match form {
+            Some(Form::VarSet) => self.add(key("key"), false),
+            Some(Form::ConstSet) => self.add(key("key"), true),
+            Some(Form::VarsImport) => {
+                for (name, _) in import_names(doc, step, self.arena) {
+                    self.add(name, false);
+                }
+            }
+            Some(Form::VarsLet) => {
+                for (name, _) in doc.members(step) {
+                    if !matches!(name, b"op" | b"result") {
+                        self.add(name, false);
+                    }
+                }
+            }
+            Some(Form::Seq) => work.extend(doc.get(step, "steps")),
+            Some(Form::If) => {
+                work.extend(doc.get(step, "then"));
+                work.extend(doc.get(step, "else"));
+            }
+            Some(Form::While) => work.extend(doc.get(step, "body")),
+            Some(Form::Try) => {
+                work.extend(doc.get(step, "try"));
+                if let Some(catch) = doc.get(step, "catch") {
+                    work.push(catch);
+                    let param = catch_param(doc, step, self.arena);
+                    self.add(param, false);
+                    self.add(b"errorOp", false);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The keys of a step that are not inputs.
+pub(super) fn is_metadata(key: &[u8]) -> bool {
+    matches!(key, b"op" | b"result" | b"resultConst")
+}
+
+/// The name that a `catch` binds the message to.
+pub(super) fn catch_param<'a>(doc: &'a Document, step: NodeId, arena: &'a Bump) -> &'a [u8] {
+    match doc.get(step, "catchParam").filter(|n| truthy(doc, *n)) {
+        Some(node) => key_text(doc, Some(node), arena),
+        None => b"error",
+    }
+}
+
+/// The names that `varsImport` binds, each with the argument it reads.
+pub(super) fn import_names<'a>(
+    doc: &'a Document,
+    step: NodeId,
+    arena: &'a Bump,
+) -> Vec<(&'a [u8], &'a [u8])> {
+    let Some(keys) = doc.get(step, "keys") else { return Vec::new() };
+    match doc.kind(keys) {
+        Kind::Array => doc
+            .elements(keys)
+            .map(|n| key_text(doc, Some(n), arena))
+            .map(|name| (name, name))
+            .collect(),
+        Kind::Object => {
+            doc.members(keys).map(|(name, n)| (name, key_text(doc, Some(n), arena))).collect()
+        }
+        _ => Vec::new(),
+    }
+}

@@ -1,0 +1,180 @@
+//! `varSet`, `constSet`, `varGet`, `varsImport`, `varsLet`, `varsExport` and
+//! `mathCalc`.
+
+use super::Lower;
+use super::scopes::import_names;
+use crate::expr;
+use crate::ir::{from_text, key_text};
+use a99_core::diag::codes;
+use a99_core::json::{Kind, NodeId};
+use a99_core::program::{Const, Op};
+
+impl<'a> Lower<'_, 'a> {
+    pub(super) fn form_var_set(&mut self, step: NodeId) -> Option<u8> {
+        let doc = self.s.doc;
+        let key = doc.get(step, "key");
+        let name = key_text(doc, key, self.s.arena);
+        let node = key.unwrap_or(step);
+        match (doc.get(step, "value"), self.direct_home(name)) {
+            (Some(value), Some(home)) if self.s.check_name(name, node) => {
+                self.value_to(value, home);
+                if let Some(id) = self.vars.in_scope(name, self.scope()) {
+                    self.vars.set_bound(id);
+                }
+            }
+            (value, _) => {
+                self.check_const(name);
+                let src = match value {
+                    Some(value) => self.value(value),
+                    None => self.undefined(),
+                };
+                self.e.at = Some((step, None));
+                self.bind(name, node, src);
+            }
+        }
+        self.end_valueless(step)
+    }
+
+    pub(super) fn form_const_set(&mut self, step: NodeId) -> Option<u8> {
+        let doc = self.s.doc;
+        let key = doc.get(step, "key");
+        let name = key_text(doc, key, self.s.arena);
+        let node = key.unwrap_or(step);
+        if !self.s.check_name(name, node) {
+            return None;
+        }
+        self.check_const(name);
+        self.check_free(name);
+        let src = self.value_or_undefined(step, "value");
+        self.e.at = Some((step, None));
+        if let Some(id) = self.vars.in_scope(name, self.scope()) {
+            self.write_var(id, src);
+            self.vars.set_bound(id);
+        }
+        self.make_const(name);
+        self.end_valueless(step)
+    }
+
+    pub(super) fn form_var_get(&mut self, step: NodeId) -> Option<u8> {
+        let dst = self.temp();
+        match self.s.doc.get(step, "key") {
+            Some(key) => self.value_to(key, dst),
+            None => self.load_const(dst, Const::Undefined),
+        }
+        self.bind_result(step, dst, true);
+        Some(dst)
+    }
+
+    pub(super) fn form_vars_import(&mut self, step: NodeId) -> Option<u8> {
+        let doc = self.s.doc;
+        let keys = doc.get(step, "keys");
+        if !keys.is_some_and(|k| matches!(doc.kind(k), Kind::Array | Kind::Object)) {
+            let diag = self.s.warn(codes::W0205, step, "varsImport needs keys".into());
+            self.s.push(diag);
+            if keys.is_none_or(|k| doc.kind(k) == Kind::Null) {
+                self.throw("undefined is not an object (evaluating 'Object.entries(keys)')");
+            }
+            return self.end_valueless(step);
+        }
+        for (name, path) in import_names(doc, step, self.s.arena) {
+            let mark = self.mark();
+            let r = self.flat_arg(path);
+            self.bind(name, keys.unwrap_or(step), r);
+            self.release(mark);
+        }
+        self.end_valueless(step)
+    }
+
+    pub(super) fn form_vars_let(&mut self, step: NodeId) -> Option<u8> {
+        for (name, node) in self.inputs(step) {
+            let mark = self.mark();
+            let r = self.value(node);
+            self.bind(name, node, r);
+            self.release(mark);
+        }
+        self.end_valueless(step)
+    }
+
+    pub(super) fn form_vars_export(&mut self, step: NodeId) -> Option<u8> {
+        let doc = self.s.doc;
+        let dst = self.temp();
+        let entries: Vec<(&'a [u8], NodeId)> = match doc.get(step, "keys") {
+            Some(keys) if doc.kind(keys) == Kind::Array => doc
+                .elements(keys)
+                .map(|n| (key_text(doc, Some(n), self.s.arena), n))
+                .collect(),
+            Some(keys) => doc.members(keys).collect(),
+            None => Vec::new(),
+        };
+        let mark = self.mark();
+        let arr = self.temp();
+        self.e.emit(Op::NewArr { dst: arr, cap: entries.len() as u32 });
+        let mut keys: Vec<u32> = Vec::new();
+        for (name, node) in entries {
+            let key = self.s.pool.key(name);
+            if keys.contains(&key) {
+                continue;
+            }
+            keys.push(key);
+            let mark = self.mark();
+            let src = self.value(node);
+            self.e.emit(Op::ArrPush { arr, src });
+            self.release(mark);
+        }
+        let shape = self.s.pool.shape(&keys);
+        self.e.emit(Op::WideObj { dst, arr, shape });
+        self.release(mark);
+        self.bind_result(step, dst, true);
+        Some(dst)
+    }
+
+    /// `mathCalc`: the first generation's grammar; what is wrong with the text
+    /// is an error when the step is reached (D2).
+    pub(super) fn form_math(&mut self, step: NodeId) -> Option<u8> {
+        let doc = self.s.doc;
+        let dst = self.temp();
+        let node = doc.get(step, "expr");
+        let text = Self::shown(key_text(doc, node, self.s.arena));
+        let node = node.unwrap_or(step);
+        let overlay = self.overlay.len();
+        self.overlay_vars(doc.get(step, "vars"));
+        match expr::parse_math(&text) {
+            Err(error) => {
+                let message = format!("Expression error \"{text}\": {}", error.message);
+                let diag = self
+                    .s
+                    .warn(codes::W0207, node, message.clone())
+                    .with_inner(error.offset..error.offset + 1);
+                self.s.push(diag);
+                self.throw(&message);
+            }
+            Ok(e) if e.depth() > self.s.options.max_expr_depth as usize => {
+                let diag = a99_core::diag::Diagnostic::error(
+                    codes::E0103,
+                    format!("more than {} nested expression nodes", self.s.options.max_expr_depth),
+                    doc.pointer(node),
+                )
+                .with_span(doc.span(node));
+                self.s.push(diag);
+            }
+            Ok(e) => match from_text(&e, node, self.s.arena) {
+                None => self.load_const(dst, Const::Undefined),
+                Some(ir) => {
+                    let prefix = format!("Expression error \"{text}\": ");
+                    let prefix = self.s.pool.text_const(prefix.as_bytes());
+                    let was = std::mem::replace(&mut self.text_nodes, true);
+                    let own = std::mem::replace(&mut self.own_scope_only, true);
+                    let start = self.e.pc();
+                    self.expr_to(ir, dst);
+                    self.e.wrap(start, prefix);
+                    self.text_nodes = was;
+                    self.own_scope_only = own;
+                }
+            },
+        }
+        self.overlay.truncate(overlay);
+        self.e.at = Some((step, None));
+        self.bind_result(step, dst, true);
+        Some(dst)
+    }
+}

@@ -1,0 +1,214 @@
+//! Value positions: what a step's inputs become (language section 1.4, D13,
+//! D14).
+
+use super::{Held, Lower};
+use crate::ir::FromJson;
+use a99_core::json::{Kind, NodeId};
+use a99_core::program::{ArgFallback, ChargeKind, Const, Op};
+
+impl<'a> Lower<'_, 'a> {
+    /// A value position: names, paths, `$kind` and `$expr` are resolved.
+    pub(super) fn value(&mut self, node: NodeId) -> u8 {
+        let doc = self.s.doc;
+        let before = self.e.at;
+        self.e.at = Some((node, None));
+        let r = match doc.kind(node) {
+            Kind::Null => self.const_reg(Const::Null),
+            Kind::Bool(b) => self.const_reg(Const::Bool(b)),
+            Kind::Number(n) => self.const_reg(Const::Number(n)),
+            Kind::String(text) => self.string_value(text),
+            Kind::Array | Kind::Object => {
+                let dst = self.peek();
+                self.compound_to(node, dst);
+                self.temp()
+            }
+        };
+        self.e.at = before;
+        r
+    }
+
+    /// The same, into a register; see [`Lower::expr_to`] for what `dst` may be.
+    pub(super) fn value_to(&mut self, node: NodeId, dst: u8) {
+        let mark = self.mark();
+        match self.s.doc.kind(node) {
+            Kind::Array | Kind::Object => {
+                let before = self.e.at;
+                self.e.at = Some((node, None));
+                self.compound_to(node, dst);
+                self.e.at = before;
+            }
+            _ => {
+                let r = self.value(node);
+                self.mov(dst, r);
+            }
+        }
+        self.release(mark);
+    }
+
+    /// A value position that may be missing.
+    pub(super) fn value_or_undefined(&mut self, step: NodeId, key: &str) -> u8 {
+        match self.s.doc.get(step, key) {
+            Some(node) => self.value(node),
+            None => self.undefined(),
+        }
+    }
+
+    fn is_arg(&self, node: NodeId) -> bool {
+        let doc = self.s.doc;
+        doc.get(node, "$kind").is_some_and(|k| doc.str(k) == Some(b"arg"))
+    }
+
+    fn arg_node(&mut self, node: NodeId) -> u8 {
+        let doc = self.s.doc;
+        let path = crate::ir::key_text(doc, doc.get(node, "path"), self.s.arena);
+        self.arg(path, ArgFallback::Undefined)
+    }
+
+    /// An array or object in a value position.
+    fn compound_to(&mut self, node: NodeId, dst: u8) {
+        let doc = self.s.doc;
+        let mark = self.mark();
+        if doc.kind(node) == Kind::Object {
+            if self.is_arg(node) {
+                let r = self.arg_node(node);
+                self.mov(dst, r);
+                self.release(mark);
+                return;
+            }
+            if FromJson::is_expr(doc, node) {
+                let ir = FromJson { doc, arena: self.s.arena }.read(node);
+                let r = self.expr_or_to(&ir, dst);
+                self.mov(dst, r);
+                self.release(mark);
+                return;
+            }
+        }
+        self.literal_to(node, dst);
+        self.release(mark);
+    }
+
+    /// Whether a literal holds something to resolve (D13).
+    fn has_nested(&self, node: NodeId) -> bool {
+        let doc = self.s.doc;
+        let mut work = vec![node];
+        while let Some(node) = work.pop() {
+            match doc.kind(node) {
+                Kind::String(_) if self.s.deep_names => return true,
+                Kind::Object => {
+                    if self.is_arg(node) || FromJson::is_expr(doc, node) {
+                        return true;
+                    }
+                    work.extend(doc.members(node).map(|m| m.1));
+                }
+                Kind::Array => work.extend(doc.elements(node)),
+                _ => {}
+            }
+        }
+        false
+    }
+
+    /// A literal array or object, fresh for each evaluation (D33).
+    fn literal_to(&mut self, node: NodeId, dst: u8) {
+        let doc = self.s.doc;
+        if !self.has_nested(node) {
+            let lit = self.s.literal(node);
+            self.e.emit(Op::LoadLit { dst, lit });
+            return;
+        }
+        let children: Vec<NodeId> = match doc.kind(node) {
+            Kind::Object => doc.members(node).map(|m| m.1).collect(),
+            _ => doc.elements(node).collect(),
+        };
+        let mark = self.mark();
+        let arr = self.temp();
+        self.e.emit(Op::NewArr { dst: arr, cap: children.len() as u32 });
+        let held = if self.is_crowded() { self.hold(arr, mark) } else { Held::Reg(arr) };
+        for child in children {
+            let mark = self.mark();
+            let src = self.nested(child);
+            let arr = self.take(held);
+            self.e.emit(Op::ArrPush { arr, src });
+            self.release(mark);
+        }
+        let arr = self.take(held);
+        if doc.kind(node) == Kind::Object {
+            let keys: Vec<u32> = doc.members(node).map(|m| self.s.pool.key(m.0)).collect();
+            let shape = self.s.pool.shape(&keys);
+            self.e.emit(Op::WideObj { dst, arr, shape });
+        } else {
+            self.mov(dst, arr);
+        }
+        self.release(mark);
+    }
+
+    /// A node inside a literal: `$kind` and `$expr` are resolved, strings stay
+    /// text unless the program says `a99: 3`.
+    fn nested(&mut self, node: NodeId) -> u8 {
+        let doc = self.s.doc;
+        match doc.kind(node) {
+            Kind::String(text) if !self.s.deep_names => {
+                let range = self.s.pool.range(text);
+                self.const_reg(Const::Text(range))
+            }
+            Kind::Object if self.is_arg(node) => {
+                self.e.charge(ChargeKind::Nodes(1));
+                self.arg_node(node)
+            }
+            Kind::Object if FromJson::is_expr(doc, node) => {
+                let ir = FromJson { doc, arena: self.s.arena }.read(node);
+                self.expr(&ir)
+            }
+            Kind::Object | Kind::Array => {
+                let dst = self.peek();
+                self.literal_to(node, dst);
+                self.temp()
+            }
+            _ => self.value(node),
+        }
+    }
+
+    /// An object literal whose first level are value positions (D14); other
+    /// nodes are value positions themselves.
+    pub(super) fn vars_object_to(&mut self, node: NodeId, dst: u8, only: Option<&[&[u8]]>) {
+        let doc = self.s.doc;
+        if doc.kind(node) != Kind::Object || self.is_arg(node) || FromJson::is_expr(doc, node) {
+            self.value_to(node, dst);
+            return;
+        }
+        let mark = self.mark();
+        let members: Vec<(&'a [u8], NodeId)> = doc
+            .members(node)
+            .filter(|(name, _)| only.is_none_or(|list| list.contains(name)))
+            .collect();
+        let arr = self.temp();
+        self.e.emit(Op::NewArr { dst: arr, cap: members.len() as u32 });
+        let held = if self.is_crowded() { self.hold(arr, mark) } else { Held::Reg(arr) };
+        let mut keys = Vec::with_capacity(members.len());
+        for (name, child) in members {
+            keys.push(self.s.pool.key(name));
+            let mark = self.mark();
+            let src = self.value(child);
+            let arr = self.take(held);
+            self.e.emit(Op::ArrPush { arr, src });
+            self.release(mark);
+        }
+        let shape = self.s.pool.shape(&keys);
+        let arr = self.take(held);
+        self.e.emit(Op::WideObj { dst, arr, shape });
+        self.release(mark);
+    }
+
+    /// A part of the program taken as written.
+    pub(super) fn raw_to(&mut self, node: NodeId, dst: u8) {
+        match self.s.doc.kind(node) {
+            Kind::Null => self.load_const(dst, Const::Null),
+            Kind::Bool(b) => self.load_const(dst, Const::Bool(b)),
+            Kind::Number(n) => self.load_const(dst, Const::Number(n)),
+            Kind::String(text) => self.load_text(dst, text),
+            Kind::Array | Kind::Object => {
+                let lit = self.s.literal(node);
+                self.e.emit(Op::LoadLit { dst, lit });
+            }
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Interned tables of a program: text, constants, keys, shapes.
+
+use a99_core::program::{Const, TextRange};
+use std::collections::HashMap;
+
+#[derive(Hash, PartialEq, Eq, Clone, Copy)]
+enum ConstKey {
+    Undefined,
+    Null,
+    Bool(bool),
+    Number(u64),
+    Text(TextRange),
+}
+
+/// Text and constants under construction.
+#[derive(Default)]
+pub(crate) struct Pool {
+    pub text: Vec<u8>,
+    ranges: HashMap<Box<[u8]>, TextRange>,
+    pub consts: Vec<Const>,
+    const_ids: HashMap<ConstKey, u32>,
+    pub keys: Vec<TextRange>,
+    key_ids: HashMap<TextRange, u32>,
+    pub shapes: Vec<Box<[u32]>>,
+    shape_ids: HashMap<Box<[u32]>, u32>,
+}
+
+impl Pool {
+    /// Stores text once.
+    pub fn range(&mut self, text: &[u8]) -> TextRange {
+        if let Some(r) = self.ranges.get(text) {
+            return *r;
+        }
+        let start = self.text.len() as u32;
+        self.text.extend_from_slice(text);
+        let range = TextRange { start, end: self.text.len() as u32 };
+        self.ranges.insert(text.into(), range);
+        range
+    }
+
+    /// The number of a constant.
+    pub fn constant(&mut self, value: Const) -> u32 {
+        let key = match value {
+            Const::Undefined => ConstKey::Undefined,
+            Const::Null => ConstKey::Null,
+            Const::Bool(b) => ConstKey::Bool(b),
+            Const::Number(n) => ConstKey::Number(n.to_bits()),
+            Const::Text(r) => ConstKey::Text(r),
+        };
+        *self.const_ids.entry(key).or_insert_with(|| {
+            self.consts.push(value);
+            self.consts.len() as u32 - 1
+        })
+    }
+
+    /// The number of a text constant.
+    pub fn text_const(&mut self, text: &[u8]) -> u32 {
+        let range = self.range(text);
+        self.constant(Const::Text(range))
+    }
+
+    /// The number of an object key.
+    pub fn key(&mut self, text: &[u8]) -> u32 {
+        let range = self.range(text);
+        *self.key_ids.entry(range).or_insert_with(|| {
+            self.keys.push(range);
+            self.keys.len() as u32 - 1
+        })
+    }
+
+    /// The number of a shape with these distinct keys.
+    pub fn shape(&mut self, keys: &[u32]) -> u32 {
+        if let Some(id) = self.shape_ids.get(keys) {
+            return *id;
+        }
+        let id = self.shapes.len() as u32;
+        self.shapes.push(keys.into());
+        self.shape_ids.insert(keys.into(), id);
+        id
+    }
+}

@@ -1,0 +1,118 @@
+//! Variables: scopes, homes, and what is known to be bound.
+//!
+//! Every name that a scope binds is known before its code is emitted, so each
+//! gets a register (or, beyond those, a frame slot). A read follows the chain
+//! of scopes at compile time: the innermost variable that surely is bound ends
+//! it; those that may be unbound cost a test each.
+
+use a99_core::program::Home;
+use std::collections::HashMap;
+
+/// A variable of the function being compiled.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct VarId(pub u32);
+
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Var {
+    pub home: Home,
+    /// Holds `true` once the name is a constant.
+    pub const_flag: Option<Home>,
+    /// Index of its scope.
+    pub scope: u32,
+}
+
+/// The variables that are visible, innermost last for each name.
+#[derive(Default)]
+pub(crate) struct Vars {
+    names: HashMap<Box<[u8]>, Vec<VarId>>,
+    pub all: Vec<Var>,
+    bound: Vec<bool>,
+    /// Variables that became bound, in order: what a branch must undo.
+    log: Vec<VarId>,
+}
+
+impl Vars {
+    pub fn declare(&mut self, name: &[u8], var: Var) -> VarId {
+        let id = VarId(self.all.len() as u32);
+        self.all.push(var);
+        self.bound.push(false);
+        match self.names.get_mut(name) {
+            Some(list) => list.push(id),
+            None => {
+                self.names.insert(name.into(), vec![id]);
+            }
+        }
+        id
+    }
+
+    pub fn forget(&mut self, name: &[u8]) {
+        if let Some(list) = self.names.get_mut(name) {
+            list.pop();
+        }
+    }
+
+    pub fn var(&self, id: VarId) -> Var {
+        self.all[id.0 as usize]
+    }
+
+    pub fn is_bound(&self, id: VarId) -> bool {
+        self.bound[id.0 as usize]
+    }
+
+    pub fn set_bound(&mut self, id: VarId) {
+        if !self.bound[id.0 as usize] {
+            self.bound[id.0 as usize] = true;
+            self.log.push(id);
+        }
+    }
+
+    /// The variables a name may mean, innermost first, ending at the first
+    /// that surely is bound.
+    pub fn chain(&self, name: &[u8]) -> Vec<VarId> {
+        let mut chain = Vec::new();
+        for id in self.names.get(name).into_iter().flatten().rev() {
+            chain.push(*id);
+            if self.is_bound(*id) {
+                break;
+            }
+        }
+        chain
+    }
+
+    /// All variables of a name, innermost first.
+    pub fn all_of(&self, name: &[u8]) -> Vec<VarId> {
+        self.names.get(name).into_iter().flatten().rev().copied().collect()
+    }
+
+    /// The variable of a name in a scope.
+    pub fn in_scope(&self, name: &[u8], scope: u32) -> Option<VarId> {
+        let id = *self.names.get(name)?.last()?;
+        (self.var(id).scope == scope).then_some(id)
+    }
+
+    /// Names visible now, outermost scope first, with the innermost variable
+    /// of each last.
+    pub fn visible(&self) -> Vec<(Box<[u8]>, VarId)> {
+        let mut list: Vec<_> = self
+            .names
+            .iter()
+            .flat_map(|(name, ids)| ids.iter().map(|id| (name.clone(), *id)))
+            .collect();
+        list.sort_by_key(|(_, id)| id.0);
+        list
+    }
+
+    /// A point in time for [`Vars::undo`].
+    pub fn mark(&self) -> usize {
+        self.log.len()
+    }
+
+    /// Forgets what became bound since the mark and tells what that was.
+    pub fn undo(&mut self, mark: usize) -> Vec<VarId> {
+        let since = self.log.split_off(mark);
+        for id in &since {
+            self.bound[id.0 as usize] = false;
+        }
+        since
+    }
+}

@@ -1,0 +1,158 @@
+//! What things cost: the prices that are not those of single atoms.
+//!
+//! Fuel is counted in micro-units (D17). Every operation has a static price;
+//! in the metered model (D18) an operation whose work grows with its operands
+//! pays a proportional part too, **before** the work, from the sizes that a
+//! [`Formula`] names. `docs/costs.md` is generated from these tables.
+
+/// Micro-units in one unit of fuel.
+pub const MICRO: i64 = 1_000_000;
+/// An expression node with a `$expr` tag (language section 3.1), and a nested
+/// node in a literal (D13).
+pub const NODE: i64 = 10_000;
+/// One turn of `while`, taken before its body (section 4.2).
+pub const LOOP_TURN: i64 = 100_000;
+/// What `cache` pays to store a value after a miss (section 4.9).
+pub const CACHE_STORE: i64 = 5 * MICRO;
+/// Proportional price of a UTF-16 unit: 0.0001 fuel.
+pub const UNIT: i64 = 100;
+/// Proportional price of an array element or object key: 0.001 fuel.
+pub const ELEMENT: i64 = 1_000;
+
+/// Which prices a run pays (D18).
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
+pub enum CostModel {
+    /// Static prices plus proportional ones; the default.
+    #[default]
+    Metered,
+    /// The seeds' table exactly; hard size caps stand in for proportional
+    /// prices.
+    Flat,
+}
+
+/// How large the operands and results of an operation are.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
+pub struct Sizes {
+    /// UTF-16 units read.
+    pub in_units: u64,
+    /// Array elements or object keys read.
+    pub in_elements: u64,
+    /// UTF-16 units written.
+    pub out_units: u64,
+    /// Array elements or object keys written.
+    pub out_elements: u64,
+}
+
+impl Sizes {
+    /// Only units read.
+    pub fn units(n: usize) -> Sizes {
+        Sizes { in_units: n as u64, ..Sizes::default() }
+    }
+
+    /// Only elements read.
+    pub fn elements(n: usize) -> Sizes {
+        Sizes { in_elements: n as u64, ..Sizes::default() }
+    }
+
+    /// With units written.
+    pub fn out_units(self, n: usize) -> Sizes {
+        Sizes { out_units: n as u64, ..self }
+    }
+
+    /// With elements written.
+    pub fn out_elements(self, n: usize) -> Sizes {
+        Sizes { out_elements: n as u64, ..self }
+    }
+
+    /// With units read.
+    pub fn in_units(self, n: usize) -> Sizes {
+        Sizes { in_units: n as u64, ..self }
+    }
+}
+
+/// The proportional price of an operation in the metered model.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Formula {
+    /// Work does not grow with the operands.
+    Free,
+    /// The sum of the sizes named by the flags, at [`UNIT`] and [`ELEMENT`].
+    Linear {
+        /// Charge what is read.
+        read: bool,
+        /// Charge what is written.
+        written: bool,
+    },
+    /// `n * ceil(log2 n)` elements, plus the units compared once.
+    Sort,
+}
+
+/// Charges what is read.
+pub const READ: Formula = Formula::Linear { read: true, written: false };
+/// Charges what is written.
+pub const WRITTEN: Formula = Formula::Linear { read: false, written: true };
+/// Charges both.
+pub const BOTH: Formula = Formula::Linear { read: true, written: true };
+/// Charges nothing.
+pub const FREE: Formula = Formula::Free;
+
+impl Formula {
+    /// The price in micro-units, saturating.
+    pub fn price(self, s: Sizes) -> i64 {
+        let sum = |units: u64, elements: u64| {
+            let units = i64::try_from(units).unwrap_or(i64::MAX).saturating_mul(UNIT);
+            let elements = i64::try_from(elements).unwrap_or(i64::MAX).saturating_mul(ELEMENT);
+            units.saturating_add(elements)
+        };
+        match self {
+            Formula::Free => 0,
+            Formula::Linear { read, written } => {
+                let r = if read { sum(s.in_units, s.in_elements) } else { 0 };
+                let w = if written { sum(s.out_units, s.out_elements) } else { 0 };
+                r.saturating_add(w)
+            }
+            Formula::Sort => {
+                let n = s.in_elements;
+                let log = if n < 2 { 0 } else { u64::from((n - 1).ilog2() + 1) };
+                sum(s.in_units, n.saturating_mul(log))
+            }
+        }
+    }
+
+    /// The formula as `docs/costs.md` shows it.
+    pub fn describe(self) -> &'static str {
+        match self {
+            Formula::Free => "-",
+            Formula::Linear { read: true, written: false } => {
+                "0.0001 * units read + 0.001 * elements read"
+            }
+            Formula::Linear { read: false, written: true } => {
+                "0.0001 * units written + 0.001 * elements written"
+            }
+            Formula::Linear { .. } => {
+                "0.0001 * units read and written + 0.001 * elements read and written"
+            }
+            Formula::Sort => "0.001 * n * ceil(log2 n) + 0.0001 * units of the texts compared",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sort_pays_n_log_n() {
+        let price = |n| Formula::Sort.price(Sizes::elements(n));
+        assert_eq!(price(0), 0);
+        assert_eq!(price(1), 0);
+        assert_eq!(price(2), 2 * ELEMENT);
+        assert_eq!(price(5), 5 * 3 * ELEMENT);
+        assert_eq!(price(1024), 1024 * 10 * ELEMENT);
+    }
+
+    #[test]
+    fn prices_saturate() {
+        let s = Sizes { in_units: u64::MAX, ..Sizes::default() };
+        assert_eq!(BOTH.price(s), i64::MAX);
+    }
+}

@@ -1,0 +1,302 @@
+//! Diagnostics: what is wrong with a program text, where, and what to do.
+//!
+//! A diagnostic names its place twice: by JSON pointer, which also works for
+//! programs that never were text, and by byte span when there is a source. The
+//! renderer shows it in the manner of `rustc`; the JSON form is for editors.
+//! Run-time failures are [`crate::error::RunError`]s.
+
+pub mod codes;
+mod render;
+mod suggest;
+
+pub use render::{LineIndex, render};
+pub use suggest::suggest;
+
+use crate::value::{Map, Value};
+use std::ops::Range;
+
+/// How bad a finding is.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Severity {
+    /// The program is rejected (decision D44).
+    Error,
+    /// The program runs; the place may fail when it is reached (decision D44).
+    Warning,
+}
+
+impl Severity {
+    /// `error` or `warning`.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+        }
+    }
+}
+
+/// One finding about a program text.
+#[derive(Clone, Debug)]
+pub struct Diagnostic {
+    /// The stable code, one of [`codes`].
+    pub code: &'static str,
+    /// Whether it rejects the program.
+    pub severity: Severity,
+    /// What is wrong, in one sentence without a full stop.
+    pub message: String,
+    /// RFC 6901 pointer to the place; empty for the root.
+    pub pointer: String,
+    /// The place as bytes of the source file, if there is one.
+    pub span: Option<Range<u32>>,
+    /// The offending text itself; empty if there is none to show.
+    pub offending: String,
+    /// What to do about it.
+    pub help: Option<String>,
+    /// Bytes inside the decoded string value at `pointer`, such as a place in
+    /// a condition string.
+    pub inner: Option<Range<u32>>,
+}
+
+impl Diagnostic {
+    /// A finding that rejects the program.
+    #[must_use]
+    pub fn error(
+        code: &'static str,
+        message: impl Into<String>,
+        pointer: impl Into<String>,
+    ) -> Self {
+        Self {
+            code,
+            severity: Severity::Error,
+            message: message.into(),
+            pointer: pointer.into(),
+            span: None,
+            offending: String::new(),
+            help: None,
+            inner: None,
+        }
+    }
+
+    /// A finding that lets the program run.
+    #[must_use]
+    pub fn warning(
+        code: &'static str,
+        message: impl Into<String>,
+        pointer: impl Into<String>,
+    ) -> Self {
+        Self {
+            severity: Severity::Warning,
+            ..Self::error(code, message, pointer)
+        }
+    }
+
+    /// The finding with advice.
+    #[must_use]
+    pub fn with_help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+
+    /// The finding with its place in the source, in bytes.
+    #[must_use]
+    pub fn with_span(mut self, span: impl Into<Option<Range<u32>>>) -> Self {
+        self.span = span.into();
+        self
+    }
+
+    /// The finding with the text that is wrong.
+    #[must_use]
+    pub fn with_offending(mut self, offending: impl Into<String>) -> Self {
+        self.offending = offending.into();
+        self
+    }
+
+    /// The finding with a place inside the decoded string, in bytes.
+    #[must_use]
+    pub fn with_inner(mut self, inner: impl Into<Option<Range<u32>>>) -> Self {
+        self.inner = inner.into();
+        self
+    }
+
+    /// The machine-readable form: `code`, `severity`, `message`, `pointer`,
+    /// and where present `span`, `offending`, `help`, `inner`. Spans are
+    /// `[start, end]` in bytes.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let range = |range: &Range<u32>| Value::from(vec![range.start.into(), range.end.into()]);
+        let mut map = Map::new();
+        map.insert("code", self.code);
+        map.insert("severity", self.severity.as_str());
+        map.insert("message", self.message.as_str());
+        map.insert("pointer", self.pointer.as_str());
+        if let Some(span) = &self.span {
+            map.insert("span", range(span));
+        }
+        if !self.offending.is_empty() {
+            map.insert("offending", self.offending.as_str());
+        }
+        if let Some(help) = &self.help {
+            map.insert("help", help.as_str());
+        }
+        if let Some(inner) = &self.inner {
+            map.insert("inner", range(inner));
+        }
+        Value::Object(map)
+    }
+}
+
+/// Several findings, in the order in which they were made.
+#[derive(Clone, Debug, Default)]
+pub struct Diagnostics(pub Vec<Diagnostic>);
+
+impl Diagnostics {
+    /// No findings.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a finding.
+    pub fn push(&mut self, diagnostic: Diagnostic) {
+        self.0.push(diagnostic);
+    }
+
+    /// Whether any finding rejects the program.
+    #[must_use]
+    pub fn has_errors(&self) -> bool {
+        self.iter()
+            .any(|diagnostic| diagnostic.severity == Severity::Error)
+    }
+
+    /// The findings in order.
+    pub fn iter(&self) -> std::slice::Iter<'_, Diagnostic> {
+        self.0.iter()
+    }
+
+    /// The number of findings.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there are no findings.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// An array of [`Diagnostic::to_json`].
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        Value::Array(self.iter().map(Diagnostic::to_json).collect())
+    }
+
+    /// All findings for people, blank lines between them; of very many only
+    /// the first [`MAX_RENDERED`] and a count of the rest.
+    #[must_use]
+    pub fn render(&self, source: Option<(&str, &[u8])>) -> String {
+        let index = source.map(|(_, text)| LineIndex::new(text));
+        let mut out = String::new();
+        for diagnostic in self.iter().take(MAX_RENDERED) {
+            if !out.is_empty() {
+                out.push('\n');
+            }
+            render::render_into(&mut out, diagnostic, source, index.as_ref());
+        }
+        if self.len() > MAX_RENDERED {
+            out.push_str(&format!(
+                "\n... and {} more findings\n",
+                self.len() - MAX_RENDERED
+            ));
+        }
+        out
+    }
+}
+
+/// How many findings [`Diagnostics::render`] shows: what a person reads.
+pub const MAX_RENDERED: usize = 50;
+
+impl From<Diagnostic> for Diagnostics {
+    fn from(diagnostic: Diagnostic) -> Self {
+        Self(vec![diagnostic])
+    }
+}
+
+impl Extend<Diagnostic> for Diagnostics {
+    fn extend<I: IntoIterator<Item = Diagnostic>>(&mut self, diagnostics: I) {
+        self.0.extend(diagnostics);
+    }
+}
+
+impl FromIterator<Diagnostic> for Diagnostics {
+    fn from_iter<I: IntoIterator<Item = Diagnostic>>(diagnostics: I) -> Self {
+        Self(diagnostics.into_iter().collect())
+    }
+}
+
+impl IntoIterator for Diagnostics {
+    type Item = Diagnostic;
+    type IntoIter = std::vec::IntoIter<Diagnostic>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
+
+impl<'a> IntoIterator for &'a Diagnostics {
+    type Item = &'a Diagnostic;
+    type IntoIter = std::slice::Iter<'a, Diagnostic>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+impl std::fmt::Display for Diagnostics {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.render(None))
+    }
+}
+
+impl std::error::Error for Diagnostics {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn builders_and_json() {
+        let warning = Diagnostic::warning(codes::W0201, "unknown atom", "/steps/0")
+            .with_help("did you mean `map`?")
+            .with_span(3..7)
+            .with_offending("mpa")
+            .with_inner(0..1);
+        assert_eq!(
+            warning.to_json().to_json_string(),
+            concat!(
+                r#"{"code":"A99-W0201","severity":"warning","message":"unknown atom","#,
+                r#""pointer":"/steps/0","span":[3,7],"offending":"mpa","#,
+                r#""help":"did you mean `map`?","inner":[0,1]}"#
+            )
+        );
+        let mut all = Diagnostics::from(warning);
+        assert!(!all.has_errors());
+        all.push(Diagnostic::error(codes::E0101, "root", ""));
+        assert!(all.has_errors());
+        assert_eq!(
+            (all.len(), all.iter().count(), all.is_empty()),
+            (2, 2, false)
+        );
+        assert_eq!(all.to_json().as_array().map(<[_]>::len), Some(2));
+        assert!(all.to_string().contains("error[A99-E0101]: root"));
+    }
+
+    #[test]
+    fn very_many_findings_are_cut() {
+        let all: Diagnostics = (0..1000)
+            .map(|_| Diagnostic::error(codes::E0001, "x", ""))
+            .collect();
+        let text = all.render(None);
+        assert!(text.ends_with("... and 950 more findings\n"), "{text}");
+    }
+}

@@ -1,0 +1,98 @@
+//! "Did you mean": the nearest known name to a misspelt one.
+
+/// Longer names are not compared: nobody mistypes them by a letter, and the
+/// work per candidate stays bounded.
+const MAX_NAME: usize = 64;
+
+/// The candidate nearest to `name`, if it is near enough: at most one edit per
+/// three characters (but at least one), where an edit inserts, removes,
+/// replaces or swaps neighbours. Letter case alone counts as one edit. The
+/// first of equally near candidates wins.
+#[must_use]
+pub fn suggest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<String> {
+    let wanted: Vec<char> = name.chars().take(MAX_NAME + 1).collect();
+    if wanted.is_empty() || wanted.len() > MAX_NAME {
+        return None;
+    }
+    let limit = (wanted.len() / 3).max(1);
+    let mut best: Option<(usize, &str)> = None;
+    for candidate in candidates {
+        let bound = best.map_or(limit, |(distance, _)| distance.saturating_sub(1));
+        let distance = if candidate.eq_ignore_ascii_case(name) {
+            usize::from(candidate != name)
+        } else if candidate.len() > 4 * MAX_NAME {
+            continue;
+        } else {
+            let letters: Vec<char> = candidate.chars().collect();
+            edit_distance(&wanted, &letters, bound).unwrap_or(usize::MAX)
+        };
+        if distance <= bound && best.is_none_or(|(known, _)| distance < known) {
+            best = Some((distance, candidate));
+        }
+    }
+    best.map(|(_, candidate)| candidate.to_owned())
+}
+
+/// The optimal string alignment distance (Damerau-Levenshtein with swaps of
+/// neighbours that are not edited again); `None` if above `bound`.
+fn edit_distance(a: &[char], b: &[char], bound: usize) -> Option<usize> {
+    if a.len().abs_diff(b.len()) > bound {
+        return None;
+    }
+    let mut before: Vec<usize> = Vec::new();
+    let mut above: Vec<usize> = (0..=b.len()).collect();
+    for (i, &x) in a.iter().enumerate() {
+        let mut row = Vec::with_capacity(b.len() + 1);
+        row.push(i + 1);
+        for (j, &y) in b.iter().enumerate() {
+            let mut cost = (above[j] + usize::from(x != y))
+                .min(above[j + 1] + 1)
+                .min(row[j] + 1);
+            if i > 0 && j > 0 && x == b[j - 1] && a[i - 1] == y {
+                cost = cost.min(before[j - 1] + 1);
+            }
+            row.push(cost);
+        }
+        if row.iter().all(|&cost| cost > bound) {
+            return None;
+        }
+        before = std::mem::replace(&mut above, row);
+    }
+    above.last().copied().filter(|&distance| distance <= bound)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nearest() {
+        let atoms = ["varSet", "varGet", "map", "reduce", "httpFetch", "while"];
+        let near = |name| suggest(name, atoms.into_iter());
+        for (name, expected) in [
+            ("varset", Some("varSet")),
+            ("vraSet", Some("varSet")),
+            ("mpa", Some("map")),
+            ("httpFech", Some("httpFetch")),
+            ("whlie", Some("while")),
+            ("redcue", Some("reduce")),
+            ("banana", None),
+            ("", None),
+            ("x", None),
+        ] {
+            assert_eq!(near(name).as_deref(), expected, "{name}");
+        }
+        assert_eq!(near(&"a".repeat(100_000)), None);
+        let long = "m".repeat(100_000);
+        assert_eq!(suggest("map", [long.as_str()].into_iter()), None);
+    }
+
+    #[test]
+    fn distance() {
+        let chars = |text: &str| text.chars().collect::<Vec<_>>();
+        for (a, b, expected) in [("ab", "ba", 1), ("kitten", "sitting", 3), ("", "ab", 2)] {
+            assert_eq!(edit_distance(&chars(a), &chars(b), 5), Some(expected));
+        }
+        assert_eq!(edit_distance(&chars("kitten"), &chars("sitting"), 2), None);
+    }
+}

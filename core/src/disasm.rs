@@ -1,0 +1,392 @@
+//! The disassembler: a program as text that people read and tests compare.
+//!
+//! The text is stable: it depends on the program only. It lists for each
+//! function its steps, handlers and blocks with their prices in fuel, and for
+//! each instruction the operands with what they name, and its place in the
+//! source. Text of the program is untrusted and shown escaped. The program need
+//! not be verified: an index that leads nowhere is shown as `?`.
+//!
+//! There is no assembler; this is a one-way street.
+
+use crate::builtins::{FUNCTIONS, method_name};
+use crate::fuel::Fuel;
+use crate::json::{Kind, NodeId};
+use crate::program::{
+    Charge, ChargeKind, Const, Function, Op, OperandKind, Place, Program, TextRange,
+};
+use crate::text::{Text, wtf8_to_string_lossy};
+use std::fmt::Write as _;
+
+/// Characters of a program's text shown in a comment before it is cut.
+const SHOWN_CHARS: usize = 40;
+
+/// Column of comments, counted from the start of the instruction's text.
+const COMMENT_COLUMN: usize = 34;
+
+/// Shown for an index that leads nowhere.
+const NOWHERE: &str = "?";
+
+/// The program as text.
+#[must_use]
+pub fn disassemble(program: &Program) -> String {
+    let mut out = String::new();
+    // Writing to a String cannot fail, here and below.
+    let _ = write_header(program, &mut out);
+    for (number, f) in program.functions.iter().enumerate() {
+        let _ = Listing {
+            p: program,
+            f,
+            charges: 0,
+            places: 0,
+        }
+        .write(number, &mut out);
+    }
+    out
+}
+
+fn write_header(p: &Program, out: &mut String) -> std::fmt::Result {
+    write!(out, "program  ")?;
+    let counts = [
+        ("functions", p.functions.len()),
+        ("constants", p.consts.len()),
+        ("keys", p.keys.len()),
+        ("shapes", p.shapes.len()),
+        ("literals", p.literals.len()),
+        ("arguments", p.args.len()),
+        ("ops", p.ops.len()),
+        ("sites", p.sites.len()),
+        ("text bytes", p.text.len()),
+    ];
+    for (at, (what, n)) in counts.iter().enumerate() {
+        write!(out, "{}{what} {n}", if at == 0 { "" } else { ", " })?;
+    }
+    writeln!(out)?;
+    for (register, name) in p.outer.iter().enumerate() {
+        writeln!(out, "outer r{register} = {}", quoted(text(p, *name)))?;
+    }
+    Ok(())
+}
+
+/// A function being listed, with how far its tables have been read.
+struct Listing<'a> {
+    p: &'a Program,
+    f: &'a Function,
+    charges: usize,
+    places: usize,
+}
+
+impl Listing<'_> {
+    fn write(&mut self, number: usize, out: &mut String) -> std::fmt::Result {
+        let f = self.f;
+        let name = quoted(self.p_const_text(f.name));
+        writeln!(
+            out,
+            "\nfunction {number} {name}  params {}  registers {}  slots {}",
+            f.params, f.registers, f.slots
+        )?;
+        for h in &f.handlers {
+            writeln!(
+                out,
+                "  handler {}..{} -> {}",
+                h.start,
+                h.end,
+                self.block_name(h.target)
+            )?;
+        }
+        for w in &f.wraps {
+            let prefix = quoted(self.p_const_text(w.prefix));
+            writeln!(out, "  prefix {}..{} {prefix}", w.start, w.end)?;
+        }
+        let mut blocks = f.blocks.iter().enumerate().peekable();
+        let mut steps = f.steps.iter().enumerate().peekable();
+        for (pc, op) in (0u32..).zip(&f.code) {
+            while let Some((n, b)) = blocks.next_if(|(_, b)| b.start <= pc) {
+                let price = Fuel::from_micro(b.price);
+                writeln!(out, "  block {n}  price {price}  ({}..{})", b.start, b.end)?;
+            }
+            while let Some((n, step)) = steps.next_if(|(_, s)| s.start <= pc) {
+                let op = self.op_name(step.op);
+                let at = pointer(self.p, step.node);
+                let implicit = if step.implicit { " implicit" } else { "" };
+                writeln!(
+                    out,
+                    "    step {n}  {op}{implicit}  ({}..{})  {at}",
+                    step.start, step.end
+                )?;
+            }
+            self.write_charges(pc, out)?;
+            self.write_op(pc, *op, out)?;
+        }
+        Ok(())
+    }
+
+    fn write_charges(&mut self, pc: u32, out: &mut String) -> std::fmt::Result {
+        while let Some(charge) = self.f.charges.get(self.charges).filter(|c| c.pc <= pc) {
+            self.charges += 1;
+            let what = match charge.kind {
+                ChargeKind::Step => "step".to_owned(),
+                ChargeKind::Nodes(n) => format!("nodes {n}"),
+                ChargeKind::TextNodes(n) => format!("text nodes {n}"),
+                ChargeKind::Turn => "turn".to_owned(),
+                ChargeKind::TextTest => "text test".to_owned(),
+                ChargeKind::TextTurn => "text turn".to_owned(),
+                ChargeKind::CacheStore => "cache store".to_owned(),
+            };
+            let price = self.price(charge);
+            writeln!(out, "    + {price}  {what}  (step {})", charge.step)?;
+        }
+        Ok(())
+    }
+
+    /// The default price of a charge; the program may be unverified.
+    fn price(&self, charge: &Charge) -> String {
+        let step = self.f.steps.get(charge.step as usize);
+        let exists = step.is_some_and(|s| (s.op as usize) < self.p.ops.len());
+        if charge.kind == ChargeKind::Step && !exists {
+            return NOWHERE.to_owned();
+        }
+        Fuel::from_micro(self.p.default_price(self.f, charge)).to_string()
+    }
+
+    fn write_op(&mut self, pc: u32, op: Op, out: &mut String) -> std::fmt::Result {
+        let mut line = mnemonic(op).to_owned();
+        let mut comments = Vec::new();
+        for (at, (name, kind, value)) in op.operands().iter().enumerate() {
+            line.push_str(if at == 0 { " " } else { ", " });
+            line.push_str(&self.operand(name, kind, value));
+            comments.extend(self.meaning(op, kind, value));
+        }
+        if let Some(place) = self.place(pc) {
+            comments.push(place);
+        }
+        if comments.is_empty() {
+            return writeln!(out, "{pc:6}  {line}");
+        }
+        writeln!(
+            out,
+            "{pc:6}  {line:COMMENT_COLUMN$} ; {}",
+            comments.join("  ")
+        )
+    }
+
+    fn operand(&self, name: &str, kind: OperandKind, value: u32) -> String {
+        use OperandKind as K;
+        match kind {
+            K::Write | K::Read | K::ReadWrite | K::IterWrite | K::Iter => format!("r{value}"),
+            K::Base | K::BaseWrite => format!("r{value}.."),
+            K::Count => format!("x{value}"),
+            K::Target => format!("-> {}", self.block_name(value)),
+            K::Const => format!("k{value}"),
+            K::Block => format!("b{value}"),
+            K::Callee => format!("f{value}"),
+            _ => format!("{name} {value}"),
+        }
+    }
+
+    /// What the entry is that an operand names.
+    fn meaning(&self, op: Op, kind: OperandKind, value: u32) -> Option<String> {
+        use OperandKind as K;
+        let p = self.p;
+        let i = value as usize;
+        let found = match kind {
+            K::Const => p.consts.get(i).map(|k| constant(p, *k)),
+            K::Literal => p.literals.get(i).map(|node| pointer(p, *node)),
+            K::Arg => p.args.get(i).map(|arg| quoted(text(p, arg.flat))),
+            K::Key => p.keys.get(i).map(|key| quoted(text(p, *key))),
+            K::Shape => p.shapes.get(i).map(|shape| self.shape(shape)),
+            K::Path => p.paths.get(i).map(|path| {
+                path.iter().fold(String::new(), |all, part| {
+                    all + "." + &shown(text(p, *part))
+                })
+            }),
+            K::Function => FUNCTIONS.get(i).map(|f| match f.ns {
+                "" => f.name.to_owned(),
+                ns => format!("{ns}.{}", f.name),
+            }),
+            K::Method => u16::try_from(value)
+                .map(method_name)
+                .ok()
+                .filter(|name| !name.is_empty())
+                .map(|name| format!(".{name}")),
+            K::Site => p.sites.get(i).map(|site| self.op_name(site.op)),
+            K::Callee => p
+                .functions
+                .get(i)
+                .map(|f| quoted(self.p_const_text(f.name))),
+            K::Block => {
+                let price = self.f.blocks.get(i).map(|b| Fuel::from_micro(b.price));
+                price.map(|price| format!("price {price}"))
+            }
+            _ => return None,
+        };
+        // A security error is worth a word.
+        let security = matches!(op, Op::Throw { flag: 1, .. }) && kind == K::Const;
+        let found = found.unwrap_or_else(|| NOWHERE.to_owned());
+        Some(if security {
+            format!("security {found}")
+        } else {
+            found
+        })
+    }
+
+    fn shape(&self, keys: &[u32]) -> String {
+        let mut out = String::from("{");
+        for (at, key) in keys.iter().enumerate() {
+            let key = self.p.keys.get(*key as usize);
+            let key = key.map_or_else(|| NOWHERE.to_owned(), |key| shown(text(self.p, *key)));
+            out.push_str(if at == 0 { "" } else { ", " });
+            out.push_str(&key);
+            if out.len() > SHOWN_CHARS {
+                out.push_str("...");
+                break;
+            }
+        }
+        out + "}"
+    }
+
+    /// The place that begins at an instruction.
+    fn place(&mut self, pc: u32) -> Option<String> {
+        let mut last: Option<Place> = None;
+        while let Some(place) = self
+            .f
+            .places
+            .get(self.places)
+            .filter(|place| place.pc <= pc)
+        {
+            self.places += 1;
+            last = Some(*place);
+        }
+        let place = last?;
+        let at = pointer(self.p, place.node);
+        let inner = place.inner.and_then(|(start, end)| {
+            let Kind::String(text) = self.p.source.kind(place.node) else {
+                return None;
+            };
+            text.get(start as usize..end as usize)
+        });
+        Some(match inner {
+            Some(text) => format!("{at} {}", quoted(text)),
+            None => at,
+        })
+    }
+
+    fn block_name(&self, pc: u32) -> String {
+        match self.f.blocks.binary_search_by_key(&pc, |b| b.start) {
+            Ok(n) => format!("b{n}"),
+            Err(_) => NOWHERE.to_owned(),
+        }
+    }
+
+    fn op_name(&self, op: u32) -> String {
+        let name = self
+            .p
+            .ops
+            .get(op as usize)
+            .map(|op| shown(text(self.p, op.name)));
+        name.unwrap_or_else(|| NOWHERE.to_owned())
+    }
+
+    fn p_const_text(&self, k: u32) -> &[u8] {
+        match self.p.consts.get(k as usize) {
+            Some(Const::Text(r)) => text(self.p, *r),
+            _ => NOWHERE.as_bytes(),
+        }
+    }
+}
+
+fn mnemonic(op: Op) -> &'static str {
+    crate::program::ops::TABLE
+        .get(usize::from(op.code()))
+        .map_or(NOWHERE, |row| row.name)
+}
+
+/// The bytes of a range that may lie anywhere.
+fn text(p: &Program, r: TextRange) -> &[u8] {
+    p.text
+        .get(r.start as usize..r.end as usize)
+        .unwrap_or(NOWHERE.as_bytes())
+}
+
+fn constant(p: &Program, k: Const) -> String {
+    match k {
+        Const::Undefined => "undefined".to_owned(),
+        Const::Null => "null".to_owned(),
+        Const::Bool(b) => b.to_string(),
+        Const::Number(n) => format!("{n:?}"),
+        Const::Text(r) => quoted(text(p, r)),
+    }
+}
+
+/// The pointer to a node; the root is shown as `/`, which no pointer to a
+/// useful place is.
+fn pointer(p: &Program, node: NodeId) -> String {
+    match p.source.pointer(node) {
+        root if root.is_empty() => "/".to_owned(),
+        pointer => shown(pointer.as_bytes()),
+    }
+}
+
+/// Untrusted text, escaped and cut.
+fn shown(bytes: &[u8]) -> String {
+    let lossy = wtf8_to_string_lossy(bytes);
+    let mut out: String = lossy.chars().take(SHOWN_CHARS).collect();
+    if lossy.chars().nth(SHOWN_CHARS).is_some() {
+        out.push_str("...");
+    }
+    crate::text::escape_for_terminal(&out)
+}
+
+/// Untrusted text in quotes, escaped and cut.
+fn quoted(bytes: &[u8]) -> String {
+    let lossy = wtf8_to_string_lossy(bytes);
+    let cut: String = lossy.chars().take(SHOWN_CHARS).collect();
+    let more = if lossy.chars().nth(SHOWN_CHARS).is_some() {
+        "..."
+    } else {
+        ""
+    };
+    format!("{:?}{more}", Text::from(cut))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::verify::tests::sample::{empty, sample};
+
+    #[test]
+    fn the_sample_is_listed() {
+        let text = disassemble(&sample());
+        let expected = include_str!("verify/tests/sample.txt");
+        assert_eq!(text, expected, "\n{text}");
+    }
+
+    #[test]
+    fn hostile_text_is_escaped_and_cut() {
+        let mut p = empty();
+        p.text = b"\x1b[31m\xE2\x80\xAEabc".to_vec();
+        p.outer = vec![TextRange {
+            start: 0,
+            end: p.text.len() as u32,
+        }];
+        let text = disassemble(&p);
+        assert!(
+            text.contains(r#"outer r0 = "\u{1b}[31m\u{202e}abc""#),
+            "{text}"
+        );
+        assert_eq!(quoted(&[b'x'; 50]), format!("\"{}\"...", "x".repeat(40)));
+    }
+
+    #[test]
+    fn indexes_that_lead_nowhere_are_shown() {
+        let mut p = sample();
+        p.functions[0].code[1] = Op::LoadK { dst: 0, k: 99 };
+        p.functions[0].code[10] = Op::Jmp { to: 6 };
+        p.functions[0].charges[0].step = 99;
+        p.functions[0].steps[1].op = 99;
+        let text = disassemble(&p);
+        assert!(text.contains("LoadK r0, k99"), "{text}");
+        assert!(text.contains("Jmp -> ?"), "{text}");
+        assert!(text.contains("+ ?  step"), "{text}");
+        assert!(text.contains("step 1  ?"), "{text}");
+    }
+}

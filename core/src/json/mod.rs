@@ -1,0 +1,363 @@
+//! JSON documents: an iterative RFC 8259 reader into a compact arena that
+//! remembers where everything stood.
+//!
+//! Programs are compiled from a [`Document`], so that every finding can show
+//! its place. The reader accepts a UTF-8 BOM and keeps escaped lone surrogates
+//! (decision D36); it refuses duplicate keys (decision D44), documents beyond
+//! the [`Limits`] (decision D38) and everything else that is not JSON, saying
+//! where and what to do, and goes on after the usual slips (trailing commas,
+//! single quotes, comments) to report several at once.
+//!
+//! It does not stream, and it does not serve the guest's `JSON.parse`, whose
+//! messages are part of the language.
+
+mod close;
+mod convert;
+mod number;
+mod parse;
+mod recover;
+mod string;
+#[cfg(test)]
+mod tests;
+mod write;
+
+pub use number::{write_js_number, write_json_number};
+pub use write::write_json_string;
+
+use crate::diag::{Diagnostics, LineIndex};
+use crate::pointer;
+use crate::text::wtf8_to_string_lossy;
+use crate::value::Value;
+use std::ops::Range;
+use std::sync::OnceLock;
+
+/// What a document may hold (decision D38).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of text; also capped at 4 GiB - 1, so that spans fit.
+    pub max_bytes: usize,
+    /// Arrays and objects inside each other.
+    pub max_depth: u32,
+    /// Values and keys together.
+    pub max_nodes: u32,
+}
+
+impl Default for Limits {
+    /// 64 MiB; 8,192 levels, which is beyond 512 steps and 1,024 expression
+    /// nodes of a few levels each; 4 Mi values and keys, about 100 MiB of
+    /// memory.
+    fn default() -> Self {
+        Self {
+            max_bytes: 64 << 20,
+            max_depth: 8192,
+            max_nodes: 4 << 20,
+        }
+    }
+}
+
+/// A value of a [`Document`].
+#[derive(Copy, Clone, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
+pub struct NodeId(pub u32);
+
+/// What a value is; for containers see [`Document::elements`] and
+/// [`Document::members`].
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub enum Kind<'a> {
+    /// `null`.
+    Null,
+    /// `true` or `false`.
+    Bool(bool),
+    /// A number; infinite if the text names one beyond the range of `f64`.
+    Number(f64),
+    /// A string as WTF-8.
+    String(&'a [u8]),
+    /// An array.
+    Array,
+    /// An object.
+    Object,
+}
+
+/// No node, no offset.
+const NONE: u32 = u32::MAX;
+
+/// How the two words of a [`Node`] are to be read.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+enum Tag {
+    Null,
+    False,
+    True,
+    /// The bits of the number: high word, low word.
+    Number,
+    /// Offset and length in the source: a string without escapes.
+    SourceString,
+    /// Offset and length in the buffer of decoded strings.
+    OwnString,
+    /// Offset and length in the links.
+    Array,
+    /// Offset and length in the links; the key of a member is the node before.
+    Object,
+}
+
+/// One value or key: 24 bytes.
+#[derive(Copy, Clone, Debug)]
+struct Node {
+    tag: Tag,
+    parent: u32,
+    start: u32,
+    end: u32,
+    a: u32,
+    b: u32,
+}
+
+/// A JSON document in an arena. Nodes are numbered in reading order.
+///
+/// An id of another document is answered with whatever stands at that number,
+/// or with `null`; it never panics.
+#[derive(Clone, Debug)]
+pub struct Document {
+    source: Option<Vec<u8>>,
+    strings: Vec<u8>,
+    nodes: Vec<Node>,
+    links: Vec<u32>,
+    keys: usize,
+    lines: OnceLock<LineIndex>,
+}
+
+impl Document {
+    /// Reads JSON text.
+    ///
+    /// # Errors
+    /// Everything found to be wrong, at least one finding, in reading order:
+    /// [`codes::E0001`](crate::diag::codes::E0001) to `E0005`.
+    pub fn parse(text: impl Into<Vec<u8>>, limits: &Limits) -> Result<Self, Diagnostics> {
+        parse::parse(text.into(), limits)
+    }
+
+    /// A document of a value, without source and spans. Members that are
+    /// `undefined` are dropped; other `undefined`s become `null`.
+    #[must_use]
+    pub fn from_value(value: &Value) -> Self {
+        convert::from_value(value)
+    }
+
+    /// The outermost value.
+    #[must_use]
+    pub fn root(&self) -> NodeId {
+        NodeId(0)
+    }
+
+    fn node(&self, id: NodeId) -> Option<&Node> {
+        self.nodes.get(id.0 as usize)
+    }
+
+    fn bytes(&self, buffer: &[u8], node: &Node) -> Range<usize> {
+        let start = (node.a as usize).min(buffer.len());
+        start..(start + node.b as usize).min(buffer.len())
+    }
+
+    fn node_str(&self, node: &Node) -> Option<&[u8]> {
+        let buffer = match node.tag {
+            Tag::SourceString => self.source.as_deref()?,
+            Tag::OwnString => &self.strings,
+            _ => return None,
+        };
+        Some(&buffer[self.bytes(buffer, node)])
+    }
+
+    /// What the value is.
+    #[must_use]
+    pub fn kind(&self, id: NodeId) -> Kind<'_> {
+        let Some(node) = self.node(id) else {
+            return Kind::Null;
+        };
+        match node.tag {
+            Tag::Null => Kind::Null,
+            Tag::False => Kind::Bool(false),
+            Tag::True => Kind::Bool(true),
+            Tag::Number => Kind::Number(node.number()),
+            Tag::SourceString | Tag::OwnString => {
+                Kind::String(self.node_str(node).unwrap_or_default())
+            }
+            Tag::Array => Kind::Array,
+            Tag::Object => Kind::Object,
+        }
+    }
+
+    /// The children of a container whose tag is `tag`, in source order.
+    fn children(&self, id: NodeId, tag: Tag) -> &[u32] {
+        match self.node(id) {
+            Some(node) if node.tag == tag => {
+                let start = node.a as usize;
+                self.links
+                    .get(start..start + node.b as usize)
+                    .unwrap_or_default()
+            }
+            _ => &[],
+        }
+    }
+
+    /// The number of elements or members; 0 for other kinds.
+    #[must_use]
+    pub fn len(&self, id: NodeId) -> usize {
+        match self.node(id) {
+            Some(node) if matches!(node.tag, Tag::Array | Tag::Object) => node.b as usize,
+            _ => 0,
+        }
+    }
+
+    /// Whether there are no elements or members.
+    #[must_use]
+    pub fn is_empty(&self, id: NodeId) -> bool {
+        self.len(id) == 0
+    }
+
+    /// The elements of an array; none for other kinds.
+    pub fn elements(&self, id: NodeId) -> impl ExactSizeIterator<Item = NodeId> + '_ {
+        self.children(id, Tag::Array).iter().map(|&at| NodeId(at))
+    }
+
+    /// The element at an index of an array.
+    #[must_use]
+    pub fn element(&self, id: NodeId, index: usize) -> Option<NodeId> {
+        self.children(id, Tag::Array)
+            .get(index)
+            .map(|&at| NodeId(at))
+    }
+
+    /// The members of an object in source order, keys as WTF-8; none for other
+    /// kinds.
+    pub fn members(&self, id: NodeId) -> impl ExactSizeIterator<Item = (&[u8], NodeId)> + '_ {
+        self.children(id, Tag::Object)
+            .iter()
+            .map(|&at| (self.key_before(at), NodeId(at)))
+    }
+
+    /// The key of the member whose value is node `at`: the node before it.
+    fn key_before(&self, at: u32) -> &[u8] {
+        self.nodes
+            .get(at.wrapping_sub(1) as usize)
+            .and_then(|key| self.node_str(key))
+            .unwrap_or_default()
+    }
+
+    /// The member of that name; linear in the number of members.
+    #[must_use]
+    pub fn get(&self, id: NodeId, key: &str) -> Option<NodeId> {
+        self.members(id)
+            .find(|(name, _)| *name == key.as_bytes())
+            .map(|(_, value)| value)
+    }
+
+    /// The string as WTF-8; `None` for other kinds.
+    #[must_use]
+    pub fn str(&self, id: NodeId) -> Option<&[u8]> {
+        self.node_str(self.node(id)?)
+    }
+
+    /// The container that holds the value; `None` for the root.
+    #[must_use]
+    pub fn parent(&self, id: NodeId) -> Option<NodeId> {
+        let parent = self.node(id)?.parent;
+        (parent != NONE).then_some(NodeId(parent))
+    }
+
+    /// The RFC 6901 pointer to the value; lone surrogates in keys show as
+    /// U+FFFD.
+    #[must_use]
+    pub fn pointer(&self, id: NodeId) -> String {
+        let mut path = Vec::new();
+        let mut at = id;
+        while let Some(parent) = self.parent(at) {
+            path.push((parent, at));
+            at = parent;
+        }
+        let mut out = String::new();
+        for (parent, child) in path.into_iter().rev() {
+            // Links ascend, because nodes are numbered in reading order.
+            match self.children(parent, Tag::Array).binary_search(&child.0) {
+                Ok(index) => pointer::push_index(&mut out, index),
+                Err(_) => {
+                    pointer::push_key(&mut out, &wtf8_to_string_lossy(self.key_before(child.0)));
+                }
+            }
+        }
+        out
+    }
+
+    /// The bytes of the value in the source, quotes and brackets included;
+    /// `None` without a source.
+    #[must_use]
+    pub fn span(&self, id: NodeId) -> Option<Range<u32>> {
+        self.node(id).and_then(Node::span)
+    }
+
+    /// The bytes of the key under which the value stands, quotes included;
+    /// `None` for elements, the root, and without a source.
+    #[must_use]
+    pub fn key_span(&self, id: NodeId) -> Option<Range<u32>> {
+        let parent = self.node(self.parent(id)?)?;
+        (parent.tag == Tag::Object)
+            .then(|| self.nodes.get(id.0.wrapping_sub(1) as usize))
+            .flatten()
+            .and_then(Node::span)
+    }
+
+    /// Line and column of a byte offset, both from 1, columns in Unicode
+    /// scalar values; (1, 1) without a source.
+    #[must_use]
+    pub fn line_col(&self, offset: u32) -> (u32, u32) {
+        match &self.source {
+            Some(text) => self
+                .lines
+                .get_or_init(|| LineIndex::new(text))
+                .line_col(text, offset),
+            None => (1, 1),
+        }
+    }
+
+    /// The text that was read; `None` for a document of a value.
+    #[must_use]
+    pub fn source(&self) -> Option<&[u8]> {
+        self.source.as_deref()
+    }
+
+    /// The value, built without recursion.
+    #[must_use]
+    pub fn to_value(&self, id: NodeId) -> Value {
+        convert::to_value(self, id)
+    }
+
+    /// Appends the value as compact text, as `JSON.stringify` writes it: keys
+    /// in the order of decision D37, lone surrogates as `\udXXX`.
+    pub fn write_json(&self, id: NodeId, out: &mut Vec<u8>) {
+        write::write_document(self, id, out);
+    }
+
+    /// The number of values; keys do not count.
+    #[must_use]
+    pub fn node_count(&self) -> usize {
+        self.nodes.len() - self.keys
+    }
+}
+
+impl Node {
+    fn number(&self) -> f64 {
+        f64::from_bits((u64::from(self.a) << 32) | u64::from(self.b))
+    }
+
+    fn span(&self) -> Option<Range<u32>> {
+        (self.start != NONE).then_some(self.start..self.end)
+    }
+}
+
+/// The two words of a number node.
+fn number_words(number: f64) -> (u32, u32) {
+    let bits = number.to_bits();
+    // The casts take the two halves apart.
+    ((bits >> 32) as u32, bits as u32)
+}
+
+/// A length or offset as stored; documents are smaller than 4 GiB.
+fn word(size: usize) -> u32 {
+    u32::try_from(size).unwrap_or(NONE)
+}

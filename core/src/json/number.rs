@@ -1,0 +1,141 @@
+//! Numbers as JavaScript writes them (ECMA-262 §6.1.6.1.20).
+
+use std::io::Write as _;
+
+/// Integers below this are exact in `f64` and in `i64`: 2^53.
+const EXACT: f64 = 9_007_199_254_740_992.0;
+/// Up to this many integer digits a number is written without an exponent.
+const MAX_PLAIN_DIGITS: i32 = 21;
+/// Down to this position of the first digit it is written as `0.000..`.
+const MIN_PLAIN_POINT: i32 = -5;
+
+/// Appends a number as in JSON text: `null` if it is not finite
+/// (ECMA-262 §25.5.2.2).
+pub fn write_json_number(number: f64, out: &mut Vec<u8>) {
+    if number.is_finite() {
+        write_js_number(number, out);
+    } else {
+        out.extend_from_slice(b"null");
+    }
+}
+
+/// Appends the text of `Number::toString(number, 10)`.
+pub fn write_js_number(number: f64, out: &mut Vec<u8>) {
+    if number.is_nan() {
+        out.extend_from_slice(b"NaN");
+        return;
+    }
+    if number < 0.0 {
+        out.push(b'-');
+    }
+    let number = number.abs();
+    if number.is_infinite() {
+        out.extend_from_slice(b"Infinity");
+    } else if number < EXACT && number.trunc() == number {
+        write_integer(number as u64, out);
+    } else {
+        write_decimal(number, out);
+    }
+}
+
+fn write_integer(mut number: u64, out: &mut Vec<u8>) {
+    let mut digits = [0u8; 20];
+    let mut at = digits.len();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(&digits[at..]);
+}
+
+/// Writes a positive finite number from its shortest digits.
+fn write_decimal(number: f64, out: &mut Vec<u8>) {
+    // "d.ddddddddddddddddde-324" is the longest form.
+    let mut buffer = [0u8; 32];
+    let size = buffer.len();
+    let mut rest = &mut buffer[..];
+    // Cannot fail: the buffer is large enough.
+    let _ = write!(rest, "{number:e}");
+    let used = size - rest.len();
+    let text = &buffer[..used];
+    let mark = text.iter().position(|&b| b == b'e').unwrap_or(used);
+    let exponent: i32 = text
+        .get(mark + 1..)
+        .and_then(|digits| std::str::from_utf8(digits).ok())
+        .and_then(|digits| digits.parse().ok())
+        .unwrap_or(0);
+    let mut digits = [0u8; 32];
+    let mut count = 0;
+    for &byte in text[..mark].iter().filter(|b| b.is_ascii_digit()) {
+        digits[count] = byte;
+        count += 1;
+    }
+    place_point(&digits[..count], exponent + 1, out);
+}
+
+/// Writes 0.`digits` x 10^`point` by the cases of ECMA-262 §6.1.6.1.20.
+fn place_point(digits: &[u8], point: i32, out: &mut Vec<u8>) {
+    let count = digits.len() as i32;
+    if (MIN_PLAIN_POINT..=0).contains(&point) {
+        out.extend_from_slice(b"0.");
+        out.resize(out.len() + point.unsigned_abs() as usize, b'0');
+        out.extend_from_slice(digits);
+    } else if count <= point && point <= MAX_PLAIN_DIGITS {
+        out.extend_from_slice(digits);
+        out.resize(out.len() + (point - count) as usize, b'0');
+    } else if 0 < point && point <= MAX_PLAIN_DIGITS {
+        let (whole, part) = digits.split_at(point as usize);
+        out.extend_from_slice(whole);
+        out.push(b'.');
+        out.extend_from_slice(part);
+    } else {
+        let (first, rest) = digits.split_at(1);
+        out.extend_from_slice(first);
+        if !rest.is_empty() {
+            out.push(b'.');
+            out.extend_from_slice(rest);
+        }
+        out.extend_from_slice(if point > 0 { b"e+" } else { b"e-" });
+        write_integer(u64::from((point - 1).unsigned_abs()), out);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn javascript_forms() {
+        for (number, expected) in [
+            (0.0, "0"),
+            (-0.0, "0"),
+            (1.0, "1"),
+            (-1.5, "-1.5"),
+            (0.1 + 0.2, "0.30000000000000004"),
+            (1e21, "1e+21"),
+            (1e20, "100000000000000000000"),
+            (123_456_789_012_345_680_000.0, "123456789012345680000"),
+            (9_007_199_254_740_993.0, "9007199254740992"),
+            (1e-6, "0.000001"),
+            (1e-7, "1e-7"),
+            (1.25e-7, "1.25e-7"),
+            (5e-324, "5e-324"),
+            (f64::MAX, "1.7976931348623157e+308"),
+            (-1e-7, "-1e-7"),
+            (1234.5678, "1234.5678"),
+            (f64::NEG_INFINITY, "-Infinity"),
+            (f64::NAN, "NaN"),
+        ] {
+            let mut out = Vec::new();
+            write_js_number(number, &mut out);
+            assert_eq!(std::str::from_utf8(&out).unwrap(), expected);
+        }
+        let mut out = Vec::new();
+        write_json_number(f64::NAN, &mut out);
+        assert_eq!(out, b"null");
+    }
+}

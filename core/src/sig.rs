@@ -1,0 +1,171 @@
+//! What the compiler must know of an atom to compile a step that names it.
+//!
+//! A signature says how the step's keys become operands and what the step
+//! costs before its body runs; the code behind it is the VM's business.
+
+use crate::costs::{FREE, Formula};
+use std::borrow::Cow;
+
+/// A control form that the compiler lowers itself (language section 2.1 and
+/// the state atoms of 2.2). A host atom of the same name replaces it.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)] // the names are the ops
+pub enum Form {
+    Seq,
+    If,
+    While,
+    Try,
+    Return,
+    Scope,
+    CallLocal,
+    Error,
+    Map,
+    Filter,
+    Find,
+    Reduce,
+    Memoize,
+    Cache,
+    VarSet,
+    ConstSet,
+    VarGet,
+    VarsImport,
+    VarsLet,
+    VarsExport,
+    MathCalc,
+    AgentRun,
+    RunCode,
+}
+
+/// How one input of a step becomes an operand (language section 1.4).
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Binding {
+    /// A value position: names, paths, `$kind` and `$expr` are resolved.
+    Value,
+    /// Taken as written; nested nodes stay data.
+    Literal,
+    /// As written when it is a string, resolved otherwise (`hash.value`).
+    TextOrValue,
+    /// An object literal whose first level are value positions (D14); only
+    /// those members that the string parameter at this index names in
+    /// `{{...}}` are needed, the others are not evaluated (`template.vars`).
+    TemplateVars {
+        /// Index of the parameter that holds the template text.
+        template: u8,
+    },
+    /// An object literal whose first level are value positions (D14).
+    Vars,
+}
+
+/// One input of an atom.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Param {
+    /// The step's key.
+    pub name: &'static str,
+    /// How it is resolved.
+    pub binding: Binding,
+}
+
+/// The inputs of an atom.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Params {
+    /// These keys, in this order; a missing key is `undefined`, others are ignored.
+    Named(Cow<'static, [Param]>),
+    /// Every key of the step but `op`, `result` and `resultConst`, each a
+    /// value position, given as one object.
+    Open,
+    /// The step as written, without `op`, `result` and `resultConst`, as one
+    /// object; nothing is resolved.
+    Raw,
+}
+
+/// What an execution costs before its body runs.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum BaseCost {
+    /// Micro-units, known when linking.
+    Fixed(i64),
+    /// Computed from the resolved inputs at run time; the static default
+    /// stands in when that is not a sane price (D17).
+    Dynamic(i64),
+}
+
+impl BaseCost {
+    /// The static part in micro-units.
+    pub fn fixed(self) -> i64 {
+        match self {
+            BaseCost::Fixed(n) | BaseCost::Dynamic(n) => n,
+        }
+    }
+}
+
+/// How long one execution may take (D22). Only atoms that wait are timed.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum AtomTimeout {
+    /// No limit of its own; the run's limits hold.
+    None,
+    /// Milliseconds.
+    Ms(u64),
+}
+
+/// The default time limit of an atom in milliseconds (D22, seeds).
+pub const DEFAULT_ATOM_TIMEOUT_MS: u64 = 1_000;
+
+/// Whether an atom talks to the world.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Depends on its inputs only.
+    Pure,
+    /// Calls a capability, a clock or a source of randomness.
+    Io,
+}
+
+/// The signature of an atom.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AtomSig {
+    /// The `op` that steps name.
+    pub name: Cow<'static, str>,
+    /// One or two sentences for people and models.
+    pub docs: Cow<'static, str>,
+    /// Its inputs.
+    pub params: Params,
+    /// JSON Schema of the input object, as JSON text.
+    pub input_schema: Cow<'static, str>,
+    /// JSON Schema of the output, as JSON text; empty for "anything".
+    pub output_schema: Cow<'static, str>,
+    /// Whether it talks to the world.
+    pub effect: Effect,
+    /// The form the compiler lowers it to, for control forms.
+    pub form: Option<Form>,
+    /// Static price.
+    pub cost: BaseCost,
+    /// Proportional price in the metered model.
+    pub metered: Formula,
+    /// Time limit of one execution.
+    pub timeout: AtomTimeout,
+}
+
+impl AtomSig {
+    /// A pure atom with a fixed price, no proportional price and the default
+    /// time limit; adjust by struct update.
+    pub const fn new(name: &'static str, docs: &'static str, cost_micro: i64) -> AtomSig {
+        AtomSig {
+            name: Cow::Borrowed(name),
+            docs: Cow::Borrowed(docs),
+            params: Params::Open,
+            input_schema: Cow::Borrowed("{}"),
+            output_schema: Cow::Borrowed(""),
+            effect: Effect::Pure,
+            form: None,
+            cost: BaseCost::Fixed(cost_micro),
+            metered: FREE,
+            timeout: AtomTimeout::Ms(DEFAULT_ATOM_TIMEOUT_MS),
+        }
+    }
+}
+
+/// The atoms a program is compiled against.
+pub trait Signatures {
+    /// The signature of `op`.
+    fn signature(&self, op: &str) -> Option<&AtomSig>;
+    /// All names, for suggestions.
+    fn op_names(&self) -> Box<dyn Iterator<Item = &str> + '_>;
+}

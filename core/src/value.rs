@@ -1,0 +1,214 @@
+//! Host-side values: the JSON data model plus `undefined` (decision D21).
+//!
+//! Everything that crosses between host and guest has this type; inside a run
+//! values live in the machine's own heap. Objects keep insertion order and have
+//! own keys only (decision D16); enumeration order for guests and for JSON text
+//! is [`Map::iter_js_order`] (decision D37).
+//!
+//! Cloning, comparing, converting and printing are iterative. Dropping is
+//! iterative below the first object; a nest of arrays only is torn down by the
+//! compiler's glue, one small stack frame a level. Values built by this crate
+//! come from documents whose depth is limited (`json::Limits::max_depth`);
+//! whoever nests arrays by hand without a limit ends their life with
+//! [`Value::dispose`].
+
+mod convert;
+mod map;
+mod serde_impl;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use map::js_order;
+pub use map::{Iter as MapIter, Map};
+
+use crate::pointer;
+use crate::text::Text;
+use std::fmt;
+
+/// A value outside the machine: JSON plus `undefined`.
+///
+/// Equality is structural; numbers compare with `==`, except that NaN equals
+/// itself. Member order does not matter.
+pub enum Value {
+    /// The absence of a value (ECMA-262 §6.1.1); JSON drops or nulls it.
+    Undefined,
+    /// JSON `null`.
+    Null,
+    /// A boolean.
+    Bool(bool),
+    /// An IEEE 754 double, the only number type of the language.
+    Number(f64),
+    /// A WTF-8 string (decision D36).
+    String(Text),
+    /// An array; holes do not exist.
+    Array(Vec<Value>),
+    /// An object with own keys only (decision D16).
+    Object(Map),
+}
+
+impl Value {
+    /// The name of the kind: `undefined`, `null`, `boolean`, `number`,
+    /// `string`, `array` or `object`.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Undefined => "undefined",
+            Self::Null => "null",
+            Self::Bool(_) => "boolean",
+            Self::Number(_) => "number",
+            Self::String(_) => "string",
+            Self::Array(_) => "array",
+            Self::Object(_) => "object",
+        }
+    }
+
+    /// The string, if it is one without lone surrogates.
+    #[must_use]
+    pub fn as_str(&self) -> Option<&str> {
+        self.as_text().and_then(Text::to_str)
+    }
+
+    /// The string, lone surrogates included.
+    #[must_use]
+    pub fn as_text(&self) -> Option<&Text> {
+        match self {
+            Self::String(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The number, without any coercion.
+    #[must_use]
+    pub fn as_f64(&self) -> Option<f64> {
+        match self {
+            Self::Number(number) => Some(*number),
+            _ => None,
+        }
+    }
+
+    /// The boolean, without any coercion.
+    #[must_use]
+    pub fn as_bool(&self) -> Option<bool> {
+        match self {
+            Self::Bool(value) => Some(*value),
+            _ => None,
+        }
+    }
+
+    /// The elements of an array.
+    #[must_use]
+    pub fn as_array(&self) -> Option<&[Value]> {
+        match self {
+            Self::Array(items) => Some(items),
+            _ => None,
+        }
+    }
+
+    /// The members of an object.
+    #[must_use]
+    pub fn as_object(&self) -> Option<&Map> {
+        match self {
+            Self::Object(map) => Some(map),
+            _ => None,
+        }
+    }
+
+    /// The member of an object; `None` for other kinds.
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<&Value> {
+        self.as_object()?.get(key)
+    }
+
+    /// What an RFC 6901 pointer names; the empty pointer names the value itself.
+    #[must_use]
+    pub fn pointer(&self, path: &str) -> Option<&Value> {
+        pointer::parse(path)
+            .iter()
+            .try_fold(self, |value, token| match value {
+                Self::Object(map) => map.get(token),
+                Self::Array(items) => {
+                    let index = map::array_index(token.as_bytes())?;
+                    items.get(index as usize)
+                }
+                _ => None,
+            })
+    }
+
+    /// Whether it is `undefined`.
+    #[must_use]
+    pub fn is_undefined(&self) -> bool {
+        matches!(self, Self::Undefined)
+    }
+
+    /// Whether it is `undefined` or `null`.
+    #[must_use]
+    pub fn is_nullish(&self) -> bool {
+        matches!(self, Self::Undefined | Self::Null)
+    }
+
+    /// Drops the value without recursion, whatever its depth.
+    pub fn dispose(self) {
+        map::tear_down(vec![self]);
+    }
+
+    pub(crate) fn is_container(&self) -> bool {
+        matches!(self, Self::Array(_) | Self::Object(_))
+    }
+}
+
+impl PartialEq for Value {
+    fn eq(&self, other: &Self) -> bool {
+        let mut pending = vec![(self, other)];
+        while let Some(pair) = pending.pop() {
+            let same = match pair {
+                (Self::Undefined, Self::Undefined) | (Self::Null, Self::Null) => true,
+                (Self::Bool(a), Self::Bool(b)) => a == b,
+                (Self::Number(a), Self::Number(b)) => a == b || (a.is_nan() && b.is_nan()),
+                (Self::String(a), Self::String(b)) => a == b,
+                (Self::Array(a), Self::Array(b)) => {
+                    pending.extend(a.iter().zip(b));
+                    a.len() == b.len()
+                }
+                (Self::Object(a), Self::Object(b)) => {
+                    a.len() == b.len()
+                        && a.iter().all(|(key, value)| {
+                            b.get_bytes(key.as_bytes())
+                                .inspect(|&other| pending.push((value, other)))
+                                .is_some()
+                        })
+                }
+                _ => false,
+            };
+            if !same {
+                return false;
+            }
+        }
+        true
+    }
+}
+
+impl Clone for Value {
+    fn clone(&self) -> Self {
+        match self {
+            Self::Undefined => Self::Undefined,
+            Self::Null => Self::Null,
+            Self::Bool(value) => Self::Bool(*value),
+            Self::Number(number) => Self::Number(*number),
+            Self::String(text) => Self::String(text.clone()),
+            Self::Array(_) | Self::Object(_) => convert::clone_container(self),
+        }
+    }
+}
+
+/// Shows the value as JSON text, `undefined` as the word; hidden characters of
+/// strings are escaped (security E18).
+impl fmt::Debug for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Undefined => f.write_str("undefined"),
+            Self::Number(number) => write!(f, "{number:?}"),
+            Self::String(text) => write!(f, "{text:?}"),
+            _ => f.write_str(&crate::text::escape_for_terminal(&self.to_json_string())),
+        }
+    }
+}

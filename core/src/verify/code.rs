@@ -1,0 +1,295 @@
+//! Checks of blocks and instructions, each by itself: indexes, registers,
+//! counts and jump targets. What depends on the path to an instruction is
+//! `flow`'s business.
+
+use super::codes::{V0002, V0003, V0004, V0005, V0006, V0007, V0008, V0016};
+use super::tables::is_text;
+use super::{Check, Unit};
+use crate::builtins::{FUNCTIONS, method_name};
+use crate::program::{Op, OperandKind, Site};
+
+/// Registers from base that `RunCode` and `AgentRun` read: what is run, and
+/// its arguments.
+const INLINE_OPERANDS: u8 = 2;
+
+/// Where instructions jump.
+pub(super) struct Jumps {
+    /// For each instruction the block it may jump to, or `u32::MAX`.
+    pub(super) block_of: Vec<u32>,
+}
+
+impl Jumps {
+    /// The block that the instruction may jump to.
+    pub(super) fn target(&self, pc: u32) -> Option<usize> {
+        let block = *self.block_of.get(pc as usize)?;
+        (block != u32::MAX).then_some(block as usize)
+    }
+
+    /// All jumps: instruction and block.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u32, usize)> + '_ {
+        let all = (0u32..).zip(&self.block_of);
+        all.filter(|(_, block)| **block != u32::MAX)
+            .map(|(pc, block)| (pc, *block as usize))
+    }
+}
+
+/// Checks blocks and instructions. Relies on the tables and on the steps.
+pub(super) fn check(u: &Unit<'_>) -> Result<Jumps, super::VerifyError> {
+    check_frame(u)?;
+    check_blocks(u)?;
+    let mut jumps = Jumps {
+        block_of: vec![u32::MAX; u.f.code.len()],
+    };
+    for (pc, op) in u.f.code.iter().enumerate() {
+        if let Some(block) = check_operands(u, pc, *op)? {
+            jumps.block_of[pc] = block;
+        }
+        check_meaning(u, pc, *op)?;
+    }
+    check_prices(u, &jumps)?;
+    Ok(jumps)
+}
+
+fn check_frame(u: &Unit<'_>) -> Check {
+    let f = u.f;
+    if u32::try_from(f.code.len()).is_err() {
+        return Err(u.refuse(V0016, "the function has more than 2^32 - 1 instructions"));
+    }
+    // The main program has no name.
+    if u.index > 0 && !is_text(u.program, f.name) {
+        return Err(u.refuse(V0002, "the function's name is no text"));
+    }
+    if f.params > f.registers {
+        return Err(u.refuse(V0003, "more parameters than registers"));
+    }
+    if u.index == 0 && usize::from(f.params) > u.program.outer.len() {
+        return Err(u.refuse(V0004, "nobody passes parameters to the main program"));
+    }
+    // A slot that no instruction names serves nothing but to waste memory.
+    if f.slots as usize > f.code.len() {
+        return Err(u.refuse(V0016, "more frame slots than instructions"));
+    }
+    match f.code.last() {
+        Some(op) if op.is_terminal() => Ok(()),
+        Some(_) => Err(u.refuse_at(V0007, f.code.len() - 1, "the code runs off its end")),
+        None => Err(u.refuse(V0007, "the function has no code")),
+    }
+}
+
+/// Blocks cover the code in order, and each has its own `Fuel` at its head and
+/// nowhere else.
+fn check_blocks(u: &Unit<'_>) -> Check {
+    let mut next = 0;
+    for (number, block) in u.f.blocks.iter().enumerate() {
+        if block.start != next || block.end <= block.start || block.end > u.len() {
+            return Err(u.refuse(
+                V0005,
+                format!("block {number} does not follow its predecessor"),
+            ));
+        }
+        match u.f.code[block.start as usize] {
+            Op::Fuel { block } if block as usize == number => {}
+            _ => {
+                return Err(u.refuse_at(
+                    V0005,
+                    block.start,
+                    "the block does not start with its Fuel",
+                ));
+            }
+        }
+        next = block.end;
+    }
+    if next != u.len() {
+        return Err(u.refuse_at(V0005, next, "code outside all blocks"));
+    }
+    let fuels =
+        u.f.code
+            .iter()
+            .filter(|op| matches!(op, Op::Fuel { .. }))
+            .count();
+    if fuels != u.f.blocks.len() {
+        return Err(u.refuse(V0005, "Fuel inside a block"));
+    }
+    Ok(())
+}
+
+/// The number of the block that starts at an instruction.
+pub(super) fn block_at(u: &Unit<'_>, pc: u32) -> Option<usize> {
+    u.f.blocks.binary_search_by_key(&pc, |b| b.start).ok()
+}
+
+/// Each operand lies inside its table; the block that a jump goes to.
+fn check_operands(u: &Unit<'_>, pc: usize, op: Op) -> Result<Option<u32>, super::VerifyError> {
+    use OperandKind as K;
+    let p = u.program;
+    let mut base = 0;
+    let mut jump = None;
+    for (name, kind, value) in op.operands().iter() {
+        let limit = match kind {
+            K::Write | K::Read | K::ReadWrite => u32::from(u.f.registers),
+            K::IterWrite | K::Iter => u32::from(u.f.registers).saturating_sub(1),
+            K::Base | K::BaseWrite => {
+                base = value;
+                continue;
+            }
+            K::Count => u32::from(u.f.registers)
+                .saturating_sub(base)
+                .saturating_add(1),
+            K::Flag => 2,
+            K::Number => u32::MAX,
+            K::Const => size(&p.consts),
+            K::Literal => size(&p.literals),
+            K::Arg => size(&p.args),
+            K::Key => size(&p.keys),
+            K::Shape => size(&p.shapes),
+            K::Path => size(&p.paths),
+            K::Slot => u.f.slots,
+            K::Target => u.len(),
+            K::Block => size(&u.f.blocks),
+            K::Function => size(&FUNCTIONS),
+            K::Method => match u16::try_from(value) {
+                Ok(id) if !method_name(id).is_empty() => continue,
+                _ => 0,
+            },
+            K::Site => size(&p.sites),
+            K::Callee => size(&p.functions),
+            K::Schema => size(&p.schemas),
+            K::Memo => size(&p.memos),
+            K::Names => size(&p.names),
+        };
+        let past_frame = kind == K::Count && base > u32::from(u.f.registers);
+        if value >= limit || past_frame {
+            return Err(operand_error(u, pc, op, name, kind, value));
+        }
+        if kind == K::Target {
+            let Some(block) = block_at(u, value) else {
+                let message = format!("jump to {value}, which heads no block");
+                return Err(u.refuse_at(V0006, pc, message));
+            };
+            jump = u32::try_from(block).ok();
+        }
+    }
+    Ok(jump)
+}
+
+fn size<T>(table: &[T]) -> u32 {
+    u32::try_from(table.len()).unwrap_or(u32::MAX)
+}
+
+fn operand_error(
+    u: &Unit<'_>,
+    pc: usize,
+    op: Op,
+    name: &str,
+    kind: OperandKind,
+    value: u32,
+) -> super::VerifyError {
+    use OperandKind as K;
+    let code = match kind {
+        K::Write | K::Read | K::ReadWrite | K::IterWrite | K::Iter | K::Count => V0003,
+        K::Target => V0006,
+        K::Flag => V0004,
+        _ => V0002,
+    };
+    let message = format!("operand {name} of {op:?} is out of range: {value}");
+    u.refuse_at(code, pc, message)
+}
+
+/// Operands agree with each other and with the entries they name. Their
+/// indexes are valid.
+fn check_meaning(u: &Unit<'_>, pc: usize, op: Op) -> Check {
+    let p = u.program;
+    let agree = match op {
+        Op::NewObj { n, shape, .. } => usize::from(n) == p.shapes[shape as usize].len(),
+        // Capacity is a promise of instructions to come, not a way to ask for memory.
+        Op::NewArr { cap, .. } => cap <= u.len(),
+        Op::CallMethod { n, .. } => n >= 1,
+        Op::MemoKey { n, memo, .. } => usize::from(n) == p.memos[memo as usize].free.len(),
+        Op::Call { n, callee, .. } => callee > 0 && n == p.functions[callee as usize].params,
+        Op::IterNext { dst, it, .. } => dst != it && u16::from(dst) != u16::from(it) + 1,
+        Op::Throw { k, .. } | Op::ThrowUnbound { k, .. } | Op::IterInit { k, .. } => is_text(p, k),
+        Op::BadMethod { name, .. } | Op::CheckConst { name, .. } | Op::CheckFree { name, .. } => {
+            is_text(p, name)
+        }
+        Op::RunCode { n, names, .. } => {
+            let homes = &u.facts.names[names as usize];
+            n == INLINE_OPERANDS
+                && homes.register_end <= u32::from(u.f.registers)
+                && homes.slot_end <= u64::from(u.f.slots)
+        }
+        Op::CallAtom { n, site, .. } => return check_site(u, pc, n, &p.sites[site as usize]),
+        Op::AgentRun {
+            n: INLINE_OPERANDS,
+            site,
+            ..
+        } => {
+            return check_site(u, pc, INLINE_OPERANDS, &p.sites[site as usize]);
+        }
+        Op::AgentRun { .. } => false,
+        _ => true,
+    };
+    if agree {
+        return Ok(());
+    }
+    Err(u.refuse_at(
+        V0004,
+        pc,
+        format!("operands of {op:?} contradict what they name"),
+    ))
+}
+
+/// A call of an atom lies inside the step that pays for it.
+/// Whether an op is one that no step can name.
+fn is_internal(u: &Unit<'_>, op: u32) -> bool {
+    let name = u.program.ops.get(op as usize).map(|op| u.program.text(op.name));
+    name.is_some_and(|name| name.contains(&b':') || name == b"transpileCode")
+}
+
+fn check_site(u: &Unit<'_>, pc: usize, n: u8, site: &Site) -> Check {
+    let pays = u.f.steps.get(site.step as usize).is_some_and(|step| {
+        // A form may call an internal atom on behalf of its own step.
+        let own = step.op == site.op || is_internal(u, site.op);
+        own && (step.start as usize..step.end as usize).contains(&pc)
+    });
+    if pays && n == site.inputs {
+        return Ok(());
+    }
+    Err(u.refuse_at(V0004, pc, "the call site does not fit the call"))
+}
+
+/// Prices are the sums of the charges, and a charge is never paid for code
+/// that a jump inside the block leaves out.
+fn check_prices(u: &Unit<'_>, jumps: &Jumps) -> Check {
+    let mut at = 0;
+    for (number, block) in u.f.blocks.iter().enumerate() {
+        if block.charges as usize != at {
+            return Err(u.refuse(V0008, format!("block {number} has the wrong first charge")));
+        }
+        let leaves = |pc: &u32| u.f.code[*pc as usize].is_terminal() || jumps.target(*pc).is_some();
+        let exit = (block.start..block.end).find(leaves).unwrap_or(u32::MAX);
+        let mut price = 0i64;
+        while let Some(charge) = u.f.charges.get(at).filter(|c| c.pc < block.end) {
+            if charge.pc < block.start || charge.step as usize >= u.f.steps.len() {
+                return Err(u.refuse_at(V0008, charge.pc, "a charge is misplaced"));
+            }
+            if charge.pc > exit {
+                return Err(u.refuse_at(V0008, charge.pc, "a charge behind a jump of its block"));
+            }
+            price = price.saturating_add(u.program.default_price(u.f, charge));
+            at += 1;
+        }
+        if price != block.price {
+            let message = format!("block {number} claims {} and costs {price}", block.price);
+            return Err(u.refuse_at(V0008, block.start, message));
+        }
+    }
+    if at != u.f.charges.len() {
+        return Err(u.refuse(V0008, "a charge outside the code"));
+    }
+    let sorted = u.f.charges.windows(2).all(|w| w[0].pc <= w[1].pc);
+    if sorted {
+        Ok(())
+    } else {
+        Err(u.refuse(V0008, "charges are not in order of the code"))
+    }
+}

@@ -1,0 +1,238 @@
+//! What registers hold where: a forward dataflow analysis over blocks.
+//!
+//! For each register it is proved whether on every path it holds a plain value,
+//! the first half of an iterator, or an array that `NewArr` made. States only
+//! shrink, three times 256 bits at most, so the fixed point comes after a
+//! bounded number of visits. An error may leave any instruction: its handler
+//! sees what holds before every instruction it protects.
+
+use super::code::Jumps;
+use super::codes::V0012;
+use super::regions::Handlers;
+use super::{Check, Unit};
+use crate::program::{Op, OperandKind};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// A set of registers.
+#[derive(Copy, Clone, PartialEq, Eq)]
+struct Set([u64; 4]);
+
+impl Set {
+    const EMPTY: Set = Set([0; 4]);
+
+    /// Registers 0 to n - 1.
+    fn first(n: usize) -> Set {
+        let mut set = Set::EMPTY;
+        (0..n.min(256)).for_each(|r| set.add(r as u32));
+        set
+    }
+
+    // Registers are below 256 once operands are checked; the mask keeps the
+    // index in bounds without a branch.
+    fn has(&self, r: u32) -> bool {
+        self.0[(r >> 6) as usize & 3] >> (r & 63) & 1 == 1
+    }
+
+    fn add(&mut self, r: u32) {
+        self.0[(r >> 6) as usize & 3] |= 1 << (r & 63);
+    }
+
+    fn remove(&mut self, r: u32) {
+        self.0[(r >> 6) as usize & 3] &= !(1 << (r & 63));
+    }
+
+    fn meet(&mut self, other: &Set) {
+        self.0.iter_mut().zip(other.0).for_each(|(a, b)| *a &= b);
+    }
+
+    fn holds_all(&self, needed: [u64; 4]) -> bool {
+        self.0
+            .iter()
+            .zip(needed)
+            .all(|(has, need)| need & !has == 0)
+    }
+}
+
+/// What is proved at one point of the code.
+#[derive(Copy, Clone, PartialEq, Eq)]
+struct State {
+    /// Written on every path.
+    plain: Set,
+}
+
+impl State {
+    fn meet(&mut self, other: &State) {
+        self.plain.meet(&other.plain);
+    }
+
+    fn write(&mut self, r: u32) {
+        self.plain.add(r);
+    }
+
+    /// After the instruction, when it runs on to the next one.
+    fn run(&mut self, op: Op) {
+        // The value of a memo is there only when it jumps.
+        if let Op::MemoGet { .. } = op {
+            return;
+        }
+        let mut base = 0;
+        let mut base_is_written = false;
+        for (_, kind, value) in op.operands().iter() {
+            match kind {
+                OperandKind::Write | OperandKind::ReadWrite => self.write(value),
+                OperandKind::IterWrite => {
+                    self.write(value);
+                    self.write(value + 1);
+                }
+                OperandKind::Base | OperandKind::BaseWrite => {
+                    base = value;
+                    base_is_written = kind == OperandKind::BaseWrite;
+                }
+                OperandKind::Count if base_is_written => {
+                    (base..base + value).for_each(|r| self.write(r));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// After the instruction, when it jumps.
+    fn jump(mut self, op: Op) -> State {
+        match op {
+            Op::MemoGet { dst, .. } => self.write(u32::from(dst)),
+            _ => {}
+        }
+        self
+    }
+}
+
+/// The states at block heads, and the blocks to visit again.
+struct Flow {
+    heads: Vec<Option<State>>,
+    queue: BinaryHeap<Reverse<usize>>,
+    queued: Vec<bool>,
+}
+
+impl Flow {
+    fn new(blocks: usize) -> Flow {
+        Flow {
+            heads: vec![None; blocks],
+            queue: BinaryHeap::new(),
+            queued: vec![false; blocks],
+        }
+    }
+
+    fn enter(&mut self, block: usize, state: &State) {
+        let Some(head) = self.heads.get_mut(block) else {
+            return;
+        };
+        let mut met = *state;
+        if let Some(old) = head {
+            met.meet(old);
+        }
+        if *head != Some(met) {
+            *head = Some(met);
+            if !std::mem::replace(&mut self.queued[block], true) {
+                self.queue.push(Reverse(block));
+            }
+        }
+    }
+
+    fn next(&mut self) -> Option<(usize, State)> {
+        let Reverse(block) = self.queue.pop()?;
+        self.queued[block] = false;
+        self.heads[block].map(|state| (block, state))
+    }
+}
+
+/// Checks all reads. Relies on everything else.
+pub(super) fn check(u: &Unit<'_>, jumps: &Jumps, handlers: &Handlers) -> Check {
+    let mut flow = Flow::new(u.f.blocks.len());
+    let entry = State {
+        plain: Set::first(u.bound_at_entry()),
+    };
+    flow.enter(0, &entry);
+    while let Some((block, state)) = flow.next() {
+        visit(u, (jumps, handlers), &mut flow, block, state);
+    }
+    // Code that nothing reaches has no state and needs none.
+    for (block, head) in u.f.blocks.iter().zip(&flow.heads) {
+        let Some(mut state) = *head else { continue };
+        for pc in block.start..block.end {
+            let op = u.f.code[pc as usize];
+            check_reads(u, pc, op, &state)?;
+            if op.is_terminal() {
+                break;
+            }
+            state.run(op);
+        }
+    }
+    Ok(())
+}
+
+/// Carries the state of a block to its successors.
+fn visit(
+    u: &Unit<'_>,
+    (jumps, handlers): (&Jumps, &Handlers),
+    flow: &mut Flow,
+    block: usize,
+    mut state: State,
+) {
+    let range = u.f.blocks[block];
+    for pc in range.start..range.end {
+        let op = u.f.code[pc as usize];
+        if let Some(handler) = handlers.block_of.get(pc as usize) {
+            // No block has the number that stands for no handler.
+            flow.enter(*handler as usize, &state);
+        }
+        if let Some(target) = jumps.target(pc) {
+            flow.enter(target, &state.jump(op));
+        }
+        if op.is_terminal() {
+            return;
+        }
+        state.run(op);
+    }
+    flow.enter(block + 1, &state);
+}
+
+/// The instruction reads only what is proved to be there.
+fn check_reads(u: &Unit<'_>, pc: u32, op: Op, state: &State) -> Check {
+    let unwritten = |r: u32| {
+        let message = format!("{op:?} reads r{r}, which may hold no value here");
+        u.refuse_at(V0012, pc, message)
+    };
+    let mut base = 0;
+    let mut base_is_read = false;
+    for (_, kind, value) in op.operands().iter() {
+        match kind {
+            OperandKind::Read | OperandKind::ReadWrite if !state.plain.has(value) => {
+                return Err(unwritten(value));
+            }
+            OperandKind::Iter => {
+                if let Some(r) = (value..value + 2).find(|r| !state.plain.has(*r)) {
+                    return Err(unwritten(r));
+                }
+            }
+            OperandKind::Base | OperandKind::BaseWrite => {
+                base = value;
+                base_is_read = kind == OperandKind::Base;
+            }
+            OperandKind::Count if base_is_read => {
+                if let Some(r) = (base..base + value).find(|r| !state.plain.has(*r)) {
+                    return Err(unwritten(r));
+                }
+            }
+            OperandKind::Names
+                if !state
+                    .plain
+                    .holds_all(u.facts.names[value as usize].registers) =>
+            {
+                return Err(u.refuse_at(V0012, pc, "a variable of the names table is unwritten"));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,168 @@
+//! The verifier: the only door from a [`Program`] to an [`Artifact`].
+//!
+//! A program may have been compiled a moment ago or read from a hostile file;
+//! both are checked alike. What the machine runs without looking twice is
+//! proved here, in time near-linear in the size of the program:
+//!
+//! * every index lies inside its table, every text is WTF-8 (security B03);
+//! * basic blocks cover the code, each begins with its own
+//!   [`Op::Fuel`](crate::program::Op::Fuel), jumps go to block heads only, and
+//!   no function runs off its end (B02): so no cycle avoids a yield point;
+//! * the price of each block is the sum of its charges (B04), a step that calls
+//!   an atom is charged where it is entered, and can be entered nowhere else;
+//! * a register is read only after it was written on every path, registers
+//!   that hold an iterator or a growing array hold nothing else meanwhile
+//!   (B03);
+//! * steps and handlers are properly nested; places point into the source.
+//!
+//! It does not judge whether code is what a compiler would make of the source,
+//! nor bound how long it runs: pure code without charges still passes
+//! [`Op::Fuel`](crate::program::Op::Fuel) on every turn, and the machine counts
+//! slices there.
+
+mod code;
+pub mod codes;
+mod flow;
+mod ranges;
+mod regions;
+mod tables;
+#[cfg(test)]
+pub(crate) mod tests;
+
+use crate::program::{Function, Program};
+use std::fmt;
+use std::sync::Arc;
+
+/// A verified program: the only thing that runs. Cloning shares it.
+#[derive(Clone, Debug)]
+pub struct Artifact {
+    program: Arc<Program>,
+}
+
+impl Artifact {
+    /// The program; it cannot be changed any more.
+    #[must_use]
+    pub fn program(&self) -> &Arc<Program> {
+        &self.program
+    }
+}
+
+/// [`VerifyError::function`] of an error in a table of the whole program.
+pub const NO_FUNCTION: u32 = u32::MAX;
+
+/// Why a program was refused. A program that the compiler made is never
+/// refused; this means a damaged or forged file, or a defect in the compiler.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VerifyError {
+    /// One of [`codes`].
+    pub code: &'static str,
+    /// What is wrong, without a full stop.
+    pub message: String,
+    /// The function, or [`NO_FUNCTION`].
+    pub function: u32,
+    /// The instruction, if one is to blame.
+    pub pc: Option<u32>,
+}
+
+impl fmt::Display for VerifyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.code, self.message)?;
+        match (self.function, self.pc) {
+            (NO_FUNCTION, _) => Ok(()),
+            (function, None) => write!(f, " (function {function})"),
+            (function, Some(pc)) => write!(f, " (function {function}, instruction {pc})"),
+        }
+    }
+}
+
+impl std::error::Error for VerifyError {}
+
+/// The result of one check.
+type Check = Result<(), VerifyError>;
+
+/// An error in a table of the whole program.
+fn refuse(code: &'static str, message: impl Into<String>) -> VerifyError {
+    VerifyError {
+        code,
+        message: message.into(),
+        function: NO_FUNCTION,
+        pc: None,
+    }
+}
+
+/// A function under verification.
+#[derive(Copy, Clone)]
+struct Unit<'a> {
+    program: &'a Program,
+    facts: &'a tables::Facts,
+    f: &'a Function,
+    index: u32,
+}
+
+impl Unit<'_> {
+    /// An error in the function, not at one instruction.
+    fn refuse(&self, code: &'static str, message: impl Into<String>) -> VerifyError {
+        VerifyError {
+            function: self.index,
+            ..refuse(code, message)
+        }
+    }
+
+    /// An error at an instruction.
+    fn refuse_at(
+        &self,
+        code: &'static str,
+        pc: impl TryInto<u32>,
+        message: impl Into<String>,
+    ) -> VerifyError {
+        VerifyError {
+            pc: pc.try_into().ok(),
+            ..self.refuse(code, message)
+        }
+    }
+
+    /// The instruction's number as stored; code is shorter than 4 Gi.
+    fn len(&self) -> u32 {
+        u32::try_from(self.f.code.len()).unwrap_or(u32::MAX)
+    }
+
+    /// How many leading registers are bound when the function is entered.
+    fn bound_at_entry(&self) -> usize {
+        let outer = if self.index == 0 {
+            self.program.outer.len()
+        } else {
+            0
+        };
+        outer.max(usize::from(self.f.params))
+    }
+}
+
+/// Checks a program and makes it runnable.
+///
+/// # Errors
+/// The first thing found that the machine could not rely on.
+pub fn verify(program: Program) -> Result<Artifact, VerifyError> {
+    check(&program)?;
+    Ok(Artifact {
+        program: Arc::new(program),
+    })
+}
+
+/// All checks, in an order in which later ones may rely on earlier ones.
+fn check(program: &Program) -> Check {
+    let facts = tables::check(program)?;
+    for (index, f) in program.functions.iter().enumerate() {
+        let index = u32::try_from(index).unwrap_or(NO_FUNCTION);
+        let unit = Unit {
+            program,
+            facts: &facts,
+            f,
+            index,
+        };
+        regions::check_steps(&unit)?;
+        let jumps = code::check(&unit)?;
+        let handlers = regions::check(&unit, &jumps)?;
+        flow::check(&unit, &jumps, &handlers)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,184 @@
+//! Random damage: whatever a program holds, verifying it and printing it ends
+//! without panic.
+
+use super::sample::sample;
+use super::{check, verify};
+use crate::disasm::disassemble;
+use crate::program::{ChargeKind, Home, Op, Program};
+
+/// How many damaged programs are tried.
+const ROUNDS: u32 = 100_000;
+/// One in so many is disassembled too.
+const PRINTED: u32 = 16;
+
+/// A xorshift generator: the same damage on every machine.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    fn below(&mut self, n: usize) -> usize {
+        (self.next() % n.max(1) as u64) as usize
+    }
+
+    /// Mostly small numbers, sometimes the extremes.
+    fn word(&mut self) -> u32 {
+        match self.below(8) {
+            0 => u32::MAX,
+            1 => self.next() as u32,
+            _ => self.below(26) as u32,
+        }
+    }
+}
+
+fn damage(p: &mut Program, r: &mut Random) {
+    let function = r.below(p.functions.len());
+    let word = r.word();
+    let Some(f) = p.functions.get_mut(function) else {
+        return;
+    };
+    match r.below(22) {
+        0..=9 => damage_code(&mut f.code, r),
+        10 => {
+            let n = r.below(f.blocks.len());
+            if let Some(b) = f.blocks.get_mut(n) {
+                *[&mut b.start, &mut b.end, &mut b.charges][word as usize % 3] = r.word();
+            }
+        }
+        11 => {
+            let n = r.below(f.charges.len());
+            if let Some(c) = f.charges.get_mut(n) {
+                *[&mut c.pc, &mut c.step][word as usize % 2] = r.word();
+                c.kind = [c.kind, ChargeKind::Step, ChargeKind::Nodes(9)][r.below(3)];
+            }
+        }
+        12 => {
+            let n = r.below(f.steps.len());
+            if let Some(s) = f.steps.get_mut(n) {
+                let fields = [
+                    &mut s.parent,
+                    &mut s.start,
+                    &mut s.end,
+                    &mut s.op,
+                    &mut s.scope,
+                ];
+                *fields[word as usize % 5] = r.word();
+            }
+        }
+        13 => {
+            let n = r.below(f.handlers.len());
+            if let Some(h) = f.handlers.get_mut(n) {
+                *[&mut h.start, &mut h.end, &mut h.target][word as usize % 3] = r.word();
+            }
+        }
+        14 => {
+            let n = r.below(f.places.len());
+            if let Some(place) = f.places.get_mut(n) {
+                place.pc = word;
+                place.node.0 = r.word();
+                place.inner = Some((r.word(), r.word()));
+            }
+        }
+        15 => f.registers = word as u8,
+        16 => *[&mut f.name, &mut f.slots][r.below(2)] = word,
+        17 => f.params = word as u8,
+        _ => damage_tables(p, r),
+    }
+}
+
+fn damage_code(code: &mut Vec<Op>, r: &mut Random) {
+    let at = r.below(code.len());
+    let Some(op) = code.get(at) else { return };
+    let mut bytes = op.encode();
+    match r.below(6) {
+        0 => code.swap(at, 1),
+        1 => drop(code.remove(at)),
+        2 => bytes = [r.below(80) as u8, 0, 1, 2, r.below(22) as u8, 0, 0, 0],
+        _ => bytes[r.below(8)] = r.word() as u8,
+    }
+    if let (Some(op), Some(slot)) = (Op::decode(bytes), code.get_mut(at)) {
+        *slot = op;
+    }
+}
+
+fn damage_tables(p: &mut Program, r: &mut Random) {
+    let word = r.word();
+    match r.below(12) {
+        0 => {
+            let at = r.below(p.text.len());
+            p.text[at] = word as u8;
+        }
+        1 => p.text.truncate(word as usize),
+        2 => p.keys[r.below(2)].end = word,
+        3 => p.shapes[0][r.below(2)] = word,
+        4 => p.sites[0].step = word,
+        5 => p.sites[0].op = word,
+        6 => p.names[0][0].1 = Home::Slot(word),
+        7 => p.memos[0].free[0] = word,
+        8 => p.args[0].flat.start = word,
+        9 => p.literals[0].0 = word,
+        10 => p.consts.truncate(word as usize),
+        _ => p.functions.truncate(word as usize),
+    }
+}
+
+#[test]
+fn damaged_programs_never_panic() {
+    let mut r = Random(0x9e37_79b9_7f4a_7c15);
+    let mut accepted = 0;
+    for round in 0..ROUNDS {
+        let mut program = sample();
+        for _ in 0..=r.below(3) {
+            damage(&mut program, &mut r);
+        }
+        accepted += u32::from(check(&program).is_ok());
+        if round % PRINTED == 0 {
+            assert!(!disassemble(&program).is_empty());
+        }
+    }
+    // Some damage is harmless (another register, another constant); if all
+    // were, nothing would have been checked.
+    assert!((1..ROUNDS / 4).contains(&accepted), "{accepted} accepted");
+}
+
+/// Code whose states travel against the order of its blocks, the worst case of
+/// the analysis.
+#[test]
+fn long_backward_chains_stay_cheap() {
+    const BLOCKS: u32 = 20_000;
+    let mut p = sample();
+    p.functions.truncate(1);
+    let f = &mut p.functions[0];
+    f.code = vec![
+        Op::Fuel { block: 0 },
+        Op::LoadK { dst: 0, k: 0 },
+        Op::Jmp { to: 3 * BLOCKS },
+    ];
+    for block in 1..=BLOCKS {
+        let to = if block == 1 { 0 } else { 3 * (block - 1) };
+        let last = if block == 1 {
+            Op::Ret { src: 0 }
+        } else {
+            Op::Jmp { to }
+        };
+        f.code
+            .extend([Op::Fuel { block }, Op::Mov { dst: 1, src: 0 }, last]);
+    }
+    f.blocks = (0..=BLOCKS)
+        .map(|n| crate::program::Block {
+            start: 3 * n,
+            end: 3 * n + 3,
+            charges: 0,
+            price: 0,
+        })
+        .collect();
+    f.charges.clear();
+    f.steps.clear();
+    f.handlers.clear();
+    assert!(verify(p).is_ok());
+}

@@ -1,0 +1,267 @@
+//! Tests of the verifier: a program that it accepts, every way to break it, and
+//! random damage.
+
+mod damage;
+mod lines;
+pub(crate) mod sample;
+
+use super::*;
+use crate::program::Op;
+use sample::{helper_block, sample};
+
+/// The code with which a changed sample is refused; empty when accepted.
+fn refusal(change: impl FnOnce(&mut Program)) -> &'static str {
+    let mut program = sample();
+    change(&mut program);
+    check(&program).map_or_else(|e| e.code, |()| "")
+}
+
+/// Like [`refusal`], for a change of one instruction of the main program.
+fn refusal_of(pc: usize, op: Op) -> &'static str {
+    refusal(|p| p.functions[0].code[pc] = op)
+}
+
+#[test]
+fn the_sample_is_accepted() {
+    let artifact = verify(sample()).unwrap();
+    let again = artifact.clone();
+    assert!(Arc::ptr_eq(artifact.program(), again.program()));
+}
+
+#[test]
+fn errors_name_their_place() {
+    let mut program = sample();
+    program.functions[1].code[1] = Op::Add { dst: 0, l: 9, r: 0 };
+    let error = verify(program).unwrap_err();
+    assert_eq!(
+        (error.code, error.function, error.pc),
+        (codes::V0003, 1, Some(1))
+    );
+    let text = error.to_string();
+    assert!(text.starts_with("A99-V0003: operand l of Add"), "{text}");
+    assert!(text.ends_with("(function 1, instruction 1)"), "{text}");
+    let mut program = sample();
+    program.functions.clear();
+    let text = verify(program).unwrap_err().to_string();
+    assert_eq!(text, "A99-V0002: there is no main program");
+}
+
+#[test]
+fn text_must_be_wtf8_in_range() {
+    assert_eq!(refusal(|p| p.text.push(0xFF)), codes::V0001);
+    assert_eq!(refusal(|p| p.keys[0].end = u32::MAX), codes::V0001);
+    assert_eq!(
+        refusal(|p| p.keys[0].start = p.keys[0].end + 1),
+        codes::V0001
+    );
+    assert_eq!(refusal(|p| p.ops[0].name.end = 1 << 20), codes::V0001);
+    assert_eq!(refusal(|p| p.memos[0].body.end = 1 << 20), codes::V0001);
+    assert_eq!(refusal(|p| p.paths[0][0].end = 1 << 20), codes::V0001);
+    assert_eq!(refusal(|p| p.args[0].flat.end = 1 << 20), codes::V0001);
+    assert_eq!(
+        refusal(|p| p.outer.push(crate::program::TextRange { start: 9, end: 8 })),
+        codes::V0001
+    );
+}
+
+#[test]
+fn keys_of_a_shape_differ() {
+    assert_eq!(refusal(|p| p.shapes[0][1] = 0), codes::V0014);
+    assert_eq!(refusal(|p| p.keys[1] = p.keys[0]), codes::V0014);
+    assert_eq!(refusal(|p| p.shapes[0][1] = 77), codes::V0002);
+    assert_eq!(refusal(|p| p.shapes[0] = Box::new([0])), codes::V0004);
+}
+
+#[test]
+fn overlapping_keys_do_not_cost_quadratic_time() {
+    let code = refusal(|p| {
+        p.text.resize(1 << 16, b'x');
+        let all = crate::program::TextRange {
+            start: 0,
+            end: 1 << 16,
+        };
+        p.keys.resize(1 << 12, all);
+    });
+    assert_eq!(code, codes::V0016);
+}
+
+#[test]
+fn operands_agree_with_their_tables() {
+    let call = |n| Op::Call {
+        dst: 7,
+        base: 0,
+        n,
+        callee: 1,
+    };
+    assert_eq!(refusal_of(19, call(1)), "");
+    assert_eq!(refusal_of(19, call(2)), codes::V0004);
+    assert_eq!(
+        refusal_of(
+            19,
+            Op::Call {
+                dst: 7,
+                base: 0,
+                n: 0,
+                callee: 0
+            }
+        ),
+        codes::V0004
+    );
+    assert_eq!(refusal_of(1, Op::Throw { flag: 2, k: 1 }), codes::V0004);
+    assert_eq!(refusal_of(1, Op::Throw { flag: 0, k: 0 }), codes::V0004);
+    assert_eq!(
+        refusal_of(
+            2,
+            Op::NewArr {
+                dst: 1,
+                cap: 1 << 30
+            }
+        ),
+        codes::V0004
+    );
+    assert_eq!(
+        refusal_of(
+            20,
+            Op::RunCode {
+                dst: 8,
+                base: 0,
+                n: 1,
+                names: 0
+            }
+        ),
+        codes::V0004
+    );
+    assert_eq!(
+        refusal_of(
+            6,
+            Op::IterNext {
+                dst: 3,
+                it: 2,
+                to: 11
+            }
+        ),
+        codes::V0004
+    );
+    let method = |id| Op::CheckMethod { obj: 0, method: id };
+    assert_eq!(refusal_of(9, method(0x4000)), "");
+    assert_eq!(refusal_of(9, method(0x7fff)), codes::V0002);
+    assert_eq!(refusal_of(9, method(1 << 20)), codes::V0002);
+    assert_eq!(refusal(|p| p.sites[0].inputs = 2), codes::V0004);
+    assert_eq!(refusal(|p| p.sites[0].step = 0), codes::V0004);
+    assert_eq!(refusal(|p| p.sites[0].step = 9), codes::V0004);
+    assert_eq!(refusal(|p| p.sites[0].op = 9), codes::V0002);
+}
+
+#[test]
+fn steps_nest() {
+    assert_eq!(
+        refusal(|p| p.functions[0].steps[1].parent = 1),
+        codes::V0009
+    );
+    assert_eq!(
+        refusal(|p| p.functions[0].steps[2].parent = 0),
+        codes::V0009
+    );
+    assert_eq!(refusal(|p| p.functions[0].steps[2].end = 20), codes::V0009);
+    assert_eq!(refusal(|p| p.functions[0].steps[2].end = 8), codes::V0009);
+    assert_eq!(refusal(|p| p.functions[0].steps[0].end = 99), codes::V0009);
+    assert_eq!(refusal(|p| p.functions[0].steps.swap(1, 2)), codes::V0009);
+    assert_eq!(refusal(|p| p.functions[0].steps[0].op = 99), codes::V0002);
+    assert_eq!(
+        refusal(|p| p.functions[0].steps[0].scope = 99),
+        codes::V0002
+    );
+    assert_eq!(
+        refusal(|p| p.functions[0].steps[0].value = 99),
+        codes::V0003
+    );
+    assert_eq!(
+        refusal(|p| p.functions[0].steps[0].node.0 = 9999),
+        codes::V0015
+    );
+}
+
+#[test]
+fn handlers_nest_and_catch() {
+    assert_eq!(
+        refusal(|p| p.functions[0].handlers[0].target = 11),
+        codes::V0011
+    );
+    assert_eq!(
+        refusal(|p| p.functions[0].handlers[0].end = 99),
+        codes::V0011
+    );
+    assert_eq!(
+        refusal(|p| p.functions[0].handlers[0].end = 16),
+        codes::V0011
+    );
+    assert_eq!(refusal_of(9, Op::Catch { msg: 6, op: 7 }), codes::V0011);
+    assert_eq!(refusal_of(15, Op::Mov { dst: 7, src: 0 }), codes::V0011);
+    assert_eq!(refusal_of(13, Op::Jmp { to: 14 }), codes::V0011);
+    assert_eq!(refusal_of(13, Op::JTrue { src: 0, to: 18 }), codes::V0011);
+    let outer = crate::program::Handler {
+        start: 2,
+        end: 12,
+        target: 14,
+    };
+    assert_eq!(
+        refusal(|p| p.functions[0].handlers.insert(0, outer)),
+        codes::V0011
+    );
+    let halfway = crate::program::Handler {
+        start: 2,
+        end: 8,
+        target: 14,
+    };
+    assert_eq!(
+        refusal(|p| p.functions[0].handlers.push(halfway)),
+        codes::V0011
+    );
+}
+
+#[test]
+fn places_and_homes_exist() {
+    assert_eq!(refusal(|p| p.functions[0].places[0].pc = 99), codes::V0015);
+    assert_eq!(
+        refusal(|p| p.functions[0].places[1].inner = Some((0, 99))),
+        codes::V0015
+    );
+    assert_eq!(
+        refusal(|p| p.functions[0].places[1].inner = Some((3, 2))),
+        codes::V0015
+    );
+    assert_eq!(refusal(|p| p.literals[0].0 = 9999), codes::V0015);
+    let reg = |r| crate::program::Home::Reg(r);
+    assert_eq!(
+        refusal(|p| p.functions[0].scopes[0].vars[0].1 = reg(200)),
+        codes::V0003
+    );
+    let slot = crate::program::Home::Slot(7);
+    assert_eq!(
+        refusal(|p| p.functions[0].scopes[0].vars[0].1 = slot),
+        codes::V0002
+    );
+    assert_eq!(refusal(|p| p.names[0][0].1 = reg(200)), codes::V0004);
+    assert_eq!(refusal(|p| p.names[0][0].1 = reg(10)), codes::V0012);
+    assert_eq!(refusal(|p| p.functions[0].wraps[0].end = 99), codes::V0009);
+    assert_eq!(
+        refusal(|p| p.functions[0].wraps[0].prefix = 0),
+        codes::V0002
+    );
+    assert_eq!(refusal(|p| p.functions[0].slots = 1 << 31), codes::V0016);
+}
+
+#[test]
+fn unreachable_code_needs_no_state_but_valid_operands() {
+    let dead = |l| {
+        refusal(|p| {
+            let f = &mut p.functions[1];
+            f.code.insert(3, Op::Add { dst: 1, l, r: 1 });
+            f.code.insert(4, Op::Ret { src: 1 });
+            f.blocks[0].end = 5;
+        })
+    };
+    assert_eq!(dead(1), "");
+    assert_eq!(dead(40), codes::V0003);
+    assert_eq!(helper_block(0).start, 0);
+}

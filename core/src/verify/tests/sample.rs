@@ -1,0 +1,277 @@
+//! A small program with one of everything.
+
+use crate::json::{Document, Limits, NodeId};
+use crate::program::*;
+use crate::sig::BaseCost;
+use crate::value::Value;
+use std::sync::Arc;
+
+const SOURCE: &str = r#"{"op":"seq","steps":[{"op":"map","c":"i < 10"},{"op":"call"}],"lit":[1]}"#;
+
+fn text(p: &mut Program, s: &str) -> TextRange {
+    let start = p.text.len() as u32;
+    p.text.extend_from_slice(s.as_bytes());
+    TextRange {
+        start,
+        end: p.text.len() as u32,
+    }
+}
+
+pub(crate) fn empty() -> Program {
+    let source = Document::parse(SOURCE, &Limits::default()).expect("the source is JSON");
+    Program {
+        text: Vec::new(),
+        consts: Vec::new(),
+        keys: Vec::new(),
+        shapes: Vec::new(),
+        paths: Vec::new(),
+        literals: Vec::new(),
+        args: Vec::new(),
+        ops: Vec::new(),
+        sites: Vec::new(),
+        memos: Vec::new(),
+        names: Vec::new(),
+        schemas: Vec::new(),
+        outer: Vec::new(),
+        input_schema: None,
+        functions: Vec::new(),
+        source: Arc::new(source),
+        warnings: Default::default(),
+    }
+}
+
+/// A loop with an iterator, an atom call that a handler protects, a helper.
+pub(crate) fn sample() -> Program {
+    let mut p = empty();
+    let words: Vec<TextRange> = ["items", "total", "seq", "map", "call", ""]
+        .map(|s| text(&mut p, s))
+        .to_vec();
+    p.consts = vec![
+        Const::Number(10.5),
+        Const::Text(words[0]),
+        Const::Text(words[5]),
+        Const::Null,
+        Const::Bool(true),
+    ];
+    p.keys = vec![words[0], words[1]];
+    p.shapes = vec![Box::new([0, 1])];
+    p.paths = vec![Box::new([words[0], words[1]])];
+    p.literals = vec![p.source.get(NodeId(0), "lit").expect("a member")];
+    p.args = vec![
+        ArgKey {
+            flat: words[0],
+            path: Some(Box::new([words[0]])),
+            fallback: ArgFallback::Const(3),
+        },
+        ArgKey {
+            flat: words[1],
+            path: None,
+            fallback: ArgFallback::Builtin(0x8000),
+        },
+    ];
+    p.ops = [(2, 100_000), (3, 1_000_000), (4, 5_000_000)]
+        .map(|(name, cost)| OpRef {
+            name: words[name],
+            cost: BaseCost::Fixed(cost),
+            needs_body: name == 4,
+            signature: 1,
+        })
+        .to_vec();
+    p.sites = vec![Site {
+        op: 2,
+        step: 2,
+        inputs: 1,
+    }];
+    p.memos = vec![MemoSite {
+        body: words[0],
+        free: Box::new([1, 1]),
+        with_program: false,
+    }];
+    p.names = vec![vec![(1, Home::Reg(0)), (1, Home::Reg(1))]];
+    p.schemas = vec![Value::Null];
+    p.functions = vec![main(&p), helper(&p)];
+    p
+}
+
+fn main(p: &Program) -> Function {
+    Function {
+        name: 2,
+        registers: 12,
+        slots: 1,
+        code: main_code(),
+        blocks: [
+            (0, 5, 0, 1_130_000),
+            (5, 7, 3, 100_000),
+            (7, 11, 4, 5_000_000),
+            (11, 14, 5, 0),
+        ]
+        .into_iter()
+        .chain([(14, 18, 5, 0), (18, 22, 5, 5_000_000)])
+        .map(|(start, end, charges, price)| Block {
+            start,
+            end,
+            charges,
+            price,
+        })
+        .collect(),
+        charges: [
+            (1, 0, ChargeKind::Step),
+            (2, 1, ChargeKind::Step),
+            (3, 1, ChargeKind::Nodes(3)),
+        ]
+        .into_iter()
+        .chain([(6, 1, ChargeKind::Turn), (8, 2, ChargeKind::Step)])
+        .chain([(19, 0, ChargeKind::CacheStore)])
+        .map(|(pc, step, kind)| Charge { pc, step, kind })
+        .collect(),
+        steps: main_steps(p),
+        scopes: vec![Scope {
+            vars: vec![(1, Home::Reg(0)), (1, Home::Slot(0))],
+        }],
+        handlers: vec![Handler {
+            start: 7,
+            end: 11,
+            target: 14,
+        }],
+        wraps: vec![Wrap {
+            start: 1,
+            end: 3,
+            prefix: 1,
+        }],
+        places: main_places(p),
+        ..Function::default()
+    }
+}
+
+fn main_code() -> Vec<Op> {
+    vec![
+        Op::Fuel { block: 0 },
+        Op::LoadK { dst: 0, k: 0 },
+        Op::NewArr { dst: 1, cap: 1 },
+        Op::ArrPush { arr: 1, src: 0 },
+        Op::IterInit {
+            it: 2,
+            src: 1,
+            k: 1,
+        },
+        Op::Fuel { block: 1 },
+        Op::IterNext {
+            dst: 4,
+            it: 2,
+            to: 11,
+        },
+        Op::Fuel { block: 2 },
+        Op::CallAtom {
+            dst: 5,
+            base: 4,
+            n: 1,
+            site: 0,
+        },
+        Op::Unbind { base: 6, n: 2 },
+        Op::Jmp { to: 5 },
+        Op::Fuel { block: 3 },
+        Op::NewObj {
+            dst: 6,
+            base: 0,
+            n: 2,
+            shape: 0,
+        },
+        Op::Jmp { to: 18 },
+        Op::Fuel { block: 4 },
+        Op::Catch { msg: 7, op: 8 },
+        Op::Mov { dst: 6, src: 7 },
+        Op::Jmp { to: 18 },
+        Op::Fuel { block: 5 },
+        Op::Call {
+            dst: 7,
+            base: 0,
+            n: 1,
+            callee: 1,
+        },
+        Op::RunCode {
+            dst: 8,
+            base: 0,
+            n: 2,
+            names: 0,
+        },
+        Op::Ret { src: 6 },
+    ]
+}
+
+fn main_steps(p: &Program) -> Vec<Step> {
+    let steps = p.source.get(NodeId(0), "steps").expect("a member");
+    [
+        (u32::MAX, 0, 22, 0, NodeId(0)),
+        (0, 2, 18, 1, steps),
+        (1, 8, 10, 2, steps),
+    ]
+    .map(|(parent, start, end, op, node)| Step {
+        parent,
+        start,
+        end,
+        op,
+        node,
+        implicit: op == 1,
+        scope: 0,
+        value: if op == 0 { 255 } else { 5 },
+    })
+    .to_vec()
+}
+
+fn main_places(p: &Program) -> Vec<Place> {
+    let steps = p.source.get(NodeId(0), "steps").expect("a member");
+    let map = p.source.element(steps, 0).expect("an element");
+    let condition = p.source.get(map, "c").expect("a member");
+    vec![
+        Place {
+            pc: 1,
+            node: NodeId(0),
+            inner: None,
+        },
+        Place {
+            pc: 3,
+            node: condition,
+            inner: Some((0, 6)),
+        },
+        Place {
+            pc: 8,
+            node: map,
+            inner: None,
+        },
+    ]
+}
+
+pub(crate) fn helper_block(price: i64) -> Block {
+    Block {
+        start: 0,
+        end: 3,
+        charges: 0,
+        price,
+    }
+}
+
+fn helper(p: &Program) -> Function {
+    Function {
+        name: 1,
+        params: 1,
+        registers: 2,
+        code: vec![
+            Op::Fuel { block: 0 },
+            Op::Add { dst: 1, l: 0, r: 0 },
+            Op::Ret { src: 1 },
+        ],
+        blocks: vec![helper_block(100_000)],
+        charges: vec![Charge {
+            pc: 1,
+            step: 0,
+            kind: ChargeKind::Step,
+        }],
+        steps: vec![Step {
+            parent: u32::MAX,
+            end: 3,
+            ..main_steps(p)[0]
+        }],
+        scopes: vec![Scope::default()],
+        ..Function::default()
+    }
+}

@@ -1,0 +1,421 @@
+//! Text to numbers: `ToNumber` of a string, `parseFloat`, `parseInt` and the
+//! numbers of JSON.
+//!
+//! All functions are linear in the length of the text and correctly rounded
+//! (radixes that are neither ten nor powers of two: as exact as ECMA-262
+//! §19.2.5 asks, up to 2^53). Input is WTF-8; anything that is no number is
+//! NaN, never an error.
+
+use crate::arith::to_int32;
+use crate::wtf8::{trim, trim_start};
+
+/// Decimal texts longer than this are first cut to their leading digits.
+const LONG_DECIMAL: usize = 1024;
+
+/// Significant digits kept of a long text. 767 decide any rounding; a last
+/// digit stands for all that follow.
+const KEPT_DIGITS: usize = 800;
+
+/// Exponents beyond this are infinite or zero for any kept digits.
+const EXPONENT_BOUND: i64 = 20_000;
+
+/// Decimal integers of at most this many digits are exact below 2^53.
+const SHORT_INTEGER: usize = 15;
+
+/// `StringToNumber` (ECMA-262 §7.1.4.1.1).
+#[must_use]
+pub fn string_to_number(text: &[u8]) -> f64 {
+    let text = trim(text);
+    match text {
+        [] => return 0.0,
+        [b'0', b'x' | b'X', digits @ ..] => return whole_power_of_two(digits, 4),
+        [b'0', b'o' | b'O', digits @ ..] => return whole_power_of_two(digits, 3),
+        [b'0', b'b' | b'B', digits @ ..] => return whole_power_of_two(digits, 1),
+        _ => {}
+    }
+    let (negative, body) = split_sign(text);
+    let value = if body == b"Infinity" {
+        f64::INFINITY
+    } else if decimal_prefix(body) == Some(body.len()) {
+        decimal(body)
+    } else {
+        return f64::NAN;
+    };
+    if negative { -value } else { value }
+}
+
+/// `parseFloat` (ECMA-262 §19.2.4): the longest prefix that is a decimal.
+#[must_use]
+pub fn parse_float(text: &[u8]) -> f64 {
+    let (negative, body) = split_sign(trim_start(text));
+    let value = if body.starts_with(b"Infinity") {
+        f64::INFINITY
+    } else if let Some(end) = decimal_prefix(body) {
+        decimal(&body[..end])
+    } else {
+        return f64::NAN;
+    };
+    if negative { -value } else { value }
+}
+
+/// `parseInt` (ECMA-262 §19.2.5); `radix` is the number before `ToInt32`, NaN
+/// or zero meaning none was given.
+#[must_use]
+pub fn parse_int(text: &[u8], radix: f64) -> f64 {
+    let (negative, mut body) = split_sign(trim_start(text));
+    let mut radix = to_int32(radix);
+    if radix == 0 || radix == 16 {
+        if let [b'0', b'x' | b'X', rest @ ..] = body {
+            body = rest;
+            radix = 16;
+        } else if radix == 0 {
+            radix = 10;
+        }
+    }
+    if !(2..=36).contains(&radix) {
+        return f64::NAN;
+    }
+    let radix = radix as u32;
+    let end = body
+        .iter()
+        .position(|&b| digit(b, radix).is_none())
+        .unwrap_or(body.len());
+    let body = &body[..end];
+    if body.is_empty() {
+        return f64::NAN;
+    }
+    let value = if radix == 10 {
+        decimal(body)
+    } else if radix.is_power_of_two() {
+        power_of_two(body, radix.trailing_zeros())
+    } else {
+        let digits = body.iter().filter_map(|&b| digit(b, radix));
+        digits.fold(0.0, |sum, d| sum * f64::from(radix) + f64::from(d))
+    };
+    if negative { -value } else { value }
+}
+
+/// A number in the grammar of JSON (RFC 8259 §6), the whole text of it.
+#[must_use]
+pub fn json_number(text: &[u8]) -> Option<f64> {
+    let (negative, body) = match text {
+        [b'-', rest @ ..] => (true, rest),
+        _ => (false, text),
+    };
+    let whole = digit_run(body);
+    if whole == 0 || (whole > 1 && body[0] == b'0') {
+        return None;
+    }
+    let mut end = whole;
+    if body.get(end) == Some(&b'.') {
+        let fraction = digit_run(&body[end + 1..]);
+        if fraction == 0 {
+            return None;
+        }
+        end += 1 + fraction;
+    }
+    end += exponent_length(&body[end..]);
+    if end != body.len() {
+        return None;
+    }
+    let value = decimal(body);
+    Some(if negative { -value } else { value })
+}
+
+/// Splits a leading `+` or `-` off.
+fn split_sign(text: &[u8]) -> (bool, &[u8]) {
+    match text {
+        [b'-', rest @ ..] => (true, rest),
+        [b'+', rest @ ..] => (false, rest),
+        _ => (false, text),
+    }
+}
+
+/// Length of the run of decimal digits at the start.
+fn digit_run(text: &[u8]) -> usize {
+    text.iter()
+        .position(|b| !b.is_ascii_digit())
+        .unwrap_or(text.len())
+}
+
+/// Length of an exponent part (`e`, sign, digits) at the start, or zero.
+fn exponent_length(text: &[u8]) -> usize {
+    let [b'e' | b'E', rest @ ..] = text else {
+        return 0;
+    };
+    let (_, digits) = split_sign(rest);
+    match digit_run(digits) {
+        0 => 0,
+        run => text.len() - digits.len() + run,
+    }
+}
+
+/// Length of the longest unsigned decimal literal at the start.
+fn decimal_prefix(text: &[u8]) -> Option<usize> {
+    let whole = digit_run(text);
+    let mut end = whole;
+    if text.get(end) == Some(&b'.') {
+        let fraction = digit_run(&text[end + 1..]);
+        if whole + fraction == 0 {
+            return None;
+        }
+        end += 1 + fraction;
+    } else if whole == 0 {
+        return None;
+    }
+    Some(end + exponent_length(&text[end..]))
+}
+
+/// The value of a text that [`decimal_prefix`] accepted entirely.
+fn decimal(text: &[u8]) -> f64 {
+    if text.len() <= SHORT_INTEGER && text.iter().all(u8::is_ascii_digit) {
+        return text
+            .iter()
+            .fold(0_u64, |sum, d| sum * 10 + u64::from(d - b'0')) as f64;
+    }
+    if text.len() <= LONG_DECIMAL {
+        return standard_decimal(text);
+    }
+    standard_decimal(&shorten(text))
+}
+
+fn standard_decimal(text: &[u8]) -> f64 {
+    std::str::from_utf8(text)
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(f64::NAN)
+}
+
+/// A short decimal with the value that a long one rounds to. Keeps the
+/// exponent exact however long the digits are, which the standard library's
+/// bounded exponent does not.
+fn shorten(text: &[u8]) -> Vec<u8> {
+    let mantissa_end = text
+        .iter()
+        .position(|b| matches!(b, b'e' | b'E'))
+        .unwrap_or(text.len());
+    let mut digits = Vec::with_capacity(KEPT_DIGITS + 16);
+    let (mut exponent, mut after_point, mut dropped) = (0_i64, false, false);
+    for &byte in &text[..mantissa_end] {
+        if byte == b'.' {
+            after_point = true;
+            continue;
+        }
+        let leading_zero = byte == b'0' && digits.is_empty();
+        let kept = !leading_zero && digits.len() < KEPT_DIGITS;
+        if kept {
+            digits.push(byte);
+        } else if !leading_zero {
+            dropped |= byte != b'0';
+        }
+        if after_point && (kept || leading_zero) {
+            exponent -= 1;
+        } else if !after_point && !kept && !leading_zero {
+            exponent += 1;
+        }
+    }
+    if digits.is_empty() {
+        return b"0".to_vec();
+    }
+    if dropped {
+        digits.push(b'1');
+        exponent -= 1;
+    }
+    if let Some(literal) = text.get(mantissa_end + 1..) {
+        exponent = exponent.saturating_add(exponent_value(literal));
+    }
+    let exponent = exponent.clamp(-EXPONENT_BOUND, EXPONENT_BOUND);
+    digits.push(b'e');
+    crate::number_text::write_integer(&mut digits, exponent);
+    digits
+}
+
+/// The value of an exponent, saturating.
+fn exponent_value(text: &[u8]) -> i64 {
+    let (negative, digits) = split_sign(text);
+    let magnitude = digits.iter().fold(0_i64, |sum, d| {
+        sum.saturating_mul(10).saturating_add(i64::from(d - b'0'))
+    });
+    if negative { -magnitude } else { magnitude }
+}
+
+/// The value of a digit or letter in the radix.
+#[inline]
+fn digit(byte: u8, radix: u32) -> Option<u32> {
+    char::from(byte).to_digit(radix)
+}
+
+/// A text made of digits of the radix `2^bits` only; else NaN.
+fn whole_power_of_two(digits: &[u8], bits: u32) -> f64 {
+    if digits.is_empty() || digits.iter().any(|&b| digit(b, 1 << bits).is_none()) {
+        return f64::NAN;
+    }
+    power_of_two(digits, bits)
+}
+
+/// The correctly rounded value of digits of the radix `2^bits`.
+fn power_of_two(digits: &[u8], bits: u32) -> f64 {
+    let (mut value, mut dropped_bits, mut sticky) = (0_u64, 0_usize, false);
+    for d in digits.iter().filter_map(|&b| digit(b, 1 << bits)) {
+        if dropped_bits == 0 && value.leading_zeros() >= bits {
+            value = (value << bits) | u64::from(d);
+        } else {
+            dropped_bits += bits as usize;
+            sticky |= d != 0;
+        }
+    }
+    // What was dropped lies below the rounding position of the 59 or more bits
+    // that were kept; one bit at the end tells that there was something.
+    let kept = (value | u64::from(sticky)) as f64;
+    if dropped_bits > 1023 {
+        return f64::INFINITY;
+    }
+    kept * f64::from_bits((1023 + dropped_bits as u64) << 52)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn same(a: f64, b: f64) -> bool {
+        a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan())
+    }
+
+    #[test]
+    fn to_number() {
+        let cases: &[(&str, f64)] = &[
+            ("", 0.0),
+            (" \n\t\u{FEFF}\u{A0}\u{2029} ", 0.0),
+            ("42", 42.0),
+            (" -17.5e-1 ", -1.75),
+            ("+.5", 0.5),
+            ("5.", 5.0),
+            ("-0", -0.0),
+            (".", f64::NAN),
+            ("+", f64::NAN),
+            ("1e", f64::NAN),
+            ("1_0", f64::NAN),
+            ("0x1F", 31.0),
+            ("-0x1F", f64::NAN),
+            ("0x", f64::NAN),
+            ("0o17", 15.0),
+            ("0b101", 5.0),
+            ("0b102", f64::NAN),
+            ("Infinity", f64::INFINITY),
+            ("-Infinity", f64::NEG_INFINITY),
+            ("inf", f64::NAN),
+            ("infinity", f64::NAN),
+            ("nan", f64::NAN),
+            ("1e1000", f64::INFINITY),
+            ("1e-1000", 0.0),
+            ("12px", f64::NAN),
+            ("1 2", f64::NAN),
+            ("0x20000000000001", 9_007_199_254_740_992.0),
+            ("0x20000000000003", 9_007_199_254_740_996.0),
+        ];
+        for &(text, value) in cases {
+            let got = string_to_number(text.as_bytes());
+            assert!(same(got, value), "{text:?}: {got}");
+        }
+        assert!(string_to_number(&[0xED, 0xA0, 0x80]).is_nan());
+    }
+
+    #[test]
+    fn ints() {
+        let cases: &[(&str, f64, f64)] = &[
+            ("42px", f64::NAN, 42.0),
+            ("  -17.9 ", f64::NAN, -17.0),
+            ("0x1F", f64::NAN, 31.0),
+            ("0xff", 16.0, 255.0),
+            ("101", 2.0, 5.0),
+            ("z", 36.0, 35.0),
+            ("9", 8.0, f64::NAN),
+            ("12", 1.0, f64::NAN),
+            ("12", 37.0, f64::NAN),
+            ("12", 4_294_967_306.0, 12.0),
+            ("+5", 0.0, 5.0),
+            ("-0", 0.0, -0.0),
+            ("true", 36.0, 1_389_110.0),
+            ("0x", 16.0, f64::NAN),
+            ("0x", 10.0, 0.0),
+            ("9007199254740993", 10.0, 9_007_199_254_740_992.0),
+            ("100000000000000000000000", 10.0, 1e23),
+        ];
+        for &(text, radix, value) in cases {
+            let got = parse_int(text.as_bytes(), radix);
+            assert!(same(got, value), "{text:?}: {got}");
+        }
+    }
+
+    #[test]
+    fn floats() {
+        let cases: &[(&str, f64)] = &[
+            ("3.25abc", 3.25),
+            (".5.5", 0.5),
+            ("-.5e-2x", -0.005),
+            ("1e", 1.0),
+            ("1e+", 1.0),
+            ("Infinityx", f64::INFINITY),
+            ("inf", f64::NAN),
+            ("0x10", 0.0),
+            (" \n 2", 2.0),
+            ("-0", -0.0),
+            ("-", f64::NAN),
+            ("5.e1", 50.0),
+        ];
+        for &(text, value) in cases {
+            assert!(same(parse_float(text.as_bytes()), value), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn json() {
+        for bad in [
+            "", "-", "+1", "01", "1.", ".5", "1e", "0x1", "1 ", "NaN", "--1", "1e+",
+        ] {
+            assert_eq!(json_number(bad.as_bytes()), None, "{bad}");
+        }
+        assert_eq!(json_number(b"-1.5e+3"), Some(-1500.0));
+        assert_eq!(json_number(b"0"), Some(0.0));
+        assert!(same(json_number(b"-0").unwrap(), -0.0));
+        assert_eq!(json_number(b"1E400"), Some(f64::INFINITY));
+    }
+
+    #[test]
+    fn long_texts_are_exact_and_quick() {
+        let long = vec![b'9'; 10_000_000];
+        assert_eq!(string_to_number(&long), f64::INFINITY);
+        assert_eq!(parse_int(&long, 10.0), f64::INFINITY);
+        assert_eq!(parse_int(&long, 16.0), f64::INFINITY);
+        assert_eq!(parse_int(&long, 11.0), f64::INFINITY);
+
+        let mut tiny = b"0.".to_vec();
+        tiny.resize(200_002, b'0');
+        tiny.extend_from_slice(b"15e200001");
+        assert_eq!(string_to_number(&tiny), 1.5);
+
+        let mut big = b"25".to_vec();
+        big.resize(300_002, b'0');
+        big.extend_from_slice(b"e-300000");
+        assert_eq!(string_to_number(&big), 25.0);
+
+        // Just above the middle of two doubles, by a digit far away.
+        let mut middle = b"9007199254740993.".to_vec();
+        middle.resize(5000, b'0');
+        assert_eq!(string_to_number(&middle), 9_007_199_254_740_992.0);
+        middle.push(b'1');
+        assert_eq!(string_to_number(&middle), 9_007_199_254_740_994.0);
+    }
+
+    #[test]
+    fn powers_of_two_round_to_even() {
+        assert_eq!(power_of_two(b"20000000000001", 4), 9_007_199_254_740_992.0);
+        let mut sticky = b"20000000000001".to_vec();
+        sticky.extend_from_slice(b"0000000000000001");
+        let expected = 9_007_199_254_740_994.0 * 18_446_744_073_709_551_616.0;
+        assert_eq!(power_of_two(&sticky, 4), expected);
+        let ones = vec![b'1'; 1024];
+        assert_eq!(power_of_two(&ones, 1), f64::INFINITY);
+        assert_eq!(power_of_two(&ones[..1023], 1), 2.0_f64.powi(1023));
+    }
+}

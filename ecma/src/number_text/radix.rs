@@ -1,0 +1,272 @@
+//! `Number.prototype.toString` with a radix (ECMA-262 §21.1.3.6).
+//!
+//! The language leaves the digits open to implementations. As in
+//! JavaScriptCore the integer part is exact, and the fraction has as many
+//! digits as tell the number from its neighbours, the last one rounded.
+
+use super::{into_string, non_finite, number_to_string};
+use crate::RangeError;
+use crate::arith::to_integer_or_infinity;
+
+const DIGITS: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
+
+/// Limbs of 32 bits that hold the integer part of any double (2^1024).
+const WHOLE_LIMBS: usize = 32;
+
+/// Limbs that hold the fraction of any double and half the step to its
+/// neighbour: 2^-1075 is the least bit.
+const FRACTION_LIMBS: usize = 34;
+
+/// The text of `x` in the given radix, which is truncated.
+///
+/// # Errors
+/// A radix outside 2 to 36.
+pub fn to_radix(x: f64, radix: f64) -> Result<String, RangeError> {
+    let radix = to_integer_or_infinity(radix);
+    if !(2.0..=36.0).contains(&radix) {
+        return Err(RangeError::new(
+            "toString() radix argument must be between 2 and 36",
+        ));
+    }
+    if radix == 10.0 {
+        return Ok(number_to_string(x));
+    }
+    if let Some(name) = non_finite(x) {
+        return Ok(name.to_owned());
+    }
+    let radix = radix as u32;
+    let magnitude = x.abs();
+    let whole = magnitude.floor();
+    let mut fraction = Vec::new();
+    let mut carry = false;
+    if magnitude > whole {
+        (fraction, carry) = fraction_digits(magnitude, whole, radix);
+    }
+    let mut out = whole_digits(if carry { whole + 1.0 } else { whole }, radix);
+    if x < 0.0 {
+        out.push(b'-');
+    }
+    out.reverse();
+    if !fraction.is_empty() {
+        out.push(b'.');
+        out.extend(fraction.iter().map(|&digit| DIGITS[digit as usize]));
+    }
+    Ok(into_string(out))
+}
+
+/// The digits of an integer, last one first.
+fn whole_digits(whole: f64, radix: u32) -> Vec<u8> {
+    let mut limbs = [0_u32; WHOLE_LIMBS];
+    let (mantissa, exponent) = decompose(whole);
+    if exponent >= 0 {
+        place(&mut limbs, mantissa, exponent as usize);
+    } else {
+        place(&mut limbs, mantissa >> (-exponent).min(63), 0);
+    }
+    let mut used = WHOLE_LIMBS;
+    let mut out = Vec::new();
+    loop {
+        while used > 0 && limbs[used - 1] == 0 {
+            used -= 1;
+        }
+        if used == 0 && !out.is_empty() {
+            return out;
+        }
+        let mut remainder = 0_u64;
+        for limb in limbs[..used].iter_mut().rev() {
+            let value = remainder << 32 | u64::from(*limb);
+            *limb = (value / u64::from(radix)) as u32;
+            remainder = value % u64::from(radix);
+        }
+        out.push(DIGITS[remainder as usize]);
+    }
+}
+
+/// The digit values after the point of `value`, which is not an integer and
+/// whose integer part is `whole`; and whether rounding carried past the point.
+fn fraction_digits(value: f64, whole: f64, radix: u32) -> (Vec<u8>, bool) {
+    let next = f64::from_bits(value.to_bits() + 1);
+    let last = f64::from_bits(value.to_bits() - 1);
+    let mut fraction = Fixed::half_of(value - whole);
+    fraction.multiply(2);
+    let mut half_next = Fixed::half_of(next - value);
+    let mut half_last = Fixed::half_of(value - last);
+    let mut digits: Vec<u8> = Vec::new();
+    // Ties go to an even text: in an even radix the last digit tells, in an
+    // odd one the sum of all digits does.
+    let whole_is_odd = whole % 2.0 != 0.0;
+    let mut odd = whole_is_odd;
+    loop {
+        let half = fraction.compare_half();
+        if half.is_gt() || (half.is_eq() && odd) {
+            if fraction.reaches_past_one_with(&half_next) {
+                return round_up(digits, radix);
+            }
+        } else if fraction.is_less_than(&half_last) {
+            while digits.last() == Some(&0) {
+                digits.pop();
+            }
+            return (digits, false);
+        }
+        fraction.multiply(radix);
+        let digit = std::mem::take(&mut fraction.whole) as u8;
+        digits.push(digit);
+        odd = (digit & 1 == 1) ^ (radix & 1 == 1 && odd);
+        half_next.multiply(radix);
+        half_last.multiply(radix);
+    }
+}
+
+/// Adds one in the last place, dropping digits that overflow.
+fn round_up(mut digits: Vec<u8>, radix: u32) -> (Vec<u8>, bool) {
+    while let Some(last) = digits.pop() {
+        if u32::from(last) + 1 < radix {
+            digits.push(last + 1);
+            return (digits, false);
+        }
+    }
+    (digits, true)
+}
+
+/// Mantissa and binary exponent of a finite, non-negative number.
+fn decompose(x: f64) -> (u64, i32) {
+    let biased = (x.to_bits() >> 52 & 0x7FF) as i32;
+    let fraction = x.to_bits() & ((1 << 52) - 1);
+    if biased == 0 {
+        (fraction, -1074)
+    } else {
+        (fraction | 1 << 52, biased - 1075)
+    }
+}
+
+/// Writes a mantissa into little-endian limbs, shifted left by `shift` bits.
+fn place(limbs: &mut [u32], mantissa: u64, shift: usize) {
+    let wide = u128::from(mantissa) << (shift % 32);
+    for (index, limb) in limbs.iter_mut().skip(shift / 32).take(3).enumerate() {
+        *limb = (wide >> (32 * index)) as u32;
+    }
+}
+
+/// A small integer and an exact binary fraction, limbs in little-endian order.
+struct Fixed {
+    whole: u32,
+    limbs: [u32; FRACTION_LIMBS],
+}
+
+impl Fixed {
+    /// Half of a number below one.
+    fn half_of(x: f64) -> Self {
+        const FRACTION_BITS: i32 = 32 * FRACTION_LIMBS as i32;
+        let (mantissa, exponent) = decompose(x);
+        let mut limbs = [0; FRACTION_LIMBS];
+        let shift = FRACTION_BITS + exponent - 1;
+        if shift >= 0 {
+            place(&mut limbs, mantissa, shift as usize);
+        }
+        Self { whole: 0, limbs }
+    }
+
+    fn multiply(&mut self, factor: u32) {
+        let mut carry = 0_u64;
+        for limb in &mut self.limbs {
+            let value = u64::from(*limb) * u64::from(factor) + carry;
+            *limb = value as u32;
+            carry = value >> 32;
+        }
+        self.whole = self.whole.wrapping_mul(factor).wrapping_add(carry as u32);
+    }
+
+    /// Compares a fraction (its integer part being zero) with one half.
+    fn compare_half(&self) -> std::cmp::Ordering {
+        let top = self.limbs[FRACTION_LIMBS - 1];
+        let rest_is_zero = self.limbs[..FRACTION_LIMBS - 1]
+            .iter()
+            .all(|&limb| limb == 0);
+        top.cmp(&(1 << 31)).then(if rest_is_zero {
+            std::cmp::Ordering::Equal
+        } else {
+            std::cmp::Ordering::Greater
+        })
+    }
+
+    fn is_less_than(&self, other: &Self) -> bool {
+        let limbs = self.limbs.iter().rev().cmp(other.limbs.iter().rev());
+        self.whole.cmp(&other.whole).then(limbs).is_lt()
+    }
+
+    /// Whether the sum with `other` is greater than one.
+    fn reaches_past_one_with(&self, other: &Self) -> bool {
+        let (mut carry, mut rest_is_zero) = (0_u64, true);
+        for (&a, &b) in self.limbs.iter().zip(&other.limbs) {
+            let value = u64::from(a) + u64::from(b) + carry;
+            rest_is_zero &= value as u32 == 0;
+            carry = value >> 32;
+        }
+        let whole = u64::from(self.whole) + u64::from(other.whole) + carry;
+        whole > 1 || (whole == 1 && !rest_is_zero)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts() {
+        let cases: &[(f64, f64, &str)] = &[
+            (255.0, 16.0, "ff"),
+            (-255.0, 2.0, "-11111111"),
+            (35.0, 36.0, "z"),
+            (0.5, 2.0, "0.1"),
+            (3.75, 2.0, "11.11"),
+            (1e21, 10.0, "1e+21"),
+            (f64::NAN, 2.0, "NaN"),
+            (-0.0, 2.0, "0"),
+            (1e21, 16.0, "3635c9adc5dea00000"),
+            (1e21, 36.0, "5v1j4f4ds79m9s"),
+            (
+                9_007_199_254_740_994.0,
+                3.0,
+                "1121202011211211122211100012101121",
+            ),
+            (f64::NEG_INFINITY, 36.0, "-Infinity"),
+        ];
+        for &(x, radix, text) in cases {
+            assert_eq!(to_radix(x, radix).as_deref(), Ok(text), "{x} {radix}");
+        }
+        for radix in [1.0, 37.0, f64::NAN, f64::INFINITY] {
+            assert_eq!(
+                to_radix(1.0, radix).unwrap_err().message(),
+                "toString() radix argument must be between 2 and 36"
+            );
+        }
+    }
+
+    #[test]
+    fn extremes_are_exact() {
+        assert_eq!(
+            to_radix(f64::MAX, 2.0).unwrap(),
+            "1".repeat(53) + &"0".repeat(971)
+        );
+        let least = to_radix(5e-324, 2.0).unwrap();
+        assert_eq!(least, format!("0.{}1", "0".repeat(1073)));
+        let one_below = f64::from_bits(1.0_f64.to_bits() - 1);
+        assert_eq!(
+            to_radix(one_below, 2.0).unwrap(),
+            format!("0.{}", "1".repeat(53))
+        );
+    }
+
+    #[test]
+    fn fractions_read_back() {
+        let mut seed = 11_u64;
+        for _ in 0..3000 {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let x = f64::from_bits((seed >> 12) | 0x3FE0_0000_0000_0000);
+            let text = to_radix(x, 16.0).unwrap();
+            let digits = text.strip_prefix("0.").unwrap();
+            let scaled = u64::from_str_radix(digits, 16).unwrap() as f64;
+            assert_eq!(scaled / 16.0_f64.powi(digits.len() as i32), x, "{text}");
+        }
+    }
+}

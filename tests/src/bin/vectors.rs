@@ -1,0 +1,71 @@
+//! Replays conformance vectors:
+//! `vectors [--engine vm|oracle] [--deviations FILE] [--bless-deviations] FILE...`
+//!
+//! The last line counts; the exit code is 1 when a vector failed and 2 for a
+//! wrong call. `--bless-deviations` prints a proposed line for each failure
+//! instead of the report.
+
+use a99_testkit::vectors::{Deviations, Engine, OracleEngine, VmEngine, read_deviations, replay};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+struct Call {
+    engine: Box<dyn Engine>,
+    deviations: Deviations,
+    bless: bool,
+    files: Vec<PathBuf>,
+}
+
+fn engine(name: &str) -> Result<Box<dyn Engine>, String> {
+    match name {
+        "oracle" => Ok(Box::new(OracleEngine)),
+        "vm" => Ok(Box::new(VmEngine)),
+        other => Err(format!("no engine named '{other}'")),
+    }
+}
+
+fn read_call() -> Result<Call, String> {
+    let mut call = Call {
+        engine: engine("vm")?,
+        deviations: Deviations::new(),
+        bless: false,
+        files: Vec::new(),
+    };
+    let mut args = std::env::args().skip(1);
+    while let Some(arg) = args.next() {
+        let mut value = || args.next().ok_or_else(|| format!("{arg} needs a value"));
+        match arg.as_str() {
+            "--engine" => call.engine = engine(&value()?)?,
+            "--deviations" => call.deviations = read_deviations(&PathBuf::from(value()?))?,
+            "--bless-deviations" => call.bless = true,
+            flag if flag.starts_with("--") => return Err(format!("unknown option {flag}")),
+            file => call.files.push(PathBuf::from(file)),
+        }
+    }
+    Ok(call)
+}
+
+fn main() -> ExitCode {
+    let report = read_call().and_then(|call| {
+        let report = replay(call.engine.as_ref(), &call.files, &call.deviations)?;
+        Ok((report, call.bless))
+    });
+    match report {
+        Err(why) => {
+            eprintln!("vectors: {why}");
+            ExitCode::from(2)
+        }
+        Ok((report, true)) => {
+            report.proposals.iter().for_each(|line| println!("{line}"));
+            ExitCode::SUCCESS
+        }
+        Ok((report, false)) => {
+            print!("{}", report.render());
+            if report.failed.is_empty() {
+                ExitCode::SUCCESS
+            } else {
+                ExitCode::from(1)
+            }
+        }
+    }
+}

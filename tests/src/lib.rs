@@ -1,0 +1,6 @@
+//! Test kit: the oracle that judges the engine, and the runner of conformance
+//! vectors.
+
+pub mod oracle;
+
+pub mod vectors;

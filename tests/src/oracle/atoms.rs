@@ -1,0 +1,380 @@
+//! Data atoms: state, logic, lists, texts, objects, JSON (language sections
+//! 2.2 to 2.7).
+
+use super::coerce::{less, loose_eq, to_str};
+use super::condition;
+use super::expr::{Env, name_of};
+use super::json::{self, Style};
+use super::machine::{Machine, ScopeRef};
+use super::meter::{size, sizes};
+use super::steps::{Node, binding};
+use super::value::{Fail, OVal, Obj, Res, fail, from_wtf8, js, lossy, to_text, to_wtf8};
+use super::{coerce, regex, statics, strings};
+use a99_core::costs::{BOTH, CostModel, READ, Sizes};
+use a99_core::value::Value;
+
+impl Machine<'_> {
+    /// An atom that gives a value and never ends the list.
+    pub fn data_atom(&mut self, op: &str, node: Node<'_>, scope: &ScopeRef) -> Res<OVal> {
+        match op {
+            "varSet" | "constSet" | "varGet" | "varsImport" | "varsLet" | "varsExport" => {
+                self.state_atom(op, node, scope)
+            }
+            "eq" | "neq" | "gt" | "lt" | "and" | "or" | "not" => self.logic_atom(op, node, scope),
+            "mathCalc" => self.math_calc(node, scope),
+            "push" | "len" | "split" | "join" | "regexMatch" => self.list_atom(op, node, scope),
+            "template" => self.template(node, scope),
+            "pick" | "omit" | "merge" | "keys" => self.object_atom(op, node, scope),
+            "jsonParse" | "jsonStringify" | "hash" => self.text_atom(op, node, scope),
+            _ => self.io_atom(op, node, scope),
+        }
+    }
+
+    /// A resolved input.
+    pub fn input(&mut self, node: Node<'_>, key: &str, scope: &ScopeRef) -> Res<OVal> {
+        self.resolve(node.get(key), scope)
+    }
+
+    fn state_atom(&mut self, op: &str, node: Node<'_>, scope: &ScopeRef) -> Res<OVal> {
+        match op {
+            "varSet" => {
+                let name = binding(node.get("key"));
+                scope.check_bind(&name)?;
+                let value = self.input(node, "value", scope)?;
+                scope.bind(&name, value)?;
+            }
+            "constSet" => {
+                let name = binding(node.get("key"));
+                scope.check_bind(&name)?;
+                if scope.lookup(&name).is_some() {
+                    let name = lossy(&name);
+                    return fail(format!("Cannot redeclare variable '{name}' as const"));
+                }
+                let value = self.input(node, "value", scope)?;
+                scope.bind(&name, value)?;
+                scope.seal(&name);
+            }
+            "varGet" => return self.input(node, "key", scope),
+            "varsImport" => {
+                for (alias, path) in pairs(node.get("keys")) {
+                    let value = self.flat_arg(&name_of(&path));
+                    scope.bind(&name_of(&alias), value)?;
+                }
+            }
+            "varsExport" => {
+                let mut out = Obj::new();
+                for (alias, path) in pairs(node.get("keys")) {
+                    let value = self.resolve(&path, scope)?;
+                    out.insert(name_of(&alias), value);
+                }
+                return Ok(OVal::object(out));
+            }
+            _ => {
+                let Node::Step(map) = node else {
+                    return Ok(OVal::Undef);
+                };
+                for (key, value) in map.iter_js_order() {
+                    if *key != "op" && *key != "result" {
+                        let value = self.resolve(value, scope)?;
+                        scope.bind(&from_wtf8(key.as_bytes()), value)?;
+                    }
+                }
+            }
+        }
+        Ok(OVal::Undef)
+    }
+
+    fn logic_atom(&mut self, op: &str, node: Node<'_>, scope: &ScopeRef) -> Res<OVal> {
+        if op == "not" {
+            return Ok(OVal::Bool(!self.input(node, "value", scope)?.truthy()));
+        }
+        let a = self.input(node, "a", scope)?;
+        let b = self.input(node, "b", scope)?;
+        let exact = self.opts.exact_equality;
+        let same = || {
+            if exact {
+                Ok(coerce::exact_eq(&a, &b))
+            } else {
+                loose_eq(&a, &b)
+            }
+        };
+        Ok(OVal::Bool(match op {
+            "eq" => same()?,
+            "neq" => !same()?,
+            "gt" => less(&b, &a)? == Some(true),
+            "lt" => less(&a, &b)? == Some(true),
+            "and" => a.truthy() && b.truthy(),
+            _ => a.truthy() || b.truthy(),
+        }))
+    }
+
+    /// `mathCalc`: own state overlaid with `vars`; every failure is wrapped.
+    fn math_calc(&mut self, node: Node<'_>, scope: &ScopeRef) -> Res<OVal> {
+        let vars = match self.resolve_vars(node.get("vars"), scope)? {
+            OVal::Obj(obj) => obj,
+            _ => std::rc::Rc::new(Obj::new()),
+        };
+        let source = lossy(&name_of(node.get("expr")));
+        let free = self.meter.model == CostModel::Flat;
+        let env = Env {
+            scope,
+            vars: Some(&vars),
+            free,
+            calc: true,
+        };
+        let value = match condition::parse_calc(&source) {
+            Ok(None) => return Ok(OVal::Undef),
+            Ok(Some(expr)) => self.eval(&expr, env),
+            Err(why) => Err(Fail::new(why)),
+        };
+        value.map_err(|e| match e.code.is_catchable() {
+            true => {
+                let why = lossy(&e.message);
+                Fail::coded(e.code, format!("Expression error \"{source}\": {why}"))
+            }
+            false => e,
+        })
+    }
+
+    fn list_atom(&mut self, op: &str, node: Node<'_>, scope: &ScopeRef) -> Res<OVal> {
+        match op {
+            "push" => {
+                let list = self.input(node, "list", scope)?;
+                let item = self.input(node, "item", scope)?;
+                if let OVal::Arr(items) = &list {
+                    items.borrow_mut().push(item);
+                }
+                Ok(list)
+            }
+            "len" => Ok(OVal::Num(match self.input(node, "list", scope)? {
+                OVal::Arr(items) => items.borrow().len() as f64,
+                OVal::Str(s) => s.len() as f64,
+                _ => 0.0,
+            })),
+            "split" => {
+                let text = self.input(node, "str", scope)?;
+                let sep = self.input(node, "sep", scope)?;
+                let OVal::Str(s) = &text else {
+                    return Err(no_method(&text, "split"));
+                };
+                let parts = match &sep {
+                    OVal::Undef => vec![text.clone()],
+                    sep => strings::split(s, &to_str(sep)?),
+                };
+                let out = OVal::array(parts);
+                self.meter.charge(BOTH, sizes([&text], &out))?;
+                Ok(out)
+            }
+            "join" => {
+                let list = self.input(node, "list", scope)?;
+                let sep = self.input(node, "sep", scope)?;
+                let OVal::Arr(items) = &list else {
+                    return Err(no_method(&list, "join"));
+                };
+                let sep = if sep.is_undef() {
+                    js(",")
+                } else {
+                    to_str(&sep)?
+                };
+                let out = OVal::Str(coerce::join(items, &sep)?);
+                self.meter.charge(BOTH, sizes([&list], &out))?;
+                Ok(out)
+            }
+            _ => {
+                let pattern = match node.get("pattern") {
+                    Value::Undefined => js("(?:)"),
+                    other => name_of(other),
+                };
+                let value = to_str(&self.input(node, "value", scope)?)?;
+                self.meter.charge(READ, Sizes::units(value.len()))?;
+                let hit = regex::is_match(&lossy(&pattern), &lossy(&value));
+                hit.map(OVal::Bool).map_err(Fail::new)
+            }
+        }
+    }
+
+    /// `template`: only the variables that the text names are resolved.
+    fn template(&mut self, node: Node<'_>, scope: &ScopeRef) -> Res<OVal> {
+        let tmpl = self.input(node, "tmpl", scope)?;
+        let OVal::Str(text) = &tmpl else {
+            return Err(no_method(&tmpl, "replace"));
+        };
+        let vars = node.get("vars");
+        let literal = !super::expr::is_expr(vars) && vars.get("$kind").is_none();
+        let resolved = if literal {
+            OVal::Undef
+        } else {
+            self.resolve(vars, scope)?
+        };
+        let is_word =
+            |u: u16| u < 128 && (u8::try_from(u).unwrap_or(0).is_ascii_alphanumeric() || u == 95);
+        let (mut out, mut i) = (Vec::new(), 0);
+        while i < text.len() {
+            let rest = &text[i..];
+            let word = rest.iter().skip(2).take_while(|u| is_word(**u)).count();
+            if word == 0
+                || !rest.starts_with(&[123, 123])
+                || !rest[2 + word..].starts_with(&[125, 125])
+            {
+                out.push(text[i]);
+                i += 1;
+                continue;
+            }
+            let name = &rest[2..2 + word];
+            let value = match (vars, literal) {
+                (Value::Undefined | Value::Null, _) => {
+                    return fail("undefined is not an object (evaluating 'vars[key]')");
+                }
+                (Value::Array(items), true) => {
+                    match super::value::array_index(name).and_then(|i| items.get(i)) {
+                        Some(value) => self.resolve(value, scope)?,
+                        None => OVal::Undef,
+                    }
+                }
+                (Value::Object(map), true) => match map.get_bytes(&to_wtf8(name)) {
+                    Some(value) => self.resolve(value, scope)?,
+                    None => OVal::Undef,
+                },
+                _ => super::expr::member(&resolved, name)?,
+            };
+            if !value.is_nullish() {
+                out.extend_from_slice(&to_str(&value)?);
+            }
+            i += word + 4;
+        }
+        let out = OVal::units(out);
+        self.meter.charge(BOTH, sizes([&tmpl], &out))?;
+        Ok(out)
+    }
+
+    fn object_atom(&mut self, op: &str, node: Node<'_>, scope: &ScopeRef) -> Res<OVal> {
+        match op {
+            "pick" => {
+                let obj = self.input(node, "obj", scope)?;
+                let keys = self.input(node, "keys", scope)?;
+                let (true, OVal::Arr(list)) = (obj.truthy(), &keys) else {
+                    return Ok(OVal::object(Obj::new()));
+                };
+                self.meter.charge(READ, sizes([&keys], &OVal::Undef))?;
+                let mut out = Obj::new();
+                for key in list.borrow().iter() {
+                    let key = to_str(key)?;
+                    let value = super::expr::member(&obj, &key)?;
+                    statics::refuse_forbidden(&key)?;
+                    out.insert(key, value);
+                }
+                Ok(OVal::object(out))
+            }
+            "omit" => {
+                let obj = self.input(node, "obj", scope)?;
+                let keys = self.input(node, "keys", scope)?;
+                self.meter.charge(READ, sizes([&obj], &OVal::Undef))?;
+                let mut without = Vec::new();
+                if let OVal::Arr(list) = &keys {
+                    for key in list.borrow().iter() {
+                        without.push(to_str(key)?);
+                    }
+                }
+                let members = if obj.is_nullish() {
+                    Vec::new()
+                } else {
+                    statics::members(&obj)?
+                };
+                let kept = members
+                    .into_iter()
+                    .filter(|(k, _)| !without.contains(k))
+                    .collect();
+                Ok(OVal::object(kept))
+            }
+            "merge" => {
+                let a = self.input(node, "a", scope)?;
+                let b = self.input(node, "b", scope)?;
+                self.meter.charge(READ, sizes([&a, &b], &OVal::Undef))?;
+                let mut out = Obj::new();
+                for side in [a, b] {
+                    if !side.is_nullish() {
+                        out.extend(statics::members(&side)?);
+                    }
+                }
+                Ok(OVal::object(out))
+            }
+            _ => {
+                let obj = self.input(node, "obj", scope)?;
+                self.meter.charge(READ, sizes([&obj], &OVal::Undef))?;
+                if obj.is_nullish() {
+                    return Ok(OVal::array(Vec::new()));
+                }
+                let keys = statics::members(&obj)?
+                    .into_iter()
+                    .map(|(k, _)| OVal::Str(k));
+                Ok(OVal::array(keys.collect()))
+            }
+        }
+    }
+
+    fn text_atom(&mut self, op: &str, node: Node<'_>, scope: &ScopeRef) -> Res<OVal> {
+        match op {
+            "jsonParse" => {
+                let text = OVal::Str(to_str(&self.input(node, "str", scope)?)?);
+                let OVal::Str(s) = &text else {
+                    return Ok(OVal::Undef);
+                };
+                let value = json::parse(s)?;
+                self.meter.charge(BOTH, sizes([&text], &value))?;
+                Ok(value)
+            }
+            "jsonStringify" => {
+                let value = self.input(node, "value", scope)?;
+                let text = json::stringify(&value, &Style::default())?;
+                let out = text.map_or(OVal::Undef, OVal::units);
+                self.meter.charge(BOTH, sizes([&value], &out))?;
+                Ok(out)
+            }
+            _ => {
+                let text = match node.get("value") {
+                    Value::String(s) => from_wtf8(s.as_bytes()),
+                    other => {
+                        let value = self.resolve(other, scope)?;
+                        json::stringify(&value, &Style::default())?
+                            .unwrap_or_default()
+                            .into()
+                    }
+                };
+                let algorithm = match self.input(node, "algorithm", scope)? {
+                    OVal::Undef => js("SHA-256"),
+                    other => to_str(&other)?,
+                };
+                self.meter.charge(
+                    READ,
+                    Sizes::units(size(&OVal::Str(text.clone())).0 as usize),
+                )?;
+                let bytes = to_text(&text).to_string_lossy().into_owned().into_bytes();
+                match super::memo::digest(&lossy(&algorithm), &bytes) {
+                    Some(hex) => Ok(OVal::str(&hex)),
+                    None => fail("Unrecognized algorithm name"),
+                }
+            }
+        }
+    }
+}
+
+/// The failure of calling a method that a value does not have.
+fn no_method(value: &OVal, name: &str) -> Fail {
+    match value {
+        OVal::Undef => Fail::new(format!("Cannot call method '{name}' on undefined")),
+        OVal::Null => Fail::new(format!("Cannot call method '{name}' on null")),
+        _ => Fail::new(format!("'{name}' is not a function")),
+    }
+}
+
+/// The names and paths of `varsImport` and `varsExport`.
+fn pairs(keys: &Value) -> Vec<(Value, Value)> {
+    match keys {
+        Value::Array(names) => names.iter().map(|n| (n.clone(), n.clone())).collect(),
+        Value::Object(map) => map
+            .iter_js_order()
+            .map(|(k, v)| (Value::String(k.clone()), v.clone()))
+            .collect(),
+        _ => Vec::new(),
+    }
+}

@@ -1,0 +1,170 @@
+//! Coercions, operators and comparisons of ECMA-262 §7 on the oracle's values
+//! (language section 3.3, decision D6).
+
+use super::value::{Fail, JsStr, OVal, Res, from_wtf8, js, to_wtf8};
+use a99_core::builtins::FUNCTIONS;
+use a99_ecma::{arith, number_parse, number_text};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// Arrays deeper than this cannot be turned into text: they are cyclic or
+/// past every limit.
+const MAX_JOIN_DEPTH: usize = 4_096;
+
+/// ECMA-262 §7.1.17 ToString.
+pub fn to_str(value: &OVal) -> Res<JsStr> {
+    str_within(value, MAX_JOIN_DEPTH)
+}
+
+fn str_within(value: &OVal, depth: usize) -> Res<JsStr> {
+    Ok(match value {
+        OVal::Undef => js("undefined"),
+        OVal::Null => js("null"),
+        OVal::Bool(b) => js(if *b { "true" } else { "false" }),
+        OVal::Num(n) => js(&number_text::number_to_string(*n)),
+        OVal::Str(s) => s.clone(),
+        OVal::Arr(items) => join_within(items, &[u16::from(b',')], depth)?,
+        OVal::Obj(_) | OVal::Set(_) => js("[object Object]"),
+        OVal::Date(ms) => js(&super::dates::iso(**ms).ok_or_else(|| Fail::new("Invalid Date"))?),
+        OVal::Fn(f) => js(&format!(
+            "function {}() {{ [native code] }}",
+            FUNCTIONS[*f as usize].name
+        )),
+        OVal::Ns(_) => js("[object Object]"),
+    })
+}
+
+/// `Array.prototype.join` (ECMA-262 §23.1.3.18).
+pub fn join(items: &Rc<RefCell<Vec<OVal>>>, sep: &[u16]) -> Res<JsStr> {
+    join_within(items, sep, MAX_JOIN_DEPTH)
+}
+
+fn join_within(items: &Rc<RefCell<Vec<OVal>>>, sep: &[u16], depth: usize) -> Res<JsStr> {
+    if depth == 0 {
+        return Err(Fail::new("Cannot turn a cyclic array into text"));
+    }
+    let mut out = Vec::new();
+    for (i, item) in items.borrow().iter().enumerate() {
+        if i > 0 {
+            out.extend_from_slice(sep);
+        }
+        if !item.is_nullish() {
+            out.extend_from_slice(&str_within(item, depth - 1)?);
+        }
+    }
+    Ok(out.into())
+}
+
+/// ECMA-262 §7.1.4 ToNumber.
+pub fn to_num(value: &OVal) -> Res<f64> {
+    Ok(match value {
+        OVal::Undef => f64::NAN,
+        OVal::Null => 0.0,
+        OVal::Bool(b) => f64::from(*b),
+        OVal::Num(n) => *n,
+        OVal::Str(s) => number_parse::string_to_number(&to_wtf8(s)),
+        other => number_parse::string_to_number(&to_wtf8(&to_str(other)?)),
+    })
+}
+
+/// ECMA-262 §7.1.1 ToPrimitive: everything with parts becomes text.
+pub fn to_primitive(value: &OVal) -> Res<OVal> {
+    Ok(match value {
+        OVal::Undef | OVal::Null | OVal::Bool(_) | OVal::Num(_) | OVal::Str(_) => value.clone(),
+        other => OVal::Str(to_str(other)?),
+    })
+}
+
+/// `==` (ECMA-262 §7.2.13).
+pub fn loose_eq(a: &OVal, b: &OVal) -> Res<bool> {
+    if a.is_nullish() || b.is_nullish() {
+        return Ok(a.is_nullish() && b.is_nullish());
+    }
+    let is_primitive = |v: &OVal| matches!(v, OVal::Bool(_) | OVal::Num(_) | OVal::Str(_));
+    match (a, b) {
+        (OVal::Str(x), OVal::Str(y)) => Ok(x == y),
+        _ if is_primitive(a) && is_primitive(b) => Ok(to_num(a)? == to_num(b)?),
+        _ if !is_primitive(a) && !is_primitive(b) => Ok(a.strict_eq(b)),
+        _ => loose_eq(&to_primitive(a)?, &to_primitive(b)?),
+    }
+}
+
+/// v3's `==` (run option `equality: exact`): identical, both NaN, or both
+/// nullish.
+pub fn exact_eq(a: &OVal, b: &OVal) -> bool {
+    (a.is_nullish() && b.is_nullish()) || a.same_value_zero(b)
+}
+
+/// `<` with `undefined` (NaN) as `None` (ECMA-262 §7.2.12).
+pub fn less(a: &OVal, b: &OVal) -> Res<Option<bool>> {
+    let (a, b) = (to_primitive(a)?, to_primitive(b)?);
+    if let (OVal::Str(x), OVal::Str(y)) = (&a, &b) {
+        return Ok(Some(x < y));
+    }
+    let (x, y) = (to_num(&a)?, to_num(&b)?);
+    Ok(if x.is_nan() || y.is_nan() {
+        None
+    } else {
+        Some(x < y)
+    })
+}
+
+/// The arithmetic and relational operators; `None` for an unknown one. `+` on
+/// texts is told to `price` before the text is made.
+pub fn binary(
+    op: &str,
+    a: &OVal,
+    b: &OVal,
+    exact: bool,
+    price: &mut dyn FnMut(usize) -> Res<()>,
+) -> Res<Option<OVal>> {
+    let num = |f: fn(f64, f64) -> f64| -> Res<Option<OVal>> {
+        let x = to_num(a)?;
+        Ok(Some(OVal::Num(f(x, to_num(b)?))))
+    };
+    let yes = |r: bool| Ok(Some(OVal::Bool(r)));
+    match op {
+        "+" => {
+            let (x, y) = (to_primitive(a)?, to_primitive(b)?);
+            if matches!(x, OVal::Str(_)) || matches!(y, OVal::Str(_)) {
+                let (x, y) = (to_str(&x)?, to_str(&y)?);
+                price(x.len() + y.len())?;
+                let mut out = x.to_vec();
+                out.extend_from_slice(&y);
+                return Ok(Some(OVal::units(out)));
+            }
+            Ok(Some(OVal::Num(to_num(&x)? + to_num(&y)?)))
+        }
+        "-" => num(|x, y| x - y),
+        "*" => num(|x, y| x * y),
+        "/" => num(|x, y| x / y),
+        "%" => num(arith::fmod),
+        "**" => num(arith::pow),
+        "<" => yes(less(a, b)? == Some(true)),
+        ">" => yes(less_swapped(a, b)? == Some(true)),
+        "<=" => yes(less_swapped(a, b)? == Some(false)),
+        ">=" => yes(less(a, b)? == Some(false)),
+        "==" | "!=" => {
+            let same = if exact {
+                exact_eq(a, b)
+            } else {
+                loose_eq(a, b)?
+            };
+            yes(same == (op == "=="))
+        }
+        "===" => yes(a.strict_eq(b)),
+        "!==" => yes(!a.strict_eq(b)),
+        _ => Ok(None),
+    }
+}
+
+/// `b < a`, the left operand converted first.
+fn less_swapped(a: &OVal, b: &OVal) -> Res<Option<bool>> {
+    let (a, b) = (to_primitive(a)?, to_primitive(b)?);
+    less(&b, &a)
+}
+
+/// Text of an ASCII or WTF-8 byte result of the shared primitives.
+pub fn bytes(result: &[u8]) -> OVal {
+    OVal::Str(from_wtf8(result))
+}

@@ -1,0 +1,175 @@
+//! `Date` values (decision D34, language section 3.6): UTC only.
+
+use super::coerce::{to_num, to_str};
+use super::value::{Fail, OVal, Obj, Res, fail, js, lossy, to_wtf8};
+use a99_ecma::date;
+
+/// The ISO text of a time, `None` for the invalid date.
+pub fn iso(ms: f64) -> Option<String> {
+    (!date::time_clip(ms).is_nan()).then(|| date::to_iso(ms))
+}
+
+/// The time that an argument of `Date`, `diff` and the like names: NaN if none.
+fn time_of(value: &OVal) -> Res<f64> {
+    Ok(match value {
+        OVal::Str(s) => date::parse(&to_wtf8(s)).unwrap_or(f64::NAN),
+        OVal::Date(ms) => **ms,
+        OVal::Undef => f64::NAN,
+        OVal::Null | OVal::Bool(_) | OVal::Num(_) => date::time_clip(to_num(value)?),
+        other => date::parse(&to_wtf8(&to_str(other)?)).unwrap_or(f64::NAN),
+    })
+}
+
+/// `Date(init)`; without an argument the present.
+pub fn construct(init: &OVal, now: f64) -> Res<OVal> {
+    if init.is_undef() {
+        return Ok(OVal::date(now));
+    }
+    let ms = time_of(init)?;
+    if ms.is_nan() {
+        return fail(format!("Invalid date: {}", lossy(&to_str(init)?)));
+    }
+    Ok(OVal::date(ms))
+}
+
+/// `Date.parse(text)`: a date, perhaps an invalid one.
+pub fn parse(text: &OVal) -> Res<OVal> {
+    Ok(OVal::date(
+        date::parse(&to_wtf8(&to_str(text)?)).unwrap_or(f64::NAN),
+    ))
+}
+
+/// A member of a date.
+pub fn member(ms: f64, name: &str) -> Res<Option<OVal>> {
+    let f = date::fields(ms);
+    Ok(Some(OVal::Num(match name {
+        "value" => {
+            let text = iso(ms).ok_or_else(|| Fail::new("Invalid Date"))?;
+            return Ok(Some(OVal::str(&text)));
+        }
+        "timestamp" => date::time_clip(ms),
+        "year" => f.year,
+        "month" => f.month,
+        "day" => f.day,
+        "hours" => f.hours,
+        "minutes" => f.minutes,
+        "seconds" => f.seconds,
+        "dayOfWeek" => f.weekday,
+        _ => return Ok(None),
+    })))
+}
+
+fn other_time(value: Option<&OVal>) -> Res<f64> {
+    match value {
+        None | Some(OVal::Undef) => {
+            fail("undefined is not an object (evaluating 'other.timestamp')")
+        }
+        Some(OVal::Null) => fail("null is not an object (evaluating 'other.timestamp')"),
+        // What is no date but has a time stamp counts as one.
+        Some(OVal::Obj(obj)) if obj.get(&*js("timestamp")).is_some_and(OVal::truthy) => {
+            to_num(&obj[&*js("timestamp")])
+        }
+        Some(value) => time_of(value),
+    }
+}
+
+fn add(ms: f64, parts: Option<&OVal>) -> Res<f64> {
+    let empty = Obj::new();
+    let parts = match parts {
+        Some(OVal::Obj(o)) => &**o,
+        Some(OVal::Null) => return fail("null is not an object"),
+        None | Some(OVal::Undef) => return fail("undefined is not an object"),
+        Some(_) => &empty,
+    };
+    let part = |name: &str| match parts.get(&*js(name)) {
+        Some(v) if v.truthy() => to_num(v),
+        _ => Ok(0.0),
+    };
+    let mut t = ms;
+    // Year and month first, as the calendar setters do one after the other.
+    let step = |t: f64, years: f64, months: f64| {
+        let f = date::fields(t);
+        date::from_fields(
+            f.year + years,
+            f.month - 1.0 + months,
+            f.day,
+            f.hours,
+            f.minutes,
+            f.seconds,
+            f.ms,
+        )
+    };
+    let years = part("years")?;
+    if years != 0.0 {
+        t = step(t, years, 0.0);
+    }
+    let months = part("months")?;
+    if months != 0.0 {
+        t = step(t, 0.0, months);
+    }
+    let rest = [
+        ("days", 864e5),
+        ("hours", 36e5),
+        ("minutes", 6e4),
+        ("seconds", 1e3),
+        ("ms", 1.0),
+    ];
+    for (name, scale) in rest {
+        t = date::time_clip(t + part(name)?.trunc() * scale);
+    }
+    Ok(t)
+}
+
+fn format(ms: f64, form: Option<&OVal>) -> Res<OVal> {
+    let form = match form {
+        None | Some(OVal::Undef) => js("ISO"),
+        Some(form) => to_str(form)?,
+    };
+    let form = lossy(&form);
+    let text = || iso(ms).ok_or_else(|| Fail::new("Invalid Date"));
+    let f = date::fields(ms);
+    Ok(OVal::str(&match form.as_str() {
+        "ISO" => text()?,
+        "date" => text()?.split('T').next().unwrap_or_default().to_owned(),
+        "time" => {
+            let text = text()?;
+            let time = text.split('T').nth(1).unwrap_or_default();
+            time.split('.').next().unwrap_or_default().to_owned()
+        }
+        _ => {
+            let two = |n: f64| format!("{n:02}");
+            form.replacen("YYYY", &f.year.to_string(), 1)
+                .replacen("MM", &two(f.month), 1)
+                .replacen("DD", &two(f.day), 1)
+                .replacen("HH", &two(f.hours), 1)
+                .replacen("mm", &two(f.minutes), 1)
+                .replacen("ss", &two(f.seconds), 1)
+        }
+    }))
+}
+
+/// A method of a date; `None` if there is no such method.
+pub fn method(ms: f64, name: &str, args: &[OVal]) -> Res<Option<OVal>> {
+    Ok(Some(match name {
+        "add" => OVal::date(add(ms, args.first())?),
+        "diff" => {
+            let difference = ms - other_time(args.first())?;
+            let unit = match args.get(1) {
+                None | Some(OVal::Undef) => js("ms"),
+                Some(unit) => to_str(unit)?,
+            };
+            OVal::Num(match lossy(&unit).as_str() {
+                "seconds" => difference / 1e3,
+                "minutes" => difference / 6e4,
+                "hours" => difference / 36e5,
+                "days" => difference / 864e5,
+                _ => difference,
+            })
+        }
+        "format" => format(ms, args.first())?,
+        "isBefore" => OVal::Bool(ms < other_time(args.first())?),
+        "isAfter" => OVal::Bool(ms > other_time(args.first())?),
+        "toString" | "toJSON" => OVal::str(&iso(ms).ok_or_else(|| Fail::new("Invalid Date"))?),
+        _ => return Ok(None),
+    }))
+}

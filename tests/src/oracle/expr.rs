@@ -1,0 +1,491 @@
+//! Evaluation of expression nodes (language section 3) and of value positions
+//! (section 1.4, decisions D13 to D16).
+
+use super::coerce::{self, to_num, to_str};
+use super::machine::{Machine, ScopeRef};
+use super::meter;
+use super::value::{
+    Fail, JsStr, OVal, Obj, Res, array_index, fail, from_value, from_wtf8, js, lossy,
+};
+use super::{arrays, dates, statics, strings};
+use a99_core::builtins::{self, Constant, Global, METHODS, NAMESPACES};
+use a99_core::costs;
+use a99_core::value::{Map, Value};
+
+/// Where an expression is evaluated.
+#[derive(Clone, Copy)]
+pub struct Env<'a> {
+    /// The innermost scope.
+    pub scope: &'a ScopeRef,
+    /// Names that come before the scope's: `vars` of conditions (D2).
+    pub vars: Option<&'a Obj>,
+    /// Whether nodes are free (decision D48).
+    pub free: bool,
+    /// Whether this is `mathCalc`: only `vars` and own state, v1's messages.
+    pub calc: bool,
+}
+
+impl<'a> Env<'a> {
+    /// The environment of an ordinary expression.
+    pub fn of(scope: &'a ScopeRef) -> Env<'a> {
+        Env {
+            scope,
+            vars: None,
+            free: false,
+            calc: false,
+        }
+    }
+}
+
+const UNDEFINED: Value = Value::Undefined;
+
+/// A member of a node, `undefined` if absent.
+pub fn field<'v>(node: &'v Map, key: &str) -> &'v Value {
+    node.get(key).unwrap_or(&UNDEFINED)
+}
+
+/// A name or key of the program as text (ToString of plain data).
+pub fn name_of(value: &Value) -> JsStr {
+    match value {
+        Value::String(s) => from_wtf8(s.as_bytes()),
+        other => to_str(&from_value(other)).unwrap_or_else(|_| js("")),
+    }
+}
+
+fn json_truthy(value: &Value) -> bool {
+    match value {
+        Value::Array(_) | Value::Object(_) => true,
+        other => from_value(other).truthy(),
+    }
+}
+
+/// Whether a value position holds an expression node.
+pub fn is_expr(value: &Value) -> bool {
+    value.get("$expr").is_some_and(json_truthy)
+}
+
+fn arg_path(value: &Value) -> Option<JsStr> {
+    let node = value.as_object()?;
+    (node.get("$kind")?.as_str() == Some("arg")).then(|| name_of(field(node, "path")))
+}
+
+fn refuse(name: &[u16]) -> Res<()> {
+    statics::refuse_forbidden(name)
+}
+
+/// A member of a value, without prototypes (decision D16).
+pub fn member(value: &OVal, key: &[u16]) -> Res<OVal> {
+    let length = |n: usize| (*key == *js("length")).then_some(OVal::Num(n as f64));
+    Ok(match value {
+        OVal::Str(s) => length(s.len())
+            .or_else(|| {
+                array_index(key)
+                    .and_then(|i| s.get(i))
+                    .map(|u| OVal::units(vec![*u]))
+            })
+            .unwrap_or(OVal::Undef),
+        OVal::Arr(items) => {
+            let items = items.borrow();
+            length(items.len())
+                .or_else(|| array_index(key).and_then(|i| items.get(i)).cloned())
+                .unwrap_or(OVal::Undef)
+        }
+        OVal::Obj(obj) => obj.get(key).cloned().unwrap_or(OVal::Undef),
+        OVal::Set(items) if *key == *js("size") => OVal::Num(items.borrow().len() as f64),
+        OVal::Date(ms) => dates::member(**ms, &lossy(key))?.unwrap_or(OVal::Undef),
+        OVal::Ns(ns) => {
+            let (ns, name) = (NAMESPACES[*ns as usize], lossy(key));
+            match (builtins::constant(ns, &name), builtins::function(ns, &name)) {
+                (Some(n), _) => OVal::Num(n),
+                (_, Some(f)) => OVal::Fn(f),
+                _ => return fail(builtins::unknown_member(ns, &name)),
+            }
+        }
+        _ => OVal::Undef,
+    })
+}
+
+/// Walks a dotted path, null-safely.
+fn walk(mut value: OVal, segments: &[&[u16]]) -> Res<OVal> {
+    for segment in segments {
+        if value.is_nullish() {
+            return Ok(OVal::Undef);
+        }
+        value = member(&value, segment)?;
+    }
+    Ok(value)
+}
+
+const STRING_METHODS: &str = "at charAt charCodeAt codePointAt concat endsWith includes indexOf lastIndexOf localeCompare match matchAll normalize padEnd padStart repeat replace replaceAll search slice split startsWith substr substring toLowerCase toUpperCase toLocaleLowerCase toLocaleUpperCase toString toLocaleString trim trimStart trimEnd trimLeft trimRight valueOf isWellFormed toWellFormed anchor big blink bold fixed fontcolor fontsize italics link small strike sub sup hasOwnProperty isPrototypeOf propertyIsEnumerable";
+const ARRAY_METHODS: &str = "at concat copyWithin entries every fill filter find findIndex findLast findLastIndex flat flatMap forEach includes indexOf join keys lastIndexOf map pop push reduce reduceRight reverse shift slice some sort splice toReversed toSorted toSpliced unshift values with toString toLocaleString valueOf hasOwnProperty isPrototypeOf propertyIsEnumerable";
+const NUMBER_METHODS: &str = "toFixed toExponential toPrecision toString toLocaleString valueOf hasOwnProperty isPrototypeOf propertyIsEnumerable";
+const BOOLEAN_METHODS: &str =
+    "toString toLocaleString valueOf hasOwnProperty isPrototypeOf propertyIsEnumerable";
+const SET_METHODS: &str =
+    "add remove clear has toArray union intersection diff map filter forEach toString toJSON";
+const DATE_METHODS: &str = "add diff format isBefore isAfter toString toJSON";
+
+/// Whether a value can be called by this method name.
+fn has_method(value: &OVal, name: &str) -> bool {
+    let list = match value {
+        OVal::Str(_) => STRING_METHODS,
+        OVal::Arr(_) => ARRAY_METHODS,
+        OVal::Num(_) => NUMBER_METHODS,
+        OVal::Bool(_) => BOOLEAN_METHODS,
+        OVal::Set(_) => SET_METHODS,
+        OVal::Date(_) => DATE_METHODS,
+        OVal::Obj(obj) => match obj.get(&*js(name)) {
+            Some(own) => return matches!(own, OVal::Fn(_)),
+            None => BOOLEAN_METHODS,
+        },
+        _ => "",
+    };
+    list.split(' ').any(|m| m == name && !name.is_empty())
+}
+
+impl Machine<'_> {
+    /// A value position (language section 1.4).
+    pub fn resolve(&mut self, value: &Value, scope: &ScopeRef) -> Res<OVal> {
+        if let Some(path) = arg_path(value) {
+            return self.arg(&path);
+        }
+        if is_expr(value) {
+            return self.eval(value, Env::of(scope));
+        }
+        match value {
+            Value::String(text) => self.resolve_text(&from_wtf8(text.as_bytes()), scope),
+            Value::Array(_) | Value::Object(_) => self.literal(value, scope),
+            other => Ok(from_value(other)),
+        }
+    }
+
+    /// The parts of a literal: nested nodes are resolved, texts stay (D13).
+    fn literal(&mut self, value: &Value, scope: &ScopeRef) -> Res<OVal> {
+        match value {
+            Value::Array(items) => {
+                let items: Res<Vec<OVal>> = items.iter().map(|v| self.nested(v, scope)).collect();
+                Ok(OVal::array(items?))
+            }
+            Value::Object(map) => {
+                let mut out = Obj::new();
+                for (k, v) in map {
+                    out.insert(from_wtf8(k.as_bytes()), self.nested(v, scope)?);
+                }
+                Ok(OVal::object(out))
+            }
+            other => Ok(from_value(other)),
+        }
+    }
+
+    fn nested(&mut self, value: &Value, scope: &ScopeRef) -> Res<OVal> {
+        if let Some(path) = arg_path(value) {
+            self.meter.take(costs::NODE)?;
+            return self.arg(&path);
+        }
+        if is_expr(value) {
+            return self.eval(value, Env::of(scope));
+        }
+        match value {
+            Value::String(text) if self.frame.names_nested => {
+                self.resolve_text(&from_wtf8(text.as_bytes()), scope)
+            }
+            other => self.literal(other, scope),
+        }
+    }
+
+    /// An object literal whose first level are value positions (D14); other
+    /// values resolve as usual.
+    pub fn resolve_vars(&mut self, value: &Value, scope: &ScopeRef) -> Res<OVal> {
+        match value {
+            Value::Object(map) if !is_expr(value) && arg_path(value).is_none() => {
+                let mut out = Obj::new();
+                for (k, v) in map {
+                    out.insert(from_wtf8(k.as_bytes()), self.resolve(v, scope)?);
+                }
+                Ok(OVal::object(out))
+            }
+            other => self.resolve(other, scope),
+        }
+    }
+
+    /// An argument by its key.
+    pub fn flat_arg(&self, key: &[u16]) -> OVal {
+        match &self.frame.args {
+            OVal::Obj(obj) => obj.get(key).cloned().unwrap_or(OVal::Undef),
+            _ => OVal::Undef,
+        }
+    }
+
+    /// An argument by flat key, then by dotted path (decision D15).
+    pub fn arg(&self, path: &[u16]) -> Res<OVal> {
+        let args = &self.frame.args;
+        if matches!(args, OVal::Obj(obj) if obj.contains_key(path)) {
+            return Ok(self.flat_arg(path));
+        }
+        let segments: Vec<&[u16]> = path.split(|u| *u == 46).collect();
+        if segments.len() < 2 {
+            return Ok(OVal::Undef);
+        }
+        segments.iter().try_for_each(|s| refuse(s))?;
+        walk(args.clone(), &segments)
+    }
+
+    fn resolve_text(&mut self, text: &JsStr, scope: &ScopeRef) -> Res<OVal> {
+        if text.starts_with(&js("args.")) && scope.lookup(&js("args")).is_none() {
+            return self.arg(&text[5..]);
+        }
+        if text.contains(&46) {
+            let segments: Vec<&[u16]> = text.split(|u| *u == 46).collect();
+            segments.iter().try_for_each(|s| refuse(s))?;
+            if let Some(root) = scope.lookup(segments[0]).filter(|v| !v.is_undef()) {
+                return walk(root, &segments[1..]);
+            }
+        }
+        Ok(scope
+            .lookup(text)
+            .unwrap_or_else(|| OVal::Str(text.clone())))
+    }
+
+    /// Evaluates an expression node; anything that is none is a literal.
+    pub fn eval(&mut self, node: &Value, env: Env<'_>) -> Res<OVal> {
+        let Some(map) = node.as_object().filter(|m| m.contains("$expr")) else {
+            return Ok(from_value(node));
+        };
+        if !env.free {
+            self.meter.take(costs::NODE)?;
+        }
+        let tag = lossy(&name_of(field(map, "$expr")));
+        match tag.as_str() {
+            "literal" => Ok(from_value(field(map, "value"))),
+            "ident" => self.ident(&name_of(field(map, "name")), env),
+            "member" => self.eval_member(map, env),
+            "binary" => {
+                let op = lossy(&name_of(field(map, "op")));
+                if matches!(op.as_str(), "&&" | "||" | "??") && !(env.calc && op == "??") {
+                    return self.logical(map, env);
+                }
+                let a = self.eval(field(map, "left"), env)?;
+                let b = self.eval(field(map, "right"), env)?;
+                self.binary(&op, &a, &b, env)
+            }
+            "logical" => self.logical(map, env),
+            "unary" => self.unary(map, env),
+            "conditional" => {
+                let branch = match self.eval(field(map, "test"), env)?.truthy() {
+                    true => "consequent",
+                    false => "alternate",
+                };
+                self.eval(field(map, branch), env)
+            }
+            "array" => {
+                let items = field(map, "elements").as_array().ok_or_else(not_iterable)?;
+                let items: Res<Vec<OVal>> = items.iter().map(|v| self.eval(v, env)).collect();
+                Ok(OVal::array(items?))
+            }
+            "object" => self.object(map, env),
+            "call" => self.call(map, env),
+            "methodCall" => self.method_call(map, env),
+            // What mathCalc parses but refuses to evaluate (section 3.10).
+            "refused" if env.calc => fail(lossy(&name_of(field(map, "why")))),
+            other => fail(format!("Unknown expression type: {other}")),
+        }
+    }
+
+    fn ident(&mut self, name: &JsStr, env: Env<'_>) -> Res<OVal> {
+        if let Some(value) = env.vars.and_then(|v| v.get(name)) {
+            return Ok(value.clone());
+        }
+        if env.calc {
+            return Ok(env.scope.own(name).unwrap_or(OVal::Undef));
+        }
+        if let Some(value) = env.scope.lookup(name) {
+            return Ok(value);
+        }
+        if let OVal::Obj(args) = &self.frame.args
+            && let Some(value) = args.get(name)
+        {
+            return Ok(value.clone());
+        }
+        match builtins::global(&lossy(name)) {
+            None | Some(Global::Constant(Constant::Undefined)) => Ok(OVal::Undef),
+            Some(Global::Constant(Constant::Null)) => Ok(OVal::Null),
+            Some(Global::Constant(Constant::Number(n))) => Ok(OVal::Num(n)),
+            Some(Global::Namespace(n)) => Ok(OVal::Ns(n)),
+            Some(Global::Function(f)) => Ok(OVal::Fn(f)),
+            Some(Global::Refused(text)) => fail(text),
+        }
+    }
+
+    fn binary(&mut self, op: &str, a: &OVal, b: &OVal, env: Env<'_>) -> Res<OVal> {
+        let exact = self.opts.exact_equality;
+        let meter = &mut self.meter;
+        let calc_knows = ["+", "-", "*", "/", "%", ">", "<", ">=", "<=", "==", "!="];
+        if env.calc && !calc_knows.contains(&op) {
+            return fail(format!("Unknown binary operator: {op}"));
+        }
+        let mut price =
+            |units: usize| meter.charge(costs::WRITTEN, costs::Sizes::default().out_units(units));
+        match coerce::binary(op, a, b, exact, &mut price)? {
+            Some(value) => Ok(value),
+            None => fail(format!("Unknown binary operator: {op}")),
+        }
+    }
+
+    fn logical(&mut self, map: &Map, env: Env<'_>) -> Res<OVal> {
+        let left = self.eval(field(map, "left"), env)?;
+        let stop = match field(map, "op").as_str() {
+            Some("&&") => !left.truthy(),
+            Some("??") => !left.is_nullish(),
+            _ => left.truthy(),
+        };
+        if stop {
+            Ok(left)
+        } else {
+            self.eval(field(map, "right"), env)
+        }
+    }
+
+    fn unary(&mut self, map: &Map, env: Env<'_>) -> Res<OVal> {
+        let value = self.eval(field(map, "argument"), env)?;
+        let op = lossy(&name_of(field(map, "op")));
+        match op.as_str() {
+            "!" => Ok(OVal::Bool(!value.truthy())),
+            "-" => Ok(OVal::Num(-to_num(&value)?)),
+            "+" if !env.calc => Ok(OVal::Num(to_num(&value)?)),
+            "typeof" if !env.calc => Ok(OVal::str(value.type_of())),
+            _ => fail(format!("Unknown unary operator: {op}")),
+        }
+    }
+
+    fn eval_member(&mut self, map: &Map, env: Env<'_>) -> Res<OVal> {
+        let object = self.eval(field(map, "object"), env)?;
+        if json_truthy(field(map, "optional")) && object.is_nullish() {
+            return Ok(OVal::Undef);
+        }
+        let property = field(map, "property");
+        let key = match is_expr(property) {
+            true => to_str(&self.eval(property, env)?)?,
+            false => to_str(&from_value(property))?,
+        };
+        refuse(&key)?;
+        member(&object, &key)
+    }
+
+    fn object(&mut self, map: &Map, env: Env<'_>) -> Res<OVal> {
+        let properties = field(map, "properties")
+            .as_array()
+            .ok_or_else(not_iterable)?;
+        let mut out = Obj::new();
+        for property in properties {
+            let Some(property) = property.as_object() else {
+                return fail("Cannot read properties of null (reading 'key')");
+            };
+            let key = name_of(field(property, "key"));
+            let value = self.eval(field(property, "value"), env)?;
+            refuse(&key)?;
+            out.insert(key, value);
+        }
+        Ok(OVal::object(out))
+    }
+
+    fn arguments(&mut self, map: &Map, env: Env<'_>) -> Res<Vec<OVal>> {
+        match field(map, "arguments") {
+            Value::Array(items) => items.iter().map(|v| self.eval(v, env)).collect(),
+            _ => Err(not_iterable()),
+        }
+    }
+
+    fn call(&mut self, map: &Map, env: Env<'_>) -> Res<OVal> {
+        if env.calc {
+            return fail("Function calls not supported in expressions");
+        }
+        let name = lossy(&name_of(field(map, "callee")));
+        let global = builtins::function("", &name);
+        if let Some(row) = global {
+            let args = self.arguments(map, env)?;
+            return statics::call(&mut self.meter, row, &args);
+        }
+        if self.knows_atom(&name) {
+            return fail(format!(
+                "Atom calls in expressions not yet supported: {name}"
+            ));
+        }
+        match builtins::refused(&name) {
+            Some(text) => fail(text),
+            None => fail(format!("Unknown function: {name}")),
+        }
+    }
+
+    fn method_call(&mut self, map: &Map, env: Env<'_>) -> Res<OVal> {
+        if env.calc {
+            return fail("Function calls not supported in expressions");
+        }
+        let this = self.eval(field(map, "object"), env)?;
+        if json_truthy(field(map, "optional")) && this.is_nullish() {
+            return Ok(OVal::Undef);
+        }
+        let units = name_of(field(map, "method"));
+        refuse(&units)?;
+        let name = lossy(&units);
+        if this.is_nullish() {
+            let word = if this.is_undef() { "undefined" } else { "null" };
+            return fail(format!("Cannot call method '{name}' on {word}"));
+        }
+        if let OVal::Ns(_) = this {
+            return match member(&this, &units)? {
+                OVal::Fn(row) => {
+                    let args = self.arguments(map, env)?;
+                    statics::call(&mut self.meter, row, &args)
+                }
+                _ => fail(format!("'{name}' is not a function")),
+            };
+        }
+        if !has_method(&this, &name) {
+            return fail(format!("'{name}' is not a function"));
+        }
+        let args = self.arguments(map, env)?;
+        self.invoke(&this, &name, &args)
+    }
+
+    fn invoke(&mut self, this: &OVal, name: &str, args: &[OVal]) -> Res<OVal> {
+        let m = &mut self.meter;
+        if let OVal::Obj(obj) = this
+            && let Some(OVal::Fn(row)) = obj.get(&*js(name))
+        {
+            return statics::call(m, *row, args);
+        }
+        let cost = METHODS
+            .iter()
+            .find(|r| r.name == name)
+            .map_or(costs::FREE, |r| r.cost);
+        let mut call = |m: &mut meter::Meter, f: &OVal, a: &[OVal]| statics::call_value(m, f, a);
+        let mut self_charged = matches!(name, "repeat" | "padStart" | "padEnd");
+        let result = match this {
+            OVal::Str(s) => {
+                let replacer = args.get(1).cloned().unwrap_or(OVal::Undef);
+                let mut replace = |m: &mut meter::Meter, parts: &[OVal]| {
+                    to_str(&statics::call_value(m, &replacer, parts)?)
+                };
+                strings::method(m, s, name, args, &mut replace)?
+            }
+            OVal::Arr(items) => {
+                self_charged |= arrays::charges_itself(name);
+                arrays::method(m, items, name, args, &mut call)?
+            }
+            OVal::Set(items) => arrays::set_method(m, items, name, args, &mut call)?,
+            OVal::Date(ms) => dates::method(**ms, name, args)?,
+            OVal::Obj(obj) => statics::object_method(obj, name, args)?,
+            other => statics::number_method(other, name, args)?,
+        };
+        let result = result.ok_or_else(|| Fail::new(format!("'{name}' is not a function")))?;
+        if !self_charged {
+            let read = std::iter::once(this).chain(args);
+            m.charge(cost, meter::sizes(read, &result))?;
+        }
+        Ok(result)
+    }
+}
+
+fn not_iterable() -> Fail {
+    Fail::new("undefined is not an object")
+}

@@ -1,0 +1,49 @@
+//! The other side of the oracle: capabilities and host atoms.
+
+use a99_core::text::Text;
+use a99_core::value::Value;
+
+/// The answer to a call, and how long it took.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// The value, or the message of the failure.
+    pub result: Result<Value, Text>,
+    /// Milliseconds until it is there; the oracle adds them to its clock.
+    pub delay_ms: f64,
+}
+
+/// Capabilities of a run, by method: `fetch`, `store.get`, `store.set`,
+/// `store.query`, `store.vectorSearch`, `llm.predict`, `agent.run`,
+/// `xml.parse`, `code.transpile` and so on.
+pub trait OracleHost {
+    /// Whether a method is granted.
+    fn provides(&self, method: &str) -> bool;
+    /// Calls it.
+    fn call(&mut self, method: &str, args: Vec<Value>) -> Answer;
+    /// Executes a host atom on its step.
+    fn atom(&mut self, op: &str, input: Value) -> Answer;
+}
+
+/// A host that grants nothing.
+#[derive(Debug, Default)]
+pub struct NoHost;
+
+impl OracleHost for NoHost {
+    fn provides(&self, _: &str) -> bool {
+        false
+    }
+
+    fn call(&mut self, method: &str, _: Vec<Value>) -> Answer {
+        Answer {
+            result: Err(format!("no capability {method}").into()),
+            delay_ms: 0.0,
+        }
+    }
+
+    fn atom(&mut self, op: &str, _: Value) -> Answer {
+        Answer {
+            result: Err(format!("no atom {op}").into()),
+            delay_ms: 0.0,
+        }
+    }
+}

@@ -1,0 +1,553 @@
+//! Atoms that call the host, and those that run other programs (language
+//! sections 2.6 to 2.8, decisions D22, D40, D41).
+
+use super::coerce::{to_num, to_str};
+use super::host::Answer;
+use super::json::{self, Style};
+use super::machine::{Flow, Machine, Scope, ScopeRef, frame, record};
+use super::prices;
+use super::steps::Node;
+use super::value::{Fail, JsStr, OVal, Obj, Res, deep_copy, fail, from_value, js, lossy, to_text};
+use super::{options::TraceEvent, statics};
+use a99_core::costs::Sizes;
+use a99_core::value::{Map, Value};
+use std::rc::Rc;
+
+/// Sub-agents and `runCode` nest this deep at most (decision D41).
+const MAX_AGENT_DEPTH: u32 = 10;
+/// Default life of a stored procedure in milliseconds.
+const PROCEDURE_TTL_MS: f64 = 3_600_000.0;
+/// Default size limit of a stored procedure in UTF-16 units.
+const PROCEDURE_MAX_SIZE: f64 = 102_400.0;
+
+impl Machine<'_> {
+    /// The value of an answer after its time, or the timeout that comes first.
+    fn wait(&mut self, op: &str, answer: Answer) -> Res<Value> {
+        let custom = self
+            .opts
+            .custom
+            .iter()
+            .find(|a| a.op == op)
+            .map(|a| a.timeout_ms);
+        let limit = self.opts.timeout_overrides.get(op).copied().or(custom);
+        let limit = limit.unwrap_or_else(|| prices::of(op).map_or(0.0, |p| p.1));
+        let now = self.elapsed_ms();
+        let limit = if limit > 0.0 {
+            now + limit
+        } else {
+            f64::INFINITY
+        };
+        let abort = self.opts.abort_after_ms.unwrap_or(f64::INFINITY);
+        let deadline = self.deadline_ms();
+        let end = now + answer.delay_ms;
+        let first = end.min(limit).min(abort).min(deadline);
+        self.waited_ms += first - now;
+        if answer.delay_ms <= 0.0 || first == end {
+            return answer.result.map_err(|message| Fail {
+                code: a99_core::error::ErrorCode::Program,
+                message: super::value::from_wtf8(message.as_bytes()),
+                op: None,
+            });
+        }
+        Err(if first == abort {
+            self.aborted()
+        } else if first == deadline {
+            self.timed_out()
+        } else {
+            Fail::coded(
+                a99_core::error::ErrorCode::AtomTimeout,
+                format!("Atom '{op}' timed out"),
+            )
+        })
+    }
+
+    fn call_host(&mut self, op: &str, method: &str, args: &[OVal]) -> Res<OVal> {
+        let args = args
+            .iter()
+            .map(|v| self.export(v))
+            .collect::<Res<Vec<_>>>()?;
+        let answer = self.host.call(method, args);
+        self.wait(op, answer).map(|v| from_value(&v))
+    }
+
+    /// A host atom gets its step as written.
+    pub fn custom_atom(&mut self, op: &str, node: Node<'_>) -> Res<OVal> {
+        let mut input = node.input();
+        if let Value::Object(map) = &mut input {
+            map.remove("resultConst");
+        }
+        let answer = self.host.atom(op, input);
+        self.wait(op, answer).map(|v| from_value(&v))
+    }
+
+    /// Whether the host grants a store of its own.
+    pub fn has_store(&self) -> bool {
+        [
+            "store.get",
+            "store.set",
+            "store.query",
+            "store.vectorSearch",
+        ]
+        .iter()
+        .any(|m| self.host.provides(m))
+    }
+
+    /// Whether a store method exists; the default store gets and sets.
+    pub fn store_can(&self, method: &str) -> bool {
+        self.host.provides(method)
+            || (!self.has_store() && matches!(method, "store.get" | "store.set"))
+    }
+
+    /// Reads from the store.
+    pub fn store_get(&mut self, key: &JsStr) -> Res<OVal> {
+        if self.has_store() {
+            return self.call_host("storeGet", "store.get", &[OVal::Str(key.clone())]);
+        }
+        self.warn_default_store();
+        let stored = self.store.get(key).cloned().unwrap_or(OVal::Undef);
+        deep_copy(&stored, self.opts.max_depth)
+    }
+
+    /// Writes to the store.
+    pub fn store_set(&mut self, key: &JsStr, value: &OVal) -> Res<OVal> {
+        if self.has_store() {
+            if !self.host.provides("store.set") {
+                return Err(self.missing("Capability 'store.set' missing"));
+            }
+            return self.call_host(
+                "storeSet",
+                "store.set",
+                &[OVal::Str(key.clone()), value.clone()],
+            );
+        }
+        self.warn_default_store();
+        let copy = deep_copy(value, self.opts.max_depth)?;
+        self.store.insert(key.clone(), copy);
+        Ok(OVal::Undef)
+    }
+
+    fn warn_default_store(&mut self) {
+        let text = "Using the default in-memory store; its data ends with the run";
+        if !self.warnings.iter().any(|w| *w == text) {
+            self.warnings.push(text.into());
+        }
+    }
+
+    /// Atoms that are not pure data.
+    pub fn io_atom(&mut self, op: &str, node: Node<'_>, scope: &ScopeRef) -> Res<OVal> {
+        match op {
+            "httpFetch" => self.http_fetch(node, scope),
+            "storeGet" | "storeSet" | "storeQuery" | "storeVectorSearch" | "storeQueryWhere" => {
+                self.store_atom(op, node, scope)
+            }
+            "llmPredict" => self.required(op, "llm.predict", &["prompt", "options"], node, scope),
+            "xmlParse" => self.required(op, "xml.parse", &["str"], node, scope),
+            "agentRun" => self.agent_run(node, scope),
+            "runCode" | "transpileCode" => self.run_code(op, node, scope),
+            "random" => self.random(node, scope),
+            "uuid" => Ok(OVal::str(&uuid())),
+            "consoleLog" | "consoleWarn" | "consoleError" => self.console(op, node, scope),
+            "storeProcedure" | "releaseProcedure" | "clearExpiredProcedures" => {
+                self.procedure(op, node, scope)
+            }
+            _ => self.granted(op, node, scope),
+        }
+    }
+
+    fn inputs(&mut self, keys: &[&str], node: Node<'_>, scope: &ScopeRef) -> Res<Vec<OVal>> {
+        keys.iter()
+            .map(|key| self.input(node, key, scope))
+            .collect()
+    }
+
+    fn required(
+        &mut self,
+        op: &str,
+        method: &str,
+        keys: &[&str],
+        node: Node<'_>,
+        scope: &ScopeRef,
+    ) -> Res<OVal> {
+        let args = self.inputs(keys, node, scope)?;
+        if !self.host.provides(method) {
+            return Err(self.missing(&format!("Capability '{method}' missing")));
+        }
+        self.call_host(op, method, &args)
+    }
+
+    fn http_fetch(&mut self, node: Node<'_>, scope: &ScopeRef) -> Res<OVal> {
+        let args = self.inputs(
+            &["url", "method", "headers", "body", "responseType"],
+            node,
+            scope,
+        )?;
+        if !self.host.provides("fetch") {
+            return Err(self.missing("Capability 'fetch' missing and no global fetch available"));
+        }
+        let mut init = Map::new();
+        for (key, value) in ["method", "headers", "body", "responseType"]
+            .iter()
+            .zip(&args[1..])
+        {
+            if !value.is_undef() {
+                init.insert(*key, self.export(value)?);
+            }
+        }
+        let url = self.export(&args[0])?;
+        let answer = self.host.call("fetch", vec![url, Value::Object(init)]);
+        self.wait("httpFetch", answer).map(|v| from_value(&v))
+    }
+
+    fn store_atom(&mut self, op: &str, node: Node<'_>, scope: &ScopeRef) -> Res<OVal> {
+        match op {
+            "storeGet" | "storeSet" => {
+                let key = self.input(node, "key", scope)?;
+                let value = match op {
+                    "storeSet" => self.input(node, "value", scope)?,
+                    _ => OVal::Undef,
+                };
+                let method = if op == "storeGet" {
+                    "store.get"
+                } else {
+                    "store.set"
+                };
+                if !self.store_can(method) {
+                    return Err(self.missing(&format!("Capability '{method}' missing")));
+                }
+                if self.has_store() {
+                    let args = [key, value];
+                    let count = if op == "storeGet" { 1 } else { 2 };
+                    return self.call_host(op, method, &args[..count]);
+                }
+                let key = to_str(&key)?;
+                if op == "storeGet" {
+                    self.store_get(&key)
+                } else {
+                    self.store_set(&key, &value)
+                }
+            }
+            "storeQueryWhere" => {
+                let args = self.inputs(&["predicate", "collection", "limit"], node, scope)?;
+                if !self.host.provides("store.queryPredicate") {
+                    return Err(self.missing("Capability 'store.queryPredicate' missing"));
+                }
+                let parts = ["predicate", "collection", "limit"].iter().zip(args);
+                let query: Obj = parts.map(|(k, v)| (js(k), v)).collect();
+                self.call_host(op, "store.queryPredicate", &[OVal::object(query)])
+            }
+            _ => {
+                let (method, keys): (_, &[&str]) = match op {
+                    "storeQuery" => ("store.query", &["query"]),
+                    _ => ("store.vectorSearch", &["collection", "vector", "k"]),
+                };
+                let args = self.inputs(keys, node, scope)?;
+                if !self.host.provides(method) {
+                    return Ok(OVal::array(Vec::new()));
+                }
+                match self.call_host(op, method, &args)? {
+                    OVal::Undef => Ok(OVal::array(Vec::new())),
+                    rows => Ok(rows),
+                }
+            }
+        }
+    }
+
+    fn agent_run(&mut self, node: Node<'_>, scope: &ScopeRef) -> Res<OVal> {
+        let id = self.input(node, "agentId", scope)?;
+        let input = self.resolve_vars(node.get("input"), scope)?;
+        match &id {
+            OVal::Str(token) if token.starts_with(&js("proc_")) => {
+                let root = self.procedure_of(token)?;
+                return self.run_inline(&root, input);
+            }
+            OVal::Obj(obj) if obj.contains_key(&*js("op")) => {
+                let root = self.export(&id)?;
+                return self.run_inline(&root, input);
+            }
+            _ => {}
+        }
+        if !self.host.provides("agent.run") {
+            return Err(self.missing("Capability 'agent.run' missing"));
+        }
+        let answer = self.call_host("agentRun", "agent.run", &[id, input])?;
+        let OVal::Obj(obj) = &answer else {
+            return Ok(answer);
+        };
+        let part = |name: &str| obj.get(&*js(name)).cloned().unwrap_or(OVal::Undef);
+        if !matches!(part("fuelUsed"), OVal::Num(_)) {
+            return Ok(answer);
+        }
+        let error = part("error");
+        if !error.truthy() {
+            return Ok(part("result"));
+        }
+        let message = match &error {
+            OVal::Obj(e) => e.get(&*js("message")).cloned().unwrap_or(OVal::Undef),
+            _ => OVal::Undef,
+        };
+        match message.truthy() {
+            true => fail(lossy(&to_str(&message)?)),
+            false => fail("Sub-agent failed"),
+        }
+    }
+
+    /// A program inside this run: same fuel, trace and host; fresh state.
+    fn run_inline(&mut self, root: &Value, args: OVal) -> Res<OVal> {
+        if self.agent_depth >= MAX_AGENT_DEPTH {
+            return fail(format!(
+                "Agent nesting limit exceeded (max {MAX_AGENT_DEPTH})"
+            ));
+        }
+        super::check::program(root).map_err(|r| Fail::new(r.message))?;
+        let outer = std::mem::replace(&mut self.frame, frame(root, args));
+        self.agent_depth += 1;
+        let flow = self.step(root, &Scope::new(None));
+        self.agent_depth -= 1;
+        self.frame = outer;
+        match flow {
+            Ok(Flow::Return(value)) => Ok(value),
+            Ok(Flow::Next) => Ok(OVal::Undef),
+            // The error is the atom's own, by its message.
+            Err(e) if e.code.is_catchable() => Err(Fail { op: None, ..e }),
+            Err(e) => Err(e),
+        }
+    }
+
+    fn run_code(&mut self, op: &str, node: Node<'_>, scope: &ScopeRef) -> Res<OVal> {
+        let code = self.input(node, "code", scope)?;
+        if !self.host.provides("code.transpile") {
+            return Err(self.missing("Capability 'code.transpile' missing"));
+        }
+        let args = if op == "runCode" {
+            self.resolve_vars(node.get("args"), scope)?
+        } else {
+            OVal::Undef
+        };
+        if op == "runCode" && self.agent_depth >= MAX_AGENT_DEPTH {
+            return fail(format!(
+                "runCode recursion limit exceeded (max {MAX_AGENT_DEPTH})"
+            ));
+        }
+        let ast = self
+            .call_host(op, "code.transpile", &[code])
+            .map_err(|e| match &e.op {
+                None => Fail::new(format!("Code transpilation failed: {}", lossy(&e.message))),
+                Some(_) => e,
+            })?;
+        if op == "transpileCode" {
+            return Ok(ast);
+        }
+        let root = self.export(&ast)?;
+        if root.get("op").and_then(Value::as_str) != Some("seq") {
+            return fail("Transpiled code must be a seq node");
+        }
+        super::check::program(&root).map_err(|r| Fail::new(r.message))?;
+        let args = if args.is_nullish() {
+            OVal::object(Obj::new())
+        } else {
+            args
+        };
+        let outer = std::mem::replace(&mut self.frame, frame(&root, args));
+        self.agent_depth += 1;
+        let flow = self.step(&root, &Scope::new(Some(scope)));
+        self.agent_depth -= 1;
+        self.frame = outer;
+        match flow? {
+            Flow::Return(value) => Ok(value),
+            Flow::Next => Ok(OVal::Undef),
+        }
+    }
+
+    fn random(&mut self, node: Node<'_>, scope: &ScopeRef) -> Res<OVal> {
+        let inputs = self.inputs(&["min", "max", "format", "length"], node, scope)?;
+        let or = |v: &OVal, default: f64| {
+            if v.is_nullish() {
+                Ok(default)
+            } else {
+                to_num(v)
+            }
+        };
+        let (min, max) = (or(&inputs[0], 0.0)?, or(&inputs[1], 1.0)?);
+        let format = lossy(&to_str(&inputs[2])?);
+        if format == "base36" {
+            let length = or(&inputs[3], 10.0)?.max(0.0) as usize;
+            let sizes = Sizes::default().out_units(length);
+            self.meter.charge(a99_core::costs::WRITTEN, sizes)?;
+            let digit =
+                |_| b"0123456789abcdefghijklmnopqrstuvwxyz"[(statics::random() * 36.0) as usize];
+            let text: Vec<u16> = (0..length).map(digit).map(u16::from).collect();
+            return Ok(OVal::units(text));
+        }
+        let value = min + statics::random() * (max - min);
+        Ok(OVal::Num(if format == "integer" {
+            value.floor()
+        } else {
+            value
+        }))
+    }
+
+    fn console(&mut self, op: &str, node: Node<'_>, scope: &ScopeRef) -> Res<OVal> {
+        let message = self.input(node, "message", scope)?;
+        let text = match &message {
+            OVal::Str(s) => s.clone(),
+            other => json::stringify(other, &Style::default())?
+                .unwrap_or_default()
+                .into(),
+        };
+        if op == "consoleError" {
+            return Err(Fail {
+                op: Some("console.error".into()),
+                message: text,
+                ..Fail::new("")
+            });
+        }
+        let name = if op == "consoleLog" {
+            "console.log"
+        } else {
+            "console.warn"
+        };
+        if op == "consoleWarn" {
+            self.warnings.push(to_text(&text));
+        }
+        if self.opts.trace {
+            let event = TraceEvent {
+                op: name.to_owned(),
+                input: record([("message", self.export(&message)?)]),
+                state_diff: Value::Object(Map::new()),
+                result: self.export(&message)?,
+                error: None,
+                fuel_before: self.fuel(),
+                fuel_after: self.fuel(),
+            };
+            self.trace.push(event);
+        }
+        Ok(OVal::Undef)
+    }
+
+    fn procedure_of(&mut self, token: &JsStr) -> Res<Rc<Value>> {
+        let name = lossy(token);
+        let now = self.now_ms();
+        match self.procedures.get(token) {
+            None => fail(format!("Procedure not found: {name}")),
+            Some((_, expires)) if *expires <= now => fail(format!("Procedure expired: {name}")),
+            Some((root, _)) => Ok(root.clone()),
+        }
+    }
+
+    fn procedure(&mut self, op: &str, node: Node<'_>, scope: &ScopeRef) -> Res<OVal> {
+        let now = self.now_ms();
+        match op {
+            "storeProcedure" => {
+                let inputs = self.inputs(&["ast", "ttl", "maxSize"], node, scope)?;
+                let or = |v: &OVal, d: f64| if v.is_nullish() { Ok(d) } else { to_num(v) };
+                let valid = matches!(&inputs[0], OVal::Obj(o) if o.get(&*js("op")).is_some_and(OVal::truthy));
+                if !valid {
+                    return fail("Invalid AST: must be an object with an \"op\" property");
+                }
+                let size = json::stringify(&inputs[0], &Style::default())?
+                    .unwrap_or_default()
+                    .len();
+                let limit = or(&inputs[2], PROCEDURE_MAX_SIZE)?;
+                if size as f64 > limit {
+                    return fail(format!(
+                        "AST too large: {size} bytes exceeds limit of {limit} bytes."
+                    ));
+                }
+                let token = js(&format!("proc_{}", uuid()));
+                let root = Rc::new(self.export(&inputs[0])?);
+                self.procedures.insert(
+                    token.clone(),
+                    (root, now + or(&inputs[1], PROCEDURE_TTL_MS)?),
+                );
+                Ok(OVal::Str(token))
+            }
+            "releaseProcedure" => {
+                let token = to_str(&self.input(node, "token", scope)?)?;
+                Ok(OVal::Bool(self.procedures.remove(&token).is_some()))
+            }
+            _ => {
+                let before = self.procedures.len();
+                self.procedures.retain(|_, (_, expires)| *expires > now);
+                Ok(OVal::Num((before - self.procedures.len()) as f64))
+            }
+        }
+    }
+
+    /// Battery and browser atoms: thin calls of a capability.
+    fn granted(&mut self, op: &str, node: Node<'_>, scope: &ScopeRef) -> Res<OVal> {
+        let (method, keys, missing): (&str, &[&str], &str) = match op {
+            "storeVectorize" => (
+                "vector.embed",
+                &["text"],
+                "Capability 'vector' missing. Ensure vector battery is loaded.",
+            ),
+            "storeSearch" => (
+                "store.vectorSearch",
+                &["collection", "queryVector", "k", "filter"],
+                "Capability 'store' missing or does not support vectorSearch.",
+            ),
+            "storeCreateCollection" => (
+                "store.createCollection",
+                &["collection", "schema", "dimension"],
+                "Capability 'store' missing or does not support createCollection.",
+            ),
+            "storeVectorAdd" => (
+                "store.vectorAdd",
+                &["collection", "doc"],
+                "Capability 'store' missing or does not support vectorAdd.",
+            ),
+            "llmPredictBattery" => (
+                "llmBattery.predict",
+                &["system", "user", "tools", "responseFormat"],
+                "Capability 'llmBattery' missing or invalid.",
+            ),
+            "llmVision" => (
+                "llmBattery.predict",
+                &["system", "prompt", "images", "responseFormat"],
+                "Capability 'llmBattery' missing or invalid.",
+            ),
+            "localStorageGet" | "localStorageSet" => {
+                return Err(self.missing("Capability Error: 'storage' is not available."));
+            }
+            _ => return Err(self.missing("Capability Error: 'dom' is not available.")),
+        };
+        let mut args = self.inputs(keys, node, scope)?;
+        if !self.host.provides(method) {
+            return Err(self.missing(missing));
+        }
+        if op == "storeSearch" && args[2].is_nullish() {
+            args[2] = OVal::Num(5.0);
+        }
+        if matches!(op, "llmPredictBattery" | "llmVision") && args[0].is_nullish() {
+            args[0] = OVal::str("You are a helpful agent.");
+        }
+        if op == "llmVision" {
+            let user = Obj::from([
+                (js("text"), args[1].clone()),
+                (js("images"), args[2].clone()),
+            ]);
+            args[1] = OVal::object(user);
+            args[2] = OVal::Undef;
+        }
+        self.call_host(op, method, &args)
+    }
+}
+
+/// A random UUID of version 4 (RFC 9562).
+fn uuid() -> String {
+    let mut bytes = [0u8; 16];
+    bytes
+        .iter_mut()
+        .for_each(|b| *b = (statics::random() * 256.0) as u8);
+    bytes[6] = bytes[6] & 0x0F | 0x40;
+    bytes[8] = bytes[8] & 0x3F | 0x80;
+    let hex: String = bytes.iter().map(|b| format!("{b:02x}")).collect();
+    [
+        &hex[..8],
+        &hex[8..12],
+        &hex[12..16],
+        &hex[16..20],
+        &hex[20..],
+    ]
+    .join("-")
+}

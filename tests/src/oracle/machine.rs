@@ -1,0 +1,354 @@
+//! The state of a run: scopes, fuel, clock, trace, and the entry point.
+
+use super::host::OracleHost;
+use super::meter::Meter;
+use super::options::{OracleOptions, OracleOutcome, Rejected, TraceEvent};
+use super::value::{Fail, JsStr, OVal, Res, from_value, js, to_value};
+use a99_core::error::{ErrorCode, RunError};
+use a99_core::fuel::Fuel;
+use a99_core::json::Document;
+use a99_core::text::Text;
+use a99_core::value::{Map, Value};
+use indexmap::IndexMap;
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
+use std::time::Instant;
+
+/// Stack of the thread that interprets: guests nest up to the limits of D38.
+const STACK_BYTES: usize = 1 << 30;
+
+/// A scope: its variables, its constants, and the scope around it.
+pub struct Scope {
+    vars: RefCell<IndexMap<JsStr, OVal>>,
+    consts: RefCell<HashSet<JsStr>>,
+    parent: Option<ScopeRef>,
+}
+
+/// A shared scope.
+pub type ScopeRef = Rc<Scope>;
+
+impl Scope {
+    /// A scope inside another, or a fresh one.
+    pub fn new(parent: Option<&ScopeRef>) -> ScopeRef {
+        Rc::new(Scope {
+            vars: RefCell::default(),
+            consts: RefCell::default(),
+            parent: parent.cloned(),
+        })
+    }
+
+    /// The variable of this name in this scope.
+    pub fn own(&self, name: &[u16]) -> Option<OVal> {
+        self.vars.borrow().get(name).cloned()
+    }
+
+    /// The variable of this name here or further out.
+    pub fn lookup(&self, name: &[u16]) -> Option<OVal> {
+        self.own(name)
+            .or_else(|| self.parent.as_ref()?.lookup(name))
+    }
+
+    fn is_const(&self, name: &[u16]) -> bool {
+        self.consts.borrow().contains(name)
+            || self.parent.as_ref().is_some_and(|p| p.is_const(name))
+    }
+
+    /// Whether a name may be bound here (decisions D16, D31).
+    pub fn check_bind(&self, name: &JsStr) -> Res<()> {
+        super::statics::refuse_forbidden(name)?;
+        if self.is_const(name) {
+            let name = super::value::lossy(name);
+            return Err(Fail::new(format!(
+                "Cannot reassign const variable '{name}'"
+            )));
+        }
+        Ok(())
+    }
+
+    /// Binds a name, unless it is a constant (decision D31).
+    pub fn bind(&self, name: &JsStr, value: OVal) -> Res<()> {
+        self.check_bind(name)?;
+        self.vars.borrow_mut().insert(name.clone(), value);
+        Ok(())
+    }
+
+    /// Makes a name of this scope constant.
+    pub fn seal(&self, name: &JsStr) {
+        self.consts.borrow_mut().insert(name.clone());
+    }
+
+    /// The own variables as they are now.
+    pub fn snapshot(&self) -> IndexMap<JsStr, OVal> {
+        self.vars.borrow().clone()
+    }
+}
+
+/// How a list of steps ended.
+#[derive(Clone, Debug)]
+pub enum Flow {
+    /// It ran to its end.
+    Next,
+    /// A `return` was reached.
+    Return(OVal),
+}
+
+/// What belongs to one program, helper or sub-agent.
+#[derive(Clone)]
+pub struct Frame {
+    /// The arguments.
+    pub args: OVal,
+    /// The root's `helpers`.
+    pub helpers: Rc<Value>,
+    /// Whether nested texts in literals are names (`a99: 3`, decision D13).
+    pub names_nested: bool,
+    /// Nested `callLocal`s.
+    pub helper_depth: u32,
+    /// Canonical JSON of the program, part of the key of `cache` (D25).
+    pub program: Rc<Vec<u16>>,
+}
+
+/// A run.
+pub struct Machine<'h> {
+    /// Fuel.
+    pub meter: Meter,
+    /// Options.
+    pub opts: &'h OracleOptions,
+    /// The other side.
+    pub host: &'h mut dyn OracleHost,
+    /// The running program.
+    pub frame: Frame,
+    /// What `memoize` remembers, for the whole run (decision D26).
+    pub memo: HashMap<Vec<u16>, OVal>,
+    /// The default store (decision D40).
+    pub store: HashMap<JsStr, OVal>,
+    /// Warnings.
+    pub warnings: Vec<Text>,
+    /// Trace events so far, when asked for.
+    pub trace: Vec<TraceEvent>,
+    /// Calls of each atom, for quotas (decision D42).
+    pub calls: HashMap<String, u64>,
+    /// Nested sub-agents and `runCode` (decision D41).
+    pub agent_depth: u32,
+    /// Stored procedures, by token.
+    pub procedures: HashMap<JsStr, (Rc<Value>, f64)>,
+    /// Milliseconds that scripted answers have taken; nothing sleeps.
+    pub waited_ms: f64,
+    started: Instant,
+}
+
+impl Machine<'_> {
+    /// Milliseconds since the start: scripted waiting, and real time where an
+    /// explicit limit makes it count.
+    pub fn elapsed_ms(&self) -> f64 {
+        let real = self
+            .opts
+            .timeout_ms
+            .map_or(0.0, |_| self.started.elapsed().as_secs_f64() * 1e3);
+        self.waited_ms + real
+    }
+
+    /// The present for programs, scripted waiting included.
+    pub fn now_ms(&self) -> f64 {
+        super::statics::now() + self.waited_ms
+    }
+
+    /// When the run times out (decision D22).
+    pub fn deadline_ms(&self) -> f64 {
+        self.opts
+            .timeout_ms
+            .unwrap_or_else(|| self.opts.fuel.to_f64() * 10.0)
+    }
+
+    /// The failure of a passed deadline or an abort, if any (decision D23).
+    pub fn check_time(&self) -> Res<()> {
+        if self
+            .opts
+            .abort_after_ms
+            .is_some_and(|t| self.elapsed_ms() >= t)
+        {
+            return Err(self.aborted());
+        }
+        if self.elapsed_ms() >= self.deadline_ms() {
+            return Err(self.timed_out());
+        }
+        Ok(())
+    }
+
+    /// The failure of a run that took too long (decision D24).
+    pub fn timed_out(&self) -> Fail {
+        let text = match self.opts.timeout_ms {
+            Some(ms) if !self.opts.timeout_from_fuel => format!(
+                "Execution timeout after {ms}ms. Pass a higher `timeoutMs` to vm.run() or set \
+                 per-atom `timeoutOverrides` for slow IO atoms."
+            ),
+            _ => "Execution timeout: fuel budget exceeded".to_owned(),
+        };
+        Fail::coded(ErrorCode::RunTimeout, text).at("vm.run")
+    }
+
+    /// The failure of an aborted run.
+    pub fn aborted(&self) -> Fail {
+        Fail::coded(ErrorCode::Aborted, "Execution aborted").at("vm.run")
+    }
+
+    /// A value on its way out of the run (decision D21).
+    pub fn export(&self, value: &OVal) -> Res<Value> {
+        to_value(value, self.opts.max_depth)
+    }
+
+    /// The fuel that is left, which may be negative.
+    pub fn fuel(&self) -> Fuel {
+        Fuel::from_micro(self.meter.fuel)
+    }
+}
+
+/// Runs a program.
+///
+/// # Errors
+/// Programs that would not compile (decision D44).
+pub fn run(
+    doc: &Document,
+    args: &Value,
+    opts: &OracleOptions,
+    host: &mut (dyn OracleHost + Send),
+) -> Result<OracleOutcome, Rejected> {
+    let root = doc.to_value(doc.root());
+    super::check::program(&root)?;
+    std::thread::scope(|threads| {
+        let work = move || run_here(&root, args, opts, host);
+        let handle = std::thread::Builder::new()
+            .stack_size(STACK_BYTES)
+            .spawn_scoped(threads, work);
+        match handle.map(std::thread::ScopedJoinHandle::join) {
+            Ok(Ok(outcome)) => Ok(outcome),
+            _ => Err(Rejected {
+                message: "the oracle itself failed".into(),
+            }),
+        }
+    })
+}
+
+/// What a program brings with it.
+pub fn frame(root: &Value, args: OVal) -> Frame {
+    let style = super::json::Style {
+        sorted: true,
+        ..Default::default()
+    };
+    let text = super::json::stringify(&from_value(root), &style)
+        .ok()
+        .flatten();
+    Frame {
+        args,
+        helpers: Rc::new(root.get("helpers").cloned().unwrap_or(Value::Null)),
+        names_nested: root.get("a99").and_then(Value::as_f64) == Some(3.0),
+        helper_depth: 0,
+        program: Rc::new(text.unwrap_or_default()),
+    }
+}
+
+fn run_here(
+    root: &Value,
+    args: &Value,
+    opts: &OracleOptions,
+    host: &mut (dyn OracleHost + Send),
+) -> OracleOutcome {
+    let args = match args {
+        Value::Undefined => OVal::object(super::value::Obj::new()),
+        other => from_value(other),
+    };
+    let mut machine = Machine {
+        meter: Meter {
+            fuel: opts.fuel.micro(),
+            model: opts.cost_model,
+        },
+        opts,
+        host,
+        frame: frame(root, args),
+        memo: HashMap::new(),
+        store: HashMap::new(),
+        warnings: Vec::new(),
+        trace: Vec::new(),
+        calls: HashMap::new(),
+        agent_depth: 0,
+        procedures: HashMap::new(),
+        waited_ms: 0.0,
+        started: Instant::now(),
+    };
+    let outcome = match opts.aborted {
+        true => Err(machine.aborted()),
+        false => machine.run_root(root),
+    };
+    machine.finish(outcome)
+}
+
+impl Machine<'_> {
+    fn run_root(&mut self, root: &Value) -> Res<OVal> {
+        self.check_input(root)?;
+        match self.step(root, &Scope::new(None))? {
+            Flow::Return(value) => Ok(value),
+            Flow::Next => Ok(OVal::Undef),
+        }
+    }
+
+    /// v3's `inputSchema` of the root (language section 4.8).
+    fn check_input(&mut self, root: &Value) -> Res<()> {
+        if let Some(schema @ Value::Object(_)) = root.get("inputSchema") {
+            let schema = from_value(schema);
+            if super::schemas::validate(&self.frame.args, &schema, "").is_err() {
+                let text = "Input validation failed: args do not match expected schema";
+                return Err(Fail::new(text).at("vm.run"));
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(self, outcome: Res<OVal>) -> OracleOutcome {
+        let outcome = outcome.and_then(|value| self.export(&value).map_err(|e| e.at("vm.run")));
+        let used = self.opts.fuel.saturating_sub(self.fuel());
+        let (result, error) = match outcome {
+            Ok(value) => (value, None),
+            Err(fail) => {
+                let error = RunError::new(
+                    fail.code,
+                    fail.op.as_deref().unwrap_or("vm.run"),
+                    super::value::to_text(&fail.message),
+                );
+                (error.to_value(), Some(error))
+            }
+        };
+        OracleOutcome {
+            result,
+            error,
+            fuel_used: used,
+            trace: self.opts.trace.then_some(self.trace),
+            warnings: self.warnings,
+        }
+    }
+}
+
+/// An object with these members, for host calls.
+pub fn record<const N: usize>(members: [(&str, Value); N]) -> Value {
+    let mut map = Map::new();
+    for (key, value) in members {
+        if !value.is_undefined() {
+            map.insert(key, value);
+        }
+    }
+    Value::Object(map)
+}
+
+/// The empty name: nothing is bound under it.
+pub fn is_bindable(name: &Value) -> bool {
+    match name {
+        Value::Undefined | Value::Null | Value::Bool(false) => false,
+        Value::String(s) => !s.is_empty(),
+        Value::Number(n) => *n != 0.0 && !n.is_nan(),
+        _ => true,
+    }
+}
+
+/// Text for the name `undefined`, what a missing key binds.
+pub fn undefined_name() -> JsStr {
+    js("undefined")
+}

@@ -1,0 +1,209 @@
+//! `memoize`, `cache` and digests (decisions D25 to D27, language section 4.9).
+//!
+//! # The key of a body without a `key`
+//!
+//! It is the lower-case hexadecimal SHA-256 of the canonical JSON (members
+//! sorted by UTF-16 units, no spaces, `undefined` members left out) of
+//!
+//! ```json
+//! {"body": [steps], "free": {name: value, ...}}
+//! ```
+//!
+//! * `body` is the step's `steps` with the `result` of its last step removed.
+//! * A *name of the body* is every text that stands as a value anywhere in it
+//!   (array elements and members, at any depth), the part of such a text
+//!   before its first `.`, every identifier-like word of such a text when it
+//!   is a `condition` or an `expr`, and `args` for a `{"$kind": "arg"}` node.
+//! * `free` has those names of the body that are bound in the scopes around
+//!   it, with the variable's value as `JSON.stringify` shows it; else those
+//!   that are members of the run's arguments, with that value; and `args`,
+//!   when it is a name of the body and no variable, with all the arguments.
+//!
+//! For `cache` the object has a third member, `program`: the canonical JSON of
+//! the whole program. A body with a `key` uses its text; `memoize` tells
+//! texts from other kinds of key.
+
+use super::coerce::to_str;
+use super::json::{self, Style};
+use super::machine::{Flow, Machine, Scope, ScopeRef};
+use super::steps::Node;
+use super::value::{Fail, JsStr, OVal, Obj, Res, deep_copy, fail, from_value, from_wtf8, js};
+use a99_core::costs::CACHE_STORE;
+use a99_core::value::Value;
+use sha1::Sha1;
+use sha2::{Digest, Sha256, Sha384, Sha512};
+use std::collections::BTreeSet;
+
+/// How long a cached value lives by default, in milliseconds.
+const DEFAULT_TTL_MS: f64 = 86_400_000.0;
+
+/// The digest of bytes as lower-case hexadecimal; `None` for an unknown
+/// algorithm.
+pub fn digest(algorithm: &str, bytes: &[u8]) -> Option<String> {
+    let raw: Vec<u8> = match algorithm.to_ascii_uppercase().as_str() {
+        "SHA-1" => Sha1::digest(bytes).to_vec(),
+        "SHA-256" => Sha256::digest(bytes).to_vec(),
+        "SHA-384" => Sha384::digest(bytes).to_vec(),
+        "SHA-512" => Sha512::digest(bytes).to_vec(),
+        _ => return None,
+    };
+    Some(raw.iter().map(|b| format!("{b:02x}")).collect())
+}
+
+fn canonical(value: &OVal) -> Res<Option<Vec<u16>>> {
+    json::stringify(
+        value,
+        &Style {
+            sorted: true,
+            ..Style::default()
+        },
+    )
+}
+
+/// The body without the `result` of its last step.
+fn anonymous(steps: &Value) -> Value {
+    let Value::Array(steps) = steps else {
+        return steps.clone();
+    };
+    let mut steps = steps.clone();
+    if let Some(Value::Object(last)) = steps.last_mut() {
+        last.remove("result");
+    }
+    Value::Array(steps)
+}
+
+/// The names of a body, see the module.
+fn names(value: &Value, key: &str, out: &mut BTreeSet<JsStr>) {
+    match value {
+        Value::String(text) => {
+            let units = from_wtf8(text.as_bytes());
+            if let Some(dot) = units.iter().position(|u| *u == 46) {
+                out.insert(units[..dot].into());
+            }
+            if matches!(key, "condition" | "expr") {
+                let lossy = text.to_string_lossy();
+                let words = lossy.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == '$'));
+                out.extend(words.filter(|w| !w.is_empty()).map(js));
+            }
+            out.insert(units);
+        }
+        Value::Array(items) => items.iter().for_each(|v| names(v, "", out)),
+        Value::Object(map) => {
+            if value.get("$kind").is_some() {
+                out.insert(js("args"));
+            }
+            map.iter()
+                .for_each(|(k, v)| names(v, &k.to_string_lossy(), out));
+        }
+        _ => {}
+    }
+}
+
+impl Machine<'_> {
+    fn keyless(&mut self, node: Node<'_>, scope: &ScopeRef, with_program: bool) -> Res<String> {
+        // The body is hashed at the price of the `hash` atom.
+        let price = match self.opts.cost_overrides.get("hash") {
+            Some(super::CostOverride::Number(n)) => a99_core::fuel::cost_from_f64(*n),
+            _ => None,
+        };
+        self.meter.take(price.unwrap_or(a99_core::costs::MICRO))?;
+        let body = anonymous(node.get("steps"));
+        let mut found = BTreeSet::new();
+        names(&body, "", &mut found);
+        let mut free = Obj::new();
+        for name in found {
+            let value = scope.lookup(&name).or_else(|| match &self.frame.args {
+                OVal::Obj(args) if args.contains_key(&name) => args.get(&name).cloned(),
+                args if *name == *js("args") => Some(args.clone()),
+                _ => None,
+            });
+            free.extend(value.map(|v| (name, v)));
+        }
+        let mut whole = Obj::from([
+            (js("body"), from_value(&body)),
+            (js("free"), OVal::object(free)),
+        ]);
+        if with_program {
+            whole.insert(
+                js("program"),
+                OVal::Str(self.frame.program.as_slice().into()),
+            );
+        }
+        let text = canonical(&OVal::object(whole))?.unwrap_or_default();
+        let bytes = super::value::to_wtf8(&text);
+        Ok(digest("SHA-256", &bytes).unwrap_or_default())
+    }
+
+    fn value_of(&mut self, node: Node<'_>, scope: &ScopeRef) -> Res<OVal> {
+        let child = Scope::new(Some(scope));
+        Ok(match self.list(node.get("steps"), &child)? {
+            Flow::Return(value) => value,
+            Flow::Next => child.lookup(&js("result")).unwrap_or(OVal::Undef),
+        })
+    }
+
+    /// The `memoize` atom.
+    pub fn memoize(&mut self, node: Node<'_>, scope: &ScopeRef) -> Res<OVal> {
+        let key = self.resolve(node.get("key"), scope)?;
+        let key = match &key {
+            OVal::Undef | OVal::Null => {
+                js(&format!("body:{}", self.keyless(node, scope, false)?)).to_vec()
+            }
+            OVal::Str(s) => [js("text:").to_vec(), s.to_vec()].concat(),
+            other => [js("value:").to_vec(), canonical(other)?.unwrap_or_default()].concat(),
+        };
+        if let Some(value) = self.memo.get(&key) {
+            return deep_copy(value, self.opts.max_depth);
+        }
+        let value = self.value_of(node, scope)?;
+        let copy = deep_copy(&value, self.opts.max_depth)?;
+        self.memo.insert(key, copy);
+        Ok(value)
+    }
+
+    /// The `cache` atom.
+    pub fn cache(&mut self, node: Node<'_>, scope: &ScopeRef) -> Res<OVal> {
+        let key = self.resolve(node.get("key"), scope)?;
+        let key = match key.is_nullish() {
+            true => js(&self.keyless(node, scope, true)?),
+            false => to_str(&key)?,
+        };
+        let key = [js("cache:").to_vec(), key.to_vec()].concat();
+        let ttl = self.resolve(node.get("ttlMs"), scope)?;
+        if self.has_store() && !self.store_can("store.get") {
+            return fail("Capability 'store' missing for caching");
+        }
+        let key: JsStr = key.into();
+        let stored = self.store_get(&key)?;
+        let now = self.now_ms();
+        if stored.truthy() {
+            let part = |name: &str| match &stored {
+                OVal::Obj(obj) => obj.get(&*js(name)).cloned().unwrap_or(OVal::Undef),
+                _ => OVal::Undef,
+            };
+            let expires = part("_exp");
+            if !expires.truthy() {
+                return Ok(stored);
+            }
+            if super::coerce::less(&OVal::Num(now), &expires)? == Some(true) {
+                return Ok(part("val"));
+            }
+        }
+        let value = self.value_of(node, scope)?;
+        self.meter.take(CACHE_STORE)?;
+        let ttl = if ttl.is_nullish() {
+            DEFAULT_TTL_MS
+        } else {
+            super::coerce::to_num(&ttl)?
+        };
+        let expires = OVal::Num(self.now_ms() + ttl);
+        let envelope = Obj::from([(js("val"), value.clone()), (js("_exp"), expires)]);
+        self.store_set(&key, &OVal::object(envelope))?;
+        Ok(value)
+    }
+
+    /// The failure of a capability that is not granted.
+    pub fn missing(&self, text: &str) -> Fail {
+        Fail::coded(a99_core::error::ErrorCode::Capability, text)
+    }
+}

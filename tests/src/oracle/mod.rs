@@ -1,0 +1,34 @@
+//! The oracle: a plain tree-walking interpreter of programs.
+//!
+//! It is the judge of the compiler and the virtual machine, so it shares no
+//! evaluation code with them: its own values, scopes, fuel, error flow, trace
+//! and condition parsers. Both stand on `a99-core` (tables, documents) and
+//! `a99-ecma` (primitives). Obvious code is preferred to fast code; memory
+//! limits are not modelled.
+
+mod arrays;
+mod atoms;
+mod check;
+mod coerce;
+mod condition;
+mod dates;
+mod expr;
+mod host;
+mod io;
+mod json;
+mod machine;
+mod memo;
+mod meter;
+mod options;
+mod prices;
+mod regex;
+mod schemas;
+mod statics;
+mod steps;
+pub mod strict;
+mod strings;
+mod value;
+
+pub use host::{Answer, NoHost, OracleHost};
+pub use machine::run;
+pub use options::{CostOverride, CustomAtom, OracleOptions, OracleOutcome, Rejected, TraceEvent};

@@ -1,0 +1,38 @@
+//! The seeds' cost table and time limits, written out again (language
+//! section 2, decisions D22, D27, D28).
+
+/// Price in micro-units and time limit in milliseconds (0: none) of a core
+/// atom.
+pub fn of(op: &str) -> Option<(i64, f64)> {
+    const TENTH: i64 = 100_000;
+    const ONE: i64 = 1_000_000;
+    const SECOND: f64 = 1_000.0;
+    Some(match op {
+        "seq" | "if" | "while" | "try" | "scope" | "callLocal" => (TENTH, 0.0),
+        "return" | "Error" | "varSet" | "constSet" | "varGet" | "varsLet" => (TENTH, SECOND),
+        "varsImport" | "varsExport" => (2 * TENTH, SECOND),
+        "map" | "filter" | "find" | "reduce" | "memoize" => (ONE, 0.0),
+        "cache" => (5 * ONE, 0.0),
+        "eq" | "neq" | "gt" | "lt" | "and" | "or" | "not" => (TENTH, SECOND),
+        "mathCalc" | "push" | "len" | "split" | "join" | "template" | "pick" | "omit" | "merge"
+        | "keys" | "jsonParse" | "jsonStringify" | "random" | "uuid" | "hash" => (ONE, SECOND),
+        "regexMatch" => (2 * ONE, SECOND),
+        "httpFetch" => (5 * ONE, 30_000.0),
+        "storeGet" | "storeSet" | "storeQuery" | "storeVectorSearch" | "storeQueryWhere" => {
+            (5 * ONE, SECOND)
+        }
+        "llmPredict" => (ONE, 120_000.0),
+        "agentRun" | "runCode" => (ONE, 0.0),
+        "xmlParse" | "transpileCode" | "storeProcedure" => (ONE, SECOND),
+        "consoleLog" | "consoleWarn" | "consoleError" | "releaseProcedure" => (TENTH, SECOND),
+        "clearExpiredProcedures" => (5 * TENTH, SECOND),
+        "storeVectorize" => (20 * ONE, 60_000.0),
+        "storeSearch" | "storeCreateCollection" => (5 * ONE, SECOND),
+        "storeVectorAdd" => (5 * ONE, 60_000.0),
+        "llmPredictBattery" => (100 * ONE, 120_000.0),
+        "llmVision" => (150 * ONE, 120_000.0),
+        "domText" | "domValue" | "domClick" | "domInput" | "localStorageGet"
+        | "localStorageSet" => (ONE, SECOND),
+        _ => return None,
+    })
+}

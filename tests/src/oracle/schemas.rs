@@ -1,0 +1,352 @@
+//! JSON Schema as the schema library of the references reads it (language
+//! section 2.9): validation, projection, and schemas from examples.
+
+use super::value::{JsStr, OVal, Obj, js, lossy, ordered_keys};
+use std::rc::Rc;
+
+/// Arrays longer than this are checked by sampling.
+const FULL_CHECK: usize = 97;
+
+fn get<'a>(schema: &'a OVal, key: &str) -> Option<&'a OVal> {
+    match schema {
+        OVal::Obj(o) => o.get(&*js(key)).filter(|v| !v.is_undef()),
+        _ => None,
+    }
+}
+
+fn text(value: Option<&OVal>) -> Option<String> {
+    match value {
+        Some(OVal::Str(s)) => Some(lossy(s)),
+        _ => None,
+    }
+}
+
+fn number(value: Option<&OVal>) -> Option<f64> {
+    match value {
+        Some(OVal::Num(n)) => Some(*n),
+        _ => None,
+    }
+}
+
+/// The first complaint about `value`, as `path: message`.
+pub fn validate(value: &OVal, schema: &OVal, path: &str) -> Result<(), String> {
+    let here = |why: &str| {
+        Err(format!(
+            "{}: {why}",
+            if path.is_empty() { "root" } else { path }
+        ))
+    };
+    if let Some(OVal::Arr(options)) = get(schema, "anyOf") {
+        let hit = options
+            .borrow()
+            .iter()
+            .any(|s| validate(value, s, path).is_ok());
+        return if hit {
+            Ok(())
+        } else {
+            here("No match in anyOf")
+        };
+    }
+    let types: Vec<String> = match get(schema, "type") {
+        Some(OVal::Arr(list)) => list.borrow().iter().filter_map(|t| text(Some(t))).collect(),
+        other => text(other).into_iter().collect(),
+    };
+    if value.is_nullish() {
+        if types.is_empty() || types.iter().any(|t| t == "null") {
+            return Ok(());
+        }
+        let word = if value.is_undef() {
+            "undefined"
+        } else {
+            "null"
+        };
+        return here(&format!("Expected value, got {word}"));
+    }
+    if let Some(expected) = get(schema, "const")
+        && !same_json(value, expected)
+    {
+        return here("Const mismatch");
+    }
+    if let Some(OVal::Arr(list)) = get(schema, "enum")
+        && !list.borrow().iter().any(|v| v.strict_eq(value))
+    {
+        return here("Enum mismatch");
+    }
+    match types.first().map(String::as_str) {
+        Some("integer") => match value {
+            OVal::Num(n) if n.fract() == 0.0 && n.is_finite() => bounds(*n, schema).or_else(here),
+            _ => here("Expected integer"),
+        },
+        Some("number") => match value {
+            OVal::Num(n) if n.is_finite() => bounds(*n, schema).or_else(here),
+            _ => here("Expected number"),
+        },
+        Some("string") => match value {
+            OVal::Str(s) => string_rules(s, schema).or_else(|why| here(&why)),
+            _ => here("Expected string"),
+        },
+        Some("boolean") => match value {
+            OVal::Bool(_) => Ok(()),
+            _ => here("Expected boolean"),
+        },
+        Some("null") => here("Expected null"),
+        Some("array") => match value {
+            OVal::Arr(items) => array_rules(&items.borrow(), schema, path),
+            _ => here("Expected array"),
+        },
+        Some("object") => match value {
+            OVal::Obj(obj) => object_rules(obj, schema, path),
+            OVal::Set(_) | OVal::Date(_) => object_rules(&Rc::new(Obj::new()), schema, path),
+            _ => here("Expected object"),
+        },
+        _ => Ok(()),
+    }
+}
+
+fn same_json(a: &OVal, b: &OVal) -> bool {
+    let style = super::json::Style {
+        sorted: true,
+        ..Default::default()
+    };
+    let text = |v| super::json::stringify(v, &style).ok().flatten();
+    a.strict_eq(b) || (text(a).is_some() && text(a) == text(b))
+}
+
+fn bounds(n: f64, schema: &OVal) -> Result<(), &'static str> {
+    if number(get(schema, "minimum")).is_some_and(|m| n < m) {
+        return Err("Below minimum");
+    }
+    if number(get(schema, "maximum")).is_some_and(|m| n > m) {
+        return Err("Above maximum");
+    }
+    if number(get(schema, "multipleOf")).is_some_and(|m| a99_ecma::arith::fmod(n, m) != 0.0) {
+        return Err("Not a multiple");
+    }
+    Ok(())
+}
+
+fn string_rules(s: &JsStr, schema: &OVal) -> Result<(), String> {
+    if number(get(schema, "minLength")).is_some_and(|m| (s.len() as f64) < m) {
+        return Err("Too short".into());
+    }
+    if number(get(schema, "maxLength")).is_some_and(|m| (s.len() as f64) > m) {
+        return Err("Too long".into());
+    }
+    let plain = lossy(s);
+    if let Some(pattern) = text(get(schema, "pattern"))
+        && super::regex::is_match(&pattern, &plain) != Ok(true)
+    {
+        return Err("Pattern mismatch".into());
+    }
+    match text(get(schema, "format")) {
+        Some(format) if !format_ok(&format, &plain) => Err("Format mismatch".into()),
+        _ => Ok(()),
+    }
+}
+
+fn format_ok(format: &str, s: &str) -> bool {
+    let re = |p: &str| super::regex::is_match(p, s) == Ok(true);
+    match format {
+        "email" => re(r"^[^\s@]+@[^\s@]+\.[^\s@]+$"),
+        "uuid" => {
+            re(r"^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$")
+        }
+        "uri" => re(r"^[a-zA-Z][a-zA-Z0-9+.\-]*:\S+$"),
+        "ipv4" => {
+            let parts: Vec<&str> = s.split('.').collect();
+            parts.len() == 4
+                && parts.iter().all(|p| {
+                    !p.is_empty()
+                        && p.len() <= 3
+                        && p.bytes().all(|b| b.is_ascii_digit())
+                        && p.parse::<u16>().is_ok_and(|n| n < 256)
+                })
+        }
+        "date-time" => a99_ecma::date::parse(s.as_bytes()).is_some(),
+        "emoji" => re(r"^\p{Extended_Pictographic}+$"),
+        _ => true,
+    }
+}
+
+fn array_rules(items: &[OVal], schema: &OVal, path: &str) -> Result<(), String> {
+    let here = |why: &str| {
+        Err(format!(
+            "{}: {why}",
+            if path.is_empty() { "root" } else { path }
+        ))
+    };
+    let len = items.len() as f64;
+    if number(get(schema, "minItems")).is_some_and(|m| len < m) {
+        return here("Array too short");
+    }
+    if number(get(schema, "maxItems")).is_some_and(|m| len > m) {
+        return here("Array too long");
+    }
+    let child = |i: usize| {
+        if path.is_empty() {
+            i.to_string()
+        } else {
+            format!("{path}.{i}")
+        }
+    };
+    match get(schema, "items") {
+        Some(OVal::Arr(tuple)) => {
+            for (i, s) in tuple.borrow().iter().enumerate() {
+                validate(items.get(i).unwrap_or(&OVal::Undef), s, &child(i))?;
+            }
+            Ok(())
+        }
+        Some(each) => {
+            let stride = if items.len() > FULL_CHECK {
+                items.len() / FULL_CHECK
+            } else {
+                1
+            };
+            let picks = (0..items.len())
+                .step_by(stride.max(1))
+                .chain(items.len().checked_sub(1));
+            for i in picks {
+                validate(&items[i], each, &child(i))?;
+            }
+            Ok(())
+        }
+        None => Ok(()),
+    }
+}
+
+fn object_rules(obj: &Rc<Obj>, schema: &OVal, path: &str) -> Result<(), String> {
+    let here = |why: String| {
+        Err(format!(
+            "{}: {why}",
+            if path.is_empty() { "root" } else { path }
+        ))
+    };
+    let child = |k: &[u16]| match path {
+        "" => lossy(k),
+        _ => format!("{path}.{}", lossy(k)),
+    };
+    if number(get(schema, "minProperties")).is_some_and(|m| (obj.len() as f64) < m) {
+        return here("Too few properties".into());
+    }
+    if number(get(schema, "maxProperties")).is_some_and(|m| (obj.len() as f64) > m) {
+        return here("Too many properties".into());
+    }
+    if let Some(OVal::Arr(required)) = get(schema, "required") {
+        for key in required.borrow().iter() {
+            if let OVal::Str(k) = key
+                && obj.get(k).is_none_or(OVal::is_undef)
+            {
+                return Err(format!("{}: Missing required property", child(k)));
+            }
+        }
+    }
+    if let Some(OVal::Obj(properties)) = get(schema, "properties") {
+        for key in ordered_keys(properties) {
+            if let Some(value) = obj.get(&key) {
+                validate(value, &properties[&key], &child(&key))?;
+            }
+        }
+    }
+    if let Some(extra @ OVal::Obj(_)) = get(schema, "additionalProperties") {
+        let declared = match get(schema, "properties") {
+            Some(OVal::Obj(p)) => p.clone(),
+            _ => Rc::new(Obj::new()),
+        };
+        for key in ordered_keys(obj) {
+            if !declared.contains_key(&key) {
+                validate(&obj[&key], extra, &child(&key))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Validates, then keeps only what the schema declares.
+pub fn filter(value: &OVal, schema: &OVal) -> Result<OVal, String> {
+    validate(value, schema, "")?;
+    Ok(project(value, schema))
+}
+
+fn project(value: &OVal, schema: &OVal) -> OVal {
+    match (value, text(get(schema, "type")).as_deref()) {
+        (OVal::Obj(obj), Some("object")) => match get(schema, "properties") {
+            Some(OVal::Obj(properties)) => OVal::object(
+                ordered_keys(properties)
+                    .into_iter()
+                    .filter_map(|k| {
+                        let kept = project(obj.get(&k)?, &properties[&k]);
+                        Some((k, kept))
+                    })
+                    .collect(),
+            ),
+            _ => value.clone(),
+        },
+        (OVal::Arr(items), Some("array")) => match get(schema, "items") {
+            Some(OVal::Arr(tuple)) => {
+                let tuple = tuple.borrow();
+                let items = items.borrow();
+                OVal::array(
+                    tuple
+                        .iter()
+                        .zip(items.iter())
+                        .map(|(s, v)| project(v, s))
+                        .collect(),
+                )
+            }
+            Some(each) => OVal::array(items.borrow().iter().map(|v| project(v, each)).collect()),
+            None => value.clone(),
+        },
+        _ => value.clone(),
+    }
+}
+
+fn node(kind: &str) -> Obj {
+    Obj::from([(js("type"), OVal::str(kind))])
+}
+
+/// The schema that an example stands for (`filter`, language section 3.6).
+pub fn from_example(example: &OVal) -> OVal {
+    if get(example, "type").is_some_and(|t| matches!(t, OVal::Str(_))) {
+        return example.clone();
+    }
+    if let Some(inner @ OVal::Obj(_)) = get(example, "schema") {
+        return inner.clone();
+    }
+    OVal::object(match example {
+        OVal::Null => node("null"),
+        OVal::Str(_) => node("string"),
+        OVal::Bool(_) => node("boolean"),
+        OVal::Num(n) if n.fract() == 0.0 && n.is_finite() => node("integer"),
+        OVal::Num(_) => node("number"),
+        OVal::Arr(items) => {
+            let mut schema = node("array");
+            let each = items.borrow().first().map(from_example);
+            schema.insert(
+                js("items"),
+                each.unwrap_or_else(|| OVal::object(Obj::new())),
+            );
+            schema
+        }
+        OVal::Obj(obj) => {
+            let keys = ordered_keys(obj);
+            let mut schema = node("object");
+            let properties = keys
+                .iter()
+                .map(|k| (k.clone(), from_example(&obj[k])))
+                .collect();
+            schema.insert(js("properties"), OVal::object(properties));
+            schema.insert(
+                js("required"),
+                OVal::array(keys.into_iter().map(OVal::Str).collect()),
+            );
+            schema.insert(js("additionalProperties"), OVal::Bool(false));
+            schema
+        }
+        _ => Obj::new(),
+    })
+}
+
+/// A schema of the program as a guest value.
+pub fn of_json(schema: &a99_core::value::Value) -> OVal {
+    super::value::from_value(schema)
+}

@@ -1,0 +1,397 @@
+//! Builtin functions: namespaces and globals (language section 3.6).
+
+use super::arrays;
+use super::coerce::{bytes, to_num, to_str};
+use super::json::{self, Style};
+use super::meter::{self, Meter};
+use super::strings::Args;
+use super::value::{Fail, OVal, Obj, Res, array_index, fail, js, lossy, ordered_keys, to_wtf8};
+use super::{dates, schemas};
+use a99_core::builtins::FUNCTIONS;
+use a99_ecma::arith::{self, Math1};
+use a99_ecma::{number_parse, number_text, uri};
+
+/// Milliseconds since the epoch, by the system's clock.
+pub fn now() -> f64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0.0, |d| d.as_millis() as f64)
+}
+
+/// Calls a builtin function by its row.
+pub fn call(m: &mut Meter, row: u16, arguments: &[OVal]) -> Res<OVal> {
+    let f = FUNCTIONS[row as usize];
+    let mut charged = false;
+    let result = dispatch(m, f.ns, f.name, arguments, &mut charged)?;
+    if !charged {
+        m.charge(f.cost, meter::sizes(arguments, &result))?;
+    }
+    Ok(result)
+}
+
+/// Calls a callback value.
+pub fn call_value(m: &mut Meter, f: &OVal, args: &[OVal]) -> Res<OVal> {
+    match f {
+        OVal::Fn(row) => call(m, *row, args),
+        _ => fail("not a function"),
+    }
+}
+
+fn dispatch(
+    m: &mut Meter,
+    ns: &str,
+    name: &str,
+    arguments: &[OVal],
+    charged: &mut bool,
+) -> Res<OVal> {
+    let args = Args(arguments);
+    match ns {
+        "Math" => math(name, &args),
+        "JSON" if name == "parse" => json::parse(&args.text(0)?),
+        "JSON" => stringify(&args),
+        "console" => Ok(OVal::Undef),
+        "Array" => match name {
+            "isArray" => Ok(OVal::Bool(matches!(args.get(0), OVal::Arr(_)))),
+            "of" => Ok(OVal::array(arguments.to_vec())),
+            _ => {
+                *charged = true;
+                arrays::from(m, &args, &mut |m, f, a| call_value(m, f, a))
+            }
+        },
+        "Object" => object(name, &args),
+        "String" => string(name, &args),
+        "Number" => number(name, &args),
+        "Date" if name == "now" => Ok(OVal::Num(now())),
+        "Date" => dates::parse(&args.get(0)),
+        "Schema" => schema(name, &args),
+        _ => global(name, &args),
+    }
+}
+
+fn math(name: &str, args: &Args<'_>) -> Res<OVal> {
+    let all = || args.0.iter().map(to_num).collect::<Res<Vec<f64>>>();
+    let n = |i: usize| to_num(&args.get(i));
+    if let Some(f) = Math1::from_name(name) {
+        return Ok(OVal::Num(f.eval(n(0)?)));
+    }
+    Ok(OVal::Num(match name {
+        "pow" => {
+            let base = n(0)?;
+            arith::pow(base, n(1)?)
+        }
+        "atan2" => {
+            let y = n(0)?;
+            arith::atan2(y, n(1)?)
+        }
+        "imul" => {
+            let a = n(0)?;
+            arith::imul(a, n(1)?)
+        }
+        "hypot" => arith::hypot(&all()?),
+        "min" => arith::min(&all()?),
+        "max" => arith::max(&all()?),
+        "round" => arith::js_round(n(0)?),
+        "sign" => arith::sign(n(0)?),
+        "clz32" => arith::clz32(n(0)?),
+        "fround" => arith::fround(n(0)?),
+        "random" => random(),
+        _ => return fail(a99_core::builtins::unknown_member("Math", name)),
+    }))
+}
+
+/// A number in [0, 1).
+pub fn random() -> f64 {
+    use std::hash::{BuildHasher, Hasher};
+    let bits = std::hash::RandomState::new().build_hasher().finish();
+    (bits >> 11) as f64 / (1u64 << 53) as f64
+}
+
+fn stringify(args: &Args<'_>) -> Res<OVal> {
+    let mut style = Style::default();
+    match args.get(1) {
+        OVal::Arr(list) => {
+            let mut keys = Vec::new();
+            for v in list.borrow().iter() {
+                if matches!(v, OVal::Str(_) | OVal::Num(_)) {
+                    let key = to_str(v)?;
+                    if !keys.contains(&key) {
+                        keys.push(key);
+                    }
+                }
+            }
+            style.keys = Some(keys);
+        }
+        OVal::Fn(_) => return fail("JSON.stringify: functions are not supported as replacer"),
+        _ => {}
+    }
+    style.indent = match args.get(2) {
+        OVal::Num(n) => vec![32; n.trunc().clamp(0.0, 10.0) as usize],
+        OVal::Str(s) => s.iter().copied().take(10).collect(),
+        _ => Vec::new(),
+    };
+    Ok(json::stringify(&args.get(0), &style)?.map_or(OVal::Undef, OVal::units))
+}
+
+/// The own enumerable members of any value, in order.
+pub fn members(value: &OVal) -> Res<Vec<(super::value::JsStr, OVal)>> {
+    let indexed = |items: Vec<OVal>| {
+        items
+            .into_iter()
+            .enumerate()
+            .map(|(i, v)| (js(&i.to_string()), v))
+            .collect()
+    };
+    Ok(match value {
+        OVal::Undef | OVal::Null => {
+            return fail(format!("{} is not an object", lossy(&to_str(value)?)));
+        }
+        OVal::Obj(obj) => ordered_keys(obj)
+            .into_iter()
+            .map(|k| (k.clone(), obj[&k].clone()))
+            .collect(),
+        OVal::Arr(items) => indexed(items.borrow().clone()),
+        OVal::Str(s) => indexed(s.iter().map(|u| OVal::units(vec![*u])).collect()),
+        _ => Vec::new(),
+    })
+}
+
+fn pair(entry: &OVal) -> Res<(super::value::JsStr, OVal)> {
+    let OVal::Arr(items) = entry else {
+        return match entry {
+            OVal::Obj(o) => {
+                let get = |k: &str| o.get(&*js(k)).cloned().unwrap_or(OVal::Undef);
+                Ok((to_str(&get("0"))?, get("1")))
+            }
+            _ => fail("Type error"),
+        };
+    };
+    let items = items.borrow();
+    let get = |i: usize| items.get(i).cloned().unwrap_or(OVal::Undef);
+    Ok((to_str(&get(0))?, get(1)))
+}
+
+fn object(name: &str, args: &Args<'_>) -> Res<OVal> {
+    let list = |f: fn((super::value::JsStr, OVal)) -> OVal| -> Res<OVal> {
+        Ok(OVal::array(
+            members(&args.get(0))?.into_iter().map(f).collect(),
+        ))
+    };
+    match name {
+        "keys" => list(|(k, _)| OVal::Str(k)),
+        "values" => list(|(_, v)| v),
+        "entries" => list(|(k, v)| OVal::array(vec![OVal::Str(k), v])),
+        "fromEntries" => {
+            let mut out = Obj::new();
+            for entry in arrays::iterate(&args.get(0))? {
+                let (k, v) = pair(&entry)?;
+                refuse_forbidden(&k)?;
+                out.insert(k, v);
+            }
+            Ok(OVal::object(out))
+        }
+        "assign" => {
+            let mut out = Obj::new();
+            for source in args.0.iter().filter(|v| !v.is_nullish()) {
+                out.extend(members(source)?);
+            }
+            Ok(OVal::object(out))
+        }
+        _ => {
+            let key = args.text(1)?;
+            Ok(OVal::Bool(match args.get(0) {
+                OVal::Obj(o) => o.contains_key(&key),
+                OVal::Arr(a) => has_index(&key, a.borrow().len()),
+                OVal::Str(s) => has_index(&key, s.len()),
+                OVal::Undef | OVal::Null => return fail("undefined is not an object"),
+                _ => false,
+            }))
+        }
+    }
+}
+
+fn has_index(key: &[u16], len: usize) -> bool {
+    *key == *js("length") || array_index(key).is_some_and(|i| i < len)
+}
+
+/// Refuses the three forbidden names as keys of new objects (decision D16).
+pub fn refuse_forbidden(key: &[u16]) -> Res<()> {
+    let name = lossy(key);
+    if a99_core::builtins::is_forbidden(name.as_bytes()) {
+        return Err(Fail::forbidden(&name));
+    }
+    Ok(())
+}
+
+fn string(name: &str, args: &Args<'_>) -> Res<OVal> {
+    let mut out = Vec::new();
+    for v in args.0 {
+        let n = to_num(v)?;
+        if name == "fromCharCode" {
+            out.push(arith::to_uint32(n) as u16);
+        } else {
+            if n.trunc() != n || !(0.0..=1_114_111.0).contains(&n) {
+                return fail("Arguments contain a value that is out of range of code points");
+            }
+            match char::from_u32(n as u32) {
+                Some(c) => out.extend_from_slice(c.encode_utf16(&mut [0; 2])),
+                None => out.push(n as u16),
+            }
+        }
+    }
+    Ok(OVal::units(out))
+}
+
+fn number(name: &str, args: &Args<'_>) -> Res<OVal> {
+    let own = match args.get(0) {
+        OVal::Num(n) => Some(n),
+        _ => None,
+    };
+    let whole = |n: f64| n.is_finite() && n.trunc() == n;
+    Ok(OVal::Bool(match name {
+        "isNaN" => own.is_some_and(f64::is_nan),
+        "isFinite" => own.is_some_and(f64::is_finite),
+        "isInteger" => own.is_some_and(whole),
+        "isSafeInteger" => own.is_some_and(|n| whole(n) && n.abs() <= 9_007_199_254_740_991.0),
+        _ => return global(name, args),
+    }))
+}
+
+fn global(name: &str, args: &Args<'_>) -> Res<OVal> {
+    let coded = |r: Result<Vec<u8>, uri::UriError>| match r {
+        Ok(out) => Ok(bytes(&out)),
+        Err(e) => fail(e.message()),
+    };
+    match name {
+        "parseInt" => {
+            let text = args.text(0)?;
+            Ok(OVal::Num(number_parse::parse_int(
+                &to_wtf8(&text),
+                to_num(&args.get(1)).map(|r| if r.is_nan() { 0.0 } else { r })?,
+            )))
+        }
+        "parseFloat" => Ok(OVal::Num(number_parse::parse_float(&to_wtf8(
+            &args.text(0)?,
+        )))),
+        "isNaN" => Ok(OVal::Bool(to_num(&args.get(0))?.is_nan())),
+        "isFinite" => Ok(OVal::Bool(to_num(&args.get(0))?.is_finite())),
+        "encodeURI" => coded(uri::encode_uri(&to_wtf8(&args.text(0)?))),
+        "encodeURIComponent" => coded(uri::encode_uri_component(&to_wtf8(&args.text(0)?))),
+        "decodeURI" => coded(uri::decode_uri(&to_wtf8(&args.text(0)?)).map(|c| c.into_owned())),
+        "decodeURIComponent" => {
+            coded(uri::decode_uri_component(&to_wtf8(&args.text(0)?)).map(|c| c.into_owned()))
+        }
+        "filter" => {
+            let schema = schemas::from_example(&args.get(1));
+            schemas::filter(&args.get(0), &schema).map_err(Fail::new)
+        }
+        "Set" => match args.get(0) {
+            OVal::Undef => Ok(OVal::set(Vec::new())),
+            OVal::Null => fail("null is not iterable"),
+            v => Ok(OVal::set(arrays::distinct(arrays::iterate(&v)?))),
+        },
+        "Date" => dates::construct(&args.get(0), now()),
+        "Error" => {
+            let text = match args.get(0) {
+                OVal::Str(s) => s,
+                _ => js("Error"),
+            };
+            Err(Fail {
+                code: a99_core::error::ErrorCode::Program,
+                message: text,
+                op: Some("Error".into()),
+            })
+        }
+        _ => fail(format!("Unknown function: {name}")),
+    }
+}
+
+fn schema(name: &str, args: &Args<'_>) -> Res<OVal> {
+    let node = |members: Vec<(&str, OVal)>| {
+        OVal::object(members.into_iter().map(|(k, v)| (js(k), v)).collect())
+    };
+    let kind = |t: &str| ("type", OVal::str(t));
+    let format = |f: &str| {
+        node(vec![
+            ("type", OVal::str("string")),
+            ("format", OVal::str(f)),
+        ])
+    };
+    Ok(match name {
+        "object" => {
+            let properties = args.get(0);
+            let keys = members(&properties)?
+                .into_iter()
+                .map(|(k, _)| OVal::Str(k))
+                .collect();
+            node(vec![
+                kind("object"),
+                ("properties", properties),
+                ("required", OVal::array(keys)),
+                ("additionalProperties", OVal::Bool(false)),
+            ])
+        }
+        "array" => node(vec![kind("array"), ("items", args.get(0))]),
+        "record" => node(vec![kind("object"), ("additionalProperties", args.get(0))]),
+        "union" => node(vec![("anyOf", args.get(0))]),
+        "enum" => node(vec![("enum", args.get(0))]),
+        "const" => node(vec![("const", args.get(0))]),
+        "tuple" => node(vec![kind("array"), ("items", args.get(0))]),
+        "infer" | "fromExample" => schemas::from_example(&args.get(0)),
+        "pattern" => node(vec![kind("string"), ("pattern", args.get(0))]),
+        "email" | "uuid" | "ipv4" | "emoji" => format(name),
+        "url" => format("uri"),
+        "datetime" => format("date-time"),
+        "null" => node(vec![kind("null")]),
+        "response" => {
+            let schema = schemas::from_example(&args.get(1));
+            let inner = node(vec![
+                ("name", args.get(0)),
+                ("strict", OVal::Bool(true)),
+                ("schema", schema),
+            ]);
+            node(vec![kind("json_schema"), ("json_schema", inner)])
+        }
+        "isValid" => {
+            let schema = schemas::from_example(&args.get(1));
+            OVal::Bool(schemas::validate(&args.get(0), &schema, "").is_ok())
+        }
+        _ => OVal::object(Obj::new()),
+    })
+}
+
+/// A method of a number or boolean.
+pub fn number_method(value: &OVal, name: &str, arguments: &[OVal]) -> Res<Option<OVal>> {
+    let args = Args(arguments);
+    let out = |r: Result<String, a99_ecma::RangeError>| match r {
+        Ok(text) => Ok(Some(OVal::str(&text))),
+        Err(e) => fail(e.message()),
+    };
+    match (value, name) {
+        (_, "valueOf") => Ok(Some(value.clone())),
+        (OVal::Num(n), "toString") => match args.optional(0)? {
+            None => Ok(Some(OVal::Str(to_str(value)?))),
+            Some(radix) => out(number_text::to_radix(*n, radix)),
+        },
+        (_, "toString") => Ok(Some(OVal::Str(to_str(value)?))),
+        (OVal::Num(n), "toFixed") => out(number_text::to_fixed(*n, args.integer(0)?)),
+        (OVal::Num(n), "toExponential") => out(number_text::to_exponential(*n, args.optional(0)?)),
+        (OVal::Num(n), "toPrecision") => out(number_text::to_precision(*n, args.optional(0)?)),
+        (OVal::Num(n), "toLocaleString") => Ok(Some(OVal::str(&number_text::to_locale_string(*n)))),
+        (OVal::Bool(_), "toLocaleString") => Ok(Some(OVal::Str(to_str(value)?))),
+        (_, "hasOwnProperty" | "isPrototypeOf" | "propertyIsEnumerable") => {
+            Ok(Some(OVal::Bool(false)))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// A method of a plain object: those of `Object.prototype` that read only.
+pub fn object_method(obj: &std::rc::Rc<Obj>, name: &str, arguments: &[OVal]) -> Res<Option<OVal>> {
+    let args = Args(arguments);
+    Ok(Some(match name {
+        "hasOwnProperty" | "propertyIsEnumerable" => OVal::Bool(obj.contains_key(&args.text(0)?)),
+        "toString" | "toLocaleString" => OVal::str("[object Object]"),
+        "isPrototypeOf" => OVal::Bool(false),
+        "valueOf" => OVal::Obj(obj.clone()),
+        _ => return Ok(None),
+    }))
+}

@@ -1,0 +1,455 @@
+//! Steps: the wrapper around every atom, and the control forms (language
+//! sections 2.1 and 4.1).
+
+use super::condition;
+use super::expr::{Env, field, name_of};
+use super::machine::{Flow, Machine, Scope, ScopeRef, is_bindable, undefined_name};
+use super::options::{CostOverride, TraceEvent};
+use super::prices;
+use super::value::{Fail, JsStr, OVal, Obj, Res, fail, js, lossy, to_text};
+use a99_core::costs::{self, CostModel};
+use a99_core::error::ErrorCode;
+use a99_core::fuel;
+use a99_core::value::{Map, Value};
+
+/// Helpers nest this deep at most.
+const MAX_HELPER_DEPTH: u32 = 256;
+
+/// A step, or the list of an implicit `seq`.
+#[derive(Clone, Copy)]
+pub enum Node<'v> {
+    /// A step as written.
+    Step(&'v Map),
+    /// The steps of a branch or body.
+    List(&'v Value),
+}
+
+impl<'v> Node<'v> {
+    /// A member of the step.
+    pub fn get(self, key: &str) -> &'v Value {
+        const UNDEFINED: Value = Value::Undefined;
+        match self {
+            Node::Step(map) => field(map, key),
+            Node::List(steps) if key == "steps" => steps,
+            Node::List(_) => &UNDEFINED,
+        }
+    }
+
+    /// The step without `op` and `result`.
+    pub fn input(self) -> Value {
+        match self {
+            Node::Step(map) => Value::Object(
+                map.iter()
+                    .filter(|(k, _)| **k != "op" && **k != "result")
+                    .map(|(k, v)| (k.clone(), v.clone()))
+                    .collect(),
+            ),
+            Node::List(steps) => super::machine::record([("steps", steps.clone())]),
+        }
+    }
+}
+
+/// What an atom gives: its value and how the list goes on.
+pub type Done = Res<(OVal, Flow)>;
+
+impl Machine<'_> {
+    /// Whether an atom of this name exists.
+    pub fn knows_atom(&self, op: &str) -> bool {
+        prices::of(op).is_some() || self.opts.custom.iter().any(|a| a.op == op)
+    }
+
+    /// Runs a step whose atom exists.
+    pub fn step(&mut self, step: &Value, scope: &ScopeRef) -> Res<Flow> {
+        if matches!(step, Value::Null | Value::Undefined) {
+            return fail("null is not an object (evaluating 'step.op')");
+        }
+        let Some(map) = step.as_object() else {
+            return fail("Unknown Atom: undefined");
+        };
+        let op = match field(map, "op") {
+            Value::Undefined => "undefined".to_owned(),
+            other => lossy(&name_of(other)),
+        };
+        if !self.knows_atom(&op) {
+            return fail(format!("Unknown Atom: {op}"));
+        }
+        self.atom(&op, Node::Step(map), scope)
+    }
+
+    /// Runs a branch or body as an implicit `seq`.
+    pub fn list(&mut self, steps: &Value, scope: &ScopeRef) -> Res<Flow> {
+        self.atom("seq", Node::List(steps), scope)
+    }
+
+    fn atom(&mut self, op: &str, node: Node<'_>, scope: &ScopeRef) -> Res<Flow> {
+        let before = self.fuel();
+        let state = self.opts.trace.then(|| scope.snapshot());
+        let (mut result, mut thrown) = (OVal::Undef, None);
+        let paid = self.pay(op, node, scope).map_err(|e| e.at(op));
+        let outcome = match paid {
+            Err(e) => Err(e),
+            Ok(()) => {
+                let done = self.body(op, node, scope).and_then(|(value, flow)| {
+                    result = value.clone();
+                    self.bind_result(node, value, scope)?;
+                    Ok(flow)
+                });
+                done.map_err(|e| {
+                    if e.op.is_none() {
+                        thrown = Some(to_text(&e.message));
+                    }
+                    e.at(op)
+                })
+            }
+        };
+        let unfinished = matches!(&outcome, Err(e) if matches!(e.code, ErrorCode::RunTimeout | ErrorCode::Aborted));
+        if let (Some(state), false) = (state, unfinished) {
+            let mut diff = Map::new();
+            for (name, value) in scope.snapshot() {
+                if state.get(&name).is_none_or(|old| !old.is_same(&value)) {
+                    diff.insert(
+                        to_text(&name),
+                        self.export(&value).unwrap_or(Value::Undefined),
+                    );
+                }
+            }
+            self.trace.push(TraceEvent {
+                op: op.to_owned(),
+                input: node.input(),
+                state_diff: Value::Object(diff),
+                result: self.export(&result).unwrap_or(Value::Undefined),
+                error: thrown,
+                fuel_before: before,
+                fuel_after: self.fuel(),
+            });
+        }
+        outcome
+    }
+
+    /// Quota, then price (decisions D17 and D42).
+    fn pay(&mut self, op: &str, node: Node<'_>, scope: &ScopeRef) -> Res<()> {
+        if let Some(&allowed) = self.opts.quotas.get(op) {
+            let used = self.calls.entry(op.to_owned()).or_default();
+            if *used >= allowed {
+                let text = format!("Quota exceeded for '{op}': {allowed} call(s) allowed");
+                return Err(Fail::coded(ErrorCode::QuotaExceeded, text));
+            }
+            *used += 1;
+        }
+        let custom = self.opts.custom.iter().find(|a| a.op == op);
+        let mut price = match custom {
+            Some(atom) => fuel::cost_from_f64(atom.cost).unwrap_or(0),
+            None => prices::of(op).map_or(0, |p| p.0),
+        };
+        let chosen = match self.opts.cost_overrides.get(op) {
+            Some(CostOverride::Number(n)) => Some(*n),
+            Some(CostOverride::Function(f)) => Some(f(&node.input())),
+            None => None,
+        };
+        if let Some(chosen) = chosen {
+            price = fuel::cost_from_f64(chosen).unwrap_or(price);
+        } else if custom.is_none() && matches!(op, "storeVectorSearch" | "storeSearch") {
+            // The number of answers is part of the price.
+            let k = self.resolve(node.get("k"), scope)?;
+            let k = if k.is_nullish() { OVal::Num(5.0) } else { k };
+            let asked = match k {
+                OVal::Num(k) => fuel::cost_from_f64(k),
+                _ => None,
+            };
+            price += asked.unwrap_or(5 * costs::MICRO);
+        }
+        self.meter.take(price)
+    }
+
+    /// Binds what an atom returned; `undefined` leaves the variable (D12).
+    fn bind_result(&mut self, node: Node<'_>, value: OVal, scope: &ScopeRef) -> Res<()> {
+        let name = node.get("result");
+        if !is_bindable(name) || value.is_undef() {
+            return Ok(());
+        }
+        let name = name_of(name);
+        scope.bind(&name, value)?;
+        if is_bindable(node.get("resultConst")) {
+            scope.seal(&name);
+        }
+        Ok(())
+    }
+
+    fn body(&mut self, op: &str, node: Node<'_>, scope: &ScopeRef) -> Done {
+        if self.opts.custom.iter().any(|a| a.op == op) {
+            return self.custom_atom(op, node).map(|v| (v, Flow::Next));
+        }
+        let flow = |flow: Flow| (OVal::Undef, flow);
+        match op {
+            "seq" => self.seq(node.get("steps"), scope).map(flow),
+            "if" => self.if_(node, scope).map(flow),
+            "while" => self.while_(node, scope).map(flow),
+            "try" => self.try_(node, scope).map(flow),
+            "scope" => self
+                .list(node.get("steps"), &Scope::new(Some(scope)))
+                .map(flow),
+            "return" => self.return_(node, scope),
+            _ => {
+                let value = match op {
+                    "map" => self.map(node, scope),
+                    "filter" | "find" => self.filter(op, node, scope),
+                    "reduce" => self.reduce(node, scope),
+                    "callLocal" => self.call_local(node, scope),
+                    "memoize" => self.memoize(node, scope),
+                    "cache" => self.cache(node, scope),
+                    "Error" => self.error_atom(node),
+                    _ => self.data_atom(op, node, scope),
+                };
+                value.map(|v| (v, Flow::Next))
+            }
+        }
+    }
+
+    fn seq(&mut self, steps: &Value, scope: &ScopeRef) -> Res<Flow> {
+        let steps = match steps {
+            Value::Array(steps) => steps.as_slice(),
+            // The characters of a text are steps without `op`.
+            Value::String(text) if text.is_empty() => &[],
+            Value::String(_) => return fail("Unknown Atom: undefined"),
+            _ => return fail("undefined is not an object (evaluating 'steps')"),
+        };
+        for step in steps {
+            if let Flow::Return(value) = self.step(step, scope)? {
+                return Ok(Flow::Return(value));
+            }
+        }
+        Ok(Flow::Next)
+    }
+
+    /// A condition: an expression node, a literal, or text of the old grammar.
+    pub fn condition(&mut self, node: Node<'_>, scope: &ScopeRef) -> Res<OVal> {
+        let condition = node.get("condition");
+        let Some(text) = condition.as_text() else {
+            return self.eval(condition, Env::of(scope));
+        };
+        let parsed = condition::parse_condition(&text.to_string_lossy()).map_err(Fail::new)?;
+        let vars = match self.resolve_vars(node.get("vars"), scope)? {
+            OVal::Obj(obj) => obj,
+            _ => std::rc::Rc::new(Obj::new()),
+        };
+        let free = self.meter.model == CostModel::Flat;
+        let env = Env {
+            scope,
+            vars: Some(&vars),
+            free,
+            calc: false,
+        };
+        parsed.map_or(Ok(OVal::Undef), |expr| self.eval(&expr, env))
+    }
+
+    fn if_(&mut self, node: Node<'_>, scope: &ScopeRef) -> Res<Flow> {
+        if self.condition(node, scope)?.truthy() {
+            self.list(node.get("then"), scope)
+        } else if is_bindable(node.get("else")) {
+            self.list(node.get("else"), scope)
+        } else {
+            Ok(Flow::Next)
+        }
+    }
+
+    fn while_(&mut self, node: Node<'_>, scope: &ScopeRef) -> Res<Flow> {
+        // Text conditions pay before each test, as in v1 (decision D48).
+        let early =
+            node.get("condition").as_text().is_some() && self.meter.model == CostModel::Flat;
+        loop {
+            if early {
+                self.meter.take(costs::LOOP_TURN)?;
+            }
+            if !self.condition(node, scope)?.truthy() {
+                return Ok(Flow::Next);
+            }
+            self.check_time()?;
+            if !early {
+                self.meter.take(costs::LOOP_TURN)?;
+            }
+            if let Flow::Return(value) = self.list(node.get("body"), scope)? {
+                return Ok(Flow::Return(value));
+            }
+        }
+    }
+
+    fn try_(&mut self, node: Node<'_>, scope: &ScopeRef) -> Res<Flow> {
+        match self.list(node.get("try"), scope) {
+            Err(e) if e.code.is_catchable() && is_bindable(node.get("catch")) => {
+                let name = match node.get("catchParam") {
+                    Value::Undefined | Value::Null => js("error"),
+                    name => name_of(name),
+                };
+                scope.bind(&name, OVal::Str(e.message))?;
+                scope.bind(
+                    &js("errorOp"),
+                    OVal::str(e.op.as_deref().unwrap_or_default()),
+                )?;
+                self.list(node.get("catch"), scope)
+            }
+            other => other,
+        }
+    }
+
+    fn return_(&mut self, node: Node<'_>, scope: &ScopeRef) -> Done {
+        let by_value = matches!(node, Node::Step(map) if map.contains("value"));
+        if by_value {
+            let value = self.resolve(node.get("value"), scope)?;
+            let kind = match &value {
+                OVal::Arr(_) => Some("array"),
+                OVal::Obj(_) | OVal::Set(_) | OVal::Date(_) | OVal::Undef | OVal::Null => None,
+                other => Some(other.type_of()),
+            };
+            if let (Some(kind), 0) = (kind, self.frame.helper_depth) {
+                return fail(format!("Agent must return an object, got {kind}"));
+            }
+            return Ok((value.clone(), Flow::Return(value)));
+        }
+        let mut out = Obj::new();
+        if let Some(properties) = node
+            .get("schema")
+            .get("properties")
+            .and_then(Value::as_object)
+        {
+            for (key, _) in properties.iter_js_order() {
+                let key = super::value::from_wtf8(key.as_bytes());
+                let value = scope.lookup(&key).unwrap_or(OVal::Undef);
+                out.insert(key, value);
+            }
+        }
+        let mut value = OVal::object(out);
+        if node.get("filter").as_bool() != Some(false) {
+            let schema = super::schemas::of_json(node.get("schema"));
+            value = super::schemas::filter(&value, &schema).unwrap_or(value);
+        }
+        Ok((value.clone(), Flow::Return(value)))
+    }
+
+    fn items(&mut self, op: &str, node: Node<'_>, scope: &ScopeRef) -> Res<Items> {
+        match self.resolve(node.get("items"), scope)? {
+            OVal::Arr(items) => Ok(Items(items, 0)),
+            _ => fail(format!("{op}: items is not an array")),
+        }
+    }
+
+    fn item_scope(&self, node: Node<'_>, item: OVal, scope: &ScopeRef) -> Res<ScopeRef> {
+        self.check_time()?;
+        let child = Scope::new(Some(scope));
+        child.bind(&binding(node.get("as")), item)?;
+        Ok(child)
+    }
+
+    fn map(&mut self, node: Node<'_>, scope: &ScopeRef) -> Res<OVal> {
+        let mut out = Vec::new();
+        for item in self.items("map", node, scope)? {
+            let child = self.item_scope(node, item, scope)?;
+            self.list(node.get("steps"), &child)?;
+            let result = child.lookup(&js("result")).unwrap_or(OVal::Null);
+            out.push(if result.is_nullish() {
+                OVal::Null
+            } else {
+                result
+            });
+        }
+        Ok(OVal::array(out))
+    }
+
+    fn filter(&mut self, op: &str, node: Node<'_>, scope: &ScopeRef) -> Res<OVal> {
+        let mut out = Vec::new();
+        for item in self.items(op, node, scope)? {
+            let child = self.item_scope(node, item.clone(), scope)?;
+            if self.condition(node, &child)?.truthy() {
+                if op == "find" {
+                    return Ok(item);
+                }
+                out.push(item);
+            }
+        }
+        Ok(if op == "find" {
+            OVal::Null
+        } else {
+            OVal::array(out)
+        })
+    }
+
+    fn reduce(&mut self, node: Node<'_>, scope: &ScopeRef) -> Res<OVal> {
+        let items = self.items("reduce", node, scope)?;
+        let mut acc = self.resolve(node.get("initial"), scope)?;
+        for item in items {
+            let child = self.item_scope(node, item, scope)?;
+            child.bind(&binding(node.get("accumulator")), acc.clone())?;
+            self.list(node.get("steps"), &child)?;
+            match child.lookup(&js("result")) {
+                Some(result) if !result.is_nullish() => acc = result,
+                _ => {}
+            }
+        }
+        Ok(acc)
+    }
+
+    fn call_local(&mut self, node: Node<'_>, scope: &ScopeRef) -> Res<OVal> {
+        let name = lossy(&name_of(node.get("name")));
+        let helpers = self.frame.helpers.clone();
+        let Some(helper) = helpers.get(&name).filter(|h| h.as_object().is_some()) else {
+            return fail(format!("Unknown helper: {name}"));
+        };
+        if self.frame.helper_depth >= MAX_HELPER_DEPTH {
+            return fail(format!(
+                "Maximum helper call depth (256) exceeded \u{2014} likely infinite recursion in '{name}'"
+            ));
+        }
+        let mut values = Vec::new();
+        for arg in node.get("args").as_array().unwrap_or_default() {
+            values.push(self.resolve(arg, scope)?);
+        }
+        let fresh = Scope::new(None);
+        let names = helper
+            .get("paramNames")
+            .and_then(Value::as_array)
+            .unwrap_or_default();
+        let mut values = values.into_iter();
+        for param in names {
+            fresh.bind(&name_of(param), values.next().unwrap_or(OVal::Undef))?;
+        }
+        self.check_time()?;
+        self.frame.helper_depth += 1;
+        let flow = self.list(helper.get("steps").unwrap_or(&Value::Undefined), &fresh);
+        self.frame.helper_depth -= 1;
+        match flow? {
+            Flow::Return(value) => Ok(value),
+            Flow::Next => Ok(OVal::Undef),
+        }
+    }
+
+    fn error_atom(&mut self, node: Node<'_>) -> Res<OVal> {
+        let message: JsStr = match node.get("args").as_array().and_then(|a| a.first()) {
+            None | Some(Value::Undefined | Value::Null) => js("Error"),
+            Some(value) => super::coerce::to_str(&super::value::from_value(value))?,
+        };
+        Err(Fail {
+            code: ErrorCode::Program,
+            message,
+            op: None,
+        })
+    }
+}
+
+/// The items of a loop; those that its body appends are visited too.
+struct Items(super::arrays::Items, usize);
+
+impl Iterator for Items {
+    type Item = OVal;
+
+    fn next(&mut self) -> Option<OVal> {
+        self.1 += 1;
+        self.0.borrow().get(self.1 - 1).cloned()
+    }
+}
+
+/// A name that a step binds.
+pub fn binding(name: &Value) -> JsStr {
+    match name {
+        Value::Undefined => undefined_name(),
+        other => name_of(other),
+    }
+}

@@ -1,0 +1,364 @@
+//! The oracle's own values: reference-counted, UTF-16 text, nothing clever.
+//!
+//! Arrays and sets are shared and mutable, objects never change once built
+//! (decision D49). Text is kept as UTF-16 units, as ECMA-262 words it, so
+//! lengths and indices need no thought (decision D36).
+
+use a99_core::error::ErrorCode;
+use a99_core::text::Text;
+use a99_core::value::{Map, Value};
+use indexmap::IndexMap;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// Guest text in UTF-16 units.
+pub type JsStr = Rc<[u16]>;
+
+/// The members of a guest object in insertion order.
+pub type Obj = IndexMap<JsStr, OVal>;
+
+/// A value of a program that the oracle runs.
+#[derive(Clone, Debug)]
+pub enum OVal {
+    /// `undefined`
+    Undef,
+    /// `null`
+    Null,
+    /// A boolean.
+    Bool(bool),
+    /// A double.
+    Num(f64),
+    /// Text.
+    Str(JsStr),
+    /// An array, by reference.
+    Arr(Rc<RefCell<Vec<OVal>>>),
+    /// An object, by reference.
+    Obj(Rc<Obj>),
+    /// A set (decision D34), by reference.
+    Set(Rc<RefCell<Vec<OVal>>>),
+    /// A date in milliseconds since the epoch (decision D34).
+    Date(Rc<f64>),
+    /// A builtin function, by its row in `builtins::FUNCTIONS` (decision D35).
+    Fn(u16),
+    /// A builtin namespace, by its row in `builtins::NAMESPACES`.
+    Ns(u8),
+}
+
+/// A failure on its way to a handler; `op` is set by the first atom it leaves.
+#[derive(Clone, Debug)]
+pub struct Fail {
+    /// The stable code; it says whether the failure can be caught.
+    pub code: ErrorCode,
+    /// What the program sees.
+    pub message: JsStr,
+    /// The atom that failed, once known (language section 3.8).
+    pub op: Option<String>,
+}
+
+/// The result of evaluating something.
+pub type Res<T> = Result<T, Fail>;
+
+impl Fail {
+    /// An ordinary failure.
+    pub fn new(message: impl AsRef<str>) -> Fail {
+        Fail::coded(ErrorCode::Program, message)
+    }
+
+    /// A failure with a code.
+    pub fn coded(code: ErrorCode, message: impl AsRef<str>) -> Fail {
+        Fail {
+            code,
+            message: js(message.as_ref()),
+            op: None,
+        }
+    }
+
+    /// The refusal of a forbidden name (decision D16).
+    pub fn forbidden(name: &str) -> Fail {
+        Fail::coded(
+            ErrorCode::Security,
+            a99_core::builtins::forbidden_text(name),
+        )
+    }
+
+    /// The failure with this atom as its place, unless it has one.
+    pub fn at(mut self, op: &str) -> Fail {
+        self.op.get_or_insert_with(|| op.to_owned());
+        self
+    }
+}
+
+/// Fails with an ordinary message.
+pub fn fail<T>(message: impl AsRef<str>) -> Res<T> {
+    Err(Fail::new(message))
+}
+
+/// UTF-16 text of a Rust string.
+pub fn js(s: &str) -> JsStr {
+    s.encode_utf16().collect()
+}
+
+/// The text of UTF-16 units as a Rust string, lone surrogates replaced.
+pub fn lossy(s: &[u16]) -> String {
+    String::from_utf16_lossy(s)
+}
+
+/// UTF-16 units as WTF-8 bytes.
+pub fn to_wtf8(units: &[u16]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(units.len());
+    for item in char::decode_utf16(units.iter().copied()) {
+        match item {
+            Ok(c) => out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
+            Err(lone) => {
+                let u = u32::from(lone.unpaired_surrogate());
+                out.push(0xE0 | (u >> 12) as u8);
+                out.push(0x80 | (u >> 6 & 0x3F) as u8);
+                out.push(0x80 | (u & 0x3F) as u8);
+            }
+        }
+    }
+    out
+}
+
+/// WTF-8 bytes as UTF-16 units.
+pub fn from_wtf8(bytes: &[u8]) -> JsStr {
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut i = 0;
+    while i < bytes.len() {
+        let b = bytes[i];
+        let len = match b {
+            0..=0x7F => 1,
+            0xC0..=0xDF => 2,
+            0xE0..=0xEF => 3,
+            _ => 4,
+        };
+        let part = &bytes[i..(i + len).min(bytes.len())];
+        i += len;
+        if let Ok(s) = std::str::from_utf8(part) {
+            out.extend(s.encode_utf16());
+        } else if let [a, b, c] = part {
+            let unit =
+                (u32::from(a & 0x0F) << 12) | (u32::from(b & 0x3F) << 6) | u32::from(c & 0x3F);
+            out.push(unit as u16);
+        } else {
+            out.push(0xFFFD);
+        }
+    }
+    out.into()
+}
+
+/// The text type of the host for UTF-16 units.
+pub fn to_text(units: &[u16]) -> Text {
+    Text::from_wtf8(to_wtf8(units))
+}
+
+impl OVal {
+    /// A text value.
+    pub fn str(s: &str) -> OVal {
+        OVal::Str(js(s))
+    }
+
+    /// A text value of units.
+    pub fn units(s: Vec<u16>) -> OVal {
+        OVal::Str(s.into())
+    }
+
+    /// A new array.
+    pub fn array(items: Vec<OVal>) -> OVal {
+        OVal::Arr(Rc::new(RefCell::new(items)))
+    }
+
+    /// A new set of these items, which must be distinct.
+    pub fn set(items: Vec<OVal>) -> OVal {
+        OVal::Set(Rc::new(RefCell::new(items)))
+    }
+
+    /// A new object.
+    pub fn object(members: Obj) -> OVal {
+        OVal::Obj(Rc::new(members))
+    }
+
+    /// A new date.
+    pub fn date(ms: f64) -> OVal {
+        OVal::Date(Rc::new(ms))
+    }
+
+    /// Whether it is `undefined` or `null`.
+    pub fn is_nullish(&self) -> bool {
+        matches!(self, OVal::Undef | OVal::Null)
+    }
+
+    /// Whether it is `undefined`.
+    pub fn is_undef(&self) -> bool {
+        matches!(self, OVal::Undef)
+    }
+
+    /// ECMA-262 §7.1.2 ToBoolean.
+    pub fn truthy(&self) -> bool {
+        match self {
+            OVal::Undef | OVal::Null => false,
+            OVal::Bool(b) => *b,
+            OVal::Num(n) => *n != 0.0 && !n.is_nan(),
+            OVal::Str(s) => !s.is_empty(),
+            _ => true,
+        }
+    }
+
+    /// `typeof` (ECMA-262 §13.5.3).
+    pub fn type_of(&self) -> &'static str {
+        match self {
+            OVal::Undef => "undefined",
+            OVal::Bool(_) => "boolean",
+            OVal::Num(_) => "number",
+            OVal::Str(_) => "string",
+            OVal::Fn(_) => "function",
+            OVal::Ns(n) if a99_core::builtins::NAMESPACES[*n as usize] == "Date" => "function",
+            _ => "object",
+        }
+    }
+
+    /// Whether two values are the same thing; the test of state diffs.
+    pub fn is_same(&self, other: &OVal) -> bool {
+        match (self, other) {
+            (OVal::Num(a), OVal::Num(b)) => {
+                a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan())
+            }
+            _ => self.strict_eq(other),
+        }
+    }
+
+    /// `===` (ECMA-262 §7.2.14).
+    pub fn strict_eq(&self, other: &OVal) -> bool {
+        match (self, other) {
+            (OVal::Undef, OVal::Undef) | (OVal::Null, OVal::Null) => true,
+            (OVal::Bool(a), OVal::Bool(b)) => a == b,
+            (OVal::Num(a), OVal::Num(b)) => a == b,
+            (OVal::Str(a), OVal::Str(b)) => a == b,
+            (OVal::Arr(a), OVal::Arr(b)) | (OVal::Set(a), OVal::Set(b)) => Rc::ptr_eq(a, b),
+            (OVal::Obj(a), OVal::Obj(b)) => Rc::ptr_eq(a, b),
+            (OVal::Date(a), OVal::Date(b)) => Rc::ptr_eq(a, b),
+            (OVal::Fn(a), OVal::Fn(b)) => a == b,
+            (OVal::Ns(a), OVal::Ns(b)) => a == b,
+            _ => false,
+        }
+    }
+
+    /// SameValueZero (ECMA-262 §7.2.11).
+    pub fn same_value_zero(&self, other: &OVal) -> bool {
+        match (self, other) {
+            (OVal::Num(a), OVal::Num(b)) => a == b || (a.is_nan() && b.is_nan()),
+            _ => self.strict_eq(other),
+        }
+    }
+}
+
+/// The canonical array index that a key names (ECMA-262 §6.1.7).
+pub fn array_index(key: &[u16]) -> Option<usize> {
+    if key.is_empty() || key.len() > 10 || (key[0] == 48 && key.len() > 1) {
+        return None;
+    }
+    let mut n = 0u64;
+    for &u in key {
+        if !(48..=57).contains(&u) {
+            return None;
+        }
+        n = n * 10 + u64::from(u - 48);
+    }
+    (n < u64::from(u32::MAX)).then_some(n as usize)
+}
+
+/// The keys of an object in enumeration order (decision D37).
+pub fn ordered_keys(obj: &Obj) -> Vec<JsStr> {
+    let mut indices: Vec<(usize, JsStr)> = Vec::new();
+    let mut names = Vec::new();
+    for key in obj.keys() {
+        match array_index(key) {
+            Some(i) => indices.push((i, key.clone())),
+            None => names.push(key.clone()),
+        }
+    }
+    indices.sort_by_key(|(i, _)| *i);
+    indices.into_iter().map(|(_, k)| k).chain(names).collect()
+}
+
+/// A host value as a fresh guest value.
+pub fn from_value(value: &Value) -> OVal {
+    match value {
+        Value::Undefined => OVal::Undef,
+        Value::Null => OVal::Null,
+        Value::Bool(b) => OVal::Bool(*b),
+        Value::Number(n) => OVal::Num(*n),
+        Value::String(s) => OVal::Str(from_wtf8(s.as_bytes())),
+        Value::Array(items) => OVal::array(items.iter().map(from_value).collect()),
+        Value::Object(map) => OVal::object(
+            map.iter()
+                .map(|(k, v)| (from_wtf8(k.as_bytes()), from_value(v)))
+                .collect(),
+        ),
+    }
+}
+
+/// A guest value as a host value: sets are arrays, dates their ISO text,
+/// builtins `undefined` (decisions D34 and D35).
+///
+/// # Errors
+/// A cycle, or nesting deeper than `max_depth` (decision D21).
+pub fn to_value(value: &OVal, max_depth: usize) -> Res<Value> {
+    if max_depth == 0 {
+        return Err(Fail::coded(
+            ErrorCode::Boundary,
+            "value is cyclic or nested too deeply",
+        ));
+    }
+    Ok(match value {
+        OVal::Undef | OVal::Fn(_) | OVal::Ns(_) => Value::Undefined,
+        OVal::Null => Value::Null,
+        OVal::Bool(b) => Value::Bool(*b),
+        OVal::Num(n) => Value::Number(*n),
+        OVal::Str(s) => Value::String(to_text(s)),
+        OVal::Arr(items) | OVal::Set(items) => Value::Array(
+            items
+                .borrow()
+                .iter()
+                .map(|v| to_value(v, max_depth - 1))
+                .collect::<Res<_>>()?,
+        ),
+        OVal::Obj(obj) => {
+            let mut map = Map::new();
+            for (k, v) in obj.iter() {
+                map.insert(to_text(k), to_value(v, max_depth - 1)?);
+            }
+            Value::Object(map)
+        }
+        OVal::Date(ms) => super::dates::iso(**ms).map_or(Value::Null, |s| Value::String(s.into())),
+    })
+}
+
+/// A deep copy that keeps sets and dates (what leaves and comes back within
+/// one run, decision D49).
+pub fn deep_copy(value: &OVal, max_depth: usize) -> Res<OVal> {
+    if max_depth == 0 {
+        return Err(Fail::coded(
+            ErrorCode::Boundary,
+            "value is cyclic or nested too deeply",
+        ));
+    }
+    let items = |items: &Rc<RefCell<Vec<OVal>>>| {
+        items
+            .borrow()
+            .iter()
+            .map(|v| deep_copy(v, max_depth - 1))
+            .collect::<Res<Vec<_>>>()
+    };
+    Ok(match value {
+        OVal::Arr(a) => OVal::array(items(a)?),
+        OVal::Set(s) => OVal::set(items(s)?),
+        OVal::Date(ms) => OVal::date(**ms),
+        OVal::Obj(obj) => OVal::object(
+            obj.iter()
+                .map(|(k, v)| Ok((k.clone(), deep_copy(v, max_depth - 1)?)))
+                .collect::<Res<_>>()?,
+        ),
+        other => other.clone(),
+    })
+}

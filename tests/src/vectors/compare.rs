@@ -1,0 +1,391 @@
+//! When an outcome meets an expectation.
+
+use super::read::{Vector, marker, now_ms, special_number};
+use super::{EngineEvent, EngineOutcome};
+use a99_core::fuel::Fuel;
+use a99_core::pointer;
+use a99_core::text::Text;
+use a99_core::value::{Map, Value};
+use std::collections::BTreeSet;
+use std::fmt;
+
+/// Fuel and inexact functions: relative to the larger, and to 1 at least.
+const TOLERANCE: f64 = 1e-9;
+
+/// How far `$now` may be off, in milliseconds.
+const NOW_SLACK_MS: f64 = 10_000.0;
+
+/// Where an outcome differs, what was expected and what came.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Difference {
+    /// Pointer into the vector.
+    pub path: String,
+    /// What was expected.
+    pub expected: String,
+    /// What came.
+    pub got: String,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Difference {
+            path,
+            expected,
+            got,
+        } = self;
+        write!(f, "{path}\n      expected {expected}\n      got      {got}")
+    }
+}
+
+/// How values are compared.
+#[derive(Clone, Copy, Debug)]
+pub struct Rules<'a> {
+    /// Pointers at what is not compared.
+    pub ignore: &'a BTreeSet<String>,
+    /// Whether numbers may differ in the last digits.
+    pub inexact: bool,
+    /// Whether the expectation is an alternative, whose messages are worded by
+    /// one JavaScript engine without being marked.
+    pub repaired: bool,
+}
+
+/// How the messages of that engine's JSON parser begin.
+const ENGINE_WORDED: &[u8] = b"JSON Parse error: ";
+
+fn close(a: f64, b: f64) -> bool {
+    (a - b).abs() <= TOLERANCE * a.abs().max(b.abs()).max(1.0)
+}
+
+fn differ(path: &str, expected: impl fmt::Debug, got: impl fmt::Debug) -> Option<Difference> {
+    let cut = |text: String| match text.char_indices().nth(600) {
+        Some((at, _)) => format!("{}...", &text[..at]),
+        None => text,
+    };
+    Some(Difference {
+        path: path.to_owned(),
+        expected: cut(format!("{expected:?}")),
+        got: cut(format!("{got:?}")),
+    })
+}
+
+fn same_number(a: f64, b: f64, rules: &Rules<'_>) -> bool {
+    a == b && (a != 0.0 || a.is_sign_negative() == b.is_sign_negative())
+        || a.is_nan() && b.is_nan()
+        || rules.inexact && close(a, b)
+}
+
+/// The first difference between a value as written in a vector and a value.
+pub fn value_difference(
+    expected: &Value,
+    got: &Value,
+    path: &str,
+    rules: &Rules<'_>,
+) -> Option<Difference> {
+    if rules.ignore.contains(path) {
+        return None;
+    }
+    match (expected, got) {
+        (Value::Object(map), _) if marker(map).is_some() => marked(map, got, path, rules),
+        (Value::Object(a), Value::Object(b)) => object_difference(a, b, path, rules),
+        (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
+            a.iter().zip(b).enumerate().find_map(|(i, (x, y))| {
+                let mut inner = path.to_owned();
+                pointer::push_index(&mut inner, i);
+                value_difference(x, y, &inner, rules)
+            })
+        }
+        (Value::Number(a), Value::Number(b)) if same_number(*a, *b, rules) => None,
+        (Value::Number(_), Value::Number(_)) => differ(path, expected, got),
+        (Value::Array(_), Value::Array(_)) => differ(path, expected, got),
+        (a, b) if a == b => None,
+        (Value::String(a), Value::String(b))
+            if rules.repaired && a.as_bytes().starts_with(ENGINE_WORDED) && !b.is_empty() =>
+        {
+            None
+        }
+        _ => differ(path, expected, got),
+    }
+}
+
+fn object_difference(a: &Map, b: &Map, path: &str, rules: &Rules<'_>) -> Option<Difference> {
+    for (key, x) in a {
+        let mut inner = path.to_owned();
+        pointer::push_key(&mut inner, &key.to_string_lossy());
+        let y = b.get_bytes(key.as_bytes()).unwrap_or(&Value::Undefined);
+        if let Some(difference) = value_difference(x, y, &inner, rules) {
+            return Some(difference);
+        }
+    }
+    b.iter().find_map(|(key, y)| {
+        let extra = a.get_bytes(key.as_bytes()).is_none() && !y.is_undefined();
+        let mut inner = path.to_owned();
+        pointer::push_key(&mut inner, &key.to_string_lossy());
+        if extra && !rules.ignore.contains(&inner) {
+            differ(&inner, Value::Undefined, y)
+        } else {
+            None
+        }
+    })
+}
+
+fn marked(map: &Map, got: &Value, path: &str, rules: &Rules<'_>) -> Option<Difference> {
+    let (name, value) = marker(map)?;
+    let met = match (name, got) {
+        ("$any", _) => true,
+        ("$undefined", got) => got.is_undefined(),
+        ("$number", Value::Number(n)) => same_number(special_number(value), *n, rules),
+        ("$now", Value::Number(n)) => {
+            (n - now_ms() - value.as_f64().unwrap_or(0.0)).abs() < NOW_SLACK_MS
+        }
+        ("$set", got) => return value_difference(value, got, path, rules),
+        ("$date", got) => value == got,
+        ("$engine", Value::String(text)) => !text.is_empty(),
+        _ => false,
+    };
+    if met {
+        None
+    } else {
+        differ(path, Value::Object(map.clone()), got)
+    }
+}
+
+fn fuel_difference(expected: Option<&Value>, got: Fuel, path: &str) -> Option<Difference> {
+    let expected = expected?;
+    if matches!(expected, Value::Object(map) if matches!(marker(map), Some(("$any", _)))) {
+        return None;
+    }
+    match expected.as_f64() {
+        Some(n) if close(n, got.to_f64()) => None,
+        _ => differ(path, expected, got.to_f64()),
+    }
+}
+
+fn message_difference(
+    expected: &Value,
+    got: &Text,
+    path: &str,
+    rules: &Rules<'_>,
+) -> Option<Difference> {
+    value_difference(expected, &Value::String(got.clone()), path, rules)
+}
+
+/// The first difference between an expectation of a vector and an outcome;
+/// `repaired` tells that the expectation is one of the alternatives.
+#[must_use]
+pub fn outcome_difference(
+    vector: &Vector,
+    expect: &Value,
+    repaired: bool,
+    outcome: &EngineOutcome,
+) -> Option<Difference> {
+    let rules = Rules {
+        ignore: &vector.ignore,
+        inexact: vector.inexact,
+        repaired,
+    };
+    let EngineOutcome::Ran {
+        result,
+        error,
+        fuel_used,
+        trace,
+    } = outcome
+    else {
+        return rejected_difference(expect, outcome, &rules);
+    };
+    if let Some(thrown) = expect.get("thrown") {
+        // v1 throws what we report as the outcome's error (D7).
+        let message = thrown.get("message").unwrap_or(&Value::Undefined);
+        return match error {
+            Some(error) => {
+                message_difference(message, &error.message, "/expect/thrown/message", &rules)
+            }
+            None => differ("/expect/thrown", thrown, result),
+        };
+    }
+    if expect.get("rejected").is_some() {
+        return differ("/expect", "the program is rejected", result);
+    }
+    let none = Value::Null;
+    let wanted = expect.get("error").unwrap_or(&none);
+    if let Some(error) = error.as_ref().filter(|e| e.aborted) {
+        // Of an abort only kind, op and fuel are compared (D24).
+        let op = wanted.get("op").unwrap_or(&Value::Undefined);
+        return message_difference(op, &error.op, "/expect/error/op", &rules)
+            .or_else(|| fuel_difference(expect.get("fuelUsed"), *fuel_used, "/expect/fuelUsed"));
+    }
+    match (wanted, error) {
+        (Value::Null, Some(error)) => return differ("/expect/error", wanted, error),
+        (Value::Object(_), None) => return differ("/expect/error", wanted, result),
+        (Value::Object(map), Some(error)) => {
+            let message = map.get("message").unwrap_or(&none);
+            let op = map.get("op").unwrap_or(&none);
+            let difference =
+                message_difference(message, &error.message, "/expect/error/message", &rules)
+                    .or_else(|| message_difference(op, &error.op, "/expect/error/op", &rules));
+            if difference.is_some() {
+                return difference;
+            }
+        }
+        _ => {}
+    }
+    value_difference(
+        expect.get("result").unwrap_or(&Value::Undefined),
+        result,
+        "/expect/result",
+        &rules,
+    )
+    .or_else(|| fuel_difference(expect.get("fuelUsed"), *fuel_used, "/expect/fuelUsed"))
+    .or_else(|| trace_difference(expect.get("trace"), trace.as_deref(), &rules))
+}
+
+fn rejected_difference(
+    expect: &Value,
+    outcome: &EngineOutcome,
+    rules: &Rules<'_>,
+) -> Option<Difference> {
+    let EngineOutcome::Rejected { message } = outcome else {
+        return None;
+    };
+    match expect.get("thrown") {
+        _ if expect.get("rejected").is_some() => None,
+        Some(thrown) => {
+            let wanted = thrown.get("message").unwrap_or(&Value::Undefined);
+            message_difference(
+                wanted,
+                &message.as_str().into(),
+                "/expect/thrown/message",
+                rules,
+            )
+        }
+        None => differ("/expect", expect, format!("rejected: {message}")),
+    }
+}
+
+fn trace_difference(
+    expected: Option<&Value>,
+    got: Option<&[EngineEvent]>,
+    rules: &Rules<'_>,
+) -> Option<Difference> {
+    let expected = expected?.as_array()?;
+    let got = got.unwrap_or_default();
+    if expected.len() != got.len() {
+        let ops: Vec<_> = got.iter().map(|e| e.op.to_string()).collect();
+        let wanted: Vec<_> = expected.iter().map(|e| e.get("op").cloned()).collect();
+        return differ("/expect/trace", wanted, ops);
+    }
+    expected
+        .iter()
+        .zip(got)
+        .enumerate()
+        .find_map(|(i, (wanted, event))| {
+            let at = |key: &str| format!("/expect/trace/{i}/{key}");
+            let part = |key: &str| wanted.get(key).unwrap_or(&Value::Undefined);
+            let error = event.error.clone().map_or(Value::Null, Value::String);
+            message_difference(part("op"), &event.op, &at("op"), rules)
+                .or_else(|| value_difference(part("input"), &event.input, &at("input"), rules))
+                .or_else(|| {
+                    value_difference(
+                        part("stateDiff"),
+                        &event.state_diff,
+                        &at("stateDiff"),
+                        rules,
+                    )
+                })
+                .or_else(|| value_difference(part("result"), &event.result, &at("result"), rules))
+                .or_else(|| value_difference(part("error"), &error, &at("error"), rules))
+                .or_else(|| {
+                    fuel_difference(
+                        wanted.get("fuelBefore"),
+                        event.fuel_before,
+                        &at("fuelBefore"),
+                    )
+                })
+                .or_else(|| {
+                    fuel_difference(wanted.get("fuelAfter"), event.fuel_after, &at("fuelAfter"))
+                })
+        })
+}
+
+/// The difference between what a condition yields and what it should.
+#[must_use]
+pub fn condition_difference(expect: &Value, got: &Result<Value, String>) -> Option<Difference> {
+    let none = BTreeSet::new();
+    let rules = Rules {
+        ignore: &none,
+        inexact: false,
+        repaired: false,
+    };
+    match (expect.get("expr"), expect.get("error"), got) {
+        _ if expect.get("rejected").is_some() && got.is_err() => None,
+        (Some(expr), _, Ok(node)) => value_difference(expr, node, "/expect/expr", &rules),
+        (_, Some(error), Err(message)) => {
+            let wanted = error.get("message").unwrap_or(&Value::Undefined);
+            message_difference(
+                wanted,
+                &message.as_str().into(),
+                "/expect/error/message",
+                &rules,
+            )
+        }
+        _ => differ("/expect", expect, got),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::vectors::read::parse;
+
+    fn difference(expected: &str, got: &str) -> Option<String> {
+        let ignore = BTreeSet::from(["/skip".to_owned()]);
+        let rules = Rules {
+            ignore: &ignore,
+            inexact: false,
+            repaired: false,
+        };
+        let value = |text: &str| parse(text.as_bytes()).expect("JSON");
+        value_difference(
+            &value(expected),
+            &super::super::decode(&value(got)),
+            "",
+            &rules,
+        )
+        .map(|d| d.path)
+    }
+
+    #[test]
+    fn values() {
+        for (expected, got) in [
+            (r#"{"a":1,"b":2}"#, r#"{"b":2,"a":1}"#),
+            (r#"{"a":{"$undefined":true}}"#, "{}"),
+            ("{}", r#"{"a":{"$undefined":true}}"#),
+            (r#"{"$number":"NaN"}"#, r#"{"$number":"NaN"}"#),
+            (r#"{"$engine":{"jsc":"a","v8":"b"}}"#, r#""c""#),
+            (r#"{"skip":1}"#, r#"{"skip":2}"#),
+            (r#"{"$any":true}"#, "[1]"),
+        ] {
+            assert_eq!(difference(expected, got), None, "{expected} {got}");
+        }
+        for (expected, got, path) in [
+            (r#"{"a":[1,2]}"#, r#"{"a":[1,3]}"#, "/a/1"),
+            ("{}", r#"{"x":1}"#, "/x"),
+            (r#"{"$engine":{"jsc":"a","v8":"b"}}"#, r#""""#, ""),
+            ("0.1", "0.10000000000000002", ""),
+            ("0", r#"{"$number":"-0"}"#, ""),
+            (r#"{"$function":true}"#, r#"{"$undefined":true}"#, ""),
+        ] {
+            assert_eq!(
+                difference(expected, got).as_deref(),
+                Some(path),
+                "{expected} {got}"
+            );
+        }
+    }
+
+    #[test]
+    fn fuel_is_close() {
+        let used = Fuel::from_micro(400_000);
+        assert!(fuel_difference(Some(&Value::Number(0.400_000_000_1)), used, "").is_none());
+        assert!(fuel_difference(Some(&Value::Number(0.400_01)), used, "").is_some());
+    }
+}

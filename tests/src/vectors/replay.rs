@@ -1,0 +1,200 @@
+//! Replaying files of vectors and reporting.
+
+use super::compare::{Difference, condition_difference, outcome_difference};
+use super::deviations::{self, Deviation, Deviations};
+use super::read::{Subject, Vector, read_file};
+use super::{Engine, EngineOutcome};
+use a99_core::value::Value;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+/// Alternatives that a decision makes the expected outcome, with the decision.
+const CHOSEN: [(&str, &str); 6] = [
+    ("scope-error", "D9"),
+    ("while-error", "D10"),
+    ("own-members", "D16"),
+    ("consts-scoped", "D31"),
+    ("literal-copy", "D33"),
+    ("no-validate", "D44"),
+];
+
+/// Features that the runner knows.
+const FEATURES: [&str; 3] = ["battery", "v3", "metered"];
+
+/// What became of a vector.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Verdict {
+    /// The outcome is the expected one.
+    Pass,
+    /// It is not; the text says why.
+    Fail(String),
+    /// The vector needs a feature that the runner does not know.
+    Skipped,
+}
+
+/// The verdicts of a replay.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// Vectors that passed.
+    pub passed: usize,
+    /// Ids and reasons of those that failed.
+    pub failed: Vec<(String, String)>,
+    /// Vectors that were skipped.
+    pub skipped: usize,
+    /// Lines for the list of deviations that would make failures pass.
+    pub proposals: Vec<String>,
+}
+
+impl Report {
+    /// The failures, and as last line the three counts.
+    #[must_use]
+    pub fn render(&self) -> String {
+        let mut out = String::new();
+        for (id, why) in &self.failed {
+            let _ = writeln!(out, "FAIL {id}\n    {why}");
+        }
+        let (passed, failed, skipped) = (self.passed, self.failed.len(), self.skipped);
+        let _ = writeln!(out, "{passed} passed, {failed} failed, {skipped} skipped");
+        out
+    }
+}
+
+/// What an engine made of a vector.
+enum Made {
+    Program(EngineOutcome, Vec<String>),
+    Condition(Result<Value, String>),
+}
+
+impl Made {
+    fn difference(&self, vector: &Vector, expect: &Value, repaired: bool) -> Option<Difference> {
+        match self {
+            Made::Program(outcome, _) => outcome_difference(vector, expect, repaired, outcome),
+            Made::Condition(got) => condition_difference(expect, got),
+        }
+    }
+
+    fn expect(&self) -> Value {
+        let object = |key: &str, value: Value| Value::Object([(key, value)].into_iter().collect());
+        match self {
+            Made::Program(outcome, _) => deviations::expect_of(outcome),
+            Made::Condition(Ok(node)) => object("expr", deviations::encode(node)),
+            Made::Condition(Err(_)) => object("rejected", Value::Bool(true)),
+        }
+    }
+}
+
+fn make(engine: &dyn Engine, vector: &Vector) -> Result<Made, String> {
+    match &vector.subject {
+        Subject::Condition(text) => Ok(Made::Condition(engine.parse_condition(text))),
+        Subject::Program => {
+            let spec = vector.run_spec()?;
+            let script = spec.script.clone();
+            let outcome = engine.run_program(spec);
+            let problems = script.lock().unwrap_or_else(|e| e.into_inner()).problems();
+            Ok(Made::Program(outcome, problems))
+        }
+    }
+}
+
+/// Why an outcome is not the one that the vector and the decisions ask for;
+/// `None` if it is. In foreign files the reference's outcome is as good as an
+/// alternative that a decision chose.
+fn unmet(vector: &Vector, made: &Made, foreign: bool) -> Option<String> {
+    let chosen: Vec<&Value> = CHOSEN
+        .iter()
+        .filter_map(|(name, _)| vector.alternatives.get(*name))
+        .collect();
+    if chosen
+        .iter()
+        .any(|expect| made.difference(vector, expect, true).is_none())
+    {
+        return None;
+    }
+    if let (Some(expect), false) = (chosen.first(), foreign) {
+        return made
+            .difference(vector, expect, true)
+            .map(|d| format!("against the alternative: {d}"));
+    }
+    if let Some(difference) = made.difference(vector, &vector.expect, false) {
+        return Some(difference.to_string());
+    }
+    match made {
+        Made::Program(_, problems) if !problems.is_empty() => Some(problems.join("\n    ")),
+        _ => None,
+    }
+}
+
+fn judge(vector: &Vector, made: &Made, listed: Option<&Deviation>, foreign: bool) -> Verdict {
+    let unmet = unmet(vector, made, foreign);
+    match (unmet, listed) {
+        (None, None) => Verdict::Pass,
+        (Some(why), None) => Verdict::Fail(why),
+        (None, Some(_)) => Verdict::Fail("is listed as a deviation but no longer deviates".into()),
+        (Some(_), Some(deviation)) => match made.difference(vector, &deviation.expect, false) {
+            None => Verdict::Pass,
+            Some(d) => Verdict::Fail(format!(
+                "deviates by {} but not as listed: {d}",
+                deviation.decision
+            )),
+        },
+    }
+}
+
+/// The folder of the vectors that the list of deviations speaks of.
+fn own_folder() -> PathBuf {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("vectors");
+    folder.canonicalize().unwrap_or(folder)
+}
+
+fn is_foreign(file: &Path) -> bool {
+    let folder = file
+        .canonicalize()
+        .ok()
+        .and_then(|p| p.parent().map(Path::to_path_buf));
+    folder != Some(own_folder())
+}
+
+/// Replays files on an engine. A listed id that no replayed file of the own
+/// folder holds is left alone: not every call replays every file.
+///
+/// # Errors
+/// A file that cannot be read or is not made of vectors.
+pub fn replay(
+    engine: &dyn Engine,
+    files: &[PathBuf],
+    listed: &Deviations,
+) -> Result<Report, String> {
+    let mut report = Report::default();
+    for file in files {
+        let foreign = is_foreign(file);
+        for vector in read_file(file)? {
+            if vector
+                .requires
+                .iter()
+                .any(|r| !FEATURES.contains(&r.as_str()))
+            {
+                report.skipped += 1;
+                continue;
+            }
+            let made = make(engine, &vector)?;
+            match judge(&vector, &made, listed.get(&vector.id), foreign) {
+                Verdict::Pass => report.passed += 1,
+                Verdict::Skipped => report.skipped += 1,
+                Verdict::Fail(why) => {
+                    let decision = listed.get(&vector.id).map_or("D?", |d| &d.decision);
+                    let line = [
+                        ("id", Value::String(vector.id.as_str().into())),
+                        ("decision", Value::String(decision.into())),
+                        ("expect", made.expect()),
+                    ];
+                    let line = Value::Object(line.into_iter().collect());
+                    report.proposals.push(line.to_json_string());
+                    report
+                        .failed
+                        .push((vector.id, format!("{}: {why}", vector.title)));
+                }
+            }
+        }
+    }
+    Ok(report)
+}

@@ -1,0 +1,235 @@
+//! Scripted capabilities: the calls a program must make, in order, and the
+//! answers it gets. One script serves every engine.
+
+use super::compare;
+use super::read::decode;
+use a99_core::text::Text;
+use a99_core::value::Value;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex};
+
+/// A script that several capability adapters share.
+pub type SharedScript = Arc<Mutex<Script>>;
+
+/// A host atom of a vector.
+#[derive(Clone, Debug)]
+pub struct HostAtom {
+    /// Its name.
+    pub op: String,
+    /// Its price in units of fuel.
+    pub cost: f64,
+    /// Its time limit in milliseconds; 0 for none.
+    pub timeout_ms: f64,
+}
+
+impl HostAtom {
+    pub(super) fn read_all(value: Option<&Value>) -> Vec<HostAtom> {
+        let number = |atom: &Value, key: &str| atom.get(key).map(decode).and_then(|n| n.as_f64());
+        let atoms = value.and_then(Value::as_array).unwrap_or_default();
+        atoms
+            .iter()
+            .map(|atom| HostAtom {
+                op: atom
+                    .get("op")
+                    .and_then(Value::as_str)
+                    .unwrap_or_default()
+                    .to_owned(),
+                cost: number(atom, "cost").unwrap_or(0.0),
+                timeout_ms: number(atom, "timeoutMs").unwrap_or(0.0),
+            })
+            .collect()
+    }
+}
+
+/// An answer of the script: a value or the text of a failure, and how many
+/// milliseconds it takes.
+#[derive(Clone, Debug)]
+pub struct Reply {
+    /// The value, or the message.
+    pub result: Result<Value, Text>,
+    /// Milliseconds.
+    pub delay_ms: f64,
+}
+
+/// The script of one run.
+#[derive(Debug, Default)]
+pub struct Script {
+    /// The methods that exist; `None`: the run gets no capabilities at all.
+    provides: Option<Vec<String>>,
+    calls: Vec<Value>,
+    at: usize,
+    atoms: HashMap<String, (Vec<Value>, usize)>,
+    ignore: BTreeSet<String>,
+    problems: Vec<String>,
+}
+
+fn reply(entry: &Value) -> Reply {
+    let message = entry.get("error").map(|e| match e.get("message") {
+        Some(Value::String(text)) => text.clone(),
+        _ => Text::from("undefined"),
+    });
+    Reply {
+        result: match message {
+            Some(message) => Err(message),
+            None => Ok(entry.get("result").map_or(Value::Undefined, decode)),
+        },
+        delay_ms: entry.get("delayMs").and_then(Value::as_f64).unwrap_or(0.0),
+    }
+}
+
+/// A value without the members that are undefined, for comparing arguments.
+fn tidy(value: &Value) -> Value {
+    match value {
+        Value::Array(items) => Value::Array(items.iter().map(tidy).collect()),
+        Value::Object(map) => Value::Object(
+            map.iter()
+                .filter(|(k, v)| !v.is_undefined() && **k != "signal")
+                .map(|(k, v)| (k.clone(), tidy(v)))
+                .collect(),
+        ),
+        other => other.clone(),
+    }
+}
+
+impl Script {
+    pub(super) fn new(
+        capabilities: Option<&Value>,
+        whole: &Value,
+        ignore: &BTreeSet<String>,
+    ) -> Script {
+        let list = |v: &Value, key: &str| {
+            v.get(key)
+                .and_then(Value::as_array)
+                .unwrap_or_default()
+                .to_vec()
+        };
+        let mut script = Script {
+            ignore: ignore.clone(),
+            ..Script::default()
+        };
+        if let Some(capabilities) = capabilities {
+            let names = list(capabilities, "provides");
+            let names = names.iter().filter_map(|n| n.as_str().map(str::to_owned));
+            script.provides = Some(names.collect());
+            script.calls = list(capabilities, "calls");
+        }
+        for atom in whole
+            .get("customAtoms")
+            .and_then(Value::as_array)
+            .unwrap_or_default()
+        {
+            let op = atom.get("op").and_then(Value::as_str).unwrap_or_default();
+            script.atoms.insert(op.to_owned(), (list(atom, "calls"), 0));
+        }
+        script
+    }
+
+    /// Whether a method exists, such as `store.get`.
+    #[must_use]
+    pub fn provides(&self, method: &str) -> bool {
+        self.provides.iter().flatten().any(|m| m == method)
+    }
+
+    /// Whether any method of a capability exists, such as `store`.
+    #[must_use]
+    pub fn provides_any(&self, capability: &str) -> bool {
+        let prefix = format!("{capability}.");
+        self.provides
+            .iter()
+            .flatten()
+            .any(|m| m == capability || m.starts_with(&prefix))
+    }
+
+    fn unexpected(&mut self, what: String) -> Reply {
+        self.problems.push(what.clone());
+        Reply {
+            result: Err(what.into()),
+            delay_ms: 0.0,
+        }
+    }
+
+    /// Answers a call of a capability.
+    pub fn call(&mut self, method: &str, args: &[Value]) -> Reply {
+        let mut args: Vec<Value> = args.iter().map(tidy).collect();
+        while args.last().is_some_and(Value::is_undefined) {
+            args.pop();
+        }
+        let args = Value::Array(args);
+        let n = self.at;
+        let Some(entry) = self.calls.get(n).cloned() else {
+            return self.unexpected(format!("call {n}: {method}{args:?} is not in the script"));
+        };
+        self.at += 1;
+        if entry.get("method").and_then(Value::as_str) != Some(method) {
+            return self.unexpected(format!("call {n}: {method}{args:?}, scripted is {entry:?}"));
+        }
+        let mut wanted = entry
+            .get("args")
+            .and_then(Value::as_array)
+            .unwrap_or_default()
+            .to_vec();
+        while wanted.last().is_some_and(|a| decode(a).is_undefined()) {
+            wanted.pop();
+        }
+        let base = format!("/capabilities/calls/{n}/args");
+        let rules = compare::Rules {
+            ignore: &self.ignore,
+            inexact: false,
+            repaired: false,
+        };
+        if let Some(difference) =
+            compare::value_difference(&Value::Array(wanted), &args, &base, &rules)
+        {
+            // The run goes on as scripted, so that its outcome can be told.
+            self.problems
+                .push(format!("call {n} of {method}: {difference}"));
+        }
+        reply(&entry)
+    }
+
+    /// Answers an execution of a host atom.
+    pub fn atom(&mut self, op: &str, input: &Value) -> Reply {
+        let Some((calls, at)) = self.atoms.get_mut(op) else {
+            return self.unexpected(format!("no host atom {op}"));
+        };
+        let n = *at;
+        *at += 1;
+        let Some(entry) = calls.get(n).cloned() else {
+            return self.unexpected(format!("execution {n} of {op} is not in the script"));
+        };
+        let wanted = entry.get("input").unwrap_or(&Value::Undefined);
+        let base = format!("/customAtoms/{op}/{n}");
+        let rules = compare::Rules {
+            ignore: &self.ignore,
+            inexact: false,
+            repaired: false,
+        };
+        if let Some(difference) = compare::value_difference(wanted, &tidy(input), &base, &rules) {
+            self.problems
+                .push(format!("execution {n} of {op}: {difference}"));
+        }
+        reply(&entry)
+    }
+
+    /// What went wrong, entries that were not used included.
+    #[must_use]
+    pub fn problems(&self) -> Vec<String> {
+        let mut problems = self.problems.clone();
+        if self.at < self.calls.len() {
+            problems.push(format!(
+                "{} of {} scripted calls were made",
+                self.at,
+                self.calls.len()
+            ));
+        }
+        for (op, (calls, at)) in &self.atoms {
+            if *at < calls.len() {
+                problems.push(format!(
+                    "{at} of {} executions of {op} were made",
+                    calls.len()
+                ));
+            }
+        }
+        problems
+    }
+}

@@ -1,0 +1,284 @@
+//! The compiler, verifier and register machine as an engine of vectors, used
+//! through the facade as a host would.
+
+use super::script::{Reply, SharedScript};
+use super::{Engine, EngineError, EngineEvent, EngineOutcome, REFERENCE_ATOM_TIMEOUT_MS, RunSpec};
+use a99_core::error::ErrorCode;
+use a99_core::value::Value;
+use agent99::capabilities::{
+    AgentCall, AgentReply, AgentRunner, BoxFuture, Capabilities, CapabilityError, Fetch, Llm, Store,
+    StoreMethod, Transpiler, Xml,
+};
+use agent99::{
+    AbortSignal, AtomBody, AtomDef, AtomError, AtomSig, AtomTimeout, CostModel, CostOverride,
+    Engine as Agents, HostReply, Outcome, Params, RunOptions, all_atoms,
+};
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The register machine.
+#[derive(Debug, Default)]
+pub struct VmEngine;
+
+/// Every scripted capability.
+struct Scripted(SharedScript);
+
+impl Scripted {
+    fn ask(&self, method: &str, args: &[Value]) -> Reply {
+        self.0.lock().unwrap_or_else(|e| e.into_inner()).call(method, args)
+    }
+
+    fn reply(
+        &self,
+        method: &'static str,
+        args: Vec<Value>,
+    ) -> BoxFuture<'_, Result<Value, CapabilityError>> {
+        Box::pin(async move {
+            let reply = self.ask(method, &args);
+            wait(reply.delay_ms).await;
+            reply.result.map_err(|message| CapabilityError { message })
+        })
+    }
+
+    fn provides(&self, method: &str) -> bool {
+        self.0.lock().unwrap_or_else(|e| e.into_inner()).provides(method)
+    }
+}
+
+async fn wait(ms: f64) {
+    if ms > 0.0 {
+        tokio::time::sleep(Duration::from_secs_f64(ms / 1000.0)).await;
+    }
+}
+
+type Answer<'a> = BoxFuture<'a, Result<Value, CapabilityError>>;
+
+impl Fetch for Scripted {
+    fn fetch(&self, url: Value, options: Value) -> Answer<'_> {
+        self.reply("fetch", vec![url, options])
+    }
+}
+
+impl Llm for Scripted {
+    fn predict(&self, prompt: Value, options: Value) -> Answer<'_> {
+        self.reply("llm.predict", vec![prompt, options])
+    }
+}
+
+impl Xml for Scripted {
+    fn parse(&self, text: Value) -> Answer<'_> {
+        self.reply("xml.parse", vec![text])
+    }
+}
+
+impl Transpiler for Scripted {
+    fn transpile(&self, code: Value) -> Answer<'_> {
+        self.reply("code.transpile", vec![code])
+    }
+}
+
+impl AgentRunner for Scripted {
+    fn run(
+        &self,
+        id: Value,
+        input: Value,
+        _: AgentCall,
+    ) -> BoxFuture<'_, Result<AgentReply, CapabilityError>> {
+        let answer = self.reply("agent.run", vec![id, input]);
+        Box::pin(async move { answer.await.map(AgentReply::from) })
+    }
+}
+
+impl Store for Scripted {
+    fn supports(&self, method: StoreMethod) -> bool {
+        self.provides(&format!("store.{}", method.as_str()))
+    }
+
+    fn get(&self, key: Value) -> Answer<'_> {
+        self.reply("store.get", vec![key])
+    }
+
+    fn set(&self, key: Value, value: Value) -> Answer<'_> {
+        self.reply("store.set", vec![key, value])
+    }
+
+    fn query(&self, query: Value) -> Answer<'_> {
+        self.reply("store.query", vec![query])
+    }
+
+    fn vector_search(&self, collection: Value, vector: Value, k: Value, filter: Value) -> Answer<'_> {
+        self.reply("store.vectorSearch", vec![collection, vector, k, filter])
+    }
+
+    fn query_predicate(&self, query: Value) -> Answer<'_> {
+        self.reply("store.queryPredicate", vec![query])
+    }
+
+    fn create_collection(&self, collection: Value, schema: Value, dimension: Value) -> Answer<'_> {
+        self.reply("store.createCollection", vec![collection, schema, dimension])
+    }
+
+    fn vector_add(&self, collection: Value, document: Value) -> Answer<'_> {
+        self.reply("store.vectorAdd", vec![collection, document])
+    }
+}
+
+fn capabilities(script: &SharedScript) -> Capabilities {
+    let has = |name: &str| {
+        let script = script.lock().unwrap_or_else(|e| e.into_inner());
+        script.provides(name) || script.provides_any(name)
+    };
+    let scripted = Arc::new(Scripted(script.clone()));
+    let mut granted = Capabilities::none();
+    if has("fetch") {
+        granted.fetch = Some(scripted.clone());
+    }
+    if has("store") {
+        granted.store = Some(scripted.clone());
+    }
+    if has("llm.predict") {
+        granted.llm = Some(scripted.clone());
+    }
+    if has("agent.run") {
+        granted.agent = Some(scripted.clone());
+    }
+    if has("xml.parse") {
+        granted.xml = Some(scripted.clone());
+    }
+    if has("code.transpile") {
+        granted.transpiler = Some(scripted);
+    }
+    granted
+}
+
+/// A host atom of a vector: gets the step as written.
+fn host_atom(atom: &super::HostAtom, script: &SharedScript) -> AtomDef {
+    let micro = a99_core::fuel::cost_from_f64(atom.cost).unwrap_or(0);
+    let (op, script) = (atom.op.clone(), script.clone());
+    let body = move |mut call: agent99::HostCall| -> BoxFuture<'static, Result<HostReply, AtomError>> {
+        let input = call.args.pop().unwrap_or(Value::Undefined);
+        let reply = script.lock().unwrap_or_else(|e| e.into_inner()).atom(&op, &input);
+        Box::pin(async move {
+            wait(reply.delay_ms).await;
+            reply.result.map(HostReply::from).map_err(AtomError::new)
+        })
+    };
+    AtomDef {
+        sig: AtomSig {
+            name: Cow::Owned(atom.op.clone()),
+            params: Params::Raw,
+            timeout: timeout(atom.timeout_ms),
+            ..AtomSig::new("", "An atom of the host.", micro)
+        },
+        body: AtomBody::AsyncDyn(Arc::new(body)),
+        dynamic_cost: None,
+    }
+}
+
+fn timeout(ms: f64) -> AtomTimeout {
+    if ms > 0.0 { AtomTimeout::Ms(ms as u64) } else { AtomTimeout::None }
+}
+
+fn options(spec: &RunSpec) -> RunOptions {
+    let mut options = RunOptions::new().trace(spec.trace).context(spec.context.clone());
+    options.fuel = spec.fuel;
+    options.timeout_ms = spec.timeout_ms.map(|ms| ms.max(0.0) as u64);
+    options.cost_model = if spec.metered { CostModel::Metered } else { CostModel::Flat };
+    for op in &spec.limited_atoms {
+        options.timeouts.insert(op.clone(), AtomTimeout::Ms(REFERENCE_ATOM_TIMEOUT_MS));
+    }
+    for (op, price) in &spec.cost_overrides {
+        // A price that cannot be is what a function would have given: the
+        // machine then charges the static default.
+        let price = match a99_core::fuel::cost_from_f64(*price) {
+            Some(micro) => CostOverride::Fixed(micro),
+            None => {
+                let price = *price;
+                CostOverride::Function(Arc::new(move |_, _| price))
+            }
+        };
+        options.costs.insert(op.clone(), price);
+    }
+    options
+}
+
+fn event(event: agent99::TraceEvent) -> EngineEvent {
+    EngineEvent {
+        op: event.op,
+        input: event.input,
+        state_diff: Value::Object(event.state_diff),
+        result: event.result,
+        error: event.error,
+        fuel_before: event.fuel_before,
+        fuel_after: event.fuel_after,
+    }
+}
+
+/// The fuel-derived text, whatever the source of the deadline.
+const FUEL_TIMEOUT: &str = "Execution timeout: fuel budget exceeded";
+
+fn ran(outcome: Outcome) -> EngineOutcome {
+    let mut result = outcome.result;
+    let error = outcome.error.map(|mut e| {
+        if e.code == ErrorCode::RunTimeout {
+            e.message = FUEL_TIMEOUT.into();
+            result = e.to_value();
+        }
+        EngineError { aborted: e.code == ErrorCode::Aborted, message: e.message, op: e.op }
+    });
+    EngineOutcome::Ran {
+        result,
+        error,
+        fuel_used: outcome.fuel_used,
+        trace: outcome.trace.map(|events| events.into_iter().map(event).collect()),
+    }
+}
+
+impl Engine for VmEngine {
+    fn name(&self) -> &str {
+        "vm"
+    }
+
+    fn run_program(&self, spec: RunSpec) -> EngineOutcome {
+        let mut atoms = all_atoms();
+        for atom in &spec.atoms {
+            atoms.insert(host_atom(atom, &spec.script));
+        }
+        let engine = Agents::builder().atoms(atoms).build();
+        let mut text = Vec::new();
+        spec.program.write_json(spec.program.root(), &mut text);
+        let agent = match engine.compile(text) {
+            Ok(agent) => agent,
+            Err(refused) => {
+                let first = refused.iter().find(|d| d.severity == agent99::Severity::Error);
+                let message = first.map_or_else(String::new, |d| d.message.clone());
+                return EngineOutcome::Rejected { message };
+            }
+        };
+        let signal = AbortSignal::new();
+        if spec.aborted {
+            signal.abort();
+        }
+        let options = options(&spec).signal(signal.clone());
+        let granted = capabilities(&spec.script);
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_time().build();
+        let Ok(runtime) = runtime else {
+            return EngineOutcome::Rejected { message: "no runtime".into() };
+        };
+        runtime.block_on(async {
+            if let Some(ms) = spec.abort_after_ms {
+                tokio::spawn(async move {
+                    wait(ms).await;
+                    signal.abort();
+                });
+            }
+            ran(engine.run(&agent, spec.args, options, granted).await)
+        })
+    }
+
+    fn parse_condition(&self, text: &str) -> Result<Value, String> {
+        let parsed = a99_compiler::expr::dialect_v2::parse(text)?;
+        Ok(Value::from(a99_compiler::expr::to_expr_json(&parsed)))
+    }
+}

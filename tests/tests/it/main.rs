@@ -1,0 +1,4 @@
+//! The integration tests of the workspace.
+
+mod oracle;
+mod vectors;

@@ -1,0 +1,72 @@
+//! The oracle meets every vector, up to the listed deviations.
+
+use a99_testkit::vectors::{Deviations, OracleEngine, read_deviations, read_file, replay};
+use std::path::{Path, PathBuf};
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("vectors")
+}
+
+fn files() -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder()).expect("the folder of vectors");
+    let paths = entries.map(|entry| entry.expect("an entry").path());
+    let mut files: Vec<_> = paths
+        .filter(|p| p.extension().is_some_and(|e| e == "jsonl"))
+        .collect();
+    files.sort();
+    files
+}
+
+fn list() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("deviations.jsonl")
+}
+
+#[test]
+fn oracle_meets_the_vectors() {
+    let listed = read_deviations(&list()).expect("the list");
+    let report = replay(&OracleEngine, &files(), &listed).expect("a replay");
+    assert!(report.failed.is_empty(), "{}", report.render());
+    assert!(
+        report.passed >= 1_246 && report.skipped == 0,
+        "{}",
+        report.render()
+    );
+}
+
+#[test]
+fn every_listed_deviation_is_a_vector() {
+    let listed = read_deviations(&list()).expect("the list");
+    let ids: std::collections::BTreeSet<String> = files()
+        .iter()
+        .flat_map(|f| read_file(f).expect("vectors"))
+        .map(|v| v.id)
+        .collect();
+    for id in listed.keys() {
+        assert!(ids.contains(id), "{id} is listed but is no vector");
+    }
+}
+
+#[test]
+fn unlisted_and_stale_deviations_fail() {
+    let file = folder().join("flow.jsonl");
+    let report = replay(
+        &OracleEngine,
+        std::slice::from_ref(&file),
+        &Deviations::new(),
+    )
+    .expect("a replay");
+    let ids: Vec<&str> = report.failed.iter().map(|(id, _)| id.as_str()).collect();
+    assert_eq!(ids, ["flow-return-result-key-v1"]);
+    assert!(
+        report
+            .render()
+            .ends_with("51 passed, 1 failed, 0 skipped\n")
+    );
+
+    let mut listed = read_deviations(&list()).expect("the list");
+    let stale = listed["flow-return-result-key-v1"].clone();
+    listed.insert("flow-if-empty-branches".into(), stale);
+    let report = replay(&OracleEngine, &[file], &listed).expect("a replay");
+    assert_eq!(report.failed.len(), 1);
+    assert!(report.failed[0].1.contains("no longer deviates"));
+}

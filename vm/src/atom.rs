@@ -1,0 +1,359 @@
+//! Atoms: the one interface between programs and host code.
+//!
+//! An [`AtomDef`] is a signature plus a body. Control forms have no body (the
+//! compiler lowers them), native bodies run inside one instruction on guest
+//! values, asynchronous bodies get converted values and give a future. The
+//! machine knows no atom by itself; an [`AtomSet`] is what the host grants.
+
+use crate::heap::{Heap, Val};
+use crate::native::{Cx, Fault};
+use a99_core::error::ErrorCode;
+use a99_core::fuel::Fuel;
+use a99_core::sig::{AtomSig, Signatures};
+use a99_core::text::Text;
+use a99_core::value::Value;
+use indexmap::IndexMap;
+use std::any::Any;
+use std::borrow::Cow;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+
+/// A boxed future that may move between threads.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// What the host hands a run besides atoms; atoms that need it know its type.
+pub type Grants = Option<Arc<dyn Any + Send + Sync>>;
+
+/// A body that runs inside one instruction, on guest values; see
+/// [`crate::native`] for its rules.
+pub type NativeFn = fn(&mut Cx<'_>, &mut Scope<'_>, &[Val]) -> Result<Val, Fault>;
+
+/// The same, closing over host state.
+pub type NativeDyn = dyn Fn(&mut Cx<'_>, &mut Scope<'_>, &[Val]) -> Result<Val, Fault> + Send + Sync;
+
+/// A body that may wait.
+pub type AsyncFn = fn(HostCall) -> BoxFuture<'static, Result<HostReply, AtomError>>;
+
+/// The same, closing over host state.
+pub type AsyncDyn =
+    dyn Fn(HostCall) -> BoxFuture<'static, Result<HostReply, AtomError>> + Send + Sync;
+
+/// The code of an atom.
+#[derive(Clone)]
+pub enum AtomBody {
+    /// Lowered by the compiler.
+    Form,
+    /// A plain function on guest values.
+    Native(NativeFn),
+    /// A closure on guest values.
+    NativeDyn(Arc<NativeDyn>),
+    /// A function that gives a future.
+    Async(AsyncFn),
+    /// A closure that gives a future.
+    AsyncDyn(Arc<AsyncDyn>),
+}
+
+impl fmt::Debug for AtomBody {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            AtomBody::Form => "Form",
+            AtomBody::Native(_) | AtomBody::NativeDyn(_) => "Native",
+            AtomBody::Async(_) | AtomBody::AsyncDyn(_) => "Async",
+        })
+    }
+}
+
+/// The dynamic price of an execution in units of fuel, from its resolved
+/// inputs. NaN, infinite or negative results are replaced by the static
+/// default (D17).
+pub type CostFn = fn(&Heap, &[Val]) -> f64;
+
+/// An atom.
+#[derive(Clone, Debug)]
+pub struct AtomDef {
+    /// What the compiler knows of it.
+    pub sig: AtomSig,
+    /// Its code.
+    pub body: AtomBody,
+    /// Its price, where the signature says that it is dynamic.
+    pub dynamic_cost: Option<CostFn>,
+}
+
+/// What native bodies see of their run.
+pub struct Scope<'a> {
+    /// The request context of the run (read only; seed 001).
+    pub context: &'a Value,
+    /// The host's grants.
+    pub grants: &'a Grants,
+    /// Warnings and the run's own state.
+    pub locals: &'a Arc<Locals>,
+}
+
+/// State that belongs to one run and is shared with its atoms: warnings, the
+/// default store, and the count of memory that such state takes.
+#[derive(Default)]
+pub struct Locals {
+    warnings: Mutex<Vec<Text>>,
+    store: OnceLock<Arc<dyn Any + Send + Sync>>,
+    bytes: AtomicUsize,
+    logging: AtomicBool,
+    log: Mutex<Vec<(&'static str, Value)>>,
+}
+
+impl fmt::Debug for Locals {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Locals").finish_non_exhaustive()
+    }
+}
+
+/// At most this many warnings are kept for one run.
+pub const MAX_WARNINGS: usize = 1_000;
+
+impl Locals {
+    /// Adds a warning to the outcome.
+    pub fn warn(&self, text: impl Into<Text>) {
+        let text = text.into();
+        let mut warnings = self.warnings.lock().unwrap_or_else(|e| e.into_inner());
+        if warnings.len() < MAX_WARNINGS {
+            self.bytes.fetch_add(text.len_bytes(), Ordering::Relaxed);
+            warnings.push(text);
+        }
+    }
+
+    /// Adds an event of its own to the run's trace, if one is kept
+    /// (`console.log`).
+    pub fn log(&self, op: &'static str, value: impl FnOnce() -> Value) {
+        if self.logging.load(Ordering::Relaxed) {
+            let mut log = self.log.lock().unwrap_or_else(|e| e.into_inner());
+            log.push((op, value()));
+        }
+    }
+
+    pub(crate) fn take_log(&self) -> Vec<(&'static str, Value)> {
+        std::mem::take(&mut *self.log.lock().unwrap_or_else(|e| e.into_inner()))
+    }
+
+    pub(crate) fn set_logging(&self, on: bool) {
+        self.logging.store(on, Ordering::Relaxed);
+    }
+
+    /// Makes the state of a run that is over fit for the next.
+    pub(crate) fn reset(&mut self) {
+        self.warnings.get_mut().unwrap_or_else(|e| e.into_inner()).clear();
+        self.log.get_mut().unwrap_or_else(|e| e.into_inner()).clear();
+        self.store = OnceLock::new();
+        *self.bytes.get_mut() = 0;
+    }
+
+    /// Takes the warnings collected so far.
+    pub fn take_warnings(&self) -> Vec<Text> {
+        std::mem::take(&mut *self.warnings.lock().unwrap_or_else(|e| e.into_inner()))
+    }
+
+    /// The store that this run owns when the host grants none (D40), made at
+    /// its first use.
+    pub fn store_or_init(
+        &self,
+        make: impl FnOnce() -> Arc<dyn Any + Send + Sync>,
+    ) -> Arc<dyn Any + Send + Sync> {
+        self.store.get_or_init(make).clone()
+    }
+
+    /// Adds to the bytes that such state holds; counted against the heap
+    /// ceiling after the call that changed it (D20).
+    pub fn add_bytes(&self, bytes: usize) {
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Bytes counted so far.
+    pub fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
+    }
+}
+
+/// One execution of an asynchronous atom.
+#[derive(Debug)]
+pub struct HostCall {
+    /// The atom's name.
+    pub op: Cow<'static, str>,
+    /// Its inputs, in the order of the signature's parameters; one object for
+    /// open and raw parameters.
+    pub args: Vec<Value>,
+    /// The request context of the run.
+    pub context: Arc<Value>,
+    /// The host's grants.
+    pub grants: HostGrants,
+    /// State of the run.
+    pub locals: Arc<Locals>,
+    /// Fuel the run has left.
+    pub fuel_left: Fuel,
+    /// How deep this run is nested in sub-agents (D41).
+    pub depth: u32,
+    /// Tells whether the run still wants the answer.
+    pub cancelled: Cancelled,
+    /// Milliseconds since the Unix epoch when the call was made.
+    pub now_ms: f64,
+}
+
+/// [`Grants`] with a `Debug` that shows nothing of the host.
+#[derive(Clone, Default)]
+pub struct HostGrants(pub Grants);
+
+impl fmt::Debug for HostGrants {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "Grants" } else { "None" })
+    }
+}
+
+/// Set when the run no longer wants an answer, because it was aborted, timed
+/// out or dropped.
+#[derive(Clone, Debug, Default)]
+pub struct Cancelled(Arc<AtomicBool>);
+
+impl Cancelled {
+    /// Whether the answer is no longer wanted.
+    pub fn is_set(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn set(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
+/// The answer of an asynchronous atom.
+#[derive(Clone, Debug, Default)]
+pub struct HostReply {
+    /// Its value.
+    pub value: ReplyValue,
+    /// Fuel that the call used on behalf of the run, charged to it (D41).
+    pub fuel_used: Option<Fuel>,
+    /// The value is a program that the run itself executes in place of the
+    /// call (`agentRun` with the token of a stored procedure).
+    pub run_inline: bool,
+}
+
+/// The value of a [`HostReply`]; `undefined` unless set.
+#[derive(Clone, Debug)]
+pub struct ReplyValue(pub Value);
+
+impl Default for ReplyValue {
+    fn default() -> Self {
+        ReplyValue(Value::Undefined)
+    }
+}
+
+impl From<Value> for HostReply {
+    fn from(value: Value) -> HostReply {
+        HostReply { value: ReplyValue(value), fuel_used: None, run_inline: false }
+    }
+}
+
+/// Why an asynchronous atom failed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AtomError {
+    /// Stable code; [`ErrorCode::Program`] for ordinary failures.
+    pub code: ErrorCode,
+    /// The text a program sees.
+    pub message: Text,
+}
+
+impl AtomError {
+    /// An ordinary failure with this text.
+    pub fn new(message: impl Into<Text>) -> AtomError {
+        AtomError { code: ErrorCode::Program, message: message.into() }
+    }
+
+    /// A capability that the host did not grant.
+    pub fn missing(message: impl Into<Text>) -> AtomError {
+        AtomError { code: ErrorCode::Capability, message: message.into() }
+    }
+}
+
+/// The atoms that a host grants, by name.
+#[derive(Clone, Debug, Default)]
+pub struct AtomSet {
+    atoms: IndexMap<Cow<'static, str>, Arc<AtomDef>>,
+    replaced: Vec<String>,
+}
+
+/// An atom of that name is registered already.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DuplicateAtom(pub String);
+
+impl fmt::Display for DuplicateAtom {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "an atom named '{}' is registered already", self.0)
+    }
+}
+
+impl std::error::Error for DuplicateAtom {}
+
+impl AtomSet {
+    /// No atoms at all.
+    pub fn new() -> AtomSet {
+        AtomSet::default()
+    }
+
+    /// Adds an atom. One of the same name is replaced, which
+    /// [`AtomSet::replaced`] tells.
+    #[must_use]
+    pub fn with(mut self, atom: AtomDef) -> AtomSet {
+        self.insert(atom);
+        self
+    }
+
+    /// Adds an atom in place; as [`AtomSet::with`].
+    pub fn insert(&mut self, atom: AtomDef) {
+        let name = atom.sig.name.clone();
+        if let Some(old) = self.atoms.get_mut(&name) {
+            *old = Arc::new(atom);
+            self.replaced.push(name.into_owned());
+        } else {
+            self.atoms.insert(name, Arc::new(atom));
+        }
+    }
+
+    /// Adds an atom unless its name is taken.
+    pub fn try_with(self, atom: AtomDef) -> Result<AtomSet, DuplicateAtom> {
+        if self.atoms.contains_key(&atom.sig.name) {
+            return Err(DuplicateAtom(atom.sig.name.into_owned()));
+        }
+        Ok(self.with(atom))
+    }
+
+    /// Takes atoms away, for hosts that grant less.
+    #[must_use]
+    pub fn without(mut self, names: &[&str]) -> AtomSet {
+        self.atoms.retain(|name, _| !names.contains(&name.as_ref()));
+        self
+    }
+
+    /// An atom by name.
+    pub fn get(&self, name: &str) -> Option<&Arc<AtomDef>> {
+        self.atoms.get(name)
+    }
+
+    /// All atoms in the order of registration.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<AtomDef>> {
+        self.atoms.values()
+    }
+
+    /// The names that were registered more than once.
+    pub fn replaced(&self) -> &[String] {
+        &self.replaced
+    }
+}
+
+impl Signatures for AtomSet {
+    fn signature(&self, op: &str) -> Option<&AtomSig> {
+        self.atoms.get(op).map(|a| &a.sig)
+    }
+
+    fn op_names(&self) -> Box<dyn Iterator<Item = &str> + '_> {
+        Box::new(self.atoms.keys().map(|k| k.as_ref()))
+    }
+}

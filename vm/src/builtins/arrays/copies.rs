@@ -1,0 +1,186 @@
+//! Methods that give a new array and leave the old one alone.
+
+use super::{arg, check_room, copy_items, index_arg, new_array, range_args};
+use crate::convert::temp;
+use crate::heap::{Ref, Val};
+use crate::native::{Cx, Fault};
+use a99_core::costs::{BOTH, CostModel, Sizes, WRITTEN};
+use a99_ecma::text_index;
+use std::ops::Range;
+
+/// How deep `flat` follows arrays in arrays; deeper ones are cycles or attacks.
+const MAX_FLAT_DEPTH: usize = 512;
+
+pub(super) fn slice(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fault> {
+    let range = range_args(cx, args, 0, cx.heap.len(r))?;
+    cx.charge(WRITTEN, Sizes::default().out_elements(range.len()))?;
+    let items = copy_items(cx, r, range)?;
+    new_array(cx, &items)
+}
+
+/// Arrays among the arguments are spread one level.
+pub(super) fn concat(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fault> {
+    let mut total = cx.heap.len(r);
+    for val in args {
+        total += if let Val::Arr(list) = val {
+            cx.heap.len(*list)
+        } else {
+            1
+        };
+    }
+    cx.charge(BOTH, Sizes::elements(total).out_elements(total))?;
+    check_room(cx.heap, total)?;
+    let mut out = temp::with_room(cx.heap, total)?;
+    for val in [Val::Arr(r)].iter().chain(args) {
+        match val {
+            Val::Arr(list) => out.extend_from_slice(cx.heap.items(*list)),
+            other => out.push(*other),
+        }
+    }
+    new_array(cx, &out)
+}
+
+/// Pays for one more array that `flat` goes through; all of its elements may
+/// be written. The flat model's cap holds for the whole call.
+fn charge_flat(cx: &mut Cx<'_>, len: usize, total: &mut usize) -> Result<(), Fault> {
+    *total = total.saturating_add(len);
+    let n = if cx.meter.model == CostModel::Flat {
+        *total
+    } else {
+        len
+    };
+    cx.charge(BOTH, Sizes::elements(n))
+}
+
+/// `flat(depth)`, without recursion. A cycle within reach is an error; in
+/// JavaScript it exhausts the stack (M10).
+pub(super) fn flat(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fault> {
+    let depth = index_arg(cx, args, 0, 1.0)?;
+    let mut total = 0;
+    charge_flat(cx, cx.heap.len(r), &mut total)?;
+    let mut out = Vec::new();
+    let mut path: Vec<(Ref, usize)> = vec![(r, 0)];
+    while let Some((list, next)) = path.last_mut() {
+        cx.work(2)?;
+        let (list, at) = (*list, *next);
+        *next += 1;
+        match cx.heap.items(list).get(at).copied() {
+            None => {
+                path.pop();
+            }
+            Some(Val::Arr(inner)) if path.len() as f64 <= depth => {
+                if path.iter().any(|(open, _)| *open == inner) {
+                    return Err(Fault::throw("Cannot flatten a cyclic array"));
+                }
+                if path.len() >= MAX_FLAT_DEPTH {
+                    return Err(Fault::throw(format!(
+                        "Cannot flatten an array nested deeper than {MAX_FLAT_DEPTH} levels"
+                    )));
+                }
+                charge_flat(cx, cx.heap.len(inner), &mut total)?;
+                path.push((inner, 0));
+            }
+            Some(val) => {
+                if out.len() == out.capacity() {
+                    check_room(cx.heap, out.len())?;
+                }
+                temp::push(cx.heap, &mut out, val)?;
+            }
+        }
+    }
+    cx.charge(BOTH, Sizes::default().out_elements(out.len()))?;
+    new_array(cx, &out)
+}
+
+pub(super) fn keys(cx: &mut Cx<'_>, r: Ref, _: &[Val]) -> Result<Val, Fault> {
+    let len = cx.heap.len(r);
+    cx.charge(WRITTEN, Sizes::default().out_elements(len))?;
+    check_room(cx.heap, len)?;
+    let mut out = temp::with_room(cx.heap, len)?;
+    out.extend((0..len).map(|at| Val::Num(at as f64)));
+    new_array(cx, &out)
+}
+
+pub(super) fn values(cx: &mut Cx<'_>, r: Ref, _: &[Val]) -> Result<Val, Fault> {
+    slice(cx, r, &[])
+}
+
+/// Pairs of index and element, as an array: there are no iterators.
+pub(super) fn entries(cx: &mut Cx<'_>, r: Ref, _: &[Val]) -> Result<Val, Fault> {
+    /// Values that a pair takes, with its header.
+    const PAIR: usize = 4;
+    let len = cx.heap.len(r);
+    cx.charge(BOTH, Sizes::elements(len).out_elements(len))?;
+    check_room(cx.heap, len.saturating_mul(PAIR))?;
+    let mut out = temp::with_room(cx.heap, len)?;
+    for at in 0..len {
+        cx.work(4)?;
+        let pair = [Val::Num(at as f64), cx.heap.items(r)[at]];
+        out.push(new_array(cx, &pair)?);
+    }
+    new_array(cx, &out)
+}
+
+pub(super) fn to_reversed(cx: &mut Cx<'_>, r: Ref, _: &[Val]) -> Result<Val, Fault> {
+    let len = cx.heap.len(r);
+    cx.charge(BOTH, Sizes::elements(len).out_elements(len))?;
+    let mut items = copy_items(cx, r, 0..len)?;
+    items.reverse();
+    new_array(cx, &items)
+}
+
+pub(super) fn with(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fault> {
+    let len = cx.heap.len(r);
+    let index = index_arg(cx, args, 0, 0.0)?;
+    let Some(at) = text_index::at(index, len) else {
+        return Err(Fault::throw("Array index out of range"));
+    };
+    cx.charge(BOTH, Sizes::elements(len).out_elements(len))?;
+    let mut items = copy_items(cx, r, 0..len)?;
+    items[at] = arg(args, 1);
+    new_array(cx, &items)
+}
+
+/// What the first two arguments of `splice` remove (ECMA-262 §23.1.3.31).
+pub(super) fn splice_range(
+    cx: &mut Cx<'_>,
+    args: &[Val],
+    len: usize,
+) -> Result<Range<usize>, Fault> {
+    let start = text_index::clamp_relative(index_arg(cx, args, 0, 0.0)?, len);
+    let count = match args {
+        [] => 0,
+        [_] => len - start,
+        [_, count, ..] => {
+            let count = crate::coerce::to_integer(cx, *count)?;
+            text_index::clamp(count, len - start)
+        }
+    };
+    Ok(start..start + count)
+}
+
+/// The array after the splice.
+pub(super) fn spliced(
+    cx: &mut Cx<'_>,
+    r: Ref,
+    removed: &Range<usize>,
+    inserted: &[Val],
+) -> Result<Vec<Val>, Fault> {
+    let items = cx.heap.items(r);
+    let mut out = temp::with_room(cx.heap, items.len() - removed.len() + inserted.len())?;
+    out.extend_from_slice(&items[..removed.start]);
+    out.extend_from_slice(inserted);
+    out.extend_from_slice(&items[removed.end..]);
+    Ok(out)
+}
+
+pub(super) fn to_spliced(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fault> {
+    let len = cx.heap.len(r);
+    let removed = splice_range(cx, args, len)?;
+    let inserted = args.get(2..).unwrap_or_default();
+    let total = len - removed.len() + inserted.len();
+    cx.charge(BOTH, Sizes::elements(len).out_elements(total))?;
+    check_room(cx.heap, total)?;
+    let items = spliced(cx, r, &removed, inserted)?;
+    new_array(cx, &items)
+}

@@ -1,0 +1,236 @@
+//! `Date` (language section 3.6, D34): immutable points in time, UTC only.
+
+#[cfg(test)]
+mod tests;
+
+use super::arg;
+use crate::coerce;
+use crate::convert::{date_text, temp};
+use crate::heap::{Ref, Val};
+use crate::native::{Cx, Fault};
+use a99_core::costs::{READ, Sizes, WRITTEN};
+use a99_ecma::{date, wtf8};
+
+type Code = fn(&mut Cx<'_>, &[Val]) -> Result<Val, Fault>;
+type Method = fn(&mut Cx<'_>, Ref, &[Val]) -> Result<Val, Fault>;
+
+/// Namespace, name and code of each function.
+pub(super) const FUNCTIONS: &[(&str, &str, Code)] = &[
+    ("", "Date", new),
+    ("Date", "now", now),
+    ("Date", "parse", parse),
+];
+
+/// Code of each method.
+pub(super) const METHODS: &[(&str, Method)] = &[
+    ("add", add),
+    ("diff", diff),
+    ("format", format),
+    ("isAfter", is_after),
+    ("isBefore", is_before),
+    ("toJSON", to_text),
+    ("toString", to_text),
+];
+
+/// `Date(init?)`: now, or what `new Date(init)` is; invalid dates are refused.
+fn new(cx: &mut Cx<'_>, args: &[Val]) -> Result<Val, Fault> {
+    let init = arg(args, 0);
+    let ms = if init.is_undefined() {
+        date::time_clip(cx.now_ms())
+    } else {
+        to_ms(cx, init)?
+    };
+    if ms.is_nan() {
+        let shown = coerce::to_str(cx, init)?;
+        let shown = wtf8::to_utf8_lossy(cx.heap.bytes(shown)).into_owned();
+        return Err(Fault::throw(format!("Invalid date: {shown}")));
+    }
+    Ok(Val::Date(cx.heap.alloc_date(ms)?))
+}
+
+fn now(cx: &mut Cx<'_>, _: &[Val]) -> Result<Val, Fault> {
+    Ok(Val::Num(date::time_clip(cx.now_ms())))
+}
+
+/// `Date.parse(text)` gives a date here, which may be invalid.
+fn parse(cx: &mut Cx<'_>, args: &[Val]) -> Result<Val, Fault> {
+    let text = Val::Str(coerce::to_str(cx, arg(args, 0))?);
+    let ms = to_ms(cx, text)?;
+    Ok(Val::Date(cx.heap.alloc_date(ms)?))
+}
+
+/// The time value that `new Date(v)` has (ECMA-262 §21.4.2.1).
+fn to_ms(cx: &mut Cx<'_>, v: Val) -> Result<f64, Fault> {
+    Ok(match v {
+        Val::Date(r) => cx.heap.date_ms(r),
+        Val::Num(n) => date::time_clip(n),
+        Val::Null | Val::Bool(_) | Val::Undefined | Val::Unbound => {
+            date::time_clip(coerce::to_number(cx, v)?)
+        }
+        other => {
+            let text = coerce::to_str(cx, other)?;
+            cx.charge(READ, Sizes::units(text.units()))?;
+            date::parse(cx.heap.bytes(text)).unwrap_or(f64::NAN)
+        }
+    })
+}
+
+/// The value of a date's member, `None` if dates have no such member.
+///
+/// # Errors
+/// `Invalid Date` for `value` of the invalid date; memory.
+pub(crate) fn field(cx: &mut Cx<'_>, ms: f64, name: &[u8]) -> Result<Option<Val>, Fault> {
+    let fields = date::fields(ms);
+    Ok(Some(Val::Num(match name {
+        b"value" => return iso_val(cx, ms).map(Some),
+        b"timestamp" => ms,
+        b"year" => fields.year,
+        b"month" => fields.month,
+        b"day" => fields.day,
+        b"hours" => fields.hours,
+        b"minutes" => fields.minutes,
+        b"seconds" => fields.seconds,
+        b"dayOfWeek" => fields.weekday,
+        _ => return Ok(None),
+    })))
+}
+
+fn iso_val(cx: &mut Cx<'_>, ms: f64) -> Result<Val, Fault> {
+    let text = date_text(ms)?;
+    cx.str(text.as_bytes())
+}
+
+fn to_text(cx: &mut Cx<'_>, r: Ref, _: &[Val]) -> Result<Val, Fault> {
+    let text = date_text(cx.heap.date_ms(r))?;
+    cx.charge(WRITTEN, Sizes::default().out_units(text.len()))?;
+    cx.str(text.as_bytes())
+}
+
+/// `add({years, months, days, hours, minutes, seconds, ms})`: each part by
+/// the calendar, one after the other, overflowing as JavaScript's setters do.
+fn add(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fault> {
+    const PARTS: [&[u8]; 7] = [
+        b"years", b"months", b"days", b"hours", b"minutes", b"seconds", b"ms",
+    ];
+    let duration = refuse_nullish(arg(args, 0), "duration.years")?;
+    let mut ms = cx.heap.date_ms(r);
+    for (part, name) in PARTS.into_iter().enumerate() {
+        let amount = match duration {
+            Val::Obj(parts) => cx.heap.get_text(parts, name).unwrap_or(Val::Undefined),
+            _ => Val::Undefined,
+        };
+        if coerce::truthy(cx.heap, amount) {
+            let amount = coerce::to_number(cx, amount)?;
+            ms = add_part(ms, part, amount);
+        }
+    }
+    Ok(Val::Date(cx.heap.alloc_date(ms)?))
+}
+
+fn add_part(ms: f64, part: usize, amount: f64) -> f64 {
+    let f = date::fields(ms);
+    let mut parts = [
+        f.year,
+        f.month - 1.0,
+        f.day,
+        f.hours,
+        f.minutes,
+        f.seconds,
+        f.ms,
+    ];
+    parts[part] += amount;
+    let [year, month, day, hours, minutes, seconds, ms] = parts;
+    date::from_fields(year, month, day, hours, minutes, seconds, ms)
+}
+
+fn refuse_nullish(v: Val, place: &str) -> Result<Val, Fault> {
+    let kind = match v {
+        Val::Null => "null",
+        Val::Undefined | Val::Unbound => "undefined",
+        other => return Ok(other),
+    };
+    Err(Fault::throw(format!(
+        "{kind} is not an object (evaluating '{place}')"
+    )))
+}
+
+/// The time value of another date, or of what could make one.
+fn other_ms(cx: &mut Cx<'_>, args: &[Val]) -> Result<f64, Fault> {
+    match refuse_nullish(arg(args, 0), "other.timestamp")? {
+        Val::Obj(r) => {
+            let timestamp = cx.heap.get_text(r, b"timestamp").unwrap_or(Val::Undefined);
+            coerce::to_number(cx, timestamp)
+        }
+        other => to_ms(cx, other),
+    }
+}
+
+/// `diff(other, unit)`, fractional; an unknown unit is milliseconds.
+fn diff(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fault> {
+    let other = other_ms(cx, args)?;
+    let unit: &[u8] = match arg(args, 1) {
+        Val::Str(s) => cx.heap.bytes(s),
+        _ => b"ms",
+    };
+    let ms_of_unit = match unit {
+        b"seconds" => 1_000.0,
+        b"minutes" => 60_000.0,
+        b"hours" => 3_600_000.0,
+        b"days" => 86_400_000.0,
+        _ => 1.0,
+    };
+    Ok(Val::Num((cx.heap.date_ms(r) - other) / ms_of_unit))
+}
+
+fn is_before(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fault> {
+    let other = other_ms(cx, args)?;
+    Ok(Val::Bool(cx.heap.date_ms(r) < other))
+}
+
+fn is_after(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fault> {
+    let other = other_ms(cx, args)?;
+    Ok(Val::Bool(cx.heap.date_ms(r) > other))
+}
+
+/// `format(pattern)`: `ISO`, `date`, `time`, or the first of each placeholder.
+fn format(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fault> {
+    let ms = cx.heap.date_ms(r);
+    if arg(args, 0).is_undefined() {
+        return iso_val(cx, ms);
+    }
+    let pattern = coerce::to_str(cx, arg(args, 0))?;
+    match cx.heap.bytes(pattern) {
+        b"ISO" => return iso_val(cx, ms),
+        b"date" | b"time" => {
+            let text = date_text(ms)?;
+            let is_date = pattern.len_bytes() == 4 && cx.heap.bytes(pattern) == b"date";
+            let (day, time) = text.split_once('T').unwrap_or((&text, ""));
+            let part = if is_date {
+                day
+            } else {
+                time.get(..8).unwrap_or(time)
+            };
+            return cx.str(part.as_bytes());
+        }
+        _ => {}
+    }
+    cx.charge(READ, Sizes::units(pattern.units()))?;
+    let mut out = temp::with_room(cx.heap, pattern.len_bytes() + 32)?;
+    out.extend_from_slice(cx.heap.bytes(pattern));
+    let f = date::fields(ms);
+    let year = a99_ecma::number_text::number_to_string(f.year);
+    let two = |n: f64| format!("{:0>2}", a99_ecma::number_text::number_to_string(n));
+    for (placeholder, text) in [
+        ("YYYY", year),
+        ("MM", two(f.month)),
+        ("DD", two(f.day)),
+        ("HH", two(f.hours)),
+        ("mm", two(f.minutes)),
+        ("ss", two(f.seconds)),
+    ] {
+        if let Some(at) = wtf8::find(&out, placeholder.as_bytes(), 0) {
+            out.splice(at..at + placeholder.len(), text.bytes());
+        }
+    }
+    cx.str(&out)
+}

@@ -1,0 +1,200 @@
+//! Functions that belong to no kind of value: the globals of section 3.6,
+//! `String.*`, `Number.*`, `console.*`, and the methods that every value has.
+
+use super::{AnyFn, FunctionFn, arg};
+use crate::coerce::{self, to_number, to_str};
+use crate::heap::{Heap, Str, Val, array_index};
+use crate::native::{Cx, Fault};
+use a99_core::costs::{BOTH, READ, Sizes, WRITTEN};
+use a99_ecma::arith::to_uint32;
+use a99_ecma::uri::{self, UriError};
+use a99_ecma::{number_parse, number_text, wtf8};
+use std::borrow::Cow;
+
+/// Namespace, name and code of each function.
+pub(super) const FUNCTIONS: &[(&str, &str, FunctionFn)] = &[
+    ("", "parseInt", parse_int),
+    ("", "parseFloat", parse_float),
+    ("", "isNaN", |cx, args| {
+        Ok(Val::Bool(to_number(cx, arg(args, 0))?.is_nan()))
+    }),
+    ("", "isFinite", |cx, args| {
+        Ok(Val::Bool(to_number(cx, arg(args, 0))?.is_finite()))
+    }),
+    ("", "encodeURI", |cx, args| {
+        encode(cx, args, uri::encode_uri)
+    }),
+    ("", "encodeURIComponent", |cx, args| {
+        encode(cx, args, uri::encode_uri_component)
+    }),
+    ("", "decodeURI", |cx, args| {
+        decode(cx, args, uri::decode_uri)
+    }),
+    ("", "decodeURIComponent", |cx, args| {
+        decode(cx, args, uri::decode_uri_component)
+    }),
+    ("", "Error", error),
+    ("Number", "parseInt", parse_int),
+    ("Number", "parseFloat", parse_float),
+    ("Number", "isNaN", |_, args| number_test(args, f64::is_nan)),
+    ("Number", "isFinite", |_, args| {
+        number_test(args, f64::is_finite)
+    }),
+    ("Number", "isInteger", |_, args| {
+        number_test(args, is_integer)
+    }),
+    ("Number", "isSafeInteger", |_, args| {
+        number_test(args, |n| is_integer(n) && n.abs() <= MAX_SAFE_INTEGER)
+    }),
+    ("String", "fromCharCode", from_char_code),
+    ("String", "fromCodePoint", from_code_point),
+    ("console", "log", |_, _| Ok(Val::Undefined)),
+    ("console", "warn", |_, _| Ok(Val::Undefined)),
+    ("console", "error", |_, _| Ok(Val::Undefined)),
+    ("console", "info", |_, _| Ok(Val::Undefined)),
+];
+
+/// The methods of every value that is not nullish and not a builtin. An
+/// object's own member of the same name comes first and is not callable.
+pub(super) const ANY_METHODS: &[(&str, AnyFn)] = &[
+    ("toString", |cx, v, _| Ok(Val::Str(to_str(cx, v)?))),
+    ("toLocaleString", |cx, v, _| Ok(Val::Str(to_str(cx, v)?))),
+    ("valueOf", |_, v, _| Ok(v)),
+    ("hasOwnProperty", has_own),
+    ("propertyIsEnumerable", is_enumerable),
+    // There are no prototypes (D16), so nothing is one.
+    ("isPrototypeOf", |_, _, _| Ok(Val::Bool(false))),
+];
+
+/// A way to decode; text without escapes comes back as it is.
+type DecodeFn = fn(&[u8]) -> Result<Cow<'_, [u8]>, UriError>;
+
+/// 2^53 - 1.
+const MAX_SAFE_INTEGER: f64 = 9_007_199_254_740_991.0;
+
+fn is_integer(n: f64) -> bool {
+    n.is_finite() && n.trunc() == n
+}
+
+/// A test that is false for everything but numbers.
+fn number_test(args: &[Val], test: fn(f64) -> bool) -> Result<Val, Fault> {
+    Ok(Val::Bool(matches!(arg(args, 0), Val::Num(n) if test(n))))
+}
+
+/// The first argument as text, paid for.
+fn text_arg(cx: &mut Cx<'_>, args: &[Val]) -> Result<Str, Fault> {
+    let s = to_str(cx, arg(args, 0))?;
+    cx.charge(READ, Sizes::units(s.units()))?;
+    Ok(s)
+}
+
+fn parse_float(cx: &mut Cx<'_>, args: &[Val]) -> Result<Val, Fault> {
+    let s = text_arg(cx, args)?;
+    Ok(Val::Num(number_parse::parse_float(cx.bytes(s))))
+}
+
+fn parse_int(cx: &mut Cx<'_>, args: &[Val]) -> Result<Val, Fault> {
+    let s = text_arg(cx, args)?;
+    let radix = to_number(cx, arg(args, 1))?;
+    Ok(Val::Num(number_parse::parse_int(cx.bytes(s), radix)))
+}
+
+fn encode(
+    cx: &mut Cx<'_>,
+    args: &[Val],
+    f: fn(&[u8]) -> Result<Vec<u8>, UriError>,
+) -> Result<Val, Fault> {
+    /// Each byte becomes a percent sign and two digits at most.
+    const GROWTH: usize = 3;
+    let s = text_arg(cx, args)?;
+    let most = s.len_bytes().saturating_mul(GROWTH);
+    cx.heap.check(most)?;
+    // All bytes that stay are one unit each.
+    let out = s.units().max(s.len_bytes());
+    cx.charge(WRITTEN, Sizes::default().out_units(out))?;
+    let text = f(cx.bytes(s)).map_err(|e| Fault::throw(e.to_string()))?;
+    let more = text.len().saturating_sub(out);
+    cx.charge(WRITTEN, Sizes::default().out_units(more))?;
+    cx.str(&text)
+}
+
+fn decode(cx: &mut Cx<'_>, args: &[Val], f: DecodeFn) -> Result<Val, Fault> {
+    let s = text_arg(cx, args)?;
+    cx.heap.check(s.len_bytes())?;
+    cx.charge(BOTH, Sizes::default().out_units(s.units()))?;
+    match f(cx.heap.bytes(s)).map_err(|e| Fault::throw(e.to_string()))? {
+        Cow::Borrowed(_) => Ok(Val::Str(s)),
+        Cow::Owned(text) => cx.str(&text),
+    }
+}
+
+/// The text of a program's own error (language section 3.7); the machine adds
+/// op and place.
+fn error(cx: &mut Cx<'_>, args: &[Val]) -> Result<Val, Fault> {
+    let mut fault = Fault::throw("Error");
+    if let Val::Str(s) = arg(args, 0) {
+        cx.charge(READ, Sizes::units(s.units()))?;
+        cx.heap.check(s.len_bytes())?;
+        if let Fault::Throw(thrown) = &mut fault {
+            thrown.message = cx.bytes(s).to_vec();
+        }
+    }
+    Err(fault)
+}
+
+fn from_char_code(cx: &mut Cx<'_>, args: &[Val]) -> Result<Val, Fault> {
+    let mut out = Vec::with_capacity(args.len());
+    for v in args {
+        let unit = to_uint32(to_number(cx, *v)?) as u16;
+        wtf8::push_code_unit(&mut out, unit);
+    }
+    cx.str(&out)
+}
+
+fn from_code_point(cx: &mut Cx<'_>, args: &[Val]) -> Result<Val, Fault> {
+    let mut out = Vec::with_capacity(args.len());
+    for v in args {
+        let n = to_number(cx, *v)?;
+        if !(0.0..=1_114_111.0).contains(&n) || n.trunc() != n {
+            return Err(Fault::throw(
+                "Arguments contain a value that is out of range of code points",
+            ));
+        }
+        wtf8::push_code_point(&mut out, n as u32);
+    }
+    cx.str(&out)
+}
+
+/// Whether a value has a member of its own by this name.
+fn has_member(heap: &Heap, v: Val, name: &[u8]) -> bool {
+    let indexed = |len: usize| array_index(name).is_some_and(|i| (i as usize) < len);
+    match v {
+        Val::Obj(r) => heap.get_text(r, name).is_some(),
+        Val::Arr(r) => name == b"length" || indexed(heap.len(r)),
+        Val::Str(s) => name == b"length" || indexed(s.units()),
+        Val::Set(_) => name == b"size",
+        _ => false,
+    }
+}
+
+fn has_own(cx: &mut Cx<'_>, v: Val, args: &[Val]) -> Result<Val, Fault> {
+    let name = to_str(cx, arg(args, 0))?;
+    Ok(Val::Bool(has_member(cx.heap, v, cx.heap.bytes(name))))
+}
+
+fn is_enumerable(cx: &mut Cx<'_>, v: Val, args: &[Val]) -> Result<Val, Fault> {
+    let name = to_str(cx, arg(args, 0))?;
+    let text = cx.heap.bytes(name);
+    let hidden = text == b"length" && !matches!(v, Val::Obj(_));
+    Ok(Val::Bool(!hidden && has_member(cx.heap, v, text)))
+}
+
+/// Text of a number in messages.
+pub(super) fn shown(v: Val) -> String {
+    match v {
+        Val::Num(n) => number_text::number_to_string(n),
+        Val::Bool(b) => b.to_string(),
+        Val::Null => "null".to_owned(),
+        other => coerce::type_of(other).to_owned(),
+    }
+}

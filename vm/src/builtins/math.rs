@@ -1,0 +1,74 @@
+//! `Math` (ECMA-262 §21.3), over the one pure-Rust library that gives the same
+//! bits everywhere (D17).
+
+use super::{FunctionFn, arg};
+use crate::coerce::to_number;
+use crate::heap::Val;
+use crate::native::{Cx, Fault};
+use a99_core::costs::{READ, Sizes};
+use a99_ecma::arith::{self, Math1};
+use smallvec::SmallVec;
+
+macro_rules! math {
+    ($($name:literal $variant:ident,)*) => {
+        /// Namespace, name and code of each function.
+        pub(super) const FUNCTIONS: &[(&str, &str, FunctionFn)] = &[
+            $(("Math", $name, |cx, args| {
+                Ok(Val::Num(Math1::$variant.eval(to_number(cx, arg(args, 0))?)))
+            }),)*
+            ("Math", "pow", |cx, args| two(cx, args, arith::pow)),
+            ("Math", "atan2", |cx, args| two(cx, args, arith::atan2)),
+            ("Math", "imul", |cx, args| two(cx, args, arith::imul)),
+            ("Math", "min", |cx, args| many(cx, args, arith::min)),
+            ("Math", "max", |cx, args| many(cx, args, arith::max)),
+            ("Math", "hypot", |cx, args| many(cx, args, arith::hypot)),
+            ("Math", "random", |cx, _| Ok(Val::Num(cx.random_f64()))),
+        ];
+    };
+}
+
+math! {
+    "abs" Abs,
+    "ceil" Ceil,
+    "floor" Floor,
+    "round" Round,
+    "trunc" Trunc,
+    "sign" Sign,
+    "sqrt" Sqrt,
+    "cbrt" Cbrt,
+    "exp" Exp,
+    "expm1" Expm1,
+    "log" Log,
+    "log2" Log2,
+    "log10" Log10,
+    "log1p" Log1p,
+    "sin" Sin,
+    "cos" Cos,
+    "tan" Tan,
+    "asin" Asin,
+    "acos" Acos,
+    "atan" Atan,
+    "sinh" Sinh,
+    "cosh" Cosh,
+    "tanh" Tanh,
+    "asinh" Asinh,
+    "acosh" Acosh,
+    "atanh" Atanh,
+    "fround" Fround,
+    "clz32" Clz32,
+}
+
+fn two(cx: &mut Cx<'_>, args: &[Val], f: fn(f64, f64) -> f64) -> Result<Val, Fault> {
+    let a = to_number(cx, arg(args, 0))?;
+    let b = to_number(cx, arg(args, 1))?;
+    Ok(Val::Num(f(a, b)))
+}
+
+fn many(cx: &mut Cx<'_>, args: &[Val], f: fn(&[f64]) -> f64) -> Result<Val, Fault> {
+    cx.charge(READ, Sizes::elements(args.len()))?;
+    let mut numbers: SmallVec<[f64; 4]> = SmallVec::with_capacity(args.len());
+    for v in args {
+        numbers.push(to_number(cx, *v)?);
+    }
+    Ok(Val::Num(f(&numbers)))
+}

@@ -1,0 +1,339 @@
+//! The builtin functions, namespaces and methods of the language (language
+//! sections 3.5 to 3.7): a closed set, called by number.
+//!
+//! [`a99_core::builtins`] numbers the names; here each row has its code. A
+//! [`Val::Builtin`] is either a function (its number in
+//! [`FUNCTIONS`]) or a namespace ([`NAMESPACE_BIT`] plus its number in
+//! [`NAMESPACES`]). The pieces charge their own proportional price, by the
+//! formula of their row, before they work.
+//!
+//! Nothing else can be called: members of objects are data (D16), and builtin
+//! functions are not storable (D35).
+
+mod arrays;
+mod collate;
+mod dates;
+mod globals;
+mod html;
+mod math;
+mod numbers;
+mod objects;
+pub mod regex;
+mod regex_syntax;
+mod schemas;
+mod sets;
+mod strings;
+mod strings_case;
+mod strings_cut;
+mod strings_search;
+
+pub(crate) use dates::field as date_field;
+pub(crate) use strings_cut::unit_at;
+
+use crate::heap::{Ref, Str, Val};
+use crate::native::{Cx, Fault};
+use a99_core::builtins::{
+    FUNCTIONS, METHODS, NAMESPACES, STATIC_METHODS, constant, is_forbidden, method, method_id,
+    method_name, static_names, unknown_member,
+};
+use std::sync::LazyLock;
+
+/// Set in a [`Val::Builtin`] that is a namespace.
+pub const NAMESPACE_BIT: u16 = 0x8000;
+
+/// Code of a function.
+type FunctionFn = fn(&mut Cx<'_>, &[Val]) -> Result<Val, Fault>;
+/// Code of a string method.
+type StrFn = fn(&mut Cx<'_>, Str, &[Val]) -> Result<Val, Fault>;
+/// Code of a number method.
+type NumFn = fn(&mut Cx<'_>, f64, &[Val]) -> Result<Val, Fault>;
+/// Code of a method of an array, a set or a date.
+type RefFn = fn(&mut Cx<'_>, Ref, &[Val]) -> Result<Val, Fault>;
+/// Code of a method that every kind of value has.
+type AnyFn = fn(&mut Cx<'_>, Val, &[Val]) -> Result<Val, Fault>;
+
+/// What a numbered method means for each kind of receiver; rows are the rows
+/// of [`METHODS`], then those of [`static_names`].
+struct Tables {
+    functions: Vec<Option<FunctionFn>>,
+    strings: Vec<Option<StrFn>>,
+    numbers: Vec<Option<NumFn>>,
+    arrays: Vec<Option<RefFn>>,
+    sets: Vec<Option<RefFn>>,
+    dates: Vec<Option<RefFn>>,
+    any: Vec<Option<AnyFn>>,
+    statics: Vec<[Option<u16>; NAMESPACES.len()]>,
+}
+
+static TABLES: LazyLock<Tables> = LazyLock::new(|| Tables {
+    functions: functions(),
+    strings: methods(
+        &[
+            strings::METHODS,
+            strings_search::METHODS,
+            strings_case::METHODS,
+            html::METHODS,
+        ]
+        .concat(),
+    ),
+    numbers: methods(numbers::METHODS),
+    arrays: methods(arrays::METHODS),
+    sets: methods(sets::METHODS),
+    dates: methods(dates::METHODS),
+    any: methods(globals::ANY_METHODS),
+    statics: statics(),
+});
+
+/// Places code by method number. A name without a row is a mistake that
+/// `tests::every_row_has_code` reports.
+fn methods<F: Copy>(list: &[(&str, F)]) -> Vec<Option<F>> {
+    let mut table = vec![None; METHODS.len()];
+    for (name, code) in list {
+        if let Some(at) = method(name) {
+            table[usize::from(at)] = Some(*code);
+        }
+    }
+    table
+}
+
+fn functions() -> Vec<Option<FunctionFn>> {
+    let lists = [
+        math::FUNCTIONS,
+        globals::FUNCTIONS,
+        crate::json::FUNCTIONS,
+        objects::FUNCTIONS,
+        sets::FUNCTIONS,
+        dates::FUNCTIONS,
+        schemas::FUNCTIONS,
+    ];
+    let mut table = vec![None; FUNCTIONS.len()];
+    for (ns, name, code) in lists.concat() {
+        if let Some(at) = a99_core::builtins::function(ns, name) {
+            table[usize::from(at)] = Some(code);
+        }
+    }
+    table
+}
+
+fn statics() -> Vec<[Option<u16>; NAMESPACES.len()]> {
+    let names = METHODS
+        .iter()
+        .map(|m| m.name)
+        .chain(static_names().iter().copied());
+    names
+        .map(|name| std::array::from_fn(|ns| a99_core::builtins::function(NAMESPACES[ns], name)))
+        .collect()
+}
+
+/// The value of a namespace, by its number in [`NAMESPACES`].
+pub fn namespace(n: u8) -> Val {
+    Val::Builtin(NAMESPACE_BIT | u16::from(n))
+}
+
+/// The name of the namespace that a builtin value is.
+pub(crate) fn namespace_name(builtin: u16) -> Option<&'static str> {
+    if builtin & NAMESPACE_BIT == 0 {
+        return None;
+    }
+    NAMESPACES
+        .get(usize::from(builtin & !NAMESPACE_BIT))
+        .copied()
+}
+
+/// Whether a builtin value can be called: functions, and the namespace `Date`.
+pub fn is_callable(builtin: u16) -> bool {
+    match namespace_name(builtin) {
+        Some(ns) => ns == "Date",
+        None => usize::from(builtin) < FUNCTIONS.len(),
+    }
+}
+
+/// Calls function `f` of [`FUNCTIONS`].
+///
+/// # Errors
+/// Those of the function.
+pub fn call_function(cx: &mut Cx<'_>, f: u16, args: &[Val]) -> Result<Val, Fault> {
+    match TABLES.functions.get(usize::from(f)) {
+        Some(Some(code)) => code(cx, args),
+        _ => Err(not_a_function(
+            FUNCTIONS.get(usize::from(f)).map_or("", |f| f.name),
+        )),
+    }
+}
+
+/// Calls a value as a callback (D35): only builtin functions can be called.
+///
+/// # Errors
+/// A `TypeError` text for other values, and those of the function.
+pub fn call_builtin_value(cx: &mut Cx<'_>, f: Val, args: &[Val]) -> Result<Val, Fault> {
+    match f {
+        Val::Builtin(n) if n & NAMESPACE_BIT == 0 => call_function(cx, n, args),
+        Val::Builtin(n) if is_callable(n) => {
+            let date = a99_core::builtins::function("", "Date").unwrap_or(u16::MAX);
+            call_function(cx, date, args)
+        }
+        other => Err(not_callable(cx, other)),
+    }
+}
+
+#[cold]
+fn not_callable(cx: &mut Cx<'_>, f: Val) -> Fault {
+    let shown = match f {
+        Val::Str(s) if s.units() <= 40 => {
+            format!("\"{}\"", String::from_utf8_lossy(cx.bytes(s)))
+        }
+        other => globals::shown(other),
+    };
+    Fault::throw(format!("{shown} is not a function"))
+}
+
+#[cold]
+fn not_a_function(name: &str) -> Fault {
+    Fault::throw(format!("'{name}' is not a function"))
+}
+
+/// The refusals that come before anything else about a method call: a
+/// forbidden name, then a nullish receiver.
+fn refuse_receiver(recv: Val, name: &str) -> Option<Fault> {
+    if is_forbidden(name.as_bytes()) {
+        return Some(Fault::forbidden(name));
+    }
+    let kind = match recv {
+        Val::Null => "null",
+        Val::Undefined | Val::Unbound => "undefined",
+        _ => return None,
+    };
+    Some(Fault::throw(format!(
+        "Cannot call method '{name}' on {kind}"
+    )))
+}
+
+/// Everything that must be checked before the arguments of a method call are
+/// evaluated (language section 3.5).
+///
+/// # Errors
+/// The reference's texts: a nullish receiver, a receiver without this method,
+/// an unknown member of a namespace.
+pub fn check_method(cx: &mut Cx<'_>, recv: Val, method: u16) -> Result<(), Fault> {
+    if find(cx, recv, method) {
+        Ok(())
+    } else {
+        Err(unknown_method(cx, recv, method_name(method)))
+    }
+}
+
+/// Whether `recv` has the method.
+fn find(cx: &Cx<'_>, recv: Val, method: u16) -> bool {
+    let t = &*TABLES;
+    let at = usize::from(method);
+    let has = match recv {
+        Val::Builtin(n) => return static_function(n, method).is_some(),
+        Val::Unbound | Val::Undefined | Val::Null => return false,
+        // A member of the program's own is data, whatever its name.
+        Val::Obj(r)
+            if cx
+                .heap
+                .get_text(r, method_name(method).as_bytes())
+                .is_some() =>
+        {
+            return false;
+        }
+        Val::Obj(_) | Val::Bool(_) => false,
+        Val::Str(_) => has_row(&t.strings, at),
+        Val::Num(_) => has_row(&t.numbers, at),
+        Val::Arr(_) => has_row(&t.arrays, at),
+        Val::Set(_) => has_row(&t.sets, at),
+        Val::Date(_) => has_row(&t.dates, at),
+    };
+    has || has_row(&t.any, at)
+}
+
+fn has_row<F>(table: &[Option<F>], at: usize) -> bool {
+    table.get(at).is_some_and(Option::is_some)
+}
+
+/// The function that a method call on a namespace means.
+fn static_function(builtin: u16, method: u16) -> Option<u16> {
+    if builtin & NAMESPACE_BIT == 0 {
+        return None;
+    }
+    let row = match method.checked_sub(STATIC_METHODS) {
+        None => usize::from(method),
+        Some(at) => METHODS.len() + usize::from(at),
+    };
+    *TABLES
+        .statics
+        .get(row)?
+        .get(usize::from(builtin & !NAMESPACE_BIT))?
+}
+
+/// The error of calling a method that the receiver does not have, whether or
+/// not anything else has it.
+#[cold]
+pub fn unknown_method(cx: &mut Cx<'_>, recv: Val, name: &str) -> Fault {
+    if let Some(fault) = refuse_receiver(recv, name) {
+        return fault;
+    }
+    if let Val::Builtin(n) = recv
+        && let Some(ns) = namespace_name(n)
+        && constant(ns, name).is_none()
+        && !method_id(name).is_some_and(|m| find(cx, recv, m))
+    {
+        return Fault::throw(unknown_member(ns, name));
+    }
+    not_a_function(name)
+}
+
+/// Calls a method by number; see [`a99_core::builtins::method_id`].
+///
+/// # Errors
+/// Those of [`check_method`] and of the method.
+pub fn call_method(cx: &mut Cx<'_>, recv: Val, method: u16, args: &[Val]) -> Result<Val, Fault> {
+    let t = &*TABLES;
+    let at = usize::from(method);
+    match recv {
+        Val::Str(s) => {
+            if let Some(Some(code)) = t.strings.get(at) {
+                return code(cx, s, args);
+            }
+        }
+        Val::Num(n) => {
+            if let Some(Some(code)) = t.numbers.get(at) {
+                return code(cx, n, args);
+            }
+        }
+        Val::Arr(r) | Val::Set(r) | Val::Date(r) => {
+            let table = match recv {
+                Val::Arr(_) => &t.arrays,
+                Val::Set(_) => &t.sets,
+                _ => &t.dates,
+            };
+            if let Some(Some(code)) = table.get(at) {
+                return code(cx, r, args);
+            }
+        }
+        Val::Builtin(n) => {
+            return match static_function(n, method) {
+                Some(f) => call_function(cx, f, args),
+                None => Err(unknown_method(cx, recv, method_name(method))),
+            };
+        }
+        _ => {}
+    }
+    if find(cx, recv, method)
+        && let Some(Some(code)) = t.any.get(at)
+    {
+        return code(cx, recv, args);
+    }
+    Err(unknown_method(cx, recv, method_name(method)))
+}
+
+/// The argument at `at`, `undefined` when there are fewer.
+pub(crate) fn arg(args: &[Val], at: usize) -> Val {
+    args.get(at).copied().unwrap_or(Val::Undefined)
+}
+
+#[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
+mod tests;

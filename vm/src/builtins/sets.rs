@@ -1,0 +1,267 @@
+//! `Set` (language section 3.6, D34): a list of distinct values in the order
+//! they were added, SameValueZero being equality. Sets are mutable and shared
+//! by reference; the algebra makes new ones.
+
+#[cfg(test)]
+mod tests;
+
+use super::objects::iterate;
+use super::{arg, arrays, call_builtin_value, is_callable};
+use crate::coerce;
+use crate::convert::temp;
+use crate::heap::{Ref, Val};
+use crate::native::{Cx, Fault};
+use a99_core::costs::{BOTH, READ, Sizes, WRITTEN};
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+
+type Code = fn(&mut Cx<'_>, &[Val]) -> Result<Val, Fault>;
+type Method = fn(&mut Cx<'_>, Ref, &[Val]) -> Result<Val, Fault>;
+
+/// Namespace, name and code of each function.
+pub(super) const FUNCTIONS: &[(&str, &str, Code)] = &[("", "Set", set)];
+
+/// Code of each method.
+pub(super) const METHODS: &[(&str, Method)] = &[
+    ("add", add),
+    ("clear", clear),
+    ("diff", diff),
+    ("filter", filter),
+    ("forEach", for_each),
+    ("has", has),
+    ("intersection", intersection),
+    ("map", map),
+    ("remove", remove),
+    ("toArray", to_array),
+    ("toJSON", to_array),
+    ("union", union),
+];
+
+/// `Set(items)`; further arguments are ignored.
+fn set(cx: &mut Cx<'_>, args: &[Val]) -> Result<Val, Fault> {
+    let items = list(cx, arg(args, 0))?;
+    new_set(cx, &items)
+}
+
+/// The items of an argument; nothing and `null` have none.
+fn list(cx: &mut Cx<'_>, v: Val) -> Result<Vec<Val>, Fault> {
+    if v.is_nullish() {
+        Ok(Vec::new())
+    } else {
+        iterate(cx, v)
+    }
+}
+
+/// A set of the distinct items, which is paid.
+fn new_set(cx: &mut Cx<'_>, items: &[Val]) -> Result<Val, Fault> {
+    let mut found = Distinct::new(cx, items.len())?;
+    for item in items {
+        found.add(cx, *item)?;
+    }
+    cx.charge(BOTH, Sizes::default().out_elements(found.items.len()))?;
+    Ok(Val::Set(cx.heap.alloc_set(&found.items)?))
+}
+
+/// Distinct values by hash, keyed at random (security C10): building a set is
+/// linear whatever the values are.
+struct Distinct {
+    state: RandomState,
+    /// The last item with each hash.
+    heads: HashMap<u64, u32>,
+    /// The item before it with the same hash.
+    before: Vec<u32>,
+    items: Vec<Val>,
+}
+
+/// No further item.
+const NONE: u32 = u32::MAX;
+
+impl Distinct {
+    fn new(cx: &Cx<'_>, n: usize) -> Result<Distinct, Fault> {
+        /// Bytes of a hash entry with its empty room.
+        const ENTRY: usize = 32;
+        cx.heap
+            .check(n.saturating_mul(ENTRY + 2 * size_of::<Val>()))?;
+        let mut heads = HashMap::new();
+        heads
+            .try_reserve(n)
+            .map_err(|_| crate::heap::Oom { wanted: n })?;
+        let (before, items) = (temp::with_room(cx.heap, n)?, temp::with_room(cx.heap, n)?);
+        Ok(Distinct {
+            state: RandomState::new(),
+            heads,
+            before,
+            items,
+        })
+    }
+
+    fn hash(&self, cx: &Cx<'_>, v: Val) -> u64 {
+        let tagged = |tag: u8, n: u64| self.state.hash_one((tag, n));
+        match v {
+            Val::Undefined | Val::Unbound => tagged(0, 0),
+            Val::Null => tagged(1, 0),
+            Val::Bool(b) => tagged(2, u64::from(b)),
+            Val::Num(n) if n.is_nan() => tagged(3, 0),
+            // Both zeros are the same.
+            Val::Num(n) => tagged(4, (n + 0.0).to_bits()),
+            Val::Str(s) => self.state.hash_one(cx.heap.bytes(s)),
+            Val::Builtin(n) => tagged(5, u64::from(n)),
+            Val::Arr(r) | Val::Obj(r) | Val::Set(r) | Val::Date(r) => self.state.hash_one(r),
+        }
+    }
+
+    fn find(&self, cx: &Cx<'_>, v: Val, hash: u64) -> bool {
+        let mut at = self.heads.get(&hash).copied().unwrap_or(NONE);
+        while at != NONE {
+            if coerce::same_value_zero(cx.heap, self.items[at as usize], v) {
+                return true;
+            }
+            at = self.before[at as usize];
+        }
+        false
+    }
+
+    /// Pays for the text of a value and looks it up.
+    fn has(&self, cx: &mut Cx<'_>, v: Val) -> Result<bool, Fault> {
+        Self::pay(cx, v)?;
+        let hash = self.hash(cx, v);
+        Ok(self.find(cx, v, hash))
+    }
+
+    fn add(&mut self, cx: &mut Cx<'_>, v: Val) -> Result<(), Fault> {
+        Self::pay(cx, v)?;
+        let hash = self.hash(cx, v);
+        if !self.find(cx, v, hash) {
+            let at = self.items.len() as u32;
+            self.before
+                .push(self.heads.insert(hash, at).unwrap_or(NONE));
+            self.items.push(v);
+        }
+        Ok(())
+    }
+
+    fn pay(cx: &mut Cx<'_>, v: Val) -> Result<(), Fault> {
+        if let Val::Str(s) = v {
+            cx.charge(READ, Sizes::units(s.units()))?;
+        }
+        cx.work(16)
+    }
+}
+
+fn add(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fault> {
+    if position(cx, r, arg(args, 0))?.is_none() {
+        cx.heap.push(r, arg(args, 0))?;
+    }
+    Ok(Val::Set(r))
+}
+
+fn position(cx: &mut Cx<'_>, r: Ref, v: Val) -> Result<Option<usize>, Fault> {
+    arrays::charge_search(cx, r, v)?;
+    Ok(cx
+        .heap
+        .items(r)
+        .iter()
+        .position(|item| coerce::same_value_zero(cx.heap, *item, v)))
+}
+
+fn remove(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fault> {
+    if let Some(at) = position(cx, r, arg(args, 0))? {
+        let items = cx.heap.items_mut(r);
+        items.copy_within(at + 1.., at);
+        let len = items.len() - 1;
+        cx.heap.truncate(r, len);
+    }
+    Ok(Val::Set(r))
+}
+
+fn clear(cx: &mut Cx<'_>, r: Ref, _: &[Val]) -> Result<Val, Fault> {
+    cx.heap.truncate(r, 0);
+    Ok(Val::Set(r))
+}
+
+fn has(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fault> {
+    Ok(Val::Bool(position(cx, r, arg(args, 0))?.is_some()))
+}
+
+fn to_array(cx: &mut Cx<'_>, r: Ref, _: &[Val]) -> Result<Val, Fault> {
+    let len = cx.heap.len(r);
+    cx.charge(WRITTEN, Sizes::default().out_elements(len))?;
+    let mut items = temp::with_room(cx.heap, len)?;
+    items.extend_from_slice(cx.heap.items(r));
+    Ok(Val::Arr(cx.heap.alloc_arr(&items)?))
+}
+
+fn union(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fault> {
+    let mut items = iterate(cx, Val::Set(r))?;
+    let others = list(cx, arg(args, 0))?;
+    temp::extend(cx.heap, &mut items, &others)?;
+    new_set(cx, &items)
+}
+
+/// Items that are among those of the argument, or that are not.
+fn select(cx: &mut Cx<'_>, r: Ref, other: Val, wanted: bool) -> Result<Val, Fault> {
+    let items = iterate(cx, Val::Set(r))?;
+    let others = list(cx, other)?;
+    let mut table = Distinct::new(cx, others.len())?;
+    for item in others {
+        table.add(cx, item)?;
+    }
+    let mut kept = temp::with_room(cx.heap, items.len())?;
+    for item in items {
+        if table.has(cx, item)? == wanted {
+            kept.push(item);
+        }
+    }
+    cx.charge(BOTH, Sizes::default().out_elements(kept.len()))?;
+    Ok(Val::Set(cx.heap.alloc_set(&kept)?))
+}
+
+fn intersection(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fault> {
+    select(cx, r, arg(args, 0), true)
+}
+
+fn diff(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fault> {
+    select(cx, r, arg(args, 0), false)
+}
+
+/// The results of a callback on each item.
+fn results(cx: &mut Cx<'_>, r: Ref, method: &str, f: Val) -> Result<Vec<(Val, Val)>, Fault> {
+    if !matches!(f, Val::Builtin(n) if is_callable(n)) {
+        return Err(Fault::throw(format!(
+            "Array.prototype.{method} callback must be a function"
+        )));
+    }
+    let items = iterate(cx, Val::Set(r))?;
+    // The callback sees the list behind the set, as in the references.
+    let list = Val::Arr(cx.heap.alloc_arr(&items)?);
+    let mut out = temp::with_room(cx.heap, items.len())?;
+    for (at, item) in items.into_iter().enumerate() {
+        cx.work(8)?;
+        out.push((
+            item,
+            call_builtin_value(cx, f, &[item, Val::Num(at as f64), list])?,
+        ));
+    }
+    Ok(out)
+}
+
+fn map(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fault> {
+    let results = results(cx, r, "map", arg(args, 0))?;
+    let mut items: Vec<Val> = temp::with_room(cx.heap, results.len())?;
+    items.extend(results.iter().map(|(_, result)| *result));
+    new_set(cx, &items)
+}
+
+fn filter(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fault> {
+    let mut results = results(cx, r, "filter", arg(args, 0))?;
+    results.retain(|(_, result)| coerce::truthy(cx.heap, *result));
+    let mut items: Vec<Val> = temp::with_room(cx.heap, results.len())?;
+    items.extend(results.iter().map(|(item, _)| *item));
+    cx.charge(BOTH, Sizes::default().out_elements(items.len()))?;
+    Ok(Val::Set(cx.heap.alloc_set(&items)?))
+}
+
+fn for_each(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fault> {
+    results(cx, r, "forEach", arg(args, 0))?;
+    Ok(Val::Undefined)
+}

@@ -1,0 +1,91 @@
+//! String methods about letter case, Unicode forms and order
+//! (ECMA-262 §22.1.3). The locale is always the root locale.
+
+use super::strings_cut::buffer;
+use super::{StrFn, arg, collate};
+use crate::coerce::to_str;
+use crate::heap::{Str, Val};
+use crate::native::{Cx, Fault};
+use a99_core::costs::{BOTH, READ, Sizes, WRITTEN};
+use a99_ecma::case::{self, Form};
+use a99_ecma::wtf8;
+use std::borrow::Cow;
+
+/// Code of the methods in this file.
+pub(super) const METHODS: &[(&str, StrFn)] = &[
+    ("toLowerCase", lower),
+    ("toUpperCase", upper),
+    ("toLocaleLowerCase", lower),
+    ("toLocaleUpperCase", upper),
+    ("normalize", normalize),
+    ("isWellFormed", is_well_formed),
+    ("toWellFormed", to_well_formed),
+    ("localeCompare", locale_compare),
+];
+
+/// How many bytes of lower or upper case text one byte can become
+/// (`ΐ`, two bytes, becomes six).
+const CASE_GROWTH: usize = 3;
+
+/// How many bytes of normalised text one byte can become (U+FDFA, three
+/// bytes, becomes 33).
+const NORMAL_GROWTH: usize = 11;
+
+/// Applies a function that may leave its text as it is.
+fn mapped(
+    cx: &mut Cx<'_>,
+    s: Str,
+    growth: usize,
+    f: impl Fn(&[u8]) -> Cow<'_, [u8]>,
+) -> Result<Val, Fault> {
+    cx.charge(BOTH, Sizes::units(s.units()).out_units(s.units()))?;
+    let growth = if s.is_ascii() { 1 } else { growth };
+    cx.heap.check(s.len_bytes().saturating_mul(growth))?;
+    let Cow::Owned(text) = f(cx.heap.bytes(s)) else {
+        return Ok(Val::Str(s));
+    };
+    let units = wtf8::utf16_len(&text);
+    cx.charge(
+        WRITTEN,
+        Sizes::default().out_units(units.saturating_sub(s.units())),
+    )?;
+    Ok(Val::Str(cx.heap.alloc_str_units(&text, units)?))
+}
+
+fn lower(cx: &mut Cx<'_>, s: Str, _: &[Val]) -> Result<Val, Fault> {
+    mapped(cx, s, CASE_GROWTH, case::to_lower)
+}
+
+fn upper(cx: &mut Cx<'_>, s: Str, _: &[Val]) -> Result<Val, Fault> {
+    mapped(cx, s, CASE_GROWTH, case::to_upper)
+}
+
+fn normalize(cx: &mut Cx<'_>, s: Str, args: &[Val]) -> Result<Val, Fault> {
+    let form = match arg(args, 0) {
+        v if v.is_undefined() => Form::Nfc,
+        v => {
+            let name = to_str(cx, v)?;
+            Form::from_name(cx.bytes(name)).map_err(|e| Fault::throw(e.message()))?
+        }
+    };
+    mapped(cx, s, NORMAL_GROWTH, |text| case::normalize(form, text))
+}
+
+fn is_well_formed(cx: &mut Cx<'_>, s: Str, _: &[Val]) -> Result<Val, Fault> {
+    cx.charge(READ, Sizes::units(s.units()))?;
+    Ok(Val::Bool(s.is_ascii() || wtf8::is_well_formed(cx.bytes(s))))
+}
+
+fn to_well_formed(cx: &mut Cx<'_>, s: Str, _: &[Val]) -> Result<Val, Fault> {
+    mapped(cx, s, 1, wtf8::to_well_formed)
+}
+
+fn locale_compare(cx: &mut Cx<'_>, s: Str, args: &[Val]) -> Result<Val, Fault> {
+    let other = to_str(cx, arg(args, 0))?;
+    cx.charge(READ, Sizes::units(s.units() + other.units()))?;
+    // Collation works on decomposed copies.
+    let copies = s.len_bytes().saturating_add(other.len_bytes());
+    drop(buffer(cx, copies.saturating_mul(CASE_GROWTH))?);
+    let order = collate::compare(cx.bytes(s), cx.bytes(other));
+    Ok(Val::Num(f64::from(order as i8)))
+}

@@ -1,0 +1,92 @@
+//! Parts of strings by UTF-16 offsets (D36).
+//!
+//! Offsets into ASCII text are free. In other text they must be counted from
+//! the start, so the units passed over are charged: a loop over the indices of
+//! a long text pays for what it makes the engine do.
+
+use crate::heap::{Oom, Str, Val};
+use crate::native::{Cx, Fault};
+use a99_core::costs::{READ, Sizes};
+use a99_ecma::wtf8;
+use std::ops::Range;
+
+/// A buffer with room for `bytes`, counted against the heap's ceiling.
+pub(super) fn buffer(cx: &Cx<'_>, bytes: usize) -> Result<Vec<u8>, Fault> {
+    cx.heap.check(bytes)?;
+    let mut out = Vec::new();
+    out.try_reserve_exact(bytes)
+        .map_err(|_| Oom { wanted: bytes })?;
+    Ok(out)
+}
+
+/// Pays for finding the UTF-16 offset `unit`.
+fn pay_offset(cx: &mut Cx<'_>, s: Str, unit: usize) -> Result<(), Fault> {
+    if s.is_ascii() {
+        Ok(())
+    } else {
+        cx.charge(READ, Sizes::units(unit.min(s.units())))
+    }
+}
+
+/// The string of the one UTF-16 unit at `at`.
+pub(crate) fn unit_at(cx: &mut Cx<'_>, s: Str, at: usize) -> Result<Option<Str>, Fault> {
+    if at >= s.units() {
+        return Ok(None);
+    }
+    if s.is_ascii() {
+        return Ok(Some(s.view(at, at + 1, 1)));
+    }
+    cut(cx, s, at..at + 1).map(Some)
+}
+
+/// The UTF-16 unit at `at`.
+pub(super) fn code_unit(cx: &mut Cx<'_>, s: Str, at: usize) -> Result<Option<u16>, Fault> {
+    if s.is_ascii() {
+        return Ok(cx.bytes(s).get(at).map(|b| u16::from(*b)));
+    }
+    pay_offset(cx, s, at)?;
+    Ok(wtf8::code_unit_at(cx.bytes(s), at))
+}
+
+/// The code point that starts at the unit `at`.
+pub(super) fn code_point(cx: &mut Cx<'_>, s: Str, at: usize) -> Result<Option<u32>, Fault> {
+    pay_offset(cx, s, at)?;
+    Ok(wtf8::code_point_at(cx.bytes(s), at))
+}
+
+/// The units of `range`, which lies within the string: a view where no
+/// surrogate pair is split.
+pub(super) fn cut(cx: &mut Cx<'_>, s: Str, range: Range<usize>) -> Result<Str, Fault> {
+    let Range { start, end } = range;
+    if start >= end {
+        return Ok(Str::EMPTY);
+    }
+    if s.is_ascii() {
+        return Ok(s.view(start, end, end - start));
+    }
+    if start == 0 && end == s.units() {
+        return Ok(s);
+    }
+    pay_offset(cx, s, end)?;
+    if let Some(bytes) = wtf8::slice_range_if_whole(cx.bytes(s), start, end) {
+        return Ok(s.view(bytes.start, bytes.end, end - start));
+    }
+    let mut out = buffer(cx, (end - start).saturating_mul(3))?;
+    wtf8::slice_units(cx.bytes(s), start, end, &mut out);
+    Ok(cx.heap.alloc_str(&out)?)
+}
+
+/// The bytes `[start, end)` of a string as a view; both are code point
+/// borders.
+pub(super) fn byte_view(cx: &Cx<'_>, s: Str, start: usize, end: usize) -> Str {
+    if s.is_ascii() {
+        return s.view(start, end, end - start);
+    }
+    let units = wtf8::utf16_len(&cx.bytes(s)[start..end]);
+    s.view(start, end, units)
+}
+
+/// A string value, or `undefined`.
+pub(super) fn str_or_undefined(s: Option<Str>) -> Val {
+    s.map_or(Val::Undefined, Val::Str)
+}

@@ -1,0 +1,82 @@
+//! The boundary between host values and guest values (D21).
+//!
+//! Whatever crosses is copied, counted as the UTF-8 JSON it would be, and
+//! limited in size and depth; no host object is ever reachable from a program
+//! and no guest array from the host. Everything is iterative. The texts of
+//! refusals:
+//!
+//! * `Capability boundary rejected: value exceeds the <n>-byte limit`
+//! * `Capability boundary rejected: value exceeds depth limit <n>`
+//! * `Capability boundary rejected: value contains a cycle`
+
+mod count;
+mod inward;
+mod outward;
+mod price;
+pub(crate) mod temp;
+#[cfg(test)]
+mod tests;
+
+pub use inward::{copy_deep, from_document, from_value};
+pub use outward::to_value;
+pub(crate) use price::charge_read;
+
+use crate::native::Fault;
+use a99_core::error::ErrorCode;
+
+/// How large a value may be that crosses the boundary, in either direction.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct BoundaryLimits {
+    /// Bytes of its JSON text in UTF-8; `undefined` counts as `null`.
+    pub max_bytes: usize,
+    /// Arrays and objects inside each other.
+    pub max_depth: u32,
+}
+
+impl BoundaryLimits {
+    /// No limit of bytes: for values that a heap limit bounds already.
+    pub const UNLIMITED_BYTES: BoundaryLimits = BoundaryLimits {
+        max_bytes: usize::MAX,
+        max_depth: DEFAULT_MAX_DEPTH,
+    };
+}
+
+/// Bytes that may cross by default (D21).
+pub const DEFAULT_MAX_BYTES: usize = 4 << 20;
+
+/// Depth that may cross by default (D21).
+pub const DEFAULT_MAX_DEPTH: u32 = 512;
+
+impl Default for BoundaryLimits {
+    /// 4 MiB and 512 levels (D21).
+    fn default() -> Self {
+        BoundaryLimits {
+            max_bytes: DEFAULT_MAX_BYTES,
+            max_depth: DEFAULT_MAX_DEPTH,
+        }
+    }
+}
+
+#[cold]
+fn rejected(reason: impl std::fmt::Display) -> Fault {
+    Fault::coded(
+        ErrorCode::Boundary,
+        format!("Capability boundary rejected: value {reason}"),
+    )
+}
+
+#[cold]
+fn too_deep(limits: &BoundaryLimits) -> Fault {
+    rejected(format_args!("exceeds depth limit {}", limits.max_depth))
+}
+
+/// The ISO text of a date (D34).
+///
+/// # Errors
+/// `Invalid Date` for the invalid date, as `toISOString` throws.
+pub(crate) fn date_text(ms: f64) -> Result<String, Fault> {
+    if ms.is_nan() {
+        return Err(Fault::throw("Invalid Date"));
+    }
+    Ok(a99_ecma::date::to_iso(ms))
+}

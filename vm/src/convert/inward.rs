@@ -1,0 +1,245 @@
+//! From the host, and from a program's literals, into the heap; and copies
+//! within it.
+
+use super::count::Count;
+use super::{BoundaryLimits, temp, too_deep};
+use crate::heap::{Heap, KeyId, Oom, Ref, Val};
+use crate::native::{Cx, Fault};
+use a99_core::json::{Document, Kind, NodeId};
+use a99_core::value::Value;
+use std::collections::HashMap;
+
+/// A container whose parts are on the stack of [`Builder`].
+struct Open {
+    object: bool,
+    vals: usize,
+    keys: usize,
+    /// What is left of it, on the walk's stack of things to do.
+    end: usize,
+}
+
+/// Finished values of open containers.
+struct Builder<'h> {
+    heap: &'h mut Heap,
+    vals: Vec<Val>,
+    keys: Vec<KeyId>,
+    open: Vec<Open>,
+}
+
+impl<'h> Builder<'h> {
+    fn new(heap: &'h mut Heap) -> Self {
+        Builder {
+            heap,
+            vals: Vec::new(),
+            keys: Vec::new(),
+            open: Vec::new(),
+        }
+    }
+
+    fn open(&mut self, object: bool, end: usize) -> Result<(), Oom> {
+        let open = Open {
+            object,
+            vals: self.vals.len(),
+            keys: self.keys.len(),
+            end,
+        };
+        temp::push(self.heap, &mut self.open, open)
+    }
+
+    fn key(&mut self, text: &[u8]) -> Result<(), Oom> {
+        let key = self.heap.intern(text)?;
+        temp::push(self.heap, &mut self.keys, key)
+    }
+
+    fn val(&mut self, val: Val) -> Result<(), Oom> {
+        temp::push(self.heap, &mut self.vals, val)
+    }
+
+    /// Builds the innermost container.
+    fn close(&mut self) -> Result<(), Oom> {
+        let Some(open) = self.open.pop() else {
+            return Ok(());
+        };
+        let vals = &self.vals[open.vals..];
+        let val = if open.object {
+            Val::Obj(self.heap.alloc_obj_keys(&self.keys[open.keys..], vals)?)
+        } else {
+            Val::Arr(self.heap.alloc_arr(vals)?)
+        };
+        self.vals.truncate(open.vals);
+        self.keys.truncate(open.keys);
+        self.val(val)
+    }
+
+    /// Closes every container whose parts are all done, `todo` being the
+    /// length of the walk's stack.
+    fn close_done(&mut self, todo: usize) -> Result<(), Oom> {
+        while self.open.last().is_some_and(|open| open.end == todo) {
+            self.close()?;
+        }
+        Ok(())
+    }
+
+    fn finish(mut self) -> Val {
+        self.vals.pop().unwrap_or(Val::Undefined)
+    }
+}
+
+/// Copies a host value into the heap.
+///
+/// # Errors
+/// [`ErrorCode::Boundary`](a99_core::error::ErrorCode::Boundary): too large or
+/// too deep; memory.
+pub fn from_value(heap: &mut Heap, v: &Value, limits: &BoundaryLimits) -> Result<Val, Fault> {
+    let mut count = Count::new(limits);
+    let mut build = Builder::new(heap);
+    // What is still to be copied, the next one last.
+    let mut todo: Vec<(Option<&[u8]>, &Value)> = vec![(None, v)];
+    while let Some((key, value)) = todo.pop() {
+        if let Some(key) = key {
+            count.string(key)?;
+            count.add(1)?;
+            build.key(key)?;
+        }
+        let container = matches!(value, Value::Array(_) | Value::Object(_));
+        if container && build.open.len() >= limits.max_depth as usize {
+            return Err(too_deep(limits));
+        }
+        match value {
+            Value::Array(items) => {
+                count.container(items.len())?;
+                build.open(false, todo.len())?;
+                temp::reserve(build.heap, &mut todo, items.len())?;
+                todo.extend(items.iter().rev().map(|item| (None, item)));
+            }
+            Value::Object(map) => {
+                count.container(map.len())?;
+                let start = todo.len();
+                build.open(true, start)?;
+                temp::reserve(build.heap, &mut todo, map.len())?;
+                todo.extend(map.iter().map(|(key, value)| (Some(key.as_bytes()), value)));
+                todo[start..].reverse();
+            }
+            scalar => {
+                let val = scalar_val(build.heap, scalar, &mut count)?;
+                build.val(val)?;
+            }
+        }
+        build.close_done(todo.len())?;
+    }
+    Ok(build.finish())
+}
+
+fn scalar_val(heap: &mut Heap, value: &Value, count: &mut Count) -> Result<Val, Fault> {
+    Ok(match value {
+        Value::Null => {
+            count.add(4)?;
+            Val::Null
+        }
+        Value::Bool(b) => {
+            count.add(if *b { 4 } else { 5 })?;
+            Val::Bool(*b)
+        }
+        Value::Number(n) => {
+            count.number(*n)?;
+            Val::Num(*n)
+        }
+        Value::String(text) => {
+            count.string(text.as_bytes())?;
+            heap.str_val(text.as_bytes())?
+        }
+        // Containers never come here.
+        Value::Undefined | Value::Array(_) | Value::Object(_) => {
+            count.add(4)?;
+            Val::Undefined
+        }
+    })
+}
+
+/// A fresh copy of a literal of the program (D33). Its size and depth were
+/// limited when the program was loaded (D38).
+///
+/// # Errors
+/// Memory.
+pub fn from_document(heap: &mut Heap, doc: &Document, id: NodeId) -> Result<Val, Fault> {
+    let mut build = Builder::new(heap);
+    let mut todo: Vec<(Option<&[u8]>, NodeId)> = vec![(None, id)];
+    while let Some((key, node)) = todo.pop() {
+        if let Some(key) = key {
+            build.key(key)?;
+        }
+        match doc.kind(node) {
+            kind @ (Kind::Array | Kind::Object) => {
+                let start = todo.len();
+                build.open(kind == Kind::Object, start)?;
+                temp::reserve(build.heap, &mut todo, doc.len(node))?;
+                todo.extend(doc.elements(node).map(|item| (None, item)));
+                todo.extend(doc.members(node).map(|(key, value)| (Some(key), value)));
+                todo[start..].reverse();
+            }
+            Kind::Null => build.val(Val::Null)?,
+            Kind::Bool(b) => build.val(Val::Bool(b))?,
+            Kind::Number(n) => build.val(Val::Num(n))?,
+            Kind::String(text) => {
+                let val = build.heap.str_val(text)?;
+                build.val(val)?;
+            }
+        }
+        build.close_done(todo.len())?;
+    }
+    Ok(build.finish())
+}
+
+/// A copy within the heap that shares no array, set or object with the
+/// original; what was shared or cyclic in it is so in the copy.
+///
+/// # Errors
+/// Memory; a stop.
+pub fn copy_deep(cx: &mut Cx<'_>, v: Val) -> Result<Val, Fault> {
+    /// Bytes of an entry of the table of copies, with its empty room.
+    const ENTRY: usize = 24;
+    let mut copies: HashMap<Ref, Val> = HashMap::new();
+    let mut todo: Vec<Ref> = Vec::new();
+    let mut copy = |cx: &mut Cx<'_>, todo: &mut Vec<Ref>, v: Val| -> Result<Val, Fault> {
+        let Some(r) = v.as_ref() else { return Ok(v) };
+        if let Some(copy) = copies.get(&r) {
+            return Ok(*copy);
+        }
+        let copy = shallow_copy(cx, v, r)?;
+        cx.heap.check(copies.len() * 2 * ENTRY)?;
+        copies.insert(r, copy);
+        if let Some(new) = copy.as_ref() {
+            temp::push(cx.heap, todo, new)?;
+        }
+        Ok(copy)
+    };
+    let top = copy(cx, &mut todo, v)?;
+    while let Some(new) = todo.pop() {
+        for i in 0..cx.heap.len(new) {
+            cx.work(2)?;
+            let item = cx.heap.items(new)[i];
+            if item.as_ref().is_some() {
+                let item = copy(cx, &mut todo, item)?;
+                cx.heap.items_mut(new)[i] = item;
+            }
+        }
+    }
+    Ok(top)
+}
+
+/// The same cell once more, its values still those of the original.
+fn shallow_copy(cx: &mut Cx<'_>, v: Val, r: Ref) -> Result<Val, Fault> {
+    let mut items = temp::with_room(cx.heap, cx.heap.len(r))?;
+    items.extend_from_slice(cx.heap.items(r));
+    cx.work(items.len() as i64)?;
+    Ok(match v {
+        Val::Arr(_) => Val::Arr(cx.heap.alloc_arr(&items)?),
+        Val::Set(_) => Val::Set(cx.heap.alloc_set(&items)?),
+        Val::Date(_) => Val::Date(cx.heap.alloc_date(cx.heap.date_ms(r))?),
+        Val::Obj(_) => {
+            let shape = cx.heap.shape(r);
+            Val::Obj(cx.heap.alloc_obj(shape, &items)?)
+        }
+        other => other,
+    })
+}

@@ -1,0 +1,89 @@
+//! Digests of values: what memoised results are found by (D25).
+
+use crate::convert::temp;
+use crate::heap::Val;
+use crate::json::{Replacer, Style, Writer};
+use crate::native::{Cx, Fault};
+use sha2::{Digest, Sha256};
+
+/// Appends a text that two values share only if no program can tell them
+/// apart, identity aside.
+///
+/// It is JSON with additions: `undefined`, `NaN`, the infinities and `-0` as
+/// such, `Set[...]`, `Date(ms)` and `builtin(n)`. Members stand in enumeration
+/// order, which programs can see (D37), so they are not sorted.
+///
+/// # Errors
+/// A cycle or more than 512 levels; fuel (elements and units, as
+/// `JSON.stringify`) and memory.
+pub fn canonical_json(cx: &mut Cx<'_>, v: Val, out: &mut Vec<u8>) -> Result<(), Fault> {
+    let style = Style {
+        gap: b"",
+        replacer: Replacer::None,
+        canonical: true,
+    };
+    let mut writer = Writer::new(cx, style);
+    writer.run(v)?;
+    let text = writer.finish()?;
+    Ok(temp::extend(cx.heap, out, text.bytes())?)
+}
+
+/// SHA-256 as 64 lower-case hexadecimal digits.
+pub fn sha256_hex(data: &[u8]) -> String {
+    const HEX: &[u8; 16] = b"0123456789abcdef";
+    let mut out = String::with_capacity(64);
+    for byte in Sha256::digest(data) {
+        out.push(char::from(HEX[usize::from(byte >> 4)]));
+        out.push(char::from(HEX[usize::from(byte & 15)]));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::builtins::testing::Bench;
+    use crate::json;
+
+    fn canonical(bench: &mut Bench, v: Val) -> String {
+        let mut out = Vec::new();
+        canonical_json(&mut bench.cx(), v, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn values_that_differ_have_different_texts() {
+        let mut bench = Bench::default();
+        let set = Val::Set(bench.heap.alloc_set(&[Val::Null]).unwrap());
+        let date = Val::Date(bench.heap.alloc_date(5.0).unwrap());
+        let items = [
+            Val::Undefined,
+            Val::Null,
+            Val::Num(-0.0),
+            Val::Num(0.0),
+            Val::Num(f64::NAN),
+            set,
+            date,
+        ];
+        let list = Val::Arr(bench.heap.alloc_arr(&items).unwrap());
+        assert_eq!(
+            canonical(&mut bench, list),
+            "[undefined,null,-0,0,NaN,Set[null],Date(5.0)]"
+        );
+        let v = json::parse(&mut bench.cx(), br#"{"b":1,"a":[2]}"#).unwrap();
+        assert_eq!(canonical(&mut bench, v), r#"{"b":1,"a":[2]}"#);
+        assert_eq!(canonical(&mut bench, Val::Undefined), "undefined");
+    }
+
+    #[test]
+    fn sha256_of_the_standard() {
+        assert_eq!(
+            sha256_hex(b""),
+            "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+        );
+        assert_eq!(
+            sha256_hex(b"abc"),
+            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+        );
+    }
+}

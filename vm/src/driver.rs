@@ -1,0 +1,324 @@
+//! The tokio side of a run: waiting, timers, abort. The only file that names
+//! tokio; everything else of this crate is pure.
+
+use crate::atom::{AtomError, Cancelled, HostReply};
+use crate::machine::{Machine, Request, Step};
+use crate::native::{Host, StopReason};
+use crate::vm::{Environment, Vm};
+use a99_core::error::ErrorCode;
+use a99_core::sig::AtomTimeout;
+use a99_core::text::Text;
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+/// Deadlines further away than this are none: they would overflow timers.
+const FOREVER: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// Stops runs from outside; clones are one signal.
+#[derive(Clone, Debug, Default)]
+pub struct AbortSignal(Arc<SignalState>);
+
+#[derive(Debug, Default)]
+struct SignalState {
+    aborted: AtomicBool,
+    /// Those who wait on the host meanwhile, by a ticket.
+    wakers: Mutex<Vec<(u64, Waker)>>,
+    tickets: std::sync::atomic::AtomicU64,
+}
+
+impl AbortSignal {
+    /// A signal that is not set.
+    pub fn new() -> AbortSignal {
+        AbortSignal::default()
+    }
+
+    /// Sets the signal: runs that carry it end within a millisecond.
+    pub fn abort(&self) {
+        self.0.aborted.store(true, Ordering::Release);
+        let wakers = std::mem::take(&mut *self.0.wakers.lock().unwrap_or_else(|e| e.into_inner()));
+        wakers.into_iter().for_each(|(_, waker)| waker.wake());
+    }
+
+    /// Whether the signal is set.
+    pub fn is_aborted(&self) -> bool {
+        self.0.aborted.load(Ordering::Acquire)
+    }
+
+    fn listen(&self, ticket: u64, waker: &Waker) {
+        let mut wakers = self.0.wakers.lock().unwrap_or_else(|e| e.into_inner());
+        match wakers.iter_mut().find(|(t, _)| *t == ticket) {
+            Some((_, old)) => old.clone_from(waker),
+            None => wakers.push((ticket, waker.clone())),
+        }
+    }
+
+    fn forget(&self, ticket: u64) {
+        let mut wakers = self.0.wakers.lock().unwrap_or_else(|e| e.into_inner());
+        wakers.retain(|(t, _)| *t != ticket);
+    }
+
+    fn ticket(&self) -> u64 {
+        self.0.tickets.fetch_add(1, Ordering::Relaxed)
+    }
+}
+
+/// What the machine may ask during a run.
+pub(crate) struct RunHost<'a> {
+    environment: &'a dyn Environment,
+    signal: Option<AbortSignal>,
+    deadline: Option<Instant>,
+}
+
+impl<'a> RunHost<'a> {
+    pub fn new(
+        environment: &'a dyn Environment,
+        signal: Option<AbortSignal>,
+        timeout: Option<Duration>,
+    ) -> RunHost<'a> {
+        let deadline = timeout.filter(|t| *t < FOREVER).and_then(|t| Instant::now().checked_add(t));
+        RunHost { environment, signal, deadline }
+    }
+}
+
+impl Host for RunHost<'_> {
+    fn stop(&self) -> Option<StopReason> {
+        if self.signal.as_ref().is_some_and(AbortSignal::is_aborted) {
+            return Some(StopReason::Aborted);
+        }
+        let late = self.deadline.is_some_and(|deadline| Instant::now() >= deadline);
+        late.then_some(StopReason::Deadline)
+    }
+
+    fn now_ms(&self) -> f64 {
+        self.environment.now_ms()
+    }
+
+    fn random(&self, out: &mut [u8]) {
+        self.environment.random(out);
+    }
+}
+
+/// How a wait on the host ended.
+enum Waited {
+    Answer(Result<HostReply, AtomError>),
+    Stopped(StopReason),
+}
+
+/// Runs a started machine to its end.
+pub(crate) async fn drive(vm: &Vm, machine: &mut Machine, host: &RunHost<'_>) {
+    let mut next = machine.resume(host);
+    loop {
+        next = match next {
+            Step::Done => return,
+            Step::Yield => {
+                yield_now().await;
+                machine.resume(host)
+            }
+            Step::Call(request) => {
+                let limit = vm.atom_timeout(machine, &request);
+                let answer = call(machine, *request, host, limit).await;
+                after_wait(machine, host, answer)
+            }
+            Step::Load(request) => {
+                machine.load(vm.load(&request), host);
+                machine.resume(host)
+            }
+        };
+    }
+}
+
+/// The same without a runtime: atoms must answer at once.
+pub(crate) fn drive_sync(vm: &Vm, machine: &mut Machine, host: &RunHost<'_>) {
+    let mut next = machine.resume(host);
+    loop {
+        next = match next {
+            Step::Done => return,
+            Step::Yield => machine.resume(host),
+            Step::Call(request) => {
+                let Request { atom, call, cancelled } = *request;
+                let op = call.op.clone();
+                let mut future = vm.start(&atom, call);
+                let mut context = Context::from_waker(Waker::noop());
+                let answer = match poll_caught(&mut future, &mut context) {
+                    Poll::Ready(answer) => answer,
+                    Poll::Pending => {
+                        cancelled.set();
+                        Err(AtomError {
+                            code: ErrorCode::AsyncInSync,
+                            message: Text::from(format!(
+                                "Atom '{op}' waits: run this program with the asynchronous run"
+                            )),
+                        })
+                    }
+                };
+                after_wait(machine, host, Waited::Answer(answer))
+            }
+            Step::Load(request) => {
+                machine.load(vm.load(&request), host);
+                machine.resume(host)
+            }
+        };
+    }
+}
+
+fn after_wait(machine: &mut Machine, host: &RunHost<'_>, waited: Waited) -> Step {
+    match waited {
+        Waited::Stopped(reason) => {
+            machine.stop(reason);
+            Step::Done
+        }
+        Waited::Answer(answer) => match machine.deliver(answer, host) {
+            Some(step) => step,
+            None => machine.resume(host),
+        },
+    }
+}
+
+type Answer = Pin<Box<dyn Future<Output = Result<HostReply, AtomError>> + Send>>;
+
+/// Polls an atom; a panic of host code is an error of that atom (E20: with no
+/// host text in it).
+fn poll_caught(future: &mut Answer, context: &mut Context<'_>) -> Poll<Result<HostReply, AtomError>> {
+    let polled = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| future.as_mut().poll(context)));
+    polled.unwrap_or_else(|_| Poll::Ready(Err(AtomError::new("The atom failed"))))
+}
+
+/// Waits for an atom until it answers, its time is up, or the run must stop.
+/// Whatever ends the wait, the atom's future is dropped with it (D22).
+async fn call(machine: &mut Machine, request: Request, host: &RunHost<'_>, limit: AtomTimeout) -> Waited {
+    let Request { atom, call, cancelled } = request;
+    let op = call.op.clone();
+    let mut future = machine_call(&atom, call);
+    let mut first = true;
+    let started = Instant::now();
+    // Most atoms answer at once: timers are made only for those that wait.
+    let ready = std::future::poll_fn(|context| {
+        if !std::mem::replace(&mut first, false) {
+            return Poll::Ready(None);
+        }
+        Poll::Ready(match poll_caught(&mut future, context) {
+            Poll::Ready(answer) => Some(answer),
+            Poll::Pending => None,
+        })
+    })
+    .await;
+    if let Some(answer) = ready {
+        return Waited::Answer(answer);
+    }
+    machine.shrink();
+    let guard = CancelOnDrop { cancelled: Some(cancelled), signal: host.signal.clone().map(|s| (s.ticket(), s)) };
+    let atom_deadline = match limit {
+        AtomTimeout::None => None,
+        AtomTimeout::Ms(ms) => Some(Duration::from_millis(ms)).filter(|d| *d < FOREVER).map(|d| started + d),
+    };
+    let wake_at = match (atom_deadline, host.deadline) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    };
+    let mut sleep = pin!(wake_at.map(|at| tokio::time::sleep_until(at.into())).map(Box::pin));
+    let waited = std::future::poll_fn(|context| {
+        if let Some((ticket, signal)) = &guard.signal {
+            signal.listen(*ticket, context.waker());
+        }
+        if let Some(reason) = host.stop() {
+            return Poll::Ready(Waited::Stopped(reason));
+        }
+        if let Poll::Ready(answer) = poll_caught(&mut future, context) {
+            return Poll::Ready(Waited::Answer(answer));
+        }
+        if let Some(sleep) = sleep.as_mut().get_mut()
+            && sleep.as_mut().poll(context).is_ready()
+        {
+            if let Some(reason) = host.stop() {
+                return Poll::Ready(Waited::Stopped(reason));
+            }
+            return Poll::Ready(Waited::Answer(Err(AtomError {
+                code: ErrorCode::AtomTimeout,
+                message: Text::from(format!("Atom '{op}' timed out")),
+            })));
+        }
+        Poll::Pending
+    })
+    .await;
+    guard.done(&waited);
+    waited
+}
+
+fn machine_call(atom: &crate::atom::AtomDef, call: crate::atom::HostCall) -> Answer {
+    Vm::start_atom(atom, call)
+}
+
+/// Tells an atom that its answer is no longer wanted, also when the run's own
+/// future is dropped.
+struct CancelOnDrop {
+    cancelled: Option<Cancelled>,
+    signal: Option<(u64, AbortSignal)>,
+}
+
+impl CancelOnDrop {
+    fn done(mut self, waited: &Waited) {
+        let in_time = matches!(waited, Waited::Answer(Ok(_)));
+        if in_time {
+            self.cancelled = None;
+        }
+    }
+}
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        if let Some((ticket, signal)) = self.signal.take() {
+            signal.forget(ticket);
+        }
+        if let Some(cancelled) = self.cancelled.take() {
+            cancelled.set();
+        }
+    }
+}
+
+/// Lets other tasks run.
+async fn yield_now() {
+    let mut yielded = false;
+    std::future::poll_fn(|context| {
+        if std::mem::replace(&mut yielded, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}
+
+/// How many runs a pool lets in, by the memory they may take.
+#[derive(Debug)]
+pub(crate) struct Admission {
+    permits: tokio::sync::Semaphore,
+    unit: usize,
+    total: u32,
+}
+
+impl Admission {
+    /// Memory is handed out in pieces of `unit` bytes.
+    pub fn new(total_bytes: usize, unit: usize) -> Admission {
+        let total = u32::try_from(total_bytes / unit).unwrap_or(u32::MAX >> 3).min(u32::MAX >> 3);
+        Admission { permits: tokio::sync::Semaphore::new(total as usize), unit, total }
+    }
+
+    fn pieces(&self, bytes: usize) -> u32 {
+        let pieces = bytes.div_ceil(self.unit);
+        u32::try_from(pieces).unwrap_or(u32::MAX).clamp(1, self.total.max(1))
+    }
+
+    /// Waits until `bytes` are free.
+    pub async fn admit(&self, bytes: usize) -> Option<tokio::sync::SemaphorePermit<'_>> {
+        self.permits.acquire_many(self.pieces(bytes)).await.ok()
+    }
+
+    /// Takes `bytes` if they are free now.
+    pub fn try_admit(&self, bytes: usize) -> Option<tokio::sync::SemaphorePermit<'_>> {
+        self.permits.try_acquire_many(self.pieces(bytes)).ok()
+    }
+}

@@ -1,0 +1,163 @@
+//! Squeezing garbage out of a heap.
+//!
+//! Runs only between two instructions, when the roots the machine names are
+//! all there is. Live cells keep their order and slide together; live text is
+//! kept as the union of the ranges that live strings view.
+
+use super::{Cell, Heap, Ref, ShapeId, Str, Val};
+
+/// Heap size before the first compaction is considered: below it a run ends
+/// before garbage matters.
+pub(super) const FIRST_COMPACTION: usize = 256 << 10;
+
+/// After a compaction the next is due when the heap is this many times as
+/// large as what survived.
+const GROWTH: usize = 2;
+
+/// Calls its argument on every root of the heap.
+pub type Roots<'a> = dyn FnMut(&mut dyn FnMut(&mut Val)) + 'a;
+
+/// Where live text moved: sorted `(old start, old end, new start)`.
+struct TextMap(Vec<(u32, u32, u32)>);
+
+impl TextMap {
+    fn moved(&self, s: Str) -> Str {
+        if s.is_static() {
+            return s;
+        }
+        let at = self.0.partition_point(|r| r.1 <= s.offset());
+        let (start, _, new) = self.0[at];
+        Str::in_heap(new + (s.offset() - start), s.len_bytes() as u32, s.units() as u32)
+    }
+}
+
+impl Heap {
+    /// Whether enough was allocated since the last compaction to try one.
+    #[inline]
+    pub fn wants_compaction(&self) -> bool {
+        self.used() >= self.compact_at
+    }
+
+    /// Drops everything that no root reaches; updates the roots.
+    pub fn compact(&mut self, roots: &mut Roots<'_>) {
+        let mut marks = Marks::new(self.cells.len(), self.shapes.own_shapes());
+        roots(&mut |val| marks.visit(*val));
+        marks.trace(self);
+        let text = self.move_text(&mut marks.text);
+        let shape_ids = self.shapes.collect(&marks.shapes);
+        let cell_ids = self.move_cells(&marks, &shape_ids);
+        let moved = |val: &mut Val| match val {
+            Val::Str(s) if !s.is_empty() => *s = text.moved(*s),
+            Val::Arr(r) | Val::Obj(r) | Val::Set(r) | Val::Date(r) => r.0 = cell_ids[r.0 as usize],
+            _ => {}
+        };
+        self.slots.iter_mut().for_each(moved);
+        roots(&mut |val| moved(val));
+        self.compact_at = (self.used() * GROWTH).max(FIRST_COMPACTION);
+    }
+
+    fn move_text(&mut self, ranges: &mut Vec<(u32, u32)>) -> TextMap {
+        ranges.sort_unstable();
+        let mut map: Vec<(u32, u32, u32)> = Vec::new();
+        for &mut (start, end) in ranges.iter_mut() {
+            match map.last_mut() {
+                Some(last) if start <= last.1 => last.1 = last.1.max(end),
+                _ => map.push((start, end, 0)),
+            }
+        }
+        let mut at = 0u32;
+        for (start, end, new) in &mut map {
+            *new = at;
+            self.bytes.copy_within(*start as usize..*end as usize, at as usize);
+            at += *end - *start;
+        }
+        self.bytes.truncate(at as usize);
+        TextMap(map)
+    }
+
+    /// Slides live cells and their slots together; returns the new cell ids.
+    fn move_cells(&mut self, marks: &Marks, shape_ids: &[u32]) -> Vec<u32> {
+        let mut ids = vec![u32::MAX; self.cells.len()];
+        // Slot ranges are in cell order except for arrays that moved when
+        // they grew, so cells are placed in the order of their slots.
+        let mut live: Vec<u32> =
+            (0..self.cells.len() as u32).filter(|i| marks.cells[*i as usize]).collect();
+        for (new, old) in live.iter().enumerate() {
+            ids[*old as usize] = new as u32;
+        }
+        let mut by_slot = live.clone();
+        by_slot.sort_unstable_by_key(|i| (self.cells[*i as usize].off, *i));
+        let mut at = 0u32;
+        for i in by_slot {
+            let cell = &mut self.cells[i as usize];
+            let (off, len) = (cell.off as usize, cell.len as usize);
+            // Spare room goes, except a little for arrays that still grow.
+            cell.cap = cell.len;
+            cell.off = at;
+            self.slots.copy_within(off..off + len, at as usize);
+            at += len as u32;
+            if cell.shape.0 >= marks.first_shape && cell.kind == super::CellKind::Obj {
+                cell.shape = ShapeId(shape_ids[(cell.shape.0 - marks.first_shape) as usize]);
+            }
+        }
+        self.slots.truncate(at as usize);
+        for (new, old) in live.drain(..).enumerate() {
+            self.cells[new] = self.cells[old as usize];
+        }
+        let n = marks.live;
+        self.cells.truncate(n);
+        ids
+    }
+}
+
+/// What a trace of the heap found alive.
+struct Marks {
+    cells: Vec<bool>,
+    live: usize,
+    work: Vec<Ref>,
+    text: Vec<(u32, u32)>,
+    shapes: Vec<bool>,
+    first_shape: u32,
+}
+
+impl Marks {
+    fn new(cells: usize, (first_shape, shapes): (u32, usize)) -> Marks {
+        Marks {
+            cells: vec![false; cells],
+            live: 0,
+            work: Vec::new(),
+            text: Vec::new(),
+            shapes: vec![false; shapes],
+            first_shape,
+        }
+    }
+
+    fn visit(&mut self, val: Val) {
+        match val {
+            Val::Str(s) if !s.is_static() && !s.is_empty() => {
+                self.text.push((s.offset(), s.offset() + s.len_bytes() as u32));
+            }
+            Val::Arr(r) | Val::Obj(r) | Val::Set(r) | Val::Date(r) => {
+                let seen = &mut self.cells[r.0 as usize];
+                if !*seen {
+                    *seen = true;
+                    self.live += 1;
+                    self.work.push(r);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn trace(&mut self, heap: &Heap) {
+        while let Some(r) = self.work.pop() {
+            let cell: Cell = heap.cell(r);
+            if cell.kind == super::CellKind::Obj && cell.shape.0 >= self.first_shape {
+                self.shapes[(cell.shape.0 - self.first_shape) as usize] = true;
+            }
+            for val in heap.items(r) {
+                self.visit(*val);
+            }
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! The 16-byte value of the machine.
+//!
+//! A [`Val`] is a `Copy` handle: numbers and flags stand inline, everything
+//! larger lives in the run's [`Heap`](super::Heap). A handle is only meaningful
+//! together with the heap that made it, and only until that heap is compacted
+//! with the handle not among the roots.
+
+/// Set in [`Str::off`] when the bytes live in the program's constant pool
+/// instead of the run's heap.
+const STATIC_BIT: u32 = 1 << 31;
+
+/// A view of WTF-8 text: a byte range of the heap or of the constant pool,
+/// with its length in UTF-16 units (D36).
+///
+/// Substrings share the bytes of their source.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Str {
+    off: u32,
+    len: u32,
+    units: u32,
+}
+
+impl Str {
+    /// The empty string; needs no bytes anywhere.
+    pub const EMPTY: Str = Str { off: STATIC_BIT, len: 0, units: 0 };
+
+    /// A view of heap bytes.
+    #[inline]
+    pub(crate) fn in_heap(off: u32, len: u32, units: u32) -> Str {
+        debug_assert!(off & STATIC_BIT == 0);
+        Str { off, len, units }
+    }
+
+    /// A view of constant-pool bytes.
+    #[inline]
+    pub(crate) fn in_statics(off: u32, len: u32, units: u32) -> Str {
+        debug_assert!(off & STATIC_BIT == 0);
+        Str { off: off | STATIC_BIT, len, units }
+    }
+
+    /// Whether the bytes belong to the program and never move.
+    #[inline]
+    pub fn is_static(self) -> bool {
+        self.off & STATIC_BIT != 0
+    }
+
+    /// First byte, within the heap or the constant pool.
+    #[inline]
+    pub(crate) fn offset(self) -> u32 {
+        self.off & !STATIC_BIT
+    }
+
+    /// Length in WTF-8 bytes.
+    #[inline]
+    pub fn len_bytes(self) -> usize {
+        self.len as usize
+    }
+
+    /// Length in UTF-16 code units, the `length` a program sees.
+    #[inline]
+    pub fn units(self) -> usize {
+        self.units as usize
+    }
+
+    /// ASCII text has as many bytes as units, and no other text has.
+    #[inline]
+    pub fn is_ascii(self) -> bool {
+        self.len == self.units
+    }
+
+    /// Whether the text is empty.
+    #[inline]
+    pub fn is_empty(self) -> bool {
+        self.len == 0
+    }
+
+    /// The part `[start, end)` of these bytes, which holds `units` units; both
+    /// cuts must lie on code point borders.
+    #[inline]
+    pub fn view(self, start: usize, end: usize, units: usize) -> Str {
+        debug_assert!(start <= end && end <= self.len as usize);
+        Str { off: self.off + start as u32, len: (end - start) as u32, units: units as u32 }
+    }
+}
+
+/// A heap cell: array, object, set or date. Identity of references is
+/// equality of ids.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Ref(pub(crate) u32);
+
+/// A value of a running program.
+#[derive(Copy, Clone, Debug)]
+pub enum Val {
+    /// A variable that was never bound. Only registers hold it; no expression
+    /// yields it.
+    Unbound,
+    /// `undefined`
+    Undefined,
+    /// `null`
+    Null,
+    /// A boolean.
+    Bool(bool),
+    /// An IEEE 754 double.
+    Num(f64),
+    /// Text.
+    Str(Str),
+    /// A mutable array, by reference (D49).
+    Arr(Ref),
+    /// An object; its members never change once built.
+    Obj(Ref),
+    /// A `Set` made by the builtin (D34).
+    Set(Ref),
+    /// A `Date` made by the builtin (D34), UTC.
+    Date(Ref),
+    /// A builtin namespace or function (D35): callable and passable as a
+    /// callback, `undefined` when it would be stored in a result.
+    Builtin(u16),
+}
+
+const _: () = assert!(size_of::<Val>() == 16);
+
+impl Val {
+    /// Whether this is `undefined` (or an unbound register) or `null`.
+    #[inline]
+    pub fn is_nullish(self) -> bool {
+        matches!(self, Val::Undefined | Val::Null | Val::Unbound)
+    }
+
+    /// Whether this is `undefined`.
+    #[inline]
+    pub fn is_undefined(self) -> bool {
+        matches!(self, Val::Undefined | Val::Unbound)
+    }
+
+    /// The cell behind a reference value.
+    #[inline]
+    pub fn as_ref(self) -> Option<Ref> {
+        match self {
+            Val::Arr(r) | Val::Obj(r) | Val::Set(r) | Val::Date(r) => Some(r),
+            _ => None,
+        }
+    }
+
+    /// Whether two values are the same thing: equal scalars (NaN is itself),
+    /// equal references. Used for state diffs, not for the language's `===`.
+    pub fn is_same(self, other: Val, heap: &super::Heap) -> bool {
+        match (self, other) {
+            (Val::Num(a), Val::Num(b)) => a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan()),
+            (Val::Str(a), Val::Str(b)) => a == b || heap.bytes(a) == heap.bytes(b),
+            (Val::Bool(a), Val::Bool(b)) => a == b,
+            (Val::Builtin(a), Val::Builtin(b)) => a == b,
+            (Val::Unbound, Val::Unbound)
+            | (Val::Undefined, Val::Undefined)
+            | (Val::Null, Val::Null) => true,
+            (a, b) => a.as_ref().is_some() && a.as_ref() == b.as_ref(),
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! JSON text and guest values: `JSON.parse` straight into the heap and
+//! `JSON.stringify` out of it (ECMA-262 §25.5), both iterative, with a depth
+//! limit and paid as they go (D18).
+//!
+//! Programs themselves are read by `a99_core::json`; this module serves data.
+//! Error texts are those of JavaScriptCore, since programs compare them.
+
+mod parse;
+#[cfg(test)]
+mod tests;
+mod write;
+
+pub use parse::{parse, parse_str};
+pub(crate) use write::{Style, Writer};
+
+use crate::coerce;
+use crate::heap::{KeyId, Str, Val};
+use crate::native::{Cx, Fault};
+
+/// Arrays and objects inside each other that JSON text may have in either
+/// direction (D21); beyond it a cycle or an attack is likelier than data.
+pub const MAX_DEPTH: usize = 512;
+
+/// The longest indent that `JSON.stringify` takes (ECMA-262 §25.5.2), in
+/// spaces or UTF-16 units.
+const MAX_GAP: usize = 10;
+
+/// Code of a builtin function: the arguments are all it sees.
+type Code = fn(&mut Cx<'_>, &[Val]) -> Result<Val, Fault>;
+
+/// Namespace, name and code of each function.
+pub(crate) const FUNCTIONS: &[(&str, &str, Code)] = &[
+    ("JSON", "parse", json_parse),
+    ("JSON", "stringify", json_stringify),
+];
+
+/// `JSON.parse(text)`; a reviver is ignored, since no builtin is of use as one.
+fn json_parse(cx: &mut Cx<'_>, args: &[Val]) -> Result<Val, Fault> {
+    let text = coerce::to_str(cx, args.first().copied().unwrap_or(Val::Undefined))?;
+    parse_str(cx, text)
+}
+
+/// `JSON.stringify(value, replacer?, space?)`.
+fn json_stringify(cx: &mut Cx<'_>, args: &[Val]) -> Result<Val, Fault> {
+    let arg = |i: usize| args.get(i).copied().unwrap_or(Val::Undefined);
+    let replacer = match arg(1) {
+        Val::Arr(list) => Replacer::Keys(key_list(cx, list)?),
+        f @ Val::Builtin(_) => Replacer::Function(f),
+        _ => Replacer::None,
+    };
+    let gap = gap(cx, arg(2))?;
+    Ok(stringify(cx, arg(0), replacer, &gap)?.map_or(Val::Undefined, Val::Str))
+}
+
+/// What the second argument of `JSON.stringify` says.
+#[derive(Clone, Debug, Default)]
+pub enum Replacer {
+    /// Nothing is replaced.
+    #[default]
+    None,
+    /// Only these members of objects are written, in this order.
+    Keys(Vec<KeyId>),
+    /// A builtin function that gets key and value (D35).
+    Function(Val),
+}
+
+/// `JSON.stringify`: the text, or `None` for what has none (`undefined` and
+/// builtins). `gap` is the indent of one level, empty for compact text.
+///
+/// # Errors
+/// A cycle, a depth beyond [`MAX_DEPTH`], an invalid `Date`; fuel and memory.
+pub fn stringify(
+    cx: &mut Cx<'_>,
+    v: Val,
+    replacer: Replacer,
+    gap: &[u8],
+) -> Result<Option<Str>, Fault> {
+    let style = Style {
+        gap,
+        replacer,
+        canonical: false,
+    };
+    let mut writer = Writer::new(cx, style);
+    if !writer.run(v)? {
+        return Ok(None);
+    }
+    let text = writer.finish()?;
+    Ok(Some(cx.heap.alloc_str_units(text.bytes(), text.units())?))
+}
+
+/// The property list of ECMA-262 §25.5.2 step 4: texts and numbers, each once.
+/// A text that no key of this run has can match no member.
+fn key_list(cx: &mut Cx<'_>, list: crate::heap::Ref) -> Result<Vec<KeyId>, Fault> {
+    let mut seen = std::collections::HashSet::new();
+    let mut keys = Vec::new();
+    for i in 0..cx.heap.len(list) {
+        cx.work(8)?;
+        let item = cx.heap.items(list)[i];
+        if !matches!(item, Val::Str(_) | Val::Num(_)) {
+            continue;
+        }
+        let text = coerce::to_str(cx, item)?;
+        if let Some(key) = cx.heap.shapes.find_key(cx.heap.bytes(text))
+            && !seen.contains(&key)
+        {
+            cx.heap.check(keys.len() * 4 * size_of::<KeyId>())?;
+            seen.insert(key);
+            keys.push(key);
+        }
+    }
+    Ok(keys)
+}
+
+/// The gap of ECMA-262 §25.5.2 steps 5 to 8.
+fn gap(cx: &mut Cx<'_>, space: Val) -> Result<Vec<u8>, Fault> {
+    Ok(match space {
+        Val::Num(n) => vec![b' '; a99_ecma::text_index::clamp(n, MAX_GAP)],
+        Val::Str(s) => {
+            let mut gap = Vec::new();
+            let mut units = 0;
+            for part in cx.heap.bytes(s).chunk_by(|_, next| next & 0xC0 == 0x80) {
+                units += if part.len() == 4 { 2 } else { 1 };
+                if units > MAX_GAP {
+                    break;
+                }
+                gap.extend_from_slice(part);
+            }
+            gap
+        }
+        _ => Vec::new(),
+    })
+}

@@ -1,0 +1,543 @@
+//! `JSON.parse` into the heap: one pass over the text, no recursion, no tree
+//! in between.
+//!
+//! The text lies in the heap already, so strings without escapes become views
+//! of it. Records that follow each other usually have the same members: each
+//! object is first matched against the shape of the last one at its depth,
+//! key by key, and only hashes its keys when that guess fails.
+
+use super::MAX_DEPTH;
+use crate::convert::temp;
+use crate::heap::{KeyId, ShapeId, Str, Val};
+use crate::native::{Cx, Fault};
+use a99_core::costs::{BOTH, Sizes};
+use a99_core::text::{push_code_point, push_wtf8};
+use a99_ecma::{number_parse, wtf8};
+use std::collections::HashMap;
+
+/// Beyond this many members a repeated key is looked for by hash.
+const SCAN_MEMBERS: usize = 16;
+
+/// Bytes of a string scanned between two looks at the host.
+const SCAN_SLICE: usize = 64 << 10;
+
+/// Longest piece of the text that an error message quotes, in bytes.
+const QUOTE_BYTES: usize = 100;
+
+/// Parses text that is not in the heap yet.
+///
+/// # Errors
+/// As [`parse_str`].
+pub fn parse(cx: &mut Cx<'_>, text: &[u8]) -> Result<Val, Fault> {
+    let text = cx.heap.alloc_str(text)?;
+    parse_str(cx, text)
+}
+
+/// Parses a string of the heap. Of repeated members the last one counts;
+/// `__proto__` is a member like any other (D16).
+///
+/// The units of the text are paid before it is read, the elements or members
+/// of the outermost value after it, since only reading tells their number; it
+/// is less than half of the units.
+///
+/// # Errors
+/// Text that is not JSON, in the words of JavaScriptCore; more than
+/// [`MAX_DEPTH`] levels; fuel and memory.
+pub fn parse_str(cx: &mut Cx<'_>, text: Str) -> Result<Val, Fault> {
+    cx.charge(BOTH, Sizes::units(text.units()))?;
+    let val = Parser::new(cx, text).run()?;
+    if let Val::Arr(r) | Val::Obj(r) = val {
+        let width = cx.heap.len(r);
+        cx.charge(BOTH, Sizes::default().out_elements(width))?;
+    }
+    Ok(val)
+}
+
+/// An open array or object.
+struct Frame {
+    object: bool,
+    /// Where its values start among [`Parser::vals`].
+    vals: usize,
+    /// Where its keys start among [`Parser::keys`].
+    keys: usize,
+    /// The shape whose first keys are the keys so far; then none of them is
+    /// among [`Parser::keys`].
+    guess: Option<ShapeId>,
+    /// The member whose value comes next.
+    slot: usize,
+    /// The keys by hash, once there are many.
+    index: Option<HashMap<KeyId, usize>>,
+}
+
+struct Parser<'c, 'h> {
+    cx: &'c mut Cx<'h>,
+    text: Str,
+    at: usize,
+    frames: Vec<Frame>,
+    vals: Vec<Val>,
+    keys: Vec<KeyId>,
+    /// The shape of the last object at each depth.
+    guesses: Vec<Option<ShapeId>>,
+    /// The last string with escapes, decoded.
+    decoded: Vec<u8>,
+}
+
+/// A string of the text.
+enum Token {
+    /// Bytes of the text as they stand.
+    Plain { start: usize, end: usize },
+    /// Decoded into [`Parser::decoded`].
+    Decoded,
+}
+
+#[cold]
+fn syntax(what: impl std::fmt::Display) -> Fault {
+    Fault::throw(format!("JSON Parse error: {what}"))
+}
+
+impl<'c, 'h> Parser<'c, 'h> {
+    fn new(cx: &'c mut Cx<'h>, text: Str) -> Self {
+        Parser {
+            cx,
+            text,
+            at: 0,
+            frames: Vec::new(),
+            vals: Vec::new(),
+            keys: Vec::new(),
+            guesses: Vec::new(),
+            decoded: Vec::new(),
+        }
+    }
+
+    fn run(mut self) -> Result<Val, Fault> {
+        loop {
+            self.cx.work(4)?;
+            let Some(mut done) = self.begin()? else {
+                continue;
+            };
+            loop {
+                if self.frames.is_empty() {
+                    return match self.next_byte()? {
+                        None => Ok(done),
+                        Some(_) => Err(syntax("Unable to parse JSON string")),
+                    };
+                }
+                self.place(done)?;
+                match self.after()? {
+                    None => break,
+                    Some(closed) => done = closed,
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn bytes(&self) -> &[u8] {
+        self.cx.heap.bytes(self.text)
+    }
+
+    /// Skips blanks; the byte after them.
+    #[inline]
+    fn next_byte(&mut self) -> Result<Option<u8>, Fault> {
+        loop {
+            let bytes = self.cx.heap.bytes(self.text);
+            let stop = (self.at + SCAN_SLICE).min(bytes.len());
+            let mut at = self.at;
+            while at < stop && matches!(bytes[at], b' ' | b'\n' | b'\r' | b'\t') {
+                at += 1;
+            }
+            let byte = bytes.get(at).copied();
+            let in_slice = at < stop || byte.is_none();
+            let skipped = at - self.at;
+            self.at = at;
+            if in_slice {
+                return Ok(byte);
+            }
+            self.cx.work(skipped as i64)?;
+        }
+    }
+
+    /// Reads a scalar or opens a container; `None` when a value comes next.
+    fn begin(&mut self) -> Result<Option<Val>, Fault> {
+        let Some(byte) = self.next_byte()? else {
+            return Err(syntax("Unexpected EOF"));
+        };
+        Ok(Some(match byte {
+            b'{' | b'[' => return self.open(byte == b'{'),
+            b'"' => {
+                self.at += 1;
+                let token = self.string()?;
+                self.string_val(&token)?
+            }
+            b'-' | b'0'..=b'9' => Val::Num(self.number()?),
+            b't' => self.word(b"true", Val::Bool(true))?,
+            b'f' => self.word(b"false", Val::Bool(false))?,
+            b'n' => self.word(b"null", Val::Null)?,
+            _ => return Err(self.unexpected()),
+        }))
+    }
+
+    fn open(&mut self, object: bool) -> Result<Option<Val>, Fault> {
+        self.at += 1;
+        let depth = self.frames.len();
+        if depth >= MAX_DEPTH {
+            return Err(syntax(format_args!("Nesting exceeds {MAX_DEPTH} levels")));
+        }
+        if self.guesses.len() == depth {
+            self.guesses.push(None);
+        }
+        let (vals, keys) = (self.vals.len(), self.keys.len());
+        let guess = self.guesses[depth].filter(|_| object);
+        self.frames.push(Frame {
+            object,
+            vals,
+            keys,
+            guess,
+            slot: 0,
+            index: None,
+        });
+        let next = self.next_byte()?;
+        if next == Some(if object { b'}' } else { b']' }) {
+            return self.close().map(Some);
+        }
+        if object {
+            if next != Some(b'"') {
+                return Err(syntax("Expected '}'"));
+            }
+            self.member()?;
+        }
+        Ok(None)
+    }
+
+    /// Reads what follows a value: `None` before another value, the container
+    /// when it ends here.
+    fn after(&mut self) -> Result<Option<Val>, Fault> {
+        let next = self.next_byte()?;
+        let object = self.frames.last().is_some_and(|f| f.object);
+        let end = if object { b'}' } else { b']' };
+        match next {
+            Some(b',') => {
+                self.at += 1;
+                let next = self.next_byte()?;
+                if object {
+                    if next != Some(b'"') {
+                        return Err(syntax("Property name must be a string literal"));
+                    }
+                    self.member()?;
+                } else if next == Some(b']') {
+                    return Err(syntax("Unexpected comma at the end of array expression"));
+                }
+                Ok(None)
+            }
+            Some(b) if b == end => self.close().map(Some),
+            _ => Err(syntax(format_args!("Expected '{}'", char::from(end)))),
+        }
+    }
+
+    /// Reads a key and its colon.
+    fn member(&mut self) -> Result<(), Fault> {
+        self.at += 1;
+        let token = self.string()?;
+        self.find_slot(&token)?;
+        if self.next_byte()? != Some(b':') {
+            return Err(syntax(
+                "Expected ':' before value in object property definition",
+            ));
+        }
+        self.at += 1;
+        Ok(())
+    }
+
+    /// Decides which member the value after this key will be.
+    fn find_slot(&mut self, key: &Token) -> Result<(), Fault> {
+        let heap = &mut *self.cx.heap;
+        let Some(frame) = self.frames.last_mut() else {
+            return Ok(());
+        };
+        let count = self.vals.len() - frame.vals;
+        if let Some(shape) = frame.guess {
+            let text = match key {
+                Token::Plain { start, end } => &heap.bytes(self.text)[*start..*end],
+                Token::Decoded => &self.decoded,
+            };
+            let keys = heap.shapes.keys(shape);
+            if keys
+                .get(count)
+                .is_some_and(|k| heap.shapes.key_text(*k) == text)
+            {
+                frame.slot = count;
+                return Ok(());
+            }
+            frame.guess = None;
+            temp::extend(heap, &mut self.keys, &keys[..count])?;
+        }
+        let key = match key {
+            Token::Plain { start, end } => {
+                let text = &heap.bytes(self.text)[*start..*end];
+                match heap.shapes.find_key(text) {
+                    Some(key) => key,
+                    None => {
+                        // Interning writes to the heap the text lies in.
+                        self.decoded.clear();
+                        temp::extend(heap, &mut self.decoded, text)?;
+                        heap.intern(&self.decoded)?
+                    }
+                }
+            }
+            Token::Decoded => heap.intern(&self.decoded)?,
+        };
+        let found = frame.find(&self.keys[frame.keys..], key);
+        frame.slot = found.unwrap_or(count);
+        if found.is_none() {
+            if let Some(index) = &mut frame.index {
+                heap.check(index.capacity() * 4 * size_of::<usize>())?;
+                index.insert(key, count);
+            }
+            temp::push(heap, &mut self.keys, key)?;
+        }
+        Ok(())
+    }
+
+    /// Puts a finished value into the open container.
+    #[inline]
+    fn place(&mut self, val: Val) -> Result<(), Fault> {
+        let Some(frame) = self.frames.last() else {
+            return Ok(());
+        };
+        if frame.object && frame.vals + frame.slot < self.vals.len() {
+            self.vals[frame.vals + frame.slot] = val;
+            return Ok(());
+        }
+        Ok(temp::push(self.cx.heap, &mut self.vals, val)?)
+    }
+
+    /// Builds the container that ends here.
+    fn close(&mut self) -> Result<Val, Fault> {
+        self.at += 1;
+        let Some(frame) = self.frames.pop() else {
+            return Ok(Val::Undefined);
+        };
+        let heap = &mut *self.cx.heap;
+        let vals = &self.vals[frame.vals..];
+        let val = if !frame.object {
+            Val::Arr(heap.alloc_arr(vals)?)
+        } else {
+            let obj = match frame.guess {
+                Some(shape) if heap.shapes.keys(shape).len() == vals.len() => {
+                    heap.alloc_obj(shape, vals)?
+                }
+                Some(shape) => {
+                    let start = self.keys.len();
+                    let keys = &heap.shapes.keys(shape)[..vals.len()];
+                    temp::extend(heap, &mut self.keys, keys)?;
+                    heap.alloc_obj_keys(&self.keys[start..], vals)?
+                }
+                None => heap.alloc_obj_keys(&self.keys[frame.keys..], vals)?,
+            };
+            if !vals.is_empty() {
+                self.guesses[self.frames.len()] = Some(heap.shape(obj));
+            }
+            Val::Obj(obj)
+        };
+        self.vals.truncate(frame.vals);
+        self.keys.truncate(frame.keys);
+        Ok(val)
+    }
+
+    // ---- scalars ----
+
+    fn word(&mut self, word: &[u8], val: Val) -> Result<Val, Fault> {
+        let rest = &self.bytes()[self.at..];
+        let longer = rest.get(word.len()).is_some_and(|b| is_word(*b));
+        if !rest.starts_with(word) || longer {
+            return Err(self.unexpected());
+        }
+        self.at += word.len();
+        Ok(val)
+    }
+
+    fn number(&mut self) -> Result<f64, Fault> {
+        /// Digits that a double counts exactly.
+        const EXACT: usize = 15;
+        let rest = &self.bytes()[self.at..];
+        let is_part = |b: &u8| matches!(b, b'0'..=b'9' | b'.' | b'e' | b'E' | b'+' | b'-');
+        let digits = &rest[usize::from(rest[0] == b'-')..];
+        let mut n = 0u64;
+        let mut len = 0;
+        while let Some(d @ b'0'..=b'9') = digits.get(len).filter(|_| len < EXACT) {
+            n = n * 10 + u64::from(d - b'0');
+            len += 1;
+        }
+        let simple = len > 0 && (digits[0] != b'0' || len == 1);
+        if simple && !digits.get(len).is_some_and(is_part) {
+            let negative = digits.len() < rest.len();
+            self.at += len + usize::from(negative);
+            return Ok(if negative { -(n as f64) } else { n as f64 });
+        }
+        let len = rest.iter().take_while(|b| is_part(b)).count();
+        let Some(value) = number_parse::json_number(&rest[..len]) else {
+            return Err(syntax("Invalid number"));
+        };
+        self.at += len;
+        self.cx.work(len as i64)?;
+        Ok(value)
+    }
+
+    /// Reads a string up to its closing quote; stands after the opening one.
+    fn string(&mut self) -> Result<Token, Fault> {
+        let start = self.at;
+        let mut decoding = false;
+        loop {
+            let from = self.at;
+            let bytes = self.cx.heap.bytes(self.text);
+            let rest = &bytes[from..];
+            let slice = &rest[..rest.len().min(SCAN_SLICE)];
+            let stop = slice
+                .iter()
+                .position(|b| *b == b'"' || *b == b'\\' || *b < 0x20);
+            let len = stop.unwrap_or(slice.len());
+            self.at = from + len;
+            if decoding {
+                temp::reserve(self.cx.heap, &mut self.decoded, len)?;
+                push_wtf8(&mut self.decoded, &slice[..len]);
+            }
+            let found = stop.map(|at| slice[at]);
+            let ended = slice.len() == rest.len();
+            self.cx.work(len as i64 / 4)?;
+            match found {
+                Some(b'"') => {
+                    let end = self.at;
+                    self.at += 1;
+                    return Ok(if decoding {
+                        Token::Decoded
+                    } else {
+                        Token::Plain { start, end }
+                    });
+                }
+                Some(b'\\') => {
+                    if !decoding {
+                        decoding = true;
+                        self.decoded.clear();
+                        let plain = &self.cx.heap.bytes(self.text)[start..self.at];
+                        temp::extend(self.cx.heap, &mut self.decoded, plain)?;
+                    }
+                    self.escape()?;
+                }
+                Some(_) => return Err(syntax("Unterminated string")),
+                None if ended => return Err(syntax("Unterminated string")),
+                None => {}
+            }
+        }
+    }
+
+    fn escape(&mut self) -> Result<(), Fault> {
+        let bytes = self.cx.heap.bytes(self.text);
+        let Some(&letter) = bytes.get(self.at + 1) else {
+            return Err(syntax("Unterminated string"));
+        };
+        let byte = match letter {
+            b'"' | b'\\' | b'/' => letter,
+            b'b' => 0x08,
+            b'f' => 0x0C,
+            b'n' => b'\n',
+            b'r' => b'\r',
+            b't' => b'\t',
+            b'u' => return self.unicode_escape(),
+            _ => {
+                let shown = wtf8_head(&bytes[self.at + 1..]);
+                return Err(syntax(format_args!("Invalid escape character {shown}")));
+            }
+        };
+        temp::push(self.cx.heap, &mut self.decoded, byte)?;
+        self.at += 2;
+        Ok(())
+    }
+
+    fn unicode_escape(&mut self) -> Result<(), Fault> {
+        let bytes = self.cx.heap.bytes(self.text);
+        let digits = bytes.get(self.at + 2..self.at + 6).unwrap_or_default();
+        let mut unit = 0u32;
+        for digit in digits {
+            match char::from(*digit).to_digit(16) {
+                Some(value) => unit = unit * 16 + value,
+                None => unit = u32::MAX >> 8,
+            }
+        }
+        if digits.len() < 4 || unit > 0xFFFF {
+            return Err(syntax("Invalid unicode escape"));
+        }
+        let mut encoded = Vec::with_capacity(4);
+        push_code_point(&mut encoded, unit);
+        temp::reserve(self.cx.heap, &mut self.decoded, 4)?;
+        push_wtf8(&mut self.decoded, &encoded);
+        self.at += 6;
+        Ok(())
+    }
+
+    fn string_val(&mut self, token: &Token) -> Result<Val, Fault> {
+        match *token {
+            Token::Plain { start, end } if start == end => Ok(Val::Str(Str::EMPTY)),
+            Token::Plain { start, end } => {
+                let units = if self.text.is_ascii() {
+                    end - start
+                } else {
+                    wtf8::utf16_len(&self.bytes()[start..end])
+                };
+                Ok(Val::Str(self.text.view(start, end, units)))
+            }
+            Token::Decoded => Ok(self.cx.heap.str_val(&self.decoded)?),
+        }
+    }
+
+    /// The error for what cannot start a value.
+    #[cold]
+    fn unexpected(&self) -> Fault {
+        let rest = &self.bytes()[self.at..];
+        match rest.first() {
+            Some(b'\'') => syntax("Single quotes (') are not allowed in JSON"),
+            Some(b) if is_word(*b) => {
+                let len = rest
+                    .iter()
+                    .take(QUOTE_BYTES)
+                    .take_while(|b| is_word(**b))
+                    .count();
+                let word = String::from_utf8_lossy(&rest[..len]);
+                syntax(format_args!("Unexpected identifier \"{word}\""))
+            }
+            Some(b @ (b'}' | b']' | b',' | b':' | b'(' | b')')) => {
+                syntax(format_args!("Unexpected token '{}'", char::from(*b)))
+            }
+            _ => syntax(format_args!("Unrecognized token '{}'", wtf8_head(rest))),
+        }
+    }
+}
+
+impl Frame {
+    /// The member of that key; builds the index when members become many.
+    fn find(&mut self, keys: &[KeyId], key: KeyId) -> Option<usize> {
+        if keys.len() < SCAN_MEMBERS {
+            return keys.iter().position(|k| *k == key);
+        }
+        let index = self.index.get_or_insert_with(|| {
+            keys.iter()
+                .enumerate()
+                .map(|(slot, key)| (*key, slot))
+                .collect()
+        });
+        index.get(&key).copied()
+    }
+}
+
+fn is_word(b: u8) -> bool {
+    b.is_ascii_alphanumeric() || b == b'_' || b == b'$'
+}
+
+/// The first character, for messages.
+fn wtf8_head(text: &[u8]) -> String {
+    let head = &text[..text.len().min(4)];
+    a99_core::text::wtf8_to_string_lossy(head)
+        .chars()
+        .next()
+        .map(String::from)
+        .unwrap_or_default()
+}

@@ -1,0 +1,218 @@
+//! Helpers of the program, and calls that the host answers.
+
+use super::{Frame, FrameKind, MAX_HELPER_DEPTH, Machine, Request, Step, Waiting, clear_frame, frame_size};
+use crate::atom::{AtomError, Cancelled, HostCall, HostGrants, HostReply};
+use crate::convert;
+use crate::heap::Val;
+use crate::native::{Fault, Host};
+use a99_core::error::ErrorCode;
+use a99_core::fuel::Fuel;
+use a99_core::text::wtf8_to_string_lossy;
+use std::sync::Arc;
+
+impl Machine {
+    /// Pushes a frame for a helper; its arguments become its first registers.
+    pub(super) fn enter_helper(&mut self, dst: u8, base: u8, callee: u32) -> Result<(), Fault> {
+        let caller = self.frame();
+        let (exe, _, f) = self.program_of(caller);
+        let exe = exe.clone();
+        let callee_f = &exe.program().functions[callee as usize];
+        if caller.helper_depth == MAX_HELPER_DEPTH {
+            let name = wtf8_to_string_lossy(exe.program().const_text(callee_f.name)).into_owned();
+            return Err(Fault::throw(format!(
+                "Maximum helper call depth ({MAX_HELPER_DEPTH}) exceeded — likely infinite \
+                 recursion in '{name}'"
+            )));
+        }
+        let from = caller.base as usize + base as usize;
+        let to = caller.base as usize + frame_size(f);
+        let size = frame_size(callee_f);
+        self.heap.check(size * size_of::<Val>())?;
+        clear_frame(&mut self.stack, to, size)?;
+        for i in 0..callee_f.params as usize {
+            self.stack[to + i] = self.stack[from + i];
+        }
+        self.push_frame(Frame {
+            unit: caller.unit,
+            function: callee,
+            kind: FrameKind::Helper,
+            base: to as u32,
+            pc: 0,
+            dst,
+            precise: self.tracer.is_some(),
+            helper_depth: caller.helper_depth + 1,
+            agent_depth: caller.agent_depth,
+        });
+        Ok(())
+    }
+
+    pub(super) fn push_frame(&mut self, frame: Frame) {
+        self.frames.push(frame);
+        if let Some(tracer) = &mut self.tracer {
+            tracer.enter_frame();
+        }
+    }
+
+    /// The top frame's function ended with a value.
+    pub(super) fn leave(&mut self, val: Val, host: &dyn Host) {
+        // Every instruction up to `Ret` is paid; nothing after it runs.
+        self.refund();
+        if self.tracer.is_some() {
+            let frame = self.frame();
+            let exe = self.program_of(frame).0.clone();
+            let f = &exe.program().functions[frame.function as usize];
+            self.trace_returned(f, &exe, host);
+        }
+        let frame = self.frame();
+        if frame.kind == FrameKind::Main {
+            match convert::to_value(&self.heap, val, &self.options.limits.boundary) {
+                Ok(result) => self.end_ok(result),
+                Err(fault) => {
+                    self.set_precise(true);
+                    self.raise(fault, host);
+                }
+            }
+            return;
+        }
+        self.frames.pop();
+        self.answer(frame.dst, val);
+    }
+
+    /// Gives the instruction that waits its value and goes past it.
+    pub(super) fn answer(&mut self, dst: u8, val: Val) {
+        if let Some(top) = self.frames.last_mut() {
+            let at = top.base as usize + dst as usize;
+            top.pc += 1;
+            self.stack[at] = val;
+        }
+    }
+
+    /// Prepares a call of an asynchronous atom.
+    pub(super) fn host_call(
+        &mut self,
+        dst: u8,
+        base: u8,
+        n: u8,
+        site: u32,
+        host: &dyn Host,
+    ) -> Result<Box<Request>, Fault> {
+        let frame = self.frame();
+        let (exe, program, _) = self.program_of(frame);
+        let op = program.sites[site as usize].op as usize;
+        let Some(atom) = exe.atoms[op].clone() else {
+            return Err(Fault::internal("an atom without a body"));
+        };
+        let from = frame.base as usize + base as usize;
+        let mut args = Vec::with_capacity(n as usize);
+        for val in &self.stack[from..from + n as usize] {
+            args.push(convert::to_value(&self.heap, *val, &self.options.limits.boundary)?);
+        }
+        let cancelled = Cancelled::default();
+        let fuel = if frame.precise { self.meter.fuel } else { self.meter.fuel + self.prepaid() };
+        self.waiting = Some(Waiting::Call { dst, input: base.saturating_add(1) });
+        Ok(Box::new(Request {
+            call: HostCall {
+                op: atom.sig.name.clone(),
+                args,
+                context: self.options.context.clone(),
+                grants: HostGrants(self.options.grants.clone()),
+                locals: Arc::clone(&self.locals),
+                fuel_left: Fuel::from_micro(fuel.max(0)),
+                depth: self.options.depth + frame.agent_depth,
+                cancelled: cancelled.clone(),
+                now_ms: host.now_ms(),
+            },
+            atom,
+            cancelled,
+        }))
+    }
+
+    /// How long one execution of an atom may take (D22).
+    pub fn timeout_of(&self, sig: &a99_core::sig::AtomSig) -> a99_core::sig::AtomTimeout {
+        let given = match self.options.timeouts.is_empty() {
+            true => None,
+            false => self.options.timeouts.get(&*sig.name).copied(),
+        };
+        given.unwrap_or(sig.timeout)
+    }
+
+    fn prepaid(&self) -> i64 {
+        let frame = self.frame();
+        let unit = &self.units[frame.unit as usize];
+        let f = &unit.exe.program().functions[frame.function as usize];
+        self.prepaid_after(unit, f, frame.pc)
+    }
+
+    /// Answers an asynchronous call. An answer that is a program to run gives
+    /// the next thing to wait for.
+    pub fn deliver(
+        &mut self,
+        answer: Result<HostReply, AtomError>,
+        host: &dyn Host,
+    ) -> Option<Step> {
+        let Some(Waiting::Call { dst, input }) = self.waiting.take() else { return None };
+        if self.outcome.is_some() {
+            return None;
+        }
+        self.widen();
+        let reply = match answer {
+            Ok(reply) => reply,
+            Err(AtomError { code, message }) => {
+                let code = if code.is_catchable() { code } else { ErrorCode::Program };
+                self.raise(super::thrown(code, message.as_bytes()), host);
+                return None;
+            }
+        };
+        if let Some(used) = reply.fuel_used {
+            self.charge_used(used.micro());
+            if self.meter.fuel <= 0 {
+                self.refund();
+                if self.meter.fuel <= 0 {
+                    self.raise(Fault::OutOfFuel, host);
+                    return None;
+                }
+            }
+        }
+        if let Err(fault) = self.count_locals() {
+            self.raise(fault, host);
+            return None;
+        }
+        let limits = self.options.limits.boundary.clone();
+        let mut made = convert::from_value(&mut self.heap, &reply.value.0, &limits);
+        if let Err(Fault::Oom(_)) = made {
+            self.compact();
+            made = convert::from_value(&mut self.heap, &reply.value.0, &limits);
+        }
+        let failed = match made {
+            Ok(program) if reply.run_inline => {
+                let frame = self.frame();
+                let input = self.stack[frame.base as usize + input as usize];
+                match self.inline_reply(dst, program, input, host) {
+                    Ok(step) => return Some(step),
+                    Err(fault) => fault,
+                }
+            }
+            Ok(val) => {
+                self.answer(dst, val);
+                return None;
+            }
+            Err(fault) => fault,
+        };
+        self.raise(failed, host);
+        None
+    }
+
+    /// Counts what atoms keep for the run (D20).
+    fn count_locals(&mut self) -> Result<(), Fault> {
+        let now = self.locals.bytes();
+        let more = now.saturating_sub(self.locals_counted);
+        if more > 0 {
+            if self.heap.check(more).is_err() {
+                self.compact();
+            }
+            self.heap.add_external(more)?;
+            self.locals_counted = now;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,188 @@
+//! Errors: from a fault to a handler, or to the end of the run.
+
+use super::{Caught, FrameKind, Machine};
+use crate::native::{Fault, Host, StopReason, Thrown};
+use a99_core::error::{ErrorCode, RunError};
+use a99_core::program::Program;
+use a99_core::text::Text;
+use a99_core::value::Value;
+
+/// The text of an exhausted budget in every generation.
+const OUT_OF_FUEL: &str = "Out of Fuel";
+
+/// The op that errors of the run as a whole are attributed to.
+const RUN: &str = "vm.run";
+
+impl Machine {
+    /// An instruction did not finish: try again, raise, or end the run.
+    pub(super) fn fault(&mut self, fault: Fault, fuel: i64, host: &dyn Host) {
+        let frame = self.frame();
+        let here = (self.frames.len(), frame.pc);
+        match fault {
+            Fault::Oom(_) if self.retried != Some(here) => {
+                self.retried = Some(here);
+                self.meter.fuel = fuel;
+                self.skip_charges = frame.precise;
+                self.compact();
+            }
+            Fault::OutOfFuel if !frame.precise => {
+                self.meter.fuel = fuel;
+                self.refund();
+                self.skip_charges = true;
+            }
+            fault => self.raise(fault, host),
+        }
+    }
+
+    /// Raises what an instruction of the top frame failed with.
+    pub(super) fn raise(&mut self, fault: Fault, host: &dyn Host) {
+        self.skip_charges = false;
+        match fault {
+            Fault::Stop(reason) => self.stop(reason),
+            Fault::Oom(_) => {
+                let error = self.heap_error();
+                self.unwind(error, host);
+            }
+            Fault::OutOfFuel => {
+                let error = self.located(ErrorCode::OutOfFuel, OUT_OF_FUEL.as_bytes().to_vec(), None);
+                self.unwind(error, host);
+            }
+            Fault::Throw(thrown) => {
+                let Thrown { code, message, help, op } = *thrown;
+                let message = self.wrapped(message);
+                let mut error = self.located(code, message, op);
+                error.help = help;
+                self.unwind(error, host);
+            }
+        }
+    }
+
+    fn heap_error(&mut self) -> RunError {
+        let mb = |bytes: usize| format!("{:.1}", bytes as f64 / f64::from(1 << 20));
+        let message = format!(
+            "Heap limit exceeded: guest state holds ~{}MB, limit {}MB. Fuel bounds total work; \
+             this bounds peak memory. Raise it with the maxHeapBytes run option if the workload \
+             genuinely needs it.",
+            mb(self.heap.used()),
+            mb(self.heap.limit()),
+        );
+        self.located(ErrorCode::HeapLimit, message.into_bytes(), None)
+    }
+
+    /// The prefix that errors of expression texts carry.
+    fn wrapped(&self, message: Vec<u8>) -> Vec<u8> {
+        let frame = self.frame();
+        let (_, program, f) = self.program_of(frame);
+        match f.wraps.iter().find(|w| w.start <= frame.pc && frame.pc < w.end) {
+            Some(wrap) => [program.const_text(wrap.prefix), &message].concat(),
+            None => message,
+        }
+    }
+
+    /// An error with its op and place.
+    fn located(&mut self, code: ErrorCode, message: Vec<u8>, op: Option<&'static str>) -> RunError {
+        let frame = self.frame();
+        let blame = self.blame.take();
+        let (_, program, f) = self.program_of(frame);
+        let step = blame.or_else(|| Program::step_at(f, frame.pc));
+        let op: Text = match (op, step) {
+            (Some(op), _) => Text::from(op),
+            (None, Some(step)) => {
+                let op = &program.ops[f.steps[step as usize].op as usize];
+                Text::from_wtf8(program.text(op.name).to_vec())
+            }
+            (None, None) => Text::from(RUN),
+        };
+        let mut error = RunError::new(code, op, Text::from_wtf8(message));
+        let node = match blame {
+            Some(step) => Some(f.steps[step as usize].node),
+            None => Program::place_at(f, frame.pc).map(|p| p.node),
+        };
+        error.pointer = node.map(|node| program.source.pointer(node));
+        error
+    }
+
+    /// Goes to the innermost handler, leaving frames on the way, or ends the
+    /// run.
+    fn unwind(&mut self, mut error: RunError, host: &dyn Host) {
+        let mut first = true;
+        loop {
+            self.refund();
+            let frame = self.frame();
+            let (exe, _, f) = self.program_of(frame);
+            let handler = error
+                .code
+                .is_catchable()
+                .then(|| f.handlers.iter().find(|h| h.start <= frame.pc && frame.pc < h.end))
+                .flatten()
+                .copied();
+            if self.tracer.is_some() {
+                let exe = exe.clone();
+                let f = &exe.program().functions[frame.function as usize];
+                let message = first.then(|| error.message.clone());
+                self.trace_unwound(f, &exe, handler.map(|h| h.target), message, host);
+            }
+            first = false;
+            if let Some(handler) = handler {
+                let message = error.message.as_bytes().to_vec();
+                self.caught = Some(Caught { message, op: error.op });
+                let precise = self.tracer.is_some();
+                if let Some(top) = self.frames.last_mut() {
+                    top.pc = handler.target;
+                    top.precise = precise;
+                }
+                return;
+            }
+            if self.frames.len() == 1 {
+                self.end_with(error);
+                return;
+            }
+            self.frames.pop();
+            match frame.kind {
+                FrameKind::Agent if error.code.is_catchable() => {
+                    // The caller sees a failure of its own step.
+                    let message = error.message.as_bytes().to_vec();
+                    error = self.located(error.code, message, None);
+                    first = true;
+                }
+                FrameKind::Code => first = true,
+                _ => {}
+            }
+        }
+    }
+
+    fn end_with(&mut self, error: RunError) {
+        let result = error.to_value();
+        self.outcome = Some((result, Some(error)));
+    }
+
+    /// Ends the run because its caller or its deadline says so.
+    pub(super) fn fail_stopped(&mut self, reason: StopReason) {
+        let (code, message) = match (reason, self.options.timeout_ms) {
+            (StopReason::Aborted, _) => {
+                (ErrorCode::Aborted, "Execution aborted by the caller".to_owned())
+            }
+            (StopReason::Deadline, None) => {
+                (ErrorCode::RunTimeout, "Execution timeout: fuel budget exceeded".to_owned())
+            }
+            (StopReason::Deadline, Some(ms)) => (
+                ErrorCode::RunTimeout,
+                format!(
+                    "Execution timeout after {ms}ms. Pass a higher `timeoutMs` to vm.run() or set \
+                     per-atom `timeoutOverrides` for slow IO atoms."
+                ),
+            ),
+        };
+        self.end_with(RunError::new(code, RUN, message));
+    }
+
+    /// Ends the run normally.
+    pub(super) fn end_ok(&mut self, result: Value) {
+        self.outcome = Some((result, None));
+    }
+
+    /// Ends the run with an error that no instruction made.
+    pub(super) fn end_error(&mut self, error: RunError) {
+        self.end_with(error);
+    }
+}

@@ -1,0 +1,510 @@
+//! The instruction loop.
+//!
+//! Two copies of one loop are compiled. The fast one pays whole blocks; the
+//! precise one pays each charge before its instruction, counts quotas and
+//! writes the trace. They share every instruction's code.
+
+use super::{Exit, Machine, WINDOW, cx};
+use crate::atom::{AtomBody, Scope};
+use crate::builtins;
+use crate::coerce::{self, Arith, Cmp};
+use crate::convert;
+use crate::heap::{ShapeId, Val};
+use crate::member;
+use crate::native::{Cx, Fault, Host};
+use crate::options::Equality;
+use a99_core::program::Op;
+
+impl Machine {
+    /// Runs the current frame.
+    #[allow(clippy::too_many_lines)] // one arm an instruction; the table is the structure
+    pub(super) fn run<const PRECISE: bool>(&mut self, host: &dyn Host) -> Exit {
+        let frame = self.frame();
+        let exe = self.units[frame.unit as usize].exe.clone();
+        let program = &**exe.program();
+        let function = &program.functions[frame.function as usize];
+        let code = function.code.as_slice();
+        let main = self.units[frame.unit as usize].main;
+        let price_lists = self.units[frame.unit as usize].prices.clone();
+        let prices = &*price_lists[frame.function as usize];
+        let base = frame.base as usize;
+        let exact = self.options.equality == Equality::Exact;
+        let mut pc = frame.pc as usize;
+
+        let (mut regs, mut slots) = split(&mut self.stack, base);
+
+        macro_rules! leave {
+            ($exit:expr) => {{
+                self.set_pc(pc);
+                return $exit;
+            }};
+        }
+        // Evaluates a fallible expression with `c` as the view of the run.
+        macro_rules! attempt {
+            ($c:ident => $e:expr) => {{
+                let fuel = self.meter.fuel;
+                let mut c = cx(&mut self.heap, &mut self.meter, host);
+                let $c: &mut Cx<'_> = &mut c;
+                match $e {
+                    Ok(value) => value,
+                    Err(fault) => leave!(Exit::Fault { fault: Fault::from(fault), fuel }),
+                }
+            }};
+        }
+        macro_rules! arith {
+            ($dst:ident, $l:ident, $r:ident, $fast:expr, $slow:expr) => {{
+                let (a, b) = (regs[$l as usize], regs[$r as usize]);
+                regs[$dst as usize] = if let (Val::Num(x), Val::Num(y)) = (a, b) {
+                    Val::Num($fast(x, y))
+                } else {
+                    attempt!(c => coerce::arith(c, $slow, a, b))
+                };
+            }};
+        }
+        macro_rules! test {
+            ($l:ident, $r:ident, $fast:expr, $slow:expr) => {{
+                let (a, b) = (regs[$l as usize], regs[$r as usize]);
+                if let (Val::Num(x), Val::Num(y)) = (a, b) {
+                    $fast(&x, &y)
+                } else {
+                    attempt!(c => coerce::compare(c, $slow, a, b))
+                }
+            }};
+        }
+        macro_rules! equal {
+            ($l:ident, $r:ident) => {{
+                let (a, b) = (regs[$l as usize], regs[$r as usize]);
+                if let (Val::Num(x), Val::Num(y)) = (a, b) {
+                    x == y || (exact && x.is_nan() && y.is_nan())
+                } else if exact {
+                    coerce::exact_eq(&self.heap, a, b)
+                } else {
+                    attempt!(c => coerce::loose_eq(c, a, b))
+                }
+            }};
+        }
+        macro_rules! strict {
+            ($l:ident, $r:ident) => {
+                coerce::strict_eq(&self.heap, regs[$l as usize], regs[$r as usize])
+            };
+        }
+        macro_rules! jump {
+            ($when:expr, $to:ident) => {
+                if $when {
+                    pc = $to as usize;
+                    continue;
+                }
+            };
+        }
+        loop {
+            let op = code[pc];
+            if PRECISE {
+                self.set_pc(pc);
+                if let Err((fault, fuel)) = self.before(function, &exe, pc as u32, host) {
+                    return Exit::Fault { fault, fuel };
+                }
+                (regs, slots) = split(&mut self.stack, base);
+            }
+            match op {
+                Op::Nop {} => {}
+                Op::Fuel { block } => {
+                    let price = prices[block as usize];
+                    if PRECISE {
+                        self.meter.slice -= 64;
+                        if self.tracer.is_none()
+                            && price < super::prices::FORCE_PRECISE
+                            && self.meter.fuel.saturating_sub(price) > 0
+                        {
+                            leave!(Exit::Fast);
+                        }
+                        if self.meter.slice <= 0 {
+                            pc += 1;
+                            leave!(Exit::Slice);
+                        }
+                    } else {
+                        let fuel = self.meter.fuel.saturating_sub(price);
+                        self.meter.slice -= 16;
+                        if fuel <= 0 {
+                            leave!(Exit::Precise);
+                        }
+                        if self.meter.slice <= 0 {
+                            // Paid when the run comes back to this block.
+                            leave!(Exit::Slice);
+                        }
+                        self.meter.fuel = fuel;
+                    }
+                }
+                Op::Mov { dst, src } => regs[dst as usize] = regs[src as usize],
+                Op::MovBound { dst, src } => {
+                    let val = regs[src as usize];
+                    if !matches!(val, Val::Unbound) {
+                        regs[dst as usize] = val;
+                    }
+                }
+                Op::MovDefined { dst, src } => {
+                    let val = regs[src as usize];
+                    if !val.is_undefined() {
+                        regs[dst as usize] = val;
+                    }
+                }
+                Op::LoadK { dst, k } => {
+                    regs[dst as usize] = match exe.consts[k as usize] {
+                        Val::Str(_) if !main => {
+                            Val::Str(attempt!(c => c.heap.alloc_str(program.const_text(k))))
+                        }
+                        val => val,
+                    }
+                }
+                Op::LoadLit { dst, lit } => {
+                    let node = program.literals[lit as usize];
+                    regs[dst as usize] =
+                        attempt!(c => convert::from_document(c.heap, &program.source, node));
+                }
+                Op::LoadArg { dst, arg } => {
+                    regs[dst as usize] = self.units[frame.unit as usize].args[arg as usize];
+                }
+                Op::Unbind { base, n } => {
+                    let base = base as usize;
+                    regs[base..base + n as usize].fill(Val::Unbound);
+                }
+                Op::SlotLoad { dst, slot } => regs[dst as usize] = slots[slot as usize],
+                Op::SlotStore { src, slot } => slots[slot as usize] = regs[src as usize],
+                Op::Add { dst, l, r } => {
+                    let (a, b) = (regs[l as usize], regs[r as usize]);
+                    regs[dst as usize] = if let (Val::Num(x), Val::Num(y)) = (a, b) {
+                        Val::Num(x + y)
+                    } else {
+                        attempt!(c => coerce::add(c, a, b))
+                    };
+                }
+                Op::Sub { dst, l, r } => arith!(dst, l, r, |x: f64, y: f64| x - y, Arith::Sub),
+                Op::Mul { dst, l, r } => arith!(dst, l, r, |x: f64, y: f64| x * y, Arith::Mul),
+                Op::Div { dst, l, r } => arith!(dst, l, r, |x: f64, y: f64| x / y, Arith::Div),
+                Op::Rem { dst, l, r } => arith!(dst, l, r, a99_ecma::arith::fmod, Arith::Rem),
+                Op::Pow { dst, l, r } => arith!(dst, l, r, a99_ecma::arith::pow, Arith::Pow),
+                Op::Neg { dst, src } => {
+                    let a = regs[src as usize];
+                    regs[dst as usize] = attempt!(c => coerce::negate(c, a));
+                }
+                Op::Plus { dst, src } => {
+                    let a = regs[src as usize];
+                    regs[dst as usize] = attempt!(c => coerce::plus(c, a));
+                }
+                Op::Not { dst, src } => {
+                    let truth = coerce::truthy(&self.heap, regs[src as usize]);
+                    regs[dst as usize] = Val::Bool(!truth);
+                }
+                Op::Typeof { dst, src } => {
+                    let name = coerce::type_of(regs[src as usize]);
+                    regs[dst as usize] = attempt!(c => c.str(name.as_bytes()));
+                }
+                Op::Eq { dst, l, r } => regs[dst as usize] = Val::Bool(equal!(l, r)),
+                Op::Ne { dst, l, r } => regs[dst as usize] = Val::Bool(!equal!(l, r)),
+                Op::SEq { dst, l, r } => regs[dst as usize] = Val::Bool(strict!(l, r)),
+                Op::SNe { dst, l, r } => regs[dst as usize] = Val::Bool(!strict!(l, r)),
+                Op::Lt { dst, l, r } => {
+                    regs[dst as usize] = Val::Bool(test!(l, r, f64::lt, Cmp::Lt))
+                }
+                Op::Le { dst, l, r } => {
+                    regs[dst as usize] = Val::Bool(test!(l, r, f64::le, Cmp::Le))
+                }
+                Op::Gt { dst, l, r } => {
+                    regs[dst as usize] = Val::Bool(test!(l, r, f64::gt, Cmp::Gt))
+                }
+                Op::Ge { dst, l, r } => {
+                    regs[dst as usize] = Val::Bool(test!(l, r, f64::ge, Cmp::Ge))
+                }
+                Op::Jmp { to } => {
+                    pc = to as usize;
+                    continue;
+                }
+                Op::JTrue { src, to } => jump!(coerce::truthy(&self.heap, regs[src as usize]), to),
+                Op::JFalse { src, to } => {
+                    jump!(!coerce::truthy(&self.heap, regs[src as usize]), to)
+                }
+                Op::JNullish { src, to } => jump!(regs[src as usize].is_nullish(), to),
+                Op::JPresent { src, to } => jump!(!regs[src as usize].is_nullish(), to),
+                Op::JLt { l, r, to } => jump!(test!(l, r, f64::lt, Cmp::Lt), to),
+                Op::JNLt { l, r, to } => jump!(!test!(l, r, f64::lt, Cmp::Lt), to),
+                Op::JLe { l, r, to } => jump!(test!(l, r, f64::le, Cmp::Le), to),
+                Op::JNLe { l, r, to } => jump!(!test!(l, r, f64::le, Cmp::Le), to),
+                Op::JEq { l, r, to } => jump!(equal!(l, r), to),
+                Op::JNe { l, r, to } => jump!(!equal!(l, r), to),
+                Op::JSEq { l, r, to } => jump!(strict!(l, r), to),
+                Op::JSNe { l, r, to } => jump!(!strict!(l, r), to),
+                Op::Member { dst, obj, key } => {
+                    let object = regs[obj as usize];
+                    regs[dst as usize] = if let (Val::Obj(r), true) = (object, main) {
+                        match self.heap.get(r, exe.keys[key as usize]) {
+                            None | Some(Val::Unbound) => Val::Undefined,
+                            Some(val) => val,
+                        }
+                    } else {
+                        let text = program.text(program.keys[key as usize]);
+                        attempt!(c => member::member_text(c, object, text))
+                    };
+                }
+                Op::Index { dst, obj, idx } => {
+                    let (object, index) = (regs[obj as usize], regs[idx as usize]);
+                    regs[dst as usize] = attempt!(c => member::index(c, object, index));
+                }
+                Op::Path { dst, root, path } => {
+                    let root = regs[root as usize];
+                    if !root.is_undefined() {
+                        let path = &program.paths[path as usize];
+                        let list: Vec<&[u8]> = path.iter().map(|s| program.text(*s)).collect();
+                        regs[dst as usize] = attempt!(c => member::walk(c, root, &list));
+                    }
+                }
+                Op::NewArr { dst, cap } => {
+                    regs[dst as usize] = Val::Arr(attempt!(c => c.heap.alloc_arr_cap(cap as usize)));
+                }
+                Op::ArrPush { arr, src } => {
+                    let (arr, val) = (regs[arr as usize], stored(regs[src as usize]));
+                    attempt!(c => match arr {
+                        Val::Arr(r) => c.heap.push(r, val).map_err(Fault::from),
+                        _ => Err(Fault::internal("ArrPush without an array")),
+                    });
+                }
+                Op::NewObj { dst, base, n, shape } => {
+                    let vals = &mut regs[base as usize..base as usize + n as usize];
+                    vals.iter_mut().for_each(|v| *v = stored(*v));
+                    let vals = &regs[base as usize..base as usize + n as usize];
+                    regs[dst as usize] = if main {
+                        Val::Obj(attempt!(c => c.heap.alloc_obj(ShapeId(shape), vals)))
+                    } else {
+                        attempt!(c => super::start::foreign_obj(c.heap, program, shape, vals))
+                    };
+                }
+                Op::WideObj { dst, arr, shape } => {
+                    let arr = regs[arr as usize];
+                    regs[dst as usize] =
+                        attempt!(c => super::start::wide_obj(c.heap, program, main, shape, arr));
+                }
+                Op::CheckMethod { obj, method } => {
+                    let recv = regs[obj as usize];
+                    attempt!(c => builtins::check_method(c, recv, method as u16));
+                }
+                Op::CallMethod { dst, base, n, method } => {
+                    let recv = regs[base as usize];
+                    let args = &regs[base as usize + 1..base as usize + n as usize];
+                    regs[dst as usize] =
+                        attempt!(c => builtins::call_method(c, recv, method as u16, args));
+                }
+                Op::WideMethod { dst, obj, arr, method } => {
+                    let (recv, arr) = (regs[obj as usize], regs[arr as usize]);
+                    regs[dst as usize] = attempt!(c => {
+                        super::start::list(c.heap, arr)
+                            .and_then(|args| builtins::call_method(c, recv, method as u16, &args))
+                    });
+                }
+                Op::BadMethod { obj, name } => {
+                    let recv = regs[obj as usize];
+                    let name = a99_core::text::wtf8_to_string_lossy(program.const_text(name));
+                    attempt!(c => Err::<(), Fault>(builtins::unknown_method(c, recv, &name)));
+                }
+                Op::CallFn { dst, base, n, function } => {
+                    let args = &regs[base as usize..base as usize + n as usize];
+                    regs[dst as usize] =
+                        attempt!(c => builtins::call_function(c, function as u16, args));
+                }
+                Op::WideFn { dst, arr, function } => {
+                    let arr = regs[arr as usize];
+                    regs[dst as usize] = attempt!(c => {
+                        super::start::list(c.heap, arr)
+                            .and_then(|args| builtins::call_function(c, function as u16, &args))
+                    });
+                }
+                Op::CallAtom { dst, base, n, site } => {
+                    let op = program.sites[site as usize].op as usize;
+                    let Some(atom) = &exe.atoms[op] else {
+                        let fault = Fault::internal("an atom without a body");
+                        let fuel = self.meter.fuel;
+                        leave!(Exit::Fault { fault, fuel })
+                    };
+                    let args = &regs[base as usize..base as usize + n as usize];
+                    let fuel = self.meter.fuel;
+                    let mut c = cx(&mut self.heap, &mut self.meter, host);
+                    let mut scope = Scope {
+                        context: &self.options.context,
+                        grants: &self.options.grants,
+                        locals: &self.locals,
+                    };
+                    let paid = match atom.dynamic_cost {
+                        Some(cost) if !self.rules.overrides(&atom.sig.name) => {
+                            super::prices::pay_dynamic(&mut c, atom, cost, args)
+                        }
+                        _ => Ok(()),
+                    };
+                    let result = paid.and_then(|()| match &atom.body {
+                        AtomBody::Native(body) => body(&mut c, &mut scope, args).map(Some),
+                        AtomBody::NativeDyn(body) => body(&mut c, &mut scope, args).map(Some),
+                        _ => Ok(None),
+                    });
+                    match result {
+                        Ok(Some(val)) => regs[dst as usize] = val,
+                        Ok(None) => leave!(Exit::Host { dst, base, n, site }),
+                        Err(fault) => leave!(Exit::Fault { fault, fuel }),
+                    }
+                }
+                Op::Throw { flag, k } => {
+                    let code = if flag == 1 {
+                        a99_core::error::ErrorCode::Security
+                    } else {
+                        a99_core::error::ErrorCode::Program
+                    };
+                    let fault = super::thrown(code, program.const_text(k));
+                    let fuel = self.meter.fuel;
+                    leave!(Exit::Fault { fault, fuel });
+                }
+                Op::ThrowUnbound { src, k } => {
+                    if matches!(regs[src as usize], Val::Unbound) {
+                        let code = a99_core::error::ErrorCode::Program;
+                        let fault = super::thrown(code, program.const_text(k));
+                        let fuel = self.meter.fuel;
+                        leave!(Exit::Fault { fault, fuel });
+                    }
+                }
+                Op::CheckConst { flag, name } => {
+                    if matches!(regs[flag as usize], Val::Bool(true)) {
+                        let fault = quoted("Cannot reassign const variable '", program.const_text(name), "'");
+                        let fuel = self.meter.fuel;
+                        leave!(Exit::Fault { fault, fuel });
+                    }
+                }
+                Op::CheckFree { src, name } => {
+                    if !matches!(regs[src as usize], Val::Unbound) {
+                        let fault =
+                            quoted("Cannot redeclare variable '", program.const_text(name), "' as const");
+                        let fuel = self.meter.fuel;
+                        leave!(Exit::Fault { fault, fuel });
+                    }
+                }
+                Op::IterInit { it, src, k } => {
+                    let items = regs[src as usize];
+                    if !matches!(items, Val::Arr(_)) {
+                        let code = a99_core::error::ErrorCode::Program;
+                        let fault = super::thrown(code, program.const_text(k));
+                        let fuel = self.meter.fuel;
+                        leave!(Exit::Fault { fault, fuel });
+                    }
+                    regs[it as usize] = items;
+                    regs[it as usize + 1] = Val::Num(0.0);
+                }
+                Op::IterNext { dst, it, to } => {
+                    let (Val::Arr(r), Val::Num(at)) = (regs[it as usize], regs[it as usize + 1])
+                    else {
+                        let fault = Fault::internal("IterNext without an iterator");
+                        let fuel = self.meter.fuel;
+                        leave!(Exit::Fault { fault, fuel })
+                    };
+                    match self.heap.items(r).get(at as usize) {
+                        Some(item) => {
+                            regs[dst as usize] = *item;
+                            regs[it as usize + 1] = Val::Num(at + 1.0);
+                        }
+                        None => {
+                            pc = to as usize;
+                            continue;
+                        }
+                    }
+                }
+                Op::Ret { src } => {
+                    let val = regs[src as usize];
+                    leave!(Exit::Return(val));
+                }
+                Op::CheckReturn { src } => {
+                    let val = regs[src as usize];
+                    if !matches!(val, Val::Obj(_)) && !val.is_nullish() {
+                        let fault = super::start::not_an_object(val);
+                        let fuel = self.meter.fuel;
+                        leave!(Exit::Fault { fault, fuel });
+                    }
+                }
+                Op::Catch { msg, op } => {
+                    let caught = self.caught.take();
+                    let (message, by) = caught
+                        .as_ref()
+                        .map_or((&b""[..], &b""[..]), |c| (&c.message, c.op.as_bytes()));
+                    let fuel = self.meter.fuel;
+                    let made = self.heap.str_val(message).and_then(|m| Ok((m, self.heap.str_val(by)?)));
+                    match made {
+                        Ok((m, by)) => {
+                            regs[msg as usize] = m;
+                            regs[op as usize] = by;
+                        }
+                        Err(oom) => {
+                            self.caught = caught;
+                            leave!(Exit::Fault { fault: oom.into(), fuel });
+                        }
+                    }
+                }
+                Op::MemoKey { dst, base, n, memo } => {
+                    let vals = &regs[base as usize..base as usize + n as usize];
+                    regs[dst as usize] =
+                        attempt!(c => super::start::memo_key(c, program, memo, vals));
+                }
+                Op::MemoGet { dst, key, to } => {
+                    let key = regs[key as usize];
+                    let text = attempt!(c => super::start::memo_text(c, key));
+                    if let Some(val) = self.memo.get(&*text).copied() {
+                        regs[dst as usize] = attempt!(c => convert::copy_deep(c, val));
+                        pc = to as usize;
+                        continue;
+                    }
+                }
+                Op::MemoPut { key, src } => {
+                    let (key, val) = (regs[key as usize], regs[src as usize]);
+                    let text = attempt!(c => super::start::memo_text(c, key));
+                    let copy = attempt!(c => {
+                        c.heap
+                            .check(text.len() + super::start::MEMO_ENTRY_BYTES)
+                            .map_err(Fault::from)
+                            .and_then(|()| convert::copy_deep(c, val))
+                    });
+                    let size = text.len() + super::start::MEMO_ENTRY_BYTES;
+                    if self.memo.insert(text, copy).is_none() {
+                        attempt!(c => c.heap.add_external(size));
+                    }
+                }
+                Op::Call { dst, base, n: _, callee } => leave!(Exit::Call { dst, base, callee }),
+                Op::RunCode { dst, base, n: _, names } => leave!(Exit::Code { dst, base, names }),
+                Op::AgentRun { dst, base, n: _, site } => leave!(Exit::Agent { dst, base, site }),
+                Op::Project { dst, src, schema } => {
+                    let val = regs[src as usize];
+                    let schema = &program.schemas[schema as usize];
+                    regs[dst as usize] = attempt!(c => super::start::project(c, val, schema));
+                }
+            }
+            pc += 1;
+        }
+    }
+
+    fn set_pc(&mut self, pc: usize) {
+        if let Some(frame) = self.frames.last_mut() {
+            frame.pc = pc as u32;
+        }
+    }
+}
+
+/// The registers of a frame, and its slots behind them.
+fn split(stack: &mut [Val], base: usize) -> (&mut [Val; WINDOW], &mut [Val]) {
+    let (window, slots) = stack[base..].split_at_mut(WINDOW);
+    (window.try_into().expect("a window of registers"), slots)
+}
+
+/// What a value becomes when an array or object keeps it: builtins are not
+/// storable (D35), unbound registers read as `undefined`.
+#[inline]
+fn stored(val: Val) -> Val {
+    match val {
+        Val::Unbound => Val::Undefined,
+        val => val,
+    }
+}
+
+#[cold]
+fn quoted(before: &str, name: &[u8], after: &str) -> Fault {
+    let text = [before.as_bytes(), name, after.as_bytes()].concat();
+    super::thrown(a99_core::error::ErrorCode::Program, text)
+}

@@ -1,0 +1,357 @@
+//! The register machine: pure, resumable, and without any I/O.
+//!
+//! [`Machine::resume`] runs until the program ends, waits for the host, or has
+//! used up a slice of work; the driver does the waiting. Everything a run
+//! holds is in here, so that dropping the machine ends the run.
+
+mod calls;
+mod errors;
+mod exec;
+mod inline;
+mod prices;
+mod start;
+mod tracing;
+
+use crate::atom::{AtomDef, Cancelled, HostCall, Locals};
+use crate::heap::{Heap, Val};
+use crate::link::{Executable, Prices};
+use crate::native::{Cx, Fault, Host, Meter, StopReason, Thrown, WORK_SLICE};
+use crate::options::{Outcome, RunOptions};
+use a99_core::error::RunError;
+use a99_core::fuel::Fuel;
+use a99_core::program::{Function, Program};
+use a99_core::text::Text;
+use a99_core::value::Value;
+use prices::PriceRules;
+use std::collections::HashMap;
+use std::sync::Arc;
+use tracing::Tracer;
+
+/// Registers that an instruction can name.
+const WINDOW: usize = 256;
+
+/// How deep `callLocal` may nest (language section 2.1).
+const MAX_HELPER_DEPTH: u32 = 256;
+
+/// A program within a run: the main one, or one that arrived at run time.
+struct Unit {
+    exe: Arc<Executable>,
+    /// Keys, shapes and constants are those of the heap's statics.
+    main: bool,
+    prices: Arc<Prices>,
+    /// The values of the argument keys.
+    args: Vec<Val>,
+}
+
+/// What a frame does for the one below it.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum FrameKind {
+    /// The program itself.
+    Main,
+    /// `callLocal`.
+    Helper,
+    /// `runCode`.
+    Code,
+    /// Inline `agentRun`.
+    Agent,
+}
+
+/// An activation of a function.
+#[derive(Copy, Clone, Debug)]
+struct Frame {
+    unit: u32,
+    function: u32,
+    kind: FrameKind,
+    /// First register on the stack.
+    base: u32,
+    /// The instruction to run next.
+    pc: u32,
+    /// Where the frame below wants the value.
+    dst: u8,
+    /// Charges are made instruction by instruction: nothing is prepaid.
+    precise: bool,
+    /// Nesting of helpers.
+    helper_depth: u32,
+    /// Nesting of inline programs.
+    agent_depth: u32,
+}
+
+/// An error on its way to a handler.
+struct Caught {
+    message: Vec<u8>,
+    op: Text,
+}
+
+/// How the machine stops for a while.
+#[derive(Debug)]
+pub enum Step {
+    /// A slice of work is done; resume when others had their turn.
+    Yield,
+    /// An asynchronous atom was called; answer with [`Machine::deliver`].
+    Call(Box<Request>),
+    /// A program arrived at run time; answer with [`Machine::load`].
+    Load(Box<LoadRequest>),
+    /// The run is over.
+    Done,
+}
+
+/// An asynchronous call.
+#[derive(Debug)]
+pub struct Request {
+    /// The atom.
+    pub atom: Arc<AtomDef>,
+    /// Its inputs.
+    pub call: HostCall,
+    /// Set when the run no longer wants the answer.
+    pub cancelled: Cancelled,
+}
+
+/// A program to compile.
+#[derive(Debug)]
+pub struct LoadRequest {
+    /// The program as data.
+    pub program: Value,
+    /// The variables of the caller that it sees.
+    pub outer: Vec<Text>,
+}
+
+/// What the machine waits for.
+enum Waiting {
+    Call { dst: u8, input: u8 },
+    Load(inline::Pending),
+}
+
+/// A run.
+pub struct Machine {
+    heap: Heap,
+    meter: Meter,
+    stack: Vec<Val>,
+    frames: Vec<Frame>,
+    units: Vec<Unit>,
+    budget: i64,
+    caught: Option<Caught>,
+    memo: HashMap<Box<[u8]>, Val>,
+    locals: Arc<Locals>,
+    locals_counted: usize,
+    rules: PriceRules,
+    tracer: Option<Box<Tracer>>,
+    waiting: Option<Waiting>,
+    options: RunOptions,
+    outcome: Option<(Value, Option<RunError>)>,
+    /// The instruction that failed for lack of memory and was tried again.
+    retried: Option<(usize, u32)>,
+    /// The next instruction's charges are made already: it runs again.
+    skip_charges: bool,
+    /// The step whose charge failed.
+    blame: Option<u32>,
+}
+
+impl Default for Machine {
+    fn default() -> Self {
+        Machine {
+            heap: Heap::default(),
+            meter: Meter::new(0, Default::default()),
+            stack: Vec::new(),
+            frames: Vec::new(),
+            units: Vec::new(),
+            budget: 0,
+            caught: None,
+            memo: HashMap::new(),
+            locals: Arc::default(),
+            locals_counted: 0,
+            rules: PriceRules::default(),
+            tracer: None,
+            waiting: None,
+            options: RunOptions::default(),
+            outcome: None,
+            retried: None,
+            skip_charges: false,
+            blame: None,
+        }
+    }
+}
+
+impl std::fmt::Debug for Machine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Machine").field("frames", &self.frames.len()).finish_non_exhaustive()
+    }
+}
+
+/// How the instruction loop ended.
+enum Exit {
+    /// The frame's function ended with this value.
+    Return(Val),
+    /// An instruction did not finish; fuel before it.
+    Fault { fault: Fault, fuel: i64 },
+    /// A function of the program is called.
+    Call { dst: u8, base: u8, callee: u32 },
+    /// An atom that waits is called.
+    Host { dst: u8, base: u8, n: u8, site: u32 },
+    /// A program runs inline.
+    Code { dst: u8, base: u8, names: u32 },
+    /// A sub-agent runs.
+    Agent { dst: u8, base: u8, site: u32 },
+    /// A slice of work is done.
+    Slice,
+    /// The block is to be run instruction by instruction.
+    Precise,
+    /// Blocks can be paid whole again.
+    Fast,
+}
+
+impl Machine {
+    fn frame(&self) -> Frame {
+        *self.frames.last().expect("a running machine has a frame")
+    }
+
+    fn program_of(&self, frame: Frame) -> (&Arc<Executable>, &Arc<Program>, &Function) {
+        let exe = &self.units[frame.unit as usize].exe;
+        let program = exe.program();
+        (exe, program, &program.functions[frame.function as usize])
+    }
+
+    /// Fuel left, in micro-units.
+    pub fn fuel_left(&self) -> Fuel {
+        Fuel::from_micro(self.meter.fuel.max(0))
+    }
+
+    /// Bytes that this run holds on the host, for sizing.
+    pub fn memory_bytes(&self) -> usize {
+        size_of::<Machine>()
+            + self.heap.capacity_bytes()
+            + self.stack.capacity() * size_of::<Val>()
+            + self.frames.capacity() * size_of::<Frame>()
+            + self.units.capacity() * size_of::<Unit>()
+    }
+
+    /// Ends the run from outside: the caller's signal or the deadline.
+    pub fn stop(&mut self, reason: StopReason) {
+        if self.outcome.is_none() {
+            self.settle_fuel();
+            self.fail_stopped(reason);
+        }
+    }
+
+    /// Runs until something outside is needed.
+    pub fn resume(&mut self, host: &dyn Host) -> Step {
+        if self.outcome.is_some() {
+            return Step::Done;
+        }
+        if let Some(reason) = host.stop() {
+            self.stop(reason);
+            return Step::Done;
+        }
+        self.widen();
+        self.meter.slice = WORK_SLICE;
+        while self.outcome.is_none() {
+            let precise = self.frame().precise;
+            let exit = if precise { self.run::<true>(host) } else { self.run::<false>(host) };
+            if !matches!(exit, Exit::Fault { .. }) {
+                self.retried = None;
+            }
+            match exit {
+                Exit::Precise => self.set_precise(true),
+                Exit::Fast => self.set_precise(false),
+                Exit::Slice => {
+                    // At a block's head nothing is prepaid.
+                    self.set_precise(true);
+                    self.meter.slice = WORK_SLICE;
+                    if let Some(reason) = host.stop() {
+                        self.stop(reason);
+                    } else {
+                        if self.heap.wants_compaction() {
+                            self.compact();
+                        }
+                        return Step::Yield;
+                    }
+                }
+                Exit::Return(val) => self.leave(val, host),
+                Exit::Fault { fault, fuel } => self.fault(fault, fuel, host),
+                Exit::Call { dst, base, callee } => {
+                    if let Err(fault) = self.enter_helper(dst, base, callee) {
+                        self.raise(fault, host);
+                    }
+                }
+                Exit::Host { dst, base, n, site } => match self.host_call(dst, base, n, site, host) {
+                    Ok(request) => return Step::Call(request),
+                    Err(fault) => self.raise(fault, host),
+                },
+                Exit::Code { dst, base, names } => match self.run_code(dst, base, names, host) {
+                    Ok(step) => return step,
+                    Err(fault) => self.raise(fault, host),
+                },
+                Exit::Agent { dst, base, site } => match self.agent_run(dst, base, site, host) {
+                    Ok(step) => return step,
+                    Err(fault) => self.raise(fault, host),
+                },
+            }
+        }
+        Step::Done
+    }
+
+    fn set_precise(&mut self, precise: bool) {
+        if let Some(frame) = self.frames.last_mut() {
+            frame.precise = precise;
+        }
+    }
+
+    /// Squeezes garbage out; every live value is reachable from here.
+    fn compact(&mut self) {
+        let Machine { heap, stack, units, memo, frames, tracer, .. } = self;
+        let top = frames.last().map_or(0, |f| {
+            let function = &units[f.unit as usize].exe.program().functions[f.function as usize];
+            f.base as usize + frame_size(function)
+        });
+        heap.compact(&mut |visit| {
+            stack[..top].iter_mut().for_each(&mut *visit);
+            memo.values_mut().for_each(&mut *visit);
+            for unit in units.iter_mut() {
+                unit.args.iter_mut().for_each(&mut *visit);
+            }
+            if let Some(tracer) = tracer {
+                tracer.roots(visit);
+            }
+        });
+    }
+
+    /// The outcome; the machine is empty afterwards.
+    pub fn finish(&mut self) -> Outcome {
+        let (result, error) = self.outcome.take().unwrap_or((Value::Undefined, None));
+        let mut warnings = self.locals.take_warnings();
+        let trace = self.tracer.take().map(|tracer| tracer.into_events(&mut warnings));
+        let fuel_used = Fuel::from_micro(self.budget.saturating_sub(self.meter.fuel));
+        Outcome { result, error, fuel_used, trace, warnings }
+    }
+}
+
+/// What a function takes on the stack: its registers; where it has slots, they
+/// stand behind a whole window.
+fn frame_size(f: &Function) -> usize {
+    match f.slots {
+        0 => f.registers as usize,
+        slots => WINDOW + slots as usize,
+    }
+}
+
+/// Makes room for a frame and clears it.
+fn clear_frame(stack: &mut Vec<Val>, base: usize, size: usize) -> Result<(), Fault> {
+    let need = base + size + WINDOW;
+    if stack.len() < need {
+        stack
+            .try_reserve_exact(need - stack.len())
+            .map_err(|_| crate::heap::Oom { wanted: need * size_of::<Val>() })?;
+        stack.resize(need, Val::Unbound);
+    }
+    stack[base..base + size].fill(Val::Unbound);
+    Ok(())
+}
+
+/// Borrows what an instruction may touch.
+fn cx<'a>(heap: &'a mut Heap, meter: &'a mut Meter, host: &'a dyn Host) -> Cx<'a> {
+    Cx { heap, meter, host }
+}
+
+/// A thrown error from its parts.
+fn thrown(code: a99_core::error::ErrorCode, message: impl Into<Vec<u8>>) -> Fault {
+    Fault::Throw(Box::new(Thrown { code, message: message.into(), help: None, op: None }))
+}

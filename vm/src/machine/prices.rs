@@ -1,0 +1,249 @@
+//! Prices of one run: overrides, quotas, and charging one by one.
+
+use super::{Machine, Unit};
+use crate::atom::{AtomDef, CostFn};
+use crate::heap::Val;
+use crate::link::{Executable, Prices, block_charges};
+use crate::native::{Cx, Fault, Host};
+use crate::options::{CostOverride, RunOptions};
+use a99_core::error::ErrorCode;
+use a99_core::fuel::cost_from_f64;
+use a99_core::program::{ChargeKind, Function, Program};
+use a99_core::text::wtf8_to_string_lossy;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+/// The price of a block that is never paid whole: it holds a step whose price
+/// is a function, or whose calls are counted.
+pub(super) const FORCE_PRECISE: i64 = i64::MAX / 2;
+
+/// Whether the run has rules of its own for prices.
+#[derive(Debug, Default)]
+pub(super) struct PriceRules {
+    any: bool,
+    overridden: Vec<String>,
+}
+
+impl PriceRules {
+    pub fn new(options: &RunOptions) -> PriceRules {
+        let any = !options.costs.is_empty() || !options.quotas.is_empty();
+        PriceRules { any, overridden: options.costs.keys().cloned().collect() }
+    }
+
+    /// Whether the price of this op is overridden.
+    #[inline]
+    pub fn overrides(&self, op: &str) -> bool {
+        self.any && self.overridden.iter().any(|name| name == op)
+    }
+}
+
+/// The prices of a program's blocks under a run's options.
+pub(super) fn unit_prices(exe: &Executable, options: &RunOptions) -> Arc<Prices> {
+    if options.costs.is_empty() && options.quotas.is_empty() {
+        return exe.default_prices(options.cost_model);
+    }
+    let program = exe.program();
+    let ops: Vec<i64> = program
+        .ops
+        .iter()
+        .zip(&exe.op_prices)
+        .map(|(op, default)| {
+            let name = wtf8_to_string_lossy(program.text(op.name));
+            if options.quotas.contains_key(&*name) {
+                return FORCE_PRECISE;
+            }
+            match options.costs.get(&*name) {
+                Some(CostOverride::Fixed(n)) => *n,
+                Some(CostOverride::Function(_)) => FORCE_PRECISE,
+                None => *default,
+            }
+        })
+        .collect();
+    Arc::new(crate::link::block_prices(program, options.cost_model, &ops))
+}
+
+/// Charges the price that an atom computes from its inputs (F01).
+pub(super) fn pay_dynamic(
+    c: &mut Cx<'_>,
+    atom: &AtomDef,
+    cost: CostFn,
+    args: &[Val],
+) -> Result<(), Fault> {
+    let price = cost_from_f64(cost(c.heap, args)).unwrap_or(atom.sig.cost.fixed());
+    c.pay(price)
+}
+
+impl Machine {
+    /// What precise mode does before an instruction: ends and begins steps of
+    /// the trace, charges, counts quotas.
+    pub(super) fn before(
+        &mut self,
+        f: &Function,
+        exe: &Arc<Executable>,
+        pc: u32,
+        host: &dyn Host,
+    ) -> Result<(), (Fault, i64)> {
+        if self.tracer.is_some() {
+            self.trace_reached(f, exe, pc, host);
+        }
+        if std::mem::take(&mut self.skip_charges) {
+            return Ok(());
+        }
+        let from = f.charges.partition_point(|c| c.pc < pc);
+        for charge in f.charges[from..].iter().take_while(|c| c.pc == pc) {
+            self.charge(f, exe, charge, host)?;
+        }
+        Ok(())
+    }
+
+    fn charge(
+        &mut self,
+        f: &Function,
+        exe: &Arc<Executable>,
+        charge: &a99_core::program::Charge,
+        host: &dyn Host,
+    ) -> Result<(), (Fault, i64)> {
+        let program = exe.program();
+        let fuel = self.meter.fuel;
+        if charge.kind == ChargeKind::Step {
+            if self.tracer.is_some() {
+                self.trace_begin(f, charge.step);
+            }
+            self.count_quota(f, program, charge.step).map_err(|fault| {
+                self.blame = Some(charge.step);
+                (fault, fuel)
+            })?;
+        }
+        // Nodes that share a charge are still paid one by one.
+        let (times, one) = match charge.kind {
+            ChargeKind::Nodes(n) | ChargeKind::TextNodes(n) => {
+                (i64::from(n), program.price(charge, self.options.cost_model, |_| 0) / i64::from(n.max(1)))
+            }
+            _ => {
+                let model = self.options.cost_model;
+                let step_price = match charge.kind {
+                    ChargeKind::Step => self.step_price(f, exe, charge.step, host),
+                    _ => 0,
+                };
+                (1, program.price(charge, model, |_| step_price))
+            }
+        };
+        if let Some(tracer) = &mut self.tracer {
+            tracer.silent = false;
+        }
+        if one == 0 && charge.kind != ChargeKind::Step {
+            return Ok(());
+        }
+        for _ in 0..times {
+            self.meter.fuel = self.meter.fuel.saturating_sub(one);
+            if self.meter.fuel <= 0 {
+                self.blame = Some(charge.step);
+                if let Some(tracer) = &mut self.tracer {
+                    tracer.silent = charge.kind == ChargeKind::Step;
+                }
+                return Err((Fault::OutOfFuel, fuel));
+            }
+        }
+        Ok(())
+    }
+
+    fn count_quota(&mut self, f: &Function, program: &Program, step: u32) -> Result<(), Fault> {
+        if self.options.quotas.is_empty() {
+            return Ok(());
+        }
+        let op = &program.ops[f.steps[step as usize].op as usize];
+        let name = wtf8_to_string_lossy(program.text(op.name));
+        match self.options.quotas.get(&*name) {
+            Some(quota) if !quota.take() => Err(Fault::coded(
+                ErrorCode::QuotaExceeded,
+                format!("Quota exceeded for '{name}': {} call(s) allowed", quota.limit()),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// The price of entering a step, overrides applied.
+    fn step_price(&self, f: &Function, exe: &Arc<Executable>, step: u32, _: &dyn Host) -> i64 {
+        let program = exe.program();
+        let s = &f.steps[step as usize];
+        let default = exe.op_prices[s.op as usize];
+        if self.options.costs.is_empty() {
+            return default;
+        }
+        let name = wtf8_to_string_lossy(program.text(program.ops[s.op as usize].name));
+        match self.options.costs.get(&*name) {
+            None => default,
+            Some(CostOverride::Fixed(n)) => *n,
+            Some(CostOverride::Function(price)) => {
+                let input = super::tracing::step_input(program, s);
+                let context = self.options.context.clone();
+                // A host function may panic; the run then pays the default.
+                let computed = catch_unwind(AssertUnwindSafe(|| price(&input, &context)));
+                let static_default = program.ops[s.op as usize].cost.fixed();
+                computed.ok().and_then(cost_from_f64).unwrap_or(static_default)
+            }
+        }
+    }
+
+    /// What was prepaid for the rest of the block after an instruction.
+    pub(super) fn prepaid_after(&self, unit: &Unit, f: &Function, pc: u32) -> i64 {
+        let program = unit.exe.program();
+        let block = f.blocks.partition_point(|b| b.start <= pc).saturating_sub(1);
+        let range = block_charges(f, block);
+        f.charges[range].iter().filter(|c| c.pc > pc).fold(0i64, |sum, c| {
+            let price = program.price(c, self.options.cost_model, |step| {
+                self.fixed_price(&unit.exe, f, step)
+            });
+            sum.saturating_add(price)
+        })
+    }
+
+    /// The price of a step in a block that could be paid whole.
+    fn fixed_price(&self, exe: &Executable, f: &Function, step: u32) -> i64 {
+        let op = f.steps[step as usize].op as usize;
+        if self.options.costs.is_empty() {
+            return exe.op_prices[op];
+        }
+        let program = exe.program();
+        let name = wtf8_to_string_lossy(program.text(program.ops[op].name));
+        match self.options.costs.get(&*name) {
+            Some(CostOverride::Fixed(n)) => *n,
+            _ => exe.op_prices[op],
+        }
+    }
+
+    /// Gives back what the top frame prepaid for instructions after its pc;
+    /// it goes on precisely, if at all.
+    pub(super) fn refund(&mut self) {
+        let frame = self.frame();
+        if frame.precise {
+            return;
+        }
+        let unit = &self.units[frame.unit as usize];
+        let f = &unit.exe.program().functions[frame.function as usize];
+        let prepaid = self.prepaid_after(unit, f, frame.pc);
+        self.meter.fuel = self.meter.fuel.saturating_add(prepaid);
+        self.set_precise(true);
+    }
+
+    /// Gives back what every frame prepaid, so that the count is exact.
+    pub(super) fn settle_fuel(&mut self) {
+        for i in 0..self.frames.len() {
+            let frame = self.frames[i];
+            if frame.precise {
+                continue;
+            }
+            let unit = &self.units[frame.unit as usize];
+            let f = &unit.exe.program().functions[frame.function as usize];
+            let prepaid = self.prepaid_after(unit, f, frame.pc);
+            self.meter.fuel = self.meter.fuel.saturating_add(prepaid);
+            self.frames[i].precise = true;
+        }
+    }
+
+    /// Takes fuel that was used on the run's behalf elsewhere.
+    pub(super) fn charge_used(&mut self, micro: i64) {
+        self.meter.fuel = self.meter.fuel.saturating_sub(micro.max(0));
+    }
+}
+

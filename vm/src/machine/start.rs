@@ -1,0 +1,321 @@
+//! Starting a run, and what single instructions need beyond the loop.
+
+use super::{Frame, FrameKind, Machine, Unit, clear_frame, frame_size};
+use crate::builtins;
+use crate::convert::{self, BoundaryLimits};
+use crate::digest;
+use crate::heap::{Heap, Val};
+use crate::link::Executable;
+use crate::native::{Cx, Fault, Meter, WORK_SLICE};
+use crate::options::RunOptions;
+use a99_core::error::{ErrorCode, RunError};
+use a99_core::program::{ArgFallback, ArgKey, Program};
+use a99_core::schema::{PatternMatcher, Schema, filter_with, validate_with};
+use a99_core::text::Text;
+use a99_core::value::Value;
+use std::sync::Arc;
+
+/// Estimated bytes of a memo entry beyond key and value.
+pub(super) const MEMO_ENTRY_BYTES: usize = 64;
+
+/// The longest `join` of a keyless memo's free values that is hashed at once.
+const MEMO_HASH_RESERVE: usize = 256;
+
+impl Machine {
+    /// Prepares a run; [`Machine::resume`] starts it.
+    pub fn start(&mut self, exe: &Arc<Executable>, args: Value, options: RunOptions) {
+        self.heap.reset(exe.statics.clone(), exe.shapes.clone(), options.limits.heap_bytes);
+        let budget = options.fuel.micro();
+        self.meter = Meter::new(budget, options.cost_model);
+        self.meter.slice = WORK_SLICE;
+        self.budget = budget;
+        self.frames.clear();
+        self.units.clear();
+        self.caught = None;
+        self.memo.clear();
+        match Arc::get_mut(&mut self.locals) {
+            Some(locals) => locals.reset(),
+            None => self.locals = Arc::default(),
+        }
+        self.locals.set_logging(options.trace);
+        self.locals_counted = 0;
+        self.rules = super::PriceRules::new(&options);
+        self.tracer = options.trace.then(|| Box::new(super::Tracer::new(options.limits.trace_bytes)));
+        self.waiting = None;
+        self.outcome = None;
+        self.retried = None;
+        self.skip_charges = false;
+        self.blame = None;
+        self.options = options;
+        if let Err(error) = self.begin(exe, &args) {
+            self.end_error(error);
+        }
+    }
+
+    fn begin(&mut self, exe: &Arc<Executable>, args: &Value) -> Result<(), RunError> {
+        let failed = |code, message: &str| RunError::new(code, "vm.run", message);
+        let program = exe.program();
+        if let Some(schema) = &program.input_schema {
+            let schema = Schema::parse(schema);
+            if validate_with(args, &schema, &Patterns, false).is_err() {
+                return Err(failed(
+                    ErrorCode::Program,
+                    "Input validation failed: args do not match expected schema",
+                ));
+            }
+        }
+        let prices = super::prices::unit_prices(exe, &self.options);
+        let args = host_args(&mut self.heap, program, args, &self.options.limits.boundary)
+            .map_err(|fault| match fault {
+                Fault::Throw(t) => RunError::new(t.code, "vm.run", Text::from_wtf8(t.message)),
+                _ => failed(ErrorCode::HeapLimit, "Heap limit exceeded: the arguments do not fit"),
+            })?;
+        self.units.push(Unit { exe: exe.clone(), main: true, prices, args });
+        let size = frame_size(&program.functions[0]);
+        let room = self.heap.check(size * size_of::<Val>()).map_err(Fault::from);
+        room.and_then(|()| clear_frame(&mut self.stack, 0, size)).map_err(|_| {
+            failed(ErrorCode::HeapLimit, "Heap limit exceeded: the program's variables do not fit")
+        })?;
+        self.push_frame(Frame {
+            unit: 0,
+            function: 0,
+            kind: FrameKind::Main,
+            base: 0,
+            pc: 0,
+            dst: 0,
+            precise: self.tracer.is_some(),
+            helper_depth: 0,
+            agent_depth: 0,
+        });
+        Ok(())
+    }
+
+    /// Gives large buffers back before the machine is pooled or suspended.
+    pub fn shrink(&mut self) {
+        let top = self.frames.last().map_or(0, |f| {
+            let function =
+                &self.units[f.unit as usize].exe.program().functions[f.function as usize];
+            f.base as usize + frame_size(function)
+        });
+        self.stack.truncate(top);
+        self.stack.shrink_to_fit();
+        self.heap.shrink();
+        self.frames.shrink_to_fit();
+        self.units.shrink_to_fit();
+    }
+
+    /// Makes the window of the top frame whole again after [`Machine::shrink`].
+    pub(super) fn widen(&mut self) {
+        let need = self.frames.last().map_or(0, |f| {
+            let function =
+                &self.units[f.unit as usize].exe.program().functions[f.function as usize];
+            f.base as usize + frame_size(function) + super::WINDOW
+        });
+        if self.stack.len() < need {
+            self.stack.resize(need, Val::Unbound);
+        }
+    }
+}
+
+/// What a program's argument keys stand for (D15): each root is converted
+/// once, so that paths into it see the same arrays.
+fn host_args(
+    heap: &mut Heap,
+    program: &Program,
+    args: &Value,
+    limits: &BoundaryLimits,
+) -> Result<Vec<Val>, Fault> {
+    let mut roots: Vec<(&[u8], Val)> = Vec::new();
+    let mut out = Vec::with_capacity(program.args.len());
+    for key in &program.args {
+        let val = arg_value(heap, program, key, &mut |heap, name| {
+            if let Some((_, val)) = roots.iter().find(|(n, _)| *n == name) {
+                return Ok(Some(*val));
+            }
+            let Some(value) = args.as_object().and_then(|o| o.get_bytes(name)) else {
+                return Ok(None);
+            };
+            let val = convert::from_value(heap, value, limits)?;
+            roots.push((name, val));
+            Ok(Some(val))
+        })?;
+        out.push(val);
+    }
+    Ok(out)
+}
+
+/// The same for arguments that are a value of the run.
+pub(super) fn guest_args(heap: &mut Heap, program: &Program, args: Val) -> Result<Vec<Val>, Fault> {
+    let mut out = Vec::with_capacity(program.args.len());
+    for key in &program.args {
+        out.push(arg_value(heap, program, key, &mut |heap, name| {
+            Ok(match args {
+                Val::Obj(r) => heap.get_text(r, name),
+                _ => None,
+            })
+        })?);
+    }
+    Ok(out)
+}
+
+fn arg_value<'p>(
+    heap: &mut Heap,
+    program: &'p Program,
+    key: &ArgKey,
+    get: &mut dyn FnMut(&mut Heap, &'p [u8]) -> Result<Option<Val>, Fault>,
+) -> Result<Val, Fault> {
+    if let Some(val) = get(heap, program.text(key.flat))? {
+        return Ok(val);
+    }
+    if let Some(path) = &key.path
+        && let Some((root, rest)) = path.split_first()
+        && let Some(mut val) = get(heap, program.text(*root))?
+    {
+        for segment in rest {
+            val = plain_member(heap, val, program.text(*segment))?;
+        }
+        return Ok(val);
+    }
+    Ok(match key.fallback {
+        ArgFallback::Undefined => Val::Undefined,
+        ArgFallback::Unbound => Val::Unbound,
+        ArgFallback::Builtin(b) => Val::Builtin(b),
+        ArgFallback::Const(k) => match program.consts[k as usize] {
+            a99_core::program::Const::Null => Val::Null,
+            a99_core::program::Const::Bool(b) => Val::Bool(b),
+            a99_core::program::Const::Number(n) => Val::Num(n),
+            _ => Val::Undefined,
+        },
+    })
+}
+
+/// A member of argument data: own members of objects, elements and `length`.
+fn plain_member(heap: &mut Heap, val: Val, name: &[u8]) -> Result<Val, Fault> {
+    Ok(match val {
+        Val::Obj(r) => heap.get_text(r, name).unwrap_or(Val::Undefined),
+        Val::Arr(r) if name == b"length" => Val::Num(heap.len(r) as f64),
+        Val::Arr(r) => crate::heap::array_index(name)
+            .and_then(|i| heap.items(r).get(i as usize).copied())
+            .unwrap_or(Val::Undefined),
+        Val::Str(s) if name == b"length" => Val::Num(s.units() as f64),
+        _ => Val::Undefined,
+    })
+}
+
+/// Patterns in schemas, matched as the `regexMatch` atom does (D39).
+pub(super) struct Patterns;
+
+impl PatternMatcher for Patterns {
+    fn is_match(&self, pattern: &Text, text: &Text) -> Result<bool, String> {
+        builtins::regex::test(pattern.as_bytes(), text.as_bytes())
+    }
+}
+
+/// An object of a shape of a program whose shapes are not the heap's own.
+pub(super) fn foreign_obj(heap: &mut Heap, p: &Program, shape: u32, vals: &[Val]) -> Result<Val, Fault> {
+    let mut keys = Vec::with_capacity(vals.len());
+    for key in &p.shapes[shape as usize] {
+        keys.push(heap.intern(p.text(p.keys[*key as usize]))?);
+    }
+    if keys.len() != vals.len() {
+        return Err(Fault::internal("an object with the wrong number of values"));
+    }
+    Ok(Val::Obj(heap.alloc_obj_keys(&keys, vals)?))
+}
+
+/// An object from the values of an array.
+pub(super) fn wide_obj(
+    heap: &mut Heap,
+    p: &Program,
+    main: bool,
+    shape: u32,
+    arr: Val,
+) -> Result<Val, Fault> {
+    let vals = list(heap, arr)?;
+    if vals.len() != p.shapes[shape as usize].len() {
+        return Err(Fault::internal("an object with the wrong number of values"));
+    }
+    if main {
+        Ok(Val::Obj(heap.alloc_obj(crate::heap::ShapeId(shape), &vals)?))
+    } else {
+        foreign_obj(heap, p, shape, &vals)
+    }
+}
+
+/// The values of an array, copied out.
+pub(super) fn list(heap: &Heap, arr: Val) -> Result<Vec<Val>, Fault> {
+    let Val::Arr(r) = arr else { return Err(Fault::internal("a list without an array")) };
+    let items = heap.items(r);
+    let mut out = Vec::new();
+    out.try_reserve_exact(items.len())
+        .map_err(|_| crate::heap::Oom { wanted: size_of_val(items) })?;
+    out.extend_from_slice(items);
+    Ok(out)
+}
+
+/// The error for a returned value that is no object (D30).
+pub(super) fn not_an_object(val: Val) -> Fault {
+    let kind = match val {
+        Val::Arr(_) => "array",
+        Val::Num(_) => "number",
+        Val::Str(_) => "string",
+        Val::Bool(_) => "boolean",
+        _ => "object",
+    };
+    Fault::throw(format!("Agent must return an object, got {kind}"))
+}
+
+/// The key of a memo site without one (D25).
+pub(super) fn memo_key(c: &mut Cx<'_>, p: &Program, memo: u32, vals: &[Val]) -> Result<Val, Fault> {
+    let site = &p.memos[memo as usize];
+    let mut text = Vec::with_capacity(MEMO_HASH_RESERVE);
+    if site.with_program {
+        let mut program = Vec::new();
+        p.source.write_json(p.source.root(), &mut program);
+        text.extend_from_slice(digest::sha256_hex(&program).as_bytes());
+    }
+    text.extend_from_slice(p.text(site.body));
+    for (name, val) in site.free.iter().zip(vals) {
+        text.push(0);
+        text.extend_from_slice(p.const_text(*name));
+        text.push(0);
+        match val {
+            Val::Undefined | Val::Unbound | Val::Builtin(_) => text.extend_from_slice(b"undefined"),
+            val => digest::canonical_json(c, *val, &mut text)?,
+        }
+    }
+    let hash = digest::sha256_hex(&text);
+    c.str(hash.as_bytes())
+}
+
+/// A memo key as text: its kind and its value.
+pub(super) fn memo_text(c: &mut Cx<'_>, key: Val) -> Result<Box<[u8]>, Fault> {
+    let (kind, text) = match key {
+        Val::Str(s) => (b's', c.bytes(s).to_vec()),
+        Val::Arr(_) | Val::Obj(_) | Val::Set(_) | Val::Date(_) => {
+            let mut text = Vec::new();
+            digest::canonical_json(c, key, &mut text)?;
+            (b'j', text)
+        }
+        val => {
+            let s = crate::coerce::to_str(c, val)?;
+            (b'v', c.bytes(s).to_vec())
+        }
+    };
+    let mut out = Vec::with_capacity(text.len() + 1);
+    out.push(kind);
+    out.extend_from_slice(&text);
+    Ok(out.into_boxed_slice())
+}
+
+/// `return`'s projection: through the schema if the value conforms, else as it
+/// is (language section 2.1).
+pub(super) fn project(c: &mut Cx<'_>, val: Val, schema: &Value) -> Result<Val, Fault> {
+    convert::charge_read(c, val, a99_core::costs::READ)?;
+    let value = convert::to_value(c.heap, val, &BoundaryLimits::default())?;
+    let schema = Schema::parse(schema);
+    match filter_with(&value, &schema, &Patterns) {
+        Ok(filtered) => convert::from_value(c.heap, &filtered, &BoundaryLimits::default()),
+        Err(_) => Ok(val),
+    }
+}

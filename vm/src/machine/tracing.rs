@@ -1,0 +1,239 @@
+//! Writing the trace while steps are entered and left.
+//!
+//! A step begins where its price is charged and ends when execution leaves
+//! its range of code; both are seen in precise mode, which a traced run is in
+//! from start to end.
+
+use super::Machine;
+use crate::convert::{self, BoundaryLimits};
+use crate::heap::Val;
+use crate::link::Executable;
+use crate::native::Host;
+use crate::trace::{TraceEvent, TraceLog};
+use a99_core::fuel::Fuel;
+use a99_core::program::{Function, Home, Program, Step};
+use a99_core::text::Text;
+use a99_core::value::{Map, Value};
+use std::sync::Arc;
+
+/// A step that was entered and not left.
+#[derive(Debug)]
+struct Open {
+    step: u32,
+    fuel: i64,
+    vars: Vec<Val>,
+}
+
+/// The trace of a run under construction.
+#[derive(Debug)]
+pub(super) struct Tracer {
+    log: TraceLog,
+    counted: usize,
+    open: Vec<Open>,
+    /// For each frame how many steps were open below it.
+    frames: Vec<usize>,
+    /// The failing charge was a step's own: its event carries no error.
+    pub silent: bool,
+}
+
+impl Tracer {
+    pub fn new(limit: usize) -> Tracer {
+        Tracer { log: TraceLog::new(limit), counted: 0, open: Vec::new(), frames: Vec::new(), silent: false }
+    }
+
+    pub fn enter_frame(&mut self) {
+        self.frames.push(self.open.len());
+    }
+
+    pub fn roots(&mut self, visit: &mut dyn FnMut(&mut Val)) {
+        self.open.iter_mut().flat_map(|o| &mut o.vars).for_each(visit);
+    }
+
+    pub fn into_events(self, warnings: &mut Vec<Text>) -> Vec<TraceEvent> {
+        if self.log.dropped() > 0 {
+            let n = self.log.dropped();
+            warnings.push(Text::from(format!("trace: the first {n} events were dropped to stay within the limit")));
+        }
+        self.log.into_events()
+    }
+}
+
+/// A step's input as the trace and cost functions see it: the step without
+/// `op`, `result` and `resultConst`.
+pub(super) fn step_input(program: &Program, step: &Step) -> Value {
+    let doc = &program.source;
+    let mut map = Map::new();
+    if step.implicit {
+        let op = program.text(program.ops[step.op as usize].name);
+        let key = if op == b"hash" { "value" } else { "steps" };
+        map.insert(key, doc.to_value(step.node));
+    } else {
+        for (key, node) in doc.members(step.node) {
+            if !matches!(key, b"op" | b"result" | b"resultConst") {
+                map.insert(Text::from_wtf8(key.to_vec()), doc.to_value(node));
+            }
+        }
+    }
+    Value::Object(map)
+}
+
+impl Machine {
+    /// A variable of the top frame.
+    fn home_value(&self, home: Home, slots: usize) -> Val {
+        let base = self.frame().base as usize;
+        match home {
+            Home::Reg(r) => self.stack[base + r as usize],
+            Home::Slot(s) => self.stack[slots + s as usize],
+        }
+    }
+
+    fn slots_at(&self, f: &Function) -> usize {
+        self.frame().base as usize + super::frame_size(f) - f.slots as usize
+    }
+
+    pub(super) fn trace_begin(&mut self, f: &Function, step: u32) {
+        let slots = self.slots_at(f);
+        let scope = &f.scopes[f.steps[step as usize].scope as usize];
+        let vars = scope.vars.iter().map(|(_, home)| self.home_value(*home, slots)).collect();
+        let fuel = self.meter.fuel;
+        if let Some(tracer) = &mut self.tracer {
+            tracer.silent = true;
+            tracer.open.push(Open { step, fuel, vars });
+        }
+    }
+
+    /// Execution reached `pc`: steps around other code have ended.
+    pub(super) fn trace_reached(&mut self, f: &Function, exe: &Arc<Executable>, pc: u32, host: &dyn Host) {
+        self.drain_log(host);
+        while let Some(open) = self.top_open() {
+            let step = &f.steps[open as usize];
+            if step.start <= pc && pc < step.end {
+                break;
+            }
+            self.trace_end(f, exe, None, true, host);
+        }
+        if let Some(tracer) = &mut self.tracer {
+            tracer.silent = false;
+        }
+    }
+
+    /// Events that atoms wrote themselves.
+    fn drain_log(&mut self, host: &dyn Host) {
+        for (op, value) in self.locals.take_log() {
+            let mut input = Map::new();
+            input.insert("message", value.clone());
+            let event = TraceEvent {
+                op: Text::from(op),
+                input: Value::Object(input),
+                state_diff: Map::new(),
+                result: value,
+                error: None,
+                fuel_before: self.fuel_left(),
+                fuel_after: self.fuel_left(),
+                timestamp: a99_ecma::date::to_iso(host.now_ms()),
+            };
+            self.record(event);
+        }
+    }
+
+    fn record(&mut self, event: TraceEvent) {
+        let size = event.to_value().to_json_string().len();
+        let Some(tracer) = &mut self.tracer else { return };
+        let now = tracer.log.push(event, size);
+        // The log has a limit of its own; what it holds counts as held by the
+        // run, and a run that is full already fails at its next allocation.
+        let before = std::mem::replace(&mut tracer.counted, now);
+        self.heap.sub_external(before);
+        self.heap.force_external(now);
+    }
+
+    fn top_open(&self) -> Option<u32> {
+        let tracer = self.tracer.as_ref()?;
+        let floor = *tracer.frames.last()?;
+        (tracer.open.len() > floor).then(|| tracer.open.last().map(|o| o.step)).flatten()
+    }
+
+    fn trace_end(&mut self, f: &Function, exe: &Arc<Executable>, error: Option<Text>, normal: bool, host: &dyn Host) {
+        let Some(open) = self.tracer.as_mut().and_then(|t| t.open.pop()) else { return };
+        let program = exe.program();
+        let step = &f.steps[open.step as usize];
+        let slots = self.slots_at(f);
+        let limits = BoundaryLimits::default();
+        let show = |val: Val| {
+            convert::to_value(&self.heap, val, &limits).unwrap_or_else(|_| Value::from("[not shown]"))
+        };
+        let mut state_diff = Map::new();
+        for ((name, home), before) in f.scopes[step.scope as usize].vars.iter().zip(&open.vars) {
+            let now = self.home_value(*home, slots);
+            if !matches!(now, Val::Unbound) && !now.is_same(*before, &self.heap) {
+                state_diff.insert(Text::from_wtf8(program.const_text(*name).to_vec()), show(now));
+            }
+        }
+        let result = if normal && error.is_none() && step.value != u8::MAX {
+            show(self.home_value(Home::Reg(step.value), slots))
+        } else {
+            Value::Undefined
+        };
+        let event = TraceEvent {
+            op: Text::from_wtf8(program.text(program.ops[step.op as usize].name).to_vec()),
+            input: step_input(program, step),
+            state_diff,
+            result,
+            error,
+            fuel_before: Fuel::from_micro(open.fuel),
+            fuel_after: Fuel::from_micro(self.meter.fuel),
+            timestamp: a99_ecma::date::to_iso(host.now_ms()),
+        };
+        self.record(event);
+    }
+
+    /// An error leaves the top frame's steps up to the handler's code, or all
+    /// of them.
+    pub(super) fn trace_unwound(
+        &mut self,
+        f: &Function,
+        exe: &Arc<Executable>,
+        target: Option<u32>,
+        mut message: Option<Text>,
+        host: &dyn Host,
+    ) {
+        self.drain_log(host);
+        let pc = self.frame().pc;
+        // Steps that ended just before the failing instruction.
+        if !self.tracer.as_ref().is_some_and(|t| t.silent) {
+            while let Some(open) = self.top_open() {
+                let step = &f.steps[open as usize];
+                if step.start <= pc && pc < step.end {
+                    break;
+                }
+                self.trace_end(f, exe, None, true, host);
+            }
+        }
+        if self.tracer.as_mut().is_some_and(|t| std::mem::take(&mut t.silent)) && self.meter.fuel <= 0 {
+            message = None;
+        }
+        while let Some(open) = self.top_open() {
+            let step = &f.steps[open as usize];
+            if target.is_some_and(|pc| step.start <= pc && pc < step.end) {
+                return;
+            }
+            self.trace_end(f, exe, message.take(), false, host);
+        }
+        if target.is_none()
+            && let Some(tracer) = &mut self.tracer
+        {
+            tracer.frames.pop();
+        }
+    }
+
+    /// The top frame's function returned.
+    pub(super) fn trace_returned(&mut self, f: &Function, exe: &Arc<Executable>, host: &dyn Host) {
+        self.drain_log(host);
+        while self.top_open().is_some() {
+            self.trace_end(f, exe, None, true, host);
+        }
+        if let Some(tracer) = &mut self.tracer {
+            tracer.frames.pop();
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! What code inside one instruction may do: the heap, the meter, and the ways
+//! to fail.
+//!
+//! A builtin or atom body that gets a [`Cx`] follows three rules. It charges
+//! from the sizes of its operands **before** it works (D18). It makes every
+//! allocation and every charge before it changes anything that the program
+//! could see, because the machine may run the instruction a second time after
+//! a compaction or when fuel runs short. And it calls [`Cx::work`] in loops
+//! whose length the program chooses, so that an abort or a deadline stops it
+//! within a millisecond (D23).
+
+use crate::heap::{Heap, Oom, Str, Val};
+use a99_core::costs::{CostModel, Formula, Sizes};
+use a99_core::error::ErrorCode;
+
+/// Why an instruction did not finish.
+#[derive(Debug)]
+pub enum Fault {
+    /// The heap ceiling; the machine compacts and tries once more.
+    Oom(Oom),
+    /// Fuel does not cover a proportional price. In fast mode part of the
+    /// budget is prepaid, so the machine tries again in precise mode.
+    OutOfFuel,
+    /// The host asked the run to stop.
+    Stop(StopReason),
+    /// An error that the program may catch.
+    Throw(Box<Thrown>),
+}
+
+impl From<Oom> for Fault {
+    fn from(oom: Oom) -> Fault {
+        Fault::Oom(oom)
+    }
+}
+
+/// An error raised by an instruction; the machine adds op and place.
+#[derive(Debug, Clone)]
+pub struct Thrown {
+    /// Stable code.
+    pub code: ErrorCode,
+    /// The text a program sees, WTF-8.
+    pub message: Vec<u8>,
+    /// A suggestion for people, never part of the message (D24).
+    pub help: Option<String>,
+    /// Who failed, where that is not the step that ran (`console.error`).
+    pub op: Option<&'static str>,
+}
+
+impl Fault {
+    /// A catchable error with this text.
+    #[cold]
+    pub fn throw(message: impl Into<String>) -> Fault {
+        Fault::coded(ErrorCode::Program, message)
+    }
+
+    /// A catchable error with a code of its own.
+    #[cold]
+    pub fn coded(code: ErrorCode, message: impl Into<String>) -> Fault {
+        Fault::Throw(Box::new(Thrown { code, message: message.into().into_bytes(), help: None, op: None }))
+    }
+
+    /// Code that the verifier should have refused.
+    #[cold]
+    pub(crate) fn internal(what: &str) -> Fault {
+        Fault::coded(ErrorCode::Internal, format!("Internal error: {what}"))
+    }
+
+    /// A catchable error in the name of another op.
+    #[cold]
+    pub fn by(op: &'static str, message: impl Into<Vec<u8>>) -> Fault {
+        let message = message.into();
+        Fault::Throw(Box::new(Thrown {
+            code: ErrorCode::Program,
+            message,
+            help: None,
+            op: Some(op),
+        }))
+    }
+
+    /// The refusal of a forbidden name (D16).
+    #[cold]
+    pub fn forbidden(name: &str) -> Fault {
+        Fault::coded(ErrorCode::Security, a99_core::builtins::forbidden_text(name))
+    }
+}
+
+/// Who stopped a run.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum StopReason {
+    /// The caller's abort signal.
+    Aborted,
+    /// The run's deadline.
+    Deadline,
+}
+
+/// What the driver lets the machine ask at yield points. Reading a clock or a
+/// flag is the driver's business.
+pub trait Host: Send + Sync {
+    /// Whether the run must stop now.
+    fn stop(&self) -> Option<StopReason>;
+    /// Milliseconds since the Unix epoch.
+    fn now_ms(&self) -> f64;
+    /// Fills a buffer with random bytes.
+    fn random(&self, out: &mut [u8]);
+}
+
+/// In the flat model an operation refuses operands and results above this
+/// many UTF-16 units (D18: hard caps instead of proportional prices).
+pub const FLAT_MAX_UNITS: u64 = 32 << 20;
+
+/// In the flat model an operation refuses operands and results above this
+/// many elements or keys.
+pub const FLAT_MAX_ELEMENTS: u64 = 8 << 20;
+
+/// Units of work between two looks at the host, about 20 microseconds.
+pub(crate) const WORK_SLICE: i64 = 16_384;
+
+/// Fuel and time of a run, as an instruction sees them.
+#[derive(Debug)]
+pub struct Meter {
+    /// Micro-units left; in fast mode the current block is already paid.
+    pub(crate) fuel: i64,
+    pub(crate) model: CostModel,
+    /// Work left until the host is asked again.
+    pub(crate) slice: i64,
+}
+
+impl Meter {
+    /// A meter with this budget in micro-units.
+    pub fn new(fuel: i64, model: CostModel) -> Meter {
+        Meter { fuel, model, slice: WORK_SLICE }
+    }
+
+    /// Micro-units left.
+    pub fn fuel(&self) -> i64 {
+        self.fuel
+    }
+}
+
+/// The view of a run that builtins and native atoms work with.
+pub struct Cx<'a> {
+    /// The run's heap.
+    pub heap: &'a mut Heap,
+    pub(crate) meter: &'a mut Meter,
+    pub(crate) host: &'a dyn Host,
+}
+
+impl<'a> Cx<'a> {
+    /// A view of these parts; hosts need it only to test atoms of their own.
+    pub fn new(heap: &'a mut Heap, meter: &'a mut Meter, host: &'a dyn Host) -> Cx<'a> {
+        Cx { heap, meter, host }
+    }
+}
+
+impl Cx<'_> {
+    /// Pays the proportional price of an operation before it works; in the
+    /// flat model checks the size caps instead.
+    pub fn charge(&mut self, formula: Formula, sizes: Sizes) -> Result<(), Fault> {
+        match self.meter.model {
+            CostModel::Metered => {
+                let price = formula.price(sizes);
+                if price > 0 {
+                    self.meter.fuel = self.meter.fuel.saturating_sub(price);
+                    if self.meter.fuel <= 0 {
+                        return Err(Fault::OutOfFuel);
+                    }
+                }
+            }
+            CostModel::Flat => {
+                if sizes.in_units.max(sizes.out_units) > FLAT_MAX_UNITS
+                    || sizes.in_elements.max(sizes.out_elements) > FLAT_MAX_ELEMENTS
+                {
+                    return Err(Fault::throw(
+                        "Operation too large: the flat cost model limits one operation to \
+                         33554432 text units and 8388608 elements",
+                    ));
+                }
+            }
+        }
+        let total = sizes.in_units.max(sizes.out_units) / 16
+            + sizes.in_elements.max(sizes.out_elements);
+        self.work(total.min(i64::MAX as u64 / 2) as i64)
+    }
+
+    /// Pays a price in micro-units, in both models.
+    pub fn pay(&mut self, price: i64) -> Result<(), Fault> {
+        self.meter.fuel = self.meter.fuel.saturating_sub(price.max(0));
+        if self.meter.fuel <= 0 { Err(Fault::OutOfFuel) } else { Ok(()) }
+    }
+
+    /// Notes `n` units of work (about a nanosecond each) and looks at abort
+    /// and deadline when a slice of work is done.
+    #[inline]
+    pub fn work(&mut self, n: i64) -> Result<(), Fault> {
+        self.meter.slice -= n;
+        if self.meter.slice <= 0 { self.end_slice() } else { Ok(()) }
+    }
+
+    #[cold]
+    fn end_slice(&mut self) -> Result<(), Fault> {
+        self.meter.slice = WORK_SLICE;
+        self.host.stop().map_or(Ok(()), |reason| Err(Fault::Stop(reason)))
+    }
+
+    /// Milliseconds since the Unix epoch, by the run's clock.
+    pub fn now_ms(&self) -> f64 {
+        self.host.now_ms()
+    }
+
+    /// Random bytes from the run's source.
+    pub fn random(&self, out: &mut [u8]) {
+        self.host.random(out);
+    }
+
+    /// A uniform number in [0, 1) with 53 random bits.
+    pub fn random_f64(&self) -> f64 {
+        let mut bytes = [0; 8];
+        self.random(&mut bytes);
+        (u64::from_le_bytes(bytes) >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// The bytes of a string.
+    #[inline]
+    pub fn bytes(&self, s: Str) -> &[u8] {
+        self.heap.bytes(s)
+    }
+
+    /// Copies text into the heap.
+    pub fn str(&mut self, text: &[u8]) -> Result<Val, Fault> {
+        Ok(self.heap.str_val(text)?)
+    }
+}

@@ -1,0 +1,345 @@
+//! What a host says about one run, and what it gets back.
+
+use crate::atom::Grants;
+use crate::convert::BoundaryLimits;
+use crate::driver::AbortSignal;
+use crate::heap::DEFAULT_HEAP_LIMIT;
+use crate::trace::TraceEvent;
+use a99_core::costs::CostModel;
+use a99_core::error::RunError;
+use a99_core::fuel::{Fuel, FuelError, cost_from_f64};
+use a99_core::sig::AtomTimeout;
+use a99_core::text::Text;
+use a99_core::value::Value;
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The fuel of a run unless the host says otherwise (seed 001).
+pub const DEFAULT_FUEL: f64 = 1000.0;
+
+/// Milliseconds of run time for each unit of fuel, unless an explicit timeout
+/// replaces it (D22).
+pub const TIMEOUT_MS_PER_FUEL: f64 = 10.0;
+
+/// How deep sub-agents may nest (D41).
+pub const MAX_AGENT_DEPTH: u32 = 10;
+
+/// Bytes of trace that a run keeps; older events are dropped first (D43).
+pub const DEFAULT_TRACE_BYTES: usize = 8 << 20;
+
+/// The meaning of `==` and `!=` (D6).
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub enum Equality {
+    /// ECMAScript loose equality.
+    #[default]
+    Loose,
+    /// No coercion, as in the third generation.
+    Exact,
+}
+
+/// The price of a step as a function of its input as written and of the
+/// request context, in units of fuel.
+pub type CostFunction = Arc<dyn Fn(&Value, &Value) -> f64 + Send + Sync>;
+
+/// A price that replaces an atom's own for one run.
+#[derive(Clone)]
+pub enum CostOverride {
+    /// Micro-units.
+    Fixed(i64),
+    /// Computed for each execution; NaN, infinite, negative and panicking
+    /// prices are replaced by the static default (D17, F03).
+    Function(CostFunction),
+}
+
+impl fmt::Debug for CostOverride {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CostOverride::Fixed(n) => write!(f, "Fixed({n})"),
+            CostOverride::Function(_) => f.write_str("Function"),
+        }
+    }
+}
+
+/// How many calls of an atom are left; clones share the count, so that one
+/// budget can span several runs (D42).
+#[derive(Clone, Debug)]
+pub struct Quota(Arc<QuotaState>);
+
+#[derive(Debug)]
+struct QuotaState {
+    limit: u64,
+    used: AtomicU64,
+}
+
+impl Quota {
+    /// A budget of this many calls.
+    pub fn new(limit: u64) -> Quota {
+        Quota(Arc::new(QuotaState { limit, used: AtomicU64::new(0) }))
+    }
+
+    /// The budget.
+    pub fn limit(&self) -> u64 {
+        self.0.limit
+    }
+
+    /// Calls counted so far.
+    pub fn used(&self) -> u64 {
+        self.0.used.load(Ordering::Relaxed).min(self.0.limit)
+    }
+
+    /// Counts a call; `false` if none is left.
+    pub(crate) fn take(&self) -> bool {
+        self.0
+            .used
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| {
+                (n < self.0.limit).then_some(n + 1)
+            })
+            .is_ok()
+    }
+}
+
+/// The sizes that a run may not pass.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Bytes of heap, over everything the run holds (D20).
+    pub heap_bytes: usize,
+    /// What may cross between host and guest (D21).
+    pub boundary: BoundaryLimits,
+    /// Depth of sub-agents (D41).
+    pub agent_depth: u32,
+    /// Bytes of trace kept.
+    pub trace_bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            heap_bytes: DEFAULT_HEAP_LIMIT,
+            boundary: BoundaryLimits::default(),
+            agent_depth: MAX_AGENT_DEPTH,
+            trace_bytes: DEFAULT_TRACE_BYTES,
+        }
+    }
+}
+
+/// Everything a host says about one run. The defaults are safe: limits are on
+/// and nothing is granted.
+#[derive(Clone)]
+pub struct RunOptions {
+    /// The budget.
+    pub fuel: Fuel,
+    /// Milliseconds the run may take; by default ten for each unit of fuel.
+    pub timeout_ms: Option<u64>,
+    /// Stops the run from outside.
+    pub signal: Option<AbortSignal>,
+    /// Which prices apply (D18).
+    pub cost_model: CostModel,
+    /// Prices of single atoms.
+    pub costs: HashMap<String, CostOverride>,
+    /// Calls of single atoms (D42).
+    pub quotas: HashMap<String, Quota>,
+    /// Time limits of single atoms.
+    pub timeouts: HashMap<String, AtomTimeout>,
+    /// The request context that atoms see.
+    pub context: Arc<Value>,
+    /// What the host grants.
+    pub grants: Grants,
+    /// Sizes.
+    pub limits: Limits,
+    /// Keep a trace.
+    pub trace: bool,
+    /// The meaning of `==`.
+    pub equality: Equality,
+    /// How deep this run itself is nested in sub-agents.
+    pub depth: u32,
+}
+
+impl Default for RunOptions {
+    fn default() -> Self {
+        RunOptions {
+            fuel: Fuel::from_decimal(DEFAULT_FUEL).unwrap_or_default(),
+            timeout_ms: None,
+            signal: None,
+            cost_model: CostModel::Metered,
+            costs: HashMap::new(),
+            quotas: HashMap::new(),
+            timeouts: HashMap::new(),
+            context: empty_context(),
+            grants: None,
+            limits: Limits::default(),
+            trace: false,
+            equality: Equality::Loose,
+            depth: 0,
+        }
+    }
+}
+
+/// One shared `undefined` context: starting a run allocates none.
+fn empty_context() -> Arc<Value> {
+    static EMPTY: std::sync::OnceLock<Arc<Value>> = std::sync::OnceLock::new();
+    EMPTY.get_or_init(|| Arc::new(Value::Undefined)).clone()
+}
+
+impl fmt::Debug for RunOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunOptions")
+            .field("fuel", &self.fuel)
+            .field("timeout_ms", &self.timeout_ms)
+            .field("cost_model", &self.cost_model)
+            .field("trace", &self.trace)
+            .finish_non_exhaustive()
+    }
+}
+
+/// An option that cannot be.
+#[derive(Clone, Debug, PartialEq)]
+pub enum OptionError {
+    /// The budget is no sane amount of fuel (F02).
+    Fuel(FuelError),
+    /// The price of this atom is no sane amount of fuel.
+    Cost(String),
+}
+
+impl fmt::Display for OptionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            OptionError::Fuel(error) => write!(f, "fuel: {error}"),
+            OptionError::Cost(op) => {
+                write!(f, "cost of '{op}': must be a finite number of at least 0")
+            }
+        }
+    }
+}
+
+impl std::error::Error for OptionError {}
+
+impl RunOptions {
+    /// The defaults.
+    pub fn new() -> RunOptions {
+        RunOptions::default()
+    }
+
+    /// Sets the budget, in units of fuel.
+    ///
+    /// # Errors
+    /// NaN, negative and infinite budgets (F02).
+    pub fn fuel(mut self, units: f64) -> Result<RunOptions, OptionError> {
+        self.fuel = Fuel::from_decimal(units).map_err(OptionError::Fuel)?;
+        Ok(self)
+    }
+
+    /// Sets the run's time limit in milliseconds.
+    #[must_use]
+    pub fn timeout_ms(mut self, ms: u64) -> RunOptions {
+        self.timeout_ms = Some(ms);
+        self
+    }
+
+    /// Sets the signal that stops the run.
+    #[must_use]
+    pub fn signal(mut self, signal: AbortSignal) -> RunOptions {
+        self.signal = Some(signal);
+        self
+    }
+
+    /// Sets the cost model.
+    #[must_use]
+    pub fn cost_model(mut self, model: CostModel) -> RunOptions {
+        self.cost_model = model;
+        self
+    }
+
+    /// Sets the price of an atom, in units of fuel.
+    ///
+    /// # Errors
+    /// NaN, negative and infinite prices.
+    pub fn cost(mut self, op: &str, units: f64) -> Result<RunOptions, OptionError> {
+        let micro = cost_from_f64(units).ok_or_else(|| OptionError::Cost(op.to_owned()))?;
+        self.costs.insert(op.to_owned(), CostOverride::Fixed(micro));
+        Ok(self)
+    }
+
+    /// Sets the price of an atom by a function of its input and the context.
+    #[must_use]
+    pub fn cost_fn(
+        mut self,
+        op: &str,
+        price: impl Fn(&Value, &Value) -> f64 + Send + Sync + 'static,
+    ) -> RunOptions {
+        self.costs.insert(op.to_owned(), CostOverride::Function(Arc::new(price)));
+        self
+    }
+
+    /// Limits how often an atom may be called.
+    #[must_use]
+    pub fn quota(mut self, op: &str, calls: u64) -> RunOptions {
+        self.quotas.insert(op.to_owned(), Quota::new(calls));
+        self
+    }
+
+    /// Sets the time limit of an atom.
+    #[must_use]
+    pub fn atom_timeout(mut self, op: &str, timeout: AtomTimeout) -> RunOptions {
+        self.timeouts.insert(op.to_owned(), timeout);
+        self
+    }
+
+    /// Sets the request context.
+    #[must_use]
+    pub fn context(mut self, context: impl Into<Value>) -> RunOptions {
+        self.context = Arc::new(context.into());
+        self
+    }
+
+    /// Keeps a trace.
+    #[must_use]
+    pub fn trace(mut self, on: bool) -> RunOptions {
+        self.trace = on;
+        self
+    }
+
+    /// Sets the heap ceiling in bytes.
+    #[must_use]
+    pub fn heap_bytes(mut self, bytes: usize) -> RunOptions {
+        self.limits.heap_bytes = bytes;
+        self
+    }
+
+    /// Sets the meaning of `==`.
+    #[must_use]
+    pub fn equality(mut self, equality: Equality) -> RunOptions {
+        self.equality = equality;
+        self
+    }
+}
+
+/// What came of a run (D7).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// What the program returned; the error as a value if it failed;
+    /// `undefined` if it never returned.
+    pub result: Value,
+    /// Why it failed.
+    pub error: Option<RunError>,
+    /// Fuel spent; it may pass the budget by the last price.
+    pub fuel_used: Fuel,
+    /// The trace, if it was asked for.
+    pub trace: Option<Vec<TraceEvent>>,
+    /// Warnings.
+    pub warnings: Vec<Text>,
+}
+
+impl Outcome {
+    /// The first generation's style: the result, or the error.
+    ///
+    /// # Errors
+    /// The run's error.
+    pub fn into_result(self) -> Result<Value, RunError> {
+        match self.error {
+            Some(error) => Err(error),
+            None => Ok(self.result),
+        }
+    }
+}

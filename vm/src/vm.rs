@@ -1,0 +1,205 @@
+//! Running programs: the [`Vm`] with a host's atoms, and the [`Pool`] that
+//! bounds many runs.
+
+use crate::atom::{AtomBody, AtomDef, AtomError, AtomSet, HostCall, HostReply};
+use crate::driver::{self, Admission, RunHost};
+use crate::link::{Executable, LinkError};
+use crate::machine::{LoadRequest, Machine, Request};
+use crate::options::{Outcome, RunOptions, TIMEOUT_MS_PER_FUEL};
+use a99_core::sig::AtomTimeout;
+use a99_core::text::Text;
+use a99_core::value::Value;
+use a99_core::verify::Artifact;
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// The clock and the randomness that runs see.
+pub trait Environment: Send + Sync {
+    /// Milliseconds since the Unix epoch.
+    fn now_ms(&self) -> f64;
+    /// Fills a buffer with random bytes.
+    fn random(&self, out: &mut [u8]);
+}
+
+/// Makes artifacts of programs that arrive at run time. Without one, such
+/// atoms fail.
+pub trait ProgramLoader: Send + Sync {
+    /// Compiles and verifies a program that sees the variables `outer` of its
+    /// caller.
+    ///
+    /// # Errors
+    /// The text that the calling program sees.
+    fn load(&self, program: &Value, outer: &[Text]) -> Result<Artifact, Text>;
+}
+
+/// Machines kept for reuse beyond this many are dropped.
+const MAX_SPARE: usize = 64;
+
+/// Machines larger than this are dropped instead of being kept.
+const MAX_SPARE_BYTES: usize = 1 << 20;
+
+/// A virtual machine: a host's atoms, and the machines of finished runs for
+/// reuse.
+pub struct Vm {
+    atoms: Arc<AtomSet>,
+    environment: Arc<dyn Environment>,
+    loader: Option<Arc<dyn ProgramLoader>>,
+    spare: Mutex<Vec<Box<Machine>>>,
+}
+
+impl std::fmt::Debug for Vm {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Vm").finish_non_exhaustive()
+    }
+}
+
+impl Vm {
+    /// A machine with these atoms.
+    pub fn new(atoms: AtomSet, environment: Arc<dyn Environment>) -> Vm {
+        Vm { atoms: Arc::new(atoms), environment, loader: None, spare: Mutex::default() }
+    }
+
+    /// Lets programs run programs.
+    #[must_use]
+    pub fn with_loader(mut self, loader: Arc<dyn ProgramLoader>) -> Vm {
+        self.loader = Some(loader);
+        self
+    }
+
+    /// The atoms of this machine.
+    pub fn atoms(&self) -> &AtomSet {
+        &self.atoms
+    }
+
+    /// Links an artifact with this machine's atoms.
+    ///
+    /// # Errors
+    /// An atom that the program needs is missing.
+    pub fn link(&self, artifact: &Artifact) -> Result<Arc<Executable>, LinkError> {
+        Executable::link(artifact, &self.atoms).map(Arc::new)
+    }
+
+    /// Runs a program. The future is `Send`; dropping it ends the run.
+    pub async fn run(&self, exe: &Arc<Executable>, args: Value, options: RunOptions) -> Outcome {
+        let host = self.host(&options);
+        let mut machine = self.machine();
+        machine.start(exe, args, options);
+        driver::drive(self, &mut machine, &host).await;
+        self.finish(machine)
+    }
+
+    /// Runs a program on this thread. An atom that would have to wait fails.
+    pub fn run_sync(&self, exe: &Arc<Executable>, args: Value, options: RunOptions) -> Outcome {
+        let host = self.host(&options);
+        let mut machine = self.machine();
+        machine.start(exe, args, options);
+        driver::drive_sync(self, &mut machine, &host);
+        self.finish(machine)
+    }
+
+    fn host(&self, options: &RunOptions) -> RunHost<'_> {
+        let timeout = match options.timeout_ms {
+            Some(ms) => Some(Duration::from_millis(ms)),
+            None => Duration::try_from_secs_f64(
+                options.fuel.to_f64() * TIMEOUT_MS_PER_FUEL / 1000.0,
+            )
+            .ok(),
+        };
+        RunHost::new(&*self.environment, options.signal.clone(), timeout)
+    }
+
+    fn machine(&self) -> Box<Machine> {
+        self.spare.lock().unwrap_or_else(|e| e.into_inner()).pop().unwrap_or_default()
+    }
+
+    fn finish(&self, mut machine: Box<Machine>) -> Outcome {
+        let outcome = machine.finish();
+        if machine.memory_bytes() <= MAX_SPARE_BYTES {
+            let mut spare = self.spare.lock().unwrap_or_else(|e| e.into_inner());
+            if spare.len() < MAX_SPARE {
+                spare.push(machine);
+            }
+        }
+        outcome
+    }
+
+    /// The time one execution of an atom may take (D22).
+    pub(crate) fn atom_timeout(&self, machine: &Machine, request: &Request) -> AtomTimeout {
+        machine.timeout_of(&request.atom.sig)
+    }
+
+    pub(crate) fn start(&self, atom: &AtomDef, call: HostCall) -> AnswerFuture {
+        Vm::start_atom(atom, call)
+    }
+
+    /// Begins an execution of an asynchronous atom; a panic of host code is
+    /// an error of that atom.
+    pub(crate) fn start_atom(atom: &AtomDef, call: HostCall) -> AnswerFuture {
+        let started = catch_unwind(AssertUnwindSafe(|| match &atom.body {
+            AtomBody::Async(body) => body(call),
+            AtomBody::AsyncDyn(body) => body(call),
+            _ => Box::pin(std::future::ready(Err(AtomError::new("Internal error: not an atom that waits")))),
+        }));
+        started.unwrap_or_else(|_| Box::pin(std::future::ready(Err(AtomError::new("The atom failed")))))
+    }
+
+    /// Compiles, verifies and links a program that arrived at run time.
+    pub(crate) fn load(&self, request: &LoadRequest) -> Result<Arc<Executable>, Text> {
+        let loader = self
+            .loader
+            .as_ref()
+            .ok_or_else(|| Text::from("This host does not run programs from programs"))?;
+        let artifact = loader.load(&request.program, &request.outer)?;
+        self.link(&artifact).map_err(|e| Text::from(e.to_string()))
+    }
+}
+
+/// The future of an atom's answer.
+pub(crate) type AnswerFuture = Pin<Box<dyn Future<Output = Result<HostReply, AtomError>> + Send>>;
+
+/// Memory is granted to runs in pieces of this size.
+const ADMISSION_UNIT: usize = 64 << 10;
+
+/// Bounds many runs together: each run reserves its heap ceiling from a global
+/// cap and waits its turn when the cap is taken (M12).
+#[derive(Debug)]
+pub struct Pool {
+    vm: Arc<Vm>,
+    admission: Admission,
+}
+
+impl Pool {
+    /// A pool whose runs together hold at most `heap_bytes`.
+    pub fn new(vm: Arc<Vm>, heap_bytes: usize) -> Pool {
+        Pool { vm, admission: Admission::new(heap_bytes, ADMISSION_UNIT) }
+    }
+
+    /// Runs a program when there is room for it.
+    pub async fn run(&self, exe: &Arc<Executable>, args: Value, options: RunOptions) -> Outcome {
+        let permit = self.admission.admit(options.limits.heap_bytes).await;
+        let outcome = self.vm.run(exe, args, options).await;
+        drop(permit);
+        outcome
+    }
+
+    /// Runs a program if there is room for it now.
+    pub async fn try_run(
+        &self,
+        exe: &Arc<Executable>,
+        args: Value,
+        options: RunOptions,
+    ) -> Option<Outcome> {
+        let permit = self.admission.try_admit(options.limits.heap_bytes)?;
+        let outcome = self.vm.run(exe, args, options).await;
+        drop(permit);
+        Some(outcome)
+    }
+
+    /// The machine behind the pool.
+    pub fn vm(&self) -> &Arc<Vm> {
+        &self.vm
+    }
+}

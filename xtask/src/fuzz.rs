@@ -1,0 +1,76 @@
+//! `cargo xtask fuzz`: cargo-fuzz on the nightly toolchain.
+//!
+//! The same targets run on their stored inputs as ordinary tests on the stable
+//! toolchain; this is for finding new inputs.
+
+use crate::shell::{Failed, files_below, root, run, works};
+use std::process::Command;
+
+/// Seconds for each target unless said otherwise.
+const DEFAULT_SECONDS: u32 = 60;
+
+/// Seconds for each target in the short form: long enough to notice a target
+/// that fails at once.
+const SHORT_SECONDS: u32 = 5;
+
+/// Runs one target or all.
+pub fn fuzz(args: &[&str]) -> Result<(), Failed> {
+    let (target, seconds) = match *args {
+        [] => (None, DEFAULT_SECONDS),
+        ["--seconds", n] => (None, parse(n)?),
+        [target] => (Some(target), DEFAULT_SECONDS),
+        [target, "--seconds", n] | ["--seconds", n, target] => (Some(target), parse(n)?),
+        _ => return Err(Failed("expected [TARGET] [--seconds N]".to_owned())),
+    };
+    if !has_nightly() {
+        let text = "needs the nightly toolchain: rustup toolchain install nightly";
+        return Err(Failed(text.to_owned()));
+    }
+    if !has_cargo_fuzz() {
+        run(Command::new("cargo").args(["install", "cargo-fuzz", "--locked"]))?;
+    }
+    run_targets(target, seconds)
+}
+
+/// A short run of all targets, if everything for it is installed.
+pub fn short() -> Result<(), Failed> {
+    if !has_nightly() || !has_cargo_fuzz() {
+        eprintln!("cargo-fuzz is not installed: the targets ran on their stored inputs only");
+        return Ok(());
+    }
+    run_targets(None, SHORT_SECONDS)
+}
+
+fn run_targets(wanted: Option<&str>, seconds: u32) -> Result<(), Failed> {
+    let files = files_below("fuzz/fuzz_targets", "rs");
+    let targets = files.iter().filter_map(|path| path.file_stem()?.to_str());
+    let targets: Vec<&str> = targets
+        .filter(|target| wanted.is_none_or(|wanted| wanted == *target))
+        .collect();
+    if let (Some(wanted), true) = (wanted, targets.is_empty()) {
+        return Err(Failed(format!("there is no fuzz target named {wanted}")));
+    }
+    for target in targets {
+        eprintln!("==> fuzz {target}, {seconds} s");
+        let mut fuzz = Command::new("cargo");
+        // The toolchain of this chore must not leak into the nightly one.
+        fuzz.env_remove("CARGO").env_remove("RUSTUP_TOOLCHAIN");
+        fuzz.args(["+nightly", "fuzz", "run", target, "--"]);
+        fuzz.arg(format!("-max_total_time={seconds}"));
+        run(fuzz.current_dir(root()))?;
+    }
+    Ok(())
+}
+
+fn parse(seconds: &str) -> Result<u32, Failed> {
+    let parsed = seconds.parse();
+    parsed.map_err(|_| Failed(format!("{seconds} is no number of seconds")))
+}
+
+fn has_nightly() -> bool {
+    works(Command::new("rustup").args(["run", "nightly", "rustc", "--version"]))
+}
+
+fn has_cargo_fuzz() -> bool {
+    works(Command::new("cargo-fuzz").arg("--version"))
+}

@@ -1,0 +1,66 @@
+//! `cargo xtask`: the chores of the project.
+//!
+//! Each chore is a file. They call cargo and read the tree; none is part of
+//! the product.
+
+mod docs;
+mod fuzz;
+mod shell;
+mod stages;
+mod tidy;
+mod vectors;
+
+use shell::Failed;
+use std::process::ExitCode;
+
+const HELP: &str = "\
+Usage: cargo xtask CHORE
+
+  test                       format, lints, walls, vectors on both engines, all
+                             tests; what a contributor runs before a change
+  extra                      documentation, benches and fuzz targets compile; a
+                             short fuzz run where cargo-fuzz is installed
+  ci                         test, then extra
+  tidy                       only the walls and rules of the tree
+  docs [--check]             write docs/costs.md and docs/bytecode.md
+  bless                      rewrite golden files and generated documents
+  vectors [--engine vm|oracle] FILE...
+                             replay conformance vectors
+  fuzz [TARGET] [--seconds N]
+                             run one or all fuzz targets (nightly, cargo-fuzz)
+";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let (chore, rest) = match args.split_first() {
+        Some((chore, rest)) => (chore.as_str(), rest),
+        None => ("", &[][..]),
+    };
+    if chore.is_empty() || args.iter().any(|arg| arg == "--help" || arg == "-h") {
+        print!("{HELP}");
+        return ExitCode::from(if chore.is_empty() { 2 } else { 0 });
+    }
+    match run(chore, rest) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failed(reason)) => {
+            eprintln!("xtask {chore}: {reason}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(chore: &str, rest: &[String]) -> Result<(), Failed> {
+    let flags: Vec<&str> = rest.iter().map(String::as_str).collect();
+    match (chore, flags.as_slice()) {
+        ("test", []) => stages::test(),
+        ("extra", []) => stages::extra(),
+        ("ci", []) => stages::test().and_then(|()| stages::extra()),
+        ("tidy", []) => tidy::tidy(),
+        ("docs", []) => docs::write(),
+        ("docs", ["--check"]) => docs::check(),
+        ("bless", []) => stages::bless(),
+        ("vectors", args) => vectors::replay(args),
+        ("fuzz", args) => fuzz::fuzz(args),
+        _ => Err(Failed("unknown chore or argument; see --help".to_owned())),
+    }
+}

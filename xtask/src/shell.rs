@@ -1,0 +1,101 @@
+//! Running commands and finding files.
+
+use std::fmt::Display;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+/// Why a chore failed.
+#[derive(Debug)]
+pub struct Failed(pub String);
+
+/// A failure about a subject.
+pub fn failed(subject: impl Display, reason: impl Display) -> Failed {
+    Failed(format!("{subject}: {reason}"))
+}
+
+/// The folder of the workspace.
+pub fn root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().unwrap_or(here).to_path_buf()
+}
+
+/// The cargo that runs this chore, working on this workspace. The current
+/// folder stays the user's, so that paths mean what they typed.
+pub fn cargo(command: &str) -> Command {
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.arg(command);
+    cargo.arg("--manifest-path").arg(root().join("Cargo.toml"));
+    cargo
+}
+
+/// Runs a command to its end; it must succeed.
+pub fn run(command: &mut Command) -> Result<(), Failed> {
+    let name = describe(command);
+    match command.status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(failed(name, status)),
+        Err(error) => Err(failed(name, error)),
+    }
+}
+
+/// Runs a command and gives what it prints.
+pub fn output(command: &mut Command) -> Result<String, Failed> {
+    let name = describe(command);
+    let done = command.output().map_err(|error| failed(&name, error))?;
+    if !done.status.success() {
+        let errors = String::from_utf8_lossy(&done.stderr);
+        return Err(failed(name, format!("{}\n{errors}", done.status)));
+    }
+    String::from_utf8(done.stdout).map_err(|error| failed(name, error))
+}
+
+/// Whether a command exists and succeeds; says nothing.
+pub fn works(command: &mut Command) -> bool {
+    command.output().is_ok_and(|done| done.status.success())
+}
+
+/// Runs a stage under its name and tells how long it took.
+pub fn stage(name: &str, work: impl FnOnce() -> Result<(), Failed>) -> Result<(), Failed> {
+    eprintln!("==> {name}");
+    let start = Instant::now();
+    work()?;
+    eprintln!("==> {name}: ok, {} s", start.elapsed().as_secs());
+    Ok(())
+}
+
+fn describe(command: &Command) -> String {
+    let program = Path::new(command.get_program());
+    let program = program.file_name().unwrap_or(command.get_program());
+    let mut text = program.to_string_lossy().into_owned();
+    let mut args = command.get_args();
+    while let Some(arg) = args.next() {
+        if arg == "--manifest-path" {
+            // The reader knows which project this is.
+            args.next();
+            continue;
+        }
+        text.push(' ');
+        text.push_str(&arg.to_string_lossy());
+    }
+    text
+}
+
+/// The files below a folder of the workspace whose names end in `.ext`,
+/// sorted; none if there is no such folder.
+pub fn files_below(folder: &str, ext: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut folders = vec![root().join(folder)];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|found| found == ext) {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    found
+}

@@ -1,0 +1,37 @@
+//! The stages of `test`, `extra` and `bless`.
+
+use crate::shell::{Failed, cargo, run, stage};
+use crate::{docs, fuzz, tidy, vectors};
+
+/// Everything a contributor needs before a change, cheapest first.
+pub fn test() -> Result<(), Failed> {
+    stage("format", || run(cargo("fmt").args(["--all", "--check"])))?;
+    stage("tidy", tidy::tidy)?;
+    stage("clippy", || {
+        let mut clippy = cargo("clippy");
+        clippy.args(["--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"]);
+        run(&mut clippy)
+    })?;
+    stage("vectors on the machine", || vectors::replay_own("vm"))?;
+    stage("vectors on the oracle", || vectors::replay_own("oracle"))?;
+    stage("tests", || run(cargo("test").arg("--workspace")))
+}
+
+/// What takes long and seldom breaks.
+pub fn extra() -> Result<(), Failed> {
+    stage("documentation", || {
+        let mut doc = cargo("doc");
+        doc.args(["--quiet", "--workspace", "--no-deps"]);
+        run(doc.env("RUSTDOCFLAGS", "-D warnings"))
+    })?;
+    stage("benches compile", || {
+        run(cargo("bench").args(["--quiet", "--package", "a99-benches", "--no-run"]))
+    })?;
+    stage("fuzz", fuzz::short)
+}
+
+/// Rewrites golden files and generated documents.
+pub fn bless() -> Result<(), Failed> {
+    docs::write()?;
+    run(cargo("test").arg("--workspace").env("BLESS", "1"))
+}

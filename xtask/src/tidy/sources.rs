@@ -1,0 +1,135 @@
+//! Rules for single files.
+
+use crate::shell::root;
+use std::path::Path;
+
+/// Lines of a source file at most: what a reader can keep in mind.
+const MAX_LINES: usize = 600;
+
+/// Modules that may hold unsafe code, each block with its proof and run under
+/// Miri. There is none.
+const UNSAFE: [&str; 0] = [];
+
+/// Places that exist on one machine only. Written in two parts, so that this
+/// file does not break its own rule.
+const MACHINE: [(&str, &str); 6] = [
+    ("/wo", "rk/"),
+    ("/ho", "me/"),
+    ("/ro", "ot/"),
+    ("/Us", "ers/"),
+    ("sha", "red/spec"),
+    ("sha", "red/conformance"),
+];
+
+/// Words that mark unfinished work.
+const UNFINISHED: [(&str, &str); 2] = [("TO", "DO"), ("FIX", "ME")];
+
+/// What is wrong with a file.
+pub fn findings(path: &str, text: &str) -> Vec<String> {
+    let mut findings = Vec::new();
+    let mut found = |what: String| findings.push(format!("{path}: {what}"));
+    let extension = Path::new(path).extension().and_then(|e| e.to_str());
+    let rust = extension == Some("rs");
+    // Vectors and other data quote whatever they need.
+    let prose = matches!(extension, Some("rs" | "md" | "toml" | "yml")) || path.starts_with(".ci/");
+    if rust && text.lines().count() > MAX_LINES {
+        found(format!("more than {MAX_LINES} lines"));
+    }
+    if rust && text.contains(concat!("allow(unsafe", "_code)")) && !UNSAFE.contains(&path) {
+        found("unsafe code outside the listed modules".to_owned());
+    }
+    let in_machine = path.starts_with("vm/src/") && !path.starts_with("vm/src/driver");
+    if in_machine && code_lines(text).any(|line| line.contains("tokio")) {
+        found("tokio is named outside the driver".to_owned());
+    }
+    if path.ends_with("Cargo.toml") && !inherits_lints(path, text) {
+        found("does not inherit the lints of the workspace".to_owned());
+    }
+    for (a, b) in MACHINE.iter().filter(|_| prose) {
+        if text.contains(&format!("{a}{b}")) {
+            found(format!("names a place of one machine: {a}{b}"));
+        }
+    }
+    for (a, b) in UNFINISHED.iter().filter(|_| rust) {
+        if text.contains(&format!("{a}{b}")) {
+            found(format!("unfinished work: {a}{b}"));
+        }
+    }
+    if extension == Some("md") {
+        for link in broken_links(path, text) {
+            found(format!("broken link: {link}"));
+        }
+    }
+    findings
+}
+
+/// Lines that are not comments.
+fn code_lines(text: &str) -> impl Iterator<Item = &str> {
+    text.lines()
+        .filter(|line| !line.trim_start().starts_with("//"))
+}
+
+/// The root manifest defines the lints; the fuzz targets are a workspace of
+/// their own, for another toolchain.
+fn inherits_lints(path: &str, text: &str) -> bool {
+    match path {
+        "Cargo.toml" => text.contains("unsafe_code = \"deny\""),
+        "fuzz/Cargo.toml" => true,
+        _ => text.contains("[lints]\nworkspace = true"),
+    }
+}
+
+/// Relative links of a Markdown file that lead nowhere.
+fn broken_links<'t>(path: &str, text: &'t str) -> Vec<&'t str> {
+    let folder = Path::new(path).parent().unwrap_or(Path::new(""));
+    let folder = root().join(folder);
+    text.split("](")
+        .skip(1)
+        .filter_map(|rest| rest.split_once(')').map(|(link, _)| link))
+        .filter(|link| !link.contains(['\n', ' ']) && !link.contains("://"))
+        .filter(|link| !link.starts_with('#') && !link.starts_with("mailto:"))
+        .filter(|link| {
+            let file = link.split('#').next().unwrap_or(link);
+            !folder.join(file).exists()
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_files() {
+        let long = "\n".repeat(MAX_LINES + 1);
+        assert_eq!(findings("core/src/x.rs", &long).len(), 1);
+        assert!(findings("tests/x.jsonl", &long).is_empty());
+    }
+
+    #[test]
+    fn tokio_has_one_home() {
+        let code = "use tokio::time;\n";
+        assert_eq!(findings("vm/src/exec/mod.rs", code).len(), 1);
+        assert!(findings("vm/src/driver.rs", code).is_empty());
+        assert!(findings("vm/src/exec/mod.rs", "// no tokio\n").is_empty());
+    }
+
+    #[test]
+    fn manifests_inherit() {
+        assert_eq!(findings("x/Cargo.toml", "[package]\n").len(), 1);
+        assert!(findings("x/Cargo.toml", "[lints]\nworkspace = true\n").is_empty());
+    }
+
+    #[test]
+    fn places_of_one_machine() {
+        let text = format!("see {}{}me/x", "/ho", "me/");
+        assert_eq!(findings("README.md", &text).len(), 1);
+        assert!(findings("tests/x.jsonl", &text).is_empty());
+    }
+
+    #[test]
+    fn links() {
+        let text = "[a](xtask/Cargo.toml) [b](https://x.test) [c](#d) [e](no/such.md#f)";
+        assert_eq!(findings("README.md", text), ["README.md: broken link: no/such.md#f"]);
+    }
+}
