@@ -38,10 +38,7 @@ pub fn read(path: &Path) -> Result<Source, Failure> {
         path.display().to_string()
     };
     let read = if stdin {
-        io::stdin()
-            .lock()
-            .take(max_bytes())
-            .read_to_end(&mut bytes)
+        io::stdin().lock().take(max_bytes()).read_to_end(&mut bytes)
     } else {
         File::open(path).and_then(|file| file.take(max_bytes()).read_to_end(&mut bytes))
     };
@@ -138,7 +135,10 @@ mod tests {
     #[test]
     fn json_arguments() {
         assert_eq!(JsonArg::parse("{}"), Ok(JsonArg::Text("{}".to_owned())));
-        assert_eq!(JsonArg::parse("@a.json"), Ok(JsonArg::File("a.json".into())));
+        assert_eq!(
+            JsonArg::parse("@a.json"),
+            Ok(JsonArg::File("a.json".into()))
+        );
         assert!(JsonArg::parse("@").is_err());
         let value = JsonArg::Text("[1]".to_owned()).value("--args").unwrap();
         assert_eq!(value.to_json_string(), "[1]");

@@ -3,8 +3,8 @@
 //! Nothing here panics when the reader goes away, and nothing of a program
 //! reaches a terminal unescaped (security P05).
 
-use agent99::Value;
 use a99_core::text::escape_for_terminal;
+use agent99::Value;
 use std::io::{self, ErrorKind, Write};
 
 /// How a command speaks.
@@ -19,7 +19,11 @@ pub enum Format {
 /// Writes text to standard output as it is.
 pub fn out(text: &str) {
     let mut stdout = io::stdout().lock();
-    settle(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()));
+    settle(
+        stdout
+            .write_all(text.as_bytes())
+            .and_then(|()| stdout.flush()),
+    );
 }
 
 /// Writes text to standard error as it is.

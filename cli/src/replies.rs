@@ -86,7 +86,9 @@ impl ByKey {
         // The last reply repeats.
         match turns.take().1.or(turns.replies.last()) {
             Some(reply) => answer(reply),
-            None => Err(CapabilityError::new("the script has an empty list of replies")),
+            None => Err(CapabilityError::new(
+                "the script has an empty list of replies",
+            )),
         }
     }
 }
@@ -158,7 +160,9 @@ mod tests {
     use super::*;
 
     fn value(json: &str) -> Value {
-        serde_json::from_str::<serde_json::Value>(json).unwrap().into()
+        serde_json::from_str::<serde_json::Value>(json)
+            .unwrap()
+            .into()
     }
 
     #[test]

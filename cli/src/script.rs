@@ -116,8 +116,7 @@ impl Script {
         }
         for (name, documents) in vectors.into_iter().flat_map(Map::iter) {
             let collection = || Value::from(name.clone());
-            let created =
-                store.create_collection(collection(), Value::Undefined, Value::Undefined);
+            let created = store.create_collection(collection(), Value::Undefined, Value::Undefined);
             created.await.map_err(fails)?;
             let Some(documents) = documents.as_array() else {
                 let text = format!("`vectors` must hold an array for `{name}`");

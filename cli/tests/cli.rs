@@ -147,7 +147,10 @@ fn exit_5_is_timeout() {
 
 #[test]
 fn exit_6_is_memory() {
-    let done = program(HOARD, &["run", "--fuel", "1e9", "--heap-mib", "1", "--json"]);
+    let done = program(
+        HOARD,
+        &["run", "--fuel", "1e9", "--heap-mib", "1", "--json"],
+    );
     assert_eq!(done.code, 6, "{done:?}");
     assert_eq!(done.json()["error"]["code"], "memory.heap_limit");
 }
@@ -217,7 +220,10 @@ fn hostile_text_does_not_steer_the_terminal() {
     assert_eq!(done.code, 0);
     let shown: serde_json::Value = serde_json::from_str(&done.out).unwrap();
     assert_eq!(shown["x"], hostile);
-    assert!(!done.out.contains(['\u{1b}', '\u{9b}', '\u{202e}']), "{done:?}");
+    assert!(
+        !done.out.contains(['\u{1b}', '\u{9b}', '\u{202e}']),
+        "{done:?}"
+    );
     let failing = FAILING.replace("{oops", "\\u001b[2J\\u202e");
     let done = program(&failing, &["run"]);
     assert_eq!(done.code, 1);
@@ -283,14 +289,22 @@ fn check_and_inspect() {
     assert_eq!(done.code, 0, "{done:?}");
     assert!(done.out.contains("block 0  price "), "{done:?}");
     let done = program(ANSWER, &["inspect", "--json"]);
-    assert!(done.json()["disassembly"].as_str().unwrap().contains("function 0"));
+    assert!(
+        done.json()["disassembly"]
+            .as_str()
+            .unwrap()
+            .contains("function 0")
+    );
 }
 
 #[test]
 fn tools_are_listed_and_filtered() {
     let done = a99(&["tools"], b"");
     assert_eq!(done.code, 0, "{done:?}");
-    assert!(done.out.lines().any(|line| line.starts_with("map ")), "{done:?}");
+    assert!(
+        done.out.lines().any(|line| line.starts_with("map ")),
+        "{done:?}"
+    );
     let count = |filter: &str| {
         let done = a99(&["tools", "--json", "--filter", filter], b"");
         done.json().as_array().map(Vec::len)

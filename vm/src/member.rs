@@ -126,7 +126,17 @@ fn index_slow(cx: &mut Cx<'_>, object: Val, key: Val) -> Result<Val, Fault> {
         Val::Bool(b) => text.extend_from_slice(if b { b"true" } else { b"false" }),
         Val::Null => text.extend_from_slice(b"null"),
         Val::Undefined | Val::Unbound => text.extend_from_slice(b"undefined"),
-        _ => return Err(Fault::throw("Property key must be a string or number")),
+        key => {
+            // No other key is used, but one that spells a forbidden name is
+            // called what it is.
+            if let Val::Arr(r) = key
+                && let [Val::Str(s)] = cx.heap.items(r)
+                && is_forbidden(cx.bytes(*s))
+            {
+                return Err(forbidden(cx.bytes(*s)));
+            }
+            return Err(Fault::throw("Property key must be a string or number"));
+        }
     }
     member_text(cx, object, &text)
 }

@@ -47,8 +47,9 @@ fn run_targets(wanted: Option<&str>, seconds: u32) -> Result<(), Failed> {
     let targets: Vec<&str> = targets
         .filter(|target| wanted.is_none_or(|wanted| wanted == *target))
         .collect();
-    if let (Some(wanted), true) = (wanted, targets.is_empty()) {
-        return Err(Failed(format!("there is no fuzz target named {wanted}")));
+    if targets.is_empty() {
+        let name = wanted.unwrap_or("any");
+        return Err(Failed(format!("no fuzz target found: {name}")));
     }
     for target in targets {
         eprintln!("==> fuzz {target}, {seconds} s");

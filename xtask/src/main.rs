@@ -43,7 +43,10 @@ fn main() -> ExitCode {
     match run(chore, rest) {
         Ok(()) => ExitCode::SUCCESS,
         Err(Failed(reason)) => {
-            eprintln!("xtask {chore}: {reason}");
+            // A reason is left out where the last command gave it.
+            if !reason.is_empty() {
+                eprintln!("xtask {chore}: {reason}");
+            }
             ExitCode::FAILURE
         }
     }

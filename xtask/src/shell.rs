@@ -59,9 +59,10 @@ pub fn works(command: &mut Command) -> bool {
 pub fn stage(name: &str, work: impl FnOnce() -> Result<(), Failed>) -> Result<(), Failed> {
     eprintln!("==> {name}");
     let start = Instant::now();
-    work()?;
-    eprintln!("==> {name}: ok, {} s", start.elapsed().as_secs());
-    Ok(())
+    let done = work();
+    let verdict = if done.is_ok() { "ok" } else { "FAILED" };
+    eprintln!("==> {name}: {verdict}, {} s", start.elapsed().as_secs());
+    done
 }
 
 fn describe(command: &Command) -> String {

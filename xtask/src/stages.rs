@@ -9,7 +9,14 @@ pub fn test() -> Result<(), Failed> {
     stage("tidy", tidy::tidy)?;
     stage("clippy", || {
         let mut clippy = cargo("clippy");
-        clippy.args(["--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"]);
+        clippy.args([
+            "--quiet",
+            "--workspace",
+            "--all-targets",
+            "--",
+            "-D",
+            "warnings",
+        ]);
         run(&mut clippy)
     })?;
     stage("vectors on the machine", || vectors::replay_own("vm"))?;

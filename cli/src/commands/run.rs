@@ -7,9 +7,7 @@ use crate::output;
 use crate::pretty::pretty;
 use crate::script::Script;
 use a99_core::text::escape_for_terminal;
-use agent99::{
-    AbortSignal, CostModel, Diagnostics, Map, Outcome, RunError, RunOptions, Value,
-};
+use agent99::{AbortSignal, CostModel, Diagnostics, Map, Outcome, RunError, RunOptions, Value};
 use std::fs::File;
 use std::io::{BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -101,7 +99,10 @@ fn open_trace(args: &RunArgs, path: &Path) -> Result<(String, File), Failure> {
     if let Some(target) = real(path)
         && input_files(args).any(|input| real(input).as_ref() == Some(&target))
     {
-        return Err(Failure::about(&name, "would overwrite an input of this run"));
+        return Err(Failure::about(
+            &name,
+            "would overwrite an input of this run",
+        ));
     }
     match File::create(path) {
         Ok(file) => Ok((name, file)),

@@ -22,7 +22,11 @@ pub fn run(args: &ToolsArgs) -> Result<Exit, Failure> {
         let width = tools.iter().map(|tool| name(tool).len()).max().unwrap_or(0);
         let lines = tools.iter().map(|tool| {
             let docs = &tool["function"]["description"];
-            format!("{:width$}  {}\n", name(tool), docs.as_str().unwrap_or_default())
+            format!(
+                "{:width$}  {}\n",
+                name(tool),
+                docs.as_str().unwrap_or_default()
+            )
         });
         output::out(&lines.collect::<String>());
     }
@@ -48,7 +52,10 @@ fn known_names(engine: &Engine, list: &str) -> Result<Vec<String>, Failure> {
         names.push(wanted.to_owned());
     }
     if names.is_empty() {
-        return Err(Failure::about("--filter", "expected `all`, `flow` or names of atoms"));
+        return Err(Failure::about(
+            "--filter",
+            "expected `all`, `flow` or names of atoms",
+        ));
     }
     Ok(names)
 }

@@ -1,5 +1,8 @@
 //! Runs the built binary and catches what it says.
 
+// Each test binary uses its part.
+#![allow(dead_code)]
+
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};

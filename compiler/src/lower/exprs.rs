@@ -10,6 +10,7 @@ use crate::ir::{Ir, IrKind, Lit, Warn};
 use a99_core::builtins;
 use a99_core::diag::codes;
 use a99_core::program::{ChargeKind, Const, Op};
+use std::collections::HashMap;
 
 impl<'a> Lower<'_, 'a> {
     fn pay(&mut self, ir: &Ir<'a>) {
@@ -312,14 +313,14 @@ impl<'a> Lower<'_, 'a> {
 
     fn object(&mut self, dst: u8, entries: &[(&'a [u8], Ir<'a>)]) {
         if let Some((name, _)) = entries.iter().find(|(k, _)| builtins::is_forbidden(k)) {
-            // Values before the refused key are evaluated first.
+            // A key is refused when it would be set: after its value.
             for (key, value) in entries {
-                if key == name {
-                    break;
-                }
                 let mark = self.mark();
                 self.expr(value);
                 self.release(mark);
+                if key == name {
+                    break;
+                }
             }
             let text = builtins::forbidden_text(&Self::shown(name));
             if let Some((_, ir)) = entries.iter().find(|(k, _)| k == name) {
@@ -332,9 +333,10 @@ impl<'a> Lower<'_, 'a> {
         // A repeated key keeps its first place and its last value.
         let mut keys: Vec<u32> = Vec::with_capacity(entries.len());
         let mut places = Vec::with_capacity(entries.len());
+        let mut at_key = HashMap::new();
         for (key, _) in entries {
             let key = self.s.pool.key(key);
-            let at = keys.iter().position(|k| *k == key).unwrap_or_else(|| {
+            let at = *at_key.entry(key).or_insert_with(|| {
                 keys.push(key);
                 keys.len() - 1
             });
@@ -349,12 +351,14 @@ impl<'a> Lower<'_, 'a> {
             self.e.emit(Op::NewObj { dst, base, n: keys.len() as u8, shape });
             return;
         }
-        let distinct: Vec<Ir<'a>> = (0..keys.len())
-            .map(|at| {
-                let last = places.iter().rposition(|p| *p == at).unwrap_or(at);
-                entries[last].1
-            })
-            .collect();
+        let mut distinct: Vec<Ir<'a>> = Vec::with_capacity(keys.len());
+        for ((_, value), at) in entries.iter().zip(places) {
+            if at < distinct.len() {
+                distinct[at] = *value;
+            } else {
+                distinct.push(*value);
+            }
+        }
         let arr = self.array(&distinct);
         self.e.emit(Op::WideObj { dst, arr, shape });
     }

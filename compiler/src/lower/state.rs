@@ -8,6 +8,7 @@ use crate::ir::{from_text, key_text};
 use a99_core::diag::codes;
 use a99_core::json::{Kind, NodeId};
 use a99_core::program::{Const, Op};
+use std::collections::HashSet;
 
 impl<'a> Lower<'_, 'a> {
     pub(super) fn form_var_set(&mut self, step: NodeId) -> Option<u8> {
@@ -110,9 +111,10 @@ impl<'a> Lower<'_, 'a> {
         let arr = self.temp();
         self.e.emit(Op::NewArr { dst: arr, cap: entries.len() as u32 });
         let mut keys: Vec<u32> = Vec::new();
+        let mut seen = HashSet::new();
         for (name, node) in entries {
             let key = self.s.pool.key(name);
-            if keys.contains(&key) {
+            if !seen.insert(key) {
                 continue;
             }
             keys.push(key);

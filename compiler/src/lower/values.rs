@@ -5,6 +5,7 @@ use super::{Held, Lower};
 use crate::ir::FromJson;
 use a99_core::json::{Kind, NodeId};
 use a99_core::program::{ArgFallback, ChargeKind, Const, Op};
+use std::collections::HashSet;
 
 impl<'a> Lower<'_, 'a> {
     /// A value position: names, paths, `$kind` and `$expr` are resolved.
@@ -176,20 +177,28 @@ impl<'a> Lower<'_, 'a> {
             return;
         }
         let mark = self.mark();
-        let members: Vec<(&'a [u8], NodeId)> = doc
-            .members(node)
-            .filter(|(name, _)| only.is_none_or(|list| list.contains(name)))
-            .collect();
+        // A name that is wanted twice is evaluated twice, its value kept once.
+        let members: Vec<(&'a [u8], NodeId)> = match only {
+            None => doc.members(node).collect(),
+            Some(names) => names
+                .iter()
+                .filter_map(|name| doc.members(node).find(|m| m.0 == *name))
+                .collect(),
+        };
         let arr = self.temp();
         self.e.emit(Op::NewArr { dst: arr, cap: members.len() as u32 });
         let held = if self.is_crowded() { self.hold(arr, mark) } else { Held::Reg(arr) };
         let mut keys = Vec::with_capacity(members.len());
+        let mut seen = HashSet::new();
         for (name, child) in members {
-            keys.push(self.s.pool.key(name));
+            let key = self.s.pool.key(name);
             let mark = self.mark();
             let src = self.value(child);
-            let arr = self.take(held);
-            self.e.emit(Op::ArrPush { arr, src });
+            if seen.insert(key) {
+                keys.push(key);
+                let arr = self.take(held);
+                self.e.emit(Op::ArrPush { arr, src });
+            }
             self.release(mark);
         }
         let shape = self.s.pool.shape(&keys);

@@ -121,7 +121,8 @@ impl Machine<'_> {
             );
         }
         self.warn_default_store();
-        let copy = deep_copy(value, self.opts.max_depth)?;
+        // What a store keeps is data: sets and dates become what JSON shows.
+        let copy = from_value(&self.export(value)?);
         self.store.insert(key.clone(), copy);
         Ok(OVal::Undef)
     }

@@ -225,6 +225,8 @@ impl Parser<'_> {
             self.at += 1;
             let name = match self.tokens.get(self.at) {
                 Some(Token::Word(w)) => w.clone(),
+                // The grammar takes any token that spells a name; a mark is none.
+                Some(Token::Number(_, text)) => text.clone(),
                 Some(other) => {
                     let shown = other.shown();
                     self.blame("a member name is missing");

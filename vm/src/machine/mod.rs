@@ -144,6 +144,8 @@ pub struct Machine {
     skip_charges: bool,
     /// The step whose charge failed.
     blame: Option<u32>,
+    /// The first instruction was reached.
+    started: bool,
 }
 
 impl Default for Machine {
@@ -167,6 +169,7 @@ impl Default for Machine {
             retried: None,
             skip_charges: false,
             blame: None,
+            started: false,
         }
     }
 }
@@ -227,7 +230,9 @@ impl Machine {
     /// Ends the run from outside: the caller's signal or the deadline.
     pub fn stop(&mut self, reason: StopReason) {
         if self.outcome.is_none() {
-            self.settle_fuel();
+            if self.started {
+                self.settle_fuel();
+            }
             self.fail_stopped(reason);
         }
     }
@@ -237,10 +242,17 @@ impl Machine {
         if self.outcome.is_some() {
             return Step::Done;
         }
-        if let Some(reason) = host.stop() {
-            self.stop(reason);
-            return Step::Done;
+        // A deadline is looked at once the run has done something: a budget of
+        // nothing ends by its fuel.
+        match host.stop() {
+            Some(StopReason::Deadline) if !self.started => {}
+            Some(reason) => {
+                self.stop(reason);
+                return Step::Done;
+            }
+            None => {}
         }
+        self.started = true;
         self.widen();
         self.meter.slice = WORK_SLICE;
         while self.outcome.is_none() {

@@ -46,6 +46,7 @@ impl Machine {
         self.retried = None;
         self.skip_charges = false;
         self.blame = None;
+        self.started = false;
         self.options = options;
         if let Err(error) = self.begin(exe, &args) {
             self.end_error(error);

@@ -130,6 +130,9 @@ mod tests {
     #[test]
     fn links() {
         let text = "[a](xtask/Cargo.toml) [b](https://x.test) [c](#d) [e](no/such.md#f)";
-        assert_eq!(findings("README.md", text), ["README.md: broken link: no/such.md#f"]);
+        assert_eq!(
+            findings("README.md", text),
+            ["README.md: broken link: no/such.md#f"]
+        );
     }
 }

@@ -27,7 +27,13 @@ const WALLS: &[(&str, &[&str])] = &[
     ("a99-cli", &["agent99", "a99-core"]),
     (
         "a99-testkit",
-        &["agent99", "a99-core", "a99-ecma", "a99-capabilities"],
+        &[
+            "agent99",
+            "a99-core",
+            "a99-ecma",
+            "a99-compiler",
+            "a99-capabilities",
+        ],
     ),
     ("a99-benches", &["agent99", "a99-testkit"]),
     ("xtask", &["a99-core", "a99-atoms"]),
