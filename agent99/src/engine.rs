@@ -310,7 +310,7 @@ impl Loader {
 }
 
 impl ProgramLoader for Loader {
-    fn load(&self, program: &Value, outer: &[Text]) -> Result<Artifact, Text> {
+    fn load(&self, program: &Value, outer: &[(Text, bool)]) -> Result<Artifact, Text> {
         let options = CompileOptions { outer: outer.to_vec(), ..self.options.clone() };
         let document = Arc::new(Document::from_value(program));
         self.artifact(&document, &options).map_err(|refused| {

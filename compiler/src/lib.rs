@@ -46,9 +46,9 @@ pub struct CompileOptions {
     pub max_step_depth: u32,
     /// How deep expression nodes may nest.
     pub max_expr_depth: u32,
-    /// Variables of the caller that the program sees (`runCode`), outermost
-    /// scope first; they arrive in the first registers.
-    pub outer: Vec<Text>,
+    /// Variables of the caller that the program sees (`runCode`), and whether
+    /// each is a constant; they arrive in the first registers.
+    pub outer: Vec<(Text, bool)>,
 }
 
 impl Default for CompileOptions {

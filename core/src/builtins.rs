@@ -39,6 +39,44 @@ const fn m(name: &'static str, cost: Formula) -> Method {
     Method { name, cost }
 }
 
+/// What an operation with a price for reading reads. Its width is that of
+/// the values as they are given: the units of a text, the elements of an array
+/// or set, the keys of an object, nothing of anything else.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Reads {
+    /// The width of the first argument.
+    First,
+    /// The widths of the receiver, if there is one, and of all arguments.
+    All,
+    /// One element for each argument.
+    Count,
+    /// All arguments with everything in them: the widths of the values at
+    /// every depth, a shared part once for each way to it.
+    Deep,
+}
+
+impl Function {
+    /// What the function reads.
+    pub fn reads(&self) -> Reads {
+        match (self.ns, self.name) {
+            ("Math", _) => Reads::Count,
+            ("Object", "assign") => Reads::All,
+            ("Schema", _) | ("", "filter") => Reads::Deep,
+            _ => Reads::First,
+        }
+    }
+}
+
+impl Method {
+    /// What the method reads; `push` does not look at the array.
+    pub fn reads(&self) -> Reads {
+        match self.name {
+            "push" => Reads::Count,
+            _ => Reads::All,
+        }
+    }
+}
+
 /// Every builtin function.
 #[rustfmt::skip]
 pub static FUNCTIONS: [Function; 93] = [
@@ -102,15 +140,15 @@ pub static FUNCTIONS: [Function; 93] = [
     f("Number", "parseInt", READ),
     f("Date", "now", FREE),
     f("Date", "parse", READ),
-    f("Schema", "object", FREE),
-    f("Schema", "array", FREE),
-    f("Schema", "record", FREE),
-    f("Schema", "union", FREE),
-    f("Schema", "enum", FREE),
-    f("Schema", "const", FREE),
-    f("Schema", "tuple", FREE),
+    f("Schema", "object", READ),
+    f("Schema", "array", READ),
+    f("Schema", "record", READ),
+    f("Schema", "union", READ),
+    f("Schema", "enum", READ),
+    f("Schema", "const", READ),
+    f("Schema", "tuple", READ),
     f("Schema", "infer", READ),
-    f("Schema", "pattern", FREE),
+    f("Schema", "pattern", READ),
     f("Schema", "email", FREE),
     f("Schema", "uuid", FREE),
     f("Schema", "ipv4", FREE),
@@ -120,13 +158,13 @@ pub static FUNCTIONS: [Function; 93] = [
     f("Schema", "any", FREE),
     f("Schema", "null", FREE),
     f("Schema", "undefined", FREE),
-    f("Schema", "response", FREE),
+    f("Schema", "response", READ),
     f("Schema", "fromExample", READ),
     f("Schema", "isValid", READ),
     f("", "parseInt", READ),
     f("", "parseFloat", READ),
-    f("", "isNaN", READ),
-    f("", "isFinite", READ),
+    f("", "isNaN", FREE),
+    f("", "isFinite", FREE),
     f("", "encodeURI", BOTH),
     f("", "decodeURI", BOTH),
     f("", "encodeURIComponent", BOTH),
@@ -232,9 +270,9 @@ pub static METHODS: [Method; 99] = [
     m("union", BOTH),
     m("intersection", BOTH),
     m("diff", BOTH),
-    m("format", FREE),
-    m("isBefore", FREE),
-    m("isAfter", FREE),
+    m("format", BOTH),
+    m("isBefore", READ),
+    m("isAfter", READ),
     m("toJSON", WRITTEN),
     m("hasOwnProperty", FREE),
     m("isPrototypeOf", FREE),

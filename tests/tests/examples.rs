@@ -43,9 +43,17 @@ fn entries<'s>(script: &'s Json, key: &str) -> Option<Vec<(&'s str, &'s Json)>> 
     )
 }
 
-async fn store(collections: Vec<(&str, &Json)>) -> MemoryStore {
+/// A store with the script's values and documents, if it has any.
+async fn store(script: &Json) -> Option<MemoryStore> {
+    let (values, collections) = (entries(script, "store"), entries(script, "vectors"));
+    if values.is_none() && collections.is_none() {
+        return None;
+    }
     let store = MemoryStore::new();
-    for (name, documents) in collections {
+    for (key, value) in values.into_iter().flatten() {
+        store.set(key.into(), value.clone().into()).await.unwrap();
+    }
+    for (name, documents) in collections.into_iter().flatten() {
         let collection = || Value::from(name);
         store
             .create_collection(collection(), Value::Undefined, Value::Undefined)
@@ -58,7 +66,7 @@ async fn store(collections: Vec<(&str, &Json)>) -> MemoryStore {
                 .unwrap();
         }
     }
-    store
+    Some(store)
 }
 
 async fn capabilities(script: &Json) -> Capabilities {
@@ -93,8 +101,8 @@ async fn capabilities(script: &Json) -> Capabilities {
             }
         }));
     }
-    if let Some(collections) = entries(script, "vectors") {
-        set = set.with_store(store(collections).await);
+    if let Some(store) = store(script).await {
+        set = set.with_store(store);
     }
     set
 }

@@ -121,14 +121,47 @@ pub struct Meter {
     /// Micro-units left; in fast mode the current block is already paid.
     pub(crate) fuel: i64,
     pub(crate) model: CostModel,
-    /// Work left until the host is asked again.
+    /// Work left until the run gives way to others; below zero it is overdue.
     pub(crate) slice: i64,
+    /// How low `slice` may fall within one instruction until the host is
+    /// asked again.
+    pub(crate) look: i64,
+}
+
+/// A reading of a [`Meter`].
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Mark {
+    fuel: i64,
+    slice: i64,
 }
 
 impl Meter {
     /// A meter with this budget in micro-units.
     pub fn new(fuel: i64, model: CostModel) -> Meter {
-        Meter { fuel, model, slice: WORK_SLICE }
+        Meter { fuel, model, slice: WORK_SLICE, look: 0 }
+    }
+
+    /// Begins a slice of work: others had their turn.
+    pub(crate) fn new_slice(&mut self) {
+        self.slice = WORK_SLICE;
+        self.look = 0;
+    }
+
+    /// Notes work that was done without looking at the host.
+    pub(crate) fn did(&mut self, n: usize) {
+        self.slice = self.slice.saturating_sub(i64::try_from(n).unwrap_or(i64::MAX));
+    }
+
+    /// Where the meter stands.
+    #[inline]
+    pub(crate) fn mark(&self) -> Mark {
+        Mark { fuel: self.fuel, slice: self.slice }
+    }
+
+    /// Forgets what an instruction charged that is run again.
+    pub(crate) fn back_to(&mut self, mark: Mark) {
+        self.fuel = mark.fuel;
+        self.slice = mark.slice;
     }
 
     /// Micro-units left.
@@ -192,13 +225,15 @@ impl Cx<'_> {
     /// and deadline when a slice of work is done.
     #[inline]
     pub fn work(&mut self, n: i64) -> Result<(), Fault> {
-        self.meter.slice -= n;
-        if self.meter.slice <= 0 { self.end_slice() } else { Ok(()) }
+        self.meter.slice = self.meter.slice.saturating_sub(n);
+        if self.meter.slice <= self.meter.look { self.end_slice() } else { Ok(()) }
     }
 
+    /// The slice itself stays overdue, so that the run gives way to others
+    /// after this instruction (C22).
     #[cold]
     fn end_slice(&mut self) -> Result<(), Fault> {
-        self.meter.slice = WORK_SLICE;
+        self.meter.look = self.meter.slice.saturating_sub(WORK_SLICE);
         self.host.stop().map_or(Ok(()), |reason| Err(Fault::Stop(reason)))
     }
 

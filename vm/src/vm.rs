@@ -28,11 +28,11 @@ pub trait Environment: Send + Sync {
 /// atoms fail.
 pub trait ProgramLoader: Send + Sync {
     /// Compiles and verifies a program that sees the variables `outer` of its
-    /// caller.
+    /// caller, each with whether it is a constant.
     ///
     /// # Errors
     /// The text that the calling program sees.
-    fn load(&self, program: &Value, outer: &[Text]) -> Result<Artifact, Text>;
+    fn load(&self, program: &Value, outer: &[(Text, bool)]) -> Result<Artifact, Text>;
 }
 
 /// Machines kept for reuse beyond this many are dropped.

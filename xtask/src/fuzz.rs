@@ -22,6 +22,7 @@ pub fn fuzz(args: &[&str]) -> Result<(), Failed> {
         [target, "--seconds", n] | ["--seconds", n, target] => (Some(target), parse(n)?),
         _ => return Err(Failed("expected [TARGET] [--seconds N]".to_owned())),
     };
+    let targets = targets(target)?;
     if !has_nightly() {
         let text = "needs the nightly toolchain: rustup toolchain install nightly";
         return Err(Failed(text.to_owned()));
@@ -29,7 +30,7 @@ pub fn fuzz(args: &[&str]) -> Result<(), Failed> {
     if !has_cargo_fuzz() {
         run(Command::new("cargo").args(["install", "cargo-fuzz", "--locked"]))?;
     }
-    run_targets(target, seconds)
+    run_targets(&targets, seconds)
 }
 
 /// A short run of all targets, if everything for it is installed.
@@ -38,19 +39,24 @@ pub fn short() -> Result<(), Failed> {
         eprintln!("cargo-fuzz is not installed: the targets ran on their stored inputs only");
         return Ok(());
     }
-    run_targets(None, SHORT_SECONDS)
+    run_targets(&targets(None)?, SHORT_SECONDS)
 }
 
-fn run_targets(wanted: Option<&str>, seconds: u32) -> Result<(), Failed> {
+/// The names of all targets, or of the wanted one.
+fn targets(wanted: Option<&str>) -> Result<Vec<String>, Failed> {
     let files = files_below("fuzz/fuzz_targets", "rs");
-    let targets = files.iter().filter_map(|path| path.file_stem()?.to_str());
-    let targets: Vec<&str> = targets
-        .filter(|target| wanted.is_none_or(|wanted| wanted == *target))
+    let names = files.iter().filter_map(|path| path.file_stem()?.to_str());
+    let names: Vec<String> = names
+        .filter(|name| wanted.is_none_or(|wanted| wanted == *name))
+        .map(str::to_owned)
         .collect();
-    if targets.is_empty() {
-        let name = wanted.unwrap_or("any");
-        return Err(Failed(format!("no fuzz target found: {name}")));
+    match (wanted, names.is_empty()) {
+        (Some(wanted), true) => Err(Failed(format!("there is no fuzz target named {wanted}"))),
+        _ => Ok(names),
     }
+}
+
+fn run_targets(targets: &[String], seconds: u32) -> Result<(), Failed> {
     for target in targets {
         eprintln!("==> fuzz {target}, {seconds} s");
         let mut fuzz = Command::new("cargo");

@@ -67,7 +67,7 @@ pub fn endless(args: &[&str]) -> Done {
     finish(child)
 }
 
-/// Runs a program from standard input and interrupts it until it ends.
+/// Runs a program from standard input and interrupts it.
 #[cfg(unix)]
 pub fn interrupted(args: &[&str], stdin: &[u8]) -> Done {
     let args: Vec<&str> = args.iter().copied().chain(["-"]).collect();
@@ -75,12 +75,31 @@ pub fn interrupted(args: &[&str], stdin: &[u8]) -> Done {
     let mut input = child.stdin.take().expect("standard input is piped");
     input.write_all(stdin).expect("the program is read");
     drop(input);
-    // Time to start: an interrupt before the run has a handler just kills.
-    std::thread::sleep(std::time::Duration::from_millis(1_000));
+    wait_for_handler(child.id());
     let pid = child.id().to_string();
     let sent = Command::new("kill").args(["-INT", &pid]).status();
     assert!(sent.expect("kill runs").success());
     finish(child)
+}
+
+/// Waits until the process handles interrupts: before that, one just kills it.
+#[cfg(unix)]
+fn wait_for_handler(pid: u32) {
+    const SIGINT_BIT: u64 = 1 << 1;
+    for _ in 0..600 {
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        let Ok(status) = std::fs::read_to_string(format!("/proc/{pid}/status")) else {
+            // A system without this file: a second is plenty.
+            std::thread::sleep(std::time::Duration::from_secs(1));
+            return;
+        };
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+        let caught = caught.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok());
+        if caught.is_some_and(|signals| signals & SIGINT_BIT != 0) {
+            return;
+        }
+    }
+    panic!("the command never listened for interrupts");
 }
 
 /// Runs the binary with a standard output that nobody reads.

@@ -2,7 +2,7 @@
 
 use super::Lower;
 use a99_core::json::NodeId;
-use a99_core::program::{Const, Op, Site};
+use a99_core::program::{CONST_FLAG, Const, Op, Site};
 
 impl<'a> Lower<'_, 'a> {
     pub(super) fn form_agent_run(&mut self, step: NodeId) -> Option<u8> {
@@ -38,16 +38,20 @@ impl<'a> Lower<'_, 'a> {
             None => self.load_const(base, Const::Undefined),
         }
         match doc.get(step, "args") {
-            Some(args) => self.vars_object_to(args, base + 1, None),
+            Some(args) => self.value_to(args, base + 1),
             None => self.load_const(base + 1, Const::Undefined),
         }
         self.e.at = Some((step, None));
         self.internal_call(base, base, 1, "transpileCode");
         let visible = self.vars.visible();
-        let table = visible
-            .iter()
-            .map(|(name, id)| (self.s.pool.text_const(name), self.vars.var(*id).home))
-            .collect();
+        let mut table = Vec::with_capacity(visible.len());
+        for (name, id) in &visible {
+            let var = self.vars.var(*id);
+            table.push((self.s.pool.text_const(name), var.home));
+            if let Some(flag) = var.const_flag {
+                table.push((self.s.pool.text_const(CONST_FLAG), flag));
+            }
+        }
         self.s.names.push(table);
         let names = self.s.names.len() as u32 - 1;
         self.e.emit(Op::RunCode { dst, base, n: 2, names });

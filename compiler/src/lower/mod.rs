@@ -158,7 +158,7 @@ pub(crate) fn program(
     s.pool.text_const(b"");
     s.deep_names = matches!(doc.get(root, "a99").map(|n| doc.kind(n)), Some(Kind::Number(3.0)));
     let helpers = s.declare_helpers();
-    let outer: Vec<TextRange> = options.outer.iter().map(|t| s.pool.range(t.as_bytes())).collect();
+    let outer: Vec<TextRange> = options.outer.iter().map(|(t, _)| s.pool.range(t.as_bytes())).collect();
     let mut functions = vec![Lower::main(&mut s)];
     for (name, node) in helpers {
         functions.push(Lower::helper(&mut s, name, node));
@@ -368,11 +368,15 @@ impl<'s, 'a> Lower<'s, 'a> {
         }
         let names = self.s.options.outer.clone();
         let scope = self.push_scope();
-        for name in &names {
-            let home = self.new_home();
-            self.declare(name.as_bytes(), home, None, scope);
-        }
+        let homes: Vec<Home> = names.iter().map(|_| self.new_home()).collect();
         self.e.f.params = self.next;
+        for ((name, constant), home) in names.iter().zip(homes) {
+            let flag = constant.then(|| self.new_home());
+            self.declare(name.as_bytes(), home, flag, scope);
+            if let Some(flag) = flag {
+                self.set_flag(flag);
+            }
+        }
     }
 
     fn end(mut self) -> Function {

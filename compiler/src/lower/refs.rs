@@ -287,7 +287,13 @@ impl<'a> Lower<'_, 'a> {
     /// Makes a name of the innermost scope a constant from here on.
     pub(super) fn make_const(&mut self, name: &[u8]) {
         let Some(id) = self.vars.in_scope(name, self.scope()) else { return };
-        let Some(flag) = self.vars.var(id).const_flag else { return };
+        if let Some(flag) = self.vars.var(id).const_flag {
+            self.set_flag(flag);
+        }
+    }
+
+    /// Sets the flag of a constant.
+    pub(super) fn set_flag(&mut self, flag: Home) {
         let mark = self.mark();
         match flag {
             Home::Reg(r) => self.load_const(r, Const::Bool(true)),

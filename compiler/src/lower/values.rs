@@ -38,6 +38,12 @@ impl<'a> Lower<'_, 'a> {
                 self.compound_to(node, dst);
                 self.e.at = before;
             }
+            Kind::Null | Kind::Bool(_) | Kind::Number(_) if self.loops == 0 => {
+                let before = self.e.at;
+                self.e.at = Some((node, None));
+                self.raw_to(node, dst);
+                self.e.at = before;
+            }
             _ => {
                 let r = self.value(node);
                 self.mov(dst, r);

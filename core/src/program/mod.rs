@@ -217,6 +217,9 @@ pub struct OpRef {
     pub signature: u64,
 }
 
+/// The name of a flag among the variables of [`Program::names`].
+pub const CONST_FLAG: &[u8] = b"\0const";
+
 /// A call site of an atom.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Site {
@@ -262,7 +265,8 @@ pub struct Program {
     pub sites: Vec<Site>,
     /// Memo sites.
     pub memos: Vec<MemoSite>,
-    /// Tables of the variables that `runCode` sees: name constant and register.
+    /// Tables of the variables that `runCode` sees: name constant and home. An
+    /// entry named [`CONST_FLAG`] tells whether the one before it is a constant.
     pub names: Vec<Vec<(u32, Home)>>,
     /// Schemas for [`Op::Project`].
     pub schemas: Vec<Value>,

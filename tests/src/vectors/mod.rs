@@ -50,6 +50,10 @@ pub struct RunSpec {
     pub limited_atoms: Vec<String>,
     /// Prices that replace the table's, in units of fuel.
     pub cost_overrides: Vec<(String, f64)>,
+    /// Calls of atoms that are allowed (feature `v3`).
+    pub quotas: Vec<(String, u64)>,
+    /// Whether `==` coerces nothing (feature `v3`).
+    pub exact_equality: bool,
     /// The request context.
     pub context: Value,
     /// Whether a trace is wanted.

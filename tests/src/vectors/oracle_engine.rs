@@ -64,6 +64,8 @@ fn options(spec: &RunSpec) -> OracleOptions {
             .iter()
             .map(|(op, price)| (op.clone(), CostOverride::Number(*price)))
             .collect(),
+        quotas: spec.quotas.iter().cloned().collect(),
+        exact_equality: spec.exact_equality,
         context: spec.context.clone(),
         trace: spec.trace,
         cost_model: if spec.metered {

@@ -250,6 +250,16 @@ impl Vector {
             timeout_ms: self.option("timeoutMs").and_then(|t| t.as_f64()),
             limited_atoms: used.into_iter().collect(),
             cost_overrides: overrides,
+            quotas: match self.option("quotas") {
+                Some(Value::Object(map)) => map
+                    .iter()
+                    .filter_map(|(op, n)| Some((op.to_string_lossy().into_owned(), n.as_f64()? as u64)))
+                    .collect(),
+                _ => Vec::new(),
+            },
+            exact_equality: self
+                .option("equality")
+                .is_some_and(|e| e.as_str() == Some("exact")),
             context: self.option("context").unwrap_or(Value::Undefined),
             trace: self
                 .option("trace")

@@ -11,7 +11,7 @@ use agent99::capabilities::{
 };
 use agent99::{
     AbortSignal, AtomBody, AtomDef, AtomError, AtomSig, AtomTimeout, CostModel, CostOverride,
-    Engine as Agents, HostReply, Outcome, Params, RunOptions, all_atoms,
+    Engine as Agents, Equality, HostReply, Outcome, Params, RunOptions, all_atoms,
 };
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -187,6 +187,12 @@ fn options(spec: &RunSpec) -> RunOptions {
     options.cost_model = if spec.metered { CostModel::Metered } else { CostModel::Flat };
     for op in &spec.limited_atoms {
         options.timeouts.insert(op.clone(), AtomTimeout::Ms(REFERENCE_ATOM_TIMEOUT_MS));
+    }
+    for (op, calls) in &spec.quotas {
+        options = options.quota(op, *calls);
+    }
+    if spec.exact_equality {
+        options = options.equality(Equality::Exact);
     }
     for (op, price) in &spec.cost_overrides {
         // A price that cannot be is what a function would have given: the

@@ -1,11 +1,10 @@
 //! Functions that belong to no kind of value: the globals of section 3.6,
 //! `String.*`, `Number.*`, `console.*`, and the methods that every value has.
 
-use super::{AnyFn, FunctionFn, arg};
+use super::{AnyFn, FunctionFn, arg, charge_text};
 use crate::coerce::{self, to_number, to_str};
 use crate::heap::{Heap, Str, Val, array_index};
 use crate::native::{Cx, Fault};
-use a99_core::costs::{BOTH, READ, Sizes, WRITTEN};
 use a99_ecma::arith::to_uint32;
 use a99_ecma::uri::{self, UriError};
 use a99_ecma::{number_parse, number_text, wtf8};
@@ -57,14 +56,20 @@ pub(super) const FUNCTIONS: &[(&str, &str, FunctionFn)] = &[
 /// The methods of every value that is not nullish and not a builtin. An
 /// object's own member of the same name comes first and is not callable.
 pub(super) const ANY_METHODS: &[(&str, AnyFn)] = &[
-    ("toString", |cx, v, _| Ok(Val::Str(to_str(cx, v)?))),
-    ("toLocaleString", |cx, v, _| Ok(Val::Str(to_str(cx, v)?))),
+    ("toString", text_of),
+    ("toLocaleString", text_of),
     ("valueOf", |_, v, _| Ok(v)),
     ("hasOwnProperty", has_own),
     ("propertyIsEnumerable", is_enumerable),
     // There are no prototypes (D16), so nothing is one.
     ("isPrototypeOf", |_, _, _| Ok(Val::Bool(false))),
 ];
+
+fn text_of(cx: &mut Cx<'_>, v: Val, _: &[Val]) -> Result<Val, Fault> {
+    let text = to_str(cx, v)?;
+    charge_text(cx, text.units())?;
+    Ok(Val::Str(text))
+}
 
 /// A way to decode; text without escapes comes back as it is.
 type DecodeFn = fn(&[u8]) -> Result<Cow<'_, [u8]>, UriError>;
@@ -81,11 +86,9 @@ fn number_test(args: &[Val], test: fn(f64) -> bool) -> Result<Val, Fault> {
     Ok(Val::Bool(matches!(arg(args, 0), Val::Num(n) if test(n))))
 }
 
-/// The first argument as text, paid for.
+/// The first argument as text.
 fn text_arg(cx: &mut Cx<'_>, args: &[Val]) -> Result<Str, Fault> {
-    let s = to_str(cx, arg(args, 0))?;
-    cx.charge(READ, Sizes::units(s.units()))?;
-    Ok(s)
+    to_str(cx, arg(args, 0))
 }
 
 fn parse_float(cx: &mut Cx<'_>, args: &[Val]) -> Result<Val, Fault> {
@@ -109,31 +112,32 @@ fn encode(
     let s = text_arg(cx, args)?;
     let most = s.len_bytes().saturating_mul(GROWTH);
     cx.heap.check(most)?;
-    // All bytes that stay are one unit each.
-    let out = s.units().max(s.len_bytes());
-    cx.charge(WRITTEN, Sizes::default().out_units(out))?;
     let text = f(cx.bytes(s)).map_err(|e| Fault::throw(e.to_string()))?;
-    let more = text.len().saturating_sub(out);
-    cx.charge(WRITTEN, Sizes::default().out_units(more))?;
+    // Encoded text is ASCII.
+    charge_text(cx, text.len())?;
     cx.str(&text)
 }
 
 fn decode(cx: &mut Cx<'_>, args: &[Val], f: DecodeFn) -> Result<Val, Fault> {
     let s = text_arg(cx, args)?;
     cx.heap.check(s.len_bytes())?;
-    cx.charge(BOTH, Sizes::default().out_units(s.units()))?;
     match f(cx.heap.bytes(s)).map_err(|e| Fault::throw(e.to_string()))? {
-        Cow::Borrowed(_) => Ok(Val::Str(s)),
-        Cow::Owned(text) => cx.str(&text),
+        Cow::Borrowed(_) => {
+            charge_text(cx, s.units())?;
+            Ok(Val::Str(s))
+        }
+        Cow::Owned(text) => {
+            charge_text(cx, wtf8::utf16_len(&text))?;
+            cx.str(&text)
+        }
     }
 }
 
 /// The text of a program's own error (language section 3.7); the machine adds
 /// op and place.
 fn error(cx: &mut Cx<'_>, args: &[Val]) -> Result<Val, Fault> {
-    let mut fault = Fault::throw("Error");
+    let mut fault = Fault::by("Error", "Error");
     if let Val::Str(s) = arg(args, 0) {
-        cx.charge(READ, Sizes::units(s.units()))?;
         cx.heap.check(s.len_bytes())?;
         if let Fault::Throw(thrown) = &mut fault {
             thrown.message = cx.bytes(s).to_vec();

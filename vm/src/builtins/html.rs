@@ -1,10 +1,9 @@
 //! The string methods that wrap text in HTML tags (ECMA-262 §B.2.2).
 
-use super::{StrFn, arg};
+use super::{StrFn, arg, charge_text};
 use crate::coerce::to_str;
 use crate::heap::{Str, Val};
 use crate::native::{Cx, Fault};
-use a99_core::costs::{BOTH, Sizes};
 
 /// Code of the methods in this file.
 pub(super) const METHODS: &[(&str, StrFn)] = &[
@@ -29,7 +28,7 @@ pub(super) const METHODS: &[(&str, StrFn)] = &[
 
 fn wrap(cx: &mut Cx<'_>, s: Str, open: &str, close: &str) -> Result<Val, Fault> {
     let units = open.len() + s.units() + close.len();
-    cx.charge(BOTH, Sizes::units(s.units()).out_units(units))?;
+    charge_text(cx, units)?;
     let mark = cx
         .heap
         .begin_str(open.len() + s.len_bytes() + close.len())?;
@@ -45,10 +44,8 @@ fn attribute(cx: &mut Cx<'_>, s: Str, tag: &str, name: &str, args: &[Val]) -> Re
     let value_bytes = value.len_bytes() + quotes * ("&quot;".len() - 1);
     // <tag name="value">s</tag>
     let markup = 2 * tag.len() + name.len() + 9;
-    cx.charge(
-        BOTH,
-        Sizes::units(s.units() + value.units()).out_units(markup + value_bytes + s.units()),
-    )?;
+    let value_units = value.units() + value_bytes - value.len_bytes();
+    charge_text(cx, markup + value_units + s.units())?;
     let mut out = super::strings_cut::buffer(cx, markup + value_bytes + s.len_bytes())?;
     out.extend_from_slice(format!("<{tag} {name}=\"").as_bytes());
     for (i, piece) in cx.bytes(value).split(|b| *b == b'"').enumerate() {

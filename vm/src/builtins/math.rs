@@ -5,7 +5,6 @@ use super::{FunctionFn, arg};
 use crate::coerce::to_number;
 use crate::heap::Val;
 use crate::native::{Cx, Fault};
-use a99_core::costs::{READ, Sizes};
 use a99_ecma::arith::{self, Math1};
 use smallvec::SmallVec;
 
@@ -65,7 +64,6 @@ fn two(cx: &mut Cx<'_>, args: &[Val], f: fn(f64, f64) -> f64) -> Result<Val, Fau
 }
 
 fn many(cx: &mut Cx<'_>, args: &[Val], f: fn(&[f64]) -> f64) -> Result<Val, Fault> {
-    cx.charge(READ, Sizes::elements(args.len()))?;
     let mut numbers: SmallVec<[f64; 4]> = SmallVec::with_capacity(args.len());
     for v in args {
         numbers.push(to_number(cx, *v)?);

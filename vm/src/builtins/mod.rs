@@ -4,8 +4,9 @@
 //! [`a99_core::builtins`] numbers the names; here each row has its code. A
 //! [`Val::Builtin`] is either a function (its number in
 //! [`FUNCTIONS`]) or a namespace ([`NAMESPACE_BIT`] plus its number in
-//! [`NAMESPACES`]). The pieces charge their own proportional price, by the
-//! formula of their row, before they work.
+//! [`NAMESPACES`]). What a row reads is
+//! charged here before its code runs ([`charge_reads`]); what it writes is
+//! charged by the code, as soon as its size is known and before it is built.
 //!
 //! Nothing else can be called: members of objects are data (D16), and builtin
 //! functions are not storable (D35).
@@ -33,9 +34,10 @@ pub(crate) use strings_cut::unit_at;
 use crate::heap::{Ref, Str, Val};
 use crate::native::{Cx, Fault};
 use a99_core::builtins::{
-    FUNCTIONS, METHODS, NAMESPACES, STATIC_METHODS, constant, is_forbidden, method, method_id,
-    method_name, static_names, unknown_member,
+    FUNCTIONS, METHODS, NAMESPACES, Reads, STATIC_METHODS, constant, is_forbidden, method,
+    method_id, method_name, static_names, unknown_member,
 };
+use a99_core::costs::{Formula, Sizes, WRITTEN};
 use std::sync::LazyLock;
 
 /// Set in a [`Val::Builtin`] that is a namespace.
@@ -154,7 +156,13 @@ pub fn is_callable(builtin: u16) -> bool {
 /// Those of the function.
 pub fn call_function(cx: &mut Cx<'_>, f: u16, args: &[Val]) -> Result<Val, Fault> {
     match TABLES.functions.get(usize::from(f)) {
-        Some(Some(code)) => code(cx, args),
+        Some(Some(code)) => {
+            let row = &FUNCTIONS[usize::from(f)];
+            if reads(row.cost) {
+                charge_reads(cx, row.cost, row.reads(), None, args)?;
+            }
+            code(cx, args)
+        }
         _ => Err(not_a_function(
             FUNCTIONS.get(usize::from(f)).map_or("", |f| f.name),
         )),
@@ -291,6 +299,13 @@ pub fn unknown_method(cx: &mut Cx<'_>, recv: Val, name: &str) -> Fault {
 pub fn call_method(cx: &mut Cx<'_>, recv: Val, method: u16, args: &[Val]) -> Result<Val, Fault> {
     let t = &*TABLES;
     let at = usize::from(method);
+    if let Some(row) = METHODS.get(at)
+        && reads(row.cost)
+        && !matches!(recv, Val::Builtin(_))
+        && find(cx, recv, method)
+    {
+        charge_reads(cx, row.cost, row.reads(), Some(recv), args)?;
+    }
     match recv {
         Val::Str(s) => {
             if let Some(Some(code)) = t.strings.get(at) {
@@ -326,6 +341,62 @@ pub fn call_method(cx: &mut Cx<'_>, recv: Val, method: u16, args: &[Val]) -> Res
         return code(cx, recv, args);
     }
     Err(unknown_method(cx, recv, method_name(method)))
+}
+
+/// Whether an operation pays for what it reads.
+fn reads(cost: Formula) -> bool {
+    matches!(cost, Formula::Linear { read: true, .. })
+}
+
+/// Pays for what a builtin reads, before it does anything (D18). The code of
+/// a row pays only for what it writes, and for what its own text says.
+fn charge_reads(
+    cx: &mut Cx<'_>,
+    cost: Formula,
+    what: Reads,
+    recv: Option<Val>,
+    args: &[Val],
+) -> Result<(), Fault> {
+    let widths = |cx: &Cx<'_>, vals: &[Val]| {
+        let mut sizes = Sizes::default();
+        for val in recv.iter().chain(vals) {
+            let (units, elements) = width(cx, *val);
+            sizes.in_units = sizes.in_units.saturating_add(units as u64);
+            sizes.in_elements = sizes.in_elements.saturating_add(elements as u64);
+        }
+        sizes
+    };
+    let sizes = match what {
+        Reads::First => widths(cx, &args[..args.len().min(1)]),
+        Reads::All => widths(cx, args),
+        Reads::Count => Sizes::elements(args.len()),
+        Reads::Deep => {
+            for arg in args {
+                crate::convert::charge_read(cx, *arg, cost)?;
+            }
+            return Ok(());
+        }
+    };
+    cx.charge(cost, sizes)
+}
+
+/// Units and elements of a value, not of what is in it.
+fn width(cx: &Cx<'_>, v: Val) -> (usize, usize) {
+    match v {
+        Val::Str(s) => (s.units(), 0),
+        Val::Arr(r) | Val::Set(r) | Val::Obj(r) => (0, cx.heap.len(r)),
+        _ => (0, 0),
+    }
+}
+
+/// Pays for text that is about to be built.
+pub(crate) fn charge_text(cx: &mut Cx<'_>, units: usize) -> Result<(), Fault> {
+    cx.charge(WRITTEN, Sizes::default().out_units(units))
+}
+
+/// Pays for an array, set or object that is about to be built.
+pub(crate) fn charge_list(cx: &mut Cx<'_>, elements: usize) -> Result<(), Fault> {
+    cx.charge(WRITTEN, Sizes::default().out_elements(elements))
 }
 
 /// The argument at `at`, `undefined` when there are fewer.

@@ -11,12 +11,11 @@ mod tests;
 
 pub(in crate::builtins) use array_from::{code_points, iterate};
 
-use super::arg;
+use super::{arg, charge_list};
 use crate::coerce;
 use crate::convert::temp;
 use crate::heap::{ObjDraft, Str, Val};
 use crate::native::{Cx, Fault};
-use a99_core::costs::{BOTH, Sizes};
 use a99_ecma::wtf8;
 
 type Code = fn(&mut Cx<'_>, &[Val]) -> Result<Val, Fault>;
@@ -136,7 +135,7 @@ fn units(cx: &mut Cx<'_>, s: Str) -> Result<Vec<Val>, Fault> {
 
 fn keys(cx: &mut Cx<'_>, args: &[Val]) -> Result<Val, Fault> {
     let len = width(cx, arg(args, 0), "keys")?;
-    cx.charge(BOTH, Sizes::elements(len).out_elements(len))?;
+    charge_list(cx, len)?;
     let mut out: Vec<Val> = temp::with_room(cx.heap, len)?;
     out.extend(members(cx, arg(args, 0), true)?.iter().map(|(key, _)| *key));
     Ok(Val::Arr(cx.heap.alloc_arr(&out)?))
@@ -144,7 +143,7 @@ fn keys(cx: &mut Cx<'_>, args: &[Val]) -> Result<Val, Fault> {
 
 fn values(cx: &mut Cx<'_>, args: &[Val]) -> Result<Val, Fault> {
     let len = width(cx, arg(args, 0), "values")?;
-    cx.charge(BOTH, Sizes::elements(len).out_elements(len))?;
+    charge_list(cx, len)?;
     let mut out: Vec<Val> = temp::with_room(cx.heap, len)?;
     out.extend(
         members(cx, arg(args, 0), false)?
@@ -156,7 +155,7 @@ fn values(cx: &mut Cx<'_>, args: &[Val]) -> Result<Val, Fault> {
 
 fn entries(cx: &mut Cx<'_>, args: &[Val]) -> Result<Val, Fault> {
     let len = width(cx, arg(args, 0), "entries")?;
-    cx.charge(BOTH, Sizes::elements(len).out_elements(len))?;
+    charge_list(cx, len)?;
     let mut out: Vec<Val> = temp::with_room(cx.heap, len)?;
     for (key, val) in members(cx, arg(args, 0), true)? {
         cx.work(4)?;
@@ -168,7 +167,6 @@ fn entries(cx: &mut Cx<'_>, args: &[Val]) -> Result<Val, Fault> {
 /// `Object.fromEntries(list)`: pairs, a later one replacing an earlier one.
 fn from_entries(cx: &mut Cx<'_>, args: &[Val]) -> Result<Val, Fault> {
     let pairs = iterate(cx, arg(args, 0))?;
-    cx.charge(BOTH, Sizes::elements(pairs.len()).out_elements(pairs.len()))?;
     cx.heap.check(pairs.len().saturating_mul(DRAFT_BYTES))?;
     let mut draft = ObjDraft::new();
     for pair in pairs {
@@ -190,6 +188,12 @@ fn from_entries(cx: &mut Cx<'_>, args: &[Val]) -> Result<Val, Fault> {
         };
         set_member(cx, &mut draft, key, val)?;
     }
+    finish(cx, draft)
+}
+
+/// The object, which is paid.
+fn finish(cx: &mut Cx<'_>, draft: ObjDraft) -> Result<Val, Fault> {
+    charge_list(cx, draft.len())?;
     Ok(draft.finish(cx.heap)?)
 }
 
@@ -214,7 +218,6 @@ fn assign(cx: &mut Cx<'_>, args: &[Val]) -> Result<Val, Fault> {
     let total = args
         .iter()
         .fold(0usize, |sum, v| sum.saturating_add(count_keys(cx, *v)));
-    cx.charge(BOTH, Sizes::elements(total).out_elements(total))?;
     cx.heap.check(total.saturating_mul(DRAFT_BYTES))?;
     let mut draft = ObjDraft::new();
     for source in args {
@@ -233,7 +236,7 @@ fn assign(cx: &mut Cx<'_>, args: &[Val]) -> Result<Val, Fault> {
             }
         }
     }
-    Ok(draft.finish(cx.heap)?)
+    finish(cx, draft)
 }
 
 fn has_own(cx: &mut Cx<'_>, args: &[Val]) -> Result<Val, Fault> {

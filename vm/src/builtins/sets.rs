@@ -6,12 +6,12 @@
 mod tests;
 
 use super::objects::iterate;
-use super::{arg, arrays, call_builtin_value, is_callable};
+use super::{arg, arrays, call_builtin_value, charge_list, is_callable};
 use crate::coerce;
 use crate::convert::temp;
 use crate::heap::{Ref, Val};
 use crate::native::{Cx, Fault};
-use a99_core::costs::{BOTH, READ, Sizes, WRITTEN};
+use a99_core::costs::{READ, Sizes};
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 
@@ -58,7 +58,7 @@ fn new_set(cx: &mut Cx<'_>, items: &[Val]) -> Result<Val, Fault> {
     for item in items {
         found.add(cx, *item)?;
     }
-    cx.charge(BOTH, Sizes::default().out_elements(found.items.len()))?;
+    charge_list(cx, found.items.len())?;
     Ok(Val::Set(cx.heap.alloc_set(&found.items)?))
 }
 
@@ -185,7 +185,7 @@ fn has(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fault> {
 
 fn to_array(cx: &mut Cx<'_>, r: Ref, _: &[Val]) -> Result<Val, Fault> {
     let len = cx.heap.len(r);
-    cx.charge(WRITTEN, Sizes::default().out_elements(len))?;
+    charge_list(cx, len)?;
     let mut items = temp::with_room(cx.heap, len)?;
     items.extend_from_slice(cx.heap.items(r));
     Ok(Val::Arr(cx.heap.alloc_arr(&items)?))
@@ -212,7 +212,7 @@ fn select(cx: &mut Cx<'_>, r: Ref, other: Val, wanted: bool) -> Result<Val, Faul
             kept.push(item);
         }
     }
-    cx.charge(BOTH, Sizes::default().out_elements(kept.len()))?;
+    charge_list(cx, kept.len())?;
     Ok(Val::Set(cx.heap.alloc_set(&kept)?))
 }
 
@@ -257,7 +257,7 @@ fn filter(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fault> {
     results.retain(|(_, result)| coerce::truthy(cx.heap, *result));
     let mut items: Vec<Val> = temp::with_room(cx.heap, results.len())?;
     items.extend(results.iter().map(|(item, _)| *item));
-    cx.charge(BOTH, Sizes::default().out_elements(items.len()))?;
+    charge_list(cx, items.len())?;
     Ok(Val::Set(cx.heap.alloc_set(&items)?))
 }
 

@@ -5,13 +5,12 @@
 //! `strings_case`.
 
 use super::strings_cut::{
-    buffer, byte_view, code_point, code_unit, cut, str_or_undefined, unit_at,
+    buffer, byte_view, code_point, code_unit, cut, pay_offset, str_or_undefined, unit_at,
 };
-use super::{StrFn, arg};
+use super::{StrFn, arg, charge_text};
 use crate::coerce::{to_integer, to_number, to_str};
 use crate::heap::{Str, StrMark, Val};
 use crate::native::{Cx, Fault};
-use a99_core::costs::{BOTH, READ, Sizes, WRITTEN};
 use a99_ecma::{text_index, wtf8};
 
 /// Code of the methods in this file.
@@ -27,8 +26,8 @@ pub(super) const METHODS: &[(&str, StrFn)] = &[
     ("slice", slice),
     ("substr", substr),
     ("substring", substring),
-    ("toString", this),
-    ("valueOf", this),
+    ("toString", to_string),
+    ("valueOf", |_, s, _| Ok(Val::Str(s))),
     ("trim", trim),
     ("trimStart", trim_start),
     ("trimEnd", trim_end),
@@ -39,7 +38,8 @@ pub(super) const METHODS: &[(&str, StrFn)] = &[
 /// Bytes that [`build_repeated`] appends at a time.
 const REPEAT_BLOCK: usize = 64 << 10;
 
-fn this(_: &mut Cx<'_>, s: Str, _: &[Val]) -> Result<Val, Fault> {
+fn to_string(cx: &mut Cx<'_>, s: Str, _: &[Val]) -> Result<Val, Fault> {
+    charge_text(cx, s.units())?;
     Ok(Val::Str(s))
 }
 
@@ -95,7 +95,7 @@ fn concat(cx: &mut Cx<'_>, s: Str, args: &[Val]) -> Result<Val, Fault> {
         bytes += part.len_bytes();
         parts.push(part);
     }
-    cx.charge(BOTH, Sizes::units(units).out_units(units))?;
+    charge_text(cx, units)?;
     let mark = cx.heap.begin_str(bytes)?;
     cx.heap.build_str(mark, s)?;
     for part in parts {
@@ -106,7 +106,8 @@ fn concat(cx: &mut Cx<'_>, s: Str, args: &[Val]) -> Result<Val, Fault> {
 
 /// Pays for a part and cuts it out.
 fn part(cx: &mut Cx<'_>, s: Str, range: std::ops::Range<usize>) -> Result<Val, Fault> {
-    cx.charge(WRITTEN, Sizes::default().out_units(range.len()))?;
+    pay_offset(cx, s, if range.is_empty() { 0 } else { range.end })?;
+    charge_text(cx, range.len())?;
     cut(cx, s, range).map(Val::Str)
 }
 
@@ -143,12 +144,13 @@ fn pad(cx: &mut Cx<'_>, s: Str, args: &[Val], at_start: bool) -> Result<Val, Fau
         v => to_str(cx, v)?,
     };
     if target <= s.units() as f64 || fill.is_empty() {
+        charge_text(cx, s.units())?;
         return Ok(Val::Str(s));
     }
     // The cast saturates; the size check below refuses such sizes.
     let target = target as usize;
     let missing = target - s.units();
-    cx.charge(WRITTEN, Sizes::default().out_units(target))?;
+    charge_text(cx, target)?;
     let (whole, rest) = (missing / fill.units(), missing % fill.units());
     let rest = cut(cx, fill, 0..rest)?;
     let filled = fill
@@ -179,10 +181,7 @@ fn repeat(cx: &mut Cx<'_>, s: Str, args: &[Val]) -> Result<Val, Fault> {
         return Ok(Val::Str(Str::EMPTY));
     }
     let count = count as usize;
-    cx.charge(
-        WRITTEN,
-        Sizes::default().out_units(s.units().saturating_mul(count)),
-    )?;
+    charge_text(cx, s.units().saturating_mul(count))?;
     let mark = cx.heap.begin_str(s.len_bytes().saturating_mul(count))?;
     build_repeated(cx, mark, s, count)?;
     Ok(Val::Str(cx.heap.finish_str(mark)))
@@ -223,7 +222,6 @@ fn trim_end(cx: &mut Cx<'_>, s: Str, _: &[Val]) -> Result<Val, Fault> {
 }
 
 fn trimmed(cx: &mut Cx<'_>, s: Str, start: bool, end: bool) -> Result<Val, Fault> {
-    cx.charge(READ, Sizes::units(s.units()))?;
     let text = cx.bytes(s);
     let from = if start {
         text.len() - wtf8::trim_start(text).len()

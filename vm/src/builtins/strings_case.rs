@@ -2,11 +2,10 @@
 //! (ECMA-262 §22.1.3). The locale is always the root locale.
 
 use super::strings_cut::buffer;
-use super::{StrFn, arg, collate};
+use super::{StrFn, arg, charge_text, collate};
 use crate::coerce::to_str;
 use crate::heap::{Str, Val};
 use crate::native::{Cx, Fault};
-use a99_core::costs::{BOTH, READ, Sizes, WRITTEN};
 use a99_ecma::case::{self, Form};
 use a99_ecma::wtf8;
 use std::borrow::Cow;
@@ -38,17 +37,14 @@ fn mapped(
     growth: usize,
     f: impl Fn(&[u8]) -> Cow<'_, [u8]>,
 ) -> Result<Val, Fault> {
-    cx.charge(BOTH, Sizes::units(s.units()).out_units(s.units()))?;
     let growth = if s.is_ascii() { 1 } else { growth };
     cx.heap.check(s.len_bytes().saturating_mul(growth))?;
     let Cow::Owned(text) = f(cx.heap.bytes(s)) else {
+        charge_text(cx, s.units())?;
         return Ok(Val::Str(s));
     };
     let units = wtf8::utf16_len(&text);
-    cx.charge(
-        WRITTEN,
-        Sizes::default().out_units(units.saturating_sub(s.units())),
-    )?;
+    charge_text(cx, units)?;
     Ok(Val::Str(cx.heap.alloc_str_units(&text, units)?))
 }
 
@@ -72,7 +68,6 @@ fn normalize(cx: &mut Cx<'_>, s: Str, args: &[Val]) -> Result<Val, Fault> {
 }
 
 fn is_well_formed(cx: &mut Cx<'_>, s: Str, _: &[Val]) -> Result<Val, Fault> {
-    cx.charge(READ, Sizes::units(s.units()))?;
     Ok(Val::Bool(s.is_ascii() || wtf8::is_well_formed(cx.bytes(s))))
 }
 
@@ -82,7 +77,6 @@ fn to_well_formed(cx: &mut Cx<'_>, s: Str, _: &[Val]) -> Result<Val, Fault> {
 
 fn locale_compare(cx: &mut Cx<'_>, s: Str, args: &[Val]) -> Result<Val, Fault> {
     let other = to_str(cx, arg(args, 0))?;
-    cx.charge(READ, Sizes::units(s.units() + other.units()))?;
     // Collation works on decomposed copies.
     let copies = s.len_bytes().saturating_add(other.len_bytes());
     drop(buffer(cx, copies.saturating_mul(CASE_GROWTH))?);

@@ -19,8 +19,9 @@ pub(super) fn buffer(cx: &Cx<'_>, bytes: usize) -> Result<Vec<u8>, Fault> {
     Ok(out)
 }
 
-/// Pays for finding the UTF-16 offset `unit`.
-fn pay_offset(cx: &mut Cx<'_>, s: Str, unit: usize) -> Result<(), Fault> {
+/// Pays for finding the UTF-16 offset `unit`: the units before it, unless all
+/// of the text is ASCII.
+pub(super) fn pay_offset(cx: &mut Cx<'_>, s: Str, unit: usize) -> Result<(), Fault> {
     if s.is_ascii() {
         Ok(())
     } else {
@@ -36,6 +37,7 @@ pub(crate) fn unit_at(cx: &mut Cx<'_>, s: Str, at: usize) -> Result<Option<Str>,
     if s.is_ascii() {
         return Ok(Some(s.view(at, at + 1, 1)));
     }
+    pay_offset(cx, s, at + 1)?;
     cut(cx, s, at..at + 1).map(Some)
 }
 
@@ -44,18 +46,18 @@ pub(super) fn code_unit(cx: &mut Cx<'_>, s: Str, at: usize) -> Result<Option<u16
     if s.is_ascii() {
         return Ok(cx.bytes(s).get(at).map(|b| u16::from(*b)));
     }
-    pay_offset(cx, s, at)?;
+    pay_offset(cx, s, at + 1)?;
     Ok(wtf8::code_unit_at(cx.bytes(s), at))
 }
 
 /// The code point that starts at the unit `at`.
 pub(super) fn code_point(cx: &mut Cx<'_>, s: Str, at: usize) -> Result<Option<u32>, Fault> {
-    pay_offset(cx, s, at)?;
+    pay_offset(cx, s, at + 1)?;
     Ok(wtf8::code_point_at(cx.bytes(s), at))
 }
 
 /// The units of `range`, which lies within the string: a view where no
-/// surrogate pair is split.
+/// surrogate pair is split. Finding the range is the caller's to pay.
 pub(super) fn cut(cx: &mut Cx<'_>, s: Str, range: Range<usize>) -> Result<Str, Fault> {
     let Range { start, end } = range;
     if start >= end {
@@ -67,7 +69,7 @@ pub(super) fn cut(cx: &mut Cx<'_>, s: Str, range: Range<usize>) -> Result<Str, F
     if start == 0 && end == s.units() {
         return Ok(s);
     }
-    pay_offset(cx, s, end)?;
+    cx.work((end / 16) as i64)?;
     if let Some(bytes) = wtf8::slice_range_if_whole(cx.bytes(s), start, end) {
         return Ok(s.view(bytes.start, bytes.end, end - start));
     }

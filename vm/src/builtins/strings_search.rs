@@ -6,11 +6,10 @@
 //! program cannot make a huge one for little.
 
 use super::strings_cut::{buffer, byte_view, cut};
-use super::{StrFn, arg, call_builtin_value, is_callable};
+use super::{StrFn, arg, call_builtin_value, charge_list, charge_text, is_callable};
 use crate::coerce::{to_number, to_str};
 use crate::heap::{Oom, Str, Val};
 use crate::native::{Cx, Fault};
-use a99_core::costs::{BOTH, READ, Sizes};
 use a99_ecma::{arith::to_uint32, text_index, wtf8};
 
 /// Code of the methods in this file.
@@ -28,10 +27,11 @@ pub(super) const METHODS: &[(&str, StrFn)] = &[
     ("startsWith", starts_with),
 ];
 
-/// The needle of a search, paid for together with the haystack.
+/// The needle of a search.
 fn needle(cx: &mut Cx<'_>, s: Str, args: &[Val]) -> Result<Str, Fault> {
     let needle = to_str(cx, arg(args, 0))?;
-    cx.charge(READ, Sizes::units(s.units() + needle.units()))?;
+    // Both texts are paid; looking through them takes time too.
+    cx.work((s.units() / 16) as i64)?;
     Ok(needle)
 }
 
@@ -96,7 +96,6 @@ fn is_at(cx: &mut Cx<'_>, s: Str, needle: Str, from: usize) -> Result<Val, Fault
 
 fn search(cx: &mut Cx<'_>, s: Str, args: &[Val]) -> Result<Val, Fault> {
     let pattern = pattern(cx, args)?;
-    cx.charge(READ, Sizes::units(s.units() + pattern.units()))?;
     Ok(Val::Num(
         find_from(cx, s, pattern, 0).map_or(-1.0, |at| at as f64),
     ))
@@ -113,12 +112,11 @@ fn pattern(cx: &mut Cx<'_>, args: &[Val]) -> Result<Str, Fault> {
 /// An array with the text that was found, or `null`.
 fn match_(cx: &mut Cx<'_>, s: Str, args: &[Val]) -> Result<Val, Fault> {
     let pattern = pattern(cx, args)?;
-    cx.charge(
-        BOTH,
-        Sizes::units(s.units() + pattern.units()).out_elements(1),
-    )?;
     match find_from(cx, s, pattern, 0) {
-        Some(_) => Ok(Val::Arr(cx.heap.alloc_arr(&[Val::Str(pattern)])?)),
+        Some(_) => {
+            charge_list(cx, 1)?;
+            Ok(Val::Arr(cx.heap.alloc_arr(&[Val::Str(pattern)])?))
+        }
         None => Ok(Val::Null),
     }
 }
@@ -127,7 +125,7 @@ fn match_(cx: &mut Cx<'_>, s: Str, args: &[Val]) -> Result<Val, Fault> {
 fn match_all(cx: &mut Cx<'_>, s: Str, args: &[Val]) -> Result<Val, Fault> {
     let pattern = pattern(cx, args)?;
     let places = Places::find(cx, s, pattern, usize::MAX)?;
-    cx.charge(BOTH, Sizes::default().out_elements(2 * places.starts.len()))?;
+    charge_list(cx, places.starts.len())?;
     let all = cx.heap.alloc_arr_cap(places.starts.len())?;
     for _ in 0..places.starts.len() {
         let one = cx.heap.alloc_arr(&[Val::Str(pattern)])?;
@@ -148,9 +146,9 @@ struct Places {
 }
 
 impl Places {
-    /// Finds at most `max` places; pays for reading both texts.
+    /// Finds at most `max` places.
     fn find(cx: &mut Cx<'_>, s: Str, needle: Str, max: usize) -> Result<Places, Fault> {
-        cx.charge(READ, Sizes::units(s.units() + needle.units()))?;
+        cx.work((s.units() / 16) as i64)?;
         let mut starts = Vec::new();
         let edge = needle.is_empty() || wtf8::has_surrogate_edge(cx.bytes(needle));
         if edge && !s.is_ascii() {
@@ -291,14 +289,16 @@ fn split(cx: &mut Cx<'_>, s: Str, args: &[Val]) -> Result<Val, Fault> {
     };
     let Some(sep) = sep.filter(|_| limit > 0) else {
         let whole = [Val::Str(s)];
-        return Ok(Val::Arr(cx.heap.alloc_arr(&whole[..limit.min(1)])?));
+        let parts = &whole[..limit.min(1)];
+        charge_list(cx, parts.len())?;
+        return Ok(Val::Arr(cx.heap.alloc_arr(parts)?));
     };
     if sep.is_empty() {
         return split_units(cx, s, limit);
     }
     let places = Places::find(cx, s, sep, limit)?;
     let count = (places.starts.len() + 1).min(limit);
-    cx.charge(BOTH, Sizes::default().out_elements(count))?;
+    charge_list(cx, count)?;
     let parts = cx.heap.alloc_arr_cap(count)?;
     let mut from = 0;
     let ends = places.starts.iter().copied().chain([places.end(s)]);
@@ -313,7 +313,7 @@ fn split(cx: &mut Cx<'_>, s: Str, args: &[Val]) -> Result<Val, Fault> {
 /// The UTF-16 units of a string, each as a string.
 fn split_units(cx: &mut Cx<'_>, s: Str, limit: usize) -> Result<Val, Fault> {
     let count = s.units().min(limit);
-    cx.charge(BOTH, Sizes::units(s.units()).out_elements(count))?;
+    charge_list(cx, count)?;
     let parts = cx.heap.alloc_arr_cap(count)?;
     if s.is_ascii() {
         for i in 0..count {
@@ -389,16 +389,39 @@ fn replace(cx: &mut Cx<'_>, s: Str, args: &[Val], max: usize) -> Result<Val, Fau
     let dollars = cx.bytes(with).iter().filter(|b| **b == b'$').count();
     cx.heap
         .check(dollars.saturating_mul(2 * size_of::<Piece>()))?;
-    cx.charge(READ, Sizes::units(with.units()))?;
     let pieces = pieces(cx.bytes(with));
     let places = Places::find(cx, s, pattern, max)?;
     if places.starts.is_empty() {
+        charge_text(cx, s.units())?;
         return Ok(Val::Str(s));
     }
     let end = places.end(s);
     let mut size = (end, 0usize);
+    let mut units = s.units();
+    let literal_units: usize = pieces
+        .iter()
+        .map(|piece| match *piece {
+            Piece::Literal(a, b) => wtf8::utf16_len(&cx.bytes(with)[a..b]),
+            _ => 0,
+        })
+        .sum();
+    let (befores, matches, afters) = pieces.iter().fold((0, 0, 0), |n, piece| match piece {
+        Piece::Literal(..) => n,
+        Piece::Before => (n.0 + 1, n.1, n.2),
+        Piece::Match => (n.0, n.1 + 1, n.2),
+        Piece::After => (n.0, n.1, n.2 + 1),
+    });
+    let (mut unit, mut counted) = (0, 0);
     for at in &places.starts {
         size.0 = size.0.saturating_sub(places.len);
+        unit += places.units_between(cx, s, counted, *at);
+        counted = *at;
+        units = units
+            .saturating_sub(pattern.units())
+            .saturating_add(literal_units)
+            .saturating_add(pattern.units().saturating_mul(matches))
+            .saturating_add(unit.saturating_mul(befores))
+            .saturating_add((s.units() - unit - pattern.units()).saturating_mul(afters));
         for piece in &pieces {
             match *piece {
                 Piece::Literal(a, b) => size.1 = size.1.saturating_add(b - a),
@@ -412,10 +435,7 @@ fn replace(cx: &mut Cx<'_>, s: Str, args: &[Val], max: usize) -> Result<Val, Fau
     // Of a haystack in UTF-16 the bytes are not known, so the most is taken.
     let scale = if places.units.is_some() { 3 } else { 1 };
     let bytes = size.0.saturating_mul(scale).saturating_add(size.1);
-    cx.charge(
-        BOTH,
-        Sizes::default().out_units(size.0.saturating_add(size.1)),
-    )?;
+    charge_text(cx, units)?;
     let mut out = buffer(cx, bytes)?;
     let mut from = 0;
     for at in &places.starts {
@@ -460,11 +480,11 @@ fn replace_by_call(
         let args = [Val::Str(pattern), Val::Num(unit as f64), Val::Str(s)];
         let result = call_builtin_value(cx, call, &args)?;
         let text = to_str(cx, result)?;
-        units += text.units();
+        units = units - pattern.units() + text.units();
         bytes += text.len_bytes();
         texts.push(text);
     }
-    cx.charge(BOTH, Sizes::default().out_units(units))?;
+    charge_text(cx, units)?;
     let mut out = buffer(cx, bytes)?;
     let mut from = 0;
     for (at, text) in places.starts.iter().zip(texts) {

@@ -14,6 +14,11 @@ pub(super) const FIRST_COMPACTION: usize = 256 << 10;
 /// large as what survived.
 const GROWTH: usize = 2;
 
+/// A heap is full when less than one part in so many of its ceiling is free
+/// after a compaction: going on would compact again and again for next to
+/// nothing.
+const FULL_PARTS: usize = 64;
+
 /// Calls its argument on every root of the heap.
 pub type Roots<'a> = dyn FnMut(&mut dyn FnMut(&mut Val)) + 'a;
 
@@ -36,6 +41,11 @@ impl Heap {
     #[inline]
     pub fn wants_compaction(&self) -> bool {
         self.used() >= self.compact_at
+    }
+
+    /// Whether a compaction that just ran left too little room to go on.
+    pub fn is_full(&self) -> bool {
+        self.limit.saturating_sub(self.used()) < self.limit / FULL_PARTS
     }
 
     /// Drops everything that no root reaches; updates the roots.

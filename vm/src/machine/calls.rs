@@ -1,6 +1,8 @@
 //! Helpers of the program, and calls that the host answers.
 
-use super::{Frame, FrameKind, MAX_HELPER_DEPTH, Machine, Request, Step, Waiting, clear_frame, frame_size};
+use super::{
+    Frame, FrameKind, MAX_HELPER_DEPTH, Machine, Request, Step, WINDOW, Waiting, clear_frame, frame_size,
+};
 use crate::atom::{AtomError, Cancelled, HostCall, HostGrants, HostReply};
 use crate::convert;
 use crate::heap::Val;
@@ -9,6 +11,9 @@ use a99_core::error::ErrorCode;
 use a99_core::fuel::Fuel;
 use a99_core::text::wtf8_to_string_lossy;
 use std::sync::Arc;
+
+/// Work that a call of the host stands for.
+const HOST_CALL_WORK: usize = 512;
 
 impl Machine {
     /// Pushes a frame for a helper; its arguments become its first registers.
@@ -27,8 +32,12 @@ impl Machine {
         let from = caller.base as usize + base as usize;
         let to = caller.base as usize + frame_size(f);
         let size = frame_size(callee_f);
-        self.heap.check(size * size_of::<Val>())?;
-        clear_frame(&mut self.stack, to, size)?;
+        let counted = self.count_frame(size, 0)?;
+        if let Err(fault) = clear_frame(&mut self.stack, to, size) {
+            self.heap.sub_external(counted);
+            return Err(fault);
+        }
+        self.meter.did(size);
         for i in 0..callee_f.params as usize {
             self.stack[to + i] = self.stack[from + i];
         }
@@ -36,6 +45,7 @@ impl Machine {
             unit: caller.unit,
             function: callee,
             kind: FrameKind::Helper,
+            counted,
             base: to as u32,
             pc: 0,
             dst,
@@ -44,6 +54,25 @@ impl Machine {
             agent_depth: caller.agent_depth,
         });
         Ok(())
+    }
+
+    /// Counts a frame against the heap's ceiling (D20). One that lies within
+    /// the window is free: the count of those is limited and small.
+    pub(super) fn count_frame(&mut self, size: usize, program: usize) -> Result<usize, Fault> {
+        let slots = size.saturating_sub(WINDOW) * size_of::<Val>();
+        let counted = slots + program;
+        self.heap.add_external(counted)?;
+        Ok(counted)
+    }
+
+    /// Takes the top frame away, with the program that ran in it.
+    pub(super) fn pop_frame(&mut self) {
+        if let Some(frame) = self.frames.pop() {
+            self.heap.sub_external(frame.counted);
+            if matches!(frame.kind, FrameKind::Code | FrameKind::Agent) {
+                self.units.truncate(frame.unit as usize);
+            }
+        }
     }
 
     pub(super) fn push_frame(&mut self, frame: Frame) {
@@ -74,7 +103,7 @@ impl Machine {
             }
             return;
         }
-        self.frames.pop();
+        self.pop_frame();
         self.answer(frame.dst, val);
     }
 
@@ -155,6 +184,8 @@ impl Machine {
             return None;
         }
         self.widen();
+        // A host that always answers at once must not keep others waiting.
+        self.meter.did(HOST_CALL_WORK);
         let reply = match answer {
             Ok(reply) => reply,
             Err(AtomError { code, message }) => {
@@ -200,6 +231,15 @@ impl Machine {
         };
         self.raise(failed, host);
         None
+    }
+
+    /// Counts what native atoms keep for the run. It is held already: a run
+    /// that is full fails at its next allocation.
+    #[cold]
+    pub(super) fn count_kept(&mut self) {
+        let now = self.locals.bytes();
+        self.heap.force_external(now.saturating_sub(self.locals_counted));
+        self.locals_counted = now;
     }
 
     /// Counts what atoms keep for the run (D20).

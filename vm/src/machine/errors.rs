@@ -1,7 +1,7 @@
 //! Errors: from a fault to a handler, or to the end of the run.
 
 use super::{Caught, FrameKind, Machine};
-use crate::native::{Fault, Host, StopReason, Thrown};
+use crate::native::{Fault, Host, Mark, StopReason, Thrown};
 use a99_core::error::{ErrorCode, RunError};
 use a99_core::program::Program;
 use a99_core::text::Text;
@@ -15,18 +15,24 @@ const RUN: &str = "vm.run";
 
 impl Machine {
     /// An instruction did not finish: try again, raise, or end the run.
-    pub(super) fn fault(&mut self, fault: Fault, fuel: i64, host: &dyn Host) {
+    pub(super) fn fault(&mut self, fault: Fault, before: Mark, host: &dyn Host) {
         let frame = self.frame();
-        let here = (self.frames.len(), frame.pc);
+        let here = (self.frames.len(), frame.pc, before);
         match fault {
-            Fault::Oom(_) if self.retried != Some(here) => {
+            Fault::Oom(oom) if self.retried != Some(here) => {
                 self.retried = Some(here);
-                self.meter.fuel = fuel;
-                self.skip_charges = frame.precise;
+                self.meter.back_to(before);
+                self.refund();
+                self.skip_charges = true;
                 self.compact();
+                if self.heap.is_full() {
+                    self.raise(Fault::Oom(oom), host);
+                } else if let Some(reason) = host.stop() {
+                    self.stop(reason);
+                }
             }
             Fault::OutOfFuel if !frame.precise => {
-                self.meter.fuel = fuel;
+                self.meter.back_to(before);
                 self.refund();
                 self.skip_charges = true;
             }
@@ -137,7 +143,7 @@ impl Machine {
                 self.end_with(error);
                 return;
             }
-            self.frames.pop();
+            self.pop_frame();
             match frame.kind {
                 FrameKind::Agent if error.code.is_catchable() => {
                     // The caller sees a failure of its own step.
@@ -151,7 +157,17 @@ impl Machine {
         }
     }
 
-    fn end_with(&mut self, error: RunError) {
+    /// Ends the run with an error. A message that a program made longer than
+    /// what may cross to the host is cut (M11).
+    fn end_with(&mut self, mut error: RunError) {
+        let most = self.options.limits.boundary.max_bytes;
+        if error.message.len_bytes() > most {
+            let mut end = most;
+            while end > 0 && error.message.as_bytes()[end] & 0xC0 == 0x80 {
+                end -= 1;
+            }
+            error.message = Text::from_wtf8(error.message.as_bytes()[..end].to_vec());
+        }
         let result = error.to_value();
         self.outcome = Some((result, Some(error)));
     }

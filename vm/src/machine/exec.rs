@@ -42,12 +42,12 @@ impl Machine {
         // Evaluates a fallible expression with `c` as the view of the run.
         macro_rules! attempt {
             ($c:ident => $e:expr) => {{
-                let fuel = self.meter.fuel;
+                let before = self.meter.mark();
                 let mut c = cx(&mut self.heap, &mut self.meter, host);
                 let $c: &mut Cx<'_> = &mut c;
                 match $e {
                     Ok(value) => value,
-                    Err(fault) => leave!(Exit::Fault { fault: Fault::from(fault), fuel }),
+                    Err(fault) => leave!(Exit::Fault { fault: Fault::from(fault), before }),
                 }
             }};
         }
@@ -100,8 +100,8 @@ impl Machine {
             let op = code[pc];
             if PRECISE {
                 self.set_pc(pc);
-                if let Err((fault, fuel)) = self.before(function, &exe, pc as u32, host) {
-                    return Exit::Fault { fault, fuel };
+                if let Err((fault, before)) = self.before(function, &exe, pc as u32, host) {
+                    return Exit::Fault { fault, before };
                 }
                 (regs, slots) = split(&mut self.stack, base);
             }
@@ -319,11 +319,11 @@ impl Machine {
                     let op = program.sites[site as usize].op as usize;
                     let Some(atom) = &exe.atoms[op] else {
                         let fault = Fault::internal("an atom without a body");
-                        let fuel = self.meter.fuel;
-                        leave!(Exit::Fault { fault, fuel })
+                        let before = self.meter.mark();
+                        leave!(Exit::Fault { fault, before })
                     };
                     let args = &regs[base as usize..base as usize + n as usize];
-                    let fuel = self.meter.fuel;
+                    let before = self.meter.mark();
                     let mut c = cx(&mut self.heap, &mut self.meter, host);
                     let mut scope = Scope {
                         context: &self.options.context,
@@ -342,9 +342,15 @@ impl Machine {
                         _ => Ok(None),
                     });
                     match result {
-                        Ok(Some(val)) => regs[dst as usize] = val,
+                        Ok(Some(val)) => {
+                            regs[dst as usize] = val;
+                            if self.locals.bytes() > self.locals_counted {
+                                self.count_kept();
+                                (regs, slots) = split(&mut self.stack, frame.base as usize);
+                            }
+                        }
                         Ok(None) => leave!(Exit::Host { dst, base, n, site }),
-                        Err(fault) => leave!(Exit::Fault { fault, fuel }),
+                        Err(fault) => leave!(Exit::Fault { fault, before }),
                     }
                 }
                 Op::Throw { flag, k } => {
@@ -354,30 +360,30 @@ impl Machine {
                         a99_core::error::ErrorCode::Program
                     };
                     let fault = super::thrown(code, program.const_text(k));
-                    let fuel = self.meter.fuel;
-                    leave!(Exit::Fault { fault, fuel });
+                    let before = self.meter.mark();
+                    leave!(Exit::Fault { fault, before });
                 }
                 Op::ThrowUnbound { src, k } => {
                     if matches!(regs[src as usize], Val::Unbound) {
                         let code = a99_core::error::ErrorCode::Program;
                         let fault = super::thrown(code, program.const_text(k));
-                        let fuel = self.meter.fuel;
-                        leave!(Exit::Fault { fault, fuel });
+                        let before = self.meter.mark();
+                        leave!(Exit::Fault { fault, before });
                     }
                 }
                 Op::CheckConst { flag, name } => {
                     if matches!(regs[flag as usize], Val::Bool(true)) {
                         let fault = quoted("Cannot reassign const variable '", program.const_text(name), "'");
-                        let fuel = self.meter.fuel;
-                        leave!(Exit::Fault { fault, fuel });
+                        let before = self.meter.mark();
+                        leave!(Exit::Fault { fault, before });
                     }
                 }
                 Op::CheckFree { src, name } => {
                     if !matches!(regs[src as usize], Val::Unbound) {
                         let fault =
                             quoted("Cannot redeclare variable '", program.const_text(name), "' as const");
-                        let fuel = self.meter.fuel;
-                        leave!(Exit::Fault { fault, fuel });
+                        let before = self.meter.mark();
+                        leave!(Exit::Fault { fault, before });
                     }
                 }
                 Op::IterInit { it, src, k } => {
@@ -385,8 +391,8 @@ impl Machine {
                     if !matches!(items, Val::Arr(_)) {
                         let code = a99_core::error::ErrorCode::Program;
                         let fault = super::thrown(code, program.const_text(k));
-                        let fuel = self.meter.fuel;
-                        leave!(Exit::Fault { fault, fuel });
+                        let before = self.meter.mark();
+                        leave!(Exit::Fault { fault, before });
                     }
                     regs[it as usize] = items;
                     regs[it as usize + 1] = Val::Num(0.0);
@@ -395,8 +401,8 @@ impl Machine {
                     let (Val::Arr(r), Val::Num(at)) = (regs[it as usize], regs[it as usize + 1])
                     else {
                         let fault = Fault::internal("IterNext without an iterator");
-                        let fuel = self.meter.fuel;
-                        leave!(Exit::Fault { fault, fuel })
+                        let before = self.meter.mark();
+                        leave!(Exit::Fault { fault, before })
                     };
                     match self.heap.items(r).get(at as usize) {
                         Some(item) => {
@@ -417,8 +423,8 @@ impl Machine {
                     let val = regs[src as usize];
                     if !matches!(val, Val::Obj(_)) && !val.is_nullish() {
                         let fault = super::start::not_an_object(val);
-                        let fuel = self.meter.fuel;
-                        leave!(Exit::Fault { fault, fuel });
+                        let before = self.meter.mark();
+                        leave!(Exit::Fault { fault, before });
                     }
                 }
                 Op::Catch { msg, op } => {
@@ -426,7 +432,7 @@ impl Machine {
                     let (message, by) = caught
                         .as_ref()
                         .map_or((&b""[..], &b""[..]), |c| (&c.message, c.op.as_bytes()));
-                    let fuel = self.meter.fuel;
+                    let before = self.meter.mark();
                     let made = self.heap.str_val(message).and_then(|m| Ok((m, self.heap.str_val(by)?)));
                     match made {
                         Ok((m, by)) => {
@@ -435,7 +441,7 @@ impl Machine {
                         }
                         Err(oom) => {
                             self.caught = caught;
-                            leave!(Exit::Fault { fault: oom.into(), fuel });
+                            leave!(Exit::Fault { fault: oom.into(), before });
                         }
                     }
                 }
@@ -462,10 +468,12 @@ impl Machine {
                             .map_err(Fault::from)
                             .and_then(|()| convert::copy_deep(c, val))
                     });
-                    let size = text.len() + super::start::MEMO_ENTRY_BYTES;
-                    if self.memo.insert(text, copy).is_none() {
+                    // Counted before it is kept: the instruction may run again.
+                    if !self.memo.contains_key(&text) {
+                        let size = text.len() + super::start::MEMO_ENTRY_BYTES;
                         attempt!(c => c.heap.add_external(size));
                     }
+                    self.memo.insert(text, copy);
                 }
                 Op::Call { dst, base, n: _, callee } => leave!(Exit::Call { dst, base, callee }),
                 Op::RunCode { dst, base, n: _, names } => leave!(Exit::Code { dst, base, names }),

@@ -1,14 +1,27 @@
 //! Programs that arrive at run time: `runCode`, and `agentRun` of a program.
 
 use super::{Frame, FrameKind, LoadRequest, Machine, Step, Unit, Waiting, clear_frame, frame_size};
-use crate::convert;
+use crate::convert::{self, BoundaryLimits};
 use crate::heap::Val;
 use crate::link::Executable;
 use crate::native::{Fault, Host};
 use a99_core::costs::BOTH;
-use a99_core::program::Home;
+use a99_core::program::{CONST_FLAG, Home};
+use a99_core::value::Value;
 use a99_core::text::Text;
 use std::sync::Arc;
+
+/// Estimated bytes that a node of a program takes while it runs: the node, its
+/// instructions, charges and places.
+const PROGRAM_NODE_BYTES: usize = 256;
+
+/// Bytes of JSON of a program that arrives at run time, as large as a stored
+/// one may be: compiling cannot be interrupted, so this bounds how long an
+/// abort or a deadline may have to wait for it.
+const MAX_PROGRAM_BYTES: usize = 1 << 20;
+
+/// Work that compiling a node stands for.
+const COMPILE_NODE_WORK: usize = 256;
 
 /// A program that was asked for.
 pub(super) struct Pending {
@@ -17,7 +30,14 @@ pub(super) struct Pending {
     /// Its arguments.
     args: Val,
     /// The caller's variables that it sees: name and value.
-    outer: Vec<(Text, Val)>,
+    outer: Vec<Outer>,
+}
+
+/// A variable of the caller.
+struct Outer {
+    name: Text,
+    val: Val,
+    constant: bool,
 }
 
 impl Machine {
@@ -38,7 +58,8 @@ impl Machine {
             return Err(Fault::throw("Transpiled code must be a seq node"));
         }
         let (_, program, f) = self.program_of(frame);
-        let mut outer: Vec<(Text, Val)> = Vec::new();
+        let mut outer: Vec<Outer> = Vec::new();
+        let mut seen = false;
         for (name, home) in &program.names[names as usize] {
             let val = match home {
                 Home::Reg(r) => self.stack[frame.base as usize + *r as usize],
@@ -47,13 +68,21 @@ impl Machine {
                     self.stack[slots + *s as usize]
                 }
             };
-            let name = Text::from_wtf8(program.const_text(*name).to_vec());
-            // Inner scopes come later and hide outer ones where they are bound.
-            if matches!(val, Val::Unbound) {
+            let name = program.const_text(*name);
+            if name == CONST_FLAG {
+                if let (true, Some(last)) = (seen, outer.last_mut()) {
+                    last.constant |= matches!(val, Val::Bool(true));
+                }
                 continue;
             }
-            outer.retain(|(n, _)| *n != name);
-            outer.push((name, val));
+            // Inner scopes come later and hide outer ones where they are bound;
+            // a constant further out still is one.
+            seen = !matches!(val, Val::Unbound);
+            if seen {
+                let name = Text::from_wtf8(name.to_vec());
+                let before = outer.iter().position(|o| o.name == name).map(|i| outer.remove(i));
+                outer.push(Outer { name, val, constant: before.is_some_and(|o| o.constant) });
+            }
         }
         self.ask(dst, FrameKind::Code, code, args, outer, host)
     }
@@ -87,15 +116,36 @@ impl Machine {
         kind: FrameKind,
         program: Val,
         args: Val,
-        outer: Vec<(Text, Val)>,
+        outer: Vec<Outer>,
         host: &dyn Host,
     ) -> Result<Step, Fault> {
         self.refund();
         convert::charge_read(&mut super::cx(&mut self.heap, &mut self.meter, host), program, BOTH)?;
-        let value = convert::to_value(&self.heap, program, &self.options.limits.boundary)?;
-        let names = outer.iter().map(|(name, _)| name.clone()).collect();
+        let given = &self.options.limits.boundary;
+        let limits =
+            BoundaryLimits { max_bytes: given.max_bytes.min(MAX_PROGRAM_BYTES), ..*given };
+        let value = convert::to_value(&self.heap, program, &limits)?;
+        let value = self.with_helpers(value);
+        let names = outer.iter().map(|o| (o.name.clone(), o.constant)).collect();
         self.waiting = Some(Waiting::Load(Pending { dst, kind, args, outer }));
         Ok(Step::Load(Box::new(LoadRequest { program: value, outer: names })))
+    }
+
+    /// An inline program has the helpers of its caller; root keys of its own
+    /// are ignored (language section 1.1).
+    fn with_helpers(&self, program: Value) -> Value {
+        let Value::Object(mut root) = program else { return program };
+        let source = &self.program_of(self.frame()).1.source;
+        match source.get(source.root(), "helpers") {
+            Some(helpers) => {
+                root.insert("helpers", source.to_value(helpers));
+            }
+            None => {
+                root.remove("helpers");
+            }
+        }
+        root.remove("inputSchema");
+        Value::Object(root)
     }
 
     /// Runs the value of a reply as a program in place of the call.
@@ -125,11 +175,20 @@ impl Machine {
         let program = exe.program();
         let main = &program.functions[0];
         let size = frame_size(main);
-        self.heap.check(size * size_of::<Val>())?;
-        let args = super::start::guest_args(&mut self.heap, program, pending.args)?;
-        clear_frame(&mut self.stack, base, size)?;
+        let held = program.source.node_count() * PROGRAM_NODE_BYTES + 2 * program.text.len();
+        let counted = self.count_frame(size, held)?;
+        let made = super::start::guest_args(&mut self.heap, program, pending.args)
+            .and_then(|args| clear_frame(&mut self.stack, base, size).map(|()| args));
+        let args = match made {
+            Ok(args) => args,
+            Err(fault) => {
+                self.heap.sub_external(counted);
+                return Err(fault);
+            }
+        };
+        self.meter.did(size + program.source.node_count() * COMPILE_NODE_WORK);
         if let Some(scope) = main.scopes.first() {
-            for (i, (_, val)) in pending.outer.iter().enumerate() {
+            for (i, Outer { val, .. }) in pending.outer.iter().enumerate() {
                 let home = scope.vars.get(i).map(|(_, home)| *home);
                 match home {
                     Some(Home::Reg(r)) => self.stack[base + r as usize] = *val,
@@ -146,6 +205,7 @@ impl Machine {
             unit: self.units.len() as u32 - 1,
             function: 0,
             kind: pending.kind,
+            counted,
             base: base as u32,
             pc: 0,
             dst: pending.dst,

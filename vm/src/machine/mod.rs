@@ -15,7 +15,7 @@ mod tracing;
 use crate::atom::{AtomDef, Cancelled, HostCall, Locals};
 use crate::heap::{Heap, Val};
 use crate::link::{Executable, Prices};
-use crate::native::{Cx, Fault, Host, Meter, StopReason, Thrown, WORK_SLICE};
+use crate::native::{Cx, Fault, Host, Mark, Meter, StopReason, Thrown};
 use crate::options::{Outcome, RunOptions};
 use a99_core::error::RunError;
 use a99_core::fuel::Fuel;
@@ -62,6 +62,9 @@ struct Frame {
     unit: u32,
     function: u32,
     kind: FrameKind,
+    /// Bytes that the heap's count holds for it: registers, slots, and a
+    /// program of its own.
+    counted: usize,
     /// First register on the stack.
     base: u32,
     /// The instruction to run next.
@@ -111,8 +114,8 @@ pub struct Request {
 pub struct LoadRequest {
     /// The program as data.
     pub program: Value,
-    /// The variables of the caller that it sees.
-    pub outer: Vec<Text>,
+    /// The variables of the caller that it sees, and whether each is constant.
+    pub outer: Vec<(Text, bool)>,
 }
 
 /// What the machine waits for.
@@ -138,8 +141,9 @@ pub struct Machine {
     waiting: Option<Waiting>,
     options: RunOptions,
     outcome: Option<(Value, Option<RunError>)>,
-    /// The instruction that failed for lack of memory and was tried again.
-    retried: Option<(usize, u32)>,
+    /// The execution that failed for lack of memory and was tried again: a
+    /// later one of the same instruction has another mark.
+    retried: Option<(usize, u32, Mark)>,
     /// The next instruction's charges are made already: it runs again.
     skip_charges: bool,
     /// The step whose charge failed.
@@ -184,8 +188,8 @@ impl std::fmt::Debug for Machine {
 enum Exit {
     /// The frame's function ended with this value.
     Return(Val),
-    /// An instruction did not finish; fuel before it.
-    Fault { fault: Fault, fuel: i64 },
+    /// An instruction did not finish; the meter before it.
+    Fault { fault: Fault, before: Mark },
     /// A function of the program is called.
     Call { dst: u8, base: u8, callee: u32 },
     /// An atom that waits is called.
@@ -254,11 +258,11 @@ impl Machine {
         }
         self.started = true;
         self.widen();
-        self.meter.slice = WORK_SLICE;
         while self.outcome.is_none() {
             let precise = self.frame().precise;
             let exit = if precise { self.run::<true>(host) } else { self.run::<false>(host) };
-            if !matches!(exit, Exit::Fault { .. }) {
+            // An instruction that got as far as a call may still run short.
+            if matches!(exit, Exit::Precise | Exit::Fast | Exit::Slice | Exit::Return(_)) {
                 self.retried = None;
             }
             match exit {
@@ -267,7 +271,7 @@ impl Machine {
                 Exit::Slice => {
                     // At a block's head nothing is prepaid.
                     self.set_precise(true);
-                    self.meter.slice = WORK_SLICE;
+                    self.meter.new_slice();
                     if let Some(reason) = host.stop() {
                         self.stop(reason);
                     } else {
@@ -278,24 +282,33 @@ impl Machine {
                     }
                 }
                 Exit::Return(val) => self.leave(val, host),
-                Exit::Fault { fault, fuel } => self.fault(fault, fuel, host),
+                Exit::Fault { fault, before } => self.fault(fault, before, host),
                 Exit::Call { dst, base, callee } => {
+                    let before = self.meter.mark();
                     if let Err(fault) = self.enter_helper(dst, base, callee) {
-                        self.raise(fault, host);
+                        self.fault(fault, before, host);
                     }
                 }
                 Exit::Host { dst, base, n, site } => match self.host_call(dst, base, n, site, host) {
                     Ok(request) => return Step::Call(request),
                     Err(fault) => self.raise(fault, host),
                 },
-                Exit::Code { dst, base, names } => match self.run_code(dst, base, names, host) {
-                    Ok(step) => return step,
-                    Err(fault) => self.raise(fault, host),
-                },
-                Exit::Agent { dst, base, site } => match self.agent_run(dst, base, site, host) {
-                    Ok(step) => return step,
-                    Err(fault) => self.raise(fault, host),
-                },
+                Exit::Code { dst, base, names } => {
+                    self.refund();
+                    let before = self.meter.mark();
+                    match self.run_code(dst, base, names, host) {
+                        Ok(step) => return step,
+                        Err(fault) => self.fault(fault, before, host),
+                    }
+                }
+                Exit::Agent { dst, base, site } => {
+                    self.refund();
+                    let before = self.meter.mark();
+                    match self.agent_run(dst, base, site, host) {
+                        Ok(step) => return step,
+                        Err(fault) => self.fault(fault, before, host),
+                    }
+                }
             }
         }
         Step::Done
@@ -326,12 +339,28 @@ impl Machine {
         });
     }
 
+    /// Lets go of everything that belongs to the run and its host: a machine
+    /// that waits for its next run keeps no grant, program or signal alive.
+    fn let_go(&mut self) {
+        self.frames.clear();
+        self.units.clear();
+        self.memo = HashMap::new();
+        self.caught = None;
+        self.waiting = None;
+        self.options = RunOptions::default();
+        match Arc::get_mut(&mut self.locals) {
+            Some(locals) => locals.reset(),
+            None => self.locals = Arc::default(),
+        }
+    }
+
     /// The outcome; the machine is empty afterwards.
     pub fn finish(&mut self) -> Outcome {
         let (result, error) = self.outcome.take().unwrap_or((Value::Undefined, None));
         let mut warnings = self.locals.take_warnings();
         let trace = self.tracer.take().map(|tracer| tracer.into_events(&mut warnings));
         let fuel_used = Fuel::from_micro(self.budget.saturating_sub(self.meter.fuel));
+        self.let_go();
         Outcome { result, error, fuel_used, trace, warnings }
     }
 }

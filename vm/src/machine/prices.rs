@@ -4,7 +4,7 @@ use super::{Machine, Unit};
 use crate::atom::{AtomDef, CostFn};
 use crate::heap::Val;
 use crate::link::{Executable, Prices, block_charges};
-use crate::native::{Cx, Fault, Host};
+use crate::native::{Cx, Fault, Host, Mark};
 use crate::options::{CostOverride, RunOptions};
 use a99_core::error::ErrorCode;
 use a99_core::fuel::cost_from_f64;
@@ -82,13 +82,15 @@ impl Machine {
         exe: &Arc<Executable>,
         pc: u32,
         host: &dyn Host,
-    ) -> Result<(), (Fault, i64)> {
+    ) -> Result<(), (Fault, Mark)> {
         if self.tracer.is_some() {
             self.trace_reached(f, exe, pc, host);
         }
         if std::mem::take(&mut self.skip_charges) {
             return Ok(());
         }
+        // The instruction that ran short of memory is done.
+        self.retried = None;
         let from = f.charges.partition_point(|c| c.pc < pc);
         for charge in f.charges[from..].iter().take_while(|c| c.pc == pc) {
             self.charge(f, exe, charge, host)?;
@@ -102,16 +104,16 @@ impl Machine {
         exe: &Arc<Executable>,
         charge: &a99_core::program::Charge,
         host: &dyn Host,
-    ) -> Result<(), (Fault, i64)> {
+    ) -> Result<(), (Fault, Mark)> {
         let program = exe.program();
-        let fuel = self.meter.fuel;
+        let before = self.meter.mark();
         if charge.kind == ChargeKind::Step {
             if self.tracer.is_some() {
                 self.trace_begin(f, charge.step);
             }
             self.count_quota(f, program, charge.step).map_err(|fault| {
                 self.blame = Some(charge.step);
-                (fault, fuel)
+                (fault, before)
             })?;
         }
         // Nodes that share a charge are still paid one by one.
@@ -141,7 +143,7 @@ impl Machine {
                 if let Some(tracer) = &mut self.tracer {
                     tracer.silent = charge.kind == ChargeKind::Step;
                 }
-                return Err((Fault::OutOfFuel, fuel));
+                return Err((Fault::OutOfFuel, before));
             }
         }
         Ok(())

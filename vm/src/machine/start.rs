@@ -6,7 +6,7 @@ use crate::convert::{self, BoundaryLimits};
 use crate::digest;
 use crate::heap::{Heap, Val};
 use crate::link::Executable;
-use crate::native::{Cx, Fault, Meter, WORK_SLICE};
+use crate::native::{Cx, Fault, Meter};
 use crate::options::RunOptions;
 use a99_core::error::{ErrorCode, RunError};
 use a99_core::program::{ArgFallback, ArgKey, Program};
@@ -27,7 +27,6 @@ impl Machine {
         self.heap.reset(exe.statics.clone(), exe.shapes.clone(), options.limits.heap_bytes);
         let budget = options.fuel.micro();
         self.meter = Meter::new(budget, options.cost_model);
-        self.meter.slice = WORK_SLICE;
         self.budget = budget;
         self.frames.clear();
         self.units.clear();
@@ -73,14 +72,18 @@ impl Machine {
             })?;
         self.units.push(Unit { exe: exe.clone(), main: true, prices, args });
         let size = frame_size(&program.functions[0]);
-        let room = self.heap.check(size * size_of::<Val>()).map_err(Fault::from);
-        room.and_then(|()| clear_frame(&mut self.stack, 0, size)).map_err(|_| {
-            failed(ErrorCode::HeapLimit, "Heap limit exceeded: the program's variables do not fit")
-        })?;
+        let room = self.count_frame(size, 0);
+        let counted = room
+            .and_then(|counted| clear_frame(&mut self.stack, 0, size).map(|()| counted))
+            .map_err(|_| {
+                let text = "Heap limit exceeded: the program's variables do not fit";
+                failed(ErrorCode::HeapLimit, text)
+            })?;
         self.push_frame(Frame {
             unit: 0,
             function: 0,
             kind: FrameKind::Main,
+            counted,
             base: 0,
             pc: 0,
             dst: 0,

@@ -94,7 +94,14 @@ impl Machine {
     pub(super) fn trace_begin(&mut self, f: &Function, step: u32) {
         let slots = self.slots_at(f);
         let scope = &f.scopes[f.steps[step as usize].scope as usize];
-        let vars = scope.vars.iter().map(|(_, home)| self.home_value(*home, slots)).collect();
+        // Where there is no room for what the variables were, the trace does
+        // without their changes (M07).
+        let room = scope.vars.len() * size_of::<Val>();
+        let vars: Vec<Val> = match self.heap.add_external(room) {
+            Ok(()) => scope.vars.iter().map(|(_, home)| self.home_value(*home, slots)).collect(),
+            Err(_) => Vec::new(),
+        };
+        self.meter.did(vars.len());
         let fuel = self.meter.fuel;
         if let Some(tracer) = &mut self.tracer {
             tracer.silent = true;
@@ -138,6 +145,7 @@ impl Machine {
 
     fn record(&mut self, event: TraceEvent) {
         let size = event.to_value().to_json_string().len();
+        self.meter.did(size);
         let Some(tracer) = &mut self.tracer else { return };
         let now = tracer.log.push(event, size);
         // The log has a limit of its own; what it holds counts as held by the
@@ -155,6 +163,8 @@ impl Machine {
 
     fn trace_end(&mut self, f: &Function, exe: &Arc<Executable>, error: Option<Text>, normal: bool, host: &dyn Host) {
         let Some(open) = self.tracer.as_mut().and_then(|t| t.open.pop()) else { return };
+        self.heap.sub_external(open.vars.len() * size_of::<Val>());
+        self.meter.did(open.vars.len());
         let program = exe.program();
         let step = &f.steps[open.step as usize];
         let slots = self.slots_at(f);

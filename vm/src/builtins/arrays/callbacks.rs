@@ -2,12 +2,11 @@
 //! array, as in JavaScript, which is why `[3, 1].reduce(Math.max)` is NaN.
 
 use super::{arg, new_array};
-use crate::builtins::call_builtin_value;
+use crate::builtins::{call_builtin_value, charge_list};
 use crate::coerce;
 use crate::convert::temp;
 use crate::heap::{Ref, Val};
 use crate::native::{Cx, Fault};
-use a99_core::costs::{BOTH, READ, Sizes};
 
 /// Refuses what cannot be called, in the words of JavaScriptCore.
 fn callback(method: &str, args: &[Val]) -> Result<Val, Fault> {
@@ -44,7 +43,6 @@ fn search(
 ) -> Result<Option<usize>, Fault> {
     let f = callback(method, args)?;
     let len = cx.heap.len(r);
-    cx.charge(READ, Sizes::elements(len))?;
     for i in 0..len {
         let at = if backwards { len - 1 - i } else { i };
         if test(cx, f, r, at)? == wanted {
@@ -97,7 +95,6 @@ pub(super) fn find_last_index(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<V
 pub(super) fn for_each(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fault> {
     let f = callback("forEach", args)?;
     let len = cx.heap.len(r);
-    cx.charge(READ, Sizes::elements(len))?;
     for at in 0..len {
         cx.work(8)?;
         call(cx, f, r, at)?;
@@ -105,7 +102,7 @@ pub(super) fn for_each(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fau
     Ok(Val::Undefined)
 }
 
-/// The results of the callback; elements and results were not paid yet.
+/// The results of the callback; they were not paid yet.
 fn results(cx: &mut Cx<'_>, r: Ref, f: Val) -> Result<Vec<Val>, Fault> {
     let len = cx.heap.len(r);
     super::check_room(cx.heap, len)?;
@@ -119,16 +116,14 @@ fn results(cx: &mut Cx<'_>, r: Ref, f: Val) -> Result<Vec<Val>, Fault> {
 
 pub(super) fn map(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fault> {
     let f = callback("map", args)?;
-    let len = cx.heap.len(r);
-    cx.charge(BOTH, Sizes::elements(len).out_elements(len))?;
     let out = results(cx, r, f)?;
+    charge_list(cx, out.len())?;
     new_array(cx, &out)
 }
 
 pub(super) fn filter(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fault> {
     let f = callback("filter", args)?;
     let len = cx.heap.len(r);
-    cx.charge(BOTH, Sizes::elements(len))?;
     let mut out = Vec::new();
     for at in 0..len {
         if test(cx, f, r, at)? {
@@ -136,13 +131,12 @@ pub(super) fn filter(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fault
             temp::push(cx.heap, &mut out, kept)?;
         }
     }
-    cx.charge(BOTH, Sizes::default().out_elements(out.len()))?;
+    charge_list(cx, out.len())?;
     new_array(cx, &out)
 }
 
 pub(super) fn flat_map(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fault> {
     let f = callback("flatMap", args)?;
-    cx.charge(BOTH, Sizes::elements(cx.heap.len(r)))?;
     let mapped = results(cx, r, f)?;
     let mut total = 0usize;
     for val in &mapped {
@@ -152,7 +146,7 @@ pub(super) fn flat_map(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fau
             1
         };
     }
-    cx.charge(BOTH, Sizes::default().out_elements(total))?;
+    charge_list(cx, total)?;
     super::check_room(cx.heap, total)?;
     let mut out = temp::with_room(cx.heap, total)?;
     for val in &mapped {
@@ -172,7 +166,6 @@ fn fold(
 ) -> Result<Val, Fault> {
     let f = callback(method, args)?;
     let len = cx.heap.len(r);
-    cx.charge(READ, Sizes::elements(len))?;
     let place = |i: usize| if backwards { len - 1 - i } else { i };
     let (mut acc, first) = match args.get(1) {
         Some(initial) => (*initial, 0),

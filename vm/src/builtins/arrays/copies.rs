@@ -1,10 +1,11 @@
 //! Methods that give a new array and leave the old one alone.
 
 use super::{arg, check_room, copy_items, index_arg, new_array, range_args};
+use crate::builtins::charge_list;
 use crate::convert::temp;
 use crate::heap::{Ref, Val};
 use crate::native::{Cx, Fault};
-use a99_core::costs::{BOTH, CostModel, Sizes, WRITTEN};
+use a99_core::costs::{CostModel, READ, Sizes};
 use a99_ecma::text_index;
 use std::ops::Range;
 
@@ -13,7 +14,7 @@ const MAX_FLAT_DEPTH: usize = 512;
 
 pub(super) fn slice(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fault> {
     let range = range_args(cx, args, 0, cx.heap.len(r))?;
-    cx.charge(WRITTEN, Sizes::default().out_elements(range.len()))?;
+    charge_list(cx, range.len())?;
     let items = copy_items(cx, r, range)?;
     new_array(cx, &items)
 }
@@ -28,7 +29,7 @@ pub(super) fn concat(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fault
             1
         };
     }
-    cx.charge(BOTH, Sizes::elements(total).out_elements(total))?;
+    charge_list(cx, total)?;
     check_room(cx.heap, total)?;
     let mut out = temp::with_room(cx.heap, total)?;
     for val in [Val::Arr(r)].iter().chain(args) {
@@ -40,8 +41,7 @@ pub(super) fn concat(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fault
     new_array(cx, &out)
 }
 
-/// Pays for one more array that `flat` goes through; all of its elements may
-/// be written. The flat model's cap holds for the whole call.
+/// Pays for one more array that `flat` goes through, besides the outermost. The flat model's cap holds for the whole call.
 fn charge_flat(cx: &mut Cx<'_>, len: usize, total: &mut usize) -> Result<(), Fault> {
     *total = total.saturating_add(len);
     let n = if cx.meter.model == CostModel::Flat {
@@ -49,15 +49,14 @@ fn charge_flat(cx: &mut Cx<'_>, len: usize, total: &mut usize) -> Result<(), Fau
     } else {
         len
     };
-    cx.charge(BOTH, Sizes::elements(n))
+    cx.charge(READ, Sizes::elements(n))
 }
 
 /// `flat(depth)`, without recursion. A cycle within reach is an error; in
 /// JavaScript it exhausts the stack (M10).
 pub(super) fn flat(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fault> {
     let depth = index_arg(cx, args, 0, 1.0)?;
-    let mut total = 0;
-    charge_flat(cx, cx.heap.len(r), &mut total)?;
+    let mut total = cx.heap.len(r);
     let mut out = Vec::new();
     let mut path: Vec<(Ref, usize)> = vec![(r, 0)];
     while let Some((list, next)) = path.last_mut() {
@@ -88,13 +87,13 @@ pub(super) fn flat(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fault> 
             }
         }
     }
-    cx.charge(BOTH, Sizes::default().out_elements(out.len()))?;
+    charge_list(cx, out.len())?;
     new_array(cx, &out)
 }
 
 pub(super) fn keys(cx: &mut Cx<'_>, r: Ref, _: &[Val]) -> Result<Val, Fault> {
     let len = cx.heap.len(r);
-    cx.charge(WRITTEN, Sizes::default().out_elements(len))?;
+    charge_list(cx, len)?;
     check_room(cx.heap, len)?;
     let mut out = temp::with_room(cx.heap, len)?;
     out.extend((0..len).map(|at| Val::Num(at as f64)));
@@ -110,7 +109,7 @@ pub(super) fn entries(cx: &mut Cx<'_>, r: Ref, _: &[Val]) -> Result<Val, Fault> 
     /// Values that a pair takes, with its header.
     const PAIR: usize = 4;
     let len = cx.heap.len(r);
-    cx.charge(BOTH, Sizes::elements(len).out_elements(len))?;
+    charge_list(cx, len)?;
     check_room(cx.heap, len.saturating_mul(PAIR))?;
     let mut out = temp::with_room(cx.heap, len)?;
     for at in 0..len {
@@ -123,7 +122,7 @@ pub(super) fn entries(cx: &mut Cx<'_>, r: Ref, _: &[Val]) -> Result<Val, Fault> 
 
 pub(super) fn to_reversed(cx: &mut Cx<'_>, r: Ref, _: &[Val]) -> Result<Val, Fault> {
     let len = cx.heap.len(r);
-    cx.charge(BOTH, Sizes::elements(len).out_elements(len))?;
+    charge_list(cx, len)?;
     let mut items = copy_items(cx, r, 0..len)?;
     items.reverse();
     new_array(cx, &items)
@@ -135,7 +134,7 @@ pub(super) fn with(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fault> 
     let Some(at) = text_index::at(index, len) else {
         return Err(Fault::throw("Array index out of range"));
     };
-    cx.charge(BOTH, Sizes::elements(len).out_elements(len))?;
+    charge_list(cx, len)?;
     let mut items = copy_items(cx, r, 0..len)?;
     items[at] = arg(args, 1);
     new_array(cx, &items)
@@ -179,7 +178,7 @@ pub(super) fn to_spliced(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, F
     let removed = splice_range(cx, args, len)?;
     let inserted = args.get(2..).unwrap_or_default();
     let total = len - removed.len() + inserted.len();
-    cx.charge(BOTH, Sizes::elements(len).out_elements(total))?;
+    charge_list(cx, total)?;
     check_room(cx.heap, total)?;
     let items = spliced(cx, r, &removed, inserted)?;
     new_array(cx, &items)

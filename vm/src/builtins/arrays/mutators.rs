@@ -1,15 +1,14 @@
 //! Methods that change the array they are called on. Every one computes,
-//! pays and allocates first: the instruction may run a second time.
+//! pays what it writes and allocates first: the instruction may run a second time.
 
 use super::copies::{splice_range, spliced};
 use super::{arg, check_room, copy_items, index_arg, new_array, range_args};
+use crate::builtins::charge_list;
 use crate::heap::{Ref, Val};
 use crate::native::{Cx, Fault};
-use a99_core::costs::{BOTH, READ, Sizes};
 use a99_ecma::text_index;
 
 pub(super) fn push(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fault> {
-    cx.charge(READ, Sizes::elements(args.len()))?;
     let len = cx.heap.len(r);
     for item in args {
         if let Err(oom) = cx.heap.push(r, *item) {
@@ -31,7 +30,6 @@ pub(super) fn pop(cx: &mut Cx<'_>, r: Ref, _: &[Val]) -> Result<Val, Fault> {
 
 pub(super) fn shift(cx: &mut Cx<'_>, r: Ref, _: &[Val]) -> Result<Val, Fault> {
     let len = cx.heap.len(r);
-    cx.charge(READ, Sizes::elements(len))?;
     let Some(first) = cx.heap.items(r).first().copied() else {
         return Ok(Val::Undefined);
     };
@@ -44,7 +42,6 @@ pub(super) fn unshift(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Faul
     let len = cx.heap.len(r);
     let total = len + args.len();
     if !args.is_empty() {
-        cx.charge(BOTH, Sizes::elements(len).out_elements(total))?;
         check_room(cx.heap, total)?;
         let items = spliced(cx, r, &(0..0), args)?;
         cx.heap.replace(r, &items)?;
@@ -53,14 +50,12 @@ pub(super) fn unshift(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Faul
 }
 
 pub(super) fn reverse(cx: &mut Cx<'_>, r: Ref, _: &[Val]) -> Result<Val, Fault> {
-    cx.charge(READ, Sizes::elements(cx.heap.len(r)))?;
     cx.heap.items_mut(r).reverse();
     Ok(Val::Arr(r))
 }
 
 pub(super) fn fill(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fault> {
     let range = range_args(cx, args, 1, cx.heap.len(r))?;
-    cx.charge(READ, Sizes::elements(range.len()))?;
     cx.heap.items_mut(r)[range].fill(arg(args, 0));
     Ok(Val::Arr(r))
 }
@@ -70,7 +65,6 @@ pub(super) fn copy_within(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, 
     let to = text_index::clamp_relative(index_arg(cx, args, 0, 0.0)?, len);
     let from = range_args(cx, args, 1, len)?;
     let count = from.len().min(len - to);
-    cx.charge(READ, Sizes::elements(count))?;
     cx.heap
         .items_mut(r)
         .copy_within(from.start..from.start + count, to);
@@ -81,11 +75,7 @@ pub(super) fn splice(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fault
     let len = cx.heap.len(r);
     let removed = splice_range(cx, args, len)?;
     let inserted = args.get(2..).unwrap_or_default();
-    let written = removed.len() + inserted.len();
-    cx.charge(
-        BOTH,
-        Sizes::elements(len - removed.start).out_elements(written),
-    )?;
+    charge_list(cx, removed.len())?;
     let total = len - removed.len() + inserted.len();
     check_room(cx.heap, total.saturating_add(removed.len()))?;
     let gone = copy_items(cx, r, removed.clone())?;

@@ -16,18 +16,15 @@ pub(super) fn at(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fault> {
     Ok(text_index::at(index, items.len()).map_or(Val::Undefined, |at| items[at]))
 }
 
-/// Pays for comparing `needle` with the elements. Texts of equal length are
+/// Pays for comparing a text with the elements: texts of the same length are
 /// compared to the end, so their units count (C07: many views of one text).
 pub(in crate::builtins) fn charge_search(
     cx: &mut Cx<'_>,
     r: Ref,
     needle: Val,
 ) -> Result<(), Fault> {
-    let n = cx.heap.len(r);
-    cx.charge(READ, Sizes::elements(n))?;
     if let Val::Str(needle) = needle {
-        let same =
-            |v: &&Val| matches!(v, Val::Str(s) if s.units() == needle.units() && *s != needle);
+        let same = |v: &&Val| matches!(v, Val::Str(s) if s.units() == needle.units());
         let alike = cx.heap.items(r).iter().filter(same).count();
         cx.charge(READ, Sizes::units(alike.saturating_mul(needle.units())))?;
     }

@@ -1,12 +1,11 @@
 //! `Array.from` and what it shares with others that take a list: the items of
 //! arrays, sets and texts.
 
-use super::super::{arg, call_builtin_value, is_callable};
+use super::super::{arg, call_builtin_value, charge_list, is_callable};
 use crate::coerce;
 use crate::convert::temp;
 use crate::heap::{Ref, Str, Val};
 use crate::native::{Cx, Fault};
-use a99_core::costs::{BOTH, Sizes};
 
 /// The largest `length` of ECMA-262 §7.1.20 ToLength.
 const MAX_LENGTH: f64 = 9_007_199_254_740_991.0;
@@ -29,10 +28,13 @@ pub(super) fn from(cx: &mut Cx<'_>, args: &[Val]) -> Result<Val, Fault> {
             ));
         }
         Val::Obj(r) => array_like(cx, r)?,
-        list @ (Val::Arr(_) | Val::Set(_) | Val::Str(_)) => iterate(cx, list)?,
+        list @ (Val::Arr(_) | Val::Set(_) | Val::Str(_)) => {
+            let items = iterate(cx, list)?;
+            charge_list(cx, items.len())?;
+            items
+        }
         _ => Vec::new(),
     };
-    cx.charge(BOTH, Sizes::default().out_elements(items.len()))?;
     if let Some(f) = mapper {
         for (at, item) in items.iter_mut().enumerate() {
             cx.work(8)?;
@@ -49,7 +51,7 @@ fn array_like(cx: &mut Cx<'_>, r: Ref) -> Result<Vec<Val>, Fault> {
     let length = coerce::to_integer(cx, length)?.clamp(0.0, MAX_LENGTH);
     // At most 2^53, which a usize holds.
     let length = length as usize;
-    cx.charge(BOTH, Sizes::elements(length))?;
+    charge_list(cx, length)?;
     cx.heap.check(length.saturating_mul(2 * size_of::<Val>()))?;
     let mut items = temp::with_room(cx.heap, length)?;
     let mut name = Vec::new();
@@ -69,7 +71,8 @@ fn array_like(cx: &mut Cx<'_>, r: Ref) -> Result<Vec<Val>, Fault> {
     Ok(items)
 }
 
-/// The items of an array, a set or a text (its code points), which are paid.
+/// The items of an array, a set or a text (its code points); reading them is
+/// paid with the arguments of the function.
 ///
 /// # Errors
 /// `Type error` for what has no items, as JavaScriptCore words it.
@@ -77,7 +80,6 @@ pub(in crate::builtins) fn iterate(cx: &mut Cx<'_>, v: Val) -> Result<Vec<Val>, 
     match v {
         Val::Arr(r) | Val::Set(r) => {
             let len = cx.heap.len(r);
-            cx.charge(BOTH, Sizes::elements(len))?;
             cx.heap.check(len.saturating_mul(2 * size_of::<Val>()))?;
             let mut items = temp::with_room(cx.heap, len)?;
             items.extend_from_slice(cx.heap.items(r));
@@ -88,9 +90,8 @@ pub(in crate::builtins) fn iterate(cx: &mut Cx<'_>, v: Val) -> Result<Vec<Val>, 
     }
 }
 
-/// The code points of a text as views of it, which are paid.
+/// The code points of a text as views of it.
 pub(in crate::builtins) fn code_points(cx: &mut Cx<'_>, s: Str) -> Result<Vec<Val>, Fault> {
-    cx.charge(BOTH, Sizes::units(s.units()))?;
     cx.heap
         .check(s.units().saturating_mul(2 * size_of::<Val>()))?;
     let mut out = temp::with_room(cx.heap, s.units())?;
