@@ -72,7 +72,6 @@
 //!
 //! ```
 //! # use agent99::{Engine, RunOptions, json, capabilities::{Capabilities, ScriptedLlm}};
-//! # use std::sync::Arc;
 //! # let engine = Engine::new();
 //! let agent = engine.compile(
 //!     r#"{"op": "seq", "steps": [
@@ -80,7 +79,7 @@
 //!         {"op": "return", "schema": {"type": "object", "properties": {"answer": {}}}}
 //!     ]}"#,
 //! )?;
-//! let granted = Capabilities::none().with_llm(Arc::new(ScriptedLlm::replies(["Hello!"])));
+//! let granted = Capabilities::none().with_llm(ScriptedLlm::replies(["Hello!"]));
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
 //! let outcome = engine.run(&agent, json!({}), RunOptions::new(), granted).await;
 //! assert_eq!(outcome.result.to_json(), json!({"answer": "Hello!"}));

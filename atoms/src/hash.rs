@@ -40,11 +40,14 @@ fn hash(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> 
         v => Some(to_str(cx, v)?),
     };
     let text = match args[0] {
-        Val::Str(text) => text,
+        Val::Str(text) => {
+            cx.charge(READ, Sizes::units(text.units()))?;
+            text
+        }
         Val::Undefined | Val::Unbound => Str::EMPTY,
+        // The text is paid while it is written.
         other => stringify(cx, other, Replacer::None, b"")?.unwrap_or(Str::EMPTY),
     };
-    cx.charge(READ, Sizes::units(text.units()))?;
     let name = algorithm.map_or(b"SHA-256".to_vec(), |s| cx.bytes(s).to_ascii_uppercase());
     let digest = match name.as_slice() {
         b"SHA-1" => digest::<Sha1>(cx, text)?,

@@ -1,7 +1,7 @@
 //! `jsonParse` and `jsonStringify` (language section 2.7).
 
 use crate::def::{Adjust, Kind, native, req};
-use a99_core::costs::{BOTH, MICRO};
+use a99_core::costs::{BOTH, MICRO, Sizes};
 use a99_vm::atom::{AtomDef, Scope};
 use a99_vm::coerce::to_str;
 use a99_vm::heap::Val;
@@ -31,11 +31,18 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
 
 fn parse(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> {
     let text = to_str(cx, args[0])?;
+    cx.charge(BOTH, Sizes::units(text.units()))?;
     json::parse_str(cx, text)
 }
 
 /// `undefined` has no JSON text and gives `undefined`.
 fn stringify(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> {
+    let width = match args[0] {
+        Val::Str(s) => Sizes::units(s.units()),
+        Val::Arr(r) | Val::Obj(r) | Val::Set(r) => Sizes::elements(cx.heap.len(r)),
+        _ => Sizes::default(),
+    };
+    cx.charge(BOTH, width)?;
     let text = json::stringify(cx, args[0], Replacer::None, b"")?;
     Ok(text.map_or(Val::Undefined, Val::Str))
 }

@@ -72,7 +72,7 @@ fn omit(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> 
     let mut listed = HashSet::new();
     if let Val::Arr(list) = args[1] {
         let n = cx.heap.len(list);
-        charge_members(cx, n)?;
+        cx.heap.check(n.saturating_mul(DRAFT_BYTES))?;
         listed.try_reserve(n).map_err(|_| Oom { wanted: n })?;
         for i in 0..n {
             cx.work(16)?;

@@ -67,13 +67,16 @@ fn error(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault>
 /// Text as it is, anything else as JSON; what has no JSON is `undefined`.
 fn text_of(cx: &mut Cx<'_>, v: Val) -> Result<Vec<u8>, Fault> {
     let text = match v {
-        Val::Str(text) => Some(text),
+        Val::Str(text) => {
+            cx.charge(READ, Sizes::units(text.units()))?;
+            Some(text)
+        }
+        // The text is paid while it is written.
         other => stringify(cx, other, Replacer::None, b"")?,
     };
     let Some(text) = text else {
         return Ok(b"undefined".to_vec());
     };
-    cx.charge(READ, Sizes::units(text.units()))?;
     let wanted = text.len_bytes();
     cx.heap.check(wanted)?;
     let mut out = Vec::new();

@@ -2,7 +2,7 @@
 
 use crate::def::{Adjust, Kind, native, opt, req};
 use crate::objects::array_index;
-use a99_core::costs::{BOTH, MICRO, Sizes};
+use a99_core::costs::{BOTH, MICRO, Sizes, WRITTEN};
 use a99_core::sig::Binding;
 use a99_vm::atom::{AtomDef, Scope};
 use a99_vm::builtins::unknown_method;
@@ -47,6 +47,7 @@ fn template(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fau
         cx.work(32)?;
     }
     if done == 0 {
+        cx.charge(WRITTEN, Sizes::default().out_units(text.units()))?;
         return Ok(args[0]);
     }
     keep(cx, &mut pieces, part(cx, text, done..text.len_bytes()))?;
@@ -59,7 +60,7 @@ fn build(cx: &mut Cx<'_>, pieces: &[Str]) -> Result<Val, Fault> {
             .iter()
             .fold(0usize, |n, p| n.saturating_add(size(*p)))
     };
-    cx.charge(BOTH, Sizes::default().out_units(sum(Str::units)))?;
+    cx.charge(WRITTEN, Sizes::default().out_units(sum(Str::units)))?;
     let mark = cx.heap.begin_str(sum(Str::len_bytes))?;
     for piece in pieces {
         cx.heap.build_str(mark, *piece)?;

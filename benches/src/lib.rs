@@ -1,1 +1,100 @@
-//! Placeholder.
+//! What the benches measure, stated once: the programs, their inputs, and the
+//! limits that are on while they run.
+//!
+//! It measures nothing itself; the files under `benches/` do.
+
+pub mod programs;
+
+use agent99::vm::coerce::to_number;
+use agent99::vm::heap::Val;
+use agent99::vm::native::{Cx, Fault};
+use agent99::vm::atom::Scope;
+use agent99::{
+    Agent, AtomBody, AtomDef, AtomSig, Binding, Engine, HostReply, Param, Params, RunOptions, Value,
+    all_atoms,
+};
+
+/// A budget that no bench uses up: large but finite, so that it is counted.
+pub const FUEL: f64 = 1e12;
+
+/// A deadline that no bench reaches: far but finite, so that it is looked at.
+pub const TIMEOUT_MS: u64 = 600_000;
+
+/// The heap ceiling of every engine, in bytes.
+pub const HEAP_BYTES: usize = 64 << 20;
+
+/// What the trivial host function costs, in micro-units of fuel.
+const ATOM_MICRO: i64 = 10_000;
+
+/// Metered prices with every limit on and none within reach.
+///
+/// # Panics
+/// Never: the budget is a constant.
+pub fn limits() -> RunOptions {
+    RunOptions::new()
+        .fuel(FUEL)
+        .expect("a finite budget")
+        .timeout_ms(TIMEOUT_MS)
+        .heap_bytes(HEAP_BYTES)
+}
+
+/// An engine with every atom of the language and three of the host: `inc`
+/// (synchronous), `incLater` (asynchronous, ready at once) and `wait` (never
+/// answers).
+pub fn engine() -> Engine {
+    let mut atoms = all_atoms();
+    for atom in host_atoms() {
+        atoms.insert(atom);
+    }
+    Engine::builder().atoms(atoms).build()
+}
+
+/// Compiles a program of this crate.
+///
+/// # Panics
+/// If the program is refused: the bench is wrong.
+pub fn compiled(engine: &Engine, program: &str) -> Agent {
+    engine.compile(program).unwrap_or_else(|refused| panic!("{refused:?}"))
+}
+
+/// Runs an agent with [`limits`] and returns its result.
+///
+/// # Panics
+/// If the run fails: the bench is wrong.
+pub fn run(engine: &Engine, agent: &Agent, args: &Value) -> Value {
+    let outcome = engine.run_sync(agent, args.clone(), limits());
+    if let Some(error) = outcome.error {
+        panic!("{error:?}");
+    }
+    outcome.result
+}
+
+fn host_atoms() -> [AtomDef; 3] {
+    const X: &[Param] = &[Param { name: "x", binding: Binding::Value }];
+    let sig = |name| AtomSig {
+        params: Params::Named(X.into()),
+        ..AtomSig::new(name, "A host function for benches.", ATOM_MICRO)
+    };
+    [
+        AtomDef { sig: sig("inc"), body: AtomBody::Native(inc), dynamic_cost: None },
+        AtomDef {
+            sig: sig("incLater"),
+            body: AtomBody::Async(|call| {
+                Box::pin(async move {
+                    let x = call.args.first().and_then(Value::as_f64).unwrap_or(f64::NAN);
+                    Ok(HostReply::from(Value::from(x + 1.0)))
+                })
+            }),
+            dynamic_cost: None,
+        },
+        AtomDef {
+            sig: sig("wait"),
+            body: AtomBody::Async(|_| Box::pin(std::future::pending())),
+            dynamic_cost: None,
+        },
+    ]
+}
+
+fn inc(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> {
+    Ok(Val::Num(to_number(cx, args[0])? + 1.0))
+}

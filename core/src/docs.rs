@@ -47,10 +47,9 @@ other way.
 
 ## Registers
 
-A register is read only after it was written on every path. Two adjacent
-registers that hold an iterator are used by `IterNext` only, until something
-else is written to one of them. An operand named `arr` holds an array that
-`NewArr` made.
+A register is read only after it was written on every path. An iterator is two
+adjacent registers, the array and the position. That an iterator, or an operand
+named `arr`, is what it should be is checked when it is used.
 
 ";
 

@@ -122,7 +122,10 @@ pub fn to_integer(cx: &mut Cx<'_>, v: Val) -> Result<f64, Fault> {
 pub fn to_str(cx: &mut Cx<'_>, v: Val) -> Result<Str, Fault> {
     match v {
         Val::Str(s) => Ok(s),
-        Val::Arr(r) => join(cx, r, None),
+        Val::Arr(r) => {
+            cx.charge(READ, Sizes::elements(cx.heap.len(r)))?;
+            join(cx, r, None)
+        }
         other => {
             let mut buf = Vec::new();
             scalar_text(cx.heap, other, &mut buf)?;
@@ -170,15 +173,15 @@ fn builtin_text(n: u16) -> String {
 /// `Array.prototype.join` (ECMA-262 §23.1.3.18) with `sep`, or with a comma;
 /// arrays within are joined with commas. Nothing and `null` give no text.
 ///
-/// Elements are charged when an array is entered, text block by block before
-/// it goes to the heap: the size of what shared arrays within each other give
+/// The elements of `array` are the caller's to pay, those of arrays within are
+/// charged when one is entered, text block by block before it goes to the
+/// heap: the size of what shared arrays within each other give
 /// cannot be known without doing the work.
 ///
 /// # Errors
 /// Fuel and memory; a cycle; more than [`MAX_TEXT_DEPTH`] arrays within each
 /// other.
 pub fn join(cx: &mut Cx<'_>, array: Ref, sep: Option<Str>) -> Result<Str, Fault> {
-    cx.charge(READ, Sizes::elements(cx.heap.len(array)))?;
     let mut out = JoinText {
         mark: cx.heap.begin_str(0)?,
         block: Vec::new(),

@@ -162,6 +162,7 @@ impl Meter {
     pub(crate) fn back_to(&mut self, mark: Mark) {
         self.fuel = mark.fuel;
         self.slice = mark.slice;
+        self.look = self.look.max(mark.slice.saturating_sub(WORK_SLICE)).min(0);
     }
 
     /// Micro-units left.

@@ -118,6 +118,7 @@ macro_rules! op_table {
         }
 
         #[repr(u8)]
+        #[allow(clippy::enum_variant_names)] // the table's mnemonics
         enum Code { $($name),* }
 
         /// The rows of the table, in opcode order.

@@ -25,8 +25,6 @@ pub const V0010: &str = "A99-V0010";
 pub const V0011: &str = "A99-V0011";
 /// A register is read that was not written on every path (security B03).
 pub const V0012: &str = "A99-V0012";
-/// A register that must hold an iterator or a growing array may not hold one.
-pub const V0013: &str = "A99-V0013";
 /// A shape names a key twice.
 pub const V0014: &str = "A99-V0014";
 /// A node of the source does not exist, or a place lies outside it.

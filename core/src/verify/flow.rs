@@ -38,10 +38,6 @@ impl Set {
         self.0[(r >> 6) as usize & 3] |= 1 << (r & 63);
     }
 
-    fn remove(&mut self, r: u32) {
-        self.0[(r >> 6) as usize & 3] &= !(1 << (r & 63));
-    }
-
     fn meet(&mut self, other: &Set) {
         self.0.iter_mut().zip(other.0).for_each(|(a, b)| *a &= b);
     }
@@ -99,9 +95,8 @@ impl State {
 
     /// After the instruction, when it jumps.
     fn jump(mut self, op: Op) -> State {
-        match op {
-            Op::MemoGet { dst, .. } => self.write(u32::from(dst)),
-            _ => {}
+        if let Op::MemoGet { dst, .. } = op {
+            self.write(u32::from(dst));
         }
         self
     }

@@ -10,9 +10,9 @@
 //!   no function runs off its end (B02): so no cycle avoids a yield point;
 //! * the price of each block is the sum of its charges (B04), a step that calls
 //!   an atom is charged where it is entered, and can be entered nowhere else;
-//! * a register is read only after it was written on every path, registers
-//!   that hold an iterator or a growing array hold nothing else meanwhile
-//!   (B03);
+//! * a register is read only after it was written on every path (B03); that an
+//!   iterator or a growing array is one is checked by the machine, since both
+//!   may have waited in a frame slot;
 //! * steps and handlers are properly nested; places point into the source.
 //!
 //! It does not judge whether code is what a compiler would make of the source,

@@ -229,12 +229,25 @@ impl Machine<'_> {
             }
             "storeQueryWhere" => {
                 let args = self.inputs(&["predicate", "collection", "limit"], node, scope)?;
+                let canonical = match args.first() {
+                    Some(OVal::Obj(p)) => p.get(&*js("canonical")).cloned(),
+                    _ => None,
+                };
+                if !matches!(canonical, Some(OVal::Str(_))) {
+                    return fail(
+                        "storeQueryWhere: `predicate` must be a canonical verified predicate \
+                         (an object with the text 'canonical')",
+                    );
+                }
                 if !self.host.provides("store.queryPredicate") {
                     return Err(self.missing("Capability 'store.queryPredicate' missing"));
                 }
                 let parts = ["predicate", "collection", "limit"].iter().zip(args);
                 let query: Obj = parts.map(|(k, v)| (js(k), v)).collect();
-                self.call_host(op, "store.queryPredicate", &[OVal::object(query)])
+                match self.call_host(op, "store.queryPredicate", &[OVal::object(query)])? {
+                    OVal::Undef | OVal::Null => Ok(OVal::array(Vec::new())),
+                    rows => Ok(rows),
+                }
             }
             _ => {
                 let (method, keys): (_, &[&str]) = match op {
@@ -300,7 +313,7 @@ impl Machine<'_> {
             ));
         }
         super::check::program(root).map_err(|r| Fail::new(r.message))?;
-        let outer = std::mem::replace(&mut self.frame, frame(root, args));
+        let outer = self.enter_inline(root, args);
         self.agent_depth += 1;
         let flow = self.step(root, &Scope::new(None));
         self.agent_depth -= 1;
@@ -314,13 +327,21 @@ impl Machine<'_> {
         }
     }
 
+    /// The frame of an inline program, which has the helpers of its caller
+    /// (language section 1.1); gives the caller's frame.
+    fn enter_inline(&mut self, root: &Value, args: OVal) -> super::machine::Frame {
+        let helpers = self.frame.helpers.clone();
+        let inner = super::machine::Frame { helpers, ..frame(root, args) };
+        std::mem::replace(&mut self.frame, inner)
+    }
+
     fn run_code(&mut self, op: &str, node: Node<'_>, scope: &ScopeRef) -> Res<OVal> {
         let code = self.input(node, "code", scope)?;
         if !self.host.provides("code.transpile") {
             return Err(self.missing("Capability 'code.transpile' missing"));
         }
         let args = if op == "runCode" {
-            self.resolve_vars(node.get("args"), scope)?
+            self.input(node, "args", scope)?
         } else {
             OVal::Undef
         };
@@ -348,7 +369,7 @@ impl Machine<'_> {
         } else {
             args
         };
-        let outer = std::mem::replace(&mut self.frame, frame(&root, args));
+        let outer = self.enter_inline(&root, args);
         self.agent_depth += 1;
         let flow = self.step(&root, &Scope::new(Some(scope)));
         self.agent_depth -= 1;

@@ -1,4 +1,6 @@
 //! The integration tests of the workspace.
 
+mod attack;
 mod oracle;
+mod security_escape;
 mod vectors;

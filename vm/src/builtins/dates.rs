@@ -3,12 +3,11 @@
 #[cfg(test)]
 mod tests;
 
-use super::arg;
+use super::{arg, charge_text};
 use crate::coerce;
 use crate::convert::{date_text, temp};
 use crate::heap::{Ref, Val};
 use crate::native::{Cx, Fault};
-use a99_core::costs::{READ, Sizes, WRITTEN};
 use a99_ecma::{date, wtf8};
 
 type Code = fn(&mut Cx<'_>, &[Val]) -> Result<Val, Fault>;
@@ -69,7 +68,7 @@ fn to_ms(cx: &mut Cx<'_>, v: Val) -> Result<f64, Fault> {
         }
         other => {
             let text = coerce::to_str(cx, other)?;
-            cx.charge(READ, Sizes::units(text.units()))?;
+            cx.work((text.units() / 16) as i64)?;
             date::parse(cx.heap.bytes(text)).unwrap_or(f64::NAN)
         }
     })
@@ -102,8 +101,13 @@ fn iso_val(cx: &mut Cx<'_>, ms: f64) -> Result<Val, Fault> {
 
 fn to_text(cx: &mut Cx<'_>, r: Ref, _: &[Val]) -> Result<Val, Fault> {
     let text = date_text(cx.heap.date_ms(r))?;
-    cx.charge(WRITTEN, Sizes::default().out_units(text.len()))?;
-    cx.str(text.as_bytes())
+    paid(cx, text.as_bytes())
+}
+
+/// A text as the result, which is paid.
+fn paid(cx: &mut Cx<'_>, text: &[u8]) -> Result<Val, Fault> {
+    charge_text(cx, wtf8::utf16_len(text))?;
+    cx.str(text)
 }
 
 /// `add({years, months, days, hours, minutes, seconds, ms})`: each part by
@@ -196,11 +200,11 @@ fn is_after(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fault> {
 fn format(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fault> {
     let ms = cx.heap.date_ms(r);
     if arg(args, 0).is_undefined() {
-        return iso_val(cx, ms);
+        return to_text(cx, r, args);
     }
     let pattern = coerce::to_str(cx, arg(args, 0))?;
     match cx.heap.bytes(pattern) {
-        b"ISO" => return iso_val(cx, ms),
+        b"ISO" => return to_text(cx, r, args),
         b"date" | b"time" => {
             let text = date_text(ms)?;
             let is_date = pattern.len_bytes() == 4 && cx.heap.bytes(pattern) == b"date";
@@ -210,11 +214,10 @@ fn format(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fault> {
             } else {
                 time.get(..8).unwrap_or(time)
             };
-            return cx.str(part.as_bytes());
+            return paid(cx, part.as_bytes());
         }
         _ => {}
     }
-    cx.charge(READ, Sizes::units(pattern.units()))?;
     let mut out = temp::with_room(cx.heap, pattern.len_bytes() + 32)?;
     out.extend_from_slice(cx.heap.bytes(pattern));
     let f = date::fields(ms);
@@ -232,5 +235,5 @@ fn format(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fault> {
             out.splice(at..at + placeholder.len(), text.bytes());
         }
     }
-    cx.str(&out)
+    paid(cx, &out)
 }

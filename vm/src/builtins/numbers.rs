@@ -1,7 +1,7 @@
 //! Methods of numbers (ECMA-262 §21.1.3). Range errors are worded as in
 //! JavaScriptCore.
 
-use super::{NumFn, arg};
+use super::{NumFn, arg, charge_text};
 use crate::coerce::to_number;
 use crate::heap::Val;
 use crate::native::{Cx, Fault};
@@ -49,11 +49,20 @@ fn to_precision(cx: &mut Cx<'_>, n: f64, args: &[Val]) -> Result<Val, Fault> {
 
 fn to_string(cx: &mut Cx<'_>, n: f64, args: &[Val]) -> Result<Val, Fault> {
     match digits(cx, args)? {
-        None => cx.str(number_text::number_to_string(n).as_bytes()),
-        Some(radix) => text(cx, number_text::to_radix(n, radix)),
+        None => paid(cx, &number_text::number_to_string(n)),
+        Some(radix) => {
+            let digits = number_text::to_radix(n, radix);
+            paid(cx, &digits.map_err(|e| Fault::throw(e.message()))?)
+        }
     }
 }
 
+/// ASCII text as the result, which is paid.
+fn paid(cx: &mut Cx<'_>, text: &str) -> Result<Val, Fault> {
+    charge_text(cx, text.len())?;
+    cx.str(text.as_bytes())
+}
+
 fn to_locale_string(cx: &mut Cx<'_>, n: f64, _: &[Val]) -> Result<Val, Fault> {
-    cx.str(number_text::to_locale_string(n).as_bytes())
+    paid(cx, &number_text::to_locale_string(n))
 }

@@ -192,7 +192,7 @@ fn from_entries(cx: &mut Cx<'_>, args: &[Val]) -> Result<Val, Fault> {
 }
 
 /// The object, which is paid.
-fn finish(cx: &mut Cx<'_>, draft: ObjDraft) -> Result<Val, Fault> {
+fn finish(cx: &mut Cx<'_>, mut draft: ObjDraft) -> Result<Val, Fault> {
     charge_list(cx, draft.len())?;
     Ok(draft.finish(cx.heap)?)
 }

@@ -10,10 +10,10 @@ mod build;
 mod tests;
 
 use super::arg;
-use crate::convert::{BoundaryLimits, charge_read, from_value, to_value};
+use crate::convert::{BoundaryLimits, from_value, to_value};
 use crate::heap::Val;
 use crate::native::{Cx, Fault};
-use a99_core::costs::{BOTH, READ, Sizes};
+use a99_core::costs::{Sizes, WRITTEN};
 use a99_core::schema::{self, PatternMatcher, Schema};
 use a99_core::text::Text;
 use a99_core::value::Value;
@@ -95,9 +95,8 @@ impl PatternMatcher for Patterns {
     }
 }
 
-/// The host's form of an argument, which is paid.
-fn host_value(cx: &mut Cx<'_>, v: Val) -> Result<Value, Fault> {
-    charge_read(cx, v, READ)?;
+/// The host's form of an argument; reading it is paid with the call.
+fn host_value(cx: &Cx<'_>, v: Val) -> Result<Value, Fault> {
     to_value(cx.heap, v, &BoundaryLimits::default())
 }
 
@@ -112,10 +111,11 @@ fn filter(cx: &mut Cx<'_>, args: &[Val]) -> Result<Val, Fault> {
     let kept = schema::filter_with(&data, &wanted, &Patterns)
         .map_err(|error| Fault::throw(error.to_string()))?;
     let kept = from_value(cx.heap, &kept, &BoundaryLimits::default())?;
-    if let Val::Arr(r) | Val::Obj(r) = kept {
-        let width = cx.heap.len(r);
-        cx.charge(BOTH, Sizes::default().out_elements(width))?;
-    }
+    let (units, elements) = super::width(cx, kept);
+    cx.charge(
+        WRITTEN,
+        Sizes::default().out_units(units).out_elements(elements),
+    )?;
     Ok(kept)
 }
 

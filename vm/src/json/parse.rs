@@ -10,7 +10,7 @@ use super::MAX_DEPTH;
 use crate::convert::temp;
 use crate::heap::{KeyId, ShapeId, Str, Val};
 use crate::native::{Cx, Fault};
-use a99_core::costs::{BOTH, Sizes};
+use a99_core::costs::{Sizes, WRITTEN};
 use a99_core::text::{push_code_point, push_wtf8};
 use a99_ecma::{number_parse, wtf8};
 use std::collections::HashMap;
@@ -36,20 +36,21 @@ pub fn parse(cx: &mut Cx<'_>, text: &[u8]) -> Result<Val, Fault> {
 /// Parses a string of the heap. Of repeated members the last one counts;
 /// `__proto__` is a member like any other (D16).
 ///
-/// The units of the text are paid before it is read, the elements or members
-/// of the outermost value after it, since only reading tells their number; it
-/// is less than half of the units.
+/// The caller has paid for reading the text. The width of the value is paid
+/// here after it was read, since only reading tells it; it is less than half
+/// of the units.
 ///
 /// # Errors
 /// Text that is not JSON, in the words of JavaScriptCore; more than
 /// [`MAX_DEPTH`] levels; fuel and memory.
 pub fn parse_str(cx: &mut Cx<'_>, text: Str) -> Result<Val, Fault> {
-    cx.charge(BOTH, Sizes::units(text.units()))?;
     let val = Parser::new(cx, text).run()?;
-    if let Val::Arr(r) | Val::Obj(r) = val {
-        let width = cx.heap.len(r);
-        cx.charge(BOTH, Sizes::default().out_elements(width))?;
-    }
+    let sizes = match val {
+        Val::Arr(r) | Val::Obj(r) => Sizes::default().out_elements(cx.heap.len(r)),
+        Val::Str(s) => Sizes::default().out_units(s.units()),
+        _ => return Ok(val),
+    };
+    cx.charge(WRITTEN, sizes)?;
     Ok(val)
 }
 

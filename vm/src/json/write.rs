@@ -1,8 +1,7 @@
 //! Guest values as JSON text, written once into a counted buffer.
 //!
-//! The walk keeps its own stack. What it is about to write is paid in slices
-//! while it goes (elements when a container is opened, units behind the
-//! writing hand by at most [`SLICE`]), so that a small graph with 2^40 paths
+//! The walk keeps its own stack. What it writes is paid in slices while it goes
+//! (units, behind the writing hand by at most [`SLICE`]), so that a small graph with 2^40 paths
 //! runs out of fuel or memory instead of time (security C06, M04).
 
 use super::{MAX_DEPTH, Replacer};
@@ -10,7 +9,7 @@ use crate::builtins;
 use crate::convert::{date_text, temp};
 use crate::heap::{KeyId, Ref, Val};
 use crate::native::{Cx, Fault};
-use a99_core::costs::{BOTH, CostModel, Sizes};
+use a99_core::costs::{CostModel, Sizes, WRITTEN};
 use a99_core::json::{write_json_number, write_json_string};
 use a99_ecma::{number_text, wtf8};
 
@@ -88,10 +87,11 @@ impl TextOut {
         self.elements += due;
         // The flat model has caps instead of prices, for the whole operation.
         let sizes = match cx.meter.model {
-            CostModel::Metered => Sizes::elements(due).out_units(units),
+            CostModel::Metered => Sizes::default().out_units(units),
             CostModel::Flat => Sizes::elements(self.elements).out_units(self.units),
         };
-        cx.charge(BOTH, sizes)
+        cx.work(due as i64)?;
+        cx.charge(WRITTEN, sizes)
     }
 }
 

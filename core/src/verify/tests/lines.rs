@@ -220,40 +220,6 @@ fn b03_uninitialised_register_read() {
 }
 
 #[test]
-fn b03_iterators_and_arrays_are_what_they_seem() {
-    assert_eq!(refusal_of(4, Op::Unbind { base: 2, n: 2 }), V0013);
-    assert_eq!(refusal_of(9, Op::LoadK { dst: 2, k: 0 }), V0013);
-    assert_eq!(refusal_of(9, Op::LoadK { dst: 3, k: 0 }), V0013);
-    assert_eq!(refusal_of(9, Op::Mov { dst: 8, src: 2 }), V0012);
-    assert_eq!(refusal_of(9, Op::Mov { dst: 8, src: 3 }), V0012);
-    assert_eq!(
-        refusal_of(
-            9,
-            Op::IterInit {
-                it: 3,
-                src: 1,
-                k: 1
-            }
-        ),
-        V0013
-    );
-    assert_eq!(refusal_of(2, Op::LoadK { dst: 1, k: 0 }), V0013);
-    assert_eq!(refusal_of(9, Op::ArrPush { arr: 1, src: 0 }), "");
-    assert_eq!(refusal_of(9, Op::ArrPush { arr: 0, src: 1 }), V0013);
-    assert_eq!(
-        refusal_of(
-            9,
-            Op::WideFn {
-                dst: 8,
-                arr: 4,
-                function: 0
-            }
-        ),
-        V0013
-    );
-}
-
-#[test]
 fn b03_the_value_of_a_memo_is_there_only_after_a_hit() {
     let memo = |read| {
         refusal(|p| {

@@ -1,0 +1,131 @@
+//! The programs, as JSON text, and their inputs.
+
+use agent99::{Value, json};
+
+/// W1: the condition, once for each run, its operands from the arguments.
+pub const CONDITION: &str = r#"{"op": "seq", "steps": [
+    {"op": "if", "condition": "a*b + c/d - e%f > 10 && name == \"x\"",
+     "then": [{"op": "return", "value": {"ok": true}}]}
+]}"#;
+
+/// W1 with bound variables: the condition at every turn of a loop.
+pub const CONDITION_LOOP: &str = r#"{"op": "seq", "steps": [
+    {"op": "varsImport", "keys": ["a", "b", "c", "d", "e", "f", "name", "n"]},
+    {"op": "varSet", "key": "i", "value": 0},
+    {"op": "varSet", "key": "hits", "value": 0},
+    {"op": "while", "condition": "i < n", "body": [
+        {"op": "if", "condition": "a*b + c/d - e%f > 10 && name == \"x\"",
+         "then": [{"op": "varSet", "key": "hits",
+                   "value": {"$expr": "binary", "op": "+",
+                             "left": {"$expr": "ident", "name": "hits"}, "right": 1}}]},
+        {"op": "varSet", "key": "i",
+         "value": {"$expr": "binary", "op": "+",
+                   "left": {"$expr": "ident", "name": "i"}, "right": 1}}
+    ]},
+    {"op": "return", "schema": {"type": "object", "properties": {"hits": {}}}}
+]}"#;
+
+/// The inputs of W1; the condition holds.
+pub fn condition_args(turns: u32) -> Value {
+    json!({"a": 3.5, "b": 4, "c": 9, "d": 2, "e": 7, "f": 4, "name": "x", "n": turns}).into()
+}
+
+/// W2: `s = s + i * i % 7` at every turn.
+pub fn sum_of_remainders() -> String {
+    sum(r#"{"$expr": "binary", "op": "%", "left": SQUARE, "right": 7}"#)
+}
+
+/// W2d: `s = s + i * i` at every turn.
+pub fn sum_of_squares() -> String {
+    sum("SQUARE")
+}
+
+fn sum(term: &str) -> String {
+    const SQUARE: &str = r#"{"$expr": "binary", "op": "*",
+        "left": {"$expr": "ident", "name": "i"}, "right": {"$expr": "ident", "name": "i"}}"#;
+    let body = r#"{"op": "varSet", "key": "s",
+        "value": {"$expr": "binary", "op": "+", "left": {"$expr": "ident", "name": "s"},
+                  "right": TERM}},"#;
+    counted(&body.replace("TERM", term).replace("SQUARE", SQUARE), "s")
+}
+
+/// A loop that counts `i` to the argument `n` with these steps before the
+/// counting one; the variable `s` starts at 0, and `result` is returned.
+fn counted(steps: &str, result: &str) -> String {
+    format!(
+        r#"{{"op": "seq", "steps": [
+            {{"op": "varSet", "key": "s", "value": 0}},
+            {{"op": "varSet", "key": "i", "value": 0}},
+            {{"op": "varsImport", "keys": ["n"]}},
+            {{"op": "while", "condition": "i < n", "body": [
+                {steps}
+                {{"op": "varSet", "key": "i",
+                  "value": {{"$expr": "binary", "op": "+",
+                             "left": {{"$expr": "ident", "name": "i"}}, "right": 1}}}}
+            ]}},
+            {{"op": "return", "schema": {{"type": "object", "properties": {{"{result}": {{}}}}}}}}
+        ]}}"#
+    )
+}
+
+/// A loop that only counts: what the others are net of.
+pub fn empty_loop() -> String {
+    counted("", "i")
+}
+
+/// A loop that runs these steps, as JSON text, at every turn.
+pub fn looped(steps: &str) -> String {
+    counted(&format!("{steps},"), "i")
+}
+
+/// W7: a call of the host function `op` at every turn.
+pub fn host_call_loop(op: &str) -> String {
+    looped(&format!(r#"{{"op": "{op}", "x": "i", "result": "s"}}"#))
+}
+
+/// The argument of the loops.
+pub fn turns(n: u32) -> Value {
+    json!({"n": n}).into()
+}
+
+/// W8: an agent of ten steps.
+pub const TEN_STEPS: &str = r#"{"op": "seq", "steps": [
+    {"op": "varsImport", "keys": ["name", "price", "quantity", "tags"]},
+    {"op": "mathCalc", "expr": "price * quantity", "result": "total"},
+    {"op": "varSet", "key": "discount", "value": 0},
+    {"op": "if", "condition": "total > 100",
+     "then": [{"op": "varSet", "key": "discount", "value": 0.1}]},
+    {"op": "mathCalc", "expr": "total * (1 - discount)", "result": "net"},
+    {"op": "len", "list": "tags", "result": "count"},
+    {"op": "template", "tmpl": "{{name}} owes {{net}}",
+     "vars": {"name": "name", "net": "net"}, "result": "text"},
+    {"op": "varSet", "key": "label",
+     "value": {"$expr": "methodCall", "object": {"$expr": "ident", "name": "name"},
+               "method": "toUpperCase", "arguments": []}},
+    {"op": "join", "list": "tags", "sep": ",", "result": "joined"},
+    {"op": "return", "schema": {"type": "object", "properties":
+        {"net": {}, "count": {}, "text": {}, "label": {}, "joined": {}}}}
+]}"#;
+
+/// The inputs of [`TEN_STEPS`].
+pub fn ten_steps_args() -> Value {
+    json!({"name": "Ada", "price": 12.5, "quantity": 10, "tags": ["a", "b", "c"]}).into()
+}
+
+/// W9: a run that waits on the host for ever.
+pub const SUSPENDED: &str = r#"{"op": "seq", "steps": [
+    {"op": "varSet", "key": "i", "value": 1},
+    {"op": "wait", "x": "i", "result": "answer"},
+    {"op": "return", "schema": {"type": "object", "properties": {"answer": {}}}}
+]}"#;
+
+/// A program with this many steps, for compiling.
+pub fn many_steps(n: usize) -> String {
+    let step = r#"{"op": "mathCalc", "expr": "x * 2 + y / 3", "result": "x"}"#;
+    let steps = vec![step; n].join(",\n");
+    format!(
+        r#"{{"op": "seq", "steps": [
+            {{"op": "varsImport", "keys": ["x", "y"]}}, {steps},
+            {{"op": "return", "schema": {{"type": "object", "properties": {{"x": {{}}}}}}}}]}}"#
+    )
+}
