@@ -79,7 +79,7 @@ fn after_deadline(engine: &Engine, agent: &Agent, args: &Value) -> Duration {
     let took = started.elapsed();
     black_box(&outcome);
     let error = outcome.error.expect("an endless loop ends by the deadline only");
-    assert_eq!(error.code, ErrorCode::Timeout);
+    assert_eq!(error.code, ErrorCode::RunTimeout);
     took.saturating_sub(Duration::from_millis(BEFORE_MS))
 }
 

@@ -363,18 +363,16 @@ impl<'a> Lower<'_, 'a> {
         self.e.emit(Op::WideObj { dst, arr, shape });
     }
 
-    /// Arguments in a row after `extra` registers; `None` where there are too
-    /// many or registers are short.
-    fn args_in_row(&mut self, args: &[Ir<'a>], base: u8) -> bool {
-        if args.len() > MAX_CALL_ARGS || self.is_crowded() {
-            return false;
-        }
+    /// Whether a call's arguments fit into registers in a row.
+    fn fits_in_row(&self, args: &[Ir<'a>]) -> bool {
+        args.len() < MAX_CALL_ARGS && !self.is_crowded()
+    }
+
+    fn args_in_row(&mut self, args: &[Ir<'a>]) {
         let first = self.temps(args.len());
-        debug_assert_eq!(first, base);
         for (i, arg) in args.iter().enumerate() {
             self.expr_to(arg, first + i as u8);
         }
-        true
     }
 
     fn call(&mut self, dst: u8, callee: &[u8], args: &[Ir<'a>], ir: &Ir<'a>) {
@@ -392,8 +390,9 @@ impl<'a> Lower<'_, 'a> {
             self.load_const(dst, Const::Undefined);
             return;
         };
-        let base = self.peek();
-        if self.args_in_row(args, base) {
+        if self.fits_in_row(args) {
+            let base = self.peek();
+            self.args_in_row(args);
             self.place(ir);
             self.e.emit(Op::CallFn { dst, base, n: args.len() as u8, function });
         } else {
@@ -412,15 +411,25 @@ impl<'a> Lower<'_, 'a> {
         optional: bool,
         ir: &Ir<'a>,
     ) {
+        let mark = self.mark();
         let obj = self.expr(object);
         if optional {
-            self.unless_nullish(dst, obj, |l| l.method_on(dst, obj, name, args, ir));
+            self.unless_nullish(dst, obj, |l| l.method_on(dst, (obj, mark), name, args, ir));
         } else {
-            self.method_on(dst, obj, name, args, ir);
+            self.method_on(dst, (obj, mark), name, args, ir);
         }
     }
 
-    fn method_on(&mut self, dst: u8, obj: u8, name: &[u8], args: &[Ir<'a>], ir: &Ir<'a>) {
+    /// Calls a method of the value in a register; the mark was taken before
+    /// that register was allocated.
+    fn method_on(
+        &mut self,
+        dst: u8,
+        (obj, mark): (u8, Mark),
+        name: &[u8],
+        args: &[Ir<'a>],
+        ir: &Ir<'a>,
+    ) {
         self.place(ir);
         let shown = Self::shown(name);
         if builtins::is_forbidden(name) {
@@ -439,19 +448,15 @@ impl<'a> Lower<'_, 'a> {
         if !args.is_empty() {
             self.e.emit(Op::CheckMethod { obj, method });
         }
-        if args.len() < MAX_CALL_ARGS && !self.is_crowded() {
+        if self.fits_in_row(args) {
             let base = self.temps(1);
             self.mov(base, obj);
-            let first = base + 1;
-            self.args_in_row(args, first);
+            self.args_in_row(args);
             self.place(ir);
             self.e.emit(Op::CallMethod { dst, base, n: args.len() as u8 + 1, method });
             return;
         }
-        let mark = self.mark();
-        let copy = self.temp();
-        self.mov(copy, obj);
-        let held = self.hold(copy, mark);
+        let held = self.hold(obj, mark);
         let arr = self.array(args);
         let obj = self.take(held);
         self.place(ir);

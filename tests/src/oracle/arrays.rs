@@ -1,10 +1,10 @@
 //! Methods of arrays (ECMA-262 §23.1.3) and sets (language section 3.6).
 
 use super::coerce::{join, to_num, to_str};
-use super::meter::Meter;
+use super::meter::{Meter, pay, pay_search, pay_texts};
 use super::strings::Args;
 use super::value::{Fail, JsStr, OVal, Res, array_index, fail, js};
-use a99_core::costs::{BOTH, Formula, READ, Sizes};
+use a99_core::costs::{Formula, READ, Sizes, WRITTEN};
 use a99_ecma::text_index;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -33,6 +33,7 @@ fn flatten(items: &[OVal], depth: f64, out: &mut Vec<OVal>, limit: usize) -> Res
         match item {
             OVal::Arr(inner) if depth >= 1.0 => {
                 let inner = inner.borrow().clone();
+                pay(READ, Sizes::elements(inner.len()))?;
                 flatten(&inner, depth - 1.0, out, limit - 1)?;
             }
             other => out.push(other.clone()),
@@ -48,6 +49,14 @@ fn sorted(m: &mut Meter, list: &[OVal], args: &Args<'_>, call: &mut Call<'_>) ->
         f @ OVal::Fn(_) => Some(f),
         _ => return fail("The comparison function must be either a function or undefined"),
     };
+    let units = list.iter().map(|v| match v {
+        OVal::Str(s) => s.len(),
+        _ => 0,
+    });
+    m.charge(
+        Formula::Sort,
+        Sizes::elements(list.len()).in_units(units.sum()),
+    )?;
     let holes = list.iter().filter(|v| v.is_undef()).count();
     let mut keyed: Vec<(JsStr, OVal)> = Vec::new();
     for v in list.iter().filter(|v| !v.is_undef()) {
@@ -60,8 +69,6 @@ fn sorted(m: &mut Meter, list: &[OVal], args: &Args<'_>, call: &mut Call<'_>) ->
             v.clone(),
         ));
     }
-    let units = keyed.iter().map(|(k, _)| k.len()).sum();
-    m.charge(Formula::Sort, Sizes::elements(list.len()).in_units(units))?;
     match compare {
         None => keyed.sort_by(|a, b| a.0.cmp(&b.0)),
         Some(f) => {
@@ -153,7 +160,10 @@ fn visiting(
         let r = call(m, &f, &[item.clone(), OVal::Num(i as f64), this.clone()])?;
         match name {
             "map" => out.push(r),
-            "flatMap" => flatten(&[r], 1.0, &mut out, 3)?,
+            "flatMap" => match r {
+                OVal::Arr(inner) => out.extend(inner.borrow().iter().cloned()),
+                other => out.push(other),
+            },
             "filter" if r.truthy() => out.push(item),
             "some" if r.truthy() => return Ok(Some(OVal::Bool(true))),
             "every" if !r.truthy() => return Ok(Some(OVal::Bool(false))),
@@ -205,7 +215,6 @@ pub fn method(
             let to = text_index::clamp_relative(args.integer(0)?, len);
             let range = text_index::slice_range(args.integer(1)?, args.optional(2)?, len);
             let count = range.len().min(len - to);
-            m.charge(READ, Sizes::elements(len))?;
             for i in 0..count {
                 items.borrow_mut()[to + i] = list[range.start + i].clone();
             }
@@ -221,7 +230,6 @@ pub fn method(
         "values" => OVal::array(list),
         "fill" => {
             let range = text_index::slice_range(args.integer(1)?, args.optional(2)?, len);
-            m.charge(READ, Sizes::elements(len))?;
             for i in range {
                 items.borrow_mut()[i] = args.get(0);
             }
@@ -235,10 +243,12 @@ pub fn method(
         }
         "includes" => {
             let from = text_index::clamp_relative(args.integer(1)?, len);
+            pay_search(&list, &args.get(0))?;
             OVal::Bool(list[from..].iter().any(|v| v.same_value_zero(&args.get(0))))
         }
         "indexOf" => {
             let from = text_index::clamp_relative(args.integer(1)?, len);
+            pay_search(&list, &args.get(0))?;
             at((from..len).find(|&i| list[i].strict_eq(&args.get(0))))
         }
         "lastIndexOf" => {
@@ -253,6 +263,7 @@ pub fn method(
                 from + 1.0
             };
             let end = text_index::clamp(end, len);
+            pay_search(&list, &args.get(0))?;
             at((0..end).rev().find(|&i| list[i].strict_eq(&args.get(0))))
         }
         "join" => {
@@ -267,12 +278,10 @@ pub fn method(
         "toLocaleString" => OVal::Str(join(items, &js(","))?),
         "pop" => items.borrow_mut().pop().unwrap_or(OVal::Undef),
         "push" => {
-            m.charge(READ, Sizes::elements(arguments.len()))?;
             items.borrow_mut().extend(arguments.iter().cloned());
             OVal::Num((len + arguments.len()) as f64)
         }
         "shift" => {
-            m.charge(READ, Sizes::elements(len))?;
             if len == 0 {
                 OVal::Undef
             } else {
@@ -281,12 +290,10 @@ pub fn method(
         }
         "unshift" => {
             let all: Vec<OVal> = arguments.iter().cloned().chain(list).collect();
-            m.charge(BOTH, Sizes::elements(len + arguments.len()))?;
             *items.borrow_mut() = all;
             OVal::Num((len + arguments.len()) as f64)
         }
         "reverse" => {
-            m.charge(READ, Sizes::elements(len))?;
             items.borrow_mut().reverse();
             this
         }
@@ -303,7 +310,6 @@ pub fn method(
         "toSorted" => OVal::array(sorted(m, &list, &args, call)?),
         "splice" => {
             let (rest, removed) = splice(&list, &args)?;
-            m.charge(BOTH, Sizes::elements(len).out_elements(rest.len()))?;
             *items.borrow_mut() = rest;
             OVal::array(removed)
         }
@@ -326,26 +332,10 @@ pub fn method(
     }))
 }
 
-/// Which methods have charged for themselves, before they changed anything.
-pub fn charges_itself(name: &str) -> bool {
-    matches!(
-        name,
-        "copyWithin"
-            | "fill"
-            | "push"
-            | "shift"
-            | "unshift"
-            | "reverse"
-            | "sort"
-            | "toSorted"
-            | "splice"
-    )
-}
-
 /// What `Set`, `Array.from` and the like iterate over.
 pub fn iterate(value: &OVal) -> Res<Vec<OVal>> {
     match value {
-        OVal::Arr(items) => Ok(items.borrow().clone()),
+        OVal::Arr(items) | OVal::Set(items) => Ok(items.borrow().clone()),
         OVal::Str(s) => Ok(super::strings::characters(s)),
         OVal::Undef | OVal::Null => fail(format!(
             "{} is not iterable",
@@ -384,7 +374,7 @@ pub fn from(m: &mut Meter, args: &Args<'_>, call: &mut Call<'_>) -> Res<OVal> {
             if n > MAX_LENGTH {
                 return fail("Array size is not a small enough positive integer.");
             }
-            m.charge(BOTH, Sizes::elements(obj.len()).out_elements(n as usize))?;
+            m.charge(WRITTEN, Sizes::default().out_elements(n as usize))?;
             let item = |i: usize| {
                 obj.get(&*js(&i.to_string()))
                     .cloned()
@@ -392,9 +382,9 @@ pub fn from(m: &mut Meter, args: &Args<'_>, call: &mut Call<'_>) -> Res<OVal> {
             };
             (0..n as usize).map(item).collect()
         }
-        v @ (OVal::Arr(_) | OVal::Str(_)) => {
+        v @ (OVal::Arr(_) | OVal::Set(_) | OVal::Str(_)) => {
             let list = iterate(&v)?;
-            m.charge(BOTH, super::meter::sizes([&v], &OVal::array(list.clone())))?;
+            m.charge(WRITTEN, Sizes::default().out_elements(list.len()))?;
             list
         }
         OVal::Undef => return fail("undefined is not an object"),
@@ -433,12 +423,14 @@ pub fn set_method(
     let has = |list: &[OVal], v: &OVal| list.iter().any(|o| o.same_value_zero(v));
     Ok(Some(match name {
         "add" => {
+            pay_search(&list, &args.get(0))?;
             if !has(&list, &args.get(0)) {
                 items.borrow_mut().push(args.get(0));
             }
             this
         }
         "remove" => {
+            pay_search(&list, &args.get(0))?;
             items
                 .borrow_mut()
                 .retain(|o| !o.same_value_zero(&args.get(0)));
@@ -448,23 +440,35 @@ pub fn set_method(
             items.borrow_mut().clear();
             this
         }
-        "has" => OVal::Bool(has(&list, &args.get(0))),
+        "has" => {
+            pay_search(&list, &args.get(0))?;
+            OVal::Bool(has(&list, &args.get(0)))
+        }
         "toArray" | "toJSON" => OVal::array(list),
         "union" => {
-            let other = operand(&args.get(0))?;
-            OVal::set(distinct(list.into_iter().chain(other).collect()))
+            let all: Vec<OVal> = list.into_iter().chain(operand(&args.get(0))?).collect();
+            pay_texts(&all)?;
+            OVal::set(distinct(all))
         }
         "intersection" => {
             let other = operand(&args.get(0))?;
+            pay_texts(&other).and_then(|()| pay_texts(&list))?;
             OVal::set(list.into_iter().filter(|v| has(&other, v)).collect())
         }
         "diff" => {
             let other = operand(&args.get(0))?;
+            pay_texts(&other).and_then(|()| pay_texts(&list))?;
             OVal::set(list.into_iter().filter(|v| !has(&other, v)).collect())
         }
         "map" | "filter" => {
             match visiting(m, &OVal::array(list.clone()), &list, name, &args, call)? {
-                Some(OVal::Arr(out)) => OVal::set(distinct(out.borrow().clone())),
+                Some(OVal::Arr(out)) => {
+                    let out = out.borrow().clone();
+                    if name == "map" {
+                        pay_texts(&out)?;
+                    }
+                    OVal::set(distinct(out))
+                }
                 _ => OVal::Undef,
             }
         }

@@ -115,7 +115,7 @@ impl Machine<'_> {
             _ => std::rc::Rc::new(Obj::new()),
         };
         let source = lossy(&name_of(node.get("expr")));
-        let free = self.meter.model == CostModel::Flat;
+        let free = self.meter.model() == CostModel::Flat;
         let env = Env {
             scope,
             vars: Some(&vars),
@@ -162,7 +162,7 @@ impl Machine<'_> {
                     sep => strings::split(s, &to_str(sep)?),
                 };
                 let out = OVal::array(parts);
-                self.meter.charge(BOTH, sizes([&text], &out))?;
+                self.meter.charge(BOTH, sizes([&text, &sep], &out))?;
                 Ok(out)
             }
             "join" => {
@@ -171,13 +171,14 @@ impl Machine<'_> {
                 let OVal::Arr(items) = &list else {
                     return Err(no_method(&list, "join"));
                 };
+                self.meter.charge(READ, sizes([&list, &sep], &OVal::Undef))?;
                 let sep = if sep.is_undef() {
                     js(",")
                 } else {
                     to_str(&sep)?
                 };
                 let out = OVal::Str(coerce::join(items, &sep)?);
-                self.meter.charge(BOTH, sizes([&list], &out))?;
+                self.meter.writes(BOTH, &out)?;
                 Ok(out)
             }
             _ => {
@@ -186,7 +187,8 @@ impl Machine<'_> {
                     other => name_of(other),
                 };
                 let value = to_str(&self.input(node, "value", scope)?)?;
-                self.meter.charge(READ, Sizes::units(value.len()))?;
+                self.meter
+                    .charge(READ, Sizes::units(pattern.len() + value.len()))?;
                 let hit = regex::is_match(&lossy(&pattern), &lossy(&value));
                 hit.map(OVal::Bool).map_err(Fail::new)
             }
@@ -319,8 +321,9 @@ impl Machine<'_> {
                 let OVal::Str(s) = &text else {
                     return Ok(OVal::Undef);
                 };
+                self.meter.charge(READ, Sizes::units(s.len()))?;
                 let value = json::parse(s)?;
-                self.meter.charge(BOTH, sizes([&text], &value))?;
+                self.meter.writes(BOTH, &value)?;
                 Ok(value)
             }
             "jsonStringify" => {

@@ -2,7 +2,9 @@
 //! (language section 3.3, decision D6).
 
 use super::value::{Fail, JsStr, OVal, Res, from_wtf8, js, to_wtf8};
+use super::meter::pay;
 use a99_core::builtins::FUNCTIONS;
+use a99_core::costs::{READ, Sizes, WRITTEN};
 use a99_ecma::{arith, number_parse, number_text};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -11,9 +13,13 @@ use std::rc::Rc;
 /// past every limit.
 const MAX_JOIN_DEPTH: usize = 4_096;
 
-/// ECMA-262 §7.1.17 ToString.
+/// ECMA-262 §7.1.17 ToString. An array pays for its elements and its text.
 pub fn to_str(value: &OVal) -> Res<JsStr> {
-    str_within(value, MAX_JOIN_DEPTH)
+    let text = str_within(value, MAX_JOIN_DEPTH)?;
+    if matches!(value, OVal::Arr(_)) {
+        pay(WRITTEN, Sizes::default().out_units(text.len()))?;
+    }
+    Ok(text)
 }
 
 fn str_within(value: &OVal, depth: usize) -> Res<JsStr> {
@@ -23,7 +29,10 @@ fn str_within(value: &OVal, depth: usize) -> Res<JsStr> {
         OVal::Bool(b) => js(if *b { "true" } else { "false" }),
         OVal::Num(n) => js(&number_text::number_to_string(*n)),
         OVal::Str(s) => s.clone(),
-        OVal::Arr(items) => join_within(items, &[u16::from(b',')], depth)?,
+        OVal::Arr(items) => {
+            pay(READ, Sizes::elements(items.borrow().len()))?;
+            join_within(items, &[u16::from(b',')], depth)?
+        }
         OVal::Obj(_) | OVal::Set(_) => js("[object Object]"),
         OVal::Date(ms) => js(&super::dates::iso(**ms).ok_or_else(|| Fail::new("Invalid Date"))?),
         OVal::Fn(f) => js(&format!(
@@ -34,7 +43,8 @@ fn str_within(value: &OVal, depth: usize) -> Res<JsStr> {
     })
 }
 
-/// `Array.prototype.join` (ECMA-262 §23.1.3.18).
+/// `Array.prototype.join` (ECMA-262 §23.1.3.18); the elements of arrays within
+/// are paid.
 pub fn join(items: &Rc<RefCell<Vec<OVal>>>, sep: &[u16]) -> Res<JsStr> {
     join_within(items, sep, MAX_JOIN_DEPTH)
 }
@@ -62,9 +72,16 @@ pub fn to_num(value: &OVal) -> Res<f64> {
         OVal::Null => 0.0,
         OVal::Bool(b) => f64::from(*b),
         OVal::Num(n) => *n,
-        OVal::Str(s) => number_parse::string_to_number(&to_wtf8(s)),
-        other => number_parse::string_to_number(&to_wtf8(&to_str(other)?)),
+        OVal::Str(s) => text_to_num(s)?,
+        OVal::Arr(_) => text_to_num(&to_str(value)?)?,
+        // The text of these never spells a number.
+        OVal::Obj(_) | OVal::Set(_) | OVal::Date(_) | OVal::Fn(_) | OVal::Ns(_) => f64::NAN,
     })
+}
+
+fn text_to_num(text: &JsStr) -> Res<f64> {
+    pay(READ, Sizes::units(text.len()))?;
+    Ok(number_parse::string_to_number(&to_wtf8(text)))
 }
 
 /// ECMA-262 §7.1.1 ToPrimitive: everything with parts becomes text.

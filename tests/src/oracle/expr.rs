@@ -8,7 +8,7 @@ use super::value::{
     Fail, JsStr, OVal, Obj, Res, array_index, fail, from_value, from_wtf8, js, lossy,
 };
 use super::{arrays, dates, statics, strings};
-use a99_core::builtins::{self, Constant, Global, METHODS, NAMESPACES};
+use a99_core::builtins::{self, Constant, Global, METHODS, NAMESPACES, Reads};
 use a99_core::costs;
 use a99_core::value::{Map, Value};
 
@@ -77,13 +77,16 @@ fn refuse(name: &[u16]) -> Res<()> {
 pub fn member(value: &OVal, key: &[u16]) -> Res<OVal> {
     let length = |n: usize| (*key == *js("length")).then_some(OVal::Num(n as f64));
     Ok(match value {
-        OVal::Str(s) => length(s.len())
-            .or_else(|| {
-                array_index(key)
-                    .and_then(|i| s.get(i))
-                    .map(|u| OVal::units(vec![*u]))
-            })
-            .unwrap_or(OVal::Undef),
+        OVal::Str(s) => match length(s.len()) {
+            Some(length) => length,
+            None => match array_index(key).filter(|i| *i < s.len()) {
+                Some(i) => {
+                    meter::pay_place(s, i + 1)?;
+                    OVal::units(vec![s[i]])
+                }
+                None => OVal::Undef,
+            },
+        },
         OVal::Arr(items) => {
             let items = items.borrow();
             length(items.len())
@@ -454,12 +457,12 @@ impl Machine<'_> {
         {
             return statics::call(m, *row, args);
         }
-        let cost = METHODS
-            .iter()
-            .find(|r| r.name == name)
-            .map_or(costs::FREE, |r| r.cost);
+        let row = METHODS.iter().find(|r| r.name == name);
+        let cost = row.map_or(costs::FREE, |r| r.cost);
+        let what = row.map_or(Reads::All, |r| r.reads());
+        m.reads(cost, what, Some(this), args)?;
         let mut call = |m: &mut meter::Meter, f: &OVal, a: &[OVal]| statics::call_value(m, f, a);
-        let mut self_charged = matches!(name, "repeat" | "padStart" | "padEnd");
+        let self_charged = matches!(name, "repeat" | "padStart" | "padEnd");
         let result = match this {
             OVal::Str(s) => {
                 let replacer = args.get(1).cloned().unwrap_or(OVal::Undef);
@@ -469,7 +472,6 @@ impl Machine<'_> {
                 strings::method(m, s, name, args, &mut replace)?
             }
             OVal::Arr(items) => {
-                self_charged |= arrays::charges_itself(name);
                 arrays::method(m, items, name, args, &mut call)?
             }
             OVal::Set(items) => arrays::set_method(m, items, name, args, &mut call)?,
@@ -479,8 +481,7 @@ impl Machine<'_> {
         };
         let result = result.ok_or_else(|| Fail::new(format!("'{name}' is not a function")))?;
         if !self_charged {
-            let read = std::iter::once(this).chain(args);
-            m.charge(cost, meter::sizes(read, &result))?;
+            m.writes(cost, &result)?;
         }
         Ok(result)
     }

@@ -199,7 +199,7 @@ impl Machine<'_> {
 
     /// The fuel that is left, which may be negative.
     pub fn fuel(&self) -> Fuel {
-        Fuel::from_micro(self.meter.fuel)
+        Fuel::from_micro(self.meter.fuel())
     }
 }
 
@@ -258,10 +258,7 @@ fn run_here(
         other => from_value(other),
     };
     let mut machine = Machine {
-        meter: Meter {
-            fuel: opts.fuel.micro(),
-            model: opts.cost_model,
-        },
+        meter: Meter::start(opts.fuel.micro(), opts.cost_model),
         opts,
         host,
         frame: frame(root, args),

@@ -1,53 +1,174 @@
 //! Fuel of the oracle (decisions D17, D18): integer micro-units, checked after
 //! every charge.
+//!
+//! A run has a thread of its own, so what is left of its fuel stands in a
+//! thread-local: conversions of values, deep inside everything, pay for
+//! themselves with [`pay`].
 
 use super::value::{Fail, OVal, Res};
-use a99_core::costs::{CostModel, Formula, Sizes};
+use a99_core::builtins::Reads;
+use a99_core::costs::{CostModel, Formula, READ, Sizes, WRITTEN};
 use a99_core::error::ErrorCode;
+use std::cell::Cell;
 
 /// Size caps of one operation in the flat model (decision D18).
 const FLAT_MAX_UNITS: u64 = 32 << 20;
 const FLAT_MAX_ELEMENTS: u64 = 8 << 20;
 
-/// Fuel left and how it is spent.
-pub struct Meter {
-    /// Micro-units left, negative after an overdraft.
-    pub fuel: i64,
-    /// Which prices hold.
-    pub model: CostModel,
+/// Values that a deep reading may nest.
+const MAX_DEPTH: usize = 512;
+
+thread_local! {
+    static FUEL: Cell<i64> = const { Cell::new(i64::MAX) };
+    static MODEL: Cell<CostModel> = const { Cell::new(CostModel::Flat) };
 }
 
+/// The right to spend the fuel of this thread's run.
+pub struct Meter(());
+
 impl Meter {
-    /// Takes `micro` and fails when nothing is left.
-    pub fn take(&mut self, micro: i64) -> Res<()> {
-        self.fuel = self.fuel.saturating_sub(micro);
-        if self.fuel <= 0 {
-            return Err(Fail::coded(ErrorCode::OutOfFuel, "Out of Fuel"));
-        }
-        Ok(())
+    /// Starts the run of this thread.
+    pub fn start(fuel: i64, model: CostModel) -> Meter {
+        FUEL.set(fuel);
+        MODEL.set(model);
+        Meter(())
     }
 
-    /// Takes the proportional price of an operation in the metered model; in
-    /// the flat one checks the caps.
+    /// Micro-units left, negative after an overdraft.
+    pub fn fuel(&self) -> i64 {
+        FUEL.get()
+    }
+
+    /// Which prices hold.
+    pub fn model(&self) -> CostModel {
+        MODEL.get()
+    }
+
+    /// Takes `micro` and fails when nothing is left.
+    pub fn take(&mut self, micro: i64) -> Res<()> {
+        take(micro)
+    }
+
+    /// As [`pay`].
     pub fn charge(&mut self, formula: Formula, sizes: Sizes) -> Res<()> {
-        match self.model {
-            CostModel::Metered => match formula.price(sizes) {
-                0 => Ok(()),
-                price => self.take(price),
-            },
-            CostModel::Flat => {
-                let units = sizes.in_units.max(sizes.out_units);
-                let elements = sizes.in_elements.max(sizes.out_elements);
-                if units > FLAT_MAX_UNITS || elements > FLAT_MAX_ELEMENTS {
-                    return Err(Fail::new(
-                        "Operation too large: the flat cost model limits one operation to \
-                         33554432 text units and 8388608 elements",
-                    ));
-                }
-                Ok(())
+        pay(formula, sizes)
+    }
+
+    /// Pays for what an operation reads.
+    pub fn reads(
+        &mut self,
+        formula: Formula,
+        what: Reads,
+        receiver: Option<&OVal>,
+        args: &[OVal],
+    ) -> Res<()> {
+        let mut sizes = Sizes::default();
+        let mut add = |value: &OVal| {
+            let (units, elements) = size(value);
+            sizes.in_units += units;
+            sizes.in_elements += elements;
+        };
+        receiver.into_iter().for_each(&mut add);
+        match what {
+            Reads::First => args.iter().take(1).for_each(add),
+            Reads::All => args.iter().for_each(add),
+            Reads::Count => sizes = Sizes::elements(args.len()),
+            Reads::Deep => return args.iter().try_for_each(|arg| pay_deep(formula, arg, 0)),
+        }
+        let reads = matches!(formula, Formula::Linear { read: true, .. });
+        if reads { pay(READ, sizes) } else { Ok(()) }
+    }
+
+    /// Pays for the result of an operation.
+    pub fn writes(&mut self, formula: Formula, result: &OVal) -> Res<()> {
+        match formula {
+            Formula::Linear { written: true, .. } => {
+                let (units, elements) = size(result);
+                let sizes = Sizes::default();
+                pay(WRITTEN, sizes.out_units(units as usize).out_elements(elements as usize))
             }
+            _ => Ok(()),
         }
     }
+}
+
+fn take(micro: i64) -> Res<()> {
+    FUEL.set(FUEL.get().saturating_sub(micro));
+    if FUEL.get() <= 0 {
+        return Err(Fail::coded(ErrorCode::OutOfFuel, "Out of Fuel"));
+    }
+    Ok(())
+}
+
+/// Takes the proportional price of an operation in the metered model; in the
+/// flat one checks the caps.
+pub fn pay(formula: Formula, sizes: Sizes) -> Res<()> {
+    match MODEL.get() {
+        CostModel::Metered => match formula.price(sizes) {
+            0 => Ok(()),
+            price => take(price),
+        },
+        CostModel::Flat => {
+            let units = sizes.in_units.max(sizes.out_units);
+            let elements = sizes.in_elements.max(sizes.out_elements);
+            if units > FLAT_MAX_UNITS || elements > FLAT_MAX_ELEMENTS {
+                return Err(Fail::new(
+                    "Operation too large: the flat cost model limits one operation to \
+                     33554432 text units and 8388608 elements",
+                ));
+            }
+            Ok(())
+        }
+    }
+}
+
+/// Pays for reading a value with everything in it.
+pub fn pay_deep(formula: Formula, value: &OVal, depth: usize) -> Res<()> {
+    let (units, elements) = size(value);
+    if matches!(value, OVal::Arr(_) | OVal::Set(_) | OVal::Obj(_)) && depth >= MAX_DEPTH {
+        return Err(Fail::coded(
+            ErrorCode::Boundary,
+            format!("Capability boundary rejected: value exceeds depth limit {MAX_DEPTH}"),
+        ));
+    }
+    if matches!(formula, Formula::Linear { read: true, .. }) {
+        pay(READ, Sizes::elements(elements as usize).in_units(units as usize))?;
+    }
+    match value {
+        OVal::Arr(items) | OVal::Set(items) => {
+            let items = items.borrow().clone();
+            items.iter().try_for_each(|v| pay_deep(formula, v, depth + 1))
+        }
+        OVal::Obj(obj) => obj.values().try_for_each(|v| pay_deep(formula, v, depth + 1)),
+        _ => Ok(()),
+    }
+}
+
+/// Pays for finding a place in a text: the units before it, unless all of the
+/// text is ASCII.
+pub fn pay_place(text: &[u16], end: usize) -> Res<()> {
+    if text.iter().all(|u| *u < 128) {
+        return Ok(());
+    }
+    pay(READ, Sizes::units(end.min(text.len())))
+}
+
+/// Pays for the texts among values that a set is made of or asked for.
+pub fn pay_texts(values: &[OVal]) -> Res<()> {
+    let units = values.iter().map(|v| match v {
+        OVal::Str(s) => s.len(),
+        _ => 0,
+    });
+    pay(READ, Sizes::units(units.sum()))
+}
+
+/// Pays for comparing a text with values: those of the same length.
+pub fn pay_search(values: &[OVal], wanted: &OVal) -> Res<()> {
+    let OVal::Str(wanted) = wanted else {
+        return Ok(());
+    };
+    let alike = values.iter().filter(|v| matches!(v, OVal::Str(s) if s.len() == wanted.len()));
+    pay(READ, Sizes::units(alike.count() * wanted.len()))
 }
 
 /// Units and elements of one operand.

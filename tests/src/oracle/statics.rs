@@ -3,7 +3,7 @@
 use super::arrays;
 use super::coerce::{bytes, to_num, to_str};
 use super::json::{self, Style};
-use super::meter::{self, Meter};
+use super::meter::{Meter, pay_texts};
 use super::strings::Args;
 use super::value::{Fail, OVal, Obj, Res, array_index, fail, js, lossy, ordered_keys, to_wtf8};
 use super::{dates, schemas};
@@ -20,10 +20,11 @@ pub fn now() -> f64 {
 /// Calls a builtin function by its row.
 pub fn call(m: &mut Meter, row: u16, arguments: &[OVal]) -> Res<OVal> {
     let f = FUNCTIONS[row as usize];
-    let mut charged = false;
-    let result = dispatch(m, f.ns, f.name, arguments, &mut charged)?;
-    if !charged {
-        m.charge(f.cost, meter::sizes(arguments, &result))?;
+    m.reads(f.cost, f.reads(), None, arguments)?;
+    let result = dispatch(m, f.ns, f.name, arguments)?;
+    // `Array.from` has paid before it made its list.
+    if (f.ns, f.name) != ("Array", "from") {
+        m.writes(f.cost, &result)?;
     }
     Ok(result)
 }
@@ -36,13 +37,7 @@ pub fn call_value(m: &mut Meter, f: &OVal, args: &[OVal]) -> Res<OVal> {
     }
 }
 
-fn dispatch(
-    m: &mut Meter,
-    ns: &str,
-    name: &str,
-    arguments: &[OVal],
-    charged: &mut bool,
-) -> Res<OVal> {
+fn dispatch(m: &mut Meter, ns: &str, name: &str, arguments: &[OVal]) -> Res<OVal> {
     let args = Args(arguments);
     match ns {
         "Math" => math(name, &args),
@@ -52,10 +47,7 @@ fn dispatch(
         "Array" => match name {
             "isArray" => Ok(OVal::Bool(matches!(args.get(0), OVal::Arr(_)))),
             "of" => Ok(OVal::array(arguments.to_vec())),
-            _ => {
-                *charged = true;
-                arrays::from(m, &args, &mut |m, f, a| call_value(m, f, a))
-            }
+            _ => arrays::from(m, &args, &mut |m, f, a| call_value(m, f, a)),
         },
         "Object" => object(name, &args),
         "String" => string(name, &args),
@@ -286,7 +278,11 @@ fn global(name: &str, args: &Args<'_>) -> Res<OVal> {
         "Set" => match args.get(0) {
             OVal::Undef => Ok(OVal::set(Vec::new())),
             OVal::Null => fail("null is not iterable"),
-            v => Ok(OVal::set(arrays::distinct(arrays::iterate(&v)?))),
+            v => {
+                let items = arrays::iterate(&v)?;
+                pay_texts(&items)?;
+                Ok(OVal::set(arrays::distinct(items)))
+            }
         },
         "Date" => dates::construct(&args.get(0), now()),
         "Error" => {

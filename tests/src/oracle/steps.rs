@@ -232,7 +232,7 @@ impl Machine<'_> {
             OVal::Obj(obj) => obj,
             _ => std::rc::Rc::new(Obj::new()),
         };
-        let free = self.meter.model == CostModel::Flat;
+        let free = self.meter.model() == CostModel::Flat;
         let env = Env {
             scope,
             vars: Some(&vars),
@@ -255,7 +255,7 @@ impl Machine<'_> {
     fn while_(&mut self, node: Node<'_>, scope: &ScopeRef) -> Res<Flow> {
         // Text conditions pay before each test, as in v1 (decision D48).
         let early =
-            node.get("condition").as_text().is_some() && self.meter.model == CostModel::Flat;
+            node.get("condition").as_text().is_some() && self.meter.model() == CostModel::Flat;
         loop {
             if early {
                 self.meter.take(costs::LOOP_TURN)?;

@@ -2,7 +2,7 @@
 //! literally (decision D39).
 
 use super::coerce::{bytes, to_num, to_str};
-use super::meter::Meter;
+use super::meter::{Meter, pay_place};
 use super::value::{Fail, JsStr, OVal, Res, fail, js, to_wtf8};
 use a99_core::costs::{Sizes, WRITTEN};
 use a99_ecma::{arith, case, text_index, wtf8};
@@ -56,6 +56,22 @@ fn part(s: &[u16], range: std::ops::Range<usize>) -> OVal {
     OVal::Str(s[range].into())
 }
 
+/// A part that must be found first, which is paid.
+fn found(s: &[u16], range: std::ops::Range<usize>) -> Res<OVal> {
+    if !range.is_empty() {
+        pay_place(s, range.end)?;
+    }
+    Ok(part(s, range))
+}
+
+/// A unit that must be found first, which is paid.
+fn unit(s: &[u16], at: Option<usize>) -> Res<Option<usize>> {
+    if let Some(i) = at {
+        pay_place(s, i + 1)?;
+    }
+    Ok(at)
+}
+
 /// Splits by a literal separator (ECMA-262 §22.1.3.23).
 pub fn split(s: &[u16], sep: &[u16]) -> Vec<OVal> {
     if sep.is_empty() {
@@ -101,6 +117,7 @@ fn pad(m: &mut Meter, s: &JsStr, args: &Args<'_>, at_start: bool) -> Res<OVal> {
         v => to_str(&v)?,
     };
     if length <= s.len() as f64 || filler.is_empty() {
+        m.charge(WRITTEN, Sizes::default().out_units(s.len()))?;
         return Ok(OVal::Str(s.clone()));
     }
     if length > MAX_LENGTH {
@@ -281,13 +298,14 @@ pub fn method(
     let len = s.len();
     let index = |at: Option<usize>| OVal::Num(at.map_or(-1.0, |i| i as f64));
     Ok(Some(match name {
-        "at" => text_index::at(args.integer(0)?, len).map_or(OVal::Undef, |i| part(s, i..i + 1)),
-        "charAt" => text_index::position(args.integer(0)?, len)
+        "at" => unit(s, text_index::at(args.integer(0)?, len))?
+            .map_or(OVal::Undef, |i| part(s, i..i + 1)),
+        "charAt" => unit(s, text_index::position(args.integer(0)?, len))?
             .map_or_else(|| OVal::str(""), |i| part(s, i..i + 1)),
         "charCodeAt" => OVal::Num(
-            text_index::position(args.integer(0)?, len).map_or(f64::NAN, |i| f64::from(s[i])),
+            unit(s, text_index::position(args.integer(0)?, len))?.map_or(f64::NAN, |i| f64::from(s[i])),
         ),
-        "codePointAt" => text_index::position(args.integer(0)?, len)
+        "codePointAt" => unit(s, text_index::position(args.integer(0)?, len))?
             .map_or(OVal::Undef, |i| OVal::Num(f64::from(code_point(s, i)))),
         "concat" => {
             let mut out = s.to_vec();
@@ -374,18 +392,18 @@ pub fn method(
         "repeat" => repeat(m, s, &args)?,
         "replace" => replace(m, s, &args, false, call)?,
         "replaceAll" => replace(m, s, &args, true, call)?,
-        "slice" => part(
+        "slice" => found(
             s,
             text_index::slice_range(args.integer(0)?, args.optional(1)?, len),
-        ),
-        "substr" => part(
+        )?,
+        "substr" => found(
             s,
             text_index::substr_range(args.integer(0)?, args.optional(1)?, len),
-        ),
-        "substring" => part(
+        )?,
+        "substring" => found(
             s,
             text_index::substring_range(args.integer(0)?, args.optional(1)?, len),
-        ),
+        )?,
         "split" => {
             let limit = args.optional(1)?.map_or(u32::MAX, arith::to_uint32) as usize;
             let mut parts = match args.get(0) {

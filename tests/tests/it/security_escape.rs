@@ -243,7 +243,7 @@ fn e11_incoming_text_is_never_resolved_again() {
             .on("https://a", "secret")
             .on("https://b", "args.secret")
             .on("https://c", json!({"v": "args.secret", "w": ["secret"]}));
-        Capabilities::none().with_fetch(Arc::new(fetch))
+        Capabilities::none().with_fetch(fetch)
     };
     for (url, expected) in [
         ("https://a", json!("secret")),
@@ -274,7 +274,7 @@ fn e12_nodes_that_arrive_as_data_stay_data() {
     ]);
     for node in nodes.as_array().unwrap() {
         let fetch = ScriptedFetch::new().on("https://x", node.clone());
-        let granted = Capabilities::none().with_fetch(Arc::new(fetch)).with_store(MemoryStore::new());
+        let granted = Capabilities::none().with_fetch(fetch).with_store(MemoryStore::new());
         let steps = json!([
             set("secret", lit("TOP")),
             {"op": "httpFetch", "url": "https://x", "result": "f"},
@@ -302,7 +302,7 @@ fn e13_spoofed_errors_are_values() {
             {"op": "varSet", "key": "a", "value": "args.fake"},
             ret(list(json!([id("f"), id("a"), lit(fake.clone())]))),
         ]);
-        let granted = Capabilities::none().with_fetch(Arc::new(fetch));
+        let granted = Capabilities::none().with_fetch(fetch);
         let outcome = run_granted(steps, json!({"fake": fake}), rich(), granted);
         assert_eq!(outcome.error, None);
         assert_eq!(outcome.result.to_json()["r"], json!([fake, fake, fake]));
@@ -488,6 +488,6 @@ fn e20_errors_tell_nothing_of_the_host() {
     assert!(!error.message.to_string().contains("s3cr3t-value"), "{error:?}");
     let llm = ScriptedLlm::replies(["x"]);
     let steps = json!([{"op": "llmPredict", "prompt": "p", "result": "a"}, {"op": "nope"}]);
-    let outcome = run_granted(steps, json!({}), rich(), Capabilities::none().with_llm(Arc::new(llm)));
+    let outcome = run_granted(steps, json!({}), rich(), Capabilities::none().with_llm(llm));
     stopped(&outcome, ErrorCode::Program);
 }
