@@ -11,14 +11,17 @@
 //! and only then reports the heap limit.
 
 mod compact;
+mod draft;
 mod shape;
+mod text;
 mod val;
 
 pub use shape::{KeyId, ShapeId, Shapes, StaticShapes};
 pub(crate) use shape::array_index;
+pub use draft::ObjDraft;
+pub use text::StrMark;
 pub use val::{Ref, Str, Val};
 
-use a99_ecma::wtf8;
 use std::sync::Arc;
 
 /// The ceiling over everything a run holds unless the host chooses another (D20).
@@ -154,162 +157,6 @@ impl Heap {
     /// Takes back what [`Heap::add_external`] counted.
     pub fn sub_external(&mut self, bytes: usize) {
         self.external = self.external.saturating_sub(bytes);
-    }
-
-    // ---- text ----
-
-    /// The WTF-8 bytes of a string.
-    #[inline]
-    pub fn bytes(&self, s: Str) -> &[u8] {
-        let off = s.offset() as usize;
-        let space: &[u8] = if s.is_static() { &self.statics } else { &self.bytes };
-        &space[off..off + s.len_bytes()]
-    }
-
-    /// Makes room for `n` more bytes of text, or fails.
-    #[inline]
-    fn reserve_bytes(&mut self, n: usize) -> Result<(), Oom> {
-        self.check(n)?;
-        if self.bytes.capacity() - self.bytes.len() < n {
-            grow(&mut self.bytes, n)?;
-        }
-        Ok(())
-    }
-
-    /// Copies text into the heap.
-    pub fn alloc_str(&mut self, text: &[u8]) -> Result<Str, Oom> {
-        let units = wtf8::utf16_len(text);
-        self.alloc_str_units(text, units)
-    }
-
-    /// Copies text whose length in UTF-16 units is known.
-    pub fn alloc_str_units(&mut self, text: &[u8], units: usize) -> Result<Str, Oom> {
-        if text.is_empty() {
-            return Ok(Str::EMPTY);
-        }
-        self.reserve_bytes(text.len())?;
-        let off = self.bytes.len() as u32;
-        self.bytes.extend_from_slice(text);
-        Ok(Str::in_heap(off, text.len() as u32, units as u32))
-    }
-
-    /// Copies text into the heap as a value.
-    #[inline]
-    pub fn str_val(&mut self, text: &[u8]) -> Result<Val, Oom> {
-        Ok(Val::Str(self.alloc_str(text)?))
-    }
-
-    /// The text of a key as a string.
-    pub fn key_str(&mut self, key: KeyId) -> Result<Str, Oom> {
-        let cost = self.shapes.key_text(key).len();
-        self.reserve_bytes(cost)?;
-        let off = self.bytes.len() as u32;
-        let text = self.shapes.key_text(key);
-        self.bytes.extend_from_slice(text);
-        Ok(Str::in_heap(off, text.len() as u32, self.shapes.key_units(key) as u32))
-    }
-
-    /// Concatenates. A left side that ends at the end of the heap is extended
-    /// in place, so that building text piece by piece is linear.
-    pub fn concat(&mut self, a: Str, b: Str) -> Result<Str, Oom> {
-        if b.is_empty() {
-            return Ok(a);
-        }
-        if a.is_empty() {
-            return Ok(b);
-        }
-        let joins = !a.is_ascii() && !b.is_ascii() && wtf8::needs_join(self.bytes(a), self.bytes(b));
-        if joins {
-            let mut out = Vec::new();
-            out.try_reserve_exact(a.len_bytes() + b.len_bytes())
-                .map_err(|_| Oom { wanted: a.len_bytes() + b.len_bytes() })?;
-            out.extend_from_slice(self.bytes(a));
-            wtf8::concat(&mut out, self.bytes(b));
-            return self.alloc_str(&out);
-        }
-        let at_end = !a.is_static() && a.offset() as usize + a.len_bytes() == self.bytes.len();
-        let new = b.len_bytes() + if at_end { 0 } else { a.len_bytes() };
-        self.reserve_bytes(new)?;
-        let off = if at_end {
-            a.offset()
-        } else {
-            let off = self.bytes.len() as u32;
-            self.append(a);
-            off
-        };
-        self.append(b);
-        let len = (a.len_bytes() + b.len_bytes()) as u32;
-        Ok(Str::in_heap(off, len, (a.units() + b.units()) as u32))
-    }
-
-    /// Appends ASCII text that is not in the heap; in place where
-    /// [`Heap::concat`] would be.
-    pub fn concat_ascii(&mut self, a: Str, tail: &[u8]) -> Result<Str, Oom> {
-        debug_assert!(tail.is_ascii());
-        let at_end = !a.is_static() && a.offset() as usize + a.len_bytes() == self.bytes.len();
-        self.reserve_bytes(tail.len() + if at_end { 0 } else { a.len_bytes() })?;
-        let off = if at_end { a.offset() } else { self.bytes.len() as u32 };
-        if !at_end {
-            self.append(a);
-        }
-        self.bytes.extend_from_slice(tail);
-        Ok(Str::in_heap(off, (a.len_bytes() + tail.len()) as u32, (a.units() + tail.len()) as u32))
-    }
-
-    /// Copies a string's bytes to the end of the heap; room was reserved.
-    fn append(&mut self, s: Str) {
-        let off = s.offset() as usize;
-        if s.is_static() {
-            let statics = &self.statics;
-            self.bytes.extend_from_slice(&statics[off..off + s.len_bytes()]);
-        } else {
-            self.bytes.extend_from_within(off..off + s.len_bytes());
-        }
-    }
-
-    /// Starts building a string of at most `max_bytes` at the end of the heap.
-    /// Append with [`Heap::build_str`] and [`Heap::build_bytes`], end with
-    /// [`Heap::finish_str`]; no other text may be allocated in between.
-    pub fn begin_str(&mut self, max_bytes: usize) -> Result<StrMark, Oom> {
-        self.reserve_bytes(max_bytes)?;
-        Ok(StrMark(self.bytes.len() as u32))
-    }
-
-    /// Appends a string to the one being built. A surrogate pair that meets at
-    /// the border is joined by [`Heap::finish_str`]'s caller choosing
-    /// [`Heap::build_bytes`] instead; this method joins by itself.
-    pub fn build_str(&mut self, mark: StrMark, s: Str) -> Result<(), Oom> {
-        self.reserve_bytes(s.len_bytes())?;
-        let tail = &self.bytes[mark.0 as usize..];
-        if !s.is_ascii() && wtf8::needs_join(tail, self.bytes(s)) {
-            let copy = self.bytes(s).to_vec();
-            wtf8::concat(&mut self.bytes, &copy);
-        } else {
-            self.append(s);
-        }
-        Ok(())
-    }
-
-    /// Appends raw WTF-8 bytes to the string being built.
-    pub fn build_bytes(&mut self, mark: StrMark, text: &[u8]) -> Result<(), Oom> {
-        self.reserve_bytes(text.len())?;
-        if wtf8::needs_join(&self.bytes[mark.0 as usize..], text) {
-            wtf8::concat(&mut self.bytes, text);
-        } else {
-            self.bytes.extend_from_slice(text);
-        }
-        Ok(())
-    }
-
-    /// Ends the string being built.
-    pub fn finish_str(&mut self, mark: StrMark) -> Str {
-        let off = mark.0 as usize;
-        let len = self.bytes.len() - off;
-        if len == 0 {
-            return Str::EMPTY;
-        }
-        let units = wtf8::utf16_len(&self.bytes[off..]);
-        Str::in_heap(mark.0, len as u32, units as u32)
     }
 
     // ---- arrays ----
@@ -509,84 +356,10 @@ impl Heap {
     }
 }
 
-/// A string being built at the end of the heap.
-#[derive(Copy, Clone, Debug)]
-pub struct StrMark(u32);
-
 /// Grows a buffer by at least `n` elements, by half of what it has where that
 /// is more; fails instead of aborting when the system has no memory.
 #[cold]
 fn grow<T>(buf: &mut Vec<T>, n: usize) -> Result<(), Oom> {
     let more = n.max(buf.capacity() / 2).max(16);
     buf.try_reserve_exact(more).map_err(|_| Oom { wanted: n * size_of::<T>() })
-}
-
-/// Collects the members of a new object: later values of a key replace earlier
-/// ones in place, as in a JavaScript object.
-#[derive(Debug, Default)]
-pub struct ObjDraft {
-    keys: Vec<KeyId>,
-    vals: Vec<Val>,
-    index: Option<std::collections::HashMap<KeyId, usize>>,
-}
-
-impl ObjDraft {
-    /// Beyond this many members look-ups go through a hash table.
-    const SCAN: usize = 16;
-
-    /// An empty draft.
-    pub fn new() -> ObjDraft {
-        ObjDraft::default()
-    }
-
-    /// Sets a member.
-    pub fn set(&mut self, key: KeyId, val: Val) {
-        match self.find(key) {
-            Some(i) => self.vals[i] = val,
-            None => {
-                if let Some(index) = &mut self.index {
-                    index.insert(key, self.keys.len());
-                } else if self.keys.len() == Self::SCAN {
-                    self.index = Some(
-                        self.keys.iter().copied().chain([key]).enumerate().map(|(i, k)| (k, i)).collect(),
-                    );
-                }
-                self.keys.push(key);
-                self.vals.push(val);
-            }
-        }
-    }
-
-    /// Sets a member by the text of its key.
-    pub fn set_text(&mut self, heap: &mut Heap, key: &[u8], val: Val) -> Result<(), Oom> {
-        let key = heap.intern(key)?;
-        self.set(key, val);
-        Ok(())
-    }
-
-    fn find(&self, key: KeyId) -> Option<usize> {
-        match &self.index {
-            None => self.keys.iter().position(|k| *k == key),
-            Some(index) => index.get(&key).copied(),
-        }
-    }
-
-    /// How many members the draft has.
-    pub fn len(&self) -> usize {
-        self.keys.len()
-    }
-
-    /// Whether the draft has no member.
-    pub fn is_empty(&self) -> bool {
-        self.keys.is_empty()
-    }
-
-    /// Makes the object and empties the draft for the next one.
-    pub fn finish(&mut self, heap: &mut Heap) -> Result<Val, Oom> {
-        let obj = heap.alloc_obj_keys(&self.keys, &self.vals);
-        self.keys.clear();
-        self.vals.clear();
-        self.index = None;
-        Ok(Val::Obj(obj?))
-    }
 }

@@ -1,0 +1,73 @@
+//! Objects under construction.
+
+use super::{Heap, KeyId, Oom, Val};
+
+/// Collects the members of a new object: later values of a key replace earlier
+/// ones in place, as in a JavaScript object.
+#[derive(Debug, Default)]
+pub struct ObjDraft {
+    keys: Vec<KeyId>,
+    vals: Vec<Val>,
+    index: Option<std::collections::HashMap<KeyId, usize>>,
+}
+
+impl ObjDraft {
+    /// Beyond this many members look-ups go through a hash table.
+    const SCAN: usize = 16;
+
+    /// An empty draft.
+    pub fn new() -> ObjDraft {
+        ObjDraft::default()
+    }
+
+    /// Sets a member.
+    pub fn set(&mut self, key: KeyId, val: Val) {
+        match self.find(key) {
+            Some(i) => self.vals[i] = val,
+            None => {
+                if let Some(index) = &mut self.index {
+                    index.insert(key, self.keys.len());
+                } else if self.keys.len() == Self::SCAN {
+                    self.index = Some(
+                        self.keys.iter().copied().chain([key]).enumerate().map(|(i, k)| (k, i)).collect(),
+                    );
+                }
+                self.keys.push(key);
+                self.vals.push(val);
+            }
+        }
+    }
+
+    /// Sets a member by the text of its key.
+    pub fn set_text(&mut self, heap: &mut Heap, key: &[u8], val: Val) -> Result<(), Oom> {
+        let key = heap.intern(key)?;
+        self.set(key, val);
+        Ok(())
+    }
+
+    fn find(&self, key: KeyId) -> Option<usize> {
+        match &self.index {
+            None => self.keys.iter().position(|k| *k == key),
+            Some(index) => index.get(&key).copied(),
+        }
+    }
+
+    /// How many members the draft has.
+    pub fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// Whether the draft has no member.
+    pub fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+
+    /// Makes the object and empties the draft for the next one.
+    pub fn finish(&mut self, heap: &mut Heap) -> Result<Val, Oom> {
+        let obj = heap.alloc_obj_keys(&self.keys, &self.vals);
+        self.keys.clear();
+        self.vals.clear();
+        self.index = None;
+        Ok(Val::Obj(obj?))
+    }
+}
