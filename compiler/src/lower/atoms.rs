@@ -2,6 +2,7 @@
 
 use super::{Lower, MAX_CALL_ARGS};
 use super::scopes::is_metadata;
+use a99_core::builtins::is_forbidden;
 use a99_core::json::{Kind, NodeId};
 use a99_core::program::{Const, Op, Site};
 use a99_core::sig::{Binding, Param, Params};
@@ -75,9 +76,11 @@ impl<'a> Lower<'_, 'a> {
     }
 
     /// Whether a string in a value position surely stands for itself.
-    fn is_plain_text(&self, text: &[u8]) -> bool {
+    pub(super) fn is_plain_text(&self, text: &[u8]) -> bool {
         let root = text.split(|b| *b == b'.').next().unwrap_or(text);
+        let forbidden = text.contains(&b'.') && text.split(|b| *b == b'.').any(is_forbidden);
         !text.starts_with(b"args.")
+            && !forbidden
             && self.vars.all_of(text).is_empty()
             && self.vars.all_of(root).is_empty()
     }

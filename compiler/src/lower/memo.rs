@@ -24,16 +24,19 @@ impl<'a> Lower<'_, 'a> {
         let doc = self.s.doc;
         let mark = self.mark();
         let key = self.temp();
-        let given = doc.get(step, "key");
-        if let Some(given) = given {
-            self.value_to(given, key);
+        match doc.get(step, "key").map(|n| (n, doc.kind(n))) {
+            None | Some((_, Kind::Null)) => self.hash_key(step, key, with_program),
+            Some((given, Kind::String(text))) if self.is_plain_text(text) => {
+                self.value_to(given, key);
+            }
+            Some((given, _)) => {
+                self.value_to(given, key);
+                let present = self.e.label();
+                self.e.jump(Op::JPresent { src: key, to: 0 }, present);
+                self.hash_key(step, key, with_program);
+                self.e.bind(present);
+            }
         }
-        let present = self.e.label();
-        if given.is_some() {
-            self.e.jump(Op::JPresent { src: key, to: 0 }, present);
-        }
-        self.hash_key(step, key, with_program);
-        self.e.bind(present);
         self.hold(key, mark)
     }
 

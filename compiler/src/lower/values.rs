@@ -38,15 +38,15 @@ impl<'a> Lower<'_, 'a> {
                 self.compound_to(node, dst);
                 self.e.at = before;
             }
-            Kind::Null | Kind::Bool(_) | Kind::Number(_) if self.loops == 0 => {
+            Kind::String(text) if !self.is_plain_text(text) => {
+                let r = self.value(node);
+                self.mov(dst, r);
+            }
+            _ => {
                 let before = self.e.at;
                 self.e.at = Some((node, None));
                 self.raw_to(node, dst);
                 self.e.at = before;
-            }
-            _ => {
-                let r = self.value(node);
-                self.mov(dst, r);
             }
         }
         self.release(mark);

@@ -412,10 +412,13 @@ impl Machine<'_> {
         let message = self.input(node, "message", scope)?;
         let text = match &message {
             OVal::Str(s) => s.clone(),
+            // What has no JSON text is shown as a word.
             other => json::stringify(other, &Style::default())?
                 .unwrap_or_default()
                 .into(),
         };
+        self.meter
+            .charge(a99_core::costs::READ, Sizes::units(text.len()))?;
         if op == "consoleError" {
             return Err(Fail {
                 op: Some("console.error".into()),

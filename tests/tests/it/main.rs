@@ -2,5 +2,6 @@
 
 mod attack;
 mod oracle;
+mod security_cpu;
 mod security_escape;
 mod vectors;
