@@ -240,6 +240,16 @@ pub struct HostReply {
 #[derive(Clone, Debug)]
 pub struct ReplyValue(pub Value);
 
+impl Drop for ReplyValue {
+    /// Host code may nest arrays as deep as it likes; the compiler's glue would
+    /// follow them down the stack (M09).
+    fn drop(&mut self) {
+        if matches!(self.0, Value::Array(_) | Value::Object(_)) {
+            std::mem::replace(&mut self.0, Value::Undefined).dispose();
+        }
+    }
+}
+
 impl Default for ReplyValue {
     fn default() -> Self {
         ReplyValue(Value::Undefined)

@@ -3,7 +3,8 @@
 use crate::ours::{COMPILES, EVALUATIONS, TURNS};
 use crate::{Entry, LUA, entry, work};
 use a99_benches::{FUEL, HEAP_BYTES, TIMEOUT_MS};
-use mlua::{ChunkMode, Function, HookTriggers, Lua, LuaOptions, StdLib, Table, Thread, VmState};
+use mlua::chunk::ChunkMode;
+use mlua::{Function, HookTriggers, Lua, LuaOptions, StdLib, Table, Thread, VmState};
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::hint::black_box;

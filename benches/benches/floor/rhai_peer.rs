@@ -120,7 +120,7 @@ fn cold() -> Entry {
         for _ in 0..ENGINES {
             let engine = limited();
             let ast = engine.compile(TEN_STEPS).expect("a good script");
-            black_box(once(&engine, &ast));
+            let _ = black_box(once(&engine, &ast));
         }
         ENGINES
     })
@@ -130,7 +130,7 @@ fn fresh() -> Entry {
     let ast = limited().compile(TEN_STEPS).expect("a good script");
     entry(work::W8_FRESH, RHAI, move || {
         for _ in 0..ENGINES {
-            black_box(once(&limited(), &ast));
+            let _ = black_box(once(&limited(), &ast));
         }
         ENGINES
     })

@@ -32,7 +32,7 @@ use a99_core::sig::{AtomSig, BaseCost, Signatures};
 use a99_core::text::wtf8_to_string_lossy;
 use a99_core::value::Value;
 use bumpalo::Bump;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// From this register on, values that must wait are kept in frame slots.
@@ -67,6 +67,8 @@ pub(crate) struct Shared<'a> {
     pub names: Vec<Vec<(u32, Home)>>,
     pub schemas: Vec<Value>,
     pub diags: Diagnostics,
+    /// Names that were refused already, by place and length.
+    refused: HashSet<(NodeId, usize)>,
     /// Helpers by name: function number and parameter count.
     pub helpers: HashMap<Box<[u8]>, (u32, usize)>,
     /// Root `a99: 3`: names inside literals are resolved (D13).
@@ -143,6 +145,7 @@ pub(crate) fn program(
         names: Vec::new(),
         schemas: Vec::new(),
         diags: Diagnostics::new(),
+        refused: HashSet::new(),
         helpers: HashMap::new(),
         deep_names: false,
     };
@@ -270,6 +273,9 @@ impl<'a> Shared<'a> {
     pub fn check_name(&mut self, name: &[u8], node: NodeId) -> bool {
         if !builtins::is_forbidden(name) {
             return true;
+        }
+        if !self.refused.insert((node, name.len())) {
+            return false;
         }
         let name = wtf8_to_string_lossy(name).into_owned();
         self.diags.push(

@@ -105,6 +105,7 @@ pub(super) fn render_into(
     );
     match (source, index, &diag.span) {
         (Some((name, text)), Some(index), Some(span)) => {
+            let span = &inner_span(text, span, diag.inner.as_ref());
             let (line, column) = index.line_col(text, span.start);
             let name = escape_for_terminal(name);
             let _ = write!(out, "  --> {name}:{line}:{column}");
@@ -126,6 +127,21 @@ pub(super) fn render_into(
     }
     if let Some(help) = &diag.help {
         let _ = writeln!(out, "  = help: {}", escape_for_terminal(help));
+    }
+}
+
+/// The place inside a string of the source, where the string has no escapes
+/// and so the same offsets as its text; else the whole string.
+fn inner_span(text: &[u8], span: &Range<u32>, inner: Option<&Range<u32>>) -> Range<u32> {
+    let string = text.get(span.start as usize..span.end as usize);
+    match (string, inner) {
+        (Some([b'"', body @ .., b'"']), Some(inner))
+            if !body.contains(&b'\\') && inner.end as usize <= body.len() =>
+        {
+            let start = span.start + 1 + inner.start;
+            start..(span.start + 1 + inner.end).max(start + 1)
+        }
+        _ => span.clone(),
     }
 }
 

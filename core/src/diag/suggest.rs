@@ -6,11 +6,14 @@ const MAX_NAME: usize = 64;
 
 /// The candidate nearest to `name`, if it is near enough: at most one edit per
 /// three characters (but at least one), where an edit inserts, removes,
-/// replaces or swaps neighbours. Letter case alone counts as one edit. The
-/// first of equally near candidates wins.
+/// replaces or swaps neighbours. Letter case does not count, but where it is
+/// all that differs. The first of equally near candidates wins.
 #[must_use]
 pub fn suggest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<String> {
-    let wanted: Vec<char> = name.chars().take(MAX_NAME + 1).collect();
+    let lower = |name: &str| -> Vec<char> {
+        name.chars().take(4 * MAX_NAME).map(|c| c.to_ascii_lowercase()).collect()
+    };
+    let wanted = lower(name);
     if wanted.is_empty() || wanted.len() > MAX_NAME {
         return None;
     }
@@ -23,8 +26,7 @@ pub fn suggest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Opt
         } else if candidate.len() > 4 * MAX_NAME {
             continue;
         } else {
-            let letters: Vec<char> = candidate.chars().collect();
-            edit_distance(&wanted, &letters, bound).unwrap_or(usize::MAX)
+            edit_distance(&wanted, &lower(candidate), bound).unwrap_or(usize::MAX)
         };
         if distance <= bound && best.is_none_or(|(known, _)| distance < known) {
             best = Some((distance, candidate));

@@ -96,8 +96,8 @@ fn c03_pattern_bombs_are_refused() {
     let bombs = [
         "(a{1000}){1000}".to_owned(),
         "((a{100}){100}){100}".to_owned(),
-        r"\pL{1000}".to_owned(),
-        r"(\pL\d\w){500}{500}".to_owned(),
+        r"(\w{1000}){1000}".to_owned(),
+        r"((\W|\d){900}\s{900}){900}".to_owned(),
         "(".repeat(50_000),
         "[".repeat(50_000),
         "a|".repeat(500_000),
@@ -113,6 +113,9 @@ fn c03_pattern_bombs_are_refused() {
         assert_eq!(error.code, ErrorCode::Program, "{start}");
         assert!(error.message.len_bytes() < 4_096, "{start}: {} bytes", error.message.len_bytes());
     }
+    // Without a flag for it, this is the letter p; with classes it is refused.
+    let steps = json!([{"op": "regexMatch", "pattern": r"\pL{1000}", "value": "args.text", "result": "m"}]);
+    within(2_000, || run_with(steps, json!({"text": "aaa"}), rich()));
 }
 
 #[test]
@@ -158,7 +161,7 @@ fn c04_work_on_data_is_paid_by_its_size() {
         json!({"op": "split", "str": "args.t", "sep": ""}),
         json!({"op": "join", "list": "args.l", "sep": ","}),
         json!({"op": "jsonStringify", "value": "args.l"}),
-        json!({"op": "hash", "value": "args.t"}),
+        json!({"op": "hash", "value": id("t")}),
         json!({"op": "merge", "a": "args.o", "b": "args.o"}),
         json!({"op": "keys", "obj": "args.o"}),
         json!({"op": "template", "tmpl": "args.t", "vars": {}}),
@@ -472,7 +475,7 @@ fn c14_deep_programs_are_refused_or_run() {
                 Err(refused) => {
                     let first = refused.iter().next().unwrap();
                     assert!(levels > 500, "{open}: {first:?}");
-                    assert!(["E0102", "E0004", "E0005"].iter().any(|c| first.code.contains(c)), "{first:?}");
+                    assert!(["E0102", "E0003"].iter().any(|c| first.code.contains(c)), "{first:?}");
                 }
             }
         }
@@ -779,7 +782,9 @@ fn c22_spinners_do_not_starve_short_runs() {
     ];
     for (spin, short) in spins.into_iter().zip([9_900, 1_000, 1_000]) {
         let p99 = crowd(short, 100, spin.clone());
-        assert!(p99 < Duration::from_millis(if cfg!(debug_assertions) { 1_000 } else { 200 }), "{spin}: {p99:?}");
+        // Debug builds do a slice of work in ten to twenty times the time.
+        let limit = Duration::from_millis(if cfg!(debug_assertions) { 5_000 } else { 200 });
+        assert!(p99 < limit, "{spin}: {p99:?}");
     }
 }
 

@@ -50,6 +50,8 @@ impl Machine {
         if let Err(error) = self.begin(exe, &args) {
             self.end_error(error);
         }
+        // However deep the host nested them (M09).
+        args.dispose();
     }
 
     fn begin(&mut self, exe: &Arc<Executable>, args: &Value) -> Result<(), RunError> {
