@@ -12,27 +12,60 @@ const TURNS: u32 = 10_000;
 /// Name and step; the arguments stand in [`args`].
 const STEPS: &[(&str, &str)] = &[
     ("varSet", r#"{"op": "varSet", "key": "x", "value": "text"}"#),
-    ("varGet", r#"{"op": "varGet", "key": "text", "result": "x"}"#),
-    ("mathCalc", r#"{"op": "mathCalc", "expr": "i * 2 + 1", "result": "x"}"#),
+    (
+        "varGet",
+        r#"{"op": "varGet", "key": "text", "result": "x"}"#,
+    ),
+    (
+        "mathCalc",
+        r#"{"op": "mathCalc", "expr": "i * 2 + 1", "result": "x"}"#,
+    ),
     ("if", r#"{"op": "if", "condition": "i > 5", "then": []}"#),
     ("scope", r#"{"op": "scope", "steps": []}"#),
     ("try", r#"{"op": "try", "try": []}"#),
     ("eq", r#"{"op": "eq", "a": "i", "b": 3, "result": "x"}"#),
-    ("and", r#"{"op": "and", "a": "i", "b": true, "result": "x"}"#),
+    (
+        "and",
+        r#"{"op": "and", "a": "i", "b": true, "result": "x"}"#,
+    ),
     ("len", r#"{"op": "len", "list": "list", "result": "x"}"#),
-    ("split", r#"{"op": "split", "str": "text", "sep": ",", "result": "x"}"#),
-    ("join", r#"{"op": "join", "list": "words", "sep": ",", "result": "x"}"#),
+    (
+        "split",
+        r#"{"op": "split", "str": "text", "sep": ",", "result": "x"}"#,
+    ),
+    (
+        "join",
+        r#"{"op": "join", "list": "words", "sep": ",", "result": "x"}"#,
+    ),
     (
         "template",
         r#"{"op": "template", "tmpl": "{{a}} of {{b}}", "vars": {"a": "i", "b": "text"}, "result": "x"}"#,
     ),
-    ("regexMatch", r#"{"op": "regexMatch", "pattern": "b.*d", "value": "text", "result": "x"}"#),
-    ("pick", r#"{"op": "pick", "obj": "record", "keys": ["id", "tag"], "result": "x"}"#),
-    ("omit", r#"{"op": "omit", "obj": "record", "keys": ["tag"], "result": "x"}"#),
-    ("merge", r#"{"op": "merge", "a": "record", "b": {"more": 1}, "result": "x"}"#),
+    (
+        "regexMatch",
+        r#"{"op": "regexMatch", "pattern": "b.*d", "value": "text", "result": "x"}"#,
+    ),
+    (
+        "pick",
+        r#"{"op": "pick", "obj": "record", "keys": ["id", "tag"], "result": "x"}"#,
+    ),
+    (
+        "omit",
+        r#"{"op": "omit", "obj": "record", "keys": ["tag"], "result": "x"}"#,
+    ),
+    (
+        "merge",
+        r#"{"op": "merge", "a": "record", "b": {"more": 1}, "result": "x"}"#,
+    ),
     ("keys", r#"{"op": "keys", "obj": "record", "result": "x"}"#),
-    ("jsonParse", r#"{"op": "jsonParse", "str": "source", "result": "x"}"#),
-    ("jsonStringify", r#"{"op": "jsonStringify", "value": "record", "result": "x"}"#),
+    (
+        "jsonParse",
+        r#"{"op": "jsonParse", "str": "source", "result": "x"}"#,
+    ),
+    (
+        "jsonStringify",
+        r#"{"op": "jsonStringify", "value": "record", "result": "x"}"#,
+    ),
     ("hash", r#"{"op": "hash", "value": "text", "result": "x"}"#),
     ("random", r#"{"op": "random", "result": "x"}"#),
     (
@@ -68,7 +101,9 @@ fn atoms(c: &mut Criterion) {
     let engine = engine();
     let args = args();
     let mut group = c.benchmark_group("atom");
-    group.throughput(Throughput::Elements(u64::from(TURNS))).sample_size(20);
+    group
+        .throughput(Throughput::Elements(u64::from(TURNS)))
+        .sample_size(20);
     let empty = compiled(&engine, &programs::empty_loop());
     group.bench_function("(empty loop)", |b| b.iter(|| run(&engine, &empty, &args)));
     for (name, step) in STEPS {

@@ -11,8 +11,10 @@ const CALLS: u32 = 10_000;
 fn host_calls(c: &mut Criterion) {
     let engine = engine();
     let args = programs::turns(CALLS);
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .expect("a runtime");
     let mut group = c.benchmark_group("host call");
     group.throughput(Throughput::Elements(u64::from(CALLS)));
     let empty = compiled(&engine, &programs::empty_loop());

@@ -17,9 +17,21 @@ fn loops(c: &mut Criterion) {
     group.throughput(Throughput::Elements(u64::from(TURNS)));
     let programs = [
         ("count", programs::empty_loop(), programs::turns(TURNS)),
-        ("sum of i*i", programs::sum_of_squares(), programs::turns(TURNS)),
-        ("sum of i*i % 7", programs::sum_of_remainders(), programs::turns(TURNS)),
-        ("condition", programs::CONDITION_LOOP.to_owned(), programs::condition_args(TURNS)),
+        (
+            "sum of i*i",
+            programs::sum_of_squares(),
+            programs::turns(TURNS),
+        ),
+        (
+            "sum of i*i % 7",
+            programs::sum_of_remainders(),
+            programs::turns(TURNS),
+        ),
+        (
+            "condition",
+            programs::CONDITION_LOOP.to_owned(),
+            programs::condition_args(TURNS),
+        ),
     ];
     for (name, text, args) in programs {
         let agent = compiled(&engine, &text);
@@ -46,8 +58,16 @@ fn flat(c: &mut Criterion) {
 fn fresh(c: &mut Criterion) {
     let engine = engine();
     let short = [
-        ("run/condition from arguments", programs::CONDITION, programs::condition_args(0)),
-        ("run/ten steps", programs::TEN_STEPS, programs::ten_steps_args()),
+        (
+            "run/condition from arguments",
+            programs::CONDITION,
+            programs::condition_args(0),
+        ),
+        (
+            "run/ten steps",
+            programs::TEN_STEPS,
+            programs::ten_steps_args(),
+        ),
     ];
     for (name, text, args) in short {
         let agent = compiled(&engine, text);
@@ -56,7 +76,10 @@ fn fresh(c: &mut Criterion) {
     let agent = compiled(&engine, programs::TEN_STEPS);
     let args = programs::ten_steps_args();
     for (name, options) in [
-        ("run/ten steps, flat prices", limits().cost_model(CostModel::Flat)),
+        (
+            "run/ten steps, flat prices",
+            limits().cost_model(CostModel::Flat),
+        ),
         ("run/ten steps, traced", limits().trace(true)),
     ] {
         c.bench_function(name, |b| {

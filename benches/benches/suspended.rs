@@ -24,8 +24,10 @@ const FLOOR: usize = 4 << 10;
 fn main() {
     let engine = engine();
     let agent = compiled(&engine, programs::SUSPENDED);
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .expect("a runtime");
     let _timers = runtime.enter();
     let mut context = Context::from_waker(Waker::noop());
     let mut waiting = Vec::with_capacity(RUNS);
@@ -35,10 +37,16 @@ fn main() {
         let run = engine.run(&agent, Value::Undefined, limits(), Capabilities::none());
         size = size_of_val(&run);
         let mut future = Box::pin(run);
-        assert!(future.as_mut().poll(&mut context).is_pending(), "the run waits");
+        assert!(
+            future.as_mut().poll(&mut context).is_pending(),
+            "the run waits"
+        );
         waiting.push(future);
     }
     let each = (COUNTED.allocated() - before) / waiting.len();
     println!("{RUNS} suspended runs: {each} bytes each, {size} of them the future itself");
-    println!("{:<10}W9 at most {FLOOR} bytes", if each <= FLOOR { "met" } else { "NOT MET" });
+    println!(
+        "{:<10}W9 at most {FLOOR} bytes",
+        if each <= FLOOR { "met" } else { "NOT MET" }
+    );
 }

@@ -5,13 +5,13 @@
 
 pub mod programs;
 
+use agent99::vm::atom::Scope;
 use agent99::vm::coerce::to_number;
 use agent99::vm::heap::Val;
 use agent99::vm::native::{Cx, Fault};
-use agent99::vm::atom::Scope;
 use agent99::{
-    Agent, AtomBody, AtomDef, AtomSig, Binding, Engine, HostReply, Param, Params, RunOptions, Value,
-    all_atoms,
+    Agent, AtomBody, AtomDef, AtomSig, Binding, Engine, HostReply, Param, Params, RunOptions,
+    Value, all_atoms,
 };
 
 /// A budget that no bench uses up: large but finite, so that it is counted.
@@ -54,7 +54,9 @@ pub fn engine() -> Engine {
 /// # Panics
 /// If the program is refused: the bench is wrong.
 pub fn compiled(engine: &Engine, program: &str) -> Agent {
-    engine.compile(program).unwrap_or_else(|refused| panic!("{refused:?}"))
+    engine
+        .compile(program)
+        .unwrap_or_else(|refused| panic!("{refused:?}"))
 }
 
 /// Runs an agent with [`limits`] and returns its result.
@@ -70,18 +72,29 @@ pub fn run(engine: &Engine, agent: &Agent, args: &Value) -> Value {
 }
 
 fn host_atoms() -> [AtomDef; 3] {
-    const X: &[Param] = &[Param { name: "x", binding: Binding::Value }];
+    const X: &[Param] = &[Param {
+        name: "x",
+        binding: Binding::Value,
+    }];
     let sig = |name| AtomSig {
         params: Params::Named(X.into()),
         ..AtomSig::new(name, "A host function for benches.", ATOM_MICRO)
     };
     [
-        AtomDef { sig: sig("inc"), body: AtomBody::Native(inc), dynamic_cost: None },
+        AtomDef {
+            sig: sig("inc"),
+            body: AtomBody::Native(inc),
+            dynamic_cost: None,
+        },
         AtomDef {
             sig: sig("incLater"),
             body: AtomBody::Async(|call| {
                 Box::pin(async move {
-                    let x = call.args.first().and_then(Value::as_f64).unwrap_or(f64::NAN);
+                    let x = call
+                        .args
+                        .first()
+                        .and_then(Value::as_f64)
+                        .unwrap_or(f64::NAN);
                     Ok(HostReply::from(Value::from(x + 1.0)))
                 })
             }),

@@ -2,8 +2,12 @@
 
 use a99_core::value::Value;
 
-/// Estimated bytes of a member of an object beyond its key's text and its value.
-const MEMBER_BYTES: usize = 48;
+/// Estimated bytes of a member of an object beyond its key's text and its
+/// value: its handle, its hash, and the room that growth leaves empty.
+const MEMBER_BYTES: usize = 96;
+
+/// Estimated bytes of an array or object that holds something, beyond that.
+const CONTAINER_BYTES: usize = 96;
 
 /// Estimated bytes a value takes in memory: the handles of all nested values,
 /// the bytes of texts and keys, and a fixed part for each member. Iterative;
@@ -16,8 +20,12 @@ pub fn value_bytes(value: &Value) -> usize {
         total = total.saturating_add(size_of::<Value>());
         match next {
             Value::String(text) => total = total.saturating_add(text.len_bytes()),
-            Value::Array(items) => pending.extend(items),
-            Value::Object(map) => {
+            Value::Array(items) if !items.is_empty() => {
+                total = total.saturating_add(CONTAINER_BYTES);
+                pending.extend(items);
+            }
+            Value::Object(map) if !map.is_empty() => {
+                total = total.saturating_add(CONTAINER_BYTES);
                 for (key, member) in map {
                     total = total.saturating_add(MEMBER_BYTES + key.len_bytes());
                     pending.push(member);

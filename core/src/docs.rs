@@ -275,15 +275,45 @@ fn write_rates(out: &mut String) {
     let _ = write!(
         out,
         "\nA unit is a UTF-16 unit of text and costs {unit}; an element is an array element, \
-         a member of a set or a key of an object and costs {element}. What is read are the \
-         operands as far as the operation looks at them, what is written is its result. In \
-         sorting, n is the number of elements: 5 elements cost 5 * 3 * {element} = {}, 1,024 \
-         elements 1,024 * 10 * {element} = {}.\n\n\
-         Apart from the rows below:\n\n\
+         a member of a set or a key of an object and costs {element}. The width of a value is \
+         its units or its elements as it stands, without what is in it: `[[1, 2], 'abc']` has \
+         2 elements. Numbers, dates and the like have none. What an operation reads is charged \
+         before it does anything, what it writes before that is built. In sorting, n is the \
+         number of elements: 5 elements cost 5 * 3 * {element} = {}, 1,024 elements \
+         1,024 * 10 * {element} = {}.\n\n\
+         What is read:\n\n\
+         * by a method: the widths of the receiver and of all arguments; by `push`: one \
+         element for each argument.\n\
+         * by a function: the width of its first argument; by `Object.assign`: of all of them; \
+         by `Math.min`, `Math.max` and `Math.hypot`: one element for each argument.\n\
+         * by `filter` and `Schema.*`: all arguments with everything in them, a shared part \
+         once for each way to it.\n\
+         * by an atom: the widths of `str` and `sep` (split), `list` and `sep` (join), `tmpl` \
+         (template), `keys` (pick), `obj` (omit, keys), `a` and `b` (merge), `str` \
+         (jsonParse), `value` (jsonStringify), `pattern` and `value` (regexMatch), \
+         `message` (console atoms) and the text that is hashed (hash). A value that hash and \
+         the console atoms get instead of a text is charged by the units of its JSON text. A \
+         text where omit or merge want an object is split into its units first.\n\n\
+         What is written is the width of the result; of `push`, `sort` and others that give \
+         the array itself or a number nothing is.\n\n\
+         Besides the rows below:\n\n\
          * `+` that makes text: {unit} for each unit of the result.\n\
-         * Conversion of a text to a number: {unit} for each unit; of an array to text: \
-         {element} for each element and {unit} for each unit of the result.\n\
-         * `regexMatch`: {unit} for each unit of the pattern and of the input.\n\n",
+         * Conversions, wherever one is made: of a text to a number {unit} for each unit; of an \
+         array to text {element} for each element of it and of the arrays within, and {unit} \
+         for each unit of the text. Other conversions are free, and so is comparing texts.\n\
+         * A place in a text that is not all ASCII must be counted out: `s[i]`, `at`, `charAt`, \
+         `charCodeAt`, `codePointAt`, `slice`, `substring` and `substr` read the units up to \
+         the end of the part.\n\
+         * `flat` and `join` read the elements of each array within that they enter.\n\
+         * Looking for a text with `includes`, `indexOf`, `lastIndexOf`, `add`, `has` or \
+         `remove` reads the units of each element that is a text of the same length.\n\
+         * `Set`, `union`, and `map` of a set read the texts among the members; \
+         `intersection` and `diff` those of both sides.\n\
+         * `return` by a schema that says more than names reads the object with everything in \
+         it; so do `runCode` and an inline `agentRun` with the program.\n\
+         * `memoize` with a key that is no text reads the JSON text of the key, when it looks \
+         it up and when it stores; without a key, `memoize` and `cache` read the JSON text of \
+         the variables that the body uses.\n\n",
         price(Formula::Sort.price(Sizes::elements(5))),
         price(Formula::Sort.price(Sizes::elements(1024))),
     );

@@ -170,12 +170,12 @@ fn m03_garbage_is_not_held_against_a_run() {
     let _turn = turn();
     for body in [
         set("s", call(lit("ab"), "repeat", json!([lit(1 << 20)]))),
-        set("s", call(call(lit("ab"), "repeat", json!([lit(100_000)])), "split", json!([lit("")]))),
+        set("s", call(call(lit("ab"), "repeat", json!([lit(50_000)])), "split", json!([lit("")]))),
         set("s", call(id("JSON"), "parse", json!([lit("[1,[2,{\"a\":[3]}],\"text\"]")]))),
     ] {
         let steps = json!([
             set("i", lit(0)),
-            {"op": "while", "condition": bin("<", id("i"), lit(300)), "body": [set("i", bin("+", id("i"), lit(1))), body]},
+            {"op": "while", "condition": bin("<", id("i"), lit(60)), "body": [set("i", bin("+", id("i"), lit(1))), body]},
         ]);
         let (outcome, peak) = measured(&steps, options());
         assert_eq!(outcome.error, None, "{body}");
@@ -268,10 +268,10 @@ fn m07_traces_are_bounded() {
     assert!(outcome.warnings.iter().any(|w| w.to_string().contains("dropped")));
     // Deep steps among many variables: what they were is not kept for free.
     let mut core: Json = json!([]);
-    for i in 0..400 {
+    for i in 0..100 {
         core = json!([{"op": "if", "condition": lit(true), "then": core}, set(&format!("w{i}"), lit(1))]);
     }
-    let mut steps: Vec<Json> = (0..5_000).map(|i| set(&format!("v{i}"), lit(1))).collect();
+    let mut steps: Vec<Json> = (0..3_000).map(|i| set(&format!("v{i}"), lit(1))).collect();
     steps.extend(core.as_array().unwrap().clone());
     let (outcome, peak) = measured(&json!(steps), options().trace(true));
     assert!(outcome.error.is_none_or(|e| e.code == ErrorCode::HeapLimit));

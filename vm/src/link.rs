@@ -5,7 +5,8 @@
 //! of blocks in both cost models.
 
 use crate::atom::{AtomBody, AtomDef, AtomSet};
-use crate::heap::{KeyId, StaticShapes, Str, Val};
+use crate::heap::{KeyId, ShapeId, StaticShapes, Str, Val};
+use a99_core::json::{Document, Kind, NodeId};
 use a99_core::costs::CostModel;
 use a99_core::program::{Const, Function, Program, TextRange};
 use a99_core::sig::BaseCost;
@@ -34,6 +35,25 @@ impl fmt::Display for LinkError {
 
 impl std::error::Error for LinkError {}
 
+/// A literal of the program as steps that build it, in the order of a stack
+/// machine: linked once, copied fresh for each evaluation (D33).
+pub(crate) type LiteralCode = Box<[LiteralOp]>;
+
+/// One step of building a literal.
+#[derive(Copy, Clone, Debug)]
+pub(crate) enum LiteralOp {
+    /// Pushes a scalar.
+    Push(Val),
+    /// Pops this many values into an array.
+    Array(u32),
+    /// Pops a value for each key into an object.
+    Object(ShapeId, u32),
+}
+
+/// Literals up to this many values are prepared when linking; larger ones are
+/// rare and read from the source.
+const PREPARED_VALUES: usize = 256;
+
 /// Prices of the blocks of every function.
 pub(crate) type Prices = Vec<Box<[i64]>>;
 
@@ -46,6 +66,8 @@ pub struct Executable {
     pub(crate) shapes: Arc<StaticShapes>,
     /// The interned form of each key of the program.
     pub(crate) keys: Box<[KeyId]>,
+    /// The literals that are small enough to be prepared.
+    pub(crate) literals: Box<[Option<LiteralCode>]>,
     /// The body behind each op that steps name.
     pub(crate) atoms: Box<[Option<Arc<AtomDef>>]>,
     /// Default price of each op; 0 where it is computed at the call.
@@ -61,7 +83,19 @@ impl Executable {
     /// An atom that the program calls and the host does not have.
     pub fn link(artifact: &Artifact, atoms: &AtomSet) -> Result<Executable, LinkError> {
         let program = artifact.program();
-        let statics: Arc<[u8]> = program.text.as_slice().into();
+        let mut pool = program.text.clone();
+        let mut shapes = StaticShapes::default();
+        let keys: Vec<_> = program.keys.iter().map(|r| shapes.key(program.text(*r))).collect();
+        for shape in &program.shapes {
+            let list: Vec<_> = shape.iter().map(|k| keys[*k as usize]).collect();
+            shapes.push_shape(&list);
+        }
+        let literals = program
+            .literals
+            .iter()
+            .map(|node| literal(&program.source, *node, &mut pool, &mut shapes))
+            .collect();
+        let statics: Arc<[u8]> = pool.into();
         let text = |r: TextRange| {
             let bytes = &statics[r.start as usize..r.end as usize];
             Str::in_statics(r.start, bytes.len() as u32, wtf8::utf16_len(bytes) as u32)
@@ -77,12 +111,6 @@ impl Executable {
                 Const::Text(r) => Val::Str(text(*r)),
             })
             .collect();
-        let mut shapes = StaticShapes::default();
-        let keys: Vec<_> = program.keys.iter().map(|r| shapes.key(program.text(*r))).collect();
-        for shape in &program.shapes {
-            let list: Vec<_> = shape.iter().map(|k| keys[*k as usize]).collect();
-            shapes.push_shape(&list);
-        }
         let mut bodies = Vec::with_capacity(program.ops.len());
         for op in &program.ops {
             let name = wtf8_to_string_lossy(program.text(op.name));
@@ -105,6 +133,7 @@ impl Executable {
             consts,
             shapes: Arc::new(shapes),
             keys: keys.into(),
+            literals,
             atoms: bodies.into(),
             metered: prices(CostModel::Metered),
             flat: prices(CostModel::Flat),
@@ -131,6 +160,57 @@ impl Executable {
             CostModel::Flat => self.flat.clone(),
         }
     }
+}
+
+/// Prepares a literal; its text goes to the pool, its shapes to the statics.
+fn literal(
+    doc: &Document,
+    node: NodeId,
+    pool: &mut Vec<u8>,
+    shapes: &mut StaticShapes,
+) -> Option<LiteralCode> {
+    enum Work {
+        Visit(NodeId),
+        Close(NodeId),
+    }
+    let mut ops = Vec::new();
+    let mut work = vec![Work::Visit(node)];
+    while let Some(item) = work.pop() {
+        if ops.len() > PREPARED_VALUES {
+            return None;
+        }
+        match item {
+            Work::Visit(node) => match doc.kind(node) {
+                Kind::Null => ops.push(LiteralOp::Push(Val::Null)),
+                Kind::Bool(b) => ops.push(LiteralOp::Push(Val::Bool(b))),
+                Kind::Number(n) => ops.push(LiteralOp::Push(Val::Num(n))),
+                Kind::String(text) => {
+                    let start = pool.len() as u32;
+                    pool.extend_from_slice(text);
+                    let units = wtf8::utf16_len(text) as u32;
+                    let s = Str::in_statics(start, text.len() as u32, units);
+                    ops.push(LiteralOp::Push(Val::Str(s)));
+                }
+                Kind::Array | Kind::Object => {
+                    if doc.len(node) > PREPARED_VALUES {
+                        return None;
+                    }
+                    work.push(Work::Close(node));
+                    let mut children: Vec<NodeId> = doc.elements(node).collect();
+                    children.extend(doc.members(node).map(|m| m.1));
+                    work.extend(children.into_iter().rev().map(Work::Visit));
+                }
+            },
+            Work::Close(node) if doc.kind(node) == Kind::Array => {
+                ops.push(LiteralOp::Array(doc.len(node) as u32));
+            }
+            Work::Close(node) => {
+                let keys: Vec<_> = doc.members(node).map(|m| shapes.key(m.0)).collect();
+                ops.push(LiteralOp::Object(shapes.push_shape(&keys), keys.len() as u32));
+            }
+        }
+    }
+    Some(ops.into())
 }
 
 /// The entries of a block's charges.

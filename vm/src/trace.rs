@@ -47,6 +47,41 @@ impl TraceEvent {
     }
 }
 
+/// Estimated bytes of a value in memory, its place in an array included.
+const VALUE_BYTES: usize = 40;
+
+/// Estimated bytes of a member of an object beyond its key and value.
+const MEMBER_BYTES: usize = 120;
+
+impl TraceEvent {
+    /// Estimated bytes that the event takes in memory beyond itself, which is
+    /// many times its JSON text where values are small.
+    pub(crate) fn held_bytes(&self) -> usize {
+        let text = |text: &Text| text.len_bytes() + VALUE_BYTES;
+        let mut sum = text(&self.op) + self.error.as_ref().map_or(0, text);
+        let mut todo = vec![&self.input, &self.result];
+        let mut members = Vec::from([&self.state_diff]);
+        while !(todo.is_empty() && members.is_empty()) {
+            while let Some(map) = members.pop() {
+                for (key, value) in map.iter() {
+                    sum += MEMBER_BYTES + key.len_bytes();
+                    todo.push(value);
+                }
+            }
+            while let Some(value) = todo.pop() {
+                sum += VALUE_BYTES;
+                match value {
+                    Value::String(text) => sum += text.len_bytes(),
+                    Value::Array(items) => todo.extend(items),
+                    Value::Object(map) => members.push(map),
+                    _ => {}
+                }
+            }
+        }
+        sum
+    }
+}
+
 /// Estimated bytes of an event beyond its values.
 const EVENT_BYTES: usize = 256;
 

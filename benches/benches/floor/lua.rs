@@ -21,16 +21,20 @@ const FRESH: u64 = 500;
 pub fn limited() -> Lua {
     let libraries = StdLib::STRING | StdLib::TABLE | StdLib::MATH | StdLib::COROUTINE;
     let lua = Lua::new_with(libraries, LuaOptions::default()).expect("a state");
-    lua.set_memory_limit(HEAP_BYTES).expect("this allocator has limits");
+    lua.set_memory_limit(HEAP_BYTES)
+        .expect("this allocator has limits");
     let budget = Cell::new(FUEL);
     let deadline = Instant::now() + Duration::from_millis(TIMEOUT_MS);
-    lua.set_global_hook(HookTriggers::new().every_nth_instruction(HOOK_EVERY), move |_, _| {
-        budget.set(budget.get() - f64::from(HOOK_EVERY));
-        if budget.get() <= 0.0 || Instant::now() >= deadline {
-            return Err(mlua::Error::runtime("stopped"));
-        }
-        Ok(VmState::Continue)
-    })
+    lua.set_global_hook(
+        HookTriggers::new().every_nth_instruction(HOOK_EVERY),
+        move |_, _| {
+            budget.set(budget.get() - f64::from(HOOK_EVERY));
+            if budget.get() <= 0.0 || Instant::now() >= deadline {
+                return Err(mlua::Error::runtime("stopped"));
+            }
+            Ok(VmState::Continue)
+        },
+    )
     .expect("a hook");
     lua
 }
@@ -72,10 +76,13 @@ fn function(lua: &Lua, text: &str) -> Function {
 
 fn looped(work: &'static str, text: &str) -> Entry {
     let lua = limited();
-    let inc = lua.create_function(|_, x: f64| Ok(x + 1.0)).expect("a function");
+    let inc = lua
+        .create_function(|_, x: f64| Ok(x + 1.0))
+        .expect("a function");
     lua.globals().set("inc", inc).expect("a global");
     let run = function(&lua, text);
     entry(work, LUA, move || {
+        let _alive = &lua;
         black_box(run.call::<f64>(f64::from(TURNS)).expect("the loop ends"));
         u64::from(TURNS)
     })
@@ -94,6 +101,7 @@ fn condition_loop() -> Entry {
            return hits"#,
     );
     entry(work::W1_LOOP, LUA, move || {
+        let _alive = &lua;
         let args = (f64::from(TURNS), 3.5, 4.0, 9.0, 2.0, 7.0, 4.0, "x");
         let hits: f64 = run.call(args).expect("the loop ends");
         assert_eq!(hits, f64::from(TURNS));
@@ -103,8 +111,18 @@ fn condition_loop() -> Entry {
 
 fn condition_map() -> Entry {
     let lua = limited();
-    let run = function(&lua, "local m = ... return m.a*m.b + m.c/m.d - m.e%m.f > 10 and m.name == 'x'");
-    let numbers = HashMap::from([("a", 3.5), ("b", 4.0), ("c", 9.0), ("d", 2.0), ("e", 7.0), ("f", 4.0)]);
+    let run = function(
+        &lua,
+        "local m = ... return m.a*m.b + m.c/m.d - m.e%m.f > 10 and m.name == 'x'",
+    );
+    let numbers = HashMap::from([
+        ("a", 3.5),
+        ("b", 4.0),
+        ("c", 9.0),
+        ("d", 2.0),
+        ("e", 7.0),
+        ("f", 4.0),
+    ]);
     entry(work::W1_MAP, LUA, move || {
         for _ in 0..EVALUATIONS {
             let map = lua.create_table_with_capacity(0, 7).expect("a table");
@@ -157,7 +175,11 @@ fn fresh() -> Entry {
     entry(work::W8_FRESH, LUA, move || {
         for _ in 0..FRESH {
             let lua = limited();
-            let run = lua.load(&code[..]).set_mode(ChunkMode::Binary).into_function().expect("bytecode");
+            let run = lua
+                .load(&code[..])
+                .set_mode(ChunkMode::Binary)
+                .into_function()
+                .expect("bytecode");
             black_box(once(&lua, &run));
         }
         FRESH
@@ -167,7 +189,10 @@ fn fresh() -> Entry {
 /// An isolated state whose run waits on the host.
 pub fn suspended() -> (Lua, Thread) {
     let lua = limited();
-    let run = function(&lua, "local i = 1 local answer = coroutine.yield(i) return answer");
+    let run = function(
+        &lua,
+        "local i = 1 local answer = coroutine.yield(i) return answer",
+    );
     let thread = lua.create_thread(run).expect("a coroutine");
     thread.resume::<f64>(()).expect("it yields");
     (lua, thread)

@@ -1,6 +1,9 @@
 //! The floor of speed, beside Lua 5.4 and rhai in one interleaved run.
 //!
-//! `cargo bench -p a99-benches --features peers --bench floor [-- ROUNDS]`
+//! `cargo bench -p a99-benches --features peers --bench floor [-- ROUNDS [FILTER]]`
+//!
+//! A filter is a part of "WORK PEER", as in `"W2 agent99"`; it is what a
+//! profiler wants.
 //!
 //! Every engine runs with its limits on: here fuel, heap ceiling and deadline;
 //! in Lua a count hook every 1,000 instructions that looks at budget and
@@ -33,7 +36,11 @@ pub struct Entry {
 
 /// An entry from its parts.
 pub fn entry(work: &'static str, peer: &'static str, task: impl FnMut() -> u64 + 'static) -> Entry {
-    Entry { work, peer, task: Box::new(task) }
+    Entry {
+        work,
+        peer,
+        task: Box::new(task),
+    }
 }
 
 /// The pieces of work, in the order of the table.
@@ -60,8 +67,9 @@ pub mod work {
     pub const W9_START: &str = "W9 start";
 
     /// All of them.
-    pub const ALL: [&str; 10] =
-        [W1_MAP, W1_LOOP, W2, W2D, EMPTY, W7, W8_COMPILE, W8_COLD, W8_FRESH, W9_START];
+    pub const ALL: [&str; 10] = [
+        W1_MAP, W1_LOOP, W2, W2D, EMPTY, W7, W8_COMPILE, W8_COLD, W8_FRESH, W9_START,
+    ];
 }
 
 /// Least and median nanoseconds per operation.
@@ -75,7 +83,10 @@ struct Table(Vec<(&'static str, &'static str, Figure)>);
 
 impl Table {
     fn get(&self, work: &str, peer: &str) -> Option<Figure> {
-        self.0.iter().find(|(w, p, _)| *w == work && *p == peer).map(|(_, _, f)| *f)
+        self.0
+            .iter()
+            .find(|(w, p, _)| *w == work && *p == peer)
+            .map(|(_, _, f)| *f)
     }
 
     /// The least time; NaN if the peer does not do this work.
@@ -85,7 +96,10 @@ impl Table {
 
     fn print(&self) {
         println!("\nCPU nanoseconds per operation: least (median)\n");
-        println!("{:<16}{:>20}{:>22}{:>22}{:>10}{:>10}", "", "agent99", "lua54", "rhai", "lua/us", "rhai/us");
+        println!(
+            "{:<16}{:>20}{:>22}{:>22}{:>10}{:>10}",
+            "", "agent99", "lua54", "rhai", "lua/us", "rhai/us"
+        );
         for work in work::ALL {
             let cell = |peer| match self.get(work, peer) {
                 Some(f) => format!("{:.1} ({:.1})", f.least, f.median),
@@ -107,12 +121,29 @@ impl Table {
         let net = |peer| self.least(work::W7, peer) - self.least(work::EMPTY, peer);
         let us = |work| self.least(work, OURS);
         let rhai_per = |work| self.least(work, RHAI) / us(work);
-        println!("\nW7 sync net of the loop: agent99 {:.1}, lua54 {:.1}, rhai {:.1}\n", net(OURS), net(LUA), net(RHAI));
+        println!(
+            "\nW7 sync net of the loop: agent99 {:.1}, lua54 {:.1}, rhai {:.1}\n",
+            net(OURS),
+            net(LUA),
+            net(RHAI)
+        );
         let floors = [
-            ("W2 faster than lua54", us(work::W2) < self.least(work::W2, LUA)),
-            ("W2d faster than lua54", us(work::W2D) < self.least(work::W2D, LUA)),
-            ("W1 map at least 3 times as fast as rhai", rhai_per(work::W1_MAP) >= 3.0),
-            ("W1 loop at least 3 times as fast as rhai", rhai_per(work::W1_LOOP) >= 3.0),
+            (
+                "W2 faster than lua54",
+                us(work::W2) < self.least(work::W2, LUA),
+            ),
+            (
+                "W2d faster than lua54",
+                us(work::W2D) < self.least(work::W2D, LUA),
+            ),
+            (
+                "W1 map at least 3 times as fast as rhai",
+                rhai_per(work::W1_MAP) >= 3.0,
+            ),
+            (
+                "W1 loop at least 3 times as fast as rhai",
+                rhai_per(work::W1_LOOP) >= 3.0,
+            ),
             ("W7 sync at most 40 ns", net(OURS) <= 40.0),
             ("W8 fresh at most 3,000 ns", us(work::W8_FRESH) <= 3_000.0),
         ];
@@ -130,11 +161,21 @@ pub const LUA: &str = "lua54";
 pub const RHAI: &str = "rhai";
 
 fn main() {
-    // Cargo adds `--bench`; a number is the count of rounds.
-    let rounds = std::env::args().skip(1).find_map(|a| a.parse().ok()).unwrap_or(ROUNDS).max(1);
+    // Cargo adds `--bench`.
+    let given: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|a| !a.starts_with("--"))
+        .collect();
+    let rounds = given
+        .first()
+        .and_then(|a| a.parse().ok())
+        .unwrap_or(ROUNDS)
+        .max(1);
+    let filter = given.get(1).map_or("", String::as_str);
     let mut entries: Vec<Entry> = ours::entries();
     entries.extend(lua::entries());
     entries.extend(rhai_peer::entries());
+    entries.retain(|e| format!("{} {}", e.work, e.peer).contains(filter));
     // Interleave the peers within each piece of work.
     entries.sort_by_key(|e| work::ALL.iter().position(|w| *w == e.work));
     let mut samples = vec![Vec::with_capacity(rounds); entries.len()];
@@ -151,7 +192,10 @@ fn main() {
     }
     let figures = entries.iter().zip(samples).map(|(entry, mut times)| {
         times.sort_by(f64::total_cmp);
-        let figure = Figure { least: times[0], median: times[times.len() / 2] };
+        let figure = Figure {
+            least: times[0],
+            median: times[times.len() / 2],
+        };
         (entry.work, entry.peer, figure)
     });
     let table = Table(figures.collect());

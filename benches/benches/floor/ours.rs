@@ -21,11 +21,27 @@ pub const SUSPENDED: u64 = 10_000;
 pub fn entries() -> Vec<Entry> {
     let engine = Rc::new(engine());
     let loops = [
-        (work::W1_LOOP, programs::CONDITION_LOOP.to_owned(), programs::condition_args(TURNS)),
-        (work::W2, programs::sum_of_remainders(), programs::turns(TURNS)),
-        (work::W2D, programs::sum_of_squares(), programs::turns(TURNS)),
+        (
+            work::W1_LOOP,
+            programs::CONDITION_LOOP.to_owned(),
+            programs::condition_args(TURNS),
+        ),
+        (
+            work::W2,
+            programs::sum_of_remainders(),
+            programs::turns(TURNS),
+        ),
+        (
+            work::W2D,
+            programs::sum_of_squares(),
+            programs::turns(TURNS),
+        ),
         (work::EMPTY, programs::empty_loop(), programs::turns(TURNS)),
-        (work::W7, programs::host_call_loop("inc"), programs::turns(TURNS)),
+        (
+            work::W7,
+            programs::host_call_loop("inc"),
+            programs::turns(TURNS),
+        ),
     ];
     let mut out = Vec::new();
     for (work, text, args) in loops {
@@ -36,7 +52,14 @@ pub fn entries() -> Vec<Entry> {
     let args = programs::condition_args(0);
     out.push(runs(work::W1_MAP, &engine, condition, args, EVALUATIONS, 1));
     let agent = compiled(&engine, programs::TEN_STEPS);
-    out.push(runs(work::W8_FRESH, &engine, agent, programs::ten_steps_args(), FRESH, 1));
+    out.push(runs(
+        work::W8_FRESH,
+        &engine,
+        agent,
+        programs::ten_steps_args(),
+        FRESH,
+        1,
+    ));
     out.extend([compile(engine.clone()), cold(), suspended(engine)]);
     out
 }
@@ -82,17 +105,21 @@ fn cold() -> Entry {
 
 fn suspended(engine: Rc<Engine>) -> Entry {
     let agent = compiled(&engine, programs::SUSPENDED);
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .expect("a runtime");
     entry(work::W9_START, OURS, move || {
         let _timers = runtime.enter();
         let mut context = Context::from_waker(Waker::noop());
         let mut waiting = Vec::with_capacity(SUSPENDED as usize);
         for _ in 0..SUSPENDED {
             let args = Value::Undefined;
-            let mut future =
-                Box::pin(engine.run(&agent, args, limits(), Capabilities::none()));
-            assert!(future.as_mut().poll(&mut context).is_pending(), "the run waits");
+            let mut future = Box::pin(engine.run(&agent, args, limits(), Capabilities::none()));
+            assert!(
+                future.as_mut().poll(&mut context).is_pending(),
+                "the run waits"
+            );
             waiting.push(future);
         }
         SUSPENDED

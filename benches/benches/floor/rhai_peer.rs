@@ -46,7 +46,10 @@ pub fn entries() -> Vec<Entry> {
         looped(work::W2D, &body("s = s + i * i;")),
         looped(work::EMPTY, &body("")),
         looped(work::W7, &body("s = inc(i);")),
-        looped(work::W1_LOOP, &body(&format!("if {CONDITION} {{ s = s + 1.0; }}"))),
+        looped(
+            work::W1_LOOP,
+            &body(&format!("if {CONDITION} {{ s = s + 1.0; }}")),
+        ),
         condition_map(),
         compile(),
         cold(),
@@ -64,11 +67,17 @@ fn scope(map: &HashMap<&'static str, Dynamic>) -> Scope<'static> {
 }
 
 fn condition_inputs() -> HashMap<&'static str, Dynamic> {
-    let mut map: HashMap<_, Dynamic> =
-        [("a", 3.5), ("b", 4.0), ("c", 9.0), ("d", 2.0), ("e", 7.0), ("f", 4.0)]
-            .into_iter()
-            .map(|(key, number)| (key, number.into()))
-            .collect();
+    let mut map: HashMap<_, Dynamic> = [
+        ("a", 3.5),
+        ("b", 4.0),
+        ("c", 9.0),
+        ("d", 2.0),
+        ("e", 7.0),
+        ("f", 4.0),
+    ]
+    .into_iter()
+    .map(|(key, number)| (key, number.into()))
+    .collect();
     map.insert("name", "x".into());
     map
 }
@@ -79,7 +88,9 @@ fn looped(work: &'static str, text: &str) -> Entry {
     let mut inputs = condition_inputs();
     inputs.insert("n", f64::from(RHAI_TURNS).into());
     entry(work, RHAI, move || {
-        let sum: f64 = engine.eval_ast_with_scope(&mut scope(&inputs), &ast).expect("the loop ends");
+        let sum: f64 = engine
+            .eval_ast_with_scope(&mut scope(&inputs), &ast)
+            .expect("the loop ends");
         black_box(sum);
         u64::from(RHAI_TURNS)
     })
@@ -87,11 +98,17 @@ fn looped(work: &'static str, text: &str) -> Entry {
 
 fn condition_map() -> Entry {
     let engine = limited();
-    let ast = engine.compile_expression(CONDITION).expect("a good expression");
+    let ast = engine
+        .compile_expression(CONDITION)
+        .expect("a good expression");
     let inputs = condition_inputs();
     entry(work::W1_MAP, RHAI, move || {
         for _ in 0..EVALUATIONS {
-            assert!(engine.eval_ast_with_scope::<bool>(&mut scope(&inputs), &ast).expect("it holds"));
+            assert!(
+                engine
+                    .eval_ast_with_scope::<bool>(&mut scope(&inputs), &ast)
+                    .expect("it holds")
+            );
         }
         EVALUATIONS
     })
@@ -111,8 +128,13 @@ fn once(engine: &Engine, ast: &AST) -> Dynamic {
     let tags: rhai::Array = ["a", "b", "c"].map(Dynamic::from).into();
     let mut scope = Scope::new();
     scope.push("name", rhai::ImmutableString::from("Ada"));
-    scope.push("price", 12.5).push("quantity", 10.0).push("tags", tags);
-    engine.eval_ast_with_scope(&mut scope, ast).expect("the agent runs")
+    scope
+        .push("price", 12.5)
+        .push("quantity", 10.0)
+        .push("tags", tags);
+    engine
+        .eval_ast_with_scope(&mut scope, ast)
+        .expect("the agent runs")
 }
 
 fn cold() -> Entry {

@@ -5,9 +5,38 @@
 
 use super::Value;
 use crate::text::Text;
-use indexmap::IndexMap;
+use std::collections::HashMap;
 
-type Inner = IndexMap<Text, Value>;
+/// Maps of up to this many members are searched from end to end, which beats
+/// hashing their keys.
+const SCAN_MEMBERS: usize = 8;
+
+#[derive(Clone, Default)]
+struct Inner {
+    entries: Vec<(Text, Value)>,
+    /// The place of each key, once there are more than [`SCAN_MEMBERS`].
+    index: Option<HashMap<Text, usize>>,
+}
+
+impl Inner {
+    fn find(&self, key: &[u8]) -> Option<usize> {
+        match &self.index {
+            None => self.entries.iter().position(|(k, _)| k.as_bytes() == key),
+            Some(index) => index.get(key).copied(),
+        }
+    }
+
+    fn reindex(&mut self) {
+        self.index = (self.entries.len() > SCAN_MEMBERS).then(|| {
+            self.entries.iter().enumerate().map(|(at, (key, _))| (key.clone(), at)).collect()
+        });
+    }
+
+    fn take_entries(&mut self) -> Vec<(Text, Value)> {
+        self.index = None;
+        std::mem::take(&mut self.entries)
+    }
+}
 
 /// The members of an object in insertion order. Boxed, so that a [`Value`]
 /// stays at 24 bytes.
@@ -15,7 +44,28 @@ type Inner = IndexMap<Text, Value>;
 pub struct Map(Box<Inner>);
 
 /// Iterator over members in insertion order.
-pub type Iter<'a> = indexmap::map::Iter<'a, Text, Value>;
+#[derive(Clone, Debug)]
+pub struct Iter<'a>(std::slice::Iter<'a, (Text, Value)>);
+
+impl<'a> Iterator for Iter<'a> {
+    type Item = (&'a Text, &'a Value);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.0.next().map(|(key, value)| (key, value))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.0.size_hint()
+    }
+}
+
+impl ExactSizeIterator for Iter<'_> {}
+
+impl DoubleEndedIterator for Iter<'_> {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        self.0.next_back().map(|(key, value)| (key, value))
+    }
+}
 
 impl Map {
     /// A map without members.
@@ -27,13 +77,26 @@ impl Map {
     /// An empty map with room for `members`.
     #[must_use]
     pub fn with_capacity(members: usize) -> Self {
-        Self(Box::new(Inner::with_capacity(members)))
+        Self(Box::new(Inner { entries: Vec::with_capacity(members), index: None }))
     }
 
     /// Sets a member and returns the value it replaces; a replaced member keeps
     /// its place in the order.
     pub fn insert(&mut self, key: impl Into<Text>, value: impl Into<Value>) -> Option<Value> {
-        self.0.insert(key.into(), value.into())
+        let (key, value) = (key.into(), value.into());
+        let inner = &mut *self.0;
+        if let Some(at) = inner.find(key.as_bytes()) {
+            return Some(std::mem::replace(&mut inner.entries[at].1, value));
+        }
+        let at = inner.entries.len();
+        if let Some(index) = &mut inner.index {
+            index.insert(key.clone(), at);
+        }
+        inner.entries.push((key, value));
+        if at == SCAN_MEMBERS {
+            inner.reindex();
+        }
+        None
     }
 
     /// The member of that name.
@@ -45,60 +108,64 @@ impl Map {
     /// The member whose name has these WTF-8 bytes.
     #[must_use]
     pub fn get_bytes(&self, key: &[u8]) -> Option<&Value> {
-        self.0.get(key)
+        self.0.find(key).map(|at| &self.0.entries[at].1)
     }
 
     /// The member of that name, to be changed.
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Value> {
-        self.0.get_mut(key.as_bytes())
+        let at = self.0.find(key.as_bytes())?;
+        Some(&mut self.0.entries[at].1)
     }
 
     /// Removes a member; the others keep their order (linear in their number).
     pub fn remove(&mut self, key: &str) -> Option<Value> {
-        self.0.shift_remove(key.as_bytes())
+        let at = self.0.find(key.as_bytes())?;
+        let (_, value) = self.0.entries.remove(at);
+        self.0.reindex();
+        Some(value)
     }
 
     /// Whether there is a member of that name, even if `undefined`.
     #[must_use]
     pub fn contains(&self, key: &str) -> bool {
-        self.0.contains_key(key.as_bytes())
+        self.0.find(key.as_bytes()).is_some()
     }
 
     /// The number of members.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.0.entries.len()
     }
 
     /// Whether there are no members.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.0.entries.is_empty()
     }
 
     /// Members in insertion order.
     #[must_use]
     pub fn iter(&self) -> Iter<'_> {
-        self.0.iter()
+        Iter(self.0.entries.iter())
     }
 
     /// Keys in insertion order.
     pub fn keys(&self) -> impl Iterator<Item = &Text> {
-        self.0.keys()
+        self.iter().map(|(key, _)| key)
     }
 
     /// Values in insertion order.
     pub fn values(&self) -> impl Iterator<Item = &Value> {
-        self.0.values()
+        self.iter().map(|(_, value)| value)
     }
 
     /// Members in the order of ECMA-262 §10.1.11: array indices ascending, then
     /// the rest by insertion (decision D37).
     pub fn iter_js_order(&self) -> impl Iterator<Item = (&Text, &Value)> {
-        let order = js_order(self.0.keys().map(Text::as_bytes));
+        let order = js_order(self.keys().map(Text::as_bytes));
         (0..self.len()).filter_map(move |position| {
             let index = order.as_ref().map_or(position, |order| order[position]);
-            self.0.get_index(index)
+            self.0.entries.get(index).map(|(key, value)| (key, value))
         })
     }
 }
@@ -120,8 +187,8 @@ impl std::fmt::Debug for Map {
 
 impl Drop for Map {
     fn drop(&mut self) {
-        if self.0.values().any(Value::is_container) {
-            tear_down(self.0.drain(..).map(|(_, value)| value).collect());
+        if self.values().any(Value::is_container) {
+            tear_down(self.0.take_entries().into_iter().map(|(_, value)| value).collect());
         }
     }
 }
@@ -134,7 +201,8 @@ pub(super) fn tear_down(mut pending: Vec<Value>) {
             Value::Array(items) => pending.extend(items.into_iter().filter(Value::is_container)),
             Value::Object(mut map) => pending.extend(
                 map.0
-                    .drain(..)
+                    .take_entries()
+                    .into_iter()
                     .map(|(_, value)| value)
                     .filter(Value::is_container),
             ),
@@ -154,10 +222,10 @@ impl<'a> IntoIterator for &'a Map {
 
 impl IntoIterator for Map {
     type Item = (Text, Value);
-    type IntoIter = indexmap::map::IntoIter<Text, Value>;
+    type IntoIter = std::vec::IntoIter<(Text, Value)>;
 
     fn into_iter(mut self) -> Self::IntoIter {
-        std::mem::take(&mut *self.0).into_iter()
+        self.0.take_entries().into_iter()
     }
 }
 

@@ -39,7 +39,7 @@ const NUMBERS: [f64; 16] = [
     1e21,
     0.1,
     255.0,
-    -0.0,
+    7.0,
     1e-7,
     4_294_967_296.0,
     9_007_199_254_740_993.0,
@@ -55,7 +55,7 @@ pub(super) fn ident(name: &str) -> Json {
 
 impl Generator<'_> {
     pub(super) fn short_text(&mut self) -> &'static str {
-        self.pick(&TEXTS)
+        TEXTS[self.choices.below(TEXTS.len())]
     }
 
     /// Plain JSON of a kind.

@@ -70,6 +70,20 @@ impl Case {
         parse(&self.0)
     }
 
+    /// Program, arguments, options and calls that were scripted, for reading.
+    #[must_use]
+    pub fn short(&self) -> String {
+        let Case(whole) = self;
+        format!(
+            "ast {}\nargs {} options {} host {} capabilities {}",
+            whole["ast"],
+            whole["args"],
+            whole["options"],
+            whole["customAtoms"][0]["calls"][0],
+            whole["capabilities"],
+        )
+    }
+
     /// The program alone.
     #[must_use]
     pub fn program(&self) -> Value {

@@ -155,7 +155,7 @@ impl Generator<'_> {
             }
             6 => {
                 let name = *self.pick(&VISITORS);
-                let callback = ident(self.pick(&CALLBACKS));
+                let callback = ident(CALLBACKS[self.choices.below(CALLBACKS.len())]);
                 json!({"$expr": "methodCall", "object": self.expr(List), "method": name,
                        "arguments": [callback]})
             }

@@ -203,13 +203,31 @@ impl Machine<'_> {
         };
         let vars = node.get("vars");
         let literal = !super::expr::is_expr(vars) && vars.get("$kind").is_none();
-        let resolved = if literal {
-            OVal::Undef
-        } else {
-            self.resolve(vars, scope)?
+        // Of a text that stands in the step the variables that it names are
+        // resolved, each time that it does; of any other text all, once.
+        let named = match node.get("tmpl") {
+            Value::String(own) if from_wtf8(own.as_bytes()) == *text => Some(holes(text)),
+            _ => None,
         };
-        let is_word =
-            |u: u16| u < 128 && (u8::try_from(u).unwrap_or(0).is_ascii_alphanumeric() || u == 95);
+        let resolved = match vars {
+            _ if !literal => self.resolve(vars, scope)?,
+            Value::Object(map) => {
+                let keys = match &named {
+                    Some(names) => names.iter().map(|n| to_wtf8(n)).collect(),
+                    None => map.keys().map(|k| k.as_bytes().to_vec()).collect::<Vec<_>>(),
+                };
+                let mut out = Obj::new();
+                for key in keys {
+                    if let Some(value) = map.get_bytes(&key) {
+                        let value = self.resolve(value, scope)?;
+                        out.entry(from_wtf8(&key)).or_insert(value);
+                    }
+                }
+                OVal::object(out)
+            }
+            _ => self.resolve(vars, scope)?,
+        };
+        self.meter.charge(READ, Sizes::units(text.len()))?;
         let (mut out, mut i) = (Vec::new(), 0);
         while i < text.len() {
             let rest = &text[i..];
@@ -223,29 +241,17 @@ impl Machine<'_> {
                 continue;
             }
             let name = &rest[2..2 + word];
-            let value = match (vars, literal) {
-                (Value::Undefined | Value::Null, _) => {
-                    return fail("undefined is not an object (evaluating 'vars[key]')");
-                }
-                (Value::Array(items), true) => {
-                    match super::value::array_index(name).and_then(|i| items.get(i)) {
-                        Some(value) => self.resolve(value, scope)?,
-                        None => OVal::Undef,
-                    }
-                }
-                (Value::Object(map), true) => match map.get_bytes(&to_wtf8(name)) {
-                    Some(value) => self.resolve(value, scope)?,
-                    None => OVal::Undef,
-                },
-                _ => super::expr::member(&resolved, name)?,
-            };
+            if resolved.is_nullish() {
+                return fail("undefined is not an object (evaluating 'vars[key]')");
+            }
+            let value = super::expr::member(&resolved, name)?;
             if !value.is_nullish() {
                 out.extend_from_slice(&to_str(&value)?);
             }
             i += word + 4;
         }
         let out = OVal::units(out);
-        self.meter.charge(BOTH, sizes([&tmpl], &out))?;
+        self.meter.writes(BOTH, &out)?;
         Ok(out)
     }
 
@@ -270,7 +276,8 @@ impl Machine<'_> {
             "omit" => {
                 let obj = self.input(node, "obj", scope)?;
                 let keys = self.input(node, "keys", scope)?;
-                self.meter.charge(READ, sizes([&obj], &OVal::Undef))?;
+                pay_split(&obj)?;
+                self.meter.charge(READ, width(&obj))?;
                 let mut without = Vec::new();
                 if let OVal::Arr(list) = &keys {
                     for key in list.borrow().iter() {
@@ -291,7 +298,9 @@ impl Machine<'_> {
             "merge" => {
                 let a = self.input(node, "a", scope)?;
                 let b = self.input(node, "b", scope)?;
-                self.meter.charge(READ, sizes([&a, &b], &OVal::Undef))?;
+                pay_split(&a).and_then(|()| pay_split(&b))?;
+                self.meter.charge(READ, width(&a))?;
+                self.meter.charge(READ, width(&b))?;
                 let mut out = Obj::new();
                 for side in [a, b] {
                     if !side.is_nullish() {
@@ -302,7 +311,7 @@ impl Machine<'_> {
             }
             _ => {
                 let obj = self.input(node, "obj", scope)?;
-                self.meter.charge(READ, sizes([&obj], &OVal::Undef))?;
+                self.meter.charge(READ, width(&obj))?;
                 if obj.is_nullish() {
                     return Ok(OVal::array(Vec::new()));
                 }
@@ -328,9 +337,10 @@ impl Machine<'_> {
             }
             "jsonStringify" => {
                 let value = self.input(node, "value", scope)?;
+                self.meter.charge(READ, sizes([&value], &OVal::Undef))?;
                 let text = json::stringify(&value, &Style::default())?;
                 let out = text.map_or(OVal::Undef, OVal::units);
-                self.meter.charge(BOTH, sizes([&value], &out))?;
+                self.meter.writes(BOTH, &out)?;
                 Ok(out)
             }
             _ => {
@@ -358,6 +368,44 @@ impl Machine<'_> {
                 }
             }
         }
+    }
+}
+
+/// Whether a unit may stand in the name of a template's variable.
+fn is_word(u: u16) -> bool {
+    u8::try_from(u).is_ok_and(|b| b.is_ascii_alphanumeric() || b == b'_')
+}
+
+/// The names of a template's variables.
+fn holes(text: &[u16]) -> Vec<Vec<u16>> {
+    let mut names = Vec::new();
+    for at in 0..text.len() {
+        let rest = &text[at..];
+        let word = rest.iter().skip(2).take_while(|u| is_word(**u)).count();
+        if word > 0 && rest.starts_with(&[123, 123]) && rest[2 + word..].starts_with(&[125, 125]) {
+            names.push(rest[2..2 + word].to_vec());
+        }
+    }
+    names
+}
+
+/// The members of a text where an object should be: it is split first, which
+/// is paid, and its units count as elements.
+fn pay_split(obj: &OVal) -> Res<()> {
+    if let OVal::Str(s) = obj
+        && !s.is_empty()
+    {
+        super::meter::pay(BOTH, Sizes::units(s.len()).out_elements(s.len()))?;
+    }
+    Ok(())
+}
+
+/// What an atom that takes members reads of a value.
+fn width(obj: &OVal) -> Sizes {
+    match obj {
+        OVal::Str(s) => Sizes::elements(s.len()),
+        OVal::Arr(_) | OVal::Obj(_) => sizes([obj], &OVal::Undef),
+        _ => Sizes::default(),
     }
 }
 

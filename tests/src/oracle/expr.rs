@@ -367,7 +367,18 @@ impl Machine<'_> {
         }
         let property = field(map, "property");
         let key = match is_expr(property) {
-            true => to_str(&self.eval(property, env)?)?,
+            true => match self.eval(property, env)? {
+                OVal::Arr(items) => {
+                    // One that spells a forbidden name is called what it is.
+                    if let [OVal::Str(name)] = items.borrow().as_slice() {
+                        refuse(name)?;
+                    }
+                    return fail("Property key must be a string or number");
+                }
+                OVal::Obj(_) | OVal::Set(_) | OVal::Date(_) | OVal::Fn(_)
+                | OVal::Ns(_) => return fail("Property key must be a string or number"),
+                key => to_str(&key)?,
+            },
             false => to_str(&from_value(property))?,
         };
         refuse(&key)?;

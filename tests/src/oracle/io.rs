@@ -411,14 +411,12 @@ impl Machine<'_> {
     fn console(&mut self, op: &str, node: Node<'_>, scope: &ScopeRef) -> Res<OVal> {
         let message = self.input(node, "message", scope)?;
         let text = match &message {
-            OVal::Str(s) => s.clone(),
-            // What has no JSON text is shown as a word.
-            other => json::stringify(other, &Style::default())?
-                .unwrap_or_default()
-                .into(),
+            OVal::Str(s) => Some(s.to_vec()),
+            other => json::stringify(other, &Style::default())?,
         };
-        self.meter
-            .charge(a99_core::costs::READ, Sizes::units(text.len()))?;
+        let units = Sizes::units(text.as_ref().map_or(0, Vec::len));
+        self.meter.charge(a99_core::costs::READ, units)?;
+        let text: JsStr = text.map_or_else(|| js("undefined"), Into::into);
         if op == "consoleError" {
             return Err(Fail {
                 op: Some("console.error".into()),
@@ -437,9 +435,9 @@ impl Machine<'_> {
         if self.opts.trace {
             let event = TraceEvent {
                 op: name.to_owned(),
-                input: record([("message", self.export(&message)?)]),
+                input: record([("message", Value::String(to_text(&text)))]),
                 state_diff: Value::Object(Map::new()),
-                result: self.export(&message)?,
+                result: Value::String(to_text(&text)),
                 error: None,
                 fuel_before: self.fuel(),
                 fuel_after: self.fuel(),

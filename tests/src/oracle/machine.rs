@@ -134,6 +134,8 @@ pub struct Machine<'h> {
     pub procedures: HashMap<JsStr, (Rc<Value>, f64)>,
     /// Milliseconds that scripted answers have taken; nothing sleeps.
     pub waited_ms: f64,
+    /// Whether the error that is under way stands in a trace event already.
+    pub traced: bool,
     started: Instant,
 }
 
@@ -270,6 +272,7 @@ fn run_here(
         agent_depth: 0,
         procedures: HashMap::new(),
         waited_ms: 0.0,
+        traced: false,
         started: Instant::now(),
     };
     let outcome = match opts.aborted {

@@ -28,7 +28,7 @@ use super::json::{self, Style};
 use super::machine::{Flow, Machine, Scope, ScopeRef};
 use super::steps::Node;
 use super::value::{Fail, JsStr, OVal, Obj, Res, deep_copy, fail, from_value, from_wtf8, js};
-use a99_core::costs::CACHE_STORE;
+use a99_core::costs::{CACHE_STORE, READ, Sizes};
 use a99_core::value::Value;
 use sha1::Sha1;
 use sha2::{Digest, Sha256, Sha384, Sha512};
@@ -150,13 +150,20 @@ impl Machine<'_> {
                 js(&format!("body:{}", self.keyless(node, scope, false)?)).to_vec()
             }
             OVal::Str(s) => [js("text:").to_vec(), s.to_vec()].concat(),
-            other => [js("value:").to_vec(), canonical(other)?.unwrap_or_default()].concat(),
+            other => {
+                let text = canonical(other)?.unwrap_or_default();
+                self.meter.charge(READ, Sizes::units(text.len()))?;
+                [js("value:").to_vec(), text].concat()
+            }
         };
         if let Some(value) = self.memo.get(&key) {
             return deep_copy(value, self.opts.max_depth);
         }
         let value = self.value_of(node, scope)?;
         let copy = deep_copy(&value, self.opts.max_depth)?;
+        // A key that is no text is made into one once more.
+        let again = key.strip_prefix(js("value:").as_ref()).map_or(0, <[u16]>::len);
+        self.meter.charge(READ, Sizes::units(again))?;
         self.memo.insert(key, copy);
         Ok(value)
     }

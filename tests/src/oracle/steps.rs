@@ -35,12 +35,12 @@ impl<'v> Node<'v> {
         }
     }
 
-    /// The step without `op` and `result`.
+    /// The step without `op`, `result` and `resultConst`.
     pub fn input(self) -> Value {
         match self {
             Node::Step(map) => Value::Object(
                 map.iter()
-                    .filter(|(k, _)| **k != "op" && **k != "result")
+                    .filter(|(k, _)| !["op", "result", "resultConst"].iter().any(|m| **k == **m))
                     .map(|(k, v)| (k.clone(), v.clone()))
                     .collect(),
             ),
@@ -85,7 +85,13 @@ impl Machine<'_> {
         let before = self.fuel();
         let state = self.opts.trace.then(|| scope.snapshot());
         let (mut result, mut thrown) = (OVal::Undef, None);
-        let paid = self.pay(op, node, scope).map_err(|e| e.at(op));
+        let paid = self.pay(op, node, scope).map_err(|e| {
+            self.traced = true;
+            if e.code == ErrorCode::QuotaExceeded {
+                thrown = Some(to_text(&e.message));
+            }
+            e.at(op)
+        });
         let outcome = match paid {
             Err(e) => Err(e),
             Ok(()) => {
@@ -95,8 +101,10 @@ impl Machine<'_> {
                     Ok(flow)
                 });
                 done.map_err(|e| {
-                    if e.op.is_none() {
+                    if e.op.is_none() || !self.traced {
                         thrown = Some(to_text(&e.message));
+                        self.traced = true;
+                        result = OVal::Undef;
                     }
                     e.at(op)
                 })
@@ -239,7 +247,16 @@ impl Machine<'_> {
             free,
             calc: false,
         };
-        parsed.map_or(Ok(OVal::Undef), |expr| self.eval(&expr, env))
+        let value = parsed.map_or(Ok(OVal::Undef), |expr| self.eval(&expr, env));
+        // Errors of texts are worded as in the first generation (D1).
+        value.map_err(|e| match e.code.is_catchable() {
+            true => {
+                let (text, why) = (text.to_string_lossy(), lossy(&e.message));
+                let message = js(&format!("Expression error \"{text}\": {why}"));
+                Fail { message, ..e }
+            }
+            false => e,
+        })
     }
 
     fn if_(&mut self, node: Node<'_>, scope: &ScopeRef) -> Res<Flow> {
@@ -276,6 +293,7 @@ impl Machine<'_> {
     fn try_(&mut self, node: Node<'_>, scope: &ScopeRef) -> Res<Flow> {
         match self.list(node.get("try"), scope) {
             Err(e) if e.code.is_catchable() && is_bindable(node.get("catch")) => {
+                self.traced = false;
                 let name = match node.get("catchParam") {
                     Value::Undefined | Value::Null => js("error"),
                     name => name_of(name),
@@ -318,7 +336,8 @@ impl Machine<'_> {
             }
         }
         let mut value = OVal::object(out);
-        if node.get("filter").as_bool() != Some(false) {
+        if node.get("filter").as_bool() != Some(false) && projects(node.get("schema")) {
+            super::meter::pay_deep(costs::READ, &value, 0)?;
             let schema = super::schemas::of_json(node.get("schema"));
             value = super::schemas::filter(&value, &schema).unwrap_or(value);
         }
@@ -432,6 +451,20 @@ impl Machine<'_> {
             op: None,
         })
     }
+}
+
+/// Whether a schema says more than names, so that projecting may change
+/// something; only then the object is read.
+fn projects(schema: &Value) -> bool {
+    let Some(map) = schema.as_object() else {
+        return false;
+    };
+    let properties = schema.get("properties").and_then(Value::as_object);
+    map.keys().any(|k| *k != "type" && *k != "properties")
+        || properties.is_some_and(|p| {
+            p.values()
+                .any(|s| !s.as_object().is_some_and(Map::is_empty))
+        })
 }
 
 /// The items of a loop; those that its body appends are visited too.

@@ -120,10 +120,10 @@ fn pad(m: &mut Meter, s: &JsStr, args: &Args<'_>, at_start: bool) -> Res<OVal> {
         m.charge(WRITTEN, Sizes::default().out_units(s.len()))?;
         return Ok(OVal::Str(s.clone()));
     }
+    m.charge(WRITTEN, Sizes::default().out_units(length as usize))?;
     if length > MAX_LENGTH {
         return fail("Out of memory");
     }
-    m.charge(WRITTEN, Sizes::default().out_units(length as usize))?;
     let fill = filler
         .iter()
         .copied()
@@ -143,11 +143,11 @@ fn repeat(m: &mut Meter, s: &JsStr, args: &Args<'_>) -> Res<OVal> {
             "String.prototype.repeat argument must be greater than or equal to 0 and not be Infinity",
         );
     }
-    if n * s.len() as f64 > MAX_LENGTH {
+    let total = (n as usize).saturating_mul(s.len());
+    m.charge(WRITTEN, Sizes::default().out_units(total))?;
+    if total as f64 > MAX_LENGTH {
         return fail("Out of memory");
     }
-    let total = n as usize * s.len();
-    m.charge(WRITTEN, Sizes::default().out_units(total))?;
     Ok(OVal::units(s.repeat(if s.is_empty() {
         0
     } else {

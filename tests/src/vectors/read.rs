@@ -212,6 +212,14 @@ pub(super) fn marker(map: &Map) -> Option<(&'static str, &Value)> {
 }
 
 impl Vector {
+    /// A vector of its JSON form.
+    ///
+    /// # Errors
+    /// What is not a vector.
+    pub fn of_value(whole: Value) -> Result<Vector, String> {
+        vector(whole).ok_or_else(|| "not a vector".to_owned())
+    }
+
     fn option(&self, key: &str) -> Option<Value> {
         self.whole.get("options")?.get(key).map(decode)
     }

@@ -61,6 +61,7 @@ pub struct Script {
     atoms: HashMap<String, (Vec<Value>, usize)>,
     ignore: BTreeSet<String>,
     problems: Vec<String>,
+    log: Vec<(String, Value)>,
 }
 
 fn reply(entry: &Value) -> Reply {
@@ -155,6 +156,7 @@ impl Script {
             args.pop();
         }
         let args = Value::Array(args);
+        self.log.push((method.to_owned(), args.clone()));
         let n = self.at;
         let Some(entry) = self.calls.get(n).cloned() else {
             return self.unexpected(format!("call {n}: {method}{args:?} is not in the script"));
@@ -189,6 +191,7 @@ impl Script {
 
     /// Answers an execution of a host atom.
     pub fn atom(&mut self, op: &str, input: &Value) -> Reply {
+        self.log.push((op.to_owned(), tidy(input)));
         let Some((calls, at)) = self.atoms.get_mut(op) else {
             return self.unexpected(format!("no host atom {op}"));
         };
@@ -209,6 +212,12 @@ impl Script {
                 .push(format!("execution {n} of {op}: {difference}"));
         }
         reply(&entry)
+    }
+
+    /// Every call so far, in order, with what it was given.
+    #[must_use]
+    pub fn log(&self) -> &[(String, Value)] {
+        &self.log
     }
 
     /// What went wrong, entries that were not used included.

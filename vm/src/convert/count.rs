@@ -42,6 +42,13 @@ impl Count {
 
     /// Counts a number.
     pub(super) fn number(&mut self, n: f64) -> Result<(), Fault> {
+        // Small whole numbers, the usual case, need not be written to be
+        // measured; -0 is written as 0.
+        let whole = n as i32;
+        if f64::from(whole) == n {
+            let digits = whole.unsigned_abs().checked_ilog10().unwrap_or(0) as usize + 1;
+            return self.add(digits + usize::from(whole < 0));
+        }
         self.scratch.clear();
         a99_core::json::write_json_number(n, &mut self.scratch);
         self.add(self.scratch.len())
@@ -61,5 +68,37 @@ impl Count {
             };
         }
         self.add(more)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_count_as_they_are_written() {
+        let numbers = [
+            0.0,
+            -0.0,
+            1.0,
+            9.0,
+            10.0,
+            -10.0,
+            1e9,
+            f64::from(i32::MAX),
+            f64::from(i32::MIN),
+            2_147_483_648.0,
+            1e21,
+            0.1,
+            -1.5e-7,
+            f64::NAN,
+        ];
+        for n in numbers {
+            let mut text = Vec::new();
+            a99_core::json::write_json_number(n, &mut text);
+            let mut count = Count::new(&BoundaryLimits::default());
+            count.number(n).unwrap();
+            assert_eq!(count.max - count.left, text.len(), "{n}");
+        }
     }
 }

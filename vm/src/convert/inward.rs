@@ -92,6 +92,9 @@ impl<'h> Builder<'h> {
 /// too deep; memory.
 pub fn from_value(heap: &mut Heap, v: &Value, limits: &BoundaryLimits) -> Result<Val, Fault> {
     let mut count = Count::new(limits);
+    if !matches!(v, Value::Array(_) | Value::Object(_)) {
+        return scalar_val(heap, v, &mut count);
+    }
     let mut build = Builder::new(heap);
     // What is still to be copied, the next one last.
     let mut todo: Vec<(Option<&[u8]>, &Value)> = vec![(None, v)];

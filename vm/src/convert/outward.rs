@@ -8,6 +8,10 @@ use a99_core::text::Text;
 use a99_core::value::{Map, Value};
 use std::collections::HashMap;
 
+/// Room made for the members of an object at once; more would trust a length
+/// that the program chose.
+const ROOM: usize = 64;
+
 /// A container under construction.
 enum Open {
     Array {
@@ -115,11 +119,11 @@ impl Walk<'_> {
                 return Ok(None);
             }
             Val::Obj(r) => {
-                self.enter(r)?;
+                let len = self.enter(r)?;
                 self.open.push(Open::Object {
                     r,
                     next: 0,
-                    map: Map::new(),
+                    map: Map::with_capacity(len.min(ROOM)),
                 });
                 return Ok(None);
             }

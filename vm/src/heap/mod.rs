@@ -13,6 +13,8 @@
 mod compact;
 mod draft;
 mod shape;
+#[cfg(test)]
+mod tests;
 mod text;
 mod val;
 
@@ -142,6 +144,11 @@ impl Heap {
         if self.used().saturating_add(wanted) > self.limit { Err(Oom { wanted }) } else { Ok(()) }
     }
 
+    /// Bytes that are free under the ceiling.
+    pub(super) fn room(&self) -> usize {
+        self.limit.saturating_sub(self.used())
+    }
+
     /// Counts memory that the run holds outside the arena (memo, trace).
     pub fn add_external(&mut self, bytes: usize) -> Result<(), Oom> {
         self.check(bytes)?;
@@ -163,7 +170,8 @@ impl Heap {
 
     fn new_cell(&mut self, cell: Cell) -> Result<Ref, Oom> {
         if self.cells.capacity() == self.cells.len() {
-            grow(&mut self.cells, 1)?;
+            let room = self.room();
+            grow(&mut self.cells, 1, room)?;
         }
         let id = self.cells.len() as u32;
         self.cells.push(cell);
@@ -174,7 +182,8 @@ impl Heap {
     fn reserve_slots(&mut self, n: usize) -> Result<u32, Oom> {
         self.check(n.saturating_mul(SLOT_BYTES) + CELL_BYTES)?;
         if self.slots.capacity() - self.slots.len() < n {
-            grow(&mut self.slots, n)?;
+            let room = self.room();
+            grow(&mut self.slots, n, room)?;
         }
         Ok(self.slots.len() as u32)
     }
@@ -357,9 +366,11 @@ impl Heap {
 }
 
 /// Grows a buffer by at least `n` elements, by half of what it has where that
-/// is more; fails instead of aborting when the system has no memory.
+/// is more but never by more than the `room` under the ceiling; fails instead
+/// of aborting when the system has no memory.
 #[cold]
-fn grow<T>(buf: &mut Vec<T>, n: usize) -> Result<(), Oom> {
-    let more = n.max(buf.capacity() / 2).max(16);
+fn grow<T>(buf: &mut Vec<T>, n: usize, room: usize) -> Result<(), Oom> {
+    let wish = (buf.capacity() / 2).max(16);
+    let more = n.max(wish.min(room / size_of::<T>()));
     buf.try_reserve_exact(more).map_err(|_| Oom { wanted: n * size_of::<T>() })
 }

@@ -89,6 +89,20 @@ impl StaticShapes {
 }
 
 impl Table {
+    /// Empties the table for the next run; the room of a small one is kept.
+    fn clear(&mut self) {
+        /// Keys and shapes beyond which the room is given back.
+        const KEEP: usize = 256;
+        if self.keys.capacity().max(self.shapes.capacity()) > KEEP {
+            *self = Table::default();
+            return;
+        }
+        self.keys.clear();
+        self.ids.clear();
+        self.shapes.clear();
+        self.shape_ids.clear();
+    }
+
     fn push_key(&mut self, text: &[u8], base: u32) -> KeyId {
         let id = KeyId(base + self.keys.len() as u32);
         let text: Arc<[u8]> = text.into();
@@ -166,7 +180,7 @@ impl Shapes {
     pub(crate) fn reset(&mut self, statics: Arc<StaticShapes>) {
         self.statics = statics;
         if !self.own.keys.is_empty() || !self.own.shapes.is_empty() {
-            self.own = Table::default();
+            self.own.clear();
             self.own_bytes = 0;
         }
     }

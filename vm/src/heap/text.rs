@@ -17,7 +17,8 @@ impl Heap {
     fn reserve_bytes(&mut self, n: usize) -> Result<(), Oom> {
         self.check(n)?;
         if self.bytes.capacity() - self.bytes.len() < n {
-            grow(&mut self.bytes, n)?;
+            let room = self.room();
+            grow(&mut self.bytes, n, room)?;
         }
         Ok(())
     }

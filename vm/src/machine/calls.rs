@@ -197,7 +197,7 @@ impl Machine {
         if let Some(used) = reply.fuel_used {
             self.charge_used(used.micro());
             if self.meter.fuel <= 0 {
-                self.refund();
+                self.settle_fuel();
                 if self.meter.fuel <= 0 {
                     self.raise(Fault::OutOfFuel, host);
                     return None;

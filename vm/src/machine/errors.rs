@@ -17,7 +17,7 @@ impl Machine {
     /// An instruction did not finish: try again, raise, or end the run.
     pub(super) fn fault(&mut self, fault: Fault, before: Mark, host: &dyn Host) {
         let frame = self.frame();
-        let here = (self.frames.len(), frame.pc, before);
+        let here = (self.frames.len(), frame.pc);
         match fault {
             Fault::Oom(oom) if self.retried != Some(here) => {
                 self.retried = Some(here);
@@ -31,9 +31,10 @@ impl Machine {
                     self.stop(reason);
                 }
             }
-            Fault::OutOfFuel if !frame.precise => {
+            // Callers may have prepaid too.
+            Fault::OutOfFuel if self.frames.iter().any(|f| !f.precise) => {
                 self.meter.back_to(before);
-                self.refund();
+                self.settle_fuel();
                 self.skip_charges = true;
             }
             fault => self.raise(fault, host),
@@ -55,7 +56,8 @@ impl Machine {
             }
             Fault::Throw(thrown) => {
                 let Thrown { code, message, help, op } = *thrown;
-                let message = self.wrapped(message);
+                // A quota is the step's, not its text's.
+                let message = if code.is_catchable() { self.wrapped(message) } else { message };
                 let mut error = self.located(code, message, op);
                 error.help = help;
                 self.unwind(error, host);

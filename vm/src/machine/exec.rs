@@ -51,37 +51,39 @@ impl Machine {
                 }
             }};
         }
+        // Tags are looked at where they lie: copying a whole value only to see
+        // its tag costs more than the arithmetic.
         macro_rules! arith {
-            ($dst:ident, $l:ident, $r:ident, $fast:expr, $slow:expr) => {{
-                let (a, b) = (regs[$l as usize], regs[$r as usize]);
-                regs[$dst as usize] = if let (Val::Num(x), Val::Num(y)) = (a, b) {
-                    Val::Num($fast(x, y))
+            ($dst:ident, $l:ident, $r:ident, $fast:expr, $slow:expr) => {
+                if let (Val::Num(x), Val::Num(y)) = (&regs[$l as usize], &regs[$r as usize]) {
+                    let z = $fast(*x, *y);
+                    regs[$dst as usize] = Val::Num(z);
                 } else {
-                    attempt!(c => coerce::arith(c, $slow, a, b))
-                };
-            }};
+                    let (a, b) = (regs[$l as usize], regs[$r as usize]);
+                    let val = attempt!(c => slow_arith(c, $slow, a, b));
+                    regs[$dst as usize] = val;
+                }
+            };
         }
         macro_rules! test {
-            ($l:ident, $r:ident, $fast:expr, $slow:expr) => {{
-                let (a, b) = (regs[$l as usize], regs[$r as usize]);
-                if let (Val::Num(x), Val::Num(y)) = (a, b) {
-                    $fast(&x, &y)
+            ($l:ident, $r:ident, $fast:expr, $slow:expr) => {
+                if let (Val::Num(x), Val::Num(y)) = (&regs[$l as usize], &regs[$r as usize]) {
+                    $fast(x, y)
                 } else {
-                    attempt!(c => coerce::compare(c, $slow, a, b))
+                    let (a, b) = (regs[$l as usize], regs[$r as usize]);
+                    attempt!(c => slow_compare(c, $slow, a, b))
                 }
-            }};
+            };
         }
         macro_rules! equal {
-            ($l:ident, $r:ident) => {{
-                let (a, b) = (regs[$l as usize], regs[$r as usize]);
-                if let (Val::Num(x), Val::Num(y)) = (a, b) {
+            ($l:ident, $r:ident) => {
+                if let (Val::Num(x), Val::Num(y)) = (&regs[$l as usize], &regs[$r as usize]) {
                     x == y || (exact && x.is_nan() && y.is_nan())
-                } else if exact {
-                    coerce::exact_eq(&self.heap, a, b)
                 } else {
-                    attempt!(c => coerce::loose_eq(c, a, b))
+                    let (a, b) = (regs[$l as usize], regs[$r as usize]);
+                    attempt!(c => slow_equal(c, exact, a, b))
                 }
-            }};
+            };
         }
         macro_rules! strict {
             ($l:ident, $r:ident) => {
@@ -157,8 +159,10 @@ impl Machine {
                 }
                 Op::LoadLit { dst, lit } => {
                     let node = program.literals[lit as usize];
-                    regs[dst as usize] =
-                        attempt!(c => convert::from_document(c.heap, &program.source, node));
+                    regs[dst as usize] = attempt!(c => match &exe.literals[lit as usize] {
+                        Some(code) if main => super::start::literal(c.heap, code).map_err(Fault::from),
+                        _ => convert::from_document(c.heap, &program.source, node),
+                    });
                 }
                 Op::LoadArg { dst, arg } => {
                     regs[dst as usize] = self.units[frame.unit as usize].args[arg as usize];
@@ -170,12 +174,14 @@ impl Machine {
                 Op::SlotLoad { dst, slot } => regs[dst as usize] = slots[slot as usize],
                 Op::SlotStore { src, slot } => slots[slot as usize] = regs[src as usize],
                 Op::Add { dst, l, r } => {
-                    let (a, b) = (regs[l as usize], regs[r as usize]);
-                    regs[dst as usize] = if let (Val::Num(x), Val::Num(y)) = (a, b) {
-                        Val::Num(x + y)
+                    if let (Val::Num(x), Val::Num(y)) = (&regs[l as usize], &regs[r as usize]) {
+                        let z = x + y;
+                        regs[dst as usize] = Val::Num(z);
                     } else {
-                        attempt!(c => coerce::add(c, a, b))
-                    };
+                        let (a, b) = (regs[l as usize], regs[r as usize]);
+                        let val = attempt!(c => slow_add(c, a, b));
+                        regs[dst as usize] = val;
+                    }
                 }
                 Op::Sub { dst, l, r } => arith!(dst, l, r, |x: f64, y: f64| x - y, Arith::Sub),
                 Op::Mul { dst, l, r } => arith!(dst, l, r, |x: f64, y: f64| x * y, Arith::Mul),
@@ -452,28 +458,16 @@ impl Machine {
                 }
                 Op::MemoGet { dst, key, to } => {
                     let key = regs[key as usize];
-                    let text = attempt!(c => super::start::memo_text(c, key));
-                    if let Some(val) = self.memo.get(&*text).copied() {
-                        regs[dst as usize] = attempt!(c => convert::copy_deep(c, val));
+                    let found = attempt!(c => super::start::memo_get(c, &self.memo, key));
+                    if let Some(val) = found {
+                        regs[dst as usize] = val;
                         pc = to as usize;
                         continue;
                     }
                 }
                 Op::MemoPut { key, src } => {
                     let (key, val) = (regs[key as usize], regs[src as usize]);
-                    let text = attempt!(c => super::start::memo_text(c, key));
-                    let copy = attempt!(c => {
-                        c.heap
-                            .check(text.len() + super::start::MEMO_ENTRY_BYTES)
-                            .map_err(Fault::from)
-                            .and_then(|()| convert::copy_deep(c, val))
-                    });
-                    // Counted before it is kept: the instruction may run again.
-                    if !self.memo.contains_key(&text) {
-                        let size = text.len() + super::start::MEMO_ENTRY_BYTES;
-                        attempt!(c => c.heap.add_external(size));
-                    }
-                    self.memo.insert(text, copy);
+                    attempt!(c => super::start::memo_put(c, &mut self.memo, key, val));
                 }
                 Op::Call { dst, base, n: _, callee } => leave!(Exit::Call { dst, base, callee }),
                 Op::RunCode { dst, base, n: _, names } => leave!(Exit::Code { dst, base, names }),
@@ -499,6 +493,28 @@ impl Machine {
 fn split(stack: &mut [Val], base: usize) -> (&mut [Val; WINDOW], &mut [Val]) {
     let (window, slots) = stack[base..].split_at_mut(WINDOW);
     (window.try_into().expect("a window of registers"), slots)
+}
+
+// The paths of operands that are not numbers stay out of the loop's code.
+
+#[inline(never)]
+fn slow_arith(c: &mut Cx<'_>, op: Arith, a: Val, b: Val) -> Result<Val, Fault> {
+    coerce::arith(c, op, a, b)
+}
+
+#[inline(never)]
+fn slow_add(c: &mut Cx<'_>, a: Val, b: Val) -> Result<Val, Fault> {
+    coerce::add(c, a, b)
+}
+
+#[inline(never)]
+fn slow_compare(c: &mut Cx<'_>, op: Cmp, a: Val, b: Val) -> Result<bool, Fault> {
+    coerce::compare(c, op, a, b)
+}
+
+#[inline(never)]
+fn slow_equal(c: &mut Cx<'_>, exact: bool, a: Val, b: Val) -> Result<bool, Fault> {
+    if exact { Ok(coerce::exact_eq(c.heap, a, b)) } else { coerce::loose_eq(c, a, b) }
 }
 
 /// What a value becomes when an array or object keeps it: builtins are not

@@ -119,7 +119,7 @@ impl Machine {
         outer: Vec<Outer>,
         host: &dyn Host,
     ) -> Result<Step, Fault> {
-        self.refund();
+        self.settle_fuel();
         convert::charge_read(&mut super::cx(&mut self.heap, &mut self.meter, host), program, BOTH)?;
         let given = &self.options.limits.boundary;
         let limits =

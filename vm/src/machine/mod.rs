@@ -143,7 +143,7 @@ pub struct Machine {
     outcome: Option<(Value, Option<RunError>)>,
     /// The execution that failed for lack of memory and was tried again: a
     /// later one of the same instruction has another mark.
-    retried: Option<(usize, u32, Mark)>,
+    retried: Option<(usize, u32)>,
     /// The next instruction's charges are made already: it runs again.
     skip_charges: bool,
     /// The step whose charge failed.

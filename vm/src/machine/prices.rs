@@ -17,6 +17,10 @@ use std::sync::Arc;
 /// is a function, or whose calls are counted.
 pub(super) const FORCE_PRECISE: i64 = i64::MAX / 2;
 
+/// Work that asking a host's price function stands for: it may be slow, so the
+/// deadline is looked at soon after (F03).
+const PRICE_WORK: usize = 4_096;
+
 /// Whether the run has rules of its own for prices.
 #[derive(Debug, Default)]
 pub(super) struct PriceRules {
@@ -124,7 +128,12 @@ impl Machine {
             _ => {
                 let model = self.options.cost_model;
                 let step_price = match charge.kind {
-                    ChargeKind::Step => self.step_price(f, exe, charge.step, host),
+                    ChargeKind::Step => {
+                        if self.rules.any {
+                            self.meter.did(PRICE_WORK);
+                        }
+                        self.step_price(f, exe, charge.step, host)
+                    }
                     _ => 0,
                 };
                 (1, program.price(charge, model, |_| step_price))
@@ -135,6 +144,10 @@ impl Machine {
         }
         if one == 0 && charge.kind != ChargeKind::Step {
             return Ok(());
+        }
+        if self.meter.fuel <= one.saturating_mul(times) {
+            // What callers have prepaid belongs to the budget.
+            self.settle_fuel();
         }
         for _ in 0..times {
             self.meter.fuel = self.meter.fuel.saturating_sub(one);

@@ -4,8 +4,8 @@ use super::{Frame, FrameKind, Machine, Unit, clear_frame, frame_size};
 use crate::builtins;
 use crate::convert::{self, BoundaryLimits};
 use crate::digest;
-use crate::heap::{Heap, Val};
-use crate::link::Executable;
+use crate::heap::{Heap, Oom, Val};
+use crate::link::{Executable, LiteralOp};
 use crate::native::{Cx, Fault, Meter};
 use crate::options::RunOptions;
 use a99_core::error::{ErrorCode, RunError};
@@ -13,10 +13,14 @@ use a99_core::program::{ArgFallback, ArgKey, Program};
 use a99_core::schema::{PatternMatcher, Schema, filter_with, validate_with};
 use a99_core::text::Text;
 use a99_core::value::Value;
+use std::collections::HashMap;
+use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// Estimated bytes of a memo entry beyond key and value.
-pub(super) const MEMO_ENTRY_BYTES: usize = 64;
+/// Estimated bytes of a memo entry beyond key and value: its place in the
+/// table, the places that growth leaves empty and holds twice for a moment, and
+/// what the allocator adds to the key.
+pub(super) const MEMO_ENTRY_BYTES: usize = 160;
 
 /// The longest `join` of a keyless memo's free values that is hashed at once.
 const MEMO_HASH_RESERVE: usize = 256;
@@ -131,7 +135,7 @@ fn host_args(
     args: &Value,
     limits: &BoundaryLimits,
 ) -> Result<Vec<Val>, Fault> {
-    let mut roots: Vec<(&[u8], Val)> = Vec::new();
+    let mut roots: Vec<(&[u8], Val)> = Vec::with_capacity(program.args.len());
     let mut out = Vec::with_capacity(program.args.len());
     for key in &program.args {
         let val = arg_value(heap, program, key, &mut |heap, name| {
@@ -217,6 +221,30 @@ impl PatternMatcher for Patterns {
     }
 }
 
+/// A fresh copy of a prepared literal.
+pub(super) fn literal(heap: &mut Heap, code: &[LiteralOp]) -> Result<Val, Oom> {
+    let mut stack: SmallVec<[Val; 32]> = SmallVec::new();
+    for op in code {
+        let val = match op {
+            LiteralOp::Push(val) => *val,
+            LiteralOp::Array(n) => {
+                let at = stack.len() - *n as usize;
+                let arr = heap.alloc_arr(&stack[at..])?;
+                stack.truncate(at);
+                Val::Arr(arr)
+            }
+            LiteralOp::Object(shape, n) => {
+                let at = stack.len() - *n as usize;
+                let obj = heap.alloc_obj(*shape, &stack[at..])?;
+                stack.truncate(at);
+                Val::Obj(obj)
+            }
+        };
+        stack.push(val);
+    }
+    Ok(stack.pop().unwrap_or(Val::Undefined))
+}
+
 /// An object of a shape of a program whose shapes are not the heap's own.
 pub(super) fn foreign_obj(heap: &mut Heap, p: &Program, shape: u32, vals: &[Val]) -> Result<Val, Fault> {
     let mut keys = Vec::with_capacity(vals.len());
@@ -254,7 +282,7 @@ pub(super) fn list(heap: &Heap, arr: Val) -> Result<Vec<Val>, Fault> {
     let items = heap.items(r);
     let mut out = Vec::new();
     out.try_reserve_exact(items.len())
-        .map_err(|_| crate::heap::Oom { wanted: size_of_val(items) })?;
+        .map_err(|_| Oom { wanted: size_of_val(items) })?;
     out.extend_from_slice(items);
     Ok(out)
 }
@@ -294,8 +322,31 @@ pub(super) fn memo_key(c: &mut Cx<'_>, p: &Program, memo: u32, vals: &[Val]) -> 
     c.str(hash.as_bytes())
 }
 
+/// The results that a run remembers, by the texts of their keys.
+pub(super) type Memo = HashMap<Box<[u8]>, Val>;
+
+/// A copy of what is remembered under a key.
+pub(super) fn memo_get(c: &mut Cx<'_>, memo: &Memo, key: Val) -> Result<Option<Val>, Fault> {
+    let text = memo_text(c, key)?;
+    memo.get(&*text).map(|val| convert::copy_deep(c, *val)).transpose()
+}
+
+/// Remembers a copy of a value. Everything that can fail comes first: the
+/// instruction may run again.
+pub(super) fn memo_put(c: &mut Cx<'_>, memo: &mut Memo, key: Val, val: Val) -> Result<(), Fault> {
+    let text = memo_text(c, key)?;
+    let copy = convert::copy_deep(c, val)?;
+    if !memo.contains_key(&text) {
+        let size = text.len() + MEMO_ENTRY_BYTES;
+        memo.try_reserve(1).map_err(|_| Oom { wanted: size })?;
+        c.heap.add_external(size)?;
+    }
+    memo.insert(text, copy);
+    Ok(())
+}
+
 /// A memo key as text: its kind and its value.
-pub(super) fn memo_text(c: &mut Cx<'_>, key: Val) -> Result<Box<[u8]>, Fault> {
+fn memo_text(c: &mut Cx<'_>, key: Val) -> Result<Box<[u8]>, Fault> {
     let (kind, text) = match key {
         Val::Str(s) => (b's', c.bytes(s).to_vec()),
         Val::Arr(_) | Val::Obj(_) | Val::Set(_) | Val::Date(_) => {

@@ -144,7 +144,7 @@ impl Machine {
     }
 
     fn record(&mut self, event: TraceEvent) {
-        let size = event.to_value().to_json_string().len();
+        let size = event.held_bytes();
         self.meter.did(size);
         let Some(tracer) = &mut self.tracer else { return };
         let now = tracer.log.push(event, size);

@@ -1,0 +1,88 @@
+//! Looks for disagreements between the VM and the oracle, without any tool
+//! besides the stable toolchain: `hunt [SEED [COUNT]]`. Each one found is made
+//! smaller and printed once for its kind.
+
+use a99_testkit::differential::difference;
+use a99_testkit::generate::Case;
+use std::collections::BTreeSet;
+
+/// Programs unless said otherwise.
+const COUNT: u64 = 2_000;
+
+/// Longest string of bytes for a program.
+const MAX_BYTES: u64 = 900;
+
+/// Marsaglia's xorshift: the same numbers everywhere.
+struct Numbers(u64);
+
+impl Numbers {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+}
+
+/// What a difference is about: its first line without numbers.
+fn kind(why: &str) -> String {
+    why.chars().filter(|c| !c.is_ascii_digit()).take(110).collect()
+}
+
+/// Fewer and smaller bytes that still make a difference.
+fn smaller(mut bytes: Vec<u8>) -> Vec<u8> {
+    let bad = |bytes: &[u8]| difference(&Case::from_bytes(bytes)).is_some();
+    let mut size = bytes.len() / 2;
+    while size > 0 {
+        let mut at = 0;
+        while at + size <= bytes.len() {
+            let mut less = bytes.clone();
+            less.drain(at..at + size);
+            if bad(&less) {
+                bytes = less;
+            } else {
+                let mut zero = bytes.clone();
+                zero[at..at + size].fill(0);
+                if zero != bytes && bad(&zero) {
+                    bytes = zero;
+                }
+                at += size;
+            }
+        }
+        size /= 2;
+    }
+    bytes
+}
+
+fn main() {
+    let mut args = std::env::args().skip(1).filter_map(|a| a.parse::<u64>().ok());
+    let seed = args.next().unwrap_or(1);
+    let count = args.next().unwrap_or(COUNT);
+    let mut kinds = BTreeSet::new();
+    let (mut bad, mut errors) = (0, 0);
+    for i in 0..count {
+        let mut numbers = Numbers(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ (i + 1) << 1 | 1);
+        for _ in 0..8 {
+            numbers.next();
+        }
+        let n = numbers.next() % MAX_BYTES;
+        let bytes: Vec<u8> = (0..n).map(|_| (numbers.next() >> 32) as u8).collect();
+        let Some(why) = difference(&Case::from_bytes(&bytes)) else {
+            continue;
+        };
+        bad += 1;
+        if !kinds.insert(kind(&why)) {
+            continue;
+        }
+        errors += 1;
+        let bytes = smaller(bytes);
+        let case = Case::from_bytes(&bytes);
+        println!("--- {}\n{}", difference(&case).unwrap_or_default(), case.short());
+        if errors >= 12 {
+            println!("stopped after {} programs", i + 1);
+            break;
+        }
+    }
+    println!("{bad} disagreements");
+    std::process::exit(i32::from(bad > 0));
+}

@@ -1,0 +1,161 @@
+//! One program on two engines: does everything that a host can see agree?
+//!
+//! Compared are the result, the error with its op, fuel to the micro-unit, the
+//! calls of host atoms and capabilities in order with what they were given,
+//! and the trace. Not compared:
+//!
+//! * texts that one JavaScript engine words for itself and programs should not
+//!   rely on ([`worded`]), in errors and wherever a program caught one;
+//! * how far an exhausted budget was overdrawn in the metered model, where
+//!   long texts are paid for piece by piece.
+
+use crate::generate::Case;
+use crate::vectors::{
+    Engine, EngineEvent, EngineOutcome, OracleEngine, Vector, VmEngine,
+};
+use a99_core::value::Value;
+
+/// What stands for every text that engines word for themselves.
+const WORDED: &str = "(a text of the engine)";
+
+/// The message of an exhausted budget.
+const OUT_OF_FUEL: &str = "Out of Fuel";
+
+/// What a host saw of a run.
+#[derive(Debug, PartialEq)]
+struct Seen {
+    outcome: Vec<(String, String)>,
+}
+
+/// Where the engines differ about a case, `None` if they agree.
+#[must_use]
+pub fn difference(case: &Case) -> Option<String> {
+    difference_of(&case.to_value())
+}
+
+/// The same for a case in the format of vectors.
+#[must_use]
+pub fn difference_of(whole: &Value) -> Option<String> {
+    let vector = match Vector::of_value(whole.clone()) {
+        Ok(vector) => vector,
+        Err(why) => return Some(why),
+    };
+    let oracle = see(&OracleEngine, &vector);
+    let vm = see(&VmEngine, &vector);
+    match (oracle, vm) {
+        (Ok(oracle), Ok(vm)) => {
+            let pairs = oracle.outcome.iter().zip(&vm.outcome);
+            pairs
+                .clone()
+                .find(|(a, b)| a != b)
+                .map(|(a, b)| format!("{}\n  oracle {}\n  vm     {} {}", a.0, a.1, b.0, b.1))
+                .or_else(|| {
+                    let (a, b) = (oracle.outcome.len(), vm.outcome.len());
+                    (a != b).then(|| format!("{a} things seen of the oracle, {b} of the VM"))
+                })
+        }
+        (Err(why), _) | (_, Err(why)) => Some(why),
+    }
+}
+
+fn see(engine: &dyn Engine, vector: &Vector) -> Result<Seen, String> {
+    let spec = vector.run_spec()?;
+    let (script, fuel, metered) = (spec.script.clone(), spec.fuel, spec.metered);
+    let made = engine.run_program(spec);
+    let mut outcome = Vec::new();
+    let mut say = |what: &str, shown: String| outcome.push((what.to_owned(), shown));
+    match made {
+        EngineOutcome::Rejected { message } => {
+            // Which of several diagnostics comes first is nobody's promise.
+            say("rejected", String::from(if message.is_empty() { "" } else { "yes" }));
+        }
+        EngineOutcome::Ran { result, error, fuel_used, trace } => {
+            let out = error.as_ref().is_some_and(|e| e.message == *OUT_OF_FUEL);
+            match &error {
+                Some(e) => say("error", format!("{} at {}", worded(&e.message.to_string()), e.op)),
+                None => say("result", show(&result)),
+            }
+            let overdrawn = metered && out && fuel_used.micro() >= fuel.micro();
+            say("fuel", if overdrawn { "all".into() } else { fuel_used.to_string() });
+            for (i, event) in trace.unwrap_or_default().iter().enumerate() {
+                say(&format!("trace {i}"), show_event(event, overdrawn));
+            }
+        }
+    }
+    let script = script.lock().unwrap_or_else(|e| e.into_inner());
+    for (i, (method, args)) in script.log().iter().enumerate() {
+        say(&format!("call {i}"), format!("{method} {}", show(args)));
+    }
+    Ok(Seen { outcome })
+}
+
+fn show_event(e: &EngineEvent, overdrawn: bool) -> String {
+    let after = if overdrawn && e.fuel_after.micro() <= 0 {
+        "nothing".to_owned()
+    } else {
+        e.fuel_after.to_string()
+    };
+    let error = e.error.as_ref().map(|text| worded(&text.to_string()));
+    format!(
+        "{} input {} diff {} result {} error {error:?} fuel {} to {after}",
+        e.op,
+        show(&e.input),
+        show(&e.state_diff),
+        show(&e.result),
+        e.fuel_before,
+    )
+}
+
+/// A value with texts of the engine replaced.
+fn show(value: &Value) -> String {
+    match value {
+        Value::Undefined => "undefined".to_owned(),
+        Value::String(text) => format!("{:?}", worded(&format!("{text:?}"))),
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(show).collect();
+            format!("[{}]", items.join(","))
+        }
+        Value::Object(map) => {
+            let mut members: Vec<String> = map
+                .iter_js_order()
+                .filter(|(_, v)| !v.is_undefined())
+                .map(|(k, v)| format!("{k:?}:{}", show(v)))
+                .collect();
+            // The order of own variables in a state is not a promise.
+            members.sort();
+            format!("{{{}}}", members.join(","))
+        }
+        Value::Number(n) if *n == 0.0 && n.is_sign_negative() => "-0".to_owned(),
+        other => format!("{other:?}"),
+    }
+}
+
+/// Beginnings of texts that JavaScript engines word differently.
+const BEGINNINGS: [&str; 11] = [
+    "JSON Parse error",
+    "Invalid regular expression",
+    "undefined is not",
+    "null is not",
+    "Type error",
+    "Array.from requires",
+    "Object.",
+    "Array.prototype.",
+    "reduce of empty",
+    "Cannot flatten",
+    "JSON.stringify cannot",
+];
+
+/// Parts of such texts.
+const PARTS: [&str; 5] = [
+    "is not an object",
+    "is not a function",
+    "is not iterable",
+    "callback must be",
+    "Unexpected token",
+];
+
+fn worded(text: &str) -> String {
+    let bare = text.trim_matches('"');
+    let free = BEGINNINGS.iter().any(|b| bare.starts_with(b)) || PARTS.iter().any(|p| bare.contains(p));
+    if free { WORDED.to_owned() } else { text.to_owned() }
+}

@@ -1,0 +1,127 @@
+//! Bodies of the fuzz targets: each takes any bytes, and panics if something
+//! that must hold does not.
+//!
+//! They are plain functions, so that the same code serves cargo-fuzz (the
+//! crate `fuzz`), the replay of stored inputs in ordinary tests, and a loop of
+//! random mutation on the stable toolchain.
+
+mod damage;
+
+use crate::differential;
+use crate::generate::Case;
+use a99_core::json::{Document, Limits};
+use a99_core::value::Value;
+use agent99::{Agent, Capabilities, Engine, RunOptions};
+use std::sync::LazyLock;
+
+/// Fuel of a run of a fuzz target.
+const FUEL: f64 = 20.0;
+/// Heap of such a run.
+const HEAP_BYTES: usize = 2 << 20;
+/// Milliseconds of such a run.
+const TIMEOUT_MS: u64 = 200;
+
+/// The targets by name.
+pub const TARGETS: [(&str, fn(&[u8])); 6] = [
+    ("reader", reader),
+    ("condition", condition),
+    ("compile", compile),
+    ("verify", verify),
+    ("run", run),
+    ("differential", agree),
+];
+
+static ENGINE: LazyLock<Engine> = LazyLock::new(|| Engine::builder().build());
+
+/// The JSON reader: what it accepts, it writes and reads again the same.
+///
+/// # Panics
+/// If it does not.
+pub fn reader(data: &[u8]) {
+    let Ok(document) = Document::parse(data, &Limits::default()) else {
+        return;
+    };
+    let value = document.to_value(document.root());
+    let mut text = Vec::new();
+    document.write_json(document.root(), &mut text);
+    let again = Document::parse(text, &Limits::default()).expect("written JSON is JSON");
+    let mut second = Vec::new();
+    again.write_json(again.root(), &mut second);
+    assert_eq!(again.to_value(again.root()).to_json_string(), value.to_json_string());
+    let mut third = Vec::new();
+    document.write_json(document.root(), &mut third);
+    assert_eq!(second, third);
+}
+
+/// The parsers of condition texts and formulas, in both dialects.
+///
+/// # Panics
+/// If a parser does.
+pub fn condition(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let quoted = Value::from(text.as_ref()).to_json_string();
+    let _ = a99_compiler::expr::dialect_v2::parse(&text);
+    let _ = crate::oracle::strict::parse(&text);
+    let program = format!(
+        r#"{{"op":"seq","steps":[{{"op":"mathCalc","expr":{quoted}}},
+            {{"op":"while","condition":{quoted},"body":[]}}]}}"#
+    );
+    compile(program.as_bytes());
+}
+
+/// The compiler, which verifies what it makes.
+///
+/// # Panics
+/// If it does, or makes a program that does not verify.
+pub fn compile(data: &[u8]) {
+    if let Err(refused) = ENGINE.compile(data.to_vec()) {
+        assert!(refused.iter().next().is_some(), "a refusal says why");
+        assert!(!refused.to_string().is_empty());
+    }
+}
+
+/// The verifier: a compiled program is damaged at random; what is accepted
+/// all the same must run without a panic.
+///
+/// # Panics
+/// If anything does.
+pub fn verify(data: &[u8]) {
+    let (seed, damage) = data.split_at(data.len() / 2);
+    damage::damaged(&Case::from_bytes(seed).program(), damage);
+}
+
+/// A whole program: compiled and run with little fuel, memory and time.
+///
+/// # Panics
+/// If anything does.
+pub fn run(data: &[u8]) {
+    let Ok(agent) = ENGINE.compile(data.to_vec()) else {
+        return;
+    };
+    little(&agent, Capabilities::none());
+}
+
+/// Runs an agent with little fuel, memory and time.
+fn little(agent: &Agent, granted: Capabilities) {
+    let mut options = RunOptions::new();
+    options.fuel = a99_core::fuel::Fuel::from_decimal(FUEL).unwrap_or(options.fuel);
+    options.timeout_ms = Some(TIMEOUT_MS);
+    options.limits.heap_bytes = HEAP_BYTES;
+    let args = Document::parse(r#"{"n":3,"s":"text","xs":[1,"b",null],"o":{"a":1}}"#, &Limits::default())
+        .map_or(Value::Undefined, |d| d.to_value(d.root()));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+    if let Ok(runtime) = runtime {
+        let _ = runtime.block_on(ENGINE.run(agent, args, options, granted));
+    }
+}
+
+/// The VM against the oracle.
+///
+/// # Panics
+/// If they disagree.
+pub fn agree(data: &[u8]) {
+    let case = Case::from_bytes(data);
+    if let Some(why) = differential::difference(&case) {
+        panic!("{why}\n{case:?}");
+    }
+}

@@ -1,0 +1,147 @@
+//! What the arena promises: exact counting, views that stay valid, and
+//! compaction that keeps everything reachable and nothing else.
+
+use super::*;
+
+fn heap(limit: usize) -> Heap {
+    let mut heap = Heap::default();
+    heap.reset(Arc::from(*b"static"), Arc::new(StaticShapes::default()), limit);
+    heap
+}
+
+fn text(heap: &Heap, val: Val) -> String {
+    match val {
+        Val::Str(s) => String::from_utf8_lossy(heap.bytes(s)).into_owned(),
+        other => format!("{other:?}"),
+    }
+}
+
+#[test]
+fn every_byte_is_counted_and_the_ceiling_holds() {
+    let mut heap = heap(1_000);
+    assert_eq!(heap.used(), 0);
+    heap.alloc_str(b"12345").unwrap();
+    assert_eq!(heap.used(), 5);
+    let before = heap.used();
+    heap.alloc_arr(&[Val::Null; 3]).unwrap();
+    assert_eq!(heap.used(), before + 3 * SLOT_BYTES + CELL_BYTES);
+    assert!(heap.alloc_str(&[b'x'; 1_000]).is_err());
+    assert!(heap.alloc_arr_cap(100).is_err());
+    assert!(heap.used() <= 1_000);
+}
+
+#[test]
+fn concatenation_in_a_loop_is_linear() {
+    let mut heap = heap(1 << 20);
+    let x = heap.alloc_str(b"x").unwrap();
+    let mut s = heap.alloc_str(b"start").unwrap();
+    let first = s;
+    for _ in 0..10_000 {
+        s = heap.concat(s, x).unwrap();
+    }
+    assert_eq!(s.units(), 10_005);
+    assert!(heap.used() < 20_100, "{}", heap.used());
+    // The shorter views of the same bytes are still what they were.
+    assert_eq!(heap.bytes(first), b"start");
+    let other = heap.concat(first, x).unwrap();
+    assert_eq!(heap.bytes(other), b"startx");
+    assert_eq!(heap.bytes(s).len(), 10_005);
+}
+
+#[test]
+fn surrogates_that_meet_are_joined() {
+    let mut heap = heap(1 << 20);
+    let high = heap.alloc_str(&[0xed, 0xa0, 0xbd]).unwrap();
+    let low = heap.alloc_str(&[0xed, 0xb8, 0x80]).unwrap();
+    let pair = heap.concat(high, low).unwrap();
+    assert_eq!(heap.bytes(pair), "\u{1f600}".as_bytes());
+    assert_eq!(pair.units(), 2);
+}
+
+#[test]
+fn compaction_keeps_what_roots_reach() {
+    let mut heap = heap(1 << 20);
+    let a = heap.str_val(b"kept text").unwrap();
+    for _ in 0..100 {
+        heap.alloc_str(b"garbage").unwrap();
+        heap.alloc_arr(&[a; 8]).unwrap();
+    }
+    let Val::Str(s) = a else { unreachable!() };
+    let view = Val::Str(s.view(5, 9, 4));
+    let arr = heap.alloc_arr(&[view, Val::Num(1.0)]).unwrap();
+    heap.push(arr, Val::Arr(arr)).unwrap();
+    let key = heap.intern(b"k").unwrap();
+    let obj = Val::Obj(heap.alloc_obj_keys(&[key], &[Val::Arr(arr)]).unwrap());
+    heap.intern(b"unused").unwrap();
+    let mut roots = [obj, view, Val::Null];
+    heap.compact(&mut |visit| roots.iter_mut().for_each(&mut *visit));
+    assert!(heap.used() < 1_000, "{}", heap.used());
+    assert_eq!(text(&heap, roots[1]), "text");
+    let Val::Obj(r) = roots[0] else { panic!("an object") };
+    let Some(Val::Arr(arr)) = heap.get_text(r, b"k") else { panic!("an array") };
+    assert_eq!(text(&heap, heap.items(arr)[0]), "text");
+    assert!(matches!(heap.items(arr)[2], Val::Arr(again) if again == arr), "the cycle holds");
+    assert!(heap.shapes.find_key(b"unused").is_none());
+}
+
+#[test]
+fn compaction_is_idempotent_and_arrays_still_grow() {
+    let mut heap = heap(1 << 20);
+    let mut roots: Vec<Val> = Vec::new();
+    for i in 0..50 {
+        let arr = heap.alloc_arr_cap(0).unwrap();
+        for j in 0..i {
+            heap.push(arr, Val::Num(f64::from(j))).unwrap();
+        }
+        roots.push(Val::Arr(arr));
+        if i % 7 == 0 {
+            heap.compact(&mut |visit| roots.iter_mut().for_each(&mut *visit));
+            let used = heap.used();
+            heap.compact(&mut |visit| roots.iter_mut().for_each(&mut *visit));
+            assert_eq!(heap.used(), used);
+        }
+    }
+    for (i, root) in roots.iter().enumerate() {
+        let Val::Arr(arr) = *root else { panic!("an array") };
+        heap.push(arr, Val::Null).unwrap();
+        let items = heap.items(arr);
+        assert_eq!(items.len(), i + 1);
+        for (j, item) in items[..i].iter().enumerate() {
+            assert!(matches!(item, Val::Num(n) if *n == j as f64));
+        }
+    }
+}
+
+#[test]
+fn objects_with_the_same_keys_share_a_shape() {
+    let mut heap = heap(1 << 20);
+    let mut draft = ObjDraft::new();
+    let mut make = |heap: &mut Heap| {
+        draft.set_text(heap, b"b", Val::Null).unwrap();
+        draft.set_text(heap, b"2", Val::Null).unwrap();
+        draft.set_text(heap, b"1", Val::Null).unwrap();
+        match draft.finish(heap).unwrap() {
+            Val::Obj(r) => r,
+            _ => unreachable!(),
+        }
+    };
+    let (x, y) = (make(&mut heap), make(&mut heap));
+    assert_eq!(heap.shape(x), heap.shape(y));
+    let keys: Vec<_> = heap.entries(x).map(|(k, _)| heap.shapes.key_text(k).to_vec()).collect();
+    assert_eq!(keys, [b"1", b"2", b"b"]);
+}
+
+#[test]
+fn dictionaries_find_their_members() {
+    let mut heap = heap(1 << 22);
+    let mut draft = ObjDraft::new();
+    for i in 0..1_000 {
+        draft.set_text(&mut heap, format!("key{i}").as_bytes(), Val::Num(f64::from(i))).unwrap();
+    }
+    draft.set_text(&mut heap, b"key7", Val::Bool(true)).unwrap();
+    let Val::Obj(r) = draft.finish(&mut heap).unwrap() else { unreachable!() };
+    assert_eq!(heap.len(r), 1_000);
+    assert!(matches!(heap.get_text(r, b"key999"), Some(Val::Num(999.0))));
+    assert!(matches!(heap.get_text(r, b"key7"), Some(Val::Bool(true))));
+    assert!(heap.get_text(r, b"key1000").is_none());
+}
