@@ -124,9 +124,16 @@ impl EngineBuilder {
             options: self.options,
             limits: self.limits,
         });
-        let environment = Arc::new(Ambient { clock: self.clock, random: self.random });
+        let environment = Arc::new(Ambient {
+            clock: self.clock,
+            random: self.random,
+        });
         let vm = Vm::new(self.atoms, environment).with_loader(compiler.clone());
-        Engine { vm: Arc::new(vm), compiler, procedures: self.procedures }
+        Engine {
+            vm: Arc::new(vm),
+            compiler,
+            procedures: self.procedures,
+        }
     }
 }
 
@@ -197,7 +204,10 @@ impl Engine {
     /// # Errors
     /// Every finding that rejects the program.
     pub fn compile_value(&self, program: &Value) -> Result<Agent, Refused> {
-        self.agent(Arc::new(Document::from_value(program)), &self.compiler.options)
+        self.agent(
+            Arc::new(Document::from_value(program)),
+            &self.compiler.options,
+        )
     }
 
     fn agent(&self, document: Arc<Document>, options: &CompileOptions) -> Result<Agent, Refused> {
@@ -210,7 +220,10 @@ impl Engine {
     /// # Errors
     /// An atom that the program needs and this engine does not have.
     pub fn link(&self, artifact: &Artifact) -> Result<Agent, Refused> {
-        let exe = self.vm.link(artifact).map_err(|error| one(codes::W0201, error.to_string()))?;
+        let exe = self
+            .vm
+            .link(artifact)
+            .map_err(|error| one(codes::W0201, error.to_string()))?;
         Ok(Agent { exe })
     }
 
@@ -255,7 +268,10 @@ impl Engine {
 
     /// A pool whose runs together hold at most `heap_bytes`.
     pub fn pool(self: &Arc<Self>, heap_bytes: usize) -> EnginePool {
-        EnginePool { engine: self.clone(), pool: Pool::new(self.vm.clone(), heap_bytes) }
+        EnginePool {
+            engine: self.clone(),
+            pool: Pool::new(self.vm.clone(), heap_bytes),
+        }
     }
 }
 
@@ -311,10 +327,15 @@ impl Loader {
 
 impl ProgramLoader for Loader {
     fn load(&self, program: &Value, outer: &[(Text, bool)]) -> Result<Artifact, Text> {
-        let options = CompileOptions { outer: outer.to_vec(), ..self.options.clone() };
+        let options = CompileOptions {
+            outer: outer.to_vec(),
+            ..self.options.clone()
+        };
         let document = Arc::new(Document::from_value(program));
         self.artifact(&document, &options).map_err(|refused| {
-            let first = refused.iter().find(|d| d.severity == a99_core::diag::Severity::Error);
+            let first = refused
+                .iter()
+                .find(|d| d.severity == a99_core::diag::Severity::Error);
             Text::from(first.map_or_else(|| "Invalid program".to_owned(), |d| d.message.clone()))
         })
     }

@@ -104,12 +104,12 @@ pub use a99_core::text::{Text, escape_for_terminal};
 pub use a99_core::value::{Map, Value};
 pub use a99_core::verify::{Artifact, VerifyError};
 pub use a99_core::{builtins, costs, docs};
+pub use a99_vm as vm;
 pub use a99_vm::atom::{AtomBody, AtomDef, AtomError, AtomSet, HostCall, HostReply};
 pub use a99_vm::{
     AbortSignal, CostOverride, Equality, Limits, LinkError, OptionError, Outcome, Quota,
     RunOptions, TraceEvent,
 };
-pub use a99_vm as vm;
 pub use engine::{Agent, Engine, EngineBuilder, EnginePool, Refused};
 pub use serde_json::json;
 pub use tools::ToolFilter;

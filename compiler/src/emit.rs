@@ -76,7 +76,12 @@ impl Emitter {
         if !self.open {
             let block = self.f.blocks.len() as u32;
             let charges = self.f.charges.len() as u32;
-            self.f.blocks.push(Block { start: self.pc(), end: 0, charges, price: 0 });
+            self.f.blocks.push(Block {
+                start: self.pc(),
+                end: 0,
+                charges,
+                price: 0,
+            });
             self.open = true;
             self.note_place();
             self.f.code.push(Op::Fuel { block });
@@ -94,9 +99,17 @@ impl Emitter {
 
     fn note_place(&mut self) {
         if let Some((node, inner)) = self.at {
-            let same = self.f.places.last().is_some_and(|p| p.node == node && p.inner == inner);
+            let same = self
+                .f
+                .places
+                .last()
+                .is_some_and(|p| p.node == node && p.inner == inner);
             if !same {
-                self.f.places.push(Place { pc: self.pc(), node, inner });
+                self.f.places.push(Place {
+                    pc: self.pc(),
+                    node,
+                    inner,
+                });
             }
         }
     }
@@ -207,7 +220,11 @@ impl Emitter {
     pub fn wrap(&mut self, start: u32, prefix: u32) {
         self.flush();
         if start < self.pc() {
-            self.f.wraps.push(Wrap { start, end: self.pc(), prefix });
+            self.f.wraps.push(Wrap {
+                start,
+                end: self.pc(),
+                prefix,
+            });
         }
     }
 
@@ -241,7 +258,10 @@ impl Emitter {
             self.labels[body.0 as usize] = 2;
             let prologue = self.here();
             for (i, k) in std::mem::take(&mut self.pinned).into_iter().enumerate() {
-                self.emit(Op::LoadK { dst: PIN_TOP - i as u8, k });
+                self.emit(Op::LoadK {
+                    dst: PIN_TOP - i as u8,
+                    k,
+                });
             }
             self.jump(Op::Jmp { to: 0 }, body);
             self.f.code[1] = Op::Jmp { to: 0 };
@@ -259,7 +279,11 @@ impl Emitter {
         self.f.handlers = self
             .handlers
             .iter()
-            .map(|(start, end, label)| Handler { start: *start, end: *end, target: placed(*label) })
+            .map(|(start, end, label)| Handler {
+                start: *start,
+                end: *end,
+                target: placed(*label),
+            })
             .collect();
         self.f.registers = self.f.registers.max(registers);
         self.f.slots = slots;
@@ -355,5 +379,8 @@ fn is_register(kind: OperandKind) -> bool {
 
 /// Whether an instruction may go elsewhere than to the next one.
 fn jumps(op: Op) -> bool {
-    ops::TABLE[op.code() as usize].operands.iter().any(|o| o.1 == OperandKind::Target)
+    ops::TABLE[op.code() as usize]
+        .operands
+        .iter()
+        .any(|o| o.1 == OperandKind::Target)
 }

@@ -37,18 +37,38 @@ pub(crate) enum IrKind<'a> {
     /// An array or object literal of the source.
     Data(NodeId),
     Ident(&'a [u8]),
-    Member { object: &'a Ir<'a>, property: &'a [u8], optional: bool },
-    Index { object: &'a Ir<'a>, index: &'a Ir<'a>, optional: bool },
+    Member {
+        object: &'a Ir<'a>,
+        property: &'a [u8],
+        optional: bool,
+    },
+    Index {
+        object: &'a Ir<'a>,
+        index: &'a Ir<'a>,
+        optional: bool,
+    },
     Unary(UnOp, &'a Ir<'a>),
     Binary(BinOp, &'a Ir<'a>, &'a Ir<'a>),
     Logical(LogOp, &'a Ir<'a>, &'a Ir<'a>),
     Conditional(&'a Ir<'a>, &'a Ir<'a>, &'a Ir<'a>),
     Array(&'a [Ir<'a>]),
     Object(&'a [(&'a [u8], Ir<'a>)]),
-    Call { callee: &'a [u8], args: &'a [Ir<'a>] },
-    Method { object: &'a Ir<'a>, name: &'a [u8], args: &'a [Ir<'a>], optional: bool },
+    Call {
+        callee: &'a [u8],
+        args: &'a [Ir<'a>],
+    },
+    Method {
+        object: &'a Ir<'a>,
+        name: &'a [u8],
+        args: &'a [Ir<'a>],
+        optional: bool,
+    },
     /// Evaluates the operands, then fails with the text.
-    Fail { operands: &'a [Ir<'a>], message: &'a str, warn: Warn },
+    Fail {
+        operands: &'a [Ir<'a>],
+        message: &'a str,
+        warn: Warn,
+    },
 }
 
 /// Which warning a node that will fail is worth.
@@ -109,8 +129,11 @@ impl<'a> FromJson<'a> {
     }
 
     fn list(&self, node: NodeId, key: &str) -> &'a [Ir<'a>] {
-        let Some(list) = self.doc.get(node, key) else { return &[] };
-        self.arena.alloc_slice_fill_iter(self.doc.elements(list).map(|e| self.read(e)))
+        let Some(list) = self.doc.get(node, key) else {
+            return &[];
+        };
+        self.arena
+            .alloc_slice_fill_iter(self.doc.elements(list).map(|e| self.read(e)))
     }
 
     fn literal(&self, node: NodeId) -> IrKind<'a> {
@@ -124,7 +147,11 @@ impl<'a> FromJson<'a> {
     }
 
     fn fail(&self, operands: &'a [Ir<'a>], message: String) -> IrKind<'a> {
-        IrKind::Fail { operands, message: self.arena.alloc_str(&message), warn: Warn::Expression }
+        IrKind::Fail {
+            operands,
+            message: self.arena.alloc_str(&message),
+            warn: Warn::Expression,
+        }
     }
 
     /// Whether a node is evaluated as an expression: an object with a truthy
@@ -142,9 +169,17 @@ impl<'a> FromJson<'a> {
     pub fn read(&self, node: NodeId) -> Ir<'a> {
         let at = At { node, inner: None };
         if self.doc.kind(node) != Kind::Object || self.doc.get(node, "$expr").is_none() {
-            return Ir { kind: self.literal(node), priced: false, at };
+            return Ir {
+                kind: self.literal(node),
+                priced: false,
+                at,
+            };
         }
-        Ir { kind: self.tagged(node), priced: true, at }
+        Ir {
+            kind: self.tagged(node),
+            priced: true,
+            at,
+        }
     }
 
     fn tagged(&self, node: NodeId) -> IrKind<'a> {
@@ -162,10 +197,16 @@ impl<'a> FromJson<'a> {
                 let object = self.child(node, "object");
                 let optional = flag("optional");
                 match doc.get(node, "property") {
-                    Some(p) if FromJson::is_expr(doc, p) => {
-                        IrKind::Index { object, index: self.child(node, "property"), optional }
-                    }
-                    p => IrKind::Member { object, property: key_text(doc, p, self.arena), optional },
+                    Some(p) if FromJson::is_expr(doc, p) => IrKind::Index {
+                        object,
+                        index: self.child(node, "property"),
+                        optional,
+                    },
+                    p => IrKind::Member {
+                        object,
+                        property: key_text(doc, p, self.arena),
+                        optional,
+                    },
                 }
             }
             b"binary" => self.binary(node, name("op")),
@@ -200,14 +241,18 @@ impl<'a> FromJson<'a> {
             b"object" => {
                 let list = doc.get(node, "properties");
                 let entries = list.into_iter().flat_map(|l| doc.elements(l)).map(|p| {
-                    (key_text(doc, doc.get(p, "key"), self.arena), *self.child(p, "value"))
+                    (
+                        key_text(doc, doc.get(p, "key"), self.arena),
+                        *self.child(p, "value"),
+                    )
                 });
                 let entries: Vec<_> = entries.collect();
                 IrKind::Object(self.arena.alloc_slice_copy(&entries))
             }
-            b"call" => {
-                IrKind::Call { callee: name("callee"), args: self.list(node, "arguments") }
-            }
+            b"call" => IrKind::Call {
+                callee: name("callee"),
+                args: self.list(node, "arguments"),
+            },
             b"methodCall" => IrKind::Method {
                 object: self.child(node, "object"),
                 name: name("method"),
@@ -286,25 +331,43 @@ pub(crate) fn from_text<'a>(
                 expr::Lit::String(s) => Lit::Text(arena.alloc_slice_copy(s)),
             }),
             ExprKind::Ident(name) => IrKind::Ident(text(name)),
-            ExprKind::Member { object, property, optional } => IrKind::Member {
+            ExprKind::Member {
+                object,
+                property,
+                optional,
+            } => IrKind::Member {
                 object: get(object),
                 property: text(property),
                 optional: *optional,
             },
-            ExprKind::Index { object, index, optional } => {
-                IrKind::Index { object: get(object), index: get(index), optional: *optional }
-            }
+            ExprKind::Index {
+                object,
+                index,
+                optional,
+            } => IrKind::Index {
+                object: get(object),
+                index: get(index),
+                optional: *optional,
+            },
             ExprKind::Unary { op, arg } => IrKind::Unary(*op, get(arg)),
             ExprKind::Binary { op, left, right } => IrKind::Binary(*op, get(left), get(right)),
             ExprKind::Logical { op, left, right } => IrKind::Logical(*op, get(left), get(right)),
-            ExprKind::Conditional { test, consequent, alternate } => {
-                IrKind::Conditional(get(test), get(consequent), get(alternate))
-            }
+            ExprKind::Conditional {
+                test,
+                consequent,
+                alternate,
+            } => IrKind::Conditional(get(test), get(consequent), get(alternate)),
             ExprKind::Array(items) => IrKind::Array(list(items)),
-            ExprKind::Call { callee, args } => {
-                IrKind::Call { callee: text(callee), args: list(args) }
-            }
-            ExprKind::MethodCall { object, method, args, optional } => IrKind::Method {
+            ExprKind::Call { callee, args } => IrKind::Call {
+                callee: text(callee),
+                args: list(args),
+            },
+            ExprKind::MethodCall {
+                object,
+                method,
+                args,
+                optional,
+            } => IrKind::Method {
                 object: get(object),
                 name: text(method),
                 args: list(args),
@@ -316,8 +379,15 @@ pub(crate) fn from_text<'a>(
                 warn: Warn::Text,
             },
         };
-        let at = At { node, inner: Some((n.span.start, n.span.end)) };
-        done.push(arena.alloc(Ir { kind, priced: true, at }));
+        let at = At {
+            node,
+            inner: Some((n.span.start, n.span.end)),
+        };
+        done.push(arena.alloc(Ir {
+            kind,
+            priced: true,
+            at,
+        }));
     }
     expr.root.map(|root| done[root.0 as usize])
 }

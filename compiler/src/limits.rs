@@ -32,23 +32,49 @@ pub(crate) fn check(doc: &Document, options: &CompileOptions) -> Result<u32, Dia
         depth.data += 1;
         deepest = deepest.max(depth.steps + depth.exprs).max(depth.data / 2);
         if depth.exprs > options.max_expr_depth {
-            found.push(too_deep(doc, node, codes::E0103, "expression nodes", options.max_expr_depth));
+            found.push(too_deep(
+                doc,
+                node,
+                codes::E0103,
+                "expression nodes",
+                options.max_expr_depth,
+            ));
             continue;
         }
         if depth.steps > options.max_step_depth {
-            found.push(too_deep(doc, node, codes::E0102, "steps", options.max_step_depth));
+            found.push(too_deep(
+                doc,
+                node,
+                codes::E0102,
+                "steps",
+                options.max_step_depth,
+            ));
             continue;
         }
         work.extend(doc.elements(node).map(|child| (child, depth)));
         work.extend(doc.members(node).map(|(_, child)| (child, depth)));
     }
-    if found.is_empty() { Ok(deepest) } else { Err(found) }
+    if found.is_empty() {
+        Ok(deepest)
+    } else {
+        Err(found)
+    }
 }
 
-fn too_deep(doc: &Document, node: NodeId, code: &'static str, what: &str, limit: u32) -> Diagnostic {
-    Diagnostic::error(code, format!("more than {limit} nested {what}"), doc.pointer(node))
-        .with_span(doc.span(node))
-        .with_help("split the program: move inner parts into helpers or separate variables")
+fn too_deep(
+    doc: &Document,
+    node: NodeId,
+    code: &'static str,
+    what: &str,
+    limit: u32,
+) -> Diagnostic {
+    Diagnostic::error(
+        code,
+        format!("more than {limit} nested {what}"),
+        doc.pointer(node),
+    )
+    .with_span(doc.span(node))
+    .with_help("split the program: move inner parts into helpers or separate variables")
 }
 
 /// The system would not give the stack that a deep program needs.

@@ -33,7 +33,10 @@ impl Pool {
         }
         let start = self.text.len() as u32;
         self.text.extend_from_slice(text);
-        let range = TextRange { start, end: self.text.len() as u32 };
+        let range = TextRange {
+            start,
+            end: self.text.len() as u32,
+        };
         self.ranges.insert(text.into(), range);
         range
     }

@@ -81,7 +81,13 @@ impl Vars {
 
     /// All variables of a name, innermost first.
     pub fn all_of(&self, name: &[u8]) -> Vec<VarId> {
-        self.names.get(name).into_iter().flatten().rev().copied().collect()
+        self.names
+            .get(name)
+            .into_iter()
+            .flatten()
+            .rev()
+            .copied()
+            .collect()
     }
 
     /// The variable of a name in a scope.

@@ -28,8 +28,9 @@ pub struct Method {
 }
 
 /// The namespaces. `Date` and `Set` are functions, `Date` has statics too.
-pub const NAMESPACES: [&str; 9] =
-    ["Math", "JSON", "console", "Array", "Object", "String", "Number", "Date", "Schema"];
+pub const NAMESPACES: [&str; 9] = [
+    "Math", "JSON", "console", "Array", "Object", "String", "Number", "Date", "Schema",
+];
 
 const fn f(ns: &'static str, name: &'static str, cost: Formula) -> Function {
     Function { ns, name, cost }
@@ -281,12 +282,18 @@ pub static METHODS: [Method; 99] = [
 
 /// The number of a function in [`FUNCTIONS`].
 pub fn function(ns: &str, name: &str) -> Option<u16> {
-    FUNCTIONS.iter().position(|f| f.name == name && f.ns == ns).map(|i| i as u16)
+    FUNCTIONS
+        .iter()
+        .position(|f| f.name == name && f.ns == ns)
+        .map(|i| i as u16)
 }
 
 /// The number of a method in [`METHODS`].
 pub fn method(name: &str) -> Option<u16> {
-    METHODS.iter().position(|m| m.name == name).map(|i| i as u16)
+    METHODS
+        .iter()
+        .position(|m| m.name == name)
+        .map(|i| i as u16)
 }
 
 /// First number of a name that is no row of [`METHODS`]: a function that only

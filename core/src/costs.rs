@@ -46,27 +46,42 @@ pub struct Sizes {
 impl Sizes {
     /// Only units read.
     pub fn units(n: usize) -> Sizes {
-        Sizes { in_units: n as u64, ..Sizes::default() }
+        Sizes {
+            in_units: n as u64,
+            ..Sizes::default()
+        }
     }
 
     /// Only elements read.
     pub fn elements(n: usize) -> Sizes {
-        Sizes { in_elements: n as u64, ..Sizes::default() }
+        Sizes {
+            in_elements: n as u64,
+            ..Sizes::default()
+        }
     }
 
     /// With units written.
     pub fn out_units(self, n: usize) -> Sizes {
-        Sizes { out_units: n as u64, ..self }
+        Sizes {
+            out_units: n as u64,
+            ..self
+        }
     }
 
     /// With elements written.
     pub fn out_elements(self, n: usize) -> Sizes {
-        Sizes { out_elements: n as u64, ..self }
+        Sizes {
+            out_elements: n as u64,
+            ..self
+        }
     }
 
     /// With units read.
     pub fn in_units(self, n: usize) -> Sizes {
-        Sizes { in_units: n as u64, ..self }
+        Sizes {
+            in_units: n as u64,
+            ..self
+        }
     }
 }
 
@@ -87,11 +102,20 @@ pub enum Formula {
 }
 
 /// Charges what is read.
-pub const READ: Formula = Formula::Linear { read: true, written: false };
+pub const READ: Formula = Formula::Linear {
+    read: true,
+    written: false,
+};
 /// Charges what is written.
-pub const WRITTEN: Formula = Formula::Linear { read: false, written: true };
+pub const WRITTEN: Formula = Formula::Linear {
+    read: false,
+    written: true,
+};
 /// Charges both.
-pub const BOTH: Formula = Formula::Linear { read: true, written: true };
+pub const BOTH: Formula = Formula::Linear {
+    read: true,
+    written: true,
+};
 /// Charges nothing.
 pub const FREE: Formula = Formula::Free;
 
@@ -99,20 +123,36 @@ impl Formula {
     /// The price in micro-units, saturating.
     pub fn price(self, s: Sizes) -> i64 {
         let sum = |units: u64, elements: u64| {
-            let units = i64::try_from(units).unwrap_or(i64::MAX).saturating_mul(UNIT);
-            let elements = i64::try_from(elements).unwrap_or(i64::MAX).saturating_mul(ELEMENT);
+            let units = i64::try_from(units)
+                .unwrap_or(i64::MAX)
+                .saturating_mul(UNIT);
+            let elements = i64::try_from(elements)
+                .unwrap_or(i64::MAX)
+                .saturating_mul(ELEMENT);
             units.saturating_add(elements)
         };
         match self {
             Formula::Free => 0,
             Formula::Linear { read, written } => {
-                let r = if read { sum(s.in_units, s.in_elements) } else { 0 };
-                let w = if written { sum(s.out_units, s.out_elements) } else { 0 };
+                let r = if read {
+                    sum(s.in_units, s.in_elements)
+                } else {
+                    0
+                };
+                let w = if written {
+                    sum(s.out_units, s.out_elements)
+                } else {
+                    0
+                };
                 r.saturating_add(w)
             }
             Formula::Sort => {
                 let n = s.in_elements;
-                let log = if n < 2 { 0 } else { u64::from((n - 1).ilog2() + 1) };
+                let log = if n < 2 {
+                    0
+                } else {
+                    u64::from((n - 1).ilog2() + 1)
+                };
                 sum(s.in_units, n.saturating_mul(log))
             }
         }
@@ -122,12 +162,14 @@ impl Formula {
     pub fn describe(self) -> &'static str {
         match self {
             Formula::Free => "-",
-            Formula::Linear { read: true, written: false } => {
-                "0.0001 * units read + 0.001 * elements read"
-            }
-            Formula::Linear { read: false, written: true } => {
-                "0.0001 * units written + 0.001 * elements written"
-            }
+            Formula::Linear {
+                read: true,
+                written: false,
+            } => "0.0001 * units read + 0.001 * elements read",
+            Formula::Linear {
+                read: false,
+                written: true,
+            } => "0.0001 * units written + 0.001 * elements written",
             Formula::Linear { .. } => {
                 "0.0001 * units read and written + 0.001 * elements read and written"
             }
@@ -152,7 +194,10 @@ mod tests {
 
     #[test]
     fn prices_saturate() {
-        let s = Sizes { in_units: u64::MAX, ..Sizes::default() };
+        let s = Sizes {
+            in_units: u64::MAX,
+            ..Sizes::default()
+        };
         assert_eq!(BOTH.price(s), i64::MAX);
     }
 }

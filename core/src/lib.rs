@@ -1,16 +1,16 @@
 //! Placeholder.
+pub mod builtins;
+pub mod costs;
 pub mod diag;
+pub mod disasm;
+pub mod docs;
 pub mod error;
 pub mod fuel;
 pub mod json;
 pub mod pointer;
+pub mod program;
 pub mod schema;
+pub mod sig;
 pub mod text;
 pub mod value;
-pub mod builtins;
-pub mod costs;
-pub mod docs;
-pub mod disasm;
-pub mod program;
-pub mod sig;
 pub mod verify;

@@ -1,7 +1,7 @@
 //! Steps that call an atom: its inputs into registers, the call, the result.
 
-use super::{Lower, MAX_CALL_ARGS};
 use super::scopes::is_metadata;
+use super::{Lower, MAX_CALL_ARGS};
 use a99_core::builtins::is_forbidden;
 use a99_core::json::{Kind, NodeId};
 use a99_core::program::{Const, Op, Site};
@@ -9,7 +9,9 @@ use a99_core::sig::{Binding, Param, Params};
 
 impl<'a> Lower<'_, 'a> {
     pub(super) fn atom_step(&mut self, step: NodeId, name: &str) {
-        let Some(sig) = self.s.sigs.signature(name) else { return };
+        let Some(sig) = self.s.sigs.signature(name) else {
+            return;
+        };
         let op = self.s.op(name);
         let scope = self.scope();
         let mark = self.mark();
@@ -37,7 +39,11 @@ impl<'a> Lower<'_, 'a> {
             }
         };
         self.e.at = Some((step, None));
-        self.s.sites.push(Site { op, step: id, inputs: n });
+        self.s.sites.push(Site {
+            op,
+            step: id,
+            inputs: n,
+        });
         let site = self.s.sites.len() as u32 - 1;
         self.e.emit(Op::CallAtom { dst, base, n, site });
         self.release(inner);
@@ -91,7 +97,10 @@ impl<'a> Lower<'_, 'a> {
         inputs.retain(|(name, _)| !is_metadata(name));
         let mark = self.mark();
         let arr = self.temp();
-        self.e.emit(Op::NewArr { dst: arr, cap: inputs.len() as u32 });
+        self.e.emit(Op::NewArr {
+            dst: arr,
+            cap: inputs.len() as u32,
+        });
         let mut keys = Vec::with_capacity(inputs.len());
         for (name, node) in inputs {
             keys.push(self.s.pool.key(name));
@@ -111,16 +120,24 @@ impl<'a> Lower<'_, 'a> {
         debug_assert_eq!(doc.kind(step), Kind::Object);
         let mark = self.mark();
         let arr = self.temp();
-        let members: Vec<(&'a [u8], NodeId)> =
-            doc.members(step).filter(|(name, _)| !is_metadata(name)).collect();
-        self.e.emit(Op::NewArr { dst: arr, cap: members.len() as u32 });
+        let members: Vec<(&'a [u8], NodeId)> = doc
+            .members(step)
+            .filter(|(name, _)| !is_metadata(name))
+            .collect();
+        self.e.emit(Op::NewArr {
+            dst: arr,
+            cap: members.len() as u32,
+        });
         let mut keys = Vec::with_capacity(members.len());
         for (name, node) in members {
             keys.push(self.s.pool.key(name));
             let src = self.temp();
             self.raw_to(node, src);
             self.e.emit(Op::ArrPush { arr, src });
-            self.release(super::Mark { reg: src, slot: self.mark().slot });
+            self.release(super::Mark {
+                reg: src,
+                slot: self.mark().slot,
+            });
         }
         let shape = self.s.pool.shape(&keys);
         self.e.emit(Op::WideObj { dst, arr, shape });
@@ -138,7 +155,10 @@ fn placeholders(text: &[u8]) -> Vec<&[u8]> {
             continue;
         }
         let start = at + 2;
-        let word = text[start..].iter().take_while(|b| b.is_ascii_alphanumeric() || **b == b'_').count();
+        let word = text[start..]
+            .iter()
+            .take_while(|b| b.is_ascii_alphanumeric() || **b == b'_')
+            .count();
         if word > 0 && text[start + word..].starts_with(b"}}") {
             names.push(&text[start..start + word]);
             at = start + word + 2;

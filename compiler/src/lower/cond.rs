@@ -2,9 +2,9 @@
 //! as (D2, D47).
 
 use super::Lower;
+use crate::Dialect;
 use crate::expr::{self, BinOp, LogOp, UnOp};
 use crate::ir::{At, FromJson, Ir, IrKind, Lit, from_text};
-use crate::Dialect;
 use a99_core::diag::{Diagnostic, codes};
 use a99_core::json::NodeId;
 use a99_core::program::{Const, Op};
@@ -26,10 +26,22 @@ impl<'a> Lower<'_, 'a> {
     pub(super) fn condition(&mut self, step: NodeId) -> Condition<'a> {
         let doc = self.s.doc;
         let arena = self.s.arena;
-        let plain = |ir: Ir<'a>| Condition { ir: arena.alloc(ir), is_text: false, prefix: None, vars: None };
+        let plain = |ir: Ir<'a>| Condition {
+            ir: arena.alloc(ir),
+            is_text: false,
+            prefix: None,
+            vars: None,
+        };
         let Some(node) = doc.get(step, "condition") else {
-            let at = At { node: step, inner: None };
-            return plain(Ir { kind: IrKind::Lit(Lit::Undefined), priced: false, at });
+            let at = At {
+                node: step,
+                inner: None,
+            };
+            return plain(Ir {
+                kind: IrKind::Lit(Lit::Undefined),
+                priced: false,
+                at,
+            });
         };
         let Some(bytes) = doc.str(node) else {
             return plain(FromJson { doc, arena }.read(node));
@@ -54,23 +66,40 @@ impl<'a> Lower<'_, 'a> {
                 }
             },
         };
-        if parsed.as_ref().is_some_and(|e| e.depth() > self.s.options.max_expr_depth as usize) {
+        if parsed
+            .as_ref()
+            .is_some_and(|e| e.depth() > self.s.options.max_expr_depth as usize)
+        {
             let limit = self.s.options.max_expr_depth;
             let message = format!("more than {limit} nested expression nodes");
             let diag = Diagnostic::error(codes::E0103, message, doc.pointer(node))
                 .with_span(doc.span(node))
                 .with_help("split the condition: compute parts of it into variables first");
             self.s.push(diag);
-            return plain(Ir { kind: IrKind::Lit(Lit::Undefined), priced: false, at: At { node, inner: None } });
+            return plain(Ir {
+                kind: IrKind::Lit(Lit::Undefined),
+                priced: false,
+                at: At { node, inner: None },
+            });
         }
         let blank = Ir {
             kind: IrKind::Lit(Lit::Undefined),
             priced: false,
             at: At { node, inner: None },
         };
-        let ir = parsed.and_then(|e| from_text(&e, node, arena)).unwrap_or(arena.alloc(blank));
-        let prefix = self.s.pool.text_const(format!("Expression error \"{text}\": ").as_bytes());
-        Condition { ir, is_text: true, prefix: Some(prefix), vars: doc.get(step, "vars") }
+        let ir = parsed
+            .and_then(|e| from_text(&e, node, arena))
+            .unwrap_or(arena.alloc(blank));
+        let prefix = self
+            .s
+            .pool
+            .text_const(format!("Expression error \"{text}\": ").as_bytes());
+        Condition {
+            ir,
+            is_text: true,
+            prefix: Some(prefix),
+            vars: doc.get(step, "vars"),
+        }
     }
 
     /// Evaluates what the step puts over its scopes, then `test`.
@@ -148,7 +177,11 @@ impl<'a> Lower<'_, 'a> {
             }
             _ => {
                 let src = self.expr(ir);
-                let op = if when { Op::JTrue { src, to: 0 } } else { Op::JFalse { src, to: 0 } };
+                let op = if when {
+                    Op::JTrue { src, to: 0 }
+                } else {
+                    Op::JFalse { src, to: 0 }
+                };
                 self.e.jump(op, to);
             }
         }
@@ -163,7 +196,10 @@ impl<'a> Lower<'_, 'a> {
 
 fn is_test(op: BinOp) -> bool {
     use BinOp as B;
-    matches!(op, B::Eq | B::Ne | B::StrictEq | B::StrictNe | B::Lt | B::Le | B::Gt | B::Ge)
+    matches!(
+        op,
+        B::Eq | B::Ne | B::StrictEq | B::StrictNe | B::Lt | B::Le | B::Gt | B::Ge
+    )
 }
 
 /// The fused test. `a > b` is `b < a`: coercing operands has no effects that

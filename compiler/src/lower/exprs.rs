@@ -16,7 +16,11 @@ impl<'a> Lower<'_, 'a> {
     fn pay(&mut self, ir: &Ir<'a>) {
         self.e.at = Some((ir.at.node, ir.at.inner));
         if ir.priced {
-            let kind = if self.text_nodes { ChargeKind::TextNodes(1) } else { ChargeKind::Nodes(1) };
+            let kind = if self.text_nodes {
+                ChargeKind::TextNodes(1)
+            } else {
+                ChargeKind::Nodes(1)
+            };
             self.e.charge(kind);
         }
     }
@@ -140,11 +144,19 @@ impl<'a> Lower<'_, 'a> {
                 let r = self.ident(name);
                 self.mov(dst, r);
             }
-            IrKind::Member { object, property, optional } => {
+            IrKind::Member {
+                object,
+                property,
+                optional,
+            } => {
                 self.pay(ir);
                 self.member(dst, object, property, optional, ir);
             }
-            IrKind::Index { object, index, optional } => {
+            IrKind::Index {
+                object,
+                index,
+                optional,
+            } => {
                 self.pay(ir);
                 self.index(dst, object, index, optional, ir);
             }
@@ -192,18 +204,35 @@ impl<'a> Lower<'_, 'a> {
                 self.pay(ir);
                 self.call(dst, callee, args, ir);
             }
-            IrKind::Method { object, name, args, optional } => {
+            IrKind::Method {
+                object,
+                name,
+                args,
+                optional,
+            } => {
                 self.pay(ir);
                 self.method(dst, object, name, args, optional, ir);
             }
-            IrKind::Fail { operands, message, warn } => {
+            IrKind::Fail {
+                operands,
+                message,
+                warn,
+            } => {
                 self.pay(ir);
                 for operand in operands {
                     let mark = self.mark();
                     self.expr(operand);
                     self.release(mark);
                 }
-                self.warn_at(ir, if warn == Warn::Text { codes::W0207 } else { codes::W0202 }, message);
+                self.warn_at(
+                    ir,
+                    if warn == Warn::Text {
+                        codes::W0207
+                    } else {
+                        codes::W0202
+                    },
+                    message,
+                );
                 self.place(ir);
                 self.throw(message);
                 self.load_const(dst, Const::Undefined);
@@ -218,7 +247,10 @@ impl<'a> Lower<'_, 'a> {
 
     fn warn_at(&mut self, ir: &Ir<'a>, code: &'static str, message: &str) {
         let inner = ir.at.inner.map(|(a, b)| a..b);
-        let diag = self.s.warn(code, ir.at.node, message.to_owned()).with_inner(inner);
+        let diag = self
+            .s
+            .warn(code, ir.at.node, message.to_owned())
+            .with_inner(inner);
         self.s.push(diag);
     }
 
@@ -293,7 +325,10 @@ impl<'a> Lower<'_, 'a> {
     fn array(&mut self, items: &[Ir<'a>]) -> u8 {
         let mark = self.mark();
         let arr = self.temp();
-        self.e.emit(Op::NewArr { dst: arr, cap: items.len() as u32 });
+        self.e.emit(Op::NewArr {
+            dst: arr,
+            cap: items.len() as u32,
+        });
         let mut held = Held::Reg(arr);
         if self.is_crowded() && !items.is_empty() {
             held = self.hold(arr, mark);
@@ -348,7 +383,12 @@ impl<'a> Lower<'_, 'a> {
             for ((_, value), at) in entries.iter().zip(places) {
                 self.expr_to(value, base + at as u8);
             }
-            self.e.emit(Op::NewObj { dst, base, n: keys.len() as u8, shape });
+            self.e.emit(Op::NewObj {
+                dst,
+                base,
+                n: keys.len() as u8,
+                shape,
+            });
             return;
         }
         let mut distinct: Vec<Ir<'a>> = Vec::with_capacity(keys.len());
@@ -394,7 +434,12 @@ impl<'a> Lower<'_, 'a> {
             let base = self.peek();
             self.args_in_row(args);
             self.place(ir);
-            self.e.emit(Op::CallFn { dst, base, n: args.len() as u8, function });
+            self.e.emit(Op::CallFn {
+                dst,
+                base,
+                n: args.len() as u8,
+                function,
+            });
         } else {
             let arr = self.array(args);
             self.place(ir);
@@ -439,7 +484,11 @@ impl<'a> Lower<'_, 'a> {
             return;
         }
         let Some(method) = builtins::method_id(&shown).map(u32::from) else {
-            self.warn_at(ir, codes::W0203, &format!("no value has a method '{shown}'"));
+            self.warn_at(
+                ir,
+                codes::W0203,
+                &format!("no value has a method '{shown}'"),
+            );
             let name = self.s.pool.text_const(name);
             self.e.emit(Op::BadMethod { obj, name });
             self.load_const(dst, Const::Undefined);
@@ -453,14 +502,24 @@ impl<'a> Lower<'_, 'a> {
             self.mov(base, obj);
             self.args_in_row(args);
             self.place(ir);
-            self.e.emit(Op::CallMethod { dst, base, n: args.len() as u8 + 1, method });
+            self.e.emit(Op::CallMethod {
+                dst,
+                base,
+                n: args.len() as u8 + 1,
+                method,
+            });
             return;
         }
         let held = self.hold(obj, mark);
         let arr = self.array(args);
         let obj = self.take(held);
         self.place(ir);
-        self.e.emit(Op::WideMethod { dst, obj, arr, method });
+        self.e.emit(Op::WideMethod {
+            dst,
+            obj,
+            arr,
+            method,
+        });
     }
 }
 

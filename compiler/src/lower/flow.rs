@@ -1,7 +1,7 @@
 //! `if`, `while`, `try`, `return`, `scope`, `callLocal` and `Error`.
 
-use super::{Lower, ReturnTo};
 use super::scopes::catch_param;
+use super::{Lower, ReturnTo};
 use crate::ir::{key_text, truthy};
 use a99_core::json::{Kind, NodeId};
 use a99_core::program::{ChargeKind, Const, Op};
@@ -65,12 +65,19 @@ impl<'a> Lower<'_, 'a> {
         test_charge(self);
         self.with_condition(condition, |l, ir| l.jump_unless(ir, end));
         self.e.bind(body);
-        self.e.charge(if condition.is_text { ChargeKind::TextTurn } else { ChargeKind::Turn });
+        self.e.charge(if condition.is_text {
+            ChargeKind::TextTurn
+        } else {
+            ChargeKind::Turn
+        });
         self.body(step, doc.get(step, "body"));
         // What the body bound is not surely bound at the next test, which the
         // first turn's code stands for as well.
         self.vars.undo(mark);
-        self.e.at = doc.get(step, "condition").map(|n| (n, None)).or(Some((step, None)));
+        self.e.at = doc
+            .get(step, "condition")
+            .map(|n| (n, None))
+            .or(Some((step, None)));
         test_charge(self);
         self.with_condition(condition, |l, ir| l.jump_if(ir, body));
         self.e.bind(end);
@@ -139,8 +146,11 @@ impl<'a> Lower<'_, 'a> {
         let properties = schema
             .and_then(|s| doc.get(s, "properties"))
             .filter(|p| doc.kind(*p) == Kind::Object);
-        let names: Vec<&'a [u8]> =
-            properties.into_iter().flat_map(|p| doc.members(p)).map(|m| m.0).collect();
+        let names: Vec<&'a [u8]> = properties
+            .into_iter()
+            .flat_map(|p| doc.members(p))
+            .map(|m| m.0)
+            .collect();
         let mark = self.mark();
         let keys: Vec<u32> = names.iter().map(|n| self.s.pool.key(n)).collect();
         let shape = self.s.pool.shape(&keys);
@@ -152,10 +162,18 @@ impl<'a> Lower<'_, 'a> {
                 self.mov(base + i as u8, r);
                 self.release(mark);
             }
-            self.e.emit(Op::NewObj { dst, base, n: names.len() as u8, shape });
+            self.e.emit(Op::NewObj {
+                dst,
+                base,
+                n: names.len() as u8,
+                shape,
+            });
         } else {
             let arr = self.temp();
-            self.e.emit(Op::NewArr { dst: arr, cap: names.len() as u32 });
+            self.e.emit(Op::NewArr {
+                dst: arr,
+                cap: names.len() as u32,
+            });
             for name in &names {
                 let mark = self.mark();
                 let src = self.name_or_undefined(name);
@@ -165,7 +183,9 @@ impl<'a> Lower<'_, 'a> {
             self.e.emit(Op::WideObj { dst, arr, shape });
         }
         self.release(mark);
-        let filter = doc.get(step, "filter").is_some_and(|f| doc.kind(f) == Kind::Bool(false));
+        let filter = doc
+            .get(step, "filter")
+            .is_some_and(|f| doc.kind(f) == Kind::Bool(false));
         if !filter
             && let (Some(schema), Some(properties)) = (schema, properties)
             && self.projects(schema, properties)
@@ -173,7 +193,11 @@ impl<'a> Lower<'_, 'a> {
             let value: Value = doc.to_value(schema);
             self.s.schemas.push(value);
             let schema = self.s.schemas.len() as u32 - 1;
-            self.e.emit(Op::Project { dst, src: dst, schema });
+            self.e.emit(Op::Project {
+                dst,
+                src: dst,
+                schema,
+            });
         }
     }
 
@@ -181,8 +205,13 @@ impl<'a> Lower<'_, 'a> {
     /// `{}`.
     fn projects(&self, schema: NodeId, properties: NodeId) -> bool {
         let doc = self.s.doc;
-        let other_keys = doc.members(schema).any(|(k, _)| !matches!(k, b"type" | b"properties"));
-        other_keys || doc.members(properties).any(|(_, p)| !(doc.kind(p) == Kind::Object && doc.is_empty(p)))
+        let other_keys = doc
+            .members(schema)
+            .any(|(k, _)| !matches!(k, b"type" | b"properties"));
+        other_keys
+            || doc
+                .members(properties)
+                .any(|(_, p)| !(doc.kind(p) == Kind::Object && doc.is_empty(p)))
     }
 
     pub(super) fn form_scope(&mut self, step: NodeId) -> Option<u8> {
@@ -212,8 +241,11 @@ impl<'a> Lower<'_, 'a> {
             self.throw(&format!("Unknown helper: {shown}"));
             return None;
         };
-        let args: Vec<NodeId> =
-            doc.get(step, "args").into_iter().flat_map(|a| doc.elements(a)).collect();
+        let args: Vec<NodeId> = doc
+            .get(step, "args")
+            .into_iter()
+            .flat_map(|a| doc.elements(a))
+            .collect();
         let mark = self.mark();
         let base = self.temps(params);
         for (i, arg) in args.iter().enumerate() {
@@ -228,7 +260,12 @@ impl<'a> Lower<'_, 'a> {
         for i in args.len()..params {
             self.load_const(base + i as u8, Const::Undefined);
         }
-        self.e.emit(Op::Call { dst, base, n: params as u8, callee });
+        self.e.emit(Op::Call {
+            dst,
+            base,
+            n: params as u8,
+            callee,
+        });
         self.release(mark);
         self.bind_result(step, dst, true);
         Some(dst)

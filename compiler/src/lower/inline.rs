@@ -20,9 +20,18 @@ impl<'a> Lower<'_, 'a> {
         }
         self.e.at = Some((step, None));
         let op = self.s.op("agentRun");
-        self.s.sites.push(Site { op, step: self.e.step, inputs: 2 });
+        self.s.sites.push(Site {
+            op,
+            step: self.e.step,
+            inputs: 2,
+        });
         let site = self.s.sites.len() as u32 - 1;
-        self.e.emit(Op::AgentRun { dst, base, n: 2, site });
+        self.e.emit(Op::AgentRun {
+            dst,
+            base,
+            n: 2,
+            site,
+        });
         self.release(mark);
         self.bind_result(step, dst, true);
         Some(dst)
@@ -54,7 +63,12 @@ impl<'a> Lower<'_, 'a> {
         }
         self.s.names.push(table);
         let names = self.s.names.len() as u32 - 1;
-        self.e.emit(Op::RunCode { dst, base, n: 2, names });
+        self.e.emit(Op::RunCode {
+            dst,
+            base,
+            n: 2,
+            names,
+        });
         self.release(mark);
         self.bind_result(step, dst, true);
         Some(dst)

@@ -25,20 +25,33 @@ impl<'a> Lower<'_, 'a> {
         let it = self.temps(2);
         let inner = self.mark();
         let src = self.value_or_undefined(step, "items");
-        let k = self.s.pool.text_const(format!("{form}: items is not an array").as_bytes());
+        let k = self
+            .s
+            .pool
+            .text_const(format!("{form}: items is not an array").as_bytes());
         self.e.at = Some((step, None));
         self.e.emit(Op::IterInit { it, src, k });
         self.release(inner);
         let crowded = self.is_crowded();
         let (it, position) = if crowded {
             let (a, b) = (self.spill(it), self.spill(it + 1));
-            self.release(Mark { reg: mark.reg, slot: self.mark().slot });
+            self.release(Mark {
+                reg: mark.reg,
+                slot: self.mark().slot,
+            });
             (a, b)
         } else {
             (Held::Reg(it), Held::Reg(it + 1))
         };
         let (head, exit) = (self.e.label(), self.e.label());
-        Iteration { it, position, mark, head, exit, crowded }
+        Iteration {
+            it,
+            position,
+            mark,
+            head,
+            exit,
+            crowded,
+        }
     }
 
     fn spill(&mut self, r: u8) -> Held {
@@ -59,9 +72,15 @@ impl<'a> Lower<'_, 'a> {
         let it = self.temps(2);
         if let (Held::Slot(a), Held::Slot(b)) = (i.it, i.position) {
             self.e.emit(Op::SlotLoad { dst: it, slot: a });
-            self.e.emit(Op::SlotLoad { dst: it + 1, slot: b });
+            self.e.emit(Op::SlotLoad {
+                dst: it + 1,
+                slot: b,
+            });
             self.e.jump(Op::IterNext { dst, it, to: 0 }, i.exit);
-            self.e.emit(Op::SlotStore { src: it + 1, slot: b });
+            self.e.emit(Op::SlotStore {
+                src: it + 1,
+                slot: b,
+            });
         }
         self.release(mark);
     }
@@ -90,7 +109,8 @@ impl<'a> Lower<'_, 'a> {
     /// Warns where `result` may be read from around the body (D32).
     pub(super) fn warn_inherited(&mut self, step: NodeId) {
         let scope = self.scope();
-        if self.vars.in_scope(b"result", scope).is_none() && !self.vars.all_of(b"result").is_empty() {
+        if self.vars.in_scope(b"result", scope).is_none() && !self.vars.all_of(b"result").is_empty()
+        {
             let diag = self
                 .s
                 .warn(
@@ -201,7 +221,13 @@ impl<'a> Lower<'_, 'a> {
     }
 
     /// Moves a loop's value to where the loop began and binds it.
-    fn finish(&mut self, step: NodeId, i: &Iteration, out: Held, may_be_undefined: bool) -> Option<u8> {
+    fn finish(
+        &mut self,
+        step: NodeId,
+        i: &Iteration,
+        out: Held,
+        may_be_undefined: bool,
+    ) -> Option<u8> {
         let r = self.take(out);
         self.release(i.mark);
         let dst = self.temp();
@@ -218,7 +244,11 @@ impl<'a> Lower<'_, 'a> {
     pub(super) fn form_filter(&mut self, step: NodeId, find: bool) -> Option<u8> {
         let i = self.iterate(step, if find { "find" } else { "filter" });
         let condition = self.condition(step);
-        let out = if find { self.place_for() } else { self.collector() };
+        let out = if find {
+            self.place_for()
+        } else {
+            self.collector()
+        };
         self.loops += 1;
         let opened = self.turn_scope(step, &i, None, None);
         let (skip, done) = (self.e.label(), self.e.label());

@@ -62,9 +62,18 @@ impl<'a> Lower<'_, 'a> {
         let body = self.canonical_body(steps);
         let body = self.s.pool.range(&body);
         let n = free.len() as u8;
-        self.s.memos.push(MemoSite { body, free: free.into(), with_program });
+        self.s.memos.push(MemoSite {
+            body,
+            free: free.into(),
+            with_program,
+        });
         let memo = self.s.memos.len() as u32 - 1;
-        self.e.emit(Op::MemoKey { dst: key, base, n, memo });
+        self.e.emit(Op::MemoKey {
+            dst: key,
+            base,
+            n,
+            memo,
+        });
         self.release(mark);
         self.e.close_step(id, Some(key));
     }
@@ -112,8 +121,10 @@ impl<'a> Lower<'_, 'a> {
             work.extend(doc.elements(node));
             let op = doc.get(node, "op").and_then(|n| doc.str(n));
             for (key, child) in doc.members(node) {
-                let binds = matches!(key, b"op" | b"result" | b"as" | b"accumulator" | b"catchParam")
-                    || (key == b"key" && matches!(op, Some(b"varSet" | b"constSet")));
+                let binds = matches!(
+                    key,
+                    b"op" | b"result" | b"as" | b"accumulator" | b"catchParam"
+                ) || (key == b"key" && matches!(op, Some(b"varSet" | b"constSet")));
                 match doc.str(child) {
                     Some(_) if binds => {}
                     Some(text) if matches!(key, b"condition" | b"expr") => {
@@ -129,7 +140,9 @@ impl<'a> Lower<'_, 'a> {
                 }
             }
             if op == Some(b"return")
-                && let Some(p) = doc.get(node, "schema").and_then(|s| doc.get(s, "properties"))
+                && let Some(p) = doc
+                    .get(node, "schema")
+                    .and_then(|s| doc.get(s, "properties"))
             {
                 doc.members(p).for_each(|(name, _)| note(name));
             }
@@ -144,7 +157,10 @@ impl<'a> Lower<'_, 'a> {
         let end = self.e.label();
         let opened = self.open_scope(&[steps], &[], false);
         self.warn_inherited(step);
-        let target = ReturnTo::Region { end, value: Some(value) };
+        let target = ReturnTo::Region {
+            end,
+            value: Some(value),
+        };
         let was = std::mem::replace(&mut self.returns, target);
         self.body(step, steps);
         self.returns = was;
@@ -203,9 +219,23 @@ impl<'a> Lower<'_, 'a> {
         self.mov(base, k);
         self.internal_call(base, base, 1, "cache:get");
         let (hit, val) = (self.s.pool.key(b"hit"), self.s.pool.key(b"val"));
-        self.e.emit(Op::Member { dst: base + 1, obj: base, key: hit });
-        self.e.jump(Op::JFalse { src: base + 1, to: 0 }, miss);
-        self.e.emit(Op::Member { dst: base + 1, obj: base, key: val });
+        self.e.emit(Op::Member {
+            dst: base + 1,
+            obj: base,
+            key: hit,
+        });
+        self.e.jump(
+            Op::JFalse {
+                src: base + 1,
+                to: 0,
+            },
+            miss,
+        );
+        self.e.emit(Op::Member {
+            dst: base + 1,
+            obj: base,
+            key: val,
+        });
         self.store(value, base + 1);
         self.release(mark);
         self.e.jump(Op::Jmp { to: 0 }, end);
@@ -233,7 +263,11 @@ impl<'a> Lower<'_, 'a> {
     /// Calls an atom that no program can name, on behalf of the open step.
     pub(super) fn internal_call(&mut self, dst: u8, base: u8, n: u8, op: &str) {
         let op = self.s.op(op);
-        self.s.sites.push(Site { op, step: self.e.step, inputs: n });
+        self.s.sites.push(Site {
+            op,
+            step: self.e.step,
+            inputs: n,
+        });
         let site = self.s.sites.len() as u32 - 1;
         self.e.emit(Op::CallAtom { dst, base, n, site });
     }

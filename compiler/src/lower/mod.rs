@@ -81,7 +81,10 @@ pub(crate) enum ReturnTo {
     /// Ends the function.
     Function,
     /// Leaves a region; its value goes into the register, if one is wanted.
-    Region { end: emit::Label, value: Option<Held> },
+    Region {
+        end: emit::Label,
+        value: Option<Held>,
+    },
 }
 
 pub(crate) struct Lower<'s, 'a> {
@@ -150,7 +153,9 @@ pub(crate) fn program(
         deep_names: false,
     };
     let root = doc.root();
-    if doc.kind(root) != Kind::Object || doc.get(root, "op").and_then(|n| doc.str(n)) != Some(b"seq") {
+    if doc.kind(root) != Kind::Object
+        || doc.get(root, "op").and_then(|n| doc.str(n)) != Some(b"seq")
+    {
         s.diags.push(
             Diagnostic::error(codes::E0101, "Root AST must be 'seq'", doc.pointer(root))
                 .with_span(doc.span(root))
@@ -159,9 +164,16 @@ pub(crate) fn program(
         return Err(s.diags);
     }
     s.pool.text_const(b"");
-    s.deep_names = matches!(doc.get(root, "a99").map(|n| doc.kind(n)), Some(Kind::Number(3.0)));
+    s.deep_names = matches!(
+        doc.get(root, "a99").map(|n| doc.kind(n)),
+        Some(Kind::Number(3.0))
+    );
     let helpers = s.declare_helpers();
-    let outer: Vec<TextRange> = options.outer.iter().map(|(t, _)| s.pool.range(t.as_bytes())).collect();
+    let outer: Vec<TextRange> = options
+        .outer
+        .iter()
+        .map(|(t, _)| s.pool.range(t.as_bytes()))
+        .collect();
     let mut functions = vec![Lower::main(&mut s)];
     for (name, node) in helpers {
         functions.push(Lower::helper(&mut s, name, node));
@@ -200,10 +212,13 @@ fn price(program: &mut Program) {
         let sums: Vec<i64> = (0..f.blocks.len())
             .map(|i| {
                 let from = f.blocks[i].charges as usize;
-                let to = f.blocks.get(i + 1).map_or(f.charges.len(), |b| b.charges as usize);
-                f.charges[from..to]
-                    .iter()
-                    .fold(0i64, |sum, c| sum.saturating_add(program.default_price(f, c)))
+                let to = f
+                    .blocks
+                    .get(i + 1)
+                    .map_or(f.charges.len(), |b| b.charges as usize);
+                f.charges[from..to].iter().fold(0i64, |sum, c| {
+                    sum.saturating_add(program.default_price(f, c))
+                })
             })
             .collect();
         for (block, sum) in f.blocks.iter_mut().zip(sums) {
@@ -216,11 +231,16 @@ fn price(program: &mut Program) {
 impl<'a> Shared<'a> {
     fn declare_helpers(&mut self) -> Vec<(&'a [u8], NodeId)> {
         let doc = self.doc;
-        let Some(helpers) = doc.get(doc.root(), "helpers") else { return Vec::new() };
+        let Some(helpers) = doc.get(doc.root(), "helpers") else {
+            return Vec::new();
+        };
         let mut list = Vec::new();
         for (name, node) in doc.members(helpers) {
-            let params = doc.get(node, "paramNames").map_or(0, |p| doc.elements(p).len());
-            self.helpers.insert(name.into(), (list.len() as u32 + 1, params.min(64)));
+            let params = doc
+                .get(node, "paramNames")
+                .map_or(0, |p| doc.elements(p).len());
+            self.helpers
+                .insert(name.into(), (list.len() as u32 + 1, params.min(64)));
             list.push((name, node));
         }
         list
@@ -279,10 +299,14 @@ impl<'a> Shared<'a> {
         }
         let name = wtf8_to_string_lossy(name).into_owned();
         self.diags.push(
-            Diagnostic::error(codes::E0105, builtins::forbidden_text(&name), self.doc.pointer(node))
-                .with_span(self.doc.span(node))
-                .with_offending(name)
-                .with_help("choose another name for this variable"),
+            Diagnostic::error(
+                codes::E0105,
+                builtins::forbidden_text(&name),
+                self.doc.pointer(node),
+            )
+            .with_span(self.doc.span(node))
+            .with_offending(name)
+            .with_help("choose another name for this variable"),
         );
         false
     }
@@ -436,7 +460,10 @@ impl<'s, 'a> Lower<'s, 'a> {
     }
 
     pub fn mark(&self) -> Mark {
-        Mark { reg: self.next, slot: self.next_slot }
+        Mark {
+            reg: self.next,
+            slot: self.next_slot,
+        }
     }
 
     pub fn release(&mut self, mark: Mark) {
@@ -477,7 +504,11 @@ impl<'s, 'a> Lower<'s, 'a> {
     /// A place for a value that several paths write: a register, or a slot
     /// where registers are short.
     pub fn place_for(&mut self) -> Held {
-        if self.is_crowded() { Held::Slot(self.slot()) } else { Held::Reg(self.temp()) }
+        if self.is_crowded() {
+            Held::Slot(self.slot())
+        } else {
+            Held::Reg(self.temp())
+        }
     }
 
     /// Writes a place made by [`Lower::place_for`].

@@ -168,10 +168,16 @@ impl<'a> Lower<'_, 'a> {
             Some(arg) => *arg,
             None => {
                 let path = (dotted && key.contains(&b'.')).then(|| {
-                    key.split(|b| *b == b'.').map(|s| self.s.pool.range(s)).collect()
+                    key.split(|b| *b == b'.')
+                        .map(|s| self.s.pool.range(s))
+                        .collect()
                 });
                 let arg = self.s.args.len() as u32;
-                self.s.args.push(ArgKey { flat, path, fallback });
+                self.s.args.push(ArgKey {
+                    flat,
+                    path,
+                    fallback,
+                });
                 self.s.arg_ids.insert((flat, kind), arg);
                 arg
             }
@@ -240,7 +246,12 @@ impl<'a> Lower<'_, 'a> {
 
     /// The register a new value of this name may be computed into directly.
     pub(super) fn direct_home(&mut self, name: &[u8]) -> Option<u8> {
-        if self.vars.all_of(name).iter().any(|id| self.vars.var(*id).const_flag.is_some()) {
+        if self
+            .vars
+            .all_of(name)
+            .iter()
+            .any(|id| self.vars.var(*id).const_flag.is_some())
+        {
             return None;
         }
         match self.vars.var(self.vars.in_scope(name, self.scope())?).home {
@@ -286,7 +297,9 @@ impl<'a> Lower<'_, 'a> {
 
     /// Makes a name of the innermost scope a constant from here on.
     pub(super) fn make_const(&mut self, name: &[u8]) {
-        let Some(id) = self.vars.in_scope(name, self.scope()) else { return };
+        let Some(id) = self.vars.in_scope(name, self.scope()) else {
+            return;
+        };
         if let Some(flag) = self.vars.var(id).const_flag {
             self.set_flag(flag);
         }
@@ -310,7 +323,10 @@ impl<'a> Lower<'_, 'a> {
     /// `resultConst`.
     pub(super) fn bind_result(&mut self, step: NodeId, value: u8, may_be_undefined: bool) {
         let doc = self.s.doc;
-        let Some(node) = doc.get(step, "result").filter(|n| crate::ir::truthy(doc, *n)) else {
+        let Some(node) = doc
+            .get(step, "result")
+            .filter(|n| crate::ir::truthy(doc, *n))
+        else {
             return;
         };
         let name = crate::ir::key_text(doc, Some(node), self.s.arena);
@@ -318,7 +334,9 @@ impl<'a> Lower<'_, 'a> {
             return;
         }
         self.check_const(name);
-        let Some(id) = self.vars.in_scope(name, self.scope()) else { return };
+        let Some(id) = self.vars.in_scope(name, self.scope()) else {
+            return;
+        };
         if may_be_undefined {
             match self.vars.var(id).home {
                 Home::Reg(dst) => self.e.emit(Op::MovDefined { dst, src: value }),
@@ -334,7 +352,10 @@ impl<'a> Lower<'_, 'a> {
             self.write_var(id, value);
             self.vars.set_bound(id);
         }
-        if doc.get(step, "resultConst").is_some_and(|n| crate::ir::truthy(doc, n)) {
+        if doc
+            .get(step, "resultConst")
+            .is_some_and(|n| crate::ir::truthy(doc, n))
+        {
             self.make_const(name);
         }
     }

@@ -25,7 +25,11 @@ pub(crate) struct Opened {
 impl<'a> Lower<'_, 'a> {
     /// A register for a variable, or a slot where registers are short.
     pub(super) fn new_home(&mut self) -> Home {
-        if self.next < VAR_LIMIT { Home::Reg(self.temp()) } else { Home::Slot(self.slot()) }
+        if self.next < VAR_LIMIT {
+            Home::Reg(self.temp())
+        } else {
+            Home::Slot(self.slot())
+        }
     }
 
     pub(super) fn push_scope(&mut self) -> u32 {
@@ -44,7 +48,14 @@ impl<'a> Lower<'_, 'a> {
     ) -> VarId {
         let k = self.s.pool.text_const(name);
         self.e.f.scopes[scope as usize].vars.push((k, home));
-        self.vars.declare(name, Var { home, const_flag, scope })
+        self.vars.declare(
+            name,
+            Var {
+                home,
+                const_flag,
+                scope,
+            },
+        )
     }
 
     /// The innermost scope.
@@ -109,14 +120,20 @@ impl<'a> Lower<'_, 'a> {
 
     fn unbind(&mut self, from: u8, to: u8, slots: &[u32]) {
         if to > from {
-            self.e.emit(Op::Unbind { base: from, n: to - from });
+            self.e.emit(Op::Unbind {
+                base: from,
+                n: to - from,
+            });
         }
         if !slots.is_empty() {
             let mark = self.mark();
             let r = self.temp();
             self.e.emit(Op::Unbind { base: r, n: 1 });
             for slot in slots {
-                self.e.emit(Op::SlotStore { src: r, slot: *slot });
+                self.e.emit(Op::SlotStore {
+                    src: r,
+                    slot: *slot,
+                });
             }
             self.release(mark);
         }
@@ -172,8 +189,13 @@ impl<'a> Collector<'_, 'a> {
             let constant = doc.get(step, "resultConst").is_some_and(|n| truthy(doc, n));
             self.add(key_text(doc, Some(result), self.arena), constant);
         }
-        let op = doc.get(step, "op").and_then(|n| doc.str(n)).and_then(|s| str::from_utf8(s).ok());
-        let form = op.and_then(|op| self.sigs.signature(op)).and_then(|sig| sig.form);
+        let op = doc
+            .get(step, "op")
+            .and_then(|n| doc.str(n))
+            .and_then(|s| str::from_utf8(s).ok());
+        let form = op
+            .and_then(|op| self.sigs.signature(op))
+            .and_then(|sig| sig.form);
         let key = |name: &str| key_text(doc, doc.get(step, name), self.arena);
         match form {
             Some(Form::VarSet) => self.add(key("key"), false),
@@ -229,16 +251,19 @@ pub(super) fn import_names<'a>(
     step: NodeId,
     arena: &'a Bump,
 ) -> Vec<(&'a [u8], &'a [u8])> {
-    let Some(keys) = doc.get(step, "keys") else { return Vec::new() };
+    let Some(keys) = doc.get(step, "keys") else {
+        return Vec::new();
+    };
     match doc.kind(keys) {
         Kind::Array => doc
             .elements(keys)
             .map(|n| key_text(doc, Some(n), arena))
             .map(|name| (name, name))
             .collect(),
-        Kind::Object => {
-            doc.members(keys).map(|(name, n)| (name, key_text(doc, Some(n), arena))).collect()
-        }
+        Kind::Object => doc
+            .members(keys)
+            .map(|(name, n)| (name, key_text(doc, Some(n), arena)))
+            .collect(),
         _ => Vec::new(),
     }
 }

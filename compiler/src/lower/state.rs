@@ -70,7 +70,9 @@ impl<'a> Lower<'_, 'a> {
         let doc = self.s.doc;
         let keys = doc.get(step, "keys");
         if !keys.is_some_and(|k| matches!(doc.kind(k), Kind::Array | Kind::Object)) {
-            let diag = self.s.warn(codes::W0205, step, "varsImport needs keys".into());
+            let diag = self
+                .s
+                .warn(codes::W0205, step, "varsImport needs keys".into());
             self.s.push(diag);
             if keys.is_none_or(|k| doc.kind(k) == Kind::Null) {
                 self.throw("undefined is not an object (evaluating 'Object.entries(keys)')");
@@ -109,7 +111,10 @@ impl<'a> Lower<'_, 'a> {
         };
         let mark = self.mark();
         let arr = self.temp();
-        self.e.emit(Op::NewArr { dst: arr, cap: entries.len() as u32 });
+        self.e.emit(Op::NewArr {
+            dst: arr,
+            cap: entries.len() as u32,
+        });
         let mut keys: Vec<u32> = Vec::new();
         let mut seen = HashSet::new();
         for (name, node) in entries {
@@ -153,7 +158,10 @@ impl<'a> Lower<'_, 'a> {
             Ok(e) if e.depth() > self.s.options.max_expr_depth as usize => {
                 let diag = a99_core::diag::Diagnostic::error(
                     codes::E0103,
-                    format!("more than {} nested expression nodes", self.s.options.max_expr_depth),
+                    format!(
+                        "more than {} nested expression nodes",
+                        self.s.options.max_expr_depth
+                    ),
                     doc.pointer(node),
                 )
                 .with_span(doc.span(node));

@@ -42,19 +42,31 @@ impl<'a> Lower<'_, 'a> {
             let at = steps.unwrap_or(owner);
             let diag = self
                 .s
-                .warn(codes::W0205, at, "a list of steps is missing or no array".into())
+                .warn(
+                    codes::W0205,
+                    at,
+                    "a list of steps is missing or no array".into(),
+                )
                 .with_help("write the steps as an array: [{\"op\": ...}, ...]");
             self.s.push(diag);
             // A text is iterated by characters, none of which has an op.
-            let is_text = steps.and_then(|n| doc.str(n)).is_some_and(|s| !s.is_empty());
-            self.throw(if is_text { "Unknown Atom: undefined" } else { NOT_STEPS });
+            let is_text = steps
+                .and_then(|n| doc.str(n))
+                .is_some_and(|s| !s.is_empty());
+            self.throw(if is_text {
+                "Unknown Atom: undefined"
+            } else {
+                NOT_STEPS
+            });
             return;
         };
         let steps: Vec<NodeId> = doc.elements(list).collect();
         let mut after_return = false;
         for step in steps {
             if after_return {
-                let diag = self.s.warn(codes::W0208, step, "this step is never reached".into());
+                let diag = self
+                    .s
+                    .warn(codes::W0208, step, "this step is never reached".into());
                 self.s.push(diag);
             }
             after_return = self.step(step);
@@ -70,7 +82,11 @@ impl<'a> Lower<'_, 'a> {
                 Kind::Null => "null is not an object (evaluating 'step.op')",
                 _ => "Unknown Atom: undefined",
             };
-            let diag = self.s.warn(codes::W0205, step, "a step must be an object with an op".into());
+            let diag = self.s.warn(
+                codes::W0205,
+                step,
+                "a step must be an object with an op".into(),
+            );
             self.s.push(diag);
             self.throw(text);
             return false;
@@ -133,6 +149,10 @@ impl<'a> Lower<'_, 'a> {
 
     /// The step's inputs that are variables (`varsLet`).
     pub(super) fn inputs(&self, step: NodeId) -> Vec<(&'a [u8], NodeId)> {
-        self.s.doc.members(step).filter(|(name, _)| !matches!(*name, b"op" | b"result")).collect()
+        self.s
+            .doc
+            .members(step)
+            .filter(|(name, _)| !matches!(*name, b"op" | b"result"))
+            .collect()
     }
 }

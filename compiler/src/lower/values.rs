@@ -62,7 +62,8 @@ impl<'a> Lower<'_, 'a> {
 
     fn is_arg(&self, node: NodeId) -> bool {
         let doc = self.s.doc;
-        doc.get(node, "$kind").is_some_and(|k| doc.str(k) == Some(b"arg"))
+        doc.get(node, "$kind")
+            .is_some_and(|k| doc.str(k) == Some(b"arg"))
     }
 
     fn arg_node(&mut self, node: NodeId) -> u8 {
@@ -83,7 +84,11 @@ impl<'a> Lower<'_, 'a> {
                 return;
             }
             if FromJson::is_expr(doc, node) {
-                let ir = FromJson { doc, arena: self.s.arena }.read(node);
+                let ir = FromJson {
+                    doc,
+                    arena: self.s.arena,
+                }
+                .read(node);
                 let r = self.expr_or_to(&ir, dst);
                 self.mov(dst, r);
                 self.release(mark);
@@ -128,8 +133,15 @@ impl<'a> Lower<'_, 'a> {
         };
         let mark = self.mark();
         let arr = self.temp();
-        self.e.emit(Op::NewArr { dst: arr, cap: children.len() as u32 });
-        let held = if self.is_crowded() { self.hold(arr, mark) } else { Held::Reg(arr) };
+        self.e.emit(Op::NewArr {
+            dst: arr,
+            cap: children.len() as u32,
+        });
+        let held = if self.is_crowded() {
+            self.hold(arr, mark)
+        } else {
+            Held::Reg(arr)
+        };
         for child in children {
             let mark = self.mark();
             let src = self.nested(child);
@@ -162,7 +174,11 @@ impl<'a> Lower<'_, 'a> {
                 self.arg_node(node)
             }
             Kind::Object if FromJson::is_expr(doc, node) => {
-                let ir = FromJson { doc, arena: self.s.arena }.read(node);
+                let ir = FromJson {
+                    doc,
+                    arena: self.s.arena,
+                }
+                .read(node);
                 self.expr(&ir)
             }
             Kind::Object | Kind::Array => {
@@ -192,8 +208,15 @@ impl<'a> Lower<'_, 'a> {
                 .collect(),
         };
         let arr = self.temp();
-        self.e.emit(Op::NewArr { dst: arr, cap: members.len() as u32 });
-        let held = if self.is_crowded() { self.hold(arr, mark) } else { Held::Reg(arr) };
+        self.e.emit(Op::NewArr {
+            dst: arr,
+            cap: members.len() as u32,
+        });
+        let held = if self.is_crowded() {
+            self.hold(arr, mark)
+        } else {
+            Held::Reg(arr)
+        };
         let mut keys = Vec::with_capacity(members.len());
         let mut seen = HashSet::new();
         for (name, child) in members {

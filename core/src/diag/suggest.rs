@@ -11,7 +11,10 @@ const MAX_NAME: usize = 64;
 #[must_use]
 pub fn suggest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<String> {
     let lower = |name: &str| -> Vec<char> {
-        name.chars().take(4 * MAX_NAME).map(|c| c.to_ascii_lowercase()).collect()
+        name.chars()
+            .take(4 * MAX_NAME)
+            .map(|c| c.to_ascii_lowercase())
+            .collect()
     };
     let wanted = lower(name);
     if wanted.is_empty() || wanted.len() > MAX_NAME {

@@ -298,7 +298,12 @@ impl Program {
     }
 
     /// The price of a charge in micro-units with the given price of steps.
-    pub fn price(&self, charge: &Charge, model: CostModel, step_cost: impl FnOnce(u32) -> i64) -> i64 {
+    pub fn price(
+        &self,
+        charge: &Charge,
+        model: CostModel,
+        step_cost: impl FnOnce(u32) -> i64,
+    ) -> i64 {
         let metered = model == CostModel::Metered;
         match charge.kind {
             ChargeKind::Step => step_cost(charge.step),
@@ -332,7 +337,11 @@ impl Program {
                 return Some(at - 1);
             }
             // Walk outward: the parent chain of the last step before `pc`.
-            at = if step.parent == u32::MAX { 0 } else { step.parent + 1 };
+            at = if step.parent == u32::MAX {
+                0
+            } else {
+                step.parent + 1
+            };
         }
         None
     }

@@ -63,16 +63,36 @@ pub enum OperandKind {
 }
 
 macro_rules! operand_type {
-    (Write) => { u8 };
-    (Read) => { u8 };
-    (ReadWrite) => { u8 };
-    (IterWrite) => { u8 };
-    (Iter) => { u8 };
-    (Base) => { u8 };
-    (BaseWrite) => { u8 };
-    (Count) => { u8 };
-    (Flag) => { u8 };
-    ($other:ident) => { u32 };
+    (Write) => {
+        u8
+    };
+    (Read) => {
+        u8
+    };
+    (ReadWrite) => {
+        u8
+    };
+    (IterWrite) => {
+        u8
+    };
+    (Iter) => {
+        u8
+    };
+    (Base) => {
+        u8
+    };
+    (BaseWrite) => {
+        u8
+    };
+    (Count) => {
+        u8
+    };
+    (Flag) => {
+        u8
+    };
+    ($other:ident) => {
+        u32
+    };
 }
 
 /// The width of an operand in the encoding.
@@ -201,7 +221,9 @@ impl Operands {
     /// Name, kind and value of each operand.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, OperandKind, u32)> + '_ {
         let row = TABLE[self.code as usize].operands;
-        row.iter().zip(self.values).map(|((name, kind), value)| (*name, *kind, value))
+        row.iter()
+            .zip(self.values)
+            .map(|((name, kind), value)| (*name, *kind, value))
     }
 }
 
@@ -210,12 +232,18 @@ const _: () = assert!(size_of::<Op>() == 8);
 impl Op {
     /// The jump target, if the instruction has one.
     pub fn target(self) -> Option<u32> {
-        self.operands().iter().find(|o| o.1 == OperandKind::Target).map(|o| o.2)
+        self.operands()
+            .iter()
+            .find(|o| o.1 == OperandKind::Target)
+            .map(|o| o.2)
     }
 
     /// Whether the next instruction is never reached from this one.
     pub fn is_terminal(self) -> bool {
-        matches!(self, Op::Jmp { .. } | Op::Ret { .. } | Op::Throw { .. } | Op::BadMethod { .. })
+        matches!(
+            self,
+            Op::Jmp { .. } | Op::Ret { .. } | Op::Throw { .. } | Op::BadMethod { .. }
+        )
     }
 }
 
@@ -374,9 +402,22 @@ mod tests {
     fn encoding_round_trips() {
         for op in [
             Op::Nop {},
-            Op::Add { dst: 1, l: 2, r: 255 },
-            Op::JLt { l: 3, r: 4, to: 0xdead_beef },
-            Op::NewObj { dst: 9, base: 8, n: 7, shape: 70_000 },
+            Op::Add {
+                dst: 1,
+                l: 2,
+                r: 255,
+            },
+            Op::JLt {
+                l: 3,
+                r: 4,
+                to: 0xdead_beef,
+            },
+            Op::NewObj {
+                dst: 9,
+                base: 8,
+                n: 7,
+                shape: 70_000,
+            },
         ] {
             assert_eq!(Op::decode(op.encode()), Some(op));
         }

@@ -28,7 +28,11 @@ impl Inner {
 
     fn reindex(&mut self) {
         self.index = (self.entries.len() > SCAN_MEMBERS).then(|| {
-            self.entries.iter().enumerate().map(|(at, (key, _))| (key.clone(), at)).collect()
+            self.entries
+                .iter()
+                .enumerate()
+                .map(|(at, (key, _))| (key.clone(), at))
+                .collect()
         });
     }
 
@@ -77,7 +81,10 @@ impl Map {
     /// An empty map with room for `members`.
     #[must_use]
     pub fn with_capacity(members: usize) -> Self {
-        Self(Box::new(Inner { entries: Vec::with_capacity(members), index: None }))
+        Self(Box::new(Inner {
+            entries: Vec::with_capacity(members),
+            index: None,
+        }))
     }
 
     /// Sets a member and returns the value it replaces; a replaced member keeps
@@ -188,7 +195,13 @@ impl std::fmt::Debug for Map {
 impl Drop for Map {
     fn drop(&mut self) {
         if self.values().any(Value::is_container) {
-            tear_down(self.0.take_entries().into_iter().map(|(_, value)| value).collect());
+            tear_down(
+                self.0
+                    .take_entries()
+                    .into_iter()
+                    .map(|(_, value)| value)
+                    .collect(),
+            );
         }
     }
 }

@@ -241,7 +241,11 @@ fn check_meaning(u: &Unit<'_>, pc: usize, op: Op) -> Check {
 /// A call of an atom lies inside the step that pays for it.
 /// Whether an op is one that no step can name.
 fn is_internal(u: &Unit<'_>, op: u32) -> bool {
-    let name = u.program.ops.get(op as usize).map(|op| u.program.text(op.name));
+    let name = u
+        .program
+        .ops
+        .get(op as usize)
+        .map(|op| u.program.text(op.name));
     name.is_some_and(|name| name.contains(&b':') || name == b"transpileCode")
 }
 

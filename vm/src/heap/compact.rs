@@ -66,7 +66,7 @@ impl Heap {
         self.compact_at = (self.used() * GROWTH).max(FIRST_COMPACTION);
     }
 
-    fn move_text(&mut self, ranges: &mut Vec<(u32, u32)>) -> TextMap {
+    fn move_text(&mut self, ranges: &mut [(u32, u32)]) -> TextMap {
         ranges.sort_unstable();
         let mut map: Vec<(u32, u32, u32)> = Vec::new();
         for &mut (start, end) in ranges.iter_mut() {

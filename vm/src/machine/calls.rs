@@ -208,7 +208,7 @@ impl Machine {
             self.raise(fault, host);
             return None;
         }
-        let limits = self.options.limits.boundary.clone();
+        let limits = self.options.limits.boundary;
         let mut made = convert::from_value(&mut self.heap, &reply.value.0, &limits);
         if let Err(Fault::Oom(_)) = made {
             self.compact();

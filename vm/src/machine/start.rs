@@ -168,11 +168,14 @@ pub(super) fn guest_args(heap: &mut Heap, program: &Program, args: Val) -> Resul
     Ok(out)
 }
 
+/// Finds an argument by name.
+type Lookup<'f, 'p> = dyn FnMut(&mut Heap, &'p [u8]) -> Result<Option<Val>, Fault> + 'f;
+
 fn arg_value<'p>(
     heap: &mut Heap,
     program: &'p Program,
     key: &ArgKey,
-    get: &mut dyn FnMut(&mut Heap, &'p [u8]) -> Result<Option<Val>, Fault>,
+    get: &mut Lookup<'_, 'p>,
 ) -> Result<Val, Fault> {
     if let Some(val) = get(heap, program.text(key.flat))? {
         return Ok(val);
