@@ -91,7 +91,11 @@ fn forever(body: Json) -> Json {
 }
 
 fn options() -> RunOptions {
-    RunOptions::new().fuel(1e10).unwrap().timeout_ms(120_000).heap_bytes(CAP)
+    RunOptions::new()
+        .fuel(1e10)
+        .unwrap()
+        .timeout_ms(120_000)
+        .heap_bytes(CAP)
 }
 
 /// Runs a program and gives its outcome, and how far the process went above
@@ -128,13 +132,32 @@ fn m01_text_doubling_stops_at_the_cap() {
         call(id("s"), "repeat", json!([lit(2)])),
         call(list(json!([id("s"), id("s")])), "join", json!([lit("")])),
         call(id("s"), "replaceAll", json!([lit("0"), id("s")])),
-        call(id("s"), "padEnd", json!([bin("*", json!({"$expr": "member", "object": id("s"), "property": "length"}), lit(2))])),
-        call(id("JSON"), "stringify", json!([list(json!([id("s"), id("s")]))])),
+        call(
+            id("s"),
+            "padEnd",
+            json!([bin(
+                "*",
+                json!({"$expr": "member", "object": id("s"), "property": "length"}),
+                lit(2)
+            )]),
+        ),
+        call(
+            id("JSON"),
+            "stringify",
+            json!([list(json!([id("s"), id("s")]))]),
+        ),
     ];
-    attack(doubled.into_iter().map(|d| json!([start, forever(json!([set("s", d)]))])).collect());
+    attack(
+        doubled
+            .into_iter()
+            .map(|d| json!([start, forever(json!([set("s", d)]))]))
+            .collect(),
+    );
     attack(vec![json!([
         start,
-        forever(json!([{"op": "template", "tmpl": "{{s}}{{s}}", "vars": {"s": "s"}, "result": "s"}])),
+        forever(
+            json!([{"op": "template", "tmpl": "{{s}}{{s}}", "vars": {"s": "s"}, "result": "s"}])
+        ),
     ])]);
 }
 
@@ -146,20 +169,45 @@ fn m02_list_doubling_stops_at_the_cap() {
         call(list(json!([id("l"), id("l")])), "flat", json!([])),
         call(id("l"), "toSpliced", json!([lit(0), lit(0), lit(1)])),
     ];
-    let mut programs: Vec<Json> =
-        doubled.into_iter().map(|d| json!([start, forever(json!([set("k", list(json!([id("k"), id("l")]))), set("l", d)]))])).collect();
-    programs.push(json!([start, forever(json!([set("l", list(json!([id("l"), id("l")])))]))]));
-    programs.push(json!([start, forever(json!([{"op": "push", "list": "l", "item": {"a": 1, "b": []}}]))]));
+    let mut programs: Vec<Json> = doubled
+        .into_iter()
+        .map(|d| {
+            json!([
+                start,
+                forever(json!([
+                    set("k", list(json!([id("k"), id("l")]))),
+                    set("l", d)
+                ]))
+            ])
+        })
+        .collect();
+    programs.push(json!([
+        start,
+        forever(json!([set("l", list(json!([id("l"), id("l")])))]))
+    ]));
+    programs.push(json!([
+        start,
+        forever(json!([{"op": "push", "list": "l", "item": {"a": 1, "b": []}}]))
+    ]));
     attack(programs);
 }
 
 #[test]
 fn m03_many_values_below_any_single_limit_are_counted() {
-    let keep = |value: Json| json!([set("all", list(json!([]))), forever(json!([set("v", value), {"op": "push", "list": "all", "item": "v"}]))]);
+    let keep = |value: Json| {
+        json!([
+            set("all", list(json!([]))),
+            forever(json!([set("v", value), {"op": "push", "list": "all", "item": "v"}]))
+        ])
+    };
     attack(vec![
         keep(call(lit("x"), "repeat", json!([lit(1 << 20)]))),
         keep(call(lit("x"), "repeat", json!([lit(1_000)]))),
-        keep(call(id("Array"), "from", json!([{"$expr": "object", "properties": [{"key": "length", "value": lit(1_000)}]}]))),
+        keep(call(
+            id("Array"),
+            "from",
+            json!([{"$expr": "object", "properties": [{"key": "length", "value": lit(1_000)}]}]),
+        )),
         keep(list(json!([]))),
         keep(json!({"a": {"b": {"c": []}}})),
     ]);
@@ -170,8 +218,22 @@ fn m03_garbage_is_not_held_against_a_run() {
     let _turn = turn();
     for body in [
         set("s", call(lit("ab"), "repeat", json!([lit(1 << 20)]))),
-        set("s", call(call(lit("ab"), "repeat", json!([lit(50_000)])), "split", json!([lit("")]))),
-        set("s", call(id("JSON"), "parse", json!([lit("[1,[2,{\"a\":[3]}],\"text\"]")]))),
+        set(
+            "s",
+            call(
+                call(lit("ab"), "repeat", json!([lit(50_000)])),
+                "split",
+                json!([lit("")]),
+            ),
+        ),
+        set(
+            "s",
+            call(
+                id("JSON"),
+                "parse",
+                json!([lit("[1,[2,{\"a\":[3]}],\"text\"]")]),
+            ),
+        ),
     ] {
         let steps = json!([
             set("i", lit(0)),
@@ -210,7 +272,14 @@ fn m04_shared_items_are_counted_when_they_are_written_out() {
 
 #[test]
 fn m05_results_of_loops_are_counted() {
-    let long = set("l", call(id("Array"), "from", json!([{"$expr": "object", "properties": [{"key": "length", "value": lit(100_000)}]}])));
+    let long = set(
+        "l",
+        call(
+            id("Array"),
+            "from",
+            json!([{"$expr": "object", "properties": [{"key": "length", "value": lit(100_000)}]}]),
+        ),
+    );
     attack(vec![
         json!([long, {"op": "map", "items": "l", "as": "x", "steps": [set("result", call(lit("y"), "repeat", json!([lit(1_000)])))], "result": "m"}]),
         json!([long, {"op": "reduce", "items": "l", "as": "x", "accumulator": "acc", "initial": "", "steps": [
@@ -224,12 +293,30 @@ fn m06_what_a_run_keeps_aside_is_counted() {
     let key = set("k", bin("+", id("k"), lit(1)));
     let big = call(lit("x"), "repeat", json!([lit(10_000)]));
     attack(vec![
-        json!([set("k", lit(0)), forever(json!([key, {"op": "memoize", "key": "k", "steps": [set("result", big.clone())]}]))]),
-        json!([set("k", lit(0)), forever(json!([key, {"op": "memoize", "key": "k", "steps": [set("result", lit(1))]}]))]),
-        json!([set("k", lit(0)), forever(json!([key, {"op": "cache", "key": "k", "steps": [set("result", big)]}]))]),
-        json!([set("k", lit(0)), forever(json!([key, {"op": "storeSet", "key": "k", "value": {"big": [1, 2, 3]}}]))]),
-        json!([set("big", call(lit("x"), "repeat", json!([lit(1 << 20)]))), set("all", list(json!([]))), forever(json!([
-            {"op": "consoleWarn", "message": "big"}, {"op": "push", "list": "all", "item": []}]))]),
+        json!([
+            set("k", lit(0)),
+            forever(
+                json!([key, {"op": "memoize", "key": "k", "steps": [set("result", big.clone())]}])
+            )
+        ]),
+        json!([
+            set("k", lit(0)),
+            forever(json!([key, {"op": "memoize", "key": "k", "steps": [set("result", lit(1))]}]))
+        ]),
+        json!([
+            set("k", lit(0)),
+            forever(json!([key, {"op": "cache", "key": "k", "steps": [set("result", big)]}]))
+        ]),
+        json!([
+            set("k", lit(0)),
+            forever(json!([key, {"op": "storeSet", "key": "k", "value": {"big": [1, 2, 3]}}]))
+        ]),
+        json!([
+            set("big", call(lit("x"), "repeat", json!([lit(1 << 20)]))),
+            set("all", list(json!([]))),
+            forever(json!([
+            {"op": "consoleWarn", "message": "big"}, {"op": "push", "list": "all", "item": []}]))
+        ]),
     ]);
 }
 
@@ -265,7 +352,12 @@ fn m07_traces_are_bounded() {
     assert!(peak <= CAP + 2 * BESIDES, "{} KiB", peak >> 10);
     let events = outcome.trace.expect("a trace");
     assert!(events.len() < 100, "{} events of a megabyte", events.len());
-    assert!(outcome.warnings.iter().any(|w| w.to_string().contains("dropped")));
+    assert!(
+        outcome
+            .warnings
+            .iter()
+            .any(|w| w.to_string().contains("dropped"))
+    );
     // Deep steps among many variables: what they were is not kept for free.
     let mut core: Json = json!([]);
     for i in 0..100 {
@@ -284,16 +376,39 @@ fn m08_no_buffer_is_larger_than_the_cap() {
     let bombs = [
         call(lit("x"), "repeat", json!([lit(2e9)])),
         call(lit("x"), "padStart", json!([lit(2e9), lit("ab")])),
-        call(id("Array"), "from", json!([{"$expr": "object", "properties": [{"key": "length", "value": lit(2e8)}]}])),
-        call(call(call(lit("ab"), "repeat", json!([lit(500_000)])), "split", json!([lit("")])), "join", json!([call(lit("x"), "repeat", json!([lit(1_000_000)]))])),
-        call(call(lit("ab"), "repeat", json!([lit(500_000)])), "replaceAll", json!([lit("a"), call(lit("$'"), "repeat", json!([lit(1_000)]))])),
+        call(
+            id("Array"),
+            "from",
+            json!([{"$expr": "object", "properties": [{"key": "length", "value": lit(2e8)}]}]),
+        ),
+        call(
+            call(
+                call(lit("ab"), "repeat", json!([lit(500_000)])),
+                "split",
+                json!([lit("")]),
+            ),
+            "join",
+            json!([call(lit("x"), "repeat", json!([lit(1_000_000)]))]),
+        ),
+        call(
+            call(lit("ab"), "repeat", json!([lit(500_000)])),
+            "replaceAll",
+            json!([lit("a"), call(lit("$'"), "repeat", json!([lit(1_000)]))]),
+        ),
     ];
     for bomb in bombs {
         for model in [CostModel::Metered, CostModel::Flat] {
             LARGEST.store(0, Relaxed);
-            let (outcome, peak) = measured(&json!([set("x", bomb.clone())]), options().cost_model(model));
+            let (outcome, peak) = measured(
+                &json!([set("x", bomb.clone())]),
+                options().cost_model(model),
+            );
             assert!(outcome.error.is_some(), "{bomb}");
-            assert!(LARGEST.load(Relaxed) <= CAP && peak <= CAP + BESIDES, "{bomb}: {} KiB", peak >> 10);
+            assert!(
+                LARGEST.load(Relaxed) <= CAP && peak <= CAP + BESIDES,
+                "{bomb}: {} KiB",
+                peak >> 10
+            );
         }
     }
 }

@@ -9,10 +9,6 @@ use std::process::Command;
 /// Seconds for each target unless said otherwise.
 const DEFAULT_SECONDS: u32 = 60;
 
-/// Seconds for each target in the short form: long enough to notice a target
-/// that fails at once.
-const SHORT_SECONDS: u32 = 5;
-
 /// Runs one target or all.
 pub fn fuzz(args: &[&str]) -> Result<(), Failed> {
     let (target, seconds) = match *args {
@@ -31,15 +27,6 @@ pub fn fuzz(args: &[&str]) -> Result<(), Failed> {
         run(Command::new("cargo").args(["install", "cargo-fuzz", "--locked"]))?;
     }
     run_targets(&targets, seconds)
-}
-
-/// A short run of all targets, if everything for it is installed.
-pub fn short() -> Result<(), Failed> {
-    if !has_nightly() || !has_cargo_fuzz() {
-        eprintln!("cargo-fuzz is not installed: the targets ran on their stored inputs only");
-        return Ok(());
-    }
-    run_targets(&targets(None)?, SHORT_SECONDS)
 }
 
 /// The names of all targets, or of the wanted one.

@@ -18,8 +18,7 @@ Usage: cargo xtask CHORE
 
   test                       format, lints, walls, vectors on both engines, all
                              tests; what a contributor runs before a change
-  extra                      documentation, benches and fuzz targets compile; a
-                             short fuzz run where cargo-fuzz is installed
+  extra                      documentation without warnings; benches compile
   ci                         test, then extra
   tidy                       only the walls and rules of the tree
   docs [--check]             write docs/costs.md and docs/bytecode.md

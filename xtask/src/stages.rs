@@ -1,7 +1,7 @@
 //! The stages of `test`, `extra` and `bless`.
 
 use crate::shell::{Failed, cargo, run, stage};
-use crate::{docs, fuzz, tidy, vectors};
+use crate::{docs, tidy, vectors};
 
 /// Everything a contributor needs before a change, cheapest first.
 pub fn test() -> Result<(), Failed> {
@@ -33,8 +33,7 @@ pub fn extra() -> Result<(), Failed> {
     })?;
     stage("benches compile", || {
         run(cargo("bench").args(["--quiet", "--package", "a99-benches", "--no-run"]))
-    })?;
-    stage("fuzz", fuzz::short)
+    })
 }
 
 /// Rewrites golden files and generated documents.

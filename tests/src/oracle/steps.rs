@@ -169,14 +169,18 @@ impl Machine<'_> {
         self.meter.take(price)
     }
 
-    /// Binds what an atom returned; `undefined` leaves the variable (D12).
+    /// Binds what an atom returned; `undefined` leaves the variable (D12), whose
+    /// name is checked and made constant all the same.
     fn bind_result(&mut self, node: Node<'_>, value: OVal, scope: &ScopeRef) -> Res<()> {
         let name = node.get("result");
-        if !is_bindable(name) || value.is_undef() {
+        if !is_bindable(name) {
             return Ok(());
         }
         let name = name_of(name);
-        scope.bind(&name, value)?;
+        scope.check_bind(&name)?;
+        if !value.is_undef() {
+            scope.bind(&name, value)?;
+        }
         if is_bindable(node.get("resultConst")) {
             scope.seal(&name);
         }

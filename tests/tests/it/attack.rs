@@ -56,8 +56,10 @@ pub fn list(elements: Json) -> Json {
 
 /// An object.
 pub fn record(members: &[(&str, Json)]) -> Json {
-    let properties: Vec<Json> =
-        members.iter().map(|(key, value)| json!({"key": key, "value": value})).collect();
+    let properties: Vec<Json> = members
+        .iter()
+        .map(|(key, value)| json!({"key": key, "value": value}))
+        .collect();
     json!({"$expr": "object", "properties": properties})
 }
 
@@ -88,7 +90,10 @@ pub fn times(n: u32, body: Json) -> Json {
 
 /// Options with a large budget, so that another limit is met first.
 pub fn rich() -> RunOptions {
-    RunOptions::new().fuel(1e9).expect("a sane budget").timeout_ms(20_000)
+    RunOptions::new()
+        .fuel(1e9)
+        .expect("a sane budget")
+        .timeout_ms(20_000)
 }
 
 /// Runs these steps, granted nothing.
@@ -112,13 +117,21 @@ pub fn run(steps: Json, args: Json) -> Outcome {
 pub fn value(steps: Json, args: Json) -> Json {
     let outcome = run_with(steps, args, rich());
     assert_eq!(outcome.error, None);
-    outcome.result.to_json().get("r").cloned().unwrap_or(Json::Null)
+    outcome
+        .result
+        .to_json()
+        .get("r")
+        .cloned()
+        .unwrap_or(Json::Null)
 }
 
 /// The error of a run that must fail with this code, at a place of the
 /// program, without a word about the host.
 pub fn stopped(outcome: &Outcome, code: ErrorCode) -> RunError {
-    let error = outcome.error.clone().unwrap_or_else(|| panic!("{code}: {:?}", outcome.result));
+    let error = outcome
+        .error
+        .clone()
+        .unwrap_or_else(|| panic!("{code}: {:?}", outcome.result));
     assert_eq!(error.code, code, "{error:?}");
     let ends_run = matches!(code, ErrorCode::RunTimeout | ErrorCode::Aborted);
     assert!(error.pointer.is_some() || ends_run, "no place: {error:?}");
@@ -140,6 +153,9 @@ pub fn within<T>(limit_ms: u64, act: impl FnOnce() -> T) -> T {
     let started = Instant::now();
     let value = act();
     let took = started.elapsed();
-    assert!(took <= Duration::from_millis(limit_ms), "took {took:?}, not {limit_ms} ms");
+    assert!(
+        took <= Duration::from_millis(limit_ms),
+        "took {took:?}, not {limit_ms} ms"
+    );
     value
 }

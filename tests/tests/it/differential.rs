@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use proptest::test_runner::Config;
 
 /// Programs in the short form, some seconds of a debug build.
-const CASES: u32 = 300;
+const CASES: u32 = 250;
 
 fn cases_wanted() -> u32 {
     let given = std::env::var("A99_CASES").ok();
@@ -19,7 +19,7 @@ fn cases_wanted() -> u32 {
 proptest! {
     #![proptest_config(Config {
         cases: cases_wanted(),
-        max_shrink_iters: 4_000,
+        max_shrink_iters: 1_000,
         failure_persistence: None,
         ..Config::default()
     })]

@@ -405,6 +405,13 @@ fn replace(cx: &mut Cx<'_>, s: Str, args: &[Val], max: usize) -> Result<Val, Fau
             _ => 0,
         })
         .sum();
+    let literal_bytes: usize = pieces
+        .iter()
+        .map(|piece| match *piece {
+            Piece::Literal(a, b) => b - a,
+            _ => 0,
+        })
+        .sum();
     let (befores, matches, afters) = pieces.iter().fold((0, 0, 0), |n, piece| match piece {
         Piece::Literal(..) => n,
         Piece::Before => (n.0 + 1, n.1, n.2),
@@ -422,15 +429,14 @@ fn replace(cx: &mut Cx<'_>, s: Str, args: &[Val], max: usize) -> Result<Val, Fau
             .saturating_add(pattern.units().saturating_mul(matches))
             .saturating_add(unit.saturating_mul(befores))
             .saturating_add((s.units() - unit - pattern.units()).saturating_mul(afters));
-        for piece in &pieces {
-            match *piece {
-                Piece::Literal(a, b) => size.1 = size.1.saturating_add(b - a),
-                Piece::Match => size.0 = size.0.saturating_add(places.len),
-                Piece::Before => size.0 = size.0.saturating_add(*at),
-                Piece::After => size.0 = size.0.saturating_add(end - at - places.len),
-            }
+        // Kind by kind, not piece by piece: nothing of this is paid yet.
+        for (count, len) in
+            [(matches, places.len), (befores, *at), (afters, end - at - places.len)]
+        {
+            size.0 = size.0.saturating_add(len.saturating_mul(count));
         }
-        cx.work(pieces.len() as i64)?;
+        size.1 = size.1.saturating_add(literal_bytes);
+        cx.work(1)?;
     }
     // Of a haystack in UTF-16 the bytes are not known, so the most is taken.
     let scale = if places.units.is_some() { 3 } else { 1 };
