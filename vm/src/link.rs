@@ -14,7 +14,7 @@ use a99_core::text::wtf8_to_string_lossy;
 use a99_core::verify::Artifact;
 use a99_ecma::wtf8;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// An artifact that the host's atoms cannot run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,6 +74,7 @@ pub struct Executable {
     pub(crate) op_prices: Box<[i64]>,
     metered: Arc<Prices>,
     flat: Arc<Prices>,
+    source_hash: OnceLock<String>,
 }
 
 impl Executable {
@@ -139,6 +140,7 @@ impl Executable {
             flat: prices(CostModel::Flat),
             op_prices,
             statics,
+            source_hash: OnceLock::new(),
             artifact: artifact.clone(),
         })
     }
@@ -151,6 +153,17 @@ impl Executable {
     /// The program.
     pub fn program(&self) -> &Arc<Program> {
         self.artifact.program()
+    }
+
+    /// SHA-256 of the program's text, which tells programs apart in a shared
+    /// store (D25); computed at its first use.
+    pub(crate) fn source_hash(&self) -> &str {
+        self.source_hash.get_or_init(|| {
+            let source = &self.program().source;
+            let mut text = Vec::new();
+            source.write_json(source.root(), &mut text);
+            crate::digest::sha256_hex(&text)
+        })
     }
 
     /// The prices of blocks at default costs.

@@ -347,7 +347,12 @@ impl Generator<'_> {
         let mut step = Map::new();
         step.insert("op".into(), json!(op));
         for (name, kind) in inputs {
-            let value = self.value(*kind);
+            let mut value = self.value(*kind);
+            if op.starts_with("store") && *name == "key" {
+                // Which other keys a store takes is the store's business.
+                value = json!({"$expr": "binary", "op": "+", "left": self.expr(Text),
+                               "right": {"$expr": "literal", "value": "k"}});
+            }
             step.insert((*name).into(), value);
         }
         self.bound(step, Any)

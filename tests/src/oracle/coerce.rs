@@ -9,20 +9,22 @@ use a99_ecma::{arith, number_parse, number_text};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// Arrays deeper than this cannot be turned into text: they are cyclic or
-/// past every limit.
-const MAX_JOIN_DEPTH: usize = 4_096;
+/// Arrays within each other that can be turned into text.
+const MAX_JOIN_DEPTH: usize = 512;
+
+/// The arrays that are being turned into text, each within the one before.
+type Open = Vec<Rc<RefCell<Vec<OVal>>>>;
 
 /// ECMA-262 §7.1.17 ToString. An array pays for its elements and its text.
 pub fn to_str(value: &OVal) -> Res<JsStr> {
-    let text = str_within(value, MAX_JOIN_DEPTH)?;
+    let text = str_within(value, &mut Vec::new())?;
     if matches!(value, OVal::Arr(_)) {
         pay(WRITTEN, Sizes::default().out_units(text.len()))?;
     }
     Ok(text)
 }
 
-fn str_within(value: &OVal, depth: usize) -> Res<JsStr> {
+fn str_within(value: &OVal, open: &mut Open) -> Res<JsStr> {
     Ok(match value {
         OVal::Undef => js("undefined"),
         OVal::Null => js("null"),
@@ -30,8 +32,9 @@ fn str_within(value: &OVal, depth: usize) -> Res<JsStr> {
         OVal::Num(n) => js(&number_text::number_to_string(*n)),
         OVal::Str(s) => s.clone(),
         OVal::Arr(items) => {
+            enter(items, open)?;
             pay(READ, Sizes::elements(items.borrow().len()))?;
-            join_within(items, &[u16::from(b',')], depth)?
+            join_within(items, &[u16::from(b',')], open)?
         }
         OVal::Obj(_) | OVal::Set(_) => js("[object Object]"),
         OVal::Date(ms) => js(&super::dates::iso(**ms).ok_or_else(|| Fail::new("Invalid Date"))?),
@@ -46,22 +49,34 @@ fn str_within(value: &OVal, depth: usize) -> Res<JsStr> {
 /// `Array.prototype.join` (ECMA-262 §23.1.3.18); the elements of arrays within
 /// are paid.
 pub fn join(items: &Rc<RefCell<Vec<OVal>>>, sep: &[u16]) -> Res<JsStr> {
-    join_within(items, sep, MAX_JOIN_DEPTH)
+    join_within(items, sep, &mut Vec::new())
 }
 
-fn join_within(items: &Rc<RefCell<Vec<OVal>>>, sep: &[u16], depth: usize) -> Res<JsStr> {
-    if depth == 0 {
-        return Err(Fail::new("Cannot turn a cyclic array into text"));
+/// Refuses an array inside itself, and too many within each other.
+fn enter(items: &Rc<RefCell<Vec<OVal>>>, open: &Open) -> Res<()> {
+    if open.iter().any(|o| Rc::ptr_eq(o, items)) {
+        return Err(Fail::new("Cannot convert a cyclic array to text"));
     }
+    if open.len() >= MAX_JOIN_DEPTH {
+        return Err(Fail::new(format!(
+            "Cannot convert an array to text that is nested deeper than {MAX_JOIN_DEPTH}"
+        )));
+    }
+    Ok(())
+}
+
+fn join_within(items: &Rc<RefCell<Vec<OVal>>>, sep: &[u16], open: &mut Open) -> Res<JsStr> {
+    open.push(items.clone());
     let mut out = Vec::new();
     for (i, item) in items.borrow().iter().enumerate() {
         if i > 0 {
             out.extend_from_slice(sep);
         }
         if !item.is_nullish() {
-            out.extend_from_slice(&str_within(item, depth - 1)?);
+            out.extend_from_slice(&str_within(item, open)?);
         }
     }
+    open.pop();
     Ok(out.into())
 }
 

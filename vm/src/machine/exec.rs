@@ -454,7 +454,7 @@ impl Machine {
                 Op::MemoKey { dst, base, n, memo } => {
                     let vals = &regs[base as usize..base as usize + n as usize];
                     regs[dst as usize] =
-                        attempt!(c => super::start::memo_key(c, program, memo, vals));
+                        attempt!(c => super::start::memo_key(c, &exe, memo, vals));
                 }
                 Op::MemoGet { dst, key, to } => {
                     let key = regs[key as usize];

@@ -303,13 +303,17 @@ pub(super) fn not_an_object(val: Val) -> Fault {
 }
 
 /// The key of a memo site without one (D25).
-pub(super) fn memo_key(c: &mut Cx<'_>, p: &Program, memo: u32, vals: &[Val]) -> Result<Val, Fault> {
+pub(super) fn memo_key(
+    c: &mut Cx<'_>,
+    exe: &Executable,
+    memo: u32,
+    vals: &[Val],
+) -> Result<Val, Fault> {
+    let p = exe.program();
     let site = &p.memos[memo as usize];
     let mut text = Vec::with_capacity(MEMO_HASH_RESERVE);
     if site.with_program {
-        let mut program = Vec::new();
-        p.source.write_json(p.source.root(), &mut program);
-        text.extend_from_slice(digest::sha256_hex(&program).as_bytes());
+        text.extend_from_slice(exe.source_hash().as_bytes());
     }
     text.extend_from_slice(p.text(site.body));
     for (name, val) in site.free.iter().zip(vals) {
