@@ -35,7 +35,7 @@ const WALLS: &[(&str, &[&str])] = &[
             "a99-capabilities",
         ],
     ),
-    ("a99-benches", &["agent99", "a99-testkit"]),
+    ("a99-benches", &["agent99", "a99-core", "a99-compiler"]),
     ("xtask", &["a99-core", "a99-atoms"]),
 ];
 
