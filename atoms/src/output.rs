@@ -45,7 +45,9 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
 /// The trace shows the step and its input; there is nothing else to do.
 fn log(cx: &mut Cx<'_>, scope: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> {
     let text = text_of(cx, args[0])?;
-    scope.locals.log("console.log", || Value::from(Text::from_wtf8(text)));
+    scope
+        .locals
+        .log("console.log", || Value::from(Text::from_wtf8(text)));
     Ok(Val::Undefined)
 }
 
@@ -54,7 +56,9 @@ fn log(cx: &mut Cx<'_>, scope: &mut Scope<'_>, args: &[Val]) -> Result<Val, Faul
 fn warn(cx: &mut Cx<'_>, scope: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> {
     let text = text_of(cx, args[0])?;
     let text = Text::from_wtf8(text);
-    scope.locals.log("console.warn", || Value::from(text.clone()));
+    scope
+        .locals
+        .log("console.warn", || Value::from(text.clone()));
     scope.locals.warn(text);
     Ok(Val::Undefined)
 }

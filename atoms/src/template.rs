@@ -183,7 +183,7 @@ mod tests {
 
     #[test]
     fn reading_and_writing_are_paid() {
-        assert_eq!(fuel_for("template", r#"["0123456789"]"#), 10 * 100);
+        assert_eq!(fuel_for("template", r#"["0123456789"]"#), (10 + 10) * 100);
         assert_eq!(
             fuel_for("template", r#"["{{a}}{{a}}", {"a": "xyz"}]"#),
             (10 + 6) * 100

@@ -85,6 +85,9 @@ const STEPS: &[(&str, &str)] = &[
     ),
 ];
 
+/// The arguments that the steps name.
+const IMPORTS: &[&str] = &["text", "words", "list", "record", "source"];
+
 fn args() -> Value {
     json!({
         "n": TURNS,
@@ -107,7 +110,7 @@ fn atoms(c: &mut Criterion) {
     let empty = compiled(&engine, &programs::empty_loop());
     group.bench_function("(empty loop)", |b| b.iter(|| run(&engine, &empty, &args)));
     for (name, step) in STEPS {
-        let agent = compiled(&engine, &programs::looped(step));
+        let agent = compiled(&engine, &programs::looped(step, IMPORTS));
         group.bench_function(*name, |b| b.iter(|| run(&engine, &agent, &args)));
     }
     group.finish();

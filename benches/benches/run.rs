@@ -93,6 +93,7 @@ fn rows(c: &mut Criterion) {
     let agent = compiled(
         &engine,
         r#"{"op": "seq", "steps": [
+            {"op": "varsImport", "keys": ["rows"]},
             {"op": "map", "items": "rows", "as": "row", "steps": [
                 {"op": "mathCalc", "expr": "row.price * row.quantity", "result": "total"},
                 {"op": "varSet", "key": "result",

@@ -36,7 +36,7 @@ const WORK: &[(&str, &str)] = &[
     ),
     (
         "regexMatch",
-        r#"{"op": "regexMatch", "pattern": "(a|b|ab)*c$", "value": "text", "result": "x"}"#,
+        r#"{"op": "regexMatch", "pattern": "(a|b|ab)*c$", "value": "page", "result": "x"}"#,
     ),
     ("hash", r#"{"op": "hash", "value": "text", "result": "x"}"#),
     (
@@ -60,14 +60,16 @@ fn args() -> Value {
         .map(|i| i.wrapping_mul(2_654_435_761) % 1_000_003)
         .collect();
     let text = "the quick brown fox jumps over the lazy dog ".repeat(20_000);
+    // Patterns are matched against at most 100,000 units.
+    let page = &text[..90_000];
     let document = json!(numbers).to_string();
-    json!({"numbers": numbers, "text": text, "document": document}).into()
+    json!({"numbers": numbers, "text": text, "page": page, "document": document}).into()
 }
 
 fn endless(step: &str) -> String {
     format!(
         r#"{{"op": "seq", "steps": [
-            {{"op": "varsImport", "keys": ["numbers", "text", "document"]}},
+            {{"op": "varsImport", "keys": ["numbers", "text", "page", "document"]}},
             {{"op": "while", "condition": "true", "body": [{step}]}}]}}"#
     )
 }

@@ -46,17 +46,23 @@ fn sum(term: &str) -> String {
     let body = r#"{"op": "varSet", "key": "s",
         "value": {"$expr": "binary", "op": "+", "left": {"$expr": "ident", "name": "s"},
                   "right": TERM}},"#;
-    counted(&body.replace("TERM", term).replace("SQUARE", SQUARE), "s")
+    counted(
+        &body.replace("TERM", term).replace("SQUARE", SQUARE),
+        &[],
+        "s",
+    )
 }
 
 /// A loop that counts `i` to the argument `n` with these steps before the
-/// counting one; the variable `s` starts at 0, and `result` is returned.
-fn counted(steps: &str, result: &str) -> String {
+/// counting one. It imports these arguments; the variable `s` starts at 0, and
+/// `result` is returned.
+fn counted(steps: &str, imports: &[&str], result: &str) -> String {
+    let imports: String = imports.iter().map(|name| format!(", \"{name}\"")).collect();
     format!(
         r#"{{"op": "seq", "steps": [
             {{"op": "varSet", "key": "s", "value": 0}},
             {{"op": "varSet", "key": "i", "value": 0}},
-            {{"op": "varsImport", "keys": ["n"]}},
+            {{"op": "varsImport", "keys": ["n"{imports}]}},
             {{"op": "while", "condition": "i < n", "body": [
                 {steps}
                 {{"op": "varSet", "key": "i",
@@ -70,17 +76,19 @@ fn counted(steps: &str, result: &str) -> String {
 
 /// A loop that only counts: what the others are net of.
 pub fn empty_loop() -> String {
-    counted("", "i")
+    counted("", &[], "i")
 }
 
-/// A loop that runs these steps, as JSON text, at every turn.
-pub fn looped(steps: &str) -> String {
-    counted(&format!("{steps},"), "i")
+/// A loop that runs these steps, as JSON text, at every turn; besides `n` it
+/// imports these arguments.
+pub fn looped(steps: &str, imports: &[&str]) -> String {
+    counted(&format!("{steps},"), imports, "i")
 }
 
 /// W7: a call of the host function `op` at every turn.
 pub fn host_call_loop(op: &str) -> String {
-    looped(&format!(r#"{{"op": "{op}", "x": "i", "result": "s"}}"#))
+    let step = format!(r#"{{"op": "{op}", "x": "i", "result": "s"}}"#);
+    looped(&step, &[])
 }
 
 /// The argument of the loops.

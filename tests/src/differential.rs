@@ -10,9 +10,7 @@
 //!   long texts are paid for piece by piece.
 
 use crate::generate::Case;
-use crate::vectors::{
-    Engine, EngineEvent, EngineOutcome, OracleEngine, Vector, VmEngine,
-};
+use crate::vectors::{Engine, EngineEvent, EngineOutcome, OracleEngine, Vector, VmEngine};
 use a99_core::value::Value;
 
 /// What stands for every text that engines word for themselves.
@@ -67,16 +65,34 @@ fn see(engine: &dyn Engine, vector: &Vector) -> Result<Seen, String> {
     match made {
         EngineOutcome::Rejected { message } => {
             // Which of several diagnostics comes first is nobody's promise.
-            say("rejected", String::from(if message.is_empty() { "" } else { "yes" }));
+            say(
+                "rejected",
+                String::from(if message.is_empty() { "" } else { "yes" }),
+            );
         }
-        EngineOutcome::Ran { result, error, fuel_used, trace } => {
+        EngineOutcome::Ran {
+            result,
+            error,
+            fuel_used,
+            trace,
+        } => {
             let out = error.as_ref().is_some_and(|e| e.message == *OUT_OF_FUEL);
             match &error {
-                Some(e) => say("error", format!("{} at {}", worded(&e.message.to_string()), e.op)),
+                Some(e) => say(
+                    "error",
+                    format!("{} at {}", worded(&e.message.to_string()), e.op),
+                ),
                 None => say("result", show(&result)),
             }
             let overdrawn = metered && out && fuel_used.micro() >= fuel.micro();
-            say("fuel", if overdrawn { "all".into() } else { fuel_used.to_string() });
+            say(
+                "fuel",
+                if overdrawn {
+                    "all".into()
+                } else {
+                    fuel_used.to_string()
+                },
+            );
             for (i, event) in trace.unwrap_or_default().iter().enumerate() {
                 say(&format!("trace {i}"), show_event(event, overdrawn));
             }
@@ -119,7 +135,11 @@ fn show(value: &Value) -> String {
             let mut members: Vec<String> = map
                 .iter_js_order()
                 .filter(|(_, v)| !v.is_undefined())
-                .map(|(k, v)| format!("{k:?}:{}", show(v)))
+                // When a cached value ends is a matter of the clock.
+                .map(|(k, v)| match *k == "_exp" {
+                    true => "_exp".to_owned(),
+                    false => format!("{k:?}:{}", show(v)),
+                })
                 .collect();
             // The order of own variables in a state is not a promise.
             members.sort();
@@ -146,7 +166,9 @@ const BEGINNINGS: [&str; 11] = [
 ];
 
 /// Parts of such texts.
-const PARTS: [&str; 5] = [
+const PARTS: [&str; 6] = [
+    // The end of a cached value's life, in a message of the script.
+    "_exp",
     "is not an object",
     "is not a function",
     "is not iterable",
@@ -156,6 +178,11 @@ const PARTS: [&str; 5] = [
 
 fn worded(text: &str) -> String {
     let bare = text.trim_matches('"');
-    let free = BEGINNINGS.iter().any(|b| bare.starts_with(b)) || PARTS.iter().any(|p| bare.contains(p));
-    if free { WORDED.to_owned() } else { text.to_owned() }
+    let free =
+        BEGINNINGS.iter().any(|b| bare.starts_with(b)) || PARTS.iter().any(|p| bare.contains(p));
+    if free {
+        WORDED.to_owned()
+    } else {
+        text.to_owned()
+    }
 }

@@ -21,8 +21,11 @@ const HEAP_BYTES: usize = 2 << 20;
 /// Milliseconds of such a run.
 const TIMEOUT_MS: u64 = 200;
 
+/// The body of a target.
+pub type Target = fn(&[u8]);
+
 /// The targets by name.
-pub const TARGETS: [(&str, fn(&[u8])); 6] = [
+pub const TARGETS: [(&str, Target); 6] = [
     ("reader", reader),
     ("condition", condition),
     ("compile", compile),
@@ -47,7 +50,10 @@ pub fn reader(data: &[u8]) {
     let again = Document::parse(text, &Limits::default()).expect("written JSON is JSON");
     let mut second = Vec::new();
     again.write_json(again.root(), &mut second);
-    assert_eq!(again.to_value(again.root()).to_json_string(), value.to_json_string());
+    assert_eq!(
+        again.to_value(again.root()).to_json_string(),
+        value.to_json_string()
+    );
     let mut third = Vec::new();
     document.write_json(document.root(), &mut third);
     assert_eq!(second, third);
@@ -107,9 +113,14 @@ fn little(agent: &Agent, granted: Capabilities) {
     options.fuel = a99_core::fuel::Fuel::from_decimal(FUEL).unwrap_or(options.fuel);
     options.timeout_ms = Some(TIMEOUT_MS);
     options.limits.heap_bytes = HEAP_BYTES;
-    let args = Document::parse(r#"{"n":3,"s":"text","xs":[1,"b",null],"o":{"a":1}}"#, &Limits::default())
-        .map_or(Value::Undefined, |d| d.to_value(d.root()));
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+    let args = Document::parse(
+        r#"{"n":3,"s":"text","xs":[1,"b",null],"o":{"a":1}}"#,
+        &Limits::default(),
+    )
+    .map_or(Value::Undefined, |d| d.to_value(d.root()));
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build();
     if let Ok(runtime) = runtime {
         let _ = runtime.block_on(ENGINE.run(agent, args, options, granted));
     }

@@ -29,7 +29,12 @@ fn code_is_as_recorded() {
         if bless {
             fs::write(&file, format!("{program}{DIVIDER}{code}")).expect("to write");
         } else {
-            assert_eq!(recorded, code, "{} differs; see `cargo xtask bless`", file.display());
+            assert_eq!(
+                recorded,
+                code,
+                "{} differs; see `cargo xtask bless`",
+                file.display()
+            );
         }
     }
 }

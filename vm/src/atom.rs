@@ -32,7 +32,8 @@ pub type Grants = Option<Arc<dyn Any + Send + Sync>>;
 pub type NativeFn = fn(&mut Cx<'_>, &mut Scope<'_>, &[Val]) -> Result<Val, Fault>;
 
 /// The same, closing over host state.
-pub type NativeDyn = dyn Fn(&mut Cx<'_>, &mut Scope<'_>, &[Val]) -> Result<Val, Fault> + Send + Sync;
+pub type NativeDyn =
+    dyn Fn(&mut Cx<'_>, &mut Scope<'_>, &[Val]) -> Result<Val, Fault> + Send + Sync;
 
 /// A body that may wait.
 pub type AsyncFn = fn(HostCall) -> BoxFuture<'static, Result<HostReply, AtomError>>;
@@ -142,8 +143,14 @@ impl Locals {
 
     /// Makes the state of a run that is over fit for the next.
     pub(crate) fn reset(&mut self) {
-        self.warnings.get_mut().unwrap_or_else(|e| e.into_inner()).clear();
-        self.log.get_mut().unwrap_or_else(|e| e.into_inner()).clear();
+        self.warnings
+            .get_mut()
+            .unwrap_or_else(|e| e.into_inner())
+            .clear();
+        self.log
+            .get_mut()
+            .unwrap_or_else(|e| e.into_inner())
+            .clear();
         self.store = OnceLock::new();
         *self.bytes.get_mut() = 0;
     }
@@ -258,7 +265,11 @@ impl Default for ReplyValue {
 
 impl From<Value> for HostReply {
     fn from(value: Value) -> HostReply {
-        HostReply { value: ReplyValue(value), fuel_used: None, run_inline: false }
+        HostReply {
+            value: ReplyValue(value),
+            fuel_used: None,
+            run_inline: false,
+        }
     }
 }
 
@@ -274,12 +285,18 @@ pub struct AtomError {
 impl AtomError {
     /// An ordinary failure with this text.
     pub fn new(message: impl Into<Text>) -> AtomError {
-        AtomError { code: ErrorCode::Program, message: message.into() }
+        AtomError {
+            code: ErrorCode::Program,
+            message: message.into(),
+        }
     }
 
     /// A capability that the host did not grant.
     pub fn missing(message: impl Into<Text>) -> AtomError {
-        AtomError { code: ErrorCode::Capability, message: message.into() }
+        AtomError {
+            code: ErrorCode::Capability,
+            message: message.into(),
+        }
     }
 }
 

@@ -79,8 +79,14 @@ impl<'a> RunHost<'a> {
         signal: Option<AbortSignal>,
         timeout: Option<Duration>,
     ) -> RunHost<'a> {
-        let deadline = timeout.filter(|t| *t < FOREVER).and_then(|t| Instant::now().checked_add(t));
-        RunHost { environment, signal, deadline }
+        let deadline = timeout
+            .filter(|t| *t < FOREVER)
+            .and_then(|t| Instant::now().checked_add(t));
+        RunHost {
+            environment,
+            signal,
+            deadline,
+        }
     }
 }
 
@@ -89,7 +95,9 @@ impl Host for RunHost<'_> {
         if self.signal.as_ref().is_some_and(AbortSignal::is_aborted) {
             return Some(StopReason::Aborted);
         }
-        let late = self.deadline.is_some_and(|deadline| Instant::now() >= deadline);
+        let late = self
+            .deadline
+            .is_some_and(|deadline| Instant::now() >= deadline);
         late.then_some(StopReason::Deadline)
     }
 
@@ -139,7 +147,11 @@ pub(crate) fn drive_sync(vm: &Vm, machine: &mut Machine, host: &RunHost<'_>) {
             Step::Done => return,
             Step::Yield => machine.resume(host),
             Step::Call(request) => {
-                let Request { atom, call, cancelled } = *request;
+                let Request {
+                    atom,
+                    call,
+                    cancelled,
+                } = *request;
                 let op = call.op.clone();
                 let mut future = vm.start(&atom, call);
                 let mut context = Context::from_waker(Waker::noop());
@@ -182,15 +194,29 @@ type Answer = Pin<Box<dyn Future<Output = Result<HostReply, AtomError>> + Send>>
 
 /// Polls an atom; a panic of host code is an error of that atom (E20: with no
 /// host text in it).
-fn poll_caught(future: &mut Answer, context: &mut Context<'_>) -> Poll<Result<HostReply, AtomError>> {
-    let polled = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| future.as_mut().poll(context)));
+fn poll_caught(
+    future: &mut Answer,
+    context: &mut Context<'_>,
+) -> Poll<Result<HostReply, AtomError>> {
+    let polled = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        future.as_mut().poll(context)
+    }));
     polled.unwrap_or_else(|_| Poll::Ready(Err(AtomError::new("The atom failed"))))
 }
 
 /// Waits for an atom until it answers, its time is up, or the run must stop.
 /// Whatever ends the wait, the atom's future is dropped with it (D22).
-async fn call(machine: &mut Machine, request: Request, host: &RunHost<'_>, limit: AtomTimeout) -> Waited {
-    let Request { atom, call, cancelled } = request;
+async fn call(
+    machine: &mut Machine,
+    request: Request,
+    host: &RunHost<'_>,
+    limit: AtomTimeout,
+) -> Waited {
+    let Request {
+        atom,
+        call,
+        cancelled,
+    } = request;
     let op = call.op.clone();
     let mut future = machine_call(&atom, call);
     let mut first = true;
@@ -210,16 +236,25 @@ async fn call(machine: &mut Machine, request: Request, host: &RunHost<'_>, limit
         return Waited::Answer(answer);
     }
     machine.shrink();
-    let guard = CancelOnDrop { cancelled: Some(cancelled), signal: host.signal.clone().map(|s| (s.ticket(), s)) };
+    let guard = CancelOnDrop {
+        cancelled: Some(cancelled),
+        signal: host.signal.clone().map(|s| (s.ticket(), s)),
+    };
     let atom_deadline = match limit {
         AtomTimeout::None => None,
-        AtomTimeout::Ms(ms) => Some(Duration::from_millis(ms)).filter(|d| *d < FOREVER).map(|d| started + d),
+        AtomTimeout::Ms(ms) => Some(Duration::from_millis(ms))
+            .filter(|d| *d < FOREVER)
+            .map(|d| started + d),
     };
     let wake_at = match (atom_deadline, host.deadline) {
         (Some(a), Some(b)) => Some(a.min(b)),
         (a, b) => a.or(b),
     };
-    let mut sleep = pin!(wake_at.map(|at| tokio::time::sleep_until(at.into())).map(Box::pin));
+    let mut sleep = pin!(
+        wake_at
+            .map(|at| tokio::time::sleep_until(at.into()))
+            .map(Box::pin)
+    );
     let waited = std::future::poll_fn(|context| {
         if let Some((ticket, signal)) = &guard.signal {
             signal.listen(*ticket, context.waker());
@@ -303,13 +338,21 @@ pub(crate) struct Admission {
 impl Admission {
     /// Memory is handed out in pieces of `unit` bytes.
     pub fn new(total_bytes: usize, unit: usize) -> Admission {
-        let total = u32::try_from(total_bytes / unit).unwrap_or(u32::MAX >> 3).min(u32::MAX >> 3);
-        Admission { permits: tokio::sync::Semaphore::new(total as usize), unit, total }
+        let total = u32::try_from(total_bytes / unit)
+            .unwrap_or(u32::MAX >> 3)
+            .min(u32::MAX >> 3);
+        Admission {
+            permits: tokio::sync::Semaphore::new(total as usize),
+            unit,
+            total,
+        }
     }
 
     fn pieces(&self, bytes: usize) -> u32 {
         let pieces = bytes.div_ceil(self.unit);
-        u32::try_from(pieces).unwrap_or(u32::MAX).clamp(1, self.total.max(1))
+        u32::try_from(pieces)
+            .unwrap_or(u32::MAX)
+            .clamp(1, self.total.max(1))
     }
 
     /// Waits until `bytes` are free.

@@ -6,8 +6,8 @@
 
 use crate::atom::{AtomBody, AtomDef, AtomSet};
 use crate::heap::{KeyId, ShapeId, StaticShapes, Str, Val};
-use a99_core::json::{Document, Kind, NodeId};
 use a99_core::costs::CostModel;
+use a99_core::json::{Document, Kind, NodeId};
 use a99_core::program::{Const, Function, Program, TextRange};
 use a99_core::sig::BaseCost;
 use a99_core::text::wtf8_to_string_lossy;
@@ -27,7 +27,10 @@ impl fmt::Display for LinkError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             LinkError::MissingAtom(name) => {
-                write!(f, "the program needs the atom '{name}', which this host does not grant")
+                write!(
+                    f,
+                    "the program needs the atom '{name}', which this host does not grant"
+                )
             }
         }
     }
@@ -86,7 +89,11 @@ impl Executable {
         let program = artifact.program();
         let mut pool = program.text.clone();
         let mut shapes = StaticShapes::default();
-        let keys: Vec<_> = program.keys.iter().map(|r| shapes.key(program.text(*r))).collect();
+        let keys: Vec<_> = program
+            .keys
+            .iter()
+            .map(|r| shapes.key(program.text(*r)))
+            .collect();
         for shape in &program.shapes {
             let list: Vec<_> = shape.iter().map(|k| keys[*k as usize]).collect();
             shapes.push_shape(&list);
@@ -116,7 +123,11 @@ impl Executable {
         for op in &program.ops {
             let name = wtf8_to_string_lossy(program.text(op.name));
             let atom = atoms.get(&name).cloned();
-            if op.needs_body && !atom.as_ref().is_some_and(|a| !matches!(a.body, AtomBody::Form)) {
+            if op.needs_body
+                && !atom
+                    .as_ref()
+                    .is_some_and(|a| !matches!(a.body, AtomBody::Form))
+            {
                 return Err(LinkError::MissingAtom(name.into_owned()));
             }
             bodies.push(atom);
@@ -219,7 +230,10 @@ fn literal(
             }
             Work::Close(node) => {
                 let keys: Vec<_> = doc.members(node).map(|m| shapes.key(m.0)).collect();
-                ops.push(LiteralOp::Object(shapes.push_shape(&keys), keys.len() as u32));
+                ops.push(LiteralOp::Object(
+                    shapes.push_shape(&keys),
+                    keys.len() as u32,
+                ));
             }
         }
     }
@@ -229,7 +243,10 @@ fn literal(
 /// The entries of a block's charges.
 pub(crate) fn block_charges(f: &Function, block: usize) -> std::ops::Range<usize> {
     let from = f.blocks[block].charges as usize;
-    let to = f.blocks.get(block + 1).map_or(f.charges.len(), |b| b.charges as usize);
+    let to = f
+        .blocks
+        .get(block + 1)
+        .map_or(f.charges.len(), |b| b.charges as usize);
     from..to
 }
 
@@ -242,9 +259,8 @@ pub(crate) fn block_prices(program: &Program, model: CostModel, ops: &[i64]) -> 
             (0..f.blocks.len())
                 .map(|b| {
                     f.charges[block_charges(f, b)].iter().fold(0i64, |sum, c| {
-                        let price = program.price(c, model, |step| {
-                            ops[f.steps[step as usize].op as usize]
-                        });
+                        let price =
+                            program.price(c, model, |step| ops[f.steps[step as usize].op as usize]);
                         sum.saturating_add(price)
                     })
                 })

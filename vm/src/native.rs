@@ -56,7 +56,12 @@ impl Fault {
     /// A catchable error with a code of its own.
     #[cold]
     pub fn coded(code: ErrorCode, message: impl Into<String>) -> Fault {
-        Fault::Throw(Box::new(Thrown { code, message: message.into().into_bytes(), help: None, op: None }))
+        Fault::Throw(Box::new(Thrown {
+            code,
+            message: message.into().into_bytes(),
+            help: None,
+            op: None,
+        }))
     }
 
     /// Code that the verifier should have refused.
@@ -80,7 +85,10 @@ impl Fault {
     /// The refusal of a forbidden name (D16).
     #[cold]
     pub fn forbidden(name: &str) -> Fault {
-        Fault::coded(ErrorCode::Security, a99_core::builtins::forbidden_text(name))
+        Fault::coded(
+            ErrorCode::Security,
+            a99_core::builtins::forbidden_text(name),
+        )
     }
 }
 
@@ -138,7 +146,12 @@ pub(crate) struct Mark {
 impl Meter {
     /// A meter with this budget in micro-units.
     pub fn new(fuel: i64, model: CostModel) -> Meter {
-        Meter { fuel, model, slice: WORK_SLICE, look: 0 }
+        Meter {
+            fuel,
+            model,
+            slice: WORK_SLICE,
+            look: 0,
+        }
     }
 
     /// Begins a slice of work: others had their turn.
@@ -149,13 +162,18 @@ impl Meter {
 
     /// Notes work that was done without looking at the host.
     pub(crate) fn did(&mut self, n: usize) {
-        self.slice = self.slice.saturating_sub(i64::try_from(n).unwrap_or(i64::MAX));
+        self.slice = self
+            .slice
+            .saturating_sub(i64::try_from(n).unwrap_or(i64::MAX));
     }
 
     /// Where the meter stands.
     #[inline]
     pub(crate) fn mark(&self) -> Mark {
-        Mark { fuel: self.fuel, slice: self.slice }
+        Mark {
+            fuel: self.fuel,
+            slice: self.slice,
+        }
     }
 
     /// Forgets what an instruction charged that is run again.
@@ -211,15 +229,19 @@ impl Cx<'_> {
                 }
             }
         }
-        let total = sizes.in_units.max(sizes.out_units) / 16
-            + sizes.in_elements.max(sizes.out_elements);
+        let total =
+            sizes.in_units.max(sizes.out_units) / 16 + sizes.in_elements.max(sizes.out_elements);
         self.work(total.min(i64::MAX as u64 / 2) as i64)
     }
 
     /// Pays a price in micro-units, in both models.
     pub fn pay(&mut self, price: i64) -> Result<(), Fault> {
         self.meter.fuel = self.meter.fuel.saturating_sub(price.max(0));
-        if self.meter.fuel <= 0 { Err(Fault::OutOfFuel) } else { Ok(()) }
+        if self.meter.fuel <= 0 {
+            Err(Fault::OutOfFuel)
+        } else {
+            Ok(())
+        }
     }
 
     /// Notes `n` units of work (about a nanosecond each) and looks at abort
@@ -227,7 +249,11 @@ impl Cx<'_> {
     #[inline]
     pub fn work(&mut self, n: i64) -> Result<(), Fault> {
         self.meter.slice = self.meter.slice.saturating_sub(n);
-        if self.meter.slice <= self.meter.look { self.end_slice() } else { Ok(()) }
+        if self.meter.slice <= self.meter.look {
+            self.end_slice()
+        } else {
+            Ok(())
+        }
     }
 
     /// The slice itself stays overdue, so that the run gives way to others
@@ -235,7 +261,9 @@ impl Cx<'_> {
     #[cold]
     fn end_slice(&mut self) -> Result<(), Fault> {
         self.meter.look = self.meter.slice.saturating_sub(WORK_SLICE);
-        self.host.stop().map_or(Ok(()), |reason| Err(Fault::Stop(reason)))
+        self.host
+            .stop()
+            .map_or(Ok(()), |reason| Err(Fault::Stop(reason)))
     }
 
     /// Milliseconds since the Unix epoch, by the run's clock.

@@ -76,7 +76,10 @@ struct QuotaState {
 impl Quota {
     /// A budget of this many calls.
     pub fn new(limit: u64) -> Quota {
-        Quota(Arc::new(QuotaState { limit, used: AtomicU64::new(0) }))
+        Quota(Arc::new(QuotaState {
+            limit,
+            used: AtomicU64::new(0),
+        }))
     }
 
     /// The budget.
@@ -268,7 +271,8 @@ impl RunOptions {
         op: &str,
         price: impl Fn(&Value, &Value) -> f64 + Send + Sync + 'static,
     ) -> RunOptions {
-        self.costs.insert(op.to_owned(), CostOverride::Function(Arc::new(price)));
+        self.costs
+            .insert(op.to_owned(), CostOverride::Function(Arc::new(price)));
         self
     }
 

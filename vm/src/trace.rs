@@ -96,7 +96,12 @@ pub(crate) struct TraceLog {
 
 impl TraceLog {
     pub fn new(limit: usize) -> TraceLog {
-        TraceLog { events: VecDeque::new(), bytes: 0, limit, dropped: 0 }
+        TraceLog {
+            events: VecDeque::new(),
+            bytes: 0,
+            limit,
+            dropped: 0,
+        }
     }
 
     /// Adds an event whose values take about `size` bytes; returns how many

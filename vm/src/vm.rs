@@ -60,7 +60,12 @@ impl std::fmt::Debug for Vm {
 impl Vm {
     /// A machine with these atoms.
     pub fn new(atoms: AtomSet, environment: Arc<dyn Environment>) -> Vm {
-        Vm { atoms: Arc::new(atoms), environment, loader: None, spare: Mutex::default() }
+        Vm {
+            atoms: Arc::new(atoms),
+            environment,
+            loader: None,
+            spare: Mutex::default(),
+        }
     }
 
     /// Lets programs run programs.
@@ -104,16 +109,20 @@ impl Vm {
     fn host(&self, options: &RunOptions) -> RunHost<'_> {
         let timeout = match options.timeout_ms {
             Some(ms) => Some(Duration::from_millis(ms)),
-            None => Duration::try_from_secs_f64(
-                options.fuel.to_f64() * TIMEOUT_MS_PER_FUEL / 1000.0,
-            )
-            .ok(),
+            None => {
+                Duration::try_from_secs_f64(options.fuel.to_f64() * TIMEOUT_MS_PER_FUEL / 1000.0)
+                    .ok()
+            }
         };
         RunHost::new(&*self.environment, options.signal.clone(), timeout)
     }
 
     fn machine(&self) -> Box<Machine> {
-        self.spare.lock().unwrap_or_else(|e| e.into_inner()).pop().unwrap_or_default()
+        self.spare
+            .lock()
+            .unwrap_or_else(|e| e.into_inner())
+            .pop()
+            .unwrap_or_default()
     }
 
     fn finish(&self, mut machine: Box<Machine>) -> Outcome {
@@ -142,9 +151,13 @@ impl Vm {
         let started = catch_unwind(AssertUnwindSafe(|| match &atom.body {
             AtomBody::Async(body) => body(call),
             AtomBody::AsyncDyn(body) => body(call),
-            _ => Box::pin(std::future::ready(Err(AtomError::new("Internal error: not an atom that waits")))),
+            _ => Box::pin(std::future::ready(Err(AtomError::new(
+                "Internal error: not an atom that waits",
+            )))),
         }));
-        started.unwrap_or_else(|_| Box::pin(std::future::ready(Err(AtomError::new("The atom failed")))))
+        started.unwrap_or_else(|_| {
+            Box::pin(std::future::ready(Err(AtomError::new("The atom failed"))))
+        })
     }
 
     /// Compiles, verifies and links a program that arrived at run time.
@@ -175,7 +188,10 @@ pub struct Pool {
 impl Pool {
     /// A pool whose runs together hold at most `heap_bytes`.
     pub fn new(vm: Arc<Vm>, heap_bytes: usize) -> Pool {
-        Pool { vm, admission: Admission::new(heap_bytes, ADMISSION_UNIT) }
+        Pool {
+            vm,
+            admission: Admission::new(heap_bytes, ADMISSION_UNIT),
+        }
     }
 
     /// Runs a program when there is room for it.

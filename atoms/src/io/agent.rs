@@ -66,9 +66,7 @@ fn procedure(call: &HostCall, token: &str) -> Result<HostReply, AtomError> {
             fuel_used: None,
             run_inline: true,
         }),
-        Err(ProcedureMiss::Expired) => {
-            Err(AtomError::new(format!("Procedure expired: {token}")))
-        }
+        Err(ProcedureMiss::Expired) => Err(AtomError::new(format!("Procedure expired: {token}"))),
         Err(_) => Err(AtomError::new(format!("Procedure not found: {token}"))),
     }
 }

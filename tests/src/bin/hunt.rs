@@ -26,7 +26,10 @@ impl Numbers {
 
 /// What a difference is about: its first line without numbers.
 fn kind(why: &str) -> String {
-    why.chars().filter(|c| !c.is_ascii_digit()).take(110).collect()
+    why.chars()
+        .filter(|c| !c.is_ascii_digit())
+        .take(110)
+        .collect()
 }
 
 /// Fewer and smaller bytes that still make a difference.
@@ -55,7 +58,9 @@ fn smaller(mut bytes: Vec<u8>) -> Vec<u8> {
 }
 
 fn main() {
-    let mut args = std::env::args().skip(1).filter_map(|a| a.parse::<u64>().ok());
+    let mut args = std::env::args()
+        .skip(1)
+        .filter_map(|a| a.parse::<u64>().ok());
     let seed = args.next().unwrap_or(1);
     let count = args.next().unwrap_or(COUNT);
     let mut kinds = BTreeSet::new();
@@ -77,7 +82,11 @@ fn main() {
         errors += 1;
         let bytes = smaller(bytes);
         let case = Case::from_bytes(&bytes);
-        println!("--- {}\n{}", difference(&case).unwrap_or_default(), case.short());
+        println!(
+            "--- {}\n{}",
+            difference(&case).unwrap_or_default(),
+            case.short()
+        );
         if errors >= 12 {
             println!("stopped after {} programs", i + 1);
             break;

@@ -68,7 +68,12 @@ impl Generator<'_> {
                 let n = self.choices.below(5);
                 let of = *self.pick(&[Kind::Num, Kind::Text, Kind::Any, Kind::Record]);
                 (0..n)
-                    .map(|_| self.data(if depth == 0 { Kind::Num } else { of }, depth.saturating_sub(1)))
+                    .map(|_| {
+                        self.data(
+                            if depth == 0 { Kind::Num } else { of },
+                            depth.saturating_sub(1),
+                        )
+                    })
                     .collect()
             }
             Kind::Record => {
@@ -117,7 +122,11 @@ impl Generator<'_> {
         }
         self.depth += 1;
         // Now and then a value of another kind: coercions and errors.
-        let kind = if self.choices.one_in(12) { Kind::Any } else { kind };
+        let kind = if self.choices.one_in(12) {
+            Kind::Any
+        } else {
+            kind
+        };
         let node = match self.choices.below(9) {
             0 => literal(self.data(kind, 2)),
             1 | 2 => ident(self.name(kind)),

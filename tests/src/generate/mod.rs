@@ -6,7 +6,8 @@
 //! a program, a shorter string is a smaller one, and one generator serves
 //! property tests (which shrink bytes) and fuzz targets (which mutate them).
 //!
-//! Left out is what no two engines need to agree on: random numbers, the
+//! Left out is what no two engines need to agree on: random numbers, the texts
+//! of errors as values (their lengths cost fuel, and engines word some), the
 //! clock, comparison functions in `sort` (how often one is called is the
 //! engine's business), and bodies of `memoize` without a key (which variables
 //! they are found by is, too).
@@ -197,7 +198,9 @@ impl<'b> Generator<'b> {
         if self.choices.one_in(6) {
             options.insert("equality".into(), json!("exact"));
         }
-        let ops = ["varSet", "seq", "if", "while", "split", "host", "map", "hash", "return"];
+        let ops = [
+            "varSet", "seq", "if", "while", "split", "host", "map", "hash", "return",
+        ];
         if self.choices.one_in(5) {
             let mut costs = Map::new();
             for _ in 0..=self.choices.below(2) {

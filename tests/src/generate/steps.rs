@@ -82,15 +82,20 @@ impl Generator<'_> {
             root.insert("a99".into(), json!(2 + self.choices.below(2)));
         }
         if self.helpers > 0 {
-            let helpers: Map<String, Json> =
-                (0..self.helpers).map(|i| (format!("h{i}"), self.helper())).collect();
+            let helpers: Map<String, Json> = (0..self.helpers)
+                .map(|i| (format!("h{i}"), self.helper()))
+                .collect();
             root.insert("helpers".into(), Json::Object(helpers));
         }
         let mut steps = Vec::new();
         for (name, kind) in &NAMES[..5] {
             if self.choices.below(4) != 0 {
                 let value = self.data(*kind, 2);
-                let value = if *kind == Text { json!({"$expr": "literal", "value": value}) } else { value };
+                let value = if *kind == Text {
+                    json!({"$expr": "literal", "value": value})
+                } else {
+                    value
+                };
                 steps.push(json!({"op": "varSet", "key": name, "value": value}));
             }
         }
@@ -207,7 +212,7 @@ impl Generator<'_> {
             3 | 4 => self.branch(),
             5 => return self.repeat(steps),
             6 => json!({"op": "try", "try": self.body(), "catch": self.body(),
-                        "catchParam": *self.pick(&["error", "t", "s"])}),
+                        "catchParam": *self.pick(&["error", "problem"])}),
             7 | 8 => self.visit(),
             9 => json!({"op": "scope", "steps": self.body()}),
             10 => self.remember(),
@@ -286,7 +291,11 @@ impl Generator<'_> {
         let op = *self.pick(&["map", "filter", "find", "reduce"]);
         let mut step = Map::new();
         step.insert("op".into(), json!(op));
-        let items = if self.loops >= 2 { json!([1, 2]) } else { self.value(List) };
+        let items = if self.loops >= 2 {
+            json!([1, 2])
+        } else {
+            self.value(List)
+        };
         step.insert("items".into(), items);
         step.insert("as".into(), json!(*self.pick(&["item", "n", "item"])));
         self.loops += 1;
@@ -303,7 +312,11 @@ impl Generator<'_> {
             _ => self.condition(&mut step),
         }
         self.loops -= 1;
-        let kind = if matches!(op, "map" | "filter") { List } else { Any };
+        let kind = if matches!(op, "map" | "filter") {
+            List
+        } else {
+            Any
+        };
         self.bound(step, kind)
     }
 
@@ -370,7 +383,10 @@ impl Generator<'_> {
             2 | 3 => {
                 let template = *self.pick(&["{{n}} and {{s}}", "plain", "{{{x}}}", "é{{n}}{{n}}"]);
                 step.insert("op".into(), json!("template"));
-                step.insert("tmpl".into(), json!({"$expr": "literal", "value": template}));
+                step.insert(
+                    "tmpl".into(),
+                    json!({"$expr": "literal", "value": template}),
+                );
                 let vars = json!({"n": self.value(Num), "s": self.value(Any), "x": "xs"});
                 step.insert("vars".into(), vars);
             }

@@ -91,7 +91,12 @@ impl Generator<'_> {
 
     fn method_on(&mut self, object: Json, name: &str, kinds: &[Kind], least: usize) -> Json {
         let more = kinds.len() - least;
-        let n = least + if more == 0 { 0 } else { self.choices.below(more + 1) };
+        let n = least
+            + if more == 0 {
+                0
+            } else {
+                self.choices.below(more + 1)
+            };
         let args: Vec<Json> = kinds[..n].iter().map(|kind| self.expr(*kind)).collect();
         let mut node = json!({"$expr": "methodCall", "object": object, "method": name,
                               "arguments": args});
@@ -123,7 +128,8 @@ impl Generator<'_> {
             }
             _ => match self.choices.below(4) {
                 0 => {
-                    let name = *self.pick(&["encodeURIComponent", "decodeURIComponent", "encodeURI"]);
+                    let name =
+                        *self.pick(&["encodeURIComponent", "decodeURIComponent", "encodeURI"]);
                     json!({"$expr": "call", "callee": name, "arguments": [self.expr(Text)]})
                 }
                 1 => json!({"$expr": "unary", "op": "typeof", "argument": self.expr(Any)}),
@@ -184,7 +190,11 @@ impl Generator<'_> {
         match self.choices.below(4) {
             0 => {
                 let name = *self.pick(&["indexOf", "lastIndexOf", "search"]);
-                let kinds: &[Kind] = if name == "search" { &[Text] } else { &[Text, Num] };
+                let kinds: &[Kind] = if name == "search" {
+                    &[Text]
+                } else {
+                    &[Text, Num]
+                };
                 self.method(Text, (name, kinds, 1))
             }
             1 => {

@@ -90,17 +90,10 @@ impl Machine<'_> {
         }
         let a = self.input(node, "a", scope)?;
         let b = self.input(node, "b", scope)?;
-        let exact = self.opts.exact_equality;
-        let same = || {
-            if exact {
-                Ok(coerce::exact_eq(&a, &b))
-            } else {
-                loose_eq(&a, &b)
-            }
-        };
         Ok(OVal::Bool(match op {
-            "eq" => same()?,
-            "neq" => !same()?,
+            // Loose in every generation that has them (language section 2.3).
+            "eq" => loose_eq(&a, &b)?,
+            "neq" => !loose_eq(&a, &b)?,
             "gt" => less(&b, &a)? == Some(true),
             "lt" => less(&a, &b)? == Some(true),
             "and" => a.truthy() && b.truthy(),
@@ -171,7 +164,8 @@ impl Machine<'_> {
                 let OVal::Arr(items) = &list else {
                     return Err(no_method(&list, "join"));
                 };
-                self.meter.charge(READ, sizes([&list, &sep], &OVal::Undef))?;
+                self.meter
+                    .charge(READ, sizes([&list, &sep], &OVal::Undef))?;
                 let sep = if sep.is_undef() {
                     js(",")
                 } else {
@@ -214,7 +208,10 @@ impl Machine<'_> {
             Value::Object(map) => {
                 let keys = match &named {
                     Some(names) => names.iter().map(|n| to_wtf8(n)).collect(),
-                    None => map.keys().map(|k| k.as_bytes().to_vec()).collect::<Vec<_>>(),
+                    None => map
+                        .keys()
+                        .map(|k| k.as_bytes().to_vec())
+                        .collect::<Vec<_>>(),
                 };
                 let mut out = Obj::new();
                 for key in keys {

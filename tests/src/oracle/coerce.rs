@@ -1,8 +1,8 @@
 //! Coercions, operators and comparisons of ECMA-262 §7 on the oracle's values
 //! (language section 3.3, decision D6).
 
-use super::value::{Fail, JsStr, OVal, Res, from_wtf8, js, to_wtf8};
 use super::meter::pay;
+use super::value::{Fail, JsStr, OVal, Res, from_wtf8, js, to_wtf8};
 use a99_core::builtins::FUNCTIONS;
 use a99_core::costs::{READ, Sizes, WRITTEN};
 use a99_ecma::{arith, number_parse, number_text};

@@ -375,8 +375,9 @@ impl Machine<'_> {
                     }
                     return fail("Property key must be a string or number");
                 }
-                OVal::Obj(_) | OVal::Set(_) | OVal::Date(_) | OVal::Fn(_)
-                | OVal::Ns(_) => return fail("Property key must be a string or number"),
+                OVal::Obj(_) | OVal::Set(_) | OVal::Date(_) | OVal::Fn(_) | OVal::Ns(_) => {
+                    return fail("Property key must be a string or number");
+                }
                 key => to_str(&key)?,
             },
             false => to_str(&from_value(property))?,
@@ -482,9 +483,7 @@ impl Machine<'_> {
                 };
                 strings::method(m, s, name, args, &mut replace)?
             }
-            OVal::Arr(items) => {
-                arrays::method(m, items, name, args, &mut call)?
-            }
+            OVal::Arr(items) => arrays::method(m, items, name, args, &mut call)?,
             OVal::Set(items) => arrays::set_method(m, items, name, args, &mut call)?,
             OVal::Date(ms) => dates::method(**ms, name, args)?,
             OVal::Obj(obj) => statics::object_method(obj, name, args)?,

@@ -331,7 +331,10 @@ impl Machine<'_> {
     /// (language section 1.1); gives the caller's frame.
     fn enter_inline(&mut self, root: &Value, args: OVal) -> super::machine::Frame {
         let helpers = self.frame.helpers.clone();
-        let inner = super::machine::Frame { helpers, ..frame(root, args) };
+        let inner = super::machine::Frame {
+            helpers,
+            ..frame(root, args)
+        };
         std::mem::replace(&mut self.frame, inner)
     }
 

@@ -162,7 +162,9 @@ impl Machine<'_> {
         let value = self.value_of(node, scope)?;
         let copy = deep_copy(&value, self.opts.max_depth)?;
         // A key that is no text is made into one once more.
-        let again = key.strip_prefix(js("value:").as_ref()).map_or(0, <[u16]>::len);
+        let again = key
+            .strip_prefix(js("value:").as_ref())
+            .map_or(0, <[u16]>::len);
         self.meter.charge(READ, Sizes::units(again))?;
         self.memo.insert(key, copy);
         Ok(value)

@@ -85,7 +85,12 @@ impl Meter {
             Formula::Linear { written: true, .. } => {
                 let (units, elements) = size(result);
                 let sizes = Sizes::default();
-                pay(WRITTEN, sizes.out_units(units as usize).out_elements(elements as usize))
+                pay(
+                    WRITTEN,
+                    sizes
+                        .out_units(units as usize)
+                        .out_elements(elements as usize),
+                )
             }
             _ => Ok(()),
         }
@@ -132,14 +137,21 @@ pub fn pay_deep(formula: Formula, value: &OVal, depth: usize) -> Res<()> {
         ));
     }
     if matches!(formula, Formula::Linear { read: true, .. }) {
-        pay(READ, Sizes::elements(elements as usize).in_units(units as usize))?;
+        pay(
+            READ,
+            Sizes::elements(elements as usize).in_units(units as usize),
+        )?;
     }
     match value {
         OVal::Arr(items) | OVal::Set(items) => {
             let items = items.borrow().clone();
-            items.iter().try_for_each(|v| pay_deep(formula, v, depth + 1))
+            items
+                .iter()
+                .try_for_each(|v| pay_deep(formula, v, depth + 1))
         }
-        OVal::Obj(obj) => obj.values().try_for_each(|v| pay_deep(formula, v, depth + 1)),
+        OVal::Obj(obj) => obj
+            .values()
+            .try_for_each(|v| pay_deep(formula, v, depth + 1)),
         _ => Ok(()),
     }
 }
@@ -167,7 +179,9 @@ pub fn pay_search(values: &[OVal], wanted: &OVal) -> Res<()> {
     let OVal::Str(wanted) = wanted else {
         return Ok(());
     };
-    let alike = values.iter().filter(|v| matches!(v, OVal::Str(s) if s.len() == wanted.len()));
+    let alike = values
+        .iter()
+        .filter(|v| matches!(v, OVal::Str(s) if s.len() == wanted.len()));
     pay(READ, Sizes::units(alike.count() * wanted.len()))
 }
 

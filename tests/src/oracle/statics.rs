@@ -276,8 +276,7 @@ fn global(name: &str, args: &Args<'_>) -> Res<OVal> {
             schemas::filter(&args.get(0), &schema).map_err(Fail::new)
         }
         "Set" => match args.get(0) {
-            OVal::Undef => Ok(OVal::set(Vec::new())),
-            OVal::Null => fail("null is not iterable"),
+            OVal::Undef | OVal::Null => Ok(OVal::set(Vec::new())),
             v => {
                 let items = arrays::iterate(&v)?;
                 pay_texts(&items)?;

@@ -303,7 +303,8 @@ pub fn method(
         "charAt" => unit(s, text_index::position(args.integer(0)?, len))?
             .map_or_else(|| OVal::str(""), |i| part(s, i..i + 1)),
         "charCodeAt" => OVal::Num(
-            unit(s, text_index::position(args.integer(0)?, len))?.map_or(f64::NAN, |i| f64::from(s[i])),
+            unit(s, text_index::position(args.integer(0)?, len))?
+                .map_or(f64::NAN, |i| f64::from(s[i])),
         ),
         "codePointAt" => unit(s, text_index::position(args.integer(0)?, len))?
             .map_or(OVal::Undef, |i| OVal::Num(f64::from(code_point(s, i)))),

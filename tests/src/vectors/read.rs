@@ -261,7 +261,9 @@ impl Vector {
             quotas: match self.option("quotas") {
                 Some(Value::Object(map)) => map
                     .iter()
-                    .filter_map(|(op, n)| Some((op.to_string_lossy().into_owned(), n.as_f64()? as u64)))
+                    .filter_map(|(op, n)| {
+                        Some((op.to_string_lossy().into_owned(), n.as_f64()? as u64))
+                    })
                     .collect(),
                 _ => Vec::new(),
             },

@@ -6,8 +6,8 @@ use super::{Engine, EngineError, EngineEvent, EngineOutcome, REFERENCE_ATOM_TIME
 use a99_core::error::ErrorCode;
 use a99_core::value::Value;
 use agent99::capabilities::{
-    AgentCall, AgentReply, AgentRunner, BoxFuture, Capabilities, CapabilityError, Fetch, Llm, Store,
-    StoreMethod, Transpiler, Xml,
+    AgentCall, AgentReply, AgentRunner, BoxFuture, Capabilities, CapabilityError, Fetch, Llm,
+    Store, StoreMethod, Transpiler, Xml,
 };
 use agent99::{
     AbortSignal, AtomBody, AtomDef, AtomError, AtomSig, AtomTimeout, CostModel, CostOverride,
@@ -26,7 +26,10 @@ struct Scripted(SharedScript);
 
 impl Scripted {
     fn ask(&self, method: &str, args: &[Value]) -> Reply {
-        self.0.lock().unwrap_or_else(|e| e.into_inner()).call(method, args)
+        self.0
+            .lock()
+            .unwrap_or_else(|e| e.into_inner())
+            .call(method, args)
     }
 
     fn reply(
@@ -42,7 +45,10 @@ impl Scripted {
     }
 
     fn provides(&self, method: &str) -> bool {
-        self.0.lock().unwrap_or_else(|e| e.into_inner()).provides(method)
+        self.0
+            .lock()
+            .unwrap_or_else(|e| e.into_inner())
+            .provides(method)
     }
 }
 
@@ -107,7 +113,13 @@ impl Store for Scripted {
         self.reply("store.query", vec![query])
     }
 
-    fn vector_search(&self, collection: Value, vector: Value, k: Value, filter: Value) -> Answer<'_> {
+    fn vector_search(
+        &self,
+        collection: Value,
+        vector: Value,
+        k: Value,
+        filter: Value,
+    ) -> Answer<'_> {
         self.reply("store.vectorSearch", vec![collection, vector, k, filter])
     }
 
@@ -116,7 +128,10 @@ impl Store for Scripted {
     }
 
     fn create_collection(&self, collection: Value, schema: Value, dimension: Value) -> Answer<'_> {
-        self.reply("store.createCollection", vec![collection, schema, dimension])
+        self.reply(
+            "store.createCollection",
+            vec![collection, schema, dimension],
+        )
     }
 
     fn vector_add(&self, collection: Value, document: Value) -> Answer<'_> {
@@ -156,14 +171,18 @@ fn capabilities(script: &SharedScript) -> Capabilities {
 fn host_atom(atom: &super::HostAtom, script: &SharedScript) -> AtomDef {
     let micro = a99_core::fuel::cost_from_f64(atom.cost).unwrap_or(0);
     let (op, script) = (atom.op.clone(), script.clone());
-    let body = move |mut call: agent99::HostCall| -> BoxFuture<'static, Result<HostReply, AtomError>> {
-        let input = call.args.pop().unwrap_or(Value::Undefined);
-        let reply = script.lock().unwrap_or_else(|e| e.into_inner()).atom(&op, &input);
-        Box::pin(async move {
-            wait(reply.delay_ms).await;
-            reply.result.map(HostReply::from).map_err(AtomError::new)
-        })
-    };
+    let body =
+        move |mut call: agent99::HostCall| -> BoxFuture<'static, Result<HostReply, AtomError>> {
+            let input = call.args.pop().unwrap_or(Value::Undefined);
+            let reply = script
+                .lock()
+                .unwrap_or_else(|e| e.into_inner())
+                .atom(&op, &input);
+            Box::pin(async move {
+                wait(reply.delay_ms).await;
+                reply.result.map(HostReply::from).map_err(AtomError::new)
+            })
+        };
     AtomDef {
         sig: AtomSig {
             name: Cow::Owned(atom.op.clone()),
@@ -177,16 +196,28 @@ fn host_atom(atom: &super::HostAtom, script: &SharedScript) -> AtomDef {
 }
 
 fn timeout(ms: f64) -> AtomTimeout {
-    if ms > 0.0 { AtomTimeout::Ms(ms as u64) } else { AtomTimeout::None }
+    if ms > 0.0 {
+        AtomTimeout::Ms(ms as u64)
+    } else {
+        AtomTimeout::None
+    }
 }
 
 fn options(spec: &RunSpec) -> RunOptions {
-    let mut options = RunOptions::new().trace(spec.trace).context(spec.context.clone());
+    let mut options = RunOptions::new()
+        .trace(spec.trace)
+        .context(spec.context.clone());
     options.fuel = spec.fuel;
     options.timeout_ms = spec.timeout_ms.map(|ms| ms.max(0.0) as u64);
-    options.cost_model = if spec.metered { CostModel::Metered } else { CostModel::Flat };
+    options.cost_model = if spec.metered {
+        CostModel::Metered
+    } else {
+        CostModel::Flat
+    };
     for op in &spec.limited_atoms {
-        options.timeouts.insert(op.clone(), AtomTimeout::Ms(REFERENCE_ATOM_TIMEOUT_MS));
+        options
+            .timeouts
+            .insert(op.clone(), AtomTimeout::Ms(REFERENCE_ATOM_TIMEOUT_MS));
     }
     for (op, calls) in &spec.quotas {
         options = options.quota(op, *calls);
@@ -231,13 +262,19 @@ fn ran(outcome: Outcome) -> EngineOutcome {
             e.message = FUEL_TIMEOUT.into();
             result = e.to_value();
         }
-        EngineError { aborted: e.code == ErrorCode::Aborted, message: e.message, op: e.op }
+        EngineError {
+            aborted: e.code == ErrorCode::Aborted,
+            message: e.message,
+            op: e.op,
+        }
     });
     EngineOutcome::Ran {
         result,
         error,
         fuel_used: outcome.fuel_used,
-        trace: outcome.trace.map(|events| events.into_iter().map(event).collect()),
+        trace: outcome
+            .trace
+            .map(|events| events.into_iter().map(event).collect()),
     }
 }
 
@@ -257,7 +294,9 @@ impl Engine for VmEngine {
         let agent = match engine.compile(text) {
             Ok(agent) => agent,
             Err(refused) => {
-                let first = refused.iter().find(|d| d.severity == agent99::Severity::Error);
+                let first = refused
+                    .iter()
+                    .find(|d| d.severity == agent99::Severity::Error);
                 let message = first.map_or_else(String::new, |d| d.message.clone());
                 return EngineOutcome::Rejected { message };
             }
@@ -268,9 +307,14 @@ impl Engine for VmEngine {
         }
         let options = options(&spec).signal(signal.clone());
         let granted = capabilities(&spec.script);
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_time().build();
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_time()
+            .build();
         let Ok(runtime) = runtime else {
-            return EngineOutcome::Rejected { message: "no runtime".into() };
+            return EngineOutcome::Rejected {
+                message: "no runtime".into(),
+            };
         };
         runtime.block_on(async {
             if let Some(ms) = spec.abort_after_ms {

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use proptest::test_runner::Config;
 
 /// Programs in the short form, some seconds of a debug build.
-const CASES: u32 = 250;
+const CASES: u32 = 1_000;
 
 fn cases_wanted() -> u32 {
     let given = std::env::var("A99_CASES").ok();

@@ -430,9 +430,11 @@ fn replace(cx: &mut Cx<'_>, s: Str, args: &[Val], max: usize) -> Result<Val, Fau
             .saturating_add(unit.saturating_mul(befores))
             .saturating_add((s.units() - unit - pattern.units()).saturating_mul(afters));
         // Kind by kind, not piece by piece: nothing of this is paid yet.
-        for (count, len) in
-            [(matches, places.len), (befores, *at), (afters, end - at - places.len)]
-        {
+        for (count, len) in [
+            (matches, places.len),
+            (befores, *at),
+            (afters, end - at - places.len),
+        ] {
             size.0 = size.0.saturating_add(len.saturating_mul(count));
         }
         size.1 = size.1.saturating_add(literal_bytes);

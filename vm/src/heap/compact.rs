@@ -32,7 +32,11 @@ impl TextMap {
         }
         let at = self.0.partition_point(|r| r.1 <= s.offset());
         let (start, _, new) = self.0[at];
-        Str::in_heap(new + (s.offset() - start), s.len_bytes() as u32, s.units() as u32)
+        Str::in_heap(
+            new + (s.offset() - start),
+            s.len_bytes() as u32,
+            s.units() as u32,
+        )
     }
 }
 
@@ -78,7 +82,8 @@ impl Heap {
         let mut at = 0u32;
         for (start, end, new) in &mut map {
             *new = at;
-            self.bytes.copy_within(*start as usize..*end as usize, at as usize);
+            self.bytes
+                .copy_within(*start as usize..*end as usize, at as usize);
             at += *end - *start;
         }
         self.bytes.truncate(at as usize);
@@ -90,8 +95,9 @@ impl Heap {
         let mut ids = vec![u32::MAX; self.cells.len()];
         // Slot ranges are in cell order except for arrays that moved when
         // they grew, so cells are placed in the order of their slots.
-        let mut live: Vec<u32> =
-            (0..self.cells.len() as u32).filter(|i| marks.cells[*i as usize]).collect();
+        let mut live: Vec<u32> = (0..self.cells.len() as u32)
+            .filter(|i| marks.cells[*i as usize])
+            .collect();
         for (new, old) in live.iter().enumerate() {
             ids[*old as usize] = new as u32;
         }
@@ -145,7 +151,8 @@ impl Marks {
     fn visit(&mut self, val: Val) {
         match val {
             Val::Str(s) if !s.is_static() && !s.is_empty() => {
-                self.text.push((s.offset(), s.offset() + s.len_bytes() as u32));
+                self.text
+                    .push((s.offset(), s.offset() + s.len_bytes() as u32));
             }
             Val::Arr(r) | Val::Obj(r) | Val::Set(r) | Val::Date(r) => {
                 let seen = &mut self.cells[r.0 as usize];

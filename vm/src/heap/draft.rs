@@ -29,7 +29,13 @@ impl ObjDraft {
                     index.insert(key, self.keys.len());
                 } else if self.keys.len() == Self::SCAN {
                     self.index = Some(
-                        self.keys.iter().copied().chain([key]).enumerate().map(|(i, k)| (k, i)).collect(),
+                        self.keys
+                            .iter()
+                            .copied()
+                            .chain([key])
+                            .enumerate()
+                            .map(|(i, k)| (k, i))
+                            .collect(),
                     );
                 }
                 self.keys.push(key);

@@ -18,9 +18,9 @@ mod tests;
 mod text;
 mod val;
 
-pub use shape::{KeyId, ShapeId, Shapes, StaticShapes};
-pub(crate) use shape::array_index;
 pub use draft::ObjDraft;
+pub(crate) use shape::array_index;
+pub use shape::{KeyId, ShapeId, Shapes, StaticShapes};
 pub use text::StrMark;
 pub use val::{Ref, Str, Val};
 
@@ -141,7 +141,11 @@ impl Heap {
     /// Checks that `wanted` more bytes fit under the ceiling.
     #[inline]
     pub fn check(&self, wanted: usize) -> Result<(), Oom> {
-        if self.used().saturating_add(wanted) > self.limit { Err(Oom { wanted }) } else { Ok(()) }
+        if self.used().saturating_add(wanted) > self.limit {
+            Err(Oom { wanted })
+        } else {
+            Ok(())
+        }
     }
 
     /// Bytes that are free under the ceiling.
@@ -193,14 +197,26 @@ impl Heap {
         let off = self.reserve_slots(vals.len())?;
         self.slots.extend_from_slice(vals);
         let len = vals.len() as u32;
-        self.new_cell(Cell { kind: CellKind::Arr, shape: ShapeId(0), off, len, cap: len })
+        self.new_cell(Cell {
+            kind: CellKind::Arr,
+            shape: ShapeId(0),
+            off,
+            len,
+            cap: len,
+        })
     }
 
     /// A new empty array with room for `cap` values.
     pub fn alloc_arr_cap(&mut self, cap: usize) -> Result<Ref, Oom> {
         let off = self.reserve_slots(cap)?;
         self.slots.resize(off as usize + cap, Val::Undefined);
-        self.new_cell(Cell { kind: CellKind::Arr, shape: ShapeId(0), off, len: 0, cap: cap as u32 })
+        self.new_cell(Cell {
+            kind: CellKind::Arr,
+            shape: ShapeId(0),
+            off,
+            len: 0,
+            cap: cap as u32,
+        })
     }
 
     #[inline]
@@ -318,7 +334,13 @@ impl Heap {
         let off = self.reserve_slots(vals.len())?;
         self.slots.extend_from_slice(vals);
         let len = vals.len() as u32;
-        self.new_cell(Cell { kind: CellKind::Obj, shape, off, len, cap: len })
+        self.new_cell(Cell {
+            kind: CellKind::Obj,
+            shape,
+            off,
+            len,
+            cap: len,
+        })
     }
 
     /// Interns a key, counted against the ceiling.
@@ -361,7 +383,9 @@ impl Heap {
         let c = self.cell(r);
         let keys = self.shapes.keys(c.shape);
         let vals = self.items(r);
-        self.shapes.order(c.shape).map(move |slot| (keys[slot], vals[slot]))
+        self.shapes
+            .order(c.shape)
+            .map(move |slot| (keys[slot], vals[slot]))
     }
 }
 
@@ -372,5 +396,7 @@ impl Heap {
 fn grow<T>(buf: &mut Vec<T>, n: usize, room: usize) -> Result<(), Oom> {
     let wish = (buf.capacity() / 2).max(16);
     let more = n.max(wish.min(room / size_of::<T>()));
-    buf.try_reserve_exact(more).map_err(|_| Oom { wanted: n * size_of::<T>() })
+    buf.try_reserve_exact(more).map_err(|_| Oom {
+        wanted: n * size_of::<T>(),
+    })
 }

@@ -107,7 +107,11 @@ impl Table {
         let id = KeyId(base + self.keys.len() as u32);
         let text: Arc<[u8]> = text.into();
         let units = a99_ecma::wtf8::utf16_len(&text) as u32;
-        self.keys.push(Key { int: array_index(&text), text: text.clone(), units });
+        self.keys.push(Key {
+            int: array_index(&text),
+            text: text.clone(),
+            units,
+        });
         self.ids.insert(text, id);
         id
     }
@@ -115,9 +119,17 @@ impl Table {
 
 impl Shape {
     fn new(keys: &[KeyId], int_of: impl Fn(KeyId) -> Option<u32>) -> Shape {
-        let index = (keys.len() > SCAN_KEYS)
-            .then(|| keys.iter().enumerate().map(|(i, k)| (*k, i as u32)).collect());
-        Shape { order: enumeration_order(keys, int_of), keys: keys.into(), index }
+        let index = (keys.len() > SCAN_KEYS).then(|| {
+            keys.iter()
+                .enumerate()
+                .map(|(i, k)| (*k, i as u32))
+                .collect()
+        });
+        Shape {
+            order: enumeration_order(keys, int_of),
+            keys: keys.into(),
+            index,
+        }
     }
 
     #[inline]
@@ -221,7 +233,12 @@ impl Shapes {
 
     /// The id of `text` if any object of this run or program could have it.
     pub fn find_key(&self, text: &[u8]) -> Option<KeyId> {
-        self.statics.table.ids.get(text).or_else(|| self.own.ids.get(text)).copied()
+        self.statics
+            .table
+            .ids
+            .get(text)
+            .or_else(|| self.own.ids.get(text))
+            .copied()
     }
 
     /// Interns `text`. The caller has checked that the heap has room for

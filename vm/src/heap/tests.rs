@@ -5,7 +5,11 @@ use super::*;
 
 fn heap(limit: usize) -> Heap {
     let mut heap = Heap::default();
-    heap.reset(Arc::from(*b"static"), Arc::new(StaticShapes::default()), limit);
+    heap.reset(
+        Arc::from(*b"static"),
+        Arc::new(StaticShapes::default()),
+        limit,
+    );
     heap
 }
 
@@ -77,10 +81,17 @@ fn compaction_keeps_what_roots_reach() {
     heap.compact(&mut |visit| roots.iter_mut().for_each(&mut *visit));
     assert!(heap.used() < 1_000, "{}", heap.used());
     assert_eq!(text(&heap, roots[1]), "text");
-    let Val::Obj(r) = roots[0] else { panic!("an object") };
-    let Some(Val::Arr(arr)) = heap.get_text(r, b"k") else { panic!("an array") };
+    let Val::Obj(r) = roots[0] else {
+        panic!("an object")
+    };
+    let Some(Val::Arr(arr)) = heap.get_text(r, b"k") else {
+        panic!("an array")
+    };
     assert_eq!(text(&heap, heap.items(arr)[0]), "text");
-    assert!(matches!(heap.items(arr)[2], Val::Arr(again) if again == arr), "the cycle holds");
+    assert!(
+        matches!(heap.items(arr)[2], Val::Arr(again) if again == arr),
+        "the cycle holds"
+    );
     assert!(heap.shapes.find_key(b"unused").is_none());
 }
 
@@ -102,7 +113,9 @@ fn compaction_is_idempotent_and_arrays_still_grow() {
         }
     }
     for (i, root) in roots.iter().enumerate() {
-        let Val::Arr(arr) = *root else { panic!("an array") };
+        let Val::Arr(arr) = *root else {
+            panic!("an array")
+        };
         heap.push(arr, Val::Null).unwrap();
         let items = heap.items(arr);
         assert_eq!(items.len(), i + 1);
@@ -127,7 +140,10 @@ fn objects_with_the_same_keys_share_a_shape() {
     };
     let (x, y) = (make(&mut heap), make(&mut heap));
     assert_eq!(heap.shape(x), heap.shape(y));
-    let keys: Vec<_> = heap.entries(x).map(|(k, _)| heap.shapes.key_text(k).to_vec()).collect();
+    let keys: Vec<_> = heap
+        .entries(x)
+        .map(|(k, _)| heap.shapes.key_text(k).to_vec())
+        .collect();
     assert_eq!(keys, [b"1", b"2", b"b"]);
 }
 
@@ -136,10 +152,18 @@ fn dictionaries_find_their_members() {
     let mut heap = heap(1 << 22);
     let mut draft = ObjDraft::new();
     for i in 0..1_000 {
-        draft.set_text(&mut heap, format!("key{i}").as_bytes(), Val::Num(f64::from(i))).unwrap();
+        draft
+            .set_text(
+                &mut heap,
+                format!("key{i}").as_bytes(),
+                Val::Num(f64::from(i)),
+            )
+            .unwrap();
     }
     draft.set_text(&mut heap, b"key7", Val::Bool(true)).unwrap();
-    let Val::Obj(r) = draft.finish(&mut heap).unwrap() else { unreachable!() };
+    let Val::Obj(r) = draft.finish(&mut heap).unwrap() else {
+        unreachable!()
+    };
     assert_eq!(heap.len(r), 1_000);
     assert!(matches!(heap.get_text(r, b"key999"), Some(Val::Num(999.0))));
     assert!(matches!(heap.get_text(r, b"key7"), Some(Val::Bool(true))));

@@ -8,7 +8,11 @@ impl Heap {
     #[inline]
     pub fn bytes(&self, s: Str) -> &[u8] {
         let off = s.offset() as usize;
-        let space: &[u8] = if s.is_static() { &self.statics } else { &self.bytes };
+        let space: &[u8] = if s.is_static() {
+            &self.statics
+        } else {
+            &self.bytes
+        };
         &space[off..off + s.len_bytes()]
     }
 
@@ -53,7 +57,11 @@ impl Heap {
         let off = self.bytes.len() as u32;
         let text = self.shapes.key_text(key);
         self.bytes.extend_from_slice(text);
-        Ok(Str::in_heap(off, text.len() as u32, self.shapes.key_units(key) as u32))
+        Ok(Str::in_heap(
+            off,
+            text.len() as u32,
+            self.shapes.key_units(key) as u32,
+        ))
     }
 
     /// Concatenates. A left side that ends at the end of the heap is extended
@@ -65,11 +73,14 @@ impl Heap {
         if a.is_empty() {
             return Ok(b);
         }
-        let joins = !a.is_ascii() && !b.is_ascii() && wtf8::needs_join(self.bytes(a), self.bytes(b));
+        let joins =
+            !a.is_ascii() && !b.is_ascii() && wtf8::needs_join(self.bytes(a), self.bytes(b));
         if joins {
             let mut out = Vec::new();
             out.try_reserve_exact(a.len_bytes() + b.len_bytes())
-                .map_err(|_| Oom { wanted: a.len_bytes() + b.len_bytes() })?;
+                .map_err(|_| Oom {
+                    wanted: a.len_bytes() + b.len_bytes(),
+                })?;
             out.extend_from_slice(self.bytes(a));
             wtf8::concat(&mut out, self.bytes(b));
             return self.alloc_str(&out);
@@ -95,12 +106,20 @@ impl Heap {
         debug_assert!(tail.is_ascii());
         let at_end = !a.is_static() && a.offset() as usize + a.len_bytes() == self.bytes.len();
         self.reserve_bytes(tail.len() + if at_end { 0 } else { a.len_bytes() })?;
-        let off = if at_end { a.offset() } else { self.bytes.len() as u32 };
+        let off = if at_end {
+            a.offset()
+        } else {
+            self.bytes.len() as u32
+        };
         if !at_end {
             self.append(a);
         }
         self.bytes.extend_from_slice(tail);
-        Ok(Str::in_heap(off, (a.len_bytes() + tail.len()) as u32, (a.units() + tail.len()) as u32))
+        Ok(Str::in_heap(
+            off,
+            (a.len_bytes() + tail.len()) as u32,
+            (a.units() + tail.len()) as u32,
+        ))
     }
 
     /// Copies a string's bytes to the end of the heap; room was reserved.
@@ -108,7 +127,8 @@ impl Heap {
         let off = s.offset() as usize;
         if s.is_static() {
             let statics = &self.statics;
-            self.bytes.extend_from_slice(&statics[off..off + s.len_bytes()]);
+            self.bytes
+                .extend_from_slice(&statics[off..off + s.len_bytes()]);
         } else {
             self.bytes.extend_from_within(off..off + s.len_bytes());
         }

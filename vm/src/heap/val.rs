@@ -22,7 +22,11 @@ pub struct Str {
 
 impl Str {
     /// The empty string; needs no bytes anywhere.
-    pub const EMPTY: Str = Str { off: STATIC_BIT, len: 0, units: 0 };
+    pub const EMPTY: Str = Str {
+        off: STATIC_BIT,
+        len: 0,
+        units: 0,
+    };
 
     /// A view of heap bytes.
     #[inline]
@@ -35,7 +39,11 @@ impl Str {
     #[inline]
     pub(crate) fn in_statics(off: u32, len: u32, units: u32) -> Str {
         debug_assert!(off & STATIC_BIT == 0);
-        Str { off: off | STATIC_BIT, len, units }
+        Str {
+            off: off | STATIC_BIT,
+            len,
+            units,
+        }
     }
 
     /// Whether the bytes belong to the program and never move.
@@ -79,7 +87,11 @@ impl Str {
     #[inline]
     pub fn view(self, start: usize, end: usize, units: usize) -> Str {
         debug_assert!(start <= end && end <= self.len as usize);
-        Str { off: self.off + start as u32, len: (end - start) as u32, units: units as u32 }
+        Str {
+            off: self.off + start as u32,
+            len: (end - start) as u32,
+            units: units as u32,
+        }
     }
 }
 

@@ -1,7 +1,8 @@
 //! Helpers of the program, and calls that the host answers.
 
 use super::{
-    Frame, FrameKind, MAX_HELPER_DEPTH, Machine, Request, Step, WINDOW, Waiting, clear_frame, frame_size,
+    Frame, FrameKind, MAX_HELPER_DEPTH, Machine, Request, Step, WINDOW, Waiting, clear_frame,
+    frame_size,
 };
 use crate::atom::{AtomError, Cancelled, HostCall, HostGrants, HostReply};
 use crate::convert;
@@ -134,11 +135,22 @@ impl Machine {
         let from = frame.base as usize + base as usize;
         let mut args = Vec::with_capacity(n as usize);
         for val in &self.stack[from..from + n as usize] {
-            args.push(convert::to_value(&self.heap, *val, &self.options.limits.boundary)?);
+            args.push(convert::to_value(
+                &self.heap,
+                *val,
+                &self.options.limits.boundary,
+            )?);
         }
         let cancelled = Cancelled::default();
-        let fuel = if frame.precise { self.meter.fuel } else { self.meter.fuel + self.prepaid() };
-        self.waiting = Some(Waiting::Call { dst, input: base.saturating_add(1) });
+        let fuel = if frame.precise {
+            self.meter.fuel
+        } else {
+            self.meter.fuel + self.prepaid()
+        };
+        self.waiting = Some(Waiting::Call {
+            dst,
+            input: base.saturating_add(1),
+        });
         Ok(Box::new(Request {
             call: HostCall {
                 op: atom.sig.name.clone(),
@@ -179,7 +191,9 @@ impl Machine {
         answer: Result<HostReply, AtomError>,
         host: &dyn Host,
     ) -> Option<Step> {
-        let Some(Waiting::Call { dst, input }) = self.waiting.take() else { return None };
+        let Some(Waiting::Call { dst, input }) = self.waiting.take() else {
+            return None;
+        };
         if self.outcome.is_some() {
             return None;
         }
@@ -189,7 +203,11 @@ impl Machine {
         let reply = match answer {
             Ok(reply) => reply,
             Err(AtomError { code, message }) => {
-                let code = if code.is_catchable() { code } else { ErrorCode::Program };
+                let code = if code.is_catchable() {
+                    code
+                } else {
+                    ErrorCode::Program
+                };
                 self.raise(super::thrown(code, message.as_bytes()), host);
                 return None;
             }
@@ -238,7 +256,8 @@ impl Machine {
     #[cold]
     pub(super) fn count_kept(&mut self) {
         let now = self.locals.bytes();
-        self.heap.force_external(now.saturating_sub(self.locals_counted));
+        self.heap
+            .force_external(now.saturating_sub(self.locals_counted));
         self.locals_counted = now;
     }
 

@@ -51,13 +51,23 @@ impl Machine {
                 self.unwind(error, host);
             }
             Fault::OutOfFuel => {
-                let error = self.located(ErrorCode::OutOfFuel, OUT_OF_FUEL.as_bytes().to_vec(), None);
+                let error =
+                    self.located(ErrorCode::OutOfFuel, OUT_OF_FUEL.as_bytes().to_vec(), None);
                 self.unwind(error, host);
             }
             Fault::Throw(thrown) => {
-                let Thrown { code, message, help, op } = *thrown;
+                let Thrown {
+                    code,
+                    message,
+                    help,
+                    op,
+                } = *thrown;
                 // A quota is the step's, not its text's.
-                let message = if code.is_catchable() { self.wrapped(message) } else { message };
+                let message = if code.is_catchable() {
+                    self.wrapped(message)
+                } else {
+                    message
+                };
                 let mut error = self.located(code, message, op);
                 error.help = help;
                 self.unwind(error, host);
@@ -81,7 +91,11 @@ impl Machine {
     fn wrapped(&self, message: Vec<u8>) -> Vec<u8> {
         let frame = self.frame();
         let (_, program, f) = self.program_of(frame);
-        match f.wraps.iter().find(|w| w.start <= frame.pc && frame.pc < w.end) {
+        match f
+            .wraps
+            .iter()
+            .find(|w| w.start <= frame.pc && frame.pc < w.end)
+        {
             Some(wrap) => [program.const_text(wrap.prefix), &message].concat(),
             None => message,
         }
@@ -121,7 +135,11 @@ impl Machine {
             let handler = error
                 .code
                 .is_catchable()
-                .then(|| f.handlers.iter().find(|h| h.start <= frame.pc && frame.pc < h.end))
+                .then(|| {
+                    f.handlers
+                        .iter()
+                        .find(|h| h.start <= frame.pc && frame.pc < h.end)
+                })
                 .flatten()
                 .copied();
             if self.tracer.is_some() {
@@ -133,7 +151,10 @@ impl Machine {
             first = false;
             if let Some(handler) = handler {
                 let message = error.message.as_bytes().to_vec();
-                self.caught = Some(Caught { message, op: error.op });
+                self.caught = Some(Caught {
+                    message,
+                    op: error.op,
+                });
                 let precise = self.tracer.is_some();
                 if let Some(top) = self.frames.last_mut() {
                     top.pc = handler.target;
@@ -177,12 +198,14 @@ impl Machine {
     /// Ends the run because its caller or its deadline says so.
     pub(super) fn fail_stopped(&mut self, reason: StopReason) {
         let (code, message) = match (reason, self.options.timeout_ms) {
-            (StopReason::Aborted, _) => {
-                (ErrorCode::Aborted, "Execution aborted by the caller".to_owned())
-            }
-            (StopReason::Deadline, None) => {
-                (ErrorCode::RunTimeout, "Execution timeout: fuel budget exceeded".to_owned())
-            }
+            (StopReason::Aborted, _) => (
+                ErrorCode::Aborted,
+                "Execution aborted by the caller".to_owned(),
+            ),
+            (StopReason::Deadline, None) => (
+                ErrorCode::RunTimeout,
+                "Execution timeout: fuel budget exceeded".to_owned(),
+            ),
             (StopReason::Deadline, Some(ms)) => (
                 ErrorCode::RunTimeout,
                 format!(

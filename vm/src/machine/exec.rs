@@ -47,7 +47,10 @@ impl Machine {
                 let $c: &mut Cx<'_> = &mut c;
                 match $e {
                     Ok(value) => value,
-                    Err(fault) => leave!(Exit::Fault { fault: Fault::from(fault), before }),
+                    Err(fault) => leave!(Exit::Fault {
+                        fault: Fault::from(fault),
+                        before
+                    }),
                 }
             }};
         }
@@ -263,7 +266,8 @@ impl Machine {
                     }
                 }
                 Op::NewArr { dst, cap } => {
-                    regs[dst as usize] = Val::Arr(attempt!(c => c.heap.alloc_arr_cap(cap as usize)));
+                    regs[dst as usize] =
+                        Val::Arr(attempt!(c => c.heap.alloc_arr_cap(cap as usize)));
                 }
                 Op::ArrPush { arr, src } => {
                     let (arr, val) = (regs[arr as usize], stored(regs[src as usize]));
@@ -272,7 +276,12 @@ impl Machine {
                         _ => Err(Fault::internal("ArrPush without an array")),
                     });
                 }
-                Op::NewObj { dst, base, n, shape } => {
+                Op::NewObj {
+                    dst,
+                    base,
+                    n,
+                    shape,
+                } => {
                     let vals = &mut regs[base as usize..base as usize + n as usize];
                     vals.iter_mut().for_each(|v| *v = stored(*v));
                     let vals = &regs[base as usize..base as usize + n as usize];
@@ -291,13 +300,23 @@ impl Machine {
                     let recv = regs[obj as usize];
                     attempt!(c => builtins::check_method(c, recv, method as u16));
                 }
-                Op::CallMethod { dst, base, n, method } => {
+                Op::CallMethod {
+                    dst,
+                    base,
+                    n,
+                    method,
+                } => {
                     let recv = regs[base as usize];
                     let args = &regs[base as usize + 1..base as usize + n as usize];
                     regs[dst as usize] =
                         attempt!(c => builtins::call_method(c, recv, method as u16, args));
                 }
-                Op::WideMethod { dst, obj, arr, method } => {
+                Op::WideMethod {
+                    dst,
+                    obj,
+                    arr,
+                    method,
+                } => {
                     let (recv, arr) = (regs[obj as usize], regs[arr as usize]);
                     regs[dst as usize] = attempt!(c => {
                         super::start::list(c.heap, arr)
@@ -309,7 +328,12 @@ impl Machine {
                     let name = a99_core::text::wtf8_to_string_lossy(program.const_text(name));
                     attempt!(c => Err::<(), Fault>(builtins::unknown_method(c, recv, &name)));
                 }
-                Op::CallFn { dst, base, n, function } => {
+                Op::CallFn {
+                    dst,
+                    base,
+                    n,
+                    function,
+                } => {
                     let args = &regs[base as usize..base as usize + n as usize];
                     regs[dst as usize] =
                         attempt!(c => builtins::call_function(c, function as u16, args));
@@ -379,15 +403,22 @@ impl Machine {
                 }
                 Op::CheckConst { flag, name } => {
                     if matches!(regs[flag as usize], Val::Bool(true)) {
-                        let fault = quoted("Cannot reassign const variable '", program.const_text(name), "'");
+                        let fault = quoted(
+                            "Cannot reassign const variable '",
+                            program.const_text(name),
+                            "'",
+                        );
                         let before = self.meter.mark();
                         leave!(Exit::Fault { fault, before });
                     }
                 }
                 Op::CheckFree { src, name } => {
                     if !matches!(regs[src as usize], Val::Unbound) {
-                        let fault =
-                            quoted("Cannot redeclare variable '", program.const_text(name), "' as const");
+                        let fault = quoted(
+                            "Cannot redeclare variable '",
+                            program.const_text(name),
+                            "' as const",
+                        );
                         let before = self.meter.mark();
                         leave!(Exit::Fault { fault, before });
                     }
@@ -439,7 +470,10 @@ impl Machine {
                         .as_ref()
                         .map_or((&b""[..], &b""[..]), |c| (&c.message, c.op.as_bytes()));
                     let before = self.meter.mark();
-                    let made = self.heap.str_val(message).and_then(|m| Ok((m, self.heap.str_val(by)?)));
+                    let made = self
+                        .heap
+                        .str_val(message)
+                        .and_then(|m| Ok((m, self.heap.str_val(by)?)));
                     match made {
                         Ok((m, by)) => {
                             regs[msg as usize] = m;
@@ -447,14 +481,16 @@ impl Machine {
                         }
                         Err(oom) => {
                             self.caught = caught;
-                            leave!(Exit::Fault { fault: oom.into(), before });
+                            leave!(Exit::Fault {
+                                fault: oom.into(),
+                                before
+                            });
                         }
                     }
                 }
                 Op::MemoKey { dst, base, n, memo } => {
                     let vals = &regs[base as usize..base as usize + n as usize];
-                    regs[dst as usize] =
-                        attempt!(c => super::start::memo_key(c, &exe, memo, vals));
+                    regs[dst as usize] = attempt!(c => super::start::memo_key(c, &exe, memo, vals));
                 }
                 Op::MemoGet { dst, key, to } => {
                     let key = regs[key as usize];
@@ -469,9 +505,24 @@ impl Machine {
                     let (key, val) = (regs[key as usize], regs[src as usize]);
                     attempt!(c => super::start::memo_put(c, &mut self.memo, key, val));
                 }
-                Op::Call { dst, base, n: _, callee } => leave!(Exit::Call { dst, base, callee }),
-                Op::RunCode { dst, base, n: _, names } => leave!(Exit::Code { dst, base, names }),
-                Op::AgentRun { dst, base, n: _, site } => leave!(Exit::Agent { dst, base, site }),
+                Op::Call {
+                    dst,
+                    base,
+                    n: _,
+                    callee,
+                } => leave!(Exit::Call { dst, base, callee }),
+                Op::RunCode {
+                    dst,
+                    base,
+                    n: _,
+                    names,
+                } => leave!(Exit::Code { dst, base, names }),
+                Op::AgentRun {
+                    dst,
+                    base,
+                    n: _,
+                    site,
+                } => leave!(Exit::Agent { dst, base, site }),
                 Op::Project { dst, src, schema } => {
                     let val = regs[src as usize];
                     let schema = &program.schemas[schema as usize];
@@ -514,7 +565,11 @@ fn slow_compare(c: &mut Cx<'_>, op: Cmp, a: Val, b: Val) -> Result<bool, Fault> 
 
 #[inline(never)]
 fn slow_equal(c: &mut Cx<'_>, exact: bool, a: Val, b: Val) -> Result<bool, Fault> {
-    if exact { Ok(coerce::exact_eq(c.heap, a, b)) } else { coerce::loose_eq(c, a, b) }
+    if exact {
+        Ok(coerce::exact_eq(c.heap, a, b))
+    } else {
+        coerce::loose_eq(c, a, b)
+    }
 }
 
 /// What a value becomes when an array or object keeps it: builtins are not

@@ -7,8 +7,8 @@ use crate::link::Executable;
 use crate::native::{Fault, Host};
 use a99_core::costs::BOTH;
 use a99_core::program::{CONST_FLAG, Home};
-use a99_core::value::Value;
 use a99_core::text::Text;
+use a99_core::value::Value;
 use std::sync::Arc;
 
 /// Estimated bytes that a node of a program takes while it runs: the node, its
@@ -42,7 +42,13 @@ struct Outer {
 
 impl Machine {
     /// `runCode`: the transpiled program in `base`, its arguments after it.
-    pub(super) fn run_code(&mut self, dst: u8, base: u8, names: u32, host: &dyn Host) -> Result<Step, Fault> {
+    pub(super) fn run_code(
+        &mut self,
+        dst: u8,
+        base: u8,
+        names: u32,
+        host: &dyn Host,
+    ) -> Result<Step, Fault> {
         let frame = self.frame();
         self.check_depth("runCode recursion limit exceeded")?;
         let at = frame.base as usize + base as usize;
@@ -80,15 +86,28 @@ impl Machine {
             seen = !matches!(val, Val::Unbound);
             if seen {
                 let name = Text::from_wtf8(name.to_vec());
-                let before = outer.iter().position(|o| o.name == name).map(|i| outer.remove(i));
-                outer.push(Outer { name, val, constant: before.is_some_and(|o| o.constant) });
+                let before = outer
+                    .iter()
+                    .position(|o| o.name == name)
+                    .map(|i| outer.remove(i));
+                outer.push(Outer {
+                    name,
+                    val,
+                    constant: before.is_some_and(|o| o.constant),
+                });
             }
         }
         self.ask(dst, FrameKind::Code, code, args, outer, host)
     }
 
     /// `agentRun`: a program as data runs inline; anything else is a call.
-    pub(super) fn agent_run(&mut self, dst: u8, base: u8, site: u32, host: &dyn Host) -> Result<Step, Fault> {
+    pub(super) fn agent_run(
+        &mut self,
+        dst: u8,
+        base: u8,
+        site: u32,
+        host: &dyn Host,
+    ) -> Result<Step, Fault> {
         self.check_depth("Agent depth limit exceeded")?;
         let frame = self.frame();
         let at = frame.base as usize + base as usize;
@@ -120,21 +139,37 @@ impl Machine {
         host: &dyn Host,
     ) -> Result<Step, Fault> {
         self.settle_fuel();
-        convert::charge_read(&mut super::cx(&mut self.heap, &mut self.meter, host), program, BOTH)?;
+        convert::charge_read(
+            &mut super::cx(&mut self.heap, &mut self.meter, host),
+            program,
+            BOTH,
+        )?;
         let given = &self.options.limits.boundary;
-        let limits =
-            BoundaryLimits { max_bytes: given.max_bytes.min(MAX_PROGRAM_BYTES), ..*given };
+        let limits = BoundaryLimits {
+            max_bytes: given.max_bytes.min(MAX_PROGRAM_BYTES),
+            ..*given
+        };
         let value = convert::to_value(&self.heap, program, &limits)?;
         let value = self.with_helpers(value);
         let names = outer.iter().map(|o| (o.name.clone(), o.constant)).collect();
-        self.waiting = Some(Waiting::Load(Pending { dst, kind, args, outer }));
-        Ok(Step::Load(Box::new(LoadRequest { program: value, outer: names })))
+        self.waiting = Some(Waiting::Load(Pending {
+            dst,
+            kind,
+            args,
+            outer,
+        }));
+        Ok(Step::Load(Box::new(LoadRequest {
+            program: value,
+            outer: names,
+        })))
     }
 
     /// An inline program has the helpers of its caller; root keys of its own
     /// are ignored (language section 1.1).
     fn with_helpers(&self, program: Value) -> Value {
-        let Value::Object(mut root) = program else { return program };
+        let Value::Object(mut root) = program else {
+            return program;
+        };
         let source = &self.program_of(self.frame()).1.source;
         match source.get(source.root(), "helpers") {
             Some(helpers) => {
@@ -149,19 +184,30 @@ impl Machine {
     }
 
     /// Runs the value of a reply as a program in place of the call.
-    pub(super) fn inline_reply(&mut self, dst: u8, program: Val, args: Val, host: &dyn Host) -> Result<Step, Fault> {
+    pub(super) fn inline_reply(
+        &mut self,
+        dst: u8,
+        program: Val,
+        args: Val,
+        host: &dyn Host,
+    ) -> Result<Step, Fault> {
         self.ask(dst, FrameKind::Agent, program, args, Vec::new(), host)
     }
 
     /// Answers [`Step::Load`]; an error is what the program sees.
     pub fn load(&mut self, loaded: Result<Arc<Executable>, Text>, host: &dyn Host) {
-        let Some(Waiting::Load(pending)) = self.waiting.take() else { return };
+        let Some(Waiting::Load(pending)) = self.waiting.take() else {
+            return;
+        };
         if self.outcome.is_some() {
             return;
         }
         let entered = match loaded {
             Ok(exe) => self.enter_program(&exe, pending),
-            Err(message) => Err(super::thrown(a99_core::error::ErrorCode::Program, message.as_bytes())),
+            Err(message) => Err(super::thrown(
+                a99_core::error::ErrorCode::Program,
+                message.as_bytes(),
+            )),
         };
         if let Err(fault) = entered {
             self.raise(fault, host);
@@ -186,7 +232,8 @@ impl Machine {
                 return Err(fault);
             }
         };
-        self.meter.did(size + program.source.node_count() * COMPILE_NODE_WORK);
+        self.meter
+            .did(size + program.source.node_count() * COMPILE_NODE_WORK);
         if let Some(scope) = main.scopes.first() {
             for (i, Outer { val, .. }) in pending.outer.iter().enumerate() {
                 let home = scope.vars.get(i).map(|(_, home)| *home);
@@ -200,7 +247,12 @@ impl Machine {
             }
         }
         let prices = super::prices::unit_prices(exe, &self.options);
-        self.units.push(Unit { exe: exe.clone(), main: false, prices, args });
+        self.units.push(Unit {
+            exe: exe.clone(),
+            main: false,
+            prices,
+            args,
+        });
         self.push_frame(Frame {
             unit: self.units.len() as u32 - 1,
             function: 0,

@@ -180,7 +180,9 @@ impl Default for Machine {
 
 impl std::fmt::Debug for Machine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Machine").field("frames", &self.frames.len()).finish_non_exhaustive()
+        f.debug_struct("Machine")
+            .field("frames", &self.frames.len())
+            .finish_non_exhaustive()
     }
 }
 
@@ -260,9 +262,16 @@ impl Machine {
         self.widen();
         while self.outcome.is_none() {
             let precise = self.frame().precise;
-            let exit = if precise { self.run::<true>(host) } else { self.run::<false>(host) };
+            let exit = if precise {
+                self.run::<true>(host)
+            } else {
+                self.run::<false>(host)
+            };
             // An instruction that got as far as a call may still run short.
-            if matches!(exit, Exit::Precise | Exit::Fast | Exit::Slice | Exit::Return(_)) {
+            if matches!(
+                exit,
+                Exit::Precise | Exit::Fast | Exit::Slice | Exit::Return(_)
+            ) {
                 self.retried = None;
             }
             match exit {
@@ -289,7 +298,8 @@ impl Machine {
                         self.fault(fault, before, host);
                     }
                 }
-                Exit::Host { dst, base, n, site } => match self.host_call(dst, base, n, site, host) {
+                Exit::Host { dst, base, n, site } => match self.host_call(dst, base, n, site, host)
+                {
                     Ok(request) => return Step::Call(request),
                     Err(fault) => self.raise(fault, host),
                 },
@@ -322,7 +332,15 @@ impl Machine {
 
     /// Squeezes garbage out; every live value is reachable from here.
     fn compact(&mut self) {
-        let Machine { heap, stack, units, memo, frames, tracer, .. } = self;
+        let Machine {
+            heap,
+            stack,
+            units,
+            memo,
+            frames,
+            tracer,
+            ..
+        } = self;
         let top = frames.last().map_or(0, |f| {
             let function = &units[f.unit as usize].exe.program().functions[f.function as usize];
             f.base as usize + frame_size(function)
@@ -358,10 +376,19 @@ impl Machine {
     pub fn finish(&mut self) -> Outcome {
         let (result, error) = self.outcome.take().unwrap_or((Value::Undefined, None));
         let mut warnings = self.locals.take_warnings();
-        let trace = self.tracer.take().map(|tracer| tracer.into_events(&mut warnings));
+        let trace = self
+            .tracer
+            .take()
+            .map(|tracer| tracer.into_events(&mut warnings));
         let fuel_used = Fuel::from_micro(self.budget.saturating_sub(self.meter.fuel));
         self.let_go();
-        Outcome { result, error, fuel_used, trace, warnings }
+        Outcome {
+            result,
+            error,
+            fuel_used,
+            trace,
+            warnings,
+        }
     }
 }
 
@@ -380,7 +407,9 @@ fn clear_frame(stack: &mut Vec<Val>, base: usize, size: usize) -> Result<(), Fau
     if stack.len() < need {
         stack
             .try_reserve_exact(need - stack.len())
-            .map_err(|_| crate::heap::Oom { wanted: need * size_of::<Val>() })?;
+            .map_err(|_| crate::heap::Oom {
+                wanted: need * size_of::<Val>(),
+            })?;
         stack.resize(need, Val::Unbound);
     }
     stack[base..base + size].fill(Val::Unbound);
@@ -394,5 +423,10 @@ fn cx<'a>(heap: &'a mut Heap, meter: &'a mut Meter, host: &'a dyn Host) -> Cx<'a
 
 /// A thrown error from its parts.
 fn thrown(code: a99_core::error::ErrorCode, message: impl Into<Vec<u8>>) -> Fault {
-    Fault::Throw(Box::new(Thrown { code, message: message.into(), help: None, op: None }))
+    Fault::Throw(Box::new(Thrown {
+        code,
+        message: message.into(),
+        help: None,
+        op: None,
+    }))
 }

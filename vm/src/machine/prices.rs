@@ -31,7 +31,10 @@ pub(super) struct PriceRules {
 impl PriceRules {
     pub fn new(options: &RunOptions) -> PriceRules {
         let any = !options.costs.is_empty() || !options.quotas.is_empty();
-        PriceRules { any, overridden: options.costs.keys().cloned().collect() }
+        PriceRules {
+            any,
+            overridden: options.costs.keys().cloned().collect(),
+        }
     }
 
     /// Whether the price of this op is overridden.
@@ -122,9 +125,10 @@ impl Machine {
         }
         // Nodes that share a charge are still paid one by one.
         let (times, one) = match charge.kind {
-            ChargeKind::Nodes(n) | ChargeKind::TextNodes(n) => {
-                (i64::from(n), program.price(charge, self.options.cost_model, |_| 0) / i64::from(n.max(1)))
-            }
+            ChargeKind::Nodes(n) | ChargeKind::TextNodes(n) => (
+                i64::from(n),
+                program.price(charge, self.options.cost_model, |_| 0) / i64::from(n.max(1)),
+            ),
             _ => {
                 let model = self.options.cost_model;
                 let step_price = match charge.kind {
@@ -171,7 +175,10 @@ impl Machine {
         match self.options.quotas.get(&*name) {
             Some(quota) if !quota.take() => Err(Fault::coded(
                 ErrorCode::QuotaExceeded,
-                format!("Quota exceeded for '{name}': {} call(s) allowed", quota.limit()),
+                format!(
+                    "Quota exceeded for '{name}': {} call(s) allowed",
+                    quota.limit()
+                ),
             )),
             _ => Ok(()),
         }
@@ -195,7 +202,10 @@ impl Machine {
                 // A host function may panic; the run then pays the default.
                 let computed = catch_unwind(AssertUnwindSafe(|| price(&input, &context)));
                 let static_default = program.ops[s.op as usize].cost.fixed();
-                computed.ok().and_then(cost_from_f64).unwrap_or(static_default)
+                computed
+                    .ok()
+                    .and_then(cost_from_f64)
+                    .unwrap_or(static_default)
             }
         }
     }
@@ -203,14 +213,20 @@ impl Machine {
     /// What was prepaid for the rest of the block after an instruction.
     pub(super) fn prepaid_after(&self, unit: &Unit, f: &Function, pc: u32) -> i64 {
         let program = unit.exe.program();
-        let block = f.blocks.partition_point(|b| b.start <= pc).saturating_sub(1);
+        let block = f
+            .blocks
+            .partition_point(|b| b.start <= pc)
+            .saturating_sub(1);
         let range = block_charges(f, block);
-        f.charges[range].iter().filter(|c| c.pc > pc).fold(0i64, |sum, c| {
-            let price = program.price(c, self.options.cost_model, |step| {
-                self.fixed_price(&unit.exe, f, step)
-            });
-            sum.saturating_add(price)
-        })
+        f.charges[range]
+            .iter()
+            .filter(|c| c.pc > pc)
+            .fold(0i64, |sum, c| {
+                let price = program.price(c, self.options.cost_model, |step| {
+                    self.fixed_price(&unit.exe, f, step)
+                });
+                sum.saturating_add(price)
+            })
     }
 
     /// The price of a step in a block that could be paid whole.
@@ -261,4 +277,3 @@ impl Machine {
         self.meter.fuel = self.meter.fuel.saturating_sub(micro.max(0));
     }
 }
-

@@ -13,8 +13,8 @@ use a99_core::program::{ArgFallback, ArgKey, Program};
 use a99_core::schema::{PatternMatcher, Schema, filter_with, validate_with};
 use a99_core::text::Text;
 use a99_core::value::Value;
-use std::collections::HashMap;
 use smallvec::SmallVec;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Estimated bytes of a memo entry beyond key and value: its place in the
@@ -28,7 +28,11 @@ const MEMO_HASH_RESERVE: usize = 256;
 impl Machine {
     /// Prepares a run; [`Machine::resume`] starts it.
     pub fn start(&mut self, exe: &Arc<Executable>, args: Value, options: RunOptions) {
-        self.heap.reset(exe.statics.clone(), exe.shapes.clone(), options.limits.heap_bytes);
+        self.heap.reset(
+            exe.statics.clone(),
+            exe.shapes.clone(),
+            options.limits.heap_bytes,
+        );
         let budget = options.fuel.micro();
         self.meter = Meter::new(budget, options.cost_model);
         self.budget = budget;
@@ -43,7 +47,9 @@ impl Machine {
         self.locals.set_logging(options.trace);
         self.locals_counted = 0;
         self.rules = super::PriceRules::new(&options);
-        self.tracer = options.trace.then(|| Box::new(super::Tracer::new(options.limits.trace_bytes)));
+        self.tracer = options
+            .trace
+            .then(|| Box::new(super::Tracer::new(options.limits.trace_bytes)));
         self.waiting = None;
         self.outcome = None;
         self.retried = None;
@@ -74,9 +80,17 @@ impl Machine {
         let args = host_args(&mut self.heap, program, args, &self.options.limits.boundary)
             .map_err(|fault| match fault {
                 Fault::Throw(t) => RunError::new(t.code, "vm.run", Text::from_wtf8(t.message)),
-                _ => failed(ErrorCode::HeapLimit, "Heap limit exceeded: the arguments do not fit"),
+                _ => failed(
+                    ErrorCode::HeapLimit,
+                    "Heap limit exceeded: the arguments do not fit",
+                ),
             })?;
-        self.units.push(Unit { exe: exe.clone(), main: true, prices, args });
+        self.units.push(Unit {
+            exe: exe.clone(),
+            main: true,
+            prices,
+            args,
+        });
         let size = frame_size(&program.functions[0]);
         let room = self.count_frame(size, 0);
         let counted = room
@@ -249,7 +263,12 @@ pub(super) fn literal(heap: &mut Heap, code: &[LiteralOp]) -> Result<Val, Oom> {
 }
 
 /// An object of a shape of a program whose shapes are not the heap's own.
-pub(super) fn foreign_obj(heap: &mut Heap, p: &Program, shape: u32, vals: &[Val]) -> Result<Val, Fault> {
+pub(super) fn foreign_obj(
+    heap: &mut Heap,
+    p: &Program,
+    shape: u32,
+    vals: &[Val],
+) -> Result<Val, Fault> {
     let mut keys = Vec::with_capacity(vals.len());
     for key in &p.shapes[shape as usize] {
         keys.push(heap.intern(p.text(p.keys[*key as usize]))?);
@@ -273,7 +292,9 @@ pub(super) fn wide_obj(
         return Err(Fault::internal("an object with the wrong number of values"));
     }
     if main {
-        Ok(Val::Obj(heap.alloc_obj(crate::heap::ShapeId(shape), &vals)?))
+        Ok(Val::Obj(
+            heap.alloc_obj(crate::heap::ShapeId(shape), &vals)?,
+        ))
     } else {
         foreign_obj(heap, p, shape, &vals)
     }
@@ -281,11 +302,14 @@ pub(super) fn wide_obj(
 
 /// The values of an array, copied out.
 pub(super) fn list(heap: &Heap, arr: Val) -> Result<Vec<Val>, Fault> {
-    let Val::Arr(r) = arr else { return Err(Fault::internal("a list without an array")) };
+    let Val::Arr(r) = arr else {
+        return Err(Fault::internal("a list without an array"));
+    };
     let items = heap.items(r);
     let mut out = Vec::new();
-    out.try_reserve_exact(items.len())
-        .map_err(|_| Oom { wanted: size_of_val(items) })?;
+    out.try_reserve_exact(items.len()).map_err(|_| Oom {
+        wanted: size_of_val(items),
+    })?;
     out.extend_from_slice(items);
     Ok(out)
 }
@@ -335,7 +359,9 @@ pub(super) type Memo = HashMap<Box<[u8]>, Val>;
 /// A copy of what is remembered under a key.
 pub(super) fn memo_get(c: &mut Cx<'_>, memo: &Memo, key: Val) -> Result<Option<Val>, Fault> {
     let text = memo_text(c, key)?;
-    memo.get(&*text).map(|val| convert::copy_deep(c, *val)).transpose()
+    memo.get(&*text)
+        .map(|val| convert::copy_deep(c, *val))
+        .transpose()
 }
 
 /// Remembers a copy of a value. Everything that can fail comes first: the

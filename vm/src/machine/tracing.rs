@@ -38,7 +38,13 @@ pub(super) struct Tracer {
 
 impl Tracer {
     pub fn new(limit: usize) -> Tracer {
-        Tracer { log: TraceLog::new(limit), counted: 0, open: Vec::new(), frames: Vec::new(), silent: false }
+        Tracer {
+            log: TraceLog::new(limit),
+            counted: 0,
+            open: Vec::new(),
+            frames: Vec::new(),
+            silent: false,
+        }
     }
 
     pub fn enter_frame(&mut self) {
@@ -46,13 +52,18 @@ impl Tracer {
     }
 
     pub fn roots(&mut self, visit: &mut dyn FnMut(&mut Val)) {
-        self.open.iter_mut().flat_map(|o| &mut o.vars).for_each(visit);
+        self.open
+            .iter_mut()
+            .flat_map(|o| &mut o.vars)
+            .for_each(visit);
     }
 
     pub fn into_events(self, warnings: &mut Vec<Text>) -> Vec<TraceEvent> {
         if self.log.dropped() > 0 {
             let n = self.log.dropped();
-            warnings.push(Text::from(format!("trace: the first {n} events were dropped to stay within the limit")));
+            warnings.push(Text::from(format!(
+                "trace: the first {n} events were dropped to stay within the limit"
+            )));
         }
         self.log.into_events()
     }
@@ -98,7 +109,11 @@ impl Machine {
         // without their changes (M07).
         let room = scope.vars.len() * size_of::<Val>();
         let vars: Vec<Val> = match self.heap.add_external(room) {
-            Ok(()) => scope.vars.iter().map(|(_, home)| self.home_value(*home, slots)).collect(),
+            Ok(()) => scope
+                .vars
+                .iter()
+                .map(|(_, home)| self.home_value(*home, slots))
+                .collect(),
             Err(_) => Vec::new(),
         };
         self.meter.did(vars.len());
@@ -110,7 +125,13 @@ impl Machine {
     }
 
     /// Execution reached `pc`: steps around other code have ended.
-    pub(super) fn trace_reached(&mut self, f: &Function, exe: &Arc<Executable>, pc: u32, host: &dyn Host) {
+    pub(super) fn trace_reached(
+        &mut self,
+        f: &Function,
+        exe: &Arc<Executable>,
+        pc: u32,
+        host: &dyn Host,
+    ) {
         self.drain_log(host);
         while let Some(open) = self.top_open() {
             let step = &f.steps[open as usize];
@@ -146,7 +167,9 @@ impl Machine {
     fn record(&mut self, event: TraceEvent) {
         let size = event.held_bytes();
         self.meter.did(size);
-        let Some(tracer) = &mut self.tracer else { return };
+        let Some(tracer) = &mut self.tracer else {
+            return;
+        };
         let now = tracer.log.push(event, size);
         // The log has a limit of its own; what it holds counts as held by the
         // run, and a run that is full already fails at its next allocation.
@@ -158,11 +181,22 @@ impl Machine {
     fn top_open(&self) -> Option<u32> {
         let tracer = self.tracer.as_ref()?;
         let floor = *tracer.frames.last()?;
-        (tracer.open.len() > floor).then(|| tracer.open.last().map(|o| o.step)).flatten()
+        (tracer.open.len() > floor)
+            .then(|| tracer.open.last().map(|o| o.step))
+            .flatten()
     }
 
-    fn trace_end(&mut self, f: &Function, exe: &Arc<Executable>, error: Option<Text>, normal: bool, host: &dyn Host) {
-        let Some(open) = self.tracer.as_mut().and_then(|t| t.open.pop()) else { return };
+    fn trace_end(
+        &mut self,
+        f: &Function,
+        exe: &Arc<Executable>,
+        error: Option<Text>,
+        normal: bool,
+        host: &dyn Host,
+    ) {
+        let Some(open) = self.tracer.as_mut().and_then(|t| t.open.pop()) else {
+            return;
+        };
         self.heap.sub_external(open.vars.len() * size_of::<Val>());
         self.meter.did(open.vars.len());
         let program = exe.program();
@@ -170,13 +204,17 @@ impl Machine {
         let slots = self.slots_at(f);
         let limits = BoundaryLimits::default();
         let show = |val: Val| {
-            convert::to_value(&self.heap, val, &limits).unwrap_or_else(|_| Value::from("[not shown]"))
+            convert::to_value(&self.heap, val, &limits)
+                .unwrap_or_else(|_| Value::from("[not shown]"))
         };
         let mut state_diff = Map::new();
         for ((name, home), before) in f.scopes[step.scope as usize].vars.iter().zip(&open.vars) {
             let now = self.home_value(*home, slots);
             if !matches!(now, Val::Unbound) && !now.is_same(*before, &self.heap) {
-                state_diff.insert(Text::from_wtf8(program.const_text(*name).to_vec()), show(now));
+                state_diff.insert(
+                    Text::from_wtf8(program.const_text(*name).to_vec()),
+                    show(now),
+                );
             }
         }
         let result = if normal && error.is_none() && step.value != u8::MAX {
@@ -219,7 +257,12 @@ impl Machine {
                 self.trace_end(f, exe, None, true, host);
             }
         }
-        if self.tracer.as_mut().is_some_and(|t| std::mem::take(&mut t.silent)) && self.meter.fuel <= 0 {
+        if self
+            .tracer
+            .as_mut()
+            .is_some_and(|t| std::mem::take(&mut t.silent))
+            && self.meter.fuel <= 0
+        {
             message = None;
         }
         while let Some(open) = self.top_open() {
