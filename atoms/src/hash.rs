@@ -44,9 +44,20 @@ fn hash(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> 
             cx.charge(READ, Sizes::units(text.units()))?;
             text
         }
-        Val::Undefined | Val::Unbound => Str::EMPTY,
-        // The text is paid while it is written.
-        other => stringify(cx, other, Replacer::None, b"")?.unwrap_or(Str::EMPTY),
+        // What was resolved is digested as JSON, a text too; `undefined` as
+        // nothing. The text is paid while it is written.
+        other => {
+            let value = match other {
+                Val::Arr(list) => cx
+                    .heap
+                    .items(list)
+                    .first()
+                    .copied()
+                    .unwrap_or(Val::Undefined),
+                other => other,
+            };
+            stringify(cx, value, Replacer::None, b"")?.unwrap_or(Str::EMPTY)
+        }
     };
     let name = algorithm.map_or(b"SHA-256".to_vec(), |s| cx.bytes(s).to_ascii_uppercase());
     let digest = match name.as_slice() {

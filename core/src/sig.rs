@@ -43,7 +43,9 @@ pub enum Binding {
     Value,
     /// Taken as written; nested nodes stay data.
     Literal,
-    /// As written when it is a string, resolved otherwise (`hash.value`).
+    /// As written when it is a string; otherwise resolved, and in an array of
+    /// its own, so that the atom can tell a text that was resolved from one
+    /// that was written (`hash.value`).
     TextOrValue,
     /// An object literal whose first level are value positions (D14); only
     /// those members that the string parameter at this index names in

@@ -62,7 +62,15 @@ impl<'a> Lower<'_, 'a> {
             Binding::Value => self.value_to(node, dst),
             Binding::Literal => self.raw_to(node, dst),
             Binding::TextOrValue if doc.str(node).is_some() => self.raw_to(node, dst),
-            Binding::TextOrValue => self.value_to(node, dst),
+            Binding::TextOrValue => {
+                self.value_to(node, dst);
+                let mark = self.mark();
+                let arr = self.temp();
+                self.e.emit(Op::NewArr { dst: arr, cap: 1 });
+                self.e.emit(Op::ArrPush { arr, src: dst });
+                self.e.emit(Op::Mov { dst, src: arr });
+                self.release(mark);
+            }
             Binding::Vars => self.vars_object_to(node, dst, None),
             Binding::TemplateVars { template } => {
                 let text = params

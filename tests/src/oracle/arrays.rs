@@ -371,10 +371,10 @@ pub fn from(m: &mut Meter, args: &Args<'_>, call: &mut Call<'_>) -> Res<OVal> {
         OVal::Obj(obj) => {
             let n = obj.get(&*js("length")).map_or(Ok(f64::NAN), to_num)?;
             let n = if n.is_nan() { 0.0 } else { n.trunc().max(0.0) };
+            m.charge(WRITTEN, Sizes::default().out_elements(n as usize))?;
             if n > MAX_LENGTH {
                 return fail("Array size is not a small enough positive integer.");
             }
-            m.charge(WRITTEN, Sizes::default().out_elements(n as usize))?;
             let item = |i: usize| {
                 obj.get(&*js(&i.to_string()))
                     .cloned()

@@ -2,11 +2,10 @@
 
 use super::count::Count;
 use super::{BoundaryLimits, rejected, too_deep};
-use crate::heap::{Heap, KeyId, Oom, Ref, Val};
+use crate::heap::{Heap, Oom, Ref, Val};
 use crate::native::Fault;
 use a99_core::text::Text;
 use a99_core::value::{Map, Value};
-use std::collections::HashMap;
 
 /// Room made for the members of an object at once; more would trust a length
 /// that the program chose.
@@ -47,7 +46,6 @@ pub fn to_value(heap: &Heap, v: Val, limits: &BoundaryLimits) -> Result<Value, F
         heap,
         limits,
         count: Count::new(limits),
-        names: HashMap::new(),
         open: Vec::new(),
     };
     let mut next = v;
@@ -69,8 +67,6 @@ struct Walk<'a> {
     heap: &'a Heap,
     limits: &'a BoundaryLimits,
     count: Count,
-    /// Names made so far: objects of one shape share them.
-    names: HashMap<KeyId, Text>,
     open: Vec<Open>,
 }
 
@@ -163,9 +159,7 @@ impl Walk<'_> {
                     let keys = self.heap.shapes.keys(self.heap.shape(*r));
                     if let Some(value) = done.take() {
                         let key = keys[*next - 1];
-                        let name = self.names.entry(key);
-                        let name = name.or_insert_with(|| text(self.heap.shapes.key_text(key)));
-                        map.insert(name.clone(), value);
+                        map.insert(self.heap.shapes.key_name(key).clone(), value);
                     }
                     if let Some(val) = self.heap.items(*r).get(*next) {
                         self.count.string(self.heap.shapes.key_text(keys[*next]))?;

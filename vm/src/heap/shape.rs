@@ -7,6 +7,7 @@
 //! are collected when the heap is compacted.
 
 use std::collections::HashMap;
+use a99_core::text::Text;
 use std::sync::Arc;
 
 /// An interned object key.
@@ -46,7 +47,7 @@ pub(crate) struct Shape {
 
 #[derive(Debug, Clone)]
 struct Key {
-    text: Arc<[u8]>,
+    text: Text,
     units: u32,
     /// The value of a key that is an array index in canonical form.
     int: Option<u32>,
@@ -56,7 +57,7 @@ struct Key {
 #[derive(Debug, Default)]
 struct Table {
     keys: Vec<Key>,
-    ids: HashMap<Arc<[u8]>, KeyId>,
+    ids: HashMap<Text, KeyId>,
     shapes: Vec<Shape>,
     shape_ids: HashMap<Box<[KeyId]>, ShapeId>,
 }
@@ -105,10 +106,14 @@ impl Table {
 
     fn push_key(&mut self, text: &[u8], base: u32) -> KeyId {
         let id = KeyId(base + self.keys.len() as u32);
-        let text: Arc<[u8]> = text.into();
-        let units = a99_ecma::wtf8::utf16_len(&text) as u32;
+        let units = a99_ecma::wtf8::utf16_len(text) as u32;
+        let int = array_index(text);
+        let text = match std::str::from_utf8(text) {
+            Ok(text) => Text::from(text),
+            Err(_) => Text::from_wtf8(text.to_vec()),
+        };
         self.keys.push(Key {
-            int: array_index(&text),
+            int,
             text: text.clone(),
             units,
         });
@@ -263,6 +268,11 @@ impl Shapes {
 
     /// The text of a key.
     pub fn key_text(&self, key: KeyId) -> &[u8] {
+        self.key_entry(key).text.as_bytes()
+    }
+
+    /// The text of a key to share.
+    pub fn key_name(&self, key: KeyId) -> &Text {
         &self.key_entry(key).text
     }
 
@@ -328,7 +338,7 @@ impl Shapes {
                 keys.push(if k.0 < key_base {
                     *k
                 } else {
-                    self.intern(&old.keys[(k.0 - key_base) as usize].text)
+                    self.intern(old.keys[(k.0 - key_base) as usize].text.as_bytes())
                 });
             }
             renumber[i] = self.shape_of(&keys).0;
