@@ -76,7 +76,7 @@ fn e02_computed_properties_are_not_coerced_to_forbidden_names() {
                 let refused =
                     error.message.to_string().contains(name) && error.code == ErrorCode::Security;
                 // What is no text is no property; it is not made one.
-                let odd = error.message.to_string() == "Property key must be a string or number";
+                let odd = error.message == *"Property key must be a string or number";
                 assert!(refused || odd, "{disguise}: {error:?}");
             }
         }

@@ -10,7 +10,9 @@ fn c13_large_programs_compile_in_linear_time() {
         let steps: Vec<String> = (0..n).map(step).collect();
         format!(r#"{{"op":"seq","steps":[{}]}}"#, steps.join(","))
     };
-    let shapes: [(&str, usize, &dyn Fn(usize) -> String); 4] = [
+    /// Makes the text of step number `n`.
+    type StepText<'a> = &'a dyn Fn(usize) -> String;
+    let shapes: [(&str, usize, StepText<'_>); 4] = [
         ("steps", 40_000, &|_| {
             r#"{"op":"varSet","key":"a","value":1}"#.to_owned()
         }),

@@ -6,8 +6,8 @@
 //! and shared by all runs; those that data brings along belong to the run and
 //! are collected when the heap is compacted.
 
-use std::collections::HashMap;
 use a99_core::text::Text;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// An interned object key.
