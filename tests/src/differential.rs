@@ -5,7 +5,7 @@
 //! and the trace. Not compared:
 //!
 //! * texts that one JavaScript engine words for itself and programs should not
-//!   rely on ([`worded`]), in errors and wherever a program caught one;
+//!   rely on (`worded`), in errors and wherever a program caught one;
 //! * how far an exhausted budget was overdrawn in the metered model, where
 //!   long texts are paid for piece by piece.
 
