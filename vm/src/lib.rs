@@ -1,7 +1,7 @@
 //! The register machine: runs verified programs within limits.
 //!
 //! An [`Artifact`](a99_core::verify::Artifact) is linked with a host's
-//! [`AtomSet`](atom::AtomSet) into an [`Executable`](link::Executable), which a
+//! [`AtomSet`](atom::AtomSet) into an [`Executable`], which a
 //! [`Vm`] runs any number of times. The machine itself is pure: it owns its
 //! heap, counts its fuel, and stops to be resumed whenever it needs the world.
 //! Waiting, timers and signals are the business of one file, `driver`.

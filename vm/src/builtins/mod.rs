@@ -5,7 +5,7 @@
 //! [`Val::Builtin`] is either a function (its number in
 //! [`FUNCTIONS`]) or a namespace ([`NAMESPACE_BIT`] plus its number in
 //! [`NAMESPACES`]). What a row reads is
-//! charged here before its code runs ([`charge_reads`]); what it writes is
+//! charged here before its code runs (`charge_reads`); what it writes is
 //! charged by the code, as soon as its size is known and before it is built.
 //!
 //! Nothing else can be called: members of objects are data (D16), and builtin

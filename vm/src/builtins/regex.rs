@@ -1,7 +1,7 @@
 //! Regular expressions of the `regexMatch` atom on a linear-time engine (D39).
 //!
 //! A pattern is written in JavaScript's syntax without flags and translated by
-//! [`regex_syntax`](super::regex_syntax). JavaScript matches UTF-16 units when
+//! `regex_syntax`. JavaScript matches UTF-16 units when
 //! a pattern has no `u` flag, so text beyond the basic plane is matched as
 //! units too: each surrogate is mapped to a private character, which nothing
 //! else can become. Lone surrogates need no exception that way.
@@ -60,7 +60,7 @@ thread_local! {
 /// reading both.
 ///
 /// # Errors
-/// Those of [`test`] and fuel; memory for the automaton.
+/// Those of [`test()`] and fuel; memory for the automaton.
 pub fn regex_match(cx: &mut Cx<'_>, pattern: &[u8], text: &[u8]) -> Result<bool, Fault> {
     pay(
         cx,
