@@ -3,12 +3,22 @@
 use super::{BoundaryLimits, rejected};
 use crate::native::Fault;
 use a99_core::text::surrogate_at;
+use smallvec::SmallVec;
+
+/// Bytes that no number's JSON text exceeds: `-1.2345678901234567e-308`.
+const LONGEST_NUMBER: usize = 25;
+
+/// Fractions that may wait to be measured at once.
+const MAX_UNMEASURED: usize = 4096;
 
 /// Bytes of JSON text seen so far, against a limit.
+///
+/// Measuring a fraction means writing it, so fractions are counted at their
+/// longest first, and measured only where that would matter.
 pub(super) struct Count {
     left: usize,
     max: usize,
-    scratch: Vec<u8>,
+    unmeasured: SmallVec<[f64; 8]>,
 }
 
 impl Count {
@@ -16,7 +26,7 @@ impl Count {
         Count {
             left: limits.max_bytes,
             max: limits.max_bytes,
-            scratch: Vec::new(),
+            unmeasured: SmallVec::new(),
         }
     }
 
@@ -28,10 +38,25 @@ impl Count {
                 self.left = left;
                 Ok(())
             }
+            None if !self.unmeasured.is_empty() => {
+                self.measure();
+                self.add(n)
+            }
             None => Err(rejected(format_args!(
                 "exceeds the {}-byte limit",
                 self.max
             ))),
+        }
+    }
+
+    /// Gives back what fractions were counted too long.
+    #[cold]
+    fn measure(&mut self) {
+        let mut text = Vec::new();
+        for n in std::mem::take(&mut self.unmeasured) {
+            text.clear();
+            a99_core::json::write_json_number(n, &mut text);
+            self.left += LONGEST_NUMBER.saturating_sub(text.len());
         }
     }
 
@@ -49,9 +74,16 @@ impl Count {
             let digits = whole.unsigned_abs().checked_ilog10().unwrap_or(0) as usize + 1;
             return self.add(digits + usize::from(whole < 0));
         }
-        self.scratch.clear();
-        a99_core::json::write_json_number(n, &mut self.scratch);
-        self.add(self.scratch.len())
+        if self.left < LONGEST_NUMBER || self.unmeasured.len() == MAX_UNMEASURED {
+            self.measure();
+        }
+        if self.left < LONGEST_NUMBER {
+            let mut text = Vec::new();
+            a99_core::json::write_json_number(n, &mut text);
+            return self.add(text.len());
+        }
+        self.unmeasured.push(n);
+        self.add(LONGEST_NUMBER)
     }
 
     /// Counts a string with quotes and escapes.
@@ -98,7 +130,22 @@ mod tests {
             a99_core::json::write_json_number(n, &mut text);
             let mut count = Count::new(&BoundaryLimits::default());
             count.number(n).unwrap();
+            assert!(count.max - count.left >= text.len(), "{n}");
+            count.measure();
             assert_eq!(count.max - count.left, text.len(), "{n}");
         }
+    }
+
+    #[test]
+    fn fractions_are_measured_before_a_value_is_refused() {
+        let limits = BoundaryLimits {
+            max_bytes: 30,
+            ..BoundaryLimits::default()
+        };
+        let mut count = Count::new(&limits);
+        for _ in 0..10 {
+            count.number(0.5).unwrap();
+        }
+        assert!(count.number(0.5).is_err());
     }
 }
