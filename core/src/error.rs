@@ -141,7 +141,7 @@ impl RunError {
         self
     }
 
-    /// The monadic error object `{$error: true, message, op}` (language.md 4.8).
+    /// The monadic error object `{$error: true, message, op}` (language section 4.8).
     #[must_use]
     pub fn to_value(&self) -> Value {
         let mut map = Map::new();

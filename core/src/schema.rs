@@ -1,5 +1,5 @@
 //! The JSON Schema subset of the language: checking values and projecting them
-//! (language.md 2.9, with the semantics and messages of tosijs-schema 1.3.0).
+//! (language section 2.9, with the semantics and messages of tosijs-schema 1.3.0).
 //!
 //! A schema is read once from its JSON form and never fails to be read: what
 //! the subset does not know is ignored. Nothing refers to itself (there is no

@@ -70,7 +70,7 @@ pub struct ExprNode {
     pub span: Range<u32>,
 }
 
-/// The kinds of nodes, matching the ExprNode tags of language.md 1.5.
+/// The kinds of nodes, matching the ExprNode tags of language section 1.5.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ExprKind {
     /// A constant.
@@ -274,12 +274,12 @@ pub(super) enum Infix {
     Logical(LogOp),
 }
 
-/// The precedence of the words `and` and `or` (language.md 3.10): both stand on the lowest level,
+/// The precedence of the words `and` and `or` (language section 3.10): both stand on the lowest level,
 /// so that `a or b and c` is `(a or b) and c`.
 pub(super) const WORD_PRECEDENCE: u8 = 1;
 
 impl Infix {
-    /// The precedence of language.md 3.10 (JSEP), where equality stands below relation and
+    /// The precedence of language section 3.10 (JSEP), where equality stands below relation and
     /// `||`, `??`, `and`, `or` share the lowest level; the word `and` is therefore not covered
     /// by this table, see `WORD_PRECEDENCE`.
     pub(super) const fn precedence(self) -> u8 {

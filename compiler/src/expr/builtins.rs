@@ -1,7 +1,7 @@
 //! The closed set of functions and methods that a condition text may call (decision D2).
 //!
 //! Names only: what a method does with its receiver, and whether the receiver has it, is the
-//! evaluator's business. The lists follow language.md 3.5 and 3.6.
+//! evaluator's business. The lists follow language section 3.5 and 3.6.
 
 /// Functions that can be called by name.
 const FUNCTIONS: &[&str] = &[

@@ -19,7 +19,7 @@ use super::{MAX_NESTING, MAX_TEXT_BYTES};
 
 /// Parses a condition text by the superset grammar of decisions D2, D3, D4 and D47.
 ///
-/// Precedence is JSEP's (language.md 3.10): equality below relation; `||`, `??`, `and` and
+/// Precedence is JSEP's (language section 3.10): equality below relation; `||`, `??`, `and` and
 /// `or` on one level. Blank text gives an [`Expr`] without root.
 ///
 /// # Errors

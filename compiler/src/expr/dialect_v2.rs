@@ -1,6 +1,6 @@
 //! The strict v2 dialect: the condition grammar of the second generation's builder.
 //!
-//! It reproduces language.md 3.11: its tokens, one level of comparison, escapes that keep the
+//! It reproduces language section 3.11: its tokens, one level of comparison, escapes that keep the
 //! next character, and the sentence that names the leftover tokens. What the reference accepts
 //! by accident (dropped characters, missing operands, unclosed quotes and parentheses) is an
 //! error here (decision D3). A text that the reference refuses is refused with the

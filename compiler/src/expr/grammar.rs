@@ -10,7 +10,7 @@
 //! operand := { prefix } atom { '.' name | '?.' name | [ '?.' ] '[…]' | '(…)' }
 //! ```
 //!
-//! Precedence (language.md 3.10) is settled while the flat list `operand { infix operand }` is
+//! Precedence (language section 3.10) is settled while the flat list `operand { infix operand }` is
 //! read, by the two stacks of [`Builder`].
 
 use chumsky::input::MapExtra;
@@ -361,7 +361,7 @@ pub(super) fn too_deep(span: std::ops::Range<u32>) -> ParseError {
     .with_help("split it into several steps")
 }
 
-/// The bytes of a string token (language.md 3.10): six escapes, any other escaped character
+/// The bytes of a string token (language section 3.10): six escapes, any other escaped character
 /// stands for itself.
 fn unescape(token: &str) -> Vec<u8> {
     // The stand-in of an unclosed string may lack the second quote.

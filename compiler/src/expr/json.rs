@@ -1,4 +1,4 @@
-//! The ExprNode JSON of a parsed text (language.md 1.5).
+//! The ExprNode JSON of a parsed text (language section 1.5).
 
 use serde_json::{Map, Number, Value};
 

@@ -1,4 +1,4 @@
-//! `mathCalc` texts: the first generation's grammar, with its errors (language.md 3.10).
+//! `mathCalc` texts: the first generation's grammar, with its errors (language section 3.10).
 //!
 //! What parses but has no evaluation (`===`, calls, `?:`, several expressions) becomes
 //! [`ExprKind::Unsupported`], because it fails only when it is reached. `&&`, `||` and their

@@ -6,7 +6,7 @@
 use super::arena::{ExprKind, Lit};
 use super::error::MathError;
 
-/// Binary operators of language.md 3.10, with their precedence; longer spellings first where
+/// Binary operators of language section 3.10, with their precedence; longer spellings first where
 /// one begins with another.
 const BINARY: &[(&str, u8)] = &[
     (">>>", 8),

@@ -5,8 +5,8 @@
 //! * [`parse_condition`]: the string conditions of `if`, `while`, `filter` and `find`, one
 //!   superset grammar with strict errors (decisions D2, D3, D4, D47);
 //! * [`parse_math`]: `mathCalc`, the first generation's grammar with its run-time messages
-//!   (language.md 3.10, decisions D4 and D5);
-//! * [`dialect_v2::parse`]: the second generation's builder grammar (language.md 3.11, D3).
+//!   (language section 3.10, decisions D4 and D5);
+//! * [`dialect_v2::parse`]: the second generation's builder grammar (language section 3.11, D3).
 //!
 //! All three are linear in the text, refuse texts over [`MAX_TEXT_BYTES`], and never recurse
 //! on the nesting of their input: brackets are kept on explicit stacks. The arena is flat, so

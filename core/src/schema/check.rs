@@ -6,9 +6,9 @@ use crate::text::Text;
 use crate::value::Value;
 
 /// Arrays and records longer than this are sampled: about as many elements
-/// are checked, and always the last (language.md 2.9).
+/// are checked, and always the last (language section 2.9).
 const SAMPLE: usize = 97;
-/// How far a number may be from a multiple (language.md 2.9).
+/// How far a number may be from a multiple (language section 2.9).
 const STEP_TOLERANCE: f64 = 1e-10;
 /// The pattern by which text counts as having an emoji.
 const EMOJI: &str = "\\p{Extended_Pictographic}";

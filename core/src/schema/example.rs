@@ -1,4 +1,4 @@
-//! Schemas from examples (language.md 3.6).
+//! Schemas from examples (language section 3.6).
 
 use super::MAX_SCHEMA_DEPTH;
 use crate::value::{Map, Value};

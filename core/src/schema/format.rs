@@ -1,4 +1,4 @@
-//! The string formats of the subset (language.md 2.9), written out by hand:
+//! The string formats of the subset (language section 2.9), written out by hand:
 //! this crate has no regular expressions.
 
 /// Whether text has a format; unknown formats always match.
