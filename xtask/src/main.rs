@@ -18,7 +18,7 @@ Usage: cargo xtask CHORE
 
   test                       format, lints, walls, vectors on both engines, all
                              tests; what a contributor runs before a change
-  extra                      documentation without warnings; benches compile
+  extra                      documentation without warnings
   ci                         test, then extra
   tidy                       only the walls and rules of the tree
   docs [--check]             write docs/costs.md and docs/bytecode.md

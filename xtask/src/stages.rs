@@ -30,9 +30,6 @@ pub fn extra() -> Result<(), Failed> {
         let mut doc = cargo("doc");
         doc.args(["--quiet", "--workspace", "--no-deps"]);
         run(doc.env("RUSTDOCFLAGS", "-D warnings"))
-    })?;
-    stage("benches compile", || {
-        run(cargo("bench").args(["--quiet", "--package", "a99-benches", "--no-run"]))
     })
 }
 
