@@ -19,7 +19,7 @@ mod serde_impl;
 mod tests;
 
 pub(crate) use map::js_order;
-pub use map::{Iter as MapIter, Map};
+pub use map::{Iter as MapIter, Map, array_index};
 
 use crate::pointer;
 use crate::text::Text;
@@ -127,7 +127,7 @@ impl Value {
             .try_fold(self, |value, token| match value {
                 Self::Object(map) => map.get(token),
                 Self::Array(items) => {
-                    let index = map::array_index(token.as_bytes())?;
+                    let index = array_index(token.as_bytes())?;
                     items.get(index as usize)
                 }
                 _ => None,

@@ -153,7 +153,7 @@ pub(crate) fn drive_sync(vm: &Vm, machine: &mut Machine, host: &RunHost<'_>) {
                     cancelled,
                 } = *request;
                 let op = call.op.clone();
-                let mut future = vm.start(&atom, call);
+                let mut future = Vm::start_atom(&atom, call);
                 let mut context = Context::from_waker(Waker::noop());
                 let answer = match poll_caught(&mut future, &mut context) {
                     Poll::Ready(answer) => answer,
@@ -218,7 +218,7 @@ async fn call(
         cancelled,
     } = request;
     let op = call.op.clone();
-    let mut future = machine_call(&atom, call);
+    let mut future = Vm::start_atom(&atom, call);
     let mut first = true;
     let started = Instant::now();
     // Most atoms answer at once: timers are made only for those that wait.
@@ -281,10 +281,6 @@ async fn call(
     .await;
     guard.done(&waited);
     waited
-}
-
-fn machine_call(atom: &crate::atom::AtomDef, call: crate::atom::HostCall) -> Answer {
-    Vm::start_atom(atom, call)
 }
 
 /// Tells an atom that its answer is no longer wanted, also when the run's own

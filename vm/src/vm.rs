@@ -141,10 +141,6 @@ impl Vm {
         machine.timeout_of(&request.atom.sig)
     }
 
-    pub(crate) fn start(&self, atom: &AtomDef, call: HostCall) -> AnswerFuture {
-        Vm::start_atom(atom, call)
-    }
-
     /// Begins an execution of an asynchronous atom; a panic of host code is
     /// an error of that atom.
     pub(crate) fn start_atom(atom: &AtomDef, call: HostCall) -> AnswerFuture {

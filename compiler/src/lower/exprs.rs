@@ -323,27 +323,14 @@ impl<'a> Lower<'_, 'a> {
 
     /// An array of these values in a fresh temporary.
     fn array(&mut self, items: &[Ir<'a>]) -> u8 {
-        let mark = self.mark();
-        let arr = self.temp();
-        self.e.emit(Op::NewArr {
-            dst: arr,
-            cap: items.len() as u32,
-        });
-        let mut held = Held::Reg(arr);
-        if self.is_crowded() && !items.is_empty() {
-            held = self.hold(arr, mark);
-        }
+        let held = self.collector(items.len());
         for item in items {
             let mark = self.mark();
             let src = self.expr(item);
-            let arr = self.take(held);
-            self.e.emit(Op::ArrPush { arr, src });
+            self.collect(held, src);
             self.release(mark);
         }
-        match held {
-            Held::Reg(r) => r,
-            Held::Slot(_) => self.take(held),
-        }
+        self.take(held)
     }
 
     fn object(&mut self, dst: u8, entries: &[(&'a [u8], Ir<'a>)]) {

@@ -91,21 +91,6 @@ impl<'a> Lower<'_, 'a> {
         (key_text(doc, node, self.s.arena), node.unwrap_or(step))
     }
 
-    /// A new array that collects results while the loop runs.
-    fn collector(&mut self) -> Held {
-        let mark = self.mark();
-        let arr = self.temp();
-        self.e.emit(Op::NewArr { dst: arr, cap: 0 });
-        self.hold(arr, mark)
-    }
-
-    fn collect(&mut self, held: Held, src: u8) {
-        let mark = self.mark();
-        let arr = self.take(held);
-        self.e.emit(Op::ArrPush { arr, src });
-        self.release(mark);
-    }
-
     /// Warns where `result` may be read from around the body (D32).
     pub(super) fn warn_inherited(&mut self, step: NodeId) {
         let scope = self.scope();
@@ -200,7 +185,7 @@ impl<'a> Lower<'_, 'a> {
     pub(super) fn form_map(&mut self, step: NodeId) -> Option<u8> {
         let steps = self.s.doc.get(step, "steps");
         let i = self.iterate(step, "map");
-        let out = self.collector();
+        let out = self.collector(0);
         self.loops += 1;
         let opened = self.turn_scope(step, &i, steps, None);
         self.warn_inherited(step);
@@ -247,7 +232,7 @@ impl<'a> Lower<'_, 'a> {
         let out = if find {
             self.place_for()
         } else {
-            self.collector()
+            self.collector(0)
         };
         self.loops += 1;
         let opened = self.turn_scope(step, &i, None, None);

@@ -119,6 +119,23 @@ impl<'a> Lower<'_, 'a> {
         false
     }
 
+    /// A new array that collects values while other code runs.
+    pub(super) fn collector(&mut self, cap: usize) -> Held {
+        let mark = self.mark();
+        let dst = self.temp();
+        let cap = cap as u32;
+        self.e.emit(Op::NewArr { dst, cap });
+        self.hold(dst, mark)
+    }
+
+    /// Appends a value to a collector.
+    pub(super) fn collect(&mut self, held: Held, src: u8) {
+        let mark = self.mark();
+        let arr = self.take(held);
+        self.e.emit(Op::ArrPush { arr, src });
+        self.release(mark);
+    }
+
     /// A literal array or object, fresh for each evaluation (D33).
     fn literal_to(&mut self, node: NodeId, dst: u8) {
         let doc = self.s.doc;
@@ -132,21 +149,11 @@ impl<'a> Lower<'_, 'a> {
             _ => doc.elements(node).collect(),
         };
         let mark = self.mark();
-        let arr = self.temp();
-        self.e.emit(Op::NewArr {
-            dst: arr,
-            cap: children.len() as u32,
-        });
-        let held = if self.is_crowded() {
-            self.hold(arr, mark)
-        } else {
-            Held::Reg(arr)
-        };
+        let held = self.collector(children.len());
         for child in children {
             let mark = self.mark();
             let src = self.nested(child);
-            let arr = self.take(held);
-            self.e.emit(Op::ArrPush { arr, src });
+            self.collect(held, src);
             self.release(mark);
         }
         let arr = self.take(held);
@@ -207,16 +214,7 @@ impl<'a> Lower<'_, 'a> {
                 .filter_map(|name| doc.members(node).find(|m| m.0 == *name))
                 .collect(),
         };
-        let arr = self.temp();
-        self.e.emit(Op::NewArr {
-            dst: arr,
-            cap: members.len() as u32,
-        });
-        let held = if self.is_crowded() {
-            self.hold(arr, mark)
-        } else {
-            Held::Reg(arr)
-        };
+        let held = self.collector(members.len());
         let mut keys = Vec::with_capacity(members.len());
         let mut seen = HashSet::new();
         for (name, child) in members {
@@ -225,8 +223,7 @@ impl<'a> Lower<'_, 'a> {
             let src = self.value(child);
             if seen.insert(key) {
                 keys.push(key);
-                let arr = self.take(held);
-                self.e.emit(Op::ArrPush { arr, src });
+                self.collect(held, src);
             }
             self.release(mark);
         }

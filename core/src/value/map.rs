@@ -261,7 +261,7 @@ impl<K: Into<Text>, V: Into<Value>> Extend<(K, V)> for Map {
 /// The index that a key names if it is an array index (ECMA-262 §6.1.7): a
 /// canonical decimal below 2^32 - 1.
 #[must_use]
-pub(crate) fn array_index(key: &[u8]) -> Option<u32> {
+pub fn array_index(key: &[u8]) -> Option<u32> {
     /// Digits of 4294967294, the largest array index.
     const MAX_DIGITS: usize = 10;
     match key {

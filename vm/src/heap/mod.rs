@@ -18,8 +18,8 @@ mod tests;
 mod text;
 mod val;
 
+pub(crate) use a99_core::value::array_index;
 pub use draft::ObjDraft;
-pub(crate) use shape::array_index;
 pub use shape::{KeyId, ShapeId, Shapes, StaticShapes};
 pub use text::StrMark;
 pub use val::{Ref, Str, Val};

@@ -7,6 +7,7 @@
 //! are collected when the heap is compacted.
 
 use a99_core::text::Text;
+use a99_core::value::array_index;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -167,22 +168,6 @@ fn enumeration_order(keys: &[KeyId], int_of: impl Fn(KeyId) -> Option<u32>) -> O
     }
     ints.sort_unstable();
     Some(ints.into_iter().map(|(_, slot)| slot).chain(rest).collect())
-}
-
-/// The number that a canonical array index spells (ECMA-262 §6.1.7): no sign,
-/// no leading zero, below 2^32 - 1.
-pub(crate) fn array_index(text: &[u8]) -> Option<u32> {
-    if text.is_empty() || text.len() > 10 || (text[0] == b'0' && text.len() > 1) {
-        return None;
-    }
-    let mut n: u64 = 0;
-    for b in text {
-        if !b.is_ascii_digit() {
-            return None;
-        }
-        n = n * 10 + u64::from(b - b'0');
-    }
-    (n < u64::from(u32::MAX)).then_some(n as u32)
 }
 
 /// The keys and shapes of a run: the program's, then the run's own.
