@@ -40,9 +40,10 @@ impl Agent {
         disassemble(self.exe.program())
     }
 
-    /// The source text, for programs that came as text.
-    pub fn source(&self) -> Option<&[u8]> {
-        self.exe.program().source.source()
+    /// The source text; JSON that was made of it for a program that came as a
+    /// value, none for one that was stripped.
+    pub fn source(&self) -> Option<std::borrow::Cow<'_, [u8]>> {
+        self.exe.program().source.text()
     }
 
     /// The linked program, for hosts that drive the machine themselves.

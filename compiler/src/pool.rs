@@ -62,6 +62,20 @@ impl Pool {
         self.constant(Const::Text(range))
     }
 
+    /// The number of a text constant that is probably no other's too.
+    pub fn fresh_text(&mut self, text: &[u8]) -> u32 {
+        let start = self.text.len() as u32;
+        self.text.extend_from_slice(text);
+        let end = self.text.len() as u32;
+        self.fresh(Const::Text(TextRange { start, end }))
+    }
+
+    /// The number of a constant that is probably no other's too.
+    pub fn fresh(&mut self, value: Const) -> u32 {
+        self.consts.push(value);
+        self.consts.len() as u32 - 1
+    }
+
     /// The number of an object key.
     pub fn key(&mut self, text: &[u8]) -> u32 {
         let range = self.range(text);

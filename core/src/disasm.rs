@@ -10,9 +10,9 @@
 
 use crate::builtins::{FUNCTIONS, method_name};
 use crate::fuel::Fuel;
-use crate::json::{Kind, NodeId};
+use crate::json::NodeId;
 use crate::program::{
-    Charge, ChargeKind, Const, Function, Op, OperandKind, Place, Program, TextRange,
+    Charge, ChargeKind, Const, Function, LitOp, Op, OperandKind, Place, Program, TextRange,
 };
 use crate::text::{Text, wtf8_to_string_lossy};
 use std::fmt::Write as _;
@@ -190,7 +190,7 @@ impl Listing<'_> {
         let i = value as usize;
         let found = match kind {
             K::Const => p.consts.get(i).map(|k| constant(p, *k)),
-            K::Literal => p.literals.get(i).map(|node| pointer(p, *node)),
+            K::Literal => p.literals.get(i).map(|ops| literal(p, ops)),
             K::Arg => p.args.get(i).map(|arg| quoted(text(p, arg.flat))),
             K::Key => p.keys.get(i).map(|key| quoted(text(p, *key))),
             K::Shape => p.shapes.get(i).map(|shape| self.shape(shape)),
@@ -259,9 +259,7 @@ impl Listing<'_> {
         let place = last?;
         let at = pointer(self.p, place.node);
         let inner = place.inner.and_then(|(start, end)| {
-            let Kind::String(text) = self.p.source.kind(place.node) else {
-                return None;
-            };
+            let text = self.p.source.document()?.str(place.node)?;
             text.get(start as usize..end as usize)
         });
         Some(match inner {
@@ -317,12 +315,29 @@ fn constant(p: &Program, k: Const) -> String {
     }
 }
 
+/// The number of values of a literal, and what it is.
+fn literal(p: &Program, ops: &[LitOp]) -> String {
+    match ops.last() {
+        Some(LitOp::Array(n)) => format!("array of {n}"),
+        Some(LitOp::Object(shape)) => match p.shapes.get(*shape as usize) {
+            Some(keys) => format!("object of {}", keys.len()),
+            None => NOWHERE.to_owned(),
+        },
+        Some(LitOp::Const(k)) => p
+            .consts
+            .get(*k as usize)
+            .map_or_else(|| NOWHERE.to_owned(), |k| constant(p, *k)),
+        None => NOWHERE.to_owned(),
+    }
+}
+
 /// The pointer to a node; the root is shown as `/`, which no pointer to a
 /// useful place is.
 fn pointer(p: &Program, node: NodeId) -> String {
     match p.source.pointer(node) {
-        root if root.is_empty() => "/".to_owned(),
-        pointer => shown(pointer.as_bytes()),
+        None => String::new(),
+        Some(root) if root.is_empty() => "/".to_owned(),
+        Some(pointer) => shown(pointer.as_bytes()),
     }
 }
 

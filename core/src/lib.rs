@@ -1,4 +1,13 @@
-//! Placeholder.
+//! The nouns of Agent99: everything that is written down or handed from one
+//! crate to another.
+//!
+//! JSON documents that know their places, values and WTF-8 text, diagnostics,
+//! the schema subset, signatures of atoms, prices and fuel, the op table, the
+//! program with its verifier and disassembler, and the `.a99b` format. Nothing
+//! here compiles or runs anything, and there is no clock, randomness, input or
+//! output.
+
+pub mod artifact;
 pub mod builtins;
 pub mod costs;
 pub mod diag;

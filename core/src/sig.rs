@@ -36,6 +36,37 @@ pub enum Form {
     RunCode,
 }
 
+impl Form {
+    /// The op of the language that the form is.
+    pub fn name(self) -> &'static str {
+        match self {
+            Form::Seq => "seq",
+            Form::If => "if",
+            Form::While => "while",
+            Form::Try => "try",
+            Form::Return => "return",
+            Form::Scope => "scope",
+            Form::CallLocal => "callLocal",
+            Form::Error => "error",
+            Form::Map => "map",
+            Form::Filter => "filter",
+            Form::Find => "find",
+            Form::Reduce => "reduce",
+            Form::Memoize => "memoize",
+            Form::Cache => "cache",
+            Form::VarSet => "varSet",
+            Form::ConstSet => "constSet",
+            Form::VarGet => "varGet",
+            Form::VarsImport => "varsImport",
+            Form::VarsLet => "varsLet",
+            Form::VarsExport => "varsExport",
+            Form::MathCalc => "mathCalc",
+            Form::AgentRun => "agentRun",
+            Form::RunCode => "runCode",
+        }
+    }
+}
+
 /// How one input of a step becomes an operand (language section 1.4).
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Binding {
@@ -56,6 +87,19 @@ pub enum Binding {
     },
     /// An object literal whose first level are value positions (D14).
     Vars,
+}
+
+impl Binding {
+    /// The binding in [`AtomSig::fingerprint`].
+    fn code(self) -> [u8; 2] {
+        match self {
+            Binding::Value => [b'v', 0],
+            Binding::Literal => [b'l', 0],
+            Binding::TextOrValue => [b't', 0],
+            Binding::TemplateVars { template } => [b'p', template],
+            Binding::Vars => [b'o', 0],
+        }
+    }
 }
 
 /// One input of an atom.
@@ -146,6 +190,34 @@ pub struct AtomSig {
 }
 
 impl AtomSig {
+    /// What a program that was compiled against this signature relies on, in
+    /// 64 bits: FNV-1a over the name, each input's key and binding, both
+    /// schemas' text, the form, and whether the price is known when linking.
+    /// The same on every machine and in every build; `docs/a99b.md` has the
+    /// bytes. The price itself is the host's to change.
+    pub fn fingerprint(&self) -> u64 {
+        let mut hash = Fnv::default();
+        hash.text(self.name.as_bytes());
+        match &self.params {
+            Params::Named(params) => {
+                for param in params.iter() {
+                    hash.text(param.name.as_bytes());
+                    hash.text(&param.binding.code());
+                }
+            }
+            Params::Open => hash.text(b"*"),
+            Params::Raw => hash.text(b"**"),
+        }
+        hash.text(self.input_schema.as_bytes());
+        hash.text(self.output_schema.as_bytes());
+        hash.text(self.form.map_or("", Form::name).as_bytes());
+        hash.text(match self.cost {
+            BaseCost::Fixed(_) => b"fixed",
+            BaseCost::Dynamic(_) => b"dynamic",
+        });
+        hash.0
+    }
+
     /// A pure atom with a fixed price, no proportional price and the default
     /// time limit; adjust by struct update.
     pub const fn new(name: &'static str, docs: &'static str, cost_micro: i64) -> AtomSig {
@@ -164,10 +236,31 @@ impl AtomSig {
     }
 }
 
+/// 64-bit FNV-1a, each text ended by a byte that no text contains.
+pub(crate) struct Fnv(pub(crate) u64);
+
+impl Default for Fnv {
+    fn default() -> Self {
+        Fnv(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Fnv {
+    pub(crate) fn text(&mut self, bytes: &[u8]) {
+        for byte in bytes.iter().chain(&[0xff]) {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+}
+
 /// The atoms a program is compiled against.
 pub trait Signatures {
     /// The signature of `op`.
     fn signature(&self, op: &str) -> Option<&AtomSig>;
+    /// [`AtomSig::fingerprint`] of `op`; sets of atoms know it already.
+    fn fingerprint(&self, op: &str) -> Option<u64> {
+        self.signature(op).map(AtomSig::fingerprint)
+    }
     /// All names, for suggestions.
     fn op_names(&self) -> Box<dyn Iterator<Item = &str> + '_>;
 }

@@ -303,8 +303,15 @@ impl AtomError {
 /// The atoms that a host grants, by name.
 #[derive(Clone, Debug, Default)]
 pub struct AtomSet {
-    atoms: IndexMap<Cow<'static, str>, Arc<AtomDef>>,
+    atoms: IndexMap<Cow<'static, str>, Entry>,
     replaced: Vec<String>,
+}
+
+/// An atom, and what programs are linked by.
+#[derive(Clone, Debug)]
+struct Entry {
+    atom: Arc<AtomDef>,
+    fingerprint: u64,
 }
 
 /// An atom of that name is registered already.
@@ -336,11 +343,15 @@ impl AtomSet {
     /// Adds an atom in place; as [`AtomSet::with`].
     pub fn insert(&mut self, atom: AtomDef) {
         let name = atom.sig.name.clone();
+        let entry = Entry {
+            fingerprint: atom.sig.fingerprint(),
+            atom: Arc::new(atom),
+        };
         if let Some(old) = self.atoms.get_mut(&name) {
-            *old = Arc::new(atom);
+            *old = entry;
             self.replaced.push(name.into_owned());
         } else {
-            self.atoms.insert(name, Arc::new(atom));
+            self.atoms.insert(name, entry);
         }
     }
 
@@ -361,12 +372,12 @@ impl AtomSet {
 
     /// An atom by name.
     pub fn get(&self, name: &str) -> Option<&Arc<AtomDef>> {
-        self.atoms.get(name)
+        self.atoms.get(name).map(|entry| &entry.atom)
     }
 
     /// All atoms in the order of registration.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<AtomDef>> {
-        self.atoms.values()
+        self.atoms.values().map(|entry| &entry.atom)
     }
 
     /// The names that were registered more than once.
@@ -377,7 +388,11 @@ impl AtomSet {
 
 impl Signatures for AtomSet {
     fn signature(&self, op: &str) -> Option<&AtomSig> {
-        self.atoms.get(op).map(|a| &a.sig)
+        self.atoms.get(op).map(|entry| &entry.atom.sig)
+    }
+
+    fn fingerprint(&self, op: &str) -> Option<u64> {
+        self.atoms.get(op).map(|entry| entry.fingerprint)
     }
 
     fn op_names(&self) -> Box<dyn Iterator<Item = &str> + '_> {

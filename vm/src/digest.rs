@@ -30,9 +30,14 @@ pub fn canonical_json(cx: &mut Cx<'_>, v: Val, out: &mut Vec<u8>) -> Result<(), 
 
 /// SHA-256 as 64 lower-case hexadecimal digits.
 pub fn sha256_hex(data: &[u8]) -> String {
+    hex(&Sha256::digest(data))
+}
+
+/// Bytes as lower-case hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
     const HEX: &[u8; 16] = b"0123456789abcdef";
-    let mut out = String::with_capacity(64);
-    for byte in Sha256::digest(data) {
+    let mut out = String::with_capacity(2 * bytes.len());
+    for byte in bytes {
         out.push(char::from(HEX[usize::from(byte >> 4)]));
         out.push(char::from(HEX[usize::from(byte & 15)]));
     }

@@ -7,9 +7,8 @@
 use crate::atom::{AtomBody, AtomDef, AtomSet};
 use crate::heap::{KeyId, ShapeId, StaticShapes, Str, Val};
 use a99_core::costs::CostModel;
-use a99_core::json::{Document, Kind, NodeId};
-use a99_core::program::{Const, Function, Program, TextRange};
-use a99_core::sig::BaseCost;
+use a99_core::program::{Const, Function, LitOp, NO_SIGNATURE, OpRef, Program, TextRange};
+use a99_core::sig::{BaseCost, Params, Signatures};
 use a99_core::text::wtf8_to_string_lossy;
 use a99_core::verify::Artifact;
 use a99_ecma::wtf8;
@@ -19,8 +18,15 @@ use std::sync::{Arc, OnceLock};
 /// An artifact that the host's atoms cannot run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LinkError {
-    /// The host has no body for this atom.
+    /// The host does not grant this atom, or has no body for it.
     MissingAtom(String),
+    /// The host's atom of this name takes or gives other things than the one
+    /// that the program was compiled against (security B05).
+    DifferentAtom(String),
+    /// A call site does not pass what the atom takes.
+    Inputs(String),
+    /// At the host's prices some of the program would run for nothing.
+    Free(String),
 }
 
 impl fmt::Display for LinkError {
@@ -32,6 +38,20 @@ impl fmt::Display for LinkError {
                     "the program needs the atom '{name}', which this host does not grant"
                 )
             }
+            LinkError::DifferentAtom(name) => {
+                write!(
+                    f,
+                    "the program was compiled against another atom '{name}' than this host has: \
+                     its inputs, schemas or kind of price differ; compile the source again"
+                )
+            }
+            LinkError::Inputs(name) => {
+                write!(
+                    f,
+                    "the program passes the atom '{name}' another number of inputs than it takes"
+                )
+            }
+            LinkError::Free(why) => write!(f, "at this host's prices, {why}"),
         }
     }
 }
@@ -53,10 +73,6 @@ pub(crate) enum LiteralOp {
     Object(ShapeId, u32),
 }
 
-/// Literals up to this many values are prepared when linking; larger ones are
-/// rare and read from the source.
-const PREPARED_VALUES: usize = 256;
-
 /// Prices of the blocks of every function.
 pub(crate) type Prices = Vec<Box<[i64]>>;
 
@@ -69,15 +85,14 @@ pub struct Executable {
     pub(crate) shapes: Arc<StaticShapes>,
     /// The interned form of each key of the program.
     pub(crate) keys: Box<[KeyId]>,
-    /// The literals that are small enough to be prepared.
-    pub(crate) literals: Box<[Option<LiteralCode>]>,
+    pub(crate) literals: Box<[LiteralCode]>,
     /// The body behind each op that steps name.
     pub(crate) atoms: Box<[Option<Arc<AtomDef>>]>,
     /// Default price of each op; 0 where it is computed at the call.
     pub(crate) op_prices: Box<[i64]>,
     metered: Arc<Prices>,
     flat: Arc<Prices>,
-    source_hash: OnceLock<String>,
+    program_hash: OnceLock<String>,
 }
 
 impl Executable {
@@ -87,7 +102,6 @@ impl Executable {
     /// An atom that the program calls and the host does not have.
     pub fn link(artifact: &Artifact, atoms: &AtomSet) -> Result<Executable, LinkError> {
         let program = artifact.program();
-        let mut pool = program.text.clone();
         let mut shapes = StaticShapes::default();
         let keys: Vec<_> = program
             .keys
@@ -98,17 +112,12 @@ impl Executable {
             let list: Vec<_> = shape.iter().map(|k| keys[*k as usize]).collect();
             shapes.push_shape(&list);
         }
-        let literals = program
-            .literals
-            .iter()
-            .map(|node| literal(&program.source, *node, &mut pool, &mut shapes))
-            .collect();
-        let statics: Arc<[u8]> = pool.into();
+        let statics: Arc<[u8]> = program.text.as_slice().into();
         let text = |r: TextRange| {
             let bytes = &statics[r.start as usize..r.end as usize];
             Str::in_statics(r.start, bytes.len() as u32, wtf8::utf16_len(bytes) as u32)
         };
-        let consts = program
+        let consts: Box<[Val]> = program
             .consts
             .iter()
             .map(|k| match k {
@@ -119,27 +128,30 @@ impl Executable {
                 Const::Text(r) => Val::Str(text(*r)),
             })
             .collect();
+        let literals = program
+            .literals
+            .iter()
+            .map(|steps| literal(program, steps, &consts))
+            .collect();
         let mut bodies = Vec::with_capacity(program.ops.len());
         for op in &program.ops {
-            let name = wtf8_to_string_lossy(program.text(op.name));
-            let atom = atoms.get(&name).cloned();
-            if op.needs_body
-                && !atom
-                    .as_ref()
-                    .is_some_and(|a| !matches!(a.body, AtomBody::Form))
-            {
-                return Err(LinkError::MissingAtom(name.into_owned()));
-            }
-            bodies.push(atom);
+            bodies.push(atom(program, op, atoms)?);
         }
-        let op_prices: Box<[i64]> = program
+        check_sites(program, &bodies)?;
+        let costs: Vec<BaseCost> = program
             .ops
             .iter()
-            .map(|op| match op.cost {
-                BaseCost::Fixed(n) => n,
-                BaseCost::Dynamic(_) => 0,
-            })
+            .zip(&bodies)
+            .map(|(op, atom)| atom.as_ref().map_or(op.cost, |a| a.sig.cost))
             .collect();
+        artifact
+            .check_prices(&costs)
+            .map_err(|error| LinkError::Free(error.message))?;
+        let price = |cost: &BaseCost| match *cost {
+            BaseCost::Fixed(n) => n,
+            BaseCost::Dynamic(_) => 0,
+        };
+        let op_prices: Box<[i64]> = costs.iter().map(price).collect();
         let prices = |model| Arc::new(block_prices(program, model, &op_prices));
         Ok(Executable {
             consts,
@@ -151,7 +163,7 @@ impl Executable {
             flat: prices(CostModel::Flat),
             op_prices,
             statics,
-            source_hash: OnceLock::new(),
+            program_hash: OnceLock::new(),
             artifact: artifact.clone(),
         })
     }
@@ -166,15 +178,12 @@ impl Executable {
         self.artifact.program()
     }
 
-    /// SHA-256 of the program's text, which tells programs apart in a shared
-    /// store (D25); computed at its first use.
-    pub(crate) fn source_hash(&self) -> &str {
-        self.source_hash.get_or_init(|| {
-            let source = &self.program().source;
-            let mut text = Vec::new();
-            source.write_json(source.root(), &mut text);
-            crate::digest::sha256_hex(&text)
-        })
+    /// What tells programs apart in a shared store (D25): the hash of all that
+    /// its results depend on. Nobody can choose it, and formatting does not
+    /// change it.
+    pub(crate) fn program_hash(&self) -> &str {
+        self.program_hash
+            .get_or_init(|| crate::digest::hex(&self.program().identity()))
     }
 
     /// The prices of blocks at default costs.
@@ -186,58 +195,55 @@ impl Executable {
     }
 }
 
-/// Prepares a literal; its text goes to the pool, its shapes to the statics.
-fn literal(
-    doc: &Document,
-    node: NodeId,
-    pool: &mut Vec<u8>,
-    shapes: &mut StaticShapes,
-) -> Option<LiteralCode> {
-    enum Work {
-        Visit(NodeId),
-        Close(NodeId),
+/// The host's atom behind an op of the program. What it costs is the host's
+/// word, not the program's.
+fn atom(program: &Program, op: &OpRef, atoms: &AtomSet) -> Result<Option<Arc<AtomDef>>, LinkError> {
+    let name = wtf8_to_string_lossy(program.text(op.name));
+    let found = atoms.get(&name);
+    if op.signature == NO_SIGNATURE && !op.needs_body {
+        // The compiler knew no such atom: its step raises an error.
+        return Ok(found.cloned());
     }
-    let mut ops = Vec::new();
-    let mut work = vec![Work::Visit(node)];
-    while let Some(item) = work.pop() {
-        if ops.len() > PREPARED_VALUES {
-            return None;
-        }
-        match item {
-            Work::Visit(node) => match doc.kind(node) {
-                Kind::Null => ops.push(LiteralOp::Push(Val::Null)),
-                Kind::Bool(b) => ops.push(LiteralOp::Push(Val::Bool(b))),
-                Kind::Number(n) => ops.push(LiteralOp::Push(Val::Num(n))),
-                Kind::String(text) => {
-                    let start = pool.len() as u32;
-                    pool.extend_from_slice(text);
-                    let units = wtf8::utf16_len(text) as u32;
-                    let s = Str::in_statics(start, text.len() as u32, units);
-                    ops.push(LiteralOp::Push(Val::Str(s)));
-                }
-                Kind::Array | Kind::Object => {
-                    if doc.len(node) > PREPARED_VALUES {
-                        return None;
-                    }
-                    work.push(Work::Close(node));
-                    let mut children: Vec<NodeId> = doc.elements(node).collect();
-                    children.extend(doc.members(node).map(|m| m.1));
-                    work.extend(children.into_iter().rev().map(Work::Visit));
-                }
-            },
-            Work::Close(node) if doc.kind(node) == Kind::Array => {
-                ops.push(LiteralOp::Array(doc.len(node) as u32));
-            }
-            Work::Close(node) => {
-                let keys: Vec<_> = doc.members(node).map(|m| shapes.key(m.0)).collect();
-                ops.push(LiteralOp::Object(
-                    shapes.push_shape(&keys),
-                    keys.len() as u32,
-                ));
-            }
+    let Some(atom) = found else {
+        return Err(LinkError::MissingAtom(name.into_owned()));
+    };
+    if atoms.fingerprint(&name) != Some(op.signature) {
+        return Err(LinkError::DifferentAtom(name.into_owned()));
+    }
+    if op.needs_body && matches!(atom.body, AtomBody::Form) {
+        return Err(LinkError::MissingAtom(name.into_owned()));
+    }
+    Ok(Some(atom.clone()))
+}
+
+/// Every call passes what its atom takes: bodies rely on it.
+fn check_sites(program: &Program, atoms: &[Option<Arc<AtomDef>>]) -> Result<(), LinkError> {
+    for site in &program.sites {
+        let Some(atom) = &atoms[site.op as usize] else {
+            continue;
+        };
+        let takes = match &atom.sig.params {
+            Params::Named(params) => params.len(),
+            Params::Open | Params::Raw => 1,
+        };
+        if usize::from(site.inputs) != takes {
+            return Err(LinkError::Inputs(atom.sig.name.clone().into_owned()));
         }
     }
-    Some(ops.into())
+    Ok(())
+}
+
+/// A literal with its constants as machine values.
+fn literal(program: &Program, steps: &[LitOp], consts: &[Val]) -> LiteralCode {
+    let step = |step: &LitOp| match *step {
+        LitOp::Const(k) => LiteralOp::Push(consts[k as usize]),
+        LitOp::Array(n) => LiteralOp::Array(n),
+        LitOp::Object(shape) => {
+            let keys = program.shapes[shape as usize].len();
+            LiteralOp::Object(ShapeId(shape), keys as u32)
+        }
+    };
+    steps.iter().map(step).collect()
 }
 
 /// The entries of a block's charges.

@@ -9,6 +9,7 @@ mod cond;
 mod exprs;
 mod flow;
 mod inline;
+mod literal;
 mod loops;
 mod memo;
 mod refs;
@@ -26,9 +27,10 @@ use a99_core::builtins;
 use a99_core::diag::{Diagnostic, Diagnostics, codes, suggest};
 use a99_core::json::{Document, Kind, NodeId};
 use a99_core::program::{
-    ArgKey, Const, Function, Home, MemoSite, Op, OpRef, Program, Scope, Site, TextRange,
+    ArgKey, Const, Function, Home, LitOp, MemoSite, NO_SIGNATURE, Op, OpRef, Program, Scope, Site,
+    TextRange,
 };
-use a99_core::sig::{AtomSig, BaseCost, Signatures};
+use a99_core::sig::{BaseCost, Signatures};
 use a99_core::text::wtf8_to_string_lossy;
 use a99_core::value::Value;
 use bumpalo::Bump;
@@ -62,7 +64,7 @@ pub(crate) struct Shared<'a> {
     pub arg_ids: HashMap<(TextRange, u8), u32>,
     pub paths: Vec<Box<[TextRange]>>,
     path_ids: HashMap<Box<[TextRange]>, u32>,
-    pub literals: Vec<NodeId>,
+    pub literals: Vec<Box<[LitOp]>>,
     pub memos: Vec<MemoSite>,
     pub names: Vec<Vec<(u32, Home)>>,
     pub schemas: Vec<Value>,
@@ -198,7 +200,8 @@ pub(crate) fn program(
         outer,
         input_schema,
         functions,
-        source: source.clone(),
+        helpers: None,
+        source: source.clone().into(),
         warnings: s.diags,
     };
     price(&mut program);
@@ -258,7 +261,7 @@ impl<'a> Shared<'a> {
             name: range,
             cost: sig.map_or(BaseCost::Fixed(0), |s| s.cost),
             needs_body: sig.is_some_and(|s| s.form.is_none()),
-            signature: sig.map_or(0, signature_hash),
+            signature: self.sigs.fingerprint(name).unwrap_or(NO_SIGNATURE),
         });
         self.op_ids.insert(name.as_bytes().into(), id);
         id
@@ -275,8 +278,10 @@ impl<'a> Shared<'a> {
         id
     }
 
+    /// The steps that build a literal of the source.
     pub fn literal(&mut self, node: NodeId) -> u32 {
-        self.literals.push(node);
+        let ops = literal::steps(self.doc, node, &mut self.pool);
+        self.literals.push(ops);
         self.literals.len() as u32 - 1
     }
 
@@ -322,22 +327,6 @@ impl<'a> Shared<'a> {
         }
         self.push(diag);
     }
-}
-
-/// A number that changes when an atom's inputs, price or effect change.
-pub(crate) fn signature_hash(sig: &AtomSig) -> u64 {
-    // FNV-1a over the signature's text: stable between builds and machines.
-    let mut hash = 0xcbf2_9ce4_8422_2325u64;
-    let mut feed = |bytes: &[u8]| {
-        for b in bytes.iter().chain(&[0xff]) {
-            hash = (hash ^ u64::from(*b)).wrapping_mul(0x0100_0000_01b3);
-        }
-    };
-    feed(sig.name.as_bytes());
-    feed(format!("{:?}", sig.params).as_bytes());
-    feed(sig.input_schema.as_bytes());
-    feed(sig.output_schema.as_bytes());
-    hash
 }
 
 impl<'s, 'a> Lower<'s, 'a> {

@@ -5,14 +5,15 @@
 //! [`Artifact`](crate::verify::Artifact), the only thing that runs.
 
 pub mod ops;
+mod source;
 
 use crate::costs::{self, CostModel};
 use crate::diag::Diagnostics;
-use crate::json::{Document, NodeId};
+use crate::json::NodeId;
 use crate::sig::BaseCost;
 use crate::value::Value;
 pub use ops::{Op, OperandKind};
-use std::sync::Arc;
+pub use source::Source;
 
 /// A range of [`Program::text`].
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
@@ -32,6 +33,17 @@ pub enum Const {
     Bool(bool),
     Number(f64),
     Text(TextRange),
+}
+
+/// One step of building a literal array or object, on a stack of values.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum LitOp {
+    /// Pushes a constant.
+    Const(u32),
+    /// Pops this many values into an array.
+    Array(u32),
+    /// Pops a value for each key of the shape into an object.
+    Object(u32),
 }
 
 /// What an argument key means when the caller gave no such argument.
@@ -115,7 +127,7 @@ pub struct Step {
     /// Index in [`Program::ops`].
     pub op: u32,
     /// The step's object in the source; for an implicit `seq` the list of its
-    /// steps.
+    /// steps. Meaningless without a source.
     pub node: NodeId,
     /// An implicit `seq`: `node` is its `steps`.
     pub implicit: bool,
@@ -213,9 +225,13 @@ pub struct OpRef {
     pub cost: BaseCost,
     /// Whether the machine must have a body for it.
     pub needs_body: bool,
-    /// Hash of the signature it was compiled against.
+    /// [`AtomSig::fingerprint`](crate::sig::AtomSig::fingerprint) of what it
+    /// was compiled against, or [`NO_SIGNATURE`].
     pub signature: u64,
 }
+
+/// [`OpRef::signature`] of an op that the compiler knew no atom for.
+pub const NO_SIGNATURE: u64 = 0;
 
 /// The name of a flag among the variables of [`Program::names`].
 pub const CONST_FLAG: &[u8] = b"\0const";
@@ -255,8 +271,8 @@ pub struct Program {
     pub shapes: Vec<Box<[u32]>>,
     /// Dotted paths: lists of segments after the root.
     pub paths: Vec<Box<[TextRange]>>,
-    /// Literals: nodes of [`Program::source`].
-    pub literals: Vec<NodeId>,
+    /// Literal arrays and objects, each as the steps that build it.
+    pub literals: Vec<Box<[LitOp]>>,
     /// Argument keys.
     pub args: Vec<ArgKey>,
     /// Ops named by steps.
@@ -277,8 +293,10 @@ pub struct Program {
     pub input_schema: Option<Value>,
     /// The main program, then the helpers.
     pub functions: Vec<Function>,
-    /// The source: literals and places point into it.
-    pub source: Arc<Document>,
+    /// The root's `helpers`, for inline programs of a program without source.
+    pub helpers: Option<Value>,
+    /// The source, which steps and places point into.
+    pub source: Source,
     /// Warnings of the compiler.
     pub warnings: Diagnostics,
 }

@@ -25,9 +25,13 @@ pub const V0010: &str = "A99-V0010";
 pub const V0011: &str = "A99-V0011";
 /// A register is read that was not written on every path (security B03).
 pub const V0012: &str = "A99-V0012";
+/// The steps of a literal take values that are not there, or leave not one.
+pub const V0013: &str = "A99-V0013";
 /// A shape names a key twice.
 pub const V0014: &str = "A99-V0014";
-/// A node of the source does not exist, or a place lies outside it.
+/// A place lies outside the code, or places are not in its order.
 pub const V0015: &str = "A99-V0015";
 /// The program is larger than anything a compiler makes.
 pub const V0016: &str = "A99-V0016";
+/// Code can run on without being charged (security B04).
+pub const V0017: &str = "A99-V0017";

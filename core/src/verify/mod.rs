@@ -13,16 +13,19 @@
 //! * a register is read only after it was written on every path (B03); that an
 //!   iterator or a growing array is one is checked by the machine, since both
 //!   may have waited in a frame slot;
-//! * steps and handlers are properly nested; places point into the source.
+//! * steps and handlers are properly nested;
+//! * every endless way through the code meets a charge (B04).
+//!
+//! The source is for people: no result depends on it, so places are not
+//! compared with it.
 //!
 //! It does not judge whether code is what a compiler would make of the source,
-//! nor bound how long it runs: pure code without charges still passes
-//! [`Op::Fuel`](crate::program::Op::Fuel) on every turn, and the machine counts
-//! slices there.
+//! nor bound how long it runs: that is what fuel does.
 
 mod code;
 pub mod codes;
 mod flow;
+mod metering;
 mod ranges;
 mod regions;
 mod tables;
@@ -30,6 +33,7 @@ mod tables;
 pub(crate) mod tests;
 
 use crate::program::{Function, Program};
+use crate::sig::BaseCost;
 use std::fmt;
 use std::sync::Arc;
 
@@ -44,6 +48,20 @@ impl Artifact {
     #[must_use]
     pub fn program(&self) -> &Arc<Program> {
         &self.program
+    }
+
+    /// Proves again that nothing runs on without being charged, at a host's
+    /// prices for [`Program::ops`] instead of those that the program was
+    /// compiled with.
+    ///
+    /// # Errors
+    /// [`codes::V0017`]: at these prices something does.
+    pub fn check_prices(&self, costs: &[BaseCost]) -> Result<(), VerifyError> {
+        let same = |(op, cost): (&crate::program::OpRef, &BaseCost)| op.cost == *cost;
+        if self.program.ops.iter().zip(costs).all(same) {
+            return Ok(());
+        }
+        check_at(&self.program, costs)
     }
 }
 
@@ -150,7 +168,14 @@ pub fn verify(program: Program) -> Result<Artifact, VerifyError> {
 
 /// All checks, in an order in which later ones may rely on earlier ones.
 fn check(program: &Program) -> Check {
+    let costs: Vec<BaseCost> = program.ops.iter().map(|op| op.cost).collect();
+    check_at(program, &costs)
+}
+
+/// The same at other prices of ops than the program says.
+fn check_at(program: &Program, costs: &[BaseCost]) -> Check {
     let facts = tables::check(program)?;
+    let mut functions = Vec::with_capacity(program.functions.len());
     for (index, f) in program.functions.iter().enumerate() {
         let index = u32::try_from(index).unwrap_or(NO_FUNCTION);
         let unit = Unit {
@@ -163,6 +188,11 @@ fn check(program: &Program) -> Check {
         let jumps = code::check(&unit)?;
         let handlers = regions::check(&unit, &jumps)?;
         flow::check(&unit, &jumps, &handlers)?;
+        functions.push(metering::Checked {
+            unit,
+            jumps,
+            handlers,
+        });
     }
-    Ok(())
+    metering::check(program, &functions, costs)
 }

@@ -1,23 +1,28 @@
 //! Checks of what belongs to the whole program: text, constants, keys, shapes,
 //! paths, arguments, ops, sites and names.
 
-use super::codes::{V0001, V0002, V0004, V0008, V0014, V0015, V0016};
+use super::codes::{V0001, V0002, V0004, V0008, V0013, V0014, V0016};
 use super::ranges::TextIndex;
 use super::{Check, refuse};
 use crate::builtins::{FUNCTIONS, NAMESPACES};
-use crate::json::NodeId;
-use crate::program::{ArgFallback, Const, Home, Program, TextRange};
+use crate::program::{ArgFallback, Const, Home, LitOp, Program, TextRange};
 use std::collections::HashMap;
 
 /// Set in [`ArgFallback::Builtin`] for a namespace: the rest is its number.
 const NAMESPACE_BIT: u16 = 0x8000;
 
-/// Keys are hashed, so their bytes together are limited to this multiple of
-/// the text, else ranges over one long text would cost quadratic time.
-const KEY_TEXT_FACTOR: usize = 4;
+/// Linking and starting a run look at the bytes of every name, so the bytes of
+/// all ranges together are limited, else many ranges over one long text would
+/// cost quadratic time. A compiler interns text: each text stands once among
+/// the constants and once among the keys. It is allowed this multiple of the
+/// text,
+const TEXT_FACTOR: usize = 4;
 
-/// Bytes of keys that are always allowed.
-const KEY_TEXT_FLOOR: usize = 1 << 16;
+/// this much for each segment of a path or an argument, which often repeat,
+const SEGMENT_BYTES: usize = 64;
+
+/// and this much always.
+const TEXT_FLOOR: usize = 1 << 16;
 
 /// What the checks of functions need to know about tables.
 pub(super) struct Facts {
@@ -56,24 +61,44 @@ pub(super) fn check(p: &Program) -> Result<Facts, super::VerifyError> {
     };
     let tables = Tables { p, texts };
     tables.check_consts()?;
-    tables.check_keys()?;
     tables.check_args()?;
     tables.check_ops()?;
+    tables.texts(&p.keys, "a key")?;
+    tables.check_overlap()?;
+    tables.check_keys()?;
     let names = tables.check_names()?;
-    for node in &p.literals {
-        if !node_exists(p, *node) {
-            return Err(refuse(
-                V0015,
-                format!("literal {} is no node of the source", node.0),
-            ));
-        }
+    for (number, steps) in p.literals.iter().enumerate() {
+        check_literal(p, number, steps)?;
     }
     Ok(Facts { names })
 }
 
-/// Whether the source has the node.
-pub(super) fn node_exists(p: &Program, node: NodeId) -> bool {
-    node == p.source.root() || p.source.parent(node).is_some()
+/// The steps of a literal leave one value, and never pop more than there is.
+fn check_literal(p: &Program, number: usize, steps: &[LitOp]) -> Check {
+    let mut held = 0usize;
+    for step in steps {
+        let popped = match *step {
+            LitOp::Const(k) if (k as usize) < p.consts.len() => Some(0),
+            LitOp::Array(n) => Some(n as usize),
+            LitOp::Object(shape) => p.shapes.get(shape as usize).map(|keys| keys.len()),
+            LitOp::Const(_) => None,
+        };
+        let Some(popped) = popped else {
+            return Err(refuse(V0002, format!("literal {number}: {step:?}")));
+        };
+        let Some(left) = held.checked_sub(popped) else {
+            let message = format!("literal {number} takes more values than it made");
+            return Err(refuse(V0013, message));
+        };
+        held = left + 1;
+    }
+    if held == 1 {
+        return Ok(());
+    }
+    Err(refuse(
+        V0013,
+        format!("literal {number} leaves {held} values"),
+    ))
 }
 
 /// Indexes and program counters are 32-bit numbers.
@@ -150,13 +175,8 @@ impl Tables<'_> {
             .try_for_each(|path| self.texts(path, "a path segment"))
     }
 
-    /// Keys are texts, and each shape has different ones.
+    /// Each shape has different keys, whose bounds are checked.
     fn check_keys(&self) -> Check {
-        self.texts(&self.p.keys, "a key")?;
-        let bytes: usize = self.p.keys.iter().map(|r| (r.end - r.start) as usize).sum();
-        if bytes > KEY_TEXT_FLOOR + KEY_TEXT_FACTOR * self.p.text.len() {
-            return Err(refuse(V0016, "keys overlap too much"));
-        }
         // Two numbers may name the same text: the first one stands for both.
         let mut first: HashMap<&[u8], usize> = HashMap::with_capacity(self.p.keys.len());
         let same: Vec<usize> = self
@@ -176,6 +196,39 @@ impl Tables<'_> {
                     return Err(refuse(V0014, format!("shape {number} has a key twice")));
                 }
             }
+        }
+        Ok(())
+    }
+
+    /// Ranges do not overlap so much that looking at each costs more than the
+    /// program is long. Their bounds are checked.
+    fn check_overlap(&self) -> Check {
+        let p = self.p;
+        let consts = p.consts.iter().filter_map(|k| match k {
+            Const::Text(r) => Some(r),
+            _ => None,
+        });
+        let single = consts
+            .chain(&p.keys)
+            .chain(&p.outer)
+            .chain(p.ops.iter().map(|op| &op.name))
+            .chain(p.memos.iter().map(|memo| &memo.body));
+        let args = p.args.iter().flat_map(|arg| {
+            let path = arg.path.as_deref().unwrap_or_default();
+            path.iter().chain([&arg.flat])
+        });
+        let segments = p.paths.iter().flat_map(|path| path.iter()).chain(args);
+        let mut room = TEXT_FLOOR + TEXT_FACTOR * p.text.len();
+        let mut bytes = 0usize;
+        for r in single {
+            bytes = bytes.saturating_add((r.end - r.start) as usize);
+        }
+        for r in segments {
+            room += SEGMENT_BYTES;
+            bytes = bytes.saturating_add((r.end - r.start) as usize);
+        }
+        if bytes > room {
+            return Err(refuse(V0016, "texts overlap too much"));
         }
         Ok(())
     }

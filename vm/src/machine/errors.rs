@@ -120,7 +120,7 @@ impl Machine {
             Some(step) => Some(f.steps[step as usize].node),
             None => Program::place_at(f, frame.pc).map(|p| p.node),
         };
-        error.pointer = node.map(|node| program.source.pointer(node));
+        error.pointer = node.and_then(|node| program.source.pointer(node));
         error
     }
 

@@ -8,7 +8,6 @@ use super::{Exit, Machine, WINDOW, cx};
 use crate::atom::{AtomBody, Scope};
 use crate::builtins;
 use crate::coerce::{self, Arith, Cmp};
-use crate::convert;
 use crate::heap::{ShapeId, Val};
 use crate::member;
 use crate::native::{Cx, Fault, Host};
@@ -161,10 +160,10 @@ impl Machine {
                     }
                 }
                 Op::LoadLit { dst, lit } => {
-                    let node = program.literals[lit as usize];
-                    regs[dst as usize] = attempt!(c => match &exe.literals[lit as usize] {
-                        Some(code) if main => super::start::literal(c.heap, code).map_err(Fault::from),
-                        _ => convert::from_document(c.heap, &program.source, node),
+                    regs[dst as usize] = attempt!(c => if main {
+                        super::start::literal(c.heap, &exe.literals[lit as usize])
+                    } else {
+                        super::start::foreign_literal(c.heap, program, lit)
                     });
                 }
                 Op::LoadArg { dst, arg } => {

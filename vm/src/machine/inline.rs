@@ -170,10 +170,11 @@ impl Machine {
         let Value::Object(mut root) = program else {
             return program;
         };
-        let source = &self.program_of(self.frame()).1.source;
-        match source.get(source.root(), "helpers") {
+        let program = self.program_of(self.frame()).1;
+        let helpers = program.helpers.clone();
+        match helpers.or_else(|| program.source.root_member("helpers")) {
             Some(helpers) => {
-                root.insert("helpers", source.to_value(helpers));
+                root.insert("helpers", helpers);
             }
             None => {
                 root.remove("helpers");

@@ -201,7 +201,8 @@ impl Machine {
                 let context = self.options.context.clone();
                 // A host function may panic; the run then pays the default.
                 let computed = catch_unwind(AssertUnwindSafe(|| price(&input, &context)));
-                let static_default = program.ops[s.op as usize].cost.fixed();
+                let declared = exe.atoms[s.op as usize].as_ref().map(|a| a.sig.cost);
+                let static_default = declared.unwrap_or(program.ops[s.op as usize].cost).fixed();
                 computed
                     .ok()
                     .and_then(cost_from_f64)

@@ -9,7 +9,7 @@ use crate::link::{Executable, LiteralOp};
 use crate::native::{Cx, Fault, Meter};
 use crate::options::RunOptions;
 use a99_core::error::{ErrorCode, RunError};
-use a99_core::program::{ArgFallback, ArgKey, Program};
+use a99_core::program::{ArgFallback, ArgKey, Const, LitOp, Program};
 use a99_core::schema::{PatternMatcher, Schema, filter_with, validate_with};
 use a99_core::text::Text;
 use a99_core::value::Value;
@@ -208,9 +208,9 @@ fn arg_value<'p>(
         ArgFallback::Unbound => Val::Unbound,
         ArgFallback::Builtin(b) => Val::Builtin(b),
         ArgFallback::Const(k) => match program.consts[k as usize] {
-            a99_core::program::Const::Null => Val::Null,
-            a99_core::program::Const::Bool(b) => Val::Bool(b),
-            a99_core::program::Const::Number(n) => Val::Num(n),
+            Const::Null => Val::Null,
+            Const::Bool(b) => Val::Bool(b),
+            Const::Number(n) => Val::Num(n),
             _ => Val::Undefined,
         },
     })
@@ -238,9 +238,23 @@ impl PatternMatcher for Patterns {
     }
 }
 
-/// A fresh copy of a prepared literal.
-pub(super) fn literal(heap: &mut Heap, code: &[LiteralOp]) -> Result<Val, Oom> {
-    let mut stack: SmallVec<[Val; 32]> = SmallVec::new();
+/// Values under construction.
+type Stack = SmallVec<[Val; 32]>;
+
+/// Room for what the steps of a literal may hold at once.
+fn literal_stack(heap: &Heap, steps: usize) -> Result<Stack, Oom> {
+    let mut stack = Stack::new();
+    if steps > stack.capacity() {
+        let wanted = steps.saturating_mul(size_of::<Val>());
+        heap.check(wanted)?;
+        stack.try_reserve(steps).map_err(|_| Oom { wanted })?;
+    }
+    Ok(stack)
+}
+
+/// A fresh copy of a literal of the main program (D33).
+pub(super) fn literal(heap: &mut Heap, code: &[LiteralOp]) -> Result<Val, Fault> {
+    let mut stack = literal_stack(heap, code.len())?;
     for op in code {
         let val = match op {
             LiteralOp::Push(val) => *val,
@@ -255,6 +269,37 @@ pub(super) fn literal(heap: &mut Heap, code: &[LiteralOp]) -> Result<Val, Oom> {
                 let obj = heap.alloc_obj(*shape, &stack[at..])?;
                 stack.truncate(at);
                 Val::Obj(obj)
+            }
+        };
+        stack.push(val);
+    }
+    Ok(stack.pop().unwrap_or(Val::Undefined))
+}
+
+/// The same for a program whose text and shapes are not the heap's own.
+pub(super) fn foreign_literal(heap: &mut Heap, p: &Program, literal: u32) -> Result<Val, Fault> {
+    let steps = &p.literals[literal as usize];
+    let mut stack = literal_stack(heap, steps.len())?;
+    for step in steps {
+        let val = match *step {
+            LitOp::Const(k) => match p.consts[k as usize] {
+                Const::Undefined => Val::Undefined,
+                Const::Null => Val::Null,
+                Const::Bool(b) => Val::Bool(b),
+                Const::Number(n) => Val::Num(n),
+                Const::Text(r) => heap.str_val(p.text(r))?,
+            },
+            LitOp::Array(n) => {
+                let at = stack.len() - n as usize;
+                let arr = heap.alloc_arr(&stack[at..])?;
+                stack.truncate(at);
+                Val::Arr(arr)
+            }
+            LitOp::Object(shape) => {
+                let at = stack.len() - p.shapes[shape as usize].len();
+                let obj = foreign_obj(heap, p, shape, &stack[at..])?;
+                stack.truncate(at);
+                obj
             }
         };
         stack.push(val);
@@ -337,7 +382,7 @@ pub(super) fn memo_key(
     let site = &p.memos[memo as usize];
     let mut text = Vec::with_capacity(MEMO_HASH_RESERVE);
     if site.with_program {
-        text.extend_from_slice(exe.source_hash().as_bytes());
+        text.extend_from_slice(exe.program_hash().as_bytes());
     }
     text.extend_from_slice(p.text(site.body));
     for (name, val) in site.free.iter().zip(vals) {

@@ -70,10 +70,12 @@ impl Tracer {
 }
 
 /// A step's input as the trace and cost functions see it: the step without
-/// `op`, `result` and `resultConst`.
+/// `op`, `result` and `resultConst`; empty for a program without source.
 pub(super) fn step_input(program: &Program, step: &Step) -> Value {
-    let doc = &program.source;
     let mut map = Map::new();
+    let Some(doc) = program.source.document() else {
+        return Value::Object(map);
+    };
     if step.implicit {
         let op = program.text(program.ops[step.op as usize].name);
         let key = if op == b"hash" { "value" } else { "steps" };

@@ -4,7 +4,7 @@
 use super::sample::sample;
 use super::{check, verify};
 use crate::disasm::disassemble;
-use crate::program::{ChargeKind, Home, Op, Program};
+use crate::program::{ChargeKind, Home, LitOp, Op, Program};
 
 /// How many damaged programs are tried.
 const ROUNDS: u32 = 100_000;
@@ -121,7 +121,7 @@ fn damage_tables(p: &mut Program, r: &mut Random) {
         6 => p.names[0][0].1 = Home::Slot(word),
         7 => p.memos[0].free[0] = word,
         8 => p.args[0].flat.start = word,
-        9 => p.literals[0].0 = word,
+        9 => p.literals[0][0] = LitOp::Array(word),
         10 => p.consts.truncate(word as usize),
         _ => p.functions.truncate(word as usize),
     }

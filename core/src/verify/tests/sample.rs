@@ -35,7 +35,8 @@ pub(crate) fn empty() -> Program {
         outer: Vec::new(),
         input_schema: None,
         functions: Vec::new(),
-        source: Arc::new(source),
+        helpers: None,
+        source: Arc::new(source).into(),
         warnings: Default::default(),
     }
 }
@@ -56,7 +57,7 @@ pub(crate) fn sample() -> Program {
     p.keys = vec![words[0], words[1]];
     p.shapes = vec![Box::new([0, 1])];
     p.paths = vec![Box::new([words[0], words[1]])];
-    p.literals = vec![p.source.get(NodeId(0), "lit").expect("a member")];
+    p.literals = vec![[LitOp::Const(0), LitOp::Array(1)].into()];
     p.args = vec![
         ArgKey {
             flat: words[0],
@@ -199,7 +200,8 @@ fn main_code() -> Vec<Op> {
 }
 
 fn main_steps(p: &Program) -> Vec<Step> {
-    let steps = p.source.get(NodeId(0), "steps").expect("a member");
+    let source = p.source.document().expect("a source");
+    let steps = source.get(NodeId(0), "steps").expect("a member");
     [
         (u32::MAX, 0, 22, 0, NodeId(0)),
         (0, 2, 18, 1, steps),
@@ -219,9 +221,10 @@ fn main_steps(p: &Program) -> Vec<Step> {
 }
 
 fn main_places(p: &Program) -> Vec<Place> {
-    let steps = p.source.get(NodeId(0), "steps").expect("a member");
-    let map = p.source.element(steps, 0).expect("an element");
-    let condition = p.source.get(map, "c").expect("a member");
+    let source = p.source.document().expect("a source");
+    let steps = source.get(NodeId(0), "steps").expect("a member");
+    let map = source.element(steps, 0).expect("an element");
+    let condition = source.get(map, "c").expect("a member");
     vec![
         Place {
             pc: 1,

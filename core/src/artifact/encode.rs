@@ -1,0 +1,83 @@
+//! From a program to bytes.
+
+use super::error::{ArtifactError, codes};
+use super::sections::{KINDS, Kind, write};
+use super::{
+    FLAG_SOURCE, FLAG_SOURCE_MAP, FORMAT_VERSION, HEADER_BYTES, MAGIC, SECTION_BYTES,
+    instruction_set,
+};
+use crate::program::Program;
+use sha2::{Digest, Sha256};
+
+/// What a file leaves out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EncodeOptions {
+    /// Without source and source map. Errors then have no pointer, events of
+    /// the trace no input, and prices that a host computes from a step's
+    /// input see none; results and fuel stay the same.
+    pub strip: bool,
+}
+
+/// The sections that results depend on.
+pub(super) fn semantic_sections(p: &Program) -> impl Iterator<Item = (Kind, Vec<u8>)> + '_ {
+    KINDS
+        .into_iter()
+        .filter(|kind| *kind < Kind::SourceMap)
+        .filter_map(|kind| write(p, kind).map(|bytes| (kind, bytes)))
+}
+
+/// A program as a file without a signature.
+pub(super) fn encode(p: &Program, options: &EncodeOptions) -> Result<Vec<u8>, ArtifactError> {
+    let mut sections: Vec<(Kind, Vec<u8>)> = semantic_sections(p).collect();
+    let mut flags = 0;
+    if !options.strip {
+        for (kind, flag) in [
+            (Kind::SourceMap, FLAG_SOURCE_MAP),
+            (Kind::Source, FLAG_SOURCE),
+        ] {
+            if let Some(bytes) = write(p, kind) {
+                sections.push((kind, bytes));
+                flags |= flag;
+            }
+        }
+    }
+    let mut offset = HEADER_BYTES + SECTION_BYTES * sections.len();
+    let total: usize = offset + sections.iter().map(|s| s.1.len()).sum::<usize>();
+    let Ok(length) = u32::try_from(total) else {
+        return Err(ArtifactError::new(
+            codes::B0008,
+            "the program has 4 GiB or more",
+            "split the program, or load its data at run time",
+        ));
+    };
+    let mut out = Vec::with_capacity(total);
+    out.extend_from_slice(&MAGIC);
+    out.extend_from_slice(&FORMAT_VERSION.to_le_bytes());
+    out.extend_from_slice(&flags.to_le_bytes());
+    out.extend_from_slice(&instruction_set().to_le_bytes());
+    out.extend_from_slice(&length.to_le_bytes());
+    out.extend_from_slice(&(sections.len() as u32).to_le_bytes());
+    out.extend_from_slice(&[0; 32]);
+    for (kind, bytes) in &sections {
+        // Both fit, as the sum does.
+        for field in [*kind as u32, offset as u32, bytes.len() as u32] {
+            out.extend_from_slice(&field.to_le_bytes());
+        }
+        offset += bytes.len();
+    }
+    for (_, bytes) in &sections {
+        out.extend_from_slice(bytes);
+    }
+    let hash = content_hash(&out);
+    out[32..HEADER_BYTES].copy_from_slice(&hash);
+    Ok(out)
+}
+
+/// SHA-256 of everything but the hash itself and the signature; the bytes are at
+/// least a header.
+pub(super) fn content_hash(unsigned: &[u8]) -> [u8; 32] {
+    let mut hash = Sha256::new();
+    hash.update(&unsigned[..32]);
+    hash.update(&unsigned[HEADER_BYTES..]);
+    hash.finalize().into()
+}

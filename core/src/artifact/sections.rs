@@ -1,0 +1,309 @@
+//! The sections of a file, and which parts of a program each holds.
+
+use super::wire::{Malformed, Reader, Taken, Wire};
+use crate::json::{Document, Limits, NodeId};
+use crate::program::{Block, Charge, Function, Handler, Op, Place, Program, Scope, Step, Wrap};
+use crate::value::Value;
+
+/// What a section holds. Sections stand in the order of their numbers.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u32)]
+pub enum Kind {
+    /// All static text, WTF-8.
+    Text = 1,
+    /// Constants.
+    Constants = 2,
+    /// Object keys.
+    Keys = 3,
+    /// Object shapes.
+    Shapes = 4,
+    /// Dotted paths.
+    Paths = 5,
+    /// Literal arrays and objects.
+    Literals = 6,
+    /// Argument keys.
+    Arguments = 7,
+    /// Atoms, with what they were when the program was compiled.
+    Imports = 8,
+    /// Call sites of atoms.
+    Sites = 9,
+    /// Memo sites.
+    Memos = 10,
+    /// Tables of variables for code that arrives at run time.
+    Names = 11,
+    /// Schemas that results are projected through, as JSON.
+    Schemas = 12,
+    /// Names that are bound before the program starts.
+    Outer = 13,
+    /// JSON Schema of the arguments, if there is one.
+    InputSchema = 14,
+    /// The root's `helpers` as JSON, if there are any.
+    Helpers = 15,
+    /// Code, blocks with prices, charges, steps, scopes, handlers.
+    Functions = 16,
+    /// Nodes of the source for steps and code; strippable.
+    SourceMap = 32,
+    /// The source text; strippable.
+    Source = 33,
+}
+
+/// All kinds in the order of the file.
+pub(super) const KINDS: [Kind; 18] = [
+    Kind::Text,
+    Kind::Constants,
+    Kind::Keys,
+    Kind::Shapes,
+    Kind::Paths,
+    Kind::Literals,
+    Kind::Arguments,
+    Kind::Imports,
+    Kind::Sites,
+    Kind::Memos,
+    Kind::Names,
+    Kind::Schemas,
+    Kind::Outer,
+    Kind::InputSchema,
+    Kind::Helpers,
+    Kind::Functions,
+    Kind::SourceMap,
+    Kind::Source,
+];
+
+impl Kind {
+    /// The kind of a number.
+    pub(super) fn of(number: u32) -> Option<Kind> {
+        KINDS.into_iter().find(|kind| *kind as u32 == number)
+    }
+
+    /// Whether a file may do without it.
+    pub(super) fn is_optional(self) -> bool {
+        matches!(
+            self,
+            Kind::InputSchema | Kind::Helpers | Kind::SourceMap | Kind::Source
+        )
+    }
+
+    /// Its name for people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Text => "text",
+            Kind::Constants => "constants",
+            Kind::Keys => "keys",
+            Kind::Shapes => "shapes",
+            Kind::Paths => "paths",
+            Kind::Literals => "literals",
+            Kind::Arguments => "arguments",
+            Kind::Imports => "imports",
+            Kind::Sites => "sites",
+            Kind::Memos => "memos",
+            Kind::Names => "names",
+            Kind::Schemas => "schemas",
+            Kind::Outer => "outer",
+            Kind::InputSchema => "input-schema",
+            Kind::Helpers => "helpers",
+            Kind::Functions => "functions",
+            Kind::SourceMap => "source-map",
+            Kind::Source => "source",
+        }
+    }
+}
+
+/// The steps of a function without their places in the source, which the
+/// source map has.
+struct BareStep(Step);
+
+impl Wire for BareStep {
+    const LEAST: usize = 5 * 4 + 2;
+    fn put(&self, out: &mut Vec<u8>) {
+        let step = &self.0;
+        for field in [step.parent, step.start, step.end, step.op, step.scope] {
+            field.put(out);
+        }
+        step.implicit.put(out);
+        step.value.put(out);
+    }
+    fn take(r: &mut Reader<'_>) -> Taken<Self> {
+        Ok(BareStep(Step {
+            parent: u32::take(r)?,
+            start: u32::take(r)?,
+            end: u32::take(r)?,
+            op: u32::take(r)?,
+            scope: u32::take(r)?,
+            implicit: bool::take(r)?,
+            value: u8::take(r)?,
+            node: NodeId(0),
+        }))
+    }
+}
+
+impl Wire for Function {
+    const LEAST: usize = 4 + 1 + 1 + 4 + 7 * 4;
+    fn put(&self, out: &mut Vec<u8>) {
+        self.name.put(out);
+        self.params.put(out);
+        self.registers.put(out);
+        self.slots.put(out);
+        self.code.put(out);
+        self.blocks.put(out);
+        self.charges.put(out);
+        (self.steps.len() as u32).put(out);
+        self.steps.iter().for_each(|step| BareStep(*step).put(out));
+        self.scopes.put(out);
+        self.handlers.put(out);
+        self.wraps.put(out);
+    }
+    fn take(r: &mut Reader<'_>) -> Taken<Self> {
+        Ok(Function {
+            name: u32::take(r)?,
+            params: u8::take(r)?,
+            registers: u8::take(r)?,
+            slots: u32::take(r)?,
+            code: Vec::<Op>::take(r)?,
+            blocks: Vec::<Block>::take(r)?,
+            charges: Vec::<Charge>::take(r)?,
+            steps: Vec::<BareStep>::take(r)?
+                .into_iter()
+                .map(|step| step.0)
+                .collect(),
+            scopes: Vec::<Scope>::take(r)?,
+            handlers: Vec::<Handler>::take(r)?,
+            wraps: Vec::<Wrap>::take(r)?,
+            places: Vec::new(),
+        })
+    }
+}
+
+impl Wire for Place {
+    const LEAST: usize = 4 + 4 + 1;
+    fn put(&self, out: &mut Vec<u8>) {
+        self.pc.put(out);
+        self.node.0.put(out);
+        self.inner.put(out);
+    }
+    fn take(r: &mut Reader<'_>) -> Taken<Self> {
+        Ok(Place {
+            pc: u32::take(r)?,
+            node: NodeId(u32::take(r)?),
+            inner: Wire::take(r)?,
+        })
+    }
+}
+
+/// A schema or another value that came from JSON, as JSON text.
+struct Json(Value);
+
+impl Wire for Json {
+    const LEAST: usize = 4;
+    fn put(&self, out: &mut Vec<u8>) {
+        let text = json_text(&self.0);
+        (text.len() as u32).put(out);
+        out.extend_from_slice(&text);
+    }
+    fn take(r: &mut Reader<'_>) -> Taken<Self> {
+        let n = u32::take(r)? as usize;
+        let text = r.slice(n)?;
+        json_value(text)
+            .map(Json)
+            .map_or_else(|| r.wrong("no JSON"), Ok)
+    }
+}
+
+fn json_text(value: &Value) -> Vec<u8> {
+    let document = Document::from_value(value);
+    let mut text = Vec::new();
+    document.write_json(document.root(), &mut text);
+    text
+}
+
+fn json_value(text: &[u8]) -> Option<Value> {
+    let document = Document::parse(text, &Limits::default()).ok()?;
+    Some(document.to_value(document.root()))
+}
+
+fn list<T: Wire>(items: &Vec<T>) -> Vec<u8> {
+    let mut out = Vec::new();
+    items.put(&mut out);
+    out
+}
+
+/// The bytes of a section, unless the program has no such thing.
+pub(super) fn write(p: &Program, kind: Kind) -> Option<Vec<u8>> {
+    Some(match kind {
+        Kind::Text => p.text.clone(),
+        Kind::Constants => list(&p.consts),
+        Kind::Keys => list(&p.keys),
+        Kind::Shapes => list(&p.shapes),
+        Kind::Paths => list(&p.paths),
+        Kind::Literals => list(&p.literals),
+        Kind::Arguments => list(&p.args),
+        Kind::Imports => list(&p.ops),
+        Kind::Sites => list(&p.sites),
+        Kind::Memos => list(&p.memos),
+        Kind::Names => list(&p.names),
+        Kind::Schemas => list(&p.schemas.iter().cloned().map(Json).collect()),
+        Kind::Outer => list(&p.outer),
+        Kind::InputSchema => json_text(p.input_schema.as_ref()?),
+        Kind::Helpers => match &p.helpers {
+            Some(helpers) => json_text(helpers),
+            None => json_text(&p.source.root_member("helpers")?),
+        },
+        Kind::Functions => list(&p.functions),
+        Kind::SourceMap => source_map(p)?,
+        Kind::Source => p.source.text()?.into_owned(),
+    })
+}
+
+/// For each function the nodes of its steps, then its places.
+fn source_map(p: &Program) -> Option<Vec<u8>> {
+    let known = p.functions.iter().any(|f| !f.places.is_empty());
+    let mut out = Vec::new();
+    for f in &p.functions {
+        f.steps.iter().for_each(|step| step.node.0.put(&mut out));
+        f.places.put(&mut out);
+    }
+    known.then_some(out)
+}
+
+/// Reads a section into a program. The functions come before the source map.
+pub(super) fn read(p: &mut Program, kind: Kind, bytes: &[u8]) -> Result<(), Malformed> {
+    let mut r = Reader::new(bytes);
+    let r = &mut r;
+    match kind {
+        Kind::Text => p.text = r.slice(bytes.len())?.to_vec(),
+        Kind::Constants => p.consts = Wire::take(r)?,
+        Kind::Keys => p.keys = Wire::take(r)?,
+        Kind::Shapes => p.shapes = Wire::take(r)?,
+        Kind::Paths => p.paths = Wire::take(r)?,
+        Kind::Literals => p.literals = Wire::take(r)?,
+        Kind::Arguments => p.args = Wire::take(r)?,
+        Kind::Imports => p.ops = Wire::take(r)?,
+        Kind::Sites => p.sites = Wire::take(r)?,
+        Kind::Memos => p.memos = Wire::take(r)?,
+        Kind::Names => p.names = Wire::take(r)?,
+        Kind::Schemas => {
+            let schemas: Vec<Json> = Wire::take(r)?;
+            p.schemas = schemas.into_iter().map(|schema| schema.0).collect();
+        }
+        Kind::Outer => p.outer = Wire::take(r)?,
+        Kind::InputSchema => p.input_schema = Some(whole_json(r)?),
+        Kind::Helpers => p.helpers = Some(whole_json(r)?),
+        Kind::Functions => p.functions = Wire::take(r)?,
+        Kind::SourceMap => {
+            for f in &mut p.functions {
+                for step in &mut f.steps {
+                    step.node = NodeId(u32::take(r)?);
+                }
+                f.places = Wire::take(r)?;
+            }
+        }
+        Kind::Source => p.source = crate::program::Source::from_text(r.slice(bytes.len())?),
+    }
+    r.end()
+}
+
+fn whole_json(r: &mut Reader<'_>) -> Taken<Value> {
+    match json_value(r.slice(r.left())?) {
+        Some(value) => Ok(value),
+        None => r.wrong("no JSON"),
+    }
+}

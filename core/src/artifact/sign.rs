@@ -1,0 +1,320 @@
+//! Signatures of artifacts: Ed25519 (RFC 8032) over the content hash.
+//!
+//! A signature is 88 bytes after the end of an artifact: the word `a99s`, the
+//! algorithm (1, little-endian), the id of the key (the first 16 bytes of the
+//! SHA-256 of its 32 public bytes) and the 64 bytes of RFC 8032. What is signed
+//! is `agent99 artifact v1`, a zero byte, algorithm and key id as they stand in
+//! the file, and the content hash; so neither can be exchanged, and whoever
+//! leaves a section out or strips the source needs a new signature.
+//!
+//! Who is trusted, and until when, is the host's: see [`TrustedKeys`]. There is
+//! one algorithm, so there is none to be confused with.
+
+#[cfg(feature = "signing")]
+pub use keys::{KeyId, SecretKey, TrustedKey, TrustedKeys, check, sign};
+
+/// Bytes of a signature after the end of an artifact.
+pub const SIGNATURE_BYTES: usize = 4 + 4 + 16 + 64;
+
+#[cfg(feature = "signing")]
+mod keys {
+    use super::super::decode::{DecodeOptions, header};
+    use super::super::error::{ArtifactError, codes};
+    use super::SIGNATURE_BYTES;
+    use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
+    use serde::{Deserialize, Serialize};
+    use sha2::{Digest, Sha256};
+    use std::fmt;
+
+    /// The first bytes of a signature.
+    const SIGNATURE_MAGIC: [u8; 4] = *b"a99s";
+    /// The number of Ed25519.
+    const ED25519: u32 = 1;
+    /// What every signed text begins with, so that a signature made for
+    /// something else never fits.
+    const DOMAIN: &[u8] = b"agent99 artifact v1\0";
+    /// The `agent99_key` of a file with a secret key.
+    const SECRET: &str = "ed25519-secret";
+    /// The `agent99_key` of a file with a public key.
+    const PUBLIC: &str = "ed25519-public";
+
+    /// Names a key: the first 16 bytes of the SHA-256 of its public bytes.
+    #[derive(Copy, Clone, PartialEq, Eq, Hash)]
+    pub struct KeyId([u8; 16]);
+
+    impl KeyId {
+        fn of(public: &[u8; 32]) -> KeyId {
+            let mut id = [0; 16];
+            id.copy_from_slice(&Sha256::digest(public)[..16]);
+            KeyId(id)
+        }
+    }
+
+    impl fmt::Display for KeyId {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        }
+    }
+
+    impl fmt::Debug for KeyId {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            write!(f, "KeyId({self})")
+        }
+    }
+
+    /// A key as a JSON file: 32 bytes as hexadecimal digits.
+    #[derive(Serialize, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct KeyFile {
+        agent99_key: String,
+        id: String,
+        public: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        secret: Option<String>,
+        /// Seconds since 1970 after which it is not trusted any more.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        expires: Option<u64>,
+    }
+
+    /// A key that signs.
+    pub struct SecretKey {
+        key: SigningKey,
+        expires: Option<u64>,
+    }
+
+    impl fmt::Debug for SecretKey {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            write!(f, "SecretKey({})", self.id())
+        }
+    }
+
+    impl SecretKey {
+        /// A key of 32 random bytes, which the host draws from the system; it is
+        /// trusted until so many seconds after 1970, or for good.
+        pub fn from_seed(seed: &[u8; 32], expires: Option<u64>) -> SecretKey {
+            SecretKey {
+                key: SigningKey::from_bytes(seed),
+                expires,
+            }
+        }
+
+        /// Reads a key file.
+        ///
+        /// # Errors
+        /// [`codes::B0013`].
+        pub fn from_json(text: &[u8]) -> Result<SecretKey, ArtifactError> {
+            let file: KeyFile = serde_json::from_slice(text).map_err(malformed)?;
+            let secret = file.secret.as_deref().and_then(bytes32);
+            let (SECRET, Some(seed)) = (&*file.agent99_key, secret) else {
+                return Err(malformed("there is no secret key in it"));
+            };
+            let key = SecretKey::from_seed(&seed, file.expires);
+            let fits = bytes32(&file.public) == Some(key.key.verifying_key().to_bytes());
+            if !fits || file.id != key.id().to_string() {
+                return Err(malformed("its parts do not belong together"));
+            }
+            Ok(key)
+        }
+
+        /// The key's id.
+        pub fn id(&self) -> KeyId {
+            KeyId::of(&self.key.verifying_key().to_bytes())
+        }
+
+        fn file(&self, secret: bool) -> String {
+            let hex = |bytes: &[u8]| bytes.iter().map(|b| format!("{b:02x}")).collect::<String>();
+            let file = KeyFile {
+                agent99_key: if secret { SECRET } else { PUBLIC }.to_owned(),
+                id: self.id().to_string(),
+                public: hex(&self.key.verifying_key().to_bytes()),
+                secret: secret.then(|| hex(&self.key.to_bytes())),
+                expires: self.expires,
+            };
+            // A record of texts and a number is always JSON.
+            serde_json::to_string_pretty(&file).unwrap_or_default() + "\n"
+        }
+
+        /// The text of a file with the secret key.
+        pub fn to_secret_json(&self) -> String {
+            self.file(true)
+        }
+
+        /// The text of a file with the public key only.
+        pub fn to_public_json(&self) -> String {
+            self.file(false)
+        }
+    }
+
+    /// A public key that the host trusts.
+    #[derive(Clone, Debug)]
+    pub struct TrustedKey {
+        key: VerifyingKey,
+        /// Its id.
+        pub id: KeyId,
+        /// Seconds since 1970 after which it is not trusted any more.
+        pub expires: Option<u64>,
+    }
+
+    /// The public keys that a host trusts.
+    #[derive(Clone, Debug, Default)]
+    pub struct TrustedKeys(Vec<TrustedKey>);
+
+    impl TrustedKeys {
+        /// Reads a key file: one public key, or an array of them. A secret key's
+        /// file serves too.
+        ///
+        /// # Errors
+        /// [`codes::B0013`].
+        pub fn from_json(text: &[u8]) -> Result<TrustedKeys, ArtifactError> {
+            #[derive(Deserialize)]
+            #[serde(untagged)]
+            enum Files {
+                Many(Vec<KeyFile>),
+                One(KeyFile),
+            }
+            let files = match serde_json::from_slice(text).map_err(malformed)? {
+                Files::Many(files) => files,
+                Files::One(file) => vec![file],
+            };
+            if files.is_empty() {
+                return Err(malformed("there is no key in it"));
+            }
+            files
+                .iter()
+                .map(trusted)
+                .collect::<Result<_, _>>()
+                .map(TrustedKeys)
+        }
+
+        /// The keys.
+        pub fn iter(&self) -> impl Iterator<Item = &TrustedKey> {
+            self.0.iter()
+        }
+    }
+
+    fn trusted(file: &KeyFile) -> Result<TrustedKey, ArtifactError> {
+        if file.agent99_key != PUBLIC && file.agent99_key != SECRET {
+            return Err(malformed("it is no ed25519 key"));
+        }
+        let Some(public) = bytes32(&file.public) else {
+            return Err(malformed("`public` is not 64 hexadecimal digits"));
+        };
+        let id = KeyId::of(&public);
+        if file.id != id.to_string() {
+            return Err(malformed("`id` does not belong to `public`"));
+        }
+        match VerifyingKey::from_bytes(&public) {
+            Ok(key) if !key.is_weak() => Ok(TrustedKey {
+                key,
+                id,
+                expires: file.expires,
+            }),
+            _ => Err(malformed("`public` is no usable ed25519 key")),
+        }
+    }
+
+    fn bytes32(hex: &str) -> Option<[u8; 32]> {
+        let digits = hex.as_bytes();
+        if digits.len() != 64 || !digits.iter().all(u8::is_ascii_hexdigit) {
+            return None;
+        }
+        let mut out = [0; 32];
+        for (byte, pair) in out.iter_mut().zip(hex.as_bytes().chunks_exact(2)) {
+            *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
+        }
+        Some(out)
+    }
+
+    fn malformed(why: impl fmt::Display) -> ArtifactError {
+        ArtifactError::new(
+            codes::B0013,
+            format!("not a key file: {why}"),
+            "make a key with `a99 keys new NAME`",
+        )
+    }
+
+    fn signed_text(id: KeyId, content_hash: &[u8; 32]) -> Vec<u8> {
+        let mut text = DOMAIN.to_vec();
+        text.extend_from_slice(&ED25519.to_le_bytes());
+        text.extend_from_slice(&id.0);
+        text.extend_from_slice(content_hash);
+        text
+    }
+
+    /// Signs a file, in place of the signature that it may have.
+    ///
+    /// # Errors
+    /// A file that is no artifact.
+    pub fn sign(
+        bytes: &[u8],
+        key: &SecretKey,
+        options: &DecodeOptions,
+    ) -> Result<Vec<u8>, ArtifactError> {
+        let header = header(bytes, options)?;
+        let unsigned = bytes.len() - header.signature.map_or(0, <[u8]>::len);
+        let id = key.id();
+        let signature = key.key.sign(&signed_text(id, &header.content_hash));
+        let mut out = bytes[..unsigned].to_vec();
+        out.extend_from_slice(&SIGNATURE_MAGIC);
+        out.extend_from_slice(&ED25519.to_le_bytes());
+        out.extend_from_slice(&id.0);
+        out.extend_from_slice(&signature.to_bytes());
+        Ok(out)
+    }
+
+    /// Checks that a trusted key signed a file, now being so many seconds after
+    /// 1970.
+    ///
+    /// # Errors
+    /// [`codes::B0009`] to `B0012`, and whatever [`header`] finds.
+    pub fn check(
+        bytes: &[u8],
+        trusted: &TrustedKeys,
+        now: u64,
+        options: &DecodeOptions,
+    ) -> Result<KeyId, ArtifactError> {
+        let header = header(bytes, options)?;
+        let Some(block) = header.signature else {
+            return Err(ArtifactError::new(
+                codes::B0009,
+                "a signature is required and this artifact has none",
+                "sign it with `a99 compile --sign KEYFILE`",
+            ));
+        };
+        let at = bytes.len() - SIGNATURE_BYTES;
+        let invalid = |text: &str| {
+            let help = "the artifact was changed after signing, or is forged: get it again";
+            ArtifactError::new(codes::B0010, text, help).at(at)
+        };
+        let mut id = [0; 16];
+        let mut signature = [0; 64];
+        id.copy_from_slice(&block[8..24]);
+        signature.copy_from_slice(&block[24..]);
+        let id = KeyId(id);
+        if block[..4] != SIGNATURE_MAGIC || block[4..8] != ED25519.to_le_bytes() {
+            return Err(invalid("the signature is of no known kind"));
+        }
+        let Some(key) = trusted.iter().find(|key| key.id == id) else {
+            return Err(ArtifactError::new(
+                codes::B0011,
+                format!("signed by key {id}, which is not trusted here"),
+                "add its public key to the trusted ones, if you trust its owner",
+            )
+            .at(at));
+        };
+        if key.expires.is_some_and(|expires| now > expires) {
+            return Err(ArtifactError::new(
+                codes::B0012,
+                format!("signed by key {id}, whose time is over"),
+                "sign the artifact with a newer key",
+            )
+            .at(at));
+        }
+        let text = signed_text(id, &header.content_hash);
+        // Strict: no other signature of the same text is accepted either.
+        key.key
+            .verify_strict(&text, &Signature::from_bytes(&signature))
+            .map_err(|_| invalid("the signature does not fit the content"))?;
+        Ok(id)
+    }
+}

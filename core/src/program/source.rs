@@ -1,0 +1,98 @@
+//! The source of a program: read already, still text, or stripped.
+
+use crate::json::{Document, Limits, NodeId};
+use crate::value::Value;
+use std::borrow::Cow;
+use std::sync::{Arc, OnceLock};
+
+/// The source that a program was compiled from, for places of errors, inputs
+/// in traces, and people. No result depends on it.
+///
+/// A program that was loaded from a file reads its text at the first need, so
+/// that a run without errors never pays for it.
+#[derive(Clone, Debug, Default)]
+pub struct Source(Repr);
+
+#[derive(Clone, Debug, Default)]
+enum Repr {
+    #[default]
+    Stripped,
+    Document(Arc<Document>),
+    Text(Arc<Late>),
+}
+
+#[derive(Debug)]
+struct Late {
+    text: Box<[u8]>,
+    document: OnceLock<Option<Document>>,
+}
+
+impl From<Arc<Document>> for Source {
+    fn from(document: Arc<Document>) -> Source {
+        Source(Repr::Document(document))
+    }
+}
+
+impl Source {
+    /// JSON text that is read when it is needed; what is no JSON then counts as
+    /// no source.
+    #[must_use]
+    pub fn from_text(text: impl Into<Box<[u8]>>) -> Source {
+        Source(Repr::Text(Arc::new(Late {
+            text: text.into(),
+            document: OnceLock::new(),
+        })))
+    }
+
+    /// The document, if there is a source.
+    #[must_use]
+    pub fn document(&self) -> Option<&Document> {
+        match &self.0 {
+            Repr::Stripped => None,
+            Repr::Document(document) => Some(document),
+            Repr::Text(late) => late
+                .document
+                .get_or_init(|| Document::parse(late.text.to_vec(), &Limits::default()).ok())
+                .as_ref(),
+        }
+    }
+
+    /// The text: as it was read, or the JSON of a program that was given as a
+    /// value.
+    #[must_use]
+    pub fn text(&self) -> Option<Cow<'_, [u8]>> {
+        match &self.0 {
+            Repr::Stripped => None,
+            Repr::Text(late) => Some(Cow::Borrowed(&late.text)),
+            Repr::Document(document) => Some(match document.source() {
+                Some(text) => Cow::Borrowed(text),
+                None => {
+                    let mut text = Vec::new();
+                    document.write_json(document.root(), &mut text);
+                    Cow::Owned(text)
+                }
+            }),
+        }
+    }
+
+    /// The RFC 6901 pointer to a node.
+    #[must_use]
+    pub fn pointer(&self, node: NodeId) -> Option<String> {
+        self.document().map(|document| document.pointer(node))
+    }
+
+    /// The value of a member of the root.
+    #[must_use]
+    pub fn root_member(&self, key: &str) -> Option<Value> {
+        let document = self.document()?;
+        let node = document.get(document.root(), key)?;
+        Some(document.to_value(node))
+    }
+
+    /// Values and keys of the document: what the program's size is measured
+    /// by when it is compiled at run time. 0 without a source.
+    #[must_use]
+    pub fn node_count(&self) -> usize {
+        self.document().map_or(0, Document::node_count)
+    }
+}

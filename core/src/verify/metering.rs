@@ -1,0 +1,425 @@
+//! Nothing runs on without being charged (security B04).
+//!
+//! Prices are checked to be the sums of charges; here it is proved that charges
+//! are met. In each cost model, looking at blocks that cost nothing:
+//!
+//! * a cycle of them is bounded, because it takes items from an iteration that
+//!   nothing in the cycle starts again;
+//! * between two calls of functions of the program, and between the entry of a
+//!   function and its first call, something is paid, unless the function that is
+//!   called pays before it calls or returns. So neither recursion nor a tree
+//!   of calls is free.
+//!
+//! An error gives back the price of what did not run, so a block whose charges
+//! come only after an instruction that can fail counts as free where a handler
+//! may lead back to it.
+
+use super::code::Jumps;
+use super::codes::V0017;
+use super::regions::Handlers;
+use super::{Check, Unit};
+use crate::costs::CostModel;
+use crate::program::{Charge, Function, Op, Program};
+use crate::sig::BaseCost;
+
+/// A function and what was found out about it before.
+pub(super) struct Checked<'a> {
+    pub(super) unit: Unit<'a>,
+    pub(super) jumps: Jumps,
+    pub(super) handlers: Handlers,
+}
+
+/// Proves the claims above for prices of ops.
+pub(super) fn check(p: &Program, functions: &[Checked<'_>], costs: &[BaseCost]) -> Check {
+    for model in [CostModel::Metered, CostModel::Flat] {
+        let prices = Prices { p, model, costs };
+        let graphs: Vec<Graph> = functions.iter().map(|f| Graph::new(f, &prices)).collect();
+        let pays: Vec<bool> = graphs.iter().map(Graph::pays_first).collect();
+        for (checked, graph) in functions.iter().zip(&graphs) {
+            check_cycles(checked, graph)?;
+            check_calls(checked, graph, &pays)?;
+        }
+    }
+    Ok(())
+}
+
+struct Prices<'a> {
+    p: &'a Program,
+    model: CostModel,
+    costs: &'a [BaseCost],
+}
+
+impl Prices<'_> {
+    fn is_free(&self, f: &Function, charge: &Charge) -> bool {
+        let step_cost = |step: u32| match self.costs.get(f.steps[step as usize].op as usize) {
+            Some(BaseCost::Fixed(n)) => *n,
+            // Paid at the call, where a price of nothing is the host's word.
+            Some(BaseCost::Dynamic(_)) => 1,
+            None => 0,
+        };
+        self.p.price(charge, self.model, step_cost) == 0
+    }
+}
+
+/// The blocks of a function and where they lead.
+struct Graph {
+    free: Vec<bool>,
+    /// Jumps and running on, then handlers, of each block.
+    next: Vec<Vec<usize>>,
+    /// Where each block's errors go.
+    errors: Vec<Vec<usize>>,
+    /// Calls of functions of the program, or none.
+    calls: Vec<Vec<u32>>,
+    /// Whether the function can end in the block.
+    ends: Vec<bool>,
+}
+
+impl Graph {
+    fn new(checked: &Checked<'_>, prices: &Prices<'_>) -> Graph {
+        let f = checked.unit.f;
+        let n = f.blocks.len();
+        let mut graph = Graph {
+            free: vec![true; n],
+            next: vec![Vec::new(); n],
+            errors: vec![Vec::new(); n],
+            calls: vec![Vec::new(); n],
+            ends: vec![false; n],
+        };
+        let mut charges = f.charges.iter().peekable();
+        for (number, block) in f.blocks.iter().enumerate() {
+            let mut paid_at = None;
+            while let Some(charge) = charges.next_if(|c| c.pc < block.end) {
+                if paid_at.is_none() && !prices.is_free(f, charge) {
+                    paid_at = Some(charge.pc);
+                }
+            }
+            graph.add(checked, number, paid_at);
+        }
+        graph
+    }
+
+    fn add(&mut self, checked: &Checked<'_>, number: usize, paid_at: Option<u32>) {
+        let f = checked.unit.f;
+        let block = f.blocks[number];
+        let mut fails_at = None;
+        let mut falls = true;
+        for pc in block.start..block.end {
+            let op = f.code[pc as usize];
+            if fails_at.is_none() && can_fail(op) {
+                fails_at = Some(pc);
+            }
+            if let Some(&handler) = checked.handlers.block_of.get(pc as usize)
+                && handler != u32::MAX
+                && self.errors[number].last() != Some(&(handler as usize))
+            {
+                self.errors[number].push(handler as usize);
+            }
+            self.next[number].extend(checked.jumps.target(pc));
+            if let Op::Call { callee, .. } = op {
+                self.calls[number].push(callee);
+            }
+            if op.is_terminal() {
+                self.ends[number] = !matches!(op, Op::Jmp { .. });
+                falls = false;
+                break;
+            }
+        }
+        if falls && number + 1 < f.blocks.len() {
+            self.next[number].push(number + 1);
+        }
+        let given_back = !self.errors[number].is_empty()
+            && paid_at
+                .zip(fails_at)
+                .is_some_and(|(paid, fails)| paid > fails);
+        self.free[number] = paid_at.is_none() || given_back;
+    }
+
+    fn leads_to(&self, block: usize) -> impl Iterator<Item = usize> + '_ {
+        self.next[block].iter().chain(&self.errors[block]).copied()
+    }
+
+    /// Whether every way into the function pays before it calls or ends.
+    fn pays_first(&self) -> bool {
+        let mut seen = vec![false; self.free.len()];
+        let mut work = vec![0];
+        while let Some(block) = work.pop() {
+            if !self.free[block] || std::mem::replace(&mut seen[block], true) {
+                continue;
+            }
+            if self.ends[block] || !self.calls[block].is_empty() {
+                return false;
+            }
+            work.extend(self.leads_to(block));
+        }
+        true
+    }
+
+    /// The cycles of free blocks, but for those left out: sets of blocks that
+    /// all reach each other (Tarjan's algorithm with a stack of its own).
+    fn cycles(&self, out: &[bool]) -> Vec<Vec<usize>> {
+        let inside = |b: usize| self.free[b] && !out[b];
+        let back = |b: usize| self.leads_to(b).any(|to| to <= b && inside(to));
+        // Blocks are in order of their code: without a way back there is no cycle.
+        if !(0..self.free.len()).any(|b| inside(b) && back(b)) {
+            return Vec::new();
+        }
+        let mut search = Search::new(self.free.len());
+        for root in 0..self.free.len() {
+            if inside(root) {
+                search.from(root, &|b| {
+                    self.leads_to(b).filter(|to| inside(*to)).collect()
+                });
+            }
+        }
+        let is_cycle =
+            |set: &Vec<usize>| set.len() > 1 || self.leads_to(set[0]).any(|t| t == set[0]);
+        search.sets.into_iter().filter(is_cycle).collect()
+    }
+}
+
+/// Strongly connected components.
+struct Search {
+    order: Vec<usize>,
+    low: Vec<usize>,
+    held: Vec<bool>,
+    stack: Vec<usize>,
+    count: usize,
+    sets: Vec<Vec<usize>>,
+}
+
+impl Search {
+    fn new(n: usize) -> Search {
+        Search {
+            order: vec![usize::MAX; n],
+            low: vec![0; n],
+            held: vec![false; n],
+            stack: Vec::new(),
+            count: 0,
+            sets: Vec::new(),
+        }
+    }
+
+    fn enter(&mut self, block: usize) {
+        self.order[block] = self.count;
+        self.low[block] = self.count;
+        self.count += 1;
+        self.held[block] = true;
+        self.stack.push(block);
+    }
+
+    fn from(&mut self, root: usize, next: &dyn Fn(usize) -> Vec<usize>) {
+        if self.order[root] != usize::MAX {
+            return;
+        }
+        self.enter(root);
+        let mut path = vec![(root, next(root))];
+        while let Some((block, rest)) = path.last_mut() {
+            let block = *block;
+            if let Some(to) = rest.pop() {
+                if self.order[to] == usize::MAX {
+                    self.enter(to);
+                    path.push((to, next(to)));
+                } else if self.held[to] {
+                    self.low[block] = self.low[block].min(self.order[to]);
+                }
+                continue;
+            }
+            path.pop();
+            if let Some((above, _)) = path.last() {
+                self.low[*above] = self.low[*above].min(self.low[block]);
+            }
+            if self.low[block] == self.order[block] {
+                let at = self.stack.iter().rposition(|b| *b == block).unwrap_or(0);
+                let set = self.stack.split_off(at);
+                set.iter().for_each(|b| self.held[*b] = false);
+                self.sets.push(set);
+            }
+        }
+    }
+}
+
+/// Whether an error may leave the instruction for a handler.
+fn can_fail(op: Op) -> bool {
+    !matches!(
+        op,
+        Op::Nop {}
+            | Op::Fuel { .. }
+            | Op::Mov { .. }
+            | Op::MovBound { .. }
+            | Op::MovDefined { .. }
+            | Op::LoadK { .. }
+            | Op::LoadArg { .. }
+            | Op::Unbind { .. }
+            | Op::SlotLoad { .. }
+            | Op::SlotStore { .. }
+            | Op::Not { .. }
+            | Op::Jmp { .. }
+            | Op::JTrue { .. }
+            | Op::JFalse { .. }
+            | Op::JNullish { .. }
+            | Op::JPresent { .. }
+            | Op::Catch { .. }
+    )
+}
+
+fn check_cycles(checked: &Checked<'_>, graph: &Graph) -> Check {
+    let mut out = vec![false; graph.free.len()];
+    for cycle in graph.cycles(&out) {
+        let writes = Writes::of(checked, &cycle);
+        for block in &cycle {
+            out[*block] = writes.bounds(checked, *block);
+        }
+    }
+    match graph.cycles(&out).first().and_then(|cycle| cycle.first()) {
+        None => Ok(()),
+        Some(block) => {
+            let start = checked.unit.f.blocks[*block].start;
+            Err(checked
+                .unit
+                .refuse_at(V0017, start, "a loop that nothing charges"))
+        }
+    }
+}
+
+/// What the instructions of a cycle write.
+struct Writes {
+    /// Registers written by anything but `IterNext` on its own iterator.
+    registers: [bool; 256],
+    /// Slots, with the instruction that writes each.
+    slots: Vec<(u32, u32)>,
+    /// Code that arrives at run time may write any variable.
+    anything: bool,
+}
+
+impl Writes {
+    fn of(checked: &Checked<'_>, cycle: &[usize]) -> Writes {
+        use crate::program::OperandKind as K;
+        let f = checked.unit.f;
+        let mut writes = Writes {
+            registers: [false; 256],
+            slots: Vec::new(),
+            anything: false,
+        };
+        for block in cycle {
+            let block = f.blocks[*block];
+            for pc in block.start..block.end {
+                let op = f.code[pc as usize];
+                match op {
+                    Op::SlotStore { slot, .. } => writes.slots.push((slot, pc)),
+                    Op::RunCode { .. } => writes.anything = true,
+                    _ => {}
+                }
+                let mut base = None;
+                for (_, kind, value) in op.operands().iter() {
+                    match kind {
+                        K::Write | K::ReadWrite => writes.register(value),
+                        K::IterWrite => {
+                            writes.register(value);
+                            writes.register(value + 1);
+                        }
+                        K::BaseWrite => base = Some(value),
+                        K::Count => {
+                            if let Some(base) = base {
+                                (base..base + value).for_each(|r| writes.register(r));
+                            }
+                        }
+                        _ => {}
+                    }
+                }
+                // The values of a new object are made storable in place.
+                if let Op::NewObj { base, n, .. } = op {
+                    let base = u32::from(base);
+                    (base..base + u32::from(n)).for_each(|r| writes.register(r));
+                }
+            }
+        }
+        writes
+    }
+
+    fn register(&mut self, r: u32) {
+        self.registers[(r & 255) as usize] = true;
+    }
+
+    /// Whether every turn through the block takes an item from an iteration that
+    /// the cycle does not start again.
+    fn bounds(&self, checked: &Checked<'_>, block: usize) -> bool {
+        let f = checked.unit.f;
+        let range = f.blocks[block];
+        // The first one is passed whenever the block is entered.
+        let first = (range.start..range.end).find(|pc| {
+            let op = f.code[*pc as usize];
+            op.is_terminal() || checked.jumps.target(*pc).is_some()
+        });
+        let Some(pc) = first else { return false };
+        let Op::IterNext { it, .. } = f.code[pc as usize] else {
+            return false;
+        };
+        let own = |r: u8| !self.registers[usize::from(r)];
+        !self.anything && ((own(it) && own(it + 1)) || self.waits_in_slots(f, pc, it))
+    }
+
+    /// An iterator that waits in slots: loaded right before, its position
+    /// stored right after, and neither slot written by anything else.
+    fn waits_in_slots(&self, f: &Function, pc: u32, it: u8) -> bool {
+        let at = |n: i64| {
+            let pc = i64::from(pc) + n;
+            usize::try_from(pc)
+                .ok()
+                .and_then(|pc| f.code.get(pc))
+                .copied()
+        };
+        let (
+            Some(Op::SlotLoad {
+                dst: array,
+                slot: a,
+            }),
+            Some(Op::SlotLoad {
+                dst: position,
+                slot: b,
+            }),
+            Some(Op::SlotStore { src, slot }),
+        ) = (at(-2), at(-1), at(1))
+        else {
+            return false;
+        };
+        let only_here = |(s, by): &(u32, u32)| *s != a && (*s != b || *by == pc + 1);
+        array == it
+            && position == it + 1
+            && src == it + 1
+            && slot == b
+            && self.slots.iter().all(only_here)
+    }
+}
+
+/// Each call is paid for by its caller or by the function that is called.
+fn check_calls(checked: &Checked<'_>, graph: &Graph, pays: &[bool]) -> Check {
+    let unpaid = |block: usize| graph.calls[block].iter().any(|f| !pays[*f as usize]);
+    if !(0..graph.free.len()).any(unpaid) {
+        return Ok(());
+    }
+    // Blocks that may be entered with nothing paid since the last call.
+    let mut entered = vec![false; graph.free.len()];
+    let mut work = vec![0];
+    let mut started = vec![false; graph.free.len()];
+    for (block, calls) in graph.calls.iter().enumerate() {
+        if !calls.is_empty() {
+            started[block] = true;
+            work.extend(graph.leads_to(block));
+        }
+    }
+    while let Some(block) = work.pop() {
+        if std::mem::replace(&mut entered[block], true) || !graph.free[block] {
+            continue;
+        }
+        if unpaid(block) {
+            let start = checked.unit.f.blocks[block].start;
+            return Err(checked
+                .unit
+                .refuse_at(V0017, start, "a call that nothing charges"));
+        }
+        if !started[block] {
+            work.extend(graph.leads_to(block));
+        }
+    }
+    Ok(())
+}

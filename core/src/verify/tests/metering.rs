@@ -1,0 +1,286 @@
+//! Programs that would run on without being charged.
+
+use super::super::codes::V0017;
+use super::super::verify;
+use super::sample::empty;
+use crate::json::NodeId;
+use crate::program::*;
+use crate::sig::BaseCost;
+
+const NO_PRICE: i64 = 0;
+
+/// A function of this code, whose `Fuel`s head its blocks; charges are of
+/// one expression node each.
+fn function(code: &[Op], charged: &[u32], registers: u8) -> Function {
+    let mut blocks: Vec<Block> = Vec::new();
+    for (pc, op) in (0u32..).zip(code) {
+        if matches!(op, Op::Fuel { .. }) {
+            if let Some(last) = blocks.last_mut() {
+                last.end = pc;
+            }
+            blocks.push(Block {
+                start: pc,
+                end: code.len() as u32,
+                charges: charged.iter().filter(|at| **at < pc).count() as u32,
+                price: NO_PRICE,
+            });
+        }
+    }
+    for block in &mut blocks {
+        let inside = charged
+            .iter()
+            .filter(|at| (block.start..block.end).contains(at));
+        block.price = inside.count() as i64 * crate::costs::NODE;
+    }
+    let charge = |pc: &u32| Charge {
+        pc: *pc,
+        step: 0,
+        kind: ChargeKind::Nodes(1),
+    };
+    Function {
+        registers,
+        slots: 2,
+        code: code.to_vec(),
+        blocks,
+        charges: charged.iter().map(charge).collect(),
+        steps: vec![Step {
+            parent: u32::MAX,
+            start: 0,
+            end: code.len() as u32,
+            op: 0,
+            node: NodeId(0),
+            implicit: false,
+            scope: 0,
+            value: u8::MAX,
+        }],
+        scopes: vec![Scope::default()],
+        ..Function::default()
+    }
+}
+
+/// Why a program of these functions is refused; empty if it is accepted.
+fn refusal(functions: Vec<Function>) -> &'static str {
+    let mut p = empty();
+    p.consts = vec![Const::Null, Const::Text(TextRange { start: 0, end: 0 })];
+    p.ops = vec![OpRef {
+        name: TextRange { start: 0, end: 0 },
+        cost: BaseCost::Fixed(0),
+        needs_body: false,
+        signature: NO_SIGNATURE,
+    }];
+    p.functions = functions;
+    for f in &mut p.functions {
+        f.name = 1;
+    }
+    verify(p).map_or_else(|error| error.code, |_| "")
+}
+
+fn one(code: &[Op], charged: &[u32]) -> &'static str {
+    refusal(vec![function(code, charged, 8)])
+}
+
+const FUEL0: Op = Op::Fuel { block: 0 };
+const FUEL1: Op = Op::Fuel { block: 1 };
+const FUEL2: Op = Op::Fuel { block: 2 };
+const RET: Op = Op::Ret { src: 0 };
+const LOAD: Op = Op::LoadK { dst: 0, k: 0 };
+
+#[test]
+fn a_loop_is_charged() {
+    let code = [FUEL0, LOAD, FUEL1, Op::JTrue { src: 0, to: 2 }, FUEL2, RET];
+    assert_eq!(one(&code, &[]), V0017);
+    assert_eq!(one(&code, &[1]), V0017);
+    assert_eq!(one(&code, &[3]), "");
+    let endless = [FUEL0, Op::Jmp { to: 0 }];
+    assert_eq!(one(&endless, &[]), V0017);
+    assert_eq!(one(&endless, &[1]), "");
+}
+
+/// A loop over r0 with the iterator in r2 and r3; `inside` is its body.
+fn iteration(inside: &[Op]) -> Vec<Op> {
+    let exit = 6 + inside.len() as u32;
+    let mut code = vec![
+        FUEL0,
+        LOAD,
+        Op::IterInit {
+            it: 2,
+            src: 0,
+            k: 1,
+        },
+        FUEL1,
+        Op::IterNext {
+            dst: 1,
+            it: 2,
+            to: exit,
+        },
+    ];
+    code.extend(inside);
+    code.extend([Op::Jmp { to: 3 }, FUEL2, RET]);
+    code
+}
+
+#[test]
+fn an_iteration_ends_by_itself_unless_it_is_started_again() {
+    assert_eq!(one(&iteration(&[]), &[]), "");
+    assert_eq!(one(&iteration(&[Op::Mov { dst: 4, src: 1 }]), &[]), "");
+    for again in [
+        Op::IterInit {
+            it: 2,
+            src: 0,
+            k: 1,
+        },
+        Op::Mov { dst: 3, src: 1 },
+        Op::LoadK { dst: 2, k: 0 },
+        Op::Unbind { base: 1, n: 3 },
+    ] {
+        assert_eq!(one(&iteration(&[again]), &[]), V0017, "{again:?}");
+        assert_eq!(one(&iteration(&[again]), &[4]), "", "{again:?}");
+    }
+}
+
+#[test]
+fn an_iterator_that_waits_in_slots_must_be_the_one_that_advances() {
+    let body = |store: Op, more: Op| {
+        vec![
+            FUEL0,
+            LOAD,
+            Op::IterInit {
+                it: 2,
+                src: 0,
+                k: 1,
+            },
+            Op::SlotStore { src: 2, slot: 0 },
+            Op::SlotStore { src: 3, slot: 1 },
+            FUEL1,
+            Op::SlotLoad { dst: 4, slot: 0 },
+            Op::SlotLoad { dst: 5, slot: 1 },
+            Op::IterNext {
+                dst: 1,
+                it: 4,
+                to: 12,
+            },
+            store,
+            more,
+            Op::Jmp { to: 5 },
+            FUEL2,
+            RET,
+        ]
+    };
+    let store = Op::SlotStore { src: 5, slot: 1 };
+    assert_eq!(one(&body(store, Op::Nop {}), &[]), "");
+    assert_eq!(one(&body(Op::Nop {}, store), &[]), V0017);
+    assert_eq!(
+        one(&body(store, Op::SlotStore { src: 3, slot: 1 }), &[]),
+        V0017
+    );
+    assert_eq!(
+        one(&body(store, Op::SlotStore { src: 2, slot: 0 }), &[]),
+        V0017
+    );
+    let other = Op::SlotStore { src: 4, slot: 1 };
+    assert_eq!(one(&body(other, Op::Nop {}), &[]), V0017);
+}
+
+#[test]
+fn an_error_that_gives_its_price_back_closes_no_loop() {
+    // Block 1 always fails; its handler, block 2, leads back to it.
+    let code = [
+        FUEL0,
+        LOAD,
+        FUEL1,
+        Op::Throw { flag: 0, k: 1 },
+        FUEL2,
+        Op::Catch { msg: 1, op: 2 },
+        Op::Jmp { to: 2 },
+    ];
+    let run = |charged: &[u32]| {
+        let mut f = function(&code, charged, 8);
+        f.handlers = vec![Handler {
+            start: 3,
+            end: 4,
+            target: 4,
+        }];
+        refusal(vec![f])
+    };
+    assert_eq!(run(&[]), V0017);
+    assert_eq!(run(&[3]), "");
+    assert_eq!(run(&[6]), "");
+    let late = [
+        FUEL0,
+        LOAD,
+        FUEL1,
+        Op::ThrowUnbound { src: 0, k: 1 },
+        Op::Nop {},
+        RET,
+        Op::Fuel { block: 2 },
+        Op::Catch { msg: 1, op: 2 },
+        Op::Jmp { to: 2 },
+    ];
+    let mut f = function(&late, &[4], 8);
+    f.handlers = vec![Handler {
+        start: 2,
+        end: 5,
+        target: 6,
+    }];
+    assert_eq!(refusal(vec![f]), V0017);
+}
+
+#[test]
+fn calls_are_paid_by_the_caller_or_by_what_is_called() {
+    let call = |callee| Op::Call {
+        dst: 1,
+        base: 0,
+        n: 0,
+        callee,
+    };
+    let caller = |calls: &[Op], charged: &[u32]| {
+        let mut code = vec![FUEL0, LOAD];
+        code.extend(calls);
+        code.push(RET);
+        function(&code, charged, 8)
+    };
+    let leaf = |charged: &[u32]| function(&[FUEL0, LOAD, RET], charged, 1);
+    let two = [call(1), Op::Fuel { block: 1 }, call(1)];
+    assert_eq!(refusal(vec![caller(&[call(1)], &[]), leaf(&[])]), V0017);
+    assert_eq!(refusal(vec![caller(&[call(1)], &[2]), leaf(&[])]), "");
+    assert_eq!(refusal(vec![caller(&[call(1)], &[]), leaf(&[1])]), "");
+    assert_eq!(refusal(vec![caller(&two, &[2]), leaf(&[])]), V0017);
+    assert_eq!(refusal(vec![caller(&two, &[2, 4]), leaf(&[])]), "");
+    // Recursion that never pays, and one that does.
+    let again = |charged: &[u32]| caller(&[call(1)], charged);
+    assert_eq!(refusal(vec![leaf(&[]), again(&[])]), V0017);
+    assert_eq!(refusal(vec![leaf(&[]), again(&[1])]), "");
+}
+
+#[test]
+fn a_host_that_charges_nothing_for_what_the_program_relies_on_is_told() {
+    let code = [FUEL0, LOAD, FUEL1, Op::JTrue { src: 0, to: 2 }, FUEL2, RET];
+    let mut p = empty();
+    p.consts = vec![Const::Null];
+    p.ops = vec![OpRef {
+        name: TextRange { start: 0, end: 0 },
+        cost: BaseCost::Fixed(7),
+        needs_body: false,
+        signature: NO_SIGNATURE,
+    }];
+    let mut f = function(&code, &[], 8);
+    f.steps.push(Step {
+        parent: 0,
+        start: 2,
+        end: 4,
+        ..f.steps[0]
+    });
+    f.charges = vec![Charge {
+        pc: 3,
+        step: 1,
+        kind: ChargeKind::Step,
+    }];
+    f.blocks[1].price = 7;
+    f.blocks[2].charges = 1;
+    p.functions = vec![f];
+    let artifact = verify(p).expect("the loop is charged");
+    assert_eq!(artifact.check_prices(&[BaseCost::Fixed(7)]), Ok(()));
+    assert_eq!(artifact.check_prices(&[BaseCost::Fixed(1)]), Ok(()));
+    let free = artifact.check_prices(&[BaseCost::Fixed(0)]);
+    assert_eq!(free.expect_err("free").code, V0017);
+}
