@@ -179,7 +179,7 @@ fn e15_the_host_sees_no_mutation() {
         );
     }
     assert_eq!(kept.to_json(), args);
-    assert_eq!(agent.source(), Some(program.as_bytes()));
+    assert_eq!(agent.source().as_deref(), Some(program.as_bytes()));
 }
 
 #[test]
