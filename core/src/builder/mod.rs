@@ -32,8 +32,19 @@
 //! refused by [`Builder::build`] and its relatives. Whether the atoms exist and
 //! the conditions can be read is the compiler's business.
 
+mod batteries;
+mod data;
+mod expr;
+mod flow;
+mod io;
+mod lists;
 mod operand;
+mod state;
 
+pub use batteries::{LlmOptions, SearchOptions, VisionOptions};
+pub use data::RandomOptions;
+pub use expr::{Expr, array, conditional, ident, literal, object};
+pub use io::{FetchOptions, ProcedureOptions, QueryOptions, VectorSearchOptions};
 pub use operand::{Operand, args, val};
 
 use crate::diag::{Diagnostic, Diagnostics, codes};
@@ -49,6 +60,8 @@ const STEP_KEYS: [&str; 3] = ["op", "result", "resultConst"];
 #[must_use = "a builder does nothing until its program is taken out"]
 pub struct Builder {
     steps: Vec<Value>,
+    /// The root's `helpers`, by name.
+    helpers: Map,
     findings: Vec<Diagnostic>,
 }
 
@@ -114,7 +127,8 @@ impl Builder {
         &self.steps
     }
 
-    /// The program: `{"op": "seq", "steps": [..]}`.
+    /// The program: `{"op": "seq", "steps": [..]}`, and `helpers` if there are
+    /// any.
     ///
     /// # Errors
     /// Every fault of the chain, with a pointer to its place in the program.
@@ -125,6 +139,9 @@ impl Builder {
         let mut root = Map::new();
         root.insert("op", "seq");
         root.insert("steps", self.steps);
+        if !self.helpers.is_empty() {
+            root.insert("helpers", self.helpers);
+        }
         Ok(Value::Object(root))
     }
 
