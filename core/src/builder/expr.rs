@@ -101,6 +101,13 @@ impl Expr {
         &self.0
     }
 
+    /// A node that exists already, as it is. Inside an expression, what is no
+    /// node is a literal that costs no fuel.
+    #[must_use]
+    pub fn node(node: impl Into<Value>) -> Self {
+        Self(node.into())
+    }
+
     /// A call of a builtin function: `{"$expr": "call", ..}`.
     #[must_use]
     pub fn call<T: Into<Expr>>(callee: &str, arguments: impl IntoIterator<Item = T>) -> Self {

@@ -163,6 +163,14 @@ impl Builder {
         self.atom("Error", vec![("args", args.into())])
     }
 
+    /// Gives the program a schema that the arguments of a run must match.
+    /// It belongs to the root of a program (language section 1.1); inside a
+    /// body it is refused.
+    pub fn input_schema(mut self, schema: impl Into<Value>) -> Self {
+        self.root.input_schema = Some(unwrapped(schema.into()).into_value());
+        self
+    }
+
     /// Gives the program a helper for [`Builder::call_local`]: its name, the
     /// names of its parameters, its steps. Helpers belong to the root of a
     /// program (language section 1.1); inside a body they are refused.
@@ -180,7 +188,7 @@ impl Builder {
         let params: Vec<Value> = params.iter().map(|&param| param.into()).collect();
         let members = [("steps", steps.into_value()), ("paramNames", params.into())];
         let helper: Map = members.into_iter().collect();
-        self.helpers.insert(name, Value::Object(helper));
+        self.root.helpers.insert(name, Value::Object(helper));
         self
     }
 
@@ -193,9 +201,12 @@ impl Builder {
 
     /// The steps of an inner builder; its findings move to `place`.
     fn adopt(&mut self, inner: Builder, place: &str) -> Operand {
-        if !inner.helpers.is_empty() {
-            self.findings.push(misplaced_helpers(&inner.helpers, place));
-        }
+        let kept = [
+            inner.root.input_schema.as_ref().map(|_| "inputSchema"),
+            inner.root.helpers.keys().next().map(|_| "helpers"),
+        ];
+        let misplaced = kept.into_iter().flatten().map(|key| misplaced(key, place));
+        self.findings.extend(misplaced);
         self.findings
             .extend(inner.findings.into_iter().map(|mut finding| {
                 let rest = finding.pointer.strip_prefix("/steps");
@@ -215,13 +226,9 @@ fn unwrapped(schema: Value) -> Operand {
     }
 }
 
-fn misplaced_helpers(helpers: &Map, place: &str) -> Diagnostic {
-    let name = helpers.keys().next().map(ToString::to_string);
-    Diagnostic::error(
-        codes::E0303,
-        "Helpers belong to the root of a program",
-        place,
-    )
-    .with_offending(name.unwrap_or_default())
-    .with_help("call `helper` on the outermost builder")
+fn misplaced(key: &str, place: &str) -> Diagnostic {
+    let message = format!("Only the root of a program has '{key}'");
+    Diagnostic::error(codes::E0303, message, place)
+        .with_offending(key)
+        .with_help("give it to the outermost builder")
 }

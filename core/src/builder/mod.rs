@@ -60,9 +60,17 @@ const STEP_KEYS: [&str; 3] = ["op", "result", "resultConst"];
 #[must_use = "a builder does nothing until its program is taken out"]
 pub struct Builder {
     steps: Vec<Value>,
-    /// The root's `helpers`, by name.
-    helpers: Map,
+    /// Further keys of the root, which a body cannot have.
+    root: Root,
     findings: Vec<Diagnostic>,
+}
+
+/// Keys of a program's root besides `op` and `steps` (language section 1.1).
+#[derive(Clone, Debug, Default)]
+struct Root {
+    input_schema: Option<Value>,
+    /// Helpers by name.
+    helpers: Map,
 }
 
 impl Builder {
@@ -72,7 +80,8 @@ impl Builder {
     }
 
     /// A program for arguments of this schema. As in the reference the schema
-    /// is for the reader: it is not part of the program.
+    /// is for the reader and no part of the program; see
+    /// [`Builder::input_schema`].
     pub fn take(_schema: impl Into<Value>) -> Self {
         Self::default()
     }
@@ -127,8 +136,8 @@ impl Builder {
         &self.steps
     }
 
-    /// The program: `{"op": "seq", "steps": [..]}`, and `helpers` if there are
-    /// any.
+    /// The program: `{"op": "seq", "steps": [..]}`, then `inputSchema` and
+    /// `helpers` if they were given.
     ///
     /// # Errors
     /// Every fault of the chain, with a pointer to its place in the program.
@@ -139,8 +148,11 @@ impl Builder {
         let mut root = Map::new();
         root.insert("op", "seq");
         root.insert("steps", self.steps);
-        if !self.helpers.is_empty() {
-            root.insert("helpers", self.helpers);
+        if let Some(schema) = self.root.input_schema {
+            root.insert("inputSchema", schema);
+        }
+        if !self.root.helpers.is_empty() {
+            root.insert("helpers", self.root.helpers);
         }
         Ok(Value::Object(root))
     }

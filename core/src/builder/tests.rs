@@ -58,3 +58,155 @@ fn operands_are_what_json_has() {
     }
     assert!(Operand::default().is_absent());
 }
+
+#[test]
+fn faults_in_bodies_have_their_place_in_the_program() {
+    let program = Builder::new()
+        .uuid()
+        .if_else(
+            "a",
+            (),
+            |then| then.try_catch(|b| b.uuid(), |b| b.as_("x")),
+            |other| other.scope(|b| b.uuid().vars_let([("result", 1)])),
+        )
+        .helper("a/b", &[], |b| b.as_("y"));
+    let places: Vec<_> = program.findings().iter().map(|d| &d.pointer).collect();
+    assert_eq!(
+        places,
+        [
+            "/steps/1/then/0/catch",
+            "/steps/1/else/0/steps/1/result",
+            "/helpers/a~1b/steps",
+        ]
+    );
+}
+
+#[test]
+fn root_keys_stand_at_the_root_only() {
+    let helper = |b: Builder| b.helper("h", &["p"], |b| b.return_value("p"));
+    let program =
+        helper(Builder::new()).input_schema(serde_json::json!({"schema": {"type": "object"}}));
+    assert_eq!(
+        program.call_local("h", [1]).to_json_string().unwrap(),
+        concat!(
+            r#"{"op":"seq","steps":[{"op":"callLocal","name":"h","args":[1]}],"#,
+            r#""inputSchema":{"type":"object"},"helpers":{"h":{"#,
+            r#""steps":[{"op":"return","value":"p"}],"paramNames":["p"]}}}"#
+        )
+    );
+    let misplaced = Builder::new().seq(|b| helper(b).input_schema(Map::new()));
+    let refused: Vec<_> = misplaced
+        .findings()
+        .iter()
+        .map(|d| (d.code, &*d.offending))
+        .collect();
+    assert_eq!(
+        refused,
+        [(codes::E0303, "inputSchema"), (codes::E0303, "helpers")]
+    );
+}
+
+#[test]
+fn a_schema_leaves_its_wrapper() {
+    let text = |schema: serde_json::Value| {
+        let program = Builder::new().return_(schema);
+        program.steps()[0].to_json_string()
+    };
+    use serde_json::json;
+    assert_eq!(
+        text(json!({"schema": {"a": 1}})),
+        r#"{"op":"return","schema":{"a":1}}"#
+    );
+    assert_eq!(
+        text(json!({"schema": null})),
+        r#"{"op":"return","schema":{"schema":null}}"#
+    );
+    assert_eq!(
+        text(json!({"type": "object"})),
+        r#"{"op":"return","schema":{"type":"object"}}"#
+    );
+}
+
+/// One of each kind of expression node.
+#[test]
+fn expressions_are_nodes() {
+    let all = [
+        (literal(Value::Null), r#"{"$expr":"literal","value":null}"#),
+        (literal(()), r#"{"$expr":"literal","value":null}"#),
+        (Expr::from("x"), r#"{"$expr":"literal","value":"x"}"#),
+        (ident("a"), r#"{"$expr":"ident","name":"a"}"#),
+        (
+            ident("a").member("b"),
+            r#"{"$expr":"member","object":{"$expr":"ident","name":"a"},"property":"b"}"#,
+        ),
+        (
+            ident("a").optional_member("b"),
+            r#"{"$expr":"member","object":{"$expr":"ident","name":"a"},"property":"b","optional":true}"#,
+        ),
+        (
+            ident("a").index(0),
+            r#"{"$expr":"member","object":{"$expr":"ident","name":"a"},"property":{"$expr":"literal","value":0},"computed":true}"#,
+        ),
+        (
+            -ident("a"),
+            r#"{"$expr":"unary","op":"-","argument":{"$expr":"ident","name":"a"}}"#,
+        ),
+        (
+            !ident("a"),
+            r#"{"$expr":"unary","op":"!","argument":{"$expr":"ident","name":"a"}}"#,
+        ),
+        (
+            conditional(true, 1, 2),
+            r#"{"$expr":"conditional","test":{"$expr":"literal","value":true},"consequent":{"$expr":"literal","value":1},"alternate":{"$expr":"literal","value":2}}"#,
+        ),
+        (
+            array([1]),
+            r#"{"$expr":"array","elements":[{"$expr":"literal","value":1}]}"#,
+        ),
+        (
+            object([("k", ident("v"))]),
+            r#"{"$expr":"object","properties":[{"key":"k","value":{"$expr":"ident","name":"v"}}]}"#,
+        ),
+        (
+            Expr::call("parseInt", ["7"]),
+            r#"{"$expr":"call","callee":"parseInt","arguments":[{"$expr":"literal","value":"7"}]}"#,
+        ),
+        (
+            ident("s").method::<Expr>("trim", []),
+            r#"{"$expr":"methodCall","object":{"$expr":"ident","name":"s"},"method":"trim","arguments":[]}"#,
+        ),
+    ];
+    for (expr, text) in all {
+        assert_eq!(expr.value().to_json_string(), text);
+    }
+}
+
+#[test]
+fn operators_are_those_of_the_language() {
+    let a = || ident("a");
+    let all = [
+        (a() + 1, "binary", "+"),
+        (a() - 1, "binary", "-"),
+        (a() * 1, "binary", "*"),
+        (a() / 1, "binary", "/"),
+        (a() % 1, "binary", "%"),
+        (a().power(1), "binary", "**"),
+        (a().equals(1), "binary", "=="),
+        (a().differs(1), "binary", "!="),
+        (a().less_than(1), "binary", "<"),
+        (a().at_most(1), "binary", "<="),
+        (a().greater_than(1), "binary", ">"),
+        (a().at_least(1), "binary", ">="),
+        (a().and(1), "logical", "&&"),
+        (a().or(1), "logical", "||"),
+        (a().coalesce(1), "logical", "??"),
+    ];
+    for (expr, tag, op) in all {
+        assert_eq!(
+            expr.value().to_json_string(),
+            format!(
+                r#"{{"$expr":"{tag}","op":"{op}","left":{{"$expr":"ident","name":"a"}},"right":{{"$expr":"literal","value":1}}}}"#
+            )
+        );
+    }
+}

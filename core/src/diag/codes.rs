@@ -27,7 +27,8 @@ pub const E0106: &str = "A99-E0106";
 pub const E0301: &str = "A99-E0301";
 /// A builder's step has an input with the name of one of its own keys.
 pub const E0302: &str = "A99-E0302";
-/// A builder inside another has helpers, which belong to the root.
+/// A body made by a builder has `helpers` or `inputSchema`, which belong to the
+/// root (language section 1.1).
 pub const E0303: &str = "A99-E0303";
 /// The atom is not known.
 pub const W0201: &str = "A99-W0201";
