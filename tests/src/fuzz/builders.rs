@@ -56,6 +56,14 @@ fn shown(compiled: &Result<Agent, Refused>) -> (Vec<(&str, &str)>, Vec<String>) 
     (places.collect(), code.lines().map(str::to_owned).collect())
 }
 
+/// Whether there is a step whose result can be named.
+fn captures(chain: &Builder) -> bool {
+    chain
+        .steps()
+        .last()
+        .is_some_and(|step| step.as_object().is_some())
+}
+
 /// Grows a chain; bodies share the bytes, which is why they are in cells.
 struct Grower<'b> {
     choices: RefCell<Choices<'b>>,
@@ -123,8 +131,8 @@ impl<'b> Grower<'b> {
         while !self.is_empty() {
             let before = chain.steps().len();
             match self.below(16) {
-                0 => break,
-                1 | 2 => {
+                0 if depth > 0 => break,
+                1 | 2 if captures(&chain) || self.below(16) == 15 => {
                     chain = self.capture(chain);
                     assert_eq!(chain.steps().len(), before);
                 }
@@ -150,9 +158,7 @@ impl<'b> Grower<'b> {
     }
 
     fn capture(&self, chain: Builder) -> Builder {
-        if chain.steps().last().is_none_or(|s| s.as_object().is_none()) {
-            self.fault(1);
-        }
+        self.fault(usize::from(!captures(&chain)));
         let name = self.name();
         if self.below(2) == 0 {
             chain.as_(name)

@@ -63,7 +63,10 @@ impl Grower<'_> {
             3 => chain.vars_import(["a", self.name()]),
             4 => chain.vars_export([("k", self.name())]),
             5 => {
-                let name = self.name();
+                let name = match self.name() {
+                    "result" if self.below(8) < 7 => "other",
+                    name => name,
+                };
                 self.fault(usize::from(name == "result"));
                 chain.vars_let([(name, any()), ("v", any())])
             }
@@ -188,16 +191,16 @@ impl Grower<'_> {
     /// Atoms that nobody knows, inputs that no step may have, ready steps.
     fn other(&self, chain: Builder, depth: u32) -> Builder {
         let any = || self.operand(depth);
-        match self.below(4) {
-            0 => chain.atom(self.name(), vec![("x", any()), ("x", any())]),
-            1 => {
+        match self.below(16) {
+            0..=5 => chain.atom(self.name(), vec![("x", any()), ("x", any())]),
+            6 => {
                 self.fault(2);
                 chain.atom(
                     "uuid",
                     vec![("op", Operand::absent()), ("resultConst", any())],
                 )
             }
-            2 => chain.step(self.schema()),
+            7..=10 => chain.step(self.schema()),
             _ => chain.step(any().into_value()),
         }
     }
