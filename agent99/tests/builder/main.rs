@@ -5,4 +5,5 @@
 #[allow(dead_code, reason = "the example's own main is not called here")]
 mod example;
 mod methods;
+mod methods_io;
 mod run;
