@@ -8,6 +8,7 @@
 //! output.
 
 pub mod artifact;
+pub mod builder;
 pub mod builtins;
 pub mod costs;
 pub mod diag;

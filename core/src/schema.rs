@@ -174,7 +174,7 @@ impl Schema {
 }
 
 /// ECMAScript truthiness of a JSON value (ECMA-262 §7.1.2).
-fn is_truthy(value: &Value) -> bool {
+pub(crate) fn is_truthy(value: &Value) -> bool {
     match value {
         Value::Undefined | Value::Null | Value::Bool(false) => false,
         Value::Number(number) => *number != 0.0 && !number.is_nan(),

@@ -5,6 +5,7 @@
 //! crate `fuzz`), the replay of stored inputs in ordinary tests, and a loop of
 //! random mutation on the stable toolchain.
 
+mod builders;
 mod damage;
 
 use crate::differential;
@@ -25,13 +26,14 @@ const TIMEOUT_MS: u64 = 200;
 pub type Target = fn(&[u8]);
 
 /// The targets by name.
-pub const TARGETS: [(&str, Target); 6] = [
+pub const TARGETS: [(&str, Target); 7] = [
     ("reader", reader),
     ("condition", condition),
     ("compile", compile),
     ("verify", verify),
     ("run", run),
     ("differential", agree),
+    ("builders", builders),
 ];
 
 static ENGINE: LazyLock<Engine> = LazyLock::new(|| Engine::builder().build());
@@ -135,4 +137,13 @@ pub fn agree(data: &[u8]) {
     if let Some(why) = differential::difference(&case) {
         panic!("{why}\n{case:?}");
     }
+}
+
+/// Chains of builder calls: the program is the same after its JSON was written
+/// and read, and compiles alike.
+///
+/// # Panics
+/// If it is not, or the chain's faults are not those that were made.
+pub fn builders(data: &[u8]) {
+    builders::round_trip(data);
 }

@@ -1,35 +1,35 @@
 //! Choices out of a string of bytes.
 
 /// Bytes that are used up one by one; then zeros.
-pub(super) struct Choices<'b> {
+pub(crate) struct Choices<'b> {
     bytes: &'b [u8],
     at: usize,
 }
 
 impl<'b> Choices<'b> {
-    pub(super) fn new(bytes: &'b [u8]) -> Self {
+    pub(crate) fn new(bytes: &'b [u8]) -> Self {
         Choices { bytes, at: 0 }
     }
 
     /// Whether all bytes are used up.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.at >= self.bytes.len()
     }
 
     /// The next byte.
-    pub(super) fn byte(&mut self) -> u8 {
+    pub(crate) fn byte(&mut self) -> u8 {
         let byte = self.bytes.get(self.at).copied().unwrap_or(0);
         self.at += 1;
         byte
     }
 
     /// A number below `n`, 0 at the end.
-    pub(super) fn below(&mut self, n: usize) -> usize {
+    pub(crate) fn below(&mut self, n: usize) -> usize {
         usize::from(self.byte()) % n.max(1)
     }
 
     /// True for one in `n`, never at the end.
-    pub(super) fn one_in(&mut self, n: usize) -> bool {
+    pub(crate) fn one_in(&mut self, n: usize) -> bool {
         self.below(n) == n - 1
     }
 }

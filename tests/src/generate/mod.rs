@@ -12,7 +12,7 @@
 //! engine's business), and bodies of `memoize` without a key (which variables
 //! they are found by is, too).
 
-mod choice;
+pub(crate) mod choice;
 mod expr;
 mod steps;
 mod text;

@@ -15,11 +15,12 @@ const CASES: u32 = 1_000;
 /// that a change is to blame when it fails. The long form tries others.
 const SEED: u64 = 0xA99;
 
-fn config() -> Config {
+/// Reproducible runs, unless `A99_CASES` asks for a number of others.
+pub(crate) fn config(short: u32) -> Config {
     let given = std::env::var("A99_CASES").ok();
     let cases: Option<u32> = given.and_then(|n| n.parse().ok());
     Config {
-        cases: cases.unwrap_or(CASES),
+        cases: cases.unwrap_or(short),
         rng_seed: cases.map_or(RngSeed::Fixed(SEED), |_| RngSeed::Random),
         max_shrink_iters: 1_000,
         failure_persistence: None,
@@ -28,7 +29,7 @@ fn config() -> Config {
 }
 
 proptest! {
-    #![proptest_config(config())]
+    #![proptest_config(config(CASES))]
 
     #[test]
     fn vm_and_oracle_agree(case in cases()) {

@@ -1,6 +1,7 @@
 //! The integration tests of the workspace.
 
 mod attack;
+mod builders;
 mod differential;
 mod oracle;
 mod replay;

@@ -1,0 +1,176 @@
+//! The part of [`crate::methods`] for atoms that reach the world.
+
+use crate::methods::{Row, new};
+use agent99::builder::{
+    FetchOptions, LlmOptions, ProcedureOptions, QueryOptions, SearchOptions, VectorSearchOptions,
+    VisionOptions, args,
+};
+use agent99::{Value, json};
+
+pub(crate) fn io() -> Vec<Row> {
+    vec![
+        (
+            new().http_fetch("u", FetchOptions::default()),
+            r#"{"op":"httpFetch","url":"u"}"#,
+        ),
+        (
+            new().http_fetch(
+                "u",
+                FetchOptions {
+                    method: "PUT".into(),
+                    headers: [("accept", "text/plain")].into(),
+                    body: args("b"),
+                    response_type: "json".into(),
+                },
+            ),
+            r#"{"op":"httpFetch","url":"u","method":"PUT","headers":{"accept":"text/plain"},"body":{"$kind":"arg","path":"b"},"responseType":"json"}"#,
+        ),
+        (new().store_get("k"), r#"{"op":"storeGet","key":"k"}"#),
+        (
+            new().store_set("k", 1),
+            r#"{"op":"storeSet","key":"k","value":1}"#,
+        ),
+        (new().store_query("q"), r#"{"op":"storeQuery","query":"q"}"#),
+        (
+            new().store_vector_search(
+                "v",
+                VectorSearchOptions {
+                    collection: "c".into(),
+                    k: 3.into(),
+                },
+            ),
+            r#"{"op":"storeVectorSearch","collection":"c","vector":"v","k":3}"#,
+        ),
+        (
+            new().store_query_where(
+                "p",
+                QueryOptions {
+                    collection: "c".into(),
+                    limit: 3.into(),
+                },
+            ),
+            r#"{"op":"storeQueryWhere","predicate":"p","collection":"c","limit":3}"#,
+        ),
+        (
+            new().llm_predict("p", [("temperature", 0)]),
+            r#"{"op":"llmPredict","prompt":"p","options":{"temperature":0}}"#,
+        ),
+        (
+            new().agent_run("a", [("q", "x")]),
+            r#"{"op":"agentRun","agentId":"a","input":{"q":"x"}}"#,
+        ),
+        (new().xml_parse("s"), r#"{"op":"xmlParse","str":"s"}"#),
+        (
+            new().transpile_code("s"),
+            r#"{"op":"transpileCode","code":"s"}"#,
+        ),
+        (
+            new().run_code("s", [("a", 1)]),
+            r#"{"op":"runCode","code":"s","args":{"a":1}}"#,
+        ),
+        (
+            new().console_log("m"),
+            r#"{"op":"consoleLog","message":"m"}"#,
+        ),
+        (
+            new().console_warn("m"),
+            r#"{"op":"consoleWarn","message":"m"}"#,
+        ),
+        (
+            new().console_error("m"),
+            r#"{"op":"consoleError","message":"m"}"#,
+        ),
+        (
+            new().store_procedure(
+                "p",
+                ProcedureOptions {
+                    ttl: 1000.into(),
+                    max_size: 99.into(),
+                },
+            ),
+            r#"{"op":"storeProcedure","ast":"p","ttl":1000,"maxSize":99}"#,
+        ),
+        (
+            new().release_procedure("t"),
+            r#"{"op":"releaseProcedure","token":"t"}"#,
+        ),
+        (
+            new().clear_expired_procedures(),
+            r#"{"op":"clearExpiredProcedures"}"#,
+        ),
+    ]
+}
+
+pub(crate) fn batteries() -> Vec<Row> {
+    vec![
+        (
+            new().store_vectorize("t", "m"),
+            r#"{"op":"storeVectorize","text":"t","model":"m"}"#,
+        ),
+        (
+            new().store_search(
+                "c",
+                "v",
+                SearchOptions {
+                    k: 2.into(),
+                    filter: [("a", 1)].into(),
+                },
+            ),
+            r#"{"op":"storeSearch","collection":"c","queryVector":"v","k":2,"filter":{"a":1}}"#,
+        ),
+        (
+            new().store_create_collection("c", 384),
+            r#"{"op":"storeCreateCollection","collection":"c","dimension":384}"#,
+        ),
+        (
+            new().store_vector_add("c", "d"),
+            r#"{"op":"storeVectorAdd","collection":"c","doc":"d"}"#,
+        ),
+        (
+            new().llm_predict_battery(
+                "u",
+                LlmOptions {
+                    system: "s".into(),
+                    tools: [json!({})].into(),
+                    response_format: json!({"type": "json_object"}).into(),
+                },
+            ),
+            r#"{"op":"llmPredictBattery","system":"s","user":"u","tools":[{}],"responseFormat":{"type":"json_object"}}"#,
+        ),
+        (
+            new().llm_vision(
+                "p",
+                ["i"],
+                VisionOptions {
+                    system: "s".into(),
+                    response_format: Value::Null.into(),
+                },
+            ),
+            r#"{"op":"llmVision","system":"s","prompt":"p","images":["i"],"responseFormat":null}"#,
+        ),
+        (
+            new().dom_text("#a"),
+            r##"{"op":"domText","selector":"#a"}"##,
+        ),
+        (
+            new().dom_value("#a"),
+            r##"{"op":"domValue","selector":"#a"}"##,
+        ),
+        (
+            new().dom_click("#a"),
+            r##"{"op":"domClick","selector":"#a"}"##,
+        ),
+        (
+            new().dom_input("#a", "x"),
+            r##"{"op":"domInput","selector":"#a","value":"x"}"##,
+        ),
+        (
+            new().local_storage_get("k"),
+            r#"{"op":"localStorageGet","key":"k"}"#,
+        ),
+        (
+            new().local_storage_set("k", "v"),
+            r#"{"op":"localStorageSet","key":"k","value":"v"}"#,
+        ),
+    ]
+}
