@@ -4,6 +4,7 @@ use a99_capabilities::{
     Capabilities, Clock, MemoryProcedures, Procedures, Random, SystemClock, SystemRandom,
 };
 use a99_compiler::{CompileOptions, compile};
+use a99_core::builder::Builder;
 use a99_core::diag::{Diagnostic, Diagnostics, codes};
 use a99_core::disasm::disassemble;
 use a99_core::json::{Document, Limits as ReadLimits};
@@ -25,6 +26,12 @@ pub struct Agent {
 }
 
 impl Agent {
+    /// Starts an agent that is written as a chain of calls, for arguments of
+    /// this schema, which is for the reader (language section 4.13).
+    pub fn take(schema: impl Into<Value>) -> Builder {
+        Builder::take(schema)
+    }
+
     /// What the compiler warned of.
     pub fn warnings(&self) -> &Diagnostics {
         &self.exe.program().warnings
@@ -208,6 +215,15 @@ impl Engine {
             Arc::new(Document::from_value(program)),
             &self.compiler.options,
         )
+    }
+
+    /// Compiles a program that was written as a chain of calls: its JSON text
+    /// ([`Builder::to_json_string`]) is the source.
+    ///
+    /// # Errors
+    /// Every fault of the chain, or every finding that rejects the program.
+    pub fn compile_builder(&self, program: &Builder) -> Result<Agent, Refused> {
+        self.compile(program.to_json_string()?)
     }
 
     fn agent(&self, document: Arc<Document>, options: &CompileOptions) -> Result<Agent, Refused> {

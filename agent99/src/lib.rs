@@ -29,6 +29,26 @@
 //! # Ok::<(), agent99::Diagnostics>(())
 //! ```
 //!
+//! Programs can also be written as a chain of calls. [`builder`] has a method
+//! for every atom; control forms take closures:
+//!
+//! ```
+//! use agent99::{Agent, Engine, RunOptions, builder::ident, json};
+//!
+//! let engine = Engine::new();
+//! let schema = json!({"type": "object", "properties": {"price": {}, "quantity": {}}});
+//! let program = Agent::take(schema)
+//!     .var_set("total", ident("price") * ident("quantity"))
+//!     .if_("total > limit", [("limit", 100)], |then| {
+//!         then.math_calc("total * 0.9", ()).as_("total")
+//!     })
+//!     .return_(json!({"type": "object", "properties": {"total": {}}}));
+//! let agent = engine.compile_builder(&program)?;
+//! let outcome = engine.run_sync(&agent, json!({"price": 50, "quantity": 4}), RunOptions::new());
+//! assert_eq!(outcome.result.to_json(), json!({"total": 180}));
+//! # Ok::<(), agent99::Diagnostics>(())
+//! ```
+//!
 //! A program that cannot be is refused with every finding, each with its place
 //! and a suggestion:
 //!
@@ -94,6 +114,7 @@ pub use a99_atoms::{all_atoms, battery_atoms, browser_atoms, core_atoms};
 pub use a99_capabilities as capabilities;
 pub use a99_capabilities::Capabilities;
 pub use a99_compiler::{CompileOptions, Dialect};
+pub use a99_core::builder::{self, Builder, Operand};
 pub use a99_core::costs::CostModel;
 pub use a99_core::diag::{Diagnostic, Diagnostics, Severity};
 pub use a99_core::error::{ErrorCode, RunError};

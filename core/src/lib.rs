@@ -1,4 +1,5 @@
 //! Placeholder.
+pub mod builder;
 pub mod builtins;
 pub mod costs;
 pub mod diag;

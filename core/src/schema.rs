@@ -74,6 +74,8 @@ pub struct SchemaError {
     /// The place in the value, keys and indices joined by dots; `root` for the
     /// value itself.
     pub path: String,
+    /// RFC 6901 pointer to the same place; empty for the value itself.
+    pub pointer: String,
     /// What is wrong there, in the reference's words.
     pub message: String,
 }
@@ -174,7 +176,7 @@ impl Schema {
 }
 
 /// ECMAScript truthiness of a JSON value (ECMA-262 §7.1.2).
-fn is_truthy(value: &Value) -> bool {
+pub(crate) fn is_truthy(value: &Value) -> bool {
     match value {
         Value::Undefined | Value::Null | Value::Bool(false) => false,
         Value::Number(number) => *number != 0.0 && !number.is_nan(),

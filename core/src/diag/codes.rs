@@ -23,6 +23,13 @@ pub const E0104: &str = "A99-E0104";
 pub const E0105: &str = "A99-E0105";
 /// The program needs too many registers or is too large.
 pub const E0106: &str = "A99-E0106";
+/// A builder's chain names the result of no step (language section 4.13).
+pub const E0301: &str = "A99-E0301";
+/// A builder's step has an input with the name of one of its own keys.
+pub const E0302: &str = "A99-E0302";
+/// A body made by a builder has `helpers` or `inputSchema`, which belong to the
+/// root (language section 1.1).
+pub const E0303: &str = "A99-E0303";
 /// The atom is not known.
 pub const W0201: &str = "A99-W0201";
 /// The expression tag or operator is not known.

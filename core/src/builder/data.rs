@@ -1,0 +1,114 @@
+//! Lists, texts, objects, JSON, randomness and hashes (language sections 2.5
+//! and 2.7).
+
+use super::{Builder, Operand};
+
+/// What [`Builder::random`] may be told; absent inputs have the language's
+/// defaults.
+#[derive(Clone, Debug, Default)]
+pub struct RandomOptions {
+    /// The lower bound; 0.
+    pub min: Operand,
+    /// The upper bound, exclusive; 1.
+    pub max: Operand,
+    /// `float`, `integer` or `base36`; `float`.
+    pub format: Operand,
+    /// Characters of a `base36` text; 10.
+    pub length: Operand,
+}
+
+/// Lists and texts (language section 2.5).
+impl Builder {
+    /// `push`: appends an item to a list, in place.
+    pub fn push(self, list: impl Into<Operand>, item: impl Into<Operand>) -> Self {
+        self.atom("push", vec![("list", list.into()), ("item", item.into())])
+    }
+
+    /// `len`: the length of a list or text, 0 for anything else.
+    pub fn len(self, list: impl Into<Operand>) -> Self {
+        self.atom("len", vec![("list", list.into())])
+    }
+
+    /// `split`: a text cut at a separator.
+    pub fn split(self, str: impl Into<Operand>, sep: impl Into<Operand>) -> Self {
+        self.atom("split", vec![("str", str.into()), ("sep", sep.into())])
+    }
+
+    /// `join`: the items of a list as one text.
+    pub fn join(self, list: impl Into<Operand>, sep: impl Into<Operand>) -> Self {
+        self.atom("join", vec![("list", list.into()), ("sep", sep.into())])
+    }
+
+    /// `template`: a text whose `{{name}}`s are replaced by `vars`, an object
+    /// of operands (`()` for none).
+    pub fn template(self, tmpl: impl Into<Operand>, vars: impl Into<Operand>) -> Self {
+        let params = vec![("tmpl", tmpl.into()), ("vars", vars.into())];
+        self.atom("template", params)
+    }
+
+    /// `regexMatch`: whether a regular expression, taken as written, matches.
+    pub fn regex_match(self, pattern: &str, value: impl Into<Operand>) -> Self {
+        let params = vec![("pattern", pattern.into()), ("value", value.into())];
+        self.atom("regexMatch", params)
+    }
+}
+
+/// Objects (language section 2.5).
+impl Builder {
+    /// `pick`: an object of the listed keys.
+    pub fn pick(self, obj: impl Into<Operand>, keys: impl Into<Operand>) -> Self {
+        self.atom("pick", vec![("obj", obj.into()), ("keys", keys.into())])
+    }
+
+    /// `omit`: an object without the listed keys.
+    pub fn omit(self, obj: impl Into<Operand>, keys: impl Into<Operand>) -> Self {
+        self.atom("omit", vec![("obj", obj.into()), ("keys", keys.into())])
+    }
+
+    /// `merge`: the members of `a`, then those of `b`.
+    pub fn merge(self, a: impl Into<Operand>, b: impl Into<Operand>) -> Self {
+        self.atom("merge", vec![("a", a.into()), ("b", b.into())])
+    }
+
+    /// `keys`: the keys of an object.
+    pub fn keys(self, obj: impl Into<Operand>) -> Self {
+        self.atom("keys", vec![("obj", obj.into())])
+    }
+}
+
+/// JSON, randomness and hashes (language section 2.7).
+impl Builder {
+    /// `jsonParse`: the value of a JSON text.
+    pub fn json_parse(self, str: impl Into<Operand>) -> Self {
+        self.atom("jsonParse", vec![("str", str.into())])
+    }
+
+    /// `jsonStringify`: the JSON text of a value.
+    pub fn json_stringify(self, value: impl Into<Operand>) -> Self {
+        self.atom("jsonStringify", vec![("value", value.into())])
+    }
+
+    /// `random`: a random number or text.
+    pub fn random(self, options: RandomOptions) -> Self {
+        let params = vec![
+            ("min", options.min),
+            ("max", options.max),
+            ("format", options.format),
+            ("length", options.length),
+        ];
+        self.atom("random", params)
+    }
+
+    /// `uuid`: a random UUID (RFC 9562 version 4).
+    pub fn uuid(self) -> Self {
+        self.atom("uuid", vec![])
+    }
+
+    /// `hash`: the hexadecimal digest of a text, which is taken as written, or
+    /// of a value's JSON. The algorithm is SHA-256 unless one is given (`()`
+    /// for none).
+    pub fn hash(self, value: impl Into<Operand>, algorithm: impl Into<Operand>) -> Self {
+        let params = vec![("value", value.into()), ("algorithm", algorithm.into())];
+        self.atom("hash", params)
+    }
+}

@@ -1,0 +1,234 @@
+//! Control flow (language section 2.1): bodies are closures that fill a
+//! builder of their own.
+//!
+//! Conditions are condition strings or expression nodes ([`super::Expr`]).
+//! `vars` puts names over the variables that a condition *string* sees
+//! (decisions D2 and D3); `()` stands for none.
+
+use super::{Builder, Operand};
+use crate::diag::{Diagnostic, codes};
+use crate::pointer;
+use crate::schema::is_truthy;
+use crate::value::{Map, Value};
+
+impl Builder {
+    /// `seq`: steps as one step.
+    pub fn seq(mut self, body: impl FnOnce(Builder) -> Builder) -> Self {
+        let steps = self.body("steps", body);
+        self.atom("seq", vec![("steps", steps)])
+    }
+
+    /// `if` without `else`.
+    ///
+    /// ```
+    /// # use a99_core::builder::{Builder, args};
+    /// let program = Builder::new().if_(
+    ///     "total > limit",
+    ///     [("limit", args("limit"))],
+    ///     |then| then.var_set("flag", true),
+    /// );
+    /// assert_eq!(
+    ///     program.to_json_string()?,
+    ///     concat!(
+    ///         r#"{"op":"seq","steps":[{"op":"if","condition":"total > limit","#,
+    ///         r#""vars":{"limit":{"$kind":"arg","path":"limit"}},"#,
+    ///         r#""then":[{"op":"varSet","key":"flag","value":true}]}]}"#
+    ///     )
+    /// );
+    /// # Ok::<(), a99_core::diag::Diagnostics>(())
+    /// ```
+    pub fn if_(
+        mut self,
+        condition: impl Into<Operand>,
+        vars: impl Into<Operand>,
+        then: impl FnOnce(Builder) -> Builder,
+    ) -> Self {
+        let then = self.body("then", then);
+        let params = vec![
+            ("condition", condition.into()),
+            ("vars", vars.into()),
+            ("then", then),
+        ];
+        self.atom("if", params)
+    }
+
+    /// `if` with `else`.
+    pub fn if_else(
+        mut self,
+        condition: impl Into<Operand>,
+        vars: impl Into<Operand>,
+        then: impl FnOnce(Builder) -> Builder,
+        otherwise: impl FnOnce(Builder) -> Builder,
+    ) -> Self {
+        let then = self.body("then", then);
+        let otherwise = self.body("else", otherwise);
+        let params = vec![
+            ("condition", condition.into()),
+            ("vars", vars.into()),
+            ("then", then),
+            ("else", otherwise),
+        ];
+        self.atom("if", params)
+    }
+
+    /// `while`: runs the body as long as the condition is truthy.
+    pub fn while_(
+        mut self,
+        condition: impl Into<Operand>,
+        vars: impl Into<Operand>,
+        body: impl FnOnce(Builder) -> Builder,
+    ) -> Self {
+        let body = self.body("body", body);
+        let params = vec![
+            ("condition", condition.into()),
+            ("vars", vars.into()),
+            ("body", body),
+        ];
+        self.atom("while", params)
+    }
+
+    /// `try` without `catch`: the error stays (decision D8).
+    pub fn try_(mut self, body: impl FnOnce(Builder) -> Builder) -> Self {
+        let body = self.body("try", body);
+        self.atom("try", vec![("try", body)])
+    }
+
+    /// `try` with `catch`, which finds the message in the variable `error`.
+    pub fn try_catch(
+        self,
+        body: impl FnOnce(Builder) -> Builder,
+        catch: impl FnOnce(Builder) -> Builder,
+    ) -> Self {
+        self.guarded(body, catch, Operand::absent())
+    }
+
+    /// `try` with `catch`, which finds the message in the variable `param`.
+    pub fn try_catch_as(
+        self,
+        param: &str,
+        body: impl FnOnce(Builder) -> Builder,
+        catch: impl FnOnce(Builder) -> Builder,
+    ) -> Self {
+        self.guarded(body, catch, param.into())
+    }
+
+    fn guarded(
+        mut self,
+        body: impl FnOnce(Builder) -> Builder,
+        catch: impl FnOnce(Builder) -> Builder,
+        param: Operand,
+    ) -> Self {
+        let body = self.body("try", body);
+        let catch = self.body("catch", catch);
+        let params = vec![("try", body), ("catch", catch), ("catchParam", param)];
+        self.atom("try", params)
+    }
+
+    /// `return` of the variables that a schema's properties name. A schema
+    /// wrapped as `{"schema": {..}}` is taken out of its wrapper.
+    pub fn return_(self, schema: impl Into<Value>) -> Self {
+        self.atom("return", vec![("schema", unwrapped(schema.into()))])
+    }
+
+    /// `return` by a schema, without projecting the values to what the schema
+    /// declares (`filter: false`).
+    pub fn return_unfiltered(self, schema: impl Into<Value>) -> Self {
+        let schema = unwrapped(schema.into());
+        self.atom("return", vec![("schema", schema), ("filter", false.into())])
+    }
+
+    /// `return` of a value.
+    pub fn return_value(self, value: impl Into<Operand>) -> Self {
+        self.atom("return", vec![("value", value.into())])
+    }
+
+    /// `scope`: steps whose variables end with it.
+    pub fn scope(mut self, body: impl FnOnce(Builder) -> Builder) -> Self {
+        let steps = self.body("steps", body);
+        self.atom("scope", vec![("steps", steps)])
+    }
+
+    /// `callLocal`: calls a helper of the program (see [`Builder::helper`])
+    /// with a list of operands.
+    pub fn call_local(self, name: &str, args: impl Into<Operand>) -> Self {
+        let params = vec![("name", name.into()), ("args", args.into())];
+        self.atom("callLocal", params)
+    }
+
+    /// `Error`: fails with a message; `()` for none. The message is taken as
+    /// written, it names no variable.
+    pub fn error(self, message: impl Into<Operand>) -> Self {
+        let message = message.into();
+        let args = (!message.is_absent()).then(|| vec![message]);
+        self.atom("Error", vec![("args", args.into())])
+    }
+
+    /// Gives the program a schema that the arguments of a run must match.
+    /// It belongs to the root of a program (language section 1.1); inside a
+    /// body it is refused.
+    pub fn input_schema(mut self, schema: impl Into<Value>) -> Self {
+        self.root.input_schema = Some(unwrapped(schema.into()).into_value());
+        self
+    }
+
+    /// Gives the program a helper for [`Builder::call_local`]: its name, the
+    /// names of its parameters, its steps. Helpers belong to the root of a
+    /// program (language section 1.1); inside a body they are refused.
+    pub fn helper(
+        mut self,
+        name: &str,
+        params: &[&str],
+        body: impl FnOnce(Builder) -> Builder,
+    ) -> Self {
+        let inner = body(Builder::new());
+        let mut place = String::from("/helpers");
+        pointer::push_key(&mut place, name);
+        place.push_str("/steps");
+        let steps = self.adopt(inner, &place);
+        let params: Vec<Value> = params.iter().map(|&param| param.into()).collect();
+        let members = [("steps", steps.into_value()), ("paramNames", params.into())];
+        let helper: Map = members.into_iter().collect();
+        self.root.helpers.insert(name, Value::Object(helper));
+        self
+    }
+
+    /// Runs `fill` on a builder of its own and gives its steps, which will
+    /// stand under `key` in the step that comes next.
+    pub(super) fn body(&mut self, key: &str, fill: impl FnOnce(Builder) -> Builder) -> Operand {
+        let place = format!("/steps/{}/{key}", self.steps.len());
+        self.adopt(fill(Builder::new()), &place)
+    }
+
+    /// The steps of an inner builder; its findings move to `place`.
+    fn adopt(&mut self, inner: Builder, place: &str) -> Operand {
+        let kept = [
+            inner.root.input_schema.as_ref().map(|_| "inputSchema"),
+            inner.root.helpers.keys().next().map(|_| "helpers"),
+        ];
+        let misplaced = kept.into_iter().flatten().map(|key| misplaced(key, place));
+        self.findings.extend(misplaced);
+        self.findings
+            .extend(inner.findings.into_iter().map(|mut finding| {
+                let rest = finding.pointer.strip_prefix("/steps");
+                finding.pointer = format!("{place}{}", rest.unwrap_or(&finding.pointer));
+                finding
+            }));
+        Value::Array(inner.steps).into()
+    }
+}
+
+/// A schema without the wrapper of a schema builder, as the reference looks
+/// for it: a member `schema` that is truthy.
+fn unwrapped(schema: Value) -> Operand {
+    match schema.get("schema").filter(|inner| is_truthy(inner)) {
+        Some(inner) => inner.into(),
+        None => schema.into(),
+    }
+}
+
+fn misplaced(key: &str, place: &str) -> Diagnostic {
+    let message = format!("Only the root of a program has '{key}'");
+    Diagnostic::error(codes::E0303, message, place)
+        .with_offending(key)
+        .with_help("give it to the outermost builder")
+}

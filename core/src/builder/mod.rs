@@ -1,0 +1,226 @@
+//! The fluent builder: programs written as a chain of calls (language section
+//! 4.13).
+//!
+//! A [`Builder`] only makes the JSON of a program; it runs and compiles
+//! nothing. Each atom of the language has a chain method, control forms take
+//! closures that fill a builder of their own, and [`Builder::atom`] adds a step
+//! of any other atom, which is what extension traits for host atoms call:
+//!
+//! ```
+//! use a99_core::builder::{Builder, Operand};
+//!
+//! trait GreetBuilder {
+//!     fn greet(self, name: impl Into<Operand>) -> Self;
+//! }
+//!
+//! impl GreetBuilder for Builder {
+//!     fn greet(self, name: impl Into<Operand>) -> Self {
+//!         self.atom("greet", vec![("name", name.into())])
+//!     }
+//! }
+//!
+//! let program = Builder::new().greet("Ada").as_("greeting");
+//! assert_eq!(
+//!     program.to_json_string()?,
+//!     r#"{"op":"seq","steps":[{"op":"greet","name":"Ada","result":"greeting"}]}"#
+//! );
+//! # Ok::<(), a99_core::diag::Diagnostics>(())
+//! ```
+//!
+//! No chain method panics or stops the chain. What cannot be written down, such
+//! as a name for the result of no step, is remembered with its place and
+//! refused by [`Builder::build`] and its relatives. Whether the atoms exist and
+//! the conditions can be read is the compiler's business.
+
+mod batteries;
+mod data;
+mod expr;
+mod flow;
+mod io;
+mod lists;
+mod operand;
+mod state;
+
+pub use batteries::{LlmOptions, SearchOptions, VisionOptions};
+pub use data::RandomOptions;
+pub use expr::{Expr, array, conditional, ident, literal, object};
+pub use io::{FetchOptions, ProcedureOptions, QueryOptions, VectorSearchOptions};
+pub use operand::{Operand, args, val};
+
+use crate::diag::{Diagnostic, Diagnostics, codes};
+use crate::value::{Map, Value};
+
+/// The keys of a step that are not inputs of its atom (language section 1.2).
+const STEP_KEYS: [&str; 3] = ["op", "result", "resultConst"];
+
+/// A program under construction.
+///
+/// Each chain method takes the builder and gives it back with one more step.
+#[derive(Clone, Debug, Default)]
+#[must_use = "a builder does nothing until its program is taken out"]
+pub struct Builder {
+    steps: Vec<Value>,
+    /// Further keys of the root, which a body cannot have.
+    root: Root,
+    findings: Vec<Diagnostic>,
+}
+
+/// Keys of a program's root besides `op` and `steps` (language section 1.1).
+#[derive(Clone, Debug, Default)]
+struct Root {
+    input_schema: Option<Value>,
+    /// Helpers by name.
+    helpers: Map,
+}
+
+impl Builder {
+    /// A program without steps.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A program for arguments of this schema. As in the reference the schema
+    /// is for the reader and no part of the program; see
+    /// [`Builder::input_schema`].
+    pub fn take(_schema: impl Into<Value>) -> Self {
+        Self::default()
+    }
+
+    /// Adds a step of any atom, its inputs in the given order; absent operands
+    /// are left out.
+    ///
+    /// An input that is called like one of the step's own keys (`op`, `result`,
+    /// `resultConst`) is refused when the program is taken out.
+    pub fn atom(mut self, op: &str, params: Vec<(&'static str, Operand)>) -> Self {
+        self.push_step(
+            op,
+            params
+                .into_iter()
+                .map(|(key, operand)| (key, operand.into_value())),
+        );
+        self
+    }
+
+    /// Adds a step that exists already, as it is.
+    pub fn step(mut self, node: impl Into<Value>) -> Self {
+        self.steps.push(node.into());
+        self
+    }
+
+    /// Names the variable that receives the last step's value.
+    ///
+    /// Without a step there is nothing to name: `No step to capture`.
+    pub fn as_(mut self, name: &str) -> Self {
+        self.capture(name, false);
+        self
+    }
+
+    /// Names the constant that receives the last step's value
+    /// (`resultConst`).
+    ///
+    /// Without a step there is nothing to name: `No step to capture`.
+    pub fn as_const(mut self, name: &str) -> Self {
+        self.capture(name, true);
+        self
+    }
+
+    /// What is wrong with the chain so far.
+    #[must_use]
+    pub fn findings(&self) -> &[Diagnostic] {
+        &self.findings
+    }
+
+    /// The steps so far.
+    #[must_use]
+    pub fn steps(&self) -> &[Value] {
+        &self.steps
+    }
+
+    /// The program: `{"op": "seq", "steps": [..]}`, then `inputSchema` and
+    /// `helpers` if they were given.
+    ///
+    /// # Errors
+    /// Every fault of the chain, with a pointer to its place in the program.
+    pub fn build(self) -> Result<Value, Diagnostics> {
+        if !self.findings.is_empty() {
+            return Err(Diagnostics::from_iter(self.findings));
+        }
+        let mut root = Map::new();
+        root.insert("op", "seq");
+        root.insert("steps", self.steps);
+        if let Some(schema) = self.root.input_schema {
+            root.insert("inputSchema", schema);
+        }
+        if !self.root.helpers.is_empty() {
+            root.insert("helpers", self.root.helpers);
+        }
+        Ok(Value::Object(root))
+    }
+
+    /// The program, leaving the builder to be continued.
+    ///
+    /// # Errors
+    /// As [`Builder::build`].
+    pub fn to_value(&self) -> Result<Value, Diagnostics> {
+        self.clone().build()
+    }
+
+    /// The program as a `serde_json` value.
+    ///
+    /// # Errors
+    /// As [`Builder::build`].
+    pub fn to_json(&self) -> Result<serde_json::Value, Diagnostics> {
+        self.to_value().map(|program| program.to_json())
+    }
+
+    /// The program as JSON text.
+    ///
+    /// # Errors
+    /// As [`Builder::build`].
+    pub fn to_json_string(&self) -> Result<String, Diagnostics> {
+        self.to_value().map(|program| program.to_json_string())
+    }
+
+    fn push_step(&mut self, op: &str, params: impl IntoIterator<Item = (impl AsRef<str>, Value)>) {
+        let mut step = Map::new();
+        step.insert("op", op);
+        for (key, value) in params {
+            let key = key.as_ref();
+            if STEP_KEYS.contains(&key) {
+                self.findings.push(reserved(self.steps.len(), key));
+            } else if !value.is_undefined() {
+                step.insert(key, value);
+            }
+        }
+        self.steps.push(Value::Object(step));
+    }
+
+    fn capture(&mut self, name: &str, constant: bool) {
+        let Some(Value::Object(step)) = self.steps.last_mut() else {
+            let place = self.steps.len().checked_sub(1);
+            self.findings.push(nothing_to_capture(place, name));
+            return;
+        };
+        step.insert("result", name);
+        if constant {
+            step.insert("resultConst", true);
+        }
+    }
+}
+
+fn nothing_to_capture(step: Option<usize>, name: &str) -> Diagnostic {
+    let pointer = step.map_or_else(|| "/steps".to_owned(), |at| format!("/steps/{at}"));
+    Diagnostic::error(codes::E0301, "No step to capture", pointer)
+        .with_offending(name)
+        .with_help("add the step whose value the name is for before naming it")
+}
+
+fn reserved(step: usize, key: &str) -> Diagnostic {
+    let message = format!("'{key}' belongs to the step and cannot be an input");
+    Diagnostic::error(codes::E0302, message, format!("/steps/{step}/{key}"))
+        .with_offending(key)
+        .with_help("give the input another name; `as_` and `as_const` name a step's result")
+}
+
+#[cfg(test)]
+mod tests;
