@@ -78,6 +78,20 @@ pub fn fallible<T: Serialize, E: Display>(result: Result<T, E>) -> Reply {
     }
 }
 
+/// The `Result` of a function that may fail, whatever alias it is written by.
+#[diagnostic::on_unimplemented(
+    message = "the answer of this atom is named `Result` but is none",
+    label = "not a `core::result::Result`"
+)]
+pub trait Fallible {
+    /// What it gives when it does not fail.
+    type Ok;
+}
+
+impl<T, E> Fallible for Result<T, E> {
+    type Ok = T;
+}
+
 /// An atom's name and declared output, whose schema is made at its first use.
 #[derive(Debug)]
 pub struct Declared {

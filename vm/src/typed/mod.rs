@@ -33,13 +33,13 @@ pub use strict::strict;
 /// What the expansion of `#[atom]` names. No promise is made about it.
 #[doc(hidden)]
 pub mod expansion {
-    pub use super::call::{begin, fallible, finish, inline, plain, price, sendable};
+    pub use super::call::{Fallible, begin, fallible, finish, inline, plain, price, sendable};
     pub use crate::atom::{AtomError, BoxFuture, HostCall, HostReply, Scope};
     pub use crate::convert::BoundaryLimits;
     pub use crate::heap::{Heap, Val};
     pub use crate::native::{Cx, Fault};
     pub use a99_core::builder::{Builder, Operand};
-    pub use a99_core::sig::{AtomTimeout, Effect};
+    pub use a99_core::sig::{AtomTimeout, DEFAULT_ATOM_TIMEOUT_MS, Effect};
     pub use schemars;
     pub use serde;
     pub use serde_json;
