@@ -5,6 +5,7 @@ use crate::model::{Atom, Calling, Cost, Output, Param, Passing};
 use crate::{names, parse, validate};
 use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
+use syn::spanned::Spanned;
 use syn::{FnArg, ItemFn};
 
 /// The expansion: the function, and what `#[atom]` adds to it.
@@ -129,15 +130,16 @@ fn field(atom: &Atom, param: &Param) -> TokenStream {
         ..
     } = param;
     let vis = &atom.vis;
+    let span = here(ty.span());
     let docs = match docs.is_empty() {
-        true => quote!(#[allow(missing_docs)]),
-        false => quote!(#[doc = #docs]),
+        true => quote_spanned!(span=> #[allow(missing_docs)]),
+        false => quote_spanned!(span=> #[doc = #docs]),
     };
     let default = param.default.as_ref().map(|_| {
         let path = format!("{}::{}", input_name(atom), default_name(param));
-        quote!(#[serde(default = #path)])
+        quote_spanned!(span=> #[serde(default = #path)])
     });
-    quote! {
+    quote_spanned! {span=>
         #docs
         #[serde(rename = #key)]
         #default
@@ -234,13 +236,14 @@ fn code(atom: &Atom) -> (TokenStream, TokenStream) {
             Passing::Text => quote!(&__a99_input.#field),
         }
     });
-    let call = quote!(#ident(#cx #(#args),*));
+    let name = here(ident.span());
+    let call = quote_spanned!(name=> #ident(#cx #(#args),*));
     let answer = match atom.fallible {
         true => quote!(fallible),
         false => quote!(plain),
     };
     let span = here(atom.answer_span);
-    let answer = quote_spanned!(span=> #x::#answer);
+    let answer = quote_spanned!(span=> #x::#answer(__a99_answer));
     let awaited = match atom.calling {
         Calling::Inline => {
             let code = quote! {
@@ -250,18 +253,15 @@ fn code(atom: &Atom) -> (TokenStream, TokenStream) {
                     args: &[#x::Val],
                 ) -> ::core::result::Result<#x::Val, #x::Fault> {
                     #x::inline(cx, scope, args, &__A99_DECLARED, |__a99_input: #input| {
-                        #answer(#call)
+                        let __a99_answer = #call;
+                        #answer
                     })
                 }
             };
             return (code, quote!(#krate::typed::Body::Inline(__a99_call)));
         }
         Calling::Ready => call,
-        Calling::Waiting => {
-            let span = here(ident.span());
-            let sendable = quote_spanned!(span=> #x::sendable(#call));
-            quote!(#sendable.await)
-        }
+        Calling::Waiting => quote_spanned!(name=> #x::sendable(#call).await),
     };
     let code = quote! {
         fn __a99_call(
@@ -270,7 +270,7 @@ fn code(atom: &Atom) -> (TokenStream, TokenStream) {
             ::std::boxed::Box::pin(async move {
                 let (__a99_cx, __a99_input) = #x::begin::<#input>(call, &__A99_DECLARED)?;
                 let __a99_answer = #awaited;
-                #x::finish(&__A99_DECLARED, #answer(__a99_answer))
+                #x::finish(&__A99_DECLARED, #answer)
             })
         }
     };

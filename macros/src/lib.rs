@@ -1,8 +1,8 @@
 //! `#[atom]`: a function of the host becomes an atom.
 //!
-//! The attribute works in four steps, a module each: [`parse`] reads the
-//! attribute and the function, [`validate`] checks them and builds the
-//! [`model`], [`expand`] writes the code. Whatever is wrong is told at once,
+//! The attribute works in four steps, a module each: `parse` reads the
+//! attribute and the function, `validate` checks them and builds the `model`,
+//! `expand` writes the code. Whatever is wrong is told at once,
 //! each finding at its own token; the function itself is kept even then, so
 //! that nothing else seems to be wrong.
 //!
@@ -21,7 +21,9 @@ use proc_macro::TokenStream;
 
 /// Makes an atom of a function.
 ///
-/// ```ignore
+/// ```
+/// use agent99::{AtomSet, atom};
+///
 /// /// Counts the words of a text.
 /// #[atom(cost = 0.5)]
 /// fn count_words(text: &str, least: Option<usize>) -> usize {
@@ -29,6 +31,10 @@ use proc_macro::TokenStream;
 ///         .filter(|word| word.len() >= least.unwrap_or(0))
 ///         .count()
 /// }
+///
+/// let atoms = AtomSet::new().with(COUNT_WORDS);
+/// assert!(atoms.get("countWords").is_some());
+/// assert_eq!(count_words("as before", None), 2);
 /// ```
 ///
 /// The function stays as it is. Beside it, with its visibility, there are:

@@ -164,11 +164,10 @@ fn cost(expr: &Expr) -> syn::Result<CostValue> {
         Expr::Path(ExprPath {
             qself: None, path, ..
         }) => Ok(CostValue::Function(path.clone())),
-        Expr::Call(call) => Err(syn::Error::new_spanned(
-            &call.args,
+        Expr::Call(_) => fault(
             "a dynamic cost is the path of a function; it is called with the input at every \
-             execution\nhelp: leave out the arguments",
-        )),
+             execution\nhelp: leave out the parentheses",
+        ),
         _ => fault(
             "a cost is a number of at least 0 or the path of a function, `fn(&Input) -> f64`; \
              compute it in such a function",
@@ -242,10 +241,11 @@ fn output(input: ParseStream<'_>) -> syn::Result<OutputValue> {
 
 fn krate(input: ParseStream<'_>) -> syn::Result<Path> {
     // serde takes the path in quotes, so many will write it so.
-    if input.peek(LitStr) {
-        return input.parse::<LitStr>()?.parse_with(Path::parse_mod_style);
-    }
-    input.call(Path::parse_mod_style).map_err(|error| {
+    let path = match input.peek(LitStr) {
+        true => input.parse::<LitStr>()?.parse_with(Path::parse_mod_style),
+        false => input.call(Path::parse_mod_style),
+    };
+    path.map_err(|error| {
         syn::Error::new(
             error.span(),
             "`crate` is the path of the crate that has `typed`, as in `crate = agent99`",

@@ -47,7 +47,7 @@ fn r#match(r#type: &str, #[atom(name = "ifNot")] otherwise: Option<String>) -> s
     }
 }
 
-#[atom(cost = 1, crate = agent99, output = Vec<Option<Point>>, timeout_ms = 20)]
+#[atom(cost = 1, crate = agent99::vm, output = Vec<Option<Point>>, timeout_ms = 20)]
 fn nothing() -> serde_json::Value {
     json!([null])
 }

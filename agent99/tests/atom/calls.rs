@@ -2,7 +2,7 @@
 
 use crate::{failure, run_step, run_step_with, value};
 use agent99::{
-    AtomCx, AtomDecl, Capabilities, Engine, ErrorCode, Fuel, RunOptions, Value, atom,
+    AtomCx, AtomDecl, Capabilities, Engine, ErrorCode, Fuel, RunOptions, Text, Value, atom,
     capabilities::MemoryStore, json,
 };
 use schemars::JsonSchema;
@@ -106,37 +106,17 @@ fn inputs_that_do_not_fit_name_the_place() {
         assert!(text.contains(&format!("/{key}: expected ")), "{text}");
         assert!(text.ends_with(", found undefined"), "{text}");
     }
-    let args = Value::from_iter_args("lone", vec![b'x', 0xED, 0xA0, 0x80]);
+}
+
+#[test]
+fn lone_surrogates_are_no_rust_text() {
+    let lone = Value::String(Text::from_wtf8(vec![b'x', 0xED, 0xA0, 0x80]));
+    let args = Value::Object([("lone", lone)].into_iter().collect());
     let mut step = everything_step();
-    step["text"] = json!("lone");
-    let outcome = run_with_value([EVERYTHING.def()], step, args);
+    step["text"] = json!({"$kind": "arg", "path": "lone"});
+    let outcome = run_step_with([EVERYTHING.def()], step, args, RunOptions::new());
     let (_, text) = failure(&outcome);
     assert!(text.contains("/text: expected well-formed text"), "{text}");
-}
-
-/// Arguments with text that JSON of `serde_json` cannot hold.
-trait FromIterArgs {
-    fn from_iter_args(key: &str, text: Vec<u8>) -> Value;
-}
-
-impl FromIterArgs for Value {
-    fn from_iter_args(key: &str, text: Vec<u8>) -> Value {
-        let text = Value::String(agent99::Text::from_wtf8(text));
-        Value::Object([(key, text)].into_iter().collect())
-    }
-}
-
-fn run_with_value(
-    atoms: [agent99::AtomDef; 1],
-    step: serde_json::Value,
-    args: Value,
-) -> agent99::Outcome {
-    let mut set = agent99::core_atoms();
-    atoms.into_iter().for_each(|atom| set.insert(atom));
-    let engine = Engine::builder().atoms(set).build();
-    let program = json!({"op": "seq", "steps": [{"op": "varsImport", "keys": ["lone"]}, step]});
-    let agent = engine.compile(program.to_string()).expect("it compiles");
-    engine.run_sync(&agent, args, RunOptions::new())
 }
 
 static CALLED: AtomicUsize = AtomicUsize::new(0);
@@ -371,22 +351,18 @@ fn prices() {
     assert_eq!(outcome.error.unwrap().code, ErrorCode::OutOfFuel);
 }
 
-/// A list of this length.
+/// A text of this length.
 #[atom(cost = 0)]
-fn zeros(count: usize) -> Vec<u8> {
-    vec![0; count]
+fn dots(count: usize) -> String {
+    ".".repeat(count)
 }
 
 #[test]
 fn answers_are_limited_like_those_of_capabilities() {
-    let call = |count: usize| run_step([ZEROS.def()], json!({"op": "zeros", "count": count}));
-    assert_eq!(value(&call(1000)).as_array().unwrap().len(), 1000);
-    let error = call(3 << 20).error.unwrap();
+    let call = |count: usize| run_step([DOTS.def()], json!({"op": "dots", "count": count}));
+    assert_eq!(value(&call(1000)), Value::from(".".repeat(1000)));
+    let error = call(5 << 20).error.unwrap();
     assert_eq!(error.code, ErrorCode::Boundary);
-    assert!(
-        error
-            .message
-            .to_string()
-            .contains("exceeds the 4194304-byte limit")
-    );
+    let text = error.message.to_string();
+    assert!(text.contains("exceeds the 4194304-byte limit"), "{text}");
 }

@@ -2,7 +2,6 @@
 
 mod attribute;
 mod calls;
-mod compile_errors;
 mod sets;
 mod tools;
 
@@ -17,7 +16,7 @@ fn run_step(atoms: impl IntoIterator<Item = AtomDef>, step: serde_json::Value) -
 fn run_step_with(
     atoms: impl IntoIterator<Item = AtomDef>,
     mut step: serde_json::Value,
-    args: serde_json::Value,
+    args: impl Into<Value>,
     options: RunOptions,
 ) -> Outcome {
     let mut set = agent99::core_atoms();

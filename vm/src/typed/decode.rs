@@ -103,9 +103,9 @@ impl<'de> De<'de> {
         const I64_END: f64 = 9_223_372_036_854_775_808.0;
         const U64_END: f64 = 18_446_744_073_709_551_616.0;
         let whole = n.trunc() == n && n.abs() <= most;
-        if whole && n >= 0.0 && n < U64_END {
+        if whole && (0.0..U64_END).contains(&n) {
             visitor.visit_u64(n as u64)
-        } else if whole && n < 0.0 && n >= -I64_END {
+        } else if whole && (-I64_END..0.0).contains(&n) {
             visitor.visit_i64(n as i64)
         } else {
             visitor.visit_f64(n)

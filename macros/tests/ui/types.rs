@@ -1,4 +1,5 @@
 //! Types that cannot be inputs or answers, and what else rustc finds.
+#![allow(unused, non_snake_case)]
 
 use agent99::{AtomCx, atom};
 use std::rc::Rc;

@@ -1,4 +1,5 @@
 //! Functions that cannot be atoms, and parameters that cannot be inputs.
+#![allow(unused, non_snake_case)]
 
 use agent99::{AtomCx, atom};
 
