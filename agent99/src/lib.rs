@@ -49,38 +49,6 @@
 //! # Ok::<(), agent99::Diagnostics>(())
 //! ```
 //!
-//! A function of the host becomes an atom by [`macro@atom`]. Its parameters
-//! are the inputs of the step, checked before it is called; it exists for a
-//! program only if the host puts it into the set:
-//!
-//! ```
-//! use agent99::{Agent, AtomSet, AtomSets, Engine, RunOptions, atom, json};
-//!
-//! /// Counts the words of a text.
-//! #[atom(cost = 0.5)]
-//! fn count_words(text: &str, least: Option<usize>) -> usize {
-//!     let words = text.split_whitespace();
-//!     words.filter(|word| word.len() >= least.unwrap_or(0)).count()
-//! }
-//!
-//! let engine = Engine::builder().atoms(AtomSet::core().with(COUNT_WORDS)).build();
-//! let result = json!({"type": "object", "properties": {"n": {}}});
-//! let program = Agent::take(json!({}))
-//!     .count_words("text", 4)
-//!     .as_("n")
-//!     .return_(result);
-//! let agent = engine.compile_builder(&program)?;
-//!
-//! let outcome = engine.run_sync(&agent, json!({"text": "a word or three"}), RunOptions::new());
-//! assert_eq!(outcome.result.to_json(), json!({"n": 2}));
-//! let outcome = engine.run_sync(&agent, json!({"text": 5}), RunOptions::new());
-//! assert_eq!(
-//!     outcome.error.unwrap().message.to_string(),
-//!     "Input validation failed for 'countWords': /text: expected a string, found the number 5",
-//! );
-//! # Ok::<(), agent99::Diagnostics>(())
-//! ```
-//!
 //! A program that cannot be is refused with every finding, each with its place
 //! and a suggestion:
 //!
@@ -136,6 +104,38 @@
 //! let outcome = engine.run(&agent, json!({}), RunOptions::new(), granted).await;
 //! assert_eq!(outcome.result.to_json(), json!({"answer": "Hello!"}));
 //! # });
+//! # Ok::<(), agent99::Diagnostics>(())
+//! ```
+//!
+//! A function of the host becomes an atom by [`macro@atom`]. Its parameters
+//! are the inputs of the step, checked before it is called; it exists for a
+//! program only if the host puts it into the set:
+//!
+//! ```
+//! use agent99::{Agent, AtomSet, AtomSets, Engine, RunOptions, atom, json};
+//!
+//! /// Counts the words of a text.
+//! #[atom(cost = 0.5)]
+//! fn count_words(text: &str, least: Option<usize>) -> usize {
+//!     let words = text.split_whitespace();
+//!     words.filter(|word| word.len() >= least.unwrap_or(0)).count()
+//! }
+//!
+//! let engine = Engine::builder().atoms(AtomSet::core().with(COUNT_WORDS)).build();
+//! let result = json!({"type": "object", "properties": {"n": {}}});
+//! let program = Agent::take(json!({}))
+//!     .count_words("text", 4)
+//!     .as_("n")
+//!     .return_(result);
+//! let agent = engine.compile_builder(&program)?;
+//!
+//! let outcome = engine.run_sync(&agent, json!({"text": "a word or three"}), RunOptions::new());
+//! assert_eq!(outcome.result.to_json(), json!({"n": 2}));
+//! let outcome = engine.run_sync(&agent, json!({"text": 5}), RunOptions::new());
+//! assert_eq!(
+//!     outcome.error.unwrap().message.to_string(),
+//!     "Input validation failed for 'countWords': /text: expected a string, found the number 5",
+//! );
 //! # Ok::<(), agent99::Diagnostics>(())
 //! ```
 

@@ -27,6 +27,12 @@
 //! # Ok::<(), a99_core::diag::Diagnostics>(())
 //! ```
 //!
+//! Methods are called like their atoms in snake case, with an underscore behind
+//! Rust's keywords (`if_`, `as_`). Inputs stand in the order of the language's
+//! tables; a single optional input takes `()` when it is left out, several are a
+//! struct of options. The reference's `custom(atoms)` has no counterpart, since
+//! extension traits do its work.
+//!
 //! No chain method panics or stops the chain. What cannot be written down, such
 //! as a name for the result of no step, is remembered with its place and
 //! refused by [`Builder::build`] and its relatives. Whether the atoms exist and

@@ -44,6 +44,20 @@ impl Operand {
         Self(Value::Undefined)
     }
 
+    /// An object in the given order; absent operands are left out.
+    pub fn object<K: Into<Text>, V: Into<Operand>>(
+        members: impl IntoIterator<Item = (K, V)>,
+    ) -> Self {
+        let mut map = Map::new();
+        for (key, operand) in members {
+            let operand = operand.into();
+            if !operand.is_absent() {
+                map.insert(key, operand.0);
+            }
+        }
+        Self(Value::Object(map))
+    }
+
     /// Whether the input is left out.
     #[must_use]
     pub fn is_absent(&self) -> bool {
@@ -149,14 +163,7 @@ impl<T: Into<Operand>> FromIterator<T> for Operand {
 /// An object in the given order; absent operands are left out.
 impl<V: Into<Operand>, const N: usize> From<[(&str, V); N]> for Operand {
     fn from(members: [(&str, V); N]) -> Self {
-        let mut map = Map::with_capacity(N);
-        for (key, operand) in members {
-            let operand = operand.into();
-            if !operand.is_absent() {
-                map.insert(key, operand.0);
-            }
-        }
-        Self(Value::Object(map))
+        Self::object(members)
     }
 }
 

@@ -57,6 +57,8 @@ fn operands_are_what_json_has() {
         assert_eq!(operand.value().to_json_string(), text);
     }
     assert!(Operand::default().is_absent());
+    let names = vec![("b".to_owned(), Some(1)), ("a".to_owned(), None)];
+    assert_eq!(Operand::object(names), [("b", 1)].into());
 }
 
 #[test]
@@ -185,27 +187,27 @@ fn expressions_are_nodes() {
 fn operators_are_those_of_the_language() {
     let a = || ident("a");
     let all = [
-        (a() + 1, "binary", "+"),
-        (a() - 1, "binary", "-"),
-        (a() * 1, "binary", "*"),
-        (a() / 1, "binary", "/"),
-        (a() % 1, "binary", "%"),
-        (a().power(1), "binary", "**"),
-        (a().equals(1), "binary", "=="),
-        (a().differs(1), "binary", "!="),
-        (a().less_than(1), "binary", "<"),
-        (a().at_most(1), "binary", "<="),
-        (a().greater_than(1), "binary", ">"),
-        (a().at_least(1), "binary", ">="),
-        (a().and(1), "logical", "&&"),
-        (a().or(1), "logical", "||"),
-        (a().coalesce(1), "logical", "??"),
+        (a() + 3, "binary", "+"),
+        (a() - 3, "binary", "-"),
+        (a() * 3, "binary", "*"),
+        (a() / 3, "binary", "/"),
+        (a() % 3, "binary", "%"),
+        (a().power(3), "binary", "**"),
+        (a().equals(3), "binary", "=="),
+        (a().differs(3), "binary", "!="),
+        (a().less_than(3), "binary", "<"),
+        (a().at_most(3), "binary", "<="),
+        (a().greater_than(3), "binary", ">"),
+        (a().at_least(3), "binary", ">="),
+        (a().and(3), "logical", "&&"),
+        (a().or(3), "logical", "||"),
+        (a().coalesce(3), "logical", "??"),
     ];
     for (expr, tag, op) in all {
         assert_eq!(
             expr.value().to_json_string(),
             format!(
-                r#"{{"$expr":"{tag}","op":"{op}","left":{{"$expr":"ident","name":"a"}},"right":{{"$expr":"literal","value":1}}}}"#
+                r#"{{"$expr":"{tag}","op":"{op}","left":{{"$expr":"ident","name":"a"}},"right":{{"$expr":"literal","value":3}}}}"#
             )
         );
     }
