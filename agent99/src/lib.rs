@@ -112,7 +112,7 @@
 //! program only if the host puts it into the set:
 //!
 //! ```
-//! use agent99::{Agent, AtomSet, AtomSets, Engine, RunOptions, atom, json};
+//! use agent99::{Agent, AtomSet, AtomSets, Engine, RunOptions, atom, builder::args, json};
 //!
 //! /// Counts the words of a text.
 //! #[atom(cost = 0.5)]
@@ -124,7 +124,7 @@
 //! let engine = Engine::builder().atoms(AtomSet::core().with(COUNT_WORDS)).build();
 //! let result = json!({"type": "object", "properties": {"n": {}}});
 //! let program = Agent::take(json!({}))
-//!     .count_words("text", 4)
+//!     .count_words(args("text"), 4)
 //!     .as_("n")
 //!     .return_(result);
 //! let agent = engine.compile_builder(&program)?;

@@ -25,11 +25,9 @@ pub fn atom(attribute: TokenStream, item: TokenStream) -> TokenStream {
     };
     let atom = validate::atom(attribute, &function, &mut findings);
     strip(&mut function);
-    let added = match &atom {
-        Some(atom) => additions(atom),
-        None => findings.into_errors(),
-    };
-    quote!(#function #added)
+    let added = atom.as_ref().map(additions);
+    let errors = findings.into_errors();
+    quote!(#function #added #errors)
 }
 
 /// Takes away what only this macro reads.

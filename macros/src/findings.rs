@@ -6,7 +6,10 @@ use std::fmt::Display;
 
 /// Findings, each at its token.
 #[derive(Default)]
-pub struct Findings(Option<syn::Error>);
+pub struct Findings {
+    all: Option<syn::Error>,
+    count: usize,
+}
 
 impl Findings {
     /// Notes a finding at these tokens.
@@ -16,9 +19,10 @@ impl Findings {
 
     /// Notes a finding.
     pub fn push(&mut self, error: syn::Error) {
-        match &mut self.0 {
+        self.count += 1;
+        match &mut self.all {
             Some(all) => all.combine(error),
-            None => self.0 = Some(error),
+            None => self.all = Some(error),
         }
     }
 
@@ -27,14 +31,14 @@ impl Findings {
         result.map_err(|error| self.push(error)).ok()
     }
 
-    /// Whether nothing is wrong.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_none()
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.count
     }
 
     /// The findings as compile errors.
     pub fn into_errors(self) -> TokenStream {
-        self.0
+        self.all
             .map_or_else(TokenStream::new, |e| e.to_compile_error())
     }
 }

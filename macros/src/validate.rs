@@ -10,11 +10,14 @@ use syn::spanned::Spanned;
 use syn::visit::Visit;
 use syn::{FnArg, ItemFn, Lifetime, Pat, PatType, ReturnType, Type, TypeImplTrait, TypeReference};
 
-/// The model of a function; `None` if something is wrong.
+/// The model of a function; `None` if something is wrong with the function
+/// itself. What is wrong with the attribute is replaced by something harmless,
+/// so that whoever uses what it adds is not told that it is missing.
 pub fn atom(attribute: Attribute, item: &ItemFn, findings: &mut Findings) -> Option<Atom> {
-    signature(item, findings);
     let rust_name = item.sig.ident.unraw().to_string();
     let op = op_name(&attribute, item, &rust_name, findings);
+    let known = findings.count();
+    signature(item, findings);
     let (takes_cx, params) = params(item, findings);
     let is_async = item.sig.asyncness.is_some();
     let pure_effect = match attribute.pure_effect {
@@ -33,11 +36,12 @@ pub fn atom(attribute: Attribute, item: &ItemFn, findings: &mut Findings) -> Opt
             Some((**ty).clone())
         }
     };
-    let cost = match attribute.cost? {
-        CostValue::Units(units) => Cost::Units(units),
-        CostValue::Function(path) => Cost::Function(path),
+    let cost = match attribute.cost {
+        Some(CostValue::Units(units)) => Cost::Units(units),
+        Some(CostValue::Function(path)) => Cost::Function(path),
+        None => Cost::Units(0.0),
     };
-    if !findings.is_empty() {
+    if findings.count() > known {
         return None;
     }
     Some(Atom {

@@ -58,9 +58,10 @@ fn other_values() {}
 struct NotAFunction;
 
 fn main() {
-    // The functions are there all the same.
+    // The functions and what belongs to them are there all the same.
     no_cost();
     negative();
-    unknown_keys();
-    values();
+    let set = agent99::AtomSet::new().with(NO_COST).with(UNKNOWN_KEYS).with(VALUES);
+    let input: CalledInput;
+    agent99::Builder::new().no_cost().bad_name();
 }
