@@ -181,6 +181,16 @@ impl Engine {
         self.vm.atoms()
     }
 
+    /// What is questionable about the engine itself: atoms that replaced
+    /// others of the same name. A host that wants them refused adds its atoms
+    /// by [`AtomSet::try_with`].
+    pub fn warnings(&self) -> Diagnostics {
+        let warnings = self.atoms().warnings();
+        Diagnostics::from_iter(
+            warnings.map(|text| Diagnostic::warning(codes::W0401, text, String::new())),
+        )
+    }
+
     /// The machine behind the engine.
     pub fn vm(&self) -> &Arc<Vm> {
         &self.vm

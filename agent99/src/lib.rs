@@ -106,11 +106,43 @@
 //! # });
 //! # Ok::<(), agent99::Diagnostics>(())
 //! ```
+//!
+//! A function of the host becomes an atom by [`macro@atom`]. Its parameters
+//! are the inputs of the step, checked before it is called; it exists for a
+//! program only if the host puts it into the set:
+//!
+//! ```
+//! use agent99::{Agent, AtomSet, AtomSets, Engine, RunOptions, atom, builder::args, json};
+//!
+//! /// Counts the words of a text.
+//! #[atom(cost = 0.5)]
+//! fn count_words(text: &str, least: Option<usize>) -> usize {
+//!     let words = text.split_whitespace();
+//!     words.filter(|word| word.len() >= least.unwrap_or(0)).count()
+//! }
+//!
+//! let engine = Engine::builder().atoms(AtomSet::core().with(COUNT_WORDS)).build();
+//! let result = json!({"type": "object", "properties": {"n": {}}});
+//! let program = Agent::take(json!({}))
+//!     .count_words(args("text"), 4)
+//!     .as_("n")
+//!     .return_(result);
+//! let agent = engine.compile_builder(&program)?;
+//!
+//! let outcome = engine.run_sync(&agent, json!({"text": "a word or three"}), RunOptions::new());
+//! assert_eq!(outcome.result.to_json(), json!({"n": 2}));
+//! let outcome = engine.run_sync(&agent, json!({"text": 5}), RunOptions::new());
+//! assert_eq!(
+//!     outcome.error.unwrap().message.to_string(),
+//!     "Input validation failed for 'countWords': /text: expected a string, found the number 5",
+//! );
+//! # Ok::<(), agent99::Diagnostics>(())
+//! ```
 
 mod engine;
 mod tools;
 
-pub use a99_atoms::{all_atoms, battery_atoms, browser_atoms, core_atoms};
+pub use a99_atoms::{AtomSets, all_atoms, battery_atoms, browser_atoms, core_atoms};
 pub use a99_capabilities as capabilities;
 pub use a99_capabilities::Capabilities;
 pub use a99_compiler::{CompileOptions, Dialect};
@@ -125,12 +157,14 @@ pub use a99_core::text::{Text, escape_for_terminal};
 pub use a99_core::value::{Map, Value};
 pub use a99_core::verify::{Artifact, VerifyError};
 pub use a99_core::{builtins, costs, docs};
+pub use a99_macros::atom;
 pub use a99_vm as vm;
-pub use a99_vm::atom::{AtomBody, AtomDef, AtomError, AtomSet, HostCall, HostReply};
+pub use a99_vm::atom::{AtomBody, AtomDef, AtomError, AtomSet, DuplicateAtom, HostCall, HostReply};
+pub use a99_vm::typed::{self, AtomCx, AtomDecl};
 pub use a99_vm::{
     AbortSignal, CostOverride, Equality, Limits, LinkError, OptionError, Outcome, Quota,
     RunOptions, TraceEvent,
 };
 pub use engine::{Agent, Engine, EngineBuilder, EnginePool, Refused};
 pub use serde_json::json;
-pub use tools::ToolFilter;
+pub use tools::{ToolFilter, ToolForm, tool};

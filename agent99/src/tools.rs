@@ -1,8 +1,11 @@
-//! Atoms as tools for models: OpenAI's function form (language section 4.11).
+//! Atoms as tools for models (language section 4.11), in the forms that model
+//! providers and tool protocols publish.
 
 use crate::Engine;
-use a99_core::sig::Form;
-use serde_json::{Value, json};
+use a99_core::sig::{Effect, Form};
+use a99_vm::atom::AtomDef;
+use a99_vm::typed::strict;
+use serde_json::{Map, Value, json};
 
 /// Which atoms to list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -16,9 +19,31 @@ pub enum ToolFilter {
     Names(Vec<String>),
 }
 
+/// How a tool is written down.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub enum ToolForm {
+    /// OpenAI's function form, which many others read.
+    #[default]
+    OpenAi,
+    /// The same with `strict`: every input is named as required, and what is
+    /// optional may be null. An atom whose input has no strict form, since a
+    /// part of it may be anything, says `"strict": false`.
+    OpenAiStrict,
+    /// Anthropic's tool form.
+    Anthropic,
+    /// A tool of the Model Context Protocol, revision 2025-06-18 or later,
+    /// with the output's schema where it is an object.
+    Mcp,
+}
+
 impl Engine {
     /// The atoms as OpenAI function tools, in the order of registration.
     pub fn tools(&self, filter: &ToolFilter) -> Vec<Value> {
+        self.tools_as(filter, ToolForm::OpenAi)
+    }
+
+    /// The atoms as tools of a form, in the order of registration.
+    pub fn tools_as(&self, filter: &ToolFilter, form: ToolForm) -> Vec<Value> {
         self.atoms()
             .iter()
             .filter(|atom| !a99_atoms::is_internal(&atom.sig.name))
@@ -27,19 +52,70 @@ impl Engine {
                 ToolFilter::Flow => atom.sig.form.is_some_and(is_flow),
                 ToolFilter::Names(names) => names.iter().any(|n| *n == atom.sig.name),
             })
-            .map(|atom| {
-                let parameters: Value =
-                    serde_json::from_str(&atom.sig.input_schema).unwrap_or_else(|_| json!({}));
-                json!({
-                    "type": "function",
-                    "function": {
-                        "name": atom.sig.name,
-                        "description": atom.sig.docs,
-                        "parameters": parameters,
-                    }
-                })
-            })
+            .map(|atom| tool(atom, form))
             .collect()
+    }
+}
+
+/// An atom as a tool.
+pub fn tool(atom: &AtomDef, form: ToolForm) -> Value {
+    let sig = &atom.sig;
+    let input: Value = serde_json::from_str(&sig.input_schema).unwrap_or_else(|_| json!({}));
+    match form {
+        ToolForm::OpenAi => json!({
+            "type": "function",
+            "function": {"name": sig.name, "description": sig.docs, "parameters": input},
+        }),
+        ToolForm::OpenAiStrict => {
+            let strict = strict(&input);
+            json!({
+                "type": "function",
+                "function": {
+                    "name": sig.name,
+                    "description": sig.docs,
+                    "strict": strict.is_some(),
+                    "parameters": strict.unwrap_or_else(|| object(input)),
+                },
+            })
+        }
+        ToolForm::Anthropic => json!({
+            "name": sig.name,
+            "description": sig.docs,
+            "input_schema": object(input),
+        }),
+        ToolForm::Mcp => mcp(atom, object(input)),
+    }
+}
+
+fn mcp(atom: &AtomDef, input: Value) -> Value {
+    let sig = &atom.sig;
+    let mut tool = json!({
+        "name": sig.name,
+        "description": sig.docs,
+        "inputSchema": input,
+    });
+    let output = serde_json::from_str::<Value>(&sig.output_schema).unwrap_or_default();
+    if output.get("type").is_some_and(|kind| kind == "object") {
+        tool["outputSchema"] = output;
+    }
+    tool["annotations"] = match sig.effect {
+        Effect::Pure => json!({"readOnlyHint": true, "openWorldHint": false}),
+        Effect::Io => json!({"openWorldHint": true}),
+    };
+    tool
+}
+
+/// A schema that says that it is one of an object: some forms insist.
+fn object(schema: Value) -> Value {
+    match schema {
+        Value::Object(map) if map.contains_key("type") => Value::Object(map),
+        Value::Object(map) => {
+            let mut typed = Map::new();
+            typed.insert("type".to_owned(), json!("object"));
+            typed.extend(map);
+            Value::Object(typed)
+        }
+        _ => json!({"type": "object"}),
     }
 }
 

@@ -88,6 +88,26 @@ pub fn all_atoms() -> AtomSet {
     all
 }
 
+/// The sets of this crate as constructors: `AtomSet::core()`.
+pub trait AtomSets {
+    /// [`core_atoms`].
+    #[must_use]
+    fn core() -> Self;
+    /// [`all_atoms`].
+    #[must_use]
+    fn all() -> Self;
+}
+
+impl AtomSets for AtomSet {
+    fn core() -> Self {
+        core_atoms()
+    }
+
+    fn all() -> Self {
+        all_atoms()
+    }
+}
+
 fn collect<const N: usize>(families: [Vec<a99_vm::atom::AtomDef>; N]) -> AtomSet {
     let mut set = AtomSet::new();
     families

@@ -7,6 +7,7 @@ use a99_core::value::Value;
 use a99_vm::atom::{
     AtomBody, AtomError, Cancelled, HostCall, HostGrants, HostReply, Locals, Scope,
 };
+use a99_vm::convert::BoundaryLimits;
 use a99_vm::heap::{Heap, Val};
 use a99_vm::json;
 use a99_vm::native::{Cx, Fault, Host, Meter, StopReason};
@@ -90,6 +91,7 @@ impl Bench {
             depth: 0,
             cancelled: Cancelled::default(),
             now_ms: self.now_ms,
+            deadline: None,
         };
         let mut future = pin!(body(call));
         loop {
@@ -133,10 +135,12 @@ impl Bench {
         };
         let mut vals = heap.items(list).to_vec();
         vals.resize(8, Val::Undefined);
+        let limits = BoundaryLimits::default();
         let mut scope = Scope {
             context: &self.context,
             grants: &self.grants.0,
             locals: &self.locals,
+            limits: &limits,
         };
         let mut meter = Meter::new(FUEL, CostModel::Metered);
         let done = body(

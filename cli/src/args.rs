@@ -141,9 +141,25 @@ pub struct ToolsArgs {
     /// `all`, `flow` (control flow and state), or names separated by commas
     #[arg(long, value_name = "FILTER", default_value = "all")]
     pub filter: String,
-    /// Print the JSON array of OpenAI function schemas
-    #[arg(long)]
+    /// Print a JSON array of tools in this form
+    #[arg(long, value_name = "FORM", value_enum)]
+    pub format: Option<ToolFormArg>,
+    /// The same as `--format openai`
+    #[arg(long, conflicts_with = "format")]
     pub json: bool,
+}
+
+/// How tools are written down.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ToolFormArg {
+    /// OpenAI's function form
+    Openai,
+    /// OpenAI's function form with strict schemas where there are any
+    OpenaiStrict,
+    /// Anthropic's tool form
+    Anthropic,
+    /// Tools of the Model Context Protocol
+    Mcp,
 }
 
 /// Options of `completions`.

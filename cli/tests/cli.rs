@@ -311,6 +311,17 @@ fn tools_are_listed_and_filtered() {
     };
     assert_eq!(count("map,filter"), Some(2));
     assert!(count("flow") < count("all"));
+    for (format, name) in [
+        ("openai", "/function/name"),
+        ("openai-strict", "/function/name"),
+        ("anthropic", "/name"),
+        ("mcp", "/name"),
+    ] {
+        let done = a99(&["tools", "--format", format, "--filter", "map"], b"");
+        assert_eq!(done.json()[0].pointer(name).unwrap(), "map", "{format}");
+    }
+    let done = a99(&["tools", "--json", "--format", "mcp"], b"");
+    assert_eq!(done.code, 2, "{done:?}");
     let done = a99(&["tools", "--filter", "filtre"], b"");
     assert!(done.err.contains("did you mean `filter`?"), "{done:?}");
 }

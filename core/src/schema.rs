@@ -74,6 +74,8 @@ pub struct SchemaError {
     /// The place in the value, keys and indices joined by dots; `root` for the
     /// value itself.
     pub path: String,
+    /// RFC 6901 pointer to the same place; empty for the value itself.
+    pub pointer: String,
     /// What is wrong there, in the reference's words.
     pub message: String,
 }

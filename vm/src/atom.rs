@@ -5,6 +5,7 @@
 //! values, asynchronous bodies get converted values and give a future. The
 //! machine knows no atom by itself; an [`AtomSet`] is what the host grants.
 
+use crate::convert::BoundaryLimits;
 use crate::heap::{Heap, Val};
 use crate::native::{Cx, Fault};
 use a99_core::error::ErrorCode;
@@ -20,6 +21,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Instant;
 
 /// A boxed future that may move between threads.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -68,9 +70,9 @@ impl fmt::Debug for AtomBody {
 }
 
 /// The dynamic price of an execution in units of fuel, from its resolved
-/// inputs. NaN, infinite or negative results are replaced by the static
-/// default (D17).
-pub type CostFn = fn(&Heap, &[Val]) -> f64;
+/// inputs and what may cross the boundary. NaN, infinite or negative results
+/// are replaced by the static default (D17).
+pub type CostFn = fn(&Heap, &[Val], &BoundaryLimits) -> f64;
 
 /// An atom.
 #[derive(Clone, Debug)]
@@ -91,6 +93,8 @@ pub struct Scope<'a> {
     pub grants: &'a Grants,
     /// Warnings and the run's own state.
     pub locals: &'a Arc<Locals>,
+    /// What may cross the boundary in this run (D21).
+    pub limits: &'a BoundaryLimits,
 }
 
 /// State that belongs to one run and is shared with its atoms: warnings, the
@@ -203,6 +207,9 @@ pub struct HostCall {
     pub cancelled: Cancelled,
     /// Milliseconds since the Unix epoch when the call was made.
     pub now_ms: f64,
+    /// When the answer comes too late: the end of the atom's time or of the
+    /// run's, whichever is first (D22).
+    pub deadline: Option<Instant>,
 }
 
 /// [`Grants`] with a `Debug` that shows nothing of the host.
@@ -333,15 +340,16 @@ impl AtomSet {
     }
 
     /// Adds an atom. One of the same name is replaced, which
-    /// [`AtomSet::replaced`] tells.
+    /// [`AtomSet::warnings`] tells; [`AtomSet::try_with`] refuses it instead.
     #[must_use]
-    pub fn with(mut self, atom: AtomDef) -> AtomSet {
+    pub fn with(mut self, atom: impl Into<AtomDef>) -> AtomSet {
         self.insert(atom);
         self
     }
 
     /// Adds an atom in place; as [`AtomSet::with`].
-    pub fn insert(&mut self, atom: AtomDef) {
+    pub fn insert(&mut self, atom: impl Into<AtomDef>) {
+        let atom = atom.into();
         let name = atom.sig.name.clone();
         let entry = Entry {
             fingerprint: atom.sig.fingerprint(),
@@ -356,7 +364,11 @@ impl AtomSet {
     }
 
     /// Adds an atom unless its name is taken.
-    pub fn try_with(self, atom: AtomDef) -> Result<AtomSet, DuplicateAtom> {
+    ///
+    /// # Errors
+    /// An atom of that name is there already.
+    pub fn try_with(self, atom: impl Into<AtomDef>) -> Result<AtomSet, DuplicateAtom> {
+        let atom = atom.into();
         if self.atoms.contains_key(&atom.sig.name) {
             return Err(DuplicateAtom(atom.sig.name.into_owned()));
         }
@@ -383,6 +395,13 @@ impl AtomSet {
     /// The names that were registered more than once.
     pub fn replaced(&self) -> &[String] {
         &self.replaced
+    }
+
+    /// One text for each replacement, in the order in which they happened.
+    pub fn warnings(&self) -> impl Iterator<Item = String> {
+        self.replaced.iter().map(|name| {
+            format!("the atom '{name}' was registered more than once; the later one is used")
+        })
     }
 }
 

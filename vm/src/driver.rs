@@ -149,9 +149,10 @@ pub(crate) fn drive_sync(vm: &Vm, machine: &mut Machine, host: &RunHost<'_>) {
             Step::Call(request) => {
                 let Request {
                     atom,
-                    call,
+                    mut call,
                     cancelled,
                 } = *request;
+                call.deadline = host.deadline;
                 let op = call.op.clone();
                 let mut future = Vm::start_atom(&atom, call);
                 let mut context = Context::from_waker(Waker::noop());
@@ -214,13 +215,15 @@ async fn call(
 ) -> Waited {
     let Request {
         atom,
-        call,
+        mut call,
         cancelled,
     } = request;
     let op = call.op.clone();
+    let started = Instant::now();
+    let wake_at = earlier(after(started, limit), host.deadline);
+    call.deadline = wake_at;
     let mut future = Vm::start_atom(&atom, call);
     let mut first = true;
-    let started = Instant::now();
     // Most atoms answer at once: timers are made only for those that wait.
     let ready = std::future::poll_fn(|context| {
         if !std::mem::replace(&mut first, false) {
@@ -239,16 +242,6 @@ async fn call(
     let guard = CancelOnDrop {
         cancelled: Some(cancelled),
         signal: host.signal.clone().map(|s| (s.ticket(), s)),
-    };
-    let atom_deadline = match limit {
-        AtomTimeout::None => None,
-        AtomTimeout::Ms(ms) => Some(Duration::from_millis(ms))
-            .filter(|d| *d < FOREVER)
-            .map(|d| started + d),
-    };
-    let wake_at = match (atom_deadline, host.deadline) {
-        (Some(a), Some(b)) => Some(a.min(b)),
-        (a, b) => a.or(b),
     };
     let mut sleep = pin!(
         wake_at
@@ -281,6 +274,23 @@ async fn call(
     .await;
     guard.done(&waited);
     waited
+}
+
+/// The end of an atom's own time.
+fn after(started: Instant, limit: AtomTimeout) -> Option<Instant> {
+    match limit {
+        AtomTimeout::None => None,
+        AtomTimeout::Ms(ms) => Some(Duration::from_millis(ms))
+            .filter(|d| *d < FOREVER)
+            .map(|d| started + d),
+    }
+}
+
+fn earlier(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    }
 }
 
 /// Tells an atom that its answer is no longer wanted, also when the run's own

@@ -22,6 +22,7 @@ pub mod member;
 pub mod native;
 pub mod options;
 pub mod trace;
+pub mod typed;
 pub mod vm;
 
 pub use driver::AbortSignal;

@@ -10,6 +10,7 @@ use a99_core::fuel::cost_from_f64;
 use a99_core::sig::BaseCost;
 use a99_core::value::Value;
 use a99_vm::atom::{AtomDef, AtomError, HostCall, HostReply};
+use a99_vm::convert::BoundaryLimits;
 use a99_vm::heap::{Heap, Val};
 use std::sync::Arc;
 
@@ -84,7 +85,7 @@ pub(crate) fn search_priced(mut def: AtomDef) -> AtomDef {
 
 /// `5 + (k ?? 5)` units of fuel, where `k` is a sane number; else the static
 /// price (F01, D17).
-fn search_cost(_: &Heap, args: &[Val]) -> f64 {
+fn search_cost(_: &Heap, args: &[Val], _: &BoundaryLimits) -> f64 {
     let k = match args.get(2) {
         Some(Val::Num(k)) if cost_from_f64(*k).is_some() => *k,
         _ => DEFAULT_K,
@@ -294,13 +295,13 @@ mod tests {
 
     #[test]
     fn prices_never_give_fuel() {
-        let heap = Heap::default();
-        let price = |k| search_cost(&heap, &[Val::Undefined, Val::Undefined, k]);
+        let (heap, limits) = (Heap::default(), BoundaryLimits::default());
+        let price = |k| search_cost(&heap, &[Val::Undefined, Val::Undefined, k], &limits);
         assert_eq!(price(Val::Num(2.0)), 7.0);
         assert_eq!(price(Val::Undefined), 10.0);
         for k in [-1e9, f64::NAN, f64::INFINITY] {
             assert_eq!(price(Val::Num(k)), 10.0);
         }
-        assert_eq!(search_cost(&heap, &[]), 10.0);
+        assert_eq!(search_cost(&heap, &[], &limits), 10.0);
     }
 }

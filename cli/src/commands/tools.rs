@@ -1,10 +1,10 @@
 //! `a99 tools`: the atoms as functions for a model to call.
 
-use crate::args::ToolsArgs;
+use crate::args::{ToolFormArg, ToolsArgs};
 use crate::failure::{Exit, Failure};
 use crate::output;
 use a99_core::diag::suggest;
-use agent99::{Engine, ToolFilter, Value};
+use agent99::{Engine, ToolFilter, ToolForm, Value};
 
 /// Runs the command.
 pub fn run(args: &ToolsArgs) -> Result<Exit, Failure> {
@@ -14,11 +14,12 @@ pub fn run(args: &ToolsArgs) -> Result<Exit, Failure> {
         "flow" => ToolFilter::Flow,
         names => ToolFilter::Names(known_names(&engine, names)?),
     };
-    let tools = engine.tools(&filter);
-    if args.json {
+    if let Some(form) = form(args) {
+        let tools = engine.tools_as(&filter, form);
         let tools = tools.into_iter().map(Value::from).collect();
         output::json(&Value::Array(tools));
     } else {
+        let tools = engine.tools(&filter);
         let width = tools.iter().map(|tool| name(tool).len()).max().unwrap_or(0);
         let lines = tools.iter().map(|tool| {
             let docs = &tool["function"]["description"];
@@ -31,6 +32,17 @@ pub fn run(args: &ToolsArgs) -> Result<Exit, Failure> {
         output::out(&lines.collect::<String>());
     }
     Ok(Exit::Ok)
+}
+
+/// The form that is asked for; none is a list for people.
+fn form(args: &ToolsArgs) -> Option<ToolForm> {
+    let json = args.json.then_some(ToolFormArg::Openai);
+    Some(match args.format.or(json)? {
+        ToolFormArg::Openai => ToolForm::OpenAi,
+        ToolFormArg::OpenaiStrict => ToolForm::OpenAiStrict,
+        ToolFormArg::Anthropic => ToolForm::Anthropic,
+        ToolFormArg::Mcp => ToolForm::Mcp,
+    })
 }
 
 fn name(tool: &serde_json::Value) -> &str {

@@ -46,3 +46,5 @@ pub const W0206: &str = "A99-W0206";
 pub const W0207: &str = "A99-W0207";
 /// A step can never be reached, because a `return` precedes it.
 pub const W0208: &str = "A99-W0208";
+/// A host registered two atoms of one name.
+pub const W0401: &str = "A99-W0401";

@@ -2,6 +2,7 @@
 
 use super::format::matches_format;
 use super::{Items, Schema, SchemaError};
+use crate::pointer;
 use crate::text::Text;
 use crate::value::Value;
 
@@ -55,7 +56,15 @@ pub fn validate_with(
             true => "root".to_owned(),
             false => check.path.join("."),
         };
-        SchemaError { path, message }
+        let mut pointer = String::new();
+        for step in &check.path {
+            pointer::push_key(&mut pointer, step);
+        }
+        SchemaError {
+            path,
+            pointer,
+            message,
+        }
     })
 }
 

@@ -162,6 +162,7 @@ impl Machine {
                 depth: self.options.depth + frame.agent_depth,
                 cancelled: cancelled.clone(),
                 now_ms: host.now_ms(),
+                deadline: None,
             },
             atom,
             cancelled,

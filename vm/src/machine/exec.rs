@@ -358,10 +358,11 @@ impl Machine {
                         context: &self.options.context,
                         grants: &self.options.grants,
                         locals: &self.locals,
+                        limits: &self.options.limits.boundary,
                     };
                     let paid = match atom.dynamic_cost {
                         Some(cost) if !self.rules.overrides(&atom.sig.name) => {
-                            super::prices::pay_dynamic(&mut c, atom, cost, args)
+                            super::prices::pay_dynamic(&mut c, atom, cost, args, scope.limits)
                         }
                         _ => Ok(()),
                     };

@@ -9,7 +9,7 @@ mod errors;
 mod exec;
 mod inline;
 mod prices;
-mod start;
+pub(crate) mod start;
 mod tracing;
 
 use crate::atom::{AtomDef, Cancelled, HostCall, Locals};

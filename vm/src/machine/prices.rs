@@ -2,6 +2,7 @@
 
 use super::{Machine, Unit};
 use crate::atom::{AtomDef, CostFn};
+use crate::convert::BoundaryLimits;
 use crate::heap::Val;
 use crate::link::{Executable, Prices, block_charges};
 use crate::native::{Cx, Fault, Host, Mark};
@@ -75,8 +76,9 @@ pub(super) fn pay_dynamic(
     atom: &AtomDef,
     cost: CostFn,
     args: &[Val],
+    limits: &BoundaryLimits,
 ) -> Result<(), Fault> {
-    let price = cost_from_f64(cost(c.heap, args)).unwrap_or(atom.sig.cost.fixed());
+    let price = cost_from_f64(cost(c.heap, args, limits)).unwrap_or(atom.sig.cost.fixed());
     c.pay(price)
 }
 

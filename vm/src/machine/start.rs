@@ -230,7 +230,7 @@ fn plain_member(heap: &mut Heap, val: Val, name: &[u8]) -> Result<Val, Fault> {
 }
 
 /// Patterns in schemas, matched as the `regexMatch` atom does (D39).
-pub(super) struct Patterns;
+pub(crate) struct Patterns;
 
 impl PatternMatcher for Patterns {
     fn is_match(&self, pattern: &Text, text: &Text) -> Result<bool, String> {

@@ -11,6 +11,7 @@ const WALLS: &[(&str, &[&str])] = &[
     ("a99-core", &[]),
     ("a99-ecma", &[]),
     ("a99-compiler", &["a99-core"]),
+    ("a99-macros", &[]),
     ("a99-vm", &["a99-core", "a99-ecma"]),
     ("a99-capabilities", &["a99-core"]),
     ("a99-atoms", &["a99-core", "a99-vm", "a99-capabilities"]),
@@ -19,6 +20,7 @@ const WALLS: &[(&str, &[&str])] = &[
         &[
             "a99-core",
             "a99-compiler",
+            "a99-macros",
             "a99-vm",
             "a99-capabilities",
             "a99-atoms",

@@ -1,0 +1,44 @@
+//! Everything that is wrong, told together.
+
+use proc_macro2::TokenStream;
+use quote::ToTokens;
+use std::fmt::Display;
+
+/// Findings, each at its token.
+#[derive(Default)]
+pub struct Findings {
+    all: Option<syn::Error>,
+    count: usize,
+}
+
+impl Findings {
+    /// Notes a finding at these tokens.
+    pub fn at(&mut self, tokens: impl ToTokens, text: impl Display) {
+        self.push(syn::Error::new_spanned(tokens, text));
+    }
+
+    /// Notes a finding.
+    pub fn push(&mut self, error: syn::Error) {
+        self.count += 1;
+        match &mut self.all {
+            Some(all) => all.combine(error),
+            None => self.all = Some(error),
+        }
+    }
+
+    /// The value, or a note of why there is none.
+    pub fn take<T>(&mut self, result: syn::Result<T>) -> Option<T> {
+        result.map_err(|error| self.push(error)).ok()
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// The findings as compile errors.
+    pub fn into_errors(self) -> TokenStream {
+        self.all
+            .map_or_else(TokenStream::new, |e| e.to_compile_error())
+    }
+}

@@ -1,0 +1,81 @@
+//! What the expansion needs to know of a sound function.
+
+use proc_macro2::{Span, TokenStream};
+use syn::{Attribute, Expr, Ident, Path, Type, Visibility};
+
+/// The price.
+pub enum Cost {
+    /// Units of fuel.
+    Units(f64),
+    /// A function of the input.
+    Function(Path),
+}
+
+/// Where the schema of the output comes from.
+pub enum Output {
+    /// The function's own type.
+    Returned,
+    /// Another type.
+    Type(Box<Type>),
+    /// Written as text.
+    Text(String),
+}
+
+/// How a parameter is passed to the function.
+#[derive(Copy, Clone, PartialEq, Eq)]
+pub enum Passing {
+    /// As it is.
+    Value,
+    /// `&str`, from an owned string.
+    Text,
+}
+
+/// A parameter.
+pub struct Param {
+    /// Its name in Rust.
+    pub ident: Ident,
+    /// The step's key.
+    pub key: String,
+    /// Its type in the input struct.
+    pub ty: Type,
+    pub passing: Passing,
+    pub docs: String,
+    pub default: Option<Expr>,
+}
+
+/// How the function is called.
+#[derive(Copy, Clone, PartialEq, Eq)]
+pub enum Calling {
+    /// Inside one instruction.
+    Inline,
+    /// As a call of the host that answers at once.
+    Ready,
+    /// As a call of the host that may wait.
+    Waiting,
+}
+
+/// A function that becomes an atom.
+pub struct Atom {
+    /// The path of the crate with `typed`.
+    pub krate: TokenStream,
+    pub vis: Visibility,
+    /// The conditions under which the function exists.
+    pub cfgs: Vec<Attribute>,
+    pub ident: Ident,
+    /// Where messages about the answer point to.
+    pub answer_span: Span,
+    /// Its name in Rust without `r#`.
+    pub rust_name: String,
+    pub op: String,
+    pub docs: String,
+    pub takes_cx: bool,
+    pub params: Vec<Param>,
+    /// The function's type; `None` for none.
+    pub returns: Option<Type>,
+    pub fallible: bool,
+    pub calling: Calling,
+    pub pure_effect: bool,
+    pub timeout_ms: Option<u64>,
+    pub cost: Cost,
+    pub output: Output,
+}

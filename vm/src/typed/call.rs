@@ -1,0 +1,229 @@
+//! The way from an instruction to a typed function and back; what the
+//! expansion of `#[atom]` calls.
+
+use super::cx::AtomCx;
+use super::decode::{Key, from_args};
+use super::encode::to_value;
+use super::mismatch::{Mismatch, describe};
+use super::schema::checkable;
+use crate::atom::{AtomError, BoxFuture, HostCall, HostReply, Scope};
+use crate::convert::{self, BoundaryLimits};
+use crate::heap::{Heap, Val};
+use crate::machine::start::Patterns;
+use crate::native::{Cx, Fault};
+use a99_core::costs::FREE;
+use a99_core::schema::{Schema, SchemaError, validate_with};
+use a99_core::value::Value;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value as Json;
+use std::fmt::Display;
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::OnceLock;
+
+/// What an error says when host code panicked (E20: nothing of the host's
+/// text).
+const PANICKED: &str = "The atom failed";
+
+/// The input of an atom: a struct with a field for each parameter.
+pub trait Input: DeserializeOwned {
+    /// The step's keys, in the order of the fields.
+    const KEYS: &'static [Key];
+}
+
+/// What a function gave, as a value of the language.
+pub type Reply = Result<Value, Failure>;
+
+/// Why a call gave no value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Failure {
+    /// The arguments do not fit; the function was not called.
+    Input(Mismatch),
+    /// The function failed with this text.
+    Failed(String),
+    /// What the function gave does not fit.
+    Output(Mismatch),
+}
+
+impl Failure {
+    /// The text a program sees (D46 for outputs).
+    fn message(&self, op: &str) -> String {
+        match self {
+            Failure::Input(mismatch) => format!("Input validation failed for '{op}': {mismatch}"),
+            Failure::Failed(text) => text.clone(),
+            Failure::Output(mismatch) => {
+                format!("Output validation failed for '{op}': {mismatch}")
+            }
+        }
+    }
+}
+
+/// The answer of a function that cannot fail.
+///
+/// # Errors
+/// What the language has no value for.
+pub fn plain<T: Serialize>(value: T) -> Reply {
+    to_value(&value).map_err(Failure::Output)
+}
+
+/// The answer of a function that may fail.
+///
+/// # Errors
+/// The function's error as text; what the language has no value for.
+pub fn fallible<T: Serialize, E: Display>(result: Result<T, E>) -> Reply {
+    match result {
+        Ok(value) => plain(value),
+        Err(error) => Err(Failure::Failed(error.to_string())),
+    }
+}
+
+/// The `Result` of a function that may fail, whatever alias it is written by.
+#[diagnostic::on_unimplemented(
+    message = "the answer of this atom is named `Result` but is none",
+    label = "not a `core::result::Result`"
+)]
+pub trait Fallible {
+    /// What it gives when it does not fail.
+    type Ok;
+}
+
+impl<T, E> Fallible for Result<T, E> {
+    type Ok = T;
+}
+
+/// An atom's name and declared output, whose schema is made at its first use.
+#[derive(Debug)]
+pub struct Declared {
+    op: &'static str,
+    output: fn() -> Json,
+    schema: OnceLock<Schema>,
+}
+
+impl Declared {
+    /// The output of the atom `op`.
+    pub const fn new(op: &'static str, output: fn() -> Json) -> Declared {
+        Declared {
+            op,
+            output,
+            schema: OnceLock::new(),
+        }
+    }
+
+    fn input<I: Input>(&self, args: &[Value]) -> Result<I, Failure> {
+        from_args(I::KEYS, args).map_err(Failure::Input)
+    }
+
+    /// Lets an answer pass that fits the declared output (D46).
+    fn output(&self, reply: Reply) -> Reply {
+        let value = reply?;
+        let schema = self.schema.get_or_init(|| checkable(&(self.output)()));
+        match validate_with(&value, schema, &Patterns, true) {
+            Ok(()) => Ok(value),
+            Err(error) => Err(Failure::Output(mismatch(&error, &value))),
+        }
+    }
+
+    fn fault(&self, failure: &Failure) -> Fault {
+        Fault::throw(failure.message(self.op))
+    }
+
+    fn error(&self, failure: &Failure) -> AtomError {
+        AtomError::new(failure.message(self.op))
+    }
+}
+
+/// A finding of the language's schema check in this module's words.
+fn mismatch(error: &SchemaError, value: &Value) -> Mismatch {
+    let place = value.pointer(&error.pointer).unwrap_or(&Value::Undefined);
+    let tokens = a99_core::pointer::parse(&error.pointer);
+    let found = if let Some(key) = error.message.strip_prefix("Missing ") {
+        Mismatch::new("a value", "undefined").in_key(key)
+    } else {
+        let expected = match error.message.strip_prefix("Expected ") {
+            Some(kind) => kind.split(',').next().unwrap_or(kind).to_owned(),
+            None => format!("a value within its schema ({})", error.message),
+        };
+        Mismatch::new(expected, describe(place))
+    };
+    tokens
+        .into_iter()
+        .rev()
+        .fold(found, |inner, token| inner.in_key(token))
+}
+
+/// Runs a function inside an instruction. It must be pure: the machine may run
+/// the instruction a second time when memory runs short.
+///
+/// # Errors
+/// What may not cross the boundary, [`Failure`]s, memory, a stop.
+pub fn inline<I: Input>(
+    cx: &mut Cx<'_>,
+    scope: &mut Scope<'_>,
+    args: &[Val],
+    declared: &Declared,
+    body: fn(I) -> Reply,
+) -> Result<Val, Fault> {
+    let mut values = Vec::with_capacity(args.len());
+    for arg in args {
+        // The walk tells the time that copying takes.
+        convert::charge_read(cx, *arg, FREE)?;
+        values.push(convert::to_value(cx.heap, *arg, scope.limits)?);
+    }
+    let input = declared
+        .input::<I>(&values)
+        .map_err(|e| declared.fault(&e))?;
+    let reply = catch_unwind(AssertUnwindSafe(|| body(input)))
+        .unwrap_or_else(|_| Err(Failure::Failed(PANICKED.to_owned())));
+    let value = declared.output(reply).map_err(|e| declared.fault(&e))?;
+    convert::from_value(cx.heap, &value, scope.limits)
+}
+
+/// Reads the arguments of a call.
+///
+/// # Errors
+/// Arguments that do not fit.
+pub fn begin<I: Input>(call: HostCall, declared: &Declared) -> Result<(AtomCx, I), AtomError> {
+    let (cx, args) = AtomCx::split(call);
+    let input = declared.input(&args).map_err(|e| declared.error(&e))?;
+    Ok((cx, input))
+}
+
+/// Answers a call.
+///
+/// # Errors
+/// Why there is no answer.
+pub fn finish(declared: &Declared, reply: Reply) -> Result<HostReply, AtomError> {
+    let value = declared.output(reply).map_err(|e| declared.error(&e))?;
+    Ok(HostReply::from(value))
+}
+
+/// The future of an `async fn`; a run may go on on another thread while it
+/// waits, so it must be `Send`.
+pub fn sendable<'a, F>(future: F) -> BoxFuture<'a, F::Output>
+where
+    F: Future + Send + 'a,
+{
+    Box::pin(future)
+}
+
+/// The price that a function computes from the input; NaN, which means the
+/// static default, if the input does not fit or the function panics (D17).
+pub fn price<I: Input>(
+    heap: &Heap,
+    args: &[Val],
+    limits: &BoundaryLimits,
+    cost: fn(&I) -> f64,
+) -> f64 {
+    let values: Result<Vec<Value>, Fault> = args
+        .iter()
+        .map(|arg| convert::to_value(heap, *arg, limits))
+        .collect();
+    let Ok(values) = values else {
+        return f64::NAN;
+    };
+    match from_args::<I>(I::KEYS, &values) {
+        Ok(input) => catch_unwind(AssertUnwindSafe(|| cost(&input))).unwrap_or(f64::NAN),
+        Err(_) => f64::NAN,
+    }
+}

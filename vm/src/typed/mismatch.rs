@@ -1,0 +1,233 @@
+//! What is wrong with an input or an output, and where.
+
+use a99_core::pointer::{push_index, push_key};
+use a99_core::value::Value;
+use std::fmt;
+
+/// Characters of an offending text that a message shows.
+const SHOWN_CHARS: usize = 40;
+
+/// A value that does not have the type that was declared for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mismatch {
+    /// From the value inwards, the innermost first while the error is on its
+    /// way out.
+    path: Vec<Step>,
+    what: What,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Step {
+    Key(String),
+    Index(usize),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum What {
+    Kind { expected: String, found: String },
+    Other(String),
+}
+
+impl Mismatch {
+    /// Something else was expected.
+    pub fn new(expected: impl Into<String>, found: impl Into<String>) -> Mismatch {
+        Mismatch {
+            path: Vec::new(),
+            what: What::Kind {
+                expected: expected.into(),
+                found: found.into(),
+            },
+        }
+    }
+
+    /// A rule of the type's own is broken.
+    pub fn other(text: impl Into<String>) -> Mismatch {
+        Mismatch {
+            path: Vec::new(),
+            what: What::Other(text.into()),
+        }
+    }
+
+    /// The same, seen from the object whose member this is.
+    #[must_use]
+    pub fn in_key(mut self, key: impl Into<String>) -> Mismatch {
+        self.path.push(Step::Key(key.into()));
+        self
+    }
+
+    /// The same, seen from the array whose element this is.
+    #[must_use]
+    pub fn in_index(mut self, index: usize) -> Mismatch {
+        self.path.push(Step::Index(index));
+        self
+    }
+
+    /// Says what was found at this very place, unless the place lies deeper.
+    #[must_use]
+    pub(super) fn found_here(mut self, value: &Value) -> Mismatch {
+        if self.path.is_empty()
+            && let What::Kind { found, .. } = &mut self.what
+        {
+            *found = describe(value);
+        }
+        self
+    }
+
+    /// RFC 6901 pointer to the place; empty for the whole value.
+    #[must_use]
+    pub fn pointer(&self) -> String {
+        let mut pointer = String::new();
+        for step in self.path.iter().rev() {
+            match step {
+                Step::Key(key) => push_key(&mut pointer, key),
+                Step::Index(index) => push_index(&mut pointer, *index),
+            }
+        }
+        pointer
+    }
+
+    /// What was expected, if the value has another type.
+    #[must_use]
+    pub fn expected(&self) -> Option<&str> {
+        match &self.what {
+            What::Kind { expected, .. } => Some(expected),
+            What::Other(_) => None,
+        }
+    }
+
+    /// What was found instead.
+    #[must_use]
+    pub fn found(&self) -> Option<&str> {
+        match &self.what {
+            What::Kind { found, .. } => Some(found),
+            What::Other(_) => None,
+        }
+    }
+}
+
+/// `/x/0: expected a string, found the number 5`.
+impl fmt::Display for Mismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let pointer = self.pointer();
+        if !pointer.is_empty() {
+            write!(f, "{pointer}: ")?;
+        }
+        match &self.what {
+            What::Kind { expected, found } => write!(f, "expected {expected}, found {found}"),
+            What::Other(text) => f.write_str(text),
+        }
+    }
+}
+
+impl std::error::Error for Mismatch {}
+
+impl serde::de::Error for Mismatch {
+    fn custom<T: fmt::Display>(text: T) -> Self {
+        Mismatch::other(text.to_string())
+    }
+
+    fn invalid_type(found: serde::de::Unexpected<'_>, expected: &dyn serde::de::Expected) -> Self {
+        Mismatch::new(expected.to_string(), found.to_string())
+    }
+
+    fn invalid_value(found: serde::de::Unexpected<'_>, expected: &dyn serde::de::Expected) -> Self {
+        Mismatch::new(expected.to_string(), found.to_string())
+    }
+
+    fn invalid_length(length: usize, expected: &dyn serde::de::Expected) -> Self {
+        Mismatch::new(expected.to_string(), format!("{length} elements"))
+    }
+
+    fn unknown_variant(variant: &str, expected: &'static [&'static str]) -> Self {
+        Mismatch::new(one_of(expected), quoted(variant))
+    }
+
+    fn unknown_field(field: &str, expected: &'static [&'static str]) -> Self {
+        let expected = format!("no member but {}", one_of(expected));
+        Mismatch::new(expected, quoted(field))
+    }
+
+    fn missing_field(field: &'static str) -> Self {
+        Mismatch::new("a value", "undefined").in_key(field)
+    }
+
+    fn duplicate_field(field: &'static str) -> Self {
+        Mismatch::other("the member is there twice").in_key(field)
+    }
+}
+
+impl serde::ser::Error for Mismatch {
+    fn custom<T: fmt::Display>(text: T) -> Self {
+        Mismatch::other(text.to_string())
+    }
+}
+
+fn one_of(names: &[&str]) -> String {
+    let names: Vec<String> = names.iter().map(|name| quoted(name)).collect();
+    match &names[..] {
+        [] => "nothing".to_owned(),
+        [one] => one.clone(),
+        many => format!("one of {}", many.join(", ")),
+    }
+}
+
+/// A text in quotes, shortened.
+fn quoted(text: &str) -> String {
+    let mut shown: String = text.chars().take(SHOWN_CHARS).collect();
+    if shown.len() < text.len() {
+        shown.push('…');
+    }
+    format!("{shown:?}")
+}
+
+/// A value in a few words.
+#[must_use]
+pub(super) fn describe(value: &Value) -> String {
+    match value {
+        Value::Undefined | Value::Null => value.kind().to_owned(),
+        Value::Bool(b) => format!("the boolean {b}"),
+        Value::Number(_) => format!("the number {}", number_text(value)),
+        Value::String(text) => match text.to_str() {
+            Some(text) => format!("the string {}", quoted(text)),
+            None => format!("the ill-formed string {}", quoted(&text.to_string_lossy())),
+        },
+        Value::Array(items) => match items.len() {
+            0 => "an empty array".to_owned(),
+            1 => "an array of 1 element".to_owned(),
+            n => format!("an array of {n} elements"),
+        },
+        Value::Object(_) => "an object".to_owned(),
+    }
+}
+
+fn number_text(value: &Value) -> String {
+    match value {
+        Value::Number(n) if !n.is_finite() => n.to_string(),
+        other => other.to_json_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_place_is_a_pointer() {
+        let mismatch = Mismatch::new("a string", "null")
+            .in_key("y/z")
+            .in_index(3)
+            .in_key("x");
+        assert_eq!(mismatch.pointer(), "/x/3/y~1z");
+        assert_eq!(
+            mismatch.to_string(),
+            "/x/3/y~1z: expected a string, found null"
+        );
+        assert_eq!(Mismatch::other("no").to_string(), "no");
+    }
+
+    #[test]
+    fn long_texts_are_shortened() {
+        let text = describe(&Value::from("x".repeat(1000)));
+        assert_eq!(text, format!("the string \"{}…\"", "x".repeat(SHOWN_CHARS)));
+    }
+}

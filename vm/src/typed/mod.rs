@@ -1,0 +1,52 @@
+//! Typed atoms: Rust functions as atoms, by way of `serde` and JSON Schema.
+//!
+//! The attribute `#[atom]` adds an [`AtomDecl`] to a function. At run time a
+//! step's inputs are read as the function's parameters ([`from_value`]),
+//! before it is called; its answer is written as a value ([`to_value`]) and
+//! checked against the declared output. Both say in a [`Mismatch`] where what
+//! was expected and what was found. Schemas follow from the types
+//! ([`input_schema`], [`output_schema`], [`strict()`]).
+//!
+//! It knows no atom and grants nothing. Functions are the host's: their memory
+//! and, if they do not wait, their time are not limited.
+
+mod call;
+mod cx;
+mod decl;
+mod decode;
+mod encode;
+mod mismatch;
+mod schema;
+mod strict;
+#[cfg(test)]
+mod tests;
+
+pub use call::{Declared, Failure, Input, Reply};
+pub use cx::AtomCx;
+pub use decl::{AtomDecl, Body, Cost, DYNAMIC_DEFAULT};
+pub use decode::{Key, MAX_TYPED_DEPTH, from_args, from_value};
+pub use encode::to_value;
+pub use mismatch::Mismatch;
+pub use schema::{input_schema, output_schema};
+pub use strict::strict;
+
+/// What the expansion of `#[atom]` names. No promise is made about it.
+#[doc(hidden)]
+pub mod expansion {
+    pub use super::call::{Fallible, begin, fallible, finish, inline, plain, price, sendable};
+    pub use crate::atom::{AtomError, BoxFuture, HostCall, HostReply, Scope};
+    pub use crate::convert::BoundaryLimits;
+    pub use crate::heap::{Heap, Val};
+    pub use crate::native::{Cx, Fault};
+    pub use a99_core::builder::{Builder, Operand};
+    pub use a99_core::sig::{AtomTimeout, DEFAULT_ATOM_TIMEOUT_MS, Effect};
+    pub use schemars;
+    pub use serde;
+    pub use serde_json;
+
+    /// A schema that was written as text; the attribute has checked that it is
+    /// JSON.
+    pub fn schema_from_text(text: &str) -> serde_json::Value {
+        serde_json::from_str(text).unwrap_or_default()
+    }
+}
