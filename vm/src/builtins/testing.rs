@@ -22,6 +22,10 @@ impl Host for Still {
     }
 }
 
+/// What takes longer than this hangs: quadratic time on the sizes of these
+/// tests. It measures nothing.
+pub(crate) const HANG: std::time::Duration = std::time::Duration::from_secs(60);
+
 /// A heap and a meter to make a [`Cx`] of.
 #[derive(Debug)]
 pub(crate) struct Bench {

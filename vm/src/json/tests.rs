@@ -1,9 +1,10 @@
 use super::{Replacer, parse, stringify};
+use crate::builtins::testing::HANG;
 use crate::builtins::testing::{Bench, message};
 use crate::heap::Val;
 use crate::native::{Cx, Fault};
 use a99_core::costs::{CostModel, MICRO};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 fn text(cx: &mut Cx<'_>, v: Val, gap: &str) -> String {
     let s = stringify(cx, v, Replacer::None, gap.as_bytes())
@@ -132,7 +133,7 @@ fn deep_text_is_refused_and_wide_text_is_linear() {
     let keys: Vec<String> = (0..50_000).map(|i| format!("\"k{i}\":0")).collect();
     let wide = format!("{{{}}}", keys.join(","));
     assert_eq!(again(&wide), wide);
-    assert!(start.elapsed() < Duration::from_secs(5));
+    assert!(start.elapsed() < HANG);
 }
 
 #[test]
@@ -261,7 +262,7 @@ fn shared_parts_run_out_of_fuel_or_memory() {
         matches!(fault, Fault::Oom(_) | Fault::Throw(_)),
         "{fault:?}"
     );
-    assert!(start.elapsed() < Duration::from_secs(10));
+    assert!(start.elapsed() < HANG);
 }
 
 #[test]
