@@ -7,3 +7,9 @@
 //! the host's trait.
 
 pub mod ram;
+pub mod bus;
+pub mod channels;
+pub mod devices;
+pub mod fdt;
+pub mod host;
+pub mod map;
