@@ -11,5 +11,6 @@ pub mod bus;
 pub mod channels;
 pub mod devices;
 pub mod fdt;
+pub mod fuzz;
 pub mod host;
 pub mod map;

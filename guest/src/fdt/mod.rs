@@ -93,6 +93,7 @@ fn cpus(tree: &mut Writer) {
     tree.strings("mmu-type", &["riscv,sv39"]);
     tree.begin("interrupt-controller");
     tree.cells("#interrupt-cells", &[1]);
+    tree.cells("#address-cells", &[0]);
     tree.property("interrupt-controller", &[]);
     tree.strings("compatible", &["riscv,cpu-intc"]);
     tree.cells("phandle", &[CPU_INTC]);

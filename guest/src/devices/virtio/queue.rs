@@ -514,7 +514,7 @@ mod tests {
         let mut ram = Ram::new(1 << 20);
         let mut driver = Driver::new(&mut ram, RAM_BASE, 8);
         let mut queue = driver.queue(&ram, false);
-        let mut serve = |queue: &mut Queue, driver: &mut Driver, ram: &mut Ram| {
+        let serve = |queue: &mut Queue, driver: &mut Driver, ram: &mut Ram| {
             driver.add(ram, &[b"x"], &[]);
             let chain = pop(queue, ram).expect("fine");
             queue.push(ram, chain.head, 0).expect("fine");
