@@ -42,6 +42,17 @@ pub enum Width {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AccessFault;
 
+/// Why no snapshot can be taken now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Busy {
+    /// Channels with output that the embedder has not taken, by bit.
+    pub output: u32,
+    /// Channels with input that the guest has not taken, by bit.
+    pub input: u32,
+    /// File requests that the embedder has not answered.
+    pub requests: usize,
+}
+
 /// The machine but for its hart.
 #[derive(Debug)]
 pub struct Bus<H: Host> {
@@ -188,6 +199,28 @@ impl<H: Host> Bus<H> {
         [timer, alarm].into_iter().flatten().min()
     }
 
+    /// Makes rings and clock ready for a snapshot: the rings' old contents are
+    /// overwritten, and the time counter stands still until
+    /// [`Bus::resume`].
+    ///
+    /// # Errors
+    /// [`Busy`] if a channel holds data or a file request is not answered: a
+    /// snapshot would carry it into every instance.
+    pub fn prepare_snapshot(&mut self) -> Result<(), Busy> {
+        let busy = Busy {
+            output: self.channels.output(),
+            input: self.channels.input(),
+            requests: self.devices.p9.device.in_flight(),
+        };
+        if busy != Busy::default() {
+            return Err(busy);
+        }
+        self.time();
+        self.channels.scrub();
+        self.channels.take_kick();
+        Ok(())
+    }
+
     /// Goes on after a restore: the time counter from where it was by the
     /// clock of this host, the wall clock as the host has it, and the new
     /// identifier told to the guest.
@@ -282,6 +315,23 @@ mod tests {
         bus.store(rtc + 0x08, Width::Word, alarm & 0xffff_ffff).expect("a register");
         assert_eq!(bus.deadline_ns(u64::MAX), Some(12_000));
         assert_eq!(bus.deadline_ns(10), Some(6_000));
+    }
+
+    #[test]
+    fn a_snapshot_wants_empty_channels() {
+        let mut bus = bus();
+        bus.channels.agent.output.push(b"secret");
+        bus.channels.p9.input.push(1, b"answer");
+        let busy = Busy {
+            output: 2,
+            input: 8,
+            requests: 0,
+        };
+        assert_eq!(bus.prepare_snapshot(), Err(busy));
+        bus.channels.agent.output.consume(6);
+        bus.channels.p9.input.pop();
+        assert_eq!(bus.prepare_snapshot(), Ok(()));
+        assert!(bus.channels.agent.output.space().iter().all(|&byte| byte == 0));
     }
 
     #[test]

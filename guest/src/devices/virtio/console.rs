@@ -9,6 +9,7 @@ mod port;
 
 use super::mmio::Device;
 use super::queue::{Chain, Queue, QueueFault};
+use crate::channels::Channels;
 use crate::devices::Env;
 use crate::host::Host;
 use port::Port;
@@ -204,6 +205,11 @@ impl Device for Console {
         self.ports = [Port::default(), Port::default()];
         self.outbox.clear();
         self.resized = true;
+    }
+
+    fn wants_service(&self, channels: &Channels) -> bool {
+        let input = !channels.console.input.is_empty() || !channels.agent.input.is_empty();
+        input || self.resized || self.held_back()
     }
 
     fn serve<H: Host>(&mut self, queues: &mut [Queue], env: &mut Env<'_, H>) -> Result<(), QueueFault> {

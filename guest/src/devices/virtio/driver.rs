@@ -261,7 +261,7 @@ impl<D: Device> Rig<D> {
             channels: &mut self.channels,
             host: &mut self.host,
         };
-        self.device.process(&mut env);
+        self.device.poll(&mut env);
     }
 
     /// Adds a chain to a queue; the answer is its head.

@@ -2,6 +2,7 @@
 //! device (sections 2.1 and 3.1).
 
 use super::queue::{Queue, QueueFault};
+use crate::channels::Channels;
 use crate::devices::Env;
 use crate::host::Host;
 
@@ -82,6 +83,11 @@ pub trait Device {
     /// Forgets what the driver had set up.
     fn reset(&mut self);
 
+    /// Whether there may be something to do although the driver notified of
+    /// nothing: input from the embedder, or room for held back output. Drivers
+    /// notify of all else.
+    fn wants_service(&self, channels: &Channels) -> bool;
+
     /// Serves the queues: takes as many chains as there are and the channels
     /// have room for, and answers what can be answered. Takes at most a
     /// queue's size of chains from each.
@@ -135,6 +141,13 @@ impl<D: Device> Mmio<D> {
     /// Why the device needs a reset, if it does.
     pub fn fault(&self) -> Option<QueueFault> {
         self.fault
+    }
+
+    /// Does what the embedder's side of the channels makes possible.
+    pub fn poll<H: Host>(&mut self, env: &mut Env<'_, H>) {
+        if self.live() && self.device.wants_service(env.channels) {
+            self.process(env);
+        }
     }
 
     /// Serves the queues and raises the interrupt the driver asked for.

@@ -53,6 +53,8 @@ pub struct Net {
     config: [u8; 12],
     chain: Chain,
     guest_csum: bool,
+    /// Whether frames of the guest wait for room in the channel.
+    held_back: bool,
 }
 
 impl Net {
@@ -67,6 +69,7 @@ impl Net {
             config: bytes,
             chain: Chain::default(),
             guest_csum: false,
+            held_back: false,
         }
     }
 
@@ -107,6 +110,7 @@ impl Net {
 
     /// Takes frames as long as the channel has room.
     fn transmit<H: Host>(&mut self, queue: &mut Queue, env: &mut Env<'_, H>) -> Result<(), QueueFault> {
+        self.held_back = false;
         for _ in 0..queue.available(env.ram)? {
             queue.pop(env.ram, &mut self.chain)?;
             let len = self.chain.readable_len();
@@ -115,6 +119,7 @@ impl Net {
             }
             if !self.send(len - HEADER_BYTES, env) {
                 queue.unpop();
+                self.held_back = true;
                 env.channels.kick();
                 return Ok(());
             }
@@ -186,6 +191,11 @@ impl Device for Net {
 
     fn reset(&mut self) {
         self.guest_csum = false;
+        self.held_back = false;
+    }
+
+    fn wants_service(&self, channels: &Channels) -> bool {
+        self.held_back || !channels.net.input.is_empty()
     }
 
     fn serve<H: Host>(&mut self, queues: &mut [Queue], env: &mut Env<'_, H>) -> Result<(), QueueFault> {

@@ -7,7 +7,7 @@
 
 use super::mmio::Device;
 use super::queue::{Chain, Queue, QueueFault};
-use crate::channels::P9_MESSAGE_BYTES;
+use crate::channels::{Channels, P9_MESSAGE_BYTES};
 use crate::devices::Env;
 use crate::host::Host;
 
@@ -28,6 +28,8 @@ pub struct P9 {
     in_flight: Vec<Option<Chain>>,
     /// Counts resets, so that late answers do not reach a new driver.
     generation: u16,
+    /// Whether requests wait for room in the channel.
+    held_back: bool,
 }
 
 impl P9 {
@@ -40,6 +42,7 @@ impl P9 {
             chain: Chain::default(),
             in_flight: vec![None; usize::from(QUEUE_SIZE)],
             generation: 0,
+            held_back: false,
         }
     }
 
@@ -65,6 +68,7 @@ impl P9 {
 
     /// Takes requests as long as the channel has room.
     fn ask<H: Host>(&mut self, queue: &mut Queue, env: &mut Env<'_, H>) -> Result<(), QueueFault> {
+        self.held_back = false;
         for _ in 0..queue.available(env.ram)? {
             queue.pop(env.ram, &mut self.chain)?;
             let len = self.chain.readable_len();
@@ -78,6 +82,7 @@ impl P9 {
             }
             let Some(room) = env.channels.p9.output.reserve(len) else {
                 queue.unpop();
+                self.held_back = true;
                 env.channels.kick();
                 return Ok(());
             };
@@ -113,7 +118,12 @@ impl Device for P9 {
 
     fn reset(&mut self) {
         self.in_flight.fill(None);
+        self.held_back = false;
         self.generation = self.generation.wrapping_add(1);
+    }
+
+    fn wants_service(&self, channels: &Channels) -> bool {
+        self.held_back || !channels.p9.input.is_empty()
     }
 
     fn serve<H: Host>(&mut self, queues: &mut [Queue], env: &mut Env<'_, H>) -> Result<(), QueueFault> {

@@ -2,6 +2,7 @@
 
 use super::mmio::Device;
 use super::queue::{Chain, Queue, QueueFault};
+use crate::channels::Channels;
 use crate::devices::Env;
 use crate::host::Host;
 
@@ -37,6 +38,10 @@ impl Device for Rng {
     fn start(&mut self, _features: u64) {}
 
     fn reset(&mut self) {}
+
+    fn wants_service(&self, _channels: &Channels) -> bool {
+        false
+    }
 
     fn serve<H: Host>(&mut self, queues: &mut [Queue], env: &mut Env<'_, H>) -> Result<(), QueueFault> {
         let [queue] = queues else { return Ok(()) };

@@ -179,3 +179,17 @@ fn a_reset_forgets_pending_output() {
     rig.poll();
     assert!(rig.channels.console.output.is_empty());
 }
+
+#[test]
+fn a_queue_may_stop_while_output_is_pending() {
+    let mut rig = open();
+    let big = vec![1; CONSOLE_RING_BYTES + 1];
+    rig.add(OUT0, &[&big], &[]);
+    rig.notify(OUT0 as u32);
+    for (register, value) in [(0x30, OUT0 as u32), (0x44, 0), (0x38, 0)] {
+        rig.write(register, value);
+    }
+    rig.channels.console.output.consume(CONSOLE_RING_BYTES);
+    rig.poll();
+    assert!(!rig.device.device.held_back() && rig.device.live());
+}
