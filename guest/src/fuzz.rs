@@ -42,13 +42,13 @@ pub fn virtio(data: &[u8]) {
 /// One thing that guest or embedder does; `false` at the end of the script.
 fn step(bus: &mut Bus<MemoryHost>, script: &mut Script<'_>) -> bool {
     let Some(what) = script.byte() else { return false };
-    match what % 10 {
+    match what % 11 {
         0 | 1 => {
             let width = [Width::Byte, Width::Half, Width::Word, Width::Double];
             let width = width[usize::from(script.small(4))];
             let row = &REGIONS[usize::from(script.small(REGIONS.len() as u8))];
             let addr = row.base + script.offset(row.size);
-            if what % 10 == 0 {
+            if what % 11 == 0 {
                 let _ = bus.store(addr, width, script.number());
             } else {
                 let _ = bus.load(addr, width);
@@ -67,6 +67,7 @@ fn step(bus: &mut Bus<MemoryHost>, script: &mut Script<'_>) -> bool {
         5 | 6 => describe(bus, script),
         7 => bus.poll(),
         8 => feed(bus, script),
+        9 => restart(bus, script),
         _ => drain(&mut bus.channels),
     }
     assert!(bus.channels.output() < 16);
@@ -132,6 +133,15 @@ fn queue(script: &mut Script<'_>) -> (u64, Place, u32) {
     let (place, queues) = VIRTIO[usize::from(script.small(4))];
     let number = u32::from(script.small(queues as u8));
     (queue_base(place, number), place, number)
+}
+
+/// Stops a queue, changes its size, and perhaps starts it again.
+fn restart(bus: &mut Bus<MemoryHost>, script: &mut Script<'_>) {
+    let (_, place, number) = queue(script);
+    write(bus, place, 0x30, number);
+    write(bus, place, 0x44, 0);
+    write(bus, place, 0x38, script.small(17).into());
+    write(bus, place, 0x44, script.small(2).into());
 }
 
 /// Puts heads into a driver's ring, moves its index and notifies.
@@ -231,7 +241,7 @@ mod tests {
         /// Mostly descriptors and announcements on devices that are set up.
         #[test]
         fn hostile_rings_harm_nothing(
-            steps in prop::collection::vec((3u8..10, prop::collection::vec(any::<u8>(), 0..16)), 0..300),
+            steps in prop::collection::vec((3u8..11, prop::collection::vec(any::<u8>(), 0..16)), 0..300),
         ) {
             let mut data = vec![3, 0, 0, 3, 1, 0, 3, 2, 0, 3, 3, 0];
             for (what, more) in steps {

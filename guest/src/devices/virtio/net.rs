@@ -26,7 +26,6 @@ const HEADER_BYTES: usize = 12;
 const MAX_FRAME_BYTES: usize = 18 + 65535;
 const STATUS_LINK_UP: u16 = 1;
 
-const RX: usize = 0;
 const QUEUE_SIZE: u16 = 256;
 
 /// What can be chosen about the interface.
@@ -210,6 +209,7 @@ mod tests {
     use super::super::driver::Rig;
     use super::*;
 
+    const RX: usize = 0;
     const TX: usize = 1;
 
     fn rig() -> Rig<Net> {
