@@ -1,12 +1,13 @@
 //! The machine as a WebAssembly reactor: what the embedder calls, and what it
 //! must provide.
 //!
-//! Built with `--target wasm32-wasip1` as a `cdylib`. One module instance is
+//! Built as a `cdylib`: `cargo rustc -p a99-guest --lib --release --target
+//! wasm32-wasip1 --crate-type cdylib`. One module instance is
 //! one machine. No export blocks; between two calls of [`run`] the embedder
 //! fills and drains the channels in place, in linear memory. The life of a
 //! machine:
 //!
-//! 1. `_initialize`, [`create`], then a kernel: its head into [`scratch`],
+//! 1. [`_initialize`], [`create`], then a kernel: its head into [`scratch`],
 //!    [`layout`], kernel and initial file system straight into [`ram`], the
 //!    command line into [`scratch`], [`boot`].
 //! 2. [`run`] again and again. After each, [`report`] says which channels have
@@ -157,6 +158,21 @@ fn with_machine<T>(none: T, work: impl FnOnce(&mut Machine<Embedder>) -> T) -> T
 /// Address and length in one.
 fn pair(bytes: &[u8]) -> u64 {
     (bytes.as_ptr() as u64) << 32 | bytes.len() as u64
+}
+
+unsafe extern "C" {
+    /// Made by the linker: runs the constructors of the C library.
+    fn __wasm_call_ctors();
+}
+
+/// Must be called first, and once. That it refers to the constructors also
+/// tells the linker that this is a reactor; else it would run constructors and
+/// destructors around each export.
+#[unsafe(no_mangle)]
+pub extern "C" fn _initialize() {
+    // SAFETY: the embedder calls this once, before all else, as the WASI
+    // application ABI demands of it.
+    unsafe { __wasm_call_ctors() }
 }
 
 /// Makes the machine: bytes of RAM, the network interface's address (in the
