@@ -9,6 +9,8 @@ pub mod convert;
 mod fast;
 pub mod format;
 pub mod soft;
+#[cfg(test)]
+mod tests;
 
 use self::convert::Int;
 use self::format::{F32, F64, Float, Rounding};
