@@ -5,6 +5,7 @@ use super::convert::{Int, classify, equal, extremum, from_int, less, to_format, 
 use super::format::{F32, F64, Rounding, flag, is_nan, quiet_nan};
 use super::{fast, soft};
 use proptest::prelude::*;
+use std::hint::black_box;
 
 const RNE: Rounding = Rounding::NearestEven;
 const MODES: [Rounding; 5] = [
@@ -48,13 +49,16 @@ fn single() -> impl Strategy<Value = u64> {
     pattern(23, 0xff)
 }
 
-/// NaNs of the host may have any payload.
+/// NaNs of the host may have any sign and payload, and the optimizer may take
+/// liberties with them: the pattern is made before it is looked at.
 fn canonical_64(value: f64) -> u64 {
-    if value.is_nan() { quiet_nan::<F64>() } else { value.to_bits() }
+    let bits = black_box(value.to_bits());
+    if is_nan::<F64>(bits) { quiet_nan::<F64>() } else { bits }
 }
 
 fn canonical_32(value: f32) -> u64 {
-    if value.is_nan() { quiet_nan::<F32>() } else { value.to_bits().into() }
+    let bits = black_box(u64::from(value.to_bits()));
+    if is_nan::<F32>(bits) { quiet_nan::<F32>() } else { bits }
 }
 
 fn f32_of(bits: u64) -> f32 {
