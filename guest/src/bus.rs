@@ -276,7 +276,12 @@ mod tests {
     #[test]
     fn devices_are_where_the_map_says() {
         let mut bus = bus();
-        for (place, id) in [(Place::Net, 1), (Place::Console, 3), (Place::Rng, 4), (Place::P9, 9)] {
+        for (place, id) in [
+            (Place::Net, 1),
+            (Place::Console, 3),
+            (Place::Rng, 4),
+            (Place::P9, 9),
+        ] {
             let base = region(place).base;
             assert_eq!(bus.load(base, Width::Word), Ok(0x7472_6976));
             assert_eq!(bus.load(base + 4, Width::Word), Ok(2));
@@ -290,8 +295,12 @@ mod tests {
         assert_eq!(bus.load(0x1234, Width::Word), Err(AccessFault));
         assert_eq!(bus.store(0x1234, Width::Word, 0), Err(AccessFault));
         assert_eq!(bus.load(region(Place::Rtc).base + 4, Width::Word), Ok(0));
-        bus.load(region(Place::Rtc).base, Width::Word).expect("a register");
-        assert_eq!(bus.load(region(Place::Rtc).base + 4, Width::Word), Ok(1 << 8));
+        bus.load(region(Place::Rtc).base, Width::Word)
+            .expect("a register");
+        assert_eq!(
+            bus.load(region(Place::Rtc).base + 4, Width::Word),
+            Ok(1 << 8)
+        );
     }
 
     #[test]
@@ -311,8 +320,10 @@ mod tests {
         assert_eq!(bus.deadline_ns(100), Some(15_000));
         let rtc = region(Place::Rtc).base;
         let alarm = bus.host.wall_ns + 7_000;
-        bus.store(rtc + 0x0c, Width::Word, alarm >> 32).expect("a register");
-        bus.store(rtc + 0x08, Width::Word, alarm & 0xffff_ffff).expect("a register");
+        bus.store(rtc + 0x0c, Width::Word, alarm >> 32)
+            .expect("a register");
+        bus.store(rtc + 0x08, Width::Word, alarm & 0xffff_ffff)
+            .expect("a register");
         assert_eq!(bus.deadline_ns(u64::MAX), Some(12_000));
         assert_eq!(bus.deadline_ns(10), Some(6_000));
     }
@@ -331,7 +342,14 @@ mod tests {
         bus.channels.agent.output.consume(6);
         bus.channels.p9.input.pop();
         assert_eq!(bus.prepare_snapshot(), Ok(()));
-        assert!(bus.channels.agent.output.space().iter().all(|&byte| byte == 0));
+        assert!(
+            bus.channels
+                .agent
+                .output
+                .space()
+                .iter()
+                .all(|&byte| byte == 0)
+        );
     }
 
     #[test]
@@ -342,12 +360,17 @@ mod tests {
         // Another process, another origin of its clock.
         bus.host.monotonic_ns = 77;
         let plic = region(Place::Plic).base;
-        bus.store(plic + 12 * 4, Width::Word, 1).expect("a register");
-        bus.store(plic + 0x2000, Width::Word, 1 << 12).expect("a register");
+        bus.store(plic + 12 * 4, Width::Word, 1)
+            .expect("a register");
+        bus.store(plic + 0x2000, Width::Word, 1 << 12)
+            .expect("a register");
         assert!(!bus.external_interrupt());
         bus.resume([7; 16]);
         assert!(bus.external_interrupt());
-        assert_eq!(bus.load(region(Place::VmGenId).base + 8, Width::Double), Ok(0x0707_0707_0707_0707));
+        assert_eq!(
+            bus.load(region(Place::VmGenId).base + 8, Width::Double),
+            Ok(0x0707_0707_0707_0707)
+        );
         assert_eq!(bus.time(), 10_000);
         bus.host.monotonic_ns += 100;
         assert_eq!(bus.time(), 10_001);

@@ -21,7 +21,10 @@
 //!
 //! A panic of the emulator is given to the import `panicked` and then traps.
 
-#![allow(unsafe_code, reason = "exports and imports of a WebAssembly module need it")]
+#![allow(
+    unsafe_code,
+    reason = "exports and imports of a WebAssembly module need it"
+)]
 
 use crate::channels::Channel;
 use crate::devices::DeviceConfig;
@@ -236,7 +239,10 @@ pub extern "C" fn layout(head_len: u32, initrd_len: u32) -> u64 {
 #[unsafe(no_mangle)]
 pub extern "C" fn ram(offset: u32, len: u32) -> u32 {
     with_machine(0, |machine| {
-        let place = machine.bus.ram.slice_mut(RAM_BASE + u64::from(offset), len as usize);
+        let place = machine
+            .bus
+            .ram
+            .slice_mut(RAM_BASE + u64::from(offset), len as usize);
         place.map_or(0, |place| place.as_mut_ptr() as u32)
     })
 }
@@ -246,7 +252,8 @@ pub extern "C" fn ram(offset: u32, len: u32) -> u32 {
 #[unsafe(no_mangle)]
 pub extern "C" fn boot(cmdline_len: u32) -> u32 {
     with(|instance| {
-        let (Some(machine), Some((layout, initrd_len))) = (&mut instance.machine, instance.layout) else {
+        let (Some(machine), Some((layout, initrd_len))) = (&mut instance.machine, instance.layout)
+        else {
             return ERR_STATE;
         };
         let cmdline = instance.scratch.get(..cmdline_len as usize);
@@ -299,7 +306,9 @@ fn describe(machine: &Machine<Embedder>) -> Report {
         input: bus.channels.input(),
         requests: devices.p9.device.in_flight() as u32,
         agent_open: devices.console.device.agent_open().into(),
-        broken: broken.fold(0, |set, (bit, fault)| set | u32::from(fault.is_some()) << bit),
+        broken: broken.fold(0, |set, (bit, fault)| {
+            set | u32::from(fault.is_some()) << bit
+        }),
         reserved: 0,
     }
 }
@@ -315,7 +324,8 @@ pub extern "C" fn report() -> u32 {
 #[unsafe(no_mangle)]
 pub extern "C" fn output(channel: u32) -> u64 {
     with_machine(0, |machine| {
-        let front = Channel::from_number(channel).and_then(|channel| machine.bus.channels.front(channel));
+        let front =
+            Channel::from_number(channel).and_then(|channel| machine.bus.channels.front(channel));
         front.map_or(0, |message| pair(message.bytes))
     })
 }
@@ -324,7 +334,8 @@ pub extern "C" fn output(channel: u32) -> u64 {
 #[unsafe(no_mangle)]
 pub extern "C" fn tag(channel: u32) -> u32 {
     with_machine(0, |machine| {
-        let front = Channel::from_number(channel).and_then(|channel| machine.bus.channels.front(channel));
+        let front =
+            Channel::from_number(channel).and_then(|channel| machine.bus.channels.front(channel));
         front.map_or(0, |message| message.tag)
     })
 }
@@ -356,7 +367,9 @@ pub extern "C" fn space(channel: u32, len: u32) -> u64 {
 pub extern "C" fn commit(channel: u32, tag: u32, len: u32) -> u32 {
     with_machine(0, |machine| {
         let channel = Channel::from_number(channel);
-        channel.is_some_and(|channel| machine.bus.channels.commit(channel, tag, len as usize)).into()
+        channel
+            .is_some_and(|channel| machine.bus.channels.commit(channel, tag, len as usize))
+            .into()
     })
 }
 

@@ -253,14 +253,20 @@ mod tests {
             assert!(!channels.commit(channel, 5, 1 << 30));
         }
         assert_eq!(channels.agent.input.front(), b"in");
-        let request = Message { tag: 5, bytes: b"in" };
+        let request = Message {
+            tag: 5,
+            bytes: b"in",
+        };
         assert_eq!(channels.p9.input.front(), Some(request));
 
         assert!(channels.p9.output.push(9, b"message"));
         channels.console.output.push(b"bytes");
         channels.take(Channel::Console, 2);
         channels.take(Channel::P9, 0);
-        assert_eq!(channels.front(Channel::Console).map(|m| m.bytes), Some(&b"tes"[..]));
+        assert_eq!(
+            channels.front(Channel::Console).map(|m| m.bytes),
+            Some(&b"tes"[..])
+        );
         assert_eq!(channels.front(Channel::P9), None);
         let fill = channels.console.input.free();
         channels.console.input.push(&vec![0; fill]);

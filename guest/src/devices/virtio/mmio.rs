@@ -94,7 +94,11 @@ pub trait Device {
     ///
     /// # Errors
     /// If the driver broke the rules; the device then needs a reset.
-    fn serve<H: Host>(&mut self, queues: &mut [Queue], env: &mut Env<'_, H>) -> Result<(), QueueFault>;
+    fn serve<H: Host>(
+        &mut self,
+        queues: &mut [Queue],
+        env: &mut Env<'_, H>,
+    ) -> Result<(), QueueFault>;
 }
 
 /// A virtio device behind MMIO registers.
@@ -117,7 +121,10 @@ impl<D: Device> Mmio<D> {
     pub fn new(device: D) -> Self {
         Self {
             device,
-            queues: D::QUEUE_SIZES.iter().map(|&size| Queue::new(size)).collect(),
+            queues: D::QUEUE_SIZES
+                .iter()
+                .map(|&size| Queue::new(size))
+                .collect(),
             status: 0,
             device_features_sel: 0,
             driver_features_sel: 0,
@@ -197,7 +204,9 @@ impl<D: Device> Mmio<D> {
     pub fn read_config(&self, offset: u64, len: usize) -> u64 {
         let config = self.device.config();
         let byte = |at: u64| {
-            let at = at.checked_sub(REG_CONFIG).and_then(|at| usize::try_from(at).ok());
+            let at = at
+                .checked_sub(REG_CONFIG)
+                .and_then(|at| usize::try_from(at).ok());
             at.and_then(|at| config.get(at)).copied().unwrap_or(0)
         };
         (0..len.min(8) as u64).fold(0, |value, i| {
@@ -258,8 +267,8 @@ impl<D: Device> Mmio<D> {
         }
         let before = self.status;
         self.status |= value & !status::NEEDS_RESET;
-        let acceptable = self.driver_features & !self.offered() == 0
-            && self.driver_features & F_VERSION_1 != 0;
+        let acceptable =
+            self.driver_features & !self.offered() == 0 && self.driver_features & F_VERSION_1 != 0;
         let now = |bit| before & bit == 0 && self.status & bit != 0;
         if now(status::FEATURES_OK) && !acceptable {
             self.status &= !status::FEATURES_OK;

@@ -74,7 +74,11 @@ impl Net {
 
     /// Carries frames to the guest as long as it has buffers. A frame that
     /// does not fit its buffer is dropped, as a wire would.
-    fn receive<H: Host>(&mut self, queue: &mut Queue, env: &mut Env<'_, H>) -> Result<(), QueueFault> {
+    fn receive<H: Host>(
+        &mut self,
+        queue: &mut Queue,
+        env: &mut Env<'_, H>,
+    ) -> Result<(), QueueFault> {
         if env.channels.net.input.is_empty() {
             return Ok(());
         }
@@ -108,8 +112,12 @@ impl Net {
     }
 
     /// Takes frames as long as the channel has room.
-    fn transmit<H: Host>(&mut self, queue: &mut Queue, env: &mut Env<'_, H>) -> Result<(), QueueFault> {
-        self.held_back = false;
+    fn transmit<H: Host>(
+        &mut self,
+        queue: &mut Queue,
+        env: &mut Env<'_, H>,
+    ) -> Result<(), QueueFault> {
+        let was_held_back = std::mem::take(&mut self.held_back);
         for _ in 0..queue.available(env.ram)? {
             queue.pop(env.ram, &mut self.chain)?;
             let len = self.chain.readable_len();
@@ -119,7 +127,10 @@ impl Net {
             if !self.send(len - HEADER_BYTES, env) {
                 queue.unpop();
                 self.held_back = true;
-                env.channels.kick();
+                // Asked once: an embedder that wants no frames is left alone.
+                if !was_held_back {
+                    env.channels.kick();
+                }
                 return Ok(());
             }
             queue.push(env.ram, self.chain.head, 0)?;
@@ -197,7 +208,11 @@ impl Device for Net {
         self.held_back || !channels.net.input.is_empty()
     }
 
-    fn serve<H: Host>(&mut self, queues: &mut [Queue], env: &mut Env<'_, H>) -> Result<(), QueueFault> {
+    fn serve<H: Host>(
+        &mut self,
+        queues: &mut [Queue],
+        env: &mut Env<'_, H>,
+    ) -> Result<(), QueueFault> {
         let [rx, tx] = queues else { return Ok(()) };
         self.receive(rx, env)?;
         self.transmit(tx, env)
@@ -248,9 +263,19 @@ mod tests {
     fn frames_come_in_as_buffers_come() {
         let mut rig = rig();
         assert!(rig.channels.net.input.push(0, b"early"));
-        assert!(rig.channels.net.input.push(frame::CHECKSUMS_VALID, b"checked"));
+        assert!(
+            rig.channels
+                .net
+                .input
+                .push(frame::CHECKSUMS_VALID, b"checked")
+        );
         assert!(rig.channels.net.input.push(0, &[9; 200]));
-        assert!(rig.channels.net.input.push(0, b"after a frame that does not fit"));
+        assert!(
+            rig.channels
+                .net
+                .input
+                .push(0, b"after a frame that does not fit")
+        );
         rig.poll();
         for _ in 0..3 {
             rig.add(RX, &[], &[12, 100]);
@@ -271,7 +296,11 @@ mod tests {
         let body = vec![1; 1500];
         while seen < 3000 {
             while added < 3000 && rig.drivers[TX].free() >= 2 {
-                rig.add(TX, &[&[0; 12], &[&added.to_le_bytes()[..], &body].concat()], &[]);
+                rig.add(
+                    TX,
+                    &[&[0; 12], &[&added.to_le_bytes()[..], &body].concat()],
+                    &[],
+                );
                 added += 1;
                 rig.notify(TX as u32);
             }
@@ -283,6 +312,27 @@ mod tests {
             seen += 1;
         }
         assert!(rig.device.live());
+    }
+
+    #[test]
+    fn a_slow_reader_is_asked_once() {
+        let mut rig = rig();
+        let frame = [0; 12 + 1500];
+        while rig.channels.net.output.fits(1500) {
+            rig.add(TX, &[&frame], &[]);
+            rig.notify(TX as u32);
+            while rig.used(TX).is_some() {}
+        }
+        rig.channels.take_kick();
+        rig.add(TX, &[&frame], &[]);
+        rig.notify(TX as u32);
+        assert!(rig.channels.take_kick());
+        rig.poll();
+        assert!(!rig.channels.take_kick());
+        assert_eq!(rig.used(TX), None);
+        sent(&mut rig);
+        rig.poll();
+        assert!(rig.channels.take_kick() && rig.used(TX).is_some());
     }
 
     #[test]
