@@ -22,8 +22,8 @@ const STRIDE: usize = 256;
 const DATA: u64 = RAM_BASE + 0x1_0000;
 
 /// Instructions of a run, and runs of a loop.
-const BUDGET: u64 = 3_000_000;
-const RUNS: usize = 60;
+const BUDGET: u64 = 400_000;
+const RUNS: usize = 400;
 
 fn main() {
     for (at, name) in NAMES.iter().enumerate() {
