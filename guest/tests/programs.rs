@@ -100,11 +100,26 @@ fn binaries_are_those_of_their_sources() {
         let source = folder().join(name).with_extension("S");
         let mut compiler = Command::new(COMPILER);
         compiler.args(["-march=rv64gc", "-mabi=lp64d", "-nostdlib", "-static"]);
-        compiler.args(["-Wl,-Ttext=0x80000000", "-Wl,--build-id=none", "-Wl,-e0x80000000"]);
-        compiler.arg("-I").arg(folder()).arg("-o").arg(&object).arg(source);
-        assert!(compiler.status().expect("the assembler").success(), "{name}");
+        compiler.args([
+            "-Wl,-Ttext=0x80000000",
+            "-Wl,--build-id=none",
+            "-Wl,-e0x80000000",
+        ]);
+        compiler
+            .arg("-I")
+            .arg(folder())
+            .arg("-o")
+            .arg(&object)
+            .arg(source);
+        assert!(
+            compiler.status().expect("the assembler").success(),
+            "{name}"
+        );
         let mut copier = Command::new(COPIER);
-        copier.args(["-O", "binary", "-j", ".text"]).arg(&object).arg(&built);
+        copier
+            .args(["-O", "binary", "-j", ".text"])
+            .arg(&object)
+            .arg(&built);
         assert!(copier.status().expect("objcopy").success(), "{name}");
         let built = std::fs::read(built).expect("what was built");
         if rewrite {

@@ -73,9 +73,7 @@ fn immediate(format: Format, bits: u32) -> i32 {
                 | ((bits >> 21 & 0x3ff) << 1) as i32
         }
         Format::Csr => (bits >> 20) as i32,
-        Format::Fp | Format::FpToInt | Format::Fp4 => {
-            ((bits >> 12 & 7) | (bits >> 27) << 8) as i32
-        }
+        Format::Fp | Format::FpToInt | Format::Fp4 => ((bits >> 12 & 7) | (bits >> 27) << 8) as i32,
     }
 }
 
@@ -150,33 +148,33 @@ mod tests {
     #[test]
     fn compressed_forms() {
         let cases = [
-            (0x1141, 0xff01_0113),  // addi sp, sp, -16
-            (0x0808, 0x0101_0513),  // addi a0, sp, 16
-            (0x6105, 0x0201_0113),  // addi sp, sp, 32
-            (0x4501, 0x0000_0513),  // li a0, 0
-            (0x6491, 0x0000_44b7),  // lui s1, 4
-            (0x2505, 0x0015_051b),  // addiw a0, a0, 1
-            (0x600c, 0x0004_3583),  // ld a1, 0(s0)
-            (0xc410, 0x00c4_2423),  // sw a2, 8(s0)
-            (0x8da9, 0x00a5_c5b3),  // xor a1, a1, a0
-            (0x9e29, 0x00a6_063b),  // addw a2, a2, a0
-            (0x8f99, 0x40e7_87b3),  // sub a5, a5, a4
-            (0xe211, 0x0006_1263),  // bnez a2, .+4
-            (0xb7dd, 0xfe7f_f06f),  // j .-26
-            (0x8082, 0x0000_8067),  // ret
-            (0x9002, 0x0010_0073),  // ebreak
-            (0x9502, 0x0005_00e7),  // jalr a0
-            (0x852e, 0x00b0_0533),  // mv a0, a1
-            (0x95aa, 0x00a5_85b3),  // add a1, a1, a0
-            (0x60a2, 0x0081_3083),  // ld ra, 8(sp)
-            (0xe406, 0x0011_3423),  // sd ra, 8(sp)
-            (0x2508, 0x0085_3507),  // fld fa0, 8(a0)
-            (0xb422, 0x0281_3427),  // fsd fs0, 40(sp)
-            (0x157d, 0xfff5_0513),  // addi a0, a0, -1
-            (0x9179, 0x03e5_5513),  // srli a0, a0, 62
-            (0x857d, 0x41f5_5513),  // srai a0, a0, 31
-            (0x8905, 0x0015_7513),  // andi a0, a0, 1
-            (0x157e, 0x03f5_1513),  // slli a0, a0, 63
+            (0x1141, 0xff01_0113), // addi sp, sp, -16
+            (0x0808, 0x0101_0513), // addi a0, sp, 16
+            (0x6105, 0x0201_0113), // addi sp, sp, 32
+            (0x4501, 0x0000_0513), // li a0, 0
+            (0x6491, 0x0000_44b7), // lui s1, 4
+            (0x2505, 0x0015_051b), // addiw a0, a0, 1
+            (0x600c, 0x0004_3583), // ld a1, 0(s0)
+            (0xc410, 0x00c4_2423), // sw a2, 8(s0)
+            (0x8da9, 0x00a5_c5b3), // xor a1, a1, a0
+            (0x9e29, 0x00a6_063b), // addw a2, a2, a0
+            (0x8f99, 0x40e7_87b3), // sub a5, a5, a4
+            (0xe211, 0x0006_1263), // bnez a2, .+4
+            (0xb7dd, 0xfe7f_f06f), // j .-26
+            (0x8082, 0x0000_8067), // ret
+            (0x9002, 0x0010_0073), // ebreak
+            (0x9502, 0x0005_00e7), // jalr a0
+            (0x852e, 0x00b0_0533), // mv a0, a1
+            (0x95aa, 0x00a5_85b3), // add a1, a1, a0
+            (0x60a2, 0x0081_3083), // ld ra, 8(sp)
+            (0xe406, 0x0011_3423), // sd ra, 8(sp)
+            (0x2508, 0x0085_3507), // fld fa0, 8(a0)
+            (0xb422, 0x0281_3427), // fsd fs0, 40(sp)
+            (0x157d, 0xfff5_0513), // addi a0, a0, -1
+            (0x9179, 0x03e5_5513), // srli a0, a0, 62
+            (0x857d, 0x41f5_5513), // srai a0, a0, 31
+            (0x8905, 0x0015_7513), // andi a0, a0, 1
+            (0x157e, 0x03f5_1513), // slli a0, a0, 63
         ];
         for (half, word) in cases {
             assert_eq!(compressed::expand(half), Some(word), "{half:#x}");

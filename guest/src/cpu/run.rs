@@ -2,13 +2,13 @@
 
 use super::blocks::{self, Code, NONE};
 use super::csr::{EXTERNAL, TIMER};
+use super::decode;
 use super::exec::{self, Exit};
 use super::hart::Hart;
 use super::inst::Op;
 use super::mmu::Access;
 use super::slow::{self, Flow};
 use super::trap::Trap;
-use super::decode;
 use crate::bus::Bus;
 use crate::host::Host;
 use crate::ram::{PAGE_SIZE, RAM_BASE};
@@ -51,7 +51,10 @@ impl Cpu {
 
     /// Instructions run so far.
     pub fn retired(&self) -> u64 {
-        self.hart.csr.retired.wrapping_sub(self.hart.at.budget as u64)
+        self.hart
+            .csr
+            .retired
+            .wrapping_sub(self.hart.at.budget as u64)
     }
 
     /// Drops all decoded code and translations; they come back when used.
@@ -107,11 +110,11 @@ impl Cpu {
                     return None;
                 }
             }
-            if self.hart.at.block == NONE {
-                if let Err(trap) = self.enter_block(bus, None) {
-                    self.trap(trap);
-                    continue;
-                }
+            if self.hart.at.block == NONE
+                && let Err(trap) = self.enter_block(bus, None)
+            {
+                self.trap(trap);
+                continue;
             }
             let exit = exec::run(&mut self.hart, &self.code, bus.ram.bytes_mut());
             let pause = match exit {
