@@ -41,6 +41,23 @@ pub fn run(hart: &mut Hart, code: &Code, ram: &mut [u8]) -> Exit {
     )
 }
 
+/// Runs block 0 of `alone`, which is on no page: `nowhere` is an empty TLB, so
+/// that a jump out of the block leaves the loop and is looked up elsewhere.
+pub fn run_alone(hart: &mut Hart, alone: &Code, nowhere: &mut ExecTlb, ram: &mut [u8]) -> Exit {
+    let tlb = &hart.tlbs.data[hart.view()];
+    hart.at.block = 0;
+    hart.at.inside = false;
+    chain(
+        &mut hart.x,
+        &mut hart.fp,
+        tlb,
+        nowhere,
+        alone,
+        ram,
+        &mut hart.at,
+    )
+}
+
 fn chain(
     x: &mut Registers,
     fp: &mut Fp,

@@ -8,6 +8,7 @@ use super::hart::Hart;
 use super::inst::Op;
 use super::mmu::Access;
 use super::slow::{self, Flow};
+use super::tlb::ExecTlb;
 use super::trap::Trap;
 use crate::bus::Bus;
 use crate::host::Host;
@@ -37,6 +38,8 @@ pub struct Cpu {
     code: Code,
     /// Holds one instruction that lies on two pages.
     straddling: Code,
+    /// Stays empty; see [`exec::run_alone`].
+    nowhere: ExecTlb,
 }
 
 impl Cpu {
@@ -46,6 +49,7 @@ impl Cpu {
             hart: Hart::new(pc),
             code: Code::new(ram_bytes),
             straddling: Code::new(0),
+            nowhere: ExecTlb::default(),
         }
     }
 
@@ -293,9 +297,8 @@ impl Cpu {
             }
         };
         self.straddling.hold(inst, 4);
-        self.hart.at.block = 0;
-        self.hart.at.inside = false;
-        let exit = exec::run(&mut self.hart, &self.straddling, bus.ram.bytes_mut());
+        let ram = bus.ram.bytes_mut();
+        let exit = exec::run_alone(&mut self.hart, &self.straddling, &mut self.nowhere, ram);
         self.hart.at.block = NONE;
         self.hart.at.inside = false;
         if exit != Exit::Slow {

@@ -58,3 +58,9 @@ edge:
     bnez a1, edge
     ret
     .balign 4096
+    .fill 4094, 1, 0
+    .option norvc
+jump:
+    jr ra
+    .option rvc
+    .balign 4096
