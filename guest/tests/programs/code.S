@@ -38,6 +38,20 @@
     la ra, 1f
     jr s0
 1:  check 11, a0, 20
+# A jump on two pages, to where other jumps have been before.
+    la s0, jump
+    li a1, 4
+    li a2, 0
+    la ra, 1f
+    ret
+1:  addi a1, a1, -1
+    beqz a1, 2f
+    ret
+2:  bnez a2, 3f
+    li a2, 1
+    li a1, 1
+    jr s0
+3:  check 12, a2, 1
     finish
 
     .balign 4096
