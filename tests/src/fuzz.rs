@@ -10,6 +10,7 @@ mod damage;
 
 use crate::differential;
 use crate::generate::Case;
+pub use a99_guest::fuzz::{riscv_decode, virtio};
 use a99_core::json::{Document, Limits};
 use a99_core::value::Value;
 use agent99::{Agent, Capabilities, Engine, RunOptions};
@@ -26,7 +27,7 @@ const TIMEOUT_MS: u64 = 200;
 pub type Target = fn(&[u8]);
 
 /// The targets by name.
-pub const TARGETS: [(&str, Target); 7] = [
+pub const TARGETS: [(&str, Target); 9] = [
     ("reader", reader),
     ("condition", condition),
     ("compile", compile),
@@ -34,6 +35,8 @@ pub const TARGETS: [(&str, Target); 7] = [
     ("run", run),
     ("differential", agree),
     ("builders", builders),
+    ("virtio", virtio),
+    ("riscv_decode", riscv_decode),
 ];
 
 static ENGINE: LazyLock<Engine> = LazyLock::new(|| Engine::builder().build());

@@ -1,0 +1,379 @@
+//! What the hart sees beside RAM: devices by address, the external interrupt,
+//! and the time.
+//!
+//! How the CPU uses it:
+//!
+//! - accesses that are not RAM go to [`Bus::load`] and [`Bus::store`];
+//! - after a `store`, [`Bus::take_kick`] says whether `run` should return to
+//!   the embedder early (output that should not wait);
+//! - at slices of a budget, when `run` starts, and before waiting in WFI it
+//!   calls [`Bus::poll`], then looks at [`Bus::external_interrupt`];
+//! - a WFI with nothing to do waits until [`Bus::deadline_ns`].
+
+use crate::channels::Channels;
+use crate::devices::virtio::mmio::{Device, Mmio};
+use crate::devices::vmgenid::ID_BYTES;
+use crate::devices::{DeviceConfig, Devices, Env};
+use crate::host::Host;
+use crate::map::{Place, find};
+use crate::ram::Ram;
+
+/// Ticks of the time counter in a second (`timebase-frequency` of the device
+/// tree).
+pub const TIMEBASE_HZ: u64 = 10_000_000;
+
+/// Nanoseconds of a tick.
+const NS_PER_TICK: u64 = 1_000_000_000 / TIMEBASE_HZ;
+
+/// Bytes of an access.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Width {
+    /// One byte.
+    Byte = 1,
+    /// Two bytes.
+    Half = 2,
+    /// Four bytes.
+    Word = 4,
+    /// Eight bytes.
+    Double = 8,
+}
+
+/// Nothing answers at that address, or not to an access of that kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AccessFault;
+
+/// Why no snapshot can be taken now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Busy {
+    /// Channels with output that the embedder has not taken, by bit.
+    pub output: u32,
+    /// Channels with input that the guest has not taken, by bit.
+    pub input: u32,
+    /// File requests that the embedder has not answered.
+    pub requests: usize,
+}
+
+/// The machine but for its hart.
+#[derive(Debug)]
+pub struct Bus<H: Host> {
+    /// Guest physical memory.
+    pub ram: Ram,
+    /// The devices.
+    pub devices: Devices,
+    /// The rings shared with the embedder.
+    pub channels: Channels,
+    /// Clocks and entropy.
+    pub host: H,
+    clock: Clock,
+}
+
+/// How the time counter follows the host's monotonic clock.
+#[derive(Debug)]
+struct Clock {
+    /// Ticks at `origin_ns`.
+    base: u64,
+    /// Host time that belongs to `base`.
+    origin_ns: u64,
+    /// The last time told; it never goes back.
+    last: u64,
+}
+
+impl<H: Host> Bus<H> {
+    /// A bus over `ram`. Time starts at zero.
+    pub fn new(ram: Ram, config: &DeviceConfig, mut host: H) -> Self {
+        let origin_ns = host.monotonic_ns();
+        Self {
+            ram,
+            devices: Devices::new(config),
+            channels: Channels::new(),
+            host,
+            clock: Clock {
+                base: 0,
+                origin_ns,
+                last: 0,
+            },
+        }
+    }
+
+    /// Reads from a device.
+    ///
+    /// # Errors
+    /// [`AccessFault`] if there is none, or it takes no such width: registers
+    /// are 32 bits wide and aligned, but for virtio configurations and the VM
+    /// generation identifier.
+    pub fn load(&mut self, addr: u64, width: Width) -> Result<u64, AccessFault> {
+        let (region, offset) = find(addr).ok_or(AccessFault)?;
+        let devices = &mut self.devices;
+        match region.place {
+            Place::Plic => Ok(devices.plic.read(word(offset, width)?).into()),
+            Place::Rtc => {
+                let wall_ns = self.host.wall_ns();
+                Ok(devices.rtc.read(word(offset, width)?, wall_ns).into())
+            }
+            Place::VmGenId => Ok(devices.vmgenid.read(offset, width as usize)),
+            Place::Console => load_virtio(&devices.console, offset, width),
+            Place::Net => load_virtio(&devices.net, offset, width),
+            Place::P9 => load_virtio(&devices.p9, offset, width),
+            Place::Rng => load_virtio(&devices.rng, offset, width),
+        }
+    }
+
+    /// Writes to a device. Virtio configurations and the VM generation
+    /// identifier ignore it.
+    ///
+    /// # Errors
+    /// [`AccessFault`], as [`Bus::load`].
+    pub fn store(&mut self, addr: u64, width: Width, value: u64) -> Result<(), AccessFault> {
+        let (region, offset) = find(addr).ok_or(AccessFault)?;
+        let value = value as u32;
+        let devices = &mut self.devices;
+        let mut env = Env {
+            ram: &mut self.ram,
+            channels: &mut self.channels,
+            host: &mut self.host,
+        };
+        match region.place {
+            Place::Plic => devices.plic.write(word(offset, width)?, value),
+            Place::Rtc => {
+                let wall_ns = env.host.wall_ns();
+                devices.rtc.write(word(offset, width)?, value, wall_ns);
+            }
+            Place::VmGenId => {}
+            Place::Console => store_virtio(&mut devices.console, offset, width, value, &mut env)?,
+            Place::Net => store_virtio(&mut devices.net, offset, width, value, &mut env)?,
+            Place::P9 => store_virtio(&mut devices.p9, offset, width, value, &mut env)?,
+            Place::Rng => store_virtio(&mut devices.rng, offset, width, value, &mut env)?,
+        }
+        devices.update_lines();
+        Ok(())
+    }
+
+    /// Whether the external interrupt of supervisor mode is pending.
+    pub fn external_interrupt(&self) -> bool {
+        self.devices.plic.output()
+    }
+
+    /// Whether a device asked since the last call for an early return to the
+    /// embedder.
+    pub fn take_kick(&mut self) -> bool {
+        self.channels.take_kick()
+    }
+
+    /// Moves what can be moved between rings and queues, and updates the
+    /// external interrupt.
+    pub fn poll(&mut self) {
+        let mut env = Env {
+            ram: &mut self.ram,
+            channels: &mut self.channels,
+            host: &mut self.host,
+        };
+        self.devices.poll(&mut env);
+    }
+
+    /// The time counter, in ticks of [`TIMEBASE_HZ`].
+    pub fn time(&mut self) -> u64 {
+        let now_ns = self.host.monotonic_ns();
+        let passed = now_ns.saturating_sub(self.clock.origin_ns) / NS_PER_TICK;
+        let ticks = self.clock.base.wrapping_add(passed);
+        self.clock.last = self.clock.last.max(ticks);
+        self.clock.last
+    }
+
+    /// The host's monotonic time, in nanoseconds, at which a waiting hart has
+    /// something to do: its timer at `timer` ticks (`u64::MAX`: none), or the
+    /// alarm of the real-time clock. `None`: only input can wake it.
+    pub fn deadline_ns(&mut self, timer: u64) -> Option<u64> {
+        let clock = &self.clock;
+        // Linux turns its timer off by setting it far into the future.
+        let timer = timer
+            .saturating_sub(clock.base)
+            .checked_mul(NS_PER_TICK)
+            .and_then(|ns| ns.checked_add(clock.origin_ns));
+        let alarm = if self.devices.rtc.armed() {
+            let wall_ns = self.host.wall_ns();
+            let left = self.devices.rtc.alarm_in(wall_ns);
+            left.map(|left| self.host.monotonic_ns().saturating_add(left))
+        } else {
+            None
+        };
+        [timer, alarm].into_iter().flatten().min()
+    }
+
+    /// Makes rings and clock ready for a snapshot: the rings' old contents are
+    /// overwritten, and the time counter stands still until
+    /// [`Bus::resume`].
+    ///
+    /// # Errors
+    /// [`Busy`] if a channel holds data or a file request is not answered: a
+    /// snapshot would carry it into every instance.
+    pub fn prepare_snapshot(&mut self) -> Result<(), Busy> {
+        let busy = Busy {
+            output: self.channels.output(),
+            input: self.channels.input(),
+            requests: self.devices.p9.device.in_flight(),
+        };
+        if busy != Busy::default() {
+            return Err(busy);
+        }
+        self.time();
+        self.channels.scrub();
+        self.channels.take_kick();
+        Ok(())
+    }
+
+    /// Goes on after a restore: the time counter from where it was by the
+    /// clock of this host, the wall clock as the host has it, and the new
+    /// identifier told to the guest.
+    pub fn resume(&mut self, vmgenid: [u8; ID_BYTES]) {
+        self.clock.base = self.clock.last;
+        self.clock.origin_ns = self.host.monotonic_ns();
+        self.devices.rtc.follow_host();
+        self.devices.renew_vmgenid(vmgenid);
+        self.poll();
+    }
+}
+
+/// The offset of a 32-bit register, if the access is of that kind.
+fn word(offset: u64, width: Width) -> Result<u64, AccessFault> {
+    let fits = width == Width::Word && offset.is_multiple_of(4);
+    if fits { Ok(offset) } else { Err(AccessFault) }
+}
+
+fn load_virtio<D: Device>(device: &Mmio<D>, offset: u64, width: Width) -> Result<u64, AccessFault> {
+    if Mmio::<D>::is_config(offset) {
+        Ok(device.read_config(offset, width as usize))
+    } else {
+        Ok(device.read(word(offset, width)?).into())
+    }
+}
+
+fn store_virtio<D: Device, H: Host>(
+    device: &mut Mmio<D>,
+    offset: u64,
+    width: Width,
+    value: u32,
+    env: &mut Env<'_, H>,
+) -> Result<(), AccessFault> {
+    if !Mmio::<D>::is_config(offset) {
+        device.write(word(offset, width)?, value, env);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::MemoryHost;
+    use crate::map::region;
+
+    fn bus() -> Bus<MemoryHost> {
+        let mut host = MemoryHost::new(1);
+        host.monotonic_ns = 5_000;
+        host.wall_ns = 1 << 40;
+        Bus::new(Ram::new(1 << 20), &DeviceConfig::default(), host)
+    }
+
+    #[test]
+    fn devices_are_where_the_map_says() {
+        let mut bus = bus();
+        for (place, id) in [
+            (Place::Net, 1),
+            (Place::Console, 3),
+            (Place::Rng, 4),
+            (Place::P9, 9),
+        ] {
+            let base = region(place).base;
+            assert_eq!(bus.load(base, Width::Word), Ok(0x7472_6976));
+            assert_eq!(bus.load(base + 4, Width::Word), Ok(2));
+            assert_eq!(bus.load(base + 8, Width::Word), Ok(id));
+            assert_eq!(bus.load(base, Width::Double), Err(AccessFault));
+            assert_eq!(bus.load(base + 2, Width::Word), Err(AccessFault));
+            assert_eq!(bus.store(base + 0x70, Width::Byte, 0), Err(AccessFault));
+        }
+        let mac = region(Place::Net).base + 0x100;
+        assert_eq!(bus.load(mac + 5, Width::Byte), Ok(1));
+        assert_eq!(bus.load(0x1234, Width::Word), Err(AccessFault));
+        assert_eq!(bus.store(0x1234, Width::Word, 0), Err(AccessFault));
+        assert_eq!(bus.load(region(Place::Rtc).base + 4, Width::Word), Ok(0));
+        bus.load(region(Place::Rtc).base, Width::Word)
+            .expect("a register");
+        assert_eq!(
+            bus.load(region(Place::Rtc).base + 4, Width::Word),
+            Ok(1 << 8)
+        );
+    }
+
+    #[test]
+    fn time_follows_the_host_and_never_goes_back() {
+        let mut bus = bus();
+        assert_eq!(bus.time(), 0);
+        bus.host.monotonic_ns = 5_000 + 1_234_500;
+        assert_eq!(bus.time(), 12_345);
+        bus.host.monotonic_ns = 0;
+        assert_eq!(bus.time(), 12_345);
+    }
+
+    #[test]
+    fn deadlines_are_in_host_time() {
+        let mut bus = bus();
+        assert_eq!(bus.deadline_ns(u64::MAX), None);
+        assert_eq!(bus.deadline_ns(100), Some(15_000));
+        let rtc = region(Place::Rtc).base;
+        let alarm = bus.host.wall_ns + 7_000;
+        bus.store(rtc + 0x0c, Width::Word, alarm >> 32)
+            .expect("a register");
+        bus.store(rtc + 0x08, Width::Word, alarm & 0xffff_ffff)
+            .expect("a register");
+        assert_eq!(bus.deadline_ns(u64::MAX), Some(12_000));
+        assert_eq!(bus.deadline_ns(10), Some(6_000));
+    }
+
+    #[test]
+    fn a_snapshot_wants_empty_channels() {
+        let mut bus = bus();
+        bus.channels.agent.output.push(b"secret");
+        bus.channels.p9.input.push(1, b"answer");
+        let busy = Busy {
+            output: 2,
+            input: 8,
+            requests: 0,
+        };
+        assert_eq!(bus.prepare_snapshot(), Err(busy));
+        bus.channels.agent.output.consume(6);
+        bus.channels.p9.input.pop();
+        assert_eq!(bus.prepare_snapshot(), Ok(()));
+        assert!(
+            bus.channels
+                .agent
+                .output
+                .space()
+                .iter()
+                .all(|&byte| byte == 0)
+        );
+    }
+
+    #[test]
+    fn a_restore_goes_on_where_time_stopped() {
+        let mut bus = bus();
+        bus.host.monotonic_ns += 1_000_000;
+        assert_eq!(bus.time(), 10_000);
+        // Another process, another origin of its clock.
+        bus.host.monotonic_ns = 77;
+        let plic = region(Place::Plic).base;
+        bus.store(plic + 12 * 4, Width::Word, 1)
+            .expect("a register");
+        bus.store(plic + 0x2000, Width::Word, 1 << 12)
+            .expect("a register");
+        assert!(!bus.external_interrupt());
+        bus.resume([7; 16]);
+        assert!(bus.external_interrupt());
+        assert_eq!(
+            bus.load(region(Place::VmGenId).base + 8, Width::Double),
+            Ok(0x0707_0707_0707_0707)
+        );
+        assert_eq!(bus.time(), 10_000);
+        bus.host.monotonic_ns += 100;
+        assert_eq!(bus.time(), 10_001);
+        assert_eq!(bus.deadline_ns(10_010), Some(77 + 1_000));
+    }
+}

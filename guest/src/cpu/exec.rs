@@ -1,0 +1,427 @@
+//! The fast loop: runs blocks until something needs more than registers and
+//! memory that a TLB knows.
+//!
+//! One `match` over typed instructions. Whatever may trap, miss or touch a
+//! device leaves through [`Exit::Slow`]; `slow.rs` does that one instruction
+//! and the block goes on behind it. The budget is counted by block.
+
+use super::alu;
+use super::blocks::{CROSS, Code, NONE};
+use super::fp::{self, Fp};
+use super::hart::{Cursor, Hart, NO_RESERVATION, Registers};
+use super::inst::Op;
+use super::tlb::{DataTlbs, ExecTlb};
+use crate::ram::PAGE_SIZE;
+
+/// Why the fast loop ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// The budget is used up; `pc` is the next instruction.
+    Budget,
+    /// The block at `pc` must be looked up, then linked to the side (taken or
+    /// not) of the block that jumped, if one is named.
+    Lookup(Option<(u32, bool)>),
+    /// The instruction at the cursor needs the slow path.
+    Slow,
+}
+
+/// Runs from the cursor on, which must name a block.
+pub fn run(hart: &mut Hart, code: &Code, ram: &mut [u8]) -> Exit {
+    let view = hart.view();
+    let tlb = &hart.tlbs.data[view];
+    let exec = &mut hart.tlbs.exec[hart.mode as usize];
+    chain(
+        &mut hart.x,
+        &mut hart.fp,
+        tlb,
+        exec,
+        code,
+        ram,
+        &mut hart.at,
+    )
+}
+
+/// Runs block 0 of `alone`, which is on no page: `nowhere` is an empty TLB, so
+/// that a jump out of the block leaves the loop and is looked up elsewhere.
+pub fn run_alone(hart: &mut Hart, alone: &Code, nowhere: &mut ExecTlb, ram: &mut [u8]) -> Exit {
+    let tlb = &hart.tlbs.data[hart.view()];
+    hart.at.block = 0;
+    hart.at.inside = false;
+    chain(
+        &mut hart.x,
+        &mut hart.fp,
+        tlb,
+        nowhere,
+        alone,
+        ram,
+        &mut hart.at,
+    )
+}
+
+fn chain(
+    x: &mut Registers,
+    fp: &mut Fp,
+    tlb: &DataTlbs,
+    exec: &mut ExecTlb,
+    code: &Code,
+    ram: &mut [u8],
+    at: &mut Cursor,
+) -> Exit {
+    let mut pc = at.pc;
+    let mut budget = at.budget;
+    let mut number = at.block;
+    let mut block = code.block(number);
+    let mut index = at.index;
+    if !at.inside {
+        index = block.first;
+        budget -= i64::from(block.count);
+    }
+    loop {
+        let line = code.line(block);
+        // What follows the block: address, link, and which side it is.
+        let (next, link, taken) = loop {
+            // Every block ends with an operation that leaves this loop.
+            let inst = &line[usize::from(index)];
+            index = index.wrapping_add(1);
+
+            macro_rules! r {
+                ($number:expr) => {
+                    x[usize::from($number)]
+                };
+            }
+            macro_rules! slow {
+                () => {{
+                    *at = Cursor {
+                        pc,
+                        block: number,
+                        inside: true,
+                        index: index.wrapping_sub(1),
+                        budget,
+                        ..*at
+                    };
+                    return Exit::Slow;
+                }};
+            }
+            macro_rules! set {
+                ($value:expr) => {
+                    r!(inst.rd) = $value
+                };
+            }
+            macro_rules! alu {
+                (|$a:ident, $b:ident| $value:expr) => {{
+                    let ($a, $b) = (r!(inst.rs1), r!(inst.rs2));
+                    set!($value);
+                }};
+            }
+            macro_rules! alu_imm {
+                (|$a:ident, $b:ident| $value:expr) => {{
+                    let ($a, $b) = (r!(inst.rs1), inst.imm as i64 as u64);
+                    set!($value);
+                }};
+            }
+            macro_rules! address {
+                () => {
+                    r!(inst.rs1).wrapping_add(inst.imm as i64 as u64)
+                };
+            }
+            macro_rules! cell {
+                ($tlb:expr, $va:expr, $type:ty) => {{
+                    const SIZE: usize = size_of::<$type>();
+                    let Some(offset) = $tlb.find($va, SIZE) else {
+                        slow!()
+                    };
+                    let Some(cell) = ram.as_chunks_mut::<SIZE>().0.get_mut(offset / SIZE) else {
+                        slow!()
+                    };
+                    (cell, offset)
+                }};
+            }
+            macro_rules! load {
+                ($type:ty) => {{
+                    let (cell, _) = cell!(tlb.read, address!(), $type);
+                    <$type>::from_le_bytes(*cell)
+                }};
+            }
+            macro_rules! store {
+                ($type:ty, $value:expr) => {{
+                    let value = $value as $type;
+                    let (cell, _) = cell!(tlb.write, address!(), $type);
+                    *cell = value.to_le_bytes();
+                }};
+            }
+            macro_rules! branch {
+                (|$a:ident, $b:ident| $condition:expr) => {{
+                    let ($a, $b) = (r!(inst.rs1), r!(inst.rs2));
+                    if $condition {
+                        break (pc.wrapping_add(inst.imm as i64 as u64), block.taken, true);
+                    }
+                    break (pc.wrapping_add(u64::from(block.bytes)), block.fall, false);
+                }};
+            }
+            macro_rules! amo {
+                ($type:ty, |$old:ident, $source:ident| $new:expr) => {{
+                    let $source = r!(inst.rs2) as $type;
+                    let (cell, _) = cell!(tlb.write, r!(inst.rs1), $type);
+                    let $old = <$type>::from_le_bytes(*cell);
+                    *cell = ($new as $type).to_le_bytes();
+                    set!($old as i64 as u64);
+                }};
+            }
+            macro_rules! float {
+                () => {
+                    if !fp::execute(fp, x, inst) {
+                        slow!()
+                    }
+                };
+            }
+
+            match inst.op {
+                Op::Nop => {}
+                Op::End => {
+                    break (pc.wrapping_add(u64::from(block.bytes)), block.fall, false);
+                }
+                Op::Lui => set!(inst.imm as i64 as u64),
+                Op::Auipc => set!(pc.wrapping_add(inst.imm as i64 as u64)),
+                Op::Jal => {
+                    set!(pc.wrapping_add(u64::from(block.bytes)));
+                    break (pc.wrapping_add(inst.imm as i64 as u64), block.taken, true);
+                }
+                Op::Jalr => {
+                    let target = address!() & !1;
+                    set!(pc.wrapping_add(u64::from(block.bytes)));
+                    break (target, CROSS, true);
+                }
+                Op::Beq => branch!(|a, b| a == b),
+                Op::Bne => branch!(|a, b| a != b),
+                Op::Blt => branch!(|a, b| (a as i64) < b as i64),
+                Op::Bge => branch!(|a, b| a as i64 >= b as i64),
+                Op::Bltu => branch!(|a, b| a < b),
+                Op::Bgeu => branch!(|a, b| a >= b),
+                Op::Lb => set!(load!(u8) as i8 as u64),
+                Op::Lh => set!(load!(u16) as i16 as u64),
+                Op::Lw => set!(load!(u32) as i32 as u64),
+                Op::Ld => set!(load!(u64)),
+                Op::Lbu => set!(u64::from(load!(u8))),
+                Op::Lhu => set!(u64::from(load!(u16))),
+                Op::Lwu => set!(u64::from(load!(u32))),
+                Op::Sb => store!(u8, r!(inst.rs2)),
+                Op::Sh => store!(u16, r!(inst.rs2)),
+                Op::Sw => store!(u32, r!(inst.rs2)),
+                Op::Sd => store!(u64, r!(inst.rs2)),
+                Op::Addi => alu_imm!(|a, b| a.wrapping_add(b)),
+                Op::Slti => alu_imm!(|a, b| u64::from((a as i64) < b as i64)),
+                Op::Sltiu => alu_imm!(|a, b| u64::from(a < b)),
+                Op::Xori => alu_imm!(|a, b| a ^ b),
+                Op::Ori => alu_imm!(|a, b| a | b),
+                Op::Andi => alu_imm!(|a, b| a & b),
+                Op::Slli => alu_imm!(|a, b| a.wrapping_shl(b as u32)),
+                Op::Srli => alu_imm!(|a, b| a.wrapping_shr(b as u32)),
+                Op::Srai => alu_imm!(|a, b| (a as i64).wrapping_shr(b as u32) as u64),
+                Op::Add => alu!(|a, b| a.wrapping_add(b)),
+                Op::Sub => alu!(|a, b| a.wrapping_sub(b)),
+                Op::Sll => alu!(|a, b| a.wrapping_shl(b as u32)),
+                Op::Slt => alu!(|a, b| u64::from((a as i64) < b as i64)),
+                Op::Sltu => alu!(|a, b| u64::from(a < b)),
+                Op::Xor => alu!(|a, b| a ^ b),
+                Op::Srl => alu!(|a, b| a.wrapping_shr(b as u32)),
+                Op::Sra => alu!(|a, b| (a as i64).wrapping_shr(b as u32) as u64),
+                Op::Or => alu!(|a, b| a | b),
+                Op::And => alu!(|a, b| a & b),
+                Op::Addiw => alu_imm!(|a, b| alu::word(a.wrapping_add(b))),
+                Op::Slliw => alu_imm!(|a, b| alu::word(a.wrapping_shl(b as u32))),
+                Op::Srliw => alu_imm!(|a, b| (a as u32).wrapping_shr(b as u32) as i32 as u64),
+                Op::Sraiw => alu_imm!(|a, b| (a as i32).wrapping_shr(b as u32) as u64),
+                Op::Addw => alu!(|a, b| alu::word(a.wrapping_add(b))),
+                Op::Subw => alu!(|a, b| alu::word(a.wrapping_sub(b))),
+                Op::Sllw => alu!(|a, b| (a as u32).wrapping_shl(b as u32) as i32 as u64),
+                Op::Srlw => alu!(|a, b| (a as u32).wrapping_shr(b as u32) as i32 as u64),
+                Op::Sraw => alu!(|a, b| (a as i32).wrapping_shr(b as u32) as u64),
+                Op::Mul => alu!(|a, b| a.wrapping_mul(b)),
+                Op::Mulh => alu!(|a, b| alu::mulh(a, b)),
+                Op::Mulhsu => alu!(|a, b| alu::mulhsu(a, b)),
+                Op::Mulhu => alu!(|a, b| alu::mulhu(a, b)),
+                Op::Div => alu!(|a, b| alu::div(a, b)),
+                Op::Divu => alu!(|a, b| alu::divu(a, b)),
+                Op::Rem => alu!(|a, b| alu::rem(a, b)),
+                Op::Remu => alu!(|a, b| alu::remu(a, b)),
+                Op::Mulw => alu!(|a, b| alu::word(a.wrapping_mul(b))),
+                Op::Divw => alu!(|a, b| alu::divw(a, b)),
+                Op::Divuw => alu!(|a, b| alu::divuw(a, b)),
+                Op::Remw => alu!(|a, b| alu::remw(a, b)),
+                Op::Remuw => alu!(|a, b| alu::remuw(a, b)),
+                Op::LrW => {
+                    let (cell, offset) = cell!(tlb.read, r!(inst.rs1), u32);
+                    set!(i32::from_le_bytes(*cell) as u64);
+                    at.reservation = offset as u64;
+                }
+                Op::LrD => {
+                    let (cell, offset) = cell!(tlb.read, r!(inst.rs1), u64);
+                    set!(u64::from_le_bytes(*cell));
+                    at.reservation = offset as u64;
+                }
+                Op::ScW => {
+                    let value = r!(inst.rs2) as u32;
+                    let (cell, offset) = cell!(tlb.write, r!(inst.rs1), u32);
+                    let held = at.reservation == offset as u64;
+                    if held {
+                        *cell = value.to_le_bytes();
+                    }
+                    at.reservation = NO_RESERVATION;
+                    set!(u64::from(!held));
+                }
+                Op::ScD => {
+                    let value = r!(inst.rs2);
+                    let (cell, offset) = cell!(tlb.write, r!(inst.rs1), u64);
+                    let held = at.reservation == offset as u64;
+                    if held {
+                        *cell = value.to_le_bytes();
+                    }
+                    at.reservation = NO_RESERVATION;
+                    set!(u64::from(!held));
+                }
+                Op::AmoSwapW => amo!(i32, |old, new| new),
+                Op::AmoAddW => amo!(i32, |old, b| old.wrapping_add(b)),
+                Op::AmoXorW => amo!(i32, |old, b| old ^ b),
+                Op::AmoAndW => amo!(i32, |old, b| old & b),
+                Op::AmoOrW => amo!(i32, |old, b| old | b),
+                Op::AmoMinW => amo!(i32, |old, b| old.min(b)),
+                Op::AmoMaxW => amo!(i32, |old, b| old.max(b)),
+                Op::AmoMinuW => amo!(i32, |old, b| (old as u32).min(b as u32)),
+                Op::AmoMaxuW => amo!(i32, |old, b| (old as u32).max(b as u32)),
+                Op::AmoSwapD => amo!(i64, |old, new| new),
+                Op::AmoAddD => amo!(i64, |old, b| old.wrapping_add(b)),
+                Op::AmoXorD => amo!(i64, |old, b| old ^ b),
+                Op::AmoAndD => amo!(i64, |old, b| old & b),
+                Op::AmoOrD => amo!(i64, |old, b| old | b),
+                Op::AmoMinD => amo!(i64, |old, b| old.min(b)),
+                Op::AmoMaxD => amo!(i64, |old, b| old.max(b)),
+                Op::AmoMinuD => amo!(i64, |old, b| (old as u64).min(b as u64)),
+                Op::AmoMaxuD => amo!(i64, |old, b| (old as u64).max(b as u64)),
+                Op::Fld if fp.is_on() => fp.set_f64(inst.rd, load!(u64)),
+                Op::Flw if fp.is_on() => fp.set_f32(inst.rd, load!(u32)),
+                Op::Fsd if fp.is_on() => store!(u64, fp.bits(inst.rs2)),
+                Op::Fsw if fp.is_on() => store!(u32, fp.bits(inst.rs2)),
+                // Every operation is named, so that the jump needs no range check.
+                Op::FmaddS
+                | Op::FmsubS
+                | Op::FnmsubS
+                | Op::FnmaddS
+                | Op::FmaddD
+                | Op::FmsubD
+                | Op::FnmsubD
+                | Op::FnmaddD
+                | Op::FaddS
+                | Op::FsubS
+                | Op::FmulS
+                | Op::FdivS
+                | Op::FsqrtS
+                | Op::FsgnjS
+                | Op::FsgnjnS
+                | Op::FsgnjxS
+                | Op::FminS
+                | Op::FmaxS
+                | Op::FcvtWS
+                | Op::FcvtWuS
+                | Op::FcvtLS
+                | Op::FcvtLuS
+                | Op::FmvXW
+                | Op::FeqS
+                | Op::FltS
+                | Op::FleS
+                | Op::FclassS
+                | Op::FcvtSW
+                | Op::FcvtSWu
+                | Op::FcvtSL
+                | Op::FcvtSLu
+                | Op::FmvWX
+                | Op::FaddD
+                | Op::FsubD
+                | Op::FmulD
+                | Op::FdivD
+                | Op::FsqrtD
+                | Op::FsgnjD
+                | Op::FsgnjnD
+                | Op::FsgnjxD
+                | Op::FminD
+                | Op::FmaxD
+                | Op::FcvtWD
+                | Op::FcvtWuD
+                | Op::FcvtLD
+                | Op::FcvtLuD
+                | Op::FmvXD
+                | Op::FeqD
+                | Op::FltD
+                | Op::FleD
+                | Op::FclassD
+                | Op::FcvtDW
+                | Op::FcvtDWu
+                | Op::FcvtDL
+                | Op::FcvtDLu
+                | Op::FmvDX
+                | Op::FcvtSD
+                | Op::FcvtDS => float!(),
+                Op::Straddle
+                | Op::Illegal
+                | Op::Fence
+                | Op::FenceI
+                | Op::Ecall
+                | Op::Ebreak
+                | Op::Sret
+                | Op::Wfi
+                | Op::SfenceVma
+                | Op::Csrrw
+                | Op::Csrrs
+                | Op::Csrrc
+                | Op::Csrrwi
+                | Op::Csrrsi
+                | Op::Csrrci
+                | Op::Flw
+                | Op::Fld
+                | Op::Fsw
+                | Op::Fsd => slow!(),
+            }
+        };
+
+        pc = next;
+        number = if link < CROSS {
+            link
+        } else if link == CROSS {
+            match jump_target(exec, code, pc) {
+                Some(found) => found,
+                None => return leave(at, pc, budget, Exit::Lookup(None)),
+            }
+        } else {
+            debug_assert_eq!(link, NONE);
+            return leave(at, pc, budget, Exit::Lookup(Some((number, taken))));
+        };
+        if budget <= 0 {
+            return leave(at, pc, budget, Exit::Budget);
+        }
+        block = code.block(number);
+        index = block.first;
+        budget -= i64::from(block.count);
+    }
+}
+
+/// The block at `pc`, if its page is in the TLB.
+#[inline(always)]
+fn jump_target(exec: &mut ExecTlb, code: &Code, pc: u64) -> Option<u32> {
+    if let Some(found) = exec.jump(pc) {
+        return Some(found);
+    }
+    let found = code.find(exec.find(pc)?, pc as usize & (PAGE_SIZE - 1))?;
+    exec.note_jump(pc, found);
+    Some(found)
+}
+
+/// Leaves between blocks.
+fn leave(at: &mut Cursor, pc: u64, budget: i64, exit: Exit) -> Exit {
+    *at = Cursor {
+        pc,
+        block: NONE,
+        inside: false,
+        budget,
+        ..*at
+    };
+    exit
+}

@@ -1,0 +1,321 @@
+//! The hart with its decoded code: chooses blocks, takes traps and interrupts.
+
+use super::blocks::{self, Code, NONE};
+use super::csr::{EXTERNAL, TIMER};
+use super::decode;
+use super::exec::{self, Exit};
+use super::hart::Hart;
+use super::inst::Op;
+use super::mmu::Access;
+use super::slow::{self, Flow};
+use super::tlb::ExecTlb;
+use super::trap::Trap;
+use crate::bus::Bus;
+use crate::host::Host;
+use crate::ram::{PAGE_SIZE, RAM_BASE};
+
+/// Instructions between two looks at the clock and the devices: some 20 us.
+const SLICE: i64 = 8192;
+
+/// Why the hart stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pause {
+    /// The budget is used up, or a device wants the embedder.
+    Budget,
+    /// It waits for an interrupt.
+    Wait,
+    /// The guest turned itself off.
+    PowerOff,
+    /// The guest asked to be restarted.
+    Reset,
+}
+
+/// The hart and its code; see the module.
+#[derive(Debug)]
+pub struct Cpu {
+    /// Architectural state.
+    pub hart: Hart,
+    code: Code,
+    /// Holds one instruction that lies on two pages.
+    straddling: Code,
+    /// Stays empty; see [`exec::run_alone`].
+    nowhere: ExecTlb,
+}
+
+impl Cpu {
+    /// A hart in supervisor mode at `pc`, for a RAM of `ram_bytes`.
+    pub fn new(pc: u64, ram_bytes: usize) -> Self {
+        Self {
+            hart: Hart::new(pc),
+            code: Code::new(ram_bytes),
+            straddling: Code::new(0),
+            nowhere: ExecTlb::default(),
+        }
+    }
+
+    /// Instructions run so far.
+    pub fn retired(&self) -> u64 {
+        self.hart
+            .csr
+            .retired
+            .wrapping_sub(self.hart.at.budget as u64)
+    }
+
+    /// Drops all decoded code and translations; they come back when used.
+    pub fn forget<H: Host>(&mut self, bus: &mut Bus<H>) {
+        self.code.clear();
+        bus.ram.clear_marks();
+        self.hart.tlbs.flush();
+        if !self.hart.at.inside {
+            self.hart.at.block = NONE;
+        }
+    }
+
+    /// Runs about `budget` instructions, or until there is nothing to do.
+    pub fn run<H: Host>(&mut self, bus: &mut Bus<H>, budget: u64) -> Pause {
+        let end = self.retired().saturating_add(budget);
+        loop {
+            self.look_around(bus);
+            let left = end.saturating_sub(self.retired());
+            if left == 0 || bus.take_kick() {
+                return Pause::Budget;
+            }
+            self.begin_slice((left as i64).min(SLICE));
+            if let Some(pause) = self.slice(bus) {
+                return pause;
+            }
+        }
+    }
+
+    /// Moves the budget of a slice into the cursor, keeping the count.
+    fn begin_slice(&mut self, budget: i64) {
+        let done = self.retired();
+        self.hart.at.budget = budget;
+        self.hart.csr.retired = done.wrapping_add(budget as u64);
+    }
+
+    /// Polls devices and clock, and sets what is pending.
+    fn look_around<H: Host>(&mut self, bus: &mut Bus<H>) {
+        bus.poll();
+        let csr = &mut self.hart.csr;
+        csr.set_pending(TIMER, bus.time() >= csr.deadline);
+        csr.set_pending(EXTERNAL, bus.external_interrupt());
+    }
+
+    /// Runs until the slice's budget is used up, or there is a reason to stop.
+    fn slice<H: Host>(&mut self, bus: &mut Bus<H>) -> Option<Pause> {
+        loop {
+            if !self.hart.at.inside {
+                if let Some(number) = self.hart.interrupt() {
+                    let pc = self.hart.at.pc;
+                    self.hart.take_interrupt(number, pc);
+                }
+                if self.hart.at.budget <= 0 {
+                    return None;
+                }
+            }
+            if self.hart.at.block == NONE
+                && let Err(trap) = self.enter_block(bus, None)
+            {
+                self.trap(trap);
+                continue;
+            }
+            let exit = exec::run(&mut self.hart, &self.code, bus.ram.bytes_mut());
+            let pause = match exit {
+                Exit::Budget => None,
+                Exit::Lookup(link) => {
+                    if let Err(trap) = self.enter_block(bus, link) {
+                        self.trap(trap);
+                    }
+                    None
+                }
+                Exit::Slow => self.slow(bus),
+            };
+            if pause.is_some() {
+                return pause;
+            }
+        }
+    }
+
+    /// An exception that costs a bit of the budget, so that a guest whose trap
+    /// vector faults does not run for ever.
+    fn trap(&mut self, trap: Trap) {
+        let pc = self.hart.at.pc;
+        self.hart.at.budget -= 1;
+        self.hart.take_trap(trap, pc);
+    }
+
+    /// Finds or decodes the block at the cursor, and links it to the side of
+    /// the block that jumped there.
+    fn enter_block<H: Host>(
+        &mut self,
+        bus: &mut Bus<H>,
+        link: Option<(u32, bool)>,
+    ) -> Result<(), Trap> {
+        let pc = self.hart.at.pc;
+        let offset_in_page = pc as usize % PAGE_SIZE;
+        let exec = self.hart.mode as usize;
+        let mut link = link;
+        let known = self.hart.tlbs.exec[exec].find(pc);
+        let number = known.and_then(|table| self.code.find(table, offset_in_page));
+        let number = match number {
+            Some(number) => number,
+            None => {
+                let offset = self.fetch_offset(bus, pc)?;
+                let page = offset / PAGE_SIZE;
+                if self.code.is_full() {
+                    self.forget(bus);
+                    link = None;
+                }
+                let table = self.code.table(page);
+                self.hart.tlbs.exec[exec].fill(pc, table);
+                match self.code.find(table, offset_in_page) {
+                    Some(number) => number,
+                    None => self.decode_block(bus, page, offset_in_page),
+                }
+            }
+        };
+        if let Some((from, taken)) = link {
+            self.code.link(from, taken, number);
+        }
+        self.hart.at.block = number;
+        self.hart.at.inside = false;
+        Ok(())
+    }
+
+    fn decode_block<H: Host>(&mut self, bus: &mut Bus<H>, page: usize, offset: usize) -> u32 {
+        if bus.ram.mark_code(page) {
+            self.hart.tlbs.flush_writes_to(page * PAGE_SIZE);
+        }
+        self.code.build(&bus.ram, page, offset)
+    }
+
+    /// The offset in RAM of the instruction at `pc`.
+    fn fetch_offset<H: Host>(&mut self, bus: &mut Bus<H>, pc: u64) -> Result<usize, Trap> {
+        let pa = self.hart.translate(&mut bus.ram, pc, Access::Exec)?;
+        let offset = bus.ram.offset(pa, 2);
+        offset.ok_or(Access::Exec.access_fault(pc))
+    }
+
+    /// Runs the instruction at the cursor, which the fast loop left.
+    fn slow<H: Host>(&mut self, bus: &mut Bus<H>) -> Option<Pause> {
+        let at = self.hart.at;
+        let block = *self.code.block(at.block);
+        let inst = self.code.line(&block)[usize::from(at.index)];
+        if inst.op == Op::Straddle {
+            return self.straddle(bus);
+        }
+        let (length, before) = self.code.place(&block, at.index);
+        let pc = at.pc.wrapping_add(before);
+        let after = pc.wrapping_add(u64::from(length));
+        let result = slow::execute(&mut self.hart, bus, &inst, pc);
+        if !inst.op.ends_block() && matches!(result, Ok(Flow::Next | Flow::Device)) {
+            if result == Ok(Flow::Device) {
+                self.look_around_soon();
+            }
+            self.hart.at.index += 1;
+            return None;
+        }
+        self.finish(bus, result, pc, after)
+    }
+
+    /// Ends the slice at the next block, so that a device's interrupt is seen.
+    fn look_around_soon(&mut self) {
+        self.begin_slice(0);
+    }
+
+    /// Goes on after an instruction that ended a block or trapped.
+    fn finish<H: Host>(
+        &mut self,
+        bus: &mut Bus<H>,
+        result: Result<Flow, Trap>,
+        pc: u64,
+        after: u64,
+    ) -> Option<Pause> {
+        match result {
+            Ok(Flow::Next) => self.hart.jump(after),
+            Ok(Flow::Device) => {
+                self.look_around_soon();
+                self.hart.jump(after);
+            }
+            Ok(Flow::Jumped) => {}
+            Ok(Flow::FenceI) => {
+                self.drop_stale(bus);
+                self.hart.jump(after);
+            }
+            Ok(Flow::Wait) => {
+                self.hart.jump(after);
+                return self.wait(bus);
+            }
+            Ok(Flow::PowerOff) => {
+                self.hart.jump(after);
+                return Some(Pause::PowerOff);
+            }
+            Ok(Flow::Reset) => {
+                self.hart.jump(after);
+                return Some(Pause::Reset);
+            }
+            Err(trap) => {
+                self.hart.at.budget -= 1;
+                self.hart.take_trap(trap, pc);
+            }
+        }
+        None
+    }
+
+    /// `wfi`: goes on if an enabled interrupt is pending, whether or not it
+    /// would be taken.
+    fn wait<H: Host>(&mut self, bus: &mut Bus<H>) -> Option<Pause> {
+        self.look_around(bus);
+        let idle = self.hart.csr.pending().is_none();
+        idle.then_some(Pause::Wait)
+    }
+
+    /// `fence.i`: drops the decoded code of pages that were written.
+    fn drop_stale<H: Host>(&mut self, bus: &mut Bus<H>) {
+        let pages = bus.ram.take_dirty();
+        if pages.is_empty() {
+            return;
+        }
+        for page in pages {
+            self.code.drop_page(page as usize);
+        }
+        for exec in &mut self.hart.tlbs.exec {
+            exec.flush();
+        }
+    }
+
+    /// Runs the four-byte instruction at the cursor whose halves lie on two
+    /// pages.
+    fn straddle<H: Host>(&mut self, bus: &mut Bus<H>) -> Option<Pause> {
+        let pc = self.hart.at.pc;
+        let inst = match self.fetch_straddling(bus, pc) {
+            Ok(bits) => decode::decode(bits).0,
+            Err(trap) => {
+                self.trap(trap);
+                return None;
+            }
+        };
+        self.straddling.hold(inst, 4);
+        let ram = bus.ram.bytes_mut();
+        let exit = exec::run_alone(&mut self.hart, &self.straddling, &mut self.nowhere, ram);
+        self.hart.at.block = NONE;
+        self.hart.at.inside = false;
+        if exit != Exit::Slow {
+            return None;
+        }
+        let result = slow::execute(&mut self.hart, bus, &inst, pc);
+        self.finish(bus, result, pc, pc.wrapping_add(4))
+    }
+
+    fn fetch_straddling<H: Host>(&mut self, bus: &mut Bus<H>, pc: u64) -> Result<u32, Trap> {
+        let mut half = |va: u64| {
+            let offset = self.fetch_offset(bus, va)?;
+            let bits = bus.ram.read_u16(RAM_BASE + offset as u64);
+            bits.map(u32::from).ok_or(Access::Exec.access_fault(va))
+        };
+        Ok(half(pc)? | half(pc.wrapping_add(2))? << 16)
+    }
+}
+
+const _: () = assert!(SLICE as usize > blocks::MAX_BLOCK);

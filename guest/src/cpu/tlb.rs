@@ -1,0 +1,340 @@
+//! Software TLBs: from virtual pages to offsets in RAM, or to decoded code.
+//!
+//! They hold only what the fast paths may use without asking again: pages that
+//! are RAM, that the mode may access, whose accessed and dirty bits are set,
+//! and, for writing, that hold no clean decoded code. Everything else misses
+//! and goes through the walker.
+//!
+//! Tables are direct-mapped, indexed by a hash of the page number: two arrays
+//! that lie a power of two apart must not evict each other. Slots in use are
+//! listed, because Linux without address space numbers flushes at every switch
+//! between processes, mostly a few dozen entries.
+
+use crate::ram::PAGE_SHIFT;
+
+/// Slots of a data TLB: 4 MiB of reach.
+const DATA_SLOTS: usize = 1024;
+
+/// Slots of an instruction TLB.
+const EXEC_SLOTS: usize = 512;
+
+/// Tag of an empty slot; no page address has these low bits.
+const EMPTY: u64 = u64::MAX;
+
+/// The bits of an address that name its page.
+const PAGE_MASK: u64 = !((1 << PAGE_SHIFT) - 1);
+
+/// A mapping of one page.
+#[derive(Clone, Copy, Debug)]
+pub struct DataEntry {
+    /// Virtual address of the page, or [`EMPTY`].
+    pub tag: u64,
+    /// Added to a virtual address gives the offset in RAM (wrapping).
+    pub addend: u64,
+}
+
+/// A direct-mapped table of data mappings.
+#[derive(Debug)]
+pub struct DataTlb {
+    slots: Box<[DataEntry; DATA_SLOTS]>,
+    used: Vec<u16>,
+}
+
+impl Default for DataTlb {
+    fn default() -> Self {
+        let empty = DataEntry {
+            tag: EMPTY,
+            addend: 0,
+        };
+        Self {
+            slots: Box::new([empty; DATA_SLOTS]),
+            used: Vec::new(),
+        }
+    }
+}
+
+impl DataTlb {
+    #[inline(always)]
+    fn slot(va: u64) -> usize {
+        let page = va >> PAGE_SHIFT;
+        (page ^ (page >> 10)) as usize & (DATA_SLOTS - 1)
+    }
+
+    /// The offset in RAM of an access of `size` bytes (a power of two) at `va`;
+    /// `None` if the page is not here or the access is not aligned.
+    #[inline(always)]
+    pub fn find(&self, va: u64, size: usize) -> Option<usize> {
+        let entry = &self.slots[Self::slot(va)];
+        let wanted = va & (PAGE_MASK | (size as u64 - 1));
+        (entry.tag == wanted).then(|| va.wrapping_add(entry.addend) as usize)
+    }
+
+    /// Maps the page of `va` to the page of RAM at `offset`.
+    pub fn fill(&mut self, va: u64, offset: usize) {
+        let at = Self::slot(va);
+        let tag = va & PAGE_MASK;
+        if self.slots[at].tag == EMPTY {
+            self.used.push(at as u16);
+        }
+        let addend = (offset as u64 & PAGE_MASK).wrapping_sub(tag);
+        self.slots[at] = DataEntry { tag, addend };
+    }
+
+    /// Forgets everything.
+    pub fn flush(&mut self) {
+        for at in self.used.drain(..) {
+            self.slots[usize::from(at)].tag = EMPTY;
+        }
+    }
+
+    /// Forgets the page of `va`.
+    pub fn flush_page(&mut self, va: u64) {
+        let at = Self::slot(va);
+        if self.slots[at].tag == va & PAGE_MASK {
+            self.slots[at].tag = EMPTY;
+            self.used.retain(|used| usize::from(*used) != at);
+        }
+    }
+
+    /// Forgets all mappings of the page of RAM at `offset`.
+    pub fn flush_target(&mut self, offset: usize) {
+        let target = offset as u64 & PAGE_MASK;
+        let slots = &mut self.slots;
+        self.used.retain(|at| {
+            let entry = &mut slots[usize::from(*at)];
+            let keep = entry.tag.wrapping_add(entry.addend) != target;
+            if !keep {
+                entry.tag = EMPTY;
+            }
+            keep
+        });
+    }
+}
+
+/// A mapping of a page of code.
+#[derive(Clone, Copy, Debug)]
+pub struct ExecEntry {
+    /// Virtual address of the page, or [`EMPTY`].
+    tag: u64,
+    /// Number of the table of its blocks.
+    table: u32,
+}
+
+/// Slots of a jump cache.
+const JUMP_SLOTS: usize = 1024;
+
+/// Where a jump went: the block at an address.
+#[derive(Clone, Copy, Debug)]
+struct Jump {
+    pc: u64,
+    /// The entry counts while this is the table's epoch.
+    epoch: u32,
+    block: u32,
+}
+
+/// A direct-mapped table of code mappings, and in front of it one of jump
+/// targets, which every flush empties by beginning a new epoch.
+#[derive(Debug)]
+pub struct ExecTlb {
+    slots: Box<[ExecEntry; EXEC_SLOTS]>,
+    used: Vec<u16>,
+    jumps: Box<[Jump; JUMP_SLOTS]>,
+    epoch: u32,
+}
+
+impl Default for ExecTlb {
+    fn default() -> Self {
+        let empty = ExecEntry {
+            tag: EMPTY,
+            table: 0,
+        };
+        let nowhere = Jump {
+            pc: 0,
+            epoch: 0,
+            block: 0,
+        };
+        Self {
+            slots: Box::new([empty; EXEC_SLOTS]),
+            used: Vec::new(),
+            jumps: Box::new([nowhere; JUMP_SLOTS]),
+            epoch: 1,
+        }
+    }
+}
+
+impl ExecTlb {
+    #[inline(always)]
+    fn slot(va: u64) -> usize {
+        let page = va >> PAGE_SHIFT;
+        (page ^ (page >> 9)) as usize & (EXEC_SLOTS - 1)
+    }
+
+    #[inline(always)]
+    fn jump_slot(pc: u64) -> usize {
+        (pc >> 1 ^ pc >> 11) as usize & (JUMP_SLOTS - 1)
+    }
+
+    /// The block that a jump to `pc` reached before.
+    #[inline(always)]
+    pub fn jump(&self, pc: u64) -> Option<u32> {
+        let jump = &self.jumps[Self::jump_slot(pc)];
+        (jump.pc == pc && jump.epoch == self.epoch).then_some(jump.block)
+    }
+
+    /// Remembers the block at `pc`.
+    #[inline(always)]
+    pub fn note_jump(&mut self, pc: u64, block: u32) {
+        let epoch = self.epoch;
+        self.jumps[Self::jump_slot(pc)] = Jump { pc, epoch, block };
+    }
+
+    /// The table of the blocks of the page of `va`.
+    #[inline(always)]
+    pub fn find(&self, va: u64) -> Option<u32> {
+        let entry = &self.slots[Self::slot(va)];
+        (entry.tag == va & PAGE_MASK).then_some(entry.table)
+    }
+
+    /// Maps the page of `va` to a table of blocks.
+    pub fn fill(&mut self, va: u64, table: u32) {
+        let at = Self::slot(va);
+        if self.slots[at].tag == EMPTY {
+            self.used.push(at as u16);
+        }
+        let tag = va & PAGE_MASK;
+        self.slots[at] = ExecEntry { tag, table };
+    }
+
+    /// Forgets everything.
+    pub fn flush(&mut self) {
+        self.next_epoch();
+        for at in self.used.drain(..) {
+            self.slots[usize::from(at)].tag = EMPTY;
+        }
+    }
+
+    /// Forgets the page of `va`, and all jumps: the page may be gone from its
+    /// slot while jumps into it are still there.
+    pub fn flush_page(&mut self, va: u64) {
+        self.next_epoch();
+        let at = Self::slot(va);
+        if self.slots[at].tag == va & PAGE_MASK {
+            self.slots[at].tag = EMPTY;
+            self.used.retain(|used| usize::from(*used) != at);
+        }
+    }
+
+    /// Empties the jump cache. When epochs run out, old entries would count
+    /// again, so they go.
+    fn next_epoch(&mut self) {
+        self.epoch = self.epoch.checked_add(1).unwrap_or_else(|| {
+            for jump in self.jumps.iter_mut() {
+                jump.epoch = 0;
+            }
+            1
+        });
+    }
+}
+
+/// The data TLBs of one way to access memory.
+#[derive(Debug, Default)]
+pub struct DataTlbs {
+    /// Pages that may be read.
+    pub read: DataTlb,
+    /// Pages that may be written.
+    pub write: DataTlb,
+}
+
+/// Ways to access memory that differ in what they may reach: user, supervisor,
+/// supervisor with `sstatus.SUM`.
+pub const VIEWS: usize = 3;
+
+/// All TLBs of the hart.
+#[derive(Debug, Default)]
+pub struct Tlbs {
+    /// Data TLBs by view.
+    pub data: [DataTlbs; VIEWS],
+    /// Instruction TLBs of user and supervisor mode.
+    pub exec: [ExecTlb; 2],
+    /// Superpages that were walked since the last full flush, lower and upper
+    /// half of the address space: first and last address. A flush by address
+    /// inside must forget all of the superpage's 4 KiB pieces.
+    superpages: [Option<(u64, u64)>; 2],
+}
+
+impl Tlbs {
+    /// Forgets everything.
+    pub fn flush(&mut self) {
+        for view in &mut self.data {
+            view.read.flush();
+            view.write.flush();
+        }
+        for exec in &mut self.exec {
+            exec.flush();
+        }
+        self.superpages = [None; 2];
+    }
+
+    /// Forgets what maps `va`.
+    pub fn flush_page(&mut self, va: u64) {
+        let range = self.superpages[(va >> 63) as usize];
+        if range.is_some_and(|(first, last)| (first..=last).contains(&va)) {
+            return self.flush();
+        }
+        for view in &mut self.data {
+            view.read.flush_page(va);
+            view.write.flush_page(va);
+        }
+        for exec in &mut self.exec {
+            exec.flush_page(va);
+        }
+    }
+
+    /// Forgets write mappings of a page of RAM, because code of it was decoded.
+    pub fn flush_writes_to(&mut self, offset: usize) {
+        for view in &mut self.data {
+            view.write.flush_target(offset);
+        }
+    }
+
+    /// Notes that `va` was mapped by a superpage of `size` bytes.
+    pub fn note_superpage(&mut self, va: u64, size: u64) {
+        let first = va & !(size - 1);
+        let last = first | (size - 1);
+        let range = &mut self.superpages[(va >> 63) as usize];
+        *range = Some(match *range {
+            Some((low, high)) => (low.min(first), high.max(last)),
+            None => (first, last),
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn misses_when_unaligned_or_unknown() {
+        let mut tlb = DataTlb::default();
+        tlb.fill(0x1234_5678, 0x9000);
+        assert_eq!(tlb.find(0x1234_5670, 8), Some(0x9670));
+        assert_eq!(tlb.find(0x1234_5674, 8), None);
+        assert_eq!(tlb.find(0x1234_5674, 4), Some(0x9674));
+        assert_eq!(tlb.find(0x1234_4670, 8), None);
+        assert_eq!(tlb.find(u64::MAX, 1), None);
+        tlb.flush_target(0x9000);
+        assert_eq!(tlb.find(0x1234_5670, 8), None);
+    }
+
+    #[test]
+    fn a_flush_by_address_takes_the_superpage() {
+        let mut tlbs = Tlbs::default();
+        tlbs.data[0].read.fill(0x40_1000, 0x1000);
+        tlbs.data[0].read.fill(0x1000, 0x1000);
+        tlbs.note_superpage(0x40_1000, 2 << 20);
+        tlbs.flush_page(0x2000);
+        assert!(tlbs.data[0].read.find(0x40_1000, 8).is_some());
+        tlbs.flush_page(0x5f_f000);
+        assert!(tlbs.data[0].read.find(0x40_1000, 8).is_none());
+    }
+}

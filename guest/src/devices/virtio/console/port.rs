@@ -1,0 +1,97 @@
+//! The two queues of a port, each moving bytes between the guest's buffers and
+//! a ring.
+
+use crate::channels::ByteRing;
+use crate::devices::virtio::queue::{Chain, Queue, QueueFault};
+use crate::ram::Ram;
+
+/// A port of the console device.
+#[derive(Debug, Default)]
+pub struct Port {
+    /// Whether the guest has it open.
+    pub guest_open: bool,
+    chain: Chain,
+    /// A chain that the ring had no room for, and how many of its bytes are
+    /// through.
+    pending: Option<(Chain, usize)>,
+}
+
+impl Port {
+    /// Whether output waits for room in the ring.
+    pub fn held_back(&self) -> bool {
+        self.pending.is_some()
+    }
+
+    /// Carries bytes to the guest as long as it has buffers.
+    pub fn receive(
+        &mut self,
+        queue: &mut Queue,
+        ram: &mut Ram,
+        ring: &mut ByteRing,
+    ) -> Result<(), QueueFault> {
+        if !self.guest_open || ring.is_empty() {
+            return Ok(());
+        }
+        for _ in 0..queue.available(ram)? {
+            if ring.is_empty() {
+                break;
+            }
+            queue.pop(ram, &mut self.chain)?;
+            let mut written = 0;
+            // A ring shows its bytes in at most two runs.
+            for _ in 0..2 {
+                let count = self.chain.write(ram, written, ring.front());
+                written += ring.consume(count);
+            }
+            queue.push(ram, self.chain.head, written)?;
+        }
+        Ok(())
+    }
+
+    /// Takes bytes as long as the ring has room; whether there were any.
+    pub fn send(
+        &mut self,
+        queue: &mut Queue,
+        ram: &mut Ram,
+        ring: &mut ByteRing,
+    ) -> Result<bool, QueueFault> {
+        let mut sent = false;
+        if let Some((chain, skip)) = self.pending.take() {
+            sent |= self.drain(chain, skip, queue, ram, ring)?;
+        }
+        for _ in 0..queue.available(ram)? {
+            if self.held_back() {
+                break;
+            }
+            let mut chain = std::mem::take(&mut self.chain);
+            queue.pop(ram, &mut chain)?;
+            sent |= self.drain(chain, 0, queue, ram, ring)?;
+        }
+        Ok(sent)
+    }
+
+    /// Moves what fits of a chain from byte `skip` on, and gives it back if
+    /// that was all.
+    fn drain(
+        &mut self,
+        chain: Chain,
+        mut skip: usize,
+        queue: &mut Queue,
+        ram: &mut Ram,
+        ring: &mut ByteRing,
+    ) -> Result<bool, QueueFault> {
+        let start = skip;
+        let len = chain.readable_len();
+        while skip < len {
+            let count = chain.read(ram, skip, ring.space());
+            if count == 0 {
+                self.pending = Some((chain, skip));
+                return Ok(skip > start);
+            }
+            skip += ring.commit(count);
+        }
+        queue.push(ram, chain.head, 0)?;
+        self.chain = chain;
+        Ok(len > start)
+    }
+}
