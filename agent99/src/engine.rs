@@ -1,5 +1,7 @@
 //! The engine: compiler, verifier and machine behind one door.
 
+use crate::load::{Admission, LoadError};
+use a99_core::artifact::{ArtifactError, DecodeOptions, EncodeOptions};
 use a99_capabilities::{
     Capabilities, Clock, MemoryProcedures, Procedures, Random, SystemClock, SystemRandom,
 };
@@ -40,6 +42,16 @@ impl Agent {
         disassemble(self.exe.program())
     }
 
+    /// The program as an `.a99b` file without a signature, which
+    /// [`Engine::load`] reads: see [`artifact`](crate::artifact). The same
+    /// program gives the same bytes.
+    ///
+    /// # Errors
+    /// A program of 4 GiB or more.
+    pub fn to_bytes(&self, options: &EncodeOptions) -> Result<Vec<u8>, ArtifactError> {
+        self.artifact().to_bytes(options)
+    }
+
     /// The source text; JSON that was made of it for a program that came as a
     /// value, none for one that was stripped.
     pub fn source(&self) -> Option<std::borrow::Cow<'_, [u8]>> {
@@ -57,6 +69,9 @@ pub struct Engine {
     vm: Arc<Vm>,
     compiler: Arc<Loader>,
     procedures: Arc<dyn Procedures>,
+    admission: Admission,
+    #[cfg(feature = "signing")]
+    clock: Arc<dyn Clock>,
 }
 
 /// Chooses the parts of an [`Engine`].
@@ -67,6 +82,7 @@ pub struct EngineBuilder {
     procedures: Arc<dyn Procedures>,
     options: CompileOptions,
     limits: ReadLimits,
+    admission: Admission,
 }
 
 impl std::fmt::Debug for EngineBuilder {
@@ -118,6 +134,30 @@ impl EngineBuilder {
         self
     }
 
+    /// How large the `.a99b` files that [`Engine::load`] reads may be.
+    #[must_use]
+    pub fn decode_options(mut self, options: DecodeOptions) -> EngineBuilder {
+        self.admission.decode = options;
+        self
+    }
+
+    /// [`Engine::load`] refuses what none of these keys signed, or a key whose
+    /// time is over by the engine's clock. Off by default: then a signature is
+    /// not looked at.
+    ///
+    /// A signature says who vouches for a program, and that nobody changed it
+    /// since. It is no wall: what is loaded is verified and metered, signed or
+    /// not, and programs that arrive as JSON need no signature.
+    #[cfg(feature = "signing")]
+    #[must_use]
+    pub fn required_signatures(
+        mut self,
+        keys: crate::artifact::sign::TrustedKeys,
+    ) -> EngineBuilder {
+        self.admission.required = Some(keys);
+        self
+    }
+
     /// The engine.
     pub fn build(self) -> Engine {
         let compiler = Arc::new(Loader {
@@ -126,7 +166,7 @@ impl EngineBuilder {
             limits: self.limits,
         });
         let environment = Arc::new(Ambient {
-            clock: self.clock,
+            clock: self.clock.clone(),
             random: self.random,
         });
         let vm = Vm::new(self.atoms, environment).with_loader(compiler.clone());
@@ -134,6 +174,9 @@ impl EngineBuilder {
             vm: Arc::new(vm),
             compiler,
             procedures: self.procedures,
+            admission: self.admission,
+            #[cfg(feature = "signing")]
+            clock: self.clock,
         }
     }
 }
@@ -166,6 +209,7 @@ impl Engine {
             procedures: Arc::new(MemoryProcedures::default()),
             options: CompileOptions::default(),
             limits: ReadLimits::default(),
+            admission: Admission::default(),
         }
     }
 
@@ -224,7 +268,23 @@ impl Engine {
         let exe = self
             .vm
             .link(artifact)
-            .map_err(|error| one(codes::W0201, error.to_string()))?;
+            .map_err(|error| Diagnostics::from_iter([unlinked(&error)]))?;
+        Ok(Agent { exe })
+    }
+
+    /// Makes an agent of an `.a99b` file: decodes it, verifies it as if an enemy
+    /// had made it, and links it with the engine's atoms, each of which must be
+    /// what the program was compiled against.
+    ///
+    /// # Errors
+    /// Whatever is wrong with the file, with a stable code; with
+    /// `EngineBuilder::required_signatures` also a missing, foreign, forged or
+    /// expired signature.
+    pub fn load(&self, bytes: &[u8]) -> Result<Agent, LoadError> {
+        #[cfg(feature = "signing")]
+        self.admission.check_signature(bytes, self.clock.now_ms())?;
+        let artifact = Artifact::from_bytes(bytes, &self.admission.decode)?;
+        let exe = self.vm.link(&artifact)?;
         Ok(Agent { exe })
     }
 
@@ -295,6 +355,10 @@ impl EnginePool {
         let options = self.engine.granted(options, granted);
         self.pool.run(&agent.exe, args.into(), options).await
     }
+}
+
+fn unlinked(error: &a99_vm::LinkError) -> Diagnostic {
+    Diagnostic::error(error.code(), error.to_string(), String::new()).with_help(error.help())
 }
 
 fn one(code: &'static str, message: String) -> Diagnostics {
