@@ -1,11 +1,11 @@
 //! The engine: compiler, verifier and machine behind one door.
 
-use crate::load::{Admission, LoadError};
-use a99_core::artifact::{ArtifactError, DecodeOptions, EncodeOptions};
+use crate::load::{Admission, LoadError, SourceCheck};
 use a99_capabilities::{
     Capabilities, Clock, MemoryProcedures, Procedures, Random, SystemClock, SystemRandom,
 };
 use a99_compiler::{CompileOptions, compile};
+use a99_core::artifact::{ArtifactError, DecodeOptions, EncodeOptions};
 use a99_core::diag::{Diagnostic, Diagnostics, codes};
 use a99_core::disasm::disassemble;
 use a99_core::json::{Document, Limits as ReadLimits};
@@ -286,6 +286,27 @@ impl Engine {
         let artifact = Artifact::from_bytes(bytes, &self.admission.decode)?;
         let exe = self.vm.link(&artifact)?;
         Ok(Agent { exe })
+    }
+
+    /// Compiles the source that an agent carries, with the engine's options,
+    /// and compares all that results depend on. A source that does not match
+    /// shows people something else than what runs; it may also just have been
+    /// compiled with other options or another version.
+    pub fn compare_source(&self, agent: &Agent) -> SourceCheck {
+        let Some(source) = agent.source() else {
+            return SourceCheck::Absent;
+        };
+        let compiled =
+            Document::parse(source.into_owned(), &self.compiler.limits).and_then(|document| {
+                let document = Arc::new(document);
+                self.compiler.artifact(&document, &self.compiler.options)
+            });
+        match compiled {
+            Ok(again) if again.program().identity() == agent.artifact().program().identity() => {
+                SourceCheck::Matches
+            }
+            _ => SourceCheck::Differs,
+        }
     }
 
     fn granted(&self, mut options: RunOptions, mut granted: Capabilities) -> RunOptions {

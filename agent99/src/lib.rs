@@ -130,6 +130,6 @@ pub use a99_vm::{
     RunOptions, TraceEvent,
 };
 pub use engine::{Agent, Engine, EngineBuilder, EnginePool, Refused};
-pub use load::LoadError;
+pub use load::{LoadError, SourceCheck};
 pub use serde_json::json;
 pub use tools::ToolFilter;

@@ -39,6 +39,18 @@ fn seconds(now_ms: f64) -> u64 {
     (now_ms / 1000.0) as u64
 }
 
+/// Whether the source that an agent carries is that of its code: see
+/// [`Engine::compare_source`](crate::Engine::compare_source).
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum SourceCheck {
+    /// It compiles to the same program.
+    Matches,
+    /// It compiles to another program, or not at all.
+    Differs,
+    /// There is no source.
+    Absent,
+}
+
 /// Why [`Engine::load`](crate::Engine::load) refused a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LoadError {
