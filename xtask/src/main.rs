@@ -21,7 +21,7 @@ Usage: cargo xtask CHORE
   extra                      documentation without warnings
   ci                         test, then extra
   tidy                       only the walls and rules of the tree
-  docs [--check]             write docs/costs.md and docs/bytecode.md
+  docs [--check]             write docs/a99b.md, bytecode.md and costs.md
   bless                      rewrite golden files and generated documents
   vectors [--engine vm|oracle] FILE...
                              replay conformance vectors
