@@ -1,5 +1,6 @@
 //! The integration tests of the workspace.
 
+mod a99b;
 mod attack;
 mod differential;
 mod oracle;
