@@ -197,7 +197,7 @@ fn the_page_is_enough_to_find_the_signature() {
 
 /// What the golden file holds: text, a literal, a loop, a handler, a helper's
 /// worth of tables.
-const PROGRAM: &str = r#"{"op":"seq","steps":[{"op":"varsImport","keys":["n"]},{"op":"varSet","key":"s","value":{"$expr":"literal","value":[1,{"a":"é"}]}},{"op":"try","steps":[{"op":"while","condition":"n > 0","body":[{"op":"mathCalc","expr":"n - 1.5","result":"n"}]},{"op":"split","str":"a,b","sep":",","result":"s"}],"catch":[{"op":"return","value":{"failed":true}}]},{"op":"return","schema":{"type":"object","properties":{"s":{},"n":{"type":"number"}}}}]}"#;
+const PROGRAM: &str = r#"{"op":"seq","steps":[{"op":"varsImport","keys":["n"]},{"op":"varSet","key":"s","value":{"$expr":"literal","value":[1,{"a":"é"}]}},{"op":"try","try":[{"op":"while","condition":"n > 0","body":[{"op":"mathCalc","expr":"n - 1.5","result":"n"}]},{"op":"split","str":"a,b","sep":",","result":"s"}],"catch":[{"op":"return","value":{"failed":true}}]},{"op":"return","schema":{"type":"object","properties":{"s":{},"n":{"type":"number"}}}}]}"#;
 
 /// The file with a line for each field: offset, bytes, meaning.
 fn annotated(file: &File, bytes: &[u8]) -> String {

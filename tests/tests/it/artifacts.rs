@@ -7,6 +7,21 @@ use a99_testkit::vectors::{
 };
 use std::path::Path;
 
+/// Everything. The tokens of stored procedures are drawn from the system, so
+/// that they cannot be guessed; they are cut out.
+fn whole(outcome: &EngineOutcome) -> String {
+    without_tokens(&format!("{outcome:?}"))
+}
+
+fn without_tokens(text: &str) -> String {
+    const UUID_CHARS: usize = 36;
+    let mut parts = text.split("proc_");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |out, part| {
+        out + "proc_" + part.get(UUID_CHARS..).unwrap_or(part)
+    })
+}
+
 /// What must agree even if the source is gone.
 fn bare(outcome: &EngineOutcome) -> String {
     match outcome {
@@ -26,7 +41,7 @@ fn bare(outcome: &EngineOutcome) -> String {
                     format!("{:?} {diff:?} {result:?} {:?} {fuel:?}", e.op, e.error)
                 })
                 .collect();
-            format!("{result:?} {error:?} {fuel_used:?} {events:?}")
+            without_tokens(&format!("{result:?} {error:?} {fuel_used:?} {events:?}"))
         }
     }
 }
@@ -62,7 +77,7 @@ fn every_vector_is_the_same_through_a_file() {
             };
             let json = run(Route::Json);
             let file = run(Route::File);
-            let (a, b) = (format!("{file:?}"), format!("{json:?}"));
+            let (a, b) = (whole(&file), whole(&json));
             assert!(a == b, "{}: {:.600}\n{:.600}", vector.id, a, b);
             let stripped = run(Route::Stripped);
             let (a, b) = (bare(&stripped), bare(&json));
