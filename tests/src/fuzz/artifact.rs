@@ -313,7 +313,7 @@ pub fn seeds(count: usize, seed: u64) -> Vec<Vec<u8>> {
     let mut files = Vec::new();
     let add = |agent: &agent99::Agent, files: &mut Vec<Vec<u8>>| {
         // The source costs time, and no check depends on it.
-        let strip = files.len() % 4 != 0;
+        let strip = !files.len().is_multiple_of(4);
         files.extend(agent.to_bytes(&EncodeOptions { strip }));
     };
     for example in EXAMPLES {
