@@ -1,10 +1,12 @@
 //! The engine: compiler, verifier and machine behind one door.
 
+use crate::load::{Admission, LoadError, SourceCheck};
 use a99_capabilities::{
     Capabilities, Clock, MemoryProcedures, Procedures, Random, SystemClock, SystemRandom,
 };
 use a99_compiler::{CompileOptions, compile};
 use a99_core::builder::Builder;
+use a99_core::artifact::{ArtifactError, DecodeOptions, EncodeOptions};
 use a99_core::diag::{Diagnostic, Diagnostics, codes};
 use a99_core::disasm::disassemble;
 use a99_core::json::{Document, Limits as ReadLimits};
@@ -47,6 +49,16 @@ impl Agent {
         disassemble(self.exe.program())
     }
 
+    /// The program as an `.a99b` file without a signature, which
+    /// [`Engine::load`] reads: see [`artifact`](crate::artifact). The same
+    /// program gives the same bytes.
+    ///
+    /// # Errors
+    /// A program of 4 GiB or more.
+    pub fn to_bytes(&self, options: &EncodeOptions) -> Result<Vec<u8>, ArtifactError> {
+        self.artifact().to_bytes(options)
+    }
+
     /// The source text; JSON that was made of it for a program that came as a
     /// value, none for one that was stripped.
     pub fn source(&self) -> Option<std::borrow::Cow<'_, [u8]>> {
@@ -64,6 +76,9 @@ pub struct Engine {
     vm: Arc<Vm>,
     compiler: Arc<Loader>,
     procedures: Arc<dyn Procedures>,
+    admission: Admission,
+    #[cfg(feature = "signing")]
+    clock: Arc<dyn Clock>,
 }
 
 /// Chooses the parts of an [`Engine`].
@@ -74,6 +89,7 @@ pub struct EngineBuilder {
     procedures: Arc<dyn Procedures>,
     options: CompileOptions,
     limits: ReadLimits,
+    admission: Admission,
 }
 
 impl std::fmt::Debug for EngineBuilder {
@@ -125,6 +141,30 @@ impl EngineBuilder {
         self
     }
 
+    /// How large the `.a99b` files that [`Engine::load`] reads may be.
+    #[must_use]
+    pub fn decode_options(mut self, options: DecodeOptions) -> EngineBuilder {
+        self.admission.decode = options;
+        self
+    }
+
+    /// [`Engine::load`] refuses what none of these keys signed, or a key whose
+    /// time is over by the engine's clock. Off by default: then a signature is
+    /// not looked at.
+    ///
+    /// A signature says who vouches for a program, and that nobody changed it
+    /// since. It is no wall: what is loaded is verified and metered, signed or
+    /// not, and programs that arrive as JSON need no signature.
+    #[cfg(feature = "signing")]
+    #[must_use]
+    pub fn required_signatures(
+        mut self,
+        keys: crate::artifact::sign::TrustedKeys,
+    ) -> EngineBuilder {
+        self.admission.required = Some(keys);
+        self
+    }
+
     /// The engine.
     pub fn build(self) -> Engine {
         let compiler = Arc::new(Loader {
@@ -133,7 +173,7 @@ impl EngineBuilder {
             limits: self.limits,
         });
         let environment = Arc::new(Ambient {
-            clock: self.clock,
+            clock: self.clock.clone(),
             random: self.random,
         });
         let vm = Vm::new(self.atoms, environment).with_loader(compiler.clone());
@@ -141,6 +181,9 @@ impl EngineBuilder {
             vm: Arc::new(vm),
             compiler,
             procedures: self.procedures,
+            admission: self.admission,
+            #[cfg(feature = "signing")]
+            clock: self.clock,
         }
     }
 }
@@ -173,6 +216,7 @@ impl Engine {
             procedures: Arc::new(MemoryProcedures::default()),
             options: CompileOptions::default(),
             limits: ReadLimits::default(),
+            admission: Admission::default(),
         }
     }
 
@@ -250,8 +294,45 @@ impl Engine {
         let exe = self
             .vm
             .link(artifact)
-            .map_err(|error| one(codes::W0201, error.to_string()))?;
+            .map_err(|error| Diagnostics::from_iter([unlinked(&error)]))?;
         Ok(Agent { exe })
+    }
+
+    /// Makes an agent of an `.a99b` file: decodes it, verifies it as if an enemy
+    /// had made it, and links it with the engine's atoms, each of which must be
+    /// what the program was compiled against.
+    ///
+    /// # Errors
+    /// Whatever is wrong with the file, with a stable code; with
+    /// `EngineBuilder::required_signatures` also a missing, foreign, forged or
+    /// expired signature.
+    pub fn load(&self, bytes: &[u8]) -> Result<Agent, LoadError> {
+        #[cfg(feature = "signing")]
+        self.admission.check_signature(bytes, self.clock.now_ms())?;
+        let artifact = Artifact::from_bytes(bytes, &self.admission.decode)?;
+        let exe = self.vm.link(&artifact)?;
+        Ok(Agent { exe })
+    }
+
+    /// Compiles the source that an agent carries, with the engine's options,
+    /// and compares all that results depend on. A source that does not match
+    /// shows people something else than what runs; it may also just have been
+    /// compiled with other options or another version.
+    pub fn compare_source(&self, agent: &Agent) -> SourceCheck {
+        let Some(source) = agent.source() else {
+            return SourceCheck::Absent;
+        };
+        let compiled =
+            Document::parse(source.into_owned(), &self.compiler.limits).and_then(|document| {
+                let document = Arc::new(document);
+                self.compiler.artifact(&document, &self.compiler.options)
+            });
+        match compiled {
+            Ok(again) if again.program().identity() == agent.artifact().program().identity() => {
+                SourceCheck::Matches
+            }
+            _ => SourceCheck::Differs,
+        }
     }
 
     fn granted(&self, mut options: RunOptions, mut granted: Capabilities) -> RunOptions {
@@ -321,6 +402,10 @@ impl EnginePool {
         let options = self.engine.granted(options, granted);
         self.pool.run(&agent.exe, args.into(), options).await
     }
+}
+
+fn unlinked(error: &a99_vm::LinkError) -> Diagnostic {
+    Diagnostic::error(error.code(), error.to_string(), String::new()).with_help(error.help())
 }
 
 fn one(code: &'static str, message: String) -> Diagnostics {

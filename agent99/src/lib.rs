@@ -138,8 +138,26 @@
 //! );
 //! # Ok::<(), agent99::Diagnostics>(())
 //! ```
+//!
+//! A compiled agent can be written to an `.a99b` file and loaded without its
+//! source. A file is trusted no more than a program:
+//!
+//! ```
+//! # use agent99::{Engine, RunOptions, artifact::EncodeOptions, json};
+//! # let engine = Engine::new();
+//! # let program = r#"{"op": "seq", "steps": [{"op": "return", "value": {"a": 1}}]}"#;
+//! let bytes = engine.compile(program)?.to_bytes(&EncodeOptions::default())?;
+//! let agent = engine.load(&bytes)?;
+//! let outcome = engine.run_sync(&agent, json!({}), RunOptions::new());
+//! assert_eq!(outcome.result.to_json(), json!({"a": 1}));
+//!
+//! let refused = engine.load(&bytes[..100]).unwrap_err();
+//! assert_eq!(refused.code(), "A99-B0003");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod engine;
+mod load;
 mod tools;
 
 pub use a99_atoms::{AtomSets, all_atoms, battery_atoms, browser_atoms, core_atoms};
@@ -147,6 +165,7 @@ pub use a99_capabilities as capabilities;
 pub use a99_capabilities::Capabilities;
 pub use a99_compiler::{CompileOptions, Dialect};
 pub use a99_core::builder::{self, Builder, Operand};
+pub use a99_core::artifact;
 pub use a99_core::costs::CostModel;
 pub use a99_core::diag::{Diagnostic, Diagnostics, Severity};
 pub use a99_core::error::{ErrorCode, RunError};
@@ -166,5 +185,6 @@ pub use a99_vm::{
     RunOptions, TraceEvent,
 };
 pub use engine::{Agent, Engine, EngineBuilder, EnginePool, Refused};
+pub use load::{LoadError, SourceCheck};
 pub use serde_json::json;
 pub use tools::{ToolFilter, ToolForm, tool};

@@ -10,7 +10,7 @@ Exit codes:
   0    ok
   1    the program returned an error
   2    usage: bad option, argument or file
-  3    the program was rejected
+  3    the program or artifact was rejected
   4    out of fuel
   5    timeout
   6    memory: heap limit reached
@@ -53,11 +53,20 @@ pub enum Command {
     /// Run a program and print its result
     #[command(after_help = EXIT_CODES, after_long_help = format!("{SCRIPT_HELP}\n\n{EXIT_CODES}"))]
     Run(Box<RunArgs>),
-    /// Compile and verify a program without running it
+    /// Compile and verify a program without running it; verify an artifact
     #[command(after_help = EXIT_CODES)]
     Check(ProgramArgs),
-    /// Print the bytecode of a program with the fuel of each block
+    /// Write a program as an artifact: verified bytecode in a file
+    #[command(after_help = EXIT_CODES)]
+    Compile(CompileArgs),
+    /// Check an artifact: content, code, atoms, source, signature
+    #[command(after_help = EXIT_CODES)]
+    Verify(VerifyArgs),
+    /// Print the bytecode of a program with the fuel of each block; of an
+    /// artifact also what else the file holds
     Inspect(ProgramArgs),
+    /// Make keys that sign artifacts
+    Keys(KeysArgs),
     /// List the atoms as functions for a model to call
     Tools(ToolsArgs),
     /// Print a completion script for a shell
@@ -70,6 +79,11 @@ impl Command {
         let json = match self {
             Command::Run(args) => args.program.json,
             Command::Check(args) | Command::Inspect(args) => args.json,
+            Command::Compile(args) => args.program.json,
+            Command::Verify(args) => args.program.json,
+            Command::Keys(args) => match &args.command {
+                KeysCommand::New(args) => args.json,
+            },
             Command::Tools(args) => args.json,
             Command::Completions(_) => false,
         };
@@ -80,7 +94,7 @@ impl Command {
 /// A program, and how to speak about it.
 #[derive(Debug, Args)]
 pub struct ProgramArgs {
-    /// File with the program, or `-` for standard input
+    /// File with the program or artifact, or `-` for standard input
     #[arg(value_hint = ValueHint::FilePath)]
     pub program: PathBuf,
     /// Print everything, errors too, as one line of JSON on standard output
@@ -121,9 +135,76 @@ pub struct RunArgs {
     /// Write one line of JSON for each executed step to this file
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub trace: Option<PathBuf>,
+    /// Refuse what is no artifact that a key of this file signed
+    #[arg(long, value_name = "KEYFILE", value_hint = ValueHint::FilePath)]
+    pub require_signed: Option<PathBuf>,
     /// JSON file with the answers of networks, models and agents (see --help)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub script: Option<PathBuf>,
+}
+
+/// Options of `compile`.
+#[derive(Debug, Args)]
+pub struct CompileArgs {
+    /// The program.
+    #[command(flatten)]
+    pub program: ProgramArgs,
+    /// Artifact to write, or `-` for standard output [default: the program's
+    /// name with `.a99b`]
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub output: Option<PathBuf>,
+    /// Leave out the source: smaller, but errors then have no place, and traces
+    /// no inputs
+    #[arg(long)]
+    pub strip: bool,
+    /// Sign the artifact with this secret key (see `a99 keys`)
+    #[arg(long, value_name = "KEYFILE", value_hint = ValueHint::FilePath)]
+    pub sign: Option<PathBuf>,
+}
+
+/// Options of `verify`.
+#[derive(Debug, Args)]
+pub struct VerifyArgs {
+    /// The artifact.
+    #[command(flatten)]
+    pub program: ProgramArgs,
+    /// Refuse an artifact that no key of this file signed
+    #[arg(long, value_name = "KEYFILE", value_hint = ValueHint::FilePath)]
+    pub require_signed: Option<PathBuf>,
+}
+
+/// Options of `keys`.
+#[derive(Debug, Args)]
+pub struct KeysArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: KeysCommand,
+}
+
+/// What to do with keys.
+#[derive(Debug, Subcommand)]
+pub enum KeysCommand {
+    /// Make a key: NAME.key.json, which signs and stays secret, and
+    /// NAME.pub.json, which others trust
+    #[command(after_help = EXIT_CODES)]
+    New(NewKeyArgs),
+}
+
+/// Options of `keys new`.
+#[derive(Debug, Args)]
+pub struct NewKeyArgs {
+    /// Name of the files: letters, digits, `.`, `_`, `-`
+    #[arg(value_parser = key_name)]
+    pub name: String,
+    /// Days after which the key is not trusted any more [default: never]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub expires_days: Option<u32>,
+    /// Folder to write to
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, default_value = ".")]
+    pub dir: PathBuf,
+    /// Print the key's id and files, errors too, as one line of JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Which work is paid for.
@@ -167,6 +248,15 @@ pub enum ToolFormArg {
 pub struct CompletionsArgs {
     /// The shell.
     pub shell: clap_complete::Shell,
+}
+
+/// A name that is one file name everywhere, and no option.
+fn key_name(text: &str) -> Result<String, String> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    match text.chars().all(plain) && !text.starts_with(['.', '-']) && !text.is_empty() {
+        true => Ok(text.to_owned()),
+        false => Err("expected letters, digits, `.`, `_`, `-`, and a letter first".to_owned()),
+    }
 }
 
 /// A number that is neither negative nor infinite.
@@ -214,6 +304,10 @@ mod tests {
             assert!(op_amount(bad).is_err(), "{bad}");
         }
         assert!(op_count("map=1.5").is_err());
+        for bad in ["", "a/b", "..", ".hidden", "-x", "a b", "ä"] {
+            assert!(key_name(bad).is_err(), "{bad}");
+        }
+        assert_eq!(key_name("ci-2.key_1"), Ok("ci-2.key_1".to_owned()));
         assert!(amount("1e400").is_err());
     }
 }

@@ -1,7 +1,9 @@
 //! Exit codes, and failures that are not the outcome of a run.
 
 use crate::output::{self, Format};
-use agent99::{Diagnostics, ErrorCode, Map, Value};
+use a99_core::text::escape_for_terminal;
+use agent99::artifact::ArtifactError;
+use agent99::{Diagnostics, ErrorCode, LoadError, Map, Value};
 use std::fmt::Display;
 
 /// How the process ends. The numbers are part of the command's contract.
@@ -13,7 +15,7 @@ pub enum Exit {
     Error,
     /// The command line, an argument or a file is not usable.
     Usage,
-    /// The program was rejected before it ran.
+    /// The program or artifact was rejected before it ran.
     Rejected,
     /// The fuel is used up.
     Fuel,
@@ -71,6 +73,13 @@ pub enum Failure {
         /// Its text.
         source: Vec<u8>,
     },
+    /// The artifact was refused.
+    Artifact {
+        /// Why.
+        error: LoadError,
+        /// The name to show for the file.
+        name: String,
+    },
 }
 
 impl Failure {
@@ -82,6 +91,25 @@ impl Failure {
     /// A usage failure about a file or value: `subject: reason`.
     pub fn about(subject: &str, reason: impl Display) -> Failure {
         Failure::Usage(format!("{subject}: {reason}"))
+    }
+
+    /// A failure of an artifact of this name.
+    pub fn artifact(name: &str, error: impl Into<LoadError>) -> Failure {
+        Failure::Artifact {
+            error: error.into(),
+            name: name.to_owned(),
+        }
+    }
+
+    /// An artifact that is refused for a reason of the command's own.
+    pub fn refused(name: &str, code: &'static str, message: &str, help: &str) -> Failure {
+        let error = ArtifactError {
+            code,
+            message: message.to_owned(),
+            offset: None,
+            help: help.to_owned(),
+        };
+        Failure::artifact(name, error)
     }
 
     /// Tells the user and gives the exit.
@@ -109,8 +137,43 @@ impl Failure {
                 }
                 Exit::Rejected
             }
+            Failure::Artifact { error, name } => {
+                match format {
+                    Format::Json => output::json(&artifact_json(&error)),
+                    Format::Human => output::err(&artifact_text(&error, &name)),
+                }
+                Exit::Rejected
+            }
         }
     }
+}
+
+/// A refused artifact in the manner of the compiler's findings.
+fn artifact_text(error: &LoadError, name: &str) -> String {
+    let place = error
+        .offset()
+        .map_or(String::new(), |at| format!(" (byte {at})"));
+    format!(
+        "error[{}]: {}\n  --> {}{place}\n  = help: {}\n",
+        error.code(),
+        escape_for_terminal(&error.message()),
+        escape_for_terminal(name),
+        escape_for_terminal(error.help()),
+    )
+}
+
+/// `{error: {code, message, offset, help}}`; without an offset where no byte
+/// is to blame.
+fn artifact_json(error: &LoadError) -> Value {
+    let mut map = Map::new();
+    map.insert("code", error.code());
+    map.insert("message", error.message());
+    if let Some(offset) = error.offset() {
+        // Files are far smaller than what a double counts exactly.
+        map.insert("offset", offset as f64);
+    }
+    map.insert("help", error.help());
+    Value::Object([("error", map)].into_iter().collect())
 }
 
 /// `{error: {code, message}, diagnostics}`.

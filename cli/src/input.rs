@@ -5,6 +5,9 @@
 use crate::failure::Failure;
 use a99_core::diag::LineIndex;
 use a99_core::json::{Document, Limits};
+use agent99::artifact::sign::{TrustedKeys, check};
+use agent99::artifact::{DEFAULT_MAX_BYTES, DecodeOptions, MAGIC, codes};
+use agent99::capabilities::{Clock as _, SystemClock};
 use agent99::{Agent, Engine, Value};
 use std::fs::File;
 use std::io::{self, Read};
@@ -13,10 +16,10 @@ use std::path::{Path, PathBuf};
 /// The name that stands for standard input.
 pub const STDIN: &str = "-";
 
-/// Bytes that are read at most: one more than a document may have, so that
-/// the reader of documents sees that it is too long and says so.
+/// Bytes that are read at most: one more than a document or artifact may have,
+/// so that its reader sees that it is too long and says so.
 fn max_bytes() -> u64 {
-    Limits::default().max_bytes as u64 + 1
+    Limits::default().max_bytes.max(DEFAULT_MAX_BYTES) as u64 + 1
 }
 
 /// A text and the name to show for it.
@@ -48,9 +51,55 @@ pub fn read(path: &Path) -> Result<Source, Failure> {
     }
 }
 
-/// Reads and compiles a program.
-pub fn compile(engine: &Engine, path: &Path) -> Result<(Agent, Source), Failure> {
+impl Source {
+    /// Whether it is an artifact: told by its first bytes, of which those that
+    /// a transfer as text damages are left to the reader of artifacts.
+    pub fn is_artifact(&self) -> bool {
+        self.bytes.starts_with(&MAGIC[..5])
+    }
+
+    /// The artifact in it as an agent of this engine.
+    pub fn load(&self, engine: &Engine) -> Result<Agent, Failure> {
+        let loaded = engine.load(&self.bytes);
+        loaded.map_err(|error| Failure::artifact(&self.name, error))
+    }
+
+    /// Refuses whatever none of these keys signed. What counts is the system's
+    /// time: that of a script is no reason to trust a key longer.
+    pub fn check_signature(&self, keys: &TrustedKeys) -> Result<(), Failure> {
+        if !self.is_artifact() {
+            return Err(Failure::refused(
+                &self.name,
+                codes::B0009,
+                "a signature is required, and a program in JSON has none",
+                "make an artifact of it with `a99 compile --sign KEYFILE`",
+            ));
+        }
+        let now = (SystemClock.now_ms() / 1000.0) as u64;
+        match check(&self.bytes, keys, now, &DecodeOptions::default()) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(Failure::artifact(&self.name, error)),
+        }
+    }
+}
+
+/// Reads a file of public keys.
+pub fn trusted_keys(path: &Path) -> Result<TrustedKeys, Failure> {
+    let file = read(path)?;
+    TrustedKeys::from_json(&file.bytes).map_err(|error| Failure::about(&file.name, error))
+}
+
+/// Reads a program and compiles it, or loads it if it is an artifact.
+pub fn agent(engine: &Engine, path: &Path) -> Result<(Agent, Source), Failure> {
     let source = read(path)?;
+    agent_of(engine, source)
+}
+
+/// The same for what was read already.
+pub fn agent_of(engine: &Engine, source: Source) -> Result<(Agent, Source), Failure> {
+    if source.is_artifact() {
+        return Ok((source.load(engine)?, source));
+    }
     match engine.compile(source.bytes.clone()) {
         Ok(agent) => Ok((agent, source)),
         Err(findings) => Err(Failure::Rejected {

@@ -1,4 +1,4 @@
-//! `a99`: runs, checks and inspects agent programs from a terminal or a
+//! `a99`: runs, checks, compiles and inspects agent programs from a terminal or a
 //! script.
 //!
 //! The only crate that knows terminals, files, signals and exit codes;
@@ -6,6 +6,7 @@
 //! replies of networks, models and other agents come from a script file.
 
 mod args;
+mod artifact;
 mod commands;
 mod failure;
 mod input;
@@ -13,6 +14,7 @@ mod output;
 mod pretty;
 mod replies;
 mod script;
+mod write;
 
 use args::{Cli, Command};
 use clap::Parser;
@@ -36,6 +38,9 @@ fn dispatch(command: &Command) -> Exit {
         Command::Run(args) => commands::run::run(args),
         Command::Check(args) => commands::check::run(args),
         Command::Inspect(args) => commands::inspect::run(args),
+        Command::Compile(args) => commands::compile::run(args),
+        Command::Verify(args) => commands::verify::run(args),
+        Command::Keys(args) => commands::keys::run(args),
         Command::Tools(args) => commands::tools::run(args),
         Command::Completions(args) => commands::completions::run(args),
     };

@@ -18,12 +18,13 @@ pub enum Format {
 
 /// Writes text to standard output as it is.
 pub fn out(text: &str) {
+    bytes(text.as_bytes());
+}
+
+/// Writes bytes to standard output as they are.
+pub fn bytes(bytes: &[u8]) {
     let mut stdout = io::stdout().lock();
-    settle(
-        stdout
-            .write_all(text.as_bytes())
-            .and_then(|()| stdout.flush()),
-    );
+    settle(stdout.write_all(bytes).and_then(|()| stdout.flush()));
 }
 
 /// Writes text to standard error as it is.

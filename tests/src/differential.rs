@@ -1,4 +1,5 @@
-//! One program on two engines: does everything that a host can see agree?
+//! One program on the oracle, on the machine, and on the machine through an
+//! `.a99b` file: does everything that a host can see agree?
 //!
 //! Compared are the result, the error with its op, fuel to the micro-unit, the
 //! calls of host atoms and capabilities in order with what they were given,
@@ -10,7 +11,9 @@
 //!   long texts are paid for piece by piece.
 
 use crate::generate::Case;
-use crate::vectors::{Engine, EngineEvent, EngineOutcome, OracleEngine, Vector, VmEngine};
+use crate::vectors::{
+    ArtifactEngine, Engine, EngineEvent, EngineOutcome, OracleEngine, Vector, VmEngine,
+};
 use a99_core::value::Value;
 
 /// What stands for every text that engines word for themselves.
@@ -38,22 +41,27 @@ pub fn difference_of(whole: &Value) -> Option<String> {
         Ok(vector) => vector,
         Err(why) => return Some(why),
     };
-    let oracle = see(&OracleEngine, &vector);
-    let vm = see(&VmEngine, &vector);
-    match (oracle, vm) {
-        (Ok(oracle), Ok(vm)) => {
-            let pairs = oracle.outcome.iter().zip(&vm.outcome);
-            pairs
-                .clone()
-                .find(|(a, b)| a != b)
-                .map(|(a, b)| format!("{}\n  oracle {}\n  vm     {} {}", a.0, a.1, b.0, b.1))
-                .or_else(|| {
-                    let (a, b) = (oracle.outcome.len(), vm.outcome.len());
-                    (a != b).then(|| format!("{a} things seen of the oracle, {b} of the VM"))
-                })
-        }
-        (Err(why), _) | (_, Err(why)) => Some(why),
-    }
+    let vm = match see(&VmEngine, &vector) {
+        Ok(vm) => vm,
+        Err(why) => return Some(why),
+    };
+    let others: [&dyn Engine; 2] = [&OracleEngine, &ArtifactEngine];
+    others.into_iter().find_map(|other| {
+        let seen = match see(other, &vector) {
+            Ok(seen) => seen,
+            Err(why) => return Some(why),
+        };
+        let pairs = seen.outcome.iter().zip(&vm.outcome);
+        let name = other.name();
+        pairs
+            .clone()
+            .find(|(a, b)| a != b)
+            .map(|(a, b)| format!("{}\n  {name} {}\n  vm     {} {}", a.0, a.1, b.0, b.1))
+            .or_else(|| {
+                let (a, b) = (seen.outcome.len(), vm.outcome.len());
+                (a != b).then(|| format!("{a} things seen of {name}, {b} of the VM"))
+            })
+    })
 }
 
 fn see(engine: &dyn Engine, vector: &Vector) -> Result<Seen, String> {

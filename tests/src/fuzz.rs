@@ -5,6 +5,7 @@
 //! crate `fuzz`), the replay of stored inputs in ordinary tests, and a loop of
 //! random mutation on the stable toolchain.
 
+pub mod artifact;
 mod builders;
 mod damage;
 
@@ -27,11 +28,13 @@ const TIMEOUT_MS: u64 = 200;
 pub type Target = fn(&[u8]);
 
 /// The targets by name.
-pub const TARGETS: [(&str, Target); 9] = [
+pub const TARGETS: [(&str, Target); 11] = [
     ("reader", reader),
     ("condition", condition),
     ("compile", compile),
     ("verify", verify),
+    ("decode", artifact::any_bytes),
+    ("artifact", artifact::mutated),
     ("run", run),
     ("differential", agree),
     ("builders", builders),

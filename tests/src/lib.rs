@@ -1,6 +1,7 @@
-//! Test kit: the oracle that judges the engine, and the runner of conformance
-//! vectors.
+//! Test kit: the oracle that judges the engine, a second reader of artifacts, and
+//! the runner of conformance vectors.
 
+pub mod a99b;
 pub mod differential;
 pub mod fuzz;
 pub mod generate;

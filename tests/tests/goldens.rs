@@ -18,6 +18,7 @@ fn code_is_as_recorded() {
     let mut files: Vec<PathBuf> = fs::read_dir(folder())
         .expect("the folder of goldens")
         .map(|entry| entry.expect("an entry").path())
+        .filter(|path| path.is_file())
         .collect();
     files.sort();
     assert!(files.len() >= 8, "goldens are missing");

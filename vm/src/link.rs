@@ -7,6 +7,7 @@
 use crate::atom::{AtomBody, AtomDef, AtomSet};
 use crate::heap::{KeyId, ShapeId, StaticShapes, Str, Val};
 use a99_core::costs::CostModel;
+use a99_core::diag::codes;
 use a99_core::program::{Const, Function, LitOp, NO_SIGNATURE, OpRef, Program, TextRange};
 use a99_core::sig::{BaseCost, Params, Signatures};
 use a99_core::text::wtf8_to_string_lossy;
@@ -29,28 +30,51 @@ pub enum LinkError {
     Free(String),
 }
 
+impl LinkError {
+    /// The stable code.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            LinkError::MissingAtom(_) => codes::L0001,
+            LinkError::DifferentAtom(_) => codes::L0002,
+            LinkError::Inputs(_) => codes::L0003,
+            LinkError::Free(_) => codes::L0004,
+        }
+    }
+
+    /// What to do about it.
+    #[must_use]
+    pub fn help(&self) -> &'static str {
+        match self {
+            LinkError::MissingAtom(_) => "grant the atom, or run the program where it is granted",
+            LinkError::DifferentAtom(_) => {
+                "its inputs, schemas or kind of price differ: compile the source again on this host"
+            }
+            LinkError::Inputs(_) => {
+                "no compiler makes such a program: compile it again from a source you trust"
+            }
+            LinkError::Free(_) => {
+                "give the atoms that the program calls a price, or compile it on this host"
+            }
+        }
+    }
+}
+
 impl fmt::Display for LinkError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            LinkError::MissingAtom(name) => {
-                write!(
-                    f,
-                    "the program needs the atom '{name}', which this host does not grant"
-                )
-            }
-            LinkError::DifferentAtom(name) => {
-                write!(
-                    f,
-                    "the program was compiled against another atom '{name}' than this host has: \
-                     its inputs, schemas or kind of price differ; compile the source again"
-                )
-            }
-            LinkError::Inputs(name) => {
-                write!(
-                    f,
-                    "the program passes the atom '{name}' another number of inputs than it takes"
-                )
-            }
+            LinkError::MissingAtom(name) => write!(
+                f,
+                "the program needs the atom '{name}', which this host does not grant"
+            ),
+            LinkError::DifferentAtom(name) => write!(
+                f,
+                "the program was compiled against another atom '{name}' than this host has"
+            ),
+            LinkError::Inputs(name) => write!(
+                f,
+                "the program passes the atom '{name}' another number of inputs than it takes"
+            ),
             LinkError::Free(why) => write!(f, "at this host's prices, {why}"),
         }
     }

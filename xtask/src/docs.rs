@@ -3,11 +3,12 @@
 
 use crate::shell::{Failed, failed, root};
 use a99_atoms::{all_atoms, is_internal};
+use a99_core::artifact;
 use a99_core::docs::{bytecode_markdown, costs_markdown};
 use std::fs;
 
 /// The documents: path in the workspace, text.
-fn documents() -> [(&'static str, String); 2] {
+fn documents() -> [(&'static str, String); 3] {
     let atoms = all_atoms();
     let language: Vec<_> = atoms
         .iter()
@@ -15,6 +16,7 @@ fn documents() -> [(&'static str, String); 2] {
         .filter(|sig| !is_internal(&sig.name))
         .collect();
     [
+        ("docs/a99b.md", artifact::markdown()),
         ("docs/bytecode.md", bytecode_markdown()),
         ("docs/costs.md", costs_markdown(&language)),
     ]

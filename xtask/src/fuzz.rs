@@ -3,11 +3,46 @@
 //! The same targets run on their stored inputs as ordinary tests on the stable
 //! toolchain; this is for finding new inputs.
 
-use crate::shell::{Failed, files_below, root, run, works};
+use crate::shell::{Failed, cargo, files_below, root, run, works};
 use std::process::Command;
 
 /// Seconds for each target unless said otherwise.
 const DEFAULT_SECONDS: u32 = 60;
+
+/// Seconds for each target in CI: enough to see that it builds and runs.
+const CI_SECONDS: u32 = 5;
+
+/// Calls the test kit's mutator of artifacts with these arguments.
+pub fn mutate(args: &[&str]) -> Result<(), Failed> {
+    let mut mutate = cargo("run");
+    mutate.args(["--quiet", "--release", "--package", "a99-testkit"]);
+    mutate.args(["--bin", "mutate", "--"]).args(args);
+    // The mutator's own last line says what failed.
+    run(&mut mutate).map_err(|_| Failed(String::new()))
+}
+
+/// Runs all targets for some seconds, where their tools are there or can be
+/// installed. CI replays the stored inputs in any case, as ordinary tests.
+pub fn ci() -> Result<(), Failed> {
+    let nightly = || {
+        let mut install = Command::new("rustup");
+        install.args(["toolchain", "install", "nightly", "--profile", "minimal"]);
+        works(&mut install)
+    };
+    let cargo_fuzz = || {
+        let mut install = Command::new("cargo");
+        works(install.args(["install", "cargo-fuzz", "--locked", "--quiet"]))
+    };
+    if !has_nightly() && !nightly() {
+        eprintln!("skipped: the nightly toolchain is not here and cannot be installed");
+        return Ok(());
+    }
+    if !has_cargo_fuzz() && !cargo_fuzz() {
+        eprintln!("skipped: cargo-fuzz is not here and cannot be installed");
+        return Ok(());
+    }
+    run_targets(&targets(None)?, CI_SECONDS)
+}
 
 /// Runs one target or all.
 pub fn fuzz(args: &[&str]) -> Result<(), Failed> {
@@ -51,6 +86,8 @@ fn run_targets(targets: &[String], seconds: u32) -> Result<(), Failed> {
         fuzz.env_remove("CARGO").env_remove("RUSTUP_TOOLCHAIN");
         fuzz.args(["+nightly", "fuzz", "run", target, "--"]);
         fuzz.arg(format!("-max_total_time={seconds}"));
+        // A program may take its whole heap several times over.
+        fuzz.arg("-rss_limit_mb=4096");
         run(fuzz.current_dir(root()))?;
     }
     Ok(())

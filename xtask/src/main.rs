@@ -21,12 +21,17 @@ Usage: cargo xtask CHORE
   extra                      documentation without warnings
   ci                         test, then extra
   tidy                       only the walls and rules of the tree
-  docs [--check]             write docs/costs.md and docs/bytecode.md
+  docs [--check]             write docs/a99b.md, bytecode.md and costs.md
   bless                      rewrite golden files and generated documents
-  vectors [--engine vm|oracle] FILE...
+  vectors [--engine vm|a99b|oracle] FILE...
                              replay conformance vectors
+  mutate [--count N] [--seed S] [--jobs N]
+                             change artifacts at random and run what is accepted
+                             (release build; a million mutants by default)
   fuzz [TARGET] [--seconds N]
                              run one or all fuzz targets (nightly, cargo-fuzz)
+  fuzz-ci                    each target for some seconds, if nightly and
+                             cargo-fuzz are there or can be installed
 ";
 
 fn main() -> ExitCode {
@@ -62,7 +67,9 @@ fn run(chore: &str, rest: &[String]) -> Result<(), Failed> {
         ("docs", ["--check"]) => docs::check(),
         ("bless", []) => stages::bless(),
         ("vectors", args) => vectors::replay(args),
+        ("mutate", args) => fuzz::mutate(args),
         ("fuzz", args) => fuzz::fuzz(args),
+        ("fuzz-ci", []) => fuzz::ci(),
         _ => Err(Failed("unknown chore or argument; see --help".to_owned())),
     }
 }

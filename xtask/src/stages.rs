@@ -20,6 +20,9 @@ pub fn test() -> Result<(), Failed> {
         run(&mut clippy)
     })?;
     stage("vectors on the machine", || vectors::replay_own("vm"))?;
+    stage("vectors through .a99b files", || {
+        vectors::replay_own("a99b")
+    })?;
     stage("vectors on the oracle", || vectors::replay_own("oracle"))?;
     stage("tests", || run(cargo("test").arg("--workspace")))
 }

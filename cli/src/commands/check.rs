@@ -1,4 +1,5 @@
-//! `a99 check`: compiles and verifies a program.
+//! `a99 check`: compiles and verifies a program; an artifact is verified as by
+//! `a99 verify`.
 
 use crate::args::ProgramArgs;
 use crate::failure::{Exit, Failure};
@@ -7,7 +8,11 @@ use agent99::{Engine, Map, Value};
 
 /// Runs the command.
 pub fn run(args: &ProgramArgs) -> Result<Exit, Failure> {
-    let (agent, source) = input::compile(&Engine::new(), &args.program)?;
+    let source = input::read(&args.program)?;
+    if source.is_artifact() {
+        return super::verify::report(&source, None, args.json);
+    }
+    let (agent, source) = input::agent_of(&Engine::new(), source)?;
     let warnings = agent.warnings();
     if args.json {
         let mut map = Map::new();

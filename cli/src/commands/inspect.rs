@@ -1,13 +1,17 @@
-//! `a99 inspect`: prints the bytecode of a program.
+//! `a99 inspect`: prints the bytecode of a program, and what an artifact holds.
 
 use crate::args::ProgramArgs;
 use crate::failure::{Exit, Failure};
-use crate::{input, output};
+use crate::{artifact, input, output};
 use agent99::{Engine, Map, Value};
 
 /// Runs the command.
 pub fn run(args: &ProgramArgs) -> Result<Exit, Failure> {
-    let (agent, source) = input::compile(&Engine::new(), &args.program)?;
+    let source = input::read(&args.program)?;
+    if source.is_artifact() {
+        return artifact::show(&source, args.json);
+    }
+    let (agent, source) = input::agent_of(&Engine::new(), source)?;
     let listing = agent.disassemble();
     if args.json {
         let mut map = Map::new();

@@ -1,10 +1,13 @@
 //! One file for each command.
 
 pub mod check;
+pub mod compile;
 pub mod completions;
 pub mod inspect;
+pub mod keys;
 pub mod run;
 pub mod tools;
+pub mod verify;
 
 use crate::input::Source;
 use crate::output;

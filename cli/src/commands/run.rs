@@ -16,7 +16,13 @@ use std::path::{Path, PathBuf};
 pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
     let input = Inputs::read(args)?;
     let engine = input.script.engine()?;
-    let (agent, source) = input::compile(&engine, &args.program.program)?;
+    let keys = args.require_signed.as_deref().map(input::trusted_keys);
+    let keys = keys.transpose()?;
+    let source = input::read(&args.program.program)?;
+    if let Some(keys) = &keys {
+        source.check_signature(keys)?;
+    }
+    let (agent, source) = input::agent_of(&engine, source)?;
     // Opened before the run, lest the run be in vain.
     let trace = args.trace.as_deref().map(|path| open_trace(args, path));
     let trace = trace.transpose()?;
@@ -81,6 +87,7 @@ fn input_files(args: &RunArgs) -> impl Iterator<Item = &Path> {
     [args.program.program.as_path()]
         .into_iter()
         .chain(args.script.as_deref())
+        .chain(args.require_signed.as_deref())
         .chain(values)
 }
 

@@ -34,8 +34,8 @@ pub struct Header<'a> {
     pub content_hash: [u8; 32],
     /// Kind and bytes of each section, in order.
     pub sections: Vec<(Kind, &'a [u8])>,
-    /// Where each section starts in the file.
-    offsets: Vec<usize>,
+    /// Where each section starts in the file, in bytes.
+    pub offsets: Vec<usize>,
     /// The bytes after the sections: nothing, or a signature.
     pub signature: Option<&'a [u8]>,
 }

@@ -33,6 +33,8 @@ pub mod codes {
     pub const B0012: &str = "A99-B0012";
     /// A key file is malformed.
     pub const B0013: &str = "A99-B0013";
+    /// The source in the file compiles to another program.
+    pub const B0014: &str = "A99-B0014";
 }
 
 /// A file that was refused.

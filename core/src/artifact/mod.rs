@@ -10,6 +10,7 @@
 //! the rest to [`verify`](crate::verify::verify): [`Artifact::from_bytes`] does both.
 
 mod decode;
+mod describe;
 mod encode;
 mod error;
 mod sections;
@@ -19,6 +20,7 @@ mod tests;
 mod wire;
 
 pub use decode::{DecodeOptions, Header, decode, header};
+pub use describe::markdown;
 pub use encode::EncodeOptions;
 pub use error::{ArtifactError, codes};
 pub use sections::Kind as SectionKind;
@@ -29,6 +31,7 @@ use crate::program::ops::TABLE;
 use crate::sig::Fnv;
 use crate::verify::{Artifact, verify};
 use sha2::{Digest, Sha256};
+use std::sync::OnceLock;
 
 /// The first bytes of a file: not text, and damaged by whatever changes line
 /// ends or stops at the end-of-file character.
@@ -60,6 +63,11 @@ const FLAGS: u32 = FLAG_SOURCE | FLAG_SOURCE_MAP;
 /// another exactly if they agree. 64-bit FNV-1a over the op table and the tables
 /// of builtins, in their order.
 pub fn instruction_set() -> u64 {
+    static HASH: OnceLock<u64> = OnceLock::new();
+    *HASH.get_or_init(hash_instruction_set)
+}
+
+fn hash_instruction_set() -> u64 {
     let mut hash = Fnv::default();
     for row in TABLE {
         hash.text(row.name.as_bytes());
@@ -68,7 +76,7 @@ pub fn instruction_set() -> u64 {
             hash.text(format!("{kind:?}").as_bytes());
         }
     }
-    let functions = FUNCTIONS.iter().map(|row| row.name);
+    let functions = FUNCTIONS.iter().flat_map(|row| [row.ns, row.name]);
     let methods = METHODS.iter().map(|row| row.name);
     let namespaces = NAMESPACES.iter().copied();
     for name in functions.chain(methods).chain(namespaces) {

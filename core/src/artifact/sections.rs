@@ -108,6 +108,31 @@ impl Kind {
     }
 }
 
+/// What a section holds, as `docs/a99b.md` says it.
+pub(super) fn layout(kind: Kind) -> String {
+    fn of<T: Wire>(_: impl Fn(&Program) -> &Vec<T>) -> String {
+        Vec::<T>::layout()
+    }
+    match kind {
+        Kind::Text | Kind::Source => "bytes".to_owned(),
+        Kind::InputSchema | Kind::Helpers => "JSON text".to_owned(),
+        Kind::SourceMap => "see below".to_owned(),
+        Kind::Constants => of(|p| &p.consts),
+        Kind::Keys => of(|p| &p.keys),
+        Kind::Shapes => of(|p| &p.shapes),
+        Kind::Paths => of(|p| &p.paths),
+        Kind::Literals => of(|p| &p.literals),
+        Kind::Arguments => of(|p| &p.args),
+        Kind::Imports => of(|p| &p.ops),
+        Kind::Sites => of(|p| &p.sites),
+        Kind::Memos => of(|p| &p.memos),
+        Kind::Names => of(|p| &p.names),
+        Kind::Schemas => Vec::<Json>::layout(),
+        Kind::Outer => of(|p| &p.outer),
+        Kind::Functions => of(|p| &p.functions),
+    }
+}
+
 /// The steps of a function without their places in the source, which the
 /// source map has.
 struct BareStep(Step);
@@ -133,6 +158,9 @@ impl Wire for BareStep {
             value: u8::take(r)?,
             node: NodeId(0),
         }))
+    }
+    fn layout() -> String {
+        "Step".to_owned()
     }
 }
 
@@ -171,6 +199,9 @@ impl Wire for Function {
             places: Vec::new(),
         })
     }
+    fn layout() -> String {
+        "Function".to_owned()
+    }
 }
 
 impl Wire for Place {
@@ -187,6 +218,35 @@ impl Wire for Place {
             inner: Wire::take(r)?,
         })
     }
+    fn layout() -> String {
+        "Place".to_owned()
+    }
+}
+
+/// The records that are written by hand here, as
+/// [`record_layouts`](super::wire::record_layouts) has the others.
+pub(super) fn own_layouts() -> [(&'static str, Vec<(&'static str, String)>); 3] {
+    let u32s = |names: &[&'static str]| -> Vec<(&'static str, String)> {
+        names.iter().map(|name| (*name, u32::layout())).collect()
+    };
+    let mut step = u32s(&["parent", "start", "end", "op", "scope"]);
+    step.extend([("implicit", bool::layout()), ("value", u8::layout())]);
+    let function = vec![
+        ("name", u32::layout()),
+        ("params", u8::layout()),
+        ("registers", u8::layout()),
+        ("slots", u32::layout()),
+        ("code", Vec::<Op>::layout()),
+        ("blocks", Vec::<Block>::layout()),
+        ("charges", Vec::<Charge>::layout()),
+        ("steps", Vec::<BareStep>::layout()),
+        ("scopes", Vec::<Scope>::layout()),
+        ("handlers", Vec::<Handler>::layout()),
+        ("wraps", Vec::<Wrap>::layout()),
+    ];
+    let mut place = u32s(&["pc", "node"]);
+    place.push(("inner", Option::<(u32, u32)>::layout()));
+    [("Step", step), ("Function", function), ("Place", place)]
 }
 
 /// A schema or another value that came from JSON, as JSON text.
@@ -205,6 +265,9 @@ impl Wire for Json {
         json_value(text)
             .map(Json)
             .map_or_else(|| r.wrong("no JSON"), Ok)
+    }
+    fn layout() -> String {
+        "json".to_owned()
     }
 }
 

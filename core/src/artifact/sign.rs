@@ -11,7 +11,7 @@
 //! one algorithm, so there is none to be confused with.
 
 #[cfg(feature = "signing")]
-pub use keys::{KeyId, SecretKey, TrustedKey, TrustedKeys, check, sign};
+pub use keys::{KeyId, SecretKey, TrustedKey, TrustedKeys, check, key_id, sign};
 
 /// Bytes of a signature after the end of an artifact.
 pub const SIGNATURE_BYTES: usize = 4 + 4 + 16 + 64;
@@ -241,6 +241,17 @@ mod keys {
         text
     }
 
+    /// The key that a signature names, without a check that it made it; `None`
+    /// for what is no signature of a known kind.
+    pub fn key_id(signature: &[u8]) -> Option<KeyId> {
+        let known = signature.len() == SIGNATURE_BYTES
+            && signature.starts_with(&SIGNATURE_MAGIC)
+            && signature[4..8] == ED25519.to_le_bytes();
+        let mut id = [0; 16];
+        id.copy_from_slice(known.then(|| &signature[8..24])?);
+        Some(KeyId(id))
+    }
+
     /// Signs a file, in place of the signature that it may have.
     ///
     /// # Errors
@@ -286,14 +297,11 @@ mod keys {
             let help = "the artifact was changed after signing, or is forged: get it again";
             ArtifactError::new(codes::B0010, text, help).at(at)
         };
-        let mut id = [0; 16];
-        let mut signature = [0; 64];
-        id.copy_from_slice(&block[8..24]);
-        signature.copy_from_slice(&block[24..]);
-        let id = KeyId(id);
-        if block[..4] != SIGNATURE_MAGIC || block[4..8] != ED25519.to_le_bytes() {
+        let Some(id) = key_id(block) else {
             return Err(invalid("the signature is of no known kind"));
-        }
+        };
+        let mut signature = [0; 64];
+        signature.copy_from_slice(&block[24..]);
         let Some(key) = trusted.iter().find(|key| key.id == id) else {
             return Err(ArtifactError::new(
                 codes::B0011,

@@ -79,6 +79,8 @@ pub(super) trait Wire: Sized {
     fn put(&self, out: &mut Vec<u8>);
     /// Reads it.
     fn take(r: &mut Reader<'_>) -> Taken<Self>;
+    /// What `docs/a99b.md` calls the type.
+    fn layout() -> String;
 }
 
 macro_rules! numbers {
@@ -90,6 +92,9 @@ macro_rules! numbers {
             }
             fn take(r: &mut Reader<'_>) -> Taken<Self> {
                 r.array().map(<$type>::from_le_bytes)
+            }
+            fn layout() -> String {
+                stringify!($type).to_owned()
             }
         }
     )* };
@@ -109,6 +114,9 @@ impl Wire for bool {
             _ => r.wrong("a flag is neither 0 nor 1"),
         }
     }
+    fn layout() -> String {
+        "bool".to_owned()
+    }
 }
 
 impl Wire for Op {
@@ -121,6 +129,9 @@ impl Wire for Op {
             Some(op) => Ok(op),
             None => r.wrong("no such instruction"),
         }
+    }
+    fn layout() -> String {
+        "op".to_owned()
     }
 }
 
@@ -137,6 +148,9 @@ impl<T: Wire> Wire for Vec<T> {
         }
         Ok(list)
     }
+    fn layout() -> String {
+        format!("list of {}", T::layout())
+    }
 }
 
 impl<T: Wire> Wire for Box<[T]> {
@@ -146,6 +160,9 @@ impl<T: Wire> Wire for Box<[T]> {
     }
     fn take(r: &mut Reader<'_>) -> Taken<Self> {
         Vec::take(r).map(Vec::into_boxed_slice)
+    }
+    fn layout() -> String {
+        Vec::<T>::layout()
     }
 }
 
@@ -166,6 +183,9 @@ impl<T: Wire> Wire for Option<T> {
     fn take(r: &mut Reader<'_>) -> Taken<Self> {
         bool::take(r)?.then(|| T::take(r)).transpose()
     }
+    fn layout() -> String {
+        format!("optional {}", T::layout())
+    }
 }
 
 impl<A: Wire, B: Wire> Wire for (A, B) {
@@ -176,6 +196,9 @@ impl<A: Wire, B: Wire> Wire for (A, B) {
     }
     fn take(r: &mut Reader<'_>) -> Taken<Self> {
         Ok((A::take(r)?, B::take(r)?))
+    }
+    fn layout() -> String {
+        format!("pair of {} and {}", A::layout(), B::layout())
     }
 }
 
@@ -190,8 +213,16 @@ macro_rules! records {
             fn take(r: &mut Reader<'_>) -> Taken<Self> {
                 Ok($type { $( $field: <$of as Wire>::take(r)? ),* })
             }
+            fn layout() -> String {
+                stringify!($type).to_owned()
+            }
         }
-    )* };
+    )*
+        /// The records: name, then field and type of each field.
+        pub(super) fn record_layouts() -> Vec<(&'static str, Vec<(&'static str, String)>)> {
+            vec![ $( (stringify!($type), vec![ $( (stringify!($field), <$of as Wire>::layout()) ),* ]) ),* ]
+        }
+    };
 }
 
 records! {
@@ -226,8 +257,18 @@ macro_rules! choices {
                     _ => r.wrong(concat!("no such ", stringify!($type))),
                 }
             }
+            fn layout() -> String {
+                stringify!($type).to_owned()
+            }
         }
-    )* };
+    )*
+        /// The choices: name, then tag, name and field of each.
+        pub(super) fn choice_layouts() -> Vec<(&'static str, Vec<(u8, &'static str, String)>)> {
+            vec![ $( (stringify!($type), vec![ $( ($tag, stringify!($variant), choices!(@layout $($of)?)) ),* ]) ),* ]
+        }
+    };
+    (@layout) => { String::new() };
+    (@layout $of:ty) => { <$of as Wire>::layout() };
     (@pattern $type:ident $variant:ident $value:ident) => { $type::$variant };
     (@pattern $type:ident $variant:ident $value:ident $of:ty) => { $type::$variant($value) };
     (@put $value:ident $out:ident) => {};
@@ -259,5 +300,8 @@ impl Wire for f64 {
     }
     fn take(r: &mut Reader<'_>) -> Taken<Self> {
         u64::take(r).map(f64::from_bits)
+    }
+    fn layout() -> String {
+        "f64".to_owned()
     }
 }

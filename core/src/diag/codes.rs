@@ -1,5 +1,6 @@
-//! The stable codes of diagnostics: E for errors, W for warnings (decision
-//! D44). A code is never reused for another meaning.
+//! The stable codes of diagnostics: E for errors and W for warnings in a
+//! program (decision D44), L for programs that a host's atoms do not fit. A code
+//! is never reused for another meaning.
 
 /// The text is not JSON.
 pub const E0001: &str = "A99-E0001";
@@ -48,3 +49,13 @@ pub const W0207: &str = "A99-W0207";
 pub const W0208: &str = "A99-W0208";
 /// A host registered two atoms of one name.
 pub const W0401: &str = "A99-W0401";
+/// The program needs an atom that the host does not grant.
+pub const L0001: &str = "A99-L0001";
+/// The host's atom is another than the program was compiled against (security
+/// B05).
+pub const L0002: &str = "A99-L0002";
+/// A call passes another number of inputs than the atom takes.
+pub const L0003: &str = "A99-L0003";
+/// At the host's prices some of the program would run for nothing (security
+/// B04).
+pub const L0004: &str = "A99-L0004";

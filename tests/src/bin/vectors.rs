@@ -1,11 +1,13 @@
 //! Replays conformance vectors:
-//! `vectors [--engine vm|oracle] [--deviations FILE] [--bless-deviations] FILE...`
+//! `vectors [--engine vm|a99b|oracle] [--deviations FILE] [--bless-deviations] FILE...`
 //!
 //! The last line counts; the exit code is 1 when a vector failed and 2 for a
 //! wrong call. `--bless-deviations` prints a proposed line for each failure
 //! instead of the report.
 
-use a99_testkit::vectors::{Deviations, Engine, OracleEngine, VmEngine, read_deviations, replay};
+use a99_testkit::vectors::{
+    ArtifactEngine, Deviations, Engine, OracleEngine, VmEngine, read_deviations, replay,
+};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -20,6 +22,7 @@ fn engine(name: &str) -> Result<Box<dyn Engine>, String> {
     match name {
         "oracle" => Ok(Box::new(OracleEngine)),
         "vm" => Ok(Box::new(VmEngine)),
+        "a99b" => Ok(Box::new(ArtifactEngine)),
         other => Err(format!("no engine named '{other}'")),
     }
 }

@@ -20,7 +20,7 @@ pub use oracle_engine::OracleEngine;
 pub use read::{Subject, Vector, decode, read_file};
 pub use replay::{Report, Verdict, replay};
 pub use script::{HostAtom, Reply, Script, SharedScript};
-pub use vm_engine::VmEngine;
+pub use vm_engine::{ArtifactEngine, Route, VmEngine, run_by};
 
 use a99_core::fuel::Fuel;
 use a99_core::json::Document;

@@ -5,13 +5,15 @@ use super::script::{Reply, SharedScript};
 use super::{Engine, EngineError, EngineEvent, EngineOutcome, REFERENCE_ATOM_TIMEOUT_MS, RunSpec};
 use a99_core::error::ErrorCode;
 use a99_core::value::Value;
+use agent99::artifact::EncodeOptions;
 use agent99::capabilities::{
-    AgentCall, AgentReply, AgentRunner, BoxFuture, Capabilities, CapabilityError, Fetch, Llm,
-    Store, StoreMethod, Transpiler, Xml,
+    AgentCall, AgentReply, AgentRunner, BoxFuture, Capabilities, CapabilityError, Fetch,
+    FixedClock, Llm, SeededRandom, Store, StoreMethod, Transpiler, Xml,
 };
 use agent99::{
-    AbortSignal, AtomBody, AtomDef, AtomError, AtomSig, AtomTimeout, CostModel, CostOverride,
-    Engine as Agents, Equality, HostReply, Outcome, Params, RunOptions, all_atoms,
+    AbortSignal, Agent, AtomBody, AtomDef, AtomError, AtomSig, AtomTimeout, CostModel,
+    CostOverride, Engine as Agents, EngineBuilder, Equality, HostReply, Outcome, Params,
+    RunOptions, all_atoms,
 };
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -20,6 +22,37 @@ use std::time::Duration;
 /// The register machine.
 #[derive(Debug, Default)]
 pub struct VmEngine;
+
+/// The register machine on programs that were written to a file and loaded
+/// again.
+#[derive(Debug, Default)]
+pub struct ArtifactEngine;
+
+/// How a program gets to the machine.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Route {
+    /// As JSON.
+    Json,
+    /// As an `.a99b` file.
+    File,
+    /// As one without source.
+    Stripped,
+}
+
+impl Route {
+    fn agent(self, engine: &Agents, compiled: Agent) -> Result<Agent, String> {
+        let strip = match self {
+            Route::Json => return Ok(compiled),
+            Route::File => false,
+            Route::Stripped => true,
+        };
+        let bytes = compiled.to_bytes(&EncodeOptions { strip });
+        let loaded = bytes.map(|bytes| engine.load(&bytes));
+        loaded
+            .map_err(|e| e.to_string())?
+            .map_err(|e| e.to_string())
+    }
+}
 
 /// Every scripted capability.
 struct Scripted(SharedScript);
@@ -278,57 +311,93 @@ fn ran(outcome: Outcome) -> EngineOutcome {
     }
 }
 
+/// Runs a program that gets to the machine in this way, at a fixed time and
+/// with random numbers that are always the same.
+#[must_use]
+pub fn run_by(route: Route, spec: RunSpec) -> EngineOutcome {
+    let builder = Agents::builder()
+        .clock(Arc::new(FixedClock::new(super::read::now_ms())))
+        .random(Arc::new(SeededRandom::new(99)));
+    run(builder, route, spec)
+}
+
+fn run(builder: EngineBuilder, route: Route, spec: RunSpec) -> EngineOutcome {
+    let mut atoms = all_atoms();
+    for atom in &spec.atoms {
+        atoms.insert(host_atom(atom, &spec.script));
+    }
+    let engine = builder.atoms(atoms).build();
+    let mut text = Vec::new();
+    spec.program.write_json(spec.program.root(), &mut text);
+    let agent = match engine.compile(text) {
+        Ok(agent) => agent,
+        Err(refused) => {
+            let first = refused
+                .iter()
+                .find(|d| d.severity == agent99::Severity::Error);
+            let message = first.map_or_else(String::new, |d| d.message.clone());
+            return EngineOutcome::Rejected { message };
+        }
+    };
+    let agent = match route.agent(&engine, agent) {
+        Ok(agent) => agent,
+        Err(message) => return EngineOutcome::Rejected { message },
+    };
+    let signal = AbortSignal::new();
+    if spec.aborted {
+        signal.abort();
+    }
+    let options = options(&spec).signal(signal.clone());
+    let granted = capabilities(&spec.script);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_time()
+        .build();
+    let Ok(runtime) = runtime else {
+        return EngineOutcome::Rejected {
+            message: "no runtime".into(),
+        };
+    };
+    runtime.block_on(async {
+        if let Some(ms) = spec.abort_after_ms {
+            tokio::spawn(async move {
+                wait(ms).await;
+                signal.abort();
+            });
+        }
+        ran(engine.run(&agent, spec.args, options, granted).await)
+    })
+}
+
+fn strict_condition(text: &str) -> Result<Value, String> {
+    let parsed = a99_compiler::expr::dialect_v2::parse(text)?;
+    Ok(Value::from(a99_compiler::expr::to_expr_json(&parsed)))
+}
+
 impl Engine for VmEngine {
     fn name(&self) -> &str {
         "vm"
     }
 
     fn run_program(&self, spec: RunSpec) -> EngineOutcome {
-        let mut atoms = all_atoms();
-        for atom in &spec.atoms {
-            atoms.insert(host_atom(atom, &spec.script));
-        }
-        let engine = Agents::builder().atoms(atoms).build();
-        let mut text = Vec::new();
-        spec.program.write_json(spec.program.root(), &mut text);
-        let agent = match engine.compile(text) {
-            Ok(agent) => agent,
-            Err(refused) => {
-                let first = refused
-                    .iter()
-                    .find(|d| d.severity == agent99::Severity::Error);
-                let message = first.map_or_else(String::new, |d| d.message.clone());
-                return EngineOutcome::Rejected { message };
-            }
-        };
-        let signal = AbortSignal::new();
-        if spec.aborted {
-            signal.abort();
-        }
-        let options = options(&spec).signal(signal.clone());
-        let granted = capabilities(&spec.script);
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(1)
-            .enable_time()
-            .build();
-        let Ok(runtime) = runtime else {
-            return EngineOutcome::Rejected {
-                message: "no runtime".into(),
-            };
-        };
-        runtime.block_on(async {
-            if let Some(ms) = spec.abort_after_ms {
-                tokio::spawn(async move {
-                    wait(ms).await;
-                    signal.abort();
-                });
-            }
-            ran(engine.run(&agent, spec.args, options, granted).await)
-        })
+        run(Agents::builder(), Route::Json, spec)
     }
 
     fn parse_condition(&self, text: &str) -> Result<Value, String> {
-        let parsed = a99_compiler::expr::dialect_v2::parse(text)?;
-        Ok(Value::from(a99_compiler::expr::to_expr_json(&parsed)))
+        strict_condition(text)
+    }
+}
+
+impl Engine for ArtifactEngine {
+    fn name(&self) -> &str {
+        "a99b"
+    }
+
+    fn run_program(&self, spec: RunSpec) -> EngineOutcome {
+        run(Agents::builder(), Route::File, spec)
+    }
+
+    fn parse_condition(&self, text: &str) -> Result<Value, String> {
+        strict_condition(text)
     }
 }

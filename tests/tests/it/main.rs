@@ -1,10 +1,13 @@
 //! The integration tests of the workspace.
 
+mod a99b;
+mod artifacts;
 mod attack;
 mod builders;
 mod differential;
 mod oracle;
 mod replay;
+mod security_artifacts;
 mod security_cpu;
 mod security_data;
 mod security_escape;

@@ -1,0 +1,74 @@
+//! `a99 compile`: writes a program as an artifact.
+
+use crate::args::CompileArgs;
+use crate::artifact::hex;
+use crate::failure::{Exit, Failure};
+use crate::{input, output, write};
+use agent99::artifact::sign::{SecretKey, key_id, sign};
+use agent99::artifact::{DecodeOptions, EncodeOptions, header};
+use agent99::{Engine, Map, Value};
+use std::path::{Path, PathBuf};
+
+/// The extension of artifacts.
+const EXTENSION: &str = "a99b";
+
+/// Runs the command.
+pub fn run(args: &CompileArgs) -> Result<Exit, Failure> {
+    let to = output_path(args)?;
+    let key = args.sign.as_deref().map(secret_key).transpose()?;
+    let (agent, source) = input::agent(&Engine::new(), &args.program.program)?;
+    // Every limit holds for what is written too, so that it can be read.
+    let limits = DecodeOptions::default();
+    let failed = |error| Failure::artifact(&source.name, error);
+    let options = EncodeOptions { strip: args.strip };
+    let mut bytes = agent.to_bytes(&options).map_err(failed)?;
+    if let Some(key) = &key {
+        bytes = sign(&bytes, key, &limits).map_err(failed)?;
+    }
+    let head = header(&bytes, &limits).map_err(failed)?;
+    if to == Path::new(input::STDIN) {
+        super::show_warnings(&agent, &source);
+        output::bytes(&bytes);
+        return Ok(Exit::Ok);
+    }
+    let inputs = [Some(args.program.program.as_path()), args.sign.as_deref()];
+    write::replace(&to, &bytes, inputs.into_iter().flatten())?;
+    let signer = head.signature.and_then(key_id).map(|id| id.to_string());
+    let name = to.display().to_string();
+    if args.program.json {
+        let mut map = Map::new();
+        map.insert("ok", true);
+        map.insert("output", name);
+        map.insert("bytes", bytes.len() as f64);
+        map.insert("content_hash", hex(&head.content_hash));
+        map.insert("signed_by", signer.map_or(Value::Null, Value::from));
+        map.insert("diagnostics", agent.warnings().to_json());
+        output::json(&Value::Object(map));
+    } else {
+        super::show_warnings(&agent, &source);
+        let signed = signer.map_or(String::new(), |id| format!(", signed by key {id}"));
+        output::note(&name, &format!("{} bytes{signed}", bytes.len()));
+    }
+    Ok(Exit::Ok)
+}
+
+/// Where to write: what the user said, or beside the program.
+fn output_path(args: &CompileArgs) -> Result<PathBuf, Failure> {
+    let program = &args.program.program;
+    let stdin = Path::new(input::STDIN);
+    match &args.output {
+        Some(path) if path == stdin && args.program.json => Err(Failure::usage(
+            "the artifact and --json cannot both go to standard output",
+        )),
+        Some(path) => Ok(path.clone()),
+        None if program == stdin => Err(Failure::usage(
+            "a program from standard input needs `-o FILE`",
+        )),
+        None => Ok(program.with_extension(EXTENSION)),
+    }
+}
+
+fn secret_key(path: &Path) -> Result<SecretKey, Failure> {
+    let file = input::read(path)?;
+    SecretKey::from_json(&file.bytes).map_err(|error| Failure::about(&file.name, error))
+}

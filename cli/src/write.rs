@@ -1,0 +1,77 @@
+//! Writing files: whole or not at all, and never over what was read.
+
+use crate::failure::Failure;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+/// Who may read a new file.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Whoever the system's defaults let.
+    All,
+    /// Its owner (mode 0600 where there are modes).
+    Owner,
+}
+
+/// Options of a file that must not exist yet.
+fn new_file(access: Access) -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    if access == Access::Owner {
+        use std::os::unix::fs::OpenOptionsExt as _;
+        options.mode(0o600);
+    }
+    #[cfg(not(unix))]
+    let _ = access;
+    options
+}
+
+/// Writes a file that must not exist yet.
+pub fn create(path: &Path, bytes: &[u8], access: Access) -> Result<(), Failure> {
+    let failed = |error| Failure::about(&path.display().to_string(), error);
+    let file = new_file(access).open(path).map_err(failed)?;
+    fill(file, bytes).map_err(|error| {
+        // Half a file helps nobody.
+        let _ = fs::remove_file(path);
+        failed(error)
+    })
+}
+
+/// Writes a file in one step, in place of one that may be there, unless that is
+/// one of these inputs or no ordinary file. A link is followed.
+pub fn replace<'a>(
+    path: &Path,
+    bytes: &[u8],
+    mut inputs: impl Iterator<Item = &'a Path>,
+) -> Result<(), Failure> {
+    let name = path.display().to_string();
+    let real = path.canonicalize().ok();
+    let target = real.clone().unwrap_or_else(|| path.to_path_buf());
+    if real.is_some() && inputs.any(|input| input.canonicalize().ok() == real) {
+        return Err(Failure::about(&name, "would overwrite an input"));
+    }
+    if real.is_some() && !target.is_file() {
+        return Err(Failure::about(&name, "is no ordinary file"));
+    }
+    let failed = |error| Failure::about(&name, error);
+    let beside = beside(&target);
+    let file = new_file(Access::All).open(&beside).map_err(failed)?;
+    let written = fill(file, bytes).and_then(|()| fs::rename(&beside, &target));
+    written.map_err(|error| {
+        let _ = fs::remove_file(&beside);
+        failed(error)
+    })
+}
+
+/// A name in the same folder, so that renaming is one step.
+fn beside(target: &Path) -> PathBuf {
+    let name = target.file_name().unwrap_or_default().to_string_lossy();
+    target.with_file_name(format!(".{name}.{}.partial", std::process::id()))
+}
+
+fn fill(mut file: File, bytes: &[u8]) -> io::Result<()> {
+    file.write_all(bytes)?;
+    file.sync_all()
+}

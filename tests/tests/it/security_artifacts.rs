@@ -1,0 +1,372 @@
+//! Threats B01 to B10: hostile artifacts, through the door that hosts use.
+//!
+//! What is changed here has the hash that its content has: an enemy can compute
+//! it. The format's own tests and `cargo xtask mutate` go through bits and
+//! random changes; these go through the threats one by one.
+
+use crate::attack::{ENGINE, seq};
+use a99_core::program::{Home, Op, Program};
+use a99_testkit::fuzz::artifact::correct_hash;
+use agent99::artifact::sign::{SecretKey, TrustedKeys, sign};
+use agent99::artifact::{DecodeOptions, EncodeOptions};
+use agent99::capabilities::FixedClock;
+use agent99::{
+    Agent, AtomBody, AtomDef, AtomSet, AtomSig, Binding, Engine, HostReply, LoadError, Param,
+    Params, RunOptions, SourceCheck, all_atoms, json,
+};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// A loop, a condition, an atom, a literal, a handler.
+fn agent() -> Agent {
+    let program = seq(json!([
+        {"op": "varsImport", "keys": ["n"]},
+        {"op": "varSet", "key": "list", "value": {"$expr": "literal", "value": [1, {"a": "b"}]}},
+        {"op": "try", "try": [
+            {"op": "while", "condition": "n > 0", "body": [
+                {"op": "mathCalc", "expr": "n - 1", "result": "n"}]},
+            {"op": "split", "str": "a,b", "sep": ",", "result": "list"}],
+         "catch": [{"op": "return", "value": {"failed": true}}]},
+        {"op": "return", "schema": {"type": "object", "properties": {"list": {}, "n": {}}}}
+    ]));
+    ENGINE.compile(program).expect("a program")
+}
+
+fn bytes(agent: &Agent) -> Vec<u8> {
+    agent.to_bytes(&EncodeOptions::default()).expect("small")
+}
+
+/// Where the section of this number lies: its entry in the table, its bytes.
+fn section(file: &[u8], number: u32) -> (usize, std::ops::Range<usize>) {
+    let word = |at: usize| u32::from_le_bytes(file[at..at + 4].try_into().expect("four"));
+    let entry = (0..word(28) as usize).map(|i| 64 + 12 * i);
+    let entry = entry
+        .into_iter()
+        .find(|at| word(*at) == number)
+        .expect("the section");
+    let start = word(entry + 4) as usize;
+    (entry, start..start + word(entry + 8) as usize)
+}
+
+/// Bytes before the code of the main program: the count of functions, its name,
+/// params, registers and slots, the count of instructions.
+const CODE: usize = 4 + 4 + 1 + 1 + 4 + 4;
+
+/// Why a file is refused whose only instruction of this kind was changed: in
+/// its bytes, as they stand in the section of functions.
+#[track_caller]
+fn refusal_of_op(wanted: impl Fn(Op) -> bool, change: impl FnOnce(Op) -> [u8; 8]) -> &'static str {
+    let agent = agent();
+    let code = &agent.artifact().program().functions[0].code;
+    let pc = code.iter().position(|op| wanted(*op));
+    let pc = pc.expect("such an instruction");
+    let new = change(code[pc]);
+    refusal_at(&agent, pc, new)
+}
+
+/// The same for the instruction at `pc`.
+#[track_caller]
+fn refusal_at(agent: &Agent, pc: usize, new: [u8; 8]) -> &'static str {
+    let mut file = bytes(agent);
+    let at = section(&file, 16).1.start + CODE + 8 * pc;
+    file[at..at + 8].copy_from_slice(&new);
+    refusal(file)
+}
+
+/// The code of a file's refusal, once its hash is right.
+#[track_caller]
+fn refusal(mut file: Vec<u8>) -> &'static str {
+    correct_hash(&mut file);
+    ENGINE.load(&file).expect_err("refused").code()
+}
+
+#[test]
+fn b01_cut_and_flipped_files_are_refused() {
+    let file = bytes(&agent());
+    assert!(ENGINE.load(&file).is_ok());
+    for end in (0..file.len()).step_by(7).chain([file.len() - 1]) {
+        assert!(ENGINE.load(&file[..end]).is_err(), "{end}");
+    }
+    for at in 0..file.len() {
+        let mut changed = file.clone();
+        changed[at] ^= 1 << (at % 8);
+        let error = ENGINE.load(&changed).expect_err("refused");
+        assert!(error.code().starts_with("A99-B"), "{at}: {error}");
+        assert!(!error.help().is_empty(), "{at}");
+    }
+}
+
+#[test]
+fn b02_jumps_go_to_heads_of_blocks_only() {
+    let jump = |op: Op| op.target().is_some();
+    let to = |target: u32| {
+        move |mut op: Op| {
+            op.set_target(target);
+            op.encode()
+        }
+    };
+    // Out of range; the middle of a block; into the block that is not entered
+    // through its `Fuel`, backward.
+    assert_eq!(refusal_of_op(jump, to(u32::MAX)), "A99-V0006");
+    assert_eq!(refusal_of_op(jump, to(1_000_000)), "A99-V0006");
+    assert_eq!(refusal_of_op(jump, to(1)), "A99-V0006");
+    // Without its `Fuel` a block would be a way around the yield point.
+    let head = |op: Op| matches!(op, Op::Fuel { .. });
+    assert_eq!(refusal_of_op(head, |_| Op::Nop {}.encode()), "A99-V0005");
+    // Code that runs off its end.
+    let agent = agent();
+    let last = agent.artifact().program().functions[0].code.len() - 1;
+    assert_eq!(refusal_at(&agent, last, Op::Nop {}.encode()), "A99-V0007");
+}
+
+#[test]
+fn b03_indices_lie_in_their_tables_and_registers_are_written_first() {
+    let k = |op: Op| matches!(op, Op::LoadK { .. });
+    let load = |dst: u8, k: u32| move |_: Op| Op::LoadK { dst, k }.encode();
+    assert_eq!(refusal_of_op(k, load(0, u32::MAX)), "A99-V0002");
+    assert_eq!(refusal_of_op(k, load(255, 0)), "A99-V0003");
+    let literal = |op: Op| matches!(op, Op::LoadLit { .. });
+    assert_eq!(
+        refusal_of_op(literal, |_| Op::LoadLit { dst: 0, lit: 9 }.encode()),
+        "A99-V0002"
+    );
+    // A register that nothing wrote: the last of the frame, in the first block.
+    let agent = agent();
+    let last = agent.artifact().program().functions[0].registers - 1;
+    let argument = |op: Op| matches!(op, Op::LoadArg { .. });
+    let read = move |_: Op| {
+        Op::Mov {
+            dst: last,
+            src: last,
+        }
+        .encode()
+    };
+    assert_eq!(refusal_of_op(argument, read), "A99-V0012");
+    // An import that is not there: the first call site names op 200.
+    let mut file = bytes(&agent);
+    let (_, sites) = section(&file, 9);
+    file[sites.start + 4] = 200;
+    assert_eq!(refusal(file), "A99-V0002");
+}
+
+#[test]
+fn b04_forged_prices_are_recomputed() {
+    let agent = agent();
+    let main = &agent.artifact().program().functions[0];
+    let (code, blocks) = (&main.code, &main.blocks);
+    for forged in [0i64, -1, i64::MIN, i64::MAX] {
+        for (number, block) in blocks.iter().enumerate() {
+            if block.price == forged {
+                continue;
+            }
+            let mut file = bytes(&agent);
+            // The count of blocks stands before them.
+            let at = section(&file, 16).1.start + CODE + 8 * code.len() + 4 + 20 * number + 12;
+            file[at..at + 8].copy_from_slice(&forged.to_le_bytes());
+            assert_eq!(refusal(file), "A99-V0008", "{block:?}");
+        }
+    }
+}
+
+/// The atom `greet` with this input and price.
+fn greet(input: &'static str, micro: i64) -> AtomSet {
+    let params = vec![Param {
+        name: input,
+        binding: Binding::Value,
+    }];
+    let mut atoms = all_atoms();
+    atoms.insert(AtomDef {
+        sig: AtomSig {
+            params: Params::Named(params.into()),
+            ..AtomSig::new("greet", "Greets.", micro)
+        },
+        body: AtomBody::Async(|_| {
+            Box::pin(async { Ok(HostReply::from(agent99::Value::from("hi"))) })
+        }),
+        dynamic_cost: None,
+    });
+    atoms
+}
+
+#[test]
+fn b05_atoms_that_differ_are_named() {
+    let with = |atoms: AtomSet| Engine::builder().atoms(atoms).build();
+    let host = with(greet("name", 1_000_000));
+    let program = r#"{"op":"seq","steps":[{"op":"greet","name":"Ada","result":"x"}]}"#;
+    let file = bytes(&host.compile(program).expect("a program"));
+    assert!(host.load(&file).is_ok());
+    // The host may change prices, and take them back.
+    assert!(with(greet("name", 5)).load(&file).is_ok());
+    let error = with(greet("who", 1_000_000))
+        .load(&file)
+        .expect_err("another input");
+    assert_eq!(error.code(), "A99-L0002");
+    assert!(
+        error.message().contains("'greet'") && !error.help().is_empty(),
+        "{error}"
+    );
+    let error = ENGINE.load(&file).expect_err("no such atom");
+    assert_eq!(error.code(), "A99-L0001");
+    assert!(error.message().contains("'greet'"), "{error}");
+    assert!(matches!(error, LoadError::Link(_)));
+}
+
+#[test]
+fn b06_lengths_are_limits_and_never_requests() {
+    let file = bytes(&agent());
+    let small = DecodeOptions {
+        max_bytes: file.len() - 1,
+    };
+    let engine = Engine::builder().decode_options(small).build();
+    assert_eq!(
+        engine.load(&file).expect_err("too large").code(),
+        "A99-B0008"
+    );
+    let started = Instant::now();
+    // Lists that say they have four billion entries.
+    for number in 2..=16 {
+        let present = std::panic::catch_unwind(|| section(&file, number));
+        let Ok((_, range)) = present else { continue };
+        if matches!(number, 14 | 15) || range.len() < 4 {
+            continue;
+        }
+        let mut changed = file.clone();
+        changed[range.start..range.start + 4].fill(0xff);
+        assert_eq!(refusal(changed), "A99-B0006", "section {number}");
+    }
+    // Sections that overlap or reach beyond the file.
+    for (field, value) in [(4, 64u32), (8, u32::MAX), (8, 0)] {
+        let (entry, _) = section(&file, 16);
+        let mut changed = file.clone();
+        changed[entry + field..entry + field + 4].copy_from_slice(&value.to_le_bytes());
+        assert_eq!(refusal(changed), "A99-B0005", "{field}");
+    }
+    assert!(started.elapsed() < Duration::from_secs(5));
+}
+
+#[test]
+fn b07_signatures_are_checked_by_the_hosts_policy() {
+    let key = |seed: u8, expires| SecretKey::from_seed(&[seed; 32], expires);
+    let trust = |key: &SecretKey| {
+        TrustedKeys::from_json(key.to_public_json().as_bytes()).expect("a key file")
+    };
+    let engine = |keys: TrustedKeys, seconds: f64| {
+        let clock = Arc::new(FixedClock::new(seconds * 1000.0));
+        Engine::builder()
+            .clock(clock)
+            .required_signatures(keys)
+            .build()
+    };
+    let (plain, options) = (bytes(&agent()), DecodeOptions::default());
+    let ours = key(1, Some(1_000));
+    let signed = sign(&plain, &ours, &options).expect("signed");
+    let code = |file: &[u8], engine: &Engine| engine.load(file).err().map(|e| e.code());
+    // Off by default: nobody asks.
+    assert!(ENGINE.load(&plain).is_ok() && ENGINE.load(&signed).is_ok());
+    let strict = engine(trust(&ours), 1_000.0);
+    assert_eq!(code(&signed, &strict), None);
+    assert_eq!(code(&plain, &strict), Some("A99-B0009"));
+    assert_eq!(
+        code(&signed, &engine(trust(&ours), 1_001.0)),
+        Some("A99-B0012")
+    );
+    assert_eq!(
+        code(&signed, &engine(trust(&ours), f64::NAN)),
+        Some("A99-B0012")
+    );
+    assert_eq!(
+        code(&signed, &engine(trust(&key(2, None)), 0.0)),
+        Some("A99-B0011")
+    );
+    // Another algorithm; the signature of a whole file under its stripped form.
+    let mut other = signed.clone();
+    other[plain.len() + 4] = 0;
+    assert_eq!(code(&other, &strict), Some("A99-B0010"));
+    let mut subset = agent()
+        .to_bytes(&EncodeOptions { strip: true })
+        .expect("small");
+    subset.extend_from_slice(&signed[plain.len()..]);
+    assert_eq!(code(&subset, &strict), Some("A99-B0010"));
+    // A signature is no wall: forged code is refused, signed or not.
+    let mut forged = plain.clone();
+    let (_, functions) = section(&forged, 16);
+    forged[functions.start + 9] = 0;
+    correct_hash(&mut forged);
+    let forged = sign(&forged, &ours, &options).expect("signed");
+    assert!(code(&forged, &strict).is_some_and(|code| code.starts_with("A99-V")));
+}
+
+#[test]
+fn b08_another_version_is_refused_and_its_source_is_still_there() {
+    let file = bytes(&agent());
+    for (at, code) in [
+        (8, "A99-B0002"),
+        (15, "A99-B0002"),
+        (16, "A99-B0007"),
+        (23, "A99-B0007"),
+    ] {
+        let mut changed = file.clone();
+        changed[at] ^= 0x40;
+        correct_hash(&mut changed);
+        let error = ENGINE.load(&changed).expect_err("refused");
+        assert_eq!(error.code(), code);
+        assert!(error.help().contains("compile the source"), "{error}");
+    }
+    // What is embedded is the whole source, and compiles to the same program.
+    let loaded = ENGINE.load(&file).expect("whole");
+    assert_eq!(ENGINE.compare_source(&loaded), SourceCheck::Matches);
+    let again = ENGINE.compile(loaded.source().expect("a source").into_owned());
+    assert_eq!(bytes(&again.expect("a program")), file);
+    // A source that is not the code's is found out.
+    let mut changed = file.clone();
+    let (_, source) = section(&file, 33);
+    let text = &file[source.clone()];
+    let at = text
+        .windows(5)
+        .position(|w| w == b"n - 1")
+        .expect("the text");
+    changed[source.start + at + 4] = b'2';
+    correct_hash(&mut changed);
+    let loaded = ENGINE.load(&changed).expect("the code is sound");
+    assert_eq!(ENGINE.compare_source(&loaded), SourceCheck::Differs);
+    let bare = agent()
+        .to_bytes(&EncodeOptions { strip: true })
+        .expect("small");
+    let bare = ENGINE.load(&bare).expect("whole");
+    assert_eq!(ENGINE.compare_source(&bare), SourceCheck::Absent);
+}
+
+#[test]
+fn b09_files_are_read_at_any_address() {
+    let file = bytes(&agent());
+    for shift in 0..16 {
+        let mut room = vec![0xAA; shift];
+        room.extend_from_slice(&file);
+        let loaded = ENGINE.load(&room[shift..]).expect("any alignment");
+        let outcome = ENGINE.run_sync(&loaded, json!({"n": 2}), RunOptions::new());
+        assert_eq!(outcome.error, None);
+        assert_eq!(
+            outcome.result.to_json(),
+            json!({"list": ["a", "b"], "n": 0})
+        );
+    }
+}
+
+#[test]
+fn b10_what_is_read_is_what_was_written() {
+    let agent = agent();
+    let file = bytes(&agent);
+    let loaded = ENGINE.load(&file).expect("whole");
+    assert_eq!(bytes(&loaded), file);
+    assert_eq!(bytes(&agent), file);
+    assert_eq!(loaded.disassemble(), agent.disassemble());
+    let (a, b): (&Program, &Program) = (loaded.artifact().program(), agent.artifact().program());
+    assert_eq!(a.identity(), b.identity());
+    let homes = |p: &Program| -> Vec<(u32, Home)> {
+        p.functions
+            .iter()
+            .flat_map(|f| f.scopes.iter().flat_map(|s| s.vars.clone()))
+            .collect()
+    };
+    assert_eq!(homes(a), homes(b));
+}
