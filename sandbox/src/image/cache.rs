@@ -5,6 +5,7 @@
 //! image/work/            half-done work, emptied by the next builder
 //! image/apt/             apt's own lists and indices
 //! image/packages/        packages by their hash
+//! image/cargo/           compiled crates of our own programs
 //! image/steps/NAME-KEY/  a step's result with its manifest
 //! ```
 //!
