@@ -13,7 +13,7 @@
 //! so that a reader sees all of it or nothing. The manifest tells size, hash,
 //! inode and time of each file. A file that is as the manifest says is
 //! trusted; one with another inode or time is hashed again; one with another
-//! hash makes the whole result void.
+//! hash, or one that others may write to, makes the whole result void.
 
 use super::digest::{self, Inputs};
 use super::error::{At, ImageError};
@@ -21,7 +21,7 @@ use super::progress::{Progress, note};
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, TryLockError};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -33,6 +33,10 @@ const MANIFEST: &str = "manifest.json";
 
 /// Only the owner may look into the cache or change it: what is in it is run.
 const PRIVATE: u32 = 0o700;
+
+/// Permissions that no file of a result keeps: others must not be able to
+/// change what is run.
+const WRITABLE_BY_OTHERS: u32 = 0o022;
 
 /// Results that are kept for each step: the current one, and those of other
 /// clones or settings that are worked on side by side.
@@ -251,7 +255,8 @@ impl Entry {
             let Ok(metadata) = fs::symlink_metadata(&path) else {
                 return Ok(false);
             };
-            if !metadata.is_file() || metadata.len() != file.size {
+            let writable = metadata.mode() & WRITABLE_BY_OTHERS != 0;
+            if !metadata.is_file() || metadata.len() != file.size || writable {
                 return Ok(false);
             }
             let now = (metadata.ino(), (metadata.mtime(), metadata.mtime_nsec()));
@@ -305,6 +310,8 @@ fn stored_files(folder: &Path) -> Result<Vec<StoredFile>, ImageError> {
                 folders.push(path);
                 continue;
             }
+            let mode = metadata.mode() & !WRITABLE_BY_OTHERS;
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).at(&path)?;
             let below = path.strip_prefix(folder).unwrap_or(&path);
             files.push(StoredFile {
                 path: below.to_string_lossy().into_owned(),
@@ -388,7 +395,11 @@ mod tests {
     fn damage_makes_a_result_void() {
         let folder = tempfile::tempdir().unwrap();
         let cache = Cache::at(folder.path()).unwrap();
-        let damages: [fn(&Entry); 6] = [
+        let damages: [fn(&Entry); 7] = [
+            |entry| {
+                let others = fs::Permissions::from_mode(0o666);
+                fs::set_permissions(entry.path("Image"), others).unwrap();
+            },
             |entry| fs::write(entry.path("Image"), "x").unwrap(),
             |entry| fs::write(entry.path("Image"), "longer").unwrap(),
             |entry| fs::remove_file(entry.path("deep/file")).unwrap(),

@@ -36,11 +36,11 @@ const KEPT_SETTINGS: [&str; 9] = [
     "Acquire::Check-Valid-Until",
 ];
 
-/// How apt says that a signature was made by a key it does not know.
-const UNKNOWN_KEY: [&str; 4] = [
+/// How apt says that a signature was made by a key it does not know. That a
+/// release "is not signed" it also says of a mirror that cannot be reached.
+const UNKNOWN_KEY: [&str; 3] = [
     "NO_PUBKEY",
     "Missing key",
-    "is not signed",
     "couldn't be verified because the public key",
 ];
 
@@ -105,17 +105,7 @@ impl Apt {
     }
 
     fn update(&self) -> Result<(), ImageError> {
-        let printed = finish(self.program("apt-get").args(["-q", "update"]))?;
-        let Printed { stderr, status, .. } = &printed;
-        if UNKNOWN_KEY.iter().any(|text| stderr.contains(text)) {
-            return Err(keyring_too_old(&tail(stderr)));
-        }
-        // A failed index is only a warning for apt: the old one is used.
-        let old_used = stderr.contains("Failed to fetch");
-        match status.success() && !old_used {
-            true => Ok(()),
-            false => Err(fetch_error(stderr)),
-        }
+        check_update(&finish(self.program("apt-get").args(["-q", "update"]))?)
     }
 
     /// The versions on offer of these packages.
@@ -149,6 +139,19 @@ impl Apt {
         let mut command = program(name);
         command.env("APT_CONFIG", self.folder.join("apt.conf"));
         command
+    }
+}
+
+/// Whether all indices were fetched and their signatures are good. For apt a
+/// failure is only a warning, and old indices go on being used.
+fn check_update(printed: &Printed) -> Result<(), ImageError> {
+    let stderr = &printed.stderr;
+    if UNKNOWN_KEY.iter().any(|text| stderr.contains(text)) {
+        return Err(keyring_too_old(&tail(stderr)));
+    }
+    match printed.status.success() && !stderr.contains("Failed to fetch") {
+        true => Ok(()),
+        false => Err(fetch_error(stderr)),
     }
 }
 
@@ -289,6 +292,8 @@ fn fetch_error(stderr: &str) -> ImageError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::ExitStatus;
 
     #[test]
     fn only_the_way_to_the_network_is_kept() {
@@ -371,6 +376,24 @@ SHA256: def
 
     #[test]
     fn failures_of_apt_are_told_apart() {
+        let update = |stderr: &str, code: i32| {
+            let printed = Printed {
+                stdout: String::new(),
+                stderr: stderr.to_owned(),
+                status: ExitStatus::from_raw(code << 8),
+            };
+            check_update(&printed).map_err(|error| error.code)
+        };
+        assert_eq!(update("", 0), Ok(()));
+        let unknown = "W: GPG error: http://m.example/debian trixie InRelease: The following \
+                       signatures couldn't be verified because the public key is not \
+                       available: NO_PUBKEY 6ED0E7B82643E131\nW: Failed to fetch";
+        assert_eq!(update(unknown, 0), Err(ErrorCode::KeyringTooOld));
+        let unreachable = "E: Failed to fetch http://m.example/InRelease  400\n\
+                           E: The repository 'http://m.example trixie' is not signed.";
+        assert_eq!(update(unreachable, 100), Err(ErrorCode::DownloadFailed));
+        let stale = "W: Failed to fetch http://m.example/InRelease\nW: old ones used instead.";
+        assert_eq!(update(stale, 0), Err(ErrorCode::DownloadFailed));
         assert_eq!(
             fetch_error("E: No space left on device").code,
             ErrorCode::DiskFull
