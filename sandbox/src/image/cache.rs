@@ -7,6 +7,7 @@
 //! image/packages/        packages by their hash
 //! image/cargo/           compiled crates of our own programs
 //! image/steps/NAME-KEY/  a step's result with its manifest
+//! image/current.json     the results of the last build, by step
 //! ```
 //!
 //! A result is written beside its place and moved there when it is complete,
@@ -19,6 +20,7 @@ use super::digest::{self, Inputs};
 use super::error::{At, ImageError};
 use super::progress::{Progress, note};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, TryLockError};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
@@ -30,6 +32,9 @@ const FORMAT: u32 = 1;
 
 /// The name of the file that describes a result.
 const MANIFEST: &str = "manifest.json";
+
+/// The name of the file that tells the results of the last build.
+const CURRENT: &str = "current.json";
 
 /// Only the owner may look into the cache or change it: what is in it is run.
 const PRIVATE: u32 = 0o700;
@@ -215,6 +220,39 @@ impl Cache {
         Ok(Entry { folder, manifest })
     }
 
+    /// Remembers the results of a build as the ones to start from.
+    pub fn set_current<'a>(
+        &self,
+        entries: impl IntoIterator<Item = &'a Entry>,
+    ) -> Result<(), ImageError> {
+        let keys = entries.into_iter().map(|entry| {
+            let Manifest { step, key, .. } = &entry.manifest;
+            (step.clone(), key.clone())
+        });
+        let keys: BTreeMap<String, String> = keys.collect();
+        if keys == self.current_keys() {
+            return Ok(());
+        }
+        let path = self.root.join(CURRENT);
+        let text = serde_json::to_vec_pretty(&keys)
+            .map_err(|error| ImageError::io(&path, &error.into()))?;
+        write_whole(&path, &text)
+    }
+
+    /// A step's result in the last build, if it is there and sound. Nothing is
+    /// built or waited for.
+    pub fn current(&self, step: &str) -> Result<Option<Entry>, ImageError> {
+        match self.current_keys().get(step) {
+            Some(key) => self.find(step, key),
+            None => Ok(None),
+        }
+    }
+
+    fn current_keys(&self) -> BTreeMap<String, String> {
+        let text = fs::read(self.root.join(CURRENT)).unwrap_or_default();
+        serde_json::from_slice(&text).unwrap_or_default()
+    }
+
     fn steps(&self) -> PathBuf {
         self.root.join("steps")
     }
@@ -224,14 +262,17 @@ impl Cache {
     }
 
     /// Removes the results of a step that have not been built for longest.
-    fn forget_old(&self, step: &str, current: &Path) -> Result<(), ImageError> {
+    /// The one that sandboxes start from stays.
+    fn forget_old(&self, step: &str, made: &Path) -> Result<(), ImageError> {
         let mut others = Vec::new();
+        let current = self.current_keys().remove(step);
+        let current = current.map(|key| self.place(step, &key));
         let steps = self.steps();
         for entry in fs::read_dir(&steps).at(&steps)? {
             let path = entry.at(&steps)?.path();
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             let of_step = name.rsplit_once('-').is_some_and(|(name, _)| name == step);
-            if of_step && path != current {
+            if of_step && path != made && Some(&path) != current.as_ref() {
                 let modified = fs::metadata(path.join(MANIFEST)).and_then(|m| m.modified());
                 others.push((modified.ok(), path));
             }
@@ -451,6 +492,24 @@ mod tests {
         let kept = values.iter().filter(|value| found(&cache, value)).count();
         assert_eq!(kept, KEPT_RESULTS);
         assert!(found(&cache, values.last().unwrap()));
+    }
+
+    #[test]
+    fn the_last_build_is_known_and_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Cache::at(folder.path()).unwrap();
+        assert!(cache.current("kernel").unwrap().is_none());
+        let first = publish(&cache, "first");
+        cache.set_current([&first]).unwrap();
+        for value in 0..=KEPT_RESULTS {
+            publish(&cache, &value.to_string());
+        }
+        let current = cache.current("kernel").unwrap().unwrap();
+        assert_eq!(current.manifest.key, first.manifest.key);
+        fs::write(first.path("Image"), "damaged").unwrap();
+        assert!(cache.current("kernel").unwrap().is_none());
+        fs::write(folder.path().join("image").join(CURRENT), "{").unwrap();
+        assert!(cache.current("kernel").unwrap().is_none());
     }
 
     #[test]

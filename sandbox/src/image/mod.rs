@@ -107,11 +107,13 @@ pub fn build(
     let emulator = program(&EMULATOR)?;
     let root_files = rootfs::RootFs::new(agent)?;
     let root_files = step::run(cache, &mut packages, &root_files, progress)?;
-    Ok(Built {
+    let built = Built {
         kernel,
         root_files,
         emulator,
-    })
+    };
+    cache.set_current(built.entries())?;
+    Ok(built)
 }
 
 /// Locks the current versions of everything, for each architecture that the
