@@ -17,6 +17,7 @@ pub mod cpio;
 pub mod crates;
 pub mod digest;
 pub mod elf;
+pub mod entry;
 pub mod error;
 pub mod kernel;
 pub mod licences;
@@ -28,7 +29,8 @@ pub mod step;
 pub mod store;
 mod tools;
 
-pub use cache::{Cache, Entry};
+pub use cache::Cache;
+pub use entry::Entry;
 pub use error::{ErrorCode, ImageError};
 pub use progress::{Event, Progress, StepEnd};
 pub use store::Versions;
