@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! image/building         locked by the one builder at a time
-//! image/work/            half-done work, emptied by the next builder
+//! image/unfinished/      half-done work, emptied by the next builder
 //! image/apt/             apt's own lists and indices
 //! image/packages/        packages by their hash
 //! image/cargo/           compiled crates of our own programs
@@ -87,13 +87,13 @@ impl Cache {
             }
             Err(TryLockError::Error(error)) => return Err(ImageError::io(&path, &error)),
         }
-        remove(&self.root.join("work"))?;
+        remove(&self.root.join("unfinished"))?;
         Ok(Building { _file: file })
     }
 
     /// An empty folder for half-done work. The caller holds the lock.
     pub fn work(&self, name: &str) -> Result<PathBuf, ImageError> {
-        let folder = self.root.join("work").join(name);
+        let folder = self.root.join("unfinished").join(name);
         remove(&folder)?;
         make_folder(&folder)?;
         Ok(folder)

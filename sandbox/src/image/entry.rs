@@ -2,12 +2,13 @@
 //!
 //! The manifest tells size, hash, inode and time of each file. A file that is
 //! as the manifest says is trusted; one with another inode or time is hashed
-//! again; one with another hash, or one that others may write to, makes the
-//! whole result void.
+//! again; one with another hash, or one that others own or may write to, makes
+//! the whole result void.
 
 use super::cache::write_whole;
 use super::digest::{self, Inputs};
 use super::error::{At, ImageError};
+use super::tools;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -118,8 +119,8 @@ impl Entry {
             let Ok(metadata) = fs::symlink_metadata(&path) else {
                 return Ok(false);
             };
-            let writable = metadata.mode() & WRITABLE_BY_OTHERS != 0;
-            if !metadata.is_file() || metadata.len() != file.size || writable {
+            let whole = metadata.is_file() && metadata.len() == file.size;
+            if !whole || !is_ours(&metadata) {
                 return Ok(false);
             }
             let now = (metadata.ino(), (metadata.mtime(), metadata.mtime_nsec()));
@@ -158,6 +159,13 @@ impl Manifest {
         write_manifest(folder, &manifest)?;
         Ok(manifest)
     }
+}
+
+/// Whether only this user, or root, can have written a file.
+fn is_ours(metadata: &fs::Metadata) -> bool {
+    let owner = metadata.uid();
+    let known = owner == tools::ROOT || Some(owner) == tools::user();
+    known && metadata.mode() & WRITABLE_BY_OTHERS == 0
 }
 
 fn write_manifest(folder: &Path, manifest: &Manifest) -> Result<(), ImageError> {
