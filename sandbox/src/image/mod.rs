@@ -105,6 +105,11 @@ pub fn build(
     if options.versions == Versions::Updated {
         update(&mut packages, options, progress)?;
     }
+    let replaced = packages.replaced();
+    if !replaced.is_empty() {
+        let list = replaced.join(", ");
+        progress::note(progress, format!("not as in the lock file: {list}"));
+    }
     let kernel = step::run(cache, &mut packages, &kernel::Kernel::default(), progress)?;
     let mut program = |recipe: &'static Recipe| -> Result<Option<Entry>, ImageError> {
         let Some(sources) = options.sources.as_deref().filter(|s| recipe.is_in(s)) else {
