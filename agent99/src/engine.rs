@@ -5,8 +5,8 @@ use a99_capabilities::{
     Capabilities, Clock, MemoryProcedures, Procedures, Random, SystemClock, SystemRandom,
 };
 use a99_compiler::{CompileOptions, compile};
-use a99_core::builder::Builder;
 use a99_core::artifact::{ArtifactError, DecodeOptions, EncodeOptions};
+use a99_core::builder::Builder;
 use a99_core::diag::{Diagnostic, Diagnostics, codes};
 use a99_core::disasm::disassemble;
 use a99_core::json::{Document, Limits as ReadLimits};

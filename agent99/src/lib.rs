@@ -164,8 +164,8 @@ pub use a99_atoms::{AtomSets, all_atoms, battery_atoms, browser_atoms, core_atom
 pub use a99_capabilities as capabilities;
 pub use a99_capabilities::Capabilities;
 pub use a99_compiler::{CompileOptions, Dialect};
-pub use a99_core::builder::{self, Builder, Operand};
 pub use a99_core::artifact;
+pub use a99_core::builder::{self, Builder, Operand};
 pub use a99_core::costs::CostModel;
 pub use a99_core::diag::{Diagnostic, Diagnostics, Severity};
 pub use a99_core::error::{ErrorCode, RunError};

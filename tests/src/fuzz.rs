@@ -11,9 +11,9 @@ mod damage;
 
 use crate::differential;
 use crate::generate::Case;
-pub use a99_guest::fuzz::{riscv_decode, virtio};
 use a99_core::json::{Document, Limits};
 use a99_core::value::Value;
+pub use a99_guest::fuzz::{riscv_decode, virtio};
 use agent99::{Agent, Capabilities, Engine, RunOptions};
 use std::sync::LazyLock;
 

@@ -5,6 +5,7 @@
 
 mod docs;
 mod fuzz;
+mod guest;
 mod shell;
 mod stages;
 mod tidy;
@@ -28,6 +29,9 @@ Usage: cargo xtask CHORE
   mutate [--count N] [--seed S] [--jobs N]
                              change artifacts at random and run what is accepted
                              (release build; a million mutants by default)
+  guest [--locked | --update] [--json]
+                             build the image of the sandbox (Debian, apt); with the
+                             locked versions only, or locking the current ones
   fuzz [TARGET] [--seconds N]
                              run one or all fuzz targets (nightly, cargo-fuzz)
   fuzz-ci                    each target for some seconds, if nightly and
@@ -68,6 +72,7 @@ fn run(chore: &str, rest: &[String]) -> Result<(), Failed> {
         ("bless", []) => stages::bless(),
         ("vectors", args) => vectors::replay(args),
         ("mutate", args) => fuzz::mutate(args),
+        ("guest", args) => guest::build(args),
         ("fuzz", args) => fuzz::fuzz(args),
         ("fuzz-ci", []) => fuzz::ci(),
         _ => Err(Failed("unknown chore or argument; see --help".to_owned())),

@@ -1,0 +1,185 @@
+//! Building the image that guests start from.
+//!
+//! Everything comes from Debian's packages, whose signatures are checked, in
+//! the versions of the committed lock file. Each part is made by a step
+//! ([`step::Step`]) whose result is kept in the user's cache folder by the
+//! hash of all its inputs; a second build does nothing, a changed option
+//! rebuilds only what follows from it. No right of an administrator is needed,
+//! except to install missing tools.
+//!
+//! This is a library: `cargo xtask guest` and `a99 sandbox build` are two ways
+//! to call [`build`].
+
+pub mod apt;
+pub mod cache;
+mod command;
+pub mod cpio;
+pub mod crates;
+pub mod digest;
+pub mod elf;
+pub mod entry;
+pub mod error;
+pub mod kernel;
+pub mod licences;
+pub mod lock;
+pub mod machine;
+pub mod packages;
+pub mod progress;
+pub mod rootfs;
+pub mod step;
+pub mod store;
+mod tools;
+
+pub use cache::Cache;
+pub use entry::Entry;
+pub use error::{ErrorCode, ImageError};
+pub use progress::{Event, Progress, StepEnd};
+pub use store::Versions;
+
+use crates::{AGENT, CrateBuild, EMULATOR, Recipe};
+use lock::LockFile;
+use machine::{Machine, Precompile, Snapshot};
+use packages::Arch;
+use std::path::PathBuf;
+use store::Packages;
+
+/// What to build.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Which versions of packages may be used.
+    pub versions: Versions,
+    /// The lock file that is read, and rewritten by [`Versions::Updated`].
+    /// Without a path the one that this library was built with is used.
+    pub lock_file: Option<PathBuf>,
+    /// A clone of the project, whose emulator and agent are built. Without it
+    /// the image has no agent and there is no emulator.
+    pub sources: Option<PathBuf>,
+}
+
+/// What was built.
+#[derive(Clone, Debug)]
+pub struct Built {
+    /// The kernel: [`kernel::IMAGE`], its configuration and licences.
+    pub kernel: Entry,
+    /// The root file system: [`rootfs::ARCHIVE`] and licences.
+    pub root_files: Entry,
+    /// The emulator as a WebAssembly module, where there are sources of it.
+    pub emulator: Option<Entry>,
+    /// The portable snapshot ([`machine::SNAPSHOT`]), and the module compiled
+    /// for this processor ([`machine::MODULE`]), where a machine was given.
+    pub guest: Option<[Entry; 2]>,
+}
+
+impl Built {
+    /// The results with their names, in the order of building.
+    pub fn entries(&self) -> impl Iterator<Item = &Entry> {
+        let parts = [&self.kernel, &self.root_files].into_iter();
+        parts
+            .chain(&self.emulator)
+            .chain(self.guest.iter().flatten())
+    }
+}
+
+/// Builds what is not in the cache. Waits while another process builds.
+/// Without a machine the parts are built and nothing is booted.
+///
+/// # Errors
+///
+/// Every failure has a stable code ([`ErrorCode`]); what was finished before
+/// it stays in the cache.
+pub fn build(
+    cache: &Cache,
+    options: &Options,
+    machine: Option<&dyn Machine>,
+    progress: &mut dyn Progress,
+) -> Result<Built, ImageError> {
+    let _building = cache.lock(progress)?;
+    tools::ensure(progress)?;
+    let lock_file = match (&options.lock_file, options.versions) {
+        // A broken lock file can be rewritten.
+        (_, Versions::Updated) => LockFile::empty(),
+        (Some(path), _) => LockFile::parse(&error::At::at(std::fs::read_to_string(path), path)?)?,
+        (None, _) => LockFile::parse(lock::COMMITTED)?,
+    };
+    let mut packages = Packages::open(cache, lock_file, options.versions)?;
+    if options.versions == Versions::Updated {
+        update(&mut packages, options, progress)?;
+    }
+    let replaced = packages.replaced();
+    if !replaced.is_empty() {
+        let list = replaced.join(", ");
+        progress::note(progress, format!("not as in the lock file: {list}"));
+    }
+    let kernel = step::run(cache, &mut packages, &kernel::Kernel::default(), progress)?;
+    let mut program = |recipe: &'static Recipe| -> Result<Option<Entry>, ImageError> {
+        let Some(sources) = options.sources.as_deref().filter(|s| recipe.is_in(s)) else {
+            return Ok(None);
+        };
+        let step = CrateBuild::new(recipe, sources, &cache.folder("cargo")?);
+        step::run(cache, &mut packages, &step, progress).map(Some)
+    };
+    let agent = program(&AGENT)?.map(|agent| agent.path(AGENT.result));
+    let emulator = program(&EMULATOR)?;
+    let root_files = rootfs::RootFs::new(agent)?;
+    let root_files = step::run(cache, &mut packages, &root_files, progress)?;
+    let guest = match (machine, &emulator) {
+        (None, _) => None,
+        (Some(_), None) => return Err(no_sources()),
+        (Some(machine), Some(emulator)) => {
+            let snapshot = Snapshot {
+                machine,
+                emulator,
+                kernel: &kernel,
+                root_files: &root_files,
+            };
+            let snapshot = step::run(cache, &mut packages, &snapshot, progress)?;
+            let module = Precompile {
+                machine,
+                snapshot: &snapshot,
+            };
+            let module = step::run(cache, &mut packages, &module, progress)?;
+            Some([snapshot, module])
+        }
+    };
+    let built = Built {
+        kernel,
+        root_files,
+        emulator,
+        guest,
+    };
+    cache.set_current(built.entries())?;
+    Ok(built)
+}
+
+fn no_sources() -> ImageError {
+    ImageError::new(
+        ErrorCode::NoSources,
+        "emulator",
+        "its sources are not here, and a guest cannot be booted without it",
+    )
+    .help("build in a clone of the project, or import an image: `a99 sandbox image import FILE`")
+}
+
+/// Locks the current versions of everything, for each architecture that the
+/// committed lock file covers.
+fn update(
+    packages: &mut Packages<'_>,
+    options: &Options,
+    progress: &mut dyn Progress,
+) -> Result<(), ImageError> {
+    let path = options.lock_file.as_ref().ok_or_else(|| {
+        ImageError::new(
+            ErrorCode::Lock,
+            "lock file",
+            "there is none that could be rewritten",
+        )
+        .help("updating is done in a clone of the project")
+    })?;
+    let all = [
+        packages::kernel(),
+        packages::root_files(),
+        packages::compiler(Arch::Amd64),
+    ];
+    packages.update(&all.concat(), progress)?;
+    packages.chosen().write(path)
+}
