@@ -5,14 +5,15 @@
 //! random changes; these go through the threats one by one.
 
 use crate::attack::{ENGINE, seq};
-use a99_core::program::{Home, Op, Program};
+use a99_core::program::{Block, Const, Home, Op, Program};
+use a99_core::verify::verify;
 use a99_testkit::fuzz::artifact::correct_hash;
 use agent99::artifact::sign::{SecretKey, TrustedKeys, sign};
 use agent99::artifact::{DecodeOptions, EncodeOptions};
 use agent99::capabilities::FixedClock;
 use agent99::{
-    Agent, AtomBody, AtomDef, AtomSet, AtomSig, Binding, Engine, HostReply, LoadError, Param,
-    Params, RunOptions, SourceCheck, all_atoms, json,
+    Agent, AtomBody, AtomDef, AtomSet, AtomSig, Binding, Engine, ErrorCode, HostReply, LoadError,
+    Param, Params, RunOptions, SourceCheck, all_atoms, json,
 };
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -165,6 +166,58 @@ fn b04_forged_prices_are_recomputed() {
             file[at..at + 8].copy_from_slice(&forged.to_le_bytes());
             assert_eq!(refusal(file), "A99-V0008", "{block:?}");
         }
+    }
+}
+
+/// An iteration that no `IterInit` began, at a position that adding one does
+/// not move: it would give its first item for ever, and for nothing.
+#[test]
+fn b04_a_forged_iterator_does_not_run_for_ever() {
+    let agent = ENGINE.compile(seq(json!([]))).expect("a program");
+    for position in [-1e300, f64::NEG_INFINITY, f64::NAN] {
+        let mut program = Program::clone(agent.artifact().program());
+        let k = program.consts.len() as u32;
+        program
+            .consts
+            .extend([Const::Null, Const::Number(position)]);
+        let f = &mut program.functions[0];
+        f.code = vec![
+            Op::Fuel { block: 0 },
+            Op::NewArr { dst: 0, cap: 1 },
+            Op::LoadK { dst: 1, k },
+            Op::ArrPush { arr: 0, src: 1 },
+            Op::Mov { dst: 2, src: 0 },
+            Op::LoadK { dst: 3, k: k + 1 },
+            Op::Fuel { block: 1 },
+            Op::IterNext {
+                dst: 4,
+                it: 2,
+                to: 9,
+            },
+            Op::Jmp { to: 6 },
+            Op::Fuel { block: 2 },
+            Op::Ret { src: 1 },
+        ];
+        let price = f.blocks[0].price;
+        f.charges.truncate(1);
+        f.charges[0].pc = 1;
+        f.steps.truncate(1);
+        (f.steps[0].start, f.steps[0].end) = (0, 11);
+        f.blocks = [(0, 6, 0, price), (6, 9, 1, 0), (9, 11, 1, 0)]
+            .map(|(start, end, charges, price)| Block {
+                start,
+                end,
+                charges,
+                price,
+            })
+            .to_vec();
+        f.places.clear();
+        f.registers = 5;
+        let artifact = verify(program).expect("the loop takes items of an iteration");
+        let agent = ENGINE.link(&artifact).expect("all atoms are there");
+        let outcome = ENGINE.run_sync(&agent, json!({}), RunOptions::new());
+        let error = outcome.error.expect("it is no iterator");
+        assert_eq!(error.code, ErrorCode::Internal, "{error:?}");
     }
 }
 

@@ -435,11 +435,14 @@ impl Machine {
                     regs[it as usize + 1] = Val::Num(0.0);
                 }
                 Op::IterNext { dst, it, to } => {
-                    let (Val::Arr(r), Val::Num(at)) = (regs[it as usize], regs[it as usize + 1])
-                    else {
-                        let fault = Fault::internal("IterNext without an iterator");
-                        let before = self.meter.mark();
-                        leave!(Exit::Fault { fault, before })
+                    // A position that adding one does not move would never end.
+                    let (r, at) = match (regs[it as usize], regs[it as usize + 1]) {
+                        (Val::Arr(r), Val::Num(at)) if at >= 0.0 => (r, at),
+                        _ => {
+                            let fault = Fault::internal("IterNext without an iterator");
+                            let before = self.meter.mark();
+                            leave!(Exit::Fault { fault, before })
+                        }
                     };
                     match self.heap.items(r).get(at as usize) {
                         Some(item) => {
