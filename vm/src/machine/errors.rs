@@ -146,7 +146,8 @@ impl Machine {
                 let exe = exe.clone();
                 let f = &exe.program().functions[frame.function as usize];
                 let message = first.then(|| error.message.clone());
-                self.trace_unwound(f, &exe, handler.map(|h| h.target), message, host);
+                let cause = (message, error.code == ErrorCode::OutOfFuel);
+                self.trace_unwound(f, &exe, handler.map(|h| h.target), cause, host);
             }
             first = false;
             if let Some(handler) = handler {

@@ -244,7 +244,7 @@ impl Machine {
         f: &Function,
         exe: &Arc<Executable>,
         target: Option<u32>,
-        mut message: Option<Text>,
+        (mut message, out_of_fuel): (Option<Text>, bool),
         host: &dyn Host,
     ) {
         self.drain_log(host);
@@ -259,12 +259,11 @@ impl Machine {
                 self.trace_end(f, exe, None, true, host);
             }
         }
-        if self
+        let silent = self
             .tracer
             .as_mut()
-            .is_some_and(|t| std::mem::take(&mut t.silent))
-            && self.meter.fuel <= 0
-        {
+            .is_some_and(|t| std::mem::take(&mut t.silent));
+        if silent && out_of_fuel {
             message = None;
         }
         while let Some(open) = self.top_open() {
