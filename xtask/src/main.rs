@@ -5,6 +5,7 @@
 
 mod docs;
 mod fuzz;
+mod guest;
 mod shell;
 mod stages;
 mod tidy;
@@ -25,6 +26,9 @@ Usage: cargo xtask CHORE
   bless                      rewrite golden files and generated documents
   vectors [--engine vm|oracle] FILE...
                              replay conformance vectors
+  guest [--locked | --update] [--json]
+                             build the image of the sandbox (Debian, apt); with the
+                             locked versions only, or locking the current ones
   fuzz [TARGET] [--seconds N]
                              run one or all fuzz targets (nightly, cargo-fuzz)
 ";
@@ -62,6 +66,7 @@ fn run(chore: &str, rest: &[String]) -> Result<(), Failed> {
         ("docs", ["--check"]) => docs::check(),
         ("bless", []) => stages::bless(),
         ("vectors", args) => vectors::replay(args),
+        ("guest", args) => guest::build(args),
         ("fuzz", args) => fuzz::fuzz(args),
         _ => Err(Failed("unknown chore or argument; see --help".to_owned())),
     }

@@ -36,7 +36,8 @@ const WALLS: &[(&str, &[&str])] = &[
         ],
     ),
     ("a99-benches", &["agent99", "a99-core", "a99-compiler"]),
-    ("xtask", &["a99-core", "a99-atoms"]),
+    ("a99-sandbox", &[]),
+    ("xtask", &["a99-core", "a99-atoms", "a99-sandbox"]),
 ];
 
 /// Crates that register things by linking: an atom must exist only where the

@@ -1,0 +1,154 @@
+//! Running other programs.
+//!
+//! Every program runs in the C locale, because its messages are read here, and
+//! without what a surrounding `make` would tell it.
+
+use super::error::{At, ErrorCode, ImageError, disk_full};
+use std::fs::File;
+use std::path::Path;
+use std::process::{Command, ExitStatus, Stdio};
+
+/// Lines of a failed program's output that are shown.
+const SHOWN_LINES: usize = 15;
+
+/// Settings of a surrounding build that must not leak into this one.
+const FOREIGN: [&str; 7] = [
+    "MAKEFLAGS",
+    "MFLAGS",
+    "MAKELEVEL",
+    "ARCH",
+    "CROSS_COMPILE",
+    "KCFLAGS",
+    "KBUILD_OUTPUT",
+];
+
+/// A program that is to be run.
+pub fn program(name: &str) -> Command {
+    let mut command = Command::new(name);
+    command.env("LC_ALL", "C").stdin(Stdio::null());
+    for name in FOREIGN {
+        command.env_remove(name);
+    }
+    command
+}
+
+/// What a program printed.
+#[derive(Debug)]
+pub struct Printed {
+    /// Its output.
+    pub stdout: String,
+    /// Its messages.
+    pub stderr: String,
+    /// How it ended.
+    pub status: ExitStatus,
+}
+
+/// Runs a program to its end, whatever the end is.
+pub fn finish(command: &mut Command) -> Result<Printed, ImageError> {
+    let done = command
+        .output()
+        .map_err(|error| cannot_start(command, &error))?;
+    Ok(Printed {
+        stdout: String::from_utf8_lossy(&done.stdout).into_owned(),
+        stderr: String::from_utf8_lossy(&done.stderr).into_owned(),
+        status: done.status,
+    })
+}
+
+/// Runs a program that must succeed; gives its output.
+pub fn output(command: &mut Command) -> Result<String, ImageError> {
+    let printed = finish(command)?;
+    match printed.status.success() {
+        true => Ok(printed.stdout),
+        false => Err(failed(command, printed.status, &printed.stderr)),
+    }
+}
+
+/// Runs a program that must succeed and prints much; all of it goes to a file.
+pub fn logged(command: &mut Command, log: &Path) -> Result<(), ImageError> {
+    let file = File::options()
+        .create(true)
+        .append(true)
+        .open(log)
+        .at(log)?;
+    let errors = file.try_clone().at(log)?;
+    let status = command
+        .stdout(file)
+        .stderr(errors)
+        .status()
+        .map_err(|error| cannot_start(command, &error))?;
+    if status.success() {
+        return Ok(());
+    }
+    let text = std::fs::read(log).at(log)?;
+    Err(failed(command, status, &String::from_utf8_lossy(&text)))
+}
+
+fn cannot_start(command: &Command, error: &std::io::Error) -> ImageError {
+    ImageError::new(ErrorCode::StepFailed, describe(command), error.to_string())
+}
+
+fn failed(command: &Command, status: ExitStatus, messages: &str) -> ImageError {
+    if messages.contains("No space left on device") || messages.contains("Disk quota exceeded") {
+        return disk_full(describe(command));
+    }
+    let reason = format!("{status}\n{}", tail(messages));
+    ImageError::new(ErrorCode::StepFailed, describe(command), reason)
+}
+
+/// The last lines of a text.
+pub fn tail(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    lines[lines.len().saturating_sub(SHOWN_LINES)..].join("\n")
+}
+
+fn describe(command: &Command) -> String {
+    let name = Path::new(command.get_program());
+    let name = name.file_name().unwrap_or(command.get_program());
+    let first = command.get_args().next().unwrap_or_default();
+    format!("{} {}", name.to_string_lossy(), first.to_string_lossy())
+        .trim_end()
+        .to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_show_the_end_of_what_was_said() {
+        let error = output(program("sh").args(["-c", "echo sad >&2; exit 3"])).unwrap_err();
+        assert_eq!(error.code, ErrorCode::StepFailed);
+        assert!(
+            error.reason.contains('3') && error.reason.ends_with("sad"),
+            "{error}"
+        );
+        let full = "echo 'write: No space left on device' >&2; exit 1";
+        let error = output(program("sh").args(["-c", full])).unwrap_err();
+        assert_eq!(error.code, ErrorCode::DiskFull);
+        let error = output(&mut program("no-such-program-of-this-name")).unwrap_err();
+        assert_eq!(error.code, ErrorCode::StepFailed);
+    }
+
+    #[test]
+    fn logs_are_kept_and_their_end_is_shown() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("log");
+        logged(program("sh").args(["-c", "echo one"]), &log).unwrap();
+        let error = logged(program("sh").args(["-c", "seq 100; exit 1"]), &log).unwrap_err();
+        assert!(error.reason.ends_with("99\n100"), "{error}");
+        assert!(!error.reason.contains("\n80\n"));
+        assert!(
+            std::fs::read_to_string(&log)
+                .unwrap()
+                .starts_with("one\n1\n")
+        );
+    }
+
+    #[test]
+    fn a_surrounding_make_is_not_heard() {
+        let command = program("make");
+        let removed = |name: &str| command.get_envs().any(|(k, v)| k == name && v.is_none());
+        assert!(removed("MAKEFLAGS") && removed("ARCH"));
+    }
+}

@@ -1,0 +1,150 @@
+//! What can go wrong while an image is built, each with a stable code.
+
+use std::fmt;
+use std::io;
+use std::path::Path;
+
+/// The kind of a failure. The text of a code never changes.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum ErrorCode {
+    /// This system has no apt: images cannot be built here, only imported.
+    NoApt,
+    /// There is no Debian Python for this processor to compile with.
+    UnsupportedHost,
+    /// Tools are missing and this user may not install them.
+    ToolsMissing,
+    /// Tools could not be installed.
+    ToolInstall,
+    /// The keyring does not know the keys that signed the release.
+    KeyringTooOld,
+    /// A package or an index could not be fetched.
+    DownloadFailed,
+    /// A locked version is no longer offered, and only it was allowed.
+    LockedGone,
+    /// A package has other bytes than the lock file or Debian's index says.
+    HashMismatch,
+    /// The lock file cannot be read or written.
+    Lock,
+    /// There is not enough space in the cache folder.
+    DiskFull,
+    /// A program that a step ran has failed.
+    StepFailed,
+    /// The kernel's configuration does not take an option that is asked for.
+    KernelOption,
+    /// A program of the root file system needs a library that is not there.
+    LibraryMissing,
+    /// A package does not contain what it is used for.
+    UnexpectedPackage,
+    /// A file or folder cannot be read or written.
+    Io,
+}
+
+impl ErrorCode {
+    /// The code as text, for machines.
+    pub const fn name(self) -> &'static str {
+        match self {
+            ErrorCode::NoApt => "image.no_apt",
+            ErrorCode::UnsupportedHost => "image.unsupported_host",
+            ErrorCode::ToolsMissing => "image.tools_missing",
+            ErrorCode::ToolInstall => "image.tool_install",
+            ErrorCode::KeyringTooOld => "image.keyring_too_old",
+            ErrorCode::DownloadFailed => "image.download_failed",
+            ErrorCode::LockedGone => "image.locked_gone",
+            ErrorCode::HashMismatch => "image.hash_mismatch",
+            ErrorCode::Lock => "image.lock",
+            ErrorCode::DiskFull => "image.disk_full",
+            ErrorCode::StepFailed => "image.step_failed",
+            ErrorCode::KernelOption => "image.kernel_option",
+            ErrorCode::LibraryMissing => "image.library_missing",
+            ErrorCode::UnexpectedPackage => "image.unexpected_package",
+            ErrorCode::Io => "image.io",
+        }
+    }
+}
+
+/// Why an image could not be built.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ImageError {
+    /// The kind.
+    pub code: ErrorCode,
+    /// What it is about: a file, a package, a step.
+    pub subject: String,
+    /// What is wrong with it.
+    pub reason: String,
+    /// What helps, where that is known.
+    pub help: Option<String>,
+}
+
+impl ImageError {
+    /// A failure about a subject.
+    pub fn new(code: ErrorCode, subject: impl Into<String>, reason: impl Into<String>) -> Self {
+        ImageError {
+            code,
+            subject: subject.into(),
+            reason: reason.into(),
+            help: None,
+        }
+    }
+
+    /// The same with advice.
+    #[must_use]
+    pub fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+
+    /// A failed access to a path; a full disk has a code of its own.
+    pub fn io(path: &Path, error: &io::Error) -> Self {
+        let subject = path.display().to_string();
+        match error.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => disk_full(subject),
+            _ => ImageError::new(ErrorCode::Io, subject, error.to_string()),
+        }
+    }
+}
+
+/// There is no room left at a place.
+pub(crate) fn disk_full(subject: impl Into<String>) -> ImageError {
+    ImageError::new(ErrorCode::DiskFull, subject, "no space left")
+        .help("make room, or name another folder in A99_CACHE_DIR")
+}
+
+impl fmt::Display for ImageError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.subject, self.reason)?;
+        match &self.help {
+            Some(help) => write!(f, "\n  help: {help}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for ImageError {}
+
+/// Gives failed file accesses the path they were about.
+pub(crate) trait At<T> {
+    /// The value, or the failure at this path.
+    fn at(self, path: &Path) -> Result<T, ImageError>;
+}
+
+impl<T> At<T> for io::Result<T> {
+    fn at(self, path: &Path) -> Result<T, ImageError> {
+        self.map_err(|error| ImageError::io(path, &error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn full_disks_have_their_own_code() {
+        let path = Path::new("cache");
+        let full = ImageError::io(path, &io::ErrorKind::StorageFull.into());
+        assert_eq!(full.code.name(), "image.disk_full");
+        assert!(full.to_string().contains("A99_CACHE_DIR"));
+        let other = ImageError::io(path, &io::ErrorKind::NotFound.into());
+        assert_eq!(other.code, ErrorCode::Io);
+        assert!(other.to_string().starts_with("cache: "));
+    }
+}

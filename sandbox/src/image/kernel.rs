@@ -1,0 +1,234 @@
+//! The kernel: Debian's source, configured from nothing but our own options.
+
+use super::command::{logged, output, program};
+use super::digest::Inputs;
+use super::error::{At, ErrorCode, ImageError};
+use super::licences;
+use super::packages::{self, Wanted};
+use super::step::{Site, Step};
+use super::tools;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The options that the guest needs.
+pub const CONFIG: &str = include_str!("../../image/kernel.config");
+
+/// The name of the kernel in the result.
+pub const IMAGE: &str = "Image";
+
+/// To be raised when this file makes another kernel from the same inputs.
+const RECIPE: &str = "1";
+
+/// Settings of `make`. The last ones would else make each build a different
+/// one: who built it, where, when, and for which time.
+const SETTINGS: [&str; 6] = [
+    "ARCH=riscv",
+    "CROSS_COMPILE=riscv64-linux-gnu-",
+    "KBUILD_BUILD_USER=agent99",
+    "KBUILD_BUILD_HOST=agent99",
+    "KBUILD_BUILD_TIMESTAMP=Thu Jan  1 00:00:00 UTC 1970",
+    "KBUILD_BUILD_VERSION=1",
+];
+
+/// Large parts of the source that no build of ours reads.
+const LEFT_OUT: [&str; 2] = ["*/drivers/gpu/drm/amd/include/*", "*/tools/testing/*"];
+
+/// How much the build yields to others: it runs for minutes, on all
+/// processors.
+const NICENESS: &str = "10";
+
+/// Room for the unpacked source and the objects, in bytes.
+const ROOM: u64 = 2_500_000_000;
+
+/// Builds the kernel.
+#[derive(Clone, Debug)]
+pub struct Kernel {
+    /// The options, in the form of a kernel's `.config`.
+    pub config: String,
+}
+
+impl Default for Kernel {
+    fn default() -> Kernel {
+        Kernel {
+            config: CONFIG.to_owned(),
+        }
+    }
+}
+
+impl Step for Kernel {
+    fn name(&self) -> &'static str {
+        "kernel"
+    }
+
+    fn packages(&self) -> Vec<Wanted> {
+        packages::kernel()
+    }
+
+    fn inputs(&self, inputs: &mut Inputs) -> Result<(), ImageError> {
+        inputs.value("recipe", RECIPE);
+        inputs.value("settings", SETTINGS.join(" "));
+        // Comments do not change a kernel.
+        let mut options = Vec::new();
+        for option in options_of(&self.config) {
+            options.push(format!("{option:?}"));
+        }
+        inputs.content("configuration", options.join("\n").as_bytes());
+        inputs.value("compiler", tools::compiler_versions()?);
+        Ok(())
+    }
+
+    fn room(&self) -> u64 {
+        ROOM
+    }
+
+    fn run(&self, site: &mut Site<'_>, out: &Path) -> Result<(), ImageError> {
+        site.detail("unpacking the source");
+        let source = unpack(site)?;
+        site.detail("configuring");
+        let log = site.work().join("log");
+        configure(&source, &self.config, &log)?;
+        site.detail("compiling");
+        let jobs = std::thread::available_parallelism().map_or(1, usize::from);
+        logged(make(&source).arg(format!("-j{jobs}")).arg(IMAGE), &log)?;
+        let image = source.join("arch/riscv/boot").join(IMAGE);
+        fs::copy(&image, out.join(IMAGE)).at(&image)?;
+        let config = source.join(".config");
+        fs::copy(&config, out.join("kernel.config")).at(&config)?;
+        let notice = source.join("COPYING");
+        let licence_folder = licences::collect(site, &self.packages(), out)?;
+        fs::copy(&notice, licence_folder.join("linux-COPYING")).at(&notice)?;
+        Ok(())
+    }
+}
+
+fn unpack(site: &Site<'_>) -> Result<PathBuf, ImageError> {
+    let [wanted] = packages::kernel()[..] else {
+        return Err(unexpected("one package was expected"));
+    };
+    let package = site.work().join("package");
+    let deb = site.package(wanted)?;
+    output(program("dpkg-deb").arg("-x").arg(&deb).arg(&package))?;
+    let name = packages::KERNEL_SOURCE;
+    let archive = package.join("usr/src").join(format!("{name}.tar.xz"));
+    if !archive.is_file() {
+        return Err(unexpected("it has no archive of the source"));
+    }
+    let mut tar = program("tar");
+    tar.arg("-xJf").arg(&archive).arg("-C").arg(site.work());
+    // A root user's tar would try to give the files to Debian's builder.
+    tar.arg("--no-same-owner");
+    tar.args(LEFT_OUT.map(|pattern| format!("--exclude={pattern}")));
+    output(&mut tar)?;
+    super::cache::remove(&package)?;
+    Ok(site.work().join(name))
+}
+
+fn unexpected(reason: &str) -> ImageError {
+    ImageError::new(
+        ErrorCode::UnexpectedPackage,
+        packages::KERNEL_SOURCE,
+        reason,
+    )
+}
+
+fn make(source: &Path) -> Command {
+    let mut make = program("nice");
+    make.args(["-n", NICENESS, "make", "-C"]).arg(source);
+    make.args(SETTINGS);
+    make
+}
+
+/// Everything off, then our options, then what those need.
+fn configure(source: &Path, config: &str, log: &Path) -> Result<(), ImageError> {
+    logged(make(source).arg("tinyconfig"), log)?;
+    let path = source.join(".config");
+    let tiny = fs::read_to_string(&path).at(&path)?;
+    // Of two values of an option the later one counts.
+    fs::write(&path, format!("{tiny}\n{config}")).at(&path)?;
+    logged(make(source).arg("olddefconfig"), log)?;
+    let made = fs::read_to_string(&path).at(&path)?;
+    let refused = refused(config, &made);
+    if refused.is_empty() {
+        return Ok(());
+    }
+    Err(ImageError::new(
+        ErrorCode::KernelOption,
+        "kernel configuration",
+        format!("not taken by this kernel: {}", refused.join(", ")),
+    )
+    .help("an option that it depends on is missing, or it has another name in this version"))
+}
+
+/// An option and its value; `None` is off.
+type KernelOption<'a> = (&'a str, Option<&'a str>);
+
+/// The options in a configuration, in order, comments left out.
+fn options_of(config: &str) -> impl Iterator<Item = KernelOption<'_>> {
+    config.lines().filter_map(|line| {
+        let off = line
+            .strip_prefix("# ")
+            .and_then(|l| l.strip_suffix(" is not set"));
+        if let Some(name) = off {
+            return name.starts_with("CONFIG_").then_some((name, None));
+        }
+        let (name, value) = line.split_once('=')?;
+        let value = Some(value).filter(|value| *value != "n");
+        name.starts_with("CONFIG_").then_some((name, value))
+    })
+}
+
+/// What was asked for and is not so.
+fn refused(asked: &str, made: &str) -> Vec<String> {
+    let made: std::collections::HashMap<&str, Option<&str>> = options_of(made).collect();
+    let differs = |(name, value): &KernelOption<'_>| made.get(name).copied().flatten() != *value;
+    let text = |(name, value): KernelOption<'_>| format!("{name}={}", value.unwrap_or("n"));
+    options_of(asked).filter(differs).map(text).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refused_options_are_named() {
+        let made = "CONFIG_A=y\n# CONFIG_B is not set\nCONFIG_C=\"x\"\nCONFIG_E=y\n";
+        let all_well = "CONFIG_A=y\nCONFIG_B=n\nCONFIG_C=\"x\"\n# CONFIG_D is not set\n# CONFIG\n";
+        assert_eq!(refused(all_well, made), [""; 0]);
+        let asked = "CONFIG_B=y\nCONFIG_C=\"y\"\nCONFIG_D=y\n# CONFIG_E is not set\n";
+        assert_eq!(
+            refused(asked, made),
+            ["CONFIG_B=y", "CONFIG_C=\"y\"", "CONFIG_D=y", "CONFIG_E=n"]
+        );
+    }
+
+    #[test]
+    fn options_are_asked_for_once() {
+        let mut names: Vec<&str> = options_of(CONFIG).map(|(name, _)| name).collect();
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count);
+        assert!(names.contains(&"CONFIG_VIRTIO_CONSOLE"));
+    }
+
+    #[test]
+    fn a_changed_option_is_another_kernel_and_a_comment_is_not() {
+        if tools::in_path("riscv64-linux-gnu-gcc").is_none() {
+            // The compiler's version is an input; without one there is no key.
+            let error = Kernel::default()
+                .inputs(&mut Inputs::default())
+                .unwrap_err();
+            assert_eq!(error.code, ErrorCode::StepFailed);
+            return;
+        }
+        let key = |config: String| {
+            let mut inputs = Inputs::default();
+            Kernel { config }.inputs(&mut inputs).unwrap();
+            inputs.key()
+        };
+        let base = key(CONFIG.to_owned());
+        assert_eq!(base, key(format!("# why\n{CONFIG}")));
+        assert_ne!(base, key(format!("{CONFIG}CONFIG_FUSE_FS=y\n")));
+    }
+}

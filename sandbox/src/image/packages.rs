@@ -1,0 +1,140 @@
+//! The Debian packages that images are made of.
+
+use serde::{Deserialize, Serialize};
+
+/// The release of Debian that all packages are from. The compiler may be of
+/// another release; it is an input of its own.
+pub const SUITE: &str = "trixie";
+
+/// A processor architecture, by Debian's name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Arch {
+    /// The guest's.
+    Riscv64,
+    /// 64-bit x86.
+    Amd64,
+    /// 64-bit ARM.
+    Arm64,
+}
+
+impl Arch {
+    /// The one that this process runs on, where Debian has packages for it
+    /// that are used here.
+    pub const fn host() -> Option<Arch> {
+        if cfg!(target_arch = "x86_64") {
+            Some(Arch::Amd64)
+        } else if cfg!(target_arch = "aarch64") {
+            Some(Arch::Arm64)
+        } else if cfg!(target_arch = "riscv64") {
+            Some(Arch::Riscv64)
+        } else {
+            None
+        }
+    }
+
+    /// Debian's name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Arch::Riscv64 => "riscv64",
+            Arch::Amd64 => "amd64",
+            Arch::Arm64 => "arm64",
+        }
+    }
+
+    /// The folder of libraries below `usr/lib`, and the dynamic loader in it.
+    pub const fn loader(self) -> (&'static str, &'static str) {
+        match self {
+            Arch::Riscv64 => ("riscv64-linux-gnu", "ld-linux-riscv64-lp64d.so.1"),
+            Arch::Amd64 => ("x86_64-linux-gnu", "ld-linux-x86-64.so.2"),
+            Arch::Arm64 => ("aarch64-linux-gnu", "ld-linux-aarch64.so.1"),
+        }
+    }
+}
+
+/// A package that an image needs.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// Its name.
+    pub name: &'static str,
+    /// The architecture it is asked for; packages for all of them match too.
+    pub arch: Arch,
+}
+
+/// The source of the guest's kernel.
+pub const KERNEL_SOURCE: &str = "linux-source-6.12";
+
+/// What the root file system is made of. `base-files` and `gcc-14-base` give
+/// licence texts only.
+const ROOT_FILES: [&str; 24] = [
+    "base-files",
+    "busybox-static",
+    "ca-certificates",
+    "gcc-14-base",
+    "libbz2-1.0",
+    "libc6",
+    "libexpat1",
+    "libffi8",
+    "libgcc-s1",
+    "liblzma5",
+    "libmpdec4",
+    "libncursesw6",
+    "libpython3.13-minimal",
+    "libpython3.13-stdlib",
+    "libsqlite3-0",
+    "libssl3t64",
+    "libtinfo6",
+    "libuuid1",
+    "libzstd1",
+    "media-types",
+    "netbase",
+    "python3-minimal",
+    "python3.13-minimal",
+    "zlib1g",
+];
+
+/// The same Python for this machine, which compiles the guest's modules.
+const COMPILER: [&str; 6] = [
+    "libc6",
+    "libexpat1",
+    "libpython3.13-minimal",
+    "libpython3.13-stdlib",
+    "python3.13-minimal",
+    "zlib1g",
+];
+
+/// What the kernel is made of.
+pub fn kernel() -> Vec<Wanted> {
+    of(Arch::Riscv64, &[KERNEL_SOURCE])
+}
+
+/// What the root file system is made of.
+pub fn root_files() -> Vec<Wanted> {
+    of(Arch::Riscv64, &ROOT_FILES)
+}
+
+/// What compiles Python modules on a machine of this architecture; on the
+/// guest's own architecture its packages do.
+pub fn compiler(host: Arch) -> Vec<Wanted> {
+    match host {
+        Arch::Riscv64 => Vec::new(),
+        _ => of(host, &COMPILER),
+    }
+}
+
+fn of(arch: Arch, names: &[&'static str]) -> Vec<Wanted> {
+    names.iter().map(|&name| Wanted { name, arch }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_compiler_is_part_of_what_the_guest_has() {
+        // Compiled modules fit only the Python that they were compiled by.
+        assert!(COMPILER.iter().all(|name| ROOT_FILES.contains(name)));
+        assert!(ROOT_FILES.is_sorted());
+        assert!(compiler(Arch::Riscv64).is_empty());
+    }
+}

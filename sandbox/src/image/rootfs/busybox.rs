@@ -1,0 +1,116 @@
+//! The commands of busybox, one link each.
+//!
+//! The names are read from the program itself: it keeps them as a table of
+//! texts in order, each ended by a zero, which begins with `[` and `[[`.
+
+use super::super::cpio::{Content, Node, Tree};
+use super::super::error::ImageError;
+use super::unexpected;
+
+/// The program in the image.
+const PROGRAM: &str = "usr/bin/busybox";
+
+/// Where the table of names begins.
+const TABLE_START: &[u8] = b"[\0[[\0";
+
+/// Commands that would mislead: there are no packages to install in a guest.
+const LEFT_OUT: [&str; 4] = ["busybox", "dpkg", "dpkg-deb", "rpm"];
+
+/// Commands without which this is not the busybox that was expected.
+const EXPECTED: [&str; 7] = ["ash", "ip", "mount", "setsid", "sh", "udhcpc", "zcat"];
+
+/// Adds a link for each command that no package brings.
+pub(super) fn add(tree: &mut Tree) -> Result<(), ImageError> {
+    let Some(Node::File(_, content)) = tree.get(PROGRAM) else {
+        return Err(unexpected("busybox-static", "it has no usr/bin/busybox"));
+    };
+    let names = names(&content.read()?)?;
+    for name in names
+        .iter()
+        .filter(|name| !LEFT_OUT.contains(&name.as_str()))
+    {
+        let path = format!("usr/bin/{name}");
+        if tree.get(&path).is_none() {
+            tree.put(path, Node::Link("busybox".to_owned()));
+        }
+    }
+    Ok(())
+}
+
+fn names(program: &[u8]) -> Result<Vec<String>, ImageError> {
+    let windows = program.windows(TABLE_START.len());
+    let starts = windows
+        .enumerate()
+        .filter(|(_, bytes)| *bytes == TABLE_START);
+    for (start, _) in starts {
+        let names = table(&program[start..]);
+        if EXPECTED
+            .iter()
+            .all(|name| names.iter().any(|found| found == name))
+        {
+            return Ok(names);
+        }
+    }
+    Err(unexpected(
+        "busybox-static",
+        "its table of commands was not found",
+    ))
+}
+
+/// Names as long as they ascend; what follows is another text.
+fn table(bytes: &[u8]) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for name in bytes.split(|&byte| byte == 0) {
+        let is_name = !name.is_empty() && name.iter().all(u8::is_ascii_graphic);
+        let ascends = names.last().is_none_or(|last| last.as_bytes() < name);
+        if !is_name || name.contains(&b'/') || !ascends {
+            break;
+        }
+        names.push(String::from_utf8_lossy(name).into_owned());
+    }
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn program(names: &[&str]) -> Vec<u8> {
+        // A usage text that looks like the start of the table.
+        let mut bytes = b"\x7fELF\0[\0[[\0 EXPRESSION ]]\0".to_vec();
+        for name in names {
+            bytes.extend_from_slice(name.as_bytes());
+            bytes.push(0);
+        }
+        bytes.extend_from_slice(b"/var/log/wtmp\0zzz\0");
+        bytes
+    }
+
+    const NAMES: [&str; 11] = [
+        "[", "[[", "ash", "busybox", "ip", "mount", "rpm", "setsid", "sh", "udhcpc", "zcat",
+    ];
+
+    #[test]
+    fn commands_become_links_unless_there_is_a_program() {
+        let mut tree = Tree::default();
+        let file = |bytes| Node::File(0o755, Content::Bytes(bytes));
+        tree.put(PROGRAM, file(program(&NAMES)));
+        tree.put("usr/bin/ip", file(b"real".to_vec()));
+        add(&mut tree).unwrap();
+        assert_eq!(
+            tree.get("usr/bin/sh"),
+            Some(&Node::Link("busybox".to_owned()))
+        );
+        assert_eq!(tree.get("usr/bin/ip"), Some(&file(b"real".to_vec())));
+        assert_eq!(tree.get("usr/bin/rpm"), None);
+        assert_eq!(tree.get("usr/bin/zzz"), None);
+        assert!(matches!(tree.get(PROGRAM), Some(Node::File(..))));
+    }
+
+    #[test]
+    fn another_program_is_refused() {
+        assert!(names(&program(&NAMES[..5])).is_err());
+        assert!(names(b"").is_err());
+        assert!(add(&mut Tree::default()).is_err());
+    }
+}

@@ -1,0 +1,155 @@
+//! The root file system: Debian's packages without what a guest does not
+//! need, the busybox commands, our own few files, and compiled Python modules,
+//! as one archive that the kernel unpacks into memory at boot.
+
+mod busybox;
+mod files;
+mod libraries;
+mod python;
+mod select;
+
+use super::command::{output, program};
+use super::cpio::{Content, Node, Tree};
+use super::digest::{self, Inputs};
+use super::error::{At, ErrorCode, ImageError};
+use super::licences;
+use super::packages::{self, Arch, Wanted};
+use super::step::{Site, Step};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The name of the archive in the result.
+pub const ARCHIVE: &str = "rootfs.cpio";
+
+/// Where the agent is that runs the host's commands. `/sbin` is a link to the
+/// folder with all programs.
+pub const AGENT: &str = "usr/bin/agent99-agent";
+
+/// The code that decides about the content: a change of it is a change of the
+/// result. Building takes seconds, so a change of a comment may cost them.
+const RECIPE: [&str; 8] = [
+    include_str!("mod.rs"),
+    include_str!("busybox.rs"),
+    include_str!("files.rs"),
+    include_str!("python.rs"),
+    include_str!("select.rs"),
+    include_str!("../cpio.rs"),
+    include_str!("../licences.rs"),
+    python::SCRIPT,
+];
+
+/// Room for the unpacked packages and the archive, in bytes.
+const ROOM: u64 = 400_000_000;
+
+/// Builds the root file system.
+#[derive(Clone, Debug)]
+pub struct RootFs {
+    /// This machine's architecture: its Python compiles the modules.
+    pub host: Arch,
+    /// The agent's program, a static one for the guest. Without it the guest
+    /// offers a shell on its console.
+    pub agent: Option<PathBuf>,
+}
+
+impl RootFs {
+    /// For this machine.
+    pub fn new(agent: Option<PathBuf>) -> Result<RootFs, ImageError> {
+        let host = Arch::host().ok_or_else(|| {
+            ImageError::new(
+                ErrorCode::UnsupportedHost,
+                std::env::consts::ARCH,
+                "Debian's Python for this processor is not used here",
+            )
+            .help("build on x86_64, aarch64 or riscv64, and import the image here")
+        })?;
+        Ok(RootFs { host, agent })
+    }
+}
+
+impl Step for RootFs {
+    fn name(&self) -> &'static str {
+        "rootfs"
+    }
+
+    fn packages(&self) -> Vec<Wanted> {
+        [packages::root_files(), packages::compiler(self.host)].concat()
+    }
+
+    fn inputs(&self, inputs: &mut Inputs) -> Result<(), ImageError> {
+        inputs.content("recipe", RECIPE.concat().as_bytes());
+        for (path, _, content) in files::OWN {
+            inputs.content(format!("file {path}"), content.as_bytes());
+        }
+        let agent = match &self.agent {
+            Some(path) => digest::of_file(path)?,
+            None => "none".to_owned(),
+        };
+        inputs.value("agent", agent);
+        Ok(())
+    }
+
+    fn room(&self) -> u64 {
+        ROOM
+    }
+
+    fn run(&self, site: &mut Site<'_>, out: &Path) -> Result<(), ImageError> {
+        site.detail("unpacking the packages");
+        let guest = unpack(site, "guest", &packages::root_files())?;
+        let compiler = match packages::compiler(self.host)[..] {
+            [] => guest.clone(),
+            ref packages => unpack(site, "compiler", packages)?,
+        };
+        let mut tree = select::tree(&guest)?;
+        files::add(&mut tree, &guest)?;
+        busybox::add(&mut tree)?;
+        site.detail("compiling Python modules");
+        let results = site.work().join("compiled");
+        python::compile(&mut tree, &guest, &compiler, self.host, &results)?;
+        if let Some(agent) = &self.agent {
+            tree.put(AGENT, Node::File(0o755, Content::At(agent.clone())));
+        }
+        site.detail("checking libraries");
+        libraries::check(&tree)?;
+        site.detail("writing the archive");
+        let path = out.join(ARCHIVE);
+        fs::write(&path, tree.archive()?).at(&path)?;
+        licences::collect(site, &packages::root_files(), out)?;
+        Ok(())
+    }
+}
+
+/// Unpacks packages one over the other.
+fn unpack(site: &Site<'_>, name: &str, wanted: &[Wanted]) -> Result<PathBuf, ImageError> {
+    let folder = site.work().join(name);
+    for wanted in wanted {
+        let deb = site.package(*wanted)?;
+        output(program("dpkg-deb").arg("-x").arg(&deb).arg(&folder))?;
+    }
+    Ok(folder)
+}
+
+fn unexpected(subject: &str, reason: impl Into<String>) -> ImageError {
+    ImageError::new(ErrorCode::UnexpectedPackage, subject, reason)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_agent_is_an_input() {
+        let key = |agent: Option<PathBuf>| {
+            let mut inputs = Inputs::default();
+            RootFs::new(agent).unwrap().inputs(&mut inputs).unwrap();
+            inputs.key()
+        };
+        let agent = tempfile::NamedTempFile::new().unwrap();
+        let none = key(None);
+        let empty = key(Some(agent.path().to_owned()));
+        fs::write(agent.path(), "program").unwrap();
+        let program = key(Some(agent.path().to_owned()));
+        assert_ne!(none, empty);
+        assert_ne!(empty, program);
+        assert_eq!(none, key(None));
+    }
+}

@@ -1,0 +1,197 @@
+//! What of the unpacked packages goes into the image.
+
+use super::super::cpio::{Content, Node, Tree};
+use super::super::error::{At, ImageError};
+use super::unexpected;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+/// What is left out: a folder or file with all below it, or with a star at the
+/// end everything that begins so.
+const LEFT_OUT: &[&str] = &[
+    // Documentation, translations, what serves other parts of Debian.
+    "usr/share/doc*",
+    "usr/share/man",
+    "usr/share/info",
+    "usr/share/locale",
+    "usr/share/lintian",
+    "usr/share/bug",
+    "usr/share/binfmts",
+    "usr/share/initramfs-tools",
+    "usr/share/python3",
+    "usr/share/common-licenses",
+    "usr/share/base-files",
+    "usr/share/gcc",
+    "usr/share/gdb",
+    "usr/lib/binfmt.d",
+    "usr/lib/os-release",
+    // `base-files` is there for licence texts; what it sets up is ours.
+    "bin",
+    "boot",
+    "etc/apt",
+    "etc/debian_version",
+    "etc/dpkg",
+    "etc/issue*",
+    "etc/motd",
+    "etc/update-motd.d",
+    "home",
+    "lib",
+    "lib64",
+    "opt",
+    "proc",
+    "root",
+    "run",
+    "sbin",
+    "srv",
+    "sys",
+    "tmp",
+    "usr/games",
+    "usr/include",
+    "usr/local",
+    "usr/sbin",
+    "usr/src",
+    "var",
+    // The single certificates; programs read the bundle.
+    "etc/ca-certificates",
+    "etc/ca-certificates.conf",
+    "usr/share/ca-certificates",
+    // Tables that nothing in the image reads.
+    "etc/ethertypes",
+    "etc/networks",
+    "etc/rpc",
+    // Scripts of Debian's Python packaging; it costs each start of Python a
+    // search for a crash reporter.
+    "etc/python3.13",
+    "usr/bin/py3*",
+    "usr/lib/python3.13/sitecustomize.py",
+    // Python's tests, examples, and modules whose libraries are not there.
+    "usr/lib/python3.13/__phello__",
+    "usr/lib/python3.13/idlelib",
+    "usr/lib/python3.13/pydoc_data",
+    "usr/lib/python3.13/test",
+    "usr/lib/python3.13/tkinter",
+    "usr/lib/python3.13/turtledemo",
+    "usr/lib/python3.13/venv",
+    "usr/lib/python3.13/lib-dynload/_ctypes_test*",
+    "usr/lib/python3.13/lib-dynload/_dbm*",
+    "usr/lib/python3.13/lib-dynload/_gdbm*",
+    "usr/lib/python3.13/lib-dynload/_test*",
+    "usr/lib/python3.13/lib-dynload/_tkinter*",
+    "usr/lib/python3.13/lib-dynload/_xxtest*",
+    "usr/lib/python3.13/lib-dynload/readline*",
+    "usr/lib/python3.13/lib-dynload/xx*",
+    // Libraries that nothing in the image uses. Conversions between old
+    // character sets go through Python's own tables.
+    "usr/lib/riscv64-linux-gnu/engines-3",
+    "usr/lib/riscv64-linux-gnu/gconv",
+    "usr/lib/riscv64-linux-gnu/libBrokenLocale*",
+    "usr/lib/riscv64-linux-gnu/libanl*",
+    "usr/lib/riscv64-linux-gnu/libc_malloc_debug*",
+    "usr/lib/riscv64-linux-gnu/libexpatw*",
+    "usr/lib/riscv64-linux-gnu/libformw*",
+    "usr/lib/riscv64-linux-gnu/libmemusage*",
+    "usr/lib/riscv64-linux-gnu/libmenuw*",
+    "usr/lib/riscv64-linux-gnu/libnsl*",
+    "usr/lib/riscv64-linux-gnu/libnss_compat*",
+    "usr/lib/riscv64-linux-gnu/libnss_hesiod*",
+    "usr/lib/riscv64-linux-gnu/libpcprofile*",
+    "usr/lib/riscv64-linux-gnu/libthread_db*",
+    "usr/lib/riscv64-linux-gnu/libtic*",
+    "usr/lib/riscv64-linux-gnu/ossl-modules",
+];
+
+fn is_left_out(path: &str) -> bool {
+    LEFT_OUT
+        .iter()
+        .any(|pattern| match pattern.strip_suffix('*') {
+            Some(start) => path.starts_with(start),
+            None => {
+                let rest = path.strip_prefix(pattern);
+                rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+            }
+        })
+}
+
+/// The selected files. Permissions are made plain, so that they do not depend
+/// on who unpacked them.
+pub(super) fn tree(unpacked: &Path) -> Result<Tree, ImageError> {
+    let mut tree = Tree::default();
+    let mut folders = vec![String::new()];
+    while let Some(folder) = folders.pop() {
+        let place = unpacked.join(&folder);
+        for entry in fs::read_dir(&place).at(&place)? {
+            let host_path = entry.at(&place)?.path();
+            let name = host_path.file_name().and_then(|name| name.to_str());
+            let name = name.ok_or_else(|| unexpected(&folder, "a name that is no text"))?;
+            let path = match folder.as_str() {
+                "" => name.to_owned(),
+                folder => format!("{folder}/{name}"),
+            };
+            if is_left_out(&path) {
+                continue;
+            }
+            let metadata = fs::symlink_metadata(&host_path).at(&host_path)?;
+            if metadata.is_dir() {
+                folders.push(path);
+            } else if metadata.is_symlink() {
+                let target = fs::read_link(&host_path).at(&host_path)?;
+                tree.put(path, Node::Link(target.to_string_lossy().into_owned()));
+            } else if metadata.is_file() {
+                let runs = metadata.permissions().mode() & 0o111 != 0;
+                let mode = if runs { 0o755 } else { 0o644 };
+                tree.put(path, Node::File(mode, Content::At(host_path)));
+            } else {
+                return Err(unexpected(&path, "neither file nor link"));
+            }
+        }
+    }
+    Ok(tree)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_mean_whole_names_unless_starred() {
+        assert!(is_left_out("usr/share/man"));
+        assert!(is_left_out("usr/share/man/man1/ls.1"));
+        assert!(!is_left_out("usr/share/mandala"));
+        assert!(is_left_out("usr/bin/py3compile"));
+        assert!(!is_left_out("usr/bin/python3.13"));
+        assert!(!is_left_out("usr/lib/python3.13/testing.py"));
+        assert!(!is_left_out("usr/lib/python3.13/runpy.py"));
+        assert!(!is_left_out("libexec"));
+        assert!(!is_left_out("usr/lib"));
+    }
+
+    #[test]
+    fn permissions_are_plain_and_empty_folders_go() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |path: &str| folder.path().join(path);
+        fs::create_dir_all(at("usr/bin")).unwrap();
+        fs::create_dir_all(at("usr/empty")).unwrap();
+        fs::create_dir_all(at("usr/share/doc/x")).unwrap();
+        fs::write(at("usr/share/doc/x/copyright"), "").unwrap();
+        for (name, mode) in [("usr/bin/setuid", 0o4711), ("usr/bin/data", 0o600)] {
+            fs::write(at(name), "").unwrap();
+            fs::set_permissions(at(name), fs::Permissions::from_mode(mode)).unwrap();
+        }
+        std::os::unix::fs::symlink("data", at("usr/bin/link")).unwrap();
+        let tree = tree(folder.path()).unwrap();
+        let file = |mode, path| Node::File(mode, Content::At(at(path)));
+        let expected = [
+            ("usr", Node::Folder(0o755)),
+            ("usr/bin", Node::Folder(0o755)),
+            ("usr/bin/data", file(0o644, "usr/bin/data")),
+            ("usr/bin/link", Node::Link("data".to_owned())),
+            ("usr/bin/setuid", file(0o755, "usr/bin/setuid")),
+        ];
+        let found: Vec<_> = tree
+            .iter()
+            .map(|(path, node)| (path, node.clone()))
+            .collect();
+        assert_eq!(found, expected);
+    }
+}

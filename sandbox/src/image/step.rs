@@ -1,0 +1,266 @@
+//! Steps: what makes a part of an image, and running those whose result is
+//! not in the cache.
+
+use super::cache::{Cache, Entry};
+use super::command::{output, program};
+use super::digest::Inputs;
+use super::error::{ImageError, disk_full};
+use super::packages::Wanted;
+use super::progress::{Event, Progress, StepEnd};
+use super::store::Packages;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// A part of the building of an image.
+///
+/// The result of a step is a folder. It depends on its packages and inputs
+/// alone: two runs with equal ones give equal files.
+pub trait Step {
+    /// Its name: one word, part of the name of the result's folder.
+    fn name(&self) -> &'static str;
+
+    /// The packages that it uses.
+    fn packages(&self) -> Vec<Wanted> {
+        Vec::new()
+    }
+
+    /// Everything else that the result depends on: settings, recipes, the
+    /// contents of earlier results ([`Entry::content`]), versions of tools.
+    fn inputs(&self, inputs: &mut Inputs) -> Result<(), ImageError>;
+
+    /// Room that it needs in the cache folder, in bytes.
+    fn room(&self) -> u64;
+
+    /// Makes the result in an empty folder.
+    fn run(&self, site: &mut Site<'_>, out: &Path) -> Result<(), ImageError>;
+}
+
+/// Where a step works.
+pub struct Site<'a> {
+    step: &'static str,
+    packages: &'a Packages<'a>,
+    work: PathBuf,
+    progress: &'a mut dyn Progress,
+}
+
+impl Site<'_> {
+    /// A folder for what is not part of the result; removed afterwards.
+    pub fn work(&self) -> &Path {
+        &self.work
+    }
+
+    /// The file of a package.
+    pub fn package(&self, wanted: Wanted) -> Result<PathBuf, ImageError> {
+        self.packages.file(wanted)
+    }
+
+    /// Which versions of the packages are used.
+    pub fn packages(&self) -> &Packages<'_> {
+        self.packages
+    }
+
+    /// Tells which part of the step begins.
+    pub fn detail(&mut self, text: &str) {
+        let step = self.step;
+        self.progress.event(Event::Detail { step, text });
+    }
+}
+
+/// The result of a step: from the cache, or by running it. The caller holds
+/// the lock of the cache.
+pub fn run(
+    cache: &Cache,
+    packages: &mut Packages<'_>,
+    step: &dyn Step,
+    progress: &mut dyn Progress,
+) -> Result<Entry, ImageError> {
+    let start = Instant::now();
+    let name = step.name();
+    let finished = |progress: &mut dyn Progress, end: StepEnd| {
+        let elapsed = start.elapsed();
+        progress.event(Event::Finished {
+            step: name,
+            end,
+            elapsed,
+        });
+    };
+    if let Some(entry) = cache.find(name, &inputs(packages, step)?.key())? {
+        finished(progress, StepEnd::Cached);
+        return Ok(entry);
+    }
+    progress.event(Event::Started { step: name });
+    packages.ensure(&step.packages(), progress)?;
+    // Other versions may have been chosen; their result may be there.
+    let inputs = inputs(packages, step)?;
+    if let Some(entry) = cache.find(name, &inputs.key())? {
+        finished(progress, StepEnd::Cached);
+        return Ok(entry);
+    }
+    let out = cache.work("out")?;
+    let work = cache.work(name)?;
+    check_room(&out, step.room())?;
+    let mut site = Site {
+        step: name,
+        packages,
+        work,
+        progress,
+    };
+    step.run(&mut site, &out)?;
+    super::cache::remove(&site.work)?;
+    let entry = cache.publish(name, inputs, &out, start.elapsed())?;
+    finished(progress, StepEnd::Built);
+    Ok(entry)
+}
+
+fn inputs(packages: &Packages<'_>, step: &dyn Step) -> Result<Inputs, ImageError> {
+    let mut inputs = Inputs::default();
+    for wanted in step.packages() {
+        let label = format!("package {} {}", wanted.name, wanted.arch.name());
+        let locked = packages.chosen().find(wanted);
+        let value = locked.map_or_else(
+            || "not locked".to_owned(),
+            |locked| format!("{} {}", locked.version, locked.sha256),
+        );
+        inputs.value(label, value);
+    }
+    step.inputs(&mut inputs)?;
+    Ok(inputs)
+}
+
+/// Checks before the work that there will be room for it.
+fn check_room(folder: &Path, needed: u64) -> Result<(), ImageError> {
+    let table = output(program("df").args(["-P", "-k"]).arg(folder))?;
+    // What cannot be told is not held against the machine.
+    let Some(free) = free_bytes(&table) else {
+        return Ok(());
+    };
+    if free >= needed {
+        return Ok(());
+    }
+    let megabytes = |bytes: u64| bytes / 1_000_000;
+    let mut error = disk_full(folder.display().to_string());
+    error.reason = format!(
+        "{} MB free, {} MB needed",
+        megabytes(free),
+        megabytes(needed)
+    );
+    Err(error)
+}
+
+/// The fourth column of the second line of `df -P -k` (POSIX).
+fn free_bytes(table: &str) -> Option<u64> {
+    let column = table.lines().nth(1)?.split_whitespace().nth(3)?;
+    column.parse::<u64>().ok()?.checked_mul(1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::error::ErrorCode;
+    use super::super::lock::LockFile;
+    use super::super::store::Versions;
+    use super::*;
+    use std::cell::Cell;
+    use std::fs;
+
+    /// Writes its option into a file.
+    struct Write {
+        name: &'static str,
+        option: String,
+        runs: Cell<u32>,
+        fails: bool,
+    }
+
+    fn write(name: &'static str, option: impl Into<String>) -> Write {
+        let option = option.into();
+        Write {
+            name,
+            option,
+            runs: Cell::new(0),
+            fails: false,
+        }
+    }
+
+    impl Step for Write {
+        fn name(&self) -> &'static str {
+            self.name
+        }
+
+        fn inputs(&self, inputs: &mut Inputs) -> Result<(), ImageError> {
+            inputs.value("option", &self.option);
+            Ok(())
+        }
+
+        fn room(&self) -> u64 {
+            1
+        }
+
+        fn run(&self, site: &mut Site<'_>, out: &Path) -> Result<(), ImageError> {
+            self.runs.set(self.runs.get() + 1);
+            fs::write(site.work().join("scratch"), "x").unwrap();
+            fs::write(out.join("file"), self.option.to_uppercase()).unwrap();
+            match self.fails {
+                true => Err(ImageError::new(ErrorCode::StepFailed, "write", "no")),
+                false => Ok(()),
+            }
+        }
+    }
+
+    fn run_all(cache: &Cache, steps: &[&Write]) -> Vec<StepEnd> {
+        let mut ends = Vec::new();
+        let mut hear = |event: Event<'_>| {
+            if let Event::Finished { end, .. } = event {
+                ends.push(end);
+            }
+        };
+        let versions = Versions::Preferred;
+        let mut packages = Packages::open(cache, LockFile::empty(), versions).unwrap();
+        for step in steps {
+            run(cache, &mut packages, *step, &mut hear).unwrap();
+        }
+        ends
+    }
+
+    #[test]
+    fn only_what_changed_is_run() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Cache::at(folder.path()).unwrap();
+        let (a, b) = (write("a", "one"), write("b", "two"));
+        assert_eq!(run_all(&cache, &[&a, &b]), [StepEnd::Built, StepEnd::Built]);
+        assert_eq!(
+            run_all(&cache, &[&a, &b]),
+            [StepEnd::Cached, StepEnd::Cached]
+        );
+        let changed = write("a", "three");
+        assert_eq!(
+            run_all(&cache, &[&changed, &b]),
+            [StepEnd::Built, StepEnd::Cached]
+        );
+        assert_eq!((a.runs.get(), b.runs.get(), changed.runs.get()), (1, 1, 1));
+    }
+
+    #[test]
+    fn failed_steps_leave_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Cache::at(folder.path()).unwrap();
+        let mut step = write("a", "one");
+        step.fails = true;
+        let mut packages = Packages::open(&cache, LockFile::empty(), Versions::Preferred).unwrap();
+        let mut silent = |_: Event<'_>| ();
+        assert!(run(&cache, &mut packages, &step, &mut silent).is_err());
+        step.fails = false;
+        assert_eq!(run_all(&cache, &[&step]), [StepEnd::Built]);
+        assert_eq!(step.runs.get(), 2);
+    }
+
+    #[test]
+    fn room_is_checked_before() {
+        let table = "Filesystem 1024-blocks Used Available Capacity Mounted\n/dev/x 9 5 4 56% /\n";
+        assert_eq!(free_bytes(table), Some(4096));
+        assert_eq!(free_bytes("df: no"), None);
+        let folder = tempfile::tempdir().unwrap();
+        assert!(check_room(folder.path(), 1).is_ok());
+        let error = check_room(folder.path(), u64::MAX).unwrap_err();
+        assert_eq!(error.code, ErrorCode::DiskFull);
+        assert!(error.reason.contains("MB needed"));
+    }
+}

@@ -1,0 +1,159 @@
+//! The programs that steps run, and the Debian packages that bring them.
+
+use super::command::{finish, program, tail};
+use super::error::{ErrorCode, ImageError};
+use super::progress::{Progress, note};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// A program, or another file, and the package that brings it.
+struct Tool {
+    /// A program's name, or the absolute path of a file.
+    name: &'static str,
+    package: &'static str,
+}
+
+const fn tool(name: &'static str, package: &'static str) -> Tool {
+    Tool { name, package }
+}
+
+const TOOLS: [Tool; 14] = [
+    tool("apt-config", "apt"),
+    tool("bc", "bc"),
+    tool("bison", "bison"),
+    tool("dpkg-deb", "dpkg"),
+    tool("flex", "flex"),
+    tool("gcc", "gcc"),
+    tool("make", "make"),
+    tool("nice", "coreutils"),
+    tool("riscv64-linux-gnu-gcc", "gcc-riscv64-linux-gnu"),
+    tool("riscv64-linux-gnu-ld", "binutils-riscv64-linux-gnu"),
+    tool("tar", "tar"),
+    tool("xz", "xz-utils"),
+    tool("/usr/include/stdio.h", "libc6-dev"),
+    tool(
+        "/usr/riscv64-linux-gnu/include/stdio.h",
+        "libc6-dev-riscv64-cross",
+    ),
+];
+
+/// The package of the archive's keys, which comes with Debian but not with
+/// systems derived from it.
+const KEYRING: &str = "debian-archive-keyring";
+
+/// Seconds to wait for another apt that is at work.
+const APT_LOCK_WAIT: &str = "DPkg::Lock::Timeout=600";
+
+/// Where a program is.
+pub fn in_path(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    let candidates = std::env::split_paths(&path).map(|folder| folder.join(name));
+    let runs = |path: &PathBuf| {
+        let metadata = path.metadata();
+        metadata.is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
+    };
+    candidates.into_iter().find(runs)
+}
+
+/// Makes sure that all tools are there: installs what is missing if this user
+/// may, else tells the command that does.
+pub fn ensure(progress: &mut dyn Progress) -> Result<(), ImageError> {
+    if !super::apt::exists() {
+        return Err(ImageError::new(
+            ErrorCode::NoApt,
+            "apt-get",
+            "this system does not have it, and images are built from Debian's packages",
+        )
+        .help(
+            "build on Debian or Ubuntu and bring the image here: \
+               `a99 sandbox image export` there, `a99 sandbox image import FILE` here",
+        ));
+    }
+    let missing = missing();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let list = missing.join(" ");
+    if !is_root() {
+        let reason = format!("missing: {list}");
+        return Err(
+            ImageError::new(ErrorCode::ToolsMissing, "tools", reason).help(format!(
+                "`apt-get install --no-install-recommends {list}`, as root"
+            )),
+        );
+    }
+    note(progress, format!("installing {list}"));
+    install(&missing)
+}
+
+/// The packages of missing tools.
+fn missing() -> Vec<&'static str> {
+    let there = |tool: &&Tool| match tool.name.starts_with('/') {
+        true => Path::new(tool.name).exists(),
+        false => in_path(tool.name).is_some(),
+    };
+    let absent = TOOLS.iter().filter(|tool| !there(tool));
+    let mut packages: Vec<&str> = absent.map(|tool| tool.package).collect();
+    if !super::apt::has_keyring() {
+        packages.push(KEYRING);
+    }
+    packages.dedup();
+    packages
+}
+
+fn is_root() -> bool {
+    // The folder of a process belongs to the user that it acts as.
+    std::fs::metadata("/proc/self").is_ok_and(|metadata| metadata.uid() == 0)
+}
+
+fn install(packages: &[&str]) -> Result<(), ImageError> {
+    let apt = |args: &[&str]| {
+        let mut command = program("apt-get");
+        command.env("DEBIAN_FRONTEND", "noninteractive");
+        finish(command.args(["-q", "-y", "-o", APT_LOCK_WAIT]).args(args))
+    };
+    let install = [&["install", "--no-install-recommends"], packages].concat();
+    // Indices may be missing or too old; fetching them is tried second.
+    if apt(&install)?.status.success() {
+        return Ok(());
+    }
+    let updated = apt(&["update"])?;
+    let installed = apt(&install)?;
+    if installed.status.success() {
+        return Ok(());
+    }
+    let reason = tail(&format!("{}{}", updated.stderr, installed.stderr));
+    Err(ImageError::new(
+        ErrorCode::ToolInstall,
+        packages.join(" "),
+        reason,
+    ))
+}
+
+/// The versions of the tools whose work ends up in the image.
+pub fn compiler_versions() -> Result<String, ImageError> {
+    let mut versions = String::new();
+    for name in ["riscv64-linux-gnu-gcc", "riscv64-linux-gnu-ld"] {
+        let printed = super::command::output(program(name).arg("--version"))?;
+        versions.push_str(printed.lines().next().unwrap_or_default());
+        versions.push('\n');
+    }
+    Ok(versions)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_are_found_in_the_path() {
+        assert!(in_path("sh").is_some_and(|path| path.is_absolute()));
+        assert_eq!(in_path("no-such-program-of-this-name"), None);
+    }
+
+    #[test]
+    fn the_user_is_known() {
+        let said = super::super::command::output(program("id").arg("-u")).unwrap();
+        assert_eq!(is_root(), said.trim() == "0");
+    }
+}
