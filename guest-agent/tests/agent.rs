@@ -248,7 +248,7 @@ fn input_goes_through_without_loss() {
     let mut command = exec(&["cat"]);
     command.stdin = true;
     let id = host.start(&Request::Exec(command));
-    let bytes: Vec<u8> = (0..3_000_000u32).map(|n| (n * 7 >> 3) as u8).collect();
+    let bytes: Vec<u8> = (0..3_000_000u32).map(|n| ((n * 7) >> 3) as u8).collect();
     host.feed(id, &bytes);
     let told = host.finish(id);
     assert!(

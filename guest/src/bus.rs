@@ -42,6 +42,17 @@ pub enum Width {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AccessFault;
 
+/// Why no snapshot can be taken now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Busy {
+    /// Channels with output that the embedder has not taken, by bit.
+    pub output: u32,
+    /// Channels with input that the guest has not taken, by bit.
+    pub input: u32,
+    /// File requests that the embedder has not answered.
+    pub requests: usize,
+}
+
 /// The machine but for its hart.
 #[derive(Debug)]
 pub struct Bus<H: Host> {
@@ -188,6 +199,28 @@ impl<H: Host> Bus<H> {
         [timer, alarm].into_iter().flatten().min()
     }
 
+    /// Makes rings and clock ready for a snapshot: the rings' old contents are
+    /// overwritten, and the time counter stands still until
+    /// [`Bus::resume`].
+    ///
+    /// # Errors
+    /// [`Busy`] if a channel holds data or a file request is not answered: a
+    /// snapshot would carry it into every instance.
+    pub fn prepare_snapshot(&mut self) -> Result<(), Busy> {
+        let busy = Busy {
+            output: self.channels.output(),
+            input: self.channels.input(),
+            requests: self.devices.p9.device.in_flight(),
+        };
+        if busy != Busy::default() {
+            return Err(busy);
+        }
+        self.time();
+        self.channels.scrub();
+        self.channels.take_kick();
+        Ok(())
+    }
+
     /// Goes on after a restore: the time counter from where it was by the
     /// clock of this host, the wall clock as the host has it, and the new
     /// identifier told to the guest.
@@ -243,7 +276,12 @@ mod tests {
     #[test]
     fn devices_are_where_the_map_says() {
         let mut bus = bus();
-        for (place, id) in [(Place::Net, 1), (Place::Console, 3), (Place::Rng, 4), (Place::P9, 9)] {
+        for (place, id) in [
+            (Place::Net, 1),
+            (Place::Console, 3),
+            (Place::Rng, 4),
+            (Place::P9, 9),
+        ] {
             let base = region(place).base;
             assert_eq!(bus.load(base, Width::Word), Ok(0x7472_6976));
             assert_eq!(bus.load(base + 4, Width::Word), Ok(2));
@@ -257,8 +295,12 @@ mod tests {
         assert_eq!(bus.load(0x1234, Width::Word), Err(AccessFault));
         assert_eq!(bus.store(0x1234, Width::Word, 0), Err(AccessFault));
         assert_eq!(bus.load(region(Place::Rtc).base + 4, Width::Word), Ok(0));
-        bus.load(region(Place::Rtc).base, Width::Word).expect("a register");
-        assert_eq!(bus.load(region(Place::Rtc).base + 4, Width::Word), Ok(1 << 8));
+        bus.load(region(Place::Rtc).base, Width::Word)
+            .expect("a register");
+        assert_eq!(
+            bus.load(region(Place::Rtc).base + 4, Width::Word),
+            Ok(1 << 8)
+        );
     }
 
     #[test]
@@ -278,10 +320,36 @@ mod tests {
         assert_eq!(bus.deadline_ns(100), Some(15_000));
         let rtc = region(Place::Rtc).base;
         let alarm = bus.host.wall_ns + 7_000;
-        bus.store(rtc + 0x0c, Width::Word, alarm >> 32).expect("a register");
-        bus.store(rtc + 0x08, Width::Word, alarm & 0xffff_ffff).expect("a register");
+        bus.store(rtc + 0x0c, Width::Word, alarm >> 32)
+            .expect("a register");
+        bus.store(rtc + 0x08, Width::Word, alarm & 0xffff_ffff)
+            .expect("a register");
         assert_eq!(bus.deadline_ns(u64::MAX), Some(12_000));
         assert_eq!(bus.deadline_ns(10), Some(6_000));
+    }
+
+    #[test]
+    fn a_snapshot_wants_empty_channels() {
+        let mut bus = bus();
+        bus.channels.agent.output.push(b"secret");
+        bus.channels.p9.input.push(1, b"answer");
+        let busy = Busy {
+            output: 2,
+            input: 8,
+            requests: 0,
+        };
+        assert_eq!(bus.prepare_snapshot(), Err(busy));
+        bus.channels.agent.output.consume(6);
+        bus.channels.p9.input.pop();
+        assert_eq!(bus.prepare_snapshot(), Ok(()));
+        assert!(
+            bus.channels
+                .agent
+                .output
+                .space()
+                .iter()
+                .all(|&byte| byte == 0)
+        );
     }
 
     #[test]
@@ -292,12 +360,17 @@ mod tests {
         // Another process, another origin of its clock.
         bus.host.monotonic_ns = 77;
         let plic = region(Place::Plic).base;
-        bus.store(plic + 12 * 4, Width::Word, 1).expect("a register");
-        bus.store(plic + 0x2000, Width::Word, 1 << 12).expect("a register");
+        bus.store(plic + 12 * 4, Width::Word, 1)
+            .expect("a register");
+        bus.store(plic + 0x2000, Width::Word, 1 << 12)
+            .expect("a register");
         assert!(!bus.external_interrupt());
         bus.resume([7; 16]);
         assert!(bus.external_interrupt());
-        assert_eq!(bus.load(region(Place::VmGenId).base + 8, Width::Double), Ok(0x0707_0707_0707_0707));
+        assert_eq!(
+            bus.load(region(Place::VmGenId).base + 8, Width::Double),
+            Ok(0x0707_0707_0707_0707)
+        );
         assert_eq!(bus.time(), 10_000);
         bus.host.monotonic_ns += 100;
         assert_eq!(bus.time(), 10_001);

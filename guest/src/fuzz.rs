@@ -5,8 +5,11 @@ mod script;
 
 use crate::bus::{Bus, Width};
 use crate::channels::{Channel, Channels};
+use crate::cpu::decode;
+use crate::cpu::inst::SINK;
 use crate::devices::DeviceConfig;
 use crate::host::MemoryHost;
+use crate::machine::{Machine, MachineConfig};
 use crate::map::{Place, REGIONS, region};
 use crate::ram::{RAM_BASE, Ram};
 use script::Script;
@@ -16,7 +19,12 @@ const RAM_BYTES: usize = 256 << 10;
 /// Steps of a script at most.
 const MAX_STEPS: usize = 4096;
 /// The virtio devices, and how many queues each has.
-const VIRTIO: [(Place, u32); 4] = [(Place::Console, 6), (Place::Net, 2), (Place::P9, 1), (Place::Rng, 1)];
+const VIRTIO: [(Place, u32); 4] = [
+    (Place::Console, 6),
+    (Place::Net, 2),
+    (Place::P9, 1),
+    (Place::Rng, 1),
+];
 /// Descriptors of the queues that a script sets up.
 const QUEUE_SIZE: u64 = 8;
 /// Bytes of RAM for a queue that a script sets up.
@@ -29,7 +37,11 @@ const QUEUE_BYTES: u64 = 0x1000;
 /// # Panics
 /// If the emulator fails.
 pub fn virtio(data: &[u8]) {
-    let mut bus = Bus::new(Ram::new(RAM_BYTES), &DeviceConfig::default(), MemoryHost::new(1));
+    let mut bus = Bus::new(
+        Ram::new(RAM_BYTES),
+        &DeviceConfig::default(),
+        MemoryHost::new(1),
+    );
     let mut script = Script::new(data);
     for _ in 0..MAX_STEPS {
         if !step(&mut bus, &mut script) {
@@ -39,16 +51,72 @@ pub fn virtio(data: &[u8]) {
     works_after_reset(&mut bus);
 }
 
+/// Instructions that a fuzzed program may run.
+const BUDGET: u64 = 20_000;
+/// By how much a run may overshoot its budget: a slice of the hart's loop.
+const SLACK: u64 = 20_000;
+
+/// Any bytes as machine code: each word decodes to registers that exist, and
+/// the whole runs in supervisor mode, with registers that point to RAM, to a
+/// device and nowhere, without a panic and within its budget.
+///
+/// # Panics
+/// If the emulator fails.
+pub fn riscv_decode(data: &[u8]) {
+    for at in 0..data.len().saturating_sub(3) {
+        let bits = u32::from_le_bytes([data[at], data[at + 1], data[at + 2], data[at + 3]]);
+        let (inst, length) = decode::decode(bits);
+        assert!(
+            inst.rd <= SINK && inst.rs1 < SINK && inst.rs2 < SINK,
+            "{inst:?}"
+        );
+        assert_eq!(length, decode::length(bits as u16));
+    }
+    let config = MachineConfig {
+        ram_bytes: RAM_BYTES,
+        devices: DeviceConfig::default(),
+    };
+    let mut host = MemoryHost::new(1);
+    host.step_ns = 1_000;
+    let mut machine = Machine::new(&config, host);
+    let code = &data[..data.len().min(RAM_BYTES / 2)];
+    for start in [RAM_BASE, RAM_BASE + RAM_BYTES as u64 / 2] {
+        let place = machine.bus.ram.slice_mut(start, code.len()).expect("RAM");
+        place.copy_from_slice(code);
+    }
+    let pointers = [
+        RAM_BASE + 0x1000,
+        RAM_BASE + RAM_BYTES as u64 - 8,
+        u64::MAX - 4,
+    ];
+    for (register, value) in machine.cpu.hart.x[1..32]
+        .iter_mut()
+        .zip(pointers.iter().cycle())
+    {
+        *register = *value;
+    }
+    for (register, row) in machine.cpu.hart.x[8..16].iter_mut().zip(&REGIONS) {
+        *register = row.base;
+    }
+    // Traps go to the second copy of the code.
+    machine.cpu.hart.csr.stvec = RAM_BASE + RAM_BYTES as u64 / 2;
+    let _ = machine.run(BUDGET);
+    assert_eq!(machine.cpu.hart.x[0], 0, "x0 is zero");
+    assert!(machine.cpu.retired() <= BUDGET + SLACK);
+}
+
 /// One thing that guest or embedder does; `false` at the end of the script.
 fn step(bus: &mut Bus<MemoryHost>, script: &mut Script<'_>) -> bool {
-    let Some(what) = script.byte() else { return false };
-    match what % 10 {
+    let Some(what) = script.byte() else {
+        return false;
+    };
+    match what % 11 {
         0 | 1 => {
             let width = [Width::Byte, Width::Half, Width::Word, Width::Double];
             let width = width[usize::from(script.small(4))];
             let row = &REGIONS[usize::from(script.small(REGIONS.len() as u8))];
             let addr = row.base + script.offset(row.size);
-            if what % 10 == 0 {
+            if what % 11 == 0 {
                 let _ = bus.store(addr, width, script.number());
             } else {
                 let _ = bus.load(addr, width);
@@ -67,6 +135,7 @@ fn step(bus: &mut Bus<MemoryHost>, script: &mut Script<'_>) -> bool {
         5 | 6 => describe(bus, script),
         7 => bus.poll(),
         8 => feed(bus, script),
+        9 => restart(bus, script),
         _ => drain(&mut bus.channels),
     }
     assert!(bus.channels.output() < 16);
@@ -134,6 +203,15 @@ fn queue(script: &mut Script<'_>) -> (u64, Place, u32) {
     (queue_base(place, number), place, number)
 }
 
+/// Stops a queue, changes its size, and perhaps starts it again.
+fn restart(bus: &mut Bus<MemoryHost>, script: &mut Script<'_>) {
+    let (_, place, number) = queue(script);
+    write(bus, place, 0x30, number);
+    write(bus, place, 0x44, 0);
+    write(bus, place, 0x38, script.small(17).into());
+    write(bus, place, 0x44, script.small(2).into());
+}
+
 /// Puts heads into a driver's ring, moves its index and notifies.
 fn announce(bus: &mut Bus<MemoryHost>, script: &mut Script<'_>) {
     let (base, place, number) = queue(script);
@@ -162,7 +240,8 @@ fn describe(bus: &mut Bus<MemoryHost>, script: &mut Script<'_>) {
     };
     bus.ram.write_u32(at + 8, len);
     bus.ram.write_u16(at + 12, script.small(8).into());
-    bus.ram.write_u16(at + 14, script.small(QUEUE_SIZE as u8 + 1).into());
+    bus.ram
+        .write_u16(at + 14, script.small(QUEUE_SIZE as u8 + 1).into());
 }
 
 /// The embedder puts something into a channel.
@@ -172,7 +251,12 @@ fn feed(bus: &mut Bus<MemoryHost>, script: &mut Script<'_>) {
     match Channel::from_number(script.small(4).into()) {
         Some(Channel::Console) => drop(channels.console.input.push(&bytes)),
         Some(Channel::Agent) => drop(channels.agent.input.push(&bytes)),
-        Some(Channel::Net) => drop(channels.net.input.push(script.byte().unwrap_or(0).into(), &bytes)),
+        Some(Channel::Net) => drop(
+            channels
+                .net
+                .input
+                .push(script.byte().unwrap_or(0).into(), &bytes),
+        ),
         _ => drop(channels.p9.input.push(script.number() as u32, &bytes)),
     }
 }
@@ -220,6 +304,13 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    /// Major opcodes of the hart's instructions (unprivileged manual, table
+    /// "RISC-V base opcode map").
+    const OPCODES: [u32; 18] = [
+        0x03, 0x07, 0x0f, 0x13, 0x17, 0x1b, 0x23, 0x27, 0x2f, 0x33, 0x37, 0x3b, 0x43, 0x4f, 0x53,
+        0x63, 0x6f, 0x73,
+    ];
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(300))]
 
@@ -228,10 +319,23 @@ mod tests {
             virtio(&data);
         }
 
+        #[test]
+        fn any_bytes_run(data in prop::collection::vec(any::<u8>(), 0..2000)) {
+            riscv_decode(&data);
+        }
+
+        /// Mostly instructions that exist.
+        #[test]
+        fn any_instructions_run(words in prop::collection::vec((0usize..OPCODES.len(), any::<u32>()), 0..500)) {
+            let word = |(opcode, bits): (usize, u32)| bits & !0x7f | OPCODES[opcode];
+            let data: Vec<u8> = words.into_iter().flat_map(|pair| word(pair).to_le_bytes()).collect();
+            riscv_decode(&data);
+        }
+
         /// Mostly descriptors and announcements on devices that are set up.
         #[test]
         fn hostile_rings_harm_nothing(
-            steps in prop::collection::vec((3u8..10, prop::collection::vec(any::<u8>(), 0..16)), 0..300),
+            steps in prop::collection::vec((3u8..11, prop::collection::vec(any::<u8>(), 0..16)), 0..300),
         ) {
             let mut data = vec![3, 0, 0, 3, 1, 0, 3, 2, 0, 3, 3, 0];
             for (what, more) in steps {
@@ -245,5 +349,6 @@ mod tests {
     #[test]
     fn an_empty_script_finds_the_devices_working() {
         virtio(&[]);
+        riscv_decode(&[]);
     }
 }

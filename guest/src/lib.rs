@@ -8,9 +8,13 @@
 
 pub mod ram;
 pub mod bus;
+pub mod cpu;
 pub mod channels;
 pub mod devices;
 pub mod fdt;
 pub mod fuzz;
 pub mod host;
+pub mod machine;
 pub mod map;
+#[cfg(target_arch = "wasm32")]
+pub mod wasm;

@@ -122,7 +122,7 @@ mod tests {
         let last = REGIONS[REGIONS.len() - 1];
         assert!(last.base + last.size <= RAM_BASE);
         let mut irqs: Vec<u32> = REGIONS.iter().filter_map(|region| region.irq).collect();
-        assert!(irqs.iter().all(|&irq| irq >= 1 && irq <= LAST_IRQ));
+        assert!(irqs.iter().all(|&irq| (1..=LAST_IRQ).contains(&irq)));
         irqs.sort_unstable();
         irqs.dedup();
         assert_eq!(irqs.len(), REGIONS.len() - 1);

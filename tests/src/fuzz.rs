@@ -9,6 +9,7 @@ mod damage;
 
 use crate::differential;
 use crate::generate::Case;
+pub use a99_guest::fuzz::{riscv_decode, virtio};
 use a99_core::json::{Document, Limits};
 use a99_core::value::Value;
 use agent99::{Agent, Capabilities, Engine, RunOptions};
@@ -25,13 +26,15 @@ const TIMEOUT_MS: u64 = 200;
 pub type Target = fn(&[u8]);
 
 /// The targets by name.
-pub const TARGETS: [(&str, Target); 6] = [
+pub const TARGETS: [(&str, Target); 8] = [
     ("reader", reader),
     ("condition", condition),
     ("compile", compile),
     ("verify", verify),
     ("run", run),
     ("differential", agree),
+    ("virtio", virtio),
+    ("riscv_decode", riscv_decode),
 ];
 
 static ENGINE: LazyLock<Engine> = LazyLock::new(|| Engine::builder().build());

@@ -102,7 +102,9 @@ impl MessageRing {
             return None;
         }
         let (header, rest) = self.data[self.read..].split_at(HEADER_BYTES);
-        let word = |at: usize| u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
+        let word = |at: usize| {
+            u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
+        };
         Some(Message {
             tag: word(4),
             bytes: rest.get(..word(0) as usize)?,
@@ -139,7 +141,8 @@ impl MessageRing {
 
     /// Where a slot of that size would go.
     fn place(&self, slot: usize) -> Option<usize> {
-        let fits = |start: usize, end: usize| end.checked_sub(start)? .checked_sub(slot).map(|_| start);
+        let fits =
+            |start: usize, end: usize| end.checked_sub(start)?.checked_sub(slot).map(|_| start);
         if self.high.is_some() {
             fits(self.write, self.read)
         } else {

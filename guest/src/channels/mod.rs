@@ -147,6 +147,57 @@ impl Channels {
         bits(&set)
     }
 
+    /// The oldest output of a channel, for the embedder to copy: the next run
+    /// of bytes, whose tag is 0, or one message. `None` if there is nothing.
+    pub fn front(&self, channel: Channel) -> Option<Message<'_>> {
+        let bytes = match channel {
+            Channel::Console => self.console.output.front(),
+            Channel::Agent => self.agent.output.front(),
+            Channel::Net => return self.net.output.front(),
+            Channel::P9 => return self.p9.output.front(),
+        };
+        (!bytes.is_empty()).then_some(Message { tag: 0, bytes })
+    }
+
+    /// Drops `count` bytes of [`Channels::front`], or the whole message.
+    pub fn take(&mut self, channel: Channel, count: usize) {
+        match channel {
+            Channel::Console => drop(self.console.output.consume(count)),
+            Channel::Agent => drop(self.agent.output.consume(count)),
+            Channel::Net => drop(self.net.output.pop()),
+            Channel::P9 => drop(self.p9.output.pop()),
+        }
+    }
+
+    /// Room for input, to be filled in place and [committed]. For bytes: the
+    /// next run, perhaps shorter than `len`; for messages: all of `len`. `None`
+    /// if there is no room.
+    ///
+    /// [committed]: Channels::commit
+    pub fn space(&mut self, channel: Channel, len: usize) -> Option<&mut [u8]> {
+        let space = match channel {
+            Channel::Console => self.console.input.space(),
+            Channel::Agent => self.agent.input.space(),
+            Channel::Net => return self.net.input.reserve(len),
+            Channel::P9 => return self.p9.input.reserve(len),
+        };
+        let len = space.len().min(len);
+        (len > 0).then(|| &mut space[..len])
+    }
+
+    /// Takes over the first `len` bytes of [`Channels::space`]: bytes, or a
+    /// message with a tag. `false`, and nothing happens, if there was no such
+    /// room.
+    pub fn commit(&mut self, channel: Channel, tag: u32, len: usize) -> bool {
+        let ring = match channel {
+            Channel::Console => &mut self.console.input,
+            Channel::Agent => &mut self.agent.input,
+            Channel::Net => return self.net.input.commit(tag, len),
+            Channel::P9 => return self.p9.input.commit(tag, len),
+        };
+        len <= ring.space().len() && ring.commit(len) == len
+    }
+
     /// Overwrites what the rings held with zeros, so that a snapshot neither
     /// grows by nor tells old data. Rings that are not empty keep theirs.
     pub fn scrub(&mut self) {
@@ -188,6 +239,39 @@ mod tests {
         assert_eq!(channels.input(), 0b0100);
         assert_eq!(Channel::from_number(3), Some(Channel::P9));
         assert_eq!(Channel::from_number(4), None);
+    }
+
+    #[test]
+    fn the_embedder_copies_in_place() {
+        let mut channels = Channels::new();
+        for channel in Channel::ALL {
+            assert_eq!(channels.front(channel), None);
+            let room = channels.space(channel, 3).expect("empty");
+            room.copy_from_slice(b"in!");
+            assert!(channels.commit(channel, 5, 2));
+            assert_eq!(channels.input() & channel.bit(), channel.bit());
+            assert!(!channels.commit(channel, 5, 1 << 30));
+        }
+        assert_eq!(channels.agent.input.front(), b"in");
+        let request = Message {
+            tag: 5,
+            bytes: b"in",
+        };
+        assert_eq!(channels.p9.input.front(), Some(request));
+
+        assert!(channels.p9.output.push(9, b"message"));
+        channels.console.output.push(b"bytes");
+        channels.take(Channel::Console, 2);
+        channels.take(Channel::P9, 0);
+        assert_eq!(
+            channels.front(Channel::Console).map(|m| m.bytes),
+            Some(&b"tes"[..])
+        );
+        assert_eq!(channels.front(Channel::P9), None);
+        let fill = channels.console.input.free();
+        channels.console.input.push(&vec![0; fill]);
+        assert_eq!(channels.space(Channel::Console, 1), None);
+        assert!(!channels.commit(Channel::Console, 0, 1));
     }
 
     #[test]

@@ -22,19 +22,30 @@ pub const CROSS: u32 = u32::MAX - 1;
 /// against a slice of the budget.
 pub const MAX_BLOCK: usize = 64;
 
-/// Instructions in the arena at most; about 12 MB with their blocks.
-const MAX_INSTS: usize = 1 << 20;
+/// Instructions of a line of the arena. A byte indexes a line without a check,
+/// and a block lies in one line.
+const LINE: usize = 256;
+
+/// Lines in the arena at most: a million instructions, which with their blocks
+/// are about 14 MB.
+const MAX_LINES: usize = (1 << 20) / LINE;
 
 /// Chains in the table of a page.
 const CHAINS: usize = PAGE_SIZE / 4;
 
+/// A line of the arena.
+pub type Line = [Inst; LINE];
+
 /// A block.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(32))]
 pub struct Block {
-    /// First instruction in the arena.
-    pub first: u32,
-    /// Instructions.
-    pub count: u16,
+    /// Line of the arena.
+    pub line: u32,
+    /// First instruction in the line.
+    pub first: u8,
+    /// Instructions; the last one ends the block.
+    pub count: u8,
     /// Length of its code in bytes.
     pub bytes: u16,
     /// Block at the target of the last instruction, [`NONE`] or [`CROSS`].
@@ -50,9 +61,11 @@ pub struct Block {
 /// All decoded code.
 #[derive(Debug)]
 pub struct Code {
-    insts: Vec<Inst>,
+    lines: Vec<Line>,
     /// Length in bytes of each instruction of the arena.
-    lengths: Vec<u8>,
+    lengths: Vec<[u8; LINE]>,
+    /// Instructions in use of the last line.
+    used: usize,
     blocks: Vec<Block>,
     tables: Vec<[u32; CHAINS]>,
     free: Vec<u32>,
@@ -64,8 +77,9 @@ impl Code {
     /// No code yet, for a RAM of `bytes` bytes.
     pub fn new(bytes: usize) -> Self {
         Self {
-            insts: Vec::new(),
+            lines: Vec::new(),
             lengths: Vec::new(),
+            used: LINE,
             blocks: Vec::new(),
             tables: Vec::new(),
             free: Vec::new(),
@@ -79,20 +93,19 @@ impl Code {
         &self.blocks[number as usize]
     }
 
-    /// The instructions of a block.
+    /// The line in which a block lies.
     #[inline(always)]
-    pub fn insts(&self, block: &Block) -> &[Inst] {
-        let first = block.first as usize;
-        &self.insts[first..first + usize::from(block.count)]
+    pub fn line(&self, block: &Block) -> &Line {
+        &self.lines[block.line as usize]
     }
 
     /// Length of an instruction of a block, and its distance from the block's
     /// start, in bytes.
-    pub fn place(&self, block: u32, index: u32) -> (u8, u64) {
-        let first = self.block(block).first as usize;
-        let at = first + index as usize;
-        let before = self.lengths[first..at].iter().map(|l| u64::from(*l)).sum();
-        (self.lengths[at], before)
+    pub fn place(&self, block: &Block, index: u8) -> (u8, u64) {
+        let lengths = &self.lengths[block.line as usize];
+        let before = &lengths[usize::from(block.first)..usize::from(index)];
+        let before = before.iter().map(|length| u64::from(*length)).sum();
+        (lengths[usize::from(index)], before)
     }
 
     /// The block at `offset` of a table's page.
@@ -125,13 +138,14 @@ impl Code {
 
     /// Whether the arena should be emptied before the next block is decoded.
     pub fn is_full(&self) -> bool {
-        self.insts.len() > MAX_INSTS - MAX_BLOCK
+        self.lines.len() >= MAX_LINES
     }
 
     /// Drops everything.
     pub fn clear(&mut self) {
-        self.insts.clear();
+        self.lines.clear();
         self.lengths.clear();
+        self.used = LINE;
         self.blocks.clear();
         self.tables.clear();
         self.free.clear();
@@ -161,9 +175,10 @@ impl Code {
     pub fn build(&mut self, ram: &Ram, page: usize, offset: usize) -> u32 {
         let table = self.table(page);
         let bytes = &ram.bytes()[page * PAGE_SIZE..(page + 1) * PAGE_SIZE];
-        let first = self.insts.len();
+        let first = self.reserve();
         let mut end = offset;
-        while self.insts.len() - first < MAX_BLOCK - 1 {
+        let mut last = None;
+        while self.used - first < MAX_BLOCK - 1 {
             let Some((inst, length)) = fetch(bytes, end) else {
                 break;
             };
@@ -172,27 +187,50 @@ impl Code {
             };
             end += usize::from(length);
             self.push(inst, length);
+            last = Some(inst);
             if inst.op.ends_block() {
                 break;
             }
         }
-        let last = self.insts[first..].last().map(|inst| inst.op);
-        if !last.is_some_and(Op::ends_block) {
-            // An instruction that begins on this page but does not end here.
-            let straddles = last.is_none() && end + 4 > PAGE_SIZE;
-            let op = if straddles { Op::Straddle } else { Op::End };
-            self.push(Inst::of(op), 0);
-        }
-        self.finish(table, first, offset, end)
+        let last = match last {
+            Some(inst) if inst.op.ends_block() => inst,
+            _ => {
+                // An instruction that begins on this page may not end here.
+                let straddles = last.is_none() && end + 4 > PAGE_SIZE;
+                let inst = Inst::of(if straddles { Op::Straddle } else { Op::End });
+                self.push(inst, 0);
+                inst
+            }
+        };
+        let target = offset as i64 + i64::from(last.imm);
+        let inside = (0..PAGE_SIZE as i64).contains(&target);
+        let jumps = last.op == Op::Jal || last.op.is_branch();
+        let number = self.blocks.len() as u32;
+        let chain = &mut self.tables[table as usize][offset / 4];
+        let sibling = std::mem::replace(chain, number);
+        self.blocks.push(Block {
+            line: (self.lines.len() - 1) as u32,
+            first: first as u8,
+            count: (self.used - first) as u8,
+            bytes: (end - offset) as u16,
+            taken: if jumps && inside { NONE } else { CROSS },
+            fall: if end < PAGE_SIZE { NONE } else { CROSS },
+            sibling,
+            offset: offset as u16,
+        });
+        number
     }
 
     /// Makes block 0 of one instruction that is on no page; control leaves it
     /// by lookup.
     pub fn hold(&mut self, inst: Inst, length: u8) {
         self.clear();
+        let first = self.reserve();
         self.push(inst, length);
+        self.push(Inst::of(Op::End), 0);
         self.blocks.push(Block {
-            first: 0,
+            line: 0,
+            first: first as u8,
             count: 1,
             bytes: length.into(),
             taken: NONE,
@@ -202,28 +240,22 @@ impl Code {
         });
     }
 
-    fn push(&mut self, inst: Inst, length: u8) {
-        self.insts.push(inst);
-        self.lengths.push(length);
+    /// Where the next block begins in the last line, which has room for it.
+    fn reserve(&mut self) -> usize {
+        if self.used > LINE - MAX_BLOCK {
+            self.lines.push([Inst::of(Op::End); LINE]);
+            self.lengths.push([0; LINE]);
+            self.used = 0;
+        }
+        self.used
     }
 
-    fn finish(&mut self, table: u32, first: usize, offset: usize, end: usize) -> u32 {
-        let number = self.blocks.len() as u32;
-        let chain = &mut self.tables[table as usize][offset / 4];
-        let last = self.insts[self.insts.len() - 1];
-        let target = offset as i64 + i64::from(last.imm);
-        let inside = (0..PAGE_SIZE as i64).contains(&target);
-        let jumps = last.op == Op::Jal || last.op.is_branch();
-        self.blocks.push(Block {
-            first: first as u32,
-            count: (self.insts.len() - first) as u16,
-            bytes: (end - offset) as u16,
-            taken: if jumps && inside { NONE } else { CROSS },
-            fall: if end < PAGE_SIZE { NONE } else { CROSS },
-            sibling: std::mem::replace(chain, number),
-            offset: offset as u16,
-        });
-        number
+    fn push(&mut self, inst: Inst, length: u8) {
+        if let (Some(line), Some(lengths)) = (self.lines.last_mut(), self.lengths.last_mut()) {
+            line[self.used] = inst;
+            lengths[self.used] = length;
+            self.used += 1;
+        }
     }
 }
 

@@ -71,7 +71,8 @@ pub struct Csrs {
     pub sip: u64,
     /// Trap vector.
     pub stvec: u64,
-    /// Which counters user mode may read.
+    /// Which counters user mode may read. Linux expects the firmware to have
+    /// given it the time, which its vDSO reads.
     pub scounteren: u64,
     /// Scratch.
     pub sscratch: u64,
@@ -100,7 +101,7 @@ impl Default for Csrs {
             sie: 0,
             sip: 0,
             stvec: 0,
-            scounteren: 0,
+            scounteren: 1 << 1,
             sscratch: 0,
             sepc: 0,
             scause: 0,

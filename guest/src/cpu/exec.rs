@@ -11,6 +11,7 @@ use super::fp::{self, Fp};
 use super::hart::{Cursor, Hart, NO_RESERVATION, Registers};
 use super::inst::Op;
 use super::tlb::{DataTlbs, ExecTlb};
+use crate::ram::PAGE_SIZE;
 
 /// Why the fast loop ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +29,7 @@ pub enum Exit {
 pub fn run(hart: &mut Hart, code: &Code, ram: &mut [u8]) -> Exit {
     let view = hart.view();
     let tlb = &hart.tlbs.data[view];
-    let exec = &hart.tlbs.exec[hart.mode as usize];
+    let exec = &mut hart.tlbs.exec[hart.mode as usize];
     chain(&mut hart.x, &mut hart.fp, tlb, exec, code, ram, &mut hart.at)
 }
 
@@ -36,7 +37,7 @@ fn chain(
     x: &mut Registers,
     fp: &mut Fp,
     tlb: &DataTlbs,
-    exec: &ExecTlb,
+    exec: &mut ExecTlb,
     code: &Code,
     ram: &mut [u8],
     at: &mut Cursor,
@@ -44,23 +45,23 @@ fn chain(
     let mut pc = at.pc;
     let mut budget = at.budget;
     let mut number = at.block;
-    let mut index = at.index as usize;
     let mut block = code.block(number);
-    if index == 0 {
+    let mut index = at.index;
+    if !at.inside {
+        index = block.first;
         budget -= i64::from(block.count);
     }
     loop {
-        let insts = code.insts(block);
+        let line = code.line(block);
         // What follows the block: address, link, and which side it is.
         let (next, link, taken) = loop {
-            let Some(inst) = insts.get(index) else {
-                break (pc.wrapping_add(u64::from(block.bytes)), block.fall, false);
-            };
-            index += 1;
+            // Every block ends with an operation that leaves this loop.
+            let inst = &line[usize::from(index)];
+            index = index.wrapping_add(1);
 
             macro_rules! r {
                 ($number:expr) => {
-                    x[usize::from($number & 63)]
+                    x[usize::from($number)]
                 };
             }
             macro_rules! slow {
@@ -68,7 +69,8 @@ fn chain(
                     *at = Cursor {
                         pc,
                         block: number,
-                        index: index as u32 - 1,
+                        inside: true,
+                        index: index.wrapping_sub(1),
                         budget,
                         ..*at
                     };
@@ -274,21 +276,20 @@ fn chain(
                 Op::Flw if fp.is_on() => fp.set_f32(inst.rd, load!(u32)),
                 Op::Fsd if fp.is_on() => store!(u64, fp.bits(inst.rs2)),
                 Op::Fsw if fp.is_on() => store!(u32, fp.bits(inst.rs2)),
-                op if op as u8 >= Op::FmaddS as u8 => float!(),
-                _ => slow!(),
+// Every operation is named, so that the jump needs no range check.
+                Op::FmaddS | Op::FmsubS | Op::FnmsubS | Op::FnmaddS | Op::FmaddD | Op::FmsubD | Op::FnmsubD | Op::FnmaddD | Op::FaddS | Op::FsubS | Op::FmulS | Op::FdivS | Op::FsqrtS | Op::FsgnjS | Op::FsgnjnS | Op::FsgnjxS | Op::FminS | Op::FmaxS | Op::FcvtWS | Op::FcvtWuS | Op::FcvtLS | Op::FcvtLuS | Op::FmvXW | Op::FeqS | Op::FltS | Op::FleS | Op::FclassS | Op::FcvtSW | Op::FcvtSWu | Op::FcvtSL | Op::FcvtSLu | Op::FmvWX | Op::FaddD | Op::FsubD | Op::FmulD | Op::FdivD | Op::FsqrtD | Op::FsgnjD | Op::FsgnjnD | Op::FsgnjxD | Op::FminD | Op::FmaxD | Op::FcvtWD | Op::FcvtWuD | Op::FcvtLD | Op::FcvtLuD | Op::FmvXD | Op::FeqD | Op::FltD | Op::FleD | Op::FclassD | Op::FcvtDW | Op::FcvtDWu | Op::FcvtDL | Op::FcvtDLu | Op::FmvDX | Op::FcvtSD | Op::FcvtDS => float!(),
+                Op::Straddle | Op::Illegal | Op::Fence | Op::FenceI | Op::Ecall | Op::Ebreak | Op::Sret | Op::Wfi | Op::SfenceVma | Op::Csrrw | Op::Csrrs | Op::Csrrc | Op::Csrrwi | Op::Csrrsi | Op::Csrrci | Op::Flw | Op::Fld | Op::Fsw | Op::Fsd => slow!(),
             }
         };
 
         pc = next;
-        index = 0;
         number = if link < CROSS {
             link
         } else if link == CROSS {
-            let found = exec.find(pc).and_then(|table| code.find(table, pc as usize & 0xfff));
-            let Some(found) = found else {
-                return leave(at, pc, budget, Exit::Lookup(None));
-            };
-            found
+            match jump_target(exec, code, pc) {
+                Some(found) => found,
+                None => return leave(at, pc, budget, Exit::Lookup(None)),
+            }
         } else {
             debug_assert_eq!(link, NONE);
             return leave(at, pc, budget, Exit::Lookup(Some((number, taken))));
@@ -297,8 +298,20 @@ fn chain(
             return leave(at, pc, budget, Exit::Budget);
         }
         block = code.block(number);
+        index = block.first;
         budget -= i64::from(block.count);
     }
+}
+
+/// The block at `pc`, if its page is in the TLB.
+#[inline(always)]
+fn jump_target(exec: &mut ExecTlb, code: &Code, pc: u64) -> Option<u32> {
+    if let Some(found) = exec.jump(pc) {
+        return Some(found);
+    }
+    let found = code.find(exec.find(pc)?, pc as usize & (PAGE_SIZE - 1))?;
+    exec.note_jump(pc, found);
+    Some(found)
 }
 
 /// Leaves between blocks.
@@ -306,7 +319,7 @@ fn leave(at: &mut Cursor, pc: u64, budget: i64, exit: Exit) -> Exit {
     *at = Cursor {
         pc,
         block: NONE,
-        index: 0,
+        inside: false,
         budget,
         ..*at
     };

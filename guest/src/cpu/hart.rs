@@ -25,8 +25,10 @@ pub struct Cursor {
     pub pc: u64,
     /// The block, or [`super::blocks::NONE`] when it must be looked up.
     pub block: u32,
-    /// The next instruction of the block.
-    pub index: u32,
+    /// Whether the block has begun: then it goes on at `index` of its line.
+    pub inside: bool,
+    /// The next instruction, in the line of the block.
+    pub index: u8,
     /// Instructions that may still run.
     pub budget: i64,
     /// Offset in RAM that `lr` reserved, or [`NO_RESERVATION`].
@@ -34,8 +36,8 @@ pub struct Cursor {
 }
 
 /// Registers 0-31 with `x0` always zero, and the sink of writes to `x0`; sized
-/// so that a masked index needs no check.
-pub type Registers = [u64; 64];
+/// so that a byte needs no check as an index.
+pub type Registers = [u64; 256];
 
 /// The hart; see the module.
 #[derive(Debug)]
@@ -58,11 +60,12 @@ impl Hart {
     /// A hart in supervisor mode at `pc`.
     pub fn new(pc: u64) -> Self {
         Self {
-            x: [0; 64],
+            x: [0; 256],
             fp: Fp::default(),
             at: Cursor {
                 pc,
                 block: super::blocks::NONE,
+                inside: false,
                 index: 0,
                 budget: 0,
                 reservation: NO_RESERVATION,
@@ -86,6 +89,6 @@ impl Hart {
     pub fn jump(&mut self, pc: u64) {
         self.at.pc = pc;
         self.at.block = super::blocks::NONE;
-        self.at.index = 0;
+        self.at.inside = false;
     }
 }

@@ -59,7 +59,7 @@ impl Cpu {
         self.code.clear();
         bus.ram.clear_marks();
         self.hart.tlbs.flush();
-        if self.hart.at.index == 0 {
+        if !self.hart.at.inside {
             self.hart.at.block = NONE;
         }
     }
@@ -98,7 +98,7 @@ impl Cpu {
     /// Runs until the slice's budget is used up, or there is a reason to stop.
     fn slice<H: Host>(&mut self, bus: &mut Bus<H>) -> Option<Pause> {
         loop {
-            if self.hart.at.index == 0 {
+            if !self.hart.at.inside {
                 if let Some(number) = self.hart.interrupt() {
                     let pc = self.hart.at.pc;
                     self.hart.take_interrupt(number, pc);
@@ -172,7 +172,7 @@ impl Cpu {
             self.code.link(from, taken, number);
         }
         self.hart.at.block = number;
-        self.hart.at.index = 0;
+        self.hart.at.inside = false;
         Ok(())
     }
 
@@ -194,11 +194,11 @@ impl Cpu {
     fn slow<H: Host>(&mut self, bus: &mut Bus<H>) -> Option<Pause> {
         let at = self.hart.at;
         let block = *self.code.block(at.block);
-        let inst = self.code.insts(&block)[at.index as usize];
+        let inst = self.code.line(&block)[usize::from(at.index)];
         if inst.op == Op::Straddle {
             return self.straddle(bus);
         }
-        let (length, before) = self.code.place(at.block, at.index);
+        let (length, before) = self.code.place(&block, at.index);
         let pc = at.pc.wrapping_add(before);
         let after = pc.wrapping_add(u64::from(length));
         let result = slow::execute(&mut self.hart, bus, &inst, pc);
@@ -240,8 +240,14 @@ impl Cpu {
                 self.hart.jump(after);
                 return self.wait(bus);
             }
-            Ok(Flow::PowerOff) => return Some(Pause::PowerOff),
-            Ok(Flow::Reset) => return Some(Pause::Reset),
+            Ok(Flow::PowerOff) => {
+                self.hart.jump(after);
+                return Some(Pause::PowerOff);
+            }
+            Ok(Flow::Reset) => {
+                self.hart.jump(after);
+                return Some(Pause::Reset);
+            }
             Err(trap) => {
                 self.hart.at.budget -= 1;
                 self.hart.take_trap(trap, pc);
@@ -285,10 +291,10 @@ impl Cpu {
         };
         self.straddling.hold(inst, 4);
         self.hart.at.block = 0;
-        self.hart.at.index = 0;
+        self.hart.at.inside = false;
         let exit = exec::run(&mut self.hart, &self.straddling, bus.ram.bytes_mut());
         self.hart.at.block = NONE;
-        self.hart.at.index = 0;
+        self.hart.at.inside = false;
         if exit != Exit::Slow {
             return None;
         }

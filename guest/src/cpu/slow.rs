@@ -39,9 +39,9 @@ pub fn execute<H: Host>(
     pc: u64,
 ) -> Result<Flow, Trap> {
     use Op::*;
-    let address = hart.x[usize::from(inst.rs1 & 31)].wrapping_add(inst.imm as i64 as u64);
-    let source = hart.x[usize::from(inst.rs2 & 31)];
-    let rd = usize::from(inst.rd & 63);
+    let address = hart.x[usize::from(inst.rs1)].wrapping_add(inst.imm as i64 as u64);
+    let source = hart.x[usize::from(inst.rs2)];
+    let rd = usize::from(inst.rd);
     match inst.op {
         Lb => hart.x[rd] = load(hart, bus, address, 1)? as i8 as u64,
         Lh => hart.x[rd] = load(hart, bus, address, 2)? as i16 as u64,
@@ -71,7 +71,7 @@ pub fn execute<H: Host>(
         }
         Wfi => return Ok(Flow::Wait),
         SfenceVma if inst.rs1 == 0 => hart.tlbs.flush(),
-        SfenceVma => hart.tlbs.flush_page(hart.x[usize::from(inst.rs1 & 31)]),
+        SfenceVma => hart.tlbs.flush_page(hart.x[usize::from(inst.rs1)]),
         op if is_atomic(op) => atomic(hart, bus, inst)?,
         op if op as u8 >= FmaddS as u8 => {
             if !fp::execute(&mut hart.fp, &mut hart.x, inst) {
@@ -127,7 +127,7 @@ fn csr_access<H: Host>(
         return Err(illegal(hart, bus, pc));
     };
     let source = match inst.op {
-        Csrrw | Csrrs | Csrrc => hart.x[usize::from(inst.rs1 & 31)],
+        Csrrw | Csrrs | Csrrc => hart.x[usize::from(inst.rs1)],
         _ => u64::from(inst.rs1),
     };
     let new = match inst.op {
@@ -143,7 +143,7 @@ fn csr_access<H: Host>(
             None => return Err(illegal(hart, bus, pc)),
         }
     }
-    hart.x[usize::from(inst.rd & 63)] = old;
+    hart.x[usize::from(inst.rd)] = old;
     Ok(())
 }
 
@@ -299,8 +299,8 @@ fn is_atomic(op: Op) -> bool {
 /// Atomic instructions: aligned, and on RAM only.
 fn atomic<H: Host>(hart: &mut Hart, bus: &mut Bus<H>, inst: &Inst) -> Result<(), Trap> {
     use Op::*;
-    let va = hart.x[usize::from(inst.rs1 & 31)];
-    let source = hart.x[usize::from(inst.rs2 & 31)];
+    let va = hart.x[usize::from(inst.rs1)];
+    let source = hart.x[usize::from(inst.rs2)];
     let double = inst.op as u8 >= LrD as u8;
     let size = if double { 8 } else { 4 };
     let access = match inst.op {
@@ -316,7 +316,7 @@ fn atomic<H: Host>(hart: &mut Hart, bus: &mut Bus<H>, inst: &Inst) -> Result<(),
     }
     let pa = hart.translate(&mut bus.ram, va, access)?;
     let offset = bus.ram.offset(pa, size).ok_or(access.access_fault(va))?;
-    let rd = usize::from(inst.rd & 63);
+    let rd = usize::from(inst.rd);
     if matches!(inst.op, ScW | ScD) {
         let held = hart.at.reservation == offset as u64;
         hart.at.reservation = NO_RESERVATION;

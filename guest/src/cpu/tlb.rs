@@ -120,11 +120,26 @@ pub struct ExecEntry {
     table: u32,
 }
 
-/// A direct-mapped table of code mappings.
+/// Slots of a jump cache.
+const JUMP_SLOTS: usize = 1024;
+
+/// Where a jump went: the block at an address.
+#[derive(Clone, Copy, Debug)]
+struct Jump {
+    pc: u64,
+    /// The entry counts while this is the table's epoch.
+    epoch: u32,
+    block: u32,
+}
+
+/// A direct-mapped table of code mappings, and in front of it one of jump
+/// targets, which every flush empties by beginning a new epoch.
 #[derive(Debug)]
 pub struct ExecTlb {
     slots: Box<[ExecEntry; EXEC_SLOTS]>,
     used: Vec<u16>,
+    jumps: Box<[Jump; JUMP_SLOTS]>,
+    epoch: u32,
 }
 
 impl Default for ExecTlb {
@@ -133,9 +148,16 @@ impl Default for ExecTlb {
             tag: EMPTY,
             table: 0,
         };
+        let nowhere = Jump {
+            pc: 0,
+            epoch: 0,
+            block: 0,
+        };
         Self {
             slots: Box::new([empty; EXEC_SLOTS]),
             used: Vec::new(),
+            jumps: Box::new([nowhere; JUMP_SLOTS]),
+            epoch: 1,
         }
     }
 }
@@ -145,6 +167,25 @@ impl ExecTlb {
     fn slot(va: u64) -> usize {
         let page = va >> PAGE_SHIFT;
         (page ^ (page >> 9)) as usize & (EXEC_SLOTS - 1)
+    }
+
+    #[inline(always)]
+    fn jump_slot(pc: u64) -> usize {
+        (pc >> 1 ^ pc >> 11) as usize & (JUMP_SLOTS - 1)
+    }
+
+    /// The block that a jump to `pc` reached before.
+    #[inline(always)]
+    pub fn jump(&self, pc: u64) -> Option<u32> {
+        let jump = &self.jumps[Self::jump_slot(pc)];
+        (jump.pc == pc && jump.epoch == self.epoch).then_some(jump.block)
+    }
+
+    /// Remembers the block at `pc`.
+    #[inline(always)]
+    pub fn note_jump(&mut self, pc: u64, block: u32) {
+        let epoch = self.epoch;
+        self.jumps[Self::jump_slot(pc)] = Jump { pc, epoch, block };
     }
 
     /// The table of the blocks of the page of `va`.
@@ -166,18 +207,32 @@ impl ExecTlb {
 
     /// Forgets everything.
     pub fn flush(&mut self) {
+        self.next_epoch();
         for at in self.used.drain(..) {
             self.slots[usize::from(at)].tag = EMPTY;
         }
     }
 
-    /// Forgets the page of `va`.
+    /// Forgets the page of `va`, and all jumps: the page may be gone from its
+    /// slot while jumps into it are still there.
     pub fn flush_page(&mut self, va: u64) {
+        self.next_epoch();
         let at = Self::slot(va);
         if self.slots[at].tag == va & PAGE_MASK {
             self.slots[at].tag = EMPTY;
             self.used.retain(|used| usize::from(*used) != at);
         }
+    }
+
+    /// Empties the jump cache. When epochs run out, old entries would count
+    /// again, so they go.
+    fn next_epoch(&mut self) {
+        self.epoch = self.epoch.checked_add(1).unwrap_or_else(|| {
+            for jump in self.jumps.iter_mut() {
+                jump.epoch = 0;
+            }
+            1
+        });
     }
 }
 

@@ -75,10 +75,10 @@ impl Devices {
     /// Moves what can be moved between queues and channels, rings a due alarm
     /// and updates the interrupt lines.
     pub fn poll<H: Host>(&mut self, env: &mut Env<'_, H>) {
-        self.console.process(env);
-        self.net.process(env);
-        self.p9.process(env);
-        self.rng.process(env);
+        self.console.poll(env);
+        self.net.poll(env);
+        self.p9.poll(env);
+        self.rng.poll(env);
         if self.rtc.armed() {
             self.rtc.poll(env.host.wall_ns());
         }

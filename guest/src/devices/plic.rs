@@ -52,7 +52,11 @@ impl Plic {
     /// Sets the line of a source.
     pub fn set_level(&mut self, irq: u32, high: bool) {
         let bit = source_bit(irq);
-        let level = if high { self.level | bit } else { self.level & !bit };
+        let level = if high {
+            self.level | bit
+        } else {
+            self.level & !bit
+        };
         if level != self.level {
             self.level = level;
             self.update();
@@ -100,7 +104,7 @@ impl Plic {
     /// The source whose priority register is at `offset`.
     fn source_at(&self, offset: u64) -> Option<usize> {
         let irq = usize::try_from(offset / 4).ok()?;
-        (offset % 4 == 0 && (1..SOURCES).contains(&irq)).then_some(irq)
+        (offset.is_multiple_of(4) && (1..SOURCES).contains(&irq)).then_some(irq)
     }
 
     fn pending(&self) -> u32 {
@@ -146,7 +150,11 @@ impl Default for Plic {
 
 /// The bit of a source; none for numbers that do not exist.
 fn source_bit(irq: u32) -> u32 {
-    if (1..=LAST_IRQ).contains(&irq) { 1 << irq } else { 0 }
+    if (1..=LAST_IRQ).contains(&irq) {
+        1 << irq
+    } else {
+        0
+    }
 }
 
 #[cfg(test)]

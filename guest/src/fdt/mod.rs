@@ -137,7 +137,10 @@ mod tests {
         assert_eq!(plic.cells("phandle"), [PLIC]);
         assert_eq!(plic.cells("riscv,ndev"), [LAST_IRQ]);
         let intc = root.at("cpus/cpu@0/interrupt-controller");
-        assert_eq!(plic.cells("interrupts-extended"), [intc.cells("phandle")[0], 9]);
+        assert_eq!(
+            plic.cells("interrupts-extended"),
+            [intc.cells("phandle")[0], 9]
+        );
         assert_eq!(root.at("soc").children.len(), REGIONS.len());
         for region in &REGIONS {
             let node = root.at(&format!("soc/{}@{:x}", region.name, region.base));
@@ -178,9 +181,17 @@ mod tests {
         assert_eq!(chosen.wide("linux,initrd-start"), [0x8400_0000]);
         assert_eq!(chosen.wide("linux,initrd-end"), [0x8400_1234]);
         assert_eq!(chosen.properties["rng-seed"], [1, 2, 3]);
-        assert_eq!(root.at("memory@80000000").wide("reg"), [RAM_BASE, 256 << 20]);
+        assert_eq!(
+            root.at("memory@80000000").wide("reg"),
+            [RAM_BASE, 256 << 20]
+        );
         let root = tree(&FdtConfig::default());
-        assert!(!root.at("chosen").properties.contains_key("linux,initrd-start"));
+        assert!(
+            !root
+                .at("chosen")
+                .properties
+                .contains_key("linux,initrd-start")
+        );
         assert!(!root.at("chosen").properties.contains_key("rng-seed"));
     }
 }

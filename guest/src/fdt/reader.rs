@@ -24,7 +24,10 @@ fn word(blob: &[u8], at: usize) -> u32 {
 }
 
 fn text(blob: &[u8], at: usize) -> String {
-    let len = blob[at..].iter().position(|&byte| byte == 0).expect("a zero");
+    let len = blob[at..]
+        .iter()
+        .position(|&byte| byte == 0)
+        .expect("a zero");
     String::from_utf8(blob[at..at + len].to_vec()).expect("ASCII")
 }
 
@@ -54,20 +57,26 @@ impl Node {
     /// The node at a path.
     pub fn at(&self, path: &str) -> &Self {
         path.split('/').fold(self, |node, name| {
-            node.children.get(name).unwrap_or_else(|| panic!("no {name} of {path}"))
+            node.children
+                .get(name)
+                .unwrap_or_else(|| panic!("no {name} of {path}"))
         })
     }
 
     /// A property as 32-bit cells.
     pub fn cells(&self, name: &str) -> Vec<u32> {
         let chunks = self.properties[name].chunks(4);
-        chunks.map(|chunk| u32::from_be_bytes(chunk.try_into().expect("cells"))).collect()
+        chunks
+            .map(|chunk| u32::from_be_bytes(chunk.try_into().expect("cells")))
+            .collect()
     }
 
     /// A property as 64-bit numbers.
     pub fn wide(&self, name: &str) -> Vec<u64> {
         let chunks = self.properties[name].chunks(8);
-        chunks.map(|chunk| u64::from_be_bytes(chunk.try_into().expect("cells"))).collect()
+        chunks
+            .map(|chunk| u64::from_be_bytes(chunk.try_into().expect("cells")))
+            .collect()
     }
 
     /// A property as strings.

@@ -72,7 +72,10 @@ impl Writer {
 
     /// A property of 64-bit numbers, two cells each.
     pub fn wide(&mut self, name: &str, numbers: &[u64]) {
-        let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_be_bytes()).collect();
+        let bytes: Vec<u8> = numbers
+            .iter()
+            .flat_map(|number| number.to_be_bytes())
+            .collect();
         self.property(name, &bytes);
     }
 
@@ -89,7 +92,10 @@ impl Writer {
     /// Offset of a property's name in the block of strings.
     fn string(&mut self, name: &str) -> u32 {
         let wanted = [name.as_bytes(), &[0]].concat();
-        let known = self.strings.windows(wanted.len()).position(|at| at == wanted);
+        let known = self
+            .strings
+            .windows(wanted.len())
+            .position(|at| at == wanted);
         let offset = known.unwrap_or_else(|| {
             self.strings.extend_from_slice(&wanted);
             self.strings.len() - wanted.len()

@@ -27,7 +27,9 @@ impl<'a> Script<'a> {
     /// A number of any size, small ones more often.
     pub fn number(&mut self) -> u64 {
         let len = usize::from(self.small(9));
-        (0..len).fold(0, |number, _| number << 8 | u64::from(self.byte().unwrap_or(0)))
+        (0..len).fold(0, |number, _| {
+            number << 8 | u64::from(self.byte().unwrap_or(0))
+        })
     }
 
     /// An offset below `size`, mostly a register's.

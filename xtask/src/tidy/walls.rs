@@ -24,6 +24,7 @@ const WALLS: &[(&str, &[&str])] = &[
             "a99-atoms",
         ],
     ),
+    ("a99-guest", &[]),
     ("a99-cli", &["agent99", "a99-core"]),
     (
         "a99-testkit",
@@ -33,6 +34,7 @@ const WALLS: &[(&str, &[&str])] = &[
             "a99-ecma",
             "a99-compiler",
             "a99-capabilities",
+            "a99-guest",
         ],
     ),
     ("a99-benches", &["agent99", "a99-core", "a99-compiler"]),

@@ -9,6 +9,8 @@ pub mod convert;
 mod fast;
 pub mod format;
 pub mod soft;
+#[cfg(test)]
+mod tests;
 
 use self::convert::Int;
 use self::format::{F32, F64, Float, Rounding};
@@ -152,7 +154,7 @@ enum Output {
 fn single(fp: &mut Fp, x: &mut Registers, inst: &Inst) -> bool {
     use Op::*;
     let (a, b) = (fp.single(inst.rs1), fp.single(inst.rs2));
-    let source = x[usize::from(inst.rs1 & 31)];
+    let source = x[usize::from(inst.rs1)];
     let mut flags = 0;
     let output = match inst.op {
         FsgnjS => Output::Float(a & !F32::SIGN | b & F32::SIGN),
@@ -179,7 +181,7 @@ fn single(fp: &mut Fp, x: &mut Registers, inst: &Inst) -> bool {
     };
     match output {
         Output::Float(bits) => fp.set_f32(inst.rd, bits as u32),
-        Output::Int(value) => x[usize::from(inst.rd & 63)] = value,
+        Output::Int(value) => x[usize::from(inst.rd)] = value,
     }
     fp.raise(flags);
     true
@@ -188,7 +190,7 @@ fn single(fp: &mut Fp, x: &mut Registers, inst: &Inst) -> bool {
 fn double(fp: &mut Fp, x: &mut Registers, inst: &Inst) -> bool {
     use Op::*;
     let (a, b) = (fp.bits(inst.rs1), fp.bits(inst.rs2));
-    let source = x[usize::from(inst.rs1 & 31)];
+    let source = x[usize::from(inst.rs1)];
     let mut flags = 0;
     let output = match inst.op {
         FsgnjD => Output::Float(a & !F64::SIGN | b & F64::SIGN),
@@ -223,7 +225,7 @@ fn double(fp: &mut Fp, x: &mut Registers, inst: &Inst) -> bool {
     };
     match output {
         Output::Float(bits) => fp.set_f64(inst.rd, bits),
-        Output::Int(value) => x[usize::from(inst.rd & 63)] = value,
+        Output::Int(value) => x[usize::from(inst.rd)] = value,
     }
     fp.raise(flags);
     true

@@ -73,6 +73,7 @@ pub fn shift_rounding(sign: bool, sig: u128, drop: i32, mode: Rounding) -> (u64,
     (kept as u64 + u64::from(up), rest != 0)
 }
 
+/// A magnitude with its sign.
 pub fn with_sign<F: Float>(sign: bool, magnitude: u64) -> u64 {
     magnitude | if sign { F::SIGN } else { 0 }
 }

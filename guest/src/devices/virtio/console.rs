@@ -9,6 +9,7 @@ mod port;
 
 use super::mmio::Device;
 use super::queue::{Chain, Queue, QueueFault};
+use crate::channels::Channels;
 use crate::devices::Env;
 use crate::host::Host;
 use port::Port;
@@ -102,8 +103,9 @@ impl Console {
         self.outbox.push_back(message);
     }
 
-    /// The terminal's size: columns, rows (section 5.3.6.2). Linux before 6.16
-    /// reads the two the other way round.
+    /// The terminal's size: columns, rows (section 5.3.6.2). Kernels before
+    /// commit 5326ab737a47 ("fix order of fields cols and rows", in 6.12 by its
+    /// stable series) read the two the other way round.
     fn post_size(&mut self) {
         self.resized = false;
         let size = [self.columns.to_le_bytes(), self.rows.to_le_bytes()].concat();
@@ -166,7 +168,9 @@ impl Console {
             return Ok(());
         }
         for _ in 0..to_driver.available(env.ram)? {
-            let Some(message) = self.outbox.pop_front() else { break };
+            let Some(message) = self.outbox.pop_front() else {
+                break;
+            };
             to_driver.pop(env.ram, &mut self.chain)?;
             let written = self.chain.write(env.ram, 0, &message);
             to_driver.push(env.ram, self.chain.head, written)?;
@@ -206,7 +210,16 @@ impl Device for Console {
         self.resized = true;
     }
 
-    fn serve<H: Host>(&mut self, queues: &mut [Queue], env: &mut Env<'_, H>) -> Result<(), QueueFault> {
+    fn wants_service(&self, channels: &Channels) -> bool {
+        let input = !channels.console.input.is_empty() || !channels.agent.input.is_empty();
+        input || self.resized || self.held_back()
+    }
+
+    fn serve<H: Host>(
+        &mut self,
+        queues: &mut [Queue],
+        env: &mut Env<'_, H>,
+    ) -> Result<(), QueueFault> {
         let [in0, out0, to_driver, from_driver, in1, out1] = queues else {
             return Ok(());
         };
@@ -222,10 +235,12 @@ impl Device for Console {
         let [console, _] = &mut self.ports;
         let channel = &mut env.channels.console;
         console.receive(in0, env.ram, &mut channel.input)?;
-        console.send(out0, env.ram, &mut channel.output)?;
+        let was_held_back = console.held_back();
+        let sent = console.send(out0, env.ram, &mut channel.output)?;
         // Console output can wait for the end of a budget, unless the guest
-        // waits for it.
-        if console.held_back() {
+        // waits for it. That is said again only when the embedder has taken
+        // some: one that takes none must not keep the guest from running.
+        if console.held_back() && (sent || !was_held_back) {
             env.channels.kick();
         }
         Ok(())

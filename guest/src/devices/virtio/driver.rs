@@ -40,7 +40,9 @@ impl Driver {
     /// A driver that lays its queue out from `base` on (64 KiB) and its
     /// buffers after it, to the end of 2 MiB or of RAM.
     pub fn new(ram: &mut Ram, base: u64, size: u16) -> Self {
-        let area = ram.slice_mut(base, BUFFERS as usize).expect("RAM for the driver");
+        let area = ram
+            .slice_mut(base, BUFFERS as usize)
+            .expect("RAM for the driver");
         area.fill(0);
         let end = (base + DRIVER_BYTES).min(RAM_BASE + ram.size() as u64);
         Self {
@@ -98,7 +100,9 @@ impl Driver {
         let mut buffers = Vec::new();
         for bytes in read {
             let at = self.buffer(bytes.len());
-            ram.slice_mut(at, bytes.len()).expect("RAM").copy_from_slice(bytes);
+            ram.slice_mut(at, bytes.len())
+                .expect("RAM")
+                .copy_from_slice(bytes);
             buffers.push((at, bytes.len() as u32, false));
         }
         for &len in write {
@@ -117,15 +121,20 @@ impl Driver {
 
     fn publish(&mut self, ram: &mut Ram, head: u16) {
         let slot = u64::from(self.avail % self.size);
-        ram.write_u16(self.base + AVAIL + 4 + 2 * slot, head).expect("RAM");
+        ram.write_u16(self.base + AVAIL + 4 + 2 * slot, head)
+            .expect("RAM");
         self.avail = self.avail.wrapping_add(1);
-        ram.write_u16(self.base + AVAIL + 2, self.avail).expect("RAM");
+        ram.write_u16(self.base + AVAIL + 2, self.avail)
+            .expect("RAM");
     }
 
     /// Adds a chain; the answer is its head.
     pub fn add(&mut self, ram: &mut Ram, read: &[&[u8]], write: &[u32]) -> u16 {
         let buffers = self.buffers(ram, read, write);
-        let descriptors: Vec<u16> = buffers.iter().map(|_| self.free.pop().expect("free")).collect();
+        let descriptors: Vec<u16> = buffers
+            .iter()
+            .map(|_| self.free.pop().expect("free"))
+            .collect();
         for (i, buffer) in buffers.iter().enumerate() {
             let next = descriptors.get(i + 1).copied();
             Self::put(ram, self.desc(descriptors[i]), *buffer, next);
@@ -148,7 +157,13 @@ impl Driver {
         self.own(vec![head], &buffers, table, ram)
     }
 
-    fn own(&mut self, descriptors: Vec<u16>, buffers: &[(u64, u32, bool)], table: u64, ram: &mut Ram) -> u16 {
+    fn own(
+        &mut self,
+        descriptors: Vec<u16>,
+        buffers: &[(u64, u32, bool)],
+        table: u64,
+        ram: &mut Ram,
+    ) -> u16 {
         let head = descriptors[0];
         let writable = buffers.iter().filter(|b| b.2).map(|b| (b.0, b.1)).collect();
         self.owned[usize::from(head)] = Some(Owned {
@@ -171,7 +186,9 @@ impl Driver {
         let head = ram.read_u32(used + 4 + 8 * slot).expect("RAM") as u16;
         let mut left = ram.read_u32(used + 8 + 8 * slot).expect("RAM") as usize;
         self.seen = self.seen.wrapping_add(1);
-        let owned = self.owned[usize::from(head)].take().expect("given back once");
+        let owned = self.owned[usize::from(head)]
+            .take()
+            .expect("given back once");
         assert!(owned.table == 0 || owned.descriptors.len() == 1);
         self.free.extend(owned.descriptors);
         let mut bytes = Vec::new();
@@ -261,7 +278,7 @@ impl<D: Device> Rig<D> {
             channels: &mut self.channels,
             host: &mut self.host,
         };
-        self.device.process(&mut env);
+        self.device.poll(&mut env);
     }
 
     /// Adds a chain to a queue; the answer is its head.

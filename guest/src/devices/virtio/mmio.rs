@@ -2,6 +2,7 @@
 //! device (sections 2.1 and 3.1).
 
 use super::queue::{Queue, QueueFault};
+use crate::channels::Channels;
 use crate::devices::Env;
 use crate::host::Host;
 
@@ -82,13 +83,22 @@ pub trait Device {
     /// Forgets what the driver had set up.
     fn reset(&mut self);
 
+    /// Whether there may be something to do although the driver notified of
+    /// nothing: input from the embedder, or room for held back output. Drivers
+    /// notify of all else.
+    fn wants_service(&self, channels: &Channels) -> bool;
+
     /// Serves the queues: takes as many chains as there are and the channels
     /// have room for, and answers what can be answered. Takes at most a
     /// queue's size of chains from each.
     ///
     /// # Errors
     /// If the driver broke the rules; the device then needs a reset.
-    fn serve<H: Host>(&mut self, queues: &mut [Queue], env: &mut Env<'_, H>) -> Result<(), QueueFault>;
+    fn serve<H: Host>(
+        &mut self,
+        queues: &mut [Queue],
+        env: &mut Env<'_, H>,
+    ) -> Result<(), QueueFault>;
 }
 
 /// A virtio device behind MMIO registers.
@@ -111,7 +121,10 @@ impl<D: Device> Mmio<D> {
     pub fn new(device: D) -> Self {
         Self {
             device,
-            queues: D::QUEUE_SIZES.iter().map(|&size| Queue::new(size)).collect(),
+            queues: D::QUEUE_SIZES
+                .iter()
+                .map(|&size| Queue::new(size))
+                .collect(),
             status: 0,
             device_features_sel: 0,
             driver_features_sel: 0,
@@ -135,6 +148,13 @@ impl<D: Device> Mmio<D> {
     /// Why the device needs a reset, if it does.
     pub fn fault(&self) -> Option<QueueFault> {
         self.fault
+    }
+
+    /// Does what the embedder's side of the channels makes possible.
+    pub fn poll<H: Host>(&mut self, env: &mut Env<'_, H>) {
+        if self.live() && self.device.wants_service(env.channels) {
+            self.process(env);
+        }
     }
 
     /// Serves the queues and raises the interrupt the driver asked for.
@@ -184,7 +204,9 @@ impl<D: Device> Mmio<D> {
     pub fn read_config(&self, offset: u64, len: usize) -> u64 {
         let config = self.device.config();
         let byte = |at: u64| {
-            let at = at.checked_sub(REG_CONFIG).and_then(|at| usize::try_from(at).ok());
+            let at = at
+                .checked_sub(REG_CONFIG)
+                .and_then(|at| usize::try_from(at).ok());
             at.and_then(|at| config.get(at)).copied().unwrap_or(0)
         };
         (0..len.min(8) as u64).fold(0, |value, i| {
@@ -245,8 +267,8 @@ impl<D: Device> Mmio<D> {
         }
         let before = self.status;
         self.status |= value & !status::NEEDS_RESET;
-        let acceptable = self.driver_features & !self.offered() == 0
-            && self.driver_features & F_VERSION_1 != 0;
+        let acceptable =
+            self.driver_features & !self.offered() == 0 && self.driver_features & F_VERSION_1 != 0;
         let now = |bit| before & bit == 0 && self.status & bit != 0;
         if now(status::FEATURES_OK) && !acceptable {
             self.status &= !status::FEATURES_OK;

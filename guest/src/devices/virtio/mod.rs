@@ -14,4 +14,3 @@ pub mod rng;
 
 #[cfg(test)]
 mod driver;
-

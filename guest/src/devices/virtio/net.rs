@@ -26,7 +26,6 @@ const HEADER_BYTES: usize = 12;
 const MAX_FRAME_BYTES: usize = 18 + 65535;
 const STATUS_LINK_UP: u16 = 1;
 
-const RX: usize = 0;
 const QUEUE_SIZE: u16 = 256;
 
 /// What can be chosen about the interface.
@@ -53,6 +52,8 @@ pub struct Net {
     config: [u8; 12],
     chain: Chain,
     guest_csum: bool,
+    /// Whether frames of the guest wait for room in the channel.
+    held_back: bool,
 }
 
 impl Net {
@@ -67,12 +68,17 @@ impl Net {
             config: bytes,
             chain: Chain::default(),
             guest_csum: false,
+            held_back: false,
         }
     }
 
     /// Carries frames to the guest as long as it has buffers. A frame that
     /// does not fit its buffer is dropped, as a wire would.
-    fn receive<H: Host>(&mut self, queue: &mut Queue, env: &mut Env<'_, H>) -> Result<(), QueueFault> {
+    fn receive<H: Host>(
+        &mut self,
+        queue: &mut Queue,
+        env: &mut Env<'_, H>,
+    ) -> Result<(), QueueFault> {
         if env.channels.net.input.is_empty() {
             return Ok(());
         }
@@ -106,7 +112,12 @@ impl Net {
     }
 
     /// Takes frames as long as the channel has room.
-    fn transmit<H: Host>(&mut self, queue: &mut Queue, env: &mut Env<'_, H>) -> Result<(), QueueFault> {
+    fn transmit<H: Host>(
+        &mut self,
+        queue: &mut Queue,
+        env: &mut Env<'_, H>,
+    ) -> Result<(), QueueFault> {
+        let was_held_back = std::mem::take(&mut self.held_back);
         for _ in 0..queue.available(env.ram)? {
             queue.pop(env.ram, &mut self.chain)?;
             let len = self.chain.readable_len();
@@ -115,7 +126,11 @@ impl Net {
             }
             if !self.send(len - HEADER_BYTES, env) {
                 queue.unpop();
-                env.channels.kick();
+                self.held_back = true;
+                // Asked once: an embedder that wants no frames is left alone.
+                if !was_held_back {
+                    env.channels.kick();
+                }
                 return Ok(());
             }
             queue.push(env.ram, self.chain.head, 0)?;
@@ -186,9 +201,18 @@ impl Device for Net {
 
     fn reset(&mut self) {
         self.guest_csum = false;
+        self.held_back = false;
     }
 
-    fn serve<H: Host>(&mut self, queues: &mut [Queue], env: &mut Env<'_, H>) -> Result<(), QueueFault> {
+    fn wants_service(&self, channels: &Channels) -> bool {
+        self.held_back || !channels.net.input.is_empty()
+    }
+
+    fn serve<H: Host>(
+        &mut self,
+        queues: &mut [Queue],
+        env: &mut Env<'_, H>,
+    ) -> Result<(), QueueFault> {
         let [rx, tx] = queues else { return Ok(()) };
         self.receive(rx, env)?;
         self.transmit(tx, env)
@@ -200,6 +224,7 @@ mod tests {
     use super::super::driver::Rig;
     use super::*;
 
+    const RX: usize = 0;
     const TX: usize = 1;
 
     fn rig() -> Rig<Net> {
@@ -238,9 +263,19 @@ mod tests {
     fn frames_come_in_as_buffers_come() {
         let mut rig = rig();
         assert!(rig.channels.net.input.push(0, b"early"));
-        assert!(rig.channels.net.input.push(frame::CHECKSUMS_VALID, b"checked"));
+        assert!(
+            rig.channels
+                .net
+                .input
+                .push(frame::CHECKSUMS_VALID, b"checked")
+        );
         assert!(rig.channels.net.input.push(0, &[9; 200]));
-        assert!(rig.channels.net.input.push(0, b"after a frame that does not fit"));
+        assert!(
+            rig.channels
+                .net
+                .input
+                .push(0, b"after a frame that does not fit")
+        );
         rig.poll();
         for _ in 0..3 {
             rig.add(RX, &[], &[12, 100]);
@@ -261,7 +296,11 @@ mod tests {
         let body = vec![1; 1500];
         while seen < 3000 {
             while added < 3000 && rig.drivers[TX].free() >= 2 {
-                rig.add(TX, &[&[0; 12], &[&added.to_le_bytes()[..], &body].concat()], &[]);
+                rig.add(
+                    TX,
+                    &[&[0; 12], &[&added.to_le_bytes()[..], &body].concat()],
+                    &[],
+                );
                 added += 1;
                 rig.notify(TX as u32);
             }
@@ -273,6 +312,27 @@ mod tests {
             seen += 1;
         }
         assert!(rig.device.live());
+    }
+
+    #[test]
+    fn a_slow_reader_is_asked_once() {
+        let mut rig = rig();
+        let frame = [0; 12 + 1500];
+        while rig.channels.net.output.fits(1500) {
+            rig.add(TX, &[&frame], &[]);
+            rig.notify(TX as u32);
+            while rig.used(TX).is_some() {}
+        }
+        rig.channels.take_kick();
+        rig.add(TX, &[&frame], &[]);
+        rig.notify(TX as u32);
+        assert!(rig.channels.take_kick());
+        rig.poll();
+        assert!(!rig.channels.take_kick());
+        assert_eq!(rig.used(TX), None);
+        sent(&mut rig);
+        rig.poll();
+        assert!(rig.channels.take_kick() && rig.used(TX).is_some());
     }
 
     #[test]

@@ -7,7 +7,7 @@
 
 use super::mmio::Device;
 use super::queue::{Chain, Queue, QueueFault};
-use crate::channels::P9_MESSAGE_BYTES;
+use crate::channels::{Channels, P9_MESSAGE_BYTES};
 use crate::devices::Env;
 use crate::host::Host;
 
@@ -28,6 +28,8 @@ pub struct P9 {
     in_flight: Vec<Option<Chain>>,
     /// Counts resets, so that late answers do not reach a new driver.
     generation: u16,
+    /// Whether requests wait for room in the channel.
+    held_back: bool,
 }
 
 impl P9 {
@@ -40,6 +42,7 @@ impl P9 {
             chain: Chain::default(),
             in_flight: vec![None; usize::from(QUEUE_SIZE)],
             generation: 0,
+            held_back: false,
         }
     }
 
@@ -49,7 +52,11 @@ impl P9 {
     }
 
     /// Carries answers to the guest.
-    fn answer<H: Host>(&mut self, queue: &mut Queue, env: &mut Env<'_, H>) -> Result<(), QueueFault> {
+    fn answer<H: Host>(
+        &mut self,
+        queue: &mut Queue,
+        env: &mut Env<'_, H>,
+    ) -> Result<(), QueueFault> {
         while let Some(message) = env.channels.p9.input.front() {
             let head = message.tag as u16;
             let fresh = (message.tag >> 16) as u16 == self.generation;
@@ -65,6 +72,7 @@ impl P9 {
 
     /// Takes requests as long as the channel has room.
     fn ask<H: Host>(&mut self, queue: &mut Queue, env: &mut Env<'_, H>) -> Result<(), QueueFault> {
+        let was_held_back = std::mem::take(&mut self.held_back);
         for _ in 0..queue.available(env.ram)? {
             queue.pop(env.ram, &mut self.chain)?;
             let len = self.chain.readable_len();
@@ -78,7 +86,11 @@ impl P9 {
             }
             let Some(room) = env.channels.p9.output.reserve(len) else {
                 queue.unpop();
-                env.channels.kick();
+                self.held_back = true;
+                // Asked once: an embedder that is not ready is left alone.
+                if !was_held_back {
+                    env.channels.kick();
+                }
                 return Ok(());
             };
             self.chain.read(env.ram, 0, room);
@@ -113,10 +125,19 @@ impl Device for P9 {
 
     fn reset(&mut self) {
         self.in_flight.fill(None);
+        self.held_back = false;
         self.generation = self.generation.wrapping_add(1);
     }
 
-    fn serve<H: Host>(&mut self, queues: &mut [Queue], env: &mut Env<'_, H>) -> Result<(), QueueFault> {
+    fn wants_service(&self, channels: &Channels) -> bool {
+        self.held_back || !channels.p9.input.is_empty()
+    }
+
+    fn serve<H: Host>(
+        &mut self,
+        queues: &mut [Queue],
+        env: &mut Env<'_, H>,
+    ) -> Result<(), QueueFault> {
         let [queue] = queues else { return Ok(()) };
         if !queue.ready {
             return Ok(());
@@ -140,7 +161,10 @@ mod tests {
     fn tells_its_mount_tag() {
         let rig = Rig::new(P9::new(), F_MOUNT_TAG);
         assert_eq!(rig.device.read_config(0x100, 2), 7);
-        assert_eq!(rig.device.read_config(0x102, 8), u64::from_le_bytes(*b"agent99\0"));
+        assert_eq!(
+            rig.device.read_config(0x102, 8),
+            u64::from_le_bytes(*b"agent99\0")
+        );
     }
 
     #[test]
@@ -159,7 +183,12 @@ mod tests {
         assert_eq!(rig.device.device.in_flight(), 2);
         assert_eq!(rig.used(0), None);
 
-        assert!(rig.channels.p9.input.push(tag_two, b"answer that is too long"));
+        assert!(
+            rig.channels
+                .p9
+                .input
+                .push(tag_two, b"answer that is too long")
+        );
         assert!(rig.channels.p9.input.push(tag_one, b"answer one"));
         assert!(rig.channels.p9.input.push(tag_one, b"answered twice"));
         rig.poll();

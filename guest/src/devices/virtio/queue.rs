@@ -75,7 +75,9 @@ impl Chain {
     pub fn read(&self, ram: &Ram, skip: usize, buf: &mut [u8]) -> usize {
         let mut done = 0;
         for (addr, len) in pieces(&self.readable, skip, buf.len()) {
-            let Some(from) = ram.slice(addr, len) else { break };
+            let Some(from) = ram.slice(addr, len) else {
+                break;
+            };
             buf[done..done + len].copy_from_slice(from);
             done += len;
         }
@@ -87,7 +89,9 @@ impl Chain {
     pub fn write(&self, ram: &mut Ram, skip: usize, bytes: &[u8]) -> usize {
         let mut done = 0;
         for (addr, len) in pieces(&self.writable, skip, bytes.len()) {
-            let Some(to) = ram.slice_mut(addr, len) else { break };
+            let Some(to) = ram.slice_mut(addr, len) else {
+                break;
+            };
             to.copy_from_slice(&bytes[done..done + len]);
             done += len;
         }
@@ -101,7 +105,11 @@ fn total(segments: &[Segment]) -> usize {
 }
 
 /// The parts of `segments` that `len` bytes after the first `skip` cover.
-fn pieces(segments: &[Segment], mut skip: usize, mut len: usize) -> impl Iterator<Item = (u64, usize)> {
+fn pieces(
+    segments: &[Segment],
+    mut skip: usize,
+    mut len: usize,
+) -> impl Iterator<Item = (u64, usize)> {
     segments.iter().filter_map(move |segment| {
         let size = segment.len as usize;
         let before = skip.min(size);
@@ -198,7 +206,8 @@ impl Queue {
         }
         if self.event_idx {
             let avail_event = self.device + 4 + 8 * u64::from(self.size);
-            ram.write_u16(avail_event, announced).ok_or(QueueFault::Ring)?;
+            ram.write_u16(avail_event, announced)
+                .ok_or(QueueFault::Ring)?;
         }
         Ok(waiting)
     }
@@ -210,7 +219,9 @@ impl Queue {
     /// If the chain breaks the rules of section 2.7.5.
     pub fn pop(&mut self, ram: &Ram, chain: &mut Chain) -> Result<(), QueueFault> {
         let slot = u64::from(self.next_avail & (self.size - 1));
-        let head = ram.read_u16(self.driver + 4 + 2 * slot).ok_or(QueueFault::Ring)?;
+        let head = ram
+            .read_u16(self.driver + 4 + 2 * slot)
+            .ok_or(QueueFault::Ring)?;
         self.next_avail = self.next_avail.wrapping_add(1);
         chain.head = head;
         chain.readable.clear();
@@ -344,7 +355,11 @@ impl Descriptor {
         if ram.slice(self.addr, self.len as usize).is_none() {
             return Err(QueueFault::Buffer);
         }
-        let list = if writable { &mut chain.writable } else { &mut chain.readable };
+        let list = if writable {
+            &mut chain.writable
+        } else {
+            &mut chain.readable
+        };
         list.push(Segment {
             addr: self.addr,
             len: self.len,
@@ -372,7 +387,10 @@ mod tests {
         let head = driver.add(&mut ram, &[b"hello ", b"", b"world"], &[4, 0, 8]);
         assert_eq!(queue.available(&mut ram), Ok(1));
         let chain = pop(&mut queue, &ram).expect("fine");
-        assert_eq!((chain.head, chain.readable_len(), chain.writable_len()), (head, 11, 12));
+        assert_eq!(
+            (chain.head, chain.readable_len(), chain.writable_len()),
+            (head, 11, 12)
+        );
         let mut buf = [0; 32];
         assert_eq!(chain.read(&ram, 0, &mut buf), 11);
         assert_eq!(&buf[..11], b"hello world");
@@ -383,7 +401,10 @@ mod tests {
         queue.push(&mut ram, chain.head, 12).expect("fine");
         assert!(queue.take_interrupt(&ram));
         assert!(!queue.take_interrupt(&ram));
-        assert_eq!(driver.used(&mut ram), Some((head, b"abcdef012345".to_vec())));
+        assert_eq!(
+            driver.used(&mut ram),
+            Some((head, b"abcdef012345".to_vec()))
+        );
         assert_eq!(driver.used(&mut ram), None);
     }
 
@@ -440,7 +461,8 @@ mod tests {
             queue.unpop();
             assert_eq!(pop(&mut queue, &ram).err(), Some(QueueFault::Indirect));
         }
-        ram.write_u32(driver.desc(head) + 8, 0xffff_fff0).expect("RAM");
+        ram.write_u32(driver.desc(head) + 8, 0xffff_fff0)
+            .expect("RAM");
         queue.unpop();
         assert_eq!(pop(&mut queue, &ram).err(), Some(QueueFault::Ring));
     }
@@ -457,7 +479,8 @@ mod tests {
             queue.unpop();
         };
         // The chain's second descriptor becomes readable after writable.
-        ram.write_u16(at + 12, DESC_F_NEXT | DESC_F_WRITE).expect("RAM");
+        ram.write_u16(at + 12, DESC_F_NEXT | DESC_F_WRITE)
+            .expect("RAM");
         let next = ram.read_u16(at + 14).expect("RAM");
         ram.write_u16(driver.desc(next) + 12, 0).expect("RAM");
         check(&mut ram, QueueFault::Order);
@@ -466,7 +489,12 @@ mod tests {
         check(&mut ram, QueueFault::TooLong);
         ram.write_u16(at + 14, 4).expect("RAM");
         check(&mut ram, QueueFault::Descriptor);
-        for (addr, len) in [(0, 1), (RAM_BASE + (1 << 20), 1), (u64::MAX, 1), (RAM_BASE, u32::MAX)] {
+        for (addr, len) in [
+            (0, 1),
+            (RAM_BASE + (1 << 20), 1),
+            (u64::MAX, 1),
+            (RAM_BASE, u32::MAX),
+        ] {
             ram.write_u64(at, addr).expect("RAM");
             ram.write_u32(at + 8, len).expect("RAM");
             check(&mut ram, QueueFault::Buffer);
@@ -520,7 +548,8 @@ mod tests {
             queue.push(ram, chain.head, 0).expect("fine");
             driver.used(ram).expect("given back");
         };
-        ram.write_u16(queue.driver, AVAIL_F_NO_INTERRUPT).expect("RAM");
+        ram.write_u16(queue.driver, AVAIL_F_NO_INTERRUPT)
+            .expect("RAM");
         serve(&mut queue, &mut driver, &mut ram);
         assert!(!queue.take_interrupt(&ram));
         ram.write_u16(queue.driver, 0).expect("RAM");

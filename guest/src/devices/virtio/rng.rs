@@ -2,6 +2,7 @@
 
 use super::mmio::Device;
 use super::queue::{Chain, Queue, QueueFault};
+use crate::channels::Channels;
 use crate::devices::Env;
 use crate::host::Host;
 
@@ -38,7 +39,15 @@ impl Device for Rng {
 
     fn reset(&mut self) {}
 
-    fn serve<H: Host>(&mut self, queues: &mut [Queue], env: &mut Env<'_, H>) -> Result<(), QueueFault> {
+    fn wants_service(&self, _channels: &Channels) -> bool {
+        false
+    }
+
+    fn serve<H: Host>(
+        &mut self,
+        queues: &mut [Queue],
+        env: &mut Env<'_, H>,
+    ) -> Result<(), QueueFault> {
         let [queue] = queues else { return Ok(()) };
         for _ in 0..queue.available(env.ram)? {
             queue.pop(env.ram, &mut self.chain)?;

@@ -23,7 +23,12 @@ impl Port {
     }
 
     /// Carries bytes to the guest as long as it has buffers.
-    pub fn receive(&mut self, queue: &mut Queue, ram: &mut Ram, ring: &mut ByteRing) -> Result<(), QueueFault> {
+    pub fn receive(
+        &mut self,
+        queue: &mut Queue,
+        ram: &mut Ram,
+        ring: &mut ByteRing,
+    ) -> Result<(), QueueFault> {
         if !self.guest_open || ring.is_empty() {
             return Ok(());
         }
@@ -44,7 +49,12 @@ impl Port {
     }
 
     /// Takes bytes as long as the ring has room; whether there were any.
-    pub fn send(&mut self, queue: &mut Queue, ram: &mut Ram, ring: &mut ByteRing) -> Result<bool, QueueFault> {
+    pub fn send(
+        &mut self,
+        queue: &mut Queue,
+        ram: &mut Ram,
+        ring: &mut ByteRing,
+    ) -> Result<bool, QueueFault> {
         let mut sent = false;
         if let Some((chain, skip)) = self.pending.take() {
             sent |= self.drain(chain, skip, queue, ram, ring)?;

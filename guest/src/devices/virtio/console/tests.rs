@@ -23,7 +23,9 @@ fn say(rig: &mut Rig<Console>, port: u32, event: u16, value: u16) {
 }
 
 fn heard(rig: &mut Rig<Console>) -> Vec<Vec<u8>> {
-    std::iter::from_fn(|| rig.used(TO_DRIVER)).map(|used| used.1).collect()
+    std::iter::from_fn(|| rig.used(TO_DRIVER))
+        .map(|used| used.1)
+        .collect()
 }
 
 /// A device as Linux has it once its ports are open.
@@ -101,7 +103,10 @@ fn output_is_binary_and_the_agents_kicks() {
     rig.notify(OUT1 as u32);
     assert!(rig.channels.take_kick());
     assert_eq!(rig.channels.console.output.front(), b"console");
-    assert_eq!(rig.channels.agent.output.front(), [&all[..], b"\0\x01"].concat());
+    assert_eq!(
+        rig.channels.agent.output.front(),
+        [&all[..], b"\0\x01"].concat()
+    );
     assert!(rig.used(OUT0).is_some() && rig.used(OUT1).is_some());
 }
 
@@ -113,7 +118,9 @@ fn a_slow_reader_loses_nothing() {
     let mut next = 0u8;
     while read.len() < 4 * CONSOLE_RING_BYTES {
         while rig.drivers[OUT0].free() > 0 && written.len() < 5 * CONSOLE_RING_BYTES {
-            let bytes: Vec<u8> = (0..3001).map(|i| next.wrapping_add((i % 251) as u8)).collect();
+            let bytes: Vec<u8> = (0..3001)
+                .map(|i| next.wrapping_add((i % 251) as u8))
+                .collect();
             next = next.wrapping_add(1);
             rig.add(OUT0, &[&bytes], &[]);
             written.extend(bytes);
@@ -173,9 +180,26 @@ fn a_reset_forgets_pending_output() {
     rig.add(OUT0, &[&big], &[]);
     rig.notify(OUT0 as u32);
     assert!(rig.device.device.held_back());
+    assert!(rig.channels.take_kick());
+    rig.poll();
+    assert!(!rig.channels.take_kick(), "the reader was asked already");
     rig.start(F_MULTIPORT);
     assert!(!rig.device.device.held_back());
     rig.channels.console.output.consume(CONSOLE_RING_BYTES);
     rig.poll();
     assert!(rig.channels.console.output.is_empty());
+}
+
+#[test]
+fn a_queue_may_stop_while_output_is_pending() {
+    let mut rig = open();
+    let big = vec![1; CONSOLE_RING_BYTES + 1];
+    rig.add(OUT0, &[&big], &[]);
+    rig.notify(OUT0 as u32);
+    for (register, value) in [(0x30, OUT0 as u32), (0x44, 0), (0x38, 0)] {
+        rig.write(register, value);
+    }
+    rig.channels.console.output.consume(CONSOLE_RING_BYTES);
+    rig.poll();
+    assert!(!rig.device.device.held_back() && rig.device.live());
 }

@@ -1,0 +1,412 @@
+//! The machine as a WebAssembly reactor: what the embedder calls, and what it
+//! must provide.
+//!
+//! Built as a `cdylib`: `cargo rustc -p a99-guest --lib --release --target
+//! wasm32-wasip1 --crate-type cdylib`. One module instance is
+//! one machine. No export blocks; between two calls of [`run`] the embedder
+//! fills and drains the channels in place, in linear memory. The life of a
+//! machine:
+//!
+//! 1. [`_initialize`], [`create`], then a kernel: its head into [`scratch`],
+//!    [`layout`], kernel and initial file system straight into [`ram`], the
+//!    command line into [`scratch`], [`boot`].
+//! 2. [`run`] again and again. After each, [`report`] says which channels have
+//!    output; [`output`] and [`taken`] drain, [`space`] and [`commit`] feed.
+//!    Status [`WAIT`] means: nothing to do until the report's time or input.
+//! 3. For a snapshot: [`prepare_snapshot`], then the linear memory is saved.
+//!    Each instance made from it calls [`resume`] first.
+//!
+//! A pair of address and length comes as one `u64`, the address in the high
+//! half; zero is "none". Addresses stay valid until the next call.
+//!
+//! A panic of the emulator is given to the import `panicked` and then traps.
+
+#![allow(
+    unsafe_code,
+    reason = "exports and imports of a WebAssembly module need it"
+)]
+
+use crate::channels::Channel;
+use crate::devices::DeviceConfig;
+use crate::devices::virtio::net::NetConfig;
+use crate::host::Host;
+use crate::machine::{Layout, Machine, MachineConfig, Status};
+use crate::ram::RAM_BASE;
+use std::cell::RefCell;
+
+mod imports {
+    //! The functions of module `agent99`.
+
+    #[link(wasm_import_module = "agent99")]
+    unsafe extern "C" {
+        /// See [`Host::monotonic_ns`](crate::host::Host::monotonic_ns).
+        pub safe fn now_ns() -> u64;
+        /// See [`Host::wall_ns`](crate::host::Host::wall_ns).
+        pub safe fn wall_ns() -> u64;
+        /// Fills `len` bytes at `address` with bytes fit for keys.
+        pub fn random(address: *mut u8, len: usize);
+        /// Says why the emulator is about to trap: UTF-8.
+        pub fn panicked(address: *const u8, len: usize);
+    }
+}
+
+/// Status of [`run`]: the budget is used up, or output should not wait.
+pub const BUDGET: u32 = 0;
+/// Status of [`run`]: nothing to do until [`Report::until_ns`] or input.
+pub const WAIT: u32 = 1;
+/// Status of [`run`]: the guest turned itself off.
+pub const POWER_OFF: u32 = 2;
+/// Status of [`run`]: the guest asked to be restarted.
+pub const RESET: u32 = 3;
+
+/// Answer of calls that worked.
+pub const OK: u32 = 0;
+/// There is no machine yet, or there is one already.
+pub const ERR_STATE: u32 = 1;
+/// Kernel or files are not what they should be, or do not fit.
+pub const ERR_LOAD: u32 = 2;
+/// Not UTF-8, or longer than [`SCRATCH_BYTES`].
+pub const ERR_ARGUMENT: u32 = 3;
+/// Channels hold data, or file requests wait: no snapshot now.
+pub const ERR_BUSY: u32 = 4;
+
+/// Bytes of [`scratch`]: the longest command line of Linux on RISC-V is 1024
+/// bytes, and the head of a kernel `Image` 64.
+pub const SCRATCH_BYTES: usize = 4096;
+
+/// What the embedder reads after [`run`].
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Report {
+    /// With [`WAIT`]: the host's monotonic time, in nanoseconds, to go on at;
+    /// all ones if only input can wake the guest.
+    pub until_ns: u64,
+    /// Instructions run since the machine was made.
+    pub retired: u64,
+    /// Channels that have output, by bit.
+    pub output: u32,
+    /// Channels whose input the guest has not taken yet, by bit.
+    pub input: u32,
+    /// File requests not yet answered.
+    pub requests: u32,
+    /// 1 while a program in the guest has the agent port open.
+    pub agent_open: u32,
+    /// Devices whose driver broke the rules and that are dead until the guest
+    /// resets them: bit 0 console, 1 net, 2 9p, 3 rng.
+    pub broken: u32,
+    /// Not used; keeps the size a multiple of 8.
+    pub reserved: u32,
+}
+
+/// The embedder, seen from the machine.
+#[derive(Debug)]
+struct Embedder;
+
+impl Host for Embedder {
+    fn monotonic_ns(&mut self) -> u64 {
+        imports::now_ns()
+    }
+
+    fn wall_ns(&mut self) -> u64 {
+        imports::wall_ns()
+    }
+
+    fn random(&mut self, buf: &mut [u8]) {
+        // SAFETY: the embedder writes only the `len` bytes of `buf`, which is
+        // borrowed for the call.
+        unsafe { imports::random(buf.as_mut_ptr(), buf.len()) }
+    }
+}
+
+/// All of the instance.
+#[derive(Debug)]
+struct Instance {
+    machine: Option<Machine<Embedder>>,
+    layout: Option<(Layout, usize)>,
+    scratch: [u8; SCRATCH_BYTES],
+    report: Report,
+}
+
+thread_local! {
+    /// There is one thread; this is a static that needs no lock.
+    static INSTANCE: RefCell<Instance> = const {
+        RefCell::new(Instance {
+            machine: None,
+            layout: None,
+            scratch: [0; SCRATCH_BYTES],
+            report: Report {
+                until_ns: u64::MAX,
+                retired: 0,
+                output: 0,
+                input: 0,
+                requests: 0,
+                agent_open: 0,
+                broken: 0,
+                reserved: 0,
+            },
+        })
+    };
+}
+
+/// Runs `work` on the instance.
+fn with<T>(work: impl FnOnce(&mut Instance) -> T) -> T {
+    INSTANCE.with_borrow_mut(work)
+}
+
+/// Runs `work` on the machine, if there is one.
+fn with_machine<T>(none: T, work: impl FnOnce(&mut Machine<Embedder>) -> T) -> T {
+    with(|instance| instance.machine.as_mut().map_or(none, work))
+}
+
+/// Address and length in one.
+fn pair(bytes: &[u8]) -> u64 {
+    (bytes.as_ptr() as u64) << 32 | bytes.len() as u64
+}
+
+unsafe extern "C" {
+    /// Made by the linker: runs the constructors of the C library.
+    fn __wasm_call_ctors();
+}
+
+/// Must be called first, and once. That it refers to the constructors also
+/// tells the linker that this is a reactor; else it would run constructors and
+/// destructors around each export.
+#[unsafe(no_mangle)]
+pub extern "C" fn _initialize() {
+    // SAFETY: the embedder calls this once, before all else, as the WASI
+    // application ABI demands of it.
+    unsafe { __wasm_call_ctors() }
+}
+
+/// Makes the machine: bytes of RAM, the network interface's address (in the
+/// low 48 bits, first byte lowest), and its MTU.
+#[unsafe(no_mangle)]
+pub extern "C" fn create(ram_bytes: u32, mac: u64, mtu: u32) -> u32 {
+    std::panic::set_hook(Box::new(|info| {
+        let text = info.to_string();
+        // SAFETY: the embedder reads only the `len` bytes of `text`.
+        unsafe { imports::panicked(text.as_ptr(), text.len()) }
+    }));
+    with(|instance| {
+        if instance.machine.is_some() {
+            return ERR_STATE;
+        }
+        let [m0, m1, m2, m3, m4, m5, ..] = mac.to_le_bytes();
+        let mut vmgenid = [0; 16];
+        Embedder.random(&mut vmgenid);
+        let config = MachineConfig {
+            ram_bytes: ram_bytes as usize,
+            devices: DeviceConfig {
+                net: NetConfig {
+                    mac: [m0, m1, m2, m3, m4, m5],
+                    mtu: u16::try_from(mtu).unwrap_or(u16::MAX),
+                },
+                vmgenid,
+            },
+        };
+        instance.machine = Some(Machine::new(&config, Embedder));
+        OK
+    })
+}
+
+/// Address of [`SCRATCH_BYTES`] bytes for arguments.
+#[unsafe(no_mangle)]
+pub extern "C" fn scratch() -> u32 {
+    with(|instance| instance.scratch.as_ptr() as u32)
+}
+
+/// Where a kernel whose first `head_len` bytes are in [`scratch`] (64 do) and
+/// an initial file system of `initrd_len` bytes go: offset of the kernel in
+/// RAM in the high half, of the file system in the low half; all ones if they
+/// do not fit or it is no kernel.
+#[unsafe(no_mangle)]
+pub extern "C" fn layout(head_len: u32, initrd_len: u32) -> u64 {
+    with(|instance| {
+        let head = instance.scratch.get(..head_len as usize);
+        let (Some(machine), Some(head)) = (&instance.machine, head) else {
+            return u64::MAX;
+        };
+        let Ok(layout) = machine.layout(head, initrd_len as usize) else {
+            return u64::MAX;
+        };
+        instance.layout = Some((layout, initrd_len as usize));
+        (layout.kernel - RAM_BASE) << 32 | (layout.initrd - RAM_BASE)
+    })
+}
+
+/// Address of `len` bytes of guest RAM from `offset` on; zero if not all of
+/// them are RAM. Meant for loading, before the guest runs.
+#[unsafe(no_mangle)]
+pub extern "C" fn ram(offset: u32, len: u32) -> u32 {
+    with_machine(0, |machine| {
+        let place = machine
+            .bus
+            .ram
+            .slice_mut(RAM_BASE + u64::from(offset), len as usize);
+        place.map_or(0, |place| place.as_mut_ptr() as u32)
+    })
+}
+
+/// Enters the kernel that was put where [`layout`] said, with the command line
+/// of `cmdline_len` bytes in [`scratch`].
+#[unsafe(no_mangle)]
+pub extern "C" fn boot(cmdline_len: u32) -> u32 {
+    with(|instance| {
+        let (Some(machine), Some((layout, initrd_len))) = (&mut instance.machine, instance.layout)
+        else {
+            return ERR_STATE;
+        };
+        let cmdline = instance.scratch.get(..cmdline_len as usize);
+        let Some(Ok(cmdline)) = cmdline.map(str::from_utf8) else {
+            return ERR_ARGUMENT;
+        };
+        let started = machine.start_kernel(layout, initrd_len, cmdline);
+        started.map_or(ERR_LOAD, |()| OK)
+    })
+}
+
+/// Runs about `budget` instructions, or until the guest waits, ends, or has
+/// output that should not wait. Without a machine: [`POWER_OFF`].
+#[unsafe(no_mangle)]
+pub extern "C" fn run(budget: u64) -> u32 {
+    with(|instance| {
+        let Some(machine) = &mut instance.machine else {
+            return POWER_OFF;
+        };
+        let status = machine.run(budget);
+        let (code, until_ns) = match status {
+            Status::Budget => (BUDGET, None),
+            Status::Wait { until_ns } => (WAIT, until_ns),
+            Status::PowerOff => (POWER_OFF, None),
+            Status::Reset => (RESET, None),
+        };
+        instance.report = Report {
+            until_ns: until_ns.unwrap_or(u64::MAX),
+            ..describe(machine)
+        };
+        code
+    })
+}
+
+/// What there is to say about a machine that does not run.
+fn describe(machine: &Machine<Embedder>) -> Report {
+    let bus = &machine.bus;
+    let devices = &bus.devices;
+    let faults = [
+        devices.console.fault(),
+        devices.net.fault(),
+        devices.p9.fault(),
+        devices.rng.fault(),
+    ];
+    let broken = faults.iter().enumerate();
+    Report {
+        until_ns: u64::MAX,
+        retired: machine.cpu.retired(),
+        output: bus.channels.output(),
+        input: bus.channels.input(),
+        requests: devices.p9.device.in_flight() as u32,
+        agent_open: devices.console.device.agent_open().into(),
+        broken: broken.fold(0, |set, (bit, fault)| {
+            set | u32::from(fault.is_some()) << bit
+        }),
+        reserved: 0,
+    }
+}
+
+/// Address of the [`Report`] of the last [`run`].
+#[unsafe(no_mangle)]
+pub extern "C" fn report() -> u32 {
+    with(|instance| &raw const instance.report as u32)
+}
+
+/// The oldest output of a channel: a run of bytes, or one message (which may
+/// be empty: then the length is zero but not the address).
+#[unsafe(no_mangle)]
+pub extern "C" fn output(channel: u32) -> u64 {
+    with_machine(0, |machine| {
+        let front =
+            Channel::from_number(channel).and_then(|channel| machine.bus.channels.front(channel));
+        front.map_or(0, |message| pair(message.bytes))
+    })
+}
+
+/// The tag of the message that [`output`] gives; zero for bytes.
+#[unsafe(no_mangle)]
+pub extern "C" fn tag(channel: u32) -> u32 {
+    with_machine(0, |machine| {
+        let front =
+            Channel::from_number(channel).and_then(|channel| machine.bus.channels.front(channel));
+        front.map_or(0, |message| message.tag)
+    })
+}
+
+/// The embedder has taken `count` bytes of [`output`], or the message.
+#[unsafe(no_mangle)]
+pub extern "C" fn taken(channel: u32, count: u32) {
+    with_machine((), |machine| {
+        if let Some(channel) = Channel::from_number(channel) {
+            machine.bus.channels.take(channel, count as usize);
+        }
+    });
+}
+
+/// Room for input: for bytes the next run, at most `len`; for a message all of
+/// `len`, or none.
+#[unsafe(no_mangle)]
+pub extern "C" fn space(channel: u32, len: u32) -> u64 {
+    with_machine(0, |machine| {
+        let channel = Channel::from_number(channel);
+        let space = channel.and_then(|channel| machine.bus.channels.space(channel, len as usize));
+        space.map_or(0, |space| pair(space))
+    })
+}
+
+/// The embedder has filled the first `len` bytes of [`space`]; 1 if they are
+/// now the guest's, 0 if there was no such room.
+#[unsafe(no_mangle)]
+pub extern "C" fn commit(channel: u32, tag: u32, len: u32) -> u32 {
+    with_machine(0, |machine| {
+        let channel = Channel::from_number(channel);
+        channel
+            .is_some_and(|channel| machine.bus.channels.commit(channel, tag, len as usize))
+            .into()
+    })
+}
+
+/// Tells the guest the size of its console.
+#[unsafe(no_mangle)]
+pub extern "C" fn resize(columns: u32, rows: u32) {
+    let short = |number: u32| u16::try_from(number).unwrap_or(u16::MAX);
+    with_machine((), |machine| {
+        let console = &mut machine.bus.devices.console.device;
+        console.resize(short(columns), short(rows));
+    });
+}
+
+/// Drops what a snapshot need not hold (decoded code, old contents of rings).
+/// [`ERR_BUSY`] if channels hold data or file requests wait.
+#[unsafe(no_mangle)]
+pub extern "C" fn prepare_snapshot() -> u32 {
+    with(|instance| {
+        let Some(machine) = &mut instance.machine else {
+            return ERR_STATE;
+        };
+        if machine.bus.prepare_snapshot().is_err() {
+            return ERR_BUSY;
+        }
+        machine.cpu.forget(&mut machine.bus);
+        instance.scratch.fill(0);
+        OK
+    })
+}
+
+/// Goes on in a new instance of a snapshot, with a new VM generation
+/// identifier (its halves little-endian): fresh clocks, and the guest is told.
+#[unsafe(no_mangle)]
+pub extern "C" fn resume(vmgenid_low: u64, vmgenid_high: u64) -> u32 {
+    let id = u128::from(vmgenid_high) << 64 | u128::from(vmgenid_low);
+    with_machine(ERR_STATE, |machine| {
+        machine.bus.resume(id.to_le_bytes());
+        OK
+    })
+}
