@@ -2,6 +2,7 @@
 //! Docker or a network.
 //!
 //! [`image`] builds what a guest starts from: its kernel and its root file
-//! system. The library that starts guests stands beside it.
+//! system. [`vm`] starts guests and runs commands in them.
 
 pub mod image;
+pub mod vm;
