@@ -17,6 +17,7 @@ pub fn build(flags: &[&str]) -> Result<(), Failed> {
     let mut json = false;
     let mut options = Options {
         lock_file: Some(root().join(LOCK_FILE)),
+        sources: Some(root()),
         ..Options::default()
     };
     for flag in flags {
@@ -77,7 +78,7 @@ fn built_json(built: &Built) -> Value {
             "manifest": entry.manifest,
         })
     };
-    json!({ "steps": built.entries().map(step) })
+    json!({ "steps": built.entries().map(step).collect::<Vec<_>>() })
 }
 
 fn error_json(error: &ImageError) -> Value {

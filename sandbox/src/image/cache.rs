@@ -2,33 +2,31 @@
 //!
 //! ```text
 //! image/building         locked by the one builder at a time
-//! image/work/            half-done work, emptied by the next builder
+//! image/unfinished/      half-done work, emptied by the next builder
 //! image/apt/             apt's own lists and indices
 //! image/packages/        packages by their hash
+//! image/cargo/           compiled crates of our own programs
 //! image/steps/NAME-KEY/  a step's result with its manifest
+//! image/current.json     the results of the last build, by step
 //! ```
 //!
 //! A result is written beside its place and moved there when it is complete,
-//! so that a reader sees all of it or nothing. The manifest tells size, hash,
-//! inode and time of each file. A file that is as the manifest says is
-//! trusted; one with another inode or time is hashed again; one with another
-//! hash makes the whole result void.
+//! so that a reader sees all of it or nothing; [`super::entry`] tells a sound
+//! result from a damaged one.
 
-use super::digest::{self, Inputs};
+use super::digest::Inputs;
+use super::entry::{Entry, MANIFEST, Manifest};
 use super::error::{At, ImageError};
 use super::progress::{Progress, note};
-use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, TryLockError};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Version of the manifest; results of another version are built anew.
-const FORMAT: u32 = 1;
-
-/// The name of the file that describes a result.
-const MANIFEST: &str = "manifest.json";
+/// The name of the file that tells the results of the last build.
+const CURRENT: &str = "current.json";
 
 /// Only the owner may look into the cache or change it: what is in it is run.
 const PRIVATE: u32 = 0o700;
@@ -47,73 +45,6 @@ pub struct Cache {
 #[derive(Debug)]
 pub struct Building {
     _file: File,
-}
-
-/// A file of a result.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StoredFile {
-    /// Where it is, below the result's folder.
-    pub path: String,
-    /// Its length in bytes.
-    pub size: u64,
-    /// The hash of its content, in hexadecimal.
-    pub sha256: String,
-    inode: u64,
-    modified: (i64, i64),
-}
-
-/// Where a result comes from and what it consists of.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Manifest {
-    format: u32,
-    /// The step that made it.
-    pub step: String,
-    /// The key of its inputs.
-    pub key: String,
-    /// Seconds that the step took.
-    pub seconds: f64,
-    /// All that the result depends on.
-    pub inputs: Inputs,
-    /// The files, by path.
-    pub files: Vec<StoredFile>,
-}
-
-/// A step's result.
-#[derive(Clone, Debug)]
-pub struct Entry {
-    /// Its folder.
-    pub folder: PathBuf,
-    /// What is known about it.
-    pub manifest: Manifest,
-}
-
-impl Entry {
-    /// The place of one of the files.
-    pub fn path(&self, name: &str) -> PathBuf {
-        self.folder.join(name)
-    }
-
-    /// A hash over the files: a later step depends on what the result is, not
-    /// on how it came to be.
-    pub fn content(&self) -> String {
-        let mut files = Inputs::default();
-        for file in &self.manifest.files {
-            files.value(&file.path, &file.sha256);
-        }
-        files.key()
-    }
-
-    /// Reads every file again; the names of those that are damaged.
-    pub fn damaged(&self) -> Vec<String> {
-        let sound = |file: &&StoredFile| {
-            digest::of_file(&self.path(&file.path)).is_ok_and(|hash| hash == file.sha256)
-        };
-        let files = self.manifest.files.iter();
-        files
-            .filter(|file| !sound(file))
-            .map(|file| file.path.clone())
-            .collect()
-    }
 }
 
 impl Cache {
@@ -156,13 +87,13 @@ impl Cache {
             }
             Err(TryLockError::Error(error)) => return Err(ImageError::io(&path, &error)),
         }
-        remove(&self.root.join("work"))?;
+        remove(&self.root.join("unfinished"))?;
         Ok(Building { _file: file })
     }
 
     /// An empty folder for half-done work. The caller holds the lock.
     pub fn work(&self, name: &str) -> Result<PathBuf, ImageError> {
-        let folder = self.root.join("work").join(name);
+        let folder = self.root.join("unfinished").join(name);
         remove(&folder)?;
         make_folder(&folder)?;
         Ok(folder)
@@ -170,19 +101,7 @@ impl Cache {
 
     /// The result of a step, if it is there and sound.
     pub fn find(&self, step: &str, key: &str) -> Result<Option<Entry>, ImageError> {
-        let folder = self.place(step, key);
-        let manifest = match fs::read(folder.join(MANIFEST)) {
-            Ok(bytes) => bytes,
-            Err(_) => return Ok(None),
-        };
-        let Ok(manifest) = serde_json::from_slice::<Manifest>(&manifest) else {
-            return Ok(None);
-        };
-        if manifest.format != FORMAT || manifest.step != step || manifest.key != key {
-            return Ok(None);
-        }
-        let mut entry = Entry { folder, manifest };
-        Ok(entry.check()?.then_some(entry))
+        Entry::open(self.place(step, key), step, key)
     }
 
     /// Moves a finished folder to its place as the result of a step.
@@ -193,21 +112,45 @@ impl Cache {
         done: &Path,
         elapsed: Duration,
     ) -> Result<Entry, ImageError> {
-        let key = inputs.key();
-        let manifest = Manifest {
-            format: FORMAT,
-            step: step.to_owned(),
-            key: key.clone(),
-            seconds: (elapsed.as_secs_f64() * 1000.0).round() / 1000.0,
-            inputs,
-            files: stored_files(done)?,
-        };
-        write_manifest(done, &manifest)?;
-        let folder = self.place(step, &key);
+        let folder = self.place(step, &inputs.key());
+        let manifest = Manifest::seal(done, step, inputs, elapsed)?;
         remove(&folder)?;
         fs::rename(done, &folder).at(&folder)?;
         self.forget_old(step, &folder)?;
         Ok(Entry { folder, manifest })
+    }
+
+    /// Remembers the results of a build as the ones to start from.
+    pub fn set_current<'a>(
+        &self,
+        entries: impl IntoIterator<Item = &'a Entry>,
+    ) -> Result<(), ImageError> {
+        let keys = entries.into_iter().map(|entry| {
+            let Manifest { step, key, .. } = &entry.manifest;
+            (step.clone(), key.clone())
+        });
+        let keys: BTreeMap<String, String> = keys.collect();
+        if keys == self.current_keys() {
+            return Ok(());
+        }
+        let path = self.root.join(CURRENT);
+        let text = serde_json::to_vec_pretty(&keys)
+            .map_err(|error| ImageError::io(&path, &error.into()))?;
+        write_whole(&path, &text)
+    }
+
+    /// A step's result in the last build, if it is there and sound. Nothing is
+    /// built or waited for.
+    pub fn current(&self, step: &str) -> Result<Option<Entry>, ImageError> {
+        match self.current_keys().get(step) {
+            Some(key) => self.find(step, key),
+            None => Ok(None),
+        }
+    }
+
+    fn current_keys(&self) -> BTreeMap<String, String> {
+        let text = fs::read(self.root.join(CURRENT)).unwrap_or_default();
+        serde_json::from_slice(&text).unwrap_or_default()
     }
 
     fn steps(&self) -> PathBuf {
@@ -219,14 +162,17 @@ impl Cache {
     }
 
     /// Removes the results of a step that have not been built for longest.
-    fn forget_old(&self, step: &str, current: &Path) -> Result<(), ImageError> {
+    /// The one that sandboxes start from stays.
+    fn forget_old(&self, step: &str, made: &Path) -> Result<(), ImageError> {
         let mut others = Vec::new();
+        let current = self.current_keys().remove(step);
+        let current = current.map(|key| self.place(step, &key));
         let steps = self.steps();
         for entry in fs::read_dir(&steps).at(&steps)? {
             let path = entry.at(&steps)?.path();
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             let of_step = name.rsplit_once('-').is_some_and(|(name, _)| name == step);
-            if of_step && path != current {
+            if of_step && path != made && Some(&path) != current.as_ref() {
                 let modified = fs::metadata(path.join(MANIFEST)).and_then(|m| m.modified());
                 others.push((modified.ok(), path));
             }
@@ -240,35 +186,6 @@ impl Cache {
     }
 }
 
-impl Entry {
-    /// Whether the files are what the manifest says. Where only inode or time
-    /// differ, as in a copied cache, the manifest is brought up to date.
-    fn check(&mut self) -> Result<bool, ImageError> {
-        let mut moved = false;
-        for file in &mut self.manifest.files {
-            let path = self.folder.join(&file.path);
-            let Ok(metadata) = fs::symlink_metadata(&path) else {
-                return Ok(false);
-            };
-            if !metadata.is_file() || metadata.len() != file.size {
-                return Ok(false);
-            }
-            let now = (metadata.ino(), (metadata.mtime(), metadata.mtime_nsec()));
-            if now != (file.inode, file.modified) {
-                if digest::of_file(&path)? != file.sha256 {
-                    return Ok(false);
-                }
-                (file.inode, file.modified) = now;
-                moved = true;
-            }
-        }
-        if moved {
-            write_manifest(&self.folder, &self.manifest)?;
-        }
-        Ok(true)
-    }
-}
-
 fn user_folder(set: impl Fn(&str) -> Option<OsString>) -> Result<PathBuf, ImageError> {
     let own = set("A99_CACHE_DIR").map(PathBuf::from);
     let xdg = || set("XDG_CACHE_HOME").map(|folder| PathBuf::from(folder).join("agent99"));
@@ -279,43 +196,11 @@ fn user_folder(set: impl Fn(&str) -> Option<OsString>) -> Result<PathBuf, ImageE
     })
 }
 
-fn write_manifest(folder: &Path, manifest: &Manifest) -> Result<(), ImageError> {
-    let path = folder.join(MANIFEST);
-    let text = serde_json::to_vec_pretty(manifest)
-        .map_err(|error| ImageError::io(&path, &error.into()))?;
-    write_whole(&path, &text)
-}
-
 /// Writes a file beside its place and moves it there.
 pub(crate) fn write_whole(path: &Path, content: &[u8]) -> Result<(), ImageError> {
     let beside = path.with_extension("new");
     fs::write(&beside, content).at(&beside)?;
     fs::rename(&beside, path).at(path)
-}
-
-fn stored_files(folder: &Path) -> Result<Vec<StoredFile>, ImageError> {
-    let mut files = Vec::new();
-    let mut folders = vec![folder.to_path_buf()];
-    while let Some(current) = folders.pop() {
-        for entry in fs::read_dir(&current).at(&current)? {
-            let path = entry.at(&current)?.path();
-            let metadata = fs::symlink_metadata(&path).at(&path)?;
-            if metadata.is_dir() {
-                folders.push(path);
-                continue;
-            }
-            let below = path.strip_prefix(folder).unwrap_or(&path);
-            files.push(StoredFile {
-                path: below.to_string_lossy().into_owned(),
-                size: metadata.len(),
-                sha256: digest::of_file(&path)?,
-                inode: metadata.ino(),
-                modified: (metadata.mtime(), metadata.mtime_nsec()),
-            });
-        }
-    }
-    files.sort_by(|a, b| a.path.cmp(&b.path));
-    Ok(files)
 }
 
 /// Makes a folder, and those above it, for the owner only.
@@ -338,6 +223,7 @@ pub(crate) fn remove(folder: &Path) -> Result<(), ImageError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::MetadataExt;
     use std::sync::mpsc;
 
     fn silent() -> impl Progress {
@@ -384,51 +270,6 @@ mod tests {
     }
 
     #[test]
-    fn damage_makes_a_result_void() {
-        let folder = tempfile::tempdir().unwrap();
-        let cache = Cache::at(folder.path()).unwrap();
-        let damages: [fn(&Entry); 6] = [
-            |entry| fs::write(entry.path("Image"), "x").unwrap(),
-            |entry| fs::write(entry.path("Image"), "longer").unwrap(),
-            |entry| fs::remove_file(entry.path("deep/file")).unwrap(),
-            |entry| fs::write(entry.path(MANIFEST), "{").unwrap(),
-            |entry| fs::remove_file(entry.path(MANIFEST)).unwrap(),
-            |entry| {
-                fs::rename(entry.path("Image"), entry.path("moved")).unwrap();
-                std::os::unix::fs::symlink("moved", entry.path("Image")).unwrap();
-            },
-        ];
-        for damage in damages {
-            let entry = publish(&cache, "a");
-            assert!(found(&cache, "a"));
-            damage(&entry);
-            assert!(!found(&cache, "a"));
-        }
-    }
-
-    #[test]
-    fn a_touched_file_is_hashed_once_and_believed() {
-        let folder = tempfile::tempdir().unwrap();
-        let cache = Cache::at(folder.path()).unwrap();
-        let entry = publish(&cache, "a");
-        fs::write(entry.path("Image"), "a").unwrap();
-        let before = fs::read(entry.path(MANIFEST)).unwrap();
-        assert!(found(&cache, "a"));
-        assert_ne!(fs::read(entry.path(MANIFEST)).unwrap(), before);
-        let metadata = fs::metadata(entry.path("Image")).unwrap();
-        let entry = cache.find("kernel", &entry.manifest.key).unwrap().unwrap();
-        assert_eq!(entry.manifest.files[0].inode, metadata.ino());
-    }
-
-    #[test]
-    fn silent_damage_is_found_by_reading_all() {
-        let folder = tempfile::tempdir().unwrap();
-        let entry = publish(&Cache::at(folder.path()).unwrap(), "a");
-        fs::write(entry.path("Image"), "x").unwrap();
-        assert_eq!(entry.damaged(), ["Image"]);
-    }
-
-    #[test]
     fn old_results_go() {
         let folder = tempfile::tempdir().unwrap();
         let cache = Cache::at(folder.path()).unwrap();
@@ -439,6 +280,24 @@ mod tests {
         let kept = values.iter().filter(|value| found(&cache, value)).count();
         assert_eq!(kept, KEPT_RESULTS);
         assert!(found(&cache, values.last().unwrap()));
+    }
+
+    #[test]
+    fn the_last_build_is_known_and_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Cache::at(folder.path()).unwrap();
+        assert!(cache.current("kernel").unwrap().is_none());
+        let first = publish(&cache, "first");
+        cache.set_current([&first]).unwrap();
+        for value in 0..=KEPT_RESULTS {
+            publish(&cache, &value.to_string());
+        }
+        let current = cache.current("kernel").unwrap().unwrap();
+        assert_eq!(current.manifest.key, first.manifest.key);
+        fs::write(first.path("Image"), "damaged").unwrap();
+        assert!(cache.current("kernel").unwrap().is_none());
+        fs::write(folder.path().join("image").join(CURRENT), "{").unwrap();
+        assert!(cache.current("kernel").unwrap().is_none());
     }
 
     #[test]

@@ -189,8 +189,10 @@ mod tests {
         tree
     }
 
-    /// Mode, device, name and content of each entry.
-    fn parse(mut bytes: &[u8]) -> Vec<(u32, (u32, u32), String, Vec<u8>)> {
+    /// Mode, device, name and content.
+    type Entry = (u32, (u32, u32), String, Vec<u8>);
+
+    fn parse(mut bytes: &[u8]) -> Vec<Entry> {
         let total = bytes.len();
         let mut entries = Vec::new();
         while !bytes.is_empty() {

@@ -14,8 +14,10 @@ pub mod apt;
 pub mod cache;
 mod command;
 pub mod cpio;
+pub mod crates;
 pub mod digest;
 pub mod elf;
+pub mod entry;
 pub mod error;
 pub mod kernel;
 pub mod licences;
@@ -27,11 +29,13 @@ pub mod step;
 pub mod store;
 mod tools;
 
-pub use cache::{Cache, Entry};
+pub use cache::Cache;
+pub use entry::Entry;
 pub use error::{ErrorCode, ImageError};
 pub use progress::{Event, Progress, StepEnd};
 pub use store::Versions;
 
+use crates::{AGENT, CrateBuild, EMULATOR, Recipe};
 use lock::LockFile;
 use packages::Arch;
 use std::path::PathBuf;
@@ -45,8 +49,9 @@ pub struct Options {
     /// The lock file that is read, and rewritten by [`Versions::Updated`].
     /// Without a path the one that this library was built with is used.
     pub lock_file: Option<PathBuf>,
-    /// The agent's program for the guest (see [`rootfs::RootFs::agent`]).
-    pub agent: Option<PathBuf>,
+    /// A clone of the project, whose emulator and agent are built. Without it
+    /// the image has no agent and there is no emulator.
+    pub sources: Option<PathBuf>,
 }
 
 /// What was built.
@@ -56,12 +61,16 @@ pub struct Built {
     pub kernel: Entry,
     /// The root file system: [`rootfs::ARCHIVE`] and licences.
     pub root_files: Entry,
+    /// The emulator as a WebAssembly module, where there are sources of it.
+    pub emulator: Option<Entry>,
 }
 
 impl Built {
     /// The results with their names, in the order of building.
-    pub fn entries(&self) -> [&Entry; 2] {
+    pub fn entries(&self) -> impl Iterator<Item = &Entry> {
         [&self.kernel, &self.root_files]
+            .into_iter()
+            .chain(&self.emulator)
     }
 }
 
@@ -88,10 +97,25 @@ pub fn build(
     if options.versions == Versions::Updated {
         update(&mut packages, options, progress)?;
     }
-    let root_files = rootfs::RootFs::new(options.agent.clone())?;
     let kernel = step::run(cache, &mut packages, &kernel::Kernel::default(), progress)?;
+    let mut program = |recipe: &'static Recipe| -> Result<Option<Entry>, ImageError> {
+        let Some(sources) = options.sources.as_deref().filter(|s| recipe.is_in(s)) else {
+            return Ok(None);
+        };
+        let step = CrateBuild::new(recipe, sources, &cache.folder("cargo")?);
+        step::run(cache, &mut packages, &step, progress).map(Some)
+    };
+    let agent = program(&AGENT)?.map(|agent| agent.path(AGENT.result));
+    let emulator = program(&EMULATOR)?;
+    let root_files = rootfs::RootFs::new(agent)?;
     let root_files = step::run(cache, &mut packages, &root_files, progress)?;
-    Ok(Built { kernel, root_files })
+    let built = Built {
+        kernel,
+        root_files,
+        emulator,
+    };
+    cache.set_current(built.entries())?;
+    Ok(built)
 }
 
 /// Locks the current versions of everything, for each architecture that the

@@ -66,7 +66,7 @@ pub const KERNEL_SOURCE: &str = "linux-source-6.12";
 
 /// What the root file system is made of. `base-files` and `gcc-14-base` give
 /// licence texts only.
-const ROOT_FILES: [&str; 24] = [
+const ROOT_FILES: [&str; 25] = [
     "base-files",
     "busybox-static",
     "ca-certificates",
@@ -87,6 +87,7 @@ const ROOT_FILES: [&str; 24] = [
     "libuuid1",
     "libzstd1",
     "media-types",
+    "ncurses-base",
     "netbase",
     "python3-minimal",
     "python3.13-minimal",

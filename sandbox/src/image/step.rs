@@ -1,9 +1,10 @@
 //! Steps: what makes a part of an image, and running those whose result is
 //! not in the cache.
 
-use super::cache::{Cache, Entry};
+use super::cache::Cache;
 use super::command::{output, program};
 use super::digest::Inputs;
+use super::entry::Entry;
 use super::error::{ImageError, disk_full};
 use super::packages::Wanted;
 use super::progress::{Event, Progress, StepEnd};

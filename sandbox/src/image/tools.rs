@@ -101,9 +101,17 @@ fn missing() -> Vec<&'static str> {
     packages
 }
 
+/// The user that this process acts as; the folder of a process is theirs.
+pub fn user() -> Option<u32> {
+    let folder = std::fs::metadata("/proc/self").ok()?;
+    Some(folder.uid())
+}
+
+/// The number of the user who may do everything.
+pub const ROOT: u32 = 0;
+
 fn is_root() -> bool {
-    // The folder of a process belongs to the user that it acts as.
-    std::fs::metadata("/proc/self").is_ok_and(|metadata| metadata.uid() == 0)
+    user() == Some(ROOT)
 }
 
 fn install(packages: &[&str]) -> Result<(), ImageError> {
@@ -154,6 +162,7 @@ mod tests {
     #[test]
     fn the_user_is_known() {
         let said = super::super::command::output(program("id").arg("-u")).unwrap();
+        assert_eq!(user().unwrap().to_string(), said.trim());
         assert_eq!(is_root(), said.trim() == "0");
     }
 }

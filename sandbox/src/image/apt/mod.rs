@@ -5,12 +5,13 @@
 //! its mirror is ([`sources`]), and how it gets there (proxies, and whether
 //! its clock can be believed).
 
+mod settings;
 pub mod sources;
 
-use super::command::{Printed, finish, output, program, tail};
+use super::command::{Printed, finish, program, tail};
 use super::error::{At, ErrorCode, ImageError, disk_full};
 use super::lock::Locked;
-use super::packages::{Arch, SUITE, Wanted};
+use super::packages::{SUITE, Wanted};
 use super::progress::{Progress, note};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,25 +23,11 @@ const KEYRINGS: [&str; 2] = [
     "/usr/share/keyrings/debian-archive-keyring.pgp",
 ];
 
-/// Settings of the machine that are kept: how to reach the network. None of
-/// them weakens the check of signatures.
-const KEPT_SETTINGS: [&str; 9] = [
-    "Acquire::http::Proxy",
-    "Acquire::https::Proxy",
-    "Acquire::http::Timeout",
-    "Acquire::https::Timeout",
-    "Acquire::https::CAInfo",
-    "Acquire::ForceIPv4",
-    "Acquire::ForceIPv6",
-    "Acquire::Check-Date",
-    "Acquire::Check-Valid-Until",
-];
-
-/// How apt says that a signature was made by a key it does not know.
-const UNKNOWN_KEY: [&str; 4] = [
+/// How apt says that a signature was made by a key it does not know. That a
+/// release "is not signed" it also says of a mirror that cannot be reached.
+const UNKNOWN_KEY: [&str; 3] = [
     "NO_PUBKEY",
     "Missing key",
-    "is not signed",
     "couldn't be verified because the public key",
 ];
 
@@ -100,22 +87,15 @@ impl Apt {
             fs::write(&path, text).at(&path)
         };
         write("state/status", String::new())?;
-        write("guest.sources", source_stanza(mirror, keyring))?;
-        write("apt.conf", settings(&self.folder, &machine_settings())?)
+        write("guest.sources", settings::source(mirror, keyring))?;
+        write(
+            "apt.conf",
+            settings::file(&self.folder, &settings::of_machine())?,
+        )
     }
 
     fn update(&self) -> Result<(), ImageError> {
-        let printed = finish(self.program("apt-get").args(["-q", "update"]))?;
-        let Printed { stderr, status, .. } = &printed;
-        if UNKNOWN_KEY.iter().any(|text| stderr.contains(text)) {
-            return Err(keyring_too_old(&tail(stderr)));
-        }
-        // A failed index is only a warning for apt: the old one is used.
-        let old_used = stderr.contains("Failed to fetch");
-        match status.success() && !old_used {
-            true => Ok(()),
-            false => Err(fetch_error(stderr)),
-        }
+        check_update(&finish(self.program("apt-get").args(["-q", "update"]))?)
     }
 
     /// The versions on offer of these packages.
@@ -149,6 +129,19 @@ impl Apt {
         let mut command = program(name);
         command.env("APT_CONFIG", self.folder.join("apt.conf"));
         command
+    }
+}
+
+/// Whether all indices were fetched and their signatures are good. For apt a
+/// failure is only a warning, and old indices go on being used.
+fn check_update(printed: &Printed) -> Result<(), ImageError> {
+    let stderr = &printed.stderr;
+    if UNKNOWN_KEY.iter().any(|text| stderr.contains(text)) {
+        return Err(keyring_too_old(&tail(stderr)));
+    }
+    match printed.status.success() && !stderr.contains("Failed to fetch") {
+        true => Ok(()),
+        false => Err(fetch_error(stderr)),
     }
 }
 
@@ -203,68 +196,6 @@ fn packages(text: &str) -> Vec<Locked> {
     sources::deb822(text).into_iter().filter_map(of).collect()
 }
 
-fn source_stanza(mirror: &str, keyring: &str) -> String {
-    format!("Types: deb\nURIs: {mirror}\nSuites: {SUITE}\nComponents: main\nSigned-By: {keyring}\n")
-}
-
-/// The configuration file. apt reads it before all others, and with no parts
-/// and no main file there are none.
-fn settings(folder: &Path, kept: &[String]) -> Result<String, ImageError> {
-    let folder = folder
-        .to_str()
-        .filter(|path| !path.contains(['"', '\\', '\n']));
-    let folder = folder.ok_or_else(|| {
-        let reason = "apt cannot work in a folder of this name";
-        ImageError::new(ErrorCode::Io, "cache folder", reason).help("set A99_CACHE_DIR")
-    })?;
-    let host = Arch::host().map_or("", Arch::name);
-    let mut text = format!(
-        r#"Dir::Etc::parts "{folder}/empty";
-Dir::Etc::main "/dev/null";
-Dir::Etc::sourcelist "{folder}/guest.sources";
-Dir::Etc::sourceparts "{folder}/empty";
-Dir::Etc::preferences "/dev/null";
-Dir::Etc::preferencesparts "{folder}/empty";
-Dir::Etc::trusted "/dev/null";
-Dir::Etc::trustedparts "{folder}/empty";
-Dir::State "{folder}/state";
-Dir::State::lists "{folder}/lists";
-Dir::State::status "{folder}/state/status";
-Dir::Cache "{folder}/cache";
-APT::Architecture "riscv64";
-APT::Architectures {{ "riscv64"; "{host}"; }};
-APT::Get::AllowUnauthenticated "false";
-APT::Sandbox::User "root";
-Acquire::AllowInsecureRepositories "false";
-Acquire::Languages "none";
-Acquire::Retries "3";
-"#
-    );
-    for line in kept {
-        text.push_str(line);
-        text.push('\n');
-    }
-    Ok(text)
-}
-
-/// The kept settings of the machine, as lines of a configuration file.
-fn machine_settings() -> Vec<String> {
-    let dump = output(program("apt-config").arg("dump")).unwrap_or_default();
-    kept_settings(&dump)
-}
-
-fn kept_settings(dump: &str) -> Vec<String> {
-    let kept = |line: &&str| {
-        let name = line.split_whitespace().next().unwrap_or_default();
-        // Proxies may be set for single hosts: `Acquire::http::Proxy::HOST`.
-        KEPT_SETTINGS.iter().any(|setting| {
-            let rest = name.strip_prefix(setting);
-            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
-        })
-    };
-    dump.lines().filter(kept).map(str::to_owned).collect()
-}
-
 fn keyring_too_old(reason: &str) -> ImageError {
     ImageError::new(
         ErrorCode::KeyringTooOld,
@@ -288,47 +219,10 @@ fn fetch_error(stderr: &str) -> ImageError {
 
 #[cfg(test)]
 mod tests {
+    use super::super::packages::Arch;
     use super::*;
-
-    #[test]
-    fn only_the_way_to_the_network_is_kept() {
-        let dump = "\
-APT \"\";
-Acquire \"\";
-Acquire::AllowInsecureRepositories \"true\";
-Acquire::http \"\";
-Acquire::http::Proxy \"http://proxy.example:3128\";
-Acquire::http::Proxy::deb.debian.org \"DIRECT\";
-Acquire::http::ProxyAutoDetect \"run-me\";
-Acquire::Check-Date \"false\";
-APT::Get::AllowUnauthenticated \"true\";
-APT::Update::Post-Invoke:: \"run-me\";
-";
-        assert_eq!(
-            kept_settings(dump),
-            [
-                "Acquire::http::Proxy \"http://proxy.example:3128\";",
-                "Acquire::http::Proxy::deb.debian.org \"DIRECT\";",
-                "Acquire::Check-Date \"false\";",
-            ]
-        );
-    }
-
-    #[test]
-    fn everything_is_below_the_cache_folder() {
-        let text = settings(Path::new("/c"), &["Acquire::ForceIPv4 \"1\";".to_owned()]).unwrap();
-        for line in text.lines().filter(|line| line.starts_with("Dir::")) {
-            assert!(
-                line.contains("\"/c/") || line.contains("/dev/null"),
-                "{line}"
-            );
-        }
-        assert!(text.ends_with("Acquire::ForceIPv4 \"1\";\n"));
-        assert!(settings(Path::new("/c\"d"), &[]).is_err());
-        let source = source_stanza("http://m.example/debian", KEYRINGS[0]);
-        assert!(source.contains("Signed-By: /usr/share/keyrings/"));
-        assert!(!source.to_lowercase().contains("trusted"));
-    }
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::ExitStatus;
 
     #[test]
     fn indices_are_read() {
@@ -371,6 +265,24 @@ SHA256: def
 
     #[test]
     fn failures_of_apt_are_told_apart() {
+        let update = |stderr: &str, code: i32| {
+            let printed = Printed {
+                stdout: String::new(),
+                stderr: stderr.to_owned(),
+                status: ExitStatus::from_raw(code << 8),
+            };
+            check_update(&printed).map_err(|error| error.code)
+        };
+        assert_eq!(update("", 0), Ok(()));
+        let unknown = "W: GPG error: http://m.example/debian trixie InRelease: The following \
+                       signatures couldn't be verified because the public key is not \
+                       available: NO_PUBKEY 6ED0E7B82643E131\nW: Failed to fetch";
+        assert_eq!(update(unknown, 0), Err(ErrorCode::KeyringTooOld));
+        let unreachable = "E: Failed to fetch http://m.example/InRelease  400\n\
+                           E: The repository 'http://m.example trixie' is not signed.";
+        assert_eq!(update(unreachable, 100), Err(ErrorCode::DownloadFailed));
+        let stale = "W: Failed to fetch http://m.example/InRelease\nW: old ones used instead.";
+        assert_eq!(update(stale, 0), Err(ErrorCode::DownloadFailed));
         assert_eq!(
             fetch_error("E: No space left on device").code,
             ErrorCode::DiskFull

@@ -3,7 +3,7 @@
 //! The names are read from the program itself: it keeps them as a table of
 //! texts in order, each ended by a zero, which begins with `[` and `[[`.
 
-use super::super::cpio::{Content, Node, Tree};
+use super::super::cpio::{Node, Tree};
 use super::super::error::ImageError;
 use super::unexpected;
 
@@ -73,6 +73,7 @@ fn table(bytes: &[u8]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::cpio::Content;
     use super::*;
 
     fn program(names: &[&str]) -> Vec<u8> {

@@ -9,7 +9,7 @@ mod python;
 mod select;
 
 use super::command::{output, program};
-use super::cpio::{Content, Node, Tree};
+use super::cpio::{Content, Node};
 use super::digest::{self, Inputs};
 use super::error::{At, ErrorCode, ImageError};
 use super::licences;

@@ -24,6 +24,7 @@ const LEFT_OUT: &[&str] = &[
     "usr/share/base-files",
     "usr/share/gcc",
     "usr/share/gdb",
+    "usr/share/tabset",
     "usr/lib/binfmt.d",
     "usr/lib/os-release",
     // `base-files` is there for licence texts; what it sets up is ours.
