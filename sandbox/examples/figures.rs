@@ -6,7 +6,7 @@
 //! first start of a new process is measured by a child of this one.
 
 use a99_guest_agent::protocol::Exec;
-use a99_sandbox::vm::{self, Boot, Linked, Options, Run, Sandbox, VmError};
+use a99_sandbox::vm::{self, Boot, Image, Options, Run, Sandbox, VmError};
 use std::error::Error;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -37,10 +37,9 @@ fn main() -> Result<(), Box<dyn Error>> {
 /// What a new process does until the first output of a command.
 fn echo(module: &Path) -> Result<(), Box<dyn Error>> {
     let start = Instant::now();
-    let engine = vm::engine()?;
-    let linked = Linked::new(&vm::load(&engine, module)?)?;
+    let image = Image::at(module)?;
     let loaded = start.elapsed();
-    let sandbox = Sandbox::start(&linked, &Options::default())?;
+    let sandbox = Sandbox::start(&image, &Options::default())?;
     let started = start.elapsed();
     let output = sandbox.script("echo hi", &Run::default())?;
     assert_eq!(output.stdout, b"hi\n");
@@ -52,18 +51,17 @@ fn echo(module: &Path) -> Result<(), Box<dyn Error>> {
 
 fn figures(kernel: &str, files: &str, emulator: &str, folder: &Path) -> Result<(), Box<dyn Error>> {
     let module = folder.join("guest.cwasm");
-    let engine = vm::engine()?;
     if !module.exists() {
-        build(&engine, kernel, files, emulator, folder)?;
+        build(&vm::engine()?, kernel, files, emulator, folder)?;
     }
     let metadata = fs::metadata(&module)?;
     row("precompiled, on disk", &format!("{:.1} MB", metadata.blocks() as f64 * 512.0 / 1e6));
-    let linked = Linked::new(&vm::load(&engine, &module)?)?;
+    let image = Image::at(&module)?;
     first_process(&module)?;
-    instantiate(&linked)?;
-    commands(&linked)?;
-    memory(&linked)?;
-    idle(&linked)?;
+    instantiate(&image)?;
+    commands(&image)?;
+    memory(&image)?;
+    idle(&image)?;
     Ok(())
 }
 
@@ -143,15 +141,15 @@ fn first_process(module: &Path) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn instantiate(linked: &Linked) -> Result<(), VmError> {
+fn instantiate(image: &Image) -> Result<(), VmError> {
     let mut running = Vec::new();
     timed("start a guest (instance, thread)", MANY, || {
-        running.push(Sandbox::start(linked, &Options::default())?);
+        running.push(Sandbox::start(image, &Options::default())?);
         Ok(())
     })?;
     drop(running);
     timed("start, first echo, stop", SOME, || {
-        let sandbox = Sandbox::start(linked, &Options::default())?;
+        let sandbox = Sandbox::start(image, &Options::default())?;
         sandbox.script("echo hi", &Run::default())?;
         sandbox.stop();
         Ok(())
@@ -165,9 +163,9 @@ fn exec(argv: &[&str]) -> Exec {
     }
 }
 
-fn commands(linked: &Linked) -> Result<(), VmError> {
+fn commands(image: &Image) -> Result<(), VmError> {
     let run = Run::default();
-    let sandbox = Sandbox::start(linked, &Options::default())?;
+    let sandbox = Sandbox::start(image, &Options::default())?;
     let script = |text: &str| sandbox.script(text, &run).map(drop);
     let command = |argv: &[&str]| sandbox.command(exec(argv), &run).map(drop);
     let python = ["python3", "-c", "print(1+1)"];
@@ -200,10 +198,10 @@ fn private_bytes() -> u64 {
     kilobytes.sum::<u64>() << 10
 }
 
-fn memory(linked: &Linked) -> Result<(), VmError> {
+fn memory(image: &Image) -> Result<(), VmError> {
     let megabytes = |bytes: u64| format!("{:.1} MB", bytes as f64 / 1e6);
     let before = private_bytes();
-    let sandbox = Sandbox::start(linked, &Options::default())?;
+    let sandbox = Sandbox::start(image, &Options::default())?;
     sandbox.script("echo hi", &Run::default())?;
     row("private memory after echo", &megabytes(private_bytes().saturating_sub(before)));
     sandbox.command(exec(&["python3", "-c", "print(1+1)"]), &Run::default())?;
@@ -225,8 +223,8 @@ fn cpu_time() -> Duration {
     Duration::from_nanos(threads.max(main))
 }
 
-fn idle(linked: &Linked) -> Result<(), VmError> {
-    let sandbox = Sandbox::start(linked, &Options::default())?;
+fn idle(image: &Image) -> Result<(), VmError> {
+    let sandbox = Sandbox::start(image, &Options::default())?;
     sandbox.script("echo hi", &Run::default())?;
     std::thread::sleep(Duration::from_millis(200));
     let (before, instructions) = (cpu_time(), sandbox.instructions());

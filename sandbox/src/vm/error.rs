@@ -5,6 +5,8 @@ use std::fmt;
 /// The kind of a failure. The text of a code never changes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum VmCode {
+    /// No image was built yet.
+    NoImage,
     /// The guest was stopped before, or while, it was asked.
     Stopped,
     /// The guest ended by itself: it turned itself off, or its kernel died.
@@ -37,6 +39,7 @@ impl VmCode {
     /// The code as text, for machines.
     pub const fn name(self) -> &'static str {
         match self {
+            VmCode::NoImage => "sandbox.no_image",
             VmCode::Stopped => "sandbox.stopped",
             VmCode::GuestEnded => "sandbox.guest_ended",
             VmCode::EmulatorTrap => "sandbox.emulator_trap",

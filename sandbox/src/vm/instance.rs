@@ -67,7 +67,7 @@ impl Report {
 
 /// A module, linked to what it imports and ready to be instantiated.
 #[derive(Clone)]
-pub struct Linked {
+pub(super) struct Linked {
     pre: InstancePre<Imports>,
 }
 

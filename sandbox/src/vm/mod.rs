@@ -8,24 +8,27 @@
 //! - `engine`: wasmtime's configuration; `imports`: the few functions that the
 //!   emulator gets; `instance`: its exports.
 //! - `guest`: a guest driven turn by turn; `thread`: the loop around it, which
-//!   sleeps while the guest does; `sandbox`: what callers see.
+//!   sleeps while the guest does; `sandbox` and `stream`: what callers see.
 //! - `snapshot`: from kernel and files to the module that guests start from;
-//!   `precompiled`: that module as machine code on disk, and loading it.
+//!   `precompiled`: that module as machine code on disk, and loading it;
+//!   `image`: the one of the last build.
 
 mod engine;
 mod error;
 mod guest;
+mod image;
 mod imports;
 mod instance;
 mod precompiled;
 mod sandbox;
 mod snapshot;
+mod stream;
 mod thread;
 
 pub use engine::{compatibility, engine};
 pub use error::{VmCode, VmError};
 pub use guest::Boot;
-pub use instance::Linked;
+pub use image::Image;
 pub use precompiled::{Manifest, load, verify, write};
 pub use sandbox::{Command, Options, Output, Run, Sandbox};
 pub use snapshot::{Figures, snapshot};

@@ -2,7 +2,7 @@
 
 use super::error::{VmCode, VmError};
 use super::guest::Guest;
-use super::instance::Linked;
+use super::image::Image;
 use super::thread::{Event, Mailbox, Message, Open, run};
 use a99_guest_agent::protocol::{
     Ending, Exec, Exited, PtySize, Request, Script, Stream, WINDOW_BYTES,
@@ -78,12 +78,12 @@ impl std::fmt::Debug for Sandbox {
 }
 
 impl Sandbox {
-    /// Starts a guest from a snapshot. Commands can be given at once.
+    /// Starts a guest from an image. Commands can be given at once.
     ///
     /// # Errors
     /// [`VmError`] if the system has no room for it.
-    pub fn start(snapshot: &Linked, options: &Options) -> Result<Self, VmError> {
-        let guest = Guest::resume(snapshot, options.hostname.as_deref())?;
+    pub fn start(image: &Image, options: &Options) -> Result<Self, VmError> {
+        let guest = Guest::resume(image.module(), options.hostname.as_deref())?;
         let mailbox = Arc::new(Mailbox::default());
         let theirs = Arc::clone(&mailbox);
         let thread = std::thread::Builder::new()
