@@ -6,15 +6,15 @@
 //! its own: it reaches clock, randomness, console, network and files through
 //! the host's trait.
 
-pub mod ram;
 pub mod bus;
-pub mod cpu;
 pub mod channels;
+pub mod cpu;
 pub mod devices;
 pub mod fdt;
 pub mod fuzz;
 pub mod host;
 pub mod machine;
 pub mod map;
+pub mod ram;
 #[cfg(target_arch = "wasm32")]
 pub mod wasm;

@@ -99,7 +99,10 @@ mod tests {
         assert_eq!((div(7, 0), rem(7, 0)), (u64::MAX, 7));
         assert_eq!((divu(7, 0), remu(7, 0)), (u64::MAX, 7));
         assert_eq!((div(MIN, u64::MAX), rem(MIN, u64::MAX)), (MIN, 0));
-        assert_eq!((divw(7, 1 << 32), remw(1 << 31, 0)), (u64::MAX, word(1 << 31)));
+        assert_eq!(
+            (divw(7, 1 << 32), remw(1 << 31, 0)),
+            (u64::MAX, word(1 << 31))
+        );
         assert_eq!(divw(1 << 31, u64::MAX), word(1 << 31));
         assert_eq!((remw(1 << 31, u64::MAX), divuw(7, 0)), (0, u64::MAX));
         assert_eq!(remuw(0xffff_ffff, 0), u64::MAX);

@@ -85,7 +85,8 @@ fn quadrant_0(c: u32) -> Option<u32> {
     let double = field(c, 10, 3, 3) | field(c, 5, 2, 6);
     Some(match c >> 13 {
         0 => {
-            let imm = field(c, 11, 2, 4) | field(c, 7, 4, 6) | field(c, 6, 1, 2) | field(c, 5, 1, 3);
+            let imm =
+                field(c, 11, 2, 4) | field(c, 7, 4, 6) | field(c, 6, 1, 2) | field(c, 5, 1, 3);
             if imm == 0 {
                 return None;
             }
@@ -143,7 +144,7 @@ fn upper(c: u32, rd: u32, imm6: u32) -> Option<u32> {
             | field(c, 2, 1, 5);
         return (imm != 0).then(|| i_type(OP_IMM, 0, SP, SP, sign(imm, 10)));
     }
-    (imm6 != 0).then(|| LUI | rd << 7 | imm6 << 12)
+    (imm6 != 0).then_some(LUI | rd << 7 | imm6 << 12)
 }
 
 /// The row of `c.srli`, `c.srai`, `c.andi` and the register operations.

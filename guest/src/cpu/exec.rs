@@ -30,7 +30,32 @@ pub fn run(hart: &mut Hart, code: &Code, ram: &mut [u8]) -> Exit {
     let view = hart.view();
     let tlb = &hart.tlbs.data[view];
     let exec = &mut hart.tlbs.exec[hart.mode as usize];
-    chain(&mut hart.x, &mut hart.fp, tlb, exec, code, ram, &mut hart.at)
+    chain(
+        &mut hart.x,
+        &mut hart.fp,
+        tlb,
+        exec,
+        code,
+        ram,
+        &mut hart.at,
+    )
+}
+
+/// Runs block 0 of `alone`, which is on no page: `nowhere` is an empty TLB, so
+/// that a jump out of the block leaves the loop and is looked up elsewhere.
+pub fn run_alone(hart: &mut Hart, alone: &Code, nowhere: &mut ExecTlb, ram: &mut [u8]) -> Exit {
+    let tlb = &hart.tlbs.data[hart.view()];
+    hart.at.block = 0;
+    hart.at.inside = false;
+    chain(
+        &mut hart.x,
+        &mut hart.fp,
+        tlb,
+        nowhere,
+        alone,
+        ram,
+        &mut hart.at,
+    )
 }
 
 fn chain(
@@ -276,9 +301,84 @@ fn chain(
                 Op::Flw if fp.is_on() => fp.set_f32(inst.rd, load!(u32)),
                 Op::Fsd if fp.is_on() => store!(u64, fp.bits(inst.rs2)),
                 Op::Fsw if fp.is_on() => store!(u32, fp.bits(inst.rs2)),
-// Every operation is named, so that the jump needs no range check.
-                Op::FmaddS | Op::FmsubS | Op::FnmsubS | Op::FnmaddS | Op::FmaddD | Op::FmsubD | Op::FnmsubD | Op::FnmaddD | Op::FaddS | Op::FsubS | Op::FmulS | Op::FdivS | Op::FsqrtS | Op::FsgnjS | Op::FsgnjnS | Op::FsgnjxS | Op::FminS | Op::FmaxS | Op::FcvtWS | Op::FcvtWuS | Op::FcvtLS | Op::FcvtLuS | Op::FmvXW | Op::FeqS | Op::FltS | Op::FleS | Op::FclassS | Op::FcvtSW | Op::FcvtSWu | Op::FcvtSL | Op::FcvtSLu | Op::FmvWX | Op::FaddD | Op::FsubD | Op::FmulD | Op::FdivD | Op::FsqrtD | Op::FsgnjD | Op::FsgnjnD | Op::FsgnjxD | Op::FminD | Op::FmaxD | Op::FcvtWD | Op::FcvtWuD | Op::FcvtLD | Op::FcvtLuD | Op::FmvXD | Op::FeqD | Op::FltD | Op::FleD | Op::FclassD | Op::FcvtDW | Op::FcvtDWu | Op::FcvtDL | Op::FcvtDLu | Op::FmvDX | Op::FcvtSD | Op::FcvtDS => float!(),
-                Op::Straddle | Op::Illegal | Op::Fence | Op::FenceI | Op::Ecall | Op::Ebreak | Op::Sret | Op::Wfi | Op::SfenceVma | Op::Csrrw | Op::Csrrs | Op::Csrrc | Op::Csrrwi | Op::Csrrsi | Op::Csrrci | Op::Flw | Op::Fld | Op::Fsw | Op::Fsd => slow!(),
+                // Every operation is named, so that the jump needs no range check.
+                Op::FmaddS
+                | Op::FmsubS
+                | Op::FnmsubS
+                | Op::FnmaddS
+                | Op::FmaddD
+                | Op::FmsubD
+                | Op::FnmsubD
+                | Op::FnmaddD
+                | Op::FaddS
+                | Op::FsubS
+                | Op::FmulS
+                | Op::FdivS
+                | Op::FsqrtS
+                | Op::FsgnjS
+                | Op::FsgnjnS
+                | Op::FsgnjxS
+                | Op::FminS
+                | Op::FmaxS
+                | Op::FcvtWS
+                | Op::FcvtWuS
+                | Op::FcvtLS
+                | Op::FcvtLuS
+                | Op::FmvXW
+                | Op::FeqS
+                | Op::FltS
+                | Op::FleS
+                | Op::FclassS
+                | Op::FcvtSW
+                | Op::FcvtSWu
+                | Op::FcvtSL
+                | Op::FcvtSLu
+                | Op::FmvWX
+                | Op::FaddD
+                | Op::FsubD
+                | Op::FmulD
+                | Op::FdivD
+                | Op::FsqrtD
+                | Op::FsgnjD
+                | Op::FsgnjnD
+                | Op::FsgnjxD
+                | Op::FminD
+                | Op::FmaxD
+                | Op::FcvtWD
+                | Op::FcvtWuD
+                | Op::FcvtLD
+                | Op::FcvtLuD
+                | Op::FmvXD
+                | Op::FeqD
+                | Op::FltD
+                | Op::FleD
+                | Op::FclassD
+                | Op::FcvtDW
+                | Op::FcvtDWu
+                | Op::FcvtDL
+                | Op::FcvtDLu
+                | Op::FmvDX
+                | Op::FcvtSD
+                | Op::FcvtDS => float!(),
+                Op::Straddle
+                | Op::Illegal
+                | Op::Fence
+                | Op::FenceI
+                | Op::Ecall
+                | Op::Ebreak
+                | Op::Sret
+                | Op::Wfi
+                | Op::SfenceVma
+                | Op::Csrrw
+                | Op::Csrrs
+                | Op::Csrrc
+                | Op::Csrrwi
+                | Op::Csrrsi
+                | Op::Csrrci
+                | Op::Flw
+                | Op::Fld
+                | Op::Fsw
+                | Op::Fsd => slow!(),
             }
         };
 
@@ -325,4 +425,3 @@ fn leave(at: &mut Cursor, pc: u64, budget: i64, exit: Exit) -> Exit {
     };
     exit
 }
-

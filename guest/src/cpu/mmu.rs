@@ -156,3 +156,153 @@ impl Hart {
         Ok(mapping.pa)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ram::RAM_BASE;
+    use proptest::prelude::*;
+
+    /// Pages of the memory under test; the first three may hold tables.
+    const PAGES: u64 = 8;
+
+    const ROOT: u64 = RAM_BASE >> PAGE_SHIFT;
+
+    /// The walk as the manual's numbered steps have it, on a copy of memory,
+    /// without updating it: physical address and the bits to set in the entry
+    /// at an address.
+    fn reference(ram: &Ram, viewer: Viewer, va: u64, access: Access) -> Option<(u64, u64, u64)> {
+        let sign = va >> 38;
+        if sign != 0 && sign != (1 << 26) - 1 {
+            return None;
+        }
+        let vpn = [va >> 12 & 511, va >> 21 & 511, va >> 30 & 511];
+        let mut a = ROOT * 4096;
+        let mut i = 2;
+        loop {
+            let at = a + vpn[i] * 8;
+            let pte = ram.read_u64(at)?;
+            let bit = |n: u32| pte >> n & 1 == 1;
+            let (v, r, w, x, u) = (bit(0), bit(1), bit(2), bit(3), bit(4));
+            if !v || !r && w || pte >> 54 != 0 {
+                return None;
+            }
+            let ppn = pte >> 10;
+            if !r && !x {
+                if bit(4) || bit(6) || bit(7) || i == 0 {
+                    return None;
+                }
+                i -= 1;
+                a = ppn * 4096;
+                continue;
+            }
+            let reach = match viewer.mode {
+                Mode::User => u,
+                Mode::Supervisor if u => viewer.sum && access != Access::Exec,
+                Mode::Supervisor => true,
+            };
+            let grant = match access {
+                Access::Read => r || x && viewer.mxr,
+                Access::Write => w,
+                Access::Exec => x,
+            };
+            let low = ppn & ((1 << (9 * i)) - 1);
+            if !reach || !grant || low != 0 {
+                return None;
+            }
+            let within = va & ((1 << (12 + 9 * i)) - 1);
+            let marked = pte | 1 << 6 | u64::from(access == Access::Write) << 7;
+            return Some((ppn << 12 | within, at, marked));
+        }
+    }
+
+    /// An entry: usually valid, usually of the pages under test, rarely with
+    /// bits that must fault.
+    fn entry() -> impl Strategy<Value = u64> {
+        let flags = prop_oneof![
+            3 => Just(0x01u64),
+            6 => any::<u8>().prop_map(|flags| u64::from(flags) | 1),
+            1 => any::<u8>().prop_map(u64::from),
+        ];
+        let frame = prop_oneof![
+            6 => ROOT..ROOT + PAGES,
+            1 => (0..4u64).prop_map(|n| n << 18),
+            1 => (0..1024u64).prop_map(|n| n << 9),
+            1 => 0..1u64 << 44,
+        ];
+        let reserved = prop_oneof![30 => Just(0u64), 1 => 0..1024u64];
+        (flags, frame, reserved).prop_map(|(f, p, r)| f | p << 10 | r << 54)
+    }
+
+    fn viewer() -> impl Strategy<Value = Viewer> {
+        (any::<bool>(), any::<bool>(), any::<bool>()).prop_map(|(user, sum, mxr)| Viewer {
+            mode: if user { Mode::User } else { Mode::Supervisor },
+            sum,
+            mxr,
+        })
+    }
+
+    fn access() -> impl Strategy<Value = Access> {
+        prop_oneof![Just(Access::Read), Just(Access::Write), Just(Access::Exec)]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(8192))]
+
+        #[test]
+        fn walks_as_the_manual_says(
+            entries in proptest::collection::vec(entry(), 12),
+            slots in (0..4u64, 0..4u64, 0..4u64),
+            high in prop_oneof![20 => Just(0u64), 1 => Just((1 << 25) - 1), 1 => 0..1u64 << 25],
+            within in 0..4096u64,
+            viewer in viewer(),
+            access in access(),
+        ) {
+            let mut ram = Ram::new(PAGES as usize * PAGE_SIZE);
+            for (at, entry) in entries.iter().enumerate() {
+                let (page, slot) = (at as u64 / 4, at as u64 % 4);
+                ram.write_u64(RAM_BASE + page * 4096 + slot * 8, *entry).expect("RAM");
+            }
+            let va = high << 39 | slots.0 << 30 | slots.1 << 21 | slots.2 << 12 | within;
+            let expected = reference(&ram, viewer, va, access);
+            let before = ram.bytes().to_vec();
+            let found = walk(&mut ram, SV39 << 60 | ROOT, viewer, va, access);
+            match expected {
+                Some((pa, at, marked)) => {
+                    prop_assert_eq!(found.map(|mapping| mapping.pa), Ok(pa));
+                    prop_assert_eq!(ram.read_u64(at), Some(marked));
+                    ram.write_u64(at, 0).expect("RAM");
+                    let mut rest = before;
+                    let offset = (at - RAM_BASE) as usize;
+                    rest[offset..offset + 8].fill(0);
+                    prop_assert_eq!(ram.bytes(), rest);
+                }
+                None => {
+                    let trap = found.expect_err("the reference faults");
+                    prop_assert_eq!(trap.value, va);
+                    prop_assert_eq!(ram.bytes(), before);
+                }
+            }
+        }
+    }
+
+    /// An entry whose table is not in memory is an access fault, not a page
+    /// fault.
+    #[test]
+    fn tables_outside_of_memory() {
+        let mut ram = Ram::new(PAGE_SIZE);
+        let viewer = Viewer {
+            mode: Mode::User,
+            sum: false,
+            mxr: false,
+        };
+        let found = walk(&mut ram, SV39 << 60 | 5, viewer, 0, Access::Write);
+        assert_eq!(found, Err(Access::Write.access_fault(0)));
+        ram.write_u64(RAM_BASE, 7 << 10 | V).expect("RAM");
+        let found = walk(&mut ram, SV39 << 60 | ROOT, viewer, 0, Access::Exec);
+        assert_eq!(found, Err(Access::Exec.access_fault(0)));
+        ram.write_u64(RAM_BASE, 0).expect("RAM");
+        let found = walk(&mut ram, SV39 << 60 | ROOT, viewer, 0, Access::Read);
+        assert_eq!(found, Err(Access::Read.page_fault(0)));
+    }
+}

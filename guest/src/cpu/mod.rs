@@ -7,7 +7,6 @@
 pub mod alu;
 pub mod blocks;
 pub mod compressed;
-mod run;
 pub mod csr;
 pub mod decode;
 pub mod exec;
@@ -15,6 +14,7 @@ pub mod fp;
 pub mod hart;
 pub mod inst;
 pub mod mmu;
+mod run;
 pub mod sbi;
 pub mod slow;
 pub mod table;

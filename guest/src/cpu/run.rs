@@ -2,13 +2,14 @@
 
 use super::blocks::{self, Code, NONE};
 use super::csr::{EXTERNAL, TIMER};
+use super::decode;
 use super::exec::{self, Exit};
 use super::hart::Hart;
 use super::inst::Op;
 use super::mmu::Access;
 use super::slow::{self, Flow};
+use super::tlb::ExecTlb;
 use super::trap::Trap;
-use super::decode;
 use crate::bus::Bus;
 use crate::host::Host;
 use crate::ram::{PAGE_SIZE, RAM_BASE};
@@ -37,6 +38,8 @@ pub struct Cpu {
     code: Code,
     /// Holds one instruction that lies on two pages.
     straddling: Code,
+    /// Stays empty; see [`exec::run_alone`].
+    nowhere: ExecTlb,
 }
 
 impl Cpu {
@@ -46,12 +49,16 @@ impl Cpu {
             hart: Hart::new(pc),
             code: Code::new(ram_bytes),
             straddling: Code::new(0),
+            nowhere: ExecTlb::default(),
         }
     }
 
     /// Instructions run so far.
     pub fn retired(&self) -> u64 {
-        self.hart.csr.retired.wrapping_sub(self.hart.at.budget as u64)
+        self.hart
+            .csr
+            .retired
+            .wrapping_sub(self.hart.at.budget as u64)
     }
 
     /// Drops all decoded code and translations; they come back when used.
@@ -107,11 +114,11 @@ impl Cpu {
                     return None;
                 }
             }
-            if self.hart.at.block == NONE {
-                if let Err(trap) = self.enter_block(bus, None) {
-                    self.trap(trap);
-                    continue;
-                }
+            if self.hart.at.block == NONE
+                && let Err(trap) = self.enter_block(bus, None)
+            {
+                self.trap(trap);
+                continue;
             }
             let exit = exec::run(&mut self.hart, &self.code, bus.ram.bytes_mut());
             let pause = match exit {
@@ -290,9 +297,8 @@ impl Cpu {
             }
         };
         self.straddling.hold(inst, 4);
-        self.hart.at.block = 0;
-        self.hart.at.inside = false;
-        let exit = exec::run(&mut self.hart, &self.straddling, bus.ram.bytes_mut());
+        let ram = bus.ram.bytes_mut();
+        let exit = exec::run_alone(&mut self.hart, &self.straddling, &mut self.nowhere, ram);
         self.hart.at.block = NONE;
         self.hart.at.inside = false;
         if exit != Exit::Slow {

@@ -198,7 +198,7 @@ fn load<H: Host>(hart: &mut Hart, bus: &mut Bus<H>, va: u64, size: usize) -> Res
         bytes[..size].copy_from_slice(&bus.ram.bytes()[offset..offset + size]);
         return Ok(u64::from_le_bytes(bytes));
     }
-    if va as usize % size != 0 {
+    if !(va as usize).is_multiple_of(size) {
         return Err(Access::Read.access_fault(va));
     }
     bus.load(pa, width(size))
@@ -227,7 +227,7 @@ fn store<H: Host>(
         bytes.copy_from_slice(&value.to_le_bytes()[..size]);
         return Ok(Flow::Next);
     }
-    if va as usize % size != 0 {
+    if !(va as usize).is_multiple_of(size) {
         return Err(Access::Write.access_fault(va));
     }
     bus.store(pa, width(size), value)
@@ -307,7 +307,7 @@ fn atomic<H: Host>(hart: &mut Hart, bus: &mut Bus<H>, inst: &Inst) -> Result<(),
         LrW | LrD => Access::Read,
         _ => Access::Write,
     };
-    if va as usize % size != 0 {
+    if !(va as usize).is_multiple_of(size) {
         let cause = match access {
             Access::Read => Cause::LoadMisaligned,
             _ => Cause::StoreMisaligned,

@@ -53,7 +53,12 @@ pub struct Row {
 }
 
 const fn row(op: Op, format: Format, mask: u32, bits: u32) -> Row {
-    Row { op, format, mask, bits }
+    Row {
+        op,
+        format,
+        mask,
+        bits,
+    }
 }
 
 /// All rows, ordered by major opcode.
@@ -256,7 +261,13 @@ mod tests {
             assert_eq!(find(row.bits).map(|found| found.op), Some(row.op));
             for other in &TABLE[at + 1..] {
                 let both = row.mask & other.mask;
-                assert_ne!(row.bits & both, other.bits & both, "{:?} {:?}", row.op, other.op);
+                assert_ne!(
+                    row.bits & both,
+                    other.bits & both,
+                    "{:?} {:?}",
+                    row.op,
+                    other.op
+                );
                 assert!((row.bits >> 2) & 31 <= (other.bits >> 2) & 31);
             }
         }

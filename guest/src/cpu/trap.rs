@@ -100,7 +100,10 @@ mod tests {
         };
         hart.take_trap(trap, 0x1234);
         assert_eq!((hart.at.pc, hart.mode), (0x8000, Mode::Supervisor));
-        assert_eq!((hart.csr.sepc, hart.csr.scause, hart.csr.stval), (0x1234, 13, 0x55));
+        assert_eq!(
+            (hart.csr.sepc, hart.csr.scause, hart.csr.stval),
+            (0x1234, 13, 0x55)
+        );
         assert!(!hart.csr.sie_on && hart.csr.spie && !hart.csr.spp);
         hart.return_from_trap();
         assert_eq!((hart.at.pc, hart.mode), (0x1234, Mode::User));

@@ -91,8 +91,15 @@ impl Program {
             writer.instruction();
         }
         writer.epilogue();
-        let Writer { mut code, steps, random } = writer;
-        assert!(code.len() <= (DATA - RAM_BASE) as usize, "code runs into the data");
+        let Writer {
+            mut code,
+            steps,
+            random,
+        } = writer;
+        assert!(
+            code.len() <= (DATA - RAM_BASE) as usize,
+            "code runs into the data"
+        );
         code.resize(IMAGE, 0);
         let scratch = (DATA - RAM_BASE) as usize;
         for at in (scratch..scratch + SCRATCH).step_by(8) {
@@ -268,7 +275,6 @@ impl Writer<'_> {
         self.steps.push(Step { bits, target });
     }
 }
-
 
 /// The register that an instruction sets.
 fn target(bits: u32, inst: &Inst) -> Option<(u8, bool)> {

@@ -71,10 +71,22 @@ fn difference(program: &Program, ours: &[u8], theirs: &[u8]) -> Option<String> {
     if ours.len() != theirs.len() {
         return Some(format!("{} bytes here, {} there", ours.len(), theirs.len()));
     }
-    let at = (0..ours.len()).step_by(8).find(|at| word(ours, *at) != word(theirs, *at))?;
-    let values = format!("{:#018x} here, {:#018x} there", word(ours, at), word(theirs, at));
-    let step = at.checked_sub(program.log_start).and_then(|at| program.steps.get(at / 8));
-    let before = |step: &Step| step.operands(&program.steps, |at| word(theirs, program.log_start + 8 * at));
+    let at = (0..ours.len())
+        .step_by(8)
+        .find(|at| word(ours, *at) != word(theirs, *at))?;
+    let values = format!(
+        "{:#018x} here, {:#018x} there",
+        word(ours, at),
+        word(theirs, at)
+    );
+    let step = at
+        .checked_sub(program.log_start)
+        .and_then(|at| program.steps.get(at / 8));
+    let before = |step: &Step| {
+        step.operands(&program.steps, |at| {
+            word(theirs, program.log_start + 8 * at)
+        })
+    };
     Some(match step {
         Some(step) => format!(
             "{:?} ({:#x}): {values}; {}",

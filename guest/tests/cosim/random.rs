@@ -33,7 +33,16 @@ impl Random {
             0 => raw,
             1 => raw >> self.below(64),
             2 => (raw as i64 >> self.below(64)) as u64,
-            3 => self.pick(&[0, 1, 2, u64::MAX, 1 << 63, (1 << 63) - 1, 1 << 31, (1 << 31) - 1]),
+            3 => self.pick(&[
+                0,
+                1,
+                2,
+                u64::MAX,
+                1 << 63,
+                (1 << 63) - 1,
+                1 << 31,
+                (1 << 31) - 1,
+            ]),
             4 => self.pick(&[0, 1 << 63]) | self.pick(&DOUBLES),
             5 => BOX | self.pick(&[0, 1 << 31]) | self.pick(&SINGLES),
             // Exponents near each other, so that sums cancel.

@@ -70,8 +70,7 @@ pub fn to_int<F: Float>(bits: u64, int: Int, mode: Rounding, flags: &mut u8) -> 
         65.. => (1 << 65, false),
         _ if parts.exp >= 0 => (i128::from(parts.sig) << parts.exp, false),
         _ => {
-            let (kept, inexact) =
-                shift_rounding(parts.sign, parts.sig.into(), -parts.exp, mode);
+            let (kept, inexact) = shift_rounding(parts.sign, parts.sig.into(), -parts.exp, mode);
             (kept.into(), inexact)
         }
     };
@@ -105,9 +104,7 @@ pub fn to_format<From: Float, To: Float>(bits: u64, mode: Rounding, flags: &mut 
             }
             quiet_nan::<To>()
         }
-        Num::Finite(parts) => {
-            round::<To>(parts.sign, parts.exp, parts.sig.into(), mode, flags)
-        }
+        Num::Finite(parts) => round::<To>(parts.sign, parts.exp, parts.sig.into(), mode, flags),
     }
 }
 

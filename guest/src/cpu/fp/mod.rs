@@ -162,9 +162,7 @@ fn single(fp: &mut Fp, x: &mut Registers, inst: &Inst) -> bool {
         FsgnjxS => Output::Float(a ^ b & F32::SIGN),
         FmvXW => Output::Int(fp.bits(inst.rs1) as i32 as u64),
         FmvWX => Output::Float(source & !BOX),
-        FminS | FmaxS | FeqS | FltS | FleS | FclassS => {
-            unrounded::<F32>(inst.op, a, b, &mut flags)
-        }
+        FminS | FmaxS | FeqS | FltS | FleS | FclassS => unrounded::<F32>(inst.op, a, b, &mut flags),
         _ => {
             let Some(mode) = rounding(fp, inst) else {
                 return false;
@@ -198,9 +196,7 @@ fn double(fp: &mut Fp, x: &mut Registers, inst: &Inst) -> bool {
         FsgnjxD => Output::Float(a ^ b & F64::SIGN),
         FmvXD => Output::Int(a),
         FmvDX => Output::Float(source),
-        FminD | FmaxD | FeqD | FltD | FleD | FclassD => {
-            unrounded::<F64>(inst.op, a, b, &mut flags)
-        }
+        FminD | FmaxD | FeqD | FltD | FleD | FclassD => unrounded::<F64>(inst.op, a, b, &mut flags),
         _ => {
             let Some(mode) = rounding(fp, inst) else {
                 return false;

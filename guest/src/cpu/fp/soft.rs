@@ -277,9 +277,7 @@ pub fn fma<F: Float>(a: u64, b: u64, c: u64, mode: Rounding, flags: &mut u8) -> 
             let sig = u128::from(x.sig) * u128::from(y.sig);
             let exp = x.exp + y.exp;
             match z {
-                Num::Finite(z) => {
-                    add_parts::<F>(Wide { sign, exp, sig }, z.into(), mode, flags)
-                }
+                Num::Finite(z) => add_parts::<F>(Wide { sign, exp, sig }, z.into(), mode, flags),
                 _ => round::<F>(sign, exp, sig, mode, flags),
             }
         }

@@ -53,12 +53,20 @@ fn single() -> impl Strategy<Value = u64> {
 /// liberties with them: the pattern is made before it is looked at.
 fn canonical_64(value: f64) -> u64 {
     let bits = black_box(value.to_bits());
-    if is_nan::<F64>(bits) { quiet_nan::<F64>() } else { bits }
+    if is_nan::<F64>(bits) {
+        quiet_nan::<F64>()
+    } else {
+        bits
+    }
 }
 
 fn canonical_32(value: f32) -> u64 {
     let bits = black_box(u64::from(value.to_bits()));
-    if is_nan::<F32>(bits) { quiet_nan::<F32>() } else { bits }
+    if is_nan::<F32>(bits) {
+        quiet_nan::<F32>()
+    } else {
+        bits
+    }
 }
 
 fn f32_of(bits: u64) -> f32 {
@@ -204,10 +212,22 @@ fn conversions_to_integers_saturate() {
     assert_eq!(case(-0.9, Int::U64, zero), (0, flag::INEXACT));
     assert_eq!(case(-0.9, Int::U64, Rounding::Down), (0, flag::INVALID));
     assert_eq!(case(2.5, Int::I64, RNE), (2, flag::INEXACT));
-    assert_eq!(case(2.5, Int::I64, Rounding::NearestMaxMagnitude), (3, flag::INEXACT));
-    assert_eq!(case(2_147_483_647.5, Int::I32, RNE), (0x7fff_ffff, flag::INVALID));
-    assert_eq!(case(2_147_483_647.5, Int::I32, zero), (0x7fff_ffff, flag::INEXACT));
-    assert_eq!(case(f64::NEG_INFINITY, Int::I64, RNE), (1 << 63, flag::INVALID));
+    assert_eq!(
+        case(2.5, Int::I64, Rounding::NearestMaxMagnitude),
+        (3, flag::INEXACT)
+    );
+    assert_eq!(
+        case(2_147_483_647.5, Int::I32, RNE),
+        (0x7fff_ffff, flag::INVALID)
+    );
+    assert_eq!(
+        case(2_147_483_647.5, Int::I32, zero),
+        (0x7fff_ffff, flag::INEXACT)
+    );
+    assert_eq!(
+        case(f64::NEG_INFINITY, Int::I64, RNE),
+        (1 << 63, flag::INVALID)
+    );
 }
 
 #[test]
@@ -232,16 +252,37 @@ fn flags_of_special_operands() {
         let bits = operation(&mut flags);
         (bits, flags)
     };
-    assert_eq!(flags_of(&|f| soft::div::<F64>(one, 0, RNE, f)), (INFINITY, flag::DIVIDE_BY_ZERO));
-    assert_eq!(flags_of(&|f| soft::div::<F64>(0, 0, RNE, f)), (NAN, flag::INVALID));
-    assert_eq!(flags_of(&|f| soft::fma::<F64>(0, INFINITY, NAN, RNE, f)), (NAN, flag::INVALID));
-    assert_eq!(flags_of(&|f| soft::add::<F64>(SIGNALING, one, RNE, f)), (NAN, flag::INVALID));
+    assert_eq!(
+        flags_of(&|f| soft::div::<F64>(one, 0, RNE, f)),
+        (INFINITY, flag::DIVIDE_BY_ZERO)
+    );
+    assert_eq!(
+        flags_of(&|f| soft::div::<F64>(0, 0, RNE, f)),
+        (NAN, flag::INVALID)
+    );
+    assert_eq!(
+        flags_of(&|f| soft::fma::<F64>(0, INFINITY, NAN, RNE, f)),
+        (NAN, flag::INVALID)
+    );
+    assert_eq!(
+        flags_of(&|f| soft::add::<F64>(SIGNALING, one, RNE, f)),
+        (NAN, flag::INVALID)
+    );
     assert_eq!(flags_of(&|f| soft::add::<F64>(NAN, one, RNE, f)), (NAN, 0));
-    assert_eq!(flags_of(&|f| soft::sqrt::<F64>(MINUS_ZERO, RNE, f)), (MINUS_ZERO, 0));
-    assert_eq!(flags_of(&|f| soft::sqrt::<F64>(one | 1 << 63, RNE, f)), (NAN, flag::INVALID));
+    assert_eq!(
+        flags_of(&|f| soft::sqrt::<F64>(MINUS_ZERO, RNE, f)),
+        (MINUS_ZERO, 0)
+    );
+    assert_eq!(
+        flags_of(&|f| soft::sqrt::<F64>(one | 1 << 63, RNE, f)),
+        (NAN, flag::INVALID)
+    );
     // x - x is plus zero, but minus zero when rounding down.
     assert_eq!(soft::sub::<F64>(one, one, RNE, &mut 0), 0);
-    assert_eq!(soft::sub::<F64>(one, one, Rounding::Down, &mut 0), MINUS_ZERO);
+    assert_eq!(
+        soft::sub::<F64>(one, one, Rounding::Down, &mut 0),
+        MINUS_ZERO
+    );
     // Tininess is detected after rounding: this rounds up to the least normal.
     let least = f64::MIN_POSITIVE.to_bits();
     let below_one = (1.0 - f64::EPSILON / 2.0).to_bits();
