@@ -44,7 +44,12 @@ fn echo(module: &Path) -> Result<(), Box<dyn Error>> {
     let output = sandbox.script("echo hi", &Run::default())?;
     assert_eq!(output.stdout, b"hi\n");
     let echoed = start.elapsed();
-    println!("{} {} {}", loaded.as_micros(), started.as_micros(), echoed.as_micros());
+    println!(
+        "{} {} {}",
+        loaded.as_micros(),
+        started.as_micros(),
+        echoed.as_micros()
+    );
     // As a user's process ends: without tidying up.
     std::process::exit(0);
 }
@@ -55,7 +60,10 @@ fn figures(kernel: &str, files: &str, emulator: &str, folder: &Path) -> Result<(
         build(&vm::engine()?, kernel, files, emulator, folder)?;
     }
     let metadata = fs::metadata(&module)?;
-    row("precompiled, on disk", &format!("{:.1} MB", metadata.blocks() as f64 * 512.0 / 1e6));
+    row(
+        "precompiled, on disk",
+        &format!("{:.1} MB", metadata.blocks() as f64 * 512.0 / 1e6),
+    );
     let image = Image::at(&module)?;
     first_process(&module)?;
     instantiate(&image)?;
@@ -74,7 +82,11 @@ fn milliseconds(duration: Duration) -> String {
 }
 
 /// Prints fastest and median.
-fn timed(name: &str, times: usize, mut work: impl FnMut() -> Result<(), VmError>) -> Result<(), VmError> {
+fn timed(
+    name: &str,
+    times: usize,
+    mut work: impl FnMut() -> Result<(), VmError>,
+) -> Result<(), VmError> {
     let mut all = Vec::new();
     for _ in 0..times {
         let start = Instant::now();
@@ -104,10 +116,19 @@ fn build(
     let python = ["python3", "-c", "print(6*7)"];
     let (wasm, figures) = vm::snapshot(engine, &fs::read(emulator)?, &boot, &[&python])?;
     let instructions = figures.boot_instructions as f64 / 1e6;
-    row("boot to the agent", &format!("{} ({instructions:.0} M instructions)", milliseconds(figures.boot)));
+    row(
+        "boot to the agent",
+        &format!(
+            "{} ({instructions:.0} M instructions)",
+            milliseconds(figures.boot)
+        ),
+    );
     row("warm-up", &milliseconds(figures.warm_up));
     let zeroed = figures.zeroed >> 20;
-    row("zeroing", &format!("{} ({zeroed} MiB)", milliseconds(figures.prepare)));
+    row(
+        "zeroing",
+        &format!("{} ({zeroed} MiB)", milliseconds(figures.prepare)),
+    );
     row("saving", &milliseconds(figures.save));
     fs::create_dir_all(folder)?;
     fs::write(folder.join("guest.wasm"), &wasm)?;
@@ -128,7 +149,10 @@ fn first_process(module: &Path) -> Result<(), Box<dyn Error>> {
             .output()?;
         let elapsed = start.elapsed();
         let text = String::from_utf8(output.stdout)?;
-        let parts: Vec<u64> = text.split_whitespace().filter_map(|n| n.parse().ok()).collect();
+        let parts: Vec<u64> = text
+            .split_whitespace()
+            .filter_map(|n| n.parse().ok())
+            .collect();
         let [loaded, started, echoed] = parts[..] else {
             return Err(String::from_utf8_lossy(&output.stderr).into());
         };
@@ -136,7 +160,10 @@ fn first_process(module: &Path) -> Result<(), Box<dyn Error>> {
     }
     all.sort();
     let (elapsed, loaded, started, echoed) = all[all.len() / 2];
-    let text = format!("{} median (loaded after {loaded} us, started {started} us, echo {echoed} us)", milliseconds(elapsed));
+    let text = format!(
+        "{} median (loaded after {loaded} us, started {started} us, echo {echoed} us)",
+        milliseconds(elapsed)
+    );
     row("new process to the end of its first echo", &text);
     Ok(())
 }
@@ -172,15 +199,23 @@ fn commands(image: &Image) -> Result<(), VmError> {
     timed("python3 -c, first", 1, || command(&python))?;
     timed("python3 -c, warm", SOME, || command(&python))?;
     timed("echo hi in the session shell", MANY, || script("echo hi"))?;
-    timed("/bin/echo hi as a fresh process", MANY, || command(&["/bin/echo", "hi"]))?;
+    timed("/bin/echo hi as a fresh process", MANY, || {
+        command(&["/bin/echo", "hi"])
+    })?;
     timed("shell loop of 100,000", 1, || {
         script("i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done")
     })?;
     let squares = "x=0\nfor i in range(300000): x+=i*i\nprint(x)";
-    timed("Python, 300,000 times x+=i*i", 1, || command(&["python3", "-c", squares]))?;
+    timed("Python, 300,000 times x+=i*i", 1, || {
+        command(&["python3", "-c", squares])
+    })?;
     script("head -c 4000000 /dev/urandom > /tmp/random")?;
-    timed("sha256 of 4 MB", 1, || command(&["sha256sum", "/tmp/random"]))?;
-    timed("8 MB of output", 1, || command(&["head", "-c", "8000000", "/dev/zero"]))?;
+    timed("sha256 of 4 MB", 1, || {
+        command(&["sha256sum", "/tmp/random"])
+    })?;
+    timed("8 MB of output", 1, || {
+        command(&["head", "-c", "8000000", "/dev/zero"])
+    })?;
     let input = Run {
         stdin: vec![b'x'; 64 << 10],
         ..Run::default()
@@ -203,17 +238,30 @@ fn memory(image: &Image) -> Result<(), VmError> {
     let before = private_bytes();
     let sandbox = Sandbox::start(image, &Options::default())?;
     sandbox.script("echo hi", &Run::default())?;
-    row("private memory after echo", &megabytes(private_bytes().saturating_sub(before)));
+    row(
+        "private memory after echo",
+        &megabytes(private_bytes().saturating_sub(before)),
+    );
     sandbox.command(exec(&["python3", "-c", "print(1+1)"]), &Run::default())?;
-    row("private memory after Python", &megabytes(private_bytes().saturating_sub(before)));
+    row(
+        "private memory after Python",
+        &megabytes(private_bytes().saturating_sub(before)),
+    );
     Ok(())
 }
 
 /// Processor time that this process has used.
 fn cpu_time() -> Duration {
     let text = fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
-    let main = text.split_whitespace().next().and_then(|n| n.parse().ok()).unwrap_or(0);
-    let tasks = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    let main = text
+        .split_whitespace()
+        .next()
+        .and_then(|n| n.parse().ok())
+        .unwrap_or(0);
+    let tasks = fs::read_dir("/proc/self/task")
+        .into_iter()
+        .flatten()
+        .flatten();
     let threads: u64 = tasks
         .filter_map(|task| {
             let text = fs::read_to_string(task.path().join("schedstat")).ok()?;

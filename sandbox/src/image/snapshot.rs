@@ -1,9 +1,9 @@
 //! The last two parts of an image: the booted guest as a portable module, and
 //! that module compiled for this machine.
 
-use super::entry::Entry;
 use super::crates::EMULATOR;
 use super::digest::Inputs;
+use super::entry::Entry;
 use super::error::{At, ErrorCode, ImageError};
 use super::step::{Site, Step};
 use super::{kernel, rootfs};
@@ -27,10 +27,7 @@ const CMDLINE: &str = "console=hvc0 quiet";
 const RAM_BYTES: u32 = 256 << 20;
 
 /// What runs before the snapshot, so that its files and pages are warm.
-const WARM_UP: [&[&str]; 2] = [
-    &["/bin/echo", "ready"],
-    &["python3", "-c", "print(6*7)"],
-];
+const WARM_UP: [&[&str]; 2] = [&["/bin/echo", "ready"], &["python3", "-c", "print(6*7)"]];
 
 /// The code that decides about the snapshot, besides its parts.
 const RECIPE: [&str; 3] = [

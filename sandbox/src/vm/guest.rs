@@ -75,7 +75,10 @@ impl Guest {
     pub fn boot(linked: &Linked, boot: &Boot<'_>) -> Result<Self, VmError> {
         let mut emulator = Emulator::new(linked)?;
         emulator.call::<(), ()>("_initialize", ())?;
-        expect_ok(emulator.call("create", (boot.ram_bytes, MAC, MTU))?, "make a machine")?;
+        expect_ok(
+            emulator.call("create", (boot.ram_bytes, MAC, MTU))?,
+            "make a machine",
+        )?;
         let scratch: u32 = emulator.call("scratch", ())?;
         let head = boot.kernel.get(..64).unwrap_or(boot.kernel);
         emulator.write(scratch.into(), head)?;
@@ -85,7 +88,10 @@ impl Guest {
             let text = "kernel and root file system do not fit, or the kernel is none";
             return Err(VmError::new(VmCode::Module, text));
         }
-        for (offset, bytes) in [((layout >> 32) as u32, boot.kernel), (layout as u32, boot.initrd)] {
+        for (offset, bytes) in [
+            ((layout >> 32) as u32, boot.kernel),
+            (layout as u32, boot.initrd),
+        ] {
             let at: u32 = emulator.call("ram", (offset, bytes.len() as u32))?;
             emulator.write(at.into(), bytes)?;
         }
@@ -99,12 +105,14 @@ impl Guest {
     pub fn resume(linked: &Linked, hostname: Option<&str>) -> Result<Self, VmError> {
         let mut emulator = Emulator::new(linked)?;
         let mut fresh = [0; VMGENID_BYTES + ENTROPY_BYTES];
-        getrandom::fill(&mut fresh).map_err(|error| {
-            VmError::new(VmCode::Resources, format!("no randomness: {error}"))
-        })?;
+        getrandom::fill(&mut fresh)
+            .map_err(|error| VmError::new(VmCode::Resources, format!("no randomness: {error}")))?;
         let (id, entropy) = fresh.split_at(VMGENID_BYTES);
         let id = u128::from_le_bytes(id.try_into().unwrap_or_default());
-        expect_ok(emulator.call("resume", (id as u64, (id >> 64) as u64))?, "resume")?;
+        expect_ok(
+            emulator.call("resume", (id as u64, (id >> 64) as u64))?,
+            "resume",
+        )?;
         let mut guest = Self::new(emulator);
         let resume = Request::Resume {
             wall_ns: wall_ns(),
@@ -144,7 +152,8 @@ impl Guest {
         }
         if report.has_output(Channel::Agent) {
             let reader = &mut self.reader;
-            self.emulator.drain(Channel::Agent, |bytes| reader.push(bytes))?;
+            self.emulator
+                .drain(Channel::Agent, |bytes| reader.push(bytes))?;
             loop {
                 let next = self.reader.next(Report::decode);
                 let next = next.map_err(|e| VmError::new(VmCode::Protocol, e.to_string()))?;
@@ -173,7 +182,8 @@ impl Guest {
 
     fn read_console(&mut self) -> Result<(), VmError> {
         let console = &mut self.console;
-        self.emulator.drain(Channel::Console, |bytes| console.extend(bytes))?;
+        self.emulator
+            .drain(Channel::Console, |bytes| console.extend(bytes))?;
         let excess = self.console.len().saturating_sub(CONSOLE_BYTES);
         self.console.drain(..excess);
         Ok(())

@@ -109,7 +109,9 @@ fn wasi(linker: &mut Linker<Imports>) -> wasmtime::Result<()> {
     linker.func_wrap(WASI, "fd_seek", |_: u32, _: u64, _: u32, _: u32| WASI_BADF)?;
     linker.func_wrap(WASI, "fd_fdstat_get", |_: u32, _: u32| WASI_BADF)?;
     linker.func_wrap(WASI, "fd_prestat_get", |_: u32, _: u32| WASI_BADF)?;
-    linker.func_wrap(WASI, "fd_prestat_dir_name", |_: u32, _: u32, _: u32| WASI_BADF)?;
+    linker.func_wrap(WASI, "fd_prestat_dir_name", |_: u32, _: u32, _: u32| {
+        WASI_BADF
+    })?;
     linker.func_wrap(WASI, "sched_yield", || 0)?;
     linker.func_wrap(WASI, "clock_time_get", |_: u32, _: u64, _: u32| WASI_NOSYS)?;
     linker.func_wrap(

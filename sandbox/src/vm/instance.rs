@@ -2,7 +2,9 @@
 
 use super::error::{VmCode, VmError};
 use super::imports::{Imports, linker};
-use wasmtime::{Engine, Instance, InstancePre, Memory, Module, Store, TypedFunc, WasmParams, WasmResults};
+use wasmtime::{
+    Engine, Instance, InstancePre, Memory, Module, Store, TypedFunc, WasmParams, WasmResults,
+};
 
 /// Channels by number, as the emulator names them (`a99_guest::channels`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +52,9 @@ impl Report {
     const BYTES: usize = 40;
 
     fn parse(bytes: &[u8; Self::BYTES]) -> Self {
-        let word = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+        let word = |at: usize| {
+            u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+        };
         let long = |at: usize| u64::from(word(at)) | u64::from(word(at + 4)) << 32;
         Self {
             until_ns: long(0),
@@ -145,7 +149,11 @@ impl Emulator {
     }
 
     /// Calls an export by name, for what is called once.
-    pub fn call<P: WasmParams, R: WasmResults>(&mut self, name: &str, params: P) -> Result<R, VmError> {
+    pub fn call<P: WasmParams, R: WasmResults>(
+        &mut self,
+        name: &str,
+        params: P,
+    ) -> Result<R, VmError> {
         let function = self.instance.get_typed_func::<P, R>(&mut self.store, name);
         let function = function.map_err(|error| VmError::engine(VmCode::Module, name, &error))?;
         let result = function.call(&mut self.store, params);
@@ -185,7 +193,10 @@ impl Emulator {
             }
             let len = pair & u64::from(u32::MAX);
             take(self.read(pair >> 32, len)?);
-            let taken = self.exports.taken.call(&mut self.store, (number, len as u32));
+            let taken = self
+                .exports
+                .taken
+                .call(&mut self.store, (number, len as u32));
             taken.map_err(|error| self.trap(&error))?;
         }
     }
@@ -215,14 +226,17 @@ impl Emulator {
     fn read(&self, address: u64, len: u64) -> Result<&[u8], VmError> {
         let data = self.exports.memory.data(&self.store);
         let range = address as usize..(address + len) as usize;
-        data.get(range).ok_or_else(|| broken("an address outside its memory"))
+        data.get(range)
+            .ok_or_else(|| broken("an address outside its memory"))
     }
 
     /// Fills linear memory.
     pub fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), VmError> {
         let data = self.exports.memory.data_mut(&mut self.store);
         let range = address as usize..address as usize + bytes.len();
-        let place = data.get_mut(range).ok_or_else(|| broken("an address outside its memory"))?;
+        let place = data
+            .get_mut(range)
+            .ok_or_else(|| broken("an address outside its memory"))?;
         place.copy_from_slice(bytes);
         Ok(())
     }

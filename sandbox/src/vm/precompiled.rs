@@ -77,7 +77,8 @@ pub fn write(engine: &Engine, wasm: &[u8], path: &Path) -> Result<Manifest, VmEr
     let _ = fs::remove_file(&temporary);
     let file = File::create_new(&temporary).map_err(io(&temporary))?;
     write_sparse(&file, &code).map_err(io(&temporary))?;
-    file.set_permissions(fs::Permissions::from_mode(0o400)).map_err(io(&temporary))?;
+    file.set_permissions(fs::Permissions::from_mode(0o400))
+        .map_err(io(&temporary))?;
     file.sync_all().map_err(io(&temporary))?;
     fs::rename(&temporary, path).map_err(io(path))?;
     let metadata = file.metadata().map_err(io(path))?;
@@ -134,7 +135,10 @@ pub fn load(engine: &Engine, path: &Path) -> Result<Module, VmError> {
     let file = open_trusted(path)?;
     let manifest = trusted_manifest(path)?;
     if manifest.compatibility != compatibility(engine) {
-        let text = format!("{} was compiled for another engine or processor", path.display());
+        let text = format!(
+            "{} was compiled for another engine or processor",
+            path.display()
+        );
         return Err(VmError::new(VmCode::Module, text));
     }
     let metadata = file.metadata().map_err(|error| VmError::io(path, &error))?;
@@ -183,13 +187,17 @@ fn trusted_manifest(path: &Path) -> Result<Manifest, VmError> {
 fn open_trusted(path: &Path) -> Result<File, VmError> {
     use rustix::fs::{Mode, OFlags};
     let io = |error: std::io::Error| VmError::io(path, &error);
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let place = rustix::fs::open(folder, flags | OFlags::DIRECTORY, Mode::empty());
     let place = File::from(place.map_err(|error| io(error.into()))?);
     check_owner(folder, &place.metadata().map_err(io)?)?;
-    let name = path.file_name().ok_or_else(|| untrusted(path, "is no file"))?;
+    let name = path
+        .file_name()
+        .ok_or_else(|| untrusted(path, "is no file"))?;
     let file = match rustix::fs::openat(&place, name, flags, Mode::empty()) {
         Err(rustix::io::Errno::LOOP) => return Err(untrusted(path, "is a symbolic link")),
         file => File::from(file.map_err(|error| io(error.into()))?),

@@ -138,7 +138,11 @@ impl Sandbox {
         sink: impl FnMut(Event) + Send + 'static,
     ) -> Result<Command, VmError> {
         // Id 0 is no command's.
-        let id = self.last_id.fetch_add(1, Ordering::Relaxed).wrapping_add(1).max(1);
+        let id = self
+            .last_id
+            .fetch_add(1, Ordering::Relaxed)
+            .wrapping_add(1)
+            .max(1);
         let sink = Box::new(sink);
         self.mailbox.post(Message::Open(Open {
             id,
@@ -207,7 +211,9 @@ pub struct Command {
 
 impl std::fmt::Debug for Command {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Command").field("id", &self.id).finish_non_exhaustive()
+        f.debug_struct("Command")
+            .field("id", &self.id)
+            .finish_non_exhaustive()
     }
 }
 
@@ -294,7 +300,10 @@ impl Collector<'_> {
                     let patience = deadline.saturating_duration_since(Instant::now());
                     self.events.recv_timeout(patience)
                 }
-                None => self.events.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                None => self
+                    .events
+                    .recv()
+                    .map_err(|_| RecvTimeoutError::Disconnected),
             };
             match event {
                 Ok(Event::Started(_)) => {}

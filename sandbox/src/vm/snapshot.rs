@@ -62,11 +62,12 @@ pub fn snapshot(
         guest: Guest::boot(&linked, boot)?,
         deadline: start + PATIENCE,
     };
-    building.until("get ready", |report| match report {
-        Report::Ready { version, .. } => Some(*version),
-        _ => None,
-    })
-    .and_then(check_version)?;
+    building
+        .until("get ready", |report| match report {
+            Report::Ready { version, .. } => Some(*version),
+            _ => None,
+        })
+        .and_then(check_version)?;
     figures.boot = start.elapsed();
     figures.boot_instructions = building.guest.retired();
     let start = Instant::now();
@@ -100,7 +101,11 @@ struct Building {
 
 impl Building {
     /// Runs the guest until a report is the one.
-    fn until<T>(&mut self, what: &str, mut wanted: impl FnMut(&Report) -> Option<T>) -> Result<T, VmError> {
+    fn until<T>(
+        &mut self,
+        what: &str,
+        mut wanted: impl FnMut(&Report) -> Option<T>,
+    ) -> Result<T, VmError> {
         loop {
             let mut found = None;
             let next = self.guest.turn(|_, _, report| {
@@ -174,12 +179,21 @@ impl Building {
         for _ in 0..BUSY_TURNS {
             // Until it waits: then nothing is half done.
             let next = self.guest.turn(|_, _, _| {})?;
-            if matches!(next, Next::Wait(_)) && self.guest.emulator.call::<(), u32>("prepare_snapshot", ())? == 0 {
+            if matches!(next, Next::Wait(_))
+                && self
+                    .guest
+                    .emulator
+                    .call::<(), u32>("prepare_snapshot", ())?
+                    == 0
+            {
                 return Ok(zeroed);
             }
             self.nap(next);
         }
-        Err(VmError::new(VmCode::NotReady, "the guest does not come to rest"))
+        Err(VmError::new(
+            VmCode::NotReady,
+            "the guest does not come to rest",
+        ))
     }
 }
 

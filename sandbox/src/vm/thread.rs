@@ -152,7 +152,9 @@ impl Turns {
             match message {
                 Message::Open(open) => self.begin(guest, open),
                 Message::Send(id, request) => guest.request(id, &request),
-                Message::Stop => return Err(VmError::new(VmCode::Stopped, "the guest was stopped")),
+                Message::Stop => {
+                    return Err(VmError::new(VmCode::Stopped, "the guest was stopped"));
+                }
             }
         }
         let next = guest.turn(|guest, id, report| self.told(guest, id, report))?;
