@@ -225,12 +225,15 @@ impl Agent {
             Request::Prepare => self.prepare(id),
             Request::Exec(exec) => self.start(id, |agent| {
                 let task = Task::start(id, &exec, agent.groups.as_mut(), agent.mortal)?;
-                let process = task.process.map_or(0, |pid| pid.as_raw_nonzero().get());
-                Ok((task, process))
+                if let Some(process) = task.process {
+                    let process = process.as_raw_nonzero().get() as u32;
+                    agent.port.send(id, &Report::Started(process));
+                }
+                Ok(task)
             }),
             Request::Script(script) => self.start(id, |agent| {
-                let (shell, outputs) = agent.session.run(id, &script.text)?;
-                Ok((Task::script(id, outputs), shell.as_raw_nonzero().get()))
+                let outputs = agent.session.run(id, &script.text)?;
+                Ok(Task::script(id, outputs))
             }),
             other => {
                 self.control(id, other);
@@ -245,16 +248,15 @@ impl Agent {
     fn start(
         &mut self,
         id: u32,
-        begin: impl FnOnce(&mut Self) -> Result<(Task, i32), Failure>,
+        begin: impl FnOnce(&mut Self) -> Result<Task, Failure>,
     ) -> Result<(), Failure> {
         if self.tasks.iter().any(|task| task.id == id) {
             // The other command goes on; the host has lost count.
             eprintln!("agent99-agent: id {id} is in use");
             return Ok(());
         }
-        let (task, process) = begin(self)?;
+        let task = begin(self)?;
         self.tasks.push(task);
-        self.port.send(id, &Report::Started(process as u32));
         Ok(())
     }
 

@@ -69,8 +69,8 @@ impl Session {
         Ok(())
     }
 
-    /// Runs a script; its process and outputs.
-    pub fn run(&mut self, id: u32, script: &[u8]) -> Result<(Pid, Vec<Output>), Failure> {
+    /// Runs a script; its outputs.
+    pub fn run(&mut self, id: u32, script: &[u8]) -> Result<Vec<Output>, Failure> {
         let shell = self.shell.as_mut();
         let shell = shell.ok_or_else(|| Failure(0, "there is no session shell".to_owned()))?;
         if shell.script.is_some() {
@@ -79,7 +79,7 @@ impl Session {
         }
         let outputs = shell.run(id, script);
         let outputs = outputs.map_err(|error| Failure::new("run the script", &error))?;
-        Ok((shell.pid, outputs))
+        Ok(outputs)
     }
 
     /// The pipe on which the shell tells the end of a script.
@@ -103,22 +103,30 @@ impl Session {
         let shell = self.shell.as_mut()?;
         shell.read_status();
         let mut end = None;
-        while let Some((head, exports)) = shell.next_message() {
-            self.kept.exports = exports;
-            match head.split_first() {
-                Some((b'S', number)) => {
+        while let Some(message) = shell.next_message() {
+            match (shell.exports_follow, message.split_first()) {
+                (true, _) => {
+                    shell.exports_follow = false;
+                    self.kept.cwd = shell.cwd().or(self.kept.cwd.take());
+                    self.kept.exports = message;
+                }
+                (false, Some((b'S', number))) => {
                     let code = str::from_utf8(number).ok().and_then(|n| n.parse().ok());
                     let script = shell.script.take();
-                    self.kept.cwd = shell.cwd().or(self.kept.cwd.take());
                     end = script.map(|script| ScriptEnd {
                         id: script.id,
                         ending: Ending::Code(code.unwrap_or(0)),
                         session_reset: std::mem::take(&mut self.reset),
                         out_of_memory: false,
                     });
+                    shell.exports_follow = true;
                 }
-                Some((b'X', cwd)) => self.kept.cwd = Some(OsString::from_vec(cwd.to_vec())),
-                _ => {}
+                (false, Some((b'X', cwd))) => {
+                    self.kept.cwd = Some(OsString::from_vec(cwd.to_vec()));
+                    shell.exports_follow = true;
+                }
+                // A script wrote here what it should not.
+                (false, _) => {}
             }
         }
         end
@@ -181,6 +189,9 @@ struct Shell {
     /// What it tells: likewise.
     status: (OwnedFd, OwnedFd),
     told: Vec<u8>,
+    /// The head of a message came; the exported variables are still to come,
+    /// while the script's end is already known.
+    exports_follow: bool,
     script: Option<RunningScript>,
     /// The kept variables, which it reads at its start.
     _prelude: OwnedFd,
@@ -237,6 +248,7 @@ impl Shell {
             lines,
             status,
             told: Vec::new(),
+            exports_follow: false,
             script: None,
             _prelude: prelude,
         })
@@ -273,26 +285,28 @@ impl Shell {
         let mut buffer = [0; 4096];
         loop {
             match rustix::io::read(&self.status.0, &mut buffer) {
-                Ok(count @ 1..) => self.told.extend(&buffer[..count]),
+                Ok(count @ 1..) => {
+                    self.told.extend(&buffer[..count]);
+                    // No shell tells so much: a script that writes here loses
+                    // its variables, not our memory.
+                    if self.told.len() > 2 * MAX_EXPORTS {
+                        self.told.clear();
+                    }
+                }
                 Err(Errno::INTR) => {}
                 Ok(0) | Err(_) => return,
             }
         }
     }
 
-    /// The next whole message: its head and the exported variables.
-    fn next_message(&mut self) -> Option<(Vec<u8>, Vec<u8>)> {
-        let mut ends = self.told.iter().enumerate().filter(|(_, b)| **b == 0);
-        let (first, second) = (ends.next()?.0, ends.next()?.0);
-        let head = self.told[..first].to_vec();
-        let exports = &self.told[first + 1..second];
-        let exports = if exports.len() > MAX_EXPORTS {
-            &[]
-        } else {
-            exports
-        };
-        let message = (head, exports.to_vec());
-        self.told.drain(..=second);
+    /// The next whole message, which is never longer than what is kept.
+    fn next_message(&mut self) -> Option<Vec<u8>> {
+        let end = self.told.iter().position(|byte| *byte == 0)?;
+        let mut message: Vec<u8> = self.told.drain(..=end).collect();
+        message.pop();
+        if message.len() > MAX_EXPORTS {
+            message.clear();
+        }
         Some(message)
     }
 

@@ -46,7 +46,8 @@ pub enum Report {
     /// [`Request::Prepare`](super::Request::Prepare) is done: so many bytes
     /// were zeroed.
     Prepared(u64),
-    /// The command runs as that process.
+    /// The command runs as that process. Not told of a script, which runs in the
+    /// session shell.
     Started(u32),
     /// A piece of standard output or standard error.
     Output(Stream, Vec<u8>),

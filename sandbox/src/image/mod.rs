@@ -25,7 +25,6 @@ pub mod lock;
 pub mod packages;
 pub mod progress;
 pub mod rootfs;
-pub mod snapshot;
 pub mod step;
 pub mod store;
 mod tools;
@@ -41,7 +40,6 @@ use lock::LockFile;
 use packages::Arch;
 use std::path::PathBuf;
 use store::Packages;
-use wasmtime::Engine;
 
 /// What to build.
 #[derive(Clone, Debug, Default)]
@@ -63,27 +61,16 @@ pub struct Built {
     pub kernel: Entry,
     /// The root file system: [`rootfs::ARCHIVE`] and licences.
     pub root_files: Entry,
-    /// What needs sources: the emulator, and the guest that it has booted.
-    pub guest: Option<BuiltGuest>,
-}
-
-/// The parts of an image that are made from the project's own sources.
-#[derive(Clone, Debug)]
-pub struct BuiltGuest {
-    /// The emulator as a WebAssembly module.
-    pub emulator: Entry,
-    /// The booted guest as a portable module ([`snapshot::MODULE`]).
-    pub snapshot: Entry,
-    /// The same, compiled for this machine ([`snapshot::CODE`]).
-    pub precompiled: Entry,
+    /// The emulator as a WebAssembly module, where there are sources of it.
+    pub emulator: Option<Entry>,
 }
 
 impl Built {
     /// The results with their names, in the order of building.
     pub fn entries(&self) -> impl Iterator<Item = &Entry> {
-        let guest = self.guest.iter();
-        let guest = guest.flat_map(|g| [&g.emulator, &g.snapshot, &g.precompiled]);
-        [&self.kernel, &self.root_files].into_iter().chain(guest)
+        [&self.kernel, &self.root_files]
+            .into_iter()
+            .chain(&self.emulator)
     }
 }
 
@@ -122,69 +109,13 @@ pub fn build(
     let emulator = program(&EMULATOR)?;
     let root_files = rootfs::RootFs::new(agent)?;
     let root_files = step::run(cache, &mut packages, &root_files, progress)?;
-    let guest = match emulator {
-        Some(emulator) => {
-            let engine = crate::vm::engine().map_err(|e| snapshot::failed("snapshot", e))?;
-            let step = snapshot::Snapshot {
-                engine: &engine,
-                kernel: &kernel,
-                root_files: &root_files,
-                emulator: &emulator,
-            };
-            let snapshot = step::run(cache, &mut packages, &step, progress)?;
-            let precompiled = precompile(cache, &mut packages, &engine, &snapshot, progress)?;
-            Some(BuiltGuest {
-                emulator,
-                snapshot,
-                precompiled,
-            })
-        }
-        None => None,
-    };
     let built = Built {
         kernel,
         root_files,
-        guest,
+        emulator,
     };
     cache.set_current(built.entries())?;
     Ok(built)
-}
-
-fn precompile(
-    cache: &Cache,
-    packages: &mut Packages<'_>,
-    engine: &Engine,
-    snapshot: &Entry,
-    progress: &mut dyn Progress,
-) -> Result<Entry, ImageError> {
-    let step = snapshot::Precompiled { engine, snapshot };
-    step::run(cache, packages, &step, progress)
-}
-
-/// Compiles the snapshot of the last build for this machine, as it is now.
-/// `None` if there is no snapshot.
-///
-/// # Errors
-///
-/// [`ImageError`].
-pub fn recompile(
-    cache: &Cache,
-    engine: &Engine,
-    progress: &mut dyn Progress,
-) -> Result<Option<Entry>, ImageError> {
-    let Some(snapshot) = cache.current("snapshot")? else {
-        return Ok(None);
-    };
-    let _building = cache.lock(progress)?;
-    let lock_file = LockFile::parse(lock::COMMITTED)?;
-    let mut packages = Packages::open(cache, lock_file, Versions::Preferred)?;
-    let precompiled = precompile(cache, &mut packages, engine, &snapshot, progress)?;
-    let mut entries = vec![snapshot, precompiled.clone()];
-    for step in ["kernel", "rootfs", "emulator"] {
-        entries.extend(cache.current(step)?);
-    }
-    cache.set_current(&entries)?;
-    Ok(Some(precompiled))
 }
 
 /// Locks the current versions of everything, for each architecture that the

@@ -183,23 +183,26 @@ impl Sandbox {
         self.mailbox.retired()
     }
 
-    /// Stops the guest as it stands. What runs ends with [`VmCode::Stopped`].
-    pub fn stop(mut self) {
-        self.halt();
-    }
-
-    fn halt(&mut self) {
+    /// Stops the guest as it stands. What runs ends with [`VmCode::Stopped`],
+    /// and so does what is asked of it afterwards.
+    pub fn halt(&self) {
         // One that has ended already needs no telling.
         let _ = self.mailbox.post(Message::Stop);
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
+    }
+
+    /// Stops the guest and waits until all of it is gone.
+    pub fn stop(self) {
+        drop(self);
     }
 }
 
 impl Drop for Sandbox {
     fn drop(&mut self) {
         self.halt();
+        if let Some(thread) = self.thread.take() {
+            // It ends by itself; a panic of it was reported where it happened.
+            let _ = thread.join();
+        }
     }
 }
 

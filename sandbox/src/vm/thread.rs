@@ -13,7 +13,7 @@ const MAX_BACKLOG: usize = 1 << 20;
 /// What a command tells, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// It runs, as that process of the guest.
+    /// It runs, as that process of the guest. Not told of a script.
     Started(u32),
     /// It wrote that.
     Output(Stream, Vec<u8>),
