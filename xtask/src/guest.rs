@@ -29,7 +29,7 @@ pub fn build(flags: &[&str]) -> Result<(), Failed> {
             _ => return Err(Failed(format!("{flag}: not known, or not with the others"))),
         }
     }
-    let built = Cache::of_user().and_then(|cache| image::build(&cache, &options, &mut show));
+    let built = Cache::of_user().and_then(|cache| image::build(&cache, &options, None, &mut show));
     match built {
         Ok(built) if json => println!("{}", built_json(&built)),
         Ok(built) => summary(&built),

@@ -7,7 +7,7 @@
 
 use super::cache::write_whole;
 use super::digest::{self, Inputs};
-use super::error::{At, ImageError};
+use super::error::{At, ErrorCode, ImageError};
 use super::tools;
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -98,6 +98,19 @@ impl Entry {
         files.key()
     }
 
+    /// The hash of one of the files, in hexadecimal.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorCode::UnexpectedResult`] if there is none of this name.
+    pub fn sha256(&self, name: &str) -> Result<&str, ImageError> {
+        let file = self.manifest.files.iter().find(|file| file.path == name);
+        file.map(|file| file.sha256.as_str()).ok_or_else(|| {
+            let reason = format!("the step made no {name}");
+            ImageError::new(ErrorCode::UnexpectedResult, &self.manifest.step, reason)
+        })
+    }
+
     /// Reads every file again; the names of those that are damaged.
     pub fn damaged(&self) -> Vec<String> {
         let sound = |file: &&StoredFile| {
@@ -186,8 +199,10 @@ fn stored_files(folder: &Path) -> Result<Vec<StoredFile>, ImageError> {
                 folders.push(path);
                 continue;
             }
-            let mode = metadata.mode() & !WRITABLE_BY_OTHERS;
-            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).at(&path)?;
+            if metadata.mode() & WRITABLE_BY_OTHERS != 0 {
+                let mode = metadata.mode() & !WRITABLE_BY_OTHERS;
+                fs::set_permissions(&path, fs::Permissions::from_mode(mode)).at(&path)?;
+            }
             let below = path.strip_prefix(folder).unwrap_or(&path);
             files.push(StoredFile {
                 path: below.to_string_lossy().into_owned(),
@@ -272,5 +287,10 @@ mod tests {
         let entry = publish(&Cache::at(folder.path()).unwrap());
         fs::write(entry.path("Image"), "x").unwrap();
         assert_eq!(entry.damaged(), ["Image"]);
+        assert!(entry.sha256("Image").is_ok());
+        assert_eq!(
+            entry.sha256("none").unwrap_err().code,
+            ErrorCode::UnexpectedResult
+        );
     }
 }

@@ -35,6 +35,12 @@ pub enum ErrorCode {
     LibraryMissing,
     /// A package does not contain what it is used for.
     UnexpectedPackage,
+    /// A step's result lacks a file that a later one needs.
+    UnexpectedResult,
+    /// The guest did not start, or could not be saved or compiled.
+    Guest,
+    /// There are no sources of the emulator and the agent.
+    NoSources,
     /// A file or folder cannot be read or written.
     Io,
 }
@@ -57,6 +63,9 @@ impl ErrorCode {
             ErrorCode::KernelOption => "image.kernel_option",
             ErrorCode::LibraryMissing => "image.library_missing",
             ErrorCode::UnexpectedPackage => "image.unexpected_package",
+            ErrorCode::UnexpectedResult => "image.unexpected_result",
+            ErrorCode::Guest => "image.guest",
+            ErrorCode::NoSources => "image.no_sources",
             ErrorCode::Io => "image.io",
         }
     }

@@ -22,6 +22,7 @@ pub mod error;
 pub mod kernel;
 pub mod licences;
 pub mod lock;
+pub mod machine;
 pub mod packages;
 pub mod progress;
 pub mod rootfs;
@@ -37,6 +38,7 @@ pub use store::Versions;
 
 use crates::{AGENT, CrateBuild, EMULATOR, Recipe};
 use lock::LockFile;
+use machine::{Machine, Precompile, Snapshot};
 use packages::Arch;
 use std::path::PathBuf;
 use store::Packages;
@@ -63,18 +65,23 @@ pub struct Built {
     pub root_files: Entry,
     /// The emulator as a WebAssembly module, where there are sources of it.
     pub emulator: Option<Entry>,
+    /// The portable snapshot ([`machine::SNAPSHOT`]), and the module compiled
+    /// for this processor ([`machine::MODULE`]), where a machine was given.
+    pub guest: Option<[Entry; 2]>,
 }
 
 impl Built {
     /// The results with their names, in the order of building.
     pub fn entries(&self) -> impl Iterator<Item = &Entry> {
-        [&self.kernel, &self.root_files]
-            .into_iter()
+        let parts = [&self.kernel, &self.root_files].into_iter();
+        parts
             .chain(&self.emulator)
+            .chain(self.guest.iter().flatten())
     }
 }
 
 /// Builds what is not in the cache. Waits while another process builds.
+/// Without a machine the parts are built and nothing is booted.
 ///
 /// # Errors
 ///
@@ -83,6 +90,7 @@ impl Built {
 pub fn build(
     cache: &Cache,
     options: &Options,
+    machine: Option<&dyn Machine>,
     progress: &mut dyn Progress,
 ) -> Result<Built, ImageError> {
     let _building = cache.lock(progress)?;
@@ -97,6 +105,11 @@ pub fn build(
     if options.versions == Versions::Updated {
         update(&mut packages, options, progress)?;
     }
+    let replaced = packages.replaced();
+    if !replaced.is_empty() {
+        let list = replaced.join(", ");
+        progress::note(progress, format!("not as in the lock file: {list}"));
+    }
     let kernel = step::run(cache, &mut packages, &kernel::Kernel::default(), progress)?;
     let mut program = |recipe: &'static Recipe| -> Result<Option<Entry>, ImageError> {
         let Some(sources) = options.sources.as_deref().filter(|s| recipe.is_in(s)) else {
@@ -109,13 +122,42 @@ pub fn build(
     let emulator = program(&EMULATOR)?;
     let root_files = rootfs::RootFs::new(agent)?;
     let root_files = step::run(cache, &mut packages, &root_files, progress)?;
+    let guest = match (machine, &emulator) {
+        (None, _) => None,
+        (Some(_), None) => return Err(no_sources()),
+        (Some(machine), Some(emulator)) => {
+            let snapshot = Snapshot {
+                machine,
+                emulator,
+                kernel: &kernel,
+                root_files: &root_files,
+            };
+            let snapshot = step::run(cache, &mut packages, &snapshot, progress)?;
+            let module = Precompile {
+                machine,
+                snapshot: &snapshot,
+            };
+            let module = step::run(cache, &mut packages, &module, progress)?;
+            Some([snapshot, module])
+        }
+    };
     let built = Built {
         kernel,
         root_files,
         emulator,
+        guest,
     };
     cache.set_current(built.entries())?;
     Ok(built)
+}
+
+fn no_sources() -> ImageError {
+    ImageError::new(
+        ErrorCode::NoSources,
+        "emulator",
+        "its sources are not here, and a guest cannot be booted without it",
+    )
+    .help("build in a clone of the project, or import an image: `a99 sandbox image import FILE`")
 }
 
 /// Locks the current versions of everything, for each architecture that the

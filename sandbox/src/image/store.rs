@@ -71,6 +71,16 @@ impl<'a> Packages<'a> {
         &self.chosen
     }
 
+    /// Which versions are used in place of locked ones.
+    pub fn replaced(&self) -> Vec<String> {
+        let locked = &self.committed.packages;
+        let others = self.chosen.packages.iter();
+        let others = others.filter(|package| !locked.contains(package));
+        others
+            .map(|package| format!("{} {}", package.name, package.version))
+            .collect()
+    }
+
     /// Where this package's file is, once it was fetched.
     pub fn file(&self, wanted: Wanted) -> Result<PathBuf, ImageError> {
         let locked = self.chosen.find(wanted).ok_or_else(|| not_locked(wanted))?;
@@ -338,9 +348,11 @@ mod tests {
             "{said:?}"
         );
         assert_eq!(open().chosen(), &lock(&[(A, "2"), (B, "2")]));
+        assert_eq!(open().replaced(), ["a 2", "b 2"]);
         // Another lock file, or the demand for the locked ones, knows nothing of it.
         let strict = Packages::open(&cache, locked.clone(), Versions::Locked).unwrap();
         assert_eq!(strict.chosen(), &locked);
+        assert!(strict.replaced().is_empty());
         let other = lock(&[(A, "1")]);
         let other_packages = Packages::open(&cache, other.clone(), Versions::Preferred).unwrap();
         assert_eq!(other_packages.chosen(), &other);

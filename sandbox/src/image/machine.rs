@@ -1,0 +1,231 @@
+//! The last two steps: boot the guest once and save it as a module that goes
+//! on from there, and compile that module for this processor.
+//!
+//! How a guest is run is not known here. Whoever can run one gives a
+//! [`Machine`]; the steps know what the results depend on. Of the two the
+//! snapshot is portable and the compiled module is not.
+
+use super::crates::EMULATOR;
+use super::digest::Inputs;
+use super::entry::Entry;
+use super::error::{At, ImageError};
+use super::step::{Site, Step};
+use super::{kernel, rootfs};
+use std::fs;
+use std::path::Path;
+
+/// The name of the portable snapshot in its result.
+pub const SNAPSHOT: &str = "guest.wasm";
+
+/// The name of the compiled module in its result.
+pub const MODULE: &str = "guest.cwasm";
+
+/// Commands that are run before the guest is saved: their files are then read,
+/// and a first Python starts as fast as a second.
+pub const WARM_UP: &[&[&str]] = &[
+    &["sh", "-c", "ls / | sort | sed s/a/b/ >/dev/null"],
+    &[
+        "python3",
+        "-c",
+        "import json, os, re, subprocess; print(6 * 7)",
+    ],
+];
+
+/// Room for a snapshot, and for a compiled module, in bytes.
+const ROOM: u64 = 500_000_000;
+
+/// What a guest is made of.
+#[derive(Copy, Clone, Debug)]
+pub struct Parts<'a> {
+    /// The emulator, a WebAssembly module.
+    pub emulator: &'a [u8],
+    /// The kernel.
+    pub kernel: &'a [u8],
+    /// The archive of the root file system.
+    pub root_files: &'a [u8],
+}
+
+/// Who can run a guest.
+pub trait Machine {
+    /// What a snapshot depends on besides its parts, such as the size of the
+    /// guest's memory.
+    fn settings(&self) -> String;
+
+    /// What a compiled module depends on besides the snapshot: the compiler's
+    /// release, its configuration, the processor's features.
+    fn compatibility(&self) -> String;
+
+    /// Boots a guest, runs the commands in it, and gives it as a module that
+    /// goes on from there.
+    fn snapshot(&self, parts: &Parts<'_>, warm_up: &[&[&str]]) -> Result<Vec<u8>, ImageError>;
+
+    /// Compiles a module into a file, with whatever must stand beside it.
+    fn precompile(&self, module: &[u8], file: &Path) -> Result<(), ImageError>;
+}
+
+/// Makes the snapshot.
+pub(super) struct Snapshot<'a> {
+    pub machine: &'a dyn Machine,
+    pub emulator: &'a Entry,
+    pub kernel: &'a Entry,
+    pub root_files: &'a Entry,
+}
+
+impl Step for Snapshot<'_> {
+    fn name(&self) -> &'static str {
+        "snapshot"
+    }
+
+    fn inputs(&self, inputs: &mut Inputs) -> Result<(), ImageError> {
+        // The files that are booted, not their licences or configuration.
+        inputs.value("emulator", self.emulator.sha256(EMULATOR.result)?);
+        inputs.value("kernel", self.kernel.sha256(kernel::IMAGE)?);
+        inputs.value("root files", self.root_files.sha256(rootfs::ARCHIVE)?);
+        inputs.value("machine", self.machine.settings());
+        inputs.value("warm-up", format!("{WARM_UP:?}"));
+        Ok(())
+    }
+
+    fn room(&self) -> u64 {
+        ROOM
+    }
+
+    fn run(&self, site: &mut Site<'_>, out: &Path) -> Result<(), ImageError> {
+        site.detail("booting the guest");
+        let emulator = read(self.emulator, EMULATOR.result)?;
+        let kernel = read(self.kernel, kernel::IMAGE)?;
+        let root_files = read(self.root_files, rootfs::ARCHIVE)?;
+        let parts = Parts {
+            emulator: &emulator,
+            kernel: &kernel,
+            root_files: &root_files,
+        };
+        let module = self.machine.snapshot(&parts, WARM_UP)?;
+        let path = out.join(SNAPSHOT);
+        fs::write(&path, module).at(&path)
+    }
+}
+
+/// Compiles the snapshot.
+pub(super) struct Precompile<'a> {
+    pub machine: &'a dyn Machine,
+    pub snapshot: &'a Entry,
+}
+
+impl Step for Precompile<'_> {
+    fn name(&self) -> &'static str {
+        "module"
+    }
+
+    fn inputs(&self, inputs: &mut Inputs) -> Result<(), ImageError> {
+        inputs.value("snapshot", self.snapshot.sha256(SNAPSHOT)?);
+        inputs.value("compatibility", self.machine.compatibility());
+        Ok(())
+    }
+
+    fn room(&self) -> u64 {
+        ROOM
+    }
+
+    fn run(&self, _site: &mut Site<'_>, out: &Path) -> Result<(), ImageError> {
+        let snapshot = read(self.snapshot, SNAPSHOT)?;
+        self.machine.precompile(&snapshot, &out.join(MODULE))
+    }
+}
+
+fn read(entry: &Entry, name: &str) -> Result<Vec<u8>, ImageError> {
+    let path = entry.path(name);
+    fs::read(&path).at(&path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::cache::Cache;
+    use super::super::lock::LockFile;
+    use super::super::progress::{Event, StepEnd};
+    use super::super::step;
+    use super::super::store::{Packages, Versions};
+    use super::*;
+    use std::time::Duration;
+
+    /// Saves by joining the parts; only the order of steps is tested here.
+    struct Joins {
+        processor: &'static str,
+    }
+
+    impl Machine for Joins {
+        fn settings(&self) -> String {
+            "256 MB".to_owned()
+        }
+
+        fn compatibility(&self) -> String {
+            self.processor.to_owned()
+        }
+
+        fn snapshot(&self, parts: &Parts<'_>, _: &[&[&str]]) -> Result<Vec<u8>, ImageError> {
+            Ok([parts.emulator, parts.kernel, parts.root_files].concat())
+        }
+
+        fn precompile(&self, module: &[u8], file: &Path) -> Result<(), ImageError> {
+            fs::write(file, [module, self.processor.as_bytes()].concat()).at(file)
+        }
+    }
+
+    fn part(cache: &Cache, step: &str, name: &str, content: &str, licence: &str) -> Entry {
+        let out = cache.work("out").unwrap();
+        fs::write(out.join(name), content).unwrap();
+        fs::write(out.join("licence"), licence).unwrap();
+        let mut inputs = Inputs::default();
+        inputs.value("content", format!("{content} {licence}"));
+        cache.publish(step, inputs, &out, Duration::ZERO).unwrap()
+    }
+
+    /// Runs both steps; gives how they ended and the module.
+    fn build(
+        cache: &Cache,
+        kernel: &str,
+        licence: &str,
+        processor: &'static str,
+    ) -> (Vec<StepEnd>, String) {
+        let emulator = part(cache, "emulator", EMULATOR.result, "e", "");
+        let kernel = part(cache, "kernel", kernel::IMAGE, kernel, licence);
+        let root_files = part(cache, "rootfs", rootfs::ARCHIVE, "r", "");
+        let machine = &Joins { processor };
+        let mut ends = Vec::new();
+        let mut hear = |event: Event<'_>| {
+            if let Event::Finished { end, .. } = event {
+                ends.push(end);
+            }
+        };
+        let mut packages = Packages::open(cache, LockFile::empty(), Versions::Preferred).unwrap();
+        let snapshot = Snapshot {
+            machine,
+            emulator: &emulator,
+            kernel: &kernel,
+            root_files: &root_files,
+        };
+        let snapshot = step::run(cache, &mut packages, &snapshot, &mut hear).unwrap();
+        let precompile = Precompile {
+            machine,
+            snapshot: &snapshot,
+        };
+        let module = step::run(cache, &mut packages, &precompile, &mut hear).unwrap();
+        let module = fs::read_to_string(module.path(MODULE)).unwrap();
+        (ends, module)
+    }
+
+    #[test]
+    fn what_follows_from_a_change_is_made_again_and_nothing_else() {
+        use StepEnd::{Built, Cached};
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Cache::at(folder.path()).unwrap();
+        let (ends, module) = build(&cache, "k", "", "x86");
+        assert_eq!((ends, module.as_str()), (vec![Built, Built], "ekrx86"));
+        // The same kernel with another licence text is the same guest.
+        assert_eq!(build(&cache, "k", "new", "x86").0, [Cached, Cached]);
+        let (ends, module) = build(&cache, "k", "", "arm");
+        assert_eq!((ends, module.as_str()), (vec![Cached, Built], "ekrarm"));
+        let (ends, module) = build(&cache, "K", "", "x86");
+        assert_eq!((ends, module.as_str()), (vec![Built, Built], "eKrx86"));
+    }
+}
