@@ -6,6 +6,7 @@ use crate::shell::{Failed, root};
 use a99_sandbox::image::{
     self, Built, Cache, Entry, Event, ImageError, Options, StepEnd, Versions,
 };
+use a99_sandbox::vm::WasmMachine;
 use serde_json::{Value, json};
 
 /// The committed lock file, below the root of the workspace.
@@ -29,7 +30,9 @@ pub fn build(flags: &[&str]) -> Result<(), Failed> {
             _ => return Err(Failed(format!("{flag}: not known, or not with the others"))),
         }
     }
-    let built = Cache::of_user().and_then(|cache| image::build(&cache, &options, None, &mut show));
+    let machine = WasmMachine::new().map_err(|error| Failed(error.to_string()))?;
+    let built = Cache::of_user()
+        .and_then(|cache| image::build(&cache, &options, Some(&machine), &mut show));
     match built {
         Ok(built) if json => println!("{}", built_json(&built)),
         Ok(built) => summary(&built),

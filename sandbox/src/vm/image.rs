@@ -1,15 +1,13 @@
 //! The guest that sandboxes start from, found in the cache and loaded.
 
 use super::engine::engine;
+use super::machine::WasmMachine;
 use super::error::{VmCode, VmError};
 use super::instance::Linked;
 use super::precompiled::load;
-use crate::image::snapshot::CODE;
+use crate::image::machine::MODULE;
 use crate::image::{self, Cache, Progress};
 use std::path::Path;
-
-/// The name of the step whose result is loaded.
-const PRECOMPILED: &str = "precompiled";
 
 /// A guest, loaded once and started any number of times.
 #[derive(Clone, Debug)]
@@ -25,19 +23,20 @@ impl Image {
     /// [`VmCode::NoImage`] if none was built, and those of [`load`].
     pub fn current(cache: &Cache, progress: &mut dyn Progress) -> Result<Self, VmError> {
         let failed = |error: image::ImageError| VmError::new(VmCode::Io, error.to_string());
-        let engine = engine()?;
-        if let Some(entry) = cache.current(PRECOMPILED).map_err(failed)? {
-            match load(&engine, &entry.path(CODE)) {
+        let machine = WasmMachine::new()?;
+        let engine = machine.engine();
+        if let Some(entry) = cache.current("module").map_err(failed)? {
+            match load(engine, &entry.path(MODULE)) {
                 Err(error) if error.code == VmCode::Module => {}
                 module => return Self::linked(&module?),
             }
         }
-        let entry = image::recompile(cache, &engine, progress).map_err(failed)?;
+        let entry = image::recompile(cache, &machine, progress).map_err(failed)?;
         let entry = entry.ok_or_else(|| {
             let text = "no image of the guest was built yet: `a99 sandbox build` does that";
             VmError::new(VmCode::NoImage, text)
         })?;
-        Self::linked(&load(&engine, &entry.path(CODE))?)
+        Self::linked(&load(engine, &entry.path(MODULE))?)
     }
 
     /// The one in a file that [`write`](super::write) made.

@@ -11,7 +11,8 @@
 //!   sleeps while the guest does; `sandbox` and `stream`: what callers see.
 //! - `snapshot`: from kernel and files to the module that guests start from;
 //!   `precompiled`: that module as machine code on disk, and loading it;
-//!   `image`: the one of the last build.
+//!   `image`: the one of the last build; `machine`: all this for the builder of
+//!   images.
 
 mod engine;
 mod error;
@@ -19,6 +20,7 @@ mod guest;
 mod image;
 mod imports;
 mod instance;
+mod machine;
 mod precompiled;
 mod sandbox;
 mod snapshot;
@@ -29,6 +31,7 @@ pub use engine::{compatibility, engine};
 pub use error::{VmCode, VmError};
 pub use guest::Boot;
 pub use image::Image;
+pub use machine::WasmMachine;
 pub use precompiled::{Manifest, load, verify, write};
 pub use sandbox::{Command, Options, Output, Run, Sandbox};
 pub use snapshot::{Figures, snapshot};

@@ -38,7 +38,8 @@ const WALLS: &[(&str, &[&str])] = &[
         ],
     ),
     ("a99-benches", &["agent99", "a99-core", "a99-compiler"]),
-    ("a99-sandbox", &[]),
+    ("a99-guest-agent", &[]),
+    ("a99-sandbox", &["a99-guest-agent"]),
     ("xtask", &["a99-core", "a99-atoms", "a99-sandbox"]),
 ];
 
