@@ -1,9 +1,9 @@
 //! The guest that sandboxes start from, found in the cache and loaded.
 
 use super::engine::engine;
-use super::machine::WasmMachine;
 use super::error::{VmCode, VmError};
 use super::instance::Linked;
+use super::machine::WasmMachine;
 use super::precompiled::load;
 use crate::image::machine::MODULE;
 use crate::image::{self, Cache, Progress};

@@ -72,9 +72,7 @@ impl Machine for WasmMachine {
 
     fn precompile(&self, module: &[u8], file: &Path) -> Result<(), ImageError> {
         let written = write(&self.engine, module, file);
-        written
-            .map(drop)
-            .map_err(|error| failed("module", error))
+        written.map(drop).map_err(|error| failed("module", error))
     }
 }
 
