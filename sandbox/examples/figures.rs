@@ -218,6 +218,8 @@ fn commands(image: &Image) -> Result<(), VmError> {
     let script = |text: &str| sandbox.script(text, &run).map(drop);
     let command = |argv: &[&str]| sandbox.command(exec(argv), &run).map(drop);
     let python = ["python3", "-c", "print(1+1)"];
+    // From here on it tells its instructions.
+    script(":")?;
     ran("python3 -c, first", 1, &sandbox, || command(&python))?;
     ran("python3 -c, warm", SOME, &sandbox, || command(&python))?;
     ran("echo hi in the session shell", MANY, &sandbox, || {
