@@ -69,6 +69,9 @@ pub enum Command {
     Keys(KeysArgs),
     /// List the atoms as functions for a model to call
     Tools(ToolsArgs),
+    /// Run commands in a Linux of their own, without KVM or root
+    #[cfg(feature = "sandbox")]
+    Sandbox(crate::sandbox_args::SandboxArgs),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
 }
@@ -85,6 +88,8 @@ impl Command {
                 KeysCommand::New(args) => args.json,
             },
             Command::Tools(args) => args.json,
+            #[cfg(feature = "sandbox")]
+            Command::Sandbox(args) => args.json(),
             Command::Completions(_) => false,
         };
         if json { Format::Json } else { Format::Human }

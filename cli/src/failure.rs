@@ -27,6 +27,9 @@ pub enum Exit {
     Quota,
     /// The run was interrupted.
     Aborted,
+    /// As a command in a sandbox ended.
+    #[cfg(feature = "sandbox")]
+    Guest(u8),
 }
 
 impl Exit {
@@ -42,6 +45,8 @@ impl Exit {
             Exit::Memory => 6,
             Exit::Quota => 7,
             Exit::Aborted => 130,
+            #[cfg(feature = "sandbox")]
+            Exit::Guest(code) => code,
         }
     }
 

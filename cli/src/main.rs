@@ -13,6 +13,8 @@ mod input;
 mod output;
 mod pretty;
 mod replies;
+#[cfg(feature = "sandbox")]
+mod sandbox_args;
 mod script;
 mod write;
 
@@ -42,6 +44,8 @@ fn dispatch(command: &Command) -> Exit {
         Command::Verify(args) => commands::verify::run(args),
         Command::Keys(args) => commands::keys::run(args),
         Command::Tools(args) => commands::tools::run(args),
+        #[cfg(feature = "sandbox")]
+        Command::Sandbox(args) => commands::sandbox::run(args),
         Command::Completions(args) => commands::completions::run(args),
     };
     done.unwrap_or_else(|failure| failure.report(format))

@@ -2,6 +2,8 @@
 //! Docker or a network.
 //!
 //! [`image`] builds what a guest starts from: its kernel and its root file
-//! system. The library that starts guests stands beside it.
+//! system. `vm`, a feature, starts guests and runs commands in them.
 
 pub mod image;
+#[cfg(feature = "vm")]
+pub mod vm;

@@ -6,6 +6,8 @@ pub mod completions;
 pub mod inspect;
 pub mod keys;
 pub mod run;
+#[cfg(feature = "sandbox")]
+pub mod sandbox;
 pub mod tools;
 pub mod verify;
 

@@ -7,7 +7,7 @@
 //!
 //! A file is trusted by nobody. [`decode`] checks every length against the
 //! bytes that are there before it allocates, copies each field, and leaves
-//! the rest to [`verify`](crate::verify::verify): [`Artifact::from_bytes`] does both.
+//! the rest to [`verify`]: [`Artifact::from_bytes`] does both.
 
 mod decode;
 mod describe;

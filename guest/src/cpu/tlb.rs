@@ -27,7 +27,7 @@ const PAGE_MASK: u64 = !((1 << PAGE_SHIFT) - 1);
 /// A mapping of one page.
 #[derive(Clone, Copy, Debug)]
 pub struct DataEntry {
-    /// Virtual address of the page, or [`EMPTY`].
+    /// Virtual address of the page, or `EMPTY`.
     pub tag: u64,
     /// Added to a virtual address gives the offset in RAM (wrapping).
     pub addend: u64,

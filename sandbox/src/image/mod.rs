@@ -151,6 +151,36 @@ pub fn build(
     Ok(built)
 }
 
+/// Compiles the snapshot of the last build, or an imported one, for this
+/// processor as it is now. `None` if there is no snapshot.
+///
+/// # Errors
+///
+/// [`ImageError`].
+pub fn recompile(
+    cache: &Cache,
+    machine: &dyn Machine,
+    progress: &mut dyn Progress,
+) -> Result<Option<Entry>, ImageError> {
+    let Some(snapshot) = cache.current("snapshot")? else {
+        return Ok(None);
+    };
+    let _building = cache.lock(progress)?;
+    let lock_file = LockFile::parse(lock::COMMITTED)?;
+    let mut packages = Packages::open(cache, lock_file, Versions::Preferred)?;
+    let step = Precompile {
+        machine,
+        snapshot: &snapshot,
+    };
+    let module = step::run(cache, &mut packages, &step, progress)?;
+    let mut entries = vec![snapshot, module.clone()];
+    for step in ["kernel", "rootfs", "emulator"] {
+        entries.extend(cache.current(step)?);
+    }
+    cache.set_current(&entries)?;
+    Ok(Some(module))
+}
+
 fn no_sources() -> ImageError {
     ImageError::new(
         ErrorCode::NoSources,

@@ -27,7 +27,10 @@ const WALLS: &[(&str, &[&str])] = &[
         ],
     ),
     ("a99-guest", &[]),
-    ("a99-cli", &["agent99", "a99-core"]),
+    (
+        "a99-cli",
+        &["agent99", "a99-core", "a99-guest-agent", "a99-sandbox"],
+    ),
     (
         "a99-testkit",
         &[
@@ -40,8 +43,9 @@ const WALLS: &[(&str, &[&str])] = &[
         ],
     ),
     ("a99-benches", &["agent99", "a99-core", "a99-compiler"]),
-    ("a99-sandbox", &[]),
-    ("xtask", &["a99-core", "a99-atoms", "a99-sandbox"]),
+    ("a99-guest-agent", &[]),
+    ("a99-sandbox", &["a99-guest-agent"]),
+    ("xtask", &["a99-core", "a99-atoms"]),
 ];
 
 /// Crates that register things by linking: an atom must exist only where the

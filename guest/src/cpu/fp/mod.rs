@@ -2,7 +2,7 @@
 //!
 //! Single precision numbers are boxed: the upper half of the register is all
 //! ones, and a register that is not so reads as the canonical NaN. Results are
-//! computed with integers ([`soft`], [`convert`]), unless [`fast`] can prove
+//! computed with integers ([`soft`], [`convert`]), unless `fast` can prove
 //! that the host's arithmetic gives the same bits and flags.
 
 pub mod convert;

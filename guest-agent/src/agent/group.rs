@@ -1,0 +1,159 @@
+//! Control groups (version 2): one for each command, under one for all.
+//!
+//! The agent itself stays in the root group, outside their limits, so that
+//! commands cannot starve it.
+
+use crate::protocol::Limits;
+use rustix::fd::OwnedFd;
+use rustix::fs::{Mode, OFlags};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Where `/init` mounts the control groups.
+const ROOT: &str = "/sys/fs/cgroup";
+
+/// Memory that commands together leave to the agent and the kernel.
+const SPARE_MEMORY: u64 = 12 << 20;
+
+/// Processes that commands together leave to the agent and the kernel.
+const SPARE_PROCESSES: u64 = 64;
+
+/// Maker of the groups.
+#[derive(Debug)]
+pub(super) struct Groups {
+    parent: PathBuf,
+    made: u64,
+    /// Made when there was nothing else to do: making one takes longer than
+    /// starting a small program.
+    spare: Option<Group>,
+    /// Groups whose processes are still ending.
+    ending: Vec<Group>,
+    /// [`Groups::tidy`] has something to do.
+    untidy: bool,
+}
+
+impl Groups {
+    /// Prepares the group for all commands.
+    pub fn new() -> io::Result<Self> {
+        let root = Path::new(ROOT);
+        let controllers = "+memory +pids";
+        fs::write(root.join("cgroup.subtree_control"), controllers)?;
+        let parent = root.join("agent99");
+        fs::create_dir(&parent)?;
+        fs::write(parent.join("cgroup.subtree_control"), controllers)?;
+        let memory = available_memory()?.saturating_sub(SPARE_MEMORY);
+        fs::write(parent.join("memory.max"), memory.to_string())?;
+        let threads: u64 = read_number(Path::new("/proc/sys/kernel/threads-max"))?;
+        let processes = threads.saturating_sub(SPARE_PROCESSES).max(SPARE_PROCESSES);
+        fs::write(parent.join("pids.max"), processes.to_string())?;
+        Ok(Self {
+            parent,
+            made: 0,
+            spare: None,
+            ending: Vec::new(),
+            untidy: true,
+        })
+    }
+
+    /// A new group.
+    pub fn make(&mut self, limits: &Limits) -> io::Result<Group> {
+        self.untidy = true;
+        let group = match self.spare.take() {
+            Some(group) => group,
+            None => self.create()?,
+        };
+        if let Some(pids) = limits.pids {
+            fs::write(group.path.join("pids.max"), pids.to_string())?;
+        }
+        if let Some(memory) = limits.memory {
+            fs::write(group.path.join("memory.max"), memory.to_string())?;
+            // The whole command ends, not one of its processes.
+            fs::write(group.path.join("memory.oom.group"), "1")?;
+        }
+        Ok(group)
+    }
+
+    /// Ends what is left in a group and removes it when that is gone.
+    pub fn end(&mut self, group: Group) {
+        self.ending.push(group);
+        self.untidy = true;
+    }
+
+    /// What can wait until nothing else is to do.
+    pub fn tidy(&mut self) {
+        self.untidy = false;
+        self.ending
+            .retain(|group| fs::remove_dir(&group.path).is_err());
+        if self.spare.is_none() {
+            self.spare = self.create().ok();
+        }
+    }
+
+    /// Whether [`Groups::tidy`] has something to do.
+    pub fn is_untidy(&self) -> bool {
+        self.untidy
+    }
+
+    fn create(&mut self) -> io::Result<Group> {
+        self.made += 1;
+        let path = self.parent.join(self.made.to_string());
+        fs::create_dir(&path)?;
+        Ok(Group { path })
+    }
+}
+
+/// One group.
+#[derive(Debug)]
+pub(super) struct Group {
+    path: PathBuf,
+}
+
+impl Group {
+    /// Its list of processes, open for a child to enter.
+    pub fn door(&self) -> io::Result<OwnedFd> {
+        let flags = OFlags::WRONLY | OFlags::CLOEXEC;
+        let file = rustix::fs::open(self.path.join("cgroup.procs"), flags, Mode::empty())?;
+        Ok(file)
+    }
+
+    /// Kills all processes in it, also those that fork meanwhile.
+    pub fn kill(&self) -> io::Result<()> {
+        fs::write(self.path.join("cgroup.kill"), "1")
+    }
+
+    /// The processes in it.
+    pub fn processes(&self) -> Vec<i32> {
+        let list = fs::read_to_string(self.path.join("cgroup.procs")).unwrap_or_default();
+        list.lines().filter_map(|line| line.parse().ok()).collect()
+    }
+
+    /// Whether the kernel ended a process in it for want of memory.
+    pub fn ran_out_of_memory(&self) -> bool {
+        let events = fs::read_to_string(self.path.join("memory.events")).unwrap_or_default();
+        let kills = events
+            .lines()
+            .find_map(|line| line.strip_prefix("oom_kill "));
+        kills.is_some_and(|count| count.trim() != "0")
+    }
+}
+
+/// Bytes of memory that programs can still get.
+fn available_memory() -> io::Result<u64> {
+    memory_field("MemAvailable:")
+}
+
+/// A field of `/proc/meminfo`, in bytes.
+pub(super) fn memory_field(name: &str) -> io::Result<u64> {
+    let text = fs::read_to_string("/proc/meminfo")?;
+    let line = text.lines().find_map(|line| line.strip_prefix(name));
+    let number = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+    number
+        .map(|kilobytes| kilobytes << 10)
+        .ok_or_else(|| io::Error::other(format!("/proc/meminfo has no {name}")))
+}
+
+fn read_number(path: &Path) -> io::Result<u64> {
+    let text = fs::read_to_string(path)?;
+    text.trim().parse().map_err(io::Error::other)
+}

@@ -1,0 +1,376 @@
+//! The agent: one thread that waits for the host, for its children and for
+//! their pipes.
+//!
+//! Every command is a process with pipes of its own and, in the guest, a
+//! control group of its own; scripts run one at a time in the session's shell.
+//! Nothing here blocks but `poll`.
+
+mod group;
+mod life;
+mod port;
+mod session;
+mod streams;
+mod sys;
+mod task;
+
+use crate::protocol::{Ending, Exited, Report, Request, VERSION};
+use group::{Group, Groups};
+use port::Port;
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+use rustix::process::{Pid, WaitOptions, WaitStatus};
+use session::{ScriptEnd, Session};
+use std::io;
+use streams::discard;
+use task::{Failure, Task};
+
+/// The process that cannot be killed for want of memory anyway.
+const FIRST_PROCESS: i32 = 1;
+
+/// The agent; see the module.
+#[derive(Debug)]
+pub struct Agent {
+    port: Port,
+    /// A byte for each death of a child.
+    deaths: OwnedFd,
+    groups: Option<Groups>,
+    session: Session,
+    tasks: Vec<Task>,
+    /// Outputs of ended tasks that somebody may still write to: read on, so
+    /// that the writer neither waits nor dies, and forgotten.
+    orphans: Vec<OwnedFd>,
+    /// Children must give up the agent's protection from the out-of-memory
+    /// killer.
+    mortal: bool,
+}
+
+/// What `poll` found.
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    Request,
+    PortRoom,
+    Death,
+    Status,
+    Orphan,
+    Output,
+    Input(usize),
+}
+
+impl Agent {
+    /// The agent of a guest, on its port and with control groups.
+    ///
+    /// # Errors
+    /// Those of the system. Without control groups it goes on.
+    pub fn in_guest() -> io::Result<Self> {
+        let mut agent = Self::on(Port::open()?)?;
+        match Groups::new() {
+            Ok(groups) => agent.groups = Some(groups),
+            Err(error) => eprintln!("agent99-agent: no control groups: {error}"),
+        }
+        if std::process::id() != FIRST_PROCESS as u32 {
+            std::fs::write("/proc/self/oom_score_adj", "-1000")?;
+            agent.mortal = true;
+        }
+        Ok(agent)
+    }
+
+    /// An agent on the socket that is its standard input.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn on_stdin() -> io::Result<Self> {
+        let socket = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
+        Self::on(Port::new(socket)?)
+    }
+
+    fn on(port: Port) -> io::Result<Self> {
+        // Orphans of commands become the agent's children.
+        rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+        let (deaths, writer) = streams::pipe()?;
+        port::set_nonblocking(&deaths)?;
+        signal_hook::low_level::pipe::register(signal_hook::consts::SIGCHLD, writer)?;
+        Ok(Self {
+            port,
+            deaths,
+            groups: None,
+            session: Session::default(),
+            tasks: Vec::new(),
+            orphans: Vec::new(),
+            mortal: false,
+        })
+    }
+
+    /// Serves the host until it closes the stream.
+    ///
+    /// # Errors
+    /// Those of the stream, and of `poll`.
+    pub fn serve(mut self) -> io::Result<()> {
+        let ready = Report::Ready {
+            version: VERSION,
+            control_groups: self.groups.is_some(),
+        };
+        self.port.send(0, &ready);
+        self.start_session();
+        loop {
+            self.port.flush()?;
+            for event in self.wait()? {
+                if !self.handle(event)? {
+                    return Ok(());
+                }
+            }
+            self.settle();
+        }
+    }
+
+    /// Waits for events. What can wait is done when there are none.
+    fn wait(&mut self) -> io::Result<Vec<Event>> {
+        loop {
+            let untidy = self.groups.as_ref().is_some_and(Groups::is_untidy);
+            let at_once = Timespec {
+                tv_sec: 0,
+                tv_nsec: 0,
+            };
+            let events = self.poll(untidy.then_some(&at_once))?;
+            if !events.is_empty() {
+                return Ok(events);
+            }
+            if let Some(groups) = &mut self.groups {
+                groups.tidy();
+            }
+        }
+    }
+
+    fn poll(&self, timeout: Option<&Timespec>) -> io::Result<Vec<Event>> {
+        let (fds, mut events) = self.interests();
+        let mut fds = fds;
+        match rustix::event::poll(&mut fds, timeout) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let mut found = fds.iter().map(|fd| !fd.revents().is_empty());
+        events.retain(|_| found.next().unwrap_or(false));
+        Ok(events)
+    }
+
+    fn interests(&self) -> (Vec<PollFd<'_>>, Vec<Event>) {
+        let mut fds = Vec::new();
+        let mut events = Vec::new();
+        let mut add = |fd, event| {
+            fds.push(fd);
+            events.push(event);
+        };
+        add(PollFd::new(&self.port, PollFlags::IN), Event::Request);
+        if self.port.is_pending() {
+            add(PollFd::new(&self.port, PollFlags::OUT), Event::PortRoom);
+        }
+        add(PollFd::new(&self.deaths, PollFlags::IN), Event::Death);
+        if let Some(status) = self.session.status() {
+            add(PollFd::new(status, PollFlags::IN), Event::Status);
+        }
+        for orphan in &self.orphans {
+            add(PollFd::new(orphan, PollFlags::IN), Event::Orphan);
+        }
+        for (index, task) in self.tasks.iter().enumerate() {
+            if self.port.has_room() {
+                for output in task.readable() {
+                    add(PollFd::new(output, PollFlags::IN), Event::Output);
+                }
+            }
+            if let Some(input) = task.writable() {
+                add(PollFd::new(input, PollFlags::OUT), Event::Input(index));
+            }
+        }
+        (fds, events)
+    }
+
+    /// Acts on an event; `false` when the host is gone.
+    fn handle(&mut self, event: Event) -> io::Result<bool> {
+        match event {
+            Event::Request => {
+                let open = self.port.receive()?;
+                while let Some((id, request)) = self.port.next().map_err(io::Error::other)? {
+                    self.obey(id, request);
+                }
+                return Ok(open);
+            }
+            // Flushed before the next wait; moved on by `settle`.
+            Event::PortRoom | Event::Output => {}
+            Event::Death => self.reap()?,
+            Event::Status => {
+                let end = self.session.listen();
+                self.end_script(end);
+            }
+            Event::Orphan => self.orphans.retain(discard),
+            Event::Input(index) => {
+                if let Some(task) = self.tasks.get_mut(index) {
+                    task.pump_input(&mut self.port);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    fn obey(&mut self, id: u32, request: Request) {
+        let failed = match request {
+            Request::Resume {
+                wall_ns,
+                entropy,
+                hostname,
+            } => {
+                let failure = life::resume(wall_ns, &entropy, hostname.as_deref());
+                self.port.send(id, &Report::Resumed(failure));
+                Ok(())
+            }
+            Request::Prepare => self.prepare(id),
+            Request::Exec(exec) => self.start(id, |agent| {
+                let task = Task::start(id, &exec, agent.groups.as_mut(), agent.mortal)?;
+                if let Some(process) = task.process {
+                    let process = process.as_raw_nonzero().get() as u32;
+                    agent.port.send(id, &Report::Started(process));
+                }
+                Ok(task)
+            }),
+            Request::Script(script) => self.start(id, |agent| {
+                let outputs = agent.session.run(id, &script.text)?;
+                Ok(Task::script(id, outputs))
+            }),
+            other => {
+                self.control(id, other);
+                Ok(())
+            }
+        };
+        if let Err(Failure(errno, text)) = failed {
+            self.port.send(id, &Report::Failed(errno, text));
+        }
+    }
+
+    fn start(
+        &mut self,
+        id: u32,
+        begin: impl FnOnce(&mut Self) -> Result<Task, Failure>,
+    ) -> Result<(), Failure> {
+        if self.tasks.iter().any(|task| task.id == id) {
+            // The other command goes on; the host has lost count.
+            eprintln!("agent99-agent: id {id} is in use");
+            return Ok(());
+        }
+        let task = begin(self)?;
+        self.tasks.push(task);
+        Ok(())
+    }
+
+    /// Requests about a command that runs. One that has ended meanwhile is no
+    /// error: the host did not know yet.
+    fn control(&mut self, id: u32, request: Request) {
+        let Some(task) = self.tasks.iter_mut().find(|task| task.id == id) else {
+            return;
+        };
+        let script = self.session.runs(id);
+        match request {
+            Request::Stdin(bytes) => task.feed(&mut self.port, &bytes),
+            Request::StdinEnd => task.feed_end(&mut self.port),
+            Request::Credit(stream, bytes) => task.grant(stream, bytes),
+            Request::Resize(size) => task.resize(size),
+            Request::Kill if script => self.session.kill(),
+            Request::Kill => task.kill(),
+            Request::Signal(number) => {
+                let sent = if script {
+                    self.session.signal(number)
+                } else {
+                    task.signal(number)
+                };
+                if let Err(error) = sent {
+                    eprintln!("agent99-agent: signal {number}: {error}");
+                }
+            }
+            Request::Resume { .. } | Request::Prepare | Request::Exec(_) | Request::Script(_) => {}
+        }
+    }
+
+    fn prepare(&mut self, id: u32) -> Result<(), Failure> {
+        if let Some(groups) = &mut self.groups {
+            groups.tidy();
+        }
+        let zeroed = life::zero_free_memory();
+        let zeroed = zeroed.map_err(|error| Failure::new("zero free memory", &error))?;
+        self.port.send(id, &Report::Prepared(zeroed));
+        Ok(())
+    }
+
+    /// Takes note of all children that ended.
+    fn reap(&mut self) -> io::Result<()> {
+        // First the bell, then the list: none is missed.
+        discard(&self.deaths);
+        loop {
+            match rustix::process::wait(WaitOptions::NOHANG) {
+                Ok(Some((pid, status))) => self.child_ended(pid, ending(status)),
+                Ok(None) | Err(Errno::CHILD) => return Ok(()),
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    fn child_ended(&mut self, pid: Pid, ending: Ending) {
+        if self.session.is_shell(pid) {
+            let (end, group) = self.session.shell_ended(ending);
+            self.end_script(end);
+            self.end_group(group);
+            self.start_session();
+        } else if let Some(task) = self.tasks.iter_mut().find(|t| t.process == Some(pid)) {
+            task.process_ended(ending);
+        }
+    }
+
+    fn end_script(&mut self, end: Option<ScriptEnd>) {
+        let Some(end) = end else {
+            return;
+        };
+        if let Some(task) = self.tasks.iter_mut().find(|task| task.id == end.id) {
+            task.finish(Exited {
+                ending: end.ending,
+                out_of_memory: end.out_of_memory,
+                session_reset: end.session_reset,
+            });
+        }
+    }
+
+    fn end_group(&mut self, group: Option<Group>) {
+        if let (Some(groups), Some(group)) = (&mut self.groups, group) {
+            groups.end(group);
+        }
+    }
+
+    fn start_session(&mut self) {
+        if let Err(error) = self.session.start(self.groups.as_mut(), self.mortal) {
+            eprintln!("agent99-agent: no session shell: {error}");
+        }
+    }
+
+    /// Moves output on and lets go of what is over.
+    fn settle(&mut self) {
+        let mut index = 0;
+        while index < self.tasks.len() {
+            if self.tasks[index].pump(&mut self.port) {
+                let (outputs, group) = self.tasks.remove(index).dissolve();
+                self.orphans.extend(outputs);
+                self.end_group(group);
+            } else {
+                index += 1;
+            }
+        }
+        // The next round begins with another one.
+        if self.tasks.len() > 1 {
+            self.tasks.rotate_left(1);
+        }
+    }
+}
+
+fn ending(status: WaitStatus) -> Ending {
+    match (status.exit_status(), status.terminating_signal()) {
+        (Some(code), _) => Ending::Code(code as u8),
+        (None, Some(signal)) => Ending::Signal(signal as u8),
+        (None, None) => Ending::Code(0),
+    }
+}

@@ -1,0 +1,177 @@
+//! The pipes of a command, with their credit.
+
+use super::port::{Port, set_nonblocking};
+use crate::protocol::{Stream, WINDOW_BYTES, output_frame};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::io::Errno;
+use rustix::pipe::PipeFlags;
+use std::io;
+
+/// A pipe: end to read, end to write. Neither outlives an `exec`.
+pub(super) fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+    Ok(rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?)
+}
+
+/// Where an output stands after [`Output::pump`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Flow {
+    /// Something was moved; there may be more.
+    Moved,
+    /// Credit or the port's room is used up.
+    Held,
+    /// Nothing to read for now.
+    Dry,
+    /// Nobody can write to it any more.
+    Ended,
+}
+
+/// The end to read of standard output or standard error.
+#[derive(Debug)]
+pub(super) struct Output {
+    fd: OwnedFd,
+    stream: Stream,
+    credit: u32,
+}
+
+impl Output {
+    pub fn new(fd: OwnedFd, stream: Stream) -> io::Result<Self> {
+        set_nonblocking(&fd)?;
+        Ok(Self {
+            fd,
+            stream,
+            credit: WINDOW_BYTES,
+        })
+    }
+
+    pub fn stream(&self) -> Stream {
+        self.stream
+    }
+
+    pub fn grant(&mut self, bytes: u32) {
+        self.credit = self.credit.saturating_add(bytes);
+    }
+
+    /// Whether a read makes sense as far as the host's credit goes.
+    pub fn wants_data(&self) -> bool {
+        self.credit > 0
+    }
+
+    /// Moves one piece to the host.
+    pub fn pump(&mut self, port: &mut Port, id: u32) -> Flow {
+        if self.credit == 0 || !port.has_room() {
+            return Flow::Held;
+        }
+        let limit = self.credit as usize;
+        let read = output_frame(port.queue(), id, self.stream, limit, |buffer| {
+            rustix::io::read(&self.fd, buffer)
+        });
+        match read {
+            Ok(0) => Flow::Ended,
+            Ok(count) => {
+                self.credit -= count as u32;
+                Flow::Moved
+            }
+            Err(Errno::AGAIN) => Flow::Dry,
+            Err(Errno::INTR) => Flow::Moved,
+            // A terminal whose last user is gone gives EIO.
+            Err(_) => Flow::Ended,
+        }
+    }
+
+    /// The descriptor, for one who reads on without telling the host.
+    pub fn into_fd(self) -> OwnedFd {
+        self.fd
+    }
+}
+
+impl AsFd for Output {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+/// Reads and forgets; `false` once nobody can write to it any more.
+pub(super) fn discard(fd: &OwnedFd) -> bool {
+    let mut buffer = [0; 4096];
+    loop {
+        match rustix::io::read(fd, &mut buffer) {
+            Ok(1..) | Err(Errno::INTR) => {}
+            Err(Errno::AGAIN) => return true,
+            Ok(0) | Err(_) => return false,
+        }
+    }
+}
+
+/// Standard input of a command: the end to write and what waits for it.
+#[derive(Debug)]
+pub(super) struct Input {
+    fd: OwnedFd,
+    waiting: Vec<u8>,
+    written: usize,
+    /// Bytes taken since the last credit.
+    owed: u32,
+    /// No more will come.
+    finished: bool,
+}
+
+/// The end-of-file character of a terminal in its initial state, ^D.
+pub(super) const TERMINAL_EOF: u8 = 0x04;
+
+impl Input {
+    pub fn new(fd: OwnedFd) -> io::Result<Self> {
+        set_nonblocking(&fd)?;
+        Ok(Self {
+            fd,
+            waiting: Vec::new(),
+            written: 0,
+            owed: 0,
+            finished: false,
+        })
+    }
+
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.waiting.extend(bytes);
+    }
+
+    pub fn finish(&mut self) {
+        self.finished = true;
+    }
+
+    pub fn is_waiting(&self) -> bool {
+        self.written < self.waiting.len()
+    }
+
+    /// Writes what the command takes; `false` when the pipe is of no more use.
+    pub fn pump(&mut self) -> bool {
+        while self.is_waiting() {
+            match rustix::io::write(&self.fd, &self.waiting[self.written..]) {
+                Ok(count) => {
+                    self.written += count;
+                    self.owed += count as u32;
+                }
+                Err(Errno::AGAIN) => return true,
+                Err(Errno::INTR) => {}
+                Err(_) => {
+                    // Nobody reads: the rest counts as taken.
+                    self.owed += (self.waiting.len() - self.written) as u32;
+                    return false;
+                }
+            }
+        }
+        self.waiting.clear();
+        self.written = 0;
+        !self.finished
+    }
+
+    /// Credit for the host, in pieces worth a frame.
+    pub fn take_credit(&mut self) -> Option<u32> {
+        let worth = !self.is_waiting() || self.owed >= WINDOW_BYTES / 4;
+        (worth && self.owed > 0).then(|| std::mem::take(&mut self.owed))
+    }
+}
+
+impl AsFd for Input {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}

@@ -1,0 +1,318 @@
+//! A command or script that the host knows by its id.
+
+use super::group::{Group, Groups};
+use super::port::{Port, set_nonblocking};
+use super::streams::{Flow, Input, Output, TERMINAL_EOF, pipe};
+use super::sys::{ChildSetup, before_exec};
+use crate::protocol::{Ending, Exec, Exited, PtySize, Report, Stream};
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal};
+use rustix::pty::OpenptFlags;
+use rustix::termios::Winsize;
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::process::{Command, Stdio};
+
+/// Why a request cannot be fulfilled: error number (0 if none) and text.
+#[derive(Debug)]
+pub(super) struct Failure(pub u32, pub String);
+
+impl Failure {
+    /// A failure of the system while doing `what`.
+    pub fn new(what: &str, error: &io::Error) -> Self {
+        let number = error.raw_os_error().unwrap_or(0);
+        Self(number as u32, format!("cannot {what}: {error}"))
+    }
+}
+
+/// What runs under an id.
+#[derive(Debug)]
+pub(super) struct Task {
+    pub id: u32,
+    /// The process of a command; a script runs in the session's shell.
+    pub process: Option<Pid>,
+    group: Option<Group>,
+    outputs: Vec<Output>,
+    input: Option<Input>,
+    /// The agent's side of the terminal, to change its size.
+    terminal: Option<OwnedFd>,
+    detach: bool,
+    end: Option<Exited>,
+}
+
+impl Task {
+    /// A script whose outputs those are.
+    pub fn script(id: u32, outputs: Vec<Output>) -> Self {
+        Self {
+            id,
+            process: None,
+            group: None,
+            outputs,
+            input: None,
+            terminal: None,
+            detach: false,
+            end: None,
+        }
+    }
+
+    /// Starts a command.
+    pub fn start(
+        id: u32,
+        exec: &Exec,
+        groups: Option<&mut Groups>,
+        mortal: bool,
+    ) -> Result<Self, Failure> {
+        let (program, arguments) = exec
+            .argv
+            .split_first()
+            .ok_or_else(|| Failure(0, "the command has no program".to_owned()))?;
+        let mut command = Command::new(OsStr::from_bytes(program));
+        command.args(arguments.iter().map(|a| OsStr::from_bytes(a)));
+        if exec.clear_env {
+            command.env_clear();
+        }
+        let variables = exec.env.iter();
+        command.envs(variables.map(|(n, v)| (OsStr::from_bytes(n), OsStr::from_bytes(v))));
+        if let Some(cwd) = &exec.cwd {
+            let cwd = OsStr::from_bytes(cwd);
+            if let Err(error) = rustix::fs::access(cwd, rustix::fs::Access::EXEC_OK) {
+                return Err(Failure::new(
+                    &format!("enter {}", cwd.display()),
+                    &error.into(),
+                ));
+            }
+            command.current_dir(cwd);
+        }
+        let plumbing = |error| Failure::new("connect the command", &error);
+        let mut task = Self::script(id, Vec::new());
+        task.detach = exec.detach;
+        match exec.pty {
+            Some(size) => task
+                .connect_terminal(&mut command, size)
+                .map_err(plumbing)?,
+            None => task
+                .connect_pipes(&mut command, exec.stdin)
+                .map_err(plumbing)?,
+        }
+        let limited = |error| Failure::new("make a control group", &error);
+        task.group = groups
+            .map(|g| g.make(&exec.limits))
+            .transpose()
+            .map_err(limited)?;
+        let setup = ChildSetup {
+            group: task
+                .group
+                .as_ref()
+                .map(Group::door)
+                .transpose()
+                .map_err(limited)?,
+            terminal: exec.pty.is_some(),
+            mortal,
+        };
+        before_exec(&mut command, setup);
+        let child = command.spawn().map_err(|error| {
+            Failure::new(
+                &format!("run {}", OsStr::from_bytes(program).display()),
+                &error,
+            )
+        })?;
+        task.process = Pid::from_raw(child.id() as i32);
+        Ok(task)
+    }
+
+    fn connect_pipes(&mut self, command: &mut Command, stdin: bool) -> io::Result<()> {
+        command.stdin(Stdio::null());
+        if stdin {
+            let (read, write) = pipe()?;
+            command.stdin(read);
+            self.input = Some(Input::new(write)?);
+        }
+        let (read, write) = pipe()?;
+        command.stdout(write);
+        self.outputs.push(Output::new(read, Stream::Stdout)?);
+        let (read, write) = pipe()?;
+        command.stderr(write);
+        self.outputs.push(Output::new(read, Stream::Stderr)?);
+        Ok(())
+    }
+
+    fn connect_terminal(&mut self, command: &mut Command, size: PtySize) -> io::Result<()> {
+        let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+        let master = rustix::pty::openpt(flags)?;
+        rustix::pty::grantpt(&master)?;
+        rustix::pty::unlockpt(&master)?;
+        resize(&master, size)?;
+        let slave = rustix::pty::ioctl_tiocgptpeer(&master, flags)?;
+        command.stdin(slave.try_clone()?);
+        command.stdout(slave.try_clone()?);
+        command.stderr(slave);
+        set_nonblocking(&master)?;
+        self.outputs
+            .push(Output::new(master.try_clone()?, Stream::Stdout)?);
+        self.input = Some(Input::new(master.try_clone()?)?);
+        self.terminal = Some(master);
+        Ok(())
+    }
+
+    /// The outputs that may be read from, as the host's credit goes.
+    pub fn readable(&self) -> impl Iterator<Item = &Output> {
+        self.outputs.iter().filter(|output| output.wants_data())
+    }
+
+    /// Standard input, if something waits for it.
+    pub fn writable(&self) -> Option<&Input> {
+        self.input.as_ref().filter(|input| input.is_waiting())
+    }
+
+    /// More standard input. A command that reads no more takes it all.
+    pub fn feed(&mut self, port: &mut Port, bytes: &[u8]) {
+        match &mut self.input {
+            Some(input) => {
+                input.push(bytes);
+                self.pump_input(port);
+            }
+            None => port.send(self.id, &Report::Credit(bytes.len() as u32)),
+        }
+    }
+
+    /// No more standard input.
+    pub fn feed_end(&mut self, port: &mut Port) {
+        if let Some(input) = &mut self.input {
+            if self.terminal.is_some() {
+                input.push(&[TERMINAL_EOF]);
+            } else {
+                input.finish();
+            }
+            self.pump_input(port);
+        }
+    }
+
+    /// Moves standard input on.
+    pub fn pump_input(&mut self, port: &mut Port) {
+        if let Some(input) = &mut self.input {
+            let useful = input.pump();
+            if let Some(bytes) = input.take_credit() {
+                port.send(self.id, &Report::Credit(bytes));
+            }
+            if !useful {
+                self.input = None;
+            }
+        }
+    }
+
+    /// More credit for an output.
+    pub fn grant(&mut self, stream: Stream, bytes: u32) {
+        let output = self.outputs.iter_mut().find(|o| o.stream() == stream);
+        if let Some(output) = output {
+            output.grant(bytes);
+        }
+    }
+
+    /// Another size of the terminal.
+    pub fn resize(&self, size: PtySize) {
+        if let Some(terminal) = &self.terminal {
+            // Fails only for a terminal that is gone, where nobody looks.
+            let _ = resize(terminal, size);
+        }
+    }
+
+    /// Sends a signal to its process group.
+    pub fn signal(&self, number: u32) -> Result<(), Errno> {
+        let signal = i32::try_from(number).ok().and_then(Signal::from_named_raw);
+        match (self.process, self.end) {
+            (Some(process), None) => {
+                rustix::process::kill_process_group(process, signal.ok_or(Errno::INVAL)?)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Ends its process and all that it started.
+    pub fn kill(&self) {
+        let killed = self
+            .group
+            .as_ref()
+            .is_some_and(|group| group.kill().is_ok());
+        if let (false, Some(process), None) = (killed, self.process, self.end) {
+            // It may have ended at this moment.
+            let _ = rustix::process::kill_process_group(process, Signal::KILL);
+        }
+    }
+
+    /// Its process ended.
+    pub fn process_ended(&mut self, ending: Ending) {
+        let group = self.group.as_ref();
+        let exited = Exited {
+            ending,
+            out_of_memory: group.is_some_and(Group::ran_out_of_memory),
+            session_reset: false,
+        };
+        if !self.detach {
+            match (group, self.process) {
+                (Some(group), _) => {
+                    let _ = group.kill();
+                }
+                // Without a group: those of its children that stayed in its
+                // process group.
+                (None, Some(process)) => {
+                    let _ = rustix::process::kill_process_group(process, Signal::KILL);
+                }
+                (None, None) => {}
+            }
+        }
+        self.finish(exited);
+    }
+
+    /// It ended like that.
+    pub fn finish(&mut self, exited: Exited) {
+        self.end = Some(exited);
+    }
+
+    /// Moves output on. Once the end is known and all output is with the host,
+    /// tells the end; then `true`.
+    pub fn pump(&mut self, port: &mut Port) -> bool {
+        let ended = self.end.is_some();
+        let wait_for_end = self.group.is_some() && !self.detach;
+        let mut held = false;
+        let id = self.id;
+        self.outputs.retain_mut(|output| {
+            let mut flow = output.pump(port, id);
+            // Nothing may tell that the last piece was the last.
+            while ended && flow == Flow::Moved {
+                flow = output.pump(port, id);
+            }
+            held |= match flow {
+                Flow::Moved | Flow::Held => true,
+                // What holds it is being killed: its end will come.
+                Flow::Dry => wait_for_end,
+                Flow::Ended => false,
+            };
+            flow != Flow::Ended
+        });
+        match self.end {
+            Some(exited) if !held => {
+                port.send(id, &Report::Exited(exited));
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Takes it apart: outputs that somebody may still write to, and its group.
+    pub fn dissolve(self) -> (impl Iterator<Item = OwnedFd>, Option<Group>) {
+        let group = self.group.filter(|_| !self.detach);
+        (self.outputs.into_iter().map(Output::into_fd), group)
+    }
+}
+
+fn resize(terminal: &OwnedFd, size: PtySize) -> io::Result<()> {
+    let size = Winsize {
+        ws_row: size.rows,
+        ws_col: size.cols,
+        ws_xpixel: 0,
+        ws_ypixel: 0,
+    };
+    Ok(rustix::termios::tcsetwinsize(terminal, size)?)
+}

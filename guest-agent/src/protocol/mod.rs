@@ -1,0 +1,67 @@
+//! Frames between host and agent over one byte stream.
+//!
+//! A frame is `len: u32`, `kind: u8`, `id: u32` (little endian), then `len`
+//! bytes of payload. `id` names a command; the host chooses it, and may use it
+//! again after [`Report::Exited`] or [`Report::Failed`]. Frames that are about
+//! no command have id 0.
+//!
+//! Both directions of a command's data are held back by credit: a side sends no
+//! more bytes of a stream than the other granted ([`WINDOW_BYTES`] at first,
+//! more by `Credit`), so a stream that nobody reads never blocks the others.
+//!
+//! The payloads are described by [`Request`] (host to guest) and [`Report`]
+//! (guest to host). Decoding takes any bytes: a wrong frame is a
+//! [`ProtocolError`].
+
+mod codec;
+mod report;
+mod request;
+
+pub use codec::{FrameReader, ProtocolError};
+pub use report::{Ending, Exited, Report, output_frame};
+pub use request::{Exec, Limits, PtySize, Request, Script, stdin_frame};
+
+/// Version of this protocol, told by [`Report::Ready`]. Both sides come from
+/// one build, so there is no negotiation: another version is an error.
+pub const VERSION: u16 = 1;
+
+/// Name of the virtio-console port that carries the protocol.
+pub const PORT_NAME: &str = "agent99.agent";
+
+/// Bytes before the payload of a frame.
+pub const HEADER_BYTES: usize = 9;
+
+/// Longest payload. Linux takes no longer command line than a quarter of the
+/// stack, 2 MiB (`execve(2)`); a longer script belongs in a file.
+pub const MAX_PAYLOAD: usize = (2 << 20) + (64 << 10);
+
+/// Longest piece of a stream in one frame: small enough that streams which
+/// share the port take turns, large enough that headers cost nothing.
+pub const MAX_CHUNK: usize = 32 << 10;
+
+/// Bytes that may be on the way in one direction of a command before the first
+/// `Credit`.
+pub const WINDOW_BYTES: u32 = 256 << 10;
+
+/// A stream of a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Stream {
+    /// Standard input.
+    Stdin = 0,
+    /// Standard output, or all output of a terminal.
+    Stdout = 1,
+    /// Standard error.
+    Stderr = 2,
+}
+
+impl Stream {
+    fn from_number(number: u8) -> Option<Self> {
+        [Self::Stdin, Self::Stdout, Self::Stderr]
+            .get(usize::from(number))
+            .copied()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,214 @@
+//! What the agent tells the host.
+
+use super::codec::{ProtocolError, Reader, write_frame};
+use super::{HEADER_BYTES, MAX_CHUNK, Stream};
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// It exited with that code.
+    Code(u8),
+    /// A signal of that number ended it.
+    Signal(u8),
+}
+
+impl Default for Ending {
+    fn default() -> Self {
+        Self::Code(0)
+    }
+}
+
+/// The end of a command.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Exited {
+    /// How.
+    pub ending: Ending,
+    /// The kernel ended one of its processes for want of memory.
+    pub out_of_memory: bool,
+    /// The session shell ended with the script; the next script gets a new one
+    /// with the last working directory and exported variables.
+    pub session_reset: bool,
+}
+
+impl Exited {
+    /// The exit code; for a command that a signal ended 128 and its number, as
+    /// shells have it.
+    pub fn exit_code(&self) -> u8 {
+        match self.ending {
+            Ending::Code(code) => code,
+            Ending::Signal(signal) => signal.saturating_add(128),
+        }
+    }
+}
+
+/// A frame from guest to host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Report {
+    /// The agent takes requests; its first frame.
+    Ready {
+        /// The protocol's version.
+        version: u16,
+        /// Whether commands get control groups of their own.
+        control_groups: bool,
+    },
+    /// [`Request::Resume`](super::Request::Resume) is done. What failed, if
+    /// anything did.
+    Resumed(Option<String>),
+    /// [`Request::Prepare`](super::Request::Prepare) is done: so many bytes
+    /// were zeroed.
+    Prepared(u64),
+    /// The command runs as that process. Not told of a script, which runs in the
+    /// session shell.
+    Started(u32),
+    /// A piece of standard output or standard error.
+    Output(Stream, Vec<u8>),
+    /// The command ended, and all its output was sent. Its last frame.
+    Exited(Exited),
+    /// The command could not be started, or the request makes no sense: error
+    /// number (0 if none) and text. Its last frame.
+    Failed(u32, String),
+    /// That many more bytes of standard input may be sent.
+    Credit(u32),
+}
+
+const READY: u8 = 0x81;
+const RESUMED: u8 = 0x82;
+const PREPARED: u8 = 0x83;
+const STARTED: u8 = 0x84;
+const STDOUT: u8 = 0x85;
+const STDERR: u8 = 0x86;
+const EXITED: u8 = 0x87;
+const FAILED: u8 = 0x88;
+const CREDIT: u8 = 0x89;
+
+const OUT_OF_MEMORY: u8 = 1;
+const SESSION_RESET: u8 = 2;
+
+/// Appends a frame of output whose bytes `fill` reads straight into place: it
+/// gets a buffer of at most `limit` bytes and answers how many it filled. No
+/// frame is left behind if there were none.
+///
+/// # Errors
+/// Those of `fill`.
+pub fn output_frame<E>(
+    out: &mut Vec<u8>,
+    id: u32,
+    stream: Stream,
+    limit: usize,
+    fill: impl FnOnce(&mut [u8]) -> Result<usize, E>,
+) -> Result<usize, E> {
+    let start = out.len();
+    let kind = if stream == Stream::Stderr {
+        STDERR
+    } else {
+        STDOUT
+    };
+    write_frame(out, kind, id, |_| {});
+    let data = start + HEADER_BYTES;
+    out.resize(data + limit.min(MAX_CHUNK), 0);
+    let filled = fill(&mut out[data..]);
+    let count = *filled.as_ref().unwrap_or(&0);
+    if count == 0 {
+        out.truncate(start);
+    } else {
+        out.truncate(data + count);
+        out[start..start + 4].copy_from_slice(&(count as u32).to_le_bytes());
+    }
+    filled
+}
+
+impl Report {
+    /// Appends the frame to `out`.
+    pub fn encode(&self, id: u32, out: &mut Vec<u8>) {
+        write_frame(out, self.kind(), id, |w| match self {
+            Report::Ready {
+                version,
+                control_groups,
+            } => {
+                w.u16(*version);
+                w.u8(u8::from(*control_groups));
+            }
+            Report::Resumed(failure) => {
+                w.option(failure.as_ref(), |w, text| w.bytes(text.as_bytes()));
+            }
+            Report::Prepared(bytes) => w.u64(*bytes),
+            Report::Started(pid) => w.u32(*pid),
+            Report::Output(_, bytes) => w.rest(bytes),
+            Report::Exited(exited) => exited.write(w),
+            Report::Failed(errno, text) => {
+                w.u32(*errno);
+                w.bytes(text.as_bytes());
+            }
+            Report::Credit(bytes) => w.u32(*bytes),
+        });
+    }
+
+    /// Reads the payload of a frame of that kind.
+    ///
+    /// # Errors
+    /// [`ProtocolError`].
+    pub fn decode(kind: u8, payload: &[u8]) -> Result<Self, ProtocolError> {
+        let mut r = Reader::new(payload);
+        let report = match kind {
+            READY => Report::Ready {
+                version: r.u16(),
+                control_groups: r.flag(),
+            },
+            RESUMED => Report::Resumed(r.option(Reader::text)),
+            PREPARED => Report::Prepared(r.u64()),
+            STARTED => Report::Started(r.u32()),
+            STDOUT => Report::Output(Stream::Stdout, r.rest()),
+            STDERR => Report::Output(Stream::Stderr, r.rest()),
+            EXITED => Report::Exited(Exited::read(&mut r)),
+            FAILED => Report::Failed(r.u32(), r.text()),
+            CREDIT => Report::Credit(r.u32()),
+            other => return Err(ProtocolError::UnknownKind(other)),
+        };
+        r.finish(kind, report)
+    }
+
+    fn kind(&self) -> u8 {
+        match self {
+            Report::Ready { .. } => READY,
+            Report::Resumed(_) => RESUMED,
+            Report::Prepared(_) => PREPARED,
+            Report::Started(_) => STARTED,
+            Report::Output(Stream::Stderr, _) => STDERR,
+            Report::Output(..) => STDOUT,
+            Report::Exited(_) => EXITED,
+            Report::Failed(..) => FAILED,
+            Report::Credit(_) => CREDIT,
+        }
+    }
+}
+
+impl Exited {
+    fn write(&self, w: &mut super::codec::Writer<'_>) {
+        let (signalled, number) = match self.ending {
+            Ending::Code(code) => (0, code),
+            Ending::Signal(signal) => (1, signal),
+        };
+        w.u8(signalled);
+        w.u8(number);
+        let oom = if self.out_of_memory { OUT_OF_MEMORY } else { 0 };
+        let reset = if self.session_reset { SESSION_RESET } else { 0 };
+        w.u8(oom | reset);
+    }
+
+    fn read(r: &mut Reader<'_>) -> Self {
+        let signalled = r.flag();
+        let number = r.u8();
+        let flags = r.u8();
+        let known = flags & !(OUT_OF_MEMORY | SESSION_RESET) == 0;
+        r.check(known.then_some(()));
+        Self {
+            ending: if signalled {
+                Ending::Signal(number)
+            } else {
+                Ending::Code(number)
+            },
+            out_of_memory: flags & OUT_OF_MEMORY != 0,
+            session_reset: flags & SESSION_RESET != 0,
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! What the host asks of the agent.
+
+use super::codec::{ProtocolError, Reader, write_frame};
+use super::{MAX_CHUNK, Stream};
+
+/// Size of a terminal in characters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PtySize {
+    /// Lines.
+    pub rows: u16,
+    /// Columns.
+    pub cols: u16,
+}
+
+/// Limits of a command, enforced by its control group.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// Most processes and threads at a time.
+    pub pids: Option<u32>,
+    /// Most bytes of memory.
+    pub memory: Option<u64>,
+}
+
+/// A command to start as a fresh process.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Exec {
+    /// Program and arguments. A name without a slash is looked up in `PATH`.
+    pub argv: Vec<Vec<u8>>,
+    /// Variables added to the agent's own environment.
+    pub env: Vec<(Vec<u8>, Vec<u8>)>,
+    /// Start from an empty environment instead.
+    pub clear_env: bool,
+    /// Working directory; the agent's own if absent.
+    pub cwd: Option<Vec<u8>>,
+    /// Whether [`Request::Stdin`] will follow; else standard input is empty.
+    pub stdin: bool,
+    /// Run on a terminal of that size. Then standard output carries all output,
+    /// and [`Request::Stdin`] is what is typed.
+    pub pty: Option<PtySize>,
+    /// Leave the processes that it started behind when it ends.
+    pub detach: bool,
+    /// Its limits.
+    pub limits: Limits,
+}
+
+/// A script for the session shell.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Script {
+    /// Text of the script.
+    pub text: Vec<u8>,
+}
+
+/// A frame from host to guest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// The guest starts to live, from a snapshot or from boot. Comes before the
+    /// first command; answered by [`Report::Resumed`](super::Report::Resumed).
+    Resume {
+        /// The time, in nanoseconds since 1970-01-01T00:00:00Z.
+        wall_ns: u64,
+        /// Random bytes from the host, mixed into the kernel's generator.
+        entropy: Vec<u8>,
+        /// The guest's name.
+        hostname: Option<Vec<u8>>,
+    },
+    /// A snapshot is about to be taken: zero free memory. Answered by
+    /// [`Report::Prepared`](super::Report::Prepared).
+    Prepare,
+    /// Start a command.
+    Exec(Exec),
+    /// Run a script in the session shell.
+    Script(Script),
+    /// Bytes for standard input, within the credit.
+    Stdin(Vec<u8>),
+    /// End of standard input.
+    StdinEnd,
+    /// The terminal has another size.
+    Resize(PtySize),
+    /// Send a signal to the command's process group.
+    Signal(u32),
+    /// End the command and all that it started.
+    Kill,
+    /// That many more bytes of a stream may be sent.
+    Credit(Stream, u32),
+}
+
+const RESUME: u8 = 0x01;
+const PREPARE: u8 = 0x02;
+const EXEC: u8 = 0x03;
+const SCRIPT: u8 = 0x04;
+const STDIN: u8 = 0x05;
+const STDIN_END: u8 = 0x06;
+const RESIZE: u8 = 0x07;
+const SIGNAL: u8 = 0x08;
+const KILL: u8 = 0x09;
+const CREDIT: u8 = 0x0A;
+
+/// Appends a [`Request::Stdin`] of at most [`MAX_CHUNK`] bytes without taking
+/// the bytes; answers how many it took.
+pub fn stdin_frame(out: &mut Vec<u8>, id: u32, bytes: &[u8]) -> usize {
+    let len = bytes.len().min(MAX_CHUNK);
+    write_frame(out, STDIN, id, |w| w.rest(&bytes[..len]));
+    len
+}
+
+impl Request {
+    /// Appends the frame to `out`.
+    pub fn encode(&self, id: u32, out: &mut Vec<u8>) {
+        write_frame(out, self.kind(), id, |w| match self {
+            Request::Resume {
+                wall_ns,
+                entropy,
+                hostname,
+            } => {
+                w.u64(*wall_ns);
+                w.bytes(entropy);
+                w.option(hostname.as_ref(), |w, name| w.bytes(name));
+            }
+            Request::Prepare | Request::StdinEnd | Request::Kill => {}
+            Request::Exec(exec) => exec.write(w),
+            Request::Script(script) => w.rest(&script.text),
+            Request::Stdin(bytes) => w.rest(bytes),
+            Request::Resize(size) => {
+                w.u16(size.rows);
+                w.u16(size.cols);
+            }
+            Request::Signal(number) => w.u32(*number),
+            Request::Credit(stream, bytes) => {
+                w.u8(*stream as u8);
+                w.u32(*bytes);
+            }
+        });
+    }
+
+    /// Reads the payload of a frame of that kind.
+    ///
+    /// # Errors
+    /// [`ProtocolError`].
+    pub fn decode(kind: u8, payload: &[u8]) -> Result<Self, ProtocolError> {
+        let mut r = Reader::new(payload);
+        let request = match kind {
+            RESUME => Request::Resume {
+                wall_ns: r.u64(),
+                entropy: r.bytes(),
+                hostname: r.option(Reader::bytes),
+            },
+            PREPARE => Request::Prepare,
+            EXEC => Request::Exec(Exec::read(&mut r)),
+            SCRIPT => Request::Script(Script { text: r.rest() }),
+            STDIN => Request::Stdin(r.rest()),
+            STDIN_END => Request::StdinEnd,
+            RESIZE => Request::Resize(PtySize::read(&mut r)),
+            SIGNAL => Request::Signal(r.u32()),
+            KILL => Request::Kill,
+            CREDIT => {
+                let stream = Stream::from_number(r.u8());
+                let stream = stream.ok_or(ProtocolError::Malformed(kind))?;
+                Request::Credit(stream, r.u32())
+            }
+            other => return Err(ProtocolError::UnknownKind(other)),
+        };
+        r.finish(kind, request)
+    }
+
+    fn kind(&self) -> u8 {
+        match self {
+            Request::Resume { .. } => RESUME,
+            Request::Prepare => PREPARE,
+            Request::Exec(_) => EXEC,
+            Request::Script(_) => SCRIPT,
+            Request::Stdin(_) => STDIN,
+            Request::StdinEnd => STDIN_END,
+            Request::Resize(_) => RESIZE,
+            Request::Signal(_) => SIGNAL,
+            Request::Kill => KILL,
+            Request::Credit(..) => CREDIT,
+        }
+    }
+}
+
+impl PtySize {
+    fn read(r: &mut Reader<'_>) -> Self {
+        Self {
+            rows: r.u16(),
+            cols: r.u16(),
+        }
+    }
+}
+
+impl Exec {
+    fn write(&self, w: &mut super::codec::Writer<'_>) {
+        w.list(&self.argv, |w, argument| w.bytes(argument));
+        w.list(&self.env, |w, (name, value)| {
+            w.bytes(name);
+            w.bytes(value);
+        });
+        w.u8(u8::from(self.clear_env));
+        w.option(self.cwd.as_ref(), |w, cwd| w.bytes(cwd));
+        w.u8(u8::from(self.stdin));
+        w.option(self.pty.as_ref(), |w, size| {
+            w.u16(size.rows);
+            w.u16(size.cols);
+        });
+        w.u8(u8::from(self.detach));
+        w.option(self.limits.pids.as_ref(), |w, pids| w.u32(*pids));
+        w.option(self.limits.memory.as_ref(), |w, memory| w.u64(*memory));
+    }
+
+    fn read(r: &mut Reader<'_>) -> Self {
+        Self {
+            argv: r.list(Reader::bytes),
+            env: r.list(|r| (r.bytes(), r.bytes())),
+            clear_env: r.flag(),
+            cwd: r.option(Reader::bytes),
+            stdin: r.flag(),
+            pty: r.option(PtySize::read),
+            detach: r.flag(),
+            limits: Limits {
+                pids: r.option(Reader::u32),
+                memory: r.option(Reader::u64),
+            },
+        }
+    }
+}

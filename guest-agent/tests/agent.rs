@@ -1,0 +1,484 @@
+//! The agent at work: its program over a socket, with real processes and
+//! terminals.
+#![cfg(target_os = "linux")]
+
+use a99_guest_agent::protocol::{
+    Ending, Exec, Exited, FrameReader, PtySize, Report, Request, Script, Stream, VERSION,
+    WINDOW_BYTES, stdin_frame,
+};
+use std::collections::HashMap;
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// Longer than anything here takes.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What a command has told so far.
+#[derive(Clone, Debug, Default)]
+struct Told {
+    stdout: Vec<u8>,
+    stderr: Vec<u8>,
+    credit: u32,
+    end: Option<Result<Exited, (u32, String)>>,
+}
+
+/// The host's side.
+struct Host {
+    agent: Child,
+    stream: UnixStream,
+    reader: FrameReader,
+    told: HashMap<u32, Told>,
+    /// Commands whose output gets no new credit.
+    starved: Vec<u32>,
+    last_id: u32,
+}
+
+impl Host {
+    fn new() -> Self {
+        let (stream, theirs) = UnixStream::pair().expect("sockets");
+        stream.set_read_timeout(Some(PATIENCE)).expect("timeout");
+        let agent = Command::new(env!("CARGO_BIN_EXE_agent99-agent"))
+            .arg("--stdin")
+            .stdin(Stdio::from(OwnedFd::from(theirs)))
+            .spawn()
+            .expect("the agent");
+        let mut host = Self {
+            agent,
+            stream,
+            reader: FrameReader::new(),
+            told: HashMap::new(),
+            starved: Vec::new(),
+            last_id: 0,
+        };
+        let ready = Report::Ready {
+            version: VERSION,
+            control_groups: false,
+        };
+        assert_eq!(host.report(), (0, ready));
+        host
+    }
+
+    fn send(&mut self, id: u32, request: &Request) {
+        let mut bytes = Vec::new();
+        request.encode(id, &mut bytes);
+        self.stream.write_all(&bytes).expect("the agent listens");
+    }
+
+    fn report(&mut self) -> (u32, Report) {
+        let mut buffer = [0; 65536];
+        loop {
+            if let Some(report) = self.reader.next(Report::decode).expect("good frames") {
+                return report;
+            }
+            let count = self.stream.read(&mut buffer).expect("a report in time");
+            assert!(count > 0, "the agent is gone");
+            self.reader.push(&buffer[..count]);
+        }
+    }
+
+    /// Takes one report in.
+    fn listen(&mut self) -> u32 {
+        let (id, report) = self.report();
+        let told = self.told.entry(id).or_default();
+        assert!(told.end.is_none(), "{report:?} after the end of {id}");
+        match report {
+            Report::Started(_) => {}
+            Report::Output(stream, bytes) => {
+                let all = if stream == Stream::Stdout {
+                    &mut told.stdout
+                } else {
+                    &mut told.stderr
+                };
+                all.extend(&bytes);
+                if !self.starved.contains(&id) {
+                    self.send(id, &Request::Credit(stream, bytes.len() as u32));
+                }
+            }
+            Report::Credit(bytes) => told.credit += bytes,
+            Report::Exited(exited) => told.end = Some(Ok(exited)),
+            Report::Failed(errno, text) => told.end = Some(Err((errno, text))),
+            other => panic!("unexpected {other:?}"),
+        }
+        id
+    }
+
+    fn start(&mut self, request: &Request) -> u32 {
+        self.last_id += 1;
+        self.told.entry(self.last_id).or_default().credit = WINDOW_BYTES;
+        self.send(self.last_id, request);
+        self.last_id
+    }
+
+    fn finish(&mut self, id: u32) -> Told {
+        while self.told[&id].end.is_none() {
+            self.listen();
+        }
+        self.told.remove(&id).expect("it ran")
+    }
+
+    fn run(&mut self, request: &Request) -> Told {
+        let id = self.start(request);
+        self.finish(id)
+    }
+
+    fn script(&mut self, text: &str) -> Told {
+        self.run(&script(text))
+    }
+
+    /// Feeds standard input within the credit, to the end.
+    fn feed(&mut self, id: u32, mut bytes: &[u8]) {
+        while !bytes.is_empty() && self.told[&id].end.is_none() {
+            let credit = self.told[&id].credit as usize;
+            if credit == 0 {
+                self.listen();
+                continue;
+            }
+            let mut frame = Vec::new();
+            let count = stdin_frame(&mut frame, id, &bytes[..bytes.len().min(credit)]);
+            self.told.get_mut(&id).expect("it runs").credit -= count as u32;
+            self.stream.write_all(&frame).expect("the agent listens");
+            bytes = &bytes[count..];
+        }
+        self.send(id, &Request::StdinEnd);
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        let _ = self.agent.kill();
+        let _ = self.agent.wait();
+    }
+}
+
+fn exec(argv: &[&str]) -> Exec {
+    Exec {
+        argv: argv.iter().map(|a| a.as_bytes().to_vec()).collect(),
+        ..Exec::default()
+    }
+}
+
+fn sh(text: &str) -> Request {
+    Request::Exec(exec(&["sh", "-c", text]))
+}
+
+fn script(text: &str) -> Request {
+    Request::Script(Script {
+        text: text.as_bytes().to_vec(),
+    })
+}
+
+impl Told {
+    #[track_caller]
+    fn exited(&self) -> Exited {
+        self.end.clone().expect("ended").expect("started")
+    }
+
+    #[track_caller]
+    fn assert(&self, stdout: &str, code: u8) {
+        assert_eq!(String::from_utf8_lossy(&self.stdout), stdout, "{self:?}");
+        assert_eq!(self.exited().ending, Ending::Code(code), "{self:?}");
+    }
+
+    fn text(&self) -> &str {
+        str::from_utf8(&self.stdout).expect("text")
+    }
+}
+
+#[test]
+fn a_command_gives_exact_bytes_and_its_code() {
+    let mut host = Host::new();
+    let told = host.run(&sh(r"printf '\0\377 \n'; printf 'err\r\n' >&2; exit 7"));
+    assert_eq!(told.stdout, b"\0\xff \n");
+    assert_eq!(told.stderr, b"err\r\n");
+    assert_eq!(told.exited().ending, Ending::Code(7));
+    let told = host.run(&sh("kill -TERM $$"));
+    assert_eq!(told.exited().ending, Ending::Signal(15));
+    // Nothing to read on standard input.
+    host.run(&Request::Exec(exec(&["cat"]))).assert("", 0);
+}
+
+#[test]
+fn environment_and_directory_are_given() {
+    let mut host = Host::new();
+    let mut command = exec(&["sh", "-c", "echo \"$A|$PATH|$PWD\""]);
+    command.env = vec![
+        (b"A".to_vec(), b"1 2".to_vec()),
+        (b"PATH".to_vec(), b"/bin".to_vec()),
+    ];
+    command.clear_env = true;
+    command.cwd = Some(b"/usr".to_vec());
+    host.run(&Request::Exec(command))
+        .assert("1 2|/bin|/usr\n", 0);
+}
+
+#[test]
+fn what_cannot_start_says_why() {
+    let mut host = Host::new();
+    for (request, errno, part) in [
+        (
+            Request::Exec(exec(&["/nonexistent/x"])),
+            2,
+            "run /nonexistent/x",
+        ),
+        (Request::Exec(exec(&["/etc"])), 13, "run /etc"),
+        (Request::Exec(Exec::default()), 0, "no program"),
+        (
+            Request::Exec(Exec {
+                cwd: Some(b"/nowhere".to_vec()),
+                ..exec(&["true"])
+            }),
+            2,
+            "enter /nowhere",
+        ),
+    ] {
+        let told = host.run(&request);
+        let (number, text) = told.end.expect("ended").expect_err("cannot start");
+        assert_eq!(number, errno, "{text}");
+        assert!(text.contains(part), "{text}");
+    }
+    host.run(&sh("echo fine")).assert("fine\n", 0);
+}
+
+#[test]
+fn input_goes_through_without_loss() {
+    let mut host = Host::new();
+    let mut command = exec(&["cat"]);
+    command.stdin = true;
+    let id = host.start(&Request::Exec(command));
+    let bytes: Vec<u8> = (0..3_000_000u32).map(|n| ((n * 7) >> 3) as u8).collect();
+    host.feed(id, &bytes);
+    let told = host.finish(id);
+    assert!(
+        told.stdout == bytes,
+        "{} bytes of {}",
+        told.stdout.len(),
+        bytes.len()
+    );
+}
+
+#[test]
+fn a_command_that_reads_no_more_takes_all_input() {
+    let mut host = Host::new();
+    let mut command = exec(&["sh", "-c", "head -c 3; exec <&-; sleep 0.2"]);
+    command.stdin = true;
+    let id = host.start(&Request::Exec(command));
+    host.feed(id, &vec![b'x'; 2_000_000]);
+    host.finish(id).assert("xxx", 0);
+}
+
+#[test]
+fn an_output_that_nobody_takes_blocks_no_other() {
+    let mut host = Host::new();
+    let yes = host.start(&Request::Exec(exec(&["yes"])));
+    host.starved.push(yes);
+    while host.told[&yes].stdout.len() < WINDOW_BYTES as usize {
+        host.listen();
+    }
+    host.run(&sh("echo on; echo other >&2")).assert("on\n", 0);
+    host.script("echo session").assert("session\n", 0);
+    assert_eq!(host.told[&yes].stdout.len(), WINDOW_BYTES as usize);
+    // With credit it goes on where it stopped.
+    host.send(yes, &Request::Credit(Stream::Stdout, 5));
+    while host.told[&yes].stdout.len() < WINDOW_BYTES as usize + 5 {
+        host.listen();
+    }
+    host.send(yes, &Request::Kill);
+    host.send(yes, &Request::Credit(Stream::Stdout, 1 << 20));
+    let told = host.finish(yes);
+    assert_eq!(told.exited().ending, Ending::Signal(9));
+    assert!(told.stdout.chunks(2).all(|line| line.starts_with(b"y")));
+}
+
+#[test]
+fn commands_run_side_by_side() {
+    let mut host = Host::new();
+    let slow = host.start(&sh("sleep 0.3; echo slow"));
+    host.run(&sh("echo fast")).assert("fast\n", 0);
+    assert!(host.told[&slow].end.is_none());
+    host.finish(slow).assert("slow\n", 0);
+}
+
+#[test]
+fn a_background_child_delays_no_end() {
+    let mut host = Host::new();
+    host.run(&sh("sleep 100 & echo main")).assert("main\n", 0);
+    host.run(&sh("setsid sleep 3 & echo main"))
+        .assert("main\n", 0);
+}
+
+#[test]
+fn signals_and_kill_reach_the_group() {
+    let mut host = Host::new();
+    let id = host.start(&sh(
+        "trap 'echo caught; exit 3' INT; echo ready; sleep 100 & wait",
+    ));
+    while host.told[&id].stdout != b"ready\n" {
+        host.listen();
+    }
+    host.send(id, &Request::Signal(2));
+    host.finish(id).assert("ready\ncaught\n", 3);
+    let id = host.start(&sh("sleep 100; echo never"));
+    host.send(id, &Request::Kill);
+    assert_eq!(host.finish(id).exited().ending, Ending::Signal(9));
+}
+
+#[test]
+fn a_terminal_is_one() {
+    let mut host = Host::new();
+    let mut command = exec(&[
+        "sh",
+        "-c",
+        "test -t 0 && test -t 2 && stty size; read x; echo got $x; cat; stty size",
+    ]);
+    command.pty = Some(PtySize {
+        rows: 30,
+        cols: 100,
+    });
+    let id = host.start(&Request::Exec(command));
+    while !host.told[&id].stdout.ends_with(b"30 100\r\n") {
+        host.listen();
+    }
+    host.send(id, &Request::Resize(PtySize { rows: 5, cols: 6 }));
+    host.send(id, &Request::Stdin(b"abc\n".to_vec()));
+    while !host.told[&id].stdout.ends_with(b"got abc\r\n") {
+        host.listen();
+    }
+    host.send(id, &Request::StdinEnd);
+    host.finish(id)
+        .assert("30 100\r\nabc\r\ngot abc\r\n5 6\r\n", 0);
+}
+
+#[test]
+fn control_c_interrupts_what_runs_on_a_terminal() {
+    let mut host = Host::new();
+    let mut command = exec(&["cat"]);
+    command.pty = Some(PtySize { rows: 24, cols: 80 });
+    let id = host.start(&Request::Exec(command));
+    host.send(id, &Request::Stdin(b"a\n".to_vec()));
+    while host.told[&id].stdout != b"a\r\na\r\n" {
+        host.listen();
+    }
+    host.send(id, &Request::Stdin(b"\x03".to_vec()));
+    assert_eq!(host.finish(id).exited().ending, Ending::Signal(2));
+}
+
+#[test]
+fn the_session_keeps_its_state() {
+    let mut host = Host::new();
+    host.script("export A='x  y'; B=2; cd /usr; f() { echo f$1; }; alias echo='echo alias'")
+        .assert("", 0);
+    let told = host.script("echo \"$A|$B|$PWD\"; f 1; (exit 4)");
+    assert_eq!(told.exited().ending, Ending::Code(4));
+    assert!(told.text().contains("x  y|2|/usr\n"), "{told:?}");
+    assert!(!told.exited().session_reset);
+    let told = host.script("printf a; printf b >&2; cat; printf c");
+    told.assert("ac", 0);
+    assert_eq!(told.stderr, b"b");
+}
+
+#[test]
+fn a_broken_script_harms_only_itself() {
+    let mut host = Host::new();
+    host.script("K=kept").assert("", 0);
+    for (text, stdout) in [
+        ("echo 'open quote", ""),
+        ("echo before\nif true; then", "before\n"),
+        ("echo \"$(", ""),
+        ("return 2; echo never", ""),
+        ("break 3; continue; echo on; false", "on\n"),
+        ("exec >/dev/null; echo lost; false", ""),
+        ("read x; echo \"<$x>\"; false", "<>\n"),
+        ("cat <<EOF; false\nheredoc\nEOF", "heredoc\n"),
+        ("${unset_variable?is not set}", ""),
+        ("printf 'S0\\0\\0'; false", "S0\0\0"),
+        (
+            "printf() { false; }; export() { false; }; command() { false; }; unset -f printf export command; false",
+            "",
+        ),
+    ] {
+        let told = host.script(text);
+        assert_eq!(told.text(), stdout, "{text}");
+        assert_ne!(told.exited().ending, Ending::Code(0), "{text}");
+        assert!(!told.exited().session_reset, "{text}");
+    }
+    host.script("echo $K").assert("kept\n", 0);
+}
+
+#[test]
+fn a_shell_that_ends_is_replaced() {
+    let mut host = Host::new();
+    host.script("export A=\"it's\"; cd /usr/bin").assert("", 0);
+    for (text, ending) in [
+        ("echo out; export B=2; cd /usr; exit 3", Ending::Code(3)),
+        ("set -e; echo out; false; echo never", Ending::Code(1)),
+        ("echo out; kill -9 $$", Ending::Signal(9)),
+        ("exec echo out", Ending::Code(0)),
+    ] {
+        let told = host.script(text);
+        assert_eq!(told.text(), "out\n", "{text}");
+        assert_eq!(told.exited().ending, ending, "{text}");
+        assert!(told.exited().session_reset, "{text}");
+        let told = host.script("echo \"$A|$B|$PWD\"");
+        told.assert("it's|2|/usr\n", 0);
+        assert!(!told.exited().session_reset);
+    }
+}
+
+#[test]
+fn a_script_can_be_killed_and_signalled() {
+    let mut host = Host::new();
+    host.script("cd /usr").assert("", 0);
+    let id = host.start(&script("echo begun; while :; do :; done"));
+    while host.told[&id].stdout != b"begun\n" {
+        host.listen();
+    }
+    host.send(id, &Request::Kill);
+    let exited = host.finish(id).exited();
+    assert_eq!(
+        (exited.ending, exited.session_reset),
+        (Ending::Signal(9), true)
+    );
+    host.script("pwd").assert("/usr\n", 0);
+}
+
+#[test]
+fn scripts_run_one_at_a_time() {
+    let mut host = Host::new();
+    let id = host.start(&script("sleep 0.2; echo first"));
+    let told = host.script("echo second");
+    let (_, text) = told.end.expect("ended").expect_err("busy");
+    assert!(text.contains("another script"), "{text}");
+    host.finish(id).assert("first\n", 0);
+}
+
+#[test]
+fn output_of_background_jobs_stays_with_its_script() {
+    let mut host = Host::new();
+    host.script("{ sleep 0.2; echo late; echo done >/dev/null; } & echo now")
+        .assert("now\n", 0);
+    host.script("sleep 0.4; echo next; jobs >/dev/null; wait; echo $?")
+        .assert("next\n0\n", 0);
+}
+
+#[test]
+fn much_output_of_a_script_arrives_whole() {
+    let mut host = Host::new();
+    let told = host.script("i=0; while [ $i -lt 20000 ]; do echo $i; i=$((i+1)); done");
+    let expected: String = (0..20000).map(|n| format!("{n}\n")).collect();
+    told.assert(&expected, 0);
+    let long = format!("echo {}", "x".repeat(500_000));
+    assert_eq!(host.script(&long).stdout.len(), 500_001);
+}
+
+#[test]
+fn it_ends_with_the_host() {
+    let mut host = Host::new();
+    host.script("echo hi").assert("hi\n", 0);
+    host.stream
+        .shutdown(std::net::Shutdown::Write)
+        .expect("shutdown");
+    assert!(host.agent.wait().expect("it ends").success());
+}

@@ -1,0 +1,310 @@
+//! Prints the figures of the guest: how fast it starts, what it costs.
+//!
+//! `cargo run --release -p a99-sandbox --example figures -- KERNEL FILES
+//! EMULATOR FOLDER` makes the snapshot of these (kernel `Image`, cpio archive,
+//! the emulator's module) in the folder unless it is there, and measures. The
+//! first start of a new process is measured by a child of this one.
+
+use a99_guest_agent::protocol::Exec;
+use a99_sandbox::vm::{self, Boot, Image, Options, Run, Sandbox, VmError};
+use std::error::Error;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// The kernel's command line.
+const CMDLINE: &str = "console=hvc0";
+
+/// RAM of the guest.
+const RAM_BYTES: u32 = 256 << 20;
+
+/// Repetitions of what takes a millisecond.
+const MANY: usize = 50;
+
+/// Repetitions of what takes longer.
+const SOME: usize = 10;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["--echo", module] => echo(Path::new(module)),
+        [kernel, files, emulator, folder] => figures(kernel, files, emulator, Path::new(folder)),
+        _ => Err("usage: figures KERNEL FILES EMULATOR FOLDER".into()),
+    }
+}
+
+/// What a new process does until the first output of a command.
+fn echo(module: &Path) -> Result<(), Box<dyn Error>> {
+    let start = Instant::now();
+    let image = Image::at(module)?;
+    let loaded = start.elapsed();
+    let sandbox = Sandbox::start(&image, &Options::default())?;
+    let started = start.elapsed();
+    let output = sandbox.script("echo hi", &Run::default())?;
+    assert_eq!(output.stdout, b"hi\n");
+    let echoed = start.elapsed();
+    println!(
+        "{} {} {}",
+        loaded.as_micros(),
+        started.as_micros(),
+        echoed.as_micros()
+    );
+    // As a user's process ends: without tidying up.
+    std::process::exit(0);
+}
+
+fn figures(kernel: &str, files: &str, emulator: &str, folder: &Path) -> Result<(), Box<dyn Error>> {
+    let module = folder.join("guest.cwasm");
+    if !module.exists() {
+        build(&vm::engine()?, kernel, files, emulator, folder)?;
+    }
+    let metadata = fs::metadata(&module)?;
+    row(
+        "precompiled, on disk",
+        &format!("{:.1} MB", metadata.blocks() as f64 * 512.0 / 1e6),
+    );
+    let image = Image::at(&module)?;
+    first_process(&module)?;
+    instantiate(&image)?;
+    commands(&image)?;
+    memory(&image)?;
+    idle(&image)?;
+    Ok(())
+}
+
+fn row(name: &str, value: &str) {
+    println!("{name:<44} {value}");
+}
+
+fn milliseconds(duration: Duration) -> String {
+    format!("{:.3} ms", duration.as_secs_f64() * 1e3)
+}
+
+/// Prints fastest and median.
+fn timed(
+    name: &str,
+    times: usize,
+    mut work: impl FnMut() -> Result<(), VmError>,
+) -> Result<(), VmError> {
+    let mut all = Vec::new();
+    for _ in 0..times {
+        let start = Instant::now();
+        work()?;
+        all.push(start.elapsed());
+    }
+    all.sort();
+    let (best, median) = (milliseconds(all[0]), milliseconds(all[all.len() / 2]));
+    row(name, &format!("{median} median, {best} best"));
+    Ok(())
+}
+
+/// The same for what runs in a guest, with its instructions and this process's
+/// processor time: on a busy machine the clock tells little.
+fn ran(
+    name: &str,
+    times: usize,
+    sandbox: &Sandbox,
+    work: impl FnMut() -> Result<(), VmError>,
+) -> Result<(), VmError> {
+    let (instructions, cpu) = (sandbox.instructions(), cpu_time());
+    timed(name, times, work)?;
+    let cpu = (cpu_time() - cpu).as_secs_f64() / times as f64;
+    let instructions = (sandbox.instructions() - instructions) as f64 / times as f64;
+    let mips = instructions / cpu / 1e6;
+    let text = format!(
+        "{:.3} ms of processor, {:.2} M instructions, {mips:.0} MIPS",
+        cpu * 1e3,
+        instructions / 1e6
+    );
+    row("", &text);
+    Ok(())
+}
+
+fn build(
+    engine: &wasmtime::Engine,
+    kernel: &str,
+    files: &str,
+    emulator: &str,
+    folder: &Path,
+) -> Result<(), Box<dyn Error>> {
+    let (kernel, initrd) = (fs::read(kernel)?, fs::read(files)?);
+    let boot = Boot {
+        kernel: &kernel,
+        initrd: &initrd,
+        cmdline: CMDLINE,
+        ram_bytes: RAM_BYTES,
+    };
+    let python = ["python3", "-c", "print(6*7)"];
+    let (wasm, figures) = vm::snapshot(engine, &fs::read(emulator)?, &boot, &[&python])?;
+    let instructions = figures.boot_instructions as f64 / 1e6;
+    row(
+        "boot to the agent",
+        &format!(
+            "{} ({instructions:.0} M instructions)",
+            milliseconds(figures.boot)
+        ),
+    );
+    row("warm-up", &milliseconds(figures.warm_up));
+    let zeroed = figures.zeroed >> 20;
+    row(
+        "zeroing",
+        &format!("{} ({zeroed} MiB)", milliseconds(figures.prepare)),
+    );
+    row("saving", &milliseconds(figures.save));
+    fs::create_dir_all(folder)?;
+    fs::write(folder.join("guest.wasm"), &wasm)?;
+    row("snapshot", &format!("{:.1} MB", wasm.len() as f64 / 1e6));
+    let start = Instant::now();
+    vm::write(engine, &wasm, &folder.join("guest.cwasm"))?;
+    row("precompiling", &milliseconds(start.elapsed()));
+    Ok(())
+}
+
+fn first_process(module: &Path) -> Result<(), Box<dyn Error>> {
+    let mut all = Vec::new();
+    for _ in 0..SOME {
+        let start = Instant::now();
+        let output = std::process::Command::new(std::env::current_exe()?)
+            .arg("--echo")
+            .arg(module)
+            .output()?;
+        let elapsed = start.elapsed();
+        let text = String::from_utf8(output.stdout)?;
+        let parts: Vec<u64> = text
+            .split_whitespace()
+            .filter_map(|n| n.parse().ok())
+            .collect();
+        let [loaded, started, echoed] = parts[..] else {
+            return Err(String::from_utf8_lossy(&output.stderr).into());
+        };
+        all.push((elapsed, loaded, started, echoed));
+    }
+    all.sort();
+    let (elapsed, loaded, started, echoed) = all[all.len() / 2];
+    let text = format!(
+        "{} median (loaded after {loaded} us, started {started} us, echo {echoed} us)",
+        milliseconds(elapsed)
+    );
+    row("new process to the end of its first echo", &text);
+    Ok(())
+}
+
+fn instantiate(image: &Image) -> Result<(), VmError> {
+    let mut running = Vec::new();
+    timed("start a guest (instance, thread)", MANY, || {
+        running.push(Sandbox::start(image, &Options::default())?);
+        Ok(())
+    })?;
+    drop(running);
+    timed("start, first echo, stop", SOME, || {
+        let sandbox = Sandbox::start(image, &Options::default())?;
+        sandbox.script("echo hi", &Run::default())?;
+        sandbox.stop();
+        Ok(())
+    })
+}
+
+fn exec(argv: &[&str]) -> Exec {
+    Exec {
+        argv: argv.iter().map(|a| a.as_bytes().to_vec()).collect(),
+        ..Exec::default()
+    }
+}
+
+fn commands(image: &Image) -> Result<(), VmError> {
+    let run = Run::default();
+    let sandbox = Sandbox::start(image, &Options::default())?;
+    let script = |text: &str| sandbox.script(text, &run).map(drop);
+    let command = |argv: &[&str]| sandbox.command(exec(argv), &run).map(drop);
+    let python = ["python3", "-c", "print(1+1)"];
+    // From here on it tells its instructions.
+    script(":")?;
+    ran("python3 -c, first", 1, &sandbox, || command(&python))?;
+    ran("python3 -c, warm", SOME, &sandbox, || command(&python))?;
+    ran("echo hi in the session shell", MANY, &sandbox, || {
+        script("echo hi")
+    })?;
+    ran("/bin/echo hi as a fresh process", MANY, &sandbox, || {
+        command(&["/bin/echo", "hi"])
+    })?;
+    ran("shell loop of 100,000", 1, &sandbox, || {
+        script("i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done")
+    })?;
+    let squares = "x=0\nfor i in range(300000): x+=i*i\nprint(x)";
+    ran("Python, 300,000 times x+=i*i", 1, &sandbox, || {
+        command(&["python3", "-c", squares])
+    })?;
+    script("head -c 4000000 /dev/urandom > /tmp/random")?;
+    ran("sha256 of 4 MB", 1, &sandbox, || {
+        command(&["sha256sum", "/tmp/random"])
+    })?;
+    ran("8 MB of output", 1, &sandbox, || {
+        command(&["head", "-c", "8000000", "/dev/zero"])
+    })?;
+    let input = Run {
+        stdin: vec![b'x'; 64 << 10],
+        ..Run::default()
+    };
+    ran("64 KB of standard input", SOME, &sandbox, || {
+        sandbox.command(exec(&["wc", "-c"]), &input).map(drop)
+    })
+}
+
+/// Bytes of memory that this process alone has.
+fn private_bytes() -> u64 {
+    let text = fs::read_to_string("/proc/self/smaps_rollup").unwrap_or_default();
+    let lines = text.lines().filter(|line| line.starts_with("Private_"));
+    let kilobytes = lines.filter_map(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok());
+    kilobytes.sum::<u64>() << 10
+}
+
+fn memory(image: &Image) -> Result<(), VmError> {
+    let megabytes = |bytes: u64| format!("{:.1} MB", bytes as f64 / 1e6);
+    let before = private_bytes();
+    let sandbox = Sandbox::start(image, &Options::default())?;
+    sandbox.script("echo hi", &Run::default())?;
+    row(
+        "private memory after echo",
+        &megabytes(private_bytes().saturating_sub(before)),
+    );
+    sandbox.command(exec(&["python3", "-c", "print(1+1)"]), &Run::default())?;
+    row(
+        "private memory after Python",
+        &megabytes(private_bytes().saturating_sub(before)),
+    );
+    Ok(())
+}
+
+/// Processor time that this process has used.
+fn cpu_time() -> Duration {
+    let text = fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
+    let main = text
+        .split_whitespace()
+        .next()
+        .and_then(|n| n.parse().ok())
+        .unwrap_or(0);
+    let tasks = fs::read_dir("/proc/self/task")
+        .into_iter()
+        .flatten()
+        .flatten();
+    let threads: u64 = tasks
+        .filter_map(|task| {
+            let text = fs::read_to_string(task.path().join("schedstat")).ok()?;
+            text.split_whitespace().next()?.parse::<u64>().ok()
+        })
+        .sum();
+    Duration::from_nanos(threads.max(main))
+}
+
+fn idle(image: &Image) -> Result<(), VmError> {
+    let sandbox = Sandbox::start(image, &Options::default())?;
+    sandbox.script("echo hi", &Run::default())?;
+    std::thread::sleep(Duration::from_millis(200));
+    let (before, instructions) = (cpu_time(), sandbox.instructions());
+    std::thread::sleep(Duration::from_secs(5));
+    let used = milliseconds(cpu_time() - before);
+    let count = sandbox.instructions() - instructions;
+    row("idle for 5 s", &format!("{used} CPU, {count} instructions"));
+    Ok(())
+}

@@ -1,0 +1,94 @@
+//! What can go wrong with a running guest, each with a stable code.
+
+use std::fmt;
+
+/// The kind of a failure. The text of a code never changes.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum VmCode {
+    /// No image was built yet.
+    NoImage,
+    /// The guest was stopped before, or while, it was asked.
+    Stopped,
+    /// The guest ended by itself: it turned itself off, or its kernel died.
+    GuestEnded,
+    /// The emulator trapped; an error of ours, the host is not harmed.
+    EmulatorTrap,
+    /// The emulator or the host's agent broke the protocol between them.
+    Protocol,
+    /// The guest did not get ready in time.
+    NotReady,
+    /// The command could not be started inside the guest.
+    CannotStart,
+    /// The command ran longer than allowed.
+    TimedOut,
+    /// The command wrote more than allowed.
+    OutputLimit,
+    /// The module cannot be loaded: made by another version, for another
+    /// processor, or damaged.
+    Module,
+    /// The image's files are not safe to load: other owners, others may write,
+    /// or not the files that were built.
+    UntrustedImage,
+    /// A file of the image cannot be read or written.
+    Io,
+    /// The system has no thread or memory for another guest.
+    Resources,
+}
+
+impl VmCode {
+    /// The code as text, for machines.
+    pub const fn name(self) -> &'static str {
+        match self {
+            VmCode::NoImage => "sandbox.no_image",
+            VmCode::Stopped => "sandbox.stopped",
+            VmCode::GuestEnded => "sandbox.guest_ended",
+            VmCode::EmulatorTrap => "sandbox.emulator_trap",
+            VmCode::Protocol => "sandbox.protocol",
+            VmCode::NotReady => "sandbox.not_ready",
+            VmCode::CannotStart => "sandbox.cannot_start",
+            VmCode::TimedOut => "sandbox.timed_out",
+            VmCode::OutputLimit => "sandbox.output_limit",
+            VmCode::Module => "sandbox.module",
+            VmCode::UntrustedImage => "sandbox.untrusted_image",
+            VmCode::Io => "sandbox.io",
+            VmCode::Resources => "sandbox.resources",
+        }
+    }
+}
+
+/// Why something about a guest failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VmError {
+    /// The kind.
+    pub code: VmCode,
+    /// What happened to what.
+    pub text: String,
+}
+
+impl VmError {
+    /// A failure.
+    pub fn new(code: VmCode, text: impl Into<String>) -> Self {
+        Self {
+            code,
+            text: text.into(),
+        }
+    }
+
+    /// A failure of the WebAssembly engine while doing `what`.
+    pub(super) fn engine(code: VmCode, what: &str, error: &wasmtime::Error) -> Self {
+        Self::new(code, format!("{what}: {error:#}"))
+    }
+
+    /// A failed access to a path.
+    pub(super) fn io(path: &std::path::Path, error: &std::io::Error) -> Self {
+        Self::new(VmCode::Io, format!("{}: {error}", path.display()))
+    }
+}
+
+impl fmt::Display for VmError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.text, self.code.name())
+    }
+}
+
+impl std::error::Error for VmError {}

@@ -1,0 +1,128 @@
+//! What the emulator asks of the host: clocks, randomness, a last word. And the
+//! few calls that the C library of its target refers to, which do nothing.
+//!
+//! wasmtime-wasi is not used: the emulator does no I/O of its own, so all of
+//! WASI would be reach that it does not need.
+
+use std::time::{Instant, SystemTime};
+use wasmtime::{Caller, Engine, Extern, Linker};
+
+/// Longest last word that is kept.
+const MAX_PANIC_TEXT: usize = 4096;
+
+/// Resolution of the guest's clock in nanoseconds.
+const CLOCK_RESOLUTION_NS: u64 = 1000;
+
+/// `errno` of WASI: the descriptor is not open.
+const WASI_BADF: i32 = 8;
+
+/// `errno` of WASI: not supported.
+const WASI_NOSYS: i32 = 52;
+
+/// The host's side of one guest's imports.
+#[derive(Debug)]
+pub(super) struct Imports {
+    start: Instant,
+    /// Why the emulator is about to trap.
+    pub panic: Option<String>,
+}
+
+impl Imports {
+    pub fn new() -> Self {
+        Self {
+            start: Instant::now(),
+            panic: None,
+        }
+    }
+
+    /// The clock that the emulator sees, in nanoseconds.
+    pub fn now_ns(&self) -> u64 {
+        let now = self.start.elapsed().as_nanos() as u64;
+        now - now % CLOCK_RESOLUTION_NS
+    }
+}
+
+/// Nanoseconds since 1970.
+pub(super) fn wall_ns() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since.map_or(0, |since| since.as_nanos() as u64)
+}
+
+/// A linker with all that the emulator may import.
+pub(super) fn linker(engine: &Engine) -> wasmtime::Result<Linker<Imports>> {
+    let mut linker = Linker::new(engine);
+    linker.func_wrap("agent99", "now_ns", |caller: Caller<'_, Imports>| {
+        caller.data().now_ns()
+    })?;
+    linker.func_wrap("agent99", "wall_ns", wall_ns)?;
+    linker.func_wrap("agent99", "random", random)?;
+    linker.func_wrap("agent99", "panicked", panicked)?;
+    wasi(&mut linker)?;
+    Ok(linker)
+}
+
+/// The slice of linear memory that the emulator names.
+fn slice<'a>(
+    caller: &'a mut Caller<'_, Imports>,
+    address: u32,
+    len: u32,
+) -> wasmtime::Result<(&'a mut [u8], &'a mut Imports)> {
+    let Some(Extern::Memory(memory)) = caller.get_export("memory") else {
+        wasmtime::bail!("the emulator has no memory");
+    };
+    let (data, imports) = memory.data_and_store_mut(caller);
+    let end = u64::from(address) + u64::from(len);
+    match data.get_mut(address as usize..end as usize) {
+        Some(slice) => Ok((slice, imports)),
+        None => wasmtime::bail!("the emulator names memory that is not there"),
+    }
+}
+
+fn random(mut caller: Caller<'_, Imports>, address: u32, len: u32) -> wasmtime::Result<()> {
+    let (slice, _) = slice(&mut caller, address, len)?;
+    getrandom::fill(slice).map_err(|error| wasmtime::format_err!("no randomness: {error}"))
+}
+
+fn panicked(mut caller: Caller<'_, Imports>, address: u32, len: u32) -> wasmtime::Result<()> {
+    let (text, imports) = slice(&mut caller, address, len)?;
+    let text = &text[..text.len().min(MAX_PANIC_TEXT)];
+    imports.panic = Some(String::from_utf8_lossy(text).into_owned());
+    Ok(())
+}
+
+/// Answers for a program without arguments, environment and files.
+fn wasi(linker: &mut Linker<Imports>) -> wasmtime::Result<()> {
+    const WASI: &str = "wasi_snapshot_preview1";
+    let sizes = |mut caller: Caller<'_, Imports>, count: u32, size: u32| {
+        for address in [count, size] {
+            slice(&mut caller, address, 4)?.0.fill(0);
+        }
+        wasmtime::Result::Ok(0)
+    };
+    linker.func_wrap(WASI, "environ_sizes_get", sizes)?;
+    linker.func_wrap(WASI, "args_sizes_get", sizes)?;
+    linker.func_wrap(WASI, "environ_get", |_: u32, _: u32| 0)?;
+    linker.func_wrap(WASI, "args_get", |_: u32, _: u32| 0)?;
+    linker.func_wrap(WASI, "fd_write", |_: u32, _: u32, _: u32, _: u32| WASI_BADF)?;
+    linker.func_wrap(WASI, "fd_read", |_: u32, _: u32, _: u32, _: u32| WASI_BADF)?;
+    linker.func_wrap(WASI, "fd_close", |_: u32| WASI_BADF)?;
+    linker.func_wrap(WASI, "fd_seek", |_: u32, _: u64, _: u32, _: u32| WASI_BADF)?;
+    linker.func_wrap(WASI, "fd_fdstat_get", |_: u32, _: u32| WASI_BADF)?;
+    linker.func_wrap(WASI, "fd_prestat_get", |_: u32, _: u32| WASI_BADF)?;
+    linker.func_wrap(WASI, "fd_prestat_dir_name", |_: u32, _: u32, _: u32| {
+        WASI_BADF
+    })?;
+    linker.func_wrap(WASI, "sched_yield", || 0)?;
+    linker.func_wrap(WASI, "clock_time_get", |_: u32, _: u64, _: u32| WASI_NOSYS)?;
+    linker.func_wrap(
+        WASI,
+        "random_get",
+        |caller: Caller<'_, Imports>, address: u32, len: u32| {
+            random(caller, address, len).map(|()| 0)
+        },
+    )?;
+    linker.func_wrap(WASI, "proc_exit", |code: u32| -> wasmtime::Result<()> {
+        wasmtime::bail!("the emulator exits with code {code}")
+    })?;
+    Ok(())
+}

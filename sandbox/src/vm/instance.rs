@@ -1,0 +1,276 @@
+//! One instance of the emulator: its exports as Rust functions.
+
+use super::error::{VmCode, VmError};
+use super::imports::{Imports, linker};
+use wasmtime::{
+    Engine, Instance, InstancePre, Memory, Module, Store, TypedFunc, WasmParams, WasmResults,
+};
+
+/// Channels by number, as the emulator names them (`a99_guest::channels`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub(super) enum Channel {
+    /// The console, `hvc0`: bytes.
+    Console = 0,
+    /// The agent's port: bytes.
+    Agent = 1,
+    /// Ethernet frames.
+    Net = 2,
+    /// 9p messages.
+    P9 = 3,
+}
+
+impl Channel {
+    /// Its bit in a set.
+    const fn bit(self) -> u32 {
+        1 << self as u32
+    }
+}
+
+/// Why the emulator came back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Status {
+    /// Its budget is used up, or it has output.
+    Budget,
+    /// The guest waits until that time of its clock, or for input only.
+    Wait(Option<u64>),
+    /// The guest turned itself off.
+    PowerOff,
+    /// The guest asked to be restarted.
+    Reset,
+}
+
+/// The emulator's report of its last run: see `a99_guest::wasm::Report`.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Report {
+    pub until_ns: u64,
+    pub retired: u64,
+    output: u32,
+}
+
+impl Report {
+    const BYTES: usize = 40;
+
+    fn parse(bytes: &[u8; Self::BYTES]) -> Self {
+        let word = |at: usize| {
+            u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+        };
+        let long = |at: usize| u64::from(word(at)) | u64::from(word(at + 4)) << 32;
+        Self {
+            until_ns: long(0),
+            retired: long(8),
+            output: word(16),
+        }
+    }
+
+    /// Whether a channel has output.
+    pub fn has_output(&self, channel: Channel) -> bool {
+        self.output & channel.bit() != 0
+    }
+}
+
+/// A module, linked to what it imports and ready to be instantiated.
+#[derive(Clone)]
+pub(super) struct Linked {
+    pre: InstancePre<Imports>,
+}
+
+impl std::fmt::Debug for Linked {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Linked").finish_non_exhaustive()
+    }
+}
+
+impl Linked {
+    /// Links a module.
+    ///
+    /// # Errors
+    /// [`VmCode::Module`] if it imports what the emulator does not.
+    pub fn new(module: &Module) -> Result<Self, VmError> {
+        let failed = |error| VmError::engine(VmCode::Module, "emulator", &error);
+        let linker = linker(module.engine()).map_err(failed)?;
+        let pre = linker.instantiate_pre(module).map_err(failed)?;
+        Ok(Self { pre })
+    }
+
+    fn engine(&self) -> &Engine {
+        self.pre.module().engine()
+    }
+}
+
+/// The emulator's functions.
+struct Exports {
+    memory: Memory,
+    run: TypedFunc<u64, u32>,
+    report: TypedFunc<(), u32>,
+    output: TypedFunc<u32, u64>,
+    taken: TypedFunc<(u32, u32), ()>,
+    space: TypedFunc<(u32, u32), u64>,
+    commit: TypedFunc<(u32, u32, u32), u32>,
+}
+
+/// A running emulator.
+pub(super) struct Emulator {
+    store: Store<Imports>,
+    instance: Instance,
+    exports: Exports,
+    /// Where the emulator keeps its report.
+    report_at: usize,
+}
+
+impl std::fmt::Debug for Emulator {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Emulator").finish_non_exhaustive()
+    }
+}
+
+impl Emulator {
+    /// An instance, as the module has it: empty, or a snapshot.
+    pub fn new(linked: &Linked) -> Result<Self, VmError> {
+        let failed = |error| VmError::engine(VmCode::Resources, "new guest", &error);
+        let mut store = Store::new(linked.engine(), Imports::new());
+        let instance = linked.pre.instantiate(&mut store).map_err(failed)?;
+        let missing = |error| VmError::engine(VmCode::Module, "emulator", &error);
+        let exports = Exports::new(&mut store, &instance).map_err(missing)?;
+        Ok(Self {
+            store,
+            instance,
+            exports,
+            report_at: 0,
+        })
+    }
+
+    /// An error of a call: what the emulator said last, or how it trapped.
+    fn trap(&mut self, error: &wasmtime::Error) -> VmError {
+        match self.store.data_mut().panic.take() {
+            Some(text) => VmError::new(VmCode::EmulatorTrap, text),
+            None => VmError::engine(VmCode::EmulatorTrap, "emulator", error),
+        }
+    }
+
+    /// Calls an export by name, for what is called once.
+    pub fn call<P: WasmParams, R: WasmResults>(
+        &mut self,
+        name: &str,
+        params: P,
+    ) -> Result<R, VmError> {
+        let function = self.instance.get_typed_func::<P, R>(&mut self.store, name);
+        let function = function.map_err(|error| VmError::engine(VmCode::Module, name, &error))?;
+        let result = function.call(&mut self.store, params);
+        result.map_err(|error| self.trap(&error))
+    }
+
+    /// Runs the guest for about `budget` instructions, or until it waits, ends
+    /// or has output.
+    pub fn run(&mut self, budget: u64) -> Result<(Status, Report), VmError> {
+        let run = self.exports.run.call(&mut self.store, budget);
+        let status = run.map_err(|error| self.trap(&error))?;
+        if self.report_at == 0 {
+            let at = self.exports.report.call(&mut self.store, ());
+            self.report_at = at.map_err(|error| self.trap(&error))? as usize;
+        }
+        let bytes = self.read(self.report_at as u64, Report::BYTES as u64)?;
+        let report = Report::parse(bytes.try_into().unwrap_or(&[0; Report::BYTES]));
+        let until = (report.until_ns != u64::MAX).then_some(report.until_ns);
+        let status = match status {
+            0 => Status::Budget,
+            1 => Status::Wait(until),
+            2 => Status::PowerOff,
+            3 => Status::Reset,
+            other => return Err(broken(&format!("status {other}"))),
+        };
+        Ok((status, report))
+    }
+
+    /// Moves all output of a channel to `take`, piece by piece.
+    pub fn drain(&mut self, channel: Channel, mut take: impl FnMut(&[u8])) -> Result<(), VmError> {
+        let number = channel as u32;
+        loop {
+            let output = self.exports.output.call(&mut self.store, number);
+            let pair = output.map_err(|error| self.trap(&error))?;
+            if pair == 0 {
+                return Ok(());
+            }
+            let len = pair & u64::from(u32::MAX);
+            take(self.read(pair >> 32, len)?);
+            let taken = self
+                .exports
+                .taken
+                .call(&mut self.store, (number, len as u32));
+            taken.map_err(|error| self.trap(&error))?;
+        }
+    }
+
+    /// Gives a channel of bytes as much of `bytes` as it has room for; the
+    /// answer is how much.
+    pub fn feed(&mut self, channel: Channel, bytes: &[u8]) -> Result<usize, VmError> {
+        let number = channel as u32;
+        let mut done = 0;
+        while done < bytes.len() {
+            let wanted = (bytes.len() - done).min(u32::MAX as usize) as u32;
+            let space = self.exports.space.call(&mut self.store, (number, wanted));
+            let pair = space.map_err(|error| self.trap(&error))?;
+            let room = (pair as u32).min(wanted);
+            if room == 0 {
+                break;
+            }
+            self.write(pair >> 32, &bytes[done..done + room as usize])?;
+            let commit = self.exports.commit.call(&mut self.store, (number, 0, room));
+            commit.map_err(|error| self.trap(&error))?;
+            done += room as usize;
+        }
+        Ok(done)
+    }
+
+    /// Bytes of linear memory.
+    fn read(&self, address: u64, len: u64) -> Result<&[u8], VmError> {
+        let data = self.exports.memory.data(&self.store);
+        let range = address as usize..(address + len) as usize;
+        data.get(range)
+            .ok_or_else(|| broken("an address outside its memory"))
+    }
+
+    /// Fills linear memory.
+    pub fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), VmError> {
+        let data = self.exports.memory.data_mut(&mut self.store);
+        let range = address as usize..address as usize + bytes.len();
+        let place = data
+            .get_mut(range)
+            .ok_or_else(|| broken("an address outside its memory"))?;
+        place.copy_from_slice(bytes);
+        Ok(())
+    }
+
+    /// The clock that the emulator sees, in nanoseconds.
+    pub fn now_ns(&self) -> u64 {
+        self.store.data().now_ns()
+    }
+
+    /// All that makes up its state, for a snapshot.
+    pub fn parts(&mut self) -> (&mut Store<Imports>, Instance) {
+        (&mut self.store, self.instance)
+    }
+}
+
+impl Exports {
+    fn new(store: &mut Store<Imports>, instance: &Instance) -> wasmtime::Result<Self> {
+        let memory = instance.get_memory(&mut *store, "memory");
+        let Some(memory) = memory else {
+            wasmtime::bail!("it exports no memory");
+        };
+        Ok(Self {
+            memory,
+            run: instance.get_typed_func(&mut *store, "run")?,
+            report: instance.get_typed_func(&mut *store, "report")?,
+            output: instance.get_typed_func(&mut *store, "output")?,
+            taken: instance.get_typed_func(&mut *store, "taken")?,
+            space: instance.get_typed_func(&mut *store, "space")?,
+            commit: instance.get_typed_func(&mut *store, "commit")?,
+        })
+    }
+}
+
+/// The emulator does not keep to its interface.
+fn broken(what: &str) -> VmError {
+    VmError::new(VmCode::Protocol, format!("the emulator gave {what}"))
+}

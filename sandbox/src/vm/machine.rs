@@ -1,0 +1,86 @@
+//! Running guests for the builder of images.
+
+use super::engine::{compatibility, engine};
+use super::error::{VmCode, VmError};
+use super::guest::Boot;
+use super::precompiled::write;
+use super::snapshot::snapshot;
+use crate::image::machine::{Machine, Parts};
+use crate::image::{ErrorCode, ImageError};
+use std::path::Path;
+use wasmtime::Engine;
+
+/// The kernel's command line: its messages go to the console, and only those
+/// that matter.
+const CMDLINE: &str = "console=hvc0 quiet";
+
+/// RAM of a guest in bytes. The root file system lives in it; what a guest
+/// never touches costs nothing.
+const RAM_BYTES: u32 = 256 << 20;
+
+/// The code that decides what a snapshot is, besides its parts: a change of it
+/// is a change of the result.
+const RECIPE: [&str; 4] = [
+    include_str!("snapshot.rs"),
+    include_str!("guest.rs"),
+    include_str!("instance.rs"),
+    include_str!("imports.rs"),
+];
+
+/// Boots, saves and compiles guests under wasmtime.
+#[derive(Debug)]
+pub struct WasmMachine {
+    engine: Engine,
+}
+
+impl WasmMachine {
+    /// With the engine that runs guests.
+    ///
+    /// # Errors
+    /// [`VmCode::Resources`].
+    pub fn new() -> Result<Self, VmError> {
+        Ok(Self { engine: engine()? })
+    }
+
+    /// The engine.
+    pub(super) fn engine(&self) -> &Engine {
+        &self.engine
+    }
+}
+
+impl Machine for WasmMachine {
+    fn settings(&self) -> String {
+        let recipe = crate::image::digest::of_bytes(RECIPE.concat().as_bytes());
+        format!("{CMDLINE}; {RAM_BYTES} bytes of RAM; recipe {recipe}")
+    }
+
+    fn compatibility(&self) -> String {
+        compatibility(&self.engine)
+    }
+
+    fn snapshot(&self, parts: &Parts<'_>, warm_up: &[&[&str]]) -> Result<Vec<u8>, ImageError> {
+        let boot = Boot {
+            kernel: parts.kernel,
+            initrd: parts.root_files,
+            cmdline: CMDLINE,
+            ram_bytes: RAM_BYTES,
+        };
+        let made = snapshot(&self.engine, parts.emulator, &boot, warm_up);
+        made.map(|(module, _)| module)
+            .map_err(|error| failed("snapshot", error))
+    }
+
+    fn precompile(&self, module: &[u8], file: &Path) -> Result<(), ImageError> {
+        let written = write(&self.engine, module, file);
+        written.map(drop).map_err(|error| failed("module", error))
+    }
+}
+
+/// A failure of the guest as one of the build.
+fn failed(step: &str, error: VmError) -> ImageError {
+    let code = match error.code {
+        VmCode::Io => ErrorCode::Io,
+        _ => ErrorCode::StepFailed,
+    };
+    ImageError::new(code, step, error.to_string())
+}

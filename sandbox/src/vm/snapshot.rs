@@ -1,0 +1,235 @@
+//! Making the module from which guests start: boot, warm up, save.
+
+use super::error::{VmCode, VmError};
+use super::guest::{Boot, Guest, Next};
+use super::imports::Imports;
+use super::instance::Linked;
+use a99_guest_agent::protocol::{Ending, Exec, Report, Request, Script, VERSION};
+use std::future::Future;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+use wasmtime::{Engine, Instance, Module, Store, Val};
+use wasmtime_wizer::{InstanceState, SnapshotVal, Wizer};
+
+/// Longest time for the whole of boot and warm-up: a hundred times what it
+/// takes.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Id of the commands that warm the guest up.
+const WARM_UP_ID: u32 = 1;
+
+/// How often the emulator may say that it cannot be saved yet.
+const BUSY_TURNS: u32 = 1000;
+
+/// What was measured while a snapshot was made.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Figures {
+    /// From the first instruction to the agent's readiness.
+    pub boot: Duration,
+    /// Instructions until then.
+    pub boot_instructions: u64,
+    /// The commands that warm it up.
+    pub warm_up: Duration,
+    /// Zeroing of free memory.
+    pub prepare: Duration,
+    /// Bytes that were zeroed.
+    pub zeroed: u64,
+    /// Saving.
+    pub save: Duration,
+}
+
+/// Boots a guest from `emulator` (the emulator's module), runs `warm_up` in it,
+/// first each as a command, and gives it back as a module that goes on from
+/// there.
+///
+/// # Errors
+/// [`VmError`]; a guest that does not get ready is told with its console.
+pub fn snapshot(
+    engine: &Engine,
+    emulator: &[u8],
+    boot: &Boot<'_>,
+    warm_up: &[&[&str]],
+) -> Result<(Vec<u8>, Figures), VmError> {
+    let failed = |error| VmError::engine(VmCode::Module, "emulator", &error);
+    let wizer = Wizer::new();
+    let (context, instrumented) = wizer.instrument(emulator).map_err(failed)?;
+    let module = Module::new(engine, &instrumented).map_err(failed)?;
+    let linked = Linked::new(&module)?;
+    let start = Instant::now();
+    let mut figures = Figures::default();
+    let mut building = Building {
+        guest: Guest::boot(&linked, boot)?,
+        deadline: start + PATIENCE,
+    };
+    building
+        .until("get ready", |report| match report {
+            Report::Ready { version, .. } => Some(*version),
+            _ => None,
+        })
+        .and_then(check_version)?;
+    figures.boot = start.elapsed();
+    figures.boot_instructions = building.guest.retired();
+    let start = Instant::now();
+    building.warm_up(warm_up)?;
+    figures.warm_up = start.elapsed();
+    let start = Instant::now();
+    figures.zeroed = building.prepare()?;
+    figures.prepare = start.elapsed();
+    let start = Instant::now();
+    let (store, instance) = building.guest.emulator.parts();
+    let mut state = State { store, instance };
+    let saved = ready_now(wizer.snapshot(&context, &mut state));
+    let saved = saved.and_then(|saved| saved.map_err(failed))?;
+    figures.save = start.elapsed();
+    Ok((saved, figures))
+}
+
+fn check_version(version: u16) -> Result<(), VmError> {
+    if version == VERSION {
+        return Ok(());
+    }
+    let text = format!("the guest's agent speaks version {version}, the host {VERSION}");
+    Err(VmError::new(VmCode::Protocol, text))
+}
+
+/// A guest on its way to a snapshot.
+struct Building {
+    guest: Guest,
+    deadline: Instant,
+}
+
+impl Building {
+    /// Runs the guest until a report is the one.
+    fn until<T>(
+        &mut self,
+        what: &str,
+        mut wanted: impl FnMut(&Report) -> Option<T>,
+    ) -> Result<T, VmError> {
+        loop {
+            let mut found = None;
+            let next = self.guest.turn(|_, _, report| {
+                if found.is_none() {
+                    found = wanted(&report);
+                }
+            })?;
+            if let Some(found) = found {
+                return Ok(found);
+            }
+            if Instant::now() > self.deadline {
+                let console = self.guest.console();
+                let text = format!("the guest did not {what} in time; its console:\n{console}");
+                return Err(VmError::new(VmCode::NotReady, text));
+            }
+            self.nap(next);
+        }
+    }
+
+    /// Waits as the guest does.
+    fn nap(&self, next: Next) {
+        if let Next::Wait(until) = next {
+            let now = self.guest.emulator.now_ns();
+            let nap = until.map_or(1_000_000, |until| until.saturating_sub(now));
+            std::thread::sleep(Duration::from_nanos(nap).min(Duration::from_millis(10)));
+        }
+    }
+
+    fn warm_up(&mut self, commands: &[&[&str]]) -> Result<(), VmError> {
+        for command in commands {
+            let argv = command.iter().map(|a| a.as_bytes().to_vec()).collect();
+            let exec = Exec {
+                argv,
+                ..Exec::default()
+            };
+            self.run(&Request::Exec(exec), &command.join(" "))?;
+        }
+        // The session's shell, too, has run something.
+        let text = b":".to_vec();
+        self.run(&Request::Script(Script { text }), ":")
+    }
+
+    fn run(&mut self, request: &Request, name: &str) -> Result<(), VmError> {
+        self.guest.request(WARM_UP_ID, request);
+        let mut errors = Vec::new();
+        let ending = self.until("warm up", |report| match report {
+            Report::Output(_, bytes) => {
+                errors.extend(bytes);
+                None
+            }
+            Report::Exited(exited) => Some(Ok(exited.ending)),
+            Report::Failed(_, text) => Some(Err(text.clone())),
+            _ => None,
+        })?;
+        if ending == Ok(Ending::Code(0)) {
+            return Ok(());
+        }
+        let output = String::from_utf8_lossy(&errors);
+        let text = format!("`{name}` fails in the new guest ({ending:?}): {output}");
+        Err(VmError::new(VmCode::NotReady, text))
+    }
+
+    /// Zeroes free memory and drops what the emulator can make again.
+    fn prepare(&mut self) -> Result<u64, VmError> {
+        self.guest.request(0, &Request::Prepare);
+        let zeroed = self.until("prepare itself", |report| match report {
+            Report::Prepared(bytes) => Some(Ok(*bytes)),
+            Report::Failed(_, text) => Some(Err(VmError::new(VmCode::NotReady, text.clone()))),
+            _ => None,
+        })??;
+        for _ in 0..BUSY_TURNS {
+            // Until it waits: then nothing is half done.
+            let next = self.guest.turn(|_, _, _| {})?;
+            if matches!(next, Next::Wait(_))
+                && self
+                    .guest
+                    .emulator
+                    .call::<(), u32>("prepare_snapshot", ())?
+                    == 0
+            {
+                return Ok(zeroed);
+            }
+            self.nap(next);
+        }
+        Err(VmError::new(
+            VmCode::NotReady,
+            "the guest does not come to rest",
+        ))
+    }
+}
+
+/// The state of an instance, as wizer wants it.
+struct State<'a> {
+    store: &'a mut Store<Imports>,
+    instance: Instance,
+}
+
+impl InstanceState for State<'_> {
+    async fn global_get(&mut self, name: &str, _: wasmparser::ValType) -> SnapshotVal {
+        let global = self.instance.get_global(&mut *self.store, name);
+        match global.map(|global| global.get(&mut *self.store)) {
+            Some(Val::I32(value)) => SnapshotVal::I32(value),
+            Some(Val::I64(value)) => SnapshotVal::I64(value),
+            Some(Val::F32(value)) => SnapshotVal::F32(value),
+            Some(Val::F64(value)) => SnapshotVal::F64(value),
+            Some(Val::V128(value)) => SnapshotVal::V128(value.as_u128()),
+            // The trait asks for a panic; only a module that is not the
+            // emulator can get here.
+            other => panic!("the emulator's global {name} is {other:?}"),
+        }
+    }
+
+    async fn memory_contents(&mut self, name: &str, contents: impl FnOnce(&[u8]) + Send) {
+        if let Some(memory) = self.instance.get_memory(&mut *self.store, name) {
+            contents(memory.data(&*self.store));
+        }
+    }
+}
+
+/// The result of a future that has nothing to wait for.
+fn ready_now<T>(future: impl Future<Output = T>) -> Result<T, VmError> {
+    let mut context = Context::from_waker(Waker::noop());
+    match pin!(future).poll(&mut context) {
+        Poll::Ready(value) => Ok(value),
+        Poll::Pending => Err(VmError::new(VmCode::Module, "saving waits for something")),
+    }
+}
