@@ -7,7 +7,7 @@ use std::path::Path;
 /// The kind of a failure. The text of a code never changes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum ErrorCode {
-    /// This system has no apt: images cannot be built here, only imported.
+    /// This system has no apt: images cannot be built here.
     NoApt,
     /// There is no Debian Python for this processor to compile with.
     UnsupportedHost,

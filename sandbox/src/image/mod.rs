@@ -187,7 +187,7 @@ fn no_sources() -> ImageError {
         "emulator",
         "its sources are not here, and a guest cannot be booted without it",
     )
-    .help("build in a clone of the project, or import an image: `a99 sandbox image import FILE`")
+    .help("build in a clone of the project, or name one: `a99 sandbox build --sources DIR`")
 }
 
 /// Locks the current versions of everything, for each architecture that the

@@ -65,8 +65,8 @@ pub fn ensure(progress: &mut dyn Progress) -> Result<(), ImageError> {
             "this system does not have it, and images are built from Debian's packages",
         )
         .help(
-            "build on Debian or Ubuntu and bring the image here: \
-               `a99 sandbox image export` there, `a99 sandbox image import FILE` here",
+            "build on Debian or a system derived from it; carrying an image to another system \
+               is not possible yet",
         ));
     }
     let missing = missing();
