@@ -9,6 +9,7 @@
 //! is dropped at once.
 
 use super::decode::{self, Decoded};
+use super::fuse::fuse;
 use super::inst::{Inst, Op, SINK};
 use crate::ram::{PAGE_SHIFT, PAGE_SIZE, Ram};
 
@@ -202,6 +203,9 @@ impl Code {
                 inst
             }
         };
+        if let Some(line) = self.lines.last_mut() {
+            fuse(&mut line[first..self.used]);
+        }
         let target = offset as i64 + i64::from(last.imm);
         let inside = (0..PAGE_SIZE as i64).contains(&target);
         let jumps = last.op == Op::Jal || last.op.is_branch();

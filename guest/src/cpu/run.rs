@@ -4,6 +4,7 @@ use super::blocks::{self, Code, NONE};
 use super::csr::{EXTERNAL, TIMER};
 use super::decode;
 use super::exec::{self, Exit};
+use super::fuse;
 use super::hart::Hart;
 use super::inst::Op;
 use super::mmu::Access;
@@ -201,7 +202,8 @@ impl Cpu {
     fn slow<H: Host>(&mut self, bus: &mut Bus<H>) -> Option<Pause> {
         let at = self.hart.at;
         let block = *self.code.block(at.block);
-        let inst = self.code.line(&block)[usize::from(at.index)];
+        let mut inst = self.code.line(&block)[usize::from(at.index)];
+        inst.op = fuse::plain(inst.op);
         if inst.op == Op::Straddle {
             return self.straddle(bus);
         }
