@@ -6,7 +6,7 @@
 //! and the block goes on behind it. The budget is counted by block.
 
 use super::alu;
-use super::blocks::{CROSS, Code, NONE};
+use super::blocks::{self, CROSS, Code, NONE};
 use super::fp::{self, Fp};
 use super::hart::{Cursor, Hart, NO_RESERVATION, Registers};
 use super::inst::Op;
@@ -70,14 +70,13 @@ fn chain(
     let mut pc = at.pc;
     let mut budget = at.budget;
     let mut number = at.block;
-    let mut block = code.block(number);
+    let mut line = code.line(number);
     let mut index = at.index;
     if !at.inside {
-        index = block.first;
-        budget -= i64::from(block.count);
+        index = blocks::first(number);
+        budget -= blocks::count(line, number);
     }
     loop {
-        let line = code.line(block);
         // What follows the block: address, link, and which side it is.
         let (next, link, taken) = loop {
             // Every block ends with an operation that leaves this loop.
@@ -191,21 +190,33 @@ fn chain(
                 (|$a:ident, $b:ident| $condition:expr) => {{
                     let ($a, $b) = (r!(inst.rs1), r!(inst.rs2));
                     if $condition {
-                        break (pc.wrapping_add(inst.imm as i64 as u64), block.taken, true);
+                        break (
+                            pc.wrapping_add(inst.imm as i64 as u64),
+                            blocks::link(line, number, true),
+                            true,
+                        );
                     }
-                    break (pc.wrapping_add(u64::from(block.bytes)), block.fall, false);
+                    break (
+                        pc.wrapping_add(blocks::bytes(line, number)),
+                        blocks::link(line, number, false),
+                        false,
+                    );
                 }};
             }
             macro_rules! jal {
                 () => {{
-                    set!(pc.wrapping_add(u64::from(block.bytes)));
-                    break (pc.wrapping_add(inst.imm as i64 as u64), block.taken, true);
+                    set!(pc.wrapping_add(blocks::bytes(line, number)));
+                    break (
+                        pc.wrapping_add(inst.imm as i64 as u64),
+                        blocks::link(line, number, true),
+                        true,
+                    );
                 }};
             }
             macro_rules! jalr {
                 () => {{
                     let target = address!() & !1;
-                    set!(pc.wrapping_add(u64::from(block.bytes)));
+                    set!(pc.wrapping_add(blocks::bytes(line, number)));
                     break (target, CROSS, true);
                 }};
             }
@@ -249,7 +260,11 @@ fn chain(
             match inst.op {
                 Op::Nop => {}
                 Op::End => {
-                    break (pc.wrapping_add(u64::from(block.bytes)), block.fall, false);
+                    break (
+                        pc.wrapping_add(blocks::bytes(line, number)),
+                        blocks::link(line, number, false),
+                        false,
+                    );
                 }
                 Op::Lui => set!(inst.imm as i64 as u64),
                 Op::Auipc => auipc!(),
@@ -508,9 +523,9 @@ fn chain(
         if budget <= 0 {
             return leave(at, pc, budget, Exit::Budget);
         }
-        block = code.block(number);
-        index = block.first;
-        budget -= i64::from(block.count);
+        line = code.line(number);
+        index = blocks::first(number);
+        budget -= blocks::count(line, number);
     }
 }
 
