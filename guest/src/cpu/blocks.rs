@@ -103,9 +103,12 @@ impl Header {
 impl Code {
     /// No code yet, for a RAM of `bytes` bytes.
     pub fn new(bytes: usize) -> Self {
+        // Room for all: memory not written to costs nothing, growing would leave
+        // copies behind, in snapshots too.
+        let lines = if bytes > 0 { MAX_LINES } else { 0 };
         Self {
-            lines: Vec::new(),
-            lengths: Vec::new(),
+            lines: Vec::with_capacity(lines),
+            lengths: Vec::with_capacity(lines),
             used: LINE,
             tables: Vec::new(),
             free: Vec::new(),
@@ -163,8 +166,19 @@ impl Code {
         self.lines.len() >= MAX_LINES
     }
 
-    /// Drops everything.
+    /// Drops everything, and leaves zeros, which a snapshot does not store.
     pub fn clear(&mut self) {
+        let zero = Inst {
+            rd: 0,
+            ..Inst::of(Op::Nop)
+        };
+        self.lines.fill([zero; LINE]);
+        self.lengths.fill([0; LINE]);
+        self.tables.fill([0; CHAINS]);
+        self.reset();
+    }
+
+    fn reset(&mut self) {
         self.lines.clear();
         self.lengths.clear();
         self.used = LINE;
@@ -244,7 +258,7 @@ impl Code {
     /// Makes block 0 of one instruction that is on no page; control leaves it
     /// by lookup.
     pub fn hold(&mut self, inst: Inst, length: u8) {
-        self.clear();
+        self.reset();
         let number = self.begin();
         self.push(inst, length);
         self.push(Inst::of(Op::End), 0);
