@@ -9,6 +9,7 @@
 //! is dropped at once.
 
 use super::decode::{self, Decoded};
+use super::fuse::fuse;
 use super::inst::{Inst, Op, SINK};
 use crate::ram::{PAGE_SHIFT, PAGE_SIZE, Ram};
 
@@ -22,88 +23,110 @@ pub const CROSS: u32 = u32::MAX - 1;
 /// against a slice of the budget.
 pub const MAX_BLOCK: usize = 64;
 
-/// Instructions of a line of the arena. A byte indexes a line without a check,
-/// and a block lies in one line.
+/// Slots of a line of the arena. A byte indexes a line without a check, and a
+/// block lies in one line.
 const LINE: usize = 256;
 
-/// Lines in the arena at most: a million instructions, which with their blocks
-/// are about 14 MB.
+/// Lines of the arena at most: a million slots, 9 MB with lengths.
 const MAX_LINES: usize = (1 << 20) / LINE;
 
 /// Chains in the table of a page.
 const CHAINS: usize = PAGE_SIZE / 4;
 
+/// Slots of a block's header. They lie right before its instructions, so that
+/// going to a block mostly costs one line of the processor's cache.
+const HEADER: u8 = 3;
+
 /// A line of the arena.
 pub type Line = [Inst; LINE];
 
-/// A block.
-#[derive(Clone, Copy, Debug)]
-#[repr(align(32))]
-pub struct Block {
-    /// Line of the arena.
-    pub line: u32,
-    /// First instruction in the line.
-    pub first: u8,
-    /// Instructions; the last one ends the block.
-    pub count: u8,
-    /// Length of its code in bytes.
-    pub bytes: u16,
-    /// Block at the target of the last instruction, [`NONE`] or [`CROSS`].
-    pub taken: u32,
-    /// Block behind this one, [`NONE`] or [`CROSS`].
-    pub fall: u32,
-    /// Next block of the chain.
-    sibling: u32,
-    /// Offset of the first byte in the page.
-    offset: u16,
+/// First slot of the instructions of a block, in its line.
+#[inline(always)]
+pub fn first(block: u32) -> u8 {
+    block as u8 + HEADER
 }
 
 /// All decoded code.
+/// A block is known by the slot of its header; the low byte of that number is
+/// the place in the line.
+///
+/// | slot | `imm` | registers |
+/// |---|---|---|
+/// | 0 | block at the target of the last instruction | `rd`: instructions |
+/// | 1 | block behind this one | `rs1`, `rs2`: length of its code in bytes |
+/// | 2 | next block of the chain | `rs1`, `rs2`: offset in the page |
+///
+/// Links may be [`NONE`] or [`CROSS`].
 #[derive(Debug)]
 pub struct Code {
     lines: Vec<Line>,
     /// Length in bytes of each instruction of the arena.
     lengths: Vec<[u8; LINE]>,
-    /// Instructions in use of the last line.
+    /// Slots in use of the last line.
     used: usize,
-    blocks: Vec<Block>,
     tables: Vec<[u32; CHAINS]>,
     free: Vec<u32>,
     /// Table of each page of RAM.
     pages: Vec<u32>,
 }
 
+/// What a header holds.
+struct Header {
+    count: u8,
+    bytes: u16,
+    offset: u16,
+    taken: u32,
+    fall: u32,
+    sibling: u32,
+}
+
+impl Header {
+    fn slots(&self) -> [Inst; HEADER as usize] {
+        let slot = |rd, short: u16, link: u32| {
+            let [rs1, rs2] = short.to_le_bytes();
+            Inst {
+                op: Op::End,
+                rd,
+                rs1,
+                rs2,
+                imm: link as i32,
+            }
+        };
+        [
+            slot(self.count, 0, self.taken),
+            slot(0, self.bytes, self.fall),
+            slot(0, self.offset, self.sibling),
+        ]
+    }
+}
+
 impl Code {
     /// No code yet, for a RAM of `bytes` bytes.
     pub fn new(bytes: usize) -> Self {
+        // Room for all: memory not written to costs nothing, growing would leave
+        // copies behind, in snapshots too.
+        let lines = if bytes > 0 { MAX_LINES } else { 0 };
         Self {
-            lines: Vec::new(),
-            lengths: Vec::new(),
+            lines: Vec::with_capacity(lines),
+            lengths: Vec::with_capacity(lines),
             used: LINE,
-            blocks: Vec::new(),
             tables: Vec::new(),
             free: Vec::new(),
             pages: vec![NONE; bytes >> PAGE_SHIFT],
         }
     }
 
-    /// A block by number.
-    #[inline(always)]
-    pub fn block(&self, number: u32) -> &Block {
-        &self.blocks[number as usize]
-    }
-
     /// The line in which a block lies.
     #[inline(always)]
-    pub fn line(&self, block: &Block) -> &Line {
-        &self.lines[block.line as usize]
+    pub fn line(&self, block: u32) -> &Line {
+        &self.lines[block as usize / LINE]
     }
 
     /// Length of an instruction of a block, and its distance from the block's
     /// start, in bytes.
-    pub fn place(&self, block: &Block, index: u8) -> (u8, u64) {
-        let lengths = &self.lengths[block.line as usize];
-        let before = &lengths[usize::from(block.first)..usize::from(index)];
+    pub fn place(&self, block: u32, index: u8) -> (u8, u64) {
+        let lengths = &self.lengths[block as usize / LINE];
+        let before = &lengths[usize::from(first(block))..usize::from(index)];
         let before = before.iter().map(|length| u64::from(*length)).sum();
         (lengths[usize::from(index)], before)
     }
@@ -113,11 +136,13 @@ impl Code {
     pub fn find(&self, table: u32, offset: usize) -> Option<u32> {
         let chains = self.tables.get(table as usize)?;
         let mut number = chains[(offset / 4) & (CHAINS - 1)];
-        while let Some(block) = self.blocks.get(number as usize) {
-            if usize::from(block.offset) == offset {
+        while number != NONE {
+            let line = self.lines.get(number as usize / LINE)?;
+            let slot = &line[number as usize % LINE + 2];
+            if short(slot) == offset {
                 return Some(number);
             }
-            number = block.sibling;
+            number = slot.imm as u32;
         }
         None
     }
@@ -141,12 +166,22 @@ impl Code {
         self.lines.len() >= MAX_LINES
     }
 
-    /// Drops everything.
+    /// Drops everything, and leaves zeros, which a snapshot does not store.
     pub fn clear(&mut self) {
+        let zero = Inst {
+            rd: 0,
+            ..Inst::of(Op::Nop)
+        };
+        self.lines.fill([zero; LINE]);
+        self.lengths.fill([0; LINE]);
+        self.tables.fill([0; CHAINS]);
+        self.reset();
+    }
+
+    fn reset(&mut self) {
         self.lines.clear();
         self.lengths.clear();
         self.used = LINE;
-        self.blocks.clear();
         self.tables.clear();
         self.free.clear();
         self.pages.fill(NONE);
@@ -163,22 +198,19 @@ impl Code {
 
     /// Sets the link of a block to another of the same page.
     pub fn link(&mut self, from: u32, taken: bool, to: u32) {
-        let block = &mut self.blocks[from as usize];
-        *(if taken {
-            &mut block.taken
-        } else {
-            &mut block.fall
-        }) = to;
+        let line = &mut self.lines[from as usize / LINE];
+        line[from as usize % LINE + usize::from(!taken)].imm = to as i32;
     }
 
     /// Decodes the block at `offset` of a page of RAM.
     pub fn build(&mut self, ram: &Ram, page: usize, offset: usize) -> u32 {
         let table = self.table(page);
         let bytes = &ram.bytes()[page * PAGE_SIZE..(page + 1) * PAGE_SIZE];
-        let first = self.reserve();
+        let number = self.begin();
+        let start = self.used;
         let mut end = offset;
         let mut last = None;
-        while self.used - first < MAX_BLOCK - 1 {
+        while self.used - start < MAX_BLOCK - 1 {
             let Some((inst, length)) = fetch(bytes, end) else {
                 break;
             };
@@ -202,52 +234,62 @@ impl Code {
                 inst
             }
         };
+        let count = (self.used - start) as u8;
+        fuse(&mut self.lines[number as usize / LINE][start..self.used]);
         let target = offset as i64 + i64::from(last.imm);
         let inside = (0..PAGE_SIZE as i64).contains(&target);
         let jumps = last.op == Op::Jal || last.op.is_branch();
-        let number = self.blocks.len() as u32;
         let chain = &mut self.tables[table as usize][offset / 4];
         let sibling = std::mem::replace(chain, number);
-        self.blocks.push(Block {
-            line: (self.lines.len() - 1) as u32,
-            first: first as u8,
-            count: (self.used - first) as u8,
-            bytes: (end - offset) as u16,
-            taken: if jumps && inside { NONE } else { CROSS },
-            fall: if end < PAGE_SIZE { NONE } else { CROSS },
-            sibling,
-            offset: offset as u16,
-        });
+        self.set_header(
+            number,
+            &Header {
+                count,
+                bytes: (end - offset) as u16,
+                offset: offset as u16,
+                taken: if jumps && inside { NONE } else { CROSS },
+                fall: if end < PAGE_SIZE { NONE } else { CROSS },
+                sibling,
+            },
+        );
         number
     }
 
     /// Makes block 0 of one instruction that is on no page; control leaves it
     /// by lookup.
     pub fn hold(&mut self, inst: Inst, length: u8) {
-        self.clear();
-        let first = self.reserve();
+        self.reset();
+        let number = self.begin();
         self.push(inst, length);
         self.push(Inst::of(Op::End), 0);
-        self.blocks.push(Block {
-            line: 0,
-            first: first as u8,
-            count: 1,
-            bytes: length.into(),
-            taken: NONE,
-            fall: NONE,
-            sibling: NONE,
-            offset: 0,
-        });
+        self.set_header(
+            number,
+            &Header {
+                count: 1,
+                bytes: length.into(),
+                offset: 0,
+                taken: NONE,
+                fall: NONE,
+                sibling: NONE,
+            },
+        );
     }
 
-    /// Where the next block begins in the last line, which has room for it.
-    fn reserve(&mut self) -> usize {
-        if self.used > LINE - MAX_BLOCK {
+    /// Begins a block with an empty header, in a line that has room for it.
+    fn begin(&mut self) -> u32 {
+        if self.used + usize::from(HEADER) + MAX_BLOCK > LINE {
             self.lines.push([Inst::of(Op::End); LINE]);
             self.lengths.push([0; LINE]);
             self.used = 0;
         }
-        self.used
+        let number = (self.lines.len() - 1) * LINE + self.used;
+        self.used += usize::from(HEADER);
+        number as u32
+    }
+
+    fn set_header(&mut self, block: u32, header: &Header) {
+        let (line, at) = (block as usize / LINE, block as usize % LINE);
+        self.lines[line][at..at + usize::from(HEADER)].copy_from_slice(&header.slots());
     }
 
     fn push(&mut self, inst: Inst, length: u8) {
@@ -257,6 +299,30 @@ impl Code {
             self.used += 1;
         }
     }
+}
+
+/// Instructions of a block of a line.
+#[inline(always)]
+pub fn count(line: &Line, block: u32) -> i64 {
+    line[usize::from(block as u8)].rd.into()
+}
+
+/// Length in bytes of a block's code.
+#[inline(always)]
+pub fn bytes(line: &Line, block: u32) -> u64 {
+    short(&line[usize::from((block as u8).wrapping_add(1))]) as u64
+}
+
+/// The link of a block: to the target of its last instruction, or behind it.
+#[inline(always)]
+pub fn link(line: &Line, block: u32, taken: bool) -> u32 {
+    line[usize::from((block as u8).wrapping_add(u8::from(!taken)))].imm as u32
+}
+
+/// The number in two register fields of a header.
+#[inline(always)]
+fn short(slot: &Inst) -> usize {
+    usize::from(u16::from_le_bytes([slot.rs1, slot.rs2]))
 }
 
 impl Inst {

@@ -145,8 +145,9 @@ pub enum Effect {
 }
 
 /// Reads a register; `None` if it does not exist or this mode may not.
-/// `time` is the time in ticks, `retired` the number of instructions run.
-pub fn read(hart: &Hart, csr: u32, time: u64, retired: u64) -> Option<u64> {
+/// `time` tells the time in ticks, which costs a call of the host; `retired` is
+/// the number of instructions run.
+pub fn read(hart: &Hart, csr: u32, time: impl FnOnce() -> u64, retired: u64) -> Option<u64> {
     if !may_access(hart, csr) {
         return None;
     }
@@ -166,7 +167,7 @@ pub fn read(hart: &Hart, csr: u32, time: u64, retired: u64) -> Option<u64> {
         number::STVAL => csrs.stval,
         number::SIP => csrs.sip,
         number::SATP => csrs.satp,
-        number::TIME => time,
+        number::TIME => time(),
         number::CYCLE | number::INSTRET => retired,
         _ => return None,
     })
@@ -260,14 +261,14 @@ mod tests {
     #[test]
     fn user_mode_reaches_what_it_was_given() {
         let mut hart = Hart::new(0);
-        assert_eq!(read(&hart, number::TIME, 7, 9), Some(7));
+        assert_eq!(read(&hart, number::TIME, || 7, 9), Some(7));
         hart.mode = Mode::User;
-        assert_eq!(read(&hart, number::SSTATUS, 0, 0), None);
-        assert_eq!(read(&hart, number::INSTRET, 7, 9), None);
+        assert_eq!(read(&hart, number::SSTATUS, || 0, 0), None);
+        assert_eq!(read(&hart, number::INSTRET, || 7, 9), None);
         hart.csr.scounteren = 4;
-        assert_eq!(read(&hart, number::INSTRET, 7, 9), Some(9));
+        assert_eq!(read(&hart, number::INSTRET, || 7, 9), Some(9));
         assert_eq!(write(&mut hart, number::INSTRET, 1), None);
-        assert_eq!(read(&hart, number::FCSR, 0, 0), None);
+        assert_eq!(read(&hart, number::FCSR, || 0, 0), None);
     }
 
     #[test]
@@ -275,9 +276,12 @@ mod tests {
         let mut hart = Hart::new(0);
         write(&mut hart, number::SSTATUS, 1 << SSTATUS_FS);
         assert_eq!(write(&mut hart, number::FCSR, 0x1ff), Some(Effect::None));
-        assert_eq!(read(&hart, number::FRM, 0, 0), Some(7));
-        assert_eq!(read(&hart, number::FFLAGS, 0, 0), Some(31));
-        assert_eq!(read(&hart, number::SSTATUS, 0, 0).map(|s| s >> 63), Some(1));
+        assert_eq!(read(&hart, number::FRM, || 0, 0), Some(7));
+        assert_eq!(read(&hart, number::FFLAGS, || 0, 0), Some(31));
+        assert_eq!(
+            read(&hart, number::SSTATUS, || 0, 0).map(|s| s >> 63),
+            Some(1)
+        );
     }
 
     #[test]

@@ -6,7 +6,7 @@
 //! and the block goes on behind it. The budget is counted by block.
 
 use super::alu;
-use super::blocks::{CROSS, Code, NONE};
+use super::blocks::{self, CROSS, Code, NONE};
 use super::fp::{self, Fp};
 use super::hart::{Cursor, Hart, NO_RESERVATION, Registers};
 use super::inst::Op;
@@ -70,18 +70,17 @@ fn chain(
     let mut pc = at.pc;
     let mut budget = at.budget;
     let mut number = at.block;
-    let mut block = code.block(number);
+    let mut line = code.line(number);
     let mut index = at.index;
     if !at.inside {
-        index = block.first;
-        budget -= i64::from(block.count);
+        index = blocks::first(number);
+        budget -= blocks::count(line, number);
     }
     loop {
-        let line = code.line(block);
         // What follows the block: address, link, and which side it is.
         let (next, link, taken) = loop {
             // Every block ends with an operation that leaves this loop.
-            let inst = &line[usize::from(index)];
+            let mut inst = &line[usize::from(index)];
             index = index.wrapping_add(1);
 
             macro_rules! r {
@@ -149,13 +148,96 @@ fn chain(
                     *cell = value.to_le_bytes();
                 }};
             }
+            // On to the second of two fused instructions.
+            macro_rules! next {
+                () => {
+                    inst = &line[usize::from(index)];
+                    index = index.wrapping_add(1);
+                };
+            }
+            macro_rules! sum {
+                () => {{
+                    let sum = r!(inst.rs1).wrapping_add(r!(inst.rs2));
+                    set!(sum.wrapping_add(inst.imm as i64 as u64))
+                }};
+            }
+            // Loads or stores of doubles on one base, until the last of them:
+            // the TLB is asked again only where the page changes.
+            macro_rules! run {
+                ($tlb:expr, $op:ident, |$cell:ident| $access:expr) => {{
+                    let base = r!(inst.rs1);
+                    let mut entry = $tlb.entry(address!());
+                    loop {
+                        let va = base.wrapping_add(inst.imm as i64 as u64);
+                        let mut offset = entry.find(va, 8);
+                        if offset.is_none() {
+                            entry = $tlb.entry(va);
+                            offset = entry.find(va, 8);
+                        }
+                        let Some(offset) = offset else { slow!() };
+                        let Some($cell) = ram.as_chunks_mut::<8>().0.get_mut(offset / 8) else {
+                            slow!()
+                        };
+                        $access;
+                        if inst.op != Op::$op {
+                            break;
+                        }
+                        next!();
+                    }
+                }};
+            }
             macro_rules! branch {
                 (|$a:ident, $b:ident| $condition:expr) => {{
                     let ($a, $b) = (r!(inst.rs1), r!(inst.rs2));
                     if $condition {
-                        break (pc.wrapping_add(inst.imm as i64 as u64), block.taken, true);
+                        break (
+                            pc.wrapping_add(inst.imm as i64 as u64),
+                            blocks::link(line, number, true),
+                            true,
+                        );
                     }
-                    break (pc.wrapping_add(u64::from(block.bytes)), block.fall, false);
+                    break (
+                        pc.wrapping_add(blocks::bytes(line, number)),
+                        blocks::link(line, number, false),
+                        false,
+                    );
+                }};
+            }
+            macro_rules! jal {
+                () => {{
+                    set!(pc.wrapping_add(blocks::bytes(line, number)));
+                    break (
+                        pc.wrapping_add(inst.imm as i64 as u64),
+                        blocks::link(line, number, true),
+                        true,
+                    );
+                }};
+            }
+            macro_rules! jalr {
+                () => {{
+                    let target = address!() & !1;
+                    set!(pc.wrapping_add(blocks::bytes(line, number)));
+                    break (target, CROSS, true);
+                }};
+            }
+            macro_rules! auipc {
+                () => {
+                    set!(pc.wrapping_add(inst.imm as i64 as u64))
+                };
+            }
+            macro_rules! fused {
+                ($first:expr, $second:expr) => {{
+                    $first;
+                    next!();
+                    $second
+                }};
+            }
+            // The same where the second ends the block.
+            macro_rules! fused_end {
+                ($first:expr, $second:expr) => {{
+                    $first;
+                    inst = &line[usize::from(index)];
+                    $second
                 }};
             }
             macro_rules! amo {
@@ -178,19 +260,16 @@ fn chain(
             match inst.op {
                 Op::Nop => {}
                 Op::End => {
-                    break (pc.wrapping_add(u64::from(block.bytes)), block.fall, false);
+                    break (
+                        pc.wrapping_add(blocks::bytes(line, number)),
+                        blocks::link(line, number, false),
+                        false,
+                    );
                 }
                 Op::Lui => set!(inst.imm as i64 as u64),
-                Op::Auipc => set!(pc.wrapping_add(inst.imm as i64 as u64)),
-                Op::Jal => {
-                    set!(pc.wrapping_add(u64::from(block.bytes)));
-                    break (pc.wrapping_add(inst.imm as i64 as u64), block.taken, true);
-                }
-                Op::Jalr => {
-                    let target = address!() & !1;
-                    set!(pc.wrapping_add(u64::from(block.bytes)));
-                    break (target, CROSS, true);
-                }
+                Op::Auipc => auipc!(),
+                Op::Jal => jal!(),
+                Op::Jalr => jalr!(),
                 Op::Beq => branch!(|a, b| a == b),
                 Op::Bne => branch!(|a, b| a != b),
                 Op::Blt => branch!(|a, b| (a as i64) < b as i64),
@@ -301,6 +380,53 @@ fn chain(
                 Op::Flw if fp.is_on() => fp.set_f32(inst.rd, load!(u32)),
                 Op::Fsd if fp.is_on() => store!(u64, fp.bits(inst.rs2)),
                 Op::Fsw if fp.is_on() => store!(u32, fp.bits(inst.rs2)),
+                Op::LdRun => run!(tlb.read, LdRun, |cell| set!(u64::from_le_bytes(*cell))),
+                Op::SdRun => run!(tlb.write, SdRun, |cell| *cell = r!(inst.rs2).to_le_bytes()),
+                Op::SlliwSrliwOr => {
+                    alu_imm!(|a, b| alu::word(a.wrapping_shl(b as u32)));
+                    next!();
+                    alu_imm!(|a, b| (a as u32).wrapping_shr(b as u32) as i32 as u64);
+                    next!();
+                    alu!(|a, b| a | b);
+                }
+                Op::SumSum => fused!(sum!(), sum!()),
+                Op::SumLd => fused!(sum!(), set!(load!(u64))),
+                Op::SumLw => fused!(sum!(), set!(load!(u32) as i32 as u64)),
+                Op::SumLbu => fused!(sum!(), set!(u64::from(load!(u8)))),
+                Op::SumSd => fused!(sum!(), store!(u64, r!(inst.rs2))),
+                Op::SumSw => fused!(sum!(), store!(u32, r!(inst.rs2))),
+                Op::SumSb => fused!(sum!(), store!(u8, r!(inst.rs2))),
+                Op::SumBeq => fused_end!(sum!(), branch!(|a, b| a == b)),
+                Op::SumBne => fused_end!(sum!(), branch!(|a, b| a != b)),
+                Op::SumBltu => fused_end!(sum!(), branch!(|a, b| a < b)),
+                Op::SumJal => fused_end!(sum!(), jal!()),
+                Op::SumJalr => fused_end!(sum!(), jalr!()),
+                Op::LdSum => fused!(set!(load!(u64)), sum!()),
+                Op::LwSum => fused!(set!(load!(u32) as i32 as u64), sum!()),
+                Op::LbuSum => fused!(set!(u64::from(load!(u8))), sum!()),
+                Op::SdSum => fused!(store!(u64, r!(inst.rs2)), sum!()),
+                Op::SwSum => fused!(store!(u32, r!(inst.rs2)), sum!()),
+                Op::SbSum => fused!(store!(u8, r!(inst.rs2)), sum!()),
+                Op::LdSd => fused!(set!(load!(u64)), store!(u64, r!(inst.rs2))),
+                Op::SdLd => fused!(store!(u64, r!(inst.rs2)), set!(load!(u64))),
+                Op::LdBeq => fused_end!(set!(load!(u64)), branch!(|a, b| a == b)),
+                Op::LdBne => fused_end!(set!(load!(u64)), branch!(|a, b| a != b)),
+                Op::LbuBeq => fused_end!(set!(u64::from(load!(u8))), branch!(|a, b| a == b)),
+                Op::LbuBne => fused_end!(set!(u64::from(load!(u8))), branch!(|a, b| a != b)),
+                Op::SlliSum => fused!(alu_imm!(|a, b| a.wrapping_shl(b as u32)), sum!()),
+                Op::SlliSrli => fused!(
+                    alu_imm!(|a, b| a.wrapping_shl(b as u32)),
+                    alu_imm!(|a, b| a.wrapping_shr(b as u32))
+                ),
+                Op::AndiBeq => fused_end!(alu_imm!(|a, b| a & b), branch!(|a, b| a == b)),
+                Op::AndiBne => fused_end!(alu_imm!(|a, b| a & b), branch!(|a, b| a != b)),
+                Op::AuipcLd => fused!(auipc!(), set!(load!(u64))),
+                Op::AuipcSum => fused!(auipc!(), sum!()),
+                Op::AddwAddw => fused!(
+                    alu!(|a, b| alu::word(a.wrapping_add(b))),
+                    alu!(|a, b| alu::word(a.wrapping_add(b)))
+                ),
+                Op::OrXor => fused!(alu!(|a, b| a | b), alu!(|a, b| a ^ b)),
                 // Every operation is named, so that the jump needs no range check.
                 Op::FmaddS
                 | Op::FmsubS
@@ -397,9 +523,9 @@ fn chain(
         if budget <= 0 {
             return leave(at, pc, budget, Exit::Budget);
         }
-        block = code.block(number);
-        index = block.first;
-        budget -= i64::from(block.count);
+        line = code.line(number);
+        index = blocks::first(number);
+        budget -= blocks::count(line, number);
     }
 }
 

@@ -29,7 +29,7 @@ pub struct Inst {
 macro_rules! operations {
     ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
         /// An operation; names are those of the instruction set manual.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[repr(u8)]
         #[allow(missing_docs, reason = "the names are the mnemonics")]
         pub enum Op {
@@ -75,6 +75,14 @@ operations! {
     FaddD, FsubD, FmulD, FdivD, FsqrtD, FsgnjD, FsgnjnD, FsgnjxD, FminD, FmaxD,
     FcvtWD, FcvtWuD, FcvtLD, FcvtLuD, FmvXD, FeqD, FltD, FleD, FclassD,
     FcvtDW, FcvtDWu, FcvtDL, FcvtDLu, FmvDX, FcvtSD, FcvtDS,
+    /// From here on: instructions fused with those behind them (`fuse.rs`).
+    LdRun,
+    SdRun, SlliwSrliwOr,
+    SumSum, SumLd, SumLw, SumLbu, SumSd, SumSw, SumSb,
+    SumBeq, SumBne, SumBltu, SumJal, SumJalr,
+    LdSum, LwSum, LbuSum, SdSum, SwSum, SbSum, LdSd, SdLd,
+    LdBeq, LdBne, LbuBeq, LbuBne,
+    SlliSum, SlliSrli, AndiBeq, AndiBne, AuipcLd, AuipcSum, AddwAddw, OrXor,
 }
 
 impl Op {

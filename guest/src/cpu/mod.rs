@@ -11,6 +11,7 @@ pub mod csr;
 pub mod decode;
 pub mod exec;
 pub mod fp;
+mod fuse;
 pub mod hart;
 pub mod inst;
 pub mod mmu;

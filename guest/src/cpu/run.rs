@@ -4,6 +4,7 @@ use super::blocks::{self, Code, NONE};
 use super::csr::{EXTERNAL, TIMER};
 use super::decode;
 use super::exec::{self, Exit};
+use super::fuse;
 use super::hart::Hart;
 use super::inst::Op;
 use super::mmu::Access;
@@ -200,12 +201,12 @@ impl Cpu {
     /// Runs the instruction at the cursor, which the fast loop left.
     fn slow<H: Host>(&mut self, bus: &mut Bus<H>) -> Option<Pause> {
         let at = self.hart.at;
-        let block = *self.code.block(at.block);
-        let inst = self.code.line(&block)[usize::from(at.index)];
+        let mut inst = self.code.line(at.block)[usize::from(at.index)];
+        inst.op = fuse::plain(inst.op);
         if inst.op == Op::Straddle {
             return self.straddle(bus);
         }
-        let (length, before) = self.code.place(&block, at.index);
+        let (length, before) = self.code.place(at.block, at.index);
         let pc = at.pc.wrapping_add(before);
         let after = pc.wrapping_add(u64::from(length));
         let result = slow::execute(&mut self.hart, bus, &inst, pc);

@@ -123,7 +123,7 @@ fn csr_access<H: Host>(
     use Op::*;
     let number = inst.imm as u32;
     let retired = hart.csr.retired.wrapping_sub(hart.at.budget as u64);
-    let Some(old) = csr::read(hart, number, bus.time(), retired) else {
+    let Some(old) = csr::read(hart, number, || bus.time(), retired) else {
         return Err(illegal(hart, bus, pc));
     };
     let source = match inst.op {

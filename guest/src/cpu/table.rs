@@ -275,10 +275,11 @@ mod tests {
 
     #[test]
     fn every_operation_has_a_row() {
-        let made_by_builder = [Op::Nop, Op::End, Op::Straddle, Op::Illegal];
+        let made_by_builder =
+            |op| matches!(op, Op::Nop | Op::End | Op::Straddle | Op::Illegal) || op >= Op::LdRun;
         for op in Op::ALL {
             let rows = TABLE.iter().filter(|row| row.op == *op).count();
-            assert_eq!(rows, usize::from(!made_by_builder.contains(op)), "{op:?}");
+            assert_eq!(rows, usize::from(!made_by_builder(*op)), "{op:?}");
         }
     }
 }

@@ -40,6 +40,16 @@ pub struct DataTlb {
     used: Vec<u16>,
 }
 
+impl DataEntry {
+    /// The offset in RAM of an access of `size` bytes (a power of two) at `va`;
+    /// `None` if this is not its page or the access is not aligned.
+    #[inline(always)]
+    pub fn find(self, va: u64, size: usize) -> Option<usize> {
+        let wanted = va & (PAGE_MASK | (size as u64 - 1));
+        (self.tag == wanted).then(|| va.wrapping_add(self.addend) as usize)
+    }
+}
+
 impl Default for DataTlb {
     fn default() -> Self {
         let empty = DataEntry {
@@ -64,9 +74,13 @@ impl DataTlb {
     /// `None` if the page is not here or the access is not aligned.
     #[inline(always)]
     pub fn find(&self, va: u64, size: usize) -> Option<usize> {
-        let entry = &self.slots[Self::slot(va)];
-        let wanted = va & (PAGE_MASK | (size as u64 - 1));
-        (entry.tag == wanted).then(|| va.wrapping_add(entry.addend) as usize)
+        self.entry(va).find(va, size)
+    }
+
+    /// What the slot of `va` holds.
+    #[inline(always)]
+    pub fn entry(&self, va: u64) -> DataEntry {
+        self.slots[Self::slot(va)]
     }
 
     /// Maps the page of `va` to the page of RAM at `offset`.
