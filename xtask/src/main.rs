@@ -19,7 +19,8 @@ Usage: cargo xtask CHORE
 
   test                       format, lints, walls, vectors on both engines, all
                              tests; what a contributor runs before a change
-  extra                      documentation without warnings
+  extra                      documentation without warnings; the sandbox with
+                             wasmtime
   ci                         test, then extra
   tidy                       only the walls and rules of the tree
   docs [--check]             write docs/a99b.md, bytecode.md and costs.md

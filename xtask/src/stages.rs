@@ -27,12 +27,23 @@ pub fn test() -> Result<(), Failed> {
     stage("tests", || run(cargo("test").arg("--workspace")))
 }
 
-/// What takes long and seldom breaks.
+/// What takes long and seldom breaks: documentation, and what needs wasmtime.
 pub fn extra() -> Result<(), Failed> {
     stage("documentation", || {
         let mut doc = cargo("doc");
         doc.args(["--quiet", "--workspace", "--no-deps"]);
         run(doc.env("RUSTDOCFLAGS", "-D warnings"))
+    })?;
+    // A feature, because it brings in wasmtime: checked here, apart from what a
+    // contributor runs before each change.
+    stage("clippy with the sandbox", || {
+        let mut clippy = cargo("clippy");
+        clippy.args(["--quiet", "-p", "a99-cli", "--features", "sandbox"]);
+        clippy.args(["-p", "a99-sandbox", "--all-targets", "--", "-D", "warnings"]);
+        run(&mut clippy)
+    })?;
+    stage("tests with the sandbox", || {
+        run(cargo("test").args(["-p", "a99-sandbox", "--features", "vm", "--lib"]))
     })
 }
 

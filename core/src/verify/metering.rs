@@ -4,7 +4,7 @@
 //! are met. In each cost model, looking at blocks that cost nothing:
 //!
 //! * a cycle of them is bounded, because it takes items from an iteration that
-//!   nothing in the cycle starts again;
+//!   nothing in the cycle starts again, and does not go on when there are none;
 //! * between two calls of functions of the program, and between the entry of a
 //!   function and its first call, something is paid, unless the function that is
 //!   called pays before it calls or returns. So neither recursion nor a tree
@@ -53,9 +53,8 @@ impl Prices<'_> {
     fn is_free(&self, f: &Function, charge: &Charge) -> bool {
         let step_cost = |step: u32| match self.costs.get(f.steps[step as usize].op as usize) {
             Some(BaseCost::Fixed(n)) => *n,
-            // Paid at the call, where a price of nothing is the host's word.
-            Some(BaseCost::Dynamic(_)) => 1,
-            None => 0,
+            // Paid at the call, which the code may never come to.
+            Some(BaseCost::Dynamic(_)) | None => 0,
         };
         self.p.price(charge, self.model, step_cost) == 0
     }
@@ -154,25 +153,29 @@ impl Graph {
         true
     }
 
-    /// The cycles of free blocks, but for those left out: sets of blocks that
-    /// all reach each other (Tarjan's algorithm with a stack of its own).
-    fn cycles(&self, out: &[bool]) -> Vec<Vec<usize>> {
-        let inside = |b: usize| self.free[b] && !out[b];
-        let back = |b: usize| self.leads_to(b).any(|to| to <= b && inside(to));
+    /// Where a block leads for nothing, any number of times: for one that takes
+    /// an item of an iteration that ends, only where it goes without an item.
+    fn leads_free(&self, block: usize, takes_item: bool) -> Vec<usize> {
+        // Its first jump is that of `IterNext`.
+        let ways = if takes_item { 1 } else { usize::MAX };
+        let ways = self.next[block].iter().take(ways);
+        let all = ways.chain(&self.errors[block]).copied();
+        all.filter(|to| self.free[*to]).collect()
+    }
+
+    /// The cycles of free blocks, given which of them take items of iterations
+    /// that end: sets of blocks that all reach each other (Tarjan's algorithm
+    /// with a stack of its own).
+    fn cycles(&self, takes_item: &[bool]) -> Vec<Vec<usize>> {
+        let next = |b: usize| self.leads_free(b, takes_item[b]);
+        let free = || (0..self.free.len()).filter(|b| self.free[*b]);
         // Blocks are in order of their code: without a way back there is no cycle.
-        if !(0..self.free.len()).any(|b| inside(b) && back(b)) {
+        if !free().any(|b| next(b).iter().any(|to| *to <= b)) {
             return Vec::new();
         }
         let mut search = Search::new(self.free.len());
-        for root in 0..self.free.len() {
-            if inside(root) {
-                search.from(root, &|b| {
-                    self.leads_to(b).filter(|to| inside(*to)).collect()
-                });
-            }
-        }
-        let is_cycle =
-            |set: &Vec<usize>| set.len() > 1 || self.leads_to(set[0]).any(|t| t == set[0]);
+        free().for_each(|root| search.from(root, &next));
+        let is_cycle = |set: &Vec<usize>| set.len() > 1 || next(set[0]).contains(&set[0]);
         search.sets.into_iter().filter(is_cycle).collect()
     }
 }
@@ -263,14 +266,18 @@ fn can_fail(op: Op) -> bool {
 }
 
 fn check_cycles(checked: &Checked<'_>, graph: &Graph) -> Check {
-    let mut out = vec![false; graph.free.len()];
-    for cycle in graph.cycles(&out) {
+    let mut takes_item = vec![false; graph.free.len()];
+    for cycle in graph.cycles(&takes_item) {
         let writes = Writes::of(checked, &cycle);
         for block in &cycle {
-            out[*block] = writes.bounds(checked, *block);
+            takes_item[*block] = writes.bounds(checked, *block);
         }
     }
-    match graph.cycles(&out).first().and_then(|cycle| cycle.first()) {
+    match graph
+        .cycles(&takes_item)
+        .first()
+        .and_then(|cycle| cycle.first())
+    {
         None => Ok(()),
         Some(block) => {
             let start = checked.unit.f.blocks[*block].start;
@@ -340,8 +347,8 @@ impl Writes {
         self.registers[(r & 255) as usize] = true;
     }
 
-    /// Whether every turn through the block takes an item from an iteration that
-    /// the cycle does not start again.
+    /// Whether going on behind the block's first jump takes an item from an
+    /// iteration that the cycle does not start again.
     fn bounds(&self, checked: &Checked<'_>, block: usize) -> bool {
         let f = checked.unit.f;
         let range = f.blocks[block];

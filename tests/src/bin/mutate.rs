@@ -1,5 +1,7 @@
 //! Changes artifacts at random, corrects their hash, and runs what is accepted:
-//! `mutate [--count N] [--seed S] [--jobs N]`.
+//! `mutate [--count N] [--seed S] [--jobs N] [--from N]`.
+//!
+//! `--from` leaves out the first so many thousands, to come back to a mutant.
 //!
 //! Prints the rate while it works, and at the end what became of the mutants.
 //! The exit code is 1 if a mutant made the engine panic, overdraw its fuel or
@@ -25,6 +27,7 @@ struct Call {
     count: u64,
     seed: u64,
     jobs: u64,
+    from: u64,
 }
 
 fn read_call() -> Result<Call, String> {
@@ -32,6 +35,7 @@ fn read_call() -> Result<Call, String> {
         count: COUNT,
         seed: 1,
         jobs: 2,
+        from: 0,
     };
     let mut args = std::env::args().skip(1);
     while let Some(arg) = args.next() {
@@ -40,6 +44,7 @@ fn read_call() -> Result<Call, String> {
         match arg.as_str() {
             "--count" => call.count = number,
             "--seed" => call.seed = number,
+            "--from" => call.from = number / BATCH,
             "--jobs" => call.jobs = number.max(1),
             _ => return Err(format!("unknown option {arg}")),
         }
@@ -105,7 +110,7 @@ fn main() -> ExitCode {
     };
     let files = seeds(FILES, call.seed);
     let shared = Shared {
-        next: AtomicU64::new(0),
+        next: AtomicU64::new(call.from),
         done: AtomicU64::new(0),
         failed: AtomicBool::new(false),
     };

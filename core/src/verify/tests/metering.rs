@@ -139,6 +139,18 @@ fn an_iteration_ends_by_itself_unless_it_is_started_again() {
 }
 
 #[test]
+fn an_iteration_that_is_over_leads_out_of_its_loop() {
+    let mut code = iteration(&[]);
+    code[4] = Op::IterNext {
+        dst: 1,
+        it: 2,
+        to: 3,
+    };
+    assert_eq!(one(&code, &[]), V0017);
+    assert_eq!(one(&code, &[4]), "");
+}
+
+#[test]
 fn an_iterator_that_waits_in_slots_must_be_the_one_that_advances() {
     let body = |store: Op, more: Op| {
         vec![
