@@ -4,7 +4,7 @@
 use crate::def::{Adjust, Kind, native, opt, req};
 use a99_core::costs::{MICRO, READ, Sizes};
 use a99_core::sig::Binding;
-use a99_core::text::wtf8_to_string_lossy;
+use a99_core::text::{hex, wtf8_to_string_lossy};
 use a99_vm::atom::{AtomDef, Scope};
 use a99_vm::coerce::to_str;
 use a99_vm::heap::{Str, Val};
@@ -67,7 +67,7 @@ fn hash(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> 
         b"SHA-512" => digest::<Sha512>(cx, text)?,
         _ => return Err(Fault::throw("Unrecognized algorithm name")),
     };
-    cx.str(&hex(&digest))
+    cx.str(hex(&digest).as_bytes())
 }
 
 /// Digests the UTF-8 of a text, lone surrogates as U+FFFD (D36).
@@ -91,15 +91,6 @@ fn digest<D: Digest>(cx: &mut Cx<'_>, text: Str) -> Result<Vec<u8>, Fault> {
         }
     }
     Ok(hasher.finalize().to_vec())
-}
-
-fn hex(bytes: &[u8]) -> Vec<u8> {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let digit = |n: u8| DIGITS[usize::from(n)];
-    bytes
-        .iter()
-        .flat_map(|b| [digit(b >> 4), digit(b & 15)])
-        .collect()
 }
 
 #[cfg(test)]

@@ -8,17 +8,12 @@ use crate::input::Source;
 use crate::output;
 use a99_core::disasm::disassemble;
 use a99_core::program::{NO_SIGNATURE, OpRef, Program};
-use a99_core::text::escape_for_terminal;
+use a99_core::text::{escape_for_terminal, hex};
 use agent99::artifact::{
     DecodeOptions, FORMAT_VERSION, Header, header, instruction_set, sign::key_id,
 };
 use agent99::{Artifact, Map, Value};
 use std::fmt::Write as _;
-
-/// Bytes as hexadecimal digits.
-pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
 
 /// Prints what an artifact holds.
 pub fn show(source: &Source, json: bool) -> Result<Exit, Failure> {

@@ -140,6 +140,17 @@ impl<'de> serde::Deserialize<'de> for Text {
     }
 }
 
+/// Bytes as lower-case hexadecimal digits.
+pub fn hex(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let mut out = String::with_capacity(2 * bytes.len());
+    for byte in bytes {
+        out.push(char::from(DIGITS[usize::from(byte >> 4)]));
+        out.push(char::from(DIGITS[usize::from(byte & 15)]));
+    }
+    out
+}
+
 /// WTF-8 bytes as UTF-8; each lone surrogate, and each other ill-formed
 /// sequence, becomes one U+FFFD (decision D36). Borrows when nothing changes.
 #[must_use]

@@ -17,7 +17,7 @@ pub(crate) mod temp;
 #[cfg(test)]
 mod tests;
 
-pub use inward::{copy_deep, from_document, from_value};
+pub use inward::{copy_deep, from_value};
 pub use outward::to_value;
 pub(crate) use price::charge_read;
 

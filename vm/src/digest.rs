@@ -4,6 +4,7 @@ use crate::convert::temp;
 use crate::heap::Val;
 use crate::json::{Replacer, Style, Writer};
 use crate::native::{Cx, Fault};
+use a99_core::text::hex;
 use sha2::{Digest, Sha256};
 
 /// Appends a text that two values share only if no program can tell them
@@ -31,17 +32,6 @@ pub fn canonical_json(cx: &mut Cx<'_>, v: Val, out: &mut Vec<u8>) -> Result<(), 
 /// SHA-256 as 64 lower-case hexadecimal digits.
 pub fn sha256_hex(data: &[u8]) -> String {
     hex(&Sha256::digest(data))
-}
-
-/// Bytes as lower-case hexadecimal digits.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    const HEX: &[u8; 16] = b"0123456789abcdef";
-    let mut out = String::with_capacity(2 * bytes.len());
-    for byte in bytes {
-        out.push(char::from(HEX[usize::from(byte >> 4)]));
-        out.push(char::from(HEX[usize::from(byte & 15)]));
-    }
-    out
 }
 
 #[cfg(test)]

@@ -8,9 +8,9 @@ use crate::atom::{AtomBody, AtomDef, AtomSet};
 use crate::heap::{KeyId, ShapeId, StaticShapes, Str, Val};
 use a99_core::costs::CostModel;
 use a99_core::diag::codes;
-use a99_core::program::{Const, Function, LitOp, NO_SIGNATURE, OpRef, Program, TextRange};
+use a99_core::program::{Const, LitOp, NO_SIGNATURE, OpRef, Program, TextRange};
 use a99_core::sig::{BaseCost, Params, Signatures};
-use a99_core::text::wtf8_to_string_lossy;
+use a99_core::text::{hex, wtf8_to_string_lossy};
 use a99_core::verify::Artifact;
 use a99_ecma::wtf8;
 use std::fmt;
@@ -207,7 +207,7 @@ impl Executable {
     /// change it.
     pub(crate) fn program_hash(&self) -> &str {
         self.program_hash
-            .get_or_init(|| crate::digest::hex(&self.program().identity()))
+            .get_or_init(|| hex(&self.program().identity()))
     }
 
     /// The prices of blocks at default costs.
@@ -270,16 +270,6 @@ fn literal(program: &Program, steps: &[LitOp], consts: &[Val]) -> LiteralCode {
     steps.iter().map(step).collect()
 }
 
-/// The entries of a block's charges.
-pub(crate) fn block_charges(f: &Function, block: usize) -> std::ops::Range<usize> {
-    let from = f.blocks[block].charges as usize;
-    let to = f
-        .blocks
-        .get(block + 1)
-        .map_or(f.charges.len(), |b| b.charges as usize);
-    from..to
-}
-
 /// The price of every block under these prices of ops.
 pub(crate) fn block_prices(program: &Program, model: CostModel, ops: &[i64]) -> Prices {
     program
@@ -288,7 +278,7 @@ pub(crate) fn block_prices(program: &Program, model: CostModel, ops: &[i64]) -> 
         .map(|f| {
             (0..f.blocks.len())
                 .map(|b| {
-                    f.charges[block_charges(f, b)].iter().fold(0i64, |sum, c| {
+                    f.charges_of(b).iter().fold(0i64, |sum, c| {
                         let price =
                             program.price(c, model, |step| ops[f.steps[step as usize].op as usize]);
                         sum.saturating_add(price)

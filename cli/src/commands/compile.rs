@@ -1,9 +1,9 @@
 //! `a99 compile`: writes a program as an artifact.
 
 use crate::args::CompileArgs;
-use crate::artifact::hex;
 use crate::failure::{Exit, Failure};
 use crate::{input, output, write};
+use a99_core::text::hex;
 use agent99::artifact::sign::{SecretKey, key_id, sign};
 use agent99::artifact::{DecodeOptions, EncodeOptions, header};
 use agent99::{Engine, Map, Value};

@@ -2,10 +2,10 @@
 //! its code.
 
 use crate::args::VerifyArgs;
-use crate::artifact::hex;
 use crate::failure::{Exit, Failure};
 use crate::input::{self, Source};
 use crate::output;
+use a99_core::text::hex;
 use agent99::artifact::sign::{TrustedKeys, key_id};
 use agent99::artifact::{DecodeOptions, codes, header};
 use agent99::{Engine, Map, SourceCheck, Value};

@@ -214,12 +214,7 @@ fn price(program: &mut Program) {
     for f in &mut functions {
         let sums: Vec<i64> = (0..f.blocks.len())
             .map(|i| {
-                let from = f.blocks[i].charges as usize;
-                let to = f
-                    .blocks
-                    .get(i + 1)
-                    .map_or(f.charges.len(), |b| b.charges as usize);
-                f.charges[from..to].iter().fold(0i64, |sum, c| {
+                f.charges_of(i).iter().fold(0i64, |sum, c| {
                     sum.saturating_add(program.default_price(f, c))
                 })
             })

@@ -7,7 +7,7 @@ use super::{
     DEFAULT_MAX_BYTES, FLAG_SOURCE, FLAG_SOURCE_MAP, FLAGS, FORMAT_VERSION, HEADER_BYTES, MAGIC,
     SECTION_BYTES, instruction_set, sign,
 };
-use crate::program::{Program, Source};
+use crate::program::Program;
 
 /// What a file may be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -224,26 +224,7 @@ fn sections(unsigned: &[u8]) -> Result<Sections<'_>, ArtifactError> {
 /// As [`header`], and [`codes::B0006`].
 pub fn decode(bytes: &[u8], options: &DecodeOptions) -> Result<Program, ArtifactError> {
     let header = header(bytes, options)?;
-    let mut program = Program {
-        text: Vec::new(),
-        consts: Vec::new(),
-        keys: Vec::new(),
-        shapes: Vec::new(),
-        paths: Vec::new(),
-        literals: Vec::new(),
-        args: Vec::new(),
-        ops: Vec::new(),
-        sites: Vec::new(),
-        memos: Vec::new(),
-        names: Vec::new(),
-        schemas: Vec::new(),
-        outer: Vec::new(),
-        input_schema: None,
-        functions: Vec::new(),
-        helpers: None,
-        source: Source::default(),
-        warnings: Default::default(),
-    };
+    let mut program = Program::default();
     for ((kind, section), offset) in header.sections.iter().zip(&header.offsets) {
         read(&mut program, *kind, section).map_err(|wrong| {
             let text = format!("section {}: {}", kind.name(), wrong.what);

@@ -2,7 +2,7 @@
 
 use super::wire::{Malformed, Reader, Taken, Wire};
 use crate::json::{Document, Limits, NodeId};
-use crate::program::{Block, Charge, Function, Handler, Op, Place, Program, Scope, Step, Wrap};
+use crate::program::{Block, Charge, Function, Handler, Op, Program, Scope, Step, Wrap};
 use crate::value::Value;
 
 /// What a section holds. Sections stand in the order of their numbers.
@@ -204,28 +204,9 @@ impl Wire for Function {
     }
 }
 
-impl Wire for Place {
-    const LEAST: usize = 4 + 4 + 1;
-    fn put(&self, out: &mut Vec<u8>) {
-        self.pc.put(out);
-        self.node.0.put(out);
-        self.inner.put(out);
-    }
-    fn take(r: &mut Reader<'_>) -> Taken<Self> {
-        Ok(Place {
-            pc: u32::take(r)?,
-            node: NodeId(u32::take(r)?),
-            inner: Wire::take(r)?,
-        })
-    }
-    fn layout() -> String {
-        "Place".to_owned()
-    }
-}
-
 /// The records that are written by hand here, as
 /// [`record_layouts`](super::wire::record_layouts) has the others.
-pub(super) fn own_layouts() -> [(&'static str, Vec<(&'static str, String)>); 3] {
+pub(super) fn own_layouts() -> [(&'static str, Vec<(&'static str, String)>); 2] {
     let u32s = |names: &[&'static str]| -> Vec<(&'static str, String)> {
         names.iter().map(|name| (*name, u32::layout())).collect()
     };
@@ -244,9 +225,7 @@ pub(super) fn own_layouts() -> [(&'static str, Vec<(&'static str, String)>); 3] 
         ("handlers", Vec::<Handler>::layout()),
         ("wraps", Vec::<Wrap>::layout()),
     ];
-    let mut place = u32s(&["pc", "node"]);
-    place.push(("inner", Option::<(u32, u32)>::layout()));
-    [("Step", step), ("Function", function), ("Place", place)]
+    [("Step", step), ("Function", function)]
 }
 
 /// A schema or another value that came from JSON, as JSON text.
@@ -321,7 +300,7 @@ fn source_map(p: &Program) -> Option<Vec<u8>> {
     let known = p.functions.iter().any(|f| !f.places.is_empty());
     let mut out = Vec::new();
     for f in &p.functions {
-        f.steps.iter().for_each(|step| step.node.0.put(&mut out));
+        f.steps.iter().for_each(|step| step.node.put(&mut out));
         f.places.put(&mut out);
     }
     known.then_some(out)
@@ -354,7 +333,7 @@ pub(super) fn read(p: &mut Program, kind: Kind, bytes: &[u8]) -> Result<(), Malf
         Kind::SourceMap => {
             for f in &mut p.functions {
                 for step in &mut f.steps {
-                    step.node = NodeId(u32::take(r)?);
+                    step.node = Wire::take(r)?;
                 }
                 f.places = Wire::take(r)?;
             }

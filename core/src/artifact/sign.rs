@@ -21,6 +21,7 @@ mod keys {
     use super::super::decode::{DecodeOptions, header};
     use super::super::error::{ArtifactError, codes};
     use super::SIGNATURE_BYTES;
+    use crate::text::hex;
     use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
     use serde::{Deserialize, Serialize};
     use sha2::{Digest, Sha256};
@@ -52,7 +53,7 @@ mod keys {
 
     impl fmt::Display for KeyId {
         fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+            f.write_str(&hex(&self.0))
         }
     }
 
@@ -122,7 +123,6 @@ mod keys {
         }
 
         fn file(&self, secret: bool) -> String {
-            let hex = |bytes: &[u8]| bytes.iter().map(|b| format!("{b:02x}")).collect::<String>();
             let file = KeyFile {
                 agent99_key: if secret { SECRET } else { PUBLIC }.to_owned(),
                 id: self.id().to_string(),

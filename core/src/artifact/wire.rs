@@ -3,9 +3,10 @@
 //! Each type says both directions in one place. Reading checks that the bytes
 //! are there before it makes room for what they say.
 
+use crate::json::NodeId;
 use crate::program::{
     ArgFallback, ArgKey, Block, Charge, ChargeKind, Const, Handler, Home, LitOp, MemoSite, Op,
-    OpRef, Scope, Site, TextRange, Wrap,
+    OpRef, Place, Scope, Site, TextRange, Wrap,
 };
 use crate::sig::BaseCost;
 
@@ -101,6 +102,20 @@ macro_rules! numbers {
 }
 
 numbers!(u8, u16, u32, u64, i64);
+
+/// A node of the source by its number.
+impl Wire for NodeId {
+    const LEAST: usize = u32::LEAST;
+    fn put(&self, out: &mut Vec<u8>) {
+        self.0.put(out);
+    }
+    fn take(r: &mut Reader<'_>) -> Taken<Self> {
+        u32::take(r).map(NodeId)
+    }
+    fn layout() -> String {
+        u32::layout()
+    }
+}
 
 impl Wire for bool {
     const LEAST: usize = 1;
@@ -236,6 +251,7 @@ records! {
     Scope { vars: Vec<(u32, Home)> }
     Handler { start: u32, end: u32, target: u32 }
     Wrap { start: u32, end: u32, prefix: u32 }
+    Place { pc: u32, node: NodeId, inner: Option<(u32, u32)> }
 }
 
 /// A choice is a byte and perhaps one field.

@@ -259,7 +259,7 @@ pub struct MemoSite {
 }
 
 /// A compiled program, not yet verified.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Program {
     /// All static text, WTF-8.
     pub text: Vec<u8>,
@@ -299,6 +299,16 @@ pub struct Program {
     pub source: Source,
     /// Warnings of the compiler.
     pub warnings: Diagnostics,
+}
+
+impl Function {
+    /// The charges that a basic block pays.
+    pub fn charges_of(&self, block: usize) -> &[Charge] {
+        let from = self.blocks[block].charges as usize;
+        let next = self.blocks.get(block + 1);
+        let to = next.map_or(self.charges.len(), |b| b.charges as usize);
+        &self.charges[from..to]
+    }
 }
 
 impl Program {

@@ -72,25 +72,7 @@ impl State {
         if let Op::MemoGet { .. } = op {
             return;
         }
-        let mut base = 0;
-        let mut base_is_written = false;
-        for (_, kind, value) in op.operands().iter() {
-            match kind {
-                OperandKind::Write | OperandKind::ReadWrite => self.write(value),
-                OperandKind::IterWrite => {
-                    self.write(value);
-                    self.write(value + 1);
-                }
-                OperandKind::Base | OperandKind::BaseWrite => {
-                    base = value;
-                    base_is_written = kind == OperandKind::BaseWrite;
-                }
-                OperandKind::Count if base_is_written => {
-                    (base..base + value).for_each(|r| self.write(r));
-                }
-                _ => {}
-            }
-        }
+        each_written(op, |r| self.write(r));
     }
 
     /// After the instruction, when it jumps.
@@ -99,6 +81,30 @@ impl State {
             self.write(u32::from(dst));
         }
         self
+    }
+}
+
+/// The registers that the instruction's operands say it writes. An iterator that
+/// is advanced stays one and does not count.
+pub(super) fn each_written(op: Op, mut write: impl FnMut(u32)) {
+    let mut base = 0;
+    let mut base_is_written = false;
+    for (_, kind, value) in op.operands().iter() {
+        match kind {
+            OperandKind::Write | OperandKind::ReadWrite => write(value),
+            OperandKind::IterWrite => {
+                write(value);
+                write(value + 1);
+            }
+            OperandKind::Base | OperandKind::BaseWrite => {
+                base = value;
+                base_is_written = kind == OperandKind::BaseWrite;
+            }
+            OperandKind::Count if base_is_written => {
+                (base..base + value).for_each(&mut write);
+            }
+            _ => {}
+        }
     }
 }
 

@@ -16,6 +16,7 @@
 
 use super::code::Jumps;
 use super::codes::V0017;
+use super::flow::each_written;
 use super::regions::Handlers;
 use super::{Check, Unit};
 use crate::costs::CostModel;
@@ -84,15 +85,10 @@ impl Graph {
             calls: vec![Vec::new(); n],
             ends: vec![false; n],
         };
-        let mut charges = f.charges.iter().peekable();
-        for (number, block) in f.blocks.iter().enumerate() {
-            let mut paid_at = None;
-            while let Some(charge) = charges.next_if(|c| c.pc < block.end) {
-                if paid_at.is_none() && !prices.is_free(f, charge) {
-                    paid_at = Some(charge.pc);
-                }
-            }
-            graph.add(checked, number, paid_at);
+        for number in 0..n {
+            let mut charges = f.charges_of(number).iter();
+            let paid = charges.find(|c| !prices.is_free(f, c));
+            graph.add(checked, number, paid.map(|c| c.pc));
         }
         graph
     }
@@ -300,7 +296,6 @@ struct Writes {
 
 impl Writes {
     fn of(checked: &Checked<'_>, cycle: &[usize]) -> Writes {
-        use crate::program::OperandKind as K;
         let f = checked.unit.f;
         let mut writes = Writes {
             registers: [false; 256],
@@ -316,23 +311,7 @@ impl Writes {
                     Op::RunCode { .. } => writes.anything = true,
                     _ => {}
                 }
-                let mut base = None;
-                for (_, kind, value) in op.operands().iter() {
-                    match kind {
-                        K::Write | K::ReadWrite => writes.register(value),
-                        K::IterWrite => {
-                            writes.register(value);
-                            writes.register(value + 1);
-                        }
-                        K::BaseWrite => base = Some(value),
-                        K::Count => {
-                            if let Some(base) = base {
-                                (base..base + value).for_each(|r| writes.register(r));
-                            }
-                        }
-                        _ => {}
-                    }
-                }
+                each_written(op, |r| writes.register(r));
                 // The values of a new object are made storable in place.
                 if let Op::NewObj { base, n, .. } = op {
                     let base = u32::from(base);

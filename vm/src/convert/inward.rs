@@ -1,11 +1,9 @@
-//! From the host, and from a program's literals, into the heap; and copies
-//! within it.
+//! From the host into the heap, and copies within it.
 
 use super::count::Count;
 use super::{BoundaryLimits, temp, too_deep};
 use crate::heap::{Heap, KeyId, Oom, Ref, Val};
 use crate::native::{Cx, Fault};
-use a99_core::json::{Document, Kind, NodeId};
 use a99_core::value::Value;
 use std::collections::HashMap;
 
@@ -157,40 +155,6 @@ fn scalar_val(heap: &mut Heap, value: &Value, count: &mut Count) -> Result<Val, 
             Val::Undefined
         }
     })
-}
-
-/// A fresh copy of a literal of the program (D33). Its size and depth were
-/// limited when the program was loaded (D38).
-///
-/// # Errors
-/// Memory.
-pub fn from_document(heap: &mut Heap, doc: &Document, id: NodeId) -> Result<Val, Fault> {
-    let mut build = Builder::new(heap);
-    let mut todo: Vec<(Option<&[u8]>, NodeId)> = vec![(None, id)];
-    while let Some((key, node)) = todo.pop() {
-        if let Some(key) = key {
-            build.key(key)?;
-        }
-        match doc.kind(node) {
-            kind @ (Kind::Array | Kind::Object) => {
-                let start = todo.len();
-                build.open(kind == Kind::Object, start)?;
-                temp::reserve(build.heap, &mut todo, doc.len(node))?;
-                todo.extend(doc.elements(node).map(|item| (None, item)));
-                todo.extend(doc.members(node).map(|(key, value)| (Some(key), value)));
-                todo[start..].reverse();
-            }
-            Kind::Null => build.val(Val::Null)?,
-            Kind::Bool(b) => build.val(Val::Bool(b))?,
-            Kind::Number(n) => build.val(Val::Num(n))?,
-            Kind::String(text) => {
-                let val = build.heap.str_val(text)?;
-                build.val(val)?;
-            }
-        }
-        build.close_done(todo.len())?;
-    }
-    Ok(build.finish())
 }
 
 /// A copy within the heap that shares no array, set or object with the

@@ -1,10 +1,9 @@
-use super::{BoundaryLimits, copy_deep, from_document, from_value, to_value};
+use super::{BoundaryLimits, copy_deep, from_value, to_value};
 use crate::builtins::testing::{Bench, message};
 use crate::heap::{Heap, Val};
 use crate::json;
 use crate::native::{Cx, Fault};
 use a99_core::error::ErrorCode;
-use a99_core::json::{Document, Limits};
 use a99_core::value::{Map, Value};
 
 fn limits(max_bytes: usize) -> BoundaryLimits {
@@ -114,22 +113,6 @@ fn shared_parts_end_at_the_limit() {
     }
     let fault = to_value(&heap, v, &BoundaryLimits::default()).unwrap_err();
     assert!(message(fault).contains("4194304-byte limit"));
-}
-
-#[test]
-fn literals_are_fresh() {
-    let mut bench = Bench::default();
-    let doc = Document::parse(SAMPLE, &Limits::default()).unwrap();
-    let one = from_document(&mut bench.heap, &doc, doc.root()).unwrap();
-    let two = from_document(&mut bench.heap, &doc, doc.root()).unwrap();
-    assert!(!one.is_same(two, &bench.heap));
-    let defaults = BoundaryLimits::default();
-    let (one, two) = (
-        to_value(&bench.heap, one, &defaults).unwrap(),
-        to_value(&bench.heap, two, &defaults).unwrap(),
-    );
-    assert_eq!(one, two);
-    assert_eq!(one.to_json_string(), SAMPLE);
 }
 
 #[test]

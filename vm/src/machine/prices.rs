@@ -4,7 +4,7 @@ use super::{Machine, Unit};
 use crate::atom::{AtomDef, CostFn};
 use crate::convert::BoundaryLimits;
 use crate::heap::Val;
-use crate::link::{Executable, Prices, block_charges};
+use crate::link::{Executable, Prices};
 use crate::native::{Cx, Fault, Host, Mark};
 use crate::options::{CostOverride, RunOptions};
 use a99_core::error::ErrorCode;
@@ -220,8 +220,7 @@ impl Machine {
             .blocks
             .partition_point(|b| b.start <= pc)
             .saturating_sub(1);
-        let range = block_charges(f, block);
-        f.charges[range]
+        f.charges_of(block)
             .iter()
             .filter(|c| c.pc > pc)
             .fold(0i64, |sum, c| {

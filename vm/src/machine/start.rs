@@ -454,3 +454,66 @@ pub(super) fn project(c: &mut Cx<'_>, val: Val, schema: &Value) -> Result<Val, F
         Err(_) => Ok(val),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::convert::to_value;
+    use a99_core::json::{Document, Limits};
+    use a99_core::program::TextRange;
+
+    /// The steps of a literal, children before their parent.
+    fn steps(value: &Value, program: &mut Program, out: &mut Vec<LitOp>) {
+        let text = |program: &mut Program, text: &Text| {
+            let start = program.text.len() as u32;
+            program.text.extend_from_slice(text.as_bytes());
+            let end = program.text.len() as u32;
+            TextRange { start, end }
+        };
+        let constant = match value {
+            Value::Array(items) => {
+                items.iter().for_each(|item| steps(item, program, out));
+                return out.push(LitOp::Array(items.len() as u32));
+            }
+            Value::Object(map) => {
+                let mut shape = Vec::new();
+                for (key, member) in map.iter() {
+                    steps(member, program, out);
+                    shape.push(program.keys.len() as u32);
+                    let key = text(program, key);
+                    program.keys.push(key);
+                }
+                program.shapes.push(shape.into());
+                return out.push(LitOp::Object(program.shapes.len() as u32 - 1));
+            }
+            Value::Undefined => Const::Undefined,
+            Value::Null => Const::Null,
+            Value::Bool(b) => Const::Bool(*b),
+            Value::Number(n) => Const::Number(*n),
+            Value::String(s) => Const::Text(text(program, s)),
+        };
+        program.consts.push(constant);
+        out.push(LitOp::Const(program.consts.len() as u32 - 1));
+    }
+
+    #[test]
+    fn literals_are_fresh() {
+        const SAMPLE: &str = r#"{"a":[1,-2.5,"é\"\n\u0001",null,true],"b":{"c":{}},"d":[[],[[]]]}"#;
+        let document = Document::parse(SAMPLE, &Limits::default()).unwrap();
+        let mut program = Program::default();
+        let mut code = Vec::new();
+        steps(&document.to_value(document.root()), &mut program, &mut code);
+        program.literals.push(code.into());
+        let mut heap = Heap::default();
+        let one = foreign_literal(&mut heap, &program, 0).unwrap();
+        let two = foreign_literal(&mut heap, &program, 0).unwrap();
+        assert!(!one.is_same(two, &heap));
+        let defaults = BoundaryLimits::default();
+        let (one, two) = (
+            to_value(&heap, one, &defaults).unwrap(),
+            to_value(&heap, two, &defaults).unwrap(),
+        );
+        assert_eq!(one, two);
+        assert_eq!(one.to_json_string(), SAMPLE);
+    }
+}

@@ -20,24 +20,8 @@ fn text(p: &mut Program, s: &str) -> TextRange {
 pub(crate) fn empty() -> Program {
     let source = Document::parse(SOURCE, &Limits::default()).expect("the source is JSON");
     Program {
-        text: Vec::new(),
-        consts: Vec::new(),
-        keys: Vec::new(),
-        shapes: Vec::new(),
-        paths: Vec::new(),
-        literals: Vec::new(),
-        args: Vec::new(),
-        ops: Vec::new(),
-        sites: Vec::new(),
-        memos: Vec::new(),
-        names: Vec::new(),
-        schemas: Vec::new(),
-        outer: Vec::new(),
-        input_schema: None,
-        functions: Vec::new(),
-        helpers: None,
         source: Arc::new(source).into(),
-        warnings: Default::default(),
+        ..Program::default()
     }
 }
 
