@@ -116,7 +116,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn array<const N: usize>(&mut self) -> [u8; N] {
+    /// Bytes of a fixed number.
+    pub fn array<const N: usize>(&mut self) -> [u8; N] {
         self.take(N).try_into().unwrap_or([0; N])
     }
 
