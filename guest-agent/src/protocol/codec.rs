@@ -214,6 +214,12 @@ impl FrameReader {
         self.buffer.extend(bytes);
     }
 
+    /// The bytes of a frame of which not all came yet; all that came and was not
+    /// given out, if [`FrameReader::next`] was not called.
+    pub fn unread(&self) -> &[u8] {
+        &self.buffer[self.read..]
+    }
+
     /// The next whole frame (kind, id, payload), passed to `decode`. `None` if
     /// it is not there yet.
     ///

@@ -33,6 +33,22 @@ pub enum VmCode {
     Io,
     /// The system has no thread or memory for another guest.
     Resources,
+    /// The command was cancelled.
+    Cancelled,
+    /// The sandbox lived longer than allowed.
+    TimeLimit,
+    /// The sandbox ran more instructions than allowed.
+    CpuLimit,
+    /// A saved guest is damaged, of another version or of another image.
+    Saved,
+    /// An option of the sandbox is out of range.
+    BadOption,
+    /// A mount cannot be served.
+    Mount,
+    /// The sandbox's network cannot be set up.
+    Network,
+    /// Files could not be copied.
+    Copy,
 }
 
 impl VmCode {
@@ -52,6 +68,14 @@ impl VmCode {
             VmCode::UntrustedImage => "sandbox.untrusted_image",
             VmCode::Io => "sandbox.io",
             VmCode::Resources => "sandbox.resources",
+            VmCode::Cancelled => "sandbox.cancelled",
+            VmCode::TimeLimit => "sandbox.time_limit",
+            VmCode::CpuLimit => "sandbox.cpu_limit",
+            VmCode::Saved => "sandbox.saved",
+            VmCode::BadOption => "sandbox.bad_option",
+            VmCode::Mount => "sandbox.mount",
+            VmCode::Network => "sandbox.network",
+            VmCode::Copy => "sandbox.copy",
         }
     }
 }

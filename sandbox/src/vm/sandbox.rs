@@ -1,10 +1,13 @@
 //! A guest as callers see it.
 
 use super::error::{VmCode, VmError};
-use super::guest::Guest;
+use super::guest::{Guest, Setup};
 use super::image::Image;
-use super::thread::{Event, Mailbox, Message, Open, run};
-use a99_guest_agent::protocol::{Exec, Exited, PtySize, Request, Script, Stream, WINDOW_BYTES};
+use super::mailbox::{Event, Mailbox, Message, Open};
+use super::thread::{Bounds, fail, run};
+use a99_guest_agent::protocol::{
+    Exec, Exited, PtySize, Request, Resume, Script, Stream, WINDOW_BYTES,
+};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -19,6 +22,35 @@ const KILL_PATIENCE: Duration = Duration::from_secs(5);
 
 /// How often input is offered again while the guest is behind.
 const CONGESTION_NAP: Duration = Duration::from_millis(2);
+
+/// Starts the thread of a guest, which makes it there. `image` is loaded on that
+/// thread too.
+///
+/// # Errors
+/// [`VmCode::Resources`]: no thread. Everything else is told by the mailbox.
+pub(crate) fn launch(
+    mailbox: &Arc<Mailbox>,
+    image: impl FnOnce() -> Result<Image, VmError> + Send + 'static,
+    setup: impl FnOnce(&Image) -> Result<Setup, VmError> + Send + 'static,
+    bounds: Bounds,
+) -> Result<JoinHandle<()>, VmError> {
+    let mailbox = Arc::clone(mailbox);
+    let live = move || {
+        let made = image().and_then(|image| {
+            let setup = setup(&image)?;
+            Ok((Guest::resume(image.module(), setup)?, image))
+        });
+        match made {
+            Ok((guest, image)) => run(guest, mailbox, image.base(), bounds),
+            Err(error) => fail(&mailbox, &error),
+        }
+    };
+    std::thread::Builder::new()
+        .name("a99-guest".to_owned())
+        .stack_size(THREAD_STACK)
+        .spawn(live)
+        .map_err(|error| VmError::new(VmCode::Resources, format!("no thread: {error}")))
+}
 
 /// How a guest starts.
 #[derive(Clone, Debug, Default)]
@@ -78,14 +110,17 @@ impl Sandbox {
     /// # Errors
     /// [`VmError`] if the system has no room for it.
     pub fn start(image: &Image, options: &Options) -> Result<Self, VmError> {
-        let guest = Guest::resume(image.module(), options.hostname.as_deref())?;
         let mailbox = Arc::new(Mailbox::default());
-        let theirs = Arc::clone(&mailbox);
-        let thread = std::thread::Builder::new()
-            .name("a99-guest".to_owned())
-            .stack_size(THREAD_STACK)
-            .spawn(move || run(guest, theirs))
-            .map_err(|error| VmError::new(VmCode::Resources, format!("no thread: {error}")))?;
+        let hostname = options.hostname.as_ref();
+        let setup = Setup {
+            resume: Resume {
+                hostname: hostname.map(|name| name.as_bytes().to_vec()),
+                ..Resume::default()
+            },
+            ..Setup::default()
+        };
+        let image = image.clone();
+        let thread = launch(&mailbox, || Ok(image), |_| Ok(setup), Bounds::default())?;
         Ok(Self {
             mailbox,
             last_id: AtomicU32::new(0),
@@ -144,6 +179,8 @@ impl Sandbox {
             request,
             sink,
             eager,
+            deadline: None,
+            output_limit: None,
         }))?;
         Ok(Command {
             mailbox: Arc::clone(&self.mailbox),
