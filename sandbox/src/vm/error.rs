@@ -1,5 +1,6 @@
 //! What can go wrong with a running guest, each with a stable code.
 
+use super::sandbox::Output;
 use std::fmt;
 
 /// The kind of a failure. The text of a code never changes.
@@ -87,6 +88,8 @@ pub struct VmError {
     pub code: VmCode,
     /// What happened to what.
     pub text: String,
+    /// What the command had written until then.
+    pub output: Option<Box<Output>>,
 }
 
 impl VmError {
@@ -95,6 +98,7 @@ impl VmError {
         Self {
             code,
             text: text.into(),
+            output: None,
         }
     }
 

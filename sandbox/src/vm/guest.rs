@@ -300,12 +300,7 @@ impl Guest {
     }
 
     /// Saves the guest, if nothing is half done; `None` if it must run on.
-    pub fn save(
-        &mut self,
-        base: &Linked,
-        image: &str,
-        last_id: u32,
-    ) -> Result<Option<Vec<u8>>, VmError> {
+    pub fn save(&mut self, base: &Linked, image: &str) -> Result<Option<Vec<u8>>, VmError> {
         let ready = self.outbox.is_empty()
             && self.reply.is_none()
             && self.frame.is_none()
@@ -315,7 +310,7 @@ impl Guest {
         }
         let files = self.attachments.files.as_ref().map(|files| files.state());
         let unread = self.reader.unread();
-        super::save::save(&mut self.emulator, base, image, unread, last_id, files).map(Some)
+        super::save::save(&mut self.emulator, base, image, unread, files).map(Some)
     }
 
     fn read_console(&mut self) -> Result<(), VmError> {

@@ -10,6 +10,7 @@
 //! - `guest`: a guest driven turn by turn; `thread`: the loop around it, which
 //!   sleeps while the guest does; `mailbox` and `watch`: what it shares with
 //!   callers; `attach`: the far ends of the guest's devices.
+//! - `handle`: a guest's thread as [`crate::Sandbox`] holds it.
 //! - `sandbox` and `stream`: a guest for callers that may wait; what programs
 //!   use is [`crate::Sandbox`].
 //! - `save`: a running guest as data.
@@ -22,6 +23,7 @@ mod attach;
 mod engine;
 mod error;
 mod guest;
+mod handle;
 mod image;
 mod imports;
 mod instance;
@@ -38,10 +40,17 @@ mod watch;
 pub use engine::{compatibility, engine};
 pub use error::{VmCode, VmError};
 pub use guest::Boot;
+pub(crate) use guest::Setup;
+pub(crate) use handle::{Handle, Opening, Running};
 pub use image::Image;
 pub use machine::WasmMachine;
 pub use mailbox::Event;
+pub(crate) use mailbox::Mailbox;
 pub use precompiled::{Manifest, load, verify, write};
+pub(crate) use sandbox::launch;
 pub use sandbox::{Command, Options, Output, Run, Sandbox};
+pub(crate) use save::Saved;
 pub use snapshot::{Figures, snapshot};
+pub(crate) use thread::Bounds;
+pub(crate) use watch::Watch;
 pub use watch::block_on;

@@ -6,7 +6,7 @@ use super::image::Image;
 use super::mailbox::{Event, Mailbox, Message, Open};
 use super::thread::{Bounds, fail, run};
 use a99_guest_agent::protocol::{
-    Exec, Exited, PtySize, Request, Resume, Script, Stream, WINDOW_BYTES,
+    Ending, Exec, Exited, PtySize, Request, Resume, Script, Stream, WINDOW_BYTES,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -22,6 +22,16 @@ const KILL_PATIENCE: Duration = Duration::from_secs(5);
 
 /// How often input is offered again while the guest is behind.
 const CONGESTION_NAP: Duration = Duration::from_millis(2);
+
+/// The next id of a command; 0 is none's.
+pub(super) fn next_id(last: &AtomicU32) -> u32 {
+    loop {
+        let id = last.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
+        if id != 0 {
+            return id;
+        }
+    }
+}
 
 /// Starts the thread of a guest, which makes it there. `image` is loaded on that
 /// thread too.
@@ -88,6 +98,35 @@ impl Output {
     /// shells have it.
     pub fn exit_code(&self) -> i32 {
         self.exited.exit_code().into()
+    }
+
+    /// The signal that ended it, if one did.
+    pub fn signal(&self) -> Option<u8> {
+        match self.exited.ending {
+            Ending::Signal(number) => Some(number),
+            Ending::Code(_) => None,
+        }
+    }
+
+    /// Whether the session shell ended with the script: the next one has the
+    /// last working directory and exported variables, and no other state.
+    pub fn session_reset(&self) -> bool {
+        self.exited.session_reset
+    }
+
+    /// Whether a process of it was ended for want of memory.
+    pub fn out_of_memory(&self) -> bool {
+        self.exited.out_of_memory
+    }
+
+    /// Standard output as text; what is no UTF-8 is replaced.
+    pub fn stdout_text(&self) -> String {
+        String::from_utf8_lossy(&self.stdout).into_owned()
+    }
+
+    /// Standard error as text; what is no UTF-8 is replaced.
+    pub fn stderr_text(&self) -> String {
+        String::from_utf8_lossy(&self.stderr).into_owned()
     }
 }
 
@@ -167,12 +206,7 @@ impl Sandbox {
         eager: bool,
         sink: impl FnMut(Event) + Send + 'static,
     ) -> Result<Command, VmError> {
-        // Id 0 is no command's.
-        let id = self
-            .last_id
-            .fetch_add(1, Ordering::Relaxed)
-            .wrapping_add(1)
-            .max(1);
+        let id = next_id(&self.last_id);
         let sink = Box::new(sink);
         self.mailbox.post(Message::Open(Open {
             id,

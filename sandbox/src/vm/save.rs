@@ -45,8 +45,6 @@ struct Manifest {
     runs: Vec<(u32, u32)>,
     /// Bytes of a frame of which the rest is still in the guest.
     unread: Vec<u8>,
-    /// The last id of a command.
-    last_id: u32,
     /// What the server of its mounts must know.
     files: Option<serde_json::Value>,
 }
@@ -74,7 +72,6 @@ pub(super) fn save(
     base: &Linked,
     image: &str,
     unread: &[u8],
-    last_id: u32,
     files: Option<serde_json::Value>,
 ) -> Result<Vec<u8>, VmError> {
     let base = Emulator::new(base, 1)?;
@@ -85,7 +82,6 @@ pub(super) fn save(
         memory: memory.len() as u64,
         runs,
         unread: unread.to_vec(),
-        last_id,
         files,
     };
     let text = serde_json::to_vec(&manifest)
@@ -160,11 +156,6 @@ impl Saved {
         &self.manifest.image
     }
 
-    /// The last id that a command had.
-    pub fn last_id(&self) -> u32 {
-        self.manifest.last_id
-    }
-
     /// What the server of its mounts said.
     pub fn files(&self) -> Option<&serde_json::Value> {
         self.manifest.files.as_ref()
@@ -237,7 +228,6 @@ mod tests {
             memory,
             runs: runs.to_vec(),
             unread: vec![1],
-            last_id: 7,
             files: None,
         }
     }
@@ -257,7 +247,7 @@ mod tests {
     fn what_is_not_whole_is_refused() {
         let good = saved(&manifest(1 << 20, &[(1, 1), (4, 1)]), &[5; 2 * PAGE_BYTES]);
         let opened = Saved::open(good.clone()).unwrap();
-        assert_eq!((opened.image(), opened.last_id()), ("i", 7));
+        assert_eq!((opened.image(), opened.unread()), ("i", &[1][..]));
         for at in [0, 9, 20, good.len() / 2, good.len() - 1] {
             let mut bad = good.clone();
             bad[at] ^= 1;

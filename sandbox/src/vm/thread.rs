@@ -74,7 +74,6 @@ struct Turns {
     bounds: Bounds,
     /// Instructions before its first turn.
     retired_before: Option<u64>,
-    last_id: u32,
 }
 
 /// Runs a guest until it ends or is stopped.
@@ -94,7 +93,6 @@ pub(super) fn run(guest: Guest, mailbox: Arc<Mailbox>, base: Base, bounds: Bound
             .and_then(|time| Instant::now().checked_add(time)),
         bounds,
         retired_before: None,
-        last_id: 0,
     };
     let mut guest = guest;
     let ended = loop {
@@ -234,7 +232,7 @@ impl Turns {
 
     /// Saves the guest if it is at rest, for all who want it.
     fn save(&mut self, guest: &mut Guest) {
-        let made = guest.save(&self.base.linked, &self.base.name, self.last_id);
+        let made = guest.save(&self.base.linked, &self.base.name);
         match made {
             Ok(None) => {
                 for (_, turns) in &mut self.saving {
@@ -293,7 +291,6 @@ impl Turns {
             deadline,
             output_limit,
         } = open;
-        self.last_id = id;
         let opened = Opened {
             sink,
             eager,
