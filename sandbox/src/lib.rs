@@ -2,8 +2,10 @@
 //! Docker or a network.
 //!
 //! [`image`] builds what a guest starts from: its kernel and its root file
-//! system. `vm`, a feature, starts guests and runs commands in them.
+//! system. [`net`] is the network that guests see. `vm`, a feature, starts guests
+//! and runs commands in them.
 
 pub mod image;
+pub mod net;
 #[cfg(feature = "vm")]
 pub mod vm;
