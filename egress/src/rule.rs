@@ -71,8 +71,10 @@ impl Rule {
         let parsed = parse_host(host, start)?;
         let loopback = match &parsed {
             Host::Loopback => true,
-            Host::Net(net) => special(net.address())
-                .is_some_and(|(around, class)| class == Class::Loopback && around.covers(*net)),
+            // 0.0.0.0 is the host itself to Linux.
+            Host::Net(net) => special(net.address()).is_some_and(|(around, class)| {
+                matches!(class, Class::Loopback | Class::Unspecified) && around.covers(*net)
+            }),
             _ => false,
         };
         let ports = match ports {

@@ -50,12 +50,12 @@ fn nothing_is_left_over() {
     for _ in 0..10 {
         once(&mut guest, b"x");
     }
-    guest.cable.settle(|gateway| gateway.stats().tcp == 0);
+    guest.settle(|gateway| gateway.stats().tcp == 0);
     let running = open();
     for _ in 0..1000 {
         once(&mut guest, b"x");
     }
-    guest.cable.settle(|gateway| gateway.stats().tcp == 0);
+    guest.settle(|gateway| gateway.stats().tcp == 0);
     assert_eq!(open(), running, "after a thousand connections");
     once(&mut guest, b"q");
     server.join().expect("a server");

@@ -128,7 +128,7 @@ fn loopback_is_opened_by_port() {
         assert_eq!(policy.check(ip("127.0.0.1"), 8080, []), Ok(()), "{text}");
         assert!(policy.check(ip("127.0.0.1"), 8081, []).is_err(), "{text}");
         assert!(policy.check(ip("127.0.0.2"), 8080, []).is_err(), "{text}");
-        assert!(!policy.check(ip("0.0.0.0"), 8080, []).is_ok(), "{text}");
+        assert!(policy.check(ip("0.0.0.0"), 8080, []).is_err(), "{text}");
     }
     assert!(
         policy("allow:localhost:1-9")
@@ -190,6 +190,7 @@ fn errors_name_place_text_and_remedy() {
         ),
         ("allow:localhost", PolicyCode::PortNeeded, 6, "localhost"),
         ("full:127.0.0.0/8", PolicyCode::PortNeeded, 5, "127.0.0.0/8"),
+        ("allow:0.0.0.0", PolicyCode::PortNeeded, 6, "0.0.0.0"),
         ("allow:[::1]", PolicyCode::PortNeeded, 6, "[::1]"),
     ];
     for (text, code, start, found) in table {

@@ -157,7 +157,7 @@ fn dhcp_configures_the_guest() {
         drop(unused);
         guest.dial(HOST, port, 1000);
         guest.step();
-        guest.cable.settle(|gateway| gateway.stats().tcp == 0);
+        guest.settle(|gateway| gateway.stats().tcp == 0);
     }
 }
 

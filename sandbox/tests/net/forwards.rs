@@ -34,7 +34,7 @@ fn the_host_reaches_a_server_in_the_guest() {
     guest.write(handle, b"thanks");
     guest.close(handle);
     assert_eq!(client.join().expect("a client"), b"thanks");
-    guest.cable.settle(|gateway| gateway.stats().tcp == 0);
+    guest.settle(|gateway| gateway.stats().tcp == 0);
 }
 
 #[test]
@@ -52,7 +52,7 @@ fn a_port_where_nobody_listens_is_reset() {
     }
     let outcome = client.join().expect("a client");
     assert_eq!(outcome, Err(std::io::ErrorKind::ConnectionReset));
-    guest.cable.settle(|gateway| gateway.stats().tcp == 0);
+    guest.settle(|gateway| gateway.stats().tcp == 0);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! link, or bare frames.
 
 use a99_sandbox::net::{Checksums, Config, GATEWAY, GUEST, Gateway, Link, NETMASK};
-use smoltcp::iface::{self, Interface, SocketHandle, SocketSet};
+use smoltcp::iface::{self, Interface, PollResult, SocketHandle, SocketSet};
 use smoltcp::phy::{self, Checksum, Device, DeviceCapabilities, Medium};
 use smoltcp::socket::tcp;
 use smoltcp::time::Instant as Time;
@@ -203,17 +203,26 @@ impl Guest {
         Time::from_micros(self.start.elapsed().as_micros() as i64)
     }
 
-    /// Lets the stack work, and sleeps until it has something to do.
+    /// Lets the stack work; if there was nothing to do, sleeps until there is.
     pub fn step(&mut self) {
         let time = self.time();
-        self.interface
+        let done = self
+            .interface
             .poll(time, &mut self.cable, &mut self.sockets);
+        if done == PollResult::SocketStateChanged {
+            return;
+        }
         let delay = self.interface.poll_delay(self.time(), &self.sockets);
         let longest = Duration::from_millis(20);
         let delay = delay.map_or(longest, |delay| Duration::from(delay).min(longest));
         if !delay.is_zero() {
             self.cable.bell.wait(delay);
         }
+    }
+
+    /// Steps until something about the gateway holds.
+    pub fn settle(&mut self, mut done: impl FnMut(&Gateway) -> bool) {
+        self.until(|guest| done(&guest.cable.gateway).then_some(()));
     }
 
     /// Steps until there is a result.

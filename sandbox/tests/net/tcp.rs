@@ -42,7 +42,7 @@ fn the_guest_may_end_its_half_first() {
         Ok(b"answer after your end".to_vec())
     );
     assert_eq!(server.join().expect("a server"), b"question");
-    guest.cable.settle(|gateway| gateway.stats().tcp == 0);
+    guest.settle(|gateway| gateway.stats().tcp == 0);
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn the_peer_may_end_its_half_first() {
     guest.write(handle, &late);
     guest.close(handle);
     assert!(server.join().expect("a server") == late);
-    guest.cable.settle(|gateway| gateway.stats().tcp == 0);
+    guest.settle(|gateway| gateway.stats().tcp == 0);
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn resets_of_the_peer_reach_the_guest() {
     guest.write(handle, b"never read");
     assert_eq!(guest.read_to_end(handle), Err(vec![]));
     server.join().expect("a server");
-    guest.cable.settle(|gateway| gateway.stats().tcp == 0);
+    guest.settle(|gateway| gateway.stats().tcp == 0);
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn resets_of_the_guest_reach_the_peer() {
         server.join().expect("a server"),
         (4, ErrorKind::ConnectionReset)
     );
-    guest.cable.settle(|gateway| gateway.stats().tcp == 0);
+    guest.settle(|gateway| gateway.stats().tcp == 0);
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn refused_means_refused() {
     for config in [config(&[port]), ethernet(&[port])] {
         let mut guest = Guest::new(&config);
         assert_eq!(guest.connect(HOST, port), None);
-        guest.cable.settle(|gateway| gateway.stats().tcp == 0);
+        guest.settle(|gateway| gateway.stats().tcp == 0);
     }
 }
 
@@ -129,7 +129,7 @@ fn a_thousand_connections_in_a_row() {
         guest.close(handle);
     }
     server.join().expect("a server");
-    guest.cable.settle(|gateway| gateway.stats().tcp == 0);
+    guest.settle(|gateway| gateway.stats().tcp == 0);
 }
 
 #[test]
@@ -179,7 +179,7 @@ fn sixty_four_connections_at_once() {
     assert!(got == bodies);
     server.join().expect("a server");
     assert_eq!(finished.iter().take(COUNT).count(), COUNT);
-    guest.cable.settle(|gateway| gateway.stats().tcp == 0);
+    guest.settle(|gateway| gateway.stats().tcp == 0);
 }
 
 #[test]
@@ -195,7 +195,7 @@ fn silent_connections_end() {
         stream.read(&mut [0]).expect_err("a reset").kind(),
         ErrorKind::ConnectionReset
     );
-    guest.cable.settle(|gateway| gateway.stats().tcp == 0);
+    guest.settle(|gateway| gateway.stats().tcp == 0);
 }
 
 #[test]

@@ -49,7 +49,7 @@ fn exchange(config: impl Fn(&[u16]) -> Config, sizes: &'static [usize]) {
         guest.close(handle);
     }
     server.join().expect("a server");
-    guest.cable.settle(|gateway| gateway.stats().tcp == 0);
+    guest.settle(|gateway| gateway.stats().tcp == 0);
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn a_peer_that_reads_late_loses_nothing() {
     guest.write(handle, &body);
     guest.close(handle);
     assert!(server.join().expect("a server") == expected);
-    guest.cable.settle(|gateway| gateway.stats().tcp == 0);
+    guest.settle(|gateway| gateway.stats().tcp == 0);
 }
 
 #[test]

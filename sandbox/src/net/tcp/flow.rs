@@ -181,7 +181,7 @@ impl Flow {
     /// have to be sent to the guest.
     pub(super) fn pump(&mut self, now: Instant) -> bool {
         if self.host.is_some() {
-            if let Err(_gone) = self.to_host(now).and_then(|()| self.to_guest(now)) {
+            if let Err(_gone) = self.move_out(now).and_then(|()| self.move_in(now)) {
                 self.abort();
             }
             self.end_host();
@@ -191,7 +191,7 @@ impl Flow {
     }
 
     /// From the guest to the host.
-    fn to_host(&mut self, now: Instant) -> Result<(), Errno> {
+    fn move_out(&mut self, now: Instant) -> Result<(), Errno> {
         let Some(host) = &self.host else {
             return Ok(());
         };
@@ -222,7 +222,7 @@ impl Flow {
     }
 
     /// From the host to the guest.
-    fn to_guest(&mut self, now: Instant) -> Result<(), Errno> {
+    fn move_in(&mut self, now: Instant) -> Result<(), Errno> {
         let Some(host) = &self.host else {
             return Ok(());
         };
