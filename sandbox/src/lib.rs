@@ -2,12 +2,14 @@
 //! Docker or a network.
 //!
 //! [`image`] builds what a guest starts from: its kernel and its root file
-//! system. The rest, the feature `vm`, starts guests and runs commands in them.
+//! system. [`net`] is the far end of its network, `p9` the server of its
+//! mounts. The rest, the feature `vm`, starts guests and runs commands in them.
 #![cfg_attr(feature = "vm", doc = include_str!("tour.md"))]
 
 #[cfg(feature = "vm")]
 mod api;
 pub mod image;
+pub mod net;
 #[cfg(feature = "vm")]
 pub mod vm;
 

@@ -10,6 +10,7 @@ use serde_json::Value;
 const WALLS: &[(&str, &[&str])] = &[
     ("a99-core", &[]),
     ("a99-ecma", &[]),
+    ("a99-egress", &[]),
     ("a99-compiler", &["a99-core"]),
     ("a99-macros", &[]),
     ("a99-vm", &["a99-core", "a99-ecma"]),
@@ -44,7 +45,7 @@ const WALLS: &[(&str, &[&str])] = &[
     ),
     ("a99-benches", &["agent99", "a99-core", "a99-compiler"]),
     ("a99-guest-agent", &[]),
-    ("a99-sandbox", &["a99-guest-agent"]),
+    ("a99-sandbox", &["a99-egress", "a99-guest-agent"]),
     ("xtask", &["a99-core", "a99-atoms"]),
 ];
 

@@ -1,0 +1,248 @@
+//! Messages of the domain name system (RFC 1035), as far as a server needs them
+//! that only has addresses to tell.
+
+use std::net::Ipv4Addr;
+
+/// The server's port.
+pub(super) const PORT: u16 = 53;
+
+/// Types and class of records.
+const TYPE_A: u16 = 1;
+const TYPE_PTR: u16 = 12;
+const CLASS_IN: u16 = 1;
+
+const HEADER_BYTES: usize = 12;
+/// Longest name in its wire form.
+const MAX_NAME_BYTES: usize = 255;
+/// Longest answer without EDNS (RFC 1035 section 4.2.1). Answers that keep to
+/// it need no truncation and amplify nothing.
+const MAX_BYTES: usize = 512;
+/// Bytes of a record of an address, its name compressed.
+const RECORD_BYTES: usize = 16;
+
+/// Response codes.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum Rcode {
+    NoError = 0,
+    FormErr = 1,
+    ServFail = 2,
+    NxDomain = 3,
+    NotImp = 4,
+    Refused = 5,
+}
+
+/// What a query is about.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// IPv4 addresses.
+    Address,
+    /// The name of an address.
+    Reverse,
+    /// Something that only other servers know; to us it does not exist.
+    Other,
+}
+
+/// A query with one question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Query {
+    /// The host name in lower case; `None` if it is not one.
+    pub(super) name: Option<String>,
+    pub(super) kind: Kind,
+    id: [u8; 2],
+    recursion_desired: bool,
+    /// As asked, letter case and all (clients check that).
+    question: Vec<u8>,
+}
+
+/// Reads a query. `Err` is the answer to what is none, if it deserves one.
+pub(super) fn parse(message: &[u8]) -> Result<Query, Option<Vec<u8>>> {
+    let (header, rest) = message.split_at_checked(HEADER_BYTES).ok_or(None)?;
+    let flags = header[2];
+    if flags & 0x80 != 0 {
+        return Err(None);
+    }
+    let mut query = Query {
+        name: None,
+        kind: Kind::Other,
+        id: [header[0], header[1]],
+        recursion_desired: flags & 1 != 0,
+        question: Vec::new(),
+    };
+    if flags & 0x78 != 0 {
+        return Err(Some(query.answer(Rcode::NotImp, &[], 0)));
+    }
+    let questions = u16::from_be_bytes([header[4], header[5]]);
+    let parsed = (questions == 1).then(|| parse_question(rest)).flatten();
+    let Some((name, kind, length)) = parsed else {
+        return Err(Some(query.answer(Rcode::FormErr, &[], 0)));
+    };
+    query.name = name;
+    query.kind = kind;
+    query.question = rest[..length].to_vec();
+    Ok(query)
+}
+
+/// The name, what is asked about it, and the question's bytes.
+fn parse_question(bytes: &[u8]) -> Option<(Option<String>, Kind, usize)> {
+    let mut name = Vec::new();
+    let mut at = 0;
+    loop {
+        let length = usize::from(*bytes.get(at)?);
+        if length == 0 {
+            break;
+        }
+        // Neither pointers nor extended labels: nothing is before a question.
+        if length > 63 || at + length + 2 > MAX_NAME_BYTES {
+            return None;
+        }
+        if at > 0 {
+            name.push(b'.');
+        }
+        let label = bytes.get(at + 1..at + 1 + length)?;
+        // A dot inside a label would make another name of it.
+        name.extend(label.iter().map(|byte| {
+            if *byte == b'.' {
+                0
+            } else {
+                byte.to_ascii_lowercase()
+            }
+        }));
+        at += 1 + length;
+    }
+    let fields = bytes.get(at + 1..at + 5)?;
+    let kind = match (
+        u16::from_be_bytes([fields[0], fields[1]]),
+        u16::from_be_bytes([fields[2], fields[3]]),
+    ) {
+        (TYPE_A, CLASS_IN) => Kind::Address,
+        (TYPE_PTR, CLASS_IN) => Kind::Reverse,
+        _ => Kind::Other,
+    };
+    let inside = |byte: &u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.');
+    let name = String::from_utf8(name)
+        .ok()
+        .filter(|name| !name.is_empty() && name.as_bytes().iter().all(inside));
+    Some((name, kind, at + 5))
+}
+
+impl Query {
+    /// An answer: a code, and addresses for `ttl` seconds, as many as fit.
+    pub(super) fn answer(&self, rcode: Rcode, addresses: &[Ipv4Addr], ttl: u32) -> Vec<u8> {
+        let room = MAX_BYTES.saturating_sub(HEADER_BYTES + self.question.len()) / RECORD_BYTES;
+        let addresses = &addresses[..addresses.len().min(room)];
+        let mut message = Vec::with_capacity(MAX_BYTES);
+        message.extend_from_slice(&self.id);
+        // A response; recursion is available.
+        message.push(0x80 | u8::from(self.recursion_desired));
+        message.push(0x80 | rcode as u8);
+        let questions = u16::from(!self.question.is_empty());
+        for count in [questions, addresses.len() as u16, 0, 0] {
+            message.extend_from_slice(&count.to_be_bytes());
+        }
+        message.extend_from_slice(&self.question);
+        for address in addresses {
+            // The name is where the question begins.
+            message.extend_from_slice(&[0xc0, HEADER_BYTES as u8]);
+            message.extend_from_slice(&TYPE_A.to_be_bytes());
+            message.extend_from_slice(&CLASS_IN.to_be_bytes());
+            message.extend_from_slice(&ttl.to_be_bytes());
+            message.extend_from_slice(&[0, 4]);
+            message.extend_from_slice(&address.octets());
+        }
+        message
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn query(name: &[&[u8]], kind: u16) -> Vec<u8> {
+        let mut message = vec![0xab, 0xcd, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0];
+        for label in name {
+            message.push(label.len() as u8);
+            message.extend_from_slice(label);
+        }
+        message.extend([0, (kind >> 8) as u8, kind as u8, 0, 1]);
+        message
+    }
+
+    #[test]
+    fn questions_are_read_and_repeated() {
+        let message = query(&[b"WWW", b"Example", b"com"], 1);
+        let parsed = parse(&message).expect("a query");
+        assert_eq!(parsed.name.as_deref(), Some("www.example.com"));
+        assert_eq!(parsed.kind, Kind::Address);
+        let address = Ipv4Addr::new(1, 2, 3, 4);
+        let answer = parsed.answer(Rcode::NoError, &[address, address], 60);
+        assert_eq!(
+            answer[..12],
+            [0xab, 0xcd, 0x81, 0x80, 0, 1, 0, 2, 0, 0, 0, 0]
+        );
+        assert_eq!(answer[12..message.len()], message[12..]);
+        assert_eq!(
+            answer[message.len()..][..16],
+            [0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 1, 2, 3, 4]
+        );
+        assert_eq!(
+            parse(&query(&[b"a"], 28)).map(|query| query.kind),
+            Ok(Kind::Other)
+        );
+        assert_eq!(
+            parse(&query(&[b"1", b"in-addr", b"arpa"], 12)).map(|query| query.kind),
+            Ok(Kind::Reverse)
+        );
+    }
+
+    #[test]
+    fn answers_fit_a_datagram() {
+        let parsed = parse(&query(
+            &[&[b'a'; 60], &[b'b'; 60], &[b'c'; 60], &[b'd'; 60]],
+            1,
+        ))
+        .expect("a query");
+        let answer = parsed.answer(Rcode::NoError, &[Ipv4Addr::LOCALHOST; 100], 1);
+        assert!(answer.len() <= 512 && answer.len() > 480);
+    }
+
+    #[test]
+    fn names_that_are_none_are_known_as_such() {
+        let names: [&[&[u8]]; 5] = [&[], &[b"a.b"], &[b"a b"], &[b"\xff"], &[b"a", b"\0"]];
+        for name in names {
+            let parsed = parse(&query(name, 1)).expect("a query");
+            assert_eq!(parsed.name, None, "{name:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_query_is_answered_or_ignored() {
+        let code =
+            |message: &[u8]| parse(message).map_err(|answer| answer.map(|answer| answer[3] & 15));
+        let mut message = query(&[b"a"], 1);
+        message[2] = 0x81;
+        assert_eq!(code(&message), Err(None));
+        assert_eq!(code(&message[..11]), Err(None));
+        message[2] = 0x10;
+        assert_eq!(code(&message), Err(Some(4)));
+        message[2] = 1;
+        assert_eq!(code(&message[..message.len() - 1]), Err(Some(1)));
+        message[5] = 2;
+        assert_eq!(code(&message), Err(Some(1)));
+        let pointer = [0, 0, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0xc0, 12, 0, 1, 0, 1];
+        assert_eq!(code(&pointer), Err(Some(1)));
+        let long = query(&[&[b'a'; 63][..]; 4], 1);
+        assert_eq!(code(&long), Err(Some(1)));
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_get_a_short_answer_or_none(bytes in prop::collection::vec(any::<u8>(), 0..600)) {
+            let answer = match parse(&bytes) {
+                Ok(query) => Some(query.answer(Rcode::Refused, &[Ipv4Addr::LOCALHOST; 99], 1)),
+                Err(answer) => answer,
+            };
+            prop_assert!(answer.is_none_or(|answer| answer.len() <= MAX_BYTES));
+        }
+    }
+}

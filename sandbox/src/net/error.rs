@@ -1,0 +1,52 @@
+//! What can go wrong with a gateway as such. What goes wrong with a connection
+//! is told to the guest.
+
+use std::fmt;
+
+/// The kind of a failure. The text of a code never changes.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum NetCode {
+    /// The MTU is out of range.
+    Mtu,
+    /// A forward's address on the host cannot be listened on.
+    Listen,
+    /// The system has no thread or descriptor for a gateway.
+    Resources,
+}
+
+impl NetCode {
+    /// The code as text, for machines.
+    pub const fn name(self) -> &'static str {
+        match self {
+            NetCode::Mtu => "net.mtu",
+            NetCode::Listen => "net.listen",
+            NetCode::Resources => "net.resources",
+        }
+    }
+}
+
+/// Why a gateway cannot start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NetError {
+    /// The kind.
+    pub code: NetCode,
+    /// What happened to what, and what would help.
+    pub text: String,
+}
+
+impl NetError {
+    pub(super) fn new(code: NetCode, text: impl Into<String>) -> Self {
+        Self {
+            code,
+            text: text.into(),
+        }
+    }
+}
+
+impl fmt::Display for NetError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.code.name(), self.text)
+    }
+}
+
+impl std::error::Error for NetError {}

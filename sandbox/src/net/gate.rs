@@ -1,0 +1,233 @@
+//! From what the guest addresses to what the host may connect to.
+
+use super::wire::Unreachable;
+use super::{GATEWAY, HOST};
+use a99_egress::Policy;
+use rustix::net::{AddressFamily, SocketAddrAny, SocketFlags, SocketType};
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr, SocketAddrV4};
+use std::time::{Duration, Instant};
+
+/// Addresses that are remembered as answers; of more, the oldest are forgotten.
+const MAX_ADDRESSES: usize = 4096;
+/// Names that are remembered for one address.
+const MAX_NAMES: usize = 8;
+/// How long an answer opens its address. Longer than its time to live, because
+/// programs keep addresses for longer; as long as a run of one seldom lasts,
+/// because addresses are handed on.
+const ANSWER_OPENS: Duration = Duration::from_secs(3600);
+
+/// The policy, with what names this guest was told.
+#[derive(Debug)]
+pub(super) struct Gate {
+    policy: Policy,
+    answers: HashMap<Ipv4Addr, Vec<(String, Instant)>>,
+}
+
+impl Gate {
+    pub(super) fn new(policy: Policy) -> Self {
+        Self {
+            policy,
+            answers: HashMap::new(),
+        }
+    }
+
+    /// Whether a name may be looked up.
+    pub(super) fn allows_name(&self, name: &str) -> bool {
+        self.policy.allows_name(name)
+    }
+
+    /// Remembers that `name` was answered with those of `addresses` that it may
+    /// lead to, and returns these.
+    pub(super) fn answer(
+        &mut self,
+        name: &str,
+        addresses: &[Ipv4Addr],
+        now: Instant,
+    ) -> Vec<Ipv4Addr> {
+        let allowed = |address: &&Ipv4Addr| {
+            self.policy
+                .check_host(IpAddr::V4(**address), [name])
+                .is_ok()
+        };
+        let allowed: Vec<Ipv4Addr> = addresses.iter().filter(allowed).copied().collect();
+        for address in &allowed {
+            self.remember(name, *address, now);
+        }
+        allowed
+    }
+
+    fn remember(&mut self, name: &str, address: Ipv4Addr, now: Instant) {
+        if self.answers.len() >= MAX_ADDRESSES && !self.answers.contains_key(&address) {
+            let newest = |names: &[(String, Instant)]| names.iter().map(|(_, at)| *at).max();
+            let oldest = self.answers.iter().min_by_key(|(_, names)| newest(names));
+            if let Some(oldest) = oldest.map(|(address, _)| *address) {
+                self.answers.remove(&oldest);
+            }
+        }
+        let names = self.answers.entry(address).or_default();
+        names.retain(|(known, _)| known != name);
+        if names.len() == MAX_NAMES {
+            names.remove(0);
+        }
+        names.push((name.to_owned(), now));
+    }
+
+    /// Forgets old answers.
+    pub(super) fn expire(&mut self, now: Instant) {
+        self.answers.retain(|_, names| {
+            names.retain(|(_, at)| now.saturating_duration_since(*at) < ANSWER_OPENS);
+            !names.is_empty()
+        });
+    }
+
+    fn names(&self, address: Ipv4Addr, now: Instant) -> impl Iterator<Item = &str> {
+        let names = self.answers.get(&address).into_iter().flatten();
+        let fresh = move |at: &Instant| now.saturating_duration_since(*at) < ANSWER_OPENS;
+        names
+            .filter(move |(_, at)| fresh(at))
+            .map(|(name, _)| name.as_str())
+    }
+
+    /// Where a connection to `port` at `address` leads.
+    pub(super) fn target(
+        &self,
+        address: Ipv4Addr,
+        port: u16,
+        now: Instant,
+    ) -> Result<SocketAddrV4, Unreachable> {
+        if port == 0 {
+            return Err(Unreachable::Port);
+        }
+        let real = real_address(address)?;
+        let ip = IpAddr::V4(real);
+        if self.policy.names_address(ip, port) {
+            return Ok(SocketAddrV4::new(real, port));
+        }
+        // The host's public addresses are the host all the same.
+        let allowed = self
+            .policy
+            .check(ip, port, self.names(address, now))
+            .is_ok();
+        match allowed && !is_own(real) {
+            true => Ok(SocketAddrV4::new(real, port)),
+            false => Err(Unreachable::Prohibited),
+        }
+    }
+
+    /// Where an echo request to `address` leads.
+    pub(super) fn target_host(
+        &self,
+        address: Ipv4Addr,
+        now: Instant,
+    ) -> Result<Ipv4Addr, Unreachable> {
+        let real = real_address(address)?;
+        let names = self.names(address, now);
+        match self.policy.check_host(IpAddr::V4(real), names) {
+            Ok(()) => Ok(real),
+            Err(_) => Err(Unreachable::Prohibited),
+        }
+    }
+}
+
+/// The host's address for one of the guest's.
+fn real_address(address: Ipv4Addr) -> Result<Ipv4Addr, Unreachable> {
+    if address == GATEWAY || address == HOST {
+        return Ok(Ipv4Addr::LOCALHOST);
+    }
+    // Nobody else is on the guest's link, whatever the host's networks are.
+    match address.octets()[..3] == GATEWAY.octets()[..3] {
+        true => Err(Unreachable::Host),
+        false => Ok(address),
+    }
+}
+
+/// Whether `address` is one of the host's own: then packets to it would come
+/// from it. Connecting a UDP socket sends nothing. When in doubt, it is.
+fn is_own(address: Ipv4Addr) -> bool {
+    let local = || {
+        let flags = SocketFlags::CLOEXEC;
+        let socket = rustix::net::socket_with(AddressFamily::INET, SocketType::DGRAM, flags, None)?;
+        // Any port will do; this one discards (RFC 863).
+        rustix::net::connect(&socket, &SocketAddrV4::new(address, 9))?;
+        rustix::net::getsockname(&socket)
+    };
+    match local() {
+        Ok(local) => own_side(&local) == Some(address),
+        // No way there: connecting will fail as well, and say why.
+        Err(rustix::io::Errno::NETUNREACH | rustix::io::Errno::HOSTUNREACH) => false,
+        Err(_) => true,
+    }
+}
+
+fn own_side(address: &SocketAddrAny) -> Option<Ipv4Addr> {
+    let address = SocketAddrV4::try_from(address.clone()).ok()?;
+    Some(*address.ip())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gate(policy: &str) -> Gate {
+        Gate::new(policy.parse().expect("a policy"))
+    }
+
+    const PUBLIC: Ipv4Addr = Ipv4Addr::new(93, 184, 216, 34);
+
+    #[test]
+    fn the_hosts_loopback_is_reached_by_named_ports() {
+        let gate = gate("full:localhost:8080");
+        let now = Instant::now();
+        let loopback = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 8080);
+        assert_eq!(gate.target(HOST, 8080, now), Ok(loopback));
+        assert_eq!(gate.target(GATEWAY, 8080, now), Ok(loopback));
+        for port in [80, 8081] {
+            assert_eq!(gate.target(HOST, port, now), Err(Unreachable::Prohibited));
+        }
+        assert_eq!(gate.target(HOST, 0, now), Err(Unreachable::Port));
+        let neighbour = Ipv4Addr::new(192, 168, 127, 77);
+        assert_eq!(gate.target(neighbour, 8080, now), Err(Unreachable::Host));
+    }
+
+    #[test]
+    fn an_address_is_open_while_a_name_answered_it() {
+        let mut gate = gate("allow:example.com:443");
+        let now = Instant::now();
+        assert_eq!(gate.target(PUBLIC, 443, now), Err(Unreachable::Prohibited));
+        let inner = Ipv4Addr::new(10, 0, 0, 1);
+        assert_eq!(gate.answer("example.com", &[PUBLIC, inner], now), [PUBLIC]);
+        assert!(gate.target(PUBLIC, 443, now).is_ok());
+        assert_eq!(gate.target(PUBLIC, 80, now), Err(Unreachable::Prohibited));
+        assert_eq!(gate.target(inner, 443, now), Err(Unreachable::Prohibited));
+        assert_eq!(gate.target_host(PUBLIC, now), Ok(PUBLIC));
+        let later = now + ANSWER_OPENS;
+        assert_eq!(
+            gate.target(PUBLIC, 443, later),
+            Err(Unreachable::Prohibited)
+        );
+        gate.expire(later);
+        assert!(gate.answers.is_empty());
+    }
+
+    #[test]
+    fn answers_are_bounded() {
+        let mut gate = gate("full");
+        let now = Instant::now();
+        for n in 0..3 * MAX_ADDRESSES as u32 {
+            let address = Ipv4Addr::from_bits(0x0800_0000 + n);
+            gate.answer("a.test", &[address], now + Duration::from_micros(n.into()));
+        }
+        assert_eq!(gate.answers.len(), MAX_ADDRESSES);
+        for n in 0..100 {
+            gate.answer(&format!("n{n}.test"), &[PUBLIC], now);
+        }
+        assert_eq!(gate.answers[&PUBLIC].len(), MAX_NAMES);
+    }
+
+    #[test]
+    fn the_hosts_own_addresses_are_known() {
+        assert!(is_own(Ipv4Addr::LOCALHOST));
+        assert!(!is_own(Ipv4Addr::new(8, 8, 8, 8)));
+    }
+}

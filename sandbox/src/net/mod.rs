@@ -1,0 +1,78 @@
+//! The network of a guest: a gateway in user space between the guest's
+//! interface and sockets of the host.
+//!
+//! The guest sits alone on 192.168.127.0/24. What it sends to the world arrives
+//! here as Ethernet frames; each of its connections becomes a connection of the
+//! host, if the [`Policy`](a99_egress::Policy) allows that. Nothing needs
+//! privileges, and two guests never share a link.
+//!
+//! - [`Gateway`] starts and ends the one thread that does all of this; the
+//!   guest's own thread exchanges frames with it through a [`Link`].
+//! - `worker`: the thread's loop. `link`: the queues between the two threads.
+//! - `gate`: from what the guest addresses to what the host may connect to.
+//! - `stack`: smoltcp, which speaks TCP with the guest; `tcp`: those
+//!   connections, each joined to a socket of the host; `forward`: connections
+//!   from the host's side.
+//! - `udp`, `ping`, `dhcp`, `dns` with `names`: the other protocols, on
+//!   smoltcp's wire formats. `fragments` puts datagrams together.
+//! - `outbox`: frames on their way to the guest; `wire`: building them; `rate`:
+//!   the optional limit.
+//!
+//! TCP is held until the host has answered: a guest's SYN waits while the host
+//! connects, so that "refused" and "unreachable" mean to the guest what they
+//! meant to the host. Every connection has a socket set of its own, made when
+//! the host's connect succeeded: frames find it by one look-up however many
+//! there are, and no connection can starve another. smoltcp's "any IP" mode
+//! lets it answer in the name of every address.
+//!
+//! There is no IPv6: names have no AAAA records, and such frames are ignored.
+//! Forwards are TCP only. Every table is bounded ([`Limits`]) and its entries
+//! expire.
+
+mod config;
+mod dhcp;
+mod dns;
+mod error;
+mod forward;
+mod fragments;
+pub mod fuzz;
+mod gate;
+mod gateway;
+mod link;
+mod names;
+mod outbox;
+mod ping;
+mod rate;
+mod resolver;
+mod stack;
+mod tcp;
+mod udp;
+mod wire;
+mod worker;
+
+pub use config::{Checksums, Config, Forward, Limits, Rate};
+pub use error::{NetCode, NetError};
+pub use gateway::{Gateway, Stats};
+pub use link::{Frame, Link};
+pub use ping::host_allows_ping;
+pub use resolver::{HostResolver, ResolveError, Resolver};
+
+use std::net::Ipv4Addr;
+
+/// The gateway: router, DHCP and DNS server, and, for named ports, the host's
+/// loopback.
+pub const GATEWAY: Ipv4Addr = Ipv4Addr::new(192, 168, 127, 1);
+/// The guest.
+pub const GUEST: Ipv4Addr = Ipv4Addr::new(192, 168, 127, 3);
+/// The loopback of the host, for ports that the policy names.
+pub const HOST: Ipv4Addr = Ipv4Addr::new(192, 168, 127, 254);
+/// The link's broadcast address.
+pub const BROADCAST: Ipv4Addr = Ipv4Addr::new(192, 168, 127, 255);
+/// The link's netmask.
+pub const NETMASK: Ipv4Addr = Ipv4Addr::new(255, 255, 255, 0);
+/// The gateway's address on the link, the one that gvisor-tap-vsock uses.
+pub const GATEWAY_MAC: [u8; 6] = [0x5a, 0x94, 0xef, 0xe4, 0x0c, 0xdd];
+/// Largest MTU: what virtio allows, to a multiple of eight for fragments.
+pub const MAX_MTU: u16 = 65_520;
+/// Smallest MTU: the datagram that every IPv4 host must take (RFC 791).
+pub const MIN_MTU: u16 = 576;

@@ -1,0 +1,410 @@
+//! The DNS server: the host's resolver asked in the background, with the policy
+//! applied to names and to what they resolve to.
+//!
+//! Lookups block, so a few threads make them. They start when needed, end when
+//! idle, and belong to one guest: names that nobody answers delay only the
+//! guest that asks for them.
+
+use super::dns::{self, Kind, Query, Rcode};
+use super::gate::Gate;
+use super::link::Shared;
+use super::resolver::{ResolveError, Resolver};
+use std::collections::{HashMap, VecDeque};
+use std::net::Ipv4Addr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Threads that look names up for a guest.
+const MAX_THREADS: usize = 4;
+/// How long a thread waits for the next name.
+const THREAD_IDLE: Duration = Duration::from_secs(5);
+/// A lookup's few frames of C library and of the caller's resolver.
+const THREAD_STACK_BYTES: usize = 256 << 10;
+/// Names that are looked up or wait for that.
+const MAX_PENDING: usize = 64;
+/// Queries that wait for one name.
+const MAX_WAITERS: usize = 16;
+/// Names whose answers are kept.
+const MAX_KEPT: usize = 512;
+/// How long answers are kept, and told to hold: the host's resolver does not say
+/// how long they really do.
+const TTL: Duration = Duration::from_secs(60);
+/// The same for names that do not exist.
+const NEGATIVE_TTL: Duration = Duration::from_secs(5);
+
+type Found = Result<Vec<Ipv4Addr>, ResolveError>;
+
+/// A query and the guest's port that it came from.
+type Waiter = (u16, Query);
+
+/// The names that the guest asks for.
+pub(super) struct Names {
+    pool: Arc<Pool>,
+    pending: HashMap<String, Vec<Waiter>>,
+    kept: HashMap<String, (Found, Instant)>,
+}
+
+impl Names {
+    pub(super) fn new(resolver: Arc<dyn Resolver>, link: Arc<Shared>) -> Self {
+        Self {
+            pool: Arc::new(Pool {
+                jobs: Mutex::default(),
+                changed: Condvar::new(),
+                resolver,
+                link,
+            }),
+            pending: HashMap::new(),
+            kept: HashMap::new(),
+        }
+    }
+
+    /// Takes a query from `port`; the answer if there is one already.
+    pub(super) fn query(
+        &mut self,
+        message: &[u8],
+        port: u16,
+        gate: &mut Gate,
+        now: Instant,
+    ) -> Option<Vec<u8>> {
+        let query = match dns::parse(message) {
+            Ok(query) => query,
+            Err(answer) => return answer,
+        };
+        let refuse = |rcode| Some(query.answer(rcode, &[], 0));
+        let name = match (&query.name, query.kind) {
+            (_, Kind::Reverse) | (None, _) => return refuse(Rcode::NxDomain),
+            (Some(name), _) => name.clone(),
+        };
+        if name == a99_egress::HOST_NAME {
+            let host: &[Ipv4Addr] = match query.kind {
+                Kind::Address => &[super::HOST],
+                _ => &[],
+            };
+            return Some(query.answer(Rcode::NoError, host, TTL.as_secs() as u32));
+        }
+        if !gate.allows_name(&name) {
+            return refuse(Rcode::Refused);
+        }
+        if query.kind != Kind::Address {
+            return refuse(Rcode::NoError);
+        }
+        if let Some((found, until)) = self.kept.get(&name).filter(|(_, until)| *until > now) {
+            return Some(answer(&query, &name, found, *until - now, gate, now));
+        }
+        self.enqueue(name, (port, query))
+    }
+
+    /// Has a name looked up; the answer if that cannot be.
+    fn enqueue(&mut self, name: String, waiter: Waiter) -> Option<Vec<u8>> {
+        let pending = self.pending.len();
+        if let Some(waiters) = self.pending.get_mut(&name) {
+            // Its next repetition will be answered.
+            if waiters.len() < MAX_WAITERS {
+                waiters.push(waiter);
+            }
+            return None;
+        }
+        if pending == MAX_PENDING || !self.pool.submit(&name) {
+            return Some(waiter.1.answer(Rcode::ServFail, &[], 0));
+        }
+        self.pending.insert(name, vec![waiter]);
+        None
+    }
+
+    /// The answers of lookups that ended, each with the port it goes to.
+    pub(super) fn finished(&mut self, gate: &mut Gate, now: Instant) -> Vec<(u16, Vec<u8>)> {
+        let done = std::mem::take(&mut self.pool.jobs().done);
+        let mut answers = Vec::new();
+        for (name, found) in done {
+            let ttl = match found {
+                Ok(_) => TTL,
+                Err(_) => NEGATIVE_TTL,
+            };
+            for (port, query) in self.pending.remove(&name).unwrap_or_default() {
+                answers.push((port, answer(&query, &name, &found, ttl, gate, now)));
+            }
+            if found == Err(ResolveError::Failed) {
+                continue;
+            }
+            if self.kept.len() >= MAX_KEPT {
+                self.expire(now);
+            }
+            if self.kept.len() < MAX_KEPT {
+                self.kept.insert(name, (found, now + ttl));
+            }
+        }
+        answers
+    }
+
+    /// Forgets old answers.
+    pub(super) fn expire(&mut self, now: Instant) {
+        self.kept.retain(|_, (_, until)| *until > now);
+    }
+}
+
+impl Drop for Names {
+    fn drop(&mut self) {
+        self.pool.jobs().closed = true;
+        self.pool.changed.notify_all();
+    }
+}
+
+fn answer(
+    query: &Query,
+    name: &str,
+    found: &Found,
+    ttl: Duration,
+    gate: &mut Gate,
+    now: Instant,
+) -> Vec<u8> {
+    let ttl = ttl.as_secs().max(1) as u32;
+    match found {
+        Ok(addresses) => {
+            let allowed = gate.answer(name, addresses, now);
+            // All lead where the policy does not.
+            let refused = allowed.is_empty() && !addresses.is_empty();
+            let rcode = if refused {
+                Rcode::Refused
+            } else {
+                Rcode::NoError
+            };
+            query.answer(rcode, &allowed, ttl)
+        }
+        Err(ResolveError::NotFound) => query.answer(Rcode::NxDomain, &[], 0),
+        Err(ResolveError::Failed) => query.answer(Rcode::ServFail, &[], 0),
+    }
+}
+
+/// The threads' side.
+struct Pool {
+    jobs: Mutex<Jobs>,
+    changed: Condvar,
+    resolver: Arc<dyn Resolver>,
+    link: Arc<Shared>,
+}
+
+#[derive(Default)]
+struct Jobs {
+    waiting: VecDeque<String>,
+    done: Vec<(String, Found)>,
+    threads: usize,
+    idle: usize,
+    closed: bool,
+}
+
+impl Pool {
+    fn jobs(&self) -> MutexGuard<'_, Jobs> {
+        // The resolver, which may panic, is not called under the lock.
+        self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has a name looked up; `false` if there is no thread for it.
+    fn submit(self: &Arc<Self>, name: &str) -> bool {
+        let mut jobs = self.jobs();
+        jobs.waiting.push_back(name.to_owned());
+        if jobs.idle >= jobs.waiting.len() {
+            self.changed.notify_one();
+            return true;
+        }
+        if jobs.threads < MAX_THREADS {
+            let pool = self.clone();
+            let builder = std::thread::Builder::new().name("a99-names".to_owned());
+            let thread = builder
+                .stack_size(THREAD_STACK_BYTES)
+                .spawn(move || pool.run());
+            jobs.threads += usize::from(thread.is_ok());
+        }
+        if jobs.threads == 0 {
+            jobs.waiting.pop_back();
+        }
+        jobs.threads > 0
+    }
+
+    /// A thread's life.
+    fn run(&self) {
+        while let Some(name) = self.next() {
+            let resolve = AssertUnwindSafe(|| self.resolver.resolve(&name));
+            let found = catch_unwind(resolve).unwrap_or(Err(ResolveError::Failed));
+            self.jobs().done.push((name, found));
+            self.link.notify();
+        }
+    }
+
+    /// The next name; `None` at the end of the thread.
+    fn next(&self) -> Option<String> {
+        let mut jobs = self.jobs();
+        let until = Instant::now() + THREAD_IDLE;
+        loop {
+            if jobs.closed {
+                jobs.threads -= 1;
+                return None;
+            }
+            if let Some(name) = jobs.waiting.pop_front() {
+                return Some(name);
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                jobs.threads -= 1;
+                return None;
+            }
+            jobs.idle += 1;
+            let waited = self.changed.wait_timeout(jobs, left);
+            jobs = waited.unwrap_or_else(PoisonError::into_inner).0;
+            jobs.idle -= 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PUBLIC: Ipv4Addr = Ipv4Addr::new(93, 184, 216, 34);
+
+    /// Knows some names by their first letter.
+    struct Scripted;
+
+    impl Resolver for Scripted {
+        fn resolve(&self, name: &str) -> Found {
+            match name.as_bytes()[0] {
+                b'p' => Ok(vec![PUBLIC]),
+                b'm' => Ok(vec![Ipv4Addr::new(10, 0, 0, 1), PUBLIC]),
+                b'i' => Ok(vec![Ipv4Addr::LOCALHOST]),
+                b'e' => Ok(vec![]),
+                b'n' => Err(ResolveError::NotFound),
+                b'x' => panic!("a resolver that fails badly"),
+                _ => Err(ResolveError::Failed),
+            }
+        }
+    }
+
+    struct Rig {
+        names: Names,
+        gate: Gate,
+        now: Instant,
+    }
+
+    fn rig(policy: &str, resolver: impl Resolver + 'static) -> Rig {
+        let link = Shared::new().expect("an eventfd");
+        Rig {
+            names: Names::new(Arc::new(resolver), link),
+            gate: Gate::new(policy.parse().expect("a policy")),
+            now: Instant::now(),
+        }
+    }
+
+    fn message(name: &str, kind: u8) -> Vec<u8> {
+        let mut message = vec![7, 7, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0];
+        for label in name.split('.') {
+            message.push(label.len() as u8);
+            message.extend_from_slice(label.as_bytes());
+        }
+        message.extend([0, 0, kind, 0, 1]);
+        message
+    }
+
+    impl Rig {
+        fn ask(&mut self, name: &str, kind: u8) -> Option<Vec<u8>> {
+            let message = message(name, kind);
+            self.names.query(&message, 999, &mut self.gate, self.now)
+        }
+
+        fn wait(&mut self) -> Vec<(u16, Vec<u8>)> {
+            let until = Instant::now() + Duration::from_secs(10);
+            while Instant::now() < until {
+                let answers = self.names.finished(&mut self.gate, self.now);
+                if !answers.is_empty() {
+                    return answers;
+                }
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            panic!("no answer");
+        }
+
+        /// Code and number of records.
+        fn outcome(&mut self, name: &str) -> (u8, u8) {
+            let answer = self.ask(name, 1).unwrap_or_else(|| self.wait().remove(0).1);
+            (answer[3] & 15, answer[7])
+        }
+    }
+
+    #[test]
+    fn names_are_answered_by_the_policy() {
+        let mut rig = rig("allow:*.test", Scripted);
+        for (name, outcome) in [
+            ("p.test", (0, 1)),
+            // Only what may be reached.
+            ("m.test", (0, 1)),
+            ("i.test", (5, 0)),
+            ("e.test", (0, 0)),
+            ("n.test", (3, 0)),
+            ("f.test", (2, 0)),
+            ("x.test", (2, 0)),
+            ("p.other", (5, 0)),
+            ("host.agent99.internal", (0, 1)),
+        ] {
+            assert_eq!(rig.outcome(name), outcome, "{name}");
+        }
+        assert!(rig.gate.target(PUBLIC, 1, rig.now).is_ok());
+    }
+
+    #[test]
+    fn addresses_of_other_families_are_none() {
+        let mut rig = rig("allow:p.test", Scripted);
+        let answer = rig.ask("p.test", 28).expect("at once");
+        assert_eq!((answer[3] & 15, answer[7]), (0, 0));
+        let reverse = rig.ask("1.127.168.192.in-addr.arpa", 12).expect("at once");
+        assert_eq!(reverse[3] & 15, 3);
+        assert_eq!(rig.ask("q.test", 28).expect("at once")[3] & 15, 5);
+    }
+
+    #[test]
+    fn answers_are_kept_for_their_time() {
+        let mut rig = rig("full", Scripted);
+        assert_eq!(rig.outcome("p.test"), (0, 1));
+        rig.now += Duration::from_secs(50);
+        let again = rig.ask("p.test", 1).expect("kept");
+        assert_eq!(
+            again[again.len() - 10..again.len() - 6],
+            10u32.to_be_bytes()
+        );
+        rig.now += Duration::from_secs(11);
+        assert_eq!(rig.ask("p.test", 1), None);
+    }
+
+    #[test]
+    fn s05_floods_of_queries_are_bounded() {
+        struct Silent;
+        impl Resolver for Silent {
+            fn resolve(&self, _: &str) -> Found {
+                std::thread::sleep(Duration::from_millis(300));
+                Err(ResolveError::Failed)
+            }
+        }
+        let mut rig = rig("full", Silent);
+        let mut failed = 0;
+        for number in 0..1000 {
+            failed += usize::from(rig.ask(&format!("n{number}.test"), 1).is_some());
+            // One of the first, so it is waited for.
+            assert_eq!(rig.ask("same.test", 1), None);
+        }
+        assert_eq!(failed, 1000 - (MAX_PENDING - 1));
+        assert_eq!(rig.names.pending.len(), MAX_PENDING);
+        assert_eq!(rig.names.pending["same.test"].len(), MAX_WAITERS);
+        assert_eq!(rig.names.pool.jobs().threads, MAX_THREADS);
+    }
+
+    #[test]
+    fn threads_end_with_their_guest() {
+        let mut rig = rig("full", Scripted);
+        rig.outcome("p.test");
+        let pool = rig.names.pool.clone();
+        drop(rig);
+        let until = Instant::now() + Duration::from_secs(10);
+        while pool.jobs().threads > 0 {
+            assert!(Instant::now() < until, "a thread goes on");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}

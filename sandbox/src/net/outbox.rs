@@ -1,0 +1,241 @@
+//! Frames on their way to the guest, collected in a turn of the gateway and
+//! moved to the link at its end.
+
+use super::link::{Frame, Shared};
+use super::rate::Bucket;
+use super::wire::{self, ETHERNET_BYTES, IPV4_BYTES, Piece, TYPE_IPV4, Unreachable};
+use super::{GATEWAY, GUEST};
+use smoltcp::wire::IpProtocol;
+use std::collections::VecDeque;
+use std::net::Ipv4Addr;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+/// Room beyond the queue's own bound for answers, which cannot wait; what does
+/// not fit is lost, and whoever asked asks again.
+const ANSWERS_BYTES: usize = 256 << 10;
+
+/// Smallest room in which a datagram is read from the host.
+const DATAGRAM_BYTES: usize = 66_000;
+
+/// Collects frames.
+#[derive(Debug)]
+pub(super) struct Outbox {
+    frames: VecDeque<Frame>,
+    /// Bytes for which the link has room; negative where answers went beyond.
+    room: isize,
+    rate: Bucket,
+    mtu: usize,
+    /// The guest's address on the link, once it is known.
+    mac: Option<[u8; 6]>,
+    /// Number of the next fragmented datagram.
+    ident: u16,
+    /// A packet of TCP did not fit in this turn.
+    held_back: bool,
+    dropped: u64,
+}
+
+impl Outbox {
+    pub(super) fn new(mtu: u16, mac: Option<[u8; 6]>, rate: Option<u64>) -> Self {
+        Self {
+            frames: VecDeque::new(),
+            room: 0,
+            rate: Bucket::new(rate, Instant::now()),
+            mtu: usize::from(mtu),
+            mac,
+            ident: 0,
+            held_back: false,
+            dropped: 0,
+        }
+    }
+
+    /// Begins a turn.
+    pub(super) fn begin(&mut self, link: &Shared, now: Instant) {
+        self.room = link.room() as isize;
+        self.rate.fill(now);
+        self.held_back = false;
+    }
+
+    /// Ends a turn; whether the guest must be woken. `waits`: something else
+    /// than TCP waits for room.
+    pub(super) fn end(&mut self, link: &Shared, waits: bool) -> bool {
+        link.counters.dropped.store(self.dropped, Ordering::Relaxed);
+        let full = self.room <= 0 && self.held_back;
+        link.put(&mut self.frames, full || waits)
+    }
+
+    pub(super) fn learn(&mut self, mac: [u8; 6]) {
+        self.mac = Some(mac);
+    }
+
+    pub(super) fn knows_guest(&self) -> bool {
+        self.mac.is_some()
+    }
+
+    /// Whether a packet of TCP may go now; if not, that is remembered.
+    pub(super) fn open(&mut self) -> bool {
+        let open = self.room > 0 && self.rate.open() && self.mac.is_some();
+        self.held_back |= !open;
+        open
+    }
+
+    /// Whether a packet of TCP had to wait in this turn.
+    pub(super) fn held_back(&self) -> bool {
+        self.held_back
+    }
+
+    /// Until when the rate limit lets nothing through.
+    pub(super) fn closed_until(&self, now: Instant) -> Option<Instant> {
+        self.rate.closed_for().map(|time| now + time)
+    }
+
+    /// Whether a datagram of any size fits.
+    pub(super) fn fits_datagram(&self) -> bool {
+        self.room >= DATAGRAM_BYTES as isize && self.rate.open()
+    }
+
+    /// Sends a frame whole.
+    pub(super) fn frame(&mut self, bytes: Vec<u8>, checksums_valid: bool) {
+        let frame = Frame {
+            bytes,
+            checksums_valid,
+        };
+        if self.room < -(ANSWERS_BYTES as isize) {
+            self.dropped += 1;
+            return;
+        }
+        self.room -= frame.cost() as isize;
+        self.rate.take(frame.bytes.len());
+        self.frames.push_back(frame);
+    }
+
+    /// Sends an IP packet that `write` fills; for smoltcp.
+    pub(super) fn raw_packet<R>(
+        &mut self,
+        len: usize,
+        checksums_valid: bool,
+        write: impl FnOnce(&mut [u8]) -> R,
+    ) -> R {
+        let mut bytes = vec![0; ETHERNET_BYTES + len];
+        let result = write(&mut bytes[ETHERNET_BYTES..]);
+        match self.mac {
+            Some(mac) => {
+                wire::ethernet(&mut bytes, mac, TYPE_IPV4);
+                self.frame(bytes, checksums_valid);
+            }
+            None => self.dropped += 1,
+        }
+        result
+    }
+
+    /// Sends a payload to the guest, in fragments if need be.
+    pub(super) fn packet(&mut self, protocol: IpProtocol, from: Ipv4Addr, payload: &[u8]) {
+        match self.mac {
+            Some(mac) => self.packet_to(mac, GUEST, protocol, from, payload),
+            None => self.dropped += 1,
+        }
+    }
+
+    /// As [`Outbox::packet`], to any addresses.
+    pub(super) fn packet_to(
+        &mut self,
+        mac: [u8; 6],
+        to: Ipv4Addr,
+        protocol: IpProtocol,
+        from: Ipv4Addr,
+        payload: &[u8],
+    ) {
+        let whole = payload.len() + IPV4_BYTES <= self.mtu;
+        let step = match whole {
+            true => payload.len().max(1),
+            false => (self.mtu - IPV4_BYTES) & !7,
+        };
+        if !whole {
+            self.ident = self.ident.wrapping_add(1);
+        }
+        let mut offset = 0;
+        loop {
+            let part = &payload[offset..payload.len().min(offset + step)];
+            let end = offset + part.len();
+            let piece = Piece {
+                ident: if whole { 0 } else { self.ident },
+                offset: offset as u16,
+                more: end < payload.len(),
+            };
+            let mut bytes = vec![0; ETHERNET_BYTES + IPV4_BYTES + part.len()];
+            wire::ethernet(&mut bytes, mac, TYPE_IPV4);
+            bytes[ETHERNET_BYTES + IPV4_BYTES..].copy_from_slice(part);
+            wire::ipv4(&mut bytes[ETHERNET_BYTES..], protocol, from, to, piece);
+            self.frame(bytes, false);
+            offset = end;
+            if offset >= payload.len() {
+                return;
+            }
+        }
+    }
+
+    /// Tells the guest that a packet, quoted whole or in part, got nowhere.
+    pub(super) fn unreachable(&mut self, why: Unreachable, quoted: &[u8]) {
+        let message = wire::unreachable(why, quoted);
+        self.packet(IpProtocol::Icmp, GATEWAY, &message);
+    }
+
+    /// Something of the guest's or the host's was lost.
+    pub(super) fn lose(&mut self) {
+        self.dropped += 1;
+    }
+
+    /// The frames of this turn so far.
+    #[cfg(test)]
+    pub(super) fn drain(&mut self) -> Vec<Frame> {
+        self.frames.drain(..).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use smoltcp::wire::Ipv4Packet;
+
+    const MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
+
+    fn outbox(mtu: u16) -> Outbox {
+        let mut outbox = Outbox::new(mtu, Some(MAC), None);
+        outbox.begin(&Shared::new().expect("an eventfd"), Instant::now());
+        outbox
+    }
+
+    #[test]
+    fn long_payloads_go_in_fragments() {
+        let mut outbox = outbox(1500);
+        let payload: Vec<u8> = (0..5000u32).map(|n| n as u8).collect();
+        outbox.packet(IpProtocol::Udp, GATEWAY, &payload);
+        outbox.packet(IpProtocol::Udp, GATEWAY, &payload[..1480]);
+        outbox.packet(IpProtocol::Udp, GATEWAY, &[]);
+        let frames = outbox.drain();
+        assert_eq!(frames.len(), 6);
+        let mut got = Vec::new();
+        for (index, frame) in frames[..4].iter().enumerate() {
+            assert!(frame.bytes.len() <= 1514 && frame.bytes[..6] == MAC);
+            let packet = Ipv4Packet::new_checked(&frame.bytes[14..]).expect("a packet");
+            assert!(packet.verify_checksum());
+            assert_eq!(usize::from(packet.frag_offset()), got.len());
+            assert_eq!((packet.more_frags(), packet.ident()), (index < 3, 1));
+            got.extend_from_slice(packet.payload());
+        }
+        assert_eq!(got, payload);
+        assert_eq!(frames[4].bytes.len(), 1514);
+        assert_eq!(frames[5].bytes.len(), 34);
+    }
+
+    #[test]
+    fn answers_are_bounded() {
+        let mut outbox = outbox(1500);
+        for _ in 0..100_000 {
+            outbox.packet(IpProtocol::Icmp, GATEWAY, &[0; 1400]);
+        }
+        let bytes: usize = outbox.drain().iter().map(Frame::cost).sum();
+        assert!(bytes < super::super::link::TO_GUEST_BYTES + ANSWERS_BYTES + 2000);
+        assert!(outbox.dropped > 0 && !outbox.open() && outbox.held_back());
+    }
+}

@@ -1,0 +1,83 @@
+//! Who looks names up: the host's resolver, or one that the embedder gives.
+
+use std::fmt;
+use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
+
+/// Why a name has no addresses.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum ResolveError {
+    /// There is no such name.
+    NotFound,
+    /// It could not be found out now.
+    Failed,
+}
+
+impl fmt::Display for ResolveError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            ResolveError::NotFound => "there is no such name",
+            ResolveError::Failed => "the name cannot be looked up now",
+        })
+    }
+}
+
+impl std::error::Error for ResolveError {}
+
+/// Looks names up. Calls come from several threads and may block; a gateway
+/// makes few at a time, and does not wait for them when it ends.
+pub trait Resolver: Send + Sync {
+    /// The IPv4 addresses of a host name in lower case; none if it has only
+    /// others.
+    ///
+    /// # Errors
+    /// If there is no such name, or that cannot be found out.
+    fn resolve(&self, name: &str) -> Result<Vec<Ipv4Addr>, ResolveError>;
+}
+
+/// The resolver of the host's C library, with its hosts file, search list and
+/// servers.
+#[derive(Copy, Clone, Debug, Default)]
+pub struct HostResolver;
+
+impl Resolver for HostResolver {
+    fn resolve(&self, name: &str) -> Result<Vec<Ipv4Addr>, ResolveError> {
+        let v4 = |address: SocketAddr| match address {
+            SocketAddr::V4(address) => Some(*address.ip()),
+            SocketAddr::V6(_) => None,
+        };
+        match (name, 0).to_socket_addrs() {
+            Ok(addresses) => Ok(addresses.filter_map(v4).collect()),
+            // The standard library tells the code of `getaddrinfo` only as text,
+            // in English since no locale is set: glibc's and musl's.
+            Err(error) => {
+                let text = error.to_string();
+                let absent = [
+                    "not known",
+                    "does not resolve",
+                    "No address",
+                    "has no usable",
+                ];
+                Err(match absent.iter().any(|part| text.contains(part)) {
+                    true => ResolveError::NotFound,
+                    false => ResolveError::Failed,
+                })
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hosts_resolver_knows_the_host() {
+        let addresses = HostResolver.resolve("localhost");
+        assert_eq!(addresses, Ok(vec![Ipv4Addr::LOCALHOST]));
+    }
+
+    #[test]
+    fn a_name_that_cannot_be_is_an_error() {
+        assert!(HostResolver.resolve("no-such-name.invalid").is_err());
+    }
+}

@@ -1,0 +1,344 @@
+//! The TCP connections of a guest, each joined to one of the host.
+//!
+//! A SYN of the guest waits while the host connects. When it has, a listening
+//! socket is made just for that SYN; if it cannot, the SYN is answered with RST
+//! or an ICMP error, whichever says the same.
+
+mod flow;
+
+use super::GATEWAY;
+use super::config::Limits;
+use super::gate::Gate;
+use super::outbox::Outbox;
+use super::stack::Stack;
+use super::udp::unreachable;
+use super::wire::Unreachable;
+use flow::Flow;
+use rustix::event::{PollFd, PollFlags};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
+use smoltcp::wire::{Ipv4Packet, TcpPacket};
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::time::{Duration, Instant};
+
+/// First port that connections into the guest come from (RFC 6335).
+const FIRST_DYNAMIC_PORT: u16 = 49_152;
+
+/// A port of the guest, and its peer as the guest knows it.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Key {
+    pub(super) guest_port: u16,
+    pub(super) peer: Ipv4Addr,
+    pub(super) peer_port: u16,
+}
+
+/// A SYN that waits for the host.
+struct Held {
+    socket: OwnedFd,
+    syn: Vec<u8>,
+    until: Instant,
+    /// The host has an answer.
+    ready: bool,
+}
+
+enum Connection {
+    Held(Held),
+    Joined(Box<Flow>),
+}
+
+/// The connections.
+pub(super) struct Tcp {
+    connections: BTreeMap<Key, Connection>,
+    limits: Limits,
+    /// Where the next turn begins, so that each connection is first at times.
+    first: usize,
+    next_port: u16,
+}
+
+/// What the host said to an attempt to connect.
+enum Attempt {
+    Connected(OwnedFd),
+    Waiting(OwnedFd),
+    Failed(Errno),
+}
+
+impl Tcp {
+    pub(super) fn new(limits: &Limits) -> Self {
+        Self {
+            connections: BTreeMap::new(),
+            limits: *limits,
+            first: 0,
+            next_port: FIRST_DYNAMIC_PORT,
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.connections.len()
+    }
+
+    /// Connections that wait for the host.
+    pub(super) fn held(&self) -> usize {
+        let held = |connection: &&Connection| matches!(connection, Connection::Held(_));
+        self.connections.values().filter(held).count()
+    }
+
+    /// Takes a segment of the guest in its packet.
+    pub(super) fn packet(
+        &mut self,
+        packet: &[u8],
+        ip: &Ipv4Packet<&[u8]>,
+        gate: &Gate,
+        stack: &mut Stack,
+        out: &mut Outbox,
+        now: Instant,
+    ) {
+        let Ok(tcp) = TcpPacket::new_checked(ip.payload()) else {
+            return out.lose();
+        };
+        let key = Key {
+            guest_port: tcp.src_port(),
+            peer: ip.dst_addr(),
+            peer_port: tcp.dst_port(),
+        };
+        let opens = tcp.syn() && !tcp.ack() && !tcp.rst() && !tcp.fin();
+        match self.connections.get_mut(&key) {
+            Some(Connection::Joined(flow)) => flow.ingress(packet, stack, out, now),
+            // Repeated, or of a newer attempt from the same port.
+            Some(Connection::Held(held)) if opens => held.syn = packet.to_vec(),
+            Some(Connection::Held(_)) => {}
+            None if opens => self.open(key, packet, gate, stack, out, now),
+            None => stack.refuse(packet, out, now),
+        }
+    }
+
+    /// Has the host connect for a SYN.
+    fn open(
+        &mut self,
+        key: Key,
+        syn: &[u8],
+        gate: &Gate,
+        stack: &mut Stack,
+        out: &mut Outbox,
+        now: Instant,
+    ) {
+        let full = self.len() >= self.limits.tcp || self.held() >= self.limits.connecting;
+        let target = gate.target(key.peer, key.peer_port, now);
+        match target {
+            Err(Unreachable::Port) => return stack.refuse(syn, out, now),
+            Err(why) => return out.unreachable(why, syn),
+            // The guest repeats it.
+            Ok(_) if full => return out.lose(),
+            Ok(_) => {}
+        }
+        let Ok(target) = target else { return };
+        match connect(target) {
+            Attempt::Connected(socket) => self.join(key, socket, syn, stack, out, now),
+            Attempt::Waiting(socket) => {
+                let held = Held {
+                    socket,
+                    syn: syn.to_vec(),
+                    until: now + self.limits.connect,
+                    ready: false,
+                };
+                self.connections.insert(key, Connection::Held(held));
+            }
+            Attempt::Failed(error) => refuse(syn, error, stack, out, now),
+        }
+    }
+
+    /// Joins a connected socket of the host to the guest's attempt.
+    fn join(
+        &mut self,
+        key: Key,
+        socket: OwnedFd,
+        syn: &[u8],
+        stack: &mut Stack,
+        out: &mut Outbox,
+        now: Instant,
+    ) {
+        let flow = Flow::accept(key, socket, self.len(), syn, stack, out, now);
+        if let Some(flow) = flow {
+            self.connections
+                .insert(key, Connection::Joined(Box::new(flow)));
+        }
+    }
+
+    /// Whether a forward may bring another connection.
+    pub(super) fn has_room(&self) -> bool {
+        self.len() < self.limits.tcp
+    }
+
+    /// Connects a socket that a forward accepted to a port of the guest.
+    pub(super) fn forward(
+        &mut self,
+        socket: OwnedFd,
+        guest_port: u16,
+        stack: &mut Stack,
+        now: Instant,
+    ) {
+        // There are fewer connections than ports.
+        let key = loop {
+            let peer_port = self.next_port;
+            self.next_port = peer_port.checked_add(1).unwrap_or(FIRST_DYNAMIC_PORT);
+            let peer = GATEWAY;
+            let key = Key {
+                guest_port,
+                peer,
+                peer_port,
+            };
+            if !self.connections.contains_key(&key) {
+                break key;
+            }
+        };
+        if let Some(flow) = Flow::connect(key, socket, self.len(), stack, now) {
+            self.connections
+                .insert(key, Connection::Joined(Box::new(flow)));
+        }
+    }
+
+    /// Goes on with what the host answered, moves bytes, and sends the guest
+    /// what there is to send.
+    pub(super) fn turn(&mut self, stack: &mut Stack, out: &mut Outbox, now: Instant) {
+        self.answered(stack, out, now);
+        let mut busy = Vec::new();
+        for (key, connection) in &mut self.connections {
+            if let Connection::Joined(flow) = connection
+                && flow.pump(now)
+            {
+                busy.push(*key);
+            }
+        }
+        self.egress(busy, stack, out, now);
+        self.connections.retain(|_, connection| match connection {
+            Connection::Joined(flow) => !flow.is_over(),
+            Connection::Held(_) => true,
+        });
+    }
+
+    /// Joins or refuses what the host has an answer to.
+    fn answered(&mut self, stack: &mut Stack, out: &mut Outbox, now: Instant) {
+        let due = |held: &Held| held.ready || held.until <= now;
+        let answered: Vec<Key> = self
+            .connections
+            .iter()
+            .filter(|(_, connection)| matches!(connection, Connection::Held(held) if due(held)))
+            .map(|(key, _)| *key)
+            .collect();
+        for key in answered {
+            let Some(Connection::Held(held)) = self.connections.remove(&key) else {
+                continue;
+            };
+            let outcome = match held.ready {
+                true => sockopt::socket_error(&held.socket).unwrap_or_else(Err),
+                false => Err(Errno::TIMEDOUT),
+            };
+            match outcome {
+                Ok(()) => self.join(key, held.socket, &held.syn, stack, out, now),
+                Err(error) => refuse(&held.syn, error, stack, out, now),
+            }
+        }
+    }
+
+    /// Lets the connections send in turns, a packet each.
+    fn egress(&mut self, mut busy: Vec<Key>, stack: &mut Stack, out: &mut Outbox, now: Instant) {
+        if busy.is_empty() {
+            return;
+        }
+        self.first = self.first.wrapping_add(1);
+        let first = self.first % busy.len();
+        busy.rotate_left(first);
+        while !busy.is_empty() {
+            let mut full = false;
+            busy.retain(|key| match self.connections.get_mut(key) {
+                Some(Connection::Joined(flow)) if !full => {
+                    let sent = flow.egress(stack, out, now);
+                    full = out.held_back();
+                    sent && !full
+                }
+                _ => false,
+            });
+        }
+    }
+
+    /// Ends what was silent for too long.
+    pub(super) fn expire(&mut self, now: Instant) {
+        for connection in self.connections.values_mut() {
+            if let Connection::Joined(flow) = connection {
+                flow.expire(&self.limits, now);
+            }
+        }
+    }
+
+    /// When something is due.
+    pub(super) fn next(&self) -> Option<Instant> {
+        let next = |connection: &Connection| match connection {
+            Connection::Held(held) => Some(held.until),
+            Connection::Joined(flow) => flow.timer(),
+        };
+        self.connections.values().filter_map(next).min()
+    }
+
+    /// What to wait for.
+    pub(super) fn interest<'a>(&'a self, mut add: impl FnMut(Key, PollFd<'a>)) {
+        for (key, connection) in &self.connections {
+            match connection {
+                Connection::Held(held) => {
+                    add(
+                        *key,
+                        PollFd::from_borrowed_fd(held.socket.as_fd(), PollFlags::OUT),
+                    );
+                }
+                Connection::Joined(flow) => {
+                    if let Some(fd) = flow.interest() {
+                        add(*key, fd);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The host's socket has something.
+    pub(super) fn ready(&mut self, key: Key, events: PollFlags) {
+        match self.connections.get_mut(&key) {
+            Some(Connection::Held(held)) => held.ready = true,
+            Some(Connection::Joined(flow)) => flow.ready(events),
+            None => {}
+        }
+    }
+}
+
+/// Starts connecting.
+fn connect(target: SocketAddrV4) -> Attempt {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = rustix::net::socket_with(AddressFamily::INET, SocketType::STREAM, flags, None);
+    let socket = match socket {
+        Ok(socket) => socket,
+        Err(error) => return Attempt::Failed(error),
+    };
+    match rustix::net::connect(&socket, &target) {
+        Ok(()) => Attempt::Connected(socket),
+        Err(Errno::INPROGRESS) => Attempt::Waiting(socket),
+        Err(error) => Attempt::Failed(error),
+    }
+}
+
+/// Tells the guest why the host could not connect.
+fn refuse(syn: &[u8], error: Errno, stack: &mut Stack, out: &mut Outbox, now: Instant) {
+    match error {
+        // The host is short of descriptors or memory; the guest repeats it.
+        Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM | Errno::AGAIN => out.lose(),
+        error => match unreachable(error) {
+            Some(why) if why != Unreachable::Port => out.unreachable(why, syn),
+            _ => stack.refuse(syn, out, now),
+        },
+    }
+}
+
+/// Closes a socket of the host with RST.
+fn reset(socket: OwnedFd) {
+    // Without it the peer would see an orderly end, which is worse than none;
+    // it fails only for things that are no sockets.
+    let _ = sockopt::set_socket_linger(&socket, Some(Duration::ZERO));
+}

@@ -1,0 +1,341 @@
+//! One connection: a socket of smoltcp's, a socket of the host, bytes between.
+//!
+//! Bytes go from one socket's buffer into the other's without a stop: the host
+//! reads what smoltcp received, and writes into what it will send. When one
+//! side is slow its buffer fills and the other's window closes, so nothing is
+//! lost and nothing piles up. Ends and resets are passed on, each way.
+//!
+//! After the last acknowledgement a connection is forgotten at once instead of
+//! lingering in TIME-WAIT: the link neither loses nor reorders what could come
+//! late, and a guest that asks again is told by RST that all is over.
+
+use super::{Key, reset};
+use crate::net::GUEST;
+use crate::net::config::Limits;
+use crate::net::outbox::Outbox;
+use crate::net::stack::Stack;
+use rustix::event::{PollFd, PollFlags};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, Shutdown, sockopt};
+use smoltcp::iface::{SocketHandle, SocketSet};
+use smoltcp::socket::tcp::{RecvError, Socket, SocketBuffer, State};
+use std::time::{Duration, Instant};
+
+/// Buffer of each direction by the number of connections there are: few fast
+/// ones may be fast, many together stay within 60 MB.
+const BUFFERS: [(usize, usize); 2] = [(16, 256 << 10), (64, 64 << 10)];
+const SMALL_BUFFER: usize = 16 << 10;
+
+/// Pause after a timer that had nothing to do: smoltcp sometimes wants to be
+/// asked at once while a window is closed.
+const MIN_TIMER: Duration = Duration::from_millis(1);
+
+/// A connection.
+pub(super) struct Flow {
+    /// `None` after it was reset.
+    host: Option<OwnedFd>,
+    sockets: SocketSet<'static>,
+    handle: SocketHandle,
+    /// The host's socket may have bytes, or an end.
+    readable: bool,
+    /// It may take bytes.
+    writable: bool,
+    /// The peer has ended its half, and the guest is told.
+    peer_ended: bool,
+    /// The guest has ended its half.
+    guest_ended: bool,
+    /// And the peer is told.
+    peer_told: bool,
+    established: bool,
+    /// Both halves have ended, and the guest's end is acknowledged.
+    acknowledged: bool,
+    used: Instant,
+    /// Something may have to be sent to the guest.
+    pending: bool,
+    timer: Option<Instant>,
+}
+
+fn socket(connections: usize) -> Socket<'static> {
+    let size = BUFFERS.iter().find(|(below, _)| connections < *below);
+    let size = size.map_or(SMALL_BUFFER, |(_, size)| *size);
+    let buffer = || SocketBuffer::new(vec![0; size]);
+    let mut socket = Socket::new(buffer(), buffer());
+    // Whoever wrote the bytes has decided when they should go.
+    socket.set_nagle_enabled(false);
+    // Acknowledgements go at the end of a turn, so they are few anyway.
+    socket.set_ack_delay(None);
+    socket
+}
+
+impl Flow {
+    fn new(host: OwnedFd, socket: Socket<'static>, now: Instant) -> Self {
+        // Bytes come in the portions that the guest sent.
+        let _ = sockopt::set_tcp_nodelay(&host, true);
+        let mut sockets = SocketSet::new(Vec::with_capacity(1));
+        let handle = sockets.add(socket);
+        Self {
+            host: Some(host),
+            sockets,
+            handle,
+            readable: true,
+            writable: true,
+            peer_ended: false,
+            guest_ended: false,
+            peer_told: false,
+            established: false,
+            acknowledged: false,
+            used: now,
+            pending: true,
+            timer: None,
+        }
+    }
+
+    /// Answers the guest's SYN.
+    pub(super) fn accept(
+        key: Key,
+        host: OwnedFd,
+        connections: usize,
+        syn: &[u8],
+        stack: &mut Stack,
+        out: &mut Outbox,
+        now: Instant,
+    ) -> Option<Self> {
+        let mut socket = socket(connections);
+        let listening = socket.listen((key.peer, key.peer_port)).is_ok();
+        let mut flow = Self::new(host, socket, now);
+        if listening {
+            flow.ingress(syn, stack, out, now);
+        }
+        if flow.socket().state() != State::SynReceived {
+            // A SYN that smoltcp does not take; the host's peer sees a reset.
+            flow.reset_host();
+            return None;
+        }
+        Some(flow)
+    }
+
+    /// Connects to the guest.
+    pub(super) fn connect(
+        key: Key,
+        host: OwnedFd,
+        connections: usize,
+        stack: &mut Stack,
+        now: Instant,
+    ) -> Option<Self> {
+        let mut socket = socket(connections);
+        let from = (key.peer, key.peer_port);
+        if socket
+            .connect(stack.context(), (GUEST, key.guest_port), from)
+            .is_err()
+        {
+            reset(host);
+            return None;
+        }
+        Some(Self::new(host, socket, now))
+    }
+
+    fn socket(&mut self) -> &mut Socket<'static> {
+        self.sockets.get_mut(self.handle)
+    }
+
+    fn state(&self) -> State {
+        self.sockets.get::<Socket<'_>>(self.handle).state()
+    }
+
+    /// Takes a packet of the guest.
+    pub(super) fn ingress(
+        &mut self,
+        packet: &[u8],
+        stack: &mut Stack,
+        out: &mut Outbox,
+        now: Instant,
+    ) {
+        stack.ingress(packet, &mut self.sockets, out, now);
+        self.pending = true;
+        self.acknowledged = false;
+        match self.state() {
+            State::Established => self.established = true,
+            State::CloseWait | State::LastAck | State::Closing | State::TimeWait => {
+                self.established = true;
+                self.guest_ended = true;
+            }
+            _ => {}
+        }
+    }
+
+    fn reset_host(&mut self) {
+        if let Some(host) = self.host.take() {
+            reset(host);
+        }
+    }
+
+    /// Resets both sides.
+    fn abort(&mut self) {
+        self.socket().abort();
+        self.reset_host();
+        self.pending = true;
+    }
+
+    /// Moves bytes, ends and resets between the two sides. Whether something may
+    /// have to be sent to the guest.
+    pub(super) fn pump(&mut self, now: Instant) -> bool {
+        if self.host.is_some() {
+            if let Err(_gone) = self.move_out(now).and_then(|()| self.move_in(now)) {
+                self.abort();
+            }
+            self.end_host();
+        }
+        self.pending |= self.timer.is_some_and(|timer| timer <= now);
+        self.pending
+    }
+
+    /// From the guest to the host.
+    fn move_out(&mut self, now: Instant) -> Result<(), Errno> {
+        let Some(host) = &self.host else {
+            return Ok(());
+        };
+        let socket = self.sockets.get_mut::<Socket<'_>>(self.handle);
+        while self.writable && socket.can_recv() {
+            let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+            let sent = socket.recv(|bytes| match rustix::net::send(host, bytes, flags) {
+                Ok(count) => (count, Ok(())),
+                Err(error) => (0, Err(error)),
+            });
+            match sent {
+                Ok(Ok(())) => {
+                    self.used = now;
+                    self.pending = true;
+                }
+                Ok(Err(Errno::AGAIN)) => self.writable = false,
+                Ok(Err(Errno::INTR)) => {}
+                Ok(Err(error)) => return Err(error),
+                Err(RecvError::Finished | RecvError::InvalidState) => break,
+            }
+        }
+        if self.guest_ended && !self.peer_told && !socket.can_recv() {
+            // The peer may be gone already, which reading finds out.
+            let _ = rustix::net::shutdown(host, Shutdown::Write);
+            self.peer_told = true;
+        }
+        Ok(())
+    }
+
+    /// From the host to the guest.
+    fn move_in(&mut self, now: Instant) -> Result<(), Errno> {
+        let Some(host) = &self.host else {
+            return Ok(());
+        };
+        let socket = self.sockets.get_mut::<Socket<'_>>(self.handle);
+        while self.readable && !self.peer_ended && socket.can_send() {
+            let received = socket.send(|room| {
+                let size = room.len();
+                match rustix::net::recv(host, room, RecvFlags::DONTWAIT) {
+                    Ok((_, count)) => (count, Ok((count, size))),
+                    Err(error) => (0, Err(error)),
+                }
+            });
+            match received {
+                Ok(Ok((0, _))) => {
+                    self.peer_ended = true;
+                    socket.close();
+                }
+                // All that there was; polling tells when there is more.
+                Ok(Ok((count, size))) => self.readable = count == size,
+                Ok(Err(Errno::AGAIN)) => {
+                    self.readable = false;
+                    break;
+                }
+                Ok(Err(Errno::INTR)) => continue,
+                Ok(Err(error)) => return Err(error),
+                Err(_) => break,
+            }
+            self.used = now;
+            self.pending = true;
+        }
+        Ok(())
+    }
+
+    /// Ends the host's side if the guest's has ended for good.
+    fn end_host(&mut self) {
+        if self.state() != State::Closed || self.host.is_none() {
+            return;
+        }
+        if !(self.guest_ended && self.peer_ended) {
+            // A reset, or nobody was there.
+            self.reset_host();
+        } else if self.peer_told {
+            self.host = None;
+        }
+    }
+
+    /// Sends a packet if there is one; whether there was.
+    pub(super) fn egress(&mut self, stack: &mut Stack, out: &mut Outbox, now: Instant) -> bool {
+        // smoltcp would forget bytes that the host has not taken yet when its
+        // time of waiting is over.
+        if self.acknowledged {
+            self.pending = false;
+            return false;
+        }
+        let sent = stack.egress(&mut self.sockets, out, now);
+        if !sent && !out.held_back() {
+            self.pending = false;
+            self.acknowledged = self.state() == State::TimeWait;
+            let timer = stack.poll_at(&self.sockets, now);
+            let timer = timer.filter(|_| !self.acknowledged);
+            self.timer = timer.map(|timer| timer.max(now + MIN_TIMER));
+        }
+        sent
+    }
+
+    /// Whether nothing is left to do.
+    pub(super) fn is_over(&mut self) -> bool {
+        match self.state() {
+            State::TimeWait => self.acknowledged && self.peer_told,
+            // A reset of ours may still have to go.
+            State::Closed => self.host.is_none() && self.socket().remote_endpoint().is_none(),
+            _ => false,
+        }
+    }
+
+    /// Resets a connection that was silent for too long.
+    pub(super) fn expire(&mut self, limits: &Limits, now: Instant) {
+        let opening = !self.established;
+        let closing = self.guest_ended && self.peer_ended;
+        let limit = match opening || closing {
+            true => limits.tcp_transitory,
+            false => limits.tcp_idle,
+        };
+        if now.saturating_duration_since(self.used) >= limit {
+            self.abort();
+            self.used = now;
+        }
+    }
+
+    pub(super) fn timer(&self) -> Option<Instant> {
+        // What is pending waits for room instead.
+        self.timer.filter(|_| !self.pending)
+    }
+
+    /// What to wait for.
+    pub(super) fn interest(&self) -> Option<PollFd<'_>> {
+        let host = self.host.as_ref()?;
+        let socket = self.sockets.get::<Socket<'_>>(self.handle);
+        let mut events = PollFlags::empty();
+        if !self.readable && !self.peer_ended && socket.can_send() {
+            events |= PollFlags::IN;
+        }
+        if !self.writable && socket.can_recv() {
+            events |= PollFlags::OUT;
+        }
+        // Without interest even an error would wake the thread again and again.
+        (!events.is_empty()).then(|| PollFd::from_borrowed_fd(host.as_fd(), events))
+    }
+
+    /// The host's socket has something.
+    pub(super) fn ready(&mut self, events: PollFlags) {
+        let broken = events.intersects(PollFlags::ERR | PollFlags::HUP | PollFlags::NVAL);
+        self.readable |= broken || events.contains(PollFlags::IN);
+        self.writable |= broken || events.contains(PollFlags::OUT);
+    }
+}

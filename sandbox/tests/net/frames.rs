@@ -1,0 +1,265 @@
+//! Bare frames: building them, and what the gateway answers to each.
+
+use crate::config;
+use crate::peer::{Cable, MAC, PATIENCE};
+use a99_sandbox::net::{GATEWAY, GATEWAY_MAC, GUEST, HOST};
+use smoltcp::phy::ChecksumCapabilities;
+use smoltcp::wire::{
+    ArpOperation, ArpPacket, ArpRepr, EthernetAddress, EthernetFrame, EthernetProtocol,
+    EthernetRepr, IpProtocol, Ipv4Packet, Ipv4Repr, TcpControl, TcpPacket, TcpRepr, TcpSeqNumber,
+    UdpPacket, UdpRepr,
+};
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+/// How long nothing must come to be sure that nothing will.
+pub const SILENCE: Duration = Duration::from_millis(150);
+
+pub fn ethernet_from(mac: [u8; 6], kind: EthernetProtocol, payload: &[u8]) -> Vec<u8> {
+    let mut frame = vec![0; 14 + payload.len()];
+    let repr = EthernetRepr {
+        src_addr: EthernetAddress(mac),
+        dst_addr: EthernetAddress(GATEWAY_MAC),
+        ethertype: kind,
+    };
+    repr.emit(&mut EthernetFrame::new_unchecked(&mut frame));
+    frame[14..].copy_from_slice(payload);
+    frame
+}
+
+pub fn ipv4(from: Ipv4Addr, to: Ipv4Addr, protocol: IpProtocol, payload: &[u8]) -> Vec<u8> {
+    let repr = Ipv4Repr {
+        src_addr: from,
+        dst_addr: to,
+        next_header: protocol,
+        payload_len: payload.len(),
+        hop_limit: 64,
+    };
+    let mut packet = vec![0; 20 + payload.len()];
+    let caps = ChecksumCapabilities::default();
+    repr.emit(&mut Ipv4Packet::new_unchecked(&mut packet), &caps);
+    packet[20..].copy_from_slice(payload);
+    ethernet_from(MAC, EthernetProtocol::Ipv4, &packet)
+}
+
+pub fn udp(from: (Ipv4Addr, u16), to: (Ipv4Addr, u16), payload: &[u8]) -> Vec<u8> {
+    let repr = UdpRepr {
+        src_port: from.1,
+        dst_port: to.1,
+    };
+    let mut datagram = vec![0; 8 + payload.len()];
+    repr.emit(
+        &mut UdpPacket::new_unchecked(&mut datagram),
+        &from.0.into(),
+        &to.0.into(),
+        payload.len(),
+        |room| room.copy_from_slice(payload),
+        &ChecksumCapabilities::default(),
+    );
+    ipv4(from.0, to.0, IpProtocol::Udp, &datagram)
+}
+
+pub fn syn(from_port: u16, to: (Ipv4Addr, u16)) -> Vec<u8> {
+    segment(from_port, to, TcpControl::Syn, None)
+}
+
+pub fn segment(
+    from_port: u16,
+    to: (Ipv4Addr, u16),
+    control: TcpControl,
+    ack: Option<i32>,
+) -> Vec<u8> {
+    let repr = TcpRepr {
+        src_port: from_port,
+        dst_port: to.1,
+        control,
+        seq_number: TcpSeqNumber(1000),
+        ack_number: ack.map(TcpSeqNumber),
+        window_len: 65_000,
+        window_scale: (control == TcpControl::Syn).then_some(3),
+        max_seg_size: (control == TcpControl::Syn).then_some(1460),
+        sack_permitted: false,
+        sack_ranges: [None; 3],
+        timestamp: None,
+        payload: &[],
+    };
+    let mut bytes = vec![0; repr.buffer_len()];
+    let caps = ChecksumCapabilities::default();
+    let packet = &mut TcpPacket::new_unchecked(&mut bytes);
+    repr.emit(packet, &GUEST.into(), &to.0.into(), &caps);
+    ipv4(GUEST, to.0, IpProtocol::Tcp, &bytes)
+}
+
+pub fn echo(to: Ipv4Addr, data: &[u8]) -> Vec<u8> {
+    let mut message = vec![8, 0, 0, 0, 0x12, 0x34, 0, 1];
+    message.extend_from_slice(data);
+    let sum = smoltcp::wire::checksum::data(&message);
+    message[2..4].copy_from_slice(&(!sum).to_be_bytes());
+    ipv4(GUEST, to, IpProtocol::Icmp, &message)
+}
+
+pub fn arp(asked: Ipv4Addr) -> Vec<u8> {
+    let repr = ArpRepr::EthernetIpv4 {
+        operation: ArpOperation::Request,
+        source_hardware_addr: EthernetAddress(MAC),
+        source_protocol_addr: GUEST,
+        target_hardware_addr: EthernetAddress([0; 6]),
+        target_protocol_addr: asked,
+    };
+    let mut packet = vec![0; repr.buffer_len()];
+    repr.emit(&mut ArpPacket::new_unchecked(&mut packet));
+    let mut frame = ethernet_from(MAC, EthernetProtocol::Arp, &packet);
+    frame[..6].fill(0xff);
+    frame
+}
+
+/// What came back: source, protocol and payload of its packet, which is valid.
+pub fn answer(cable: &mut Cable) -> Option<(Ipv4Addr, IpProtocol, Vec<u8>)> {
+    let frame = cable.receive(PATIENCE)?;
+    let packet = Ipv4Packet::new_checked(&frame[14..]).expect("a packet");
+    assert!(packet.verify_checksum());
+    Some((
+        packet.src_addr(),
+        packet.next_header(),
+        packet.payload().to_vec(),
+    ))
+}
+
+/// Type and code of the ICMP message that came back.
+pub fn icmp(cable: &mut Cable) -> (u8, u8) {
+    let (_, protocol, message) = answer(cable).expect("an answer");
+    assert_eq!(protocol, IpProtocol::Icmp);
+    assert_eq!(smoltcp::wire::checksum::data(&message), 0xffff);
+    (message[0], message[1])
+}
+
+fn cable() -> Cable {
+    Cable::new(&config(&[1]))
+}
+
+#[test]
+fn arp_finds_the_gateways_addresses_only() {
+    let mut cable = cable();
+    for asked in [GATEWAY, HOST] {
+        cable.send(arp(asked));
+        let frame = cable.receive(PATIENCE).expect("a reply");
+        let packet = ArpPacket::new_checked(&frame[14..]).expect("a packet");
+        assert_eq!(packet.operation(), ArpOperation::Reply);
+        assert_eq!(packet.source_hardware_addr(), GATEWAY_MAC);
+        assert_eq!(packet.source_protocol_addr(), asked.octets());
+        assert_eq!(packet.target_hardware_addr(), MAC);
+        assert_eq!(frame[..6], MAC);
+    }
+    for other in [
+        GUEST,
+        Ipv4Addr::new(192, 168, 127, 2),
+        Ipv4Addr::new(8, 8, 8, 8),
+    ] {
+        cable.send(arp(other));
+    }
+    assert_eq!(cable.receive(SILENCE), None);
+}
+
+#[test]
+fn the_gateway_answers_echo_requests() {
+    let mut cable = cable();
+    for (to, size) in [(GATEWAY, 56), (HOST, 0), (GATEWAY, 40_000)] {
+        let request = echo(to, &vec![9; size]);
+        cable.send(request.clone());
+        let (from, protocol, message) = answer(&mut cable).expect("a reply");
+        assert_eq!((from, protocol, message[0]), (to, IpProtocol::Icmp, 0));
+        assert_eq!(message[4..], request[14 + 20 + 4..]);
+        assert_eq!(smoltcp::wire::checksum::data(&message), 0xffff);
+    }
+}
+
+#[test]
+fn frames_that_are_none_are_ignored() {
+    let mut cable = cable();
+    cable.send(vec![]);
+    cable.send(vec![0xff; 13]);
+    let mut version_six = echo(GATEWAY, b"x");
+    version_six[14] = 0x65;
+    cable.send(version_six);
+    cable.send(ethernet_from(MAC, EthernetProtocol::Ipv6, &[0x60; 60]));
+    let mut other = echo(GATEWAY, b"x");
+    other[..6].copy_from_slice(&[2, 2, 2, 2, 2, 2]);
+    cable.send(other);
+    let mut damaged = echo(GATEWAY, b"x");
+    damaged[24] ^= 1;
+    cable.send(damaged);
+    let mut wrong_sum = echo(GATEWAY, b"x");
+    wrong_sum[40] ^= 1;
+    cable.send(wrong_sum);
+    cable.send(ipv4(GUEST, GATEWAY, IpProtocol::Unknown(99), &[0; 40]));
+    assert_eq!(cable.receive(SILENCE), None);
+    // And padding is no part of a packet.
+    let mut padded = echo(GATEWAY, b"still here");
+    padded.resize(200, 0xaa);
+    cable.send(padded);
+    assert_eq!(answer(&mut cable).expect("a reply").2.len(), 18);
+}
+
+#[test]
+fn the_guests_address_is_learned_and_may_change() {
+    let mut cable = cable();
+    for mac in [[0x02, 0, 0, 0, 0, 0x01], [0x52, 0x54, 0, 1, 2, 3]] {
+        let mut frame = echo(GATEWAY, b"x");
+        frame[6..12].copy_from_slice(&mac);
+        cable.send(frame);
+        let reply = cable.receive(PATIENCE).expect("a reply");
+        assert_eq!((&reply[..6], &reply[6..12]), (&mac[..], &GATEWAY_MAC[..]));
+    }
+    let mut group = echo(GATEWAY, b"x");
+    group[6] = 1;
+    cable.send(group);
+    assert_eq!(cable.receive(SILENCE), None);
+}
+
+#[test]
+fn a_segment_of_no_connection_is_reset() {
+    let (_listener, port) = crate::listener();
+    for config in [config(&[port]), crate::ethernet(&[port])] {
+        let verified = config.mtu == 1500;
+        let mut cable = Cable::new(&config);
+        cable.send(segment(4000, (HOST, port), TcpControl::None, Some(77)));
+        let (from, protocol, bytes) = answer(&mut cable).expect("a reset");
+        assert_eq!((from, protocol), (HOST, IpProtocol::Tcp));
+        let packet = TcpPacket::new_checked(&bytes[..]).expect("a segment");
+        assert!(packet.rst() && packet.seq_number() == TcpSeqNumber(77));
+        assert!(!verified || packet.verify_checksum(&HOST.into(), &GUEST.into()));
+        cable.send(segment(4000, (HOST, port), TcpControl::Rst, None));
+        assert_eq!(cable.receive(SILENCE), None);
+    }
+}
+
+#[test]
+fn the_answer_to_a_syn_offers_the_links_segment_size() {
+    let (_listener, port) = crate::listener();
+    for (config, mss) in [(config(&[port]), 65_480), (crate::ethernet(&[port]), 1460)] {
+        let mut cable = Cable::new(&config);
+        cable.send(syn(4000, (HOST, port)));
+        let (_, _, bytes) = answer(&mut cable).expect("an answer");
+        let packet = TcpPacket::new_checked(&bytes[..]).expect("a segment");
+        let caps = ChecksumCapabilities::ignored();
+        let repr = TcpRepr::parse(&packet, &HOST.into(), &GUEST.into(), &caps).expect("valid");
+        assert_eq!(
+            (repr.control, repr.max_seg_size),
+            (TcpControl::Syn, Some(mss))
+        );
+        assert!(repr.window_scale.is_some());
+    }
+}
+
+#[test]
+fn a_corrupt_segment_is_not_taken_over_ethernet() {
+    let (listener, port) = crate::listener();
+    listener.set_nonblocking(true).expect("a listener");
+    let mut cable = Cable::new(&crate::ethernet(&[port]));
+    let mut corrupt = syn(4000, (HOST, port));
+    let last = corrupt.len() - 1;
+    corrupt[last] ^= 1;
+    cable.send(corrupt);
+    assert_eq!(cable.receive(SILENCE), None);
+    assert_eq!(cable.gateway.stats().tcp, 0);
+}

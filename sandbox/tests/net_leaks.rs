@@ -1,0 +1,74 @@
+//! Nothing is left over: descriptors and threads after many connections and
+//! many gateways. Alone in its process, because it counts them.
+
+#[path = "net/peer.rs"]
+#[allow(dead_code)]
+mod peer;
+
+use a99_sandbox::net::{Config, Gateway, HOST};
+use peer::Guest;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpListener};
+use std::thread;
+
+fn entries(folder: &str) -> usize {
+    std::fs::read_dir(folder).expect("a folder").count()
+}
+
+/// Descriptors and threads of this process.
+fn open() -> (usize, usize) {
+    (entries("/proc/self/fd"), entries("/proc/self/task"))
+}
+
+#[test]
+fn nothing_is_left_over() {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a listener");
+    let port = listener.local_addr().expect("an address").port();
+    let server = thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.expect("a connection");
+            let mut byte = [0];
+            stream.read_exact(&mut byte).expect("a byte");
+            if byte == *b"q" {
+                return;
+            }
+            stream.write_all(&byte).expect("open");
+        }
+    });
+    let policy = format!("allow:localhost:{port}");
+    let config = Config::new(policy.parse().expect("a policy"));
+    let before = open();
+    let mut guest = Guest::new(&config);
+    let once = |guest: &mut Guest, byte: &[u8]| {
+        let handle = guest.connect(HOST, port).expect("connected");
+        guest.write(handle, byte);
+        if byte == b"x" {
+            assert_eq!(guest.read_to_end(handle), Ok(byte.to_vec()));
+        }
+        guest.close(handle);
+    };
+    for _ in 0..10 {
+        once(&mut guest, b"x");
+    }
+    guest.settle(|gateway| gateway.stats().tcp == 0);
+    let running = open();
+    for _ in 0..1000 {
+        once(&mut guest, b"x");
+    }
+    guest.settle(|gateway| gateway.stats().tcp == 0);
+    assert_eq!(open(), running, "after a thousand connections");
+    once(&mut guest, b"q");
+    server.join().expect("a server");
+    drop(guest);
+    // The listener and its thread are gone too.
+    assert_eq!(open(), (before.0 - 1, before.1 - 1), "after the gateway");
+    for _ in 0..1000 {
+        let (gateway, _link) = Gateway::start(&config, Box::new(|| ())).expect("a gateway");
+        drop(gateway);
+    }
+    assert_eq!(
+        open(),
+        (before.0 - 1, before.1 - 1),
+        "after a thousand gateways"
+    );
+}
