@@ -5,5 +5,6 @@
 //! system. `vm`, a feature, starts guests and runs commands in them.
 
 pub mod image;
+pub mod p9;
 #[cfg(feature = "vm")]
 pub mod vm;
