@@ -2,7 +2,7 @@
 //! Docker or a network.
 //!
 //! [`image`] builds what a guest starts from: its kernel and its root file
-//! system. [`net`] is the far end of its network, `p9` the server of its
+//! system. [`net`] is the far end of its network, [`p9`] the server of its
 //! mounts. The rest, the feature `vm`, starts guests and runs commands in them.
 #![cfg_attr(feature = "vm", doc = include_str!("tour.md"))]
 
@@ -10,6 +10,7 @@
 mod api;
 pub mod image;
 pub mod net;
+pub mod p9;
 #[cfg(feature = "vm")]
 pub mod vm;
 

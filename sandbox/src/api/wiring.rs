@@ -1,0 +1,135 @@
+//! From the builder's mounts and network to the far ends of a guest's devices.
+
+use crate::net::{self, Gateway, Link};
+use crate::p9::{self, MountMode, Server, ServerState};
+use crate::vm::{Attachments, Cable, FileServer, Mailbox, Saved, VmCode, VmError};
+use a99_egress::{HOST_NAME, Mode};
+use a99_guest_agent::protocol::{Access, Mount, Network};
+use serde::Deserialize;
+use std::net::SocketAddr;
+use std::os::unix::ffi::OsStrExt;
+use std::sync::{Arc, OnceLock};
+
+/// Bits of the network's part of the guest's address.
+const PREFIX: u8 = 24;
+
+impl FileServer for Server {
+    fn answer(&mut self, request: &[u8], reply: &mut Vec<u8>) {
+        Server::answer(self, request, reply);
+    }
+
+    fn state(&self) -> serde_json::Value {
+        // Plain data: there is nothing that has no JSON.
+        serde_json::to_value(Server::state(self)).unwrap_or_default()
+    }
+}
+
+/// A link and the gateway at its end, whose thread ends with this.
+struct Wire {
+    link: Link,
+    _gateway: Gateway,
+}
+
+impl Cable for Wire {
+    fn send(&mut self, frame: &[u8]) -> bool {
+        self.link.send(frame)
+    }
+
+    fn receive(&mut self) -> Option<(Vec<u8>, bool)> {
+        let frame = self.link.receive()?;
+        Some((frame.bytes, frame.checksums_valid))
+    }
+}
+
+/// What a guest's devices are to be attached to.
+#[derive(Clone, Debug)]
+pub(super) struct Wiring {
+    pub mounts: Vec<p9::Mount>,
+    pub network: net::Config,
+}
+
+/// The far ends, and what the guest is told of them.
+pub(super) struct Wired {
+    pub attachments: Attachments,
+    pub mounts: Vec<Mount>,
+    pub network: Option<Network>,
+}
+
+impl Wiring {
+    /// Opens the mounts and starts the network. `forwards` learns where the
+    /// host listens.
+    pub fn connect(
+        self,
+        saved: Option<&Saved>,
+        mailbox: &Arc<Mailbox>,
+        forwards: &OnceLock<Vec<SocketAddr>>,
+    ) -> Result<Wired, VmError> {
+        let (files, mounts) = serve(self.mounts, saved)?;
+        let mut wired = Wired {
+            attachments: Attachments { files, cable: None },
+            mounts,
+            network: None,
+        };
+        if self.network.policy.mode() != Mode::Off || !self.network.forwards.is_empty() {
+            let mailbox = Arc::downgrade(mailbox);
+            let wake = move || {
+                if let Some(mailbox) = mailbox.upgrade() {
+                    mailbox.nudge();
+                }
+            };
+            let (gateway, link) = Gateway::start(&self.network, Box::new(wake))
+                .map_err(|error| VmError::new(VmCode::Network, error.to_string()))?;
+            // Set once: a sandbox starts once.
+            let _ = forwards.set(gateway.forwards().to_vec());
+            wired.network = Some(addresses(&self.network));
+            wired.attachments.cable = Some(Box::new(Wire {
+                link,
+                _gateway: gateway,
+            }));
+        }
+        Ok(wired)
+    }
+}
+
+type Files = Option<Box<dyn FileServer>>;
+
+/// The server of the mounts, if there are any, and the guest's view of them.
+fn serve(mounts: Vec<p9::Mount>, saved: Option<&Saved>) -> Result<(Files, Vec<Mount>), VmError> {
+    if mounts.is_empty() {
+        return Ok((None, Vec::new()));
+    }
+    let state = saved.and_then(Saved::files).map(ServerState::deserialize);
+    let state = state
+        .transpose()
+        .map_err(|error| VmError::new(VmCode::Saved, format!("state of its mounts: {error}")))?;
+    let options = p9::Options::default();
+    let server = match &state {
+        Some(state) => Server::restore(mounts, options, state),
+        None => Server::new(mounts, options),
+    };
+    let server = server.map_err(|error| VmError::new(VmCode::Mount, error.to_string()))?;
+    let guests = server.mounts().map(|(entry, mount)| Mount {
+        entry: entry.into_bytes(),
+        path: mount.guest.as_os_str().as_bytes().to_vec(),
+        access: match mount.mode {
+            MountMode::ReadOnly => Access::ReadOnly,
+            MountMode::ReadWrite => Access::ReadWrite,
+            MountMode::Overlay => Access::Overlay,
+        },
+    });
+    let guests = guests.collect();
+    Ok((Some(Box::new(server)), guests))
+}
+
+/// The network as the guest is told to set it up.
+fn addresses(config: &net::Config) -> Network {
+    Network {
+        address: net::GUEST.octets(),
+        prefix: PREFIX,
+        gateway: net::GATEWAY.octets(),
+        dns: net::GATEWAY.octets(),
+        mtu: config.mtu.into(),
+        mac: config.mac,
+        hosts: vec![(net::HOST.octets(), HOST_NAME.as_bytes().to_vec())],
+    }
+}

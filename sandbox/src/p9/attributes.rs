@@ -1,0 +1,297 @@
+//! Attributes of files and file systems.
+//!
+//! The user of this process is the guest's root, in both directions; if that is
+//! not the host's root, the host's root is nobody in the guest. Other numbers
+//! are the same on both sides. Whether an owner may be changed is for the
+//! host's kernel to say.
+
+use super::data::{flag, refuse_privileged};
+use super::fid::Fid;
+use super::host::{Node, qid};
+use super::wire::{MAX_NAME_BYTES, Reader, Writer};
+use super::{Owner, ROOT_QID, Server};
+use rustix::fs::{
+    AtFlags, FileType, Gid, Mode, OFlags, Stat, StatVfs, Timespec, Timestamps, Uid, chmodat,
+    chownat, fstatvfs, ftruncate, utimensat,
+};
+use rustix::io::Errno;
+use std::os::fd::AsFd;
+
+/// All of the fields that `stat` has (`P9_STATS_BASIC`).
+const BASIC: u64 = 0x7ff;
+
+/// What the guest sees as the kind of file system (`V9FS_MAGIC`): programs that
+/// look for it mean how it behaves.
+const FS_KIND: u32 = 0x0102_1997;
+
+/// The root's permissions: everybody may look.
+const ROOT_MODE: u32 = 0o040_555;
+
+/// The user and group that stand for those without a number (`overflowuid`).
+const NOBODY: u32 = 65_534;
+
+/// What `Tsetattr` changes (`P9_SETATTR_*`).
+mod set {
+    pub const MODE: u32 = 0x1;
+    pub const UID: u32 = 0x2;
+    pub const GID: u32 = 0x4;
+    pub const SIZE: u32 = 0x8;
+    pub const ATIME: u32 = 0x10;
+    pub const MTIME: u32 = 0x20;
+    pub const CTIME: u32 = 0x40;
+    pub const ATIME_GIVEN: u32 = 0x80;
+    pub const MTIME_GIVEN: u32 = 0x100;
+    pub const ALL: u32 = 0x1ff;
+}
+
+/// Mode bits that run a program as somebody else.
+const PRIVILEGED: u32 = 0o6000;
+
+/// A request to change attributes.
+struct Change {
+    valid: u32,
+    mode: u32,
+    uid: u32,
+    gid: u32,
+    size: u64,
+    times: [Timespec; 2],
+}
+
+impl Change {
+    fn read(r: &mut Reader<'_>) -> Result<Self, Errno> {
+        let (valid, mode, uid, gid) = (r.u32()?, r.u32()?, r.u32()?, r.u32()?);
+        let size = r.u64()?;
+        let mut times = [Timespec::default(); 2];
+        for time in &mut times {
+            time.tv_sec = r.u64()? as i64;
+            time.tv_nsec = r.u64()? as _;
+        }
+        if valid & !set::ALL != 0 {
+            return Err(Errno::INVAL);
+        }
+        Ok(Self {
+            valid,
+            mode,
+            uid,
+            gid,
+            size,
+            times,
+        })
+    }
+
+    fn has(&self, what: u32) -> bool {
+        self.valid & what != 0
+    }
+
+    /// One of the times: given, now, or left as it is.
+    ///
+    /// # Errors
+    /// `EINVAL` for a second that is too long.
+    fn time(&self, number: usize, changed: u32, given: u32) -> Result<Timespec, Errno> {
+        if !self.has(changed) {
+            return Ok(special_time(rustix::fs::UTIME_OMIT));
+        }
+        if !self.has(given) {
+            return Ok(special_time(rustix::fs::UTIME_NOW));
+        }
+        match self.times[number] {
+            time if (0..1_000_000_000).contains(&time.tv_nsec) => Ok(time),
+            _ => Err(Errno::INVAL),
+        }
+    }
+}
+
+fn special_time(tv_nsec: rustix::fs::Nsecs) -> Timespec {
+    Timespec { tv_sec: 0, tv_nsec }
+}
+
+impl Owner {
+    fn guest_uid(self, uid: u32) -> u32 {
+        guest_number(self.uid, uid)
+    }
+
+    fn guest_gid(self, gid: u32) -> u32 {
+        guest_number(self.gid, gid)
+    }
+}
+
+fn guest_number(own: u32, number: u32) -> u32 {
+    match number {
+        number if number == own => 0,
+        0 => NOBODY,
+        number => number,
+    }
+}
+
+fn host_number(own: u32, number: u32) -> Result<u32, Errno> {
+    match number {
+        0 => Ok(own),
+        // "No change" to the host's kernel.
+        u32::MAX => Err(Errno::INVAL),
+        number => Ok(number),
+    }
+}
+
+impl Server {
+    pub(super) fn getattr(&mut self, r: &mut Reader<'_>, w: &mut Writer<'_>) -> Result<(), Errno> {
+        let (fid, _mask) = (r.u32()?, r.u64()?);
+        w.u64(BASIC);
+        match self.fids.get(fid)? {
+            Fid::Root => self.write_root(w),
+            _ => {
+                let node = &self.file(fid)?.node;
+                let stat = node.stat()?;
+                w.qid(qid(node.mount, &stat));
+                self.write_stat(&stat, w);
+            }
+        }
+        // Times of birth, generation and version of the data: not told.
+        for _ in 0..4 {
+            w.u64(0);
+        }
+        Ok(())
+    }
+
+    fn write_stat(&self, stat: &Stat, w: &mut Writer<'_>) {
+        w.u32(stat.st_mode);
+        w.u32(self.owner.guest_uid(stat.st_uid));
+        w.u32(self.owner.guest_gid(stat.st_gid));
+        for number in [
+            stat.st_nlink as u64,
+            stat.st_rdev as u64,
+            stat.st_size as u64,
+            stat.st_blksize as u64,
+            stat.st_blocks as u64,
+            stat.st_atime as u64,
+            stat.st_atime_nsec as u64,
+            stat.st_mtime as u64,
+            stat.st_mtime_nsec as u64,
+            stat.st_ctime as u64,
+            stat.st_ctime_nsec as u64,
+        ] {
+            w.u64(number);
+        }
+    }
+
+    fn write_root(&self, w: &mut Writer<'_>) {
+        w.qid(ROOT_QID);
+        w.u32(ROOT_MODE);
+        w.u32(0);
+        w.u32(0);
+        let links = self.mounts.len() as u64 + 2;
+        let (size, block) = (0, 4096);
+        for number in [links, 0, size, block] {
+            w.u64(number);
+        }
+        // Blocks and times.
+        for _ in 0..7 {
+            w.u64(0);
+        }
+    }
+
+    pub(super) fn setattr(&mut self, r: &mut Reader<'_>) -> Result<(), Errno> {
+        let fid = r.u32()?;
+        let change = Change::read(r)?;
+        let file = self.file(fid)?;
+        let node = &file.node;
+        self.check_change(node)?;
+        let times = Timestamps {
+            last_access: change.time(0, set::ATIME, set::ATIME_GIVEN)?,
+            last_modification: change.time(1, set::MTIME, set::MTIME_GIVEN)?,
+        };
+        // The order of Linux's own file systems: what may fail for want of
+        // rights first, times last, because the others change them.
+        if change.has(set::UID | set::GID) {
+            self.change_owner(node, &change)?;
+        }
+        if change.has(set::MODE) {
+            self.change_mode(node, change.mode)?;
+        }
+        if change.has(set::SIZE) {
+            let open = file.open.as_ref();
+            // An open file may be cut although its mode no longer says so.
+            match open.filter(|open| open.flags & flag::ACCESS != flag::READ_ONLY) {
+                Some(open) => ftruncate(&open.file, change.size)?,
+                None => self.cut(node, change.size)?,
+            }
+        }
+        let (folder, name) = self.host.handle(node.as_fd());
+        if change.has(set::ATIME | set::MTIME) {
+            utimensat(folder, name, &times, AtFlags::empty())?;
+        } else if change.valid == set::CTIME {
+            // Says that something changed, without a change.
+            chownat(folder, name, None, None, AtFlags::empty())?;
+        }
+        Ok(())
+    }
+
+    fn change_owner(&self, node: &Node, change: &Change) -> Result<(), Errno> {
+        let uid = match change.has(set::UID) {
+            true => Some(Uid::from_raw(host_number(self.owner.uid, change.uid)?)),
+            false => None,
+        };
+        let gid = match change.has(set::GID) {
+            true => Some(Gid::from_raw(host_number(self.owner.gid, change.gid)?)),
+            false => None,
+        };
+        let (folder, name) = self.host.handle(node.as_fd());
+        chownat(folder, name, uid, gid, AtFlags::empty())
+    }
+
+    /// Changes permissions. Setuid and setgid can be kept and taken away, not
+    /// given.
+    fn change_mode(&self, node: &Node, mode: u32) -> Result<(), Errno> {
+        let given = mode & PRIVILEGED & !node.stat()?.st_mode;
+        if given != 0 {
+            return Err(Errno::PERM);
+        }
+        let (folder, name) = self.host.handle(node.as_fd());
+        chmodat(folder, name, Mode::from_raw_mode(mode & 0o7777), AtFlags::empty())
+    }
+
+    fn cut(&self, node: &Node, size: u64) -> Result<(), Errno> {
+        match node.kind {
+            FileType::Directory => return Err(Errno::ISDIR),
+            FileType::RegularFile => {}
+            _ => return Err(Errno::INVAL),
+        }
+        refuse_privileged(node)?;
+        ftruncate(self.host.reopen(node, OFlags::WRONLY)?, size)
+    }
+
+    pub(super) fn statfs(&mut self, r: &mut Reader<'_>, w: &mut Writer<'_>) -> Result<(), Errno> {
+        let fid = r.u32()?;
+        let found = match self.fids.get(fid)? {
+            Fid::Root => None,
+            _ => Some(fstatvfs(&self.file(fid)?.node)?),
+        };
+        w.u32(FS_KIND);
+        match found {
+            None => {
+                w.u32(4096);
+                for _ in 0..6 {
+                    w.u64(0);
+                }
+                w.u32(MAX_NAME_BYTES as u32);
+            }
+            Some(found) => write_statfs(&found, w),
+        }
+        Ok(())
+    }
+}
+
+/// Blocks are counted in fragments, as `statvfs` has it; 9p knows one size.
+fn write_statfs(found: &StatVfs, w: &mut Writer<'_>) {
+    w.u32(found.f_frsize as u32);
+    for number in [
+        found.f_blocks,
+        found.f_bfree,
+        found.f_bavail,
+        found.f_files,
+        found.f_ffree,
+        found.f_fsid,
+    ] {
+        w.u64(number);
+    }
+    w.u32(found.f_namemax as u32);
+}

@@ -1,0 +1,127 @@
+//! New entries of folders: folders, symbolic links, files, second names. And
+//! how modes are given exactly.
+
+use super::data::PLAIN_MODE;
+use super::git::Place;
+use super::host::Node;
+use super::wire::{MAX_TARGET_BYTES, Reader, Writer};
+use super::{Fid, Server};
+use rustix::fs::{AtFlags, FileType, Mode, chmodat, fstat, linkat, mkdirat, readlinkat, symlinkat};
+use rustix::io::Errno;
+use std::os::fd::{AsFd, BorrowedFd};
+
+/// The bits of a mode that say what kind of file it is (`S_IFMT`), and the one
+/// kind that a guest can make with `Tmknod`.
+const KIND_BITS: u32 = 0o170_000;
+const REGULAR: u32 = 0o100_000;
+
+impl Server {
+    /// Whether a file or link may be made here: nothing that the host's git
+    /// runs, and no `.git` but a folder.
+    ///
+    /// # Errors
+    /// `EPERM`.
+    pub(super) fn check_new_entry(&self, dir: &Node, name: &[u8]) -> Result<(), Errno> {
+        match self.git_place(dir, name)? {
+            Place::Protected | Place::Dot => Err(Errno::PERM),
+            Place::Inside | Place::Outside => Ok(()),
+        }
+    }
+
+    /// Gives a file the permissions that the guest asked for, whatever the mask
+    /// of this process took away. The guest has applied its own.
+    pub(super) fn apply_mode(&self, fd: BorrowedFd<'_>, mode: u32) -> Result<(), Errno> {
+        let wanted = mode & PLAIN_MODE;
+        let found = fstat(fd)?.st_mode;
+        if found & PLAIN_MODE == wanted {
+            return Ok(());
+        }
+        // A folder inherits this one from the folder above.
+        let kept = Mode::from_raw_mode(found) & Mode::SGID;
+        let (folder, name) = self.host.handle(fd);
+        let mode = Mode::from_raw_mode(wanted) | kept;
+        chmodat(folder, name, mode, AtFlags::empty())
+    }
+
+    pub(super) fn mkdir(&mut self, r: &mut Reader<'_>, w: &mut Writer<'_>) -> Result<(), Errno> {
+        let (fid, name, mode) = (r.u32()?, r.name()?, r.u32()?);
+        let dir = self.writable_dir(fid)?;
+        if self.git_place(dir, name)? == Place::Protected {
+            return Err(Errno::PERM);
+        }
+        mkdirat(dir, name, Mode::from_raw_mode(mode & PLAIN_MODE))?;
+        let node = self.host.step(dir, name)?;
+        // Somebody else may have put a link there meanwhile.
+        if node.kind == FileType::Directory {
+            self.apply_mode(node.as_fd(), mode)?;
+        }
+        w.qid(node.qid()?);
+        Ok(())
+    }
+
+    pub(super) fn symlink(&mut self, r: &mut Reader<'_>, w: &mut Writer<'_>) -> Result<(), Errno> {
+        let (fid, name, target) = (r.u32()?, r.name()?, r.string()?);
+        if target.len() > MAX_TARGET_BYTES {
+            return Err(Errno::NAMETOOLONG);
+        }
+        if target.contains(&0) {
+            return Err(Errno::INVAL);
+        }
+        let dir = self.writable_dir(fid)?;
+        // A link in a git directory would let another folder pass for a part
+        // of it.
+        if self.git_place(dir, name)? != Place::Outside {
+            return Err(Errno::PERM);
+        }
+        symlinkat(target, dir, name)?;
+        w.qid(self.host.step(dir, name)?.qid()?);
+        Ok(())
+    }
+
+    /// `Tmknod` makes regular files only: devices, FIFOs and sockets would be
+    /// the host's.
+    pub(super) fn mknod(&mut self, r: &mut Reader<'_>, w: &mut Writer<'_>) -> Result<(), Errno> {
+        let (fid, name, mode) = (r.u32()?, r.name()?, r.u32()?);
+        let dir = self.writable_dir(fid)?;
+        if !matches!(mode & KIND_BITS, 0 | REGULAR) {
+            return Err(Errno::PERM);
+        }
+        self.check_new_entry(dir, name)?;
+        let (node, _closed) = self.create(dir, name, super::data::flag::WRITE_ONLY, mode)?;
+        w.qid(node.qid()?);
+        Ok(())
+    }
+
+    pub(super) fn link(&mut self, r: &mut Reader<'_>) -> Result<(), Errno> {
+        let (dir_fid, fid, name) = (r.u32()?, r.u32()?, r.name()?);
+        let dir = self.writable_dir(dir_fid)?;
+        let node = &self.file(fid)?.node;
+        if node.mount != dir.mount {
+            return Err(Errno::XDEV);
+        }
+        if !matches!(node.kind, FileType::RegularFile | FileType::Symlink) {
+            return Err(Errno::PERM);
+        }
+        // A second name must not make a protected file writable.
+        self.check_change(node)?;
+        self.check_new_entry(dir, name)?;
+        if node.kind != FileType::RegularFile && self.git_place(dir, name)? != Place::Outside {
+            return Err(Errno::PERM);
+        }
+        let (folder, number) = self.host.handle(node.as_fd());
+        linkat(folder, number, dir, name, AtFlags::SYMLINK_FOLLOW)
+    }
+
+    pub(super) fn readlink(&mut self, r: &mut Reader<'_>, w: &mut Writer<'_>) -> Result<(), Errno> {
+        let fid = r.u32()?;
+        if matches!(self.fids.get(fid)?, Fid::Root) {
+            return Err(Errno::INVAL);
+        }
+        let node = &self.file(fid)?.node;
+        if node.kind != FileType::Symlink {
+            return Err(Errno::INVAL);
+        }
+        w.string(readlinkat(node, "", Vec::new())?.as_bytes());
+        Ok(())
+    }
+}

@@ -1,0 +1,234 @@
+//! Opening, reading and writing.
+
+use super::Server;
+use super::fid::{Fid, Open};
+use super::host::{Node, contained};
+use super::wire::{READ_OVERHEAD, Reader, Writer};
+use rustix::fs::{FileType, Mode, OFlags, fdatasync, fsync, openat2};
+use rustix::io::{Errno, pread, pwrite};
+use std::os::fd::AsFd;
+
+/// Flags of `Tlopen` and `Tlcreate` (`P9_DOTL_*` in Linux `9p.h`).
+pub(super) mod flag {
+    pub const ACCESS: u32 = 0o3;
+    pub const READ_ONLY: u32 = 0o0;
+    pub const WRITE_ONLY: u32 = 0o1;
+    pub const READ_WRITE: u32 = 0o2;
+    pub const EXCLUSIVE: u32 = 0o200;
+    pub const TRUNCATE: u32 = 0o1000;
+    pub const DATA_SYNC: u32 = 0o10000;
+    pub const DIRECTORY: u32 = 0o200000;
+    pub const SYNC: u32 = 0o4000000;
+}
+
+/// Bits of a mode that a file can be created with: not setuid and setgid.
+pub(super) const PLAIN_MODE: u32 = 0o1777;
+
+/// What the guest's flags ask of the host.
+///
+/// Appending is left out: each write says where it goes. Linux writes pages of
+/// its cache back through any file that is open for writing, and the host would
+/// put them at the end. Access times and direct access are the host's business.
+///
+/// # Errors
+/// `EINVAL` for a kind of access that does not exist.
+pub(super) fn host_flags(flags: u32) -> Result<OFlags, Errno> {
+    let mut host = match flags & flag::ACCESS {
+        flag::READ_ONLY if flags & flag::TRUNCATE != 0 => OFlags::RDWR,
+        flag::READ_ONLY => OFlags::RDONLY,
+        flag::WRITE_ONLY => OFlags::WRONLY,
+        flag::READ_WRITE => OFlags::RDWR,
+        _ => return Err(Errno::INVAL),
+    };
+    host.set(OFlags::TRUNC, flags & flag::TRUNCATE != 0);
+    host.set(OFlags::DSYNC, flags & flag::DATA_SYNC != 0);
+    host.set(OFlags::SYNC, flags & flag::SYNC == flag::SYNC);
+    Ok(host)
+}
+
+/// Whether these flags can change the file.
+pub(super) fn writes(flags: u32) -> bool {
+    flags & flag::ACCESS != flag::READ_ONLY || flags & flag::TRUNCATE != 0
+}
+
+impl Server {
+    pub(super) fn lopen(&mut self, r: &mut Reader<'_>, w: &mut Writer<'_>) -> Result<(), Errno> {
+        let (fid, flags) = (r.u32()?, r.u32()?);
+        if matches!(self.fids.get(fid)?, Fid::Root) {
+            if writes(flags) {
+                return Err(Errno::ISDIR);
+            }
+            w.qid(super::ROOT_QID);
+            w.u32(0);
+            return Ok(());
+        }
+        let file = self.file(fid)?;
+        if file.open.is_some() {
+            return Err(Errno::BADF);
+        }
+        self.fids.check_open()?;
+        let node = file.node.clone();
+        let open = self.open_node(&node, flags)?;
+        // After opening: it may have cut the file.
+        let qid = node.qid()?;
+        self.fids.set_open(fid, node, open)?;
+        w.qid(qid);
+        // No unit of reading and writing but the length of messages.
+        w.u32(0);
+        Ok(())
+    }
+
+    /// Opens a file as the guest's flags say and as its mount allows.
+    pub(super) fn open_node(&self, node: &Node, flags: u32) -> Result<Open, Errno> {
+        let mut host_flags = host_flags(flags)?;
+        if node.kind == FileType::Directory {
+            if writes(flags) {
+                return Err(Errno::ISDIR);
+            }
+            host_flags |= OFlags::DIRECTORY;
+        } else if flags & flag::DIRECTORY != 0 {
+            return Err(Errno::NOTDIR);
+        }
+        if writes(flags) {
+            self.check_change(node)?;
+            refuse_privileged(node)?;
+        }
+        Ok(Open {
+            file: self.host.reopen(node, host_flags)?,
+            flags: flags & !flag::TRUNCATE,
+            position: None,
+        })
+    }
+
+    pub(super) fn lcreate(&mut self, r: &mut Reader<'_>, w: &mut Writer<'_>) -> Result<(), Errno> {
+        let (fid, name, flags) = (r.u32()?, r.name()?, r.u32()?);
+        let (mode, _gid) = (r.u32()?, r.u32()?);
+        if self.file(fid)?.open.is_some() {
+            return Err(Errno::BADF);
+        }
+        self.fids.check_open()?;
+        let dir = self.writable_dir(fid)?;
+        self.check_new_entry(dir, name)?;
+        let (node, open) = match self.create(dir, name, flags, mode) {
+            Err(Errno::EXIST) if flags & flag::EXCLUSIVE == 0 => {
+                let node = self.host.step(dir, name)?;
+                let open = self.open_node(&node, flags)?;
+                (node, open)
+            }
+            created => created?,
+        };
+        let qid = node.qid()?;
+        self.fids.set_open(fid, node, open)?;
+        w.qid(qid);
+        w.u32(0);
+        Ok(())
+    }
+
+    /// Creates a regular file that was not there, so that nothing is opened
+    /// whose kind is not known.
+    pub(super) fn create(
+        &self,
+        dir: &Node,
+        name: &[u8],
+        flags: u32,
+        mode: u32,
+    ) -> Result<(Node, Open), Errno> {
+        let create = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let access = host_flags(flags)? - OFlags::TRUNC;
+        let plain = Mode::from_raw_mode(mode & PLAIN_MODE);
+        let file = openat2(dir, name, access | create, plain, contained())?;
+        self.apply_mode(file.as_fd(), mode)?;
+        // The file itself, whatever its name stands for by now.
+        let (folder, number) = self.host.handle(file.as_fd());
+        let path_only = OFlags::PATH | OFlags::CLOEXEC;
+        let fd = rustix::fs::openat(folder, number, path_only, Mode::empty())?;
+        let open = Open {
+            file,
+            flags: flags & !(flag::TRUNCATE | flag::EXCLUSIVE),
+            position: None,
+        };
+        Ok((Node::root(dir.mount, fd)?, open))
+    }
+
+    pub(super) fn read(&mut self, r: &mut Reader<'_>, w: &mut Writer<'_>) -> Result<(), Errno> {
+        let (fid, offset, count) = (r.u32()?, r.u64()?, r.u32()?);
+        let count = (count as usize).min(self.msize - READ_OVERHEAD);
+        match self.fids.get(fid)? {
+            Fid::XattrRead(value) => {
+                let start = usize::try_from(offset).map_or(value.len(), |at| at.min(value.len()));
+                let end = (start + count).min(value.len());
+                w.u32((end - start) as u32);
+                w.bytes(&value[start..end]);
+                Ok(())
+            }
+            Fid::Root => Err(Errno::ISDIR),
+            _ => {
+                let open = self.file(fid)?.opened()?;
+                check_range(offset, count)?;
+                w.counted(count, |place| retry(|| pread(&open.file, &mut *place, offset)))
+            }
+        }
+    }
+
+    pub(super) fn write(&mut self, r: &mut Reader<'_>, w: &mut Writer<'_>) -> Result<(), Errno> {
+        let (fid, offset, count) = (r.u32()?, r.u64()?, r.u32()?);
+        let bytes = r.bytes(count as usize)?;
+        if let Fid::XattrWrite(xattr) = self.fids.get_mut(fid)? {
+            xattr.write(offset, bytes)?;
+            w.u32(count);
+            return Ok(());
+        }
+        let open = self.file(fid)?.opened()?;
+        check_range(offset, bytes.len())?;
+        let written = retry(|| pwrite(&open.file, bytes, offset))?;
+        w.u32(written as u32);
+        Ok(())
+    }
+
+    pub(super) fn fsync(&mut self, r: &mut Reader<'_>) -> Result<(), Errno> {
+        let fid = r.u32()?;
+        // Linux before 3.0 does not say whether the data are enough.
+        let data_only = r.u32().unwrap_or(0) != 0;
+        if matches!(self.fids.get(fid)?, Fid::Root) {
+            return Ok(());
+        }
+        let open = self.file(fid)?.opened()?;
+        if data_only {
+            fdatasync(&open.file)
+        } else {
+            fsync(&open.file)
+        }
+    }
+}
+
+/// Writing to a setuid program would put the guest's code under another's name.
+///
+/// # Errors
+/// `EPERM`.
+pub(super) fn refuse_privileged(node: &Node) -> Result<(), Errno> {
+    let mode = Mode::from_raw_mode(node.stat()?.st_mode);
+    let group = Mode::SGID | Mode::XGRP;
+    if node.kind == FileType::RegularFile && (mode.contains(Mode::SUID) || mode.contains(group)) {
+        return Err(Errno::PERM);
+    }
+    Ok(())
+}
+
+/// # Errors
+/// `EINVAL` if the range does not lie in any file.
+fn check_range(offset: u64, count: usize) -> Result<(), Errno> {
+    match offset.checked_add(count as u64) {
+        Some(end) if i64::try_from(end).is_ok() => Ok(()),
+        _ => Err(Errno::INVAL),
+    }
+}
+
+/// A signal may come to the thread, and asks for nothing here.
+fn retry<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
+    loop {
+        match call() {
+            Err(Errno::INTR) => {}
+            result => return result,
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! What the guest's fids stand for, and how many there may be.
+
+use super::Options;
+use super::host::Node;
+use super::wire::NO_FID;
+use rustix::io::Errno;
+use std::collections::HashMap;
+use std::os::fd::OwnedFd;
+
+/// Longest extended attribute (`XATTR_SIZE_MAX` of Linux).
+pub const MAX_XATTR_BYTES: usize = 64 << 10;
+
+/// Most fids at once that hold an attribute, which takes memory of this
+/// process; Linux needs each for the moment of one call.
+const MAX_XATTR_FIDS: usize = 64;
+
+/// What a fid stands for.
+#[derive(Debug)]
+pub(super) enum Fid {
+    /// The root of all mounts, open or not.
+    Root,
+    /// A file of a mount.
+    File(File),
+    /// An extended attribute, or the list of their names, to be read.
+    XattrRead(Vec<u8>),
+    /// An extended attribute that is being written.
+    XattrWrite(XattrWrite),
+    /// What could not be found again when the server was restored.
+    Stale,
+}
+
+/// A file of a mount.
+#[derive(Debug)]
+pub(super) struct File {
+    pub node: Node,
+    pub open: Option<Open>,
+}
+
+impl File {
+    pub fn closed(node: Node) -> Self {
+        Self { node, open: None }
+    }
+
+    /// The open file.
+    ///
+    /// # Errors
+    /// `EBADF` if it is not open.
+    pub fn opened(&self) -> Result<&Open, Errno> {
+        self.open.as_ref().ok_or(Errno::BADF)
+    }
+}
+
+/// An open file or folder.
+#[derive(Debug)]
+pub(super) struct Open {
+    pub file: OwnedFd,
+    /// The flags that the guest opened it with, as far as they mean something.
+    pub flags: u32,
+    /// Of a folder: the cookie at which the host's kernel goes on, if known.
+    pub position: Option<u64>,
+}
+
+/// An attribute that is stored when its fid is forgotten.
+#[derive(Debug)]
+pub(super) struct XattrWrite {
+    pub node: Node,
+    pub name: Vec<u8>,
+    pub flags: u32,
+    pub size: usize,
+    pub value: Vec<u8>,
+}
+
+impl Fid {
+    fn is_xattr(&self) -> bool {
+        matches!(self, Self::XattrRead(_) | Self::XattrWrite(_))
+    }
+}
+
+/// The fids by number.
+#[derive(Debug)]
+pub(super) struct Fids {
+    options: Options,
+    table: HashMap<u32, Fid>,
+    open: usize,
+    xattrs: usize,
+}
+
+impl Fids {
+    pub fn new(options: Options) -> Self {
+        Self {
+            options,
+            table: HashMap::new(),
+            open: 0,
+            xattrs: 0,
+        }
+    }
+
+    pub fn contains(&self, number: u32) -> bool {
+        self.table.contains_key(&number)
+    }
+
+    pub fn get(&self, number: u32) -> Result<&Fid, Errno> {
+        self.table.get(&number).ok_or(Errno::BADF)
+    }
+
+    pub fn get_mut(&mut self, number: u32) -> Result<&mut Fid, Errno> {
+        self.table.get_mut(&number).ok_or(Errno::BADF)
+    }
+
+    /// Adds a fid that is not open.
+    ///
+    /// # Errors
+    /// `EBADF` if the number is taken or none; `EMFILE` if there are too many.
+    pub fn insert(&mut self, number: u32, fid: Fid) -> Result<(), Errno> {
+        if number == NO_FID || self.contains(number) {
+            return Err(Errno::BADF);
+        }
+        if self.table.len() >= self.options.max_fids {
+            return Err(Errno::MFILE);
+        }
+        if fid.is_xattr() {
+            self.check_xattrs()?;
+            self.xattrs += 1;
+        }
+        self.table.insert(number, fid);
+        Ok(())
+    }
+
+    pub fn remove(&mut self, number: u32) -> Result<Fid, Errno> {
+        let fid = self.table.remove(&number).ok_or(Errno::BADF)?;
+        if matches!(&fid, Fid::File(File { open: Some(_), .. })) {
+            self.open -= 1;
+        }
+        if fid.is_xattr() {
+            self.xattrs -= 1;
+        }
+        Ok(fid)
+    }
+
+    /// Whether one more file may be open.
+    ///
+    /// # Errors
+    /// `EMFILE`.
+    pub fn check_open(&self) -> Result<(), Errno> {
+        if self.open >= self.options.max_open {
+            return Err(Errno::MFILE);
+        }
+        Ok(())
+    }
+
+    /// Makes a fid stand for an open file: its own, or one just created.
+    ///
+    /// # Errors
+    /// `EBADF` if it is open already or no file.
+    pub fn set_open(&mut self, number: u32, node: Node, open: Open) -> Result<(), Errno> {
+        let Fid::File(file) = self.get_mut(number)? else {
+            return Err(Errno::BADF);
+        };
+        if file.open.is_some() {
+            return Err(Errno::BADF);
+        }
+        *file = File {
+            node,
+            open: Some(open),
+        };
+        self.open += 1;
+        Ok(())
+    }
+
+    fn check_xattrs(&self) -> Result<(), Errno> {
+        if self.xattrs >= MAX_XATTR_FIDS {
+            return Err(Errno::MFILE);
+        }
+        Ok(())
+    }
+
+    /// Makes a fid stand for an attribute instead of its file, which is not
+    /// open.
+    ///
+    /// # Errors
+    /// `EMFILE` if there are too many such.
+    pub fn start_xattr(&mut self, number: u32, write: XattrWrite) -> Result<(), Errno> {
+        self.check_xattrs()?;
+        self.xattrs += 1;
+        self.table.insert(number, Fid::XattrWrite(write));
+        Ok(())
+    }
+
+    /// Adds a fid of a snapshot, open or not; too many are left out.
+    pub fn restore(&mut self, number: u32, fid: Fid) {
+        let open = matches!(&fid, Fid::File(File { open: Some(_), .. }));
+        if self.insert(number, fid).is_ok() && open {
+            self.open += 1;
+        }
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (u32, &Fid)> {
+        self.table.iter().map(|(number, fid)| (*number, fid))
+    }
+}

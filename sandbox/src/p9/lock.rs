@@ -1,0 +1,304 @@
+//! Locks on ranges of files, which also hold against programs of the host.
+//!
+//! Who of the guest's processes may have a lock is settled by the guest's
+//! kernel before it asks. To the host the guest is one: for each file with
+//! locks one descriptor holds, as open-file-description locks, what all of the
+//! guest's processes hold together. Locks by fid instead would quarrel with
+//! each other: a process may hold locks through two fids of a file, and Linux
+//! asks for a lock before it gives back the one that had to go first.
+//!
+//! A lock in a mount that is read-only, or on a file that this user may not
+//! write, is a shared one at the host, because an exclusive one needs a file
+//! that is open for writing.
+
+use super::Server;
+use super::fid::Fid;
+use super::host::{Identity, Node};
+use super::lock_table::{LockTable, Range, Step, Strength};
+use super::wire::{MAX_NAME_BYTES, Reader, Writer};
+use nix::fcntl::{FcntlArg, fcntl};
+use nix::libc;
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+use std::collections::HashMap;
+use std::os::fd::OwnedFd;
+
+/// Kinds of locks in messages (`P9_LOCK_TYPE_*`).
+mod kind {
+    pub const READ: u8 = 0;
+    pub const WRITE: u8 = 1;
+    pub const UNLOCK: u8 = 2;
+}
+
+/// What `Rlock` answers (`P9_LOCK_*`).
+mod status {
+    pub const SUCCESS: u8 = 0;
+    pub const BLOCKED: u8 = 1;
+}
+
+/// The number of a process that is not of this guest.
+const STRANGER: u32 = u32::MAX;
+
+/// The locks of all files.
+#[derive(Debug)]
+pub(super) struct Locks {
+    max: usize,
+    count: usize,
+    files: HashMap<(usize, Identity), FileLocks>,
+}
+
+/// The locks of one file.
+#[derive(Debug)]
+pub(super) struct FileLocks {
+    file: LockFile,
+    table: LockTable,
+}
+
+/// A descriptor that holds locks, and what kinds it can.
+#[derive(Debug)]
+pub(super) struct LockFile {
+    fd: OwnedFd,
+    shared: bool,
+    exclusive: bool,
+}
+
+fn key(node: &Node) -> (usize, Identity) {
+    (node.mount, node.id)
+}
+
+impl Locks {
+    pub fn new(max: usize) -> Self {
+        Self {
+            max,
+            count: 0,
+            files: HashMap::new(),
+        }
+    }
+
+    /// Gives back what was locked through a fid.
+    pub fn release_fid(&mut self, node: &Node, fid: u32) {
+        if let Some(locks) = self.files.get(&key(node)) {
+            let mut next = locks.table.clone();
+            next.release_fid(fid);
+            // Weaker locks are always to be had.
+            let _ = self.change(node, next);
+        }
+    }
+
+    /// Makes the host hold what `next` says of a file with locks.
+    ///
+    /// # Errors
+    /// `EAGAIN` if somebody else holds a lock, `ENOLCK` if there are too many;
+    /// then all is as before.
+    fn change(&mut self, node: &Node, next: LockTable) -> Result<(), Errno> {
+        let Some(locks) = self.files.get_mut(&key(node)) else {
+            return Ok(());
+        };
+        let count = self.count - locks.table.held.len() + next.held.len();
+        if count > self.max && count > self.count {
+            return Err(Errno::NOLCK);
+        }
+        locks.file.apply(&locks.table.steps(&next))?;
+        self.count = count;
+        locks.table = next;
+        if locks.table.held.is_empty() {
+            self.files.remove(&key(node));
+        }
+        Ok(())
+    }
+
+    /// All locks, of all files.
+    pub fn iter(&self) -> impl Iterator<Item = super::lock_table::Held> {
+        self.files.values().flat_map(|file| file.table.held.iter().copied())
+    }
+}
+
+impl LockFile {
+    /// Tells the host the changes: first what may be refused, then the rest.
+    fn apply(&self, steps: &[Step]) -> Result<(), Errno> {
+        let (stronger, weaker): (Vec<&Step>, Vec<&Step>) =
+            steps.iter().partition(|step| step.to > step.from);
+        for (number, step) in stronger.iter().enumerate() {
+            if let Err(errno) = self.set(step.range, step.to) {
+                for done in &stronger[..number] {
+                    let _ = self.set(done.range, done.from);
+                }
+                return Err(errno);
+            }
+        }
+        for step in weaker {
+            self.set(step.range, step.to)?;
+        }
+        Ok(())
+    }
+
+    /// A lock as the host's kernel takes it.
+    fn flock(&self, range: Range, lock: Option<Strength>) -> libc::flock {
+        let kind = match lock {
+            None => libc::F_UNLCK,
+            Some(Strength::Shared) if self.shared => libc::F_RDLCK,
+            Some(Strength::Exclusive) if !self.exclusive => libc::F_RDLCK,
+            Some(_) => libc::F_WRLCK,
+        };
+        libc::flock {
+            l_type: kind as libc::c_short,
+            l_whence: libc::SEEK_SET as libc::c_short,
+            l_start: range.start as libc::off_t,
+            l_len: range.length() as libc::off_t,
+            l_pid: 0,
+        }
+    }
+
+    fn set(&self, range: Range, lock: Option<Strength>) -> Result<(), Errno> {
+        let flock = self.flock(range, lock);
+        match fcntl(&self.fd, FcntlArg::F_OFD_SETLK(&flock)) {
+            Ok(_) => Ok(()),
+            Err(nix::errno::Errno::EACCES) => Err(Errno::AGAIN),
+            // A file system without locks: they hold in the guest only.
+            Err(nix::errno::Errno::EOPNOTSUPP | nix::errno::Errno::ENOSYS) => Ok(()),
+            Err(errno) => Err(Errno::from_raw_os_error(errno as i32)),
+        }
+    }
+
+    /// The lock of another that is in the way.
+    fn conflict(&self, range: Range, lock: Strength) -> Result<Option<libc::flock>, Errno> {
+        let mut flock = self.flock(range, Some(lock));
+        fcntl(&self.fd, FcntlArg::F_OFD_GETLK(&mut flock))
+            .map_err(|errno| Errno::from_raw_os_error(errno as i32))?;
+        let free = i32::from(flock.l_type) == libc::F_UNLCK;
+        Ok((!free).then_some(flock))
+    }
+}
+
+/// What `Tlock` and `Tgetlock` say besides kind and flags.
+struct Wanted<'a> {
+    range: Range,
+    process: u32,
+    client: &'a [u8],
+}
+
+impl<'a> Wanted<'a> {
+    fn read(r: &mut Reader<'a>) -> Result<Self, Errno> {
+        let (start, length, process) = (r.u64()?, r.u64()?, r.u32()?);
+        let client = r.string()?;
+        if client.len() > MAX_NAME_BYTES {
+            return Err(Errno::NAMETOOLONG);
+        }
+        Ok(Self {
+            range: Range::new(start, length).ok_or(Errno::INVAL)?,
+            process,
+            client,
+        })
+    }
+}
+
+fn strength(kind: u8) -> Result<Option<Strength>, Errno> {
+    match kind {
+        kind::READ => Ok(Some(Strength::Shared)),
+        kind::WRITE => Ok(Some(Strength::Exclusive)),
+        kind::UNLOCK => Ok(None),
+        _ => Err(Errno::INVAL),
+    }
+}
+
+impl Server {
+    pub(super) fn lock(&mut self, r: &mut Reader<'_>, w: &mut Writer<'_>) -> Result<(), Errno> {
+        let (fid, kind, _flags) = (r.u32()?, r.u8()?, r.u32()?);
+        let wanted = Wanted::read(r)?;
+        let strength = strength(kind)?;
+        match self.set_lock(fid, wanted.process, wanted.range, strength) {
+            Ok(()) => w.u8(status::SUCCESS),
+            // Linux asks again after a while, if its program wants to wait.
+            Err(Errno::AGAIN) => w.u8(status::BLOCKED),
+            Err(errno) => return Err(errno),
+        }
+        Ok(())
+    }
+
+    /// Takes, changes or gives back a lock of one of the guest's processes.
+    pub(super) fn set_lock(
+        &mut self,
+        fid: u32,
+        process: u32,
+        range: Range,
+        strength: Option<Strength>,
+    ) -> Result<(), Errno> {
+        let file = self.file(fid)?;
+        file.opened()?;
+        let node = file.node.clone();
+        let known = self.locks.files.get(&key(&node));
+        let mut next = match (known, strength) {
+            (Some(known), _) => known.table.clone(),
+            (None, None) => return Ok(()),
+            (None, Some(_)) => {
+                let fresh = FileLocks {
+                    file: self.lock_file(&node)?,
+                    table: LockTable::default(),
+                };
+                self.locks.files.insert(key(&node), fresh);
+                LockTable::default()
+            }
+        };
+        next.set(process, range, strength.map(|strength| (strength, fid)));
+        let changed = self.locks.change(&node, next);
+        if changed.is_err() {
+            // Nothing is kept for a file whose first lock was not to be had.
+            let unused = |locks: &FileLocks| locks.table.held.is_empty();
+            if self.locks.files.get(&key(&node)).is_some_and(unused) {
+                self.locks.files.remove(&key(&node));
+            }
+        }
+        changed
+    }
+
+    /// Opens a file for its locks: for both kinds, if that may be.
+    fn lock_file(&self, node: &Node) -> Result<LockFile, Errno> {
+        let open = |flags, shared, exclusive| {
+            self.host.reopen(node, flags).map(|fd| LockFile {
+                fd,
+                shared,
+                exclusive,
+            })
+        };
+        let writable = self.check_change(node).is_ok();
+        if writable && let Ok(file) = open(OFlags::RDWR, true, true) {
+            return Ok(file);
+        }
+        match open(OFlags::RDONLY, true, false) {
+            Err(Errno::ACCESS) if writable => open(OFlags::WRONLY, false, true),
+            opened => opened,
+        }
+    }
+
+    pub(super) fn getlock(&mut self, r: &mut Reader<'_>, w: &mut Writer<'_>) -> Result<(), Errno> {
+        let (fid, kind) = (r.u32()?, r.u8()?);
+        let wanted = Wanted::read(r)?;
+        let strength = strength(kind)?.ok_or(Errno::INVAL)?;
+        if matches!(self.fids.get(fid)?, Fid::Root) {
+            return Err(Errno::BADF);
+        }
+        let file = self.file(fid)?;
+        file.opened()?;
+        let conflict = match self.locks.files.get(&key(&file.node)) {
+            Some(locks) => locks.file.conflict(wanted.range, strength)?,
+            None => self.lock_file(&file.node)?.conflict(wanted.range, strength)?,
+        };
+        match conflict {
+            None => {
+                w.u8(kind::UNLOCK);
+                w.u64(wanted.range.start);
+                w.u64(wanted.range.length());
+                w.u32(wanted.process);
+            }
+            Some(found) => {
+                let exclusive = i32::from(found.l_type) == libc::F_WRLCK;
+                w.u8(if exclusive { kind::WRITE } else { kind::READ });
+                w.u64(found.l_start as u64);
+                w.u64(found.l_len as u64);
+                w.u32(STRANGER);
+            }
+        }
+        w.string(wanted.client);
+        Ok(())
+    }
+}

@@ -1,0 +1,247 @@
+//! Who in the guest holds which ranges of one file, and what that makes of the
+//! guest as a whole: at each byte the strongest lock that anybody holds.
+//!
+//! Nothing here speaks to the host.
+
+/// How a range is locked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+pub(super) enum Strength {
+    /// Others may read.
+    Shared,
+    /// Nobody else may do anything.
+    Exclusive,
+}
+
+/// Bytes of a file, `end` excluded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Range {
+    pub start: u64,
+    pub end: u64,
+}
+
+/// The end of a range that has none: behind the last byte a file can have.
+pub(super) const OPEN_END: u64 = 1 << 63;
+
+impl Range {
+    /// A range as messages have it: no length means without an end.
+    pub fn new(start: u64, length: u64) -> Option<Self> {
+        let end = match length {
+            0 => OPEN_END,
+            length => start.checked_add(length)?,
+        };
+        (start < end && end <= OPEN_END).then_some(Self { start, end })
+    }
+
+    /// As messages have it.
+    pub fn length(self) -> u64 {
+        match self.end {
+            OPEN_END => 0,
+            end => end - self.start,
+        }
+    }
+
+    fn overlaps(self, other: Self) -> bool {
+        self.start < other.end && other.start < self.end
+    }
+}
+
+/// A range that a process of the guest holds, through a fid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Held {
+    pub range: Range,
+    pub strength: Strength,
+    pub process: u32,
+    pub fid: u32,
+}
+
+/// What the host has to be told: a range whose lock changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Step {
+    pub range: Range,
+    pub from: Option<Strength>,
+    pub to: Option<Strength>,
+}
+
+/// The locks of one file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct LockTable {
+    pub held: Vec<Held>,
+}
+
+impl LockTable {
+    /// Replaces what `process` holds in `range` by `lock`, or by nothing.
+    pub fn set(&mut self, process: u32, range: Range, lock: Option<(Strength, u32)>) {
+        self.clear(range, |held| held.process == process);
+        if let Some((strength, fid)) = lock {
+            self.held.push(Held {
+                range,
+                strength,
+                process,
+                fid,
+            });
+        }
+    }
+
+    /// Forgets all that was locked through `fid`.
+    pub fn release_fid(&mut self, fid: u32) {
+        self.held.retain(|held| held.fid != fid);
+    }
+
+    /// Takes `range` away from those locks that `whose` tells.
+    fn clear(&mut self, range: Range, whose: impl Fn(&Held) -> bool) {
+        let mut rest = Vec::new();
+        self.held.retain_mut(|held| {
+            if !whose(held) || !held.range.overlaps(range) {
+                return true;
+            }
+            if held.range.end > range.end {
+                let after = Range {
+                    start: range.end,
+                    end: held.range.end,
+                };
+                rest.push(Held {
+                    range: after,
+                    ..*held
+                });
+            }
+            held.range.end = range.start;
+            held.range.start < held.range.end
+        });
+        self.held.append(&mut rest);
+    }
+
+    /// What changes at the host between this table and `next`.
+    pub fn steps(&self, next: &Self) -> Vec<Step> {
+        // By place: how many locks of each kind begin less how many end.
+        let mut events: Vec<(u64, usize, i64)> = Vec::new();
+        for (which, table) in [self, next].into_iter().enumerate() {
+            for held in &table.held {
+                let counter = 2 * which + held.strength as usize;
+                events.push((held.range.start, counter, 1));
+                events.push((held.range.end, counter, -1));
+            }
+        }
+        events.sort_unstable();
+        let mut counts = [0i64; 4];
+        let mut steps: Vec<Step> = Vec::new();
+        let mut at = 0;
+        for (place, counter, change) in events {
+            let (from, to) = (strongest(&counts[..2]), strongest(&counts[2..]));
+            if place > at && from != to {
+                push_step(&mut steps, Range { start: at, end: place }, from, to);
+            }
+            counts[counter] += change;
+            at = place;
+        }
+        steps
+    }
+}
+
+/// The strongest of the counted locks.
+fn strongest(counts: &[i64]) -> Option<Strength> {
+    match counts {
+        [_, exclusive] if *exclusive > 0 => Some(Strength::Exclusive),
+        [shared, _] if *shared > 0 => Some(Strength::Shared),
+        _ => None,
+    }
+}
+
+/// Adds a step, as part of the one before if that is the same change.
+fn push_step(steps: &mut Vec<Step>, range: Range, from: Option<Strength>, to: Option<Strength>) {
+    if let Some(last) = steps.last_mut()
+        && last.range.end == range.start
+        && (last.from, last.to) == (from, to)
+    {
+        last.range.end = range.end;
+        return;
+    }
+    steps.push(Step { range, from, to });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const SHARED: Option<Strength> = Some(Strength::Shared);
+    const EXCLUSIVE: Option<Strength> = Some(Strength::Exclusive);
+
+    fn range(start: u64, end: u64) -> Range {
+        Range { start, end }
+    }
+
+    #[test]
+    fn ranges_of_messages() {
+        assert_eq!(Range::new(5, 0), Some(range(5, OPEN_END)));
+        assert_eq!(Range::new(5, 3), Some(range(5, 8)));
+        assert_eq!(Range::new(u64::MAX, 1), None);
+        assert_eq!(Range::new(OPEN_END, 0), None);
+        assert_eq!(range(5, OPEN_END).length(), 0);
+    }
+
+    #[test]
+    fn a_lock_that_another_still_holds_stays() {
+        let mut table = LockTable::default();
+        table.set(1, range(0, 10), Some((Strength::Shared, 7)));
+        table.set(2, range(5, 15), Some((Strength::Shared, 8)));
+        let mut next = table.clone();
+        next.set(1, range(0, OPEN_END), None);
+        let gone = Step {
+            range: range(0, 5),
+            from: SHARED,
+            to: None,
+        };
+        assert_eq!(table.steps(&next), [gone]);
+        next.release_fid(8);
+        assert_eq!(next, LockTable::default());
+    }
+
+    #[test]
+    fn a_lock_in_the_middle_splits() {
+        let mut table = LockTable::default();
+        table.set(1, range(0, 30), Some((Strength::Exclusive, 7)));
+        let before = table.clone();
+        table.set(1, range(10, 20), Some((Strength::Shared, 7)));
+        let weaker = Step {
+            range: range(10, 20),
+            from: EXCLUSIVE,
+            to: SHARED,
+        };
+        assert_eq!(before.steps(&table), [weaker]);
+        assert_eq!(table.held.len(), 3);
+    }
+
+    /// The strongest lock at each of the first bytes, the slow way.
+    fn bytes(table: &LockTable) -> Vec<Option<Strength>> {
+        (0..40)
+            .map(|at| {
+                let here = table.held.iter().filter(|held| held.range.overlaps(range(at, at + 1)));
+                here.map(|held| held.strength).max()
+            })
+            .collect()
+    }
+
+    proptest! {
+        /// The host's locks, told step by step, are those of the table.
+        #[test]
+        fn steps_lead_from_table_to_table(
+            changes in prop::collection::vec((1u32..4, 0u64..30, 1u64..10, 0u8..3), 0..40),
+        ) {
+            let mut table = LockTable::default();
+            let mut host = vec![None; 40];
+            for (process, start, length, kind) in changes {
+                let lock = [None, SHARED, EXCLUSIVE][usize::from(kind)];
+                let mut next = table.clone();
+                next.set(process, range(start, start + length), lock.map(|lock| (lock, process)));
+                for step in table.steps(&next) {
+                    for place in &mut host[step.range.start as usize..step.range.end as usize] {
+                        prop_assert_eq!(*place, step.from);
+                        *place = step.to;
+                    }
+                }
+                table = next;
+                prop_assert_eq!(&host, &bytes(&table));
+            }
+        }
+    }
+}

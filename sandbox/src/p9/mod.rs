@@ -1,0 +1,409 @@
+//! The files that a guest shares with its host: a 9P2000.L server for all of a
+//! guest's mounts, behind one device.
+//!
+//! The guest mounts one root, which does not exist on the host: a read-only
+//! folder with an entry for each mount ([`Server::entry_name`]), which the
+//! agent in the guest binds to where it belongs.
+//!
+//! [`Server::answer`] takes a request and writes the answer, on the thread that
+//! calls it: it has no threads and waits for nothing but the host's storage. A
+//! lock that somebody else holds is answered as taken; the guest asks again.
+//!
+//! No request leads out of its mount or changes one that is read-only, makes a
+//! device, FIFO, socket or setuid program, touches attributes other than
+//! `user.*`, or writes what the host's git runs (see [`GitWrites`]). Bytes that
+//! are no message get an error. What is not done: access by user. All users of
+//! the guest act as the user of this process, who is the guest's root.
+//!
+//! Linux's client is the one that is served (`fs/9p`, with `cache=mmap`); the
+//! messages are those of its `include/net/9p/9p.h`. Its numbers of errors,
+//! flags and modes are those of the generic Linux ABI, which RISC-V, x86-64 and
+//! arm64 share.
+
+mod attributes;
+mod create;
+mod data;
+mod directory;
+mod fid;
+pub mod fuzz;
+mod git;
+mod host;
+mod lock;
+mod lock_table;
+mod mount;
+mod rename;
+mod restore;
+mod wire;
+mod xattr;
+
+pub use fid::MAX_XATTR_BYTES;
+pub use git::GitWrites;
+pub use host::Identity;
+pub use mount::{MAX_MOUNTS, Mount, MountCode, MountError, MountMode};
+pub use restore::{SavedFid, SavedKind, SavedLock, ServerState};
+
+use fid::{Fid, Fids, File};
+use host::{Host, Node};
+use lock::Locks;
+use mount::OpenMount;
+use rustix::fs::FileType;
+use rustix::io::Errno;
+use rustix::process::{getegid, geteuid};
+use std::path::Path;
+use wire::{HEADER_BYTES, NO_TAG, Qid, Reader, Writer, message};
+
+/// Longest message: what the guest's device carries (`a99-guest`,
+/// `channels::P9_MESSAGE_BYTES`; Linux asks for at most 500 KiB).
+pub const P9_MESSAGE_BYTES: usize = 512 << 10;
+
+/// Shortest agreeable limit of messages: the target of a symbolic link and a
+/// walk of most names fit.
+pub const MIN_MESSAGE_BYTES: usize = 8 << 10;
+
+/// The protocol, as `Tversion` names it.
+const PROTOCOL: &[u8] = b"9P2000.L";
+
+/// Limits of one server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Most fids at once; each holds up to one descriptor of this process.
+    /// Linux has one for each file and folder that is open or somebody's
+    /// current folder, and some for those that it looks at. More: `EMFILE`.
+    pub max_fids: usize,
+    /// Most files and folders open at once; each holds one descriptor more.
+    /// More: `EMFILE`.
+    pub max_open: usize,
+    /// Most ranges of files locked at once. More: `ENOLCK`.
+    pub max_locks: usize,
+}
+
+impl Default for Options {
+    /// What a build of a large project needs several times over.
+    fn default() -> Self {
+        Self {
+            max_fids: 8192,
+            max_open: 4096,
+            max_locks: 4096,
+        }
+    }
+}
+
+/// Answers the requests of one guest.
+#[derive(Debug)]
+pub struct Server {
+    host: Host,
+    mounts: Vec<OpenMount>,
+    options: Options,
+    fids: Fids,
+    locks: Locks,
+    /// Longest message, as agreed.
+    msize: usize,
+    owner: Owner,
+    /// Entries of a folder as the host's kernel writes them.
+    entries: Vec<u8>,
+}
+
+/// Who this process is, and therefore the guest's root.
+#[derive(Clone, Copy, Debug)]
+struct Owner {
+    uid: u32,
+    gid: u32,
+}
+
+impl Server {
+    /// A server for these mounts; the first is entry `0` of the root.
+    ///
+    /// # Errors
+    /// [`MountError`] if a mount cannot be shared, or nothing can.
+    pub fn new(mounts: Vec<Mount>, options: Options) -> Result<Self, MountError> {
+        if mounts.len() > MAX_MOUNTS {
+            return Err(MountError {
+                code: MountCode::TooMany,
+                path: mounts[MAX_MOUNTS].host.clone(),
+                errno: None,
+            });
+        }
+        let host = Host::open()?;
+        let mounts = mounts.into_iter().enumerate();
+        let mounts = mounts
+            .map(|(number, mount)| OpenMount::open(&host, number, mount))
+            .collect::<Result<_, _>>()?;
+        Ok(Self {
+            host,
+            mounts,
+            options,
+            fids: Fids::new(options),
+            locks: Locks::new(options.max_locks),
+            msize: P9_MESSAGE_BYTES,
+            owner: Owner {
+                uid: geteuid().as_raw(),
+                gid: getegid().as_raw(),
+            },
+            entries: Vec::new(),
+        })
+    }
+
+    /// The name of mount `number` in the root that is served.
+    pub fn entry_name(number: usize) -> String {
+        number.to_string()
+    }
+
+    /// Each mount with the name of its entry.
+    pub fn mounts(&self) -> impl Iterator<Item = (String, &Mount)> {
+        let mounts = self.mounts.iter().enumerate();
+        mounts.map(|(number, open)| (Self::entry_name(number), &open.mount))
+    }
+
+    /// Answers one request. Whatever the bytes are, `reply` then holds exactly
+    /// one answer of at most [`P9_MESSAGE_BYTES`].
+    pub fn answer(&mut self, request: &[u8], reply: &mut Vec<u8>) {
+        let mut writer = Writer::new(reply);
+        let mut header = Reader::new(request);
+        let (Ok(size), Ok(kind), Ok(tag)) = (header.u32(), header.u8(), header.u16()) else {
+            return writer.fail(Errno::PROTO, NO_TAG);
+        };
+        if size as usize != request.len() || request.len() > P9_MESSAGE_BYTES {
+            return writer.fail(Errno::PROTO, tag);
+        }
+        let mut reader = Reader::new(&request[HEADER_BYTES..]);
+        match self.serve(kind, &mut reader, &mut writer) {
+            Ok(()) => writer.finish(kind + 1, tag),
+            Err(errno) => writer.fail(errno, tag),
+        }
+    }
+
+    fn serve(&mut self, kind: u8, r: &mut Reader<'_>, w: &mut Writer<'_>) -> Result<(), Errno> {
+        match kind {
+            message::VERSION => self.version(r, w),
+            message::ATTACH => self.attach(r, w),
+            // All requests before it are answered already.
+            message::FLUSH => Ok(()),
+            message::WALK => self.walk(r, w),
+            message::CLUNK => self.clunk(r),
+            message::REMOVE => self.remove(r),
+            message::LOPEN => self.lopen(r, w),
+            message::LCREATE => self.lcreate(r, w),
+            message::READ => self.read(r, w),
+            message::WRITE => self.write(r, w),
+            message::FSYNC => self.fsync(r),
+            message::READDIR => self.readdir(r, w),
+            message::READLINK => self.readlink(r, w),
+            message::GETATTR => self.getattr(r, w),
+            message::SETATTR => self.setattr(r),
+            message::STATFS => self.statfs(r, w),
+            message::MKDIR => self.mkdir(r, w),
+            message::SYMLINK => self.symlink(r, w),
+            message::MKNOD => self.mknod(r, w),
+            message::LINK => self.link(r),
+            message::RENAME => self.rename(r),
+            message::RENAMEAT => self.renameat(r),
+            message::UNLINKAT => self.unlinkat(r),
+            message::LOCK => self.lock(r, w),
+            message::GETLOCK => self.getlock(r, w),
+            message::XATTRWALK => self.xattrwalk(r, w),
+            message::XATTRCREATE => self.xattrcreate(r),
+            // Nobody has to say who they are: the channel is the guest's own.
+            _ => Err(Errno::OPNOTSUPP),
+        }
+    }
+
+    /// `Tversion` begins anew: all that was open is closed.
+    fn version(&mut self, r: &mut Reader<'_>, w: &mut Writer<'_>) -> Result<(), Errno> {
+        let offered = r.u32()? as usize;
+        let known = r.string()? == PROTOCOL;
+        if offered < MIN_MESSAGE_BYTES {
+            return Err(Errno::MSGSIZE);
+        }
+        self.msize = offered.min(P9_MESSAGE_BYTES);
+        self.fids = Fids::new(self.options);
+        self.locks = Locks::new(self.options.max_locks);
+        w.u32(self.msize as u32);
+        w.string(if known { PROTOCOL } else { b"unknown" });
+        Ok(())
+    }
+
+    fn attach(&mut self, r: &mut Reader<'_>, w: &mut Writer<'_>) -> Result<(), Errno> {
+        let (fid, _auth) = (r.u32()?, r.u32()?);
+        let (_user, name) = (r.string()?, r.string()?);
+        if !name.is_empty() {
+            return Err(Errno::NOENT);
+        }
+        self.fids.insert(fid, Fid::Root)?;
+        w.qid(ROOT_QID);
+        Ok(())
+    }
+
+    /// Walks as far as it goes. Only a walk that goes all the way makes the new
+    /// fid, and only one whose first step fails is an error.
+    fn walk(&mut self, r: &mut Reader<'_>, w: &mut Writer<'_>) -> Result<(), Errno> {
+        let (fid, new_fid, count) = (r.u32()?, r.u32()?, r.u16()?);
+        if count > wire::MAX_WALK_NAMES {
+            return Err(Errno::INVAL);
+        }
+        if new_fid != fid && self.fids.contains(new_fid) {
+            return Err(Errno::BADF);
+        }
+        let mut at = match self.fids.get(fid)? {
+            Fid::Root => None,
+            Fid::File(file) => Some(file.node.clone()),
+            _ => return Err(Errno::BADF),
+        };
+        let start = w.len();
+        w.u16(0);
+        let mut walked = 0;
+        for _ in 0..count {
+            let name = r.string()?;
+            match self.step(at.as_ref(), name).and_then(|next| {
+                let qid = next.as_ref().map_or(Ok(ROOT_QID), Node::qid)?;
+                Ok((next, qid))
+            }) {
+                Ok((next, qid)) => {
+                    w.qid(qid);
+                    at = next;
+                    walked += 1;
+                }
+                Err(errno) if walked == 0 => return Err(errno),
+                Err(_) => break,
+            }
+        }
+        w.patch_u16(start, walked);
+        if walked == count {
+            let made = at.map_or(Fid::Root, |node| Fid::File(File::closed(node)));
+            if new_fid == fid {
+                self.drop_fid(fid)?;
+            }
+            self.fids.insert(new_fid, made)?;
+        }
+        Ok(())
+    }
+
+    /// The file `name` in folder `at`; none is the root of all mounts.
+    fn step(&self, at: Option<&Node>, name: &[u8]) -> Result<Option<Node>, Errno> {
+        match (at, name) {
+            (None, b"..") => Ok(None),
+            (None, name) => {
+                let mount = self.mount_named(name).ok_or(Errno::NOENT)?;
+                Ok(Some(mount.root.clone()))
+            }
+            (Some(node), b"..") => self.parent(node),
+            (Some(_), b"" | b".") => Err(Errno::NOENT),
+            (Some(_), name) if name.iter().any(|byte| matches!(byte, 0 | b'/')) => {
+                Err(Errno::NOENT)
+            }
+            (Some(node), name) => self.host.step(node, name).map(Some),
+        }
+    }
+
+    fn mount_named(&self, name: &[u8]) -> Option<&OpenMount> {
+        let text = std::str::from_utf8(name).ok()?;
+        let number = text.parse().ok()?;
+        // One spelling for each: no `+1`, no `01`.
+        let mount: &OpenMount = self.mounts.get(number)?;
+        (Self::entry_name(number) == text).then_some(mount)
+    }
+
+    /// The folder above, at most the root of all mounts.
+    fn parent(&self, node: &Node) -> Result<Option<Node>, Errno> {
+        if node.kind != FileType::Directory {
+            return Err(Errno::NOTDIR);
+        }
+        let mount = &self.mounts[node.mount];
+        if node.id == mount.root.id {
+            return Ok(None);
+        }
+        let path = self.host.path(node)?;
+        let above = mount.relative(&self.host, &path)?.parent();
+        let above = above.unwrap_or(Path::new(""));
+        self.host.resolve(&mount.root, above).map(Some)
+    }
+
+    fn clunk(&mut self, r: &mut Reader<'_>) -> Result<(), Errno> {
+        let fid = r.u32()?;
+        self.drop_fid(fid)
+    }
+
+    /// Forgets a fid: closes its file, gives its locks back, stores the
+    /// attribute that was written to it.
+    fn drop_fid(&mut self, fid: u32) -> Result<(), Errno> {
+        let dropped = self.fids.remove(fid)?;
+        if let Fid::File(file) = &dropped {
+            self.locks.release_fid(&file.node, fid);
+        }
+        self.store_xattr(dropped)
+    }
+
+    /// The file of a fid in a mount.
+    ///
+    /// # Errors
+    /// `EROFS` for the root of all mounts, which nobody changes.
+    fn file(&self, fid: u32) -> Result<&File, Errno> {
+        match self.fids.get(fid)? {
+            Fid::File(file) => Ok(file),
+            Fid::Root => Err(Errno::ROFS),
+            Fid::Stale => Err(Errno::STALE),
+            Fid::XattrRead(_) | Fid::XattrWrite(_) => Err(Errno::BADF),
+        }
+    }
+
+    /// The folder of a fid, in which the guest may change entries.
+    fn writable_dir(&self, fid: u32) -> Result<&Node, Errno> {
+        let node = &self.file(fid)?.node;
+        if node.kind != FileType::Directory {
+            return Err(Errno::NOTDIR);
+        }
+        self.check_writable(node)?;
+        Ok(node)
+    }
+
+    fn check_writable(&self, node: &Node) -> Result<(), Errno> {
+        if self.mounts[node.mount].writable() {
+            Ok(())
+        } else {
+            Err(Errno::ROFS)
+        }
+    }
+
+    /// Where the entry `name` of `dir` lies in a git directory; outside of any
+    /// if the mount allows to write it.
+    fn git_place(&self, dir: &Node, name: &[u8]) -> Result<git::Place, Errno> {
+        use std::os::unix::ffi::OsStrExt;
+        let folder = self.host.path(dir)?;
+        self.judge(dir, &folder.join(std::ffi::OsStr::from_bytes(name)))
+    }
+
+    fn judge(&self, node: &Node, path: &Path) -> Result<git::Place, Errno> {
+        let place = git::place(path);
+        if place == git::Place::Outside {
+            return Ok(place);
+        }
+        let mount = &self.mounts[node.mount];
+        let allowed = mount.mount.git.allows(mount.relative(&self.host, path)?);
+        Ok(if allowed { git::Place::Outside } else { place })
+    }
+
+    /// Whether the guest may change this file.
+    ///
+    /// # Errors
+    /// `EROFS`; `EPERM` for what the host's git would run.
+    fn check_change(&self, node: &Node) -> Result<(), Errno> {
+        self.check_writable(node)?;
+        let place = match self.host.path(node) {
+            Ok(path) => self.judge(node, &path)?,
+            // Without a name it is nothing to git.
+            Err(Errno::NOENT) => git::Place::Outside,
+            Err(errno) => return Err(errno),
+        };
+        match place {
+            git::Place::Protected => Err(Errno::PERM),
+            git::Place::Dot if node.kind != FileType::Directory => Err(Errno::PERM),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The root of all mounts. Its number is that of no file but by chance.
+const ROOT_QID: Qid = Qid {
+    kind: Qid::DIR,
+    version: 1,
+    path: 1,
+};

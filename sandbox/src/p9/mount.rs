@@ -1,0 +1,207 @@
+//! What the host shares with a guest, and whether it can be shared safely.
+
+use super::git::GitWrites;
+use super::host::{Host, Node};
+use rustix::fs::{FileType, Mode, OFlags, fstatfs, open};
+use rustix::io::Errno;
+use std::fmt;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+/// Most mounts of one guest.
+pub const MAX_MOUNTS: usize = 256;
+
+/// What a guest may do in a mount.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MountMode {
+    /// Read.
+    #[default]
+    ReadOnly,
+    /// Read and write, as the host's user can.
+    ReadWrite,
+    /// Read from the host and keep what is written in the guest, which lays a
+    /// file system of its own over the mount: read-only for this server.
+    Overlay,
+}
+
+/// A folder or file of the host in a guest.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Mount {
+    /// Where the guest finds it: the business of who mounts it there.
+    pub guest: PathBuf,
+    /// The folder or regular file on the host. Symbolic links in this path are
+    /// followed, because it is the host's own.
+    pub host: PathBuf,
+    /// What the guest may do there.
+    pub mode: MountMode,
+    /// What of git's own it may write, if it may write at all.
+    pub git: GitWrites,
+}
+
+impl Mount {
+    /// A mount of `host` at `guest`, whose git settings are protected.
+    pub fn new(guest: impl Into<PathBuf>, host: impl Into<PathBuf>, mode: MountMode) -> Self {
+        Self {
+            guest: guest.into(),
+            host: host.into(),
+            mode,
+            git: GitWrites::Refused,
+        }
+    }
+}
+
+/// Why files cannot be shared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MountError {
+    /// Which of the reasons.
+    pub code: MountCode,
+    /// The folder, where one is to blame.
+    pub path: PathBuf,
+    /// What the system said.
+    pub errno: Option<Errno>,
+}
+
+/// The reasons for which files cannot be shared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MountCode {
+    /// The kernel has no `openat2`, or something forbids it.
+    NoContainment,
+    /// `/proc` is not mounted.
+    NoProc,
+    /// The folder cannot be opened.
+    Unreadable,
+    /// It is neither a folder nor a regular file.
+    WrongKind,
+    /// It lies in `/proc`, `/sys` or the like, which lead out of any mount.
+    KernelInterface,
+    /// There are more than [`MAX_MOUNTS`].
+    TooMany,
+}
+
+impl MountCode {
+    /// The stable name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::NoContainment => "mount.noContainment",
+            Self::NoProc => "mount.noProc",
+            Self::Unreadable => "mount.unreadable",
+            Self::WrongKind => "mount.wrongKind",
+            Self::KernelInterface => "mount.kernelInterface",
+            Self::TooMany => "mount.tooMany",
+        }
+    }
+
+    /// What can be done about it.
+    pub fn help(self) -> &'static str {
+        match self {
+            Self::NoContainment => {
+                "mounts need the system call openat2: Linux 5.6 or later, and a container \
+                 whose seccomp profile allows it"
+            }
+            Self::NoProc => "mount the proc file system at /proc",
+            Self::Unreadable => "check that the path exists and that this user may open it",
+            Self::WrongKind => "share a folder or a regular file",
+            Self::KernelInterface => "share a folder with files of your own",
+            Self::TooMany => "share a folder that holds several of them",
+        }
+    }
+}
+
+impl fmt::Display for MountError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = self.path.display();
+        match self.code {
+            MountCode::NoContainment => f.write_str("the host cannot contain file accesses")?,
+            MountCode::NoProc => write!(f, "{path} is not usable")?,
+            MountCode::Unreadable => write!(f, "cannot share {path}")?,
+            MountCode::WrongKind => write!(f, "{path} is neither a folder nor a regular file")?,
+            MountCode::KernelInterface => write!(f, "{path} is an interface of the kernel")?,
+            MountCode::TooMany => write!(f, "more than {MAX_MOUNTS} mounts")?,
+        }
+        if let Some(errno) = self.errno {
+            write!(f, ": {errno}")?;
+        }
+        write!(f, " ({}): {}", self.code.as_str(), self.code.help())
+    }
+}
+
+impl std::error::Error for MountError {}
+
+/// A mount whose root is held open.
+#[derive(Debug)]
+pub(super) struct OpenMount {
+    pub mount: Mount,
+    pub root: Node,
+}
+
+impl OpenMount {
+    /// Opens the root of mount `number`.
+    pub fn open(host: &Host, number: usize, mount: Mount) -> Result<Self, MountError> {
+        let failed = |code, errno| MountError {
+            code,
+            path: mount.host.clone(),
+            errno,
+        };
+        let unreadable = |errno| failed(MountCode::Unreadable, Some(errno));
+        let fd: OwnedFd = open(
+            &mount.host,
+            OFlags::PATH | OFlags::CLOEXEC,
+            Mode::empty(),
+        )
+        .map_err(unreadable)?;
+        if is_kernel_interface(&fd).map_err(unreadable)? {
+            return Err(failed(MountCode::KernelInterface, None));
+        }
+        let root = Node::root(number, fd).map_err(unreadable)?;
+        if !matches!(root.kind, FileType::Directory | FileType::RegularFile) {
+            return Err(failed(MountCode::WrongKind, None));
+        }
+        // One contained step now, so that a kernel without is noticed here.
+        if root.kind == FileType::Directory {
+            match host.step(&root, b"\x01") {
+                Err(errno @ (Errno::NOSYS | Errno::PERM)) => {
+                    return Err(failed(MountCode::NoContainment, Some(errno)));
+                }
+                _ => {}
+            }
+        }
+        Ok(Self { mount, root })
+    }
+
+    /// Whether the guest may change anything here.
+    pub fn writable(&self) -> bool {
+        self.mount.mode == MountMode::ReadWrite
+    }
+
+    /// The path of `absolute` in this mount.
+    pub fn relative<'a>(&self, host: &Host, absolute: &'a Path) -> Result<&'a Path, Errno> {
+        let root = host.path(&self.root)?;
+        absolute.strip_prefix(&root).map_err(|_| Errno::STALE)
+    }
+}
+
+/// File systems that are no storage but speak for the kernel: files in them
+/// can read and write the memory of processes, this one's included, or steer
+/// the machine. Numbers from Linux `include/uapi/linux/magic.h`.
+const KERNEL_INTERFACES: [u64; 14] = [
+    0x9fa0,      // proc
+    0x6265_6572, // sysfs
+    0x0027_e0eb, // cgroup
+    0x6367_7270, // cgroup2
+    0x6462_6720, // debugfs
+    0x7472_6163, // tracefs
+    0xcafe_4a11, // bpf
+    0x7363_6673, // securityfs
+    0x6265_6570, // configfs
+    0x1cd1,      // devpts
+    0xf97c_ff8c, // selinuxfs
+    0xde5e_81e4, // efivarfs
+    0x6165_676c, // pstore
+    0x4249_4e4d, // binfmt_misc
+];
+
+/// Whether `fd` lies in one of those.
+pub(super) fn is_kernel_interface(fd: &OwnedFd) -> Result<bool, Errno> {
+    let kind = fstatfs(fd)?.f_type as u64 & 0xffff_ffff;
+    Ok(KERNEL_INTERFACES.contains(&kind))
+}

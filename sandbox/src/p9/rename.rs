@@ -1,0 +1,122 @@
+//! Entries that move or go.
+
+use super::git::Place;
+use super::host::Node;
+use super::wire::Reader;
+use super::{Fid, Server};
+use rustix::fs::{AtFlags, FileType, renameat, unlinkat};
+use rustix::io::Errno;
+use std::os::unix::ffi::OsStrExt;
+
+/// The flag of `Tunlinkat` that asks for a folder to be removed
+/// (`P9_DOTL_AT_REMOVEDIR`).
+const REMOVE_FOLDER: u32 = 0x200;
+
+impl Server {
+    pub(super) fn renameat(&mut self, r: &mut Reader<'_>) -> Result<(), Errno> {
+        let (old_fid, old_name) = (r.u32()?, r.name()?);
+        let (new_fid, new_name) = (r.u32()?, r.name()?);
+        let old_dir = self.writable_dir(old_fid)?;
+        let new_dir = self.writable_dir(new_fid)?;
+        self.move_entry(old_dir, old_name, new_dir, new_name)
+    }
+
+    /// The older request, which names the file by its fid.
+    pub(super) fn rename(&mut self, r: &mut Reader<'_>) -> Result<(), Errno> {
+        let (fid, dir_fid, name) = (r.u32()?, r.u32()?, r.name()?);
+        let new_dir = self.writable_dir(dir_fid)?;
+        let (old_dir, old_name) = self.entry_of(&self.file(fid)?.node)?;
+        self.move_entry(&old_dir, &old_name, new_dir, name)
+    }
+
+    fn move_entry(
+        &self,
+        old_dir: &Node,
+        old_name: &[u8],
+        new_dir: &Node,
+        new_name: &[u8],
+    ) -> Result<(), Errno> {
+        if old_dir.mount != new_dir.mount {
+            return Err(Errno::XDEV);
+        }
+        let kind = self.host.step(old_dir, old_name)?.kind;
+        let places = [
+            self.git_place(old_dir, old_name)?,
+            self.git_place(new_dir, new_name)?,
+        ];
+        // Files come and go in a git directory as git works. Folders and links
+        // do not: written elsewhere and moved there, or moved away and back,
+        // they would carry what is protected.
+        let refused = places.into_iter().any(|place| match place {
+            Place::Protected | Place::Dot => true,
+            Place::Inside => kind != FileType::RegularFile,
+            Place::Outside => false,
+        });
+        if refused {
+            return Err(Errno::PERM);
+        }
+        renameat(old_dir, old_name, new_dir, new_name)
+    }
+
+    pub(super) fn unlinkat(&mut self, r: &mut Reader<'_>) -> Result<(), Errno> {
+        let (fid, name, flags) = (r.u32()?, r.name()?, r.u32()?);
+        let flags = match flags {
+            0 => AtFlags::empty(),
+            REMOVE_FOLDER => AtFlags::REMOVEDIR,
+            _ => return Err(Errno::INVAL),
+        };
+        let dir = self.writable_dir(fid)?;
+        self.remove_entry(dir, name, flags)
+    }
+
+    /// The older request, which names the file by its fid and forgets that in
+    /// any case.
+    pub(super) fn remove(&mut self, r: &mut Reader<'_>) -> Result<(), Errno> {
+        let fid = r.u32()?;
+        let removed = match self.fids.get(fid)? {
+            Fid::Root => Err(Errno::ROFS),
+            _ => self.remove_file(fid),
+        };
+        let dropped = self.drop_fid(fid);
+        removed.and(dropped)
+    }
+
+    fn remove_file(&self, fid: u32) -> Result<(), Errno> {
+        let node = &self.file(fid)?.node;
+        self.check_writable(node)?;
+        let flags = match node.kind {
+            FileType::Directory => AtFlags::REMOVEDIR,
+            _ => AtFlags::empty(),
+        };
+        let (dir, name) = self.entry_of(node)?;
+        self.remove_entry(&dir, &name, flags)
+    }
+
+    fn remove_entry(&self, dir: &Node, name: &[u8], flags: AtFlags) -> Result<(), Errno> {
+        if self.git_place(dir, name)? == Place::Protected {
+            return Err(Errno::PERM);
+        }
+        unlinkat(dir, name, flags)
+    }
+
+    /// The folder that a file lies in, and its name there.
+    ///
+    /// # Errors
+    /// `EBUSY` for the root of a mount; `ENOENT` if it is there no more.
+    fn entry_of(&self, node: &Node) -> Result<(Node, Vec<u8>), Errno> {
+        let mount = &self.mounts[node.mount];
+        if node.id == mount.root.id {
+            return Err(Errno::BUSY);
+        }
+        let path = self.host.path(node)?;
+        let relative = mount.relative(&self.host, &path)?;
+        let (Some(above), Some(name)) = (relative.parent(), relative.file_name()) else {
+            return Err(Errno::BUSY);
+        };
+        let dir = self.host.resolve(&mount.root, above)?;
+        if self.host.step(&dir, name.as_bytes())?.id != node.id {
+            return Err(Errno::NOENT);
+        }
+        Ok((dir, name.as_bytes().to_vec()))
+    }
+}

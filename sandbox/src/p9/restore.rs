@@ -1,0 +1,205 @@
+//! What of a server a snapshot of a guest keeps, and finding it again.
+//!
+//! A file is found again by its path in the mount, and taken only if it is the
+//! same file; what is not found answers `ESTALE` from then on, so that the
+//! guest neither reads nor writes something else. Files without a name and
+//! attributes that were being read or written are never found.
+
+use super::data::flag;
+use super::fid::{Fid, File};
+use super::host::Identity;
+use super::lock_table::{Range, Strength};
+use super::{Mount, MountError, Options, P9_MESSAGE_BYTES, Server};
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+/// The state of a server as data.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServerState {
+    /// Longest message, as agreed with the guest.
+    pub message_bytes: u32,
+    /// The guest's fids, by number.
+    pub fids: Vec<SavedFid>,
+    /// The locks that its processes hold.
+    pub locks: Vec<SavedLock>,
+}
+
+/// A fid and what it stands for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SavedFid {
+    /// Its number.
+    pub fid: u32,
+    /// What it stands for.
+    pub kind: SavedKind,
+}
+
+/// What a fid stands for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum SavedKind {
+    /// The root of all mounts.
+    Root,
+    /// A file of a mount.
+    File {
+        /// Where the guest has the mount.
+        mount: Vec<u8>,
+        /// The path in the mount, as bytes.
+        path: Vec<u8>,
+        /// Which file it was.
+        identity: Identity,
+        /// The flags that the guest opened it with, if it is open.
+        open: Option<u32>,
+    },
+    /// What cannot be found again.
+    Stale,
+}
+
+/// A lock of a process of the guest.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SavedLock {
+    /// The fid through which it was taken.
+    pub fid: u32,
+    /// The guest's number of the process.
+    pub process: u32,
+    /// The first byte.
+    pub start: u64,
+    /// How many; 0 is all that follow.
+    pub length: u64,
+    /// Whether it keeps readers out, too.
+    pub exclusive: bool,
+}
+
+impl Server {
+    /// What a snapshot of the guest keeps of this server.
+    pub fn state(&self) -> ServerState {
+        let fids = self.fids.iter().map(|(fid, what)| SavedFid {
+            fid,
+            kind: self.save(what).unwrap_or(SavedKind::Stale),
+        });
+        let mut fids: Vec<_> = fids.collect();
+        fids.sort_by_key(|saved| saved.fid);
+        let locks = self.locks.iter().map(|held| SavedLock {
+            fid: held.fid,
+            process: held.process,
+            start: held.range.start,
+            length: held.range.length(),
+            exclusive: held.strength == Strength::Exclusive,
+        });
+        let mut locks: Vec<_> = locks.collect();
+        locks.sort_by_key(|lock| (lock.fid, lock.process, lock.start));
+        ServerState {
+            message_bytes: self.msize as u32,
+            fids,
+            locks,
+        }
+    }
+
+    fn save(&self, what: &Fid) -> Result<SavedKind, Errno> {
+        let file = match what {
+            Fid::Root => return Ok(SavedKind::Root),
+            Fid::File(file) => file,
+            Fid::XattrRead(_) | Fid::XattrWrite(_) | Fid::Stale => return Ok(SavedKind::Stale),
+        };
+        if !file.node.is_linked()? {
+            return Ok(SavedKind::Stale);
+        }
+        let mount = &self.mounts[file.node.mount];
+        let path = self.host.path(&file.node)?;
+        let relative = mount.relative(&self.host, &path)?;
+        Ok(SavedKind::File {
+            mount: mount.mount.guest.as_os_str().as_bytes().to_vec(),
+            path: relative.as_os_str().as_bytes().to_vec(),
+            identity: file.node.id,
+            open: file.open.as_ref().map(|open| open.flags),
+        })
+    }
+
+    /// A server that goes on where `state` was taken. Mounts are found by where
+    /// the guest has them, so that they may lie elsewhere on this host; they
+    /// must be given in the order that they had, because the guest knows their
+    /// entries by number. The state is not trusted: whatever it says, no file
+    /// is opened that the guest could not open itself.
+    ///
+    /// # Errors
+    /// As [`Server::new`].
+    pub fn restore(
+        mounts: Vec<Mount>,
+        options: Options,
+        state: &ServerState,
+    ) -> Result<Self, MountError> {
+        let mut server = Self::new(mounts, options)?;
+        let agreed = state.message_bytes as usize;
+        server.msize = agreed.clamp(super::MIN_MESSAGE_BYTES, P9_MESSAGE_BYTES);
+        for saved in &state.fids {
+            server.restore_fid(saved);
+        }
+        for lock in &state.locks {
+            if server.restore_lock(lock).is_err() {
+                // The guest must not write under a lock that it has no more.
+                server.make_stale(lock.fid);
+            }
+        }
+        Ok(server)
+    }
+
+    fn restore_fid(&mut self, saved: &SavedFid) {
+        let fid = match &saved.kind {
+            SavedKind::Root => Some(Fid::Root),
+            SavedKind::Stale => None,
+            SavedKind::File {
+                mount,
+                path,
+                identity,
+                open,
+            } => {
+                let found = self.find(mount, path, *identity, *open);
+                found.ok().map(Fid::File)
+            }
+        };
+        self.fids.restore(saved.fid, fid.unwrap_or(Fid::Stale));
+    }
+
+    fn find(
+        &self,
+        mount: &[u8],
+        path: &[u8],
+        identity: Identity,
+        open: Option<u32>,
+    ) -> Result<File, Errno> {
+        let guest = Path::new(std::ffi::OsStr::from_bytes(mount));
+        let mount = self.mounts.iter().find(|open| open.mount.guest == guest);
+        let root = &mount.ok_or(Errno::STALE)?.root;
+        let path = PathBuf::from(OsString::from_vec(path.to_vec()));
+        let node = self.host.resolve(root, &path)?;
+        if node.id != identity {
+            return Err(Errno::STALE);
+        }
+        let open = match open {
+            // It was cut when it was opened; now it has the guest's data.
+            Some(flags) => {
+                self.fids.check_open()?;
+                Some(self.open_node(&node, flags & !flag::TRUNCATE)?)
+            }
+            None => None,
+        };
+        Ok(File { node, open })
+    }
+
+    fn restore_lock(&mut self, lock: &SavedLock) -> Result<(), Errno> {
+        let range = Range::new(lock.start, lock.length).ok_or(Errno::INVAL)?;
+        let strength = match lock.exclusive {
+            true => Strength::Exclusive,
+            false => Strength::Shared,
+        };
+        self.set_lock(lock.fid, lock.process, range, Some(strength))
+    }
+
+    fn make_stale(&mut self, fid: u32) {
+        if let Ok(Fid::File(file)) = self.fids.remove(fid) {
+            self.locks.release_fid(&file.node, fid);
+            self.fids.restore(fid, Fid::Stale);
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! The layout of 9P2000.L messages: little-endian integers, strings with a
+//! length of two bytes, and around them size, type and tag (9P2000 manual,
+//! section 5 "intro"; the numbers are those of Linux, `include/net/9p/9p.h`).
+//!
+//! Nothing here knows what a message does.
+
+use rustix::io::Errno;
+
+/// Size, type and tag: what each message starts with.
+pub(super) const HEADER_BYTES: usize = 7;
+
+/// Header and count in front of the data of a read.
+pub(super) const READ_OVERHEAD: usize = HEADER_BYTES + 4;
+
+/// The tag of messages that belong to no request.
+pub(super) const NO_TAG: u16 = u16::MAX;
+
+/// The fid that stands for none.
+pub(super) const NO_FID: u32 = u32::MAX;
+
+/// Longest name of a file: what Linux has, too (`NAME_MAX`).
+pub(super) const MAX_NAME_BYTES: usize = 255;
+
+/// Longest target of a symbolic link (`PATH_MAX` without its zero).
+pub(super) const MAX_TARGET_BYTES: usize = 4095;
+
+/// Most names of one walk (`P9_MAXWELEM`).
+pub(super) const MAX_WALK_NAMES: u16 = 16;
+
+/// The requests. Each answer's number is its request's and one.
+pub(super) mod message {
+    pub const RLERROR: u8 = 7;
+    pub const STATFS: u8 = 8;
+    pub const LOPEN: u8 = 12;
+    pub const LCREATE: u8 = 14;
+    pub const SYMLINK: u8 = 16;
+    pub const MKNOD: u8 = 18;
+    pub const RENAME: u8 = 20;
+    pub const READLINK: u8 = 22;
+    pub const GETATTR: u8 = 24;
+    pub const SETATTR: u8 = 26;
+    pub const XATTRWALK: u8 = 30;
+    pub const XATTRCREATE: u8 = 32;
+    pub const READDIR: u8 = 40;
+    pub const FSYNC: u8 = 50;
+    pub const LOCK: u8 = 52;
+    pub const GETLOCK: u8 = 54;
+    pub const LINK: u8 = 70;
+    pub const MKDIR: u8 = 72;
+    pub const RENAMEAT: u8 = 74;
+    pub const UNLINKAT: u8 = 76;
+    pub const VERSION: u8 = 100;
+    pub const ATTACH: u8 = 104;
+    pub const FLUSH: u8 = 108;
+    pub const WALK: u8 = 110;
+    pub const READ: u8 = 116;
+    pub const WRITE: u8 = 118;
+    pub const CLUNK: u8 = 120;
+    pub const REMOVE: u8 = 122;
+}
+
+/// What the client knows a file by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Qid {
+    /// `QTDIR`, `QTSYMLINK` or 0.
+    pub kind: u8,
+    /// Changes whenever the file does; never 0, which forbids caching.
+    pub version: u32,
+    /// Unique for each file of the server.
+    pub path: u64,
+}
+
+impl Qid {
+    /// A directory.
+    pub const DIR: u8 = 0x80;
+    /// A symbolic link.
+    pub const SYMLINK: u8 = 0x02;
+    /// Its bytes in a message.
+    pub const BYTES: usize = 13;
+}
+
+/// Reads the fields of a request.
+#[derive(Debug)]
+pub(super) struct Reader<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Reader<'a> {
+    pub fn new(body: &'a [u8]) -> Self {
+        Self { rest: body }
+    }
+
+    /// The next `len` bytes.
+    ///
+    /// # Errors
+    /// `EPROTO` if the message ends before; so for all that follow.
+    pub fn bytes(&mut self, len: usize) -> Result<&'a [u8], Errno> {
+        let (bytes, rest) = self.rest.split_at_checked(len).ok_or(Errno::PROTO)?;
+        self.rest = rest;
+        Ok(bytes)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], Errno> {
+        let (bytes, rest) = self.rest.split_first_chunk().ok_or(Errno::PROTO)?;
+        self.rest = rest;
+        Ok(*bytes)
+    }
+
+    pub fn u8(&mut self) -> Result<u8, Errno> {
+        Ok(u8::from_le_bytes(self.array()?))
+    }
+
+    pub fn u16(&mut self) -> Result<u16, Errno> {
+        Ok(u16::from_le_bytes(self.array()?))
+    }
+
+    pub fn u32(&mut self) -> Result<u32, Errno> {
+        Ok(u32::from_le_bytes(self.array()?))
+    }
+
+    pub fn u64(&mut self) -> Result<u64, Errno> {
+        Ok(u64::from_le_bytes(self.array()?))
+    }
+
+    pub fn string(&mut self) -> Result<&'a [u8], Errno> {
+        let len = self.u16()?;
+        self.bytes(len.into())
+    }
+
+    /// The name of one directory entry, which leads nowhere else.
+    ///
+    /// # Errors
+    /// `ENAMETOOLONG`; `EINVAL` for a name that no file can have.
+    pub fn name(&mut self) -> Result<&'a [u8], Errno> {
+        let name = self.string()?;
+        if name.len() > MAX_NAME_BYTES {
+            return Err(Errno::NAMETOOLONG);
+        }
+        let reserved = matches!(name, b"" | b"." | b"..");
+        if reserved || name.iter().any(|byte| matches!(byte, 0 | b'/')) {
+            return Err(Errno::INVAL);
+        }
+        Ok(name)
+    }
+}
+
+/// Writes an answer; its header is filled in at the end.
+#[derive(Debug)]
+pub(super) struct Writer<'a> {
+    buffer: &'a mut Vec<u8>,
+}
+
+impl<'a> Writer<'a> {
+    pub fn new(buffer: &'a mut Vec<u8>) -> Self {
+        buffer.clear();
+        buffer.extend_from_slice(&[0; HEADER_BYTES]);
+        Self { buffer }
+    }
+
+    pub fn u8(&mut self, value: u8) {
+        self.buffer.push(value);
+    }
+
+    pub fn u16(&mut self, value: u16) {
+        self.buffer.extend_from_slice(&value.to_le_bytes());
+    }
+
+    pub fn u32(&mut self, value: u32) {
+        self.buffer.extend_from_slice(&value.to_le_bytes());
+    }
+
+    pub fn u64(&mut self, value: u64) {
+        self.buffer.extend_from_slice(&value.to_le_bytes());
+    }
+
+    pub fn bytes(&mut self, bytes: &[u8]) {
+        self.buffer.extend_from_slice(bytes);
+    }
+
+    /// A string; all that are sent are shorter than 64 KiB.
+    pub fn string(&mut self, text: &[u8]) {
+        let text = &text[..text.len().min(usize::from(u16::MAX))];
+        self.u16(text.len() as u16);
+        self.bytes(text);
+    }
+
+    pub fn qid(&mut self, qid: Qid) {
+        self.u8(qid.kind);
+        self.u32(qid.version);
+        self.u64(qid.path);
+    }
+
+    /// How long the answer is, header and all.
+    pub fn len(&self) -> usize {
+        self.buffer.len()
+    }
+
+    /// Writes `value` over the two bytes at `at`.
+    pub fn patch_u16(&mut self, at: usize, value: u16) {
+        self.buffer[at..at + 2].copy_from_slice(&value.to_le_bytes());
+    }
+
+    /// Writes `value` over the four bytes at `at`.
+    pub fn patch_u32(&mut self, at: usize, value: u32) {
+        self.buffer[at..at + 4].copy_from_slice(&value.to_le_bytes());
+    }
+
+    /// Lets `fill` write at most `count` bytes, in front of which their number
+    /// is put.
+    ///
+    /// # Errors
+    /// Those of `fill`.
+    pub fn counted(
+        &mut self,
+        count: usize,
+        fill: impl FnOnce(&mut [u8]) -> Result<usize, Errno>,
+    ) -> Result<(), Errno> {
+        let at = self.len();
+        self.buffer.resize(at + 4 + count, 0);
+        let filled = fill(&mut self.buffer[at + 4..])?.min(count);
+        self.patch_u32(at, filled as u32);
+        self.buffer.truncate(at + 4 + filled);
+        Ok(())
+    }
+
+    /// Completes the answer.
+    pub fn finish(mut self, kind: u8, tag: u16) {
+        let len = self.len() as u32;
+        self.patch_u32(0, len);
+        self.buffer[4] = kind;
+        self.buffer[5..HEADER_BYTES].copy_from_slice(&tag.to_le_bytes());
+    }
+
+    /// Makes it an answer that says why not.
+    pub fn fail(mut self, errno: Errno, tag: u16) {
+        self.buffer.truncate(HEADER_BYTES);
+        self.u32(errno.raw_os_error().unsigned_abs());
+        self.finish(message::RLERROR, tag);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_end_with_the_message() {
+        let mut reader = Reader::new(&[1, 2, 0, 3, 0, b'a', b'b']);
+        assert_eq!(reader.u8(), Ok(1));
+        assert_eq!(reader.u16(), Ok(2));
+        assert_eq!(reader.string(), Err(Errno::PROTO));
+        assert_eq!(Reader::new(&[0; 7]).u64(), Err(Errno::PROTO));
+    }
+
+    #[test]
+    fn names_lead_nowhere_else() {
+        let read = |name: &[u8]| {
+            let mut bytes = (name.len() as u16).to_le_bytes().to_vec();
+            bytes.extend_from_slice(name);
+            Reader::new(&bytes).name().map(<[u8]>::to_vec)
+        };
+        assert_eq!(read(b"..."), Ok(b"...".to_vec()));
+        for bad in [&b""[..], b".", b"..", b"a/b", b"/", b"a\0"] {
+            assert_eq!(read(bad), Err(Errno::INVAL), "{bad:?}");
+        }
+        assert_eq!(read(&[b'x'; 256]), Err(Errno::NAMETOOLONG));
+    }
+
+    #[test]
+    fn answers_carry_their_length() {
+        let mut buffer = vec![9; 30];
+        let mut writer = Writer::new(&mut buffer);
+        let read = writer.counted(10, |place| {
+            place[..2].copy_from_slice(b"hi");
+            Ok(2)
+        });
+        assert_eq!(read, Ok(()));
+        writer.finish(117, 0x0102);
+        assert_eq!(buffer, *b"\x0d\0\0\0\x75\x02\x01\x02\0\0\0hi");
+        Writer::new(&mut buffer).fail(Errno::NOENT, NO_TAG);
+        assert_eq!(buffer, *b"\x0b\0\0\0\x07\xff\xff\x02\0\0\0");
+    }
+}

@@ -1,0 +1,160 @@
+//! Extended attributes: those in `user.` only. `security.` and `trusted.` mean
+//! something to the host's kernel, `system.` are access lists in disguise.
+
+use super::data::refuse_privileged;
+use super::fid::{Fid, File, MAX_XATTR_BYTES, XattrWrite};
+use super::host::Node;
+use super::wire::{MAX_NAME_BYTES, Reader, Writer};
+use super::Server;
+use rustix::buffer::spare_capacity;
+use rustix::fs::{
+    FileType, OFlags, XattrFlags, fgetxattr, flistxattr, fremovexattr, fsetxattr,
+};
+use rustix::io::Errno;
+use std::os::fd::OwnedFd;
+
+/// What the names of these attributes begin with.
+const USER: &[u8] = b"user.";
+
+impl XattrWrite {
+    /// Takes the next bytes of the value, which come in order.
+    pub fn write(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Errno> {
+        if offset != self.value.len() as u64 || bytes.len() > self.size - self.value.len() {
+            return Err(Errno::INVAL);
+        }
+        self.value.extend_from_slice(bytes);
+        Ok(())
+    }
+}
+
+impl Server {
+    /// Makes a fid from which an attribute can be read; without a name, the
+    /// list of names.
+    pub(super) fn xattrwalk(
+        &mut self,
+        r: &mut Reader<'_>,
+        w: &mut Writer<'_>,
+    ) -> Result<(), Errno> {
+        let (fid, new_fid, name) = (r.u32()?, r.u32()?, r.string()?);
+        let value = match self.fids.get(fid)? {
+            Fid::Root if name.is_empty() => Vec::new(),
+            Fid::Root => return Err(Errno::NODATA),
+            _ => {
+                let node = &self.file(fid)?.node;
+                if name.is_empty() {
+                    self.list_xattrs(node)?
+                } else {
+                    self.read_xattr(node, name)?
+                }
+            }
+        };
+        let size = value.len() as u64;
+        self.fids.insert(new_fid, Fid::XattrRead(value))?;
+        w.u64(size);
+        Ok(())
+    }
+
+    fn list_xattrs(&self, node: &Node) -> Result<Vec<u8>, Errno> {
+        let mut names = Vec::with_capacity(MAX_XATTR_BYTES);
+        match self.open_any(node) {
+            Ok(file) => flistxattr(file, spare_capacity(&mut names))?,
+            // Others have none that a guest may see.
+            Err(Errno::OPNOTSUPP) => 0,
+            Err(errno) => return Err(errno),
+        };
+        let ours = names
+            .split_inclusive(|byte| *byte == 0)
+            .filter(|name| name.starts_with(USER));
+        Ok(ours.flatten().copied().collect())
+    }
+
+    fn read_xattr(&self, node: &Node, name: &[u8]) -> Result<Vec<u8>, Errno> {
+        check_name(name)?;
+        let file = self.open_any(node)?;
+        let mut value = Vec::with_capacity(MAX_XATTR_BYTES);
+        fgetxattr(file, name, spare_capacity(&mut value))?;
+        value.shrink_to_fit();
+        Ok(value)
+    }
+
+    pub(super) fn xattrcreate(&mut self, r: &mut Reader<'_>) -> Result<(), Errno> {
+        let (fid, name) = (r.u32()?, r.string()?);
+        let (size, flags) = (r.u64()?, r.u32()?);
+        check_name(name)?;
+        let size = usize::try_from(size).unwrap_or(usize::MAX);
+        if size > MAX_XATTR_BYTES {
+            return Err(Errno::TOOBIG);
+        }
+        if flags > XattrFlags::REPLACE.bits() {
+            return Err(Errno::INVAL);
+        }
+        let File { node, open: None } = self.file(fid)? else {
+            return Err(Errno::BADF);
+        };
+        self.check_change(node)?;
+        refuse_privileged(node)?;
+        let write = XattrWrite {
+            node: node.clone(),
+            name: name.to_vec(),
+            flags,
+            size,
+            value: Vec::new(),
+        };
+        self.fids.start_xattr(fid, write)
+    }
+
+    /// Stores what was written to a fid that is now forgotten, if it was one
+    /// for an attribute. An empty value that must replace one is how Linux's
+    /// client says "remove".
+    ///
+    /// # Errors
+    /// The host's; `EINVAL` if not all of the value came.
+    pub(super) fn store_xattr(&self, fid: Fid) -> Result<(), Errno> {
+        let Fid::XattrWrite(write) = fid else {
+            return Ok(());
+        };
+        if write.value.len() != write.size {
+            return Err(Errno::INVAL);
+        }
+        // Its name may have become a protected one meanwhile.
+        self.check_change(&write.node)?;
+        let file = self.open_any(&write.node)?;
+        let flags = XattrFlags::from_bits_retain(write.flags);
+        if write.value.is_empty() && flags == XattrFlags::REPLACE {
+            fremovexattr(file, &*write.name)
+        } else {
+            fsetxattr(file, &*write.name, &write.value, flags)
+        }
+    }
+
+    /// Opens a file for its attributes: for reading, or, if its mode forbids
+    /// that, for writing.
+    ///
+    /// # Errors
+    /// `ENOTSUP` for kinds of files that have no `user.` attributes.
+    fn open_any(&self, node: &Node) -> Result<OwnedFd, Errno> {
+        match node.kind {
+            FileType::Directory | FileType::RegularFile => {}
+            _ => return Err(Errno::OPNOTSUPP),
+        }
+        match self.host.reopen(node, OFlags::RDONLY) {
+            Err(Errno::ACCESS) if self.check_writable(node).is_ok() => {
+                self.host.reopen(node, OFlags::WRONLY)
+            }
+            opened => opened,
+        }
+    }
+}
+
+/// # Errors
+/// `ENOTSUP` for attributes that are not the user's, `ERANGE` for a name that
+/// is too long or none.
+fn check_name(name: &[u8]) -> Result<(), Errno> {
+    if !name.starts_with(USER) {
+        return Err(Errno::OPNOTSUPP);
+    }
+    if name.len() > MAX_NAME_BYTES || name.len() == USER.len() || name.contains(&0) {
+        return Err(Errno::RANGE);
+    }
+    Ok(())
+}

@@ -1,0 +1,9 @@
+//! The 9p server, asked as Linux asks it: what comes of each call inside a
+//! mount is held against the same call on the host.
+
+mod attack;
+mod calls;
+mod client;
+mod directory;
+mod locks;
+mod snapshot;
