@@ -1,5 +1,6 @@
 //! The command line of `a99 sandbox`.
 
+use a99_sandbox::{Mount, MountMode, Policy, PolicyError};
 use clap::{Args, Subcommand, ValueHint};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -64,6 +65,13 @@ pub struct BuildArgs {
 /// What a new sandbox is like.
 #[derive(Debug, Args)]
 pub struct SettingsArgs {
+    /// Show a folder or file of the host in the sandbox: read-only, :rw, or
+    /// :overlay, which keeps what is written in the sandbox; may be repeated
+    #[arg(long, value_name = "HOST:GUEST[:ro|:rw|:overlay]", value_parser = mount)]
+    pub mount: Vec<Mount>,
+    /// What may be reached over the network: off, full, or allow:HOST[:PORT],...
+    #[arg(long, value_name = "POLICY", default_value = "off", value_parser = policy)]
+    pub net: Policy,
     /// A variable of every command's environment; may be repeated
     #[arg(long, value_name = "NAME=VALUE", value_parser = variable)]
     pub env: Vec<(String, String)>,
@@ -97,6 +105,29 @@ pub struct ExecArgs {
     pub argv: Vec<String>,
 }
 
+fn mount(text: &str) -> Result<Mount, String> {
+    let modes = [
+        (":ro", MountMode::ReadOnly),
+        (":rw", MountMode::ReadWrite),
+        (":overlay", MountMode::Overlay),
+    ];
+    let (paths, mode) = modes
+        .iter()
+        .find_map(|(name, mode)| text.strip_suffix(name).map(|paths| (paths, *mode)))
+        .unwrap_or((text, MountMode::ReadOnly));
+    // A path of the host may contain the sign, and one of the guest seldom does.
+    match paths.rsplit_once(':') {
+        Some((host, guest)) if !host.is_empty() && guest.starts_with('/') => {
+            Ok(Mount::new(guest, host, mode))
+        }
+        _ => Err("expected HOST:GUEST[:ro|:rw|:overlay] with an absolute GUEST".to_owned()),
+    }
+}
+
+fn policy(text: &str) -> Result<Policy, String> {
+    text.parse().map_err(|error: PolicyError| error.to_string())
+}
+
 fn variable(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
@@ -124,6 +155,21 @@ fn time(text: &str) -> Result<Duration, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn mounts_are_read_only_unless_told() {
+        for (text, host, mode) in [
+            (".:/w", ".", MountMode::ReadOnly),
+            ("/a:/w:ro", "/a", MountMode::ReadOnly),
+            ("/a:b:/w:rw", "/a:b", MountMode::ReadWrite),
+            ("x:/w:overlay", "x", MountMode::Overlay),
+        ] {
+            assert_eq!(mount(text), Ok(Mount::new("/w", host, mode)), "{text}");
+        }
+        for text in ["", "/a", ":/w", "/a:w", "/a:", "/a:/w:rx"] {
+            assert!(mount(text).is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn times_have_units() {

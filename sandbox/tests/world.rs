@@ -32,11 +32,23 @@ fn agentvm_mounts() {
     let sandbox = mounted(host, MountMode::ReadWrite);
     assert_eq!(sh(&sandbox, "ls /mnt/data"), "hello.txt\none\n");
     assert_eq!(sh(&sandbox, "cat /mnt/data/hello.txt"), "from the host\n");
-    assert_eq!(sh(&sandbox, "ls /mnt/data/one; ls /mnt/data/one/two"), "two\ndeep.txt\n");
+    assert_eq!(
+        sh(&sandbox, "ls /mnt/data/one; ls /mnt/data/one/two"),
+        "two\ndeep.txt\n"
+    );
     assert_eq!(sh(&sandbox, "cat /mnt/data/one/two/deep.txt"), "deep\n");
-    sh(&sandbox, "echo back >/mnt/data/new.txt; chmod 750 /mnt/data/new.txt; mv /mnt/data/new.txt /mnt/data/one/moved");
-    assert_eq!(fs::read_to_string(host.join("one/moved")).unwrap(), "back\n");
-    let mode = fs::metadata(host.join("one/moved")).unwrap().permissions().mode();
+    sh(
+        &sandbox,
+        "echo back >/mnt/data/new.txt; chmod 750 /mnt/data/new.txt; mv /mnt/data/new.txt /mnt/data/one/moved",
+    );
+    assert_eq!(
+        fs::read_to_string(host.join("one/moved")).unwrap(),
+        "back\n"
+    );
+    let mode = fs::metadata(host.join("one/moved"))
+        .unwrap()
+        .permissions()
+        .mode();
     assert_eq!(mode & 0o777, 0o750);
     // The host's changes are seen.
     fs::write(host.join("hello.txt"), "changed\n").unwrap();
@@ -55,13 +67,24 @@ fn modes_of_mounts_hold() {
     let host = folder.path();
     fs::write(host.join("file"), "old\n").unwrap();
     let sandbox = mounted(host, MountMode::ReadOnly);
-    for text in ["echo x >/mnt/data/file", "rm /mnt/data/file", "touch /mnt/data/new", "mount -o remount,rw /mnt/data; echo x >/mnt/data/file"] {
+    for text in [
+        "echo x >/mnt/data/file",
+        "rm /mnt/data/file",
+        "touch /mnt/data/new",
+        "mount -o remount,rw /mnt/data; echo x >/mnt/data/file",
+    ] {
         let output = block_on(sandbox.exec(text)).unwrap();
         assert_ne!(output.exit_code(), 0, "{text}");
     }
     let sandbox = mounted(host, MountMode::Overlay);
-    sh(&sandbox, "echo new >/mnt/data/file; echo more >/mnt/data/more; mkdir /mnt/data/dir");
-    assert_eq!(sh(&sandbox, "cat /mnt/data/file /mnt/data/more"), "new\nmore\n");
+    sh(
+        &sandbox,
+        "echo new >/mnt/data/file; echo more >/mnt/data/more; mkdir /mnt/data/dir",
+    );
+    assert_eq!(
+        sh(&sandbox, "cat /mnt/data/file /mnt/data/more"),
+        "new\nmore\n"
+    );
     block_on(sandbox.stop());
     assert_eq!(fs::read_to_string(host.join("file")).unwrap(), "old\n");
     assert_eq!(fs::read_dir(host).unwrap().count(), 1);
@@ -83,7 +106,10 @@ fn several_mounts_and_single_files() {
         .mount("/etc/single.conf", host.join("single"), MountMode::ReadOnly)
         .start_blocking()
         .unwrap();
-    assert_eq!(sh(&sandbox, "cat /a/x /b/c/x /etc/single.conf"), "a\na\nsingle\n");
+    assert_eq!(
+        sh(&sandbox, "cat /a/x /b/c/x /etc/single.conf"),
+        "a\na\nsingle\n"
+    );
     sh(&sandbox, "echo b >/b/c/y");
     assert_eq!(sh(&sandbox, "cat /a/y"), "b\n");
 }
@@ -95,7 +121,12 @@ fn a_database_with_a_shared_mapping_works_in_a_mount() {
     let sandbox = mounted(folder.path(), MountMode::ReadWrite);
     let script = "import sqlite3\nd = sqlite3.connect('/mnt/data/db')\nprint(d.execute('pragma journal_mode=wal').fetchone()[0])\nd.execute('create table t (n)')\nd.executemany('insert into t values (?)', [(n,) for n in range(1000)])\nd.commit()\ne = sqlite3.connect('/mnt/data/db')\nprint(e.execute('select sum(n) from t').fetchone()[0])";
     let output = block_on(sandbox.command(["python3", "-c", script]).output()).unwrap();
-    assert_eq!(output.stdout_text(), "wal\n499500\n", "{}", output.stderr_text());
+    assert_eq!(
+        output.stdout_text(),
+        "wal\n499500\n",
+        "{}",
+        output.stderr_text()
+    );
 }
 
 #[test]
@@ -112,7 +143,10 @@ fn an_open_file_of_a_mount_survives_a_restore() {
         .restore(saved)
         .start_blocking()
         .unwrap();
-    assert_eq!(sh(&other, "pwd; ls; cat file"), "/mnt/data\nfile\none\ntwo\n");
+    assert_eq!(
+        sh(&other, "pwd; ls; cat file"),
+        "/mnt/data\nfile\none\ntwo\n"
+    );
     sh(&other, "echo three >>file");
     let text = fs::read_to_string(folder.path().join("file")).unwrap();
     assert_eq!(text, "one\ntwo\nthree\n");
@@ -140,15 +174,25 @@ fn answer(mut stream: TcpStream, body: &[u8]) {
             _ => return,
         }
     }
-    let status = if request.starts_with(b"GET /missing") { "404 Not Found" } else { "200 OK" };
-    let head = format!("HTTP/1.0 {status}\r\nContent-Length: {}\r\n\r\n", body.len());
+    let status = if request.starts_with(b"GET /missing") {
+        "404 Not Found"
+    } else {
+        "200 OK"
+    };
+    let head = format!(
+        "HTTP/1.0 {status}\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
     let _ = stream.write_all(head.as_bytes());
     let _ = stream.write_all(body);
 }
 
 fn networked(policy: &str) -> Sandbox {
     let policy: Policy = policy.parse().expect("a policy");
-    builder().network(policy).start_blocking().expect("a sandbox")
+    builder()
+        .network(policy)
+        .start_blocking()
+        .expect("a sandbox")
 }
 
 #[test]
@@ -158,7 +202,9 @@ fn a_web_server_of_the_host_is_reached_when_it_is_named() {
     let address = server(body.clone());
     let port = address.port();
     let sandbox = networked(&format!("allow:127.0.0.1:{port}"));
-    let fetch = format!("wget -q -O /tmp/got http://host.agent99.internal:{port}/; wget -q -O - http://192.168.127.254:{port}/ | cmp - /tmp/got");
+    let fetch = format!(
+        "wget -q -O /tmp/got http://host.agent99.internal:{port}/; wget -q -O - http://192.168.127.254:{port}/ | cmp - /tmp/got"
+    );
     sh(&sandbox, &fetch);
     let file = tempfile::tempdir().unwrap();
     block_on(sandbox.copy_out("/tmp/got", file.path().join("got"))).unwrap();
@@ -177,7 +223,13 @@ fn s04_a_guest_reaches_nothing_that_was_not_named() {
     let port = address.port();
     for policy in ["full", "allow:example.com", "off"] {
         let sandbox = networked(policy);
-        for host in ["192.168.127.254", "192.168.127.1", "127.0.0.1", "169.254.169.254", "10.0.0.1"] {
+        for host in [
+            "192.168.127.254",
+            "192.168.127.1",
+            "127.0.0.1",
+            "169.254.169.254",
+            "10.0.0.1",
+        ] {
             let text = format!("wget -q -T 3 -O - http://{host}:{port}/");
             let output = block_on(sandbox.exec(&text)).unwrap();
             assert_ne!(output.exit_code(), 0, "{policy} {host}");
@@ -194,12 +246,18 @@ fn a_port_of_the_host_leads_into_the_guest() {
         .forward("127.0.0.1:0".parse().unwrap(), 8080)
         .start_blocking()
         .unwrap();
-    let serving = sandbox.command(["python3", "-m", "http.server", "8080"]).cwd("/etc").spawn().unwrap();
+    let serving = sandbox
+        .command(["python3", "-m", "http.server", "8080"])
+        .cwd("/etc")
+        .spawn()
+        .unwrap();
     let address = sandbox.forwards()[0];
     let mut got = String::new();
     for _ in 0..100 {
         thread::sleep(Duration::from_millis(100));
-        let Ok(mut stream) = TcpStream::connect(address) else { continue };
+        let Ok(mut stream) = TcpStream::connect(address) else {
+            continue;
+        };
         if stream.write_all(b"GET /hostname HTTP/1.0\r\n\r\n").is_ok() {
             got.clear();
             if stream.read_to_string(&mut got).is_ok() && got.contains("200 OK") {
@@ -220,7 +278,9 @@ fn connections_are_reset_by_a_restore_and_new_ones_work() {
     let get = format!("wget -q -O - http://192.168.127.254:{}/", address.port());
     assert_eq!(sh(&sandbox, &get), "fine");
     let saved = block_on(sandbox.snapshot()).unwrap();
-    let other = builder().network(policy.parse().unwrap()).restore(saved.clone());
+    let other = builder()
+        .network(policy.parse().unwrap())
+        .restore(saved.clone());
     let other = other.start_blocking().unwrap();
     assert_eq!(sh(&other, &get), "fine");
     // Without a network there is none, whatever there was before.
@@ -233,7 +293,9 @@ fn connections_are_reset_by_a_restore_and_new_ones_work() {
 fn an_address_of_ones_own_works() {
     let address = server(b"fine".to_vec());
     let policy = format!("allow:127.0.0.1:{}", address.port());
-    let sandbox = builder().network(policy.parse().unwrap()).mac([2, 0, 0, 0xab, 0xcd, 0xef]);
+    let sandbox = builder()
+        .network(policy.parse().unwrap())
+        .mac([2, 0, 0, 0xab, 0xcd, 0xef]);
     let sandbox = sandbox.start_blocking().unwrap();
     assert!(sh(&sandbox, "cat /sys/class/net/eth0/address").starts_with("02:00:00:ab:cd:ef"));
     let get = format!("wget -q -O - http://192.168.127.254:{}/", address.port());

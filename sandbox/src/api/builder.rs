@@ -1,11 +1,16 @@
 //! What can be chosen about a sandbox, and its start.
 
 use super::sandbox::{Sandbox, Settings};
+use super::wiring::Wiring;
 use crate::image::{self, Cache};
+use crate::net::{self, Forward, Rate};
+use crate::p9::{Mount, MountMode};
 use crate::vm::{Bounds, Image, Mailbox, Running, Saved, Setup, VmCode, VmError, block_on, launch};
+use a99_egress::Policy;
 use a99_guest_agent::protocol::{Limits, Resume};
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::net::SocketAddr;
+use std::path::{Component, PathBuf};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// Most bytes of output that are gathered for one command.
@@ -32,6 +37,9 @@ const MAX_ENV: usize = 1 << 20;
 /// little.
 const MIN_MEMORY: u64 = 1 << 20;
 
+/// Set in the first byte of an address of many interfaces (IEEE 802).
+const MULTICAST: u8 = 1;
+
 /// Where the image comes from.
 #[derive(Clone, Debug, Default)]
 enum Source {
@@ -57,6 +65,7 @@ pub struct Builder {
     bounds: Bounds,
     output_limit: u64,
     copy_limit: u64,
+    wiring: Wiring,
 }
 
 impl Builder {
@@ -71,6 +80,10 @@ impl Builder {
             bounds: Bounds::default(),
             output_limit: OUTPUT_LIMIT,
             copy_limit: COPY_LIMIT,
+            wiring: Wiring {
+                mounts: Vec::new(),
+                network: net::Config::new(Policy::off()),
+            },
         }
     }
 
@@ -95,6 +108,52 @@ impl Builder {
     /// state unless it ran a script.
     pub fn restore(mut self, saved: impl Into<Vec<u8>>) -> Self {
         self.saved = Some(saved.into());
+        self
+    }
+
+    /// Shows a folder or a file of the host at an absolute path of the guest.
+    pub fn mount(
+        self,
+        guest: impl Into<PathBuf>,
+        host: impl Into<PathBuf>,
+        mode: MountMode,
+    ) -> Self {
+        self.mounts([Mount::new(guest, host, mode)])
+    }
+
+    /// Shows folders of the host, with all that can be chosen about them.
+    pub fn mounts(mut self, mounts: impl IntoIterator<Item = Mount>) -> Self {
+        self.wiring.mounts.extend(mounts);
+        self
+    }
+
+    /// What the guest may reach over the network; else nothing.
+    pub fn network(mut self, policy: Policy) -> Self {
+        self.wiring.network.policy = policy;
+        self
+    }
+
+    /// Address of its network interface; else one that all guests have, which
+    /// never meet.
+    pub fn mac(mut self, address: [u8; 6]) -> Self {
+        self.wiring.network.mac = Some(address);
+        self
+    }
+
+    /// A port of the host that leads to a port of the guest. The addresses that
+    /// were found are [`Sandbox::forwards`].
+    pub fn forward(mut self, listen: SocketAddr, guest_port: u16) -> Self {
+        let forward = Forward { listen, guest_port };
+        self.wiring.network.forwards.push(forward);
+        self
+    }
+
+    /// Most bytes a second to and from the network.
+    pub fn network_rate(mut self, to_guest: Option<u64>, from_guest: Option<u64>) -> Self {
+        self.wiring.network.rate = Rate {
+            to_guest,
+            from_guest,
+        };
         self
     }
 
@@ -173,13 +232,15 @@ impl Builder {
         let settings = Arc::new(Settings {
             output_limit: self.output_limit,
             copy_limit: self.copy_limit,
+            forwards: OnceLock::new(),
         });
         let source = self.source.clone();
         let bounds = self.bounds;
+        let (theirs, found) = (Arc::clone(&mailbox), Arc::clone(&settings));
         launch(
             &mailbox,
             move || source.load(),
-            move |image| self.setup(image),
+            move |image| self.setup(image, &theirs, &found.forwards),
             bounds,
         )?;
         let interrupted = running.started().await?;
@@ -218,6 +279,21 @@ impl Builder {
         if env > MAX_ENV {
             return bad(format!("{env} bytes of variables: {MAX_ENV} are allowed"));
         }
+        for mount in &self.wiring.mounts {
+            let path = &mount.guest;
+            let is_plain = |part| matches!(part, Component::RootDir | Component::Normal(_));
+            if !path.is_absolute() || path.parent().is_none() || !path.components().all(is_plain) {
+                return bad(format!(
+                    "mount at {}: it must be an absolute path below /, without ..",
+                    path.display()
+                ));
+            }
+        }
+        if let Some([first, ..]) = self.wiring.network.mac {
+            if first & MULTICAST != 0 {
+                return bad("the interface's address: it must be no group's".to_owned());
+            }
+        }
         if self.clock.is_zero() || self.clock > MAX_CLOCK {
             return bad(format!(
                 "a clock of {:?}: it must be more than 0 and at most {MAX_CLOCK:?}",
@@ -236,22 +312,30 @@ impl Builder {
     }
 
     /// What the guest starts with; on the guest's thread.
-    fn setup(self, image: &Image) -> Result<Setup, VmError> {
+    fn setup(
+        self,
+        image: &Image,
+        mailbox: &Arc<Mailbox>,
+        forwards: &OnceLock<Vec<SocketAddr>>,
+    ) -> Result<Setup, VmError> {
         let saved = self.saved.map(Saved::open).transpose()?;
         if let Some(saved) = &saved {
             check_image(saved.image(), image.name())?;
         }
+        let wired = self.wiring.connect(saved.as_ref(), mailbox, forwards)?;
         let env = self.env.into_iter();
         Ok(Setup {
             resume: Resume {
                 hostname: self.hostname.map(String::into_bytes),
                 env: env.map(|(n, v)| (n.into_bytes(), v.into_bytes())).collect(),
                 limits: self.limits,
+                network: wired.network,
+                mounts: wired.mounts,
                 ..Resume::default()
             },
+            attachments: wired.attachments,
             clock_resolution_ns: self.clock.as_nanos() as u64,
             saved,
-            ..Setup::default()
         })
     }
 }
@@ -298,6 +382,10 @@ mod tests {
             builder().clock_resolution(Duration::from_secs(1)),
             builder().process_limit(0),
             builder().memory_limit(0),
+            builder().mac([1, 0, 0, 0, 0, 1]),
+            builder().mount("/", "/tmp", MountMode::ReadOnly),
+            builder().mount("data", "/tmp", MountMode::ReadOnly),
+            builder().mount("/a/../b", "/tmp", MountMode::ReadOnly),
         ] {
             assert_eq!(bad.check().unwrap_err().code, VmCode::BadOption, "{bad:?}");
         }

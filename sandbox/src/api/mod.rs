@@ -4,7 +4,7 @@
 //!   one does.
 //! - `command`: a program to run; `collect`: waiting for its end; `process`:
 //!   following its streams; `cancel`: ending it from elsewhere.
-//! - `copy`: files between host and guest.
+//! - `copy`: files between host and guest; `wiring`: mounts and network.
 //!
 //! Nothing here waits but futures and [`Builder::start_blocking`]; the guest's
 //! own thread ([`crate::vm`]) does the work.
@@ -16,7 +16,10 @@ mod command;
 mod copy;
 mod process;
 mod sandbox;
+mod wiring;
 
+pub use crate::p9::{Mount, MountMode};
+pub use a99_egress::{Policy, PolicyError};
 pub use a99_guest_agent::protocol::{Ending, Exited, Stream};
 pub use a99_guest_agent::tree::Copied;
 pub use builder::Builder;

@@ -7,8 +7,9 @@ use super::copy;
 use crate::vm::{Opening, Output, Running, VmError};
 use a99_guest_agent::protocol::{Request, Script};
 use a99_guest_agent::tree::Copied;
+use std::net::SocketAddr;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// How long [`Sandbox::stop`] waits for what is not on the host yet.
@@ -24,6 +25,8 @@ pub(super) struct Settings {
     pub output_limit: u64,
     /// Most bytes that a copy out of the guest may have.
     pub copy_limit: u64,
+    /// Where the host listens for the guest.
+    pub forwards: OnceLock<Vec<SocketAddr>>,
 }
 
 /// A computer of its own that runs Linux: see the [crate's tour](crate).
@@ -164,6 +167,12 @@ impl Sandbox {
     /// restored from: they were ended as interrupted.
     pub fn interrupted(&self) -> u32 {
         self.interrupted
+    }
+
+    /// Where the host listens for the guest: the builder's forwards, in their
+    /// order, with the ports that were found.
+    pub fn forwards(&self) -> &[SocketAddr] {
+        self.settings.forwards.get().map_or(&[], Vec::as_slice)
     }
 
     /// Instructions that the guest has run, boot included.

@@ -246,7 +246,12 @@ impl Server {
             return Err(Errno::PERM);
         }
         let (folder, name) = self.host.handle(node.as_fd());
-        chmodat(folder, name, Mode::from_raw_mode(mode & 0o7777), AtFlags::empty())
+        chmodat(
+            folder,
+            name,
+            Mode::from_raw_mode(mode & 0o7777),
+            AtFlags::empty(),
+        )
     }
 
     fn cut(&self, node: &Node, size: u64) -> Result<(), Errno> {

@@ -109,7 +109,9 @@ impl Locks {
 
     /// All locks, of all files.
     pub fn iter(&self) -> impl Iterator<Item = super::lock_table::Held> {
-        self.files.values().flat_map(|file| file.table.held.iter().copied())
+        self.files
+            .values()
+            .flat_map(|file| file.table.held.iter().copied())
     }
 }
 
@@ -281,7 +283,9 @@ impl Server {
         file.opened()?;
         let conflict = match self.locks.files.get(&key(&file.node)) {
             Some(locks) => locks.file.conflict(wanted.range, strength)?,
-            None => self.lock_file(&file.node)?.conflict(wanted.range, strength)?,
+            None => self
+                .lock_file(&file.node)?
+                .conflict(wanted.range, strength)?,
         };
         match conflict {
             None => {

@@ -4,7 +4,9 @@
 //! Nothing here speaks to the host.
 
 /// How a range is locked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
+)]
 pub(super) enum Strength {
     /// Others may read.
     Shared,
@@ -128,7 +130,15 @@ impl LockTable {
         for (place, counter, change) in events {
             let (from, to) = (strongest(&counts[..2]), strongest(&counts[2..]));
             if place > at && from != to {
-                push_step(&mut steps, Range { start: at, end: place }, from, to);
+                push_step(
+                    &mut steps,
+                    Range {
+                        start: at,
+                        end: place,
+                    },
+                    from,
+                    to,
+                );
             }
             counts[counter] += change;
             at = place;
@@ -215,7 +225,10 @@ mod tests {
     fn bytes(table: &LockTable) -> Vec<Option<Strength>> {
         (0..40)
             .map(|at| {
-                let here = table.held.iter().filter(|held| held.range.overlaps(range(at, at + 1)));
+                let here = table
+                    .held
+                    .iter()
+                    .filter(|held| held.range.overlaps(range(at, at + 1)));
                 here.map(|held| held.strength).max()
             })
             .collect()

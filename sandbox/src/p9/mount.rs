@@ -143,12 +143,8 @@ impl OpenMount {
             errno,
         };
         let unreadable = |errno| failed(MountCode::Unreadable, Some(errno));
-        let fd: OwnedFd = open(
-            &mount.host,
-            OFlags::PATH | OFlags::CLOEXEC,
-            Mode::empty(),
-        )
-        .map_err(unreadable)?;
+        let fd: OwnedFd =
+            open(&mount.host, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).map_err(unreadable)?;
         if is_kernel_interface(&fd).map_err(unreadable)? {
             return Err(failed(MountCode::KernelInterface, None));
         }

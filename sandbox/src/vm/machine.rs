@@ -41,11 +41,6 @@ impl WasmMachine {
     pub fn new() -> Result<Self, VmError> {
         Ok(Self { engine: engine()? })
     }
-
-    /// The engine.
-    pub(super) fn engine(&self) -> &Engine {
-        &self.engine
-    }
 }
 
 impl Machine for WasmMachine {

@@ -37,6 +37,7 @@ mod stream;
 mod thread;
 mod watch;
 
+pub(crate) use attach::{Attachments, Cable, FileServer};
 pub use engine::{compatibility, engine};
 pub use error::{VmCode, VmError};
 pub use guest::Boot;

@@ -13,7 +13,10 @@ use std::path::Path;
 /// Starts it. Where no image was built and a person is there, it is built.
 pub(super) fn start(settings: &SettingsArgs) -> Result<Sandbox, VmError> {
     let image = load()?;
-    let mut builder = Sandbox::builder().loaded_image(&image);
+    let mut builder = Sandbox::builder()
+        .loaded_image(&image)
+        .mounts(settings.mount.iter().cloned())
+        .network(settings.net.clone());
     for (name, value) in &settings.env {
         builder = builder.env(name, value);
     }
