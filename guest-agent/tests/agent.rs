@@ -3,7 +3,7 @@
 #![cfg(target_os = "linux")]
 
 use a99_guest_agent::protocol::{
-    Ending, Exec, Exited, FrameReader, PtySize, Report, Request, Script, Stream, VERSION,
+    Ending, Exec, Exited, FrameReader, PtySize, Report, Request, Resume, Script, Stream, VERSION,
     WINDOW_BYTES, stdin_frame,
 };
 use std::collections::HashMap;
@@ -481,4 +481,36 @@ fn it_ends_with_the_host() {
         .shutdown(std::net::Shutdown::Write)
         .expect("shutdown");
     assert!(host.agent.wait().expect("it ends").success());
+}
+
+#[test]
+fn a_restored_guest_ends_what_ran_and_keeps_its_session() {
+    let mut host = Host::new();
+    host.script("export KEPT=yes").assert("", 0);
+    let running = [
+        host.start(&script("echo on; sleep 1000")),
+        host.start(&Request::Exec(exec(&["sleep", "1000"]))),
+    ];
+    // Both run: one told its process, the other wrote.
+    assert_ne!(host.listen(), host.listen());
+    let resume = Resume {
+        env: vec![(b"GIVEN".to_vec(), b"it's".to_vec())],
+        interrupt: true,
+        ..Resume::default()
+    };
+    host.send(0, &Request::Resume(Box::new(resume)));
+    let resumed = Report::Resumed {
+        failure: None,
+        interrupted: 2,
+    };
+    assert_eq!(host.report(), (0, resumed));
+    let told = host.script("echo $KEPT $GIVEN");
+    told.assert("yes it's\n", 0);
+    assert!(told.exited().session_reset);
+    assert!(!host.script("echo $KEPT").exited().session_reset);
+    host.run(&sh("echo $GIVEN")).assert("it's\n", 0);
+    // Nobody hears of what was ended.
+    assert!(running.iter().all(|id| host.told[id].end.is_none()));
+    host.send(0, &Request::Settle);
+    assert_eq!(host.report(), (0, Report::Settled));
 }

@@ -47,6 +47,8 @@ pub struct Agent {
     /// killer.
     mortal: bool,
     mounts: Mounts,
+    /// The system is a guest, which the agent sets up.
+    in_guest: bool,
     /// Variables that every command starts with.
     env: Vec<(Vec<u8>, Vec<u8>)>,
 }
@@ -70,6 +72,7 @@ impl Agent {
     /// Those of the system. Without control groups it goes on.
     pub fn in_guest() -> io::Result<Self> {
         let mut agent = Self::on(Port::open()?)?;
+        agent.in_guest = true;
         match Groups::new() {
             Ok(groups) => agent.groups = Some(groups),
             Err(error) => eprintln!("agent99-agent: no control groups: {error}"),
@@ -105,6 +108,7 @@ impl Agent {
             orphans: Vec::new(),
             mortal: false,
             mounts: Mounts::default(),
+            in_guest: false,
             env: Vec::new(),
         })
     }
@@ -228,7 +232,9 @@ impl Agent {
             Request::Prepare => self.prepare(id),
             Request::Settle => {
                 self.end_all();
-                mounts::write_back();
+                if self.in_guest {
+                    mounts::write_back();
+                }
                 self.port.send(id, &Report::Settled);
                 Ok(())
             }
@@ -258,7 +264,13 @@ impl Agent {
     /// The guest starts to live.
     fn resume(&mut self, id: u32, resume: Resume) {
         let interrupted = if resume.interrupt { self.end_all() } else { 0 };
-        let failure = life::resume(&resume, &mut self.mounts);
+        self.start_session();
+        // Elsewhere the system is not the agent's to change.
+        let failure = if self.in_guest {
+            life::resume(&resume, &mut self.mounts)
+        } else {
+            None
+        };
         if let Some(groups) = &mut self.groups {
             if let Err(error) = groups.set_defaults(&resume.limits) {
                 eprintln!("agent99-agent: limits: {error}");
@@ -274,12 +286,14 @@ impl Agent {
     }
 
     /// Ends all commands without telling the host of each; how many there were.
+    /// If a script was one of them there is no session shell any more.
     fn end_all(&mut self) -> u32 {
         let tasks = std::mem::take(&mut self.tasks);
         let count = tasks.len() as u32;
         for task in tasks {
             if self.session.runs(task.id) {
-                self.session.kill();
+                let group = self.session.abandon();
+                self.end_group(group);
             }
             task.kill();
             let (outputs, group) = task.dissolve();

@@ -178,6 +178,17 @@ impl Session {
         (told.or(script), group)
     }
 
+    /// Ends the shell with its script, about which nobody wants to hear. The
+    /// group of what is left.
+    pub fn abandon(&mut self) -> Option<Group> {
+        // What it told of itself is kept; its script's end is not wanted.
+        self.listen();
+        let shell = self.shell.take()?;
+        shell.kill();
+        self.reset = true;
+        shell.group
+    }
+
     /// Ends the shell and all that it started.
     pub fn kill(&self) {
         if let Some(shell) = &self.shell {
