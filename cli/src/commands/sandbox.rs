@@ -128,7 +128,13 @@ fn line(value: &Json) {
 /// Tells of a failure of the sandbox itself.
 fn failed(error: &VmError, json: bool) -> Exit {
     if json {
-        line(&json!({"error": {"code": error.code.name(), "message": error.text}}));
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let mut told = json!({"error": {"code": error.code.name(), "message": error.text}});
+        if let Some(output) = &error.output {
+            told["stdout"] = text(&output.stdout).into();
+            told["stderr"] = text(&output.stderr).into();
+        }
+        line(&told);
     } else {
         output::note(&format!("error[{}]", error.code.name()), &error.text);
     }

@@ -71,10 +71,12 @@ pub(super) async fn copy_out(
             complaint: Vec::new(),
         };
         let received = tree::receive(&mut input, &path, &options);
-        let rest = match &received {
-            Ok(_) => input.rest(),
+        let killed = match &received {
+            Ok(_) => Ok(()),
             Err(_) => theirs.kill().map_err(io::Error::other),
         };
+        // Also of one that was killed: it ends when all it wrote was read.
+        let rest = killed.and_then(|()| input.rest());
         let place = path.display().to_string();
         let copied = received.and_then(|copied| rest.map(|()| copied));
         let copied = copied.map_err(|error| failed("host", &place, &error));

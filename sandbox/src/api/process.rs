@@ -156,7 +156,8 @@ impl Process {
     }
 
     /// Ends it, with all that it started, background processes included. It
-    /// then ends by signal 9.
+    /// then ends by signal 9, once its output was read. Dropping it instead
+    /// needs no reading.
     ///
     /// # Errors
     /// Why the guest runs no more.

@@ -215,7 +215,9 @@ impl Guest {
         }
         match status {
             Status::Budget => Ok(Next::Turn),
-            Status::Wait(_) if answered => Ok(Next::Turn),
+            // An answer without room waits for the device, which the next turn
+            // moves on.
+            Status::Wait(_) if answered || self.reply.is_some() => Ok(Next::Turn),
             Status::Wait(_) if !self.outbox.is_empty() && (fed || self.feed()?) => Ok(Next::Turn),
             Status::Wait(until) if self.cable_full => {
                 let soon = self.emulator.now_ns() + CABLE_NAP_NS;

@@ -5,7 +5,7 @@ use super::error::{VmCode, VmError};
 use super::guest::{Guest, Next};
 use super::instance::Linked;
 use super::mailbox::{Event, Mailbox, Message, Open, SaveSlot, Sink, stopped};
-use a99_guest_agent::protocol::{Report, Request};
+use a99_guest_agent::protocol::{Report, Request, Stream};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,6 +15,9 @@ const START_PATIENCE: Duration = Duration::from_secs(60);
 
 /// How long a killed command may take to end.
 const KILL_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Bytes that a killed command may still write: more than pipes hold.
+const REST_BYTES: u32 = 1 << 30;
 
 /// Turns after which a guest that is to be saved has not come to rest.
 const SAVE_TURNS: u32 = 2_000;
@@ -321,6 +324,13 @@ impl Turns {
         if let Some(opened) = self.open.get_mut(&id) {
             if opened.failure.is_none() {
                 guest.request(id, &Request::Kill);
+                if !opened.eager {
+                    // It ends when all it wrote is with the host, which reads
+                    // no more.
+                    for stream in [Stream::Stdout, Stream::Stderr] {
+                        guest.request(id, &Request::Credit(stream, REST_BYTES));
+                    }
+                }
                 opened.failure = Some(failure);
                 opened.deadline = Some(Instant::now() + KILL_PATIENCE);
             }
@@ -376,21 +386,15 @@ impl Turns {
         }
     }
 
-    fn output(
-        &mut self,
-        guest: &mut Guest,
-        id: u32,
-        stream: a99_guest_agent::protocol::Stream,
-        mut bytes: Vec<u8>,
-    ) {
+    fn output(&mut self, guest: &mut Guest, id: u32, stream: Stream, mut bytes: Vec<u8>) {
         let Some(opened) = self.open.get_mut(&id) else {
             return;
         };
         let count = bytes.len() as u32;
-        // One that was killed may write on until it dies: nobody wants that.
-        if opened.eager || opened.failure.is_some() {
+        if opened.eager {
             guest.request(id, &Request::Credit(stream, count));
         }
+        // One that was killed may write on until it dies: nobody wants that.
         if opened.failure.is_some() {
             return;
         }

@@ -4,7 +4,7 @@ use super::start::{ended, start};
 use crate::failure::Exit;
 use crate::output;
 use crate::sandbox_args::ExecArgs;
-use a99_sandbox::{Command, Process, Sandbox, Stream, VmCode, VmError, block_on};
+use a99_sandbox::{Command, Exited, Output, Process, Sandbox, Stream, VmCode, VmError, block_on};
 use agent99::Value;
 use std::io::{self, IsTerminal, Read, Write, stderr, stdin, stdout};
 use std::sync::Arc;
@@ -105,21 +105,32 @@ fn write(out: &mut dyn Write, bytes: &[u8]) -> io::Result<()> {
 
 /// Runs the command to its end before anything is shown.
 fn collected(process: &Process) -> Result<Exit, VmError> {
-    let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
-    while let Some(chunk) = block_on(process.next())? {
-        match chunk.stream {
-            Stream::Stderr => stderr.extend(chunk.bytes),
-            _ => stdout.extend(chunk.bytes),
+    let mut output = Output::default();
+    match gather(process, &mut output) {
+        Ok(exited) => output.exited = exited,
+        Err(error) => {
+            // What it wrote until then is worth to be known.
+            let output = Some(Box::new(output));
+            return Err(VmError { output, ..error });
         }
     }
-    let exited = block_on(process.wait())?;
     let text = |bytes: &[u8]| Value::from(String::from_utf8_lossy(bytes).into_owned());
-    let code = exited.exit_code();
+    let code = output.exited.exit_code();
     let members = [
         ("exitCode", Value::from(f64::from(code))),
-        ("stdout", text(&stdout)),
-        ("stderr", text(&stderr)),
+        ("stdout", text(&output.stdout)),
+        ("stderr", text(&output.stderr)),
     ];
     output::json(&Value::Object(members.into_iter().collect()));
     Ok(Exit::Guest(code))
+}
+
+fn gather(process: &Process, output: &mut Output) -> Result<Exited, VmError> {
+    while let Some(chunk) = block_on(process.next())? {
+        match chunk.stream {
+            Stream::Stderr => output.stderr.extend(chunk.bytes),
+            _ => output.stdout.extend(chunk.bytes),
+        }
+    }
+    block_on(process.wait())
 }
