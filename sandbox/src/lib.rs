@@ -2,7 +2,7 @@
 //! Docker or a network.
 //!
 //! [`image`] builds what a guest starts from: its kernel and its root file
-//! system. `vm`, a feature, starts guests and runs commands in them.
+//! system. [`p9`] serves the host's files to a guest. `vm`, a feature, starts guests and runs commands in them.
 
 pub mod image;
 pub mod p9;

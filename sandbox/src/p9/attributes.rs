@@ -152,6 +152,10 @@ impl Server {
         Ok(())
     }
 
+    #[allow(
+        clippy::unnecessary_cast,
+        reason = "the widths differ between machines"
+    )]
     fn write_stat(&self, stat: &Stat, w: &mut Writer<'_>) {
         w.u32(stat.st_mode);
         w.u32(self.owner.guest_uid(stat.st_uid));
@@ -246,7 +250,12 @@ impl Server {
             return Err(Errno::PERM);
         }
         let (folder, name) = self.host.handle(node.as_fd());
-        chmodat(folder, name, Mode::from_raw_mode(mode & 0o7777), AtFlags::empty())
+        chmodat(
+            folder,
+            name,
+            Mode::from_raw_mode(mode & 0o7777),
+            AtFlags::empty(),
+        )
     }
 
     fn cut(&self, node: &Node, size: u64) -> Result<(), Errno> {

@@ -165,7 +165,9 @@ impl Server {
             _ => {
                 let open = self.file(fid)?.opened()?;
                 check_range(offset, count)?;
-                w.counted(count, |place| retry(|| pread(&open.file, &mut *place, offset)))
+                w.counted(count, |place| {
+                    retry(|| pread(&open.file, &mut *place, offset))
+                })
             }
         }
     }

@@ -38,7 +38,10 @@ impl Server {
 
     /// The entries of the root: cookies are their numbers from 1.
     fn list_mounts(&self, cookie: u64, limit: usize, w: &mut Writer<'_>) {
-        let own = [(ROOT_QID, DT_DIR, ".".into()), (ROOT_QID, DT_DIR, "..".into())];
+        let own = [
+            (ROOT_QID, DT_DIR, ".".into()),
+            (ROOT_QID, DT_DIR, "..".into()),
+        ];
         let mounts = self.mounts.iter().enumerate().map(|(number, mount)| {
             let kind = match mount.root.kind {
                 FileType::Directory => Qid::DIR,

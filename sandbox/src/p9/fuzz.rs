@@ -251,9 +251,8 @@ pub fn messages(folder: &Path, data: &[u8]) {
 /// A state is taken up by another server, which then has the same fids.
 fn restores(mounts: Vec<Mount>, state: &ServerState) {
     let server = Server::restore(mounts, OPTIONS, state).expect("the folders are still there");
-    let numbers = |state: &ServerState| -> Vec<u32> {
-        state.fids.iter().map(|saved| saved.fid).collect()
-    };
+    let numbers =
+        |state: &ServerState| -> Vec<u32> { state.fids.iter().map(|saved| saved.fid).collect() };
     assert_eq!(numbers(&server.state()), numbers(state));
 }
 

@@ -81,16 +81,16 @@ impl Locks {
             let mut next = locks.table.clone();
             next.release_fid(fid);
             // Weaker locks are always to be had.
-            let _ = self.change(node, next);
+            let _ = self.change(node, next, Range::ALL);
         }
     }
 
-    /// Makes the host hold what `next` says of a file with locks.
+    /// Makes the host hold what `next` says of `window` of a file with locks.
     ///
     /// # Errors
     /// `EAGAIN` if somebody else holds a lock, `ENOLCK` if there are too many;
     /// then all is as before.
-    fn change(&mut self, node: &Node, next: LockTable) -> Result<(), Errno> {
+    fn change(&mut self, node: &Node, next: LockTable, window: Range) -> Result<(), Errno> {
         let Some(locks) = self.files.get_mut(&key(node)) else {
             return Ok(());
         };
@@ -98,7 +98,7 @@ impl Locks {
         if count > self.max && count > self.count {
             return Err(Errno::NOLCK);
         }
-        locks.file.apply(&locks.table.steps(&next))?;
+        locks.file.apply(&locks.table.steps(&next, window))?;
         self.count = count;
         locks.table = next;
         if locks.table.held.is_empty() {
@@ -109,7 +109,9 @@ impl Locks {
 
     /// All locks, of all files.
     pub fn iter(&self) -> impl Iterator<Item = super::lock_table::Held> {
-        self.files.values().flat_map(|file| file.table.held.iter().copied())
+        self.files
+            .values()
+            .flat_map(|file| file.table.held.iter().copied())
     }
 }
 
@@ -240,7 +242,7 @@ impl Server {
             }
         };
         next.set(process, range, strength.map(|strength| (strength, fid)));
-        let changed = self.locks.change(&node, next);
+        let changed = self.locks.change(&node, next, range);
         if changed.is_err() {
             // Nothing is kept for a file whose first lock was not to be had.
             let unused = |locks: &FileLocks| locks.table.held.is_empty();
@@ -281,7 +283,9 @@ impl Server {
         file.opened()?;
         let conflict = match self.locks.files.get(&key(&file.node)) {
             Some(locks) => locks.file.conflict(wanted.range, strength)?,
-            None => self.lock_file(&file.node)?.conflict(wanted.range, strength)?,
+            None => self
+                .lock_file(&file.node)?
+                .conflict(wanted.range, strength)?,
         };
         match conflict {
             None => {

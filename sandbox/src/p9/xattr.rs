@@ -1,15 +1,13 @@
 //! Extended attributes: those in `user.` only. `security.` and `trusted.` mean
 //! something to the host's kernel, `system.` are access lists in disguise.
 
+use super::Server;
 use super::data::refuse_privileged;
 use super::fid::{Fid, File, MAX_XATTR_BYTES, XattrWrite};
 use super::host::Node;
 use super::wire::{MAX_NAME_BYTES, Reader, Writer};
-use super::Server;
 use rustix::buffer::spare_capacity;
-use rustix::fs::{
-    FileType, OFlags, XattrFlags, fgetxattr, flistxattr, fremovexattr, fsetxattr,
-};
+use rustix::fs::{FileType, OFlags, XattrFlags, fgetxattr, flistxattr, fremovexattr, fsetxattr};
 use rustix::io::Errno;
 use std::os::fd::OwnedFd;
 

@@ -19,13 +19,28 @@ fn s06_dot_dot_ends_at_the_root() {
     let mut g = Ground::new();
     fs::create_dir(g.path("rw/a")).expect("made");
     let root = g.client.stat("").expect("the root").qid;
-    for path in ["..", "../..", "0/..", "0/../..", "0/a/../../..", "0/a/../.."] {
+    for path in [
+        "..",
+        "../..",
+        "0/..",
+        "0/../..",
+        "0/a/../../..",
+        "0/a/../..",
+    ] {
         let attr = g.client.stat(path).expect("a way");
         assert_eq!(attr.qid, root, "{path}");
     }
     assert_eq!(g.client.walk("0/../host"), Err(Errno::NOENT));
     let dir = g.client.walk("0").expect("there");
-    for name in ["../host", "a/../../host", "/etc/passwd", "/", "a\0b", ".", ""] {
+    for name in [
+        "../host",
+        "a/../../host",
+        "/etc/passwd",
+        "/",
+        "a\0b",
+        ".",
+        "",
+    ] {
         assert_eq!(walked(&mut g.client, dir, &[name]), None, "{name:?}");
     }
     // A folder that the host moves out of the mount leads no further up.
@@ -43,16 +58,29 @@ fn s06_links_are_not_followed() {
     symlink("../host/secret", g.path("rw/file")).expect("linked");
     symlink("/proc/self/root", g.path("rw/magic")).expect("linked");
     for link in ["absolute", "relative", "magic"] {
-        assert_eq!(g.client.walk(&format!("0/{link}/secret")), Err(Errno::NOENT));
-        assert_eq!(g.client.create(&format!("0/{link}"), "new", RDWR, 0o644), Err(Errno::NOTDIR));
-        assert_eq!(g.client.mkdir(&format!("0/{link}"), "new", 0o755), Err(Errno::NOTDIR));
+        assert_eq!(
+            g.client.walk(&format!("0/{link}/secret")),
+            Err(Errno::NOTDIR)
+        );
+        assert_eq!(
+            g.client.create(&format!("0/{link}"), "new", RDWR, 0o644),
+            Err(Errno::NOTDIR)
+        );
+        assert_eq!(
+            g.client.mkdir(&format!("0/{link}"), "new", 0o755),
+            Err(Errno::NOTDIR)
+        );
     }
     let open = g.client.open("0/file", RDONLY);
     assert_eq!(open, Err(Errno::LOOP));
     assert_eq!(g.client.open("0/file", WRONLY | TRUNC), Err(Errno::LOOP));
     assert_eq!(g.client.truncate("0/file", 0), Err(Errno::INVAL));
     assert_eq!(g.client.link("0/file", "0", "second"), Ok(()));
-    assert!(fs::symlink_metadata(g.path("rw/second")).expect("there").is_symlink());
+    assert!(
+        fs::symlink_metadata(g.path("rw/second"))
+            .expect("there")
+            .is_symlink()
+    );
     assert_eq!(fs::read(g.path("host/secret")).expect("there"), b"secret");
     assert_eq!(fs::read_dir(g.path("host")).expect("there").count(), 1);
 }
@@ -92,7 +120,10 @@ fn s06_a_swap_of_folder_and_link_is_no_way_out() {
         }
         stop.store(true, Ordering::Relaxed);
     });
-    assert!(inside > 0 && refused > 0, "{inside} {refused}: the race was run");
+    assert!(
+        inside > 0 && refused > 0,
+        "{inside} {refused}: the race was run"
+    );
 }
 
 #[test]
@@ -105,12 +136,23 @@ fn s06_nothing_is_moved_or_linked_between_mounts() {
     let mount = |name| Mount::new(name, folder.path().join(name), MountMode::ReadWrite);
     let server = Server::new(vec![mount("one"), mount("two")], Options::default());
     let mut client = Client::new(server.expect("shared"));
-    assert_eq!(client.rename(("0", "file"), ("1", "file")), Err(Errno::XDEV));
+    assert_eq!(
+        client.rename(("0", "file"), ("1", "file")),
+        Err(Errno::XDEV)
+    );
     assert_eq!(client.link("0/file", "1", "file"), Err(Errno::XDEV));
-    let (file, dir) = (client.walk("0/file").expect("a fid"), client.walk("1").expect("a fid"));
+    let (file, dir) = (
+        client.walk("0/file").expect("a fid"),
+        client.walk("1").expect("a fid"),
+    );
     let request = Request::default().u32(file).u32(dir).string("file");
     assert_eq!(client.ask(20, request).err(), Some(Errno::XDEV));
-    assert_eq!(fs::read_dir(folder.path().join("two")).expect("there").count(), 0);
+    assert_eq!(
+        fs::read_dir(folder.path().join("two"))
+            .expect("there")
+            .count(),
+        0
+    );
 }
 
 #[test]
@@ -123,7 +165,11 @@ fn s06_the_kernels_interfaces_are_no_files() {
             assert_eq!(client.walk(path), Err(Errno::ACCESS), "{path}");
         }
     }
-    assert_eq!(client.open("0/dev/null", RDONLY), Err(Errno::PERM), "no device is opened");
+    assert_eq!(
+        client.open("0/dev/null", RDONLY),
+        Err(Errno::PERM),
+        "no device is opened"
+    );
     assert_eq!(client.open("0/dev/null", RDWR), Err(Errno::PERM));
 }
 
@@ -137,7 +183,10 @@ fn s06_a_fifo_of_the_host_is_not_opened_and_does_not_block() {
     }
     assert_eq!(g.client.truncate("0/fifo", 0), Err(Errno::INVAL));
     assert_eq!(g.client.link("0/fifo", "0", "second"), Err(Errno::PERM));
-    assert_eq!(g.client.stat("0/fifo").expect("there").mode & 0o170_000, 0o010_000);
+    assert_eq!(
+        g.client.stat("0/fifo").expect("there").mode & 0o170_000,
+        0o010_000
+    );
 }
 
 #[test]
@@ -174,12 +223,18 @@ fn s07_a_read_only_mount_stays_as_it_is() {
             assert_eq!(client.set("0/file", set), rofs);
         }
         let file = client.walk("0/file").expect("there");
-        assert_eq!(client.ask(122, Request::default().u32(file)).map(drop), rofs);
+        assert_eq!(
+            client.ask(122, Request::default().u32(file)).map(drop),
+            rofs
+        );
         let open = client.open("0/file", RDONLY).expect("reading is allowed");
         assert_eq!(client.write(open, 0, b"x"), Err(Errno::BADF));
         assert_eq!(client.read(open, 0, 20), Ok(b"content".to_vec()));
         let after = fs::metadata(path("file")).expect("there");
-        assert_eq!((after.ctime(), after.ctime_nsec()), (before.ctime(), before.ctime_nsec()));
+        assert_eq!(
+            (after.ctime(), after.ctime_nsec()),
+            (before.ctime(), before.ctime_nsec())
+        );
         assert_eq!(fs::read_dir(folder.path()).expect("there").count(), 2);
     }
 }
@@ -187,7 +242,9 @@ fn s07_a_read_only_mount_stays_as_it_is() {
 #[test]
 fn s07_no_devices_fifos_or_sockets_are_made() {
     let mut g = Ground::new();
-    for kind in [0o010_000, 0o020_000, 0o060_000, 0o140_000, 0o120_000, 0o040_000] {
+    for kind in [
+        0o010_000, 0o020_000, 0o060_000, 0o140_000, 0o120_000, 0o040_000,
+    ] {
         assert_eq!(g.client.mknod("0", "x", kind | 0o666), Err(Errno::PERM));
     }
     assert_eq!(fs::read_dir(g.path("rw")).expect("there").count(), 0);
@@ -203,7 +260,9 @@ fn s07_setuid_and_setgid_are_not_given() {
         let path = format!("0/{name}");
         assert_eq!(g.client.chmod(&path, 0o4755), Err(Errno::PERM));
         assert_eq!(g.client.chmod(&path, 0o2755), Err(Errno::PERM));
-        let mode = fs::metadata(g.path(&format!("rw/{name}"))).expect("there").mode();
+        let mode = fs::metadata(g.path(&format!("rw/{name}")))
+            .expect("there")
+            .mode();
         assert_eq!(mode & 0o7777, 0o755, "{name}");
     }
     // What the host made so is not the guest's to fill, but to disarm.
@@ -227,11 +286,22 @@ fn s07_only_user_attributes_are_reached() {
         "a",
     ] {
         let refused = Err(Errno::OPNOTSUPP);
-        assert_eq!(g.client.setxattr("0/file", name, b"x", 0), refused, "{name}");
-        assert_eq!(g.client.getxattr("0/file", name).map(drop), refused, "{name}");
+        assert_eq!(
+            g.client.setxattr("0/file", name, b"x", 0),
+            refused,
+            "{name}"
+        );
+        assert_eq!(
+            g.client.getxattr("0/file", name).map(drop),
+            refused,
+            "{name}"
+        );
     }
     let long = format!("user.{}", "x".repeat(300));
-    assert_eq!(g.client.setxattr("0/file", &long, b"x", 0), Err(Errno::RANGE));
+    assert_eq!(
+        g.client.setxattr("0/file", &long, b"x", 0),
+        Err(Errno::RANGE)
+    );
     let fid = g.client.walk("0/file").expect("there");
     let request = Request::default().u32(fid).string("user.a");
     let huge = g.client.ask(32, request.u64(1 << 40).u32(0));
@@ -240,7 +310,12 @@ fn s07_only_user_attributes_are_reached() {
 
 /// A repository, and what of it a guest must not write.
 fn repository(folder: &Path) {
-    for made in [".git/hooks", ".git/modules/m/hooks", ".git/refs", "plain/hooks"] {
+    for made in [
+        ".git/hooks",
+        ".git/modules/m/hooks",
+        ".git/refs",
+        "plain/hooks",
+    ] {
         fs::create_dir_all(folder.join(made)).expect("made");
     }
     for path in [
@@ -276,21 +351,38 @@ fn s07_what_the_hosts_git_runs_is_not_written() {
         assert_eq!(g.client.setxattr(&path, "user.a", b"x", 0), perm);
         assert_eq!(g.client.unlink(&folder, name, 0), perm);
         assert_eq!(g.client.rename((&folder, name), ("0", "away")), perm);
-        assert_eq!(g.client.rename(("0/plain", "config"), (&folder, name)), perm);
+        assert_eq!(
+            g.client.rename(("0/plain", "config"), (&folder, name)),
+            perm
+        );
         assert_eq!(g.client.link(&path, "0", "alias"), perm);
         let fid = g.client.walk(&path).expect("there");
-        assert_eq!(g.client.ask(122, Request::default().u32(fid)).map(drop), perm);
+        assert_eq!(
+            g.client.ask(122, Request::default().u32(fid)).map(drop),
+            perm
+        );
     }
     for name in ["hooks", "HOOKS", "Config", "config.worktree", "commondir"] {
         assert_eq!(g.client.mkdir("0/.git", name, 0o755), perm, "{name}");
         assert_eq!(g.client.symlink("0/.git", name, "../plain/hooks"), perm);
         assert_eq!(g.client.mknod("0/.git", name, 0o100_644), perm);
     }
-    assert_eq!(g.client.create("0/.git/hooks", "post-commit", RDWR, 0o755).map(drop), perm);
+    assert_eq!(
+        g.client
+            .create("0/.git/hooks", "post-commit", RDWR, 0o755)
+            .map(drop),
+        perm
+    );
     // The rest of the repository is git's to write, in the guest, too.
     assert!(g.client.open("0/.git/index", RDWR).is_ok());
-    g.client.create("0/.git", "index.lock", RDWR, 0o644).expect("created");
-    assert_eq!(g.client.rename(("0/.git", "index.lock"), ("0/.git", "index")), Ok(()));
+    g.client
+        .create("0/.git", "index.lock", RDWR, 0o644)
+        .expect("created");
+    assert_eq!(
+        g.client
+            .rename(("0/.git", "index.lock"), ("0/.git", "index")),
+        Ok(())
+    );
     assert!(g.client.open("0/plain/config", RDWR).is_ok());
 }
 
@@ -303,12 +395,22 @@ fn s07_no_rename_of_a_folder_opens_a_repository() {
     assert_eq!(g.client.rename(("0/.git/modules", "m"), ("0", "m")), perm);
     assert_eq!(g.client.rename(("0/.git", "modules"), ("0", "m")), perm);
     assert_eq!(g.client.rename(("0", "plain"), ("0/.git", "modules")), perm);
-    assert_eq!(g.client.rename(("0/plain", "hooks"), ("0/.git", "hooks")), perm);
+    assert_eq!(
+        g.client.rename(("0/plain", "hooks"), ("0/.git", "hooks")),
+        perm
+    );
     assert_eq!(g.client.mkdir("0", "project", 0o755), Ok(()));
     assert_eq!(g.client.rename(("0", "plain"), ("0/project", ".git")), perm);
     assert_eq!(g.client.rename(("0", "plain"), ("0/project", ".GIT")), perm);
-    assert_eq!(g.client.rename(("0/plain", "config"), ("0/project", ".git")), perm);
-    assert_eq!(g.client.create("0/project", ".git", RDWR, 0o644).map(drop), perm);
+    assert_eq!(
+        g.client
+            .rename(("0/plain", "config"), ("0/project", ".git")),
+        perm
+    );
+    assert_eq!(
+        g.client.create("0/project", ".git", RDWR, 0o644).map(drop),
+        perm
+    );
     assert_eq!(g.client.symlink("0/project", ".git", "../plain"), perm);
     assert_eq!(g.client.link("0/plain/config", "0/project", ".git"), perm);
     assert_eq!(g.client.symlink("0/.git", "worktrees", "../plain"), perm);
@@ -317,10 +419,20 @@ fn s07_no_rename_of_a_folder_opens_a_repository() {
     assert_eq!(g.client.link("0/x", "0/.git", "worktrees"), perm);
     // A repository of the guest's own, whose settings are protected as well.
     assert_eq!(g.client.mkdir("0/project", ".git", 0o755), Ok(()));
-    assert_eq!(g.client.create("0/project/.git", "config", RDWR, 0o644).map(drop), perm);
+    assert_eq!(
+        g.client
+            .create("0/project/.git", "config", RDWR, 0o644)
+            .map(drop),
+        perm
+    );
     // Names of folders above change nothing.
     assert_eq!(g.client.rename(("0", "project"), ("0", "renamed")), Ok(()));
-    assert_eq!(g.client.create("0/renamed/.git", "config", RDWR, 0o644).map(drop), perm);
+    assert_eq!(
+        g.client
+            .create("0/renamed/.git", "config", RDWR, 0o644)
+            .map(drop),
+        perm
+    );
 }
 
 #[test]
@@ -340,10 +452,16 @@ fn s07_a_mount_inside_a_repository_is_no_way_around() {
     ];
     let mut client = Client::new(Server::new(mounts, Options::default()).expect("shared"));
     assert_eq!(client.open("0/config", RDWR), Err(Errno::PERM));
-    assert_eq!(client.create("1", "post-commit", RDWR, 0o755), Err(Errno::PERM));
+    assert_eq!(
+        client.create("1", "post-commit", RDWR, 0o755),
+        Err(Errno::PERM)
+    );
     assert_eq!(client.open("1/pre-commit", RDWR), Err(Errno::PERM));
     assert!(client.open("2/.git/config", RDWR).is_ok(), "it was named");
-    assert_eq!(client.open("2/.git/hooks/pre-commit", RDWR), Err(Errno::PERM));
+    assert_eq!(
+        client.open("2/.git/hooks/pre-commit", RDWR),
+        Err(Errno::PERM)
+    );
     assert!(client.open("3/.git/hooks/pre-commit", RDWR).is_ok());
     assert_eq!(client.rename(("3", ".git"), ("3", "git")), Ok(()));
 }
@@ -385,5 +503,8 @@ fn server_survives(bytes: &[u8], folder: &Path) {
     let mut reply = Vec::new();
     server.answer(bytes, &mut reply);
     assert!(reply.len() >= 7);
-    assert_eq!(Client::new(server).stat("0").map(|attr| attr.qid.0), Ok(0x80));
+    assert_eq!(
+        Client::new(server).stat("0").map(|attr| attr.qid.0),
+        Ok(0x80)
+    );
 }

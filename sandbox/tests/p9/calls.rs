@@ -41,13 +41,22 @@ fn creating_obeys_its_flags() {
     assert_eq!(twice, Err(Errno::EXIST));
     let open = g.client.create("0", "there", RDWR, 0o600).expect("opened");
     assert_eq!(g.client.read(open, 0, 9), Ok(b"content".to_vec()));
-    let cut = g.client.create("0", "there", RDWR | TRUNC, 0o600).expect("opened");
+    let cut = g
+        .client
+        .create("0", "there", RDWR | TRUNC, 0o600)
+        .expect("opened");
     assert_eq!(g.client.read(cut, 0, 9), Ok(Vec::new()));
     symlink("there", g.path("rw/link")).expect("linked");
     assert_eq!(g.client.create("0", "link", RDWR, 0o600), Err(Errno::LOOP));
-    assert_eq!(g.client.create("0", "no/name", RDWR, 0o600), Err(Errno::INVAL));
+    assert_eq!(
+        g.client.create("0", "no/name", RDWR, 0o600),
+        Err(Errno::INVAL)
+    );
     let long = "x".repeat(256);
-    assert_eq!(g.client.create("0", &long, RDWR, 0o600), Err(Errno::NAMETOOLONG));
+    assert_eq!(
+        g.client.create("0", &long, RDWR, 0o600),
+        Err(Errno::NAMETOOLONG)
+    );
     // A file that nobody may read can be written by who creates it.
     let own = g.client.create("0", "own", WRONLY, 0).expect("created");
     assert_eq!(g.client.write(own, 0, b"x"), Ok(1));
@@ -59,7 +68,9 @@ fn modes_are_those_that_were_asked_for() {
     for mode in [0o755, 0o777, 0o600, 0o4, 0o1777, 0o111, 0o666] {
         let name = format!("{mode:o}");
         g.client.create("0", &name, RDWR, mode).expect("created");
-        g.client.mkdir("0", &format!("d{name}"), mode).expect("made");
+        g.client
+            .mkdir("0", &format!("d{name}"), mode)
+            .expect("made");
         let on_host = |path: &str| fs::metadata(g.path(path)).expect("there").mode() & 0o7777;
         assert_eq!(on_host(&format!("rw/{name}")), mode);
         assert_eq!(on_host(&format!("rw/d{name}")), mode);
@@ -109,7 +120,10 @@ fn numbers_of_files_are_unique_and_versions_follow_changes() {
     fs::hard_link(g.path("rw/file"), g.path("ro/file")).expect("linked");
     let first = g.client.stat("0/file").expect("there").qid;
     let other = g.client.stat("1/file").expect("there").qid;
-    assert_ne!(first.2, other.2, "one file in two mounts is two to the guest");
+    assert_ne!(
+        first.2, other.2,
+        "one file in two mounts is two to the guest"
+    );
     assert_eq!(g.client.stat("0/file").expect("there").qid, first);
     assert_ne!(first.1, 0, "the guest may cache");
     fs::write(g.path("rw/file"), "2!").expect("written");
@@ -133,7 +147,10 @@ fn times_are_set_left_and_taken_from_the_clock() {
     assert_eq!(g.client.set("0/file", set), Ok(()));
     let host = fs::metadata(g.path("rw/file")).expect("there");
     assert_eq!((host.atime(), host.atime_nsec()), (1_000_000_001, 5));
-    assert_eq!((host.mtime(), host.mtime_nsec()), (2_000_000_002, 999_999_999));
+    assert_eq!(
+        (host.mtime(), host.mtime_nsec()),
+        (2_000_000_002, 999_999_999)
+    );
     let now = Set {
         valid: MTIME,
         ..Set::default()
@@ -141,7 +158,11 @@ fn times_are_set_left_and_taken_from_the_clock() {
     assert_eq!(g.client.set("0/file", now), Ok(()));
     let host = fs::metadata(g.path("rw/file")).expect("there");
     assert_eq!(host.atime(), 1_000_000_001, "left as it was");
-    let age = host.modified().expect("a time").elapsed().unwrap_or_default();
+    let age = host
+        .modified()
+        .expect("a time")
+        .elapsed()
+        .unwrap_or_default();
     assert!(age.as_secs() < 60, "{age:?}");
     let wrong = Set {
         mtime: (0, 1_000_000_000),
@@ -153,7 +174,10 @@ fn times_are_set_left_and_taken_from_the_clock() {
     assert_eq!(g.client.set("0/link", set), Ok(()));
     let link = fs::symlink_metadata(g.path("rw/link")).expect("there");
     assert_eq!(link.mtime(), 2_000_000_002);
-    assert_ne!(fs::metadata(g.path("rw/file")).expect("there").mtime(), 2_000_000_002);
+    assert_ne!(
+        fs::metadata(g.path("rw/file")).expect("there").mtime(),
+        2_000_000_002
+    );
 }
 
 #[test]
@@ -167,11 +191,18 @@ fn owners_change_where_the_host_allows_it() {
         gid: uid,
         ..Set::default()
     };
-    assert_eq!(g.client.set("0/file", change(0)), Ok(()), "it is the guest's root's");
+    assert_eq!(
+        g.client.set("0/file", change(0)),
+        Ok(()),
+        "it is the guest's root's"
+    );
     let at_host = std::os::unix::fs::chown(g.path("host/file"), Some(1234), Some(1234));
     let at_host = at_host.map_err(|error| error.raw_os_error());
     let in_guest = g.client.set("0/file", change(1234));
-    assert_eq!(in_guest.map_err(|errno| Some(errno.raw_os_error())), at_host);
+    assert_eq!(
+        in_guest.map_err(|errno| Some(errno.raw_os_error())),
+        at_host
+    );
     if at_host.is_ok() {
         let attr = g.client.stat("0/file").expect("there");
         assert_eq!((attr.uid, attr.gid), (1234, 1234));
@@ -183,7 +214,10 @@ fn owners_change_where_the_host_allows_it() {
 #[test]
 fn sparse_and_large_files_keep_their_holes() {
     let mut g = Ground::new();
-    let fid = g.client.create("0", "sparse", RDWR, 0o644).expect("created");
+    let fid = g
+        .client
+        .create("0", "sparse", RDWR, 0o644)
+        .expect("created");
     let host = File::create(g.path("host/sparse")).expect("created");
     let far = 5 << 30;
     assert_eq!(g.client.write(fid, far, b"end"), Ok(3));
@@ -194,7 +228,10 @@ fn sparse_and_large_files_keep_their_holes() {
     assert!(attr.blocks < 100, "a hole takes no room");
     assert_eq!(g.client.read(fid, far - 2, 9), Ok(b"\0\0end".to_vec()));
     assert_eq!(g.client.read(fid, u64::MAX - 1, 9), Err(Errno::INVAL));
-    assert_eq!(g.client.write(fid, i64::MAX as u64, b"x"), Err(Errno::INVAL));
+    assert_eq!(
+        g.client.write(fid, i64::MAX as u64, b"x"),
+        Err(Errno::INVAL)
+    );
     let big: Vec<u8> = (0..4_000_000u32).flat_map(|i| [(i >> 3) as u8]).collect();
     let fid = g.client.create("0", "large", RDWR, 0o644).expect("created");
     for (number, part) in big.chunks(500_000).enumerate() {
@@ -204,7 +241,10 @@ fn sparse_and_large_files_keep_their_holes() {
     assert_eq!(fs::read(g.path("rw/large")).expect("there"), big);
     let mut read = Vec::new();
     loop {
-        let part = g.client.read(fid, read.len() as u64, u32::MAX).expect("read");
+        let part = g
+            .client
+            .read(fid, read.len() as u64, u32::MAX)
+            .expect("read");
         if part.is_empty() {
             break;
         }
@@ -219,7 +259,10 @@ fn truncating_cuts_and_extends() {
     for path in ["rw/file", "host/file"] {
         fs::write(g.path(path), "0123456789").expect("written");
     }
-    let host = File::options().write(true).open(g.path("host/file")).expect("open");
+    let host = File::options()
+        .write(true)
+        .open(g.path("host/file"))
+        .expect("open");
     for size in [4, 4096, 0, 3] {
         assert_eq!(g.client.truncate("0/file", size), Ok(()));
         host.set_len(size).expect("cut");
@@ -278,7 +321,11 @@ fn names_move_as_on_the_host() {
         let host = fs::rename(place(from), place(to)).map_err(|error| error.raw_os_error());
         let (old, new) = (format!("0/{}", from.0), format!("0/{}", to.0));
         let guest = g.client.rename((&old, from.1), (&new, to.1));
-        assert_eq!(guest.map_err(|errno| Some(errno.raw_os_error())), host, "{from:?} {to:?}");
+        assert_eq!(
+            guest.map_err(|errno| Some(errno.raw_os_error())),
+            host,
+            "{from:?} {to:?}"
+        );
     }
     assert_eq!(fs::read(g.path("rw/other")).expect("moved"), b"content");
     assert!(g.path("rw/full/x").is_dir() && !g.path("rw/b/a").exists());
@@ -288,9 +335,14 @@ fn names_move_as_on_the_host() {
 fn fids_survive_renames_and_removals() {
     let mut g = Ground::new();
     fs::create_dir(g.path("rw/folder")).expect("made");
-    let fid = g.client.create("0/folder", "file", RDWR, 0o644).expect("created");
+    let fid = g
+        .client
+        .create("0/folder", "file", RDWR, 0o644)
+        .expect("created");
     let dir = g.client.walk("0/folder").expect("there");
-    g.client.rename(("0", "folder"), ("0", "renamed")).expect("renamed");
+    g.client
+        .rename(("0", "folder"), ("0", "renamed"))
+        .expect("renamed");
     assert!(g.client.walk_from(dir, &["file"]).is_ok());
     fs::rename(g.path("rw/renamed"), g.path("rw/by host")).expect("renamed");
     assert!(g.client.walk_from(dir, &["file"]).is_ok());
@@ -319,7 +371,11 @@ fn the_older_requests_rename_and_remove_by_fid() {
     };
     let full = g.client.walk("0/folder").expect("there");
     assert_eq!(remove(&mut g.client, full), Err(Errno::NOTEMPTY));
-    assert_eq!(g.client.getattr(full), Err(Errno::BADF), "forgotten in any case");
+    assert_eq!(
+        g.client.getattr(full),
+        Err(Errno::BADF),
+        "forgotten in any case"
+    );
     assert_eq!(remove(&mut g.client, file), Ok(()));
     assert_eq!(remove(&mut g.client, dir), Ok(()));
     assert!(!g.path("rw/folder").exists());
@@ -339,9 +395,16 @@ fn entries_are_made_and_removed_as_on_the_host() {
     let made = fs::metadata(g.path("rw/file")).expect("there");
     assert_eq!(made.mode(), 0o100_640);
     assert_eq!(g.client.link("0/file", "0", "second"), Ok(()));
-    assert_eq!(fs::metadata(g.path("rw/second")).expect("there").ino(), made.ino());
+    assert_eq!(
+        fs::metadata(g.path("rw/second")).expect("there").ino(),
+        made.ino()
+    );
     assert_eq!(g.client.link("0/link", "0", "link2"), Ok(()));
-    assert!(fs::symlink_metadata(g.path("rw/link2")).expect("there").is_symlink());
+    assert!(
+        fs::symlink_metadata(g.path("rw/link2"))
+            .expect("there")
+            .is_symlink()
+    );
     assert_eq!(g.client.mkdir("0", "folder", 0o755), Ok(()));
     assert_eq!(g.client.mkdir("0", "folder", 0o755), Err(Errno::EXIST));
     assert_eq!(g.client.link("0/folder", "0", "no"), Err(Errno::PERM));
@@ -358,7 +421,10 @@ fn entries_are_made_and_removed_as_on_the_host() {
 fn file_systems_tell_the_truth() {
     let mut g = Ground::new();
     let fid = g.client.walk("0").expect("there");
-    let mut b = g.client.ask(8, Request::default().u32(fid)).expect("statfs");
+    let mut b = g
+        .client
+        .ask(8, Request::default().u32(fid))
+        .expect("statfs");
     let host = statvfs(g.path("rw")).expect("statvfs");
     assert_eq!(b.u32(), 0x0102_1997);
     assert_eq!(u64::from(b.u32()), host.f_frsize);
@@ -420,12 +486,22 @@ fn walks_go_as_far_as_they_can() {
     assert_eq!(walk(&mut g.client, 50, &["2"]), Err(Errno::NOENT));
     assert_eq!(walk(&mut g.client, 50, &["00"]), Err(Errno::NOENT));
     assert_eq!(walk(&mut g.client, 50, &["0", "a", "b", "..", ".."]), Ok(5));
-    assert_eq!(g.client.getattr(50).expect("a fid").qid, g.client.stat("0").expect("there").qid);
-    assert_eq!(walk(&mut g.client, 50, &[]), Err(Errno::BADF), "it is taken");
+    assert_eq!(
+        g.client.getattr(50).expect("a fid").qid,
+        g.client.stat("0").expect("there").qid
+    );
+    assert_eq!(
+        walk(&mut g.client, 50, &[]),
+        Err(Errno::BADF),
+        "it is taken"
+    );
     assert_eq!(walk(&mut g.client, u32::MAX, &[]), Err(Errno::BADF));
     assert_eq!(walk(&mut g.client, 51, &["0"; 17]), Err(Errno::INVAL));
     let permissions = fs::metadata(g.path("rw/a")).expect("there").permissions();
-    assert_eq!(permissions.mode() & 0o777, g.client.stat("0/a").expect("there").mode & 0o777);
+    assert_eq!(
+        permissions.mode() & 0o777,
+        g.client.stat("0/a").expect("there").mode & 0o777
+    );
 }
 
 #[test]
@@ -439,7 +515,11 @@ fn other_requests_get_an_error_and_flush_an_answer() {
     let old = Request::default().u32(9000).string("9P2000.u");
     let mut answer = g.client.ask(100, old).expect("an answer");
     assert_eq!((answer.u32(), answer.string()), (9000, b"unknown".to_vec()));
-    assert_eq!(g.client.getattr(0), Err(Errno::BADF), "a version begins anew");
+    assert_eq!(
+        g.client.getattr(0),
+        Err(Errno::BADF),
+        "a version begins anew"
+    );
     let small = Request::default().u32(100).string("9P2000.L");
     assert_eq!(g.client.ask(100, small).err(), Some(Errno::MSGSIZE));
 }

@@ -63,7 +63,10 @@ impl Body {
     }
     fn number(&mut self, len: usize) -> u64 {
         let bytes = self.take(len);
-        bytes.iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte))
+        bytes
+            .iter()
+            .rev()
+            .fold(0, |sum, byte| sum << 8 | u64::from(*byte))
     }
     pub fn u8(&mut self) -> u8 {
         self.number(1) as u8
@@ -164,7 +167,7 @@ impl Client {
         Ok(body)
     }
 
-    /// A new fid, `names` from `fid`. A part of the way counts as not there.
+    /// A new fid, `names` from `fid`. If the way ends before, why.
     pub fn walk_from(&mut self, fid: Fid, names: &[&str]) -> Result<Fid, Errno> {
         let new = self.next;
         self.next += 1;
@@ -173,10 +176,14 @@ impl Client {
             request = request.string(name);
         }
         let walked = self.ask(110, request)?.u16();
-        if usize::from(walked) == names.len() {
-            Ok(new)
-        } else {
-            Err(Errno::NOENT)
+        match names.split_at(walked.into()) {
+            (_, []) => Ok(new),
+            (way, rest) => {
+                let end = self.walk_from(fid, way)?;
+                let failed = self.walk_from(end, rest);
+                self.clunk(end)?;
+                failed
+            }
         }
     }
 
@@ -191,7 +198,8 @@ impl Client {
     }
 
     pub fn lopen(&mut self, fid: Fid, flags: u32) -> Result<(), Errno> {
-        self.ask(12, Request::default().u32(fid).u32(flags)).map(drop)
+        self.ask(12, Request::default().u32(fid).u32(flags))
+            .map(drop)
     }
 
     /// Walks to a path and opens it.
@@ -202,7 +210,13 @@ impl Client {
     }
 
     /// Creates a file in a folder, and opens it.
-    pub fn create(&mut self, folder: &str, name: &str, flags: u32, mode: u32) -> Result<Fid, Errno> {
+    pub fn create(
+        &mut self,
+        folder: &str,
+        name: &str,
+        flags: u32,
+        mode: u32,
+    ) -> Result<Fid, Errno> {
         let fid = self.walk(folder)?;
         let request = Request::default().u32(fid).string(name);
         self.ask(14, request.u32(flags).u32(mode).u32(0))?;
@@ -224,7 +238,8 @@ impl Client {
     }
 
     pub fn fsync(&mut self, fid: Fid, data_only: u32) -> Result<(), Errno> {
-        self.ask(50, Request::default().u32(fid).u32(data_only)).map(drop)
+        self.ask(50, Request::default().u32(fid).u32(data_only))
+            .map(drop)
     }
 
     pub fn getattr(&mut self, fid: Fid) -> Result<Attr, Errno> {
@@ -258,7 +273,8 @@ impl Client {
         let request = Request::default().u32(fid).u32(set.valid).u32(set.mode);
         let request = request.u32(set.uid).u32(set.gid).u64(set.size);
         let request = request.u64(set.atime.0).u64(set.atime.1);
-        self.ask(26, request.u64(set.mtime.0).u64(set.mtime.1)).map(drop)
+        self.ask(26, request.u64(set.mtime.0).u64(set.mtime.1))
+            .map(drop)
     }
 
     /// Changes attributes of a path.
@@ -287,7 +303,11 @@ impl Client {
 
     pub fn mkdir(&mut self, folder: &str, name: &str, mode: u32) -> Result<(), Errno> {
         let fid = self.walk(folder)?;
-        self.ask(72, Request::default().u32(fid).string(name).u32(mode).u32(0)).map(drop)
+        self.ask(
+            72,
+            Request::default().u32(fid).string(name).u32(mode).u32(0),
+        )
+        .map(drop)
     }
 
     pub fn symlink(&mut self, folder: &str, name: &str, target: &str) -> Result<(), Errno> {
@@ -303,7 +323,8 @@ impl Client {
 
     pub fn link(&mut self, path: &str, folder: &str, name: &str) -> Result<(), Errno> {
         let (file, dir) = (self.walk(path)?, self.walk(folder)?);
-        self.ask(70, Request::default().u32(dir).u32(file).string(name)).map(drop)
+        self.ask(70, Request::default().u32(dir).u32(file).string(name))
+            .map(drop)
     }
 
     pub fn mknod(&mut self, folder: &str, name: &str, mode: u32) -> Result<(), Errno> {
@@ -320,7 +341,8 @@ impl Client {
 
     pub fn unlink(&mut self, folder: &str, name: &str, flags: u32) -> Result<(), Errno> {
         let fid = self.walk(folder)?;
-        self.ask(76, Request::default().u32(fid).string(name).u32(flags)).map(drop)
+        self.ask(76, Request::default().u32(fid).string(name).u32(flags))
+            .map(drop)
     }
 
     /// The entries from a cookie on, as many as fit into `count` bytes.
@@ -354,14 +376,25 @@ impl Client {
     }
 
     /// The status of `Tlock`: 0 is done, 1 somebody else holds it.
-    pub fn lock(&mut self, fid: Fid, kind: u8, range: (u64, u64), process: u32) -> Result<u8, Errno> {
+    pub fn lock(
+        &mut self,
+        fid: Fid,
+        kind: u8,
+        range: (u64, u64),
+        process: u32,
+    ) -> Result<u8, Errno> {
         let request = Request::default().u32(fid).u8(kind).u32(1);
         let request = request.u64(range.0).u64(range.1).u32(process);
         Ok(self.ask(52, request.string("guest"))?.u8())
     }
 
     /// Kind and range of the lock that is in the way.
-    pub fn getlock(&mut self, fid: Fid, kind: u8, range: (u64, u64)) -> Result<(u8, u64, u64), Errno> {
+    pub fn getlock(
+        &mut self,
+        fid: Fid,
+        kind: u8,
+        range: (u64, u64),
+    ) -> Result<(u8, u64, u64), Errno> {
         let request = Request::default().u32(fid).u8(kind);
         let request = request.u64(range.0).u64(range.1).u32(1);
         let mut body = self.ask(54, request.string("guest"))?;
@@ -372,14 +405,22 @@ impl Client {
         let fid = self.walk(path)?;
         let new = self.next;
         self.next += 1;
-        let size = self.ask(30, Request::default().u32(fid).u32(new).string(name))?.u64();
+        let size = self
+            .ask(30, Request::default().u32(fid).u32(new).string(name))?
+            .u64();
         let value = self.read(new, 0, size as u32 + 10)?;
         assert_eq!(value.len() as u64, size);
         self.clunk(new)?;
         Ok(value)
     }
 
-    pub fn setxattr(&mut self, path: &str, name: &str, value: &[u8], flags: u32) -> Result<(), Errno> {
+    pub fn setxattr(
+        &mut self,
+        path: &str,
+        name: &str,
+        value: &[u8],
+        flags: u32,
+    ) -> Result<(), Errno> {
         let fid = self.walk(path)?;
         let request = Request::default().u32(fid).string(name);
         self.ask(32, request.u64(value.len() as u64).u32(flags))?;
@@ -399,11 +440,16 @@ pub struct Ground {
 
 impl Ground {
     pub fn new() -> Self {
+        Self::with(Options::default())
+    }
+
+    /// The same, with limits.
+    pub fn with(options: Options) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         for name in ["rw", "ro", "host"] {
             std::fs::create_dir(folder.path().join(name)).expect("a folder");
         }
-        let server = Server::new(mounts(folder.path()), Options::default());
+        let server = Server::new(mounts(folder.path()), options);
         Self {
             client: Client::new(server.expect("mounts")),
             folder,

@@ -25,7 +25,13 @@ fn five_thousand_files_are_listed_once_each() {
         assert_eq!(entries.len(), MANY + 2);
         let host = fs::read_dir(g.path("rw")).expect("there");
         let mut host: BTreeSet<String> = host
-            .map(|entry| entry.expect("an entry").file_name().into_string().expect("UTF-8"))
+            .map(|entry| {
+                entry
+                    .expect("an entry")
+                    .file_name()
+                    .into_string()
+                    .expect("UTF-8")
+            })
             .collect();
         host.extend([".".to_owned(), "..".to_owned()]);
         assert_eq!(names(&entries), host);
@@ -74,7 +80,10 @@ fn entries_have_numbers_and_kinds() {
         let attr = g.client.stat(&format!("0/{name}")).expect("there");
         assert_eq!(entry.path, attr.qid.2);
     }
-    let above = entries.iter().find(|entry| entry.name == "..").expect("listed");
+    let above = entries
+        .iter()
+        .find(|entry| entry.name == "..")
+        .expect("listed");
     let root = g.client.stat("").expect("the root").qid.2;
     assert_eq!(above.path, root, "the host's folder above is not shown");
     assert_eq!(g.client.readdir(fid, 0, 10).err(), Some(Errno::INVAL));
@@ -93,8 +102,16 @@ fn the_root_holds_the_mounts_and_nothing_can_be_made_there() {
         let listed: Vec<&str> = entries.iter().map(|entry| entry.name.as_str()).collect();
         assert_eq!(listed, [".", "..", "0", "1"]);
     }
-    let served: Vec<_> = g.client.server.mounts().map(|(name, mount)| (name, mount.guest.clone())).collect();
-    assert_eq!(served, [("0".into(), "/rw".into()), ("1".into(), "/ro".into())]);
+    let served: Vec<_> = g
+        .client
+        .server
+        .mounts()
+        .map(|(name, mount)| (name, mount.guest.clone()))
+        .collect();
+    assert_eq!(
+        served,
+        [("0".into(), "/rw".into()), ("1".into(), "/ro".into())]
+    );
     assert_eq!(g.client.create("", "x", RDWR, 0o644), Err(Errno::ROFS));
     assert_eq!(g.client.mkdir("", "x", 0o755), Err(Errno::ROFS));
     assert_eq!(g.client.symlink("", "x", "y"), Err(Errno::ROFS));
@@ -145,7 +162,9 @@ fn fids_and_open_files_are_limited() {
     };
     let mount = Mount::new("/x", g.path("rw"), MountMode::ReadWrite);
     let mut client = Client::new(Server::new(vec![mount], options).expect("shared"));
-    let open: Vec<_> = (0..3).map(|_| client.open("0/file", RDONLY).expect("open")).collect();
+    let open: Vec<_> = (0..3)
+        .map(|_| client.open("0/file", RDONLY).expect("open"))
+        .collect();
     assert_eq!(client.open("0/file", RDONLY), Err(Errno::MFILE));
     assert_eq!(client.create("0", "new", RDWR, 0o644), Err(Errno::MFILE));
     assert!(!g.path("rw/new").exists());

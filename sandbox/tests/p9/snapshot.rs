@@ -25,15 +25,31 @@ fn files_are_found_again_or_stale() {
         fs::write(g.path(&format!("rw/folder/{name}")), name).expect("written");
     }
     let folder = g.client.walk("0/folder").expect("there");
-    let mut open = |name: &str| g.client.open(&format!("0/folder/{name}"), RDWR).expect("open");
-    let (kept, replaced, removed, moved) =
-        (open("kept"), open("replaced"), open("removed"), open("moved"));
-    let cut = g.client.create("0", "cut", RDWR | TRUNC, 0o644).expect("created");
+    let mut open = |name: &str| {
+        g.client
+            .open(&format!("0/folder/{name}"), RDWR)
+            .expect("open")
+    };
+    let (kept, replaced, removed, moved) = (
+        open("kept"),
+        open("replaced"),
+        open("removed"),
+        open("moved"),
+    );
+    let cut = g
+        .client
+        .create("0", "cut", RDWR | TRUNC, 0o644)
+        .expect("created");
     g.client.write(cut, 0, b"data").expect("written");
-    let orphan = g.client.create("0", "orphan", RDWR, 0o644).expect("created");
+    let orphan = g
+        .client
+        .create("0", "orphan", RDWR, 0o644)
+        .expect("created");
     g.client.unlink("0", "orphan", 0).expect("removed");
     // What is renamed before the snapshot is found by its new name.
-    g.client.rename(("0/folder", "moved"), ("0", "new name")).expect("renamed");
+    g.client
+        .rename(("0/folder", "moved"), ("0", "new name"))
+        .expect("renamed");
     let mut client = again(&mut g, |g| {
         fs::write(g.path("rw/other"), "other").expect("written");
         fs::rename(g.path("rw/other"), g.path("rw/folder/replaced")).expect("renamed");
@@ -42,7 +58,11 @@ fn files_are_found_again_or_stale() {
     assert_eq!(client.read(kept, 0, 20), Ok(b"kept".to_vec()));
     assert_eq!(client.write(kept, 0, b"K"), Ok(1));
     assert_eq!(client.read(moved, 0, 20), Ok(b"moved".to_vec()));
-    assert_eq!(client.read(cut, 0, 20), Ok(b"data".to_vec()), "not cut again");
+    assert_eq!(
+        client.read(cut, 0, 20),
+        Ok(b"data".to_vec()),
+        "not cut again"
+    );
     for stale in [replaced, removed, orphan] {
         assert_eq!(client.read(stale, 0, 20), Err(Errno::STALE));
         assert_eq!(client.getattr(stale).err(), Some(Errno::STALE));
@@ -63,7 +83,10 @@ fn locks_are_taken_again_or_their_files_are_stale() {
     for fid in [held, lost] {
         assert_eq!(g.client.lock(fid, 1, (0, 0), 7), Ok(0));
     }
-    let other = fs::File::options().write(true).open(g.path("rw/lost")).expect("open");
+    let other = fs::File::options()
+        .write(true)
+        .open(g.path("rw/lost"))
+        .expect("open");
     let mut client = again(&mut g, |_| {
         let flock = nix::libc::flock {
             l_type: nix::libc::F_WRLCK as nix::libc::c_short,
@@ -86,12 +109,16 @@ fn a_state_that_was_made_up_gives_nothing_away() {
     fs::write(g.path("host/secret"), "secret").expect("written");
     fs::write(g.path("ro/file"), "content").expect("written");
     let fid = g.client.open("1/file", RDONLY).expect("open");
-    let secret = std::os::unix::fs::MetadataExt::ino(&fs::metadata(g.path("host/secret")).expect("there"));
+    let secret =
+        std::os::unix::fs::MetadataExt::ino(&fs::metadata(g.path("host/secret")).expect("there"));
     let text = serde_json::to_value(g.client.server.state()).expect("JSON");
     let restore = |change: &dyn Fn(&mut serde_json::Value)| {
         let mut text = text.clone();
         let fids = text["fids"].as_array_mut().expect("fids");
-        let file = fids.iter_mut().find(|saved| saved["fid"] == fid).expect("saved");
+        let file = fids
+            .iter_mut()
+            .find(|saved| saved["fid"] == fid)
+            .expect("saved");
         change(&mut file["kind"]["File"]);
         let state: ServerState = serde_json::from_value(text).expect("a state");
         let server = Server::restore(mounts(g.folder.path()), Options::default(), &state);
