@@ -405,8 +405,8 @@ mod tests {
         assert_eq!(run(r#"["cd /srv"]"#), out(""));
         assert_eq!(run(r#"["pwd"]"#), out("/srv\\n"));
         assert_eq!(run(r#"[["pwd"], "/var"]"#), out("/var\\n"));
-        let args = r#"[["printenv", "K"], null, {"K": "v"}]"#;
-        assert_eq!(run(args), out("v\\n"));
+        let args = r#"[["env"], null, {"K": "v"}]"#;
+        assert_eq!(run(args), out("K=v\\n"));
         let args = r#"[["cat"], null, null, "öÿ", 500, "base64"]"#;
         assert_eq!(run(args), out("w7bDvw=="));
         assert_eq!(

@@ -2,8 +2,8 @@
 //! for everything else.
 
 use super::{
-    MODE_BITS, Shell, ShellCommand, ShellError, ShellErrorKind, ShellOutput, ShellReply,
-    ShellRequest, check_path,
+    DEFAULT_MODE, MODE_BITS, Shell, ShellCommand, ShellError, ShellErrorKind, ShellOutput,
+    ShellReply, ShellRequest, check_path,
 };
 use crate::error::ready;
 use crate::script::lock;
@@ -14,14 +14,22 @@ use std::time::Duration;
 /// Exit code for a program that does not exist, as shells have it.
 const NO_PROGRAM: u8 = 127;
 
-/// Knows the programs `cat`, `echo`, `false`, `printenv`, `pwd`, `sleep` and
+/// Knows the programs `cat`, `echo`, `env`, `false`, `pwd`, `sleep` and
 /// `true`, in scripts of one command also `cd`, `exit` and `export`, and what it
 /// was told to answer. Nothing waits: `sleep` only says how long it took. All
 /// directories exist, and programs are found in the scripted answers first.
 #[derive(Debug, Default)]
 pub struct MemoryShell {
-    answers: Vec<(ShellCommand, Result<ShellOutput, ShellError>)>,
+    answers: Vec<(ShellCommand, Answer)>,
     state: Mutex<State>,
+}
+
+/// What a scripted command does.
+#[derive(Clone, Debug)]
+struct Answer {
+    result: Result<ShellOutput, ShellError>,
+    /// Files that it writes: path and bytes.
+    files: Vec<(String, Vec<u8>)>,
 }
 
 #[derive(Debug)]
@@ -53,15 +61,28 @@ impl MemoryShell {
     /// Answers this command like that, every time. The limits of time and
     /// output hold for it as for others.
     #[must_use]
-    pub fn on(mut self, command: ShellCommand, output: ShellOutput) -> MemoryShell {
-        self.answers.push((command, Ok(output)));
+    pub fn on(self, command: ShellCommand, output: ShellOutput) -> MemoryShell {
+        self.on_writing(command, output, Vec::new())
+    }
+
+    /// As [`MemoryShell::on`], for a command that also writes these files.
+    #[must_use]
+    pub fn on_writing(
+        mut self,
+        command: ShellCommand,
+        output: ShellOutput,
+        files: Vec<(String, Vec<u8>)>,
+    ) -> MemoryShell {
+        let result = Ok(output);
+        self.answers.push((command, Answer { result, files }));
         self
     }
 
     /// Fails for this command, every time.
     #[must_use]
     pub fn fails(mut self, command: ShellCommand, error: ShellError) -> MemoryShell {
-        self.answers.push((command, Err(error)));
+        let (result, files) = (Err(error), Vec::new());
+        self.answers.push((command, Answer { result, files }));
         self
     }
 
@@ -81,10 +102,15 @@ impl MemoryShell {
         request.check()?;
         let mut state = lock(&self.state);
         state.requests.push(request.clone());
-        let known = self.answers.iter().rev();
-        let known = known.clone().find(|(c, _)| *c == request.command);
-        let output = match known {
-            Some((_, answer)) => answer.clone()?,
+        let mut known = self.answers.iter().rev();
+        let output = match known.find(|(c, _)| *c == request.command) {
+            Some((_, answer)) => {
+                let output = answer.result.clone()?;
+                for (path, bytes) in answer.files.iter().cloned() {
+                    state.files.insert(path, (bytes, DEFAULT_MODE));
+                }
+                output
+            }
             None => state.run(request)?,
         };
         if let Some(limit) = request.timeout
@@ -169,12 +195,10 @@ impl State {
                 let dir = request.cwd.as_deref().unwrap_or(own);
                 output.stdout = format!("{dir}\n").into_bytes();
             }
-            ["printenv", name] => {
+            ["env"] => {
                 let own = if session { self.env.as_slice() } else { &[] };
-                let mut all = own.iter().chain(&request.env).rev();
-                match all.find(|(known, _)| known == name) {
-                    Some((_, value)) => output.stdout = format!("{value}\n").into_bytes(),
-                    None => output.exit_code = 1,
+                for (name, value) in own.iter().chain(&request.env) {
+                    output.stdout.extend(format!("{name}={value}\n").bytes());
                 }
             }
             ["sleep", seconds] => match seconds.parse().map(Duration::try_from_secs_f64) {
@@ -269,6 +293,17 @@ mod tests {
         let shell = shell.fails(ShellCommand::Script("rm /".to_owned()), denied.clone());
         let error = block_on(shell.exec(ShellRequest::script("rm /")));
         assert_eq!(error, Err(denied));
+    }
+
+    #[test]
+    fn scripted_commands_write_files() {
+        let script = || ShellCommand::Script("make".to_owned());
+        let files = vec![("/out".to_owned(), b"made".to_vec())];
+        let shell = MemoryShell::new().on_writing(script(), ShellOutput::default(), files);
+        let read = || block_on(shell.read_file("/out".to_owned(), 10));
+        assert!(read().is_err());
+        block_on(shell.exec(ShellRequest::new(script()))).unwrap();
+        assert_eq!(read().unwrap(), b"made");
     }
 
     #[test]

@@ -75,7 +75,7 @@ fn build(args: &BuildArgs) -> Exit {
 }
 
 /// Progress, on the standard error output.
-fn show(event: Event<'_>) {
+pub fn show(event: Event<'_>) {
     output::err(&match event {
         Event::Started { step } => format!("==> {step}\n"),
         Event::Detail { text, .. } => format!("    {text}\n"),

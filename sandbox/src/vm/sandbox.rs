@@ -126,6 +126,21 @@ impl Sandbox {
         self.begin(Request::Exec(exec), false, sink)
     }
 
+    /// Starts a script in the session shell, as [`Sandbox::open`] does a
+    /// program. Scripts run one after the other; one that waits for its turn
+    /// cannot be killed before.
+    ///
+    /// # Errors
+    /// Why the guest runs no more.
+    pub fn open_script(
+        &self,
+        text: impl AsRef<[u8]>,
+        sink: impl FnMut(Event) + Send + 'static,
+    ) -> Result<Command, VmError> {
+        let text = text.as_ref().to_vec();
+        self.begin(Request::Script(Script { text }), false, sink)
+    }
+
     fn begin(
         &self,
         request: Request,
