@@ -154,6 +154,10 @@ pub struct RunArgs {
     #[cfg(feature = "sandbox")]
     #[arg(long)]
     pub sandbox: bool,
+    /// What that Linux is like
+    #[cfg(feature = "sandbox")]
+    #[command(flatten)]
+    pub settings: crate::sandbox_args::SettingsArgs,
 }
 
 /// Options of `compile`.

@@ -9,13 +9,11 @@ use crate::failure::Failure;
 use agent99::{Capabilities, ErrorCode, RunError, shell_atoms};
 
 #[cfg(feature = "sandbox")]
-use crate::commands::sandbox::show;
+use crate::commands::sandbox::builder;
+#[cfg(feature = "sandbox")]
+use crate::sandbox_args::SettingsArgs;
 #[cfg(feature = "sandbox")]
 use a99_batteries::sandbox::SandboxShell;
-#[cfg(feature = "sandbox")]
-use a99_sandbox::image::Cache;
-#[cfg(feature = "sandbox")]
-use a99_sandbox::vm::{Image, Options, Sandbox, VmCode, VmError};
 
 /// The computer of a run, if it is granted one.
 #[derive(Debug)]
@@ -28,9 +26,16 @@ pub struct Computer {
 impl Computer {
     /// As the options say. Nothing is started or read before a program needs
     /// it.
-    pub fn of(args: &RunArgs) -> Computer {
-        let sandbox = args.sandbox.then(|| SandboxShell::new(start));
-        Computer { sandbox }
+    pub fn of(args: &RunArgs) -> Result<Computer, Failure> {
+        if !args.sandbox && args.settings != SettingsArgs::default() {
+            return Err(Failure::usage(
+                "there is no sandbox to be set up without --sandbox",
+            ));
+        }
+        let new = || SandboxShell::new(builder(&args.settings));
+        Ok(Computer {
+            sandbox: args.sandbox.then(new),
+        })
     }
 
     /// What the run is granted with the computer.
@@ -44,6 +49,13 @@ impl Computer {
         }
     }
 
+    /// Waits until mounts have what was written to them.
+    pub async fn stop(&self) {
+        if let Some(sandbox) = &self.sandbox {
+            sandbox.stop().await;
+        }
+    }
+
     fn remedy(&self) -> String {
         match self.sandbox.as_ref().map(SandboxShell::failure) {
             Some(Some(failure)) => failure.text,
@@ -53,24 +65,20 @@ impl Computer {
     }
 }
 
-/// Starts a sandbox from the image that was built last.
-#[cfg(feature = "sandbox")]
-fn start() -> Result<Sandbox, VmError> {
-    let cache = Cache::of_user().map_err(|error| VmError::new(VmCode::Io, error.to_string()))?;
-    Sandbox::start(&Image::current(&cache, &mut show)?, &Options::default())
-}
-
 #[cfg(not(feature = "sandbox"))]
 impl Computer {
     /// None: there is no option for it.
-    pub fn of(_: &RunArgs) -> Computer {
-        Computer {}
+    pub fn of(_: &RunArgs) -> Result<Computer, Failure> {
+        Ok(Computer {})
     }
 
     /// What the run is granted anyway.
     pub fn grant(&self, set: Capabilities) -> Result<Capabilities, Failure> {
         Ok(set)
     }
+
+    /// There is nothing to stop.
+    pub async fn stop(&self) {}
 
     fn remedy(&self) -> String {
         "this a99 was built without the sandbox; a script's `shell` can stand in".to_owned()

@@ -2,6 +2,7 @@
 
 use clap::{Args, Subcommand, ValueHint};
 use std::path::PathBuf;
+use std::time::Duration;
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -27,6 +28,9 @@ pub enum SandboxCommand {
     /// Run one command in a new sandbox
     #[command(after_help = EXIT_CODES)]
     Exec(ExecArgs),
+    /// Open a shell in a new sandbox, on this terminal
+    #[command(after_help = EXIT_CODES)]
+    Shell(ShellArgs),
 }
 
 impl SandboxArgs {
@@ -35,6 +39,7 @@ impl SandboxArgs {
         match &self.command {
             SandboxCommand::Build(args) => args.json,
             SandboxCommand::Exec(args) => args.json,
+            SandboxCommand::Shell(_) => false,
         }
     }
 }
@@ -56,18 +61,34 @@ pub struct BuildArgs {
     pub json: bool,
 }
 
+/// What a new sandbox is like.
+#[derive(Debug, Default, PartialEq, Args)]
+pub struct SettingsArgs {
+    /// A variable of every command in the sandbox; may be repeated
+    #[arg(long, value_name = "NAME=VALUE", value_parser = variable)]
+    pub env: Vec<(String, String)>,
+}
+
+/// Options of `sandbox shell`.
+#[derive(Debug, Args)]
+pub struct ShellArgs {
+    /// What the sandbox is like
+    #[command(flatten)]
+    pub settings: SettingsArgs,
+}
+
 /// Options of `sandbox exec`.
 #[derive(Debug, Args)]
 pub struct ExecArgs {
-    /// A variable of the command's environment; may be repeated
-    #[arg(long, value_name = "NAME=VALUE", value_parser = variable)]
-    pub env: Vec<(String, String)>,
+    /// What the sandbox is like
+    #[command(flatten)]
+    pub settings: SettingsArgs,
     /// The command's working directory
     #[arg(long, value_name = "DIR")]
     pub cwd: Option<String>,
-    /// Seconds the command may take
-    #[arg(long, value_name = "N", value_parser = seconds)]
-    pub timeout: Option<f64>,
+    /// How long the command may take, as in 500ms, 5s, 2m, 1h; seconds without a unit
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub timeout: Option<Duration>,
     /// Print outputs and exit code as one line of JSON on standard output
     #[arg(long)]
     pub json: bool,
@@ -86,9 +107,42 @@ fn variable(text: &str) -> Result<(String, String), String> {
 /// The longest time limit that is taken: a year.
 const MAX_SECONDS: f64 = 366.0 * 86_400.0;
 
-fn seconds(text: &str) -> Result<f64, String> {
-    match text.trim_end_matches('s').parse::<f64>() {
-        Ok(n) if n > 0.0 && n <= MAX_SECONDS => Ok(n),
-        _ => Err("expected a number of seconds above 0".to_owned()),
+fn time(text: &str) -> Result<Duration, String> {
+    let units = [("ms", 0.001), ("s", 1.0), ("m", 60.0), ("h", 3600.0)];
+    let (number, unit) = units
+        .iter()
+        .find_map(|(name, unit)| text.strip_suffix(name).map(|number| (number, *unit)))
+        .unwrap_or((text, 1.0));
+    match number.parse::<f64>().map(|number| number * unit) {
+        Ok(seconds) if seconds > 0.0 && seconds <= MAX_SECONDS => {
+            Ok(Duration::from_secs_f64(seconds))
+        }
+        _ => Err("expected a time above 0, as in 500ms, 5s, 2m, 1h".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_units() {
+        for (text, milliseconds) in [
+            ("5", 5000),
+            ("0.5", 500),
+            ("500ms", 500),
+            ("5s", 5000),
+            ("2m", 120_000),
+            ("1h", 3_600_000),
+        ] {
+            assert_eq!(
+                time(text),
+                Ok(Duration::from_millis(milliseconds)),
+                "{text}"
+            );
+        }
+        for text in ["", "0", "-1", "x", "5d", "nan", "inf", "1e300", "ms"] {
+            assert!(time(text).is_err(), "{text}");
+        }
     }
 }

@@ -2,24 +2,53 @@
 //!
 //! Without arguments it serves the virtio-console port that the host gave for
 //! it, with control groups. With `--stdin` it serves the socket that is its
-//! standard input, without: so it runs anywhere, for tests.
+//! standard input, without: so it runs anywhere, for tests. With `--send PATH`
+//! it writes the files there to standard output, with `--receive PATH` it makes
+//! those of standard input there: the guest's side of copying.
+
+/// Bytes that a pipe takes at once.
+#[cfg(target_os = "linux")]
+const PIPE_BYTES: usize = 64 << 10;
 
 #[cfg(target_os = "linux")]
 fn main() {
     use a99_guest_agent::agent::Agent;
 
-    let result = match std::env::args().nth(1).as_deref() {
-        None => Agent::in_guest(),
-        Some("--stdin") => Agent::on_stdin(),
-        Some(other) => {
-            eprintln!("agent99-agent: unknown argument {other}; there is only --stdin");
+    let mut arguments = std::env::args_os().skip(1);
+    let (word, path) = (arguments.next(), arguments.next());
+    let result = match (word.as_ref().map(|word| word.to_str()), path) {
+        (None, _) => Agent::in_guest().and_then(Agent::serve),
+        (Some(Some("--stdin")), None) => Agent::on_stdin().and_then(Agent::serve),
+        (Some(Some("--send")), Some(path)) => send(path.as_ref()),
+        (Some(Some("--receive")), Some(path)) => receive(path.as_ref()),
+        _ => {
+            eprintln!("agent99-agent: there are --stdin, --send PATH and --receive PATH");
             std::process::exit(2);
         }
     };
-    if let Err(error) = result.and_then(Agent::serve) {
+    if let Err(error) = result {
         eprintln!("agent99-agent: {error}");
         std::process::exit(1);
     }
+}
+
+#[cfg(target_os = "linux")]
+fn send(path: &std::path::Path) -> std::io::Result<()> {
+    let mut out = std::io::BufWriter::with_capacity(PIPE_BYTES, std::io::stdout().lock());
+    a99_guest_agent::tree::send(path, &mut out).map(drop)
+}
+
+#[cfg(target_os = "linux")]
+fn receive(path: &std::path::Path) -> std::io::Result<()> {
+    use a99_guest_agent::tree::{Receive, receive};
+
+    let mut input = std::io::BufReader::with_capacity(PIPE_BYTES, std::io::stdin().lock());
+    // A link of the host's tree leads to nothing but the guest's own files.
+    let options = Receive {
+        any_link: true,
+        ..Receive::default()
+    };
+    receive(&mut input, path, &options).map(drop)
 }
 
 #[cfg(not(target_os = "linux"))]

@@ -1,11 +1,10 @@
 //! Files of the guest, by small scripts that run in it.
 
-use super::guest::{Trouble, exec};
-use super::task::Cancel;
+use super::guest::exec;
 use a99_capabilities::{
     MODE_BITS, ShellCommand, ShellError, ShellErrorKind, ShellRequest, check_path,
 };
-use a99_sandbox::vm::Sandbox;
+use a99_sandbox::Sandbox;
 use std::time::Duration;
 
 /// Writes standard input to a file beside `$1`, gives it the mode `$2` and the
@@ -40,15 +39,14 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const REMARKS: usize = 4_096;
 
 /// Runs a script on a path.
-fn run(
+async fn run(
     sandbox: &Sandbox,
     script: &str,
     [path, option]: [&str; 2],
     stdin: Vec<u8>,
     most: usize,
-    cancel: &Cancel,
-) -> Result<Vec<u8>, Trouble> {
-    check_path(path).map_err(Trouble::Told)?;
+) -> Result<Vec<u8>, ShellError> {
+    check_path(path)?;
     let argv = ["/bin/sh", "-c", script, "sh", path, option].map(str::to_owned);
     let request = ShellRequest {
         stdin,
@@ -56,11 +54,8 @@ fn run(
         output_limit: most.saturating_add(REMARKS),
         ..ShellRequest::new(ShellCommand::Argv(argv.to_vec()))
     };
-    let done = exec(sandbox, &request, cancel)?;
-    let failed = |kind, text: &str| {
-        let error = ShellError::new(kind, format!("{path}: {text}"));
-        Err(Trouble::Told(error))
-    };
+    let done = exec(sandbox, request).await?;
+    let failed = |kind, text: &str| Err(ShellError::new(kind, format!("{path}: {text}")));
     match done.exit_code {
         0 => Ok(done.stdout),
         NOT_FOUND => failed(ShellErrorKind::NotFound, "no such file or directory"),
@@ -74,30 +69,28 @@ fn run(
 }
 
 /// Writes a file whole.
-pub(super) fn write(
+pub(super) async fn write(
     sandbox: &Sandbox,
     path: &str,
     bytes: Vec<u8>,
     mode: u32,
-    cancel: &Cancel,
-) -> Result<(), Trouble> {
+) -> Result<(), ShellError> {
     let mode = format!("{:o}", mode & MODE_BITS);
-    run(sandbox, WRITE, [path, &mode], bytes, 0, cancel).map(|_| ())
+    run(sandbox, WRITE, [path, &mode], bytes, 0).await.map(drop)
 }
 
 /// Reads a file whole, unless it is larger than the limit.
-pub(super) fn read(
+pub(super) async fn read(
     sandbox: &Sandbox,
     path: &str,
     limit: usize,
-    cancel: &Cancel,
-) -> Result<Vec<u8>, Trouble> {
+) -> Result<Vec<u8>, ShellError> {
     // One byte more tells a file that is too large.
     let most = limit.saturating_add(1);
     let count = most.to_string();
-    let bytes = run(sandbox, READ, [path, &count], Vec::new(), most, cancel)?;
-    if bytes.len() > limit {
-        return Err(Trouble::Told(ShellError::file_limit(path, limit)));
+    let bytes = run(sandbox, READ, [path, &count], Vec::new(), most).await?;
+    match bytes.len() > limit {
+        true => Err(ShellError::file_limit(path, limit)),
+        false => Ok(bytes),
     }
-    Ok(bytes)
 }

@@ -1,44 +1,13 @@
 //! Commands in the guest, and how the sandbox's errors read to a program.
 
-use super::collect::{Limits, Note, collect};
-use super::task::Cancel;
 use a99_capabilities::{ShellCommand, ShellError, ShellErrorKind, ShellOutput, ShellRequest};
-use a99_guest_agent::protocol::{Ending, Exec};
-use a99_sandbox::vm::{Output, Sandbox, VmCode, VmError};
+use a99_sandbox::{ExecOptions, Output, Sandbox, VmCode, VmError};
 use std::time::{Duration, Instant};
-
-/// The shell of scripts that are not in the session.
-const SHELL: &str = "/bin/sh";
 
 /// How the agent's texts end that tell of the system's errors ENOENT, ENOTDIR
 /// and EACCES.
 const NOT_FOUND: [&str; 2] = ["(os error 2)", "(os error 20)"];
 const DENIED: &str = "(os error 13)";
-
-/// What went wrong on the way.
-pub(super) enum Trouble {
-    /// With the sandbox, after the command ran for some time.
-    Sandbox(VmError, ShellError),
-    /// As a program may read it.
-    Told(ShellError),
-}
-
-impl Trouble {
-    /// What a program reads.
-    pub fn into_error(self) -> ShellError {
-        match self {
-            Trouble::Sandbox(_, error) | Trouble::Told(error) => error,
-        }
-    }
-
-    /// The error, if the guest is gone.
-    pub fn end(&self) -> Option<&VmError> {
-        match self {
-            Trouble::Sandbox(error, told) if told.kind == ShellErrorKind::Crashed => Some(error),
-            _ => None,
-        }
-    }
-}
 
 /// A sandbox that did not start, without a word about the host (security E20).
 pub(super) fn unavailable(error: &VmError) -> ShellError {
@@ -46,11 +15,54 @@ pub(super) fn unavailable(error: &VmError) -> ShellError {
     ShellError::new(ShellErrorKind::Unavailable, text)
 }
 
+/// Runs a command that was checked. Dropping the future kills it.
+pub(super) async fn exec(
+    sandbox: &Sandbox,
+    request: ShellRequest,
+) -> Result<ShellOutput, ShellError> {
+    let (timeout, limit) = (request.timeout, request.output_limit);
+    let started = Instant::now();
+    let done = match request.command {
+        ShellCommand::Script(text) => {
+            let options = ExecOptions {
+                cwd: request.cwd,
+                env: request.env,
+                stdin: (!request.stdin.is_empty()).then_some(request.stdin),
+                timeout,
+                output_limit: Some(limit as u64),
+                cancel: None,
+            };
+            sandbox.exec_with(text, options).await
+        }
+        ShellCommand::Argv(argv) => {
+            let mut command = sandbox.command(argv).output_limit(limit as u64);
+            if let Some(cwd) = request.cwd {
+                command = command.cwd(cwd);
+            }
+            for (name, value) in request.env {
+                command = command.env(name, value);
+            }
+            if !request.stdin.is_empty() {
+                command = command.stdin(request.stdin);
+            }
+            if let Some(timeout) = timeout {
+                command = command.timeout(timeout);
+            }
+            command.output().await
+        }
+    };
+    let elapsed = started.elapsed();
+    match done {
+        Ok(output) => Ok(shell_output(output, elapsed)),
+        Err(error) => Err(readable(&error, timeout, limit).after(elapsed)),
+    }
+}
+
 /// A failure of the sandbox as a program reads it.
-fn readable(error: &VmError, request: &ShellRequest) -> ShellError {
+fn readable(error: &VmError, timeout: Option<Duration>, limit: usize) -> ShellError {
     match error.code {
-        VmCode::TimedOut => ShellError::timed_out(request.timeout.unwrap_or_default()),
-        VmCode::OutputLimit => ShellError::output_limit(request.output_limit),
+        VmCode::TimedOut => ShellError::timed_out(timeout.unwrap_or_default()),
+        VmCode::OutputLimit => ShellError::output_limit(limit),
         VmCode::CannotStart => {
             // The text is the guest's own.
             let told = |end: &str| error.text.ends_with(end);
@@ -70,77 +82,11 @@ fn readable(error: &VmError, request: &ShellRequest) -> ShellError {
     }
 }
 
-/// Runs a command that was checked.
-pub(super) fn exec(
-    sandbox: &Sandbox,
-    request: &ShellRequest,
-    cancel: &Cancel,
-) -> Result<ShellOutput, Trouble> {
-    let limits = Limits {
-        timeout: request.timeout,
-        output: request.output_limit,
-    };
-    let started = Instant::now();
-    let done = match &request.command {
-        ShellCommand::Script(text) if request.is_plain() => {
-            let open = |sender: std::sync::mpsc::Sender<Note>| {
-                sandbox.open_script(text, move |event| drop(sender.send(Note::Event(event))))
-            };
-            collect(open, None, &limits, cancel)
-        }
-        command => {
-            let exec = fresh(command, request);
-            let stdin = exec.stdin.then_some(request.stdin.as_slice());
-            let open = |sender: std::sync::mpsc::Sender<Note>| {
-                sandbox.open(exec, move |event| drop(sender.send(Note::Event(event))))
-            };
-            collect(open, stdin, &limits, cancel)
-        }
-    };
-    let elapsed = started.elapsed();
-    match done {
-        Ok(output) => Ok(shell_output(output, elapsed)),
-        Err(error) => {
-            let told = readable(&error, request).after(elapsed);
-            // Nobody reads it, and the guest is well.
-            if cancel.is_cancelled() {
-                return Err(Trouble::Told(told));
-            }
-            Err(Trouble::Sandbox(error, told))
-        }
-    }
-}
-
-/// A command as a fresh process.
-fn fresh(command: &ShellCommand, request: &ShellRequest) -> Exec {
-    let bytes = |text: &String| text.clone().into_bytes();
-    let argv = match command {
-        ShellCommand::Argv(argv) => argv.iter().map(bytes).collect(),
-        ShellCommand::Script(text) => [SHELL, "-c", text]
-            .map(|part| part.as_bytes().to_vec())
-            .to_vec(),
-    };
-    Exec {
-        argv,
-        env: request
-            .env
-            .iter()
-            .map(|(name, value)| (bytes(name), bytes(value)))
-            .collect(),
-        cwd: request.cwd.as_ref().map(bytes),
-        stdin: !request.stdin.is_empty(),
-        ..Exec::default()
-    }
-}
-
 fn shell_output(output: Output, elapsed: Duration) -> ShellOutput {
     ShellOutput {
         exit_code: output.exited.exit_code(),
-        signal: match output.exited.ending {
-            Ending::Code(_) => None,
-            Ending::Signal(number) => Some(number),
-        },
-        session_reset: output.exited.session_reset,
+        signal: output.signal(),
+        session_reset: output.session_reset(),
         stdout: output.stdout,
         stderr: output.stderr,
         elapsed,

@@ -1,16 +1,18 @@
-//! `a99 sandbox`: builds the image, and runs a command in a guest of its own.
+//! `a99 sandbox`: builds the image, and runs commands in a guest of their own.
+
+mod exec;
+mod shell;
+mod start;
+
+pub use start::builder;
 
 use crate::failure::{Exit, Failure};
 use crate::output;
-use crate::sandbox_args::{BuildArgs, ExecArgs, SandboxArgs, SandboxCommand};
-use a99_guest_agent::protocol::Exec;
+use crate::sandbox_args::{BuildArgs, SandboxArgs, SandboxCommand};
 use a99_sandbox::image::{self, Built, Cache, Entry, Event, ImageError, StepEnd, Versions};
-use a99_sandbox::vm::{Image, Options, Run, Sandbox, VmCode, VmError, WasmMachine};
-use agent99::Value;
+use a99_sandbox::vm::{VmCode, VmError, WasmMachine};
 use serde_json::{Value as Json, json};
-use std::io::{IsTerminal, stderr, stdin, stdout};
-use std::path::PathBuf;
-use std::time::Duration;
+use std::path::{Path, PathBuf};
 
 /// The committed lock file, below the folder with the sources.
 const LOCK_FILE: &str = "sandbox/image/lock.json";
@@ -22,32 +24,22 @@ const SANDBOX_FAILED: u8 = 125;
 /// The exit code of a command that could not be started, as shells give it.
 const CANNOT_START: u8 = 126;
 
-/// Most bytes of output that `--json` collects.
-const COLLECTED_BYTES: usize = 64 << 20;
-
 /// Runs the command.
 pub fn run(args: &SandboxArgs) -> Result<Exit, Failure> {
     match &args.command {
         SandboxCommand::Build(args) => Ok(build(args)),
-        SandboxCommand::Exec(args) => Ok(exec(args)),
+        SandboxCommand::Exec(args) => Ok(exec::run(args)),
+        SandboxCommand::Shell(args) => Ok(shell::run(args)),
     }
 }
 
 fn build(args: &BuildArgs) -> Exit {
-    let lock_file: PathBuf = args.sources.join(LOCK_FILE);
-    let options = image::Options {
-        versions: match (args.locked, args.update) {
-            (true, _) => Versions::Locked,
-            (_, true) => Versions::Updated,
-            _ => Versions::Preferred,
-        },
-        lock_file: lock_file.exists().then_some(lock_file),
-        sources: args
-            .sources
-            .join("guest/Cargo.toml")
-            .exists()
-            .then(|| args.sources.clone()),
+    let versions = match (args.locked, args.update) {
+        (true, _) => Versions::Locked,
+        (_, true) => Versions::Updated,
+        _ => Versions::Preferred,
     };
+    let options = build_options(&args.sources, versions);
     let machine = match WasmMachine::new() {
         Ok(machine) => machine,
         Err(error) => return failed(&error, args.json),
@@ -74,8 +66,19 @@ fn build(args: &BuildArgs) -> Exit {
     }
 }
 
+/// What to build, with the sources in a folder if they are there.
+fn build_options(sources: &Path, versions: Versions) -> image::Options {
+    let lock_file: PathBuf = sources.join(LOCK_FILE);
+    let has_sources = sources.join("guest/Cargo.toml").exists();
+    image::Options {
+        versions,
+        lock_file: lock_file.exists().then_some(lock_file),
+        sources: has_sources.then(|| sources.to_owned()),
+    }
+}
+
 /// Progress, on the standard error output.
-pub fn show(event: Event<'_>) {
+fn show(event: Event<'_>) {
     output::err(&match event {
         Event::Started { step } => format!("==> {step}\n"),
         Event::Detail { text, .. } => format!("    {text}\n"),
@@ -122,61 +125,6 @@ fn image_error(error: &ImageError) -> Json {
 
 fn line(value: &Json) {
     output::out(&format!("{value}\n"));
-}
-
-fn exec(args: &ExecArgs) -> Exit {
-    match started(args) {
-        Ok(exit) => exit,
-        Err(error) => failed(&error, args.json),
-    }
-}
-
-fn started(args: &ExecArgs) -> Result<Exit, VmError> {
-    let cache = Cache::of_user().map_err(|error| VmError::new(VmCode::Io, error.to_string()))?;
-    let image = Image::current(&cache, &mut show)?;
-    let sandbox = Sandbox::start(&image, &Options::default())?;
-    let bytes = |text: &String| text.clone().into_bytes();
-    let exec = Exec {
-        argv: args.argv.iter().map(bytes).collect(),
-        env: args.env.iter().map(|(k, v)| (bytes(k), bytes(v))).collect(),
-        cwd: args.cwd.as_ref().map(bytes),
-        ..Exec::default()
-    };
-    let exit = if args.json || args.timeout.is_some() {
-        collected(&sandbox, exec, args)?
-    } else {
-        // What a person types is meant for the command only if it is piped.
-        let input = (!stdin().is_terminal()).then(stdin);
-        let exited = sandbox.stream(exec, input, &mut stdout().lock(), &mut stderr().lock())?;
-        Exit::Guest(exited.exit_code())
-    };
-    // The guest holds nothing that outlives it, and the process ends here.
-    sandbox.halt();
-    Ok(exit)
-}
-
-/// Runs the command to its end before anything is shown.
-fn collected(sandbox: &Sandbox, exec: Exec, args: &ExecArgs) -> Result<Exit, VmError> {
-    let run = Run {
-        timeout: args.timeout.map(Duration::from_secs_f64),
-        output_limit: Some(COLLECTED_BYTES),
-        ..Run::default()
-    };
-    let done = sandbox.command(exec, &run)?;
-    let code = done.exited.exit_code();
-    if args.json {
-        let text = |bytes: &[u8]| Value::from(String::from_utf8_lossy(bytes).into_owned());
-        let members = [
-            ("exitCode", Value::from(f64::from(code))),
-            ("stdout", text(&done.stdout)),
-            ("stderr", text(&done.stderr)),
-        ];
-        output::json(&Value::Object(members.into_iter().collect()));
-    } else {
-        output::bytes(&done.stdout);
-        output::err(&String::from_utf8_lossy(&done.stderr));
-    }
-    Ok(Exit::Guest(code))
 }
 
 /// Tells of a failure of the sandbox itself.

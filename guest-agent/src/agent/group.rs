@@ -19,10 +19,21 @@ const SPARE_MEMORY: u64 = 12 << 20;
 /// Processes that commands together leave to the agent and the kernel.
 const SPARE_PROCESSES: u64 = 64;
 
+/// Memory that one command leaves to the others, unless it is told what it may
+/// have: then a command that takes all it can get hits its own limit before
+/// that of all, and only it ends.
+const SPARE_FOR_OTHERS: u64 = 16 << 20;
+
+/// Processes and threads of one command, unless it is told: more than any
+/// build or test run on one processor needs, less than all that there can be.
+const COMMAND_PROCESSES: u32 = 512;
+
 /// Maker of the groups.
 #[derive(Debug)]
 pub(super) struct Groups {
     parent: PathBuf,
+    /// Limits of a command that has none of its own.
+    defaults: Limits,
     made: u64,
     /// Made when there was nothing else to do: making one takes longer than
     /// starting a small program.
@@ -47,13 +58,30 @@ impl Groups {
         let threads: u64 = read_number(Path::new("/proc/sys/kernel/threads-max"))?;
         let processes = threads.saturating_sub(SPARE_PROCESSES).max(SPARE_PROCESSES);
         fs::write(parent.join("pids.max"), processes.to_string())?;
+        let defaults = Limits {
+            pids: Some(COMMAND_PROCESSES.min(u32::try_from(processes / 2).unwrap_or(u32::MAX))),
+            memory: Some(memory.saturating_sub(SPARE_FOR_OTHERS)),
+        };
         Ok(Self {
             parent,
+            defaults,
             made: 0,
             spare: None,
             ending: Vec::new(),
             untidy: true,
         })
+    }
+
+    /// Other limits for commands that have none of their own.
+    pub fn set_defaults(&mut self, limits: &Limits) -> io::Result<()> {
+        self.defaults = Limits {
+            pids: limits.pids.or(self.defaults.pids),
+            memory: limits.memory.or(self.defaults.memory),
+        };
+        match &self.spare {
+            Some(group) => group.limit(limits),
+            None => Ok(()),
+        }
     }
 
     /// A new group.
@@ -63,14 +91,7 @@ impl Groups {
             Some(group) => group,
             None => self.create()?,
         };
-        if let Some(pids) = limits.pids {
-            fs::write(group.path.join("pids.max"), pids.to_string())?;
-        }
-        if let Some(memory) = limits.memory {
-            fs::write(group.path.join("memory.max"), memory.to_string())?;
-            // The whole command ends, not one of its processes.
-            fs::write(group.path.join("memory.oom.group"), "1")?;
-        }
+        group.limit(limits)?;
         Ok(group)
     }
 
@@ -99,7 +120,10 @@ impl Groups {
         self.made += 1;
         let path = self.parent.join(self.made.to_string());
         fs::create_dir(&path)?;
-        Ok(Group { path })
+        let group = Group { path };
+        group.limit(&self.defaults)?;
+        group.die_together(true)?;
+        Ok(group)
     }
 }
 
@@ -110,6 +134,23 @@ pub(super) struct Group {
 }
 
 impl Group {
+    /// Sets its limits.
+    pub fn limit(&self, limits: &Limits) -> io::Result<()> {
+        if let Some(pids) = limits.pids {
+            fs::write(self.path.join("pids.max"), pids.to_string())?;
+        }
+        if let Some(memory) = limits.memory {
+            fs::write(self.path.join("memory.max"), memory.to_string())?;
+        }
+        Ok(())
+    }
+
+    /// Whether all its processes end when memory runs out, or only the largest.
+    pub fn die_together(&self, together: bool) -> io::Result<()> {
+        let text = if together { "1" } else { "0" };
+        fs::write(self.path.join("memory.oom.group"), text)
+    }
+
     /// Its list of processes, open for a child to enter.
     pub fn door(&self) -> io::Result<OwnedFd> {
         let flags = OFlags::WRONLY | OFlags::CLOEXEC;

@@ -2,29 +2,34 @@
 //! that the preparation of one.
 
 use super::group::memory_field;
+use super::mounts::Mounts;
+use super::network;
 use super::sys::{ENTROPY_BYTES, add_entropy};
+use crate::protocol::Resume;
 use rustix::fs::{Mode, OFlags};
 use rustix::time::{ClockId, Timespec};
 use std::hint::black_box;
 use std::io;
 
-/// Sets clock, entropy and name. Everything is tried; the answer is what
-/// failed.
-pub(super) fn resume(wall_ns: u64, entropy: &[u8], hostname: Option<&[u8]>) -> Option<String> {
+/// Sets clock, entropy, name, network and mounts. Everything is tried; the
+/// answer is what failed.
+pub(super) fn resume(resume: &Resume, mounts: &mut Mounts) -> Option<String> {
     let mut failures = Vec::new();
     let mut note = |what: &str, result: io::Result<()>| {
         if let Err(error) = result {
             failures.push(format!("{what}: {error}"));
         }
     };
-    note("entropy", mix(entropy));
-    note("clock", set_clock(wall_ns));
-    if let Some(name) = hostname {
-        note(
-            "host name",
-            rustix::system::sethostname(name).map_err(io::Error::from),
-        );
+    note("entropy", mix(&resume.entropy));
+    note("clock", set_clock(resume.wall_ns));
+    if let Some(name) = &resume.hostname {
+        let set = rustix::system::sethostname(name);
+        note("host name", set.map_err(io::Error::from));
     }
+    if resume.network.is_some() || resume.interrupt {
+        note("network", network::set_up(resume.network.as_ref()));
+    }
+    note("mount", mounts.set(&resume.mounts));
     (!failures.is_empty()).then(|| failures.join("; "))
 }
 

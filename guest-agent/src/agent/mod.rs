@@ -7,14 +7,17 @@
 
 mod group;
 mod life;
+mod mounts;
+mod network;
 mod port;
 mod session;
 mod streams;
 mod sys;
 mod task;
 
-use crate::protocol::{Ending, Exited, Report, Request, VERSION};
+use crate::protocol::{Ending, Exec, Exited, Report, Request, Resume, VERSION};
 use group::{Group, Groups};
+use mounts::Mounts;
 use port::Port;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fd::OwnedFd;
@@ -43,6 +46,9 @@ pub struct Agent {
     /// Children must give up the agent's protection from the out-of-memory
     /// killer.
     mortal: bool,
+    mounts: Mounts,
+    /// Variables that every command starts with.
+    env: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
 /// What `poll` found.
@@ -98,6 +104,8 @@ impl Agent {
             tasks: Vec::new(),
             orphans: Vec::new(),
             mortal: false,
+            mounts: Mounts::default(),
+            env: Vec::new(),
         })
     }
 
@@ -213,17 +221,19 @@ impl Agent {
 
     fn obey(&mut self, id: u32, request: Request) {
         let failed = match request {
-            Request::Resume {
-                wall_ns,
-                entropy,
-                hostname,
-            } => {
-                let failure = life::resume(wall_ns, &entropy, hostname.as_deref());
-                self.port.send(id, &Report::Resumed(failure));
+            Request::Resume(resume) => {
+                self.resume(id, *resume);
                 Ok(())
             }
             Request::Prepare => self.prepare(id),
+            Request::Settle => {
+                self.end_all();
+                mounts::write_back();
+                self.port.send(id, &Report::Settled);
+                Ok(())
+            }
             Request::Exec(exec) => self.start(id, |agent| {
+                let exec = agent.with_defaults(exec);
                 let task = Task::start(id, &exec, agent.groups.as_mut(), agent.mortal)?;
                 if let Some(process) = task.process {
                     let process = process.as_raw_nonzero().get() as u32;
@@ -243,6 +253,51 @@ impl Agent {
         if let Err(Failure(errno, text)) = failed {
             self.port.send(id, &Report::Failed(errno, text));
         }
+    }
+
+    /// The guest starts to live.
+    fn resume(&mut self, id: u32, resume: Resume) {
+        let interrupted = if resume.interrupt { self.end_all() } else { 0 };
+        let failure = life::resume(&resume, &mut self.mounts);
+        if let Some(groups) = &mut self.groups {
+            if let Err(error) = groups.set_defaults(&resume.limits) {
+                eprintln!("agent99-agent: limits: {error}");
+            }
+        }
+        self.session.adopt(&resume.env, &resume.limits);
+        self.env = resume.env;
+        let report = Report::Resumed {
+            failure,
+            interrupted,
+        };
+        self.port.send(id, &report);
+    }
+
+    /// Ends all commands without telling the host of each; how many there were.
+    fn end_all(&mut self) -> u32 {
+        let tasks = std::mem::take(&mut self.tasks);
+        let count = tasks.len() as u32;
+        for task in tasks {
+            if self.session.runs(task.id) {
+                self.session.kill();
+            }
+            task.kill();
+            let (outputs, group) = task.dissolve();
+            self.orphans.extend(outputs);
+            self.end_group(group);
+        }
+        count
+    }
+
+    /// A command with the variables that every command has.
+    fn with_defaults(&self, exec: Exec) -> Exec {
+        let mut env = if exec.clear_env {
+            Vec::new()
+        } else {
+            self.env.clone()
+        };
+        env.extend(exec.env);
+        Exec { env, ..exec }
     }
 
     fn start(
@@ -284,7 +339,11 @@ impl Agent {
                     eprintln!("agent99-agent: signal {number}: {error}");
                 }
             }
-            Request::Resume { .. } | Request::Prepare | Request::Exec(_) | Request::Script(_) => {}
+            Request::Resume(_)
+            | Request::Prepare
+            | Request::Settle
+            | Request::Exec(_)
+            | Request::Script(_) => {}
         }
     }
 
@@ -343,7 +402,10 @@ impl Agent {
     }
 
     fn start_session(&mut self) {
-        if let Err(error) = self.session.start(self.groups.as_mut(), self.mortal) {
+        let started = self
+            .session
+            .start(self.groups.as_mut(), self.mortal, &self.env);
+        if let Err(error) = started {
             eprintln!("agent99-agent: no session shell: {error}");
         }
     }

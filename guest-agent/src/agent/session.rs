@@ -62,11 +62,38 @@ pub(super) struct ScriptEnd {
 
 impl Session {
     /// Starts the shell unless it runs.
-    pub fn start(&mut self, groups: Option<&mut Groups>, mortal: bool) -> io::Result<()> {
+    pub fn start(
+        &mut self,
+        groups: Option<&mut Groups>,
+        mortal: bool,
+        env: &[(Vec<u8>, Vec<u8>)],
+    ) -> io::Result<()> {
         if self.shell.is_none() {
-            self.shell = Some(Shell::start(&self.kept, groups, mortal)?);
+            let group = groups.map(|g| g.make(&Limits::default())).transpose()?;
+            if let Some(group) = &group {
+                // What takes too much ends, not the shell with its state.
+                group.die_together(false)?;
+            }
+            self.shell = Some(Shell::start(&self.kept, group, mortal, env)?);
         }
         Ok(())
+    }
+
+    /// Gives the shell that runs already variables and limits.
+    pub fn adopt(&mut self, env: &[(Vec<u8>, Vec<u8>)], limits: &Limits) {
+        let Some(shell) = &mut self.shell else {
+            return;
+        };
+        if let Some(group) = &shell.group {
+            if let Err(error) = group.limit(limits) {
+                eprintln!("agent99-agent: limits of the session: {error}");
+            }
+        }
+        if !env.is_empty() {
+            if let Err(error) = shell.export(env) {
+                eprintln!("agent99-agent: variables of the session: {error}");
+            }
+        }
     }
 
     /// Runs a script; its outputs.
@@ -193,8 +220,9 @@ struct Shell {
     /// while the script's end is already known.
     exports_follow: bool,
     script: Option<RunningScript>,
-    /// The kept variables, which it reads at its start.
-    _prelude: OwnedFd,
+    /// What it reads before the first script: the kept variables, and those
+    /// that it adopts.
+    preludes: Vec<OwnedFd>,
 }
 
 /// What must stay open while a script runs.
@@ -207,13 +235,21 @@ struct RunningScript {
 }
 
 impl Shell {
-    fn start(kept: &Kept, groups: Option<&mut Groups>, mortal: bool) -> io::Result<Self> {
+    fn start(
+        kept: &Kept,
+        group: Option<Group>,
+        mortal: bool,
+        env: &[(Vec<u8>, Vec<u8>)],
+    ) -> io::Result<Self> {
         let lines = pipe()?;
         let status = pipe()?;
         set_nonblocking(&status.0)?;
         let prelude = text_file(&kept.exports)?;
-        let group = groups.map(|g| g.make(&Limits::default())).transpose()?;
         let mut command = Command::new("/bin/sh");
+        command.envs(
+            env.iter()
+                .map(|(n, v)| (OsStr::from_bytes(n), OsStr::from_bytes(v))),
+        );
         let read_lines = format!("\\command . {}", path_of(&lines.0));
         command.args(["-c", &read_lines, "sh"]);
         command
@@ -250,8 +286,16 @@ impl Shell {
             told: Vec::new(),
             exports_follow: false,
             script: None,
-            _prelude: prelude,
+            preludes: vec![prelude],
         })
+    }
+
+    /// Exports variables before the next script.
+    fn export(&mut self, env: &[(Vec<u8>, Vec<u8>)]) -> io::Result<()> {
+        let text = text_file(&export_text(env))?;
+        write_line(&self.lines.1, &format!("\\command . {}\n", path_of(&text)))?;
+        self.preludes.push(text);
+        Ok(())
     }
 
     fn run(&mut self, id: u32, script: &[u8]) -> io::Result<Vec<Output>> {
@@ -328,6 +372,29 @@ impl Shell {
     }
 }
 
+/// The shell's text that exports variables; those whose name is no shell name
+/// are left out, as a shell leaves them out.
+fn export_text(env: &[(Vec<u8>, Vec<u8>)]) -> Vec<u8> {
+    let mut text = Vec::new();
+    for (name, value) in env {
+        let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+        if !name.iter().all(is_name) || name.first().is_none_or(u8::is_ascii_digit) {
+            continue;
+        }
+        text.extend(b"\\export ");
+        text.extend(name);
+        text.extend(b"='");
+        for byte in value {
+            match byte {
+                b'\'' => text.extend(br"'\''"),
+                _ => text.push(*byte),
+            }
+        }
+        text.extend(b"'\n");
+    }
+    text
+}
+
 /// A file in memory with that text, to be read from its start by its path.
 fn text_file(text: &[u8]) -> io::Result<OwnedFd> {
     let fd = rustix::fs::memfd_create("script", MemfdFlags::CLOEXEC)?;
@@ -351,4 +418,23 @@ fn write_line(fd: &OwnedFd, line: &str) -> io::Result<()> {
 fn path_of(fd: impl AsFd) -> String {
     let fd: BorrowedFd<'_> = fd.as_fd();
     format!("/proc/{}/fd/{}", std::process::id(), fd.as_raw_fd())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_are_quoted_and_only_names_of_shells_are_exported() {
+        let variable = |name: &str, value: &str| (name.as_bytes().to_vec(), value.into());
+        let env = [
+            variable("A", "it's $B\n"),
+            variable("1x", ""),
+            variable("a;b", "x"),
+            variable("", "x"),
+            variable("_b2", ""),
+        ];
+        let text = String::from_utf8(export_text(&env)).unwrap();
+        assert_eq!(text, "\\export A='it'\\''s $B\n'\n\\export _b2=''\n");
+    }
 }

@@ -116,7 +116,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn array<const N: usize>(&mut self) -> [u8; N] {
+    /// Bytes of a fixed number.
+    pub fn array<const N: usize>(&mut self) -> [u8; N] {
         self.take(N).try_into().unwrap_or([0; N])
     }
 
@@ -211,6 +212,12 @@ impl FrameReader {
             self.read = 0;
         }
         self.buffer.extend(bytes);
+    }
+
+    /// The bytes of a frame of which not all came yet; all that came and was not
+    /// given out, if [`FrameReader::next`] was not called.
+    pub fn unread(&self) -> &[u8] {
+        &self.buffer[self.read..]
     }
 
     /// The next whole frame (kind, id, payload), passed to `decode`. `None` if

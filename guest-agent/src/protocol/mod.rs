@@ -16,14 +16,16 @@
 mod codec;
 mod report;
 mod request;
+mod resume;
 
 pub use codec::{FrameReader, ProtocolError};
 pub use report::{Ending, Exited, Report, output_frame};
 pub use request::{Exec, Limits, PtySize, Request, Script, stdin_frame};
+pub use resume::{Access, Mount, Network, Resume};
 
 /// Version of this protocol, told by [`Report::Ready`]. Both sides come from
 /// one build, so there is no negotiation: another version is an error.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
 
 /// Name of the virtio-console port that carries the protocol.
 pub const PORT_NAME: &str = "agent99.agent";

@@ -51,12 +51,18 @@ pub enum Report {
         /// Whether commands get control groups of their own.
         control_groups: bool,
     },
-    /// [`Request::Resume`](super::Request::Resume) is done. What failed, if
-    /// anything did.
-    Resumed(Option<String>),
+    /// [`Request::Resume`](super::Request::Resume) is done.
+    Resumed {
+        /// What failed, if anything did.
+        failure: Option<String>,
+        /// How many commands ran when the guest was saved, and were ended.
+        interrupted: u32,
+    },
     /// [`Request::Prepare`](super::Request::Prepare) is done: so many bytes
     /// were zeroed.
     Prepared(u64),
+    /// [`Request::Settle`](super::Request::Settle) is done.
+    Settled,
     /// The command runs as that process. Not told of a script, which runs in the
     /// session shell.
     Started(u32),
@@ -80,6 +86,7 @@ const STDERR: u8 = 0x86;
 const EXITED: u8 = 0x87;
 const FAILED: u8 = 0x88;
 const CREDIT: u8 = 0x89;
+const SETTLED: u8 = 0x8A;
 
 const OUT_OF_MEMORY: u8 = 1;
 const SESSION_RESET: u8 = 2;
@@ -128,9 +135,14 @@ impl Report {
                 w.u16(*version);
                 w.u8(u8::from(*control_groups));
             }
-            Report::Resumed(failure) => {
+            Report::Resumed {
+                failure,
+                interrupted,
+            } => {
                 w.option(failure.as_ref(), |w, text| w.bytes(text.as_bytes()));
+                w.u32(*interrupted);
             }
+            Report::Settled => {}
             Report::Prepared(bytes) => w.u64(*bytes),
             Report::Started(pid) => w.u32(*pid),
             Report::Output(_, bytes) => w.rest(bytes),
@@ -154,7 +166,11 @@ impl Report {
                 version: r.u16(),
                 control_groups: r.flag(),
             },
-            RESUMED => Report::Resumed(r.option(Reader::text)),
+            RESUMED => Report::Resumed {
+                failure: r.option(Reader::text),
+                interrupted: r.u32(),
+            },
+            SETTLED => Report::Settled,
             PREPARED => Report::Prepared(r.u64()),
             STARTED => Report::Started(r.u32()),
             STDOUT => Report::Output(Stream::Stdout, r.rest()),
@@ -170,7 +186,8 @@ impl Report {
     fn kind(&self) -> u8 {
         match self {
             Report::Ready { .. } => READY,
-            Report::Resumed(_) => RESUMED,
+            Report::Resumed { .. } => RESUMED,
+            Report::Settled => SETTLED,
             Report::Prepared(_) => PREPARED,
             Report::Started(_) => STARTED,
             Report::Output(Stream::Stderr, _) => STDERR,

@@ -1,7 +1,7 @@
 //! What the host asks of the agent.
 
 use super::codec::{ProtocolError, Reader, write_frame};
-use super::{MAX_CHUNK, Stream};
+use super::{MAX_CHUNK, Resume, Stream};
 
 /// Size of a terminal in characters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,17 +55,14 @@ pub struct Script {
 pub enum Request {
     /// The guest starts to live, from a snapshot or from boot. Comes before the
     /// first command; answered by [`Report::Resumed`](super::Report::Resumed).
-    Resume {
-        /// The time, in nanoseconds since 1970-01-01T00:00:00Z.
-        wall_ns: u64,
-        /// Random bytes from the host, mixed into the kernel's generator.
-        entropy: Vec<u8>,
-        /// The guest's name.
-        hostname: Option<Vec<u8>>,
-    },
+    Resume(Box<Resume>),
     /// A snapshot is about to be taken: zero free memory. Answered by
     /// [`Report::Prepared`](super::Report::Prepared).
     Prepare,
+    /// The guest is about to be stopped: end all commands and write back what
+    /// is not on the host yet. Answered by
+    /// [`Report::Settled`](super::Report::Settled).
+    Settle,
     /// Start a command.
     Exec(Exec),
     /// Run a script in the session shell.
@@ -94,6 +91,7 @@ const RESIZE: u8 = 0x07;
 const SIGNAL: u8 = 0x08;
 const KILL: u8 = 0x09;
 const CREDIT: u8 = 0x0A;
+const SETTLE: u8 = 0x0B;
 
 /// Appends a [`Request::Stdin`] of at most [`MAX_CHUNK`] bytes without taking
 /// the bytes; answers how many it took.
@@ -107,16 +105,8 @@ impl Request {
     /// Appends the frame to `out`.
     pub fn encode(&self, id: u32, out: &mut Vec<u8>) {
         write_frame(out, self.kind(), id, |w| match self {
-            Request::Resume {
-                wall_ns,
-                entropy,
-                hostname,
-            } => {
-                w.u64(*wall_ns);
-                w.bytes(entropy);
-                w.option(hostname.as_ref(), |w, name| w.bytes(name));
-            }
-            Request::Prepare | Request::StdinEnd | Request::Kill => {}
+            Request::Resume(resume) => resume.write(w),
+            Request::Prepare | Request::Settle | Request::StdinEnd | Request::Kill => {}
             Request::Exec(exec) => exec.write(w),
             Request::Script(script) => w.rest(&script.text),
             Request::Stdin(bytes) => w.rest(bytes),
@@ -139,12 +129,9 @@ impl Request {
     pub fn decode(kind: u8, payload: &[u8]) -> Result<Self, ProtocolError> {
         let mut r = Reader::new(payload);
         let request = match kind {
-            RESUME => Request::Resume {
-                wall_ns: r.u64(),
-                entropy: r.bytes(),
-                hostname: r.option(Reader::bytes),
-            },
+            RESUME => Request::Resume(Box::new(Resume::read(&mut r))),
             PREPARE => Request::Prepare,
+            SETTLE => Request::Settle,
             EXEC => Request::Exec(Exec::read(&mut r)),
             SCRIPT => Request::Script(Script { text: r.rest() }),
             STDIN => Request::Stdin(r.rest()),
@@ -164,8 +151,9 @@ impl Request {
 
     fn kind(&self) -> u8 {
         match self {
-            Request::Resume { .. } => RESUME,
+            Request::Resume(_) => RESUME,
             Request::Prepare => PREPARE,
+            Request::Settle => SETTLE,
             Request::Exec(_) => EXEC,
             Request::Script(_) => SCRIPT,
             Request::Stdin(_) => STDIN,
@@ -174,6 +162,20 @@ impl Request {
             Request::Signal(_) => SIGNAL,
             Request::Kill => KILL,
             Request::Credit(..) => CREDIT,
+        }
+    }
+}
+
+impl Limits {
+    pub(super) fn write(&self, w: &mut super::codec::Writer<'_>) {
+        w.option(self.pids.as_ref(), |w, pids| w.u32(*pids));
+        w.option(self.memory.as_ref(), |w, memory| w.u64(*memory));
+    }
+
+    pub(super) fn read(r: &mut Reader<'_>) -> Self {
+        Self {
+            pids: r.option(Reader::u32),
+            memory: r.option(Reader::u64),
         }
     }
 }
@@ -202,8 +204,7 @@ impl Exec {
             w.u16(size.cols);
         });
         w.u8(u8::from(self.detach));
-        w.option(self.limits.pids.as_ref(), |w, pids| w.u32(*pids));
-        w.option(self.limits.memory.as_ref(), |w, memory| w.u64(*memory));
+        self.limits.write(w);
     }
 
     fn read(r: &mut Reader<'_>) -> Self {
@@ -215,10 +216,7 @@ impl Exec {
             stdin: r.flag(),
             pty: r.option(PtySize::read),
             detach: r.flag(),
-            limits: Limits {
-                pids: r.option(Reader::u32),
-                memory: r.option(Reader::u64),
-            },
+            limits: Limits::read(r),
         }
     }
 }

@@ -3,12 +3,34 @@ use proptest::prelude::*;
 
 fn requests() -> Vec<Request> {
     vec![
-        Request::Resume {
+        Request::Resume(Box::default()),
+        Request::Resume(Box::new(Resume {
             wall_ns: 1 << 60,
             entropy: vec![7; 32],
             hostname: Some(b"box".to_vec()),
-        },
+            env: vec![(b"A".to_vec(), b"1".to_vec())],
+            limits: Limits {
+                pids: Some(10),
+                memory: None,
+            },
+            interrupt: true,
+            network: Some(Network {
+                address: [192, 168, 127, 3],
+                prefix: 24,
+                gateway: [192, 168, 127, 1],
+                dns: [192, 168, 127, 1],
+                mtu: 65_520,
+                mac: Some([2, 0, 0, 0, 0, 9]),
+                hosts: vec![([192, 168, 127, 254], b"host".to_vec())],
+            }),
+            mounts: vec![Mount {
+                entry: b"0".to_vec(),
+                path: b"/mnt/data".to_vec(),
+                access: Access::Overlay,
+            }],
+        })),
         Request::Prepare,
+        Request::Settle,
         Request::Exec(Exec {
             argv: vec![b"printf".to_vec(), b"\xff".to_vec()],
             env: vec![(b"A".to_vec(), b"".to_vec())],
@@ -41,8 +63,15 @@ fn reports() -> Vec<Report> {
             version: VERSION,
             control_groups: true,
         },
-        Report::Resumed(None),
-        Report::Resumed(Some("no clock".to_owned())),
+        Report::Resumed {
+            failure: None,
+            interrupted: 0,
+        },
+        Report::Resumed {
+            failure: Some("no clock".to_owned()),
+            interrupted: 3,
+        },
+        Report::Settled,
         Report::Prepared(1 << 40),
         Report::Started(1),
         Report::Output(Stream::Stdout, b"\xc3".to_vec()),

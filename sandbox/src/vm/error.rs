@@ -1,5 +1,6 @@
 //! What can go wrong with a running guest, each with a stable code.
 
+use super::sandbox::Output;
 use std::fmt;
 
 /// The kind of a failure. The text of a code never changes.
@@ -33,6 +34,22 @@ pub enum VmCode {
     Io,
     /// The system has no thread or memory for another guest.
     Resources,
+    /// The command was cancelled.
+    Cancelled,
+    /// The sandbox lived longer than allowed.
+    TimeLimit,
+    /// The sandbox ran more instructions than allowed.
+    CpuLimit,
+    /// A saved guest is damaged, of another version or of another image.
+    Saved,
+    /// An option of the sandbox is out of range.
+    BadOption,
+    /// A mount cannot be served.
+    Mount,
+    /// The sandbox's network cannot be set up.
+    Network,
+    /// Files could not be copied.
+    Copy,
 }
 
 impl VmCode {
@@ -52,6 +69,14 @@ impl VmCode {
             VmCode::UntrustedImage => "sandbox.untrusted_image",
             VmCode::Io => "sandbox.io",
             VmCode::Resources => "sandbox.resources",
+            VmCode::Cancelled => "sandbox.cancelled",
+            VmCode::TimeLimit => "sandbox.time_limit",
+            VmCode::CpuLimit => "sandbox.cpu_limit",
+            VmCode::Saved => "sandbox.saved",
+            VmCode::BadOption => "sandbox.bad_option",
+            VmCode::Mount => "sandbox.mount",
+            VmCode::Network => "sandbox.network",
+            VmCode::Copy => "sandbox.copy",
         }
     }
 }
@@ -63,6 +88,8 @@ pub struct VmError {
     pub code: VmCode,
     /// What happened to what.
     pub text: String,
+    /// What the command had written until then.
+    pub output: Option<Box<Output>>,
 }
 
 impl VmError {
@@ -71,6 +98,7 @@ impl VmError {
         Self {
             code,
             text: text.into(),
+            output: None,
         }
     }
 

@@ -1,10 +1,13 @@
 //! A guest that is driven turn by turn: the emulator, what goes to the agent
-//! and what comes from it. It knows no threads and never waits.
+//! and what comes from it, file requests and network frames. It knows no
+//! threads and never waits.
 
+use super::attach::{Attachments, no_files};
 use super::error::{VmCode, VmError};
-use super::imports::wall_ns;
+use super::imports::{CLOCK_RESOLUTION_NS, wall_ns};
 use super::instance::{Channel, Emulator, Linked, Status};
-use a99_guest_agent::protocol::{FrameReader, Report, Request};
+use super::save::Saved;
+use a99_guest_agent::protocol::{FrameReader, Report, Request, Resume};
 use std::collections::VecDeque;
 
 /// Instructions of one turn: some milliseconds, after which new requests are
@@ -37,8 +40,42 @@ pub struct Boot<'a> {
 /// Address of the network interface: locally administered.
 const MAC: u64 = 0x01_00_00_00_00_02;
 
-/// Largest packet of the network interface in bytes.
-const MTU: u32 = 1500;
+/// Largest packet that the network interface can have, in bytes: what virtio
+/// allows, to a multiple of eight for fragments. The kernel fixes it when it
+/// finds the device; the agent may set less.
+const MTU: u32 = 65_520;
+
+/// Of a frame to the guest: its checksums need no look
+/// (`a99_guest::channels::frame::CHECKSUMS_VALID`).
+const CHECKSUMS_VALID: u32 = 1;
+
+/// Wait for a cable without room, after which it is tried again even without a
+/// wake-up, in nanoseconds.
+const CABLE_NAP_NS: u64 = 2_000_000;
+
+/// How a guest goes on from its image.
+#[derive(Debug)]
+pub(crate) struct Setup {
+    /// What its agent is told; time and entropy are filled in.
+    pub resume: Resume,
+    /// Resolution of its clock in nanoseconds.
+    pub clock_resolution_ns: u64,
+    /// The far ends of its devices.
+    pub attachments: Attachments,
+    /// What it goes on from instead of the image alone.
+    pub saved: Option<Saved>,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        Self {
+            resume: Resume::default(),
+            clock_resolution_ns: CLOCK_RESOLUTION_NS,
+            attachments: Attachments::default(),
+            saved: None,
+        }
+    }
+}
 
 /// What is to be done after a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,22 +95,33 @@ pub(super) struct Guest {
     reader: FrameReader,
     console: VecDeque<u8>,
     retired: u64,
+    attachments: Attachments,
+    /// An answer to a file request, with its tag, that found no room.
+    reply: Option<(u32, Vec<u8>)>,
+    /// A frame for the guest that found no room.
+    frame: Option<(Vec<u8>, bool)>,
+    /// Frames of the guest wait for room in the cable.
+    cable_full: bool,
 }
 
 impl Guest {
-    fn new(emulator: Emulator) -> Self {
+    fn new(emulator: Emulator, attachments: Attachments) -> Self {
         Self {
             emulator,
             outbox: Vec::new(),
             reader: FrameReader::new(),
             console: VecDeque::new(),
             retired: 0,
+            attachments,
+            reply: None,
+            frame: None,
+            cable_full: false,
         }
     }
 
     /// A new machine that boots a kernel.
     pub fn boot(linked: &Linked, boot: &Boot<'_>) -> Result<Self, VmError> {
-        let mut emulator = Emulator::new(linked)?;
+        let mut emulator = Emulator::new(linked, CLOCK_RESOLUTION_NS)?;
         emulator.call::<(), ()>("_initialize", ())?;
         expect_ok(
             emulator.call("create", (boot.ram_bytes, MAC, MTU))?,
@@ -97,13 +145,18 @@ impl Guest {
         }
         emulator.write(scratch.into(), boot.cmdline.as_bytes())?;
         expect_ok(emulator.call("boot", boot.cmdline.len() as u32)?, "boot")?;
-        Ok(Self::new(emulator))
+        Ok(Self::new(emulator, Attachments::default()))
     }
 
     /// A machine that goes on from a snapshot: with clocks of now, another
     /// generation identifier and fresh entropy, before anything else happens.
-    pub fn resume(linked: &Linked, hostname: Option<&str>) -> Result<Self, VmError> {
-        let mut emulator = Emulator::new(linked)?;
+    pub fn resume(linked: &Linked, setup: Setup) -> Result<Self, VmError> {
+        let mut emulator = Emulator::new(linked, setup.clock_resolution_ns)?;
+        let mut reader = FrameReader::new();
+        if let Some(saved) = &setup.saved {
+            saved.apply(&mut emulator)?;
+            reader.push(saved.unread());
+        }
         let mut fresh = [0; VMGENID_BYTES + ENTROPY_BYTES];
         getrandom::fill(&mut fresh)
             .map_err(|error| VmError::new(VmCode::Resources, format!("no randomness: {error}")))?;
@@ -113,13 +166,15 @@ impl Guest {
             emulator.call("resume", (id as u64, (id >> 64) as u64))?,
             "resume",
         )?;
-        let mut guest = Self::new(emulator);
-        let resume = Request::Resume {
+        let mut guest = Self::new(emulator, setup.attachments);
+        guest.reader = reader;
+        let resume = Resume {
             wall_ns: wall_ns(),
             entropy: entropy.to_vec(),
-            hostname: hostname.map(|name| name.as_bytes().to_vec()),
+            interrupt: setup.saved.is_some(),
+            ..setup.resume
         };
-        guest.request(0, &resume);
+        guest.request(0, &Request::Resume(Box::new(resume)));
         Ok(guest)
     }
 
@@ -139,17 +194,14 @@ impl Guest {
     /// [`VmCode::GuestEnded`] and [`VmCode::EmulatorTrap`]: it runs no more.
     pub fn turn(&mut self, mut told: impl FnMut(&mut Self, u32, Report)) -> Result<Next, VmError> {
         let fed = self.feed()?;
+        self.deliver_frames()?;
         let (status, report) = self.emulator.run(BUDGET)?;
         self.retired = report.retired;
         if report.has_output(Channel::Console) {
             self.read_console()?;
         }
-        // Nobody is at the other end of these yet.
-        for channel in [Channel::Net, Channel::P9] {
-            if report.has_output(channel) {
-                self.emulator.drain(channel, |_| {})?;
-            }
-        }
+        let answered = self.answer_files()?;
+        self.send_frames()?;
         if report.has_output(Channel::Agent) {
             let reader = &mut self.reader;
             self.emulator
@@ -163,7 +215,14 @@ impl Guest {
         }
         match status {
             Status::Budget => Ok(Next::Turn),
+            Status::Wait(_) if answered => Ok(Next::Turn),
             Status::Wait(_) if !self.outbox.is_empty() && (fed || self.feed()?) => Ok(Next::Turn),
+            Status::Wait(until) if self.cable_full => {
+                let soon = self.emulator.now_ns() + CABLE_NAP_NS;
+                Ok(Next::Wait(Some(
+                    until.map_or(soon, |until| until.min(soon)),
+                )))
+            }
             Status::Wait(until) => Ok(Next::Wait(until)),
             Status::PowerOff => Err(self.ended("the guest turned itself off")),
             Status::Reset => Err(self.ended("the guest asked to be restarted")),
@@ -178,6 +237,80 @@ impl Guest {
         let count = self.emulator.feed(Channel::Agent, &self.outbox)?;
         self.outbox.drain(..count);
         Ok(count > 0)
+    }
+
+    /// Answers file requests while there is room for answers; whether there
+    /// were any.
+    fn answer_files(&mut self) -> Result<bool, VmError> {
+        let mut answered = false;
+        loop {
+            if let Some((tag, reply)) = self.reply.take() {
+                if !self.emulator.offer(Channel::P9, tag, &reply)? {
+                    self.reply = Some((tag, reply));
+                    return Ok(answered);
+                }
+                answered = true;
+            }
+            let files = &mut self.attachments.files;
+            let answer = self.emulator.take(Channel::P9, |request| {
+                let mut reply = Vec::new();
+                match files {
+                    Some(files) => files.answer(request, &mut reply),
+                    None => no_files(request, &mut reply),
+                }
+                Some(reply)
+            })?;
+            match answer {
+                Some(answer) => self.reply = Some(answer),
+                None => return Ok(answered),
+            }
+        }
+    }
+
+    /// Moves the guest's frames to the cable, as far as it takes them.
+    fn send_frames(&mut self) -> Result<(), VmError> {
+        self.cable_full = false;
+        loop {
+            let cable = &mut self.attachments.cable;
+            let mut refused = false;
+            let taken = self.emulator.take(Channel::Net, |frame| {
+                refused = cable.as_mut().is_some_and(|cable| !cable.send(frame));
+                (!refused).then_some(())
+            })?;
+            self.cable_full = refused;
+            if taken.is_none() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Moves frames to the guest, as far as it has room.
+    fn deliver_frames(&mut self) -> Result<(), VmError> {
+        let Some(cable) = &mut self.attachments.cable else {
+            return Ok(());
+        };
+        while let Some((bytes, checked)) = self.frame.take().or_else(|| cable.receive()) {
+            let tag = if checked { CHECKSUMS_VALID } else { 0 };
+            if !self.emulator.offer(Channel::Net, tag, &bytes)? {
+                self.frame = Some((bytes, checked));
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Saves the guest, if nothing is half done; `None` if it must run on.
+    pub fn save(&mut self, base: &Linked, image: &str) -> Result<Option<Vec<u8>>, VmError> {
+        let ready = self.outbox.is_empty()
+            && self.reply.is_none()
+            && self.frame.is_none()
+            && self.emulator.call::<(), u32>("prepare_snapshot", ())? == 0;
+        if !ready {
+            return Ok(None);
+        }
+        let files = self.attachments.files.as_ref().map(|files| files.state());
+        let unread = self.reader.unread();
+        super::save::save(&mut self.emulator, base, image, unread, files).map(Some)
     }
 
     fn read_console(&mut self) -> Result<(), VmError> {

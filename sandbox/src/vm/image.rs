@@ -4,16 +4,24 @@ use super::engine::engine;
 use super::error::{VmCode, VmError};
 use super::instance::Linked;
 use super::machine::WasmMachine;
-use super::precompiled::load;
+use super::precompiled::{load, source};
+use super::thread::Base;
 use crate::image::machine::MODULE;
 use crate::image::{self, Cache, Progress};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 /// A guest, loaded once and started any number of times.
 #[derive(Clone, Debug)]
 pub struct Image {
     linked: Linked,
+    /// What saved guests know it by.
+    name: String,
 }
+
+/// The image that was used last in this process, with its file: another start
+/// from it loads nothing.
+static LAST: Mutex<Option<(PathBuf, Image)>> = Mutex::new(None);
 
 impl Image {
     /// The last one that was built. One for another wasmtime or processor is
@@ -23,33 +31,52 @@ impl Image {
     /// [`VmCode::NoImage`] if none was built, and those of [`load`].
     pub fn current(cache: &Cache, progress: &mut dyn Progress) -> Result<Self, VmError> {
         let failed = |error: image::ImageError| VmError::new(VmCode::Io, error.to_string());
-        let machine = WasmMachine::new()?;
-        let engine = machine.engine();
         if let Some(entry) = cache.current("module").map_err(failed)? {
-            match load(engine, &entry.path(MODULE)) {
+            match Self::at(&entry.path(MODULE)) {
                 Err(error) if error.code == VmCode::Module => {}
-                module => return Self::linked(&module?),
+                image => return image,
             }
         }
+        let machine = WasmMachine::new()?;
         let entry = image::recompile(cache, &machine, progress).map_err(failed)?;
         let entry = entry.ok_or_else(|| {
             let text = "no image of the guest was built yet: `a99 sandbox build` does that";
             VmError::new(VmCode::NoImage, text)
         })?;
-        Self::linked(&load(engine, &entry.path(MODULE))?)
+        Self::at(&entry.path(MODULE))
     }
 
-    /// The one in a file that [`write`](super::write) made.
+    /// The one in a file that [`write`](super::write) made. The one that was
+    /// used last is not loaded again.
     ///
     /// # Errors
     /// Those of [`load`].
     pub fn at(path: &Path) -> Result<Self, VmError> {
-        Self::linked(&load(&engine()?, path)?)
+        let name = source(path)?;
+        let last = || LAST.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((used, image)) = &*last() {
+            if used == path && image.name == name {
+                return Ok(image.clone());
+            }
+        }
+        let module = load(&engine()?, path)?;
+        let linked = Linked::new(&module)?;
+        let image = Self { linked, name };
+        *last() = Some((path.to_owned(), image.clone()));
+        Ok(image)
     }
 
-    fn linked(module: &wasmtime::Module) -> Result<Self, VmError> {
-        let linked = Linked::new(module)?;
-        Ok(Self { linked })
+    /// What guests are saved against.
+    pub(super) fn base(&self) -> Base {
+        Base {
+            linked: self.linked.clone(),
+            name: self.name.clone(),
+        }
+    }
+
+    /// What saved guests know it by.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
     }
 
     /// The module, ready to be instantiated.

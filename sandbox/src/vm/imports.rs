@@ -10,8 +10,8 @@ use wasmtime::{Caller, Engine, Extern, Linker};
 /// Longest last word that is kept.
 const MAX_PANIC_TEXT: usize = 4096;
 
-/// Resolution of the guest's clock in nanoseconds.
-const CLOCK_RESOLUTION_NS: u64 = 1000;
+/// Usual resolution of the guest's clock in nanoseconds.
+pub(super) const CLOCK_RESOLUTION_NS: u64 = 1000;
 
 /// `errno` of WASI: the descriptor is not open.
 const WASI_BADF: i32 = 8;
@@ -23,14 +23,17 @@ const WASI_NOSYS: i32 = 52;
 #[derive(Debug)]
 pub(super) struct Imports {
     start: Instant,
+    /// Resolution of both clocks in nanoseconds.
+    resolution_ns: u64,
     /// Why the emulator is about to trap.
     pub panic: Option<String>,
 }
 
 impl Imports {
-    pub fn new() -> Self {
+    pub fn new(resolution_ns: u64) -> Self {
         Self {
             start: Instant::now(),
+            resolution_ns: resolution_ns.max(1),
             panic: None,
         }
     }
@@ -38,7 +41,7 @@ impl Imports {
     /// The clock that the emulator sees, in nanoseconds.
     pub fn now_ns(&self) -> u64 {
         let now = self.start.elapsed().as_nanos() as u64;
-        now - now % CLOCK_RESOLUTION_NS
+        now - now % self.resolution_ns
     }
 }
 
@@ -54,7 +57,10 @@ pub(super) fn linker(engine: &Engine) -> wasmtime::Result<Linker<Imports>> {
     linker.func_wrap("agent99", "now_ns", |caller: Caller<'_, Imports>| {
         caller.data().now_ns()
     })?;
-    linker.func_wrap("agent99", "wall_ns", wall_ns)?;
+    linker.func_wrap("agent99", "wall_ns", |caller: Caller<'_, Imports>| {
+        let now = wall_ns();
+        now - now % caller.data().resolution_ns
+    })?;
     linker.func_wrap("agent99", "random", random)?;
     linker.func_wrap("agent99", "panicked", panicked)?;
     wasi(&mut linker)?;

@@ -104,6 +104,7 @@ struct Exports {
     run: TypedFunc<u64, u32>,
     report: TypedFunc<(), u32>,
     output: TypedFunc<u32, u64>,
+    tag: TypedFunc<u32, u32>,
     taken: TypedFunc<(u32, u32), ()>,
     space: TypedFunc<(u32, u32), u64>,
     commit: TypedFunc<(u32, u32, u32), u32>,
@@ -126,9 +127,9 @@ impl std::fmt::Debug for Emulator {
 
 impl Emulator {
     /// An instance, as the module has it: empty, or a snapshot.
-    pub fn new(linked: &Linked) -> Result<Self, VmError> {
+    pub fn new(linked: &Linked, clock_resolution_ns: u64) -> Result<Self, VmError> {
         let failed = |error| VmError::engine(VmCode::Resources, "new guest", &error);
-        let mut store = Store::new(linked.engine(), Imports::new());
+        let mut store = Store::new(linked.engine(), Imports::new(clock_resolution_ns));
         let instance = linked.pre.instantiate(&mut store).map_err(failed)?;
         let missing = |error| VmError::engine(VmCode::Module, "emulator", &error);
         let exports = Exports::new(&mut store, &instance).map_err(missing)?;
@@ -222,6 +223,65 @@ impl Emulator {
         Ok(done)
     }
 
+    /// Gives the oldest message of a channel to `take`, and drops it if that
+    /// answers; the answer, with the message's tag.
+    pub fn take<T>(
+        &mut self,
+        channel: Channel,
+        take: impl FnOnce(&[u8]) -> Option<T>,
+    ) -> Result<Option<(u32, T)>, VmError> {
+        let number = channel as u32;
+        let output = self.exports.output.call(&mut self.store, number);
+        let pair = output.map_err(|error| self.trap(&error))?;
+        if pair == 0 {
+            return Ok(None);
+        }
+        let tag = self.exports.tag.call(&mut self.store, number);
+        let tag = tag.map_err(|error| self.trap(&error))?;
+        let len = pair & u64::from(u32::MAX);
+        let Some(answer) = take(self.read(pair >> 32, len)?) else {
+            return Ok(None);
+        };
+        let taken = self
+            .exports
+            .taken
+            .call(&mut self.store, (number, len as u32));
+        taken.map_err(|error| self.trap(&error))?;
+        Ok(Some((tag, answer)))
+    }
+
+    /// Gives a channel a message; `false` if it has no room for it.
+    pub fn offer(&mut self, channel: Channel, tag: u32, bytes: &[u8]) -> Result<bool, VmError> {
+        let (number, len) = (channel as u32, bytes.len() as u32);
+        let space = self.exports.space.call(&mut self.store, (number, len));
+        let pair = space.map_err(|error| self.trap(&error))?;
+        if pair == 0 || (pair as u32) < len {
+            return Ok(false);
+        }
+        self.write(pair >> 32, bytes)?;
+        let commit = self
+            .exports
+            .commit
+            .call(&mut self.store, (number, tag, len));
+        Ok(commit.map_err(|error| self.trap(&error))? == 1)
+    }
+
+    /// All of linear memory.
+    pub fn memory(&self) -> &[u8] {
+        self.exports.memory.data(&self.store)
+    }
+
+    /// Makes linear memory at least that long.
+    pub fn grow(&mut self, bytes: usize) -> Result<(), VmError> {
+        const WASM_PAGE: usize = 64 << 10;
+        let missing = bytes.saturating_sub(self.memory().len());
+        let pages = missing.div_ceil(WASM_PAGE) as u64;
+        let grown = self.exports.memory.grow(&mut self.store, pages);
+        grown
+            .map(drop)
+            .map_err(|error| VmError::engine(VmCode::Resources, "memory of a guest", &error))
+    }
+
     /// Bytes of linear memory.
     fn read(&self, address: u64, len: u64) -> Result<&[u8], VmError> {
         let data = self.exports.memory.data(&self.store);
@@ -263,6 +323,7 @@ impl Exports {
             run: instance.get_typed_func(&mut *store, "run")?,
             report: instance.get_typed_func(&mut *store, "report")?,
             output: instance.get_typed_func(&mut *store, "output")?,
+            tag: instance.get_typed_func(&mut *store, "tag")?,
             taken: instance.get_typed_func(&mut *store, "taken")?,
             space: instance.get_typed_func(&mut *store, "space")?,
             commit: instance.get_typed_func(&mut *store, "commit")?,

@@ -8,31 +8,49 @@
 //! - `engine`: wasmtime's configuration; `imports`: the few functions that the
 //!   emulator gets; `instance`: its exports.
 //! - `guest`: a guest driven turn by turn; `thread`: the loop around it, which
-//!   sleeps while the guest does; `sandbox` and `stream`: what callers see.
+//!   sleeps while the guest does; `mailbox` and `watch`: what it shares with
+//!   callers; `attach`: the far ends of the guest's devices.
+//! - `handle`: a guest's thread as [`crate::Sandbox`] holds it.
+//! - `sandbox` and `stream`: a guest for callers that may wait; what programs
+//!   use is [`crate::Sandbox`].
+//! - `save`: a running guest as data.
 //! - `snapshot`: from kernel and files to the module that guests start from;
 //!   `precompiled`: that module as machine code on disk, and loading it;
 //!   `image`: the one of the last build; `machine`: all this for the builder of
 //!   images.
 
+mod attach;
 mod engine;
 mod error;
 mod guest;
+mod handle;
 mod image;
 mod imports;
 mod instance;
 mod machine;
+mod mailbox;
 mod precompiled;
 mod sandbox;
+mod save;
 mod snapshot;
 mod stream;
 mod thread;
+mod watch;
 
 pub use engine::{compatibility, engine};
 pub use error::{VmCode, VmError};
 pub use guest::Boot;
+pub(crate) use guest::Setup;
+pub(crate) use handle::{Handle, Opening, Running};
 pub use image::Image;
 pub use machine::WasmMachine;
+pub use mailbox::Event;
+pub(crate) use mailbox::Mailbox;
 pub use precompiled::{Manifest, load, verify, write};
+pub(crate) use sandbox::launch;
 pub use sandbox::{Command, Options, Output, Run, Sandbox};
+pub(crate) use save::Saved;
 pub use snapshot::{Figures, snapshot};
-pub use thread::Event;
+pub(crate) use thread::Bounds;
+pub(crate) use watch::Watch;
+pub use watch::block_on;

@@ -30,6 +30,10 @@ const OTHERS_WRITE: u32 = 0o022;
 pub struct Manifest {
     /// SHA-256 of the file.
     pub sha256: String,
+    /// SHA-256 of the WebAssembly module that it was compiled from: the image's
+    /// name on every machine.
+    #[serde(default)]
+    pub source: String,
     /// What the engine must be like: see [`compatibility`].
     pub compatibility: String,
     stamp: Stamp,
@@ -84,6 +88,7 @@ pub fn write(engine: &Engine, wasm: &[u8], path: &Path) -> Result<Manifest, VmEr
     let metadata = file.metadata().map_err(io(path))?;
     let manifest = Manifest {
         sha256: digest::of_bytes(&code),
+        source: digest::of_bytes(wasm),
         compatibility: compatibility(engine),
         stamp: Stamp::of(&metadata),
     };
@@ -156,6 +161,15 @@ pub fn load(engine: &Engine, path: &Path) -> Result<Module, VmError> {
     // file and never changes one, so the mapping keeps its contents.
     let module = unsafe { Module::deserialize_open_file(engine, file) };
     module.map_err(|error| VmError::engine(VmCode::Module, &path.display().to_string(), &error))
+}
+
+/// The name of the image that a module's file was compiled from; empty for a
+/// file of before there were names.
+///
+/// # Errors
+/// Those of its manifest.
+pub(super) fn source(path: &Path) -> Result<String, VmError> {
+    Ok(trusted_manifest(path)?.source)
 }
 
 /// Checks a module's file in full.

@@ -1,10 +1,13 @@
 //! A guest as callers see it.
 
 use super::error::{VmCode, VmError};
-use super::guest::Guest;
+use super::guest::{Guest, Setup};
 use super::image::Image;
-use super::thread::{Event, Mailbox, Message, Open, run};
-use a99_guest_agent::protocol::{Exec, Exited, PtySize, Request, Script, Stream, WINDOW_BYTES};
+use super::mailbox::{Event, Mailbox, Message, Open};
+use super::thread::{Bounds, fail, run};
+use a99_guest_agent::protocol::{
+    Ending, Exec, Exited, PtySize, Request, Resume, Script, Stream, WINDOW_BYTES,
+};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -19,6 +22,45 @@ const KILL_PATIENCE: Duration = Duration::from_secs(5);
 
 /// How often input is offered again while the guest is behind.
 const CONGESTION_NAP: Duration = Duration::from_millis(2);
+
+/// The next id of a command; 0 is none's.
+pub(super) fn next_id(last: &AtomicU32) -> u32 {
+    loop {
+        let id = last.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
+        if id != 0 {
+            return id;
+        }
+    }
+}
+
+/// Starts the thread of a guest, which makes it there. `image` is loaded on that
+/// thread too.
+///
+/// # Errors
+/// [`VmCode::Resources`]: no thread. Everything else is told by the mailbox.
+pub(crate) fn launch(
+    mailbox: &Arc<Mailbox>,
+    image: impl FnOnce() -> Result<Image, VmError> + Send + 'static,
+    setup: impl FnOnce(&Image) -> Result<Setup, VmError> + Send + 'static,
+    bounds: Bounds,
+) -> Result<JoinHandle<()>, VmError> {
+    let mailbox = Arc::clone(mailbox);
+    let live = move || {
+        let made = image().and_then(|image| {
+            let setup = setup(&image)?;
+            Ok((Guest::resume(image.module(), setup)?, image))
+        });
+        match made {
+            Ok((guest, image)) => run(guest, mailbox, image.base(), bounds),
+            Err(error) => fail(&mailbox, &error),
+        }
+    };
+    std::thread::Builder::new()
+        .name("a99-guest".to_owned())
+        .stack_size(THREAD_STACK)
+        .spawn(live)
+        .map_err(|error| VmError::new(VmCode::Resources, format!("no thread: {error}")))
+}
 
 /// How a guest starts.
 #[derive(Clone, Debug, Default)]
@@ -57,6 +99,35 @@ impl Output {
     pub fn exit_code(&self) -> i32 {
         self.exited.exit_code().into()
     }
+
+    /// The signal that ended it, if one did.
+    pub fn signal(&self) -> Option<u8> {
+        match self.exited.ending {
+            Ending::Signal(number) => Some(number),
+            Ending::Code(_) => None,
+        }
+    }
+
+    /// Whether the session shell ended with the script: the next one has the
+    /// last working directory and exported variables, and no other state.
+    pub fn session_reset(&self) -> bool {
+        self.exited.session_reset
+    }
+
+    /// Whether a process of it was ended for want of memory.
+    pub fn out_of_memory(&self) -> bool {
+        self.exited.out_of_memory
+    }
+
+    /// Standard output as text; what is no UTF-8 is replaced.
+    pub fn stdout_text(&self) -> String {
+        String::from_utf8_lossy(&self.stdout).into_owned()
+    }
+
+    /// Standard error as text; what is no UTF-8 is replaced.
+    pub fn stderr_text(&self) -> String {
+        String::from_utf8_lossy(&self.stderr).into_owned()
+    }
 }
 
 /// A running guest. Dropping it stops it.
@@ -78,14 +149,17 @@ impl Sandbox {
     /// # Errors
     /// [`VmError`] if the system has no room for it.
     pub fn start(image: &Image, options: &Options) -> Result<Self, VmError> {
-        let guest = Guest::resume(image.module(), options.hostname.as_deref())?;
         let mailbox = Arc::new(Mailbox::default());
-        let theirs = Arc::clone(&mailbox);
-        let thread = std::thread::Builder::new()
-            .name("a99-guest".to_owned())
-            .stack_size(THREAD_STACK)
-            .spawn(move || run(guest, theirs))
-            .map_err(|error| VmError::new(VmCode::Resources, format!("no thread: {error}")))?;
+        let hostname = options.hostname.as_ref();
+        let setup = Setup {
+            resume: Resume {
+                hostname: hostname.map(|name| name.as_bytes().to_vec()),
+                ..Resume::default()
+            },
+            ..Setup::default()
+        };
+        let image = image.clone();
+        let thread = launch(&mailbox, || Ok(image), |_| Ok(setup), Bounds::default())?;
         Ok(Self {
             mailbox,
             last_id: AtomicU32::new(0),
@@ -126,39 +200,21 @@ impl Sandbox {
         self.begin(Request::Exec(exec), false, sink)
     }
 
-    /// Starts a script in the session shell, as [`Sandbox::open`] does a
-    /// program. Scripts run one after the other; one that waits for its turn
-    /// cannot be killed before.
-    ///
-    /// # Errors
-    /// Why the guest runs no more.
-    pub fn open_script(
-        &self,
-        text: impl AsRef<[u8]>,
-        sink: impl FnMut(Event) + Send + 'static,
-    ) -> Result<Command, VmError> {
-        let text = text.as_ref().to_vec();
-        self.begin(Request::Script(Script { text }), false, sink)
-    }
-
     fn begin(
         &self,
         request: Request,
         eager: bool,
         sink: impl FnMut(Event) + Send + 'static,
     ) -> Result<Command, VmError> {
-        // Id 0 is no command's.
-        let id = self
-            .last_id
-            .fetch_add(1, Ordering::Relaxed)
-            .wrapping_add(1)
-            .max(1);
+        let id = next_id(&self.last_id);
         let sink = Box::new(sink);
         self.mailbox.post(Message::Open(Open {
             id,
             request,
             sink,
             eager,
+            deadline: None,
+            output_limit: None,
         }))?;
         Ok(Command {
             mailbox: Arc::clone(&self.mailbox),

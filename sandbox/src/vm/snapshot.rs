@@ -78,9 +78,17 @@ pub fn snapshot(
     figures.prepare = start.elapsed();
     let start = Instant::now();
     let (store, instance) = building.guest.emulator.parts();
-    let mut state = State { store, instance };
+    let mut state = State {
+        store,
+        instance,
+        globals: 0,
+    };
     let saved = ready_now(wizer.snapshot(&context, &mut state));
     let saved = saved.and_then(|saved| saved.map_err(failed))?;
+    if state.globals > 1 {
+        let text = "the emulator has state besides its memory and its stack pointer";
+        return Err(VmError::new(VmCode::Module, text));
+    }
     figures.save = start.elapsed();
     Ok((saved, figures))
 }
@@ -201,10 +209,13 @@ impl Building {
 struct State<'a> {
     store: &'a mut Store<Imports>,
     instance: Instance,
+    /// Mutable globals: guests that are saved later hold only memory.
+    globals: usize,
 }
 
 impl InstanceState for State<'_> {
     async fn global_get(&mut self, name: &str, _: wasmparser::ValType) -> SnapshotVal {
+        self.globals += 1;
         let global = self.instance.get_global(&mut *self.store, name);
         match global.map(|global| global.get(&mut *self.store)) {
             Some(Val::I32(value)) => SnapshotVal::I32(value),

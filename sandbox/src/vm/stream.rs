@@ -2,8 +2,8 @@
 //! pipeline wants it.
 
 use super::error::{VmCode, VmError};
+use super::mailbox::Event;
 use super::sandbox::{Command, Sandbox};
-use super::thread::Event;
 use a99_guest_agent::protocol::{Exec, Exited, MAX_CHUNK, Stream, WINDOW_BYTES};
 use std::io::{self, Read, Write};
 use std::sync::mpsc::channel;

@@ -1,245 +1,437 @@
-//! The thread of a guest: turns, the requests that wait for it, and sleep.
+//! The thread of a guest: turns, the requests that wait for it, limits, and
+//! sleep.
 
 use super::error::{VmCode, VmError};
 use super::guest::{Guest, Next};
-use a99_guest_agent::protocol::{Exited, Report, Request, Stream};
+use super::instance::Linked;
+use super::mailbox::{Event, Mailbox, Message, Open, SaveSlot, Sink, stopped};
+use a99_guest_agent::protocol::{Report, Request};
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-/// Bytes on the way to the guest above which callers wait with input.
-const MAX_BACKLOG: usize = 1 << 20;
+/// How long a guest may take to get ready: a thousand times what it takes.
+const START_PATIENCE: Duration = Duration::from_secs(60);
 
-/// What a command tells, in order.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Event {
-    /// It runs, as that process of the guest. Not told of a script.
-    Started(u32),
-    /// It wrote that.
-    Output(Stream, Vec<u8>),
-    /// It takes that many more bytes of standard input.
-    Credit(u32),
-    /// It ended. The last event.
-    Exited(Exited),
-    /// It could not be started, or the guest ended. The last event.
-    Failed(VmError),
+/// How long a killed command may take to end.
+const KILL_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Turns after which a guest that is to be saved has not come to rest.
+const SAVE_TURNS: u32 = 2_000;
+
+/// Bounds of a guest's life.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Bounds {
+    /// Longest time from start to end.
+    pub time: Option<Duration>,
+    /// Most instructions.
+    pub instructions: Option<u64>,
 }
 
-/// Takes the events of a command, on the guest's thread: it must not wait.
-pub(super) type Sink = Box<dyn FnMut(Event) + Send>;
-
-/// A command to open.
-pub(super) struct Open {
-    pub id: u32,
-    pub request: Request,
-    pub sink: Sink,
-    /// Output counts as consumed as soon as the sink has it.
-    pub eager: bool,
+/// What a guest is saved against: the image's module and name.
+#[derive(Clone, Debug)]
+pub(super) struct Base {
+    pub linked: Linked,
+    pub name: String,
 }
 
-/// What callers want of the thread.
-pub(super) enum Message {
-    /// Start a command.
-    Open(Open),
-    /// Something about a command that was opened.
-    Send(u32, Request),
-    /// Stop the guest as it stands.
-    Stop,
-}
-
-/// What callers and the thread share.
-#[derive(Default)]
-struct Inbox {
-    messages: Vec<Message>,
-    /// Set at the end: why the guest runs no more.
-    ended: Option<VmError>,
-    /// Instructions run so far.
-    retired: u64,
-    /// Bytes of requests that the guest has not taken.
-    backlog: usize,
-}
-
-/// The callers' end of a guest's thread.
-#[derive(Default)]
-pub(super) struct Mailbox {
-    inbox: Mutex<Inbox>,
-    wake: Condvar,
-}
-
-impl Mailbox {
-    /// The inbox. A caller that panicked while it held it left it whole.
-    fn lock(&self) -> MutexGuard<'_, Inbox> {
-        self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Leaves a message.
-    ///
-    /// # Errors
-    /// Why the guest runs no more; the message is dropped.
-    pub fn post(&self, message: Message) -> Result<(), VmError> {
-        let mut inbox = self.lock();
-        if let Some(ended) = &inbox.ended {
-            return Err(ended.clone());
-        }
-        inbox.messages.push(message);
-        drop(inbox);
-        self.wake.notify_one();
-        Ok(())
-    }
-
-    /// Whether so much is on the way to the guest that more should wait.
-    pub fn is_congested(&self) -> bool {
-        self.lock().backlog > MAX_BACKLOG
-    }
-
-    /// Instructions that the guest has run.
-    pub fn retired(&self) -> u64 {
-        self.lock().retired
-    }
-
-    /// The messages so far; waits for the first one if there is none, at most
-    /// `patience` (for ever without).
-    fn wait(&self, patience: Option<Duration>) {
-        let inbox = self.lock();
-        let empty = |inbox: &mut Inbox| inbox.messages.is_empty();
-        match patience {
-            Some(patience) => drop(self.wake.wait_timeout_while(inbox, patience, empty)),
-            None => drop(self.wake.wait_while(inbox, empty)),
-        }
-    }
-}
-
-/// A command that is open.
+/// A command that is open, or a script that waits for its turn.
 struct Opened {
     sink: Sink,
     eager: bool,
+    deadline: Option<Instant>,
+    output_limit: Option<u64>,
+    written: u64,
+    /// Why it was killed.
+    failure: Option<VmError>,
+    timeout: Option<Duration>,
+}
+
+/// A script that waits for its turn.
+struct Queued {
+    id: u32,
+    request: Request,
+    opened: Opened,
 }
 
 /// The thread's state besides the guest.
 struct Turns {
     mailbox: Arc<Mailbox>,
+    base: Base,
     open: HashMap<u32, Opened>,
     /// The script that runs in the session shell, and those after it.
     script: Option<u32>,
-    scripts: VecDeque<Open>,
+    scripts: VecDeque<Queued>,
+    /// When it must have started.
+    starting: Option<Instant>,
+    /// Who waits for it to be saved, and turns until that fails.
+    saving: Vec<(SaveSlot, u32)>,
+    /// When it ends at the latest, because it was asked to.
+    settling: Option<Instant>,
+    settled: bool,
+    /// When it ends at the latest, and how many instructions it may run.
+    ends: Option<Instant>,
+    bounds: Bounds,
+    /// Instructions before its first turn.
+    retired_before: Option<u64>,
 }
 
 /// Runs a guest until it ends or is stopped.
-pub(super) fn run(mut guest: Guest, mailbox: Arc<Mailbox>) {
+pub(super) fn run(guest: Guest, mailbox: Arc<Mailbox>, base: Base, bounds: Bounds) {
     let mut turns = Turns {
-        mailbox,
+        mailbox: Arc::clone(&mailbox),
+        base,
         open: HashMap::new(),
         script: None,
         scripts: VecDeque::new(),
+        starting: Some(Instant::now() + START_PATIENCE),
+        saving: Vec::new(),
+        settling: None,
+        settled: false,
+        ends: bounds
+            .time
+            .and_then(|time| Instant::now().checked_add(time)),
+        bounds,
+        retired_before: None,
     };
+    let mut guest = guest;
     let ended = loop {
         if let Err(error) = turns.turn(&mut guest) {
             break error;
         }
     };
+    // First the memory, then the word that it is over.
+    drop(guest);
     turns.finish(&ended);
+}
+
+/// A guest that could not be made: tells everybody.
+pub(super) fn fail(mailbox: &Mailbox, error: &VmError) {
+    for message in mailbox.close(error) {
+        refuse(message, error);
+    }
+    mailbox.status.change(|status| status.gone = true);
+}
+
+/// Answers a message that came too late.
+fn refuse(message: Message, error: &VmError) {
+    match message {
+        Message::Open(mut open) => (open.sink)(Event::Failed(error.clone())),
+        Message::Save(slot) => slot.change(|slot| *slot = Some(Err(error.clone()))),
+        Message::Send(..) | Message::Cancel(_) | Message::Settle(_) | Message::Stop => {}
+    }
 }
 
 impl Turns {
     fn turn(&mut self, guest: &mut Guest) -> Result<(), VmError> {
-        let messages = {
-            let mut inbox = self.mailbox.lock();
-            inbox.retired = guest.retired();
-            inbox.backlog = guest.backlog();
-            std::mem::take(&mut inbox.messages)
-        };
-        for message in messages {
-            match message {
-                Message::Open(open) => self.begin(guest, open),
-                Message::Send(id, request) => guest.request(id, &request),
-                Message::Stop => {
-                    return Err(VmError::new(VmCode::Stopped, "the guest was stopped"));
-                }
-            }
+        for message in self.mailbox.collect(guest.retired(), guest.backlog()) {
+            self.obey(guest, message)?;
         }
-        let next = guest.turn(|guest, id, report| self.told(guest, id, report))?;
-        if let Next::Wait(until) = next {
+        let now = Instant::now();
+        self.check_deadlines(guest, now)?;
+        let mut failed = None;
+        let next = guest.turn(|guest, id, report| {
+            if let Err(error) = self.told(guest, id, report) {
+                failed.get_or_insert(error);
+            }
+        })?;
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        if self.settled {
+            return Err(stopped());
+        }
+        self.check_instructions(guest)?;
+        if !self.saving.is_empty() {
+            self.save(guest);
+        } else if let Next::Wait(until) = next {
             self.rest(guest, until);
         }
         Ok(())
     }
 
-    /// Sleeps until the guest's time, or a message.
-    fn rest(&self, guest: &Guest, until: Option<u64>) {
-        let now = guest.emulator.now_ns();
-        let patience = until.map(|until| Duration::from_nanos(until.saturating_sub(now)));
-        // Requests that the last turn made (credit) need another one.
-        if guest.backlog() == 0 {
-            self.mailbox.wait(patience);
+    fn obey(&mut self, guest: &mut Guest, message: Message) -> Result<(), VmError> {
+        match message {
+            Message::Open(open) => self.begin(guest, open),
+            Message::Send(id, request) => {
+                if self.open.contains_key(&id) {
+                    guest.request(id, &request);
+                }
+            }
+            Message::Cancel(id) => {
+                let failure = VmError::new(VmCode::Cancelled, "the command was cancelled");
+                self.give_up(guest, id, failure);
+            }
+            Message::Save(slot) => self.saving.push((slot, SAVE_TURNS)),
+            Message::Settle(deadline) => {
+                self.settling = Some(deadline);
+                guest.request(0, &Request::Settle);
+            }
+            Message::Stop => return Err(stopped()),
         }
+        Ok(())
+    }
+
+    /// Ends what is over time.
+    fn check_deadlines(&mut self, guest: &mut Guest, now: Instant) -> Result<(), VmError> {
+        if self.settling.is_some_and(|deadline| deadline <= now) {
+            return Err(stopped());
+        }
+        if self.starting.is_some_and(|deadline| deadline <= now) {
+            let text = "the guest did not get ready";
+            return Err(VmError::new(VmCode::NotReady, text));
+        }
+        if self.ends.is_some_and(|deadline| deadline <= now) {
+            let text = format!(
+                "the sandbox lived longer than {:?}",
+                self.bounds.time.unwrap_or_default()
+            );
+            return Err(VmError::new(VmCode::TimeLimit, text));
+        }
+        let late = |opened: &Opened| opened.deadline.is_some_and(|deadline| deadline <= now);
+        let running = self.open.iter().filter(|(_, opened)| late(opened));
+        let waiting = self.scripts.iter().filter(|queued| late(&queued.opened));
+        let ids: Vec<u32> = running
+            .map(|(id, _)| *id)
+            .chain(waiting.map(|queued| queued.id))
+            .collect();
+        for id in ids {
+            self.late(guest, id);
+        }
+        Ok(())
+    }
+
+    /// A command is over its time; the second time it does not die.
+    fn late(&mut self, guest: &mut Guest, id: u32) {
+        if let Some(opened) = self.open.get_mut(&id) {
+            if let Some(failure) = opened.failure.take() {
+                (opened.sink)(Event::Failed(failure));
+                self.close(guest, id);
+                return;
+            }
+        }
+        let opened = self.open.get(&id).or_else(|| {
+            let mut scripts = self.scripts.iter();
+            scripts.find_map(|queued| (queued.id == id).then_some(&queued.opened))
+        });
+        let limit = opened.and_then(|opened| opened.timeout).unwrap_or_default();
+        let text = format!("the command ran longer than {limit:?}");
+        self.give_up(guest, id, VmError::new(VmCode::TimedOut, text));
+    }
+
+    fn check_instructions(&mut self, guest: &Guest) -> Result<(), VmError> {
+        let before = *self.retired_before.get_or_insert(guest.retired());
+        match self.bounds.instructions {
+            Some(limit) if guest.retired() - before > limit => {
+                let text = format!("the sandbox ran more than {limit} instructions");
+                Err(VmError::new(VmCode::CpuLimit, text))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Saves the guest if it is at rest, for all who want it.
+    fn save(&mut self, guest: &mut Guest) {
+        let made = guest.save(&self.base.linked, &self.base.name);
+        match made {
+            Ok(None) => {
+                for (_, turns) in &mut self.saving {
+                    *turns -= 1;
+                }
+                let text = "the guest does not come to rest to be saved";
+                let failed = VmError::new(VmCode::NotReady, text);
+                self.saving.retain(|(slot, turns)| {
+                    if *turns == 0 {
+                        slot.change(|slot| *slot = Some(Err(failed.clone())));
+                    }
+                    *turns > 0
+                });
+            }
+            Ok(Some(bytes)) => self.saved(&Ok(bytes)),
+            Err(error) => self.saved(&Err(error)),
+        }
+    }
+
+    fn saved(&mut self, result: &Result<Vec<u8>, VmError>) {
+        for (slot, _) in self.saving.drain(..) {
+            slot.change(|slot| *slot = Some(result.clone()));
+        }
+    }
+
+    /// Sleeps until the guest's time, a deadline, or a message.
+    fn rest(&self, guest: &Guest, until: Option<u64>) {
+        // Requests that the last turn made (credit) need another one.
+        if guest.backlog() > 0 {
+            return;
+        }
+        let now = guest.emulator.now_ns();
+        let guests = until.map(|until| Duration::from_nanos(until.saturating_sub(now)));
+        let deadlines = self.open.values().filter_map(|opened| opened.deadline);
+        let queued = self.scripts.iter().filter_map(|q| q.opened.deadline);
+        let ours = [self.starting, self.settling, self.ends];
+        let nearest = deadlines
+            .chain(queued)
+            .chain(ours.into_iter().flatten())
+            .min();
+        let ours = nearest.map(|at| at.saturating_duration_since(Instant::now()));
+        let patience = match (guests, ours) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+        self.mailbox.wait(patience);
     }
 
     /// Starts a command; a script when it is its turn.
     fn begin(&mut self, guest: &mut Guest, open: Open) {
-        if matches!(open.request, Request::Script(_)) {
+        let Open {
+            id,
+            request,
+            sink,
+            eager,
+            deadline,
+            output_limit,
+        } = open;
+        let opened = Opened {
+            sink,
+            eager,
+            deadline,
+            output_limit,
+            written: 0,
+            failure: None,
+            timeout: deadline.map(|at| at.saturating_duration_since(Instant::now())),
+        };
+        if matches!(request, Request::Script(_)) {
             if self.script.is_some() {
-                self.scripts.push_back(open);
+                self.scripts.push_back(Queued {
+                    id,
+                    request,
+                    opened,
+                });
                 return;
             }
-            self.script = Some(open.id);
+            self.script = Some(id);
         }
-        guest.request(open.id, &open.request);
-        let opened = Opened {
-            sink: open.sink,
-            eager: open.eager,
-        };
-        self.open.insert(open.id, opened);
+        guest.request(id, &request);
+        self.open.insert(id, opened);
+    }
+
+    /// Kills a command, and says why at its end; one that waits for its turn
+    /// ends at once.
+    fn give_up(&mut self, guest: &mut Guest, id: u32, failure: VmError) {
+        if let Some(opened) = self.open.get_mut(&id) {
+            if opened.failure.is_none() {
+                guest.request(id, &Request::Kill);
+                opened.failure = Some(failure);
+                opened.deadline = Some(Instant::now() + KILL_PATIENCE);
+            }
+        } else if let Some(at) = self.scripts.iter().position(|queued| queued.id == id) {
+            if let Some(mut queued) = self.scripts.remove(at) {
+                (queued.opened.sink)(Event::Failed(failure));
+            }
+        }
     }
 
     /// Passes a report on.
-    fn told(&mut self, guest: &mut Guest, id: u32, report: Report) {
+    fn told(&mut self, guest: &mut Guest, id: u32, report: Report) -> Result<(), VmError> {
+        match report {
+            Report::Resumed {
+                failure,
+                interrupted,
+            } => return self.resumed(failure, interrupted),
+            Report::Settled => self.settled = true,
+            Report::Output(stream, bytes) => {
+                self.output(guest, id, stream, bytes);
+            }
+            Report::Started(process) => self.pass(id, Event::Started(process)),
+            Report::Credit(bytes) => self.pass(id, Event::Credit(bytes)),
+            Report::Exited(exited) => {
+                let failure = self.open.get_mut(&id).and_then(|open| open.failure.take());
+                self.pass(id, failure.map_or(Event::Exited(exited), Event::Failed));
+                self.close(guest, id);
+            }
+            Report::Failed(_, text) => {
+                let error = VmError::new(VmCode::CannotStart, text);
+                self.pass(id, Event::Failed(error));
+                self.close(guest, id);
+            }
+            Report::Ready { .. } | Report::Prepared(_) => {}
+        }
+        Ok(())
+    }
+
+    fn resumed(&mut self, failure: Option<String>, interrupted: u32) -> Result<(), VmError> {
+        self.starting = None;
+        if let Some(text) = failure {
+            let text = format!("the guest could not be set up: {text}");
+            return Err(VmError::new(VmCode::NotReady, text));
+        }
+        let status = &self.mailbox.status;
+        status.change(|status| status.started = Some(interrupted));
+        Ok(())
+    }
+
+    fn pass(&mut self, id: u32, event: Event) {
+        if let Some(opened) = self.open.get_mut(&id) {
+            (opened.sink)(event);
+        }
+    }
+
+    fn output(
+        &mut self,
+        guest: &mut Guest,
+        id: u32,
+        stream: a99_guest_agent::protocol::Stream,
+        mut bytes: Vec<u8>,
+    ) {
         let Some(opened) = self.open.get_mut(&id) else {
             return;
         };
-        let (event, last) = match report {
-            Report::Started(process) => (Event::Started(process), false),
-            Report::Output(stream, bytes) => {
-                if opened.eager {
-                    let count = bytes.len() as u32;
-                    guest.request(id, &Request::Credit(stream, count));
-                }
-                (Event::Output(stream, bytes), false)
-            }
-            Report::Credit(bytes) => (Event::Credit(bytes), false),
-            Report::Exited(exited) => (Event::Exited(exited), true),
-            Report::Failed(_, text) => {
-                let error = VmError::new(VmCode::CannotStart, text);
-                (Event::Failed(error), true)
-            }
-            Report::Ready { .. } | Report::Resumed(_) | Report::Prepared(_) => return,
-        };
-        (opened.sink)(event);
-        if last {
-            self.open.remove(&id);
-            if self.script == Some(id) {
-                self.script = None;
-                if let Some(next) = self.scripts.pop_front() {
-                    self.begin(guest, next);
-                }
-            }
+        let count = bytes.len() as u32;
+        // One that was killed may write on until it dies: nobody wants that.
+        if opened.eager || opened.failure.is_some() {
+            guest.request(id, &Request::Credit(stream, count));
+        }
+        if opened.failure.is_some() {
+            return;
+        }
+        let limit = opened.output_limit.unwrap_or(u64::MAX);
+        let room = limit - opened.written;
+        let over = u64::from(count) > room;
+        if over {
+            bytes.truncate(room as usize);
+        }
+        opened.written += bytes.len() as u64;
+        (opened.sink)(Event::Output(stream, bytes));
+        if over {
+            let text = format!("the command wrote more than {limit} bytes");
+            self.give_up(guest, id, VmError::new(VmCode::OutputLimit, text));
+        }
+    }
+
+    /// A command is over; the next script has its turn.
+    fn close(&mut self, guest: &mut Guest, id: u32) {
+        self.open.remove(&id);
+        if self.script != Some(id) {
+            return;
+        }
+        self.script = None;
+        if let Some(next) = self.scripts.pop_front() {
+            self.script = Some(next.id);
+            guest.request(next.id, &next.request);
+            self.open.insert(next.id, next.opened);
         }
     }
 
     /// Tells everybody that it is over.
     fn finish(mut self, ended: &VmError) {
-        let mut inbox = self.mailbox.lock();
-        inbox.ended = Some(ended.clone());
-        let messages = std::mem::take(&mut inbox.messages);
-        drop(inbox);
-        let waiting = messages.into_iter().filter_map(|message| match message {
-            Message::Open(open) => Some(open),
-            Message::Send(..) | Message::Stop => None,
-        });
-        for mut open in self.scripts.drain(..).chain(waiting) {
-            (open.sink)(Event::Failed(ended.clone()));
+        for message in self.mailbox.close(ended) {
+            refuse(message, ended);
         }
-        for mut opened in self.open.into_values() {
+        self.saved(&Err(ended.clone()));
+        let queued = self.scripts.into_iter().map(|queued| queued.opened);
+        for mut opened in self.open.into_values().chain(queued) {
             (opened.sink)(Event::Failed(ended.clone()));
         }
+        self.mailbox.status.change(|status| status.gone = true);
     }
 }

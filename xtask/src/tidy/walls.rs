@@ -27,10 +27,7 @@ const WALLS: &[(&str, &[&str])] = &[
         ],
     ),
     ("a99-guest", &[]),
-    (
-        "a99-batteries",
-        &["a99-capabilities", "a99-guest-agent", "a99-sandbox"],
-    ),
+    ("a99-batteries", &["a99-capabilities", "a99-sandbox"]),
     (
         "a99-cli",
         &[

@@ -1,0 +1,125 @@
+//! `a99 sandbox exec`: one command in a new sandbox.
+
+use super::start::{ended, start};
+use crate::failure::Exit;
+use crate::output;
+use crate::sandbox_args::ExecArgs;
+use a99_sandbox::{Command, Process, Sandbox, Stream, VmCode, VmError, block_on};
+use agent99::Value;
+use std::io::{self, IsTerminal, Read, Write, stderr, stdin, stdout};
+use std::sync::Arc;
+
+/// Most bytes of output that `--json` collects.
+const COLLECTED_BYTES: u64 = 64 << 20;
+
+/// Bytes that are read from standard input at once.
+const READ_BYTES: usize = 32 << 10;
+
+/// Runs the command.
+pub(super) fn run(args: &ExecArgs) -> Exit {
+    ended(exec(args), args.json)
+}
+
+fn exec(args: &ExecArgs) -> Result<Exit, VmError> {
+    let sandbox = start(&args.settings)?;
+    // What a person types is meant for the command only if it is piped.
+    let piped = !stdin().is_terminal();
+    let process = Arc::new(command(&sandbox, args, piped).spawn()?);
+    if piped {
+        pass_input(&process)?;
+    }
+    let result = if args.json {
+        collected(&process)
+    } else {
+        streamed(&process)
+    };
+    // Mounts get what is still in the guest.
+    block_on(sandbox.stop());
+    result
+}
+
+fn command(sandbox: &Sandbox, args: &ExecArgs, piped: bool) -> Command {
+    let mut command = sandbox.command(&args.argv);
+    if piped {
+        command = command.piped();
+    }
+    if let Some(cwd) = &args.cwd {
+        command = command.cwd(cwd);
+    }
+    if let Some(time) = args.timeout {
+        command = command.timeout(time);
+    }
+    if args.json {
+        command = command.output_limit(COLLECTED_BYTES);
+    }
+    command
+}
+
+/// Passes standard input on, on a thread that may wait in a read when the
+/// command has ended; the process ends all the same.
+pub(super) fn pass_input(process: &Arc<Process>) -> Result<(), VmError> {
+    let process = Arc::clone(process);
+    let thread = std::thread::Builder::new().name("stdin".to_owned());
+    let spawned = thread.spawn(move || {
+        let mut buffer = vec![0; READ_BYTES];
+        let mut input = stdin().lock();
+        loop {
+            match input.read(&mut buffer) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                // An error is the end, as for other programs.
+                Ok(0) | Err(_) => break,
+                Ok(count) => match block_on(process.write(&buffer[..count])) {
+                    Ok(true) => {}
+                    Ok(false) | Err(_) => return,
+                },
+            }
+        }
+        // The command may have ended at this moment.
+        let _ = process.close_input();
+    });
+    spawned
+        .map(drop)
+        .map_err(|error| VmError::new(VmCode::Resources, format!("no thread: {error}")))
+}
+
+/// Passes outputs on as they come.
+pub(super) fn streamed(process: &Process) -> Result<Exit, VmError> {
+    while let Some(chunk) = block_on(process.next())? {
+        let written = match chunk.stream {
+            Stream::Stderr => write(&mut stderr().lock(), &chunk.bytes),
+            _ => write(&mut stdout().lock(), &chunk.bytes),
+        };
+        if let Err(error) = written {
+            process.kill()?;
+            return Err(VmError::new(VmCode::Io, format!("output: {error}")));
+        }
+    }
+    let exited = block_on(process.wait())?;
+    Ok(Exit::Guest(exited.exit_code()))
+}
+
+fn write(out: &mut dyn Write, bytes: &[u8]) -> io::Result<()> {
+    out.write_all(bytes)?;
+    out.flush()
+}
+
+/// Runs the command to its end before anything is shown.
+fn collected(process: &Process) -> Result<Exit, VmError> {
+    let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+    while let Some(chunk) = block_on(process.next())? {
+        match chunk.stream {
+            Stream::Stderr => stderr.extend(chunk.bytes),
+            _ => stdout.extend(chunk.bytes),
+        }
+    }
+    let exited = block_on(process.wait())?;
+    let text = |bytes: &[u8]| Value::from(String::from_utf8_lossy(bytes).into_owned());
+    let code = exited.exit_code();
+    let members = [
+        ("exitCode", Value::from(f64::from(code))),
+        ("stdout", text(&stdout)),
+        ("stderr", text(&stderr)),
+    ];
+    output::json(&Value::Object(members.into_iter().collect()));
+    Ok(Exit::Guest(code))
+}

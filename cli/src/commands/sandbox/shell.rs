@@ -1,0 +1,91 @@
+//! `a99 sandbox shell`: a shell in a new sandbox, on this terminal.
+
+use super::exec::{pass_input, streamed};
+use super::start::{ended, start};
+use crate::failure::Exit;
+use crate::sandbox_args::ShellArgs;
+use a99_sandbox::{Process, VmCode, VmError, block_on};
+use rustix::termios::{OptionalActions, Termios};
+use signal_hook::consts::{SIGHUP, SIGTERM, SIGWINCH};
+use signal_hook::iterator::Signals;
+use std::io::{IsTerminal, stdin, stdout};
+use std::sync::Arc;
+
+/// Size of a terminal that does not tell it.
+const USUAL_SIZE: (u16, u16) = (24, 80);
+
+/// Runs the command.
+pub(super) fn run(args: &ShellArgs) -> Exit {
+    ended(shell(args), false)
+}
+
+fn shell(args: &ShellArgs) -> Result<Exit, VmError> {
+    if !stdin().is_terminal() || !stdout().is_terminal() {
+        let text = "a shell needs a terminal; `a99 sandbox exec` runs commands without one";
+        return Err(VmError::new(VmCode::BadOption, text));
+    }
+    let sandbox = start(&args.settings)?;
+    let (rows, columns) = size();
+    let shell = sandbox.shell(rows, columns).cwd("/root");
+    let shell = Arc::new(shell.spawn()?);
+    let raw = Raw::enter()?;
+    follow_signals(&shell)?;
+    pass_input(&shell)?;
+    let result = streamed(&shell);
+    drop(raw);
+    block_on(sandbox.stop());
+    result
+}
+
+/// Rows and columns of this terminal.
+fn size() -> (u16, u16) {
+    match rustix::termios::tcgetwinsize(stdout()) {
+        Ok(size) if size.ws_row > 0 && size.ws_col > 0 => (size.ws_row, size.ws_col),
+        _ => USUAL_SIZE,
+    }
+}
+
+/// This terminal passing every key on; as before when dropped.
+struct Raw {
+    before: Termios,
+}
+
+impl Raw {
+    fn enter() -> Result<Self, VmError> {
+        let failed = |error| VmError::new(VmCode::Io, format!("terminal: {error}"));
+        let before = rustix::termios::tcgetattr(stdin()).map_err(failed)?;
+        let mut raw = before.clone();
+        raw.make_raw();
+        rustix::termios::tcsetattr(stdin(), OptionalActions::Now, &raw).map_err(failed)?;
+        Ok(Self { before })
+    }
+}
+
+impl Drop for Raw {
+    fn drop(&mut self) {
+        // The terminal may be gone.
+        let _ = rustix::termios::tcsetattr(stdin(), OptionalActions::Now, &self.before);
+    }
+}
+
+/// Tells the shell of the terminal's size; ends it when this process is to end,
+/// so that the terminal is left as it was.
+fn follow_signals(shell: &Arc<Process>) -> Result<(), VmError> {
+    let failed = |error| VmError::new(VmCode::Resources, format!("signals: {error}"));
+    let mut signals = Signals::new([SIGWINCH, SIGTERM, SIGHUP]).map_err(failed)?;
+    let shell = Arc::clone(shell);
+    let thread = std::thread::Builder::new().name("signals".to_owned());
+    let spawned = thread.spawn(move || {
+        for signal in signals.forever() {
+            let (rows, columns) = size();
+            let told = match signal {
+                SIGWINCH => shell.resize(rows, columns),
+                _ => shell.kill(),
+            };
+            if told.is_err() {
+                return;
+            }
+        }
+    });
+    spawned.map(drop).map_err(failed)
+}

@@ -1,0 +1,67 @@
+//! A sandbox as the command line describes it.
+
+use super::{failed, show};
+use crate::failure::Exit;
+use crate::output;
+use crate::sandbox_args::SettingsArgs;
+use a99_sandbox::image::{self, Cache};
+use a99_sandbox::vm::WasmMachine;
+use a99_sandbox::{Builder, Image, Sandbox, VmCode, VmError};
+use std::io::{BufRead, IsTerminal, stderr, stdin};
+use std::path::Path;
+
+/// Starts it. Where no image was built and a person is there, it is built.
+pub(super) fn start(settings: &SettingsArgs) -> Result<Sandbox, VmError> {
+    let image = load()?;
+    builder(settings).loaded_image(&image).start_blocking()
+}
+
+/// A sandbox to be started, from the image that was built last.
+pub fn builder(settings: &SettingsArgs) -> Builder {
+    let mut builder = Sandbox::builder();
+    for (name, value) in &settings.env {
+        builder = builder.env(name, value);
+    }
+    builder
+}
+
+fn load() -> Result<Image, VmError> {
+    let cache = Cache::of_user().map_err(image_failed)?;
+    let image = Image::current(&cache, &mut show);
+    match image {
+        Err(error) if error.code == VmCode::NoImage && wants_one() => {
+            build(&cache)?;
+            Image::current(&cache, &mut show)
+        }
+        image => image,
+    }
+}
+
+fn image_failed(error: image::ImageError) -> VmError {
+    VmError::new(VmCode::Io, error.to_string())
+}
+
+/// Asks whether to build the image; never without a person.
+fn wants_one() -> bool {
+    if !stdin().is_terminal() || !stderr().is_terminal() {
+        return false;
+    }
+    output::err("No image of the guest was built yet. Build it now (about ten minutes)? [y/N] ");
+    let mut answer = String::new();
+    let read = stdin().lock().read_line(&mut answer);
+    read.is_ok() && matches!(answer.trim(), "y" | "Y" | "yes")
+}
+
+/// Builds the image as `a99 sandbox build` does in this folder.
+fn build(cache: &Cache) -> Result<(), VmError> {
+    let here = Path::new(".");
+    let options = super::build_options(here, image::Versions::Preferred);
+    let machine = WasmMachine::new()?;
+    let built = image::build(cache, &options, Some(&machine), &mut show);
+    built.map(drop).map_err(image_failed)
+}
+
+/// Tells of a failure as an exit code.
+pub(super) fn ended(result: Result<Exit, VmError>, json: bool) -> Exit {
+    result.unwrap_or_else(|error| failed(&error, json))
+}

@@ -1,0 +1,486 @@
+//! Files and folders as a stream of bytes, to copy them between host and guest.
+//!
+//! Both sides run this code: [`send`] walks a file or a folder and writes the
+//! stream, [`receive`] makes it again below a place. Kept are contents to the
+//! byte, permission bits, modification times and symbolic links. Not kept:
+//! owners, hard links (each becomes a file), set-id bits; devices, pipes and
+//! sockets are left out and counted.
+//!
+//! The receiver trusts nothing: names are single components, every folder is
+//! made new or opened without following a link, every file is made anew, so
+//! nothing is written outside of the place. A symbolic link that would lead out
+//! of the tree is left out and counted, unless the receiver allows such links
+//! (the guest does: there they lead nowhere but into the guest).
+//!
+//! A stream is the line [`MAGIC`] and records: a kind, a name, and what the kind
+//! has; folders hold records until their end. There is no recursion: folders
+//! are entered one after the other, at most [`MAX_DEPTH`] deep.
+
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Timespec, Timestamps};
+use rustix::io::Errno;
+use std::ffi::{CStr, CString, OsStr};
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// The first bytes of a stream.
+pub const MAGIC: &[u8; 8] = b"a99tree1";
+
+/// Deepest nesting of folders: each needs an open descriptor while it is
+/// walked, and processes may have 1,024.
+pub const MAX_DEPTH: usize = 256;
+
+/// Longest name (`NAME_MAX`), and longest target of a link (`PATH_MAX`).
+const MAX_NAME: usize = 255;
+const MAX_TARGET: usize = 4096;
+
+/// Largest piece of a file's content.
+const PIECE_BYTES: usize = 32 << 10;
+
+/// Permission bits that are kept.
+const PERMISSIONS: u32 = 0o777;
+
+/// Kinds of records.
+const FOLDER: u8 = b'd';
+const FILE: u8 = b'f';
+const LINK: u8 = b'l';
+const END: u8 = b'e';
+/// After the last record; the number of entries that were left out follows.
+const DONE: u8 = b'.';
+
+/// What was copied.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Copied {
+    /// Files.
+    pub files: u64,
+    /// Folders.
+    pub folders: u64,
+    /// Symbolic links.
+    pub links: u64,
+    /// Bytes of files.
+    pub bytes: u64,
+    /// Entries left out: devices, pipes, sockets, and links that would lead
+    /// out.
+    pub left_out: u64,
+}
+
+/// How a tree is received.
+#[derive(Clone, Copy, Debug)]
+pub struct Receive {
+    /// Most bytes of files; more is an error.
+    pub max_bytes: u64,
+    /// Most entries; more is an error.
+    pub max_entries: u64,
+    /// Make symbolic links that lead out of the tree.
+    pub any_link: bool,
+}
+
+impl Default for Receive {
+    fn default() -> Self {
+        Self {
+            max_bytes: u64::MAX,
+            max_entries: u64::MAX,
+            any_link: false,
+        }
+    }
+}
+
+fn invalid(text: impl Into<String>) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, text.into())
+}
+
+/// A folder that is being walked.
+struct Walk {
+    entries: Dir,
+    folder: OwnedFd,
+}
+
+/// Writes the tree at `path`, which may be a file, a folder or a link to one.
+///
+/// # Errors
+/// Those of the file system and of `out`; a tree that is too deep.
+pub fn send(path: &Path, out: &mut impl Write) -> io::Result<Copied> {
+    let mut sender = Sender {
+        out,
+        copied: Copied::default(),
+    };
+    sender.out.write_all(MAGIC)?;
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let top = rustix::fs::open(path, flags, Mode::empty())?;
+    let stat = rustix::fs::fstat(&top)?;
+    // The receiver names the top.
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::Directory => sender.folder(b"", top, &stat)?,
+        FileType::RegularFile => sender.file(b"", top, &stat)?,
+        _ => return Err(invalid("neither a file nor a folder")),
+    }
+    sender.out.write_all(&[DONE])?;
+    sender
+        .out
+        .write_all(&sender.copied.left_out.to_le_bytes())?;
+    sender.out.flush()?;
+    Ok(sender.copied)
+}
+
+/// The sending side.
+struct Sender<'a, W> {
+    out: &'a mut W,
+    copied: Copied,
+}
+
+impl<W: Write> Sender<'_, W> {
+    fn head(&mut self, kind: u8, name: &[u8], stat: &rustix::fs::Stat) -> io::Result<()> {
+        self.out.write_all(&[kind])?;
+        self.text(name)?;
+        let mode = stat.st_mode & PERMISSIONS;
+        self.out.write_all(&mode.to_le_bytes())?;
+        self.out.write_all(&(stat.st_mtime as i64).to_le_bytes())?;
+        self.out
+            .write_all(&(stat.st_mtime_nsec as u32).to_le_bytes())
+    }
+
+    fn text(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.out.write_all(&(bytes.len() as u32).to_le_bytes())?;
+        self.out.write_all(bytes)
+    }
+
+    fn file(&mut self, name: &[u8], fd: OwnedFd, stat: &rustix::fs::Stat) -> io::Result<()> {
+        self.head(FILE, name, stat)?;
+        let mut file = File::from(fd);
+        let mut piece = vec![0; PIECE_BYTES];
+        loop {
+            match file.read(&mut piece) {
+                Ok(0) => break,
+                Ok(count) => {
+                    self.text(&piece[..count])?;
+                    self.copied.bytes += count as u64;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.copied.files += 1;
+        self.text(b"")
+    }
+
+    /// A folder and all below it.
+    fn folder(&mut self, name: &[u8], fd: OwnedFd, stat: &rustix::fs::Stat) -> io::Result<()> {
+        self.head(FOLDER, name, stat)?;
+        let mut walks = vec![walk(fd)?];
+        while let Some(walk_now) = walks.last_mut() {
+            let Some(entry) = walk_now.entries.next() else {
+                walks.pop();
+                self.copied.folders += 1;
+                self.out.write_all(&[END])?;
+                continue;
+            };
+            let entry = entry?;
+            let name = entry.file_name();
+            if matches!(name.to_bytes(), b"." | b"..") {
+                continue;
+            }
+            let folder = walk_now.folder.as_fd();
+            if let Some((fd, stat)) = self.entry(folder, name)? {
+                if walks.len() == MAX_DEPTH {
+                    return Err(invalid(format!(
+                        "folders nested more than {MAX_DEPTH} deep"
+                    )));
+                }
+                self.head(FOLDER, name.to_bytes(), &stat)?;
+                walks.push(walk(fd)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// An entry of a folder; a folder is given back.
+    fn entry(
+        &mut self,
+        folder: BorrowedFd<'_>,
+        name: &CStr,
+    ) -> io::Result<Option<(OwnedFd, rustix::fs::Stat)>> {
+        let stat = match rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
+            // It was removed meanwhile.
+            Err(Errno::NOENT) => return Ok(None),
+            stat => stat?,
+        };
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::Directory => {
+                let fd = rustix::fs::openat(folder, name, flags | OFlags::DIRECTORY, Mode::empty());
+                return Ok(Some((fd?, stat)));
+            }
+            FileType::RegularFile => {
+                let fd = rustix::fs::openat(folder, name, flags, Mode::empty())?;
+                // What was opened, not what was there before.
+                let stat = rustix::fs::fstat(&fd)?;
+                if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile {
+                    self.file(name.to_bytes(), fd, &stat)?;
+                } else {
+                    self.copied.left_out += 1;
+                }
+            }
+            FileType::Symlink => {
+                let target = rustix::fs::readlinkat(folder, name, Vec::new())?;
+                self.head(LINK, name.to_bytes(), &stat)?;
+                self.text(target.to_bytes())?;
+                self.copied.links += 1;
+            }
+            _ => self.copied.left_out += 1,
+        }
+        Ok(None)
+    }
+}
+
+fn walk(folder: OwnedFd) -> io::Result<Walk> {
+    let entries = Dir::read_from(&folder)?;
+    Ok(Walk { entries, folder })
+}
+
+/// Makes the tree of a stream at `path`. A folder may be there already, and its
+/// entries are added or replaced; a file in the place of a file is replaced.
+///
+/// # Errors
+/// Those of the file system and of `input`; a stream that is none, that ends
+/// early or asks for more than `options` allow. What was made stays.
+pub fn receive(input: &mut impl Read, path: &Path, options: &Receive) -> io::Result<Copied> {
+    let mut magic = [0; MAGIC.len()];
+    input.read_exact(&mut magic)?;
+    if magic != *MAGIC {
+        return Err(invalid("not a stream of files"));
+    }
+    let mut receiver = Receiver {
+        input,
+        options,
+        copied: Copied::default(),
+        entries: 0,
+        open: Vec::new(),
+    };
+    receiver.top(path)?;
+    receiver.rest()?;
+    Ok(receiver.copied)
+}
+
+/// What stands before an entry's content.
+struct Head {
+    name: CString,
+    mode: Mode,
+    times: Timestamps,
+}
+
+/// A folder that is being filled; its mode and times are set at its end.
+struct Open {
+    folder: OwnedFd,
+    mode: Mode,
+    times: Timestamps,
+}
+
+/// The receiving side.
+struct Receiver<'a, R> {
+    input: &'a mut R,
+    options: &'a Receive,
+    copied: Copied,
+    entries: u64,
+    open: Vec<Open>,
+}
+
+impl<R: Read> Receiver<'_, R> {
+    fn array<const N: usize>(&mut self) -> io::Result<[u8; N]> {
+        let mut bytes = [0; N];
+        self.input.read_exact(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    fn text(&mut self, max: usize) -> io::Result<Vec<u8>> {
+        let len = u32::from_le_bytes(self.array()?) as usize;
+        if len > max {
+            return Err(invalid(format!("{len} bytes where {max} are allowed")));
+        }
+        let mut bytes = vec![0; len];
+        self.input.read_exact(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// The head of an entry; only the top one has no name.
+    fn head(&mut self, top: bool) -> io::Result<Head> {
+        let name = self.text(MAX_NAME)?;
+        let is_component =
+            !name.is_empty() && name != b"." && name != b".." && !name.contains(&b'/');
+        if top != name.is_empty() || !(top || is_component) {
+            return Err(invalid("a name that is no name of a file"));
+        }
+        let name = CString::new(name)?;
+        let mode = u32::from_le_bytes(self.array()?) & PERMISSIONS;
+        let tv_sec = i64::from_le_bytes(self.array()?);
+        let nanoseconds = u32::from_le_bytes(self.array()?).min(999_999_999);
+        self.entries += 1;
+        if self.entries > self.options.max_entries {
+            let text = format!("more than {} entries", self.options.max_entries);
+            return Err(invalid(text));
+        }
+        Ok(Head {
+            name,
+            mode: Mode::from_raw_mode(mode),
+            times: Timestamps {
+                last_access: Timespec {
+                    tv_sec: 0,
+                    tv_nsec: rustix::fs::UTIME_OMIT as _,
+                },
+                last_modification: Timespec {
+                    tv_sec,
+                    tv_nsec: nanoseconds as _,
+                },
+            },
+        })
+    }
+
+    fn top(&mut self, path: &Path) -> io::Result<()> {
+        let [kind] = self.array()?;
+        let head = self.head(true)?;
+        let place = CString::new(path.as_os_str().as_bytes())?;
+        match kind {
+            // The place itself is the caller's word: links in it are followed.
+            FOLDER => self.enter(CWD, &place, &head, OFlags::empty()),
+            FILE => self.file(CWD, &place, &head),
+            _ => Err(invalid("neither a file nor a folder")),
+        }
+    }
+
+    fn rest(&mut self) -> io::Result<()> {
+        loop {
+            let [kind] = self.array()?;
+            if kind == DONE && self.open.is_empty() {
+                self.copied.left_out += u64::from_le_bytes(self.array()?);
+                return Ok(());
+            }
+            let Some(open) = self.open.last() else {
+                return Err(invalid("an entry outside of the tree"));
+            };
+            if kind == END {
+                rustix::fs::fchmod(&open.folder, open.mode)?;
+                rustix::fs::futimens(&open.folder, &open.times)?;
+                self.open.pop();
+                self.copied.folders += 1;
+                continue;
+            }
+            // Its own descriptor: the list of open folders may grow meanwhile.
+            let folder = open.folder.try_clone()?;
+            let head = self.head(false)?;
+            let name = head.name.clone();
+            match kind {
+                FOLDER => self.enter(folder.as_fd(), &name, &head, OFlags::NOFOLLOW)?,
+                FILE => self.file(folder.as_fd(), &name, &head)?,
+                LINK => self.link(folder.as_fd(), &head)?,
+                _ => return Err(invalid("an entry of no known kind")),
+            }
+        }
+    }
+
+    fn enter(
+        &mut self,
+        parent: BorrowedFd<'_>,
+        name: &CStr,
+        head: &Head,
+        follow: OFlags,
+    ) -> io::Result<()> {
+        if self.open.len() == MAX_DEPTH {
+            return Err(invalid(format!(
+                "folders nested more than {MAX_DEPTH} deep"
+            )));
+        }
+        match rustix::fs::mkdirat(parent, name, Mode::RWXU) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(error) => return Err(named(name, error.into())),
+        }
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | follow;
+        let folder = rustix::fs::openat(parent, name, flags, Mode::empty())
+            .map_err(|error| named(name, error.into()))?;
+        self.open.push(Open {
+            folder,
+            mode: head.mode,
+            times: head.times.clone(),
+        });
+        Ok(())
+    }
+
+    fn file(&mut self, parent: BorrowedFd<'_>, name: &CStr, head: &Head) -> io::Result<()> {
+        remove_file(parent, name)?;
+        let flags =
+            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let fd = rustix::fs::openat(parent, name, flags, Mode::RUSR | Mode::WUSR)
+            .map_err(|error| named(name, error.into()))?;
+        let mut file = File::from(fd);
+        loop {
+            let piece = self.text(PIECE_BYTES)?;
+            if piece.is_empty() {
+                break;
+            }
+            self.copied.bytes += piece.len() as u64;
+            if self.copied.bytes > self.options.max_bytes {
+                return Err(invalid(format!(
+                    "more than {} bytes",
+                    self.options.max_bytes
+                )));
+            }
+            file.write_all(&piece).map_err(|error| named(name, error))?;
+        }
+        rustix::fs::fchmod(&file, head.mode)?;
+        rustix::fs::futimens(&file, &head.times)?;
+        self.copied.files += 1;
+        Ok(())
+    }
+
+    fn link(&mut self, parent: BorrowedFd<'_>, head: &Head) -> io::Result<()> {
+        let target = self.text(MAX_TARGET)?;
+        if !self.options.any_link && leads_out(&target, self.open.len()) {
+            self.copied.left_out += 1;
+            return Ok(());
+        }
+        remove_file(parent, &head.name)?;
+        let target = CString::new(target)?;
+        rustix::fs::symlinkat(target, parent, &head.name)
+            .map_err(|error| named(&head.name, error.into()))?;
+        let flags = AtFlags::SYMLINK_NOFOLLOW;
+        rustix::fs::utimensat(parent, &head.name, &head.times, flags)?;
+        self.copied.links += 1;
+        Ok(())
+    }
+}
+
+/// Makes room for a file or a link; a folder stays, and what follows fails.
+fn remove_file(parent: BorrowedFd<'_>, name: &CStr) -> io::Result<()> {
+    match rustix::fs::unlinkat(parent, name, AtFlags::empty()) {
+        Ok(()) | Err(Errno::NOENT | Errno::ISDIR | Errno::PERM) => Ok(()),
+        Err(error) => Err(named(name, error.into())),
+    }
+}
+
+/// Whether a link in a folder that many folders deep (1: in the top folder)
+/// may lead out of the tree. A path that leaves through a link is refused
+/// wherever a `..` follows a name.
+fn leads_out(target: &[u8], depth: usize) -> bool {
+    let path = Path::new(OsStr::from_bytes(target));
+    if target.is_empty() || path.is_absolute() {
+        return true;
+    }
+    let mut up = 0;
+    let mut named = false;
+    for part in target.split(|byte| *byte == b'/') {
+        match part {
+            b"" | b"." => {}
+            b".." if named => return true,
+            b".." => up += 1,
+            _ => named = true,
+        }
+    }
+    up >= depth
+}
+
+fn named(name: &CStr, error: io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", name.to_string_lossy()))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,189 @@
+use super::*;
+use proptest::prelude::*;
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::PathBuf;
+
+/// A folder of its own for each test, gone at its end.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("a99-tree-{}-{name}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir(&path).unwrap();
+        Self(path)
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn stream(path: &Path) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    send(path, &mut bytes).unwrap();
+    bytes
+}
+
+#[test]
+fn a_tree_comes_out_as_it_went_in() {
+    let scratch = Scratch::new("whole");
+    let from = scratch.at("from");
+    fs::create_dir_all(from.join("a/b")).unwrap();
+    let content: Vec<u8> = (0..100_000u32).map(|n| (n ^ n >> 7) as u8).collect();
+    fs::write(from.join("a/data"), &content).unwrap();
+    fs::write(from.join("a/b/empty"), "").unwrap();
+    fs::write(from.join("run"), "#!/bin/sh\n").unwrap();
+    fs::set_permissions(from.join("run"), fs::Permissions::from_mode(0o751)).unwrap();
+    fs::set_permissions(from.join("a/b"), fs::Permissions::from_mode(0o500)).unwrap();
+    symlink("../run", from.join("a/inside")).unwrap();
+    symlink("/etc/passwd", from.join("outside")).unwrap();
+    let bytes = stream(&from);
+    let to = scratch.at("to");
+    let copied = receive(&mut &bytes[..], &to, &Receive::default()).unwrap();
+    assert_eq!(
+        copied,
+        Copied {
+            files: 3,
+            folders: 3,
+            links: 1,
+            bytes: 100_010,
+            left_out: 1,
+        }
+    );
+    assert!(fs::read(to.join("a/data")).unwrap() == content);
+    assert_eq!(fs::read(to.join("a/b/empty")).unwrap(), b"");
+    let mode = |path: &str| fs::metadata(to.join(path)).unwrap().mode() & 0o7777;
+    assert_eq!((mode("run"), mode("a/b")), (0o751, 0o500));
+    let time = |root: &Path| fs::metadata(root.join("a")).unwrap().mtime_nsec();
+    assert_eq!(time(&from), time(&to));
+    assert_eq!(
+        fs::read_link(to.join("a/inside")).unwrap(),
+        Path::new("../run")
+    );
+    assert!(fs::symlink_metadata(to.join("outside")).is_err());
+    // Again, over what is there.
+    let any = Receive {
+        any_link: true,
+        ..Receive::default()
+    };
+    assert_eq!(receive(&mut &bytes[..], &to, &any).unwrap().links, 2);
+}
+
+#[test]
+fn a_file_replaces_a_link_instead_of_writing_through_it() {
+    let scratch = Scratch::new("through");
+    fs::write(scratch.at("victim"), "old").unwrap();
+    fs::create_dir(scratch.at("from")).unwrap();
+    fs::write(scratch.at("from/x"), "new").unwrap();
+    fs::create_dir(scratch.at("to")).unwrap();
+    symlink("../victim", scratch.at("to/x")).unwrap();
+    let bytes = stream(&scratch.at("from"));
+    receive(&mut &bytes[..], &scratch.at("to"), &Receive::default()).unwrap();
+    assert_eq!(fs::read_to_string(scratch.at("victim")).unwrap(), "old");
+    assert_eq!(fs::read_to_string(scratch.at("to/x")).unwrap(), "new");
+}
+
+/// A record's head.
+fn record(kind: u8, name: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![kind];
+    bytes.extend((name.len() as u32).to_le_bytes());
+    bytes.extend(name);
+    bytes.extend(0o755u32.to_le_bytes());
+    bytes.extend([0; 12]);
+    bytes
+}
+
+#[test]
+fn names_and_links_that_lead_out_are_refused() {
+    let scratch = Scratch::new("names");
+    for name in [
+        &b".."[..],
+        b".",
+        b"",
+        b"a/b",
+        b"/etc",
+        b"a\0b",
+        &[b'x'; 256],
+    ] {
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend(record(FOLDER, b""));
+        bytes.extend(record(FOLDER, name));
+        let end = receive(&mut &bytes[..], &scratch.at("t"), &Receive::default());
+        assert!(end.is_err(), "{name:?}");
+    }
+    // A folder in the place of a link is not entered through it.
+    fs::create_dir(scratch.at("elsewhere")).unwrap();
+    fs::create_dir(scratch.at("u")).unwrap();
+    symlink("../elsewhere", scratch.at("u/x")).unwrap();
+    let mut bytes = MAGIC.to_vec();
+    bytes.extend(record(FOLDER, b""));
+    bytes.extend(record(FOLDER, b"x"));
+    assert!(receive(&mut &bytes[..], &scratch.at("u"), &Receive::default()).is_err());
+    for (target, depth, out) in [
+        ("a", 1, false),
+        ("a/b", 1, false),
+        ("..", 1, true),
+        ("../a", 2, false),
+        ("../../a", 2, true),
+        ("a/../..", 1, true),
+        ("a/../b", 3, true),
+        ("/", 9, true),
+        ("", 9, true),
+    ] {
+        assert_eq!(
+            leads_out(target.as_bytes(), depth),
+            out,
+            "{target} at {depth}"
+        );
+    }
+}
+
+#[test]
+fn more_than_allowed_is_an_error() {
+    let scratch = Scratch::new("more");
+    fs::write(scratch.at("file"), [7; 100]).unwrap();
+    let bytes = stream(&scratch.at("file"));
+    let limit = |max_bytes, max_entries| Receive {
+        max_bytes,
+        max_entries,
+        any_link: false,
+    };
+    let to = scratch.at("to");
+    assert!(receive(&mut &bytes[..], &to, &limit(99, 9)).is_err());
+    assert!(receive(&mut &bytes[..], &to, &limit(100, 0)).is_err());
+    assert_eq!(
+        receive(&mut &bytes[..], &to, &limit(100, 1)).unwrap().bytes,
+        100
+    );
+    let short = &bytes[..bytes.len() - 1];
+    assert!(receive(&mut &*short, &to, &limit(100, 1)).is_err());
+}
+
+proptest! {
+    #[test]
+    fn any_stream_is_received_or_refused_within_its_place(
+        kinds in prop::collection::vec((prop::sample::select(&b"dfle."[..]), "[a./]{0,3}"), 0..8),
+        tail in prop::collection::vec(any::<u8>(), 0..40),
+    ) {
+        let scratch = Scratch::new("any");
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend(record(FOLDER, b""));
+        for (kind, name) in kinds {
+            bytes.extend(record(kind, name.as_bytes()));
+        }
+        bytes.extend(tail);
+        let options = Receive { max_bytes: 1000, max_entries: 10, any_link: false };
+        let _ = receive(&mut &bytes[..], &scratch.at("to"), &options);
+        for entry in fs::read_dir(&scratch.0).unwrap() {
+            prop_assert_eq!(entry.unwrap().file_name(), "to");
+        }
+    }
+}

@@ -1,0 +1,315 @@
+//! What can be chosen about a sandbox, and its start.
+
+use super::sandbox::{Sandbox, Settings};
+use crate::image::{self, Cache};
+use crate::vm::{Bounds, Image, Mailbox, Running, Saved, Setup, VmCode, VmError, block_on, launch};
+use a99_guest_agent::protocol::{Limits, Resume};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Most bytes of output that are gathered for one command.
+const OUTPUT_LIMIT: u64 = 64 << 20;
+
+/// Most bytes that a copy out of the guest may have: more than its disk.
+const COPY_LIMIT: u64 = 1 << 30;
+
+/// Usual resolution of the guest's clocks, and that of a hardened sandbox.
+const CLOCK: Duration = Duration::from_micros(1);
+const HARDENED_CLOCK: Duration = Duration::from_millis(1);
+
+/// Coarsest clock: the guest's own timer ticks every 10 ms.
+const MAX_CLOCK: Duration = Duration::from_millis(10);
+
+/// Longest host name (`HOST_NAME_MAX` of Linux).
+const MAX_HOSTNAME: usize = 64;
+
+/// Most bytes of variables: Linux takes a quarter of the stack, 2 MiB, for
+/// these and the arguments.
+const MAX_ENV: usize = 1 << 20;
+
+/// Least memory of a command: what a small Python needs to say that it has too
+/// little.
+const MIN_MEMORY: u64 = 1 << 20;
+
+/// Where the image comes from.
+#[derive(Clone, Debug, Default)]
+enum Source {
+    /// The one that was built last, in the user's cache folder.
+    #[default]
+    Current,
+    /// A file.
+    File(PathBuf),
+    /// One that is loaded.
+    Loaded(Image),
+}
+
+/// A sandbox to be started; from [`Sandbox::builder`].
+#[derive(Clone, Debug)]
+#[must_use = "nothing runs before `start`"]
+pub struct Builder {
+    source: Source,
+    saved: Option<Vec<u8>>,
+    hostname: Option<String>,
+    env: Vec<(String, String)>,
+    limits: Limits,
+    clock: Duration,
+    bounds: Bounds,
+    output_limit: u64,
+    copy_limit: u64,
+}
+
+impl Builder {
+    pub(super) fn new() -> Self {
+        Self {
+            source: Source::default(),
+            saved: None,
+            hostname: None,
+            env: Vec::new(),
+            limits: Limits::default(),
+            clock: CLOCK,
+            bounds: Bounds::default(),
+            output_limit: OUTPUT_LIMIT,
+            copy_limit: COPY_LIMIT,
+        }
+    }
+
+    /// Starts from the compiled image in this file instead of the one that was
+    /// built last.
+    pub fn image(mut self, path: impl Into<PathBuf>) -> Self {
+        self.source = Source::File(path.into());
+        self
+    }
+
+    /// Starts from an image that is loaded.
+    pub fn loaded_image(mut self, image: &Image) -> Self {
+        self.source = Source::Loaded(image.clone());
+        self
+    }
+
+    /// Goes on from what [`Sandbox::snapshot`] gave. It must be of the same
+    /// image; mounts, network and limits are those of this builder, for a saved
+    /// sandbox names nothing of the host. Clocks go on from now, random numbers
+    /// start anew, TCP connections are reset, and commands that ran are ended:
+    /// [`Sandbox::interrupted`] tells how many. The session shell keeps its
+    /// state unless it ran a script.
+    pub fn restore(mut self, saved: impl Into<Vec<u8>>) -> Self {
+        self.saved = Some(saved.into());
+        self
+    }
+
+    /// Its host name; else `agent99`.
+    pub fn hostname(mut self, name: impl Into<String>) -> Self {
+        self.hostname = Some(name.into());
+        self
+    }
+
+    /// A variable that every command and the session shell start with.
+    pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.env.push((name.into(), value.into()));
+        self
+    }
+
+    /// Most bytes of memory of one command; else nearly all that there is.
+    pub fn memory_limit(mut self, bytes: u64) -> Self {
+        self.limits.memory = Some(bytes);
+        self
+    }
+
+    /// Most processes and threads of one command; else 512.
+    pub fn process_limit(mut self, count: u32) -> Self {
+        self.limits.pids = Some(count);
+        self
+    }
+
+    /// Most bytes of output that are gathered for one command, both streams
+    /// together; else 64 MiB.
+    pub fn output_limit(mut self, bytes: u64) -> Self {
+        self.output_limit = bytes;
+        self
+    }
+
+    /// Most bytes that a copy out of the guest may have; else 1 GiB.
+    pub fn copy_limit(mut self, bytes: u64) -> Self {
+        self.copy_limit = bytes;
+        self
+    }
+
+    /// Longest life of the sandbox; then everything ends with
+    /// [`VmCode::TimeLimit`].
+    pub fn time_limit(mut self, time: Duration) -> Self {
+        self.bounds.time = Some(time);
+        self
+    }
+
+    /// Most instructions that the sandbox may run; then everything ends with
+    /// [`VmCode::CpuLimit`]. A second of a busy guest has some 200 million.
+    pub fn instruction_limit(mut self, count: u64) -> Self {
+        self.bounds.instructions = Some(count);
+        self
+    }
+
+    /// Resolution of the guest's clocks; else a microsecond.
+    pub fn clock_resolution(mut self, resolution: Duration) -> Self {
+        self.clock = resolution;
+        self
+    }
+
+    /// Makes measurements of time useless for side channels: a clock of 1 ms.
+    pub fn hardened(self) -> Self {
+        self.clock_resolution(HARDENED_CLOCK)
+    }
+
+    /// Starts it. Ready when commands can run.
+    ///
+    /// # Errors
+    /// [`VmCode::NoImage`] if none was built, [`VmCode::BadOption`] for an
+    /// option out of range, [`VmCode::Saved`] for a saved sandbox that does not
+    /// fit, and whatever kept it from starting.
+    pub async fn start(self) -> Result<Sandbox, VmError> {
+        self.check()?;
+        let mailbox = Arc::new(Mailbox::default());
+        let running = Arc::new(Running::new(Arc::clone(&mailbox)));
+        let settings = Arc::new(Settings {
+            output_limit: self.output_limit,
+            copy_limit: self.copy_limit,
+        });
+        let source = self.source.clone();
+        let bounds = self.bounds;
+        launch(
+            &mailbox,
+            move || source.load(),
+            move |image| self.setup(image),
+            bounds,
+        )?;
+        let interrupted = running.started().await?;
+        Ok(Sandbox {
+            running,
+            settings,
+            interrupted,
+        })
+    }
+
+    /// Starts it for a program without an executor. Not to be called on an
+    /// executor's thread.
+    ///
+    /// # Errors
+    /// As [`Builder::start`].
+    pub fn start_blocking(self) -> Result<Sandbox, VmError> {
+        block_on(self.start())
+    }
+
+    /// Whether the options make sense.
+    fn check(&self) -> Result<(), VmError> {
+        let bad = |text: String| Err(VmError::new(VmCode::BadOption, text));
+        if let Some(name) = &self.hostname {
+            if name.is_empty() || name.len() > MAX_HOSTNAME || name.contains('\0') {
+                return bad(format!(
+                    "host name {name:?}: it must have 1 to {MAX_HOSTNAME} bytes"
+                ));
+            }
+        }
+        for (name, value) in &self.env {
+            if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {
+                return bad(format!("variable {name:?}: it cannot be in an environment"));
+            }
+        }
+        let env: usize = self.env.iter().map(|(n, v)| n.len() + v.len()).sum();
+        if env > MAX_ENV {
+            return bad(format!("{env} bytes of variables: {MAX_ENV} are allowed"));
+        }
+        if self.clock.is_zero() || self.clock > MAX_CLOCK {
+            return bad(format!(
+                "a clock of {:?}: it must be more than 0 and at most {MAX_CLOCK:?}",
+                self.clock
+            ));
+        }
+        if self.limits.pids == Some(0) {
+            return bad("no process at all: at least one is needed".to_owned());
+        }
+        match self.limits.memory {
+            Some(bytes) if bytes < MIN_MEMORY => {
+                bad(format!("{bytes} bytes of memory: at least {MIN_MEMORY}"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What the guest starts with; on the guest's thread.
+    fn setup(self, image: &Image) -> Result<Setup, VmError> {
+        let saved = self.saved.map(Saved::open).transpose()?;
+        if let Some(saved) = &saved {
+            check_image(saved.image(), image.name())?;
+        }
+        let env = self.env.into_iter();
+        Ok(Setup {
+            resume: Resume {
+                hostname: self.hostname.map(String::into_bytes),
+                env: env.map(|(n, v)| (n.into_bytes(), v.into_bytes())).collect(),
+                limits: self.limits,
+                ..Resume::default()
+            },
+            clock_resolution_ns: self.clock.as_nanos() as u64,
+            saved,
+            ..Setup::default()
+        })
+    }
+}
+
+/// Whether a saved guest is one of this image.
+fn check_image(saved: &str, image: &str) -> Result<(), VmError> {
+    if saved == image && !image.is_empty() {
+        return Ok(());
+    }
+    let text = format!("the saved guest is one of image {saved:?}, and this one is {image:?}");
+    Err(VmError::new(VmCode::Saved, text))
+}
+
+impl Source {
+    /// Loads the image.
+    fn load(self) -> Result<Image, VmError> {
+        match self {
+            Source::Loaded(image) => Ok(image),
+            Source::File(path) => Image::at(&path),
+            Source::Current => {
+                let cache = Cache::of_user()
+                    .map_err(|error| VmError::new(VmCode::Io, error.to_string()))?;
+                Image::current(&cache, &mut |_: image::Event<'_>| {})
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_out_of_range_are_refused_before_anything_starts() {
+        let builder = Sandbox::builder;
+        for bad in [
+            builder().hostname(""),
+            builder().hostname("x".repeat(65)),
+            builder().env("", "x"),
+            builder().env("A=B", "x"),
+            builder().env("A", "\0"),
+            builder().env("A", "x".repeat(1 << 20)),
+            builder().clock_resolution(Duration::ZERO),
+            builder().clock_resolution(Duration::from_secs(1)),
+            builder().process_limit(0),
+            builder().memory_limit(0),
+        ] {
+            assert_eq!(bad.check().unwrap_err().code, VmCode::BadOption, "{bad:?}");
+        }
+        let good = builder().hostname("box").env("A", "1").hardened();
+        assert_eq!(good.check(), Ok(()));
+    }
+
+    #[test]
+    fn a_saved_guest_fits_only_its_image() {
+        assert_eq!(check_image("a", "a"), Ok(()));
+        for (saved, image) in [("a", "b"), ("", ""), ("a", "")] {
+            assert_eq!(check_image(saved, image).unwrap_err().code, VmCode::Saved);
+        }
+    }
+}

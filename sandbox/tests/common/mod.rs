@@ -1,0 +1,39 @@
+//! What the tests of the library share: the image, and starting from it.
+#![allow(dead_code)]
+
+use a99_sandbox::image::{Cache, Event};
+use a99_sandbox::{Builder, Image, Output, Sandbox, block_on};
+use std::path::Path;
+use std::sync::LazyLock;
+
+/// Loaded once for all tests of a file. `A99_TEST_MODULE` names a compiled
+/// module to use instead of the one that was built last.
+pub static IMAGE: LazyLock<Image> = LazyLock::new(|| {
+    if let Ok(path) = std::env::var("A99_TEST_MODULE") {
+        return Image::at(Path::new(&path)).expect("the named module");
+    }
+    let cache = Cache::of_user().expect("a cache");
+    Image::current(&cache, &mut |_: Event<'_>| {}).expect("the built image")
+});
+
+/// A sandbox to be started from the image.
+pub fn builder() -> Builder {
+    Sandbox::builder().loaded_image(&IMAGE)
+}
+
+pub fn start() -> Sandbox {
+    builder().start_blocking().expect("a sandbox")
+}
+
+/// Runs a script that must succeed; its output as text.
+#[track_caller]
+pub fn sh(sandbox: &Sandbox, text: &str) -> String {
+    let output = block_on(sandbox.exec(text)).expect("it runs");
+    succeeded(text, output)
+}
+
+#[track_caller]
+pub fn succeeded(what: &str, output: Output) -> String {
+    assert_eq!(output.exit_code(), 0, "{what}: {}", output.stderr_text());
+    String::from_utf8(output.stdout).expect("text")
+}
