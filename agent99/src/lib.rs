@@ -160,7 +160,7 @@ mod engine;
 mod load;
 mod tools;
 
-pub use a99_atoms::{AtomSets, all_atoms, battery_atoms, browser_atoms, core_atoms};
+pub use a99_atoms::{AtomSets, all_atoms, battery_atoms, browser_atoms, core_atoms, shell_atoms};
 pub use a99_capabilities as capabilities;
 pub use a99_capabilities::Capabilities;
 pub use a99_compiler::{CompileOptions, Dialect};

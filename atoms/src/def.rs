@@ -18,6 +18,8 @@ pub(crate) enum Kind {
     Bool,
     List,
     Texts,
+    /// A text or a list of texts.
+    TextOrTexts,
     /// An object with any members.
     Record,
 }
@@ -32,6 +34,7 @@ impl Kind {
             Kind::Bool => ("boolean", ""),
             Kind::List => ("array", r#","items":{}"#),
             Kind::Texts => ("array", r#","items":{"type":"string"}"#),
+            Kind::TextOrTexts => ("", ""),
             Kind::Record => ("object", r#","additionalProperties":{}"#),
         }
     }
@@ -40,6 +43,11 @@ impl Kind {
         let (name, rest) = self.parts();
         // Writing to a string cannot fail.
         let _ = match (name, required) {
+            _ if matches!(self, Kind::TextOrTexts) => {
+                let null = if required { "" } else { r#","null""# };
+                let items = r#""items":{"type":"string"}"#;
+                write!(out, r#"{{"type":["string","array"{null}],{items}}}"#)
+            }
             ("", _) => write!(out, "{{}}"),
             (_, true) => write!(out, r#"{{"type":"{name}"{rest}}}"#),
             (_, false) => write!(out, r#"{{"type":["{name}","null"]{rest}}}"#),
@@ -181,6 +189,8 @@ pub(crate) trait Adjust: Sized {
     fn metered(self, formula: a99_core::costs::Formula) -> Self;
     /// With this time limit in milliseconds.
     fn timeout_ms(self, ms: u64) -> Self;
+    /// Without a time limit of its own.
+    fn untimed(self) -> Self;
     /// Marked as talking to the world.
     fn io(self) -> Self;
 }
@@ -193,6 +203,11 @@ impl Adjust for AtomDef {
 
     fn timeout_ms(mut self, ms: u64) -> Self {
         self.sig.timeout = AtomTimeout::Ms(ms);
+        self
+    }
+
+    fn untimed(mut self) -> Self {
+        self.sig.timeout = AtomTimeout::None;
         self
     }
 
@@ -213,14 +228,16 @@ mod tests {
             opt("b", Kind::Number),
             req("c", Kind::Any),
             opt("d", Kind::Record),
+            req("e", Kind::TextOrTexts),
         ]);
         assert_eq!(
             text,
             concat!(
                 r#"{"type":"object","properties":{"a":{"type":"string"},"#,
                 r#""b":{"type":["number","null"]},"c":{},"#,
-                r#""d":{"type":["object","null"],"additionalProperties":{}}},"#,
-                r#""required":["a","c"],"additionalProperties":false}"#
+                r#""d":{"type":["object","null"],"additionalProperties":{}},"#,
+                r#""e":{"type":["string","array"],"items":{"type":"string"}}},"#,
+                r#""required":["a","c","e"],"additionalProperties":false}"#
             )
         );
     }

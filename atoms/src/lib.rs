@@ -1,5 +1,6 @@
 //! The atoms of the language: 60 core atoms, 6 battery atoms and 6 browser
-//! atoms (decision D29), one file for each tight family.
+//! atoms (decision D29), and 3 atoms of ours for a computer to work on; one
+//! file for each tight family.
 //!
 //! An atom exists for a program only if the host puts it into the
 //! [`AtomSet`] of a run; nothing registers itself. Control forms carry their
@@ -9,6 +10,7 @@
 //! refuse with a typed error what was not granted. There is no ambient
 //! network, file, clock or environment in this crate.
 
+mod base64;
 mod browser;
 mod def;
 mod forms;
@@ -76,11 +78,19 @@ pub fn browser_atoms() -> AtomSet {
     collect([browser::atoms()])
 }
 
-/// Core, battery and browser atoms.
+/// `shellExec`, `shellWriteFile` and `shellReadFile`: commands and files of the
+/// computer that the `shell` capability grants. The language's references have
+/// no such atoms.
+#[must_use]
+pub fn shell_atoms() -> AtomSet {
+    collect([io::shell::atoms()])
+}
+
+/// Core, battery, browser and shell atoms.
 #[must_use]
 pub fn all_atoms() -> AtomSet {
     let mut all = core_atoms();
-    for set in [battery_atoms(), browser_atoms()] {
+    for set in [battery_atoms(), browser_atoms(), shell_atoms()] {
         for atom in set.iter() {
             all.insert((**atom).clone());
         }
@@ -133,8 +143,9 @@ mod tests {
         assert_eq!(names.len(), 60 + INTERNAL_ATOMS.len());
         assert_eq!(battery_atoms().iter().count(), 6);
         assert_eq!(browser_atoms().iter().count(), 6);
+        assert_eq!(shell_atoms().iter().count(), 3);
         let all = all_atoms();
-        assert_eq!(all.iter().count(), 72 + INTERNAL_ATOMS.len());
+        assert_eq!(all.iter().count(), 72 + 3 + INTERNAL_ATOMS.len());
         assert!(all.replaced().is_empty() && core.replaced().is_empty());
     }
 

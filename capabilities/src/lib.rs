@@ -5,7 +5,8 @@
 //! into a [`Capabilities`]; nothing is ambient (security N01). Arguments and
 //! replies are [`a99_core::value::Value`] wherever the language passes
 //! anything through; an implementation checks what it needs and answers with a
-//! [`CapabilityError`] whose text the program sees as given.
+//! [`CapabilityError`] whose text the program sees as given. A [`Shell`] takes
+//! and gives bytes, and fails with a [`ShellError`].
 //!
 //! This crate holds no real network, file or database access: those live in
 //! crates that implement these traits and prove it with the suites.
@@ -23,6 +24,7 @@ mod procedures;
 mod random;
 mod script;
 mod set;
+mod shell;
 mod size;
 mod store;
 mod transpiler;
@@ -40,6 +42,10 @@ pub use local_storage::{LocalStorage, MemoryLocalStorage};
 pub use procedures::{MemoryProcedures, ProcedureLimits, ProcedureMiss, Procedures};
 pub use random::{Random, SeededRandom, SystemRandom, uuid_v4};
 pub use set::Capabilities;
+pub use shell::{
+    DEFAULT_MODE, DEFAULT_OUTPUT_LIMIT, MODE_BITS, MemoryShell, Shell, ShellCommand, ShellError,
+    ShellErrorKind, ShellOutput, ShellReply, ShellRequest, check_path,
+};
 pub use size::value_bytes;
 pub use store::{MAX_KEY_BYTES, MAX_TOP_K, MemoryStore, Store, StoreMethod};
 pub use transpiler::{ScriptedTranspiler, Transpiler};
@@ -58,6 +64,7 @@ pub mod suite {
     pub use crate::local_storage::suite::conformance as local_storage;
     pub use crate::procedures::suite::conformance as procedures;
     pub use crate::random::suite::conformance as random;
+    pub use crate::shell::suite::{APART as SHELL_APART, conformance as shell};
     pub use crate::store::suite::{key_value, vectors};
     pub use crate::transpiler::suite::conformance as transpiler;
     pub use crate::xml::suite::conformance as xml;

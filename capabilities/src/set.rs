@@ -2,7 +2,7 @@
 
 use crate::{
     AgentRunner, Clock, Dom, Embedder, Fetch, Llm, LlmBattery, LocalStorage, Procedures, Random,
-    Store, Transpiler, Xml,
+    Shell, Store, Transpiler, Xml,
 };
 use std::fmt;
 use std::sync::Arc;
@@ -66,6 +66,8 @@ capabilities! {
     dom: with_dom, Dom;
     /// A browser's local storage (`storage` in the language).
     local_storage: with_local_storage, LocalStorage;
+    /// A computer to run commands on.
+    shell: with_shell, Shell;
     /// Stored programs.
     procedures: with_procedures, Procedures;
     /// The time of day; the machine's clock when absent.

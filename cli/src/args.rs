@@ -28,6 +28,7 @@ Scripts:
     agents      {ID: REPLY}             agentRun by id
     xml         {DOCUMENT: REPLY}       xmlParse
     transpile   {CODE: REPLY}           transpileCode, runCode
+    shell       {COMMAND: OUTPUT}       shellExec, and files in memory
     store       {KEY: VALUE}            what the store holds at the start
     vectors     {COLLECTION: [DOC, ..]} documents with an `embedding`
     embed       N                       word-hash embeddings of N numbers
@@ -35,7 +36,9 @@ Scripts:
     seed        N                       reproducible randomness
 
   A REPLY is any JSON value, or {\"$fails\": TEXT} to fail, or
-  {\"$replies\": [REPLY, ...]} to answer in turn (the last one repeats).";
+  {\"$replies\": [REPLY, ...]} to answer in turn (the last one repeats).
+  An OUTPUT is {stdout, stderr, exitCode, elapsedMs, files: {PATH: TEXT}}, each
+  of them optional, or {\"$fails\": TEXT}.";
 
 /// Run, check and inspect agent programs: JSON syntax trees, compiled to
 /// bytecode and metered.
@@ -146,6 +149,15 @@ pub struct RunArgs {
     /// JSON file with the answers of networks, models and agents (see --help)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub script: Option<PathBuf>,
+    /// Let the program run commands (shellExec) in a Linux of its own, which
+    /// starts with the first one and ends with the run
+    #[cfg(feature = "sandbox")]
+    #[arg(long)]
+    pub sandbox: bool,
+    /// What that Linux is like
+    #[cfg(feature = "sandbox")]
+    #[command(flatten)]
+    pub settings: crate::sandbox_args::SettingsArgs,
 }
 
 /// Options of `compile`.

@@ -2,12 +2,14 @@
 //! script.
 //!
 //! The only crate that knows terminals, files, signals and exit codes;
-//! everything else is the facade's. It grants a program nothing of the world:
-//! replies of networks, models and other agents come from a script file.
+//! everything else is the facade's. It grants a program nothing of the host's
+//! world: replies of networks, models and other agents come from a script file,
+//! and the computer that it may grant is a sandbox.
 
 mod args;
 mod artifact;
 mod commands;
+mod computer;
 mod failure;
 mod input;
 mod output;

@@ -1,14 +1,15 @@
-//! Capabilities that answer from a script: by key, or in order.
+//! Capabilities that answer from a script: by key, by command, or in order.
 //!
 //! Unlike the scripted capabilities for tests, any reply may fail, and a key
 //! may answer differently each time.
 
 use agent99::capabilities::{
-    AgentCall, AgentReply, AgentRunner, BoxFuture, CapabilityError, Fetch, Llm, LlmBattery, Reply,
-    Transpiler, Xml,
+    AgentCall, AgentReply, AgentRunner, BoxFuture, CapabilityError, Fetch, Llm, LlmBattery,
+    MemoryShell, Reply, ShellCommand, ShellError, ShellErrorKind, ShellOutput, Transpiler, Xml,
 };
 use agent99::{Map, Value};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 /// The member that makes a reply a failure with this text.
 const FAILS: &str = "$fails";
@@ -154,6 +155,69 @@ impl LlmBattery for InOrder {
         ready(self.answer())
     }
 }
+
+/// A computer in memory with a script's commands. A command stands for the
+/// script of that text and for the program with these words.
+pub fn scripted_shell(table: &Map) -> Result<MemoryShell, String> {
+    let mut shell = MemoryShell::new();
+    for (command, reply) in table.iter() {
+        let text = command.to_string_lossy().into_owned();
+        let words = text.split(' ').map(str::to_owned).collect();
+        for command in [
+            ShellCommand::Argv(words),
+            ShellCommand::Script(text.clone()),
+        ] {
+            shell = match reply.get(FAILS) {
+                Some(message) => {
+                    let message = message.as_str().unwrap_or_default();
+                    let error = ShellError::new(ShellErrorKind::Failed, message);
+                    shell.fails(command, error)
+                }
+                None => {
+                    let about = |what: String| format!("`shell` for `{text}`: {what}");
+                    let (output, files) = command_output(reply).map_err(about)?;
+                    shell.on_writing(command, output, files)
+                }
+            };
+        }
+    }
+    Ok(shell)
+}
+
+/// Files by path.
+type Files = Vec<(String, Vec<u8>)>;
+
+/// What a scripted command gives and writes.
+fn command_output(reply: &Value) -> Result<(ShellOutput, Files), String> {
+    let bytes = |value: &Value| value.as_str().map(|text| text.as_bytes().to_vec());
+    let stream = |name: &str| match reply.get(name) {
+        None => Ok(Vec::new()),
+        Some(value) => bytes(value).ok_or_else(|| format!("`{name}` must be a text")),
+    };
+    let number = |name: &str, most: f64| match reply.get(name).map(Value::as_f64) {
+        None => Ok(0.0),
+        Some(Some(n)) if (0.0..=most).contains(&n) => Ok(n),
+        Some(_) => Err(format!("`{name}` must be a number from 0 to {most}")),
+    };
+    let mut files = Files::new();
+    let table = reply.get("files").and_then(Value::as_object);
+    for (path, content) in table.into_iter().flat_map(Map::iter) {
+        let content = bytes(content).ok_or_else(|| format!("the file `{path}` must be a text"))?;
+        files.push((path.to_string_lossy().into_owned(), content));
+    }
+    let output = ShellOutput {
+        stdout: stream("stdout")?,
+        stderr: stream("stderr")?,
+        // In range; a fraction is dropped.
+        exit_code: number("exitCode", 255.0)? as u8,
+        elapsed: Duration::from_secs_f64(number("elapsedMs", MAX_ELAPSED_MS)? / 1_000.0),
+        ..ShellOutput::default()
+    };
+    Ok((output, files))
+}
+
+/// The longest time that a scripted command claims to take: a day.
+const MAX_ELAPSED_MS: f64 = 86_400_000.0;
 
 #[cfg(test)]
 mod tests {

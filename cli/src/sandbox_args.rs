@@ -63,7 +63,7 @@ pub struct BuildArgs {
 }
 
 /// What a new sandbox is like.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, PartialEq, Args)]
 pub struct SettingsArgs {
     /// Show a folder or file of the host in the sandbox: read-only, :rw, or
     /// :overlay, which keeps what is written in the sandbox; may be repeated

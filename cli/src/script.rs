@@ -8,7 +8,7 @@
 
 use crate::failure::Failure;
 use crate::input::{Source, parse_value};
-use crate::replies::{ByKey, InOrder};
+use crate::replies::{ByKey, InOrder, scripted_shell};
 use agent99::capabilities::{
     Capabilities, CapabilityError, FixedClock, HashEmbedder, MemoryStore, SeededRandom, Store as _,
 };
@@ -16,13 +16,14 @@ use agent99::{Engine, Map, Value};
 use std::sync::Arc;
 
 /// Members that a script may have.
-const KEYS: [&str; 11] = [
+const KEYS: [&str; 12] = [
     "fetch",
     "llm",
     "llmBattery",
     "agents",
     "xml",
     "transpile",
+    "shell",
     "store",
     "vectors",
     "embed",
@@ -86,6 +87,10 @@ impl Script {
         }
         if let Some(table) = self.object("transpile")? {
             set = set.with_transpiler(ByKey::new(table, "The code is not in the script"));
+        }
+        if let Some(table) = self.object("shell")? {
+            let name = |text: String| Failure::about(&self.name, text);
+            set = set.with_shell(scripted_shell(table).map_err(name)?);
         }
         if let Some(list) = self.array("llm")? {
             set = set.with_llm(InOrder::new(list));
@@ -194,7 +199,7 @@ mod tests {
     fn grants_what_it_names() {
         assert!(granted("{}").unwrap().is_empty());
         let all = r#"{"fetch": {"u": 1}, "llm": [], "llmBattery": [], "agents": {},
-            "xml": {}, "transpile": {}, "store": {"k": [1]}, "embed": 8,
+            "xml": {}, "transpile": {}, "shell": {"ls": {}}, "store": {"k": [1]}, "embed": 8,
             "vectors": {"docs": [{"embedding": [1, 0], "id": 1}]}, "clock": 0, "seed": 7}"#;
         let granted = granted(all).unwrap();
         assert_eq!(granted.len(), KEYS.len() - 3, "{granted:?}");
@@ -208,6 +213,8 @@ mod tests {
         assert!(usage(r#"{"embed": 1e9}"#).contains("`embed` must be"));
         assert!(usage(r#"{"vectors": {"c": 1}}"#).contains("array for `c`"));
         assert!(usage(r#"{"vectors": {"c": [1]}}"#).contains("embedding"));
+        let shell = r#"{"shell": {"ls": {"exitCode": 300}}}"#;
+        assert!(usage(shell).contains("`shell` for `ls`: `exitCode` must be"));
         assert!(usage("{").contains("line 1, column "));
     }
 }

@@ -257,6 +257,52 @@ fn a_script_answers() {
 }
 
 #[test]
+fn a_script_stands_in_for_a_computer() {
+    let text = r#"{"op": "seq", "steps": [
+        {"op": "shellExec", "command": "uname -s", "result": "r"},
+        {"op": "varSet", "key": "out", "value": "r.stdout"},
+        {"op": "return", "schema": {"type": "object", "properties": {"out": {}}}}]}"#;
+    let missing = program(text, &["run", "--json"]);
+    assert_eq!(missing.code, 1, "{missing:?}");
+    assert_eq!(missing.json()["error"]["code"], "capability.missing");
+    let help = missing.json()["error"]["help"].to_string();
+    assert!(help.contains("sandbox"), "{help}");
+    let folder = Sandbox::new("shell");
+    let script = folder.file(
+        "script.json",
+        r#"{"shell": {"uname -s": {"stdout": "Plan 9\n", "elapsedMs": 100}}}"#,
+    );
+    let done = program(text, &["run", "--json", "--script", &script]);
+    assert_eq!(done.json()["result"]["out"], "Plan 9\n", "{done:?}");
+    // seq, call, 8 bytes in, 100 ms, 7 bytes out, varSet, return
+    assert_eq!(done.json()["fuel_used"], 6.3015);
+}
+
+/// Where the image was built: `cargo test -p a99-cli --features sandbox --
+/// --ignored`.
+#[cfg(feature = "sandbox")]
+#[test]
+#[ignore = "needs the image"]
+fn an_agent_has_a_computer() {
+    let example = |file: &str| {
+        let root = env!("CARGO_MANIFEST_DIR");
+        format!("{root}/../examples/computer/{file}")
+    };
+    let args = format!("@{}", example("args.json"));
+    let agent = example("agent.json");
+    let done = a99(
+        &["run", &agent, "--args", &args, "--sandbox", "--json"],
+        b"",
+    );
+    let expected = std::fs::read(example("expected.json")).expect("it is there");
+    let expected: serde_json::Value = serde_json::from_slice(&expected).expect("JSON");
+    assert_eq!(done.json()["result"], expected["result"], "{done:?}");
+    let script = example("script.json");
+    let both = a99(&["run", &agent, "--sandbox", "--script", &script], b"");
+    assert_eq!(both.code, 2, "{both:?}");
+}
+
+#[test]
 fn a_trace_is_written_as_lines() {
     let sandbox = Sandbox::new("trace");
     let agent = sandbox.file("agent.json", ANSWER);

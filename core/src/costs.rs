@@ -18,6 +18,13 @@ pub const CACHE_STORE: i64 = 5 * MICRO;
 pub const UNIT: i64 = 100;
 /// Proportional price of an array element or object key: 0.001 fuel.
 pub const ELEMENT: i64 = 1_000;
+/// A second that a command runs on a computer of the `shell` capability, in
+/// both models: the default budget buys its own default time limit (10 ms for
+/// a unit, D22) ten times over.
+pub const COMMAND_SECOND: i64 = 10 * MICRO;
+/// A byte that goes to such a computer or comes from it, in both models; as a
+/// [`UNIT`] of text.
+pub const COMMAND_BYTE: i64 = UNIT;
 
 /// Which prices a run pays (D18).
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]

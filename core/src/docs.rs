@@ -6,7 +6,8 @@
 
 use crate::builtins::{FUNCTIONS, METHODS};
 use crate::costs::{
-    BOTH, CACHE_STORE, ELEMENT, Formula, LOOP_TURN, NODE, READ, Sizes, UNIT, WRITTEN,
+    BOTH, CACHE_STORE, COMMAND_BYTE, COMMAND_SECOND, ELEMENT, Formula, LOOP_TURN, NODE, READ,
+    Sizes, UNIT, WRITTEN,
 };
 use crate::fuel::Fuel;
 use crate::program::OperandKind;
@@ -180,6 +181,7 @@ pub fn costs_markdown(atoms: &[&AtomSig]) -> String {
     out.push_str(COSTS_HEAD);
     write_static(&mut out);
     write_rates(&mut out);
+    write_commands(&mut out);
     write_examples(&mut out, atoms);
     write_atoms(&mut out, atoms);
     out.push_str("## Functions\n\nStatic price: their expression node.\n\n");
@@ -316,6 +318,24 @@ fn write_rates(out: &mut String) {
          the variables that the body uses.\n\n",
         price(Formula::Sort.price(Sizes::elements(5))),
         price(Formula::Sort.price(Sizes::elements(1024))),
+    );
+}
+
+/// What the atoms of the `shell` capability cost besides their static prices.
+fn write_commands(out: &mut String) {
+    let (second, byte) = (price(COMMAND_SECOND), price(COMMAND_BYTE));
+    let _ = write!(
+        out,
+        "## Commands and files of a computer\n\nIn both models, besides the static prices of \
+         `shellExec`, `shellWriteFile` and `shellReadFile`:\n\n\
+         | what | price |\n|---|---|\n\
+         | second that a command runs, part of a micro-unit dropped | {second} |\n\
+         | byte that goes in: command, directory, variables, standard input, file; before it \
+         goes | {byte} |\n\
+         | byte that comes out: both outputs, file; before the program gets it | {byte} |\n\n\
+         The time is paid however the command ends: also by an error, a timeout or an abort of \
+         the run. A command runs no longer, and gives no more bytes, than the fuel that is left \
+         pays for. The time that the computer needs to get ready is free.\n\n"
     );
 }
 

@@ -2,13 +2,14 @@
 //! the capabilities of its `script.json`, in the default cost model.
 
 use agent99::capabilities::{
-    AgentReply, CapabilityError, FnAgentRunner, MemoryStore, ScriptedFetch, ScriptedLlm,
-    ScriptedXml, Store,
+    AgentReply, CapabilityError, FnAgentRunner, MemoryShell, MemoryStore, ScriptedFetch,
+    ScriptedLlm, ScriptedXml, ShellCommand, ShellOutput, Store,
 };
 use agent99::{Capabilities, Engine, RunOptions, Value};
 use serde_json::Value as Json;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// The least number of examples that users are promised.
 const AT_LEAST: usize = 8;
@@ -69,6 +70,24 @@ async fn store(script: &Json) -> Option<MemoryStore> {
     Some(store)
 }
 
+/// A computer in memory with the script's programs.
+fn shell(programs: Vec<(&str, &Json)>) -> MemoryShell {
+    let bytes = |text: &Json| text.as_str().unwrap_or_default().as_bytes().to_vec();
+    programs
+        .into_iter()
+        .fold(MemoryShell::new(), |shell, (line, reply)| {
+            let argv = line.split(' ').map(str::to_owned).collect();
+            let files = entries(reply, "files").into_iter().flatten();
+            let files = files.map(|(path, text)| (path.to_owned(), bytes(text)));
+            let output = ShellOutput {
+                stdout: bytes(&reply["stdout"]),
+                elapsed: Duration::from_millis(reply["elapsedMs"].as_u64().unwrap()),
+                ..ShellOutput::default()
+            };
+            shell.on_writing(ShellCommand::Argv(argv), output, files.collect())
+        })
+}
+
 async fn capabilities(script: &Json) -> Capabilities {
     let mut set = Capabilities::none();
     if let Some(replies) = entries(script, "fetch") {
@@ -86,6 +105,9 @@ async fn capabilities(script: &Json) -> Capabilities {
                 .into_iter()
                 .fold(xml, |x, (text, r)| x.on(text, r.clone())),
         );
+    }
+    if let Some(programs) = entries(script, "shell") {
+        set = set.with_shell(shell(programs));
     }
     if let Some(replies) = script.get("llm").and_then(Json::as_array) {
         set = set.with_llm(ScriptedLlm::replies(replies.clone()));

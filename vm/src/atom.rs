@@ -19,9 +19,9 @@ use std::borrow::Cow;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// A boxed future that may move between threads.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -104,6 +104,8 @@ pub struct Locals {
     warnings: Mutex<Vec<Text>>,
     store: OnceLock<Arc<dyn Any + Send + Sync>>,
     bytes: AtomicUsize,
+    /// Micro-units that atoms took and the run did not pay yet.
+    charges: AtomicI64,
     logging: AtomicBool,
     log: Mutex<Vec<(&'static str, Value)>>,
 }
@@ -157,6 +159,7 @@ impl Locals {
             .clear();
         self.store = OnceLock::new();
         *self.bytes.get_mut() = 0;
+        *self.charges.get_mut() = 0;
     }
 
     /// Takes the warnings collected so far.
@@ -177,6 +180,22 @@ impl Locals {
     /// ceiling after the call that changed it (D20).
     pub fn add_bytes(&self, bytes: usize) {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Charges the run for what an asynchronous atom does. It is paid when the
+    /// call ends, also by an error, a timeout or an abort.
+    pub fn charge(&self, fuel: Fuel) {
+        let more = fuel.micro().max(0);
+        let add = |now: i64| Some(now.saturating_add(more));
+        // The closure never refuses.
+        let _ = self
+            .charges
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
+    }
+
+    /// Takes the charges that were not paid yet, in micro-units.
+    pub(crate) fn take_charges(&self) -> i64 {
+        self.charges.swap(0, Ordering::Relaxed)
     }
 
     /// Bytes counted so far.
@@ -210,6 +229,51 @@ pub struct HostCall {
     /// When the answer comes too late: the end of the atom's time or of the
     /// run's, whichever is first (D22).
     pub deadline: Option<Instant>,
+}
+
+/// Charges a run for the time of a call, whichever way the call ends: an atom
+/// that is dropped by a timeout or an abort pays up to that moment.
+#[derive(Debug)]
+pub struct TimeCharge {
+    locals: Arc<Locals>,
+    per_second: Fuel,
+    started: Instant,
+    settled: bool,
+}
+
+impl TimeCharge {
+    /// Starts to count, at this price for a second.
+    pub fn start(call: &HostCall, per_second: Fuel) -> TimeCharge {
+        TimeCharge {
+            locals: call.locals.clone(),
+            per_second,
+            started: Instant::now(),
+            settled: false,
+        }
+    }
+
+    /// Ends the count with the time that is really to be paid.
+    pub fn settle(mut self, elapsed: Duration) {
+        self.settled = true;
+        self.take(elapsed);
+    }
+
+    /// The price of a time in micro-units, rounded down.
+    fn take(&self, elapsed: Duration) {
+        const NANOS: u128 = 1_000_000_000;
+        let rate = u128::from(self.per_second.micro().max(0).unsigned_abs());
+        let micro = rate.saturating_mul(elapsed.as_nanos()) / NANOS;
+        let micro = i64::try_from(micro).unwrap_or(i64::MAX);
+        self.locals.charge(Fuel::from_micro(micro));
+    }
+}
+
+impl Drop for TimeCharge {
+    fn drop(&mut self) {
+        if !self.settled {
+            self.take(self.started.elapsed());
+        }
+    }
 }
 
 /// [`Grants`] with a `Debug` that shows nothing of the host.

@@ -39,11 +39,14 @@ pub fn extra() -> Result<(), Failed> {
     stage("clippy with the sandbox", || {
         let mut clippy = cargo("clippy");
         clippy.args(["--quiet", "-p", "a99-cli", "--features", "sandbox"]);
-        clippy.args(["-p", "a99-sandbox", "--all-targets", "--", "-D", "warnings"]);
+        clippy.args(["-p", "a99-batteries", "-p", "a99-sandbox"]);
+        clippy.args(["--all-targets", "--", "-D", "warnings"]);
         run(&mut clippy)
     })?;
     stage("tests with the sandbox", || {
-        run(cargo("test").args(["-p", "a99-sandbox", "--features", "vm", "--lib"]))
+        run(cargo("test").args(["-p", "a99-sandbox", "--features", "vm", "--lib"]))?;
+        // What needs the image is ignored.
+        run(cargo("test").args(["-p", "a99-batteries", "--features", "sandbox"]))
     })
 }
 

@@ -90,7 +90,7 @@ fn forms() -> [(ToolForm, Validator, &'static str); 4] {
 fn every_tool_follows_the_rules() {
     for (form, rules, place) in forms() {
         let tools = engine().tools_as(&ToolFilter::All, form);
-        assert_eq!(tools.len(), 75, "{form:?}");
+        assert_eq!(tools.len(), 78, "{form:?}");
         for tool in tools {
             assert_valid(&rules, &tool);
             let schema = tool.pointer(place).expect("an input");

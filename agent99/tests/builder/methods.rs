@@ -211,6 +211,7 @@ fn rows() -> Vec<Row> {
         data(),
         methods_io::io(),
         methods_io::batteries(),
+        methods_io::shell(),
     ]
     .concat()
 }

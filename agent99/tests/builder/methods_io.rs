@@ -2,8 +2,8 @@
 
 use crate::methods::{Row, new};
 use agent99::builder::{
-    FetchOptions, LlmOptions, ProcedureOptions, QueryOptions, SearchOptions, VectorSearchOptions,
-    VisionOptions, args,
+    FetchOptions, LlmOptions, ProcedureOptions, QueryOptions, ReadFileOptions, SearchOptions,
+    ShellOptions, VectorSearchOptions, VisionOptions, WriteFileOptions, args,
 };
 use agent99::{Value, json};
 
@@ -171,6 +171,49 @@ pub(crate) fn batteries() -> Vec<Row> {
         (
             new().local_storage_set("k", "v"),
             r#"{"op":"localStorageSet","key":"k","value":"v"}"#,
+        ),
+    ]
+}
+
+pub(crate) fn shell() -> Vec<Row> {
+    vec![
+        (
+            new().shell_exec("ls", ShellOptions::default()),
+            r#"{"op":"shellExec","command":"ls"}"#,
+        ),
+        (
+            new().shell_exec(
+                ["cat", "-n"],
+                ShellOptions {
+                    cwd: "/tmp".into(),
+                    env: [("A", "b")].into(),
+                    stdin: args("text"),
+                    timeout_ms: 500.into(),
+                    encoding: "base64".into(),
+                },
+            ),
+            r#"{"op":"shellExec","command":["cat","-n"],"cwd":"/tmp","env":{"A":"b"},"stdin":{"$kind":"arg","path":"text"},"timeoutMs":500,"encoding":"base64"}"#,
+        ),
+        (
+            new().shell_write_file(
+                "/tmp/a",
+                "text",
+                WriteFileOptions {
+                    encoding: "utf8".into(),
+                    mode: "755".into(),
+                },
+            ),
+            r#"{"op":"shellWriteFile","path":"/tmp/a","content":"text","encoding":"utf8","mode":"755"}"#,
+        ),
+        (
+            new().shell_read_file(
+                "/tmp/a",
+                ReadFileOptions {
+                    encoding: "base64".into(),
+                    max_bytes: 99.into(),
+                },
+            ),
+            r#"{"op":"shellReadFile","path":"/tmp/a","encoding":"base64","maxBytes":99}"#,
         ),
     ]
 }

@@ -1,5 +1,5 @@
-//! Atoms that call capabilities (language sections 2.6 to 2.8), a file for
-//! each capability.
+//! Atoms that call capabilities (language sections 2.6 to 2.8, and those of a
+//! computer), a file for each capability.
 
 mod agent;
 pub(crate) mod battery;
@@ -8,6 +8,7 @@ mod code;
 mod fetch;
 mod llm;
 pub(crate) mod procedures;
+pub(crate) mod shell;
 mod store;
 
 use a99_vm::atom::AtomDef;

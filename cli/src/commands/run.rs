@@ -1,6 +1,7 @@
 //! `a99 run`: runs a program and prints what came of it.
 
 use crate::args::{CostModelArg, RunArgs};
+use crate::computer::Computer;
 use crate::failure::{Exit, Failure};
 use crate::input::{self, JsonArg};
 use crate::output;
@@ -33,11 +34,17 @@ pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
         .enable_all()
         .build()
         .map_err(|error| Failure::about("cannot start the runtime", error))?;
-    let outcome = runtime.block_on(async {
-        let granted = input.script.granted().await?;
+    let computer = Computer::of(args)?;
+    let mut outcome = runtime.block_on(async {
+        let granted = computer.grant(input.script.granted().await?)?;
         let run = engine.run(&agent, input.args, options, granted);
         Ok(until_done(run, signal).await)
     })?;
+    // Read before the end, which is no failure.
+    if let Some(error) = &mut outcome.error {
+        computer.explain(error);
+    }
+    runtime.block_on(computer.stop());
 
     if let (Some((name, file)), Some(events)) = (trace, &outcome.trace) {
         let lines = events.iter().map(|event| event.to_value().to_json_string());

@@ -4,6 +4,8 @@ mod exec;
 mod shell;
 mod start;
 
+pub use start::builder;
+
 use crate::failure::{Exit, Failure};
 use crate::output;
 use crate::sandbox_args::{BuildArgs, SandboxArgs, SandboxCommand};

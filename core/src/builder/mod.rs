@@ -45,6 +45,7 @@ mod flow;
 mod io;
 mod lists;
 mod operand;
+mod shell;
 mod state;
 
 pub use batteries::{LlmOptions, SearchOptions, VisionOptions};
@@ -52,6 +53,7 @@ pub use data::RandomOptions;
 pub use expr::{Expr, array, conditional, ident, literal, object};
 pub use io::{FetchOptions, ProcedureOptions, QueryOptions, VectorSearchOptions};
 pub use operand::{Operand, args, val};
+pub use shell::{ReadFileOptions, ShellOptions, WriteFileOptions};
 
 use crate::diag::{Diagnostic, Diagnostics, codes};
 use crate::value::{Map, Value};

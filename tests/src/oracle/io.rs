@@ -61,7 +61,7 @@ impl Machine<'_> {
         })
     }
 
-    fn call_host(&mut self, op: &str, method: &str, args: &[OVal]) -> Res<OVal> {
+    pub(super) fn call_host(&mut self, op: &str, method: &str, args: &[OVal]) -> Res<OVal> {
         let args = args
             .iter()
             .map(|v| self.export(v))
@@ -151,11 +151,17 @@ impl Machine<'_> {
             "storeProcedure" | "releaseProcedure" | "clearExpiredProcedures" => {
                 self.procedure(op, node, scope)
             }
+            "shellExec" | "shellWriteFile" | "shellReadFile" => self.shell_atom(op, node, scope),
             _ => self.granted(op, node, scope),
         }
     }
 
-    fn inputs(&mut self, keys: &[&str], node: Node<'_>, scope: &ScopeRef) -> Res<Vec<OVal>> {
+    pub(super) fn inputs(
+        &mut self,
+        keys: &[&str],
+        node: Node<'_>,
+        scope: &ScopeRef,
+    ) -> Res<Vec<OVal>> {
         keys.iter()
             .map(|key| self.input(node, key, scope))
             .collect()

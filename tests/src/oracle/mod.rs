@@ -23,6 +23,7 @@ mod options;
 mod prices;
 mod regex;
 mod schemas;
+mod shell;
 mod statics;
 mod steps;
 pub mod strict;

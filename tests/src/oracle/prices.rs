@@ -1,5 +1,5 @@
 //! The seeds' cost table and time limits, written out again (language
-//! section 2, decisions D22, D27, D28).
+//! section 2, decisions D22, D27, D28), and those of our own atoms.
 
 /// Price in micro-units and time limit in milliseconds (0: none) of a core
 /// atom.
@@ -33,6 +33,8 @@ pub fn of(op: &str) -> Option<(i64, f64)> {
         "llmVision" => (150 * ONE, 120_000.0),
         "domText" | "domValue" | "domClick" | "domInput" | "localStorageGet"
         | "localStorageSet" => (ONE, SECOND),
+        "shellExec" => (5 * ONE, 0.0),
+        "shellWriteFile" | "shellReadFile" => (5 * ONE, 30_000.0),
         _ => return None,
     })
 }

@@ -8,11 +8,12 @@ use a99_core::value::Value;
 use agent99::artifact::EncodeOptions;
 use agent99::capabilities::{
     AgentCall, AgentReply, AgentRunner, BoxFuture, Capabilities, CapabilityError, Fetch,
-    FixedClock, Llm, SeededRandom, Store, StoreMethod, Transpiler, Xml,
+    FixedClock, Llm, SeededRandom, Shell, ShellCommand, ShellError, ShellErrorKind, ShellOutput,
+    ShellReply, ShellRequest, Store, StoreMethod, Transpiler, Xml,
 };
 use agent99::{
     AbortSignal, Agent, AtomBody, AtomDef, AtomError, AtomSig, AtomTimeout, CostModel,
-    CostOverride, Engine as Agents, EngineBuilder, Equality, HostReply, Outcome, Params,
+    CostOverride, Engine as Agents, EngineBuilder, Equality, HostReply, Map, Outcome, Params,
     RunOptions, all_atoms,
 };
 use std::borrow::Cow;
@@ -172,6 +173,86 @@ impl Store for Scripted {
     }
 }
 
+fn text(bytes: &[u8]) -> Value {
+    Value::from(String::from_utf8_lossy(bytes).into_owned())
+}
+
+fn bytes(value: Option<&Value>) -> Vec<u8> {
+    let text = value.and_then(Value::as_text);
+    text.map_or_else(Vec::new, |text| text.as_bytes().to_vec())
+}
+
+/// A request as vectors write it down.
+fn request_value(request: &ShellRequest) -> Value {
+    let texts = |all: &[String]| Value::Array(all.iter().map(|t| t.as_str().into()).collect());
+    let mut map = Map::new();
+    map.insert(
+        "command",
+        match &request.command {
+            ShellCommand::Script(script) => script.as_str().into(),
+            ShellCommand::Argv(argv) => texts(argv),
+        },
+    );
+    if let Some(cwd) = &request.cwd {
+        map.insert("cwd", cwd.as_str());
+    }
+    if !request.env.is_empty() {
+        let pairs = request
+            .env
+            .iter()
+            .map(|(k, v)| (k.as_str(), Value::from(v.as_str())));
+        map.insert("env", Value::Object(pairs.collect()));
+    }
+    if !request.stdin.is_empty() {
+        map.insert("stdin", text(&request.stdin));
+    }
+    if let Some(timeout) = request.timeout {
+        map.insert("timeoutMs", timeout.as_nanos() as f64 / 1e6);
+    }
+    map.insert("outputLimit", request.output_limit as f64);
+    Value::Object(map)
+}
+
+impl Scripted {
+    fn shell_reply<T>(
+        &self,
+        method: &'static str,
+        args: Vec<Value>,
+        read: impl FnOnce(Value) -> T + Send + 'static,
+    ) -> ShellReply<'_, T> {
+        let answer = self.reply(method, args);
+        Box::pin(async move {
+            let failed = |e: CapabilityError| ShellError::new(ShellErrorKind::Failed, e.message);
+            answer.await.map(read).map_err(failed)
+        })
+    }
+}
+
+impl Shell for Scripted {
+    fn exec(&self, request: ShellRequest) -> ShellReply<'_, ShellOutput> {
+        self.shell_reply("shell.exec", vec![request_value(&request)], |value| {
+            let number = |name: &str| value.get(name).and_then(Value::as_f64).unwrap_or(0.0);
+            ShellOutput {
+                stdout: bytes(value.get("stdout")),
+                stderr: bytes(value.get("stderr")),
+                exit_code: number("exitCode") as u8,
+                elapsed: Duration::from_secs_f64(number("elapsedMs") / 1000.0),
+                ..ShellOutput::default()
+            }
+        })
+    }
+
+    fn write_file(&self, path: String, content: Vec<u8>, mode: u32) -> ShellReply<'_, ()> {
+        let args = vec![path.into(), text(&content), f64::from(mode).into()];
+        self.shell_reply("shell.writeFile", args, drop)
+    }
+
+    fn read_file(&self, path: String, limit: usize) -> ShellReply<'_, Vec<u8>> {
+        let args = vec![path.into(), (limit as f64).into()];
+        self.shell_reply("shell.readFile", args, |value| bytes(Some(&value)))
+    }
+}
+
 fn capabilities(script: &SharedScript) -> Capabilities {
     let has = |name: &str| {
         let script = script.lock().unwrap_or_else(|e| e.into_inner());
@@ -193,6 +274,9 @@ fn capabilities(script: &SharedScript) -> Capabilities {
     }
     if has("xml.parse") {
         granted.xml = Some(scripted.clone());
+    }
+    if has("shell") {
+        granted.shell = Some(scripted.clone());
     }
     if has("code.transpile") {
         granted.transpiler = Some(scripted);

@@ -16,4 +16,5 @@ mod security_io;
 mod security_memory;
 mod security_programs;
 mod security_stops;
+mod shell;
 mod vectors;

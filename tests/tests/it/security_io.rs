@@ -54,6 +54,9 @@ fn n01_nothing_is_granted_by_default() {
         json!({"op": "runCode", "code": "x"}),
         json!({"op": "xmlParse", "str": "<a/>"}),
         json!({"op": "storeVectorize", "text": "x"}),
+        json!({"op": "shellExec", "command": "ls"}),
+        json!({"op": "shellWriteFile", "path": "/a", "content": ""}),
+        json!({"op": "shellReadFile", "path": "/etc/passwd"}),
     ];
     for step in steps {
         let error = fails(json!([step]), json!({}), ErrorCode::Capability);

@@ -201,6 +201,10 @@ impl Machine {
         self.widen();
         // A host that always answers at once must not keep others waiting.
         self.meter.did(HOST_CALL_WORK);
+        if self.pay_for_call(&answer) {
+            self.raise(Fault::OutOfFuel, host);
+            return None;
+        }
         let reply = match answer {
             Ok(reply) => reply,
             Err(AtomError { code, message }) => {
@@ -213,16 +217,6 @@ impl Machine {
                 return None;
             }
         };
-        if let Some(used) = reply.fuel_used {
-            self.charge_used(used.micro());
-            if self.meter.fuel <= 0 {
-                self.settle_fuel();
-                if self.meter.fuel <= 0 {
-                    self.raise(Fault::OutOfFuel, host);
-                    return None;
-                }
-            }
-        }
         if let Err(fault) = self.count_locals() {
             self.raise(fault, host);
             return None;
@@ -250,6 +244,23 @@ impl Machine {
         };
         self.raise(failed, host);
         None
+    }
+
+    /// Pays what a call that ended took on behalf of the run, an error like an
+    /// answer. Whether nothing is left, prepaid work given back.
+    fn pay_for_call(&mut self, answer: &Result<HostReply, AtomError>) -> bool {
+        let charged = self.locals.take_charges();
+        let used = answer.as_ref().ok().and_then(|reply| reply.fuel_used);
+        if charged == 0 && used.is_none() {
+            return false;
+        }
+        self.charge_used(charged);
+        self.charge_used(used.map_or(0, Fuel::micro));
+        if self.meter.fuel > 0 {
+            return false;
+        }
+        self.settle_fuel();
+        self.meter.fuel <= 0
     }
 
     /// Counts what native atoms keep for the run. It is held already: a run

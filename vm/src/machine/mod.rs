@@ -238,6 +238,7 @@ impl Machine {
         if self.outcome.is_none() {
             if self.started {
                 self.settle_fuel();
+                self.charge_used(self.locals.take_charges());
             }
             self.fail_stopped(reason);
         }

@@ -28,9 +28,16 @@ const WALLS: &[(&str, &[&str])] = &[
         ],
     ),
     ("a99-guest", &[]),
+    ("a99-batteries", &["a99-capabilities", "a99-sandbox"]),
     (
         "a99-cli",
-        &["agent99", "a99-core", "a99-guest-agent", "a99-sandbox"],
+        &[
+            "agent99",
+            "a99-batteries",
+            "a99-core",
+            "a99-guest-agent",
+            "a99-sandbox",
+        ],
     ),
     (
         "a99-testkit",

@@ -6,21 +6,25 @@ use crate::output;
 use crate::sandbox_args::SettingsArgs;
 use a99_sandbox::image::{self, Cache};
 use a99_sandbox::vm::WasmMachine;
-use a99_sandbox::{Image, Sandbox, VmCode, VmError};
+use a99_sandbox::{Builder, Image, Sandbox, VmCode, VmError};
 use std::io::{BufRead, IsTerminal, stderr, stdin};
 use std::path::Path;
 
 /// Starts it. Where no image was built and a person is there, it is built.
 pub(super) fn start(settings: &SettingsArgs) -> Result<Sandbox, VmError> {
     let image = load()?;
+    builder(settings).loaded_image(&image).start_blocking()
+}
+
+/// A sandbox to be started, from the image that was built last.
+pub fn builder(settings: &SettingsArgs) -> Builder {
     let mut builder = Sandbox::builder()
-        .loaded_image(&image)
         .mounts(settings.mount.iter().cloned())
         .network(settings.net.clone());
     for (name, value) in &settings.env {
         builder = builder.env(name, value);
     }
-    builder.start_blocking()
+    builder
 }
 
 fn load() -> Result<Image, VmError> {

@@ -1,0 +1,312 @@
+//! A computer to run commands on.
+//!
+//! Unlike the other capabilities this one does not pass the language's values
+//! through: a computer takes and gives bytes, and what is text to a program is
+//! the atoms' business. Files are named by absolute paths of that computer;
+//! nothing here names a file of the host.
+
+mod memory;
+pub(crate) mod suite;
+
+pub use memory::MemoryShell;
+
+use crate::error::BoxFuture;
+use a99_core::text::Text;
+use std::fmt;
+use std::time::Duration;
+
+/// What to run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ShellCommand {
+    /// A text for the session's shell, whose state (working directory,
+    /// variables) stays for the next script. A script that brings its own
+    /// directory, variables or input does not run in the session and leaves no
+    /// state behind.
+    Script(String),
+    /// A program with its arguments, as a fresh process. A name without a slash
+    /// is looked up where the computer keeps its programs.
+    Argv(Vec<String>),
+}
+
+/// A command with its surroundings and limits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShellRequest {
+    /// What to run.
+    pub command: ShellCommand,
+    /// Working directory; the computer's choice if absent.
+    pub cwd: Option<String>,
+    /// Variables added to the environment.
+    pub env: Vec<(String, String)>,
+    /// Standard input; at its end after these bytes.
+    pub stdin: Vec<u8>,
+    /// Longest time it may run; then it is ended with everything it started,
+    /// and the answer is [`ShellErrorKind::TimedOut`].
+    pub timeout: Option<Duration>,
+    /// Most bytes of both outputs together; then it is ended and the answer is
+    /// [`ShellErrorKind::OutputLimit`].
+    pub output_limit: usize,
+}
+
+impl ShellRequest {
+    /// A command without surroundings, input or time limit, that may write as
+    /// much as [`DEFAULT_OUTPUT_LIMIT`].
+    #[must_use]
+    pub fn new(command: ShellCommand) -> ShellRequest {
+        ShellRequest {
+            command,
+            cwd: None,
+            env: Vec::new(),
+            stdin: Vec::new(),
+            timeout: None,
+            output_limit: DEFAULT_OUTPUT_LIMIT,
+        }
+    }
+
+    /// The same for a script.
+    #[must_use]
+    pub fn script(text: &str) -> ShellRequest {
+        ShellRequest::new(ShellCommand::Script(text.to_owned()))
+    }
+
+    /// The same for a program.
+    #[must_use]
+    pub fn argv(argv: &[&str]) -> ShellRequest {
+        let argv = argv.iter().map(|arg| (*arg).to_owned()).collect();
+        ShellRequest::new(ShellCommand::Argv(argv))
+    }
+
+    /// Whether a script can run in the session: it brings nothing of its own.
+    #[must_use]
+    pub fn is_plain(&self) -> bool {
+        self.cwd.is_none() && self.env.is_empty() && self.stdin.is_empty()
+    }
+
+    /// Checks what no computer can run: an empty command, a NUL in what the
+    /// kernel takes as a C string, a variable without a name.
+    ///
+    /// # Errors
+    /// [`ShellErrorKind::Invalid`].
+    pub fn check(&self) -> Result<(), ShellError> {
+        let invalid = |text: &str| Err(ShellError::new(ShellErrorKind::Invalid, text));
+        let argv: &[String] = match &self.command {
+            ShellCommand::Script(text) => std::slice::from_ref(text),
+            ShellCommand::Argv(argv) if argv.first().is_none_or(String::is_empty) => {
+                return invalid("The command names no program");
+            }
+            ShellCommand::Argv(argv) => argv,
+        };
+        let names = self.env.iter().map(|(name, _)| name);
+        if names.clone().any(|n| n.is_empty() || n.contains('=')) {
+            return invalid("A variable's name is empty or has a '=' in it");
+        }
+        let values = self.env.iter().map(|(_, value)| value);
+        let mut texts = argv.iter().chain(&self.cwd).chain(names).chain(values);
+        if texts.any(|text| text.contains('\0')) {
+            return invalid("The command has a NUL character in it");
+        }
+        Ok(())
+    }
+}
+
+/// Most bytes of output, unless asked otherwise: what a program can read with
+/// profit, and well below what may cross into it (4 MiB, D21), base64 included.
+pub const DEFAULT_OUTPUT_LIMIT: usize = 1 << 20;
+
+/// What a command did: exact bytes, nothing trimmed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ShellOutput {
+    /// Standard output.
+    pub stdout: Vec<u8>,
+    /// Standard error.
+    pub stderr: Vec<u8>,
+    /// The exit code; 128 and the signal's number for a command that a signal
+    /// ended, as shells have it.
+    pub exit_code: u8,
+    /// The signal that ended it.
+    pub signal: Option<u8>,
+    /// The session's shell ended with the script. The next script gets a new
+    /// one, with the last working directory and exported variables.
+    pub session_reset: bool,
+    /// How long it ran, without what the computer needed to get ready. Programs
+    /// pay for this time.
+    pub elapsed: Duration,
+}
+
+/// What kind of failure it was. That a command ended with another code than 0
+/// is none.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub enum ShellErrorKind {
+    /// The request makes no sense: no program, a path that is not absolute.
+    Invalid,
+    /// The host's policy or the computer's permissions forbid it.
+    Denied,
+    /// There is no such program, file or directory.
+    NotFound,
+    /// The command ran longer than allowed, and was ended.
+    TimedOut,
+    /// The output or file is larger than allowed; a command was ended.
+    OutputLimit,
+    /// The computer ended or broke; what was on it may be lost.
+    Crashed,
+    /// The computer cannot be started.
+    Unavailable,
+    /// Something else, such as a directory where a file should be.
+    Failed,
+}
+
+impl ShellErrorKind {
+    /// The kind as stable text.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            ShellErrorKind::Invalid => "shell.invalid",
+            ShellErrorKind::Denied => "shell.denied",
+            ShellErrorKind::NotFound => "shell.not_found",
+            ShellErrorKind::TimedOut => "shell.timed_out",
+            ShellErrorKind::OutputLimit => "shell.output_limit",
+            ShellErrorKind::Crashed => "shell.crashed",
+            ShellErrorKind::Unavailable => "shell.unavailable",
+            ShellErrorKind::Failed => "shell.failed",
+        }
+    }
+}
+
+/// Why the computer did not do it. The program sees the text as given, so an
+/// implementation keeps the host's internals out of it (security E20).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShellError {
+    /// The kind.
+    pub kind: ShellErrorKind,
+    /// What the program sees.
+    pub message: Text,
+    /// How long the command ran before that; a program pays for it all the
+    /// same.
+    pub elapsed: Duration,
+}
+
+impl ShellError {
+    /// A failure before anything ran.
+    pub fn new(kind: ShellErrorKind, message: impl Into<Text>) -> ShellError {
+        ShellError {
+            kind,
+            message: message.into(),
+            elapsed: Duration::ZERO,
+        }
+    }
+
+    /// The same after a command ran for some time.
+    #[must_use]
+    pub fn after(mut self, elapsed: Duration) -> ShellError {
+        self.elapsed = elapsed;
+        self
+    }
+
+    /// The failure of a command that ran longer than `limit`.
+    #[must_use]
+    pub fn timed_out(limit: Duration) -> ShellError {
+        let text = format!("The command ran longer than {} ms", limit.as_millis());
+        ShellError::new(ShellErrorKind::TimedOut, text).after(limit)
+    }
+
+    /// The failure of a command that wrote more than `limit` bytes.
+    #[must_use]
+    pub fn output_limit(limit: usize) -> ShellError {
+        let text = format!("The command wrote more than {limit} bytes");
+        ShellError::new(ShellErrorKind::OutputLimit, text)
+    }
+
+    /// The failure of reading a file of more than `limit` bytes.
+    #[must_use]
+    pub fn file_limit(path: &str, limit: usize) -> ShellError {
+        let text = format!("{path}: larger than {limit} bytes");
+        ShellError::new(ShellErrorKind::OutputLimit, text)
+    }
+}
+
+impl fmt::Display for ShellError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.message, self.kind.as_str())
+    }
+}
+
+impl std::error::Error for ShellError {}
+
+/// Checks a path: absolute, without a NUL, not a directory by its look.
+///
+/// # Errors
+/// [`ShellErrorKind::Invalid`].
+pub fn check_path(path: &str) -> Result<(), ShellError> {
+    let wrong = if !path.starts_with('/') {
+        "a path must start with '/'"
+    } else if path.contains('\0') {
+        "a path has no NUL character in it"
+    } else if path.ends_with('/') {
+        "a file's path does not end with '/'"
+    } else {
+        return Ok(());
+    };
+    let text = format!("{}: {wrong}", path.replace('\0', "\u{FFFD}"));
+    Err(ShellError::new(ShellErrorKind::Invalid, text))
+}
+
+/// A mode has the nine bits of read, write and execute, and no others: no file
+/// that a program writes is set-user-ID.
+pub const MODE_BITS: u32 = 0o777;
+
+/// The mode of a new file unless asked otherwise.
+pub const DEFAULT_MODE: u32 = 0o644;
+
+/// The answer of a [`Shell`].
+pub type ShellReply<'a, T> = BoxFuture<'a, Result<T, ShellError>>;
+
+/// A computer to run commands on, with files of its own.
+///
+/// Calls may be made side by side; scripts run one after the other. Whoever
+/// drops the future of a call ends the command and everything that it started,
+/// as a timeout does; the computer stays usable.
+pub trait Shell: Send + Sync {
+    /// Runs a command and waits for its end.
+    fn exec(&self, request: ShellRequest) -> ShellReply<'_, ShellOutput>;
+
+    /// Writes a file whole, in place of one of that name, and gives it this
+    /// mode ([`MODE_BITS`]). Its directory must exist.
+    fn write_file(&self, path: String, bytes: Vec<u8>, mode: u32) -> ShellReply<'_, ()>;
+
+    /// Reads a file whole; one of more than `limit` bytes is refused with
+    /// [`ShellErrorKind::OutputLimit`].
+    fn read_file(&self, path: String, limit: usize) -> ShellReply<'_, Vec<u8>>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn senseless_requests_are_refused() {
+        let check = |request: ShellRequest| request.check().map_err(|error| error.kind);
+        assert_eq!(check(ShellRequest::script("")), Ok(()));
+        assert_eq!(check(ShellRequest::argv(&["a", ""])), Ok(()));
+        let mut named = ShellRequest::argv(&["a"]);
+        named.env.push(("A=B".to_owned(), String::new()));
+        let mut cwd = ShellRequest::script("a");
+        cwd.cwd = Some("/\0".to_owned());
+        for request in [
+            ShellRequest::argv(&[]),
+            ShellRequest::argv(&[""]),
+            ShellRequest::argv(&["a\0"]),
+            ShellRequest::script("\0"),
+            named,
+            cwd,
+        ] {
+            assert_eq!(check(request), Err(ShellErrorKind::Invalid));
+        }
+    }
+
+    #[test]
+    fn paths_are_absolute() {
+        assert!(check_path("/a").is_ok());
+        for bad in ["", "a", "/", "/a/", "/a\0b", "./a"] {
+            assert!(check_path(bad).is_err(), "{bad:?}");
+        }
+    }
+}

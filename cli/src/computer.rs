@@ -1,0 +1,97 @@
+//! The computer that `a99 run --sandbox` grants a program: a sandbox that starts
+//! with the first command and ends with the run.
+//!
+//! Without the feature `sandbox` there is none, and only an error that asks for
+//! one is explained.
+
+use crate::args::RunArgs;
+use crate::failure::Failure;
+use agent99::{Capabilities, ErrorCode, RunError, shell_atoms};
+
+#[cfg(feature = "sandbox")]
+use crate::commands::sandbox::builder;
+#[cfg(feature = "sandbox")]
+use crate::sandbox_args::SettingsArgs;
+#[cfg(feature = "sandbox")]
+use a99_batteries::sandbox::SandboxShell;
+
+/// The computer of a run, if it is granted one.
+#[derive(Debug)]
+pub struct Computer {
+    #[cfg(feature = "sandbox")]
+    sandbox: Option<SandboxShell>,
+}
+
+#[cfg(feature = "sandbox")]
+impl Computer {
+    /// As the options say. Nothing is started or read before a program needs
+    /// it.
+    pub fn of(args: &RunArgs) -> Result<Computer, Failure> {
+        if !args.sandbox && args.settings != SettingsArgs::default() {
+            return Err(Failure::usage(
+                "there is no sandbox to be set up without --sandbox",
+            ));
+        }
+        let new = || SandboxShell::new(builder(&args.settings));
+        Ok(Computer {
+            sandbox: args.sandbox.then(new),
+        })
+    }
+
+    /// What the run is granted with the computer.
+    pub fn grant(&self, set: Capabilities) -> Result<Capabilities, Failure> {
+        match &self.sandbox {
+            Some(_) if set.shell.is_some() => Err(Failure::usage(
+                "--sandbox and the script's `shell` exclude each other",
+            )),
+            Some(sandbox) => Ok(set.with_shell(sandbox.clone())),
+            None => Ok(set),
+        }
+    }
+
+    /// Waits until mounts have what was written to them.
+    pub async fn stop(&self) {
+        if let Some(sandbox) = &self.sandbox {
+            sandbox.stop().await;
+        }
+    }
+
+    fn remedy(&self) -> String {
+        match self.sandbox.as_ref().map(SandboxShell::failure) {
+            Some(Some(failure)) => failure.text,
+            Some(None) => "the sandbox stopped working; try again".to_owned(),
+            None => "`a99 run --sandbox` gives the program a Linux of its own".to_owned(),
+        }
+    }
+}
+
+#[cfg(not(feature = "sandbox"))]
+impl Computer {
+    /// None: there is no option for it.
+    pub fn of(_: &RunArgs) -> Result<Computer, Failure> {
+        Ok(Computer {})
+    }
+
+    /// What the run is granted anyway.
+    pub fn grant(&self, set: Capabilities) -> Result<Capabilities, Failure> {
+        Ok(set)
+    }
+
+    /// There is nothing to stop.
+    pub async fn stop(&self) {}
+
+    fn remedy(&self) -> String {
+        "this a99 was built without the sandbox; a script's `shell` can stand in".to_owned()
+    }
+}
+
+impl Computer {
+    /// Says what to do about a computer that is not there.
+    pub fn explain(&self, error: &mut RunError) {
+        let op = error.op.to_string_lossy();
+        let asks = error.code == ErrorCode::Capability && shell_atoms().get(&op).is_some();
+        if asks && error.help.is_none() {
+            error.help = Some(self.remedy());
+        }
+    }
+}
