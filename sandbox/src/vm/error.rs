@@ -33,6 +33,17 @@ pub enum VmCode {
     Io,
     /// The system has no thread or memory for another guest.
     Resources,
+    /// A foreign image imports something that is not WASI preview1.
+    UnknownImport,
+    /// A foreign image has no room for that many arguments, variables and
+    /// mounts.
+    InfoTooLong,
+    /// A foreign image needs more memory than allowed.
+    MemoryLimit,
+    /// An option that no guest can have, or a script that no shell can read.
+    BadOption,
+    /// This kind of guest cannot do that.
+    Unsupported,
 }
 
 impl VmCode {
@@ -52,6 +63,11 @@ impl VmCode {
             VmCode::UntrustedImage => "sandbox.untrusted_image",
             VmCode::Io => "sandbox.io",
             VmCode::Resources => "sandbox.resources",
+            VmCode::UnknownImport => "sandbox.unknown_import",
+            VmCode::InfoTooLong => "sandbox.info_too_long",
+            VmCode::MemoryLimit => "sandbox.memory_limit",
+            VmCode::BadOption => "sandbox.bad_option",
+            VmCode::Unsupported => "sandbox.unsupported",
         }
     }
 }
@@ -75,12 +91,12 @@ impl VmError {
     }
 
     /// A failure of the WebAssembly engine while doing `what`.
-    pub(super) fn engine(code: VmCode, what: &str, error: &wasmtime::Error) -> Self {
+    pub(crate) fn engine(code: VmCode, what: &str, error: &wasmtime::Error) -> Self {
         Self::new(code, format!("{what}: {error:#}"))
     }
 
     /// A failed access to a path.
-    pub(super) fn io(path: &std::path::Path, error: &std::io::Error) -> Self {
+    pub(crate) fn io(path: &std::path::Path, error: &std::io::Error) -> Self {
         Self::new(VmCode::Io, format!("{}: {error}", path.display()))
     }
 }
