@@ -504,3 +504,6 @@ impl<T: Terminal> Session<T> {
         Ok(format!("cat {files}.run; rm -f {files}.run"))
     }
 }
+
+#[cfg(test)]
+mod tests;
