@@ -290,9 +290,7 @@ fn an_interactive_console_is_the_callers() {
         }
     };
     wait_for("/ # ");
-    machine
-        .write_to_stdin(b"echo \x7f $TERM x\x01y\n")
-        .unwrap();
+    machine.write_to_stdin(b"echo \x7f $TERM x\x01y\n").unwrap();
     wait_for("xterm-256color x\x01y\r\n");
     machine.write_to_stdin(b"sleep 100\n\x03").unwrap();
     machine.write_to_stdin(b"echo still $?\n").unwrap();

@@ -120,8 +120,9 @@ impl Attack {
         for body in bodies.into_iter().flatten() {
             functions.function(0);
             let mut function = Function::new([]);
-            body.iter()
-                .for_each(|instruction| drop(function.instruction(instruction)));
+            body.iter().for_each(|instruction| {
+                function.instruction(instruction);
+            });
             function.instruction(&Instruction::End);
             code.function(&function);
         }

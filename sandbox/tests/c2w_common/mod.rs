@@ -8,8 +8,12 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 /// Built and compiled once for all tests.
-pub static IMAGE: LazyLock<Image> = LazyLock::new(|| {
-    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c2w_image/image.rs");
+#[allow(dead_code, reason = "one test has another image")]
+pub static IMAGE: LazyLock<Image> = LazyLock::new(|| build("tests/c2w_image/image.rs"));
+
+/// Builds and compiles a program as an image.
+pub fn build(sources: &str) -> Image {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join(sources);
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
     let image = folder.path().join("image.wasm");
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
@@ -20,7 +24,7 @@ pub static IMAGE: LazyLock<Image> = LazyLock::new(|| {
         .status();
     assert!(status.expect("rustc runs").success(), "the image builds");
     Image::open(&image).expect("an image")
-});
+}
 
 #[allow(dead_code, reason = "not all tests run commands")]
 pub fn start(options: Options) -> Machine {

@@ -46,6 +46,7 @@ impl Host {
         }
     }
 
+    #[expect(clippy::too_many_arguments, reason = "preview1's")]
     pub(super) fn sock_recv(
         &mut self,
         memory: &mut Memory<'_>,
