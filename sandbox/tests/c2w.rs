@@ -95,7 +95,7 @@ fn s02_a_hostile_command_harms_only_itself() {
         let error = machine.exec(endless, &short()).expect_err(endless);
         assert_eq!(error.code, VmCode::TimedOut, "{endless}: {error}");
         assert!(!error.text.contains("still runs"), "{endless}: {error}");
-        assert!(began.elapsed() < Duration::from_secs(5), "{endless}");
+        assert!(began.elapsed() < Duration::from_secs(10), "{endless}");
         assert_eq!(text(&machine, "echo back"), "back\n", "{endless}");
     }
 }
@@ -127,7 +127,7 @@ fn s01_a_flood_ends_in_an_error_and_costs_what_it_is() {
     let output = run(&machine, "flood 8192");
     assert_eq!(output.stdout.len(), 8 << 20);
     assert!(
-        began.elapsed() < Duration::from_secs(5),
+        began.elapsed() < Duration::from_secs(10),
         "{:?}",
         began.elapsed()
     );
@@ -215,10 +215,10 @@ fn frames_do_not_wait_for_the_console() {
     };
     let machine = start(options);
     let began = Instant::now();
-    text(&machine, "bounce 200");
+    text(&machine, "bounce 500");
     // Each would take up to 10 ms if waits were not cut short.
     assert!(
-        began.elapsed() < Duration::from_secs(1),
+        began.elapsed() < Duration::from_secs(3),
         "{:?}",
         began.elapsed()
     );

@@ -393,7 +393,7 @@ fn s08_programs_without_end_are_stopped() {
         let began = Instant::now();
         machine.stop();
         assert!(
-            began.elapsed() < Duration::from_millis(500),
+            began.elapsed() < Duration::from_secs(2),
             "{:?}",
             began.elapsed()
         );
@@ -471,9 +471,11 @@ fn s09_a_machine_that_hangs_is_given_up_and_stopped() {
     let error = machine.exec("spin", &short).unwrap_err();
     assert_eq!(error.code, VmCode::TimedOut);
     assert!(error.text.contains("still runs"), "{error}");
+    let error = machine.exec("true", &short).unwrap_err();
+    assert_eq!(error.code, VmCode::NotReady, "{error}");
     let began = Instant::now();
     machine.stop();
-    assert!(began.elapsed() < Duration::from_millis(500));
+    assert!(began.elapsed() < Duration::from_secs(2));
     // Others of the same image were not touched by that.
     let other = Machine::start(&IMAGE, Options::default()).unwrap();
     assert_eq!(run(&other, "echo other").stdout, b"other\n");

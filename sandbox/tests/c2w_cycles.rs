@@ -69,7 +69,7 @@ fn s10_a_thousand_machines_leave_nothing() {
     let began = Instant::now();
     machine.stop();
     machine.stop();
-    assert!(began.elapsed() < Duration::from_secs(1));
+    assert!(began.elapsed() < Duration::from_secs(2));
     for exec in [waiting, queued] {
         match exec.join().unwrap() {
             // The one that was first.

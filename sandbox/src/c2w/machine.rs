@@ -71,7 +71,8 @@ impl Machine {
     }
 
     /// Starts an image whose console is the caller's. `on_output` gets all that
-    /// is printed as it comes, on the machine's thread, which waits for it.
+    /// is printed as it comes, on the machine's thread, which waits for it: it
+    /// must come back soon and not stop the machine itself.
     ///
     /// # Errors
     /// As [`start`](Self::start), but for the shell's; an image that ends at
@@ -131,7 +132,7 @@ impl Machine {
     }
 
     /// Runs a script in the session shell, whose state stays: folder and
-    /// variables. Calls wait for each other.
+    /// variables. Calls wait for each other; their time counts from their turn on.
     ///
     /// What the script writes to standard error comes on standard output, as the
     /// console has one stream. It cannot be given standard input, and reads from

@@ -81,12 +81,29 @@ impl host::Host for Clocks {
 /// An archive (newc) with one executable.
 fn archive(name: &str, content: &[u8]) -> Vec<u8> {
     let mut archive = Vec::new();
-    for (name, mode, content) in [(name, 0o100_755, content), ("TRAILER!!!", 0, b"".as_slice())] {
+    for (name, mode, content) in [
+        (name, 0o100_755, content),
+        ("TRAILER!!!", 0, b"".as_slice()),
+    ] {
         let fields = [
-            1, mode, 0, 0, 1, 0, content.len(), 0, 0, 0, 0, name.len() + 1, 0,
+            1,
+            mode,
+            0,
+            0,
+            1,
+            0,
+            content.len(),
+            0,
+            0,
+            0,
+            0,
+            name.len() + 1,
+            0,
         ];
         archive.extend(b"070701");
-        fields.iter().for_each(|field| archive.extend(format!("{field:08x}").bytes()));
+        fields
+            .iter()
+            .for_each(|field| archive.extend(format!("{field:08x}").bytes()));
         archive.extend(name.as_bytes());
         archive.push(0);
         archive.resize(archive.len().next_multiple_of(4), 0);

@@ -102,6 +102,8 @@ pub(super) struct Session<T> {
     background: Vec<u8>,
     /// A new shell took over since the last result.
     was_reset: bool,
+    /// A command that nothing ended may still have the terminal.
+    is_lost: bool,
 }
 
 /// What waiting for a mark came to.
@@ -126,6 +128,7 @@ impl<T: Terminal> Session<T> {
             files: None,
             background: Vec::new(),
             was_reset: false,
+            is_lost: false,
         };
         session.wait_prompt(deadline)?;
         session.probe(deadline)?;
@@ -382,7 +385,7 @@ impl<T: Terminal> Session<T> {
                         return Ok(());
                     }
                 }
-                None if attempt == 0 && self.interrupt()? => {}
+                None if attempt == 0 && !self.is_lost && self.interrupt()? => {}
                 None => {
                     let text = "a program that cannot be interrupted still has the guest's \
                                 terminal; it ends with";
@@ -396,15 +399,22 @@ impl<T: Terminal> Session<T> {
     /// A mark that comes at once if the shell listens. What comes before it is
     /// kept with it.
     fn wait_answer(&mut self, tokens: &[&Token]) -> Result<Option<Mark>, VmError> {
-        let until = Some(Instant::now() + ANSWER);
-        match self.wait(tokens, until, Some(MAX_BACKGROUND))? {
-            Waited::Found(mark) => Ok(Some(mark)),
-            Waited::TimedOut => Ok(None),
+        let patience = match self.is_lost {
+            true => INTERRUPT,
+            false => ANSWER,
+        };
+        let until = Some(Instant::now() + patience);
+        let mut waited = self.wait(tokens, until, Some(MAX_BACKGROUND))?;
+        if let Waited::TooMuch = waited {
             // A program in the background writes a lot.
-            Waited::TooMuch => match self.wait(tokens, until, None)? {
-                Waited::Found(mark) => Ok(Some(mark)),
-                _ => Ok(None),
-            },
+            waited = self.wait(tokens, until, None)?;
+        }
+        match waited {
+            Waited::Found(mark) => {
+                self.is_lost = false;
+                Ok(Some(mark))
+            }
+            Waited::TimedOut | Waited::TooMuch => Ok(None),
         }
     }
 
@@ -437,6 +447,7 @@ impl<T: Terminal> Session<T> {
             Err(error) => error,
             Ok(true) => VmError::new(code, text),
             Ok(false) => {
+                self.is_lost = true;
                 let text = format!("{text}, ignores the terminal's interrupts and still runs");
                 VmError::new(code, text)
             }

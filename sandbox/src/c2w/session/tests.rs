@@ -257,6 +257,20 @@ fn s02_a_command_without_end_is_interrupted() {
 }
 
 #[test]
+fn a_command_that_nothing_ends_holds_the_session_only_while_it_runs() {
+    let mut session = Session::begin(Pty::new("dash"), Duration::from_secs(20)).unwrap();
+    let script = "sh -c \"trap '' INT QUIT TSTP; sleep 9\"";
+    let short = Some(Duration::from_millis(200));
+    let error = session.exec(script.as_bytes(), short, LIMIT).unwrap_err();
+    assert_eq!(error.code, VmCode::TimedOut);
+    assert!(error.text.contains("still runs"), "{error}");
+    let error = session.exec(b"true", short, LIMIT).unwrap_err();
+    assert_eq!(error.code, VmCode::NotReady, "{error}");
+    std::thread::sleep(Duration::from_secs(3));
+    expect(&mut session, "echo back", b"back\n", 0);
+}
+
+#[test]
 fn long_scripts_go_by_a_file() {
     with_shells(|session| {
         let text: String = (0..8000).map(|n| format!("ä{n}'\"$%!\\ ")).collect();
