@@ -50,6 +50,15 @@ pub enum VmCode {
     Network,
     /// Files could not be copied.
     Copy,
+    /// A foreign image imports something that is not WASI preview1.
+    UnknownImport,
+    /// A foreign image has no room for that many arguments, variables and
+    /// mounts.
+    InfoTooLong,
+    /// A foreign image needs more memory than allowed.
+    MemoryLimit,
+    /// This kind of guest cannot do that.
+    Unsupported,
 }
 
 impl VmCode {
@@ -77,6 +86,10 @@ impl VmCode {
             VmCode::Mount => "sandbox.mount",
             VmCode::Network => "sandbox.network",
             VmCode::Copy => "sandbox.copy",
+            VmCode::UnknownImport => "sandbox.unknown_import",
+            VmCode::InfoTooLong => "sandbox.info_too_long",
+            VmCode::MemoryLimit => "sandbox.memory_limit",
+            VmCode::Unsupported => "sandbox.unsupported",
         }
     }
 }
@@ -103,12 +116,12 @@ impl VmError {
     }
 
     /// A failure of the WebAssembly engine while doing `what`.
-    pub(super) fn engine(code: VmCode, what: &str, error: &wasmtime::Error) -> Self {
+    pub(crate) fn engine(code: VmCode, what: &str, error: &wasmtime::Error) -> Self {
         Self::new(code, format!("{what}: {error:#}"))
     }
 
     /// A failed access to a path.
-    pub(super) fn io(path: &std::path::Path, error: &std::io::Error) -> Self {
+    pub(crate) fn io(path: &std::path::Path, error: &std::io::Error) -> Self {
         Self::new(VmCode::Io, format!("{}: {error}", path.display()))
     }
 }

@@ -1,0 +1,281 @@
+//! Ethernet frames between an image and its network, in the format of QEMU's
+//! `-netdev socket`: a length of four bytes, big-endian, then the frame.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// Longest frame in bytes, without a checksum: what an image's buffers take
+/// (MTU 1500 and the Ethernet header). Longer ones are dropped.
+pub const MAX_FRAME: usize = 1514;
+
+/// Bytes of the length before each frame.
+const HEADER: usize = 4;
+
+/// A length above this is no frame: the image has lost its place in the stream.
+const MAX_LENGTH: usize = 64 << 10;
+
+/// Frames that wait for a network that is behind. More are dropped, as a real
+/// network interface does.
+const MAX_WAITING: usize = 256;
+
+/// Calls the image's thread when frames have arrived for it.
+pub type Wake = Arc<dyn Fn() + Send + Sync>;
+
+/// A network as an image's interface sees it: frames out, frames in. None of
+/// its functions may wait.
+pub trait FrameLink: Send {
+    /// Called once, before anything else: what to call when
+    /// [`receive`](Self::receive) has something new.
+    fn on_frames(&mut self, wake: Wake);
+
+    /// Takes a frame from the image; `false` if it has no room now: the frame
+    /// is offered again.
+    fn send(&mut self, frame: &[u8]) -> bool;
+
+    /// The next frame for the image, appended to `frame`, at most
+    /// [`MAX_FRAME`] bytes; `false` if there is none.
+    fn receive(&mut self, frame: &mut Vec<u8>) -> bool;
+}
+
+/// The byte stream over which an image talks to its network.
+pub(super) struct Stream {
+    link: Box<dyn FrameLink>,
+    /// What the image wrote and is no whole frame yet.
+    partial: Vec<u8>,
+    /// Whole frames that the link had no room for.
+    waiting: VecDeque<Vec<u8>>,
+    /// The frame that the image reads, with its length before it.
+    incoming: Vec<u8>,
+    /// How much of it was read.
+    read: usize,
+    /// Frames lost because they were too long or the network was behind.
+    dropped: u64,
+}
+
+/// The image's stream makes no sense.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct BadLength(pub usize);
+
+impl std::fmt::Debug for Stream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Stream")
+            .field("waiting", &self.waiting.len())
+            .field("dropped", &self.dropped)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Stream {
+    pub fn new(mut link: Box<dyn FrameLink>, wake: Wake) -> Self {
+        link.on_frames(wake);
+        Self {
+            link,
+            partial: Vec::new(),
+            waiting: VecDeque::new(),
+            incoming: Vec::new(),
+            read: 0,
+            dropped: 0,
+        }
+    }
+
+    /// Takes bytes that the image wrote: all of them, always. Images send the
+    /// length and the frame apart or together.
+    pub fn write(&mut self, mut bytes: &[u8]) -> Result<(), BadLength> {
+        while !bytes.is_empty() {
+            let wanted = match self.partial.first_chunk::<HEADER>() {
+                None => HEADER,
+                Some(header) => {
+                    let len = u32::from_be_bytes(*header) as usize;
+                    if len > MAX_LENGTH {
+                        return Err(BadLength(len));
+                    }
+                    HEADER + len
+                }
+            };
+            let (now, later) = bytes.split_at(bytes.len().min(wanted - self.partial.len()));
+            self.partial.extend(now);
+            bytes = later;
+            self.take_frame();
+        }
+        self.flush();
+        Ok(())
+    }
+
+    /// Queues the frame, if it is whole.
+    fn take_frame(&mut self) {
+        let Some((header, frame)) = self.partial.split_first_chunk::<HEADER>() else {
+            return;
+        };
+        let len = u32::from_be_bytes(*header) as usize;
+        if frame.len() != len {
+            return;
+        }
+        if len > MAX_FRAME || self.waiting.len() >= MAX_WAITING {
+            self.dropped += 1;
+        } else if len > 0 {
+            self.waiting.push_back(frame.to_vec());
+        }
+        self.partial.clear();
+    }
+
+    /// Offers the link what waits.
+    pub fn flush(&mut self) {
+        while let Some(frame) = self.waiting.front() {
+            if !self.link.send(frame) {
+                return;
+            }
+            self.waiting.pop_front();
+        }
+    }
+
+    /// Whether the link is so far behind that the next frames would be lost.
+    pub fn is_congested(&self) -> bool {
+        self.waiting.len() >= MAX_WAITING / 2
+    }
+
+    /// Whether frames wait for a link that had no room.
+    pub fn has_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// Whether there is something to read.
+    pub fn is_readable(&mut self) -> bool {
+        if self.read < self.incoming.len() {
+            return true;
+        }
+        self.read = 0;
+        loop {
+            self.incoming.clear();
+            self.incoming.extend([0; HEADER]);
+            if !self.link.receive(&mut self.incoming) {
+                self.incoming.clear();
+                return false;
+            }
+            let len = self.incoming.len().saturating_sub(HEADER);
+            if (1..=MAX_FRAME).contains(&len) {
+                self.incoming[..HEADER].copy_from_slice(&(len as u32).to_be_bytes());
+                return true;
+            }
+            self.dropped += 1;
+        }
+    }
+
+    /// Bytes that can be read now without waiting.
+    pub fn readable(&mut self) -> usize {
+        match self.is_readable() {
+            true => self.incoming.len() - self.read,
+            false => 0,
+        }
+    }
+
+    /// What comes next, at most `room` bytes of one frame, and never a part of
+    /// a length unless the image asked for less than one: images take a length
+    /// that comes in pieces for something else.
+    pub fn peek(&mut self, room: usize) -> &[u8] {
+        let len = self.readable().min(room);
+        &self.incoming[self.read..self.read + len]
+    }
+
+    /// So much of it was read.
+    pub fn consume(&mut self, len: usize) {
+        self.read += len;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Mutex;
+
+    #[derive(Default)]
+    struct Both {
+        sent: Vec<Vec<u8>>,
+        to_come: VecDeque<Vec<u8>>,
+        full: bool,
+    }
+
+    struct Shared(Arc<Mutex<Both>>);
+
+    impl FrameLink for Shared {
+        fn on_frames(&mut self, _: Wake) {}
+
+        fn send(&mut self, frame: &[u8]) -> bool {
+            let mut both = self.0.lock().unwrap();
+            if !both.full {
+                both.sent.push(frame.to_vec());
+            }
+            !both.full
+        }
+
+        fn receive(&mut self, frame: &mut Vec<u8>) -> bool {
+            let next = self.0.lock().unwrap().to_come.pop_front();
+            frame.extend(next.iter().flatten());
+            next.is_some()
+        }
+    }
+
+    fn stream() -> (Stream, Arc<Mutex<Both>>) {
+        let both = Arc::new(Mutex::new(Both::default()));
+        let link = Box::new(Shared(Arc::clone(&both)));
+        (Stream::new(link, Arc::new(|| {})), both)
+    }
+
+    #[test]
+    fn frames_leave_whole_however_they_are_written() {
+        let (mut stream, both) = stream();
+        let bytes = b"\0\0\0\x03abc\0\0\0\x01x\0\0\0\0\0\0\0\x02yz";
+        for byte in bytes {
+            stream.write(&[*byte]).unwrap();
+        }
+        stream.write(bytes).unwrap();
+        let expected: [&[u8]; 3] = [b"abc", b"x", b"yz"];
+        assert_eq!(both.lock().unwrap().sent, [expected, expected].concat());
+    }
+
+    #[test]
+    fn long_frames_are_dropped_and_senseless_lengths_refused() {
+        let (mut stream, both) = stream();
+        let mut bytes = 2000_u32.to_be_bytes().to_vec();
+        bytes.extend([1; 2000]);
+        bytes.extend(b"\0\0\0\x01k");
+        stream.write(&bytes).unwrap();
+        assert_eq!(both.lock().unwrap().sent, [b"k".to_vec()]);
+        assert_eq!(stream.dropped, 1);
+        let bad = stream.write(&u32::MAX.to_be_bytes());
+        // The length is looked at when something follows it.
+        let bad = bad.and_then(|()| stream.write(b"x"));
+        assert_eq!(bad, Err(BadLength(u32::MAX as usize)));
+    }
+
+    #[test]
+    fn a_network_that_is_behind_loses_only_what_does_not_fit() {
+        let (mut stream, both) = stream();
+        both.lock().unwrap().full = true;
+        for _ in 0..MAX_WAITING + 3 {
+            stream.write(b"\0\0\0\x01k").unwrap();
+        }
+        assert!(stream.is_congested());
+        both.lock().unwrap().full = false;
+        stream.flush();
+        assert_eq!(both.lock().unwrap().sent.len(), MAX_WAITING);
+        assert_eq!(stream.dropped, 3);
+    }
+
+    #[test]
+    fn a_length_comes_in_one_piece_and_frames_one_by_one() {
+        let (mut stream, both) = stream();
+        let long = vec![9; MAX_FRAME + 1];
+        let frames = [b"abc".to_vec(), long, Vec::new(), b"de".to_vec()];
+        both.lock().unwrap().to_come.extend(frames);
+        assert_eq!(stream.peek(4), b"\0\0\0\x03");
+        stream.consume(4);
+        assert_eq!(stream.peek(2), b"ab");
+        stream.consume(2);
+        assert_eq!(stream.peek(100), b"c");
+        stream.consume(1);
+        assert_eq!(stream.peek(100), b"\0\0\0\x02de");
+        stream.consume(6);
+        assert_eq!(stream.peek(100), b"");
+        assert!(!stream.is_readable());
+    }
+}

@@ -1,0 +1,146 @@
+//! WASI preview1 for container2wasm images, all of it, and nothing else.
+//!
+//! Images use 33 of its functions; all 46 are here, so that another build of
+//! the same emulator finds what it needs. Whatever a program says, the answer is
+//! a number: no call panics, and only [`poll`](mod@poll) waits, together with
+//! output that nobody takes.
+//!
+//! wasmtime-wasi is not used: images must find their sockets at high numbers
+//! that never fail, and their directories after the standard streams at the same
+//! time, which it cannot do.
+
+pub(super) mod abi;
+mod clocks;
+mod io;
+mod path;
+mod poll;
+mod socket;
+mod state;
+
+pub(super) use state::{Host, LISTEN_FD, Setup};
+
+use abi::{Answer, Memory, number};
+use wasmtime::{Caller, Engine, Extern, Linker};
+
+/// The one module that images may import from.
+pub(super) const MODULE: &str = "wasi_snapshot_preview1";
+
+/// Runs a call with the program's memory. A stop ends the program here.
+fn call(
+    caller: &mut Caller<'_, Host>,
+    call: impl FnOnce(&mut Host, &mut Memory<'_>) -> Answer,
+) -> wasmtime::Result<i32> {
+    let Some(Extern::Memory(memory)) = caller.get_export("memory") else {
+        wasmtime::bail!("the image exports no memory");
+    };
+    let (bytes, host) = memory.data_and_store_mut(caller);
+    let answer = call(host, &mut Memory(bytes));
+    if host.is_over() {
+        wasmtime::bail!("the image is over");
+    }
+    Ok(number(answer))
+}
+
+/// Declares the table: the names, and a linker that has them.
+macro_rules! table {
+    ($($name:ident($($argument:ident: $type:ty),*);)*) => {
+        /// All functions of preview1 but `proc_exit`, which does not return.
+        const ANSWERING: &[&str] = &[$(stringify!($name)),*];
+
+        fn link(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
+            $(linker.func_wrap(
+                MODULE,
+                stringify!($name),
+                |mut caller: Caller<'_, Host>, $($argument: $type),*| {
+                    call(&mut caller, |host, memory| host.$name(memory, $($argument),*))
+                },
+            )?;)*
+            Ok(())
+        }
+    };
+}
+
+table! {
+    args_get(pointers: u32, bytes: u32);
+    args_sizes_get(count: u32, size: u32);
+    environ_get(pointers: u32, bytes: u32);
+    environ_sizes_get(count: u32, size: u32);
+    clock_res_get(id: u32, result: u32);
+    clock_time_get(id: u32, precision: u64, result: u32);
+    fd_advise(fd: u32, offset: u64, len: u64, advice: u32);
+    fd_allocate(fd: u32, offset: u64, len: u64);
+    fd_close(fd: u32);
+    fd_datasync(fd: u32);
+    fd_fdstat_get(fd: u32, result: u32);
+    fd_fdstat_set_flags(fd: u32, flags: u32);
+    fd_fdstat_set_rights(fd: u32, base: u64, inheriting: u64);
+    fd_filestat_get(fd: u32, result: u32);
+    fd_filestat_set_size(fd: u32, size: u64);
+    fd_filestat_set_times(fd: u32, atim: u64, mtim: u64, flags: u32);
+    fd_pread(fd: u32, iovecs: u32, count: u32, offset: u64, result: u32);
+    fd_prestat_get(fd: u32, result: u32);
+    fd_prestat_dir_name(fd: u32, path: u32, len: u32);
+    fd_pwrite(fd: u32, iovecs: u32, count: u32, offset: u64, result: u32);
+    fd_read(fd: u32, iovecs: u32, count: u32, result: u32);
+    fd_readdir(fd: u32, buffer: u32, len: u32, cookie: u64, result: u32);
+    fd_renumber(fd: u32, to: u32);
+    fd_seek(fd: u32, offset: i64, whence: u32, result: u32);
+    fd_sync(fd: u32);
+    fd_tell(fd: u32, result: u32);
+    fd_write(fd: u32, iovecs: u32, count: u32, result: u32);
+    path_create_directory(fd: u32, path: u32, len: u32);
+    path_filestat_get(fd: u32, lookup: u32, path: u32, len: u32, result: u32);
+    path_filestat_set_times(
+        fd: u32, lookup: u32, path: u32, len: u32, atim: u64, mtim: u64, flags: u32
+    );
+    path_link(fd: u32, lookup: u32, path: u32, len: u32, to: u32, new: u32, new_len: u32);
+    path_open(
+        fd: u32, lookup: u32, path: u32, len: u32, oflags: u32, rights: u64, inheriting: u64,
+        flags: u32, result: u32
+    );
+    path_readlink(fd: u32, path: u32, len: u32, buffer: u32, buffer_len: u32, result: u32);
+    path_remove_directory(fd: u32, path: u32, len: u32);
+    path_rename(fd: u32, path: u32, len: u32, to: u32, new: u32, new_len: u32);
+    path_symlink(target: u32, target_len: u32, fd: u32, path: u32, len: u32);
+    path_unlink_file(fd: u32, path: u32, len: u32);
+    poll_oneoff(subscriptions: u32, events: u32, count: u32, result: u32);
+    proc_raise(signal: u32);
+    random_get(buffer: u32, len: u32);
+    sched_yield();
+    sock_accept(fd: u32, flags: u32, result: u32);
+    sock_recv(fd: u32, iovecs: u32, count: u32, flags: u32, result: u32, out_flags: u32);
+    sock_send(fd: u32, iovecs: u32, count: u32, flags: u32, result: u32);
+    sock_shutdown(fd: u32, how: u32);
+}
+
+/// Whether preview1 has a function.
+pub(super) fn has(name: &str) -> bool {
+    name == "proc_exit" || ANSWERING.contains(&name)
+}
+
+/// A linker with the whole table.
+pub(super) fn linker(engine: &Engine) -> wasmtime::Result<Linker<Host>> {
+    let mut linker = Linker::new(engine);
+    link(&mut linker)?;
+    linker.func_wrap(
+        MODULE,
+        "proc_exit",
+        |mut caller: Caller<'_, Host>, code: u32| -> wasmtime::Result<()> {
+            caller.data_mut().exit_code = Some(code);
+            wasmtime::bail!("the image exits with code {code}")
+        },
+    )?;
+    Ok(linker)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_whole() {
+        // The functions of preview1 by number.
+        assert_eq!(ANSWERING.len() + 1, 46);
+        assert!(has("proc_exit") && has("sock_recv") && !has("fd_fstat"));
+    }
+}
