@@ -4,7 +4,7 @@
 //! [`image`] builds what a guest starts from: its kernel and its root file
 //! system. [`net`] is the far end of its network, [`p9`] the server of its
 //! mounts. The rest, the feature `vm`, starts guests and runs commands in them,
-//! and [`c2w`] does the same with images of container2wasm.
+//! and `c2w` does the same with images of container2wasm.
 #![cfg_attr(feature = "vm", doc = include_str!("tour.md"))]
 
 #[cfg(feature = "vm")]
