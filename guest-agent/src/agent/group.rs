@@ -24,8 +24,9 @@ const SPARE_PROCESSES: u64 = 64;
 pub(super) struct Groups {
     parent: PathBuf,
     made: u64,
-    /// Made when there was nothing else to do: making one takes longer than
-    /// starting a small program.
+    /// One without limits, made when there was nothing else to do, or left by a
+    /// command that is gone: making one takes longer than starting a small
+    /// program.
     spare: Option<Group>,
     /// Groups whose processes are still ending.
     ending: Vec<Group>,
@@ -59,10 +60,11 @@ impl Groups {
     /// A new group.
     pub fn make(&mut self, limits: &Limits) -> io::Result<Group> {
         self.untidy = true;
-        let group = match self.spare.take() {
+        let mut group = match self.spare.take() {
             Some(group) => group,
             None => self.create()?,
         };
+        group.limited = limits.pids.is_some() || limits.memory.is_some();
         if let Some(pids) = limits.pids {
             fs::write(group.path.join("pids.max"), pids.to_string())?;
         }
@@ -83,8 +85,13 @@ impl Groups {
     /// What can wait until nothing else is to do.
     pub fn tidy(&mut self) {
         self.untidy = false;
-        self.ending
-            .retain(|group| fs::remove_dir(&group.path).is_err());
+        for group in std::mem::take(&mut self.ending) {
+            if self.spare.is_none() && group.is_as_new() {
+                self.spare = Some(group);
+            } else if fs::remove_dir(&group.path).is_err() {
+                self.ending.push(group);
+            }
+        }
         if self.spare.is_none() {
             self.spare = self.create().ok();
         }
@@ -99,7 +106,10 @@ impl Groups {
         self.made += 1;
         let path = self.parent.join(self.made.to_string());
         fs::create_dir(&path)?;
-        Ok(Group { path })
+        Ok(Group {
+            path,
+            limited: false,
+        })
     }
 }
 
@@ -107,9 +117,19 @@ impl Groups {
 #[derive(Debug)]
 pub(super) struct Group {
     path: PathBuf,
+    /// Limits of its own were set.
+    limited: bool,
 }
 
 impl Group {
+    /// Whether it can serve another command: nothing runs in it or ran out of
+    /// memory, and no limit was set. What files in memory count to it then
+    /// limits nobody.
+    fn is_as_new(&self) -> bool {
+        let processes = fs::read(self.path.join("cgroup.procs"));
+        !self.limited && processes.is_ok_and(|list| list.is_empty()) && !self.ran_out_of_memory()
+    }
+
     /// Its list of processes, open for a child to enter.
     pub fn door(&self) -> io::Result<OwnedFd> {
         let flags = OFlags::WRONLY | OFlags::CLOEXEC;
