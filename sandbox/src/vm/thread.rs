@@ -213,6 +213,10 @@ impl Turns {
             }
             Report::Ready { .. } | Report::Resumed(_) | Report::Prepared(_) => return,
         };
+        if last {
+            // Who hears the end may ask at once what it took.
+            self.mailbox.lock().retired = guest.retired();
+        }
         (opened.sink)(event);
         if last {
             self.open.remove(&id);
