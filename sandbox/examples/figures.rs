@@ -67,8 +67,8 @@ fn figures(kernel: &str, files: &str, emulator: &str, folder: &Path) -> Result<(
     let image = Image::at(&module)?;
     first_process(&module)?;
     instantiate(&image)?;
-    commands(&image)?;
     memory(&image)?;
+    commands(&image)?;
     idle(&image)?;
     Ok(())
 }
@@ -251,28 +251,33 @@ fn commands(image: &Image) -> Result<(), VmError> {
     })
 }
 
-/// Bytes of memory that this process alone has.
-fn private_bytes() -> u64 {
+/// Bytes of memory that this process has written, and bytes of files that are
+/// mapped by it alone: those the system can drop, and guests share them.
+fn private_bytes() -> (u64, u64) {
     let text = fs::read_to_string("/proc/self/smaps_rollup").unwrap_or_default();
-    let lines = text.lines().filter(|line| line.starts_with("Private_"));
-    let kilobytes = lines.filter_map(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok());
-    kilobytes.sum::<u64>() << 10
+    let field = |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name));
+        let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+        kilobytes.unwrap_or(0) << 10
+    };
+    (field("Private_Dirty:"), field("Private_Clean:"))
 }
 
 fn memory(image: &Image) -> Result<(), VmError> {
-    let megabytes = |bytes: u64| format!("{:.1} MB", bytes as f64 / 1e6);
     let before = private_bytes();
+    let more = |name: &str| {
+        let now = private_bytes();
+        let megabytes = |bytes: u64| bytes as f64 / 1e6;
+        let written = megabytes(now.0.saturating_sub(before.0));
+        let mapped = megabytes(now.1.saturating_sub(before.1));
+        let text = format!("{written:.1} MB (and {mapped:.1} MB of the image's file)");
+        row(name, &text);
+    };
     let sandbox = Sandbox::start(image, &Options::default())?;
     sandbox.script("echo hi", &Run::default())?;
-    row(
-        "private memory after echo",
-        &megabytes(private_bytes().saturating_sub(before)),
-    );
+    more("private memory after echo");
     sandbox.command(exec(&["python3", "-c", "print(1+1)"]), &Run::default())?;
-    row(
-        "private memory after Python",
-        &megabytes(private_bytes().saturating_sub(before)),
-    );
+    more("private memory after Python");
     Ok(())
 }
 

@@ -28,6 +28,9 @@ const SPARE_FOR_OTHERS: u64 = 16 << 20;
 /// build or test run on one processor needs, less than all that there can be.
 const COMMAND_PROCESSES: u32 = 512;
 
+/// Memory that may still count to a group that serves another command.
+const MAX_LEFT_BYTES: u64 = 256 << 10;
+
 /// Maker of the groups.
 #[derive(Debug)]
 pub(super) struct Groups {
@@ -35,8 +38,9 @@ pub(super) struct Groups {
     /// Limits of a command that has none of its own.
     defaults: Limits,
     made: u64,
-    /// Made when there was nothing else to do: making one takes longer than
-    /// starting a small program.
+    /// One with the defaults, made when there was nothing else to do, or left by
+    /// a command that is gone: making one takes longer than starting a small
+    /// program.
     spare: Option<Group>,
     /// Groups whose processes are still ending.
     ending: Vec<Group>,
@@ -87,11 +91,14 @@ impl Groups {
     /// A new group.
     pub fn make(&mut self, limits: &Limits) -> io::Result<Group> {
         self.untidy = true;
-        let group = match self.spare.take() {
+        let mut group = match self.spare.take() {
             Some(group) => group,
             None => self.create()?,
         };
-        group.limit(limits)?;
+        if limits.pids.is_some() || limits.memory.is_some() {
+            group.altered = true;
+            group.limit(limits)?;
+        }
         Ok(group)
     }
 
@@ -104,8 +111,13 @@ impl Groups {
     /// What can wait until nothing else is to do.
     pub fn tidy(&mut self) {
         self.untidy = false;
-        self.ending
-            .retain(|group| fs::remove_dir(&group.path).is_err());
+        for group in std::mem::take(&mut self.ending) {
+            if self.spare.is_none() && group.is_as_new() {
+                self.spare = Some(group);
+            } else if fs::remove_dir(&group.path).is_err() {
+                self.ending.push(group);
+            }
+        }
         if self.spare.is_none() {
             self.spare = self.create().ok();
         }
@@ -120,9 +132,12 @@ impl Groups {
         self.made += 1;
         let path = self.parent.join(self.made.to_string());
         fs::create_dir(&path)?;
-        let group = Group { path };
+        let group = Group {
+            path,
+            altered: false,
+        };
         group.limit(&self.defaults)?;
-        group.die_together(true)?;
+        fs::write(group.path.join("memory.oom.group"), "1")?;
         Ok(group)
     }
 }
@@ -131,6 +146,8 @@ impl Groups {
 #[derive(Debug)]
 pub(super) struct Group {
     path: PathBuf,
+    /// It has limits or ways of its own.
+    altered: bool,
 }
 
 impl Group {
@@ -145,10 +162,23 @@ impl Group {
         Ok(())
     }
 
-    /// Whether all its processes end when memory runs out, or only the largest.
-    pub fn die_together(&self, together: bool) -> io::Result<()> {
-        let text = if together { "1" } else { "0" };
-        fs::write(self.path.join("memory.oom.group"), text)
+    /// Not all its processes end when memory runs out, but only the largest.
+    pub fn die_apart(&mut self) -> io::Result<()> {
+        self.altered = true;
+        fs::write(self.path.join("memory.oom.group"), "0")
+    }
+
+    /// Whether it can serve another command: nothing runs in it or ran out of
+    /// memory, it is as it was made, and what counts to it still (files in
+    /// memory that a command left) is next to nothing.
+    fn is_as_new(&self) -> bool {
+        let processes = fs::read(self.path.join("cgroup.procs"));
+        let memory = fs::read_to_string(self.path.join("memory.current"));
+        let memory = memory.ok().and_then(|text| text.trim().parse().ok());
+        !self.altered
+            && processes.is_ok_and(|list| list.is_empty())
+            && memory.is_some_and(|bytes: u64| bytes <= MAX_LEFT_BYTES)
+            && !self.ran_out_of_memory()
     }
 
     /// Its list of processes, open for a child to enter.

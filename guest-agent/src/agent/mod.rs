@@ -25,11 +25,16 @@ use rustix::io::Errno;
 use rustix::process::{Pid, WaitOptions, WaitStatus};
 use session::{ScriptEnd, Session};
 use std::io;
+use std::time::Duration;
 use streams::discard;
 use task::{Failure, Task};
 
 /// The process that cannot be killed for want of memory anyway.
 const FIRST_PROCESS: i32 = 1;
+
+/// How long commands that run may have nothing to tell before their groups are
+/// seen to: short ones have ended by then, and were not held up.
+const TIDY_AFTER: Duration = Duration::from_millis(20);
 
 /// The agent; see the module.
 #[derive(Debug)]
@@ -139,11 +144,16 @@ impl Agent {
     fn wait(&mut self) -> io::Result<Vec<Event>> {
         loop {
             let untidy = self.groups.as_ref().is_some_and(Groups::is_untidy);
-            let at_once = Timespec {
-                tv_sec: 0,
-                tv_nsec: 0,
+            let patience = if self.tasks.is_empty() {
+                Duration::ZERO
+            } else {
+                TIDY_AFTER
             };
-            let events = self.poll(untidy.then_some(&at_once))?;
+            let patience = Timespec {
+                tv_sec: 0,
+                tv_nsec: patience.subsec_nanos().into(),
+            };
+            let events = self.poll(untidy.then_some(&patience))?;
             if !events.is_empty() {
                 return Ok(events);
             }
@@ -156,9 +166,12 @@ impl Agent {
     fn poll(&self, timeout: Option<&Timespec>) -> io::Result<Vec<Event>> {
         let (fds, mut events) = self.interests();
         let mut fds = fds;
-        match rustix::event::poll(&mut fds, timeout) {
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
+        // A signal is the death of a child, which then is an event: nothing was
+        // idle.
+        while let Err(error) = rustix::event::poll(&mut fds, timeout) {
+            if error != Errno::INTR {
+                return Err(error.into());
+            }
         }
         let mut found = fds.iter().map(|fd| !fd.revents().is_empty());
         events.retain(|_| found.next().unwrap_or(false));

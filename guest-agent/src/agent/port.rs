@@ -1,6 +1,8 @@
 //! The byte stream to the host.
 
-use crate::protocol::{FrameReader, PORT_NAME, ProtocolError, Report, Request};
+use crate::protocol::{
+    FrameReader, MAX_CHUNK, PORT_NAME, ProtocolError, Report, Request, Stream, output_frame,
+};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -14,9 +16,6 @@ const PORTS: &str = "/sys/class/virtio-ports";
 /// the device.
 const PORT_RETRY: Duration = Duration::from_millis(2);
 
-/// Bytes that one read from the host takes.
-const READ_BYTES: usize = 16 << 10;
-
 /// Unsent bytes above which no more output of commands is read: they wait in
 /// their pipes, and what is urgent does not wait long behind them.
 const QUEUE_BYTES: usize = 64 << 10;
@@ -28,6 +27,9 @@ pub(super) struct Port {
     reader: FrameReader,
     queue: Vec<u8>,
     sent: usize,
+    /// Where reads go, [`MAX_CHUNK`] bytes. It is kept because clearing so much
+    /// for each read takes longer than all else that a short command needs.
+    scratch: Vec<u8>,
 }
 
 impl Port {
@@ -51,16 +53,16 @@ impl Port {
             reader: FrameReader::new(),
             queue: Vec::new(),
             sent: 0,
+            scratch: vec![0; MAX_CHUNK],
         })
     }
 
     /// Reads what is there; `false` at the end of the stream.
     pub fn receive(&mut self) -> io::Result<bool> {
-        let mut buffer = [0; READ_BYTES];
         loop {
-            match rustix::io::read(&self.fd, &mut buffer) {
+            match rustix::io::read(&self.fd, &mut self.scratch) {
                 Ok(0) => return Ok(false),
-                Ok(count) => self.reader.push(&buffer[..count]),
+                Ok(count) => self.reader.push(&self.scratch[..count]),
                 Err(Errno::AGAIN) => return Ok(true),
                 Err(Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
@@ -78,9 +80,21 @@ impl Port {
         report.encode(id, &mut self.queue);
     }
 
-    /// The queue, for output read straight into it.
-    pub fn queue(&mut self) -> &mut Vec<u8> {
-        &mut self.queue
+    /// Queues output that `read` fills into a buffer of at most `limit` bytes;
+    /// the answer is that of `read`, how many bytes it was.
+    pub fn send_output(
+        &mut self,
+        id: u32,
+        stream: Stream,
+        limit: usize,
+        read: impl FnOnce(&mut [u8]) -> Result<usize, Errno>,
+    ) -> Result<usize, Errno> {
+        let room = limit.min(self.scratch.len());
+        let count = read(&mut self.scratch[..room])?;
+        if count > 0 {
+            output_frame(&mut self.queue, id, stream, &self.scratch[..count]);
+        }
+        Ok(count)
     }
 
     /// Whether output of commands may be added.

@@ -69,10 +69,10 @@ impl Session {
         env: &[(Vec<u8>, Vec<u8>)],
     ) -> io::Result<()> {
         if self.shell.is_none() {
-            let group = groups.map(|g| g.make(&Limits::default())).transpose()?;
-            if let Some(group) = &group {
+            let mut group = groups.map(|g| g.make(&Limits::default())).transpose()?;
+            if let Some(group) = &mut group {
                 // What takes too much ends, not the shell with its state.
-                group.die_together(false)?;
+                group.die_apart()?;
             }
             self.shell = Some(Shell::start(&self.kept, group, mortal, env)?);
         }

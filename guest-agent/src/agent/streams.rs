@@ -1,7 +1,7 @@
 //! The pipes of a command, with their credit.
 
 use super::port::{Port, set_nonblocking};
-use crate::protocol::{Stream, WINDOW_BYTES, output_frame};
+use crate::protocol::{Stream, WINDOW_BYTES};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::pipe::PipeFlags;
@@ -62,7 +62,7 @@ impl Output {
             return Flow::Held;
         }
         let limit = self.credit as usize;
-        let read = output_frame(port.queue(), id, self.stream, limit, |buffer| {
+        let read = port.send_output(id, self.stream, limit, |buffer| {
             rustix::io::read(&self.fd, buffer)
         });
         match read {

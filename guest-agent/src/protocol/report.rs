@@ -1,7 +1,7 @@
 //! What the agent tells the host.
 
 use super::codec::{ProtocolError, Reader, write_frame};
-use super::{HEADER_BYTES, MAX_CHUNK, Stream};
+use super::{MAX_CHUNK, Stream};
 
 /// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,37 +91,17 @@ const SETTLED: u8 = 0x8A;
 const OUT_OF_MEMORY: u8 = 1;
 const SESSION_RESET: u8 = 2;
 
-/// Appends a frame of output whose bytes `fill` reads straight into place: it
-/// gets a buffer of at most `limit` bytes and answers how many it filled. No
-/// frame is left behind if there were none.
-///
-/// # Errors
-/// Those of `fill`.
-pub fn output_frame<E>(
-    out: &mut Vec<u8>,
-    id: u32,
-    stream: Stream,
-    limit: usize,
-    fill: impl FnOnce(&mut [u8]) -> Result<usize, E>,
-) -> Result<usize, E> {
-    let start = out.len();
+/// Appends a [`Report::Output`] of at most [`MAX_CHUNK`] bytes without taking
+/// them; the answer is how many it took.
+pub fn output_frame(out: &mut Vec<u8>, id: u32, stream: Stream, bytes: &[u8]) -> usize {
+    let len = bytes.len().min(MAX_CHUNK);
     let kind = if stream == Stream::Stderr {
         STDERR
     } else {
         STDOUT
     };
-    write_frame(out, kind, id, |_| {});
-    let data = start + HEADER_BYTES;
-    out.resize(data + limit.min(MAX_CHUNK), 0);
-    let filled = fill(&mut out[data..]);
-    let count = *filled.as_ref().unwrap_or(&0);
-    if count == 0 {
-        out.truncate(start);
-    } else {
-        out.truncate(data + count);
-        out[start..start + 4].copy_from_slice(&(count as u32).to_le_bytes());
-    }
-    filled
+    write_frame(out, kind, id, |w| w.rest(&bytes[..len]));
+    len
 }
 
 impl Report {

@@ -1,7 +1,7 @@
 //! Pre-decoded basic blocks, keyed by physical page.
 //!
 //! A block is a straight run of instructions inside one page. Blocks of a page
-//! hang in a table with one chain for each four bytes of the page; links from
+//! hang in a table with one chain for each sixteen bytes of the page; links from
 //! block to block stay inside a page, so that dropping a page leaves no link
 //! behind, and remapping a page costs nothing.
 //!
@@ -30,8 +30,13 @@ const LINE: usize = 256;
 /// Lines of the arena at most: a million slots, 9 MB with lengths.
 const MAX_LINES: usize = (1 << 20) / LINE;
 
-/// Chains in the table of a page.
-const CHAINS: usize = PAGE_SIZE / 4;
+/// Bytes of a page that share a chain: about as many as a block has, so that
+/// few chains hold two.
+const CHAIN_BYTES: usize = 16;
+
+/// Chains in the table of a page, a quarter of a page themselves: tables are
+/// most of what a guest costs its host for running a page of code.
+const CHAINS: usize = PAGE_SIZE / CHAIN_BYTES;
 
 /// Slots of a block's header. They lie right before its instructions, so that
 /// going to a block mostly costs one line of the processor's cache.
@@ -135,7 +140,7 @@ impl Code {
     #[inline(always)]
     pub fn find(&self, table: u32, offset: usize) -> Option<u32> {
         let chains = self.tables.get(table as usize)?;
-        let mut number = chains[(offset / 4) & (CHAINS - 1)];
+        let mut number = chains[(offset / CHAIN_BYTES) & (CHAINS - 1)];
         while number != NONE {
             let line = self.lines.get(number as usize / LINE)?;
             let slot = &line[number as usize % LINE + 2];
@@ -239,7 +244,7 @@ impl Code {
         let target = offset as i64 + i64::from(last.imm);
         let inside = (0..PAGE_SIZE as i64).contains(&target);
         let jumps = last.op == Op::Jal || last.op.is_branch();
-        let chain = &mut self.tables[table as usize][offset / 4];
+        let chain = &mut self.tables[table as usize][offset / CHAIN_BYTES];
         let sibling = std::mem::replace(chain, number);
         self.set_header(
             number,
