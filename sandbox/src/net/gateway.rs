@@ -97,3 +97,22 @@ impl Drop for Gateway {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_ends_may_go_to_other_threads() {
+        fn goes<T: Send + 'static>(_: T) {}
+        let config = Config::new(a99_egress::Policy::off());
+        let (gateway, link) = Gateway::start(&config, Box::new(|| ())).expect("a gateway");
+        assert_eq!(
+            (gateway.stats(), gateway.forwards()),
+            (Stats::default(), &[][..])
+        );
+        goes(link);
+        goes(gateway);
+        goes(config);
+    }
+}

@@ -165,9 +165,9 @@ impl Tcp {
         }
     }
 
-    /// Whether a forward may bring another connection.
-    pub(super) fn has_room(&self) -> bool {
-        self.len() < self.limits.tcp
+    /// How many connections forwards may bring.
+    pub(super) fn room(&self) -> usize {
+        self.limits.tcp.saturating_sub(self.len())
     }
 
     /// Connects a socket that a forward accepted to a port of the guest.

@@ -146,9 +146,9 @@ impl Worker {
         let Self { tcp, stack, .. } = self;
         for listener in &mut self.listeners {
             // Those that find no room stay in the host's backlog.
-            if tcp.has_room() {
-                listener.accept(1, |socket, port| tcp.forward(socket, port, stack, now));
-            }
+            listener.accept(tcp.room(), |socket, port| {
+                tcp.forward(socket, port, stack, now);
+            });
         }
         if !self.listeners.is_empty() && self.tcp.len() > 0 && !self.out.knows_guest() {
             self.out.frame(wire::arp_request(), false);
@@ -196,7 +196,7 @@ impl Worker {
         self.tcp.interest(|key, fd| add(Source::Tcp(key), fd));
         self.udp.interest(|key, fd| add(Source::Udp(key), fd));
         self.ping.interest(|key, fd| add(Source::Ping(key), fd));
-        if self.tcp.has_room() {
+        if self.tcp.room() > 0 {
             for (index, listener) in self.listeners.iter().enumerate() {
                 if let Some(fd) = listener.interest() {
                     add(Source::Listener(index), fd);

@@ -203,13 +203,16 @@ impl Guest {
         Time::from_micros(self.start.elapsed().as_micros() as i64)
     }
 
+    /// Lets the stack work, without sleeping; whether it did something.
+    pub fn poll(&mut self) -> bool {
+        let time = self.time();
+        let (cable, sockets) = (&mut self.cable, &mut self.sockets);
+        self.interface.poll(time, cable, sockets) == PollResult::SocketStateChanged
+    }
+
     /// Lets the stack work; if there was nothing to do, sleeps until there is.
     pub fn step(&mut self) {
-        let time = self.time();
-        let done = self
-            .interface
-            .poll(time, &mut self.cable, &mut self.sockets);
-        if done == PollResult::SocketStateChanged {
+        if self.poll() {
             return;
         }
         let delay = self.interface.poll_delay(self.time(), &self.sockets);
@@ -250,6 +253,7 @@ impl Guest {
         let buffer = || tcp::SocketBuffer::new(vec![0; bytes]);
         let mut socket = tcp::Socket::new(buffer(), buffer());
         socket.set_nagle_enabled(false);
+        socket.set_ack_delay(None);
         self.sockets.add(socket)
     }
 
@@ -313,7 +317,7 @@ impl Guest {
             (!guest.tcp(handle).is_active() || guest.tcp(handle).state() == tcp::State::TimeWait)
                 .then_some(())
         });
-        self.step();
+        self.poll();
         self.sockets.remove(handle);
     }
 }
