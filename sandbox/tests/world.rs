@@ -13,7 +13,6 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::thread;
-use std::time::Duration;
 
 fn mounted(host: &Path, mode: MountMode) -> Sandbox {
     let builder = builder().mount("/mnt/data", host, mode);
@@ -119,6 +118,7 @@ fn several_mounts_and_single_files() {
 fn a_database_with_a_shared_mapping_works_in_a_mount() {
     let folder = tempfile::tempdir().unwrap();
     let sandbox = mounted(folder.path(), MountMode::ReadWrite);
+    // A shared mapping is what the journal's index is.
     let script = "import sqlite3\nd = sqlite3.connect('/mnt/data/db')\nprint(d.execute('pragma journal_mode=wal').fetchone()[0])\nd.execute('create table t (n)')\nd.executemany('insert into t values (?)', [(n,) for n in range(1000)])\nd.commit()\ne = sqlite3.connect('/mnt/data/db')\nprint(e.execute('select sum(n) from t').fetchone()[0])";
     let output = block_on(sandbox.command(["python3", "-c", script]).output()).unwrap();
     assert_eq!(
@@ -246,26 +246,16 @@ fn a_port_of_the_host_leads_into_the_guest() {
         .forward("127.0.0.1:0".parse().unwrap(), 8080)
         .start_blocking()
         .unwrap();
-    let serving = sandbox
-        .command(["python3", "-m", "http.server", "8080"])
-        .cwd("/etc")
-        .spawn()
-        .unwrap();
-    let address = sandbox.forwards()[0];
-    let mut got = String::new();
-    for _ in 0..100 {
-        thread::sleep(Duration::from_millis(100));
-        let Ok(mut stream) = TcpStream::connect(address) else {
-            continue;
-        };
-        if stream.write_all(b"GET /hostname HTTP/1.0\r\n\r\n").is_ok() {
-            got.clear();
-            if stream.read_to_string(&mut got).is_ok() && got.contains("200 OK") {
-                break;
-            }
-        }
+    let script = "import socket\ns = socket.create_server(('', 8080))\nprint('on', flush=True)\nwhile True:\n c, _ = s.accept()\n c.sendall(c.recv(99).upper())\n c.close()";
+    let serving = sandbox.command(["python3", "-c", script]).spawn().unwrap();
+    assert_eq!(block_on(serving.next()).unwrap().unwrap().bytes, b"on\n");
+    for _ in 0..3 {
+        let mut stream = TcpStream::connect(sandbox.forwards()[0]).unwrap();
+        stream.write_all(b"hello").unwrap();
+        let mut got = String::new();
+        stream.read_to_string(&mut got).unwrap();
+        assert_eq!(got, "HELLO");
     }
-    assert!(got.ends_with("agent99\n"), "{got}");
     drop(serving);
 }
 
