@@ -33,6 +33,10 @@ const MAX_LINES: usize = (1 << 20) / LINE;
 /// Chains in the table of a page.
 const CHAINS: usize = PAGE_SIZE / 4;
 
+/// Added to the offset of a block that is run beside the translated code of
+/// the same place.
+const COPY: usize = PAGE_SIZE;
+
 /// Slots of a block's header. They lie right before its instructions, so that
 /// going to a block mostly costs one line of the processor's cache.
 const HEADER: u8 = 3;
@@ -252,6 +256,36 @@ impl Code {
                 sibling,
             },
         );
+        number
+    }
+
+    /// Makes a block lead to translated code: a function of the table, at one of
+    /// its nodes. Everything that led to the block leads there now.
+    pub fn enter(&mut self, block: u32, function: u32, node: u8) {
+        let line = &mut self.lines[block as usize / LINE];
+        line[usize::from(first(block))] = Inst {
+            rs1: node,
+            imm: function as i32,
+            ..Inst::of(Op::Enter)
+        };
+    }
+
+    /// Whether a block leads to translated code.
+    pub fn enters(&self, block: u32) -> bool {
+        self.line(block)[usize::from(first(block))].op == Op::Enter
+    }
+
+    /// The instructions at `offset` of a page where a block leads to translated
+    /// code, as a block that nothing else leads to.
+    pub fn copy(&mut self, ram: &Ram, page: usize, offset: usize) -> u32 {
+        let table = self.table(page);
+        if let Some(known) = self.find(table, offset + COPY) {
+            return known;
+        }
+        let number = self.build(ram, page, offset);
+        let [low, high] = ((offset + COPY) as u16).to_le_bytes();
+        let slot = &mut self.lines[number as usize / LINE][number as usize % LINE + 2];
+        (slot.rs1, slot.rs2) = (low, high);
         number
     }
 

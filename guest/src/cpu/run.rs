@@ -10,10 +10,11 @@ use super::inst::Op;
 use super::mmu::Access;
 use super::slow::{self, Flow};
 use super::tlb::ExecTlb;
+use super::translate::{Places, Translator};
 use super::trap::Trap;
 use crate::bus::Bus;
 use crate::host::Host;
-use crate::ram::{PAGE_SIZE, RAM_BASE};
+use crate::ram::{CodeMark, PAGE_SIZE, RAM_BASE};
 
 /// Instructions between two looks at the clock and the devices: some 20 us.
 const SLICE: i64 = 8192;
@@ -41,6 +42,9 @@ pub struct Cpu {
     straddling: Code,
     /// Stays empty; see [`exec::run_alone`].
     nowhere: ExecTlb,
+    translator: Translator,
+    /// Instructions run when the next sample is due.
+    next_sample: u64,
 }
 
 impl Cpu {
@@ -51,6 +55,8 @@ impl Cpu {
             code: Code::new(ram_bytes),
             straddling: Code::new(0),
             nowhere: ExecTlb::default(),
+            translator: Translator::default(),
+            next_sample: 0,
         }
     }
 
@@ -65,6 +71,7 @@ impl Cpu {
     /// Drops all decoded code and translations; they come back when used.
     pub fn forget<H: Host>(&mut self, bus: &mut Bus<H>) {
         self.code.clear();
+        self.translator.clear();
         bus.ram.clear_marks();
         self.hart.tlbs.flush();
         if !self.hart.at.inside {
@@ -85,6 +92,73 @@ impl Cpu {
             if let Some(pause) = self.slice(bus) {
                 return pause;
             }
+            if self.translator.is_enabled() && self.retired() >= self.next_sample {
+                self.sample(bus);
+            }
+        }
+    }
+
+    /// From now on hot code is translated, for an embedder that can compile it.
+    /// `float` is the helper [`Places`] speaks of. The hart must not move.
+    pub fn translate<H: Host>(&mut self, bus: &Bus<H>, float: u32) {
+        let places = Places::of(&self.hart, &bus.ram, float);
+        self.translator.enable(places);
+    }
+
+    /// Drops all code as [`Cpu::forget`] does, and translates no more.
+    pub fn stop_translating<H: Host>(&mut self, bus: &mut Bus<H>) {
+        self.forget(bus);
+        self.translator.disable();
+    }
+
+    /// What was asked for under a ticket is function `function` of the table.
+    /// The answer is whether it is used: not if its page has changed.
+    pub fn translated<H: Host>(&mut self, bus: &mut Bus<H>, ticket: u32, function: u32) -> bool {
+        let Some(installed) = self.translator.take(ticket) else {
+            return false;
+        };
+        if bus.ram.mark(installed.page) != CodeMark::Clean || self.code.is_full() {
+            return false;
+        }
+        let table = self.code.table(installed.page);
+        for (offset, node) in installed.entries {
+            let offset = usize::from(offset);
+            let block = match self.code.find(table, offset) {
+                Some(block) => block,
+                None => self.decode_block(bus, installed.page, offset),
+            };
+            if !self.code.enters(block) {
+                self.code.enter(block, function, node);
+            }
+        }
+        // The cursor may stand at a block that is another one now.
+        if !self.hart.at.inside {
+            self.hart.at.block = NONE;
+        }
+        true
+    }
+
+    /// Counts the place where the hart is, and asks for the translation of its
+    /// page if that is hot.
+    fn sample<H: Host>(&mut self, bus: &mut Bus<H>) {
+        self.next_sample = self.retired().wrapping_add(SLICE as u64);
+        let pc = self.hart.at.pc;
+        let offset = pc as usize % PAGE_SIZE;
+        let table = self.hart.tlbs.exec[self.hart.mode as usize].find(pc);
+        let block = table.and_then(|table| self.code.find(table, offset));
+        if block.is_none_or(|block| self.code.enters(block)) {
+            return;
+        }
+        let Ok(at) = self.fetch_offset(bus, pc) else {
+            return;
+        };
+        let page = at / PAGE_SIZE;
+        if bus.ram.mark(page) != CodeMark::Clean || !self.translator.sample(page, offset as u16) {
+            return;
+        }
+        let bytes = &bus.ram.bytes()[page * PAGE_SIZE..(page + 1) * PAGE_SIZE];
+        if let Some(wanted) = self.translator.want(page, bytes) {
+            bus.host.translate(&wanted.module, wanted.ticket);
         }
     }
 
@@ -131,6 +205,12 @@ impl Cpu {
                     None
                 }
                 Exit::Slow => self.slow(bus),
+                Exit::Interpret => {
+                    if let Err(trap) = self.enter_copy(bus) {
+                        self.trap(trap);
+                    }
+                    None
+                }
             };
             if pause.is_some() {
                 return pause;
@@ -181,6 +261,21 @@ impl Cpu {
         }
         self.hart.at.block = number;
         self.hart.at.inside = false;
+        Ok(())
+    }
+
+    /// As [`Cpu::enter_block`], but to instructions, not to translated code.
+    fn enter_copy<H: Host>(&mut self, bus: &mut Bus<H>) -> Result<(), Trap> {
+        self.enter_block(bus, None)?;
+        if self.code.enters(self.hart.at.block) {
+            let offset = self.fetch_offset(bus, self.hart.at.pc)?;
+            if self.code.is_full() {
+                self.forget(bus);
+                return self.enter_block(bus, None);
+            }
+            let (page, offset) = (offset / PAGE_SIZE, offset % PAGE_SIZE);
+            self.hart.at.block = self.code.copy(&bus.ram, page, offset);
+        }
         Ok(())
     }
 
@@ -280,6 +375,7 @@ impl Cpu {
         }
         for page in pages {
             self.code.drop_page(page as usize);
+            self.translator.drop_page(page as usize);
         }
         for exec in &mut self.hart.tlbs.exec {
             exec.flush();

@@ -73,7 +73,7 @@ impl Guest {
 
     /// A new machine that boots a kernel.
     pub fn boot(linked: &Linked, boot: &Boot<'_>) -> Result<Self, VmError> {
-        let mut emulator = Emulator::new(linked)?;
+        let mut emulator = Emulator::new(linked, false)?;
         emulator.call::<(), ()>("_initialize", ())?;
         expect_ok(
             emulator.call("create", (boot.ram_bytes, MAC, MTU))?,
@@ -102,8 +102,12 @@ impl Guest {
 
     /// A machine that goes on from a snapshot: with clocks of now, another
     /// generation identifier and fresh entropy, before anything else happens.
-    pub fn resume(linked: &Linked, hostname: Option<&str>) -> Result<Self, VmError> {
-        let mut emulator = Emulator::new(linked)?;
+    pub fn resume(
+        linked: &Linked,
+        hostname: Option<&str>,
+        translate: bool,
+    ) -> Result<Self, VmError> {
+        let mut emulator = Emulator::new(linked, translate)?;
         let mut fresh = [0; VMGENID_BYTES + ENTROPY_BYTES];
         getrandom::fill(&mut fresh)
             .map_err(|error| VmError::new(VmCode::Resources, format!("no randomness: {error}")))?;
@@ -113,6 +117,9 @@ impl Guest {
             emulator.call("resume", (id as u64, (id >> 64) as u64))?,
             "resume",
         )?;
+        if translate {
+            expect_ok(emulator.call("translation", 1u32)?, "translate")?;
+        }
         let mut guest = Self::new(emulator);
         let resume = Request::Resume {
             wall_ns: wall_ns(),

@@ -5,6 +5,7 @@ use super::error::{VmCode, VmError};
 use super::instance::Linked;
 use super::machine::WasmMachine;
 use super::precompiled::load;
+use super::translator::Translations;
 use crate::image::machine::MODULE;
 use crate::image::{self, Cache, Progress};
 use std::path::Path;
@@ -50,6 +51,11 @@ impl Image {
     fn linked(module: &wasmtime::Module) -> Result<Self, VmError> {
         let linked = Linked::new(module)?;
         Ok(Self { linked })
+    }
+
+    /// What was compiled of the hot code of its guests so far.
+    pub fn translations(&self) -> Translations {
+        self.linked.translations()
     }
 
     /// The module, ready to be instantiated.

@@ -8,7 +8,7 @@
 //! - `engine`: wasmtime's configuration; `imports`: the few functions that the
 //!   emulator gets; `instance`: its exports.
 //! - `guest`: a guest driven turn by turn; `thread`: the loop around it, which
-//!   sleeps while the guest does; `sandbox` and `stream`: what callers see.
+//!   sleeps while the guest does; `translator`: compiles hot guest code; `sandbox` and `stream`: what callers see.
 //! - `snapshot`: from kernel and files to the module that guests start from;
 //!   `precompiled`: that module as machine code on disk, and loading it;
 //!   `image`: the one of the last build; `machine`: all this for the builder of
@@ -26,6 +26,7 @@ mod sandbox;
 mod snapshot;
 mod stream;
 mod thread;
+mod translator;
 
 pub use engine::{compatibility, engine};
 pub use error::{VmCode, VmError};
@@ -36,3 +37,4 @@ pub use precompiled::{Manifest, load, verify, write};
 pub use sandbox::{Command, Options, Output, Run, Sandbox};
 pub use snapshot::{Figures, snapshot};
 pub use thread::Event;
+pub use translator::Translations;

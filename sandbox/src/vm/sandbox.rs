@@ -25,6 +25,9 @@ const CONGESTION_NAP: Duration = Duration::from_millis(2);
 pub struct Options {
     /// Its name.
     pub hostname: Option<String>,
+    /// Whether hot code of it is compiled, beside it, by threads of low
+    /// priority.
+    pub translate: bool,
 }
 
 /// What to run, and with what limits.
@@ -78,7 +81,11 @@ impl Sandbox {
     /// # Errors
     /// [`VmError`] if the system has no room for it.
     pub fn start(image: &Image, options: &Options) -> Result<Self, VmError> {
-        let guest = Guest::resume(image.module(), options.hostname.as_deref())?;
+        let guest = Guest::resume(
+            image.module(),
+            options.hostname.as_deref(),
+            options.translate,
+        )?;
         let mailbox = Arc::new(Mailbox::default());
         let theirs = Arc::clone(&mailbox);
         let thread = std::thread::Builder::new()
