@@ -110,9 +110,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Pool {
     fn work(&self) {
-        // A thread's priority is its own on Linux; if it cannot be lowered, it
+        // On Linux this is of the calling thread alone. If it fails, the priority
         // stays.
-        let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), NICE);
+        let _ = rustix::process::setpriority_process(None, NICE);
         loop {
             let mut jobs = lock(&self.jobs);
             let job = loop {
