@@ -426,13 +426,17 @@ pub extern "C" fn resume(vmgenid_low: u64, vmgenid_high: u64) -> u32 {
 }
 
 /// Switches the translator on or off. On means: modules that it asks for may be
-/// compiled, added to the function table, and announced by [`translated`]. Off
+/// compiled, added to the function table, and announced by [`translated`]. It
+/// asks for pages in which `samples` samples were taken, one in 8192
+/// instructions (with 1: at the end of each [`run`], too). Zero is off, and
 /// drops all that was announced.
 #[unsafe(no_mangle)]
-pub extern "C" fn translation(on: u32) -> u32 {
+pub extern "C" fn translation(samples: u32) -> u32 {
     with_machine(ERR_STATE, |machine| {
-        if on != 0 {
-            machine.cpu.translate(&machine.bus, float as *const () as u32);
+        if samples != 0 {
+            let samples = u16::try_from(samples).unwrap_or(u16::MAX);
+            let float = float as *const () as u32;
+            machine.cpu.translate(&machine.bus, samples, float);
         } else {
             machine.cpu.stop_translating(&mut machine.bus);
         }
@@ -451,6 +455,12 @@ pub extern "C" fn translated(ticket: u32, function: u32) -> u32 {
             .translated(&mut machine.bus, ticket, function)
             .into()
     })
+}
+
+/// Address of the integer registers: 32 numbers of 64 bits.
+#[unsafe(no_mangle)]
+pub extern "C" fn registers() -> u32 {
+    with_machine(0, |machine| &raw const machine.cpu.hart.x as u32)
 }
 
 /// A translated region, as the module `cpu::translate::emit` makes it.

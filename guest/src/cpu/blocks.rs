@@ -228,6 +228,8 @@ impl Code {
                 break;
             }
         }
+        // The marker of an end is no instruction of the guest.
+        let count = (self.used - start) as u8;
         let last = match last {
             Some(inst) if inst.op.ends_block() => inst,
             _ => {
@@ -238,7 +240,6 @@ impl Code {
                 inst
             }
         };
-        let count = (self.used - start) as u8;
         fuse(&mut self.lines[number as usize / LINE][start..self.used]);
         let target = offset as i64 + i64::from(last.imm);
         let inside = (0..PAGE_SIZE as i64).contains(&target);

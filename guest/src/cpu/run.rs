@@ -98,11 +98,12 @@ impl Cpu {
         }
     }
 
-    /// From now on hot code is translated, for an embedder that can compile it.
-    /// `float` is the helper [`Places`] speaks of. The hart must not move.
-    pub fn translate<H: Host>(&mut self, bus: &Bus<H>, float: u32) {
+    /// From now on hot code is translated, for an embedder that can compile it:
+    /// that of pages with so many samples. `float` is the helper [`Places`]
+    /// speaks of. The hart must not move.
+    pub fn translate<H: Host>(&mut self, bus: &Bus<H>, samples: u16, float: u32) {
         let places = Places::of(&self.hart, &bus.ram, float);
-        self.translator.enable(places);
+        self.translator.enable(places, samples);
     }
 
     /// Drops all code as [`Cpu::forget`] does, and translates no more.
@@ -141,7 +142,9 @@ impl Cpu {
     /// Counts the place where the hart is, and asks for the translation of its
     /// page if that is hot.
     fn sample<H: Host>(&mut self, bus: &mut Bus<H>) {
-        self.next_sample = self.retired().wrapping_add(SLICE as u64);
+        if !self.translator.is_eager() {
+            self.next_sample = self.retired().wrapping_add(SLICE as u64);
+        }
         let pc = self.hart.at.pc;
         let offset = pc as usize % PAGE_SIZE;
         let table = self.hart.tlbs.exec[self.hart.mode as usize].find(pc);

@@ -158,7 +158,7 @@ impl Emulator {
     }
 
     /// Adds the code that is compiled by now to the emulator's functions.
-    fn install(&mut self) -> Result<(), VmError> {
+    pub fn install(&mut self) -> Result<(), VmError> {
         loop {
             let translating = self.store.data_mut().translating.as_mut();
             let Some((ticket, answer)) = translating.and_then(Translating::next) else {
@@ -285,7 +285,7 @@ impl Emulator {
     }
 
     /// Bytes of linear memory.
-    fn read(&self, address: u64, len: u64) -> Result<&[u8], VmError> {
+    pub fn read(&self, address: u64, len: u64) -> Result<&[u8], VmError> {
         let data = self.exports.memory.data(&self.store);
         let range = address as usize..(address + len) as usize;
         data.get(range)
@@ -301,6 +301,12 @@ impl Emulator {
             .ok_or_else(|| broken("an address outside its memory"))?;
         place.copy_from_slice(bytes);
         Ok(())
+    }
+
+    /// Modules that were asked for and have not been answered.
+    pub fn waiting(&self) -> usize {
+        let translating = self.store.data().translating.as_ref();
+        translating.map_or(0, Translating::waiting)
     }
 
     /// The clock that the emulator sees, in nanoseconds.

@@ -11,9 +11,11 @@
 //!   sleeps while the guest does; `translator`: compiles hot guest code; `sandbox` and `stream`: what callers see.
 //! - `snapshot`: from kernel and files to the module that guests start from;
 //!   `precompiled`: that module as machine code on disk, and loading it;
+//!   `bare`: machine code without Linux, for tests and measurements;
 //!   `image`: the one of the last build; `machine`: all this for the builder of
 //!   images.
 
+mod bare;
 mod engine;
 mod error;
 mod guest;
@@ -28,6 +30,7 @@ mod stream;
 mod thread;
 mod translator;
 
+pub use bare::Bare;
 pub use engine::{compatibility, engine};
 pub use error::{VmCode, VmError};
 pub use guest::Boot;

@@ -296,6 +296,11 @@ impl Translating {
         None
     }
 
+    /// Modules that were asked for and not answered.
+    pub fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
     /// The number of a function that was instantiated.
     pub fn note(&mut self, key: Key, number: u32) {
         self.functions.insert(key, number);

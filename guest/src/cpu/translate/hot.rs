@@ -6,11 +6,6 @@ const PAGES: usize = 512;
 /// Places of a page that are told apart.
 const PLACES: usize = 16;
 
-/// Samples that make a page hot: with one in 8192 instructions half a million
-/// instructions, some 10,000 runs of a usual region. Compiling a region costs
-/// about as much as interpreting a million, so that less would lose.
-const HOT: u16 = 64;
-
 /// Samples that make a place an entry of its hot page's region.
 const WARM: u16 = 3;
 
@@ -44,8 +39,8 @@ impl Hot {
         page
     }
 
-    /// Counts a sample; whether the page is hot now.
-    pub fn sample(&mut self, page: u32, offset: u16) -> bool {
+    /// Counts a sample; the answer is how many the page has.
+    pub fn sample(&mut self, page: u32, offset: u16) -> u16 {
         let page = self.page(page);
         page.total = page.total.saturating_add(1);
         // Its place, else the coldest, which may be empty.
@@ -57,7 +52,7 @@ impl Hot {
             }
             place.1 += 1;
         }
-        page.total >= HOT
+        page.total
     }
 
     /// Forgets a page.
@@ -89,23 +84,20 @@ mod tests {
     #[test]
     fn a_page_is_hot_where_it_runs() {
         let mut hot = Hot::default();
-        for sample in 1..HOT {
+        for sample in 1..64 {
             let offset = if sample % 2 == 0 { 8 } else { 2 * sample };
-            assert!(!hot.sample(7, offset), "{sample}");
+            assert_eq!(hot.sample(7, offset), sample);
         }
-        assert!(hot.sample(7, 8));
         assert_eq!(hot.take(7), [8]);
-        assert!(!hot.sample(7, 8));
+        assert_eq!(hot.sample(7, 8), 1);
     }
 
     #[test]
     fn a_page_forgets_when_another_takes_its_place() {
         let mut hot = Hot::default();
-        for _ in 0..HOT - 1 {
-            hot.sample(3, 0);
-        }
-        assert!(!hot.sample(3 + PAGES as u32, 4));
-        assert!(!hot.sample(3, 0));
+        assert_eq!((hot.sample(3, 0), hot.sample(3, 0)), (1, 2));
+        assert_eq!(hot.sample(3 + PAGES as u32, 4), 1);
+        assert_eq!(hot.sample(3, 0), 1);
         assert_eq!(hot.take(3), [0]);
     }
 }

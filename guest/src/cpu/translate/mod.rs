@@ -71,15 +71,24 @@ pub struct Wanted {
 pub struct Translator {
     /// Without it nothing is translated.
     places: Option<Places>,
+    /// Samples that make a page hot.
+    threshold: u16,
     hot: Hot,
     pending: Vec<Pending>,
     last_ticket: u32,
 }
 
 impl Translator {
-    /// From now on hot code is translated; [`Places`] must stay true.
-    pub fn enable(&mut self, places: Places) {
+    /// From now on code is translated whose page has so many samples;
+    /// [`Places`] must stay true.
+    pub fn enable(&mut self, places: Places, threshold: u16) {
         self.places = Some(places);
+        self.threshold = threshold;
+    }
+
+    /// Whether the first sample counts already: then every place is looked at.
+    pub fn is_eager(&self) -> bool {
+        self.threshold <= 1
     }
 
     /// Whether samples are wanted.
@@ -108,7 +117,7 @@ impl Translator {
     /// Counts a sample of code that is not translated. The answer is whether
     /// its page is hot: then [`Translator::want`] follows.
     pub fn sample(&mut self, page: usize, offset: u16) -> bool {
-        self.is_enabled() && self.hot.sample(page as u32, offset)
+        self.is_enabled() && self.hot.sample(page as u32, offset) >= self.threshold
     }
 
     /// The module for the hot places of a page, of the given bytes.
