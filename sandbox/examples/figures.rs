@@ -259,7 +259,14 @@ fn commands(image: &Image, translate: bool) -> Result<(), VmError> {
 /// Commands in guests that are interpreted, and in guests that are translated.
 fn both(image: &Image) -> Result<(), Box<dyn Error>> {
     for translate in [false, true] {
-        println!("--- {}", if translate { "translated" } else { "interpreted" });
+        println!(
+            "--- {}",
+            if translate {
+                "translated"
+            } else {
+                "interpreted"
+            }
+        );
         commands(image, translate)?;
         let done = image.translations();
         row(

@@ -158,22 +158,24 @@ impl Job {
 /// that would be made or run when it is instantiated.
 fn check(bytes: &[u8]) -> bool {
     let mut functions = 0;
-    let is_known = Parser::new(0).parse_all(bytes).all(|payload| match payload {
-        Ok(Payload::FunctionSection(section)) => {
-            functions += section.count();
-            true
-        }
-        Ok(
-            Payload::Version { .. }
-            | Payload::TypeSection(_)
-            | Payload::ImportSection(_)
-            | Payload::ExportSection(_)
-            | Payload::CodeSectionStart { .. }
-            | Payload::CodeSectionEntry(_)
-            | Payload::End(_),
-        ) => true,
-        _ => false,
-    });
+    let is_known = Parser::new(0)
+        .parse_all(bytes)
+        .all(|payload| match payload {
+            Ok(Payload::FunctionSection(section)) => {
+                functions += section.count();
+                true
+            }
+            Ok(
+                Payload::Version { .. }
+                | Payload::TypeSection(_)
+                | Payload::ImportSection(_)
+                | Payload::ExportSection(_)
+                | Payload::CodeSectionStart { .. }
+                | Payload::CodeSectionEntry(_)
+                | Payload::End(_),
+            ) => true,
+            _ => false,
+        });
     is_known && functions == 1
 }
 

@@ -33,7 +33,6 @@ pub mod op {
     pub const LOCAL_GET: u8 = 0x20;
     pub const LOCAL_SET: u8 = 0x21;
     pub const LOCAL_TEE: u8 = 0x22;
-    pub const I32_LOAD: u8 = 0x28;
     pub const I64_LOAD: u8 = 0x29;
     pub const I32_LOAD8_U: u8 = 0x2d;
     pub const I64_LOAD8_S: u8 = 0x30;
@@ -61,8 +60,6 @@ pub mod op {
     pub const I32_ADD: u8 = 0x6a;
     pub const I32_SUB: u8 = 0x6b;
     pub const I32_AND: u8 = 0x71;
-    pub const I32_SHL: u8 = 0x74;
-    pub const I32_SHR_S: u8 = 0x75;
     pub const I32_SHR_U: u8 = 0x76;
     pub const I64_ADD: u8 = 0x7c;
     pub const I64_SUB: u8 = 0x7d;
@@ -78,7 +75,6 @@ pub mod op {
     pub const I64_SHR_S: u8 = 0x87;
     pub const I64_SHR_U: u8 = 0x88;
     pub const I32_WRAP_I64: u8 = 0xa7;
-    pub const I64_EXTEND_I32_S: u8 = 0xac;
     pub const I64_EXTEND_I32_U: u8 = 0xad;
     pub const I64_EXTEND32_S: u8 = 0xc4;
 }

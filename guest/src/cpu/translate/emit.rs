@@ -12,7 +12,7 @@
 use super::code::{self, Code, Type, op};
 use super::places::Places;
 use super::region::{End, Node, Region, Target};
-use super::shape::{Item, Loop, members, shape};
+use super::shape::{Item, Loop, shape};
 use crate::cpu::inst::{Inst, Op, SINK};
 
 /// Answer of a region: go on at the cursor, by the usual ways.

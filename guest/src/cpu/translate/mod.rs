@@ -110,8 +110,7 @@ impl Translator {
     /// Drops what is known of a page: its code has changed.
     pub fn drop_page(&mut self, page: usize) {
         self.hot.forget(page as u32);
-        self.pending
-            .retain(|pending| pending.page as usize != page);
+        self.pending.retain(|pending| pending.page as usize != page);
     }
 
     /// Counts a sample of code that is not translated. The answer is whether

@@ -132,7 +132,8 @@ impl Emitter<'_> {
                 } else {
                     code.i64(0xffff_ffff).op(I64_AND);
                 }
-                code.get(local::B).op(I64_SHR_U_OR_S[usize::from(is_signed)]);
+                code.get(local::B)
+                    .op(I64_SHR_U_OR_S[usize::from(is_signed)]);
                 code.ops(&word)
             }
             // Nothing else gets here: `step` names all operations.
@@ -308,7 +309,9 @@ impl Emitter<'_> {
         let code = &mut self.code;
         code.set(local::CELL);
         // The offset, as the interpreter notes it.
-        code.get(local::CELL).i32(ram).ops(&[I32_SUB, I64_EXTEND_I32_U]);
+        code.get(local::CELL)
+            .i32(ram)
+            .ops(&[I32_SUB, I64_EXTEND_I32_U]);
         code.set(local::A);
         if is_load {
             code.i32(reservation).get(local::A).memory(I64_STORE, 3, 0);
@@ -399,14 +402,22 @@ impl Emitter<'_> {
         let inst = &step.inst;
         self.float_begin(step);
         let is_write = matches!(inst.op, Op::Fsw | Op::Fsd);
-        let align = if matches!(inst.op, Op::Flw | Op::Fsw) { 2 } else { 3 };
+        let align = if matches!(inst.op, Op::Flw | Op::Fsw) {
+            2
+        } else {
+            3
+        };
         self.access(step, align, is_write);
         match inst.op {
             Op::Fld => self.code.memory(I64_LOAD, 3, 0),
             Op::Flw => self.code.memory(I64_LOAD32_U, 2, 0).i64(BOX).op(I64_OR),
             op => {
                 self.float_read(inst.rs2);
-                let store = if op == Op::Fsw { I64_STORE32 } else { I64_STORE };
+                let store = if op == Op::Fsw {
+                    I64_STORE32
+                } else {
+                    I64_STORE
+                };
                 self.code.memory(store, align, 0);
                 return;
             }
@@ -458,7 +469,11 @@ impl Emitter<'_> {
         let unused = self.rest;
         self.exit_code(step.offset, INTERPRET, unused);
         let float = self.places.float as i32;
-        self.code.get(HART_FP).get(HART_X).i64(pack(inst)).i32(float);
+        self.code
+            .get(HART_FP)
+            .get(HART_X)
+            .i64(pack(inst))
+            .i32(float);
         self.code.call_indirect(FLOAT).op(I32_EQZ);
         self.exit_if();
         let row = TABLE.iter().find(|row| row.op == inst.op);

@@ -107,7 +107,11 @@ fn enclose(next: &[u128], nodes: u128, part: u128, entries: u128) -> Loop {
     let mut heads = outside & part;
     if heads == 0 {
         // Entered from outside only: any entry will do.
-        let from = if entries & part == 0 { part } else { entries & part };
+        let from = if entries & part == 0 {
+            part
+        } else {
+            entries & part
+        };
         heads = from & from.wrapping_neg();
     }
     let inner: Vec<u128> = next.iter().map(|next| next & part & !heads).collect();
@@ -154,10 +158,7 @@ mod tests {
             starts: 1 << 1,
             body: vec![Item::Node(1), Item::Loop(inner)],
         };
-        assert_eq!(
-            items,
-            [Item::Node(0), Item::Loop(outer), Item::Node(3)]
-        );
+        assert_eq!(items, [Item::Node(0), Item::Loop(outer), Item::Node(3)]);
     }
 
     #[test]
