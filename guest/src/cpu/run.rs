@@ -112,13 +112,15 @@ impl Cpu {
         self.translator.disable();
     }
 
-    /// What was asked for under a ticket is function `function` of the table.
-    /// The answer is whether it is used: not if its page has changed.
+    /// What was asked for under a ticket is function `function` of the table;
+    /// zero: there is none. The answer is whether it is used: not if its page
+    /// has changed.
     pub fn translated<H: Host>(&mut self, bus: &mut Bus<H>, ticket: u32, function: u32) -> bool {
         let Some(installed) = self.translator.take(ticket) else {
             return false;
         };
-        if bus.ram.mark(installed.page) != CodeMark::Clean || self.code.is_full() {
+        let is_clean = bus.ram.mark(installed.page) == CodeMark::Clean;
+        if function == 0 || !is_clean || self.code.is_full() {
             return false;
         }
         let table = self.code.table(installed.page);
@@ -419,3 +421,88 @@ impl Cpu {
 }
 
 const _: () = assert!(SLICE as usize > blocks::MAX_BLOCK);
+
+#[cfg(test)]
+mod tests {
+    use crate::host::Host;
+    use crate::machine::{Machine, MachineConfig, Status};
+    use crate::ram::RAM_BASE;
+
+    /// Remembers what it is asked to compile.
+    #[derive(Debug, Default)]
+    struct Compiler(Vec<(Vec<u8>, u32)>);
+
+    impl Host for Compiler {
+        fn monotonic_ns(&mut self) -> u64 {
+            0
+        }
+
+        fn wall_ns(&mut self) -> u64 {
+            0
+        }
+
+        fn random(&mut self, buf: &mut [u8]) {
+            buf.fill(0);
+        }
+
+        fn translate(&mut self, module: &[u8], ticket: u32) {
+            self.0.push((module.to_vec(), ticket));
+        }
+    }
+
+    /// A machine in a loop (addi a0, a0, 1; j .-4) that was asked about once,
+    /// and the ticket.
+    fn asked() -> (Machine<Compiler>, u32) {
+        let config = MachineConfig {
+            ram_bytes: 1 << 16,
+            ..MachineConfig::default()
+        };
+        let mut machine = Machine::new(&config, Compiler::default());
+        for (at, word) in [(0, 0x0015_0513), (4, 0xffdf_f06f)] {
+            machine.bus.ram.write_u32(RAM_BASE + at, word);
+        }
+        machine.cpu.translate(&machine.bus, 1, 1);
+        assert_eq!(machine.run(1), Status::Budget);
+        let ticket = ask(&mut machine);
+        (machine, ticket)
+    }
+
+    fn ask(machine: &mut Machine<Compiler>) -> u32 {
+        machine.bus.host.0.clear();
+        machine.run(100);
+        let (module, ticket) = machine.bus.host.0.pop().expect("a module");
+        assert!(module.starts_with(b"\0asm"));
+        ticket
+    }
+
+    #[test]
+    fn a_module_is_used_once_and_only_if_it_is_there() {
+        let (mut machine, ticket) = asked();
+        let Machine { cpu, bus } = &mut machine;
+        assert!(!cpu.translated(bus, ticket, 0));
+        let again = ask(&mut machine);
+        assert_ne!(again, ticket);
+        let Machine { cpu, bus } = &mut machine;
+        assert!(!cpu.translated(bus, ticket, 5));
+        assert!(cpu.translated(bus, again, 5));
+        assert!(!cpu.translated(bus, again, 5));
+        // Translated code that leaves at once still makes progress.
+        let before = (cpu.retired(), cpu.hart.x[10]);
+        machine.run(1000);
+        let after = (machine.cpu.retired(), machine.cpu.hart.x[10]);
+        assert!(after.0 >= before.0 + 1000);
+        assert_eq!((after.0 - before.0) / 2, after.1 - before.1);
+    }
+
+    #[test]
+    fn a_module_for_code_that_changed_is_not_used() {
+        let (mut machine, ticket) = asked();
+        machine.bus.ram.write_u32(RAM_BASE, 0x0025_0513);
+        let Machine { cpu, bus } = &mut machine;
+        assert!(!cpu.translated(bus, ticket, 5));
+        let (mut machine, ticket) = asked();
+        let Machine { cpu, bus } = &mut machine;
+        cpu.forget(bus);
+        assert!(!cpu.translated(bus, ticket, 5));
+    }
+}

@@ -309,6 +309,7 @@ mod tests {
         let region = Region::find(&page(&words), &[0]).expect("a region");
         assert!(region.nodes.len() <= MAX_NODES);
         // Half of a long instruction at the end; nothing but an illegal one.
+        words.fill(0x0013_0001);
         assert_eq!(Region::find(&page(&words), &[PAGE_SIZE as u16 - 2]), None);
         assert_eq!(Region::find(&[0; PAGE_SIZE], &[0]), None);
     }
