@@ -26,7 +26,8 @@ pub struct Options {
     /// Its name.
     pub hostname: Option<String>,
     /// Whether hot code of it is compiled, beside it, by threads of low
-    /// priority.
+    /// priority. Off unless asked for: what runs for seconds gains, while the
+    /// start of a Python costs more processor time than it saves.
     pub translate: bool,
 }
 
