@@ -19,4 +19,9 @@ pub trait Host {
 
     /// Fills `buf` with bytes fit for keys.
     fn random(&mut self, buf: &mut [u8]);
+
+    /// Asks for a module to be compiled, off this thread. If that works out,
+    /// the embedder says so later, between two runs, with the ticket; it need
+    /// not.
+    fn translate(&mut self, _module: &[u8], _ticket: u32) {}
 }

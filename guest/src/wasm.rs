@@ -27,6 +27,11 @@
 )]
 
 use crate::channels::Channel;
+use crate::cpu::fp::{self, Fp};
+use crate::cpu::hart::{Cursor, Registers};
+use crate::cpu::inst::Inst;
+use crate::cpu::tlb::{DataEntry, DataTlbs};
+use crate::cpu::translate;
 use crate::devices::DeviceConfig;
 use crate::devices::virtio::net::NetConfig;
 use crate::host::Host;
@@ -45,6 +50,9 @@ mod imports {
         pub safe fn wall_ns() -> u64;
         /// Fills `len` bytes at `address` with bytes fit for keys.
         pub fn random(address: *mut u8, len: usize);
+        /// See [`Host::translate`](crate::host::Host::translate): the `len`
+        /// bytes at `address` are the module.
+        pub fn translate(address: *const u8, len: usize, ticket: u32);
         /// Says why the emulator is about to trap: UTF-8.
         pub fn panicked(address: *const u8, len: usize);
     }
@@ -115,6 +123,12 @@ impl Host for Embedder {
         // SAFETY: the embedder writes only the `len` bytes of `buf`, which is
         // borrowed for the call.
         unsafe { imports::random(buf.as_mut_ptr(), buf.len()) }
+    }
+
+    fn translate(&mut self, module: &[u8], ticket: u32) {
+        // SAFETY: the embedder reads only the `len` bytes of `module`, and does
+        // so before it returns.
+        unsafe { imports::translate(module.as_ptr(), module.len(), ticket) }
     }
 }
 
@@ -394,7 +408,7 @@ pub extern "C" fn prepare_snapshot() -> u32 {
         if machine.bus.prepare_snapshot().is_err() {
             return ERR_BUSY;
         }
-        machine.cpu.forget(&mut machine.bus);
+        machine.cpu.stop_translating(&mut machine.bus);
         instance.scratch.fill(0);
         OK
     })
@@ -409,4 +423,96 @@ pub extern "C" fn resume(vmgenid_low: u64, vmgenid_high: u64) -> u32 {
         machine.bus.resume(id.to_le_bytes());
         OK
     })
+}
+
+/// Switches the translator on or off. On means: modules that it asks for may be
+/// compiled, added to the function table, and announced by [`translated`]. It
+/// asks for pages in which `samples` samples were taken, one in 8192
+/// instructions (with 1: at the end of each [`run`], too). Zero is off, and
+/// drops all that was announced.
+#[unsafe(no_mangle)]
+pub extern "C" fn translation(samples: u32) -> u32 {
+    with_machine(ERR_STATE, |machine| {
+        if samples != 0 {
+            let samples = u16::try_from(samples).unwrap_or(u16::MAX);
+            let float = float as *const () as u32;
+            machine.cpu.translate(&machine.bus, samples, float);
+        } else {
+            machine.cpu.stop_translating(&mut machine.bus);
+        }
+        OK
+    })
+}
+
+/// The module asked for under `ticket` is function `function` of the table and
+/// stays there; zero: there will be none. 1 if it is used, 0 if its code has
+/// changed meanwhile.
+#[unsafe(no_mangle)]
+pub extern "C" fn translated(ticket: u32, function: u32) -> u32 {
+    with_machine(0, |machine| {
+        machine
+            .cpu
+            .translated(&mut machine.bus, ticket, function)
+            .into()
+    })
+}
+
+/// Address of the integer registers: 32 numbers of 64 bits.
+#[unsafe(no_mangle)]
+pub extern "C" fn registers() -> u32 {
+    with_machine(0, |machine| &raw const machine.cpu.hart.x as u32)
+}
+
+/// A translated region, as the module `cpu::translate::emit` makes it.
+type Region = unsafe extern "C" fn(
+    u32,
+    u64,
+    *mut Registers,
+    *mut Fp,
+    *mut Cursor,
+    *mut u8,
+    *const DataEntry,
+    *const DataEntry,
+) -> u32;
+
+/// The call of the translator; see [`translate::enter`].
+#[inline(always)]
+pub fn region(
+    inst: &Inst,
+    page: u64,
+    x: &mut Registers,
+    fp: &mut Fp,
+    tlb: &DataTlbs,
+    ram: &mut [u8],
+    at: &mut Cursor,
+) -> u32 {
+    // SAFETY: on this target a function pointer is a number of the function
+    // table. The embedder put a function that `emit` wrote there, announced its
+    // number, and never removes it; `Op::Enter` is made from announced numbers
+    // only. A number of no function, or of one of another type, traps.
+    let function = unsafe { std::mem::transmute::<usize, Region>(inst.imm as u32 as usize) };
+    // SAFETY: the function works on nothing but these objects. Registers and
+    // cursor it finds at their constant addresses, which are those given here;
+    // RAM through slots of the TLB, which hold offsets inside of it only.
+    unsafe {
+        function(
+            inst.rs1.into(),
+            page,
+            x,
+            fp,
+            at,
+            ram.as_mut_ptr(),
+            tlb.read.slots().as_ptr(),
+            tlb.write.slots().as_ptr(),
+        )
+    }
+}
+
+/// What regions call for arithmetic with floating-point numbers: 1 if the
+/// instruction ran, 0 if it is illegal now.
+unsafe extern "C" fn float(fp: *mut Fp, x: *mut Registers, inst: u64) -> u32 {
+    // SAFETY: a region gives on what it was lent for the time of its call, and
+    // nobody else uses that meanwhile.
+    let (fp, x) = unsafe { (&mut *fp, &mut *x) };
+    fp::execute(fp, x, &translate::unpack(inst)).into()
 }

@@ -29,8 +29,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["--echo", module] => echo(Path::new(module)),
+        ["--commands", module] => both(&Image::at(Path::new(module))?),
         [kernel, files, emulator, folder] => figures(kernel, files, emulator, Path::new(folder)),
-        _ => Err("usage: figures KERNEL FILES EMULATOR FOLDER".into()),
+        _ => Err("usage: figures KERNEL FILES EMULATOR FOLDER | --commands MODULE".into()),
     }
 }
 
@@ -68,7 +69,7 @@ fn figures(kernel: &str, files: &str, emulator: &str, folder: &Path) -> Result<(
     first_process(&module)?;
     instantiate(&image)?;
     memory(&image)?;
-    commands(&image)?;
+    both(&image)?;
     idle(&image)?;
     Ok(())
 }
@@ -212,9 +213,13 @@ fn exec(argv: &[&str]) -> Exec {
     }
 }
 
-fn commands(image: &Image) -> Result<(), VmError> {
+fn commands(image: &Image, translate: bool) -> Result<(), VmError> {
     let run = Run::default();
-    let sandbox = Sandbox::start(image, &Options::default())?;
+    let options = Options {
+        translate,
+        ..Options::default()
+    };
+    let sandbox = Sandbox::start(image, &options)?;
     let script = |text: &str| sandbox.script(text, &run).map(drop);
     let command = |argv: &[&str]| sandbox.command(exec(argv), &run).map(drop);
     let python = ["python3", "-c", "print(1+1)"];
@@ -249,6 +254,27 @@ fn commands(image: &Image) -> Result<(), VmError> {
     ran("64 KB of standard input", SOME, &sandbox, || {
         sandbox.command(exec(&["wc", "-c"]), &input).map(drop)
     })
+}
+
+/// Commands in guests that are interpreted, and in guests that are translated.
+fn both(image: &Image) -> Result<(), Box<dyn Error>> {
+    for translate in [false, true] {
+        println!(
+            "--- {}",
+            if translate {
+                "translated"
+            } else {
+                "interpreted"
+            }
+        );
+        commands(image, translate)?;
+        let done = image.translations();
+        row(
+            "regions",
+            &format!("{} compiled, {} failed", done.compiled, done.failed),
+        );
+    }
+    Ok(())
 }
 
 /// Bytes of memory that this process has written, and bytes of files that are

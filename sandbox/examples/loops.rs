@@ -1,113 +1,87 @@
-//! Runs the emulator's bare loops (`mips` of the guest's crate, built for
-//! `wasm32-wasip1`) under the engine settings of guests.
+//! Runs bare loops (`guest/tests/programs/loops.S`) in the emulator under the
+//! engine settings of guests, interpreted and translated, and prints million
+//! instructions a second.
 //!
-//! `cargo run --release -p a99-sandbox --example loops -- MIPS.wasm`. The
-//! program's clock is this thread's processor time: on a busy machine the
-//! clock on the wall tells little.
+//! `cargo run --profile sandbox -p a99-sandbox --features vm --example loops --
+//! EMULATOR.wasm`. Time is this thread's processor time: on a busy machine the
+//! clock on the wall tells little. Each figure is the best of several runs,
+//! since other work on the machine only ever makes them slower.
 
-use a99_sandbox::vm;
+use a99_sandbox::vm::{self, Bare, VmError};
 use rustix::time::{ClockId, clock_gettime};
 use std::error::Error;
-use std::io::Write;
-use wasmtime::{Caller, Engine, Extern, Linker, Memory, Module, Store};
 
-/// `errno` of WASI: the descriptor is not open.
-const BADF: u32 = 8;
+/// The loops, assembled from `loops.S`.
+const CODE: &[u8] = include_bytes!("../../guest/tests/programs/loops.bin");
 
-/// `errno` of WASI: there is no such file.
-const NOENT: u32 = 44;
+/// Their names, in the order of the file.
+const NAMES: [&str; 5] = ["arithmetic", "memory", "calls", "branches", "floats"];
 
-/// The module of WASI's functions.
-const WASI: &str = "wasi_snapshot_preview1";
+/// Bytes from loop to loop.
+const STRIDE: u32 = 256;
 
-fn memory(caller: &mut Caller<'_, ()>) -> wasmtime::Result<Memory> {
-    match caller.get_export("memory") {
-        Some(Extern::Memory(memory)) => Ok(memory),
-        _ => wasmtime::bail!("no memory"),
-    }
-}
+/// Where the loops are, as an offset in RAM.
+const LOOPS: u32 = 0x1_0000;
 
-fn put(caller: &mut Caller<'_, ()>, address: u32, bytes: &[u8]) -> wasmtime::Result<u32> {
-    memory(caller)?.write(caller, address as usize, bytes)?;
-    Ok(0)
-}
+/// RAM of the machine.
+const RAM_BYTES: u32 = 1 << 20;
 
-fn word(caller: &mut Caller<'_, ()>, address: u32) -> wasmtime::Result<u32> {
-    let mut bytes = [0; 4];
-    memory(caller)?.read(caller, address as usize, &mut bytes)?;
-    Ok(u32::from_le_bytes(bytes))
-}
+/// Samples after which a loop is translated.
+const SAMPLES: u32 = 2;
 
-/// Writes the buffers to standard output.
-fn write(mut caller: Caller<'_, ()>, list: u32, count: u32, done: u32) -> wasmtime::Result<u32> {
-    let mut total = 0;
-    for at in (list..).step_by(8).take(count as usize) {
-        let (address, len) = (word(&mut caller, at)?, word(&mut caller, at + 4)?);
-        let mut bytes = vec![0; len as usize];
-        memory(&mut caller)?.read(&mut caller, address as usize, &mut bytes)?;
-        std::io::stdout().write_all(&bytes)?;
-        total += len;
-    }
-    put(&mut caller, done, &total.to_le_bytes())
-}
+/// Runs of a loop.
+const RUNS: usize = 100;
 
-/// What the program needs: output and a clock. It has no arguments, environment
-/// or files.
-fn linker(engine: &Engine) -> wasmtime::Result<Linker<()>> {
-    let mut linker = Linker::new(engine);
-    linker.func_wrap(
-        WASI,
-        "fd_write",
-        |caller: Caller<'_, ()>, fd: u32, list: u32, count: u32, done: u32| {
-            if fd > 2 {
-                return Ok(BADF);
-            }
-            write(caller, list, count, done)
-        },
-    )?;
-    linker.func_wrap(
-        WASI,
-        "clock_time_get",
-        |mut caller: Caller<'_, ()>, _: u32, _: u64, at: u32| {
-            let time = clock_gettime(ClockId::ThreadCPUTime);
-            let nanoseconds = time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64;
-            put(&mut caller, at, &nanoseconds.to_le_bytes())
-        },
-    )?;
-    linker.func_wrap(
-        WASI,
-        "random_get",
-        |mut caller: Caller<'_, ()>, at: u32, len: u32| {
-            put(&mut caller, at, &vec![0; len as usize])
-        },
-    )?;
-    let none = |mut caller: Caller<'_, ()>, count: u32, size: u32| {
-        put(&mut caller, count, &[0; 4])?;
-        put(&mut caller, size, &[0; 4])
-    };
-    linker.func_wrap(WASI, "environ_sizes_get", none)?;
-    linker.func_wrap(WASI, "args_sizes_get", none)?;
-    linker.func_wrap(WASI, "proc_exit", |code: u32| -> wasmtime::Result<()> {
-        std::process::exit(code as i32)
-    })?;
-    linker.func_wrap(
-        WASI,
-        "path_open",
-        |_: u32, _: u32, _: u32, _: u32, _: u32, _: u64, _: u64, _: u32, _: u32| NOENT,
-    )?;
-    linker.func_wrap(WASI, "fd_prestat_get", |_: u32, _: u32| BADF)?;
-    Ok(linker)
-}
+/// Instructions of a run: longer than the grain of the clock, short enough that
+/// some runs are not disturbed.
+const BUDGET: u64 = 4_000_000;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let path = std::env::args().nth(1).ok_or("usage: loops MIPS.wasm")?;
-    let engine = vm::engine()?;
-    let module = Module::new(&engine, std::fs::read(path)?)?;
-    let mut linker = linker(&engine)?;
-    let mut store = Store::new(&engine, ());
-    linker.define_unknown_imports_as_traps(&module)?;
-    let instance = linker.instantiate(&mut store, &module)?;
-    let start = instance.get_typed_func::<(), ()>(&mut store, "_start")?;
-    start.call(&mut store, ())?;
+    let path = std::env::args()
+        .nth(1)
+        .ok_or("usage: loops EMULATOR.wasm")?;
+    let emulator = std::fs::read(path)?;
+    println!("{:<12} {:>12} {:>12}", "MIPS", "interpreted", "translated");
+    for (at, name) in (0..).zip(NAMES) {
+        let interpreted = mips(&emulator, at, 0)?;
+        let translated = mips(&emulator, at, SAMPLES)?;
+        println!("{name:<12} {interpreted:12.0} {translated:12.0}");
+    }
     Ok(())
+}
+
+/// What enters a loop: data in `s0`, floating point on.
+fn prologue(at: u32) -> Vec<u8> {
+    let distance = LOOPS + at * STRIDE - 12;
+    let words = [
+        0x0002_0417, // auipc s0, 0x20
+        0x0000_62b7, // lui t0, 6
+        0x1002_a073, // csrs sstatus, t0
+        0x6f | distance & 0xf_f000 | (distance >> 11 & 1) << 20 | (distance >> 1 & 0x3ff) << 21,
+    ];
+    words
+        .iter()
+        .flat_map(|word: &u32| word.to_le_bytes())
+        .collect()
+}
+
+fn mips(emulator: &[u8], at: u32, samples: u32) -> Result<f64, VmError> {
+    let mut machine = Bare::new(&vm::engine()?, emulator, RAM_BYTES, samples)?;
+    machine.load(0, &prologue(at))?;
+    machine.load(LOOPS, CODE)?;
+    let mut best = 0.0f64;
+    for _ in 0..RUNS {
+        machine.settle()?;
+        let before = machine.retired();
+        let start = cpu_seconds();
+        machine.run(BUDGET)?;
+        let seconds = cpu_seconds() - start;
+        best = best.max((machine.retired() - before) as f64 / seconds / 1e6);
+    }
+    Ok(best)
+}
+
+fn cpu_seconds() -> f64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }

@@ -38,6 +38,10 @@ const CHAIN_BYTES: usize = 16;
 /// most of what a guest costs its host for running a page of code.
 const CHAINS: usize = PAGE_SIZE / CHAIN_BYTES;
 
+/// Added to the offset of a block that is run beside the translated code of
+/// the same place.
+const COPY: usize = PAGE_SIZE;
+
 /// Slots of a block's header. They lie right before its instructions, so that
 /// going to a block mostly costs one line of the processor's cache.
 const HEADER: u8 = 3;
@@ -229,6 +233,8 @@ impl Code {
                 break;
             }
         }
+        // The marker of an end is no instruction of the guest.
+        let count = (self.used - start) as u8;
         let last = match last {
             Some(inst) if inst.op.ends_block() => inst,
             _ => {
@@ -239,7 +245,6 @@ impl Code {
                 inst
             }
         };
-        let count = (self.used - start) as u8;
         fuse(&mut self.lines[number as usize / LINE][start..self.used]);
         let target = offset as i64 + i64::from(last.imm);
         let inside = (0..PAGE_SIZE as i64).contains(&target);
@@ -257,6 +262,36 @@ impl Code {
                 sibling,
             },
         );
+        number
+    }
+
+    /// Makes a block lead to translated code: a function of the table, at one of
+    /// its nodes. Everything that led to the block leads there now.
+    pub fn enter(&mut self, block: u32, function: u32, node: u8) {
+        let line = &mut self.lines[block as usize / LINE];
+        line[usize::from(first(block))] = Inst {
+            rs1: node,
+            imm: function as i32,
+            ..Inst::of(Op::Enter)
+        };
+    }
+
+    /// Whether a block leads to translated code.
+    pub fn enters(&self, block: u32) -> bool {
+        self.line(block)[usize::from(first(block))].op == Op::Enter
+    }
+
+    /// The instructions at `offset` of a page where a block leads to translated
+    /// code, as a block that nothing else leads to.
+    pub fn copy(&mut self, ram: &Ram, page: usize, offset: usize) -> u32 {
+        let table = self.table(page);
+        if let Some(known) = self.find(table, offset + COPY) {
+            return known;
+        }
+        let number = self.build(ram, page, offset);
+        let [low, high] = ((offset + COPY) as u16).to_le_bytes();
+        let slot = &mut self.lines[number as usize / LINE][number as usize % LINE + 2];
+        (slot.rs1, slot.rs2) = (low, high);
         number
     }
 

@@ -11,6 +11,7 @@ use super::fp::{self, Fp};
 use super::hart::{Cursor, Hart, NO_RESERVATION, Registers};
 use super::inst::Op;
 use super::tlb::{DataTlbs, ExecTlb};
+use super::translate;
 use crate::ram::PAGE_SIZE;
 
 /// Why the fast loop ended.
@@ -23,6 +24,9 @@ pub enum Exit {
     Lookup(Option<(u32, bool)>),
     /// The instruction at the cursor needs the slow path.
     Slow,
+    /// Translated code left before the instruction at `pc`, which must be
+    /// interpreted.
+    Interpret,
 }
 
 /// Runs from the cursor on, which must name a block.
@@ -427,6 +431,18 @@ fn chain(
                     alu!(|a, b| alu::word(a.wrapping_add(b)))
                 ),
                 Op::OrXor => fused!(alu!(|a, b| a | b), alu!(|a, b| a ^ b)),
+                Op::Enter => {
+                    // The region counts for itself.
+                    at.pc = pc;
+                    at.budget = budget + blocks::count(line, number);
+                    let page = pc & !(PAGE_SIZE as u64 - 1);
+                    let how = translate::enter(inst, page, x, fp, tlb, ram, at);
+                    budget = at.budget;
+                    if how == translate::INTERPRET {
+                        return leave(at, at.pc, budget, Exit::Interpret);
+                    }
+                    break (at.pc, CROSS, true);
+                }
                 // Every operation is named, so that the jump needs no range check.
                 Op::FmaddS
                 | Op::FmsubS

@@ -83,6 +83,8 @@ operations! {
     LdSum, LwSum, LbuSum, SdSum, SwSum, SbSum, LdSd, SdLd,
     LdBeq, LdBne, LbuBeq, LbuBne,
     SlliSum, SlliSrli, AndiBeq, AndiBne, AuipcLd, AuipcSum, AddwAddw, OrXor,
+    /// Enters translated code: function `imm` of the table, at node `rs1`.
+    Enter,
 }
 
 impl Op {

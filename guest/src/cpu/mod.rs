@@ -20,6 +20,7 @@ pub mod sbi;
 pub mod slow;
 pub mod table;
 pub mod tlb;
+pub mod translate;
 pub mod trap;
 
 pub use self::run::{Cpu, Pause};

@@ -10,10 +10,11 @@ use super::inst::Op;
 use super::mmu::Access;
 use super::slow::{self, Flow};
 use super::tlb::ExecTlb;
+use super::translate::{Places, Translator};
 use super::trap::Trap;
 use crate::bus::Bus;
 use crate::host::Host;
-use crate::ram::{PAGE_SIZE, RAM_BASE};
+use crate::ram::{CodeMark, PAGE_SIZE, RAM_BASE};
 
 /// Instructions between two looks at the clock and the devices: some 20 us.
 const SLICE: i64 = 8192;
@@ -41,6 +42,9 @@ pub struct Cpu {
     straddling: Code,
     /// Stays empty; see [`exec::run_alone`].
     nowhere: ExecTlb,
+    translator: Translator,
+    /// Instructions run when the next sample is due.
+    next_sample: u64,
 }
 
 impl Cpu {
@@ -51,6 +55,8 @@ impl Cpu {
             code: Code::new(ram_bytes),
             straddling: Code::new(0),
             nowhere: ExecTlb::default(),
+            translator: Translator::default(),
+            next_sample: 0,
         }
     }
 
@@ -65,6 +71,7 @@ impl Cpu {
     /// Drops all decoded code and translations; they come back when used.
     pub fn forget<H: Host>(&mut self, bus: &mut Bus<H>) {
         self.code.clear();
+        self.translator.clear();
         bus.ram.clear_marks();
         self.hart.tlbs.flush();
         if !self.hart.at.inside {
@@ -85,6 +92,78 @@ impl Cpu {
             if let Some(pause) = self.slice(bus) {
                 return pause;
             }
+            if self.translator.is_enabled() && self.retired() >= self.next_sample {
+                self.sample(bus);
+            }
+        }
+    }
+
+    /// From now on hot code is translated, for an embedder that can compile it:
+    /// that of pages with so many samples. `float` is the helper [`Places`]
+    /// speaks of. The hart must not move.
+    pub fn translate<H: Host>(&mut self, bus: &Bus<H>, samples: u16, float: u32) {
+        let places = Places::of(&self.hart, &bus.ram, float);
+        self.translator.enable(places, samples);
+    }
+
+    /// Drops all code as [`Cpu::forget`] does, and translates no more.
+    pub fn stop_translating<H: Host>(&mut self, bus: &mut Bus<H>) {
+        self.forget(bus);
+        self.translator.disable();
+    }
+
+    /// What was asked for under a ticket is function `function` of the table;
+    /// zero: there is none. The answer is whether it is used: not if its page
+    /// has changed.
+    pub fn translated<H: Host>(&mut self, bus: &mut Bus<H>, ticket: u32, function: u32) -> bool {
+        let Some(installed) = self.translator.take(ticket) else {
+            return false;
+        };
+        let is_clean = bus.ram.mark(installed.page) == CodeMark::Clean;
+        if function == 0 || !is_clean || self.code.is_full() {
+            return false;
+        }
+        let table = self.code.table(installed.page);
+        for (offset, node) in installed.entries {
+            let offset = usize::from(offset);
+            let block = match self.code.find(table, offset) {
+                Some(block) => block,
+                None => self.decode_block(bus, installed.page, offset),
+            };
+            if !self.code.enters(block) {
+                self.code.enter(block, function, node);
+            }
+        }
+        // The cursor may stand at a block that is another one now.
+        if !self.hart.at.inside {
+            self.hart.at.block = NONE;
+        }
+        true
+    }
+
+    /// Counts the place where the hart is, and asks for the translation of its
+    /// page if that is hot.
+    fn sample<H: Host>(&mut self, bus: &mut Bus<H>) {
+        if !self.translator.is_eager() {
+            self.next_sample = self.retired().wrapping_add(SLICE as u64);
+        }
+        let pc = self.hart.at.pc;
+        let offset = pc as usize % PAGE_SIZE;
+        let table = self.hart.tlbs.exec[self.hart.mode as usize].find(pc);
+        let block = table.and_then(|table| self.code.find(table, offset));
+        if block.is_none_or(|block| self.code.enters(block)) {
+            return;
+        }
+        let Ok(at) = self.fetch_offset(bus, pc) else {
+            return;
+        };
+        let page = at / PAGE_SIZE;
+        if bus.ram.mark(page) != CodeMark::Clean || !self.translator.sample(page, offset as u16) {
+            return;
+        }
+        let bytes = &bus.ram.bytes()[page * PAGE_SIZE..(page + 1) * PAGE_SIZE];
+        if let Some(wanted) = self.translator.want(page, bytes) {
+            bus.host.translate(&wanted.module, wanted.ticket);
         }
     }
 
@@ -131,6 +210,12 @@ impl Cpu {
                     None
                 }
                 Exit::Slow => self.slow(bus),
+                Exit::Interpret => {
+                    if let Err(trap) = self.enter_copy(bus) {
+                        self.trap(trap);
+                    }
+                    None
+                }
             };
             if pause.is_some() {
                 return pause;
@@ -181,6 +266,21 @@ impl Cpu {
         }
         self.hart.at.block = number;
         self.hart.at.inside = false;
+        Ok(())
+    }
+
+    /// As [`Cpu::enter_block`], but to instructions, not to translated code.
+    fn enter_copy<H: Host>(&mut self, bus: &mut Bus<H>) -> Result<(), Trap> {
+        self.enter_block(bus, None)?;
+        if self.code.enters(self.hart.at.block) {
+            let offset = self.fetch_offset(bus, self.hart.at.pc)?;
+            if self.code.is_full() {
+                self.forget(bus);
+                return self.enter_block(bus, None);
+            }
+            let (page, offset) = (offset / PAGE_SIZE, offset % PAGE_SIZE);
+            self.hart.at.block = self.code.copy(&bus.ram, page, offset);
+        }
         Ok(())
     }
 
@@ -280,6 +380,7 @@ impl Cpu {
         }
         for page in pages {
             self.code.drop_page(page as usize);
+            self.translator.drop_page(page as usize);
         }
         for exec in &mut self.hart.tlbs.exec {
             exec.flush();
@@ -320,3 +421,88 @@ impl Cpu {
 }
 
 const _: () = assert!(SLICE as usize > blocks::MAX_BLOCK);
+
+#[cfg(test)]
+mod tests {
+    use crate::host::Host;
+    use crate::machine::{Machine, MachineConfig, Status};
+    use crate::ram::RAM_BASE;
+
+    /// Remembers what it is asked to compile.
+    #[derive(Debug, Default)]
+    struct Compiler(Vec<(Vec<u8>, u32)>);
+
+    impl Host for Compiler {
+        fn monotonic_ns(&mut self) -> u64 {
+            0
+        }
+
+        fn wall_ns(&mut self) -> u64 {
+            0
+        }
+
+        fn random(&mut self, buf: &mut [u8]) {
+            buf.fill(0);
+        }
+
+        fn translate(&mut self, module: &[u8], ticket: u32) {
+            self.0.push((module.to_vec(), ticket));
+        }
+    }
+
+    /// A machine in a loop (addi a0, a0, 1; j .-4) that was asked about once,
+    /// and the ticket.
+    fn asked() -> (Machine<Compiler>, u32) {
+        let config = MachineConfig {
+            ram_bytes: 1 << 16,
+            ..MachineConfig::default()
+        };
+        let mut machine = Machine::new(&config, Compiler::default());
+        for (at, word) in [(0, 0x0015_0513), (4, 0xffdf_f06f)] {
+            machine.bus.ram.write_u32(RAM_BASE + at, word);
+        }
+        machine.cpu.translate(&machine.bus, 1, 1);
+        assert_eq!(machine.run(1), Status::Budget);
+        let ticket = ask(&mut machine);
+        (machine, ticket)
+    }
+
+    fn ask(machine: &mut Machine<Compiler>) -> u32 {
+        machine.bus.host.0.clear();
+        machine.run(100);
+        let (module, ticket) = machine.bus.host.0.pop().expect("a module");
+        assert!(module.starts_with(b"\0asm"));
+        ticket
+    }
+
+    #[test]
+    fn a_module_is_used_once_and_only_if_it_is_there() {
+        let (mut machine, ticket) = asked();
+        let Machine { cpu, bus } = &mut machine;
+        assert!(!cpu.translated(bus, ticket, 0));
+        let again = ask(&mut machine);
+        assert_ne!(again, ticket);
+        let Machine { cpu, bus } = &mut machine;
+        assert!(!cpu.translated(bus, ticket, 5));
+        assert!(cpu.translated(bus, again, 5));
+        assert!(!cpu.translated(bus, again, 5));
+        // Translated code that leaves at once still makes progress.
+        let before = (cpu.retired(), cpu.hart.x[10]);
+        machine.run(1000);
+        let after = (machine.cpu.retired(), machine.cpu.hart.x[10]);
+        assert!(after.0 >= before.0 + 1000);
+        assert_eq!((after.0 - before.0) / 2, after.1 - before.1);
+    }
+
+    #[test]
+    fn a_module_for_code_that_changed_is_not_used() {
+        let (mut machine, ticket) = asked();
+        machine.bus.ram.write_u32(RAM_BASE, 0x0025_0513);
+        let Machine { cpu, bus } = &mut machine;
+        assert!(!cpu.translated(bus, ticket, 5));
+        let (mut machine, ticket) = asked();
+        let Machine { cpu, bus } = &mut machine;
+        cpu.forget(bus);
+        assert!(!cpu.translated(bus, ticket, 5));
+    }
+}

@@ -13,7 +13,7 @@
 use crate::ram::PAGE_SHIFT;
 
 /// Slots of a data TLB: 4 MiB of reach.
-const DATA_SLOTS: usize = 1024;
+pub const DATA_SLOTS: usize = 1024;
 
 /// Slots of an instruction TLB.
 const EXEC_SLOTS: usize = 512;
@@ -22,7 +22,7 @@ const EXEC_SLOTS: usize = 512;
 const EMPTY: u64 = u64::MAX;
 
 /// The bits of an address that name its page.
-const PAGE_MASK: u64 = !((1 << PAGE_SHIFT) - 1);
+pub const PAGE_MASK: u64 = !((1 << PAGE_SHIFT) - 1);
 
 /// A mapping of one page.
 #[derive(Clone, Copy, Debug)]
@@ -81,6 +81,11 @@ impl DataTlb {
     #[inline(always)]
     pub fn entry(&self, va: u64) -> DataEntry {
         self.slots[Self::slot(va)]
+    }
+
+    /// All slots, for translated code, which looks into them by itself.
+    pub fn slots(&self) -> &[DataEntry; DATA_SLOTS] {
+        &self.slots
     }
 
     /// Maps the page of `va` to the page of RAM at `offset`.

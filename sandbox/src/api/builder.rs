@@ -62,6 +62,7 @@ pub struct Builder {
     env: Vec<(String, String)>,
     limits: Limits,
     clock: Duration,
+    translate: bool,
     bounds: Bounds,
     output_limit: u64,
     copy_limit: u64,
@@ -77,6 +78,7 @@ impl Builder {
             env: Vec::new(),
             limits: Limits::default(),
             clock: CLOCK,
+            translate: false,
             bounds: Bounds::default(),
             output_limit: OUTPUT_LIMIT,
             copy_limit: COPY_LIMIT,
@@ -219,6 +221,13 @@ impl Builder {
         self.clock_resolution(HARDENED_CLOCK)
     }
 
+    /// Compiles hot code of the guest while it runs. Worth it for long
+    /// computations; short commands pay for threads that compile beside them.
+    pub fn translate(mut self, translate: bool) -> Self {
+        self.translate = translate;
+        self
+    }
+
     /// Starts it. Ready when commands can run.
     ///
     /// # Errors
@@ -334,6 +343,7 @@ impl Builder {
                 ..Resume::default()
             },
             attachments: wired.attachments,
+            translate: self.translate,
             clock_resolution_ns: self.clock.as_nanos() as u64,
             saved,
         })

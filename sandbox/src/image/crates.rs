@@ -68,7 +68,8 @@ pub static EMULATOR: Recipe = Recipe {
         "--crate-type",
         "cdylib",
     ],
-    flags: "",
+    // The embedder adds translated code to the function table.
+    flags: "-Clink-arg=--export-table -Clink-arg=--growable-table",
     linker: None,
     made: "release/a99_guest.wasm",
     result: "emulator.wasm",

@@ -38,12 +38,17 @@ pub struct Boot<'a> {
 }
 
 /// Address of the network interface: locally administered.
-const MAC: u64 = 0x01_00_00_00_00_02;
+pub(super) const MAC: u64 = 0x01_00_00_00_00_02;
+
+/// Samples that make a page of guest code hot: with one in 8192 instructions a
+/// million instructions, some 10,000 runs of a usual region. Compiling one costs
+/// about as much as interpreting two million, so that less would lose.
+const HOT_SAMPLES: u32 = 128;
 
 /// Largest packet that the network interface can have, in bytes: what virtio
 /// allows, to a multiple of eight for fragments. The kernel fixes it when it
 /// finds the device; the agent may set less.
-const MTU: u32 = 65_520;
+pub(super) const MTU: u32 = 65_520;
 
 /// Of a frame to the guest: its checksums need no look
 /// (`a99_guest::channels::frame::CHECKSUMS_VALID`).
@@ -58,6 +63,8 @@ const CABLE_NAP_NS: u64 = 2_000_000;
 pub(crate) struct Setup {
     /// What its agent is told; time and entropy are filled in.
     pub resume: Resume,
+    /// Hot code of the guest is compiled.
+    pub translate: bool,
     /// Resolution of its clock in nanoseconds.
     pub clock_resolution_ns: u64,
     /// The far ends of its devices.
@@ -70,6 +77,7 @@ impl Default for Setup {
     fn default() -> Self {
         Self {
             resume: Resume::default(),
+            translate: false,
             clock_resolution_ns: CLOCK_RESOLUTION_NS,
             attachments: Attachments::default(),
             saved: None,
@@ -102,6 +110,8 @@ pub(super) struct Guest {
     frame: Option<(Vec<u8>, bool)>,
     /// Frames of the guest wait for room in the cable.
     cable_full: bool,
+    /// Its hot code is compiled.
+    translate: bool,
 }
 
 impl Guest {
@@ -116,12 +126,13 @@ impl Guest {
             reply: None,
             frame: None,
             cable_full: false,
+            translate: false,
         }
     }
 
     /// A new machine that boots a kernel.
     pub fn boot(linked: &Linked, boot: &Boot<'_>) -> Result<Self, VmError> {
-        let mut emulator = Emulator::new(linked, CLOCK_RESOLUTION_NS)?;
+        let mut emulator = Emulator::new(linked, CLOCK_RESOLUTION_NS, false)?;
         emulator.call::<(), ()>("_initialize", ())?;
         expect_ok(
             emulator.call("create", (boot.ram_bytes, MAC, MTU))?,
@@ -151,7 +162,7 @@ impl Guest {
     /// A machine that goes on from a snapshot: with clocks of now, another
     /// generation identifier and fresh entropy, before anything else happens.
     pub fn resume(linked: &Linked, setup: Setup) -> Result<Self, VmError> {
-        let mut emulator = Emulator::new(linked, setup.clock_resolution_ns)?;
+        let mut emulator = Emulator::new(linked, setup.clock_resolution_ns, setup.translate)?;
         let mut reader = FrameReader::new();
         if let Some(saved) = &setup.saved {
             saved.apply(&mut emulator)?;
@@ -166,8 +177,12 @@ impl Guest {
             emulator.call("resume", (id as u64, (id >> 64) as u64))?,
             "resume",
         )?;
+        if setup.translate {
+            start_translating(&mut emulator)?;
+        }
         let mut guest = Self::new(emulator, setup.attachments);
         guest.reader = reader;
+        guest.translate = setup.translate;
         let resume = Resume {
             wall_ns: wall_ns(),
             entropy: entropy.to_vec(),
@@ -312,7 +327,12 @@ impl Guest {
         }
         let files = self.attachments.files.as_ref().map(|files| files.state());
         let unread = self.reader.unread();
-        super::save::save(&mut self.emulator, base, image, unread, files).map(Some)
+        let saved = super::save::save(&mut self.emulator, base, image, unread, files)?;
+        if self.translate {
+            // What was translated is no part of a saved guest; this one goes on.
+            start_translating(&mut self.emulator)?;
+        }
+        Ok(Some(saved))
     }
 
     fn read_console(&mut self) -> Result<(), VmError> {
@@ -347,10 +367,14 @@ impl Guest {
     }
 }
 
-fn expect_ok(answer: u32, what: &str) -> Result<(), VmError> {
+pub(super) fn expect_ok(answer: u32, what: &str) -> Result<(), VmError> {
     if answer == 0 {
         return Ok(());
     }
     let text = format!("the emulator refuses to {what}: answer {answer}");
     Err(VmError::new(VmCode::Module, text))
+}
+
+fn start_translating(emulator: &mut Emulator) -> Result<(), VmError> {
+    expect_ok(emulator.call("translation", HOT_SAMPLES)?, "translate")
 }

@@ -6,6 +6,7 @@ use super::instance::Linked;
 use super::machine::WasmMachine;
 use super::precompiled::{load, source};
 use super::thread::Base;
+use super::translator::Translations;
 use crate::image::machine::MODULE;
 use crate::image::{self, Cache, Progress};
 use std::path::{Path, PathBuf};
@@ -77,6 +78,11 @@ impl Image {
     /// What saved guests know it by.
     pub(crate) fn name(&self) -> &str {
         &self.name
+    }
+
+    /// What was compiled of the hot code of its guests so far.
+    pub fn translations(&self) -> Translations {
+        self.linked.translations()
     }
 
     /// The module, ready to be instantiated.

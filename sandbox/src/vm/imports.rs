@@ -4,6 +4,7 @@
 //! wasmtime-wasi is not used: the emulator does no I/O of its own, so all of
 //! WASI would be reach that it does not need.
 
+use super::translator::Translating;
 use std::time::{Instant, SystemTime};
 use wasmtime::{Caller, Engine, Extern, Linker};
 
@@ -27,14 +28,17 @@ pub(super) struct Imports {
     resolution_ns: u64,
     /// Why the emulator is about to trap.
     pub panic: Option<String>,
+    /// Compiles what the emulator translates, if it is to.
+    pub translating: Option<Translating>,
 }
 
 impl Imports {
-    pub fn new(resolution_ns: u64) -> Self {
+    pub fn new(resolution_ns: u64, translating: Option<Translating>) -> Self {
         Self {
             start: Instant::now(),
             resolution_ns: resolution_ns.max(1),
             panic: None,
+            translating,
         }
     }
 
@@ -62,6 +66,7 @@ pub(super) fn linker(engine: &Engine) -> wasmtime::Result<Linker<Imports>> {
         now - now % caller.data().resolution_ns
     })?;
     linker.func_wrap("agent99", "random", random)?;
+    linker.func_wrap("agent99", "translate", translate)?;
     linker.func_wrap("agent99", "panicked", panicked)?;
     wasi(&mut linker)?;
     Ok(linker)
@@ -93,6 +98,19 @@ fn panicked(mut caller: Caller<'_, Imports>, address: u32, len: u32) -> wasmtime
     let (text, imports) = slice(&mut caller, address, len)?;
     let text = &text[..text.len().min(MAX_PANIC_TEXT)];
     imports.panic = Some(String::from_utf8_lossy(text).into_owned());
+    Ok(())
+}
+
+fn translate(
+    mut caller: Caller<'_, Imports>,
+    address: u32,
+    len: u32,
+    ticket: u32,
+) -> wasmtime::Result<()> {
+    let (module, imports) = slice(&mut caller, address, len)?;
+    if let Some(translating) = &mut imports.translating {
+        translating.request(module, ticket);
+    }
     Ok(())
 }
 

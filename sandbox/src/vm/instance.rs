@@ -2,8 +2,10 @@
 
 use super::error::{VmCode, VmError};
 use super::imports::{Imports, linker};
+use super::translator::{Answer, Compiler, Translating, Translations};
 use wasmtime::{
-    Engine, Instance, InstancePre, Memory, Module, Store, TypedFunc, WasmParams, WasmResults,
+    Engine, Instance, InstancePre, Memory, Module, Ref, Store, Table, TypedFunc, WasmParams,
+    WasmResults,
 };
 
 /// Channels by number, as the emulator names them (`a99_guest::channels`).
@@ -73,6 +75,7 @@ impl Report {
 #[derive(Clone)]
 pub(super) struct Linked {
     pre: InstancePre<Imports>,
+    compiler: Compiler,
 }
 
 impl std::fmt::Debug for Linked {
@@ -90,7 +93,13 @@ impl Linked {
         let failed = |error| VmError::engine(VmCode::Module, "emulator", &error);
         let linker = linker(module.engine()).map_err(failed)?;
         let pre = linker.instantiate_pre(module).map_err(failed)?;
-        Ok(Self { pre })
+        let compiler = Compiler::new(module.engine());
+        Ok(Self { pre, compiler })
+    }
+
+    /// What was compiled for the guests of this module.
+    pub fn translations(&self) -> Translations {
+        self.compiler.translations()
     }
 
     fn engine(&self) -> &Engine {
@@ -101,6 +110,9 @@ impl Linked {
 /// The emulator's functions.
 struct Exports {
     memory: Memory,
+    /// The emulator's functions, to which translated code is added.
+    table: Table,
+    translated: TypedFunc<(u32, u32), u32>,
     run: TypedFunc<u64, u32>,
     report: TypedFunc<(), u32>,
     output: TypedFunc<u32, u64>,
@@ -109,6 +121,9 @@ struct Exports {
     space: TypedFunc<(u32, u32), u64>,
     commit: TypedFunc<(u32, u32, u32), u32>,
 }
+
+/// The name that linkers give to the table of functions.
+const TABLE: &str = "__indirect_function_table";
 
 /// A running emulator.
 pub(super) struct Emulator {
@@ -126,10 +141,12 @@ impl std::fmt::Debug for Emulator {
 }
 
 impl Emulator {
-    /// An instance, as the module has it: empty, or a snapshot.
-    pub fn new(linked: &Linked, clock_resolution_ns: u64) -> Result<Self, VmError> {
+    /// An instance, as the module has it: empty, or a snapshot. If it is to
+    /// `translate`, hot guest code is compiled.
+    pub fn new(linked: &Linked, clock_resolution_ns: u64, translate: bool) -> Result<Self, VmError> {
         let failed = |error| VmError::engine(VmCode::Resources, "new guest", &error);
-        let mut store = Store::new(linked.engine(), Imports::new(clock_resolution_ns));
+        let translating = translate.then(|| Translating::new(&linked.compiler));
+        let mut store = Store::new(linked.engine(), Imports::new(clock_resolution_ns, translating));
         let instance = linked.pre.instantiate(&mut store).map_err(failed)?;
         let missing = |error| VmError::engine(VmCode::Module, "emulator", &error);
         let exports = Exports::new(&mut store, &instance).map_err(missing)?;
@@ -139,6 +156,50 @@ impl Emulator {
             exports,
             report_at: 0,
         })
+    }
+
+    /// Adds the code that is compiled by now to the emulator's functions.
+    pub fn install(&mut self) -> Result<(), VmError> {
+        loop {
+            let translating = self.store.data_mut().translating.as_mut();
+            let Some((ticket, answer)) = translating.and_then(Translating::next) else {
+                return Ok(());
+            };
+            let number = match answer {
+                Answer::Known(number) => number,
+                Answer::None => 0,
+                Answer::Module(module, key) => {
+                    // A module that does not fit is as good as none.
+                    let number = self.add(&module).unwrap_or(0);
+                    let translating = self.store.data_mut().translating.as_mut();
+                    if let Some(translating) = translating {
+                        translating.note(key, number);
+                    }
+                    number
+                }
+            };
+            let told = self
+                .exports
+                .translated
+                .call(&mut self.store, (ticket, number));
+            told.map_err(|error| self.trap(&error))?;
+        }
+    }
+
+    /// Instantiates a module with the emulator's memory and table, and puts its
+    /// function into the table; the answer is its number.
+    fn add(&mut self, module: &Module) -> wasmtime::Result<u32> {
+        let Exports { memory, table, .. } = self.exports;
+        let imports = [memory.into(), table.into()];
+        let instance = Instance::new(&mut self.store, module, &imports)?;
+        let mut exports = instance.exports(&mut self.store);
+        let function = exports.next().and_then(|export| export.into_func());
+        drop(exports);
+        let Some(function) = function else {
+            wasmtime::bail!("no function");
+        };
+        let number = table.grow(&mut self.store, 1, Ref::Func(Some(function)))?;
+        Ok(u32::try_from(number)?)
     }
 
     /// An error of a call: what the emulator said last, or how it trapped.
@@ -164,6 +225,7 @@ impl Emulator {
     /// Runs the guest for about `budget` instructions, or until it waits, ends
     /// or has output.
     pub fn run(&mut self, budget: u64) -> Result<(Status, Report), VmError> {
+        self.install()?;
         let run = self.exports.run.call(&mut self.store, budget);
         let status = run.map_err(|error| self.trap(&error))?;
         if self.report_at == 0 {
@@ -283,7 +345,7 @@ impl Emulator {
     }
 
     /// Bytes of linear memory.
-    fn read(&self, address: u64, len: u64) -> Result<&[u8], VmError> {
+    pub fn read(&self, address: u64, len: u64) -> Result<&[u8], VmError> {
         let data = self.exports.memory.data(&self.store);
         let range = address as usize..(address + len) as usize;
         data.get(range)
@@ -299,6 +361,12 @@ impl Emulator {
             .ok_or_else(|| broken("an address outside its memory"))?;
         place.copy_from_slice(bytes);
         Ok(())
+    }
+
+    /// Modules that were asked for and have not been answered.
+    pub fn waiting(&self) -> usize {
+        let translating = self.store.data().translating.as_ref();
+        translating.map_or(0, Translating::waiting)
     }
 
     /// The clock that the emulator sees, in nanoseconds.
@@ -318,8 +386,13 @@ impl Exports {
         let Some(memory) = memory else {
             wasmtime::bail!("it exports no memory");
         };
+        let Some(table) = instance.get_table(&mut *store, TABLE) else {
+            wasmtime::bail!("it exports no table");
+        };
         Ok(Self {
             memory,
+            table,
+            translated: instance.get_typed_func(&mut *store, "translated")?,
             run: instance.get_typed_func(&mut *store, "run")?,
             report: instance.get_typed_func(&mut *store, "report")?,
             output: instance.get_typed_func(&mut *store, "output")?,

@@ -149,6 +149,11 @@ impl Mailbox {
         std::mem::take(&mut inbox.messages)
     }
 
+    /// Tells how many instructions have run.
+    pub(super) fn note_retired(&self, retired: u64) {
+        self.lock().retired = retired;
+    }
+
     /// Waits until there is a message or a nudge, at most `patience` (for ever
     /// without).
     pub(super) fn wait(&self, patience: Option<Duration>) {

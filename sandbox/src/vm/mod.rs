@@ -13,13 +13,16 @@
 //! - `handle`: a guest's thread as [`crate::Sandbox`] holds it.
 //! - `sandbox` and `stream`: a guest for callers that may wait; what programs
 //!   use is [`crate::Sandbox`].
+//! - `translator`: compiles hot guest code.
 //! - `save`: a running guest as data.
 //! - `snapshot`: from kernel and files to the module that guests start from;
 //!   `precompiled`: that module as machine code on disk, and loading it;
+//!   `bare`: machine code without Linux, for tests and measurements;
 //!   `image`: the one of the last build; `machine`: all this for the builder of
 //!   images.
 
 mod attach;
+mod bare;
 mod engine;
 mod error;
 mod guest;
@@ -35,9 +38,11 @@ mod save;
 mod snapshot;
 mod stream;
 mod thread;
+mod translator;
 mod watch;
 
 pub(crate) use attach::{Attachments, Cable, FileServer};
+pub use bare::Bare;
 pub use engine::{compatibility, engine};
 pub use error::{VmCode, VmError};
 pub use guest::Boot;
@@ -55,3 +60,4 @@ pub use snapshot::{Figures, snapshot};
 pub(crate) use thread::Bounds;
 pub(crate) use watch::Watch;
 pub use watch::block_on;
+pub use translator::Translations;

@@ -67,6 +67,10 @@ pub(crate) fn launch(
 pub struct Options {
     /// Its name.
     pub hostname: Option<String>,
+    /// Whether hot code of it is compiled, beside it, by threads of low
+    /// priority. Off unless asked for: what runs for seconds gains, while the
+    /// start of a Python costs more processor time than it saves.
+    pub translate: bool,
 }
 
 /// What to run, and with what limits.
@@ -156,6 +160,7 @@ impl Sandbox {
                 hostname: hostname.map(|name| name.as_bytes().to_vec()),
                 ..Resume::default()
             },
+            translate: options.translate,
             ..Setup::default()
         };
         let image = image.clone();

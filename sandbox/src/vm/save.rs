@@ -74,7 +74,7 @@ pub(super) fn save(
     unread: &[u8],
     files: Option<serde_json::Value>,
 ) -> Result<Vec<u8>, VmError> {
-    let base = Emulator::new(base, 1)?;
+    let base = Emulator::new(base, 1, false)?;
     let (memory, old) = (emulator.memory(), base.memory());
     let runs = changed(memory, old);
     let manifest = Manifest {

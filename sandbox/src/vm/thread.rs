@@ -356,7 +356,7 @@ impl Turns {
             Report::Credit(bytes) => self.pass(id, Event::Credit(bytes)),
             Report::Exited(exited) => {
                 // Who hears the end may ask at once what it took.
-                self.mailbox.lock().retired = guest.retired();
+                self.mailbox.note_retired(guest.retired());
                 let failure = self.open.get_mut(&id).and_then(|open| open.failure.take());
                 self.pass(id, failure.map_or(Event::Exited(exited), Event::Failed));
                 self.close(guest, id);

@@ -84,6 +84,12 @@ impl Fp {
         self.state = FS_DIRTY;
     }
 
+    /// The registers and the state, for translated code, which works on them
+    /// in place.
+    pub(super) fn places(&self) -> (&[u64; 32], &u8) {
+        (&self.f, &self.state)
+    }
+
     fn single(&self, number: u8) -> u64 {
         let bits = self.bits(number);
         if bits & BOX == BOX {

@@ -1,0 +1,459 @@
+//! A region as a WebAssembly function.
+//!
+//! Guest registers that the region uses are locals, loaded at the start. What
+//! the region writes is stored to the hart as soon as control might leave, so
+//! that leaving costs nothing and every exit sees exact registers. The budget
+//! is a local, too: each block takes its instructions from it, and the heads of
+//! loops leave when it is used up.
+//!
+//! The function leaves with the address where control goes on and the budget in
+//! the cursor, and says whether the instruction there must be interpreted.
+
+use super::code::{self, Code, Type, op};
+use super::places::Places;
+use super::region::{End, Node, Region, Target};
+use super::shape::{Item, Loop, shape};
+use crate::cpu::inst::{Inst, Op, SINK};
+
+/// Answer of a region: go on at the cursor, by the usual ways.
+pub const JUMP: u32 = 0;
+/// Answer of a region: interpret the instruction at the cursor.
+pub const INTERPRET: u32 = 1;
+
+/// Parameters of a region: the node to enter at; the virtual address of its
+/// page; then the places that Rust lends it, of which it uses only the TLBs
+/// (the others are constants of the instance).
+pub(super) const PARAMETERS: [Type; 8] = [
+    Type::I32,
+    Type::I64,
+    Type::I32,
+    Type::I32,
+    Type::I32,
+    Type::I32,
+    Type::I32,
+    Type::I32,
+];
+
+/// The locals: parameters first.
+pub(super) mod local {
+    /// The node to enter at; then the start of the loop to enter.
+    pub const TARGET: u32 = 0;
+    /// Virtual address of the page.
+    pub const PAGE: u32 = 1;
+    /// The slots of the read TLB.
+    pub const READ: u32 = 6;
+    /// The slots of the write TLB.
+    pub const WRITE: u32 = 7;
+    /// Instructions that may still run.
+    pub const BUDGET: u32 = 8;
+    /// An address.
+    pub const VA: u32 = 9;
+    /// For single instructions.
+    pub const A: u32 = 10;
+    /// For single instructions.
+    pub const B: u32 = 11;
+    /// For single instructions.
+    pub const C: u32 = 12;
+    /// For single instructions.
+    pub const D: u32 = 13;
+    /// A slot of a TLB, or how to leave.
+    pub const SLOT: u32 = 14;
+    /// A linear address.
+    pub const CELL: u32 = 15;
+    /// The first of the guest's registers.
+    pub const REGISTERS: u32 = 16;
+}
+
+/// The types of a module: the region; the helper for floating point.
+pub(super) const FLOAT: u32 = 1;
+
+/// Where a branch can go.
+#[derive(Clone, Copy, Debug)]
+enum Label {
+    /// Leaves, with the code on the stack.
+    Exit,
+    /// Leaves for the address on the stack.
+    Leave,
+    /// Right before an item that edges enter at `targets`; `starts` are those
+    /// that it tells apart by the local.
+    Before { targets: u128, starts: u128 },
+    /// Back to the start of a loop.
+    Again { targets: u128, starts: u128 },
+    /// Of no use.
+    Other,
+}
+
+/// Writes a function.
+pub(super) struct Emitter<'a> {
+    pub code: Code,
+    pub places: &'a Places,
+    region: &'a Region,
+    labels: Vec<Label>,
+    /// Heads of all loops, where the budget is looked at.
+    heads: u128,
+    /// The local of each guest register.
+    registers: [Option<u32>; 32],
+    /// Registers whose local is newer than the hart's.
+    pub dirty: u32,
+    /// Instructions of the block that have not begun.
+    pub rest: u32,
+    /// The block has found floating point on.
+    pub float_on: bool,
+}
+
+/// The module for a region.
+pub fn emit(region: &Region, places: &Places) -> Vec<u8> {
+    let next: Vec<u128> = region
+        .nodes
+        .iter()
+        .map(|node| node.next().fold(0, |set, next| set | 1 << next))
+        .collect();
+    let items = shape(&next, region.entries);
+    let used = used_registers(region);
+    let mut registers = [None; 32];
+    let numbers = (1..32).filter(|number| used >> number & 1 == 1);
+    for (number, local) in numbers.zip(local::REGISTERS..) {
+        registers[number] = Some(local);
+    }
+    let mut emitter = Emitter {
+        code: Code::default(),
+        places,
+        region,
+        labels: Vec::new(),
+        heads: heads(&items),
+        registers,
+        dirty: 0,
+        rest: 0,
+        float_on: false,
+    };
+    emitter.function(&items);
+    let locals = [
+        (local::SLOT - local::BUDGET, Type::I64),
+        (local::REGISTERS - local::SLOT, Type::I32),
+        (used.count_ones(), Type::I64),
+    ];
+    let float = [Type::I32, Type::I32, Type::I64];
+    let types: [code::Signature<'_>; 2] = [(&PARAMETERS, &[Type::I32]), (&float, &[Type::I32])];
+    code::module(&types, &locals, &emitter.code)
+}
+
+fn heads(items: &[Item]) -> u128 {
+    items.iter().fold(0, |set, item| match item {
+        Item::Node(_) => set,
+        Item::Loop(inner) => set | inner.heads | heads(&inner.body),
+    })
+}
+
+/// Guest registers that a region reads or writes. Numbers of floating-point
+/// registers count too; that costs a load at most.
+fn used_registers(region: &Region) -> u32 {
+    let mut used = 0u64;
+    for step in region.nodes.iter().flat_map(|node| &node.steps) {
+        let Inst { rd, rs1, rs2, .. } = step.inst;
+        used |= 1 << rd | 1 << rs1 | 1 << rs2;
+    }
+    used as u32 & !1
+}
+
+/// How to leave, in a number: where, how, and how much of the budget of the
+/// block was not used.
+fn exit_code(offset: u16, kind: u32, unused: u32) -> i32 {
+    // An offset is at most the size of a page: 13 bits.
+    i32::from(offset) | (kind << 13 | unused << 14) as i32
+}
+
+impl Emitter<'_> {
+    fn function(&mut self, items: &[Item]) {
+        self.open(op::BLOCK, Some(Type::I32), Label::Exit);
+        self.open(op::BLOCK, Some(Type::I64), Label::Leave);
+        let budget = self.places.budget as i32;
+        self.code
+            .i32(budget)
+            .memory(op::I64_LOAD, 3, 0)
+            .set(local::BUDGET);
+        for number in 1..32u8 {
+            if let Some(local) = self.registers[usize::from(number)] {
+                let place = self.places.register(number);
+                self.code.i32(place).memory(op::I64_LOAD, 3, 0).set(local);
+            }
+        }
+        self.sequence(items, self.region.entries);
+        self.code.op(op::UNREACHABLE);
+        self.close();
+        self.code.set(local::VA);
+        self.store_cursor();
+        self.code.i32(JUMP as i32).op(op::RETURN);
+        self.close();
+        self.code.set(local::SLOT);
+        self.code.get(local::PAGE).get(local::SLOT);
+        self.code
+            .i32(0x1fff)
+            .op(op::I32_AND)
+            .op(op::I64_EXTEND_I32_U);
+        self.code.op(op::I64_ADD).set(local::VA);
+        self.code.get(local::BUDGET).get(local::SLOT).i32(14);
+        self.code.ops(&[op::I32_SHR_U, op::I64_EXTEND_I32_U]);
+        self.code.op(op::I64_ADD).set(local::BUDGET);
+        self.store_cursor();
+        self.code.get(local::SLOT).i32(13).op(op::I32_SHR_U);
+        self.code.i32(1).op(op::I32_AND);
+    }
+
+    /// Stores address and budget to the hart.
+    fn store_cursor(&mut self) {
+        let Places { pc, budget, .. } = *self.places;
+        self.code.i32(pc as i32).get(local::VA);
+        self.code.memory(op::I64_STORE, 3, 0);
+        self.code.i32(budget as i32).get(local::BUDGET);
+        self.code.memory(op::I64_STORE, 3, 0);
+    }
+
+    fn open(&mut self, opcode: u8, result: Option<Type>, label: Label) {
+        self.code.open(opcode, result);
+        self.labels.push(label);
+    }
+
+    fn close(&mut self) {
+        self.code.op(op::END);
+        self.labels.pop();
+    }
+
+    /// Begins an `if` without a result, to be ended by [`Emitter::end_if`].
+    pub fn begin_if(&mut self) {
+        self.open(op::IF, None, Label::Other);
+    }
+
+    /// Ends an `if`.
+    pub fn end_if(&mut self) {
+        self.close();
+    }
+
+    /// The distance of the innermost label that is wanted.
+    fn depth(&self, wanted: impl Fn(&Label) -> bool) -> Option<u32> {
+        let found = self.labels.iter().rev().position(wanted);
+        found.map(|depth| depth as u32)
+    }
+
+    /// Items in order, each with a label before it. `starts` are the nodes at
+    /// which the sequence can be entered: if there are several, the local says
+    /// which.
+    fn sequence(&mut self, items: &[Item], starts: u128) {
+        let dispatches = starts.count_ones() > 1;
+        let first = usize::from(!dispatches);
+        let labels: Vec<Label> = items.iter().map(before).collect();
+        for label in labels.iter().skip(first).rev() {
+            self.open(op::BLOCK, None, *label);
+        }
+        if dispatches {
+            self.dispatch(items, starts);
+        }
+        for (at, item) in items.iter().enumerate() {
+            if at >= first {
+                self.close();
+            }
+            match item {
+                Item::Node(node) => self.node(*node),
+                Item::Loop(inner) => self.loop_item(inner),
+            }
+        }
+    }
+
+    /// Jumps to the item with the start that the local names. All labels of the
+    /// sequence are open, the first item's innermost.
+    fn dispatch(&mut self, items: &[Item], starts: u128) {
+        let low = starts.trailing_zeros();
+        let high = 128 - starts.leading_zeros();
+        let holds = |node: u32| items.iter().position(|item| item.nodes() >> node & 1 == 1);
+        self.code.get(local::TARGET);
+        if low > 0 {
+            self.code.i32(low as i32).op(op::I32_SUB);
+        }
+        self.code.op(op::BR_TABLE).unsigned(high - low);
+        for node in low..=high {
+            let is_start = node < high && starts >> node & 1 == 1;
+            let depth = if is_start { holds(node) } else { holds(low) };
+            self.code.unsigned(depth.unwrap_or(0) as u32);
+        }
+    }
+
+    fn loop_item(&mut self, inner: &Loop) {
+        let label = Label::Again {
+            targets: inner.heads,
+            starts: inner.starts,
+        };
+        self.open(op::LOOP, None, label);
+        self.sequence(&inner.body, inner.starts);
+        self.close();
+    }
+
+    fn node(&mut self, number: usize) {
+        let region = self.region;
+        let node = &region.nodes[number];
+        self.float_on = false;
+        self.rest = node.steps.len() as u32;
+        if self.heads >> number & 1 == 1 {
+            self.exit_code(node.offset, JUMP, 0);
+            self.code.get(local::BUDGET).i64(0).op(op::I64_LE_S);
+            self.exit_if();
+        }
+        if self.rest > 0 {
+            let count = i64::from(self.rest);
+            self.code.get(local::BUDGET).i64(count).op(op::I64_SUB);
+            self.code.set(local::BUDGET);
+        }
+        for step in &node.steps {
+            self.step(step);
+            self.rest -= 1;
+        }
+        self.end(node);
+    }
+
+    fn end(&mut self, node: &Node) {
+        match node.end {
+            End::Go(target) => {
+                self.flush();
+                self.go(target);
+            }
+            End::Interpret(offset) => {
+                self.flush();
+                self.exit_code(offset, INTERPRET, 0);
+                self.exit();
+            }
+            End::Branch { taken, fall } => {
+                self.flush();
+                if let Some(step) = node.steps.last() {
+                    self.condition(&step.inst);
+                }
+                self.begin_if();
+                self.go(taken);
+                self.end_if();
+                self.go(fall);
+            }
+            // The step itself has left.
+            End::Jalr => {}
+        }
+    }
+
+    /// The condition of a branch.
+    fn condition(&mut self, inst: &Inst) {
+        self.read(inst.rs1);
+        self.read(inst.rs2);
+        self.code.op(match inst.op {
+            Op::Beq => op::I64_EQ,
+            Op::Bne => op::I64_NE,
+            Op::Blt => op::I64_LT_S,
+            Op::Bge => op::I64_GE_S,
+            Op::Bltu => op::I64_LT_U,
+            _ => op::I64_GE_U,
+        });
+    }
+
+    /// Goes on elsewhere.
+    fn go(&mut self, target: Target) {
+        match target {
+            Target::Node(node) => self.go_to_node(node),
+            Target::Outside(offset) => {
+                self.code.get(local::PAGE).i64(offset).op(op::I64_ADD);
+                self.leave();
+            }
+        }
+    }
+
+    fn go_to_node(&mut self, node: usize) {
+        let reaches = |label: &Label| match label {
+            Label::Before { targets, .. } | Label::Again { targets, .. } => {
+                targets >> node & 1 == 1
+            }
+            _ => false,
+        };
+        let Some(depth) = self.depth(reaches) else {
+            // Every edge of the graph has a label; nothing else gets here.
+            self.code.op(op::UNREACHABLE);
+            return;
+        };
+        let at = self.labels.len() - 1 - depth as usize;
+        let (Label::Before { starts, .. } | Label::Again { starts, .. }) = self.labels[at] else {
+            return;
+        };
+        if starts.count_ones() > 1 {
+            self.code.i32(node as i32).set(local::TARGET);
+        }
+        self.code.branch(op::BR, depth);
+    }
+
+    /// Puts on the stack how to leave, with what the block has not used.
+    pub fn exit_code(&mut self, offset: u16, kind: u32, unused: u32) {
+        self.code.i32(exit_code(offset, kind, unused));
+    }
+
+    /// Leaves if the number on the stack is not zero; below it is the code.
+    pub fn exit_if(&mut self) {
+        let depth = self.depth(|label| matches!(label, Label::Exit));
+        self.code.branch(op::BR_IF, depth.unwrap_or(0));
+        self.code.op(op::DROP);
+    }
+
+    fn exit(&mut self) {
+        let depth = self.depth(|label| matches!(label, Label::Exit));
+        self.code.branch(op::BR, depth.unwrap_or(0));
+    }
+
+    /// Leaves for the address on the stack.
+    pub fn leave(&mut self) {
+        let depth = self.depth(|label| matches!(label, Label::Leave));
+        self.code.branch(op::BR, depth.unwrap_or(0));
+    }
+
+    /// Puts a guest register on the stack.
+    pub fn read(&mut self, number: u8) {
+        match self.registers[usize::from(number & 31)] {
+            Some(local) => self.code.get(local),
+            None => self.code.i64(0),
+        };
+    }
+
+    /// Takes a guest register from the stack.
+    pub fn write(&mut self, number: u8) {
+        let local = self.registers.get(usize::from(number)).copied().flatten();
+        match local {
+            Some(local) if number != SINK => {
+                self.code.set(local);
+                self.dirty |= 1 << number;
+            }
+            _ => {
+                self.code.op(op::DROP);
+            }
+        }
+    }
+
+    /// Takes a guest register from the hart, where somebody else changed it.
+    pub fn reload(&mut self, number: u8) {
+        let local = self.registers.get(usize::from(number)).copied().flatten();
+        if let Some(local) = local {
+            let place = self.places.register(number);
+            self.code.i32(place).memory(op::I64_LOAD, 3, 0).set(local);
+        }
+    }
+
+    /// Stores to the hart what it does not know yet.
+    pub fn flush(&mut self) {
+        let dirty = std::mem::take(&mut self.dirty);
+        for number in 1..32u8 {
+            if dirty >> number & 1 == 1 {
+                let place = self.places.register(number);
+                self.code.i32(place);
+                self.read(number);
+                self.code.memory(op::I64_STORE, 3, 0);
+            }
+        }
+    }
+}
+
+/// The label before an item.
+fn before(item: &Item) -> Label {
+    let (targets, starts) = match item {
+        Item::Node(node) => (1 << node, 0),
+        Item::Loop(inner) => (inner.heads, inner.starts),
+    };
+    Label::Before { targets, starts }
+}

@@ -1,0 +1,511 @@
+//! Instructions as WebAssembly.
+
+use super::code::op::*;
+use super::emit::{Emitter, FLOAT, INTERPRET, local};
+use super::places::{ADDEND, SLOT_SHIFT, TAG};
+use super::region::Step;
+use crate::cpu::fp::format::{F64, Float};
+use crate::cpu::hart::NO_RESERVATION;
+use crate::cpu::inst::{Inst, Op};
+use crate::cpu::table::{Format, TABLE};
+use crate::cpu::tlb::{DATA_SLOTS, PAGE_MASK};
+use crate::ram::PAGE_SHIFT;
+
+/// Upper half of a register that holds a single precision number.
+const BOX: i64 = !0xffff_ffff;
+
+/// `sstatus.FS`: registers have changed.
+const FS_DIRTY: i32 = 3;
+
+/// Packs an instruction for a helper.
+fn pack(inst: &Inst) -> i64 {
+    let fields = [inst.op as u8, inst.rd, inst.rs1, inst.rs2];
+    let [b0, b1, b2, b3] = inst.imm.to_le_bytes();
+    let [op, rd, rs1, rs2] = fields;
+    i64::from_le_bytes([op, rd, rs1, rs2, b0, b1, b2, b3])
+}
+
+/// The instruction in a number that the translator gave to a helper.
+pub fn unpack(bits: u64) -> Inst {
+    let [op, rd, rs1, rs2, b0, b1, b2, b3] = bits.to_le_bytes();
+    Inst {
+        op: Op::ALL.get(usize::from(op)).copied().unwrap_or(Op::Illegal),
+        rd,
+        rs1,
+        rs2,
+        imm: i32::from_le_bytes([b0, b1, b2, b3]),
+    }
+}
+
+impl Emitter<'_> {
+    /// One instruction; branches only where its block ends.
+    pub fn step(&mut self, step: &Step) {
+        use Op::*;
+        let inst = &step.inst;
+        let imm = i64::from(inst.imm);
+        match inst.op {
+            Nop | Beq | Bne | Blt | Bge | Bltu | Bgeu => {}
+            Lui => {
+                self.code.i64(imm);
+                self.write(inst.rd);
+            }
+            Auipc => {
+                self.code.get(local::PAGE);
+                self.code.i64(i64::from(step.offset) + imm).op(I64_ADD);
+                self.write(inst.rd);
+            }
+            Jal => self.link(step),
+            Jalr => {
+                self.read(inst.rs1);
+                self.code.i64(imm).op(I64_ADD).i64(-2).op(I64_AND);
+                self.code.set(local::VA);
+                self.link(step);
+                self.flush();
+                self.code.get(local::VA);
+                self.leave();
+            }
+            Lb | Lh | Lw | Ld | Lbu | Lhu | Lwu => self.load(step),
+            Sb | Sh | Sw | Sd => self.store(step),
+            LrW | LrD | ScW | ScD => self.reserved(step),
+            op if is_amo(op) => self.amo(step),
+            Flw | Fld | Fsw | Fsd => self.float_memory(step),
+            op if op >= FmaddS => self.float(step),
+            Addi | Slti | Sltiu | Xori | Ori | Andi | Slli | Srli | Srai | Addiw | Slliw
+            | Srliw | Sraiw => {
+                self.read(inst.rs1);
+                self.code.i64(imm);
+                self.simple(inst.op);
+                self.write(inst.rd);
+            }
+            Mulh | Mulhsu | Mulhu => self.high_product(inst),
+            Div | Divu | Rem | Remu | Divw | Divuw | Remw | Remuw => self.divide(inst),
+            _ => {
+                self.read(inst.rs1);
+                self.read(inst.rs2);
+                self.simple(inst.op);
+                self.write(inst.rd);
+            }
+        }
+    }
+
+    /// The address behind the instruction, to its destination.
+    fn link(&mut self, step: &Step) {
+        let after = i64::from(step.offset) + i64::from(step.length);
+        self.code.get(local::PAGE).i64(after).op(I64_ADD);
+        self.write(step.inst.rd);
+    }
+
+    /// What is computed from two numbers on the stack.
+    fn simple(&mut self, op: Op) {
+        use Op::*;
+        let word = [I64_EXTEND32_S];
+        // Shifts of words: the amount is five bits.
+        let amount = |code: &mut super::code::Code| {
+            code.i64(31).op(I64_AND);
+        };
+        let code = &mut self.code;
+        match op {
+            Add | Addi => code.op(I64_ADD),
+            Sub => code.op(I64_SUB),
+            And | Andi => code.op(I64_AND),
+            Or | Ori => code.op(I64_OR),
+            Xor | Xori => code.op(I64_XOR),
+            Sll | Slli => code.op(I64_SHL),
+            Srl | Srli => code.op(I64_SHR_U),
+            Sra | Srai => code.op(I64_SHR_S),
+            Slt | Slti => code.ops(&[I64_LT_S, I64_EXTEND_I32_U]),
+            Sltu | Sltiu => code.ops(&[I64_LT_U, I64_EXTEND_I32_U]),
+            Addw | Addiw => code.op(I64_ADD).ops(&word),
+            Subw => code.op(I64_SUB).ops(&word),
+            Mul => code.op(I64_MUL),
+            Mulw => code.op(I64_MUL).ops(&word),
+            Sllw | Slliw => {
+                amount(code);
+                code.op(I64_SHL).ops(&word)
+            }
+            Srlw | Srliw | Sraw | Sraiw => {
+                amount(code);
+                let is_signed = matches!(op, Sraw | Sraiw);
+                code.set(local::B);
+                if is_signed {
+                    code.ops(&word);
+                } else {
+                    code.i64(0xffff_ffff).op(I64_AND);
+                }
+                code.get(local::B)
+                    .op(I64_SHR_U_OR_S[usize::from(is_signed)]);
+                code.ops(&word)
+            }
+            // Nothing else gets here: `step` names all operations.
+            _ => code.op(UNREACHABLE),
+        };
+    }
+
+    /// The high half of a product, from four products of halves.
+    fn high_product(&mut self, inst: &Inst) {
+        use local::{A, B, C, D};
+        self.read(inst.rs1);
+        self.code.set(A);
+        self.read(inst.rs2);
+        self.code.set(B);
+        let code = &mut self.code;
+        const LOW: i64 = 0xffff_ffff;
+        // C = high(A) * low(B) + high of (low(A) * low(B))
+        code.get(A).i64(32).op(I64_SHR_U);
+        code.get(B).i64(LOW).op(I64_AND).op(I64_MUL);
+        code.get(A).i64(LOW).op(I64_AND);
+        code.get(B).i64(LOW).op(I64_AND).op(I64_MUL);
+        code.i64(32).ops(&[I64_SHR_U, I64_ADD]).set(C);
+        // D = low(A) * high(B) + low(C)
+        code.get(A).i64(LOW).op(I64_AND);
+        code.get(B).i64(32).ops(&[I64_SHR_U, I64_MUL]);
+        code.get(C).i64(LOW).ops(&[I64_AND, I64_ADD]).set(D);
+        // high(A) * high(B) + high(C) + high(D)
+        code.get(A).i64(32).op(I64_SHR_U);
+        code.get(B).i64(32).ops(&[I64_SHR_U, I64_MUL]);
+        code.get(C).i64(32).ops(&[I64_SHR_U, I64_ADD]);
+        code.get(D).i64(32).ops(&[I64_SHR_U, I64_ADD]);
+        // A negative factor counted 2^64 too much.
+        let mut correct = |sign: u32, other: u32| {
+            code.get(sign).i64(63).op(I64_SHR_S);
+            code.get(other).ops(&[I64_AND, I64_SUB]);
+        };
+        if inst.op != Op::Mulhu {
+            correct(A, B);
+        }
+        if inst.op == Op::Mulh {
+            correct(B, A);
+        }
+        self.write(inst.rd);
+    }
+
+    /// Division and remainder, with the manual's results for a zero divisor and
+    /// for overflow. Words are divided as extended to 64 bits.
+    fn divide(&mut self, inst: &Inst) {
+        use Op::*;
+        use local::{A, B};
+        let is_word = matches!(inst.op, Divw | Divuw | Remw | Remuw);
+        let is_signed = matches!(inst.op, Div | Rem | Divw | Remw);
+        let is_rest = matches!(inst.op, Rem | Remu | Remw | Remuw);
+        for (register, local) in [(inst.rs1, A), (inst.rs2, B)] {
+            self.read(register);
+            match (is_word, is_signed) {
+                (true, true) => self.code.op(I64_EXTEND32_S),
+                (true, false) => self.code.i64(0xffff_ffff).op(I64_AND),
+                _ => &mut self.code,
+            };
+            self.code.set(local);
+        }
+        let code = &mut self.code;
+        let result = Some(super::code::Type::I64);
+        code.get(B).op(I64_EQZ).open(IF, result);
+        if is_rest {
+            code.get(A);
+        } else {
+            code.i64(-1);
+        }
+        code.op(ELSE);
+        if is_signed {
+            // The only overflow is that of a division by minus one.
+            code.get(B).i64(-1).op(I64_EQ).open(IF, result);
+            code.i64(0);
+            if !is_rest {
+                code.get(A).op(I64_SUB);
+            }
+            code.op(ELSE);
+        }
+        code.get(A).get(B).op(match (is_signed, is_rest) {
+            (true, false) => I64_DIV_S,
+            (true, true) => I64_REM_S,
+            (false, false) => I64_DIV_U,
+            (false, true) => I64_REM_U,
+        });
+        if is_signed {
+            code.op(END);
+        }
+        code.op(END);
+        if is_word {
+            code.op(I64_EXTEND32_S);
+        }
+        self.write(inst.rd);
+    }
+
+    /// Puts on the stack the linear address of an access of `1 << align` bytes
+    /// at the address in the local, or leaves to the interpreter if the TLB
+    /// does not know it.
+    fn translate(&mut self, step: &Step, align: u8, is_write: bool) {
+        self.flush();
+        let tlb = if is_write { local::WRITE } else { local::READ };
+        let ram = self.places.ram as i32;
+        // Slot of page ^ page >> 10, times its size.
+        let shift = i64::from(PAGE_SHIFT - SLOT_SHIFT);
+        let mask = (DATA_SLOTS as i32 - 1) << SLOT_SHIFT;
+        let unused = self.rest;
+        self.exit_code(step.offset, INTERPRET, unused);
+        let code = &mut self.code;
+        code.get(local::VA).i64(shift).op(I64_SHR_U);
+        code.get(local::VA).i64(shift + 10).op(I64_SHR_U);
+        code.ops(&[I64_XOR, I32_WRAP_I64]).i32(mask).op(I32_AND);
+        code.get(tlb).op(I32_ADD).tee(local::SLOT);
+        code.memory(I64_LOAD, 3, TAG);
+        let tag = PAGE_MASK | ((1 << align) - 1);
+        code.get(local::VA).i64(tag as i64).ops(&[I64_AND, I64_NE]);
+        self.exit_if();
+        let code = &mut self.code;
+        code.get(local::SLOT).memory(I64_LOAD, 3, ADDEND);
+        code.get(local::VA).ops(&[I64_ADD, I32_WRAP_I64]);
+        code.i32(ram).op(I32_ADD);
+    }
+
+    /// The same for the address that register and immediate make.
+    fn access(&mut self, step: &Step, align: u8, is_write: bool) {
+        self.read(step.inst.rs1);
+        if step.inst.imm != 0 {
+            self.code.i64(step.inst.imm.into()).op(I64_ADD);
+        }
+        self.code.set(local::VA);
+        self.translate(step, align, is_write);
+    }
+
+    fn load(&mut self, step: &Step) {
+        let (opcode, align) = match step.inst.op {
+            Op::Lb => (I64_LOAD8_S, 0),
+            Op::Lbu => (I64_LOAD8_U, 0),
+            Op::Lh => (I64_LOAD16_S, 1),
+            Op::Lhu => (I64_LOAD16_U, 1),
+            Op::Lw => (I64_LOAD32_S, 2),
+            Op::Lwu => (I64_LOAD32_U, 2),
+            _ => (I64_LOAD, 3),
+        };
+        self.access(step, align, false);
+        self.code.memory(opcode, align, 0);
+        self.write(step.inst.rd);
+    }
+
+    fn store(&mut self, step: &Step) {
+        let (opcode, align) = match step.inst.op {
+            Op::Sb => (I64_STORE8, 0),
+            Op::Sh => (I64_STORE16, 1),
+            Op::Sw => (I64_STORE32, 2),
+            _ => (I64_STORE, 3),
+        };
+        self.access(step, align, true);
+        self.read(step.inst.rs2);
+        self.code.memory(opcode, align, 0);
+    }
+
+    /// `lr` and `sc`: the reservation is the offset in RAM.
+    fn reserved(&mut self, step: &Step) {
+        use Op::*;
+        let inst = &step.inst;
+        let is_word = matches!(inst.op, LrW | ScW);
+        let is_load = matches!(inst.op, LrW | LrD);
+        let align = if is_word { 2 } else { 3 };
+        let reservation = self.places.reservation as i32;
+        let ram = self.places.ram as i32;
+        self.read(inst.rs1);
+        self.code.set(local::VA);
+        self.translate(step, align, !is_load);
+        let code = &mut self.code;
+        code.set(local::CELL);
+        // The offset, as the interpreter notes it.
+        code.get(local::CELL)
+            .i32(ram)
+            .ops(&[I32_SUB, I64_EXTEND_I32_U]);
+        code.set(local::A);
+        if is_load {
+            code.i32(reservation).get(local::A).memory(I64_STORE, 3, 0);
+            let load = if is_word { I64_LOAD32_S } else { I64_LOAD };
+            code.get(local::CELL).memory(load, align, 0);
+            return self.write(inst.rd);
+        }
+        code.i32(reservation).memory(I64_LOAD, 3, 0);
+        code.get(local::A).op(I64_NE).tee(local::SLOT).op(I32_EQZ);
+        self.begin_if();
+        self.code.get(local::CELL);
+        self.read(inst.rs2);
+        let store = if is_word { I64_STORE32 } else { I64_STORE };
+        self.code.memory(store, align, 0);
+        self.end_if();
+        let none = NO_RESERVATION as i64;
+        self.code.i32(reservation).i64(none).memory(I64_STORE, 3, 0);
+        self.code.get(local::SLOT).op(I64_EXTEND_I32_U);
+        self.write(inst.rd);
+    }
+
+    fn amo(&mut self, step: &Step) {
+        use Op::*;
+        use local::{A, B};
+        let inst = &step.inst;
+        let is_word = inst.op <= AmoMaxuW;
+        let align = if is_word { 2 } else { 3 };
+        self.read(inst.rs1);
+        self.code.set(local::VA);
+        self.translate(step, align, true);
+        let load = if is_word { I64_LOAD32_S } else { I64_LOAD };
+        self.code.tee(local::CELL).memory(load, align, 0).set(A);
+        self.read(inst.rs2);
+        if is_word {
+            // Sign extension keeps the order of unsigned words, too.
+            self.code.op(I64_EXTEND32_S);
+        }
+        self.code.set(B).get(local::CELL);
+        let code = &mut self.code;
+        match inst.op {
+            AmoSwapW | AmoSwapD => code.get(B),
+            AmoAddW | AmoAddD => code.get(A).get(B).op(I64_ADD),
+            AmoXorW | AmoXorD => code.get(A).get(B).op(I64_XOR),
+            AmoAndW | AmoAndD => code.get(A).get(B).op(I64_AND),
+            AmoOrW | AmoOrD => code.get(A).get(B).op(I64_OR),
+            AmoMinW | AmoMinD => code.get(A).get(B).get(A).get(B).ops(&[I64_LT_S, SELECT]),
+            AmoMaxW | AmoMaxD => code.get(B).get(A).get(A).get(B).ops(&[I64_LT_S, SELECT]),
+            AmoMinuW | AmoMinuD => code.get(A).get(B).get(A).get(B).ops(&[I64_LT_U, SELECT]),
+            _ => code.get(B).get(A).get(A).get(B).ops(&[I64_LT_U, SELECT]),
+        };
+        let store = if is_word { I64_STORE32 } else { I64_STORE };
+        code.memory(store, align, 0).get(A);
+        self.write(inst.rd);
+    }
+
+    /// Leaves to the interpreter if floating point is off; else registers count
+    /// as changed if `writes`.
+    fn float_begin(&mut self, step: &Step) {
+        if !self.float_on {
+            self.flush();
+            let unused = self.rest;
+            self.exit_code(step.offset, INTERPRET, unused);
+            let state = self.places.float_state as i32;
+            self.code.i32(state).memory(I32_LOAD8_U, 0, 0).op(I32_EQZ);
+            self.exit_if();
+            self.float_on = true;
+        }
+    }
+
+    fn float_dirty(&mut self) {
+        let state = self.places.float_state as i32;
+        self.code.i32(state).i32(FS_DIRTY).memory(I32_STORE8, 0, 0);
+    }
+
+    fn float_read(&mut self, number: u8) {
+        let place = self.places.float_register(number);
+        self.code.i32(place).memory(I64_LOAD, 3, 0);
+    }
+
+    /// Takes a floating-point register from the local.
+    fn float_write(&mut self, number: u8, local: u32) {
+        let place = self.places.float_register(number);
+        self.code.i32(place).get(local).memory(I64_STORE, 3, 0);
+        self.float_dirty();
+    }
+
+    fn float_memory(&mut self, step: &Step) {
+        let inst = &step.inst;
+        self.float_begin(step);
+        let is_write = matches!(inst.op, Op::Fsw | Op::Fsd);
+        let align = if matches!(inst.op, Op::Flw | Op::Fsw) {
+            2
+        } else {
+            3
+        };
+        self.access(step, align, is_write);
+        match inst.op {
+            Op::Fld => self.code.memory(I64_LOAD, 3, 0),
+            Op::Flw => self.code.memory(I64_LOAD32_U, 2, 0).i64(BOX).op(I64_OR),
+            op => {
+                self.float_read(inst.rs2);
+                let store = if op == Op::Fsw {
+                    I64_STORE32
+                } else {
+                    I64_STORE
+                };
+                self.code.memory(store, align, 0);
+                return;
+            }
+        };
+        self.code.set(local::A);
+        self.float_write(inst.rd, local::A);
+    }
+
+    /// Moves and signs of double precision are done here; all else by the
+    /// interpreter's own arithmetic.
+    fn float(&mut self, step: &Step) {
+        use Op::*;
+        let inst = &step.inst;
+        self.float_begin(step);
+        match inst.op {
+            FmvXD => {
+                self.float_read(inst.rs1);
+                self.write(inst.rd);
+            }
+            FmvDX => {
+                self.read(inst.rs1);
+                self.code.set(local::A);
+                self.float_write(inst.rd, local::A);
+            }
+            FsgnjD | FsgnjnD | FsgnjxD => {
+                let sign = F64::SIGN as i64;
+                self.float_read(inst.rs1);
+                if inst.op != FsgnjxD {
+                    self.code.i64(!sign).op(I64_AND);
+                }
+                self.float_read(inst.rs2);
+                if inst.op == FsgnjnD {
+                    self.code.i64(-1).op(I64_XOR);
+                }
+                let combine = if inst.op == FsgnjxD { I64_XOR } else { I64_OR };
+                self.code.i64(sign).ops(&[I64_AND, combine]).set(local::A);
+                self.float_write(inst.rd, local::A);
+            }
+            _ => self.float_call(step),
+        }
+    }
+
+    fn float_call(&mut self, step: &Step) {
+        /// Parameters of the region with the places that the helper gets.
+        const HART_X: u32 = 2;
+        const HART_FP: u32 = 3;
+        let inst = &step.inst;
+        self.flush();
+        let unused = self.rest;
+        self.exit_code(step.offset, INTERPRET, unused);
+        let float = self.places.float as i32;
+        self.code
+            .get(HART_FP)
+            .get(HART_X)
+            .i64(pack(inst))
+            .i32(float);
+        self.code.call_indirect(FLOAT).op(I32_EQZ);
+        self.exit_if();
+        let row = TABLE.iter().find(|row| row.op == inst.op);
+        if row.is_some_and(|row| row.format == Format::FpToInt) {
+            self.reload(inst.rd);
+        }
+    }
+}
+
+/// Unsigned and signed shift to the right.
+const I64_SHR_U_OR_S: [u8; 2] = [I64_SHR_U, I64_SHR_S];
+
+fn is_amo(op: Op) -> bool {
+    use Op::*;
+    (AmoSwapW..=AmoMaxuW).contains(&op) || (AmoSwapD..=AmoMaxuD).contains(&op)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packing_loses_nothing() {
+        for op in Op::ALL {
+            let inst = Inst {
+                op: *op,
+                rd: 32,
+                rs1: 31,
+                rs2: 5,
+                imm: -7,
+            };
+            assert_eq!(unpack(pack(&inst) as u64), inst);
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Where the things are in linear memory that translated code reaches: constants
+//! of an instance, and the same in all instances of a snapshot.
+
+use crate::cpu::fp;
+use crate::cpu::hart::{Cursor, Hart};
+use crate::cpu::tlb::DataEntry;
+use crate::ram::Ram;
+use std::mem::offset_of;
+
+/// Linear addresses; see the module.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Places {
+    /// The integer registers.
+    registers: u32,
+    /// `Cursor::pc`.
+    pub pc: u32,
+    /// `Cursor::budget`.
+    pub budget: u32,
+    /// `Cursor::reservation`.
+    pub reservation: u32,
+    /// The floating-point registers.
+    floats: u32,
+    /// `sstatus.FS`.
+    pub float_state: u32,
+    /// The first byte of RAM.
+    pub ram: u32,
+    /// The helper for floating point, in the function table.
+    pub float: u32,
+}
+
+/// The low bits of an address: all of it where this matters.
+fn low<T>(place: &T) -> u32 {
+    std::ptr::from_ref(place) as usize as u32
+}
+
+impl Places {
+    /// Those of a hart and its memory, which must not move from now on.
+    pub fn of(hart: &Hart, ram: &Ram, float: u32) -> Self {
+        let at = low(&hart.at);
+        let (floats, float_state) = fp_places(&hart.fp);
+        Self {
+            registers: low(&hart.x),
+            pc: at + offset_of!(Cursor, pc) as u32,
+            budget: at + offset_of!(Cursor, budget) as u32,
+            reservation: at + offset_of!(Cursor, reservation) as u32,
+            floats,
+            float_state,
+            ram: ram.bytes().as_ptr() as usize as u32,
+            float,
+        }
+    }
+
+    /// An integer register.
+    pub fn register(&self, number: u8) -> i32 {
+        (self.registers + u32::from(number) * 8) as i32
+    }
+
+    /// A floating-point register.
+    pub fn float_register(&self, number: u8) -> i32 {
+        (self.floats + u32::from(number & 31) * 8) as i32
+    }
+}
+
+fn fp_places(fp: &fp::Fp) -> (u32, u32) {
+    let (registers, state) = fp.places();
+    (low(registers), low(state))
+}
+
+/// Bytes of a slot of a data TLB, as a shift.
+pub const SLOT_SHIFT: u32 = 4;
+/// Offset of a slot's tag.
+pub const TAG: u32 = offset_of!(DataEntry, tag) as u32;
+/// Offset of a slot's addend.
+pub const ADDEND: u32 = offset_of!(DataEntry, addend) as u32;
+
+const _: () = assert!(size_of::<DataEntry>() == 1 << SLOT_SHIFT);

@@ -1,0 +1,123 @@
+//! Machine code without Linux in the emulator: for tests of the translator
+//! against the interpreter, and for measuring both.
+
+use super::error::{VmCode, VmError};
+use super::guest::{MAC, MTU, expect_ok};
+use super::imports::CLOCK_RESOLUTION_NS;
+use super::instance::{Emulator, Linked, Status};
+use super::translator::Translations;
+use std::time::Duration;
+use wasmtime::{Engine, Module};
+
+/// How long a compilation is waited for between two looks.
+const NAP: Duration = Duration::from_micros(200);
+
+/// An emulated machine that runs what it is given, from the start of RAM, in
+/// supervisor mode.
+#[derive(Debug)]
+pub struct Bare {
+    emulator: Emulator,
+    linked: Linked,
+    retired: u64,
+}
+
+impl Bare {
+    /// A machine with empty memory, of the emulator's module. Pages of code are
+    /// translated that were met by so many samples; with zero none are.
+    ///
+    /// # Errors
+    /// [`VmError`] if the module is not the emulator, or there is no room.
+    pub fn new(
+        engine: &Engine,
+        emulator: &[u8],
+        ram_bytes: u32,
+        samples: u32,
+    ) -> Result<Self, VmError> {
+        let failed = |error| VmError::engine(VmCode::Module, "emulator", &error);
+        let linked = Linked::new(&Module::new(engine, emulator).map_err(failed)?)?;
+        let mut emulator = Emulator::new(&linked, CLOCK_RESOLUTION_NS, samples > 0)?;
+        emulator.call::<(), ()>("_initialize", ())?;
+        let made = emulator.call("create", (ram_bytes, MAC, MTU))?;
+        expect_ok(made, "make a machine")?;
+        expect_ok(emulator.call("translation", samples)?, "translate")?;
+        Ok(Self {
+            emulator,
+            linked,
+            retired: 0,
+        })
+    }
+
+    /// Fills RAM from an offset on.
+    ///
+    /// # Errors
+    /// [`VmError`] if that is not RAM.
+    pub fn load(&mut self, offset: u32, bytes: &[u8]) -> Result<(), VmError> {
+        let at = self.place(offset, bytes.len() as u32)?;
+        self.emulator.write(at, bytes)
+    }
+
+    /// What RAM holds.
+    ///
+    /// # Errors
+    /// [`VmError`] if that is not RAM.
+    pub fn ram(&mut self, offset: u32, len: u32) -> Result<Vec<u8>, VmError> {
+        let at = self.place(offset, len)?;
+        Ok(self.emulator.read(at, len.into())?.to_vec())
+    }
+
+    fn place(&mut self, offset: u32, len: u32) -> Result<u64, VmError> {
+        let at: u32 = self.emulator.call("ram", (offset, len))?;
+        if at == 0 {
+            return Err(VmError::new(VmCode::Module, "memory that is not there"));
+        }
+        Ok(at.into())
+    }
+
+    /// The integer registers.
+    ///
+    /// # Errors
+    /// [`VmError`] if the emulator is broken.
+    pub fn registers(&mut self) -> Result<[u64; 32], VmError> {
+        let at: u32 = self.emulator.call("registers", ())?;
+        let bytes = self.emulator.read(at.into(), 32 * 8)?;
+        let mut registers = [0; 32];
+        for (register, bytes) in registers.iter_mut().zip(bytes.as_chunks().0) {
+            *register = u64::from_le_bytes(*bytes);
+        }
+        Ok(registers)
+    }
+
+    /// Runs about `budget` instructions; `false` once it has turned itself off.
+    ///
+    /// # Errors
+    /// [`VmCode::EmulatorTrap`].
+    pub fn run(&mut self, budget: u64) -> Result<bool, VmError> {
+        let (status, report) = self.emulator.run(budget)?;
+        self.retired = report.retired;
+        Ok(!matches!(status, Status::PowerOff | Status::Reset))
+    }
+
+    /// Waits until all code that was asked for is compiled and in its place.
+    ///
+    /// # Errors
+    /// [`VmCode::EmulatorTrap`].
+    pub fn settle(&mut self) -> Result<(), VmError> {
+        loop {
+            self.emulator.install()?;
+            if self.emulator.waiting() == 0 {
+                return Ok(());
+            }
+            std::thread::sleep(NAP);
+        }
+    }
+
+    /// Instructions run so far.
+    pub fn retired(&self) -> u64 {
+        self.retired
+    }
+
+    /// What was compiled so far.
+    pub fn translations(&self) -> Translations {
+        self.linked.translations()
+    }
+}

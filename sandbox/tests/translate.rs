@@ -1,0 +1,167 @@
+//! The translator against the interpreter: the same programs on both must end
+//! with the same memory and registers.
+//!
+//! Code is translated as soon as it is met, a few instructions at a time, so
+//! that everything runs as translated code, and that budgets end everywhere.
+
+#[path = "../../guest/tests/cosim/generator.rs"]
+#[allow(dead_code, reason = "made for a test that reports more")]
+mod generator;
+#[path = "../../guest/tests/cosim/random.rs"]
+#[allow(dead_code, reason = "made for a test that reports more")]
+mod random;
+
+use a99_sandbox::vm::{self, Bare};
+use generator::Program;
+use random::Random;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::LazyLock;
+
+/// RAM of the machines: what the test programs expect.
+const RAM_BYTES: u32 = 1 << 20;
+
+/// Budgets after which a program that has not ended never will.
+const PATIENCE: u32 = 1_000_000;
+
+/// Random programs, and how often each runs.
+const COUNT: u64 = 8;
+const ROUNDS: u64 = 5;
+
+/// The emulator, built as the image's builder builds it.
+static EMULATOR: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let target = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("emulator");
+    let flags = "-Clink-arg=--export-table -Clink-arg=--growable-table";
+    let arguments = "rustc -p a99-guest --lib --release --crate-type cdylib --locked";
+    let built = Command::new(env!("CARGO"))
+        .current_dir(sources)
+        .args(arguments.split(' '))
+        .args(["--target", "wasm32-wasip1", "--target-dir"])
+        .arg(&target)
+        .env_remove("RUSTFLAGS")
+        .env_remove("CARGO_ENCODED_RUSTFLAGS")
+        .env("CARGO_TARGET_WASM32_WASIP1_RUSTFLAGS", flags)
+        .status();
+    assert!(built.expect("cargo runs").success());
+    std::fs::read(target.join("wasm32-wasip1/release/a99_guest.wasm")).expect("it is built")
+});
+
+/// A machine with a program at the start of RAM.
+fn machine(samples: u32, code: &[u8]) -> Bare {
+    let engine = vm::engine().expect("an engine");
+    let mut machine = Bare::new(&engine, &EMULATOR, RAM_BYTES, samples).expect("a machine");
+    machine.load(0, code).expect("it fits");
+    machine
+}
+
+/// Runs to the end; with steps of random length, each followed by the
+/// compilation of what it met.
+fn finish(machine: &mut Bare, random: Option<&mut Random>) {
+    let mut random = random;
+    for _ in 0..PATIENCE {
+        let budget = match &mut random {
+            Some(random) => 1 + random.below(24),
+            None => 10_000,
+        };
+        if !machine.run(budget).expect("no trap") {
+            return;
+        }
+        if random.is_some() {
+            machine.settle().expect("no trap");
+        }
+    }
+    panic!("no end: {:x?}", machine.registers());
+}
+
+/// The programs of the guest's own tests: every group of instructions, faults
+/// with their addresses, paging, traps, and code that changes itself.
+#[test]
+fn programs_pass_translated() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../guest/tests/programs");
+    for name in ["integer", "memory", "paging", "traps", "code"] {
+        let code = std::fs::read(folder.join(name).with_extension("bin")).expect("a program");
+        let mut machine = machine(1, &code);
+        finish(&mut machine, Some(&mut Random::new(1)));
+        let registers = machine.registers().expect("registers");
+        assert_eq!(registers[3], 0, "{name}: the check that failed");
+        let done = machine.translations();
+        assert!(done.compiled > 0, "{name}: {done:?}");
+        assert_eq!(done.failed, 0, "{name}");
+    }
+}
+
+/// Where the random program lies: its code and data are relative to it.
+const PROGRAM: u32 = 64 << 10;
+
+/// Where the number of rounds lies.
+const COUNTER: u32 = 0x1000;
+
+/// `jal x0` over a distance.
+fn jump(distance: i32) -> u32 {
+    let bits = distance as u32;
+    0x6f | bits & 0xf_f000 | (bits >> 11 & 1) << 20 | (bits >> 1 & 0x3ff) << 21 | (bits >> 31) << 31
+}
+
+/// Runs a program some rounds on the data that the last one left, with floating
+/// point on, then powers off.
+fn rounds() -> Vec<u8> {
+    let words = [
+        0x0000_1297, // auipc t0, 1
+        0x0002_b303, // ld t1, 0(t0)
+        0x0003_0a63, // beqz t1, .+20
+        0xfff3_0313, // addi t1, t1, -1
+        0x0062_b023, // sd t1, 0(t0)
+        0x0000_0013, // nop
+        jump(28),    // to the end
+        0x5352_58b7, // lui a7, 0x53525
+        0x3548_8893, // addi a7, a7, 0x354
+        0x0000_0813, // li a6, 0
+        0x0000_0513, // li a0, 0
+        0x0000_0593, // li a1, 0
+        0x0000_0073, // ecall
+        0x0000_63b7, // lui t2, 6
+        0x1003_a073, // csrs sstatus, t2
+        jump(PROGRAM as i32 - 15 * 4),
+    ];
+    words.iter().flat_map(|word| word.to_le_bytes()).collect()
+}
+
+#[test]
+fn random_programs_end_the_same() {
+    let mut random = Random::new(0xa99);
+    for number in 0..COUNT {
+        let mut program = Program::generate(&mut random).image;
+        // It ends by jumping to itself; here it goes back to the rounds.
+        let end = program.chunks(2).enumerate().rposition(|(at, _)| {
+            let at = at * 2;
+            program.get(at..at + 8) == Some(&[0x73, 0, 0, 0, 0x6f, 0, 0, 0])
+        });
+        let end = end.expect("its end") * 2 + 4;
+        let back = jump(-((PROGRAM as usize + end) as i32));
+        program[end..end + 4].copy_from_slice(&back.to_le_bytes());
+        let run = |samples: u32, steps: Option<&mut Random>| {
+            let mut machine = machine(samples, &rounds());
+            machine.load(PROGRAM, &program).expect("it fits");
+            machine
+                .load(COUNTER, &ROUNDS.to_le_bytes())
+                .expect("it fits");
+            finish(&mut machine, steps);
+            let done = machine.translations();
+            assert_eq!(done.failed, 0);
+            assert_eq!(done.compiled > 0, samples > 0);
+            let ram = machine.ram(0, RAM_BYTES).expect("all of it");
+            (
+                machine.registers().expect("registers"),
+                machine.retired(),
+                ram,
+            )
+        };
+        let expected = run(0, None);
+        let actual = run(1, Some(&mut random));
+        assert_eq!(actual.0, expected.0, "registers of program {number}");
+        assert_eq!(actual.1, expected.1, "instructions of program {number}");
+        let differs = actual.2.iter().zip(&expected.2).position(|(a, b)| a != b);
+        assert_eq!(differs, None, "memory of program {number}");
+    }
+}
