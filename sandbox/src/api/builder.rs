@@ -1,11 +1,14 @@
 //! What can be chosen about a sandbox, and its start.
 
+use super::foreign;
 use super::sandbox::{Sandbox, Settings};
 use super::wiring::Wiring;
 use crate::image::{self, Cache};
 use crate::net::{self, Forward, Rate};
 use crate::p9::{Mount, MountMode};
-use crate::vm::{Bounds, Image, Mailbox, Running, Saved, Setup, VmCode, VmError, block_on, launch};
+use crate::vm::{
+    Bounds, Image, Mailbox, Running, Saved, Setup, VmCode, VmError, block_on, launch, spawn,
+};
 use a99_egress::Policy;
 use a99_guest_agent::protocol::{Limits, Resume};
 use std::net::SocketAddr;
@@ -89,8 +92,10 @@ impl Builder {
         }
     }
 
-    /// Starts from the compiled image in this file instead of the one that was
-    /// built last.
+    /// Starts from this file instead of the image that was built last: one of
+    /// ours, compiled, or a WebAssembly module made by container2wasm. The
+    /// latter has only what [`c2w`](crate::c2w) says; what it has not ends with
+    /// [`VmCode::Unsupported`].
     pub fn image(mut self, path: impl Into<PathBuf>) -> Self {
         self.source = Source::File(path.into());
         self
@@ -245,6 +250,11 @@ impl Builder {
         });
         let source = self.source.clone();
         let bounds = self.bounds;
+        if let Source::File(path) = &source {
+            if foreign::is_module(path) {
+                return self.start_foreign(mailbox, running, settings).await;
+            }
+        }
         let (theirs, found) = (Arc::clone(&mailbox), Arc::clone(&settings));
         launch(
             &mailbox,
@@ -258,6 +268,55 @@ impl Builder {
             settings,
             interrupted,
         })
+    }
+
+    /// Starts an image of container2wasm.
+    async fn start_foreign(
+        self,
+        mailbox: Arc<Mailbox>,
+        running: Arc<Running>,
+        settings: Arc<Settings>,
+    ) -> Result<Sandbox, VmError> {
+        self.check_foreign()?;
+        let Source::File(path) = self.source else {
+            return Err(VmError::new(VmCode::NoImage, "there is no file to start"));
+        };
+        let time = self.bounds.time;
+        let (env, hardened) = (self.env, self.clock >= HARDENED_CLOCK);
+        let (wiring, found) = (self.wiring, Arc::clone(&settings));
+        let options = move || wiring.connect_foreign(env, hardened, &found.forwards);
+        spawn(move || foreign::serve(mailbox, &path, options, time))?;
+        let interrupted = running.started().await?;
+        Ok(Sandbox {
+            running,
+            settings,
+            interrupted,
+        })
+    }
+
+    /// Whether an image of container2wasm can have these options.
+    fn check_foreign(&self) -> Result<(), VmError> {
+        let is_overlay = |mount: &Mount| mount.mode == MountMode::Overlay;
+        let wanted = [
+            (self.saved.is_some(), "a saved sandbox to go on from"),
+            (self.hostname.is_some(), "another host name"),
+            (self.limits != Limits::default(), "limits of its commands"),
+            (
+                self.bounds.instructions.is_some(),
+                "a limit of its instructions",
+            ),
+            (
+                self.wiring.mounts.iter().any(is_overlay),
+                "mounts with a layer over them",
+            ),
+        ];
+        match wanted.iter().find(|(wanted, _)| *wanted) {
+            None => Ok(()),
+            Some((_, what)) => {
+                let text = format!("an image of container2wasm cannot have {what}");
+                Err(VmError::new(VmCode::Unsupported, text))
+            }
+        }
     }
 
     /// Starts it for a program without an executor. Not to be called on an

@@ -5,6 +5,7 @@
 //! - `command`: a program to run; `collect`: waiting for its end; `process`:
 //!   following its streams; `cancel`: ending it from elsewhere.
 //! - `copy`: files between host and guest; `wiring`: mounts and network.
+//! - `foreign`: an image of container2wasm in place of our guest.
 //!
 //! Nothing here waits but futures and [`Builder::start_blocking`]; the guest's
 //! own thread ([`crate::vm`]) does the work.
@@ -14,6 +15,7 @@ mod cancel;
 mod collect;
 mod command;
 mod copy;
+mod foreign;
 mod process;
 mod sandbox;
 mod wiring;

@@ -1,7 +1,9 @@
 //! From the builder's mounts and network to the far ends of a guest's devices.
 
+use super::foreign;
+use crate::c2w;
 use crate::net::{self, Gateway, Link};
-use crate::p9::{self, MountMode, Server, ServerState};
+use crate::p9::{self, GitWrites, MountMode, Server, ServerState};
 use crate::vm::{Attachments, Cable, FileServer, Mailbox, Saved, VmCode, VmError};
 use a99_egress::{HOST_NAME, Mode};
 use a99_guest_agent::protocol::{Access, Mount, Network};
@@ -88,6 +90,56 @@ impl Wiring {
             }));
         }
         Ok(wired)
+    }
+}
+
+impl Wiring {
+    /// The same for an image of container2wasm.
+    pub fn connect_foreign(
+        self,
+        env: Vec<(String, String)>,
+        hardened: bool,
+        forwards: &OnceLock<Vec<SocketAddr>>,
+    ) -> Result<c2w::Options, VmError> {
+        let mut options = c2w::Options {
+            env,
+            hardened,
+            mac: self.network.mac,
+            ..c2w::Options::default()
+        };
+        for mount in self.mounts {
+            let guest = mount.guest.into_os_string().into_string();
+            let guest = guest.map_err(|guest| {
+                let text = format!("mount at {}: it must be UTF-8", guest.display());
+                VmError::new(VmCode::BadOption, text)
+            })?;
+            if matches!(mount.git, GitWrites::Named(_)) {
+                let text = "an image of container2wasm may change all of git's settings in a \
+                            mount or none, not named ones";
+                return Err(VmError::new(VmCode::Unsupported, text));
+            }
+            options.mounts.push(c2w::Mount {
+                guest,
+                host: mount.host,
+                read_only: mount.mode != MountMode::ReadWrite,
+                allow_git: mount.git == GitWrites::Allowed,
+            });
+        }
+        if self.network.policy.mode() != Mode::Off || !self.network.forwards.is_empty() {
+            let ethernet = net::Config::ethernet(self.network.policy.clone());
+            let config = net::Config {
+                mtu: ethernet.mtu,
+                checksums: ethernet.checksums,
+                ..self.network
+            };
+            let wake = Arc::default();
+            let (gateway, link) = Gateway::start(&config, foreign::Wire::waker(&wake))
+                .map_err(|error| VmError::new(VmCode::Network, error.to_string()))?;
+            // Set once: a sandbox starts once.
+            let _ = forwards.set(gateway.forwards().to_vec());
+            options.network = Some(Box::new(foreign::Wire::new(gateway, link, wake)));
+        }
+        Ok(options)
     }
 }
 

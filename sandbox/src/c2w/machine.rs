@@ -6,7 +6,7 @@ use super::options::{Options, Run};
 use super::session::{Output, Session, Terminal};
 use super::wasi::Host;
 use crate::vm::{VmCode, VmError};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use wasmtime::{Engine, InstancePre, Store, Trap, UpdateDeadline};
@@ -27,13 +27,14 @@ pub struct Machine {
     engine: Engine,
     thread: Mutex<Option<JoinHandle<()>>>,
     /// The shell, in one that was started for commands.
-    session: Option<Mutex<Session<Arc<Console>>>>,
+    session: OnceLock<Mutex<Session<Arc<Console>>>>,
+    interactive: bool,
 }
 
 impl std::fmt::Debug for Machine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Machine")
-            .field("interactive", &self.session.is_none())
+            .field("interactive", &self.interactive)
             .finish_non_exhaustive()
     }
 }
@@ -57,17 +58,28 @@ impl Machine {
     /// image cannot take, [`VmCode::MemoryLimit`] if it needs more,
     /// [`VmCode::NotReady`] if no shell answers in time, [`VmCode::GuestEnded`]
     /// if the image ends before, and those of [`VmError`] for mounts.
-    pub fn start(image: &Image, mut options: Options) -> Result<Self, VmError> {
+    pub fn start(image: &Image, options: Options) -> Result<Self, VmError> {
+        let patience = options.start_timeout;
+        let machine = Self::boot_for_commands(image, options)?;
+        machine.begin_session(patience)?;
+        Ok(machine)
+    }
+
+    /// Starts an image that will have a session.
+    pub(crate) fn boot_for_commands(image: &Image, mut options: Options) -> Result<Self, VmError> {
         if !options.env.iter().any(|(name, _)| name == "TERM") {
             // Shells with a line editor write no escapes then.
             let term = ("TERM".to_owned(), "dumb".to_owned());
             options.env.push(term);
         }
-        let patience = options.start_timeout;
-        let mut machine = Self::boot(image, options, None)?;
-        let session = Session::begin(Arc::clone(&machine.console), patience)?;
-        machine.session = Some(Mutex::new(session));
-        Ok(machine)
+        Self::boot(image, options, None)
+    }
+
+    /// Waits for the shell; called once.
+    pub(crate) fn begin_session(&self, patience: Duration) -> Result<(), VmError> {
+        let session = Session::begin(Arc::clone(&self.console), patience)?;
+        self.session.get_or_init(|| Mutex::new(session));
+        Ok(())
     }
 
     /// Starts an image whose console is the caller's. `on_output` gets all that
@@ -96,6 +108,7 @@ impl Machine {
                 format!("the image starts with {wanted} bytes of memory; allowed are {limit}");
             return Err(VmError::new(VmCode::MemoryLimit, text));
         }
+        let interactive = on_output.is_some();
         let console = Arc::new(Console::new(on_output));
         let waker = Arc::clone(&console);
         let setup = options.set_up(Arc::new(move || waker.frames_arrived()))?;
@@ -115,13 +128,14 @@ impl Machine {
             console,
             engine: image.engine().clone(),
             thread: Mutex::new(Some(thread)),
-            session: None,
+            session: OnceLock::new(),
+            interactive,
         })
     }
 
     /// The shell. A caller that panicked in a call left it as it was.
     fn session(&self) -> Result<MutexGuard<'_, Session<Arc<Console>>>, VmError> {
-        match &self.session {
+        match self.session.get() {
             Some(session) => Ok(session.lock().unwrap_or_else(PoisonError::into_inner)),
             None => {
                 let text = "an interactive machine's console is the caller's: it takes no \
@@ -150,7 +164,7 @@ impl Machine {
         let mut session = self.session()?;
         let said = self.console.errors_written();
         let script = script.as_ref();
-        let mut output = session.exec(script, run.timeout, run.output_limit)?;
+        let mut output = session.exec(script, run)?;
         output.stderr = self.console.errors_since(said);
         Ok(output)
     }
@@ -171,7 +185,7 @@ impl Machine {
     /// [`VmCode::Unsupported`] in a machine for commands, whose console is its
     /// own; why it runs no more.
     pub fn write_to_stdin(&self, bytes: &[u8]) -> Result<(), VmError> {
-        if self.session.is_some() {
+        if !self.interactive {
             let text = "the console of a machine for commands is its own: bytes typed there \
                         would end up in them; start an interactive machine";
             return Err(VmError::new(VmCode::Unsupported, text));

@@ -6,6 +6,8 @@ use super::wasi::Setup;
 use crate::vm::{VmCode, VmError};
 use std::fmt::Write;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use wasmtime::StoreLimitsBuilder;
 
@@ -111,6 +113,8 @@ pub struct Run {
     pub timeout: Option<Duration>,
     /// Most bytes of output; then it is interrupted.
     pub output_limit: usize,
+    /// It is interrupted soon after this is set.
+    pub cancel: Option<Arc<AtomicBool>>,
 }
 
 impl Default for Run {
@@ -118,6 +122,7 @@ impl Default for Run {
         Self {
             timeout: None,
             output_limit: OUTPUT,
+            cancel: None,
         }
     }
 }

@@ -27,10 +27,10 @@ pub enum Event {
 }
 
 /// Takes the events of a command, on the guest's thread: it must not wait.
-pub(super) type Sink = Box<dyn FnMut(Event) + Send>;
+pub(crate) type Sink = Box<dyn FnMut(Event) + Send>;
 
 /// A command to open.
-pub(super) struct Open {
+pub(crate) struct Open {
     pub id: u32,
     pub request: Request,
     pub sink: Sink,
@@ -43,10 +43,10 @@ pub(super) struct Open {
 }
 
 /// Where a saved guest is awaited.
-pub(super) type SaveSlot = Arc<Watch<Option<Result<Vec<u8>, VmError>>>>;
+pub(crate) type SaveSlot = Arc<Watch<Option<Result<Vec<u8>, VmError>>>>;
 
 /// What callers want of the thread.
-pub(super) enum Message {
+pub(crate) enum Message {
     /// Start a command.
     Open(Open),
     /// Something about a command that was opened.
@@ -64,7 +64,7 @@ pub(super) enum Message {
 
 /// What is known of a guest.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Status {
+pub(crate) struct Status {
     /// It lives; so many commands were ended when it was restored.
     pub started: Option<u32>,
     /// Why it runs no more.
@@ -90,7 +90,7 @@ struct Inbox {
 pub(crate) struct Mailbox {
     inbox: Mutex<Inbox>,
     wake: Condvar,
-    pub(super) status: Watch<Status>,
+    pub(crate) status: Watch<Status>,
 }
 
 impl Default for Mailbox {
@@ -113,7 +113,7 @@ impl Mailbox {
     ///
     /// # Errors
     /// Why the guest runs no more; the message is dropped.
-    pub(super) fn post(&self, message: Message) -> Result<(), VmError> {
+    pub(crate) fn post(&self, message: Message) -> Result<(), VmError> {
         let mut inbox = self.lock();
         if let Some(ended) = &inbox.ended {
             return Err(ended.clone());
@@ -131,17 +131,17 @@ impl Mailbox {
     }
 
     /// Whether so much is on the way to the guest that more should wait.
-    pub(super) fn is_congested(&self) -> bool {
+    pub(crate) fn is_congested(&self) -> bool {
         self.lock().backlog > MAX_BACKLOG
     }
 
     /// Instructions that the guest has run.
-    pub(super) fn retired(&self) -> u64 {
+    pub(crate) fn retired(&self) -> u64 {
         self.lock().retired
     }
 
     /// The messages so far, in exchange for what the thread knows.
-    pub(super) fn collect(&self, retired: u64, backlog: usize) -> Vec<Message> {
+    pub(crate) fn collect(&self, retired: u64, backlog: usize) -> Vec<Message> {
         let mut inbox = self.lock();
         inbox.retired = retired;
         inbox.backlog = backlog;
@@ -150,13 +150,13 @@ impl Mailbox {
     }
 
     /// Tells how many instructions have run.
-    pub(super) fn note_retired(&self, retired: u64) {
+    pub(crate) fn note_retired(&self, retired: u64) {
         self.lock().retired = retired;
     }
 
     /// Waits until there is a message or a nudge, at most `patience` (for ever
     /// without).
-    pub(super) fn wait(&self, patience: Option<Duration>) {
+    pub(crate) fn wait(&self, patience: Option<Duration>) {
         let inbox = self.lock();
         let idle = |inbox: &mut Inbox| inbox.messages.is_empty() && !inbox.nudged;
         match patience {
@@ -166,7 +166,7 @@ impl Mailbox {
     }
 
     /// Takes no more messages; those that came too late.
-    pub(super) fn close(&self, ended: &VmError) -> Vec<Message> {
+    pub(crate) fn close(&self, ended: &VmError) -> Vec<Message> {
         let mut inbox = self.lock();
         inbox.ended = Some(ended.clone());
         let messages = std::mem::take(&mut inbox.messages);
@@ -178,7 +178,7 @@ impl Mailbox {
 
     /// Waits until the guest takes commands; how many were ended when it was
     /// restored.
-    pub(super) async fn started(&self) -> Result<u32, VmError> {
+    pub(crate) async fn started(&self) -> Result<u32, VmError> {
         let started = |status: &mut Status| match (&status.ended, status.started) {
             (Some(ended), _) => Some(Err(ended.clone())),
             (None, Some(interrupted)) => Some(Ok(interrupted)),
@@ -188,12 +188,12 @@ impl Mailbox {
     }
 
     /// Waits until nothing of the guest is left.
-    pub(super) async fn gone(&self) {
+    pub(crate) async fn gone(&self) {
         self.status.until(|status| status.gone.then_some(())).await;
     }
 }
 
 /// The guest's end because somebody asked for it.
-pub(super) fn stopped() -> VmError {
+pub(crate) fn stopped() -> VmError {
     VmError::new(VmCode::Stopped, "the guest was stopped")
 }

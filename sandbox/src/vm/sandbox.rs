@@ -55,6 +55,14 @@ pub(crate) fn launch(
             Err(error) => fail(&mailbox, &error),
         }
     };
+    spawn(live)
+}
+
+/// Starts the thread of a guest.
+///
+/// # Errors
+/// [`VmCode::Resources`]: no thread.
+pub(crate) fn spawn(live: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, VmError> {
     std::thread::Builder::new()
         .name("a99-guest".to_owned())
         .stack_size(THREAD_STACK)

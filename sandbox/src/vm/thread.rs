@@ -117,7 +117,7 @@ pub(super) fn fail(mailbox: &Mailbox, error: &VmError) {
 }
 
 /// Answers a message that came too late.
-fn refuse(message: Message, error: &VmError) {
+pub(crate) fn refuse(message: Message, error: &VmError) {
     match message {
         Message::Open(mut open) => (open.sink)(Event::Failed(error.clone())),
         Message::Save(slot) => slot.change(|slot| *slot = Some(Err(error.clone()))),

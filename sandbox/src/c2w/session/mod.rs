@@ -21,7 +21,10 @@
 //! as long as it runs.
 
 use super::marker::{Mark, Scanner, Token, formats};
+use super::options::Run;
 use crate::vm::{VmCode, VmError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// How long the shell may take to answer when nothing else runs.
@@ -29,6 +32,9 @@ const ANSWER: Duration = Duration::from_secs(20);
 
 /// How long a command may take to end after each of the terminal's signals.
 const INTERRUPT: Duration = Duration::from_secs(2);
+
+/// How often it is seen whether the command that runs was cancelled.
+const CANCEL_LOOK: Duration = Duration::from_millis(20);
 
 /// After so much silence a text that ends like a prompt is one.
 const PROMPT_QUIET: Duration = Duration::from_millis(100);
@@ -104,6 +110,8 @@ pub(super) struct Session<T> {
     was_reset: bool,
     /// A command that nothing ended may still have the terminal.
     is_lost: bool,
+    /// Set by who no longer wants the command that runs.
+    cancel: Option<Arc<AtomicBool>>,
 }
 
 /// What waiting for a mark came to.
@@ -129,6 +137,7 @@ impl<T: Terminal> Session<T> {
             background: Vec::new(),
             was_reset: false,
             is_lost: false,
+            cancel: None,
         };
         session.wait_prompt(deadline)?;
         session.probe(deadline)?;
@@ -287,10 +296,11 @@ impl<T: Terminal> Session<T> {
                 let passed = self.scanner.drop_passed();
                 self.remember(&passed);
             }
-            if until.is_some_and(|until| Instant::now() >= until) {
+            if until.is_some_and(|until| Instant::now() >= until) || self.is_cancelled() {
                 return Ok(Waited::TimedOut);
             }
-            let output = self.terminal.output(until)?;
+            let look = self.cancel.as_ref().map(|_| Instant::now() + CANCEL_LOOK);
+            let output = self.terminal.output(until.into_iter().chain(look).min())?;
             self.scanner.feed(&output);
         }
     }
@@ -298,15 +308,11 @@ impl<T: Terminal> Session<T> {
     /// Runs a script in the session shell.
     ///
     /// # Errors
-    /// [`VmCode::TimedOut`] and [`VmCode::OutputLimit`] for the limits,
+    /// [`VmCode::TimedOut`], [`VmCode::OutputLimit`] and [`VmCode::Cancelled`] for the limits,
     /// [`VmCode::NotReady`] if the shell does not answer, and why the image
     /// runs no more.
-    pub fn exec(
-        &mut self,
-        script: &[u8],
-        timeout: Option<Duration>,
-        output_limit: usize,
-    ) -> Result<Output, VmError> {
+    pub fn exec(&mut self, script: &[u8], run: &Run) -> Result<Output, VmError> {
+        let (timeout, output_limit) = (run.timeout, run.output_limit);
         let deadline = timeout.map(|timeout| Instant::now() + timeout);
         let lines = formats(script)?;
         self.meet_shell()?;
@@ -325,17 +331,25 @@ impl<T: Terminal> Session<T> {
             after.text(),
         ))?;
         let ended = self.ended.clone();
-        let started = self.wait(&[&begin, &ended], deadline, None)?;
-        let waited = match started {
+        self.cancel = run.cancel.clone();
+        let started = self.wait(&[&begin, &ended], deadline, None);
+        let waited = started.and_then(|started| match started {
             Waited::Found(mark) if mark.which == 0 => {
                 self.remember(&mark.before);
-                self.wait(&[&end, &after, &ended], deadline, Some(output_limit))?
+                self.wait(&[&end, &after, &ended], deadline, Some(output_limit))
             }
-            Waited::Found(mark) => Waited::Found(Mark { which: 2, ..mark }),
-            waited => waited,
-        };
+            Waited::Found(mark) => Ok(Waited::Found(Mark { which: 2, ..mark })),
+            waited => Ok(waited),
+        });
+        let is_cancelled = self.is_cancelled();
+        self.cancel = None;
+        let waited = waited?;
         let mark = match waited {
             Waited::Found(mark) => mark,
+            Waited::TimedOut if is_cancelled => {
+                let text = "the command was cancelled".to_owned();
+                return Err(self.give_up(VmCode::Cancelled, text));
+            }
             Waited::TimedOut => {
                 let text = format!(
                     "the command ran longer than {:?}",
@@ -359,6 +373,12 @@ impl<T: Terminal> Session<T> {
             exit_code: mark.number,
             session_reset: std::mem::take(&mut self.was_reset),
         })
+    }
+
+    /// Whether nobody wants the command that runs any more.
+    fn is_cancelled(&self) -> bool {
+        let cancel = self.cancel.as_ref();
+        cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed))
     }
 
     /// Makes sure that the shell listens, and that the terminal is as it should

@@ -10,6 +10,14 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 
 const LIMIT: usize = 64 << 20;
 
+fn limits(timeout: Option<Duration>, output_limit: usize) -> Run {
+    Run {
+        timeout,
+        output_limit,
+        ..Run::default()
+    }
+}
+
 /// A shell on a terminal of the host, as a container's runtime starts it: echo,
 /// line ends of two bytes, a prompt.
 #[derive(Debug)]
@@ -98,7 +106,10 @@ fn with_shells(check: impl Fn(&mut Session<Pty>)) {
 
 #[track_caller]
 fn run(session: &mut Session<Pty>, script: &str) -> Output {
-    let output = session.exec(script.as_bytes(), Some(Duration::from_secs(20)), LIMIT);
+    let output = session.exec(
+        script.as_bytes(),
+        &limits(Some(Duration::from_secs(20)), LIMIT),
+    );
     output.unwrap_or_else(|error| panic!("{script}: {error}"))
 }
 
@@ -243,14 +254,14 @@ fn s02_a_command_without_end_is_interrupted() {
         ];
         for script in endless {
             let error = session
-                .exec(script.as_bytes(), short, LIMIT)
+                .exec(script.as_bytes(), &limits(short, LIMIT))
                 .expect_err(script);
             assert_eq!(error.code, VmCode::TimedOut, "{script}: {error}");
             assert!(!error.text.contains("still runs"), "{script}: {error}");
             let output = run(session, "trap - INT; echo \"$KEPT\"");
             assert_eq!(output.stdout, b"1\n", "{script}");
         }
-        let error = session.exec(b"yes", None, 100_000).unwrap_err();
+        let error = session.exec(b"yes", &limits(None, 100_000)).unwrap_err();
         assert_eq!(error.code, VmCode::OutputLimit);
         expect(session, "echo $KEPT", b"1\n", 0);
     });
@@ -261,10 +272,12 @@ fn a_command_that_nothing_ends_holds_the_session_only_while_it_runs() {
     let mut session = Session::begin(Pty::new("dash"), Duration::from_secs(20)).unwrap();
     let script = "sh -c \"trap '' INT QUIT TSTP; sleep 9\"";
     let short = Some(Duration::from_millis(200));
-    let error = session.exec(script.as_bytes(), short, LIMIT).unwrap_err();
+    let error = session
+        .exec(script.as_bytes(), &limits(short, LIMIT))
+        .unwrap_err();
     assert_eq!(error.code, VmCode::TimedOut);
     assert!(error.text.contains("still runs"), "{error}");
-    let error = session.exec(b"true", short, LIMIT).unwrap_err();
+    let error = session.exec(b"true", &limits(short, LIMIT)).unwrap_err();
     assert_eq!(error.code, VmCode::NotReady, "{error}");
     std::thread::sleep(Duration::from_secs(3));
     expect(&mut session, "echo back", b"back\n", 0);

@@ -1,0 +1,440 @@
+//! An image of container2wasm as a [`Sandbox`](super::Sandbox): its machine
+//! behind the mailbox that our own guests have.
+//!
+//! Commands run one after the other in the image's one shell (see
+//! [`c2w`](crate::c2w) for what such an image cannot do); what it cannot do is
+//! [`VmCode::Unsupported`]. One thread takes messages, another waits for the
+//! image.
+
+use crate::c2w::{FrameLink, Image, Machine, Options, Run, Wake};
+use crate::net::{Gateway, Link};
+use crate::vm::{Event, Mailbox, Message, Open, Sink, VmCode, VmError, refuse, stopped};
+use a99_guest_agent::protocol::{Ending, Exec, Exited, Request, Stream};
+use std::collections::VecDeque;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How often it is seen whether the image ended by itself.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// First bytes of every WebAssembly module.
+const MAGIC: [u8; 4] = *b"\0asm";
+
+/// Whether a file is a WebAssembly module, so not one of our compiled images.
+pub(super) fn is_module(path: &Path) -> bool {
+    let mut head = [0; MAGIC.len()];
+    let file = std::fs::File::open(path);
+    file.and_then(|mut file| std::io::Read::read_exact(&mut file, &mut head))
+        .is_ok_and(|()| head == MAGIC)
+}
+
+fn unsupported(text: &str) -> VmError {
+    let text = format!("{text}; an image of container2wasm has a terminal and nothing else");
+    VmError::new(VmCode::Unsupported, text)
+}
+
+/// The network of an image: a gateway, made before the image wants frames.
+pub(super) struct Wire {
+    link: Link,
+    wake: Arc<OnceLock<Wake>>,
+    _gateway: Gateway,
+}
+
+impl Wire {
+    /// The wire to a gateway that was started with [`Wire::waker`].
+    pub fn new(gateway: Gateway, link: Link, wake: Arc<OnceLock<Wake>>) -> Self {
+        Self {
+            link,
+            wake,
+            _gateway: gateway,
+        }
+    }
+
+    /// What the gateway is to call: nothing, until the image is there.
+    pub fn waker(wake: &Arc<OnceLock<Wake>>) -> Box<dyn Fn() + Send> {
+        let wake = Arc::clone(wake);
+        Box::new(move || {
+            if let Some(wake) = wake.get() {
+                wake();
+            }
+        })
+    }
+}
+
+impl FrameLink for Wire {
+    fn on_frames(&mut self, wake: Wake) {
+        // Called once.
+        let _ = self.wake.set(wake);
+    }
+
+    fn send(&mut self, frame: &[u8]) -> bool {
+        self.link.send(frame)
+    }
+
+    fn receive(&mut self, frame: &mut Vec<u8>) -> bool {
+        let next = self.link.receive();
+        frame.extend(next.iter().flat_map(|next| &next.bytes));
+        next.is_some()
+    }
+}
+
+/// A command that waits for its turn.
+struct Job {
+    id: u32,
+    script: Vec<u8>,
+    sink: Sink,
+    timeout: Option<Duration>,
+    deadline: Option<Instant>,
+    output_limit: Option<u64>,
+    cancel: Arc<AtomicBool>,
+}
+
+/// What the two threads share.
+#[derive(Default)]
+struct State {
+    jobs: VecDeque<Job>,
+    /// The command that runs.
+    running: Option<(u32, Arc<AtomicBool>)>,
+    machine: Option<Arc<Machine>>,
+    /// Why there is no machine, or no more.
+    failed: Option<VmError>,
+    stopped: bool,
+}
+
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+    mailbox: Arc<Mailbox>,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Runs an image until it ends, is stopped or `time` is over; for a thread of
+/// its own. `options` are made there too.
+pub(super) fn serve(
+    mailbox: Arc<Mailbox>,
+    path: &Path,
+    options: impl FnOnce() -> Result<Options, VmError>,
+    time: Option<Duration>,
+) {
+    let ends = time.and_then(|time| Instant::now().checked_add(time));
+    let shared = Arc::new(Shared {
+        state: Mutex::default(),
+        changed: Condvar::new(),
+        mailbox: Arc::clone(&mailbox),
+    });
+    let (theirs, path) = (Arc::clone(&shared), path.to_owned());
+    let worker = options().and_then(|options| {
+        std::thread::Builder::new()
+            .name("a99-c2w-calls".to_owned())
+            .spawn(move || theirs.work(&path, options))
+            .map_err(|error| VmError::new(VmCode::Resources, format!("no thread: {error}")))
+    });
+    let ended = match &worker {
+        Ok(_) => shared.listen(ends),
+        Err(error) => error.clone(),
+    };
+    shared.end(&ended);
+    if let Ok(worker) = worker {
+        // One that still compiles cannot be hurried; it sees that it is late.
+        if worker.is_finished() || shared.lock().machine.is_some() {
+            // A panic of it was reported where it happened.
+            let _ = worker.join();
+        }
+    }
+    mailbox.status.change(|status| status.gone = true);
+}
+
+impl Shared {
+    /// Takes messages until there is a reason to end.
+    fn listen(&self, ends: Option<Instant>) -> VmError {
+        loop {
+            for message in self.mailbox.collect(0, 0) {
+                match message {
+                    Message::Open(open) => self.open(open),
+                    Message::Send(id, Request::Kill) | Message::Cancel(id) => self.cancel(id),
+                    // Credit and input of commands that have none.
+                    Message::Send(..) => {}
+                    Message::Save(slot) => {
+                        let error = unsupported("it cannot be saved");
+                        slot.change(|slot| *slot = Some(Err(error)));
+                    }
+                    Message::Settle(_) | Message::Stop => return stopped(),
+                }
+            }
+            let state = self.lock();
+            let machine = state.machine.as_ref();
+            let ended = machine.and_then(|machine| machine.ended());
+            if let Some(ended) = state.failed.clone().or(ended) {
+                return ended;
+            }
+            drop(state);
+            let left = ends.map(|ends| ends.saturating_duration_since(Instant::now()));
+            if left == Some(Duration::ZERO) {
+                return VmError::new(VmCode::TimeLimit, "the sandbox lived as long as it may");
+            }
+            self.mailbox.wait(Some(LOOK.min(left.unwrap_or(LOOK))));
+        }
+    }
+
+    fn open(&self, mut open: Open) {
+        let script = match open.request {
+            Request::Script(script) => Ok(script.text),
+            Request::Exec(exec) => as_script(&exec),
+            _ => Err(unsupported("files cannot be copied: share a folder")),
+        };
+        let script = match script {
+            Ok(script) => script,
+            Err(error) => return (open.sink)(Event::Failed(error)),
+        };
+        let now = Instant::now();
+        self.lock().jobs.push_back(Job {
+            id: open.id,
+            script,
+            sink: open.sink,
+            timeout: open.deadline.map(|at| at.saturating_duration_since(now)),
+            deadline: open.deadline,
+            output_limit: open.output_limit,
+            cancel: Arc::default(),
+        });
+        self.changed.notify_all();
+    }
+
+    /// Ends a command, whether it runs or waits.
+    fn cancel(&self, id: u32) {
+        let mut state = self.lock();
+        if let Some((running, cancel)) = &state.running {
+            if *running == id {
+                cancel.store(true, Ordering::Relaxed);
+            }
+        }
+        let waiting = state.jobs.iter().position(|job| job.id == id);
+        let job = waiting.and_then(|at| state.jobs.remove(at));
+        drop(state);
+        if let Some(mut job) = job {
+            let error = VmError::new(VmCode::Cancelled, "the command was cancelled");
+            (job.sink)(Event::Failed(error));
+        }
+    }
+
+    /// Stops the machine and answers all that still waits.
+    fn end(&self, ended: &VmError) {
+        let mut state = self.lock();
+        state.stopped = true;
+        let jobs = std::mem::take(&mut state.jobs);
+        let machine = state.machine.clone();
+        drop(state);
+        self.changed.notify_all();
+        if let Some(machine) = machine {
+            machine.stop();
+        }
+        for mut job in jobs {
+            (job.sink)(Event::Failed(ended.clone()));
+        }
+        for message in self.mailbox.close(ended) {
+            refuse(message, ended);
+        }
+    }
+
+    /// The other thread: starts the image and runs its commands.
+    fn work(&self, path: &Path, options: Options) {
+        match self.start(path, options) {
+            Ok(Some(machine)) => self.run(&machine),
+            Ok(None) => {}
+            Err(error) => {
+                self.lock().failed = Some(error);
+                self.mailbox.nudge();
+            }
+        }
+    }
+
+    /// The machine; none if it is not wanted any more.
+    fn start(&self, path: &Path, options: Options) -> Result<Option<Arc<Machine>>, VmError> {
+        let patience = options.start_timeout;
+        let image = Image::open(path)?;
+        if self.lock().stopped {
+            return Ok(None);
+        }
+        let machine = Arc::new(Machine::boot_for_commands(&image, options)?);
+        {
+            let mut state = self.lock();
+            if state.stopped {
+                return Ok(None);
+            }
+            state.machine = Some(Arc::clone(&machine));
+        }
+        machine.begin_session(patience)?;
+        let status = &self.mailbox.status;
+        status.change(|status| status.started = Some(0));
+        Ok(Some(machine))
+    }
+
+    fn run(&self, machine: &Machine) {
+        loop {
+            let mut state = self.lock();
+            let job = loop {
+                if state.stopped {
+                    return;
+                }
+                match state.jobs.pop_front() {
+                    Some(job) => break job,
+                    None => {
+                        let waited = self.changed.wait(state);
+                        state = waited.unwrap_or_else(PoisonError::into_inner);
+                    }
+                }
+            };
+            state.running = Some((job.id, Arc::clone(&job.cancel)));
+            drop(state);
+            run_job(machine, job);
+            self.lock().running = None;
+        }
+    }
+}
+
+/// Runs one command and tells of it.
+fn run_job(machine: &Machine, mut job: Job) {
+    let usual = Run::default();
+    let left = |at: Instant| at.saturating_duration_since(Instant::now());
+    let run = Run {
+        timeout: job.deadline.map(left),
+        output_limit: job.output_limit.map_or(usual.output_limit, |limit| {
+            usize::try_from(limit).unwrap_or(usize::MAX)
+        }),
+        cancel: Some(job.cancel),
+    };
+    if run.timeout == Some(Duration::ZERO) {
+        let limit = job.timeout.unwrap_or_default();
+        let text = format!("the command's {limit:?} were over before its turn came");
+        return (job.sink)(Event::Failed(VmError::new(VmCode::TimedOut, text)));
+    }
+    match machine.exec(&job.script, &run) {
+        Ok(output) => {
+            for (stream, bytes) in [
+                (Stream::Stdout, output.stdout),
+                (Stream::Stderr, output.stderr),
+            ] {
+                if !bytes.is_empty() {
+                    (job.sink)(Event::Output(stream, bytes));
+                }
+            }
+            (job.sink)(Event::Exited(Exited {
+                ending: Ending::Code(output.exit_code as u8),
+                session_reset: output.session_reset,
+                ..Exited::default()
+            }));
+        }
+        Err(error) => (job.sink)(Event::Failed(error)),
+    }
+}
+
+/// A command as a script: in a subshell, so that nothing of it stays.
+fn as_script(exec: &Exec) -> Result<Vec<u8>, VmError> {
+    let wanted = [
+        (exec.stdin, "standard input cannot be given"),
+        (
+            exec.pty.is_some(),
+            "a terminal cannot be opened beside its own",
+        ),
+        (exec.detach, "processes cannot be left behind on purpose"),
+        (
+            exec.limits != Default::default(),
+            "a command cannot have limits of its own",
+        ),
+    ];
+    if let Some((_, text)) = wanted.iter().find(|(wanted, _)| *wanted) {
+        return Err(unsupported(text));
+    }
+    let mut script = b"(".to_vec();
+    if let Some(cwd) = &exec.cwd {
+        script.extend(b"cd -- ");
+        quote(&mut script, cwd);
+        script.extend(b" || exit 126; ");
+    }
+    script.extend(b"exec ");
+    if exec.clear_env || !exec.env.is_empty() {
+        script.extend(b"env ");
+        if exec.clear_env {
+            script.extend(b"-i ");
+        }
+        for (name, value) in &exec.env {
+            quote(&mut script, &[name, &b"="[..], value].concat());
+            script.push(b' ');
+        }
+    }
+    for argument in &exec.argv {
+        quote(&mut script, argument);
+        script.push(b' ');
+    }
+    script.push(b')');
+    Ok(script)
+}
+
+/// A word that means itself to a shell (POSIX, Shell Command Language, section
+/// 2.2.2).
+fn quote(script: &mut Vec<u8>, word: &[u8]) {
+    script.push(b'\'');
+    for byte in word {
+        match byte {
+            b'\'' => script.extend(b"'\\''"),
+            _ => script.push(*byte),
+        }
+    }
+    script.push(b'\'');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_means_to_the_shell_what_it_is() {
+        let exec = Exec {
+            argv: vec![
+                b"printf".to_vec(),
+                b"%s|".to_vec(),
+                b"it's $HOME".to_vec(),
+                b"a\nb".to_vec(),
+            ],
+            env: vec![(b"A".to_vec(), b"x y".to_vec())],
+            cwd: Some(b"/".to_vec()),
+            ..Exec::default()
+        };
+        let script = as_script(&exec).unwrap();
+        let output = std::process::Command::new("/bin/sh")
+            .args(["-c", std::str::from_utf8(&script).unwrap()])
+            .output()
+            .unwrap();
+        assert_eq!(output.stdout, b"it's $HOME|a\nb|");
+        let exec = Exec {
+            argv: [&b"sh"[..], b"-c", b"echo $A; pwd"]
+                .map(<[u8]>::to_vec)
+                .to_vec(),
+            ..exec
+        };
+        let script = as_script(&exec).unwrap();
+        let output = std::process::Command::new("/bin/sh")
+            .args(["-c", std::str::from_utf8(&script).unwrap()])
+            .output()
+            .unwrap();
+        assert_eq!(output.stdout, b"x y\n/\n");
+    }
+
+    #[test]
+    fn what_a_terminal_cannot_do_is_refused_by_name() {
+        let exec = Exec {
+            argv: vec![b"cat".to_vec()],
+            stdin: true,
+            ..Exec::default()
+        };
+        let error = as_script(&exec).unwrap_err();
+        assert_eq!(error.code, VmCode::Unsupported);
+        assert!(error.text.contains("standard input"), "{error}");
+    }
+}
