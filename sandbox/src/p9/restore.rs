@@ -197,9 +197,12 @@ impl Server {
     }
 
     fn make_stale(&mut self, fid: u32) {
-        if let Ok(Fid::File(file)) = self.fids.remove(fid) {
+        let Ok(was) = self.fids.remove(fid) else {
+            return;
+        };
+        if let Fid::File(file) = was {
             self.locks.release_fid(&file.node, fid);
-            self.fids.restore(fid, Fid::Stale);
         }
+        self.fids.restore(fid, Fid::Stale);
     }
 }

@@ -75,19 +75,21 @@ fn files_are_found_again_or_stale() {
 #[test]
 fn locks_are_taken_again_or_their_files_are_stale() {
     let mut g = Ground::new();
-    for name in ["held", "lost"] {
+    for name in ["held", "lost", "gone"] {
         fs::write(g.path(&format!("rw/{name}")), name).expect("written");
     }
     let held = g.client.open("0/held", RDWR).expect("open");
     let lost = g.client.open("0/lost", RDWR).expect("open");
-    for fid in [held, lost] {
+    let gone = g.client.open("0/gone", RDWR).expect("open");
+    for fid in [held, lost, gone] {
         assert_eq!(g.client.lock(fid, 1, (0, 0), 7), Ok(0));
     }
     let other = fs::File::options()
         .write(true)
         .open(g.path("rw/lost"))
         .expect("open");
-    let mut client = again(&mut g, |_| {
+    let mut client = again(&mut g, |g| {
+        fs::remove_file(g.path("rw/gone")).expect("removed");
         let flock = nix::libc::flock {
             l_type: nix::libc::F_WRLCK as nix::libc::c_short,
             l_whence: 0,
@@ -100,6 +102,7 @@ fn locks_are_taken_again_or_their_files_are_stale() {
     });
     assert_eq!(client.read(held, 0, 9), Ok(b"held".to_vec()));
     assert_eq!(client.read(lost, 0, 9), Err(Errno::STALE));
+    assert_eq!(client.read(gone, 0, 9), Err(Errno::STALE), "still a fid");
     assert_eq!(client.server.state().locks.len(), 1);
 }
 
