@@ -43,7 +43,7 @@ fn the_sandbox_conforms() {
     // Nothing is left of what was given up or timed out.
     assert_eq!(script(&shell, SLEEPERS).trim(), "0");
     assert_eq!(
-        script(&shell, "ls -a /tmp | grep -c a99-[0-9] || true").trim(),
+        script(&shell, "ls -a /run | grep -c a99-[0-9] || true").trim(),
         "0"
     );
 }
@@ -77,18 +77,18 @@ fn files_have_modes_and_whole_contents() {
     let write = |path: &str, bytes: &[u8], mode| {
         block_on(shell.write_file(path.to_owned(), bytes.to_vec(), mode))
     };
-    write("/tmp/run.sh", b"#!/bin/sh\necho \"ran $1\"\n", 0o750).expect("written");
-    assert_eq!(script(&shell, "stat -c %a /tmp/run.sh"), "750\n");
-    assert_eq!(script(&shell, "/tmp/run.sh it"), "ran it\n");
+    write("/run/run.sh", b"#!/bin/sh\necho \"ran $1\"\n", 0o750).expect("written");
+    assert_eq!(script(&shell, "stat -c %a /run/run.sh"), "750\n");
+    assert_eq!(script(&shell, "/run/run.sh it"), "ran it\n");
     let kind = |result: Result<(), a99_capabilities::ShellError>| result.map_err(|e| e.kind);
-    assert_eq!(kind(write("/tmp", b"", 0o600)), Err(ShellErrorKind::Failed));
+    assert_eq!(kind(write("/run", b"", 0o600)), Err(ShellErrorKind::Failed));
     let missing = write("/none/file", b"", 0o600);
     assert_eq!(kind(missing), Err(ShellErrorKind::NotFound));
-    let folder = block_on(shell.read_file("/tmp".to_owned(), 10));
+    let folder = block_on(shell.read_file("/run".to_owned(), 10));
     assert_eq!(folder.expect_err("a folder").kind, ShellErrorKind::Failed);
     let large: Vec<u8> = (0..3_000_000u32).map(|n| (n ^ (n >> 8)) as u8).collect();
-    write("/tmp/large", &large, 0o600).expect("written");
-    let back = block_on(shell.read_file("/tmp/large".to_owned(), large.len()));
+    write("/run/large", &large, 0o600).expect("written");
+    let back = block_on(shell.read_file("/run/large".to_owned(), large.len()));
     assert!(back.expect("read") == large);
 }
 
@@ -111,14 +111,14 @@ fn calls_side_by_side_share_one_sandbox() {
     let scripts: Vec<_> = (0..4)
         .map(|n| {
             let shell = shell.clone();
-            let text = format!("echo {n} >>/tmp/shared; hostname");
+            let text = format!("echo {n} >>/run/shared; hostname");
             std::thread::spawn(move || script(&shell, &text))
         })
         .collect();
     for thread in scripts {
         thread.join().expect("no panic");
     }
-    let lines = script(&shell, "sort /tmp/shared");
+    let lines = script(&shell, "sort /run/shared");
     assert_eq!(lines, "0\n1\n2\n3\n");
     block_on(shell.stop());
     let error = block_on(shell.exec(ShellRequest::script("true"))).expect_err("stopped");

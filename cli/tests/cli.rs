@@ -290,10 +290,10 @@ fn an_agent_has_a_computer() {
     };
     let args = format!("@{}", example("args.json"));
     let agent = example("agent.json");
-    let done = a99(
-        &["run", &agent, "--args", &args, "--sandbox", "--json"],
-        b"",
-    );
+    // Time enough on a machine that is busy with other tests.
+    let limits = ["--timeout-ms", "120000", "--fuel", "10000"];
+    let run = ["run", &agent, "--args", &args, "--sandbox", "--json"];
+    let done = a99(&[&run[..], &limits[..]].concat(), b"");
     let expected = std::fs::read(example("expected.json")).expect("it is there");
     let expected: serde_json::Value = serde_json::from_slice(&expected).expect("JSON");
     assert_eq!(done.json()["result"], expected["result"], "{done:?}");

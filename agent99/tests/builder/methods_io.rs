@@ -196,24 +196,24 @@ pub(crate) fn shell() -> Vec<Row> {
         ),
         (
             new().shell_write_file(
-                "/tmp/a",
+                "/srv/a",
                 "text",
                 WriteFileOptions {
                     encoding: "utf8".into(),
                     mode: "755".into(),
                 },
             ),
-            r#"{"op":"shellWriteFile","path":"/tmp/a","content":"text","encoding":"utf8","mode":"755"}"#,
+            r#"{"op":"shellWriteFile","path":"/srv/a","content":"text","encoding":"utf8","mode":"755"}"#,
         ),
         (
             new().shell_read_file(
-                "/tmp/a",
+                "/srv/a",
                 ReadFileOptions {
                     encoding: "base64".into(),
                     max_bytes: 99.into(),
                 },
             ),
-            r#"{"op":"shellReadFile","path":"/tmp/a","encoding":"base64","maxBytes":99}"#,
+            r#"{"op":"shellReadFile","path":"/srv/a","encoding":"base64","maxBytes":99}"#,
         ),
     ]
 }

@@ -1,6 +1,7 @@
 //! What every [`Shell`] must hold to.
 //!
-//! The commands are such that any Unix has them; the paths are below `/tmp`.
+//! The commands are such that any Unix has them; the paths are below one
+//! folder.
 
 use super::{Shell, ShellErrorKind, ShellOutput, ShellRequest};
 use crate::error::{SuiteResult, ensure};
@@ -10,6 +11,9 @@ use std::time::Duration;
 
 /// A script with both outputs and an exit code, which the suite runs by `sh -c`.
 pub const APART: &str = "printf out; printf err >&2; exit 3";
+
+/// The computer's folder that the suite works in.
+const FOLDER: &str = "/tmp";
 
 /// A time limit that no command of the suite reaches by accident.
 const SHORT: Duration = Duration::from_millis(200);
@@ -152,31 +156,33 @@ async fn session(shell: &dyn Shell) -> SuiteResult {
 }
 
 async fn files(shell: &dyn Shell) -> SuiteResult {
-    const PATH: &str = "/tmp/a99-suite ö'$x";
+    let in_folder = |name: &str| format!("{FOLDER}/{name}");
+    let path = in_folder("a99-suite ö'$x");
     let fails = |what: &str, error: &dyn std::fmt::Display| format!("{what}: {error}");
     let long: Vec<u8> = (0..=255).cycle().take(300_000).collect();
     for bytes in [&long[..], b"", b"no newline", b"\0\xFF\xED\xA0\x80\n"] {
-        let written = shell.write_file(PATH.to_owned(), bytes.to_vec(), 0o600);
+        let written = shell.write_file(path.clone(), bytes.to_vec(), 0o600);
         written.await.map_err(|e| fails("a file is written", &e))?;
-        let back = shell.read_file(PATH.to_owned(), bytes.len()).await;
+        let back = shell.read_file(path.clone(), bytes.len()).await;
         let back = back.map_err(|e| fails("a file is read", &e))?;
         ensure(back == bytes, "a file has the bytes last written")?;
     }
-    let cat = ran(shell, ShellRequest::argv(&["cat", PATH])).await?;
+    let cat = ran(shell, ShellRequest::argv(&["cat", &path])).await?;
     let last = b"\0\xFF\xED\xA0\x80\n";
     ensure(cat.stdout == last, "commands see the same files")?;
     let kind = |read: Result<Vec<u8>, super::ShellError>| read.err().map(|error| error.kind);
-    let short = shell.read_file(PATH.to_owned(), last.len() - 1).await;
+    let short = shell.read_file(path.clone(), last.len() - 1).await;
     ensure(
         kind(short) == Some(ShellErrorKind::OutputLimit),
         "a file larger than the limit is refused",
     )?;
-    let missing = shell.read_file("/tmp/a99-suite-none".to_owned(), 1).await;
+    let missing = shell.read_file(in_folder("a99-suite-none"), 1).await;
     ensure(
         kind(missing) == Some(ShellErrorKind::NotFound),
         "a file that is not there is not found",
     )?;
-    for path in ["", "relative", "/", "/tmp/nul\0"] {
+    let nul = in_folder("nul\0");
+    for path in ["", "relative", "/", &nul] {
         let read = shell.read_file(path.to_owned(), 1).await;
         ensure(
             kind(read) == Some(ShellErrorKind::Invalid),

@@ -45,7 +45,7 @@ impl Builder {
     /// # use a99_core::builder::{Builder, ShellOptions};
     /// let program = Builder::new()
     ///     .shell_exec(
-    ///         ["python3", "/tmp/report.py"],
+    ///         ["python3", "/srv/report.py"],
     ///         ShellOptions {
     ///             timeout_ms: 5_000.into(),
     ///             ..ShellOptions::default()

@@ -104,10 +104,10 @@ fn fuel_bounds_time_and_output() {
 #[test]
 fn the_program_gets_what_the_command_did() {
     let steps = json!([
-        {"op": "shellWriteFile", "path": "/tmp/in.txt", "content": "args.text", "result": "n"},
-        {"op": "shellExec", "command": ["cat", "/tmp/in.txt"], "result": "done"},
+        {"op": "shellWriteFile", "path": "/srv/in.txt", "content": "args.text", "result": "n"},
+        {"op": "shellExec", "command": ["cat", "/srv/in.txt"], "result": "done"},
         {"op": "shellExec", "command": "cat /none", "result": "failed"},
-        {"op": "shellReadFile", "path": "/tmp/in.txt", "result": "back"},
+        {"op": "shellReadFile", "path": "/srv/in.txt", "result": "back"},
         set("all", json!({"n": id("n"), "done": id("done"), "failed": id("failed"), "back": id("back")})),
         ret(id("all")),
     ]);
