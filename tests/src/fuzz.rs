@@ -28,7 +28,7 @@ const TIMEOUT_MS: u64 = 200;
 pub type Target = fn(&[u8]);
 
 /// The targets by name.
-pub const TARGETS: [(&str, Target); 11] = [
+pub const TARGETS: [(&str, Target); 12] = [
     ("reader", reader),
     ("condition", condition),
     ("compile", compile),
@@ -40,9 +40,19 @@ pub const TARGETS: [(&str, Target); 11] = [
     ("builders", builders),
     ("virtio", virtio),
     ("riscv_decode", riscv_decode),
+    ("p9", p9),
 ];
 
 static ENGINE: LazyLock<Engine> = LazyLock::new(|| Engine::builder().build());
+
+/// The 9p server, with a hostile guest, on folders of its own.
+///
+/// # Panics
+/// If the server fails, or changed what the guest may not change.
+pub fn p9(data: &[u8]) {
+    let folder = tempfile::tempdir().expect("a folder");
+    a99_sandbox::p9::fuzz::messages(folder.path(), data);
+}
 
 /// The JSON reader: what it accepts, it writes and reads again the same.
 ///

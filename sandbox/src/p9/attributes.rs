@@ -152,6 +152,10 @@ impl Server {
         Ok(())
     }
 
+    #[allow(
+        clippy::unnecessary_cast,
+        reason = "the widths differ between machines"
+    )]
     fn write_stat(&self, stat: &Stat, w: &mut Writer<'_>) {
         w.u32(stat.st_mode);
         w.u32(self.owner.guest_uid(stat.st_uid));

@@ -118,6 +118,10 @@ pub(super) fn qid_path(mount: usize, id: Identity) -> u64 {
 
 /// Changes whenever content or attributes do. A guest that finds another
 /// version when it opens a file forgets what it had cached of it.
+#[allow(
+    clippy::unnecessary_cast,
+    reason = "the widths differ between machines"
+)]
 fn version(stat: &Stat) -> u32 {
     let mut hash = 0;
     for part in [

@@ -81,16 +81,16 @@ impl Locks {
             let mut next = locks.table.clone();
             next.release_fid(fid);
             // Weaker locks are always to be had.
-            let _ = self.change(node, next);
+            let _ = self.change(node, next, Range::ALL);
         }
     }
 
-    /// Makes the host hold what `next` says of a file with locks.
+    /// Makes the host hold what `next` says of `window` of a file with locks.
     ///
     /// # Errors
     /// `EAGAIN` if somebody else holds a lock, `ENOLCK` if there are too many;
     /// then all is as before.
-    fn change(&mut self, node: &Node, next: LockTable) -> Result<(), Errno> {
+    fn change(&mut self, node: &Node, next: LockTable, window: Range) -> Result<(), Errno> {
         let Some(locks) = self.files.get_mut(&key(node)) else {
             return Ok(());
         };
@@ -98,7 +98,7 @@ impl Locks {
         if count > self.max && count > self.count {
             return Err(Errno::NOLCK);
         }
-        locks.file.apply(&locks.table.steps(&next))?;
+        locks.file.apply(&locks.table.steps(&next, window))?;
         self.count = count;
         locks.table = next;
         if locks.table.held.is_empty() {
@@ -242,7 +242,7 @@ impl Server {
             }
         };
         next.set(process, range, strength.map(|strength| (strength, fid)));
-        let changed = self.locks.change(&node, next);
+        let changed = self.locks.change(&node, next, range);
         if changed.is_err() {
             // Nothing is kept for a file whose first lock was not to be had.
             let unused = |locks: &FileLocks| locks.table.held.is_empty();
@@ -275,7 +275,10 @@ impl Server {
     pub(super) fn getlock(&mut self, r: &mut Reader<'_>, w: &mut Writer<'_>) -> Result<(), Errno> {
         let (fid, kind) = (r.u32()?, r.u8()?);
         let wanted = Wanted::read(r)?;
-        let strength = strength(kind)?.ok_or(Errno::INVAL)?;
+        // Linux always says "unlock" here, because its own search for a
+        // conflict has overwritten what its program asked about
+        // (`v9fs_file_getlock`): then any lock is worth telling.
+        let strength = strength(kind)?.unwrap_or(Strength::Exclusive);
         if matches!(self.fids.get(fid)?, Fid::Root) {
             return Err(Errno::BADF);
         }

@@ -42,6 +42,12 @@ impl Range {
         }
     }
 
+    /// All bytes.
+    pub const ALL: Self = Self {
+        start: 0,
+        end: OPEN_END,
+    };
+
     fn overlaps(self, other: Self) -> bool {
         self.start < other.end && other.start < self.end
     }
@@ -112,15 +118,16 @@ impl LockTable {
         self.held.append(&mut rest);
     }
 
-    /// What changes at the host between this table and `next`.
-    pub fn steps(&self, next: &Self) -> Vec<Step> {
+    /// What changes at the host between this table and `next`, which differ in
+    /// `window` only.
+    pub fn steps(&self, next: &Self, window: Range) -> Vec<Step> {
         // By place: how many locks of each kind begin less how many end.
         let mut events: Vec<(u64, usize, i64)> = Vec::new();
         for (which, table) in [self, next].into_iter().enumerate() {
-            for held in &table.held {
+            for held in table.held.iter().filter(|held| held.range.overlaps(window)) {
                 let counter = 2 * which + held.strength as usize;
-                events.push((held.range.start, counter, 1));
-                events.push((held.range.end, counter, -1));
+                events.push((held.range.start.max(window.start), counter, 1));
+                events.push((held.range.end.min(window.end), counter, -1));
             }
         }
         events.sort_unstable();
@@ -201,7 +208,7 @@ mod tests {
             from: SHARED,
             to: None,
         };
-        assert_eq!(table.steps(&next), [gone]);
+        assert_eq!(table.steps(&next, Range::ALL), [gone]);
         next.release_fid(8);
         assert_eq!(next, LockTable::default());
     }
@@ -217,7 +224,7 @@ mod tests {
             from: EXCLUSIVE,
             to: SHARED,
         };
-        assert_eq!(before.steps(&table), [weaker]);
+        assert_eq!(before.steps(&table, range(10, 20)), [weaker]);
         assert_eq!(table.held.len(), 3);
     }
 
@@ -244,9 +251,10 @@ mod tests {
             let mut host = vec![None; 40];
             for (process, start, length, kind) in changes {
                 let lock = [None, SHARED, EXCLUSIVE][usize::from(kind)];
+                let window = range(start, start + length);
                 let mut next = table.clone();
-                next.set(process, range(start, start + length), lock.map(|lock| (lock, process)));
-                for step in table.steps(&next) {
+                next.set(process, window, lock.map(|lock| (lock, process)));
+                for step in table.steps(&next, window) {
                     for place in &mut host[step.range.start as usize..step.range.end as usize] {
                         prop_assert_eq!(*place, step.from);
                         *place = step.to;

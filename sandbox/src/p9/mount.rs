@@ -153,13 +153,10 @@ impl OpenMount {
             return Err(failed(MountCode::WrongKind, None));
         }
         // One contained step now, so that a kernel without is noticed here.
-        if root.kind == FileType::Directory {
-            match host.step(&root, b"\x01") {
-                Err(errno @ (Errno::NOSYS | Errno::PERM)) => {
-                    return Err(failed(MountCode::NoContainment, Some(errno)));
-                }
-                _ => {}
-            }
+        if root.kind == FileType::Directory
+            && let Err(errno @ (Errno::NOSYS | Errno::PERM)) = host.step(&root, b"\x01")
+        {
+            return Err(failed(MountCode::NoContainment, Some(errno)));
         }
         Ok(Self { mount, root })
     }

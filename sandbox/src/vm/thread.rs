@@ -5,6 +5,7 @@ use super::error::{VmCode, VmError};
 use super::guest::{Guest, Next};
 use super::instance::Linked;
 use super::mailbox::{Event, Mailbox, Message, Open, SaveSlot, Sink, stopped};
+use super::sandbox::Output;
 use a99_guest_agent::protocol::{Report, Request, Stream};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -356,7 +357,18 @@ impl Turns {
             Report::Credit(bytes) => self.pass(id, Event::Credit(bytes)),
             Report::Exited(exited) => {
                 let failure = self.open.get_mut(&id).and_then(|open| open.failure.take());
-                self.pass(id, failure.map_or(Event::Exited(exited), Event::Failed));
+                let event = failure.map_or(Event::Exited(exited), |failure| {
+                    // How it ended, for what else its end tells.
+                    let output = Output {
+                        exited,
+                        ..Output::default()
+                    };
+                    Event::Failed(VmError {
+                        output: Some(Box::new(output)),
+                        ..failure
+                    })
+                });
+                self.pass(id, event);
                 self.close(guest, id);
             }
             Report::Failed(_, text) => {

@@ -167,7 +167,7 @@ impl Client {
         Ok(body)
     }
 
-    /// A new fid, `names` from `fid`. A part of the way counts as not there.
+    /// A new fid, `names` from `fid`. If the way ends before, why.
     pub fn walk_from(&mut self, fid: Fid, names: &[&str]) -> Result<Fid, Errno> {
         let new = self.next;
         self.next += 1;
@@ -176,10 +176,14 @@ impl Client {
             request = request.string(name);
         }
         let walked = self.ask(110, request)?.u16();
-        if usize::from(walked) == names.len() {
-            Ok(new)
-        } else {
-            Err(Errno::NOENT)
+        match names.split_at(walked.into()) {
+            (_, []) => Ok(new),
+            (way, rest) => {
+                let end = self.walk_from(fid, way)?;
+                let failed = self.walk_from(end, rest);
+                self.clunk(end)?;
+                failed
+            }
         }
     }
 
@@ -436,11 +440,16 @@ pub struct Ground {
 
 impl Ground {
     pub fn new() -> Self {
+        Self::with(Options::default())
+    }
+
+    /// The same, with limits.
+    pub fn with(options: Options) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         for name in ["rw", "ro", "host"] {
             std::fs::create_dir(folder.path().join(name)).expect("a folder");
         }
-        let server = Server::new(mounts(folder.path()), Options::default());
+        let server = Server::new(mounts(folder.path()), options);
         Self {
             client: Client::new(server.expect("mounts")),
             folder,

@@ -41,6 +41,7 @@ const WALLS: &[(&str, &[&str])] = &[
             "a99-compiler",
             "a99-capabilities",
             "a99-guest",
+            "a99-sandbox",
         ],
     ),
     ("a99-benches", &["agent99", "a99-core", "a99-compiler"]),
