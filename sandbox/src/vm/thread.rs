@@ -14,8 +14,9 @@ use std::time::{Duration, Instant};
 /// How long a guest may take to get ready: a thousand times what it takes.
 const START_PATIENCE: Duration = Duration::from_secs(60);
 
-/// How long a killed command may take to end.
-const KILL_PATIENCE: Duration = Duration::from_secs(5);
+/// How long a killed command may take to end: hundreds of processes on a busy
+/// host take seconds.
+const KILL_PATIENCE: Duration = Duration::from_secs(30);
 
 /// Bytes that a killed command may still write: more than pipes hold.
 const REST_BYTES: u32 = 1 << 30;
@@ -210,7 +211,8 @@ impl Turns {
         if let Some(opened) = self.open.get_mut(&id) {
             if let Some(failure) = opened.failure.take() {
                 (opened.sink)(Event::Failed(failure));
-                self.close(guest, id);
+                // If it is a script, the session is its own until it has ended.
+                self.open.remove(&id);
                 return;
             }
         }
