@@ -52,6 +52,6 @@ pub(crate) use sandbox::launch;
 pub use sandbox::{Command, Options, Output, Run, Sandbox};
 pub(crate) use save::Saved;
 pub use snapshot::{Figures, snapshot};
-pub(crate) use thread::Bounds;
+pub(crate) use thread::{Bounds, CREDIT_BYTES};
 pub(crate) use watch::Watch;
 pub use watch::block_on;

@@ -213,6 +213,7 @@ impl Sandbox {
             request,
             sink,
             eager,
+            timeout: None,
             deadline: None,
             output_limit: None,
         }))?;

@@ -6,7 +6,7 @@ use super::guest::{Guest, Next};
 use super::instance::Linked;
 use super::mailbox::{Event, Mailbox, Message, Open, SaveSlot, Sink, stopped};
 use super::sandbox::Output;
-use a99_guest_agent::protocol::{Report, Request, Stream};
+use a99_guest_agent::protocol::{Report, Request, Stream, WINDOW_BYTES};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,6 +20,10 @@ const KILL_PATIENCE: Duration = Duration::from_secs(30);
 
 /// Bytes that a killed command may still write: more than pipes hold.
 const REST_BYTES: u32 = 1 << 30;
+
+/// Bytes that were read for each word to the guest about it: a quarter of the
+/// window, so that it seldom hears of it and never waits.
+pub(crate) const CREDIT_BYTES: u32 = WINDOW_BYTES / 4;
 
 /// Turns after which a guest that is to be saved has not come to rest.
 const SAVE_TURNS: u32 = 2_000;
@@ -47,6 +51,8 @@ struct Opened {
     deadline: Option<Instant>,
     output_limit: Option<u64>,
     written: u64,
+    /// Bytes of standard output and error that the guest was not told are read.
+    owed: [u32; 2],
     /// Why it was killed.
     failure: Option<VmError>,
     timeout: Option<Duration>,
@@ -294,6 +300,7 @@ impl Turns {
             request,
             sink,
             eager,
+            timeout,
             deadline,
             output_limit,
         } = open;
@@ -303,8 +310,9 @@ impl Turns {
             deadline,
             output_limit,
             written: 0,
+            owed: [0; 2],
             failure: None,
-            timeout: deadline.map(|at| at.saturating_duration_since(Instant::now())),
+            timeout,
         };
         if matches!(request, Request::Script(_)) {
             if self.script.is_some() {
@@ -406,7 +414,11 @@ impl Turns {
         };
         let count = bytes.len() as u32;
         if opened.eager {
-            guest.request(id, &Request::Credit(stream, count));
+            let owed = &mut opened.owed[usize::from(stream == Stream::Stderr)];
+            *owed += count;
+            if *owed >= CREDIT_BYTES {
+                guest.request(id, &Request::Credit(stream, std::mem::take(owed)));
+            }
         }
         // One that was killed may write on until it dies: nobody wants that.
         if opened.failure.is_some() {
