@@ -131,7 +131,13 @@ impl Agent {
         self.start_session();
         loop {
             self.port.flush()?;
-            for event in self.wait()? {
+            let events = self.wait()?;
+            if events.iter().all(|event| matches!(event, Event::Output)) {
+                // Whoever writes in small pieces fills its pipe now: one wake-up
+                // for many pieces.
+                std::thread::yield_now();
+            }
+            for event in events {
                 if !self.handle(event)? {
                     return Ok(());
                 }

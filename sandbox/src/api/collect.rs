@@ -82,10 +82,14 @@ pub(super) async fn collect(
     guard.0 = None;
     match end {
         Ok(()) => Ok(output),
-        Err(error) => Err(VmError {
-            output: Some(Box::new(output)),
-            ..error
-        }),
+        Err(error) => {
+            let exited = error.output.map(|told| told.exited).unwrap_or_default();
+            let output = Output { exited, ..output };
+            Err(VmError {
+                output: Some(Box::new(output)),
+                ..error
+            })
+        }
     }
 }
 

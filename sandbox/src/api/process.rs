@@ -1,7 +1,7 @@
 //! A command whose streams are followed while it runs.
 
 use super::cancel::{Cancel, Watching};
-use crate::vm::{Event, Handle, Opening, Running, VmError, Watch};
+use crate::vm::{CREDIT_BYTES, Event, Handle, Opening, Running, VmError, Watch};
 use a99_guest_agent::protocol::{Exec, Exited, PtySize, Request, Stream, WINDOW_BYTES};
 use std::collections::VecDeque;
 use std::fmt;
@@ -23,6 +23,8 @@ struct State {
     chunks: VecDeque<Chunk>,
     /// Bytes of standard input that the guest takes now.
     credit: usize,
+    /// Bytes of standard output and error that were read and not told.
+    owed: [u32; 2],
     end: Option<Result<Exited, VmError>>,
 }
 
@@ -61,6 +63,7 @@ impl Process {
             pid: None,
             chunks: VecDeque::new(),
             credit: WINDOW_BYTES as usize,
+            owed: [0; 2],
             end: None,
         }));
         let theirs = Arc::clone(&state);
@@ -82,18 +85,22 @@ impl Process {
     /// Why the command ended other than by itself, after all it wrote.
     pub async fn next(&self) -> Result<Option<Chunk>, VmError> {
         let next = |state: &mut State| match (state.chunks.pop_front(), &state.end) {
-            (Some(chunk), _) => Some(Ok(Some(chunk))),
+            (Some(chunk), _) => {
+                let credit = state.read(&chunk);
+                Some(Ok(Some((chunk, credit))))
+            }
             (None, Some(Ok(_))) => Some(Ok(None)),
             (None, Some(Err(error))) => Some(Err(error.clone())),
             (None, None) => None,
         };
-        let chunk = self.state.until(next).await?;
-        if let Some(chunk) = &chunk {
-            let read = Request::Credit(chunk.stream, chunk.bytes.len() as u32);
+        let Some((chunk, credit)) = self.state.until(next).await? else {
+            return Ok(None);
+        };
+        if let Some(bytes) = credit {
             // The end of the guest comes as the command's end.
-            let _ = self.handle.send(read);
+            let _ = self.handle.send(Request::Credit(chunk.stream, bytes));
         }
-        Ok(chunk)
+        Ok(Some(chunk))
     }
 
     /// Writes all of `bytes` to standard input, waiting while the command takes
@@ -203,6 +210,13 @@ impl Drop for Process {
 }
 
 impl State {
+    /// A chunk was read: what the guest is to be told, if it is time.
+    fn read(&mut self, chunk: &Chunk) -> Option<u32> {
+        let owed = &mut self.owed[usize::from(chunk.stream == Stream::Stderr)];
+        *owed += chunk.bytes.len() as u32;
+        (*owed >= CREDIT_BYTES).then(|| std::mem::take(owed))
+    }
+
     /// Takes an event of the guest's thread.
     fn hear(&mut self, event: Event) {
         match event {

@@ -275,7 +275,10 @@ impl Server {
     pub(super) fn getlock(&mut self, r: &mut Reader<'_>, w: &mut Writer<'_>) -> Result<(), Errno> {
         let (fid, kind) = (r.u32()?, r.u8()?);
         let wanted = Wanted::read(r)?;
-        let strength = strength(kind)?.ok_or(Errno::INVAL)?;
+        // Linux always says "unlock" here, because its own search for a
+        // conflict has overwritten what its program asked about
+        // (`v9fs_file_getlock`): then any lock is worth telling.
+        let strength = strength(kind)?.unwrap_or(Strength::Exclusive);
         if matches!(self.fids.get(fid)?, Fid::Root) {
             return Err(Errno::BADF);
         }

@@ -54,13 +54,14 @@ impl Running {
             mailbox: Arc::clone(&self.mailbox),
             id,
         };
-        let deadline = opening.timeout;
+        let timeout = opening.timeout;
         self.mailbox.post(Message::Open(Open {
             id,
             request,
             sink: sink(handle.clone()),
             eager: opening.eager,
-            deadline: deadline.and_then(|time| Instant::now().checked_add(time)),
+            timeout,
+            deadline: timeout.and_then(|time| Instant::now().checked_add(time)),
             output_limit: opening.output_limit,
         }))?;
         Ok(handle)

@@ -36,6 +36,8 @@ pub(crate) struct Open {
     pub sink: Sink,
     /// Output counts as consumed as soon as the sink has it.
     pub eager: bool,
+    /// How long it may take.
+    pub timeout: Option<Duration>,
     /// When it is killed.
     pub deadline: Option<Instant>,
     /// After how many bytes of output it is killed.

@@ -57,7 +57,7 @@ pub use sandbox::{Command, Options, Output, Run, Sandbox};
 pub(crate) use sandbox::{launch, spawn};
 pub(crate) use save::Saved;
 pub use snapshot::{Figures, snapshot};
-pub(crate) use thread::{Bounds, refuse};
+pub(crate) use thread::{Bounds, CREDIT_BYTES, refuse};
 pub use translator::Translations;
 pub(crate) use watch::Watch;
 pub use watch::block_on;

@@ -226,6 +226,7 @@ impl Sandbox {
             request,
             sink,
             eager,
+            timeout: None,
             deadline: None,
             output_limit: None,
         }))?;

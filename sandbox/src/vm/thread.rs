@@ -5,7 +5,8 @@ use super::error::{VmCode, VmError};
 use super::guest::{Guest, Next};
 use super::instance::Linked;
 use super::mailbox::{Event, Mailbox, Message, Open, SaveSlot, Sink, stopped};
-use a99_guest_agent::protocol::{Report, Request, Stream};
+use super::sandbox::Output;
+use a99_guest_agent::protocol::{Report, Request, Stream, WINDOW_BYTES};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,11 +14,16 @@ use std::time::{Duration, Instant};
 /// How long a guest may take to get ready: a thousand times what it takes.
 const START_PATIENCE: Duration = Duration::from_secs(60);
 
-/// How long a killed command may take to end.
-const KILL_PATIENCE: Duration = Duration::from_secs(5);
+/// How long a killed command may take to end: hundreds of processes on a busy
+/// host take seconds.
+const KILL_PATIENCE: Duration = Duration::from_secs(30);
 
 /// Bytes that a killed command may still write: more than pipes hold.
 const REST_BYTES: u32 = 1 << 30;
+
+/// Bytes that were read for each word to the guest about it: a quarter of the
+/// window, so that it seldom hears of it and never waits.
+pub(crate) const CREDIT_BYTES: u32 = WINDOW_BYTES / 4;
 
 /// Turns after which a guest that is to be saved has not come to rest.
 const SAVE_TURNS: u32 = 2_000;
@@ -45,6 +51,8 @@ struct Opened {
     deadline: Option<Instant>,
     output_limit: Option<u64>,
     written: u64,
+    /// Bytes of standard output and error that the guest was not told are read.
+    owed: [u32; 2],
     /// Why it was killed.
     failure: Option<VmError>,
     timeout: Option<Duration>,
@@ -209,7 +217,8 @@ impl Turns {
         if let Some(opened) = self.open.get_mut(&id) {
             if let Some(failure) = opened.failure.take() {
                 (opened.sink)(Event::Failed(failure));
-                self.close(guest, id);
+                // If it is a script, the session is its own until it has ended.
+                self.open.remove(&id);
                 return;
             }
         }
@@ -291,6 +300,7 @@ impl Turns {
             request,
             sink,
             eager,
+            timeout,
             deadline,
             output_limit,
         } = open;
@@ -300,8 +310,9 @@ impl Turns {
             deadline,
             output_limit,
             written: 0,
+            owed: [0; 2],
             failure: None,
-            timeout: deadline.map(|at| at.saturating_duration_since(Instant::now())),
+            timeout,
         };
         if matches!(request, Request::Script(_)) {
             if self.script.is_some() {
@@ -358,7 +369,18 @@ impl Turns {
                 // Who hears the end may ask at once what it took.
                 self.mailbox.note_retired(guest.retired());
                 let failure = self.open.get_mut(&id).and_then(|open| open.failure.take());
-                self.pass(id, failure.map_or(Event::Exited(exited), Event::Failed));
+                let event = failure.map_or(Event::Exited(exited), |failure| {
+                    // How it ended, for what else its end tells.
+                    let output = Output {
+                        exited,
+                        ..Output::default()
+                    };
+                    Event::Failed(VmError {
+                        output: Some(Box::new(output)),
+                        ..failure
+                    })
+                });
+                self.pass(id, event);
                 self.close(guest, id);
             }
             Report::Failed(_, text) => {
@@ -394,7 +416,11 @@ impl Turns {
         };
         let count = bytes.len() as u32;
         if opened.eager {
-            guest.request(id, &Request::Credit(stream, count));
+            let owed = &mut opened.owed[usize::from(stream == Stream::Stderr)];
+            *owed += count;
+            if *owed >= CREDIT_BYTES {
+                guest.request(id, &Request::Credit(stream, std::mem::take(owed)));
+            }
         }
         // One that was killed may write on until it dies: nobody wants that.
         if opened.failure.is_some() {
