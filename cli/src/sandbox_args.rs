@@ -1,5 +1,6 @@
 //! The command line of `a99 sandbox`.
 
+use crate::sandbox_image_args::{DoctorArgs, ImageArgs};
 use clap::{Args, Subcommand, ValueHint};
 use std::path::PathBuf;
 
@@ -27,6 +28,10 @@ pub enum SandboxCommand {
     /// Run one command in a new sandbox
     #[command(after_help = EXIT_CODES)]
     Exec(ExecArgs),
+    /// Carry the image to another machine
+    Image(ImageArgs),
+    /// Tell what is there, what is missing, and what helps
+    Doctor(DoctorArgs),
 }
 
 impl SandboxArgs {
@@ -35,6 +40,8 @@ impl SandboxArgs {
         match &self.command {
             SandboxCommand::Build(args) => args.json,
             SandboxCommand::Exec(args) => args.json,
+            SandboxCommand::Image(args) => args.json(),
+            SandboxCommand::Doctor(args) => args.json,
         }
     }
 }

@@ -139,6 +139,16 @@ impl Cache {
         write_whole(&path, &text)
     }
 
+    /// The folder of everything about images.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Whether the last build, or an import, had a result of this step.
+    pub(super) fn names(&self, step: &str) -> bool {
+        self.current_keys().contains_key(step)
+    }
+
     /// A step's result in the last build, if it is there and sound. Nothing is
     /// built or waited for.
     pub fn current(&self, step: &str) -> Result<Option<Entry>, ImageError> {
@@ -146,6 +156,12 @@ impl Cache {
             Some(key) => self.find(step, key),
             None => Ok(None),
         }
+    }
+
+    /// Whether a result is the one of the last build.
+    pub(super) fn is_current(&self, entry: &Entry) -> bool {
+        let Manifest { step, key, .. } = &entry.manifest;
+        self.current_keys().get(step) == Some(key)
     }
 
     fn current_keys(&self) -> BTreeMap<String, String> {

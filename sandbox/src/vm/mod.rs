@@ -12,7 +12,7 @@
 //! - `snapshot`: from kernel and files to the module that guests start from;
 //!   `precompiled`: that module as machine code on disk, and loading it;
 //!   `image`: the one of the last build; `machine`: all this for the builder of
-//!   images.
+//!   images; `trial`: guests that prove that it works.
 
 mod engine;
 mod error;
@@ -26,6 +26,7 @@ mod sandbox;
 mod snapshot;
 mod stream;
 mod thread;
+mod trial;
 
 pub use engine::{compatibility, engine};
 pub use error::{VmCode, VmError};
@@ -36,3 +37,4 @@ pub use precompiled::{Manifest, load, verify, write};
 pub use sandbox::{Command, Options, Output, Run, Sandbox};
 pub use snapshot::{Figures, snapshot};
 pub use thread::Event;
+pub use trial::{Booter, Tried, prove};
