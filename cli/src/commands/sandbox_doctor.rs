@@ -29,7 +29,7 @@ pub fn run(args: &DoctorArgs) -> Exit {
 
 fn findings(args: &DoctorArgs) -> Result<Vec<Finding>, ImageError> {
     let options = options(&args.sources, Versions::Preferred);
-    Ok(examine(&Cache::of_user()?, &options, &machine()?))
+    Ok(examine(Cache::of_user(), &options, &machine()?))
 }
 
 fn as_json(finding: &Finding) -> Json {

@@ -43,6 +43,8 @@ pub enum ErrorCode {
     NoSources,
     /// No image was built or imported yet.
     NotBuilt,
+    /// The cache folder is somebody else's, or others may write to it.
+    UntrustedCache,
     /// A file that is to be imported is damaged, or no image.
     BadFile,
     /// A file or folder cannot be read or written.
@@ -71,6 +73,7 @@ impl ErrorCode {
             ErrorCode::Guest => "image.guest",
             ErrorCode::NoSources => "image.no_sources",
             ErrorCode::NotBuilt => "image.not_built",
+            ErrorCode::UntrustedCache => "image.untrusted_cache",
             ErrorCode::BadFile => "image.bad_file",
             ErrorCode::Io => "image.io",
         }

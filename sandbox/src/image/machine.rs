@@ -23,6 +23,9 @@ pub const MODULE: &str = "guest.cwasm";
 /// The label of [`Machine::compatibility`] among a compiled module's inputs.
 pub(super) const COMPATIBILITY: &str = "compatibility";
 
+/// Version of what stands beside a compiled module.
+const LAYOUT: &str = "2";
+
 /// Commands that are run before the guest is saved: their files are then read,
 /// and a first Python starts as fast as a second.
 pub const WARM_UP: &[&[&str]] = &[
@@ -127,6 +130,7 @@ impl Step for Precompile<'_> {
     fn inputs(&self, inputs: &mut Inputs) -> Result<(), ImageError> {
         inputs.value("snapshot", self.snapshot.sha256(SNAPSHOT)?);
         inputs.value(COMPATIBILITY, self.machine.compatibility());
+        inputs.value("layout", LAYOUT);
         Ok(())
     }
 

@@ -2,12 +2,11 @@
 //! sources.
 
 use super::super::cache::Cache;
-use super::super::entry::{Entry, is_ours};
+use super::super::entry::Entry;
 use super::super::machine::{COMPATIBILITY, MODULE, Machine};
 use super::super::portable::is_imported;
 use super::super::{ErrorCode, Options, look};
 use super::{Finding, Status};
-use std::fs;
 use std::path::Path;
 
 /// Steps without whose results no guest starts.
@@ -24,25 +23,6 @@ pub(super) enum State {
     Missing,
     Built,
     Imported,
-}
-
-/// Whether the cache is a folder that only this user, or root, writes to.
-pub(super) fn folder(cache: &Cache) -> Finding {
-    let check = "cache folder";
-    let folders = [cache.root().to_path_buf(), cache.root().join("steps")];
-    let foreign = |path: &&std::path::PathBuf| {
-        fs::symlink_metadata(path).map_or(true, |m| !m.is_dir() || !is_ours(&m))
-    };
-    match folders.iter().find(foreign) {
-        None => Finding::fine(check, folders[0].display().to_string()),
-        Some(path) => {
-            let path = path.display();
-            let text = format!("{path} is no folder of yours, or others may write to it");
-            let help =
-                format!("`chmod go-w {path}` if it is yours, or name another one in A99_CACHE_DIR");
-            Finding::new(check, Status::Problem, text).help(help)
-        }
-    }
 }
 
 /// Examines the image that guests start from.

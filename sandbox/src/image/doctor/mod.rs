@@ -11,6 +11,9 @@ use super::error::ImageError;
 use super::machine::Machine;
 use super::{Options, tools};
 
+/// The check of the cache folder, which comes first.
+const CACHE: &str = "cache folder";
+
 /// How a check ended.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Status {
@@ -80,12 +83,26 @@ impl Finding {
     }
 }
 
-/// Runs all checks.
-pub fn examine(cache: &Cache, options: &Options, machine: &dyn Machine) -> Vec<Finding> {
-    let mut findings = vec![image::folder(cache)];
-    let state = image::state(cache, machine, &mut findings);
+/// Runs all checks. A cache that cannot be used is a finding of its own.
+pub fn examine(
+    cache: Result<Cache, ImageError>,
+    options: &Options,
+    machine: &dyn Machine,
+) -> Vec<Finding> {
+    let cache = match cache {
+        Ok(cache) => cache,
+        Err(error) => {
+            return vec![
+                Finding::of(CACHE, Status::Problem, &error),
+                build_tools(Status::Warning),
+            ];
+        }
+    };
+    let root = cache.root();
+    let mut findings = vec![Finding::fine(CACHE, root.display().to_string())];
+    let state = image::state(&cache, machine, &mut findings);
     if let image::State::Built = state {
-        findings.push(image::freshness(cache, options, machine));
+        findings.push(image::freshness(&cache, options, machine));
     }
     // Whoever has an image needs no tools to build one.
     let severity = match state {
@@ -93,7 +110,7 @@ pub fn examine(cache: &Cache, options: &Options, machine: &dyn Machine) -> Vec<F
         image::State::Built | image::State::Imported => Status::Warning,
     };
     findings.push(build_tools(severity));
-    findings.extend(system::checks(cache.root()));
+    findings.extend(system::checks(root));
     findings
 }
 
