@@ -17,6 +17,8 @@ mod pretty;
 mod replies;
 #[cfg(feature = "sandbox")]
 mod sandbox_args;
+#[cfg(feature = "sandbox")]
+mod sandbox_image_args;
 mod script;
 mod write;
 

@@ -1,5 +1,6 @@
 //! The command line of `a99 sandbox`.
 
+use crate::sandbox_image_args::{DoctorArgs, ImageArgs};
 use a99_sandbox::{Mount, MountMode, Policy, PolicyError};
 use clap::{Args, Subcommand, ValueHint};
 use std::path::PathBuf;
@@ -32,6 +33,10 @@ pub enum SandboxCommand {
     /// Open a shell in a new sandbox, on this terminal
     #[command(after_help = EXIT_CODES)]
     Shell(ShellArgs),
+    /// Carry the image to another machine
+    Image(ImageArgs),
+    /// Tell what is there, what is missing, and what helps
+    Doctor(DoctorArgs),
 }
 
 impl SandboxArgs {
@@ -41,6 +46,8 @@ impl SandboxArgs {
             SandboxCommand::Build(args) => args.json,
             SandboxCommand::Exec(args) => args.json,
             SandboxCommand::Shell(_) => false,
+            SandboxCommand::Image(args) => args.json(),
+            SandboxCommand::Doctor(args) => args.json,
         }
     }
 }

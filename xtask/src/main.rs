@@ -19,8 +19,8 @@ Usage: cargo xtask CHORE
 
   test                       format, lints, walls, vectors on both engines, all
                              tests; what a contributor runs before a change
-  extra                      documentation without warnings; the sandbox with
-                             wasmtime
+  extra                      documentation without warnings; the sandbox: its
+                             image and all tests with it (Debian, apt)
   ci                         test, then extra
   tidy                       only the walls and rules of the tree
   docs [--check]             write docs/a99b.md, bytecode.md and costs.md
@@ -33,6 +33,10 @@ Usage: cargo xtask CHORE
   guest [--locked | --update] [--json]
                              build the image of the sandbox (Debian, apt); with the
                              locked versions only, or locking the current ones
+  guest-test                 all tests of the sandbox, with that image
+  boots [--count N]          boot the guest from nothing, 200 times in a row
+  cosim [--seed S] [--seconds N]
+                             compare random instruction sequences with QEMU
   fuzz [TARGET] [--seconds N]
                              run one or all fuzz targets (nightly, cargo-fuzz)
   fuzz-ci                    each target for some seconds, if nightly and
@@ -74,6 +78,9 @@ fn run(chore: &str, rest: &[String]) -> Result<(), Failed> {
         ("vectors", args) => vectors::replay(args),
         ("mutate", args) => fuzz::mutate(args),
         ("guest", args) => guest::build(args),
+        ("guest-test", []) => guest::test(),
+        ("boots", args) => guest::boots(args),
+        ("cosim", args) => guest::cosim(args),
         ("fuzz", args) => fuzz::fuzz(args),
         ("fuzz-ci", []) => fuzz::ci(),
         _ => Err(Failed("unknown chore or argument; see --help".to_owned())),

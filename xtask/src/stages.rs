@@ -1,7 +1,7 @@
 //! The stages of `test`, `extra` and `bless`.
 
 use crate::shell::{Failed, cargo, run, stage};
-use crate::{docs, tidy, vectors};
+use crate::{docs, guest, tidy, vectors};
 
 /// Everything a contributor needs before a change, cheapest first.
 pub fn test() -> Result<(), Failed> {
@@ -27,7 +27,8 @@ pub fn test() -> Result<(), Failed> {
     stage("tests", || run(cargo("test").arg("--workspace")))
 }
 
-/// What takes long and seldom breaks: documentation, and what needs wasmtime.
+/// What takes long and seldom breaks: documentation, what needs wasmtime, and
+/// what needs the guest's image, which is built if need be.
 pub fn extra() -> Result<(), Failed> {
     stage("documentation", || {
         let mut doc = cargo("doc");
@@ -37,17 +38,12 @@ pub fn extra() -> Result<(), Failed> {
     // A feature, because it brings in wasmtime: checked here, apart from what a
     // contributor runs before each change.
     stage("clippy with the sandbox", || {
-        let mut clippy = cargo("clippy");
-        clippy.args(["--quiet", "-p", "a99-cli", "--features", "sandbox"]);
-        clippy.args(["-p", "a99-batteries", "-p", "a99-sandbox"]);
-        clippy.args(["--all-targets", "--", "-D", "warnings"]);
+        let mut clippy = guest::with_wasmtime("clippy");
+        clippy.args(["--quiet", "--all-targets", "--", "-D", "warnings"]);
         run(&mut clippy)
     })?;
-    stage("tests with the sandbox", || {
-        run(cargo("test").args(["-p", "a99-sandbox", "--features", "vm", "--lib"]))?;
-        // What needs the image is ignored.
-        run(cargo("test").args(["-p", "a99-batteries", "--features", "sandbox"]))
-    })
+    stage("the guest's image", || guest::build(&[]))?;
+    stage("tests with the guest", guest::test)
 }
 
 /// Rewrites golden files and generated documents.

@@ -8,6 +8,10 @@ pub mod keys;
 pub mod run;
 #[cfg(feature = "sandbox")]
 pub mod sandbox;
+#[cfg(feature = "sandbox")]
+pub mod sandbox_doctor;
+#[cfg(feature = "sandbox")]
+pub mod sandbox_image;
 pub mod tools;
 pub mod verify;
 

@@ -9,10 +9,12 @@ pub use start::builder;
 use crate::failure::{Exit, Failure};
 use crate::output;
 use crate::sandbox_args::{BuildArgs, SandboxArgs, SandboxCommand};
-use a99_sandbox::image::{self, Built, Cache, Entry, Event, ImageError, StepEnd, Versions};
+use a99_sandbox::image::{
+    self, Built, Cache, Entry, ErrorCode, Event, ImageError, StepEnd, Versions,
+};
 use a99_sandbox::vm::{VmCode, VmError, WasmMachine};
 use serde_json::{Value as Json, json};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The committed lock file, below the folder with the sources.
 const LOCK_FILE: &str = "sandbox/image/lock.json";
@@ -30,6 +32,8 @@ pub fn run(args: &SandboxArgs) -> Result<Exit, Failure> {
         SandboxCommand::Build(args) => Ok(build(args)),
         SandboxCommand::Exec(args) => Ok(exec::run(args)),
         SandboxCommand::Shell(args) => Ok(shell::run(args)),
+        SandboxCommand::Image(args) => Ok(super::sandbox_image::run(args)),
+        SandboxCommand::Doctor(args) => Ok(super::sandbox_doctor::run(args)),
     }
 }
 
@@ -39,13 +43,9 @@ fn build(args: &BuildArgs) -> Exit {
         (_, true) => Versions::Updated,
         _ => Versions::Preferred,
     };
-    let options = build_options(&args.sources, versions);
-    let machine = match WasmMachine::new() {
-        Ok(machine) => machine,
-        Err(error) => return failed(&error, args.json),
-    };
+    let options = options(&args.sources, versions);
     let built = Cache::of_user()
-        .and_then(|cache| image::build(&cache, &options, Some(&machine), &mut show));
+        .and_then(|cache| image::build(&cache, &options, Some(&machine()?), &mut show));
     match built {
         Ok(built) => {
             if args.json {
@@ -55,30 +55,39 @@ fn build(args: &BuildArgs) -> Exit {
             }
             Exit::Ok
         }
-        Err(error) => {
-            if args.json {
-                line(&image_error(&error));
-            } else {
-                output::note(&format!("error[{}]", error.code.name()), &error.to_string());
-            }
-            Exit::Guest(SANDBOX_FAILED)
-        }
+        Err(error) => image_failed(&error, args.json),
     }
 }
 
-/// What to build, with the sources in a folder if they are there.
-fn build_options(sources: &Path, versions: Versions) -> image::Options {
-    let lock_file: PathBuf = sources.join(LOCK_FILE);
-    let has_sources = sources.join("guest/Cargo.toml").exists();
+/// What is built of the sources in a folder, if there are any.
+pub(super) fn options(sources: &Path, versions: Versions) -> image::Options {
+    let lock_file = sources.join(LOCK_FILE);
+    let has_guest = sources.join("guest/Cargo.toml").exists();
     image::Options {
         versions,
         lock_file: lock_file.exists().then_some(lock_file),
-        sources: has_sources.then(|| sources.to_owned()),
+        sources: has_guest.then(|| sources.to_path_buf()),
     }
 }
 
+/// Who runs guests for the builder of images.
+pub(super) fn machine() -> Result<WasmMachine, ImageError> {
+    WasmMachine::new()
+        .map_err(|error| ImageError::new(ErrorCode::Guest, "engine", error.to_string()))
+}
+
+/// Tells of a failure about the image.
+pub(super) fn image_failed(error: &ImageError, json: bool) -> Exit {
+    if json {
+        line(&image_error(error));
+    } else {
+        output::note(&format!("error[{}]", error.code.name()), &error.to_string());
+    }
+    Exit::Guest(SANDBOX_FAILED)
+}
+
 /// Progress, on the standard error output.
-fn show(event: Event<'_>) {
+pub(super) fn show(event: Event<'_>) {
     output::err(&match event {
         Event::Started { step } => format!("==> {step}\n"),
         Event::Detail { text, .. } => format!("    {text}\n"),
@@ -123,7 +132,7 @@ fn image_error(error: &ImageError) -> Json {
     }})
 }
 
-fn line(value: &Json) {
+pub(super) fn line(value: &Json) {
     output::out(&format!("{value}\n"));
 }
 

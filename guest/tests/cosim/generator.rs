@@ -2,7 +2,8 @@
 //!
 //! Reserved registers: `sp` and `s0` point into the data that loads and stores
 //! use, `tp` is where the next result is logged, `t1` points at an aligned
-//! place for atomics. Jumps go forward over at most two instructions.
+//! place for atomics. Jumps go forward over at most two instructions, but for
+//! the short loops around an instruction that is written over.
 
 use crate::random::Random;
 use a99_guest::cpu::compressed;
@@ -11,6 +12,12 @@ use a99_guest::cpu::inst::{Inst, Op};
 use a99_guest::cpu::table::{Format, Row, TABLE};
 use a99_guest::ram::RAM_BASE;
 use std::fmt::Write;
+
+/// One in so many instructions is written over while the program runs.
+const PATCH_RATE: u64 = 60;
+
+/// Bytes of a page; an instruction may stand on two.
+const PAGE: usize = 4096;
 
 /// Instructions of a sequence.
 const LENGTH: usize = 800;
@@ -164,6 +171,9 @@ impl Writer<'_> {
 
     /// One instruction of the sequence, with what logs it.
     fn instruction(&mut self) {
+        if self.random.below(PATCH_RATE) == 0 {
+            return self.patch();
+        }
         if self.random.below(4) == 0 {
             let half = self.random.next() as u16;
             let expanded = compressed::expand(half).filter(|bits| is_usable(*bits));
@@ -238,6 +248,32 @@ impl Writer<'_> {
         // The reservation is gone.
         self.word(conditional);
         self.log(conditional);
+    }
+
+    /// An instruction that runs, is written over, and after `fence.i` runs as
+    /// the other one. Some stand on two pages.
+    fn patch(&mut self) {
+        /// Bytes between the first instruction here and the one in question.
+        const BEFORE: usize = 20;
+        if self.random.below(3) == 0 {
+            while (self.code.len() + BEFORE) % PAGE != PAGE - 2 {
+                self.half(1); // c.nop
+            }
+        }
+        let addi = |random: &mut Random| 0x0005_0513 | (random.below(4096) as u32) << 20;
+        let (old, new) = (addi(self.random), addi(self.random));
+        let high = new.wrapping_add(0x800) & 0xffff_f000;
+        self.word(0x17 | 9 << 7); // auipc s1, 0
+        self.word(0x13 | 9 << 7 | 9 << 15 | (BEFORE as u32) << 20); // addi s1, s1, BEFORE
+        self.word(0x37 | 5 << 7 | high); // lui t0, high
+        self.word(0x1b | 5 << 7 | 5 << 15 | new.wrapping_sub(high) << 20); // addiw t0, t0, low
+        self.word(0x13 | 31 << 7 | 1 << 20); // li t6, 1
+        self.word(old); // addi a0, a0, a random number
+        self.word(0x2023 | 9 << 15 | 5 << 20); // sw t0, 0(s1)
+        self.word(0x100f); // fence.i
+        self.word(0x13 | 31 << 7 | 31 << 15 | 0xfff << 20); // addi t6, t6, -1
+        self.word(0xfe0f_d8e3); // bgez t6, -16
+        self.log(new);
     }
 
     /// A branch over the next instruction.

@@ -15,8 +15,8 @@
 //! result from a damaged one.
 
 use super::digest::Inputs;
-use super::entry::{Entry, MANIFEST, Manifest};
-use super::error::{At, ImageError};
+use super::entry::{Entry, MANIFEST, Manifest, is_ours};
+use super::error::{At, ErrorCode, ImageError};
 use super::progress::{Progress, note};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -56,12 +56,19 @@ impl Cache {
     }
 
     /// A cache in this folder, which is made if need be.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorCode::UntrustedCache`] if others could put something there: what
+    /// is in it is run.
     pub fn at(folder: impl Into<PathBuf>) -> Result<Cache, ImageError> {
         let folder = folder.into();
         // Programs run with other current folders are given its paths.
         let root = std::path::absolute(&folder).at(&folder)?.join("image");
         let cache = Cache { root };
         make_folder(&cache.steps())?;
+        check_folder(&cache.root)?;
+        check_folder(&cache.steps())?;
         Ok(cache)
     }
 
@@ -139,6 +146,16 @@ impl Cache {
         write_whole(&path, &text)
     }
 
+    /// The folder of everything about images.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Whether the last build, or an import, had a result of this step.
+    pub(super) fn names(&self, step: &str) -> bool {
+        self.current_keys().contains_key(step)
+    }
+
     /// A step's result in the last build, if it is there and sound. Nothing is
     /// built or waited for.
     pub fn current(&self, step: &str) -> Result<Option<Entry>, ImageError> {
@@ -146,6 +163,12 @@ impl Cache {
             Some(key) => self.find(step, key),
             None => Ok(None),
         }
+    }
+
+    /// Whether a result is the one of the last build.
+    pub(super) fn is_current(&self, entry: &Entry) -> bool {
+        let Manifest { step, key, .. } = &entry.manifest;
+        self.current_keys().get(step) == Some(key)
     }
 
     fn current_keys(&self) -> BTreeMap<String, String> {
@@ -208,6 +231,18 @@ pub(crate) fn make_folder(folder: &Path) -> Result<(), ImageError> {
     let mut builder = DirBuilder::new();
     builder.recursive(true).mode(PRIVATE);
     builder.create(folder).at(folder)
+}
+
+/// Whether only this user, or root, writes to a folder, and it is no link.
+fn check_folder(folder: &Path) -> Result<(), ImageError> {
+    let metadata = fs::symlink_metadata(folder).at(folder)?;
+    if metadata.is_dir() && is_ours(&metadata) {
+        return Ok(());
+    }
+    let path = folder.display().to_string();
+    let help = format!("`chmod go-w {path}` if it is yours, or name another one in A99_CACHE_DIR");
+    let reason = "is no folder of this user, or others may write to it";
+    Err(ImageError::new(ErrorCode::UntrustedCache, path, reason).help(help))
 }
 
 /// Removes a folder with all that is in it, if it is there.

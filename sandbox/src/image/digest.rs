@@ -19,14 +19,30 @@ pub fn of_bytes(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
 
+/// The hash of what comes in pieces.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Hasher(Sha256);
+
+impl Hasher {
+    /// Adds a piece.
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    /// The hash, in hexadecimal.
+    pub fn hex(self) -> String {
+        hex(&self.0.finalize())
+    }
+}
+
 /// The hash of a file's content, in hexadecimal.
 pub fn of_file(path: &Path) -> Result<String, ImageError> {
     let mut file = File::open(path).at(path)?;
-    let mut hasher = Sha256::new();
+    let mut hasher = Hasher::default();
     let mut chunk = vec![0; CHUNK];
     loop {
         match file.read(&mut chunk).at(path)? {
-            0 => return Ok(hex(&hasher.finalize())),
+            0 => return Ok(hasher.hex()),
             count => hasher.update(&chunk[..count]),
         }
     }
@@ -58,6 +74,12 @@ impl Inputs {
     /// Adds a content by its hash.
     pub fn content(&mut self, label: impl Into<String>, bytes: &[u8]) {
         self.value(label, of_bytes(bytes));
+    }
+
+    /// The value under a label.
+    pub fn get(&self, label: &str) -> Option<&str> {
+        let found = self.0.iter().find(|(known, _)| known == label);
+        found.map(|(_, value)| value.as_str())
     }
 
     /// The key of this list. Lengths are part of it, so that no two lists of

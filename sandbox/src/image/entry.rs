@@ -175,7 +175,7 @@ impl Manifest {
 }
 
 /// Whether only this user, or root, can have written a file.
-fn is_ours(metadata: &fs::Metadata) -> bool {
+pub(super) fn is_ours(metadata: &fs::Metadata) -> bool {
     let owner = metadata.uid();
     let known = owner == tools::ROOT || Some(owner) == tools::user();
     known && metadata.mode() & WRITABLE_BY_OTHERS == 0

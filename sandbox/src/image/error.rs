@@ -41,6 +41,12 @@ pub enum ErrorCode {
     Guest,
     /// There are no sources of the emulator and the agent.
     NoSources,
+    /// No image was built or imported yet.
+    NotBuilt,
+    /// The cache folder is somebody else's, or others may write to it.
+    UntrustedCache,
+    /// A file that is to be imported is damaged, or no image.
+    BadFile,
     /// A file or folder cannot be read or written.
     Io,
 }
@@ -66,6 +72,9 @@ impl ErrorCode {
             ErrorCode::UnexpectedResult => "image.unexpected_result",
             ErrorCode::Guest => "image.guest",
             ErrorCode::NoSources => "image.no_sources",
+            ErrorCode::NotBuilt => "image.not_built",
+            ErrorCode::UntrustedCache => "image.untrusted_cache",
+            ErrorCode::BadFile => "image.bad_file",
             ErrorCode::Io => "image.io",
         }
     }

@@ -17,6 +17,9 @@ pub const CONFIG: &str = include_str!("../../image/kernel.config");
 /// The name of the kernel in the result.
 pub const IMAGE: &str = "Image";
 
+/// The name of the configuration it was built with, all options, in its result.
+pub const CONFIGURATION: &str = "kernel.config";
+
 /// To be raised when this file makes another kernel from the same inputs.
 const RECIPE: &str = "1";
 
@@ -129,7 +132,7 @@ impl Step for Kernel {
         let image = source.join("arch/riscv/boot").join(IMAGE);
         fs::copy(&image, out.join(IMAGE)).at(&image)?;
         let config = source.join(".config");
-        fs::copy(&config, out.join("kernel.config")).at(&config)?;
+        fs::copy(&config, out.join(CONFIGURATION)).at(&config)?;
         let notice = source.join("COPYING");
         let licence_folder = licences::collect(site, &self.packages(), out)?;
         fs::copy(&notice, licence_folder.join("linux-COPYING")).at(&notice)?;

@@ -16,6 +16,7 @@ mod command;
 pub mod cpio;
 pub mod crates;
 pub mod digest;
+pub mod doctor;
 pub mod elf;
 pub mod entry;
 pub mod error;
@@ -24,6 +25,7 @@ pub mod licences;
 pub mod lock;
 pub mod machine;
 pub mod packages;
+pub mod portable;
 pub mod progress;
 pub mod rootfs;
 pub mod step;
@@ -40,7 +42,9 @@ use crates::{AGENT, CrateBuild, EMULATOR, Recipe};
 use lock::LockFile;
 use machine::{Machine, Precompile, Snapshot};
 use packages::Arch;
+use std::fs;
 use std::path::PathBuf;
+use step::Step;
 use store::Packages;
 
 /// What to build.
@@ -54,6 +58,18 @@ pub struct Options {
     /// A clone of the project, whose emulator and agent are built. Without it
     /// the image has no agent and there is no emulator.
     pub sources: Option<PathBuf>,
+}
+
+impl Options {
+    /// The lock file that counts.
+    fn lock(&self) -> Result<LockFile, ImageError> {
+        match (&self.lock_file, self.versions) {
+            // A broken lock file can be rewritten.
+            (_, Versions::Updated) => Ok(LockFile::empty()),
+            (Some(path), _) => LockFile::parse(&error::At::at(fs::read_to_string(path), path)?),
+            (None, _) => LockFile::parse(lock::COMMITTED),
+        }
+    }
 }
 
 /// What was built.
@@ -95,13 +111,7 @@ pub fn build(
 ) -> Result<Built, ImageError> {
     let _building = cache.lock(progress)?;
     tools::ensure(progress)?;
-    let lock_file = match (&options.lock_file, options.versions) {
-        // A broken lock file can be rewritten.
-        (_, Versions::Updated) => LockFile::empty(),
-        (Some(path), _) => LockFile::parse(&error::At::at(std::fs::read_to_string(path), path)?)?,
-        (None, _) => LockFile::parse(lock::COMMITTED)?,
-    };
-    let mut packages = Packages::open(cache, lock_file, options.versions)?;
+    let mut packages = Packages::open(cache, options.lock()?, options.versions)?;
     if options.versions == Versions::Updated {
         update(&mut packages, options, progress)?;
     }
@@ -110,18 +120,56 @@ pub fn build(
         let list = replaced.join(", ");
         progress::note(progress, format!("not as in the lock file: {list}"));
     }
-    let kernel = step::run(cache, &mut packages, &kernel::Kernel::default(), progress)?;
+    let mut make = |packages: &mut Packages<'_>, step: &dyn Step| {
+        // In the order of building.
+        step::run(cache, packages, step, progress)
+    };
+    let built = each_step(cache, &mut packages, options, machine, &mut make)?;
+    cache.set_current(built.entries())?;
+    Ok(built)
+}
+
+/// The results that a build with these options would give, if all of them are
+/// in the cache. Nothing is built, fetched or waited for.
+///
+/// # Errors
+///
+/// [`ErrorCode::NotBuilt`] names the first step whose result is not there.
+pub fn look(
+    cache: &Cache,
+    options: &Options,
+    machine: Option<&dyn Machine>,
+) -> Result<Built, ImageError> {
+    let mut packages = Packages::open(cache, options.lock()?, options.versions)?;
+    let mut find = |packages: &mut Packages<'_>, step: &dyn Step| {
+        let found = step::find(cache, packages, step)?;
+        found.ok_or_else(|| {
+            let reason = "has no result of these sources and settings";
+            ImageError::new(ErrorCode::NotBuilt, step.name(), reason)
+        })
+    };
+    each_step(cache, &mut packages, options, machine, &mut find)
+}
+
+/// Gives each step, in the order of building, to whoever has its result.
+fn each_step(
+    cache: &Cache,
+    packages: &mut Packages<'_>,
+    options: &Options,
+    machine: Option<&dyn Machine>,
+    result: &mut dyn FnMut(&mut Packages<'_>, &dyn Step) -> Result<Entry, ImageError>,
+) -> Result<Built, ImageError> {
+    let kernel = result(packages, &kernel::Kernel::default())?;
     let mut program = |recipe: &'static Recipe| -> Result<Option<Entry>, ImageError> {
         let Some(sources) = options.sources.as_deref().filter(|s| recipe.is_in(s)) else {
             return Ok(None);
         };
         let step = CrateBuild::new(recipe, sources, &cache.folder("cargo")?);
-        step::run(cache, &mut packages, &step, progress).map(Some)
+        result(packages, &step).map(Some)
     };
     let agent = program(&AGENT)?.map(|agent| agent.path(AGENT.result));
     let emulator = program(&EMULATOR)?;
-    let root_files = rootfs::RootFs::new(agent)?;
-    let root_files = step::run(cache, &mut packages, &root_files, progress)?;
+    let root_files = result(packages, &rootfs::RootFs::new(agent)?)?;
     let guest = match (machine, &emulator) {
         (None, _) => None,
         (Some(_), None) => return Err(no_sources()),
@@ -132,23 +180,21 @@ pub fn build(
                 kernel: &kernel,
                 root_files: &root_files,
             };
-            let snapshot = step::run(cache, &mut packages, &snapshot, progress)?;
+            let snapshot = result(packages, &snapshot)?;
             let module = Precompile {
                 machine,
                 snapshot: &snapshot,
             };
-            let module = step::run(cache, &mut packages, &module, progress)?;
+            let module = result(packages, &module)?;
             Some([snapshot, module])
         }
     };
-    let built = Built {
+    Ok(Built {
         kernel,
         root_files,
         emulator,
         guest,
-    };
-    cache.set_current(built.entries())?;
-    Ok(built)
+    })
 }
 
 /// Compiles the snapshot of the last build, or an imported one, for this

@@ -2,10 +2,9 @@
 //! not in the cache.
 
 use super::cache::Cache;
-use super::command::{output, program};
 use super::digest::Inputs;
 use super::entry::Entry;
-use super::error::{ImageError, disk_full};
+use super::error::{At, ImageError, disk_full};
 use super::packages::Wanted;
 use super::progress::{Event, Progress, StepEnd};
 use super::store::Packages;
@@ -128,13 +127,18 @@ fn inputs(packages: &Packages<'_>, step: &dyn Step) -> Result<Inputs, ImageError
     Ok(inputs)
 }
 
+/// The result of a step if it is in the cache; nothing is run.
+pub(super) fn find(
+    cache: &Cache,
+    packages: &Packages<'_>,
+    step: &dyn Step,
+) -> Result<Option<Entry>, ImageError> {
+    cache.find(step.name(), &inputs(packages, step)?.key())
+}
+
 /// Checks before the work that there will be room for it.
-fn check_room(folder: &Path, needed: u64) -> Result<(), ImageError> {
-    let table = output(program("df").args(["-P", "-k"]).arg(folder))?;
-    // What cannot be told is not held against the machine.
-    let Some(free) = free_bytes(&table) else {
-        return Ok(());
-    };
+pub(super) fn check_room(folder: &Path, needed: u64) -> Result<(), ImageError> {
+    let free = free_bytes(folder)?;
     if free >= needed {
         return Ok(());
     }
@@ -148,10 +152,11 @@ fn check_room(folder: &Path, needed: u64) -> Result<(), ImageError> {
     Err(error)
 }
 
-/// The fourth column of the second line of `df -P -k` (POSIX).
-fn free_bytes(table: &str) -> Option<u64> {
-    let column = table.lines().nth(1)?.split_whitespace().nth(3)?;
-    column.parse::<u64>().ok()?.checked_mul(1024)
+/// Bytes that this user may still write where a folder is.
+pub(super) fn free_bytes(folder: &Path) -> Result<u64, ImageError> {
+    let state = rustix::fs::statvfs(folder).map_err(std::io::Error::from);
+    let state = state.at(folder)?;
+    Ok(state.f_bavail.saturating_mul(state.f_frsize))
 }
 
 #[cfg(test)]
@@ -255,10 +260,9 @@ mod tests {
 
     #[test]
     fn room_is_checked_before() {
-        let table = "Filesystem 1024-blocks Used Available Capacity Mounted\n/dev/x 9 5 4 56% /\n";
-        assert_eq!(free_bytes(table), Some(4096));
-        assert_eq!(free_bytes("df: no"), None);
         let folder = tempfile::tempdir().unwrap();
+        assert!(free_bytes(folder.path()).unwrap() > 0);
+        assert!(free_bytes(Path::new("/none")).is_err());
         assert!(check_room(folder.path(), 1).is_ok());
         let error = check_room(folder.path(), u64::MAX).unwrap_err();
         assert_eq!(error.code, ErrorCode::DiskFull);

@@ -59,15 +59,7 @@ pub fn in_path(name: &str) -> Option<PathBuf> {
 /// may, else tells the command that does.
 pub fn ensure(progress: &mut dyn Progress) -> Result<(), ImageError> {
     if !super::apt::exists() {
-        return Err(ImageError::new(
-            ErrorCode::NoApt,
-            "apt-get",
-            "this system does not have it, and images are built from Debian's packages",
-        )
-        .help(
-            "build on Debian or a system derived from it; carrying an image to another system \
-               is not possible yet",
-        ));
+        return Err(no_apt());
     }
     let missing = missing();
     if missing.is_empty() {
@@ -76,18 +68,30 @@ pub fn ensure(progress: &mut dyn Progress) -> Result<(), ImageError> {
     let list = missing.join(" ");
     if !is_root() {
         let reason = format!("missing: {list}");
-        return Err(
-            ImageError::new(ErrorCode::ToolsMissing, "tools", reason).help(format!(
-                "`apt-get install --no-install-recommends {list}`, as root"
-            )),
-        );
+        let error = ImageError::new(ErrorCode::ToolsMissing, "tools", reason);
+        return Err(error.help(install_command(&missing)));
     }
     note(progress, format!("installing {list}"));
     install(&missing)
 }
 
+/// This system cannot build images.
+pub(super) fn no_apt() -> ImageError {
+    let reason = "this system does not have it, and images are built from Debian's packages";
+    ImageError::new(ErrorCode::NoApt, "apt-get", reason).help(
+        "build on Debian or a system derived from it, and carry the image here: \
+         `a99 sandbox image export FILE` there, `a99 sandbox image import FILE` here",
+    )
+}
+
+/// What an administrator types to have these packages.
+pub(super) fn install_command(packages: &[&str]) -> String {
+    let list = packages.join(" ");
+    format!("`apt-get install --no-install-recommends {list}`, as root")
+}
+
 /// The packages of missing tools.
-fn missing() -> Vec<&'static str> {
+pub(super) fn missing() -> Vec<&'static str> {
     let there = |tool: &&Tool| match tool.name.starts_with('/') {
         true => Path::new(tool.name).exists(),
         false => in_path(tool.name).is_some(),

@@ -69,6 +69,11 @@ impl Machine for WasmMachine {
         let written = write(&self.engine, module, file);
         written.map(drop).map_err(|error| failed("module", error))
     }
+
+    fn prove(&self, file: &Path) -> Result<(), ImageError> {
+        let proven = super::trial::prove(&self.engine, file);
+        proven.map_err(|error| ImageError::new(ErrorCode::Guest, "guest", error.to_string()))
+    }
 }
 
 /// A failure of the guest as one of the build.

@@ -19,7 +19,7 @@
 //!   `precompiled`: that module as machine code on disk, and loading it;
 //!   `bare`: machine code without Linux, for tests and measurements;
 //!   `image`: the one of the last build; `machine`: all this for the builder of
-//!   images.
+//!   images; `trial`: guests that prove that it works.
 
 mod attach;
 mod bare;
@@ -39,6 +39,7 @@ mod snapshot;
 mod stream;
 mod thread;
 mod translator;
+mod trial;
 mod watch;
 
 pub(crate) use attach::{Attachments, Cable, FileServer};
@@ -59,5 +60,6 @@ pub(crate) use save::Saved;
 pub use snapshot::{Figures, snapshot};
 pub(crate) use thread::{Bounds, CREDIT_BYTES, refuse};
 pub use translator::Translations;
+pub use trial::{Booter, Tried, prove};
 pub(crate) use watch::Watch;
 pub use watch::block_on;

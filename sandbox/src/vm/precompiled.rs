@@ -46,6 +46,10 @@ struct Stamp {
     device: u64,
     inode: u64,
     modified: (i64, i64),
+    /// When anything about the file changed, its name included. Unlike the
+    /// others nobody can set it to a time of his choice.
+    #[serde(default)]
+    changed: (i64, i64),
 }
 
 impl Stamp {
@@ -55,6 +59,7 @@ impl Stamp {
             device: metadata.dev(),
             inode: metadata.ino(),
             modified: (metadata.mtime(), metadata.mtime_nsec()),
+            changed: (metadata.ctime(), metadata.ctime_nsec()),
         }
     }
 }
@@ -154,7 +159,7 @@ pub fn load(engine: &Engine, path: &Path) -> Result<Module, VmError> {
     // SAFETY: wasmtime asks that the file holds what its own serialization
     // made, unchanged. The file belongs to this user or root, who alone can
     // write to it and its folder, it was no link when it was opened, and it is
-    // the very file (device, inode, size, time), or has the very contents
+    // the very file (device, inode, size, times), or has the very contents
     // (SHA-256), that `write` made by `precompile_module`. That it is for this
     // engine is checked by the key above and again by wasmtime. It is mapped
     // from the descriptor that was checked, not by its name. `write` replaces a

@@ -57,7 +57,7 @@ fn wants_one() -> bool {
 /// Builds the image as `a99 sandbox build` does in this folder.
 fn build(cache: &Cache) -> Result<(), VmError> {
     let here = Path::new(".");
-    let options = super::build_options(here, image::Versions::Preferred);
+    let options = super::options(here, image::Versions::Preferred);
     let machine = WasmMachine::new()?;
     let built = image::build(cache, &options, Some(&machine), &mut show);
     built.map(drop).map_err(image_failed)

@@ -1,0 +1,42 @@
+//! `a99 sandbox image`: carries the image to another machine.
+
+use super::sandbox::{image_failed, line, machine, show};
+use crate::failure::Exit;
+use crate::output;
+use crate::sandbox_image_args::{FileArgs, ImageArgs, ImageCommand};
+use a99_sandbox::image::portable::{Portable, export, import};
+use a99_sandbox::image::{Cache, ImageError};
+use serde_json::json;
+
+/// Runs the command.
+pub fn run(args: &ImageArgs) -> Exit {
+    let (args, done) = match &args.command {
+        ImageCommand::Export(args) => (args, exported(args)),
+        ImageCommand::Import(args) => (args, imported(args)),
+    };
+    match done {
+        Ok(manifest) => {
+            told(args, &manifest);
+            Exit::Ok
+        }
+        Err(error) => image_failed(&error, args.json),
+    }
+}
+
+fn exported(args: &FileArgs) -> Result<Portable, ImageError> {
+    export(&Cache::of_user()?, &args.file, &mut show)
+}
+
+fn imported(args: &FileArgs) -> Result<Portable, ImageError> {
+    import(&Cache::of_user()?, &args.file, &machine()?, &mut show)
+}
+
+fn told(args: &FileArgs, manifest: &Portable) {
+    let bytes = std::fs::metadata(&args.file).map_or(0, |metadata| metadata.len());
+    if args.json {
+        line(&json!({"file": args.file, "bytes": bytes, "manifest": manifest}));
+        return;
+    }
+    let (parts, path) = (manifest.files.len(), args.file.display());
+    output::out(&format!("{bytes:>10}  {path}, {parts} parts\n"));
+}

@@ -1,0 +1,58 @@
+//! The command line of `a99 sandbox image` and `a99 sandbox doctor`.
+
+use clap::{Args, Subcommand, ValueHint};
+use std::path::PathBuf;
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0    all is well, or nothing worse than a warning
+  1    no sandbox runs, or no image can be built
+  2    usage: bad option";
+
+/// Options of `sandbox image`.
+#[derive(Debug, Args)]
+pub struct ImageArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: ImageCommand,
+}
+
+/// What to do with the image.
+#[derive(Debug, Subcommand)]
+pub enum ImageCommand {
+    /// Write the image into a file for another machine, which needs no apt
+    Export(FileArgs),
+    /// Check a file that was exported, compile it, and use it from now on
+    Import(FileArgs),
+}
+
+/// Options of `sandbox image export` and `import`.
+#[derive(Debug, Args)]
+pub struct FileArgs {
+    /// The file: a gzipped tar archive
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub file: PathBuf,
+    /// Print the result, errors too, as one line of JSON on standard output
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Options of `sandbox doctor`.
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
+pub struct DoctorArgs {
+    /// Folder with Agent99's sources, which the image is compared with
+    #[arg(long, value_name = "DIR", default_value = ".", value_hint = ValueHint::DirPath)]
+    pub sources: PathBuf,
+    /// Print the findings as one line of JSON on standard output
+    #[arg(long)]
+    pub json: bool,
+}
+
+impl ImageArgs {
+    /// Whether the command speaks JSON.
+    pub fn json(&self) -> bool {
+        let (ImageCommand::Export(args) | ImageCommand::Import(args)) = &self.command;
+        args.json
+    }
+}

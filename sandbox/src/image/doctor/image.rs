@@ -1,0 +1,137 @@
+//! The image: whether it is there, whole, safe, for this engine, and of these
+//! sources.
+
+use super::super::cache::Cache;
+use super::super::entry::Entry;
+use super::super::machine::{COMPATIBILITY, MODULE, Machine};
+use super::super::portable::is_imported;
+use super::super::{ErrorCode, Options, look};
+use super::{Finding, Status};
+use std::path::Path;
+
+/// Steps without whose results no guest starts.
+const NEEDED: [&str; 2] = ["snapshot", "module"];
+
+/// Steps whose results are there after a build, and not after an import.
+const PARTS: [&str; 3] = ["kernel", "rootfs", "emulator"];
+
+const BUILD: &str = "`a99 sandbox build`, or `a99 sandbox image import FILE`";
+
+/// What kind of image is there.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    Missing,
+    Built,
+    Imported,
+}
+
+/// Examines the image that guests start from.
+pub(super) fn state(cache: &Cache, machine: &dyn Machine, findings: &mut Vec<Finding>) -> State {
+    let check = "image";
+    if let Some(missing) = NEEDED.iter().find(|step| !cache.names(step)) {
+        let text = format!("there is none (no {missing})");
+        findings.push(Finding::new(check, Status::Problem, text).help(BUILD));
+        return State::Missing;
+    }
+    let mut entries = Vec::new();
+    for step in NEEDED.iter().chain(&PARTS).filter(|step| cache.names(step)) {
+        // A lost part costs the next build time; guests start without it.
+        let severity = match NEEDED.contains(step) {
+            true => Status::Problem,
+            false => Status::Warning,
+        };
+        match cache.current(step) {
+            Ok(Some(entry)) => {
+                findings.extend(damage(&entry, severity));
+                entries.push(entry);
+            }
+            Ok(None) => {
+                let text = format!("the {step} is gone, damaged, or others may write to it");
+                findings.push(Finding::new(check, severity, text).help(BUILD));
+            }
+            Err(error) => findings.push(Finding::of(check, severity, &error)),
+        }
+    }
+    let of = |step: &str| entries.iter().find(|entry| entry.manifest.step == step);
+    let (Some(snapshot), Some(module)) = (of("snapshot"), of("module")) else {
+        return State::Missing;
+    };
+    let state = match is_imported(snapshot) {
+        true => State::Imported,
+        false => State::Built,
+    };
+    if !findings.iter().any(|finding| finding.check == check) {
+        findings.push(Finding::fine(check, format!("{}, whole", whence(state))));
+    }
+    findings.extend(module_findings(module, machine));
+    state
+}
+
+fn whence(state: State) -> &'static str {
+    match state {
+        State::Imported => "imported",
+        State::Missing | State::Built => "built here",
+    }
+}
+
+/// The files of a result whose contents are not what was written.
+fn damage(entry: &Entry, severity: Status) -> Option<Finding> {
+    let damaged = entry.damaged();
+    let names = damaged.join(", ");
+    let folder = entry.folder.display();
+    let text = format!("{folder}: other contents than were written: {names}");
+    let help = format!("`rm -r {folder}`, then {BUILD}");
+    let finding = Finding::new("image", severity, text).help(help);
+    (!damaged.is_empty()).then_some(finding)
+}
+
+/// Whether the compiled module is for this engine, and a guest starts from it.
+fn module_findings(module: &Entry, machine: &dyn Machine) -> [Finding; 2] {
+    let compiled_for = module.manifest.inputs.get(COMPATIBILITY);
+    let engine = "engine";
+    let guest = "guest";
+    if compiled_for != Some(machine.compatibility().as_str()) {
+        let text = "the image is compiled for another wasmtime or processor";
+        let help = "nothing: the next start compiles it again, which takes seconds";
+        return [
+            Finding::new(engine, Status::Warning, text).help(help),
+            Finding::new(guest, Status::Warning, "not started: see engine"),
+        ];
+    }
+    let proven = machine.prove(&module.path(MODULE) as &Path);
+    [
+        Finding::fine(
+            engine,
+            "the image is compiled for this wasmtime and processor",
+        ),
+        match proven {
+            Ok(()) => Finding::fine(guest, "starts and runs a command"),
+            Err(error) => Finding::of(guest, Status::Problem, &error),
+        },
+    ]
+}
+
+/// Whether a build here and now would change the image.
+pub(super) fn freshness(cache: &Cache, options: &Options, machine: &dyn Machine) -> Finding {
+    let check = "sources";
+    if options.sources.is_none() {
+        return Finding::fine(check, "none here that the image could be compared with");
+    }
+    match look(cache, options, Some(machine)) {
+        Ok(built) if built.entries().all(|entry| cache.is_current(entry)) => {
+            Finding::fine(check, "the image is of these sources")
+        }
+        Ok(_) => {
+            let text = "the image of these sources is in the cache, but another one is used";
+            Finding::new(check, Status::Warning, text).help("`a99 sandbox build` switches to it")
+        }
+        Err(error) if error.code == ErrorCode::NotBuilt => {
+            let text = format!(
+                "the image is of other sources, beginning with the {}",
+                error.subject
+            );
+            Finding::new(check, Status::Warning, text).help("`a99 sandbox build`")
+        }
+        Err(error) => Finding::of(check, Status::Warning, &error),
+    }
+}

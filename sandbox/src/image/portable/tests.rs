@@ -1,0 +1,315 @@
+//! Images carried from one cache to another, and files that are none.
+
+use super::super::cache::Cache;
+use super::super::digest::{self, Inputs};
+use super::super::entry::Entry;
+use super::super::error::{At, ErrorCode, ImageError};
+use super::super::machine::{MODULE, Machine, Parts};
+use super::super::progress::Event;
+use super::tar::{BLOCK, header, padding};
+use super::*;
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
+use std::cell::Cell;
+use std::fs;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// Compiles by copying, and finds that snapshots work which say so.
+#[derive(Default)]
+struct Copies {
+    proofs: Cell<u32>,
+}
+
+impl Machine for Copies {
+    fn settings(&self) -> String {
+        String::new()
+    }
+
+    fn compatibility(&self) -> String {
+        "1".to_owned()
+    }
+
+    fn snapshot(&self, _: &Parts<'_>, _: &[&[&str]]) -> Result<Vec<u8>, ImageError> {
+        Err(ImageError::new(
+            ErrorCode::Guest,
+            "guest",
+            "nothing is booted here",
+        ))
+    }
+
+    fn precompile(&self, module: &[u8], file: &Path) -> Result<(), ImageError> {
+        fs::write(file, module).at(file)
+    }
+
+    fn prove(&self, file: &Path) -> Result<(), ImageError> {
+        self.proofs.set(self.proofs.get() + 1);
+        match fs::read(file).at(file)?.starts_with(b"works") {
+            true => Ok(()),
+            false => Err(ImageError::new(
+                ErrorCode::Guest,
+                "guest",
+                "it does not start",
+            )),
+        }
+    }
+}
+
+/// A cache, and the folder that it lives in.
+struct Place {
+    folder: TempDir,
+    cache: Cache,
+}
+
+impl Place {
+    fn new() -> Place {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Cache::at(folder.path()).unwrap();
+        Place { folder, cache }
+    }
+
+    fn add(&self, step: &str, files: &[(&str, &[u8])]) -> Entry {
+        let out = self.cache.work("out").unwrap();
+        let mut inputs = Inputs::default();
+        for (name, content) in files {
+            let path = out.join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(&path, content).unwrap();
+            inputs.content(*name, content);
+        }
+        self.cache
+            .publish(step, inputs, &out, Duration::ZERO)
+            .unwrap()
+    }
+
+    /// A machine that has built an image.
+    fn built(snapshot: &[u8]) -> Place {
+        let place = Place::new();
+        let entries = [
+            place.add("snapshot", &[(SNAPSHOT, snapshot)]),
+            place.add("module", &[(MODULE, snapshot)]),
+            place.add(
+                "kernel",
+                &[
+                    ("Image", b"k"),
+                    ("kernel.config", b"CONFIG_A=y\n"),
+                    ("licences/GPL-2", b"gpl"),
+                ],
+            ),
+            place.add("rootfs", &[("rootfs.cpio", b"r"), ("licences/a.txt", b"a")]),
+        ];
+        place.cache.set_current(&entries).unwrap();
+        place
+    }
+
+    fn export(&self) -> PathBuf {
+        let file = self.folder.path().join("image.tar.gz");
+        export(&self.cache, &file, &mut |_: Event<'_>| ()).unwrap();
+        file
+    }
+
+    fn import(&self, file: &Path) -> Result<Portable, ImageError> {
+        import(&self.cache, file, &Copies::default(), &mut |_: Event<
+            '_,
+        >| ())
+    }
+
+    fn module(&self) -> Option<Vec<u8>> {
+        let entry = self.cache.current("module").unwrap()?;
+        Some(fs::read(entry.path(MODULE)).unwrap())
+    }
+
+    /// A file with these bytes, gzipped.
+    fn gzipped(&self, bytes: &[u8]) -> PathBuf {
+        let path = self.folder.path().join("made.tar.gz");
+        let mut out = GzEncoder::new(Vec::new(), Compression::fast());
+        out.write_all(bytes).unwrap();
+        fs::write(&path, out.finish().unwrap()).unwrap();
+        path
+    }
+
+    #[track_caller]
+    fn refuses(&self, file: &Path, part: &str) {
+        let before = self.module();
+        let error = self.import(file).unwrap_err();
+        assert_eq!(error.code, ErrorCode::BadFile, "{error}");
+        assert!(error.reason.contains(part), "{error}");
+        assert_eq!(self.module(), before);
+    }
+}
+
+fn tar(files: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for (name, content) in files {
+        bytes.extend(header(name, content.len() as u64));
+        bytes.extend(*content);
+        bytes.resize(bytes.len() + padding(content.len() as u64), 0);
+    }
+    bytes.resize(bytes.len() + 2 * BLOCK, 0);
+    bytes
+}
+
+fn part(path: &str, content: &[u8]) -> Part {
+    Part {
+        path: path.to_owned(),
+        size: content.len() as u64,
+        sha256: digest::of_bytes(content),
+    }
+}
+
+#[test]
+fn an_image_arrives_with_its_licences_and_goes_on() {
+    let home = Place::built(b"works");
+    let file = home.export();
+    let away = Place::new();
+    let manifest = away.import(&file).unwrap();
+    let names: Vec<&str> = manifest.files.iter().map(|p| p.path.as_str()).collect();
+    let licences = ["licences/kernel/GPL-2", "licences/rootfs/a.txt"];
+    assert_eq!(names, [SNAPSHOT, "kernel.config", licences[0], licences[1]]);
+    let steps: Vec<&str> = manifest.origin.iter().map(|o| o.step.as_str()).collect();
+    assert_eq!(steps, ["snapshot", "kernel", "rootfs"]);
+    assert_eq!(away.module().unwrap(), b"works");
+    let snapshot = away.cache.current("snapshot").unwrap().unwrap();
+    assert_eq!(fs::read(snapshot.path(licences[1])).unwrap(), b"a");
+    // What was imported can be exported: the same file again.
+    assert_eq!(fs::read(away.export()).unwrap(), fs::read(file).unwrap());
+    // And imported again where it is.
+    away.import(&away.export()).unwrap();
+    assert_eq!(away.module().unwrap(), b"works");
+}
+
+#[test]
+fn common_tools_list_it() {
+    let home = Place::built(b"works");
+    let mut list = std::process::Command::new("tar");
+    let output = list.arg("-tzf").arg(home.export()).output().unwrap();
+    assert!(output.status.success() && output.stderr.is_empty());
+    let list = String::from_utf8(output.stdout).unwrap();
+    assert!(list.starts_with("manifest.json\nguest.wasm\n"), "{list}");
+}
+
+#[test]
+fn an_imported_image_is_not_taken_for_one_that_was_built() {
+    let home = Place::built(b"works");
+    let built = home.cache.current("snapshot").unwrap().unwrap();
+    let away = Place::new();
+    away.import(&home.export()).unwrap();
+    let key = &built.manifest.key;
+    assert!(away.cache.find("snapshot", key).unwrap().is_none());
+}
+
+#[test]
+fn every_cut_and_every_changed_byte_is_noticed() {
+    let home = Place::built(b"works");
+    let bytes = fs::read(home.export()).unwrap();
+    let away = Place::built(b"works before");
+    let file = away.folder.path().join("broken");
+    let refused = |bytes: &[u8], what: &str| {
+        fs::write(&file, bytes).unwrap();
+        let error = away.import(&file).expect_err(what);
+        assert_eq!(error.code, ErrorCode::BadFile, "{what}: {error}");
+        assert_eq!(away.module().unwrap(), b"works before", "{what}");
+    };
+    for cut in 0..bytes.len() {
+        refused(&bytes[..cut], &format!("cut at {cut}"));
+    }
+    // The header of gzip (RFC 1952) has ten bytes; what they tell of time and
+    // system says nothing about the contents.
+    for at in 10..bytes.len() {
+        let mut other = bytes.clone();
+        other[at] ^= 1;
+        refused(&other, &format!("changed at {at}"));
+    }
+    refused(&[&bytes[..], b"more"].concat(), "more behind it");
+    refused(&[&bytes[..], &bytes[..]].concat(), "twice");
+}
+
+#[test]
+fn foreign_files_are_told() {
+    let away = Place::built(b"works before");
+    let plain = away.folder.path().join("plain");
+    fs::write(&plain, "hello").unwrap();
+    away.refuses(&plain, "no gzipped archive");
+    away.refuses(away.folder.path(), "no file");
+    let none = away.import(Path::new("/none")).unwrap_err();
+    assert_eq!(none.code, ErrorCode::Io);
+    away.refuses(&away.gzipped(b""), "cut off");
+    away.refuses(&away.gzipped(&tar(&[("a", b"b")])), "no manifest");
+    away.refuses(
+        &away.gzipped(&tar(&[("manifest.json", b"{}")])),
+        "manifest.json",
+    );
+}
+
+#[test]
+fn what_the_manifest_does_not_say_is_refused() {
+    let away = Place::built(b"works before");
+    let files = [part(SNAPSHOT, b"works"), part("licences/a", b"text")];
+    let manifest = Portable::new(Vec::new(), files.to_vec());
+    let manifest = serde_json::to_vec(&manifest).unwrap();
+    let of = |rest: &[(&str, &[u8])]| {
+        let first: (&str, &[u8]) = ("manifest.json", &manifest);
+        away.gzipped(&tar(&[&[first], rest].concat()))
+    };
+    let (snapshot, text): ((&str, &[u8]), _) = ((SNAPSHOT, b"works"), b"text".as_slice());
+    away.import(&of(&[snapshot, ("licences/a", text)])).unwrap();
+    let other: &[u8] = b"other";
+    away.refuses(&of(&[snapshot, ("../../a", text)]), "something else");
+    away.refuses(&of(&[snapshot, ("licences/a", other)]), "something else");
+    away.refuses(&of(&[snapshot, ("licences/a", b"texT")]), "other contents");
+    away.refuses(&of(&[("licences/a", text), snapshot]), "something else");
+    away.refuses(&of(&[snapshot]), "something else");
+    let more = [snapshot, ("licences/a", text), ("b", text)];
+    away.refuses(&of(&more), "more parts");
+    assert!(!away.folder.path().parent().unwrap().join("a").exists());
+}
+
+#[test]
+fn a_snapshot_that_does_not_start_changes_nothing() {
+    let home = Place::built(b"broken");
+    let file = home.export();
+    let away = Place::built(b"works before");
+    let error = away.import(&file).unwrap_err();
+    assert_eq!(error.code, ErrorCode::Guest);
+    assert_eq!(away.module().unwrap(), b"works before");
+    let steps = away.folder.path().join("image/steps");
+    let left = fs::read_dir(steps).unwrap().count();
+    assert_eq!(left, 4, "the results of the build and no others");
+}
+
+#[test]
+fn only_a_whole_image_is_exported() {
+    let file = |place: &Place| place.folder.path().join("out");
+    let run = |place: &Place| export(&place.cache, &file(place), &mut |_: Event<'_>| ());
+    let empty = Place::new();
+    assert_eq!(run(&empty).unwrap_err().code, ErrorCode::NotBuilt);
+    let damaged = Place::built(b"works");
+    fs::write(file(&damaged), "kept").unwrap();
+    let snapshot = damaged.cache.current("snapshot").unwrap().unwrap();
+    // The same size, inode and time, as a failing disk would have it.
+    let path = snapshot.path(SNAPSHOT);
+    let times = fs::metadata(&path).unwrap().modified().unwrap();
+    fs::write(&path, b"wOrks").unwrap();
+    fs::File::options()
+        .write(true)
+        .open(&path)
+        .unwrap()
+        .set_modified(times)
+        .unwrap();
+    assert_eq!(run(&damaged).unwrap_err().code, ErrorCode::HashMismatch);
+    assert_eq!(fs::read(file(&damaged)).unwrap(), b"kept");
+    assert!(!damaged.folder.path().join("out.new").exists());
+}
+
+#[test]
+fn what_is_compressed_is_what_is_declared() {
+    let home = Place::built(b"works");
+    let mut text = Vec::new();
+    let file = fs::File::open(home.export()).unwrap();
+    GzDecoder::new(file).read_to_end(&mut text).unwrap();
+    assert_eq!(text.len() % BLOCK, 0);
+    assert_eq!(text[text.len() - 2 * BLOCK..], [0; 2 * BLOCK]);
+}

@@ -1,0 +1,158 @@
+//! Guests that run one script on the caller's thread and are gone: for proving
+//! that a kernel boots, or that a compiled snapshot works, before others rely
+//! on it.
+
+use super::error::{VmCode, VmError};
+use super::guest::{Boot, Guest, Next, Setup};
+use super::instance::Linked;
+use super::precompiled::{load, verify};
+use a99_guest_agent::protocol::{Exited, Report, Request, Script, Stream};
+use std::path::Path;
+use std::time::{Duration, Instant};
+use wasmtime::{Engine, Module};
+
+/// Longest time for a boot and a script: a hundred times what both take.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Id of the script.
+const SCRIPT_ID: u32 = 1;
+
+/// What a script did in a guest of its own.
+#[derive(Clone, Debug)]
+pub struct Tried {
+    /// Its standard output.
+    pub stdout: Vec<u8>,
+    /// Its standard error.
+    pub stderr: Vec<u8>,
+    /// How it ended.
+    pub exited: Exited,
+    /// What the guest's console showed.
+    pub console: String,
+    /// Instructions that the guest ran.
+    pub instructions: u64,
+    /// From the first instruction to the script's end.
+    pub elapsed: Duration,
+}
+
+/// An emulator that is compiled, and boots any number of guests.
+#[derive(Debug)]
+pub struct Booter {
+    linked: Linked,
+}
+
+impl Booter {
+    /// Compiles an emulator.
+    ///
+    /// # Errors
+    /// [`VmCode::Module`] if it is none.
+    pub fn new(engine: &Engine, emulator: &[u8]) -> Result<Self, VmError> {
+        let module = Module::new(engine, emulator);
+        let module = module.map_err(|error| VmError::engine(VmCode::Module, "emulator", &error))?;
+        let linked = Linked::new(&module)?;
+        Ok(Self { linked })
+    }
+
+    /// Boots a guest from nothing and runs a script in its session shell.
+    ///
+    /// # Errors
+    /// [`VmError`]; a guest that hangs is told with its console.
+    pub fn boot(&self, boot: &Boot<'_>, script: &str) -> Result<Tried, VmError> {
+        let start = Instant::now();
+        let guest = Guest::boot(&self.linked, boot)?;
+        let mut trial = Trial::new(guest, start);
+        trial.wait("get ready", |_, report| {
+            matches!(report, Report::Ready { .. }).then_some(Ok(()))
+        })?;
+        trial.run(script)
+    }
+}
+
+/// Reads a compiled snapshot in full, loads it, and runs a command in a guest
+/// that starts from it.
+///
+/// # Errors
+/// Those of [`load`] and [`verify`]; [`VmCode::NotReady`] if the command fails.
+pub fn prove(engine: &Engine, path: &Path) -> Result<(), VmError> {
+    verify(path)?;
+    let linked = Linked::new(&load(engine, path)?)?;
+    let guest = Guest::resume(&linked, Setup::default())?;
+    let tried = Trial::new(guest, Instant::now()).run("echo $((6 * 7))")?;
+    if tried.stdout == b"42\n" {
+        return Ok(());
+    }
+    let text = format!("a guest started from {} does not work", path.display());
+    Err(VmError::new(VmCode::NotReady, text))
+}
+
+/// A guest at its trial.
+struct Trial {
+    guest: Guest,
+    start: Instant,
+}
+
+impl Trial {
+    fn new(guest: Guest, start: Instant) -> Self {
+        Self { guest, start }
+    }
+
+    fn run(mut self, script: &str) -> Result<Tried, VmError> {
+        let text = script.as_bytes().to_vec();
+        let request = Request::Script(Script { text });
+        self.guest.request(SCRIPT_ID, &request);
+        let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+        let exited = self.wait("run a script", |guest, report| match report {
+            Report::Output(stream, bytes) => {
+                let credit = Request::Credit(stream, bytes.len() as u32);
+                guest.request(SCRIPT_ID, &credit);
+                match stream {
+                    Stream::Stderr => stderr.extend(bytes),
+                    _ => stdout.extend(bytes),
+                }
+                None
+            }
+            Report::Exited(exited) => Some(Ok(exited)),
+            Report::Failed(_, text) => Some(Err(VmError::new(VmCode::CannotStart, text))),
+            _ => None,
+        })?;
+        Ok(Tried {
+            stdout,
+            stderr,
+            exited,
+            console: self.guest.console(),
+            instructions: self.guest.retired(),
+            elapsed: self.start.elapsed(),
+        })
+    }
+
+    /// Runs the guest until a report is the one.
+    fn wait<T>(
+        &mut self,
+        what: &str,
+        mut wanted: impl FnMut(&mut Guest, Report) -> Option<Result<T, VmError>>,
+    ) -> Result<T, VmError> {
+        loop {
+            let mut found = None;
+            let next = self.guest.turn(|guest, _, report| {
+                if found.is_none() {
+                    found = wanted(guest, report);
+                }
+            })?;
+            if let Some(found) = found {
+                return found;
+            }
+            if self.start.elapsed() > PATIENCE {
+                let console = self.guest.console();
+                let text = format!("the guest did not {what} in time; its console:\n{console}");
+                return Err(VmError::new(VmCode::NotReady, text));
+            }
+            if let Next::Wait(until) = next
+                && self.guest.backlog() == 0
+            {
+                let now = self.guest.emulator.now_ns();
+                // Nothing else can wake it: there is no input to wait for.
+                let until = until.unwrap_or(now).saturating_sub(now);
+                std::thread::sleep(Duration::from_nanos(until).min(PATIENCE));
+            }
+        }
+    }
+}

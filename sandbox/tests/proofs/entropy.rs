@@ -1,0 +1,50 @@
+//! Guests that start from one snapshot, and have nothing random in common.
+
+use super::support::{in_guest, start};
+use std::collections::HashSet;
+
+/// Guests that are compared.
+const INSTANCES: usize = 100;
+
+/// Everything in a guest that must be its own: the kernel's generator by its
+/// file and by name, and both of Python's.
+const SCRIPT: &str = "
+cat /proc/sys/kernel/random/boot_id /proc/sys/kernel/random/uuid
+head -c 16 /dev/urandom | xxd -p
+head -c 16 /dev/random | xxd -p
+python3 -c '
+import os, random, secrets, ssl, uuid
+print(secrets.token_hex(16))
+print(ssl.RAND_bytes(16).hex())
+print(os.urandom(16).hex())
+print(os.getrandom(16).hex())
+print(uuid.uuid4().hex)
+print(random.getrandbits(128))
+'
+# The kernel was told that it is a copy, and took fresh entropy.
+dmesg | grep -c 'reseeded due to virtual machine fork'
+";
+
+/// Lines of the script that must not be seen twice.
+const UNIQUE: usize = 10;
+
+#[test]
+#[ignore = "needs the image"]
+fn nothing_random_is_the_same_in_two_of_a_hundred_guests() {
+    let mut seen = HashSet::new();
+    for instance in 0..INSTANCES {
+        let output = in_guest(&start(), &["sh", "-c", SCRIPT], b"");
+        let text = String::from_utf8(output).expect("text");
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), UNIQUE + 1, "{text}");
+        assert_eq!(lines[UNIQUE], "1", "the kernel of {instance} was not told");
+        for line in &lines[..UNIQUE] {
+            assert!(line.len() >= 32, "{line} is too short to be random");
+            assert!(
+                seen.insert((*line).to_owned()),
+                "instance {instance}: {line} again"
+            );
+        }
+    }
+    assert_eq!(seen.len(), INSTANCES * UNIQUE);
+}

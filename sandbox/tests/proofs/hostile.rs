@@ -1,0 +1,168 @@
+//! Programs that mean harm end in their own error, and the guest goes on.
+
+use super::elf::{of_words, program};
+use super::support::{Numbers, exec, in_guest, is_usable, run_for, start};
+use a99_guest_agent::protocol::{Ending, Exec, Limits};
+use a99_sandbox::vm::{Output, Sandbox, VmCode, VmError};
+use std::time::Duration;
+
+/// Programs of garbage that are tried.
+const GARBAGE: u64 = 40;
+
+/// Bytes of each.
+const GARBAGE_BYTES: usize = 4096;
+
+/// How long a program that does not end by itself is let run.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// How long what must end by itself may take, on a busy machine.
+const LONG: Duration = Duration::from_secs(100);
+
+// Signals of Linux (signal(7)).
+const SIGILL: u8 = 4;
+const SIGTRAP: u8 = 5;
+const SIGBUS: u8 = 7;
+const SIGKILL: u8 = 9;
+const SIGSEGV: u8 = 11;
+
+/// Puts a program into the guest and runs it.
+fn run_program(sandbox: &Sandbox, bytes: &[u8]) -> Result<Output, VmError> {
+    let put = "cat >/tmp/program && chmod 700 /tmp/program";
+    in_guest(sandbox, &["sh", "-c", put], bytes);
+    run_for(sandbox, exec(&["/tmp/program"]), b"", PATIENCE)
+}
+
+#[test]
+#[ignore = "needs the image"]
+fn garbage_as_code_ends_in_its_own_error() {
+    let sandbox = start();
+    let mut signals = 0;
+    for seed in 0..GARBAGE {
+        let code = Numbers(seed).bytes(GARBAGE_BYTES);
+        match run_program(&sandbox, &program(&code)) {
+            Ok(output) => {
+                signals += u32::from(matches!(output.exited.ending, Ending::Signal(_)));
+            }
+            // Random jumps can make a loop.
+            Err(error) => assert_eq!(error.code, VmCode::TimedOut, "seed {seed}: {error}"),
+        }
+        is_usable(&sandbox);
+    }
+    assert!(
+        signals > GARBAGE as u32 / 2,
+        "only {signals} of {GARBAGE} faulted"
+    );
+}
+
+#[test]
+#[ignore = "needs the image"]
+fn faults_are_the_signals_that_linux_has_for_them() {
+    let sandbox = start();
+    for (what, words, signals) in [
+        // c.unimp, twice.
+        ("an illegal instruction", vec![0], &[SIGILL][..]),
+        (
+            "an instruction of machine mode",
+            vec![0x3020_0073],
+            &[SIGILL],
+        ),
+        (
+            "a register of supervisor mode",
+            vec![0x1800_2573],
+            &[SIGILL],
+        ),
+        ("ebreak", vec![0x0010_0073], &[SIGTRAP]),
+        ("a load from address 0", vec![0x0000_3503], &[SIGSEGV]),
+        ("a store to address 0", vec![0x00a0_3023], &[SIGSEGV]),
+        // li a0, -1; slli a0, a0, 38; ld a0, 0(a0)
+        (
+            "a load from the kernel",
+            vec![0xfff0_0513, 0x0265_1513, 0x0005_3503],
+            &[SIGSEGV],
+        ),
+        // li a0, 1; slli a0, a0, 50; ld a0, 0(a0)
+        (
+            "a load from no address of Sv39",
+            vec![0x0010_0513, 0x0325_1513, 0x0005_3503],
+            &[SIGSEGV],
+        ),
+        ("a jump to address 0", vec![0x0000_0067], &[SIGSEGV]),
+        // li a0, 3; lr.d a1, (a0)
+        (
+            "a misaligned reservation",
+            vec![0x0030_0513, 0x1005_35af],
+            &[SIGBUS, SIGSEGV],
+        ),
+    ] {
+        let output = run_program(&sandbox, &of_words(&words));
+        let ending = output
+            .unwrap_or_else(|e| panic!("{what}: {e}"))
+            .exited
+            .ending;
+        let expected = |signal: &u8| ending == Ending::Signal(*signal);
+        assert!(signals.iter().any(expected), "{what}: {ending:?}");
+    }
+    is_usable(&sandbox);
+}
+
+#[test]
+#[ignore = "needs the image"]
+fn forks_without_end_are_bounded_and_killed() {
+    let sandbox = start();
+    let bomb = Exec {
+        limits: Limits {
+            pids: Some(64),
+            memory: None,
+        },
+        ..exec(&["sh", "-c", "b() { b | b & }; b; while :; do :; done"])
+    };
+    let error = run_for(&sandbox, bomb, b"", PATIENCE).expect_err("it does not end");
+    assert_eq!(error.code, VmCode::TimedOut);
+    is_usable(&sandbox);
+    let left = in_guest(&sandbox, &["sh", "-c", "ps -o comm | grep -c '^sh$'"], b"");
+    // This command's own, and the session's.
+    let left: u32 = String::from_utf8_lossy(&left)
+        .trim()
+        .parse()
+        .expect("a number");
+    assert!(left <= 2, "{left} shells are left");
+}
+
+#[test]
+#[ignore = "needs the image"]
+fn memory_that_is_filled_kills_the_one_who_fills_it() {
+    let sandbox = start();
+    let text = "x = []\nwhile True: x.append(bytearray(1 << 20))";
+    for memory in [Some(64 << 20), None] {
+        let hog = Exec {
+            limits: Limits { pids: None, memory },
+            ..exec(&["python3", "-c", text])
+        };
+        let output = run_for(&sandbox, hog, b"", LONG).expect("it ends");
+        let ending = output.exited.ending;
+        // Python may be told before the kernel has to kill it.
+        let told = String::from_utf8_lossy(&output.stderr).contains("MemoryError");
+        assert!(
+            ending == Ending::Signal(SIGKILL) || told,
+            "{memory:?}: {ending:?}"
+        );
+        is_usable(&sandbox);
+    }
+}
+
+#[test]
+#[ignore = "needs the image"]
+fn a_disk_that_is_filled_is_full_and_nothing_else() {
+    let sandbox = start();
+    for folder in ["/tmp", "/root", "/dev/shm"] {
+        let text = format!("dd if=/dev/zero of={folder}/fill bs=1M");
+        let fill = exec(&["sh", "-c", &text]);
+        let output = run_for(&sandbox, fill, b"", LONG).expect("it ends");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        let full = output.exit_code() == 1 && errors.contains("No space left on device");
+        assert!(full, "{folder}: {:?} {errors}", output.exited.ending);
+        is_usable(&sandbox);
+        in_guest(&sandbox, &["rm", &format!("{folder}/fill")], b"");
+    }
+    is_usable(&sandbox);
+}

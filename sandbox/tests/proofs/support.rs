@@ -1,0 +1,116 @@
+//! Guests and hosts that run programs, and input that is the same each time.
+
+use a99_guest_agent::protocol::Exec;
+use a99_sandbox::image::{Cache, Event};
+use a99_sandbox::vm::{Image, Options, Output, Run, Sandbox, VmError};
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::LazyLock;
+use std::time::Duration;
+
+/// Longest time for a program of these tests: far more than any takes, on a
+/// machine that does much else.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// Loaded once for all tests.
+static IMAGE: LazyLock<Image> = LazyLock::new(|| {
+    let cache = Cache::of_user().expect("a cache");
+    Image::current(&cache, &mut |_: Event<'_>| {}).expect("the built image")
+});
+
+/// The image, which is compiled again first if need be.
+pub fn image() -> &'static Image {
+    &IMAGE
+}
+
+/// A new guest.
+pub fn start() -> Sandbox {
+    Sandbox::start(image(), &Options::default()).expect("a guest")
+}
+
+/// A program with its arguments.
+pub fn exec(argv: &[&str]) -> Exec {
+    Exec {
+        argv: argv.iter().map(|a| a.as_bytes().to_vec()).collect(),
+        ..Exec::default()
+    }
+}
+
+/// Runs a program with these bytes as its input, for a limited time.
+pub fn run_for(
+    sandbox: &Sandbox,
+    exec: Exec,
+    stdin: &[u8],
+    timeout: Duration,
+) -> Result<Output, VmError> {
+    let run = Run {
+        stdin: stdin.to_vec(),
+        timeout: Some(timeout),
+        ..Run::default()
+    };
+    sandbox.command(exec, &run)
+}
+
+/// The output of a program of the guest that must succeed.
+#[track_caller]
+pub fn in_guest(sandbox: &Sandbox, argv: &[&str], stdin: &[u8]) -> Vec<u8> {
+    let output = run_for(sandbox, exec(argv), stdin, PATIENCE).expect("it runs");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.exit_code(), 0, "{argv:?} in the guest: {errors}");
+    output.stdout
+}
+
+/// The output of a program of the host that must succeed.
+#[track_caller]
+pub fn on_host(argv: &[&str], stdin: &[u8], folder: &Path) -> Vec<u8> {
+    let mut child = Command::new(argv[0])
+        .args(&argv[1..])
+        .env("LC_ALL", "C")
+        .current_dir(folder)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap_or_else(|error| panic!("the host's {} is needed: {error}", argv[0]));
+    let mut input = child.stdin.take().expect("a pipe");
+    let stdin = stdin.to_vec();
+    let feed = std::thread::spawn(move || {
+        // A program may end without reading all of it.
+        let _ = input.write_all(&stdin);
+    });
+    let output = child.wait_with_output().expect("it runs");
+    feed.join().expect("no panic");
+    assert!(output.status.success(), "{argv:?} on the host");
+    output.stdout
+}
+
+/// Numbers that look random and are the same each time (Knuth's MMIX
+/// generator).
+#[derive(Clone, Debug)]
+pub struct Numbers(pub u64);
+
+impl Numbers {
+    /// The next one: the upper bits, which are the better ones.
+    pub fn next(&mut self) -> u32 {
+        let next = self.0.wrapping_mul(6_364_136_223_846_793_005);
+        self.0 = next.wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 32) as u32
+    }
+
+    /// So many bytes.
+    pub fn bytes(&mut self, count: usize) -> Vec<u8> {
+        (0..count).map(|_| (self.next() >> 24) as u8).collect()
+    }
+}
+
+/// That a guest still does what it is told.
+#[track_caller]
+pub fn is_usable(sandbox: &Sandbox) {
+    let run = Run {
+        timeout: Some(PATIENCE),
+        ..Run::default()
+    };
+    let output = sandbox.script("echo $((6 * 7))", &run).expect("it runs");
+    assert_eq!(output.stdout, b"42\n");
+    assert_eq!(in_guest(sandbox, &["echo", "on"], b""), b"on\n");
+}
