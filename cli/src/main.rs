@@ -12,6 +12,8 @@ mod commands;
 mod computer;
 mod failure;
 mod input;
+#[cfg(feature = "sandbox")]
+mod named;
 mod output;
 mod pretty;
 mod replies;

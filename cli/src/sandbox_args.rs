@@ -1,5 +1,10 @@
 //! The command line of `a99 sandbox`.
 
+use crate::named::args::{
+    CP_EXAMPLES, CpArgs, KeepArgs, LS_EXAMPLES, LsArgs, START_EXAMPLES, STOP_EXAMPLES, StartArgs,
+    StopArgs,
+};
+use crate::named::name::Name;
 use crate::sandbox_image_args::{DoctorArgs, ImageArgs};
 use a99_sandbox::{Mount, MountMode, Policy, PolicyError};
 use clap::{Args, Subcommand, ValueHint};
@@ -14,6 +19,18 @@ Exit codes:
   125  the sandbox failed; nothing is known of the command
   126  the command could not be started";
 
+const EXEC_EXAMPLES: &str = "\
+Examples:
+  a99 sandbox exec -- python3 -c 'print(6 * 7)'
+  a99 sandbox exec --mount .:/work --cwd /work --timeout 30s -- sh build.sh
+  a99 sandbox exec box -- ls -l          in the sandbox that `start box` started
+  a99 sandbox exec box --detach -- sh -c 'serve > /tmp/log 2>&1'";
+
+const SHELL_EXAMPLES: &str = "\
+Examples:
+  a99 sandbox shell
+  a99 sandbox shell box                  in the sandbox that `start box` started";
+
 /// Options of `sandbox`.
 #[derive(Debug, Args)]
 pub struct SandboxArgs {
@@ -27,16 +44,31 @@ pub struct SandboxArgs {
 pub enum SandboxCommand {
     /// Build the image that sandboxes start from, or do nothing if it is there
     Build(BuildArgs),
-    /// Run one command in a new sandbox
-    #[command(after_help = EXIT_CODES)]
+    /// Run one command, in a new sandbox or in one that has a name
+    #[command(after_help = format!("{EXEC_EXAMPLES}\n\n{EXIT_CODES}"))]
     Exec(ExecArgs),
-    /// Open a shell in a new sandbox, on this terminal
-    #[command(after_help = EXIT_CODES)]
+    /// Open a shell on this terminal, in a new sandbox or in one that has a name
+    #[command(after_help = format!("{SHELL_EXAMPLES}\n\n{EXIT_CODES}"))]
     Shell(ShellArgs),
     /// Carry the image to another machine
     Image(ImageArgs),
     /// Tell what is there, what is missing, and what helps
     Doctor(DoctorArgs),
+    /// Start a sandbox that has a name and stays until it is stopped
+    #[command(after_help = START_EXAMPLES)]
+    Start(StartArgs),
+    /// Copy files and folders to and from a sandbox that has a name
+    #[command(after_help = CP_EXAMPLES)]
+    Cp(CpArgs),
+    /// List the sandboxes that have a name
+    #[command(after_help = LS_EXAMPLES)]
+    Ls(LsArgs),
+    /// Stop sandboxes that have a name
+    #[command(after_help = STOP_EXAMPLES)]
+    Stop(StopArgs),
+    /// Keep a sandbox; what `start` runs in the background
+    #[command(hide = true)]
+    Keep(KeepArgs),
 }
 
 impl SandboxArgs {
@@ -45,9 +77,13 @@ impl SandboxArgs {
         match &self.command {
             SandboxCommand::Build(args) => args.json,
             SandboxCommand::Exec(args) => args.json,
-            SandboxCommand::Shell(_) => false,
             SandboxCommand::Image(args) => args.json(),
             SandboxCommand::Doctor(args) => args.json,
+            SandboxCommand::Start(args) => args.json,
+            SandboxCommand::Cp(args) => args.json,
+            SandboxCommand::Ls(args) => args.json,
+            SandboxCommand::Stop(args) => args.json,
+            SandboxCommand::Shell(_) | SandboxCommand::Keep(_) => false,
         }
     }
 }
@@ -87,6 +123,8 @@ pub struct SettingsArgs {
 /// Options of `sandbox shell`.
 #[derive(Debug, Args)]
 pub struct ShellArgs {
+    /// A sandbox that was started with a name, instead of a new one
+    pub name: Option<Name>,
     /// What the sandbox is like
     #[command(flatten)]
     pub settings: SettingsArgs,
@@ -95,6 +133,12 @@ pub struct ShellArgs {
 /// Options of `sandbox exec`.
 #[derive(Debug, Args)]
 pub struct ExecArgs {
+    /// A sandbox that was started with a name, instead of a new one
+    #[arg(value_name = "NAME", conflicts_with = "name")]
+    pub place: Option<Name>,
+    /// The same as NAME
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<Name>,
     /// What the sandbox is like
     #[command(flatten)]
     pub settings: SettingsArgs,
@@ -104,12 +148,24 @@ pub struct ExecArgs {
     /// How long the command may take, as in 500ms, 5s, 2m, 1h; seconds without a unit
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub timeout: Option<Duration>,
+    /// Do not wait for the command: print the number of its process and let it
+    /// run in the named sandbox; its output goes nowhere
+    #[arg(long)]
+    pub detach: bool,
     /// Print outputs and exit code as one line of JSON on standard output
     #[arg(long)]
     pub json: bool,
     /// The command and its arguments
     #[arg(last = true, required = true)]
     pub argv: Vec<String>,
+}
+
+impl SettingsArgs {
+    /// Whether something is chosen that is fixed at a sandbox's start.
+    pub fn has_fixed(&self) -> bool {
+        let usual = SettingsArgs::default();
+        self.mount != usual.mount || self.net != usual.net
+    }
 }
 
 fn mount(text: &str) -> Result<Mount, String> {

@@ -1,12 +1,17 @@
-//! `a99 sandbox`: builds the image, and runs commands in a guest of their own.
+//! `a99 sandbox`: builds the image, and runs commands in a guest of their own or
+//! in one that has a name.
 
+mod cp;
 mod exec;
+mod kept;
+mod named_exec;
 mod shell;
 mod start;
 
 pub use start::builder;
 
 use crate::failure::{Exit, Failure};
+use crate::named::keeper;
 use crate::output;
 use crate::sandbox_args::{BuildArgs, SandboxArgs, SandboxCommand};
 use a99_sandbox::image::{
@@ -30,8 +35,22 @@ const CANNOT_START: u8 = 126;
 pub fn run(args: &SandboxArgs) -> Result<Exit, Failure> {
     match &args.command {
         SandboxCommand::Build(args) => Ok(build(args)),
-        SandboxCommand::Exec(args) => Ok(exec::run(args)),
-        SandboxCommand::Shell(args) => Ok(shell::run(args)),
+        SandboxCommand::Exec(args) => match args.name.as_ref().or(args.place.as_ref()) {
+            Some(name) => named_exec::run(name, args),
+            None if args.detach => Err(Failure::usage(
+                "--detach needs a sandbox that stays: `a99 sandbox start NAME`",
+            )),
+            None => Ok(exec::run(args)),
+        },
+        SandboxCommand::Shell(args) => match &args.name {
+            Some(name) => named_exec::shell(name, args),
+            None => Ok(shell::run(args)),
+        },
+        SandboxCommand::Start(args) => Ok(kept::start(args)),
+        SandboxCommand::Cp(args) => cp::run(args),
+        SandboxCommand::Ls(args) => Ok(kept::ls(args)),
+        SandboxCommand::Stop(args) => Ok(kept::stop(args)),
+        SandboxCommand::Keep(args) => Ok(keeper::run(&args.name)),
         SandboxCommand::Image(args) => Ok(super::sandbox_image::run(args)),
         SandboxCommand::Doctor(args) => Ok(super::sandbox_doctor::run(args)),
     }
@@ -149,9 +168,14 @@ fn failed(error: &VmError, json: bool) -> Exit {
     } else {
         output::note(&format!("error[{}]", error.code.name()), &error.text);
     }
-    Exit::Guest(match error.code {
+    Exit::Guest(exit_of(error.code))
+}
+
+/// The exit code of a failure.
+pub fn exit_of(code: VmCode) -> u8 {
+    match code {
         VmCode::TimedOut => TIMED_OUT,
         VmCode::CannotStart => CANNOT_START,
         _ => SANDBOX_FAILED,
-    })
+    }
 }

@@ -10,7 +10,7 @@ use std::io::{self, IsTerminal, Read, Write, stderr, stdin, stdout};
 use std::sync::Arc;
 
 /// Most bytes of output that `--json` collects.
-const COLLECTED_BYTES: u64 = 64 << 20;
+pub(super) const COLLECTED_BYTES: u64 = 64 << 20;
 
 /// Bytes that are read from standard input at once.
 const READ_BYTES: usize = 32 << 10;
@@ -98,7 +98,7 @@ pub(super) fn streamed(process: &Process) -> Result<Exit, VmError> {
     Ok(Exit::Guest(exited.exit_code()))
 }
 
-fn write(out: &mut dyn Write, bytes: &[u8]) -> io::Result<()> {
+pub(super) fn write(out: &mut dyn Write, bytes: &[u8]) -> io::Result<()> {
     out.write_all(bytes)?;
     out.flush()
 }
@@ -114,15 +114,23 @@ fn collected(process: &Process) -> Result<Exit, VmError> {
             return Err(VmError { output, ..error });
         }
     }
+    Ok(show(
+        output.exited.exit_code(),
+        &output.stdout,
+        &output.stderr,
+    ))
+}
+
+/// Shows what was collected.
+pub(super) fn show(code: u8, stdout: &[u8], stderr: &[u8]) -> Exit {
     let text = |bytes: &[u8]| Value::from(String::from_utf8_lossy(bytes).into_owned());
-    let code = output.exited.exit_code();
     let members = [
         ("exitCode", Value::from(f64::from(code))),
-        ("stdout", text(&output.stdout)),
-        ("stderr", text(&output.stderr)),
+        ("stdout", text(stdout)),
+        ("stderr", text(stderr)),
     ];
     output::json(&Value::Object(members.into_iter().collect()));
-    Ok(Exit::Guest(code))
+    Exit::Guest(code)
 }
 
 fn gather(process: &Process, output: &mut Output) -> Result<Exited, VmError> {

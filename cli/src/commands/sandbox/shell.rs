@@ -20,10 +20,7 @@ pub(super) fn run(args: &ShellArgs) -> Exit {
 }
 
 fn shell(args: &ShellArgs) -> Result<Exit, VmError> {
-    if !stdin().is_terminal() || !stdout().is_terminal() {
-        let text = "a shell needs a terminal; `a99 sandbox exec` runs commands without one";
-        return Err(VmError::new(VmCode::BadOption, text));
-    }
+    needs_terminal()?;
     let sandbox = start(&args.settings)?;
     let (rows, columns) = size();
     let shell = sandbox.shell(rows, columns).cwd("/root");
@@ -37,8 +34,17 @@ fn shell(args: &ShellArgs) -> Result<Exit, VmError> {
     result
 }
 
+/// That there is a terminal.
+pub(super) fn needs_terminal() -> Result<(), VmError> {
+    if stdin().is_terminal() && stdout().is_terminal() {
+        return Ok(());
+    }
+    let text = "a shell needs a terminal; `a99 sandbox exec` runs commands without one";
+    Err(VmError::new(VmCode::BadOption, text))
+}
+
 /// Rows and columns of this terminal.
-fn size() -> (u16, u16) {
+pub(super) fn size() -> (u16, u16) {
     match rustix::termios::tcgetwinsize(stdout()) {
         Ok(size) if size.ws_row > 0 && size.ws_col > 0 => (size.ws_row, size.ws_col),
         _ => USUAL_SIZE,
@@ -46,12 +52,13 @@ fn size() -> (u16, u16) {
 }
 
 /// This terminal passing every key on; as before when dropped.
-struct Raw {
+pub(super) struct Raw {
     before: Termios,
 }
 
 impl Raw {
-    fn enter() -> Result<Self, VmError> {
+    /// Takes the terminal over.
+    pub(super) fn enter() -> Result<Self, VmError> {
         let failed = |error| VmError::new(VmCode::Io, format!("terminal: {error}"));
         let before = rustix::termios::tcgetattr(stdin()).map_err(failed)?;
         let mut raw = before.clone();

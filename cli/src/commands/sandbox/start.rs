@@ -27,7 +27,8 @@ pub fn builder(settings: &SettingsArgs) -> Builder {
     builder
 }
 
-fn load() -> Result<Image, VmError> {
+/// The image that was built last.
+pub(super) fn load() -> Result<Image, VmError> {
     let cache = Cache::of_user().map_err(image_failed)?;
     let image = Image::current(&cache, &mut show);
     match image {

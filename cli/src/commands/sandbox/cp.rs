@@ -1,0 +1,159 @@
+//! `a99 sandbox cp`: files and folders between this computer and a sandbox that
+//! has a name.
+//!
+//! The sandbox's process copies; it is this user's and sees the same files. What
+//! is a folder already takes the source in under its name, as with `cp -r`.
+
+use crate::failure::{Exit, Failure};
+use crate::named::args::{CpArgs, Side};
+use crate::named::client::{self, Connection};
+use crate::named::name::Name;
+use crate::named::place::Place;
+use crate::named::problem::{Problem, ended};
+use crate::named::wire::Request;
+use crate::output;
+use a99_sandbox::VmCode;
+use serde_json::Value as Json;
+use std::path::Path;
+
+/// Copies.
+pub(super) fn run(args: &CpArgs) -> Result<Exit, Failure> {
+    let copied = match (&args.source, &args.target) {
+        (Side::Host(host), Side::Guest(name, guest)) => copy_in(name, host, guest),
+        (Side::Guest(name, guest), Side::Host(host)) => copy_out(name, guest, host),
+        _ => {
+            return Err(Failure::usage(
+                "expected NAME:PATH on one side and a path of this computer on the other \
+                 (./PATH if it looks like NAME:PATH)",
+            ));
+        }
+    };
+    Ok(ended(copied.map(|told| shown(&told, args.json)), args.json))
+}
+
+fn shown(told: &Json, json: bool) -> Exit {
+    if json {
+        output::out(&format!("{told}\n"));
+    } else if told["leftOut"].as_u64().is_some_and(|count| count > 0) {
+        let text = format!(
+            "{} left out: devices, pipes, sockets, and links that lead out",
+            told["leftOut"]
+        );
+        output::note("note", &text);
+    }
+    Exit::Ok
+}
+
+fn failed(side: &str, path: &str, why: &str) -> Problem {
+    Problem::new(VmCode::Copy.name(), format!("{side}: {path}: {why}"))
+}
+
+fn copy_in(name: &Name, host: &str, guest: &str) -> Result<Json, Problem> {
+    let place = Place::of_user()?;
+    let source = source_of(host);
+    let into = |folder: &str| Ok(client::run(&place, name, &["test", "-d", folder])? == 0);
+    let guest = target(source, guest, into).map_err(|why| {
+        why.unwrap_or_else(|| failed("host", host, "it has no name to be copied under"))
+    })?;
+    let host = absolute(source.path)?;
+    Connection::open(&place, name, &Request::CopyIn { host, guest })?.reply()
+}
+
+fn copy_out(name: &Name, guest: &str, host: &str) -> Result<Json, Problem> {
+    let place = Place::of_user()?;
+    let source = source_of(guest);
+    let into = |folder: &str| Ok(Path::new(folder).is_dir());
+    let host = target(source, host, into).map_err(|why| {
+        why.unwrap_or_else(|| failed("guest", guest, "it has no name to be copied under"))
+    })?;
+    let host = absolute(&host)?;
+    let guest = source.path.to_owned();
+    Connection::open(&place, name, &Request::CopyOut { guest, host })?.reply()
+}
+
+/// The sandbox's process works elsewhere.
+fn absolute(path: &str) -> Result<String, Problem> {
+    let full = std::path::absolute(path).map_err(|error| Problem::io(path, error))?;
+    let full = full.into_os_string().into_string();
+    full.map_err(|_| failed("host", path, "the path of this folder is no UTF-8"))
+}
+
+/// What to copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Source<'a> {
+    path: &'a str,
+    /// Only what is in it.
+    is_content: bool,
+}
+
+/// `PATH/.` is the content of a folder.
+fn source_of(text: &str) -> Source<'_> {
+    let content = text.strip_suffix("/.").or((text == ".").then_some("."));
+    match content {
+        Some("") => Source {
+            path: "/",
+            is_content: true,
+        },
+        Some(path) => Source {
+            path,
+            is_content: true,
+        },
+        None => Source {
+            path: text,
+            is_content: false,
+        },
+    }
+}
+
+/// Where the source goes: into the target under its name, if that is a folder.
+/// `Err(None)` for a source without a name.
+fn target(
+    source: Source<'_>,
+    target: &str,
+    is_folder: impl FnOnce(&str) -> Result<bool, Problem>,
+) -> Result<String, Option<Problem>> {
+    if source.is_content || !(target.ends_with('/') || is_folder(target).map_err(Some)?) {
+        return Ok(target.to_owned());
+    }
+    let name = Path::new(source.path).file_name().ok_or(None)?;
+    let name = name.to_str().ok_or(None)?;
+    Ok(format!("{}/{name}", target.trim_end_matches('/')))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_takes_the_source_in_under_its_name() {
+        let place = |source, into: &str| target(source_of(source), into, |path| Ok(path == "/dir"));
+        for (source, into, place_there) in [
+            ("a", "/dir", "/dir/a"),
+            ("x/a/", "/dir", "/dir/a"),
+            ("x/a", "/new", "/new"),
+            ("x/a", "/new/", "/new/a"),
+            ("x/a", "/", "/a"),
+            ("x/a/.", "/dir", "/dir"),
+            (".", "/dir", "/dir"),
+            ("/.", "/new", "/new"),
+        ] {
+            assert_eq!(place(source, into), Ok(place_there.to_owned()), "{source}");
+        }
+        for nameless in ["..", "/", "a/.."] {
+            assert_eq!(place(nameless, "/dir"), Err(None), "{nameless}");
+        }
+    }
+
+    #[test]
+    fn contents_are_told_by_a_dot() {
+        for (text, path, is_content) in [
+            ("a/.", "a", true),
+            ("/.", "/", true),
+            (".", ".", true),
+            ("a.", "a.", false),
+            ("a/..", "a/..", false),
+        ] {
+            assert_eq!(source_of(text), Source { path, is_content }, "{text}");
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! The command line of named sandboxes.
+
+use super::name::Name;
+use super::spec::Publish;
+use crate::sandbox_args::SettingsArgs;
+use clap::{ArgGroup, Args, ValueHint};
+
+/// Examples of `start`.
+pub const START_EXAMPLES: &str = "\
+Examples:
+  a99 sandbox start box --mount .:/work:rw --net allow:pypi.org:443
+  a99 sandbox exec box -- python3 /work/build.py
+  a99 sandbox start web --publish 8080:80
+  a99 sandbox stop box";
+
+/// Examples of `cp`.
+pub const CP_EXAMPLES: &str = "\
+Permission bits, times and symbolic links within a folder are kept; a folder that
+is there takes the source in, under its name. `SOURCE/.` is what is in a folder.
+
+Examples:
+  a99 sandbox cp script.py box:/root/
+  a99 sandbox cp box:/root/results ./results
+  a99 sandbox cp src/. box:/work
+  a99 sandbox cp ./odd:name box:/root/";
+
+/// Examples of `ls`.
+pub const LS_EXAMPLES: &str = "\
+Examples:
+  a99 sandbox ls
+  a99 sandbox ls --json";
+
+/// Examples of `stop`.
+pub const STOP_EXAMPLES: &str = "\
+What runs in the sandbox ends, and mounts get what was written to them.
+
+Examples:
+  a99 sandbox stop box
+  a99 sandbox stop --all";
+
+/// Options of `sandbox start`.
+#[derive(Debug, Args)]
+pub struct StartArgs {
+    /// The sandbox's name: lower-case letters, digits and `-`
+    pub name: Name,
+    /// What the sandbox is like
+    #[command(flatten)]
+    pub settings: SettingsArgs,
+    /// Lead a port of this computer to one of the sandbox; without an address
+    /// only programs of this computer reach it; may be repeated
+    #[arg(long, value_name = "[ADDR:]HOSTPORT:GUESTPORT", value_parser = Publish::parse)]
+    pub publish: Vec<Publish>,
+    /// Print the result, errors too, as one line of JSON on standard output
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Options of the hidden `sandbox keep`.
+#[derive(Debug, Args)]
+pub struct KeepArgs {
+    /// The sandbox's name
+    pub name: Name,
+}
+
+/// Options of `sandbox cp`.
+#[derive(Debug, Args)]
+pub struct CpArgs {
+    /// What to copy: a path, or NAME:PATH in a sandbox
+    #[arg(value_hint = ValueHint::AnyPath)]
+    pub source: Side,
+    /// Where to copy it: NAME:PATH in a sandbox, or a path
+    #[arg(value_hint = ValueHint::AnyPath)]
+    pub target: Side,
+    /// Print the result, errors too, as one line of JSON on standard output
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Options of `sandbox ls`.
+#[derive(Debug, Args)]
+pub struct LsArgs {
+    /// Print the sandboxes, errors too, as one line of JSON on standard output
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Options of `sandbox stop`.
+#[derive(Debug, Args)]
+#[command(group = ArgGroup::new("which").required(true).args(["names", "all"]))]
+pub struct StopArgs {
+    /// The sandboxes' names
+    #[arg(value_name = "NAME")]
+    pub names: Vec<Name>,
+    /// Stop all sandboxes of this user
+    #[arg(long)]
+    pub all: bool,
+    /// Print the result, errors too, as one line of JSON on standard output
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// One side of a copy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// A path of this computer.
+    Host(String),
+    /// A path of a sandbox.
+    Guest(Name, String),
+}
+
+impl std::str::FromStr for Side {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text.is_empty() {
+            return Err("expected a path, or NAME:PATH".to_owned());
+        }
+        if let Some((name, path)) = text.split_once(':') {
+            match name.parse() {
+                Ok(_) if path.is_empty() => {
+                    return Err("expected a path after the name: NAME:PATH".to_owned());
+                }
+                Ok(name) => return Ok(Side::Guest(name, path.to_owned())),
+                // A path of the host may contain the sign.
+                Err(_) => {}
+            }
+        }
+        Ok(Side::Host(text.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sides_of_a_copy() {
+        let host = |path: &str| Ok(Side::Host(path.to_owned()));
+        let guest = |path: &str| Ok(Side::Guest("box".parse().unwrap(), path.to_owned()));
+        assert_eq!("box:/a".parse(), guest("/a"));
+        assert_eq!("box:a:b".parse(), guest("a:b"));
+        for path in ["a", "./box:/a", "/a:b", "Box:/a", "..", ":a"] {
+            assert_eq!(path.parse(), host(path));
+        }
+        for bad in ["", "box:"] {
+            assert!(bad.parse::<Side>().is_err(), "{bad}");
+        }
+    }
+}

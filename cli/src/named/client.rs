@@ -1,0 +1,346 @@
+//! What clients do: ask a named sandbox for something and follow the answer.
+
+use super::input::{Writer, send};
+use super::lock::State;
+use super::name::Name;
+use super::place::Place;
+use super::problem::{LOST, NO_SUCH_NAME, NOT_ANSWERING, Problem, REFUSED};
+use super::serve::is_same_user;
+use super::wire::{
+    Exec, Frame, Kind, MAX_DATA, Request, WINDOW, parse, read, size_bytes, write_request,
+};
+use serde_json::Value as Json;
+use std::io::{self, Read, stdin};
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How long a sandbox may take to say how it fares.
+const STATUS_PATIENCE: Duration = Duration::from_secs(5);
+
+/// How long the end of a sandbox may take: its mounts get what they have not
+/// yet, and its clients hear of it.
+const STOP_PATIENCE: Duration = Duration::from_secs(20);
+
+/// How long a process may take to end after SIGTERM, and after SIGKILL.
+const KILL_PATIENCE: Duration = Duration::from_secs(5);
+
+/// How often it is looked whether a process has ended.
+const LOOK_INTERVAL: Duration = Duration::from_millis(10);
+
+/// One request that was made.
+#[derive(Debug)]
+pub struct Connection {
+    name: Name,
+    stream: UnixStream,
+    writer: Writer,
+}
+
+/// What a client is told of a sandbox by `ls`.
+#[derive(Debug)]
+pub enum Found {
+    /// It answers.
+    Running(Json),
+    /// Its process lives and does not answer: it starts, stops or hangs.
+    Silent(Option<i32>),
+    /// Its process was killed; what it left is removed now.
+    Dead,
+}
+
+impl Connection {
+    /// Asks a sandbox for something.
+    ///
+    /// # Errors
+    /// [`NO_SUCH_NAME`]; those of the system.
+    pub fn open(place: &Place, name: &Name, request: &Request) -> Result<Self, Problem> {
+        let mut stream = match place.connect(name) {
+            Ok(stream) => stream,
+            Err(error) => return Err(missing(place, name, &error)),
+        };
+        if !is_same_user(&stream) {
+            return Err(Problem::new(
+                REFUSED,
+                format!("the socket of {name} is another user's"),
+            ));
+        }
+        write_request(&mut stream, request).map_err(|error| lost(name, &error.to_string()))?;
+        let writer = stream.try_clone();
+        let writer = writer.map_err(|error| Problem::io("connection", error))?;
+        Ok(Self {
+            name: name.clone(),
+            stream,
+            writer: Arc::new(Mutex::new(writer)),
+        })
+    }
+
+    /// The next frame of the answer.
+    fn next(&mut self) -> Result<Frame, Problem> {
+        match read(&mut self.stream) {
+            Ok(Some(frame)) if frame.kind == Kind::Problem => {
+                Err(parse(&frame.bytes).unwrap_or_else(|problem| problem))
+            }
+            Ok(Some(frame)) => Ok(frame),
+            Ok(None) => Err(lost(&self.name, "it ended")),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                let text = format!("sandbox {}: no answer", self.name);
+                Err(Problem::new(NOT_ANSWERING, text))
+            }
+            Err(error) => Err(lost(&self.name, &error.to_string())),
+        }
+    }
+
+    /// The answer to what is no command.
+    ///
+    /// # Errors
+    /// What the sandbox says; [`LOST`] if it ends meanwhile.
+    pub fn reply(mut self) -> Result<Json, Problem> {
+        let frame = self.next()?;
+        match frame.kind {
+            Kind::Reply => parse(&frame.bytes),
+            kind => Err(Problem::new(REFUSED, format!("an answer of {kind:?}"))),
+        }
+    }
+
+    /// The reply, if it comes in time.
+    fn reply_within(self, patience: Duration) -> Result<Json, Problem> {
+        let set = self.stream.set_read_timeout(Some(patience));
+        set.map_err(|error| Problem::io("connection", error))?;
+        self.reply()
+    }
+
+    /// A way to tell the command something while its answer is followed.
+    pub fn remote(&self) -> Remote {
+        Remote(Arc::clone(&self.writer))
+    }
+
+    /// Follows the command to its end and gives its exit code. With `input`,
+    /// standard input goes to it. What it writes is given to `sink`: whether it
+    /// is standard error, and bytes.
+    ///
+    /// # Errors
+    /// What the sandbox says; what `sink` says, which ends the command;
+    /// [`LOST`] if the sandbox's process ends meanwhile.
+    pub fn follow(
+        mut self,
+        input: bool,
+        mut sink: impl FnMut(bool, &[u8]) -> io::Result<()>,
+    ) -> Result<u8, Problem> {
+        let credit = Arc::new(Credit::default());
+        if input {
+            pass_input(&self.writer, &credit).map_err(|error| Problem::io("no thread", error))?;
+        }
+        loop {
+            let frame = self.next()?;
+            let written = match frame.kind {
+                Kind::Stdout => sink(false, &frame.bytes),
+                Kind::Stderr => sink(true, &frame.bytes),
+                Kind::Credit => {
+                    credit.add(frame.number().unwrap_or_default() as usize);
+                    Ok(())
+                }
+                Kind::Exit => return Ok(frame.bytes.first().copied().unwrap_or_default()),
+                kind => return Err(Problem::new(REFUSED, format!("an answer of {kind:?}"))),
+            };
+            written.map_err(|error| Problem::io("output", error))?;
+        }
+    }
+}
+
+/// A command of a sandbox, to be told something from another thread.
+#[derive(Clone, Debug)]
+pub struct Remote(Writer);
+
+impl Remote {
+    /// The terminal has another size.
+    ///
+    /// # Errors
+    /// The connection's.
+    pub fn resize(&self, rows: u16, columns: u16) -> io::Result<()> {
+        send(&self.0, Kind::Resize, &size_bytes(rows, columns))
+    }
+
+    /// Sends a signal to its process group; 9 ends it with all that it started.
+    ///
+    /// # Errors
+    /// The connection's.
+    pub fn signal(&self, number: u32) -> io::Result<()> {
+        send(&self.0, Kind::Signal, &number.to_le_bytes())
+    }
+}
+
+/// Runs a short command and gives its exit code.
+///
+/// # Errors
+/// What the sandbox says.
+pub fn run(place: &Place, name: &Name, argv: &[&str]) -> Result<u8, Problem> {
+    let exec = Exec {
+        argv: argv.iter().map(|&argument| argument.to_owned()).collect(),
+        ..Exec::default()
+    };
+    let request = Request::Exec(Box::new(exec));
+    Connection::open(place, name, &request)?.follow(false, |_, _| Ok(()))
+}
+
+fn lost(name: &Name, why: &str) -> Problem {
+    let text = format!("the process of sandbox {name} is gone: {why}");
+    Problem::new(LOST, text)
+}
+
+/// Why a sandbox cannot be connected to. What a dead one left is removed.
+fn missing(place: &Place, name: &Name, error: &io::Error) -> Problem {
+    use io::ErrorKind::{ConnectionRefused, NotFound};
+    if !matches!(error.kind(), NotFound | ConnectionRefused) {
+        return Problem::io(format!("sandbox {name}"), error);
+    }
+    match place.lock(name, false) {
+        Err(problem) => return problem,
+        Ok(State::Held) => {
+            let text = format!("sandbox {name} does not answer: it is starting or stopping");
+            return Problem::new(NOT_ANSWERING, text);
+        }
+        Ok(State::Taken(lock)) => place.clear(name, lock),
+        Ok(State::Absent) => {}
+    }
+    let log = match place.log_text(name) {
+        Some(text) => format!("\nthe last one of that name said:\n{text}"),
+        None => String::new(),
+    };
+    let text = format!(
+        "there is no sandbox named {name}; `a99 sandbox start {name}` starts one, \
+         `a99 sandbox ls` lists those that run{log}"
+    );
+    Problem::new(NO_SUCH_NAME, text)
+}
+
+/// How a sandbox fares. What a dead one left is removed.
+///
+/// # Errors
+/// Those of the system.
+pub fn look(place: &Place, name: &Name) -> Result<Option<Found>, Problem> {
+    let status = Connection::open(place, name, &Request::Status);
+    match status.and_then(|asked| asked.reply_within(STATUS_PATIENCE)) {
+        Ok(status) => return Ok(Some(Found::Running(status))),
+        // What a dead one left is removed already.
+        Err(problem) if problem.code == NO_SUCH_NAME => return Ok(Some(Found::Dead)),
+        Err(_) => {}
+    }
+    Ok(match place.lock(name, false)? {
+        State::Held => {
+            let holder = place.holder(name);
+            Some(Found::Silent(holder.map(|pid| pid.as_raw_pid())))
+        }
+        State::Taken(lock) => {
+            place.clear(name, lock);
+            Some(Found::Dead)
+        }
+        State::Absent => None,
+    })
+}
+
+/// Ends a sandbox, and waits until its name is free. One that does not answer
+/// is killed.
+///
+/// # Errors
+/// [`NO_SUCH_NAME`]; [`NOT_ANSWERING`] for a process that cannot be killed.
+pub fn stop(place: &Place, name: &Name) -> Result<(), Problem> {
+    let asked = Connection::open(place, name, &Request::Stop);
+    match asked.and_then(|asked| asked.reply_within(STOP_PATIENCE)) {
+        Err(problem) if problem.code == NO_SUCH_NAME => return Err(problem),
+        // Whether it answered or not: only a free name is its end.
+        Ok(_) if until_free(place, name, KILL_PATIENCE)? => return Ok(()),
+        _ => {}
+    }
+    use rustix::process::{Signal, kill_process};
+    for signal in [Signal::TERM, Signal::KILL] {
+        if until_free(place, name, Duration::ZERO)? {
+            return Ok(());
+        }
+        if let Some(pid) = place.holder(name) {
+            // It may have ended this moment.
+            let _ = kill_process(pid, signal);
+        }
+        if until_free(place, name, KILL_PATIENCE)? {
+            return Ok(());
+        }
+    }
+    let text = format!("sandbox {name} does not end");
+    Err(Problem::new(NOT_ANSWERING, text))
+}
+
+/// Waits until a name is free, and removes what is left of it.
+fn until_free(place: &Place, name: &Name, patience: Duration) -> Result<bool, Problem> {
+    let deadline = Instant::now() + patience;
+    loop {
+        match place.lock(name, false)? {
+            State::Absent => return Ok(true),
+            State::Taken(lock) => {
+                place.clear(name, lock);
+                return Ok(true);
+            }
+            State::Held if Instant::now() >= deadline => return Ok(false),
+            State::Held => std::thread::sleep(LOOK_INTERVAL),
+        }
+    }
+}
+
+/// Bytes of standard input that the sandbox takes.
+#[derive(Debug)]
+struct Credit {
+    bytes: Mutex<usize>,
+    more: Condvar,
+}
+
+impl Default for Credit {
+    fn default() -> Self {
+        Self {
+            bytes: Mutex::new(WINDOW),
+            more: Condvar::new(),
+        }
+    }
+}
+
+impl Credit {
+    fn add(&self, bytes: usize) {
+        *self.bytes.lock().unwrap_or_else(PoisonError::into_inner) += bytes;
+        self.more.notify_all();
+    }
+
+    /// Waits until there is some, and takes up to `wanted`.
+    fn take(&self, wanted: usize) -> usize {
+        let bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        let some = self.more.wait_while(bytes, |bytes| *bytes == 0);
+        let mut bytes = some.unwrap_or_else(PoisonError::into_inner);
+        let taken = wanted.min(*bytes);
+        *bytes -= taken;
+        taken
+    }
+}
+
+/// Passes standard input on, on a thread that may wait in a read when the
+/// command has ended; this process ends all the same.
+fn pass_input(writer: &Writer, credit: &Arc<Credit>) -> io::Result<()> {
+    let (writer, credit) = (Arc::clone(writer), Arc::clone(credit));
+    let thread = std::thread::Builder::new().name("stdin".to_owned());
+    let spawned = thread.spawn(move || {
+        let mut buffer = vec![0; MAX_DATA];
+        let mut input = stdin().lock();
+        loop {
+            let mut rest = match input.read(&mut buffer) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                // An error is the end, as for other programs.
+                Ok(0) | Err(_) => break,
+                Ok(count) => &buffer[..count],
+            };
+            while !rest.is_empty() {
+                let (now, later) = rest.split_at(credit.take(rest.len()));
+                if send(&writer, Kind::Stdin, now).is_err() {
+                    return;
+                }
+                rest = later;
+            }
+        }
+        // The command may have ended at this moment.
+        let _ = send(&writer, Kind::StdinEnd, &[]);
+    });
+    spawned.map(drop)
+}

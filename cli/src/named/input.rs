@@ -1,0 +1,80 @@
+//! A client's standard input on its way to a command of the guest: a thread
+//! waits for the command, so that nobody else does.
+
+use super::wire::{Kind, WINDOW, write};
+use a99_sandbox::{Process, block_on};
+use std::io;
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The side of a connection that several threads write to, a frame at a time.
+pub(super) type Writer = Arc<Mutex<UnixStream>>;
+
+/// Writes a frame.
+pub(super) fn send(writer: &Writer, kind: Kind, bytes: &[u8]) -> io::Result<()> {
+    // A panicking thread may have left half a frame: the reader then refuses
+    // what follows.
+    let mut stream = writer.lock().unwrap_or_else(PoisonError::into_inner);
+    write(&mut *stream, kind, bytes)
+}
+
+enum Input {
+    Bytes(Vec<u8>),
+    End,
+}
+
+/// The way to a command's standard input. Dropping it ends the thread.
+pub(super) struct Feeder {
+    queue: Sender<Input>,
+    /// Bytes that are under way.
+    under_way: Arc<AtomicUsize>,
+}
+
+impl Feeder {
+    /// Starts the thread; `writer` tells the client what it may send.
+    pub(super) fn start(process: Arc<Process>, writer: Writer) -> io::Result<Self> {
+        let (queue, queued) = channel();
+        let under_way = Arc::new(AtomicUsize::new(0));
+        let theirs = Arc::clone(&under_way);
+        std::thread::Builder::new()
+            .name("stdin".to_owned())
+            .spawn(move || feed(&process, &queued, &theirs, &writer))?;
+        Ok(Self { queue, under_way })
+    }
+
+    /// Passes bytes on; `false` for a client that sends more than it may.
+    pub(super) fn bytes(&self, bytes: Vec<u8>) -> bool {
+        let before = self.under_way.fetch_add(bytes.len(), Ordering::Relaxed);
+        if before + bytes.len() > WINDOW {
+            return false;
+        }
+        // A thread that has ended wants no more: the command is at its end.
+        let _ = self.queue.send(Input::Bytes(bytes));
+        true
+    }
+
+    /// There is no more.
+    pub(super) fn end(&self) {
+        let _ = self.queue.send(Input::End);
+    }
+}
+
+fn feed(process: &Process, queued: &Receiver<Input>, under_way: &AtomicUsize, writer: &Writer) {
+    for input in queued {
+        let Input::Bytes(bytes) = input else {
+            // The end of the guest comes as the command's end.
+            let _ = process.close_input();
+            return;
+        };
+        if !matches!(block_on(process.write(&bytes)), Ok(true)) {
+            return;
+        }
+        under_way.fetch_sub(bytes.len(), Ordering::Relaxed);
+        let credit = (bytes.len() as u32).to_le_bytes();
+        if send(writer, Kind::Credit, &credit).is_err() {
+            return;
+        }
+    }
+}

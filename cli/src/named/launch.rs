@@ -1,0 +1,65 @@
+//! Starting the background process of a sandbox.
+
+use super::name::Name;
+use super::place::Place;
+use super::problem::{LOST, Problem};
+use super::spec::Spec;
+use serde::Deserialize;
+use serde_json::Value as Json;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+
+/// This binary, also when another was installed in its place meanwhile.
+const MYSELF: &str = "/proc/self/exe";
+
+/// What the process says when it knows.
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Word {
+    Ready(Json),
+    Problem(Problem),
+}
+
+/// Starts a sandbox of that name and waits until it is ready; its status.
+///
+/// # Errors
+/// Why it did not start.
+pub fn launch(name: &Name, spec: &Spec) -> Result<Json, Problem> {
+    // What is wrong with the folder is told here, by the process with a
+    // terminal.
+    let place = Place::of_user()?;
+    let failed = |error: std::io::Error| Problem::io("the sandbox's process", error);
+    let mut child = Command::new(MYSELF)
+        .arg0("a99")
+        .args(["sandbox", "keep", name.as_str()])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(failed)?;
+    let settings = serde_json::to_vec(spec).map_err(|error| failed(error.into()))?;
+    if let Some(mut input) = child.stdin.take() {
+        // One that does not read has failed, and says why or ends.
+        let _ = input.write_all(&settings);
+    }
+    let mut line = String::new();
+    if let Some(output) = child.stdout.take() {
+        BufReader::new(output)
+            .read_line(&mut line)
+            .map_err(failed)?;
+    }
+    match serde_json::from_str(&line) {
+        // It goes on by itself.
+        Ok(Word::Ready(status)) => Ok(status),
+        Ok(Word::Problem(problem)) => {
+            child.wait().map_err(failed)?;
+            Err(problem)
+        }
+        Err(_) => {
+            let status = child.wait().map_err(failed)?;
+            let log = place.log_text(name).unwrap_or_default();
+            let text = format!("the sandbox's process ended early: {status}\n{log}");
+            Err(Problem::new(LOST, text.trim()))
+        }
+    }
+}

@@ -1,0 +1,313 @@
+//! The folder with the sockets of a user's sandboxes.
+//!
+//! It is `$XDG_RUNTIME_DIR/agent99`, else `agent99-UID` in the folder for
+//! temporary files. Whoever can write there can pose as a sandbox, so it must be
+//! a folder of this user that nobody else can enter. It is opened once, and all
+//! access goes through its descriptor, `/proc/self/fd` for sockets: what was
+//! checked is what is used, and a long path still fits a socket's address.
+
+use super::lock::{self, State};
+use super::name::Name;
+use super::problem::{Problem, UNTRUSTED_FOLDER};
+use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags};
+use rustix::io::Errno;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+
+/// Endings of a sandbox's files.
+const SOCKET: &str = "sock";
+const LOCK: &str = "lock";
+const LOG: &str = "log";
+
+/// Permission bits of everybody but the owner.
+const OTHERS: u32 = 0o077;
+
+/// Longest number of a process with its line end.
+const MAX_PID_TEXT: u64 = 16;
+
+/// Most bytes of a log that are shown: its last ones.
+const SHOWN_LOG_BYTES: usize = 2048;
+
+/// The open folder.
+#[derive(Debug)]
+pub struct Place {
+    folder: OwnedFd,
+    path: PathBuf,
+}
+
+impl Place {
+    /// This user's, made if it is not there.
+    ///
+    /// # Errors
+    /// [`UNTRUSTED_FOLDER`] if others have access to it; those of the system.
+    pub fn of_user() -> Result<Self, Problem> {
+        let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+        Self::at(match runtime {
+            // The specification says to ignore a relative one.
+            Some(folder) if folder.is_absolute() => folder.join("agent99"),
+            _ => {
+                let user = rustix::process::geteuid().as_raw();
+                std::env::temp_dir().join(format!("agent99-{user}"))
+            }
+        })
+    }
+
+    /// The folder at this path.
+    fn at(path: PathBuf) -> Result<Self, Problem> {
+        match rustix::fs::mkdirat(CWD, &path, Mode::RWXU) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(error) => return Err(Problem::io(path.display(), error)),
+        }
+        let untrusted = |why: &str| {
+            let text = format!(
+                "{}: {why}; sockets of sandboxes need a folder of this user with mode 700, \
+                 without a symbolic link (`XDG_RUNTIME_DIR` says where)",
+                path.display()
+            );
+            Problem::new(UNTRUSTED_FOLDER, text)
+        };
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let folder = match rustix::fs::openat(CWD, &path, flags, Mode::empty()) {
+            Ok(folder) => folder,
+            Err(Errno::LOOP | Errno::NOTDIR) => return Err(untrusted("it is not a folder")),
+            Err(Errno::ACCESS) => return Err(untrusted("it belongs to somebody else")),
+            Err(error) => return Err(Problem::io(path.display(), error)),
+        };
+        let stat = rustix::fs::fstat(&folder).map_err(|e| Problem::io(path.display(), e))?;
+        if stat.st_uid != rustix::process::geteuid().as_raw() {
+            return Err(untrusted("it belongs to somebody else"));
+        }
+        if stat.st_mode & OTHERS != 0 {
+            return Err(untrusted("others have access to it"));
+        }
+        Ok(Self { folder, path })
+    }
+
+    fn file(name: &Name, ending: &str) -> String {
+        format!("{name}.{ending}")
+    }
+
+    /// Where the socket is, as long as this place is open.
+    fn socket(&self, name: &Name) -> PathBuf {
+        let folder = self.folder.as_raw_fd();
+        PathBuf::from(format!("/proc/self/fd/{folder}/{name}.{SOCKET}"))
+    }
+
+    /// Connects to a sandbox's process.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn connect(&self, name: &Name) -> std::io::Result<UnixStream> {
+        UnixStream::connect(self.socket(name))
+    }
+
+    /// Listens for a sandbox's clients. Only for the holder of its lock: what
+    /// was left of another one's socket is removed.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn listen(&self, name: &Name) -> Result<UnixListener, Problem> {
+        self.remove_socket(name);
+        UnixListener::bind(self.socket(name))
+            .map_err(|error| Problem::io(self.path(name, SOCKET).display(), error))
+    }
+
+    /// The path of a file, for messages.
+    fn path(&self, name: &Name, ending: &str) -> PathBuf {
+        self.path.join(Self::file(name, ending))
+    }
+
+    /// Where the process of a sandbox writes what nobody is there to read.
+    pub fn log_path(&self, name: &Name) -> PathBuf {
+        self.path(name, LOG)
+    }
+
+    /// That file, emptied.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn new_log(&self, name: &Name) -> Result<File, Problem> {
+        let flags = OFlags::WRONLY
+            | OFlags::CREATE
+            | OFlags::TRUNC
+            | OFlags::APPEND
+            | OFlags::NOFOLLOW
+            | OFlags::CLOEXEC;
+        let mode = Mode::RUSR | Mode::WUSR;
+        rustix::fs::openat(&self.folder, Self::file(name, LOG), flags, mode)
+            .map(File::from)
+            .map_err(|error| Problem::io(self.log_path(name).display(), error))
+    }
+
+    /// The end of the log, if there is one.
+    pub fn log_text(&self, name: &Name) -> Option<String> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = Self::file(name, LOG);
+        let log = rustix::fs::openat(&self.folder, file, flags, Mode::empty()).ok()?;
+        let mut bytes = Vec::new();
+        File::from(log).read_to_end(&mut bytes).ok()?;
+        let start = bytes.len().saturating_sub(SHOWN_LOG_BYTES);
+        let text = String::from_utf8_lossy(&bytes[start..]).trim().to_owned();
+        (!text.is_empty()).then_some(text)
+    }
+
+    /// Takes a name's lock; without `make`, only if its file is there.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn lock(&self, name: &Name, make: bool) -> Result<State, Problem> {
+        lock::take(self.folder.as_fd(), &Self::file(name, LOCK), make)
+            .map_err(|error| Problem::io(self.path(name, LOCK).display(), error))
+    }
+
+    /// The process that holds a name's lock, as it wrote there itself.
+    pub fn holder(&self, name: &Name) -> Option<rustix::process::Pid> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = Self::file(name, LOCK);
+        let file = rustix::fs::openat(&self.folder, file, flags, Mode::empty()).ok()?;
+        let mut text = String::new();
+        let mut start = File::from(file).take(MAX_PID_TEXT);
+        start.read_to_string(&mut text).ok()?;
+        // Never 1 or less: those are not processes of ours but groups and init.
+        let number = text.trim().parse().ok().filter(|number| *number > 1)?;
+        rustix::process::Pid::from_raw(number)
+    }
+
+    /// No client finds the sandbox any more.
+    pub fn remove_socket(&self, name: &Name) {
+        self.remove(name, SOCKET);
+    }
+
+    /// Nothing was worth telling.
+    pub fn remove_log(&self, name: &Name) {
+        self.remove(name, LOG);
+    }
+
+    /// Removes what is left of a sandbox whose lock this process holds.
+    pub fn clear(&self, name: &Name, held: lock::Lock) {
+        self.remove_socket(name);
+        // While it is held: whoever waits for it finds that it is not the file
+        // of that name any more.
+        self.remove(name, LOCK);
+        drop(held);
+    }
+
+    /// What is not there needs no removing, and what cannot be removed is
+    /// replaced by the next start.
+    fn remove(&self, name: &Name, ending: &str) {
+        let _ = rustix::fs::unlinkat(&self.folder, Self::file(name, ending), AtFlags::empty());
+    }
+
+    /// Names of all sandboxes that run or left something behind, in order.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn names(&self) -> Result<Vec<Name>, Problem> {
+        let failed = |error| Problem::io(self.path.display(), error);
+        let mut names = Vec::new();
+        for entry in Dir::read_from(&self.folder).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            let Ok(file) = entry.file_name().to_str() else {
+                continue;
+            };
+            let path = Path::new(file);
+            let is_ours = path.extension() == Some(OsStr::new(LOCK));
+            let stem = path.file_stem().and_then(OsStr::to_str);
+            if let (true, Some(Ok(name))) = (is_ours, stem.map(str::parse)) {
+                names.push(name);
+            }
+        }
+        names.sort();
+        Ok(names)
+    }
+
+    /// Whether a socket of that name is there, used or not.
+    #[cfg(test)]
+    fn has_socket(&self, name: &Name) -> bool {
+        let file = Self::file(name, SOCKET);
+        rustix::fs::statat(&self.folder, file, AtFlags::SYMLINK_NOFOLLOW)
+            .is_ok_and(|stat| rustix::fs::FileType::from_raw_mode(stat.st_mode).is_socket())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    fn folder(name: &str) -> PathBuf {
+        let path = std::env::temp_dir().join(format!("a99-place-{}-{name}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir(&path).unwrap();
+        path
+    }
+
+    #[test]
+    fn a_folder_is_made_for_its_user_alone() {
+        let top = folder("made");
+        let place = Place::at(top.join("p")).unwrap();
+        let mode = std::fs::metadata(top.join("p")).unwrap().permissions();
+        assert_eq!(mode.mode() & 0o777, 0o700);
+        assert_eq!(place.names(), Ok(vec![]));
+        assert!(Place::at(top.join("p")).is_ok());
+        std::fs::remove_dir_all(top).unwrap();
+    }
+
+    #[test]
+    fn a_folder_that_others_can_enter_is_refused() {
+        let top = folder("shared");
+        for mode in [0o755, 0o710, 0o701, 0o770] {
+            std::fs::set_permissions(&top, PermissionsExt::from_mode(mode)).unwrap();
+            let code = Place::at(top.clone()).unwrap_err().code;
+            assert_eq!(code, UNTRUSTED_FOLDER, "{mode:o}");
+        }
+        std::fs::set_permissions(&top, PermissionsExt::from_mode(0o700)).unwrap();
+        symlink(&top, top.join("link")).unwrap();
+        std::fs::write(top.join("file"), "").unwrap();
+        for name in ["link", "file"] {
+            let code = Place::at(top.join(name)).unwrap_err().code;
+            assert_eq!(code, UNTRUSTED_FOLDER, "{name}");
+        }
+        std::fs::remove_dir_all(top).unwrap();
+    }
+
+    #[test]
+    fn a_name_is_held_once_and_left_by_its_holder() {
+        let top = folder("held");
+        std::fs::set_permissions(&top, PermissionsExt::from_mode(0o700)).unwrap();
+        let place = Place::at(top.clone()).unwrap();
+        let name: Name = "box".parse().unwrap();
+        assert!(matches!(place.lock(&name, false), Ok(State::Absent)));
+        let Ok(State::Taken(lock)) = place.lock(&name, true) else {
+            panic!("nobody holds it");
+        };
+        assert!(matches!(place.lock(&name, true), Ok(State::Held)));
+        let holder = place.holder(&name).unwrap();
+        assert_eq!(holder, rustix::process::getpid());
+        assert_eq!(place.names(), Ok(vec![name.clone()]));
+        place.clear(&name, lock);
+        assert!(matches!(place.lock(&name, false), Ok(State::Absent)));
+        std::fs::remove_dir_all(top).unwrap();
+    }
+
+    #[test]
+    fn a_socket_is_reached_below_a_long_path() {
+        let top = folder("long");
+        let deep = top.join("x".repeat(120));
+        let place = Place::at(deep).unwrap();
+        let name: Name = "box".parse().unwrap();
+        let listener = place.listen(&name).unwrap();
+        assert!(place.has_socket(&name));
+        let client = place.connect(&name).unwrap();
+        let (server, _) = listener.accept().unwrap();
+        drop((client, server, listener));
+        // As one that was killed leaves it.
+        assert!(place.has_socket(&name) && place.connect(&name).is_err());
+        assert!(place.listen(&name).is_ok());
+        std::fs::remove_dir_all(top).unwrap();
+    }
+}

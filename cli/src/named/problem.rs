@@ -1,0 +1,85 @@
+//! Failures of named sandboxes, which travel from the keeper to its clients.
+
+use crate::commands::sandbox::exit_of;
+use crate::failure::Exit;
+use crate::output;
+use a99_sandbox::{VmCode, VmError};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::fmt::Display;
+
+/// No sandbox of that name runs.
+pub const NO_SUCH_NAME: &str = "sandbox.no_such_name";
+/// A sandbox of that name runs already.
+pub const NAME_TAKEN: &str = "sandbox.name_taken";
+/// The folder of the sockets is not the user's alone.
+pub const UNTRUSTED_FOLDER: &str = "sandbox.untrusted_folder";
+/// The sandbox's process does not answer.
+pub const NOT_ANSWERING: &str = "sandbox.not_answering";
+/// The sandbox's process ended while it was asked.
+pub const LOST: &str = "sandbox.lost";
+/// Somebody else, or another version of this program, is at the other end.
+pub const REFUSED: &str = "sandbox.refused";
+
+/// Why something about a named sandbox failed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Problem {
+    /// The kind; the texts never change.
+    pub code: String,
+    /// What happened to what.
+    pub message: String,
+    /// How the command that asked ends.
+    pub exit: u8,
+    /// What was written until then, where `--json` collects it.
+    #[serde(skip)]
+    pub output: Option<(Vec<u8>, Vec<u8>)>,
+}
+
+impl Problem {
+    /// A failure of the sandbox.
+    pub fn new(code: &str, message: impl Into<String>) -> Self {
+        Self {
+            code: code.to_owned(),
+            message: message.into(),
+            exit: exit_of(VmCode::Io),
+            output: None,
+        }
+    }
+
+    /// A failed access.
+    pub fn io(subject: impl Display, error: impl Display) -> Self {
+        Self::new(VmCode::Io.name(), format!("{subject}: {error}"))
+    }
+
+    /// Tells of it as `sandbox exec` does.
+    pub fn report(&self, json: bool) -> Exit {
+        if json {
+            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+            let mut told = json!({"error": {"code": self.code, "message": self.message}});
+            if let Some((stdout, stderr)) = &self.output {
+                told["stdout"] = text(stdout).into();
+                told["stderr"] = text(stderr).into();
+            }
+            output::out(&format!("{told}\n"));
+        } else {
+            output::note(&format!("error[{}]", self.code), &self.message);
+        }
+        Exit::Guest(self.exit)
+    }
+}
+
+impl From<VmError> for Problem {
+    fn from(error: VmError) -> Self {
+        Self {
+            code: error.code.name().to_owned(),
+            message: error.text,
+            exit: exit_of(error.code),
+            output: error.output.map(|output| (output.stdout, output.stderr)),
+        }
+    }
+}
+
+/// Tells of a failure as an exit code.
+pub fn ended(result: Result<Exit, Problem>, json: bool) -> Exit {
+    result.unwrap_or_else(|problem| problem.report(json))
+}

@@ -1,0 +1,255 @@
+//! One connection of a client: one request and its answer.
+//!
+//! A client that goes away takes its command with it: the thread that answers
+//! always reads, so it hears of that while others wait for the command.
+
+use super::input::{Feeder, Writer, send};
+use super::keeper::Keeper;
+use super::problem::{Problem, REFUSED};
+use super::wire::{Exec, Frame, Kind, MAX_DATA, Request, parse_request, read, write_json};
+use a99_sandbox::{Cancel, Command, Copied, Process, Sandbox, Stream, VmCode, VmError, block_on};
+use serde_json::{Value as Json, json};
+use std::future::Future;
+use std::io;
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::oneshot;
+
+/// How long a client may take to say what it wants.
+const REQUEST_PATIENCE: Duration = Duration::from_secs(10);
+
+/// The number of the signal that ends a command with all that it started.
+const SIGKILL: u32 = 9;
+
+/// Answers a client. What cannot be told to it is told to nobody: it is gone.
+pub(super) fn serve(keeper: &Arc<Keeper>, stream: UnixStream) {
+    let Err(problem) = answer(keeper, &stream) else {
+        return;
+    };
+    refuse(stream, &problem);
+}
+
+/// Tells a client what was wrong, and no more.
+pub(super) fn refuse(mut stream: UnixStream, problem: &Problem) {
+    let _ = write_json(&mut stream, Kind::Problem, problem);
+    let _ = stream.shutdown(Shutdown::Both);
+}
+
+/// Whether the other end of a connection is a process of this user.
+pub(super) fn is_same_user(stream: &UnixStream) -> bool {
+    let peer = rustix::net::sockopt::socket_peercred(stream);
+    peer.is_ok_and(|peer| peer.uid == rustix::process::geteuid())
+}
+
+fn answer(keeper: &Arc<Keeper>, stream: &UnixStream) -> Result<(), Problem> {
+    let failed = |error: io::Error| Problem::io("connection", error);
+    if !is_same_user(stream) {
+        return Err(Problem::new(REFUSED, "this sandbox is another user's"));
+    }
+    let mut reader = stream.try_clone().map_err(failed)?;
+    reader
+        .set_read_timeout(Some(REQUEST_PATIENCE))
+        .map_err(failed)?;
+    let Some(frame) = read(&mut reader).map_err(failed)? else {
+        return Ok(());
+    };
+    reader.set_read_timeout(None).map_err(failed)?;
+    let sandbox = &keeper.sandbox;
+    let done = match parse_request(&frame)? {
+        Request::Status => keeper.status(),
+        Request::Stop => {
+            let stream = stream.try_clone().map_err(failed)?;
+            keeper.ask_to_stop(Some(stream));
+            return Ok(());
+        }
+        Request::Exec(exec) if exec.detach => detached(command(sandbox, &exec), &exec)?,
+        Request::Exec(exec) => {
+            let _running = keeper.count_command();
+            return follow(command(sandbox, &exec), &exec, reader);
+        }
+        Request::CopyIn { host, guest } => {
+            copied(unless_gone(reader, sandbox.copy_in(host, guest))?)
+        }
+        Request::CopyOut { guest, host } => {
+            copied(unless_gone(reader, sandbox.copy_out(guest, host))?)
+        }
+    };
+    let mut stream = stream;
+    let _ = write_json(&mut stream, Kind::Reply, &done);
+    let _ = stream.shutdown(Shutdown::Both);
+    Ok(())
+}
+
+fn copied(copied: Copied) -> Json {
+    json!({
+        "files": copied.files,
+        "folders": copied.folders,
+        "links": copied.links,
+        "bytes": copied.bytes,
+        "leftOut": copied.left_out,
+    })
+}
+
+fn command(sandbox: &Sandbox, exec: &Exec) -> Command {
+    let mut command = match exec.shell {
+        Some((rows, columns)) => sandbox.shell(rows, columns).cwd("/root"),
+        None => sandbox.command(&exec.argv),
+    };
+    for (name, value) in &exec.env {
+        command = command.env(name, value);
+    }
+    if exec.stdin {
+        command = command.piped();
+    }
+    if let Some(cwd) = &exec.cwd {
+        command = command.cwd(cwd);
+    }
+    if let Some(milliseconds) = exec.timeout_ms {
+        command = command.timeout(Duration::from_millis(milliseconds));
+    }
+    if let Some(bytes) = exec.output_limit {
+        command = command.output_limit(bytes);
+    }
+    command
+}
+
+/// A thread of this process.
+fn thread(
+    name: &str,
+    work: impl FnOnce() + Send + 'static,
+) -> Result<std::thread::JoinHandle<()>, Problem> {
+    std::thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(work)
+        .map_err(|error| VmError::new(VmCode::Resources, format!("no thread: {error}")).into())
+}
+
+/// Starts a command that nobody follows.
+fn detached(command: Command, exec: &Exec) -> Result<Json, Problem> {
+    // What the command started may stay when it ends: a service puts itself
+    // into the background.
+    let process = command.detach().spawn()?;
+    let Some(pid) = block_on(process.pid()) else {
+        let ended = block_on(process.wait())?;
+        let text = format!("{:?} ended before it ran: {:?}", exec.argv, ended.ending);
+        return Err(VmError::new(VmCode::CannotStart, text).into());
+    };
+    // Unread output would hold it back.
+    thread("detached", move || {
+        while let Ok(Some(_)) = block_on(process.next()) {}
+    })?;
+    Ok(json!({ "pid": pid }))
+}
+
+/// Runs a command whose streams and end the client follows.
+fn follow(command: Command, exec: &Exec, mut reader: UnixStream) -> Result<(), Problem> {
+    let failed = |error: io::Error| Problem::io("connection", error);
+    let cancel = Cancel::new();
+    let process = Arc::new(command.cancel(&cancel).spawn()?);
+    let writer: Writer = Arc::new(Mutex::new(reader.try_clone().map_err(failed)?));
+    let takes_input = exec.stdin || exec.shell.is_some();
+    let feeder = match takes_input {
+        true => Some(
+            Feeder::start(Arc::clone(&process), Arc::clone(&writer))
+                .map_err(|error| VmError::new(VmCode::Resources, error.to_string()))?,
+        ),
+        false => None,
+    };
+    let theirs = Arc::clone(&process);
+    let telling = thread("output", move || tell(&theirs, &writer))?;
+    while let Ok(Some(frame)) = read(&mut reader) {
+        if !hear(frame, &process, feeder.as_ref()) {
+            break;
+        }
+    }
+    // The command ended and was told so, or the client is gone or mad: then it
+    // ends now, although nobody reads what it wrote.
+    cancel.cancel();
+    let _ = reader.shutdown(Shutdown::Both);
+    // One that panicked has told nothing, and the client sees the end.
+    let _ = telling.join();
+    Ok(())
+}
+
+/// Does what a frame says; `false` for one that has no place here.
+fn hear(frame: Frame, process: &Process, feeder: Option<&Feeder>) -> bool {
+    // The end of the guest comes as the command's end.
+    match (frame.kind, feeder) {
+        (Kind::Stdin, Some(feeder)) => return feeder.bytes(frame.bytes),
+        (Kind::StdinEnd, Some(feeder)) => feeder.end(),
+        (Kind::Resize, _) => {
+            if let Some((rows, columns)) = frame.size() {
+                let _ = process.resize(rows, columns);
+            }
+        }
+        (Kind::Signal, _) => {
+            let _ = match frame.number() {
+                Some(SIGKILL) => process.kill(),
+                Some(number) => process.signal(number),
+                None => return false,
+            };
+        }
+        _ => return false,
+    }
+    true
+}
+
+/// Passes on what a command writes, and its end.
+fn tell(process: &Process, writer: &Writer) {
+    let end = loop {
+        let chunk = match block_on(process.next()) {
+            Ok(Some(chunk)) => chunk,
+            Ok(None) => break block_on(process.wait()),
+            Err(error) => break Err(error),
+        };
+        let kind = match chunk.stream {
+            Stream::Stderr => Kind::Stderr,
+            _ => Kind::Stdout,
+        };
+        for bytes in chunk.bytes.chunks(MAX_DATA) {
+            if send(writer, kind, bytes).is_err() {
+                // The reader hears of the client's end too, and ends the
+                // command.
+                return;
+            }
+        }
+    };
+    let mut stream = writer.lock().unwrap_or_else(PoisonError::into_inner);
+    let _ = match end {
+        Ok(exited) => super::wire::write(&mut *stream, Kind::Exit, &[exited.exit_code()]),
+        Err(error) => write_json(&mut *stream, Kind::Problem, &Problem::from(error)),
+    };
+    // Wakes the reader: the answer is complete.
+    let _ = stream.shutdown(Shutdown::Both);
+}
+
+/// Waits for something, unless the client goes away before: then it is dropped,
+/// which ends it.
+fn unless_gone<T>(
+    mut reader: UnixStream,
+    work: impl Future<Output = Result<T, VmError>>,
+) -> Result<T, Problem> {
+    let failed = |error: io::Error| Problem::io("connection", error);
+    let (gone, is_gone) = oneshot::channel();
+    let ours = reader.try_clone().map_err(failed)?;
+    let listening = thread("client", move || {
+        // Nothing is to come but the end.
+        let _ = read(&mut reader);
+        let _ = gone.send(());
+    })?;
+    let executor = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .map_err(failed)?;
+    let done = executor.block_on(async {
+        tokio::select! {
+            done = work => done,
+            _ = is_gone => Err(VmError::new(VmCode::Cancelled, "the client went away")),
+        }
+    });
+    // Only this end: the answer is still to be written.
+    let _ = ours.shutdown(Shutdown::Read);
+    let _ = listening.join();
+    Ok(done?)
+}

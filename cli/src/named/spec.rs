@@ -1,0 +1,175 @@
+//! A named sandbox's settings, as `start` passes them to its process: over a
+//! pipe, because variables may be secrets and arguments are seen by everybody.
+
+use crate::sandbox_args::SettingsArgs;
+use a99_sandbox::{Mount, MountMode, Policy};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value as Json, json};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+/// A port of the host that leads to a port of the guest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Publish {
+    /// Where the host listens; port 0 is any free one.
+    pub listen: SocketAddr,
+    /// The guest's port.
+    pub guest_port: u16,
+}
+
+impl Publish {
+    /// From `[ADDRESS:]HOSTPORT:GUESTPORT`; without an address from this
+    /// computer only.
+    ///
+    /// # Errors
+    /// What was expected.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let expected = || {
+            "expected HOSTPORT:GUESTPORT or ADDRESS:HOSTPORT:GUESTPORT, \
+             such as 8080:80; host port 0 is any free one"
+                .to_owned()
+        };
+        let (host, guest) = text.rsplit_once(':').ok_or_else(expected)?;
+        let guest_port = guest.parse().map_err(|_| expected())?;
+        let listen = match host.parse::<u16>() {
+            Ok(port) => SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
+            Err(_) => host.parse().map_err(|_| expected())?,
+        };
+        if guest_port == 0 {
+            return Err(expected());
+        }
+        Ok(Self { listen, guest_port })
+    }
+}
+
+/// A mount.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Share {
+    host: PathBuf,
+    guest: PathBuf,
+    mode: String,
+}
+
+/// Names of the ways to mount.
+const MODES: [(&str, MountMode); 3] = [
+    ("ro", MountMode::ReadOnly),
+    ("rw", MountMode::ReadWrite),
+    ("overlay", MountMode::Overlay),
+];
+
+/// What the sandbox is like.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Spec {
+    mounts: Vec<Share>,
+    net: Policy,
+    env: Vec<(String, String)>,
+    /// Its published ports.
+    pub publish: Vec<Publish>,
+}
+
+impl Spec {
+    /// As the command line says; paths of the host are made absolute, because
+    /// the sandbox's process is elsewhere.
+    ///
+    /// # Errors
+    /// No working folder to start from.
+    pub fn of(settings: &SettingsArgs, publish: &[Publish]) -> std::io::Result<Self> {
+        let share = |mount: &Mount| {
+            let mode = MODES.iter().find(|(_, mode)| *mode == mount.mode);
+            Ok(Share {
+                host: std::path::absolute(&mount.host)?,
+                guest: mount.guest.clone(),
+                mode: mode.map_or("ro", |(name, _)| name).to_owned(),
+            })
+        };
+        let mounts: std::io::Result<_> = settings.mount.iter().map(share).collect();
+        Ok(Self {
+            mounts: mounts?,
+            net: settings.net.clone(),
+            env: settings.env.clone(),
+            publish: publish.to_vec(),
+        })
+    }
+
+    /// The same as options of a new sandbox.
+    pub fn settings(&self) -> SettingsArgs {
+        let mount = |share: &Share| {
+            // One of no known name is one of a newer binary: the safest.
+            let mode = MODES.iter().find(|(name, _)| *name == share.mode);
+            let mode = mode.map_or(MountMode::ReadOnly, |(_, mode)| *mode);
+            Mount::new(&share.guest, &share.host, mode)
+        };
+        SettingsArgs {
+            mount: self.mounts.iter().map(mount).collect(),
+            net: self.net.clone(),
+            env: self.env.clone(),
+        }
+    }
+
+    /// What may be told of it: variables may be secrets.
+    pub fn told(&self) -> Json {
+        let path = |path: &Path| path.display().to_string();
+        let mount = |share: &Share| {
+            json!({
+                "host": path(&share.host),
+                "guest": path(&share.guest),
+                "mode": share.mode,
+            })
+        };
+        json!({
+            "net": self.net.to_string(),
+            "mounts": self.mounts.iter().map(mount).collect::<Vec<_>>(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ports_are_published_on_this_computer_unless_told() {
+        let publish = |listen: &str, guest_port| {
+            let listen = listen.parse().unwrap();
+            Ok(Publish { listen, guest_port })
+        };
+        assert_eq!(Publish::parse("8080:80"), publish("127.0.0.1:8080", 80));
+        assert_eq!(Publish::parse("0:80"), publish("127.0.0.1:0", 80));
+        assert_eq!(Publish::parse("0.0.0.0:1:2"), publish("0.0.0.0:1", 2));
+        assert_eq!(Publish::parse("[::1]:1:2"), publish("[::1]:1", 2));
+        for bad in [
+            "", "80", ":80", "80:", "80:0", "70000:80", "a:80", "host:1:2", "1:2:3",
+        ] {
+            assert!(Publish::parse(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn settings_survive_the_way_to_the_keeper() {
+        let settings = SettingsArgs {
+            mount: vec![
+                Mount::new("/a", "/x", MountMode::ReadOnly),
+                Mount::new("/b", "/y y", MountMode::ReadWrite),
+                Mount::new("/c", "/z", MountMode::Overlay),
+            ],
+            net: "allow:example.com:443".parse().unwrap(),
+            env: vec![("TOKEN".to_owned(), "secret\n".to_owned())],
+        };
+        let spec = Spec::of(&settings, &[]).unwrap();
+        let text = serde_json::to_string(&spec).unwrap();
+        let back: Spec = serde_json::from_str(&text).unwrap();
+        assert_eq!(back.settings(), settings);
+        assert!(!back.told().to_string().contains("secret"));
+        assert_eq!(back.told()["mounts"][1]["mode"], "rw");
+    }
+
+    #[test]
+    fn paths_of_the_host_are_made_absolute() {
+        let settings = SettingsArgs {
+            mount: vec![Mount::new("/a", "x", MountMode::ReadOnly)],
+            ..SettingsArgs::default()
+        };
+        let spec = Spec::of(&settings, &[]).unwrap().settings();
+        assert_eq!(spec.mount[0].host, std::path::absolute("x").unwrap());
+    }
+}

@@ -1,0 +1,658 @@
+//! Sandboxes that have a name, through the built binary: their folder, their
+//! background processes, clients side by side, and whatever may end at the wrong
+//! moment.
+//!
+//! Most need the image (`cargo xtask guest`), so they are run by name:
+//! `cargo test --profile sandbox -p a99-cli --features sandbox --test named -- --ignored`.
+
+use serde_json::Value as Json;
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+const IMAGE: &str = "needs the image";
+
+/// A user's run-time folder of a test's own; its sandboxes end with it.
+struct Home(PathBuf);
+
+impl Home {
+    fn new(name: &str) -> Self {
+        let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("named-{name}"));
+        let home = Home(path);
+        // What an earlier run that failed left.
+        home.clear();
+        fs::create_dir_all(&home.0).unwrap();
+        home
+    }
+
+    fn clear(&self) {
+        if self.0.exists() {
+            let _ = self.command(&["stop", "--all"]).output();
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_a99"));
+        command.arg("sandbox").args(args);
+        command.env("XDG_RUNTIME_DIR", &self.0).stdin(Stdio::null());
+        command
+    }
+
+    fn run(&self, args: &[&str]) -> Output {
+        self.command(args).output().unwrap()
+    }
+
+    /// Runs what must succeed; its standard output.
+    #[track_caller]
+    fn ok(&self, args: &[&str]) -> String {
+        let output = self.run(args);
+        assert!(output.status.success(), "{args:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Runs what must fail with that exit code; the code of its error.
+    #[track_caller]
+    fn fails(&self, args: &[&str], exit: i32) -> String {
+        let output = self.run(args);
+        assert_eq!(output.status.code(), Some(exit), "{args:?}: {output:?}");
+        let told: Json = serde_json::from_slice(&output.stdout).unwrap_or_default();
+        told["error"]["code"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned()
+    }
+
+    /// What `ls` tells.
+    #[track_caller]
+    fn ls(&self) -> Json {
+        serde_json::from_str(&self.ok(&["ls", "--json"])).unwrap()
+    }
+
+    #[track_caller]
+    fn pid(&self, name: &str) -> String {
+        let told = self.ls();
+        let mut all = told["sandboxes"].as_array().unwrap().iter();
+        let status = all.find(|status| status["name"] == name).unwrap();
+        status["pid"].to_string()
+    }
+
+    /// Starts a command whose output is followed.
+    fn spawn(&self, args: &[&str]) -> Child {
+        let mut command = self.command(args);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.stderr(Stdio::piped()).spawn().unwrap()
+    }
+
+    fn files(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.0.join("agent99")).unwrap();
+        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<String> = names.collect();
+        names.sort();
+        names
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+/// Waits for the first line of a command's output.
+fn first_line(child: &mut Child) -> String {
+    let mut line = String::new();
+    let mut output = BufReader::new(child.stdout.as_mut().unwrap());
+    output.read_line(&mut line).unwrap();
+    line
+}
+
+fn kill(signal: &str, pid: &str) {
+    let sent = Command::new("kill").args([signal, pid]).status().unwrap();
+    assert!(sent.success());
+}
+
+/// Waits until something is so.
+#[track_caller]
+fn eventually(mut so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !so() {
+        assert!(Instant::now() < deadline, "it never is so");
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// How many processes of a program run in the sandbox.
+fn count(home: &Home, name: &str, program: &str) -> usize {
+    let output = home.run(&["exec", name, "--", "pidof", program]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    text.split_whitespace().count()
+}
+
+#[test]
+fn bad_names_and_options_are_usage_errors() {
+    let home = Home::new("usage");
+    for args in [
+        &["start", "Box"][..],
+        &["start", "../x"],
+        &["start", ""],
+        &["start"],
+        &["start", "box", "--publish", "80"],
+        &["stop"],
+        &["stop", "box", "--all"],
+        &["exec", "box"],
+        &["exec", "box", "--name", "box", "--", "true"],
+        &["exec", "box", "--mount", ".:/w", "--", "true"],
+        &["exec", "box", "--net", "full", "--", "true"],
+        &["exec", "--detach", "--", "true"],
+        &["shell", "box", "--net", "full"],
+        &["cp", "a", "b"],
+        &["cp", "a:x", "b:y"],
+        &["cp", "a:", "b"],
+    ] {
+        home.fails(args, 2);
+    }
+}
+
+#[test]
+fn what_is_not_there_is_told() {
+    let home = Home::new("missing");
+    let missing = "sandbox.no_such_name";
+    assert_eq!(
+        home.fails(&["exec", "box", "--json", "--", "true"], 125),
+        missing
+    );
+    assert_eq!(
+        home.fails(&["exec", "--name", "box", "--json", "--", "true"], 125),
+        missing
+    );
+    assert_eq!(home.fails(&["stop", "box", "--json"], 125), missing);
+    assert_eq!(home.fails(&["cp", "a", "box:/a", "--json"], 125), missing);
+    assert_eq!(home.ls()["sandboxes"], Json::Array(vec![]));
+    home.ok(&["stop", "--all"]);
+    assert!(home.files().is_empty());
+}
+
+#[test]
+fn a_folder_that_is_not_the_users_alone_is_refused() {
+    let home = Home::new("folder");
+    let folder = home.0.join("agent99");
+    let refused = |why: &str| {
+        for args in [
+            &["ls", "--json"][..],
+            &["stop", "box", "--json"],
+            &["exec", "box", "--json", "--", "true"],
+        ] {
+            assert_eq!(home.fails(args, 125), "sandbox.untrusted_folder", "{why}");
+        }
+    };
+    fs::create_dir(&folder).unwrap();
+    for mode in [0o755, 0o770, 0o701] {
+        fs::set_permissions(&folder, PermissionsExt::from_mode(mode)).unwrap();
+        refused("others may enter it");
+    }
+    fs::set_permissions(&folder, PermissionsExt::from_mode(0o700)).unwrap();
+    // Only root can give it away.
+    if std::os::unix::fs::chown(&folder, Some(1), None).is_ok() {
+        refused("it is another user's");
+    }
+    fs::remove_dir(&folder).unwrap();
+    let other = home.0.join("other");
+    fs::create_dir(&other).unwrap();
+    fs::set_permissions(&other, PermissionsExt::from_mode(0o700)).unwrap();
+    symlink(&other, &folder).unwrap();
+    refused("it is a link");
+    fs::remove_file(&folder).unwrap();
+}
+
+#[test]
+fn what_a_killed_one_left_is_removed() {
+    let home = Home::new("stale");
+    home.ls();
+    let folder = home.0.join("agent99");
+    // A socket that nobody listens on, and a lock that nobody holds.
+    drop(std::os::unix::net::UnixListener::bind(folder.join("box.sock")).unwrap());
+    fs::write(folder.join("box.lock"), "999999\n").unwrap();
+    let told = home.ls();
+    assert_eq!(told["removed"][0], "box");
+    assert_eq!(told["sandboxes"], Json::Array(vec![]));
+    assert!(home.files().is_empty());
+}
+
+#[test]
+fn completions_and_help_know_the_commands() {
+    let a99 = || Command::new(env!("CARGO_BIN_EXE_a99"));
+    for shell in ["bash", "zsh", "fish"] {
+        let script = a99().args(["completions", shell]).output().unwrap();
+        let script = String::from_utf8(script.stdout).unwrap();
+        for word in ["start", "stop", "ls", "cp", "publish", "detach"] {
+            assert!(script.contains(word), "{shell}: {word}");
+        }
+    }
+    for command in ["start", "exec", "shell", "cp", "ls", "stop"] {
+        let help = a99().args(["sandbox", command, "--help"]).output().unwrap();
+        let help = String::from_utf8(help.stdout).unwrap();
+        assert!(help.contains("Examples:"), "{command}: {help}");
+    }
+}
+
+#[test]
+#[ignore = "needs the image"]
+fn a_sandbox_stays_between_commands() {
+    let home = Home::new("stays");
+    let share = home.0.join("share");
+    fs::create_dir(&share).unwrap();
+    let mount = format!("{}:/work:rw", share.display());
+    let told = home.ok(&["start", "box", "--json", "--mount", &mount, "--env", "A=1"]);
+    let told: Json = serde_json::from_str(&told).expect(IMAGE);
+    assert_eq!(
+        (&told["name"], &told["status"]),
+        (&"box".into(), &"running".into())
+    );
+    home.ok(&[
+        "exec",
+        "box",
+        "--",
+        "sh",
+        "-c",
+        "echo $A > /root/file; hostname",
+    ]);
+    assert_eq!(
+        home.ok(&["exec", "--name", "box", "--", "cat", "/root/file"]),
+        "1\n"
+    );
+    let both = [
+        "exec",
+        "box",
+        "--env",
+        "B=2",
+        "--cwd",
+        "/tmp",
+        "--",
+        "sh",
+        "-c",
+        "pwd; echo $A$B",
+    ];
+    assert_eq!(home.ok(&both), "/tmp\n12\n");
+    // Exit codes are those of new sandboxes.
+    home.fails(&["exec", "box", "--", "sh", "-c", "exit 7"], 7);
+    home.fails(&["exec", "box", "--", "sh", "-c", "kill -9 $$"], 137);
+    let slow = [
+        "exec",
+        "box",
+        "--json",
+        "--timeout",
+        "300ms",
+        "--",
+        "sleep",
+        "60",
+    ];
+    assert_eq!(home.fails(&slow, 124), "sandbox.timed_out");
+    let none = ["exec", "box", "--json", "--", "/no/such/program"];
+    assert_eq!(home.fails(&none, 126), "sandbox.cannot_start");
+    let both = [
+        "exec",
+        "box",
+        "--json",
+        "--",
+        "sh",
+        "-c",
+        "echo out; echo err >&2; exit 3",
+    ];
+    let output = home.run(&both);
+    let told: Json = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(told["exitCode"], 3);
+    assert_eq!(
+        (&told["stdout"], &told["stderr"]),
+        (&"out\n".into(), &"err\n".into())
+    );
+    // What is in the guest only reaches the mount at the latest at the end.
+    home.ok(&["exec", "box", "--", "sh", "-c", "echo kept > /work/kept"]);
+    let taken = home.fails(&["start", "box", "--json"], 125);
+    assert_eq!(taken, "sandbox.name_taken");
+    home.ok(&["stop", "box"]);
+    assert_eq!(fs::read_to_string(share.join("kept")).unwrap(), "kept\n");
+    assert!(home.files().is_empty(), "{:?}", home.files());
+    assert_eq!(
+        home.fails(&["exec", "box", "--json", "--", "true"], 125),
+        "sandbox.no_such_name"
+    );
+}
+
+#[test]
+#[ignore = "needs the image"]
+fn a_start_that_fails_says_why_and_leaves_nothing() {
+    let home = Home::new("unstarted");
+    let bad = ["start", "box", "--json", "--mount", "/no/such/folder:/work"];
+    assert_eq!(home.fails(&bad, 125), "sandbox.mount");
+    assert!(home.files().is_empty(), "{:?}", home.files());
+    home.ok(&["start", "box"]);
+}
+
+#[test]
+#[ignore = "needs the image"]
+fn two_starts_of_a_name_make_one_sandbox() {
+    let home = Home::new("twice");
+    let starts: Vec<Child> = (0..3)
+        .map(|_| home.spawn(&["start", "box", "--json"]))
+        .collect();
+    let outputs: Vec<Output> = starts
+        .into_iter()
+        .map(|start| start.wait_with_output().unwrap())
+        .collect();
+    let started = outputs.iter().filter(|output| output.status.success());
+    assert_eq!(started.count(), 1, "{outputs:?}");
+    assert_eq!(home.ls()["sandboxes"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+#[ignore = "needs the image"]
+fn clients_work_side_by_side_and_bytes_are_exact() {
+    let home = Home::new("clients");
+    home.ok(&["start", "box"]);
+    home.ok(&["start", "other"]);
+    // One waits for what the other does.
+    let mut waiting = home.spawn(&[
+        "exec",
+        "box",
+        "--",
+        "sh",
+        "-c",
+        "mkfifo /f; echo up; cat /f",
+    ]);
+    assert_eq!(first_line(&mut waiting), "up\n");
+    home.ok(&["exec", "box", "--", "sh", "-c", "echo hello > /f"]);
+    let mut rest = String::new();
+    waiting
+        .stdout
+        .as_mut()
+        .unwrap()
+        .read_to_string(&mut rest)
+        .unwrap();
+    assert_eq!(rest, "hello\n");
+    assert!(waiting.wait().unwrap().success());
+    // More than any window, both ways, two at once.
+    let bytes: Vec<u8> = (0..1_500_000u32).map(|n| (n ^ (n >> 9)) as u8).collect();
+    thread::scope(|scope| {
+        let echo = |name: &'static str| {
+            let (home, bytes) = (&home, &bytes);
+            scope.spawn(move || {
+                let mut child = home.spawn(&["exec", name, "--", "cat"]);
+                let mut input = child.stdin.take().unwrap();
+                let writing = scope.spawn(move || input.write_all(bytes).unwrap());
+                let output = child.wait_with_output().unwrap();
+                writing.join().unwrap();
+                assert!(output.status.success() && output.stdout == *bytes);
+            });
+        };
+        ["box", "box", "other"].map(echo);
+    });
+    assert_eq!(home.ls()["sandboxes"].as_array().unwrap().len(), 2);
+    home.ok(&["stop", "--all"]);
+    assert_eq!(home.ls()["sandboxes"].as_array().unwrap().len(), 0);
+}
+
+#[test]
+#[ignore = "needs the image"]
+fn a_client_that_goes_takes_its_command_with_it() {
+    let home = Home::new("gone");
+    home.ok(&["start", "box"]);
+    // One that waits, one that writes what nobody reads, one that reads nothing
+    // of a full standard input.
+    let scripts = [
+        "echo up; exec sleep 600",
+        "echo up; exec yes",
+        "echo up; exec sleep 600",
+    ];
+    for (index, script) in scripts.iter().enumerate() {
+        let mut child = home.spawn(&["exec", "box", "--", "sh", "-c", script]);
+        assert_eq!(first_line(&mut child), "up\n");
+        if index == 2 {
+            let mut input = child.stdin.take().unwrap();
+            thread::spawn(move || while input.write_all(&[7; 65_536]).is_ok() {});
+            thread::sleep(Duration::from_millis(500));
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        eventually(|| count(&home, "box", "sleep") + count(&home, "box", "yes") == 0);
+    }
+    // Unless nobody was to wait for it.
+    let pid = home.ok(&["exec", "box", "--detach", "--", "sleep", "601"]);
+    let pid: u32 = pid.trim().parse().unwrap();
+    home.ok(&["exec", "box", "--", "kill", "-0", &pid.to_string()]);
+    assert_eq!(count(&home, "box", "sleep"), 1);
+    let none = [
+        "exec",
+        "box",
+        "--detach",
+        "--json",
+        "--",
+        "/no/such/program",
+    ];
+    assert_eq!(home.fails(&none, 126), "sandbox.cannot_start");
+}
+
+#[test]
+#[ignore = "needs the image"]
+fn signals_are_the_commands() {
+    let home = Home::new("signals");
+    home.ok(&["start", "box"]);
+    let script = "trap 'echo int; exit 5' INT; echo up; while :; do sleep 0.1; done";
+    let mut child = home.spawn(&["exec", "box", "--", "sh", "-c", script]);
+    assert_eq!(first_line(&mut child), "up\n");
+    kill("-INT", &child.id().to_string());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(5), "{output:?}");
+    // A second one at once ends what does not listen.
+    let script = "trap '' INT; echo up; while :; do sleep 0.1; done";
+    let mut child = home.spawn(&["exec", "box", "--", "sh", "-c", script]);
+    assert_eq!(first_line(&mut child), "up\n");
+    for _ in 0..2 {
+        kill("-INT", &child.id().to_string());
+        thread::sleep(Duration::from_millis(100));
+    }
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(137), "{output:?}");
+    let child = home.spawn(&["exec", "box", "--", "sleep", "600"]);
+    eventually(|| count(&home, "box", "sleep") == 1);
+    kill("-TERM", &child.id().to_string());
+    assert_eq!(child.wait_with_output().unwrap().status.code(), Some(143));
+}
+
+#[test]
+#[ignore = "needs the image"]
+fn a_stop_ends_what_runs() {
+    let home = Home::new("stop");
+    for how in ["stop", "term"] {
+        home.ok(&["start", "box"]);
+        let pid = home.pid("box");
+        let mut child = home.spawn(&["exec", "box", "--json", "--", "sleep", "600"]);
+        drop(child.stdin.take());
+        eventually(|| count(&home, "box", "sleep") == 1);
+        match how {
+            "stop" => drop(home.ok(&["stop", "box"])),
+            _ => kill("-TERM", &pid),
+        }
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(125), "{output:?}");
+        let told: Json = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(told["error"]["code"], "sandbox.stopped");
+        eventually(|| home.files().is_empty());
+    }
+}
+
+#[test]
+#[ignore = "needs the image"]
+fn a_killed_process_is_noticed_and_its_name_is_free() {
+    let home = Home::new("killed");
+    home.ok(&["start", "box"]);
+    let pid = home.pid("box");
+    let mut child = home.spawn(&["exec", "box", "--json", "--", "sleep", "600"]);
+    drop(child.stdin.take());
+    eventually(|| count(&home, "box", "sleep") == 1);
+    kill("-KILL", &pid);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(125), "{output:?}");
+    let told: Json = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(told["error"]["code"], "sandbox.lost");
+    let told = home.ls();
+    assert_eq!(
+        (&told["removed"][0], &told["sandboxes"]),
+        (&"box".into(), &Json::Array(vec![]))
+    );
+    assert_eq!(told["removed"].as_array().unwrap().len(), 1);
+    // A start needs no `ls` before it.
+    home.ok(&["start", "box"]);
+    kill("-KILL", &home.pid("box"));
+    eventually(|| home.run(&["start", "box"]).status.success());
+    home.ok(&["exec", "box", "--", "true"]);
+    // One that hangs is ended all the same; its mounts get nothing more.
+    kill("-STOP", &home.pid("box"));
+    home.ok(&["stop", "box"]);
+    assert!(!home.files().iter().any(|file| file.ends_with(".sock")));
+}
+
+#[test]
+#[ignore = "needs the image"]
+fn a_guest_that_ends_by_itself_frees_the_name() {
+    let home = Home::new("poweroff");
+    home.ok(&["start", "box"]);
+    let output = home.run(&["exec", "box", "--json", "--", "poweroff", "-f"]);
+    assert_eq!(output.status.code(), Some(125), "{output:?}");
+    eventually(|| home.ls()["sandboxes"].as_array().unwrap().is_empty());
+    let output = home.run(&["exec", "box", "--", "true"]);
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(text.contains("ended by itself"), "{text}");
+    home.ok(&["start", "box"]);
+}
+
+#[test]
+#[ignore = "needs the image"]
+fn another_users_process_is_refused() {
+    const PLAY: &str = "A99_TEST_SOCKET";
+    if let Ok(socket) = std::env::var(PLAY) {
+        // The other user's part of this test.
+        let mut stream = UnixStream::connect(socket).unwrap();
+        let request = br#"{"protocol":1,"request":"status"}"#;
+        stream.write_all(b"q").unwrap();
+        stream
+            .write_all(&(request.len() as u32).to_le_bytes())
+            .unwrap();
+        stream.write_all(request).unwrap();
+        let mut answer = String::new();
+        // The process may hang up on what it did not read.
+        let _ = BufReader::new(stream).read_line(&mut answer);
+        panic!("answer: {answer}");
+    }
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    use std::os::unix::process::CommandExt;
+    let home = Home::new("other-user");
+    home.ok(&["start", "box"]);
+    // As if the folder's protection had failed.
+    let socket = home.0.join("agent99/box.sock");
+    fs::set_permissions(home.0.join("agent99"), PermissionsExt::from_mode(0o711)).unwrap();
+    fs::set_permissions(&socket, PermissionsExt::from_mode(0o666)).unwrap();
+    let me = "another_users_process_is_refused";
+    let ask = |user: u32| {
+        let mut play = Command::new(std::env::current_exe().unwrap());
+        play.args(["--exact", me, "--ignored", "--nocapture"])
+            .env(PLAY, &socket);
+        let output = play.uid(user).output().unwrap();
+        let both = [output.stdout, output.stderr].concat();
+        String::from_utf8_lossy(&both).into_owned()
+    };
+    assert!(ask(0).contains("instructions"), "{}", ask(0));
+    let other = ask(1);
+    assert!(other.contains("another user"), "{other}");
+    fs::set_permissions(home.0.join("agent99"), PermissionsExt::from_mode(0o700)).unwrap();
+}
+
+#[test]
+#[ignore = "needs the image"]
+fn a_tree_comes_back_as_it_went() {
+    let home = Home::new("copy");
+    home.ok(&["start", "box"]);
+    let tree = home.0.join("tree");
+    fs::create_dir_all(tree.join("a/b")).unwrap();
+    let bytes: Vec<u8> = (0..300_000u32).map(|n| (n ^ (n >> 7)) as u8).collect();
+    fs::write(tree.join("a/binary"), &bytes).unwrap();
+    fs::write(tree.join("a/b/run"), "#!/bin/sh\necho ran\n").unwrap();
+    fs::write(tree.join("empty"), "").unwrap();
+    symlink("a/binary", tree.join("link")).unwrap();
+    for (path, mode) in [
+        ("a/b/run", 0o751),
+        ("a/binary", 0o640),
+        ("empty", 0o400),
+        ("a/b", 0o711),
+    ] {
+        fs::set_permissions(tree.join(path), PermissionsExt::from_mode(mode)).unwrap();
+    }
+    let from = tree.to_str().unwrap();
+    let told = home.ok(&["cp", from, "box:/root", "--json"]);
+    let told: Json = serde_json::from_str(&told).unwrap();
+    assert_eq!((&told["files"], &told["links"]), (&3.into(), &1.into()));
+    assert_eq!(
+        home.ok(&["exec", "box", "--", "/root/tree/a/b/run"]),
+        "ran\n"
+    );
+    // A folder of the guest takes it in under its name; a new name is its own.
+    let back = home.0.join("back");
+    home.ok(&["cp", "box:/root/tree", back.to_str().unwrap()]);
+    let again = home.0.join("again");
+    fs::create_dir(&again).unwrap();
+    home.ok(&["cp", "box:tree", again.to_str().unwrap()]);
+    for copy in [back, again.join("tree")] {
+        assert_eq!(fs::read(copy.join("a/binary")).unwrap(), bytes);
+        assert_eq!(
+            fs::read_link(copy.join("link")).unwrap(),
+            PathBuf::from("a/binary")
+        );
+        for path in ["", "a", "a/b", "a/b/run", "a/binary", "empty"] {
+            let meta = |top: &PathBuf| fs::metadata(top.join(path)).unwrap();
+            let (ours, theirs) = (meta(&tree), meta(&copy));
+            assert_eq!(
+                ours.permissions().mode(),
+                theirs.permissions().mode(),
+                "{path}"
+            );
+            assert_eq!(
+                ours.modified().unwrap(),
+                theirs.modified().unwrap(),
+                "{path}"
+            );
+        }
+    }
+    let file = home.0.join("file");
+    home.ok(&["cp", "box:/root/tree/a/binary", file.to_str().unwrap()]);
+    assert_eq!(fs::read(&file).unwrap(), bytes);
+    let none = ["cp", "box:/no/such", file.to_str().unwrap(), "--json"];
+    assert_eq!(home.fails(&none, 125), "sandbox.copy");
+    let none = ["cp", "/no/such/file", "box:/root", "--json"];
+    assert_eq!(home.fails(&none, 125), "sandbox.copy");
+    assert_eq!(fs::read(&file).unwrap(), bytes);
+}
+
+#[test]
+#[ignore = "needs the image"]
+fn a_published_port_leads_into_the_sandbox() {
+    let home = Home::new("publish");
+    let told = home.ok(&["start", "box", "--publish", "0:8000", "--json"]);
+    let told: Json = serde_json::from_str(&told).unwrap();
+    let listen = told["ports"][0]["listen"].as_str().unwrap().to_owned();
+    let serve = "import socket; s = socket.create_server(('', 8000)); c = s.accept()[0]; c.sendall(b'from inside'); c.close()";
+    home.ok(&["exec", "box", "--detach", "--", "python3", "-c", serve]);
+    eventually(|| {
+        let mut text = String::new();
+        let read =
+            std::net::TcpStream::connect(&listen).and_then(|mut s| s.read_to_string(&mut text));
+        read.is_ok() && text == "from inside"
+    });
+    assert_eq!(home.ls()["sandboxes"][0]["ports"], told["ports"]);
+}
