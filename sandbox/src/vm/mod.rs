@@ -60,4 +60,4 @@ pub use snapshot::{Figures, snapshot};
 pub(crate) use thread::Bounds;
 pub(crate) use watch::Watch;
 pub use watch::block_on;
-pub use translator::Translations;
+pub use translator::{Translate, Translations};
