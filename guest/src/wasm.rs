@@ -471,10 +471,7 @@ type Region = unsafe extern "C" fn(u32, u64, *const Lent) -> u32;
 
 /// The call of the translator; see [`translate::enter`].
 #[inline(always)]
-#[allow(
-    clippy::too_many_arguments,
-    reason = "those of `translate::enter`"
-)]
+#[allow(clippy::too_many_arguments, reason = "those of `translate::enter`")]
 pub fn region(
     inst: &Inst,
     page: u64,

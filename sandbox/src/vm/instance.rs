@@ -143,10 +143,17 @@ impl std::fmt::Debug for Emulator {
 impl Emulator {
     /// An instance, as the module has it: empty, or a snapshot. If it is to
     /// `translate`, hot guest code is compiled.
-    pub fn new(linked: &Linked, clock_resolution_ns: u64, translate: bool) -> Result<Self, VmError> {
+    pub fn new(
+        linked: &Linked,
+        clock_resolution_ns: u64,
+        translate: bool,
+    ) -> Result<Self, VmError> {
         let failed = |error| VmError::engine(VmCode::Resources, "new guest", &error);
         let translating = translate.then(|| Translating::new(&linked.compiler));
-        let mut store = Store::new(linked.engine(), Imports::new(clock_resolution_ns, translating));
+        let mut store = Store::new(
+            linked.engine(),
+            Imports::new(clock_resolution_ns, translating),
+        );
         let instance = linked.pre.instantiate(&mut store).map_err(failed)?;
         let missing = |error| VmError::engine(VmCode::Module, "emulator", &error);
         let exports = Exports::new(&mut store, &instance).map_err(missing)?;

@@ -58,6 +58,6 @@ pub use sandbox::{Command, Options, Output, Run, Sandbox};
 pub(crate) use save::Saved;
 pub use snapshot::{Figures, snapshot};
 pub(crate) use thread::Bounds;
+pub use translator::{Translate, Translations};
 pub(crate) use watch::Watch;
 pub use watch::block_on;
-pub use translator::{Translate, Translations};

@@ -503,7 +503,9 @@ impl Emitter<'_> {
         let mut read = 0u64;
         for node in members(nodes) {
             for step in &self.region.nodes[node].steps {
-                let Inst { op, rd, rs1, rs2, .. } = step.inst;
+                let Inst {
+                    op, rd, rs1, rs2, ..
+                } = step.inst;
                 if matches!(op, Op::Jal | Op::Jalr) && rd != SINK {
                     return;
                 }
