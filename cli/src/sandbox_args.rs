@@ -6,8 +6,8 @@ use crate::named::args::{
 };
 use crate::named::name::Name;
 use crate::sandbox_image_args::{DoctorArgs, ImageArgs};
-use a99_sandbox::{Mount, MountMode, Policy, PolicyError};
-use clap::{Args, Subcommand, ValueHint};
+use a99_sandbox::{Mount, MountMode, Policy, PolicyError, Translate};
+use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -118,6 +118,40 @@ pub struct SettingsArgs {
     /// A variable of every command's environment; may be repeated
     #[arg(long, value_name = "NAME=VALUE", value_parser = variable)]
     pub env: Vec<(String, String)>,
+    /// Compile hot code of the sandbox while it runs: auto where that pays in a
+    /// sandbox that runs long, on as early as possible, or off
+    #[arg(
+        long,
+        value_name = "WHEN",
+        value_enum,
+        default_value_t,
+        default_missing_value = "auto",
+        num_args = 0..=1,
+        require_equals = true
+    )]
+    pub translate: TranslateArg,
+}
+
+/// When hot code is compiled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum TranslateArg {
+    /// Never
+    #[default]
+    Off,
+    /// What is very hot, once the sandbox has run for some seconds
+    Auto,
+    /// As soon as it is hot
+    On,
+}
+
+impl From<TranslateArg> for Translate {
+    fn from(arg: TranslateArg) -> Self {
+        match arg {
+            TranslateArg::Off => Self::Off,
+            TranslateArg::Auto => Self::Auto,
+            TranslateArg::On => Self::On,
+        }
+    }
 }
 
 /// Options of `sandbox shell`.

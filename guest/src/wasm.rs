@@ -27,11 +27,12 @@
 )]
 
 use crate::channels::Channel;
+use crate::cpu::blocks::Code;
 use crate::cpu::fp::{self, Fp};
 use crate::cpu::hart::{Cursor, Registers};
 use crate::cpu::inst::Inst;
-use crate::cpu::tlb::{DataEntry, DataTlbs};
-use crate::cpu::translate;
+use crate::cpu::tlb::{DataTlbs, ExecTlb};
+use crate::cpu::translate::{self, Lent};
 use crate::devices::DeviceConfig;
 use crate::devices::virtio::net::NetConfig;
 use crate::host::Host;
@@ -428,15 +429,16 @@ pub extern "C" fn resume(vmgenid_low: u64, vmgenid_high: u64) -> u32 {
 /// Switches the translator on or off. On means: modules that it asks for may be
 /// compiled, added to the function table, and announced by [`translated`]. It
 /// asks for pages in which `samples` samples were taken, one in 8192
-/// instructions (with 1: at the end of each [`run`], too). Zero is off, and
-/// drops all that was announced.
+/// instructions (with 1: at the end of each [`run`], too), the first after `age`
+/// million instructions. Zero samples are off, and drop all that was announced.
 #[unsafe(no_mangle)]
-pub extern "C" fn translation(samples: u32) -> u32 {
+pub extern "C" fn translation(samples: u32, age: u32) -> u32 {
     with_machine(ERR_STATE, |machine| {
         if samples != 0 {
             let samples = u16::try_from(samples).unwrap_or(u16::MAX);
             let float = float as *const () as u32;
-            machine.cpu.translate(&machine.bus, samples, float);
+            let age = u64::from(age) * 1_000_000;
+            machine.cpu.translate(&machine.bus, samples, age, float);
         } else {
             machine.cpu.stop_translating(&mut machine.bus);
         }
@@ -463,49 +465,45 @@ pub extern "C" fn registers() -> u32 {
     with_machine(0, |machine| &raw const machine.cpu.hart.x as u32)
 }
 
-/// A translated region, as the module `cpu::translate::emit` makes it.
-type Region = unsafe extern "C" fn(
-    u32,
-    u64,
-    *mut Registers,
-    *mut Fp,
-    *mut Cursor,
-    *mut u8,
-    *const DataEntry,
-    *const DataEntry,
-) -> u32;
+/// A translated region, as the module `cpu::translate::emit` makes it: node,
+/// page, what it is lent.
+type Region = unsafe extern "C" fn(u32, u64, *const Lent) -> u32;
 
 /// The call of the translator; see [`translate::enter`].
 #[inline(always)]
+#[allow(clippy::too_many_arguments, reason = "those of `translate::enter`")]
 pub fn region(
     inst: &Inst,
     page: u64,
     x: &mut Registers,
     fp: &mut Fp,
     tlb: &DataTlbs,
+    exec: &ExecTlb,
+    code: &Code,
     ram: &mut [u8],
     at: &mut Cursor,
 ) -> u32 {
+    let lent = Lent {
+        read: tlb.read.slots().as_ptr(),
+        write: tlb.write.slots().as_ptr(),
+        jumps: exec.jumps(),
+        x,
+        fp,
+        at,
+        lines: code.lines(),
+        ram: ram.as_mut_ptr(),
+    };
     // SAFETY: on this target a function pointer is a number of the function
     // table. The embedder put a function that `emit` wrote there, announced its
     // number, and never removes it; `Op::Enter` is made from announced numbers
     // only. A number of no function, or of one of another type, traps.
     let function = unsafe { std::mem::transmute::<usize, Region>(inst.imm as u32 as usize) };
-    // SAFETY: the function works on nothing but these objects. Registers and
-    // cursor it finds at their constant addresses, which are those given here;
-    // RAM through slots of the TLB, which hold offsets inside of it only.
-    unsafe {
-        function(
-            inst.rs1.into(),
-            page,
-            x,
-            fp,
-            at,
-            ram.as_mut_ptr(),
-            tlb.read.slots().as_ptr(),
-            tlb.write.slots().as_ptr(),
-        )
-    }
+    // SAFETY: the function works on nothing but these objects. Registers, cursor
+    // and blocks it finds at their constant addresses, which are those given
+    // here; RAM through slots of the TLB, which hold offsets inside of it only.
+    // The other regions that it goes on in are named by `Op::Enter` again, and
+    // get the same.
+    unsafe { function(inst.rs1.into(), page, &raw const lent) }
 }
 
 /// What regions call for arithmetic with floating-point numbers: 1 if the

@@ -6,7 +6,7 @@
 //! first start of a new process is measured by a child of this one.
 
 use a99_guest_agent::protocol::Exec;
-use a99_sandbox::vm::{self, Boot, Image, Options, Run, Sandbox, VmError};
+use a99_sandbox::vm::{self, Boot, Image, Options, Run, Sandbox, Translate, VmError};
 use std::error::Error;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -213,7 +213,7 @@ fn exec(argv: &[&str]) -> Exec {
     }
 }
 
-fn commands(image: &Image, translate: bool) -> Result<(), VmError> {
+fn commands(image: &Image, translate: Translate) -> Result<(), VmError> {
     let run = Run::default();
     let options = Options {
         translate,
@@ -256,17 +256,10 @@ fn commands(image: &Image, translate: bool) -> Result<(), VmError> {
     })
 }
 
-/// Commands in guests that are interpreted, and in guests that are translated.
+/// Commands in guests with each way to translate.
 fn both(image: &Image) -> Result<(), Box<dyn Error>> {
-    for translate in [false, true] {
-        println!(
-            "--- {}",
-            if translate {
-                "translated"
-            } else {
-                "interpreted"
-            }
-        );
+    for translate in [Translate::Off, Translate::Auto, Translate::On] {
+        println!("--- translation {translate:?}");
         commands(image, translate)?;
         let done = image.translations();
         row(

@@ -20,4 +20,4 @@ pub mod vm;
 #[cfg(feature = "vm")]
 pub use api::*;
 #[cfg(feature = "vm")]
-pub use vm::{Image, Output, VmCode, VmError, block_on};
+pub use vm::{Image, Output, Translate, VmCode, VmError, block_on};

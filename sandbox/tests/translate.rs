@@ -165,3 +165,58 @@ fn random_programs_end_the_same() {
         assert_eq!(differs, None, "memory of program {number}");
     }
 }
+
+/// A loop of two instructions; after a million rounds the timer is set and the
+/// same loop runs for ever. The trap's handler powers off.
+fn timed_loop() -> Vec<u8> {
+    let words = [
+        0x0000_0297, // auipc t0, 0
+        0x0482_8293, // addi t0, t0, 72: the handler
+        0x1052_9073, // csrw stvec, t0
+        0x0200_0313, // li t1, 32: the timer's bit
+        0x1043_2073, // csrs sie, t1
+        0x1001_6073, // csrsi sstatus, 2: SIE
+        0x0010_09b7, // lui s3, 0x100
+        0x0014_8493, // addi s1, s1, 1
+        0xff34_9ee3, // bne s1, s3, .-4
+        0xc010_2573, // rdtime a0
+        0x0001_85b7, // lui a1, 0x18: some 10 ms
+        0x00b5_0533, // add a0, a0, a1
+        0x5449_58b7, // lui a7, 0x54495: the extension TIME
+        0xd458_8893, // addi a7, a7, -0x2bb
+        0x0000_0813, // li a6, 0: set_timer
+        0x0000_0073, // ecall
+        0x0000_0993, // li s3, 0
+        jump(-40),
+        0x1420_2473, // csrr s0, scause
+        0x1410_2973, // csrr s2, sepc
+        0x5352_58b7, // lui a7, 0x53525
+        0x3548_8893, // addi a7, a7, 0x354
+        0x0000_0813, // li a6, 0
+        0x0000_0513, // li a0, 0
+        0x0000_0593, // li a1, 0
+        0x0000_0073, // ecall
+    ];
+    words.iter().flat_map(|word| word.to_le_bytes()).collect()
+}
+
+#[test]
+fn a_timer_interrupts_a_translated_loop() {
+    const ROUNDS: u64 = 1 << 20;
+    const LOOP: u64 = 0x8000_0000 + 28;
+    let mut machine = machine(1, &timed_loop());
+    while machine.translations().compiled == 0 {
+        assert!(machine.run(1000).expect("no trap"));
+        machine.settle().expect("no trap");
+    }
+    // The loop was entered, and is not over.
+    let before = machine.registers().expect("registers");
+    assert!((1..ROUNDS).contains(&before[9]), "{}", before[9]);
+    finish(&mut machine, None);
+    let after = machine.registers().expect("registers");
+    assert_eq!(after[8], 1 << 63 | 5, "a supervisor timer interrupt");
+    assert!((LOOP..LOOP + 8).contains(&after[18]), "{:x}", after[18]);
+    // It was taken in the endless part.
+    assert!(after[9] > ROUNDS, "{}", after[9]);
+    assert_eq!(machine.translations().failed, 0);
+}

@@ -44,7 +44,7 @@ const COPY: usize = PAGE_SIZE;
 
 /// Slots of a block's header. They lie right before its instructions, so that
 /// going to a block mostly costs one line of the processor's cache.
-const HEADER: u8 = 3;
+pub const HEADER: u8 = 3;
 
 /// A line of the arena.
 pub type Line = [Inst; LINE];
@@ -123,6 +123,11 @@ impl Code {
             free: Vec::new(),
             pages: vec![NONE; bytes >> PAGE_SHIFT],
         }
+    }
+
+    /// All lines, which never move: slots of blocks from the first on.
+    pub fn lines(&self) -> *const Line {
+        self.lines.as_ptr()
     }
 
     /// The line in which a block lies.

@@ -436,7 +436,7 @@ fn chain(
                     at.pc = pc;
                     at.budget = budget + blocks::count(line, number);
                     let page = pc & !(PAGE_SIZE as u64 - 1);
-                    let how = translate::enter(inst, page, x, fp, tlb, ram, at);
+                    let how = translate::enter(inst, page, x, fp, tlb, exec, code, ram, at);
                     budget = at.budget;
                     if how == translate::INTERPRET {
                         return leave(at, at.pc, budget, Exit::Interpret);

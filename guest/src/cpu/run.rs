@@ -99,10 +99,11 @@ impl Cpu {
     }
 
     /// From now on hot code is translated, for an embedder that can compile it:
-    /// that of pages with so many samples. `float` is the helper [`Places`]
-    /// speaks of. The hart must not move.
-    pub fn translate<H: Host>(&mut self, bus: &Bus<H>, samples: u16, float: u32) {
-        let places = Places::of(&self.hart, &bus.ram, float);
+    /// that of pages with so many samples, the first after `age` instructions.
+    /// `float` is the helper [`Places`] speaks of. The hart must not move.
+    pub fn translate<H: Host>(&mut self, bus: &Bus<H>, samples: u16, age: u64, float: u32) {
+        self.next_sample = self.retired().saturating_add(age);
+        let places = Places::of(&self.hart, &self.code, &bus.ram, float);
         self.translator.enable(places, samples);
     }
 
@@ -128,6 +129,8 @@ impl Cpu {
             let offset = usize::from(offset);
             let block = match self.code.find(table, offset) {
                 Some(block) => block,
+                // The rest of the entries can do without.
+                None if self.code.is_full() => break,
                 None => self.decode_block(bus, installed.page, offset),
             };
             if !self.code.enters(block) {
@@ -461,7 +464,7 @@ mod tests {
         for (at, word) in [(0, 0x0015_0513), (4, 0xffdf_f06f)] {
             machine.bus.ram.write_u32(RAM_BASE + at, word);
         }
-        machine.cpu.translate(&machine.bus, 1, 1);
+        machine.cpu.translate(&machine.bus, 1, 0, 1);
         assert_eq!(machine.run(1), Status::Budget);
         let ticket = ask(&mut machine);
         (machine, ticket)

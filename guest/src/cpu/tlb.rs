@@ -140,15 +140,33 @@ pub struct ExecEntry {
 }
 
 /// Slots of a jump cache.
-const JUMP_SLOTS: usize = 1024;
+pub const JUMP_SLOTS: usize = 1024;
+
+/// The slot of an address is taken from its bits from here on (code lies at
+/// even addresses),
+pub const JUMP_SHIFT: u32 = 1;
+/// xor those from here on.
+pub const JUMP_FOLD: u32 = 11;
 
 /// Where a jump went: the block at an address.
 #[derive(Clone, Copy, Debug)]
-struct Jump {
-    pc: u64,
+pub struct Jump {
+    /// The address.
+    pub pc: u64,
     /// The entry counts while this is the table's epoch.
-    epoch: u32,
-    block: u32,
+    pub epoch: u32,
+    /// The block.
+    pub block: u32,
+}
+
+/// Where jumps went, direct-mapped; each flush begins a new epoch. Translated
+/// code looks into it by itself.
+#[derive(Debug)]
+pub struct Jumps {
+    /// The epoch that counts.
+    pub epoch: u32,
+    /// The entries.
+    pub slots: [Jump; JUMP_SLOTS],
 }
 
 /// A direct-mapped table of code mappings, and in front of it one of jump
@@ -157,8 +175,7 @@ struct Jump {
 pub struct ExecTlb {
     slots: Box<[ExecEntry; EXEC_SLOTS]>,
     used: Vec<u16>,
-    jumps: Box<[Jump; JUMP_SLOTS]>,
-    epoch: u32,
+    jumps: Box<Jumps>,
 }
 
 impl Default for ExecTlb {
@@ -175,8 +192,10 @@ impl Default for ExecTlb {
         Self {
             slots: Box::new([empty; EXEC_SLOTS]),
             used: Vec::new(),
-            jumps: Box::new([nowhere; JUMP_SLOTS]),
-            epoch: 1,
+            jumps: Box::new(Jumps {
+                epoch: 1,
+                slots: [nowhere; JUMP_SLOTS],
+            }),
         }
     }
 }
@@ -190,21 +209,26 @@ impl ExecTlb {
 
     #[inline(always)]
     fn jump_slot(pc: u64) -> usize {
-        (pc >> 1 ^ pc >> 11) as usize & (JUMP_SLOTS - 1)
+        (pc >> JUMP_SHIFT ^ pc >> JUMP_FOLD) as usize & (JUMP_SLOTS - 1)
     }
 
     /// The block that a jump to `pc` reached before.
     #[inline(always)]
     pub fn jump(&self, pc: u64) -> Option<u32> {
-        let jump = &self.jumps[Self::jump_slot(pc)];
-        (jump.pc == pc && jump.epoch == self.epoch).then_some(jump.block)
+        let jump = &self.jumps.slots[Self::jump_slot(pc)];
+        (jump.pc == pc && jump.epoch == self.jumps.epoch).then_some(jump.block)
+    }
+
+    /// All jumps, for translated code.
+    pub fn jumps(&self) -> &Jumps {
+        &self.jumps
     }
 
     /// Remembers the block at `pc`.
     #[inline(always)]
     pub fn note_jump(&mut self, pc: u64, block: u32) {
-        let epoch = self.epoch;
-        self.jumps[Self::jump_slot(pc)] = Jump { pc, epoch, block };
+        let epoch = self.jumps.epoch;
+        self.jumps.slots[Self::jump_slot(pc)] = Jump { pc, epoch, block };
     }
 
     /// The table of the blocks of the page of `va`.
@@ -246,8 +270,9 @@ impl ExecTlb {
     /// Empties the jump cache. When epochs run out, old entries would count
     /// again, so they go.
     fn next_epoch(&mut self) {
-        self.epoch = self.epoch.checked_add(1).unwrap_or_else(|| {
-            for jump in self.jumps.iter_mut() {
+        let Jumps { epoch, slots } = &mut *self.jumps;
+        *epoch = epoch.checked_add(1).unwrap_or_else(|| {
+            for jump in slots {
                 jump.epoch = 0;
             }
             1

@@ -7,7 +7,7 @@ use crate::image::{self, Cache};
 use crate::net::{self, Forward, Rate};
 use crate::p9::{Mount, MountMode};
 use crate::vm::{
-    Bounds, Image, Mailbox, Running, Saved, Setup, VmCode, VmError, block_on, launch, spawn,
+    Bounds, Image, Mailbox, Running, Saved, Setup, Translate, VmCode, VmError, block_on, launch, spawn,
 };
 use a99_egress::Policy;
 use a99_guest_agent::protocol::{Limits, Resume};
@@ -65,7 +65,7 @@ pub struct Builder {
     env: Vec<(String, String)>,
     limits: Limits,
     clock: Duration,
-    translate: bool,
+    translate: Translate,
     bounds: Bounds,
     output_limit: u64,
     copy_limit: u64,
@@ -81,7 +81,7 @@ impl Builder {
             env: Vec::new(),
             limits: Limits::default(),
             clock: CLOCK,
-            translate: false,
+            translate: Translate::default(),
             bounds: Bounds::default(),
             output_limit: OUTPUT_LIMIT,
             copy_limit: COPY_LIMIT,
@@ -226,9 +226,10 @@ impl Builder {
         self.clock_resolution(HARDENED_CLOCK)
     }
 
-    /// Compiles hot code of the guest while it runs. Worth it for long
-    /// computations; short commands pay for threads that compile beside them.
-    pub fn translate(mut self, translate: bool) -> Self {
+    /// When hot code of the guest is compiled while it runs; off unless asked
+    /// for. Worth it for long computations; with [`Translate::On`] short commands
+    /// pay for threads that compile beside them.
+    pub fn translate(mut self, translate: Translate) -> Self {
         self.translate = translate;
         self
     }

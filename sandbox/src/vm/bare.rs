@@ -39,7 +39,7 @@ impl Bare {
         emulator.call::<(), ()>("_initialize", ())?;
         let made = emulator.call("create", (ram_bytes, MAC, MTU))?;
         expect_ok(made, "make a machine")?;
-        expect_ok(emulator.call("translation", samples)?, "translate")?;
+        expect_ok(emulator.call("translation", (samples, 0u32))?, "translate")?;
         Ok(Self {
             emulator,
             linked,

@@ -24,12 +24,28 @@ const GUARD: u64 = 32 << 20;
 /// Nothing interrupts the emulator from outside: it counts its instructions
 /// itself, which costs less than fuel or epochs.
 ///
+/// It compiles on the thread that asks: translated code is for threads of low
+/// priority, and wasmtime's own would not be.
+///
 /// # Errors
 /// [`VmCode::Resources`] if this processor or system cannot run it.
 pub fn engine() -> Result<Engine, VmError> {
+    make(false)
+}
+
+/// The same engine for compiling the emulator: on all processors.
+///
+/// # Errors
+/// As [`engine`].
+pub(super) fn compiling_engine() -> Result<Engine, VmError> {
+    make(true)
+}
+
+fn make(parallel: bool) -> Result<Engine, VmError> {
     let mut config = Config::new();
     config
         .cranelift_opt_level(OptLevel::Speed)
+        .parallel_compilation(parallel)
         .memory_reservation(RESERVATION)
         .memory_guard_size(GUARD)
         .memory_guaranteed_dense_image_size(DENSE_IMAGE)
@@ -63,4 +79,16 @@ pub fn compatibility(engine: &Engine) -> String {
     let mut gather = Gather::default();
     engine.precompile_compatibility_hash().hash(&mut gather);
     crate::image::digest::of_bytes(&gather.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_one_engine_compiles_the_other_runs() {
+        let one = compatibility(&engine().expect("an engine"));
+        let other = compatibility(&compiling_engine().expect("an engine"));
+        assert_eq!(one, other);
+    }
 }

@@ -7,6 +7,7 @@ use super::error::{VmCode, VmError};
 use super::imports::{CLOCK_RESOLUTION_NS, wall_ns};
 use super::instance::{Channel, Emulator, Linked, Status};
 use super::save::Saved;
+use super::translator::Translate;
 use a99_guest_agent::protocol::{FrameReader, Report, Request, Resume};
 use std::collections::VecDeque;
 
@@ -40,11 +41,6 @@ pub struct Boot<'a> {
 /// Address of the network interface: locally administered.
 pub(super) const MAC: u64 = 0x01_00_00_00_00_02;
 
-/// Samples that make a page of guest code hot: with one in 8192 instructions a
-/// million instructions, some 10,000 runs of a usual region. Compiling one costs
-/// about as much as interpreting two million, so that less would lose.
-const HOT_SAMPLES: u32 = 128;
-
 /// Largest packet that the network interface can have, in bytes: what virtio
 /// allows, to a multiple of eight for fragments. The kernel fixes it when it
 /// finds the device; the agent may set less.
@@ -63,8 +59,8 @@ const CABLE_NAP_NS: u64 = 2_000_000;
 pub(crate) struct Setup {
     /// What its agent is told; time and entropy are filled in.
     pub resume: Resume,
-    /// Hot code of the guest is compiled.
-    pub translate: bool,
+    /// When hot code of the guest is compiled.
+    pub translate: Translate,
     /// Resolution of its clock in nanoseconds.
     pub clock_resolution_ns: u64,
     /// The far ends of its devices.
@@ -77,7 +73,7 @@ impl Default for Setup {
     fn default() -> Self {
         Self {
             resume: Resume::default(),
-            translate: false,
+            translate: Translate::default(),
             clock_resolution_ns: CLOCK_RESOLUTION_NS,
             attachments: Attachments::default(),
             saved: None,
@@ -110,8 +106,8 @@ pub(super) struct Guest {
     frame: Option<(Vec<u8>, bool)>,
     /// Frames of the guest wait for room in the cable.
     cable_full: bool,
-    /// Its hot code is compiled.
-    translate: bool,
+    /// When its hot code is compiled.
+    translate: Translate,
 }
 
 impl Guest {
@@ -126,7 +122,7 @@ impl Guest {
             reply: None,
             frame: None,
             cable_full: false,
-            translate: false,
+            translate: Translate::Off,
         }
     }
 
@@ -162,7 +158,8 @@ impl Guest {
     /// A machine that goes on from a snapshot: with clocks of now, another
     /// generation identifier and fresh entropy, before anything else happens.
     pub fn resume(linked: &Linked, setup: Setup) -> Result<Self, VmError> {
-        let mut emulator = Emulator::new(linked, setup.clock_resolution_ns, setup.translate)?;
+        let translates = setup.translate != Translate::Off;
+        let mut emulator = Emulator::new(linked, setup.clock_resolution_ns, translates)?;
         let mut reader = FrameReader::new();
         if let Some(saved) = &setup.saved {
             saved.apply(&mut emulator)?;
@@ -177,8 +174,8 @@ impl Guest {
             emulator.call("resume", (id as u64, (id >> 64) as u64))?,
             "resume",
         )?;
-        if setup.translate {
-            start_translating(&mut emulator)?;
+        if translates {
+            start_translating(&mut emulator, setup.translate)?;
         }
         let mut guest = Self::new(emulator, setup.attachments);
         guest.reader = reader;
@@ -328,9 +325,9 @@ impl Guest {
         let files = self.attachments.files.as_ref().map(|files| files.state());
         let unread = self.reader.unread();
         let saved = super::save::save(&mut self.emulator, base, image, unread, files)?;
-        if self.translate {
+        if self.translate != Translate::Off {
             // What was translated is no part of a saved guest; this one goes on.
-            start_translating(&mut self.emulator)?;
+            start_translating(&mut self.emulator, self.translate)?;
         }
         Ok(Some(saved))
     }
@@ -375,6 +372,7 @@ pub(super) fn expect_ok(answer: u32, what: &str) -> Result<(), VmError> {
     Err(VmError::new(VmCode::Module, text))
 }
 
-fn start_translating(emulator: &mut Emulator) -> Result<(), VmError> {
-    expect_ok(emulator.call("translation", HOT_SAMPLES)?, "translate")
+fn start_translating(emulator: &mut Emulator, translate: Translate) -> Result<(), VmError> {
+    let answer = emulator.call("translation", translate.thresholds())?;
+    expect_ok(answer, "translate")
 }

@@ -59,7 +59,7 @@ pub(crate) use sandbox::{launch, spawn};
 pub(crate) use save::Saved;
 pub use snapshot::{Figures, snapshot};
 pub(crate) use thread::{Bounds, CREDIT_BYTES, refuse};
-pub use translator::Translations;
+pub use translator::{Translate, Translations};
 pub use trial::{Booter, Tried, prove};
 pub(crate) use watch::Watch;
 pub use watch::block_on;

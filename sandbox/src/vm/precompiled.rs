@@ -9,7 +9,7 @@
 //! for it ([`verify`]).
 #![allow(unsafe_code)]
 
-use super::engine::compatibility;
+use super::engine::{compatibility, compiling_engine};
 use super::error::{VmCode, VmError};
 use crate::image::digest;
 use serde::{Deserialize, Serialize};
@@ -75,7 +75,7 @@ fn manifest_path(path: &Path) -> PathBuf {
 /// # Errors
 /// [`VmCode::Module`] and [`VmCode::Io`].
 pub fn write(engine: &Engine, wasm: &[u8], path: &Path) -> Result<Manifest, VmError> {
-    let code = engine.precompile_module(wasm);
+    let code = compiling_engine()?.precompile_module(wasm);
     let code = code.map_err(|error| VmError::engine(VmCode::Module, "compile", &error))?;
     let temporary = path.with_added_extension("new");
     let io = |path: &Path| {

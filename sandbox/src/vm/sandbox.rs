@@ -5,6 +5,7 @@ use super::guest::{Guest, Setup};
 use super::image::Image;
 use super::mailbox::{Event, Mailbox, Message, Open};
 use super::thread::{Bounds, fail, run};
+use super::translator::Translate;
 use a99_guest_agent::protocol::{
     Ending, Exec, Exited, PtySize, Request, Resume, Script, Stream, WINDOW_BYTES,
 };
@@ -75,10 +76,8 @@ pub(crate) fn spawn(live: impl FnOnce() + Send + 'static) -> Result<JoinHandle<(
 pub struct Options {
     /// Its name.
     pub hostname: Option<String>,
-    /// Whether hot code of it is compiled, beside it, by threads of low
-    /// priority. Off unless asked for: what runs for seconds gains, while the
-    /// start of a Python costs more processor time than it saves.
-    pub translate: bool,
+    /// When hot code of it is compiled, beside it, by threads of low priority.
+    pub translate: Translate,
 }
 
 /// What to run, and with what limits.

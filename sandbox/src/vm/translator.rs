@@ -52,6 +52,43 @@ enum State {
     Failed,
 }
 
+/// When hot code of a guest is compiled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Translate {
+    /// Never: all of it is interpreted.
+    #[default]
+    Off,
+    /// In guests that have run for long, what is hotter than usual: compilations
+    /// cost processor time, which short commands would never earn back.
+    Auto,
+    /// As soon as it is hot.
+    On,
+}
+
+/// Samples that make a page of guest code hot: with one in 8192 instructions a
+/// million instructions, some 10,000 runs of a usual region. Compiling one costs
+/// about as much as interpreting two million, so that less would lose.
+const HOT_SAMPLES: u32 = 128;
+
+/// The same for [`Translate::Auto`]: four million instructions.
+const AUTO_SAMPLES: u32 = 512;
+
+/// Million instructions that a guest runs before the first sample of
+/// [`Translate::Auto`]: eight starts of Python, some two seconds.
+const AUTO_AGE: u32 = 400;
+
+impl Translate {
+    /// What the emulator is told: samples that make a page hot, and the million
+    /// instructions before the first.
+    pub(super) fn thresholds(self) -> (u32, u32) {
+        match self {
+            Self::Off => (0, 0),
+            Self::Auto => (AUTO_SAMPLES, AUTO_AGE),
+            Self::On => (HOT_SAMPLES, 0),
+        }
+    }
+}
+
 /// Compiled modules for the guests of one image.
 #[derive(Clone)]
 pub(super) struct Compiler {

@@ -20,7 +20,8 @@ pub(super) fn start(settings: &SettingsArgs) -> Result<Sandbox, VmError> {
 pub fn builder(settings: &SettingsArgs) -> Builder {
     let mut builder = Sandbox::builder()
         .mounts(settings.mount.iter().cloned())
-        .network(settings.net.clone());
+        .network(settings.net.clone())
+        .translate(settings.translate.into());
     for (name, value) in &settings.env {
         builder = builder.env(name, value);
     }

@@ -28,11 +28,13 @@ pub mod op {
     pub const BR_TABLE: u8 = 0x0e;
     pub const RETURN: u8 = 0x0f;
     pub const CALL_INDIRECT: u8 = 0x11;
+    pub const RETURN_CALL_INDIRECT: u8 = 0x13;
     pub const DROP: u8 = 0x1a;
     pub const SELECT: u8 = 0x1b;
     pub const LOCAL_GET: u8 = 0x20;
     pub const LOCAL_SET: u8 = 0x21;
     pub const LOCAL_TEE: u8 = 0x22;
+    pub const I32_LOAD: u8 = 0x28;
     pub const I64_LOAD: u8 = 0x29;
     pub const I32_LOAD8_U: u8 = 0x2d;
     pub const I64_LOAD8_S: u8 = 0x30;
@@ -49,6 +51,7 @@ pub mod op {
     pub const I32_CONST: u8 = 0x41;
     pub const I64_CONST: u8 = 0x42;
     pub const I32_EQZ: u8 = 0x45;
+    pub const I32_NE: u8 = 0x47;
     pub const I64_EQZ: u8 = 0x50;
     pub const I64_EQ: u8 = 0x51;
     pub const I64_NE: u8 = 0x52;
@@ -60,6 +63,7 @@ pub mod op {
     pub const I32_ADD: u8 = 0x6a;
     pub const I32_SUB: u8 = 0x6b;
     pub const I32_AND: u8 = 0x71;
+    pub const I32_SHL: u8 = 0x74;
     pub const I32_SHR_U: u8 = 0x76;
     pub const I64_ADD: u8 = 0x7c;
     pub const I64_SUB: u8 = 0x7d;
@@ -170,6 +174,12 @@ impl Code {
     /// A function of the table, of the module's type `kind`.
     pub fn call_indirect(&mut self, kind: u32) -> &mut Self {
         self.op(op::CALL_INDIRECT).unsigned(kind).unsigned(0)
+    }
+
+    /// The same in place of the rest of this function.
+    pub fn return_call_indirect(&mut self, kind: u32) -> &mut Self {
+        let call = op::RETURN_CALL_INDIRECT;
+        self.op(call).unsigned(kind).unsigned(0)
     }
 
     /// A length and so many bytes.

@@ -1,19 +1,28 @@
 //! A region as a WebAssembly function.
 //!
-//! Guest registers that the region uses are locals, loaded at the start. What
-//! the region writes is stored to the hart as soon as control might leave, so
-//! that leaving costs nothing and every exit sees exact registers. The budget
-//! is a local, too: each block takes its instructions from it, and the heads of
-//! loops leave when it is used up.
+//! Guest registers that the region uses are locals, loaded where they are first
+//! needed (before loops that call nothing, all that these read), because many
+//! regions are entered for a few instructions. What the region writes is stored
+//! to the hart as soon as control might leave, so that leaving costs nothing and
+//! every exit sees exact registers. The budget is a local, too: each block takes
+//! its instructions from it; the heads of loops and jumps out of the region leave
+//! when it is used up.
 //!
-//! The function leaves with the address where control goes on and the budget in
-//! the cursor, and says whether the instruction there must be interpreted.
+//! A jump out of the region looks into the interpreter's jump cache. If that
+//! knows a translated block, control goes on there by a tail call. Else the
+//! function leaves with the address where control goes on and the budget in the
+//! cursor, and says whether the instruction there must be interpreted.
 
+use super::access::{self, Group};
 use super::code::{self, Code, Type, op};
-use super::places::Places;
+use super::places::{
+    EPOCH, INST_IMM, INST_OP, INST_RS1, INST_SHIFT, JUMP_BLOCK, JUMP_EPOCH, JUMP_PC, JUMP_SHIFT,
+    LENT_JUMPS, LENT_READ, LENT_WRITE, Places,
+};
 use super::region::{End, Node, Region, Target};
-use super::shape::{Item, Loop, shape};
+use super::shape::{Item, Loop, members, shape};
 use crate::cpu::inst::{Inst, Op, SINK};
+use crate::cpu::tlb::{self, JUMP_SLOTS, PAGE_MASK};
 
 /// Answer of a region: go on at the cursor, by the usual ways.
 pub const JUMP: u32 = 0;
@@ -21,18 +30,9 @@ pub const JUMP: u32 = 0;
 pub const INTERPRET: u32 = 1;
 
 /// Parameters of a region: the node to enter at; the virtual address of its
-/// page; then the places that Rust lends it, of which it uses only the TLBs
-/// (the others are constants of the instance).
-pub(super) const PARAMETERS: [Type; 8] = [
-    Type::I32,
-    Type::I64,
-    Type::I32,
-    Type::I32,
-    Type::I32,
-    Type::I32,
-    Type::I32,
-    Type::I32,
-];
+/// page; where the places are that Rust lends it ([`Lent`](super::Lent)), of
+/// which it uses TLBs and jump cache (the others are constants of the instance).
+pub(super) const PARAMETERS: [Type; 3] = [Type::I32, Type::I64, Type::I32];
 
 /// The locals: parameters first.
 pub(super) mod local {
@@ -40,29 +40,36 @@ pub(super) mod local {
     pub const TARGET: u32 = 0;
     /// Virtual address of the page.
     pub const PAGE: u32 = 1;
-    /// The slots of the read TLB.
-    pub const READ: u32 = 6;
-    /// The slots of the write TLB.
-    pub const WRITE: u32 = 7;
+    /// What the region is lent.
+    pub const LENT: u32 = 2;
     /// Instructions that may still run.
-    pub const BUDGET: u32 = 8;
+    pub const BUDGET: u32 = 3;
     /// An address.
-    pub const VA: u32 = 9;
+    pub const VA: u32 = 4;
     /// For single instructions.
-    pub const A: u32 = 10;
+    pub const A: u32 = 5;
     /// For single instructions.
-    pub const B: u32 = 11;
+    pub const B: u32 = 6;
     /// For single instructions.
-    pub const C: u32 = 12;
+    pub const C: u32 = 7;
     /// For single instructions.
-    pub const D: u32 = 13;
-    /// A slot of a TLB, or how to leave.
-    pub const SLOT: u32 = 14;
+    pub const D: u32 = 8;
+    /// A slot of a TLB or of the jump cache, or how to leave.
+    pub const SLOT: u32 = 9;
     /// A linear address.
-    pub const CELL: u32 = 15;
+    pub const CELL: u32 = 10;
+    /// The slots of the read TLB.
+    pub const READ: u32 = 11;
+    /// The slots of the write TLB.
+    pub const WRITE: u32 = 12;
+    /// Linear addresses of the block's groups of accesses.
+    pub const GROUPS: u32 = 13;
     /// The first of the guest's registers.
-    pub const REGISTERS: u32 = 16;
+    pub const REGISTERS: u32 = GROUPS + super::access::MAX_GROUPS as u32;
 }
+
+/// The type of regions, the first of the module's.
+const REGION: u32 = 0;
 
 /// The types of a module: the region; the helper for floating point.
 pub(super) const FLOAT: u32 = 1;
@@ -83,22 +90,34 @@ enum Label {
     Other,
 }
 
+/// A construct that is open.
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    label: Label,
+    /// Registers whose local is loaded wherever control gets to its end.
+    loaded: u32,
+}
+
 /// Writes a function.
 pub(super) struct Emitter<'a> {
     pub code: Code,
     pub places: &'a Places,
     region: &'a Region,
-    labels: Vec<Label>,
+    labels: Vec<Open>,
     /// Heads of all loops, where the budget is looked at.
     heads: u128,
     /// The local of each guest register.
     registers: [Option<u32>; 32],
+    /// Registers whose local is loaded.
+    loaded: u32,
     /// Registers whose local is newer than the hart's.
     pub dirty: u32,
     /// Instructions of the block that have not begun.
     pub rest: u32,
     /// The block has found floating point on.
     pub float_on: bool,
+    /// Groups of the block's accesses.
+    pub groups: Vec<Group>,
 }
 
 /// The module for a region.
@@ -122,9 +141,11 @@ pub fn emit(region: &Region, places: &Places) -> Vec<u8> {
         labels: Vec::new(),
         heads: heads(&items),
         registers,
+        loaded: 0,
         dirty: 0,
         rest: 0,
         float_on: false,
+        groups: Vec::new(),
     };
     emitter.function(&items);
     let locals = [
@@ -171,16 +192,15 @@ impl Emitter<'_> {
             .i32(budget)
             .memory(op::I64_LOAD, 3, 0)
             .set(local::BUDGET);
-        for number in 1..32u8 {
-            if let Some(local) = self.registers[usize::from(number)] {
-                let place = self.places.register(number);
-                self.code.i32(place).memory(op::I64_LOAD, 3, 0).set(local);
-            }
+        for (offset, local) in [(LENT_READ, local::READ), (LENT_WRITE, local::WRITE)] {
+            self.code.get(local::LENT);
+            self.code.memory(op::I32_LOAD, 2, offset).set(local);
         }
         self.sequence(items, self.region.entries);
         self.code.op(op::UNREACHABLE);
         self.close();
         self.code.set(local::VA);
+        self.jump_on();
         self.store_cursor();
         self.code.i32(JUMP as i32).op(op::RETURN);
         self.close();
@@ -199,6 +219,42 @@ impl Emitter<'_> {
         self.code.i32(1).op(op::I32_AND);
     }
 
+    /// Goes on at the address in the local, if the jump cache knows a translated
+    /// block there and the budget allows it: what
+    /// [`ExecTlb::jump`](crate::cpu::tlb::ExecTlb::jump) does.
+    fn jump_on(&mut self) {
+        use local::{BUDGET, CELL, LENT, SLOT, VA};
+        let code = &mut self.code;
+        code.open(op::BLOCK, None);
+        code.get(BUDGET).i64(0).op(op::I64_LE_S);
+        code.branch(op::BR_IF, 0);
+        code.get(VA).i64(tlb::JUMP_SHIFT.into()).op(op::I64_SHR_U);
+        code.get(VA).i64(tlb::JUMP_FOLD.into()).op(op::I64_SHR_U);
+        code.ops(&[op::I64_XOR, op::I32_WRAP_I64]);
+        code.i32(JUMP_SLOTS as i32 - 1).op(op::I32_AND);
+        code.i32(JUMP_SHIFT as i32).op(op::I32_SHL);
+        code.get(LENT).memory(op::I32_LOAD, 2, LENT_JUMPS);
+        code.tee(CELL).op(op::I32_ADD).tee(SLOT);
+        code.memory(op::I64_LOAD, 3, JUMP_PC);
+        code.get(VA).op(op::I64_NE).branch(op::BR_IF, 0);
+        code.get(SLOT).memory(op::I32_LOAD, 2, JUMP_EPOCH);
+        code.get(CELL).memory(op::I32_LOAD, 2, EPOCH);
+        code.op(op::I32_NE).branch(op::BR_IF, 0);
+        code.get(SLOT).memory(op::I32_LOAD, 2, JUMP_BLOCK);
+        code.i32(INST_SHIFT as i32).op(op::I32_SHL);
+        code.i32(self.places.blocks as i32).op(op::I32_ADD);
+        code.tee(CELL).memory(op::I32_LOAD8_U, 0, INST_OP);
+        code.i32(Op::Enter as i32).op(op::I32_NE);
+        code.branch(op::BR_IF, 0);
+        code.i32(self.places.budget as i32).get(BUDGET);
+        code.memory(op::I64_STORE, 3, 0);
+        code.get(CELL).memory(op::I32_LOAD8_U, 0, INST_RS1);
+        code.get(VA).i64(PAGE_MASK as i64).op(op::I64_AND);
+        code.get(LENT);
+        code.get(CELL).memory(op::I32_LOAD, 2, INST_IMM);
+        code.return_call_indirect(REGION).op(op::END);
+    }
+
     /// Stores address and budget to the hart.
     fn store_cursor(&mut self) {
         let Places { pc, budget, .. } = *self.places;
@@ -210,12 +266,19 @@ impl Emitter<'_> {
 
     fn open(&mut self, opcode: u8, result: Option<Type>, label: Label) {
         self.code.open(opcode, result);
-        self.labels.push(label);
+        let loaded = match label {
+            // Nothing has come there yet.
+            Label::Before { .. } => u32::MAX,
+            _ => self.loaded,
+        };
+        self.labels.push(Open { label, loaded });
     }
 
     fn close(&mut self) {
         self.code.op(op::END);
-        self.labels.pop();
+        if let Some(Open { loaded, .. }) = self.labels.pop() {
+            self.loaded = loaded;
+        }
     }
 
     /// Begins an `if` without a result, to be ended by [`Emitter::end_if`].
@@ -230,7 +293,8 @@ impl Emitter<'_> {
 
     /// The distance of the innermost label that is wanted.
     fn depth(&self, wanted: impl Fn(&Label) -> bool) -> Option<u32> {
-        let found = self.labels.iter().rev().position(wanted);
+        let mut labels = self.labels.iter().rev();
+        let found = labels.position(|open| wanted(&open.label));
         found.map(|depth| depth as u32)
     }
 
@@ -264,6 +328,10 @@ impl Emitter<'_> {
         let low = starts.trailing_zeros();
         let high = 128 - starts.leading_zeros();
         let holds = |node: u32| items.iter().position(|item| item.nodes() >> node & 1 == 1);
+        let depth = self.labels.len();
+        for open in &mut self.labels[depth - items.len()..] {
+            open.loaded &= self.loaded;
+        }
         self.code.get(local::TARGET);
         if low > 0 {
             self.code.i32(low as i32).op(op::I32_SUB);
@@ -281,6 +349,7 @@ impl Emitter<'_> {
             targets: inner.heads,
             starts: inner.starts,
         };
+        self.load_for_loop(inner);
         self.open(op::LOOP, None, label);
         self.sequence(&inner.body, inner.starts);
         self.close();
@@ -291,6 +360,7 @@ impl Emitter<'_> {
         let node = &region.nodes[number];
         self.float_on = false;
         self.rest = node.steps.len() as u32;
+        self.groups = access::groups(&node.steps);
         if self.heads >> number & 1 == 1 {
             self.exit_code(node.offset, JUMP, 0);
             self.code.get(local::BUDGET).i64(0).op(op::I64_LE_S);
@@ -372,7 +442,9 @@ impl Emitter<'_> {
             return;
         };
         let at = self.labels.len() - 1 - depth as usize;
-        let (Label::Before { starts, .. } | Label::Again { starts, .. }) = self.labels[at] else {
+        let Open { label, loaded } = &mut self.labels[at];
+        *loaded &= self.loaded;
+        let (Label::Before { starts, .. } | Label::Again { starts, .. }) = *label else {
             return;
         };
         if starts.count_ones() > 1 {
@@ -406,10 +478,45 @@ impl Emitter<'_> {
 
     /// Puts a guest register on the stack.
     pub fn read(&mut self, number: u8) {
+        self.fetch(number & 31);
         match self.registers[usize::from(number & 31)] {
             Some(local) => self.code.get(local),
             None => self.code.i64(0),
         };
+    }
+
+    /// Takes a guest register from the hart unless that was done.
+    fn fetch(&mut self, number: u8) {
+        if self.loaded >> number & 1 == 0 {
+            self.reload(number);
+        }
+    }
+
+    /// Before a loop that calls nothing: takes what it reads from the hart. One
+    /// that calls is left and entered again each time, so that loading what only
+    /// some of its paths need would cost more.
+    fn load_for_loop(&mut self, inner: &Loop) {
+        let nodes = inner
+            .body
+            .iter()
+            .fold(0, |nodes, item| nodes | item.nodes());
+        let mut read = 0u64;
+        for node in members(nodes) {
+            for step in &self.region.nodes[node].steps {
+                let Inst {
+                    op, rd, rs1, rs2, ..
+                } = step.inst;
+                if matches!(op, Op::Jal | Op::Jalr) && rd != SINK {
+                    return;
+                }
+                read |= 1 << rs1 | 1 << rs2;
+            }
+        }
+        for number in 1..32u8 {
+            if read >> number & 1 == 1 {
+                self.fetch(number);
+            }
+        }
     }
 
     /// Takes a guest register from the stack.
@@ -419,6 +526,7 @@ impl Emitter<'_> {
             Some(local) if number != SINK => {
                 self.code.set(local);
                 self.dirty |= 1 << number;
+                self.loaded |= 1 << number;
             }
             _ => {
                 self.code.op(op::DROP);
@@ -432,6 +540,7 @@ impl Emitter<'_> {
         if let Some(local) = local {
             let place = self.places.register(number);
             self.code.i32(place).memory(op::I64_LOAD, 3, 0).set(local);
+            self.loaded |= 1 << number;
         }
     }
 

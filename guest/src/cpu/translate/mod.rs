@@ -6,7 +6,8 @@
 //! the guest goes on, shares this memory and function table with, and announces
 //! later. Then the blocks at the region's entries become [`Op::Enter`]: only
 //! these lead into translated code, so that code whose blocks are dropped never
-//! runs again.
+//! runs again. From region to region the way is the interpreter's jump cache,
+//! which knows blocks, and which every change of mappings or code empties.
 //!
 //! What it does not do: it translates nothing that changes the hart's state,
 //! handles no fault, fills no TLB. There the function leaves to the interpreter,
@@ -14,6 +15,7 @@
 //!
 //! [`Op::Enter`]: super::inst::Op::Enter
 
+mod access;
 mod code;
 mod emit;
 mod hot;
@@ -24,14 +26,15 @@ pub mod shape;
 
 pub use self::emit::{INTERPRET, JUMP};
 pub use self::ops::unpack;
-pub use self::places::Places;
+pub use self::places::{Lent, Places};
 
 use self::hot::Hot;
 use self::region::Region;
+use super::blocks::Code;
 use super::fp::Fp;
 use super::hart::{Cursor, Registers};
 use super::inst::Inst;
-use super::tlb::DataTlbs;
+use super::tlb::{DataTlbs, ExecTlb};
 
 /// Modules that may be under way at a time: more would only wait.
 const MAX_PENDING: usize = 16;
@@ -158,22 +161,29 @@ impl Translator {
 /// Runs a region: the function that `inst` names, entered at its node, for the
 /// page at a virtual address. Cursor and registers must be those of the hart
 /// that the region was translated for; the answer is [`JUMP`] or [`INTERPRET`].
+/// Where it jumps to other regions, it goes on there by itself.
 #[inline(always)]
+#[allow(
+    clippy::too_many_arguments,
+    reason = "what the fast loop holds, one by one, so that it stays in registers"
+)]
 pub fn enter(
     inst: &Inst,
     page: u64,
     x: &mut Registers,
     fp: &mut Fp,
     tlb: &DataTlbs,
+    exec: &ExecTlb,
+    code: &Code,
     ram: &mut [u8],
     at: &mut Cursor,
 ) -> u32 {
     #[cfg(target_arch = "wasm32")]
-    return crate::wasm::region(inst, page, x, fp, tlb, ram, at);
+    return crate::wasm::region(inst, page, x, fp, tlb, exec, code, ram, at);
     // Nothing is ever installed here: the interpreter goes on.
     #[cfg(not(target_arch = "wasm32"))]
     {
-        let _ = (inst, page, x, fp, tlb, ram, at);
+        let _ = (inst, page, x, fp, tlb, exec, code, ram, at);
         INTERPRET
     }
 }

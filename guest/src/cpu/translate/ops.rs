@@ -2,7 +2,7 @@
 
 use super::code::op::*;
 use super::emit::{Emitter, FLOAT, INTERPRET, local};
-use super::places::{ADDEND, SLOT_SHIFT, TAG};
+use super::places::{ADDEND, LENT_FP, LENT_X, SLOT_SHIFT, TAG};
 use super::region::Step;
 use crate::cpu::fp::format::{F64, Float};
 use crate::cpu::hart::NO_RESERVATION;
@@ -234,6 +234,11 @@ impl Emitter<'_> {
     /// at the address in the local, or leaves to the interpreter if the TLB
     /// does not know it.
     fn translate(&mut self, step: &Step, align: u8, is_write: bool) {
+        self.translate_span(step, align, is_write, 1 << align);
+    }
+
+    /// The same for `span` bytes from that address on, which must be on one page.
+    fn translate_span(&mut self, step: &Step, align: u8, is_write: bool, span: i64) {
         self.flush();
         let tlb = if is_write { local::WRITE } else { local::READ };
         let ram = self.places.ram as i32;
@@ -249,7 +254,16 @@ impl Emitter<'_> {
         code.get(tlb).op(I32_ADD).tee(local::SLOT);
         code.memory(I64_LOAD, 3, TAG);
         let tag = PAGE_MASK | ((1 << align) - 1);
-        code.get(local::VA).i64(tag as i64).ops(&[I64_AND, I64_NE]);
+        code.get(local::VA).i64(tag as i64).op(I64_AND);
+        if span > 1 << align {
+            // Both ends: what differs from the tag, in one number.
+            code.tee(local::A).op(I64_XOR);
+            code.get(local::VA).i64(span - 1).op(I64_ADD);
+            code.get(local::A).op(I64_XOR).i64(PAGE_MASK as i64);
+            code.ops(&[I64_AND, I64_OR]).i64(0).op(I64_NE);
+        } else {
+            code.op(I64_NE);
+        }
         self.exit_if();
         let code = &mut self.code;
         code.get(local::SLOT).memory(I64_LOAD, 3, ADDEND);
@@ -257,14 +271,36 @@ impl Emitter<'_> {
         code.i32(ram).op(I32_ADD);
     }
 
-    /// The same for the address that register and immediate make.
-    fn access(&mut self, step: &Step, align: u8, is_write: bool) {
-        self.read(step.inst.rs1);
-        if step.inst.imm != 0 {
-            self.code.i64(step.inst.imm.into()).op(I64_ADD);
+    /// The same for the address that register and immediate make; the answer is
+    /// what the access must add to the address on the stack.
+    fn access(&mut self, step: &Step, align: u8, is_write: bool) -> u32 {
+        let imm = i64::from(step.inst.imm);
+        let at = self.groups.iter().position(|group| group.holds(step));
+        let Some(at) = at else {
+            self.address(step.inst.rs1, imm);
+            self.translate(step, align, is_write);
+            return 0;
+        };
+        let cell = local::GROUPS + at as u32;
+        let group = &self.groups[at];
+        let (low, align, span) = (group.low, group.align, group.span());
+        if group.begins(step) {
+            self.address(step.inst.rs1, low);
+            self.translate_span(step, align, is_write, span);
+            self.code.tee(cell);
+        } else {
+            self.code.get(cell);
+        }
+        (imm - low) as u32
+    }
+
+    /// Sets the local to the sum of a register and a number.
+    fn address(&mut self, register: u8, imm: i64) {
+        self.read(register);
+        if imm != 0 {
+            self.code.i64(imm).op(I64_ADD);
         }
         self.code.set(local::VA);
-        self.translate(step, align, is_write);
     }
 
     fn load(&mut self, step: &Step) {
@@ -277,8 +313,8 @@ impl Emitter<'_> {
             Op::Lwu => (I64_LOAD32_U, 2),
             _ => (I64_LOAD, 3),
         };
-        self.access(step, align, false);
-        self.code.memory(opcode, align, 0);
+        let offset = self.access(step, align, false);
+        self.code.memory(opcode, align, offset);
         self.write(step.inst.rd);
     }
 
@@ -289,9 +325,9 @@ impl Emitter<'_> {
             Op::Sw => (I64_STORE32, 2),
             _ => (I64_STORE, 3),
         };
-        self.access(step, align, true);
+        let offset = self.access(step, align, true);
         self.read(step.inst.rs2);
-        self.code.memory(opcode, align, 0);
+        self.code.memory(opcode, align, offset);
     }
 
     /// `lr` and `sc`: the reservation is the offset in RAM.
@@ -319,11 +355,13 @@ impl Emitter<'_> {
             code.get(local::CELL).memory(load, align, 0);
             return self.write(inst.rd);
         }
+        self.read(inst.rs2);
+        let code = &mut self.code;
+        code.set(local::B);
         code.i32(reservation).memory(I64_LOAD, 3, 0);
         code.get(local::A).op(I64_NE).tee(local::SLOT).op(I32_EQZ);
         self.begin_if();
-        self.code.get(local::CELL);
-        self.read(inst.rs2);
+        self.code.get(local::CELL).get(local::B);
         let store = if is_word { I64_STORE32 } else { I64_STORE };
         self.code.memory(store, align, 0);
         self.end_if();
@@ -407,10 +445,13 @@ impl Emitter<'_> {
         } else {
             3
         };
-        self.access(step, align, is_write);
+        let offset = self.access(step, align, is_write);
         match inst.op {
-            Op::Fld => self.code.memory(I64_LOAD, 3, 0),
-            Op::Flw => self.code.memory(I64_LOAD32_U, 2, 0).i64(BOX).op(I64_OR),
+            Op::Fld => self.code.memory(I64_LOAD, 3, offset),
+            Op::Flw => {
+                self.code.memory(I64_LOAD32_U, 2, offset);
+                self.code.i64(BOX).op(I64_OR)
+            }
             op => {
                 self.float_read(inst.rs2);
                 let store = if op == Op::Fsw {
@@ -418,7 +459,7 @@ impl Emitter<'_> {
                 } else {
                     I64_STORE
                 };
-                self.code.memory(store, align, 0);
+                self.code.memory(store, align, offset);
                 return;
             }
         };
@@ -461,17 +502,16 @@ impl Emitter<'_> {
     }
 
     fn float_call(&mut self, step: &Step) {
-        /// Parameters of the region with the places that the helper gets.
-        const HART_X: u32 = 2;
-        const HART_FP: u32 = 3;
         let inst = &step.inst;
         self.flush();
         let unused = self.rest;
         self.exit_code(step.offset, INTERPRET, unused);
         let float = self.places.float as i32;
         self.code
-            .get(HART_FP)
-            .get(HART_X)
+            .get(local::LENT)
+            .memory(I32_LOAD, 2, LENT_FP)
+            .get(local::LENT)
+            .memory(I32_LOAD, 2, LENT_X)
             .i64(pack(inst))
             .i32(float);
         self.code.call_indirect(FLOAT).op(I32_EQZ);
