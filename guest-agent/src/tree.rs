@@ -136,7 +136,7 @@ impl<W: Write> Sender<'_, W> {
         self.text(name)?;
         let mode = stat.st_mode & PERMISSIONS;
         self.out.write_all(&mode.to_le_bytes())?;
-        self.out.write_all(&(stat.st_mtime as i64).to_le_bytes())?;
+        self.out.write_all(&stat.st_mtime.to_le_bytes())?;
         self.out
             .write_all(&(stat.st_mtime_nsec as u32).to_le_bytes())
     }

@@ -277,10 +277,10 @@ impl Agent {
         } else {
             None
         };
-        if let Some(groups) = &mut self.groups {
-            if let Err(error) = groups.set_defaults(&resume.limits) {
-                eprintln!("agent99-agent: limits: {error}");
-            }
+        if let Some(groups) = &mut self.groups
+            && let Err(error) = groups.set_defaults(&resume.limits)
+        {
+            eprintln!("agent99-agent: limits: {error}");
         }
         self.session.adopt(&resume.env, &resume.limits);
         self.env = resume.env;

@@ -84,15 +84,15 @@ impl Session {
         let Some(shell) = &mut self.shell else {
             return;
         };
-        if let Some(group) = &shell.group {
-            if let Err(error) = group.limit(limits) {
-                eprintln!("agent99-agent: limits of the session: {error}");
-            }
+        if let Some(group) = &shell.group
+            && let Err(error) = group.limit(limits)
+        {
+            eprintln!("agent99-agent: limits of the session: {error}");
         }
-        if !env.is_empty() {
-            if let Err(error) = shell.export(env) {
-                eprintln!("agent99-agent: variables of the session: {error}");
-            }
+        if !env.is_empty()
+            && let Err(error) = shell.export(env)
+        {
+            eprintln!("agent99-agent: variables of the session: {error}");
         }
     }
 
