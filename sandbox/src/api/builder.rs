@@ -331,13 +331,37 @@ impl Builder {
 
     /// Whether the options make sense.
     fn check(&self) -> Result<(), VmError> {
-        let bad = |text: String| Err(VmError::new(VmCode::BadOption, text));
-        if let Some(name) = &self.hostname {
-            if name.is_empty() || name.len() > MAX_HOSTNAME || name.contains('\0') {
-                return bad(format!(
-                    "host name {name:?}: it must have 1 to {MAX_HOSTNAME} bytes"
-                ));
+        self.check_names()?;
+        self.wiring.mounts.iter().try_for_each(check_mount)?;
+        if let Some([first, ..]) = self.wiring.network.mac
+            && first & MULTICAST != 0
+        {
+            return bad("the interface's address: it must be no group's");
+        }
+        if self.clock.is_zero() || self.clock > MAX_CLOCK {
+            return bad(format!(
+                "a clock of {:?}: it must be more than 0 and at most {MAX_CLOCK:?}",
+                self.clock
+            ));
+        }
+        if self.limits.pids == Some(0) {
+            return bad("no process at all: at least one is needed");
+        }
+        match self.limits.memory {
+            Some(bytes) if bytes < MIN_MEMORY => {
+                bad(format!("{bytes} bytes of memory: at least {MIN_MEMORY}"))
             }
+            _ => Ok(()),
+        }
+    }
+
+    fn check_names(&self) -> Result<(), VmError> {
+        if let Some(name) = &self.hostname
+            && (name.is_empty() || name.len() > MAX_HOSTNAME || name.contains('\0'))
+        {
+            return bad(format!(
+                "host name {name:?}: it must have 1 to {MAX_HOSTNAME} bytes"
+            ));
         }
         for (name, value) in &self.env {
             if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {
@@ -348,36 +372,7 @@ impl Builder {
         if env > MAX_ENV {
             return bad(format!("{env} bytes of variables: {MAX_ENV} are allowed"));
         }
-        for mount in &self.wiring.mounts {
-            let path = &mount.guest;
-            let is_plain = |part| matches!(part, Component::RootDir | Component::Normal(_));
-            if !path.is_absolute() || path.parent().is_none() || !path.components().all(is_plain) {
-                return bad(format!(
-                    "mount at {}: it must be an absolute path below /, without ..",
-                    path.display()
-                ));
-            }
-        }
-        if let Some([first, ..]) = self.wiring.network.mac {
-            if first & MULTICAST != 0 {
-                return bad("the interface's address: it must be no group's".to_owned());
-            }
-        }
-        if self.clock.is_zero() || self.clock > MAX_CLOCK {
-            return bad(format!(
-                "a clock of {:?}: it must be more than 0 and at most {MAX_CLOCK:?}",
-                self.clock
-            ));
-        }
-        if self.limits.pids == Some(0) {
-            return bad("no process at all: at least one is needed".to_owned());
-        }
-        match self.limits.memory {
-            Some(bytes) if bytes < MIN_MEMORY => {
-                bad(format!("{bytes} bytes of memory: at least {MIN_MEMORY}"))
-            }
-            _ => Ok(()),
-        }
+        Ok(())
     }
 
     /// What the guest starts with; on the guest's thread.
@@ -408,6 +403,23 @@ impl Builder {
             saved,
         })
     }
+}
+
+fn bad(text: impl Into<String>) -> Result<(), VmError> {
+    Err(VmError::new(VmCode::BadOption, text))
+}
+
+/// Whether the guest can have a mount at that place.
+fn check_mount(mount: &Mount) -> Result<(), VmError> {
+    let path = &mount.guest;
+    let is_plain = |part| matches!(part, Component::RootDir | Component::Normal(_));
+    if path.is_absolute() && path.parent().is_some() && path.components().all(is_plain) {
+        return Ok(());
+    }
+    bad(format!(
+        "mount at {}: it must be an absolute path below /, without ..",
+        path.display()
+    ))
 }
 
 /// Whether a saved guest is one of this image.

@@ -55,10 +55,11 @@ impl Image {
     pub fn at(path: &Path) -> Result<Self, VmError> {
         let name = source(path)?;
         let last = || LAST.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((used, image)) = &*last() {
-            if used == path && image.name == name {
-                return Ok(image.clone());
-            }
+        if let Some((used, image)) = &*last()
+            && used == path
+            && image.name == name
+        {
+            return Ok(image.clone());
         }
         let module = load(&engine()?, path)?;
         let linked = Linked::new(&module)?;

@@ -214,13 +214,13 @@ impl Turns {
 
     /// A command is over its time; the second time it does not die.
     fn late(&mut self, guest: &mut Guest, id: u32) {
-        if let Some(opened) = self.open.get_mut(&id) {
-            if let Some(failure) = opened.failure.take() {
-                (opened.sink)(Event::Failed(failure));
-                // If it is a script, the session is its own until it has ended.
-                self.open.remove(&id);
-                return;
-            }
+        if let Some(opened) = self.open.get_mut(&id)
+            && let Some(failure) = opened.failure.take()
+        {
+            (opened.sink)(Event::Failed(failure));
+            // If it is a script, the session is its own until it has ended.
+            self.open.remove(&id);
+            return;
         }
         let opened = self.open.get(&id).or_else(|| {
             let mut scripts = self.scripts.iter();
@@ -345,10 +345,10 @@ impl Turns {
                 opened.failure = Some(failure);
                 opened.deadline = Some(Instant::now() + KILL_PATIENCE);
             }
-        } else if let Some(at) = self.scripts.iter().position(|queued| queued.id == id) {
-            if let Some(mut queued) = self.scripts.remove(at) {
-                (queued.opened.sink)(Event::Failed(failure));
-            }
+        } else if let Some(at) = self.scripts.iter().position(|queued| queued.id == id)
+            && let Some(mut queued) = self.scripts.remove(at)
+        {
+            (queued.opened.sink)(Event::Failed(failure));
         }
     }
 
