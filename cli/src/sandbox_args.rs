@@ -8,6 +8,7 @@ use crate::named::name::Name;
 use crate::sandbox_image_args::{DoctorArgs, ImageArgs};
 use a99_sandbox::{Mount, MountMode, Policy, PolicyError, Translate};
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
+use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -133,7 +134,8 @@ pub struct SettingsArgs {
 }
 
 /// When hot code is compiled.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum TranslateArg {
     /// Never
     #[default]

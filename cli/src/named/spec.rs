@@ -1,7 +1,7 @@
 //! A named sandbox's settings, as `start` passes them to its process: over a
 //! pipe, because variables may be secrets and arguments are seen by everybody.
 
-use crate::sandbox_args::SettingsArgs;
+use crate::sandbox_args::{SettingsArgs, TranslateArg};
 use a99_sandbox::{Mount, MountMode, Policy};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
@@ -63,6 +63,8 @@ pub struct Spec {
     mounts: Vec<Share>,
     net: Policy,
     env: Vec<(String, String)>,
+    #[serde(default)]
+    translate: TranslateArg,
     /// Its published ports.
     pub publish: Vec<Publish>,
 }
@@ -87,6 +89,7 @@ impl Spec {
             mounts: mounts?,
             net: settings.net.clone(),
             env: settings.env.clone(),
+            translate: settings.translate,
             publish: publish.to_vec(),
         })
     }
@@ -103,6 +106,7 @@ impl Spec {
             mount: self.mounts.iter().map(mount).collect(),
             net: self.net.clone(),
             env: self.env.clone(),
+            translate: self.translate,
         }
     }
 
@@ -154,6 +158,7 @@ mod tests {
             ],
             net: "allow:example.com:443".parse().unwrap(),
             env: vec![("TOKEN".to_owned(), "secret\n".to_owned())],
+            translate: TranslateArg::Auto,
         };
         let spec = Spec::of(&settings, &[]).unwrap();
         let text = serde_json::to_string(&spec).unwrap();

@@ -7,7 +7,8 @@ use crate::image::{self, Cache};
 use crate::net::{self, Forward, Rate};
 use crate::p9::{Mount, MountMode};
 use crate::vm::{
-    Bounds, Image, Mailbox, Running, Saved, Setup, Translate, VmCode, VmError, block_on, launch, spawn,
+    Bounds, Image, Mailbox, Running, Saved, Setup, Translate, VmCode, VmError, block_on, launch,
+    spawn,
 };
 use a99_egress::Policy;
 use a99_guest_agent::protocol::{Limits, Resume};
