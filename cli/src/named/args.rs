@@ -9,7 +9,7 @@ use clap::{ArgGroup, Args, ValueHint};
 pub const START_EXAMPLES: &str = "\
 Examples:
   a99 sandbox start box --mount .:/work:rw --net allow:pypi.org:443
-  a99 sandbox exec box -- python3 /work/build.py
+  a99 sandbox exec box -- python3 /srv/build.py
   a99 sandbox start web --publish 8080:80
   a99 sandbox stop box";
 
