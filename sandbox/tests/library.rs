@@ -190,9 +190,9 @@ fn what_is_dropped_or_cancelled_is_killed() {
 fn a_script_that_waits_for_its_turn_can_be_late() {
     let sandbox = start();
     let theirs = sandbox.clone();
-    let long = thread::spawn(move || block_on(theirs.exec("touch /tmp/on; sleep 5; echo done")));
+    let long = thread::spawn(move || block_on(theirs.exec("touch /on; sleep 5; echo done")));
     eventually(|| {
-        let there = sandbox.command(["test", "-e", "/tmp/on"]).output();
+        let there = sandbox.command(["test", "-e", "/on"]).output();
         block_on(there).unwrap().exit_code() == 0
     });
     let error = block_on(sandbox.exec_with("echo never", timeout(100))).unwrap_err();
@@ -257,29 +257,26 @@ fn files_are_copied_both_ways() {
     fs::write(from.join("run"), "#!/bin/sh\necho ran\n").unwrap();
     fs::set_permissions(from.join("run"), fs::Permissions::from_mode(0o750)).unwrap();
     symlink("sub/data", from.join("link")).unwrap();
-    let copied = block_on(sandbox.copy_in(&from, "/root/to")).unwrap();
+    let copied = block_on(sandbox.copy_in(&from, "/to")).unwrap();
     assert_eq!((copied.files, copied.folders, copied.links), (2, 3, 1));
-    assert_eq!(
-        sh(&sandbox, "/root/to/run; stat -c %a /root/to/run"),
-        "ran\n750\n"
-    );
+    assert_eq!(sh(&sandbox, "/to/run; stat -c %a /to/run"), "ran\n750\n");
     sh(
         &sandbox,
-        "ln -s /etc/passwd /root/to/out; mkfifo /root/to/pipe; cmp /root/to/link /root/to/sub/data",
+        "ln -s /etc/passwd /to/out; mkfifo /to/pipe; cmp /to/link /to/sub/data",
     );
     let back = folder.path().join("back");
-    let copied = block_on(sandbox.copy_out("/root/to", &back)).unwrap();
+    let copied = block_on(sandbox.copy_out("/to", &back)).unwrap();
     assert_eq!((copied.files, copied.folders, copied.links), (2, 3, 1));
     assert_eq!(copied.left_out, 2);
     assert!(fs::read(back.join("link")).unwrap() == content);
     let metadata = |folder: &std::path::Path| fs::metadata(folder.join("run")).unwrap();
     assert_eq!(metadata(&back).mode(), metadata(&from).mode());
     assert_eq!(metadata(&back).mtime(), metadata(&from).mtime());
-    for (guest, host) in [("/nothing", "x"), ("/root/to", "none/x")] {
+    for (guest, host) in [("/nothing", "x"), ("/to", "none/x")] {
         let error = block_on(sandbox.copy_out(guest, folder.path().join(host))).unwrap_err();
         assert_eq!(error.code, VmCode::Copy, "{error}");
     }
-    let error = block_on(sandbox.copy_in(folder.path().join("none"), "/root/x")).unwrap_err();
+    let error = block_on(sandbox.copy_in(folder.path().join("none"), "/x")).unwrap_err();
     assert_eq!(error.code, VmCode::Copy, "{error}");
     let error = block_on(sandbox.copy_in(&from, "/proc/x")).unwrap_err();
     assert_eq!(error.code, VmCode::Copy, "{error}");
@@ -291,7 +288,7 @@ fn a_saved_sandbox_goes_on_elsewhere() {
     let sandbox = start();
     sh(
         &sandbox,
-        "export KEPT=yes; cd /usr; echo text >/root/file; f() { echo f$1; }",
+        "export KEPT=yes; cd /usr; echo text >/file; f() { echo f$1; }",
     );
     let left = sandbox.command(["sleep", "1000"]).spawn().unwrap();
     assert!(block_on(left.pid()).is_some());
@@ -307,7 +304,7 @@ fn a_saved_sandbox_goes_on_elsewhere() {
         let other = builder().restore(saved.clone()).start_blocking().unwrap();
         assert_eq!(other.interrupted(), 1);
         assert_eq!(
-            sh(&other, "echo $KEPT; pwd; cat /root/file; f 1"),
+            sh(&other, "echo $KEPT; pwd; cat /file; f 1"),
             "yes\n/usr\ntext\nf1\n"
         );
         assert_eq!(sh(&other, "pidof sleep | wc -w"), "0\n");
@@ -338,9 +335,9 @@ fn a_script_that_is_saved_is_interrupted() {
     let sandbox = start();
     sh(&sandbox, "export KEPT=yes");
     let theirs = sandbox.clone();
-    let script = thread::spawn(move || block_on(theirs.exec("touch /tmp/on; sleep 5; echo done")));
+    let script = thread::spawn(move || block_on(theirs.exec("touch /on; sleep 5; echo done")));
     eventually(|| {
-        let there = sandbox.command(["test", "-e", "/tmp/on"]).output();
+        let there = sandbox.command(["test", "-e", "/on"]).output();
         block_on(there).unwrap().exit_code() == 0
     });
     let saved = block_on(sandbox.snapshot()).unwrap();

@@ -203,11 +203,11 @@ fn a_web_server_of_the_host_is_reached_when_it_is_named() {
     let port = address.port();
     let sandbox = networked(&format!("allow:127.0.0.1:{port}"));
     let fetch = format!(
-        "wget -q -O /tmp/got http://host.agent99.internal:{port}/; wget -q -O - http://192.168.127.254:{port}/ | cmp - /tmp/got"
+        "wget -q -O /got http://host.agent99.internal:{port}/; wget -q -O - http://192.168.127.254:{port}/ | cmp - /got"
     );
     sh(&sandbox, &fetch);
     let file = tempfile::tempdir().unwrap();
-    block_on(sandbox.copy_out("/tmp/got", file.path().join("got"))).unwrap();
+    block_on(sandbox.copy_out("/got", file.path().join("got"))).unwrap();
     assert!(fs::read(file.path().join("got")).unwrap() == body);
     let missing = format!("wget -q -O - http://192.168.127.254:{port}/missing");
     assert_ne!(block_on(sandbox.exec(missing)).unwrap().exit_code(), 0);
