@@ -178,6 +178,9 @@ pub struct ExecArgs {
     /// What the sandbox is like
     #[command(flatten)]
     pub settings: SettingsArgs,
+    /// An image of container2wasm instead of ours: a WebAssembly file
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["place", "name"], value_hint = ValueHint::FilePath)]
+    pub image: Option<PathBuf>,
     /// The command's working directory
     #[arg(long, value_name = "DIR")]
     pub cwd: Option<String>,

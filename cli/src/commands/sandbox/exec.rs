@@ -1,6 +1,6 @@
 //! `a99 sandbox exec`: one command in a new sandbox.
 
-use super::start::{ended, start};
+use super::start::{builder, ended, start};
 use crate::failure::Exit;
 use crate::output;
 use crate::sandbox_args::ExecArgs;
@@ -21,9 +21,13 @@ pub(super) fn run(args: &ExecArgs) -> Exit {
 }
 
 fn exec(args: &ExecArgs) -> Result<Exit, VmError> {
-    let sandbox = start(&args.settings)?;
-    // What a person types is meant for the command only if it is piped.
-    let piped = !stdin().is_terminal();
+    let sandbox = match &args.image {
+        Some(path) => builder(&args.settings).image(path).start_blocking()?,
+        None => start(&args.settings)?,
+    };
+    // What a person types is meant for the command only if it is piped. Images
+    // of others have no way for it.
+    let piped = args.image.is_none() && !stdin().is_terminal();
     let process = Arc::new(command(&sandbox, args, piped).spawn()?);
     if piped {
         pass_input(&process)?;
