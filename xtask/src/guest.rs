@@ -24,6 +24,17 @@ const PACKAGES: [&str; 8] = [
     "a99-cli/sandbox,a99-sandbox/vm,a99-batteries/sandbox",
 ];
 
+/// Tests that take minutes: a thousand starts, a hundred guests, all programs
+/// translated, a guest inside a foreign image.
+const LONG: [&str; 6] = [
+    "thousand",
+    "hundred",
+    "programs_pass_translated",
+    "random_programs_end_the_same",
+    "a_real_shell",
+    "much_goes_both_ways",
+];
+
 /// Boots in a row unless told otherwise.
 const BOOTS: &str = "200";
 
@@ -57,6 +68,16 @@ pub fn build(flags: &[&str]) -> Result<(), Failed> {
 /// one they fail.
 pub fn test() -> Result<(), Failed> {
     run(with_wasmtime("test").args(["--", "--include-ignored"]))
+}
+
+/// The short form of [`test`]: without what takes minutes by itself.
+pub fn test_in_short() -> Result<(), Failed> {
+    let mut test = with_wasmtime("test");
+    test.args(["--", "--include-ignored"]);
+    for long in LONG {
+        test.args(["--skip", long]);
+    }
+    run(&mut test)
 }
 
 /// Boots the guest from nothing, many times in a row.

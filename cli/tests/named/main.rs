@@ -13,9 +13,9 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Output};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use support::*;
 
 #[test]
@@ -274,7 +274,7 @@ fn clients_work_side_by_side_and_bytes_are_exact() {
                 assert!(output.status.success() && output.stdout == *bytes);
             });
         };
-        ["box", "box", "other"].map(echo);
+        let _ = ["box", "box", "other"].map(echo);
     });
     assert_eq!(home.ls()["sandboxes"].as_array().unwrap().len(), 2);
     home.ok(&["stop", "--all"]);

@@ -252,10 +252,10 @@ impl Builder {
         });
         let source = self.source.clone();
         let bounds = self.bounds;
-        if let Source::File(path) = &source {
-            if foreign::is_module(path) {
-                return self.start_foreign(mailbox, running, settings).await;
-            }
+        if let Source::File(path) = &source
+            && foreign::is_module(path)
+        {
+            return self.start_foreign(mailbox, running, settings).await;
         }
         let (theirs, found) = (Arc::clone(&mailbox), Arc::clone(&settings));
         launch(

@@ -209,10 +209,10 @@ impl Shared {
     /// Ends a command, whether it runs or waits.
     fn cancel(&self, id: u32) {
         let mut state = self.lock();
-        if let Some((running, cancel)) = &state.running {
-            if *running == id {
-                cancel.store(true, Ordering::Relaxed);
-            }
+        if let Some((running, cancel)) = &state.running
+            && *running == id
+        {
+            cancel.store(true, Ordering::Relaxed);
         }
         let waiting = state.jobs.iter().position(|job| job.id == id);
         let job = waiting.and_then(|at| state.jobs.remove(at));
