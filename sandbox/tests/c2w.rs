@@ -7,7 +7,8 @@ mod common;
 
 use a99_sandbox::c2w::{Machine, Mount, Options, Run, Source};
 use a99_sandbox::vm::VmCode;
-use common::{IMAGE, Network, limits, run, start, text};
+use a99_sandbox::{ExecOptions, MountMode, Sandbox, block_on};
+use common::{IMAGE, Network, limits, module, run, start, text};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -48,6 +49,42 @@ fn commands_give_exact_bytes_and_codes() {
     assert_eq!((&output.stderr[..], output.exit_code), (&b"oh\n"[..], 127));
     assert_eq!(output.stdout, b"sh: no_such_program: not found\n");
     machine.stop();
+}
+
+#[test]
+fn a_sandbox_may_be_such_an_image() {
+    let (_folder, image) = module("tests/c2w_image/image.rs");
+    let sandbox = Sandbox::builder().image(&image).start_blocking().unwrap();
+    let exec = |script: &str, options: ExecOptions| block_on(sandbox.exec_with(script, options));
+    let output = exec(
+        "export A=kept; echo hello; eval false",
+        ExecOptions::default(),
+    )
+    .unwrap();
+    assert_eq!(
+        (&output.stdout[..], output.exit_code()),
+        (&b"hello\n"[..], 1)
+    );
+    let limit = |millis| ExecOptions {
+        timeout: Some(Duration::from_millis(millis)),
+        ..ExecOptions::default()
+    };
+    let error = exec("sleep 100", limit(300)).unwrap_err();
+    assert_eq!(error.code, VmCode::TimedOut);
+    let output = exec("echo $A", limit(30_000)).unwrap();
+    assert_eq!(output.stdout, b"kept\n");
+    let stdin = sandbox.command(["cat"]).stdin("text");
+    let error = block_on(stdin.output()).unwrap_err();
+    assert_eq!(error.code, VmCode::Unsupported);
+    block_on(sandbox.stop());
+    let error = exec("echo late", ExecOptions::default()).unwrap_err();
+    assert_eq!(error.code, VmCode::Stopped);
+    let overlay = MountMode::Overlay;
+    let refused = Sandbox::builder()
+        .image(&image)
+        .mount("/x", "/usr", overlay)
+        .start_blocking();
+    assert_eq!(refused.unwrap_err().code, VmCode::Unsupported);
 }
 
 #[test]

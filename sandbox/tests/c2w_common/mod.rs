@@ -2,7 +2,7 @@
 
 use a99_sandbox::c2w::{FrameLink, Image, Machine, Options, Output, Run, Wake};
 use std::collections::VecDeque;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -13,6 +13,13 @@ pub static IMAGE: LazyLock<Image> = LazyLock::new(|| build("tests/c2w_image/imag
 
 /// Builds and compiles a program as an image.
 pub fn build(sources: &str) -> Image {
+    let (_folder, image) = module(sources);
+    Image::open(&image).expect("an image")
+}
+
+#[allow(dead_code, reason = "not all tests start from the file")]
+/// Builds a program as an image; the file is gone with the folder.
+pub fn module(sources: &str) -> (tempfile::TempDir, PathBuf) {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join(sources);
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
     let image = folder.path().join("image.wasm");
@@ -23,7 +30,7 @@ pub fn build(sources: &str) -> Image {
         .args([&image, &sources])
         .status();
     assert!(status.expect("rustc runs").success(), "the image builds");
-    Image::open(&image).expect("an image")
+    (folder, image)
 }
 
 #[allow(dead_code, reason = "not all tests run commands")]
