@@ -1,7 +1,7 @@
 //! Real implementations of capabilities, each behind a feature, so that a host
 //! builds only what it grants:
 //!
-//! - `sandbox`: [`SandboxShell`](sandbox::SandboxShell), a Linux in WebAssembly
+//! - `sandbox`: `SandboxShell`, a Linux in WebAssembly
 //!   as the computer that an agent's commands run on.
 //!
 //! Nothing here is granted by itself: a host puts an implementation into its

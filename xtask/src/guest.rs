@@ -70,7 +70,7 @@ pub fn test() -> Result<(), Failed> {
     run(with_wasmtime("test").args(["--", "--include-ignored"]))
 }
 
-/// The short form of [`test`]: without what takes minutes by itself.
+/// The short form of [`test()`]: without what takes minutes by itself.
 pub fn test_in_short() -> Result<(), Failed> {
     let mut test = with_wasmtime("test");
     test.args(["--", "--include-ignored"]);

@@ -1,8 +1,8 @@
 //! The translator: hot regions of guest code as WebAssembly functions.
 //!
 //! A sample at the end of each slice of the budget finds pages that run much;
-//! the interpreter's loop pays nothing. A hot page's [region](region) is written
-//! as a module of one function ([`emit`]), which the embedder compiles while
+//! the interpreter's loop pays nothing. A hot page's region is written
+//! as a module of one function (`emit`), which the embedder compiles while
 //! the guest goes on, shares this memory and function table with, and announces
 //! later. Then the blocks at the region's entries become [`Op::Enter`]: only
 //! these lead into translated code, so that code whose blocks are dropped never
