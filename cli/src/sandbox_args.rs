@@ -23,7 +23,7 @@ Exit codes:
 const EXEC_EXAMPLES: &str = "\
 Examples:
   a99 sandbox exec -- python3 -c 'print(6 * 7)'
-  a99 sandbox exec --mount .:/work --cwd /work --timeout 30s -- sh build.sh
+  a99 sandbox exec --mount .:/project --cwd /project --timeout 30s -- sh build.sh
   a99 sandbox exec box -- ls -l          in the sandbox that `start box` started
   a99 sandbox exec box --detach -- sh -c 'serve > /tmp/log 2>&1'";
 

@@ -8,7 +8,7 @@ use clap::{ArgGroup, Args, ValueHint};
 /// Examples of `start`.
 pub const START_EXAMPLES: &str = "\
 Examples:
-  a99 sandbox start box --mount .:/work:rw --net allow:pypi.org:443
+  a99 sandbox start box --mount .:/project:rw --net allow:pypi.org:443
   a99 sandbox exec box -- python3 /srv/build.py
   a99 sandbox start web --publish 8080:80
   a99 sandbox stop box";
@@ -21,7 +21,7 @@ is there takes the source in, under its name. `SOURCE/.` is what is in a folder.
 Examples:
   a99 sandbox cp script.py box:/root/
   a99 sandbox cp box:/root/results ./results
-  a99 sandbox cp src/. box:/work
+  a99 sandbox cp src/. box:/project
   a99 sandbox cp ./odd:name box:/root/";
 
 /// Examples of `ls`.

@@ -131,7 +131,7 @@ fn a_sandbox_stays_between_commands() {
     let home = Home::new("stays");
     let share = home.0.join("share");
     fs::create_dir(&share).unwrap();
-    let mount = format!("{}:/work:rw", share.display());
+    let mount = format!("{}:/project:rw", share.display());
     let told = home.ok(&["start", "box", "--json", "--mount", &mount, "--env", "A=1"]);
     let told: Json = serde_json::from_str(&told).expect(IMAGE);
     assert_eq!(
@@ -196,7 +196,7 @@ fn a_sandbox_stays_between_commands() {
         (&"out\n".into(), &"err\n".into())
     );
     // What is in the guest only reaches the mount at the latest at the end.
-    home.ok(&["exec", "box", "--", "sh", "-c", "echo kept > /work/kept"]);
+    home.ok(&["exec", "box", "--", "sh", "-c", "echo kept > /project/kept"]);
     let taken = home.fails(&["start", "box", "--json"], 125);
     assert_eq!(taken, "sandbox.name_taken");
     home.ok(&["stop", "box"]);
@@ -212,7 +212,13 @@ fn a_sandbox_stays_between_commands() {
 #[ignore = "needs the image"]
 fn a_start_that_fails_says_why_and_leaves_nothing() {
     let home = Home::new("unstarted");
-    let bad = ["start", "box", "--json", "--mount", "/no/such/folder:/work"];
+    let bad = [
+        "start",
+        "box",
+        "--json",
+        "--mount",
+        "/no/such/folder:/project",
+    ];
     assert_eq!(home.fails(&bad, 125), "sandbox.mount");
     assert!(home.files().is_empty(), "{:?}", home.files());
     home.ok(&["start", "box"]);
