@@ -3,26 +3,26 @@
 //! symbolic link and no race leads out. Only regular files and directories are
 //! opened.
 //!
-//! In a mount that may be written, `.git/hooks` and `.git/config` may not be:
-//! programs of the host run what is named there. Judged is where a path really
-//! leads, not what it says.
+//! In a mount that may be written, what makes the host's git run programs may
+//! not be: the rule is that of [`p9`](crate::p9), and judged is where a path
+//! really leads, not what it says.
 
 use super::wasi::abi::{Answer, Errno, fdflags, oflags, rights};
+use crate::p9::{GitPlace, git_place};
 use crate::vm::{VmCode, VmError};
 use rustix::fs::{
     AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Timestamps, fstat, ftruncate, futimens,
     linkat, mkdirat, openat2, readlinkat, renameat, statat, symlinkat, unlinkat, utimensat,
 };
 use rustix::io::Errno as HostErrno;
+use std::ffi::OsStr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
 /// How often a resolution is tried again that a rename on the host disturbed.
 const RACE_RETRIES: usize = 32;
-
-/// What decides over a repository's programs, beneath `.git`.
-const GIT_PROTECTED: [&[u8]; 2] = [b"hooks", b"config"];
 
 /// A folder of the host inside the guest.
 #[derive(Debug)]
@@ -30,8 +30,6 @@ pub(super) struct Root {
     /// Where the guest sees it.
     pub guest: String,
     fd: OwnedFd,
-    /// Where it really is.
-    real: Vec<u8>,
     read_only: bool,
     allow_git: bool,
 }
@@ -116,16 +114,6 @@ fn real_path(fd: BorrowedFd<'_>) -> rustix::io::Result<Vec<u8>> {
     Ok(readlinkat(CWD, link, Vec::new())?.into_bytes())
 }
 
-/// Whether a path, relative to a mount, decides what the host's git runs.
-fn is_protected(path: &[u8]) -> bool {
-    let parts: Vec<_> = path.split(|&byte| byte == b'/').collect();
-    parts.windows(2).any(|pair| {
-        let [above, below] = pair else { return false };
-        let listed = |name: &&[u8]| below.eq_ignore_ascii_case(name);
-        above.eq_ignore_ascii_case(b".git") && GIT_PROTECTED.iter().any(listed)
-    })
-}
-
 impl Root {
     /// Opens a mount's folder.
     ///
@@ -146,11 +134,9 @@ impl Root {
             let text = "mounts need a kernel with openat2, that is Linux 5.6 or later";
             return Err(VmError::new(VmCode::Io, text));
         }
-        let real = real_path(fd.as_fd()).map_err(failed)?;
         Ok(Self {
             guest,
             fd,
-            real,
             read_only,
             allow_git,
         })
@@ -163,8 +149,13 @@ impl Root {
         Ok(Directory { fd, root })
     }
 
-    /// Refuses a change of what is protected at `parent`/`name`.
-    fn check(&self, parent: BorrowedFd<'_>, name: &[u8]) -> Answer {
+    /// Refuses a change at `parent`/`name` if that lies where `refused` says.
+    fn check_place(
+        &self,
+        parent: BorrowedFd<'_>,
+        name: &[u8],
+        refused: impl FnOnce(GitPlace) -> bool,
+    ) -> Answer {
         if self.read_only {
             return Err(Errno::Rofs);
         }
@@ -176,21 +167,32 @@ impl Root {
             path.push(b'/');
             path.extend(name);
         }
-        // A folder that was moved on the host is judged by its whole path.
-        let relative = path.strip_prefix(&self.real[..]).unwrap_or(&path);
-        match is_protected(relative) {
+        match refused(git_place(Path::new(OsStr::from_bytes(&path)))) {
             true => Err(Errno::Acces),
             false => Ok(()),
         }
     }
 
-    /// Refuses to move a whole `.git`: what is in it would change its name.
-    fn check_move(&self, parent: BorrowedFd<'_>, name: &[u8]) -> Answer {
-        self.check(parent, name)?;
-        match !self.allow_git && name.eq_ignore_ascii_case(b".git") {
-            true => Err(Errno::Acces),
-            false => Ok(()),
-        }
+    /// Refuses a change of what is protected.
+    fn check(&self, parent: BorrowedFd<'_>, name: &[u8]) -> Answer {
+        self.check_place(parent, name, |place| place == GitPlace::Protected)
+    }
+
+    /// Refuses a file of a name that only a git directory may have, too.
+    fn check_file(&self, parent: BorrowedFd<'_>, name: &[u8]) -> Answer {
+        self.check_place(parent, name, |place| {
+            matches!(place, GitPlace::Protected | GitPlace::Dot)
+        })
+    }
+
+    /// The same for what is moved or linked; in a git directory only files are,
+    /// because a folder or a symbolic link would carry what is protected.
+    fn check_move(&self, parent: BorrowedFd<'_>, name: &[u8], kind: FileType) -> Answer {
+        self.check_place(parent, name, |place| match place {
+            GitPlace::Protected | GitPlace::Dot => true,
+            GitPlace::Inside => kind != FileType::RegularFile,
+            GitPlace::Outside => false,
+        })
     }
 }
 
@@ -207,6 +209,11 @@ fn parent<'a>(dir: &Directory, path: &'a [u8]) -> Answer<(OwnedFd, &'a [u8])> {
     }
     let flags = OFlags::PATH | OFlags::DIRECTORY;
     Ok((beneath(&dir.fd, above, flags, Mode::empty())?, name))
+}
+
+fn kind_of(above: &OwnedFd, name: &[u8]) -> Answer<FileType> {
+    let stat = statat(above, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    Ok(FileType::from_raw_mode(stat.st_mode))
 }
 
 impl Directory {
@@ -246,7 +253,7 @@ impl Directory {
     /// symbolic link.
     fn create(&self, path: &[u8], how: How) -> Answer<OwnedFd> {
         let (above, name) = parent(self, path)?;
-        self.root.check(above.as_fd(), name)?;
+        self.root.check_file(above.as_fd(), name)?;
         let mut flags = how.flags() | OFlags::CREATE | OFlags::NOFOLLOW;
         if how.has(oflags::EXCL) {
             flags |= OFlags::EXCL;
@@ -311,18 +318,19 @@ impl Directory {
 
     pub fn rename(&self, path: &[u8], to: &Directory, new: &[u8]) -> Answer {
         let (above, name, new_above, new) = self.pair(path, to, new)?;
-        self.root.check_move(above.as_fd(), name)?;
-        self.root.check_move(new_above.as_fd(), new)?;
+        let kind = kind_of(&above, name)?;
+        self.root.check_move(above.as_fd(), name, kind)?;
+        self.root.check_move(new_above.as_fd(), new, kind)?;
         Ok(renameat(&above, name, &new_above, new)?)
     }
 
     /// A hard link; one to a symbolic link links the link.
     pub fn link(&self, path: &[u8], to: &Directory, new: &[u8]) -> Answer {
         let (above, name, new_above, new) = self.pair(path, to, new)?;
+        let kind = kind_of(&above, name)?;
         self.root.check(above.as_fd(), name)?;
-        self.root.check(new_above.as_fd(), new)?;
-        let kind = statat(&above, name, AtFlags::SYMLINK_NOFOLLOW)?.st_mode;
-        if FileType::from_raw_mode(kind) == FileType::Directory {
+        self.root.check_move(new_above.as_fd(), new, kind)?;
+        if kind == FileType::Directory {
             return Err(Errno::Perm);
         }
         Ok(linkat(&above, name, &new_above, new, AtFlags::empty())?)
@@ -347,7 +355,8 @@ impl Directory {
     pub fn symlink(&self, target: &[u8], path: &[u8]) -> Answer {
         let (above, name) = parent(self, path)?;
         // A link in place of `.git` would lead what follows it elsewhere.
-        self.root.check_move(above.as_fd(), name)?;
+        self.root
+            .check_move(above.as_fd(), name, FileType::Symlink)?;
         Ok(symlinkat(target, &above, name)?)
     }
 
@@ -462,6 +471,21 @@ mod tests {
             panic!("a directory");
         };
         assert_eq!(git.open(b"config", write()).err(), refused);
+        // As in the mounts of our own guest.
+        fs::create_dir_all(at("repo/.git/modules/a")).unwrap();
+        fs::write(at("repo/.git/commondir"), "c").unwrap();
+        fs::write(at("repo/.git/modules/a/config"), "c").unwrap();
+        fs::create_dir(at("folder")).unwrap();
+        for path in ["commondir", "modules/a/config", "CONFIG. "] {
+            let path = format!("repo/.git/{path}");
+            let how = How {
+                oflags: oflags::CREAT,
+                ..write()
+            };
+            assert_eq!(dir.open(path.as_bytes(), how).err(), refused, "{path}");
+        }
+        assert_eq!(dir.rename(b"folder", &dir, b"repo/.git/x").err(), refused);
+        assert_eq!(dir.symlink(b"x", b"repo/.git/x").err(), refused);
         assert!(dir.open(b"repo/.git/HEAD", write()).is_ok());
         assert!(dir.open(b"repo/.git/config", read()).is_ok());
         assert_eq!(fs::read(at("repo/.git/config")).unwrap(), b"c");

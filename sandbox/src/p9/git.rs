@@ -44,7 +44,7 @@ const NESTED: [&str; 2] = ["modules", "worktrees"];
 
 /// How a path stands to the git directory that it lies in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(crate) enum Place {
     /// In none.
     Outside,
     /// It is one, by its name.
@@ -56,7 +56,7 @@ pub(super) enum Place {
 }
 
 /// Where the absolute path `path` lies.
-pub(super) fn place(path: &Path) -> Place {
+pub(crate) fn place(path: &Path) -> Place {
     let mut place = Place::Outside;
     // Whether each folder that follows may be a git directory, too.
     let mut nested = false;

@@ -38,6 +38,8 @@ mod xattr;
 
 pub use fid::MAX_XATTR_BYTES;
 pub use git::GitWrites;
+#[cfg(feature = "vm")]
+pub(crate) use git::{Place as GitPlace, place as git_place};
 pub use host::Identity;
 pub use mount::{MAX_MOUNTS, Mount, MountCode, MountError, MountMode};
 pub use restore::{SavedFid, SavedKind, SavedLock, ServerState};
