@@ -72,17 +72,14 @@ impl Wiring {
             mounts,
             network: None,
         };
-        if self.network.policy.mode() != Mode::Off || !self.network.forwards.is_empty() {
+        if has_network(&self.network) {
             let mailbox = Arc::downgrade(mailbox);
             let wake = move || {
                 if let Some(mailbox) = mailbox.upgrade() {
                     mailbox.nudge();
                 }
             };
-            let (gateway, link) = Gateway::start(&self.network, Box::new(wake))
-                .map_err(|error| VmError::new(VmCode::Network, error.to_string()))?;
-            // Set once: a sandbox starts once.
-            let _ = forwards.set(gateway.forwards().to_vec());
+            let (gateway, link) = start_gateway(&self.network, Box::new(wake), forwards)?;
             wired.network = Some(addresses(&self.network));
             wired.attachments.cable = Some(Box::new(Wire {
                 link,
@@ -91,9 +88,7 @@ impl Wiring {
         }
         Ok(wired)
     }
-}
 
-impl Wiring {
     /// The same for an image of container2wasm.
     pub fn connect_foreign(
         self,
@@ -125,7 +120,7 @@ impl Wiring {
                 allow_git: mount.git == GitWrites::Allowed,
             });
         }
-        if self.network.policy.mode() != Mode::Off || !self.network.forwards.is_empty() {
+        if has_network(&self.network) {
             let ethernet = net::Config::ethernet(self.network.policy.clone());
             let config = net::Config {
                 mtu: ethernet.mtu,
@@ -133,14 +128,30 @@ impl Wiring {
                 ..self.network
             };
             let wake = Arc::default();
-            let (gateway, link) = Gateway::start(&config, foreign::Wire::waker(&wake))
-                .map_err(|error| VmError::new(VmCode::Network, error.to_string()))?;
-            // Set once: a sandbox starts once.
-            let _ = forwards.set(gateway.forwards().to_vec());
+            let waker = foreign::Wire::waker(&wake);
+            let (gateway, link) = start_gateway(&config, waker, forwards)?;
             options.network = Some(Box::new(foreign::Wire::new(gateway, link, wake)));
         }
         Ok(options)
     }
+}
+
+/// Whether there is anything that a network would do.
+fn has_network(config: &net::Config) -> bool {
+    config.policy.mode() != Mode::Off || !config.forwards.is_empty()
+}
+
+/// Starts the network; `forwards` learns where the host listens.
+fn start_gateway(
+    config: &net::Config,
+    wake: Box<dyn Fn() + Send>,
+    forwards: &OnceLock<Vec<SocketAddr>>,
+) -> Result<(Gateway, Link), VmError> {
+    let (gateway, link) = Gateway::start(config, wake)
+        .map_err(|error| VmError::new(VmCode::Network, error.to_string()))?;
+    // Set once: a sandbox starts once.
+    let _ = forwards.set(gateway.forwards().to_vec());
+    Ok((gateway, link))
 }
 
 type Files = Option<Box<dyn FileServer>>;
