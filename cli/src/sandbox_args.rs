@@ -133,14 +133,16 @@ pub struct SettingsArgs {
     pub translate: TranslateArg,
 }
 
-/// When hot code is compiled.
+/// What of the guest's code is compiled, and when.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TranslateArg {
-    /// Never
-    #[default]
+    /// Nothing: all of it is interpreted
     Off,
-    /// What is very hot, once the sandbox has run for some seconds
+    /// What was compiled with the image, and no more
+    #[default]
+    Ready,
+    /// What is very hot besides, once the sandbox has run for some seconds
     Auto,
     /// As soon as it is hot
     On,
@@ -150,6 +152,7 @@ impl From<TranslateArg> for Translate {
     fn from(arg: TranslateArg) -> Self {
         match arg {
             TranslateArg::Off => Self::Off,
+            TranslateArg::Ready => Self::Ready,
             TranslateArg::Auto => Self::Auto,
             TranslateArg::On => Self::On,
         }

@@ -32,7 +32,7 @@ use crate::cpu::fp::{self, Fp};
 use crate::cpu::hart::{Cursor, Registers};
 use crate::cpu::inst::Inst;
 use crate::cpu::tlb::{DataTlbs, ExecTlb};
-use crate::cpu::translate::{self, Lent};
+use crate::cpu::translate::{self, Lent, Study};
 use crate::devices::DeviceConfig;
 use crate::devices::virtio::net::NetConfig;
 use crate::host::Host;
@@ -139,6 +139,8 @@ struct Instance {
     machine: Option<Machine<Embedder>>,
     layout: Option<(Layout, usize)>,
     scratch: [u8; SCRATCH_BYTES],
+    /// Longer arguments and results.
+    bytes: Vec<u8>,
     report: Report,
 }
 
@@ -149,6 +151,7 @@ thread_local! {
             machine: None,
             layout: None,
             scratch: [0; SCRATCH_BYTES],
+            bytes: Vec::new(),
             report: Report {
                 until_ns: u64::MAX,
                 retired: 0,
@@ -442,6 +445,68 @@ pub extern "C" fn translation(samples: u32, age: u32) -> u32 {
         } else {
             machine.cpu.stop_translating(&mut machine.bus);
         }
+        OK
+    })
+}
+
+/// From now on notes what of the guest's code runs, for [`studied`]. Meant for a
+/// copy of a guest that runs typical work.
+#[unsafe(no_mangle)]
+pub extern "C" fn study() -> u32 {
+    with_machine(ERR_STATE, |machine| {
+        machine.cpu.study(&mut machine.bus);
+        OK
+    })
+}
+
+/// Ends the study: its result, for [`ship`] in the guest that was copied. It is
+/// valid until the next [`studied`] or [`bytes`].
+#[unsafe(no_mangle)]
+pub extern "C" fn studied() -> u64 {
+    with(|instance| {
+        let study = instance.machine.as_mut().map(|m| m.cpu.studied().encode());
+        instance.bytes = study.unwrap_or_default();
+        pair(&instance.bytes)
+    })
+}
+
+/// Room for `len` bytes of an argument; zero bytes give the room back, with
+/// zeros in it, which a snapshot does not store.
+#[unsafe(no_mangle)]
+pub extern "C" fn bytes(len: u32) -> u64 {
+    with(|instance| {
+        instance.bytes.fill(0);
+        instance.bytes = vec![0; len as usize];
+        pair(&instance.bytes)
+    })
+}
+
+/// Translates what the study found whose result is in [`bytes`], into functions
+/// of about `room` bytes. The embedder promises to add them to this very module:
+/// from number `base` of the function table on, with the types that are
+/// `types` (region) and the next one (helper). The answer is the functions as they stand in a
+/// code section, each behind its length (32 bits). From now on they are called;
+/// zero if the result is none.
+#[unsafe(no_mangle)]
+pub extern "C" fn ship(base: u32, types: u32, room: u32) -> u64 {
+    with(|instance| {
+        let study = Study::decode(&instance.bytes);
+        let (Some(machine), Some(study)) = (&mut instance.machine, study) else {
+            return 0;
+        };
+        let places = (float as *const () as u32, types);
+        let table = (base, room as usize);
+        instance.bytes = machine.cpu.ship(&mut machine.bus, &study, places, table);
+        pair(&instance.bytes)
+    })
+}
+
+/// Uses the translations that [`ship`] made (1), as it does unless told, or not
+/// (0).
+#[unsafe(no_mangle)]
+pub extern "C" fn use_shipped(on: u32) -> u32 {
+    with_machine(ERR_STATE, |machine| {
+        machine.cpu.use_shipped(&mut machine.bus, on != 0);
         OK
     })
 }

@@ -137,7 +137,7 @@ fn build(
         ram_bytes: RAM_BYTES,
     };
     let python = ["python3", "-c", "print(6*7)"];
-    let (wasm, figures) = vm::snapshot(engine, &fs::read(emulator)?, &boot, &[&python])?;
+    let (wasm, figures) = vm::snapshot(engine, &fs::read(emulator)?, &boot, &[&python], "")?;
     let instructions = figures.boot_instructions as f64 / 1e6;
     row(
         "boot to the agent",
@@ -258,7 +258,12 @@ fn commands(image: &Image, translate: Translate) -> Result<(), VmError> {
 
 /// Commands in guests with each way to translate.
 fn both(image: &Image) -> Result<(), Box<dyn Error>> {
-    for translate in [Translate::Off, Translate::Auto, Translate::On] {
+    for translate in [
+        Translate::Off,
+        Translate::Ready,
+        Translate::Auto,
+        Translate::On,
+    ] {
         println!("--- translation {translate:?}");
         commands(image, translate)?;
         let done = image.translations();

@@ -286,6 +286,29 @@ impl Code {
         self.line(block)[usize::from(first(block))].op == Op::Enter
     }
 
+    /// Makes a block at `offset` of a page of RAM that only leads to translated
+    /// code.
+    pub fn stub(&mut self, page: usize, offset: usize, function: u32, node: u8) -> u32 {
+        let table = self.table(page);
+        let number = self.begin();
+        self.push(Inst::of(Op::End), 0);
+        let chain = &mut self.tables[table as usize][offset / CHAIN_BYTES];
+        let sibling = std::mem::replace(chain, number);
+        self.set_header(
+            number,
+            &Header {
+                count: 0,
+                bytes: 0,
+                offset: offset as u16,
+                taken: CROSS,
+                fall: CROSS,
+                sibling,
+            },
+        );
+        self.enter(number, function, node);
+        number
+    }
+
     /// The instructions at `offset` of a page where a block leads to translated
     /// code, as a block that nothing else leads to.
     pub fn copy(&mut self, ram: &Ram, page: usize, offset: usize) -> u32 {

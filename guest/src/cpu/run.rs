@@ -10,7 +10,7 @@ use super::inst::Op;
 use super::mmu::Access;
 use super::slow::{self, Flow};
 use super::tlb::ExecTlb;
-use super::translate::{Places, Translator};
+use super::translate::{Places, Shipped, Study, Translator};
 use super::trap::Trap;
 use crate::bus::Bus;
 use crate::host::Host;
@@ -45,6 +45,10 @@ pub struct Cpu {
     translator: Translator,
     /// Instructions run when the next sample is due.
     next_sample: u64,
+    /// Translations that the image brought.
+    shipped: Shipped,
+    /// What of the code runs, while that is studied.
+    study: Option<Study>,
 }
 
 impl Cpu {
@@ -57,6 +61,8 @@ impl Cpu {
             nowhere: ExecTlb::default(),
             translator: Translator::default(),
             next_sample: 0,
+            shipped: Shipped::default(),
+            study: None,
         }
     }
 
@@ -72,7 +78,13 @@ impl Cpu {
     pub fn forget<H: Host>(&mut self, bus: &mut Bus<H>) {
         self.code.clear();
         self.translator.clear();
+        for page in bus.ram.take_dirty() {
+            self.shipped.drop_page(page as usize);
+        }
         bus.ram.clear_marks();
+        for page in self.shipped.pages() {
+            bus.ram.mark_code(page);
+        }
         self.hart.tlbs.flush();
         if !self.hart.at.inside {
             self.hart.at.block = NONE;
@@ -92,7 +104,9 @@ impl Cpu {
             if let Some(pause) = self.slice(bus) {
                 return pause;
             }
-            if self.translator.is_enabled() && self.retired() >= self.next_sample {
+            if self.study.is_some() {
+                self.study_slice(bus);
+            } else if self.translator.is_enabled() && self.retired() >= self.next_sample {
                 self.sample(bus);
             }
         }
@@ -105,6 +119,42 @@ impl Cpu {
         self.next_sample = self.retired().saturating_add(age);
         let places = Places::of(&self.hart, &self.code, &bus.ram, float);
         self.translator.enable(places, samples);
+    }
+
+    /// From now on it is noted what of the code runs; nothing is translated.
+    pub fn study<H: Host>(&mut self, bus: &mut Bus<H>) {
+        self.stop_translating(bus);
+        self.shipped = Shipped::default();
+        self.study = Some(Study::default());
+    }
+
+    /// What was noted since [`Cpu::study`], which ends with this.
+    pub fn studied(&mut self) -> Study {
+        self.study.take().unwrap_or_default()
+    }
+
+    /// Translates what a study found, to be used from now on; see
+    /// [`Shipped::make`], which also says what the answer is. `float` and `types`
+    /// are those of [`Places`]. The hart must not move.
+    pub fn ship<H: Host>(
+        &mut self,
+        bus: &mut Bus<H>,
+        study: &Study,
+        (float, types): (u32, u32),
+        (base, room): (u32, usize),
+    ) -> Vec<u8> {
+        let mut places = Places::of(&self.hart, &self.code, &bus.ram, float);
+        places.types = types;
+        let (shipped, functions) = Shipped::make(study, &bus.ram, &places, base, room);
+        self.shipped = shipped;
+        self.forget(bus);
+        functions
+    }
+
+    /// Uses the translations that the image brought, or does not.
+    pub fn use_shipped<H: Host>(&mut self, bus: &mut Bus<H>, is_on: bool) {
+        self.shipped.switch(is_on);
+        self.forget(bus);
     }
 
     /// Drops all code as [`Cpu::forget`] does, and translates no more.
@@ -167,6 +217,27 @@ impl Cpu {
         let bytes = &bus.ram.bytes()[page * PAGE_SIZE..(page + 1) * PAGE_SIZE];
         if let Some(wanted) = self.translator.want(page, bytes) {
             bus.host.translate(&wanted.module, wanted.ticket);
+        }
+    }
+
+    /// Notes where the hart is at the end of a slice, and where jumps went in it.
+    fn study_slice<H: Host>(&mut self, bus: &mut Bus<H>) {
+        let pc = self.hart.at.pc;
+        let targets: Vec<u64> = self.hart.tlbs.exec[self.hart.mode as usize]
+            .jump_targets()
+            .map(|(pc, _)| pc)
+            .collect();
+        let here = self.fetch_offset(bus, pc);
+        for target in targets {
+            // A target that is not mapped any more is no loss.
+            if let Ok(at) = self.fetch_offset(bus, target)
+                && let Some(study) = &mut self.study
+            {
+                study.entry(at / PAGE_SIZE, at % PAGE_SIZE);
+            }
+        }
+        if let (Some(study), Ok(at)) = (&mut self.study, here) {
+            study.sample(at / PAGE_SIZE);
         }
     }
 
@@ -260,7 +331,12 @@ impl Cpu {
                 self.hart.tlbs.exec[exec].fill(pc, table);
                 match self.code.find(table, offset_in_page) {
                     Some(number) => number,
-                    None => self.decode_block(bus, page, offset_in_page),
+                    None => {
+                        if let (None, Some(study)) = (link, &mut self.study) {
+                            study.entry(page, offset_in_page);
+                        }
+                        self.decode_block(bus, page, offset_in_page)
+                    }
                 }
             }
         };
@@ -291,7 +367,17 @@ impl Cpu {
         if bus.ram.mark_code(page) {
             self.hart.tlbs.flush_writes_to(page * PAGE_SIZE);
         }
-        self.code.build(&bus.ram, page, offset)
+        if let Some(study) = &mut self.study {
+            study.block(page, offset);
+        }
+        // A page that was written is translated no more, though its decoded code
+        // may run until the next `fence.i`.
+        match self.shipped.find(page, offset) {
+            Some((function, node)) if bus.ram.mark(page) == CodeMark::Clean => {
+                self.code.stub(page, offset, function, node)
+            }
+            _ => self.code.build(&bus.ram, page, offset),
+        }
     }
 
     /// The offset in RAM of the instruction at `pc`.
@@ -384,6 +470,7 @@ impl Cpu {
         for page in pages {
             self.code.drop_page(page as usize);
             self.translator.drop_page(page as usize);
+            self.shipped.drop_page(page as usize);
         }
         for exec in &mut self.hart.tlbs.exec {
             exec.flush();

@@ -224,6 +224,13 @@ impl ExecTlb {
         &self.jumps
     }
 
+    /// Where jumps went since the last flush: addresses and blocks.
+    pub fn jump_targets(&self) -> impl Iterator<Item = (u64, u32)> {
+        let Jumps { epoch, slots } = &*self.jumps;
+        let current = slots.iter().filter(|jump| jump.epoch == *epoch);
+        current.map(|jump| (jump.pc, jump.block))
+    }
+
     /// Remembers the block at `pc`.
     #[inline(always)]
     pub fn note_jump(&mut self, pc: u64, block: u32) {

@@ -227,9 +227,10 @@ impl Builder {
         self.clock_resolution(HARDENED_CLOCK)
     }
 
-    /// When hot code of the guest is compiled while it runs; off unless asked
-    /// for. Worth it for long computations; with [`Translate::On`] short commands
-    /// pay for threads that compile beside them.
+    /// What of the guest's code runs as machine code: that which was compiled with
+    /// the image, unless asked for otherwise. [`Translate::Auto`] is worth it for
+    /// long computations; with [`Translate::On`] short commands pay for threads that
+    /// compile beside them.
     pub fn translate(mut self, translate: Translate) -> Self {
         self.translate = translate;
         self

@@ -37,6 +37,9 @@ pub const WARM_UP: &[&[&str]] = &[
     ],
 ];
 
+/// Typical work; what it needs most is translated when the image is built.
+const REHEARSAL: &str = include_str!("rehearsal.sh");
+
 /// Room for a snapshot, and for a compiled module, in bytes.
 pub(super) const ROOM: u64 = 500_000_000;
 
@@ -62,8 +65,14 @@ pub trait Machine {
     fn compatibility(&self) -> String;
 
     /// Boots a guest, runs the commands in it, and gives it as a module that
-    /// goes on from there.
-    fn snapshot(&self, parts: &Parts<'_>, warm_up: &[&[&str]]) -> Result<Vec<u8>, ImageError>;
+    /// goes on from there, with translations of what the the script of the rehearsal
+    /// need.
+    fn snapshot(
+        &self,
+        parts: &Parts<'_>,
+        warm_up: &[&[&str]],
+        rehearsal: &str,
+    ) -> Result<Vec<u8>, ImageError>;
 
     /// Compiles a module into a file, with whatever must stand beside it.
     fn precompile(&self, module: &[u8], file: &Path) -> Result<(), ImageError>;
@@ -93,6 +102,7 @@ impl Step for Snapshot<'_> {
         inputs.value("root files", self.root_files.sha256(rootfs::ARCHIVE)?);
         inputs.value("machine", self.machine.settings());
         inputs.value("warm-up", format!("{WARM_UP:?}"));
+        inputs.value("rehearsal", REHEARSAL);
         Ok(())
     }
 
@@ -110,7 +120,7 @@ impl Step for Snapshot<'_> {
             kernel: &kernel,
             root_files: &root_files,
         };
-        let module = self.machine.snapshot(&parts, WARM_UP)?;
+        let module = self.machine.snapshot(&parts, WARM_UP, REHEARSAL)?;
         let path = out.join(SNAPSHOT);
         fs::write(&path, module).at(&path)
     }
@@ -173,7 +183,12 @@ mod tests {
             self.processor.to_owned()
         }
 
-        fn snapshot(&self, parts: &Parts<'_>, _: &[&[&str]]) -> Result<Vec<u8>, ImageError> {
+        fn snapshot(
+            &self,
+            parts: &Parts<'_>,
+            _: &[&[&str]],
+            _: &str,
+        ) -> Result<Vec<u8>, ImageError> {
             Ok([parts.emulator, parts.kernel, parts.root_files].concat())
         }
 

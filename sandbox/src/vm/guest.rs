@@ -158,13 +158,34 @@ impl Guest {
     /// A machine that goes on from a snapshot: with clocks of now, another
     /// generation identifier and fresh entropy, before anything else happens.
     pub fn resume(linked: &Linked, setup: Setup) -> Result<Self, VmError> {
-        let translates = setup.translate != Translate::Off;
-        let mut emulator = Emulator::new(linked, setup.clock_resolution_ns, translates)?;
+        let mut emulator = Emulator::new(
+            linked,
+            setup.clock_resolution_ns,
+            setup.translate.compiles(),
+        )?;
         let mut reader = FrameReader::new();
         if let Some(saved) = &setup.saved {
             saved.apply(&mut emulator)?;
             reader.push(saved.unread());
         }
+        Self::wake(emulator, reader, setup)
+    }
+
+    /// A copy of a guest that is ready for a snapshot, as one that goes on from
+    /// the snapshot.
+    pub fn copy(linked: &Linked, original: &Self) -> Result<Self, VmError> {
+        let mut emulator = Emulator::new(linked, CLOCK_RESOLUTION_NS, false)?;
+        let memory = original.emulator.memory();
+        emulator.grow(memory.len())?;
+        emulator.write(0, memory)?;
+        Self::wake(emulator, FrameReader::new(), Setup::default())
+    }
+
+    fn wake(
+        mut emulator: Emulator,
+        reader: FrameReader,
+        setup: Setup,
+    ) -> Result<Self, VmError> {
         let mut fresh = [0; VMGENID_BYTES + ENTROPY_BYTES];
         getrandom::fill(&mut fresh)
             .map_err(|error| VmError::new(VmCode::Resources, format!("no randomness: {error}")))?;
@@ -174,9 +195,7 @@ impl Guest {
             emulator.call("resume", (id as u64, (id >> 64) as u64))?,
             "resume",
         )?;
-        if translates {
-            start_translating(&mut emulator, setup.translate)?;
-        }
+        start_translating(&mut emulator, setup.translate)?;
         let mut guest = Self::new(emulator, setup.attachments);
         guest.reader = reader;
         guest.translate = setup.translate;
@@ -325,10 +344,8 @@ impl Guest {
         let files = self.attachments.files.as_ref().map(|files| files.state());
         let unread = self.reader.unread();
         let saved = super::save::save(&mut self.emulator, base, image, unread, files)?;
-        if self.translate != Translate::Off {
-            // What was translated is no part of a saved guest; this one goes on.
-            start_translating(&mut self.emulator, self.translate)?;
-        }
+        // What was translated is no part of a saved guest; this one goes on.
+        start_translating(&mut self.emulator, self.translate)?;
         Ok(Some(saved))
     }
 
@@ -372,7 +389,16 @@ pub(super) fn expect_ok(answer: u32, what: &str) -> Result<(), VmError> {
     Err(VmError::new(VmCode::Module, text))
 }
 
+/// Tells the emulator, which uses what ships with its image and translates
+/// nothing unless told.
 fn start_translating(emulator: &mut Emulator, translate: Translate) -> Result<(), VmError> {
-    let answer = emulator.call("translation", translate.thresholds())?;
-    expect_ok(answer, "translate")
+    if translate == Translate::Off {
+        let answer = emulator.call("use_shipped", 0u32)?;
+        return expect_ok(answer, "translate nothing");
+    }
+    if translate.compiles() {
+        let answer = emulator.call("translation", translate.thresholds())?;
+        expect_ok(answer, "translate")?;
+    }
+    Ok(())
 }

@@ -20,8 +20,10 @@ const RAM_BYTES: u32 = 256 << 20;
 
 /// The code that decides what a snapshot is, besides its parts: a change of it
 /// is a change of the result.
-const RECIPE: [&str; 4] = [
+const RECIPE: [&str; 6] = [
     include_str!("snapshot.rs"),
+    include_str!("rehearsal.rs"),
+    include_str!("link.rs"),
     include_str!("guest.rs"),
     include_str!("instance.rs"),
     include_str!("imports.rs"),
@@ -53,14 +55,19 @@ impl Machine for WasmMachine {
         compatibility(&self.engine)
     }
 
-    fn snapshot(&self, parts: &Parts<'_>, warm_up: &[&[&str]]) -> Result<Vec<u8>, ImageError> {
+    fn snapshot(
+        &self,
+        parts: &Parts<'_>,
+        warm_up: &[&[&str]],
+        rehearsal: &str,
+    ) -> Result<Vec<u8>, ImageError> {
         let boot = Boot {
             kernel: parts.kernel,
             initrd: parts.root_files,
             cmdline: CMDLINE,
             ram_bytes: RAM_BYTES,
         };
-        let made = snapshot(&self.engine, parts.emulator, &boot, warm_up);
+        let made = snapshot(&self.engine, parts.emulator, &boot, warm_up, rehearsal);
         made.map(|(module, _)| module)
             .map_err(|error| failed("snapshot", error))
     }

@@ -16,6 +16,7 @@
 //! - `translator`: compiles hot guest code.
 //! - `save`: a running guest as data.
 //! - `snapshot`: from kernel and files to the module that guests start from;
+//!   `rehearsal` and `link`: with the translations that are worth shipping in it;
 //!   `precompiled`: that module as machine code on disk, and loading it;
 //!   `bare`: machine code without Linux, for tests and measurements;
 //!   `image`: the one of the last build; `machine`: all this for the builder of
@@ -30,9 +31,11 @@ mod handle;
 mod image;
 mod imports;
 mod instance;
+mod link;
 mod machine;
 mod mailbox;
 mod precompiled;
+mod rehearsal;
 mod sandbox;
 mod save;
 mod snapshot;

@@ -4,6 +4,8 @@ use super::error::{VmCode, VmError};
 use super::guest::{Boot, Guest, Next};
 use super::imports::Imports;
 use super::instance::Linked;
+use super::link::Places;
+use super::rehearsal;
 use a99_guest_agent::protocol::{Ending, Exec, Report, Request, Script, VERSION};
 use std::future::Future;
 use std::pin::pin;
@@ -33,6 +35,10 @@ pub struct Figures {
     pub warm_up: Duration,
     /// Zeroing of free memory.
     pub prepare: Duration,
+    /// The rehearsal, in a copy of the guest, and what it found translated.
+    pub rehearsal: Duration,
+    /// Functions that ship, and their bytes.
+    pub shipped: (usize, usize),
     /// Bytes that were zeroed.
     pub zeroed: u64,
     /// Saving.
@@ -41,7 +47,9 @@ pub struct Figures {
 
 /// Boots a guest from `emulator` (the emulator's module), runs `warm_up` in it,
 /// first each as a command, and gives it back as a module that goes on from
-/// there.
+/// there. The module also holds translations of the code that the script
+/// `rehearsal` needs most; it runs in a copy of the guest, so that the snapshot
+/// shows no trace of it.
 ///
 /// # Errors
 /// [`VmError`]; a guest that does not get ready is told with its console.
@@ -50,8 +58,10 @@ pub fn snapshot(
     emulator: &[u8],
     boot: &Boot<'_>,
     warm_up: &[&[&str]],
+    rehearsal: &str,
 ) -> Result<(Vec<u8>, Figures), VmError> {
     let failed = |error| VmError::engine(VmCode::Module, "emulator", &error);
+    let places = Places::of(emulator)?;
     let wizer = Wizer::new();
     let (context, instrumented) = wizer.instrument(emulator).map_err(failed)?;
     let module = Module::new(engine, &instrumented).map_err(failed)?;
@@ -77,6 +87,10 @@ pub fn snapshot(
     figures.zeroed = building.prepare()?;
     figures.prepare = start.elapsed();
     let start = Instant::now();
+    let study = rehearsal::study(&linked, &building.guest, rehearsal)?;
+    let functions = rehearsal::ship(&mut building.guest, &study, &places)?;
+    figures.rehearsal = start.elapsed();
+    let start = Instant::now();
     let (store, instance) = building.guest.emulator.parts();
     let mut state = State {
         store,
@@ -89,8 +103,10 @@ pub fn snapshot(
         let text = "the emulator has state besides its memory and its stack pointer";
         return Err(VmError::new(VmCode::Module, text));
     }
+    let linked = places.add(&saved, &functions)?;
     figures.save = start.elapsed();
-    Ok((saved, figures))
+    figures.shipped = (super::link::bodies(&functions)?.len(), functions.len());
+    Ok((linked, figures))
 }
 
 fn check_version(version: u16) -> Result<(), VmError> {

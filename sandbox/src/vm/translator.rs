@@ -56,8 +56,11 @@ enum State {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Translate {
     /// Never: all of it is interpreted.
-    #[default]
     Off,
+    /// Never, but what was compiled with the image is used: typical work in the
+    /// kernel, the shell, Python and the usual tools.
+    #[default]
+    Ready,
     /// In guests that have run for long, what is hotter than usual: compilations
     /// cost processor time, which short commands would never earn back.
     Auto,
@@ -78,11 +81,16 @@ const AUTO_SAMPLES: u32 = 512;
 const AUTO_AGE: u32 = 400;
 
 impl Translate {
+    /// Whether anything is compiled while the guest runs.
+    pub(super) fn compiles(self) -> bool {
+        matches!(self, Self::Auto | Self::On)
+    }
+
     /// What the emulator is told: samples that make a page hot, and the million
     /// instructions before the first.
     pub(super) fn thresholds(self) -> (u32, u32) {
         match self {
-            Self::Off => (0, 0),
+            Self::Off | Self::Ready => (0, 0),
             Self::Auto => (AUTO_SAMPLES, AUTO_AGE),
             Self::On => (HOT_SAMPLES, 0),
         }

@@ -85,17 +85,18 @@ pub fn prove(engine: &Engine, path: &Path) -> Result<(), VmError> {
 }
 
 /// A guest at its trial.
-struct Trial {
-    guest: Guest,
+pub(super) struct Trial {
+    pub guest: Guest,
     start: Instant,
 }
 
 impl Trial {
-    fn new(guest: Guest, start: Instant) -> Self {
+    pub fn new(guest: Guest, start: Instant) -> Self {
         Self { guest, start }
     }
 
-    fn run(mut self, script: &str) -> Result<Tried, VmError> {
+    /// Runs a script in the session shell.
+    pub fn run(&mut self, script: &str) -> Result<Tried, VmError> {
         let text = script.as_bytes().to_vec();
         let request = Request::Script(Script { text });
         self.guest.request(SCRIPT_ID, &request);

@@ -205,9 +205,20 @@ pub const IMPORT_TABLE: &str = "table";
 /// Name of the one export, the function.
 pub const EXPORT: &str = "region";
 
-/// A module of one function, of the first of `types`, with the locals after its
-/// parameters given as runs of one type.
-pub fn module(types: &[Signature<'_>], locals: &[(u32, Type)], body: &Code) -> Vec<u8> {
+/// A function as it stands in a code section: the locals after its parameters,
+/// given as runs of one type, and its body.
+pub fn function(locals: &[(u32, Type)], body: &Code) -> Vec<u8> {
+    let mut function = Code::default();
+    function.unsigned(locals.len() as u32);
+    for (count, kind) in locals {
+        function.unsigned(*count).op(*kind as u8);
+    }
+    function.ops(body.bytes()).op(op::END);
+    function.bytes
+}
+
+/// A module of one function, of the first of `types`.
+pub fn module(types: &[Signature<'_>], function: &[u8]) -> Vec<u8> {
     let mut kinds = Code::default();
     kinds.unsigned(types.len() as u32);
     for (parameters, results) in types {
@@ -227,14 +238,8 @@ pub fn module(types: &[Signature<'_>], locals: &[(u32, Type)], body: &Code) -> V
     imports.ops(&[0x01, 0x70, 0x00, 0x01]);
     let mut exports = Code::default();
     exports.unsigned(1).block(EXPORT.as_bytes()).ops(&[0, 0]);
-    let mut function = Code::default();
-    function.unsigned(locals.len() as u32);
-    for (count, kind) in locals {
-        function.unsigned(*count).op(*kind as u8);
-    }
-    function.ops(body.bytes()).op(op::END);
     let mut code = Code::default();
-    code.unsigned(1).block(function.bytes());
+    code.unsigned(1).block(function);
     let mut module = Code::default();
     module.ops(b"\0asm\x01\0\0\0");
     module.section(1, kinds.bytes());

@@ -122,6 +122,13 @@ pub(super) struct Emitter<'a> {
 
 /// The module for a region.
 pub fn emit(region: &Region, places: &Places) -> Vec<u8> {
+    let float = [Type::I32, Type::I32, Type::I64];
+    let types: [code::Signature<'_>; 2] = [(&PARAMETERS, &[Type::I32]), (&float, &[Type::I32])];
+    code::module(&types, &function(region, places))
+}
+
+/// The function for a region, as it stands in a code section.
+pub fn function(region: &Region, places: &Places) -> Vec<u8> {
     let next: Vec<u128> = region
         .nodes
         .iter()
@@ -153,9 +160,7 @@ pub fn emit(region: &Region, places: &Places) -> Vec<u8> {
         (local::REGISTERS - local::SLOT, Type::I32),
         (used.count_ones(), Type::I64),
     ];
-    let float = [Type::I32, Type::I32, Type::I64];
-    let types: [code::Signature<'_>; 2] = [(&PARAMETERS, &[Type::I32]), (&float, &[Type::I32])];
-    code::module(&types, &locals, &emitter.code)
+    code::function(&locals, &emitter.code)
 }
 
 fn heads(items: &[Item]) -> u128 {
@@ -252,7 +257,8 @@ impl Emitter<'_> {
         code.get(VA).i64(PAGE_MASK as i64).op(op::I64_AND);
         code.get(LENT);
         code.get(CELL).memory(op::I32_LOAD, 2, INST_IMM);
-        code.return_call_indirect(REGION).op(op::END);
+        code.return_call_indirect(self.places.types + REGION);
+        code.op(op::END);
     }
 
     /// Stores address and budget to the hart.

@@ -23,10 +23,14 @@ mod ops;
 mod places;
 pub mod region;
 pub mod shape;
+mod shipped;
+mod study;
 
 pub use self::emit::{INTERPRET, JUMP};
 pub use self::ops::unpack;
 pub use self::places::{Lent, Places};
+pub use self::shipped::Shipped;
+pub use self::study::Study;
 
 use self::hot::Hot;
 use self::region::Region;

@@ -514,7 +514,8 @@ impl Emitter<'_> {
             .memory(I32_LOAD, 2, LENT_X)
             .i64(pack(inst))
             .i32(float);
-        self.code.call_indirect(FLOAT).op(I32_EQZ);
+        self.code.call_indirect(self.places.types + FLOAT);
+        self.code.op(I32_EQZ);
         self.exit_if();
         let row = TABLE.iter().find(|row| row.op == inst.op);
         if row.is_some_and(|row| row.format == Format::FpToInt) {

@@ -30,6 +30,8 @@ pub struct Places {
     pub blocks: u32,
     /// The helper for floating point, in the function table.
     pub float: u32,
+    /// The first of the function's types in its module.
+    pub types: u32,
 }
 
 /// The low bits of an address: all of it where this matters.
@@ -52,6 +54,7 @@ impl Places {
             ram: ram.bytes().as_ptr() as usize as u32,
             blocks: code.lines() as usize as u32 + (u32::from(HEADER) << INST_SHIFT),
             float,
+            types: 0,
         }
     }
 

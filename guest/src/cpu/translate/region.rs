@@ -107,12 +107,22 @@ impl Region {
     /// The region of a page (its [`PAGE_SIZE`] bytes) with entries at `roots`.
     /// `None` if nothing of it can be translated.
     pub fn find(page: &[u8], roots: &[u16]) -> Option<Self> {
+        Self::among(page, roots, |_| true)
+    }
+
+    /// The same, of blocks that are `wanted` only, by their offset.
+    pub fn among(page: &[u8], roots: &[u16], wanted: impl Fn(u16) -> bool) -> Option<Self> {
         let mut growth = Growth::default();
         for root in roots {
             growth.leader(*root, true);
         }
         while let Some(offset) = growth.work.pop_front() {
-            growth.walk(page, offset);
+            if wanted(offset) {
+                growth.walk(page, offset);
+            } else {
+                growth.leaders.remove(&offset);
+                growth.entries.remove(&offset);
+            }
         }
         let nodes = growth.nodes();
         let useful = nodes.iter().any(|node| !node.steps.is_empty());

@@ -33,7 +33,7 @@ impl Machine for Copies {
         "1".to_owned()
     }
 
-    fn snapshot(&self, _: &Parts<'_>, _: &[&[&str]]) -> Result<Vec<u8>, ImageError> {
+    fn snapshot(&self, _: &Parts<'_>, _: &[&[&str]], _: &str) -> Result<Vec<u8>, ImageError> {
         Err(ImageError::new(
             ErrorCode::Guest,
             "guest",

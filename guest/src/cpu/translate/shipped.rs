@@ -1,0 +1,197 @@
+//! Translations that ship with an image: regions whose functions are in the
+//! emulator's own table from the start, known by the place of their entries.
+//!
+//! They were written from the memory that the image holds. A page with such
+//! entries counts as decoded from the start, so that a write to it is noted, and
+//! the next `fence.i` drops them as it drops decoded code.
+
+use super::{MAX_MODULE, emit};
+use super::places::Places;
+use super::region::Region;
+use super::shape;
+use super::study::{Page, Study};
+use crate::ram::{PAGE_SIZE, Ram};
+use std::collections::BTreeSet;
+
+/// Functions that ship at most: an entry names one in 16 bits.
+const MAX_FUNCTIONS: usize = u16::MAX as usize;
+
+/// An entry of a region.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Entry {
+    /// Page of RAM.
+    page: u32,
+    /// Offset in the page.
+    offset: u16,
+    /// Node of the region.
+    node: u8,
+    /// The function, counted from the first that ships.
+    function: u16,
+}
+
+/// What ships; see the module.
+#[derive(Debug, Default)]
+pub struct Shipped {
+    /// By page and offset.
+    entries: Vec<Entry>,
+    /// Number of the first function in the table.
+    base: u32,
+    /// Whether it is used.
+    is_on: bool,
+}
+
+impl Shipped {
+    /// Translates what a study found, the hottest pages first, until the
+    /// functions have about `room` bytes. The first function will be number
+    /// `base` of the table. The answer is the functions, each behind its length
+    /// (32 bits, little-endian).
+    pub fn make(study: &Study, ram: &Ram, places: &Places, base: u32, room: usize) -> (Self, Vec<u8>) {
+        let mut entries = Vec::new();
+        // Growing would leave copies behind, which a snapshot would store.
+        let mut functions = Vec::with_capacity(room + MAX_MODULE);
+        let mut count = 0;
+        for (page, known) in study.hottest() {
+            let Some(bytes) = page_bytes(ram, page) else {
+                continue;
+            };
+            for region in regions(bytes, known) {
+                if functions.len() >= room || count == MAX_FUNCTIONS {
+                    break;
+                }
+                let function = emit::function(&region, places);
+                if function.len() > MAX_MODULE {
+                    continue;
+                }
+                functions.extend((function.len() as u32).to_le_bytes());
+                functions.extend(function);
+                entries.extend(shape::members(region.entries).map(|node| Entry {
+                    page: page as u32,
+                    offset: region.nodes[node].offset,
+                    node: node as u8,
+                    function: count as u16,
+                }));
+                count += 1;
+            }
+        }
+        entries.sort_by_key(|entry| (entry.page, entry.offset));
+        entries.dedup_by_key(|entry| (entry.page, entry.offset));
+        let shipped = Self {
+            entries,
+            base,
+            is_on: true,
+        };
+        (shipped, functions)
+    }
+
+    /// Uses what ships, or does not.
+    pub fn switch(&mut self, is_on: bool) {
+        self.is_on = is_on;
+    }
+
+    /// The function and node at a place.
+    pub fn find(&self, page: usize, offset: usize) -> Option<(u32, u8)> {
+        if !self.is_on {
+            return None;
+        }
+        let wanted = (page as u32, offset as u16);
+        let key = |entry: &Entry| (entry.page, entry.offset);
+        let at = self.entries.binary_search_by_key(&wanted, key).ok()?;
+        let entry = self.entries[at];
+        Some((self.base + u32::from(entry.function), entry.node))
+    }
+
+    /// The pages that have entries.
+    pub fn pages(&self) -> impl Iterator<Item = usize> {
+        self.entries
+            .chunk_by(|a, b| a.page == b.page)
+            .map(|chunk| chunk[0].page as usize)
+    }
+
+    /// Drops what is known of a page: its code has changed.
+    pub fn drop_page(&mut self, page: usize) {
+        let page = page as u32;
+        let start = self.entries.partition_point(|entry| entry.page < page);
+        let end = self.entries.partition_point(|entry| entry.page <= page);
+        self.entries.drain(start..end);
+    }
+}
+
+fn page_bytes(ram: &Ram, page: usize) -> Option<&[u8]> {
+    ram.bytes().get(page * PAGE_SIZE..(page + 1) * PAGE_SIZE)
+}
+
+/// Regions that cover all entries of a page, as few as possible.
+fn regions(bytes: &[u8], known: &Page) -> Vec<Region> {
+    let mut found = Vec::new();
+    let mut left: BTreeSet<u16> = known.entries.clone();
+    while !left.is_empty() {
+        let roots: Vec<u16> = left.iter().copied().collect();
+        let Some(region) = Region::among(bytes, &roots, |offset| known.blocks.contains(&offset))
+        else {
+            break;
+        };
+        let before = left.len();
+        for node in &region.nodes {
+            left.remove(&node.offset);
+        }
+        // Entries where nothing can be translated stay; so would the loop.
+        let progress = left.len() < before;
+        found.push(region);
+        if !progress {
+            break;
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ram::RAM_BASE;
+
+    /// A page of `addi a0, a0, 1; ret` again and again.
+    fn studied(ram: &mut Ram) -> Study {
+        let mut study = Study::default();
+        for at in (0..PAGE_SIZE).step_by(8) {
+            let va = RAM_BASE + (PAGE_SIZE + at) as u64;
+            ram.write_u32(va, 0x0015_0513).expect("RAM");
+            ram.write_u32(va + 4, 0x0000_8067).expect("RAM");
+            study.block(1, at);
+            study.entry(1, at);
+        }
+        study.sample(1);
+        study
+    }
+
+    #[test]
+    fn all_entries_are_covered_until_the_page_changes() {
+        let mut ram = Ram::new(4 * PAGE_SIZE);
+        let study = studied(&mut ram);
+        let (mut shipped, functions) = Shipped::make(&study, &ram, &Places::default(), 7, 1 << 20);
+        // More blocks than a region has.
+        let first = u32::from_le_bytes(*functions.first_chunk().expect("a length")) as usize;
+        assert!(first + 4 < functions.len());
+        for at in (0..PAGE_SIZE).step_by(8) {
+            let (function, _) = shipped.find(1, at).expect("an entry");
+            assert!(function >= 7);
+        }
+        assert_eq!(shipped.find(1, 4), None);
+        assert_eq!(shipped.find(0, 0), None);
+        assert_eq!(shipped.pages().collect::<Vec<_>>(), [1]);
+        shipped.switch(false);
+        assert_eq!(shipped.find(1, 0), None);
+        shipped.switch(true);
+        shipped.drop_page(1);
+        assert_eq!(shipped.find(1, 0), None);
+        assert_eq!(shipped.pages().next(), None);
+    }
+
+    #[test]
+    fn there_is_only_so_much_room() {
+        let mut ram = Ram::new(4 * PAGE_SIZE);
+        let study = studied(&mut ram);
+        let (shipped, functions) = Shipped::make(&study, &ram, &Places::default(), 1, 0);
+        assert!(functions.is_empty());
+        assert_eq!(shipped.pages().next(), None);
+    }
+}

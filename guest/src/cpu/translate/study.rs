@@ -1,0 +1,126 @@
+//! What of the guest's code is worth translating ahead: gathered while a copy of
+//! a guest runs typical work, for the translations that ship with an image.
+//!
+//! Cold places are as important as hot ones: a region holds only blocks that ran,
+//! so that it is small and its registers need not be kept for paths that nobody
+//! takes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What is known of a page of code.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Page {
+    /// Samples taken in it.
+    pub samples: u32,
+    /// Offsets of the blocks that ran.
+    pub blocks: BTreeSet<u16>,
+    /// Those where jumps from elsewhere came in.
+    pub entries: BTreeSet<u16>,
+}
+
+/// What is known of all pages, by number.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Study {
+    pages: BTreeMap<u32, Page>,
+}
+
+/// Of an offset in the encoding: an entry. Offsets have 12 bits.
+const ENTRY: u16 = 1 << 15;
+
+impl Study {
+    fn page(&mut self, page: usize) -> &mut Page {
+        self.pages.entry(page as u32).or_default()
+    }
+
+    /// Notes that a block runs.
+    pub fn block(&mut self, page: usize, offset: usize) {
+        self.page(page).blocks.insert(offset as u16);
+    }
+
+    /// Notes that a jump from elsewhere came to a block.
+    pub fn entry(&mut self, page: usize, offset: usize) {
+        self.page(page).entries.insert(offset as u16);
+    }
+
+    /// Counts a sample.
+    pub fn sample(&mut self, page: usize) {
+        self.page(page).samples += 1;
+    }
+
+    /// The pages that have samples, most of them first.
+    pub fn hottest(&self) -> Vec<(usize, &Page)> {
+        let warm = self.pages.iter().filter(|(_, page)| page.samples > 0);
+        let mut pages: Vec<_> = warm.map(|(number, page)| (*number as usize, page)).collect();
+        pages.sort_by_key(|(number, page)| (std::cmp::Reverse(page.samples), *number));
+        pages
+    }
+
+    /// As bytes, to be carried to another instance: for each page its number,
+    /// its samples and the number of its blocks (32 bits each), then the blocks
+    /// (16 bits each). Little-endian.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for (number, page) in &self.pages {
+            let blocks: Vec<u16> = page.blocks.union(&page.entries).copied().collect();
+            for word in [*number, page.samples, blocks.len() as u32] {
+                bytes.extend(word.to_le_bytes());
+            }
+            for block in blocks {
+                let is_entry = page.entries.contains(&block);
+                let short = if is_entry { block | ENTRY } else { block };
+                bytes.extend(short.to_le_bytes());
+            }
+        }
+        bytes
+    }
+
+    /// What [`Study::encode`] wrote; `None` if it is not whole.
+    pub fn decode(mut bytes: &[u8]) -> Option<Self> {
+        let mut study = Self::default();
+        while !bytes.is_empty() {
+            let mut words = [0; 3];
+            for word in &mut words {
+                let (first, rest) = bytes.split_first_chunk()?;
+                (*word, bytes) = (u32::from_le_bytes(*first), rest);
+            }
+            let [number, samples, count] = words;
+            let page = study.page(number as usize);
+            page.samples = samples;
+            for _ in 0..count {
+                let (first, rest) = bytes.split_first_chunk()?;
+                let short = u16::from_le_bytes(*first);
+                bytes = rest;
+                page.blocks.insert(short & !ENTRY);
+                if short & ENTRY != 0 {
+                    page.entries.insert(short & !ENTRY);
+                }
+            }
+        }
+        Some(study)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn survives_its_encoding() {
+        let mut study = Study::default();
+        study.block(3, 8);
+        study.block(3, 4094);
+        study.entry(3, 8);
+        study.sample(3);
+        study.entry(70_000, 0);
+        study.sample(70_000);
+        study.sample(70_000);
+        study.block(1, 2);
+        let bytes = study.encode();
+        let back = Study::decode(&bytes).expect("whole");
+        assert_eq!(back.encode(), bytes);
+        let hottest: Vec<usize> = back.hottest().iter().map(|(page, _)| *page).collect();
+        assert_eq!(hottest, [70_000, 3]);
+        assert_eq!(back.hottest()[1].1.entries, BTreeSet::from([8]));
+        assert_eq!(Study::decode(&bytes[..bytes.len() - 1]), None);
+    }
+}

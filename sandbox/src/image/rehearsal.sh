@@ -1,0 +1,105 @@
+# Typical work, a few hundred million instructions in all: the code that it needs
+# most is translated when the image is built. What is missing here is not wrong,
+# only slower. Every line must work.
+set -e
+cd /tmp
+
+# The shell itself.
+i=0; while [ $i -lt 1500 ]; do i=$((i+1)); done
+s=
+for i in a b c d e f g h; do
+    case $i in [a-d]) s=$s$i;; *) s=${s#?};; esac
+done
+base() { local x=$1; echo "${x%.*}"; }
+for i in /etc/*; do base "$i"; done >r
+x=$(echo $((6*7)) | cat); test "$x" = 42
+
+# Short commands.
+for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+    /bin/echo $i >>r
+done
+mkdir -p q/r; cp r q/s; mv q/s q/t; ls -l q >/dev/null; rm -r q
+
+# Tools that read text.
+ls -lR /usr/lib/python3.13 >r
+wc r; sort r | uniq -c | tail -n 1; grep -c py r; sed s/py/px/g r | tail -n 1
+awk '{ s += $5; n[$1]++ } END { print s, length(n) }' r
+cut -c 1-10 r | head -n 3; tr a-z A-Z <r | tail -n 1
+find /etc -type f | xargs cat >/dev/null
+
+# Tools that read bytes.
+head -c 300000 /dev/urandom >d
+sha256sum d; md5sum d; sha1sum d
+base64 d | base64 -d | cmp - d
+gzip -c d | gunzip | cmp - d
+tar -C /usr/lib/python3.13 -c json | tar -t >/dev/null
+cp d e; cat e >/dev/null
+dd if=/dev/zero of=e bs=64k count=16 2>/dev/null
+rm d e r
+
+# Python: how it starts.
+python3 -c 'print(1+1)'
+echo 'import sys; print(sys.version)' | python3
+
+# Its interpreter.
+python3 - <<'END'
+x = 0
+for i in range(12000): x += i*i
+def fib(n): return n if n < 2 else fib(n-1) + fib(n-2)
+fib(15)
+s = 0.0
+for i in range(1, 8000): s += 1.0/i - i%7*0.5
+numbers = [i*3%101 for i in range(8000)]
+numbers.sort(); numbers.reverse(); total = sum(numbers) + max(numbers)
+d = {str(i): i for i in range(4000)}
+for k, v in d.items(): d[k] = v + len(k)
+text = "".join(str(i) for i in range(3000))
+text.replace("1", "one").split("one"); text.encode().decode(); text.upper().find("999")
+class Counter:
+    def __init__(self, n): self.n = n
+    def next(self): return self.n + 1
+sum(c.next() for c in [Counter(i) for i in range(1500)])
+for i in range(500):
+    try: raise ValueError(i)
+    except ValueError as error: str(error)
+def count(n):
+    for i in range(n): yield i
+list(zip(count(2000), map(lambda a: a+1, count(2000)))); set(numbers) & set(range(50))
+f"{total:08.3f} {x!r:>10}"
+sieve = [True]*6000
+for i in range(2, 78):
+    if sieve[i]:
+        for j in range(i*i, 6000, i): sieve[j] = False
+a = [[float(i*j) for j in range(16)] for i in range(16)]
+b = [[sum(a[i][k]*a[k][j] for k in range(16)) for j in range(16)] for i in range(16)]
+END
+
+# Its library.
+python3 - <<'END'
+import collections, datetime, functools, hashlib, io, itertools, json, math, os, random, re
+import string, subprocess, tempfile
+data = [{"id": i, "name": "n%d" % i, "tags": ["a", "b"], "x": i/7} for i in range(200)]
+text = json.dumps(data)
+assert json.loads(text) == data
+json.dumps(data, indent=1, sort_keys=True)
+words = re.findall(r"[a-z]+\d+", text)
+re.sub(r"(\w+)@(\w+)", r"\2", "me@home " * 100)
+collections.Counter(words).most_common(3)
+hashlib.sha256(text.encode()*20).hexdigest()
+random.seed(1); random.shuffle(words); sorted(words, key=len)
+sum(math.sqrt(i)*math.sin(i) for i in range(1500))
+with tempfile.NamedTemporaryFile("w+") as file:
+    file.writelines(word + "\n" for word in words); file.seek(0); len(file.readlines())
+subprocess.run(["/bin/echo", "hi"], capture_output=True)
+os.listdir("/etc"); datetime.datetime.now().isoformat()
+END
+python3 - <<'END'
+import base64, csv, decimal, io, sqlite3, urllib.parse, zlib
+db = sqlite3.connect(":memory:")
+db.execute("create table t(a integer primary key, b text)")
+db.executemany("insert into t(b) values(?)", [(str(i),) for i in range(500)])
+db.execute("select count(*), max(b) from t where b like ?", ("%1%",)).fetchall()
+list(csv.reader(io.StringIO("a,b,c\n"*300)))
+decimal.Decimal(2).sqrt(); urllib.parse.quote("a b"*50)
+zlib.decompress(zlib.compress(b"abc"*5000))
+END
