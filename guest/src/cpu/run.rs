@@ -74,6 +74,11 @@ impl Cpu {
             .wrapping_sub(self.hart.at.budget as u64)
     }
 
+    /// How many places of code have led to translations that the image brought.
+    pub fn shipped(&self) -> u32 {
+        self.shipped.used
+    }
+
     /// Drops all decoded code and translations; they come back when used.
     pub fn forget<H: Host>(&mut self, bus: &mut Bus<H>) {
         self.code.clear();
@@ -374,6 +379,7 @@ impl Cpu {
         // may run until the next `fence.i`.
         match self.shipped.find(page, offset) {
             Some((function, node)) if bus.ram.mark(page) == CodeMark::Clean => {
+                self.shipped.used = self.shipped.used.saturating_add(1);
                 self.code.stub(page, offset, function, node)
             }
             _ => self.code.build(&bus.ram, page, offset),

@@ -99,6 +99,7 @@ pub(super) struct Guest {
     reader: FrameReader,
     console: VecDeque<u8>,
     retired: u64,
+    shipped: u32,
     attachments: Attachments,
     /// An answer to a file request, with its tag, that found no room.
     reply: Option<(u32, Vec<u8>)>,
@@ -118,6 +119,7 @@ impl Guest {
             reader: FrameReader::new(),
             console: VecDeque::new(),
             retired: 0,
+            shipped: 0,
             attachments,
             reply: None,
             frame: None,
@@ -228,6 +230,7 @@ impl Guest {
         self.deliver_frames()?;
         let (status, report) = self.emulator.run(BUDGET)?;
         self.retired = report.retired;
+        self.shipped = report.shipped;
         if report.has_output(Channel::Console) {
             self.read_console()?;
         }
@@ -367,6 +370,11 @@ impl Guest {
     /// Instructions since the machine was made.
     pub fn retired(&self) -> u64 {
         self.retired
+    }
+
+    /// Places of its code that have led to translations of its image.
+    pub fn shipped(&self) -> u32 {
+        self.shipped
     }
 
     /// The guest's end, with the last line of its console.

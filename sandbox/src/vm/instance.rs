@@ -48,6 +48,8 @@ pub(super) struct Report {
     pub until_ns: u64,
     pub retired: u64,
     output: u32,
+    /// Places of code that lead to translations of the image.
+    pub shipped: u32,
 }
 
 impl Report {
@@ -62,6 +64,7 @@ impl Report {
             until_ns: long(0),
             retired: long(8),
             output: word(16),
+            shipped: word(36),
         }
     }
 

@@ -38,6 +38,8 @@ pub struct Shipped {
     base: u32,
     /// Whether it is used.
     is_on: bool,
+    /// How often an entry was given out to be used.
+    pub used: u32,
 }
 
 impl Shipped {
@@ -79,6 +81,7 @@ impl Shipped {
             entries,
             base,
             is_on: true,
+            used: 0,
         };
         (shipped, functions)
     }

@@ -1,0 +1,96 @@
+//! What ships translated with an image does what the interpreter does, and ends
+//! with the code that it was made from.
+//!
+//! These need the image (`cargo xtask guest`), as the tests in `guest.rs` do.
+
+use a99_guest_agent::protocol::{Ending, Exec};
+use a99_sandbox::image::Cache;
+use a99_sandbox::vm::{Image, Options, Run, Sandbox, Translate};
+use std::path::Path;
+use std::sync::LazyLock;
+
+static IMAGE: LazyLock<Image> = LazyLock::new(|| {
+    if let Ok(path) = std::env::var("A99_TEST_MODULE") {
+        return Image::at(Path::new(&path)).expect("the named module");
+    }
+    let cache = Cache::of_user().expect("a cache");
+    Image::current(&cache, &mut |_: a99_sandbox::image::Event<'_>| {}).expect("the built image")
+});
+
+fn start(translate: Translate) -> Sandbox {
+    let options = Options {
+        translate,
+        ..Options::default()
+    };
+    Sandbox::start(&IMAGE, &options).expect("a guest")
+}
+
+fn python(sandbox: &Sandbox, code: &str) -> (Ending, String) {
+    let argv = ["python3", "-c", code];
+    let exec = Exec {
+        argv: argv.iter().map(|a| a.as_bytes().to_vec()).collect(),
+        ..Exec::default()
+    };
+    let output = sandbox.command(exec, &Run::default()).expect("it runs");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    (output.exited.ending, text)
+}
+
+/// Prints what depends on every bit: integers of all sizes, floating point with
+/// its flags, sorting, hashes, text.
+const WORK: &str = r#"
+import hashlib, json, math, random, re, struct, zlib
+random.seed(5)
+h = hashlib.sha256()
+def put(*values): h.update(repr(values).encode())
+for i in range(3000):
+    a, b = random.getrandbits(64), random.getrandbits(63) + 1
+    put(a // b, a % b, a * b, a ^ b, a >> (b & 63), -a // b, (a * a) >> 64)
+    x, y = struct.unpack("<dd", struct.pack("<QQ", a, b))
+    put(x + y, x * y, x < y, math.isnan(x), repr(y))
+    z = random.uniform(-9, 9)
+    put(round(z, 3), math.floor(z), z ** 3, math.exp(z), "%.17g" % z, float(str(z)))
+words = [format(random.getrandbits(40), "x") for _ in range(3000)]
+put(sorted(words), sorted(words, key=lambda w: w[::-1]), sorted(map(float, range(99))))
+text = json.dumps({w: [i, i / 3, w.upper()] for i, w in enumerate(words)})
+put(json.loads(text)[words[7]], re.sub("[0-9]+", lambda m: str(len(m[0])), text))
+data = text.encode()
+put(zlib.crc32(data), zlib.adler32(data), zlib.compress(data), hashlib.md5(data).digest())
+print(h.hexdigest())
+"#;
+
+#[test]
+#[ignore = "needs the image"]
+fn the_same_work_gives_the_same_bytes() {
+    let interpreted = python(&start(Translate::Off), WORK);
+    assert_eq!(interpreted.0, Ending::Code(0));
+    assert_eq!(interpreted.1.len(), 65);
+    assert_eq!(python(&start(Translate::Ready), WORK), interpreted);
+}
+
+/// Replaces the first instruction of Python, in a file that stays where it is in
+/// memory, and puts it back.
+#[test]
+#[ignore = "needs the image"]
+fn code_that_is_written_over_is_gone() {
+    const PATCH: &str = r#"
+p=$(readlink -f "$(command -v python3)")
+word() { od -An -v -t u4 -j "$1" -N 4 "$p" | tr -d ' '; }
+# The file offset of the entry point, of a program that is linked to 64 KiB.
+at=$(($(word 24) - 65536)); test "$at" -gt 0
+old=$(dd if="$p" bs=1 skip=$at count=4 2>/dev/null | od -An -v -t o1 | sed 's/ /\\/g')
+patch() { printf "$1" | dd of="$p" bs=1 seek=$at conv=notrunc 2>/dev/null; }
+"#;
+    let sandbox = start(Translate::Ready);
+    let script = |text: &str| {
+        let output = sandbox.script(text, &Run::default()).expect("it runs");
+        assert_eq!(output.exit_code(), 0, "{text}: {output:?}");
+    };
+    script(PATCH);
+    assert_eq!(python(&sandbox, "print(1)"), (Ending::Code(0), "1\n".to_owned()));
+    script(r"patch '\0\0\0\0'");
+    const SIGILL: u8 = 4;
+    assert_eq!(python(&sandbox, "print(1)").0, Ending::Signal(SIGILL));
+    script(r#"patch "$old""#);
+    assert_eq!(python(&sandbox, "print(1)"), (Ending::Code(0), "1\n".to_owned()));
+}
