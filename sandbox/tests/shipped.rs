@@ -87,10 +87,16 @@ patch() { printf "$1" | dd of="$p" bs=1 seek=$at conv=notrunc 2>/dev/null; }
         assert_eq!(output.exit_code(), 0, "{text}: {output:?}");
     };
     script(PATCH);
-    assert_eq!(python(&sandbox, "print(1)"), (Ending::Code(0), "1\n".to_owned()));
+    assert_eq!(
+        python(&sandbox, "print(1)"),
+        (Ending::Code(0), "1\n".to_owned())
+    );
     script(r"patch '\0\0\0\0'");
     const SIGILL: u8 = 4;
     assert_eq!(python(&sandbox, "print(1)").0, Ending::Signal(SIGILL));
     script(r#"patch "$old""#);
-    assert_eq!(python(&sandbox, "print(1)"), (Ending::Code(0), "1\n".to_owned()));
+    assert_eq!(
+        python(&sandbox, "print(1)"),
+        (Ending::Code(0), "1\n".to_owned())
+    );
 }

@@ -183,11 +183,7 @@ impl Guest {
         Self::wake(emulator, FrameReader::new(), Setup::default())
     }
 
-    fn wake(
-        mut emulator: Emulator,
-        reader: FrameReader,
-        setup: Setup,
-    ) -> Result<Self, VmError> {
+    fn wake(mut emulator: Emulator, reader: FrameReader, setup: Setup) -> Result<Self, VmError> {
         let mut fresh = [0; VMGENID_BYTES + ENTROPY_BYTES];
         getrandom::fill(&mut fresh)
             .map_err(|error| VmError::new(VmCode::Resources, format!("no randomness: {error}")))?;

@@ -134,7 +134,8 @@ pub(super) fn bodies(mut bytes: &[u8]) -> Result<Vec<&[u8]>, VmError> {
     let mut bodies = Vec::new();
     while !bytes.is_empty() {
         let split = bytes.split_first_chunk();
-        let split = split.and_then(|(len, rest)| rest.split_at_checked(u32::from_le_bytes(*len) as usize));
+        let split =
+            split.and_then(|(len, rest)| rest.split_at_checked(u32::from_le_bytes(*len) as usize));
         let (body, rest) = split.ok_or_else(|| failed("its functions are not whole"))?;
         bodies.push(body);
         bytes = rest;
@@ -207,11 +208,16 @@ mod tests {
         for (at, sum) in [(2, 8), (3, 12)] {
             let function = table.get(&mut store, at).expect("there");
             let function = *function.unwrap_func().expect("a function");
-            let typed = function.typed::<(i32, i64, i32), i32>(&store).expect("a region");
+            let typed = function
+                .typed::<(i32, i64, i32), i32>(&store)
+                .expect("a region");
             assert_eq!(typed.call(&mut store, (7, 0, 0)).expect("no trap"), sum);
         }
         let old = instance.get_typed_func::<(), i32>(&mut store, "a");
-        assert_eq!(old.expect("there").call(&mut store, ()).expect("no trap"), 42);
+        assert_eq!(
+            old.expect("there").call(&mut store, ()).expect("no trap"),
+            42
+        );
     }
 
     #[test]

@@ -28,7 +28,9 @@ pub(super) fn study(linked: &Linked, guest: &Guest, script: &str) -> Result<Vec<
     }
     let emulator = &mut trial.guest.emulator;
     let pair: u64 = emulator.call("studied", ())?;
-    Ok(emulator.read(pair >> 32, pair & u64::from(u32::MAX))?.to_vec())
+    Ok(emulator
+        .read(pair >> 32, pair & u64::from(u32::MAX))?
+        .to_vec())
 }
 
 /// Has a guest translate what was studied in its copy. The answer is the
@@ -39,7 +41,10 @@ pub(super) fn ship(guest: &mut Guest, study: &[u8], places: &Places) -> Result<V
     emulator.write(room >> 32, study)?;
     let pair: u64 = emulator.call("ship", (places.table, places.types, ROOM))?;
     if pair == 0 {
-        return Err(VmError::new(VmCode::Module, "the emulator refuses its study"));
+        return Err(VmError::new(
+            VmCode::Module,
+            "the emulator refuses its study",
+        ));
     }
     let functions = emulator.read(pair >> 32, pair & u64::from(u32::MAX))?;
     let functions = functions.to_vec();

@@ -6,7 +6,9 @@
 //! the guest goes on, shares this memory and function table with, and announces
 //! later. Then the blocks at the region's entries become [`Op::Enter`]: only
 //! these lead into translated code, so that code whose blocks are dropped never
-//! runs again. From region to region the way is the interpreter's jump cache,
+//! runs again. What typical work needs is found beforehand (`study`), in a copy of
+//! the guest, and its functions are in the emulator's own module when the guest
+//! starts (`shipped`). From region to region the way is the interpreter's jump cache,
 //! which knows blocks, and which every change of mappings or code empties.
 //!
 //! What it does not do: it translates nothing that changes the hart's state,

@@ -5,11 +5,11 @@
 //! entries counts as decoded from the start, so that a write to it is noted, and
 //! the next `fence.i` drops them as it drops decoded code.
 
-use super::{MAX_MODULE, emit};
 use super::places::Places;
 use super::region::Region;
 use super::shape;
 use super::study::{Page, Study};
+use super::{MAX_MODULE, emit};
 use crate::ram::{PAGE_SIZE, Ram};
 use std::collections::BTreeSet;
 
@@ -47,7 +47,13 @@ impl Shipped {
     /// functions have about `room` bytes. The first function will be number
     /// `base` of the table. The answer is the functions, each behind its length
     /// (32 bits, little-endian).
-    pub fn make(study: &Study, ram: &Ram, places: &Places, base: u32, room: usize) -> (Self, Vec<u8>) {
+    pub fn make(
+        study: &Study,
+        ram: &Ram,
+        places: &Places,
+        base: u32,
+        room: usize,
+    ) -> (Self, Vec<u8>) {
         let mut entries = Vec::new();
         // Growing would leave copies behind, which a snapshot would store.
         let mut functions = Vec::with_capacity(room + MAX_MODULE);

@@ -50,7 +50,9 @@ impl Study {
     /// The pages that have samples, most of them first.
     pub fn hottest(&self) -> Vec<(usize, &Page)> {
         let warm = self.pages.iter().filter(|(_, page)| page.samples > 0);
-        let mut pages: Vec<_> = warm.map(|(number, page)| (*number as usize, page)).collect();
+        let mut pages: Vec<_> = warm
+            .map(|(number, page)| (*number as usize, page))
+            .collect();
         pages.sort_by_key(|(number, page)| (std::cmp::Reverse(page.samples), *number));
         pages
     }
