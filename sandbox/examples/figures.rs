@@ -1,23 +1,19 @@
 //! Prints the figures of the guest: how fast it starts, what it costs.
 //!
-//! `cargo run --release -p a99-sandbox --example figures -- KERNEL FILES
-//! EMULATOR FOLDER` makes the snapshot of these (kernel `Image`, cpio archive,
-//! the emulator's module) in the folder unless it is there, and measures. The
-//! first start of a new process is measured by a child of this one.
+//! `cargo run --profile sandbox -p a99-sandbox --features vm --example figures
+//! [-- [--commands] [MODULE]]`: of the image that was built last, or of a
+//! compiled module; with `--commands` only what runs in guests. The first start
+//! of a new process is measured by a child of this one.
 
-use a99_guest_agent::protocol::Exec;
-use a99_sandbox::vm::{self, Boot, Image, Options, Run, Sandbox, Translate, VmError};
+use a99_sandbox::image::{Cache, Event};
+use a99_sandbox::vm::{engine, load};
+use a99_sandbox::{Command, Image, Sandbox, Translate, VmError, block_on};
 use std::error::Error;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-
-/// The kernel's command line.
-const CMDLINE: &str = "console=hvc0";
-
-/// RAM of the guest.
-const RAM_BYTES: u32 = 256 << 20;
+use wasmtime::{Linker, Store};
 
 /// Repetitions of what takes a millisecond.
 const MANY: usize = 50;
@@ -29,22 +25,46 @@ fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["--echo", module] => echo(Path::new(module)),
+        ["--commands"] => both(&Image::at(&current()?)?),
         ["--commands", module] => both(&Image::at(Path::new(module))?),
-        [kernel, files, emulator, folder] => figures(kernel, files, emulator, Path::new(folder)),
-        _ => Err("usage: figures KERNEL FILES EMULATOR FOLDER | --commands MODULE".into()),
+        [] => figures(&current()?),
+        [module] => figures(Path::new(module)),
+        _ => Err("usage: figures [--commands] [MODULE]".into()),
     }
+}
+
+/// The compiled module of the image that was built last.
+fn current() -> Result<PathBuf, Box<dyn Error>> {
+    let cache = Cache::of_user()?;
+    // Compiles it if it is of another machine.
+    Image::current(&cache, &mut |_: Event<'_>| {})?;
+    let entry = cache.current("module")?;
+    Ok(entry.ok_or("no image")?.path("guest.cwasm"))
+}
+
+fn start(image: &Image, translate: Translate) -> Result<Sandbox, VmError> {
+    let builder = Sandbox::builder().loaded_image(image);
+    builder.translate(translate).start_blocking()
+}
+
+fn script(sandbox: &Sandbox, text: &str) -> Result<(), VmError> {
+    block_on(sandbox.exec(text)).map(drop)
+}
+
+fn run(command: Command) -> Result<(), VmError> {
+    block_on(command.output()).map(drop)
 }
 
 /// What a new process does until the first output of a command.
 fn echo(module: &Path) -> Result<(), Box<dyn Error>> {
-    let start = Instant::now();
+    let begin = Instant::now();
     let image = Image::at(module)?;
-    let loaded = start.elapsed();
-    let sandbox = Sandbox::start(&image, &Options::default())?;
-    let started = start.elapsed();
-    let output = sandbox.script("echo hi", &Run::default())?;
+    let loaded = begin.elapsed();
+    let sandbox = start(&image, Translate::default())?;
+    let started = begin.elapsed();
+    let output = block_on(sandbox.exec("echo hi"))?;
     assert_eq!(output.stdout, b"hi\n");
-    let echoed = start.elapsed();
+    let echoed = begin.elapsed();
     println!(
         "{} {} {}",
         loaded.as_micros(),
@@ -55,19 +75,21 @@ fn echo(module: &Path) -> Result<(), Box<dyn Error>> {
     std::process::exit(0);
 }
 
-fn figures(kernel: &str, files: &str, emulator: &str, folder: &Path) -> Result<(), Box<dyn Error>> {
-    let module = folder.join("guest.cwasm");
-    if !module.exists() {
-        build(&vm::engine()?, kernel, files, emulator, folder)?;
-    }
-    let metadata = fs::metadata(&module)?;
+fn figures(module: &Path) -> Result<(), Box<dyn Error>> {
+    let metadata = fs::metadata(module)?;
     row(
         "precompiled, on disk",
         &format!("{:.1} MB", metadata.blocks() as f64 * 512.0 / 1e6),
     );
-    let image = Image::at(&module)?;
-    first_process(&module)?;
-    instantiate(&image)?;
+    instantiate(module)?;
+    first_process(module)?;
+    let image = Image::at(module)?;
+    timed("start, first echo, stop", SOME, || {
+        let sandbox = start(&image, Translate::default())?;
+        script(&sandbox, "echo hi")?;
+        block_on(sandbox.stop());
+        Ok(())
+    })?;
     memory(&image)?;
     both(&image)?;
     idle(&image)?;
@@ -122,46 +144,6 @@ fn ran(
     Ok(())
 }
 
-fn build(
-    engine: &wasmtime::Engine,
-    kernel: &str,
-    files: &str,
-    emulator: &str,
-    folder: &Path,
-) -> Result<(), Box<dyn Error>> {
-    let (kernel, initrd) = (fs::read(kernel)?, fs::read(files)?);
-    let boot = Boot {
-        kernel: &kernel,
-        initrd: &initrd,
-        cmdline: CMDLINE,
-        ram_bytes: RAM_BYTES,
-    };
-    let python = ["python3", "-c", "print(6*7)"];
-    let (wasm, figures) = vm::snapshot(engine, &fs::read(emulator)?, &boot, &[&python], "")?;
-    let instructions = figures.boot_instructions as f64 / 1e6;
-    row(
-        "boot to the agent",
-        &format!(
-            "{} ({instructions:.0} M instructions)",
-            milliseconds(figures.boot)
-        ),
-    );
-    row("warm-up", &milliseconds(figures.warm_up));
-    let zeroed = figures.zeroed >> 20;
-    row(
-        "zeroing",
-        &format!("{} ({zeroed} MiB)", milliseconds(figures.prepare)),
-    );
-    row("saving", &milliseconds(figures.save));
-    fs::create_dir_all(folder)?;
-    fs::write(folder.join("guest.wasm"), &wasm)?;
-    row("snapshot", &format!("{:.1} MB", wasm.len() as f64 / 1e6));
-    let start = Instant::now();
-    vm::write(engine, &wasm, &folder.join("guest.cwasm"))?;
-    row("precompiling", &milliseconds(start.elapsed()));
-    Ok(())
-}
-
 fn first_process(module: &Path) -> Result<(), Box<dyn Error>> {
     let mut all = Vec::new();
     for _ in 0..SOME {
@@ -191,37 +173,27 @@ fn first_process(module: &Path) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn instantiate(image: &Image) -> Result<(), VmError> {
-    let mut running = Vec::new();
-    timed("start a guest (instance, thread)", MANY, || {
-        running.push(Sandbox::start(image, &Options::default())?);
+/// An instance of the image, with all of its memory and none of its imports.
+fn instantiate(module: &Path) -> Result<(), Box<dyn Error>> {
+    let engine = engine()?;
+    let module = load(&engine, module)?;
+    let mut linker = Linker::new(&engine);
+    linker.define_unknown_imports_as_traps(&module)?;
+    let ready = linker.instantiate_pre(&module)?;
+    let mut stores = Vec::new();
+    timed("instantiate", MANY, || {
+        let mut store = Store::new(&engine, ());
+        ready.instantiate(&mut store).expect("an instance");
+        stores.push(store);
         Ok(())
     })?;
-    drop(running);
-    timed("start, first echo, stop", SOME, || {
-        let sandbox = Sandbox::start(image, &Options::default())?;
-        sandbox.script("echo hi", &Run::default())?;
-        sandbox.stop();
-        Ok(())
-    })
-}
-
-fn exec(argv: &[&str]) -> Exec {
-    Exec {
-        argv: argv.iter().map(|a| a.as_bytes().to_vec()).collect(),
-        ..Exec::default()
-    }
+    Ok(())
 }
 
 fn commands(image: &Image, translate: Translate) -> Result<(), VmError> {
-    let run = Run::default();
-    let options = Options {
-        translate,
-        ..Options::default()
-    };
-    let sandbox = Sandbox::start(image, &options)?;
-    let script = |text: &str| sandbox.script(text, &run).map(drop);
-    let command = |argv: &[&str]| sandbox.command(exec(argv), &run).map(drop);
+    let sandbox = start(image, translate)?;
+    let script = |text: &str| script(&sandbox, text);
+    let command = |argv: &[&str]| run(sandbox.command(argv));
     let python = ["python3", "-c", "print(1+1)"];
     // From here on it tells its instructions.
     script(":")?;
@@ -247,12 +219,8 @@ fn commands(image: &Image, translate: Translate) -> Result<(), VmError> {
     ran("8 MB of output", 1, &sandbox, || {
         command(&["head", "-c", "8000000", "/dev/zero"])
     })?;
-    let input = Run {
-        stdin: vec![b'x'; 64 << 10],
-        ..Run::default()
-    };
     ran("64 KB of standard input", SOME, &sandbox, || {
-        sandbox.command(exec(&["wc", "-c"]), &input).map(drop)
+        run(sandbox.command(["wc", "-c"]).stdin(vec![b'x'; 64 << 10]))
     })
 }
 
@@ -297,10 +265,10 @@ fn memory(image: &Image) -> Result<(), VmError> {
         let text = format!("{written:.1} MB (and {mapped:.1} MB of the image's file)");
         row(name, &text);
     };
-    let sandbox = Sandbox::start(image, &Options::default())?;
-    sandbox.script("echo hi", &Run::default())?;
+    let sandbox = start(image, Translate::default())?;
+    script(&sandbox, "echo hi")?;
     more("private memory after echo");
-    sandbox.command(exec(&["python3", "-c", "print(1+1)"]), &Run::default())?;
+    run(sandbox.command(["python3", "-c", "print(1+1)"]))?;
     more("private memory after Python");
     Ok(())
 }
@@ -327,8 +295,8 @@ fn cpu_time() -> Duration {
 }
 
 fn idle(image: &Image) -> Result<(), VmError> {
-    let sandbox = Sandbox::start(image, &Options::default())?;
-    sandbox.script("echo hi", &Run::default())?;
+    let sandbox = start(image, Translate::default())?;
+    script(&sandbox, "echo hi")?;
     std::thread::sleep(Duration::from_millis(200));
     let (before, instructions) = (cpu_time(), sandbox.instructions());
     std::thread::sleep(Duration::from_secs(5));

@@ -3,37 +3,21 @@
 //!
 //! These need the image (`cargo xtask guest`), as the tests in `guest.rs` do.
 
-use a99_guest_agent::protocol::{Ending, Exec};
-use a99_sandbox::image::Cache;
-use a99_sandbox::vm::{Image, Options, Run, Sandbox, Translate};
-use std::path::Path;
-use std::sync::LazyLock;
+mod common;
 
-static IMAGE: LazyLock<Image> = LazyLock::new(|| {
-    if let Ok(path) = std::env::var("A99_TEST_MODULE") {
-        return Image::at(Path::new(&path)).expect("the named module");
-    }
-    let cache = Cache::of_user().expect("a cache");
-    Image::current(&cache, &mut |_: a99_sandbox::image::Event<'_>| {}).expect("the built image")
-});
+use a99_sandbox::{Sandbox, Translate, block_on};
+use common::{builder, sh};
 
 fn start(translate: Translate) -> Sandbox {
-    let options = Options {
-        translate,
-        ..Options::default()
-    };
-    Sandbox::start(&IMAGE, &options).expect("a guest")
+    let builder = builder().translate(translate);
+    builder.start_blocking().expect("a sandbox")
 }
 
-fn python(sandbox: &Sandbox, code: &str) -> (Ending, String) {
-    let argv = ["python3", "-c", code];
-    let exec = Exec {
-        argv: argv.iter().map(|a| a.as_bytes().to_vec()).collect(),
-        ..Exec::default()
-    };
-    let output = sandbox.command(exec, &Run::default()).expect("it runs");
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    (output.exited.ending, text)
+/// Exit code (for a signal 128 and its number) and standard output.
+fn python(sandbox: &Sandbox, code: &str) -> (i32, String) {
+    let output = block_on(sandbox.command(["python3", "-c", code]).output());
+    let output = output.expect("it runs");
+    (output.exit_code(), output.stdout_text())
 }
 
 /// Prints what depends on every bit: integers of all sizes, floating point with
@@ -63,7 +47,7 @@ print(h.hexdigest())
 #[ignore = "needs the image"]
 fn the_same_work_gives_the_same_bytes() {
     let interpreted = python(&start(Translate::Off), WORK);
-    assert_eq!(interpreted.0, Ending::Code(0));
+    assert_eq!(interpreted.0, 0);
     assert_eq!(interpreted.1.len(), 65);
     assert_eq!(python(&start(Translate::Ready), WORK), interpreted);
 }
@@ -82,21 +66,11 @@ old=$(dd if="$p" bs=1 skip=$at count=4 2>/dev/null | od -An -v -t o1 | sed 's/ /
 patch() { printf "$1" | dd of="$p" bs=1 seek=$at conv=notrunc 2>/dev/null; }
 "#;
     let sandbox = start(Translate::Ready);
-    let script = |text: &str| {
-        let output = sandbox.script(text, &Run::default()).expect("it runs");
-        assert_eq!(output.exit_code(), 0, "{text}: {output:?}");
-    };
-    script(PATCH);
-    assert_eq!(
-        python(&sandbox, "print(1)"),
-        (Ending::Code(0), "1\n".to_owned())
-    );
-    script(r"patch '\0\0\0\0'");
-    const SIGILL: u8 = 4;
-    assert_eq!(python(&sandbox, "print(1)").0, Ending::Signal(SIGILL));
-    script(r#"patch "$old""#);
-    assert_eq!(
-        python(&sandbox, "print(1)"),
-        (Ending::Code(0), "1\n".to_owned())
-    );
+    sh(&sandbox, PATCH);
+    assert_eq!(python(&sandbox, "print(1)"), (0, "1\n".to_owned()));
+    sh(&sandbox, r"patch '\0\0\0\0'");
+    const SIGILL: i32 = 4;
+    assert_eq!(python(&sandbox, "print(1)").0, 128 + SIGILL);
+    sh(&sandbox, r#"patch "$old""#);
+    assert_eq!(python(&sandbox, "print(1)"), (0, "1\n".to_owned()));
 }

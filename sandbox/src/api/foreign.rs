@@ -155,7 +155,7 @@ impl Shared {
     /// Takes messages until there is a reason to end.
     fn listen(&self, ends: Option<Instant>) -> VmError {
         loop {
-            for message in self.mailbox.collect(0, 0) {
+            for message in self.mailbox.collect(0) {
                 match message {
                     Message::Open(open) => self.open(open),
                     Message::Send(id, Request::Kill) | Message::Cancel(id) => self.cancel(id),

@@ -1,6 +1,6 @@
 //! What can go wrong with a running guest, each with a stable code.
 
-use super::sandbox::Output;
+use super::output::Output;
 use std::fmt;
 
 /// The kind of a failure. The text of a code never changes.

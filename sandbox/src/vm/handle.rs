@@ -6,8 +6,18 @@ use super::mailbox::{Event, Mailbox, Message, Open, SaveSlot};
 use super::watch::Watch;
 use a99_guest_agent::protocol::{MAX_CHUNK, Request};
 use std::sync::Arc;
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
+
+/// The next id of a command; 0 is none's.
+fn next_id(last: &AtomicU32) -> u32 {
+    loop {
+        let id = last.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
+        if id != 0 {
+            return id;
+        }
+    }
+}
 
 /// A guest's thread, as long as somebody holds it; then the guest is stopped.
 pub(crate) struct Running {
@@ -49,7 +59,7 @@ impl Running {
         opening: Opening,
         sink: impl FnOnce(Handle) -> Box<dyn FnMut(Event) + Send>,
     ) -> Result<Handle, VmError> {
-        let id = super::sandbox::next_id(&self.last_id);
+        let id = next_id(&self.last_id);
         let handle = Handle {
             mailbox: Arc::clone(&self.mailbox),
             id,

@@ -7,9 +7,6 @@ use a99_guest_agent::protocol::{Exited, Request, Stream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Bytes on the way to the guest above which callers wait with input.
-const MAX_BACKLOG: usize = 1 << 20;
-
 /// What a command tells, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
@@ -84,8 +81,6 @@ struct Inbox {
     ended: Option<VmError>,
     /// Instructions run so far.
     retired: u64,
-    /// Bytes of requests that the guest has not taken.
-    backlog: usize,
 }
 
 /// The callers' end of a guest's thread.
@@ -132,21 +127,15 @@ impl Mailbox {
         self.wake.notify_one();
     }
 
-    /// Whether so much is on the way to the guest that more should wait.
-    pub(crate) fn is_congested(&self) -> bool {
-        self.lock().backlog > MAX_BACKLOG
-    }
-
     /// Instructions that the guest has run.
     pub(crate) fn retired(&self) -> u64 {
         self.lock().retired
     }
 
     /// The messages so far, in exchange for what the thread knows.
-    pub(crate) fn collect(&self, retired: u64, backlog: usize) -> Vec<Message> {
+    pub(crate) fn collect(&self, retired: u64) -> Vec<Message> {
         let mut inbox = self.lock();
         inbox.retired = retired;
-        inbox.backlog = backlog;
         inbox.nudged = false;
         std::mem::take(&mut inbox.messages)
     }

@@ -1,8 +1,7 @@
 //! Running guests: the emulator under wasmtime, one thread for each guest.
 //!
 //! A guest starts from a snapshot, a module whose memory holds a Linux that has
-//! booted, mapped copy-on-write. [`Sandbox`] is such a guest; what it runs goes
-//! over the agent's port as [`a99_guest_agent::protocol`] describes, never over
+//! booted, mapped copy-on-write. What it runs goes over the agent's port as [`a99_guest_agent::protocol`] describes, never over
 //! the console.
 //!
 //! - `engine`: wasmtime's configuration; `imports`: the few functions that the
@@ -10,9 +9,8 @@
 //! - `guest`: a guest driven turn by turn; `thread`: the loop around it, which
 //!   sleeps while the guest does; `mailbox` and `watch`: what it shares with
 //!   callers; `attach`: the far ends of the guest's devices.
-//! - `handle`: a guest's thread as [`crate::Sandbox`] holds it.
-//! - `sandbox` and `stream`: a guest for callers that may wait; what programs
-//!   use is [`crate::Sandbox`].
+//! - `launch`: starts that thread; `handle`: it, as [`crate::Sandbox`] holds it;
+//!   `output`: what commands give.
 //! - `translator`: compiles hot guest code.
 //! - `save`: a running guest as data.
 //! - `snapshot`: from kernel and files to the module that guests start from;
@@ -31,15 +29,15 @@ mod handle;
 mod image;
 mod imports;
 mod instance;
+mod launch;
 mod link;
 mod machine;
 mod mailbox;
+mod output;
 mod precompiled;
 mod rehearsal;
-mod sandbox;
 mod save;
 mod snapshot;
-mod stream;
 mod thread;
 mod translator;
 mod trial;
@@ -53,12 +51,11 @@ pub use guest::Boot;
 pub(crate) use guest::Setup;
 pub(crate) use handle::{Handle, Opening, Running};
 pub use image::Image;
+pub(crate) use launch::{launch, spawn};
 pub use machine::WasmMachine;
-pub use mailbox::Event;
-pub(crate) use mailbox::{Mailbox, Message, Open, Sink, stopped};
+pub(crate) use mailbox::{Event, Mailbox, Message, Open, Sink, stopped};
+pub use output::Output;
 pub use precompiled::{Manifest, load, verify, write};
-pub use sandbox::{Command, Options, Output, Run, Sandbox};
-pub(crate) use sandbox::{launch, spawn};
 pub(crate) use save::Saved;
 pub use snapshot::{Figures, snapshot};
 pub(crate) use thread::{Bounds, CREDIT_BYTES, refuse};

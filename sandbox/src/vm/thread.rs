@@ -5,7 +5,7 @@ use super::error::{VmCode, VmError};
 use super::guest::{Guest, Next};
 use super::instance::Linked;
 use super::mailbox::{Event, Mailbox, Message, Open, SaveSlot, Sink, stopped};
-use super::sandbox::Output;
+use super::output::Output;
 use a99_guest_agent::protocol::{Report, Request, Stream, WINDOW_BYTES};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -135,7 +135,7 @@ pub(crate) fn refuse(message: Message, error: &VmError) {
 
 impl Turns {
     fn turn(&mut self, guest: &mut Guest) -> Result<(), VmError> {
-        for message in self.mailbox.collect(guest.retired(), guest.backlog()) {
+        for message in self.mailbox.collect(guest.retired()) {
             self.obey(guest, message)?;
         }
         let now = Instant::now();

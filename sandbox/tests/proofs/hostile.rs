@@ -1,9 +1,8 @@
 //! Programs that mean harm end in their own error, and the guest goes on.
 
 use super::elf::{of_words, program};
-use super::support::{Numbers, exec, in_guest, is_usable, run_for, start};
-use a99_guest_agent::protocol::{Ending, Exec, Limits};
-use a99_sandbox::vm::{Output, Sandbox, VmCode, VmError};
+use super::support::{Numbers, in_guest, is_usable, run_for, start};
+use a99_sandbox::{Ending, Output, Sandbox, VmCode, VmError};
 use std::time::Duration;
 
 /// Programs of garbage that are tried.
@@ -29,7 +28,7 @@ const SIGSEGV: u8 = 11;
 fn run_program(sandbox: &Sandbox, bytes: &[u8]) -> Result<Output, VmError> {
     let put = "cat >/tmp/program && chmod 700 /tmp/program";
     in_guest(sandbox, &["sh", "-c", put], bytes);
-    run_for(sandbox, exec(&["/tmp/program"]), b"", PATIENCE)
+    run_for(sandbox.command(["/tmp/program"]), b"", PATIENCE)
 }
 
 #[test]
@@ -109,14 +108,9 @@ fn faults_are_the_signals_that_linux_has_for_them() {
 #[ignore = "needs the image"]
 fn forks_without_end_are_bounded_and_killed() {
     let sandbox = start();
-    let bomb = Exec {
-        limits: Limits {
-            pids: Some(64),
-            memory: None,
-        },
-        ..exec(&["sh", "-c", "b() { b | b & }; b; while :; do :; done"])
-    };
-    let error = run_for(&sandbox, bomb, b"", PATIENCE).expect_err("it does not end");
+    let text = "b() { b | b & }; b; while :; do :; done";
+    let bomb = sandbox.command(["sh", "-c", text]).process_limit(64);
+    let error = run_for(bomb, b"", PATIENCE).expect_err("it does not end");
     assert_eq!(error.code, VmCode::TimedOut);
     is_usable(&sandbox);
     let left = in_guest(&sandbox, &["sh", "-c", "ps -o comm | grep -c '^sh$'"], b"");
@@ -134,11 +128,11 @@ fn memory_that_is_filled_kills_the_one_who_fills_it() {
     let sandbox = start();
     let text = "x = []\nwhile True: x.append(bytearray(1 << 20))";
     for memory in [Some(64 << 20), None] {
-        let hog = Exec {
-            limits: Limits { pids: None, memory },
-            ..exec(&["python3", "-c", text])
-        };
-        let output = run_for(&sandbox, hog, b"", LONG).expect("it ends");
+        let mut hog = sandbox.command(["python3", "-c", text]);
+        if let Some(bytes) = memory {
+            hog = hog.memory_limit(bytes);
+        }
+        let output = run_for(hog, b"", LONG).expect("it ends");
         let ending = output.exited.ending;
         // Python may be told before the kernel has to kill it.
         let told = String::from_utf8_lossy(&output.stderr).contains("MemoryError");
@@ -156,8 +150,8 @@ fn a_disk_that_is_filled_is_full_and_nothing_else() {
     let sandbox = start();
     for folder in ["/tmp", "/root", "/dev/shm"] {
         let text = format!("dd if=/dev/zero of={folder}/fill bs=1M");
-        let fill = exec(&["sh", "-c", &text]);
-        let output = run_for(&sandbox, fill, b"", LONG).expect("it ends");
+        let fill = sandbox.command(["sh", "-c", &text]);
+        let output = run_for(fill, b"", LONG).expect("it ends");
         let errors = String::from_utf8_lossy(&output.stderr);
         let full = output.exit_code() == 1 && errors.contains("No space left on device");
         assert!(full, "{folder}: {:?} {errors}", output.exited.ending);

@@ -1,8 +1,7 @@
 //! Guests and hosts that run programs, and input that is the same each time.
 
-use a99_guest_agent::protocol::Exec;
 use a99_sandbox::image::{Cache, Event};
-use a99_sandbox::vm::{Image, Options, Output, Run, Sandbox, VmError};
+use a99_sandbox::{ExecOptions, Image, Output, Sandbox, VmError, block_on};
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -26,36 +25,23 @@ pub fn image() -> &'static Image {
 
 /// A new guest.
 pub fn start() -> Sandbox {
-    Sandbox::start(image(), &Options::default()).expect("a guest")
+    let builder = Sandbox::builder().loaded_image(image());
+    builder.start_blocking().expect("a guest")
 }
 
-/// A program with its arguments.
-pub fn exec(argv: &[&str]) -> Exec {
-    Exec {
-        argv: argv.iter().map(|a| a.as_bytes().to_vec()).collect(),
-        ..Exec::default()
-    }
-}
-
-/// Runs a program with these bytes as its input, for a limited time.
+/// Runs a command with these bytes as its input, for a limited time.
 pub fn run_for(
-    sandbox: &Sandbox,
-    exec: Exec,
+    command: a99_sandbox::Command,
     stdin: &[u8],
     timeout: Duration,
 ) -> Result<Output, VmError> {
-    let run = Run {
-        stdin: stdin.to_vec(),
-        timeout: Some(timeout),
-        ..Run::default()
-    };
-    sandbox.command(exec, &run)
+    block_on(command.stdin(stdin).timeout(timeout).output())
 }
 
 /// The output of a program of the guest that must succeed.
 #[track_caller]
 pub fn in_guest(sandbox: &Sandbox, argv: &[&str], stdin: &[u8]) -> Vec<u8> {
-    let output = run_for(sandbox, exec(argv), stdin, PATIENCE).expect("it runs");
+    let output = run_for(sandbox.command(argv), stdin, PATIENCE).expect("it runs");
     let errors = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.exit_code(), 0, "{argv:?} in the guest: {errors}");
     output.stdout
@@ -106,11 +92,11 @@ impl Numbers {
 /// That a guest still does what it is told.
 #[track_caller]
 pub fn is_usable(sandbox: &Sandbox) {
-    let run = Run {
+    let options = ExecOptions {
         timeout: Some(PATIENCE),
-        ..Run::default()
+        ..ExecOptions::default()
     };
-    let output = sandbox.script("echo $((6 * 7))", &run).expect("it runs");
+    let output = block_on(sandbox.exec_with("echo $((6 * 7))", options)).expect("it runs");
     assert_eq!(output.stdout, b"42\n");
     assert_eq!(in_guest(sandbox, &["echo", "on"], b""), b"on\n");
 }
