@@ -44,6 +44,7 @@ mod outbox;
 mod ping;
 mod rate;
 mod resolver;
+mod sessions;
 mod stack;
 mod tcp;
 mod udp;
