@@ -294,7 +294,12 @@ fn s05_malformed_options_are_no_harm() {
     }
     while cable.receive(SILENCE).is_some() {}
     cable.send(echo(GATEWAY, b"still there?"));
-    assert_eq!(icmp(&mut cable), (0, 0));
+    // Late answers to what came before may be first.
+    let mut answers = std::iter::from_fn(|| answer(&mut cable));
+    let is_reply = |(_, protocol, message): (_, IpProtocol, Vec<u8>)| {
+        protocol == IpProtocol::Icmp && message.starts_with(&[0, 0])
+    };
+    assert!(answers.any(is_reply));
 }
 
 #[test]
