@@ -3,10 +3,10 @@
 //!
 //! One `match` over typed instructions. Whatever may trap, miss or touch a
 //! device leaves through [`Exit::Slow`]; `slow.rs` does that one instruction
-//! and the block goes on behind it. The budget is counted by block.
+//! and the block goes on behind it. The budget is counted where a block is left.
 
 use super::alu;
-use super::blocks::{self, CROSS, Code, NONE};
+use super::blocks::{self, CROSS, Code, ELSEWHERE, NONE};
 use super::fp::{self, Fp};
 use super::hart::{Cursor, Hart, NO_RESERVATION, Registers};
 use super::inst::Op;
@@ -19,9 +19,9 @@ use crate::ram::PAGE_SIZE;
 pub enum Exit {
     /// The budget is used up; `pc` is the next instruction.
     Budget,
-    /// The block at `pc` must be looked up, then linked to the side (taken or
-    /// not) of the block that jumped, if one is named.
-    Lookup(Option<(u32, bool)>),
+    /// The block at `pc` must be looked up, then linked to the exit in a slot, if
+    /// one is named.
+    Lookup(Option<u32>),
     /// The instruction at the cursor needs the slow path.
     Slow,
     /// Translated code left before the instruction at `pc`, which must be
@@ -78,11 +78,11 @@ fn chain(
     let mut index = at.index;
     if !at.inside {
         index = blocks::first(number);
-        budget -= blocks::count(line, number);
     }
     loop {
-        // What follows the block: address, link, and which side it is.
-        let (next, link, taken) = loop {
+        // What follows the block: its address, and the exit, whose slot is at
+        // the index then.
+        let (next, exit) = loop {
             // Every block ends with an operation that leaves this loop.
             let mut inst = &line[usize::from(index)];
             index = index.wrapping_add(1);
@@ -190,38 +190,33 @@ fn chain(
                     }
                 }};
             }
+            macro_rules! exit {
+                () => {
+                    &line[usize::from(index)]
+                };
+            }
             macro_rules! branch {
                 (|$a:ident, $b:ident| $condition:expr) => {{
                     let ($a, $b) = (r!(inst.rs1), r!(inst.rs2));
                     if $condition {
-                        break (
-                            pc.wrapping_add(inst.imm as i64 as u64),
-                            blocks::link(line, number, true),
-                            true,
-                        );
+                        break (pc.wrapping_add(inst.imm as i64 as u64), exit!());
                     }
-                    break (
-                        pc.wrapping_add(blocks::bytes(line, number)),
-                        blocks::link(line, number, false),
-                        false,
-                    );
+                    index = index.wrapping_add(1);
                 }};
             }
             macro_rules! jal {
                 () => {{
-                    set!(pc.wrapping_add(blocks::bytes(line, number)));
-                    break (
-                        pc.wrapping_add(inst.imm as i64 as u64),
-                        blocks::link(line, number, true),
-                        true,
-                    );
+                    let exit = exit!();
+                    set!(pc.wrapping_add(blocks::after(exit)));
+                    break (pc.wrapping_add(inst.imm as i64 as u64), exit);
                 }};
             }
             macro_rules! jalr {
                 () => {{
+                    let exit = exit!();
                     let target = address!() & !1;
-                    set!(pc.wrapping_add(blocks::bytes(line, number)));
-                    break (target, CROSS, true);
+                    set!(pc.wrapping_add(blocks::after(exit)));
+                    break (target, exit);
                 }};
             }
             macro_rules! auipc {
@@ -233,14 +228,6 @@ fn chain(
                 ($first:expr, $second:expr) => {{
                     $first;
                     next!();
-                    $second
-                }};
-            }
-            // The same where the second ends the block.
-            macro_rules! fused_end {
-                ($first:expr, $second:expr) => {{
-                    $first;
-                    inst = &line[usize::from(index)];
                     $second
                 }};
             }
@@ -264,11 +251,8 @@ fn chain(
             match inst.op {
                 Op::Nop => {}
                 Op::End => {
-                    break (
-                        pc.wrapping_add(blocks::bytes(line, number)),
-                        blocks::link(line, number, false),
-                        false,
-                    );
+                    index = index.wrapping_sub(1);
+                    break (pc.wrapping_add(blocks::after(inst)), inst);
                 }
                 Op::Lui => set!(inst.imm as i64 as u64),
                 Op::Auipc => auipc!(),
@@ -400,11 +384,11 @@ fn chain(
                 Op::SumSd => fused!(sum!(), store!(u64, r!(inst.rs2))),
                 Op::SumSw => fused!(sum!(), store!(u32, r!(inst.rs2))),
                 Op::SumSb => fused!(sum!(), store!(u8, r!(inst.rs2))),
-                Op::SumBeq => fused_end!(sum!(), branch!(|a, b| a == b)),
-                Op::SumBne => fused_end!(sum!(), branch!(|a, b| a != b)),
-                Op::SumBltu => fused_end!(sum!(), branch!(|a, b| a < b)),
-                Op::SumJal => fused_end!(sum!(), jal!()),
-                Op::SumJalr => fused_end!(sum!(), jalr!()),
+                Op::SumBeq => fused!(sum!(), branch!(|a, b| a == b)),
+                Op::SumBne => fused!(sum!(), branch!(|a, b| a != b)),
+                Op::SumBltu => fused!(sum!(), branch!(|a, b| a < b)),
+                Op::SumJal => fused!(sum!(), jal!()),
+                Op::SumJalr => fused!(sum!(), jalr!()),
                 Op::LdSum => fused!(set!(load!(u64)), sum!()),
                 Op::LwSum => fused!(set!(load!(u32) as i32 as u64), sum!()),
                 Op::LbuSum => fused!(set!(u64::from(load!(u8))), sum!()),
@@ -413,17 +397,17 @@ fn chain(
                 Op::SbSum => fused!(store!(u8, r!(inst.rs2)), sum!()),
                 Op::LdSd => fused!(set!(load!(u64)), store!(u64, r!(inst.rs2))),
                 Op::SdLd => fused!(store!(u64, r!(inst.rs2)), set!(load!(u64))),
-                Op::LdBeq => fused_end!(set!(load!(u64)), branch!(|a, b| a == b)),
-                Op::LdBne => fused_end!(set!(load!(u64)), branch!(|a, b| a != b)),
-                Op::LbuBeq => fused_end!(set!(u64::from(load!(u8))), branch!(|a, b| a == b)),
-                Op::LbuBne => fused_end!(set!(u64::from(load!(u8))), branch!(|a, b| a != b)),
+                Op::LdBeq => fused!(set!(load!(u64)), branch!(|a, b| a == b)),
+                Op::LdBne => fused!(set!(load!(u64)), branch!(|a, b| a != b)),
+                Op::LbuBeq => fused!(set!(u64::from(load!(u8))), branch!(|a, b| a == b)),
+                Op::LbuBne => fused!(set!(u64::from(load!(u8))), branch!(|a, b| a != b)),
                 Op::SlliSum => fused!(alu_imm!(|a, b| a.wrapping_shl(b as u32)), sum!()),
                 Op::SlliSrli => fused!(
                     alu_imm!(|a, b| a.wrapping_shl(b as u32)),
                     alu_imm!(|a, b| a.wrapping_shr(b as u32))
                 ),
-                Op::AndiBeq => fused_end!(alu_imm!(|a, b| a & b), branch!(|a, b| a == b)),
-                Op::AndiBne => fused_end!(alu_imm!(|a, b| a & b), branch!(|a, b| a != b)),
+                Op::AndiBeq => fused!(alu_imm!(|a, b| a & b), branch!(|a, b| a == b)),
+                Op::AndiBne => fused!(alu_imm!(|a, b| a & b), branch!(|a, b| a != b)),
                 Op::AuipcLd => fused!(auipc!(), set!(load!(u64))),
                 Op::AuipcSum => fused!(auipc!(), sum!()),
                 Op::AddwAddw => fused!(
@@ -434,14 +418,14 @@ fn chain(
                 Op::Enter => {
                     // The region counts for itself.
                     at.pc = pc;
-                    at.budget = budget + blocks::count(line, number);
+                    at.budget = budget;
                     let page = pc & !(PAGE_SIZE as u64 - 1);
                     let how = translate::enter(inst, page, x, fp, tlb, exec, code, ram, at);
                     budget = at.budget;
                     if how == translate::INTERPRET {
                         return leave(at, at.pc, budget, Exit::Interpret);
                     }
-                    break (at.pc, CROSS, true);
+                    break (at.pc, &ELSEWHERE);
                 }
                 // Every operation is named, so that the jump needs no range check.
                 Op::FmaddS
@@ -525,6 +509,8 @@ fn chain(
         };
 
         pc = next;
+        budget -= i64::from(exit.rd);
+        let link = exit.imm as u32;
         number = if link < CROSS {
             link
         } else if link == CROSS {
@@ -534,14 +520,14 @@ fn chain(
             }
         } else {
             debug_assert_eq!(link, NONE);
-            return leave(at, pc, budget, Exit::Lookup(Some((number, taken))));
+            let slot = blocks::slot(number, index);
+            return leave(at, pc, budget, Exit::Lookup(Some(slot)));
         };
         if budget <= 0 {
             return leave(at, pc, budget, Exit::Budget);
         }
         line = code.line(number);
         index = blocks::first(number);
-        budget -= blocks::count(line, number);
     }
 }
 
