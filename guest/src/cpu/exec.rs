@@ -168,7 +168,7 @@ fn chain(
             // Loads or stores of doubles on one base, until the last of them:
             // the TLB is asked again only where the page changes.
             macro_rules! run {
-                ($tlb:expr, $op:ident, |$cell:ident| $access:expr) => {{
+                ($tlb:expr, $more:pat, |$cell:ident| $access:expr) => {{
                     let base = r!(inst.rs1);
                     let mut entry = $tlb.entry(address!());
                     loop {
@@ -183,7 +183,7 @@ fn chain(
                             slow!()
                         };
                         $access;
-                        if inst.op != Op::$op {
+                        if !matches!(inst.op, $more) {
                             break;
                         }
                         next!();
@@ -225,11 +225,63 @@ fn chain(
                 };
             }
             macro_rules! fused {
-                ($first:expr, $second:expr) => {{
+                ($first:expr $(, $other:expr)+) => {{
                     $first;
-                    next!();
-                    $second
+                    $(
+                        next!();
+                        $other;
+                    )+
                 }};
+            }
+            macro_rules! ld {
+                () => {
+                    set!(load!(u64))
+                };
+            }
+            macro_rules! lbu {
+                () => {
+                    set!(u64::from(load!(u8)))
+                };
+            }
+            macro_rules! sd {
+                () => {
+                    store!(u64, r!(inst.rs2))
+                };
+            }
+            macro_rules! beq {
+                () => {
+                    branch!(|a, b| a == b)
+                };
+            }
+            macro_rules! bne {
+                () => {
+                    branch!(|a, b| a != b)
+                };
+            }
+            macro_rules! addiw {
+                () => {
+                    alu_imm!(|a, b| alu::word(a.wrapping_add(b)))
+                };
+            }
+            macro_rules! and_imm {
+                () => {
+                    alu_imm!(|a, b| a & b)
+                };
+            }
+            macro_rules! or {
+                () => {
+                    alu!(|a, b| a | b)
+                };
+            }
+            macro_rules! slli {
+                () => {
+                    alu_imm!(|a, b| a.wrapping_shl(b as u32))
+                };
+            }
+            macro_rules! srli {
+                () => {
+                    alu_imm!(|a, b| a.wrapping_shr(b as u32))
+                };
             }
             macro_rules! amo {
                 ($type:ty, |$old:ident, $source:ident| $new:expr) => {{
@@ -368,53 +420,107 @@ fn chain(
                 Op::Flw if fp.is_on() => fp.set_f32(inst.rd, load!(u32)),
                 Op::Fsd if fp.is_on() => store!(u64, fp.bits(inst.rs2)),
                 Op::Fsw if fp.is_on() => store!(u32, fp.bits(inst.rs2)),
-                Op::LdRun => run!(tlb.read, LdRun, |cell| set!(u64::from_le_bytes(*cell))),
-                Op::SdRun => run!(tlb.write, SdRun, |cell| *cell = r!(inst.rs2).to_le_bytes()),
-                Op::SlliwSrliwOr => {
-                    alu_imm!(|a, b| alu::word(a.wrapping_shl(b as u32)));
-                    next!();
-                    alu_imm!(|a, b| (a as u32).wrapping_shr(b as u32) as i32 as u64);
-                    next!();
-                    alu!(|a, b| a | b);
-                }
+                Op::LdRun => run!(tlb.read, Op::LdRun, |cell| set!(u64::from_le_bytes(*cell))),
+                Op::SdRun => run!(tlb.write, Op::SdRun, |cell| *cell =
+                    r!(inst.rs2).to_le_bytes()),
+                Op::SlliwSrliwOr => fused!(
+                    alu_imm!(|a, b| alu::word(a.wrapping_shl(b as u32))),
+                    alu_imm!(|a, b| (a as u32).wrapping_shr(b as u32) as i32 as u64),
+                    or!()
+                ),
                 Op::SumSum => fused!(sum!(), sum!()),
-                Op::SumLd => fused!(sum!(), set!(load!(u64))),
+                Op::SumLd => fused!(sum!(), ld!()),
                 Op::SumLw => fused!(sum!(), set!(load!(u32) as i32 as u64)),
-                Op::SumLbu => fused!(sum!(), set!(u64::from(load!(u8)))),
-                Op::SumSd => fused!(sum!(), store!(u64, r!(inst.rs2))),
+                Op::SumLbu => fused!(sum!(), lbu!()),
+                Op::SumSd => fused!(sum!(), sd!()),
                 Op::SumSw => fused!(sum!(), store!(u32, r!(inst.rs2))),
                 Op::SumSb => fused!(sum!(), store!(u8, r!(inst.rs2))),
-                Op::SumBeq => fused!(sum!(), branch!(|a, b| a == b)),
-                Op::SumBne => fused!(sum!(), branch!(|a, b| a != b)),
+                Op::SumBeq => fused!(sum!(), beq!()),
+                Op::SumBne => fused!(sum!(), bne!()),
                 Op::SumBltu => fused!(sum!(), branch!(|a, b| a < b)),
                 Op::SumJal => fused!(sum!(), jal!()),
                 Op::SumJalr => fused!(sum!(), jalr!()),
-                Op::LdSum => fused!(set!(load!(u64)), sum!()),
+                Op::LdSum => fused!(ld!(), sum!()),
                 Op::LwSum => fused!(set!(load!(u32) as i32 as u64), sum!()),
-                Op::LbuSum => fused!(set!(u64::from(load!(u8))), sum!()),
-                Op::SdSum => fused!(store!(u64, r!(inst.rs2)), sum!()),
+                Op::LbuSum => fused!(lbu!(), sum!()),
+                Op::SdSum => fused!(sd!(), sum!()),
                 Op::SwSum => fused!(store!(u32, r!(inst.rs2)), sum!()),
                 Op::SbSum => fused!(store!(u8, r!(inst.rs2)), sum!()),
-                Op::LdSd => fused!(set!(load!(u64)), store!(u64, r!(inst.rs2))),
-                Op::SdLd => fused!(store!(u64, r!(inst.rs2)), set!(load!(u64))),
-                Op::LdBeq => fused!(set!(load!(u64)), branch!(|a, b| a == b)),
-                Op::LdBne => fused!(set!(load!(u64)), branch!(|a, b| a != b)),
-                Op::LbuBeq => fused!(set!(u64::from(load!(u8))), branch!(|a, b| a == b)),
-                Op::LbuBne => fused!(set!(u64::from(load!(u8))), branch!(|a, b| a != b)),
-                Op::SlliSum => fused!(alu_imm!(|a, b| a.wrapping_shl(b as u32)), sum!()),
-                Op::SlliSrli => fused!(
-                    alu_imm!(|a, b| a.wrapping_shl(b as u32)),
-                    alu_imm!(|a, b| a.wrapping_shr(b as u32))
-                ),
-                Op::AndiBeq => fused!(alu_imm!(|a, b| a & b), branch!(|a, b| a == b)),
-                Op::AndiBne => fused!(alu_imm!(|a, b| a & b), branch!(|a, b| a != b)),
-                Op::AuipcLd => fused!(auipc!(), set!(load!(u64))),
+                Op::LdSd => fused!(ld!(), sd!()),
+                Op::SdLd => fused!(sd!(), ld!()),
+                Op::LdBeq => fused!(ld!(), beq!()),
+                Op::LdBne => fused!(ld!(), bne!()),
+                Op::LbuBeq => fused!(lbu!(), beq!()),
+                Op::LbuBne => fused!(lbu!(), bne!()),
+                Op::SlliSum => fused!(slli!(), sum!()),
+                Op::SlliSrli => fused!(slli!(), srli!()),
+                Op::AndiBeq => fused!(and_imm!(), beq!()),
+                Op::AndiBne => fused!(and_imm!(), bne!()),
+                Op::AuipcLd => fused!(auipc!(), ld!()),
                 Op::AuipcSum => fused!(auipc!(), sum!()),
                 Op::AddwAddw => fused!(
                     alu!(|a, b| alu::word(a.wrapping_add(b))),
                     alu!(|a, b| alu::word(a.wrapping_add(b)))
                 ),
-                Op::OrXor => fused!(alu!(|a, b| a | b), alu!(|a, b| a ^ b)),
+                Op::OrXor => fused!(or!(), alu!(|a, b| a ^ b)),
+                Op::SumBlt => fused!(sum!(), branch!(|a, b| (a as i64) < b as i64)),
+                Op::SumBge => fused!(sum!(), branch!(|a, b| a as i64 >= b as i64)),
+                Op::SumAndi => fused!(sum!(), and_imm!()),
+                Op::SlliOr => fused!(slli!(), or!()),
+                Op::OrSlli => fused!(or!(), slli!()),
+                Op::AndiSum => fused!(and_imm!(), sum!()),
+                Op::AndSum => fused!(alu!(|a, b| a & b), sum!()),
+                Op::OrAddiw => fused!(or!(), addiw!()),
+                Op::AddiwAddiw => fused!(addiw!(), addiw!()),
+                Op::SlliBlt => fused!(slli!(), branch!(|a, b| (a as i64) < b as i64)),
+                Op::SlliBge => fused!(slli!(), branch!(|a, b| a as i64 >= b as i64)),
+                Op::AddiwBeq => fused!(addiw!(), beq!()),
+                Op::AddiwBne => fused!(addiw!(), bne!()),
+                Op::AddiwJal => fused!(addiw!(), jal!()),
+                Op::SrliAndi => fused!(srli!(), and_imm!()),
+                Op::LdLd => fused!(ld!(), ld!()),
+                Op::LdSlli => fused!(ld!(), slli!()),
+                Op::LdSrli => fused!(ld!(), srli!()),
+                Op::LdAndi => fused!(ld!(), and_imm!()),
+                Op::LdJalr => fused!(ld!(), jalr!()),
+                Op::LbuLbu => fused!(lbu!(), lbu!()),
+                Op::LbuSlli => fused!(lbu!(), slli!()),
+                Op::LwuLwu => fused!(set!(u64::from(load!(u32))), set!(u64::from(load!(u32)))),
+                Op::LwBeq => fused!(set!(load!(u32) as i32 as u64), beq!()),
+                Op::LwBne => fused!(set!(load!(u32) as i32 as u64), bne!()),
+                Op::SdJal => fused!(sd!(), jal!()),
+                Op::SdJalr => fused!(sd!(), jalr!()),
+                Op::SwSw => fused!(store!(u32, r!(inst.rs2)), store!(u32, r!(inst.rs2))),
+                Op::FsdFsd if fp.is_on() => {
+                    fused!(
+                        store!(u64, fp.bits(inst.rs2)),
+                        store!(u64, fp.bits(inst.rs2))
+                    )
+                }
+                Op::LdRunSumJalr => fused!(
+                    run!(tlb.read, Op::LdRun | Op::LdRunSumJalr, |cell| set!(
+                        u64::from_le_bytes(*cell)
+                    )),
+                    sum!(),
+                    jalr!()
+                ),
+                Op::SumSdRun => fused!(
+                    sum!(),
+                    run!(tlb.write, Op::SdRun, |cell| *cell =
+                        r!(inst.rs2).to_le_bytes())
+                ),
+                Op::SumSumSum => fused!(sum!(), sum!(), sum!()),
+                Op::SumSumJal => fused!(sum!(), sum!(), jal!()),
+                Op::SumSumBeq => fused!(sum!(), sum!(), beq!()),
+                Op::SumSumBne => fused!(sum!(), sum!(), bne!()),
+                Op::SumLdSum => fused!(sum!(), ld!(), sum!()),
+                Op::LbuSumBne => fused!(lbu!(), sum!(), bne!()),
+                Op::SumLbuBne => fused!(sum!(), lbu!(), bne!()),
+                Op::SumSbBne => fused!(sum!(), store!(u8, r!(inst.rs2)), bne!()),
+                Op::LdSumBeq => fused!(ld!(), sum!(), beq!()),
+                Op::LdSumBne => fused!(ld!(), sum!(), bne!()),
+                Op::SrliAndiBeq => fused!(srli!(), and_imm!(), beq!()),
+                Op::SrliAndiBne => fused!(srli!(), and_imm!(), bne!()),
                 Op::Enter => {
                     // The region counts for itself.
                     at.pc = pc;
@@ -428,83 +534,20 @@ fn chain(
                     break (at.pc, &ELSEWHERE);
                 }
                 // Every operation is named, so that the jump needs no range check.
-                Op::FmaddS
-                | Op::FmsubS
-                | Op::FnmsubS
-                | Op::FnmaddS
-                | Op::FmaddD
-                | Op::FmsubD
-                | Op::FnmsubD
-                | Op::FnmaddD
-                | Op::FaddS
-                | Op::FsubS
-                | Op::FmulS
-                | Op::FdivS
-                | Op::FsqrtS
-                | Op::FsgnjS
-                | Op::FsgnjnS
-                | Op::FsgnjxS
-                | Op::FminS
-                | Op::FmaxS
-                | Op::FcvtWS
-                | Op::FcvtWuS
-                | Op::FcvtLS
-                | Op::FcvtLuS
-                | Op::FmvXW
-                | Op::FeqS
-                | Op::FltS
-                | Op::FleS
-                | Op::FclassS
-                | Op::FcvtSW
-                | Op::FcvtSWu
-                | Op::FcvtSL
-                | Op::FcvtSLu
-                | Op::FmvWX
-                | Op::FaddD
-                | Op::FsubD
-                | Op::FmulD
-                | Op::FdivD
-                | Op::FsqrtD
-                | Op::FsgnjD
-                | Op::FsgnjnD
-                | Op::FsgnjxD
-                | Op::FminD
-                | Op::FmaxD
-                | Op::FcvtWD
-                | Op::FcvtWuD
-                | Op::FcvtLD
-                | Op::FcvtLuD
-                | Op::FmvXD
-                | Op::FeqD
-                | Op::FltD
-                | Op::FleD
-                | Op::FclassD
-                | Op::FcvtDW
-                | Op::FcvtDWu
-                | Op::FcvtDL
-                | Op::FcvtDLu
-                | Op::FmvDX
-                | Op::FcvtSD
+                #[rustfmt::skip]
+                Op::FmaddS | Op::FmsubS | Op::FnmsubS | Op::FnmaddS | Op::FmaddD | Op::FmsubD | Op::FnmsubD
+                | Op::FnmaddD | Op::FaddS | Op::FsubS | Op::FmulS | Op::FdivS | Op::FsqrtS | Op::FsgnjS
+                | Op::FsgnjnS | Op::FsgnjxS | Op::FminS | Op::FmaxS | Op::FcvtWS | Op::FcvtWuS | Op::FcvtLS
+                | Op::FcvtLuS | Op::FmvXW | Op::FeqS | Op::FltS | Op::FleS | Op::FclassS | Op::FcvtSW
+                | Op::FcvtSWu | Op::FcvtSL | Op::FcvtSLu | Op::FmvWX | Op::FaddD | Op::FsubD | Op::FmulD
+                | Op::FdivD | Op::FsqrtD | Op::FsgnjD | Op::FsgnjnD | Op::FsgnjxD | Op::FminD | Op::FmaxD
+                | Op::FcvtWD | Op::FcvtWuD | Op::FcvtLD | Op::FcvtLuD | Op::FmvXD | Op::FeqD | Op::FltD | Op::FleD
+                | Op::FclassD | Op::FcvtDW | Op::FcvtDWu | Op::FcvtDL | Op::FcvtDLu | Op::FmvDX | Op::FcvtSD
                 | Op::FcvtDS => float!(),
-                Op::Straddle
-                | Op::Illegal
-                | Op::Fence
-                | Op::FenceI
-                | Op::Ecall
-                | Op::Ebreak
-                | Op::Sret
-                | Op::Wfi
-                | Op::SfenceVma
-                | Op::Csrrw
-                | Op::Csrrs
-                | Op::Csrrc
-                | Op::Csrrwi
-                | Op::Csrrsi
-                | Op::Csrrci
-                | Op::Flw
-                | Op::Fld
-                | Op::Fsw
-                | Op::Fsd => slow!(),
+                #[rustfmt::skip]
+                Op::Straddle | Op::Illegal | Op::Fence | Op::FenceI | Op::Ecall | Op::Ebreak | Op::Sret
+                | Op::Wfi | Op::SfenceVma | Op::Csrrw | Op::Csrrs | Op::Csrrc | Op::Csrrwi | Op::Csrrsi
+                | Op::Csrrci | Op::Flw | Op::Fld | Op::Fsw | Op::Fsd | Op::FsdFsd => slow!(),
             }
         };
 
