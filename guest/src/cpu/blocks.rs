@@ -1,9 +1,11 @@
-//! Pre-decoded basic blocks, keyed by physical page.
+//! Pre-decoded blocks, keyed by physical page.
 //!
-//! A block is a straight run of instructions inside one page. Blocks of a page
-//! hang in a table with one chain for each sixteen bytes of the page; links from
-//! block to block stay inside a page, so that dropping a page leaves no link
-//! behind, and remapping a page costs nothing.
+//! A block is a run of instructions inside one page with one entry and several
+//! exits: it goes on behind branches that are not taken, and at the targets of
+//! jumps that always are. Blocks of a page hang in a table with one chain for
+//! each sixteen bytes of the page; links from block to block stay inside a page,
+//! so that dropping a page leaves no link behind, and remapping a page costs
+//! nothing.
 //!
 //! What is dropped stays in the arena until the arena is full; then everything
 //! is dropped at once.
@@ -19,15 +21,22 @@ pub const NONE: u32 = u32::MAX;
 /// A link that leaves the page: looked up at each jump.
 pub const CROSS: u32 = u32::MAX - 1;
 
-/// Instructions in a block at most, so that a block's price stays small
-/// against a slice of the budget.
+/// Slots of a block at most, so that a block's price stays small against a
+/// slice of the budget.
 pub const MAX_BLOCK: usize = 64;
+
+/// Slots that one more instruction may need: itself, its exit, and an end.
+const STEP: usize = 3;
+
+/// Branches and jumps that a block goes on behind: the further, the less likely
+/// is it that control gets there.
+const MAX_JOINTS: usize = 4;
 
 /// Slots of a line of the arena. A byte indexes a line without a check, and a
 /// block lies in one line.
 const LINE: usize = 256;
 
-/// Lines of the arena at most: a million slots, 9 MB with lengths.
+/// Lines of the arena at most: a million slots, 11 MB with their places.
 const MAX_LINES: usize = (1 << 20) / LINE;
 
 /// Bytes of a page that share a chain: about as many as a block has, so that
@@ -42,9 +51,8 @@ const CHAINS: usize = PAGE_SIZE / CHAIN_BYTES;
 /// the same place.
 const COPY: usize = PAGE_SIZE;
 
-/// Slots of a block's header. They lie right before its instructions, so that
-/// going to a block mostly costs one line of the processor's cache.
-pub const HEADER: u8 = 3;
+/// Slots of a block's header, right before its instructions.
+pub const HEADER: u8 = 1;
 
 /// A line of the arena.
 pub type Line = [Inst; LINE];
@@ -55,58 +63,67 @@ pub fn first(block: u32) -> u8 {
     block as u8 + HEADER
 }
 
+/// Where the instruction of a slot is: its distance in bytes from the start of
+/// the block, with the lowest bit set if it is four bytes long; and how many
+/// instructions the block runs before it.
+type PackedPlace = [u8; 3];
+
+/// Where an instruction of a block is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Bytes from the block's start, either way.
+    pub distance: i16,
+    /// Its length in bytes.
+    pub length: u8,
+    /// Instructions that the block runs before it.
+    pub before: u8,
+}
+
+impl Place {
+    fn pack(self) -> PackedPlace {
+        let [low, high] = (self.distance | i16::from(self.length == 4)).to_le_bytes();
+        [low, high, self.before]
+    }
+
+    fn unpack([low, high, before]: PackedPlace) -> Self {
+        let packed = i16::from_le_bytes([low, high]);
+        Self {
+            distance: packed & !1,
+            length: if packed & 1 == 0 { 2 } else { 4 },
+            before,
+        }
+    }
+}
+
+/// The number of the slot at an index of the line of a block.
+pub fn slot(block: u32, index: u8) -> u32 {
+    block / LINE as u32 * LINE as u32 + u32::from(index)
+}
+
 /// All decoded code.
+///
 /// A block is known by the slot of its header; the low byte of that number is
-/// the place in the line.
+/// the place in the line. The header's `imm` is the next block of the chain, its
+/// offset in the page is in `rs1` and `rs2`.
 ///
-/// | slot | `imm` | registers |
-/// |---|---|---|
-/// | 0 | block at the target of the last instruction | `rd`: instructions |
-/// | 1 | block behind this one | `rs1`, `rs2`: length of its code in bytes |
-/// | 2 | next block of the chain | `rs1`, `rs2`: offset in the page |
+/// Behind each branch and jump lies the slot of its exit, and where a block ends
+/// without one, [`Op::End`] is an exit itself:
 ///
-/// Links may be [`NONE`] or [`CROSS`].
+/// | field | holds |
+/// |---|---|
+/// | `imm` | the block that control goes to; [`NONE`] or [`CROSS`] |
+/// | `rd` | instructions that have been run |
+/// | `rs1`, `rs2` | bytes from the block's start to what follows in memory |
 #[derive(Debug)]
 pub struct Code {
     lines: Vec<Line>,
-    /// Length in bytes of each instruction of the arena.
-    lengths: Vec<[u8; LINE]>,
+    places: Vec<[PackedPlace; LINE]>,
     /// Slots in use of the last line.
     used: usize,
     tables: Vec<[u32; CHAINS]>,
     free: Vec<u32>,
     /// Table of each page of RAM.
     pages: Vec<u32>,
-}
-
-/// What a header holds.
-struct Header {
-    count: u8,
-    bytes: u16,
-    offset: u16,
-    taken: u32,
-    fall: u32,
-    sibling: u32,
-}
-
-impl Header {
-    fn slots(&self) -> [Inst; HEADER as usize] {
-        let slot = |rd, short: u16, link: u32| {
-            let [rs1, rs2] = short.to_le_bytes();
-            Inst {
-                op: Op::End,
-                rd,
-                rs1,
-                rs2,
-                imm: link as i32,
-            }
-        };
-        [
-            slot(self.count, 0, self.taken),
-            slot(0, self.bytes, self.fall),
-            slot(0, self.offset, self.sibling),
-        ]
-    }
 }
 
 impl Code {
@@ -117,7 +134,7 @@ impl Code {
         let lines = if bytes > 0 { MAX_LINES } else { 0 };
         Self {
             lines: Vec::with_capacity(lines),
-            lengths: Vec::with_capacity(lines),
+            places: Vec::with_capacity(lines),
             used: LINE,
             tables: Vec::new(),
             free: Vec::new(),
@@ -136,13 +153,9 @@ impl Code {
         &self.lines[block as usize / LINE]
     }
 
-    /// Length of an instruction of a block, and its distance from the block's
-    /// start, in bytes.
-    pub fn place(&self, block: u32, index: u8) -> (u8, u64) {
-        let lengths = &self.lengths[block as usize / LINE];
-        let before = &lengths[usize::from(first(block))..usize::from(index)];
-        let before = before.iter().map(|length| u64::from(*length)).sum();
-        (lengths[usize::from(index)], before)
+    /// Where an instruction of a block is.
+    pub fn place(&self, block: u32, index: u8) -> Place {
+        Place::unpack(self.places[block as usize / LINE][usize::from(index)])
     }
 
     /// The block at `offset` of a table's page.
@@ -152,8 +165,8 @@ impl Code {
         let mut number = chains[(offset / CHAIN_BYTES) & (CHAINS - 1)];
         while number != NONE {
             let line = self.lines.get(number as usize / LINE)?;
-            let slot = &line[number as usize % LINE + 2];
-            if short(slot) == offset {
+            let slot = &line[number as usize % LINE];
+            if short(slot) as usize == offset {
                 return Some(number);
             }
             number = slot.imm as u32;
@@ -187,14 +200,14 @@ impl Code {
             ..Inst::of(Op::Nop)
         };
         self.lines.fill([zero; LINE]);
-        self.lengths.fill([0; LINE]);
+        self.places.fill([[0; 3]; LINE]);
         self.tables.fill([0; CHAINS]);
         self.reset();
     }
 
     fn reset(&mut self) {
         self.lines.clear();
-        self.lengths.clear();
+        self.places.clear();
         self.used = LINE;
         self.tables.clear();
         self.free.clear();
@@ -210,10 +223,9 @@ impl Code {
         }
     }
 
-    /// Sets the link of a block to another of the same page.
-    pub fn link(&mut self, from: u32, taken: bool, to: u32) {
-        let line = &mut self.lines[from as usize / LINE];
-        line[from as usize % LINE + usize::from(!taken)].imm = to as i32;
+    /// Sets the link of the exit in a slot to a block of the same page.
+    pub fn link(&mut self, exit: u32, to: u32) {
+        self.lines[exit as usize / LINE][exit as usize % LINE].imm = to as i32;
     }
 
     /// Decodes the block at `offset` of a page of RAM.
@@ -222,52 +234,95 @@ impl Code {
         let bytes = &ram.bytes()[page * PAGE_SIZE..(page + 1) * PAGE_SIZE];
         let number = self.begin();
         let start = self.used;
-        let mut end = offset;
-        let mut last = None;
-        while self.used - start < MAX_BLOCK - 1 {
-            let Some((inst, length)) = fetch(bytes, end) else {
-                break;
-            };
-            let Some(inst) = relative(inst, end - offset) else {
-                break;
-            };
-            end += usize::from(length);
-            self.push(inst, length);
-            last = Some(inst);
-            if inst.op.ends_block() {
-                break;
+        let mut path = Path {
+            start: offset,
+            at: offset,
+            count: 0,
+            joints: MAX_JOINTS,
+        };
+        let ended = loop {
+            if self.used - start > MAX_BLOCK - STEP {
+                break false;
             }
-        }
-        // The marker of an end is no instruction of the guest.
-        let count = (self.used - start) as u8;
-        let last = match last {
-            Some(inst) if inst.op.ends_block() => inst,
-            _ => {
-                // An instruction that begins on this page may not end here.
-                let straddles = last.is_none() && end + 4 > PAGE_SIZE;
-                let inst = Inst::of(if straddles { Op::Straddle } else { Op::End });
-                self.push(inst, 0);
-                inst
+            match self.decode_one(table, bytes, &mut path) {
+                Then::GoOn => {}
+                Then::Stop => break false,
+                Then::Ended => break true,
             }
         };
+        if !ended {
+            // An instruction that begins on this page may not end here.
+            let inst = match path.count {
+                0 => Inst::of(Op::Straddle),
+                count => exit(self.link_to(table, path.at as i64), count, path.distance()),
+            };
+            self.push(inst, path.place(0));
+        }
         fuse(&mut self.lines[number as usize / LINE][start..self.used]);
-        let target = offset as i64 + i64::from(last.imm);
-        let inside = (0..PAGE_SIZE as i64).contains(&target);
-        let jumps = last.op == Op::Jal || last.op.is_branch();
         let chain = &mut self.tables[table as usize][offset / CHAIN_BYTES];
         let sibling = std::mem::replace(chain, number);
-        self.set_header(
-            number,
-            &Header {
-                count,
-                bytes: (end - offset) as u16,
-                offset: offset as u16,
-                taken: if jumps && inside { NONE } else { CROSS },
-                fall: if end < PAGE_SIZE { NONE } else { CROSS },
-                sibling,
-            },
-        );
+        self.set_header(number, offset, sibling);
         number
+    }
+
+    /// Adds the next instruction to the block that is being decoded.
+    fn decode_one(&mut self, table: u32, page: &[u8], path: &mut Path) -> Then {
+        let Some((inst, length)) = fetch(page, path.at) else {
+            return Then::Stop;
+        };
+        let Some(inst) = relative(inst, path.distance()) else {
+            return Then::Stop;
+        };
+        let place = path.place(length);
+        path.at += usize::from(length);
+        path.count += 1;
+        let after = path.distance();
+        let target = path.start as i64 + i64::from(inst.imm);
+        if inst.op == Op::Jal && self.joins(table, target, path) {
+            path.at = target as usize;
+            path.joints -= 1;
+            // What is left of the jump is the address that it keeps.
+            if inst.rd != SINK {
+                let (op, imm) = (Op::Auipc, after.into());
+                self.push(Inst { op, imm, ..inst }, place);
+            }
+            return Then::GoOn;
+        }
+        self.push(inst, place);
+        if inst.op == Op::Jalr {
+            self.push(exit(CROSS, path.count, after), place);
+        } else if inst.op == Op::Jal || inst.op.is_branch() {
+            let link = self.link_to(table, target);
+            self.push(exit(link, path.count, after), place);
+        }
+        if !inst.op.is_branch() {
+            return if inst.op.ends_block() {
+                Then::Ended
+            } else {
+                Then::GoOn
+            };
+        }
+        if path.joints == 0 || self.find(table, path.at).is_some() {
+            return Then::Stop;
+        }
+        path.joints -= 1;
+        Then::GoOn
+    }
+
+    /// Whether a block goes on at the target of a jump: on the same page, not
+    /// back, which mostly is a loop, and where there is no block yet.
+    fn joins(&self, table: u32, target: i64, path: &Path) -> bool {
+        path.joints > 0
+            && target > path.at as i64
+            && inside(target).is_some_and(|target| self.find(table, target).is_none())
+    }
+
+    /// The link to the block at an offset from the start of a page.
+    fn link_to(&self, table: u32, offset: i64) -> u32 {
+        match inside(offset) {
+            Some(offset) => self.find(table, offset).unwrap_or(NONE),
+            None => CROSS,
+        }
     }
 
     /// Makes a block lead to translated code: a function of the table, at one of
@@ -317,9 +372,8 @@ impl Code {
             return known;
         }
         let number = self.build(ram, page, offset);
-        let [low, high] = ((offset + COPY) as u16).to_le_bytes();
-        let slot = &mut self.lines[number as usize / LINE][number as usize % LINE + 2];
-        (slot.rs1, slot.rs2) = (low, high);
+        let slot = &mut self.lines[number as usize / LINE][number as usize % LINE];
+        [slot.rs1, slot.rs2] = ((offset + COPY) as u16).to_le_bytes();
         number
     }
 
@@ -328,26 +382,23 @@ impl Code {
     pub fn hold(&mut self, inst: Inst, length: u8) {
         self.reset();
         let number = self.begin();
-        self.push(inst, length);
-        self.push(Inst::of(Op::End), 0);
-        self.set_header(
-            number,
-            &Header {
-                count: 1,
-                bytes: length.into(),
-                offset: 0,
-                taken: NONE,
-                fall: NONE,
-                sibling: NONE,
-            },
-        );
+        let place = Place {
+            distance: 0,
+            length,
+            before: 0,
+        };
+        self.push(inst, place);
+        for _ in 0..2 {
+            self.push(exit(NONE, 1, length.into()), place);
+        }
+        self.set_header(number, 0, NONE);
     }
 
     /// Begins a block with an empty header, in a line that has room for it.
     fn begin(&mut self) -> u32 {
         if self.used + usize::from(HEADER) + MAX_BLOCK > LINE {
             self.lines.push([Inst::of(Op::End); LINE]);
-            self.lengths.push([0; LINE]);
+            self.places.push([[0; 3]; LINE]);
             self.used = 0;
         }
         let number = (self.lines.len() - 1) * LINE + self.used;
@@ -355,42 +406,102 @@ impl Code {
         number as u32
     }
 
-    fn set_header(&mut self, block: u32, header: &Header) {
-        let (line, at) = (block as usize / LINE, block as usize % LINE);
-        self.lines[line][at..at + usize::from(HEADER)].copy_from_slice(&header.slots());
+    fn set_header(&mut self, block: u32, offset: usize, sibling: u32) {
+        let [rs1, rs2] = (offset as u16).to_le_bytes();
+        let imm = sibling as i32;
+        self.lines[block as usize / LINE][block as usize % LINE] = Inst {
+            rs1,
+            rs2,
+            imm,
+            ..Inst::of(Op::End)
+        };
     }
 
-    fn push(&mut self, inst: Inst, length: u8) {
-        if let (Some(line), Some(lengths)) = (self.lines.last_mut(), self.lengths.last_mut()) {
+    fn push(&mut self, inst: Inst, place: Place) {
+        if let (Some(line), Some(places)) = (self.lines.last_mut(), self.places.last_mut()) {
             line[self.used] = inst;
-            lengths[self.used] = length;
+            places[self.used] = place.pack();
             self.used += 1;
         }
     }
 }
 
-/// Instructions of a block of a line.
-#[inline(always)]
-pub fn count(line: &Line, block: u32) -> i64 {
-    line[usize::from(block as u8)].rd.into()
+/// How far the decoding of a block has got.
+struct Path {
+    /// Offset of the block in its page.
+    start: usize,
+    /// Offset of the next instruction.
+    at: usize,
+    /// Instructions before it.
+    count: u8,
+    /// Branches and jumps that the block may still go on behind.
+    joints: usize,
 }
 
-/// Length in bytes of a block's code.
-#[inline(always)]
-pub fn bytes(line: &Line, block: u32) -> u64 {
-    short(&line[usize::from((block as u8).wrapping_add(1))]) as u64
+impl Path {
+    fn distance(&self) -> i16 {
+        (self.at as i64 - self.start as i64) as i16
+    }
+
+    /// The place of the next instruction.
+    fn place(&self, length: u8) -> Place {
+        Place {
+            distance: self.distance(),
+            length,
+            before: self.count,
+        }
+    }
 }
 
-/// The link of a block: to the target of its last instruction, or behind it.
-#[inline(always)]
-pub fn link(line: &Line, block: u32, taken: bool) -> u32 {
-    line[usize::from((block as u8).wrapping_add(u8::from(!taken)))].imm as u32
+/// What follows an instruction of a block that is being decoded.
+enum Then {
+    /// The next instruction.
+    GoOn,
+    /// The end of the block.
+    Stop,
+    /// Nothing: it ends the block by itself.
+    Ended,
 }
 
-/// The number in two register fields of a header.
+/// The exit of a block: its link, instructions run, and the distance from the
+/// block's start of what follows in memory.
+fn exit(link: u32, count: u8, after: i16) -> Inst {
+    let [rs1, rs2] = after.to_le_bytes();
+    Inst {
+        op: Op::End,
+        rd: count,
+        rs1,
+        rs2,
+        imm: link as i32,
+    }
+}
+
+/// An exit to an address that must be looked up, which counts nothing.
+pub const ELSEWHERE: Inst = Inst {
+    op: Op::End,
+    rd: 0,
+    rs1: 0,
+    rs2: 0,
+    imm: CROSS as i32,
+};
+
+/// From an exit: bytes from the block's start to what follows in memory.
 #[inline(always)]
-fn short(slot: &Inst) -> usize {
-    usize::from(u16::from_le_bytes([slot.rs1, slot.rs2]))
+pub fn after(exit: &Inst) -> u64 {
+    short(exit) as i64 as u64
+}
+
+/// An offset in a page, if it is one.
+fn inside(offset: i64) -> Option<usize> {
+    (0..PAGE_SIZE as i64)
+        .contains(&offset)
+        .then_some(offset as usize)
+}
+
+/// The number in two register fields of a slot.
+#[inline(always)]
+fn short(slot: &Inst) -> i16 {
+    i16::from_le_bytes([slot.rs1, slot.rs2])
 }
 
 impl Inst {
@@ -420,9 +531,12 @@ fn fetch(page: &[u8], at: usize) -> Option<Decoded> {
 /// Makes what an instruction adds to its own address relative to the start of
 /// the block. `None` if the sum leaves the immediate: the instruction then
 /// begins a block of its own.
-fn relative(mut inst: Inst, distance: usize) -> Option<Inst> {
+fn relative(mut inst: Inst, distance: i16) -> Option<Inst> {
     if inst.op == Op::Auipc || inst.op == Op::Jal || inst.op.is_branch() {
-        inst.imm = inst.imm.checked_add(distance as i32)?;
+        inst.imm = inst.imm.checked_add(distance.into())?;
     }
     Some(inst)
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,10 +3,10 @@
 //!
 //! One `match` over typed instructions. Whatever may trap, miss or touch a
 //! device leaves through [`Exit::Slow`]; `slow.rs` does that one instruction
-//! and the block goes on behind it. The budget is counted by block.
+//! and the block goes on behind it. The budget is counted where a block is left.
 
 use super::alu;
-use super::blocks::{self, CROSS, Code, NONE};
+use super::blocks::{self, CROSS, Code, ELSEWHERE, NONE};
 use super::fp::{self, Fp};
 use super::hart::{Cursor, Hart, NO_RESERVATION, Registers};
 use super::inst::Op;
@@ -19,9 +19,9 @@ use crate::ram::PAGE_SIZE;
 pub enum Exit {
     /// The budget is used up; `pc` is the next instruction.
     Budget,
-    /// The block at `pc` must be looked up, then linked to the side (taken or
-    /// not) of the block that jumped, if one is named.
-    Lookup(Option<(u32, bool)>),
+    /// The block at `pc` must be looked up, then linked to the exit in a slot, if
+    /// one is named.
+    Lookup(Option<u32>),
     /// The instruction at the cursor needs the slow path.
     Slow,
     /// Translated code left before the instruction at `pc`, which must be
@@ -78,11 +78,11 @@ fn chain(
     let mut index = at.index;
     if !at.inside {
         index = blocks::first(number);
-        budget -= blocks::count(line, number);
     }
     loop {
-        // What follows the block: address, link, and which side it is.
-        let (next, link, taken) = loop {
+        // What follows the block: its address, and the exit, whose slot is at
+        // the index then.
+        let (next, exit) = loop {
             // Every block ends with an operation that leaves this loop.
             let mut inst = &line[usize::from(index)];
             index = index.wrapping_add(1);
@@ -168,7 +168,7 @@ fn chain(
             // Loads or stores of doubles on one base, until the last of them:
             // the TLB is asked again only where the page changes.
             macro_rules! run {
-                ($tlb:expr, $op:ident, |$cell:ident| $access:expr) => {{
+                ($tlb:expr, $more:pat, |$cell:ident| $access:expr) => {{
                     let base = r!(inst.rs1);
                     let mut entry = $tlb.entry(address!());
                     loop {
@@ -183,45 +183,40 @@ fn chain(
                             slow!()
                         };
                         $access;
-                        if inst.op != Op::$op {
+                        if !matches!(inst.op, $more) {
                             break;
                         }
                         next!();
                     }
                 }};
             }
+            macro_rules! exit {
+                () => {
+                    &line[usize::from(index)]
+                };
+            }
             macro_rules! branch {
                 (|$a:ident, $b:ident| $condition:expr) => {{
                     let ($a, $b) = (r!(inst.rs1), r!(inst.rs2));
                     if $condition {
-                        break (
-                            pc.wrapping_add(inst.imm as i64 as u64),
-                            blocks::link(line, number, true),
-                            true,
-                        );
+                        break (pc.wrapping_add(inst.imm as i64 as u64), exit!());
                     }
-                    break (
-                        pc.wrapping_add(blocks::bytes(line, number)),
-                        blocks::link(line, number, false),
-                        false,
-                    );
+                    index = index.wrapping_add(1);
                 }};
             }
             macro_rules! jal {
                 () => {{
-                    set!(pc.wrapping_add(blocks::bytes(line, number)));
-                    break (
-                        pc.wrapping_add(inst.imm as i64 as u64),
-                        blocks::link(line, number, true),
-                        true,
-                    );
+                    let exit = exit!();
+                    set!(pc.wrapping_add(blocks::after(exit)));
+                    break (pc.wrapping_add(inst.imm as i64 as u64), exit);
                 }};
             }
             macro_rules! jalr {
                 () => {{
+                    let exit = exit!();
                     let target = address!() & !1;
-                    set!(pc.wrapping_add(blocks::bytes(line, number)));
-                    break (target, CROSS, true);
+                    set!(pc.wrapping_add(blocks::after(exit)));
+                    break (target, exit);
                 }};
             }
             macro_rules! auipc {
@@ -230,19 +225,63 @@ fn chain(
                 };
             }
             macro_rules! fused {
-                ($first:expr, $second:expr) => {{
+                ($first:expr $(, $other:expr)+) => {{
                     $first;
-                    next!();
-                    $second
+                    $(
+                        next!();
+                        $other;
+                    )+
                 }};
             }
-            // The same where the second ends the block.
-            macro_rules! fused_end {
-                ($first:expr, $second:expr) => {{
-                    $first;
-                    inst = &line[usize::from(index)];
-                    $second
-                }};
+            macro_rules! ld {
+                () => {
+                    set!(load!(u64))
+                };
+            }
+            macro_rules! lbu {
+                () => {
+                    set!(u64::from(load!(u8)))
+                };
+            }
+            macro_rules! sd {
+                () => {
+                    store!(u64, r!(inst.rs2))
+                };
+            }
+            macro_rules! beq {
+                () => {
+                    branch!(|a, b| a == b)
+                };
+            }
+            macro_rules! bne {
+                () => {
+                    branch!(|a, b| a != b)
+                };
+            }
+            macro_rules! addiw {
+                () => {
+                    alu_imm!(|a, b| alu::word(a.wrapping_add(b)))
+                };
+            }
+            macro_rules! and_imm {
+                () => {
+                    alu_imm!(|a, b| a & b)
+                };
+            }
+            macro_rules! or {
+                () => {
+                    alu!(|a, b| a | b)
+                };
+            }
+            macro_rules! slli {
+                () => {
+                    alu_imm!(|a, b| a.wrapping_shl(b as u32))
+                };
+            }
+            macro_rules! srli {
+                () => {
+                    alu_imm!(|a, b| a.wrapping_shr(b as u32))
+                };
             }
             macro_rules! amo {
                 ($type:ty, |$old:ident, $source:ident| $new:expr) => {{
@@ -264,11 +303,8 @@ fn chain(
             match inst.op {
                 Op::Nop => {}
                 Op::End => {
-                    break (
-                        pc.wrapping_add(blocks::bytes(line, number)),
-                        blocks::link(line, number, false),
-                        false,
-                    );
+                    index = index.wrapping_sub(1);
+                    break (pc.wrapping_add(blocks::after(inst)), inst);
                 }
                 Op::Lui => set!(inst.imm as i64 as u64),
                 Op::Auipc => auipc!(),
@@ -384,147 +420,140 @@ fn chain(
                 Op::Flw if fp.is_on() => fp.set_f32(inst.rd, load!(u32)),
                 Op::Fsd if fp.is_on() => store!(u64, fp.bits(inst.rs2)),
                 Op::Fsw if fp.is_on() => store!(u32, fp.bits(inst.rs2)),
-                Op::LdRun => run!(tlb.read, LdRun, |cell| set!(u64::from_le_bytes(*cell))),
-                Op::SdRun => run!(tlb.write, SdRun, |cell| *cell = r!(inst.rs2).to_le_bytes()),
-                Op::SlliwSrliwOr => {
-                    alu_imm!(|a, b| alu::word(a.wrapping_shl(b as u32)));
-                    next!();
-                    alu_imm!(|a, b| (a as u32).wrapping_shr(b as u32) as i32 as u64);
-                    next!();
-                    alu!(|a, b| a | b);
-                }
+                Op::LdRun => run!(tlb.read, Op::LdRun, |cell| set!(u64::from_le_bytes(*cell))),
+                Op::SdRun => run!(tlb.write, Op::SdRun, |cell| *cell =
+                    r!(inst.rs2).to_le_bytes()),
+                Op::SlliwSrliwOr => fused!(
+                    alu_imm!(|a, b| alu::word(a.wrapping_shl(b as u32))),
+                    alu_imm!(|a, b| (a as u32).wrapping_shr(b as u32) as i32 as u64),
+                    or!()
+                ),
                 Op::SumSum => fused!(sum!(), sum!()),
-                Op::SumLd => fused!(sum!(), set!(load!(u64))),
+                Op::SumLd => fused!(sum!(), ld!()),
                 Op::SumLw => fused!(sum!(), set!(load!(u32) as i32 as u64)),
-                Op::SumLbu => fused!(sum!(), set!(u64::from(load!(u8)))),
-                Op::SumSd => fused!(sum!(), store!(u64, r!(inst.rs2))),
+                Op::SumLbu => fused!(sum!(), lbu!()),
+                Op::SumSd => fused!(sum!(), sd!()),
                 Op::SumSw => fused!(sum!(), store!(u32, r!(inst.rs2))),
                 Op::SumSb => fused!(sum!(), store!(u8, r!(inst.rs2))),
-                Op::SumBeq => fused_end!(sum!(), branch!(|a, b| a == b)),
-                Op::SumBne => fused_end!(sum!(), branch!(|a, b| a != b)),
-                Op::SumBltu => fused_end!(sum!(), branch!(|a, b| a < b)),
-                Op::SumJal => fused_end!(sum!(), jal!()),
-                Op::SumJalr => fused_end!(sum!(), jalr!()),
-                Op::LdSum => fused!(set!(load!(u64)), sum!()),
+                Op::SumBeq => fused!(sum!(), beq!()),
+                Op::SumBne => fused!(sum!(), bne!()),
+                Op::SumBltu => fused!(sum!(), branch!(|a, b| a < b)),
+                Op::SumJal => fused!(sum!(), jal!()),
+                Op::SumJalr => fused!(sum!(), jalr!()),
+                Op::LdSum => fused!(ld!(), sum!()),
                 Op::LwSum => fused!(set!(load!(u32) as i32 as u64), sum!()),
-                Op::LbuSum => fused!(set!(u64::from(load!(u8))), sum!()),
-                Op::SdSum => fused!(store!(u64, r!(inst.rs2)), sum!()),
+                Op::LbuSum => fused!(lbu!(), sum!()),
+                Op::SdSum => fused!(sd!(), sum!()),
                 Op::SwSum => fused!(store!(u32, r!(inst.rs2)), sum!()),
                 Op::SbSum => fused!(store!(u8, r!(inst.rs2)), sum!()),
-                Op::LdSd => fused!(set!(load!(u64)), store!(u64, r!(inst.rs2))),
-                Op::SdLd => fused!(store!(u64, r!(inst.rs2)), set!(load!(u64))),
-                Op::LdBeq => fused_end!(set!(load!(u64)), branch!(|a, b| a == b)),
-                Op::LdBne => fused_end!(set!(load!(u64)), branch!(|a, b| a != b)),
-                Op::LbuBeq => fused_end!(set!(u64::from(load!(u8))), branch!(|a, b| a == b)),
-                Op::LbuBne => fused_end!(set!(u64::from(load!(u8))), branch!(|a, b| a != b)),
-                Op::SlliSum => fused!(alu_imm!(|a, b| a.wrapping_shl(b as u32)), sum!()),
-                Op::SlliSrli => fused!(
-                    alu_imm!(|a, b| a.wrapping_shl(b as u32)),
-                    alu_imm!(|a, b| a.wrapping_shr(b as u32))
-                ),
-                Op::AndiBeq => fused_end!(alu_imm!(|a, b| a & b), branch!(|a, b| a == b)),
-                Op::AndiBne => fused_end!(alu_imm!(|a, b| a & b), branch!(|a, b| a != b)),
-                Op::AuipcLd => fused!(auipc!(), set!(load!(u64))),
+                Op::LdSd => fused!(ld!(), sd!()),
+                Op::SdLd => fused!(sd!(), ld!()),
+                Op::LdBeq => fused!(ld!(), beq!()),
+                Op::LdBne => fused!(ld!(), bne!()),
+                Op::LbuBeq => fused!(lbu!(), beq!()),
+                Op::LbuBne => fused!(lbu!(), bne!()),
+                Op::SlliSum => fused!(slli!(), sum!()),
+                Op::SlliSrli => fused!(slli!(), srli!()),
+                Op::AndiBeq => fused!(and_imm!(), beq!()),
+                Op::AndiBne => fused!(and_imm!(), bne!()),
+                Op::AuipcLd => fused!(auipc!(), ld!()),
                 Op::AuipcSum => fused!(auipc!(), sum!()),
                 Op::AddwAddw => fused!(
                     alu!(|a, b| alu::word(a.wrapping_add(b))),
                     alu!(|a, b| alu::word(a.wrapping_add(b)))
                 ),
-                Op::OrXor => fused!(alu!(|a, b| a | b), alu!(|a, b| a ^ b)),
+                Op::OrXor => fused!(or!(), alu!(|a, b| a ^ b)),
+                Op::SumBlt => fused!(sum!(), branch!(|a, b| (a as i64) < b as i64)),
+                Op::SumBge => fused!(sum!(), branch!(|a, b| a as i64 >= b as i64)),
+                Op::SumAndi => fused!(sum!(), and_imm!()),
+                Op::SlliOr => fused!(slli!(), or!()),
+                Op::OrSlli => fused!(or!(), slli!()),
+                Op::AndiSum => fused!(and_imm!(), sum!()),
+                Op::AndSum => fused!(alu!(|a, b| a & b), sum!()),
+                Op::OrAddiw => fused!(or!(), addiw!()),
+                Op::AddiwAddiw => fused!(addiw!(), addiw!()),
+                Op::SlliBlt => fused!(slli!(), branch!(|a, b| (a as i64) < b as i64)),
+                Op::SlliBge => fused!(slli!(), branch!(|a, b| a as i64 >= b as i64)),
+                Op::AddiwBeq => fused!(addiw!(), beq!()),
+                Op::AddiwBne => fused!(addiw!(), bne!()),
+                Op::AddiwJal => fused!(addiw!(), jal!()),
+                Op::SrliAndi => fused!(srli!(), and_imm!()),
+                Op::LdLd => fused!(ld!(), ld!()),
+                Op::LdSlli => fused!(ld!(), slli!()),
+                Op::LdSrli => fused!(ld!(), srli!()),
+                Op::LdAndi => fused!(ld!(), and_imm!()),
+                Op::LdJalr => fused!(ld!(), jalr!()),
+                Op::LbuLbu => fused!(lbu!(), lbu!()),
+                Op::LbuSlli => fused!(lbu!(), slli!()),
+                Op::LwuLwu => fused!(set!(u64::from(load!(u32))), set!(u64::from(load!(u32)))),
+                Op::LwBeq => fused!(set!(load!(u32) as i32 as u64), beq!()),
+                Op::LwBne => fused!(set!(load!(u32) as i32 as u64), bne!()),
+                Op::SdJal => fused!(sd!(), jal!()),
+                Op::SdJalr => fused!(sd!(), jalr!()),
+                Op::SwSw => fused!(store!(u32, r!(inst.rs2)), store!(u32, r!(inst.rs2))),
+                Op::FsdFsd if fp.is_on() => {
+                    fused!(
+                        store!(u64, fp.bits(inst.rs2)),
+                        store!(u64, fp.bits(inst.rs2))
+                    )
+                }
+                Op::LdRunSumJalr => fused!(
+                    run!(tlb.read, Op::LdRun | Op::LdRunSumJalr, |cell| set!(
+                        u64::from_le_bytes(*cell)
+                    )),
+                    sum!(),
+                    jalr!()
+                ),
+                Op::SumSdRun => fused!(
+                    sum!(),
+                    run!(tlb.write, Op::SdRun, |cell| *cell =
+                        r!(inst.rs2).to_le_bytes())
+                ),
+                Op::SumSumSum => fused!(sum!(), sum!(), sum!()),
+                Op::SumSumJal => fused!(sum!(), sum!(), jal!()),
+                Op::SumSumBeq => fused!(sum!(), sum!(), beq!()),
+                Op::SumSumBne => fused!(sum!(), sum!(), bne!()),
+                Op::SumLdSum => fused!(sum!(), ld!(), sum!()),
+                Op::LbuSumBne => fused!(lbu!(), sum!(), bne!()),
+                Op::SumLbuBne => fused!(sum!(), lbu!(), bne!()),
+                Op::SumSbBne => fused!(sum!(), store!(u8, r!(inst.rs2)), bne!()),
+                Op::LdSumBeq => fused!(ld!(), sum!(), beq!()),
+                Op::LdSumBne => fused!(ld!(), sum!(), bne!()),
+                Op::SrliAndiBeq => fused!(srli!(), and_imm!(), beq!()),
+                Op::SrliAndiBne => fused!(srli!(), and_imm!(), bne!()),
                 Op::Enter => {
                     // The region counts for itself.
                     at.pc = pc;
-                    at.budget = budget + blocks::count(line, number);
+                    at.budget = budget;
                     let page = pc & !(PAGE_SIZE as u64 - 1);
                     let how = translate::enter(inst, page, x, fp, tlb, exec, code, ram, at);
                     budget = at.budget;
                     if how == translate::INTERPRET {
                         return leave(at, at.pc, budget, Exit::Interpret);
                     }
-                    break (at.pc, CROSS, true);
+                    break (at.pc, &ELSEWHERE);
                 }
                 // Every operation is named, so that the jump needs no range check.
-                Op::FmaddS
-                | Op::FmsubS
-                | Op::FnmsubS
-                | Op::FnmaddS
-                | Op::FmaddD
-                | Op::FmsubD
-                | Op::FnmsubD
-                | Op::FnmaddD
-                | Op::FaddS
-                | Op::FsubS
-                | Op::FmulS
-                | Op::FdivS
-                | Op::FsqrtS
-                | Op::FsgnjS
-                | Op::FsgnjnS
-                | Op::FsgnjxS
-                | Op::FminS
-                | Op::FmaxS
-                | Op::FcvtWS
-                | Op::FcvtWuS
-                | Op::FcvtLS
-                | Op::FcvtLuS
-                | Op::FmvXW
-                | Op::FeqS
-                | Op::FltS
-                | Op::FleS
-                | Op::FclassS
-                | Op::FcvtSW
-                | Op::FcvtSWu
-                | Op::FcvtSL
-                | Op::FcvtSLu
-                | Op::FmvWX
-                | Op::FaddD
-                | Op::FsubD
-                | Op::FmulD
-                | Op::FdivD
-                | Op::FsqrtD
-                | Op::FsgnjD
-                | Op::FsgnjnD
-                | Op::FsgnjxD
-                | Op::FminD
-                | Op::FmaxD
-                | Op::FcvtWD
-                | Op::FcvtWuD
-                | Op::FcvtLD
-                | Op::FcvtLuD
-                | Op::FmvXD
-                | Op::FeqD
-                | Op::FltD
-                | Op::FleD
-                | Op::FclassD
-                | Op::FcvtDW
-                | Op::FcvtDWu
-                | Op::FcvtDL
-                | Op::FcvtDLu
-                | Op::FmvDX
-                | Op::FcvtSD
+                #[rustfmt::skip]
+                Op::FmaddS | Op::FmsubS | Op::FnmsubS | Op::FnmaddS | Op::FmaddD | Op::FmsubD | Op::FnmsubD
+                | Op::FnmaddD | Op::FaddS | Op::FsubS | Op::FmulS | Op::FdivS | Op::FsqrtS | Op::FsgnjS
+                | Op::FsgnjnS | Op::FsgnjxS | Op::FminS | Op::FmaxS | Op::FcvtWS | Op::FcvtWuS | Op::FcvtLS
+                | Op::FcvtLuS | Op::FmvXW | Op::FeqS | Op::FltS | Op::FleS | Op::FclassS | Op::FcvtSW
+                | Op::FcvtSWu | Op::FcvtSL | Op::FcvtSLu | Op::FmvWX | Op::FaddD | Op::FsubD | Op::FmulD
+                | Op::FdivD | Op::FsqrtD | Op::FsgnjD | Op::FsgnjnD | Op::FsgnjxD | Op::FminD | Op::FmaxD
+                | Op::FcvtWD | Op::FcvtWuD | Op::FcvtLD | Op::FcvtLuD | Op::FmvXD | Op::FeqD | Op::FltD | Op::FleD
+                | Op::FclassD | Op::FcvtDW | Op::FcvtDWu | Op::FcvtDL | Op::FcvtDLu | Op::FmvDX | Op::FcvtSD
                 | Op::FcvtDS => float!(),
-                Op::Straddle
-                | Op::Illegal
-                | Op::Fence
-                | Op::FenceI
-                | Op::Ecall
-                | Op::Ebreak
-                | Op::Sret
-                | Op::Wfi
-                | Op::SfenceVma
-                | Op::Csrrw
-                | Op::Csrrs
-                | Op::Csrrc
-                | Op::Csrrwi
-                | Op::Csrrsi
-                | Op::Csrrci
-                | Op::Flw
-                | Op::Fld
-                | Op::Fsw
-                | Op::Fsd => slow!(),
+                #[rustfmt::skip]
+                Op::Straddle | Op::Illegal | Op::Fence | Op::FenceI | Op::Ecall | Op::Ebreak | Op::Sret
+                | Op::Wfi | Op::SfenceVma | Op::Csrrw | Op::Csrrs | Op::Csrrc | Op::Csrrwi | Op::Csrrsi
+                | Op::Csrrci | Op::Flw | Op::Fld | Op::Fsw | Op::Fsd | Op::FsdFsd => slow!(),
             }
         };
 
         pc = next;
+        budget -= i64::from(exit.rd);
+        let link = exit.imm as u32;
         number = if link < CROSS {
             link
         } else if link == CROSS {
@@ -534,14 +563,14 @@ fn chain(
             }
         } else {
             debug_assert_eq!(link, NONE);
-            return leave(at, pc, budget, Exit::Lookup(Some((number, taken))));
+            let slot = blocks::slot(number, index);
+            return leave(at, pc, budget, Exit::Lookup(Some(slot)));
         };
         if budget <= 0 {
             return leave(at, pc, budget, Exit::Budget);
         }
         line = code.line(number);
         index = blocks::first(number);
-        budget -= blocks::count(line, number);
     }
 }
 

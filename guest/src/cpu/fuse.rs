@@ -19,7 +19,7 @@ pub fn fuse(block: &mut [Inst]) {
     while at + 1 < block.len() {
         let rest = &mut block[at..];
         at += run(rest)
-            .or_else(|| rotation(rest))
+            .or_else(|| triple(rest))
             .unwrap_or_else(|| pair(rest));
     }
 }
@@ -38,23 +38,52 @@ fn run(rest: &mut [Inst]) -> Option<usize> {
         keeps_base && pair[1].op == op && pair[1].rs1 == rs1
     };
     let more = rest.windows(2).take_while(|pair| joins(pair)).count();
+    if more == 0 {
+        return None;
+    }
     rest[..more].iter_mut().for_each(|inst| inst.op = fused);
-    (more > 0).then_some(more + 1)
+    // Most functions end so.
+    if let [sum, jump, ..] = &mut rest[more + 1..]
+        && op == Op::Ld
+        && is_sum(sum.op)
+        && jump.op == Op::Jalr
+    {
+        normalize(sum);
+        sum.op = Op::SumJalr;
+        rest[0].op = Op::LdRunSumJalr;
+        return Some(more + 3);
+    }
+    Some(more + 1)
 }
 
-/// A rotation of a word, as compilers write it where the processor has none.
-fn rotation(rest: &mut [Inst]) -> Option<usize> {
-    let ops = [rest[0].op, rest[1].op, rest.get(2)?.op];
-    (ops == [Op::Slliw, Op::Srliw, Op::Or]).then(|| {
-        rest[0].op = Op::SlliwSrliwOr;
-        3
-    })
+/// Fuses the first three, if they are known together, or a sum with a run of
+/// stores behind it, as most functions begin; the answer is the number of
+/// instructions done with.
+fn triple(rest: &mut [Inst]) -> Option<usize> {
+    if is_sum(rest[0].op)
+        && rest[1].op == Op::Sd
+        && let Some(length) = run(&mut rest[1..])
+    {
+        normalize(&mut rest[0]);
+        rest[0].op = Op::SumSdRun;
+        return Some(length + 1);
+    }
+    let op = fused_three(kind(&rest[0]), kind(&rest[1]), kind(rest.get(2)?))?;
+    for inst in &mut rest[..3] {
+        normalize(inst);
+    }
+    rest[0].op = op;
+    Some(3)
+}
+
+/// What the operation is known as in the lists of neighbours.
+fn kind(inst: &Inst) -> Op {
+    if is_sum(inst.op) { Op::Addi } else { inst.op }
 }
 
 /// Fuses the first two, if they are a known pair; the answer is the number of
 /// instructions done with.
 fn pair(rest: &mut [Inst]) -> usize {
-    let kind = |inst: &Inst| if is_sum(inst.op) { Op::Addi } else { inst.op };
     let Some(op) = fused(kind(&rest[0]), kind(&rest[1])) else {
         return 1;
     };
@@ -114,6 +143,56 @@ fn fused(first: Op, second: Op) -> Option<Op> {
         (Op::Auipc, Op::Addi) => Op::AuipcSum,
         (Op::Addw, Op::Addw) => Op::AddwAddw,
         (Op::Or, Op::Xor) => Op::OrXor,
+        (Op::Addi, Op::Blt) => Op::SumBlt,
+        (Op::Addi, Op::Bge) => Op::SumBge,
+        (Op::Addi, Op::Andi) => Op::SumAndi,
+        (Op::Slli, Op::Or) => Op::SlliOr,
+        (Op::Or, Op::Slli) => Op::OrSlli,
+        (Op::Andi, Op::Addi) => Op::AndiSum,
+        (Op::And, Op::Addi) => Op::AndSum,
+        (Op::Or, Op::Addiw) => Op::OrAddiw,
+        (Op::Addiw, Op::Addiw) => Op::AddiwAddiw,
+        (Op::Slli, Op::Blt) => Op::SlliBlt,
+        (Op::Slli, Op::Bge) => Op::SlliBge,
+        (Op::Addiw, Op::Beq) => Op::AddiwBeq,
+        (Op::Addiw, Op::Bne) => Op::AddiwBne,
+        (Op::Addiw, Op::Jal) => Op::AddiwJal,
+        (Op::Srli, Op::Andi) => Op::SrliAndi,
+        (Op::Ld, Op::Ld) => Op::LdLd,
+        (Op::Ld, Op::Slli) => Op::LdSlli,
+        (Op::Ld, Op::Srli) => Op::LdSrli,
+        (Op::Ld, Op::Andi) => Op::LdAndi,
+        (Op::Ld, Op::Jalr) => Op::LdJalr,
+        (Op::Lbu, Op::Lbu) => Op::LbuLbu,
+        (Op::Lbu, Op::Slli) => Op::LbuSlli,
+        (Op::Lwu, Op::Lwu) => Op::LwuLwu,
+        (Op::Lw, Op::Beq) => Op::LwBeq,
+        (Op::Lw, Op::Bne) => Op::LwBne,
+        (Op::Sd, Op::Jal) => Op::SdJal,
+        (Op::Sd, Op::Jalr) => Op::SdJalr,
+        (Op::Sw, Op::Sw) => Op::SwSw,
+        (Op::Fsd, Op::Fsd) => Op::FsdFsd,
+        _ => return None,
+    })
+}
+
+/// The operation for three neighbours.
+fn fused_three(first: Op, second: Op, third: Op) -> Option<Op> {
+    Some(match (first, second, third) {
+        // A rotation of a word, as compilers write it where there is none.
+        (Op::Slliw, Op::Srliw, Op::Or) => Op::SlliwSrliwOr,
+        (Op::Addi, Op::Addi, Op::Addi) => Op::SumSumSum,
+        (Op::Addi, Op::Addi, Op::Jal) => Op::SumSumJal,
+        (Op::Addi, Op::Addi, Op::Beq) => Op::SumSumBeq,
+        (Op::Addi, Op::Addi, Op::Bne) => Op::SumSumBne,
+        (Op::Addi, Op::Ld, Op::Addi) => Op::SumLdSum,
+        (Op::Lbu, Op::Addi, Op::Bne) => Op::LbuSumBne,
+        (Op::Addi, Op::Lbu, Op::Bne) => Op::SumLbuBne,
+        (Op::Addi, Op::Sb, Op::Bne) => Op::SumSbBne,
+        (Op::Ld, Op::Addi, Op::Beq) => Op::LdSumBeq,
+        (Op::Ld, Op::Addi, Op::Bne) => Op::LdSumBne,
+        (Op::Srli, Op::Andi, Op::Beq) => Op::SrliAndiBeq,
+        (Op::Srli, Op::Andi, Op::Bne) => Op::SrliAndiBne,
         _ => return None,
     })
 }
@@ -124,17 +203,23 @@ fn fused(first: Op, second: Op) -> Option<Op> {
 pub fn plain(op: Op) -> Op {
     match op {
         Op::LdRun | Op::LdSum | Op::LdSd | Op::LdBeq | Op::LdBne => Op::Ld,
-        Op::SdRun | Op::SdSum | Op::SdLd => Op::Sd,
-        Op::LwSum => Op::Lw,
+        Op::LdLd | Op::LdSlli | Op::LdSrli | Op::LdAndi | Op::LdJalr => Op::Ld,
+        Op::LdRunSumJalr | Op::LdSumBeq | Op::LdSumBne => Op::Ld,
+        Op::SdRun | Op::SdSum | Op::SdLd | Op::SdJal | Op::SdJalr => Op::Sd,
+        Op::LwSum | Op::LwBeq | Op::LwBne => Op::Lw,
+        Op::LwuLwu => Op::Lwu,
         Op::LbuSum | Op::LbuBeq | Op::LbuBne => Op::Lbu,
-        Op::SwSum => Op::Sw,
+        Op::LbuLbu | Op::LbuSlli | Op::LbuSumBne => Op::Lbu,
+        Op::SwSum | Op::SwSw => Op::Sw,
         Op::SbSum => Op::Sb,
+        Op::FsdFsd => Op::Fsd,
         other => other,
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::inst::SINK;
     use super::*;
 
     fn inst(op: Op, rd: u8, rs1: u8, rs2: u8, imm: i32) -> Inst {
@@ -156,10 +241,33 @@ mod tests {
     fn runs_keep_their_base() {
         let load = |rd, rs1| inst(Op::Ld, rd, rs1, 0, 8);
         let mut block = [load(1, 2), load(3, 2), load(2, 2), load(4, 2), load(5, 6)];
-        let expected = [Op::LdRun, Op::LdRun, Op::Ld, Op::Ld, Op::Ld];
+        let expected = [Op::LdRun, Op::LdRun, Op::Ld, Op::LdLd, Op::Ld];
         assert_eq!(ops(&mut block), expected);
         let mut stores = [inst(Op::Sd, 0, 2, 1, 0), inst(Op::Sd, 0, 2, 2, 8)];
         assert_eq!(ops(&mut stores), [Op::SdRun, Op::Sd]);
+    }
+
+    #[test]
+    fn functions_begin_and_end_in_one_turn() {
+        let mut block = [
+            inst(Op::Addi, 2, 2, 0, -16),
+            inst(Op::Sd, 0, 2, 1, 0),
+            inst(Op::Sd, 0, 2, 8, 8),
+            inst(Op::Ld, 1, 2, 0, 0),
+            inst(Op::Ld, 8, 2, 0, 8),
+            inst(Op::Addi, 2, 2, 0, 16),
+            inst(Op::Jalr, SINK, 1, 0, 0),
+        ];
+        let expected = [
+            Op::SumSdRun,
+            Op::SdRun,
+            Op::Sd,
+            Op::LdRunSumJalr,
+            Op::Ld,
+            Op::SumJalr,
+            Op::Jalr,
+        ];
+        assert_eq!(ops(&mut block), expected);
     }
 
     #[test]
@@ -172,7 +280,7 @@ mod tests {
         ];
         assert_eq!(
             ops(&mut block),
-            [Op::SumSum, Op::Addi, Op::SumJalr, Op::Jalr]
+            [Op::SumSumSum, Op::Addi, Op::Lui, Op::Jalr]
         );
         assert_eq!(block[0].imm, 0);
         assert_eq!(block[1].rs2, 0);
@@ -182,12 +290,20 @@ mod tests {
 
     #[test]
     fn what_may_fault_first_has_a_plain_form() {
-        for first in [Op::Ld, Op::Lw, Op::Lbu, Op::Sd, Op::Sw, Op::Sb] {
+        let loads = [Op::Ld, Op::Lw, Op::Lwu, Op::Lbu, Op::Fld];
+        let stores = [Op::Sd, Op::Sw, Op::Sb, Op::Fsd];
+        for first in loads.into_iter().chain(stores) {
             for second in Op::ALL {
                 if let Some(op) = fused(first, *second) {
                     assert_eq!(plain(op), first, "{op:?}");
                 }
+                for third in Op::ALL {
+                    if let Some(op) = fused_three(first, *second, *third) {
+                        assert_eq!(plain(op), first, "{op:?}");
+                    }
+                }
             }
         }
+        assert_eq!(plain(Op::LdRunSumJalr), Op::Ld);
     }
 }

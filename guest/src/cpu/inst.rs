@@ -83,6 +83,12 @@ operations! {
     LdSum, LwSum, LbuSum, SdSum, SwSum, SbSum, LdSd, SdLd,
     LdBeq, LdBne, LbuBeq, LbuBne,
     SlliSum, SlliSrli, AndiBeq, AndiBne, AuipcLd, AuipcSum, AddwAddw, OrXor,
+    SumBlt, SumBge, SumAndi, SlliOr, OrSlli, AndiSum, AndSum, OrAddiw, AddiwAddiw,
+    SlliBlt, SlliBge, AddiwBeq, AddiwBne, AddiwJal, SrliAndi,
+    LdLd, LdSlli, LdSrli, LdAndi, LdJalr, LbuLbu, LbuSlli, LwuLwu, LwBeq, LwBne,
+    SdJal, SdJalr, SwSw, FsdFsd,
+    LdRunSumJalr, SumSdRun, SumSumSum, SumSumJal, SumSumBeq, SumSumBne, SumLdSum,
+    LbuSumBne, SumLbuBne, SumSbBne, LdSumBeq, LdSumBne, SrliAndiBeq, SrliAndiBne,
     /// Enters translated code: function `imm` of the table, at node `rs1`.
     Enter,
 }

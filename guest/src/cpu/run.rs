@@ -310,13 +310,9 @@ impl Cpu {
         self.hart.take_trap(trap, pc);
     }
 
-    /// Finds or decodes the block at the cursor, and links it to the side of
-    /// the block that jumped there.
-    fn enter_block<H: Host>(
-        &mut self,
-        bus: &mut Bus<H>,
-        link: Option<(u32, bool)>,
-    ) -> Result<(), Trap> {
+    /// Finds or decodes the block at the cursor, and links it to the exit in a
+    /// slot, by which control got there.
+    fn enter_block<H: Host>(&mut self, bus: &mut Bus<H>, link: Option<u32>) -> Result<(), Trap> {
         let pc = self.hart.at.pc;
         let offset_in_page = pc as usize % PAGE_SIZE;
         let exec = self.hart.mode as usize;
@@ -345,8 +341,8 @@ impl Cpu {
                 }
             }
         };
-        if let Some((from, taken)) = link {
-            self.code.link(from, taken, number);
+        if let Some(exit) = link {
+            self.code.link(exit, number);
         }
         self.hart.at.block = number;
         self.hart.at.inside = false;
@@ -401,16 +397,26 @@ impl Cpu {
         if inst.op == Op::Straddle {
             return self.straddle(bus);
         }
-        let (length, before) = self.code.place(at.block, at.index);
-        let pc = at.pc.wrapping_add(before);
-        let after = pc.wrapping_add(u64::from(length));
+        let place = self.code.place(at.block, at.index);
+        let pc = at.pc.wrapping_add(place.distance as i64 as u64);
+        let after = pc.wrapping_add(u64::from(place.length));
+        let ends = inst.op.ends_block();
+        // What leaves the block here is counted here.
+        let count = i64::from(place.before) + 1;
+        if ends {
+            self.hart.at.budget -= count;
+        }
         let result = slow::execute(&mut self.hart, bus, &inst, pc);
-        if !inst.op.ends_block() && matches!(result, Ok(Flow::Next | Flow::Device)) {
-            if result == Ok(Flow::Device) {
-                self.look_around_soon();
+        match result {
+            _ if ends => {}
+            Ok(Flow::Next | Flow::Device) => {
+                if result == Ok(Flow::Device) {
+                    self.look_around_soon();
+                }
+                self.hart.at.index += 1;
+                return None;
             }
-            self.hart.at.index += 1;
-            return None;
+            _ => self.hart.at.budget -= count,
         }
         self.finish(bus, result, pc, after)
     }
@@ -502,6 +508,7 @@ impl Cpu {
         if exit != Exit::Slow {
             return None;
         }
+        self.hart.at.budget -= 1;
         let result = slow::execute(&mut self.hart, bus, &inst, pc);
         self.finish(bus, result, pc, pc.wrapping_add(4))
     }

@@ -15,6 +15,13 @@ use crate::ram::PAGE_SHIFT;
 /// Slots of a data TLB: 4 MiB of reach.
 pub const DATA_SLOTS: usize = 1024;
 
+/// The slot of a page is taken from its address times this, [`HASH_SHIFT`] bits
+/// up: page plus page / slots.
+pub const HASH_FACTOR: u64 = DATA_SLOTS as u64 + 1;
+
+/// See [`HASH_FACTOR`].
+pub const HASH_SHIFT: u32 = PAGE_SHIFT + DATA_SLOTS.ilog2();
+
 /// Slots of an instruction TLB.
 const EXEC_SLOTS: usize = 512;
 
@@ -41,12 +48,18 @@ pub struct DataTlb {
 }
 
 impl DataEntry {
+    /// The tag of the page of `va`, if an access of `size` bytes is aligned;
+    /// else one that no slot has.
+    #[inline(always)]
+    fn tag(va: u64, size: usize) -> u64 {
+        va & (PAGE_MASK | (size as u64 - 1))
+    }
+
     /// The offset in RAM of an access of `size` bytes (a power of two) at `va`;
     /// `None` if this is not its page or the access is not aligned.
     #[inline(always)]
     pub fn find(self, va: u64, size: usize) -> Option<usize> {
-        let wanted = va & (PAGE_MASK | (size as u64 - 1));
-        (self.tag == wanted).then(|| va.wrapping_add(self.addend) as usize)
+        (self.tag == Self::tag(va, size)).then(|| va.wrapping_add(self.addend) as usize)
     }
 }
 
@@ -64,23 +77,26 @@ impl Default for DataTlb {
 }
 
 impl DataTlb {
+    /// The slot of the page at an address.
     #[inline(always)]
-    fn slot(va: u64) -> usize {
-        let page = va >> PAGE_SHIFT;
-        (page ^ (page >> 10)) as usize & (DATA_SLOTS - 1)
+    fn slot(page: u64) -> usize {
+        (page.wrapping_mul(HASH_FACTOR) >> HASH_SHIFT) as usize & (DATA_SLOTS - 1)
     }
 
     /// The offset in RAM of an access of `size` bytes (a power of two) at `va`;
     /// `None` if the page is not here or the access is not aligned.
     #[inline(always)]
     pub fn find(&self, va: u64, size: usize) -> Option<usize> {
-        self.entry(va).find(va, size)
+        // The slot of an address that is not aligned does not matter.
+        let wanted = DataEntry::tag(va, size);
+        let entry = &self.slots[Self::slot(wanted)];
+        (entry.tag == wanted).then(|| va.wrapping_add(entry.addend) as usize)
     }
 
     /// What the slot of `va` holds.
     #[inline(always)]
     pub fn entry(&self, va: u64) -> DataEntry {
-        self.slots[Self::slot(va)]
+        self.slots[Self::slot(va & PAGE_MASK)]
     }
 
     /// All slots, for translated code, which looks into them by itself.
@@ -90,8 +106,8 @@ impl DataTlb {
 
     /// Maps the page of `va` to the page of RAM at `offset`.
     pub fn fill(&mut self, va: u64, offset: usize) {
-        let at = Self::slot(va);
         let tag = va & PAGE_MASK;
+        let at = Self::slot(tag);
         if self.slots[at].tag == EMPTY {
             self.used.push(at as u16);
         }
@@ -108,8 +124,9 @@ impl DataTlb {
 
     /// Forgets the page of `va`.
     pub fn flush_page(&mut self, va: u64) {
-        let at = Self::slot(va);
-        if self.slots[at].tag == va & PAGE_MASK {
+        let tag = va & PAGE_MASK;
+        let at = Self::slot(tag);
+        if self.slots[at].tag == tag {
             self.slots[at].tag = EMPTY;
             self.used.retain(|used| usize::from(*used) != at);
         }

@@ -8,8 +8,7 @@ use crate::cpu::fp::format::{F64, Float};
 use crate::cpu::hart::NO_RESERVATION;
 use crate::cpu::inst::{Inst, Op};
 use crate::cpu::table::{Format, TABLE};
-use crate::cpu::tlb::{DATA_SLOTS, PAGE_MASK};
-use crate::ram::PAGE_SHIFT;
+use crate::cpu::tlb::{DATA_SLOTS, HASH_FACTOR, HASH_SHIFT, PAGE_MASK};
 
 /// Upper half of a register that holds a single precision number.
 const BOX: i64 = !0xffff_ffff;
@@ -242,15 +241,16 @@ impl Emitter<'_> {
         self.flush();
         let tlb = if is_write { local::WRITE } else { local::READ };
         let ram = self.places.ram as i32;
-        // Slot of page ^ page >> 10, times its size.
-        let shift = i64::from(PAGE_SHIFT - SLOT_SHIFT);
+        // The slot times its size.
+        let shift = i64::from(HASH_SHIFT - SLOT_SHIFT);
         let mask = (DATA_SLOTS as i32 - 1) << SLOT_SHIFT;
         let unused = self.rest;
         self.exit_code(step.offset, INTERPRET, unused);
         let code = &mut self.code;
-        code.get(local::VA).i64(shift).op(I64_SHR_U);
-        code.get(local::VA).i64(shift + 10).op(I64_SHR_U);
-        code.ops(&[I64_XOR, I32_WRAP_I64]).i32(mask).op(I32_AND);
+        code.get(local::VA).i64(PAGE_MASK as i64).op(I64_AND);
+        code.i64(HASH_FACTOR as i64).op(I64_MUL);
+        code.i64(shift).op(I64_SHR_U);
+        code.op(I32_WRAP_I64).i32(mask).op(I32_AND);
         code.get(tlb).op(I32_ADD).tee(local::SLOT);
         code.memory(I64_LOAD, 3, TAG);
         let tag = PAGE_MASK | ((1 << align) - 1);
