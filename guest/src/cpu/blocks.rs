@@ -124,6 +124,8 @@ pub struct Code {
     free: Vec<u32>,
     /// Table of each page of RAM.
     pages: Vec<u32>,
+    /// Branches and jumps that blocks go on behind.
+    joints: usize,
 }
 
 impl Code {
@@ -139,6 +141,7 @@ impl Code {
             tables: Vec::new(),
             free: Vec::new(),
             pages: vec![NONE; bytes >> PAGE_SHIFT],
+            joints: MAX_JOINTS,
         }
     }
 
@@ -214,6 +217,12 @@ impl Code {
         self.pages.fill(NONE);
     }
 
+    /// Whether blocks that are decoded from now on go on behind branches that
+    /// are not taken and behind jumps.
+    pub fn join(&mut self, joins: bool) {
+        self.joints = if joins { MAX_JOINTS } else { 0 };
+    }
+
     /// Drops the blocks of a page of RAM.
     pub fn drop_page(&mut self, page: usize) {
         let table = std::mem::replace(&mut self.pages[page], NONE);
@@ -238,7 +247,7 @@ impl Code {
             start: offset,
             at: offset,
             count: 0,
-            joints: MAX_JOINTS,
+            joints: self.joints,
         };
         let ended = loop {
             if self.used - start > MAX_BLOCK - STEP {
@@ -346,21 +355,16 @@ impl Code {
     pub fn stub(&mut self, page: usize, offset: usize, function: u32, node: u8) -> u32 {
         let table = self.table(page);
         let number = self.begin();
-        self.push(Inst::of(Op::End), 0);
+        let place = Place {
+            distance: 0,
+            length: 2,
+            before: 0,
+        };
+        self.push(Inst::of(Op::End), place);
+        self.enter(number, function, node);
         let chain = &mut self.tables[table as usize][offset / CHAIN_BYTES];
         let sibling = std::mem::replace(chain, number);
-        self.set_header(
-            number,
-            &Header {
-                count: 0,
-                bytes: 0,
-                offset: offset as u16,
-                taken: CROSS,
-                fall: CROSS,
-                sibling,
-            },
-        );
-        self.enter(number, function, node);
+        self.set_header(number, offset, sibling);
         number
     }
 

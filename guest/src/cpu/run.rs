@@ -130,11 +130,14 @@ impl Cpu {
     pub fn study<H: Host>(&mut self, bus: &mut Bus<H>) {
         self.stop_translating(bus);
         self.shipped = Shipped::default();
+        // So that each place where control divides is noted.
+        self.code.join(false);
         self.study = Some(Study::default());
     }
 
     /// What was noted since [`Cpu::study`], which ends with this.
     pub fn studied(&mut self) -> Study {
+        self.code.join(true);
         self.study.take().unwrap_or_default()
     }
 
