@@ -405,6 +405,19 @@ pub extern "C" fn resize(columns: u32, rows: u32) {
 /// [`ERR_BUSY`] if channels hold data or file requests wait.
 #[unsafe(no_mangle)]
 pub extern "C" fn prepare_snapshot() -> u32 {
+    match prepare_image() {
+        OK => with_machine(ERR_STATE, |machine| {
+            machine.cpu.stop_translating(&mut machine.bus);
+            OK
+        }),
+        error => error,
+    }
+}
+
+/// The same, but decoded code stays: guests that start from the snapshot run at
+/// once what was run before. For a machine that translates nothing.
+#[unsafe(no_mangle)]
+pub extern "C" fn prepare_image() -> u32 {
     with(|instance| {
         let Some(machine) = &mut instance.machine else {
             return ERR_STATE;
@@ -412,7 +425,6 @@ pub extern "C" fn prepare_snapshot() -> u32 {
         if machine.bus.prepare_snapshot().is_err() {
             return ERR_BUSY;
         }
-        machine.cpu.stop_translating(&mut machine.bus);
         instance.scratch.fill(0);
         OK
     })

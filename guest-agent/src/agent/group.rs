@@ -31,6 +31,9 @@ const COMMAND_PROCESSES: u32 = 512;
 /// Memory that may still count to a group that serves another command.
 const MAX_LEFT_BYTES: u64 = 256 << 10;
 
+/// Bytes of a page; a file of the kernel gives at most so many in one piece.
+const PAGE_BYTES: usize = 4096;
+
 /// Maker of the groups.
 #[derive(Debug)]
 pub(super) struct Groups {
@@ -133,6 +136,10 @@ impl Groups {
         let path = self.parent.join(self.made.to_string());
         fs::create_dir(&path)?;
         let group = Group {
+            processes: open(&path, "cgroup.procs", OFlags::RDWR)?,
+            kill: open(&path, "cgroup.kill", OFlags::WRONLY)?,
+            events: open(&path, "memory.events", OFlags::RDONLY)?,
+            memory: open(&path, "memory.current", OFlags::RDONLY)?,
             path,
             altered: false,
         };
@@ -142,12 +149,30 @@ impl Groups {
     }
 }
 
-/// One group.
+/// One group. The files that each command needs stay open: opening one takes
+/// several times as long as reading it.
 #[derive(Debug)]
 pub(super) struct Group {
     path: PathBuf,
     /// It has limits or ways of its own.
     altered: bool,
+    processes: OwnedFd,
+    kill: OwnedFd,
+    events: OwnedFd,
+    memory: OwnedFd,
+}
+
+fn open(group: &Path, name: &str, flags: OFlags) -> io::Result<OwnedFd> {
+    let flags = flags | OFlags::CLOEXEC;
+    Ok(rustix::fs::open(group.join(name), flags, Mode::empty())?)
+}
+
+/// A file of a group from its start, if it is not longer than a page.
+fn read(file: &OwnedFd) -> Option<String> {
+    let mut buffer = [0; PAGE_BYTES];
+    let count = rustix::io::pread(file, &mut buffer, 0).ok()?;
+    let text = str::from_utf8(&buffer[..count]).ok()?;
+    (count < PAGE_BYTES).then(|| text.to_owned())
 }
 
 impl Group {
@@ -172,25 +197,23 @@ impl Group {
     /// memory, it is as it was made, and what counts to it still (files in
     /// memory that a command left) is next to nothing.
     fn is_as_new(&self) -> bool {
-        let processes = fs::read(self.path.join("cgroup.procs"));
-        let memory = fs::read_to_string(self.path.join("memory.current"));
-        let memory = memory.ok().and_then(|text| text.trim().parse().ok());
+        let processes = read(&self.processes);
+        let memory = read(&self.memory).and_then(|text| text.trim().parse().ok());
         !self.altered
-            && processes.is_ok_and(|list| list.is_empty())
+            && processes.is_some_and(|list| list.is_empty())
             && memory.is_some_and(|bytes: u64| bytes <= MAX_LEFT_BYTES)
             && !self.ran_out_of_memory()
     }
 
     /// Its list of processes, open for a child to enter.
     pub fn door(&self) -> io::Result<OwnedFd> {
-        let flags = OFlags::WRONLY | OFlags::CLOEXEC;
-        let file = rustix::fs::open(self.path.join("cgroup.procs"), flags, Mode::empty())?;
-        Ok(file)
+        self.processes.try_clone()
     }
 
     /// Kills all processes in it, also those that fork meanwhile.
     pub fn kill(&self) -> io::Result<()> {
-        fs::write(self.path.join("cgroup.kill"), "1")
+        rustix::io::write(&self.kill, b"1")?;
+        Ok(())
     }
 
     /// The processes in it.
@@ -201,7 +224,7 @@ impl Group {
 
     /// Whether the kernel ended a process in it for want of memory.
     pub fn ran_out_of_memory(&self) -> bool {
-        let events = fs::read_to_string(self.path.join("memory.events")).unwrap_or_default();
+        let events = read(&self.events).unwrap_or_default();
         let kills = events
             .lines()
             .find_map(|line| line.strip_prefix("oom_kill "));

@@ -6,6 +6,7 @@
 //! Nothing here blocks but `poll`.
 
 mod group;
+mod launch;
 mod life;
 mod mounts;
 mod network;

@@ -13,9 +13,10 @@
 //! variables. What the old one left running is killed.
 
 use super::group::{Group, Groups};
+use super::launch::{Launch, Variables, variables};
 use super::port::set_nonblocking;
-use super::streams::{Output, pipe};
-use super::sys::{ChildSetup, before_exec};
+use super::streams::{Output, nothing, pipe};
+use super::sys::ChildSetup;
 use super::task::Failure;
 use crate::protocol::{Ending, Limits, Stream};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -25,7 +26,6 @@ use rustix::process::{Pid, Signal};
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::process::{Command, Stdio};
 
 /// Most bytes of exported variables that are kept for a new shell.
 const MAX_EXPORTS: usize = 1 << 20;
@@ -66,7 +66,7 @@ impl Session {
         &mut self,
         groups: Option<&mut Groups>,
         mortal: bool,
-        env: &[(Vec<u8>, Vec<u8>)],
+        env: &Variables,
     ) -> io::Result<()> {
         if self.shell.is_none() {
             let mut group = groups.map(|g| g.make(&Limits::default())).transpose()?;
@@ -246,41 +246,28 @@ struct RunningScript {
 }
 
 impl Shell {
-    fn start(
-        kept: &Kept,
-        group: Option<Group>,
-        mortal: bool,
-        env: &[(Vec<u8>, Vec<u8>)],
-    ) -> io::Result<Self> {
+    fn start(kept: &Kept, group: Option<Group>, mortal: bool, env: &Variables) -> io::Result<Self> {
         let lines = pipe()?;
         let status = pipe()?;
         set_nonblocking(&status.0)?;
         let prelude = text_file(&kept.exports)?;
-        let mut command = Command::new("/bin/sh");
-        command.envs(
-            env.iter()
-                .map(|(n, v)| (OsStr::from_bytes(n), OsStr::from_bytes(v))),
-        );
         let read_lines = format!("\\command . {}", path_of(&lines.0));
-        command.args(["-c", &read_lines, "sh"]);
-        command
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
+        let argv = ["/bin/sh", "-c", &read_lines, "sh"].map(|text| text.as_bytes().to_vec());
         let cwd = kept
             .cwd
             .as_deref()
             .filter(|cwd| rustix::fs::access(*cwd, rustix::fs::Access::EXEC_OK).is_ok());
-        if let Some(cwd) = cwd {
-            command.current_dir(cwd);
-        }
         let setup = ChildSetup {
             group: group.as_ref().map(Group::door).transpose()?,
             terminal: false,
             mortal,
         };
-        before_exec(&mut command, setup);
-        let child = command.spawn()?;
+        let stdio = [nothing()?, nothing()?, nothing()?];
+        let mut launch = Launch::new(&argv, &variables(false, env), stdio, setup)?;
+        if let Some(cwd) = cwd {
+            launch = launch.in_folder(cwd.as_bytes())?;
+        }
+        let pid = launch.start()?;
         let first = format!(
             "\\command . {prelude}\n\
              trap '{{ \\command printf \"X%s\\0\" \"$PWD\"; \\command export -p; \
@@ -290,7 +277,7 @@ impl Shell {
         );
         write_line(&lines.1, &first)?;
         Ok(Self {
-            pid: Pid::from_raw(child.id() as i32).ok_or_else(|| io::Error::other("no process"))?,
+            pid,
             group,
             lines,
             status,

@@ -3,6 +3,7 @@
 use super::port::{Port, set_nonblocking};
 use crate::protocol::{Stream, WINDOW_BYTES};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::pipe::PipeFlags;
 use std::io;
@@ -10,6 +11,12 @@ use std::io;
 /// A pipe: end to read, end to write. Neither outlives an `exec`.
 pub(super) fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?)
+}
+
+/// A stream that is empty, and takes everything.
+pub(super) fn nothing() -> io::Result<OwnedFd> {
+    let flags = OFlags::RDWR | OFlags::CLOEXEC;
+    Ok(rustix::fs::open(c"/dev/null", flags, Mode::empty())?)
 }
 
 /// Where an output stands after [`Output::pump`].

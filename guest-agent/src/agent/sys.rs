@@ -1,14 +1,16 @@
-//! The agent's system calls that Rust cannot check: what runs in a child
-//! between `fork` and `exec`, and the request that credits entropy.
+//! The agent's system calls that Rust cannot check: what runs in a child before
+//! it is its program, and the request that credits entropy.
 #![allow(unsafe_code)]
 
+use super::launch::Launch;
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::ioctl::{Setter, opcode};
+use rustix::process::{Pid, WaitOptions};
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::io;
-use std::os::unix::process::CommandExt;
-use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 
 /// What a child does before it becomes the command.
 #[derive(Debug)]
@@ -40,16 +42,129 @@ impl ChildSetup {
     }
 }
 
-/// Lets the children of `command` do `setup` before they execute it.
-pub(super) fn before_exec(command: &mut Command, setup: ChildSetup) {
-    // SAFETY: the closure runs in the child after `fork`. It allocates nothing,
-    // takes no lock and never panics: it makes raw system calls, by rustix
-    // without libc, on descriptors that it owns and constant strings, and an
-    // `Errno` becomes an `io::Error` without allocation. The agent has one
-    // thread, so no other can have held a lock at the fork.
-    unsafe {
-        command.pre_exec(move || setup.run().map_err(io::Error::from));
+/// Bytes of a child's stack until it is the program.
+const STACK_BYTES: usize = 64 << 10;
+
+/// The stack of the child that starts: one at a time.
+#[repr(align(16))]
+struct Stack([u8; STACK_BYTES]);
+
+static STACK: Mutex<Stack> = Mutex::new(Stack([0; STACK_BYTES]));
+
+/// Exit code of a child that did not become the program; nobody sees it.
+const NOT_STARTED: c_int = 127;
+
+/// What a child works with.
+struct Child<'a> {
+    launch: &'a Launch,
+    /// Pointers to [`Launch::argv`], ended by null.
+    argv: Vec<*const c_char>,
+    /// Pointers to [`Launch::env`], ended by null.
+    env: Vec<*const c_char>,
+    /// Why it did not become the program.
+    error: Option<Errno>,
+}
+
+/// Starts a program.
+///
+/// # Errors
+/// Those of `clone(2)`, of the setup, and of `execve(2)`.
+pub(super) fn spawn(launch: &Launch) -> Result<Pid, Errno> {
+    let pointers = |texts: &[CString]| {
+        let texts = texts.iter().map(|text| text.as_ptr());
+        texts.chain([std::ptr::null()]).collect()
+    };
+    let mut child = Child {
+        launch,
+        argv: pointers(&launch.argv),
+        env: pointers(&launch.env),
+        error: None,
+    };
+    let mut stack = STACK.lock().unwrap_or_else(PoisonError::into_inner);
+    let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
+    let top = stack.0.as_mut_ptr_range().end.cast::<c_void>();
+    let argument = (&raw mut child).cast::<c_void>();
+    // SAFETY: as `posix_spawn(3)` does it. The child runs `run_child` on a
+    // stack of its own, 16-byte aligned, which is locked until the call
+    // returns; because of CLONE_VFORK that is when the child has executed the
+    // program or ended, so `child` and all that it refers to outlive its use.
+    // The agent has one thread, which waits meanwhile: nobody else touches the
+    // shared memory.
+    let process = unsafe { libc::clone(run_child, top, flags, argument) };
+    drop(stack);
+    let Some(process) = Pid::from_raw(process).filter(|_| process > 0) else {
+        let error = io::Error::last_os_error();
+        return Err(Errno::from_io_error(&error).unwrap_or(Errno::AGAIN));
+    };
+    match child.error {
+        None => Ok(process),
+        Some(error) => {
+            // It has ended; what there is to know is known.
+            let _ = rustix::process::waitpid(Some(process), WaitOptions::empty());
+            Err(error)
+        }
     }
+}
+
+/// The child, in the agent's memory. Nothing here allocates, locks or panics.
+extern "C" fn run_child(argument: *mut c_void) -> c_int {
+    // SAFETY: `spawn` passes its `Child`, which lives until this function ends
+    // or the program takes its place, and uses it only afterwards.
+    let child = unsafe { &mut *argument.cast::<Child<'_>>() };
+    child.error = Some(match child.prepare() {
+        Ok(()) => child.execute(),
+        Err(error) => error,
+    });
+    NOT_STARTED
+}
+
+impl Child<'_> {
+    /// Connects the child and does what it must do before it is the program.
+    fn prepare(&self) -> Result<(), Errno> {
+        let [stdin, stdout, stderr] = &self.launch.stdio;
+        rustix::stdio::dup2_stdin(stdin)?;
+        rustix::stdio::dup2_stdout(stdout)?;
+        rustix::stdio::dup2_stderr(stderr)?;
+        self.launch.setup.run()?;
+        if let Some(cwd) = &self.launch.cwd {
+            rustix::process::chdir(cwd.as_c_str())?;
+        }
+        // SAFETY: sets the default action of a signal in the child alone, whose
+        // table of actions is its own (no CLONE_SIGHAND). Rust programs ignore
+        // SIGPIPE; others must not inherit that.
+        unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
+        Ok(())
+    }
+
+    /// Becomes the program; returns only if it cannot. The order of errors is
+    /// that of `execvp(3)`.
+    fn execute(&mut self) -> Errno {
+        let mut denied = None;
+        let mut last = Errno::NOENT;
+        for place in &self.launch.places {
+            last = execute(place, &self.argv[1..], &self.env);
+            if last == Errno::NOEXEC {
+                // A script without a `#!` line: the shell's argument.
+                self.argv[1] = place.as_ptr();
+                return execute(&self.launch.argv[0], &self.argv, &self.env);
+            }
+            match last {
+                Errno::ACCESS => denied = Some(last),
+                Errno::NOENT | Errno::NOTDIR | Errno::STALE | Errno::NODEV | Errno::TIMEDOUT => {}
+                error => return error,
+            }
+        }
+        denied.unwrap_or(last)
+    }
+}
+
+/// `execve(2)`; returns only if it fails.
+fn execute(path: &CStr, argv: &[*const c_char], env: &[*const c_char]) -> Errno {
+    // SAFETY: `path` ends with a zero, and so do the texts to which the two
+    // lists point; `spawn` ended both with null, and the texts belong to the
+    // `Launch` that it borrows.
+    unsafe { libc::execve(path.as_ptr(), argv.as_ptr(), env.as_ptr()) };
+    Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::NOEXEC)
 }
 
 /// Bytes of entropy in one request.

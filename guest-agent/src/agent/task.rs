@@ -1,9 +1,10 @@
 //! A command or script that the host knows by its id.
 
 use super::group::{Group, Groups};
+use super::launch::{Launch, variables};
 use super::port::{Port, set_nonblocking};
-use super::streams::{Flow, Input, Output, TERMINAL_EOF, pipe};
-use super::sys::{ChildSetup, before_exec};
+use super::streams::{Flow, Input, Output, TERMINAL_EOF, nothing, pipe};
+use super::sys::ChildSetup;
 use crate::protocol::{Ending, Exec, Exited, PtySize, Report, Stream};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
@@ -13,7 +14,6 @@ use rustix::termios::Winsize;
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::process::{Command, Stdio};
 
 /// Why a request cannot be fulfilled: error number (0 if none) and text.
 #[derive(Debug)]
@@ -64,17 +64,10 @@ impl Task {
         groups: Option<&mut Groups>,
         mortal: bool,
     ) -> Result<Self, Failure> {
-        let (program, arguments) = exec
+        let program = exec
             .argv
-            .split_first()
+            .first()
             .ok_or_else(|| Failure(0, "the command has no program".to_owned()))?;
-        let mut command = Command::new(OsStr::from_bytes(program));
-        command.args(arguments.iter().map(|a| OsStr::from_bytes(a)));
-        if exec.clear_env {
-            command.env_clear();
-        }
-        let variables = exec.env.iter();
-        command.envs(variables.map(|(n, v)| (OsStr::from_bytes(n), OsStr::from_bytes(v))));
         if let Some(cwd) = &exec.cwd {
             let cwd = OsStr::from_bytes(cwd);
             if let Err(error) = rustix::fs::access(cwd, rustix::fs::Access::EXEC_OK) {
@@ -83,19 +76,14 @@ impl Task {
                     &error.into(),
                 ));
             }
-            command.current_dir(cwd);
         }
-        let plumbing = |error| Failure::new("connect the command", &error);
         let mut task = Self::script(id, Vec::new());
         task.detach = exec.detach;
-        match exec.pty {
-            Some(size) => task
-                .connect_terminal(&mut command, size)
-                .map_err(plumbing)?,
-            None => task
-                .connect_pipes(&mut command, exec.stdin)
-                .map_err(plumbing)?,
-        }
+        let stdio = match exec.pty {
+            Some(size) => task.connect_terminal(size),
+            None => task.connect_pipes(exec.stdin),
+        };
+        let stdio = stdio.map_err(|error| Failure::new("connect the command", &error))?;
         let limited = |error| Failure::new("make a control group", &error);
         task.group = groups
             .map(|g| g.make(&exec.limits))
@@ -111,49 +99,50 @@ impl Task {
             terminal: exec.pty.is_some(),
             mortal,
         };
-        before_exec(&mut command, setup);
-        let child = command.spawn().map_err(|error| {
-            Failure::new(
-                &format!("run {}", OsStr::from_bytes(program).display()),
-                &error,
-            )
+        let env = variables(exec.clear_env, &exec.env);
+        let launch = Launch::new(&exec.argv, &env, stdio, setup);
+        let launch = launch.and_then(|launch| match &exec.cwd {
+            Some(cwd) => launch.in_folder(cwd),
+            None => Ok(launch),
+        });
+        let process = launch.and_then(|launch| launch.start()).map_err(|error| {
+            let what = format!("run {}", OsStr::from_bytes(program).display());
+            Failure::new(&what, &error)
         })?;
-        task.process = Pid::from_raw(child.id() as i32);
+        task.process = Some(process);
         Ok(task)
     }
 
-    fn connect_pipes(&mut self, command: &mut Command, stdin: bool) -> io::Result<()> {
-        command.stdin(Stdio::null());
-        if stdin {
+    /// Makes the pipes of its streams; the ends that are the command's.
+    fn connect_pipes(&mut self, stdin: bool) -> io::Result<[OwnedFd; 3]> {
+        let input = if stdin {
             let (read, write) = pipe()?;
-            command.stdin(read);
             self.input = Some(Input::new(write)?);
-        }
-        let (read, write) = pipe()?;
-        command.stdout(write);
+            read
+        } else {
+            nothing()?
+        };
+        let (read, output) = pipe()?;
         self.outputs.push(Output::new(read, Stream::Stdout)?);
-        let (read, write) = pipe()?;
-        command.stderr(write);
+        let (read, errors) = pipe()?;
         self.outputs.push(Output::new(read, Stream::Stderr)?);
-        Ok(())
+        Ok([input, output, errors])
     }
 
-    fn connect_terminal(&mut self, command: &mut Command, size: PtySize) -> io::Result<()> {
+    /// Makes its terminal; the command's side of it.
+    fn connect_terminal(&mut self, size: PtySize) -> io::Result<[OwnedFd; 3]> {
         let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
         let master = rustix::pty::openpt(flags)?;
         rustix::pty::grantpt(&master)?;
         rustix::pty::unlockpt(&master)?;
         resize(&master, size)?;
         let slave = rustix::pty::ioctl_tiocgptpeer(&master, flags)?;
-        command.stdin(slave.try_clone()?);
-        command.stdout(slave.try_clone()?);
-        command.stderr(slave);
         set_nonblocking(&master)?;
         self.outputs
             .push(Output::new(master.try_clone()?, Stream::Stdout)?);
         self.input = Some(Input::new(master.try_clone()?)?);
         self.terminal = Some(master);
-        Ok(())
+        Ok([slave.try_clone()?, slave.try_clone()?, slave])
     }
 
     /// The outputs that may be read from, as the host's credit goes.

@@ -1,5 +1,7 @@
-//! Which libraries a program needs: the dynamic section of ELF files (System
-//! V gABI, chapters 4 and 5), 64-bit and little-endian.
+//! Which libraries a program needs, and where its sections are: ELF files
+//! (System V gABI, chapters 4 and 5), 64-bit and little-endian.
+
+use std::ops::Range;
 
 /// What an ELF file says about itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -66,6 +68,29 @@ pub fn read(bytes: &[u8]) -> Option<Elf> {
             .push(text_at(bytes, strings.checked_add(*name)?)?);
     }
     Some(elf)
+}
+
+/// The part of an ELF file that holds the section of that name; `None` if there
+/// is none, or the file is broken.
+pub fn section(bytes: &[u8], name: &str) -> Option<Range<usize>> {
+    if !bytes.starts_with(MAGIC) || bytes.get(4..6)? != CLASS_AND_DATA {
+        return None;
+    }
+    let table = usize::try_from(u64_at(bytes, 40)?).ok()?;
+    let size = usize::from(u16_at(bytes, 58)?);
+    let count = usize::from(u16_at(bytes, 60)?);
+    let header = |index: usize| bytes.get(table.checked_add(index * size)?..);
+    let names = u64_at(header(usize::from(u16_at(bytes, 62)?))?, 24)?;
+    (0..count).find_map(|index| {
+        let header = header(index)?;
+        let place = names.checked_add(u32_at(header, 0)?.into())?;
+        if text_at(bytes, place)? != name {
+            return None;
+        }
+        let start = usize::try_from(u64_at(header, 24)?).ok()?;
+        let end = start.checked_add(usize::try_from(u64_at(header, 32)?).ok()?)?;
+        (end <= bytes.len()).then_some(start..end)
+    })
 }
 
 fn segments(bytes: &[u8]) -> Option<Vec<Segment>> {
@@ -139,9 +164,16 @@ mod tests {
         file.extend_from_slice(&RISCV.to_le_bytes());
         file.resize(32, 0);
         file.extend_from_slice(&64u64.to_le_bytes());
+        file.resize(40, 0);
+        file.extend_from_slice(&total.to_le_bytes());
         file.resize(54, 0);
         file.extend_from_slice(&56u16.to_le_bytes());
         file.extend_from_slice(&3u16.to_le_bytes());
+        // Two sections: the names of sections, which is the interpreter's name
+        // as well, and one that is named by the end of that.
+        file.extend_from_slice(&64u16.to_le_bytes());
+        file.extend_from_slice(&2u16.to_le_bytes());
+        file.extend_from_slice(&0u16.to_le_bytes());
         file.resize(64, 0);
         let segments = [
             (PT_LOAD, 0, 0x1000, total),
@@ -166,7 +198,28 @@ mod tests {
         }
         file.extend_from_slice(strings);
         file.extend_from_slice(interpreter);
+        for (name, offset, size) in [
+            (0, interpreter_at, interpreter.len()),
+            (SO_AT, strings_at, strings.len()),
+        ] {
+            file.extend_from_slice(&u32::to_le_bytes(name));
+            file.resize(file.len() + 20, 0);
+            file.extend_from_slice(&(offset as u64).to_le_bytes());
+            file.extend_from_slice(&(size as u64).to_le_bytes());
+            file.resize(file.len() + 24, 0);
+        }
         file
+    }
+
+    /// Where `.so` begins in the interpreter's name.
+    const SO_AT: u32 = 7;
+
+    #[test]
+    fn sections_are_found_by_name() {
+        let sample = sample();
+        let strings = section(&sample, ".so").unwrap();
+        assert_eq!(&sample[strings], b"\0libc.so.6\0libm.so.6\0");
+        assert_eq!(section(&sample, ".text"), None);
     }
 
     #[test]
@@ -204,14 +257,16 @@ mod tests {
         for length in 0..sample.len() {
             // Whatever is read, it ends.
             let _ = read(&sample[..length]);
+            let _ = section(&sample[..length], ".so");
         }
         for at in 0..sample.len() {
             for value in [0, 0x7f, 0xff] {
                 let mut broken = sample.clone();
                 broken[at] = value;
                 let _ = read(&broken);
+                let _ = section(&broken, ".so");
             }
         }
-        assert_eq!(read(&sample[..sample.len() - 1]), None);
+        assert_eq!(section(&sample[..sample.len() - 1 - 24 - 64], ".so"), None);
     }
 }

@@ -363,6 +363,12 @@ impl Guest {
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
+    /// Whether it has neither mounts nor a network: nothing of it is on its way
+    /// to anybody but those who gave it commands.
+    pub fn is_alone(&self) -> bool {
+        self.attachments.files.is_none() && self.attachments.cable.is_none()
+    }
+
     /// Instructions since the machine was made.
     pub fn retired(&self) -> u64 {
         self.retired

@@ -7,7 +7,9 @@
 //! devices included. No code is ever part of it.
 //!
 //! A saved guest is the mark [`MAGIC`], the length of a manifest, the manifest
-//! (JSON), the runs of pages that it lists, and SHA-256 of all that. It says
+//! (JSON), the runs of pages that it lists, and SHA-256 of all that. Pages that
+//! became zero, such as those of the image's decoded code, are only listed. It
+//! says
 //! which image it belongs to and fits no other; processor and machine do not
 //! matter. It is checked whole before anything of it is used. The hash tells
 //! damage, not malice: whoever can write a saved guest decides what runs in
@@ -19,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 /// The first bytes of a saved guest; the digit is the format's version.
-const MAGIC: &[u8; 8] = b"a99vm\0\x001";
+const MAGIC: &[u8; 8] = b"a99vm\0\x002";
 
 /// Bytes of a page: the guest's, so that what it wrote is saved and little else.
 const PAGE_BYTES: usize = 4096;
@@ -34,6 +36,12 @@ const MAX_MEMORY: u64 = 4 << 30;
 /// 20 MB of text; no guest is so scattered.
 const MAX_MANIFEST: usize = 16 << 20;
 
+/// A page of zeros.
+const ZERO: [u8; PAGE_BYTES] = [0; PAGE_BYTES];
+
+/// First page and number of pages, ascending.
+type Runs = Vec<(u32, u32)>;
+
 /// What is in a saved guest.
 #[derive(Debug, Serialize, Deserialize)]
 struct Manifest {
@@ -41,8 +49,10 @@ struct Manifest {
     image: String,
     /// Bytes of memory.
     memory: u64,
-    /// First page and number of pages, ascending.
-    runs: Vec<(u32, u32)>,
+    /// Pages that follow the manifest.
+    runs: Runs,
+    /// Pages that are zero and were not.
+    zeros: Runs,
     /// Bytes of a frame of which the rest is still in the guest.
     unread: Vec<u8>,
     /// What the server of its mounts must know.
@@ -76,11 +86,12 @@ pub(super) fn save(
 ) -> Result<Vec<u8>, VmError> {
     let base = Emulator::new(base, 1, false)?;
     let (memory, old) = (emulator.memory(), base.memory());
-    let runs = changed(memory, old);
+    let (runs, zeros) = changed(memory, old);
     let manifest = Manifest {
         image: image.to_owned(),
         memory: memory.len() as u64,
         runs,
+        zeros,
         unread: unread.to_vec(),
         files,
     };
@@ -102,21 +113,21 @@ pub(super) fn save(
 }
 
 /// Runs of pages of `new` that are not those of `old`, which is zero beyond its
-/// end.
-fn changed(new: &[u8], old: &[u8]) -> Vec<(u32, u32)> {
-    const ZERO: [u8; PAGE_BYTES] = [0; PAGE_BYTES];
-    let mut runs: Vec<(u32, u32)> = Vec::new();
+/// end: those with contents, and those that are zero now.
+fn changed(new: &[u8], old: &[u8]) -> (Runs, Runs) {
+    let (mut full, mut zeros) = (Runs::new(), Runs::new());
     for (number, page) in new.chunks_exact(PAGE_BYTES).enumerate() {
         let start = number * PAGE_BYTES;
         if page == old.get(start..start + PAGE_BYTES).unwrap_or(&ZERO) {
             continue;
         }
+        let runs = if page == ZERO { &mut zeros } else { &mut full };
         match runs.last_mut() {
             Some((first, count)) if (*first + *count) as usize == number => *count += 1,
             _ => runs.push((number as u32, 1)),
         }
     }
-    runs
+    (full, zeros)
 }
 
 impl Saved {
@@ -175,6 +186,11 @@ impl Saved {
             emulator.write(u64::from(*first) * PAGE_BYTES as u64, pages)?;
             rest = later;
         }
+        for (first, count) in &self.manifest.zeros {
+            for page in *first..*first + *count {
+                emulator.write(u64::from(page) * PAGE_BYTES as u64, &ZERO)?;
+            }
+        }
         Ok(())
     }
 }
@@ -183,21 +199,31 @@ impl Manifest {
     /// Whether the runs are in order, inside of the memory and there.
     fn check(&self, bytes: usize) -> Result<(), VmError> {
         let pages = self.memory / PAGE_BYTES as u64;
-        let mut end = 0;
-        let mut total = 0;
-        for (first, count) in &self.runs {
-            let (first, count) = (u64::from(*first), u64::from(*count));
-            if first < end || count == 0 || first + count > pages {
-                return Err(wrong("its pages are out of order"));
-            }
-            end = first + count;
-            total += count;
-        }
+        let total = in_order(&self.runs, pages);
+        let zeros = in_order(&self.zeros, pages);
+        let (Some(total), Some(_)) = (total, zeros) else {
+            return Err(wrong("its pages are out of order"));
+        };
         if self.memory > MAX_MEMORY || total * PAGE_BYTES as u64 != bytes as u64 {
             return Err(wrong("its pages are not whole"));
         }
         Ok(())
     }
+}
+
+/// How many pages the runs have; `None` unless they ascend and are among the
+/// first `pages`.
+fn in_order(runs: &[(u32, u32)], pages: u64) -> Option<u64> {
+    let (mut end, mut total) = (0, 0);
+    for (first, count) in runs {
+        let (first, count) = (u64::from(*first), u64::from(*count));
+        if first < end || count == 0 || first + count > pages {
+            return None;
+        }
+        end = first + count;
+        total += count;
+    }
+    Some(total)
 }
 
 fn wrong(what: &str) -> VmError {
@@ -227,6 +253,7 @@ mod tests {
             image: "i".to_owned(),
             memory,
             runs: runs.to_vec(),
+            zeros: Vec::new(),
             unread: vec![1],
             files: None,
         }
@@ -240,7 +267,12 @@ mod tests {
         new[PAGE_BYTES] = 2;
         new[2 * PAGE_BYTES] = 2;
         new[5 * PAGE_BYTES] = 2;
-        assert_eq!(changed(&new, &old), [(1, 2), (5, 1)]);
+        new[..PAGE_BYTES].fill(0);
+        assert_eq!(
+            changed(&new, &old),
+            (vec![(1, 2), (5, 1)], vec![(0, 1)]),
+            "pages that were and are zero are none"
+        );
     }
 
     #[test]
@@ -272,6 +304,12 @@ mod tests {
         ] {
             let bytes = saved(&manifest(memory, runs), &pages);
             assert!(Saved::open(bytes).is_err(), "{runs:?}");
+            let zeros = Manifest {
+                zeros: runs.to_vec(),
+                ..manifest(memory, &[])
+            };
+            let is_wrong = Saved::open(saved(&zeros, &[])).is_err();
+            assert_eq!(is_wrong, runs != [(0, 3)], "{runs:?}");
         }
     }
 }

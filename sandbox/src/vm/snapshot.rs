@@ -82,6 +82,10 @@ pub fn snapshot(
     figures.boot_instructions = building.guest.retired();
     let start = Instant::now();
     building.warm_up(warm_up)?;
+    // Of the code only what commands need is decoded in the image: nothing of
+    // the boot, and nothing that only a first run of a command needs.
+    building.rest("prepare_snapshot")?;
+    building.warm_up(warm_up)?;
     figures.warm_up = start.elapsed();
     let start = Instant::now();
     figures.zeroed = building.prepare()?;
@@ -192,7 +196,7 @@ impl Building {
         Err(VmError::new(VmCode::NotReady, text))
     }
 
-    /// Zeroes free memory and drops what the emulator can make again.
+    /// Zeroes free memory and gets the emulator ready to be saved.
     fn prepare(&mut self) -> Result<u64, VmError> {
         self.guest.request(0, &Request::Prepare);
         let zeroed = self.until("prepare itself", |report| match report {
@@ -200,17 +204,19 @@ impl Building {
             Report::Failed(_, text) => Some(Err(VmError::new(VmCode::NotReady, text.clone()))),
             _ => None,
         })??;
+        self.rest("prepare_image")?;
+        Ok(zeroed)
+    }
+
+    /// Lets the guest run until nothing is half done, so that the emulator's
+    /// function `prepare` agrees.
+    fn rest(&mut self, prepare: &str) -> Result<(), VmError> {
         for _ in 0..BUSY_TURNS {
-            // Until it waits: then nothing is half done.
             let next = self.guest.turn(|_, _, _| {})?;
             if matches!(next, Next::Wait(_))
-                && self
-                    .guest
-                    .emulator
-                    .call::<(), u32>("prepare_snapshot", ())?
-                    == 0
+                && self.guest.emulator.call::<(), u32>(prepare, ())? == 0
             {
-                return Ok(zeroed);
+                return Ok(());
             }
             self.nap(next);
         }

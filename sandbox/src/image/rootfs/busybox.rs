@@ -1,14 +1,24 @@
-//! The commands of busybox, one link each.
+//! Busybox: its program without unwind tables, and its commands, one link each.
+//!
+//! A static program registers its unwind tables when it starts, and takes them
+//! off when it ends. Since GCC 13 both read the tables from end to end
+//! (`get_pc_range` in `unwind-dw2-fde.c`): a quarter of all that a command such
+//! as `echo` does. Nothing in busybox unwinds: it is C and has no threads. With
+//! tables that end where they begin, registering does nothing.
 //!
 //! The names are read from the program itself: it keeps them as a table of
 //! texts in order, each ended by a zero, which begins with `[` and `[[`.
 
-use super::super::cpio::{Node, Tree};
+use super::super::cpio::{Content, Node, Tree};
+use super::super::elf;
 use super::super::error::ImageError;
 use super::unexpected;
 
 /// The program in the image.
 const PROGRAM: &str = "usr/bin/busybox";
+
+/// The section with its unwind tables.
+const UNWIND_TABLES: &str = ".eh_frame";
 
 /// Where the table of names begins.
 const TABLE_START: &[u8] = b"[\0[[\0";
@@ -19,12 +29,18 @@ const LEFT_OUT: [&str; 4] = ["busybox", "dpkg", "dpkg-deb", "rpm"];
 /// Commands without which this is not the busybox that was expected.
 const EXPECTED: [&str; 7] = ["ash", "ip", "mount", "setsid", "sh", "udhcpc", "zcat"];
 
-/// Adds a link for each command that no package brings.
+/// Takes the unwind tables from the program, and adds a link for each command
+/// that no package brings.
 pub(super) fn add(tree: &mut Tree) -> Result<(), ImageError> {
-    let Some(Node::File(_, content)) = tree.get(PROGRAM) else {
+    let Some(Node::File(mode, content)) = tree.get(PROGRAM) else {
         return Err(unexpected("busybox-static", "it has no usr/bin/busybox"));
     };
-    let names = names(&content.read()?)?;
+    let (mode, mut program) = (*mode, content.read()?.to_vec());
+    let names = names(&program)?;
+    if let Some(tables) = elf::section(&program, UNWIND_TABLES) {
+        program[tables].fill(0);
+    }
+    tree.put(PROGRAM, Node::File(mode, Content::Bytes(program)));
     for name in names
         .iter()
         .filter(|name| !LEFT_OUT.contains(&name.as_str()))

@@ -27,13 +27,14 @@ pub const AGENT: &str = "usr/bin/agent99-agent";
 
 /// The code that decides about the content: a change of it is a change of the
 /// result. Building takes seconds, so a change of a comment may cost them.
-const RECIPE: [&str; 8] = [
+const RECIPE: [&str; 9] = [
     include_str!("mod.rs"),
     include_str!("busybox.rs"),
     include_str!("files.rs"),
     include_str!("python.rs"),
     include_str!("select.rs"),
     include_str!("../cpio.rs"),
+    include_str!("../elf.rs"),
     include_str!("../licences.rs"),
     python::SCRIPT,
 ];

@@ -1,0 +1,156 @@
+//! Starting programs: all that a child needs is made here, before it is.
+//!
+//! The child borrows the agent's memory until it is the program (`sys`), so
+//! starting one copies no page tables and faults no page twice. It may not
+//! allocate; where the program may be is therefore worked out beforehand.
+
+use super::sys::{ChildSetup, spawn};
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+use rustix::process::Pid;
+use std::ffi::{CString, OsString};
+use std::io;
+use std::os::unix::ffi::OsStringExt;
+
+/// Where programs are looked for without `PATH` (`execvp(3)`).
+const DEFAULT_PATH: &[u8] = b"/bin:/usr/bin";
+
+/// The shell that runs scripts without a `#!` line (`execvp(3)`).
+const SHELL: &[u8] = b"/bin/sh";
+
+/// Variables by name.
+pub(super) type Variables = Vec<(Vec<u8>, Vec<u8>)>;
+
+/// A program to start.
+#[derive(Debug)]
+pub(super) struct Launch {
+    /// Standard input, output and error.
+    pub stdio: [OwnedFd; 3],
+    /// Its working directory; the agent's own if absent.
+    pub cwd: Option<CString>,
+    /// What it does before it is the program.
+    pub setup: ChildSetup,
+    /// Where the program may be, in order.
+    pub places: Vec<CString>,
+    /// Its arguments, the first of which is its name, behind one for the shell.
+    pub argv: Vec<CString>,
+    /// `NAME=value`.
+    pub env: Vec<CString>,
+}
+
+impl Launch {
+    /// The program `argv` with the variables `env` and no others. A name without
+    /// a slash is looked up in the `PATH` of these.
+    ///
+    /// # Errors
+    /// `EINVAL`: there is no name, or something contains a zero byte.
+    pub fn new(
+        argv: &[Vec<u8>],
+        env: &Variables,
+        stdio: [OwnedFd; 3],
+        setup: ChildSetup,
+    ) -> io::Result<Self> {
+        let name = argv.first().ok_or(Errno::INVAL)?;
+        let path = env.iter().find(|(name, _)| name == b"PATH");
+        let path = path.map_or(DEFAULT_PATH, |(_, value)| value);
+        let variable = |(name, value): &(Vec<u8>, Vec<u8>)| text([name, &b"="[..], value].concat());
+        let shell = text(SHELL.to_vec());
+        let arguments = argv.iter().map(|argument| text(argument.clone()));
+        Ok(Self {
+            stdio,
+            cwd: None,
+            setup,
+            places: places(name, path)?,
+            argv: std::iter::once(shell)
+                .chain(arguments)
+                .collect::<Result<_, _>>()?,
+            env: env.iter().map(variable).collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// With that working directory.
+    ///
+    /// # Errors
+    /// `EINVAL`: it contains a zero byte.
+    pub fn in_folder(self, cwd: &[u8]) -> io::Result<Self> {
+        let cwd = Some(text(cwd.to_vec())?);
+        Ok(Self { cwd, ..self })
+    }
+
+    /// Starts it.
+    ///
+    /// # Errors
+    /// Those of `clone(2)`, of the setup, and of `execve(2)`.
+    pub fn start(&self) -> io::Result<Pid> {
+        Ok(spawn(self)?)
+    }
+}
+
+/// The agent's own variables with those put over them, of which the last of a
+/// name counts.
+pub(super) fn variables(clear: bool, more: &Variables) -> Variables {
+    let own = std::env::vars_os().filter(|_| !clear);
+    let mut all: Variables = own
+        .map(|(name, value): (OsString, OsString)| (name.into_vec(), value.into_vec()))
+        .collect();
+    for (name, value) in more {
+        match all.iter_mut().find(|(present, _)| present == name) {
+            Some((_, present)) => present.clone_from(value),
+            None => all.push((name.clone(), value.clone())),
+        }
+    }
+    all
+}
+
+/// Paths at which the program of that name may be.
+fn places(name: &[u8], path: &[u8]) -> Result<Vec<CString>, Errno> {
+    if name.is_empty() {
+        return Err(Errno::NOENT);
+    }
+    if name.contains(&b'/') {
+        return Ok(vec![text(name.to_vec())?]);
+    }
+    let folders = path.split(|byte| *byte == b':');
+    let place = |folder: &[u8]| match folder {
+        // An empty one is the working directory.
+        [] => text(name.to_vec()),
+        _ => text([folder, b"/", name].concat()),
+    };
+    folders.map(place).collect()
+}
+
+fn text(bytes: Vec<u8>) -> Result<CString, Errno> {
+    CString::new(bytes).map_err(|_| Errno::INVAL)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn owned(pairs: &[(&str, &str)]) -> Variables {
+        let pair = |(name, value): &(&str, &str)| (name.as_bytes().into(), value.as_bytes().into());
+        pairs.iter().map(pair).collect()
+    }
+
+    #[test]
+    fn names_are_looked_up_and_paths_are_not() {
+        let places = |name: &str, path: &str| {
+            let places = places(name.as_bytes(), path.as_bytes()).unwrap();
+            let texts = places.into_iter().map(|place| place.into_string().unwrap());
+            texts.collect::<Vec<_>>()
+        };
+        assert_eq!(places("a", "/x:/y"), ["/x/a", "/y/a"]);
+        assert_eq!(places("a", "/x::y"), ["/x/a", "a", "y/a"]);
+        assert_eq!(places("./a", "/x"), ["./a"]);
+        assert!(super::places(b"", b"/x").is_err());
+        assert!(super::places(b"a\0b", b"/x").is_err());
+    }
+
+    #[test]
+    fn later_variables_replace_earlier_ones() {
+        let more = owned(&[("A", "1"), ("B", "2"), ("A", "3")]);
+        assert_eq!(variables(true, &more), owned(&[("A", "3"), ("B", "2")]));
+        let all = variables(false, &more);
+        assert!(all.len() > 2, "the own ones stay: {all:?}");
+    }
+}
