@@ -117,7 +117,7 @@ pub fn groups(steps: &[Step]) -> Vec<Group> {
 
 /// Whether `rd` of an operation is an integer register; a `true` too many only
 /// ends a group early.
-fn writes_integer(op: Op) -> bool {
+pub fn writes_integer(op: Op) -> bool {
     !matches!(op, Op::Flw | Op::Fld)
 }
 

@@ -51,12 +51,14 @@ pub mod op {
     pub const I32_CONST: u8 = 0x41;
     pub const I64_CONST: u8 = 0x42;
     pub const I32_EQZ: u8 = 0x45;
+    pub const I32_EQ: u8 = 0x46;
     pub const I32_NE: u8 = 0x47;
     pub const I64_EQZ: u8 = 0x50;
     pub const I64_EQ: u8 = 0x51;
     pub const I64_NE: u8 = 0x52;
     pub const I64_LT_S: u8 = 0x53;
     pub const I64_LT_U: u8 = 0x54;
+    pub const I64_GT_S: u8 = 0x55;
     pub const I64_LE_S: u8 = 0x57;
     pub const I64_GE_S: u8 = 0x59;
     pub const I64_GE_U: u8 = 0x5a;

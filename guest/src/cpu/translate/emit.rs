@@ -1,11 +1,12 @@
 //! A region as a WebAssembly function.
 //!
 //! Guest registers that the region uses are locals, loaded where they are first
-//! needed (before loops that call nothing, all that these read), because many
+//! needed (before loops that call nothing, all that these use), because many
 //! regions are entered for a few instructions. What the region writes is stored
-//! to the hart as soon as control might leave, so that leaving costs nothing and
-//! every exit sees exact registers. The budget is a local, too: each block takes
-//! its instructions from it; the heads of loops and jumps out of the region leave
+//! to the hart where control leaves, out of the way of what stays, and where
+//! paths meet that have not written the same; in a loop that calls nothing,
+//! only behind the loop. The budget is a local, too: each block takes its
+//! instructions from it; the heads of loops and jumps out of the region leave
 //! when it is used up.
 //!
 //! A jump out of the region looks into the interpreter's jump cache. If that
@@ -13,7 +14,7 @@
 //! function leaves with the address where control goes on and the budget in the
 //! cursor, and says whether the instruction there must be interpreted.
 
-use super::access::{self, Group};
+use super::access::{self, Group, writes_integer};
 use super::code::{self, Code, Type, op};
 use super::places::{
     EPOCH, INST_IMM, INST_OP, INST_RS1, INST_SHIFT, JUMP_BLOCK, JUMP_EPOCH, JUMP_PC, JUMP_SHIFT,
@@ -96,6 +97,10 @@ struct Open {
     label: Label,
     /// Registers whose local is loaded wherever control gets to its end.
     loaded: u32,
+    /// Registers whose local may be newer than the hart's there.
+    dirty: u32,
+    /// Only one jump leads there, so that `dirty` is what that brings.
+    carries: bool,
 }
 
 /// Writes a function.
@@ -106,12 +111,16 @@ pub(super) struct Emitter<'a> {
     labels: Vec<Open>,
     /// Heads of all loops, where the budget is looked at.
     heads: u128,
+    /// Blocks that one jump leads to.
+    single: u128,
     /// The local of each guest register.
     registers: [Option<u32>; 32],
     /// Registers whose local is loaded.
     loaded: u32,
-    /// Registers whose local is newer than the hart's.
-    pub dirty: u32,
+    /// Registers whose local may be newer than the hart's.
+    dirty: u32,
+    /// Those of the loop, wherever paths of it meet. All of them are loaded.
+    base: u32,
     /// Instructions of the block that have not begun.
     pub rest: u32,
     /// The block has found floating point on.
@@ -134,15 +143,18 @@ pub fn emit(region: &Region, places: &Places) -> Vec<u8> {
     for (number, local) in numbers.zip(local::REGISTERS..) {
         registers[number] = Some(local);
     }
+    let heads = heads(&items);
     let mut emitter = Emitter {
         code: Code::default(),
         places,
         region,
         labels: Vec::new(),
-        heads: heads(&items),
+        heads,
+        single: single(region) & !heads,
         registers,
         loaded: 0,
         dirty: 0,
+        base: 0,
         rest: 0,
         float_on: false,
         groups: Vec::new(),
@@ -163,6 +175,16 @@ fn heads(items: &[Item]) -> u128 {
         Item::Node(_) => set,
         Item::Loop(inner) => set | inner.heads | heads(&inner.body),
     })
+}
+
+/// Blocks that one jump of the region leads to, and nothing else.
+fn single(region: &Region) -> u128 {
+    let (mut once, mut more) = (0, region.entries);
+    for next in region.nodes.iter().flat_map(Node::next) {
+        more |= once & 1 << next;
+        once |= 1 << next;
+    }
+    once & !more
 }
 
 /// Guest registers that a region reads or writes. Numbers of floating-point
@@ -196,7 +218,7 @@ impl Emitter<'_> {
             self.code.get(local::LENT);
             self.code.memory(op::I32_LOAD, 2, offset).set(local);
         }
-        self.sequence(items, self.region.entries);
+        self.sequence(items, self.region.entries, 0);
         self.code.op(op::UNREACHABLE);
         self.close();
         self.code.set(local::VA);
@@ -266,18 +288,24 @@ impl Emitter<'_> {
 
     fn open(&mut self, opcode: u8, result: Option<Type>, label: Label) {
         self.code.open(opcode, result);
-        let loaded = match label {
+        let (loaded, dirty, carries) = match label {
             // Nothing has come there yet.
-            Label::Before { .. } => u32::MAX,
-            _ => self.loaded,
+            Label::Before { targets, .. } => (u32::MAX, self.base, targets & !self.single == 0),
+            Label::Again { .. } => (self.loaded, self.base, false),
+            _ => (self.loaded, self.dirty, false),
         };
-        self.labels.push(Open { label, loaded });
+        self.labels.push(Open {
+            label,
+            loaded,
+            dirty,
+            carries,
+        });
     }
 
     fn close(&mut self) {
         self.code.op(op::END);
-        if let Some(Open { loaded, .. }) = self.labels.pop() {
-            self.loaded = loaded;
+        if let Some(Open { loaded, dirty, .. }) = self.labels.pop() {
+            (self.loaded, self.dirty) = (loaded, dirty);
         }
     }
 
@@ -300,8 +328,8 @@ impl Emitter<'_> {
 
     /// Items in order, each with a label before it. `starts` are the nodes at
     /// which the sequence can be entered: if there are several, the local says
-    /// which.
-    fn sequence(&mut self, items: &[Item], starts: u128) {
+    /// which; mostly it is the first of `heads`.
+    fn sequence(&mut self, items: &[Item], starts: u128, heads: u128) {
         let dispatches = starts.count_ones() > 1;
         let first = usize::from(!dispatches);
         let labels: Vec<Label> = items.iter().map(before).collect();
@@ -309,7 +337,7 @@ impl Emitter<'_> {
             self.open(op::BLOCK, None, *label);
         }
         if dispatches {
-            self.dispatch(items, starts);
+            self.dispatch(items, starts, heads);
         }
         for (at, item) in items.iter().enumerate() {
             if at >= first {
@@ -324,13 +352,21 @@ impl Emitter<'_> {
 
     /// Jumps to the item with the start that the local names. All labels of the
     /// sequence are open, the first item's innermost.
-    fn dispatch(&mut self, items: &[Item], starts: u128) {
+    fn dispatch(&mut self, items: &[Item], starts: u128, heads: u128) {
         let low = starts.trailing_zeros();
         let high = 128 - starts.leading_zeros();
         let holds = |node: u32| items.iter().position(|item| item.nodes() >> node & 1 == 1);
         let depth = self.labels.len();
-        for open in &mut self.labels[depth - items.len()..] {
-            open.loaded &= self.loaded;
+        for (open, item) in self.labels[depth - items.len()..].iter_mut().rev().zip(items) {
+            if item.nodes() & starts != 0 {
+                open.loaded &= self.loaded;
+            }
+        }
+        if let Some(head) = members(heads).next() {
+            // Foretold better than the jump through a table.
+            self.code.get(local::TARGET).i32(head as i32).op(op::I32_EQ);
+            let depth = holds(head as u32).unwrap_or(0);
+            self.code.branch(op::BR_IF, depth as u32);
         }
         self.code.get(local::TARGET);
         if low > 0 {
@@ -349,10 +385,14 @@ impl Emitter<'_> {
             targets: inner.heads,
             starts: inner.starts,
         };
-        self.load_for_loop(inner);
+        let outside = self.base;
+        self.base |= self.load_for_loop(inner);
+        self.spill(self.dirty & !self.base);
+        self.dirty = self.base;
         self.open(op::LOOP, None, label);
-        self.sequence(&inner.body, inner.starts);
+        self.sequence(&inner.body, inner.starts, inner.heads);
         self.close();
+        self.base = outside;
     }
 
     fn node(&mut self, number: usize) {
@@ -362,9 +402,9 @@ impl Emitter<'_> {
         self.rest = node.steps.len() as u32;
         self.groups = access::groups(&node.steps);
         if self.heads >> number & 1 == 1 {
-            self.exit_code(node.offset, JUMP, 0);
-            self.code.get(local::BUDGET).i64(0).op(op::I64_LE_S);
-            self.exit_if();
+            self.begin_check();
+            self.code.get(local::BUDGET).i64(0).op(op::I64_GT_S);
+            self.end_check(node.offset, JUMP, 0);
         }
         if self.rest > 0 {
             let count = i64::from(self.rest);
@@ -380,17 +420,9 @@ impl Emitter<'_> {
 
     fn end(&mut self, node: &Node) {
         match node.end {
-            End::Go(target) => {
-                self.flush();
-                self.go(target);
-            }
-            End::Interpret(offset) => {
-                self.flush();
-                self.exit_code(offset, INTERPRET, 0);
-                self.exit();
-            }
+            End::Go(target) => self.go(target),
+            End::Interpret(offset) => self.exit(offset, INTERPRET, 0),
             End::Branch { taken, fall } => {
-                self.flush();
                 if let Some(step) = node.steps.last() {
                     self.condition(&step.inst);
                 }
@@ -423,6 +455,7 @@ impl Emitter<'_> {
         match target {
             Target::Node(node) => self.go_to_node(node),
             Target::Outside(offset) => {
+                self.spill(self.dirty);
                 self.code.get(local::PAGE).i64(offset).op(op::I64_ADD);
                 self.leave();
             }
@@ -442,30 +475,39 @@ impl Emitter<'_> {
             return;
         };
         let at = self.labels.len() - 1 - depth as usize;
-        let Open { label, loaded } = &mut self.labels[at];
-        *loaded &= self.loaded;
-        let (Label::Before { starts, .. } | Label::Again { starts, .. }) = *label else {
+        let open = &mut self.labels[at];
+        open.loaded &= self.loaded;
+        if open.carries {
+            open.dirty = self.dirty;
+        }
+        let Open { label, dirty, .. } = *open;
+        let (Label::Before { starts, .. } | Label::Again { starts, .. }) = label else {
             return;
         };
+        self.spill(self.dirty & !dirty);
         if starts.count_ones() > 1 {
             self.code.i32(node as i32).set(local::TARGET);
         }
         self.code.branch(op::BR, depth);
     }
 
-    /// Puts on the stack how to leave, with what the block has not used.
-    pub fn exit_code(&mut self, offset: u16, kind: u32, unused: u32) {
+    /// Begins what must be true to go on, to be put on the stack before
+    /// [`Emitter::end_check`].
+    pub fn begin_check(&mut self) {
+        self.open(op::BLOCK, None, Label::Other);
+    }
+
+    /// Leaves if the number on the stack is zero: for an offset, with what the
+    /// block has not used. The way out is not in the way of going on.
+    pub fn end_check(&mut self, offset: u16, kind: u32, unused: u32) {
+        self.code.branch(op::BR_IF, 0);
+        self.exit(offset, kind, unused);
+        self.close();
+    }
+
+    fn exit(&mut self, offset: u16, kind: u32, unused: u32) {
+        self.spill(self.dirty);
         self.code.i32(exit_code(offset, kind, unused));
-    }
-
-    /// Leaves if the number on the stack is not zero; below it is the code.
-    pub fn exit_if(&mut self) {
-        let depth = self.depth(|label| matches!(label, Label::Exit));
-        self.code.branch(op::BR_IF, depth.unwrap_or(0));
-        self.code.op(op::DROP);
-    }
-
-    fn exit(&mut self) {
         let depth = self.depth(|label| matches!(label, Label::Exit));
         self.code.branch(op::BR, depth.unwrap_or(0));
     }
@@ -492,31 +534,36 @@ impl Emitter<'_> {
         }
     }
 
-    /// Before a loop that calls nothing: takes what it reads from the hart. One
-    /// that calls is left and entered again each time, so that loading what only
-    /// some of its paths need would cost more.
-    fn load_for_loop(&mut self, inner: &Loop) {
+    /// Before a loop that calls nothing: takes what it uses from the hart; the
+    /// answer is what it writes. A loop that calls is left and entered again each
+    /// time, so that loading what only some of its paths need would cost more.
+    fn load_for_loop(&mut self, inner: &Loop) -> u32 {
         let nodes = inner
             .body
             .iter()
             .fold(0, |nodes, item| nodes | item.nodes());
-        let mut read = 0u64;
+        let (mut used, mut written) = (0u64, 0u64);
         for node in members(nodes) {
             for step in &self.region.nodes[node].steps {
                 let Inst {
                     op, rd, rs1, rs2, ..
                 } = step.inst;
                 if matches!(op, Op::Jal | Op::Jalr) && rd != SINK {
-                    return;
+                    return 0;
                 }
-                read |= 1 << rs1 | 1 << rs2;
+                used |= 1 << rs1 | 1 << rs2;
+                if writes_integer(op) {
+                    written |= 1 << rd;
+                }
             }
         }
+        let mask = u64::from(u32::MAX & !1);
         for number in 1..32u8 {
-            if read >> number & 1 == 1 {
+            if (used | written) & mask & 1 << number != 0 {
                 self.fetch(number);
             }
         }
+        (written & mask) as u32
     }
 
     /// Takes a guest register from the stack.
@@ -547,13 +594,16 @@ impl Emitter<'_> {
     /// Stores to the hart what it does not know yet.
     pub fn flush(&mut self) {
         let dirty = std::mem::take(&mut self.dirty);
-        for number in 1..32u8 {
-            if dirty >> number & 1 == 1 {
-                let place = self.places.register(number);
-                self.code.i32(place);
-                self.read(number);
-                self.code.memory(op::I64_STORE, 3, 0);
-            }
+        self.spill(dirty);
+    }
+
+    /// Stores registers to the hart.
+    fn spill(&mut self, registers: u32) {
+        for number in members(registers.into()) {
+            let place = self.places.register(number as u8);
+            self.code.i32(place);
+            self.read(number as u8);
+            self.code.memory(op::I64_STORE, 3, 0);
         }
     }
 }

@@ -230,7 +230,7 @@ impl Emitter<'_> {
         self.write(inst.rd);
     }
 
-    /// Puts on the stack the linear address of an access of `1 << align` bytes
+    /// Puts on the stack the offset in RAM of an access of `1 << align` bytes
     /// at the address in the local, or leaves to the interpreter if the TLB
     /// does not know it.
     fn translate(&mut self, step: &Step, align: u8, is_write: bool) {
@@ -239,14 +239,11 @@ impl Emitter<'_> {
 
     /// The same for `span` bytes from that address on, which must be on one page.
     fn translate_span(&mut self, step: &Step, align: u8, is_write: bool, span: i64) {
-        self.flush();
         let tlb = if is_write { local::WRITE } else { local::READ };
-        let ram = self.places.ram as i32;
         // Slot of page ^ page >> 10, times its size.
         let shift = i64::from(PAGE_SHIFT - SLOT_SHIFT);
         let mask = (DATA_SLOTS as i32 - 1) << SLOT_SHIFT;
-        let unused = self.rest;
-        self.exit_code(step.offset, INTERPRET, unused);
+        self.begin_check();
         let code = &mut self.code;
         code.get(local::VA).i64(shift).op(I64_SHR_U);
         code.get(local::VA).i64(shift + 10).op(I64_SHR_U);
@@ -260,26 +257,26 @@ impl Emitter<'_> {
             code.tee(local::A).op(I64_XOR);
             code.get(local::VA).i64(span - 1).op(I64_ADD);
             code.get(local::A).op(I64_XOR).i64(PAGE_MASK as i64);
-            code.ops(&[I64_AND, I64_OR]).i64(0).op(I64_NE);
+            code.ops(&[I64_AND, I64_OR, I64_EQZ]);
         } else {
-            code.op(I64_NE);
+            code.op(I64_EQ);
         }
-        self.exit_if();
+        self.end_check(step.offset, INTERPRET, self.rest);
         let code = &mut self.code;
         code.get(local::SLOT).memory(I64_LOAD, 3, ADDEND);
         code.get(local::VA).ops(&[I64_ADD, I32_WRAP_I64]);
-        code.i32(ram).op(I32_ADD);
     }
 
     /// The same for the address that register and immediate make; the answer is
     /// what the access must add to the address on the stack.
     fn access(&mut self, step: &Step, align: u8, is_write: bool) -> u32 {
         let imm = i64::from(step.inst.imm);
+        let ram = self.places.ram;
         let at = self.groups.iter().position(|group| group.holds(step));
         let Some(at) = at else {
             self.address(step.inst.rs1, imm);
             self.translate(step, align, is_write);
-            return 0;
+            return ram;
         };
         let cell = local::GROUPS + at as u32;
         let group = &self.groups[at];
@@ -291,7 +288,7 @@ impl Emitter<'_> {
         } else {
             self.code.get(cell);
         }
-        (imm - low) as u32
+        ram + (imm - low) as u32
     }
 
     /// Sets the local to the sum of a register and a number.
@@ -338,21 +335,18 @@ impl Emitter<'_> {
         let is_load = matches!(inst.op, LrW | LrD);
         let align = if is_word { 2 } else { 3 };
         let reservation = self.places.reservation as i32;
-        let ram = self.places.ram as i32;
+        let ram = self.places.ram;
         self.read(inst.rs1);
         self.code.set(local::VA);
         self.translate(step, align, !is_load);
         let code = &mut self.code;
-        code.set(local::CELL);
+        code.tee(local::CELL);
         // The offset, as the interpreter notes it.
-        code.get(local::CELL)
-            .i32(ram)
-            .ops(&[I32_SUB, I64_EXTEND_I32_U]);
-        code.set(local::A);
+        code.op(I64_EXTEND_I32_U).set(local::A);
         if is_load {
             code.i32(reservation).get(local::A).memory(I64_STORE, 3, 0);
             let load = if is_word { I64_LOAD32_S } else { I64_LOAD };
-            code.get(local::CELL).memory(load, align, 0);
+            code.get(local::CELL).memory(load, align, ram);
             return self.write(inst.rd);
         }
         self.read(inst.rs2);
@@ -363,7 +357,7 @@ impl Emitter<'_> {
         self.begin_if();
         self.code.get(local::CELL).get(local::B);
         let store = if is_word { I64_STORE32 } else { I64_STORE };
-        self.code.memory(store, align, 0);
+        self.code.memory(store, align, ram);
         self.end_if();
         let none = NO_RESERVATION as i64;
         self.code.i32(reservation).i64(none).memory(I64_STORE, 3, 0);
@@ -381,7 +375,8 @@ impl Emitter<'_> {
         self.code.set(local::VA);
         self.translate(step, align, true);
         let load = if is_word { I64_LOAD32_S } else { I64_LOAD };
-        self.code.tee(local::CELL).memory(load, align, 0).set(A);
+        let ram = self.places.ram;
+        self.code.tee(local::CELL).memory(load, align, ram).set(A);
         self.read(inst.rs2);
         if is_word {
             // Sign extension keeps the order of unsigned words, too.
@@ -401,7 +396,7 @@ impl Emitter<'_> {
             _ => code.get(B).get(A).get(A).get(B).ops(&[I64_LT_U, SELECT]),
         };
         let store = if is_word { I64_STORE32 } else { I64_STORE };
-        code.memory(store, align, 0).get(A);
+        code.memory(store, align, ram).get(A);
         self.write(inst.rd);
     }
 
@@ -409,12 +404,10 @@ impl Emitter<'_> {
     /// as changed if `writes`.
     fn float_begin(&mut self, step: &Step) {
         if !self.float_on {
-            self.flush();
-            let unused = self.rest;
-            self.exit_code(step.offset, INTERPRET, unused);
+            self.begin_check();
             let state = self.places.float_state as i32;
-            self.code.i32(state).memory(I32_LOAD8_U, 0, 0).op(I32_EQZ);
-            self.exit_if();
+            self.code.i32(state).memory(I32_LOAD8_U, 0, 0);
+            self.end_check(step.offset, INTERPRET, self.rest);
             self.float_on = true;
         }
     }
@@ -504,8 +497,7 @@ impl Emitter<'_> {
     fn float_call(&mut self, step: &Step) {
         let inst = &step.inst;
         self.flush();
-        let unused = self.rest;
-        self.exit_code(step.offset, INTERPRET, unused);
+        self.begin_check();
         let float = self.places.float as i32;
         self.code
             .get(local::LENT)
@@ -514,8 +506,8 @@ impl Emitter<'_> {
             .memory(I32_LOAD, 2, LENT_X)
             .i64(pack(inst))
             .i32(float);
-        self.code.call_indirect(FLOAT).op(I32_EQZ);
-        self.exit_if();
+        self.code.call_indirect(FLOAT);
+        self.end_check(step.offset, INTERPRET, self.rest);
         let row = TABLE.iter().find(|row| row.op == inst.op);
         if row.is_some_and(|row| row.format == Format::FpToInt) {
             self.reload(inst.rd);
