@@ -432,11 +432,12 @@ fn chain(
                 ),
                 Op::OrXor => fused!(alu!(|a, b| a | b), alu!(|a, b| a ^ b)),
                 Op::Enter => {
+                    exec.note_door(pc, inst.imm as u32, inst.rs1);
                     // The region counts for itself.
                     at.pc = pc;
                     at.budget = budget + blocks::count(line, number);
                     let page = pc & !(PAGE_SIZE as u64 - 1);
-                    let how = translate::enter(inst, page, x, fp, tlb, exec, code, ram, at);
+                    let how = translate::enter(inst, page, x, fp, tlb, exec, ram, at);
                     budget = at.budget;
                     if how == translate::INTERPRET {
                         return leave(at, at.pc, budget, Exit::Interpret);

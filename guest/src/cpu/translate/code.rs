@@ -58,13 +58,14 @@ pub mod op {
     pub const I64_NE: u8 = 0x52;
     pub const I64_LT_S: u8 = 0x53;
     pub const I64_LT_U: u8 = 0x54;
-    pub const I64_GT_S: u8 = 0x55;
+    pub const I64_GT_U: u8 = 0x56;
     pub const I64_LE_S: u8 = 0x57;
     pub const I64_GE_S: u8 = 0x59;
     pub const I64_GE_U: u8 = 0x5a;
     pub const I32_ADD: u8 = 0x6a;
     pub const I32_SUB: u8 = 0x6b;
     pub const I32_AND: u8 = 0x71;
+    pub const I32_XOR: u8 = 0x73;
     pub const I32_SHL: u8 = 0x74;
     pub const I32_SHR_U: u8 = 0x76;
     pub const I64_ADD: u8 = 0x7c;

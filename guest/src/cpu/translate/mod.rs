@@ -6,8 +6,8 @@
 //! the guest goes on, shares this memory and function table with, and announces
 //! later. Then the blocks at the region's entries become [`Op::Enter`]: only
 //! these lead into translated code, so that code whose blocks are dropped never
-//! runs again. From region to region the way is the interpreter's jump cache,
-//! which knows blocks, and which every change of mappings or code empties.
+//! runs again. From region to region the way is a table of where the interpreter
+//! entered them, which every change of mappings or code empties.
 //!
 //! What it does not do: it translates nothing that changes the hart's state,
 //! handles no fault, fills no TLB. There the function leaves to the interpreter,
@@ -19,6 +19,7 @@ mod access;
 mod code;
 mod emit;
 mod hot;
+mod leave;
 mod ops;
 mod places;
 pub mod region;
@@ -30,7 +31,6 @@ pub use self::places::{Lent, Places};
 
 use self::hot::Hot;
 use self::region::Region;
-use super::blocks::Code;
 use super::fp::Fp;
 use super::hart::{Cursor, Registers};
 use super::inst::Inst;
@@ -174,16 +174,15 @@ pub fn enter(
     fp: &mut Fp,
     tlb: &DataTlbs,
     exec: &ExecTlb,
-    code: &Code,
     ram: &mut [u8],
     at: &mut Cursor,
 ) -> u32 {
     #[cfg(target_arch = "wasm32")]
-    return crate::wasm::region(inst, page, x, fp, tlb, exec, code, ram, at);
+    return crate::wasm::region(inst, page, x, fp, tlb, exec, ram, at);
     // Nothing is ever installed here: the interpreter goes on.
     #[cfg(not(target_arch = "wasm32"))]
     {
-        let _ = (inst, page, x, fp, tlb, exec, code, ram, at);
+        let _ = (inst, page, x, fp, tlb, exec, ram, at);
         INTERPRET
     }
 }

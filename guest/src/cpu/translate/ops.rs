@@ -14,6 +14,11 @@ use crate::ram::PAGE_SHIFT;
 /// Upper half of a register that holds a single precision number.
 const BOX: i64 = !0xffff_ffff;
 
+/// Instructions left of a block in which accesses may be unaligned without
+/// leaving to the interpreter, at most: the copies that this takes grow with the
+/// square of it, and most such accesses are in short blocks that copy memory.
+const MAX_UNALIGNED: u32 = 6;
+
 /// `sstatus.FS`: registers have changed.
 const FS_DIRTY: i32 = 3;
 
@@ -62,7 +67,7 @@ impl Emitter<'_> {
                 self.link(step);
                 self.flush();
                 self.code.get(local::VA);
-                self.leave();
+                self.jump();
             }
             Lb | Lh | Lw | Ld | Lbu | Lhu | Lwu => self.load(step),
             Sb | Sh | Sw | Sd => self.store(step),
@@ -234,16 +239,18 @@ impl Emitter<'_> {
     /// at the address in the local, or leaves to the interpreter if the TLB
     /// does not know it.
     fn translate(&mut self, step: &Step, align: u8, is_write: bool) {
-        self.translate_span(step, align, is_write, 1 << align);
+        self.find_slot(align, is_write, 1 << align);
+        self.exit_if(step.offset, INTERPRET, self.rest);
+        self.found();
     }
 
-    /// The same for `span` bytes from that address on, which must be on one page.
-    fn translate_span(&mut self, step: &Step, align: u8, is_write: bool, span: i64) {
+    /// Puts on the stack whether the TLB does not know the page of the address in
+    /// the local, which must be aligned, and have `span` bytes behind it.
+    fn find_slot(&mut self, align: u8, is_write: bool, span: i64) {
         let tlb = if is_write { local::WRITE } else { local::READ };
         // Slot of page ^ page >> 10, times its size.
         let shift = i64::from(PAGE_SHIFT - SLOT_SHIFT);
         let mask = (DATA_SLOTS as i32 - 1) << SLOT_SHIFT;
-        self.begin_check();
         let code = &mut self.code;
         code.get(local::VA).i64(shift).op(I64_SHR_U);
         code.get(local::VA).i64(shift + 10).op(I64_SHR_U);
@@ -257,11 +264,15 @@ impl Emitter<'_> {
             code.tee(local::A).op(I64_XOR);
             code.get(local::VA).i64(span - 1).op(I64_ADD);
             code.get(local::A).op(I64_XOR).i64(PAGE_MASK as i64);
-            code.ops(&[I64_AND, I64_OR, I64_EQZ]);
+            code.ops(&[I64_AND, I64_OR]).i64(0).op(I64_NE);
         } else {
-            code.op(I64_EQ);
+            code.op(I64_NE);
         }
-        self.end_check(step.offset, INTERPRET, self.rest);
+    }
+
+    /// Puts on the stack the offset in RAM of the address in the local, whose
+    /// slot was found.
+    fn found(&mut self) {
         let code = &mut self.code;
         code.get(local::SLOT).memory(I64_LOAD, 3, ADDEND);
         code.get(local::VA).ops(&[I64_ADD, I32_WRAP_I64]);
@@ -275,7 +286,18 @@ impl Emitter<'_> {
         let at = self.groups.iter().position(|group| group.holds(step));
         let Some(at) = at else {
             self.address(step.inst.rs1, imm);
-            self.translate(step, align, is_write);
+            if self.is_careful {
+                self.find_slot(0, is_write, 1 << align);
+                self.exit_if(step.offset, INTERPRET, self.rest);
+            } else {
+                self.find_slot(align, is_write, 1 << align);
+                if align > 0 && self.rest <= MAX_UNALIGNED {
+                    self.careful_if();
+                } else {
+                    self.exit_if(step.offset, INTERPRET, self.rest);
+                }
+            }
+            self.found();
             return ram;
         };
         let cell = local::GROUPS + at as u32;
@@ -283,7 +305,9 @@ impl Emitter<'_> {
         let (low, align, span) = (group.low, group.align, group.span());
         if group.begins(step) {
             self.address(step.inst.rs1, low);
-            self.translate_span(step, align, is_write, span);
+            self.find_slot(align, is_write, span);
+            self.careful_if();
+            self.found();
             self.code.tee(cell);
         } else {
             self.code.get(cell);
@@ -404,10 +428,9 @@ impl Emitter<'_> {
     /// as changed if `writes`.
     fn float_begin(&mut self, step: &Step) {
         if !self.float_on {
-            self.begin_check();
             let state = self.places.float_state as i32;
-            self.code.i32(state).memory(I32_LOAD8_U, 0, 0);
-            self.end_check(step.offset, INTERPRET, self.rest);
+            self.code.i32(state).memory(I32_LOAD8_U, 0, 0).op(I32_EQZ);
+            self.exit_if(step.offset, INTERPRET, self.rest);
             self.float_on = true;
         }
     }
@@ -497,7 +520,6 @@ impl Emitter<'_> {
     fn float_call(&mut self, step: &Step) {
         let inst = &step.inst;
         self.flush();
-        self.begin_check();
         let float = self.places.float as i32;
         self.code
             .get(local::LENT)
@@ -506,8 +528,8 @@ impl Emitter<'_> {
             .memory(I32_LOAD, 2, LENT_X)
             .i64(pack(inst))
             .i32(float);
-        self.code.call_indirect(FLOAT);
-        self.end_check(step.offset, INTERPRET, self.rest);
+        self.code.call_indirect(FLOAT).op(I32_EQZ);
+        self.exit_if(step.offset, INTERPRET, self.rest);
         let row = TABLE.iter().find(|row| row.op == inst.op);
         if row.is_some_and(|row| row.format == Format::FpToInt) {
             self.reload(inst.rd);
