@@ -435,6 +435,31 @@ mod tests {
     }
 
     #[test]
+    fn a_flush_closes_all_doors() {
+        let mut exec = ExecTlb::default();
+        let is_open = |exec: &ExecTlb, pc: u64| {
+            let doors = exec.doors();
+            let door = doors.slots[ExecTlb::door_slot(pc)];
+            (door.pc == pc && door.epoch == doors.epoch).then_some(door.place)
+        };
+        let pc = 0x12_3456;
+        assert_eq!(is_open(&exec, pc), None);
+        exec.note_door(pc, 300, 5);
+        assert_eq!(is_open(&exec, pc), Some(300 << DOOR_NODE_BITS | 5));
+        assert_eq!(is_open(&exec, pc + 2), None);
+        exec.flush_page(0);
+        assert_eq!(is_open(&exec, pc), None);
+        exec.note_door(pc, 300, 5);
+        // Epochs begin again.
+        exec.jumps.epoch = u32::MAX;
+        exec.flush();
+        assert_eq!((is_open(&exec, pc), exec.doors().epoch), (None, 1));
+        // A number that does not fit is not taken for another.
+        exec.note_door(pc, 1 << 24, 0);
+        assert_eq!(is_open(&exec, pc), None);
+    }
+
+    #[test]
     fn a_flush_by_address_takes_the_superpage() {
         let mut tlbs = Tlbs::default();
         tlbs.data[0].read.fill(0x40_1000, 0x1000);

@@ -18,6 +18,7 @@
 mod access;
 mod code;
 mod emit;
+mod floats;
 mod hot;
 mod leave;
 mod ops;

@@ -1,29 +1,21 @@
 //! Instructions as WebAssembly.
 
 use super::code::op::*;
-use super::emit::{Emitter, FLOAT, INTERPRET, local};
-use super::places::{ADDEND, LENT_FP, LENT_X, SLOT_SHIFT, TAG};
+use super::emit::{Emitter, INTERPRET, local};
+use super::places::{ADDEND, SLOT_SHIFT, TAG};
 use super::region::Step;
-use crate::cpu::fp::format::{F64, Float};
 use crate::cpu::hart::NO_RESERVATION;
 use crate::cpu::inst::{Inst, Op};
-use crate::cpu::table::{Format, TABLE};
 use crate::cpu::tlb::{DATA_SLOTS, PAGE_MASK};
 use crate::ram::PAGE_SHIFT;
-
-/// Upper half of a register that holds a single precision number.
-const BOX: i64 = !0xffff_ffff;
 
 /// Instructions left of a block in which accesses may be unaligned without
 /// leaving to the interpreter, at most: the copies that this takes grow with the
 /// square of it, and most such accesses are in short blocks that copy memory.
 const MAX_UNALIGNED: u32 = 6;
 
-/// `sstatus.FS`: registers have changed.
-const FS_DIRTY: i32 = 3;
-
 /// Packs an instruction for a helper.
-fn pack(inst: &Inst) -> i64 {
+pub fn pack(inst: &Inst) -> i64 {
     let fields = [inst.op as u8, inst.rd, inst.rs1, inst.rs2];
     let [b0, b1, b2, b3] = inst.imm.to_le_bytes();
     let [op, rd, rs1, rs2] = fields;
@@ -280,7 +272,7 @@ impl Emitter<'_> {
 
     /// The same for the address that register and immediate make; the answer is
     /// what the access must add to the address on the stack.
-    fn access(&mut self, step: &Step, align: u8, is_write: bool) -> u32 {
+    pub fn access(&mut self, step: &Step, align: u8, is_write: bool) -> u32 {
         let imm = i64::from(step.inst.imm);
         let ram = self.places.ram;
         let at = self.groups.iter().position(|group| group.holds(step));
@@ -422,118 +414,6 @@ impl Emitter<'_> {
         let store = if is_word { I64_STORE32 } else { I64_STORE };
         code.memory(store, align, ram).get(A);
         self.write(inst.rd);
-    }
-
-    /// Leaves to the interpreter if floating point is off; else registers count
-    /// as changed if `writes`.
-    fn float_begin(&mut self, step: &Step) {
-        if !self.float_on {
-            let state = self.places.float_state as i32;
-            self.code.i32(state).memory(I32_LOAD8_U, 0, 0).op(I32_EQZ);
-            self.exit_if(step.offset, INTERPRET, self.rest);
-            self.float_on = true;
-        }
-    }
-
-    fn float_dirty(&mut self) {
-        let state = self.places.float_state as i32;
-        self.code.i32(state).i32(FS_DIRTY).memory(I32_STORE8, 0, 0);
-    }
-
-    fn float_read(&mut self, number: u8) {
-        let place = self.places.float_register(number);
-        self.code.i32(place).memory(I64_LOAD, 3, 0);
-    }
-
-    /// Takes a floating-point register from the local.
-    fn float_write(&mut self, number: u8, local: u32) {
-        let place = self.places.float_register(number);
-        self.code.i32(place).get(local).memory(I64_STORE, 3, 0);
-        self.float_dirty();
-    }
-
-    fn float_memory(&mut self, step: &Step) {
-        let inst = &step.inst;
-        self.float_begin(step);
-        let is_write = matches!(inst.op, Op::Fsw | Op::Fsd);
-        let align = if matches!(inst.op, Op::Flw | Op::Fsw) {
-            2
-        } else {
-            3
-        };
-        let offset = self.access(step, align, is_write);
-        match inst.op {
-            Op::Fld => self.code.memory(I64_LOAD, 3, offset),
-            Op::Flw => {
-                self.code.memory(I64_LOAD32_U, 2, offset);
-                self.code.i64(BOX).op(I64_OR)
-            }
-            op => {
-                self.float_read(inst.rs2);
-                let store = if op == Op::Fsw {
-                    I64_STORE32
-                } else {
-                    I64_STORE
-                };
-                self.code.memory(store, align, offset);
-                return;
-            }
-        };
-        self.code.set(local::A);
-        self.float_write(inst.rd, local::A);
-    }
-
-    /// Moves and signs of double precision are done here; all else by the
-    /// interpreter's own arithmetic.
-    fn float(&mut self, step: &Step) {
-        use Op::*;
-        let inst = &step.inst;
-        self.float_begin(step);
-        match inst.op {
-            FmvXD => {
-                self.float_read(inst.rs1);
-                self.write(inst.rd);
-            }
-            FmvDX => {
-                self.read(inst.rs1);
-                self.code.set(local::A);
-                self.float_write(inst.rd, local::A);
-            }
-            FsgnjD | FsgnjnD | FsgnjxD => {
-                let sign = F64::SIGN as i64;
-                self.float_read(inst.rs1);
-                if inst.op != FsgnjxD {
-                    self.code.i64(!sign).op(I64_AND);
-                }
-                self.float_read(inst.rs2);
-                if inst.op == FsgnjnD {
-                    self.code.i64(-1).op(I64_XOR);
-                }
-                let combine = if inst.op == FsgnjxD { I64_XOR } else { I64_OR };
-                self.code.i64(sign).ops(&[I64_AND, combine]).set(local::A);
-                self.float_write(inst.rd, local::A);
-            }
-            _ => self.float_call(step),
-        }
-    }
-
-    fn float_call(&mut self, step: &Step) {
-        let inst = &step.inst;
-        self.flush();
-        let float = self.places.float as i32;
-        self.code
-            .get(local::LENT)
-            .memory(I32_LOAD, 2, LENT_FP)
-            .get(local::LENT)
-            .memory(I32_LOAD, 2, LENT_X)
-            .i64(pack(inst))
-            .i32(float);
-        self.code.call_indirect(FLOAT).op(I32_EQZ);
-        self.exit_if(step.offset, INTERPRET, self.rest);
-        let row = TABLE.iter().find(|row| row.op == inst.op);
-        if row.is_some_and(|row| row.format == Format::FpToInt) {
-            self.reload(inst.rd);
-        }
     }
 }
 

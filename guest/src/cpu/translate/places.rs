@@ -22,6 +22,10 @@ pub struct Places {
     floats: u32,
     /// `sstatus.FS`.
     pub float_state: u32,
+    /// `fflags`.
+    pub float_flags: u32,
+    /// `frm`.
+    pub float_rounding: u32,
     /// The first byte of RAM.
     pub ram: u32,
     /// The helper for floating point, in the function table.
@@ -37,14 +41,16 @@ impl Places {
     /// Those of a hart and its memory, which must not move from now on.
     pub fn of(hart: &Hart, ram: &Ram, float: u32) -> Self {
         let at = low(&hart.at);
-        let (floats, float_state) = fp_places(&hart.fp);
+        let (floats, state, flags, rounding) = hart.fp.places();
         Self {
             registers: low(&hart.x),
             pc: at + offset_of!(Cursor, pc) as u32,
             budget: at + offset_of!(Cursor, budget) as u32,
             reservation: at + offset_of!(Cursor, reservation) as u32,
-            floats,
-            float_state,
+            floats: low(floats),
+            float_state: low(state),
+            float_flags: low(flags),
+            float_rounding: low(rounding),
             ram: ram.bytes().as_ptr() as usize as u32,
             float,
         }
@@ -59,11 +65,6 @@ impl Places {
     pub fn float_register(&self, number: u8) -> i32 {
         (self.floats + u32::from(number & 31) * 8) as i32
     }
-}
-
-fn fp_places(fp: &Fp) -> (u32, u32) {
-    let (registers, state) = fp.places();
-    (low(registers), low(state))
 }
 
 /// Bytes of a slot of a data TLB, as a shift.
