@@ -27,7 +27,6 @@
 )]
 
 use crate::channels::Channel;
-use crate::cpu::blocks::Code;
 use crate::cpu::fp::{self, Fp};
 use crate::cpu::hart::{Cursor, Registers};
 use crate::cpu::inst::Inst;
@@ -543,8 +542,8 @@ pub extern "C" fn registers() -> u32 {
 }
 
 /// A translated region, as the module `cpu::translate::emit` makes it: node,
-/// page, what it is lent.
-type Region = unsafe extern "C" fn(u32, u64, *const Lent) -> u32;
+/// page, what it is lent, budget.
+type Region = unsafe extern "C" fn(u32, u64, *const Lent, i64) -> u32;
 
 /// The call of the translator; see [`translate::enter`].
 #[inline(always)]
@@ -556,31 +555,30 @@ pub fn region(
     fp: &mut Fp,
     tlb: &DataTlbs,
     exec: &ExecTlb,
-    code: &Code,
     ram: &mut [u8],
     at: &mut Cursor,
 ) -> u32 {
     let lent = Lent {
         read: tlb.read.slots().as_ptr(),
         write: tlb.write.slots().as_ptr(),
-        jumps: exec.jumps(),
+        doors: exec.doors(),
         x,
         fp,
-        at,
-        lines: code.lines(),
+        at: &raw mut *at,
         ram: ram.as_mut_ptr(),
     };
+    let budget = at.budget;
     // SAFETY: on this target a function pointer is a number of the function
     // table. The embedder put a function that `emit` wrote there, announced its
     // number, and never removes it; `Op::Enter` is made from announced numbers
     // only. A number of no function, or of one of another type, traps.
     let function = unsafe { std::mem::transmute::<usize, Region>(inst.imm as u32 as usize) };
-    // SAFETY: the function works on nothing but these objects. Registers, cursor
-    // and blocks it finds at their constant addresses, which are those given
-    // here; RAM through slots of the TLB, which hold offsets inside of it only.
-    // The other regions that it goes on in are named by `Op::Enter` again, and
-    // get the same.
-    unsafe { function(inst.rs1.into(), page, &raw const lent) }
+    // SAFETY: the function works on nothing but these objects. Registers and
+    // cursor it finds at their constant addresses, which are those given here;
+    // RAM through slots of the TLB, which hold offsets inside of it only.
+    // The other regions that it goes on in were named by an `Op::Enter` that ran
+    // since the last flush, and get the same.
+    unsafe { function(inst.rs1.into(), page, &raw const lent, budget) }
 }
 
 /// What regions call for arithmetic with floating-point numbers: 1 if the

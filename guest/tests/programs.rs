@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Programs that check themselves; `loops` is for measuring.
-const PROGRAMS: [&str; 5] = ["integer", "memory", "paging", "traps", "code"];
+const PROGRAMS: [&str; 6] = ["integer", "memory", "frames", "paging", "traps", "code"];
 
 const COMPILER: &str = "riscv64-linux-gnu-gcc";
 const COPIER: &str = "riscv64-linux-gnu-objcopy";

@@ -79,7 +79,7 @@ fn finish(machine: &mut Bare, random: Option<&mut Random>) {
 #[test]
 fn programs_pass_translated() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../guest/tests/programs");
-    for name in ["integer", "memory", "paging", "traps", "code"] {
+    for name in ["integer", "memory", "frames", "paging", "traps", "code"] {
         let code = std::fs::read(folder.join(name).with_extension("bin")).expect("a program");
         let mut machine = machine(1, &code);
         finish(&mut machine, Some(&mut Random::new(1)));

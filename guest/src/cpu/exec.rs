@@ -522,11 +522,12 @@ fn chain(
                 Op::SrliAndiBeq => fused!(srli!(), and_imm!(), beq!()),
                 Op::SrliAndiBne => fused!(srli!(), and_imm!(), bne!()),
                 Op::Enter => {
+                    exec.note_door(pc, inst.imm as u32, inst.rs1);
                     // The region counts for itself.
                     at.pc = pc;
                     at.budget = budget;
                     let page = pc & !(PAGE_SIZE as u64 - 1);
-                    let how = translate::enter(inst, page, x, fp, tlb, exec, code, ram, at);
+                    let how = translate::enter(inst, page, x, fp, tlb, exec, ram, at);
                     budget = at.budget;
                     if how == translate::INTERPRET {
                         return leave(at, at.pc, budget, Exit::Interpret);

@@ -122,7 +122,7 @@ impl Cpu {
     /// `float` is the helper [`Places`] speaks of. The hart must not move.
     pub fn translate<H: Host>(&mut self, bus: &Bus<H>, samples: u16, age: u64, float: u32) {
         self.next_sample = self.retired().saturating_add(age);
-        let places = Places::of(&self.hart, &self.code, &bus.ram, float);
+        let places = Places::of(&self.hart, &bus.ram, float);
         self.translator.enable(places, samples);
     }
 
@@ -151,7 +151,7 @@ impl Cpu {
         (float, types): (u32, u32),
         (base, room): (u32, usize),
     ) -> Vec<u8> {
-        let mut places = Places::of(&self.hart, &self.code, &bus.ram, float);
+        let mut places = Places::of(&self.hart, &bus.ram, float);
         places.types = types;
         let (shipped, functions) = Shipped::make(study, &bus.ram, &places, base, room);
         self.shipped = shipped;

@@ -157,33 +157,67 @@ pub struct ExecEntry {
 }
 
 /// Slots of a jump cache.
-pub const JUMP_SLOTS: usize = 1024;
+const JUMP_SLOTS: usize = 1024;
 
 /// The slot of an address is taken from its bits from here on (code lies at
 /// even addresses),
-pub const JUMP_SHIFT: u32 = 1;
+const JUMP_SHIFT: u32 = 1;
 /// xor those from here on.
-pub const JUMP_FOLD: u32 = 11;
+const JUMP_FOLD: u32 = 11;
 
 /// Where a jump went: the block at an address.
 #[derive(Clone, Copy, Debug)]
-pub struct Jump {
+struct Jump {
+    pc: u64,
+    /// The entry counts while this is the table's epoch.
+    epoch: u32,
+    block: u32,
+}
+
+/// Where jumps went, direct-mapped; each flush begins a new epoch.
+#[derive(Debug)]
+struct Jumps {
+    epoch: u32,
+    slots: [Jump; JUMP_SLOTS],
+}
+
+/// Slots of a table of doors. A program has hundreds of hot ones, each of which
+/// should have a slot for itself.
+pub const DOOR_SLOTS: usize = 8192;
+
+/// The slot of an address, times [`DOOR_BYTES`], is taken from its low bits this
+/// far up (code lies at even addresses),
+pub const DOOR_SHIFT: u32 = DOOR_BYTES.ilog2() - 1;
+/// xor the same bits this far down.
+pub const DOOR_FOLD: u32 = 9;
+
+/// Bytes of a door.
+pub const DOOR_BYTES: usize = size_of::<Door>();
+
+/// A way into translated code.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Door {
     /// The address.
     pub pc: u64,
     /// The entry counts while this is the table's epoch.
     pub epoch: u32,
-    /// The block.
-    pub block: u32,
+    /// The function, shifted by [`DOOR_NODE_BITS`], and its node.
+    pub place: u32,
 }
 
-/// Where jumps went, direct-mapped; each flush begins a new epoch. Translated
-/// code looks into it by itself.
+/// See [`Door::place`].
+pub const DOOR_NODE_BITS: u32 = 8;
+
+/// Where translated code was entered, direct-mapped; epochs are those of the
+/// jumps. Translated code looks into it by itself.
 #[derive(Debug)]
-pub struct Jumps {
+#[repr(C)]
+pub struct Doors {
+    /// The entries.
+    pub slots: [Door; DOOR_SLOTS],
     /// The epoch that counts.
     pub epoch: u32,
-    /// The entries.
-    pub slots: [Jump; JUMP_SLOTS],
 }
 
 /// A direct-mapped table of code mappings, and in front of it one of jump
@@ -193,6 +227,7 @@ pub struct ExecTlb {
     slots: Box<[ExecEntry; EXEC_SLOTS]>,
     used: Vec<u16>,
     jumps: Box<Jumps>,
+    doors: Box<Doors>,
 }
 
 impl Default for ExecTlb {
@@ -212,6 +247,14 @@ impl Default for ExecTlb {
             jumps: Box::new(Jumps {
                 epoch: 1,
                 slots: [nowhere; JUMP_SLOTS],
+            }),
+            doors: Box::new(Doors {
+                slots: [Door {
+                    pc: 0,
+                    epoch: 0,
+                    place: 0,
+                }; DOOR_SLOTS],
+                epoch: 1,
             }),
         }
     }
@@ -236,9 +279,26 @@ impl ExecTlb {
         (jump.pc == pc && jump.epoch == self.jumps.epoch).then_some(jump.block)
     }
 
-    /// All jumps, for translated code.
-    pub fn jumps(&self) -> &Jumps {
-        &self.jumps
+    /// All ways into translated code, for translated code.
+    pub fn doors(&self) -> &Doors {
+        &self.doors
+    }
+
+    #[inline(always)]
+    fn door_slot(pc: u64) -> usize {
+        let low = pc as u32;
+        ((low << DOOR_SHIFT) ^ (low >> DOOR_FOLD)) as usize / DOOR_BYTES % DOOR_SLOTS
+    }
+
+    /// Remembers the function of the table, and its node, that the block at `pc`
+    /// enters.
+    #[inline(always)]
+    pub fn note_door(&mut self, pc: u64, function: u32, node: u8) {
+        let epoch = self.doors.epoch;
+        let place = function << DOOR_NODE_BITS | u32::from(node);
+        if place >> DOOR_NODE_BITS == function {
+            self.doors.slots[Self::door_slot(pc)] = Door { pc, epoch, place };
+        }
     }
 
     /// Where jumps went since the last flush: addresses and blocks.
@@ -299,8 +359,12 @@ impl ExecTlb {
             for jump in slots {
                 jump.epoch = 0;
             }
+            for door in &mut self.doors.slots {
+                door.epoch = 0;
+            }
             1
         });
+        self.doors.epoch = *epoch;
     }
 }
 
@@ -392,6 +456,31 @@ mod tests {
         assert_eq!(tlb.find(u64::MAX, 1), None);
         tlb.flush_target(0x9000);
         assert_eq!(tlb.find(0x1234_5670, 8), None);
+    }
+
+    #[test]
+    fn a_flush_closes_all_doors() {
+        let mut exec = ExecTlb::default();
+        let is_open = |exec: &ExecTlb, pc: u64| {
+            let doors = exec.doors();
+            let door = doors.slots[ExecTlb::door_slot(pc)];
+            (door.pc == pc && door.epoch == doors.epoch).then_some(door.place)
+        };
+        let pc = 0x12_3456;
+        assert_eq!(is_open(&exec, pc), None);
+        exec.note_door(pc, 300, 5);
+        assert_eq!(is_open(&exec, pc), Some(300 << DOOR_NODE_BITS | 5));
+        assert_eq!(is_open(&exec, pc + 2), None);
+        exec.flush_page(0);
+        assert_eq!(is_open(&exec, pc), None);
+        exec.note_door(pc, 300, 5);
+        // Epochs begin again.
+        exec.jumps.epoch = u32::MAX;
+        exec.flush();
+        assert_eq!((is_open(&exec, pc), exec.doors().epoch), (None, 1));
+        // A number that does not fit is not taken for another.
+        exec.note_door(pc, 1 << 24, 0);
+        assert_eq!(is_open(&exec, pc), None);
     }
 
     #[test]

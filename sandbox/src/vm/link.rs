@@ -16,10 +16,10 @@ mod section {
     pub const CODE: u8 = 10;
 }
 
-/// `(i32, i64, i32) -> i32`, a region, and `(i32, i32, i64) -> i32`, its helper:
+/// `(i32, i64, i32, i64) -> i32`, a region, and `(i32, i32, i64) -> i32`, its helper:
 /// see `a99_guest::cpu::translate`.
 const TYPES: [&[u8]; 2] = [
-    &[0x60, 3, 0x7f, 0x7e, 0x7f, 1, 0x7f],
+    &[0x60, 4, 0x7f, 0x7e, 0x7f, 0x7e, 1, 0x7f],
     &[0x60, 3, 0x7f, 0x7f, 0x7e, 1, 0x7f],
 ];
 
@@ -209,9 +209,9 @@ mod tests {
             let function = table.get(&mut store, at).expect("there");
             let function = *function.unwrap_func().expect("a function");
             let typed = function
-                .typed::<(i32, i64, i32), i32>(&store)
+                .typed::<(i32, i64, i32, i64), i32>(&store)
                 .expect("a region");
-            assert_eq!(typed.call(&mut store, (7, 0, 0)).expect("no trap"), sum);
+            assert_eq!(typed.call(&mut store, (7, 0, 0, 0)).expect("no trap"), sum);
         }
         let old = instance.get_typed_func::<(), i32>(&mut store, "a");
         assert_eq!(

@@ -86,8 +86,8 @@ impl Fp {
 
     /// The registers and the state, for translated code, which works on them
     /// in place.
-    pub(super) fn places(&self) -> (&[u64; 32], &u8) {
-        (&self.f, &self.state)
+    pub(super) fn places(&self) -> (&[u64; 32], &u8, &u8, &u8) {
+        (&self.f, &self.state, &self.flags, &self.rounding)
     }
 
     fn single(&self, number: u8) -> u64 {

@@ -2,8 +2,9 @@
 //! that does not change between them.
 //!
 //! The first of a group checks that all of them are on one page, which the TLB
-//! knows; the others need no check. If they are not, the interpreter runs the
-//! block from there: that is rare, as groups are short against a page.
+//! knows; the others need no check. If they are not, a copy of the rest of the
+//! block looks for each of them: a frame of the stack that lies on two pages does
+//! so for as long as the program does not return from there.
 
 use super::region::Step;
 use crate::cpu::inst::Op;
@@ -117,7 +118,7 @@ pub fn groups(steps: &[Step]) -> Vec<Group> {
 
 /// Whether `rd` of an operation is an integer register; a `true` too many only
 /// ends a group early.
-fn writes_integer(op: Op) -> bool {
+pub fn writes_integer(op: Op) -> bool {
     !matches!(op, Op::Flw | Op::Fld)
 }
 

@@ -36,6 +36,7 @@ pub mod op {
     pub const LOCAL_TEE: u8 = 0x22;
     pub const I32_LOAD: u8 = 0x28;
     pub const I64_LOAD: u8 = 0x29;
+    pub const F64_LOAD: u8 = 0x2b;
     pub const I32_LOAD8_U: u8 = 0x2d;
     pub const I64_LOAD8_S: u8 = 0x30;
     pub const I64_LOAD8_U: u8 = 0x31;
@@ -51,18 +52,22 @@ pub mod op {
     pub const I32_CONST: u8 = 0x41;
     pub const I64_CONST: u8 = 0x42;
     pub const I32_EQZ: u8 = 0x45;
+    pub const I32_EQ: u8 = 0x46;
     pub const I32_NE: u8 = 0x47;
     pub const I64_EQZ: u8 = 0x50;
     pub const I64_EQ: u8 = 0x51;
     pub const I64_NE: u8 = 0x52;
     pub const I64_LT_S: u8 = 0x53;
     pub const I64_LT_U: u8 = 0x54;
+    pub const I64_GT_U: u8 = 0x56;
     pub const I64_LE_S: u8 = 0x57;
     pub const I64_GE_S: u8 = 0x59;
     pub const I64_GE_U: u8 = 0x5a;
     pub const I32_ADD: u8 = 0x6a;
     pub const I32_SUB: u8 = 0x6b;
     pub const I32_AND: u8 = 0x71;
+    pub const I32_OR: u8 = 0x72;
+    pub const I32_XOR: u8 = 0x73;
     pub const I32_SHL: u8 = 0x74;
     pub const I32_SHR_U: u8 = 0x76;
     pub const I64_ADD: u8 = 0x7c;
@@ -78,8 +83,13 @@ pub mod op {
     pub const I64_SHL: u8 = 0x86;
     pub const I64_SHR_S: u8 = 0x87;
     pub const I64_SHR_U: u8 = 0x88;
+    pub const F64_ADD: u8 = 0xa0;
+    pub const F64_SUB: u8 = 0xa1;
+    pub const F64_MUL: u8 = 0xa2;
+    pub const F64_DIV: u8 = 0xa3;
     pub const I32_WRAP_I64: u8 = 0xa7;
     pub const I64_EXTEND_I32_U: u8 = 0xad;
+    pub const I64_REINTERPRET_F64: u8 = 0xbd;
     pub const I64_EXTEND32_S: u8 = 0xc4;
 }
 

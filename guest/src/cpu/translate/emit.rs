@@ -1,28 +1,27 @@
 //! A region as a WebAssembly function.
 //!
 //! Guest registers that the region uses are locals, loaded where they are first
-//! needed (before loops that call nothing, all that these read), because many
+//! needed (before loops that call nothing, all that these use), because many
 //! regions are entered for a few instructions. What the region writes is stored
-//! to the hart as soon as control might leave, so that leaving costs nothing and
-//! every exit sees exact registers. The budget is a local, too: each block takes
-//! its instructions from it; the heads of loops and jumps out of the region leave
+//! to the hart where control leaves, out of the way of what stays, and where
+//! paths meet that have not written the same; in a loop that calls nothing,
+//! only behind the loop. The budget is a local, too: each block takes its
+//! instructions from it; the heads of loops and jumps out of the region leave
 //! when it is used up.
 //!
-//! A jump out of the region looks into the interpreter's jump cache. If that
-//! knows a translated block, control goes on there by a tail call. Else the
-//! function leaves with the address where control goes on and the budget in the
-//! cursor, and says whether the instruction there must be interpreted.
+//! A jump to an address that is computed, and is that of an entry, stays. Else a
+//! jump out of the region looks into the table of doors. If that knows the
+//! address, control goes on there by a tail call. Else the function leaves with
+//! the address where control goes on and the budget in the cursor, and says
+//! whether the instruction there must be interpreted.
 
-use super::access::{self, Group};
+use super::access::{self, Group, writes_integer};
 use super::code::{self, Code, Type, op};
-use super::places::{
-    EPOCH, INST_IMM, INST_OP, INST_RS1, INST_SHIFT, JUMP_BLOCK, JUMP_EPOCH, JUMP_PC, JUMP_SHIFT,
-    LENT_JUMPS, LENT_READ, LENT_WRITE, Places,
-};
+use super::leave::returns;
+use super::places::{LENT_READ, LENT_WRITE, Places};
 use super::region::{End, Node, Region, Target};
 use super::shape::{Item, Loop, members, shape};
 use crate::cpu::inst::{Inst, Op, SINK};
-use crate::cpu::tlb::{self, JUMP_SLOTS, PAGE_MASK};
 
 /// Answer of a region: go on at the cursor, by the usual ways.
 pub const JUMP: u32 = 0;
@@ -31,8 +30,10 @@ pub const INTERPRET: u32 = 1;
 
 /// Parameters of a region: the node to enter at; the virtual address of its
 /// page; where the places are that Rust lends it ([`Lent`](super::Lent)), of
-/// which it uses TLBs and jump cache (the others are constants of the instance).
-pub(super) const PARAMETERS: [Type; 3] = [Type::I32, Type::I64, Type::I32];
+/// which it uses TLBs and doors (the others are constants of the instance); the
+/// instructions that may still run. With what the engine adds, there are as many
+/// as fit its registers.
+pub(super) const PARAMETERS: [Type; 4] = [Type::I32, Type::I64, Type::I32, Type::I64];
 
 /// The locals: parameters first.
 pub(super) mod local {
@@ -54,7 +55,7 @@ pub(super) mod local {
     pub const C: u32 = 7;
     /// For single instructions.
     pub const D: u32 = 8;
-    /// A slot of a TLB or of the jump cache, or how to leave.
+    /// A slot of a TLB, a door, or how to leave.
     pub const SLOT: u32 = 9;
     /// A linear address.
     pub const CELL: u32 = 10;
@@ -69,18 +70,22 @@ pub(super) mod local {
 }
 
 /// The type of regions, the first of the module's.
-const REGION: u32 = 0;
+pub(super) const REGION: u32 = 0;
 
 /// The types of a module: the region; the helper for floating point.
 pub(super) const FLOAT: u32 = 1;
 
 /// Where a branch can go.
 #[derive(Clone, Copy, Debug)]
-enum Label {
+pub(super) enum Label {
     /// Leaves, with the code on the stack.
     Exit,
     /// Leaves for the address on the stack.
     Leave,
+    /// The same, or stays if that is an entry.
+    Computed,
+    /// Enters anew at the node that the local names.
+    Restart,
     /// Right before an item that edges enter at `targets`; `starts` are those
     /// that it tells apart by the local.
     Before { targets: u128, starts: u128 },
@@ -96,28 +101,41 @@ struct Open {
     label: Label,
     /// Registers whose local is loaded wherever control gets to its end.
     loaded: u32,
+    /// Registers whose local may be newer than the hart's there.
+    dirty: u32,
+    /// Only one jump leads there, so that `dirty` is what that brings.
+    carries: bool,
 }
 
 /// Writes a function.
 pub(super) struct Emitter<'a> {
     pub code: Code,
     pub places: &'a Places,
-    region: &'a Region,
+    pub region: &'a Region,
     labels: Vec<Open>,
     /// Heads of all loops, where the budget is looked at.
     heads: u128,
+    /// Blocks that one jump leads to.
+    single: u128,
     /// The local of each guest register.
     registers: [Option<u32>; 32],
     /// Registers whose local is loaded.
     loaded: u32,
-    /// Registers whose local is newer than the hart's.
-    pub dirty: u32,
+    /// Registers whose local may be newer than the hart's.
+    dirty: u32,
+    /// Those of the loop, wherever paths of it meet. All of them are loaded.
+    base: u32,
     /// Instructions of the block that have not begun.
     pub rest: u32,
     /// The block has found floating point on.
     pub float_on: bool,
     /// Groups of the block's accesses.
     pub groups: Vec<Group>,
+    /// The block.
+    node: usize,
+    /// Each access looks for its page by itself, and may be unaligned: what is
+    /// written now is a copy of the rest of a block, beside its usual path.
+    pub is_careful: bool,
 }
 
 /// The module for a region.
@@ -135,28 +153,33 @@ pub fn function(region: &Region, places: &Places) -> Vec<u8> {
         .map(|node| node.next().fold(0, |set, next| set | 1 << next))
         .collect();
     let items = shape(&next, region.entries);
-    let used = used_registers(region);
+    let used = region.registers();
     let mut registers = [None; 32];
     let numbers = (1..32).filter(|number| used >> number & 1 == 1);
     for (number, local) in numbers.zip(local::REGISTERS..) {
         registers[number] = Some(local);
     }
+    let heads = heads(&items);
     let mut emitter = Emitter {
         code: Code::default(),
         places,
         region,
         labels: Vec::new(),
-        heads: heads(&items),
+        heads,
+        single: region.single() & !heads,
         registers,
         loaded: 0,
         dirty: 0,
+        base: 0,
         rest: 0,
         float_on: false,
         groups: Vec::new(),
+        node: 0,
+        is_careful: false,
     };
     emitter.function(&items);
     let locals = [
-        (local::SLOT - local::BUDGET, Type::I64),
+        (local::SLOT - local::VA, Type::I64),
         (local::REGISTERS - local::SLOT, Type::I32),
         (used.count_ones(), Type::I64),
     ];
@@ -170,17 +193,6 @@ fn heads(items: &[Item]) -> u128 {
     })
 }
 
-/// Guest registers that a region reads or writes. Numbers of floating-point
-/// registers count too; that costs a load at most.
-fn used_registers(region: &Region) -> u32 {
-    let mut used = 0u64;
-    for step in region.nodes.iter().flat_map(|node| &node.steps) {
-        let Inst { rd, rs1, rs2, .. } = step.inst;
-        used |= 1 << rd | 1 << rs1 | 1 << rs2;
-    }
-    used as u32 & !1
-}
-
 /// How to leave, in a number: where, how, and how much of the budget of the
 /// block was not used.
 fn exit_code(offset: u16, kind: u32, unused: u32) -> i32 {
@@ -190,19 +202,24 @@ fn exit_code(offset: u16, kind: u32, unused: u32) -> i32 {
 
 impl Emitter<'_> {
     fn function(&mut self, items: &[Item]) {
-        self.open(op::BLOCK, Some(Type::I32), Label::Exit);
-        self.open(op::BLOCK, Some(Type::I64), Label::Leave);
-        let budget = self.places.budget as i32;
-        self.code
-            .i32(budget)
-            .memory(op::I64_LOAD, 3, 0)
-            .set(local::BUDGET);
         for (offset, local) in [(LENT_READ, local::READ), (LENT_WRITE, local::WRITE)] {
             self.code.get(local::LENT);
             self.code.memory(op::I32_LOAD, 2, offset).set(local);
         }
-        self.sequence(items, self.region.entries);
+        self.open(op::BLOCK, Some(Type::I32), Label::Exit);
+        self.open(op::BLOCK, Some(Type::I64), Label::Leave);
+        let returns = returns(self.region);
+        if returns {
+            self.open(op::LOOP, Some(Type::I64), Label::Restart);
+            self.open(op::BLOCK, Some(Type::I64), Label::Computed);
+        }
+        self.sequence(items, self.region.entries, 0);
         self.code.op(op::UNREACHABLE);
+        if returns {
+            self.close();
+            self.restart();
+            self.close();
+        }
         self.close();
         self.code.set(local::VA);
         self.jump_on();
@@ -224,66 +241,26 @@ impl Emitter<'_> {
         self.code.i32(1).op(op::I32_AND);
     }
 
-    /// Goes on at the address in the local, if the jump cache knows a translated
-    /// block there and the budget allows it: what
-    /// [`ExecTlb::jump`](crate::cpu::tlb::ExecTlb::jump) does.
-    fn jump_on(&mut self) {
-        use local::{BUDGET, CELL, LENT, SLOT, VA};
-        let code = &mut self.code;
-        code.open(op::BLOCK, None);
-        code.get(BUDGET).i64(0).op(op::I64_LE_S);
-        code.branch(op::BR_IF, 0);
-        code.get(VA).i64(tlb::JUMP_SHIFT.into()).op(op::I64_SHR_U);
-        code.get(VA).i64(tlb::JUMP_FOLD.into()).op(op::I64_SHR_U);
-        code.ops(&[op::I64_XOR, op::I32_WRAP_I64]);
-        code.i32(JUMP_SLOTS as i32 - 1).op(op::I32_AND);
-        code.i32(JUMP_SHIFT as i32).op(op::I32_SHL);
-        code.get(LENT).memory(op::I32_LOAD, 2, LENT_JUMPS);
-        code.tee(CELL).op(op::I32_ADD).tee(SLOT);
-        code.memory(op::I64_LOAD, 3, JUMP_PC);
-        code.get(VA).op(op::I64_NE).branch(op::BR_IF, 0);
-        code.get(SLOT).memory(op::I32_LOAD, 2, JUMP_EPOCH);
-        code.get(CELL).memory(op::I32_LOAD, 2, EPOCH);
-        code.op(op::I32_NE).branch(op::BR_IF, 0);
-        code.get(SLOT).memory(op::I32_LOAD, 2, JUMP_BLOCK);
-        code.i32(INST_SHIFT as i32).op(op::I32_SHL);
-        code.i32(self.places.blocks as i32).op(op::I32_ADD);
-        code.tee(CELL).memory(op::I32_LOAD8_U, 0, INST_OP);
-        code.i32(Op::Enter as i32).op(op::I32_NE);
-        code.branch(op::BR_IF, 0);
-        code.i32(self.places.budget as i32).get(BUDGET);
-        code.memory(op::I64_STORE, 3, 0);
-        code.get(CELL).memory(op::I32_LOAD8_U, 0, INST_RS1);
-        code.get(VA).i64(PAGE_MASK as i64).op(op::I64_AND);
-        code.get(LENT);
-        code.get(CELL).memory(op::I32_LOAD, 2, INST_IMM);
-        code.return_call_indirect(self.places.types + REGION);
-        code.op(op::END);
-    }
-
-    /// Stores address and budget to the hart.
-    fn store_cursor(&mut self) {
-        let Places { pc, budget, .. } = *self.places;
-        self.code.i32(pc as i32).get(local::VA);
-        self.code.memory(op::I64_STORE, 3, 0);
-        self.code.i32(budget as i32).get(local::BUDGET);
-        self.code.memory(op::I64_STORE, 3, 0);
-    }
-
     fn open(&mut self, opcode: u8, result: Option<Type>, label: Label) {
         self.code.open(opcode, result);
-        let loaded = match label {
+        let (loaded, dirty, carries) = match label {
             // Nothing has come there yet.
-            Label::Before { .. } => u32::MAX,
-            _ => self.loaded,
+            Label::Before { targets, .. } => (u32::MAX, self.base, targets & !self.single == 0),
+            Label::Again { .. } => (self.loaded, self.base, false),
+            _ => (self.loaded, self.dirty, false),
         };
-        self.labels.push(Open { label, loaded });
+        self.labels.push(Open {
+            label,
+            loaded,
+            dirty,
+            carries,
+        });
     }
 
     fn close(&mut self) {
         self.code.op(op::END);
-        if let Some(Open { loaded, .. }) = self.labels.pop() {
-            self.loaded = loaded;
+        if let Some(Open { loaded, dirty, .. }) = self.labels.pop() {
+            (self.loaded, self.dirty) = (loaded, dirty);
         }
     }
 
@@ -298,7 +275,7 @@ impl Emitter<'_> {
     }
 
     /// The distance of the innermost label that is wanted.
-    fn depth(&self, wanted: impl Fn(&Label) -> bool) -> Option<u32> {
+    pub fn depth(&self, wanted: impl Fn(&Label) -> bool) -> Option<u32> {
         let mut labels = self.labels.iter().rev();
         let found = labels.position(|open| wanted(&open.label));
         found.map(|depth| depth as u32)
@@ -306,8 +283,8 @@ impl Emitter<'_> {
 
     /// Items in order, each with a label before it. `starts` are the nodes at
     /// which the sequence can be entered: if there are several, the local says
-    /// which.
-    fn sequence(&mut self, items: &[Item], starts: u128) {
+    /// which; mostly it is the first of `heads`.
+    fn sequence(&mut self, items: &[Item], starts: u128, heads: u128) {
         let dispatches = starts.count_ones() > 1;
         let first = usize::from(!dispatches);
         let labels: Vec<Label> = items.iter().map(before).collect();
@@ -315,7 +292,7 @@ impl Emitter<'_> {
             self.open(op::BLOCK, None, *label);
         }
         if dispatches {
-            self.dispatch(items, starts);
+            self.dispatch(items, starts, heads);
         }
         for (at, item) in items.iter().enumerate() {
             if at >= first {
@@ -330,13 +307,25 @@ impl Emitter<'_> {
 
     /// Jumps to the item with the start that the local names. All labels of the
     /// sequence are open, the first item's innermost.
-    fn dispatch(&mut self, items: &[Item], starts: u128) {
+    fn dispatch(&mut self, items: &[Item], starts: u128, heads: u128) {
         let low = starts.trailing_zeros();
         let high = 128 - starts.leading_zeros();
         let holds = |node: u32| items.iter().position(|item| item.nodes() >> node & 1 == 1);
         let depth = self.labels.len();
-        for open in &mut self.labels[depth - items.len()..] {
-            open.loaded &= self.loaded;
+        for (open, item) in self.labels[depth - items.len()..]
+            .iter_mut()
+            .rev()
+            .zip(items)
+        {
+            if item.nodes() & starts != 0 {
+                open.loaded &= self.loaded;
+            }
+        }
+        if let Some(head) = members(heads).next() {
+            // Foretold better than the jump through a table.
+            self.code.get(local::TARGET).i32(head as i32).op(op::I32_EQ);
+            let depth = holds(head as u32).unwrap_or(0);
+            self.code.branch(op::BR_IF, depth as u32);
         }
         self.code.get(local::TARGET);
         if low > 0 {
@@ -355,48 +344,64 @@ impl Emitter<'_> {
             targets: inner.heads,
             starts: inner.starts,
         };
-        self.load_for_loop(inner);
+        let outside = self.base;
+        self.base |= self.load_for_loop(inner);
+        self.spill(self.dirty & !self.base);
+        self.dirty = self.base;
         self.open(op::LOOP, None, label);
-        self.sequence(&inner.body, inner.starts);
+        self.sequence(&inner.body, inner.starts, inner.heads);
         self.close();
+        self.base = outside;
     }
 
     fn node(&mut self, number: usize) {
         let region = self.region;
         let node = &region.nodes[number];
+        self.node = number;
         self.float_on = false;
         self.rest = node.steps.len() as u32;
         self.groups = access::groups(&node.steps);
         if self.heads >> number & 1 == 1 {
-            self.exit_code(node.offset, JUMP, 0);
             self.code.get(local::BUDGET).i64(0).op(op::I64_LE_S);
-            self.exit_if();
+            self.exit_if(node.offset, JUMP, 0);
         }
         if self.rest > 0 {
             let count = i64::from(self.rest);
             self.code.get(local::BUDGET).i64(count).op(op::I64_SUB);
             self.code.set(local::BUDGET);
         }
-        for step in &node.steps {
+        self.rest_of(node);
+    }
+
+    /// What has not begun of a block.
+    fn rest_of(&mut self, node: &Node) {
+        let done = node.steps.len() - self.rest as usize;
+        for step in &node.steps[done..] {
             self.step(step);
             self.rest -= 1;
         }
         self.end(node);
     }
 
+    /// If the number on the stack is not zero, the rest of the block, from the
+    /// instruction on that is being written, is done with care.
+    pub fn careful_if(&mut self) {
+        let node = &self.region.nodes[self.node];
+        let (rest, float_on) = (self.rest, self.float_on);
+        let groups = std::mem::take(&mut self.groups);
+        self.begin_if();
+        self.is_careful = true;
+        self.rest_of(node);
+        self.is_careful = false;
+        self.end_if();
+        (self.rest, self.float_on, self.groups) = (rest, float_on, groups);
+    }
+
     fn end(&mut self, node: &Node) {
         match node.end {
-            End::Go(target) => {
-                self.flush();
-                self.go(target);
-            }
-            End::Interpret(offset) => {
-                self.flush();
-                self.exit_code(offset, INTERPRET, 0);
-                self.exit();
-            }
+            End::Go(target) => self.go(target),
+            End::Interpret(offset) => self.exit(offset, INTERPRET, 0),
             End::Branch { taken, fall } => {
-                self.flush();
                 if let Some(step) = node.steps.last() {
                     self.condition(&step.inst);
                 }
@@ -429,6 +434,7 @@ impl Emitter<'_> {
         match target {
             Target::Node(node) => self.go_to_node(node),
             Target::Outside(offset) => {
+                self.spill(self.dirty);
                 self.code.get(local::PAGE).i64(offset).op(op::I64_ADD);
                 self.leave();
             }
@@ -448,36 +454,51 @@ impl Emitter<'_> {
             return;
         };
         let at = self.labels.len() - 1 - depth as usize;
-        let Open { label, loaded } = &mut self.labels[at];
-        *loaded &= self.loaded;
-        let (Label::Before { starts, .. } | Label::Again { starts, .. }) = *label else {
+        let open = &mut self.labels[at];
+        open.loaded &= self.loaded;
+        if open.carries {
+            open.dirty = self.dirty;
+        }
+        let Open { label, dirty, .. } = *open;
+        let (Label::Before { starts, .. } | Label::Again { starts, .. }) = label else {
             return;
         };
+        self.spill(self.dirty & !dirty);
         if starts.count_ones() > 1 {
             self.code.i32(node as i32).set(local::TARGET);
         }
         self.code.branch(op::BR, depth);
     }
 
-    /// Puts on the stack how to leave, with what the block has not used.
-    pub fn exit_code(&mut self, offset: u16, kind: u32, unused: u32) {
+    /// Leaves if the number on the stack is not zero: for an offset, with what
+    /// the block has not used. An `if` that does not come back is laid out behind
+    /// the code that goes on.
+    pub fn exit_if(&mut self, offset: u16, kind: u32, unused: u32) {
+        self.begin_if();
+        self.exit(offset, kind, unused);
+        self.end_if();
+    }
+
+    fn exit(&mut self, offset: u16, kind: u32, unused: u32) {
+        self.spill(self.dirty);
         self.code.i32(exit_code(offset, kind, unused));
-    }
-
-    /// Leaves if the number on the stack is not zero; below it is the code.
-    pub fn exit_if(&mut self) {
-        let depth = self.depth(|label| matches!(label, Label::Exit));
-        self.code.branch(op::BR_IF, depth.unwrap_or(0));
-        self.code.op(op::DROP);
-    }
-
-    fn exit(&mut self) {
         let depth = self.depth(|label| matches!(label, Label::Exit));
         self.code.branch(op::BR, depth.unwrap_or(0));
     }
 
+    /// Goes on at the address on the stack, which was computed.
+    pub fn jump(&mut self) {
+        let computed = self.depth(|label| matches!(label, Label::Computed));
+        match computed {
+            Some(depth) => {
+                self.code.branch(op::BR, depth);
+            }
+            None => self.leave(),
+        }
+    }
+
     /// Leaves for the address on the stack.
-    pub fn leave(&mut self) {
+    fn leave(&mut self) {
         let depth = self.depth(|label| matches!(label, Label::Leave));
         self.code.branch(op::BR, depth.unwrap_or(0));
     }
@@ -498,31 +519,36 @@ impl Emitter<'_> {
         }
     }
 
-    /// Before a loop that calls nothing: takes what it reads from the hart. One
-    /// that calls is left and entered again each time, so that loading what only
-    /// some of its paths need would cost more.
-    fn load_for_loop(&mut self, inner: &Loop) {
+    /// Before a loop that calls nothing: takes what it uses from the hart; the
+    /// answer is what it writes. A loop that calls is left and entered again each
+    /// time, so that loading what only some of its paths need would cost more.
+    fn load_for_loop(&mut self, inner: &Loop) -> u32 {
         let nodes = inner
             .body
             .iter()
             .fold(0, |nodes, item| nodes | item.nodes());
-        let mut read = 0u64;
+        let (mut used, mut written) = (0u64, 0u64);
         for node in members(nodes) {
             for step in &self.region.nodes[node].steps {
                 let Inst {
                     op, rd, rs1, rs2, ..
                 } = step.inst;
                 if matches!(op, Op::Jal | Op::Jalr) && rd != SINK {
-                    return;
+                    return 0;
                 }
-                read |= 1 << rs1 | 1 << rs2;
+                used |= 1 << rs1 | 1 << rs2;
+                if writes_integer(op) {
+                    written |= 1 << rd;
+                }
             }
         }
+        let mask = u64::from(u32::MAX - 1);
         for number in 1..32u8 {
-            if read >> number & 1 == 1 {
+            if (used | written) & mask & 1 << number != 0 {
                 self.fetch(number);
             }
         }
+        (written & mask) as u32
     }
 
     /// Takes a guest register from the stack.
@@ -553,13 +579,16 @@ impl Emitter<'_> {
     /// Stores to the hart what it does not know yet.
     pub fn flush(&mut self) {
         let dirty = std::mem::take(&mut self.dirty);
-        for number in 1..32u8 {
-            if dirty >> number & 1 == 1 {
-                let place = self.places.register(number);
-                self.code.i32(place);
-                self.read(number);
-                self.code.memory(op::I64_STORE, 3, 0);
-            }
+        self.spill(dirty);
+    }
+
+    /// Stores registers to the hart.
+    fn spill(&mut self, registers: u32) {
+        for number in members(registers.into()) {
+            let place = self.places.register(number as u8);
+            self.code.i32(place);
+            self.read(number as u8);
+            self.code.memory(op::I64_STORE, 3, 0);
         }
     }
 }

@@ -8,8 +8,8 @@
 //! these lead into translated code, so that code whose blocks are dropped never
 //! runs again. What typical work needs is found beforehand (`study`), in a copy of
 //! the guest, and its functions are in the emulator's own module when the guest
-//! starts (`shipped`). From region to region the way is the interpreter's jump cache,
-//! which knows blocks, and which every change of mappings or code empties.
+//! starts (`shipped`). From region to region the way is a table of where the
+//! interpreter entered them, which every change of mappings or code empties.
 //!
 //! What it does not do: it translates nothing that changes the hart's state,
 //! handles no fault, fills no TLB. There the function leaves to the interpreter,
@@ -20,7 +20,9 @@
 mod access;
 mod code;
 mod emit;
+mod floats;
 mod hot;
+mod leave;
 mod ops;
 mod places;
 pub mod region;
@@ -36,7 +38,6 @@ pub use self::study::Study;
 
 use self::hot::Hot;
 use self::region::Region;
-use super::blocks::Code;
 use super::fp::Fp;
 use super::hart::{Cursor, Registers};
 use super::inst::Inst;
@@ -180,16 +181,15 @@ pub fn enter(
     fp: &mut Fp,
     tlb: &DataTlbs,
     exec: &ExecTlb,
-    code: &Code,
     ram: &mut [u8],
     at: &mut Cursor,
 ) -> u32 {
     #[cfg(target_arch = "wasm32")]
-    return crate::wasm::region(inst, page, x, fp, tlb, exec, code, ram, at);
+    return crate::wasm::region(inst, page, x, fp, tlb, exec, ram, at);
     // Nothing is ever installed here: the interpreter goes on.
     #[cfg(not(target_arch = "wasm32"))]
     {
-        let _ = (inst, page, x, fp, tlb, exec, code, ram, at);
+        let _ = (inst, page, x, fp, tlb, exec, ram, at);
         INTERPRET
     }
 }

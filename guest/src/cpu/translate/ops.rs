@@ -1,23 +1,20 @@
 //! Instructions as WebAssembly.
 
 use super::code::op::*;
-use super::emit::{Emitter, FLOAT, INTERPRET, local};
-use super::places::{ADDEND, LENT_FP, LENT_X, SLOT_SHIFT, TAG};
+use super::emit::{Emitter, INTERPRET, local};
+use super::places::{ADDEND, SLOT_SHIFT, TAG};
 use super::region::Step;
-use crate::cpu::fp::format::{F64, Float};
 use crate::cpu::hart::NO_RESERVATION;
 use crate::cpu::inst::{Inst, Op};
-use crate::cpu::table::{Format, TABLE};
 use crate::cpu::tlb::{DATA_SLOTS, HASH_FACTOR, HASH_SHIFT, PAGE_MASK};
 
-/// Upper half of a register that holds a single precision number.
-const BOX: i64 = !0xffff_ffff;
-
-/// `sstatus.FS`: registers have changed.
-const FS_DIRTY: i32 = 3;
+/// Instructions left of a block in which accesses may be unaligned without
+/// leaving to the interpreter, at most: the copies that this takes grow with the
+/// square of it, and most such accesses are in short blocks that copy memory.
+const MAX_UNALIGNED: u32 = 6;
 
 /// Packs an instruction for a helper.
-fn pack(inst: &Inst) -> i64 {
+pub fn pack(inst: &Inst) -> i64 {
     let fields = [inst.op as u8, inst.rd, inst.rs1, inst.rs2];
     let [b0, b1, b2, b3] = inst.imm.to_le_bytes();
     let [op, rd, rs1, rs2] = fields;
@@ -61,7 +58,7 @@ impl Emitter<'_> {
                 self.link(step);
                 self.flush();
                 self.code.get(local::VA);
-                self.leave();
+                self.jump();
             }
             Lb | Lh | Lw | Ld | Lbu | Lhu | Lwu => self.load(step),
             Sb | Sh | Sw | Sd => self.store(step),
@@ -229,23 +226,22 @@ impl Emitter<'_> {
         self.write(inst.rd);
     }
 
-    /// Puts on the stack the linear address of an access of `1 << align` bytes
+    /// Puts on the stack the offset in RAM of an access of `1 << align` bytes
     /// at the address in the local, or leaves to the interpreter if the TLB
     /// does not know it.
     fn translate(&mut self, step: &Step, align: u8, is_write: bool) {
-        self.translate_span(step, align, is_write, 1 << align);
+        self.find_slot(align, is_write, 1 << align);
+        self.exit_if(step.offset, INTERPRET, self.rest);
+        self.found();
     }
 
-    /// The same for `span` bytes from that address on, which must be on one page.
-    fn translate_span(&mut self, step: &Step, align: u8, is_write: bool, span: i64) {
-        self.flush();
+    /// Puts on the stack whether the TLB does not know the page of the address in
+    /// the local, which must be aligned, and have `span` bytes behind it.
+    fn find_slot(&mut self, align: u8, is_write: bool, span: i64) {
         let tlb = if is_write { local::WRITE } else { local::READ };
-        let ram = self.places.ram as i32;
         // The slot times its size.
         let shift = i64::from(HASH_SHIFT - SLOT_SHIFT);
         let mask = (DATA_SLOTS as i32 - 1) << SLOT_SHIFT;
-        let unused = self.rest;
-        self.exit_code(step.offset, INTERPRET, unused);
         let code = &mut self.code;
         code.get(local::VA).i64(PAGE_MASK as i64).op(I64_AND);
         code.i64(HASH_FACTOR as i64).op(I64_MUL);
@@ -264,34 +260,51 @@ impl Emitter<'_> {
         } else {
             code.op(I64_NE);
         }
-        self.exit_if();
+    }
+
+    /// Puts on the stack the offset in RAM of the address in the local, whose
+    /// slot was found.
+    fn found(&mut self) {
         let code = &mut self.code;
         code.get(local::SLOT).memory(I64_LOAD, 3, ADDEND);
         code.get(local::VA).ops(&[I64_ADD, I32_WRAP_I64]);
-        code.i32(ram).op(I32_ADD);
     }
 
     /// The same for the address that register and immediate make; the answer is
     /// what the access must add to the address on the stack.
-    fn access(&mut self, step: &Step, align: u8, is_write: bool) -> u32 {
+    pub fn access(&mut self, step: &Step, align: u8, is_write: bool) -> u32 {
         let imm = i64::from(step.inst.imm);
+        let ram = self.places.ram;
         let at = self.groups.iter().position(|group| group.holds(step));
         let Some(at) = at else {
             self.address(step.inst.rs1, imm);
-            self.translate(step, align, is_write);
-            return 0;
+            if self.is_careful {
+                self.find_slot(0, is_write, 1 << align);
+                self.exit_if(step.offset, INTERPRET, self.rest);
+            } else {
+                self.find_slot(align, is_write, 1 << align);
+                if align > 0 && self.rest <= MAX_UNALIGNED {
+                    self.careful_if();
+                } else {
+                    self.exit_if(step.offset, INTERPRET, self.rest);
+                }
+            }
+            self.found();
+            return ram;
         };
         let cell = local::GROUPS + at as u32;
         let group = &self.groups[at];
         let (low, align, span) = (group.low, group.align, group.span());
         if group.begins(step) {
             self.address(step.inst.rs1, low);
-            self.translate_span(step, align, is_write, span);
+            self.find_slot(align, is_write, span);
+            self.careful_if();
+            self.found();
             self.code.tee(cell);
         } else {
             self.code.get(cell);
         }
-        (imm - low) as u32
+        ram + (imm - low) as u32
     }
 
     /// Sets the local to the sum of a register and a number.
@@ -338,21 +351,18 @@ impl Emitter<'_> {
         let is_load = matches!(inst.op, LrW | LrD);
         let align = if is_word { 2 } else { 3 };
         let reservation = self.places.reservation as i32;
-        let ram = self.places.ram as i32;
+        let ram = self.places.ram;
         self.read(inst.rs1);
         self.code.set(local::VA);
         self.translate(step, align, !is_load);
         let code = &mut self.code;
-        code.set(local::CELL);
+        code.tee(local::CELL);
         // The offset, as the interpreter notes it.
-        code.get(local::CELL)
-            .i32(ram)
-            .ops(&[I32_SUB, I64_EXTEND_I32_U]);
-        code.set(local::A);
+        code.op(I64_EXTEND_I32_U).set(local::A);
         if is_load {
             code.i32(reservation).get(local::A).memory(I64_STORE, 3, 0);
             let load = if is_word { I64_LOAD32_S } else { I64_LOAD };
-            code.get(local::CELL).memory(load, align, 0);
+            code.get(local::CELL).memory(load, align, ram);
             return self.write(inst.rd);
         }
         self.read(inst.rs2);
@@ -363,7 +373,7 @@ impl Emitter<'_> {
         self.begin_if();
         self.code.get(local::CELL).get(local::B);
         let store = if is_word { I64_STORE32 } else { I64_STORE };
-        self.code.memory(store, align, 0);
+        self.code.memory(store, align, ram);
         self.end_if();
         let none = NO_RESERVATION as i64;
         self.code.i32(reservation).i64(none).memory(I64_STORE, 3, 0);
@@ -381,7 +391,8 @@ impl Emitter<'_> {
         self.code.set(local::VA);
         self.translate(step, align, true);
         let load = if is_word { I64_LOAD32_S } else { I64_LOAD };
-        self.code.tee(local::CELL).memory(load, align, 0).set(A);
+        let ram = self.places.ram;
+        self.code.tee(local::CELL).memory(load, align, ram).set(A);
         self.read(inst.rs2);
         if is_word {
             // Sign extension keeps the order of unsigned words, too.
@@ -401,126 +412,8 @@ impl Emitter<'_> {
             _ => code.get(B).get(A).get(A).get(B).ops(&[I64_LT_U, SELECT]),
         };
         let store = if is_word { I64_STORE32 } else { I64_STORE };
-        code.memory(store, align, 0).get(A);
+        code.memory(store, align, ram).get(A);
         self.write(inst.rd);
-    }
-
-    /// Leaves to the interpreter if floating point is off; else registers count
-    /// as changed if `writes`.
-    fn float_begin(&mut self, step: &Step) {
-        if !self.float_on {
-            self.flush();
-            let unused = self.rest;
-            self.exit_code(step.offset, INTERPRET, unused);
-            let state = self.places.float_state as i32;
-            self.code.i32(state).memory(I32_LOAD8_U, 0, 0).op(I32_EQZ);
-            self.exit_if();
-            self.float_on = true;
-        }
-    }
-
-    fn float_dirty(&mut self) {
-        let state = self.places.float_state as i32;
-        self.code.i32(state).i32(FS_DIRTY).memory(I32_STORE8, 0, 0);
-    }
-
-    fn float_read(&mut self, number: u8) {
-        let place = self.places.float_register(number);
-        self.code.i32(place).memory(I64_LOAD, 3, 0);
-    }
-
-    /// Takes a floating-point register from the local.
-    fn float_write(&mut self, number: u8, local: u32) {
-        let place = self.places.float_register(number);
-        self.code.i32(place).get(local).memory(I64_STORE, 3, 0);
-        self.float_dirty();
-    }
-
-    fn float_memory(&mut self, step: &Step) {
-        let inst = &step.inst;
-        self.float_begin(step);
-        let is_write = matches!(inst.op, Op::Fsw | Op::Fsd);
-        let align = if matches!(inst.op, Op::Flw | Op::Fsw) {
-            2
-        } else {
-            3
-        };
-        let offset = self.access(step, align, is_write);
-        match inst.op {
-            Op::Fld => self.code.memory(I64_LOAD, 3, offset),
-            Op::Flw => {
-                self.code.memory(I64_LOAD32_U, 2, offset);
-                self.code.i64(BOX).op(I64_OR)
-            }
-            op => {
-                self.float_read(inst.rs2);
-                let store = if op == Op::Fsw {
-                    I64_STORE32
-                } else {
-                    I64_STORE
-                };
-                self.code.memory(store, align, offset);
-                return;
-            }
-        };
-        self.code.set(local::A);
-        self.float_write(inst.rd, local::A);
-    }
-
-    /// Moves and signs of double precision are done here; all else by the
-    /// interpreter's own arithmetic.
-    fn float(&mut self, step: &Step) {
-        use Op::*;
-        let inst = &step.inst;
-        self.float_begin(step);
-        match inst.op {
-            FmvXD => {
-                self.float_read(inst.rs1);
-                self.write(inst.rd);
-            }
-            FmvDX => {
-                self.read(inst.rs1);
-                self.code.set(local::A);
-                self.float_write(inst.rd, local::A);
-            }
-            FsgnjD | FsgnjnD | FsgnjxD => {
-                let sign = F64::SIGN as i64;
-                self.float_read(inst.rs1);
-                if inst.op != FsgnjxD {
-                    self.code.i64(!sign).op(I64_AND);
-                }
-                self.float_read(inst.rs2);
-                if inst.op == FsgnjnD {
-                    self.code.i64(-1).op(I64_XOR);
-                }
-                let combine = if inst.op == FsgnjxD { I64_XOR } else { I64_OR };
-                self.code.i64(sign).ops(&[I64_AND, combine]).set(local::A);
-                self.float_write(inst.rd, local::A);
-            }
-            _ => self.float_call(step),
-        }
-    }
-
-    fn float_call(&mut self, step: &Step) {
-        let inst = &step.inst;
-        self.flush();
-        let unused = self.rest;
-        self.exit_code(step.offset, INTERPRET, unused);
-        let float = self.places.float as i32;
-        self.code
-            .get(local::LENT)
-            .memory(I32_LOAD, 2, LENT_FP)
-            .get(local::LENT)
-            .memory(I32_LOAD, 2, LENT_X)
-            .i64(pack(inst))
-            .i32(float);
-        self.code.call_indirect(self.places.types + FLOAT);
-        self.code.op(I32_EQZ);
-        self.exit_if();
-        let row = TABLE.iter().find(|row| row.op == inst.op);
-        if row.is_some_and(|row| row.format == Format::FpToInt) {
-            self.reload(inst.rd);
-        }
     }
 }
 

@@ -1,11 +1,9 @@
 //! Where the things are in linear memory that translated code reaches: constants
 //! of an instance, and the same in all instances of a snapshot.
 
-use crate::cpu::blocks::{Code, HEADER, Line};
 use crate::cpu::fp::Fp;
 use crate::cpu::hart::{Cursor, Hart, Registers};
-use crate::cpu::inst::Inst;
-use crate::cpu::tlb::{DataEntry, Jump, Jumps};
+use crate::cpu::tlb::{DataEntry, Door, Doors};
 use crate::ram::Ram;
 use std::mem::offset_of;
 
@@ -24,10 +22,12 @@ pub struct Places {
     floats: u32,
     /// `sstatus.FS`.
     pub float_state: u32,
+    /// `fflags`.
+    pub float_flags: u32,
+    /// `frm`.
+    pub float_rounding: u32,
     /// The first byte of RAM.
     pub ram: u32,
-    /// The first instruction of block 0.
-    pub blocks: u32,
     /// The helper for floating point, in the function table.
     pub float: u32,
     /// The first of the function's types in its module.
@@ -41,18 +41,19 @@ fn low<T>(place: &T) -> u32 {
 
 impl Places {
     /// Those of a hart and its memory, which must not move from now on.
-    pub fn of(hart: &Hart, code: &Code, ram: &Ram, float: u32) -> Self {
+    pub fn of(hart: &Hart, ram: &Ram, float: u32) -> Self {
         let at = low(&hart.at);
-        let (floats, float_state) = fp_places(&hart.fp);
+        let (floats, state, flags, rounding) = hart.fp.places();
         Self {
             registers: low(&hart.x),
             pc: at + offset_of!(Cursor, pc) as u32,
             budget: at + offset_of!(Cursor, budget) as u32,
             reservation: at + offset_of!(Cursor, reservation) as u32,
-            floats,
-            float_state,
+            floats: low(floats),
+            float_state: low(state),
+            float_flags: low(flags),
+            float_rounding: low(rounding),
             ram: ram.bytes().as_ptr() as usize as u32,
-            blocks: code.lines() as usize as u32 + (u32::from(HEADER) << INST_SHIFT),
             float,
             types: 0,
         }
@@ -69,11 +70,6 @@ impl Places {
     }
 }
 
-fn fp_places(fp: &Fp) -> (u32, u32) {
-    let (registers, state) = fp.places();
-    (low(registers), low(state))
-}
-
 /// Bytes of a slot of a data TLB, as a shift.
 pub const SLOT_SHIFT: u32 = 4;
 /// Offset of a slot's tag.
@@ -83,29 +79,14 @@ pub const ADDEND: u32 = offset_of!(DataEntry, addend) as u32;
 
 const _: () = assert!(size_of::<DataEntry>() == 1 << SLOT_SHIFT);
 
-/// Bytes of an instruction of a block, as a shift.
-pub const INST_SHIFT: u32 = 3;
-/// Offset of its operation.
-pub const INST_OP: u32 = offset_of!(Inst, op) as u32;
-/// Offset of `rs1`: of an `Enter` the node.
-pub const INST_RS1: u32 = offset_of!(Inst, rs1) as u32;
-/// Offset of the immediate: of an `Enter` the function.
-pub const INST_IMM: u32 = offset_of!(Inst, imm) as u32;
-
-const _: () = assert!(size_of::<Inst>() == 1 << INST_SHIFT);
-
-/// Bytes of an entry of the jump cache, as a shift.
-pub const JUMP_SHIFT: u32 = 4;
-/// Offset of the jump cache's epoch.
-pub const EPOCH: u32 = offset_of!(Jumps, epoch) as u32;
-/// Offset of the address of the jump cache's first entry.
-pub const JUMP_PC: u32 = (offset_of!(Jumps, slots) + offset_of!(Jump, pc)) as u32;
+/// Offset of the epoch of the table of doors.
+pub const EPOCH: u32 = offset_of!(Doors, epoch) as u32;
+/// Offset of the address of the first door.
+pub const DOOR_PC: u32 = (offset_of!(Doors, slots) + offset_of!(Door, pc)) as u32;
 /// Offset of its epoch.
-pub const JUMP_EPOCH: u32 = (offset_of!(Jumps, slots) + offset_of!(Jump, epoch)) as u32;
-/// Offset of its block.
-pub const JUMP_BLOCK: u32 = (offset_of!(Jumps, slots) + offset_of!(Jump, block)) as u32;
-
-const _: () = assert!(size_of::<Jump>() == 1 << JUMP_SHIFT);
+pub const DOOR_EPOCH: u32 = (offset_of!(Doors, slots) + offset_of!(Door, epoch)) as u32;
+/// Offset of its place.
+pub const DOOR_PLACE: u32 = (offset_of!(Doors, slots) + offset_of!(Door, place)) as u32;
 
 /// What a region is lent for the time of its call. It reads the first five;
 /// the others are constants of the instance for it.
@@ -116,16 +97,14 @@ pub struct Lent {
     pub read: *const DataEntry,
     /// Slots of the write TLB.
     pub write: *const DataEntry,
-    /// The jump cache of the mode.
-    pub jumps: *const Jumps,
+    /// Ways into translated code in the mode.
+    pub doors: *const Doors,
     /// Integer registers.
     pub x: *mut Registers,
     /// Floating-point registers.
     pub fp: *mut Fp,
     /// The cursor.
     pub at: *mut Cursor,
-    /// Blocks.
-    pub lines: *const Line,
     /// The first byte of RAM.
     pub ram: *mut u8,
 }
@@ -135,7 +114,7 @@ pub const LENT_READ: u32 = 0;
 /// See [`LENT_READ`].
 pub const LENT_WRITE: u32 = 4;
 /// See [`LENT_READ`].
-pub const LENT_JUMPS: u32 = 8;
+pub const LENT_DOORS: u32 = 8;
 /// See [`LENT_READ`].
 pub const LENT_X: u32 = 12;
 /// See [`LENT_READ`].
@@ -145,7 +124,7 @@ pub const LENT_FP: u32 = 16;
 const _: () = assert!(
     offset_of!(Lent, read) as u32 == LENT_READ
         && offset_of!(Lent, write) as u32 == LENT_WRITE
-        && offset_of!(Lent, jumps) as u32 == LENT_JUMPS
+        && offset_of!(Lent, doors) as u32 == LENT_DOORS
         && offset_of!(Lent, x) as u32 == LENT_X
         && offset_of!(Lent, fp) as u32 == LENT_FP
 );

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Instructions of a region at most: bounds the time of one compilation to some
 /// tens of milliseconds, and by how much a region overruns a slice.
-pub const MAX_INSTRUCTIONS: usize = 512;
+pub const MAX_INSTRUCTIONS: usize = 768;
 
 /// Basic blocks of a region at most: a set of them fits a `u128`.
 pub const MAX_NODES: usize = 128;
@@ -139,6 +139,27 @@ impl Region {
     /// Instructions in all blocks.
     pub fn instructions(&self) -> usize {
         self.nodes.iter().map(|node| node.steps.len()).sum()
+    }
+
+    /// Blocks that one jump of the region leads to, and nothing else.
+    pub fn single(&self) -> u128 {
+        let (mut once, mut more) = (0, self.entries);
+        for next in self.nodes.iter().flat_map(Node::next) {
+            more |= once & 1 << next;
+            once |= 1 << next;
+        }
+        once & !more
+    }
+
+    /// Guest registers that are read or written, a bit each. Numbers of
+    /// floating-point registers count too; that costs a load at most.
+    pub fn registers(&self) -> u32 {
+        let mut used = 0u64;
+        for step in self.nodes.iter().flat_map(|node| &node.steps) {
+            let Inst { rd, rs1, rs2, .. } = step.inst;
+            used |= 1 << rd | 1 << rs1 | 1 << rs2;
+        }
+        used as u32 & !1
     }
 }
 
@@ -302,6 +323,8 @@ mod tests {
         // The root, where the call returns, and what follows the CSR.
         assert_eq!(region.entries, 0b10101);
         assert_eq!(region.instructions(), 6);
+        // Behind the loop, and what is called.
+        assert_eq!(region.single(), 0b01010);
     }
 
     #[test]

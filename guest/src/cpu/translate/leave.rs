@@ -1,0 +1,111 @@
+//! Jumps that leave a region, or might: to entries of the same region, to other
+//! regions through the table of doors, and back to the interpreter.
+
+use super::code::op;
+use super::emit::{Emitter, Label, REGION, local};
+use super::places::{DOOR_EPOCH, DOOR_PC, DOOR_PLACE, EPOCH, LENT_DOORS, Places};
+use super::region::{End, Region, Target};
+use super::shape::members;
+use crate::cpu::inst::{Op, SINK};
+use crate::cpu::tlb::{DOOR_BYTES, DOOR_FOLD, DOOR_NODE_BITS, DOOR_SHIFT, DOOR_SLOTS, PAGE_MASK};
+
+/// The register that holds where a function returns to.
+const RETURN_ADDRESS: u8 = 1;
+
+/// Whether a computed jump of a region may well stay there: it returns from a
+/// call of the region, or is none that returns.
+pub fn returns(region: &Region) -> bool {
+    let calls = region.nodes.iter().any(|node| {
+        let last = node.steps.last();
+        matches!(node.end, End::Go(Target::Node(_)))
+            && last.is_some_and(|step| step.inst.op == Op::Jal && step.inst.rd != SINK)
+    });
+    region.nodes.iter().any(|node| {
+        let last = node.steps.last();
+        node.end == End::Jalr && (calls || last.is_some_and(|step| step.inst.rs1 != RETURN_ADDRESS))
+    })
+}
+
+impl Emitter<'_> {
+    /// Stays for the address on the stack if that is an entry and the budget
+    /// allows it, else leaves it there.
+    pub fn restart(&mut self) {
+        use local::{BUDGET, PAGE, TARGET, VA};
+        let entries: Vec<usize> = members(self.region.entries).collect();
+        let place = |node: &usize| u32::from(self.region.nodes[*node].offset) / 2;
+        let places: Vec<u32> = entries.iter().map(place).collect();
+        let (Some(low), Some(high)) = (places.first(), places.last()) else {
+            return;
+        };
+        let restart = self.depth(|label| matches!(label, Label::Restart));
+        let restart = restart.unwrap_or(0);
+        let code = &mut self.code;
+        // One block around the code of each entry, and one around all.
+        code.set(VA).open(op::BLOCK, None);
+        code.get(BUDGET).i64(0).ops(&[op::I64_LE_S]);
+        code.branch(op::BR_IF, 0);
+        for _ in &entries {
+            code.open(op::BLOCK, None);
+        }
+        let count = entries.len() as u32;
+        // The distance in instructions of two bytes, which no other page is near.
+        code.get(VA).get(PAGE).op(op::I64_SUB);
+        code.i64(i64::from(*low) * 2).op(op::I64_SUB).tee(local::A);
+        code.i64(i64::from(high - low) * 2).op(op::I64_GT_U);
+        code.branch(op::BR_IF, count);
+        code.get(local::A)
+            .i64(1)
+            .ops(&[op::I64_SHR_U, op::I32_WRAP_I64]);
+        code.op(op::BR_TABLE).unsigned(high - low + 1);
+        for here in *low..=*high {
+            let found = places.binary_search(&here);
+            code.unsigned(found.map_or(count, |at| at as u32));
+        }
+        code.unsigned(count);
+        for (at, node) in entries.iter().enumerate() {
+            code.op(op::END).i32(*node as i32).set(TARGET);
+            code.branch(op::BR, count - at as u32 + restart);
+        }
+        code.op(op::END).get(VA);
+    }
+
+    /// Goes on at the address in the local, if there is a door and the budget
+    /// allows it.
+    pub fn jump_on(&mut self) {
+        use local::{BUDGET, CELL, LENT, SLOT, VA};
+        let code = &mut self.code;
+        code.open(op::BLOCK, None);
+        code.get(BUDGET).i64(0).op(op::I64_LE_S);
+        code.branch(op::BR_IF, 0);
+        code.get(VA).op(op::I32_WRAP_I64).tee(SLOT);
+        code.i32(DOOR_SHIFT as i32).op(op::I32_SHL);
+        code.get(SLOT).i32(DOOR_FOLD as i32).op(op::I32_SHR_U);
+        let mask = (DOOR_SLOTS - 1) * DOOR_BYTES;
+        code.op(op::I32_XOR).i32(mask as i32).op(op::I32_AND);
+        code.get(LENT).memory(op::I32_LOAD, 2, LENT_DOORS);
+        code.tee(CELL).op(op::I32_ADD).tee(SLOT);
+        code.memory(op::I64_LOAD, 3, DOOR_PC);
+        code.get(VA).op(op::I64_NE).branch(op::BR_IF, 0);
+        code.get(SLOT).memory(op::I32_LOAD, 2, DOOR_EPOCH);
+        code.get(CELL).memory(op::I32_LOAD, 2, EPOCH);
+        code.op(op::I32_NE).branch(op::BR_IF, 0);
+        code.get(SLOT).memory(op::I32_LOAD, 2, DOOR_PLACE);
+        code.tee(SLOT)
+            .i32((1 << DOOR_NODE_BITS) - 1)
+            .op(op::I32_AND);
+        code.get(VA).i64(PAGE_MASK as i64).op(op::I64_AND);
+        code.get(LENT).get(BUDGET);
+        code.get(SLOT).i32(DOOR_NODE_BITS as i32).op(op::I32_SHR_U);
+        code.return_call_indirect(self.places.types + REGION);
+        code.op(op::END);
+    }
+
+    /// Stores address and budget to the hart.
+    pub fn store_cursor(&mut self) {
+        let Places { pc, budget, .. } = *self.places;
+        self.code.i32(pc as i32).get(local::VA);
+        self.code.memory(op::I64_STORE, 3, 0);
+        self.code.i32(budget as i32).get(local::BUDGET);
+        self.code.memory(op::I64_STORE, 3, 0);
+    }
+}
