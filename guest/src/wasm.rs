@@ -102,7 +102,7 @@ pub struct Report {
     /// Devices whose driver broke the rules and that are dead until the guest
     /// resets them: bit 0 console, 1 net, 2 9p, 3 rng.
     pub broken: u32,
-    /// Places of code that lead to functions of [`ship`], so far.
+    /// Places of code that lead to functions of [`ship`].
     pub shipped: u32,
 }
 
@@ -326,7 +326,7 @@ fn describe(machine: &Machine<Embedder>) -> Report {
         broken: broken.fold(0, |set, (bit, fault)| {
             set | u32::from(fault.is_some()) << bit
         }),
-        shipped: machine.cpu.shipped(),
+        shipped: machine.cpu.shipped() as u32,
     }
 }
 

@@ -19,6 +19,10 @@ use crate::ram::{CodeMark, PAGE_SIZE, RAM_BASE};
 /// Instructions between two looks at the clock and the devices: some 20 us.
 const SLICE: i64 = 8192;
 
+/// The same while code is studied: so that few jumps are forgotten between two
+/// looks at where they went.
+const STUDY_SLICE: i64 = 2048;
+
 /// Why the hart stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pause {
@@ -74,9 +78,9 @@ impl Cpu {
             .wrapping_sub(self.hart.at.budget as u64)
     }
 
-    /// How many places of code have led to translations that the image brought.
-    pub fn shipped(&self) -> u32 {
-        self.shipped.used
+    /// How many places of code lead to translations that the image brought.
+    pub fn shipped(&self) -> usize {
+        self.shipped.entries().len()
     }
 
     /// Drops all decoded code and translations; they come back when used.
@@ -105,7 +109,11 @@ impl Cpu {
             if left == 0 || bus.take_kick() {
                 return Pause::Budget;
             }
-            self.begin_slice((left as i64).min(SLICE));
+            let slice = match self.study {
+                Some(_) => STUDY_SLICE,
+                None => SLICE,
+            };
+            self.begin_slice((left as i64).min(slice));
             if let Some(pause) = self.slice(bus) {
                 return pause;
             }
@@ -154,8 +162,21 @@ impl Cpu {
         let mut places = Places::of(&self.hart, &bus.ram, float);
         places.types = types;
         let (shipped, functions) = Shipped::make(study, &bus.ram, &places, base, room);
+        // Decoded code of other pages stays, for those who go on from here.
+        for page in shipped.pages() {
+            bus.ram.mark_code(page);
+            self.code.drop_page(page);
+        }
+        self.hart.tlbs.flush();
+        if !self.hart.at.inside {
+            self.hart.at.block = NONE;
+        }
+        for (page, offset, function, node) in shipped.entries() {
+            if !self.code.is_full() {
+                self.code.stub(page, offset, function, node);
+            }
+        }
         self.shipped = shipped;
-        self.forget(bus);
         functions
     }
 
@@ -231,10 +252,12 @@ impl Cpu {
     /// Notes where the hart is at the end of a slice, and where jumps went in it.
     fn study_slice<H: Host>(&mut self, bus: &mut Bus<H>) {
         let pc = self.hart.at.pc;
-        let targets: Vec<u64> = self.hart.tlbs.exec[self.hart.mode as usize]
-            .jump_targets()
-            .map(|(pc, _)| pc)
-            .collect();
+        let space = self.hart.csr.satp;
+        let jumps = self.hart.tlbs.exec[self.hart.mode as usize].jump_targets();
+        let targets: Vec<u64> = match &mut self.study {
+            Some(study) => jumps.filter(|pc| study.is_new(space, *pc)).collect(),
+            None => return,
+        };
         let here = self.fetch_offset(bus, pc);
         for target in targets {
             // A target that is not mapped any more is no loss.
@@ -378,7 +401,6 @@ impl Cpu {
         // may run until the next `fence.i`.
         match self.shipped.find(page, offset) {
             Some((function, node)) if bus.ram.mark(page) == CodeMark::Clean => {
-                self.shipped.used = self.shipped.used.saturating_add(1);
                 self.code.stub(page, offset, function, node)
             }
             _ => self.code.build(&bus.ram, page, offset),

@@ -301,11 +301,11 @@ impl ExecTlb {
         }
     }
 
-    /// Where jumps went since the last flush: addresses and blocks.
-    pub fn jump_targets(&self) -> impl Iterator<Item = (u64, u32)> {
+    /// Where jumps went since the last flush.
+    pub fn jump_targets(&self) -> impl Iterator<Item = u64> {
         let Jumps { epoch, slots } = &*self.jumps;
         let current = slots.iter().filter(|jump| jump.epoch == *epoch);
-        current.map(|jump| (jump.pc, jump.block))
+        current.map(|jump| jump.pc)
     }
 
     /// Remembers the block at `pc`.

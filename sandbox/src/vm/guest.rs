@@ -374,7 +374,7 @@ impl Guest {
         self.retired
     }
 
-    /// Places of its code that have led to translations of its image.
+    /// Places of its code that lead to translations of its image.
     pub fn shipped(&self) -> u32 {
         self.shipped
     }

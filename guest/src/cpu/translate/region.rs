@@ -136,6 +136,19 @@ impl Region {
         (useful && entries != 0).then_some(Self { nodes, entries })
     }
 
+    /// Offsets in the page where direct jumps leave the region for.
+    pub fn leaves_for(&self) -> impl Iterator<Item = u16> {
+        let targets = self.nodes.iter().flat_map(|node| match node.end {
+            End::Branch { taken, fall } => [Some(taken), Some(fall)],
+            End::Go(target) => [Some(target), None],
+            End::Jalr | End::Interpret(_) => [None, None],
+        });
+        targets.flatten().filter_map(|target| match target {
+            Target::Outside(offset) if offset < PAGE_SIZE as i64 => u16::try_from(offset).ok(),
+            _ => None,
+        })
+    }
+
     /// Instructions in all blocks.
     pub fn instructions(&self) -> usize {
         self.nodes.iter().map(|node| node.steps.len()).sum()

@@ -38,8 +38,6 @@ pub struct Shipped {
     base: u32,
     /// Whether it is used.
     is_on: bool,
-    /// How often an entry was given out to be used.
-    pub used: u32,
 }
 
 impl Shipped {
@@ -87,7 +85,6 @@ impl Shipped {
             entries,
             base,
             is_on: true,
-            used: 0,
         };
         (shipped, functions)
     }
@@ -107,6 +104,16 @@ impl Shipped {
         let at = self.entries.binary_search_by_key(&wanted, key).ok()?;
         let entry = self.entries[at];
         Some((self.base + u32::from(entry.function), entry.node))
+    }
+
+    /// All entries that are used: page, offset, function and node.
+    pub fn entries(&self) -> impl ExactSizeIterator<Item = (usize, usize, u32, u8)> {
+        let used = if self.is_on { &self.entries[..] } else { &[] };
+        used.iter().map(|entry| {
+            let function = self.base + u32::from(entry.function);
+            let (page, offset) = (entry.page as usize, usize::from(entry.offset));
+            (page, offset, function, entry.node)
+        })
     }
 
     /// The pages that have entries.
@@ -129,10 +136,28 @@ fn page_bytes(ram: &Ram, page: usize) -> Option<&[u8]> {
     ram.bytes().get(page * PAGE_SIZE..(page + 1) * PAGE_SIZE)
 }
 
-/// Regions that cover all entries of a page, as few as possible.
+/// Regions that cover all entries of a page, as few as possible. Where one jumps
+/// into another, that has an entry, too.
 fn regions(bytes: &[u8], known: &Page) -> Vec<Region> {
+    let mut entries = known.entries.clone();
+    loop {
+        let found = cover(bytes, known, &entries);
+        let before = entries.len();
+        for target in found.iter().flat_map(Region::leaves_for) {
+            if known.blocks.contains(&target) {
+                entries.insert(target);
+            }
+        }
+        if entries.len() == before {
+            return found;
+        }
+    }
+}
+
+/// Regions that cover these entries.
+fn cover(bytes: &[u8], known: &Page, entries: &BTreeSet<u16>) -> Vec<Region> {
     let mut found = Vec::new();
-    let mut left: BTreeSet<u16> = known.entries.clone();
+    let mut left = entries.clone();
     while !left.is_empty() {
         let roots: Vec<u16> = left.iter().copied().collect();
         let Some(region) = Region::among(bytes, &roots, |offset| known.blocks.contains(&offset))

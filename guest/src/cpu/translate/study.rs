@@ -5,7 +5,7 @@
 //! so that it is small and its registers need not be kept for paths that nobody
 //! takes.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 /// What is known of a page of code.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -22,6 +22,8 @@ pub struct Page {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Study {
     pages: BTreeMap<u32, Page>,
+    /// Targets of jumps that were noted: address space and address.
+    targets: HashSet<(u64, u64)>,
 }
 
 /// Of an offset in the encoding: an entry. Offsets have 12 bits.
@@ -35,6 +37,11 @@ impl Study {
     /// Notes that a block runs.
     pub fn block(&mut self, page: usize, offset: usize) {
         self.page(page).blocks.insert(offset as u16);
+    }
+
+    /// Whether a target of jumps, in an address space, is seen for the first time.
+    pub fn is_new(&mut self, space: u64, target: u64) -> bool {
+        self.targets.insert((space, target))
     }
 
     /// Notes that a jump from elsewhere came to a block.
