@@ -191,6 +191,26 @@ impl Code {
         table
     }
 
+    /// All blocks: page of RAM and offset.
+    pub fn blocks(&self) -> Vec<(usize, usize)> {
+        let mut blocks = Vec::new();
+        for (page, table) in self.pages.iter().enumerate() {
+            let chains = self.tables.get(*table as usize);
+            for mut number in chains.into_iter().flatten().copied() {
+                while number != NONE {
+                    let slot = &self.line(number)[number as usize % LINE];
+                    // Copies beside translated code are made when they are needed.
+                    let offset = short(slot) as usize;
+                    if offset < PAGE_SIZE {
+                        blocks.push((page, offset));
+                    }
+                    number = slot.imm as u32;
+                }
+            }
+        }
+        blocks
+    }
+
     /// Whether the arena should be emptied before the next block is decoded.
     pub fn is_full(&self) -> bool {
         self.lines.len() >= MAX_LINES

@@ -162,21 +162,20 @@ impl Cpu {
         let mut places = Places::of(&self.hart, &bus.ram, float);
         places.types = types;
         let (shipped, functions) = Shipped::make(study, &bus.ram, &places, base, room);
-        // Decoded code of other pages stays, for those who go on from here.
-        for page in shipped.pages() {
-            bus.ram.mark_code(page);
-            self.code.drop_page(page);
-        }
-        self.hart.tlbs.flush();
-        if !self.hart.at.inside {
-            self.hart.at.block = NONE;
-        }
-        for (page, offset, function, node) in shipped.entries() {
+        // Who goes on from here has the entries at once, and what was decoded on
+        // other pages.
+        let mut blocks = self.code.blocks();
+        let pages: Vec<usize> = shipped.pages().collect();
+        blocks.retain(|(page, _)| pages.binary_search(page).is_err());
+        self.shipped = shipped;
+        self.forget(bus);
+        let entries = self.shipped.entries().map(|entry| (entry.0, entry.1));
+        blocks.extend(entries);
+        for (page, offset) in blocks {
             if !self.code.is_full() {
-                self.code.stub(page, offset, function, node);
+                self.decode_block(bus, page, offset);
             }
         }
-        self.shipped = shipped;
         functions
     }
 
