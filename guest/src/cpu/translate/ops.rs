@@ -11,7 +11,7 @@ use crate::cpu::tlb::{DATA_SLOTS, HASH_FACTOR, HASH_SHIFT, PAGE_MASK};
 /// Instructions left of a block in which accesses may be unaligned without
 /// leaving to the interpreter, at most: the copies that this takes grow with the
 /// square of it, and most such accesses are in short blocks that copy memory.
-const MAX_UNALIGNED: u32 = 6;
+const MAX_UNALIGNED: u32 = 3;
 
 /// Packs an instruction for a helper.
 pub fn pack(inst: &Inst) -> i64 {
