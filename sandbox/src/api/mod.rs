@@ -18,7 +18,7 @@ mod copy;
 mod foreign;
 mod process;
 mod sandbox;
-mod wiring;
+pub(crate) mod wiring;
 
 pub use crate::p9::{Mount, MountMode};
 pub use a99_egress::{Policy, PolicyError};

@@ -45,13 +45,13 @@ impl Cable for Wire {
 
 /// What a guest's devices are to be attached to.
 #[derive(Clone, Debug)]
-pub(super) struct Wiring {
+pub(crate) struct Wiring {
     pub mounts: Vec<p9::Mount>,
     pub network: net::Config,
 }
 
 /// The far ends, and what the guest is told of them.
-pub(super) struct Wired {
+pub(crate) struct Wired {
     pub attachments: Attachments,
     pub mounts: Vec<Mount>,
     pub network: Option<Network>,

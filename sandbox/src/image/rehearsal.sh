@@ -37,6 +37,33 @@ cp d e; cat e >/dev/null
 dd if=/dev/zero of=e bs=64k count=16 2>/dev/null
 rm d e r
 
+# A mount: many small files, one large file.
+cd /mnt/rehearsal
+ls -l >/dev/null; ls >/dev/null; find . -type f | wc -l; cat file-* | wc -c
+for i in 1 2 3 4 5 6 7 8 9 10; do echo $i >new-$i; mv new-$i new; done; rm new
+dd if=/dev/zero of=large bs=256k count=16 2>/dev/null; sync; cat large >/dev/null; rm large
+cd /tmp
+
+# The network: short connections, and data both ways.
+ping -c 3 192.168.127.1 >/dev/null
+python3 - <<'END'
+import os, socket, threading
+address = ("host.agent99.internal", int(os.environ["REHEARSAL_PORT"]))
+for turn in range(20):
+    with socket.create_connection(address) as connection:
+        count = 4 << 20 if turn == 0 else 100
+        def send():
+            connection.sendall(bytes(count)); connection.shutdown(socket.SHUT_WR)
+        sender = threading.Thread(target=send)
+        sender.start()
+        while True:
+            data = connection.recv(1 << 16)
+            if not data: break
+            count -= len(data)
+        sender.join()
+        assert count == 0, count
+END
+
 # Python: how it starts.
 python3 -c 'print(1+1)'
 echo 'import sys; print(sys.version)' | python3

@@ -175,12 +175,12 @@ impl Guest {
 
     /// A copy of a guest that is ready for a snapshot, as one that goes on from
     /// the snapshot.
-    pub fn copy(linked: &Linked, original: &Self) -> Result<Self, VmError> {
+    pub fn copy(linked: &Linked, original: &Self, setup: Setup) -> Result<Self, VmError> {
         let mut emulator = Emulator::new(linked, CLOCK_RESOLUTION_NS, false)?;
         let memory = original.emulator.memory();
         emulator.grow(memory.len())?;
         emulator.write(0, memory)?;
-        Self::wake(emulator, FrameReader::new(), Setup::default())
+        Self::wake(emulator, FrameReader::new(), setup)
     }
 
     fn wake(mut emulator: Emulator, reader: FrameReader, setup: Setup) -> Result<Self, VmError> {

@@ -1,23 +1,44 @@
 //! What ships translated with an image: a copy of the guest runs typical work,
-//! the emulator notes which code that was, and translates it in the guest that
-//! is about to be saved.
+//! with a mount and a network, the emulator notes which code that was, and
+//! translates it in the guest that is about to be saved.
 
 use super::error::{VmCode, VmError};
-use super::guest::Guest;
+use super::guest::{Guest, Setup};
 use super::instance::Linked;
 use super::link::Places;
+use super::mailbox::Mailbox;
 use super::trial::Trial;
-use a99_guest_agent::protocol::Ending;
+use crate::api::wiring::Wiring;
+use crate::net;
+use crate::p9::{Mount, MountMode};
+use a99_egress::{HOST_NAME, Policy};
+use a99_guest_agent::protocol::{Ending, Resume};
+use std::io::Write;
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
+use tempfile::TempDir;
 
 /// Bytes of functions that ship, about: with them the image stays below 25 MB
 /// when it is packed, and below 80 MB when it is compiled.
-const ROOM: u32 = 8 << 20;
+const ROOM: u32 = 7 << 20;
+
+/// Where the script finds a folder of the host.
+const MOUNT: &str = "/mnt/rehearsal";
+
+/// Files in that folder.
+const FILES: usize = 200;
+
+/// The variable that tells the script the port of an echo service, and how many
+/// connections that serves.
+const PORT: &str = "REHEARSAL_PORT";
+const CONNECTIONS: usize = 20;
 
 /// Runs a script in a copy of a guest that is ready for its snapshot. The answer
 /// is what the emulator found, for [`ship`].
 pub(super) fn study(linked: &Linked, guest: &Guest, script: &str) -> Result<Vec<u8>, VmError> {
-    let mut copy = Guest::copy(linked, guest)?;
+    let (setup, _folder) = surroundings()?;
+    let mut copy = Guest::copy(linked, guest, setup)?;
     copy.emulator.call::<(), u32>("study", ())?;
     let mut trial = Trial::new(copy, Instant::now());
     let tried = trial.run(script)?;
@@ -28,9 +49,61 @@ pub(super) fn study(linked: &Linked, guest: &Guest, script: &str) -> Result<Vec<
     }
     let emulator = &mut trial.guest.emulator;
     let pair: u64 = emulator.call("studied", ())?;
-    Ok(emulator
-        .read(pair >> 32, pair & u64::from(u32::MAX))?
-        .to_vec())
+    let study = emulator.read(pair >> 32, pair & u64::from(u32::MAX))?;
+    Ok(study.to_vec())
+}
+
+/// A folder to mount, which lasts as long as it is held, and a service to
+/// connect to.
+fn surroundings() -> Result<(Setup, TempDir), VmError> {
+    let failed = |error: std::io::Error| VmError::new(VmCode::Io, format!("rehearsal: {error}"));
+    let folder = TempDir::new().map_err(failed)?;
+    for number in 0..FILES {
+        let path = folder.path().join(format!("file-{number}"));
+        std::fs::write(path, [b'x'; 5000]).map_err(failed)?;
+    }
+    let port = echo().map_err(failed)?;
+    let policy: Policy = format!("allow:{HOST_NAME}:{port}")
+        .parse()
+        .map_err(|error| VmError::new(VmCode::BadOption, format!("rehearsal: {error}")))?;
+    let wiring = Wiring {
+        mounts: vec![Mount::new(MOUNT, folder.path(), MountMode::ReadWrite)],
+        network: net::Config::new(policy),
+    };
+    // The guest's turns look for frames by themselves.
+    let wired = wiring.connect(None, &Arc::new(Mailbox::default()), &OnceLock::new())?;
+    let variable = (PORT.as_bytes().to_vec(), port.to_string().into_bytes());
+    let setup = Setup {
+        resume: Resume {
+            env: vec![variable],
+            network: wired.network,
+            mounts: wired.mounts,
+            ..Resume::default()
+        },
+        attachments: wired.attachments,
+        ..Setup::default()
+    };
+    Ok((setup, folder))
+}
+
+/// Starts a service on this machine that sends back what it gets; its port.
+fn echo() -> std::io::Result<u16> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let port = listener.local_addr()?.port();
+    std::thread::Builder::new()
+        .name("a99-rehearsal".to_owned())
+        .spawn(move || {
+            for stream in listener.incoming().take(CONNECTIONS).flatten() {
+                // A guest that goes away ends its connection.
+                let _ = send_back(&stream);
+            }
+        })?;
+    Ok(port)
+}
+
+fn send_back(mut stream: &TcpStream) -> std::io::Result<()> {
+    std::io::copy(&mut { stream }, &mut stream)?;
+    stream.flush()
 }
 
 /// Has a guest translate what was studied in its copy. The answer is the
@@ -41,10 +114,8 @@ pub(super) fn ship(guest: &mut Guest, study: &[u8], places: &Places) -> Result<V
     emulator.write(room >> 32, study)?;
     let pair: u64 = emulator.call("ship", (places.table, places.types, ROOM))?;
     if pair == 0 {
-        return Err(VmError::new(
-            VmCode::Module,
-            "the emulator refuses its study",
-        ));
+        let text = "the emulator refuses its study";
+        return Err(VmError::new(VmCode::Module, text));
     }
     let functions = emulator.read(pair >> 32, pair & u64::from(u32::MAX))?;
     let functions = functions.to_vec();

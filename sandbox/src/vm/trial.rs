@@ -14,6 +14,9 @@ use wasmtime::{Engine, Module};
 /// Longest time for a boot and a script: a hundred times what both take.
 const PATIENCE: Duration = Duration::from_secs(120);
 
+/// Longest sleep without a look at the network.
+const NAP: Duration = Duration::from_millis(1);
+
 /// Id of the script.
 const SCRIPT_ID: u32 = 1;
 
@@ -153,9 +156,9 @@ impl Trial {
                 && self.guest.backlog() == 0
             {
                 let now = self.guest.emulator.now_ns();
-                // Nothing else can wake it: there is no input to wait for.
+                // Only frames of a network could wake it before.
                 let until = until.unwrap_or(now).saturating_sub(now);
-                std::thread::sleep(Duration::from_nanos(until).min(PATIENCE));
+                std::thread::sleep(Duration::from_nanos(until).min(NAP));
             }
         }
     }
