@@ -5,7 +5,7 @@ set -e
 cd /tmp
 
 # The shell itself.
-i=0; while [ $i -lt 1500 ]; do i=$((i+1)); done
+i=0; while [ $i -lt 6000 ]; do i=$((i+1)); done
 s=
 for i in a b c d e f g h; do
     case $i in [a-d]) s=$s$i;; *) s=${s#?};; esac

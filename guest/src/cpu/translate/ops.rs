@@ -13,6 +13,9 @@ use crate::cpu::tlb::{DATA_SLOTS, HASH_FACTOR, HASH_SHIFT, PAGE_MASK};
 /// square of it, and most such accesses are in short blocks that copy memory.
 const MAX_UNALIGNED: u32 = 3;
 
+/// The same for groups of accesses that lie on two pages.
+const MAX_APART: u32 = 16;
+
 /// Packs an instruction for a helper.
 pub fn pack(inst: &Inst) -> i64 {
     let fields = [inst.op as u8, inst.rd, inst.rs1, inst.rs2];
@@ -298,7 +301,11 @@ impl Emitter<'_> {
         if group.begins(step) {
             self.address(step.inst.rs1, low);
             self.find_slot(align, is_write, span);
-            self.careful_if();
+            if self.rest <= MAX_APART {
+                self.careful_if();
+            } else {
+                self.exit_if(step.offset, INTERPRET, self.rest);
+            }
             self.found();
             self.code.tee(cell);
         } else {
