@@ -46,8 +46,8 @@ pub struct Figures {
 }
 
 /// Boots a guest from `emulator` (the emulator's module), runs `warm_up` in it
-/// (the first of it is a short command of the shell), and gives it back as a module that goes on from
-/// there. The module also holds translations of the code that the script
+/// (the first of it is a short command of the shell), and gives it back as a
+/// module that goes on from there. The module also holds translations of the code that the script
 /// `rehearsal` needs most; it runs in a copy of the guest, so that the snapshot
 /// shows no trace of it.
 ///
