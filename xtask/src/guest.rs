@@ -38,6 +38,9 @@ const LONG: [&str; 6] = [
 /// Boots in a row unless told otherwise.
 const BOOTS: &str = "200";
 
+/// Seconds of load on the network unless told otherwise.
+const SOAK_SECONDS: &str = "600";
+
 /// Seconds of comparison with QEMU unless told otherwise.
 const COSIM_SECONDS: &str = "600";
 
@@ -91,6 +94,18 @@ pub fn boots(args: &[&str]) -> Result<(), Failed> {
     test.args(["--test", "proofs", "boots", "--"]);
     test.args(["--include-ignored", "--nocapture"]);
     run(test.env("A99_BOOTS", count))
+}
+
+/// Keeps the network of a guest busy, for a long time.
+pub fn soak(args: &[&str]) -> Result<(), Failed> {
+    let seconds = match *args {
+        [] => SOAK_SECONDS,
+        ["--seconds", seconds] => seconds,
+        _ => return Err(Failed("expected [--seconds N]".to_owned())),
+    };
+    let mut test = with_wasmtime("test");
+    test.args(["--test", "soak", "--", "--include-ignored", "--nocapture"]);
+    run(test.env("A99_SOAK_SECONDS", seconds))
 }
 
 /// Compares random instruction sequences with QEMU, seed after seed, for some

@@ -35,6 +35,7 @@ Usage: cargo xtask CHORE
                              locked versions only, or locking the current ones
   guest-test                 all tests of the sandbox, with that image
   boots [--count N]          boot the guest from nothing, 200 times in a row
+  soak [--seconds N]         the network of a guest under load, for ten minutes
   cosim [--seed S] [--seconds N]
                              compare random instruction sequences with QEMU
   fuzz [TARGET] [--seconds N]
@@ -80,6 +81,7 @@ fn run(chore: &str, rest: &[String]) -> Result<(), Failed> {
         ("guest", args) => guest::build(args),
         ("guest-test", []) => guest::test(),
         ("boots", args) => guest::boots(args),
+        ("soak", args) => guest::soak(args),
         ("cosim", args) => guest::cosim(args),
         ("fuzz", args) => fuzz::fuzz(args),
         ("fuzz-ci", []) => fuzz::ci(),
