@@ -23,13 +23,12 @@ import hashlib, os, socket, subprocess, sys, threading, time
 address = ("host.agent99.internal", int(sys.argv[1]))
 end = time.monotonic() + float(sys.argv[2])
 worst = {}
-moved = {"to the host": [0, 0.0], "from the host": [0, 0.0]}
+moved = {"to the host": 0, "from the host": 0}
 turns = 0
 def timed(name, work):
     start = time.monotonic(); result = work(); took = time.monotonic() - start
     worst[name] = max(worst.get(name, 0), took)
     assert took < 10, (name, took)
-    return took
 def send(count):
     data = os.urandom(count)
     with socket.create_connection(address) as c:
@@ -55,14 +54,13 @@ def ping():
 size = 4 << 20
 while turns == 0 or time.monotonic() < end:
     for name, work in [("to the host", send), ("from the host", receive)]:
-        took = timed(name, lambda: work(size))
-        moved[name][0] += size; moved[name][1] += took
+        timed(name, lambda: work(size))
+        moved[name] += size
     for _ in range(20): timed("short connection", short)
     timed("eight at once", many)
     timed("ping", ping)
     turns += 1
-for name, (count, seconds) in moved.items():
-    print(f"{name}: {count / seconds / 1e6:.0f} MB/s with hash, {count >> 20} MiB")
+for name, count in moved.items(): print(f"{name}: {count >> 20} MiB, all as sent")
 print(f"{turns} turns; longest:", ", ".join(f"{n} {t * 1e3:.0f} ms" for n, t in worst.items()))
 "#;
 
