@@ -15,7 +15,7 @@ for i in /etc/*; do base "$i"; done >r
 x=$(echo $((6*7)) | cat); test "$x" = 42
 
 # Short commands.
-for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+for i in $(seq 60); do
     /bin/echo $i >>r
 done
 mkdir -p q/r; cp r q/s; mv q/s q/t; ls -l q >/dev/null; rm -r q
@@ -28,6 +28,7 @@ cut -c 1-10 r | head -n 3; tr a-z A-Z <r | tail -n 1
 find /etc -type f | xargs cat >/dev/null
 
 # Tools that read bytes.
+head -c 3000000 /dev/zero | wc -c; yes | head -n 50000 | wc -l; seq 20000 | tail -n 1
 head -c 300000 /dev/urandom >d
 sha256sum d; md5sum d; sha1sum d
 base64 d | base64 -d | cmp - d
@@ -39,7 +40,8 @@ rm d e r
 
 # A mount: many small files, one large file.
 cd /mnt/rehearsal
-ls -l >/dev/null; ls >/dev/null; find . -type f | wc -l; cat file-* | wc -c
+for i in 1 2 3 4; do ls -l >/dev/null; ls >/dev/null; done
+find . -type f | wc -l; cat file-* | wc -c
 for i in 1 2 3 4 5 6 7 8 9 10; do echo $i >new-$i; mv new-$i new; done; rm new
 dd if=/dev/zero of=large bs=256k count=16 2>/dev/null; sync; cat large >/dev/null; rm large
 cd /tmp
