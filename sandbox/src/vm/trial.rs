@@ -11,8 +11,9 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use wasmtime::{Engine, Module};
 
-/// Longest time for a boot and a script: a hundred times what both take.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// Longest time for a boot and a script: thirty times what the longest, the
+/// rehearsal of an image, takes.
+const PATIENCE: Duration = Duration::from_secs(600);
 
 /// Longest sleep without a look at the network.
 const NAP: Duration = Duration::from_millis(1);
