@@ -57,6 +57,9 @@ impl Shipped {
         let mut functions = Vec::with_capacity(room + MAX_MODULE);
         let mut count = 0;
         for (page, known) in study.hottest() {
+            if functions.len() >= room {
+                break;
+            }
             let Some(bytes) = page_bytes(ram, page) else {
                 continue;
             };
