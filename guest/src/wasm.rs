@@ -494,10 +494,10 @@ pub extern "C" fn bytes(len: u32) -> u64 {
 
 /// Translates what the study found whose result is in [`bytes`], into functions
 /// of about `room` bytes. The embedder promises to add them to this very module:
-/// from number `base` of the function table on, with the types that are
-/// `types` (region) and the next one (helper). The answer is the functions as they stand in a
-/// code section, each behind its length (32 bits). From now on they are called;
-/// zero if the result is none.
+/// from number `base` of the function table on, with the types number `types`
+/// (region) and the next one (helper). The answer is the functions as they stand
+/// in a code section, each behind its length (32 bits). From now on they are
+/// called; zero if the result is none.
 #[unsafe(no_mangle)]
 pub extern "C" fn ship(base: u32, types: u32, room: u32) -> u64 {
     with(|instance| {

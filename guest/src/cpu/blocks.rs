@@ -52,7 +52,7 @@ const CHAINS: usize = PAGE_SIZE / CHAIN_BYTES;
 const COPY: usize = PAGE_SIZE;
 
 /// Slots of a block's header, right before its instructions.
-pub const HEADER: u8 = 1;
+const HEADER: u8 = 1;
 
 /// A line of the arena.
 pub type Line = [Inst; LINE];
@@ -143,11 +143,6 @@ impl Code {
             pages: vec![NONE; bytes >> PAGE_SHIFT],
             joints: MAX_JOINTS,
         }
-    }
-
-    /// All lines, which never move: slots of blocks from the first on.
-    pub fn lines(&self) -> *const Line {
-        self.lines.as_ptr()
     }
 
     /// The line in which a block lies.

@@ -56,16 +56,13 @@ impl Shipped {
         // Growing would leave copies behind, which a snapshot would store.
         let mut functions = Vec::with_capacity(room + MAX_MODULE);
         let mut count = 0;
-        for (page, known) in study.hottest() {
-            if functions.len() >= room {
-                break;
-            }
+        'pages: for (page, known) in study.hottest() {
             let Some(bytes) = page_bytes(ram, page) else {
                 continue;
             };
             for region in regions(bytes, known) {
                 if functions.len() >= room || count == MAX_FUNCTIONS {
-                    break;
+                    break 'pages;
                 }
                 let function = emit::function(&region, places);
                 if function.len() > MAX_MODULE {
