@@ -1,6 +1,7 @@
 //! Guests that start from one snapshot, and have nothing random in common.
 
-use super::support::{in_guest, start};
+use super::common::start;
+use super::support::in_guest;
 use std::collections::HashSet;
 
 /// Guests that are compared.

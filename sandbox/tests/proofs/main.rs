@@ -7,6 +7,8 @@
 //! named where they are used.
 
 mod boots;
+#[path = "../common/mod.rs"]
+mod common;
 mod elf;
 mod entropy;
 mod hostile;

@@ -169,9 +169,9 @@ fn s08_a_cache_that_others_may_write_to_is_not_used() {
 
 /// Copies the results that guests start from into a cache of its own.
 fn copy_of_cache() -> (tempfile::TempDir, Cache) {
-    // Whatever the cache lacks is made before it is copied.
-    super::support::image();
     let from = Cache::of_user().expect("a cache");
+    // Whatever it lacks is made before it is copied.
+    Image::current(&from, &mut |_: Event<'_>| {}).expect("the built image");
     let folder = tempfile::tempdir_in(from.root()).expect("a folder");
     let cache = Cache::at(folder.path()).expect("a cache");
     for step in ["snapshot", "module"] {

@@ -1,33 +1,14 @@
 //! Guests and hosts that run programs, and input that is the same each time.
 
-use a99_sandbox::image::{Cache, Event};
-use a99_sandbox::{ExecOptions, Image, Output, Sandbox, VmError, block_on};
+use a99_sandbox::{ExecOptions, Output, Sandbox, VmError, block_on};
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::LazyLock;
 use std::time::Duration;
 
 /// Longest time for a program of these tests: far more than any takes, on a
 /// machine that does much else.
 const PATIENCE: Duration = Duration::from_secs(600);
-
-/// Loaded once for all tests.
-static IMAGE: LazyLock<Image> = LazyLock::new(|| {
-    let cache = Cache::of_user().expect("a cache");
-    Image::current(&cache, &mut |_: Event<'_>| {}).expect("the built image")
-});
-
-/// The image, which is compiled again first if need be.
-pub fn image() -> &'static Image {
-    &IMAGE
-}
-
-/// A new guest.
-pub fn start() -> Sandbox {
-    let builder = Sandbox::builder().loaded_image(image());
-    builder.start_blocking().expect("a guest")
-}
 
 /// Runs a command with these bytes as its input, for a limited time.
 pub fn run_for(

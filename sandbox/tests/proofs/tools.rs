@@ -1,6 +1,7 @@
 //! The guest's small tools give what the host's give, byte for byte.
 
-use super::support::{Numbers, in_guest, on_host, start};
+use super::common::start;
+use super::support::{Numbers, in_guest, on_host};
 use std::path::Path;
 
 /// Lines of the table that scripts read.
