@@ -83,13 +83,18 @@ pub fn test_in_short() -> Result<(), Failed> {
     run(&mut test)
 }
 
+/// The value of the one option that a chore has, or the usual one.
+fn option<'a>(args: &[&'a str], name: &str, usual: &'a str) -> Result<&'a str, Failed> {
+    match *args {
+        [] => Ok(usual),
+        [given, value] if given == name => Ok(value),
+        _ => Err(Failed(format!("expected [{name} N]"))),
+    }
+}
+
 /// Boots the guest from nothing, many times in a row.
 pub fn boots(args: &[&str]) -> Result<(), Failed> {
-    let count = match *args {
-        [] => BOOTS,
-        ["--count", count] => count,
-        _ => return Err(Failed("expected [--count N]".to_owned())),
-    };
+    let count = option(args, "--count", BOOTS)?;
     let mut test = with_wasmtime("test");
     test.args(["--test", "proofs", "boots", "--"]);
     test.args(["--include-ignored", "--nocapture"]);
@@ -98,11 +103,7 @@ pub fn boots(args: &[&str]) -> Result<(), Failed> {
 
 /// Keeps the network of a guest busy, for a long time.
 pub fn soak(args: &[&str]) -> Result<(), Failed> {
-    let seconds = match *args {
-        [] => SOAK_SECONDS,
-        ["--seconds", seconds] => seconds,
-        _ => return Err(Failed("expected [--seconds N]".to_owned())),
-    };
+    let seconds = option(args, "--seconds", SOAK_SECONDS)?;
     let mut test = with_wasmtime("test");
     test.args(["--test", "soak", "--", "--include-ignored", "--nocapture"]);
     run(test.env("A99_SOAK_SECONDS", seconds))
