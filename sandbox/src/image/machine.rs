@@ -65,8 +65,8 @@ pub trait Machine {
     fn compatibility(&self) -> String;
 
     /// Boots a guest, runs the commands in it, and gives it as a module that
-    /// goes on from there, with translations of what the the script of the rehearsal
-    /// need.
+    /// goes on from there, with translations of what the script of the rehearsal
+    /// needs most.
     fn snapshot(
         &self,
         parts: &Parts<'_>,

@@ -264,12 +264,10 @@ impl Emulator {
             if pair == 0 {
                 return Ok(());
             }
-            let len = pair & u64::from(u32::MAX);
-            take(self.read(pair >> 32, len)?);
-            let taken = self
-                .exports
-                .taken
-                .call(&mut self.store, (number, len as u32));
+            let piece = self.piece(pair)?;
+            let len = piece.len() as u32;
+            take(piece);
+            let taken = self.exports.taken.call(&mut self.store, (number, len));
             taken.map_err(|error| self.trap(&error))?;
         }
     }
@@ -310,14 +308,12 @@ impl Emulator {
         }
         let tag = self.exports.tag.call(&mut self.store, number);
         let tag = tag.map_err(|error| self.trap(&error))?;
-        let len = pair & u64::from(u32::MAX);
-        let Some(answer) = take(self.read(pair >> 32, len)?) else {
+        let piece = self.piece(pair)?;
+        let len = piece.len() as u32;
+        let Some(answer) = take(piece) else {
             return Ok(None);
         };
-        let taken = self
-            .exports
-            .taken
-            .call(&mut self.store, (number, len as u32));
+        let taken = self.exports.taken.call(&mut self.store, (number, len));
         taken.map_err(|error| self.trap(&error))?;
         Ok(Some((tag, answer)))
     }
@@ -360,6 +356,11 @@ impl Emulator {
         let range = address as usize..(address + len) as usize;
         data.get(range)
             .ok_or_else(|| broken("an address outside its memory"))
+    }
+
+    /// The bytes that the emulator names by address and length in one number.
+    pub fn piece(&self, pair: u64) -> Result<&[u8], VmError> {
+        self.read(pair >> 32, pair & u64::from(u32::MAX))
     }
 
     /// Fills linear memory.

@@ -6,12 +6,11 @@ use super::image::Image;
 use super::mailbox::Mailbox;
 use super::thread::{Bounds, fail, run};
 use std::sync::Arc;
-use std::thread::JoinHandle;
 
 /// Stack of a guest's thread: the emulator's and some for the host's side.
 const THREAD_STACK: usize = 2 << 20;
 
-/// Starts the thread of a guest, which makes it there. `image` is loaded on that
+/// Starts the thread of a guest, which makes it there and ends by itself. `image` is loaded on that
 /// thread too.
 ///
 /// # Errors
@@ -21,7 +20,7 @@ pub(crate) fn launch(
     image: impl FnOnce() -> Result<Image, VmError> + Send + 'static,
     setup: impl FnOnce(&Image) -> Result<Setup, VmError> + Send + 'static,
     bounds: Bounds,
-) -> Result<JoinHandle<()>, VmError> {
+) -> Result<(), VmError> {
     let mailbox = Arc::clone(mailbox);
     let live = move || {
         let made = image().and_then(|image| {
@@ -40,10 +39,11 @@ pub(crate) fn launch(
 ///
 /// # Errors
 /// [`VmCode::Resources`]: no thread.
-pub(crate) fn spawn(live: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, VmError> {
+pub(crate) fn spawn(live: impl FnOnce() + Send + 'static) -> Result<(), VmError> {
     std::thread::Builder::new()
         .name("a99-guest".to_owned())
         .stack_size(THREAD_STACK)
         .spawn(live)
+        .map(drop)
         .map_err(|error| VmError::new(VmCode::Resources, format!("no thread: {error}")))
 }

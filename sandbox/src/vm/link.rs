@@ -5,6 +5,7 @@
 //! those that they have: no index of the module changes its meaning.
 
 use super::error::{VmCode, VmError};
+use wasm_encoder::Encode;
 use wasmparser::{BinaryReader, Parser, Payload, TypeRef};
 
 /// Numbers of sections (WebAssembly core specification, "Modules").
@@ -89,29 +90,27 @@ impl Places {
             let content = match id {
                 section::TYPE => longer(content, 2, &TYPES.concat())?,
                 section::FUNCTION => {
-                    let kind = unsigned(self.types);
+                    let kind = encoded(self.types);
                     longer(content, count, &kind.repeat(bodies.len()))?
                 }
                 section::TABLE => {
                     // One table of functions, without a maximum.
                     let mut table = vec![1, 0x70, 0];
-                    table.extend(unsigned(self.table + count));
+                    (self.table + count).encode(&mut table);
                     table
                 }
                 section::ELEMENT => longer(content, 1, &self.elements(count))?,
                 section::CODE => {
                     let mut code = Vec::with_capacity(functions.len());
                     for body in &bodies {
-                        code.extend(unsigned(body.len() as u32));
-                        code.extend(*body);
+                        body.encode(&mut code);
                     }
                     longer(content, count, &code)?
                 }
                 _ => content.to_vec(),
             };
             linked.push(id);
-            linked.extend(unsigned(content.len() as u32));
-            linked.extend(content);
+            content.encode(&mut linked);
         }
         Ok(linked)
     }
@@ -119,11 +118,11 @@ impl Places {
     /// An active segment: the new functions, in order.
     fn elements(&self, count: u32) -> Vec<u8> {
         let mut segment = vec![0, 0x41];
-        segment.extend(signed(self.table));
+        (self.table as i32).encode(&mut segment);
         segment.push(0x0b);
-        segment.extend(unsigned(count));
+        count.encode(&mut segment);
         for function in 0..count {
-            segment.extend(unsigned(self.functions + function));
+            (self.functions + function).encode(&mut segment);
         }
         segment
     }
@@ -147,32 +146,16 @@ pub(super) fn bodies(mut bytes: &[u8]) -> Result<Vec<&[u8]>, VmError> {
 fn longer(content: &[u8], more: u32, items: &[u8]) -> Result<Vec<u8>, VmError> {
     let mut reader = BinaryReader::new(content, 0);
     let count = reader.read_var_u32().map_err(failed)?;
-    let mut longer = unsigned(count + more);
+    let mut longer = encoded(count + more);
     longer.extend(&content[reader.current_position()..]);
     longer.extend(items);
     Ok(longer)
 }
 
-/// LEB128.
-fn unsigned(mut number: u32) -> Vec<u8> {
+/// The encoding of a number.
+fn encoded(number: u32) -> Vec<u8> {
     let mut bytes = Vec::new();
-    while number >= 0x80 {
-        bytes.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    bytes.push(number as u8);
-    bytes
-}
-
-/// Signed LEB128 of a number that is not negative.
-fn signed(number: u32) -> Vec<u8> {
-    let mut bytes = unsigned(number);
-    if let Some(last) = bytes.last_mut()
-        && *last & 0x40 != 0
-    {
-        *last |= 0x80;
-        bytes.push(0);
-    }
+    number.encode(&mut bytes);
     bytes
 }
 

@@ -68,8 +68,7 @@ impl Machine for WasmMachine {
             ram_bytes: RAM_BYTES,
         };
         let made = snapshot(&self.engine, parts.emulator, &boot, warm_up, rehearsal);
-        made.map(|(module, _)| module)
-            .map_err(|error| failed("snapshot", error))
+        made.map_err(|error| failed("snapshot", error))
     }
 
     fn precompile(&self, module: &[u8], file: &Path) -> Result<(), ImageError> {

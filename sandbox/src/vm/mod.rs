@@ -1,8 +1,8 @@
 //! Running guests: the emulator under wasmtime, one thread for each guest.
 //!
 //! A guest starts from a snapshot, a module whose memory holds a Linux that has
-//! booted, mapped copy-on-write. What it runs goes over the agent's port as [`a99_guest_agent::protocol`] describes, never over
-//! the console.
+//! booted, mapped copy-on-write. What it runs goes over the agent's port as
+//! [`a99_guest_agent::protocol`] describes, never over the console.
 //!
 //! - `engine`: wasmtime's configuration; `imports`: the few functions that the
 //!   emulator gets; `instance`: its exports.
@@ -57,7 +57,6 @@ pub(crate) use mailbox::{Event, Mailbox, Message, Open, Sink, stopped};
 pub use output::Output;
 pub use precompiled::{Manifest, load, verify, write};
 pub(crate) use save::Saved;
-pub use snapshot::{Figures, snapshot};
 pub(crate) use thread::{Bounds, CREDIT_BYTES, refuse};
 pub use translator::{Translate, Translations};
 pub use trial::{Booter, Tried, prove};

@@ -13,8 +13,7 @@ use crate::net;
 use crate::p9::{Mount, MountMode};
 use a99_egress::{HOST_NAME, Policy};
 use a99_guest_agent::protocol::{Ending, Resume};
-use std::io::Write;
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, TcpListener};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 use tempfile::TempDir;
@@ -49,8 +48,7 @@ pub(super) fn study(linked: &Linked, guest: &Guest, script: &str) -> Result<Vec<
     }
     let emulator = &mut trial.guest.emulator;
     let pair: u64 = emulator.call("studied", ())?;
-    let study = emulator.read(pair >> 32, pair & u64::from(u32::MAX))?;
-    Ok(study.to_vec())
+    Ok(emulator.piece(pair)?.to_vec())
 }
 
 /// A folder to mount, which lasts as long as it is held, and a service to
@@ -95,15 +93,10 @@ fn echo() -> std::io::Result<u16> {
         .spawn(move || {
             for stream in listener.incoming().take(CONNECTIONS).flatten() {
                 // A guest that goes away ends its connection.
-                let _ = send_back(&stream);
+                let _ = std::io::copy(&mut &stream, &mut &stream);
             }
         })?;
     Ok(port)
-}
-
-fn send_back(mut stream: &TcpStream) -> std::io::Result<()> {
-    std::io::copy(&mut { stream }, &mut stream)?;
-    stream.flush()
 }
 
 /// Has a guest translate what was studied in its copy. The answer is the
@@ -117,8 +110,7 @@ pub(super) fn ship(guest: &mut Guest, study: &[u8], places: &Places) -> Result<V
         let text = "the emulator refuses its study";
         return Err(VmError::new(VmCode::Module, text));
     }
-    let functions = emulator.read(pair >> 32, pair & u64::from(u32::MAX))?;
-    let functions = functions.to_vec();
+    let functions = emulator.piece(pair)?.to_vec();
     emulator.call::<u32, u64>("bytes", 0)?;
     Ok(functions)
 }

@@ -9,8 +9,7 @@
 //! A saved guest is the mark [`MAGIC`], the length of a manifest, the manifest
 //! (JSON), the runs of pages that it lists, and SHA-256 of all that. Pages that
 //! became zero, such as those of the image's decoded code, are only listed. It
-//! says
-//! which image it belongs to and fits no other; processor and machine do not
+//! says which image it belongs to and fits no other; processor and machine do not
 //! matter. It is checked whole before anything of it is used. The hash tells
 //! damage, not malice: whoever can write a saved guest decides what runs in
 //! the guest restored from it, and no more than that.

@@ -24,53 +24,30 @@ const WARM_UP_ID: u32 = 1;
 /// How often the emulator may say that it cannot be saved yet.
 const BUSY_TURNS: u32 = 1000;
 
-/// What was measured while a snapshot was made.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Figures {
-    /// From the first instruction to the agent's readiness.
-    pub boot: Duration,
-    /// Instructions until then.
-    pub boot_instructions: u64,
-    /// The commands that warm it up.
-    pub warm_up: Duration,
-    /// Zeroing of free memory.
-    pub prepare: Duration,
-    /// The rehearsal, in a copy of the guest, and what it found translated.
-    pub rehearsal: Duration,
-    /// Functions that ship, and their bytes.
-    pub shipped: (usize, usize),
-    /// Bytes that were zeroed.
-    pub zeroed: u64,
-    /// Saving.
-    pub save: Duration,
-}
-
 /// Boots a guest from `emulator` (the emulator's module), runs `warm_up` in it
 /// (the first of it is a short command of the shell), and gives it back as a
-/// module that goes on from there. The module also holds translations of the code that the script
-/// `rehearsal` needs most; it runs in a copy of the guest, so that the snapshot
-/// shows no trace of it.
+/// module that goes on from there. The module also holds translations of the
+/// code that the script `rehearsal` needs most; it runs in a copy of the guest, so
+/// that the snapshot shows no trace of it.
 ///
 /// # Errors
 /// [`VmError`]; a guest that does not get ready is told with its console.
-pub fn snapshot(
+pub(super) fn snapshot(
     engine: &Engine,
     emulator: &[u8],
     boot: &Boot<'_>,
     warm_up: &[&[&str]],
     rehearsal: &str,
-) -> Result<(Vec<u8>, Figures), VmError> {
+) -> Result<Vec<u8>, VmError> {
     let failed = |error| VmError::engine(VmCode::Module, "emulator", &error);
     let places = Places::of(emulator)?;
     let wizer = Wizer::new();
     let (context, instrumented) = wizer.instrument(emulator).map_err(failed)?;
     let module = Module::new(engine, &instrumented).map_err(failed)?;
     let linked = Linked::new(&module)?;
-    let start = Instant::now();
-    let mut figures = Figures::default();
     let mut building = Building {
         guest: Guest::boot(&linked, boot)?,
-        deadline: start + PATIENCE,
+        deadline: Instant::now() + PATIENCE,
     };
     building
         .until("get ready", |report| match report {
@@ -78,23 +55,14 @@ pub fn snapshot(
             _ => None,
         })
         .and_then(check_version)?;
-    figures.boot = start.elapsed();
-    figures.boot_instructions = building.guest.retired();
-    let start = Instant::now();
     building.warm_up(warm_up)?;
     // Of the code only what short commands need is decoded in the image: nothing
     // of the boot, and nothing that only a first run of a command needs.
     building.rest("prepare_snapshot")?;
     building.warm_up(&warm_up[..warm_up.len().min(1)])?;
-    figures.warm_up = start.elapsed();
-    let start = Instant::now();
-    figures.zeroed = building.prepare()?;
-    figures.prepare = start.elapsed();
-    let start = Instant::now();
+    building.prepare()?;
     let study = rehearsal::study(&linked, &building.guest, rehearsal)?;
     let functions = rehearsal::ship(&mut building.guest, &study, &places)?;
-    figures.rehearsal = start.elapsed();
-    let start = Instant::now();
     let (store, instance) = building.guest.emulator.parts();
     let mut state = State {
         store,
@@ -107,10 +75,7 @@ pub fn snapshot(
         let text = "the emulator has state besides its memory and its stack pointer";
         return Err(VmError::new(VmCode::Module, text));
     }
-    let linked = places.add(&saved, &functions)?;
-    figures.save = start.elapsed();
-    figures.shipped = (super::link::bodies(&functions)?.len(), functions.len());
-    Ok((linked, figures))
+    places.add(&saved, &functions)
 }
 
 fn check_version(version: u16) -> Result<(), VmError> {
@@ -197,15 +162,14 @@ impl Building {
     }
 
     /// Zeroes free memory and gets the emulator ready to be saved.
-    fn prepare(&mut self) -> Result<u64, VmError> {
+    fn prepare(&mut self) -> Result<(), VmError> {
         self.guest.request(0, &Request::Prepare);
-        let zeroed = self.until("prepare itself", |report| match report {
-            Report::Prepared(bytes) => Some(Ok(*bytes)),
+        self.until("prepare itself", |report| match report {
+            Report::Prepared(_) => Some(Ok(())),
             Report::Failed(_, text) => Some(Err(VmError::new(VmCode::NotReady, text.clone()))),
             _ => None,
         })??;
-        self.rest("prepare_image")?;
-        Ok(zeroed)
+        self.rest("prepare_image")
     }
 
     /// Lets the guest run until nothing is half done, so that the emulator's
