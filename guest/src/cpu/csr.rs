@@ -2,8 +2,7 @@
 //!
 //! Privileged manual, chapter "Supervisor-Level ISA". Not there: machine mode's
 //! registers (no machine mode), performance counters beyond the three fixed
-//! ones, address space numbers (`satp.ASID` reads zero, so Linux flushes
-//! instead).
+//! ones.
 
 use super::fp::FS_OFF;
 use super::hart::{Hart, Mode};
@@ -16,6 +15,12 @@ pub const TIMER: u32 = 5;
 pub const EXTERNAL: u32 = 9;
 
 const INTERRUPTS: u64 = 1 << SOFTWARE | 1 << TIMER | 1 << EXTERNAL;
+
+/// The bits of an address space number, as `sfence.vma` is given it.
+pub const ASID: u64 = 0xffff;
+
+/// Where `satp` holds it.
+const ASID_SHIFT: u32 = 44;
 
 /// `satp.MODE` of Sv39.
 pub const SV39: u64 = 8;
@@ -82,7 +87,7 @@ pub struct Csrs {
     pub scause: u64,
     /// Faulting address or instruction.
     pub stval: u64,
-    /// Translation mode and root page.
+    /// Translation mode, address space number and root page.
     pub satp: u64,
     /// Timer deadline in ticks, set through SBI.
     pub deadline: u64,
@@ -129,6 +134,11 @@ impl Csrs {
         self.sie >> TIMER & 1 == 1
     }
 
+    /// The number of the address space.
+    pub fn space(&self) -> u64 {
+        self.satp >> ASID_SHIFT & ASID
+    }
+
     /// Sets or clears a pending bit.
     pub fn set_pending(&mut self, bit: u32, on: bool) {
         self.sip = self.sip & !(1 << bit) | u64::from(on) << bit;
@@ -140,8 +150,10 @@ impl Csrs {
 pub enum Effect {
     /// Nothing.
     None,
-    /// Translations have changed.
+    /// All translations have changed.
     FlushTlbs,
+    /// Those of one address space have.
+    FlushSpace,
 }
 
 /// Reads a register; `None` if it does not exist or this mode may not.
@@ -200,8 +212,12 @@ pub fn write(hart: &mut Hart, csr: u32, value: u64) -> Option<Effect> {
         number::SATP => {
             // Other modes leave the register as it was (section on `satp`).
             if matches!(value >> 60, 0 | SV39) {
-                csrs.satp = value & (0xf << 60 | ((1 << 44) - 1));
-                return Some(Effect::FlushTlbs);
+                let old = std::mem::replace(&mut csrs.satp, value);
+                return Some(match old ^ value {
+                    0 => Effect::None,
+                    change if change >> 60 == 0 => Effect::FlushSpace,
+                    _ => Effect::FlushTlbs,
+                });
             }
         }
         _ => return None,
@@ -303,9 +319,12 @@ mod tests {
     #[test]
     fn unknown_translation_modes_change_nothing() {
         let mut hart = Hart::new(0);
-        write(&mut hart, number::SATP, SV39 << 60 | 0xffff << 44 | 5);
-        assert_eq!(hart.csr.satp, SV39 << 60 | 5);
+        let satp = SV39 << 60 | 0xffff << 44 | 5;
+        let effect = write(&mut hart, number::SATP, satp);
+        assert_eq!((hart.csr.satp, effect), (satp, Some(Effect::FlushTlbs)));
         write(&mut hart, number::SATP, 9 << 60 | 6);
-        assert_eq!(hart.csr.satp, SV39 << 60 | 5);
+        assert_eq!(hart.csr.satp, satp);
+        let effect = write(&mut hart, number::SATP, satp - 1);
+        assert_eq!(effect, Some(Effect::FlushSpace));
     }
 }

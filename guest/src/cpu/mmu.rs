@@ -46,6 +46,7 @@ const R: u64 = 1 << 1;
 const W: u64 = 1 << 2;
 const X: u64 = 1 << 3;
 const U: u64 = 1 << 4;
+const G: u64 = 1 << 5;
 const A: u64 = 1 << 6;
 const D: u64 = 1 << 7;
 
@@ -65,6 +66,9 @@ pub struct Mapping {
     pub pa: u64,
     /// Bytes that the leaf covers.
     pub size: u64,
+    /// It is the same in all address spaces: the leaf or a table on the way to it
+    /// is marked so.
+    pub is_global: bool,
 }
 
 /// Who asks: what the permission checks look at.
@@ -108,6 +112,7 @@ pub fn walk(
         return Err(page_fault);
     }
     let mut table = (satp & ((1 << 44) - 1)) << PAGE_SHIFT;
+    let mut marks = 0;
     for level in (0..LEVELS).rev() {
         let shift = PAGE_SHIFT + LEVEL_BITS * level;
         let slot = table + (va >> shift & ((1 << LEVEL_BITS) - 1)) * 8;
@@ -115,6 +120,7 @@ pub fn walk(
         if pte & V == 0 || pte & (R | W) == W || pte & RESERVED != 0 {
             return Err(page_fault);
         }
+        marks |= pte;
         let frame = (pte >> 10 & ((1 << 44) - 1)) << PAGE_SHIFT;
         if pte & (R | X) == 0 {
             if pte & (A | D | U) != 0 {
@@ -132,7 +138,11 @@ pub fn walk(
             ram.write_u64(slot, used).ok_or(access.access_fault(va))?;
         }
         let pa = frame | va & (size - 1);
-        return Ok(Mapping { pa, size });
+        return Ok(Mapping {
+            pa,
+            size,
+            is_global: marks & G != 0,
+        });
     }
     Err(page_fault)
 }
@@ -140,9 +150,18 @@ pub fn walk(
 impl Hart {
     /// Translates `va`; on the way notes superpages for later flushes.
     pub fn translate(&mut self, ram: &mut Ram, va: u64, access: Access) -> Result<u64, Trap> {
+        Ok(self.map(ram, va, access)?.pa)
+    }
+
+    /// The same, with what else is known of the mapping.
+    pub fn map(&mut self, ram: &mut Ram, va: u64, access: Access) -> Result<Mapping, Trap> {
         let satp = self.csr.satp;
         if satp >> 60 != SV39 {
-            return Ok(va);
+            return Ok(Mapping {
+                pa: va,
+                size: PAGE_SIZE as u64,
+                is_global: true,
+            });
         }
         let viewer = Viewer {
             mode: self.mode,
@@ -153,7 +172,7 @@ impl Hart {
         if mapping.size > PAGE_SIZE as u64 {
             self.tlbs.note_superpage(va, mapping.size);
         }
-        Ok(mapping.pa)
+        Ok(mapping)
     }
 }
 

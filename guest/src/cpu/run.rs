@@ -198,14 +198,14 @@ impl Cpu {
         let number = match number {
             Some(number) => number,
             None => {
-                let offset = self.fetch_offset(bus, pc)?;
+                let (offset, is_global) = self.fetch_mapped(bus, pc)?;
                 let page = offset / PAGE_SIZE;
                 if self.code.is_full() {
                     self.forget(bus);
                     link = None;
                 }
                 let table = self.code.table(page);
-                self.hart.tlbs.exec[exec].fill(pc, table);
+                self.hart.tlbs.exec[exec].fill(pc, table, is_global);
                 match self.code.find(table, offset_in_page) {
                     Some(number) => number,
                     None => {
@@ -259,9 +259,20 @@ impl Cpu {
 
     /// The offset in RAM of the instruction at `pc`.
     fn fetch_offset<H: Host>(&mut self, bus: &mut Bus<H>, pc: u64) -> Result<usize, Trap> {
-        let pa = self.hart.translate(&mut bus.ram, pc, Access::Exec)?;
-        let offset = bus.ram.offset(pa, 2);
-        offset.ok_or(Access::Exec.access_fault(pc))
+        Ok(self.fetch_mapped(bus, pc)?.0)
+    }
+
+    /// The same, and whether all address spaces have it there.
+    fn fetch_mapped<H: Host>(
+        &mut self,
+        bus: &mut Bus<H>,
+        pc: u64,
+    ) -> Result<(usize, bool), Trap> {
+        let mapping = self.hart.map(&mut bus.ram, pc, Access::Exec)?;
+        match bus.ram.offset(mapping.pa, 2) {
+            Some(offset) => Ok((offset, mapping.is_global)),
+            None => Err(Access::Exec.access_fault(pc)),
+        }
     }
 
     /// Runs the instruction at the cursor, which the fast loop left.

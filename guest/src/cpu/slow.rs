@@ -70,8 +70,7 @@ pub fn execute<H: Host>(
             return Ok(Flow::Jumped);
         }
         Wfi => return Ok(Flow::Wait),
-        SfenceVma if inst.rs1 == 0 => hart.tlbs.flush(),
-        SfenceVma => hart.tlbs.flush_page(hart.x[usize::from(inst.rs1)]),
+        SfenceVma => fence(hart, inst),
         op if is_atomic(op) => atomic(hart, bus, inst)?,
         op if op as u8 >= FmaddS as u8 => {
             if !fp::execute(&mut hart.fp, &mut hart.x, inst) {
@@ -96,6 +95,19 @@ fn illegal<H: Host>(hart: &mut Hart, bus: &mut Bus<H>, pc: u64) -> Trap {
     Trap {
         cause: Cause::IllegalInstruction,
         value: u64::from(low) | u64::from(high.unwrap_or(0)) << 16,
+    }
+}
+
+/// `sfence.vma` with its four ways to say what has changed. Of other address
+/// spaces than the current one nothing is kept.
+fn fence(hart: &mut Hart, inst: &Inst) {
+    let [va, space] = [inst.rs1, inst.rs2].map(|register| hart.x[usize::from(register)]);
+    let is_current = inst.rs2 == 0 || space & csr::ASID == hart.csr.space();
+    match (inst.rs1, inst.rs2) {
+        (0, 0) => hart.tlbs.flush(),
+        _ if !is_current => {}
+        (0, _) => hart.tlbs.flush_local(),
+        _ => hart.tlbs.flush_page(va),
     }
 }
 
@@ -139,6 +151,7 @@ fn csr_access<H: Host>(
     if let Some(new) = new {
         match csr::write(hart, number, new) {
             Some(Effect::FlushTlbs) => hart.tlbs.flush(),
+            Some(Effect::FlushSpace) => hart.tlbs.flush_local(),
             Some(Effect::None) => {}
             None => return Err(illegal(hart, bus, pc)),
         }
@@ -190,10 +203,11 @@ fn load<H: Host>(hart: &mut Hart, bus: &mut Bus<H>, va: u64, size: usize) -> Res
     if is_split(va, size) {
         return load_split(hart, bus, va, size);
     }
-    let pa = hart.translate(&mut bus.ram, va, Access::Read)?;
+    let mapping = hart.map(&mut bus.ram, va, Access::Read)?;
+    let pa = mapping.pa;
     if let Some(offset) = bus.ram.offset(pa, size) {
-        let view = hart.view();
-        hart.tlbs.data[view].read.fill(va, offset);
+        let tlb = &mut hart.tlbs.data[hart.view()].read;
+        tlb.fill(va, offset, mapping.is_global);
         let mut bytes = [0; 8];
         bytes[..size].copy_from_slice(&bus.ram.bytes()[offset..offset + size]);
         return Ok(u64::from_le_bytes(bytes));
@@ -217,12 +231,13 @@ fn store<H: Host>(
     if is_split(va, size) {
         return store_split(hart, bus, va, size, value);
     }
-    let pa = hart.translate(&mut bus.ram, va, Access::Write)?;
+    let mapping = hart.map(&mut bus.ram, va, Access::Write)?;
+    let pa = mapping.pa;
     if let Some(offset) = bus.ram.offset(pa, size) {
         bus.ram.touch(offset, size);
         debug_assert_ne!(bus.ram.mark(offset / PAGE_SIZE), CodeMark::Clean);
-        let view = hart.view();
-        hart.tlbs.data[view].write.fill(va, offset);
+        let tlb = &mut hart.tlbs.data[hart.view()].write;
+        tlb.fill(va, offset, mapping.is_global);
         let bytes = &mut bus.ram.bytes_mut()[offset..offset + size];
         bytes.copy_from_slice(&value.to_le_bytes()[..size]);
         return Ok(Flow::Next);

@@ -7,8 +7,9 @@
 //!
 //! Tables are direct-mapped, indexed by a hash of the page number: two arrays
 //! that lie a power of two apart must not evict each other. Slots in use are
-//! listed, because Linux without address space numbers flushes at every switch
-//! between processes, mostly a few dozen entries.
+//! listed, because a flush mostly finds a few dozen entries. They know no address
+//! space numbers: a switch to another space forgets the tables that hold a
+//! mapping of one space; those of Linux's kernel hold global ones alone.
 
 use crate::ram::PAGE_SHIFT;
 
@@ -45,6 +46,8 @@ pub struct DataEntry {
 pub struct DataTlb {
     slots: Box<[DataEntry; DATA_SLOTS]>,
     used: Vec<u16>,
+    /// A mapping of one address space was put in since the last full flush.
+    is_local: bool,
 }
 
 impl DataEntry {
@@ -72,6 +75,7 @@ impl Default for DataTlb {
         Self {
             slots: Box::new([empty; DATA_SLOTS]),
             used: Vec::new(),
+            is_local: false,
         }
     }
 }
@@ -104,8 +108,10 @@ impl DataTlb {
         &self.slots
     }
 
-    /// Maps the page of `va` to the page of RAM at `offset`.
-    pub fn fill(&mut self, va: u64, offset: usize) {
+    /// Maps the page of `va` to the page of RAM at `offset`, in all address
+    /// spaces or in one.
+    pub fn fill(&mut self, va: u64, offset: usize, is_global: bool) {
+        self.is_local |= !is_global;
         let tag = va & PAGE_MASK;
         let at = Self::slot(tag);
         if self.slots[at].tag == EMPTY {
@@ -119,6 +125,14 @@ impl DataTlb {
     pub fn flush(&mut self) {
         for at in self.used.drain(..) {
             self.slots[usize::from(at)].tag = EMPTY;
+        }
+        self.is_local = false;
+    }
+
+    /// Forgets the mappings of one address space, and perhaps more.
+    fn flush_local(&mut self) {
+        if self.is_local {
+            self.flush();
         }
     }
 
@@ -226,6 +240,11 @@ pub struct Doors {
 pub struct ExecTlb {
     slots: Box<[ExecEntry; EXEC_SLOTS]>,
     used: Vec<u16>,
+    /// See [`DataTlb`].
+    is_local: bool,
+    /// A mapping has taken the slot of another since the last full flush, so that
+    /// there may be jumps to a page that is in no slot.
+    has_evicted: bool,
     jumps: Box<Jumps>,
     doors: Box<Doors>,
 }
@@ -244,6 +263,8 @@ impl Default for ExecTlb {
         Self {
             slots: Box::new([empty; EXEC_SLOTS]),
             used: Vec::new(),
+            is_local: false,
+            has_evicted: false,
             jumps: Box::new(Jumps {
                 epoch: 1,
                 slots: [nowhere; JUMP_SLOTS],
@@ -322,13 +343,17 @@ impl ExecTlb {
         (entry.tag == va & PAGE_MASK).then_some(entry.table)
     }
 
-    /// Maps the page of `va` to a table of blocks.
-    pub fn fill(&mut self, va: u64, table: u32) {
+    /// Maps the page of `va` to a table of blocks, in all address spaces or in
+    /// one.
+    pub fn fill(&mut self, va: u64, table: u32, is_global: bool) {
+        self.is_local |= !is_global;
         let at = Self::slot(va);
+        let tag = va & PAGE_MASK;
         if self.slots[at].tag == EMPTY {
             self.used.push(at as u16);
+        } else if self.slots[at].tag != tag {
+            self.has_evicted = true;
         }
-        let tag = va & PAGE_MASK;
         self.slots[at] = ExecEntry { tag, table };
     }
 
@@ -338,16 +363,28 @@ impl ExecTlb {
         for at in self.used.drain(..) {
             self.slots[usize::from(at)].tag = EMPTY;
         }
+        self.is_local = false;
+        self.has_evicted = false;
     }
 
-    /// Forgets the page of `va`, and all jumps: the page may be gone from its
-    /// slot while jumps into it are still there.
+    /// Forgets the mappings of one address space, and perhaps more.
+    fn flush_local(&mut self) {
+        if self.is_local {
+            self.flush();
+        }
+    }
+
+    /// Forgets the page of `va`. If there may be jumps to it, all jumps go; data
+    /// pages, whose mappings change most, are none of theirs.
     pub fn flush_page(&mut self, va: u64) {
-        self.next_epoch();
         let at = Self::slot(va);
-        if self.slots[at].tag == va & PAGE_MASK {
+        let is_here = self.slots[at].tag == va & PAGE_MASK;
+        if is_here {
             self.slots[at].tag = EMPTY;
             self.used.retain(|used| usize::from(*used) != at);
+        }
+        if is_here || self.has_evicted {
+            self.next_epoch();
         }
     }
 
@@ -407,6 +444,17 @@ impl Tlbs {
         self.superpages = [None; 2];
     }
 
+    /// Forgets the mappings of one address space, and perhaps more.
+    pub fn flush_local(&mut self) {
+        for view in &mut self.data {
+            view.read.flush_local();
+            view.write.flush_local();
+        }
+        for exec in &mut self.exec {
+            exec.flush_local();
+        }
+    }
+
     /// Forgets what maps `va`.
     pub fn flush_page(&mut self, va: u64) {
         let range = self.superpages[(va >> 63) as usize];
@@ -448,7 +496,7 @@ mod tests {
     #[test]
     fn misses_when_unaligned_or_unknown() {
         let mut tlb = DataTlb::default();
-        tlb.fill(0x1234_5678, 0x9000);
+        tlb.fill(0x1234_5678, 0x9000, false);
         assert_eq!(tlb.find(0x1234_5670, 8), Some(0x9670));
         assert_eq!(tlb.find(0x1234_5674, 8), None);
         assert_eq!(tlb.find(0x1234_5674, 4), Some(0x9674));
@@ -471,6 +519,17 @@ mod tests {
         exec.note_door(pc, 300, 5);
         assert_eq!(is_open(&exec, pc), Some(300 << DOOR_NODE_BITS | 5));
         assert_eq!(is_open(&exec, pc + 2), None);
+        exec.fill(pc, 1, true);
+        exec.flush_page(0);
+        assert!(is_open(&exec, pc).is_some());
+        exec.flush_page(pc);
+        assert_eq!(is_open(&exec, pc), None);
+        // Nobody knows any more which pages there are jumps to.
+        exec.fill(pc, 1, true);
+        exec.note_door(pc, 300, 5);
+        let rival = (pc ^ 1 << PAGE_SHIFT) + (1 << (PAGE_SHIFT + EXEC_SLOTS.ilog2()));
+        assert_eq!(ExecTlb::slot(rival), ExecTlb::slot(pc));
+        exec.fill(rival, 2, true);
         exec.flush_page(0);
         assert_eq!(is_open(&exec, pc), None);
         exec.note_door(pc, 300, 5);
@@ -484,10 +543,28 @@ mod tests {
     }
 
     #[test]
+    fn another_address_space_keeps_what_is_global() {
+        let mut tlbs = Tlbs::default();
+        tlbs.data[0].read.fill(0x1000, 0x1000, false);
+        tlbs.data[1].read.fill(0x1000, 0x1000, true);
+        for (exec, is_global) in tlbs.exec.iter_mut().zip([false, true]) {
+            exec.fill(0x1000, 7, is_global);
+            exec.note_jump(0x1000, 9);
+        }
+        tlbs.flush_local();
+        assert_eq!(tlbs.data[0].read.find(0x1000, 8), None);
+        assert_eq!(tlbs.data[1].read.find(0x1000, 8), Some(0x1000));
+        let known = tlbs.exec.each_ref().map(|exec| exec.find(0x1000));
+        assert_eq!(known, [None, Some(7)]);
+        let jumps = tlbs.exec.each_ref().map(|exec| exec.jump(0x1000));
+        assert_eq!(jumps, [None, Some(9)]);
+    }
+
+    #[test]
     fn a_flush_by_address_takes_the_superpage() {
         let mut tlbs = Tlbs::default();
-        tlbs.data[0].read.fill(0x40_1000, 0x1000);
-        tlbs.data[0].read.fill(0x1000, 0x1000);
+        tlbs.data[0].read.fill(0x40_1000, 0x1000, true);
+        tlbs.data[0].read.fill(0x1000, 0x1000, true);
         tlbs.note_superpage(0x40_1000, 2 << 20);
         tlbs.flush_page(0x2000);
         assert!(tlbs.data[0].read.find(0x40_1000, 8).is_some());
