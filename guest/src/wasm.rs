@@ -27,11 +27,12 @@
 )]
 
 use crate::channels::Channel;
-use crate::cpu::fp::{self, Fp};
+use crate::cpu::csr::Bank;
+use crate::cpu::fp;
 use crate::cpu::hart::{Cursor, Registers};
 use crate::cpu::inst::Inst;
-use crate::cpu::tlb::{DataTlbs, ExecTlb};
-use crate::cpu::translate::{self, Lent, Study};
+use crate::cpu::tlb::{DataTlbs, ExecTlb, VIEWS};
+use crate::cpu::translate::{self, Helpers, Lent, Study};
 use crate::devices::DeviceConfig;
 use crate::devices::virtio::net::NetConfig;
 use crate::host::Host;
@@ -450,9 +451,8 @@ pub extern "C" fn translation(samples: u32, age: u32) -> u32 {
     with_machine(ERR_STATE, |machine| {
         if samples != 0 {
             let samples = u16::try_from(samples).unwrap_or(u16::MAX);
-            let float = float as *const () as u32;
             let age = u64::from(age) * 1_000_000;
-            machine.cpu.translate(&machine.bus, samples, age, float);
+            machine.cpu.translate(&machine.bus, samples, age, helpers());
         } else {
             machine.cpu.stop_translating(&mut machine.bus);
         }
@@ -505,7 +505,7 @@ pub extern "C" fn ship(base: u32, types: u32, room: u32) -> u64 {
         let (Some(machine), Some(study)) = (&mut instance.machine, study) else {
             return 0;
         };
-        let places = (float as *const () as u32, types);
+        let places = (helpers(), types);
         let table = (base, room as usize);
         instance.bytes = machine.cpu.ship(&mut machine.bus, &study, places, table);
         pair(&instance.bytes)
@@ -543,7 +543,7 @@ pub extern "C" fn registers() -> u32 {
 
 /// A translated region, as the module `cpu::translate::emit` makes it: node,
 /// page, what it is lent, budget.
-type Region = unsafe extern "C" fn(u32, u64, *const Lent, i64) -> u32;
+type Region = unsafe extern "C" fn(u32, u64, *mut Lent, i64) -> u32;
 
 /// The call of the translator; see [`translate::enter`].
 #[inline(always)]
@@ -552,18 +552,22 @@ pub fn region(
     inst: &Inst,
     page: u64,
     x: &mut Registers,
-    fp: &mut Fp,
-    tlb: &DataTlbs,
+    bank: Bank<'_>,
+    data: &[DataTlbs; VIEWS],
     exec: &ExecTlb,
     ram: &mut [u8],
     at: &mut Cursor,
 ) -> u32 {
-    let lent = Lent {
+    let tlb = &data[bank.csr.view(bank.mode)];
+    let mut lent = Lent {
         read: tlb.read.slots().as_ptr(),
         write: tlb.write.slots().as_ptr(),
         doors: exec.doors(),
         x,
-        fp,
+        fp: bank.fp,
+        csr: bank.csr,
+        mode: bank.mode,
+        data,
         at: &raw mut *at,
         ram: ram.as_mut_ptr(),
     };
@@ -578,14 +582,43 @@ pub fn region(
     // RAM through slots of the TLB, which hold offsets inside of it only.
     // The other regions that it goes on in were named by an `Op::Enter` that ran
     // since the last flush, and get the same.
-    unsafe { function(inst.rs1.into(), page, &raw const lent, budget) }
+    unsafe { function(inst.rs1.into(), page, &raw mut lent, budget) }
 }
 
-/// What regions call for arithmetic with floating-point numbers: 1 if the
-/// instruction ran, 0 if it is illegal now.
-unsafe extern "C" fn float(fp: *mut Fp, x: *mut Registers, inst: u64) -> u32 {
+/// What regions call.
+fn helpers() -> Helpers {
+    Helpers {
+        float: float as *const () as u32,
+        csr: csr as *const () as u32,
+    }
+}
+
+/// See [`Helpers::float`].
+unsafe extern "C" fn float(lent: *mut Lent, inst: u64) -> u32 {
     // SAFETY: a region gives on what it was lent for the time of its call, and
     // nobody else uses that meanwhile.
-    let (fp, x) = unsafe { (&mut *fp, &mut *x) };
+    let (fp, x) = unsafe { (&mut *(*lent).fp, &mut *(*lent).x) };
     fp::execute(fp, x, &translate::unpack(inst)).into()
+}
+
+/// See [`Helpers::csr`].
+unsafe extern "C" fn csr(lent: *mut Lent, inst: u64) -> u32 {
+    // SAFETY: as in `float`.
+    let lent = unsafe { &mut *lent };
+    // SAFETY: the same.
+    let (csr, fp, x) = unsafe { (&mut *lent.csr, &mut *lent.fp, &mut *lent.x) };
+    // SAFETY: the same.
+    let data = unsafe { &*lent.data };
+    let mode = lent.mode;
+    let mut bank = Bank { mode, csr, fp };
+    if !bank.quick(x, &translate::unpack(inst)) {
+        return translate::CSR_NOT;
+    }
+    let tlb = &data[csr.view(mode)];
+    lent.read = tlb.read.slots().as_ptr();
+    lent.write = tlb.write.slots().as_ptr();
+    match csr.interrupt(mode) {
+        Some(_) => translate::CSR_INTERRUPT,
+        None => translate::CSR_DONE,
+    }
 }

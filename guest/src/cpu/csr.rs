@@ -4,8 +4,9 @@
 //! registers (no machine mode), performance counters beyond the three fixed
 //! ones.
 
-use super::fp::FS_OFF;
-use super::hart::{Hart, Mode};
+use super::fp::{FS_OFF, Fp};
+use super::hart::{Mode, Registers};
+use super::inst::{Inst, Op};
 
 /// Supervisor software interrupt: its bit in `sip` and `sie`, its cause.
 pub const SOFTWARE: u32 = 1;
@@ -129,6 +130,28 @@ impl Csrs {
             .find(|bit| pending >> bit & 1 == 1)
     }
 
+    /// The interrupt to take now, if any: user mode always takes enabled ones,
+    /// supervisor mode when `sstatus.SIE` is set.
+    #[inline(always)]
+    pub fn interrupt(&self, mode: Mode) -> Option<u32> {
+        let on = mode == Mode::User || self.sie_on;
+        if on && self.sip & self.sie != 0 {
+            self.pending()
+        } else {
+            None
+        }
+    }
+
+    /// The data TLBs that apply in a mode.
+    #[inline(always)]
+    pub fn view(&self, mode: Mode) -> usize {
+        match (mode, self.sum) {
+            (Mode::User, _) => 0,
+            (Mode::Supervisor, false) => 1,
+            (Mode::Supervisor, true) => 2,
+        }
+    }
+
     /// Whether a timer interrupt would wake a waiting hart.
     pub fn timer_enabled(&self) -> bool {
         self.sie >> TIMER & 1 == 1
@@ -156,116 +179,206 @@ pub enum Effect {
     FlushSpace,
 }
 
-/// Reads a register; `None` if it does not exist or this mode may not.
-/// `time` tells the time in ticks, which costs a call of the host; `retired` is
-/// the number of instructions run.
-pub fn read(hart: &Hart, csr: u32, time: impl FnOnce() -> u64, retired: u64) -> Option<u64> {
-    if !may_access(hart, csr) {
-        return None;
-    }
-    let csrs = &hart.csr;
-    Some(match csr {
-        number::FFLAGS => u64::from(hart.fp.flags),
-        number::FRM => u64::from(hart.fp.rounding),
-        number::FCSR => u64::from(hart.fp.flags | hart.fp.rounding << 5),
-        number::SSTATUS => sstatus(hart),
-        number::SIE => csrs.sie,
-        number::STVEC => csrs.stvec,
-        number::SCOUNTEREN => csrs.scounteren,
-        number::SENVCFG => 0,
-        number::SSCRATCH => csrs.sscratch,
-        number::SEPC => csrs.sepc,
-        number::SCAUSE => csrs.scause,
-        number::STVAL => csrs.stval,
-        number::SIP => csrs.sip,
-        number::SATP => csrs.satp,
-        number::TIME => time(),
-        number::CYCLE | number::INSTRET => retired,
-        _ => return None,
-    })
+/// The registers as an instruction in a mode reaches them.
+#[derive(Debug)]
+pub struct Bank<'a> {
+    /// Privilege.
+    pub mode: Mode,
+    /// Those that are stored.
+    pub csr: &'a mut Csrs,
+    /// Those of floating point.
+    pub fp: &'a mut Fp,
 }
 
-/// Writes a register that [`read`] found; `None` if it is read-only.
-pub fn write(hart: &mut Hart, csr: u32, value: u64) -> Option<Effect> {
-    if csr >> 10 == 3 || !may_access(hart, csr) {
-        return None;
-    }
-    let csrs = &mut hart.csr;
-    match csr {
-        number::FFLAGS => hart.fp.set_flags(value as u8),
-        number::FRM => hart.fp.set_rounding(value as u8),
-        number::FCSR => {
-            hart.fp.set_flags(value as u8);
-            hart.fp.set_rounding((value >> 5) as u8);
-        }
-        number::SSTATUS => return Some(set_sstatus(hart, value)),
-        number::SIE => csrs.sie = value & INTERRUPTS,
-        number::STVEC if value & 2 == 0 => csrs.stvec = value,
-        number::STVEC => {}
-        number::SCOUNTEREN => csrs.scounteren = value & 7,
-        number::SENVCFG => {}
-        number::SSCRATCH => csrs.sscratch = value,
-        number::SEPC => csrs.sepc = value & !1,
-        number::SCAUSE => csrs.scause = value,
-        number::STVAL => csrs.stval = value,
-        number::SIP => csrs.set_pending(SOFTWARE, value >> SOFTWARE & 1 == 1),
-        number::SATP => {
-            // Other modes leave the register as it was (section on `satp`).
-            if matches!(value >> 60, 0 | SV39) {
-                let old = std::mem::replace(&mut csrs.satp, value);
-                return Some(match old ^ value {
-                    0 => Effect::None,
-                    change if change >> 60 == 0 => Effect::FlushSpace,
-                    _ => Effect::FlushTlbs,
-                });
-            }
-        }
-        _ => return None,
-    }
-    Some(Effect::None)
+/// Whether an operation is one on a control and status register.
+pub fn is_access(op: Op) -> bool {
+    (Op::Csrrw..=Op::Csrrci).contains(&op)
 }
 
-/// Whether the mode reaches the register: bits 8-9 of its number name the
-/// least privilege, the counters are opened to user mode one by one, and
-/// floating-point registers exist while `FS` is not off.
-fn may_access(hart: &Hart, csr: u32) -> bool {
-    match csr {
-        number::FFLAGS | number::FRM | number::FCSR => hart.fp.is_on(),
-        number::CYCLE | number::TIME | number::INSTRET => {
-            hart.mode == Mode::Supervisor || hart.csr.scounteren >> (csr & 31) & 1 == 1
-        }
-        _ => hart.mode == Mode::Supervisor || csr >> 8 & 3 == 0,
-    }
+/// Whether [`Bank::quick`] may know a register: reading it asks nobody outside
+/// the hart, and writing it changes no translation.
+pub fn is_quick(csr: u32) -> bool {
+    use number::*;
+    matches!(
+        csr,
+        FFLAGS | FRM | FCSR | SSTATUS | SIE | SSCRATCH | SEPC | SCAUSE | STVAL
+    )
 }
 
-fn sstatus(hart: &Hart) -> u64 {
-    let csrs = &hart.csr;
-    let flag = |on: bool, bit: u64| if on { bit } else { 0 };
-    flag(csrs.sie_on, SSTATUS_SIE)
-        | flag(csrs.spie, SSTATUS_SPIE)
-        | flag(csrs.spp, SSTATUS_SPP)
-        | flag(csrs.sum, SSTATUS_SUM)
-        | flag(csrs.mxr, SSTATUS_MXR)
-        | u64::from(hart.fp.state) << SSTATUS_FS
-        | SSTATUS_UXL
-        | flag(hart.fp.is_dirty(), SSTATUS_SD)
-}
-
-fn set_sstatus(hart: &mut Hart, value: u64) -> Effect {
-    let csrs = &mut hart.csr;
-    let mxr = value & SSTATUS_MXR != 0;
-    let effect = if mxr == csrs.mxr {
-        Effect::None
-    } else {
-        Effect::FlushTlbs
+/// Whether an instruction may enable interrupts.
+pub fn may_enable(inst: &Inst) -> bool {
+    let sets = !matches!(inst.op, Op::Csrrc | Op::Csrrci);
+    let bits = match inst.op {
+        Op::Csrrsi | Op::Csrrwi => u64::from(inst.rs1),
+        _ => u64::MAX,
     };
-    csrs.sie_on = value & SSTATUS_SIE != 0;
-    csrs.spie = value & SSTATUS_SPIE != 0;
-    csrs.spp = value & SSTATUS_SPP != 0;
-    csrs.sum = value & SSTATUS_SUM != 0;
-    csrs.mxr = mxr;
-    hart.fp.state = (value >> SSTATUS_FS & 3) as u8;
-    effect
+    match inst.imm as u32 {
+        number::SSTATUS => sets && bits & SSTATUS_SIE != 0 && writes(inst),
+        number::SIE => sets && writes(inst),
+        _ => false,
+    }
+}
+
+/// Whether an instruction may change what supervisor mode reaches: an immediate
+/// has none of the bits.
+pub fn may_change_view(inst: &Inst) -> bool {
+    let has_register = matches!(inst.op, Op::Csrrw | Op::Csrrs | Op::Csrrc);
+    let replaces = matches!(inst.op, Op::Csrrw | Op::Csrrwi);
+    inst.imm as u32 == number::SSTATUS && writes(inst) && (has_register || replaces)
+}
+
+/// Whether an instruction writes its register: one that sets or clears the bits
+/// of `x0` or of zero does not.
+fn writes(inst: &Inst) -> bool {
+    matches!(inst.op, Op::Csrrw | Op::Csrrwi) || inst.rs1 != 0
+}
+
+impl Bank<'_> {
+    /// Runs an instruction on a register that [`is_quick`]. `false`: it did not
+    /// run, because it is illegal or changes more than registers.
+    pub fn quick(&mut self, x: &mut Registers, inst: &Inst) -> bool {
+        let number = inst.imm as u32;
+        if !is_quick(number) {
+            return false;
+        }
+        let Some(old) = self.read(number, || 0, 0) else {
+            return false;
+        };
+        if let Some(new) = replacement(x, inst, old) {
+            if number == number::SSTATUS && (old ^ new) & SSTATUS_MXR != 0 {
+                return false;
+            }
+            self.write(number, new);
+        }
+        x[usize::from(inst.rd)] = old;
+        true
+    }
+
+    /// Reads a register; `None` if it does not exist or this mode may not.
+    /// `time` tells the time in ticks, which costs a call of the host; `retired`
+    /// is the number of instructions run.
+    pub fn read(&self, csr: u32, time: impl FnOnce() -> u64, retired: u64) -> Option<u64> {
+        if !self.may_access(csr) {
+            return None;
+        }
+        let csrs = &*self.csr;
+        Some(match csr {
+            number::FFLAGS => u64::from(self.fp.flags),
+            number::FRM => u64::from(self.fp.rounding),
+            number::FCSR => u64::from(self.fp.flags | self.fp.rounding << 5),
+            number::SSTATUS => self.sstatus(),
+            number::SIE => csrs.sie,
+            number::STVEC => csrs.stvec,
+            number::SCOUNTEREN => csrs.scounteren,
+            number::SENVCFG => 0,
+            number::SSCRATCH => csrs.sscratch,
+            number::SEPC => csrs.sepc,
+            number::SCAUSE => csrs.scause,
+            number::STVAL => csrs.stval,
+            number::SIP => csrs.sip,
+            number::SATP => csrs.satp,
+            number::TIME => time(),
+            number::CYCLE | number::INSTRET => retired,
+            _ => return None,
+        })
+    }
+
+    /// Writes a register that [`Bank::read`] found; `None` if it is read-only.
+    pub fn write(&mut self, csr: u32, value: u64) -> Option<Effect> {
+        if csr >> 10 == 3 || !self.may_access(csr) {
+            return None;
+        }
+        let csrs = &mut *self.csr;
+        match csr {
+            number::FFLAGS => self.fp.set_flags(value as u8),
+            number::FRM => self.fp.set_rounding(value as u8),
+            number::FCSR => {
+                self.fp.set_flags(value as u8);
+                self.fp.set_rounding((value >> 5) as u8);
+            }
+            number::SSTATUS => return Some(self.set_sstatus(value)),
+            number::SIE => csrs.sie = value & INTERRUPTS,
+            number::STVEC if value & 2 == 0 => csrs.stvec = value,
+            number::STVEC => {}
+            number::SCOUNTEREN => csrs.scounteren = value & 7,
+            number::SENVCFG => {}
+            number::SSCRATCH => csrs.sscratch = value,
+            number::SEPC => csrs.sepc = value & !1,
+            number::SCAUSE => csrs.scause = value,
+            number::STVAL => csrs.stval = value,
+            number::SIP => csrs.set_pending(SOFTWARE, value >> SOFTWARE & 1 == 1),
+            number::SATP => {
+                // Other modes leave the register as it was (section on `satp`).
+                if matches!(value >> 60, 0 | SV39) {
+                    let old = std::mem::replace(&mut csrs.satp, value);
+                    return Some(match old ^ value {
+                        0 => Effect::None,
+                        change if change >> 60 == 0 => Effect::FlushSpace,
+                        _ => Effect::FlushTlbs,
+                    });
+                }
+            }
+            _ => return None,
+        }
+        Some(Effect::None)
+    }
+
+    /// Whether the mode reaches the register: bits 8-9 of its number name the
+    /// least privilege, the counters are opened to user mode one by one, and
+    /// floating-point registers exist while `FS` is not off.
+    fn may_access(&self, csr: u32) -> bool {
+        match csr {
+            number::FFLAGS | number::FRM | number::FCSR => self.fp.is_on(),
+            number::CYCLE | number::TIME | number::INSTRET => {
+                self.mode == Mode::Supervisor || self.csr.scounteren >> (csr & 31) & 1 == 1
+            }
+            _ => self.mode == Mode::Supervisor || csr >> 8 & 3 == 0,
+        }
+    }
+
+    fn sstatus(&self) -> u64 {
+        let csrs = &*self.csr;
+        let flag = |on: bool, bit: u64| if on { bit } else { 0 };
+        flag(csrs.sie_on, SSTATUS_SIE)
+            | flag(csrs.spie, SSTATUS_SPIE)
+            | flag(csrs.spp, SSTATUS_SPP)
+            | flag(csrs.sum, SSTATUS_SUM)
+            | flag(csrs.mxr, SSTATUS_MXR)
+            | u64::from(self.fp.state) << SSTATUS_FS
+            | SSTATUS_UXL
+            | flag(self.fp.is_dirty(), SSTATUS_SD)
+    }
+
+    fn set_sstatus(&mut self, value: u64) -> Effect {
+        let csrs = &mut *self.csr;
+        let mxr = value & SSTATUS_MXR != 0;
+        let effect = if mxr == csrs.mxr {
+            Effect::None
+        } else {
+            Effect::FlushTlbs
+        };
+        csrs.sie_on = value & SSTATUS_SIE != 0;
+        csrs.spie = value & SSTATUS_SPIE != 0;
+        csrs.spp = value & SSTATUS_SPP != 0;
+        csrs.sum = value & SSTATUS_SUM != 0;
+        csrs.mxr = mxr;
+        self.fp.state = (value >> SSTATUS_FS & 3) as u8;
+        effect
+    }
+}
+
+/// What an instruction writes over the old value of its register, if anything.
+pub fn replacement(x: &Registers, inst: &Inst, old: u64) -> Option<u64> {
+    let source = match inst.op {
+        Op::Csrrw | Op::Csrrs | Op::Csrrc => x[usize::from(inst.rs1)],
+        _ => u64::from(inst.rs1),
+    };
+    let new = match inst.op {
+        Op::Csrrw | Op::Csrrwi => source,
+        Op::Csrrs | Op::Csrrsi => old | source,
+        _ => old & !source,
+    };
+    writes(inst).then_some(new)
 }
 
 const _: () = assert!(FS_OFF == 0, "sstatus.FS is stored as it reads");
@@ -273,29 +386,30 @@ const _: () = assert!(FS_OFF == 0, "sstatus.FS is stored as it reads");
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cpu::hart::Hart;
 
     #[test]
     fn user_mode_reaches_what_it_was_given() {
         let mut hart = Hart::new(0);
-        assert_eq!(read(&hart, number::TIME, || 7, 9), Some(7));
+        assert_eq!(hart.bank().read(number::TIME, || 7, 9), Some(7));
         hart.mode = Mode::User;
-        assert_eq!(read(&hart, number::SSTATUS, || 0, 0), None);
-        assert_eq!(read(&hart, number::INSTRET, || 7, 9), None);
+        assert_eq!(hart.bank().read(number::SSTATUS, || 0, 0), None);
+        assert_eq!(hart.bank().read(number::INSTRET, || 7, 9), None);
         hart.csr.scounteren = 4;
-        assert_eq!(read(&hart, number::INSTRET, || 7, 9), Some(9));
-        assert_eq!(write(&mut hart, number::INSTRET, 1), None);
-        assert_eq!(read(&hart, number::FCSR, || 0, 0), None);
+        assert_eq!(hart.bank().read(number::INSTRET, || 7, 9), Some(9));
+        assert_eq!(hart.bank().write(number::INSTRET, 1), None);
+        assert_eq!(hart.bank().read(number::FCSR, || 0, 0), None);
     }
 
     #[test]
     fn fcsr_is_flags_and_rounding() {
         let mut hart = Hart::new(0);
-        write(&mut hart, number::SSTATUS, 1 << SSTATUS_FS);
-        assert_eq!(write(&mut hart, number::FCSR, 0x1ff), Some(Effect::None));
-        assert_eq!(read(&hart, number::FRM, || 0, 0), Some(7));
-        assert_eq!(read(&hart, number::FFLAGS, || 0, 0), Some(31));
+        hart.bank().write(number::SSTATUS, 1 << SSTATUS_FS);
+        assert_eq!(hart.bank().write(number::FCSR, 0x1ff), Some(Effect::None));
+        assert_eq!(hart.bank().read(number::FRM, || 0, 0), Some(7));
+        assert_eq!(hart.bank().read(number::FFLAGS, || 0, 0), Some(31));
         assert_eq!(
-            read(&hart, number::SSTATUS, || 0, 0).map(|s| s >> 63),
+            hart.bank().read(number::SSTATUS, || 0, 0).map(|s| s >> 63),
             Some(1)
         );
     }
@@ -320,11 +434,70 @@ mod tests {
     fn unknown_translation_modes_change_nothing() {
         let mut hart = Hart::new(0);
         let satp = SV39 << 60 | 0xffff << 44 | 5;
-        let effect = write(&mut hart, number::SATP, satp);
+        let effect = hart.bank().write(number::SATP, satp);
         assert_eq!((hart.csr.satp, effect), (satp, Some(Effect::FlushTlbs)));
-        write(&mut hart, number::SATP, 9 << 60 | 6);
+        hart.bank().write(number::SATP, 9 << 60 | 6);
         assert_eq!(hart.csr.satp, satp);
-        let effect = write(&mut hart, number::SATP, satp - 1);
+        let effect = hart.bank().write(number::SATP, satp - 1);
         assert_eq!(effect, Some(Effect::FlushSpace));
+    }
+
+    fn csr(op: Op, number: u32, rs1: u8) -> Inst {
+        Inst {
+            op,
+            rd: 10,
+            rs1,
+            rs2: 0,
+            imm: number as i32,
+        }
+    }
+
+    #[test]
+    fn what_is_quick_is_what_only_the_hart_knows() {
+        let mut hart = Hart::new(0);
+        let mut x: Registers = [0; 256];
+        x[5] = SSTATUS_SUM | SSTATUS_SIE;
+        hart.csr.spie = true;
+        let sets = csr(Op::Csrrs, number::SSTATUS, 5);
+        assert!(hart.bank().quick(&mut x, &sets));
+        assert_eq!(x[10], SSTATUS_SPIE | SSTATUS_UXL);
+        assert!(hart.csr.sum && hart.csr.sie_on && hart.csr.spie);
+        // Without bits nothing is written, not even to a register read-only.
+        x[5] = SSTATUS_MXR;
+        let asks = csr(Op::Csrrc, number::SSTATUS, 0);
+        assert!(hart.bank().quick(&mut x, &asks));
+        assert_eq!(
+            x[10],
+            SSTATUS_SPIE | SSTATUS_UXL | SSTATUS_SUM | SSTATUS_SIE
+        );
+        // What changes translations, asks the host, or is not for this mode.
+        x[10] = 7;
+        assert!(!hart.bank().quick(&mut x, &sets));
+        for number in [number::SATP, number::TIME, number::INSTRET, 0xfff] {
+            assert!(!hart.bank().quick(&mut x, &csr(Op::Csrrs, number, 0)));
+        }
+        hart.mode = Mode::User;
+        assert!(!hart.bank().quick(&mut x, &asks));
+        assert!(!hart.bank().quick(&mut x, &csr(Op::Csrrs, number::FRM, 0)));
+        assert_eq!((x[10], hart.csr.mxr), (7, false));
+    }
+
+    #[test]
+    fn foretells_what_an_instruction_may_change() {
+        let foretold = |op, number, rs1| {
+            let inst = csr(op, number, rs1);
+            (may_enable(&inst), may_change_view(&inst))
+        };
+        let status = number::SSTATUS;
+        assert_eq!(foretold(Op::Csrrs, status, 5), (true, true));
+        assert_eq!(foretold(Op::Csrrs, status, 0), (false, false));
+        assert_eq!(foretold(Op::Csrrc, status, 5), (false, true));
+        assert_eq!(foretold(Op::Csrrw, status, 0), (true, true));
+        assert_eq!(foretold(Op::Csrrsi, status, 2), (true, false));
+        assert_eq!(foretold(Op::Csrrsi, status, 1), (false, false));
+        assert_eq!(foretold(Op::Csrrci, status, 2), (false, false));
+        assert_eq!(foretold(Op::Csrrwi, status, 0), (false, true));
+        assert_eq!(foretold(Op::Csrrs, number::SIE, 5), (true, false));
+        assert_eq!(foretold(Op::Csrrw, number::SSCRATCH, 5), (false, false));
     }
 }

@@ -7,10 +7,11 @@
 
 use super::alu;
 use super::blocks::{self, CROSS, Code, ELSEWHERE, NONE};
-use super::fp::{self, Fp};
+use super::csr::Bank;
+use super::fp;
 use super::hart::{Cursor, Hart, NO_RESERVATION, Registers};
 use super::inst::Op;
-use super::tlb::{DataTlbs, ExecTlb};
+use super::tlb::{DataTlbs, ExecTlb, VIEWS};
 use super::translate;
 use crate::ram::PAGE_SIZE;
 
@@ -31,46 +32,57 @@ pub enum Exit {
 
 /// Runs from the cursor on, which must name a block.
 pub fn run(hart: &mut Hart, code: &Code, ram: &mut [u8]) -> Exit {
-    let view = hart.view();
-    let tlb = &hart.tlbs.data[view];
-    let exec = &mut hart.tlbs.exec[hart.mode as usize];
-    chain(
-        &mut hart.x,
-        &mut hart.fp,
-        tlb,
-        exec,
-        code,
-        ram,
-        &mut hart.at,
-    )
+    let parts = Parts {
+        x: &mut hart.x,
+        bank: Bank {
+            mode: hart.mode,
+            csr: &mut hart.csr,
+            fp: &mut hart.fp,
+        },
+        data: &hart.tlbs.data,
+        exec: &mut hart.tlbs.exec[hart.mode as usize],
+        at: &mut hart.at,
+    };
+    chain(parts, code, ram)
 }
 
 /// Runs block 0 of `alone`, which is on no page: `nowhere` is an empty TLB, so
 /// that a jump out of the block leaves the loop and is looked up elsewhere.
 pub fn run_alone(hart: &mut Hart, alone: &Code, nowhere: &mut ExecTlb, ram: &mut [u8]) -> Exit {
-    let tlb = &hart.tlbs.data[hart.view()];
     hart.at.block = 0;
     hart.at.inside = false;
-    chain(
-        &mut hart.x,
-        &mut hart.fp,
-        tlb,
-        nowhere,
-        alone,
-        ram,
-        &mut hart.at,
-    )
+    let parts = Parts {
+        x: &mut hart.x,
+        bank: Bank {
+            mode: hart.mode,
+            csr: &mut hart.csr,
+            fp: &mut hart.fp,
+        },
+        data: &hart.tlbs.data,
+        exec: nowhere,
+        at: &mut hart.at,
+    };
+    chain(parts, alone, ram)
 }
 
-fn chain(
-    x: &mut Registers,
-    fp: &mut Fp,
-    tlb: &DataTlbs,
-    exec: &mut ExecTlb,
-    code: &Code,
-    ram: &mut [u8],
-    at: &mut Cursor,
-) -> Exit {
+/// What the loop works on.
+struct Parts<'a> {
+    x: &'a mut Registers,
+    bank: Bank<'a>,
+    data: &'a [DataTlbs; VIEWS],
+    exec: &'a mut ExecTlb,
+    at: &'a mut Cursor,
+}
+
+fn chain(parts: Parts<'_>, code: &Code, ram: &mut [u8]) -> Exit {
+    let Parts {
+        x,
+        bank: Bank { mode, csr, fp },
+        data,
+        exec,
+        at,
+    } = parts;
+    let mut tlb = &data[csr.view(mode)];
     let mut pc = at.pc;
     let mut budget = at.budget;
     let mut number = at.block;
@@ -290,6 +302,25 @@ fn chain(
                     let $old = <$type>::from_le_bytes(*cell);
                     *cell = ($new as $type).to_le_bytes();
                     set!($old as i64 as u64);
+                }};
+            }
+            // The slice ends if an interrupt is to be taken.
+            macro_rules! notice {
+                () => {
+                    if csr.interrupt(mode).is_some() {
+                        csr.retired = csr.retired.wrapping_sub(budget as u64);
+                        budget = 0;
+                    }
+                };
+            }
+            macro_rules! csr {
+                () => {{
+                    let mut bank = Bank { mode, csr, fp };
+                    if !bank.quick(x, inst) {
+                        slow!()
+                    }
+                    tlb = &data[csr.view(mode)];
+                    notice!();
                 }};
             }
             macro_rules! float {
@@ -527,8 +558,13 @@ fn chain(
                     at.pc = pc;
                     at.budget = budget;
                     let page = pc & !(PAGE_SIZE as u64 - 1);
-                    let how = translate::enter(inst, page, x, fp, tlb, exec, ram, at);
+                    let how = {
+                        let bank = Bank { mode, csr, fp };
+                        translate::enter(inst, page, x, bank, data, exec, ram, at)
+                    };
                     budget = at.budget;
+                    tlb = &data[csr.view(mode)];
+                    notice!();
                     if how == translate::INTERPRET {
                         return leave(at, at.pc, budget, Exit::Interpret);
                     }
@@ -545,10 +581,10 @@ fn chain(
                 | Op::FcvtWD | Op::FcvtWuD | Op::FcvtLD | Op::FcvtLuD | Op::FmvXD | Op::FeqD | Op::FltD | Op::FleD
                 | Op::FclassD | Op::FcvtDW | Op::FcvtDWu | Op::FcvtDL | Op::FcvtDLu | Op::FmvDX | Op::FcvtSD
                 | Op::FcvtDS => float!(),
+                Op::Csrrw | Op::Csrrs | Op::Csrrc | Op::Csrrwi | Op::Csrrsi | Op::Csrrci => csr!(),
                 #[rustfmt::skip]
                 Op::Straddle | Op::Illegal | Op::Fence | Op::FenceI | Op::Ecall | Op::Ebreak | Op::Sret
-                | Op::Wfi | Op::SfenceVma | Op::Csrrw | Op::Csrrs | Op::Csrrc | Op::Csrrwi | Op::Csrrsi
-                | Op::Csrrci | Op::Flw | Op::Fld | Op::Fsw | Op::Fsd | Op::FsdFsd => slow!(),
+                | Op::Wfi | Op::SfenceVma | Op::Flw | Op::Fld | Op::Fsw | Op::Fsd | Op::FsdFsd => slow!(),
             }
         };
 

@@ -1,6 +1,6 @@
 //! The state of the hart.
 
-use super::csr::Csrs;
+use super::csr::{Bank, Csrs};
 use super::fp::Fp;
 use super::tlb::Tlbs;
 
@@ -78,10 +78,15 @@ impl Hart {
 
     /// The data TLBs that apply now.
     pub fn view(&self) -> usize {
-        match (self.mode, self.csr.sum) {
-            (Mode::User, _) => 0,
-            (Mode::Supervisor, false) => 1,
-            (Mode::Supervisor, true) => 2,
+        self.csr.view(self.mode)
+    }
+
+    /// Control and status registers, for an instruction.
+    pub fn bank(&mut self) -> Bank<'_> {
+        Bank {
+            mode: self.mode,
+            csr: &mut self.csr,
+            fp: &mut self.fp,
         }
     }
 

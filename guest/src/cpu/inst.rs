@@ -116,12 +116,6 @@ impl Op {
                 | Sret
                 | Wfi
                 | SfenceVma
-                | Csrrw
-                | Csrrs
-                | Csrrc
-                | Csrrwi
-                | Csrrsi
-                | Csrrci
         )
     }
 

@@ -141,7 +141,7 @@ impl Cpu {
     fn slice<H: Host>(&mut self, bus: &mut Bus<H>) -> Option<Pause> {
         loop {
             if !self.hart.at.inside {
-                if let Some(number) = self.hart.interrupt() {
+                if let Some(number) = self.hart.csr.interrupt(self.hart.mode) {
                     let pc = self.hart.at.pc;
                     self.hart.take_interrupt(number, pc);
                 }
@@ -263,11 +263,7 @@ impl Cpu {
     }
 
     /// The same, and whether all address spaces have it there.
-    fn fetch_mapped<H: Host>(
-        &mut self,
-        bus: &mut Bus<H>,
-        pc: u64,
-    ) -> Result<(usize, bool), Trap> {
+    fn fetch_mapped<H: Host>(&mut self, bus: &mut Bus<H>, pc: u64) -> Result<(usize, bool), Trap> {
         let mapping = self.hart.map(&mut bus.ram, pc, Access::Exec)?;
         match bus.ram.offset(mapping.pa, 2) {
             Some(offset) => Ok((offset, mapping.is_global)),
@@ -289,20 +285,15 @@ impl Cpu {
         let ends = inst.op.ends_block();
         // What leaves the block here is counted here.
         let count = i64::from(place.before) + 1;
-        if ends {
-            self.hart.at.budget -= count;
-        }
+        self.hart.at.budget -= count;
         let result = slow::execute(&mut self.hart, bus, &inst, pc);
-        match result {
-            _ if ends => {}
-            Ok(Flow::Next | Flow::Device) => {
-                if result == Ok(Flow::Device) {
-                    self.look_around_soon();
-                }
-                self.hart.at.index += 1;
-                return None;
+        if !ends && matches!(result, Ok(Flow::Next | Flow::Device)) {
+            self.hart.at.budget += count;
+            if result == Ok(Flow::Device) {
+                self.look_around_soon();
             }
-            _ => self.hart.at.budget -= count,
+            self.hart.at.index += 1;
+            return None;
         }
         self.finish(bus, result, pc, after)
     }
@@ -321,7 +312,7 @@ impl Cpu {
         after: u64,
     ) -> Option<Pause> {
         match result {
-            Ok(Flow::Next) => self.hart.jump(after),
+            Ok(Flow::Next | Flow::Anew) => self.hart.jump(after),
             Ok(Flow::Device) => {
                 self.look_around_soon();
                 self.hart.jump(after);

@@ -17,6 +17,9 @@ use crate::ram::{CodeMark, PAGE_SIZE, RAM_BASE};
 pub enum Flow {
     /// With the next instruction.
     Next,
+    /// With the next instruction, which may lie elsewhere now, and an interrupt
+    /// may come before it.
+    Anew,
     /// A device was written: its interrupt may be pending.
     Device,
     /// Where the hart's cursor says.
@@ -63,7 +66,9 @@ pub fn execute<H: Host>(
                 value: pc,
             });
         }
-        Csrrw | Csrrs | Csrrc | Csrrwi | Csrrsi | Csrrci => csr_access(hart, bus, inst, pc)?,
+        Csrrw | Csrrs | Csrrc | Csrrwi | Csrrsi | Csrrci => {
+            return csr_access(hart, bus, inst, pc);
+        }
         Sret | Wfi | SfenceVma if hart.mode == Mode::User => return Err(illegal(hart, bus, pc)),
         Sret => {
             hart.return_from_trap();
@@ -131,25 +136,14 @@ fn csr_access<H: Host>(
     bus: &mut Bus<H>,
     inst: &Inst,
     pc: u64,
-) -> Result<(), Trap> {
-    use Op::*;
+) -> Result<Flow, Trap> {
     let number = inst.imm as u32;
     let retired = hart.csr.retired.wrapping_sub(hart.at.budget as u64);
-    let Some(old) = csr::read(hart, number, || bus.time(), retired) else {
+    let Some(old) = hart.bank().read(number, || bus.time(), retired) else {
         return Err(illegal(hart, bus, pc));
     };
-    let source = match inst.op {
-        Csrrw | Csrrs | Csrrc => hart.x[usize::from(inst.rs1)],
-        _ => u64::from(inst.rs1),
-    };
-    let new = match inst.op {
-        Csrrw | Csrrwi => Some(source),
-        _ if inst.rs1 == 0 => None,
-        Csrrs | Csrrsi => Some(old | source),
-        _ => Some(old & !source),
-    };
-    if let Some(new) = new {
-        match csr::write(hart, number, new) {
+    if let Some(new) = csr::replacement(&hart.x, inst, old) {
+        match hart.bank().write(number, new) {
             Some(Effect::FlushTlbs) => hart.tlbs.flush(),
             Some(Effect::FlushSpace) => hart.tlbs.flush_local(),
             Some(Effect::None) => {}
@@ -157,7 +151,7 @@ fn csr_access<H: Host>(
         }
     }
     hart.x[usize::from(inst.rd)] = old;
-    Ok(())
+    Ok(Flow::Anew)
 }
 
 fn float_memory<H: Host>(

@@ -74,13 +74,6 @@ impl Hart {
         csr.spp = false;
         self.jump(self.csr.sepc);
     }
-
-    /// The interrupt to take now, if any: user mode always takes enabled ones,
-    /// supervisor mode when `sstatus.SIE` is set.
-    pub fn interrupt(&self) -> Option<u32> {
-        let on = self.mode == Mode::User || self.csr.sie_on;
-        self.csr.pending().filter(|_| on)
-    }
 }
 
 #[cfg(test)]
@@ -117,8 +110,8 @@ mod tests {
         let mut hart = Hart::new(0);
         hart.csr.sie = 1 << TIMER;
         hart.csr.sip = 1 << TIMER;
-        assert_eq!(hart.interrupt(), None);
+        assert_eq!(hart.csr.interrupt(hart.mode), None);
         hart.mode = Mode::User;
-        assert_eq!(hart.interrupt(), Some(TIMER));
+        assert_eq!(hart.csr.interrupt(hart.mode), Some(TIMER));
     }
 }

@@ -29,9 +29,7 @@ pub struct FdtConfig<'a> {
 ///
 /// Svvptc (a page that becomes valid is found without a fence) holds because no
 /// TLB keeps what is not mapped; Linux then spares a fence at each page fault.
-const EXTENSIONS: [&str; 9] = [
-    "i", "m", "a", "f", "d", "c", "zicsr", "zifencei", "svvptc",
-];
+const EXTENSIONS: [&str; 9] = ["i", "m", "a", "f", "d", "c", "zicsr", "zifencei", "svvptc"];
 /// The same in the older form.
 const ISA: &str = "rv64imafdc_zicsr_zifencei_svvptc";
 

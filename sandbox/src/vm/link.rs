@@ -17,11 +17,11 @@ mod section {
     pub const CODE: u8 = 10;
 }
 
-/// `(i32, i64, i32, i64) -> i32`, a region, and `(i32, i32, i64) -> i32`, its helper:
+/// `(i32, i64, i32, i64) -> i32`, a region, and `(i32, i64) -> i32`, its helpers:
 /// see `a99_guest::cpu::translate`.
 const TYPES: [&[u8]; 2] = [
     &[0x60, 4, 0x7f, 0x7e, 0x7f, 0x7e, 1, 0x7f],
-    &[0x60, 3, 0x7f, 0x7f, 0x7e, 1, 0x7f],
+    &[0x60, 2, 0x7f, 0x7e, 1, 0x7f],
 ];
 
 /// Where functions are added to a module.

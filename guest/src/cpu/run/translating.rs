@@ -3,7 +3,7 @@
 
 use super::{Cpu, NONE, SLICE};
 use crate::bus::Bus;
-use crate::cpu::translate::{Places, Shipped, Study};
+use crate::cpu::translate::{Helpers, Places, Shipped, Study};
 use crate::host::Host;
 use crate::ram::{CodeMark, PAGE_SIZE};
 
@@ -15,10 +15,10 @@ impl Cpu {
 
     /// From now on hot code is translated, for an embedder that can compile it:
     /// that of pages with so many samples, the first after `age` instructions.
-    /// `float` is the helper [`Places`] speaks of. The hart must not move.
-    pub fn translate<H: Host>(&mut self, bus: &Bus<H>, samples: u16, age: u64, float: u32) {
+    /// The hart must not move.
+    pub fn translate<H: Host>(&mut self, bus: &Bus<H>, samples: u16, age: u64, helpers: Helpers) {
         self.next_sample = self.retired().saturating_add(age);
-        let places = Places::of(&self.hart, &bus.ram, float);
+        let places = Places::of(&self.hart, &bus.ram, helpers);
         self.translator.enable(places, samples);
     }
 
@@ -38,16 +38,16 @@ impl Cpu {
     }
 
     /// Translates what a study found, to be used from now on; see
-    /// [`Shipped::make`], which also says what the answer is. `float` and `types`
-    /// are those of [`Places`]. The hart must not move.
+    /// [`Shipped::make`], which also says what the answer is. `types` are those of
+    /// [`Places`]. The hart must not move.
     pub fn ship<H: Host>(
         &mut self,
         bus: &mut Bus<H>,
         study: &Study,
-        (float, types): (u32, u32),
+        (helpers, types): (Helpers, u32),
         (base, room): (u32, usize),
     ) -> Vec<u8> {
-        let mut places = Places::of(&self.hart, &bus.ram, float);
+        let mut places = Places::of(&self.hart, &bus.ram, helpers);
         places.types = types;
         let (shipped, functions) = Shipped::make(study, &bus.ram, &places, base, room);
         // Who goes on from here has the entries at once, and what was decoded on
@@ -162,6 +162,7 @@ impl Cpu {
 
 #[cfg(test)]
 mod tests {
+    use crate::cpu::translate::Helpers;
     use crate::host::Host;
     use crate::machine::{Machine, MachineConfig, Status};
     use crate::ram::RAM_BASE;
@@ -199,7 +200,8 @@ mod tests {
         for (at, word) in [(0, 0x0015_0513), (4, 0xffdf_f06f)] {
             machine.bus.ram.write_u32(RAM_BASE + at, word);
         }
-        machine.cpu.translate(&machine.bus, 1, 0, 1);
+        let helpers = Helpers { float: 1, csr: 2 };
+        machine.cpu.translate(&machine.bus, 1, 0, helpers);
         assert_eq!(machine.run(1), Status::Budget);
         let ticket = ask(&mut machine);
         (machine, ticket)

@@ -7,6 +7,7 @@
 //! so for as long as the program does not return from there.
 
 use super::region::Step;
+use crate::cpu::csr;
 use crate::cpu::inst::Op;
 
 /// Groups of a block at most.
@@ -104,6 +105,10 @@ pub fn groups(steps: &[Step]) -> Vec<Group> {
                     steps: vec![step.offset],
                 });
             }
+        }
+        // What supervisor mode reaches may be another page behind it.
+        if csr::is_access(inst.op) && csr::may_change_view(inst) {
+            done.append(&mut open);
         }
         // Stores and branches have no destination; their field says so.
         if writes_integer(inst.op) {

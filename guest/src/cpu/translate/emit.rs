@@ -20,6 +20,7 @@ mod registers;
 use super::access::{self, Group};
 use super::code::{self, Code, Type, op};
 use super::leave::returns;
+use super::ops::pack;
 use super::places::{LENT_READ, LENT_WRITE, Places};
 use super::region::{End, Node, Region, Target};
 use super::shape::{Item, Loop, members, shape};
@@ -74,8 +75,8 @@ pub(super) mod local {
 /// The type of regions, the first of the module's.
 pub(super) const REGION: u32 = 0;
 
-/// The types of a module: the region; the helper for floating point.
-pub(super) const FLOAT: u32 = 1;
+/// The type of [helpers](super::Helpers), the second.
+pub(super) const HELPER: u32 = 1;
 
 /// Where a branch can go.
 #[derive(Clone, Copy, Debug)]
@@ -142,8 +143,8 @@ pub(super) struct Emitter<'a> {
 
 /// The module for a region.
 pub fn emit(region: &Region, places: &Places) -> Vec<u8> {
-    let float = [Type::I32, Type::I32, Type::I64];
-    let types: [code::Signature<'_>; 2] = [(&PARAMETERS, &[Type::I32]), (&float, &[Type::I32])];
+    let helper = [Type::I32, Type::I64];
+    let types: [code::Signature<'_>; 2] = [(&PARAMETERS, &[Type::I32]), (&helper, &[Type::I32])];
     code::module(&types, &function(region, places))
 }
 
@@ -204,10 +205,7 @@ fn exit_code(offset: u16, kind: u32, unused: u32) -> i32 {
 
 impl Emitter<'_> {
     fn function(&mut self, items: &[Item]) {
-        for (offset, local) in [(LENT_READ, local::READ), (LENT_WRITE, local::WRITE)] {
-            self.code.get(local::LENT);
-            self.code.memory(op::I32_LOAD, 2, offset).set(local);
-        }
+        self.view();
         self.open(op::BLOCK, Some(Type::I32), Label::Exit);
         self.open(op::BLOCK, Some(Type::I64), Label::Leave);
         let returns = returns(self.region);
@@ -241,6 +239,21 @@ impl Emitter<'_> {
         self.store_cursor();
         self.code.get(local::SLOT).i32(13).op(op::I32_SHR_U);
         self.code.i32(1).op(op::I32_AND);
+    }
+
+    /// Takes the TLBs that apply.
+    pub fn view(&mut self) {
+        for (offset, local) in [(LENT_READ, local::READ), (LENT_WRITE, local::WRITE)] {
+            self.code.get(local::LENT);
+            self.code.memory(op::I32_LOAD, 2, offset).set(local);
+        }
+    }
+
+    /// Calls a helper for an instruction, and puts its answer on the stack.
+    pub fn call(&mut self, helper: u32, inst: &Inst) {
+        self.code.get(local::LENT).i64(pack(inst));
+        self.code.i32(helper as i32);
+        self.code.call_indirect(self.places.types + HELPER);
     }
 
     fn open(&mut self, opcode: u8, result: Option<Type>, label: Label) {

@@ -3,9 +3,7 @@
 //! is done by the interpreter's own arithmetic, as a call.
 
 use super::code::op::*;
-use super::emit::{Emitter, FLOAT, INTERPRET, local};
-use super::ops::pack;
-use super::places::{LENT_FP, LENT_X};
+use super::emit::{Emitter, INTERPRET, local};
 use super::region::Step;
 use crate::cpu::fp::format::{F64, Float, flag};
 use crate::cpu::inst::Op;
@@ -160,15 +158,7 @@ impl Emitter<'_> {
         if !is_float_only(inst.op) {
             self.flush();
         }
-        let float = self.places.float as i32;
-        self.code
-            .get(local::LENT)
-            .memory(I32_LOAD, 2, LENT_FP)
-            .get(local::LENT)
-            .memory(I32_LOAD, 2, LENT_X)
-            .i64(pack(inst))
-            .i32(float);
-        self.code.call_indirect(self.places.types + FLOAT);
+        self.call(self.places.helpers.float, inst);
         self.code.op(I32_EQZ);
         self.exit_if(step.offset, INTERPRET, self.rest);
         let row = TABLE.iter().find(|row| row.op == inst.op);

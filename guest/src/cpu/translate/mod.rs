@@ -32,16 +32,16 @@ mod study;
 
 pub use self::emit::{INTERPRET, JUMP};
 pub use self::ops::unpack;
-pub use self::places::{Lent, Places};
+pub use self::places::{CSR_DONE, CSR_INTERRUPT, CSR_NOT, Helpers, Lent, Places};
 pub use self::shipped::Shipped;
 pub use self::study::Study;
 
 use self::hot::Hot;
 use self::region::Region;
-use super::fp::Fp;
+use super::csr::Bank;
 use super::hart::{Cursor, Registers};
 use super::inst::Inst;
-use super::tlb::{DataTlbs, ExecTlb};
+use super::tlb::{DataTlbs, ExecTlb, VIEWS};
 
 /// Modules that may be under way at a time: more would only wait.
 const MAX_PENDING: usize = 16;
@@ -178,18 +178,18 @@ pub fn enter(
     inst: &Inst,
     page: u64,
     x: &mut Registers,
-    fp: &mut Fp,
-    tlb: &DataTlbs,
+    bank: Bank<'_>,
+    data: &[DataTlbs; VIEWS],
     exec: &ExecTlb,
     ram: &mut [u8],
     at: &mut Cursor,
 ) -> u32 {
     #[cfg(target_arch = "wasm32")]
-    return crate::wasm::region(inst, page, x, fp, tlb, exec, ram, at);
+    return crate::wasm::region(inst, page, x, bank, data, exec, ram, at);
     // Nothing is ever installed here: the interpreter goes on.
     #[cfg(not(target_arch = "wasm32"))]
     {
-        let _ = (inst, page, x, fp, tlb, exec, ram, at);
+        let _ = (inst, page, x, bank, data, exec, ram, at);
         INTERPRET
     }
 }

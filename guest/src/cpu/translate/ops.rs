@@ -1,9 +1,10 @@
 //! Instructions as WebAssembly.
 
 use super::code::op::*;
-use super::emit::{Emitter, INTERPRET, local};
-use super::places::{ADDEND, SLOT_SHIFT, TAG};
+use super::emit::{Emitter, INTERPRET, JUMP, local};
+use super::places::{ADDEND, CSR_INTERRUPT, CSR_NOT, SLOT_SHIFT, TAG};
 use super::region::Step;
+use crate::cpu::csr;
 use crate::cpu::hart::NO_RESERVATION;
 use crate::cpu::inst::{Inst, Op};
 use crate::cpu::tlb::{DATA_SLOTS, HASH_FACTOR, HASH_SHIFT, PAGE_MASK};
@@ -76,6 +77,7 @@ impl Emitter<'_> {
                 self.simple(inst.op);
                 self.write(inst.rd);
             }
+            Csrrw | Csrrs | Csrrc | Csrrwi | Csrrsi | Csrrci => self.csr(step),
             Mulh | Mulhsu | Mulhu => self.high_product(inst),
             Div | Divu | Rem | Remu | Divw | Divuw | Remw | Remuw => self.divide(inst),
             _ => {
@@ -84,6 +86,29 @@ impl Emitter<'_> {
                 self.simple(inst.op);
                 self.write(inst.rd);
             }
+        }
+    }
+
+    /// An instruction on a control and status register.
+    fn csr(&mut self, step: &Step) {
+        let inst = &step.inst;
+        if matches!(inst.op, Op::Csrrw | Op::Csrrs | Op::Csrrc) {
+            self.tell(inst.rs1);
+        }
+        self.call(self.places.helpers.csr, inst);
+        self.code.tee(local::SLOT).i32(CSR_NOT as i32).op(I32_EQ);
+        self.exit_if(step.offset, INTERPRET, self.rest);
+        self.reload(inst.rd);
+        // Floating point may be off now.
+        self.float_on = false;
+        if csr::may_change_view(inst) {
+            self.view();
+        }
+        if csr::may_enable(inst) {
+            self.code.get(local::SLOT).i32(CSR_INTERRUPT as i32);
+            self.code.op(I32_EQ);
+            let after = step.offset + u16::from(step.length);
+            self.exit_if(after, JUMP, self.rest - 1);
         }
     }
 

@@ -1,11 +1,31 @@
 //! Where the things are in linear memory that translated code reaches: constants
 //! of an instance, and the same in all instances of a snapshot.
 
+use crate::cpu::csr::Csrs;
 use crate::cpu::fp::Fp;
-use crate::cpu::hart::{Cursor, Hart, Registers};
-use crate::cpu::tlb::{DataEntry, Door, Doors};
+use crate::cpu::hart::{Cursor, Hart, Mode, Registers};
+use crate::cpu::tlb::{DataEntry, DataTlbs, Door, Doors, VIEWS};
 use crate::ram::Ram;
 use std::mem::offset_of;
+
+/// Functions of the emulator that regions call, by their number in the function
+/// table. Each takes what the region was lent, and an instruction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Helpers {
+    /// Arithmetic with floating-point numbers: 1 if the instruction ran, 0 if it
+    /// is illegal now.
+    pub float: u32,
+    /// An instruction on a control and status register: [`CSR_DONE`] or another
+    /// of its answers.
+    pub csr: u32,
+}
+
+/// The instruction did not run: the interpreter must do it.
+pub const CSR_NOT: u32 = 0;
+/// It ran.
+pub const CSR_DONE: u32 = 1;
+/// It ran, and an interrupt is to be taken now.
+pub const CSR_INTERRUPT: u32 = 2;
 
 /// Linear addresses; see the module.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,8 +48,8 @@ pub struct Places {
     pub float_rounding: u32,
     /// The first byte of RAM.
     pub ram: u32,
-    /// The helper for floating point, in the function table.
-    pub float: u32,
+    /// What regions call.
+    pub helpers: Helpers,
     /// The first of the function's types in its module.
     pub types: u32,
 }
@@ -41,7 +61,7 @@ fn low<T>(place: &T) -> u32 {
 
 impl Places {
     /// Those of a hart and its memory, which must not move from now on.
-    pub fn of(hart: &Hart, ram: &Ram, float: u32) -> Self {
+    pub fn of(hart: &Hart, ram: &Ram, helpers: Helpers) -> Self {
         let at = low(&hart.at);
         let (floats, state, flags, rounding) = hart.fp.places();
         Self {
@@ -54,7 +74,7 @@ impl Places {
             float_flags: low(flags),
             float_rounding: low(rounding),
             ram: ram.bytes().as_ptr() as usize as u32,
-            float,
+            helpers,
             types: 0,
         }
     }
@@ -88,8 +108,8 @@ pub const DOOR_EPOCH: u32 = (offset_of!(Doors, slots) + offset_of!(Door, epoch))
 /// Offset of its place.
 pub const DOOR_PLACE: u32 = (offset_of!(Doors, slots) + offset_of!(Door, place)) as u32;
 
-/// What a region is lent for the time of its call. It reads the first five;
-/// the others are constants of the instance for it.
+/// What a region is lent for the time of its call. It reads the first three
+/// itself, and gives all to its helpers.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Lent {
@@ -103,6 +123,12 @@ pub struct Lent {
     pub x: *mut Registers,
     /// Floating-point registers.
     pub fp: *mut Fp,
+    /// Control and status registers.
+    pub csr: *mut Csrs,
+    /// Privilege.
+    pub mode: Mode,
+    /// The data TLBs by view.
+    pub data: *const [DataTlbs; VIEWS],
     /// The cursor.
     pub at: *mut Cursor,
     /// The first byte of RAM.
@@ -115,16 +141,10 @@ pub const LENT_READ: u32 = 0;
 pub const LENT_WRITE: u32 = 4;
 /// See [`LENT_READ`].
 pub const LENT_DOORS: u32 = 8;
-/// See [`LENT_READ`].
-pub const LENT_X: u32 = 12;
-/// See [`LENT_READ`].
-pub const LENT_FP: u32 = 16;
 
 #[cfg(target_arch = "wasm32")]
 const _: () = assert!(
     offset_of!(Lent, read) as u32 == LENT_READ
         && offset_of!(Lent, write) as u32 == LENT_WRITE
         && offset_of!(Lent, doors) as u32 == LENT_DOORS
-        && offset_of!(Lent, x) as u32 == LENT_X
-        && offset_of!(Lent, fp) as u32 == LENT_FP
 );

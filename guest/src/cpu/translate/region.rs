@@ -4,6 +4,7 @@
 //! The page is decoded anew from memory: this knows nothing of how the
 //! interpreter keeps its blocks.
 
+use crate::cpu::csr;
 use crate::cpu::decode;
 use crate::cpu::inst::{Inst, Op, SINK};
 use crate::ram::PAGE_SIZE;
@@ -211,7 +212,9 @@ impl Growth {
                 Op::Jal | Op::Jalr if rd != SINK => return self.leader(after, true),
                 Op::Jal | Op::Jalr => return,
                 Op::Sret | Op::Illegal | Op::Ebreak => return,
-                _ if op.ends_block() => return self.leader(after, true),
+                _ if op.ends_block() || !is_translated(&step.inst) => {
+                    return self.leader(after, true);
+                }
                 _ => offset = after,
             }
         }
@@ -243,7 +246,7 @@ impl Growth {
                     };
                 };
                 let Inst { op, imm, .. } = step.inst;
-                if !is_translated(op) {
+                if !is_translated(&step.inst) {
                     break End::Interpret(offset);
                 }
                 steps.push(*step);
@@ -269,11 +272,15 @@ impl Growth {
     }
 }
 
-/// Whether the translator knows an operation: all but those that change the
-/// hart's state.
-fn is_translated(op: Op) -> bool {
+/// Whether the translator knows an instruction: all but those that change more
+/// than the hart's registers, or ask for more.
+fn is_translated(inst: &Inst) -> bool {
+    let op = inst.op;
     let jumps = op.is_branch() || matches!(op, Op::Jal | Op::Jalr);
-    op < Op::LdRun && op != Op::Fence && (jumps || !op.ends_block())
+    op < Op::LdRun
+        && op != Op::Fence
+        && (jumps || !op.ends_block())
+        && (!csr::is_access(op) || csr::is_quick(inst.imm as u32))
 }
 
 /// Decodes the instruction at `offset`, if all of it is on the page.

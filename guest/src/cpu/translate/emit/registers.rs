@@ -86,6 +86,11 @@ impl Emitter<'_> {
         self.spill(dirty);
     }
 
+    /// Stores a register to the hart, if that does not know it yet.
+    pub fn tell(&mut self, number: u8) {
+        self.spill(self.dirty & 1 << number);
+    }
+
     /// Stores registers to the hart.
     pub(super) fn spill(&mut self, registers: u32) {
         for number in members(registers.into()) {
