@@ -16,18 +16,21 @@ use crate::ram::PAGE_SHIFT;
 /// Slots of a data TLB: 4 MiB of reach.
 pub const DATA_SLOTS: usize = 1024;
 
-/// The slot of a page is taken from its address times this, [`HASH_SHIFT`] bits
-/// up: page plus page / slots.
-pub const HASH_FACTOR: u64 = DATA_SLOTS as u64 + 1;
-
-/// See [`HASH_FACTOR`].
-pub const HASH_SHIFT: u32 = PAGE_SHIFT + DATA_SLOTS.ilog2();
+/// The slot of a page is its number, xor that of the block of so many pages, as a
+/// shift, that it lies in.
+pub const HASH_FOLD: u32 = DATA_SLOTS.ilog2();
 
 /// Slots of an instruction TLB.
 const EXEC_SLOTS: usize = 512;
 
-/// Tag of an empty slot; no page address has these low bits.
+/// Tag of an empty slot of an instruction TLB; no page address has these low bits.
 const EMPTY: u64 = u64::MAX;
+
+/// Tag of an empty slot of a data TLB: a page that belongs to the slot beside it,
+/// so that no address is near which is looked for here.
+const fn empty(at: usize) -> u64 {
+    ((at ^ 1) as u64) << PAGE_SHIFT
+}
 
 /// The bits of an address that name its page.
 pub const PAGE_MASK: u64 = !((1 << PAGE_SHIFT) - 1);
@@ -35,7 +38,7 @@ pub const PAGE_MASK: u64 = !((1 << PAGE_SHIFT) - 1);
 /// A mapping of one page.
 #[derive(Clone, Copy, Debug)]
 pub struct DataEntry {
-    /// Virtual address of the page, or `EMPTY`.
+    /// Virtual address of the page, or one that belongs to another slot.
     pub tag: u64,
     /// Added to a virtual address gives the offset in RAM (wrapping).
     pub addend: u64,
@@ -68,12 +71,12 @@ impl DataEntry {
 
 impl Default for DataTlb {
     fn default() -> Self {
-        let empty = DataEntry {
-            tag: EMPTY,
+        let slot = |at| DataEntry {
+            tag: empty(at),
             addend: 0,
         };
         Self {
-            slots: Box::new([empty; DATA_SLOTS]),
+            slots: Box::new(std::array::from_fn(slot)),
             used: Vec::new(),
             is_local: false,
         }
@@ -81,26 +84,25 @@ impl Default for DataTlb {
 }
 
 impl DataTlb {
-    /// The slot of the page at an address.
+    /// The slot of the page of an address.
     #[inline(always)]
-    fn slot(page: u64) -> usize {
-        (page.wrapping_mul(HASH_FACTOR) >> HASH_SHIFT) as usize & (DATA_SLOTS - 1)
+    fn slot(va: u64) -> usize {
+        // The bits of the page that matter, in 32.
+        let low = va as u32;
+        ((low ^ low >> HASH_FOLD) >> PAGE_SHIFT) as usize & (DATA_SLOTS - 1)
     }
 
     /// The offset in RAM of an access of `size` bytes (a power of two) at `va`;
     /// `None` if the page is not here or the access is not aligned.
     #[inline(always)]
     pub fn find(&self, va: u64, size: usize) -> Option<usize> {
-        // The slot of an address that is not aligned does not matter.
-        let wanted = DataEntry::tag(va, size);
-        let entry = &self.slots[Self::slot(wanted)];
-        (entry.tag == wanted).then(|| va.wrapping_add(entry.addend) as usize)
+        self.entry(va).find(va, size)
     }
 
     /// What the slot of `va` holds.
     #[inline(always)]
     pub fn entry(&self, va: u64) -> DataEntry {
-        self.slots[Self::slot(va & PAGE_MASK)]
+        self.slots[Self::slot(va)]
     }
 
     /// All slots, for translated code, which looks into them by itself.
@@ -114,7 +116,7 @@ impl DataTlb {
         self.is_local |= !is_global;
         let tag = va & PAGE_MASK;
         let at = Self::slot(tag);
-        if self.slots[at].tag == EMPTY {
+        if self.slots[at].tag == empty(at) {
             self.used.push(at as u16);
         }
         let addend = (offset as u64 & PAGE_MASK).wrapping_sub(tag);
@@ -123,8 +125,8 @@ impl DataTlb {
 
     /// Forgets everything.
     pub fn flush(&mut self) {
-        for at in self.used.drain(..) {
-            self.slots[usize::from(at)].tag = EMPTY;
+        for at in self.used.drain(..).map(usize::from) {
+            self.slots[at].tag = empty(at);
         }
         self.is_local = false;
     }
@@ -141,7 +143,7 @@ impl DataTlb {
         let tag = va & PAGE_MASK;
         let at = Self::slot(tag);
         if self.slots[at].tag == tag {
-            self.slots[at].tag = EMPTY;
+            self.slots[at].tag = empty(at);
             self.used.retain(|used| usize::from(*used) != at);
         }
     }
@@ -151,10 +153,11 @@ impl DataTlb {
         let target = offset as u64 & PAGE_MASK;
         let slots = &mut self.slots;
         self.used.retain(|at| {
-            let entry = &mut slots[usize::from(*at)];
+            let at = usize::from(*at);
+            let entry = &mut slots[at];
             let keep = entry.tag.wrapping_add(entry.addend) != target;
             if !keep {
-                entry.tag = EMPTY;
+                entry.tag = empty(at);
             }
             keep
         });
@@ -504,6 +507,28 @@ mod tests {
         assert_eq!(tlb.find(u64::MAX, 1), None);
         tlb.flush_target(0x9000);
         assert_eq!(tlb.find(0x1234_5670, 8), None);
+    }
+
+    /// Translated code takes an address for known if it is less than a page behind
+    /// its slot's tag.
+    #[test]
+    fn nothing_that_belongs_to_an_empty_slot_is_near_its_tag() {
+        let mut tlb = DataTlb::default();
+        for page in (0..DATA_SLOTS as u64).chain([1 << 20, 1 << 51, (1 << 52) - 1]) {
+            for va in [page << PAGE_SHIFT, (page << PAGE_SHIFT) + 4095] {
+                assert!(va.wrapping_sub(tlb.entry(va).tag) > 4095, "{va:x}");
+                tlb.fill(va, 0);
+                assert!(va.wrapping_sub(tlb.entry(va).tag) <= 4095, "{va:x}");
+                tlb.flush_target(0);
+                assert!(va.wrapping_sub(tlb.entry(va).tag) > 4095, "{va:x}");
+                tlb.fill(va, 0);
+                tlb.flush_page(va);
+                assert!(va.wrapping_sub(tlb.entry(va).tag) > 4095, "{va:x}");
+                tlb.fill(va, 0);
+                tlb.flush();
+                assert!(va.wrapping_sub(tlb.entry(va).tag) > 4095, "{va:x}");
+            }
+        }
     }
 
     #[test]

@@ -2,9 +2,9 @@
 //! that does not change between them.
 //!
 //! The first of a group checks that all of them are on one page, which the TLB
-//! knows; the others need no check. If they are not, a copy of the rest of the
-//! block looks for each of them: a frame of the stack that lies on two pages does
-//! so for as long as the program does not return from there.
+//! knows, aligned or not; the others need no check. If they are not, a copy of
+//! the rest of the block looks for each of them: a frame of the stack that lies
+//! on two pages does so for as long as the program does not return from there.
 
 use super::region::Step;
 use crate::cpu::csr;
@@ -28,8 +28,6 @@ pub struct Group {
     pub low: i64,
     /// Offset behind the last byte.
     high: i64,
-    /// The largest alignment needed, as a shift. The register must have it.
-    pub align: u8,
     /// Offsets in the page of the instructions.
     steps: Vec<u16>,
 }
@@ -51,21 +49,20 @@ impl Group {
     }
 
     /// Takes an access up if it fits.
-    fn take(&mut self, step: &Step, align: u8) -> bool {
+    fn take(&mut self, step: &Step, length: u8) -> bool {
         let imm = i64::from(step.inst.imm);
-        let wider = self.align.max(align);
-        let low = self.low.min(imm) & !((1 << wider) - 1);
-        let high = self.high.max(imm + (1 << align));
+        let low = self.low.min(imm);
+        let high = self.high.max(imm + (1 << length));
         let fits = high - low <= MAX_SPAN;
         if fits {
-            (self.low, self.high, self.align) = (low, high, wider);
+            (self.low, self.high) = (low, high);
             self.steps.push(step.offset);
         }
         fits
     }
 }
 
-/// What an access needs: its alignment as a shift, and whether it stores.
+/// What an access is: its length as a shift, and whether it stores.
 pub fn kind(op: Op) -> Option<(u8, bool)> {
     use Op::*;
     Some(match op {
@@ -87,21 +84,17 @@ pub fn groups(steps: &[Step]) -> Vec<Group> {
     let mut done: Vec<Group> = Vec::new();
     for step in steps {
         let inst = &step.inst;
-        if let Some((align, is_write)) = kind(inst.op)
-            // Else register and address are aligned differently.
-            && inst.imm & ((1 << align) - 1) == 0
-        {
+        if let Some((length, is_write)) = kind(inst.op) {
             let same = |group: &&mut Group| group.base == inst.rs1 && group.is_write == is_write;
             let found = open.iter_mut().find(same);
-            if found.is_none_or(|group| !group.take(step, align)) {
+            if found.is_none_or(|group| !group.take(step, length)) {
                 let rival = |group: &Group| group.base == inst.rs1 && group.is_write == is_write;
                 done.extend(open.extract_if(.., |group| rival(group)));
                 open.push(Group {
                     base: inst.rs1,
                     is_write,
                     low: inst.imm.into(),
-                    high: i64::from(inst.imm) + (1 << align),
-                    align,
+                    high: i64::from(inst.imm) + (1 << length),
                     steps: vec![step.offset],
                 });
             }
@@ -161,7 +154,7 @@ mod tests {
         let [read, write] = &groups[..] else {
             panic!("{groups:?}");
         };
-        assert_eq!((read.low, read.span(), read.align), (8, 24, 3));
+        assert_eq!((read.low, read.span()), (8, 24));
         assert_eq!(read.steps, [0, 4, 12]);
         assert!(read.begins(&steps[0]) && read.holds(&steps[3]));
         assert_eq!((write.low, write.span()), (-8, 16));
@@ -169,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_are_short_and_aligned() {
+    fn groups_are_short() {
         let far = MAX_SPAN as i32;
         let steps = [
             step(0, Op::Ld, 5, 10, 0),
@@ -181,8 +174,7 @@ mod tests {
         ];
         let groups = groups(&steps);
         let offsets: Vec<&[u16]> = groups.iter().map(|group| &group.steps[..]).collect();
-        assert_eq!(offsets, [&[4, 8][..], &[16, 20]]);
-        // From an aligned address on, so that the register's own is checked.
-        assert_eq!((groups[1].low, groups[1].span()), (0, 8));
+        assert_eq!(offsets, [&[4, 8, 12][..], &[16, 20]]);
+        assert_eq!((groups[1].low, groups[1].span()), (3, 5));
     }
 }

@@ -136,9 +136,6 @@ pub(super) struct Emitter<'a> {
     pub groups: Vec<Group>,
     /// The block.
     node: usize,
-    /// Each access looks for its page by itself, and may be unaligned: what is
-    /// written now is a copy of the rest of a block, beside its usual path.
-    pub is_careful: bool,
 }
 
 /// The module for a region.
@@ -178,7 +175,6 @@ pub fn function(region: &Region, places: &Places) -> Vec<u8> {
         float_on: false,
         groups: Vec::new(),
         node: 0,
-        is_careful: false,
     };
     emitter.function(&items);
     let locals = [
@@ -398,16 +394,15 @@ impl Emitter<'_> {
         self.end(node);
     }
 
-    /// If the number on the stack is not zero, the rest of the block, from the
-    /// instruction on that is being written, is done with care.
+    /// If the number on the stack is not zero, each access looks for its page by
+    /// itself in the rest of the block, from the instruction on that is being
+    /// written.
     pub fn careful_if(&mut self) {
         let node = &self.region.nodes[self.node];
         let (rest, float_on) = (self.rest, self.float_on);
         let groups = std::mem::take(&mut self.groups);
         self.begin_if();
-        self.is_careful = true;
         self.rest_of(node);
-        self.is_careful = false;
         self.end_if();
         (self.rest, self.float_on, self.groups) = (rest, float_on, groups);
     }

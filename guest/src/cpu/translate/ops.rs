@@ -7,14 +7,11 @@ use super::region::Step;
 use crate::cpu::csr;
 use crate::cpu::hart::NO_RESERVATION;
 use crate::cpu::inst::{Inst, Op};
-use crate::cpu::tlb::{DATA_SLOTS, HASH_FACTOR, HASH_SHIFT, PAGE_MASK};
+use crate::cpu::tlb::{DATA_SLOTS, HASH_FOLD, PAGE_MASK};
+use crate::ram::{PAGE_SHIFT, PAGE_SIZE};
 
-/// Instructions left of a block in which accesses may be unaligned without
-/// leaving to the interpreter, at most: the copies that this takes grow with the
-/// square of it, and most such accesses are in short blocks that copy memory.
-const MAX_UNALIGNED: u32 = 3;
-
-/// The same for groups of accesses that lie on two pages.
+/// Instructions left of a block in which a group of accesses may lie on two pages
+/// without leaving to the interpreter, at most.
 const MAX_APART: u32 = 16;
 
 /// Packs an instruction for a helper.
@@ -255,47 +252,51 @@ impl Emitter<'_> {
     }
 
     /// Puts on the stack the offset in RAM of an access of `1 << align` bytes
-    /// at the address in the local, or leaves to the interpreter if the TLB
-    /// does not know it.
+    /// at the address in the local, or leaves to the interpreter if the TLB does
+    /// not know it, or it is not aligned.
     fn translate(&mut self, step: &Step, align: u8, is_write: bool) {
-        self.find_slot(align, is_write, 1 << align);
+        self.find_slot(is_write);
+        let tag = PAGE_MASK | ((1 << align) - 1);
+        let code = &mut self.code;
+        code.get(local::SLOT).memory(I64_LOAD, 3, TAG);
+        code.get(local::VA).i64(tag as i64).ops(&[I64_AND, I64_NE]);
         self.exit_if(step.offset, INTERPRET, self.rest);
         self.found();
     }
 
-    /// Puts on the stack whether the TLB does not know the page of the address in
-    /// the local, which must be aligned, and have `span` bytes behind it.
-    fn find_slot(&mut self, align: u8, is_write: bool, span: i64) {
+    /// Finds the slot of the page of the address in the local, and puts into
+    /// locals where it is, and the low bits of the address.
+    fn find_slot(&mut self, is_write: bool) {
         let tlb = if is_write { local::WRITE } else { local::READ };
-        // The slot times its size.
-        let shift = i64::from(HASH_SHIFT - SLOT_SHIFT);
         let mask = (DATA_SLOTS as i32 - 1) << SLOT_SHIFT;
         let code = &mut self.code;
-        code.get(local::VA).i64(PAGE_MASK as i64).op(I64_AND);
-        code.i64(HASH_FACTOR as i64).op(I64_MUL);
-        code.i64(shift).op(I64_SHR_U);
-        code.op(I32_WRAP_I64).i32(mask).op(I32_AND);
-        code.get(tlb).op(I32_ADD).tee(local::SLOT);
-        code.memory(I64_LOAD, 3, TAG);
-        let tag = PAGE_MASK | ((1 << align) - 1);
-        code.get(local::VA).i64(tag as i64).op(I64_AND);
-        if span > 1 << align {
-            // Both ends: what differs from the tag, in one number.
-            code.tee(local::A).op(I64_XOR);
-            code.get(local::VA).i64(span - 1).op(I64_ADD);
-            code.get(local::A).op(I64_XOR).i64(PAGE_MASK as i64);
-            code.ops(&[I64_AND, I64_OR]).i64(0).op(I64_NE);
-        } else {
-            code.op(I64_NE);
-        }
+        code.get(local::VA).op(I32_WRAP_I64).tee(local::CELL);
+        code.get(local::CELL).i32(HASH_FOLD as i32).op(I32_SHR_U);
+        code.op(I32_XOR);
+        // The slot times its size.
+        code.i32((PAGE_SHIFT - SLOT_SHIFT) as i32).op(I32_SHR_U);
+        code.i32(mask).op(I32_AND);
+        code.get(tlb).op(I32_ADD).set(local::SLOT);
+    }
+
+    /// Puts on the stack whether the TLB does not know the page of the address in
+    /// the local, or `span` bytes from there on are not on one page.
+    fn misses(&mut self, is_write: bool, span: i64) {
+        self.find_slot(is_write);
+        // The distance from the page of the slot: far for any other page, before
+        // it and behind it.
+        let code = &mut self.code;
+        code.get(local::VA);
+        code.get(local::SLOT).memory(I64_LOAD, 3, TAG).op(I64_SUB);
+        code.i64(PAGE_SIZE as i64 - span).op(I64_GT_U);
     }
 
     /// Puts on the stack the offset in RAM of the address in the local, whose
     /// slot was found.
     fn found(&mut self) {
         let code = &mut self.code;
-        code.get(local::SLOT).memory(I64_LOAD, 3, ADDEND);
-        code.get(local::VA).ops(&[I64_ADD, I32_WRAP_I64]);
+        code.get(local::SLOT).memory(I32_LOAD, 2, ADDEND);
+        code.get(local::CELL).op(I32_ADD);
     }
 
     /// The same for the address that register and immediate make; the answer is
@@ -306,26 +307,17 @@ impl Emitter<'_> {
         let at = self.groups.iter().position(|group| group.holds(step));
         let Some(at) = at else {
             self.address(step.inst.rs1, imm);
-            if self.is_careful {
-                self.find_slot(0, is_write, 1 << align);
-                self.exit_if(step.offset, INTERPRET, self.rest);
-            } else {
-                self.find_slot(align, is_write, 1 << align);
-                if align > 0 && self.rest <= MAX_UNALIGNED {
-                    self.careful_if();
-                } else {
-                    self.exit_if(step.offset, INTERPRET, self.rest);
-                }
-            }
+            self.misses(is_write, 1 << align);
+            self.exit_if(step.offset, INTERPRET, self.rest);
             self.found();
             return ram;
         };
         let cell = local::GROUPS + at as u32;
         let group = &self.groups[at];
-        let (low, align, span) = (group.low, group.align, group.span());
+        let (low, span) = (group.low, group.span());
         if group.begins(step) {
             self.address(step.inst.rs1, low);
-            self.find_slot(align, is_write, span);
+            self.misses(is_write, span);
             if self.rest <= MAX_APART {
                 self.careful_if();
             } else {
