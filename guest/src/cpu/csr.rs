@@ -17,6 +17,9 @@ pub const EXTERNAL: u32 = 9;
 
 const INTERRUPTS: u64 = 1 << SOFTWARE | 1 << TIMER | 1 << EXTERNAL;
 
+/// `senvcfg.CBZE`: user mode may run `cbo.zero`.
+const SENVCFG_CBZE: u64 = 1 << 7;
+
 /// The bits of an address space number, as `sfence.vma` is given it.
 pub const ASID: u64 = 0xffff;
 
@@ -80,6 +83,8 @@ pub struct Csrs {
     /// Which counters user mode may read. Linux expects the firmware to have
     /// given it the time, which its vDSO reads.
     pub scounteren: u64,
+    /// What user mode may do; of the manual's fields, `CBZE` alone.
+    pub senvcfg: u64,
     /// Scratch.
     pub sscratch: u64,
     /// Address of the trapping instruction.
@@ -108,6 +113,7 @@ impl Default for Csrs {
             sip: 0,
             stvec: 0,
             scounteren: 1 << 1,
+            senvcfg: 0,
             sscratch: 0,
             sepc: 0,
             scause: 0,
@@ -155,6 +161,11 @@ impl Csrs {
     /// Whether a timer interrupt would wake a waiting hart.
     pub fn timer_enabled(&self) -> bool {
         self.sie >> TIMER & 1 == 1
+    }
+
+    /// Whether user mode may run `cbo.zero`.
+    pub fn user_may_zero(&self) -> bool {
+        self.senvcfg & SENVCFG_CBZE != 0
     }
 
     /// The number of the address space.
@@ -270,7 +281,7 @@ impl Bank<'_> {
             number::SIE => csrs.sie,
             number::STVEC => csrs.stvec,
             number::SCOUNTEREN => csrs.scounteren,
-            number::SENVCFG => 0,
+            number::SENVCFG => csrs.senvcfg,
             number::SSCRATCH => csrs.sscratch,
             number::SEPC => csrs.sepc,
             number::SCAUSE => csrs.scause,
@@ -301,7 +312,7 @@ impl Bank<'_> {
             number::STVEC if value & 2 == 0 => csrs.stvec = value,
             number::STVEC => {}
             number::SCOUNTEREN => csrs.scounteren = value & 7,
-            number::SENVCFG => {}
+            number::SENVCFG => csrs.senvcfg = value & SENVCFG_CBZE,
             number::SSCRATCH => csrs.sscratch = value,
             number::SEPC => csrs.sepc = value & !1,
             number::SCAUSE => csrs.scause = value,

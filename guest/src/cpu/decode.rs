@@ -90,7 +90,7 @@ fn without_x0(mut inst: Inst, row: &Row) -> Inst {
     if inst.rd == 0 {
         inst.rd = SINK;
         let effects = matches!(inst.op, Jal | Jalr | Lb | Lh | Lw | Ld | Lbu | Lhu | Lwu)
-            || inst.op == FenceI
+            || matches!(inst.op, FenceI | CboZero)
             || inst.op.ends_block()
             || (LrW as u8..=AmoMaxuD as u8).contains(&(inst.op as u8));
         let writes_rd = matches!(

@@ -153,15 +153,39 @@ fn chain(parts: Parts<'_>, code: &Code, ram: &mut [u8]) -> Exit {
             }
             macro_rules! load {
                 ($type:ty) => {{
-                    let (cell, _) = cell!(tlb.read, address!(), $type);
-                    <$type>::from_le_bytes(*cell)
+                    const SIZE: usize = size_of::<$type>();
+                    let va = address!();
+                    match tlb.read.find(va, SIZE) {
+                        Some(offset) => {
+                            let cells = ram.as_chunks_mut::<SIZE>().0;
+                            let Some(cell) = cells.get_mut(offset / SIZE) else {
+                                slow!()
+                            };
+                            <$type>::from_le_bytes(*cell)
+                        }
+                        None => match load_unaligned::<SIZE>(tlb, ram, va) {
+                            Some(bytes) => <$type>::from_le_bytes(bytes),
+                            None => slow!(),
+                        },
+                    }
                 }};
             }
             macro_rules! store {
                 ($type:ty, $value:expr) => {{
-                    let value = $value as $type;
-                    let (cell, _) = cell!(tlb.write, address!(), $type);
-                    *cell = value.to_le_bytes();
+                    const SIZE: usize = size_of::<$type>();
+                    let va = address!();
+                    let bytes = ($value as $type).to_le_bytes();
+                    match tlb.write.find(va, SIZE) {
+                        Some(offset) => {
+                            let cells = ram.as_chunks_mut::<SIZE>().0;
+                            let Some(cell) = cells.get_mut(offset / SIZE) else {
+                                slow!()
+                            };
+                            *cell = bytes;
+                        }
+                        None if store_unaligned(tlb, ram, va, bytes) => {}
+                        None => slow!(),
+                    }
                 }};
             }
             // On to the second of two fused instructions.
@@ -583,7 +607,7 @@ fn chain(parts: Parts<'_>, code: &Code, ram: &mut [u8]) -> Exit {
                 | Op::FcvtDS => float!(),
                 Op::Csrrw | Op::Csrrs | Op::Csrrc | Op::Csrrwi | Op::Csrrsi | Op::Csrrci => csr!(),
                 #[rustfmt::skip]
-                Op::Straddle | Op::Illegal | Op::Fence | Op::FenceI | Op::Ecall | Op::Ebreak | Op::Sret
+                Op::Straddle | Op::Illegal | Op::CboZero | Op::Fence | Op::FenceI | Op::Ecall | Op::Ebreak | Op::Sret
                 | Op::Wfi | Op::SfenceVma | Op::Flw | Op::Fld | Op::Fsw | Op::Fsd | Op::FsdFsd => slow!(),
             }
         };
@@ -609,6 +633,30 @@ fn chain(parts: Parts<'_>, code: &Code, ram: &mut [u8]) -> Exit {
         line = code.line(number);
         index = blocks::first(number);
     }
+}
+
+/// The bytes at an address that is not aligned, if the TLB knows their page.
+#[inline(never)]
+fn load_unaligned<const SIZE: usize>(tlb: &DataTlbs, ram: &[u8], va: u64) -> Option<[u8; SIZE]> {
+    let offset = tlb.read.find_anywhere(va, SIZE)?;
+    ram.get(offset..)?.first_chunk().copied()
+}
+
+/// Stores bytes at an address that is not aligned, if the TLB knows their page.
+#[inline(never)]
+fn store_unaligned<const SIZE: usize>(
+    tlb: &DataTlbs,
+    ram: &mut [u8],
+    va: u64,
+    bytes: [u8; SIZE],
+) -> bool {
+    let offset = tlb.write.find_anywhere(va, SIZE);
+    let cell = offset.and_then(|offset| ram.get_mut(offset..)?.first_chunk_mut());
+    match cell {
+        Some(cell) => *cell = bytes,
+        None => return false,
+    }
+    true
 }
 
 /// The block at `pc`, if its page is in the TLB.

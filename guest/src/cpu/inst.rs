@@ -61,7 +61,7 @@ operations! {
     Addiw, Slliw, Srliw, Sraiw, Addw, Subw, Sllw, Srlw, Sraw,
     Mul, Mulh, Mulhsu, Mulhu, Div, Divu, Rem, Remu,
     Mulw, Divw, Divuw, Remw, Remuw,
-    Fence, FenceI, Ecall, Ebreak, Sret, Wfi, SfenceVma,
+    CboZero, Fence, FenceI, Ecall, Ebreak, Sret, Wfi, SfenceVma,
     Csrrw, Csrrs, Csrrc, Csrrwi, Csrrsi, Csrrci,
     LrW, ScW, AmoSwapW, AmoAddW, AmoXorW, AmoAndW, AmoOrW,
     AmoMinW, AmoMaxW, AmoMinuW, AmoMaxuW,

@@ -12,6 +12,9 @@ use crate::bus::{Bus, Width};
 use crate::host::Host;
 use crate::ram::{CodeMark, PAGE_SIZE, RAM_BASE};
 
+/// Bytes that `cbo.zero` clears: a page, which is what Linux clears most.
+pub const ZERO_BLOCK: usize = PAGE_SIZE;
+
 /// How to go on after an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flow {
@@ -58,6 +61,7 @@ pub fn execute<H: Host>(
         Sw => return store(hart, bus, address, 4, source),
         Sd => return store(hart, bus, address, 8, source),
         Flw | Fld | Fsw | Fsd => return float_memory(hart, bus, inst, address, pc),
+        CboZero => zero_block(hart, bus, inst, pc)?,
         FenceI => return Ok(Flow::FenceI),
         Ecall => return call(hart),
         Ebreak => {
@@ -101,6 +105,28 @@ fn illegal<H: Host>(hart: &mut Hart, bus: &mut Bus<H>, pc: u64) -> Trap {
         cause: Cause::IllegalInstruction,
         value: u64::from(low) | u64::from(high.unwrap_or(0)) << 16,
     }
+}
+
+/// `cbo.zero`: clears the block that holds an address (Zicboz, unprivileged manual,
+/// section "Cache-Block Zero Instructions").
+fn zero_block<H: Host>(
+    hart: &mut Hart,
+    bus: &mut Bus<H>,
+    inst: &Inst,
+    pc: u64,
+) -> Result<(), Trap> {
+    if hart.mode == Mode::User && !hart.csr.user_may_zero() {
+        return Err(illegal(hart, bus, pc));
+    }
+    let va = hart.x[usize::from(inst.rs1)];
+    let pa = hart.translate(&mut bus.ram, va, Access::Write)?;
+    let block = pa & !(ZERO_BLOCK as u64 - 1);
+    let Some(offset) = bus.ram.offset(block, ZERO_BLOCK) else {
+        return Err(Access::Write.access_fault(va));
+    };
+    bus.ram.touch(offset, ZERO_BLOCK);
+    bus.ram.bytes_mut()[offset..offset + ZERO_BLOCK].fill(0);
+    Ok(())
 }
 
 /// `sfence.vma` with its four ways to say what has changed. Of other address

@@ -75,6 +75,7 @@ pub const TABLE: &[Row] = &[
     row(Op::Fld, Format::FpLoad, 0x0000707f, 0x00003007),
     row(Op::Fence, Format::None, 0x0000707f, 0x0000000f),
     row(Op::FenceI, Format::None, 0x0000707f, 0x0000100f),
+    row(Op::CboZero, Format::R, 0xfff07fff, 0x0040200f),
     row(Op::Addi, Format::I, 0x0000707f, 0x00000013),
     row(Op::Slti, Format::I, 0x0000707f, 0x00002013),
     row(Op::Sltiu, Format::I, 0x0000707f, 0x00003013),

@@ -11,17 +11,19 @@
 //! space numbers: a switch to another space forgets the tables that hold a
 //! mapping of one space; those of Linux's kernel hold global ones alone.
 
-use crate::ram::PAGE_SHIFT;
+use crate::ram::{PAGE_SHIFT, PAGE_SIZE};
 
-/// Slots of a data TLB: 4 MiB of reach.
-pub const DATA_SLOTS: usize = 1024;
+/// Slots of a data TLB: 8 MiB of reach, which is what a start of Python needs. Of
+/// half as many, it misses twice as often.
+pub const DATA_SLOTS: usize = 2048;
 
 /// The slot of a page is its number, xor that of the block of so many pages, as a
 /// shift, that it lies in.
 pub const HASH_FOLD: u32 = DATA_SLOTS.ilog2();
 
-/// Slots of an instruction TLB.
-const EXEC_SLOTS: usize = 512;
+/// Slots of an instruction TLB: as many pages of code as a start of Python runs
+/// through, twice.
+const EXEC_SLOTS: usize = 2048;
 
 /// Tag of an empty slot of an instruction TLB; no page address has these low bits.
 const EMPTY: u64 = u64::MAX;
@@ -97,6 +99,15 @@ impl DataTlb {
     #[inline(always)]
     pub fn find(&self, va: u64, size: usize) -> Option<usize> {
         self.entry(va).find(va, size)
+    }
+
+    /// The offset in RAM of `size` bytes at `va`, aligned or not; `None` if they
+    /// are not on one page, or it is not here.
+    pub fn find_anywhere(&self, va: u64, size: usize) -> Option<usize> {
+        let entry = self.entry(va);
+        let distance = va.wrapping_sub(entry.tag);
+        let is_there = distance <= (PAGE_SIZE - size) as u64;
+        is_there.then(|| va.wrapping_add(entry.addend) as usize)
     }
 
     /// What the slot of `va` holds.
@@ -288,7 +299,7 @@ impl ExecTlb {
     #[inline(always)]
     fn slot(va: u64) -> usize {
         let page = va >> PAGE_SHIFT;
-        (page ^ (page >> 9)) as usize & (EXEC_SLOTS - 1)
+        (page ^ page >> EXEC_SLOTS.ilog2()) as usize & (EXEC_SLOTS - 1)
     }
 
     #[inline(always)]
@@ -504,6 +515,11 @@ mod tests {
         assert_eq!(tlb.find(0x1234_5674, 8), None);
         assert_eq!(tlb.find(0x1234_5674, 4), Some(0x9674));
         assert_eq!(tlb.find(0x1234_4670, 8), None);
+        assert_eq!(tlb.find_anywhere(0x1234_5674, 8), Some(0x9674));
+        assert_eq!(tlb.find_anywhere(0x1234_5ff8, 8), Some(0x9ff8));
+        assert_eq!(tlb.find_anywhere(0x1234_5ff9, 8), None);
+        assert_eq!(tlb.find_anywhere(0x1234_4fff, 8), None);
+        assert_eq!(tlb.find_anywhere(0x1234_6000, 8), None);
         assert_eq!(tlb.find(u64::MAX, 1), None);
         tlb.flush_target(0x9000);
         assert_eq!(tlb.find(0x1234_5670, 8), None);
@@ -517,14 +533,14 @@ mod tests {
         for page in (0..DATA_SLOTS as u64).chain([1 << 20, 1 << 51, (1 << 52) - 1]) {
             for va in [page << PAGE_SHIFT, (page << PAGE_SHIFT) + 4095] {
                 assert!(va.wrapping_sub(tlb.entry(va).tag) > 4095, "{va:x}");
-                tlb.fill(va, 0);
+                tlb.fill(va, 0, false);
                 assert!(va.wrapping_sub(tlb.entry(va).tag) <= 4095, "{va:x}");
                 tlb.flush_target(0);
                 assert!(va.wrapping_sub(tlb.entry(va).tag) > 4095, "{va:x}");
-                tlb.fill(va, 0);
+                tlb.fill(va, 0, false);
                 tlb.flush_page(va);
                 assert!(va.wrapping_sub(tlb.entry(va).tag) > 4095, "{va:x}");
-                tlb.fill(va, 0);
+                tlb.fill(va, 0, false);
                 tlb.flush();
                 assert!(va.wrapping_sub(tlb.entry(va).tag) > 4095, "{va:x}");
             }

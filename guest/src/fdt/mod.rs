@@ -7,6 +7,7 @@ mod writer;
 mod reader;
 
 use crate::bus::TIMEBASE_HZ;
+use crate::cpu::slow::ZERO_BLOCK;
 use crate::map::{LAST_IRQ, Place, REGIONS, Region};
 use crate::ram::RAM_BASE;
 use std::ops::Range;
@@ -29,9 +30,11 @@ pub struct FdtConfig<'a> {
 ///
 /// Svvptc (a page that becomes valid is found without a fence) holds because no
 /// TLB keeps what is not mapped; Linux then spares a fence at each page fault.
-const EXTENSIONS: [&str; 9] = ["i", "m", "a", "f", "d", "c", "zicsr", "zifencei", "svvptc"];
+const EXTENSIONS: [&str; 10] = [
+    "i", "m", "a", "f", "d", "c", "zicboz", "zicsr", "zifencei", "svvptc",
+];
 /// The same in the older form.
-const ISA: &str = "rv64imafdc_zicsr_zifencei_svvptc";
+const ISA: &str = "rv64imafdc_zicboz_zicsr_zifencei_svvptc";
 
 /// Phandle of the hart's own interrupt controller.
 const CPU_INTC: u32 = 1;
@@ -93,6 +96,7 @@ fn cpus(tree: &mut Writer) {
     tree.strings("riscv,isa", &[ISA]);
     tree.strings("riscv,isa-base", &["rv64i"]);
     tree.strings("riscv,isa-extensions", &EXTENSIONS);
+    tree.cells("riscv,cboz-block-size", &[ZERO_BLOCK as u32]);
     tree.strings("mmu-type", &["riscv,sv39"]);
     tree.begin("interrupt-controller");
     tree.cells("#interrupt-cells", &[1]);
@@ -165,6 +169,7 @@ mod tests {
         assert_eq!(cpus.cells("timebase-frequency"), [10_000_000]);
         let cpu = cpus.at("cpu@0");
         assert_eq!(cpu.strings("riscv,isa"), [ISA]);
+        assert_eq!(cpu.cells("riscv,cboz-block-size"), [4096]);
         assert_eq!(cpu.strings("mmu-type"), ["riscv,sv39"]);
         let (letters, names) = EXTENSIONS.split_at(6);
         let named = format!("rv64{}_{}", letters.concat(), names.join("_"));

@@ -336,7 +336,13 @@ fn is_usable(bits: u32) -> bool {
     let jumps = row.op.is_branch() || matches!(row.op, Op::Jal | Op::Jalr);
     let system = matches!(
         row.op,
-        Op::Ecall | Op::Ebreak | Op::Sret | Op::Wfi | Op::SfenceVma
+        Op::Ecall
+            | Op::Ebreak
+            | Op::Sret
+            | Op::Wfi
+            | Op::SfenceVma
+            // Clears blocks of another size there.
+            | Op::CboZero
     );
     let clobbers = match target(bits, &inst) {
         Some((rd, false)) => RESERVED.contains(&rd),

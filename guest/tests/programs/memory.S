@@ -95,10 +95,68 @@
     jr x0
 1:  check 46, s10, 1
     check 47, s9, 0
+
+# A block is cleared, and no byte beside it.
+    .option arch, +zicboz
+    la s0, before
+    la s1, edge
+    li a1, -1
+    sd a1, 0(s0)
+    sd a1, 0(s1)
+    li a2, 4096
+    add a2, s1, a2
+    sd a1, -8(a2)
+    sd a1, 0(a2)
+    addi a0, s1, 100
+    cbo.zero (a0)
+    ld a0, 0(s0)
+    same 50, a0, a1
+    ld a0, 0(s1)
+    check 51, a0, 0
+    ld a0, -8(a2)
+    check 52, a0, 0
+    ld a0, 0(a2)
+    same 53, a0, a1
+    catch 1f
+    li a0, 16
+    cbo.zero (a0)
+    j fail
+1:  check 54, s10, 7
+    check 55, s11, 16
+
+# User mode may do so when it is told.
+    la s2, 2f
+    csrw sepc, s2
+    li a0, 0x100
+    csrc sstatus, a0
+    catch 1f
+    csrw senvcfg, x0
+    sret
+2:  cbo.zero (s1)
+1:  check 56, s10, 2
+    sd a1, 0(s1)
+    li a0, -1
+    csrw senvcfg, a0
+    csrr a0, senvcfg
+    check 57, a0, 0x80
+    la s2, 2f
+    csrw sepc, s2
+    li a0, 0x100
+    csrc sstatus, a0
+    catch 1f
+    sret
+2:  cbo.zero (s1)
+    ecall
+1:  check 58, s10, 8
+    ld a0, 0(s1)
+    check 59, a0, 0
     finish
 
     .balign 8
 data: .byte 1, 2, 3, 4, 5, 6, 7, 0x81, 0x11, 0, 0, 0, 0, 0, 0, 0
 place: .dword 0, 0
     .balign 4096
-edge: .dword 0
+    .skip 4088
+before: .dword 0
+edge: .skip 4096
+    .dword 0

@@ -278,7 +278,7 @@ fn is_translated(inst: &Inst) -> bool {
     let op = inst.op;
     let jumps = op.is_branch() || matches!(op, Op::Jal | Op::Jalr);
     op < Op::LdRun
-        && op != Op::Fence
+        && !matches!(op, Op::Fence | Op::CboZero)
         && (jumps || !op.ends_block())
         && (!csr::is_access(op) || csr::is_quick(inst.imm as u32))
 }
