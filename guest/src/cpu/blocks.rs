@@ -365,6 +365,13 @@ impl Code {
         self.line(block)[usize::from(first(block))].op == Op::Enter
     }
 
+    /// The block at `offset` of a table's page, or the copy beside it, that does not
+    /// lead to translated code.
+    pub fn find_plain(&self, table: u32, offset: usize) -> Option<u32> {
+        let copy = self.find(table, offset + COPY);
+        copy.or_else(|| self.find(table, offset).filter(|block| !self.enters(*block)))
+    }
+
     /// Makes a block at `offset` of a page of RAM that only leads to translated
     /// code.
     pub fn stub(&mut self, page: usize, offset: usize, function: u32, node: u8) -> u32 {

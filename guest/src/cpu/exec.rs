@@ -589,10 +589,19 @@ fn chain(parts: Parts<'_>, code: &Code, ram: &mut [u8]) -> Exit {
                     budget = at.budget;
                     tlb = &data[csr.view(mode)];
                     notice!();
-                    if how == translate::INTERPRET {
-                        return leave(at, at.pc, budget, Exit::Interpret);
+                    if how != translate::INTERPRET {
+                        break (at.pc, &ELSEWHERE);
                     }
-                    break (at.pc, &ELSEWHERE);
+                    match plain(exec, code, at.pc) {
+                        Some(found) if budget > 0 => {
+                            pc = at.pc;
+                            number = found;
+                            line = code.line(number);
+                            index = blocks::first(number);
+                            continue;
+                        }
+                        _ => return leave(at, at.pc, budget, Exit::Interpret),
+                    }
                 }
                 // Every operation is named, so that the jump needs no range check.
                 #[rustfmt::skip]
@@ -668,6 +677,12 @@ fn jump_target(exec: &mut ExecTlb, code: &Code, pc: u64) -> Option<u32> {
     let found = code.find(exec.find(pc)?, pc as usize & (PAGE_SIZE - 1))?;
     exec.note_jump(pc, found);
     Some(found)
+}
+
+/// The instructions at `pc`, not their translation, if they are decoded.
+#[inline(always)]
+fn plain(exec: &ExecTlb, code: &Code, pc: u64) -> Option<u32> {
+    code.find_plain(exec.find(pc)?, pc as usize & (PAGE_SIZE - 1))
 }
 
 /// Leaves between blocks.
