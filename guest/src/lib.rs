@@ -1,6 +1,6 @@
-//! A RISC-V machine that boots Linux: RV64GC with Zicsr and Zifencei, Sv39, one
-//! hart, the supervisor binary interface built in, and the devices a small
-//! Linux guest needs.
+//! A RISC-V machine that boots Linux: RV64GC with Zicsr, Zifencei and Zicboz, Sv39
+//! with Svvptc, one hart, the supervisor binary interface built in, and the
+//! devices a small Linux guest needs.
 //!
 //! The same code runs natively and as WebAssembly. The machine does no I/O of
 //! its own: it reaches clock, randomness, console, network and files through

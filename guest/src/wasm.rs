@@ -611,14 +611,9 @@ unsafe extern "C" fn csr(lent: *mut Lent, inst: u64) -> u32 {
     let data = unsafe { &*lent.data };
     let mode = lent.mode;
     let mut bank = Bank { mode, csr, fp };
-    if !bank.quick(x, &translate::unpack(inst)) {
-        return translate::CSR_NOT;
-    }
+    let ran = bank.quick(x, &translate::unpack(inst));
     let tlb = &data[csr.view(mode)];
     lent.read = tlb.read.slots().as_ptr();
     lent.write = tlb.write.slots().as_ptr();
-    match csr.interrupt(mode) {
-        Some(_) => translate::CSR_INTERRUPT,
-        None => translate::CSR_DONE,
-    }
+    ran.into()
 }

@@ -369,7 +369,10 @@ impl Code {
     /// lead to translated code.
     pub fn find_plain(&self, table: u32, offset: usize) -> Option<u32> {
         let copy = self.find(table, offset + COPY);
-        copy.or_else(|| self.find(table, offset).filter(|block| !self.enters(*block)))
+        copy.or_else(|| {
+            self.find(table, offset)
+                .filter(|block| !self.enters(*block))
+        })
     }
 
     /// Makes a block at `offset` of a page of RAM that only leads to translated

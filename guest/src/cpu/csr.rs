@@ -217,7 +217,7 @@ pub fn is_quick(csr: u32) -> bool {
 }
 
 /// Whether an instruction may enable interrupts.
-pub fn may_enable(inst: &Inst) -> bool {
+fn may_enable(inst: &Inst) -> bool {
     let sets = !matches!(inst.op, Op::Csrrc | Op::Csrrci);
     let bits = match inst.op {
         Op::Csrrsi | Op::Csrrwi => u64::from(inst.rs1),
@@ -246,10 +246,12 @@ fn writes(inst: &Inst) -> bool {
 
 impl Bank<'_> {
     /// Runs an instruction on a register that [`is_quick`]. `false`: it did not
-    /// run, because it is illegal or changes more than registers.
+    /// run, because it is illegal, changes more than registers, or may let an
+    /// interrupt in, which must come right behind it (privileged manual, section
+    /// "Supervisor Interrupt Registers").
     pub fn quick(&mut self, x: &mut Registers, inst: &Inst) -> bool {
         let number = inst.imm as u32;
-        if !is_quick(number) {
+        if !is_quick(number) || self.csr.sip != 0 && may_enable(inst) {
             return false;
         }
         let Some(old) = self.read(number, || 0, 0) else {
@@ -487,6 +489,13 @@ mod tests {
         for number in [number::SATP, number::TIME, number::INSTRET, 0xfff] {
             assert!(!hart.bank().quick(&mut x, &csr(Op::Csrrs, number, 0)));
         }
+        // What would let an interrupt in.
+        hart.csr.set_pending(TIMER, true);
+        let enables = csr(Op::Csrrsi, number::SSTATUS, SSTATUS_SIE as u8);
+        assert!(!hart.bank().quick(&mut x, &enables));
+        hart.csr.set_pending(TIMER, false);
+        assert!(hart.bank().quick(&mut x, &enables));
+        x[10] = 7;
         hart.mode = Mode::User;
         assert!(!hart.bank().quick(&mut x, &asks));
         assert!(!hart.bank().quick(&mut x, &csr(Op::Csrrs, number::FRM, 0)));

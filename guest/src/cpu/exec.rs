@@ -328,15 +328,6 @@ fn chain(parts: Parts<'_>, code: &Code, ram: &mut [u8]) -> Exit {
                     set!($old as i64 as u64);
                 }};
             }
-            // The slice ends if an interrupt is to be taken.
-            macro_rules! notice {
-                () => {
-                    if csr.interrupt(mode).is_some() {
-                        csr.retired = csr.retired.wrapping_sub(budget as u64);
-                        budget = 0;
-                    }
-                };
-            }
             macro_rules! csr {
                 () => {{
                     let mut bank = Bank { mode, csr, fp };
@@ -344,7 +335,6 @@ fn chain(parts: Parts<'_>, code: &Code, ram: &mut [u8]) -> Exit {
                         slow!()
                     }
                     tlb = &data[csr.view(mode)];
-                    notice!();
                 }};
             }
             macro_rules! float {
@@ -588,7 +578,6 @@ fn chain(parts: Parts<'_>, code: &Code, ram: &mut [u8]) -> Exit {
                     };
                     budget = at.budget;
                     tlb = &data[csr.view(mode)];
-                    notice!();
                     if how != translate::INTERPRET {
                         break (at.pc, &ELSEWHERE);
                     }

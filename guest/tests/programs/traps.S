@@ -128,6 +128,32 @@ user_time:
     csrci sip, 2
     csrci sstatus, SIE
 
+# An interrupt that waits comes right behind what lets it in.
+    csrw sie, x0
+    csrsi sip, 2
+    csrsi sstatus, SIE
+    nop
+    la a0, 1f
+    catch 2f
+    li a1, 2
+    li a2, 0
+    csrw sie, a1
+1:  addi a2, a2, 1
+    addi a2, a2, 1
+2:  check 46, a2, 0
+    li a1, 1 << 63 | 1
+    same 47, s10, a1
+    same 48, s9, a0
+    la a0, 1f
+    catch 2f
+    csrsi sstatus, SIE
+1:  addi a2, a2, 1
+    addi a2, a2, 1
+2:  check 49, a2, 0
+    same 49, s9, a0
+    csrci sip, 2
+    csrci sstatus, SIE
+
 # A timer interrupt comes when it is due, and vectored it has its own entry.
     la a0, vectors + 1
     csrw stvec, a0

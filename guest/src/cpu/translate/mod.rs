@@ -11,9 +11,9 @@
 //! starts (`shipped`). From region to region the way is a table of where the
 //! interpreter entered them, which every change of mappings or code empties.
 //!
-//! What it does not do: it translates nothing that changes the hart's state,
-//! handles no fault, fills no TLB. There the function leaves to the interpreter,
-//! at the very instruction.
+//! What it does not do: it translates nothing that changes more than the hart's
+//! registers, handles no fault, fills no TLB. There the function leaves to the
+//! interpreter, at the very instruction.
 //!
 //! [`Op::Enter`]: super::inst::Op::Enter
 
@@ -32,7 +32,7 @@ mod study;
 
 pub use self::emit::{INTERPRET, JUMP};
 pub use self::ops::unpack;
-pub use self::places::{CSR_DONE, CSR_INTERRUPT, CSR_NOT, Helpers, Lent, Places};
+pub use self::places::{Helpers, Lent, Places};
 pub use self::shipped::Shipped;
 pub use self::study::Study;
 

@@ -1,8 +1,8 @@
 //! Instructions as WebAssembly.
 
 use super::code::op::*;
-use super::emit::{Emitter, INTERPRET, JUMP, local};
-use super::places::{ADDEND, CSR_INTERRUPT, CSR_NOT, SLOT_SHIFT, TAG};
+use super::emit::{Emitter, INTERPRET, local};
+use super::places::{ADDEND, SLOT_SHIFT, TAG};
 use super::region::Step;
 use crate::cpu::csr;
 use crate::cpu::hart::NO_RESERVATION;
@@ -93,19 +93,13 @@ impl Emitter<'_> {
             self.tell(inst.rs1);
         }
         self.call(self.places.helpers.csr, inst);
-        self.code.tee(local::SLOT).i32(CSR_NOT as i32).op(I32_EQ);
+        self.code.op(I32_EQZ);
         self.exit_if(step.offset, INTERPRET, self.rest);
         self.reload(inst.rd);
         // Floating point may be off now.
         self.float_on = false;
         if csr::may_change_view(inst) {
             self.view();
-        }
-        if csr::may_enable(inst) {
-            self.code.get(local::SLOT).i32(CSR_INTERRUPT as i32);
-            self.code.op(I32_EQ);
-            let after = step.offset + u16::from(step.length);
-            self.exit_if(after, JUMP, self.rest - 1);
         }
     }
 

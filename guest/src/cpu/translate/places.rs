@@ -15,17 +15,10 @@ pub struct Helpers {
     /// Arithmetic with floating-point numbers: 1 if the instruction ran, 0 if it
     /// is illegal now.
     pub float: u32,
-    /// An instruction on a control and status register: [`CSR_DONE`] or another
-    /// of its answers.
+    /// An instruction on a control and status register: 1 if it ran, 0 if the
+    /// interpreter must run it.
     pub csr: u32,
 }
-
-/// The instruction did not run: the interpreter must do it.
-pub const CSR_NOT: u32 = 0;
-/// It ran.
-pub const CSR_DONE: u32 = 1;
-/// It ran, and an interrupt is to be taken now.
-pub const CSR_INTERRUPT: u32 = 2;
 
 /// Linear addresses; see the module.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
