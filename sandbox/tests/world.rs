@@ -113,6 +113,143 @@ fn several_mounts_and_single_files() {
     assert_eq!(sh(&sandbox, "cat /a/y"), "b\n");
 }
 
+/// What the guest has looked at it does not take for what is there.
+#[test]
+#[ignore = "needs the image"]
+fn what_the_host_changes_is_seen_by_the_next_command() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    fs::write(&file, "one\n").unwrap();
+    for mode in [MountMode::ReadWrite, MountMode::ReadOnly] {
+        let sandbox = mounted(folder.path(), mode);
+        // The second stat of each command finds what the first one asked for.
+        let look = "cd /mnt/data; stat -c '%s %a' file; stat -c '%s %a %F' file; cat file; ls";
+        let again = |expected: &str| assert_eq!(sh(&sandbox, look), expected);
+        for _ in 0..3 {
+            fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+            again("4 644\n4 644 regular file\none\nfile\n");
+            fs::write(&file, "two\n").unwrap();
+            again("4 644\n4 644 regular file\ntwo\nfile\n");
+            fs::write(&file, "three\n").unwrap();
+            again("6 644\n6 644 regular file\nthree\nfile\n");
+            fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+            again("6 600\n6 600 regular file\nthree\nfile\n");
+            fs::write(folder.path().join("other"), "replaced\n").unwrap();
+            fs::rename(folder.path().join("other"), &file).unwrap();
+            fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
+            again("9 640\n9 640 regular file\nreplaced\nfile\n");
+            fs::remove_file(&file).unwrap();
+            let gone = "stat /mnt/data/file 2>&1 | grep -c 'No such file'; ls /mnt/data";
+            assert_eq!(sh(&sandbox, gone), "1\n");
+            fs::create_dir(&file).unwrap();
+            let kind = "stat -c %F /mnt/data/file";
+            assert_eq!(sh(&sandbox, kind), "directory\n");
+            fs::remove_dir(&file).unwrap();
+            fs::write(&file, "one\n").unwrap();
+        }
+        block_on(sandbox.stop());
+    }
+}
+
+/// A process that has looked at a file sees what happens to it afterwards.
+#[test]
+#[ignore = "needs the image"]
+fn what_happens_to_an_open_file_is_seen() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    fs::write(&file, "one").unwrap();
+    let sandbox = mounted(folder.path(), MountMode::ReadWrite);
+    // Its own changes, each between two looks.
+    sh(
+        &sandbox,
+        "cd /mnt/data; python3 - <<'END'
+import mmap, os, time
+for _ in range(50):
+    open('a', 'w').close()
+    look = os.open('a', os.O_PATH)
+    assert os.stat('a').st_size == 0
+    fd = os.open('a', os.O_RDWR)
+    os.write(fd, b'hello')
+    assert os.fstat(fd).st_size == 5 and os.stat('a').st_size == 5
+    os.ftruncate(fd, 3)
+    assert os.fstat(look).st_size == 3 and os.fstat(fd).st_size == 3
+    os.chmod('a', 0o604)
+    assert os.fstat(look).st_mode & 0o777 == 0o604
+    again = os.open('a', os.O_RDONLY)
+    os.link('a', 'b')
+    assert os.fstat(again).st_nlink == 2 and os.stat('b').st_nlink == 2
+    again = os.dup2(os.open('a', os.O_PATH), again)
+    os.utime('b', (1, 2))
+    assert os.fstat(again).st_mtime == 2
+    os.rename('b', 'c')
+    assert not os.path.exists('b') and os.stat('c').st_ino == os.stat('a').st_ino
+    os.unlink('a')
+    assert os.fstat(again).st_nlink == 1 and os.fstat(look).st_size == 3
+    shared = mmap.mmap(fd, 3)
+    shared[0:3] = b'new'
+    shared.flush()
+    before = os.stat('c').st_mtime_ns
+    assert open('c').read() == 'new' and before > 2
+    cut = os.open('c', os.O_RDWR | os.O_TRUNC)
+    assert os.fstat(cut).st_size == 0 and os.fstat(fd).st_size == 0
+    os.unlink('c')
+    assert os.fstat(fd).st_nlink == 0
+    for one in (look, fd, again, cut): os.close(one)
+END",
+    );
+    // The host's, while a process waits between two looks.
+    let watch = "cd /mnt/data; python3 -c \"
+import os, time
+fd = os.open('file', os.O_RDONLY)
+open('opened', 'w').close()
+while not os.path.exists('go'): time.sleep(0.01)
+time.sleep(0.1)
+print(os.fstat(fd).st_size, os.stat('file').st_size)\"";
+    let host = folder.path().to_owned();
+    let changer = thread::spawn(move || {
+        while !host.join("opened").exists() {
+            thread::sleep(std::time::Duration::from_millis(1));
+        }
+        fs::write(host.join("file"), "longer").unwrap();
+        fs::write(host.join("go"), "").unwrap();
+    });
+    assert_eq!(sh(&sandbox, watch), "6 6\n");
+    changer.join().unwrap();
+}
+
+#[test]
+#[ignore = "needs the image"]
+fn a_thousand_files_are_listed_and_none_is_held() {
+    let folder = tempfile::tempdir().unwrap();
+    for number in 0..1000 {
+        let path = folder.path().join(format!("file-{number}"));
+        fs::write(path, vec![b'x'; number]).unwrap();
+    }
+    let sandbox = mounted(folder.path(), MountMode::ReadWrite);
+    let listed = sh(&sandbox, "cd /mnt/data; ls; stat -c '%n %s' *");
+    let mut lines: Vec<&str> = listed.lines().collect();
+    lines.sort_unstable();
+    let mut expected: Vec<String> = (0..1000).map(|n| format!("file-{n}")).collect();
+    expected.extend((0..1000).map(|n| format!("file-{n} {n}")));
+    expected.sort_unstable();
+    assert_eq!(lines, expected);
+    // This process serves the files; what it holds has a name here.
+    let held = || {
+        let descriptors = fs::read_dir("/proc/self/fd").unwrap().flatten();
+        let paths = descriptors.filter_map(|entry| fs::read_link(entry.path()).ok());
+        paths
+            .filter(|path| path.parent() == Some(folder.path()))
+            .count()
+    };
+    let start = std::time::Instant::now();
+    while held() > 0 {
+        let waited = start.elapsed();
+        assert!(waited.as_secs() < 20, "{} files are held", held());
+        thread::sleep(std::time::Duration::from_millis(50));
+    }
+    assert_eq!(sh(&sandbox, "cat /mnt/data/file-3"), "xxx");
+}
+
 #[test]
 #[ignore = "needs the image"]
 fn a_database_with_a_shared_mapping_works_in_a_mount() {

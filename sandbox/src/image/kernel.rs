@@ -1,7 +1,7 @@
 //! The kernel: Debian's source, configured from nothing but our own options,
 //! and changed where no option reaches.
 
-use super::command::{logged, output, program};
+use super::command::{finish, logged, output, program, tail};
 use super::digest::Inputs;
 use super::error::{At, ErrorCode, ImageError};
 use super::licences;
@@ -22,7 +22,7 @@ pub const IMAGE: &str = "Image";
 pub const CONFIGURATION: &str = "kernel.config";
 
 /// To be raised when this file makes another kernel from the same inputs.
-const RECIPE: &str = "2";
+const RECIPE: &str = "3";
 
 /// Settings of `make`. The last ones would else make each build a different
 /// one: who built it, where, when, and for which time.
@@ -73,17 +73,13 @@ const LEFT_OUT: [&str; 29] = [
 /// The names of code, for the shell patterns of `tar`.
 const CODE: [&str; 4] = ["*.[chS]", "*.dts", "*.dtsi", "*.json"];
 
-/// What is changed in the source: file, text, other text.
-///
-/// A fault on a program's page maps its neighbours too, 16 pages in all. A guest
-/// pays for each mapping, and again for its end, with instructions that are
-/// interpreted, and most programs in it are short: with 4 pages a fresh
-/// `/bin/echo` takes a fifth less, and Python no more.
-const CHANGES: [(&str, &str, &str); 1] = [(
-    "mm/memory.c",
-    "fault_around_pages __read_mostly =\n\t65536 >> PAGE_SHIFT;",
-    "fault_around_pages __read_mostly =\n\t16384 >> PAGE_SHIFT;",
-)];
+/// What is changed in the source, in this order. Each patch says why.
+const PATCHES: [&str; 4] = [
+    include_str!("../../image/patches/fault-around.patch"),
+    include_str!("../../image/patches/9p-answers-at-once.patch"),
+    include_str!("../../image/patches/9p-walk-with-attributes.patch"),
+    include_str!("../../image/patches/9p-cheap-messages.patch"),
+];
 
 /// How much the build yields to others: it runs for minutes, on all
 /// processors.
@@ -119,7 +115,7 @@ impl Step for Kernel {
     fn inputs(&self, inputs: &mut Inputs) -> Result<(), ImageError> {
         inputs.value("recipe", RECIPE);
         inputs.value("settings", SETTINGS.join(" "));
-        inputs.value("changes", format!("{CHANGES:?}"));
+        inputs.content("patches", PATCHES.concat().as_bytes());
         // Comments do not change a kernel.
         let mut options = Vec::new();
         for option in options_of(&self.config) {
@@ -137,7 +133,9 @@ impl Step for Kernel {
     fn run(&self, site: &mut Site<'_>, out: &Path) -> Result<(), ImageError> {
         site.detail("unpacking the source");
         let source = unpack(site)?;
-        change(&source)?;
+        for patch in PATCHES {
+            apply(patch, &source)?;
+        }
         site.detail("configuring");
         let log = site.work().join("log");
         configure(&source, &self.config, &log)?;
@@ -187,18 +185,20 @@ fn unexpected(reason: &str) -> ImageError {
     )
 }
 
-/// Makes the [`CHANGES`].
-fn change(source: &Path) -> Result<(), ImageError> {
-    for (file, old, new) in CHANGES {
-        let path = source.join(file);
-        let text = fs::read_to_string(&path).at(&path)?;
-        if text.matches(old).count() != 1 {
-            let reason = format!("{file} is not as it was when our change was written");
-            return Err(unexpected(&reason));
-        }
-        fs::write(&path, text.replacen(old, new, 1)).at(&path)?;
+/// Applies a patch, which must fit exactly.
+fn apply(patch: &str, source: &Path) -> Result<(), ImageError> {
+    let file = source.join("agent99.patch");
+    fs::write(&file, patch).at(&file)?;
+    let mut command = program("patch");
+    command.args(["--strip=1", "--forward", "--fuzz=0", "--directory"]);
+    command.arg(source).arg("--input").arg(&file);
+    let printed = finish(&mut command)?;
+    if printed.status.success() {
+        return Ok(());
     }
-    Ok(())
+    let said = tail(&printed.stdout);
+    let reason = format!("it is not as it was when our patch was written: {said}");
+    Err(unexpected(&reason))
 }
 
 fn make(source: &Path) -> Command {
@@ -272,17 +272,39 @@ mod tests {
     }
 
     #[test]
-    fn a_source_is_changed_once_and_another_refused() {
+    fn a_patch_that_does_not_fit_is_refused() {
+        if tools::in_path("patch").is_none() {
+            let folder = tempfile::tempdir().unwrap();
+            let error = apply(PATCHES[0], folder.path()).unwrap_err();
+            assert_eq!(error.code, ErrorCode::StepFailed);
+            return;
+        }
         let folder = tempfile::tempdir().unwrap();
-        let (file, old, new) = CHANGES[0];
-        let path = folder.path().join(file);
+        let path = folder.path().join("mm/memory.c");
         fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(&path, format!("before\n{old}\nafter")).unwrap();
-        change(folder.path()).unwrap();
-        let changed = fs::read_to_string(&path).unwrap();
-        assert_eq!(changed, format!("before\n{new}\nafter"));
-        let error = change(folder.path()).unwrap_err();
+        let lines = |mark: char| {
+            let kept = PATCHES[0]
+                .lines()
+                .skip_while(|line| !line.starts_with("@@"));
+            let kept = kept.filter(|line| line.starts_with([' ', mark]));
+            kept.map(|line| format!("{}\n", &line[1..]))
+                .collect::<String>()
+        };
+        assert_ne!(lines('-'), lines('+'));
+        fs::write(&path, lines('-')).unwrap();
+        apply(PATCHES[0], folder.path()).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), lines('+'));
+        let error = apply(PATCHES[0], folder.path()).unwrap_err();
         assert_eq!(error.code, ErrorCode::UnexpectedPackage);
+        assert_eq!(fs::read_to_string(&path).unwrap(), lines('+'));
+    }
+
+    #[test]
+    fn every_patch_says_why() {
+        for patch in PATCHES {
+            let (why, _) = patch.split_once("\n--- a/").unwrap();
+            assert!(why.len() > 100, "{why}");
+        }
     }
 
     #[test]

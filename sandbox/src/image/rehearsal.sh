@@ -40,7 +40,7 @@ rm d e r
 
 # A mount: many small files, one large file.
 cd /mnt/rehearsal
-for i in 1 2 3 4; do ls -l >/dev/null; ls >/dev/null; done
+for i in $(seq 16); do ls -l >/dev/null; ls >/dev/null; done
 find . -type f | wc -l; cat file-* | wc -c
 for i in 1 2 3 4 5 6 7 8 9 10; do echo $i >new-$i; mv new-$i new; done; rm new
 dd if=/dev/zero of=large bs=256k count=16 2>/dev/null; sync; cat large >/dev/null; rm large

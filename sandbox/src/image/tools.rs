@@ -17,7 +17,7 @@ const fn tool(name: &'static str, package: &'static str) -> Tool {
     Tool { name, package }
 }
 
-const TOOLS: [Tool; 14] = [
+const TOOLS: [Tool; 15] = [
     tool("apt-config", "apt"),
     tool("bc", "bc"),
     tool("bison", "bison"),
@@ -26,6 +26,7 @@ const TOOLS: [Tool; 14] = [
     tool("gcc", "gcc"),
     tool("make", "make"),
     tool("nice", "coreutils"),
+    tool("patch", "patch"),
     tool("riscv64-linux-gnu-gcc", "gcc-riscv64-linux-gnu"),
     tool("riscv64-linux-gnu-ld", "binutils-riscv64-linux-gnu"),
     tool("tar", "tar"),

@@ -135,11 +135,22 @@ fn host_number(own: u32, number: u32) -> Result<u32, Errno> {
 impl Server {
     pub(super) fn getattr(&mut self, r: &mut Reader<'_>, w: &mut Writer<'_>) -> Result<(), Errno> {
         let (fid, _mask) = (r.u32()?, r.u64()?);
-        w.u64(BASIC);
         match self.fids.get(fid)? {
-            Fid::Root => self.write_root(w),
-            _ => {
-                let node = &self.file(fid)?.node;
+            Fid::Root => self.write_attributes(None, w),
+            _ => self.write_attributes(Some(&self.file(fid)?.node), w),
+        }
+    }
+
+    /// What `Rgetattr` tells of a file; none is the root of all mounts.
+    pub(super) fn write_attributes(
+        &self,
+        node: Option<&Node>,
+        w: &mut Writer<'_>,
+    ) -> Result<(), Errno> {
+        w.u64(BASIC);
+        match node {
+            None => self.write_root(w),
+            Some(node) => {
                 let stat = node.stat()?;
                 w.qid(qid(node.mount, &stat));
                 self.write_stat(&stat, w);

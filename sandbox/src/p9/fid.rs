@@ -126,6 +126,21 @@ impl Fids {
         Ok(())
     }
 
+    /// As [`Fids::insert`], of a fid for a file, but the number may be that of
+    /// one that is not open, which is given up.
+    pub fn put(&mut self, number: u32, fid: Fid) -> Result<(), Errno> {
+        match self.table.get_mut(&number) {
+            None => self.insert(number, fid),
+            Some(Fid::File(File { open: Some(_), .. })) => Err(Errno::BADF),
+            Some(old @ (Fid::Root | Fid::File(_) | Fid::Stale)) => {
+                *old = fid;
+                Ok(())
+            }
+            // Their end has effects.
+            Some(Fid::XattrRead(_) | Fid::XattrWrite(_)) => Err(Errno::BADF),
+        }
+    }
+
     pub fn remove(&mut self, number: u32) -> Result<Fid, Errno> {
         let fid = self.table.remove(&number).ok_or(Errno::BADF)?;
         if matches!(&fid, Fid::File(File { open: Some(_), .. })) {

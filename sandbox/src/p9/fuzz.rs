@@ -47,6 +47,8 @@ const SHAPES: &[(u8, &[Field])] = &[
     (message::WALK, &[Fid, Fid, Names]),
     (message::WALK, &[Fid, Fid, Names]),
     (message::WALK, &[Fid, Fid, Names]),
+    (message::WALKATTR, &[Fid, Fid, Name]),
+    (message::WALKATTR, &[Fid, Fid, Name]),
     (message::CLUNK, &[Fid]),
     (message::REMOVE, &[Fid]),
     (message::LOPEN, &[Fid, Flags]),
@@ -79,7 +81,7 @@ const SHAPES: &[(u8, &[Field])] = &[
 ];
 
 /// Names that mean something in the folders, or to a file system.
-const NAMES: [&[u8]; 24] = [
+const NAMES: [&[u8]; 25] = [
     b"0",
     b"1",
     b"a",
@@ -102,6 +104,7 @@ const NAMES: [&[u8]; 24] = [
     b"user.a",
     b"security.capability",
     b"9P2000.L",
+    b"9P2000.L.agent99",
     b"fifo",
     b"\xff\xfe",
 ];
@@ -226,9 +229,10 @@ pub fn messages(folder: &Path, data: &[u8]) {
     let mut server = Server::new(mounts(), OPTIONS).expect("the folders can be shared");
     let mut script = Script { data };
     let mut reply = Vec::new();
-    // Fids that most requests need: the root, and the first mount.
+    // What most requests need: all of the protocol, the root, the first mount.
     for start in [
-        &b"\x17\0\0\0\x68\0\0\0\0\0\0\xff\xff\xff\xff\0\0\0\0\0\0\0\0"[..],
+        &b"\x1d\0\0\0\x64\xff\xff\0\0\x08\0\x10\09P2000.L.agent99"[..],
+        b"\x17\0\0\0\x68\0\0\0\0\0\0\xff\xff\xff\xff\0\0\0\0\0\0\0\0",
         b"\x14\0\0\0\x6e\0\0\0\0\0\0\x01\0\0\0\x01\0\x01\0\x30",
     ] {
         server.answer(start, &mut reply);

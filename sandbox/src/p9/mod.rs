@@ -16,7 +16,8 @@
 //! the guest act as the user of this process, who is the guest's root.
 //!
 //! Linux's client is the one that is served (`fs/9p`, with `cache=mmap`); the
-//! messages are those of its `include/net/9p/9p.h`. Its numbers of errors,
+//! messages are those of its `include/net/9p/9p.h`, and one that the image's
+//! kernel has besides (`Tversion` agrees on it). Its numbers of errors,
 //! flags and modes are those of the generic Linux ABI, which RISC-V, x86-64 and
 //! arm64 share.
 
@@ -33,6 +34,7 @@ mod lock_table;
 mod mount;
 mod rename;
 mod restore;
+mod walk;
 mod wire;
 mod xattr;
 
@@ -64,6 +66,10 @@ pub const MIN_MESSAGE_BYTES: usize = 8 << 10;
 
 /// The protocol, as `Tversion` names it.
 const PROTOCOL: &[u8] = b"9P2000.L";
+
+/// The same with the requests of ours that the image's kernel asks for
+/// ([`message::WALKATTR`]).
+const EXTENDED_PROTOCOL: &[u8] = b"9P2000.L.agent99";
 
 /// Limits of one server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,6 +106,8 @@ pub struct Server {
     locks: Locks,
     /// Longest message, as agreed.
     msize: usize,
+    /// Whether [`EXTENDED_PROTOCOL`] was agreed.
+    extended: bool,
     owner: Owner,
     /// Entries of a folder as the host's kernel writes them.
     entries: Vec<u8>,
@@ -137,6 +145,7 @@ impl Server {
             fids: Fids::new(options),
             locks: Locks::new(options.max_locks),
             msize: P9_MESSAGE_BYTES,
+            extended: false,
             owner: Owner {
                 uid: geteuid().as_raw(),
                 gid: getegid().as_raw(),
@@ -181,6 +190,7 @@ impl Server {
             // All requests before it are answered already.
             message::FLUSH => Ok(()),
             message::WALK => self.walk(r, w),
+            message::WALKATTR if self.extended => self.walkattr(r, w),
             message::CLUNK => self.clunk(r),
             message::REMOVE => self.remove(r),
             message::LOPEN => self.lopen(r, w),
@@ -212,7 +222,7 @@ impl Server {
     /// `Tversion` begins anew: all that was open is closed.
     fn version(&mut self, r: &mut Reader<'_>, w: &mut Writer<'_>) -> Result<(), Errno> {
         let offered = r.u32()? as usize;
-        let known = r.string()? == PROTOCOL;
+        let asked = r.string()?;
         if offered < MIN_MESSAGE_BYTES {
             return Err(Errno::MSGSIZE);
         }
@@ -220,7 +230,9 @@ impl Server {
         self.fids = Fids::new(self.options);
         self.locks = Locks::new(self.options.max_locks);
         w.u32(self.msize as u32);
-        w.string(if known { PROTOCOL } else { b"unknown" });
+        self.extended = asked == EXTENDED_PROTOCOL;
+        let known = self.extended || asked == PROTOCOL;
+        w.string(if known { asked } else { b"unknown" });
         Ok(())
     }
 
@@ -233,90 +245,6 @@ impl Server {
         self.fids.insert(fid, Fid::Root)?;
         w.qid(ROOT_QID);
         Ok(())
-    }
-
-    /// Walks as far as it goes. Only a walk that goes all the way makes the new
-    /// fid, and only one whose first step fails is an error.
-    fn walk(&mut self, r: &mut Reader<'_>, w: &mut Writer<'_>) -> Result<(), Errno> {
-        let (fid, new_fid, count) = (r.u32()?, r.u32()?, r.u16()?);
-        if count > wire::MAX_WALK_NAMES {
-            return Err(Errno::INVAL);
-        }
-        if new_fid != fid && self.fids.contains(new_fid) {
-            return Err(Errno::BADF);
-        }
-        let mut at = match self.fids.get(fid)? {
-            Fid::Root => None,
-            Fid::File(file) => Some(file.node.clone()),
-            _ => return Err(Errno::BADF),
-        };
-        let start = w.len();
-        w.u16(0);
-        let mut walked = 0;
-        for _ in 0..count {
-            let name = r.string()?;
-            match self.step(at.as_ref(), name).and_then(|next| {
-                let qid = next.as_ref().map_or(Ok(ROOT_QID), Node::qid)?;
-                Ok((next, qid))
-            }) {
-                Ok((next, qid)) => {
-                    w.qid(qid);
-                    at = next;
-                    walked += 1;
-                }
-                Err(errno) if walked == 0 => return Err(errno),
-                Err(_) => break,
-            }
-        }
-        w.patch_u16(start, walked);
-        if walked == count {
-            let made = at.map_or(Fid::Root, |node| Fid::File(File::closed(node)));
-            if new_fid == fid {
-                self.drop_fid(fid)?;
-            }
-            self.fids.insert(new_fid, made)?;
-        }
-        Ok(())
-    }
-
-    /// The file `name` in folder `at`; none is the root of all mounts.
-    fn step(&self, at: Option<&Node>, name: &[u8]) -> Result<Option<Node>, Errno> {
-        match (at, name) {
-            (None, b"..") => Ok(None),
-            (None, name) => {
-                let mount = self.mount_named(name).ok_or(Errno::NOENT)?;
-                Ok(Some(mount.root.clone()))
-            }
-            (Some(node), b"..") => self.parent(node),
-            (Some(_), b"" | b".") => Err(Errno::NOENT),
-            (Some(_), name) if name.iter().any(|byte| matches!(byte, 0 | b'/')) => {
-                Err(Errno::NOENT)
-            }
-            (Some(node), name) => self.host.step(node, name).map(Some),
-        }
-    }
-
-    fn mount_named(&self, name: &[u8]) -> Option<&OpenMount> {
-        let text = std::str::from_utf8(name).ok()?;
-        let number = text.parse().ok()?;
-        // One spelling for each: no `+1`, no `01`.
-        let mount: &OpenMount = self.mounts.get(number)?;
-        (Self::entry_name(number) == text).then_some(mount)
-    }
-
-    /// The folder above, at most the root of all mounts.
-    fn parent(&self, node: &Node) -> Result<Option<Node>, Errno> {
-        if node.kind != FileType::Directory {
-            return Err(Errno::NOTDIR);
-        }
-        let mount = &self.mounts[node.mount];
-        if node.id == mount.root.id {
-            return Ok(None);
-        }
-        let path = self.host.path(node)?;
-        let above = mount.relative(&self.host, &path)?.parent();
-        let above = above.unwrap_or(Path::new(""));
-        self.host.resolve(&mount.root, above).map(Some)
     }
 
     fn clunk(&mut self, r: &mut Reader<'_>) -> Result<(), Errno> {

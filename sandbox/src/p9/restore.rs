@@ -21,6 +21,9 @@ use std::path::{Path, PathBuf};
 pub struct ServerState {
     /// Longest message, as agreed with the guest.
     pub message_bytes: u32,
+    /// Whether the requests were agreed that only the image's kernel makes.
+    #[serde(default)]
+    pub extended: bool,
     /// The guest's fids, by number.
     pub fids: Vec<SavedFid>,
     /// The locks that its processes hold.
@@ -91,6 +94,7 @@ impl Server {
         locks.sort_by_key(|lock| (lock.fid, lock.process, lock.start));
         ServerState {
             message_bytes: self.msize as u32,
+            extended: self.extended,
             fids,
             locks,
         }
@@ -132,6 +136,7 @@ impl Server {
         let mut server = Self::new(mounts, options)?;
         let agreed = state.message_bytes as usize;
         server.msize = agreed.clamp(super::MIN_MESSAGE_BYTES, P9_MESSAGE_BYTES);
+        server.extended = state.extended;
         for saved in &state.fids {
             server.restore_fid(saved);
         }

@@ -1,6 +1,7 @@
 //! The layout of 9P2000.L messages: little-endian integers, strings with a
 //! length of two bytes, and around them size, type and tag (9P2000 manual,
-//! section 5 "intro"; the numbers are those of Linux, `include/net/9p/9p.h`).
+//! section 5 "intro"; the numbers are those of Linux, `include/net/9p/9p.h`, but
+//! for one).
 //!
 //! Nothing here knows what a message does.
 
@@ -39,6 +40,9 @@ pub(super) mod message {
     pub const READLINK: u8 = 22;
     pub const GETATTR: u8 = 24;
     pub const SETATTR: u8 = 26;
+    /// Ours, with a number that 9P2000.L leaves free: a walk of one name, and
+    /// the attributes of what it leads to. The new fid may be in use.
+    pub const WALKATTR: u8 = 28;
     pub const XATTRWALK: u8 = 30;
     pub const XATTRCREATE: u8 = 32;
     pub const READDIR: u8 = 40;

@@ -134,11 +134,16 @@ pub struct Client {
 impl Client {
     /// A client whose fid 0 is the root.
     pub fn new(server: Server) -> Self {
+        Self::speaking(server, "9P2000.L")
+    }
+
+    /// The same, by another protocol.
+    pub fn speaking(server: Server, protocol: &str) -> Self {
         let mut client = Self { server, next: 1 };
-        let version = Request::default().u32(u32::MAX).string("9P2000.L");
+        let version = Request::default().u32(u32::MAX).string(protocol);
         let mut answer = client.ask(100, version).expect("a version");
         assert_eq!(answer.u32() as usize, P9_MESSAGE_BYTES);
-        assert_eq!(answer.string(), b"9P2000.L");
+        assert_eq!(answer.string(), protocol.as_bytes());
         let attach = Request::default().u32(0).u32(u32::MAX);
         let attach = attach.string("root").string("").u32(0);
         client.ask(104, attach).expect("attached");
@@ -243,11 +248,22 @@ impl Client {
     }
 
     pub fn getattr(&mut self, fid: Fid) -> Result<Attr, Errno> {
-        let mut b = self.ask(24, Request::default().u32(fid).u64(0x7ff))?;
+        let body = self.ask(24, Request::default().u32(fid).u64(0x7ff))?;
+        Ok(Self::attributes(body))
+    }
+
+    /// Makes `new` stand for `name` in the folder `fid`, and tells its
+    /// attributes.
+    pub fn walkattr(&mut self, fid: Fid, new: Fid, name: &str) -> Result<Attr, Errno> {
+        let body = self.ask(28, Request::default().u32(fid).u32(new).string(name))?;
+        Ok(Self::attributes(body))
+    }
+
+    fn attributes(mut b: Body) -> Attr {
         assert_eq!(b.u64(), 0x7ff);
         let (qid, mode, uid, gid, nlink) = (b.qid(), b.u32(), b.u32(), b.u32(), b.u64());
         let (_rdev, size, _block, blocks) = (b.u64(), b.u64(), b.u64(), b.u64());
-        Ok(Attr {
+        Attr {
             qid,
             mode,
             uid,
@@ -258,7 +274,7 @@ impl Client {
             atime: (b.u64(), b.u64()),
             mtime: (b.u64(), b.u64()),
             ctime: (b.u64(), b.u64()),
-        })
+        }
     }
 
     /// The attributes of a path.

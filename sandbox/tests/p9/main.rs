@@ -7,3 +7,4 @@ mod client;
 mod directory;
 mod locks;
 mod snapshot;
+mod walkattr;
