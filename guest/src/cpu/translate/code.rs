@@ -69,6 +69,7 @@ pub mod op {
     pub const I32_OR: u8 = 0x72;
     pub const I32_XOR: u8 = 0x73;
     pub const I32_SHL: u8 = 0x74;
+    pub const I32_SHR_S: u8 = 0x75;
     pub const I32_SHR_U: u8 = 0x76;
     pub const I64_ADD: u8 = 0x7c;
     pub const I64_SUB: u8 = 0x7d;
@@ -88,6 +89,7 @@ pub mod op {
     pub const F64_MUL: u8 = 0xa2;
     pub const F64_DIV: u8 = 0xa3;
     pub const I32_WRAP_I64: u8 = 0xa7;
+    pub const I64_EXTEND_I32_S: u8 = 0xac;
     pub const I64_EXTEND_I32_U: u8 = 0xad;
     pub const I64_REINTERPRET_F64: u8 = 0xbd;
     pub const I64_EXTEND32_S: u8 = 0xc4;

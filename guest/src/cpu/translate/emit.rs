@@ -5,9 +5,11 @@
 //! regions are entered for a few instructions. What the region writes is stored
 //! to the hart where control leaves, out of the way of what stays, and where
 //! paths meet that have not written the same; in a loop that calls nothing,
-//! only behind the loop. The budget is a local, too: each block takes its
-//! instructions from it; the heads of loops and jumps out of the region leave
-//! when it is used up.
+//! only behind the loop. Where the function is to be small ([`Style`]), it is
+//! stored once, before the next place where control might leave. The budget is a
+//! local, too: a path takes its instructions from it where other paths join or
+//! where it leaves; the heads of loops and jumps out of the region leave when it is
+//! used up.
 //!
 //! A jump to an address that is computed, and is that of an entry, stays. Else a
 //! jump out of the region looks into the table of doors. If that knows the
@@ -17,7 +19,7 @@
 
 mod registers;
 
-use super::access::{self, Group};
+use super::access::Groups;
 use super::code::{self, Code, Type, op};
 use super::leave::returns;
 use super::ops::pack;
@@ -66,10 +68,9 @@ pub(super) mod local {
     pub const READ: u32 = 11;
     /// The slots of the write TLB.
     pub const WRITE: u32 = 12;
-    /// Linear addresses of the block's groups of accesses.
-    pub const GROUPS: u32 = 13;
-    /// The first of the guest's registers.
-    pub const REGISTERS: u32 = GROUPS + super::access::MAX_GROUPS as u32;
+    /// The first of the guest's registers. Behind them are the linear addresses of
+    /// groups of accesses.
+    pub const REGISTERS: u32 = 13;
 }
 
 /// The type of regions, the first of the module's.
@@ -78,11 +79,24 @@ pub(super) const REGION: u32 = 0;
 /// The type of [helpers](super::Helpers), the second.
 pub(super) const HELPER: u32 = 1;
 
+/// What a function is to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Style {
+    /// Fast: copies of code for what is rare, and registers that are stored only
+    /// where control leaves, at each such place.
+    Fast,
+    /// Small: what is rare leaves, and registers are stored once, before the next
+    /// place where control may leave.
+    Small,
+}
+
 /// Where a branch can go.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Label {
     /// Leaves, with the code on the stack.
     Exit,
+    /// Leaves for an address outside, with the code on the stack.
+    Outside,
     /// Leaves for the address on the stack.
     Leave,
     /// The same, or stays if that is an entry.
@@ -106,7 +120,9 @@ struct Open {
     loaded: u32,
     /// Registers whose local may be newer than the hart's there.
     dirty: u32,
-    /// Only one jump leads there, so that `dirty` is what that brings.
+    /// Instructions that ran before it and were not taken from the budget.
+    owed: u32,
+    /// Only one jump leads there, so that `dirty` and `owed` are what that brings.
     carries: bool,
 }
 
@@ -115,6 +131,7 @@ pub(super) struct Emitter<'a> {
     pub code: Code,
     pub places: &'a Places,
     pub region: &'a Region,
+    pub style: Style,
     labels: Vec<Open>,
     /// Heads of all loops, where the budget is looked at.
     heads: u128,
@@ -125,28 +142,38 @@ pub(super) struct Emitter<'a> {
     /// Registers whose local is loaded.
     loaded: u32,
     /// Registers whose local may be newer than the hart's.
-    dirty: u32,
+    pub dirty: u32,
     /// Those of the loop, wherever paths of it meet. All of them are loaded.
     base: u32,
-    /// Instructions of the block that have not begun.
+    /// Instructions of the blocks before this one that were not taken from the
+    /// budget.
+    pub owed: u32,
+    /// Instructions of the block.
+    pub count: u32,
+    /// Those that have not begun.
     pub rest: u32,
     /// The block has found floating point on.
     pub float_on: bool,
-    /// Groups of the block's accesses.
-    pub groups: Vec<Group>,
+    /// Groups of accesses.
+    pub groups: Groups,
+    /// The local of the first of them.
+    pub group_locals: u32,
     /// The block.
-    node: usize,
+    pub node: usize,
+    /// Each access looks for its page by itself: what is written now is a copy of
+    /// the rest of a block, beside its usual path.
+    pub is_careful: bool,
 }
 
 /// The module for a region.
-pub fn emit(region: &Region, places: &Places) -> Vec<u8> {
+pub fn emit(region: &Region, places: &Places, style: Style) -> Vec<u8> {
     let helper = [Type::I32, Type::I64];
     let types: [code::Signature<'_>; 2] = [(&PARAMETERS, &[Type::I32]), (&helper, &[Type::I32])];
-    code::module(&types, &function(region, places))
+    code::module(&types, &function(region, places, style))
 }
 
 /// The function for a region, as it stands in a code section.
-pub fn function(region: &Region, places: &Places) -> Vec<u8> {
+pub fn function(region: &Region, places: &Places, style: Style) -> Vec<u8> {
     let next: Vec<u128> = region
         .nodes
         .iter()
@@ -160,27 +187,37 @@ pub fn function(region: &Region, places: &Places) -> Vec<u8> {
         registers[number] = Some(local);
     }
     let heads = heads(&items);
+    let single = region.single() & !heads;
+    let joined = if style == Style::Small { single } else { 0 };
+    let groups = Groups::find(region, joined);
+    let group_count = groups.len() as u32;
     let mut emitter = Emitter {
         code: Code::default(),
         places,
         region,
+        style,
         labels: Vec::new(),
         heads,
-        single: region.single() & !heads,
+        single,
         registers,
         loaded: 0,
         dirty: 0,
         base: 0,
+        owed: 0,
+        count: 0,
         rest: 0,
         float_on: false,
-        groups: Vec::new(),
+        groups,
+        group_locals: local::REGISTERS + used.count_ones(),
         node: 0,
+        is_careful: false,
     };
     emitter.function(&items);
     let locals = [
         (local::SLOT - local::VA, Type::I64),
         (local::REGISTERS - local::SLOT, Type::I32),
         (used.count_ones(), Type::I64),
+        (group_count, Type::I32),
     ];
     code::function(&locals, &emitter.code)
 }
@@ -192,19 +229,14 @@ fn heads(items: &[Item]) -> u128 {
     })
 }
 
-/// How to leave, in a number: where, how, and how much of the budget of the
-/// block was not used.
-fn exit_code(offset: u16, kind: u32, unused: u32) -> i32 {
-    // An offset is at most the size of a page: 13 bits.
-    i32::from(offset) | (kind << 13 | unused << 14) as i32
-}
-
 impl Emitter<'_> {
     fn function(&mut self, items: &[Item]) {
         self.view();
         self.open(op::BLOCK, Some(Type::I32), Label::Exit);
         self.open(op::BLOCK, Some(Type::I64), Label::Leave);
-        let returns = returns(self.region);
+        self.open(op::BLOCK, Some(Type::I32), Label::Outside);
+        // The others find themselves through a door.
+        let returns = self.style == Style::Fast && returns(self.region);
         if returns {
             self.open(op::LOOP, Some(Type::I64), Label::Restart);
             self.open(op::BLOCK, Some(Type::I64), Label::Computed);
@@ -215,26 +247,17 @@ impl Emitter<'_> {
             self.close();
             self.restart();
             self.close();
+            self.leave();
         }
+        self.close();
+        self.unpack_outside();
         self.close();
         self.code.set(local::VA);
         self.jump_on();
         self.store_cursor();
         self.code.i32(JUMP as i32).op(op::RETURN);
         self.close();
-        self.code.set(local::SLOT);
-        self.code.get(local::PAGE).get(local::SLOT);
-        self.code
-            .i32(0x1fff)
-            .op(op::I32_AND)
-            .op(op::I64_EXTEND_I32_U);
-        self.code.op(op::I64_ADD).set(local::VA);
-        self.code.get(local::BUDGET).get(local::SLOT).i32(14);
-        self.code.ops(&[op::I32_SHR_U, op::I64_EXTEND_I32_U]);
-        self.code.op(op::I64_ADD).set(local::BUDGET);
-        self.store_cursor();
-        self.code.get(local::SLOT).i32(13).op(op::I32_SHR_U);
-        self.code.i32(1).op(op::I32_AND);
+        self.unpack_exit();
     }
 
     /// Takes the TLBs that apply.
@@ -254,24 +277,26 @@ impl Emitter<'_> {
 
     fn open(&mut self, opcode: u8, result: Option<Type>, label: Label) {
         self.code.open(opcode, result);
-        let (loaded, dirty, carries) = match label {
+        let (loaded, dirty, owed) = match label {
             // Nothing has come there yet.
-            Label::Before { targets, .. } => (u32::MAX, self.base, targets & !self.single == 0),
-            Label::Again { .. } => (self.loaded, self.base, false),
-            _ => (self.loaded, self.dirty, false),
+            Label::Before { .. } => (u32::MAX, self.base, 0),
+            Label::Again { .. } => (self.loaded, self.base, 0),
+            _ => (self.loaded, self.dirty, self.owed),
         };
+        let carries = matches!(label, Label::Before { targets, .. } if targets & !self.single == 0);
         self.labels.push(Open {
             label,
             loaded,
             dirty,
+            owed,
             carries,
         });
     }
 
     fn close(&mut self) {
         self.code.op(op::END);
-        if let Some(Open { loaded, dirty, .. }) = self.labels.pop() {
-            (self.loaded, self.dirty) = (loaded, dirty);
+        if let Some(open) = self.labels.pop() {
+            (self.loaded, self.dirty, self.owed) = (open.loaded, open.dirty, open.owed);
         }
     }
 
@@ -370,17 +395,15 @@ impl Emitter<'_> {
         let node = &region.nodes[number];
         self.node = number;
         self.float_on = false;
-        self.rest = node.steps.len() as u32;
-        self.groups = access::groups(&node.steps);
+        (self.count, self.rest) = (0, 0);
         if self.heads >> number & 1 == 1 {
             self.code.get(local::BUDGET).i64(0).op(op::I64_LE_S);
-            self.exit_if(node.offset, JUMP, 0);
+            self.begin_if();
+            self.exit(node.offset, JUMP, 0);
+            self.end_if();
         }
-        if self.rest > 0 {
-            let count = i64::from(self.rest);
-            self.code.get(local::BUDGET).i64(count).op(op::I64_SUB);
-            self.code.set(local::BUDGET);
-        }
+        self.count = node.steps.len() as u32;
+        self.rest = self.count;
         self.rest_of(node);
     }
 
@@ -399,12 +422,13 @@ impl Emitter<'_> {
     /// written.
     pub fn careful_if(&mut self) {
         let node = &self.region.nodes[self.node];
-        let (rest, float_on) = (self.rest, self.float_on);
-        let groups = std::mem::take(&mut self.groups);
+        let (count, rest, float_on) = (self.count, self.rest, self.float_on);
         self.begin_if();
+        self.is_careful = true;
         self.rest_of(node);
+        self.is_careful = false;
         self.end_if();
-        (self.rest, self.float_on, self.groups) = (rest, float_on, groups);
+        (self.count, self.rest, self.float_on) = (count, rest, float_on);
     }
 
     fn end(&mut self, node: &Node) {
@@ -412,6 +436,10 @@ impl Emitter<'_> {
             End::Go(target) => self.go(target),
             End::Interpret(offset) => self.exit(offset, INTERPRET, 0),
             End::Branch { taken, fall } => {
+                if self.pays(taken) && self.pays(fall) {
+                    self.pay();
+                    (self.owed, self.count) = (0, 0);
+                }
                 if let Some(step) = node.steps.last() {
                     self.condition(&step.inst);
                 }
@@ -445,20 +473,33 @@ impl Emitter<'_> {
             Target::Node(node) => self.go_to_node(node),
             Target::Outside(offset) => {
                 self.spill(self.dirty);
-                self.code.get(local::PAGE).i64(offset).op(op::I64_ADD);
-                self.leave();
+                self.go_outside(offset);
             }
         }
     }
 
-    fn go_to_node(&mut self, node: usize) {
-        let reaches = |label: &Label| match label {
+    /// The distance of the label before a node.
+    fn depth_of(&self, node: usize) -> Option<u32> {
+        self.depth(|label| match label {
             Label::Before { targets, .. } | Label::Again { targets, .. } => {
                 targets >> node & 1 == 1
             }
             _ => false,
+        })
+    }
+
+    /// Whether the way there takes what is owed from the budget.
+    fn pays(&self, target: Target) -> bool {
+        let Target::Node(node) = target else {
+            return false;
         };
-        let Some(depth) = self.depth(reaches) else {
+        let depth = self.depth_of(node).unwrap_or(0) as usize;
+        let open = self.labels.iter().nth_back(depth);
+        open.is_some_and(|open| !open.carries)
+    }
+
+    fn go_to_node(&mut self, node: usize) {
+        let Some(depth) = self.depth_of(node) else {
             // Every edge of the graph has a label; nothing else gets here.
             self.code.op(op::UNREACHABLE);
             return;
@@ -468,8 +509,17 @@ impl Emitter<'_> {
         open.loaded &= self.loaded;
         if open.carries {
             open.dirty = self.dirty;
+            open.owed = self.owed + self.count;
         }
-        let Open { label, dirty, .. } = *open;
+        let Open {
+            label,
+            dirty,
+            carries,
+            ..
+        } = *open;
+        if !carries {
+            self.pay();
+        }
         let (Label::Before { starts, .. } | Label::Again { starts, .. }) = label else {
             return;
         };
@@ -478,22 +528,6 @@ impl Emitter<'_> {
             self.code.i32(node as i32).set(local::TARGET);
         }
         self.code.branch(op::BR, depth);
-    }
-
-    /// Leaves if the number on the stack is not zero: for an offset, with what
-    /// the block has not used. An `if` that does not come back is laid out behind
-    /// the code that goes on.
-    pub fn exit_if(&mut self, offset: u16, kind: u32, unused: u32) {
-        self.begin_if();
-        self.exit(offset, kind, unused);
-        self.end_if();
-    }
-
-    fn exit(&mut self, offset: u16, kind: u32, unused: u32) {
-        self.spill(self.dirty);
-        self.code.i32(exit_code(offset, kind, unused));
-        let depth = self.depth(|label| matches!(label, Label::Exit));
-        self.code.branch(op::BR, depth.unwrap_or(0));
     }
 
     /// Goes on at the address on the stack, which was computed.

@@ -2,15 +2,35 @@
 //! regions through the table of doors, and back to the interpreter.
 
 use super::code::op;
-use super::emit::{Emitter, Label, REGION, local};
+use super::emit::{Emitter, Label, REGION, Style, local};
 use super::places::{DOOR_EPOCH, DOOR_PC, DOOR_PLACE, EPOCH, LENT_DOORS, Places};
-use super::region::{End, Region, Target};
+use super::region::{End, MAX_INSTRUCTIONS, Region, Target};
 use super::shape::members;
 use crate::cpu::inst::{Op, SINK};
 use crate::cpu::tlb::{DOOR_BYTES, DOOR_FOLD, DOOR_NODE_BITS, DOOR_SHIFT, DOOR_SLOTS, PAGE_MASK};
+use crate::ram::PAGE_SHIFT;
 
 /// The register that holds where a function returns to.
 const RETURN_ADDRESS: u8 = 1;
+
+/// Bits for a number of instructions in a code.
+const COUNT_BITS: u32 = 10;
+const _: () = assert!(MAX_INSTRUCTIONS < 1 << COUNT_BITS);
+
+/// Bits for an offset of the page, or its size.
+const OFFSET_BITS: u32 = PAGE_SHIFT + 1;
+
+/// How to leave, in a number: where, how, and how many instructions are to be
+/// taken from the budget.
+fn exit_code(offset: u16, kind: u32, used: u32) -> i32 {
+    i32::from(offset) | (kind << OFFSET_BITS | used << (OFFSET_BITS + 1)) as i32
+}
+
+/// The same for an address outside, relative to the page: no jump goes farther
+/// than 2^20 bytes.
+fn outside_code(offset: i64, used: u32) -> i32 {
+    (offset << COUNT_BITS) as i32 | used as i32
+}
 
 /// Whether a computed jump of a region may well stay there: it returns from a
 /// call of the region, or is none that returns.
@@ -27,6 +47,76 @@ pub fn returns(region: &Region) -> bool {
 }
 
 impl Emitter<'_> {
+    /// Takes the number in the local from the budget.
+    fn pay_cell(&mut self) {
+        self.code.get(local::BUDGET).get(local::CELL);
+        self.code.ops(&[op::I64_EXTEND_I32_U, op::I64_SUB]);
+        self.code.set(local::BUDGET);
+    }
+
+    /// Takes from the budget what ran up to the end of the block.
+    pub fn pay(&mut self) {
+        let count = i64::from(self.owed + self.count);
+        if count > 0 {
+            self.code.get(local::BUDGET).i64(count).op(op::I64_SUB);
+            self.code.set(local::BUDGET);
+        }
+    }
+
+    /// Leaves if the number on the stack is not zero: for an offset, with what
+    /// the block has not used. An `if` that does not come back is laid out behind
+    /// the code that goes on.
+    pub fn exit_if(&mut self, offset: u16, kind: u32, unused: u32) {
+        if self.style == Style::Small {
+            self.flush();
+        }
+        self.begin_if();
+        self.exit(offset, kind, unused);
+        self.end_if();
+    }
+
+    pub fn exit(&mut self, offset: u16, kind: u32, unused: u32) {
+        self.spill(self.dirty);
+        let used = self.owed + self.count - unused;
+        self.code.i32(exit_code(offset, kind, used));
+        let depth = self.depth(|label| matches!(label, Label::Exit));
+        self.code.branch(op::BR, depth.unwrap_or(0));
+    }
+
+    /// Goes on at an address outside, relative to the page.
+    pub fn go_outside(&mut self, offset: i64) {
+        self.code.i32(outside_code(offset, self.owed + self.count));
+        let depth = self.depth(|label| matches!(label, Label::Outside));
+        self.code.branch(op::BR, depth.unwrap_or(0));
+    }
+
+    /// From a code on the stack: what is owed is paid, and the address outside is
+    /// on the stack.
+    pub fn unpack_outside(&mut self) {
+        self.code.tee(local::SLOT).i32((1 << COUNT_BITS) - 1);
+        self.code.op(op::I32_AND).set(local::CELL);
+        self.pay_cell();
+        self.code.get(local::SLOT).i32(COUNT_BITS as i32);
+        self.code.ops(&[op::I32_SHR_S, op::I64_EXTEND_I32_S]);
+        self.code.get(local::PAGE).op(op::I64_ADD);
+    }
+
+    /// From a code on the stack: the hart knows where to go on, and the region's
+    /// answer is on the stack.
+    pub fn unpack_exit(&mut self) {
+        self.code.set(local::SLOT);
+        self.code.get(local::PAGE).get(local::SLOT);
+        self.code.i32((1 << OFFSET_BITS) - 1);
+        self.code.ops(&[op::I32_AND, op::I64_EXTEND_I32_U]);
+        self.code.op(op::I64_ADD).set(local::VA);
+        self.code.get(local::SLOT).i32(OFFSET_BITS as i32 + 1);
+        self.code.op(op::I32_SHR_U).set(local::CELL);
+        self.pay_cell();
+        self.store_cursor();
+        self.code.get(local::SLOT).i32(OFFSET_BITS as i32);
+        self.code.op(op::I32_SHR_U).i32(1).op(op::I32_AND);
+    }
+
     /// Stays for the address on the stack if that is an entry and the budget
     /// allows it, else leaves it there.
     pub fn restart(&mut self) {

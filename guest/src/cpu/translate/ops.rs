@@ -1,7 +1,7 @@
 //! Instructions as WebAssembly.
 
 use super::code::op::*;
-use super::emit::{Emitter, INTERPRET, local};
+use super::emit::{Emitter, INTERPRET, Style, local};
 use super::places::{ADDEND, SLOT_SHIFT, TAG};
 use super::region::Step;
 use crate::cpu::csr;
@@ -58,6 +58,7 @@ impl Emitter<'_> {
                 self.code.set(local::VA);
                 self.link(step);
                 self.flush();
+                self.pay();
                 self.code.get(local::VA);
                 self.jump();
             }
@@ -92,6 +93,8 @@ impl Emitter<'_> {
         if matches!(inst.op, Op::Csrrw | Op::Csrrs | Op::Csrrc) {
             self.tell(inst.rs1);
         }
+        // The call replaces it, or leaves it.
+        self.tell(inst.rd);
         self.call(self.places.helpers.csr, inst);
         self.code.op(I32_EQZ);
         self.exit_if(step.offset, INTERPRET, self.rest);
@@ -295,24 +298,23 @@ impl Emitter<'_> {
 
     /// The same for the address that register and immediate make; the answer is
     /// what the access must add to the address on the stack.
-    pub fn access(&mut self, step: &Step, align: u8, is_write: bool) -> u32 {
+    pub fn access(&mut self, step: &Step, length: u8, is_write: bool) -> u32 {
         let imm = i64::from(step.inst.imm);
         let ram = self.places.ram;
-        let at = self.groups.iter().position(|group| group.holds(step));
-        let Some(at) = at else {
+        let group = self.groups.of(self.node, step);
+        let Some((number, group)) = group.filter(|_| !self.is_careful) else {
             self.address(step.inst.rs1, imm);
-            self.misses(is_write, 1 << align);
+            self.misses(is_write, 1 << length);
             self.exit_if(step.offset, INTERPRET, self.rest);
             self.found();
             return ram;
         };
-        let cell = local::GROUPS + at as u32;
-        let group = &self.groups[at];
-        let (low, span) = (group.low, group.span());
-        if group.begins(step) {
+        let cell = self.group_locals + number as u32;
+        let (low, span, is_write) = (group.low, group.span(), group.is_write);
+        if group.begins(self.node, step) {
             self.address(step.inst.rs1, low);
             self.misses(is_write, span);
-            if self.rest <= MAX_APART {
+            if self.style == Style::Fast && self.rest <= MAX_APART {
                 self.careful_if();
             } else {
                 self.exit_if(step.offset, INTERPRET, self.rest);

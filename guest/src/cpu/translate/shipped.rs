@@ -5,6 +5,7 @@
 //! entries counts as decoded from the start, so that a write to it is noted, and
 //! the next `fence.i` drops them as it drops decoded code.
 
+use super::emit::Style;
 use super::places::Places;
 use super::region::Region;
 use super::shape;
@@ -15,6 +16,10 @@ use std::collections::BTreeSet;
 
 /// Functions that ship at most: an entry names one in 16 bits.
 const MAX_FUNCTIONS: usize = u16::MAX as usize;
+
+/// Of a hundred samples so many are in pages whose functions are fast; these are
+/// few. The others are small, so that more of them ship.
+const HOT_PERCENT: u64 = 70;
 
 /// An entry of a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +47,8 @@ pub struct Shipped {
 
 impl Shipped {
     /// Translates what a study found, the hottest pages first, until the
-    /// functions have about `room` bytes. The first function will be number
+    /// functions have about `room` bytes: of the very hottest for speed, of the
+    /// others to be small. The first function will be number
     /// `base` of the table. The answer is the functions, each behind its length
     /// (32 bits, little-endian).
     pub fn make(
@@ -56,7 +62,9 @@ impl Shipped {
         // Growing would leave copies behind, which a snapshot would store.
         let mut functions = Vec::with_capacity(room + MAX_MODULE);
         let mut count = 0;
+        let mut hot = hot_samples(study);
         'pages: for (page, known) in study.hottest() {
+            let style = style(&mut hot, known);
             let Some(bytes) = page_bytes(ram, page) else {
                 continue;
             };
@@ -64,7 +72,7 @@ impl Shipped {
                 if functions.len() >= room || count == MAX_FUNCTIONS {
                     break 'pages;
                 }
-                let function = emit::function(&region, places);
+                let function = emit::function(&region, places, style);
                 if function.len() > MAX_MODULE {
                     continue;
                 }
@@ -132,6 +140,20 @@ impl Shipped {
     }
 }
 
+/// How many samples the hot pages of a study have.
+fn hot_samples(study: &Study) -> u64 {
+    let pages = study.hottest();
+    let all = pages.iter().map(|(_, known)| u64::from(known.samples));
+    all.sum::<u64>() * HOT_PERCENT / 100
+}
+
+/// The style of a page's functions, where so many samples are left to hot pages.
+fn style(hot: &mut u64, known: &Page) -> Style {
+    let style = if *hot > 0 { Style::Fast } else { Style::Small };
+    *hot = hot.saturating_sub(known.samples.into());
+    style
+}
+
 fn page_bytes(ram: &Ram, page: usize) -> Option<&[u8]> {
     ram.bytes().get(page * PAGE_SIZE..(page + 1) * PAGE_SIZE)
 }
@@ -165,15 +187,15 @@ fn cover(bytes: &[u8], known: &Page, entries: &BTreeSet<u16>) -> Vec<Region> {
             break;
         };
         let before = left.len();
-        for node in &region.nodes {
-            left.remove(&node.offset);
+        // A block that the region had no room for is none of its entries.
+        for node in shape::members(region.entries) {
+            left.remove(&region.nodes[node].offset);
         }
         // Entries where nothing can be translated stay; so would the loop.
-        let progress = left.len() < before;
-        found.push(region);
-        if !progress {
+        if left.len() == before {
             break;
         }
+        found.push(region);
     }
     found
 }
@@ -218,6 +240,30 @@ mod tests {
         shipped.drop_page(1);
         assert_eq!(shipped.find(1, 0), None);
         assert_eq!(shipped.pages().next(), None);
+    }
+
+    #[test]
+    fn entries_that_one_region_has_no_room_for_get_another() {
+        let mut ram = Ram::new(4 * PAGE_SIZE);
+        let mut study = Study::default();
+        // Few entries, each before more instructions than half a region has.
+        let entries = [0, 1024, 2048, 3072];
+        for at in (0..PAGE_SIZE).step_by(2) {
+            let last = (at + 2) % 1024 == 0;
+            // c.addi a0, 1; c.jr ra
+            let half = if last { 0x8082 } else { 0x0505 };
+            ram.write_u16(RAM_BASE + (PAGE_SIZE + at) as u64, half)
+                .expect("RAM");
+        }
+        for entry in entries {
+            study.block(1, entry);
+            study.entry(1, entry);
+        }
+        study.sample(1);
+        let (shipped, _) = Shipped::make(&study, &ram, &Places::default(), 7, 1 << 20);
+        for entry in entries {
+            assert!(shipped.find(1, entry).is_some(), "{entry}");
+        }
     }
 
     #[test]

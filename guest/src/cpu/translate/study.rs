@@ -54,13 +54,17 @@ impl Study {
         self.page(page).samples += 1;
     }
 
-    /// The pages that have samples, most of them first.
+    /// The pages that have samples, those first that have most for each block that
+    /// ran: a loop deserves its room more than what is large.
     pub fn hottest(&self) -> Vec<(usize, &Page)> {
         let warm = self.pages.iter().filter(|(_, page)| page.samples > 0);
         let mut pages: Vec<_> = warm
             .map(|(number, page)| (*number as usize, page))
             .collect();
-        pages.sort_by_key(|(number, page)| (std::cmp::Reverse(page.samples), *number));
+        // The room that a page takes grows with its blocks.
+        let density =
+            |page: &Page| (u64::from(page.samples) << 16) / page.blocks.len().max(1) as u64;
+        pages.sort_by_key(|(number, page)| (std::cmp::Reverse(density(page)), *number));
         pages
     }
 

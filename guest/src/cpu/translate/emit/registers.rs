@@ -1,6 +1,6 @@
 //! Guest registers in locals: when they are loaded and stored.
 
-use super::Emitter;
+use super::{Emitter, Style};
 use crate::cpu::inst::{Inst, Op, SINK};
 use crate::cpu::translate::access::writes_integer;
 use crate::cpu::translate::code::op;
@@ -26,7 +26,11 @@ impl Emitter<'_> {
     /// Before a loop that calls nothing: takes what it uses from the hart; the
     /// answer is what it writes. A loop that calls is left and entered again each
     /// time, so that loading what only some of its paths need would cost more.
+    /// Neither is anything done where the function is to be small.
     pub(super) fn load_for_loop(&mut self, inner: &Loop) -> u32 {
+        if self.style == Style::Small {
+            return 0;
+        }
         let nodes = inner
             .body
             .iter()
@@ -88,11 +92,13 @@ impl Emitter<'_> {
 
     /// Stores a register to the hart, if that does not know it yet.
     pub fn tell(&mut self, number: u8) {
-        self.spill(self.dirty & 1 << number);
+        let told = self.dirty & 1u32.checked_shl(number.into()).unwrap_or(0);
+        self.spill(told);
+        self.dirty &= !told;
     }
 
     /// Stores registers to the hart.
-    pub(super) fn spill(&mut self, registers: u32) {
+    pub fn spill(&mut self, registers: u32) {
         for number in members(registers.into()) {
             let place = self.places.register(number as u8);
             self.code.i32(place);
