@@ -103,6 +103,28 @@ fn an_output_that_nobody_takes_blocks_no_other() {
     assert_eq!(exited.exit_code(), 128 + 9);
 }
 
+/// More than the agent could hold open files of, if it kept any of each.
+#[test]
+#[ignore = "needs the image"]
+fn commands_leave_nothing_behind_however_fast_they_come() {
+    let sandbox = start();
+    let (first, rest) = (40, 560);
+    let run_many = |count: usize| {
+        for _ in 0..count {
+            let output = run(sandbox.command(["true"])).expect("it runs");
+            assert_eq!(output.exit_code(), 0);
+        }
+        let groups = sh(&sandbox, "ls -d /sys/fs/cgroup/agent99/*/ | wc -l");
+        let files = sh(&sandbox, "ls /proc/$PPID/fd | wc -l");
+        let number = |text: String| text.trim().parse::<u32>().expect("a number");
+        (number(groups), number(files))
+    };
+    let (groups, files) = run_many(first);
+    let (more_groups, more_files) = run_many(rest);
+    assert!(more_groups <= groups + 10, "{groups}, {more_groups}");
+    assert!(more_files <= files + 50, "{files}, {more_files}");
+}
+
 #[test]
 #[ignore = "needs the image"]
 fn instances_are_different_and_know_the_time() {

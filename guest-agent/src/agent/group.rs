@@ -31,6 +31,11 @@ const COMMAND_PROCESSES: u32 = 512;
 /// Memory that may still count to a group that serves another command.
 const MAX_LEFT_BYTES: u64 = 256 << 10;
 
+/// Groups that wait to be removed, at most, if their processes have ended:
+/// commands may come without a pause for [`Groups::tidy`], and each group holds
+/// open files.
+const MAX_ENDING: usize = 8;
+
 /// Bytes of a page; a file of the kernel gives at most so many in one piece.
 const PAGE_BYTES: usize = 4096;
 
@@ -94,6 +99,9 @@ impl Groups {
     /// A new group.
     pub fn make(&mut self, limits: &Limits) -> io::Result<Group> {
         self.untidy = true;
+        if self.ending.len() > MAX_ENDING {
+            self.sweep();
+        }
         let mut group = match self.spare.take() {
             Some(group) => group,
             None => self.create()?,
@@ -114,15 +122,20 @@ impl Groups {
     /// What can wait until nothing else is to do.
     pub fn tidy(&mut self) {
         self.untidy = false;
+        self.sweep();
+        if self.spare.is_none() {
+            self.spare = self.create().ok();
+        }
+    }
+
+    /// Removes the groups whose processes have ended, or keeps one as the spare.
+    fn sweep(&mut self) {
         for group in std::mem::take(&mut self.ending) {
             if self.spare.is_none() && group.is_as_new() {
                 self.spare = Some(group);
             } else if fs::remove_dir(&group.path).is_err() {
                 self.ending.push(group);
             }
-        }
-        if self.spare.is_none() {
-            self.spare = self.create().ok();
         }
     }
 
