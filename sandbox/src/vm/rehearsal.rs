@@ -22,6 +22,13 @@ use tempfile::TempDir;
 /// when it is packed, and below 80 MB when it is compiled.
 const ROOM: u32 = 10 << 20;
 
+/// Requests of each kind that the host makes, apart from the script: enough that
+/// what serves them counts beside loops.
+const REQUESTS: usize = 120;
+
+/// Bytes of standard input, in some of them.
+const INPUT: usize = 64 << 10;
+
 /// Where the script finds a folder of the host.
 const MOUNT: &str = "/mnt/rehearsal";
 
@@ -45,6 +52,13 @@ pub(super) fn study(linked: &Linked, guest: &Guest, script: &str) -> Result<Vec<
         let output = String::from_utf8_lossy(&tried.stderr);
         let text = format!("the rehearsal fails in the new guest: {output}");
         return Err(VmError::new(VmCode::NotReady, text));
+    }
+    for _ in 0..REQUESTS {
+        trial.run("echo hi")?;
+        trial.command(&["/bin/echo", "hi"], &[])?;
+    }
+    for _ in 0..REQUESTS / 10 {
+        trial.command(&["wc", "-c"], &[b'x'; INPUT])?;
     }
     let emulator = &mut trial.guest.emulator;
     let pair: u64 = emulator.call("studied", ())?;

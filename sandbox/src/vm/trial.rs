@@ -1,4 +1,4 @@
-//! Guests that run one script on the caller's thread and are gone: for proving
+//! Guests that run a script or a few on the caller's thread and are gone: for proving
 //! that a kernel boots, or that a compiled snapshot works, before others rely
 //! on it.
 
@@ -6,7 +6,8 @@ use super::error::{VmCode, VmError};
 use super::guest::{Boot, Guest, Next, Setup};
 use super::instance::Linked;
 use super::precompiled::{load, verify};
-use a99_guest_agent::protocol::{Exited, Report, Request, Script, Stream};
+use a99_guest_agent::protocol::{Exec, Exited, MAX_CHUNK, Report, Request, Script, Stream};
+use std::iter;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use wasmtime::{Engine, Module};
@@ -18,8 +19,8 @@ const PATIENCE: Duration = Duration::from_secs(600);
 /// Longest sleep without a look at the network.
 const NAP: Duration = Duration::from_millis(1);
 
-/// Id of the script.
-const SCRIPT_ID: u32 = 1;
+/// Id of what runs, one at a time.
+const ID: u32 = 1;
 
 /// What a script did in a guest of its own.
 #[derive(Clone, Debug)]
@@ -106,12 +107,34 @@ impl Trial {
     pub fn run(&mut self, script: &str) -> Result<Tried, VmError> {
         let text = script.as_bytes().to_vec();
         let request = Request::Script(Script { text });
-        self.guest.request(SCRIPT_ID, &request);
+        self.finish(&[request])
+    }
+
+    /// Runs a command as a process of its own; its standard input is not more than
+    /// what may be sent unasked.
+    pub fn command(&mut self, argv: &[&str], input: &[u8]) -> Result<Tried, VmError> {
+        let exec = Request::Exec(Exec {
+            argv: argv.iter().map(|text| text.as_bytes().to_vec()).collect(),
+            stdin: true,
+            ..Exec::default()
+        });
+        let chunks = input.chunks(MAX_CHUNK);
+        let chunks = chunks.map(|chunk| Request::Stdin(chunk.to_vec()));
+        let requests = iter::once(exec).chain(chunks);
+        let requests: Vec<Request> = requests.chain([Request::StdinEnd]).collect();
+        self.finish(&requests)
+    }
+
+    /// Makes requests of one thing, and waits for its end.
+    fn finish(&mut self, requests: &[Request]) -> Result<Tried, VmError> {
+        for request in requests {
+            self.guest.request(ID, request);
+        }
         let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
-        let exited = self.wait("run a script", |guest, report| match report {
+        let exited = self.wait("run a command", |guest, report| match report {
             Report::Output(stream, bytes) => {
                 let credit = Request::Credit(stream, bytes.len() as u32);
-                guest.request(SCRIPT_ID, &credit);
+                guest.request(ID, &credit);
                 match stream {
                     Stream::Stderr => stderr.extend(bytes),
                     _ => stdout.extend(bytes),
