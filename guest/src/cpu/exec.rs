@@ -71,30 +71,6 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// The bytes at an address that is not aligned, if the TLB knows their page.
-#[inline(never)]
-fn load_unaligned<const SIZE: usize>(tlb: &DataTlbs, ram: &[u8], va: u64) -> Option<[u8; SIZE]> {
-    let offset = tlb.read.find_anywhere(va, SIZE)?;
-    ram.get(offset..)?.first_chunk().copied()
-}
-
-/// Stores bytes at an address that is not aligned, if the TLB knows their page.
-#[inline(never)]
-fn store_unaligned<const SIZE: usize>(
-    tlb: &DataTlbs,
-    ram: &mut [u8],
-    va: u64,
-    bytes: [u8; SIZE],
-) -> bool {
-    let offset = tlb.write.find_anywhere(va, SIZE);
-    let cell = offset.and_then(|offset| ram.get_mut(offset..)?.first_chunk_mut());
-    match cell {
-        Some(cell) => *cell = bytes,
-        None => return false,
-    }
-    true
-}
-
 /// The block at `pc`, if its page is in the TLB.
 #[inline(always)]
 fn jump_target(exec: &mut ExecTlb, code: &Code, pc: u64) -> Option<u32> {

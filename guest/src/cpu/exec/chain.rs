@@ -1,6 +1,6 @@
 //! The loop itself: one `match` over typed instructions.
 
-use super::{Exit, Parts, jump_target, leave, load_unaligned, plain, store_unaligned};
+use super::{Exit, Parts, jump_target, leave, plain};
 use crate::cpu::alu;
 use crate::cpu::blocks::{self, CROSS, Code, ELSEWHERE, NONE};
 use crate::cpu::csr::Bank;
@@ -90,39 +90,15 @@ pub(super) fn chain(parts: Parts<'_>, code: &Code, ram: &mut [u8]) -> Exit {
             }
             macro_rules! load {
                 ($type:ty) => {{
-                    const SIZE: usize = size_of::<$type>();
-                    let va = address!();
-                    match tlb.read.find(va, SIZE) {
-                        Some(offset) => {
-                            let cells = ram.as_chunks_mut::<SIZE>().0;
-                            let Some(cell) = cells.get_mut(offset / SIZE) else {
-                                slow!()
-                            };
-                            <$type>::from_le_bytes(*cell)
-                        }
-                        None => match load_unaligned::<SIZE>(tlb, ram, va) {
-                            Some(bytes) => <$type>::from_le_bytes(bytes),
-                            None => slow!(),
-                        },
-                    }
+                    let (cell, _) = cell!(tlb.read, address!(), $type);
+                    <$type>::from_le_bytes(*cell)
                 }};
             }
             macro_rules! store {
                 ($type:ty, $value:expr) => {{
-                    const SIZE: usize = size_of::<$type>();
-                    let va = address!();
-                    let bytes = ($value as $type).to_le_bytes();
-                    match tlb.write.find(va, SIZE) {
-                        Some(offset) => {
-                            let cells = ram.as_chunks_mut::<SIZE>().0;
-                            let Some(cell) = cells.get_mut(offset / SIZE) else {
-                                slow!()
-                            };
-                            *cell = bytes;
-                        }
-                        None if store_unaligned(tlb, ram, va, bytes) => {}
-                        None => slow!(),
-                    }
+                    let value = $value as $type;
+                    let (cell, _) = cell!(tlb.write, address!(), $type);
+                    *cell = value.to_le_bytes();
                 }};
             }
             // On to the second of two fused instructions.

@@ -1,7 +1,7 @@
 //! From virtual pages to offsets in RAM.
 
 use super::PAGE_MASK;
-use crate::ram::{PAGE_SHIFT, PAGE_SIZE};
+use crate::ram::PAGE_SHIFT;
 
 /// Slots of a data TLB: 8 MiB of reach, which is what a start of Python needs. Of
 /// half as many, it misses twice as often.
@@ -81,15 +81,6 @@ impl DataTlb {
         self.entry(va).find(va, size)
     }
 
-    /// The offset in RAM of `size` bytes at `va`, aligned or not; `None` if they
-    /// are not on one page, or it is not here.
-    pub fn find_anywhere(&self, va: u64, size: usize) -> Option<usize> {
-        let entry = self.entry(va);
-        let distance = va.wrapping_sub(entry.tag);
-        let is_there = distance <= (PAGE_SIZE - size) as u64;
-        is_there.then(|| va.wrapping_add(entry.addend) as usize)
-    }
-
     /// What the slot of `va` holds.
     #[inline(always)]
     pub fn entry(&self, va: u64) -> DataEntry {
@@ -167,11 +158,6 @@ mod tests {
         assert_eq!(tlb.find(0x1234_5674, 8), None);
         assert_eq!(tlb.find(0x1234_5674, 4), Some(0x9674));
         assert_eq!(tlb.find(0x1234_4670, 8), None);
-        assert_eq!(tlb.find_anywhere(0x1234_5674, 8), Some(0x9674));
-        assert_eq!(tlb.find_anywhere(0x1234_5ff8, 8), Some(0x9ff8));
-        assert_eq!(tlb.find_anywhere(0x1234_5ff9, 8), None);
-        assert_eq!(tlb.find_anywhere(0x1234_4fff, 8), None);
-        assert_eq!(tlb.find_anywhere(0x1234_6000, 8), None);
         assert_eq!(tlb.find(u64::MAX, 1), None);
         tlb.flush_target(0x9000);
         assert_eq!(tlb.find(0x1234_5670, 8), None);
