@@ -138,14 +138,9 @@ impl Csrs {
 
     /// The interrupt to take now, if any: user mode always takes enabled ones,
     /// supervisor mode when `sstatus.SIE` is set.
-    #[inline(always)]
     pub fn interrupt(&self, mode: Mode) -> Option<u32> {
         let on = mode == Mode::User || self.sie_on;
-        if on && self.sip & self.sie != 0 {
-            self.pending()
-        } else {
-            None
-        }
+        self.pending().filter(|_| on)
     }
 
     /// The data TLBs that apply in a mode.

@@ -48,9 +48,9 @@ pub struct Shipped {
 impl Shipped {
     /// Translates what a study found, the hottest pages first, until the
     /// functions have about `room` bytes: of the very hottest for speed, of the
-    /// others to be small. The first function will be number
-    /// `base` of the table. The answer is the functions, each behind its length
-    /// (32 bits, little-endian).
+    /// others to be small. The first function will be number `base` of the table.
+    /// The answer is the functions, each behind its length (32 bits,
+    /// little-endian).
     pub fn make(
         study: &Study,
         ram: &Ram,
@@ -62,8 +62,9 @@ impl Shipped {
         // Growing would leave copies behind, which a snapshot would store.
         let mut functions = Vec::with_capacity(room + MAX_MODULE);
         let mut count = 0;
-        let mut hot = hot_samples(study);
-        'pages: for (page, known) in study.hottest() {
+        let pages = study.hottest();
+        let mut hot = hot_samples(&pages);
+        'pages: for (page, known) in pages {
             let style = style(&mut hot, known);
             let Some(bytes) = page_bytes(ram, page) else {
                 continue;
@@ -140,9 +141,8 @@ impl Shipped {
     }
 }
 
-/// How many samples the hot pages of a study have.
-fn hot_samples(study: &Study) -> u64 {
-    let pages = study.hottest();
+/// How many samples the hot ones of these pages have.
+fn hot_samples(pages: &[(usize, &Page)]) -> u64 {
     let all = pages.iter().map(|(_, known)| u64::from(known.samples));
     all.sum::<u64>() * HOT_PERCENT / 100
 }
