@@ -32,7 +32,7 @@ use crate::cpu::fp;
 use crate::cpu::hart::{Cursor, Registers};
 use crate::cpu::inst::Inst;
 use crate::cpu::tlb::{DataTlbs, ExecTlb, VIEWS};
-use crate::cpu::translate::{self, Helpers, Lent, Study};
+use crate::cpu::translate::{self, Helpers, Lent, Policy, Study, Style};
 use crate::devices::DeviceConfig;
 use crate::devices::virtio::net::NetConfig;
 use crate::host::Host;
@@ -401,14 +401,18 @@ pub extern "C" fn resume(vmgenid_low: u64, vmgenid_high: u64) -> u32 {
 /// compiled, added to the function table, and announced by [`translated`]. It
 /// asks for pages in which `samples` samples were taken, one in 8192
 /// instructions (with 1: at the end of each [`run`], too), the first after `age`
-/// million instructions. Zero samples are off, and drop all that was announced.
+/// million instructions; functions are to be fast (0) or small (1). Zero samples
+/// are off, and drop all that was announced.
 #[unsafe(no_mangle)]
-pub extern "C" fn translation(samples: u32, age: u32) -> u32 {
+pub extern "C" fn translation(samples: u32, age: u32, is_small: u32) -> u32 {
     with_machine(ERR_STATE, |machine| {
         if samples != 0 {
-            let samples = u16::try_from(samples).unwrap_or(u16::MAX);
-            let age = u64::from(age) * 1_000_000;
-            machine.cpu.translate(&machine.bus, samples, age, helpers());
+            let policy = Policy {
+                samples: u16::try_from(samples).unwrap_or(u16::MAX),
+                age: u64::from(age) * 1_000_000,
+                style: [Style::Fast, Style::Small][usize::from(is_small != 0)],
+            };
+            machine.cpu.translate(&machine.bus, policy, helpers());
         } else {
             machine.cpu.stop_translating(&mut machine.bus);
         }

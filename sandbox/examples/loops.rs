@@ -1,13 +1,13 @@
 //! Runs bare loops (`guest/tests/programs/loops.S`) in the emulator under the
-//! engine settings of guests, interpreted and translated, and prints million
-//! instructions a second.
+//! engine settings of guests, interpreted and translated (to be fast, and to be
+//! small), and prints million instructions a second.
 //!
 //! `cargo run --profile sandbox -p a99-sandbox --features vm --example loops --
 //! EMULATOR.wasm`. Time is this thread's processor time: on a busy machine the
 //! clock on the wall tells little. Each figure is the best of several runs,
 //! since other work on the machine only ever makes them slower.
 
-use a99_sandbox::vm::{self, Bare, VmError};
+use a99_sandbox::vm::{self, Bare, Execution, VmError};
 use rustix::time::{ClockId, clock_gettime};
 use std::error::Error;
 
@@ -41,11 +41,15 @@ fn main() -> Result<(), Box<dyn Error>> {
         .nth(1)
         .ok_or("usage: loops EMULATOR.wasm")?;
     let emulator = std::fs::read(path)?;
-    println!("{:<12} {:>12} {:>12}", "MIPS", "interpreted", "translated");
+    println!(
+        "{:<12} {:>12} {:>12} {:>12}",
+        "MIPS", "interpreted", "translated", "small"
+    );
     for (at, name) in (0..).zip(NAMES) {
-        let interpreted = mips(&emulator, at, 0)?;
-        let translated = mips(&emulator, at, SAMPLES)?;
-        println!("{name:<12} {interpreted:12.0} {translated:12.0}");
+        let interpreted = mips(&emulator, at, Execution::Interpreted)?;
+        let translated = mips(&emulator, at, Execution::Fast(SAMPLES))?;
+        let small = mips(&emulator, at, Execution::Small(SAMPLES))?;
+        println!("{name:<12} {interpreted:12.0} {translated:12.0} {small:12.0}");
     }
     Ok(())
 }
@@ -65,8 +69,8 @@ fn prologue(at: u32) -> Vec<u8> {
         .collect()
 }
 
-fn mips(emulator: &[u8], at: u32, samples: u32) -> Result<f64, VmError> {
-    let mut machine = Bare::new(&vm::engine()?, emulator, RAM_BYTES, samples)?;
+fn mips(emulator: &[u8], at: u32, execution: Execution) -> Result<f64, VmError> {
+    let mut machine = Bare::new(&vm::engine()?, emulator, RAM_BYTES, execution)?;
     machine.load(0, &prologue(at))?;
     machine.load(LOOPS, CODE)?;
     let mut best = 0.0f64;

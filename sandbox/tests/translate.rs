@@ -11,7 +11,7 @@ mod generator;
 #[allow(dead_code, reason = "made for a test that reports more")]
 mod random;
 
-use a99_sandbox::vm::{self, Bare};
+use a99_sandbox::vm::{self, Bare, Execution};
 use generator::Program;
 use random::Random;
 use std::path::{Path, PathBuf};
@@ -47,10 +47,13 @@ static EMULATOR: LazyLock<Vec<u8>> = LazyLock::new(|| {
     std::fs::read(target.join("wasm32-wasip1/release/a99_guest.wasm")).expect("it is built")
 });
 
+/// Both kinds of functions, as soon as code is met.
+const EAGER: [Execution; 2] = [Execution::Fast(1), Execution::Small(1)];
+
 /// A machine with a program at the start of RAM.
-fn machine(samples: u32, code: &[u8]) -> Bare {
+fn machine(execution: Execution, code: &[u8]) -> Bare {
     let engine = vm::engine().expect("an engine");
-    let mut machine = Bare::new(&engine, &EMULATOR, RAM_BYTES, samples).expect("a machine");
+    let mut machine = Bare::new(&engine, &EMULATOR, RAM_BYTES, execution).expect("a machine");
     machine.load(0, code).expect("it fits");
     machine
 }
@@ -81,13 +84,16 @@ fn programs_pass_translated() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../guest/tests/programs");
     for name in ["integer", "memory", "frames", "paging", "traps", "code"] {
         let code = std::fs::read(folder.join(name).with_extension("bin")).expect("a program");
-        let mut machine = machine(1, &code);
-        finish(&mut machine, Some(&mut Random::new(1)));
-        let registers = machine.registers().expect("registers");
-        assert_eq!(registers[3], 0, "{name}: the check that failed");
-        let done = machine.translations();
-        assert!(done.compiled > 0, "{name}: {done:?}");
-        assert_eq!(done.failed, 0, "{name}");
+        for execution in EAGER {
+            let mut machine = machine(execution, &code);
+            finish(&mut machine, Some(&mut Random::new(1)));
+            let registers = machine.registers().expect("registers");
+            let failed = registers[3];
+            assert_eq!(failed, 0, "{name}, {execution:?}: the check that failed");
+            let done = machine.translations();
+            assert!(done.compiled > 0, "{name}: {done:?}");
+            assert_eq!(done.failed, 0, "{name}");
+        }
     }
 }
 
@@ -140,8 +146,8 @@ fn random_programs_end_the_same() {
         let end = end.expect("its end") * 2 + 4;
         let back = jump(-((PROGRAM as usize + end) as i32));
         program[end..end + 4].copy_from_slice(&back.to_le_bytes());
-        let run = |samples: u32, steps: Option<&mut Random>| {
-            let mut machine = machine(samples, &rounds());
+        let run = |execution: Execution, steps: Option<&mut Random>| {
+            let mut machine = machine(execution, &rounds());
             machine.load(PROGRAM, &program).expect("it fits");
             machine
                 .load(COUNTER, &ROUNDS.to_le_bytes())
@@ -149,7 +155,7 @@ fn random_programs_end_the_same() {
             finish(&mut machine, steps);
             let done = machine.translations();
             assert_eq!(done.failed, 0);
-            assert_eq!(done.compiled > 0, samples > 0);
+            assert_eq!(done.compiled > 0, execution != Execution::Interpreted);
             let ram = machine.ram(0, RAM_BYTES).expect("all of it");
             (
                 machine.registers().expect("registers"),
@@ -157,12 +163,14 @@ fn random_programs_end_the_same() {
                 ram,
             )
         };
-        let expected = run(0, None);
-        let actual = run(1, Some(&mut random));
-        assert_eq!(actual.0, expected.0, "registers of program {number}");
-        assert_eq!(actual.1, expected.1, "instructions of program {number}");
-        let differs = actual.2.iter().zip(&expected.2).position(|(a, b)| a != b);
-        assert_eq!(differs, None, "memory of program {number}");
+        let expected = run(Execution::Interpreted, None);
+        for execution in EAGER {
+            let actual = run(execution, Some(&mut random));
+            assert_eq!(actual.0, expected.0, "registers of program {number}");
+            assert_eq!(actual.1, expected.1, "instructions of program {number}");
+            let differs = actual.2.iter().zip(&expected.2).position(|(a, b)| a != b);
+            assert_eq!(differs, None, "memory of program {number}");
+        }
     }
 }
 
@@ -204,7 +212,7 @@ fn timed_loop() -> Vec<u8> {
 fn a_timer_interrupts_a_translated_loop() {
     const ROUNDS: u64 = 1 << 20;
     const LOOP: u64 = 0x8000_0000 + 28;
-    let mut machine = machine(1, &timed_loop());
+    let mut machine = machine(Execution::Fast(1), &timed_loop());
     while machine.translations().compiled == 0 {
         assert!(machine.run(1000).expect("no trap"));
         machine.settle().expect("no trap");
@@ -219,4 +227,100 @@ fn a_timer_interrupts_a_translated_loop() {
     // It was taken in the endless part.
     assert!(after[9] > ROUNDS, "{}", after[9]);
     assert_eq!(machine.translations().failed, 0);
+}
+
+/// Where the numbers of [`sums`] lie, how many pairs there are, and the bytes of
+/// each pair with its results.
+const NUMBERS: u32 = 0x2000;
+const PAIRS: usize = 2000;
+const PAIR_BYTES: usize = 16 + 4 * 16;
+
+/// For each pair of numbers their sum, difference, product and quotient in double
+/// precision, each behind cleared flags, with the flags.
+fn sums() -> Vec<u8> {
+    let mut words = vec![
+        0x0000_2297,                        // auipc t0, 2: the numbers
+        0x0000_6337,                        // lui t1, 6
+        0x1003_2073,                        // csrs sstatus, t1
+        0x0000_0313 | (PAIRS as u32) << 20, // li t1, PAIRS
+        0x0002_b007,                        // fld f0, 0(t0)
+        0x0082_b087,                        // fld f1, 8(t0)
+    ];
+    let start = words.len() as i32 - 2;
+    for (at, fadd) in (1..).zip([0x02u32, 0x0a, 0x12, 0x1a]) {
+        let store = |base: u32, offset: u32| base | (offset >> 5) << 25 | (offset & 31) << 7;
+        words.extend([
+            0x0010_5073,                     // csrwi fflags, 0
+            fadd << 24 | 0x0010_7153,        // fadd.d f2, f0, f1, and so on
+            0x0010_23f3,                     // csrr t2, fflags
+            store(0x0022_b027, 16 * at),     // fsd f2, 16 * at(t0)
+            store(0x0072_b023, 16 * at + 8), // sd t2, 16 * at + 8(t0)
+        ]);
+    }
+    words.push(0x0002_8293 | (PAIR_BYTES as u32) << 20); // addi t0, t0, PAIR_BYTES
+    words.push(0xfff3_0313); // addi t1, t1, -1
+    words.push(0x0003_0463); // beqz t1, .+8
+    words.push(jump((start - words.len() as i32) * 4));
+    words.extend([
+        0x5352_58b7, // lui a7, 0x53525
+        0x3548_8893, // addi a7, a7, 0x354
+        0x0000_0813, // li a6, 0
+        0x0000_0513, // li a0, 0
+        0x0000_0593, // li a1, 0
+        0x0000_0073, // ecall
+    ]);
+    words.iter().flat_map(|word| word.to_le_bytes()).collect()
+}
+
+/// A number whose significand has few bits or many, of an exponent in the middle
+/// or near the ends, or one that is no normal number.
+fn number(random: &mut Random) -> u64 {
+    let exponent = match random.below(8) {
+        0 => random.below(60),
+        1 => 0x7ff - random.below(60),
+        2 => 0,
+        _ => 1023 - 60 + random.below(120),
+    };
+    let width = random.below(53);
+    let fraction = (random.next() | 1) << (52 - width) & ((1 << 52) - 1);
+    (random.below(2) << 63) | exponent << 52 | fraction
+}
+
+#[test]
+fn arithmetic_is_exact_where_the_interpreter_is() {
+    let mut random = Random::new(0xf64);
+    let mut numbers = Vec::new();
+    for _ in 0..PAIRS {
+        let one = number(&mut random);
+        // Often what makes the quotient exact.
+        let other = match random.below(3) {
+            0 => one ^ random.below(4) << 51,
+            _ => number(&mut random),
+        };
+        numbers.extend(one.to_le_bytes());
+        numbers.extend(other.to_le_bytes());
+        numbers.extend([0; PAIR_BYTES - 16]);
+    }
+    let run = |execution: Execution| {
+        let mut machine = machine(execution, &sums());
+        machine.load(NUMBERS, &numbers).expect("it fits");
+        finish(&mut machine, Some(&mut Random::new(2)));
+        let done = machine.translations();
+        assert_eq!(done.failed, 0);
+        assert_eq!(done.compiled > 0, execution != Execution::Interpreted);
+        machine
+            .ram(NUMBERS, numbers.len() as u32)
+            .expect("it is RAM")
+    };
+    let expected = run(Execution::Interpreted);
+    // Both kinds of results are there in number.
+    let inexact = |pair: &&[u8]| pair[24] & 1 == 1;
+    let count = expected.chunks(PAIR_BYTES).filter(inexact).count();
+    assert!((PAIRS / 8..PAIRS * 7 / 8).contains(&count), "{count}");
+    for execution in EAGER {
+        let actual = run(execution);
+        let mut pairs = actual.chunks(PAIR_BYTES).zip(expected.chunks(PAIR_BYTES));
+        let differs = pairs.find(|(actual, expected)| actual != expected);
+        assert_eq!(differs, None, "{execution:?}");
+    }
 }

@@ -12,6 +12,18 @@ use wasmtime::{Engine, Module};
 /// How long a compilation is waited for between two looks.
 const NAP: Duration = Duration::from_micros(200);
 
+/// How a [`Bare`] machine runs code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Execution {
+    /// By the interpreter alone.
+    Interpreted,
+    /// Pages that were met by so many samples as functions that are to be fast, as
+    /// those of a guest that translates while it runs.
+    Fast(u32),
+    /// The same as functions that are to be small, as most that ship with an image.
+    Small(u32),
+}
+
 /// An emulated machine that runs what it is given, from the start of RAM, in
 /// supervisor mode.
 #[derive(Debug)]
@@ -22,8 +34,7 @@ pub struct Bare {
 }
 
 impl Bare {
-    /// A machine with empty memory, of the emulator's module. Pages of code are
-    /// translated that were met by so many samples; with zero none are.
+    /// A machine with empty memory, of the emulator's module.
     ///
     /// # Errors
     /// [`VmError`] if the module is not the emulator, or there is no room.
@@ -31,15 +42,20 @@ impl Bare {
         engine: &Engine,
         emulator: &[u8],
         ram_bytes: u32,
-        samples: u32,
+        execution: Execution,
     ) -> Result<Self, VmError> {
         let failed = |error| VmError::engine(VmCode::Module, "emulator", &error);
         let linked = Linked::new(&Module::new(engine, emulator).map_err(failed)?)?;
-        let mut emulator = Emulator::new(&linked, CLOCK_RESOLUTION_NS, samples > 0)?;
+        let policy = match execution {
+            Execution::Interpreted => (0, 0, 0),
+            Execution::Fast(samples) => (samples, 0, 0),
+            Execution::Small(samples) => (samples, 0u32, 1u32),
+        };
+        let mut emulator = Emulator::new(&linked, CLOCK_RESOLUTION_NS, policy.0 > 0)?;
         emulator.call::<(), ()>("_initialize", ())?;
         let made = emulator.call("create", (ram_bytes, MAC, MTU))?;
         expect_ok(made, "make a machine")?;
-        expect_ok(emulator.call("translation", (samples, 0u32))?, "translate")?;
+        expect_ok(emulator.call("translation", policy)?, "translate")?;
         Ok(Self {
             emulator,
             linked,

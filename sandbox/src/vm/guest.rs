@@ -407,7 +407,7 @@ fn start_translating(emulator: &mut Emulator, translate: Translate) -> Result<()
         return expect_ok(answer, "translate nothing");
     }
     if translate.compiles() {
-        let answer = emulator.call("translation", translate.thresholds())?;
+        let answer = emulator.call("translation", translate.policy())?;
         expect_ok(answer, "translate")?;
     }
     Ok(())

@@ -44,7 +44,7 @@ mod trial;
 mod watch;
 
 pub(crate) use attach::{Attachments, Cable, FileServer};
-pub use bare::Bare;
+pub use bare::{Bare, Execution};
 pub use engine::{compatibility, engine};
 pub use error::{VmCode, VmError};
 pub use guest::Boot;

@@ -86,13 +86,13 @@ impl Translate {
         matches!(self, Self::Auto | Self::On)
     }
 
-    /// What the emulator is told: samples that make a page hot, and the million
-    /// instructions before the first.
-    pub(super) fn thresholds(self) -> (u32, u32) {
+    /// What the emulator is told: samples that make a page hot, the million
+    /// instructions before the first, and whether functions are to be small.
+    pub(super) fn policy(self) -> (u32, u32, u32) {
         match self {
-            Self::Off | Self::Ready => (0, 0),
-            Self::Auto => (AUTO_SAMPLES, AUTO_AGE),
-            Self::On => (HOT_SAMPLES, 0),
+            Self::Off | Self::Ready => (0, 0, 0),
+            Self::Auto => (AUTO_SAMPLES, AUTO_AGE, 0),
+            Self::On => (HOT_SAMPLES, 0, 0),
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use super::{Cpu, NONE, SLICE};
 use crate::bus::Bus;
-use crate::cpu::translate::{Helpers, Places, Shipped, Study};
+use crate::cpu::translate::{Helpers, Places, Policy, Shipped, Study};
 use crate::host::Host;
 use crate::ram::{CodeMark, PAGE_SIZE};
 
@@ -13,13 +13,12 @@ impl Cpu {
         self.shipped.entries().len()
     }
 
-    /// From now on hot code is translated, for an embedder that can compile it:
-    /// that of pages with so many samples, the first after `age` instructions.
+    /// From now on hot code is translated, for an embedder that can compile it.
     /// The hart must not move.
-    pub fn translate<H: Host>(&mut self, bus: &Bus<H>, samples: u16, age: u64, helpers: Helpers) {
-        self.next_sample = self.retired().saturating_add(age);
+    pub fn translate<H: Host>(&mut self, bus: &Bus<H>, policy: Policy, helpers: Helpers) {
+        self.next_sample = self.retired().saturating_add(policy.age);
         let places = Places::of(&self.hart, &bus.ram, helpers);
-        self.translator.enable(places, samples);
+        self.translator.enable(places, policy);
     }
 
     /// From now on it is noted what of the code runs; nothing is translated.
@@ -201,7 +200,11 @@ mod tests {
             machine.bus.ram.write_u32(RAM_BASE + at, word);
         }
         let helpers = Helpers { float: 1, csr: 2 };
-        machine.cpu.translate(&machine.bus, 1, 0, helpers);
+        let policy = Policy {
+            samples: 1,
+            ..Policy::default()
+        };
+        machine.cpu.translate(&machine.bus, policy, helpers);
         assert_eq!(machine.run(1), Status::Budget);
         let ticket = ask(&mut machine);
         (machine, ticket)

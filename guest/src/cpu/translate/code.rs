@@ -51,6 +51,7 @@ pub mod op {
     pub const I64_STORE32: u8 = 0x3e;
     pub const I32_CONST: u8 = 0x41;
     pub const I64_CONST: u8 = 0x42;
+    pub const F64_CONST: u8 = 0x44;
     pub const I32_EQZ: u8 = 0x45;
     pub const I32_EQ: u8 = 0x46;
     pub const I32_NE: u8 = 0x47;
@@ -63,6 +64,7 @@ pub mod op {
     pub const I64_LE_S: u8 = 0x57;
     pub const I64_GE_S: u8 = 0x59;
     pub const I64_GE_U: u8 = 0x5a;
+    pub const F64_NE: u8 = 0x62;
     pub const I32_ADD: u8 = 0x6a;
     pub const I32_SUB: u8 = 0x6b;
     pub const I32_AND: u8 = 0x71;
@@ -71,6 +73,7 @@ pub mod op {
     pub const I32_SHL: u8 = 0x74;
     pub const I32_SHR_S: u8 = 0x75;
     pub const I32_SHR_U: u8 = 0x76;
+    pub const I64_CTZ: u8 = 0x7a;
     pub const I64_ADD: u8 = 0x7c;
     pub const I64_SUB: u8 = 0x7d;
     pub const I64_MUL: u8 = 0x7e;
@@ -92,6 +95,7 @@ pub mod op {
     pub const I64_EXTEND_I32_S: u8 = 0xac;
     pub const I64_EXTEND_I32_U: u8 = 0xad;
     pub const I64_REINTERPRET_F64: u8 = 0xbd;
+    pub const F64_REINTERPRET_I64: u8 = 0xbf;
     pub const I64_EXTEND32_S: u8 = 0xc4;
 }
 

@@ -80,10 +80,11 @@ pub(super) const REGION: u32 = 0;
 pub(super) const HELPER: u32 = 1;
 
 /// What a function is to be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Style {
     /// Fast: copies of code for what is rare, and registers that are stored only
     /// where control leaves, at each such place.
+    #[default]
     Fast,
     /// Small: what is rare leaves, and registers are stored once, before the next
     /// place where control may leave.

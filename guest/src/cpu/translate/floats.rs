@@ -2,11 +2,12 @@
 //! the double precision arithmetic in which the host's cannot differ. All else
 //! is done by the interpreter's own arithmetic, as a call.
 
+use super::code::Type;
 use super::code::op::*;
-use super::emit::{Emitter, INTERPRET, local};
+use super::emit::{Emitter, INTERPRET, Style, local};
 use super::region::Step;
 use crate::cpu::fp::format::{F64, Float, flag};
-use crate::cpu::inst::Op;
+use crate::cpu::inst::{Inst, Op};
 use crate::cpu::table::{Format, TABLE};
 
 /// Upper half of a register that holds a single precision number.
@@ -119,38 +120,114 @@ impl Emitter<'_> {
     }
 
     /// Double precision arithmetic as the host does it, where that cannot differ
-    /// in the result or in flags: rounding to nearest, inexact noted before, and
-    /// a normal result that is not the least, which no other flag comes with.
+    /// in the result or in flags: rounding to nearest, a normal result that is not
+    /// the least, and inexact noted before or not to be noted.
     fn float_arithmetic(&mut self, step: &Step, opcode: u8) {
         let inst = &step.inst;
         let mode = inst.imm & 7;
         if mode != DYNAMIC && mode != NEAREST_EVEN {
             return self.float_call(step);
         }
-        let (one, other) = (inst.rs1, inst.rs2);
-        for number in [one, other] {
-            let place = self.places.float_register(number);
-            self.code.i32(place).memory(F64_LOAD, 3, 0);
-        }
+        self.float_read_value(inst.rs1);
+        self.float_read_value(inst.rs2);
+        self.code.ops(&[opcode, I64_REINTERPRET_F64]).set(local::A);
         let flags = self.places.float_flags as i32;
         let code = &mut self.code;
-        code.ops(&[opcode, I64_REINTERPRET_F64]).set(local::A);
         // Zero if the exponent is 2 to 2046.
         code.get(local::A).i64(52).op(I64_SHR_U);
         code.i64(0x7ff).op(I64_AND).i64(2).op(I64_SUB);
         code.i64(0x7fc).op(I64_GT_U);
         code.i32(flags).memory(I32_LOAD8_U, 0, 0);
         code.i32(flag::INEXACT.into()).ops(&[I32_AND, I32_EQZ]);
-        code.op(I32_OR);
+        if self.style == Style::Fast {
+            self.code.open(IF, Some(Type::I32));
+            self.is_inexact(inst, opcode);
+            self.code.op(ELSE).i32(0).op(END);
+        }
+        self.code.op(I32_OR);
         if mode == DYNAMIC {
             let rounding = self.places.float_rounding as i32;
-            code.i32(rounding).memory(I32_LOAD8_U, 0, 0).op(I32_OR);
+            self.code.i32(rounding).memory(I32_LOAD8_U, 0, 0).op(I32_OR);
         }
         self.begin_if();
         self.float_call(step);
         self.code.op(ELSE);
         self.float_write(inst.rd, local::A);
         self.end_if();
+    }
+
+    /// Puts a register as a number of double precision on the stack.
+    fn float_read_value(&mut self, number: u8) {
+        let place = self.places.float_register(number);
+        self.code.i32(place).memory(F64_LOAD, 3, 0);
+    }
+
+    /// Puts on the stack whether the result in the local, a normal number, may be
+    /// rounded. As `fp::fast` finds out: by the error of the sum, or by the widths
+    /// of the significands, of which the trailing zeros are counted here. Those of
+    /// numbers that are not normal have no leading one, and are narrower than they
+    /// seem.
+    fn is_inexact(&mut self, inst: &Inst, opcode: u8) {
+        let (one, other) = (inst.rs1, inst.rs2);
+        match opcode {
+            F64_ADD | F64_SUB => {
+                // For a + b = s: the part of b in s is s - a; the error is
+                // (a - (s - part)) + (b - part). For a - b all of b is negated.
+                let (lose, gain) = if opcode == F64_ADD {
+                    (F64_SUB, F64_ADD)
+                } else {
+                    (F64_ADD, F64_SUB)
+                };
+                self.code.get(local::A).op(F64_REINTERPRET_I64);
+                self.float_read_value(one);
+                self.code.ops(&[F64_SUB, I64_REINTERPRET_F64]).set(local::B);
+                self.float_read_value(one);
+                self.code.get(local::A).op(F64_REINTERPRET_I64);
+                self.code.get(local::B).op(F64_REINTERPRET_I64);
+                self.code.ops(&[F64_SUB, F64_SUB]);
+                self.float_read_value(other);
+                self.code.get(local::B).op(F64_REINTERPRET_I64);
+                self.code.ops(&[lose, gain]);
+                self.code.op(F64_CONST).ops(&0f64.to_le_bytes());
+                self.code.op(F64_NE);
+            }
+            F64_MUL => {
+                self.trailing_zeros(|emitter| emitter.float_read(one));
+                self.trailing_zeros(|emitter| emitter.float_read(other));
+                self.is_wide();
+            }
+            // Exact if quotient times divisor is the dividend, and fits it.
+            _ => {
+                self.trailing_zeros(|emitter| {
+                    emitter.code.get(local::A);
+                });
+                self.trailing_zeros(|emitter| emitter.float_read(other));
+                self.is_wide();
+                self.code.get(local::A).op(F64_REINTERPRET_I64);
+                self.float_read_value(other);
+                self.code.op(F64_MUL);
+                self.float_read_value(one);
+                self.code.ops(&[F64_NE, I32_OR]);
+                // A product below the normal numbers might be rounded.
+                self.float_read(one);
+                self.code.i64(F64::INFINITY as i64);
+                self.code.ops(&[I64_AND, I64_EQZ, I32_OR]);
+            }
+        }
+    }
+
+    /// Puts the trailing zeros of a normal number's significand on the stack.
+    fn trailing_zeros(&mut self, number: impl FnOnce(&mut Self)) {
+        number(self);
+        let leading = 1i64 << F64::FRACTION;
+        self.code.i64(leading).ops(&[I64_OR, I64_CTZ]);
+    }
+
+    /// Whether a product of numbers with these trailing zeros may need more bits
+    /// than a significand has.
+    fn is_wide(&mut self) {
+        let bits = i64::from(F64::FRACTION) + 1;
+        self.code.op(I64_ADD).i64(bits).op(I64_LT_U);
     }
 
     fn float_call(&mut self, step: &Step) {

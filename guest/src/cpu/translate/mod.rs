@@ -30,13 +30,12 @@ pub mod shape;
 mod shipped;
 mod study;
 
-pub use self::emit::{INTERPRET, JUMP};
+pub use self::emit::{INTERPRET, JUMP, Style};
 pub use self::ops::unpack;
 pub use self::places::{Helpers, Lent, Places};
 pub use self::shipped::Shipped;
 pub use self::study::Study;
 
-use self::emit::Style;
 use self::hot::Hot;
 use self::region::Region;
 use super::csr::Bank;
@@ -49,6 +48,17 @@ const MAX_PENDING: usize = 16;
 
 /// Bytes of a module at most; larger ones are not asked for.
 pub const MAX_MODULE: usize = 256 << 10;
+
+/// What is translated while the guest runs, and how.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Policy {
+    /// Samples that make a page hot.
+    pub samples: u16,
+    /// Instructions before the first sample.
+    pub age: u64,
+    /// What the functions are to be.
+    pub style: Style,
+}
 
 /// A region whose code was asked for.
 #[derive(Debug)]
@@ -82,24 +92,22 @@ pub struct Wanted {
 pub struct Translator {
     /// Without it nothing is translated.
     places: Option<Places>,
-    /// Samples that make a page hot.
-    threshold: u16,
+    policy: Policy,
     hot: Hot,
     pending: Vec<Pending>,
     last_ticket: u32,
 }
 
 impl Translator {
-    /// From now on code is translated whose page has so many samples;
-    /// [`Places`] must stay true.
-    pub fn enable(&mut self, places: Places, threshold: u16) {
+    /// From now on hot code is translated; [`Places`] must stay true.
+    pub fn enable(&mut self, places: Places, policy: Policy) {
         self.places = Some(places);
-        self.threshold = threshold;
+        self.policy = policy;
     }
 
     /// Whether the first sample counts already: then every place is looked at.
     pub fn is_eager(&self) -> bool {
-        self.threshold <= 1
+        self.policy.samples <= 1
     }
 
     /// Whether samples are wanted.
@@ -127,7 +135,7 @@ impl Translator {
     /// Counts a sample of code that is not translated. The answer is whether
     /// its page is hot: then [`Translator::want`] follows.
     pub fn sample(&mut self, page: usize, offset: u16) -> bool {
-        self.is_enabled() && self.hot.sample(page as u32, offset) >= self.threshold
+        self.is_enabled() && self.hot.sample(page as u32, offset) >= self.policy.samples
     }
 
     /// The module for the hot places of a page, of the given bytes.
@@ -138,10 +146,7 @@ impl Translator {
             return None;
         }
         let region = Region::find(bytes, &roots)?;
-        // For tests, which want to see all.
-        let is_small = self.is_eager() && self.last_ticket.is_multiple_of(2);
-        let style = if is_small { Style::Small } else { Style::Fast };
-        let module = emit::emit(&region, &places, style);
+        let module = emit::emit(&region, &places, self.policy.style);
         if module.len() > MAX_MODULE {
             return None;
         }
