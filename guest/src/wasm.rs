@@ -27,7 +27,7 @@
 )]
 
 use crate::channels::Channel;
-use crate::cpu::csr::Bank;
+use crate::cpu::csr::{Bank, may_change_view};
 use crate::cpu::fp;
 use crate::cpu::hart::{Cursor, Registers};
 use crate::cpu::inst::Inst;
@@ -571,9 +571,13 @@ unsafe extern "C" fn csr(lent: *mut Lent, inst: u64) -> u32 {
     let data = unsafe { &*lent.data };
     let mode = lent.mode;
     let mut bank = Bank { mode, csr, fp };
-    let ran = bank.quick(x, &translate::unpack(inst));
-    let tlb = &data[csr.view(mode)];
-    lent.read = tlb.read.slots().as_ptr();
-    lent.write = tlb.write.slots().as_ptr();
+    let inst = translate::unpack(inst);
+    let ran = bank.quick(x, &inst);
+    // Only behind these a region looks for its TLBs again.
+    if may_change_view(&inst) {
+        let tlb = &data[csr.view(mode)];
+        lent.read = tlb.read.slots().as_ptr();
+        lent.write = tlb.write.slots().as_ptr();
+    }
     ran.into()
 }

@@ -66,10 +66,11 @@ pub const KERNEL_SOURCE: &str = "linux-source-6.12";
 
 /// What the root file system is made of. `base-files` and `gcc-14-base` give
 /// licence texts only.
-const ROOT_FILES: [&str; 25] = [
+const ROOT_FILES: [&str; 26] = [
     "base-files",
     "busybox-static",
     "ca-certificates",
+    "coreutils",
     "gcc-14-base",
     "libbz2-1.0",
     "libc6",

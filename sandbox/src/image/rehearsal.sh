@@ -29,6 +29,7 @@ find /etc -type f | xargs cat >/dev/null
 
 # Tools that read bytes.
 head -c 3000000 /dev/zero | wc -c; yes | head -n 50000 | wc -l; seq 20000 | tail -n 1
+head -n 2 r; for i in 1 2 3 4 5 6; do head -c 50000 /dev/zero | wc -c; seq 3 | wc -l; done
 head -c 300000 /dev/urandom >d
 sha256sum d; md5sum d; sha1sum d
 base64 d | base64 -d | cmp - d

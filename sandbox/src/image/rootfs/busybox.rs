@@ -7,12 +7,15 @@
 //! tables that end where they begin, registering does nothing.
 //!
 //! The names are read from the program itself: it keeps them as a table of
-//! texts in order, each ended by a zero, which begins with `[` and `[[`.
+//! texts in order, each ended by a zero, which begins with `[` and `[[`. Its shell
+//! looks there before it looks for files, so commands that others replace get
+//! another name in it.
 
 use super::super::cpio::{Content, Node, Tree};
 use super::super::elf;
 use super::super::error::ImageError;
-use super::unexpected;
+use super::{tools, unexpected};
+use std::ops::Range;
 
 /// The program in the image.
 const PROGRAM: &str = "usr/bin/busybox";
@@ -29,20 +32,24 @@ const LEFT_OUT: [&str; 4] = ["busybox", "dpkg", "dpkg-deb", "rpm"];
 /// Commands without which this is not the busybox that was expected.
 const EXPECTED: [&str; 7] = ["ash", "ip", "mount", "setsid", "sh", "udhcpc", "zcat"];
 
-/// Takes the unwind tables from the program, and adds a link for each command
-/// that no package brings.
+/// Takes the unwind tables and what other programs do from the program, and adds a
+/// link for each command that no package brings.
 pub(super) fn add(tree: &mut Tree) -> Result<(), ImageError> {
     let Some(Node::File(mode, content)) = tree.get(PROGRAM) else {
         return Err(unexpected("busybox-static", "it has no usr/bin/busybox"));
     };
     let (mode, mut program) = (*mode, content.read()?.to_vec());
     let names = names(&program)?;
+    for name in tools::TAKEN {
+        hide(&mut program, &names, name)?;
+    }
     if let Some(tables) = elf::section(&program, UNWIND_TABLES) {
         program[tables].fill(0);
     }
     tree.put(PROGRAM, Node::File(mode, Content::Bytes(program)));
+    let mut names = names.into_iter().map(|(name, _)| name);
     for name in names
-        .iter()
+        .by_ref()
         .filter(|name| !LEFT_OUT.contains(&name.as_str()))
     {
         let path = format!("usr/bin/{name}");
@@ -53,17 +60,32 @@ pub(super) fn add(tree: &mut Tree) -> Result<(), ImageError> {
     Ok(())
 }
 
-fn names(program: &[u8]) -> Result<Vec<String>, ImageError> {
+/// Gives a command a name behind its own that keeps the order, by which names are
+/// looked up.
+fn hide(program: &mut [u8], names: &[Name], wanted: &str) -> Result<(), ImageError> {
+    let failed = || unexpected("busybox-static", format!("its `{wanted}` cannot be hidden"));
+    let at = names.iter().position(|(name, _)| name == wanted);
+    let at = at.ok_or_else(failed)?;
+    let place = names[at].1.clone();
+    let last = place.end.checked_sub(1).ok_or_else(failed)?;
+    program[last] += 1;
+    let follows = names.get(at + 1).map(|(name, _)| name.as_bytes());
+    let is_free = follows.is_none_or(|next| &program[place] < next);
+    is_free.then_some(()).ok_or_else(failed)
+}
+
+/// A command, and where its name is in the program.
+type Name = (String, Range<usize>);
+
+fn names(program: &[u8]) -> Result<Vec<Name>, ImageError> {
     let windows = program.windows(TABLE_START.len());
     let starts = windows
         .enumerate()
         .filter(|(_, bytes)| *bytes == TABLE_START);
     for (start, _) in starts {
-        let names = table(&program[start..]);
-        if EXPECTED
-            .iter()
-            .all(|name| names.iter().any(|found| found == name))
-        {
+        let names = table(program, start);
+        let has = |wanted: &&str| names.iter().any(|(name, _)| name == wanted);
+        if EXPECTED.iter().all(has) {
             return Ok(names);
         }
     }
@@ -74,15 +96,18 @@ fn names(program: &[u8]) -> Result<Vec<String>, ImageError> {
 }
 
 /// Names as long as they ascend; what follows is another text.
-fn table(bytes: &[u8]) -> Vec<String> {
-    let mut names: Vec<String> = Vec::new();
-    for name in bytes.split(|&byte| byte == 0) {
+fn table(program: &[u8], start: usize) -> Vec<Name> {
+    let mut names: Vec<Name> = Vec::new();
+    let mut at = start;
+    for name in program[start..].split(|&byte| byte == 0) {
         let is_name = !name.is_empty() && name.iter().all(u8::is_ascii_graphic);
-        let ascends = names.last().is_none_or(|last| last.as_bytes() < name);
+        let ascends = names.last().is_none_or(|(last, _)| last.as_bytes() < name);
         if !is_name || name.contains(&b'/') || !ascends {
             break;
         }
-        names.push(String::from_utf8_lossy(name).into_owned());
+        let end = at + name.len();
+        names.push((String::from_utf8_lossy(name).into_owned(), at..end));
+        at = end + 1;
     }
     names
 }
@@ -103,8 +128,9 @@ mod tests {
         bytes
     }
 
-    const NAMES: [&str; 11] = [
-        "[", "[[", "ash", "busybox", "ip", "mount", "rpm", "setsid", "sh", "udhcpc", "zcat",
+    const NAMES: [&str; 15] = [
+        "[", "[[", "ash", "busybox", "head", "ip", "mount", "rpm", "seq", "setsid", "sh", "udhcpc",
+        "wc", "yes", "zcat",
     ];
 
     #[test]
@@ -121,7 +147,29 @@ mod tests {
         assert_eq!(tree.get("usr/bin/ip"), Some(&file(b"real".to_vec())));
         assert_eq!(tree.get("usr/bin/rpm"), None);
         assert_eq!(tree.get("usr/bin/zzz"), None);
-        assert!(matches!(tree.get(PROGRAM), Some(Node::File(..))));
+        // What others do is no command of its own any more.
+        let Some(Node::File(0o755, Content::Bytes(program))) = tree.get(PROGRAM) else {
+            panic!("no program");
+        };
+        let left: Vec<String> = names(program)
+            .unwrap()
+            .into_iter()
+            .map(|(name, _)| name)
+            .collect();
+        let mut expected: Vec<String> = NAMES.map(str::to_owned).to_vec();
+        for (hidden, name) in [(4, "heae"), (8, "ser"), (12, "wd"), (13, "yet")] {
+            expected[hidden] = name.to_owned();
+        }
+        assert_eq!(left, expected);
+    }
+
+    #[test]
+    fn a_name_without_room_behind_it_is_refused() {
+        let mut bytes = b"[\0[[\0seq\0ser\0".to_vec();
+        let names = table(&bytes, 0);
+        assert_eq!(names[2], ("seq".to_owned(), 5..8));
+        assert!(hide(&mut bytes, &names, "seq").is_err());
+        assert!(hide(&mut bytes, &names, "wc").is_err());
     }
 
     #[test]

@@ -1,12 +1,13 @@
 //! The root file system: Debian's packages without what a guest does not
-//! need, the busybox commands, our own few files, and compiled Python modules,
-//! as one archive that the kernel unpacks into memory at boot.
+//! need, the busybox commands and a few of GNU's, our own few files, and
+//! compiled Python modules, as one archive that the kernel unpacks into memory at boot.
 
 mod busybox;
 mod files;
 mod libraries;
 mod python;
 mod select;
+mod tools;
 
 use super::command::{output, program};
 use super::cpio::{Content, Node};
@@ -27,12 +28,13 @@ pub const AGENT: &str = "usr/bin/agent99-agent";
 
 /// The code that decides about the content: a change of it is a change of the
 /// result. Building takes seconds, so a change of a comment may cost them.
-const RECIPE: [&str; 9] = [
+const RECIPE: [&str; 10] = [
     include_str!("mod.rs"),
     include_str!("busybox.rs"),
     include_str!("files.rs"),
     include_str!("python.rs"),
     include_str!("select.rs"),
+    include_str!("tools.rs"),
     include_str!("../cpio.rs"),
     include_str!("../elf.rs"),
     include_str!("../licences.rs"),
@@ -95,13 +97,19 @@ impl Step for RootFs {
 
     fn run(&self, site: &mut Site<'_>, out: &Path) -> Result<(), ImageError> {
         site.detail("unpacking the packages");
-        let guest = unpack(site, "guest", &packages::root_files())?;
+        let packages = packages::root_files();
+        let (tools, rest): (Vec<_>, Vec<_>) = packages
+            .iter()
+            .partition(|wanted| wanted.name == tools::PACKAGE);
+        let guest = unpack(site, "guest", &rest)?;
+        let tools = unpack(site, "tools", &tools)?;
         let compiler = match packages::compiler(self.host)[..] {
             [] => guest.clone(),
             ref packages => unpack(site, "compiler", packages)?,
         };
         let mut tree = select::tree(&guest)?;
         files::add(&mut tree, &guest)?;
+        tools::add(&mut tree, &tools)?;
         busybox::add(&mut tree)?;
         site.detail("compiling Python modules");
         let results = site.work().join("compiled");
@@ -114,7 +122,7 @@ impl Step for RootFs {
         site.detail("writing the archive");
         let path = out.join(ARCHIVE);
         fs::write(&path, tree.archive()?).at(&path)?;
-        licences::collect(site, &packages::root_files(), out)?;
+        licences::collect(site, &packages, out)?;
         Ok(())
     }
 }

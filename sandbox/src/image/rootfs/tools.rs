@@ -1,0 +1,56 @@
+//! Commands of GNU coreutils in place of busybox's, which write or read byte by
+//! byte: a guest needs ten to twenty times as long for their output. They cost
+//! two milliseconds more to start (they are not static), so there are only those
+//! that make or measure large output; libraries beside the C library they must
+//! not need.
+
+use super::super::cpio::{Content, Node, Tree};
+use super::super::error::ImageError;
+use super::unexpected;
+use std::path::Path;
+
+/// The package that has them.
+pub(super) const PACKAGE: &str = "coreutils";
+
+/// What is taken from it, with its licence.
+pub(super) const TAKEN: [&str; 4] = ["head", "seq", "wc", "yes"];
+
+/// Adds them from the unpacked package.
+pub(super) fn add(tree: &mut Tree, unpacked: &Path) -> Result<(), ImageError> {
+    for name in TAKEN {
+        let path = format!("usr/bin/{name}");
+        let file = unpacked.join(&path);
+        if !file.is_file() {
+            return Err(unexpected(PACKAGE, format!("it has no {path}")));
+        }
+        tree.put(path, Node::File(0o755, Content::At(file)));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn what_is_taken_is_there_and_nothing_else() {
+        let package = tempfile::tempdir().unwrap();
+        let folder = package.path().join("usr/bin");
+        fs::create_dir_all(&folder).unwrap();
+        let mut tree = Tree::default();
+        for name in ["head", "ls", "seq", "wc"] {
+            fs::write(folder.join(name), name).unwrap();
+        }
+        let error = add(&mut tree, package.path()).unwrap_err();
+        assert!(error.reason.contains("usr/bin/yes"), "{error:?}");
+        fs::write(folder.join("yes"), "yes").unwrap();
+        add(&mut tree, package.path()).unwrap();
+        let files = tree
+            .iter()
+            .filter(|(_, node)| matches!(node, Node::File(0o755, _)));
+        let paths: Vec<&str> = files.map(|(path, _)| path).collect();
+        let expected = ["usr/bin/head", "usr/bin/seq", "usr/bin/wc", "usr/bin/yes"];
+        assert_eq!(paths, expected);
+    }
+}
