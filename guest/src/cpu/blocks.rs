@@ -124,6 +124,8 @@ pub struct Code {
     free: Vec<u32>,
     /// Table of each page of RAM.
     pages: Vec<u32>,
+    /// Page of RAM of each table.
+    owners: Vec<u32>,
     /// Branches and jumps that blocks go on behind.
     joints: usize,
 }
@@ -141,6 +143,7 @@ impl Code {
             tables: Vec::new(),
             free: Vec::new(),
             pages: vec![NONE; bytes >> PAGE_SHIFT],
+            owners: Vec::new(),
             joints: MAX_JOINTS,
         }
     }
@@ -180,10 +183,17 @@ impl Code {
         }
         let table = self.free.pop().unwrap_or_else(|| {
             self.tables.push([NONE; CHAINS]);
+            self.owners.push(NONE);
             (self.tables.len() - 1) as u32
         });
+        self.owners[table as usize] = page as u32;
         self.pages[page] = table;
         table
+    }
+
+    /// The page of RAM whose table this is.
+    pub fn owner(&self, table: u32) -> usize {
+        self.owners[table as usize] as usize
     }
 
     /// All blocks: page of RAM and offset.
@@ -228,6 +238,7 @@ impl Code {
         self.places.clear();
         self.used = LINE;
         self.tables.clear();
+        self.owners.clear();
         self.free.clear();
         self.pages.fill(NONE);
     }
@@ -406,10 +417,9 @@ impl Code {
         number
     }
 
-    /// Makes block 0 of one instruction that is on no page; control leaves it
-    /// by lookup.
-    pub fn hold(&mut self, inst: Inst, length: u8) {
-        self.reset();
+    /// Makes a block of one instruction that is on no page; control leaves it by
+    /// lookup.
+    pub fn hold(&mut self, inst: Inst, length: u8) -> u32 {
         let number = self.begin();
         let place = Place {
             distance: 0,
@@ -421,6 +431,7 @@ impl Code {
             self.push(exit(NONE, 1, length.into()), place);
         }
         self.set_header(number, 0, NONE);
+        number
     }
 
     /// Begins a block with an empty header, in a line that has room for it.

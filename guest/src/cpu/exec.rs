@@ -33,10 +33,15 @@ pub fn run(hart: &mut Hart, code: &Code, ram: &mut [u8]) -> Exit {
     chain::chain(Parts::of(hart, None), code, ram)
 }
 
-/// Runs block 0 of `alone`, which is on no page: `nowhere` is an empty TLB, so
+/// Runs a block of `alone`, which is on no page: `nowhere` is an empty TLB, so
 /// that a jump out of the block leaves the loop and is looked up elsewhere.
-pub fn run_alone(hart: &mut Hart, alone: &Code, nowhere: &mut ExecTlb, ram: &mut [u8]) -> Exit {
-    hart.at.block = 0;
+pub fn run_alone(
+    hart: &mut Hart,
+    (alone, block): (&Code, u32),
+    nowhere: &mut ExecTlb,
+    ram: &mut [u8],
+) -> Exit {
+    hart.at.block = block;
     hart.at.inside = false;
     chain::chain(Parts::of(hart, Some(nowhere)), alone, ram)
 }

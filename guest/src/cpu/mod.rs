@@ -18,6 +18,7 @@ pub mod mmu;
 mod run;
 pub mod sbi;
 pub mod slow;
+mod straddle;
 pub mod table;
 pub mod tlb;
 pub mod translate;

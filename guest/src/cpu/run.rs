@@ -2,13 +2,13 @@
 
 use super::blocks::{self, Code, NONE};
 use super::csr::{EXTERNAL, TIMER};
-use super::decode;
 use super::exec::{self, Exit};
 use super::fuse;
 use super::hart::Hart;
 use super::inst::Op;
 use super::mmu::Access;
 use super::slow::{self, Flow};
+use super::straddle::Straddling;
 use super::tlb::ExecTlb;
 use super::translate::{Shipped, Study, Translator};
 use super::trap::Trap;
@@ -44,8 +44,8 @@ pub struct Cpu {
     /// Architectural state.
     pub hart: Hart,
     code: Code,
-    /// Holds one instruction that lies on two pages.
-    straddling: Code,
+    /// Instructions that lie on two pages.
+    straddling: Straddling,
     /// Stays empty; see [`exec::run_alone`].
     nowhere: ExecTlb,
     translator: Translator,
@@ -63,7 +63,7 @@ impl Cpu {
         Self {
             hart: Hart::new(pc),
             code: Code::new(ram_bytes),
-            straddling: Code::new(0),
+            straddling: Straddling::default(),
             nowhere: ExecTlb::default(),
             translator: Translator::default(),
             next_sample: 0,
@@ -370,21 +370,22 @@ impl Cpu {
     /// pages.
     fn straddle<H: Host>(&mut self, bus: &mut Bus<H>) -> Option<Pause> {
         let pc = self.hart.at.pc;
-        let inst = match self.fetch_straddling(bus, pc) {
-            Ok(bits) => decode::decode(bits).0,
+        let block = match self.fetch_straddling(bus, pc) {
+            Ok(bits) => self.straddling.block(bits),
             Err(trap) => {
                 self.trap(trap);
                 return None;
             }
         };
-        self.straddling.hold(inst, 4);
+        let code = &self.straddling.code;
         let ram = bus.ram.bytes_mut();
-        let exit = exec::run_alone(&mut self.hart, &self.straddling, &mut self.nowhere, ram);
+        let exit = exec::run_alone(&mut self.hart, (code, block), &mut self.nowhere, ram);
         self.hart.at.block = NONE;
         self.hart.at.inside = false;
         if exit != Exit::Slow {
             return None;
         }
+        let inst = code.line(block)[usize::from(blocks::first(block))];
         self.hart.at.budget -= 1;
         let result = slow::execute(&mut self.hart, bus, &inst, pc);
         self.finish(bus, result, pc, pc.wrapping_add(4))
@@ -392,7 +393,11 @@ impl Cpu {
 
     fn fetch_straddling<H: Host>(&mut self, bus: &mut Bus<H>, pc: u64) -> Result<u32, Trap> {
         let mut half = |va: u64| {
-            let offset = self.fetch_offset(bus, va)?;
+            let known = self.hart.tlbs.exec[self.hart.mode as usize].find(va);
+            let offset = match known {
+                Some(table) => self.code.owner(table) * PAGE_SIZE + va as usize % PAGE_SIZE,
+                None => self.fetch_offset(bus, va)?,
+            };
             let bits = bus.ram.read_u16(RAM_BASE + offset as u64);
             bits.map(u32::from).ok_or(Access::Exec.access_fault(va))
         };

@@ -75,6 +75,8 @@ echo 'import sys; print(sys.version)' | python3
 python3 - <<'END'
 x = 0
 for i in range(12000): x += i*i
+# Integers of two and more of Python's digits, which have 30 bits.
+for i in range(60000, 68000): x += i*i; y = x*x % (i+1) - (x >> 7); z = x // 1000
 def fib(n): return n if n < 2 else fib(n-1) + fib(n-2)
 fib(15)
 s = 0.0

@@ -161,7 +161,7 @@ impl Cpu {
 
 #[cfg(test)]
 mod tests {
-    use crate::cpu::translate::Helpers;
+    use crate::cpu::translate::{Helpers, Policy};
     use crate::host::Host;
     use crate::machine::{Machine, MachineConfig, Status};
     use crate::ram::RAM_BASE;
