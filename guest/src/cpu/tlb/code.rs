@@ -45,14 +45,14 @@ struct Jumps {
     slots: [Jump; JUMP_SLOTS],
 }
 
-/// Slots of a table of doors. A program has hundreds of hot ones, each of which
-/// should have a slot for itself.
+/// Slots of a table of doors. A program has hundreds of hot ones; that two of them
+/// want one slot is common, three seldom do.
 pub const DOOR_SLOTS: usize = 8192;
 
-/// The slot of an address, times [`DOOR_BYTES`], is taken from its low bits this
+/// The first slot of an address, times [`DOOR_BYTES`], is taken from its low bits this
 /// far up (code lies at even addresses),
 pub const DOOR_SHIFT: u32 = DOOR_BYTES.ilog2() - 1;
-/// xor the same bits this far down.
+/// xor the same bits this far down. The second is the other one of the pair.
 pub const DOOR_FOLD: u32 = 9;
 
 /// Bytes of a door.
@@ -73,10 +73,11 @@ pub struct Door {
 /// See [`Door::place`].
 pub const DOOR_NODE_BITS: u32 = 8;
 
-/// Where translated code was entered, direct-mapped; epochs are those of the
-/// jumps. Translated code looks into it by itself.
+/// Where translated code was entered, two-way associative; epochs are those of the
+/// jumps. Translated code looks into it by itself, and finds the other one of a
+/// pair by a bit of its address, which the alignment allows.
 #[derive(Debug)]
-#[repr(C)]
+#[repr(C, align(64))]
 pub struct Doors {
     /// The entries.
     pub slots: [Door; DOOR_SLOTS],
@@ -168,7 +169,18 @@ impl ExecTlb {
         let epoch = self.doors.epoch;
         let place = function << DOOR_NODE_BITS | u32::from(node);
         if place >> DOOR_NODE_BITS == function {
-            self.doors.slots[Self::door_slot(pc)] = Door { pc, epoch, place };
+            let first = Self::door_slot(pc);
+            let slots = &mut self.doors.slots;
+            let is_free = |door: &Door| door.epoch != epoch || door.pc == pc;
+            let at = if !is_free(&slots[first]) && is_free(&slots[first ^ 1]) {
+                first ^ 1
+            } else {
+                first
+            };
+            if !is_free(&slots[at]) {
+                slots[at ^ 1] = slots[at];
+            }
+            slots[at] = Door { pc, epoch, place };
         }
     }
 
@@ -264,8 +276,10 @@ mod tests {
         let mut exec = ExecTlb::default();
         let is_open = |exec: &ExecTlb, pc: u64| {
             let doors = exec.doors();
-            let door = doors.slots[ExecTlb::door_slot(pc)];
-            (door.pc == pc && door.epoch == doors.epoch).then_some(door.place)
+            let first = ExecTlb::door_slot(pc);
+            let pair = [doors.slots[first], doors.slots[first ^ 1]];
+            let door = pair.into_iter().find(|door| door.pc == pc)?;
+            (door.epoch == doors.epoch).then_some(door.place)
         };
         let pc = 0x12_3456;
         assert_eq!(is_open(&exec, pc), None);
@@ -293,5 +307,13 @@ mod tests {
         // A number that does not fit is not taken for another.
         exec.note_door(pc, 1 << 24, 0);
         assert_eq!(is_open(&exec, pc), None);
+        // Two have room, of three the last two; none is there twice.
+        let far = 1 << 32;
+        for (place, pc) in [pc, pc + far, pc, pc + 2 * far].into_iter().enumerate() {
+            exec.note_door(pc, place as u32, 0);
+        }
+        let open = [0, 1, 2].map(|turn| is_open(&exec, pc + turn * far));
+        let place = |number: u32| Some(number << DOOR_NODE_BITS);
+        assert_eq!(open, [place(2), None, place(3)]);
     }
 }

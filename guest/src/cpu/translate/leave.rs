@@ -173,10 +173,16 @@ impl Emitter<'_> {
         let mask = (DOOR_SLOTS - 1) * DOOR_BYTES;
         code.op(op::I32_XOR).i32(mask as i32).op(op::I32_AND);
         code.get(LENT).memory(op::I32_LOAD, 2, LENT_DOORS);
-        code.tee(CELL).op(op::I32_ADD).tee(SLOT);
-        code.memory(op::I64_LOAD, 3, DOOR_PC);
-        code.get(VA).op(op::I64_NE).branch(op::BR_IF, 0);
-        code.get(SLOT).memory(op::I32_LOAD, 2, DOOR_EPOCH);
+        code.tee(CELL).op(op::I32_ADD).set(SLOT);
+        code.open(op::BLOCK, None);
+        code.get(SLOT).memory(op::I64_LOAD, 3, DOOR_PC);
+        code.get(VA).op(op::I64_EQ).branch(op::BR_IF, 0);
+        code.get(SLOT).i32(DOOR_BYTES as i32).op(op::I32_XOR);
+        code.tee(SLOT).memory(op::I64_LOAD, 3, DOOR_PC);
+        code.get(VA).op(op::I64_NE).branch(op::BR_IF, 1);
+        code.op(op::END)
+            .get(SLOT)
+            .memory(op::I32_LOAD, 2, DOOR_EPOCH);
         code.get(CELL).memory(op::I32_LOAD, 2, EPOCH);
         code.op(op::I32_NE).branch(op::BR_IF, 0);
         code.get(SLOT).memory(op::I32_LOAD, 2, DOOR_PLACE);
