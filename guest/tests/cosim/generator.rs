@@ -19,7 +19,8 @@ const PATCH_RATE: u64 = 60;
 /// Bytes of a page; an instruction may stand on two.
 const PAGE: usize = 4096;
 
-/// Instructions of a sequence.
+/// Instructions of a sequence, of which fewer are there if many stand on two
+/// pages.
 const LENGTH: usize = 800;
 
 /// Where the data begin; the code before it must fit.
@@ -94,7 +95,9 @@ impl Program {
             random,
         };
         writer.prologue();
-        while writer.steps.len() < LENGTH {
+        // One more instruction and the end take less than two pages.
+        let room = (DATA - RAM_BASE) as usize - 2 * PAGE;
+        while writer.steps.len() < LENGTH && writer.code.len() < room {
             writer.instruction();
         }
         writer.epilogue();
