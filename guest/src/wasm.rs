@@ -410,7 +410,10 @@ pub extern "C" fn translation(samples: u32, age: u32, is_small: u32) -> u32 {
             let policy = Policy {
                 samples: u16::try_from(samples).unwrap_or(u16::MAX),
                 age: u64::from(age) * 1_000_000,
-                style: [Style::Fast, Style::Small][usize::from(is_small != 0)],
+                style: match is_small {
+                    0 => Style::Fast,
+                    _ => Style::Small,
+                },
             };
             machine.cpu.translate(&machine.bus, policy, helpers());
         } else {

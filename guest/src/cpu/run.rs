@@ -259,10 +259,13 @@ impl Cpu {
 
     /// The offset in RAM of the instruction at `pc`.
     fn fetch_offset<H: Host>(&mut self, bus: &mut Bus<H>, pc: u64) -> Result<usize, Trap> {
-        Ok(self.fetch_mapped(bus, pc)?.0)
+        match self.hart.tlbs.exec[self.hart.mode as usize].find(pc) {
+            Some(table) => Ok(self.code.owner(table) * PAGE_SIZE + pc as usize % PAGE_SIZE),
+            None => Ok(self.fetch_mapped(bus, pc)?.0),
+        }
     }
 
-    /// The same, and whether all address spaces have it there.
+    /// The same by the page tables, and whether all address spaces have it there.
     fn fetch_mapped<H: Host>(&mut self, bus: &mut Bus<H>, pc: u64) -> Result<(usize, bool), Trap> {
         let mapping = self.hart.map(&mut bus.ram, pc, Access::Exec)?;
         match bus.ram.offset(mapping.pa, 2) {
@@ -393,11 +396,7 @@ impl Cpu {
 
     fn fetch_straddling<H: Host>(&mut self, bus: &mut Bus<H>, pc: u64) -> Result<u32, Trap> {
         let mut half = |va: u64| {
-            let known = self.hart.tlbs.exec[self.hart.mode as usize].find(va);
-            let offset = match known {
-                Some(table) => self.code.owner(table) * PAGE_SIZE + va as usize % PAGE_SIZE,
-                None => self.fetch_offset(bus, va)?,
-            };
+            let offset = self.fetch_offset(bus, va)?;
             let bits = bus.ram.read_u16(RAM_BASE + offset as u64);
             bits.map(u32::from).ok_or(Access::Exec.access_fault(va))
         };

@@ -172,14 +172,13 @@ impl ExecTlb {
             let first = Self::door_slot(pc);
             let slots = &mut self.doors.slots;
             let is_free = |door: &Door| door.epoch != epoch || door.pc == pc;
-            let at = if !is_free(&slots[first]) && is_free(&slots[first ^ 1]) {
-                first ^ 1
-            } else {
+            let at = [first, first ^ 1]
+                .into_iter()
+                .find(|at| is_free(&slots[*at]));
+            let at = at.unwrap_or_else(|| {
+                slots[first ^ 1] = slots[first];
                 first
-            };
-            if !is_free(&slots[at]) {
-                slots[at ^ 1] = slots[at];
-            }
+            });
             slots[at] = Door { pc, epoch, place };
         }
     }
