@@ -109,10 +109,26 @@ fn jump(distance: i32) -> u32 {
     0x6f | bits & 0xf_f000 | (bits >> 11 & 1) << 20 | (bits >> 1 & 0x3ff) << 21 | (bits >> 31) << 31
 }
 
+/// Powers off: `system_reset` of the binary interface.
+const POWER_OFF: [u32; 6] = [
+    0x5352_58b7, // lui a7, 0x53525
+    0x3548_8893, // addi a7, a7, 0x354
+    0x0000_0813, // li a6, 0
+    0x0000_0513, // li a0, 0
+    0x0000_0593, // li a1, 0
+    0x0000_0073, // ecall
+];
+
+/// Instructions as they lie in memory.
+fn code(parts: &[&[u32]]) -> Vec<u8> {
+    let words = parts.iter().copied().flatten();
+    words.flat_map(|word| word.to_le_bytes()).collect()
+}
+
 /// Runs a program some rounds on the data that the last one left, with floating
 /// point on, then powers off.
 fn rounds() -> Vec<u8> {
-    let words = [
+    let round = [
         0x0000_1297, // auipc t0, 1
         0x0002_b303, // ld t1, 0(t0)
         0x0003_0a63, // beqz t1, .+20
@@ -120,17 +136,13 @@ fn rounds() -> Vec<u8> {
         0x0062_b023, // sd t1, 0(t0)
         0x0000_0013, // nop
         jump(28),    // to the end
-        0x5352_58b7, // lui a7, 0x53525
-        0x3548_8893, // addi a7, a7, 0x354
-        0x0000_0813, // li a6, 0
-        0x0000_0513, // li a0, 0
-        0x0000_0593, // li a1, 0
-        0x0000_0073, // ecall
+    ];
+    let start = [
         0x0000_63b7, // lui t2, 6
         0x1003_a073, // csrs sstatus, t2
         jump(PROGRAM as i32 - 15 * 4),
     ];
-    words.iter().flat_map(|word| word.to_le_bytes()).collect()
+    code(&[&round, &POWER_OFF, &start])
 }
 
 #[test]
@@ -198,14 +210,8 @@ fn timed_loop() -> Vec<u8> {
         jump(-40),
         0x1420_2473, // csrr s0, scause
         0x1410_2973, // csrr s2, sepc
-        0x5352_58b7, // lui a7, 0x53525
-        0x3548_8893, // addi a7, a7, 0x354
-        0x0000_0813, // li a6, 0
-        0x0000_0513, // li a0, 0
-        0x0000_0593, // li a1, 0
-        0x0000_0073, // ecall
     ];
-    words.iter().flat_map(|word| word.to_le_bytes()).collect()
+    code(&[&words, &POWER_OFF])
 }
 
 #[test]
@@ -261,15 +267,7 @@ fn sums() -> Vec<u8> {
     words.push(0xfff3_0313); // addi t1, t1, -1
     words.push(0x0003_0463); // beqz t1, .+8
     words.push(jump((start - words.len() as i32) * 4));
-    words.extend([
-        0x5352_58b7, // lui a7, 0x53525
-        0x3548_8893, // addi a7, a7, 0x354
-        0x0000_0813, // li a6, 0
-        0x0000_0513, // li a0, 0
-        0x0000_0593, // li a1, 0
-        0x0000_0073, // ecall
-    ]);
-    words.iter().flat_map(|word| word.to_le_bytes()).collect()
+    code(&[&words, &POWER_OFF])
 }
 
 /// A number whose significand has few bits or many, of an exponent in the middle

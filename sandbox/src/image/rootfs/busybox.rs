@@ -47,10 +47,9 @@ pub(super) fn add(tree: &mut Tree) -> Result<(), ImageError> {
         program[tables].fill(0);
     }
     tree.put(PROGRAM, Node::File(mode, Content::Bytes(program)));
-    let mut names = names.into_iter().map(|(name, _)| name);
-    for name in names
-        .by_ref()
-        .filter(|name| !LEFT_OUT.contains(&name.as_str()))
+    for (name, _) in names
+        .iter()
+        .filter(|(name, _)| !LEFT_OUT.contains(&name.as_str()))
     {
         let path = format!("usr/bin/{name}");
         if tree.get(&path).is_none() {
