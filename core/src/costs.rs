@@ -18,6 +18,9 @@ pub const CACHE_STORE: i64 = 5 * MICRO;
 pub const UNIT: i64 = 100;
 /// Proportional price of an array element or object key: 0.001 fuel.
 pub const ELEMENT: i64 = 1_000;
+/// A nanosecond of searching a full heap for garbage, where what was allocated
+/// since the last time has not paid for it.
+pub const COMPACTION: i64 = 40;
 /// A second that a command runs on a computer of the `shell` capability, in
 /// both models: the default budget buys its own default time limit (10 ms for
 /// a unit, D22) ten times over.

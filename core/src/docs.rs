@@ -6,8 +6,8 @@
 
 use crate::builtins::{FUNCTIONS, METHODS};
 use crate::costs::{
-    BOTH, CACHE_STORE, COMMAND_BYTE, COMMAND_SECOND, ELEMENT, Formula, LOOP_TURN, NODE, READ,
-    Sizes, UNIT, WRITTEN,
+    BOTH, CACHE_STORE, COMMAND_BYTE, COMMAND_SECOND, COMPACTION, ELEMENT, Formula, LOOP_TURN, NODE,
+    READ, Sizes, UNIT, WRITTEN,
 };
 use crate::fuel::Fuel;
 use crate::program::OperandKind;
@@ -262,6 +262,7 @@ fn write_static(out: &mut String) {
 
 fn write_rates(out: &mut String) {
     let (unit, element) = (price(UNIT), price(ELEMENT));
+    let compaction = price(1_000 * COMPACTION);
     out.push_str("## Proportional prices\n\nOnly in the metered model.\n\n");
     out.push_str("| code | formula |\n|---|---|\n");
     let rows = [
@@ -303,9 +304,6 @@ fn write_rates(out: &mut String) {
          * Conversions, wherever one is made: of a text to a number {unit} for each unit; of an \
          array to text {element} for each element of it and of the arrays within, and {unit} \
          for each unit of the text. Other conversions are free, and so is comparing texts.\n\
-         * A place in a text that is not all ASCII must be counted out: `s[i]`, `at`, `charAt`, \
-         `charCodeAt`, `codePointAt`, `slice`, `substring` and `substr` read the units up to \
-         the end of the part.\n\
          * `flat` and `join` read the elements of each array within that they enter.\n\
          * Looking for a text with `includes`, `indexOf`, `lastIndexOf`, `add`, `has` or \
          `remove` reads the units of each element that is a text of the same length.\n\
@@ -315,7 +313,9 @@ fn write_rates(out: &mut String) {
          it; so do `runCode` and an inline `agentRun` with the program.\n\
          * `memoize` with a key that is no text reads the JSON text of the key, when it looks \
          it up and when it stores; without a key, `memoize` and `cache` read the JSON text of \
-         the variables that the body uses.\n\n",
+         the variables that the body uses.\n\
+         * A search of a full heap for garbage: {compaction} for each microsecond of its work, \
+         as far as what was allocated since the last one has not paid for it.\n\n",
         price(Formula::Sort.price(Sizes::elements(5))),
         price(Formula::Sort.price(Sizes::elements(1024))),
     );

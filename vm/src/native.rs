@@ -10,7 +10,7 @@
 //! within a millisecond (D23).
 
 use crate::heap::{Heap, Oom, Str, Val};
-use a99_core::costs::{CostModel, Formula, Sizes};
+use a99_core::costs::{COMPACTION, CostModel, Formula, Sizes};
 use a99_core::error::ErrorCode;
 
 /// Why an instruction did not finish.
@@ -165,6 +165,15 @@ impl Meter {
         self.slice = self
             .slice
             .saturating_sub(i64::try_from(n).unwrap_or(i64::MAX));
+    }
+
+    /// Pays for nanoseconds of compaction that no allocation paid for.
+    pub(crate) fn compacted(&mut self, work: usize) {
+        if self.model == CostModel::Metered {
+            let price = i64::try_from(work).unwrap_or(i64::MAX);
+            let price = price.saturating_mul(COMPACTION);
+            self.fuel = self.fuel.saturating_sub(price);
+        }
     }
 
     /// Where the meter stands.

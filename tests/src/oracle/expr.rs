@@ -80,10 +80,7 @@ pub fn member(value: &OVal, key: &[u16]) -> Res<OVal> {
         OVal::Str(s) => match length(s.len()) {
             Some(length) => length,
             None => match array_index(key).filter(|i| *i < s.len()) {
-                Some(i) => {
-                    meter::pay_place(s, i + 1)?;
-                    OVal::units(vec![s[i]])
-                }
+                Some(i) => OVal::units(vec![s[i]]),
                 None => OVal::Undef,
             },
         },

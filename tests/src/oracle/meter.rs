@@ -156,15 +156,6 @@ pub fn pay_deep(formula: Formula, value: &OVal, depth: usize) -> Res<()> {
     }
 }
 
-/// Pays for finding a place in a text: the units before it, unless all of the
-/// text is ASCII.
-pub fn pay_place(text: &[u16], end: usize) -> Res<()> {
-    if text.iter().all(|u| *u < 128) {
-        return Ok(());
-    }
-    pay(READ, Sizes::units(end.min(text.len())))
-}
-
 /// Pays for the texts among values that a set is made of or asked for.
 pub fn pay_texts(values: &[OVal]) -> Res<()> {
     let units = values.iter().map(|v| match v {

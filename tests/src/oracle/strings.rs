@@ -2,7 +2,7 @@
 //! literally (decision D39).
 
 use super::coerce::{bytes, to_num, to_str};
-use super::meter::{Meter, pay_place};
+use super::meter::Meter;
 use super::value::{Fail, JsStr, OVal, Res, fail, js, to_wtf8};
 use a99_core::costs::{Sizes, WRITTEN};
 use a99_ecma::{arith, case, text_index, wtf8};
@@ -54,22 +54,6 @@ pub fn find(text: &[u16], needle: &[u16], from: usize) -> Option<usize> {
 
 fn part(s: &[u16], range: std::ops::Range<usize>) -> OVal {
     OVal::Str(s[range].into())
-}
-
-/// A part that must be found first, which is paid.
-fn found(s: &[u16], range: std::ops::Range<usize>) -> Res<OVal> {
-    if !range.is_empty() {
-        pay_place(s, range.end)?;
-    }
-    Ok(part(s, range))
-}
-
-/// A unit that must be found first, which is paid.
-fn unit(s: &[u16], at: Option<usize>) -> Res<Option<usize>> {
-    if let Some(i) = at {
-        pay_place(s, i + 1)?;
-    }
-    Ok(at)
 }
 
 /// Splits by a literal separator (ECMA-262 §22.1.3.23).
@@ -298,15 +282,13 @@ pub fn method(
     let len = s.len();
     let index = |at: Option<usize>| OVal::Num(at.map_or(-1.0, |i| i as f64));
     Ok(Some(match name {
-        "at" => unit(s, text_index::at(args.integer(0)?, len))?
-            .map_or(OVal::Undef, |i| part(s, i..i + 1)),
-        "charAt" => unit(s, text_index::position(args.integer(0)?, len))?
+        "at" => text_index::at(args.integer(0)?, len).map_or(OVal::Undef, |i| part(s, i..i + 1)),
+        "charAt" => text_index::position(args.integer(0)?, len)
             .map_or_else(|| OVal::str(""), |i| part(s, i..i + 1)),
         "charCodeAt" => OVal::Num(
-            unit(s, text_index::position(args.integer(0)?, len))?
-                .map_or(f64::NAN, |i| f64::from(s[i])),
+            text_index::position(args.integer(0)?, len).map_or(f64::NAN, |i| f64::from(s[i])),
         ),
-        "codePointAt" => unit(s, text_index::position(args.integer(0)?, len))?
+        "codePointAt" => text_index::position(args.integer(0)?, len)
             .map_or(OVal::Undef, |i| OVal::Num(f64::from(code_point(s, i)))),
         "concat" => {
             let mut out = s.to_vec();
@@ -393,18 +375,18 @@ pub fn method(
         "repeat" => repeat(m, s, &args)?,
         "replace" => replace(m, s, &args, false, call)?,
         "replaceAll" => replace(m, s, &args, true, call)?,
-        "slice" => found(
+        "slice" => part(
             s,
             text_index::slice_range(args.integer(0)?, args.optional(1)?, len),
-        )?,
-        "substr" => found(
+        ),
+        "substr" => part(
             s,
             text_index::substr_range(args.integer(0)?, args.optional(1)?, len),
-        )?,
-        "substring" => found(
+        ),
+        "substring" => part(
             s,
             text_index::substring_range(args.integer(0)?, args.optional(1)?, len),
-        )?,
+        ),
         "split" => {
             let limit = args.optional(1)?.map_or(u32::MAX, arith::to_uint32) as usize;
             let mut parts = match args.get(0) {

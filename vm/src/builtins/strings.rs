@@ -5,7 +5,7 @@
 //! `strings_case`.
 
 use super::strings_cut::{
-    buffer, byte_view, code_point, code_unit, cut, pay_offset, str_or_undefined, unit_at,
+    buffer, byte_view, code_point, code_unit, cut, str_or_undefined, unit_at,
 };
 use super::{StrFn, arg, charge_text};
 use crate::coerce::{to_integer, to_number, to_str};
@@ -106,7 +106,6 @@ fn concat(cx: &mut Cx<'_>, s: Str, args: &[Val]) -> Result<Val, Fault> {
 
 /// Pays for a part and cuts it out.
 fn part(cx: &mut Cx<'_>, s: Str, range: std::ops::Range<usize>) -> Result<Val, Fault> {
-    pay_offset(cx, s, if range.is_empty() { 0 } else { range.end })?;
     charge_text(cx, range.len())?;
     cut(cx, s, range).map(Val::Str)
 }

@@ -1,12 +1,11 @@
 //! Parts of strings by UTF-16 offsets (D36).
 //!
-//! Offsets into ASCII text are free. In other text they must be counted from
-//! the start, so the units passed over are charged: a loop over the indices of
-//! a long text pays for what it makes the engine do.
+//! Offsets into ASCII text are those of its bytes. In other text they must be
+//! counted out, from the start in short text and from a place that the heap
+//! has noted in long text: finding one is cheap wherever it lies.
 
 use crate::heap::{Oom, Str, Val};
 use crate::native::{Cx, Fault};
-use a99_core::costs::{READ, Sizes};
 use a99_ecma::wtf8;
 use std::ops::Range;
 
@@ -19,16 +18,6 @@ pub(super) fn buffer(cx: &Cx<'_>, bytes: usize) -> Result<Vec<u8>, Fault> {
     Ok(out)
 }
 
-/// Pays for finding the UTF-16 offset `unit`: the units before it, unless all
-/// of the text is ASCII.
-pub(super) fn pay_offset(cx: &mut Cx<'_>, s: Str, unit: usize) -> Result<(), Fault> {
-    if s.is_ascii() {
-        Ok(())
-    } else {
-        cx.charge(READ, Sizes::units(unit.min(s.units())))
-    }
-}
-
 /// The string of the one UTF-16 unit at `at`.
 pub(crate) fn unit_at(cx: &mut Cx<'_>, s: Str, at: usize) -> Result<Option<Str>, Fault> {
     if at >= s.units() {
@@ -37,7 +26,6 @@ pub(crate) fn unit_at(cx: &mut Cx<'_>, s: Str, at: usize) -> Result<Option<Str>,
     if s.is_ascii() {
         return Ok(Some(s.view(at, at + 1, 1)));
     }
-    pay_offset(cx, s, at + 1)?;
     cut(cx, s, at..at + 1).map(Some)
 }
 
@@ -46,18 +34,18 @@ pub(super) fn code_unit(cx: &mut Cx<'_>, s: Str, at: usize) -> Result<Option<u16
     if s.is_ascii() {
         return Ok(cx.bytes(s).get(at).map(|b| u16::from(*b)));
     }
-    pay_offset(cx, s, at + 1)?;
-    Ok(wtf8::code_unit_at(cx.bytes(s), at))
+    let (byte, unit) = cx.heap.place_near(s, at)?;
+    Ok(wtf8::code_unit_at(&cx.bytes(s)[byte..], at - unit))
 }
 
 /// The code point that starts at the unit `at`.
 pub(super) fn code_point(cx: &mut Cx<'_>, s: Str, at: usize) -> Result<Option<u32>, Fault> {
-    pay_offset(cx, s, at + 1)?;
-    Ok(wtf8::code_point_at(cx.bytes(s), at))
+    let (byte, unit) = cx.heap.place_near(s, at)?;
+    Ok(wtf8::code_point_at(&cx.bytes(s)[byte..], at - unit))
 }
 
 /// The units of `range`, which lies within the string: a view where no
-/// surrogate pair is split. Finding the range is the caller's to pay.
+/// surrogate pair is split.
 pub(super) fn cut(cx: &mut Cx<'_>, s: Str, range: Range<usize>) -> Result<Str, Fault> {
     let Range { start, end } = range;
     if start >= end {
@@ -69,12 +57,14 @@ pub(super) fn cut(cx: &mut Cx<'_>, s: Str, range: Range<usize>) -> Result<Str, F
     if start == 0 && end == s.units() {
         return Ok(s);
     }
-    cx.work((end / 16) as i64)?;
-    if let Some(bytes) = wtf8::slice_range_if_whole(cx.bytes(s), start, end) {
-        return Ok(s.view(bytes.start, bytes.end, end - start));
+    let (byte, unit) = cx.heap.place_near(s, start)?;
+    let (from, to) = (start - unit, end - unit);
+    cx.work((to / 16) as i64)?;
+    if let Some(bytes) = wtf8::slice_range_if_whole(&cx.bytes(s)[byte..], from, to) {
+        return Ok(s.view(byte + bytes.start, byte + bytes.end, end - start));
     }
     let mut out = buffer(cx, (end - start).saturating_mul(3))?;
-    wtf8::slice_units(cx.bytes(s), start, end, &mut out);
+    wtf8::slice_units(&cx.bytes(s)[byte..], from, to, &mut out);
     Ok(cx.heap.alloc_str(&out)?)
 }
 

@@ -12,9 +12,13 @@
 
 mod compact;
 mod draft;
+mod places;
+mod rooms;
 mod shape;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_growth;
 mod text;
 mod val;
 
@@ -72,6 +76,14 @@ pub struct Heap {
     external: usize,
     /// Size at which garbage is worth looking for.
     compact_at: usize,
+    /// Size after the last compaction.
+    compacted: usize,
+    /// Whether the last compaction left next to nothing free.
+    full: bool,
+    /// Spare bytes beside text that grows.
+    rooms: rooms::Rooms,
+    /// Where units lie in long text that is not ASCII.
+    places: places::Places,
 }
 
 impl Default for Heap {
@@ -85,6 +97,10 @@ impl Default for Heap {
             limit: DEFAULT_HEAP_LIMIT,
             external: 0,
             compact_at: compact::FIRST_COMPACTION,
+            compacted: 0,
+            full: false,
+            rooms: rooms::Rooms::default(),
+            places: places::Places::default(),
         }
     }
 }
@@ -106,6 +122,10 @@ impl Heap {
         self.limit = limit.min(MAX_HEAP_LIMIT);
         self.external = 0;
         self.compact_at = compact::FIRST_COMPACTION;
+        self.compacted = 0;
+        self.full = false;
+        self.rooms.clear();
+        self.places.clear();
     }
 
     /// Bytes held now, garbage included.
@@ -255,27 +275,34 @@ impl Heap {
     pub fn push(&mut self, r: Ref, val: Val) -> Result<(), Oom> {
         let c = self.cell(r);
         if c.len == c.cap {
-            let cap = (c.cap as usize * 2).max(4);
-            // An array at the end of the heap grows where it is.
-            if (c.off + c.cap) as usize == self.slots.len() {
-                let more = cap - c.cap as usize;
-                self.reserve_slots(more)?;
-                self.slots.resize(self.slots.len() + more, Val::Undefined);
-                self.cells[r.0 as usize].cap = cap as u32;
-            } else {
-                let off = self.reserve_slots(cap)?;
-                let from = c.off as usize;
-                self.slots.extend_from_within(from..from + c.len as usize);
-                self.slots.resize(off as usize + cap, Val::Undefined);
-                let cell = &mut self.cells[r.0 as usize];
-                cell.off = off;
-                cell.cap = cap as u32;
-            }
+            self.widen(r, c)?;
         }
         let cell = &mut self.cells[r.0 as usize];
         let at = (cell.off + cell.len) as usize;
         cell.len += 1;
         self.slots[at] = val;
+        Ok(())
+    }
+
+    /// Gives a full array room: as much again as it has, less where that does
+    /// not fit under the ceiling.
+    #[cold]
+    fn widen(&mut self, r: Ref, c: Cell) -> Result<(), Oom> {
+        let (from, cap) = (c.off as usize, c.cap as usize);
+        // An array at the end of the heap grows where it is.
+        let in_place = from + cap == self.slots.len();
+        let moved = if in_place { 0 } else { cap };
+        let fits = |more: &usize| self.check((moved + more) * SLOT_BYTES + CELL_BYTES).is_ok();
+        let mut ways = [cap, cap / 2, cap / 8].into_iter().filter(|n| *n > 4);
+        let more = ways.find(fits).unwrap_or(4);
+        let off = self.reserve_slots(moved + more)?;
+        self.slots.extend_from_within(from..from + moved);
+        self.slots.resize(self.slots.len() + more, Val::Undefined);
+        let cell = &mut self.cells[r.0 as usize];
+        if !in_place {
+            cell.off = off;
+        }
+        cell.cap = (cap + more) as u32;
         Ok(())
     }
 

@@ -1,6 +1,6 @@
 //! Text in the heap: views, concatenation, and strings built at its end.
 
-use super::{Heap, KeyId, Oom, Str, Val, grow};
+use super::{Heap, KeyId, Oom, Str, Val, grow, rooms};
 use a99_ecma::wtf8;
 
 impl Heap {
@@ -18,7 +18,7 @@ impl Heap {
 
     /// Makes room for `n` more bytes of text, or fails.
     #[inline]
-    fn reserve_bytes(&mut self, n: usize) -> Result<(), Oom> {
+    pub(super) fn reserve_bytes(&mut self, n: usize) -> Result<(), Oom> {
         self.check(n)?;
         if self.bytes.capacity() - self.bytes.len() < n {
             let room = self.room();
@@ -65,7 +65,8 @@ impl Heap {
     }
 
     /// Concatenates. A left side that ends at the end of the heap is extended
-    /// in place, so that building text piece by piece is linear.
+    /// in place, and so is one that has room, so that building texts piece by
+    /// piece is linear.
     pub fn concat(&mut self, a: Str, b: Str) -> Result<Str, Oom> {
         if b.is_empty() {
             return Ok(a);
@@ -86,18 +87,20 @@ impl Heap {
             return self.alloc_str(&out);
         }
         let at_end = !a.is_static() && a.offset() as usize + a.len_bytes() == self.bytes.len();
-        let new = b.len_bytes() + if at_end { 0 } else { a.len_bytes() };
-        self.reserve_bytes(new)?;
-        let off = if at_end {
-            a.offset()
-        } else {
-            let off = self.bytes.len() as u32;
-            self.append(a);
-            off
-        };
-        self.append(b);
-        let len = (a.len_bytes() + b.len_bytes()) as u32;
-        Ok(Str::in_heap(off, len, (a.units() + b.units()) as u32))
+        if at_end && !rooms::grows_in_front(a, b) {
+            self.reserve_bytes(b.len_bytes())?;
+            self.append(b);
+            let len = (a.len_bytes() + b.len_bytes()) as u32;
+            return Ok(Str::in_heap(
+                a.offset(),
+                len,
+                (a.units() + b.units()) as u32,
+            ));
+        }
+        match self.join_in_room(a, b)? {
+            Some(joined) => Ok(joined),
+            None => self.join_by_copy(a, b),
+        }
     }
 
     /// Appends ASCII text that is not in the heap; in place where
@@ -105,25 +108,21 @@ impl Heap {
     pub fn concat_ascii(&mut self, a: Str, tail: &[u8]) -> Result<Str, Oom> {
         debug_assert!(tail.is_ascii());
         let at_end = !a.is_static() && a.offset() as usize + a.len_bytes() == self.bytes.len();
-        self.reserve_bytes(tail.len() + if at_end { 0 } else { a.len_bytes() })?;
-        let off = if at_end {
-            a.offset()
-        } else {
-            self.bytes.len() as u32
-        };
         if !at_end {
-            self.append(a);
+            let b = self.alloc_str_units(tail, tail.len())?;
+            return self.concat(a, b);
         }
+        self.reserve_bytes(tail.len())?;
         self.bytes.extend_from_slice(tail);
         Ok(Str::in_heap(
-            off,
+            a.offset(),
             (a.len_bytes() + tail.len()) as u32,
             (a.units() + tail.len()) as u32,
         ))
     }
 
     /// Copies a string's bytes to the end of the heap; room was reserved.
-    fn append(&mut self, s: Str) {
+    pub(super) fn append(&mut self, s: Str) {
         let off = s.offset() as usize;
         if s.is_static() {
             let statics = &self.statics;

@@ -58,6 +58,19 @@ impl Str {
         self.off & !STATIC_BIT
     }
 
+    /// First byte, with the mark of constant-pool bytes: two texts that begin at
+    /// the same byte of the same space have the same.
+    #[inline]
+    pub(super) fn raw_offset(self) -> u32 {
+        self.off
+    }
+
+    /// Whether a [`Str::raw_offset`] is one of the constant pool.
+    #[inline]
+    pub(super) fn offset_is_static(raw: u32) -> bool {
+        raw & STATIC_BIT != 0
+    }
+
     /// Length in WTF-8 bytes.
     #[inline]
     pub fn len_bytes(self) -> usize {

@@ -224,7 +224,7 @@ impl Machine {
         let limits = self.options.limits.boundary;
         let mut made = convert::from_value(&mut self.heap, &reply.value.0, &limits);
         if let Err(Fault::Oom(_)) = made {
-            self.compact();
+            self.compact(true);
             made = convert::from_value(&mut self.heap, &reply.value.0, &limits);
         }
         let failed = match made {
@@ -279,7 +279,7 @@ impl Machine {
         let more = now.saturating_sub(self.locals_counted);
         if more > 0 {
             if self.heap.check(more).is_err() {
-                self.compact();
+                self.compact(true);
             }
             self.heap.add_external(more)?;
             self.locals_counted = now;

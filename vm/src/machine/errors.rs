@@ -24,8 +24,10 @@ impl Machine {
                 self.meter.back_to(before);
                 self.refund();
                 self.skip_charges = true;
-                self.compact();
-                if self.heap.is_full() {
+                self.compact(true);
+                if self.meter.fuel <= 0 {
+                    self.raise(Fault::OutOfFuel, host);
+                } else if self.heap.is_full() {
                     self.raise(Fault::Oom(oom), host);
                 } else if let Some(reason) = host.stop() {
                     self.stop(reason);

@@ -30,6 +30,9 @@ use tracing::Tracer;
 /// Registers that an instruction can name.
 const WINDOW: usize = 256;
 
+/// Bytes whose allocation pays for a nanosecond of compaction.
+const ALLOCATED_A_NANOSECOND: usize = 2;
+
 /// How deep `callLocal` may nest (language section 2.1).
 const MAX_HELPER_DEPTH: u32 = 256;
 
@@ -286,7 +289,7 @@ impl Machine {
                         self.stop(reason);
                     } else {
                         if self.heap.wants_compaction() {
-                            self.compact();
+                            self.compact(false);
                         }
                         return Step::Yield;
                     }
@@ -331,10 +334,12 @@ impl Machine {
         }
     }
 
-    /// Squeezes garbage out; every live value is reachable from here.
-    fn compact(&mut self) {
+    /// Squeezes garbage out; every live value is reachable from here. `tight`
+    /// is for a heap that has run short.
+    fn compact(&mut self, tight: bool) {
         let Machine {
             heap,
+            meter,
             stack,
             units,
             memo,
@@ -346,7 +351,8 @@ impl Machine {
             let function = &units[f.unit as usize].exe.program().functions[f.function as usize];
             f.base as usize + frame_size(function)
         });
-        heap.compact(&mut |visit| {
+        let allocated = heap.allocated();
+        let work = heap.compact(tight, &mut |visit| {
             stack[..top].iter_mut().for_each(&mut *visit);
             memo.values_mut().for_each(&mut *visit);
             for unit in units.iter_mut() {
@@ -356,6 +362,10 @@ impl Machine {
                 tracer.roots(visit);
             }
         });
+        meter.did(work);
+        // What was allocated has paid for as much work. More is done only when
+        // memory runs short again and again.
+        meter.compacted(work.saturating_sub(allocated / ALLOCATED_A_NANOSECOND));
     }
 
     /// Lets go of everything that belongs to the run and its host: a machine

@@ -1,0 +1,126 @@
+//! Where UTF-16 units lie in long text that is not ASCII.
+//!
+//! Such text must be counted out to find a unit. For a long one the place of
+//! every [`STEP`]th unit is noted when it is first asked for, so that a walk by
+//! index costs what it costs in short text. Notes are counted in the heap and
+//! live as long as their text: it is counted once, which its making paid for.
+
+use super::{Heap, Oom, Str};
+use a99_ecma::wtf8;
+use std::collections::HashMap;
+
+/// Units from one noted place to the next.
+const STEP: usize = 128;
+
+/// Shorter texts are counted out each time.
+const SHORTEST: usize = 4 * STEP;
+
+/// What a text's entry takes besides its places.
+const ENTRY: usize = 96;
+
+/// Noted places of texts, by their first byte; a text that begins there and is
+/// shorter shares them.
+#[derive(Debug, Default)]
+pub(super) struct Places(HashMap<u32, Vec<Place>>);
+
+/// The place of a unit: the first byte of its code point, and whether the unit
+/// is the second half of that.
+#[derive(Copy, Clone, Debug)]
+struct Place(u32);
+
+impl Place {
+    fn new(byte: usize, second: bool) -> Place {
+        Place((byte as u32) << 1 | u32::from(second))
+    }
+
+    fn byte(self) -> usize {
+        (self.0 >> 1) as usize
+    }
+
+    fn second(self) -> usize {
+        (self.0 & 1) as usize
+    }
+}
+
+impl Places {
+    pub(super) fn clear(&mut self) {
+        self.0 = HashMap::new();
+    }
+
+    /// How many places are noted.
+    #[cfg(test)]
+    pub(super) fn noted(&self) -> usize {
+        self.0.values().map(Vec::len).sum()
+    }
+
+    /// Follows texts to their new places, `(old start, old end, new start)` in
+    /// order, and forgets those that are gone; returns the bytes freed.
+    pub(super) fn moved(&mut self, ranges: &[(u32, u32, u32)]) -> usize {
+        let mut freed = 0;
+        let old = std::mem::take(&mut self.0);
+        for (off, mut places) in old {
+            if Str::offset_is_static(off) {
+                self.0.insert(off, places);
+                continue;
+            }
+            let before = places.len();
+            let at = ranges.partition_point(|r| r.1 <= off);
+            match ranges.get(at) {
+                Some(&(start, end, new)) if start <= off => {
+                    let len = (end - off) as usize;
+                    places.truncate(places.partition_point(|p| p.byte() < len));
+                    places.shrink_to_fit();
+                    freed += (before - places.len()) * size_of::<Place>();
+                    self.0.insert(new + (off - start), places);
+                }
+                _ => freed += ENTRY + before * size_of::<Place>(),
+            }
+        }
+        freed
+    }
+}
+
+impl Heap {
+    /// A code point at or shortly before a unit of a text: its byte, and the
+    /// number of its first unit.
+    pub fn place_near(&mut self, s: Str, unit: usize) -> Result<(usize, usize), Oom> {
+        if s.is_ascii() {
+            return Ok((unit, unit));
+        }
+        if s.units() < SHORTEST {
+            return Ok((0, 0));
+        }
+        let (key, want) = (s.raw_offset(), unit.min(s.units()) / STEP);
+        let known = self.places.0.get(&key).map_or(0, Vec::len);
+        if known <= want {
+            self.note_places(s, known)?;
+        }
+        let place = match self.places.0.get(&key).and_then(|list| list.get(want)) {
+            Some(place) => *place,
+            None => return Ok((0, 0)),
+        };
+        Ok((place.byte(), want * STEP - place.second()))
+    }
+
+    /// Notes the places of a text from the `known`th on.
+    #[cold]
+    fn note_places(&mut self, s: Str, known: usize) -> Result<(), Oom> {
+        let key = s.raw_offset();
+        let total = s.units() / STEP + 1;
+        let more = (total - known) * size_of::<Place>() + if known == 0 { ENTRY } else { 0 };
+        self.add_external(more)?;
+        let mut list = self.places.0.remove(&key).unwrap_or_default();
+        list.reserve_exact(total - known);
+        let text = self.bytes(s);
+        while list.len() < total {
+            let (from, skip) = match list.last() {
+                None => (0, 0),
+                Some(last) => (last.byte(), STEP + last.second()),
+            };
+            let to = wtf8::unit_offset_to_byte(&text[from..], skip);
+            list.push(Place::new(from + to.byte, to.mid_pair));
+        }
+        self.places.0.insert(key, list);
+        Ok(())
+    }
+}

@@ -1,0 +1,193 @@
+//! Things that grow piece by piece cost work in proportion to the pieces,
+//! however many grow in turn, compactions included.
+
+use super::*;
+
+const LIMIT: usize = 512 << 20;
+
+/// A heap as a run has it, whose work is counted.
+struct Run {
+    heap: Heap,
+    roots: Vec<Val>,
+    /// Bytes that growth allocated, nanoseconds of compaction.
+    allocated: usize,
+    compacted: usize,
+}
+
+impl Run {
+    fn new() -> Run {
+        let mut heap = Heap::default();
+        heap.reset(Arc::from([]), Arc::new(StaticShapes::default()), LIMIT);
+        Run {
+            heap,
+            roots: Vec::new(),
+            allocated: 0,
+            compacted: 0,
+        }
+    }
+
+    /// What a yield point does.
+    fn yield_point(&mut self) {
+        if self.heap.wants_compaction() {
+            self.allocated += self.heap.allocated();
+            let roots = &mut self.roots;
+            self.compacted += self
+                .heap
+                .compact(false, &mut |visit| roots.iter_mut().for_each(&mut *visit));
+        }
+    }
+
+    fn work(mut self) -> usize {
+        self.allocated += self.heap.allocated();
+        self.allocated / 4 + self.compacted
+    }
+}
+
+fn arr(val: Val) -> Ref {
+    match val {
+        Val::Arr(r) => r,
+        _ => panic!("an array"),
+    }
+}
+
+fn str_of(val: Val) -> Str {
+    match val {
+        Val::Str(s) => s,
+        _ => panic!("a text"),
+    }
+}
+
+/// Work for each turn of a loop with 16 times as many turns is at most twice as
+/// much.
+fn is_linear(name: &str, turns: usize, work: impl Fn(usize) -> usize) {
+    let (few, many) = (work(turns), work(16 * turns));
+    let ratio = many as f64 / few as f64;
+    assert!(ratio < 32.0, "{name}: {few} and {many}, {ratio:.1} times");
+}
+
+#[test]
+fn a14_arrays_that_grow_in_turn_are_linear() {
+    for arrays in [1, 2, 3, 7, 50] {
+        let work = |turns: usize| {
+            let mut run = Run::new();
+            for _ in 0..arrays {
+                let r = run.heap.alloc_arr(&[]).unwrap();
+                run.roots.push(Val::Arr(r));
+            }
+            for turn in 0..turns {
+                let r = arr(run.roots[turn % arrays]);
+                run.heap.push(r, Val::Num(turn as f64)).unwrap();
+                run.yield_point();
+            }
+            for (i, root) in run.roots.iter().enumerate() {
+                let items = run.heap.items(arr(*root));
+                assert!(matches!(items[1], Val::Num(n) if n as usize == arrays + i));
+                assert_eq!(items.len(), (turns - i).div_ceil(arrays));
+            }
+            run.work()
+        };
+        is_linear(&format!("{arrays} arrays"), 40_000, work);
+    }
+}
+
+#[test]
+fn a14_texts_that_grow_in_turn_are_linear() {
+    for (texts, front) in [(1, false), (2, false), (1, true), (2, true), (40, false)] {
+        let work = |turns: usize| {
+            let mut run = Run::new();
+            run.roots = vec![Val::Str(Str::EMPTY); texts];
+            for turn in 0..turns {
+                let piece = [b'a' + (turn / texts % 26) as u8; 4];
+                let piece = run.heap.alloc_str(&piece).unwrap();
+                let text = str_of(run.roots[turn % texts]);
+                let (a, b) = if front { (piece, text) } else { (text, piece) };
+                run.roots[turn % texts] = Val::Str(run.heap.concat(a, b).unwrap());
+                run.yield_point();
+            }
+            for (i, root) in run.roots.iter().enumerate() {
+                let text = run.heap.bytes(str_of(*root));
+                let pieces = (turns - i).div_ceil(texts);
+                assert_eq!(text.len(), 4 * pieces);
+                for (n, piece) in text.chunks(4).enumerate() {
+                    let n = if front { pieces - 1 - n } else { n };
+                    assert_eq!(piece, [b'a' + (n % 26) as u8; 4]);
+                }
+            }
+            run.work()
+        };
+        is_linear(&format!("{texts} texts, {front}"), 20_000, work);
+    }
+}
+
+#[test]
+fn a14_an_array_grows_up_to_the_ceiling() {
+    let mut heap = Heap::default();
+    let limit = 1 << 20;
+    heap.reset(Arc::from([]), Arc::new(StaticShapes::default()), limit);
+    let mut roots = [Val::Arr(heap.alloc_arr(&[]).unwrap())];
+    let mut n = 0;
+    let mut compactions = 0;
+    loop {
+        if heap.push(arr(roots[0]), Val::Num(f64::from(n))).is_err() {
+            compactions += 1;
+            heap.compact(true, &mut |visit| roots.iter_mut().for_each(&mut *visit));
+            if heap.push(arr(roots[0]), Val::Num(f64::from(n))).is_err() {
+                break;
+            }
+        }
+        n += 1;
+    }
+    assert!(n as usize * SLOT_BYTES > limit * 9 / 10, "{n}");
+    assert!(compactions < 8, "{compactions}");
+}
+
+#[test]
+fn a14_long_text_is_counted_out_once() {
+    let mut heap = Heap::default();
+    heap.reset(Arc::from([]), Arc::new(StaticShapes::default()), LIMIT);
+    let text = "aé€😀xyz".repeat(3_000);
+    let wide: Vec<u16> = text.encode_utf16().collect();
+    heap.alloc_str(b"before").unwrap();
+    let s = heap.alloc_str(text.as_bytes()).unwrap();
+    let mut roots = [Val::Str(s), Val::Str(s.view(0, 7_000, 0))];
+    for round in 0..3 {
+        let s = str_of(roots[0]);
+        for (unit, wide) in wide.iter().enumerate().rev() {
+            let (byte, first) = heap.place_near(s, unit).unwrap();
+            assert!(first <= unit && unit - first <= 128, "{first} for {unit}");
+            let found = a99_ecma::wtf8::code_unit_at(&heap.bytes(s)[byte..], unit - first);
+            assert_eq!(found, Some(*wide));
+        }
+        let before = heap.used();
+        heap.place_near(s, wide.len()).unwrap();
+        assert_eq!(heap.used(), before, "nothing new is noted");
+        if round == 1 {
+            // The rest of the text goes, and what was noted about it.
+            roots[0] = Val::Null;
+        }
+        heap.compact(true, &mut |visit| roots.iter_mut().for_each(&mut *visit));
+        if round == 1 {
+            break;
+        }
+    }
+    assert_eq!(heap.used(), 7_000 + 96 + 4 * heap_places(&heap));
+}
+
+fn heap_places(heap: &Heap) -> usize {
+    heap.places.noted()
+}
+
+#[test]
+fn a14_text_that_grows_keeps_its_places() {
+    let mut heap = Heap::default();
+    heap.reset(Arc::from([]), Arc::new(StaticShapes::default()), LIMIT);
+    let piece = heap.alloc_str("é😀".as_bytes()).unwrap();
+    let mut text = Str::EMPTY;
+    for n in 0..2_000 {
+        text = heap.concat(text, piece).unwrap();
+        let unit = 3 * n + 2;
+        let (byte, first) = heap.place_near(text, unit).unwrap();
+        let found = a99_ecma::wtf8::code_unit_at(&heap.bytes(text)[byte..], unit - first);
+        assert_eq!(found, Some(0xDE00));
+    }
+}
