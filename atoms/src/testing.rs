@@ -187,3 +187,10 @@ pub(crate) fn fails(op: &str, args: &str) -> String {
 pub(crate) fn fuel_for(op: &str, args: &str) -> i64 {
     Bench::new().native_priced(op, args).1
 }
+
+/// Something that needs the view of a run.
+pub(crate) fn with_cx<T>(work: impl FnOnce(&mut Cx<'_>) -> T) -> T {
+    let mut heap = Heap::default();
+    let mut meter = Meter::new(i64::MAX, CostModel::Metered);
+    work(&mut Cx::new(&mut heap, &mut meter, &TestHost))
+}

@@ -97,6 +97,34 @@ impl Schema {
         Self::read(inner.unwrap_or(value), 0)
     }
 
+    /// Bytes that the schemas in a schema take in memory once they are read,
+    /// beyond the values that they hold.
+    #[must_use]
+    pub fn bytes_of(value: &Value) -> usize {
+        let inner = value.get("schema").filter(|inner| is_truthy(inner));
+        let mut schemas = 0usize;
+        let mut todo = vec![(inner.unwrap_or(value), 0)];
+        while let Some((value, depth)) = todo.pop() {
+            schemas += 1;
+            let (Some(map), true) = (value.as_object(), depth < MAX_SCHEMA_DEPTH) else {
+                continue;
+            };
+            if let Some(properties) = map.get("properties").and_then(Value::as_object) {
+                todo.extend(properties.values().map(|value| (value, depth + 1)));
+            }
+            for key in ["anyOf", "items", "additionalProperties"] {
+                match map.get(key) {
+                    Some(Value::Array(list)) if key != "additionalProperties" => {
+                        todo.extend(list.iter().map(|value| (value, depth + 1)));
+                    }
+                    Some(value) => todo.push((value, depth + 1)),
+                    None => {}
+                }
+            }
+        }
+        schemas.saturating_mul(size_of::<Schema>())
+    }
+
     fn read(value: &Value, depth: u32) -> Self {
         let Some(map) = value.as_object() else {
             return Self::default();

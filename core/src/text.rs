@@ -32,6 +32,12 @@ impl Text {
         Self(bytes.into())
     }
 
+    /// The same from bytes that stay where they are; copied once.
+    #[must_use]
+    pub fn copy_wtf8(bytes: &[u8]) -> Self {
+        Self(bytes.into())
+    }
+
     /// The WTF-8 bytes.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {

@@ -288,11 +288,11 @@ fn price(atom: &Atom) -> (TokenStream, TokenStream) {
         Cost::Function(path) => (
             quote! {
                 fn __a99_price(
-                    heap: &#x::Heap,
+                    cx: &mut #x::Cx<'_>,
                     args: &[#x::Val],
                     limits: &#x::BoundaryLimits,
-                ) -> f64 {
-                    #x::price::<#input>(heap, args, limits, #path)
+                ) -> ::core::result::Result<f64, #x::Fault> {
+                    #x::price::<#input>(cx, args, limits, #path)
                 }
             },
             quote!(#krate::typed::Cost::Dynamic(__a99_price)),

@@ -6,7 +6,7 @@
 //! machine knows no atom by itself; an [`AtomSet`] is what the host grants.
 
 use crate::convert::BoundaryLimits;
-use crate::heap::{Heap, Val};
+use crate::heap::Val;
 use crate::native::{Cx, Fault};
 use a99_core::error::ErrorCode;
 use a99_core::fuel::Fuel;
@@ -71,8 +71,9 @@ impl fmt::Debug for AtomBody {
 
 /// The dynamic price of an execution in units of fuel, from its resolved
 /// inputs and what may cross the boundary. NaN, infinite or negative results
-/// are replaced by the static default (D17).
-pub type CostFn = fn(&Heap, &[Val], &BoundaryLimits) -> f64;
+/// are replaced by the static default (D17). Looking at the inputs is work of
+/// the run: memory and a stop are errors.
+pub type CostFn = fn(&mut Cx<'_>, &[Val], &BoundaryLimits) -> Result<f64, Fault>;
 
 /// An atom.
 #[derive(Clone, Debug)]

@@ -2,8 +2,9 @@
 //!
 //! Whatever crosses is copied, counted as the UTF-8 JSON it would be, and
 //! limited in size and depth; no host object is ever reachable from a program
-//! and no guest array from the host. Everything is iterative. The texts of
-//! refusals:
+//! and no guest array from the host. Everything is iterative, takes the meter
+//! of the run (a host copy counts against its heap ceiling while it lives, and
+//! a deadline or an abort interrupts the walk). The texts of refusals:
 //!
 //! * `Capability boundary rejected: value exceeds the <n>-byte limit`
 //! * `Capability boundary rejected: value exceeds depth limit <n>`
@@ -17,8 +18,9 @@ pub(crate) mod temp;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use inward::copy_plain;
 pub use inward::{copy_deep, from_value};
-pub use outward::to_value;
+pub use outward::Copies;
 pub(crate) use price::charge_read;
 
 use crate::native::Fault;
@@ -31,14 +33,6 @@ pub struct BoundaryLimits {
     pub max_bytes: usize,
     /// Arrays and objects inside each other.
     pub max_depth: u32,
-}
-
-impl BoundaryLimits {
-    /// No limit of bytes: for values that a heap limit bounds already.
-    pub const UNLIMITED_BYTES: BoundaryLimits = BoundaryLimits {
-        max_bytes: usize::MAX,
-        max_depth: DEFAULT_MAX_DEPTH,
-    };
 }
 
 /// Bytes that may cross by default (D21).

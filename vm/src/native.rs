@@ -196,6 +196,41 @@ impl Meter {
     pub fn fuel(&self) -> i64 {
         self.fuel
     }
+
+    /// Notes `n` units of work and asks the host when a slice is done.
+    #[inline]
+    fn work(&mut self, n: i64, host: &dyn Host) -> Result<(), Fault> {
+        self.slice = self.slice.saturating_sub(n);
+        if self.slice <= self.look {
+            self.end_slice(host)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// The slice itself stays overdue, so that the run gives way to others
+    /// after this instruction (C22).
+    #[cold]
+    fn end_slice(&mut self, host: &dyn Host) -> Result<(), Fault> {
+        self.look = self.slice.saturating_sub(WORK_SLICE);
+        host.stop()
+            .map_or(Ok(()), |reason| Err(Fault::Stop(reason)))
+    }
+}
+
+/// The time of a run without its heap: for walks that hold a part of the heap
+/// while they work.
+pub(crate) struct Clock<'m> {
+    meter: &'m mut Meter,
+    host: &'m dyn Host,
+}
+
+impl Clock<'_> {
+    /// As [`Cx::work`].
+    #[inline]
+    pub(crate) fn work(&mut self, n: i64) -> Result<(), Fault> {
+        self.meter.work(n, self.host)
+    }
 }
 
 /// The view of a run that builtins and native atoms work with.
@@ -257,22 +292,16 @@ impl Cx<'_> {
     /// and deadline when a slice of work is done.
     #[inline]
     pub fn work(&mut self, n: i64) -> Result<(), Fault> {
-        self.meter.slice = self.meter.slice.saturating_sub(n);
-        if self.meter.slice <= self.meter.look {
-            self.end_slice()
-        } else {
-            Ok(())
-        }
+        self.meter.work(n, self.host)
     }
 
-    /// The slice itself stays overdue, so that the run gives way to others
-    /// after this instruction (C22).
-    #[cold]
-    fn end_slice(&mut self) -> Result<(), Fault> {
-        self.meter.look = self.meter.slice.saturating_sub(WORK_SLICE);
-        self.host
-            .stop()
-            .map_or(Ok(()), |reason| Err(Fault::Stop(reason)))
+    /// The heap and the time, to be held at once.
+    pub(crate) fn split(&mut self) -> (&mut Heap, Clock<'_>) {
+        let clock = Clock {
+            meter: self.meter,
+            host: self.host,
+        };
+        (self.heap, clock)
     }
 
     /// Milliseconds since the Unix epoch, by the run's clock.

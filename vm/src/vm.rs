@@ -92,7 +92,7 @@ impl Vm {
     pub async fn run(&self, exe: &Arc<Executable>, args: Value, options: RunOptions) -> Outcome {
         let host = self.host(&options);
         let mut machine = self.machine();
-        machine.start(exe, args, options);
+        machine.start(exe, args, options, &host);
         driver::drive(self, &mut machine, &host).await;
         self.finish(machine)
     }
@@ -101,7 +101,7 @@ impl Vm {
     pub fn run_sync(&self, exe: &Arc<Executable>, args: Value, options: RunOptions) -> Outcome {
         let host = self.host(&options);
         let mut machine = self.machine();
-        machine.start(exe, args, options);
+        machine.start(exe, args, options, &host);
         driver::drive_sync(self, &mut machine, &host);
         self.finish(machine)
     }

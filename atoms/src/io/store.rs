@@ -11,7 +11,8 @@ use a99_core::sig::BaseCost;
 use a99_core::value::Value;
 use a99_vm::atom::{AtomDef, AtomError, HostCall, HostReply};
 use a99_vm::convert::BoundaryLimits;
-use a99_vm::heap::{Heap, Val};
+use a99_vm::heap::Val;
+use a99_vm::native::{Cx, Fault};
 use std::sync::Arc;
 
 /// The price of a store call in micro-units.
@@ -85,12 +86,12 @@ pub(crate) fn search_priced(mut def: AtomDef) -> AtomDef {
 
 /// `5 + (k ?? 5)` units of fuel, where `k` is a sane number; else the static
 /// price (F01, D17).
-fn search_cost(_: &Heap, args: &[Val], _: &BoundaryLimits) -> f64 {
+fn search_cost(_: &mut Cx<'_>, args: &[Val], _: &BoundaryLimits) -> Result<f64, Fault> {
     let k = match args.get(2) {
         Some(Val::Num(k)) if cost_from_f64(*k).is_some() => *k,
         _ => DEFAULT_K,
     };
-    5.0 + k
+    Ok(5.0 + k)
 }
 
 /// The store of a run: the host's, or its own.
@@ -295,13 +296,16 @@ mod tests {
 
     #[test]
     fn prices_never_give_fuel() {
-        let (heap, limits) = (Heap::default(), BoundaryLimits::default());
-        let price = |k| search_cost(&heap, &[Val::Undefined, Val::Undefined, k], &limits);
-        assert_eq!(price(Val::Num(2.0)), 7.0);
-        assert_eq!(price(Val::Undefined), 10.0);
+        let price = |args: &[Val]| {
+            let cost = |cx: &mut Cx<'_>| search_cost(cx, args, &BoundaryLimits::default());
+            crate::testing::with_cx(cost).expect("a price")
+        };
+        let of = |k| price(&[Val::Undefined, Val::Undefined, k]);
+        assert_eq!(of(Val::Num(2.0)), 7.0);
+        assert_eq!(of(Val::Undefined), 10.0);
         for k in [-1e9, f64::NAN, f64::INFINITY] {
-            assert_eq!(price(Val::Num(k)), 10.0);
+            assert_eq!(of(Val::Num(k)), 10.0);
         }
-        assert_eq!(search_cost(&heap, &[], &limits), 10.0);
+        assert_eq!(price(&[]), 10.0);
     }
 }

@@ -22,6 +22,22 @@ impl Host for Still {
     }
 }
 
+/// A host whose deadline is over.
+#[derive(Debug)]
+pub(crate) struct Late;
+
+impl Host for Late {
+    fn stop(&self) -> Option<StopReason> {
+        Some(StopReason::Deadline)
+    }
+
+    fn now_ms(&self) -> f64 {
+        0.0
+    }
+
+    fn random(&self, _: &mut [u8]) {}
+}
+
 /// What takes longer than this hangs: quadratic time on the sizes of these
 /// tests. It measures nothing.
 pub(crate) const HANG: std::time::Duration = std::time::Duration::from_secs(60);

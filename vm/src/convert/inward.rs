@@ -1,9 +1,9 @@
 //! From the host into the heap, and copies within it.
 
 use super::count::Count;
-use super::{BoundaryLimits, temp, too_deep};
+use super::{BoundaryLimits, rejected, temp, too_deep};
 use crate::heap::{Heap, KeyId, Oom, Ref, Val};
-use crate::native::{Cx, Fault};
+use crate::native::{Clock, Cx, Fault};
 use a99_core::value::Value;
 use std::collections::HashMap;
 
@@ -83,22 +83,31 @@ impl<'h> Builder<'h> {
     }
 }
 
+/// Work that copying a value stands for, its place in a container included.
+const VALUE_WORK: i64 = 16;
+
+/// Work that copying a key stands for.
+const KEY_WORK: i64 = 32;
+
 /// Copies a host value into the heap.
 ///
 /// # Errors
 /// [`ErrorCode::Boundary`](a99_core::error::ErrorCode::Boundary): too large or
-/// too deep; memory.
-pub fn from_value(heap: &mut Heap, v: &Value, limits: &BoundaryLimits) -> Result<Val, Fault> {
+/// too deep; memory; a stop.
+pub fn from_value(cx: &mut Cx<'_>, v: &Value, limits: &BoundaryLimits) -> Result<Val, Fault> {
     let mut count = Count::new(limits);
+    let (heap, mut clock) = cx.split();
     if !matches!(v, Value::Array(_) | Value::Object(_)) {
-        return scalar_val(heap, v, &mut count);
+        return scalar_val(heap, v, &mut count, &mut clock);
     }
     let mut build = Builder::new(heap);
     // What is still to be copied, the next one last.
     let mut todo: Vec<(Option<&[u8]>, &Value)> = vec![(None, v)];
     while let Some((key, value)) = todo.pop() {
+        clock.work(VALUE_WORK)?;
         if let Some(key) = key {
-            count.string(key)?;
+            count.string(key, &mut clock)?;
+            clock.work(KEY_WORK)?;
             count.add(1)?;
             build.key(key)?;
         }
@@ -122,7 +131,7 @@ pub fn from_value(heap: &mut Heap, v: &Value, limits: &BoundaryLimits) -> Result
                 todo[start..].reverse();
             }
             scalar => {
-                let val = scalar_val(build.heap, scalar, &mut count)?;
+                let val = scalar_val(build.heap, scalar, &mut count, &mut clock)?;
                 build.val(val)?;
             }
         }
@@ -131,7 +140,12 @@ pub fn from_value(heap: &mut Heap, v: &Value, limits: &BoundaryLimits) -> Result
     Ok(build.finish())
 }
 
-fn scalar_val(heap: &mut Heap, value: &Value, count: &mut Count) -> Result<Val, Fault> {
+fn scalar_val(
+    heap: &mut Heap,
+    value: &Value,
+    count: &mut Count,
+    clock: &mut Clock<'_>,
+) -> Result<Val, Fault> {
     Ok(match value {
         Value::Null => {
             count.add(4)?;
@@ -146,7 +160,7 @@ fn scalar_val(heap: &mut Heap, value: &Value, count: &mut Count) -> Result<Val, 
             Val::Num(*n)
         }
         Value::String(text) => {
-            count.string(text.as_bytes())?;
+            count.string(text.as_bytes(), clock)?;
             heap.str_val(text.as_bytes())?
         }
         // Containers never come here.
@@ -155,6 +169,103 @@ fn scalar_val(heap: &mut Heap, value: &Value, count: &mut Count) -> Result<Val, 
             Val::Undefined
         }
     })
+}
+
+/// A copy within the heap of what a host copy would be: a tree in which
+/// nothing is shared, with an array for a set, a text for a date and
+/// `undefined` for a builtin.
+///
+/// # Errors
+/// As the host copy: too large, too deep, cyclic; memory; a stop.
+pub(crate) fn copy_plain(cx: &mut Cx<'_>, v: Val, limits: &BoundaryLimits) -> Result<Val, Fault> {
+    /// A container whose first `next` parts are done or begun.
+    struct Part {
+        of: Val,
+        r: Ref,
+        next: usize,
+    }
+    let mut count = Count::new(limits);
+    let mut open: Vec<Part> = Vec::new();
+    let mut vals: Vec<Val> = Vec::new();
+    let mut next = v;
+    loop {
+        let (heap, mut clock) = cx.split();
+        clock.work(VALUE_WORK)?;
+        match next {
+            Val::Arr(r) | Val::Set(r) | Val::Obj(r) => {
+                if open.iter().any(|part| part.r == r) {
+                    return Err(rejected("contains a cycle"));
+                }
+                if open.len() >= limits.max_depth as usize {
+                    return Err(too_deep(limits));
+                }
+                clock.work(open.len() as i64)?;
+                count.container(heap.len(r))?;
+                let part = Part {
+                    of: next,
+                    r,
+                    next: 0,
+                };
+                temp::push(heap, &mut open, part)?;
+            }
+            scalar => {
+                let val = plain_scalar(heap, scalar, &mut count, &mut clock)?;
+                temp::push(heap, &mut vals, val)?;
+            }
+        }
+        // Closes what is complete.
+        loop {
+            let Some(part) = open.last_mut() else {
+                return Ok(vals.pop().unwrap_or(Val::Undefined));
+            };
+            if let Some(item) = heap.items(part.r).get(part.next) {
+                if let Val::Obj(r) = part.of {
+                    let key = heap.shapes.keys(heap.shape(r))[part.next];
+                    count.string(heap.shapes.key_text(key), &mut clock)?;
+                    count.add(1)?;
+                }
+                next = *item;
+                part.next += 1;
+                break;
+            }
+            let parts = &vals[vals.len() - part.next..];
+            let val = match part.of {
+                Val::Obj(r) => Val::Obj(heap.alloc_obj(heap.shape(r), parts)?),
+                _ => Val::Arr(heap.alloc_arr(parts)?),
+            };
+            vals.truncate(vals.len() - part.next);
+            open.pop();
+            temp::push(heap, &mut vals, val)?;
+        }
+    }
+}
+
+fn plain_scalar(
+    heap: &mut Heap,
+    v: Val,
+    count: &mut Count,
+    clock: &mut Clock<'_>,
+) -> Result<Val, Fault> {
+    match v {
+        Val::Bool(b) => count.add(if b { 4 } else { 5 })?,
+        Val::Num(n) => count.number(n)?,
+        Val::Str(s) => count.string(heap.bytes(s), clock)?,
+        Val::Date(r) if heap.date_ms(r).is_nan() => {
+            count.add(4)?;
+            return Ok(Val::Null);
+        }
+        Val::Date(r) => {
+            let iso = a99_ecma::date::to_iso(heap.date_ms(r));
+            count.add(iso.len() + 2)?;
+            return Ok(heap.str_val(iso.as_bytes())?);
+        }
+        Val::Undefined | Val::Unbound | Val::Builtin(_) => {
+            count.add(4)?;
+            return Ok(Val::Undefined);
+        }
+        _ => count.add(4)?,
+    }
+    Ok(v)
 }
 
 /// A copy within the heap that shares no array, set or object with the

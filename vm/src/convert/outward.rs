@@ -3,13 +3,124 @@
 use super::count::Count;
 use super::{BoundaryLimits, rejected, too_deep};
 use crate::heap::{Heap, Oom, Ref, Val};
-use crate::native::Fault;
+use crate::native::{Clock, Cx, Fault};
 use a99_core::text::Text;
 use a99_core::value::{Map, Value};
+use std::ops::{Deref, DerefMut};
 
-/// Room made for the members of an object at once; more would trust a length
-/// that the program chose.
-const ROOM: usize = 64;
+/// Bytes of a text in memory beyond its own: its counters, and what the
+/// allocator adds.
+const TEXT_BYTES: usize = 32;
+
+/// Bytes of an array in memory beyond its elements: what the allocator adds.
+const ARRAY_BYTES: usize = 16;
+
+/// Bytes of an object in memory beyond its members.
+const OBJECT_BYTES: usize = 112;
+
+/// Up to this many members an object is a list of them.
+const SMALL_OBJECT: usize = 8;
+
+/// Bytes of a member of a small object beyond its key's text.
+const MEMBER_BYTES: usize = 40;
+
+/// The same in a larger one, with its place in the index and the room that
+/// growth leaves empty or holds twice for a moment.
+const INDEXED_MEMBER_BYTES: usize = 128;
+
+/// Work that copying a value stands for.
+const VALUE_WORK: i64 = 16;
+
+/// Work that copying a member stands for, beyond its value.
+const MEMBER_WORK: i64 = 48;
+
+/// Host copies of guest values, and the only maker of them.
+///
+/// What they take is counted against the ceiling of the run's heap before
+/// they are made, and until this is dropped; making them is work that a
+/// deadline or an abort interrupts.
+pub struct Copies<'c, 'a> {
+    cx: &'c mut Cx<'a>,
+    before: usize,
+}
+
+impl std::fmt::Debug for Copies<'_, '_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Copies").finish_non_exhaustive()
+    }
+}
+
+impl<'a> Deref for Copies<'_, 'a> {
+    type Target = Cx<'a>;
+
+    fn deref(&self) -> &Cx<'a> {
+        self.cx
+    }
+}
+
+impl<'a> DerefMut for Copies<'_, 'a> {
+    fn deref_mut(&mut self) -> &mut Cx<'a> {
+        self.cx
+    }
+}
+
+impl Drop for Copies<'_, '_> {
+    fn drop(&mut self) {
+        self.cx.heap.end_copies(self.before);
+    }
+}
+
+impl<'c, 'a> Copies<'c, 'a> {
+    /// None yet.
+    pub fn new(cx: &'c mut Cx<'a>) -> Self {
+        let before = cx.heap.copies();
+        Copies { cx, before }
+    }
+
+    /// Copies a guest value for the host.
+    ///
+    /// A set becomes an array, a date its ISO text (`null` if invalid), a
+    /// builtin `undefined` (D34, D35). Members that are `undefined` stay.
+    ///
+    /// # Errors
+    /// [`ErrorCode::Boundary`](a99_core::error::ErrorCode::Boundary): too
+    /// large, too deep, cyclic. Memory; a stop.
+    pub fn to_value(&mut self, v: Val, limits: &BoundaryLimits) -> Result<Value, Fault> {
+        self.to_value_within(v, limits, usize::MAX)
+    }
+
+    /// The same for a copy of at most so many bytes in memory.
+    pub(crate) fn to_value_within(
+        &mut self,
+        v: Val,
+        limits: &BoundaryLimits,
+        max_copy: usize,
+    ) -> Result<Value, Fault> {
+        let (heap, clock) = self.cx.split();
+        let mut walk = Walk {
+            heap,
+            clock,
+            limits,
+            count: Count::new(limits),
+            left: max_copy,
+            open: Vec::new(),
+        };
+        walk.run(v)
+    }
+
+    /// Counts what is made of copies beyond them.
+    ///
+    /// # Errors
+    /// Memory.
+    pub fn count(&mut self, bytes: usize) -> Result<(), Fault> {
+        Ok(self.cx.heap.copy(bytes)?)
+    }
+
+    /// Bytes counted so far.
+    pub fn bytes(&self) -> usize {
+        self.cx.heap.copies().saturating_sub(self.before)
+    }
+}
 
 /// A container under construction.
 enum Open {
@@ -33,46 +144,47 @@ impl Open {
     }
 }
 
-/// Copies a guest value for the host.
-///
-/// A set becomes an array, a date its ISO text (`null` if invalid), a builtin
-/// `undefined` (D34, D35). Members that are `undefined` stay.
-///
-/// # Errors
-/// [`ErrorCode::Boundary`](a99_core::error::ErrorCode::Boundary): too large,
-/// too deep, cyclic.
-pub fn to_value(heap: &Heap, v: Val, limits: &BoundaryLimits) -> Result<Value, Fault> {
-    let mut walk = Walk {
-        heap,
-        limits,
-        count: Count::new(limits),
-        open: Vec::new(),
-    };
-    let mut next = v;
-    loop {
-        let done = walk.begin(next)?;
-        match walk.advance(done)? {
-            Step::Visit(val) => next = val,
-            Step::Done(value) => return Ok(value),
-        }
-    }
-}
-
 enum Step {
     Visit(Val),
     Done(Value),
 }
 
 struct Walk<'a> {
-    heap: &'a Heap,
+    heap: &'a mut Heap,
+    clock: Clock<'a>,
     limits: &'a BoundaryLimits,
     count: Count,
+    /// Bytes in memory that the copy may still take.
+    left: usize,
     open: Vec<Open>,
 }
 
 impl Walk<'_> {
+    fn run(&mut self, v: Val) -> Result<Value, Fault> {
+        self.take(size_of::<Value>())?;
+        let mut next = v;
+        loop {
+            let done = self.begin(next)?;
+            match self.advance(done)? {
+                Step::Visit(val) => next = val,
+                Step::Done(value) => return Ok(value),
+            }
+        }
+    }
+
+    /// Counts memory before it is taken.
+    #[inline]
+    fn take(&mut self, bytes: usize) -> Result<(), Fault> {
+        match self.left.checked_sub(bytes) {
+            Some(left) => self.left = left,
+            None => return Err(Oom { wanted: bytes }.into()),
+        }
+        Ok(self.heap.copy(bytes)?)
+    }
+
     /// Converts a scalar; opens a container and gives `None`.
     fn begin(&mut self, v: Val) -> Result<Option<Value>, Fault> {
+        self.clock.work(VALUE_WORK)?;
         Ok(Some(match v {
             Val::Undefined | Val::Unbound | Val::Builtin(_) => {
                 self.count.add(4)?;
@@ -91,9 +203,9 @@ impl Walk<'_> {
                 Value::Number(n)
             }
             Val::Str(s) => {
-                let bytes = self.heap.bytes(s);
-                self.count.string(bytes)?;
-                Value::String(text(bytes))
+                self.count.string(self.heap.bytes(s), &mut self.clock)?;
+                self.take(TEXT_BYTES + s.len_bytes())?;
+                Value::String(Text::copy_wtf8(self.heap.bytes(s)))
             }
             Val::Date(r) => {
                 let ms = self.heap.date_ms(r);
@@ -103,10 +215,11 @@ impl Walk<'_> {
                 }
                 let iso = a99_ecma::date::to_iso(ms);
                 self.count.add(iso.len() + 2)?;
+                self.take(TEXT_BYTES + iso.len())?;
                 Value::from(iso)
             }
             Val::Arr(r) | Val::Set(r) => {
-                let len = self.enter(r)?;
+                let len = self.enter(r, ARRAY_BYTES, size_of::<Value>())?;
                 let mut items = Vec::new();
                 items.try_reserve_exact(len).map_err(|_| Oom {
                     wanted: len * size_of::<Value>(),
@@ -115,18 +228,23 @@ impl Walk<'_> {
                 return Ok(None);
             }
             Val::Obj(r) => {
-                let len = self.enter(r)?;
+                let member = match self.heap.len(r) <= SMALL_OBJECT {
+                    true => MEMBER_BYTES,
+                    false => INDEXED_MEMBER_BYTES,
+                };
+                let len = self.enter(r, OBJECT_BYTES, member)?;
                 self.open.push(Open::Object {
                     r,
                     next: 0,
-                    map: Map::with_capacity(len.min(ROOM)),
+                    map: Map::with_capacity(len),
                 });
                 return Ok(None);
             }
         }))
     }
 
-    fn enter(&mut self, r: Ref) -> Result<usize, Fault> {
+    /// Checks that a container may be copied, and counts it.
+    fn enter(&mut self, r: Ref, whole: usize, part: usize) -> Result<usize, Fault> {
         if self.open.iter().any(|open| open.cell() == r) {
             return Err(rejected("contains a cycle"));
         }
@@ -135,6 +253,8 @@ impl Walk<'_> {
         }
         let len = self.heap.len(r);
         self.count.container(len)?;
+        self.clock.work(VALUE_WORK + self.open.len() as i64)?;
+        self.take(whole.saturating_add(len.saturating_mul(part)))?;
         Ok(len)
     }
 
@@ -162,7 +282,9 @@ impl Walk<'_> {
                         map.insert(self.heap.shapes.key_name(key).clone(), value);
                     }
                     if let Some(val) = self.heap.items(*r).get(*next) {
-                        self.count.string(self.heap.shapes.key_text(keys[*next]))?;
+                        let key = self.heap.shapes.key_text(keys[*next]);
+                        self.count.string(key, &mut self.clock)?;
+                        self.clock.work(MEMBER_WORK)?;
                         self.count.add(1)?;
                         *next += 1;
                         return Ok(Step::Visit(*val));
@@ -172,12 +294,5 @@ impl Walk<'_> {
             }
             self.open.pop();
         }
-    }
-}
-
-fn text(bytes: &[u8]) -> Text {
-    match std::str::from_utf8(bytes) {
-        Ok(text) => Text::from(text),
-        Err(_) => Text::from_wtf8(bytes.to_vec()),
     }
 }

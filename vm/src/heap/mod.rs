@@ -74,6 +74,8 @@ pub struct Heap {
     pub shapes: Shapes,
     limit: usize,
     external: usize,
+    /// Bytes of the host copies that the current instruction works on.
+    copies: usize,
     /// Size at which garbage is worth looking for.
     compact_at: usize,
     /// Size after the last compaction.
@@ -96,6 +98,7 @@ impl Default for Heap {
             shapes: Shapes::default(),
             limit: DEFAULT_HEAP_LIMIT,
             external: 0,
+            copies: 0,
             compact_at: compact::FIRST_COMPACTION,
             compacted: 0,
             full: false,
@@ -121,6 +124,7 @@ impl Heap {
         self.shapes.reset(shapes);
         self.limit = limit.min(MAX_HEAP_LIMIT);
         self.external = 0;
+        self.copies = 0;
         self.compact_at = compact::FIRST_COMPACTION;
         self.compacted = 0;
         self.full = false;
@@ -136,6 +140,7 @@ impl Heap {
             + self.cells.len() * CELL_BYTES
             + self.shapes.bytes()
             + self.external
+            + self.copies
     }
 
     /// Bytes of the buffers themselves, for hosts that size pools.
@@ -178,6 +183,24 @@ impl Heap {
         self.check(bytes)?;
         self.external += bytes;
         Ok(())
+    }
+
+    /// Bytes of host copies that are counted now.
+    pub(crate) fn copies(&self) -> usize {
+        self.copies
+    }
+
+    /// Counts a host copy before it is made.
+    #[inline]
+    pub(crate) fn copy(&mut self, bytes: usize) -> Result<(), Oom> {
+        self.check(bytes)?;
+        self.copies += bytes;
+        Ok(())
+    }
+
+    /// Forgets host copies, down to what was counted before them.
+    pub(crate) fn end_copies(&mut self, before: usize) {
+        self.copies = before;
     }
 
     /// Counts memory that has a limit of its own and is held already.

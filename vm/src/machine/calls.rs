@@ -5,12 +5,13 @@ use super::{
     frame_size,
 };
 use crate::atom::{AtomError, Cancelled, HostCall, HostGrants, HostReply};
-use crate::convert;
+use crate::convert::{self, Copies};
 use crate::heap::Val;
 use crate::native::{Fault, Host};
 use a99_core::error::ErrorCode;
 use a99_core::fuel::Fuel;
 use a99_core::text::wtf8_to_string_lossy;
+use a99_core::value::Value;
 use std::sync::Arc;
 
 /// Work that a call of the host stands for.
@@ -95,7 +96,7 @@ impl Machine {
         }
         let frame = self.frame();
         if frame.kind == FrameKind::Main {
-            match convert::to_value(&self.heap, val, &self.options.limits.boundary) {
+            match self.result(val, host) {
                 Ok(result) => self.end_ok(result),
                 Err(fault) => {
                     self.set_precise(true);
@@ -106,6 +107,37 @@ impl Machine {
         }
         self.pop_frame();
         self.answer(frame.dst, val);
+    }
+
+    /// The result of the run, while what it is made of still stands.
+    fn result(&mut self, val: Val, host: &dyn Host) -> Result<Value, Fault> {
+        let limits = self.options.limits.boundary;
+        let base = self.frame().base as usize;
+        // The frame is done with its registers.
+        self.stack[base] = val;
+        self.with_room(host, |machine, host| {
+            let mut cx = super::cx(&mut machine.heap, &mut machine.meter, host);
+            Copies::new(&mut cx).to_value(machine.stack[base], &limits)
+        })
+    }
+
+    /// Does what needs memory and may be done twice; once more after a
+    /// compaction where there was too little.
+    pub(super) fn with_room<T>(
+        &mut self,
+        host: &dyn Host,
+        mut work: impl FnMut(&mut Machine, &dyn Host) -> Result<T, Fault>,
+    ) -> Result<T, Fault> {
+        match work(self, host) {
+            Err(Fault::Oom(_)) => {
+                self.compact(true);
+                if let Some(reason) = host.stop() {
+                    return Err(Fault::Stop(reason));
+                }
+                work(self, host)
+            }
+            done => done,
+        }
     }
 
     /// Gives the instruction that waits its value and goes past it.
@@ -133,14 +165,19 @@ impl Machine {
             return Err(Fault::internal("an atom without a body"));
         };
         let from = frame.base as usize + base as usize;
-        let mut args = Vec::with_capacity(n as usize);
-        for val in &self.stack[from..from + n as usize] {
-            args.push(convert::to_value(
-                &self.heap,
-                *val,
-                &self.options.limits.boundary,
-            )?);
-        }
+        let limits = self.options.limits.boundary;
+        let (args, lent) = self.with_room(host, |machine, host| {
+            let mut cx = super::cx(&mut machine.heap, &mut machine.meter, host);
+            let mut copies = Copies::new(&mut cx);
+            let mut args = Vec::with_capacity(n as usize);
+            for val in &machine.stack[from..from + n as usize] {
+                args.push(copies.to_value(*val, &limits)?);
+            }
+            let lent = copies.bytes();
+            drop(copies);
+            machine.heap.add_external(lent)?;
+            Ok((args, lent))
+        })?;
         let cancelled = Cancelled::default();
         let fuel = if frame.precise {
             self.meter.fuel
@@ -150,6 +187,7 @@ impl Machine {
         self.waiting = Some(Waiting::Call {
             dst,
             input: base.saturating_add(1),
+            lent,
         });
         Ok(Box::new(Request {
             call: HostCall {
@@ -192,9 +230,11 @@ impl Machine {
         answer: Result<HostReply, AtomError>,
         host: &dyn Host,
     ) -> Option<Step> {
-        let Some(Waiting::Call { dst, input }) = self.waiting.take() else {
+        let Some(Waiting::Call { dst, input, lent }) = self.waiting.take() else {
             return None;
         };
+        // The call's future is gone, and its inputs with it.
+        self.heap.sub_external(lent);
         if self.outcome.is_some() {
             return None;
         }
@@ -222,11 +262,10 @@ impl Machine {
             return None;
         }
         let limits = self.options.limits.boundary;
-        let mut made = convert::from_value(&mut self.heap, &reply.value.0, &limits);
-        if let Err(Fault::Oom(_)) = made {
-            self.compact(true);
-            made = convert::from_value(&mut self.heap, &reply.value.0, &limits);
-        }
+        let made = self.with_room(host, |machine, host| {
+            let mut cx = super::cx(&mut machine.heap, &mut machine.meter, host);
+            convert::from_value(&mut cx, &reply.value.0, &limits)
+        });
         let failed = match made {
             Ok(program) if reply.run_inline => {
                 let frame = self.frame();

@@ -1,7 +1,7 @@
 //! Programs that arrive at run time: `runCode`, and `agentRun` of a program.
 
 use super::{Frame, FrameKind, LoadRequest, Machine, Step, Unit, Waiting, clear_frame, frame_size};
-use crate::convert::{self, BoundaryLimits};
+use crate::convert::{self, BoundaryLimits, Copies};
 use crate::heap::Val;
 use crate::link::Executable;
 use crate::native::{Fault, Host};
@@ -31,6 +31,8 @@ pub(super) struct Pending {
     args: Val,
     /// The caller's variables that it sees: name and value.
     outer: Vec<Outer>,
+    /// Bytes of its source, which count against the heap until it is loaded.
+    lent: usize,
 }
 
 /// A variable of the caller.
@@ -149,7 +151,12 @@ impl Machine {
             max_bytes: given.max_bytes.min(MAX_PROGRAM_BYTES),
             ..*given
         };
-        let value = convert::to_value(&self.heap, program, &limits)?;
+        let mut cx = super::cx(&mut self.heap, &mut self.meter, host);
+        let mut copies = Copies::new(&mut cx);
+        let value = copies.to_value(program, &limits)?;
+        let lent = copies.bytes();
+        drop(copies);
+        self.heap.add_external(lent)?;
         let value = self.with_helpers(value);
         let names = outer.iter().map(|o| (o.name.clone(), o.constant)).collect();
         self.waiting = Some(Waiting::Load(Pending {
@@ -157,6 +164,7 @@ impl Machine {
             kind,
             args,
             outer,
+            lent,
         }));
         Ok(Step::Load(Box::new(LoadRequest {
             program: value,
@@ -200,11 +208,12 @@ impl Machine {
         let Some(Waiting::Load(pending)) = self.waiting.take() else {
             return;
         };
+        self.heap.sub_external(pending.lent);
         if self.outcome.is_some() {
             return;
         }
         let entered = match loaded {
-            Ok(exe) => self.enter_program(&exe, pending),
+            Ok(exe) => self.enter_program(&exe, pending, host),
             Err(message) => Err(super::thrown(
                 a99_core::error::ErrorCode::Program,
                 message.as_bytes(),
@@ -215,7 +224,12 @@ impl Machine {
         }
     }
 
-    fn enter_program(&mut self, exe: &Arc<Executable>, pending: Pending) -> Result<(), Fault> {
+    fn enter_program(
+        &mut self,
+        exe: &Arc<Executable>,
+        pending: Pending,
+        host: &dyn Host,
+    ) -> Result<(), Fault> {
         let caller = self.frame();
         let f = self.program_of(caller).2;
         let base = caller.base as usize + frame_size(f);
@@ -224,7 +238,8 @@ impl Machine {
         let size = frame_size(main);
         let held = program.source.node_count() * PROGRAM_NODE_BYTES + 2 * program.text.len();
         let counted = self.count_frame(size, held)?;
-        let made = super::start::guest_args(&mut self.heap, program, pending.args)
+        let mut cx = super::cx(&mut self.heap, &mut self.meter, host);
+        let made = super::start::guest_args(&mut cx, program, pending.args)
             .and_then(|args| clear_frame(&mut self.stack, base, size).map(|()| args));
         let args = match made {
             Ok(args) => args,

@@ -123,7 +123,12 @@ pub struct LoadRequest {
 
 /// What the machine waits for.
 enum Waiting {
-    Call { dst: u8, input: u8 },
+    Call {
+        dst: u8,
+        input: u8,
+        /// Bytes of its inputs, which count against the heap until it ends.
+        lent: usize,
+    },
     Load(inline::Pending),
 }
 

@@ -78,8 +78,8 @@ pub(super) fn pay_dynamic(
     args: &[Val],
     limits: &BoundaryLimits,
 ) -> Result<(), Fault> {
-    let price = cost_from_f64(cost(c.heap, args, limits)).unwrap_or(atom.sig.cost.fixed());
-    c.pay(price)
+    let price = cost(c, args, limits)?;
+    c.pay(cost_from_f64(price).unwrap_or(atom.sig.cost.fixed()))
 }
 
 impl Machine {

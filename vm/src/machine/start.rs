@@ -2,11 +2,11 @@
 
 use super::{Frame, FrameKind, Machine, Unit, clear_frame, frame_size};
 use crate::builtins;
-use crate::convert::{self, BoundaryLimits};
+use crate::convert::{self, BoundaryLimits, Copies};
 use crate::digest;
 use crate::heap::{Heap, Oom, Val};
 use crate::link::{Executable, LiteralOp};
-use crate::native::{Cx, Fault, Meter};
+use crate::native::{Cx, Fault, Host, Meter};
 use crate::options::RunOptions;
 use a99_core::error::{ErrorCode, RunError};
 use a99_core::program::{ArgFallback, ArgKey, Const, LitOp, Program};
@@ -27,7 +27,13 @@ const MEMO_HASH_RESERVE: usize = 256;
 
 impl Machine {
     /// Prepares a run; [`Machine::resume`] starts it.
-    pub fn start(&mut self, exe: &Arc<Executable>, args: Value, options: RunOptions) {
+    pub fn start(
+        &mut self,
+        exe: &Arc<Executable>,
+        args: Value,
+        options: RunOptions,
+        host: &dyn Host,
+    ) {
         self.heap.reset(
             exe.statics.clone(),
             exe.shapes.clone(),
@@ -57,34 +63,39 @@ impl Machine {
         self.blame = None;
         self.started = false;
         self.options = options;
-        if let Err(error) = self.begin(exe, &args) {
-            self.end_error(error);
+        if let Err(fault) = self.begin(exe, &args, host) {
+            self.end_begun(fault);
         }
         // However deep the host nested them (M09).
         args.dispose();
     }
 
-    fn begin(&mut self, exe: &Arc<Executable>, args: &Value) -> Result<(), RunError> {
-        let failed = |code, message: &str| RunError::new(code, "vm.run", message);
+    /// Ends a run that did not come to its first instruction.
+    fn end_begun(&mut self, fault: Fault) {
+        let (code, message) = match fault {
+            Fault::Stop(reason) => return self.fail_stopped(reason),
+            Fault::Throw(t) => (t.code, Text::from_wtf8(t.message)),
+            _ => (
+                ErrorCode::HeapLimit,
+                Text::from("Heap limit exceeded: the arguments do not fit"),
+            ),
+        };
+        self.end_error(RunError::new(code, "vm.run", message));
+    }
+
+    fn begin(&mut self, exe: &Arc<Executable>, args: &Value, host: &dyn Host) -> Result<(), Fault> {
         let program = exe.program();
         if let Some(schema) = &program.input_schema {
             let schema = Schema::parse(schema);
             if validate_with(args, &schema, &Patterns, false).is_err() {
-                return Err(failed(
-                    ErrorCode::Program,
+                return Err(Fault::throw(
                     "Input validation failed: args do not match expected schema",
                 ));
             }
         }
         let prices = super::prices::unit_prices(exe, &self.options);
-        let args = host_args(&mut self.heap, program, args, &self.options.limits.boundary)
-            .map_err(|fault| match fault {
-                Fault::Throw(t) => RunError::new(t.code, "vm.run", Text::from_wtf8(t.message)),
-                _ => failed(
-                    ErrorCode::HeapLimit,
-                    "Heap limit exceeded: the arguments do not fit",
-                ),
-            })?;
+        let mut cx = super::cx(&mut self.heap, &mut self.meter, host);
+        let args = host_args(&mut cx, program, args, &self.options.limits.boundary)?;
         self.units.push(Unit {
             exe: exe.clone(),
             main: true,
@@ -97,7 +108,7 @@ impl Machine {
             .and_then(|counted| clear_frame(&mut self.stack, 0, size).map(|()| counted))
             .map_err(|_| {
                 let text = "Heap limit exceeded: the program's variables do not fit";
-                failed(ErrorCode::HeapLimit, text)
+                Fault::coded(ErrorCode::HeapLimit, text)
             })?;
         self.push_frame(Frame {
             unit: 0,
@@ -144,23 +155,23 @@ impl Machine {
 /// What a program's argument keys stand for (D15): each root is converted
 /// once, so that paths into it see the same arrays.
 fn host_args(
-    heap: &mut Heap,
+    cx: &mut Cx<'_>,
     program: &Program,
     args: &Value,
     limits: &BoundaryLimits,
 ) -> Result<Vec<Val>, Fault> {
-    let mut roots: Vec<(&[u8], Val)> = Vec::with_capacity(program.args.len());
+    let mut roots: HashMap<&[u8], Val> = HashMap::new();
     let mut out = Vec::with_capacity(program.args.len());
     for key in &program.args {
-        let val = arg_value(heap, program, key, &mut |heap, name| {
-            if let Some((_, val)) = roots.iter().find(|(n, _)| *n == name) {
+        let val = arg_value(cx, program, key, &mut |cx, name| {
+            if let Some(val) = roots.get(name) {
                 return Ok(Some(*val));
             }
             let Some(value) = args.as_object().and_then(|o| o.get_bytes(name)) else {
                 return Ok(None);
             };
-            let val = convert::from_value(heap, value, limits)?;
-            roots.push((name, val));
+            let val = convert::from_value(cx, value, limits)?;
+            roots.insert(name, val);
             Ok(Some(val))
         })?;
         out.push(val);
@@ -169,12 +180,12 @@ fn host_args(
 }
 
 /// The same for arguments that are a value of the run.
-pub(super) fn guest_args(heap: &mut Heap, program: &Program, args: Val) -> Result<Vec<Val>, Fault> {
+pub(super) fn guest_args(cx: &mut Cx<'_>, program: &Program, args: Val) -> Result<Vec<Val>, Fault> {
     let mut out = Vec::with_capacity(program.args.len());
     for key in &program.args {
-        out.push(arg_value(heap, program, key, &mut |heap, name| {
+        out.push(arg_value(cx, program, key, &mut |cx, name| {
             Ok(match args {
-                Val::Obj(r) => heap.get_text(r, name),
+                Val::Obj(r) => cx.heap.get_text(r, name),
                 _ => None,
             })
         })?);
@@ -183,23 +194,23 @@ pub(super) fn guest_args(heap: &mut Heap, program: &Program, args: Val) -> Resul
 }
 
 /// Finds an argument by name.
-type Lookup<'f, 'p> = dyn FnMut(&mut Heap, &'p [u8]) -> Result<Option<Val>, Fault> + 'f;
+type Lookup<'f, 'p> = dyn FnMut(&mut Cx<'_>, &'p [u8]) -> Result<Option<Val>, Fault> + 'f;
 
 fn arg_value<'p>(
-    heap: &mut Heap,
+    cx: &mut Cx<'_>,
     program: &'p Program,
     key: &ArgKey,
     get: &mut Lookup<'_, 'p>,
 ) -> Result<Val, Fault> {
-    if let Some(val) = get(heap, program.text(key.flat))? {
+    if let Some(val) = get(cx, program.text(key.flat))? {
         return Ok(val);
     }
     if let Some(path) = &key.path
         && let Some((root, rest)) = path.split_first()
-        && let Some(mut val) = get(heap, program.text(*root))?
+        && let Some(mut val) = get(cx, program.text(*root))?
     {
         for segment in rest {
-            val = plain_member(heap, val, program.text(*segment))?;
+            val = plain_member(cx.heap, val, program.text(*segment));
         }
         return Ok(val);
     }
@@ -217,8 +228,8 @@ fn arg_value<'p>(
 }
 
 /// A member of argument data: own members of objects, elements and `length`.
-fn plain_member(heap: &mut Heap, val: Val, name: &[u8]) -> Result<Val, Fault> {
-    Ok(match val {
+fn plain_member(heap: &Heap, val: Val, name: &[u8]) -> Val {
+    match val {
         Val::Obj(r) => heap.get_text(r, name).unwrap_or(Val::Undefined),
         Val::Arr(r) if name == b"length" => Val::Num(heap.len(r) as f64),
         Val::Arr(r) => crate::heap::array_index(name)
@@ -226,7 +237,7 @@ fn plain_member(heap: &mut Heap, val: Val, name: &[u8]) -> Result<Val, Fault> {
             .unwrap_or(Val::Undefined),
         Val::Str(s) if name == b"length" => Val::Num(s.units() as f64),
         _ => Val::Undefined,
-    })
+    }
 }
 
 /// Patterns in schemas, matched as the `regexMatch` atom does (D39).
@@ -447,10 +458,13 @@ fn memo_text(c: &mut Cx<'_>, key: Val) -> Result<Box<[u8]>, Fault> {
 /// is (language section 2.1).
 pub(super) fn project(c: &mut Cx<'_>, val: Val, schema: &Value) -> Result<Val, Fault> {
     convert::charge_read(c, val, a99_core::costs::READ)?;
-    let value = convert::to_value(c.heap, val, &BoundaryLimits::default())?;
+    let mut copies = Copies::new(c);
+    let value = copies.to_value(val, &BoundaryLimits::default())?;
+    // What is kept is at most all of it.
+    copies.count(copies.bytes())?;
     let schema = Schema::parse(schema);
     match filter_with(&value, &schema, &Patterns) {
-        Ok(filtered) => convert::from_value(c.heap, &filtered, &BoundaryLimits::default()),
+        Ok(filtered) => convert::from_value(&mut copies, &filtered, &BoundaryLimits::default()),
         Err(_) => Ok(val),
     }
 }
@@ -458,7 +472,6 @@ pub(super) fn project(c: &mut Cx<'_>, val: Val, schema: &Value) -> Result<Val, F
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::convert::to_value;
     use a99_core::json::{Document, Limits};
     use a99_core::program::TextRange;
 
@@ -504,14 +517,16 @@ mod tests {
         let mut code = Vec::new();
         steps(&document.to_value(document.root()), &mut program, &mut code);
         program.literals.push(code.into());
-        let mut heap = Heap::default();
-        let one = foreign_literal(&mut heap, &program, 0).unwrap();
-        let two = foreign_literal(&mut heap, &program, 0).unwrap();
-        assert!(!one.is_same(two, &heap));
+        let mut bench = builtins::testing::Bench::default();
+        let mut cx = bench.cx();
+        let one = foreign_literal(cx.heap, &program, 0).unwrap();
+        let two = foreign_literal(cx.heap, &program, 0).unwrap();
+        assert!(!one.is_same(two, cx.heap));
         let defaults = BoundaryLimits::default();
+        let mut copies = Copies::new(&mut cx);
         let (one, two) = (
-            to_value(&heap, one, &defaults).unwrap(),
-            to_value(&heap, two, &defaults).unwrap(),
+            copies.to_value(one, &defaults).unwrap(),
+            copies.to_value(two, &defaults).unwrap(),
         );
         assert_eq!(one, two);
         assert_eq!(one.to_json_string(), SAMPLE);

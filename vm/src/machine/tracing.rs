@@ -5,7 +5,7 @@
 //! from start to end.
 
 use super::Machine;
-use crate::convert::{self, BoundaryLimits};
+use crate::convert::{BoundaryLimits, Copies};
 use crate::heap::Val;
 use crate::link::Executable;
 use crate::native::Host;
@@ -204,26 +204,33 @@ impl Machine {
         let program = exe.program();
         let step = &f.steps[open.step as usize];
         let slots = self.slots_at(f);
-        let limits = BoundaryLimits::default();
-        let show = |val: Val| {
-            convert::to_value(&self.heap, val, &limits)
-                .unwrap_or_else(|_| Value::from("[not shown]"))
-        };
-        let mut state_diff = Map::new();
+        let returned = normal && error.is_none() && step.value != u8::MAX;
+        let returned = returned.then(|| self.home_value(Home::Reg(step.value), slots));
+        let mut changed = Vec::new();
         for ((name, home), before) in f.scopes[step.scope as usize].vars.iter().zip(&open.vars) {
             let now = self.home_value(*home, slots);
             if !matches!(now, Val::Unbound) && !now.is_same(*before, &self.heap) {
-                state_diff.insert(
-                    Text::from_wtf8(program.const_text(*name).to_vec()),
-                    show(now),
-                );
+                changed.push((program.const_text(*name), now));
             }
         }
-        let result = if normal && error.is_none() && step.value != u8::MAX {
-            show(self.home_value(Home::Reg(step.value), slots))
-        } else {
-            Value::Undefined
+        // An event that the log could not keep is not made: its values share
+        // the room that the log may take.
+        let most = self.options.limits.trace_bytes;
+        let limits = BoundaryLimits::default();
+        let mut cx = super::cx(&mut self.heap, &mut self.meter, host);
+        let mut copies = Copies::new(&mut cx);
+        let mut show = |val: Val| {
+            let left = most.saturating_sub(copies.bytes());
+            copies
+                .to_value_within(val, &limits, left)
+                .unwrap_or_else(|_| Value::from("[not shown]"))
         };
+        let mut state_diff = Map::new();
+        for (name, now) in changed {
+            state_diff.insert(Text::copy_wtf8(name), show(now));
+        }
+        let result = returned.map_or(Value::Undefined, show);
+        drop(copies);
         let event = TraceEvent {
             op: Text::from_wtf8(program.text(program.ops[step.op as usize].name).to_vec()),
             input: step_input(program, step),

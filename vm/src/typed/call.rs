@@ -7,11 +7,10 @@ use super::encode::to_value;
 use super::mismatch::{Mismatch, describe};
 use super::schema::checkable;
 use crate::atom::{AtomError, BoxFuture, HostCall, HostReply, Scope};
-use crate::convert::{self, BoundaryLimits};
-use crate::heap::{Heap, Val};
+use crate::convert::{self, BoundaryLimits, Copies};
+use crate::heap::Val;
 use crate::machine::start::Patterns;
 use crate::native::{Cx, Fault};
-use a99_core::costs::FREE;
 use a99_core::schema::{Schema, SchemaError, validate_with};
 use a99_core::value::Value;
 use serde::Serialize;
@@ -164,19 +163,31 @@ pub fn inline<I: Input>(
     declared: &Declared,
     body: fn(I) -> Reply,
 ) -> Result<Val, Fault> {
-    let mut values = Vec::with_capacity(args.len());
-    for arg in args {
-        // The walk tells the time that copying takes.
-        convert::charge_read(cx, *arg, FREE)?;
-        values.push(convert::to_value(cx.heap, *arg, scope.limits)?);
-    }
+    let mut copies = Copies::new(cx);
+    let values = host_values(&mut copies, args, scope.limits)?;
     let input = declared
         .input::<I>(&values)
         .map_err(|e| declared.fault(&e))?;
     let reply = catch_unwind(AssertUnwindSafe(|| body(input)))
         .unwrap_or_else(|_| Err(Failure::Failed(PANICKED.to_owned())));
     let value = declared.output(reply).map_err(|e| declared.fault(&e))?;
-    convert::from_value(cx.heap, &value, scope.limits)
+    convert::from_value(&mut copies, &value, scope.limits)
+}
+
+/// The arguments of a call as host values, and room for the function's own
+/// types that are read from them.
+fn host_values(
+    copies: &mut Copies<'_, '_>,
+    args: &[Val],
+    limits: &BoundaryLimits,
+) -> Result<Vec<Value>, Fault> {
+    let mut values = Vec::with_capacity(args.len());
+    for arg in args {
+        let before = copies.bytes();
+        values.push(copies.to_value(*arg, limits)?);
+        copies.count(copies.bytes() - before)?;
+    }
+    Ok(values)
 }
 
 /// Reads the arguments of a call.
@@ -209,21 +220,23 @@ where
 
 /// The price that a function computes from the input; NaN, which means the
 /// static default, if the input does not fit or the function panics (D17).
+///
+/// # Errors
+/// Memory; a stop.
 pub fn price<I: Input>(
-    heap: &Heap,
+    cx: &mut Cx<'_>,
     args: &[Val],
     limits: &BoundaryLimits,
     cost: fn(&I) -> f64,
-) -> f64 {
-    let values: Result<Vec<Value>, Fault> = args
-        .iter()
-        .map(|arg| convert::to_value(heap, *arg, limits))
-        .collect();
-    let Ok(values) = values else {
-        return f64::NAN;
+) -> Result<f64, Fault> {
+    let mut copies = Copies::new(cx);
+    let values = match host_values(&mut copies, args, limits) {
+        Ok(values) => values,
+        Err(Fault::Throw(_)) => return Ok(f64::NAN),
+        Err(fault) => return Err(fault),
     };
-    match from_args::<I>(I::KEYS, &values) {
+    Ok(match from_args::<I>(I::KEYS, &values) {
         Ok(input) => catch_unwind(AssertUnwindSafe(|| cost(&input))).unwrap_or(f64::NAN),
         Err(_) => f64::NAN,
-    }
+    })
 }

@@ -36,7 +36,7 @@ pub mod expansion {
     pub use super::call::{Fallible, begin, fallible, finish, inline, plain, price, sendable};
     pub use crate::atom::{AtomError, BoxFuture, HostCall, HostReply, Scope};
     pub use crate::convert::BoundaryLimits;
-    pub use crate::heap::{Heap, Val};
+    pub use crate::heap::Val;
     pub use crate::native::{Cx, Fault};
     pub use a99_core::builder::{Builder, Operand};
     pub use a99_core::sig::{AtomTimeout, DEFAULT_ATOM_TIMEOUT_MS, Effect};

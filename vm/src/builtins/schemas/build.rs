@@ -1,185 +1,334 @@
 //! The builders: JSON Schema from schemas, examples and constants.
+//!
+//! They build in the heap, where what they make is counted, and copy only
+//! what becomes part of it; a builder of a constant looks at no argument.
 
-use super::{BoundaryLimits, Cx, Fault, Val, Value, from_value, host_value, schema};
-use a99_core::value::Map;
+use super::{BoundaryLimits, Cx, Fault, Val, arg};
+use crate::convert::copy_plain;
+use crate::heap::{KeyId, ObjDraft, Oom, Ref};
+use a99_core::schema::MAX_SCHEMA_DEPTH;
 
-/// Runs a builder on converted arguments.
-pub(super) fn call(
-    cx: &mut Cx<'_>,
-    args: &[Val],
-    builder: fn(&[Value]) -> Value,
-) -> Result<Val, Fault> {
-    let mut values = Vec::new();
-    for arg in args {
-        values.push(host_value(cx, *arg)?);
-    }
-    let built = builder(&values);
-    from_value(cx.heap, &built, &BoundaryLimits::default())
-}
+type Made = Result<Val, Fault>;
 
 /// Keys of schemas that have no `type`, and which builders here write.
-const UNTYPED: [&str; 4] = ["anyOf", "enum", "const", "x-tjs-undefined"];
+const UNTYPED: [&[u8]; 4] = [b"anyOf", b"enum", b"const", b"x-tjs-undefined"];
+
+/// Work that a part of a schema stands for.
+const PART_WORK: i64 = 64;
+
+/// A part of an argument in a schema: a tree of its own.
+fn copy(cx: &mut Cx<'_>, v: Val) -> Made {
+    copy_plain(cx, v, &BoundaryLimits::default())
+}
+
+/// A new object.
+fn map(cx: &mut Cx<'_>, members: &[(&str, Val)]) -> Made {
+    cx.work(PART_WORK)?;
+    let mut draft = ObjDraft::new();
+    for (key, val) in members {
+        draft.set_text(cx.heap, key.as_bytes(), *val)?;
+    }
+    Ok(draft.finish(cx.heap)?)
+}
+
+fn text(cx: &mut Cx<'_>, text: &str) -> Made {
+    cx.str(text.as_bytes())
+}
+
+fn array_of(cx: &mut Cx<'_>, items: &[Val]) -> Made {
+    Ok(Val::Arr(cx.heap.alloc_arr(items)?))
+}
+
+/// The schema of a type.
+fn typed(cx: &mut Cx<'_>, kind: &str) -> Made {
+    let kind = text(cx, kind)?;
+    map(cx, &[("type", kind)])
+}
+
+fn member(cx: &Cx<'_>, v: Val, key: &str) -> Option<Val> {
+    match v {
+        Val::Obj(r) => cx.heap.get_text(r, key.as_bytes()),
+        _ => None,
+    }
+}
+
+/// Room for so many values of an instruction's own.
+fn room<T>(cx: &Cx<'_>, n: usize) -> Result<Vec<T>, Fault> {
+    let wanted = n.saturating_mul(size_of::<T>());
+    cx.heap.check(wanted)?;
+    let mut list = Vec::new();
+    list.try_reserve_exact(n).map_err(|_| Oom { wanted })?;
+    Ok(list)
+}
 
 /// A schema as it is, anything else as an example of one. The empty object is
 /// the schema of everything.
-pub(super) fn as_schema(value: Value) -> Value {
-    match &value {
-        Value::Object(map) if map.is_empty() => value,
-        Value::Object(map) if is_schema(map) => value,
-        _ => schema::from_example(&value),
+pub(super) fn as_schema(cx: &mut Cx<'_>, v: Val) -> Made {
+    match v {
+        Val::Obj(r) if cx.heap.is_empty(r) || is_schema(cx, r) => copy(cx, v),
+        _ => by_example(cx, v),
     }
 }
 
-fn is_schema(map: &Map) -> bool {
-    let typed = map
-        .get("type")
-        .is_some_and(|t| matches!(t, Value::String(_) | Value::Array(_)));
-    typed || UNTYPED.iter().any(|key| map.contains(key))
+fn is_schema(cx: &Cx<'_>, r: Ref) -> bool {
+    let typed = cx
+        .heap
+        .get_text(r, b"type")
+        .is_some_and(|t| is_text(t) || is_list(t));
+    typed || UNTYPED.iter().any(|key| cx.heap.get_text(r, key).is_some())
 }
 
-fn arg(args: &[Value], at: usize) -> Value {
-    args.get(at).cloned().unwrap_or(Value::Undefined)
+/// Text at the boundary, where a date is one.
+fn is_text(v: Val) -> bool {
+    matches!(v, Val::Str(_) | Val::Date(_))
 }
 
-fn schema_arg(args: &[Value], at: usize) -> Value {
-    as_schema(arg(args, at))
+/// A list at the boundary, where a set is one.
+fn is_list(v: Val) -> bool {
+    matches!(v, Val::Arr(_) | Val::Set(_))
+}
+
+/// The schema that an example stands for; see [`a99_core::schema::from_example`].
+pub(super) fn by_example(cx: &mut Cx<'_>, example: Val) -> Made {
+    // A builder's wrapper is looked through.
+    if !member(cx, example, "type").is_some_and(is_text)
+        && let Some(inner @ Val::Obj(_)) = member(cx, example, "schema")
+    {
+        return copy(cx, inner);
+    }
+    convert(cx, example, 0, true)
+}
+
+/// Recursion is bounded by the depth limit.
+fn convert(cx: &mut Cx<'_>, example: Val, depth: u32, accept_schemas: bool) -> Made {
+    cx.work(PART_WORK)?;
+    if depth >= MAX_SCHEMA_DEPTH {
+        return map(cx, &[]);
+    }
+    match example {
+        Val::Undefined | Val::Unbound | Val::Builtin(_) => map(cx, &[]),
+        Val::Null => typed(cx, "null"),
+        Val::Bool(_) => typed(cx, "boolean"),
+        Val::Str(_) => typed(cx, "string"),
+        Val::Date(r) if cx.heap.date_ms(r).is_nan() => typed(cx, "null"),
+        Val::Date(_) => typed(cx, "string"),
+        Val::Num(n) if n.is_finite() && n.trunc() == n => typed(cx, "integer"),
+        Val::Num(_) => typed(cx, "number"),
+        Val::Arr(r) | Val::Set(r) => {
+            let kind = text(cx, "array")?;
+            let Some(first) = cx.heap.items(r).first().copied() else {
+                return map(cx, &[("type", kind)]);
+            };
+            let items = convert(cx, first, depth + 1, accept_schemas)?;
+            map(cx, &[("type", kind), ("items", items)])
+        }
+        Val::Obj(r) => {
+            let declared = cx.heap.get_text(r, b"type").is_some_and(is_text)
+                || matches!(cx.heap.get_text(r, b"schema"), Some(Val::Obj(_)));
+            if accept_schemas && declared {
+                return copy(cx, example);
+            }
+            let mut each = |cx: &mut Cx<'_>, v| convert(cx, v, depth + 1, accept_schemas);
+            object_of(cx, r, &mut each, |_, _| Ok(true))
+        }
+    }
+}
+
+/// The schema of an object: a property for each member, in enumeration order,
+/// and the names of those that are required.
+fn object_of(
+    cx: &mut Cx<'_>,
+    r: Ref,
+    schema: &mut dyn FnMut(&mut Cx<'_>, Val) -> Made,
+    required: fn(&Cx<'_>, Val) -> Result<bool, Fault>,
+) -> Made {
+    let n = cx.heap.len(r);
+    let mut entries: Vec<(KeyId, Val)> = room(cx, n)?;
+    entries.extend(cx.heap.entries(r));
+    let (mut keys, mut vals) = (room::<KeyId>(cx, n)?, room::<Val>(cx, n)?);
+    let mut names = room::<Val>(cx, n)?;
+    for (key, val) in entries {
+        cx.work(PART_WORK)?;
+        let property = schema(cx, val)?;
+        if required(cx, property)? {
+            names.push(Val::Str(cx.heap.key_str(key)?));
+        }
+        keys.push(key);
+        vals.push(property);
+    }
+    let properties = Val::Obj(cx.heap.alloc_obj_keys(&keys, &vals)?);
+    let names = array_of(cx, &names)?;
+    let kind = text(cx, "object")?;
+    map(
+        cx,
+        &[
+            ("type", kind),
+            ("properties", properties),
+            ("required", names),
+            ("additionalProperties", Val::Bool(false)),
+        ],
+    )
 }
 
 /// The arguments as a list: one array, or several values.
-fn list(args: &[Value]) -> Vec<Value> {
-    match args {
-        [Value::Array(items)] => items.clone(),
-        several => several.to_vec(),
+fn list(cx: &Cx<'_>, args: &[Val]) -> Result<Vec<Val>, Fault> {
+    let items = match args {
+        [one @ (Val::Arr(r) | Val::Set(r))] if is_list(*one) => cx.heap.items(*r),
+        several => several,
+    };
+    let mut list = room(cx, items.len())?;
+    list.extend_from_slice(items);
+    Ok(list)
+}
+
+fn format(cx: &mut Cx<'_>, format: &str) -> Made {
+    let kind = text(cx, "string")?;
+    let format = text(cx, format)?;
+    map(cx, &[("type", kind), ("format", format)])
+}
+
+pub(super) fn any(cx: &mut Cx<'_>, _: &[Val]) -> Made {
+    map(cx, &[])
+}
+
+pub(super) fn array(cx: &mut Cx<'_>, args: &[Val]) -> Made {
+    let items = as_schema(cx, arg(args, 0))?;
+    let kind = text(cx, "array")?;
+    map(cx, &[("type", kind), ("items", items)])
+}
+
+pub(super) fn constant(cx: &mut Cx<'_>, args: &[Val]) -> Made {
+    let value = copy(cx, arg(args, 0))?;
+    map(cx, &[("const", value)])
+}
+
+pub(super) fn datetime(cx: &mut Cx<'_>, _: &[Val]) -> Made {
+    format(cx, "date-time")
+}
+
+pub(super) fn email(cx: &mut Cx<'_>, _: &[Val]) -> Made {
+    format(cx, "email")
+}
+
+pub(super) fn emoji(cx: &mut Cx<'_>, _: &[Val]) -> Made {
+    format(cx, "emoji")
+}
+
+pub(super) fn ipv4(cx: &mut Cx<'_>, _: &[Val]) -> Made {
+    format(cx, "ipv4")
+}
+
+pub(super) fn url(cx: &mut Cx<'_>, _: &[Val]) -> Made {
+    format(cx, "uri")
+}
+
+pub(super) fn uuid(cx: &mut Cx<'_>, _: &[Val]) -> Made {
+    format(cx, "uuid")
+}
+
+/// The kind of a value at the boundary, where it has a type of its own in an
+/// enumeration.
+fn kind(cx: &Cx<'_>, v: Val) -> &'static str {
+    match v {
+        Val::Str(_) => "string",
+        Val::Date(r) if !cx.heap.date_ms(r).is_nan() => "string",
+        Val::Num(_) => "number",
+        Val::Bool(_) => "boolean",
+        _ => "",
     }
 }
 
-fn map<const N: usize>(members: [(&str, Value); N]) -> Value {
-    Value::Object(members.into_iter().collect())
-}
-
-fn text(format: &str) -> Value {
-    map([("type", "string".into()), ("format", format.into())])
-}
-
-pub(super) fn any(_: &[Value]) -> Value {
-    Value::Object(Map::new())
-}
-
-pub(super) fn array(args: &[Value]) -> Value {
-    map([("type", "array".into()), ("items", schema_arg(args, 0))])
-}
-
-pub(super) fn constant(args: &[Value]) -> Value {
-    map([("const", arg(args, 0))])
-}
-
-pub(super) fn datetime(_: &[Value]) -> Value {
-    text("date-time")
-}
-
-pub(super) fn email(_: &[Value]) -> Value {
-    text("email")
-}
-
-pub(super) fn emoji(_: &[Value]) -> Value {
-    text("emoji")
-}
-
-pub(super) fn ipv4(_: &[Value]) -> Value {
-    text("ipv4")
-}
-
-pub(super) fn url(_: &[Value]) -> Value {
-    text("uri")
-}
-
-pub(super) fn uuid(_: &[Value]) -> Value {
-    text("uuid")
-}
-
-pub(super) fn enumeration(args: &[Value]) -> Value {
-    let values = list(args);
-    let kind = values.first().map_or("", Value::kind);
-    let same = values.iter().all(|v| v.kind() == kind);
-    let members = [("enum", Value::Array(values))];
-    match kind {
-        "string" | "number" | "boolean" if same => {
-            let [(name, values)] = members;
-            map([("type", kind.into()), (name, values)])
-        }
-        _ => map(members),
+pub(super) fn enumeration(cx: &mut Cx<'_>, args: &[Val]) -> Made {
+    let mut values = list(cx, args)?;
+    let first = values.first().map_or("", |v| kind(cx, *v));
+    let mut same = !first.is_empty();
+    for value in &mut values {
+        same = same && kind(cx, *value) == first;
     }
+    let values = array_of(cx, &values)?;
+    let values = copy(cx, values)?;
+    if !same {
+        return map(cx, &[("enum", values)]);
+    }
+    let kind = text(cx, first)?;
+    map(cx, &[("type", kind), ("enum", values)])
 }
 
-pub(super) fn from_example(args: &[Value]) -> Value {
-    schema::from_example(&arg(args, 0))
+pub(super) fn from_example(cx: &mut Cx<'_>, args: &[Val]) -> Made {
+    by_example(cx, arg(args, 0))
 }
 
-pub(super) fn infer(args: &[Value]) -> Value {
-    schema::infer(&arg(args, 0))
+pub(super) fn infer(cx: &mut Cx<'_>, args: &[Val]) -> Made {
+    convert(cx, arg(args, 0), 0, false)
 }
 
-pub(super) fn null(_: &[Value]) -> Value {
-    map([("type", "null".into())])
+pub(super) fn null(cx: &mut Cx<'_>, _: &[Val]) -> Made {
+    typed(cx, "null")
 }
 
-pub(super) fn undefined(_: &[Value]) -> Value {
-    map([("x-tjs-undefined", true.into())])
+pub(super) fn undefined(cx: &mut Cx<'_>, _: &[Val]) -> Made {
+    map(cx, &[("x-tjs-undefined", Val::Bool(true))])
 }
 
-pub(super) fn pattern(args: &[Value]) -> Value {
-    map([("type", "string".into()), ("pattern", arg(args, 0))])
+pub(super) fn pattern(cx: &mut Cx<'_>, args: &[Val]) -> Made {
+    let pattern = copy(cx, arg(args, 0))?;
+    let kind = text(cx, "string")?;
+    map(cx, &[("type", kind), ("pattern", pattern)])
 }
 
-pub(super) fn record(args: &[Value]) -> Value {
-    map([
-        ("type", "object".into()),
-        ("additionalProperties", schema_arg(args, 0)),
-    ])
+pub(super) fn record(cx: &mut Cx<'_>, args: &[Val]) -> Made {
+    let values = as_schema(cx, arg(args, 0))?;
+    let kind = text(cx, "object")?;
+    map(cx, &[("type", kind), ("additionalProperties", values)])
 }
 
-pub(super) fn tuple(args: &[Value]) -> Value {
-    let items: Vec<Value> = list(args).into_iter().map(as_schema).collect();
-    map([("type", "array".into()), ("items", items.into())])
+/// The schemas of a list of arguments.
+fn schemas(cx: &mut Cx<'_>, args: &[Val]) -> Made {
+    let mut values = list(cx, args)?;
+    for value in &mut values {
+        *value = as_schema(cx, *value)?;
+    }
+    array_of(cx, &values)
 }
 
-pub(super) fn union(args: &[Value]) -> Value {
-    let schemas: Vec<Value> = list(args).into_iter().map(as_schema).collect();
-    map([("anyOf", schemas.into())])
+pub(super) fn tuple(cx: &mut Cx<'_>, args: &[Val]) -> Made {
+    let items = schemas(cx, args)?;
+    let kind = text(cx, "array")?;
+    map(cx, &[("type", kind), ("items", items)])
+}
+
+pub(super) fn union(cx: &mut Cx<'_>, args: &[Val]) -> Made {
+    let schemas = schemas(cx, args)?;
+    map(cx, &[("anyOf", schemas)])
 }
 
 /// Every property is required unless its schema allows `null` beside a type.
-pub(super) fn object(args: &[Value]) -> Value {
-    let mut properties = Map::new();
-    let mut required = Vec::new();
-    if let Value::Object(given) = arg(args, 0) {
-        for (name, value) in given {
-            let property = as_schema(value);
-            let optional = matches!(
-                property.get("type"),
-                Some(Value::Array(types)) if types.iter().any(|t| t.as_str() == Some("null"))
-            );
-            if !optional {
-                required.push(Value::String(name.clone()));
-            }
-            properties.insert(name, property);
-        }
-    }
-    map([
-        ("type", "object".into()),
-        ("properties", properties.into()),
-        ("required", required.into()),
-        ("additionalProperties", false.into()),
-    ])
+pub(super) fn object(cx: &mut Cx<'_>, args: &[Val]) -> Made {
+    let given = match arg(args, 0) {
+        Val::Obj(r) => r,
+        _ => cx.heap.alloc_obj_keys(&[], &[])?,
+    };
+    object_of(cx, given, &mut as_schema, |cx, property| {
+        let Some(Val::Arr(types)) = member(cx, property, "type") else {
+            return Ok(true);
+        };
+        let null = |v: &Val| matches!(v, Val::Str(s) if cx.bytes(*s) == b"null");
+        Ok(!cx.heap.items(types).iter().any(null))
+    })
 }
 
 /// What language models take as a response format.
-pub(super) fn response(args: &[Value]) -> Value {
-    let schema = schema_arg(args, 1);
-    let inner = map([
-        ("name", arg(args, 0)),
-        ("strict", true.into()),
-        ("schema", schema),
-    ]);
-    map([("type", "json_schema".into()), ("json_schema", inner)])
+pub(super) fn response(cx: &mut Cx<'_>, args: &[Val]) -> Made {
+    let name = copy(cx, arg(args, 0))?;
+    let schema = as_schema(cx, arg(args, 1))?;
+    let inner = map(
+        cx,
+        &[
+            ("name", name),
+            ("strict", Val::Bool(true)),
+            ("schema", schema),
+        ],
+    )?;
+    let kind = text(cx, "json_schema")?;
+    map(cx, &[("type", kind), ("json_schema", inner)])
 }

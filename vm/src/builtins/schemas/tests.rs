@@ -1,7 +1,8 @@
 use super::FUNCTIONS;
-use crate::builtins::testing::{Bench, message};
+use crate::builtins::testing::{Bench, Late, message};
 use crate::heap::Val;
 use crate::json::{self, Replacer};
+use crate::native::{Cx, Fault};
 
 fn run(name: &str, args: &str) -> String {
     let mut bench = Bench::default();
@@ -122,4 +123,53 @@ fn cycles_are_refused() {
     let row = FUNCTIONS.iter().find(|(_, f, _)| *f == "filter").unwrap();
     let fault = (row.2)(&mut cx, &[Val::Arr(list), Val::Null]).unwrap_err();
     assert!(message(fault).starts_with("Capability boundary rejected"));
+}
+
+#[test]
+fn a2_builders_of_constants_read_nothing() {
+    let mut bench = Bench::default();
+    let long = bench.cx().str(&vec![b'x'; 800_000]).unwrap();
+    let constants = [
+        "email",
+        "uuid",
+        "ipv4",
+        "url",
+        "datetime",
+        "emoji",
+        "any",
+        "null",
+        "undefined",
+    ];
+    for name in constants {
+        // A look at the argument would see that the deadline is over.
+        let mut cx = Cx::new(&mut bench.heap, &mut bench.meter, &Late);
+        let row = FUNCTIONS.iter().find(|(_, f, _)| *f == name).expect(name);
+        let before = (cx.heap.used(), cx.meter.fuel());
+        (row.2)(&mut cx, &[long, long]).unwrap();
+        assert!(cx.heap.used() - before.0 < 2_000, "{name}");
+        assert_eq!(cx.meter.fuel(), before.1);
+    }
+}
+
+#[test]
+fn a2_builders_look_at_the_host() {
+    let mut bench = Bench::default();
+    let mut cx = bench.cx();
+    let long = cx.str(&vec![b'x'; 800_000]).unwrap();
+    let key = cx.heap.intern(b"a").unwrap();
+    let record = Val::Obj(cx.heap.alloc_obj_keys(&[key], &[long]).unwrap());
+    let list = Val::Arr(cx.heap.alloc_arr(&vec![long; 20_000]).unwrap());
+    for (name, arg) in [
+        ("const", record),
+        ("enum", list),
+        ("pattern", long),
+        ("tuple", list),
+        ("union", list),
+        ("response", long),
+    ] {
+        let mut cx = Cx::new(&mut bench.heap, &mut bench.meter, &Late);
+        let row = FUNCTIONS.iter().find(|(_, f, _)| *f == name).expect(name);
+        let made = (row.2)(&mut cx, &[arg]);
+        assert!(matches!(made, Err(Fault::Stop(_))), "{name}");
+    }
 }
