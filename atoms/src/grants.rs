@@ -4,6 +4,7 @@
 use a99_capabilities::{Capabilities, CapabilityError};
 use a99_core::value::{Map, Value};
 use a99_vm::atom::{AtomError, BoxFuture, HostCall, HostReply};
+use a99_vm::convert::DEFAULT_MAX_BYTES;
 use std::sync::Arc;
 
 /// The future of an asynchronous atom.
@@ -45,6 +46,15 @@ pub(crate) fn reply(answer: Result<Value, CapabilityError>) -> Result<HostReply,
 /// A capability's error as the atom's: the program sees its text as given.
 pub(crate) fn failed(error: CapabilityError) -> AtomError {
     AtomError::new(error.message)
+}
+
+/// The same with words before it. A text that is too long to cross the boundary
+/// is left as it is, for the machine to refuse.
+pub(crate) fn failed_as(what: &str, error: CapabilityError) -> AtomError {
+    match error.message.len_bytes() > DEFAULT_MAX_BYTES {
+        true => failed(error),
+        false => AtomError::new(format!("{what}: {error}")),
+    }
 }
 
 /// An object of those members that are not `undefined`.

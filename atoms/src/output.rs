@@ -6,6 +6,7 @@ use a99_core::costs::{READ, Sizes};
 use a99_core::text::Text;
 use a99_core::value::Value;
 use a99_vm::atom::{AtomDef, Scope};
+use a99_vm::convert::{BoundaryLimits, cut};
 use a99_vm::heap::{Oom, Val};
 use a99_vm::json::{Replacer, stringify};
 use a99_vm::native::{Cx, Fault};
@@ -44,7 +45,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
 
 /// The trace shows the step and its input; there is nothing else to do.
 fn log(cx: &mut Cx<'_>, scope: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> {
-    let text = text_of(cx, args[0])?;
+    let text = text_of(cx, args[0], scope.limits)?;
     scope
         .locals
         .log("console.log", || Value::from(Text::from_wtf8(text)));
@@ -54,7 +55,7 @@ fn log(cx: &mut Cx<'_>, scope: &mut Scope<'_>, args: &[Val]) -> Result<Val, Faul
 /// The text is made before the warning is, since making it may fail and the
 /// instruction may be run again.
 fn warn(cx: &mut Cx<'_>, scope: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> {
-    let text = text_of(cx, args[0])?;
+    let text = text_of(cx, args[0], scope.limits)?;
     let text = Text::from_wtf8(text);
     scope
         .locals
@@ -63,13 +64,14 @@ fn warn(cx: &mut Cx<'_>, scope: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fau
     Ok(Val::Undefined)
 }
 
-fn error(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> {
-    let message = text_of(cx, args[0])?;
+fn error(cx: &mut Cx<'_>, scope: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> {
+    let message = text_of(cx, args[0], scope.limits)?;
     Err(Fault::by("console.error", message))
 }
 
-/// Text as it is, anything else as JSON; what has no JSON is `undefined`.
-fn text_of(cx: &mut Cx<'_>, v: Val) -> Result<Vec<u8>, Fault> {
+/// Text as it is, anything else as JSON; what has no JSON is `undefined`. It
+/// goes to the host, so it is cut where it is longer than what may.
+fn text_of(cx: &mut Cx<'_>, v: Val, limits: &BoundaryLimits) -> Result<Vec<u8>, Fault> {
     let text = match v {
         Val::Str(text) => {
             cx.charge(READ, Sizes::units(text.units()))?;
@@ -81,11 +83,11 @@ fn text_of(cx: &mut Cx<'_>, v: Val) -> Result<Vec<u8>, Fault> {
     let Some(text) = text else {
         return Ok(b"undefined".to_vec());
     };
-    let wanted = text.len_bytes();
+    let wanted = cut(cx.bytes(text), limits).len();
     cx.heap.check(wanted)?;
     let mut out = Vec::new();
     out.try_reserve_exact(wanted).map_err(|_| Oom { wanted })?;
-    out.extend_from_slice(cx.bytes(text));
+    out.extend_from_slice(&cx.bytes(text)[..wanted]);
     Ok(out)
 }
 

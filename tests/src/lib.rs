@@ -2,6 +2,7 @@
 //! the runner of conformance vectors.
 
 pub mod a99b;
+pub mod attacks;
 pub mod differential;
 pub mod fuzz;
 pub mod generate;

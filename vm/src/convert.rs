@@ -23,7 +23,7 @@ pub use inward::{copy_deep, from_value};
 pub use outward::Copies;
 pub(crate) use price::charge_read;
 
-use crate::native::Fault;
+use crate::native::{Cx, Fault};
 use a99_core::error::ErrorCode;
 
 /// How large a value may be that crosses the boundary, in either direction.
@@ -49,6 +49,28 @@ impl Default for BoundaryLimits {
             max_depth: DEFAULT_MAX_DEPTH,
         }
     }
+}
+
+/// Checks a text that crosses without a value around it: the message of an
+/// error.
+///
+/// # Errors
+/// [`ErrorCode::Boundary`]: too large; a stop.
+pub(crate) fn check_text(
+    cx: &mut Cx<'_>,
+    text: &[u8],
+    limits: &BoundaryLimits,
+) -> Result<(), Fault> {
+    count::Count::new(limits).string(text, &mut cx.split().1)
+}
+
+/// The beginning of a text, as much of it as may cross the boundary.
+pub fn cut<'t>(text: &'t [u8], limits: &BoundaryLimits) -> &'t [u8] {
+    let mut end = text.len().min(limits.max_bytes);
+    while end > 0 && end < text.len() && text[end] & 0xC0 == 0x80 {
+        end -= 1;
+    }
+    &text[..end]
 }
 
 #[cold]

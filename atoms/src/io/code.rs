@@ -1,9 +1,9 @@
 //! `xmlParse` and `transpileCode`: parsers of the host.
 
 use crate::def::{Kind, host, req};
-use crate::grants::{Answer, inputs, reply, required};
+use crate::grants::{Answer, failed_as, inputs, reply, required};
 use a99_core::costs::MICRO;
-use a99_vm::atom::{AtomDef, AtomError, HostCall, HostReply};
+use a99_vm::atom::{AtomDef, HostCall, HostReply};
 
 pub(crate) fn atoms() -> Vec<AtomDef> {
     vec![
@@ -42,7 +42,7 @@ fn transpile(mut call: HostCall) -> Answer {
             .transpile(code)
             .await
             .map(HostReply::from)
-            .map_err(|error| AtomError::new(format!("Code transpilation failed: {error}")))
+            .map_err(|error| failed_as("Code transpilation failed", error))
     })
 }
 

@@ -5,6 +5,7 @@ mod tests;
 
 use super::{arg, charge_text};
 use crate::coerce;
+use crate::convert::{BoundaryLimits, cut};
 use crate::convert::{date_text, temp};
 use crate::heap::{Ref, Val};
 use crate::native::{Cx, Fault};
@@ -41,7 +42,8 @@ fn new(cx: &mut Cx<'_>, args: &[Val]) -> Result<Val, Fault> {
     };
     if ms.is_nan() {
         let shown = coerce::to_str(cx, init)?;
-        let shown = wtf8::to_utf8_lossy(cx.heap.bytes(shown)).into_owned();
+        let shown = cut(cx.heap.bytes(shown), &BoundaryLimits::default());
+        let shown = wtf8::to_utf8_lossy(shown).into_owned();
         return Err(Fault::throw(format!("Invalid date: {shown}")));
     }
     Ok(Val::Date(cx.heap.alloc_date(ms)?))

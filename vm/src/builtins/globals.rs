@@ -3,6 +3,7 @@
 
 use super::{AnyFn, FunctionFn, arg, charge_text};
 use crate::coerce::{self, to_number, to_str};
+use crate::convert::{BoundaryLimits, cut};
 use crate::heap::{Heap, Str, Val, array_index};
 use crate::native::{Cx, Fault};
 use a99_ecma::arith::to_uint32;
@@ -138,9 +139,10 @@ fn decode(cx: &mut Cx<'_>, args: &[Val], f: DecodeFn) -> Result<Val, Fault> {
 fn error(cx: &mut Cx<'_>, args: &[Val]) -> Result<Val, Fault> {
     let mut fault = Fault::by("Error", "Error");
     if let Val::Str(s) = arg(args, 0) {
-        cx.heap.check(s.len_bytes())?;
+        let text = cut(cx.bytes(s), &BoundaryLimits::default());
+        cx.heap.check(text.len())?;
         if let Fault::Throw(thrown) = &mut fault {
-            thrown.message = cx.bytes(s).to_vec();
+            thrown.message = text.to_vec();
         }
     }
     Err(fault)

@@ -253,7 +253,15 @@ impl Machine {
                 } else {
                     ErrorCode::Program
                 };
-                self.raise(super::thrown(code, message.as_bytes()), host);
+                // The host's text crosses the boundary like its values, before
+                // anything copies it.
+                let mut cx = super::cx(&mut self.heap, &mut self.meter, host);
+                let limits = &self.options.limits.boundary;
+                let fault = match convert::check_text(&mut cx, message.as_bytes(), limits) {
+                    Ok(()) => super::thrown(code, message.as_bytes()),
+                    Err(refused) => refused,
+                };
+                self.raise(fault, host);
                 return None;
             }
         };

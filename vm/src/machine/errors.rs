@@ -1,6 +1,7 @@
 //! Errors: from a fault to a handler, or to the end of the run.
 
 use super::{Caught, FrameKind, Machine};
+use crate::convert;
 use crate::native::{Fault, Host, Mark, StopReason, Thrown};
 use a99_core::error::{ErrorCode, RunError};
 use a99_core::program::Program;
@@ -60,10 +61,13 @@ impl Machine {
             Fault::Throw(thrown) => {
                 let Thrown {
                     code,
-                    message,
+                    mut message,
                     help,
                     op,
                 } = *thrown;
+                // Neither a host nor a program makes it longer (M11): it is
+                // copied on its way to a handler.
+                message.truncate(convert::cut(&message, &self.options.limits.boundary).len());
                 // A quota is the step's, not its text's.
                 let message = if code.is_catchable() {
                     self.wrapped(message)
@@ -186,13 +190,9 @@ impl Machine {
     /// Ends the run with an error. A message that a program made longer than
     /// what may cross to the host is cut (M11).
     fn end_with(&mut self, mut error: RunError) {
-        let most = self.options.limits.boundary.max_bytes;
-        if error.message.len_bytes() > most {
-            let mut end = most;
-            while end > 0 && error.message.as_bytes()[end] & 0xC0 == 0x80 {
-                end -= 1;
-            }
-            error.message = Text::from_wtf8(error.message.as_bytes()[..end].to_vec());
+        let limits = &self.options.limits.boundary;
+        if error.message.len_bytes() > limits.max_bytes {
+            error.message = Text::copy_wtf8(convert::cut(error.message.as_bytes(), limits));
         }
         let result = error.to_value();
         self.outcome = Some((result, Some(error)));

@@ -1,0 +1,107 @@
+//! What a process really holds while it runs an attack: each program of
+//! `a99_testkit::attacks` runs in a process of its own, whose peak of resident
+//! memory the kernel tells.
+//!
+//! `cargo test -p a99-testkit --test residents -- --nocapture` prints a line
+//! for each.
+
+use a99_testkit::attacks::{self, Attack, CEILING, End};
+use agent99::{Engine, Outcome, RunOptions};
+use std::process::Command;
+
+/// What a process may hold beside the ceiling and a quarter of it, in bytes:
+/// the program itself, its stacks, and compiled code.
+const BESIDES: usize = 30 << 20;
+
+/// Names the attack that a child process runs.
+const NAME: &str = "A99_ATTACK";
+
+/// The line by which a child tells its peak in KiB.
+const PEAK: &str = "peak KiB: ";
+
+fn run(attack: &Attack) -> Outcome {
+    let program = agent99::json!({"op": "seq", "steps": attack.steps}).to_string();
+    let engine = Engine::new();
+    let agent = engine.compile(program).expect("a program");
+    let options = RunOptions::new().fuel(1e10).expect("fuel");
+    let options = options.timeout_ms(120_000).heap_bytes(CEILING);
+    let args = attack.args.clone();
+    engine.run_sync_with(&agent, args, (attack.options)(options), (attack.grants)())
+}
+
+fn judge(attack: &Attack, outcome: &Outcome) {
+    let code = outcome.error.as_ref().map(|error| error.code);
+    let fits = match attack.end {
+        End::Any => code != Some(agent99::ErrorCode::Internal),
+        End::HeapLimit => code == Some(agent99::ErrorCode::HeapLimit),
+        End::Fails(wanted) => code == Some(wanted),
+        End::Returns => code.is_none(),
+    };
+    assert!(fits, "{}: {:?}", attack.name, outcome.error);
+}
+
+/// The most that this process ever held, in KiB.
+#[cfg(target_os = "linux")]
+fn peak() -> Option<usize> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
+    line.split_whitespace().nth(1)?.parse().ok()
+}
+
+/// What a child process does; without a name it is one of the tests, and has
+/// nothing to do.
+#[test]
+#[cfg(target_os = "linux")]
+fn one() {
+    let Ok(name) = std::env::var(NAME) else {
+        return;
+    };
+    let all = attacks::all();
+    let attack = all.iter().find(|attack| attack.name == name);
+    let attack = attack.expect("an attack of this name");
+    let outcome = run(attack);
+    judge(attack, &outcome);
+    let fuel = outcome.fuel_used.to_f64();
+    println!("{PEAK}{} fuel {fuel:.1}", peak().expect("a peak"));
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a8_attacks_stay_within_their_ceiling() {
+    let mut bad = Vec::new();
+    let only = std::env::args().find_map(|arg| arg.strip_prefix("only=").map(str::to_owned));
+    for attack in attacks::all() {
+        if only
+            .as_ref()
+            .is_some_and(|only| !attack.name.contains(only))
+        {
+            continue;
+        }
+        let child = Command::new(std::env::current_exe().expect("this program"))
+            .args(["--exact", "one", "--nocapture", "--test-threads=1"])
+            .env(NAME, attack.name)
+            .output()
+            .expect("a child");
+        let said = String::from_utf8_lossy(&child.stdout).into_owned();
+        let line = said.lines().find_map(|line| line.split_once(PEAK));
+        let peak: Option<usize> = line.and_then(|(_, l)| l.split(' ').next()?.parse().ok());
+        println!("{:>8} KiB  {}", peak.unwrap_or_default(), attack.name);
+        match peak {
+            Some(peak) if child.status.success() => {
+                let most = CEILING + CEILING / 4 + BESIDES;
+                if peak << 10 > most {
+                    bad.push(format!("{}: {} MiB", attack.name, peak >> 10));
+                }
+            }
+            _ => {
+                let why = String::from_utf8_lossy(&child.stderr).into_owned();
+                bad.push(format!(
+                    "{}: {}",
+                    attack.name,
+                    why.lines().take(6).collect::<Vec<_>>().join(" | ")
+                ));
+            }
+        }
+    }
+    assert!(bad.is_empty(), "{bad:#?}");
+}
