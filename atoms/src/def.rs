@@ -18,10 +18,15 @@ pub(crate) enum Kind {
     Bool,
     List,
     Texts,
+    Numbers,
     /// A text or a list of texts.
     TextOrTexts,
     /// An object with any members.
     Record,
+    /// An object whose members are texts.
+    TextRecord,
+    /// A list of names, or an object of a name for each alias.
+    Names,
 }
 
 impl Kind {
@@ -34,7 +39,9 @@ impl Kind {
             Kind::Bool => ("boolean", ""),
             Kind::List => ("array", r#","items":{}"#),
             Kind::Texts => ("array", r#","items":{"type":"string"}"#),
-            Kind::TextOrTexts => ("", ""),
+            Kind::Numbers => ("array", r#","items":{"type":"number"}"#),
+            Kind::TextOrTexts | Kind::Names => ("", ""),
+            Kind::TextRecord => ("object", r#","additionalProperties":{"type":"string"}"#),
             Kind::Record => ("object", r#","additionalProperties":{}"#),
         }
     }
@@ -47,6 +54,13 @@ impl Kind {
                 let null = if required { "" } else { r#","null""# };
                 let items = r#""items":{"type":"string"}"#;
                 write!(out, r#"{{"type":["string","array"{null}],{items}}}"#)
+            }
+            _ if matches!(self, Kind::Names) => {
+                out.push_str(r#"{"anyOf":["#);
+                Kind::Texts.write(out, true);
+                out.push(',');
+                Kind::TextRecord.write(out, true);
+                write!(out, "]}}")
             }
             ("", _) => write!(out, "{{}}"),
             (_, true) => write!(out, r#"{{"type":"{name}"{rest}}}"#),

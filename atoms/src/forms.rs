@@ -117,14 +117,14 @@ pub(crate) fn flow() -> Vec<AtomDef> {
             "memoize",
             "Runs steps once for each key in a run and remembers their result.",
             MICRO,
-            &[opt("key", Kind::Any), STEPS],
+            &[opt("key", Kind::Text), STEPS],
         ),
         form(
             Form::Cache,
             "cache",
             "Keeps the result of steps in the store, for a day unless `ttlMs` says otherwise.",
             5 * MICRO,
-            &[opt("key", Kind::Any), STEPS, opt("ttlMs", Kind::Number)],
+            &[opt("key", Kind::Text), STEPS, opt("ttlMs", Kind::Number)],
         ),
     ]
 }
@@ -177,7 +177,7 @@ pub(crate) fn state() -> Vec<AtomDef> {
             "varsImport",
             "Copies arguments of the run into variables.",
             fifth,
-            &[req("keys", Kind::Any).literal()],
+            &[req("keys", Kind::Names).literal()],
         ),
         vars_let(),
         form(
@@ -185,7 +185,7 @@ pub(crate) fn state() -> Vec<AtomDef> {
             "varsExport",
             "Gives an object of variables.",
             fifth,
-            &[req("keys", Kind::Any).literal()],
+            &[req("keys", Kind::Names).literal()],
         ),
     ]
 }

@@ -6,7 +6,7 @@ use a99_core::costs::{MICRO, READ, Sizes};
 use a99_core::sig::Binding;
 use a99_core::text::{hex, wtf8_to_string_lossy};
 use a99_vm::atom::{AtomDef, Scope};
-use a99_vm::coerce::to_str;
+use a99_vm::coerce::{to_str, truthy};
 use a99_vm::heap::{Str, Val};
 use a99_vm::json::{Replacer, stringify};
 use a99_vm::native::{Cx, Fault};
@@ -36,7 +36,7 @@ const WORK_FOR_BYTE: i64 = 4;
 /// What does not change with the text: `undefined` is digested as nothing.
 fn hash(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> {
     let algorithm = match args[1] {
-        v if v.is_nullish() => None,
+        v if !truthy(cx.heap, v) => None,
         v => Some(to_str(cx, v)?),
     };
     let text = match args[0] {
@@ -103,6 +103,7 @@ mod tests {
     fn text_and_values() {
         assert_eq!(run("hash", r#"["abc"]"#), ABC);
         assert_eq!(run("hash", r#"["abc", "sha-256"]"#), ABC);
+        assert_eq!(run("hash", r#"["abc", ""]"#), ABC);
         let object = r#""7029b031d01ea65d6cca48b26b509cd4912b3f3f76bcf21934072f8c41e5c473""#;
         assert_eq!(run("hash", r#"[{"b":1,"a":[2]}]"#), object);
         let nothing = r#""e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855""#;

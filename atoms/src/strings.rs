@@ -23,7 +23,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             "join",
             "Joins the items of a list to text.",
             MICRO,
-            &[req("list", Kind::List), req("sep", Kind::Text)],
+            &[req("list", Kind::Texts), req("sep", Kind::Text)],
             join,
         )
         .metered(BOTH),

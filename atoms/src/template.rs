@@ -9,6 +9,7 @@ use a99_vm::builtins::unknown_method;
 use a99_vm::coerce::to_str;
 use a99_vm::heap::{Oom, Str, Val};
 use a99_vm::native::{Cx, Fault};
+use std::collections::HashMap;
 use std::ops::Range;
 
 pub(crate) fn atoms() -> Vec<AtomDef> {
@@ -22,24 +23,109 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             template,
         )
         .metered(BOTH),
+        native(
+            "template:fill",
+            "A template whose holes show these texts, first to last.",
+            0,
+            &[req("tmpl", Kind::Text), req("shown", Kind::Texts)],
+            fill,
+        ),
+        native(
+            "template:text",
+            "What a hole of a template shows for a value.",
+            0,
+            &[req("value", Kind::Any)],
+            shown,
+        ),
+        native(
+            "template:names",
+            "Which of these names a template has holes of.",
+            0,
+            &[req("tmpl", Kind::Text), req("names", Kind::Texts)],
+            names,
+        ),
     ]
 }
 
 /// Scans, converts and adds up everything first; the result is charged and
 /// checked against the heap before one byte of it is built (C11).
 fn template(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> {
-    let Val::Str(text) = args[0] else {
-        return Err(unknown_method(cx, args[0], "replace"));
+    replace(cx, args[0], |cx, text, hole, _| {
+        let value = lookup(cx, args[1], text, hole)?;
+        show(cx, value)
+    })
+}
+
+/// The texts were made hole by hole.
+fn fill(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> {
+    let texts = args[1];
+    replace(cx, args[0], |cx, _, _, n| {
+        Ok(match texts {
+            Val::Arr(r) => match cx.heap.items(r).get(n) {
+                Some(Val::Str(text)) => *text,
+                _ => Str::EMPTY,
+            },
+            _ => Str::EMPTY,
+        })
+    })
+}
+
+fn shown(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> {
+    show(cx, args[0]).map(Val::Str)
+}
+
+fn show(cx: &mut Cx<'_>, value: Val) -> Result<Str, Fault> {
+    match value {
+        v if v.is_nullish() => Ok(Str::EMPTY),
+        v => to_str(cx, v),
+    }
+}
+
+/// One pass over the text, whatever the number of names.
+fn names(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> {
+    let (Val::Str(text), Val::Arr(names)) = (args[0], args[1]) else {
+        return Ok(Val::Undefined);
+    };
+    cx.work((text.len_bytes() / 16) as i64)?;
+    let count = cx.heap.len(names);
+    cx.work(count as i64 * 16)?;
+    cx.heap
+        .check(count * (size_of::<Val>() + size_of::<(&[u8], usize)>()))?;
+    let mut found = vec![Val::Bool(false); count];
+    let bytes = cx.bytes(text);
+    let wanted: HashMap<&[u8], usize> = (0..count)
+        .filter_map(|i| match cx.heap.items(names)[i] {
+            Val::Str(name) => Some((cx.bytes(name), i)),
+            _ => None,
+        })
+        .collect();
+    let mut from = 0;
+    while let Some(hole) = next_hole(bytes, from) {
+        from = hole.end + 2;
+        if let Some(i) = wanted.get(&bytes[hole]) {
+            found[*i] = Val::Bool(true);
+        }
+    }
+    Ok(Val::Arr(cx.heap.alloc_arr(&found)?))
+}
+
+/// The text with what `show` gives for each hole and its number.
+fn replace(
+    cx: &mut Cx<'_>,
+    text: Val,
+    show: impl Fn(&mut Cx<'_>, Str, &Range<usize>, usize) -> Result<Str, Fault>,
+) -> Result<Val, Fault> {
+    let Val::Str(text) = text else {
+        return Err(unknown_method(cx, text, "replace"));
     };
     cx.charge(BOTH, Sizes::units(text.units()))?;
     let mut pieces: Vec<Str> = Vec::new();
     let mut done = 0;
     let mut from = 0;
+    let mut holes = 0;
     while let Some(hole) = next_hole(cx.bytes(text), from) {
-        let value = match lookup(cx, args[1], text, &hole)? {
-            v if v.is_nullish() => Str::EMPTY,
-            v => to_str(cx, v)?,
-        };
+        let value = show(cx, text, &hole, holes)?;
+        holes += 1;
         keep(cx, &mut pieces, part(cx, text, done..hole.start - 2))?;
         keep(cx, &mut pieces, value)?;
         done = hole.end + 2;
@@ -48,7 +134,7 @@ fn template(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fau
     }
     if done == 0 {
         cx.charge(WRITTEN, Sizes::default().out_units(text.units()))?;
-        return Ok(args[0]);
+        return Ok(Val::Str(text));
     }
     keep(cx, &mut pieces, part(cx, text, done..text.len_bytes()))?;
     build(cx, &pieces)

@@ -119,8 +119,8 @@ pub enum Params {
     /// Every key of the step but `op`, `result` and `resultConst`, each a
     /// value position, given as one object.
     Open,
-    /// The step as written, without `op`, `result` and `resultConst`, as one
-    /// object; nothing is resolved.
+    /// The step as written, without `op` and `result`, as one object; nothing
+    /// is resolved.
     Raw,
 }
 

@@ -19,7 +19,7 @@ pub(crate) fn atom() -> AtomDef {
         "Runs another agent and gives its result.",
         MICRO,
         &[
-            req("agentId", Kind::Any),
+            req("agentId", Kind::Text),
             req("input", Kind::Any).bound(Binding::Vars),
         ],
     )

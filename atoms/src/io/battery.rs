@@ -42,7 +42,7 @@ fn stores() -> Vec<AtomDef> {
             5 * MICRO,
             &[
                 req("collection", Kind::Text),
-                req("queryVector", Kind::List),
+                req("queryVector", Kind::Numbers),
                 opt("k", Kind::Number),
                 opt("filter", Kind::Record),
             ],

@@ -21,7 +21,7 @@ pub(crate) fn atom() -> AtomDef {
         &[
             req("url", Kind::Text),
             opt("method", Kind::Text),
-            opt("headers", Kind::Record),
+            opt("headers", Kind::TextRecord),
             opt("body", Kind::Any),
             opt("responseType", Kind::Text),
         ],

@@ -35,14 +35,14 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             "storeGet",
             "Reads a key.",
             CALL,
-            &[req("key", Kind::Any)],
+            &[req("key", Kind::Text)],
             get,
         ),
         host(
             "storeSet",
             "Sets a key.",
             CALL,
-            &[req("key", Kind::Any), req("value", Kind::Any)],
+            &[req("key", Kind::Text), req("value", Kind::Any)],
             set,
         ),
         host(
@@ -58,7 +58,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             SEARCH,
             &[
                 opt("collection", Kind::Text),
-                req("vector", Kind::List),
+                req("vector", Kind::Numbers),
                 opt("k", Kind::Number),
             ],
             vector_search,

@@ -41,7 +41,7 @@ struct State {
     peak: usize,
 }
 
-/// A scalar key.
+/// A key: scalars by value, data by its JSON text, since a store holds copies.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Key {
     Undefined,
@@ -50,6 +50,8 @@ enum Key {
     /// Bits of a number; one zero, one NaN.
     Number(u64),
     Text(Text),
+    /// The JSON text of an array or object.
+    Data(Box<[u8]>),
 }
 
 impl Key {
@@ -63,11 +65,13 @@ impl Key {
                 Ok(Key::Number(n.to_bits()))
             }
             Value::String(text) if text.len_bytes() <= MAX_KEY_BYTES => Ok(Key::Text(text)),
-            Value::String(_) => Err(CapabilityError::new(format!(
-                "Store key too long: the limit is {MAX_KEY_BYTES} bytes"
-            ))),
-            Value::Array(_) | Value::Object(_) => Err(CapabilityError::new(
-                "Store keys must be strings, numbers or booleans",
+            Value::Array(_) | Value::Object(_) if value_bytes(&value) <= MAX_KEY_BYTES => {
+                let mut text = Vec::new();
+                value.write_json(&mut text);
+                Ok(Key::Data(text.into()))
+            }
+            Value::String(_) | Value::Array(_) | Value::Object(_) => Err(CapabilityError::new(
+                format!("Store key too long: the limit is {MAX_KEY_BYTES} bytes"),
             )),
         }
     }
@@ -76,6 +80,7 @@ impl Key {
         ENTRY_BYTES
             + match self {
                 Key::Text(text) => text.len_bytes(),
+                Key::Data(text) => text.len(),
                 _ => 0,
             }
     }

@@ -31,6 +31,7 @@ pub fn parse_math(text: &str) -> Result<Expr, MathError> {
         step = match step {
             Step::Expressions => machine.expressions()?,
             Step::Arguments => machine.arguments()?,
+            Step::Hole => machine.hole(),
             Step::Expression => {
                 machine.frames.push(Frame::Binary {
                     operands: Vec::new(),
@@ -54,6 +55,8 @@ enum Step {
     Expressions,
     /// Go on with the arguments or elements in the top frame.
     Arguments,
+    /// Leave out an element of the array literal in the top frame.
+    Hole,
     /// Read an expression.
     Expression,
     /// Read an operand.
@@ -87,7 +90,7 @@ enum Frame {
         commas: usize,
     },
     /// `object[`, waiting for the index.
-    Index { object: ExprId, optional: bool },
+    Index { object: ExprId },
     /// `test ?`
     Consequent { test: ExprId },
     /// `test ? consequent :`
@@ -236,11 +239,25 @@ impl Machine {
             }
             self.scan.index += 1;
             *commas += 1;
-            // The reference leaves a hole in an array literal, and crashes on evaluating it.
             if *commas != args.len() {
-                return Err(self.scan.error("Unexpected token ,"));
+                if closer == ')' {
+                    return Err(self.scan.error("Unexpected token ,"));
+                }
+                // A hole of an array literal, which fails when it is reached.
+                return Ok(Step::Hole);
             }
         }
+    }
+
+    /// An element that the array literal of the top frame leaves out.
+    fn hole(&mut self) -> Step {
+        let message = "null is not an object (evaluating 'node.type')".into();
+        let start = self.scan.offset();
+        let hole = self.unsupported(message, Vec::new(), start);
+        if let Some(Frame::Arguments { args, .. }) = self.frames.last_mut() {
+            args.push(hole);
+        }
+        Step::Arguments
     }
 
     fn arguments_end(&mut self) -> Step {
@@ -342,10 +359,7 @@ impl Machine {
         }
         if self.scan.at('[') {
             self.scan.index += 1;
-            self.enter(Frame::Index {
-                object: node,
-                optional,
-            })?;
+            self.enter(Frame::Index { object: node })?;
             return Ok(Step::Expression);
         }
         if self.scan.at('(') {
@@ -369,10 +383,11 @@ impl Machine {
         }
         let property = self.scan.identifier()?.into();
         let start = self.start_of(node);
+        // Every access is null-safe; `?.` skips no check of the name.
         let member = ExprKind::Member {
             object: node,
             property,
-            optional,
+            optional: false,
         };
         Ok(Step::Properties(self.push(member, start)))
     }
@@ -486,7 +501,7 @@ impl Machine {
                 args.push(node);
                 Ok(Step::Arguments)
             }
-            Some(&mut Frame::Index { object, optional }) => self.index_end(object, optional, node),
+            Some(&mut Frame::Index { object }) => self.index_end(object, node),
             Some(&mut Frame::Consequent { test }) => {
                 if node.is_none() {
                     return Err(self.scan.error("Expected expression"));
@@ -519,12 +534,7 @@ impl Machine {
     }
 
     /// Ends `object[index]`.
-    fn index_end(
-        &mut self,
-        object: ExprId,
-        optional: bool,
-        node: Option<ExprId>,
-    ) -> Result<Step, MathError> {
+    fn index_end(&mut self, object: ExprId, node: Option<ExprId>) -> Result<Step, MathError> {
         let Some(index) = node else {
             let message = format!("Unexpected \"{}\"", self.scan.char_text());
             return Err(self.scan.error(message));
@@ -538,7 +548,7 @@ impl Machine {
         let member = ExprKind::Index {
             object,
             index,
-            optional,
+            optional: false,
         };
         Ok(Step::Properties(self.push(member, start)))
     }

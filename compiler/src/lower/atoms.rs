@@ -1,6 +1,7 @@
 //! Steps that call an atom: its inputs into registers, the call, the result.
 
 use super::scopes::is_metadata;
+use super::templates::FILL;
 use super::{Lower, MAX_CALL_ARGS};
 use a99_core::builtins::is_forbidden;
 use a99_core::json::{Kind, NodeId};
@@ -13,6 +14,7 @@ impl<'a> Lower<'_, 'a> {
             return;
         };
         let op = self.s.op(name);
+        let mut called = op;
         let scope = self.scope();
         let mark = self.mark();
         let id = self.e.open_step(op, step, false, scope);
@@ -22,8 +24,15 @@ impl<'a> Lower<'_, 'a> {
             Params::Named(params) => {
                 let n = params.len().min(MAX_CALL_ARGS);
                 let base = self.temps(n);
-                for (i, param) in params.iter().take(n).enumerate() {
-                    self.input(step, params, param, base + i as u8);
+                let params = &params[..n];
+                if let Some((at, vars, holes)) = self.holes_of(step, params) {
+                    self.input(step, params, 1 - at, base);
+                    self.holes_to(vars, base + at as u8, &holes);
+                    called = self.s.op(FILL);
+                } else if let Some(guard) = self.guard_of(step, sig, params) {
+                    self.guarded_inputs(step, &guard, params, base);
+                } else {
+                    (0..n).for_each(|i| self.input(step, params, i, base));
                 }
                 (base, n as u8)
             }
@@ -40,7 +49,7 @@ impl<'a> Lower<'_, 'a> {
         };
         self.e.at = Some((step, None));
         self.s.sites.push(Site {
-            op,
+            op: called,
             step: id,
             inputs: n,
         });
@@ -52,8 +61,10 @@ impl<'a> Lower<'_, 'a> {
         self.release(mark);
     }
 
-    fn input(&mut self, step: NodeId, params: &[Param], param: &Param, dst: u8) {
+    /// Input `i` into its register of those from `base`.
+    pub(super) fn input(&mut self, step: NodeId, params: &[Param], i: usize, base: u8) {
         let doc = self.s.doc;
+        let (param, dst) = (&params[i], base + i as u8);
         let Some(node) = doc.get(step, param.name) else {
             self.load_const(dst, Const::Undefined);
             return;
@@ -73,18 +84,8 @@ impl<'a> Lower<'_, 'a> {
             }
             Binding::Vars => self.vars_object_to(node, dst, None),
             Binding::TemplateVars { template } => {
-                let text = params
-                    .get(template as usize)
-                    .and_then(|p| doc.get(step, p.name))
-                    .and_then(|n| doc.str(n));
-                match text {
-                    // The text itself is known unless it is a name or a path.
-                    Some(text) if self.is_plain_text(text) => {
-                        let names = placeholders(text);
-                        self.vars_object_to(node, dst, Some(&names));
-                    }
-                    _ => self.vars_object_to(node, dst, None),
-                }
+                let text = (template, base + template);
+                self.template_vars_to(step, params, (node, dst), text);
             }
         }
     }
@@ -122,7 +123,7 @@ impl<'a> Lower<'_, 'a> {
         self.release(mark);
     }
 
-    /// The step as written, without its metadata.
+    /// The step as written, without `op` and `result`.
     fn raw_inputs(&mut self, step: NodeId, dst: u8) {
         let doc = self.s.doc;
         debug_assert_eq!(doc.kind(step), Kind::Object);
@@ -130,7 +131,7 @@ impl<'a> Lower<'_, 'a> {
         let arr = self.temp();
         let members: Vec<(&'a [u8], NodeId)> = doc
             .members(step)
-            .filter(|(name, _)| !is_metadata(name))
+            .filter(|(name, _)| !matches!(*name, b"op" | b"result"))
             .collect();
         self.e.emit(Op::NewArr {
             dst: arr,
@@ -151,28 +152,4 @@ impl<'a> Lower<'_, 'a> {
         self.e.emit(Op::WideObj { dst, arr, shape });
         self.release(mark);
     }
-}
-
-/// The names between `{{` and `}}` (language section 2.5, `template`).
-fn placeholders(text: &[u8]) -> Vec<&[u8]> {
-    let mut names = Vec::new();
-    let mut at = 0;
-    while at + 1 < text.len() {
-        if &text[at..at + 2] != b"{{" {
-            at += 1;
-            continue;
-        }
-        let start = at + 2;
-        let word = text[start..]
-            .iter()
-            .take_while(|b| b.is_ascii_alphanumeric() || **b == b'_')
-            .count();
-        if word > 0 && text[start + word..].starts_with(b"}}") {
-            names.push(&text[start..start + word]);
-            at = start + word + 2;
-        } else {
-            at += 1;
-        }
-    }
-    names
 }

@@ -17,7 +17,7 @@ impl<'a> Lower<'_, 'a> {
         let mark = self.vars.mark();
         self.body(step, doc.get(step, "then"));
         let then_bound = self.vars.undo(mark);
-        if let Some(steps) = doc.get(step, "else").filter(|n| doc.kind(*n) != Kind::Null) {
+        if let Some(steps) = doc.get(step, "else").filter(|n| truthy(doc, *n)) {
             self.e.jump(Op::Jmp { to: 0 }, end);
             self.e.bind(other);
             self.body(step, Some(steps));
@@ -35,18 +35,13 @@ impl<'a> Lower<'_, 'a> {
         self.end_valueless(step)
     }
 
-    /// `result` on a form without a value leaves its variable alone (D12),
-    /// but the name must be one that may be bound.
+    /// `result` on a form without a value leaves its variable alone (D12), a
+    /// constant like any other; the name must be one that may be bound.
     pub(super) fn end_valueless(&mut self, step: NodeId) -> Option<u8> {
         let doc = self.s.doc;
         if let Some(node) = doc.get(step, "result").filter(|n| truthy(doc, *n)) {
             let name = key_text(doc, Some(node), self.s.arena);
-            if self.s.check_name(name, node) {
-                self.check_const(name);
-            }
-            if doc.get(step, "resultConst").is_some_and(|n| truthy(doc, n)) {
-                self.make_const(name);
-            }
+            self.s.check_name(name, node);
         }
         None
     }
@@ -108,7 +103,9 @@ impl<'a> Lower<'_, 'a> {
         self.bind(param, node, msg);
         self.bind(b"errorOp", step, op);
         self.release(regs);
+        self.caught.push(param);
         self.body(step, Some(catch));
+        self.caught.pop();
         self.vars.undo(mark);
         self.e.bind(end);
         self.end_valueless(step)

@@ -3,20 +3,21 @@
 use super::Lower;
 use a99_core::json::NodeId;
 use a99_core::program::{CONST_FLAG, Const, Op, Site};
+use a99_core::sig::Params;
 
 impl<'a> Lower<'_, 'a> {
     pub(super) fn form_agent_run(&mut self, step: NodeId) -> Option<u8> {
-        let doc = self.s.doc;
         let dst = self.temp();
         let mark = self.mark();
         let base = self.temps(2);
-        match doc.get(step, "agentId") {
-            Some(id) => self.value_to(id, base),
-            None => self.load_const(base, Const::Undefined),
-        }
-        match doc.get(step, "input") {
-            Some(input) => self.vars_object_to(input, base + 1, None),
-            None => self.load_const(base + 1, Const::Undefined),
+        if let Some(sig) = self.s.sigs.signature("agentRun")
+            && let Params::Named(params) = &sig.params
+            && params.len() == 2
+        {
+            match self.guard_of(step, sig, params) {
+                Some(guard) => self.guarded_inputs(step, &guard, params, base),
+                None => (0..2).for_each(|i| self.input(step, params, i, base)),
+            }
         }
         self.e.at = Some((step, None));
         let op = self.s.op("agentRun");

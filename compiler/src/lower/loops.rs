@@ -21,10 +21,22 @@ struct Iteration {
 impl<'a> Lower<'_, 'a> {
     /// Evaluates `items` and starts iterating; the head label is not placed.
     fn iterate(&mut self, step: NodeId, form: &str) -> Iteration {
+        self.iterate_after(step, form, |_| {})
+    }
+
+    /// The same, with code between the evaluation of `items` and the check
+    /// that they are an array.
+    fn iterate_after(
+        &mut self,
+        step: NodeId,
+        form: &str,
+        between: impl FnOnce(&mut Self),
+    ) -> Iteration {
         let mark = self.mark();
         let it = self.temps(2);
         let inner = self.mark();
         let src = self.value_or_undefined(step, "items");
+        between(self);
         let k = self
             .s
             .pool
@@ -265,12 +277,13 @@ impl<'a> Lower<'_, 'a> {
         let doc = self.s.doc;
         let steps = doc.get(step, "steps");
         let (acc_name, acc_node) = self.name_of(step, "accumulator");
-        let i = self.iterate(step, "reduce");
         let acc = self.place_for();
-        let mark = self.mark();
-        let initial = self.value_or_undefined(step, "initial");
-        self.store(acc, initial);
-        self.release(mark);
+        let i = self.iterate_after(step, "reduce", |l| {
+            let mark = l.mark();
+            let initial = l.value_or_undefined(step, "initial");
+            l.store(acc, initial);
+            l.release(mark);
+        });
         self.loops += 1;
         let opened = self.turn_scope(step, &i, steps, Some((acc_name, acc_node, acc)));
         self.warn_inherited(step);

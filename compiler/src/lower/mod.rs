@@ -8,6 +8,7 @@ mod atoms;
 mod cond;
 mod exprs;
 mod flow;
+mod guards;
 mod inline;
 mod literal;
 mod loops;
@@ -16,6 +17,7 @@ mod refs;
 mod scopes;
 mod state;
 mod steps;
+mod templates;
 mod values;
 
 use crate::emit::{Emitter, MAX_REGISTER};
@@ -102,6 +104,8 @@ pub(crate) struct Lower<'s, 'a> {
     pub loops: u32,
     pub returns: ReturnTo,
     pub in_helper: bool,
+    /// Names that the handlers around the present step bound their errors to.
+    pub caught: Vec<&'a [u8]>,
     /// Names that a condition's or mathCalc's `vars` put over the scopes.
     pub overlay: Vec<(&'a [u8], Held)>,
     /// Identifiers see only the overlay and the innermost scope (`mathCalc`).
@@ -338,6 +342,7 @@ impl<'s, 'a> Lower<'s, 'a> {
             loops: 0,
             returns: ReturnTo::Function,
             in_helper: false,
+            caught: Vec::new(),
             overlay: Vec::new(),
             own_scope_only: false,
             text_nodes: false,

@@ -139,8 +139,40 @@ impl<'a> Lower<'_, 'a> {
         let root = self.root_or_unbound(&root_chain);
         let path = self.s.path(&segments[1..]);
         self.e.emit(Op::Path { dst, root, path });
+        if self.caught.contains(&segments[0]) && segments[1..] == [b"message".as_slice()] {
+            self.message_of(dst, root);
+        }
         self.release(mark);
         dst
+    }
+
+    /// What a `catch` binds is the text of the error; its `message` is that
+    /// text, as programs of both older generations expect.
+    fn message_of(&mut self, dst: u8, caught: u8) {
+        let other = self.e.label();
+        let mark = self.mark();
+        let kind = self.temp();
+        self.e.emit(Op::Typeof {
+            dst: kind,
+            src: caught,
+        });
+        let text = self.pooled_text(b"string");
+        self.e.jump(
+            Op::JSNe {
+                l: kind,
+                r: text,
+                to: 0,
+            },
+            other,
+        );
+        self.mov(dst, caught);
+        self.e.bind(other);
+        self.release(mark);
+    }
+
+    fn pooled_text(&mut self, text: &[u8]) -> u8 {
+        let range = self.s.pool.range(text);
+        self.const_reg(Const::Text(range))
     }
 
     /// An argument by flat key or dotted path (D15).
@@ -246,18 +278,19 @@ impl<'a> Lower<'_, 'a> {
 
     /// The register a new value of this name may be computed into directly.
     pub(super) fn direct_home(&mut self, name: &[u8]) -> Option<u8> {
-        if self
-            .vars
-            .all_of(name)
-            .iter()
-            .any(|id| self.vars.var(*id).const_flag.is_some())
-        {
+        if self.may_be_const(name) {
             return None;
         }
         match self.vars.var(self.vars.in_scope(name, self.scope())?).home {
             Home::Reg(r) => Some(r),
             Home::Slot(_) => None,
         }
+    }
+
+    /// Whether some scope could have made the name a constant.
+    fn may_be_const(&self, name: &[u8]) -> bool {
+        let all = self.vars.all_of(name);
+        all.iter().any(|id| self.vars.var(*id).const_flag.is_some())
     }
 
     /// Fails at run time if the name is a constant of this or an outer scope.
@@ -333,10 +366,32 @@ impl<'a> Lower<'_, 'a> {
         if !self.s.check_name(name, node) {
             return;
         }
+        let constant = doc
+            .get(step, "resultConst")
+            .is_some_and(|n| crate::ir::truthy(doc, n));
+        // `undefined` binds nothing, so it breaks no constant and makes none.
+        let nothing = (may_be_undefined && (constant || self.may_be_const(name))).then(|| {
+            let nothing = self.e.label();
+            let mark = self.mark();
+            let r = self.const_reg(Const::Undefined);
+            let test = Op::JSEq { l: value, r, to: 0 };
+            self.e.jump(test, nothing);
+            self.release(mark);
+            nothing
+        });
         self.check_const(name);
-        let Some(id) = self.vars.in_scope(name, self.scope()) else {
-            return;
-        };
+        if let Some(id) = self.vars.in_scope(name, self.scope()) {
+            self.write_result(id, value, may_be_undefined);
+            if constant {
+                self.make_const(name);
+            }
+        }
+        if let Some(nothing) = nothing {
+            self.e.bind(nothing);
+        }
+    }
+
+    fn write_result(&mut self, id: VarId, value: u8, may_be_undefined: bool) {
         if may_be_undefined {
             match self.vars.var(id).home {
                 Home::Reg(dst) => self.e.emit(Op::MovDefined { dst, src: value }),
@@ -351,12 +406,6 @@ impl<'a> Lower<'_, 'a> {
         } else {
             self.write_var(id, value);
             self.vars.set_bound(id);
-        }
-        if doc
-            .get(step, "resultConst")
-            .is_some_and(|n| crate::ir::truthy(doc, n))
-        {
-            self.make_const(name);
         }
     }
 

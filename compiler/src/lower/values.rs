@@ -60,7 +60,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    fn is_arg(&self, node: NodeId) -> bool {
+    pub(super) fn is_arg(&self, node: NodeId) -> bool {
         let doc = self.s.doc;
         doc.get(node, "$kind")
             .is_some_and(|k| doc.str(k) == Some(b"arg"))
@@ -100,7 +100,7 @@ impl<'a> Lower<'_, 'a> {
     }
 
     /// Whether a literal holds something to resolve (D13).
-    fn has_nested(&self, node: NodeId) -> bool {
+    pub(super) fn has_nested(&self, node: NodeId) -> bool {
         let doc = self.s.doc;
         let mut work = vec![node];
         while let Some(node) = work.pop() {
@@ -201,12 +201,11 @@ impl<'a> Lower<'_, 'a> {
     /// nodes are value positions themselves.
     pub(super) fn vars_object_to(&mut self, node: NodeId, dst: u8, only: Option<&[&[u8]]>) {
         let doc = self.s.doc;
-        if doc.kind(node) != Kind::Object || self.is_arg(node) || FromJson::is_expr(doc, node) {
+        if !self.is_literal_object(node) {
             self.value_to(node, dst);
             return;
         }
         let mark = self.mark();
-        // A name that is wanted twice is evaluated twice, its value kept once.
         let members: Vec<(&'a [u8], NodeId)> = match only {
             None => doc.members(node).collect(),
             Some(names) => names

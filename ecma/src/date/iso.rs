@@ -1,6 +1,11 @@
 //! The date time string format (ECMA-262 §21.4.1.32).
 
-use super::{days_from_civil, days_in_month, fraction_ms, read_digits};
+use super::{days_from_civil, fraction_ms, read_digits};
+use std::ops::RangeInclusive;
+
+/// Days that a date may name: what its month does not have runs into the next,
+/// so that February 30th is a day in March, as engines have it.
+const DAYS: RangeInclusive<i64> = 1..=31;
 
 /// Reads the whole text, or gives up. Dates without a time and times without
 /// an offset are UTC.
@@ -13,7 +18,7 @@ pub(super) fn parse(text: &[u8]) -> Option<f64> {
             day = value;
         }
     }
-    if !(1..=12).contains(&month) || !(1..=days_in_month(year, month)).contains(&day) {
+    if !(1..=12).contains(&month) || !DAYS.contains(&day) {
         return None;
     }
     let mut ms = days_from_civil(year, month, day) * 86_400_000;
@@ -25,12 +30,12 @@ pub(super) fn parse(text: &[u8]) -> Option<f64> {
 }
 
 /// Whether a text that [`parse`] refused is in the format but names no date,
-/// such as February 30th or the year -000000: those are invalid, not informal.
+/// such as January 32nd or the year -000000: those are invalid, not informal.
 pub(super) fn is_illegal(text: &[u8]) -> bool {
     if matches!(text, [b'+' | b'-', ..]) {
         return true;
     }
-    let Some((year, mut rest)) = year(text) else {
+    let Some((_, mut rest)) = year(text) else {
         return false;
     };
     let Some(Some(month)) = field(&mut rest, b'-', 2) else {
@@ -39,7 +44,7 @@ pub(super) fn is_illegal(text: &[u8]) -> bool {
     let Some(Some(day)) = field(&mut rest, b'-', 2) else {
         return false;
     };
-    !(1..=12).contains(&month) || !(1..=days_in_month(year, month)).contains(&day)
+    !(1..=12).contains(&month) || !DAYS.contains(&day)
 }
 
 /// `YYYY`, or a sign and `YYYYYY`, of which -000000 is none.

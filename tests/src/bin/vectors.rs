@@ -8,6 +8,7 @@
 use a99_testkit::vectors::{
     ArtifactEngine, Deviations, Engine, OracleEngine, VmEngine, read_deviations, replay,
 };
+use std::io::{ErrorKind, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -55,20 +56,31 @@ fn main() -> ExitCode {
     });
     match report {
         Err(why) => {
-            eprintln!("vectors: {why}");
+            let _ = writeln!(std::io::stderr(), "vectors: {why}");
             ExitCode::from(2)
         }
         Ok((report, true)) => {
-            report.proposals.iter().for_each(|line| println!("{line}"));
-            ExitCode::SUCCESS
+            let lines = report.proposals.iter().map(|line| format!("{line}\n"));
+            show(&lines.collect::<String>(), ExitCode::SUCCESS)
         }
         Ok((report, false)) => {
-            print!("{}", report.render());
-            if report.failed.is_empty() {
-                ExitCode::SUCCESS
-            } else {
-                ExitCode::from(1)
-            }
+            let verdict = match report.failed.is_empty() {
+                true => ExitCode::SUCCESS,
+                false => ExitCode::from(1),
+            };
+            show(&report.render(), verdict)
         }
+    }
+}
+
+/// Prints; a reader that has seen enough is no failure, a full disk is.
+fn show(text: &str, verdict: ExitCode) -> ExitCode {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            let _ = writeln!(std::io::stderr(), "vectors: {error}");
+            ExitCode::from(2)
+        }
+        _ => verdict,
     }
 }

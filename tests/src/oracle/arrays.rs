@@ -345,10 +345,14 @@ pub fn iterate(value: &OVal) -> Res<Vec<OVal>> {
     }
 }
 
-/// Keeps the first of each (SameValueZero).
+/// Keeps the first of each (SameValueZero); a negative zero becomes a zero.
 pub fn distinct(values: Vec<OVal>) -> Vec<OVal> {
     let mut out: Vec<OVal> = Vec::new();
     for v in values {
+        let v = match v {
+            OVal::Num(n) if n == 0.0 => OVal::Num(0.0),
+            other => other,
+        };
         if !out.iter().any(|o| o.same_value_zero(&v)) {
             out.push(v);
         }
@@ -450,15 +454,38 @@ pub fn set_method(
             pay_texts(&all)?;
             OVal::set(distinct(all))
         }
-        "intersection" => {
-            let other = operand(&args.get(0))?;
-            pay_texts(&other).and_then(|()| pay_texts(&list))?;
-            OVal::set(list.into_iter().filter(|v| has(&other, v)).collect())
-        }
-        "diff" => {
-            let other = operand(&args.get(0))?;
-            pay_texts(&other).and_then(|()| pay_texts(&list))?;
-            OVal::set(list.into_iter().filter(|v| !has(&other, v)).collect())
+        "intersection" | "diff" => {
+            let other = args.get(0);
+            let wanted = name == "intersection";
+            let mut kept = Vec::new();
+            match &other {
+                // A text has the parts that it includes.
+                OVal::Str(text) => {
+                    for v in list {
+                        let part = to_str(&v)?;
+                        pay(READ, Sizes::units(text.len() + part.len()))?;
+                        let found =
+                            part.is_empty() || text.windows(part.len()).any(|w| *w == *part);
+                        if found == wanted {
+                            kept.push(v);
+                        }
+                    }
+                }
+                OVal::Set(_) | OVal::Arr(_) | OVal::Undef | OVal::Null => {
+                    let other = operand(&other)?;
+                    pay_texts(&other).and_then(|()| pay_texts(&list))?;
+                    kept = list;
+                    kept.retain(|v| has(&other, v) == wanted);
+                }
+                // What else there is has no items to ask for: an error as soon
+                // as it is asked.
+                OVal::Obj(obj) if obj.get(&*js("toArray")).is_some_and(|v| !v.is_nullish()) => {
+                    return fail("'toArray' is not a function");
+                }
+                _ if list.is_empty() => {}
+                _ => return fail("'includes' is not a function"),
+            }
+            OVal::set(distinct(kept))
         }
         "map" | "filter" => {
             match visiting(m, &OVal::array(list.clone()), &list, name, &args, call)? {

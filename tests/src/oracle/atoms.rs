@@ -146,6 +146,9 @@ impl Machine<'_> {
             })),
             "split" => {
                 let text = self.input(node, "str", scope)?;
+                if text.is_nullish() {
+                    return Err(no_method(&text, "split"));
+                }
                 let sep = self.input(node, "sep", scope)?;
                 let OVal::Str(s) = &text else {
                     return Err(no_method(&text, "split"));
@@ -160,6 +163,9 @@ impl Machine<'_> {
             }
             "join" => {
                 let list = self.input(node, "list", scope)?;
+                if list.is_nullish() {
+                    return Err(no_method(&list, "join"));
+                }
                 let sep = self.input(node, "sep", scope)?;
                 let OVal::Arr(items) = &list else {
                     return Err(no_method(&list, "join"));
@@ -197,27 +203,29 @@ impl Machine<'_> {
         };
         let vars = node.get("vars");
         let literal = !super::expr::is_expr(vars) && vars.get("$kind").is_none();
-        // Of a text that stands in the step the variables that it names are
-        // resolved, each time that it does; of any other text all, once.
-        let named = match node.get("tmpl") {
-            Value::String(own) if from_wtf8(own.as_bytes()) == *text => Some(holes(text)),
-            _ => None,
-        };
+        // Of a text that stands in the step each hole resolves its own variable;
+        // of any other text those that it names are resolved once.
+        let known =
+            matches!(node.get("tmpl"), Value::String(own) if from_wtf8(own.as_bytes()) == *text);
+        let mut shown = std::collections::VecDeque::new();
         let resolved = match vars {
-            _ if !literal => self.resolve(vars, scope)?,
-            Value::Object(map) => {
-                let keys = match &named {
-                    Some(names) => names.iter().map(|n| to_wtf8(n)).collect(),
-                    None => map
-                        .keys()
-                        .map(|k| k.as_bytes().to_vec())
-                        .collect::<Vec<_>>(),
-                };
+            Value::Object(map) if literal && known => {
+                for name in holes(text) {
+                    let value = match map.get_bytes(&to_wtf8(&name)) {
+                        Some(value) => self.resolve(value, scope)?,
+                        None => OVal::Undef,
+                    };
+                    shown.push_back(shown_text(&value)?);
+                }
+                OVal::object(Obj::new())
+            }
+            Value::Object(map) if literal => {
+                let named = holes(text);
                 let mut out = Obj::new();
-                for key in keys {
-                    if let Some(value) = map.get_bytes(&key) {
-                        let value = self.resolve(value, scope)?;
-                        out.entry(from_wtf8(&key)).or_insert(value);
+                for (key, value) in map {
+                    let key = from_wtf8(key.as_bytes());
+                    if named.iter().any(|name| **name == *key) {
+                        out.insert(key, self.resolve(value, scope)?);
                     }
                 }
                 OVal::object(out)
@@ -241,9 +249,9 @@ impl Machine<'_> {
             if resolved.is_nullish() {
                 return fail("undefined is not an object (evaluating 'vars[key]')");
             }
-            let value = super::expr::member(&resolved, name)?;
-            if !value.is_nullish() {
-                out.extend_from_slice(&to_str(&value)?);
+            match shown.pop_front() {
+                Some(text) => out.extend_from_slice(&text),
+                None => out.extend_from_slice(&shown_text(&super::expr::member(&resolved, name)?)?),
             }
             i += word + 4;
         }
@@ -351,8 +359,8 @@ impl Machine<'_> {
                     }
                 };
                 let algorithm = match self.input(node, "algorithm", scope)? {
-                    OVal::Undef => js("SHA-256"),
-                    other => to_str(&other)?,
+                    other if other.truthy() => to_str(&other)?,
+                    _ => js("SHA-256"),
                 };
                 self.meter.charge(
                     READ,
@@ -373,7 +381,15 @@ fn is_word(u: u16) -> bool {
     u8::try_from(u).is_ok_and(|b| b.is_ascii_alphanumeric() || b == b'_')
 }
 
-/// The names of a template's variables.
+/// What a hole shows for a value.
+fn shown_text(value: &OVal) -> Res<super::value::JsStr> {
+    match value.is_nullish() {
+        true => Ok(js("")),
+        false => to_str(value),
+    }
+}
+
+/// The names of a template's variables, as often as they stand in it.
 fn holes(text: &[u16]) -> Vec<Vec<u16>> {
     let mut names = Vec::new();
     for at in 0..text.len() {

@@ -120,9 +120,14 @@ impl Reader {
     }
 
     fn whole(mut self) -> Result<Option<Value>, Complaint> {
+        let blank = self
+            .chars
+            .iter()
+            .all(|c| matches!(c, ' ' | '\t' | '\n' | '\r'));
         let mut nodes = self.expressions(None)?;
         match nodes.len() {
-            0 | 1 => Ok(nodes.pop()),
+            1 => Ok(nodes.pop()),
+            0 if blank || !self.calc => Ok(None),
             _ if self.calc => Ok(Some(refused("Unknown node type: Compound"))),
             _ => self.fail("more than one expression"),
         }
@@ -512,11 +517,11 @@ impl Reader {
                             return self.fail("Unexpected token ,");
                         }
                         while items.len() < commas {
-                            items.push(Value::Null);
+                            items.push(refused("null is not an object (evaluating 'node.type')"));
                         }
                     }
                 }
-                _ if items.len() != commas && (commas != 0 || !items.is_empty()) => {
+                _ if items.len() != commas && (commas != 0 || !self.calc && !items.is_empty()) => {
                     return self.fail("Expected comma");
                 }
                 _ => match self.expression()? {

@@ -1,7 +1,7 @@
 //! `Date` values (decision D34, language section 3.6): UTC only.
 
 use super::coerce::{to_num, to_str};
-use super::value::{Fail, OVal, Obj, Res, fail, js, lossy, to_wtf8};
+use super::value::{Fail, OVal, Res, fail, js, lossy, to_wtf8};
 use a99_ecma::date;
 
 /// The ISO text of a time, `None` for the invalid date.
@@ -9,11 +9,15 @@ pub fn iso(ms: f64) -> Option<String> {
     (!date::time_clip(ms).is_nan()).then(|| date::to_iso(ms))
 }
 
+fn text_of(ms: f64) -> Res<String> {
+    iso(ms).ok_or_else(|| Fail::new("Invalid Date"))
+}
+
 /// The time that an argument of `Date`, `diff` and the like names: NaN if none.
 fn time_of(value: &OVal) -> Res<f64> {
     Ok(match value {
         OVal::Str(s) => date::parse(&to_wtf8(s)).unwrap_or(f64::NAN),
-        OVal::Date(ms) => **ms,
+        OVal::Date(ms) => date::parse(text_of(**ms)?.as_bytes()).unwrap_or(f64::NAN),
         OVal::Undef => f64::NAN,
         OVal::Null | OVal::Bool(_) | OVal::Num(_) => date::time_clip(to_num(value)?),
         other => date::parse(&to_wtf8(&to_str(other)?)).unwrap_or(f64::NAN),
@@ -34,9 +38,7 @@ pub fn construct(init: &OVal, now: f64) -> Res<OVal> {
 
 /// `Date.parse(text)`: a date, perhaps an invalid one.
 pub fn parse(text: &OVal) -> Res<OVal> {
-    Ok(OVal::date(
-        date::parse(&to_wtf8(&to_str(text)?)).unwrap_or(f64::NAN),
-    ))
+    Ok(OVal::date(time_of(text)?))
 }
 
 /// A member of a date.
@@ -61,9 +63,7 @@ pub fn member(ms: f64, name: &str) -> Res<Option<OVal>> {
 
 fn other_time(value: Option<&OVal>) -> Res<f64> {
     match value {
-        None | Some(OVal::Undef) => {
-            fail("undefined is not an object (evaluating 'other.timestamp')")
-        }
+        None | Some(OVal::Undef) => Ok(f64::NAN),
         Some(OVal::Null) => fail("null is not an object (evaluating 'other.timestamp')"),
         // What is no date but has a time stamp counts as one.
         Some(OVal::Obj(obj)) if obj.get(&*js("timestamp")).is_some_and(OVal::truthy) => {
@@ -73,49 +73,45 @@ fn other_time(value: Option<&OVal>) -> Res<f64> {
     }
 }
 
-fn add(ms: f64, parts: Option<&OVal>) -> Res<f64> {
-    let empty = Obj::new();
-    let parts = match parts {
-        Some(OVal::Obj(o)) => &**o,
-        Some(OVal::Null) => return fail("null is not an object"),
-        None | Some(OVal::Undef) => return fail("undefined is not an object"),
-        Some(_) => &empty,
+/// What `now + more` is as a number, `+` being the language's.
+fn plus(now: f64, more: &OVal) -> Res<f64> {
+    let mut free = |_: usize| Ok(());
+    let sum = super::coerce::binary("+", &OVal::Num(now), more, false, &mut free)?;
+    to_num(&sum.unwrap_or(OVal::Undef))
+}
+
+/// Calls the setter of each part that is given, from years to milliseconds.
+fn add(start: f64, parts: Option<&OVal>) -> Res<f64> {
+    let part = |name: &str| -> Res<OVal> {
+        let found = match parts {
+            Some(OVal::Obj(obj)) => obj.get(&*js(name)).cloned(),
+            Some(OVal::Date(other)) => member(**other, name)?,
+            Some(OVal::Null) => return fail("null is not an object"),
+            _ => None,
+        };
+        Ok(found.filter(OVal::truthy).unwrap_or(OVal::Undef))
     };
-    let part = |name: &str| match parts.get(&*js(name)) {
-        Some(v) if v.truthy() => to_num(v),
-        _ => Ok(0.0),
-    };
-    let mut t = ms;
-    // Year and month first, as the calendar setters do one after the other.
-    let step = |t: f64, years: f64, months: f64| {
+    let names = [
+        "years", "months", "days", "hours", "minutes", "seconds", "ms",
+    ];
+    let mut t = start;
+    for (i, name) in names.into_iter().enumerate() {
+        let amount = part(name)?;
+        if amount.is_undef() {
+            continue;
+        }
         let f = date::fields(t);
-        date::from_fields(
-            f.year + years,
-            f.month - 1.0 + months,
+        let mut now = [
+            f.year,
+            f.month - 1.0,
             f.day,
             f.hours,
             f.minutes,
             f.seconds,
             f.ms,
-        )
-    };
-    let years = part("years")?;
-    if years != 0.0 {
-        t = step(t, years, 0.0);
-    }
-    let months = part("months")?;
-    if months != 0.0 {
-        t = step(t, 0.0, months);
-    }
-    let rest = [
-        ("days", 864e5),
-        ("hours", 36e5),
-        ("minutes", 6e4),
-        ("seconds", 1e3),
-        ("ms", 1.0),
-    ];
-    for (name, scale) in rest {
-        t = date::time_clip(t + part(name)?.trunc() * scale);
+        ];
+        now[i] = plus(now[i], &amount)?;
+        t = date::from_fields(now[0], now[1], now[2], now[3], now[4], now[5], now[6]);
     }
     Ok(t)
 }
@@ -123,7 +119,9 @@ fn add(ms: f64, parts: Option<&OVal>) -> Res<f64> {
 fn format(ms: f64, form: Option<&OVal>) -> Res<OVal> {
     let form = match form {
         None | Some(OVal::Undef) => js("ISO"),
-        Some(form) => to_str(form)?,
+        Some(OVal::Str(form)) => form.clone(),
+        Some(OVal::Null) => return fail("Cannot call method 'replace' on null"),
+        Some(_) => return fail("'replace' is not a function"),
     };
     let form = lossy(&form);
     let text = || iso(ms).ok_or_else(|| Fail::new("Invalid Date"));
@@ -155,8 +153,8 @@ pub fn method(ms: f64, name: &str, args: &[OVal]) -> Res<Option<OVal>> {
         "diff" => {
             let difference = ms - other_time(args.first())?;
             let unit = match args.get(1) {
-                None | Some(OVal::Undef) => js("ms"),
-                Some(unit) => to_str(unit)?,
+                Some(OVal::Str(unit)) => unit.clone(),
+                _ => js("ms"),
             };
             OVal::Num(match lossy(&unit).as_str() {
                 "seconds" => difference / 1e3,

@@ -44,10 +44,20 @@ pub fn field<'v>(node: &'v Map, key: &str) -> &'v Value {
     node.get(key).unwrap_or(&UNDEFINED)
 }
 
-/// A name or key of the program as text (ToString of plain data).
+/// A name or key of the program as text (ToString of plain data). It is read
+/// where it stands in the program, for nothing.
 pub fn name_of(value: &Value) -> JsStr {
     match value {
         Value::String(s) => from_wtf8(s.as_bytes()),
+        Value::Array(items) => {
+            let part = |item: &Value| match item.is_nullish() {
+                true => Vec::new(),
+                false => name_of(item).to_vec(),
+            };
+            let parts: Vec<Vec<u16>> = items.iter().map(part).collect();
+            parts.join(&44).into()
+        }
+        Value::Object(_) => js("[object Object]"),
         other => to_str(&from_value(other)).unwrap_or_else(|_| js("")),
     }
 }
@@ -238,6 +248,11 @@ impl Machine<'_> {
             let segments: Vec<&[u16]> = text.split(|u| *u == 46).collect();
             segments.iter().try_for_each(|s| refuse(s))?;
             if let Some(root) = scope.lookup(segments[0]).filter(|v| !v.is_undef()) {
+                // In a `catch`, `message` of what was caught is its text.
+                let caught = self.frame.caught.iter().any(|n| **n == *segments[0]);
+                if caught && segments[1..] == [&*js("message")] && matches!(root, OVal::Str(_)) {
+                    return Ok(root);
+                }
                 return walk(root, &segments[1..]);
             }
         }
@@ -359,7 +374,8 @@ impl Machine<'_> {
 
     fn eval_member(&mut self, map: &Map, env: Env<'_>) -> Res<OVal> {
         let object = self.eval(field(map, "object"), env)?;
-        if json_truthy(field(map, "optional")) && object.is_nullish() {
+        // In `mathCalc` every access is null-safe and `?.` skips no check.
+        if !env.calc && json_truthy(field(map, "optional")) && object.is_nullish() {
             return Ok(OVal::Undef);
         }
         let property = field(map, "property");

@@ -7,7 +7,7 @@ use super::json::{self, Style};
 use super::machine::{Flow, Machine, Scope, ScopeRef, frame, record};
 use super::prices;
 use super::steps::Node;
-use super::value::{Fail, JsStr, OVal, Obj, Res, deep_copy, fail, from_value, js, lossy, to_text};
+use super::value::{Fail, JsStr, OVal, Obj, Res, fail, from_value, js, lossy, to_text};
 use super::{options::TraceEvent, statics};
 use a99_core::costs::Sizes;
 use a99_core::value::{Map, Value};
@@ -45,7 +45,11 @@ impl Machine<'_> {
         if answer.delay_ms <= 0.0 || first == end {
             return answer.result.map_err(|message| Fail {
                 code: a99_core::error::ErrorCode::Program,
-                message: super::value::from_wtf8(message.as_bytes()),
+                // An error without a text shows the name of its kind.
+                message: match message.is_empty() {
+                    true => js("Error"),
+                    false => super::value::from_wtf8(message.as_bytes()),
+                },
                 op: None,
             });
         }
@@ -72,66 +76,8 @@ impl Machine<'_> {
 
     /// A host atom gets its step as written.
     pub fn custom_atom(&mut self, op: &str, node: Node<'_>) -> Res<OVal> {
-        let mut input = node.input();
-        if let Value::Object(map) = &mut input {
-            map.remove("resultConst");
-        }
-        let answer = self.host.atom(op, input);
+        let answer = self.host.atom(op, node.input());
         self.wait(op, answer).map(|v| from_value(&v))
-    }
-
-    /// Whether the host grants a store of its own.
-    pub fn has_store(&self) -> bool {
-        [
-            "store.get",
-            "store.set",
-            "store.query",
-            "store.vectorSearch",
-        ]
-        .iter()
-        .any(|m| self.host.provides(m))
-    }
-
-    /// Whether a store method exists; the default store gets and sets.
-    pub fn store_can(&self, method: &str) -> bool {
-        self.host.provides(method)
-            || (!self.has_store() && matches!(method, "store.get" | "store.set"))
-    }
-
-    /// Reads from the store.
-    pub fn store_get(&mut self, key: &JsStr) -> Res<OVal> {
-        if self.has_store() {
-            return self.call_host("storeGet", "store.get", &[OVal::Str(key.clone())]);
-        }
-        self.warn_default_store();
-        let stored = self.store.get(key).cloned().unwrap_or(OVal::Undef);
-        deep_copy(&stored, self.opts.max_depth)
-    }
-
-    /// Writes to the store.
-    pub fn store_set(&mut self, key: &JsStr, value: &OVal) -> Res<OVal> {
-        if self.has_store() {
-            if !self.host.provides("store.set") {
-                return Err(self.missing("Capability 'store.set' missing"));
-            }
-            return self.call_host(
-                "storeSet",
-                "store.set",
-                &[OVal::Str(key.clone()), value.clone()],
-            );
-        }
-        self.warn_default_store();
-        // What a store keeps is data: sets and dates become what JSON shows.
-        let copy = from_value(&self.export(value)?);
-        self.store.insert(key.clone(), copy);
-        Ok(OVal::Undef)
-    }
-
-    fn warn_default_store(&mut self) {
-        let text = "Using the default in-memory store; its data ends with the run";
-        if !self.warnings.iter().any(|w| *w == text) {
-            self.warnings.push(text.into());
-        }
     }
 
     /// Atoms that are not pure data.
@@ -175,10 +121,10 @@ impl Machine<'_> {
         node: Node<'_>,
         scope: &ScopeRef,
     ) -> Res<OVal> {
-        let args = self.inputs(keys, node, scope)?;
         if !self.host.provides(method) {
             return Err(self.missing(&format!("Capability '{method}' missing")));
         }
+        let args = self.inputs(keys, node, scope)?;
         self.call_host(op, method, &args)
     }
 
@@ -205,75 +151,16 @@ impl Machine<'_> {
         self.wait("httpFetch", answer).map(|v| from_value(&v))
     }
 
-    fn store_atom(&mut self, op: &str, node: Node<'_>, scope: &ScopeRef) -> Res<OVal> {
-        match op {
-            "storeGet" | "storeSet" => {
-                let key = self.input(node, "key", scope)?;
-                let value = match op {
-                    "storeSet" => self.input(node, "value", scope)?,
-                    _ => OVal::Undef,
-                };
-                let method = if op == "storeGet" {
-                    "store.get"
-                } else {
-                    "store.set"
-                };
-                if !self.store_can(method) {
-                    return Err(self.missing(&format!("Capability '{method}' missing")));
-                }
-                if self.has_store() {
-                    let args = [key, value];
-                    let count = if op == "storeGet" { 1 } else { 2 };
-                    return self.call_host(op, method, &args[..count]);
-                }
-                let key = to_str(&key)?;
-                if op == "storeGet" {
-                    self.store_get(&key)
-                } else {
-                    self.store_set(&key, &value)
-                }
-            }
-            "storeQueryWhere" => {
-                let args = self.inputs(&["predicate", "collection", "limit"], node, scope)?;
-                let canonical = match args.first() {
-                    Some(OVal::Obj(p)) => p.get(&*js("canonical")).cloned(),
-                    _ => None,
-                };
-                if !matches!(canonical, Some(OVal::Str(_))) {
-                    return fail(
-                        "storeQueryWhere: `predicate` must be a canonical verified predicate \
-                         (an object with the text 'canonical')",
-                    );
-                }
-                if !self.host.provides("store.queryPredicate") {
-                    return Err(self.missing("Capability 'store.queryPredicate' missing"));
-                }
-                let parts = ["predicate", "collection", "limit"].iter().zip(args);
-                let query: Obj = parts.map(|(k, v)| (js(k), v)).collect();
-                match self.call_host(op, "store.queryPredicate", &[OVal::object(query)])? {
-                    OVal::Undef | OVal::Null => Ok(OVal::array(Vec::new())),
-                    rows => Ok(rows),
-                }
-            }
-            _ => {
-                let (method, keys): (_, &[&str]) = match op {
-                    "storeQuery" => ("store.query", &["query"]),
-                    _ => ("store.vectorSearch", &["collection", "vector", "k"]),
-                };
-                let args = self.inputs(keys, node, scope)?;
-                if !self.host.provides(method) {
-                    return Ok(OVal::array(Vec::new()));
-                }
-                match self.call_host(op, method, &args)? {
-                    OVal::Undef => Ok(OVal::array(Vec::new())),
-                    rows => Ok(rows),
-                }
-            }
-        }
-    }
-
     fn agent_run(&mut self, node: Node<'_>, scope: &ScopeRef) -> Res<OVal> {
         let id = self.input(node, "agentId", scope)?;
+        let inline = match &id {
+            OVal::Str(token) => token.starts_with(&js("proc_")),
+            OVal::Obj(obj) => obj.contains_key(&*js("op")),
+            _ => false,
+        };
+        if !inline && !self.host.provides("agent.run") {
+            return Err(self.missing("Capability 'agent.run' missing"));
+        }
         let input = self.resolve_vars(node.get("input"), scope)?;
         match &id {
             OVal::Str(token) if token.starts_with(&js("proc_")) => {
@@ -285,9 +172,6 @@ impl Machine<'_> {
                 return self.run_inline(&root, input);
             }
             _ => {}
-        }
-        if !self.host.provides("agent.run") {
-            return Err(self.missing("Capability 'agent.run' missing"));
         }
         let answer = self.call_host("agentRun", "agent.run", &[id, input])?;
         let OVal::Obj(obj) = &answer else {
@@ -543,9 +427,16 @@ impl Machine<'_> {
             }
             _ => return Err(self.missing("Capability Error: 'dom' is not available.")),
         };
-        let mut args = self.inputs(keys, node, scope)?;
+        let search = op == "storeSearch";
         if !self.host.provides(method) {
+            if search {
+                self.pay_search(op, None)?;
+            }
             return Err(self.missing(missing));
+        }
+        let mut args = self.inputs(keys, node, scope)?;
+        if search {
+            self.pay_search(op, args.get(2))?;
         }
         if op == "storeSearch" && args[2].is_nullish() {
             args[2] = OVal::Num(5.0);

@@ -104,6 +104,8 @@ pub struct Frame {
     pub names_nested: bool,
     /// Nested `callLocal`s.
     pub helper_depth: u32,
+    /// Names that the handlers around the present step bound their errors to.
+    pub caught: Vec<JsStr>,
     /// Canonical JSON of the program, part of the key of `cache` (D25).
     pub program: Rc<Vec<u16>>,
 }
@@ -134,6 +136,8 @@ pub struct Machine<'h> {
     pub procedures: HashMap<JsStr, (Rc<Value>, f64)>,
     /// Milliseconds that scripted answers have taken; nothing sleeps.
     pub waited_ms: f64,
+    /// The price of the search that is about to be made.
+    pub search_price: i64,
     /// Whether the error that is under way stands in a trace event already.
     pub traced: bool,
     started: Instant,
@@ -245,6 +249,7 @@ pub fn frame(root: &Value, args: OVal) -> Frame {
         helpers: Rc::new(root.get("helpers").cloned().unwrap_or(Value::Null)),
         names_nested: root.get("a99").and_then(Value::as_f64) == Some(3.0),
         helper_depth: 0,
+        caught: Vec::new(),
         program: Rc::new(text.unwrap_or_default()),
     }
 }
@@ -272,6 +277,7 @@ fn run_here(
         agent_depth: 0,
         procedures: HashMap::new(),
         waited_ms: 0.0,
+        search_price: 0,
         traced: false,
         started: Instant::now(),
     };

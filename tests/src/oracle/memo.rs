@@ -150,6 +150,9 @@ impl Machine<'_> {
                 js(&format!("body:{}", self.keyless(node, scope, false)?)).to_vec()
             }
             OVal::Str(s) => [js("text:").to_vec(), s.to_vec()].concat(),
+            OVal::Bool(_) | OVal::Num(_) => {
+                [js("plain:").to_vec(), to_str(&key)?.to_vec()].concat()
+            }
             other => {
                 let text = canonical(other)?.unwrap_or_default();
                 self.meter.charge(READ, Sizes::units(text.len()))?;
@@ -161,7 +164,7 @@ impl Machine<'_> {
         }
         let value = self.value_of(node, scope)?;
         let copy = deep_copy(&value, self.opts.max_depth)?;
-        // A key that is no text is made into one once more.
+        // A key with parts is made into text once more.
         let again = key
             .strip_prefix(js("value:").as_ref())
             .map_or(0, <[u16]>::len);

@@ -26,6 +26,7 @@ mod schemas;
 mod shell;
 mod statics;
 mod steps;
+mod stores;
 pub mod strict;
 mod strings;
 mod value;

@@ -35,12 +35,12 @@ impl<'v> Node<'v> {
         }
     }
 
-    /// The step without `op`, `result` and `resultConst`.
+    /// The step without `op` and `result`.
     pub fn input(self) -> Value {
         match self {
             Node::Step(map) => Value::Object(
                 map.iter()
-                    .filter(|(k, _)| !["op", "result", "resultConst"].iter().any(|m| **k == **m))
+                    .filter(|(k, _)| !["op", "result"].iter().any(|m| **k == **m))
                     .map(|(k, v)| (k.clone(), v.clone()))
                     .collect(),
             ),
@@ -84,6 +84,7 @@ impl Machine<'_> {
     fn atom(&mut self, op: &str, node: Node<'_>, scope: &ScopeRef) -> Res<Flow> {
         let before = self.fuel();
         let state = self.opts.trace.then(|| scope.snapshot());
+        // What the atom gave stands in the event even if it could not be bound.
         let (mut result, mut thrown) = (OVal::Undef, None);
         let paid = self.pay(op, node, scope).map_err(|e| {
             self.traced = true;
@@ -104,7 +105,6 @@ impl Machine<'_> {
                     if e.op.is_none() || !self.traced {
                         thrown = Some(to_text(&e.message));
                         self.traced = true;
-                        result = OVal::Undef;
                     }
                     e.at(op)
                 })
@@ -157,30 +157,38 @@ impl Machine<'_> {
         if let Some(chosen) = chosen {
             price = fuel::cost_from_f64(chosen).unwrap_or(price);
         } else if custom.is_none() && matches!(op, "storeVectorSearch" | "storeSearch") {
-            // The number of answers is part of the price.
+            // The number of answers is part of the price, which is taken when
+            // the search is made.
             let k = self.resolve(node.get("k"), scope)?;
-            let k = if k.is_nullish() { OVal::Num(5.0) } else { k };
-            let asked = match k {
-                OVal::Num(k) => fuel::cost_from_f64(k),
-                _ => None,
-            };
-            price += asked.unwrap_or(5 * costs::MICRO);
+            self.search_price = price + answers(&k);
+            return Ok(());
         }
         self.meter.take(price)
     }
 
-    /// Binds what an atom returned; `undefined` leaves the variable (D12), whose
-    /// name is checked and made constant all the same.
+    /// Takes the price of a search; `k` if it was resolved for the call.
+    pub fn pay_search(&mut self, op: &str, k: Option<&OVal>) -> Res<()> {
+        if self.opts.cost_overrides.contains_key(op) {
+            return Ok(());
+        }
+        let base = prices::of(op).map_or(0, |p| p.0);
+        let price = k.map_or(self.search_price, |k| base + answers(k));
+        self.meter.take(price)
+    }
+
+    /// Binds what an atom returned; `undefined` binds nothing (D12), so that it
+    /// breaks no constant and makes none. The name must be a lawful one.
     fn bind_result(&mut self, node: Node<'_>, value: OVal, scope: &ScopeRef) -> Res<()> {
         let name = node.get("result");
         if !is_bindable(name) {
             return Ok(());
         }
         let name = name_of(name);
-        scope.check_bind(&name)?;
-        if !value.is_undef() {
-            scope.bind(&name, value)?;
+        super::statics::refuse_forbidden(&name)?;
+        if value.is_undef() {
+            return Ok(());
         }
+        scope.bind(&name, value)?;
         if is_bindable(node.get("resultConst")) {
             scope.seal(&name);
         }
@@ -299,15 +307,18 @@ impl Machine<'_> {
             Err(e) if e.code.is_catchable() && is_bindable(node.get("catch")) => {
                 self.traced = false;
                 let name = match node.get("catchParam") {
-                    Value::Undefined | Value::Null => js("error"),
-                    name => name_of(name),
+                    name if is_bindable(name) => name_of(name),
+                    _ => js("error"),
                 };
                 scope.bind(&name, OVal::Str(e.message))?;
                 scope.bind(
                     &js("errorOp"),
                     OVal::str(e.op.as_deref().unwrap_or_default()),
                 )?;
-                self.list(node.get("catch"), scope)
+                self.frame.caught.push(name);
+                let flow = self.list(node.get("catch"), scope);
+                self.frame.caught.pop();
+                flow
             }
             other => other,
         }
@@ -349,10 +360,7 @@ impl Machine<'_> {
     }
 
     fn items(&mut self, op: &str, node: Node<'_>, scope: &ScopeRef) -> Res<Items> {
-        match self.resolve(node.get("items"), scope)? {
-            OVal::Arr(items) => Ok(Items(items, 0)),
-            _ => fail(format!("{op}: items is not an array")),
-        }
+        items_of(op, self.resolve(node.get("items"), scope)?)
     }
 
     fn item_scope(&self, node: Node<'_>, item: OVal, scope: &ScopeRef) -> Res<ScopeRef> {
@@ -396,9 +404,9 @@ impl Machine<'_> {
     }
 
     fn reduce(&mut self, node: Node<'_>, scope: &ScopeRef) -> Res<OVal> {
-        let items = self.items("reduce", node, scope)?;
+        let items = self.resolve(node.get("items"), scope)?;
         let mut acc = self.resolve(node.get("initial"), scope)?;
-        for item in items {
+        for item in items_of("reduce", items)? {
             let child = self.item_scope(node, item, scope)?;
             child.bind(&binding(node.get("accumulator")), acc.clone())?;
             self.list(node.get("steps"), &child)?;
@@ -436,7 +444,9 @@ impl Machine<'_> {
         }
         self.check_time()?;
         self.frame.helper_depth += 1;
+        let caught = std::mem::take(&mut self.frame.caught);
         let flow = self.list(helper.get("steps").unwrap_or(&Value::Undefined), &fresh);
+        self.frame.caught = caught;
         self.frame.helper_depth -= 1;
         match flow? {
             Flow::Return(value) => Ok(value),
@@ -455,6 +465,15 @@ impl Machine<'_> {
             op: None,
         })
     }
+}
+
+/// The price of the answers that a search asks for.
+fn answers(k: &OVal) -> i64 {
+    let asked = match k {
+        OVal::Num(k) => fuel::cost_from_f64(*k),
+        _ => None,
+    };
+    asked.unwrap_or(5 * costs::MICRO)
 }
 
 /// Whether a schema says more than names, so that projecting may change
@@ -480,6 +499,13 @@ impl Iterator for Items {
     fn next(&mut self) -> Option<OVal> {
         self.1 += 1;
         self.0.borrow().get(self.1 - 1).cloned()
+    }
+}
+
+fn items_of(op: &str, items: OVal) -> Res<Items> {
+    match items {
+        OVal::Arr(items) => Ok(Items(items, 0)),
+        _ => fail(format!("{op}: items is not an array")),
     }
 }
 

@@ -220,6 +220,13 @@ impl Vector {
         vector(whole).ok_or_else(|| "not a vector".to_owned())
     }
 
+    /// The names of the host atoms that it registers.
+    pub(super) fn host_atoms(&self) -> impl Iterator<Item = &str> {
+        let atoms = self.whole.get("customAtoms").and_then(Value::as_array);
+        let atoms = atoms.unwrap_or_default().iter();
+        atoms.filter_map(|atom| atom.get("op").and_then(Value::as_str))
+    }
+
     fn option(&self, key: &str) -> Option<Value> {
         self.whole.get("options")?.get(key).map(decode)
     }

@@ -5,8 +5,10 @@ use super::deviations::{self, Deviation, Deviations};
 use super::read::{Subject, Vector, read_file};
 use super::{Engine, EngineOutcome};
 use a99_core::value::Value;
+use agent99::{AtomSet, all_atoms};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 /// Alternatives that a decision makes the expected outcome, with the decision.
 const CHOSEN: [(&str, &str); 6] = [
@@ -69,7 +71,7 @@ impl Made {
     fn difference(&self, vector: &Vector, expect: &Value, repaired: bool) -> Option<Difference> {
         match self {
             Made::Program(outcome, _) => outcome_difference(vector, expect, repaired, outcome),
-            Made::Condition(got) => condition_difference(expect, got),
+            Made::Condition(got) => condition_difference(expect, got, &vector.ignore),
         }
     }
 
@@ -83,17 +85,30 @@ impl Made {
     }
 }
 
-fn make(engine: &dyn Engine, vector: &Vector) -> Result<Made, String> {
-    match &vector.subject {
-        Subject::Condition(text) => Ok(Made::Condition(engine.parse_condition(text))),
-        Subject::Program => {
-            let spec = vector.run_spec()?;
+fn make(engine: &dyn Engine, vector: &Vector) -> Made {
+    let spec = match &vector.subject {
+        Subject::Condition(text) => return Made::Condition(engine.parse_condition(text)),
+        Subject::Program => vector.run_spec(),
+    };
+    match spec {
+        Ok(spec) => {
             let script = spec.script.clone();
             let outcome = engine.run_program(spec);
             let problems = script.lock().unwrap_or_else(|e| e.into_inner()).problems();
-            Ok(Made::Program(outcome, problems))
+            Made::Program(outcome, problems)
         }
+        // Options that no run can have are refused like a program.
+        Err(message) => Made::Program(EngineOutcome::Rejected { message }, Vec::new()),
     }
+}
+
+/// Whether the runner knows a feature: one of [`FEATURES`], an atom, or a host
+/// atom that the vector brings along.
+fn is_known(feature: &str, vector: &Vector) -> bool {
+    static ATOMS: LazyLock<AtomSet> = LazyLock::new(all_atoms);
+    FEATURES.contains(&feature)
+        || ATOMS.get(feature).is_some()
+        || vector.host_atoms().any(|op| op == feature)
 }
 
 /// Why an outcome is not the one that the vector and the decisions ask for;
@@ -168,15 +183,11 @@ pub fn replay(
     for file in files {
         let foreign = is_foreign(file);
         for vector in read_file(file)? {
-            if vector
-                .requires
-                .iter()
-                .any(|r| !FEATURES.contains(&r.as_str()))
-            {
+            if !vector.requires.iter().all(|r| is_known(r, &vector)) {
                 report.skipped += 1;
                 continue;
             }
-            let made = make(engine, &vector)?;
+            let made = make(engine, &vector);
             match judge(&vector, &made, listed.get(&vector.id), foreign) {
                 Verdict::Pass => report.passed += 1,
                 Verdict::Skipped => report.skipped += 1,

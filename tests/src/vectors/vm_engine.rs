@@ -7,9 +7,9 @@ use a99_core::error::ErrorCode;
 use a99_core::value::Value;
 use agent99::artifact::EncodeOptions;
 use agent99::capabilities::{
-    AgentCall, AgentReply, AgentRunner, BoxFuture, Capabilities, CapabilityError, Fetch,
-    FixedClock, Llm, SeededRandom, Shell, ShellCommand, ShellError, ShellErrorKind, ShellOutput,
-    ShellReply, ShellRequest, Store, StoreMethod, Transpiler, Xml,
+    AgentCall, AgentReply, AgentRunner, BoxFuture, Capabilities, CapabilityError, Embedder, Fetch,
+    FixedClock, Llm, LlmBattery, SeededRandom, Shell, ShellCommand, ShellError, ShellErrorKind,
+    ShellOutput, ShellReply, ShellRequest, Store, StoreMethod, Transpiler, Xml,
 };
 use agent99::{
     AbortSignal, Agent, AtomBody, AtomDef, AtomError, AtomSig, AtomTimeout, CostModel,
@@ -115,6 +115,18 @@ impl Xml for Scripted {
 impl Transpiler for Scripted {
     fn transpile(&self, code: Value) -> Answer<'_> {
         self.reply("code.transpile", vec![code])
+    }
+}
+
+impl LlmBattery for Scripted {
+    fn predict(&self, system: Value, user: Value, tools: Value, format: Value) -> Answer<'_> {
+        self.reply("llmBattery.predict", vec![system, user, tools, format])
+    }
+}
+
+impl Embedder for Scripted {
+    fn embed(&self, text: Value) -> Answer<'_> {
+        self.reply("vector.embed", vec![text])
     }
 }
 
@@ -268,6 +280,12 @@ fn capabilities(script: &SharedScript) -> Capabilities {
     }
     if has("llm.predict") {
         granted.llm = Some(scripted.clone());
+    }
+    if has("llmBattery.predict") {
+        granted.llm_battery = Some(scripted.clone());
+    }
+    if has("vector.embed") {
+        granted.embedder = Some(scripted.clone());
     }
     if has("agent.run") {
         granted.agent = Some(scripted.clone());

@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use super::{arg, charge_text};
+use super::{arg, charge_text, unknown_method};
 use crate::coerce;
 use crate::convert::{BoundaryLimits, cut};
 use crate::convert::{date_text, temp};
@@ -53,17 +53,22 @@ fn now(cx: &mut Cx<'_>, _: &[Val]) -> Result<Val, Fault> {
     Ok(Val::Num(date::time_clip(cx.now_ms())))
 }
 
-/// `Date.parse(text)` gives a date here, which may be invalid.
+/// `Date.parse(v)` gives a date here, which may be invalid: what `new Date(v)`
+/// is, also of a number.
 fn parse(cx: &mut Cx<'_>, args: &[Val]) -> Result<Val, Fault> {
-    let text = Val::Str(coerce::to_str(cx, arg(args, 0))?);
-    let ms = to_ms(cx, text)?;
+    let ms = to_ms(cx, arg(args, 0))?;
     Ok(Val::Date(cx.heap.alloc_date(ms)?))
 }
 
 /// The time value that `new Date(v)` has (ECMA-262 §21.4.2.1).
 fn to_ms(cx: &mut Cx<'_>, v: Val) -> Result<f64, Fault> {
     Ok(match v {
-        Val::Date(r) => cx.heap.date_ms(r),
+        // A date is read as its text, which the invalid date does not have.
+        Val::Date(r) => {
+            let ms = cx.heap.date_ms(r);
+            date_text(ms)?;
+            ms
+        }
         Val::Num(n) => date::time_clip(n),
         Val::Null | Val::Bool(_) | Val::Undefined | Val::Unbound => {
             date::time_clip(coerce::to_number(cx, v)?)
@@ -114,26 +119,33 @@ fn paid(cx: &mut Cx<'_>, text: &[u8]) -> Result<Val, Fault> {
 
 /// `add({years, months, days, hours, minutes, seconds, ms})`: each part by
 /// the calendar, one after the other, overflowing as JavaScript's setters do.
+/// A part is added as `+` adds: text is appended to what the date has.
 fn add(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fault> {
     const PARTS: [&[u8]; 7] = [
         b"years", b"months", b"days", b"hours", b"minutes", b"seconds", b"ms",
     ];
-    let duration = refuse_nullish(arg(args, 0), "duration.years")?;
+    let duration = arg(args, 0);
+    if matches!(duration, Val::Null) {
+        return Err(Fault::throw(
+            "null is not an object (evaluating 'duration.years')",
+        ));
+    }
     let mut ms = cx.heap.date_ms(r);
     for (part, name) in PARTS.into_iter().enumerate() {
         let amount = match duration {
             Val::Obj(parts) => cx.heap.get_text(parts, name).unwrap_or(Val::Undefined),
+            // A date has hours, minutes and seconds of its own.
+            Val::Date(other) => field(cx, cx.heap.date_ms(other), name)?.unwrap_or(Val::Undefined),
             _ => Val::Undefined,
         };
         if coerce::truthy(cx.heap, amount) {
-            let amount = coerce::to_number(cx, amount)?;
-            ms = add_part(ms, part, amount);
+            ms = add_part(cx, ms, part, amount)?;
         }
     }
     Ok(Val::Date(cx.heap.alloc_date(ms)?))
 }
 
-fn add_part(ms: f64, part: usize, amount: f64) -> f64 {
+fn add_part(cx: &mut Cx<'_>, ms: f64, part: usize, amount: Val) -> Result<f64, Fault> {
     let f = date::fields(ms);
     let mut parts = [
         f.year,
@@ -144,31 +156,37 @@ fn add_part(ms: f64, part: usize, amount: f64) -> f64 {
         f.seconds,
         f.ms,
     ];
-    parts[part] += amount;
-    let [year, month, day, hours, minutes, seconds, ms] = parts;
-    date::from_fields(year, month, day, hours, minutes, seconds, ms)
-}
-
-fn refuse_nullish(v: Val, place: &str) -> Result<Val, Fault> {
-    let kind = match v {
-        Val::Null => "null",
-        Val::Undefined | Val::Unbound => "undefined",
-        other => return Ok(other),
-    };
-    Err(Fault::throw(format!(
-        "{kind} is not an object (evaluating '{place}')"
-    )))
-}
-
-/// The time value of another date, or of what could make one.
-fn other_ms(cx: &mut Cx<'_>, args: &[Val]) -> Result<f64, Fault> {
-    match refuse_nullish(arg(args, 0), "other.timestamp")? {
-        Val::Obj(r) => {
-            let timestamp = cx.heap.get_text(r, b"timestamp").unwrap_or(Val::Undefined);
-            coerce::to_number(cx, timestamp)
+    parts[part] = match coerce::to_primitive(cx, amount)? {
+        Val::Str(text) => {
+            let mut digits = a99_ecma::number_text::number_to_string(parts[part]).into_bytes();
+            digits.extend_from_slice(cx.heap.bytes(text));
+            a99_ecma::number_parse::string_to_number(&digits)
         }
-        other => to_ms(cx, other),
+        other => parts[part] + coerce::to_number(cx, other)?,
+    };
+    let [year, month, day, hours, minutes, seconds, ms] = parts;
+    Ok(date::from_fields(
+        year, month, day, hours, minutes, seconds, ms,
+    ))
+}
+
+/// The time value of another date, of what has a time stamp, or of what could
+/// make a date; nothing has none.
+fn other_ms(cx: &mut Cx<'_>, args: &[Val]) -> Result<f64, Fault> {
+    let stamp = match arg(args, 0) {
+        Val::Null => {
+            return Err(Fault::throw(
+                "null is not an object (evaluating 'other.timestamp')",
+            ));
+        }
+        Val::Undefined | Val::Unbound => return Ok(f64::NAN),
+        Val::Obj(r) => cx.heap.get_text(r, b"timestamp").unwrap_or(Val::Undefined),
+        _ => Val::Undefined,
+    };
+    if coerce::truthy(cx.heap, stamp) {
+        return coerce::to_number(cx, stamp);
     }
+    to_ms(cx, arg(args, 0))
 }
 
 /// `diff(other, unit)`, fractional; an unknown unit is milliseconds.
@@ -201,10 +219,11 @@ fn is_after(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fault> {
 /// `format(pattern)`: `ISO`, `date`, `time`, or the first of each placeholder.
 fn format(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fault> {
     let ms = cx.heap.date_ms(r);
-    if arg(args, 0).is_undefined() {
-        return to_text(cx, r, args);
-    }
-    let pattern = coerce::to_str(cx, arg(args, 0))?;
+    let pattern = match arg(args, 0) {
+        Val::Undefined | Val::Unbound => return to_text(cx, r, args),
+        Val::Str(pattern) => pattern,
+        other => return Err(unknown_method(cx, other, "replace")),
+    };
     match cx.heap.bytes(pattern) {
         b"ISO" => return to_text(cx, r, args),
         b"date" | b"time" => {

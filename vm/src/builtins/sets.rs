@@ -6,12 +6,13 @@
 mod tests;
 
 use super::objects::iterate;
-use super::{arg, arrays, call_builtin_value, charge_list, is_callable};
+use super::{arg, arrays, call_builtin_value, charge_list, is_callable, unknown_method};
 use crate::coerce;
 use crate::convert::temp;
-use crate::heap::{Ref, Val};
+use crate::heap::{Ref, Str, Val};
 use crate::native::{Cx, Fault};
 use a99_core::costs::{READ, Sizes};
+use a99_ecma::wtf8;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 
@@ -135,7 +136,7 @@ impl Distinct {
             let at = self.items.len() as u32;
             self.before
                 .push(self.heads.insert(hash, at).unwrap_or(NONE));
-            self.items.push(v);
+            self.items.push(without_sign(v));
         }
         Ok(())
     }
@@ -145,6 +146,14 @@ impl Distinct {
             cx.charge(READ, Sizes::units(s.units()))?;
         }
         cx.work(16)
+    }
+}
+
+/// A new set holds no negative zero (ECMA-262 §24.2.1.1).
+fn without_sign(v: Val) -> Val {
+    match v {
+        Val::Num(n) if n == 0.0 => Val::Num(0.0),
+        other => other,
     }
 }
 
@@ -201,6 +210,11 @@ fn union(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fault> {
 /// Items that are among those of the argument, or that are not.
 fn select(cx: &mut Cx<'_>, r: Ref, other: Val, wanted: bool) -> Result<Val, Fault> {
     let items = iterate(cx, Val::Set(r))?;
+    match other {
+        Val::Str(text) => return select_in_text(cx, &items, text, wanted),
+        Val::Set(_) | Val::Arr(_) | Val::Undefined | Val::Unbound | Val::Null => {}
+        _ => return select_in_none(cx, &items, other),
+    }
     let others = list(cx, other)?;
     let mut table = Distinct::new(cx, others.len())?;
     for item in others {
@@ -209,11 +223,43 @@ fn select(cx: &mut Cx<'_>, r: Ref, other: Val, wanted: bool) -> Result<Val, Faul
     let mut kept = temp::with_room(cx.heap, items.len())?;
     for item in items {
         if table.has(cx, item)? == wanted {
-            kept.push(item);
+            kept.push(without_sign(item));
         }
     }
     charge_list(cx, kept.len())?;
     Ok(Val::Set(cx.heap.alloc_set(&kept)?))
+}
+
+/// A text has the parts that it includes.
+fn select_in_text(cx: &mut Cx<'_>, items: &[Val], text: Str, wanted: bool) -> Result<Val, Fault> {
+    let mut kept = temp::with_room(cx.heap, items.len())?;
+    for item in items {
+        let part = coerce::to_str(cx, *item)?;
+        cx.charge(READ, Sizes::units(text.units() + part.units()))?;
+        cx.work(((text.len_bytes() + part.len_bytes()) / 16) as i64)?;
+        if wtf8::find(cx.heap.bytes(text), cx.heap.bytes(part), 0).is_some() == wanted {
+            kept.push(without_sign(*item));
+        }
+    }
+    charge_list(cx, kept.len())?;
+    Ok(Val::Set(cx.heap.alloc_set(&kept)?))
+}
+
+/// What is neither list nor text has no items to ask for: an error as soon as
+/// it is asked.
+fn select_in_none(cx: &mut Cx<'_>, items: &[Val], other: Val) -> Result<Val, Fault> {
+    if let Val::Obj(r) = other
+        && cx
+            .heap
+            .get_text(r, b"toArray")
+            .is_some_and(|v| !v.is_nullish())
+    {
+        return Err(Fault::throw("'toArray' is not a function"));
+    }
+    match items {
+        [] => new_set(cx, &[]),
+        _ => Err(unknown_method(cx, other, "includes")),
+    }
 }
 
 fn intersection(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fault> {
@@ -256,7 +302,7 @@ fn filter(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fault> {
     let mut results = results(cx, r, "filter", arg(args, 0))?;
     results.retain(|(_, result)| coerce::truthy(cx.heap, *result));
     let mut items: Vec<Val> = temp::with_room(cx.heap, results.len())?;
-    items.extend(results.iter().map(|(item, _)| *item));
+    items.extend(results.iter().map(|(item, _)| without_sign(*item)));
     charge_list(cx, items.len())?;
     Ok(Val::Set(cx.heap.alloc_set(&items)?))
 }

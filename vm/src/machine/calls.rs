@@ -258,6 +258,8 @@ impl Machine {
                 let mut cx = super::cx(&mut self.heap, &mut self.meter, host);
                 let limits = &self.options.limits.boundary;
                 let fault = match convert::check_text(&mut cx, message.as_bytes(), limits) {
+                    // An error without a text shows the name of its kind.
+                    Ok(()) if message.is_empty() => super::thrown(code, b"Error"),
                     Ok(()) => super::thrown(code, message.as_bytes()),
                     Err(refused) => refused,
                 };

@@ -11,7 +11,7 @@ use crate::link::Executable;
 use crate::native::Host;
 use crate::trace::{TraceEvent, TraceLog};
 use a99_core::fuel::Fuel;
-use a99_core::program::{Function, Home, Program, Step};
+use a99_core::program::{Function, Home, Op, Program, Step};
 use a99_core::text::Text;
 use a99_core::value::{Map, Value};
 use std::sync::Arc;
@@ -70,7 +70,7 @@ impl Tracer {
 }
 
 /// A step's input as the trace and cost functions see it: the step without
-/// `op`, `result` and `resultConst`; empty for a program without source.
+/// `op` and `result`; empty for a program without source.
 pub(super) fn step_input(program: &Program, step: &Step) -> Value {
     let mut map = Map::new();
     let Some(doc) = program.source.document() else {
@@ -82,12 +82,34 @@ pub(super) fn step_input(program: &Program, step: &Step) -> Value {
         map.insert(key, doc.to_value(step.node));
     } else {
         for (key, node) in doc.members(step.node) {
-            if !matches!(key, b"op" | b"result" | b"resultConst") {
+            if !matches!(key, b"op" | b"result") {
                 map.insert(Text::from_wtf8(key.to_vec()), doc.to_value(node));
             }
         }
     }
     Value::Object(map)
+}
+
+/// Whether the instruction at `pc` is what binds a step's value and found a
+/// constant: the step has its value then, although it fails.
+fn fails_to_bind(program: &Program, f: &Function, step: &Step, pc: u32) -> bool {
+    let Some(Op::CheckConst { name, .. }) = f.code.get(pc as usize) else {
+        return false;
+    };
+    let Some(doc) = program.source.document().filter(|_| !step.implicit) else {
+        return false;
+    };
+    let result = doc.get(step.node, "result").and_then(|n| doc.str(n));
+    result == Some(program.const_text(*name))
+}
+
+/// How a step ended, for its event.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ended {
+    /// With its value, which may have failed to be bound.
+    WithValue,
+    /// By an error of its own or of a step inside.
+    Failed,
 }
 
 impl Machine {
@@ -140,7 +162,7 @@ impl Machine {
             if step.start <= pc && pc < step.end {
                 break;
             }
-            self.trace_end(f, exe, None, true, host);
+            self.trace_end(f, exe, None, Ended::WithValue, host);
         }
         if let Some(tracer) = &mut self.tracer {
             tracer.silent = false;
@@ -193,7 +215,7 @@ impl Machine {
         f: &Function,
         exe: &Arc<Executable>,
         error: Option<Text>,
-        normal: bool,
+        ended: Ended,
         host: &dyn Host,
     ) {
         let Some(open) = self.tracer.as_mut().and_then(|t| t.open.pop()) else {
@@ -204,7 +226,7 @@ impl Machine {
         let program = exe.program();
         let step = &f.steps[open.step as usize];
         let slots = self.slots_at(f);
-        let returned = normal && error.is_none() && step.value != u8::MAX;
+        let returned = ended == Ended::WithValue && step.value != u8::MAX;
         let returned = returned.then(|| self.home_value(Home::Reg(step.value), slots));
         let mut changed = Vec::new();
         for ((name, home), before) in f.scopes[step.scope as usize].vars.iter().zip(&open.vars) {
@@ -263,7 +285,7 @@ impl Machine {
                 if step.start <= pc && pc < step.end {
                     break;
                 }
-                self.trace_end(f, exe, None, true, host);
+                self.trace_end(f, exe, None, Ended::WithValue, host);
             }
         }
         let silent = self
@@ -278,7 +300,11 @@ impl Machine {
             if target.is_some_and(|pc| step.start <= pc && pc < step.end) {
                 return;
             }
-            self.trace_end(f, exe, message.take(), false, host);
+            let ended = match &message {
+                Some(_) if fails_to_bind(exe.program(), f, step, pc) => Ended::WithValue,
+                _ => Ended::Failed,
+            };
+            self.trace_end(f, exe, message.take(), ended, host);
         }
         if target.is_none()
             && let Some(tracer) = &mut self.tracer
@@ -291,7 +317,7 @@ impl Machine {
     pub(super) fn trace_returned(&mut self, f: &Function, exe: &Arc<Executable>, host: &dyn Host) {
         self.drain_log(host);
         while self.top_open().is_some() {
-            self.trace_end(f, exe, None, true, host);
+            self.trace_end(f, exe, None, Ended::WithValue, host);
         }
         if let Some(tracer) = &mut self.tracer {
             tracer.frames.pop();

@@ -50,6 +50,8 @@ impl Failure {
     fn message(&self, op: &str) -> String {
         match self {
             Failure::Input(mismatch) => format!("Input validation failed for '{op}': {mismatch}"),
+            // An error without a text shows the name of its kind.
+            Failure::Failed(text) if text.is_empty() => "Error".to_owned(),
             Failure::Failed(text) => text.clone(),
             Failure::Output(mismatch) => {
                 format!("Output validation failed for '{op}': {mismatch}")

@@ -107,7 +107,17 @@ fn calendar_arithmetic() {
         "\"2025-03-01T13:05:09.000Z\""
     );
     assert_eq!(run(jan, "add", "[{}]"), "\"2023-01-31T00:00:00.000Z\"");
-    assert!(run(jan, "add", "[]").contains("undefined is not an object"));
+    for (odd, wanted) in [
+        ("[]", "2023-01-31T00:00:00.000Z"),
+        ("[5]", "2023-01-31T00:00:00.000Z"),
+        // Text is appended: the second of month "0" and "2", the 31st of it.
+        (r#"[{"months":"2"}]"#, "2023-03-31T00:00:00.000Z"),
+        (r#"[{"hours":["1"]}]"#, "2023-01-31T01:00:00.000Z"),
+        (r#"[{"minutes":true,"ms":""}]"#, "2023-01-31T00:01:00.000Z"),
+    ] {
+        assert_eq!(run(jan, "add", odd), format!("\"{wanted}\""), "{odd}");
+    }
+    assert!(run(jan, "add", "[null]").contains("null is not an object"));
 }
 
 #[test]

@@ -1,0 +1,115 @@
+//! Inputs that are resolved only if the atom gets so far.
+//!
+//! Some atoms check something before they resolve all of their inputs: that
+//! a capability was granted, that a text can be split. What the others would
+//! do and cost then never happens. An atom whose set has a `guard:` atom of
+//! its name is compiled so: the inputs that the guard takes come first, and
+//! the others only if it says yes. The atom itself is called either way and
+//! words the failure. Where nothing would show, no guard is asked.
+
+use super::Lower;
+use crate::ir::FromJson;
+use a99_core::builtins::is_forbidden;
+use a99_core::json::{Kind, NodeId};
+use a99_core::program::{Const, Op};
+use a99_core::sig::{AtomSig, BaseCost, Binding, Param, Params};
+
+/// What is asked before the other inputs.
+pub(super) struct Guard {
+    op: String,
+    /// Its inputs, as positions among the atom's.
+    first: Vec<usize>,
+    /// Whether its inputs are resolved again for the call itself: a price that
+    /// follows from an input has resolved it for itself.
+    again: bool,
+}
+
+impl Lower<'_, '_> {
+    /// The guard of a step, if resolving its inputs early could be noticed.
+    pub(super) fn guard_of(&self, step: NodeId, sig: &AtomSig, params: &[Param]) -> Option<Guard> {
+        let op = format!("guard:{}", sig.name);
+        let Params::Named(asked) = &self.s.sigs.signature(&op)?.params else {
+            return None;
+        };
+        let place = |p: &Param| params.iter().position(|q| q.name == p.name);
+        let first: Vec<usize> = asked.iter().filter_map(place).collect();
+        let again = matches!(sig.cost, BaseCost::Dynamic(_));
+        let acts = params.iter().enumerate().any(|(i, param)| {
+            let node = self.s.doc.get(step, param.name);
+            (again || !first.contains(&i)) && node.is_some_and(|n| self.acts(n, param.binding))
+        });
+        (acts && first.len() == asked.len()).then_some(Guard { op, first, again })
+    }
+
+    /// The inputs of a guarded step into the registers from `base`.
+    pub(super) fn guarded_inputs(
+        &mut self,
+        step: NodeId,
+        guard: &Guard,
+        params: &[Param],
+        base: u8,
+    ) {
+        for i in &guard.first {
+            self.input(step, params, *i, base);
+        }
+        let (open, ready) = (self.e.label(), self.e.label());
+        let mark = self.mark();
+        let n = guard.first.len();
+        let asked = self.temps(n.max(1));
+        for (to, i) in guard.first.iter().enumerate() {
+            self.mov(asked + to as u8, base + *i as u8);
+        }
+        self.e.at = Some((step, None));
+        self.internal_call(asked, asked, n as u8, &guard.op);
+        self.e.jump(Op::JTrue { src: asked, to: 0 }, open);
+        self.release(mark);
+        for i in 0..params.len() {
+            if !guard.first.contains(&i) {
+                self.load_const(base + i as u8, Const::Undefined);
+            }
+        }
+        self.e.jump(Op::Jmp { to: 0 }, ready);
+        self.e.bind(open);
+        for i in 0..params.len() {
+            if guard.again || !guard.first.contains(&i) {
+                self.input(step, params, i, base);
+            }
+        }
+        self.e.bind(ready);
+    }
+
+    /// Whether resolving an input can cost fuel, fail or change something.
+    fn acts(&self, node: NodeId, binding: Binding) -> bool {
+        let doc = self.s.doc;
+        match binding {
+            Binding::Literal => false,
+            Binding::TextOrValue if doc.str(node).is_some() => false,
+            Binding::Vars | Binding::TemplateVars { .. } if self.is_literal_object(node) => doc
+                .members(node)
+                .any(|(_, value)| self.acts_as_value(value)),
+            _ => self.acts_as_value(node),
+        }
+    }
+
+    /// Whether a node is an object of the program, not something to resolve.
+    pub(super) fn is_literal_object(&self, node: NodeId) -> bool {
+        let doc = self.s.doc;
+        doc.kind(node) == Kind::Object && !self.is_arg(node) && !FromJson::is_expr(doc, node)
+    }
+
+    /// The same for a node in a value position.
+    pub(super) fn acts_as_value(&self, node: NodeId) -> bool {
+        let doc = self.s.doc;
+        let forbidden = |text: &[u8]| text.split(|b| *b == b'.').any(is_forbidden);
+        match doc.kind(node) {
+            Kind::String(text) => forbidden(text),
+            Kind::Object if self.is_arg(node) => doc
+                .get(node, "path")
+                .and_then(|path| doc.str(path))
+                .is_some_and(forbidden),
+            Kind::Object if FromJson::is_expr(doc, node) => true,
+            Kind::Object | Kind::Array => self.has_nested(node),
+            _ => false,
+        }
+    }
+}

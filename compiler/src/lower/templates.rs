@@ -1,0 +1,178 @@
+//! The variables of `template`: only those that the text names are resolved,
+//! and each hole of a text that is known resolves and prints its own, in the
+//! order of the text.
+
+use super::{Held, Lower};
+use a99_core::json::NodeId;
+use a99_core::program::{Const, Op};
+use a99_core::sig::{Binding, Param};
+use std::collections::HashSet;
+
+/// An internal atom: the text that a hole shows for a value.
+const TEXT: &str = "template:text";
+
+/// An internal atom: which of some names a text has holes of.
+const NAMES: &str = "template:names";
+
+/// An internal atom: `template` with the texts of the holes in their order.
+pub(super) const FILL: &str = "template:fill";
+
+impl<'a> Lower<'_, 'a> {
+    fn knows(&self, op: &str) -> bool {
+        self.s.sigs.signature(op).is_some()
+    }
+
+    /// The text of a template, unless it is a name or a path.
+    fn known_text(&self, step: NodeId, params: &[Param], template: u8) -> Option<&'a [u8]> {
+        let doc = self.s.doc;
+        let param = params.get(template as usize)?;
+        let text = doc.get(step, param.name).and_then(|n| doc.str(n))?;
+        self.is_plain_text(text).then_some(text)
+    }
+
+    /// The variables and the holes of a step whose text is known and whose
+    /// variables must be resolved hole by hole: resolving them does something.
+    pub(super) fn holes_of(
+        &self,
+        step: NodeId,
+        params: &[Param],
+    ) -> Option<(usize, NodeId, Vec<&'a [u8]>)> {
+        let doc = self.s.doc;
+        let at = params
+            .iter()
+            .position(|p| matches!(p.binding, Binding::TemplateVars { .. }))?;
+        let Binding::TemplateVars { template } = params[at].binding else {
+            return None;
+        };
+        let node = doc.get(step, params[at].name)?;
+        if params.len() != 2 || !self.is_literal_object(node) || !self.knows(FILL) {
+            return None;
+        }
+        let holes = placeholders(self.known_text(step, params, template)?);
+        let mut members = doc.members(node);
+        let acts = members.any(|(name, v)| holes.contains(&name) && self.acts_as_value(v));
+        (acts && self.knows(TEXT)).then_some((at, node, holes))
+    }
+
+    /// What each hole shows, as a list.
+    pub(super) fn holes_to(&mut self, node: NodeId, dst: u8, holes: &[&'a [u8]]) {
+        let doc = self.s.doc;
+        let mark = self.mark();
+        let held = self.collector(holes.len());
+        for name in holes {
+            let mark = self.mark();
+            let shown = self.temp();
+            match doc.members(node).find(|m| m.0 == *name) {
+                Some((_, value)) => {
+                    self.value_to(value, shown);
+                    self.internal_call(shown, shown, 1, TEXT);
+                }
+                None => self.load_text(shown, b""),
+            }
+            self.collect(held, shown);
+            self.release(mark);
+        }
+        let list = self.take(held);
+        self.mov(dst, list);
+        self.release(mark);
+    }
+
+    /// The variables in one object; the text is in register `resolved`.
+    pub(super) fn template_vars_to(
+        &mut self,
+        step: NodeId,
+        params: &[Param],
+        (node, dst): (NodeId, u8),
+        (template, resolved): (u8, u8),
+    ) {
+        let doc = self.s.doc;
+        if let Some(text) = self.known_text(step, params, template) {
+            return self.vars_object_to(node, dst, Some(&placeholders(text)));
+        }
+        let acts = doc.members(node).any(|(_, v)| self.acts_as_value(v));
+        if !self.is_literal_object(node) || !acts || !self.knows(NAMES) {
+            return self.vars_object_to(node, dst, None);
+        }
+        // Of a text that is only known when it is here, what it does not name
+        // is not resolved either; the rest is, once.
+        let mark = self.mark();
+        let mut seen = HashSet::new();
+        let mut members: Vec<(&'a [u8], NodeId)> = doc.members(node).collect();
+        members.retain(|m| seen.insert(m.0));
+        let named = self.named_of(&members, resolved);
+        let held = self.collector(members.len());
+        let mut keys = Vec::with_capacity(members.len());
+        for (i, (name, child)) in members.into_iter().enumerate() {
+            keys.push(self.s.pool.key(name));
+            let mark = self.mark();
+            let value = self.temp();
+            if self.acts_as_value(child) {
+                let end = self.e.label();
+                let mark = self.mark();
+                let (obj, idx) = (self.take(named), self.temp());
+                self.load_const(idx, Const::Number(i as f64));
+                self.e.emit(Op::Index { dst: idx, obj, idx });
+                self.load_const(value, Const::Undefined);
+                self.e.jump(Op::JFalse { src: idx, to: 0 }, end);
+                self.release(mark);
+                self.value_to(child, value);
+                self.e.bind(end);
+            } else {
+                self.value_to(child, value);
+            }
+            self.collect(held, value);
+            self.release(mark);
+        }
+        let shape = self.s.pool.shape(&keys);
+        let arr = self.take(held);
+        self.e.emit(Op::WideObj { dst, arr, shape });
+        self.release(mark);
+    }
+
+    /// For each member whether the text names it.
+    fn named_of(&mut self, members: &[(&'a [u8], NodeId)], text: u8) -> Held {
+        let start = self.mark();
+        let asked = self.temps(2);
+        self.e.emit(Op::NewArr {
+            dst: asked + 1,
+            cap: members.len() as u32,
+        });
+        for (name, _) in members {
+            let mark = self.mark();
+            let src = self.temp();
+            self.load_text(src, name);
+            self.e.emit(Op::ArrPush {
+                arr: asked + 1,
+                src,
+            });
+            self.release(mark);
+        }
+        self.mov(asked, text);
+        self.internal_call(asked, asked, 2, NAMES);
+        self.hold(asked, start)
+    }
+}
+
+/// The names between `{{` and `}}` (language section 2.5, `template`).
+fn placeholders(text: &[u8]) -> Vec<&[u8]> {
+    let mut names = Vec::new();
+    let mut at = 0;
+    while at + 1 < text.len() {
+        if &text[at..at + 2] != b"{{" {
+            at += 1;
+            continue;
+        }
+        let start = at + 2;
+        let word = text[start..]
+            .iter()
+            .take_while(|b| b.is_ascii_alphanumeric() || **b == b'_')
+            .count();
+        if word > 0 && text[start + word..].starts_with(b"}}") {
+            names.push(&text[start..start + word]);
+            at = start + word + 2;
+        } else {
+            at += 1;
+        }
+    }
+    names
+}
