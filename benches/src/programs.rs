@@ -96,6 +96,97 @@ pub fn turns(n: u32) -> Value {
     json!({"n": n}).into()
 }
 
+/// W3: a helper that calls itself.
+pub const FIBONACCI: &str = r#"{"op": "seq",
+    "helpers": {"fib": {"paramNames": ["n"], "steps": [
+        {"op": "if", "condition": "n < 2", "then": [{"op": "return", "value": "n"}]},
+        {"op": "callLocal", "name": "fib", "result": "a",
+         "args": [{"$expr": "binary", "op": "-",
+                   "left": {"$expr": "ident", "name": "n"}, "right": 1}]},
+        {"op": "callLocal", "name": "fib", "result": "b",
+         "args": [{"$expr": "binary", "op": "-",
+                   "left": {"$expr": "ident", "name": "n"}, "right": 2}]},
+        {"op": "return", "value": {"$expr": "binary", "op": "+",
+         "left": {"$expr": "ident", "name": "a"}, "right": {"$expr": "ident", "name": "b"}}}]}},
+    "steps": [
+        {"op": "varsImport", "keys": ["n"]},
+        {"op": "callLocal", "name": "fib", "args": ["n"], "result": "f"},
+        {"op": "return", "schema": {"type": "object", "properties": {"f": {}}}}
+    ]}"#;
+
+/// W4: objects built, mapped, filtered, and counted by a field.
+pub const ROWS_BY_TAG: &str = r#"{"op": "seq", "steps": [
+    {"op": "varsImport", "keys": ["ids"]},
+    {"op": "map", "items": "ids", "as": "i", "result": "rows", "steps": [
+        {"op": "mathCalc", "expr": "i % 97 + 0.5", "vars": {"i": "i"}, "result": "price"},
+        {"op": "varSet", "key": "result",
+         "value": {"id": "i", "price": "price", "quantity": 3, "tag": "new"}}]},
+    {"op": "map", "items": "rows", "as": "row", "result": "totals", "steps": [
+        {"op": "varSet", "key": "result",
+         "value": {"id": "row.id", "tag": "row.tag",
+                   "total": {"$expr": "binary", "op": "*",
+                             "left": {"$expr": "member", "property": "price",
+                                      "object": {"$expr": "ident", "name": "row"}},
+                             "right": {"$expr": "member", "property": "quantity",
+                                       "object": {"$expr": "ident", "name": "row"}}}}}]},
+    {"op": "filter", "items": "totals", "as": "t", "condition": "t.total > 50",
+     "result": "large"},
+    {"op": "reduce", "items": "large", "as": "t", "accumulator": "sum", "initial": 0,
+     "result": "sum", "steps": [
+        {"op": "varSet", "key": "result",
+         "value": {"$expr": "binary", "op": "+",
+                   "left": {"$expr": "ident", "name": "sum"},
+                   "right": {"$expr": "member", "property": "total",
+                             "object": {"$expr": "ident", "name": "t"}}}}]},
+    {"op": "return", "schema": {"type": "object", "properties": {"sum": {}}}}
+]}"#;
+
+/// The inputs of [`ROWS_BY_TAG`].
+pub fn items(n: u32) -> Value {
+    json!({"ids": (0..n).collect::<Vec<_>>()}).into()
+}
+
+/// W5: a text split, its parts in templates, joined.
+pub const WORDS: &str = r#"{"op": "seq", "steps": [
+    {"op": "varsImport", "keys": ["text"]},
+    {"op": "split", "str": "text", "sep": " ", "result": "words"},
+    {"op": "map", "items": "words", "as": "word", "result": "lines", "steps": [
+        {"op": "template", "tmpl": "<li>{{word}}</li>", "vars": {"word": "word"},
+         "result": "result"}]},
+    {"op": "join", "list": "lines", "sep": "\n", "result": "page"},
+    {"op": "return", "schema": {"type": "object", "properties": {"page": {}}}}
+]}"#;
+
+/// The inputs of [`WORDS`].
+pub fn words(n: u32) -> Value {
+    let words: Vec<String> = (0..n).map(|i| format!("number-of-{i}")).collect();
+    json!({"text": words.join(" ")}).into()
+}
+
+/// W6: a JSON document parsed, transformed and written.
+pub const ORDERS: &str = r#"{"op": "seq", "steps": [
+    {"op": "varsImport", "keys": ["text"]},
+    {"op": "jsonParse", "str": "text", "result": "orders"},
+    {"op": "map", "items": "orders", "as": "order", "result": "short", "steps": [
+        {"op": "pick", "obj": "order", "keys": ["id", "total"], "result": "picked"},
+        {"op": "merge", "a": "picked", "b": {"seen": true}, "result": "result"}]},
+    {"op": "jsonStringify", "value": "short", "result": "written"},
+    {"op": "return", "schema": {"type": "object", "properties": {"written": {}}}}
+]}"#;
+
+/// The inputs of [`ORDERS`].
+pub fn orders(n: u32) -> Value {
+    let orders: Vec<_> = (0..n)
+        .map(|i| {
+            serde_json::json!({
+                "id": i, "customer": format!("customer {i}"), "total": f64::from(i) * 1.25,
+                "note": "leave it \"at the door\"", "lines": [{"sku": "a-1", "n": 2}],
+            })
+        })
+        .collect();
+    json!({"text": serde_json::Value::from(orders).to_string()}).into()
+}
+
 /// W8: an agent of ten steps.
 pub const TEN_STEPS: &str = r#"{"op": "seq", "steps": [
     {"op": "varsImport", "keys": ["name", "price", "quantity", "tags"]},

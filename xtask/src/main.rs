@@ -3,6 +3,7 @@
 //! Each chore is a file. They call cargo and read the tree; none is part of
 //! the product.
 
+mod bench;
 mod docs;
 mod fuzz;
 mod guest;
@@ -27,6 +28,10 @@ Usage: cargo xtask CHORE
   bless                      rewrite golden files and generated documents
   vectors [--engine vm|a99b|oracle] FILE...
                              replay conformance vectors
+  bench --instr [--baseline FILE] [--save FILE] [--row TEXT] [--json]
+                             count the instructions of each row of the benchmark
+                             (valgrind); fails where one is more than 3 % above
+                             the baseline (benches/results/instructions.json)
   mutate [--count N] [--seed S] [--jobs N]
                              change artifacts at random and run what is accepted
                              (release build; a million mutants by default)
@@ -77,6 +82,7 @@ fn run(chore: &str, rest: &[String]) -> Result<(), Failed> {
         ("docs", ["--check"]) => docs::check(),
         ("bless", []) => stages::bless(),
         ("vectors", args) => vectors::replay(args),
+        ("bench", args) => bench::bench(args),
         ("mutate", args) => fuzz::mutate(args),
         ("guest", args) => guest::build(args),
         ("guest-test", []) => guest::test(),
