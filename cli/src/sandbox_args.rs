@@ -6,6 +6,7 @@ use crate::named::args::{
 };
 use crate::named::name::Name;
 use crate::sandbox_image_args::{DoctorArgs, ImageArgs};
+use a99_sandbox::p9::GitWrites;
 use a99_sandbox::{Mount, MountMode, Policy, PolicyError, Translate};
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use serde::{Deserialize, Serialize};
@@ -110,8 +111,10 @@ pub struct BuildArgs {
 #[derive(Debug, Default, PartialEq, Args)]
 pub struct SettingsArgs {
     /// Show a folder or file of the host in the sandbox: read-only, :rw, or
-    /// :overlay, which keeps what is written in the sandbox; may be repeated
-    #[arg(long, value_name = "HOST:GUEST[:ro|:rw|:overlay]", value_parser = mount)]
+    /// :overlay, which keeps what is written in the sandbox; :rw,git allows to
+    /// write what the host's git runs, too (settings, hooks, new repositories,
+    /// rebases): only for programs that you trust; may be repeated
+    #[arg(long, value_name = "HOST:GUEST[:ro|:rw|:rw,git|:overlay]", value_parser = mount)]
     pub mount: Vec<Mount>,
     /// What may be reached over the network: off, full, or allow:HOST[:PORT],...
     #[arg(long, value_name = "POLICY", default_value = "off", value_parser = policy)]
@@ -212,20 +215,22 @@ impl SettingsArgs {
 
 fn mount(text: &str) -> Result<Mount, String> {
     let modes = [
-        (":ro", MountMode::ReadOnly),
-        (":rw", MountMode::ReadWrite),
-        (":overlay", MountMode::Overlay),
+        (":ro", MountMode::ReadOnly, GitWrites::Refused),
+        (":rw", MountMode::ReadWrite, GitWrites::Refused),
+        (":rw,git", MountMode::ReadWrite, GitWrites::Allowed),
+        (":overlay", MountMode::Overlay, GitWrites::Refused),
     ];
-    let (paths, mode) = modes
-        .iter()
-        .find_map(|(name, mode)| text.strip_suffix(name).map(|paths| (paths, *mode)))
-        .unwrap_or((text, MountMode::ReadOnly));
+    let (paths, mode, git) = modes
+        .into_iter()
+        .find_map(|(name, mode, git)| text.strip_suffix(name).map(|paths| (paths, mode, git)))
+        .unwrap_or((text, MountMode::ReadOnly, GitWrites::Refused));
     // A path of the host may contain the sign, and one of the guest seldom does.
     match paths.rsplit_once(':') {
-        Some((host, guest)) if !host.is_empty() && guest.starts_with('/') => {
-            Ok(Mount::new(guest, host, mode))
-        }
-        _ => Err("expected HOST:GUEST[:ro|:rw|:overlay] with an absolute GUEST".to_owned()),
+        Some((host, guest)) if !host.is_empty() && guest.starts_with('/') => Ok(Mount {
+            git,
+            ..Mount::new(guest, host, mode)
+        }),
+        _ => Err("expected HOST:GUEST[:ro|:rw|:rw,git|:overlay] with an absolute GUEST".to_owned()),
     }
 }
 
@@ -271,6 +276,11 @@ mod tests {
         ] {
             assert_eq!(mount(text), Ok(Mount::new("/w", host, mode)), "{text}");
         }
+        let git = mount(".:/w:rw,git").expect("a mount");
+        assert_eq!(
+            (git.mode, git.git),
+            (MountMode::ReadWrite, GitWrites::Allowed)
+        );
         for text in ["", "/a", ":/w", "/a:w", "/a:", "/a:/w:rx"] {
             assert!(mount(text).is_err(), "{text}");
         }

@@ -10,14 +10,15 @@
 //! made new or opened without following a link, every file is made anew, so
 //! nothing is written outside of the place. A symbolic link that would lead out
 //! of the tree is left out and counted, unless the receiver allows such links
-//! (the guest does: there they lead nowhere but into the guest).
+//! (the guest does: there they lead nowhere but into the guest), and so is what
+//! the receiver's [`Guard`] refuses. A file gets its name when it is complete.
 //!
 //! A stream is the line [`MAGIC`] and records: a kind, a name, and what the kind
 //! has; folders hold records until their end. There is no recursion: folders
 //! are entered one after the other, at most [`MAX_DEPTH`] deep.
 
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Timespec, Timestamps};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Timespec, Timestamps};
 use rustix::io::Errno;
 use std::ffi::{CStr, CString, OsStr};
 use std::fs::File;
@@ -35,6 +36,9 @@ pub const MAX_DEPTH: usize = 256;
 /// Longest name (`NAME_MAX`), and longest target of a link (`PATH_MAX`).
 const MAX_NAME: usize = 255;
 const MAX_TARGET: usize = 4096;
+
+/// Copies into one folder at a time.
+const MAX_TEMPORARY: u32 = 1000;
 
 /// Largest piece of a file's content.
 const PIECE_BYTES: usize = 32 << 10;
@@ -61,10 +65,24 @@ pub struct Copied {
     pub links: u64,
     /// Bytes of files.
     pub bytes: u64,
-    /// Entries left out: devices, pipes, sockets, and links that would lead
-    /// out.
+    /// Entries left out: devices, pipes, sockets, links that would lead out, and
+    /// what the receiver refuses.
     pub left_out: u64,
 }
+
+/// Kinds of entries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A file.
+    File,
+    /// A folder.
+    Folder,
+    /// A symbolic link.
+    Link,
+}
+
+/// Whether an entry of that name and kind must not be made in a folder.
+pub type Guard = fn(BorrowedFd<'_>, &CStr, Kind) -> io::Result<bool>;
 
 /// How a tree is received.
 #[derive(Clone, Copy, Debug)]
@@ -75,6 +93,8 @@ pub struct Receive {
     pub max_entries: u64,
     /// Make symbolic links that lead out of the tree.
     pub any_link: bool,
+    /// What else is left out, with all below it.
+    pub guard: Option<Guard>,
 }
 
 impl Default for Receive {
@@ -83,6 +103,7 @@ impl Default for Receive {
             max_bytes: u64::MAX,
             max_entries: u64::MAX,
             any_link: false,
+            guard: None,
         }
     }
 }
@@ -184,9 +205,7 @@ impl<W: Write> Sender<'_, W> {
             let folder = walk_now.folder.as_fd();
             if let Some((fd, stat)) = self.entry(folder, name)? {
                 if walks.len() == MAX_DEPTH {
-                    return Err(invalid(format!(
-                        "folders nested more than {MAX_DEPTH} deep"
-                    )));
+                    return Err(too_deep());
                 }
                 self.head(FOLDER, name.to_bytes(), &stat)?;
                 walks.push(walk(fd)?);
@@ -244,7 +263,8 @@ fn walk(folder: OwnedFd) -> io::Result<Walk> {
 ///
 /// # Errors
 /// Those of the file system and of `input`; a stream that is none, that ends
-/// early or asks for more than `options` allow. What was made stays.
+/// early or asks for more than `options` allow. What is complete stays; of the
+/// file that was not, nothing does.
 pub fn receive(input: &mut impl Read, path: &Path, options: &Receive) -> io::Result<Copied> {
     let mut magic = [0; MAGIC.len()];
     input.read_exact(&mut magic)?;
@@ -257,6 +277,7 @@ pub fn receive(input: &mut impl Read, path: &Path, options: &Receive) -> io::Res
         copied: Copied::default(),
         entries: 0,
         open: Vec::new(),
+        left: 0,
     };
     receiver.top(path)?;
     receiver.rest()?;
@@ -284,6 +305,8 @@ struct Receiver<'a, R> {
     copied: Copied,
     entries: u64,
     open: Vec<Open>,
+    /// How deep in a folder that is left out.
+    left: usize,
 }
 
 impl<R: Read> Receiver<'_, R> {
@@ -339,12 +362,42 @@ impl<R: Read> Receiver<'_, R> {
     fn top(&mut self, path: &Path) -> io::Result<()> {
         let [kind] = self.array()?;
         let head = self.head(true)?;
-        let place = CString::new(path.as_os_str().as_bytes())?;
+        // The place itself is the caller's word: links in it are followed.
+        let (above, name) = match (path.parent(), path.file_name()) {
+            (Some(above), Some(name)) if above != Path::new("") => (above, name),
+            _ => (Path::new("."), path.as_os_str()),
+        };
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let above = rustix::fs::open(above, flags, Mode::empty())?;
+        let name = CString::new(name.as_bytes())?;
+        let kind = self.kind(kind)?;
+        if self.is_refused(above.as_fd(), &name, kind)? {
+            let text = "nothing is copied to where the host's git looks for what it runs";
+            return Err(named(
+                &name,
+                io::Error::new(io::ErrorKind::PermissionDenied, text),
+            ));
+        }
         match kind {
-            // The place itself is the caller's word: links in it are followed.
-            FOLDER => self.enter(CWD, &place, &head, OFlags::empty()),
-            FILE => self.file(CWD, &place, &head),
-            _ => Err(invalid("neither a file nor a folder")),
+            Kind::Folder => self.enter(above.as_fd(), &name, &head, OFlags::empty()),
+            Kind::File => self.file(above.as_fd(), &name, &head),
+            Kind::Link => Err(invalid("neither a file nor a folder")),
+        }
+    }
+
+    fn kind(&self, byte: u8) -> io::Result<Kind> {
+        match byte {
+            FOLDER => Ok(Kind::Folder),
+            FILE => Ok(Kind::File),
+            LINK => Ok(Kind::Link),
+            _ => Err(invalid("an entry of no known kind")),
+        }
+    }
+
+    fn is_refused(&self, folder: BorrowedFd<'_>, name: &CStr, kind: Kind) -> io::Result<bool> {
+        match self.options.guard {
+            Some(guard) => guard(folder, name, kind),
+            None => Ok(false),
         }
     }
 
@@ -352,12 +405,17 @@ impl<R: Read> Receiver<'_, R> {
         loop {
             let [kind] = self.array()?;
             if kind == DONE && self.open.is_empty() {
-                self.copied.left_out += u64::from_le_bytes(self.array()?);
+                let left_out = u64::from_le_bytes(self.array()?);
+                self.copied.left_out = self.copied.left_out.saturating_add(left_out);
                 return Ok(());
             }
             let Some(open) = self.open.last() else {
                 return Err(invalid("an entry outside of the tree"));
             };
+            if kind == END && self.left > 0 {
+                self.left -= 1;
+                continue;
+            }
             if kind == END {
                 rustix::fs::fchmod(&open.folder, open.mode)?;
                 rustix::fs::futimens(&open.folder, &open.times)?;
@@ -369,12 +427,31 @@ impl<R: Read> Receiver<'_, R> {
             let folder = open.folder.try_clone()?;
             let head = self.head(false)?;
             let name = head.name.clone();
-            match kind {
-                FOLDER => self.enter(folder.as_fd(), &name, &head, OFlags::NOFOLLOW)?,
-                FILE => self.file(folder.as_fd(), &name, &head)?,
-                LINK => self.link(folder.as_fd(), &head)?,
-                _ => return Err(invalid("an entry of no known kind")),
+            let kind = self.kind(kind)?;
+            let refused = self.left == 0 && self.is_refused(folder.as_fd(), &name, kind)?;
+            self.copied.left_out += u64::from(refused);
+            if refused || self.left > 0 {
+                self.pass(kind)?;
+                continue;
             }
+            match kind {
+                Kind::Folder => self.enter(folder.as_fd(), &name, &head, OFlags::NOFOLLOW)?,
+                Kind::File => self.file(folder.as_fd(), &name, &head)?,
+                Kind::Link => self.link(folder.as_fd(), &head)?,
+            }
+        }
+    }
+
+    /// Reads over the content of an entry that is left out.
+    fn pass(&mut self, kind: Kind) -> io::Result<()> {
+        match kind {
+            Kind::Folder if self.open.len() + self.left == MAX_DEPTH => Err(too_deep()),
+            Kind::Folder => {
+                self.left += 1;
+                Ok(())
+            }
+            Kind::Link => self.text(MAX_TARGET).map(drop),
+            Kind::File => self.content(&mut io::sink()),
         }
     }
 
@@ -386,9 +463,7 @@ impl<R: Read> Receiver<'_, R> {
         follow: OFlags,
     ) -> io::Result<()> {
         if self.open.len() == MAX_DEPTH {
-            return Err(invalid(format!(
-                "folders nested more than {MAX_DEPTH} deep"
-            )));
+            return Err(too_deep());
         }
         match rustix::fs::mkdirat(parent, name, Mode::RWXU) {
             Ok(()) | Err(Errno::EXIST) => {}
@@ -406,30 +481,40 @@ impl<R: Read> Receiver<'_, R> {
     }
 
     fn file(&mut self, parent: BorrowedFd<'_>, name: &CStr, head: &Head) -> io::Result<()> {
-        remove_file(parent, name)?;
-        let flags =
-            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let fd = rustix::fs::openat(parent, name, flags, Mode::RUSR | Mode::WUSR)
-            .map_err(|error| named(name, error.into()))?;
-        let mut file = File::from(fd);
+        let (file, temporary) = new_file(parent).map_err(|error| named(name, error))?;
+        let filled = self.fill(file, head).and_then(|()| {
+            rustix::fs::renameat(parent, &temporary, parent, name)?;
+            Ok(())
+        });
+        if let Err(error) = filled {
+            // It has no other name.
+            let _ = rustix::fs::unlinkat(parent, &temporary, AtFlags::empty());
+            return Err(named(name, error));
+        }
+        self.copied.files += 1;
+        Ok(())
+    }
+
+    fn fill(&mut self, mut file: File, head: &Head) -> io::Result<()> {
+        self.content(&mut file)?;
+        rustix::fs::fchmod(&file, head.mode)?;
+        Ok(rustix::fs::futimens(&file, &head.times)?)
+    }
+
+    /// The content of a file.
+    fn content(&mut self, out: &mut impl Write) -> io::Result<()> {
         loop {
             let piece = self.text(PIECE_BYTES)?;
             if piece.is_empty() {
-                break;
+                return Ok(());
             }
             self.copied.bytes += piece.len() as u64;
             if self.copied.bytes > self.options.max_bytes {
-                return Err(invalid(format!(
-                    "more than {} bytes",
-                    self.options.max_bytes
-                )));
+                let text = format!("more than {} bytes", self.options.max_bytes);
+                return Err(invalid(text));
             }
-            file.write_all(&piece).map_err(|error| named(name, error))?;
+            out.write_all(&piece)?;
         }
-        rustix::fs::fchmod(&file, head.mode)?;
-        rustix::fs::futimens(&file, &head.times)?;
-        self.copied.files += 1;
-        Ok(())
     }
 
     fn link(&mut self, parent: BorrowedFd<'_>, head: &Head) -> io::Result<()> {
@@ -449,7 +534,31 @@ impl<R: Read> Receiver<'_, R> {
     }
 }
 
-/// Makes room for a file or a link; a folder stays, and what follows fails.
+fn too_deep() -> io::Error {
+    invalid(format!("folders nested more than {MAX_DEPTH} deep"))
+}
+
+/// A file that becomes another's when it is complete, and its name until then.
+fn new_file(parent: BorrowedFd<'_>) -> io::Result<(File, CString)> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let own = std::process::id();
+    let mut last = Errno::EXIST;
+    for number in 0..MAX_TEMPORARY {
+        let name = CString::new(format!(".a99-copy-{own}-{number}"))?;
+        match rustix::fs::openat(parent, &name, flags, Mode::RUSR | Mode::WUSR) {
+            Ok(fd) => return Ok((File::from(fd), name)),
+            // Of another copy that runs now, or was killed.
+            Err(Errno::EXIST) => {}
+            Err(error) => {
+                last = error;
+                break;
+            }
+        }
+    }
+    Err(last.into())
+}
+
+/// Makes room for a link; a folder stays, and what follows fails.
 fn remove_file(parent: BorrowedFd<'_>, name: &CStr) -> io::Result<()> {
     match rustix::fs::unlinkat(parent, name, AtFlags::empty()) {
         Ok(()) | Err(Errno::NOENT | Errno::ISDIR | Errno::PERM) => Ok(()),

@@ -25,8 +25,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["--echo", module] => echo(Path::new(module)),
-        ["--commands"] => both(&Image::at(&current()?)?),
-        ["--commands", module] => both(&Image::at(Path::new(module))?),
+        ["--commands"] => both(&image(&current()?)?),
+        ["--commands", module] => both(&image(Path::new(module))?),
         [] => figures(&current()?),
         [module] => figures(Path::new(module)),
         _ => Err("usage: figures [--commands] [MODULE]".into()),
@@ -40,6 +40,11 @@ fn current() -> Result<PathBuf, Box<dyn Error>> {
     Image::current(&cache, &mut |_: Event<'_>| {})?;
     let entry = cache.current("module")?;
     Ok(entry.ok_or("no image")?.path("guest.cwasm"))
+}
+
+/// A compiled module of the cache.
+fn image(path: &Path) -> Result<Image, Box<dyn Error>> {
+    Ok(Image::at(&Cache::of_user()?, path)?)
 }
 
 fn start(image: &Image, translate: Translate) -> Result<Sandbox, VmError> {
@@ -58,7 +63,7 @@ fn run(command: Command) -> Result<(), VmError> {
 /// What a new process does until the first output of a command.
 fn echo(module: &Path) -> Result<(), Box<dyn Error>> {
     let begin = Instant::now();
-    let image = Image::at(module)?;
+    let image = image(module)?;
     let loaded = begin.elapsed();
     let sandbox = start(&image, Translate::default())?;
     let started = begin.elapsed();
@@ -83,7 +88,7 @@ fn figures(module: &Path) -> Result<(), Box<dyn Error>> {
     );
     instantiate(module)?;
     first_process(module)?;
-    let image = Image::at(module)?;
+    let image = image(module)?;
     timed("start, first echo, stop", SOME, || {
         let sandbox = start(&image, Translate::default())?;
         script(&sandbox, "echo hi")?;

@@ -71,6 +71,10 @@ pub struct CpArgs {
     /// Where to copy it: NAME:PATH in a sandbox, or a path
     #[arg(value_hint = ValueHint::AnyPath)]
     pub target: Side,
+    /// Copy git directories of the sandbox as they are, with settings and hooks
+    /// that this computer's git follows: only from sandboxes that you trust
+    #[arg(long)]
+    pub git: bool,
     /// Print the result, errors too, as one line of JSON on standard output
     #[arg(long)]
     pub json: bool,

@@ -227,7 +227,9 @@ pub fn look(place: &Place, name: &Name) -> Result<Option<Found>, Problem> {
     Ok(match place.lock(name, false)? {
         State::Held => {
             let holder = place.holder(name);
-            Some(Found::Silent(holder.map(|pid| pid.as_raw_pid())))
+            Some(Found::Silent(
+                holder.map(|holder| holder.pid().as_raw_pid()),
+            ))
         }
         State::Taken(lock) => {
             place.clear(name, lock);
@@ -250,14 +252,13 @@ pub fn stop(place: &Place, name: &Name) -> Result<(), Problem> {
         Ok(_) if until_free(place, name, KILL_PATIENCE)? => return Ok(()),
         _ => {}
     }
-    use rustix::process::{Signal, kill_process};
+    use rustix::process::Signal;
     for signal in [Signal::TERM, Signal::KILL] {
         if until_free(place, name, Duration::ZERO)? {
             return Ok(());
         }
-        if let Some(pid) = place.holder(name) {
-            // It may have ended this moment.
-            let _ = kill_process(pid, signal);
+        if let Some(holder) = place.holder(name) {
+            holder.signal(signal);
         }
         if until_free(place, name, KILL_PATIENCE)? {
             return Ok(());

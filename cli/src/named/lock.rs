@@ -3,6 +3,7 @@
 
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
+use rustix::process::Pid;
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::BorrowedFd;
@@ -23,6 +24,27 @@ pub enum State {
     Held,
     /// This process holds it now.
     Taken(Lock),
+}
+
+/// The process that holds the lock on a file, as the kernel tells it.
+pub(super) fn holder(device: u64, inode: u64) -> Option<Pid> {
+    let locks = std::fs::read_to_string("/proc/locks").ok()?;
+    locks.lines().find_map(|line| held(line, device, inode))
+}
+
+/// The holder in a line of `/proc/locks` (proc(5)), such as
+/// `1: FLOCK  ADVISORY  WRITE 708 08:02:262146 0 EOF`, if it is about that file.
+fn held(line: &str, device: u64, inode: u64) -> Option<Pid> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    // One that waits has an arrow in the second place.
+    let [_, "FLOCK", _, _, pid, file, ..] = words[..] else {
+        return None;
+    };
+    let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
+    (file == format!("{major:02x}:{minor:02x}:{inode}"))
+        .then(|| pid.parse().ok())
+        .flatten()
+        .and_then(Pid::from_raw)
 }
 
 /// Takes the lock on a file of a folder, and writes this process's number into

@@ -11,6 +11,7 @@ use super::name::Name;
 use super::problem::{Problem, UNTRUSTED_FOLDER};
 use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags};
 use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal};
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read;
@@ -26,11 +27,36 @@ const LOG: &str = "log";
 /// Permission bits of everybody but the owner.
 const OTHERS: u32 = 0o077;
 
-/// Longest number of a process with its line end.
-const MAX_PID_TEXT: u64 = 16;
-
 /// Most bytes of a log that are shown: its last ones.
 const SHOWN_LOG_BYTES: usize = 2048;
+
+/// A process that cannot become another one.
+#[derive(Debug)]
+pub struct Holder {
+    pid: Pid,
+    fd: OwnedFd,
+}
+
+impl Holder {
+    fn of(pid: Pid) -> Option<Self> {
+        // Never init or this process.
+        if pid.as_raw_pid() <= 1 || pid == rustix::process::getpid() {
+            return None;
+        }
+        let fd = rustix::process::pidfd_open(pid, PidfdFlags::empty()).ok()?;
+        Some(Self { pid, fd })
+    }
+
+    /// Its number.
+    pub fn pid(&self) -> Pid {
+        self.pid
+    }
+
+    /// Sends it a signal. It may have ended this moment.
+    pub fn signal(&self, signal: Signal) {
+        let _ = rustix::process::pidfd_send_signal(&self.fd, signal);
+    }
+}
 
 /// The open folder.
 #[derive(Debug)]
@@ -45,15 +71,7 @@ impl Place {
     /// # Errors
     /// [`UNTRUSTED_FOLDER`] if others have access to it; those of the system.
     pub fn of_user() -> Result<Self, Problem> {
-        let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
-        Self::at(match runtime {
-            // The specification says to ignore a relative one.
-            Some(folder) if folder.is_absolute() => folder.join("agent99"),
-            _ => {
-                let user = rustix::process::geteuid().as_raw();
-                std::env::temp_dir().join(format!("agent99-{user}"))
-            }
-        })
+        Self::at(a99_sandbox::p9::runtime_folder())
     }
 
     /// The folder at this path.
@@ -164,17 +182,31 @@ impl Place {
             .map_err(|error| Problem::io(self.path(name, LOCK).display(), error))
     }
 
-    /// The process that holds a name's lock, as it wrote there itself.
-    pub fn holder(&self, name: &Name) -> Option<rustix::process::Pid> {
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    /// The process of a sandbox, as the kernel knows it: the one that listens at
+    /// its socket, or else the one that holds its lock. What stands in files says
+    /// nothing: others may have written it.
+    pub fn holder(&self, name: &Name) -> Option<Holder> {
+        self.listener(name).or_else(|| self.locker(name))
+    }
+
+    /// The process that listens at a sandbox's socket.
+    fn listener(&self, name: &Name) -> Option<Holder> {
+        let stream = self.connect(name).ok()?;
+        let peer = rustix::net::sockopt::socket_peercred(&stream).ok()?;
+        let holder = Holder::of(peer.pid)?;
+        // It still listens, so its number was not another's when it was opened.
+        let again = self.connect(name).ok()?;
+        let again = rustix::net::sockopt::socket_peercred(&again).ok()?;
+        (again.pid == peer.pid && peer.uid == rustix::process::geteuid()).then_some(holder)
+    }
+
+    /// The process that holds a sandbox's lock.
+    fn locker(&self, name: &Name) -> Option<Holder> {
         let file = Self::file(name, LOCK);
-        let file = rustix::fs::openat(&self.folder, file, flags, Mode::empty()).ok()?;
-        let mut text = String::new();
-        let mut start = File::from(file).take(MAX_PID_TEXT);
-        start.read_to_string(&mut text).ok()?;
-        // Never 1 or less: those are not processes of ours but groups and init.
-        let number = text.trim().parse().ok().filter(|number| *number > 1)?;
-        rustix::process::Pid::from_raw(number)
+        let stat = rustix::fs::statat(&self.folder, file, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+        let pid = lock::holder(stat.st_dev, stat.st_ino)?;
+        let holder = Holder::of(pid)?;
+        (lock::holder(stat.st_dev, stat.st_ino) == Some(pid)).then_some(holder)
     }
 
     /// No client finds the sandbox any more.
@@ -286,11 +318,48 @@ mod tests {
             panic!("nobody holds it");
         };
         assert!(matches!(place.lock(&name, true), Ok(State::Held)));
-        let holder = place.holder(&name).unwrap();
+        let stat = rustix::fs::statat(&place.folder, "box.lock", AtFlags::empty()).unwrap();
+        let holder = lock::holder(stat.st_dev, stat.st_ino).unwrap();
         assert_eq!(holder, rustix::process::getpid());
+        assert!(place.holder(&name).is_none(), "never this process");
         assert_eq!(place.names(), Ok(vec![name.clone()]));
         place.clear(&name, lock);
         assert!(matches!(place.lock(&name, false), Ok(State::Absent)));
+        std::fs::remove_dir_all(top).unwrap();
+    }
+
+    /// Whoever can write the folder can write a number there; it is nobody's.
+    #[test]
+    fn s9_a_number_in_a_file_is_no_process() {
+        let top = folder("number");
+        std::fs::set_permissions(&top, PermissionsExt::from_mode(0o700)).unwrap();
+        let place = Place::at(top.clone()).unwrap();
+        let name: Name = "box".parse().unwrap();
+        let mut other = std::process::Command::new("sleep")
+            .arg("100")
+            .spawn()
+            .unwrap();
+        std::fs::write(top.join("box.lock"), format!("{}\n", other.id())).unwrap();
+        assert!(place.holder(&name).is_none());
+        other.kill().unwrap();
+        other.wait().unwrap();
+        // A real holder is found whatever the file says.
+        let lock = top.join("box.lock");
+        let mut holder = std::process::Command::new("flock")
+            .args([lock.as_os_str(), "sleep".as_ref(), "100".as_ref()])
+            .spawn()
+            .unwrap();
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
+        let found = loop {
+            match place.holder(&name) {
+                Some(found) => break found,
+                None if std::time::Instant::now() > deadline => panic!("nobody holds it"),
+                None => std::thread::sleep(std::time::Duration::from_millis(10)),
+            }
+        };
+        assert_eq!(found.pid().as_raw_pid() as u32, holder.id());
+        found.signal(Signal::KILL);
+        assert!(!holder.wait().unwrap().success());
         std::fs::remove_dir_all(top).unwrap();
     }
 

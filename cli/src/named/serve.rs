@@ -72,9 +72,16 @@ fn answer(keeper: &Arc<Keeper>, stream: &UnixStream) -> Result<(), Problem> {
         Request::CopyIn { host, guest } => {
             copied(unless_gone(reader, sandbox.copy_in(host, guest))?)
         }
-        Request::CopyOut { guest, host } => {
-            copied(unless_gone(reader, sandbox.copy_out(guest, host))?)
-        }
+        Request::CopyOut {
+            guest,
+            host,
+            git: false,
+        } => copied(unless_gone(reader, sandbox.copy_out(guest, host))?),
+        Request::CopyOut {
+            guest,
+            host,
+            git: true,
+        } => copied(unless_gone(reader, sandbox.copy_out_with_git(guest, host))?),
     };
     let mut stream = stream;
     let _ = write_json(&mut stream, Kind::Reply, &done);

@@ -2,6 +2,7 @@
 //! pipe, because variables may be secrets and arguments are seen by everybody.
 
 use crate::sandbox_args::{SettingsArgs, TranslateArg};
+use a99_sandbox::p9::GitWrites;
 use a99_sandbox::{Mount, MountMode, Policy};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
@@ -51,10 +52,11 @@ struct Share {
 }
 
 /// Names of the ways to mount.
-const MODES: [(&str, MountMode); 3] = [
-    ("ro", MountMode::ReadOnly),
-    ("rw", MountMode::ReadWrite),
-    ("overlay", MountMode::Overlay),
+const MODES: [(&str, MountMode, GitWrites); 4] = [
+    ("ro", MountMode::ReadOnly, GitWrites::Refused),
+    ("rw", MountMode::ReadWrite, GitWrites::Refused),
+    ("rw,git", MountMode::ReadWrite, GitWrites::Allowed),
+    ("overlay", MountMode::Overlay, GitWrites::Refused),
 ];
 
 /// What the sandbox is like.
@@ -77,11 +79,13 @@ impl Spec {
     /// No working folder to start from.
     pub fn of(settings: &SettingsArgs, publish: &[Publish]) -> std::io::Result<Self> {
         let share = |mount: &Mount| {
-            let mode = MODES.iter().find(|(_, mode)| *mode == mount.mode);
+            let mode = MODES
+                .iter()
+                .find(|(_, mode, git)| (mode, git) == (&mount.mode, &mount.git));
             Ok(Share {
                 host: std::path::absolute(&mount.host)?,
                 guest: mount.guest.clone(),
-                mode: mode.map_or("ro", |(name, _)| name).to_owned(),
+                mode: mode.map_or("ro", |(name, ..)| name).to_owned(),
             })
         };
         let mounts: std::io::Result<_> = settings.mount.iter().map(share).collect();
@@ -98,9 +102,12 @@ impl Spec {
     pub fn settings(&self) -> SettingsArgs {
         let mount = |share: &Share| {
             // One of no known name is one of a newer binary: the safest.
-            let mode = MODES.iter().find(|(name, _)| *name == share.mode);
-            let mode = mode.map_or(MountMode::ReadOnly, |(_, mode)| *mode);
-            Mount::new(&share.guest, &share.host, mode)
+            let mode = MODES.iter().find(|(name, ..)| *name == share.mode);
+            let (_, mode, git) = mode.unwrap_or(&MODES[0]);
+            Mount {
+                git: git.clone(),
+                ..Mount::new(&share.guest, &share.host, *mode)
+            }
         };
         SettingsArgs {
             mount: self.mounts.iter().map(mount).collect(),
@@ -155,6 +162,10 @@ mod tests {
                 Mount::new("/a", "/x", MountMode::ReadOnly),
                 Mount::new("/b", "/y y", MountMode::ReadWrite),
                 Mount::new("/c", "/z", MountMode::Overlay),
+                Mount {
+                    git: GitWrites::Allowed,
+                    ..Mount::new("/d", "/g", MountMode::ReadWrite)
+                },
             ],
             net: "allow:example.com:443".parse().unwrap(),
             env: vec![("TOKEN".to_owned(), "secret\n".to_owned())],

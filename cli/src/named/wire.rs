@@ -197,6 +197,9 @@ pub enum Request {
         guest: String,
         /// The destination.
         host: String,
+        /// Whether git directories are copied as they are.
+        #[serde(default)]
+        git: bool,
     },
 }
 

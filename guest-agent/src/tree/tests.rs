@@ -152,6 +152,7 @@ fn more_than_allowed_is_an_error() {
     fs::write(scratch.at("file"), [7; 100]).unwrap();
     let bytes = stream(&scratch.at("file"));
     let limit = |max_bytes, max_entries| Receive {
+        guard: None,
         max_bytes,
         max_entries,
         any_link: false,
@@ -180,10 +181,56 @@ proptest! {
             bytes.extend(record(kind, name.as_bytes()));
         }
         bytes.extend(tail);
-        let options = Receive { max_bytes: 1000, max_entries: 10, any_link: false };
+        let options = Receive { max_bytes: 1000, max_entries: 10, ..Receive::default() };
         let _ = receive(&mut &bytes[..], &scratch.at("to"), &options);
         for entry in fs::read_dir(&scratch.0).unwrap() {
             prop_assert_eq!(entry.unwrap().file_name(), "to");
         }
     }
+}
+
+/// A copy that ends early leaves no part of a file, and what was there before.
+#[test]
+fn a_file_is_there_whole_or_not_at_all() {
+    let scratch = Scratch::new("partial");
+    let from = scratch.at("from");
+    fs::write(&from, vec![7; 100_000]).unwrap();
+    let bytes = stream(&from);
+    let to = scratch.at("to");
+    fs::write(&to, "before").unwrap();
+    for end in [bytes.len() - 10, 70_000, 60, 20] {
+        receive(&mut &bytes[..end], &to, &Receive::default()).unwrap_err();
+        assert!(fs::read(&to).unwrap() == b"before");
+    }
+    let few = Receive {
+        max_bytes: 50_000,
+        ..Receive::default()
+    };
+    let new = scratch.at("new");
+    receive(&mut &bytes[..], &new, &few).unwrap_err();
+    assert_eq!(fs::read_dir(&scratch.0).unwrap().count(), 2);
+    receive(&mut &bytes[..], &to, &Receive::default()).unwrap();
+    assert_eq!(fs::metadata(&to).unwrap().len(), 100_000);
+}
+
+#[test]
+fn what_the_receiver_refuses_is_left_out_with_all_below_it() {
+    let scratch = Scratch::new("guard");
+    let from = scratch.at("from");
+    fs::create_dir_all(from.join("no/deep")).unwrap();
+    fs::write(from.join("no/deep/file"), "x").unwrap();
+    symlink("deep", from.join("no/link")).unwrap();
+    fs::write(from.join("yes"), "x").unwrap();
+    let bytes = stream(&from);
+    let options = Receive {
+        guard: Some(|_, name, _| Ok(name == c"no" || name == c"top")),
+        ..Receive::default()
+    };
+    let to = scratch.at("to");
+    let copied = receive(&mut &bytes[..], &to, &options).unwrap();
+    assert_eq!((copied.files, copied.left_out), (1, 1));
+    assert_eq!(fs::read_dir(&to).unwrap().count(), 1);
+    let error = receive(&mut &bytes[..], &scratch.at("top"), &options).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
+    assert!(!scratch.at("top").exists());
 }

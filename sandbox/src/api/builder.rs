@@ -5,7 +5,7 @@ use super::sandbox::{Sandbox, Settings};
 use super::wiring::Wiring;
 use crate::image::{self, Cache};
 use crate::net::{self, Forward, Rate};
-use crate::p9::{Mount, MountMode};
+use crate::p9::{self, Mount, MountMode};
 use crate::vm::{
     Bounds, Image, Mailbox, Running, Saved, Setup, Translate, VmCode, VmError, block_on, launch,
     spawn,
@@ -93,9 +93,9 @@ impl Builder {
         }
     }
 
-    /// Starts from this file instead of the image that was built last: one of
-    /// ours, compiled, or a WebAssembly module made by container2wasm. The
-    /// latter has only what [`c2w`](crate::c2w) says; what it has not ends with
+    /// Starts from this file instead of the image that was built last: a
+    /// WebAssembly module made by container2wasm, never machine code. It has
+    /// only what [`c2w`](crate::c2w) says; what it has not ends with
     /// [`VmCode::Unsupported`].
     pub fn image(mut self, path: impl Into<PathBuf>) -> Self {
         self.source = Source::File(path.into());
@@ -250,19 +250,19 @@ impl Builder {
             output_limit: self.output_limit,
             copy_limit: self.copy_limit,
             forwards: OnceLock::new(),
+            git_refused: OnceLock::new(),
         });
         let source = self.source.clone();
         let bounds = self.bounds;
-        if let Source::File(path) = &source
-            && foreign::is_module(path)
-        {
+        if let Source::File(path) = &source {
+            foreign::check_module(path)?;
             return self.start_foreign(mailbox, running, settings).await;
         }
         let (theirs, found) = (Arc::clone(&mailbox), Arc::clone(&settings));
         launch(
             &mailbox,
             move || source.load(),
-            move |image| self.setup(image, &theirs, &found.forwards),
+            move |image| self.setup(image, &theirs, &found),
             bounds,
         )?;
         let interrupted = running.started().await?;
@@ -281,6 +281,7 @@ impl Builder {
         settings: Arc<Settings>,
     ) -> Result<Sandbox, VmError> {
         self.check_foreign()?;
+        check_own(&self.wiring.mounts, &[])?;
         let Source::File(path) = self.source else {
             return Err(VmError::new(VmCode::NoImage, "there is no file to start"));
         };
@@ -382,13 +383,19 @@ impl Builder {
         self,
         image: &Image,
         mailbox: &Arc<Mailbox>,
-        forwards: &OnceLock<Vec<SocketAddr>>,
+        settings: &Settings,
     ) -> Result<Setup, VmError> {
         let saved = self.saved.map(Saved::open).transpose()?;
         if let Some(saved) = &saved {
             check_image(saved.image(), image.name())?;
         }
+        let forwards = &settings.forwards;
+        check_own(&self.wiring.mounts, &[image.home().to_owned()])?;
         let wired = self.wiring.connect(saved.as_ref(), mailbox, forwards)?;
+        if let Some(refused) = wired.git_refused {
+            // Set once: a sandbox starts once.
+            let _ = settings.git_refused.set(refused);
+        }
         let env = self.env.into_iter();
         Ok(Setup {
             resume: Resume {
@@ -424,6 +431,11 @@ fn check_mount(mount: &Mount) -> Result<(), VmError> {
     ))
 }
 
+/// Whether no mount shows the guest our own folders.
+fn check_own(mounts: &[Mount], more: &[PathBuf]) -> Result<(), VmError> {
+    p9::check_mounts(mounts, more).map_err(|error| VmError::new(VmCode::Mount, error.to_string()))
+}
+
 /// Whether a saved guest is one of this image.
 fn check_image(saved: &str, image: &str) -> Result<(), VmError> {
     if saved == image && !image.is_empty() {
@@ -438,7 +450,8 @@ impl Source {
     fn load(self) -> Result<Image, VmError> {
         match self {
             Source::Loaded(image) => Ok(image),
-            Source::File(path) => Image::at(&path),
+            // These start as foreign ones.
+            Source::File(path) => Err(VmError::new(VmCode::Module, path.display().to_string())),
             Source::Current => {
                 let cache = Cache::of_user()
                     .map_err(|error| VmError::new(VmCode::Io, error.to_string()))?;

@@ -3,10 +3,14 @@
 
 use super::process::Process;
 use super::sandbox::Sandbox;
+use crate::p9::{GitPlace, completes, git_place, stands};
 use crate::vm::{VmCode, VmError, Watch, block_on};
 use a99_guest_agent::protocol::{Ending, Stream};
-use a99_guest_agent::tree::{self, Copied, Receive};
+use a99_guest_agent::tree::{self, Copied, Kind, Receive};
+use std::ffi::{CStr, OsStr};
 use std::io::{self, BufWriter, Read, Write};
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -55,6 +59,7 @@ pub(super) async fn copy_out(
     sandbox: &Sandbox,
     guest: &str,
     host: &Path,
+    git: bool,
 ) -> Result<Copied, VmError> {
     let process = Arc::new(sandbox.command([AGENT, "--send", guest]).spawn()?);
     let (theirs, path) = (Arc::clone(&process), host.to_owned());
@@ -62,6 +67,7 @@ pub(super) async fn copy_out(
         max_bytes: sandbox.settings.copy_limit,
         max_entries: MAX_ENTRIES,
         any_link: false,
+        guard: (!git).then_some(git_guard),
     };
     let done = on_a_thread(move || {
         let mut input = Output {
@@ -84,6 +90,20 @@ pub(super) async fn copy_out(
     })?;
     let (copied, complaint) = done.until(Option::take).await?;
     finish(&process, guest, &complaint, copied).await
+}
+
+/// Whether an entry of a folder is one that the host's git would take for what
+/// it may run: the rule that holds in mounts, except that folders named `.git`
+/// are made, with their data.
+fn git_guard(folder: BorrowedFd<'_>, name: &CStr, kind: Kind) -> io::Result<bool> {
+    let link = format!("/proc/self/fd/{}", folder.as_raw_fd());
+    let path = std::fs::read_link(link)?.join(OsStr::from_bytes(name.to_bytes()));
+    Ok(match git_place(&path, &stands) {
+        GitPlace::Protected => true,
+        GitPlace::Dot => kind != Kind::Folder,
+        GitPlace::Inside if kind == Kind::Link => true,
+        GitPlace::Inside | GitPlace::Outside => completes(folder, name.to_bytes()),
+    })
 }
 
 /// The end of both sides. The guest's failure explains the host's.

@@ -22,12 +22,27 @@ const LOOK: Duration = Duration::from_millis(500);
 /// First bytes of every WebAssembly module.
 const MAGIC: [u8; 4] = *b"\0asm";
 
-/// Whether a file is a WebAssembly module, so not one of our compiled images.
-pub(super) fn is_module(path: &Path) -> bool {
+/// Whether a file is a WebAssembly module: nothing else is an image.
+///
+/// # Errors
+/// [`VmCode::Io`] if it cannot be read, [`VmCode::Module`] if it is something
+/// else.
+pub(super) fn check_module(path: &Path) -> Result<(), VmError> {
     let mut head = [0; MAGIC.len()];
-    let file = std::fs::File::open(path);
-    file.and_then(|mut file| std::io::Read::read_exact(&mut file, &mut head))
-        .is_ok_and(|()| head == MAGIC)
+    let failed = |error| VmError::io(path, &error);
+    // Opening what is no file may wait for ever.
+    if std::fs::metadata(path).map_err(failed)?.is_file() {
+        let mut file = std::fs::File::open(path).map_err(failed)?;
+        if std::io::Read::read_exact(&mut file, &mut head).is_ok() && head == MAGIC {
+            return Ok(());
+        }
+    }
+    let text = format!(
+        "{} is no WebAssembly module: an image is one that container2wasm made \
+         (`c2w IMAGE out.wasm`); compiled code is loaded from the cache only",
+        path.display()
+    );
+    Err(VmError::new(VmCode::Module, text))
 }
 
 fn unsupported(text: &str) -> VmError {

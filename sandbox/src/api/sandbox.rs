@@ -8,7 +8,7 @@ use crate::vm::{Opening, Output, Running, VmError};
 use a99_guest_agent::protocol::{Request, Script};
 use a99_guest_agent::tree::Copied;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -27,6 +27,8 @@ pub(super) struct Settings {
     pub copy_limit: u64,
     /// Where the host listens for the guest.
     pub forwards: OnceLock<Vec<SocketAddr>>,
+    /// Where the server of its mounts says that git's settings were refused.
+    pub git_refused: OnceLock<Arc<OnceLock<PathBuf>>>,
 }
 
 /// A computer of its own that runs Linux: see the [crate's tour](crate).
@@ -141,7 +143,9 @@ impl Sandbox {
 
     /// Copies a file or a folder of the guest to a path of the host. Nothing is
     /// written outside of that path, whatever the guest sends: symbolic links
-    /// that lead out are left out and counted, and so are devices.
+    /// that lead out are left out and counted, and so are devices, and of git
+    /// directories all but data: settings, hooks and what else the host's git
+    /// runs (see [`p9::GitWrites`](crate::p9::GitWrites)).
     ///
     /// # Errors
     /// [`VmCode::Copy`](crate::vm::VmCode::Copy) with the side that failed.
@@ -150,7 +154,28 @@ impl Sandbox {
         guest: impl AsRef<str>,
         host: impl AsRef<Path>,
     ) -> Result<Copied, VmError> {
-        copy::copy_out(self, guest.as_ref(), host.as_ref()).await
+        copy::copy_out(self, guest.as_ref(), host.as_ref(), false).await
+    }
+
+    /// The same with git directories as they are: for guests whose settings and
+    /// hooks the host's git may follow.
+    ///
+    /// # Errors
+    /// As [`Sandbox::copy_out`].
+    pub async fn copy_out_with_git(
+        &self,
+        guest: impl AsRef<str>,
+        host: impl AsRef<Path>,
+    ) -> Result<Copied, VmError> {
+        copy::copy_out(self, guest.as_ref(), host.as_ref(), true).await
+    }
+
+    /// Where the guest first tried, in a mount, to change what the host's git
+    /// runs, and was refused: it saw `EPERM`, which does not say that
+    /// [`p9::GitWrites`](crate::p9::GitWrites) of the mount would allow it.
+    pub fn refused_git_write(&self) -> Option<&Path> {
+        let refused = self.settings.git_refused.get()?;
+        refused.get().map(PathBuf::as_path)
     }
 
     /// Saves the sandbox as it is; it goes on as if nothing had happened. See

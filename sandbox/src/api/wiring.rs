@@ -10,6 +10,7 @@ use a99_guest_agent::protocol::{Access, Mount, Network};
 use serde::Deserialize;
 use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 /// Bits of the network's part of the guest's address.
@@ -55,6 +56,8 @@ pub(crate) struct Wired {
     pub attachments: Attachments,
     pub mounts: Vec<Mount>,
     pub network: Option<Network>,
+    /// Where the server of the mounts tells that git's settings were refused.
+    pub git_refused: Option<Arc<OnceLock<PathBuf>>>,
 }
 
 impl Wiring {
@@ -66,11 +69,14 @@ impl Wiring {
         mailbox: &Arc<Mailbox>,
         forwards: &OnceLock<Vec<SocketAddr>>,
     ) -> Result<Wired, VmError> {
-        let (files, mounts) = serve(self.mounts, saved)?;
+        let (server, mounts) = serve(self.mounts, saved)?;
+        let git_refused = server.as_ref().map(Server::git_refusals);
+        let files = server.map(|server| Box::new(server) as Box<dyn FileServer>);
         let mut wired = Wired {
             attachments: Attachments { files, cable: None },
             mounts,
             network: None,
+            git_refused,
         };
         if has_network(&self.network) {
             let mailbox = Arc::downgrade(mailbox);
@@ -154,10 +160,11 @@ fn start_gateway(
     Ok((gateway, link))
 }
 
-type Files = Option<Box<dyn FileServer>>;
-
 /// The server of the mounts, if there are any, and the guest's view of them.
-fn serve(mounts: Vec<p9::Mount>, saved: Option<&Saved>) -> Result<(Files, Vec<Mount>), VmError> {
+fn serve(
+    mounts: Vec<p9::Mount>,
+    saved: Option<&Saved>,
+) -> Result<(Option<Server>, Vec<Mount>), VmError> {
     if mounts.is_empty() {
         return Ok((None, Vec::new()));
     }
@@ -181,7 +188,7 @@ fn serve(mounts: Vec<p9::Mount>, saved: Option<&Saved>) -> Result<(Files, Vec<Mo
         },
     });
     let guests = guests.collect();
-    Ok((Some(Box::new(server)), guests))
+    Ok((Some(server), guests))
 }
 
 /// The network as the guest is told to set it up.

@@ -8,7 +8,7 @@
 //! really leads, not what it says.
 
 use super::wasi::abi::{Answer, Errno, fdflags, oflags, rights};
-use crate::p9::{GitPlace, git_place};
+use crate::p9::{GitPlace, completes, git_place, stands};
 use crate::vm::{VmCode, VmError};
 use rustix::fs::{
     AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Timestamps, fstat, ftruncate, futimens,
@@ -167,7 +167,7 @@ impl Root {
             path.push(b'/');
             path.extend(name);
         }
-        match refused(git_place(Path::new(OsStr::from_bytes(&path)))) {
+        match refused(git_place(Path::new(OsStr::from_bytes(&path)), &stands)) {
             true => Err(Errno::Acces),
             false => Ok(()),
         }
@@ -178,10 +178,10 @@ impl Root {
         self.check_place(parent, name, |place| place == GitPlace::Protected)
     }
 
-    /// Refuses a file of a name that only a git directory may have, too.
-    fn check_file(&self, parent: BorrowedFd<'_>, name: &[u8]) -> Answer {
+    /// Refuses a new entry that is a git directory, or makes its folder one, too.
+    fn check_new(&self, parent: BorrowedFd<'_>, name: &[u8]) -> Answer {
         self.check_place(parent, name, |place| {
-            matches!(place, GitPlace::Protected | GitPlace::Dot)
+            matches!(place, GitPlace::Protected | GitPlace::Dot) || completes(parent, name)
         })
     }
 
@@ -241,7 +241,9 @@ impl Directory {
             _ => return Err(Errno::Acces),
         };
         if let (Opened::File(fd), true) = (&opened, wants_change) {
-            self.root.check(fd.as_fd(), b"")?;
+            self.root.check_place(fd.as_fd(), b"", |place| {
+                matches!(place, GitPlace::Protected | GitPlace::Dot)
+            })?;
             if how.has(oflags::TRUNC) {
                 ftruncate(fd, 0)?;
             }
@@ -253,7 +255,7 @@ impl Directory {
     /// symbolic link.
     fn create(&self, path: &[u8], how: How) -> Answer<OwnedFd> {
         let (above, name) = parent(self, path)?;
-        self.root.check_file(above.as_fd(), name)?;
+        self.root.check_new(above.as_fd(), name)?;
         let mut flags = how.flags() | OFlags::CREATE | OFlags::NOFOLLOW;
         if how.has(oflags::EXCL) {
             flags |= OFlags::EXCL;
@@ -302,7 +304,7 @@ impl Directory {
 
     pub fn make_directory(&self, path: &[u8]) -> Answer {
         let (above, name) = parent(self, path)?;
-        self.root.check(above.as_fd(), name)?;
+        self.root.check_new(above.as_fd(), name)?;
         Ok(mkdirat(&above, name, Mode::from_raw_mode(0o777))?)
     }
 
@@ -321,6 +323,7 @@ impl Directory {
         let kind = kind_of(&above, name)?;
         self.root.check_move(above.as_fd(), name, kind)?;
         self.root.check_move(new_above.as_fd(), new, kind)?;
+        self.root.check_new(new_above.as_fd(), new)?;
         Ok(renameat(&above, name, &new_above, new)?)
     }
 
@@ -330,6 +333,7 @@ impl Directory {
         let kind = kind_of(&above, name)?;
         self.root.check(above.as_fd(), name)?;
         self.root.check_move(new_above.as_fd(), new, kind)?;
+        self.root.check_new(new_above.as_fd(), new)?;
         if kind == FileType::Directory {
             return Err(Errno::Perm);
         }
@@ -357,6 +361,7 @@ impl Directory {
         // A link in place of `.git` would lead what follows it elsewhere.
         self.root
             .check_move(above.as_fd(), name, FileType::Symlink)?;
+        self.root.check_new(above.as_fd(), name)?;
         Ok(symlinkat(target, &above, name)?)
     }
 

@@ -18,6 +18,7 @@ use super::digest::Inputs;
 use super::entry::{Entry, MANIFEST, Manifest, is_ours};
 use super::error::{At, ErrorCode, ImageError};
 use super::progress::{Progress, note};
+use super::seal::SealKey;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, TryLockError};
@@ -51,8 +52,7 @@ impl Cache {
     /// The user's: `$A99_CACHE_DIR`, else `$XDG_CACHE_HOME/agent99`, else
     /// `~/.cache/agent99`.
     pub fn of_user() -> Result<Cache, ImageError> {
-        let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
-        Cache::at(user_folder(set)?)
+        Cache::at(user_folder(variable)?)
     }
 
     /// A cache in this folder, which is made if need be.
@@ -146,6 +146,15 @@ impl Cache {
         write_whole(&path, &text)
     }
 
+    /// The key that compiled modules here are sealed with; made if need be.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorCode::UntrustedCache`] if others may know it.
+    pub fn key(&self) -> Result<SealKey, ImageError> {
+        SealKey::of(&self.root)
+    }
+
     /// The folder of everything about images.
     pub fn root(&self) -> &Path {
         &self.root
@@ -209,11 +218,25 @@ impl Cache {
     }
 }
 
-fn user_folder(set: impl Fn(&str) -> Option<OsString>) -> Result<PathBuf, ImageError> {
+fn variable(name: &str) -> Option<OsString> {
+    std::env::var_os(name).filter(|value| !value.is_empty())
+}
+
+/// The user's cache, and then the places where it would be if its variables
+/// were not set.
+pub(crate) fn user_folders() -> Vec<PathBuf> {
+    candidates(variable).collect()
+}
+
+fn candidates(set: impl Fn(&str) -> Option<OsString>) -> impl Iterator<Item = PathBuf> {
     let own = set("A99_CACHE_DIR").map(PathBuf::from);
-    let xdg = || set("XDG_CACHE_HOME").map(|folder| PathBuf::from(folder).join("agent99"));
-    let home = || set("HOME").map(|home| PathBuf::from(home).join(".cache/agent99"));
-    own.or_else(xdg).or_else(home).ok_or_else(|| {
+    let xdg = set("XDG_CACHE_HOME").map(|folder| PathBuf::from(folder).join("agent99"));
+    let home = set("HOME").map(|home| PathBuf::from(home).join(".cache/agent99"));
+    [own, xdg, home].into_iter().flatten()
+}
+
+fn user_folder(set: impl Fn(&str) -> Option<OsString>) -> Result<PathBuf, ImageError> {
+    candidates(set).next().ok_or_else(|| {
         let error = std::io::Error::other("no folder for it: HOME is not set");
         ImageError::io(Path::new("cache"), &error).help("name a folder in A99_CACHE_DIR")
     })

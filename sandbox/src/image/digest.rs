@@ -48,7 +48,7 @@ pub fn of_file(path: &Path) -> Result<String, ImageError> {
     }
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(super) fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write;
     bytes
         .iter()

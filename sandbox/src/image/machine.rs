@@ -9,6 +9,7 @@ use super::crates::EMULATOR;
 use super::digest::Inputs;
 use super::entry::Entry;
 use super::error::{At, ImageError};
+use super::seal::SealKey;
 use super::step::{Site, Step};
 use super::{kernel, rootfs};
 use std::fs;
@@ -24,7 +25,7 @@ pub const MODULE: &str = "guest.cwasm";
 pub(super) const COMPATIBILITY: &str = "compatibility";
 
 /// Version of what stands beside a compiled module.
-const LAYOUT: &str = "2";
+const LAYOUT: &str = "3";
 
 /// Commands that are run before the guest is saved: their files are then read,
 /// and a first Python starts as fast as a second.
@@ -74,12 +75,16 @@ pub trait Machine {
         rehearsal: &str,
     ) -> Result<Vec<u8>, ImageError>;
 
-    /// Compiles a module into a file, with whatever must stand beside it.
-    fn precompile(&self, module: &[u8], file: &Path) -> Result<(), ImageError>;
+    /// Compiles a module into a file, with whatever must stand beside it, sealed
+    /// with the key of the cache.
+    fn precompile(&self, module: &[u8], file: &Path, key: &SealKey) -> Result<(), ImageError>;
+
+    /// Whether a compiled module is one that was made here and not touched since.
+    fn is_sealed(&self, file: &Path, key: &SealKey) -> bool;
 
     /// Reads a compiled module in full, checks that it may be loaded, starts a
     /// guest from it and runs a command there.
-    fn prove(&self, file: &Path) -> Result<(), ImageError>;
+    fn prove(&self, file: &Path, key: &SealKey) -> Result<(), ImageError>;
 }
 
 /// Makes the snapshot.
@@ -129,6 +134,7 @@ impl Step for Snapshot<'_> {
 /// Compiles the snapshot.
 pub(super) struct Precompile<'a> {
     pub machine: &'a dyn Machine,
+    pub key: &'a SealKey,
     pub snapshot: &'a Entry,
 }
 
@@ -150,7 +156,8 @@ impl Step for Precompile<'_> {
 
     fn run(&self, _site: &mut Site<'_>, out: &Path) -> Result<(), ImageError> {
         let snapshot = read(self.snapshot, SNAPSHOT)?;
-        self.machine.precompile(&snapshot, &out.join(MODULE))
+        self.machine
+            .precompile(&snapshot, &out.join(MODULE), self.key)
     }
 }
 
@@ -192,11 +199,15 @@ mod tests {
             Ok([parts.emulator, parts.kernel, parts.root_files].concat())
         }
 
-        fn precompile(&self, module: &[u8], file: &Path) -> Result<(), ImageError> {
+        fn is_sealed(&self, _: &Path, _: &SealKey) -> bool {
+            true
+        }
+
+        fn precompile(&self, module: &[u8], file: &Path, _: &SealKey) -> Result<(), ImageError> {
             fs::write(file, [module, self.processor.as_bytes()].concat()).at(file)
         }
 
-        fn prove(&self, file: &Path) -> Result<(), ImageError> {
+        fn prove(&self, file: &Path, _: &SealKey) -> Result<(), ImageError> {
             fs::metadata(file).map(drop).at(file)
         }
     }
@@ -235,8 +246,10 @@ mod tests {
             root_files: &root_files,
         };
         let snapshot = step::run(cache, &mut packages, &snapshot, &mut hear).unwrap();
+        let key = &cache.key().unwrap();
         let precompile = Precompile {
             machine,
+            key,
             snapshot: &snapshot,
         };
         let module = step::run(cache, &mut packages, &precompile, &mut hear).unwrap();

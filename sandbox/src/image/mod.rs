@@ -28,6 +28,7 @@ pub mod packages;
 pub mod portable;
 pub mod progress;
 pub mod rootfs;
+pub mod seal;
 pub mod step;
 pub mod store;
 mod tools;
@@ -36,6 +37,7 @@ pub use cache::Cache;
 pub use entry::Entry;
 pub use error::{ErrorCode, ImageError};
 pub use progress::{Event, Progress, StepEnd};
+pub use seal::SealKey;
 pub use store::Versions;
 
 use crates::{AGENT, CrateBuild, EMULATOR, Recipe};
@@ -181,8 +183,10 @@ fn each_step(
                 root_files: &root_files,
             };
             let snapshot = result(packages, &snapshot)?;
+            let key = cache.key()?;
             let module = Precompile {
                 machine,
+                key: &key,
                 snapshot: &snapshot,
             };
             let module = result(packages, &module)?;
@@ -214,10 +218,18 @@ pub fn recompile(
     let _building = cache.lock(progress)?;
     let lock_file = LockFile::parse(lock::COMMITTED)?;
     let mut packages = Packages::open(cache, lock_file, Versions::Preferred)?;
+    let key = &cache.key()?;
     let step = Precompile {
         machine,
+        key,
         snapshot: &snapshot,
     };
+    // One that was touched is made again, unless somebody did that meanwhile.
+    if let Some(there) = step::find(cache, &packages, &step)?
+        && !machine.is_sealed(&there.path(machine::MODULE), key)
+    {
+        cache::remove(&there.folder)?;
+    }
     let module = step::run(cache, &mut packages, &step, progress)?;
     let mut entries = vec![snapshot, module.clone()];
     for step in ["kernel", "rootfs", "emulator"] {

@@ -16,15 +16,17 @@ const KIND_BITS: u32 = 0o170_000;
 const REGULAR: u32 = 0o100_000;
 
 impl Server {
-    /// Whether a file or link may be made here: nothing that the host's git
-    /// runs, and no `.git` but a folder.
+    /// Whether an entry may be made here: nothing that the host's git runs, no
+    /// `.git`, and nothing that makes the folder a git directory.
     ///
     /// # Errors
     /// `EPERM`.
-    pub(super) fn check_new_entry(&self, dir: &Node, name: &[u8]) -> Result<(), Errno> {
-        match self.git_place(dir, name)? {
-            Place::Protected | Place::Dot => Err(Errno::PERM),
-            Place::Inside | Place::Outside => Ok(()),
+    pub(super) fn check_new_entry(&self, dir: &Node, name: &[u8]) -> Result<Place, Errno> {
+        let place = self.git_place(dir, name)?;
+        let refused = matches!(place, Place::Protected | Place::Dot);
+        match refused || self.completes_git(dir, name)? {
+            true => Err(self.refuse_git(dir, name)),
+            false => Ok(place),
         }
     }
 
@@ -46,9 +48,7 @@ impl Server {
     pub(super) fn mkdir(&mut self, r: &mut Reader<'_>, w: &mut Writer<'_>) -> Result<(), Errno> {
         let (fid, name, mode) = (r.u32()?, r.name()?, r.u32()?);
         let dir = self.writable_dir(fid)?;
-        if self.git_place(dir, name)? == Place::Protected {
-            return Err(Errno::PERM);
-        }
+        self.check_new_entry(dir, name)?;
         mkdirat(dir, name, Mode::from_raw_mode(mode & PLAIN_MODE))?;
         let node = self.host.step(dir, name)?;
         // Somebody else may have put a link there meanwhile.
@@ -70,8 +70,8 @@ impl Server {
         let dir = self.writable_dir(fid)?;
         // A link in a git directory would let another folder pass for a part
         // of it.
-        if self.git_place(dir, name)? != Place::Outside {
-            return Err(Errno::PERM);
+        if self.check_new_entry(dir, name)? != Place::Outside {
+            return Err(self.refuse_git(dir, name));
         }
         symlinkat(target, dir, name)?;
         w.qid(self.host.step(dir, name)?.qid()?);
@@ -104,9 +104,9 @@ impl Server {
         }
         // A second name must not make a protected file writable.
         self.check_change(node)?;
-        self.check_new_entry(dir, name)?;
-        if node.kind != FileType::RegularFile && self.git_place(dir, name)? != Place::Outside {
-            return Err(Errno::PERM);
+        let place = self.check_new_entry(dir, name)?;
+        if node.kind != FileType::RegularFile && place != Place::Outside {
+            return Err(self.refuse_git(dir, name));
         }
         let (folder, number) = self.host.handle(node.as_fd());
         linkat(folder, number, dir, name, AtFlags::SYMLINK_FOLLOW)

@@ -1,17 +1,26 @@
-//! Which names below a `.git` a guest may not write: those that make the
-//! host's git run something. `hooks` and `config` are programs and settings
-//! that name programs; `config.worktree` and `commondir` lead to such, and so
-//! does a `.git` that is a file or a symbolic link. (Rule S07.)
+//! What of git's own a guest may write. The host's git runs what some files of
+//! a repository name: programs in `hooks`, filters, monitors and editors of
+//! `config`, lines of the list that an interrupted rebase goes on with. So
+//! within a git directory only what is known to be data may be written
+//! (`is_data`): what the index, commits, branches, merges and stashes need.
+//! (Rule S07.)
+//!
+//! A git directory is one named `.git`, or one that git would take for one
+//! whatever its name: where `HEAD`, `objects` and `refs` stand, or `HEAD` and
+//! `commondir`. The guest makes neither: no `.git` at all, and not the last of
+//! those three ([`completes`]), in whatever order they come.
 //!
 //! Names are judged by their full path on the host, which the kernel tells, so
 //! that neither the place of a mount nor a rename hides one. Case, ignorable
-//! characters and the spellings of FAT and NTFS are folded away, for file
-//! systems that do so themselves.
+//! characters and the spellings of FAT and NTFS are folded away where a name is
+//! refused, for file systems that do so themselves; names that are allowed have
+//! one spelling.
 //!
-//! Repositories without a `.git` (bare ones) are not recognised, and a second
-//! hard link that the host made is a file of its own.
+//! A second hard link that the host made is a file of its own.
 
+use rustix::fs::{AtFlags, CWD, statat};
 use std::ffi::OsStr;
+use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
@@ -28,19 +37,45 @@ pub enum GitWrites {
     Allowed,
 }
 
-/// The names in a git directory that are protected, with all below them; the
-/// last two are what FAT makes of the two before.
-const PROTECTED: [&str; 6] = [
-    "hooks",
-    "config",
-    "config.worktree",
-    "commondir",
-    "config~1.wor",
-    "common~1",
+/// Folders of a git directory in which other git directories stand: of
+/// submodules and of further working trees.
+const NESTED: [&str; 2] = ["modules", "worktrees"];
+
+/// Files of a git directory that are data: what git looks at to know where it
+/// stands, and texts for people. `NAME.lock` is the same for each.
+const DATA: [&str; 21] = [
+    "HEAD",
+    "ORIG_HEAD",
+    "FETCH_HEAD",
+    "MERGE_HEAD",
+    "MERGE_MODE",
+    "MERGE_MSG",
+    "MERGE_RR",
+    "MERGE_AUTOSTASH",
+    "AUTO_MERGE",
+    "SQUASH_MSG",
+    "CHERRY_PICK_HEAD",
+    "REVERT_HEAD",
+    "COMMIT_EDITMSG",
+    "TAG_EDITMSG",
+    "NOTES_EDITMSG",
+    "index",
+    "packed-refs",
+    "packed-refs.new",
+    "shallow",
+    "gc.pid",
+    "gc.log",
 ];
 
-/// Folders of a git directory whose children are git directories, too.
-const NESTED: [&str; 2] = ["modules", "worktrees"];
+/// How temporary files that become one of those begin.
+const TEMPORARY: [&str; 4] = ["index.stash.", "next-index-", "sharedindex", "shallow_"];
+
+/// Folders of a git directory that hold data at any depth: names of commits,
+/// what they were before, and how conflicts were resolved.
+const DATA_FOLDERS: [&str; 3] = ["refs", "logs", "rr-cache"];
+
+/// What makes a folder a git directory, folded.
+const PARTS: [&str; 4] = ["head", "objects", "refs", "commondir"];
 
 /// How a path stands to the git directory that it lies in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,41 +90,122 @@ pub(crate) enum Place {
     Protected,
 }
 
-/// Where the absolute path `path` lies.
-pub(crate) fn place(path: &Path) -> Place {
-    let mut place = Place::Outside;
-    // Whether each folder that follows may be a git directory, too.
-    let mut nested = false;
+/// How far a path has come.
+enum Way<'a> {
+    Outside,
+    /// In a git directory, by these names.
+    In(Vec<&'a [u8]>),
+}
+
+/// Where the absolute path `path` lies. `stands` tells whether a folder on the
+/// way is a git directory by what is in it.
+pub(crate) fn place(path: &Path, stands: &dyn Fn(&Path) -> bool) -> Place {
+    let mut way = Way::Outside;
+    let mut folder = PathBuf::from("/");
+    let mut dot = false;
     for component in path.components() {
         let Component::Normal(name) = component else {
             continue;
         };
-        let name = fold(name);
-        place = match place {
-            Place::Protected => Place::Protected,
-            _ if is_dot_git(&name) => {
-                nested = false;
-                Place::Dot
+        way = match way {
+            Way::In(names) if !names.is_empty() && !leads_on(&names) => return Place::Protected,
+            Way::In(names) if names.is_empty() => Way::In(names),
+            _ if stands(&folder) => Way::In(Vec::new()),
+            way => way,
+        };
+        folder.push(name);
+        dot = is_dot_git(&fold(name));
+        way = match way {
+            _ if dot => Way::In(Vec::new()),
+            Way::In(mut names) => {
+                names.push(name.as_bytes());
+                Way::In(names)
             }
-            Place::Outside => Place::Outside,
-            Place::Dot if NESTED.contains(&name.as_str()) => {
-                nested = true;
-                Place::Inside
-            }
-            Place::Dot => judge(&name),
-            Place::Inside if nested => judge(&name),
-            Place::Inside => Place::Inside,
+            way => way,
         };
     }
-    place
+    match way {
+        _ if dot => Place::Dot,
+        Way::Outside => Place::Outside,
+        Way::In(names) if is_data(&names) => Place::Inside,
+        Way::In(_) => Place::Protected,
+    }
 }
 
-fn judge(name: &str) -> Place {
-    if PROTECTED.contains(&name) {
-        Place::Protected
-    } else {
-        Place::Inside
+/// Whether something below these names of a git directory may be data.
+fn leads_on(names: &[&[u8]]) -> bool {
+    is_data(names) || NESTED.iter().any(|nested| names[0] == nested.as_bytes())
+}
+
+/// Whether these names of a git directory lead to data and nothing else.
+fn is_data(names: &[&[u8]]) -> bool {
+    let mut texts = Vec::with_capacity(names.len());
+    for name in names {
+        match std::str::from_utf8(name) {
+            Ok(text) => texts.push(text),
+            // Names of branches have any bytes.
+            Err(_) => texts.push("\u{fffd}"),
+        }
     }
+    match texts.as_slice() {
+        [folder, ..] if DATA_FOLDERS.contains(folder) => true,
+        ["objects", rest @ ..] => is_objects(rest),
+        // A list of branches for transports that only read files.
+        ["info"] => true,
+        ["info", file] => file.starts_with("refs"),
+        [file] => {
+            let plain = file.strip_suffix(".lock").unwrap_or(file);
+            let begins = |start: &&str| plain.starts_with(start);
+            DATA.contains(&plain) || TEMPORARY.iter().any(|start| begins(&start))
+        }
+        _ => false,
+    }
+}
+
+/// Whether these names below `objects` are of objects: not the list of other
+/// stores.
+fn is_objects(names: &[&str]) -> bool {
+    let hex = |name: &str| name.len() == 2 && name.bytes().all(|b| b.is_ascii_hexdigit());
+    match names {
+        [] | ["pack" | "info" | "maintenance.lock"] | ["pack", ..] => true,
+        ["info", "commit-graphs", ..] => true,
+        ["info", file] => {
+            let file = file.strip_suffix(".lock").unwrap_or(file);
+            matches!(file, "packs" | "commit-graph") || file.starts_with("tmp_")
+        }
+        [first, rest @ ..] if first.starts_with("tmp_") => is_objects(rest),
+        [first, ..] => hex(first),
+    }
+}
+
+/// Whether a folder that has what `there` tells (folded) is a git directory.
+fn is_repository(there: &dyn Fn(&str) -> bool) -> bool {
+    there("head") && (there("commondir") || (there("objects") && there("refs")))
+}
+
+/// The name of a part as git writes it.
+fn spelled(part: &str) -> &str {
+    match part {
+        "head" => "HEAD",
+        other => other,
+    }
+}
+
+/// Whether a folder of the host is a git directory by what is in it.
+pub(crate) fn stands(folder: &Path) -> bool {
+    is_repository(&|part| {
+        statat(CWD, folder.join(spelled(part)), AtFlags::SYMLINK_NOFOLLOW).is_ok()
+    })
+}
+
+/// Whether an entry of that name would make `dir` a git directory that it is
+/// not yet.
+pub(crate) fn completes(dir: BorrowedFd<'_>, name: &[u8]) -> bool {
+    let name = fold(OsStr::from_bytes(name));
+    let has = |part: &str| statat(dir, spelled(part), AtFlags::SYMLINK_NOFOLLOW).is_ok();
+    PARTS.contains(&name.as_str())
+        && !is_repository(&has)
+        && is_repository(&|part| part == name || has(part))
 }
 
 /// `.git` and the short name that FAT and NTFS give it.
@@ -140,24 +256,70 @@ impl GitWrites {
 mod tests {
     use super::*;
 
+    fn at(path: &str) -> Place {
+        place(Path::new(path), &|folder| folder.ends_with("bare"))
+    }
+
     #[test]
     fn places() {
         for (path, expected) in [
             ("/a/b", Place::Outside),
             ("/a/config", Place::Outside),
+            ("/a/bare", Place::Outside),
             ("/a/.git", Place::Dot),
             ("/a/.git/index", Place::Inside),
+            ("/a/.git/index.lock", Place::Inside),
             ("/a/.git/refs/heads/config", Place::Inside),
-            ("/a/.git/config", Place::Protected),
-            ("/a/.git/hooks/pre-commit", Place::Protected),
-            ("/a/.git/commondir", Place::Protected),
-            ("/a/.git/modules", Place::Inside),
-            ("/a/.git/modules/x", Place::Inside),
-            ("/a/.git/modules/x/y/config", Place::Protected),
-            ("/a/.git/worktrees/w/config.worktree", Place::Protected),
-            ("/a/.git/x/.git", Place::Dot),
+            ("/a/.git/objects/ab/cdef", Place::Inside),
+            ("/a/.git/objects/pack/tmp_pack_x", Place::Inside),
+            (
+                "/a/.git/objects/tmp_objdir-incoming-x/pack/y",
+                Place::Inside,
+            ),
+            ("/a/.git/modules/bare/index", Place::Inside),
+            ("/a/.git/modules/x/bare/logs/HEAD", Place::Inside),
+            ("/a/bare/packed-refs", Place::Inside),
+            ("/a/.git/x/.git", Place::Protected),
+            ("/a/.git/refs/.git", Place::Dot),
         ] {
-            assert_eq!(place(Path::new(path)), expected, "{path}");
+            assert_eq!(at(path), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn s5_what_is_not_known_to_be_data_is_protected() {
+        for path in [
+            "config",
+            "config.lock",
+            "config.worktree",
+            "hooks",
+            "hooks/pre-commit",
+            "commondir",
+            "gitdir",
+            "info/attributes",
+            "info/exclude",
+            "info/grafts",
+            "rebase-merge",
+            "rebase-merge/git-rebase-todo",
+            "rebase-apply/patch",
+            "sequencer/todo",
+            "modules",
+            "modules/x/config",
+            "modules/bare/config",
+            "worktrees/bare/gitdir",
+            "objects/info/alternates",
+            "objects/info/http-alternates",
+            "objects/tmp_x/info/alternates",
+            "remotes/origin",
+            "branches/x",
+            "BISECT_NAMES",
+            "anything",
+            "Index",
+        ] {
+            for folder in ["/a/.git", "/a/.GIT", "/a/bare", "/.git/modules/bare"] {
+                let path = format!("{folder}/{path}");
+                assert_eq!(at(&path), Place::Protected, "{path}");
+            }
         }
     }
 
@@ -171,8 +333,37 @@ mod tests {
             "/.git/hoo\u{212a}\u{17f}/x",
             "/.git/config::$DATA",
         ] {
-            assert_eq!(place(Path::new(path)), Place::Protected, "{path}");
+            assert_eq!(at(path), Place::Protected, "{path}");
         }
+    }
+
+    #[test]
+    fn s5_the_last_part_of_a_repository_is_told() {
+        use std::os::fd::AsFd;
+        let orders = [
+            ["HEAD", "objects", "refs"],
+            ["refs", "HEAD", "objects"],
+            ["objects", "refs", "head"],
+            ["objects", "refs", "HEAD. "],
+        ];
+        for [first, second, last] in orders {
+            let folder = tempfile::tempdir().expect("a folder");
+            let dir = std::fs::File::open(folder.path()).expect("open");
+            for name in [first, second] {
+                assert!(!completes(dir.as_fd(), name.as_bytes()), "{name}");
+                std::fs::write(folder.path().join(name), "").expect("written");
+            }
+            assert!(!completes(dir.as_fd(), b"config"));
+            assert!(completes(dir.as_fd(), last.as_bytes()), "{last}");
+            std::fs::write(folder.path().join(last), "").expect("written");
+            if last != "HEAD. " && last != "head" {
+                assert!(stands(folder.path()));
+            }
+        }
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::write(folder.path().join("HEAD"), "").expect("written");
+        let dir = std::fs::File::open(folder.path()).expect("open");
+        assert!(completes(dir.as_fd(), b"commondir"));
     }
 
     #[test]

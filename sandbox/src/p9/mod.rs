@@ -11,8 +11,9 @@
 //!
 //! No request leads out of its mount or changes one that is read-only, makes a
 //! device, FIFO, socket or setuid program, touches attributes other than
-//! `user.*`, or writes what the host's git runs (see [`GitWrites`]). Bytes that
-//! are no message get an error. What is not done: access by user. All users of
+//! `user.*`, or writes what the host's git runs (see [`GitWrites`];
+//! [`Server::git_refusals`] tells that it was tried). Bytes that are no message
+//! get an error. What is not done: access by user. All users of
 //! the guest act as the user of this process, who is the guest's root.
 //!
 //! Linux's client is the one that is served (`fs/9p`, with `cache=mmap`); the
@@ -32,6 +33,7 @@ mod host;
 mod lock;
 mod lock_table;
 mod mount;
+mod own;
 mod rename;
 mod restore;
 mod walk;
@@ -41,9 +43,10 @@ mod xattr;
 pub use fid::MAX_XATTR_BYTES;
 pub use git::GitWrites;
 #[cfg(feature = "vm")]
-pub(crate) use git::{Place as GitPlace, place as git_place};
+pub(crate) use git::{Place as GitPlace, completes, place as git_place, stands};
 pub use host::Identity;
 pub use mount::{MAX_MOUNTS, Mount, MountCode, MountError, MountMode};
+pub use own::{check_mounts, runtime_folder};
 pub use restore::{SavedFid, SavedKind, SavedLock, ServerState};
 
 use fid::{Fid, Fids, File};
@@ -53,7 +56,9 @@ use mount::OpenMount;
 use rustix::fs::FileType;
 use rustix::io::Errno;
 use rustix::process::{getegid, geteuid};
-use std::path::Path;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 use wire::{HEADER_BYTES, NO_TAG, Qid, Reader, Writer, message};
 
 /// Longest message: what the guest's device carries (`a99-guest`,
@@ -111,6 +116,7 @@ pub struct Server {
     owner: Owner,
     /// Entries of a folder as the host's kernel writes them.
     entries: Vec<u8>,
+    git_refused: Arc<OnceLock<PathBuf>>,
 }
 
 /// Who this process is, and therefore the guest's root.
@@ -151,6 +157,7 @@ impl Server {
                 gid: getegid().as_raw(),
             },
             entries: Vec::new(),
+            git_refused: Arc::default(),
         })
     }
 
@@ -302,13 +309,52 @@ impl Server {
     }
 
     fn judge(&self, node: &Node, path: &Path) -> Result<git::Place, Errno> {
-        let place = git::place(path);
-        if place == git::Place::Outside {
-            return Ok(place);
+        let place = git::place(path, &git::stands);
+        if place == git::Place::Outside || self.git_allowed(node, path)? {
+            return Ok(git::Place::Outside);
         }
+        Ok(place)
+    }
+
+    /// Whether the mount allows to write what is protected at a path.
+    fn git_allowed(&self, node: &Node, path: &Path) -> Result<bool, Errno> {
         let mount = &self.mounts[node.mount];
-        let allowed = mount.mount.git.allows(mount.relative(&self.host, path)?);
-        Ok(if allowed { git::Place::Outside } else { place })
+        match mount.mount.git {
+            GitWrites::Refused => Ok(false),
+            _ => Ok(mount.mount.git.allows(mount.relative(&self.host, path)?)),
+        }
+    }
+
+    /// Whether an entry of that name may not be made, because it would make a
+    /// git directory of `dir`.
+    fn completes_git(&self, dir: &Node, name: &[u8]) -> Result<bool, Errno> {
+        use std::os::unix::ffi::OsStrExt;
+        if !git::completes(dir.as_fd(), name) {
+            return Ok(false);
+        }
+        let path = self.host.path(dir)?.join(std::ffi::OsStr::from_bytes(name));
+        Ok(!self.git_allowed(dir, &path)?)
+    }
+
+    /// Notes that something of git's was refused, and where the guest has it.
+    fn refuse_git(&self, dir: &Node, name: &[u8]) -> Errno {
+        use std::os::unix::ffi::OsStrExt;
+        let mount = &self.mounts[dir.mount];
+        let path = self.host.path(dir);
+        let below = path.and_then(|path| Ok(mount.relative(&self.host, &path)?.to_owned()));
+        let below = below.unwrap_or_default();
+        let name = std::ffi::OsStr::from_bytes(name);
+        // The first one is enough to tell.
+        let _ = self
+            .git_refused
+            .set(mount.mount.guest.join(below).join(name));
+        Errno::PERM
+    }
+
+    /// Where the first refused change of git's settings was tried, for those who
+    /// can tell its user what allows it.
+    pub fn git_refusals(&self) -> Arc<OnceLock<PathBuf>> {
+        Arc::clone(&self.git_refused)
     }
 
     /// Whether the guest may change this file.
@@ -324,8 +370,8 @@ impl Server {
             Err(errno) => return Err(errno),
         };
         match place {
-            git::Place::Protected => Err(Errno::PERM),
-            git::Place::Dot if node.kind != FileType::Directory => Err(Errno::PERM),
+            git::Place::Protected => Err(self.refuse_git(node, b"")),
+            git::Place::Dot if node.kind != FileType::Directory => Err(self.refuse_git(node, b"")),
             _ => Ok(()),
         }
     }

@@ -62,7 +62,7 @@ pub struct MountError {
 }
 
 /// The reasons for which files cannot be shared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MountCode {
     /// The kernel has no `openat2`, or something forbids it.
     NoContainment,
@@ -76,11 +76,13 @@ pub enum MountCode {
     KernelInterface,
     /// There are more than [`MAX_MOUNTS`].
     TooMany,
+    /// It shows this folder of Agent99's own, where images or sockets are.
+    OwnFolder(PathBuf),
 }
 
 impl MountCode {
     /// The stable name.
-    pub fn as_str(self) -> &'static str {
+    pub fn as_str(&self) -> &'static str {
         match self {
             Self::NoContainment => "mount.noContainment",
             Self::NoProc => "mount.noProc",
@@ -88,11 +90,12 @@ impl MountCode {
             Self::WrongKind => "mount.wrongKind",
             Self::KernelInterface => "mount.kernelInterface",
             Self::TooMany => "mount.tooMany",
+            Self::OwnFolder(_) => "mount.ownFolder",
         }
     }
 
     /// What can be done about it.
-    pub fn help(self) -> &'static str {
+    pub fn help(&self) -> &'static str {
         match self {
             Self::NoContainment => {
                 "mounts need the system call openat2: Linux 5.6 or later, and a container \
@@ -103,6 +106,9 @@ impl MountCode {
             Self::WrongKind => "share a folder or a regular file",
             Self::KernelInterface => "share a folder with files of your own",
             Self::TooMany => "share a folder that holds several of them",
+            Self::OwnFolder(_) => {
+                "share a folder beside it; A99_CACHE_DIR and XDG_RUNTIME_DIR say where these are"
+            }
         }
     }
 }
@@ -110,13 +116,20 @@ impl MountCode {
 impl fmt::Display for MountError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path = self.path.display();
-        match self.code {
+        match &self.code {
             MountCode::NoContainment => f.write_str("the host cannot contain file accesses")?,
             MountCode::NoProc => write!(f, "{path} is not usable")?,
             MountCode::Unreadable => write!(f, "cannot share {path}")?,
             MountCode::WrongKind => write!(f, "{path} is neither a folder nor a regular file")?,
             MountCode::KernelInterface => write!(f, "{path} is an interface of the kernel")?,
             MountCode::TooMany => write!(f, "more than {MAX_MOUNTS} mounts")?,
+            MountCode::OwnFolder(own) => {
+                let own = own.display();
+                write!(
+                    f,
+                    "{path} would show the guest {own}, from which the host runs code"
+                )?;
+            }
         }
         if let Some(errno) = self.errno {
             write!(f, ": {errno}")?;

@@ -40,20 +40,21 @@ impl Server {
             return Err(Errno::XDEV);
         }
         let kind = self.host.step(old_dir, old_name)?.kind;
-        let places = [
-            self.git_place(old_dir, old_name)?,
-            self.git_place(new_dir, new_name)?,
-        ];
         // Files come and go in a git directory as git works. Folders and links
         // do not: written elsewhere and moved there, or moved away and back,
         // they would carry what is protected.
-        let refused = places.into_iter().any(|place| match place {
-            Place::Protected | Place::Dot => true,
-            Place::Inside => kind != FileType::RegularFile,
-            Place::Outside => false,
-        });
-        if refused {
-            return Err(Errno::PERM);
+        for (dir, name) in [(old_dir, old_name), (new_dir, new_name)] {
+            let refused = match self.git_place(dir, name)? {
+                Place::Protected | Place::Dot => true,
+                Place::Inside => kind != FileType::RegularFile,
+                Place::Outside => false,
+            };
+            if refused {
+                return Err(self.refuse_git(dir, name));
+            }
+        }
+        if self.completes_git(new_dir, new_name)? {
+            return Err(self.refuse_git(new_dir, new_name));
         }
         renameat(old_dir, old_name, new_dir, new_name)
     }
@@ -94,7 +95,7 @@ impl Server {
 
     fn remove_entry(&self, dir: &Node, name: &[u8], flags: AtFlags) -> Result<(), Errno> {
         if self.git_place(dir, name)? == Place::Protected {
-            return Err(Errno::PERM);
+            return Err(self.refuse_git(dir, name));
         }
         unlinkat(dir, name, flags)
     }

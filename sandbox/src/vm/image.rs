@@ -18,6 +18,8 @@ pub struct Image {
     linked: Linked,
     /// What saved guests know it by.
     name: String,
+    /// The cache that it lies in.
+    home: PathBuf,
 }
 
 /// The image that was used last in this process, with its file: another start
@@ -33,7 +35,7 @@ impl Image {
     pub fn current(cache: &Cache, progress: &mut dyn Progress) -> Result<Self, VmError> {
         let failed = |error: image::ImageError| VmError::new(VmCode::Io, error.to_string());
         if let Some(entry) = cache.current("module").map_err(failed)? {
-            match Self::at(&entry.path(MODULE)) {
+            match Self::at(cache, &entry.path(MODULE)) {
                 Err(error) if error.code == VmCode::Module => {}
                 image => return image,
             }
@@ -44,16 +46,23 @@ impl Image {
             let text = "no image of the guest was built yet: `a99 sandbox build` does that";
             VmError::new(VmCode::NoImage, text)
         })?;
-        Self::at(&entry.path(MODULE))
+        Self::at(cache, &entry.path(MODULE))
     }
 
-    /// The one in a file that [`write`](super::write) made. The one that was
-    /// used last is not loaded again.
+    /// The one in a file of the cache that [`write`](super::write) made. The one
+    /// that was used last is not loaded again.
     ///
     /// # Errors
     /// Those of [`load`].
-    pub fn at(path: &Path) -> Result<Self, VmError> {
-        let name = source(path)?;
+    pub fn at(cache: &Cache, path: &Path) -> Result<Self, VmError> {
+        let key = cache.key().map_err(|error| {
+            let code = match error.code {
+                image::ErrorCode::UntrustedCache => VmCode::UntrustedImage,
+                _ => VmCode::Io,
+            };
+            VmError::new(code, error.to_string())
+        })?;
+        let name = source(path, &key)?;
         let last = || LAST.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((used, image)) = &*last()
             && used == path
@@ -61,9 +70,10 @@ impl Image {
         {
             return Ok(image.clone());
         }
-        let module = load(&engine()?, path)?;
+        let module = load(&engine()?, path, &key)?;
         let linked = Linked::new(&module)?;
-        let image = Self { linked, name };
+        let home = cache.root().to_owned();
+        let image = Self { linked, name, home };
         *last() = Some((path.to_owned(), image.clone()));
         Ok(image)
     }
@@ -79,6 +89,11 @@ impl Image {
     /// What saved guests know it by.
     pub(crate) fn name(&self) -> &str {
         &self.name
+    }
+
+    /// The cache that it lies in.
+    pub(crate) fn home(&self) -> &Path {
+        &self.home
     }
 
     /// What was compiled of the hot code of its guests so far.

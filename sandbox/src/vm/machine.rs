@@ -6,7 +6,7 @@ use super::guest::Boot;
 use super::precompiled::write;
 use super::snapshot::snapshot;
 use crate::image::machine::{Machine, Parts};
-use crate::image::{ErrorCode, ImageError};
+use crate::image::{ErrorCode, ImageError, SealKey};
 use std::path::Path;
 use wasmtime::Engine;
 
@@ -72,13 +72,17 @@ impl Machine for WasmMachine {
         made.map_err(|error| failed("snapshot", error))
     }
 
-    fn precompile(&self, module: &[u8], file: &Path) -> Result<(), ImageError> {
-        let written = write(&self.engine, module, file);
+    fn precompile(&self, module: &[u8], file: &Path, key: &SealKey) -> Result<(), ImageError> {
+        let written = write(&self.engine, module, file, key);
         written.map(drop).map_err(|error| failed("module", error))
     }
 
-    fn prove(&self, file: &Path) -> Result<(), ImageError> {
-        let proven = super::trial::prove(&self.engine, file);
+    fn is_sealed(&self, file: &Path, key: &SealKey) -> bool {
+        super::precompiled::source(file, key).is_ok()
+    }
+
+    fn prove(&self, file: &Path, key: &SealKey) -> Result<(), ImageError> {
+        let proven = super::trial::prove(&self.engine, file, key);
         proven.map_err(|error| ImageError::new(ErrorCode::Guest, "guest", error.to_string()))
     }
 }

@@ -3,15 +3,15 @@
 //!
 //! Loading runs what is in the file. So the file and its folder must belong to
 //! this user or to root, nobody else may write to them, there must be no
-//! symbolic link in the file's place, and the file must be the one that the
-//! manifest beside it describes. Identity, size and time are compared at each
-//! load; the full hash when they differ (a copied folder), and by whoever asks
-//! for it ([`verify`]).
+//! symbolic link in the file's place, the manifest beside it must be sealed with
+//! the cache's key, and the file must be the one that the manifest describes.
+//! Identity, size and time are compared at each load; the full hash when they
+//! differ (a copied folder), and by whoever asks for it ([`verify`]).
 #![allow(unsafe_code)]
 
 use super::engine::{compatibility, compiling_engine};
 use super::error::{VmCode, VmError};
-use crate::image::digest;
+use crate::image::{SealKey, digest};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, Metadata};
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
@@ -37,6 +37,21 @@ pub struct Manifest {
     /// What the engine must be like: see [`compatibility`].
     pub compatibility: String,
     stamp: Stamp,
+    /// The seal of all this with the key of the cache.
+    #[serde(default)]
+    seal: String,
+}
+
+impl Manifest {
+    /// What is sealed.
+    fn text(&self) -> Vec<u8> {
+        let unsealed = Self {
+            seal: String::new(),
+            ..self.clone()
+        };
+        // Plain data: there is nothing that has no JSON.
+        serde_json::to_vec(&unsealed).unwrap_or_default()
+    }
 }
 
 /// What tells cheaply that a file is the same as before.
@@ -74,7 +89,12 @@ fn manifest_path(path: &Path) -> PathBuf {
 ///
 /// # Errors
 /// [`VmCode::Module`] and [`VmCode::Io`].
-pub fn write(engine: &Engine, wasm: &[u8], path: &Path) -> Result<Manifest, VmError> {
+pub fn write(
+    engine: &Engine,
+    wasm: &[u8],
+    path: &Path,
+    key: &SealKey,
+) -> Result<Manifest, VmError> {
     let code = compiling_engine()?.precompile_module(wasm);
     let code = code.map_err(|error| VmError::engine(VmCode::Module, "compile", &error))?;
     let temporary = path.with_added_extension("new");
@@ -91,12 +111,14 @@ pub fn write(engine: &Engine, wasm: &[u8], path: &Path) -> Result<Manifest, VmEr
     file.sync_all().map_err(io(&temporary))?;
     fs::rename(&temporary, path).map_err(io(path))?;
     let metadata = file.metadata().map_err(io(path))?;
-    let manifest = Manifest {
+    let mut manifest = Manifest {
         sha256: digest::of_bytes(&code),
         source: digest::of_bytes(wasm),
         compatibility: compatibility(engine),
         stamp: Stamp::of(&metadata),
+        seal: String::new(),
     };
+    manifest.seal = key.seal(&manifest.text());
     write_manifest(path, &manifest)?;
     Ok(manifest)
 }
@@ -139,11 +161,11 @@ fn write_sparse(file: &File, bytes: &[u8]) -> std::io::Result<()> {
 ///
 /// # Errors
 /// [`VmCode::UntrustedImage`] if it may not be what was written,
-/// [`VmCode::Module`] if it is for another engine or processor and must be
-/// compiled again.
-pub fn load(engine: &Engine, path: &Path) -> Result<Module, VmError> {
+/// [`VmCode::Module`] if it is for another engine or processor, or was not
+/// sealed with this key, and must be compiled again.
+pub fn load(engine: &Engine, path: &Path, key: &SealKey) -> Result<Module, VmError> {
     let file = open_trusted(path)?;
-    let manifest = trusted_manifest(path)?;
+    let manifest = trusted_manifest(path, key)?;
     if manifest.compatibility != compatibility(engine) {
         let text = format!(
             "{} was compiled for another engine or processor",
@@ -160,7 +182,9 @@ pub fn load(engine: &Engine, path: &Path) -> Result<Module, VmError> {
     // made, unchanged. The file belongs to this user or root, who alone can
     // write to it and its folder, it was no link when it was opened, and it is
     // the very file (device, inode, size, times), or has the very contents
-    // (SHA-256), that `write` made by `precompile_module`. That it is for this
+    // (SHA-256), that `write` made by `precompile_module`: so says a manifest
+    // with an HMAC whose key only this user knows, and which only `write`
+    // computes. That it is for this
     // engine is checked by the key above and again by wasmtime. It is mapped
     // from the descriptor that was checked, not by its name. `write` replaces a
     // file and never changes one, so the mapping keeps its contents.
@@ -173,17 +197,17 @@ pub fn load(engine: &Engine, path: &Path) -> Result<Module, VmError> {
 ///
 /// # Errors
 /// Those of its manifest.
-pub(super) fn source(path: &Path) -> Result<String, VmError> {
-    Ok(trusted_manifest(path)?.source)
+pub(super) fn source(path: &Path, key: &SealKey) -> Result<String, VmError> {
+    Ok(trusted_manifest(path, key)?.source)
 }
 
 /// Checks a module's file in full.
 ///
 /// # Errors
 /// [`VmCode::UntrustedImage`] if it is not what was written.
-pub fn verify(path: &Path) -> Result<(), VmError> {
+pub fn verify(path: &Path, key: &SealKey) -> Result<(), VmError> {
     open_trusted(path)?;
-    check_hash(path, &trusted_manifest(path)?)
+    check_hash(path, &trusted_manifest(path, key)?)
 }
 
 fn check_hash(path: &Path, manifest: &Manifest) -> Result<(), VmError> {
@@ -195,11 +219,17 @@ fn check_hash(path: &Path, manifest: &Manifest) -> Result<(), VmError> {
     Err(untrusted(path, "has other contents than were written"))
 }
 
-fn trusted_manifest(path: &Path) -> Result<Manifest, VmError> {
-    let path = manifest_path(path);
+fn trusted_manifest(module: &Path, key: &SealKey) -> Result<Manifest, VmError> {
+    let path = manifest_path(module);
     let file = open_trusted(&path)?;
     let text = std::io::read_to_string(file).map_err(|error| VmError::io(&path, &error))?;
-    serde_json::from_str(&text).map_err(|error| untrusted(&path, &error.to_string()))
+    let manifest: Manifest =
+        serde_json::from_str(&text).map_err(|error| untrusted(&path, &error.to_string()))?;
+    if key.is_sealed(&manifest.text(), &manifest.seal) {
+        return Ok(manifest);
+    }
+    let text = format!("{} was not compiled in this cache", module.display());
+    Err(VmError::new(VmCode::Module, text))
 }
 
 /// Opens a file that nobody but this user and root can have written.
@@ -253,17 +283,21 @@ mod tests {
     /// A module that exports a function.
     const WASM: &[u8] = b"\0asm\x01\0\0\0\x01\x05\x01\x60\0\x01\x7f\x03\x02\x01\0\x07\x05\x01\x01a\0\0\x0a\x06\x01\x04\0\x41\x2a\x0b";
 
+    fn key() -> SealKey {
+        SealKey::for_tests(7)
+    }
+
     fn written() -> (Engine, tempfile::TempDir, PathBuf) {
         let engine = super::super::engine().expect("an engine");
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("guest.cwasm");
-        write(&engine, WASM, &path).expect("it is written");
+        write(&engine, WASM, &path, &key()).expect("it is written");
         (engine, folder, path)
     }
 
     #[track_caller]
     fn refused(engine: &Engine, path: &Path, part: &str) {
-        let error = load(engine, path).expect_err("refused");
+        let error = load(engine, path, &key()).expect_err("refused");
         assert_eq!(error.code, VmCode::UntrustedImage, "{error}");
         assert!(error.text.contains(part), "{error}");
     }
@@ -271,9 +305,9 @@ mod tests {
     #[test]
     fn what_was_written_is_loaded() {
         let (engine, _folder, path) = written();
-        let module = load(&engine, &path).expect("trusted");
+        let module = load(&engine, &path, &key()).expect("trusted");
         assert!(module.get_export("a").is_some());
-        verify(&path).expect("whole");
+        verify(&path, &key()).expect("whole");
         let mode = fs::metadata(&path).expect("there").mode();
         assert_eq!(mode & 0o777, 0o400);
     }
@@ -287,12 +321,12 @@ mod tests {
             fs::write(&path, bytes).expect("written");
         };
         replace(&bytes);
-        load(&engine, &path).expect("the same contents");
+        load(&engine, &path, &key()).expect("the same contents");
         let mut other = bytes;
         *other.last_mut().expect("not empty") ^= 1;
         replace(&other);
         refused(&engine, &path, "other contents");
-        verify(&path).expect_err("changed");
+        verify(&path, &key()).expect_err("changed");
     }
 
     #[test]
@@ -311,6 +345,30 @@ mod tests {
         refused(&engine, &path, "written by others");
     }
 
+    /// Everything beside the module as it should be, but made elsewhere.
+    #[test]
+    fn s1_what_was_not_sealed_here_is_not_loaded() {
+        let (engine, _folder, path) = written();
+        let error = load(&engine, &path, &SealKey::for_tests(8)).expect_err("refused");
+        assert_eq!(error.code, VmCode::Module);
+        verify(&path, &SealKey::for_tests(8)).expect_err("refused");
+        let place = manifest_path(&path);
+        let text = fs::read_to_string(&place).expect("there");
+        let mut manifest: Manifest = serde_json::from_str(&text).expect("a manifest");
+        let seal = std::mem::take(&mut manifest.seal);
+        for seal in [String::new(), "00".repeat(32), seal] {
+            // Another module in its place, described as it is.
+            let forged = Manifest {
+                sha256: digest::of_bytes(b"other"),
+                seal,
+                ..manifest.clone()
+            };
+            write_manifest(&path, &forged).expect("written");
+            let error = load(&engine, &path, &key()).expect_err("refused");
+            assert_eq!(error.code, VmCode::Module, "{error}");
+        }
+    }
+
     #[test]
     fn links_are_refused() {
         let (engine, folder, path) = written();
@@ -318,14 +376,14 @@ mod tests {
         fs::rename(&path, &moved).expect("moved");
         symlink(&moved, &path).expect("linked");
         refused(&engine, &path, "symbolic link");
-        load(&engine, &folder.path().join("nothing")).expect_err("not there");
+        load(&engine, &folder.path().join("nothing"), &key()).expect_err("not there");
     }
 
     #[test]
     fn another_engine_must_compile_again() {
         let (_, _folder, path) = written();
         let other = Engine::default();
-        let error = load(&other, &path).expect_err("refused");
+        let error = load(&other, &path, &key()).expect_err("refused");
         assert_eq!(error.code, VmCode::Module);
     }
 

@@ -6,6 +6,7 @@ use super::error::{VmCode, VmError};
 use super::guest::{Boot, Guest, Next, Setup};
 use super::instance::Linked;
 use super::precompiled::{load, verify};
+use crate::image::SealKey;
 use a99_guest_agent::protocol::{Exec, Exited, MAX_CHUNK, Report, Request, Script, Stream};
 use std::iter;
 use std::path::Path;
@@ -77,9 +78,9 @@ impl Booter {
 ///
 /// # Errors
 /// Those of [`load`] and [`verify`]; [`VmCode::NotReady`] if the command fails.
-pub fn prove(engine: &Engine, path: &Path) -> Result<(), VmError> {
-    verify(path)?;
-    let linked = Linked::new(&load(engine, path)?)?;
+pub fn prove(engine: &Engine, path: &Path, key: &SealKey) -> Result<(), VmError> {
+    verify(path, key)?;
+    let linked = Linked::new(&load(engine, path, key)?)?;
     let guest = Guest::resume(&linked, Setup::default())?;
     let mut trial = Trial::new(guest, Instant::now());
     let tried = trial.run("echo $((6 * 7))")?;

@@ -9,10 +9,10 @@ use std::sync::LazyLock;
 /// Loaded once for all tests of a file. `A99_TEST_MODULE` names a compiled
 /// module to use instead of the one that was built last.
 pub static IMAGE: LazyLock<Image> = LazyLock::new(|| {
-    if let Ok(path) = std::env::var("A99_TEST_MODULE") {
-        return Image::at(Path::new(&path)).expect("the named module");
-    }
     let cache = Cache::of_user().expect("a cache");
+    if let Ok(path) = std::env::var("A99_TEST_MODULE") {
+        return Image::at(&cache, Path::new(&path)).expect("the named module");
+    }
     Image::current(&cache, &mut |_: Event<'_>| {}).expect("the built image")
 });
 

@@ -313,6 +313,9 @@ fn repository(folder: &Path) {
     for made in [
         ".git/hooks",
         ".git/modules/m/hooks",
+        ".git/modules/m/objects",
+        ".git/modules/m/refs",
+        ".git/objects",
         ".git/refs",
         "plain/hooks",
     ] {
@@ -322,6 +325,7 @@ fn repository(folder: &Path) {
         ".git/config",
         ".git/index",
         ".git/modules/m/config",
+        ".git/modules/m/HEAD",
         ".git/hooks/pre-commit",
         "plain/config",
     ] {
@@ -417,8 +421,10 @@ fn s07_no_rename_of_a_folder_opens_a_repository() {
     assert_eq!(g.client.symlink("0", "x", "plain"), Ok(()));
     assert_eq!(g.client.rename(("0", "x"), ("0/.git", "worktrees")), perm);
     assert_eq!(g.client.link("0/x", "0/.git", "worktrees"), perm);
-    // A repository of the guest's own, whose settings are protected as well.
-    assert_eq!(g.client.mkdir("0/project", ".git", 0o755), Ok(()));
+    // No repository of the guest's own; the settings of one that the host makes
+    // are protected as well.
+    assert_eq!(g.client.mkdir("0/project", ".git", 0o755), perm);
+    fs::create_dir(g.path("rw/project/.git")).expect("made");
     assert_eq!(
         g.client
             .create("0/project/.git", "config", RDWR, 0o644)

@@ -5,6 +5,7 @@ mod attack;
 mod calls;
 mod client;
 mod directory;
+mod git;
 mod locks;
 mod snapshot;
 mod walkattr;

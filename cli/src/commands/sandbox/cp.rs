@@ -20,7 +20,7 @@ use std::path::Path;
 pub(super) fn run(args: &CpArgs) -> Result<Exit, Failure> {
     let copied = match (&args.source, &args.target) {
         (Side::Host(host), Side::Guest(name, guest)) => copy_in(name, host, guest),
-        (Side::Guest(name, guest), Side::Host(host)) => copy_out(name, guest, host),
+        (Side::Guest(name, guest), Side::Host(host)) => copy_out(name, guest, host, args.git),
         _ => {
             return Err(Failure::usage(
                 "expected NAME:PATH on one side and a path of this computer on the other \
@@ -36,7 +36,8 @@ fn shown(told: &Json, json: bool) -> Exit {
         output::out(&format!("{told}\n"));
     } else if told["leftOut"].as_u64().is_some_and(|count| count > 0) {
         let text = format!(
-            "{} left out: devices, pipes, sockets, and links that lead out",
+            "{} left out: devices, pipes, sockets, links that lead out, and what this \
+             computer's git would run (`--git` copies that)",
             told["leftOut"]
         );
         output::note("note", &text);
@@ -59,7 +60,7 @@ fn copy_in(name: &Name, host: &str, guest: &str) -> Result<Json, Problem> {
     Connection::open(&place, name, &Request::CopyIn { host, guest })?.reply()
 }
 
-fn copy_out(name: &Name, guest: &str, host: &str) -> Result<Json, Problem> {
+fn copy_out(name: &Name, guest: &str, host: &str, git: bool) -> Result<Json, Problem> {
     let place = Place::of_user()?;
     let source = source_of(guest);
     let into = |folder: &str| Ok(Path::new(folder).is_dir());
@@ -68,7 +69,7 @@ fn copy_out(name: &Name, guest: &str, host: &str) -> Result<Json, Problem> {
     })?;
     let host = absolute(&host)?;
     let guest = source.path.to_owned();
-    Connection::open(&place, name, &Request::CopyOut { guest, host })?.reply()
+    Connection::open(&place, name, &Request::CopyOut { guest, host, git })?.reply()
 }
 
 /// The sandbox's process works elsewhere.

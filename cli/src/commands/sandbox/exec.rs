@@ -7,6 +7,7 @@ use crate::sandbox_args::ExecArgs;
 use a99_sandbox::{Command, Exited, Output, Process, Sandbox, Stream, VmCode, VmError, block_on};
 use agent99::Value;
 use std::io::{self, IsTerminal, Read, Write, stderr, stdin, stdout};
+use std::path::Path;
 use std::sync::Arc;
 
 /// Most bytes of output that `--json` collects.
@@ -39,7 +40,22 @@ fn exec(args: &ExecArgs) -> Result<Exit, VmError> {
     };
     // Mounts get what is still in the guest.
     block_on(sandbox.stop());
+    if !args.json {
+        tell_refused(sandbox.refused_git_write());
+    }
     result
+}
+
+/// Says what `EPERM` in the guest does not.
+pub(super) fn tell_refused(path: Option<&Path>) {
+    if let Some(path) = path {
+        let text = format!(
+            "the sandbox was refused to write {}, which could make this computer's git run \
+             programs; if you trust what runs there, mount its folder with `:rw,git`",
+            path.display()
+        );
+        output::note("note", &text);
+    }
 }
 
 fn command(sandbox: &Sandbox, args: &ExecArgs, piped: bool) -> Command {

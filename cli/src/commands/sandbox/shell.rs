@@ -1,6 +1,6 @@
 //! `a99 sandbox shell`: a shell in a new sandbox, on this terminal.
 
-use super::exec::{pass_input, streamed};
+use super::exec::{pass_input, streamed, tell_refused};
 use super::start::{ended, start};
 use crate::failure::Exit;
 use crate::sandbox_args::ShellArgs;
@@ -31,6 +31,7 @@ fn shell(args: &ShellArgs) -> Result<Exit, VmError> {
     let result = streamed(&shell);
     drop(raw);
     block_on(sandbox.stop());
+    tell_refused(sandbox.refused_git_write());
     result
 }
 

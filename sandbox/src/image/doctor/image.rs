@@ -5,9 +5,9 @@ use super::super::cache::Cache;
 use super::super::entry::Entry;
 use super::super::machine::{COMPATIBILITY, MODULE, Machine};
 use super::super::portable::is_imported;
-use super::super::{ErrorCode, Options, look};
+use super::super::seal::SealKey;
+use super::super::{ErrorCode, ImageError, Options, look};
 use super::{Finding, Status};
-use std::path::Path;
 
 /// Steps without whose results no guest starts.
 const NEEDED: [&str; 2] = ["snapshot", "module"];
@@ -63,7 +63,7 @@ pub(super) fn state(cache: &Cache, machine: &dyn Machine, findings: &mut Vec<Fin
     if !findings.iter().any(|finding| finding.check == check) {
         findings.push(Finding::fine(check, format!("{}, whole", whence(state))));
     }
-    findings.extend(module_findings(module, machine));
+    findings.extend(module_findings(module, machine, cache.key()));
     state
 }
 
@@ -86,7 +86,11 @@ fn damage(entry: &Entry, severity: Status) -> Option<Finding> {
 }
 
 /// Whether the compiled module is for this engine, and a guest starts from it.
-fn module_findings(module: &Entry, machine: &dyn Machine) -> [Finding; 2] {
+fn module_findings(
+    module: &Entry,
+    machine: &dyn Machine,
+    key: Result<SealKey, ImageError>,
+) -> [Finding; 2] {
     let compiled_for = module.manifest.inputs.get(COMPATIBILITY);
     let engine = "engine";
     let guest = "guest";
@@ -98,7 +102,7 @@ fn module_findings(module: &Entry, machine: &dyn Machine) -> [Finding; 2] {
             Finding::new(guest, Status::Warning, "not started: see engine"),
         ];
     }
-    let proven = machine.prove(&module.path(MODULE) as &Path);
+    let proven = key.and_then(|key| machine.prove(&module.path(MODULE), &key));
     [
         Finding::fine(
             engine,

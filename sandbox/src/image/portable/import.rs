@@ -85,9 +85,14 @@ fn prepare(
 ) -> Result<Entry, ImageError> {
     // The step uses no packages.
     let mut packages = Packages::open(cache, LockFile::empty(), Versions::Locked)?;
-    let compile = Precompile { machine, snapshot };
+    let key = &cache.key()?;
+    let compile = Precompile {
+        machine,
+        key,
+        snapshot,
+    };
     let module = step::run(cache, &mut packages, &compile, progress)?;
-    let proven = machine.prove(&module.path(MODULE));
+    let proven = machine.prove(&module.path(MODULE), key);
     if proven.is_err() {
         discard(cache, &module)?;
     }
