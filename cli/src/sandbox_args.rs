@@ -10,6 +10,7 @@ use a99_sandbox::p9::GitWrites;
 use a99_sandbox::{Mount, MountMode, Policy, PolicyError, Translate};
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use serde::{Deserialize, Serialize};
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -68,6 +69,10 @@ pub enum SandboxCommand {
     /// Stop sandboxes that have a name
     #[command(after_help = STOP_EXAMPLES)]
     Stop(StopArgs),
+    /// Compile or try what others made, within limits; what `--image` and
+    /// `image import` run
+    #[command(hide = true)]
+    Work(WorkArgs),
     /// Keep a sandbox; what `start` runs in the background
     #[command(hide = true)]
     Keep(KeepArgs),
@@ -85,9 +90,17 @@ impl SandboxArgs {
             SandboxCommand::Cp(args) => args.json,
             SandboxCommand::Ls(args) => args.json,
             SandboxCommand::Stop(args) => args.json,
-            SandboxCommand::Shell(_) | SandboxCommand::Keep(_) => false,
+            SandboxCommand::Shell(_) | SandboxCommand::Keep(_) | SandboxCommand::Work(_) => false,
         }
     }
+}
+
+/// Options of `sandbox work`.
+#[derive(Debug, Args)]
+pub struct WorkArgs {
+    /// What to do
+    #[arg(allow_hyphen_values = true, trailing_var_arg = true)]
+    pub what: Vec<OsString>,
 }
 
 /// Options of `sandbox build`.

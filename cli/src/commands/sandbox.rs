@@ -11,13 +11,13 @@ mod start;
 pub use start::builder;
 
 use crate::failure::{Exit, Failure};
-use crate::named::keeper;
+use crate::named::{keeper, launch};
 use crate::output;
 use crate::sandbox_args::{BuildArgs, SandboxArgs, SandboxCommand};
 use a99_sandbox::image::{
     self, Built, Cache, Entry, ErrorCode, Event, ImageError, StepEnd, Versions,
 };
-use a99_sandbox::vm::{VmCode, VmError, WasmMachine};
+use a99_sandbox::vm::{self, VmCode, VmError, WasmMachine, Worker};
 use serde_json::{Value as Json, json};
 use std::path::Path;
 
@@ -51,6 +51,10 @@ pub fn run(args: &SandboxArgs) -> Result<Exit, Failure> {
         SandboxCommand::Ls(args) => Ok(kept::ls(args)),
         SandboxCommand::Stop(args) => Ok(kept::stop(args)),
         SandboxCommand::Keep(args) => Ok(keeper::run(&args.name)),
+        SandboxCommand::Work(args) => Ok(match vm::serve(&args.what) {
+            true => Exit::Ok,
+            false => Exit::Guest(1),
+        }),
         SandboxCommand::Image(args) => Ok(super::sandbox_image::run(args)),
         SandboxCommand::Doctor(args) => Ok(super::sandbox_doctor::run(args)),
     }
@@ -92,7 +96,13 @@ pub(super) fn options(sources: &Path, versions: Versions) -> image::Options {
 /// Who runs guests for the builder of images.
 pub(super) fn machine() -> Result<WasmMachine, ImageError> {
     WasmMachine::new()
+        .map(|machine| machine.worker(worker()))
         .map_err(|error| ImageError::new(ErrorCode::Guest, "engine", error.to_string()))
+}
+
+/// Who compiles and tries what others made: this binary, in a process of its own.
+fn worker() -> Worker {
+    Worker::new(launch::MYSELF, ["sandbox", "work"])
 }
 
 /// Tells of a failure about the image.

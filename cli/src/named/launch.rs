@@ -11,7 +11,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
 /// This binary, also when another was installed in its place meanwhile.
-const MYSELF: &str = "/proc/self/exe";
+pub const MYSELF: &str = "/proc/self/exe";
 
 /// What the process says when it knows.
 #[derive(Deserialize)]

@@ -7,8 +7,8 @@ use crate::image::{self, Cache};
 use crate::net::{self, Forward, Rate};
 use crate::p9::{self, Mount, MountMode};
 use crate::vm::{
-    Bounds, Image, Mailbox, Running, Saved, Setup, Translate, VmCode, VmError, block_on, launch,
-    spawn,
+    Bounds, Image, Mailbox, Running, Saved, Setup, Translate, VmCode, VmError, Worker, block_on,
+    launch, spawn,
 };
 use a99_egress::Policy;
 use a99_guest_agent::protocol::{Limits, Resume};
@@ -71,6 +71,8 @@ pub struct Builder {
     output_limit: u64,
     copy_limit: u64,
     wiring: Wiring,
+    worker: Option<Worker>,
+    start_limit: Option<Duration>,
 }
 
 impl Builder {
@@ -90,6 +92,8 @@ impl Builder {
                 mounts: Vec::new(),
                 network: net::Config::new(Policy::off()),
             },
+            worker: None,
+            start_limit: None,
         }
     }
 
@@ -99,6 +103,24 @@ impl Builder {
     /// [`VmCode::Unsupported`].
     pub fn image(mut self, path: impl Into<PathBuf>) -> Self {
         self.source = Source::File(path.into());
+        self
+    }
+
+    /// A command that compiles the file of [`Builder::image`] in a process of its
+    /// own, with limits on memory and processor time; else it is compiled in
+    /// this process, which then takes no function of more than
+    /// [`c2w::MAX_FUNCTION_HERE`](crate::c2w::MAX_FUNCTION_HERE) bytes. The
+    /// command calls [`vm::serve`](crate::vm::serve).
+    pub fn worker(mut self, worker: Worker) -> Self {
+        self.worker = Some(worker);
+        self
+    }
+
+    /// How long the file of [`Builder::image`] may take until its shell answers,
+    /// compiling included; else a minute after it was compiled. Then the start
+    /// ends with [`VmCode::TimedOut`].
+    pub fn start_limit(mut self, time: Duration) -> Self {
+        self.start_limit = Some(time);
         self
     }
 
@@ -285,11 +307,16 @@ impl Builder {
         let Source::File(path) = self.source else {
             return Err(VmError::new(VmCode::NoImage, "there is no file to start"));
         };
-        let time = self.bounds.time;
+        let start = foreign::Start {
+            path,
+            worker: self.worker,
+            limit: self.start_limit,
+            life: self.bounds.time,
+        };
         let (env, hardened) = (self.env, self.clock >= HARDENED_CLOCK);
         let (wiring, found) = (self.wiring, Arc::clone(&settings));
         let options = move || wiring.connect_foreign(env, hardened, &found.forwards);
-        spawn(move || foreign::serve(mailbox, &path, options, time))?;
+        spawn(move || foreign::serve(mailbox, start, options))?;
         let interrupted = running.started().await?;
         Ok(Sandbox {
             running,

@@ -8,10 +8,10 @@
 
 use crate::c2w::{FrameLink, Image, Machine, Options, Run, Wake};
 use crate::net::{Gateway, Link};
-use crate::vm::{Event, Mailbox, Message, Open, Sink, VmCode, VmError, refuse, stopped};
+use crate::vm::{Event, Mailbox, Message, Open, Sink, VmCode, VmError, Worker, refuse, stopped};
 use a99_guest_agent::protocol::{Ending, Exec, Exited, Request, Stream};
 use std::collections::VecDeque;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -116,6 +116,8 @@ struct State {
     /// Why there is no machine, or no more.
     failed: Option<VmError>,
     stopped: bool,
+    /// The shell answered.
+    ready: bool,
 }
 
 struct Shared {
@@ -130,34 +132,47 @@ impl Shared {
     }
 }
 
-/// Runs an image until it ends, is stopped or `time` is over; for a thread of
+/// What an image starts from, and within what time.
+pub(super) struct Start {
+    /// Its file.
+    pub path: PathBuf,
+    /// Who compiles it.
+    pub worker: Option<Worker>,
+    /// Longest time until the shell answers.
+    pub limit: Option<Duration>,
+    /// Longest life.
+    pub life: Option<Duration>,
+}
+
+/// Runs an image until it ends, is stopped or its time is over; for a thread of
 /// its own. `options` are made there too.
 pub(super) fn serve(
     mailbox: Arc<Mailbox>,
-    path: &Path,
+    start: Start,
     options: impl FnOnce() -> Result<Options, VmError>,
-    time: Option<Duration>,
 ) {
-    let ends = time.and_then(|time| Instant::now().checked_add(time));
+    let after = |time: Option<Duration>| time.and_then(|time| Instant::now().checked_add(time));
+    let ends = after(start.life);
+    let begins = start.limit.zip(after(start.limit));
     let shared = Arc::new(Shared {
         state: Mutex::default(),
         changed: Condvar::new(),
         mailbox: Arc::clone(&mailbox),
     });
-    let (theirs, path) = (Arc::clone(&shared), path.to_owned());
+    let theirs = Arc::clone(&shared);
     let worker = options().and_then(|options| {
         std::thread::Builder::new()
             .name("a99-c2w-calls".to_owned())
-            .spawn(move || theirs.work(&path, options))
+            .spawn(move || theirs.work(&start, options))
             .map_err(|error| VmError::new(VmCode::Resources, format!("no thread: {error}")))
     });
     let ended = match &worker {
-        Ok(_) => shared.listen(ends),
+        Ok(_) => shared.listen(begins, ends),
         Err(error) => error.clone(),
     };
     shared.end(&ended);
     if let Ok(worker) = worker {
-        // One that still compiles cannot be hurried; it sees that it is late.
+        // One that still compiles here cannot be hurried; it sees that it is late.
         if worker.is_finished() || shared.lock().machine.is_some() {
             // A panic of it was reported where it happened.
             let _ = worker.join();
@@ -168,7 +183,7 @@ pub(super) fn serve(
 
 impl Shared {
     /// Takes messages until there is a reason to end.
-    fn listen(&self, ends: Option<Instant>) -> VmError {
+    fn listen(&self, begins: Option<(Duration, Instant)>, ends: Option<Instant>) -> VmError {
         loop {
             for message in self.mailbox.collect(0) {
                 match message {
@@ -184,6 +199,7 @@ impl Shared {
                 }
             }
             let state = self.lock();
+            let begins = begins.filter(|_| !state.ready);
             let machine = state.machine.as_ref();
             let ended = machine.and_then(|machine| machine.ended());
             if let Some(ended) = state.failed.clone().or(ended) {
@@ -194,7 +210,16 @@ impl Shared {
             if left == Some(Duration::ZERO) {
                 return VmError::new(VmCode::TimeLimit, "the sandbox lived as long as it may");
             }
-            self.mailbox.wait(Some(LOOK.min(left.unwrap_or(LOOK))));
+            let mut look = LOOK.min(left.unwrap_or(LOOK));
+            if let Some((limit, at)) = begins {
+                let left = at.saturating_duration_since(Instant::now());
+                if left.is_zero() {
+                    let text = format!("no shell of the image answered within {limit:?}");
+                    return VmError::new(VmCode::TimedOut, text);
+                }
+                look = look.min(left);
+            }
+            self.mailbox.wait(Some(look));
         }
     }
 
@@ -258,8 +283,8 @@ impl Shared {
     }
 
     /// The other thread: starts the image and runs its commands.
-    fn work(&self, path: &Path, options: Options) {
-        match self.start(path, options) {
+    fn work(&self, start: &Start, options: Options) {
+        match self.start(start, options) {
             Ok(Some(machine)) => self.run(&machine),
             Ok(None) => {}
             Err(error) => {
@@ -270,9 +295,16 @@ impl Shared {
     }
 
     /// The machine; none if it is not wanted any more.
-    fn start(&self, path: &Path, options: Options) -> Result<Option<Arc<Machine>>, VmError> {
-        let patience = options.start_timeout;
-        let image = Image::open(path)?;
+    fn start(&self, start: &Start, options: Options) -> Result<Option<Arc<Machine>>, VmError> {
+        let patience = start.limit.unwrap_or(options.start_timeout);
+        let wanted = || match self.lock().stopped {
+            true => Err(stopped()),
+            false => Ok(()),
+        };
+        let image = match &start.worker {
+            Some(worker) => Image::open_with(&start.path, worker, &wanted)?,
+            None => Image::open(&start.path)?,
+        };
         if self.lock().stopped {
             return Ok(None);
         }
@@ -285,6 +317,7 @@ impl Shared {
             state.machine = Some(Arc::clone(&machine));
         }
         machine.begin_session(patience)?;
+        self.lock().ready = true;
         let status = &self.mailbox.status;
         status.change(|status| status.started = Some(0));
         Ok(Some(machine))

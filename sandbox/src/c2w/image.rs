@@ -3,10 +3,11 @@
 //! The module is not ours and may be made to do harm. It is always compiled,
 //! never taken as machine code; what it asks for is looked at before, and it
 //! may ask for nothing but WASI preview1. Compiling is bounded by the size of
-//! code, not by time.
+//! code, and where there is a worker by memory and time.
 
 use super::wasi::{self, Host};
-use crate::vm::{VmCode, VmError};
+use crate::vm::{VmCode, VmError, Worker, from_worker};
+use std::fs::File;
 use std::path::Path;
 use wasmparser::{Parser, Payload, TypeRef};
 use wasmtime::{Config, Engine, InstancePre, Module, OptLevel};
@@ -20,6 +21,14 @@ pub const MAX_CODE: u64 = 64 << 20;
 /// Most bytes of one function: the largest of an emulator that went through
 /// Asyncify, with a margin.
 pub const MAX_FUNCTION: u64 = 4 << 20;
+
+/// The same for one that is compiled in the process that asked: the compiler
+/// takes time and memory that grow faster than a function.
+pub const MAX_FUNCTION_HERE: u64 = 512 << 10;
+
+/// Most locals of a function, and of all together.
+const MAX_LOCALS: u64 = 20_000;
+const MAX_ALL_LOCALS: u64 = 8_000_000;
 
 /// Most functions.
 pub const MAX_FUNCTIONS: u64 = 200_000;
@@ -67,17 +76,25 @@ impl Image {
     /// imports anything but WASI preview1, [`VmCode::Module`] if it is no core
     /// WebAssembly module, or one beyond the limits.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, VmError> {
-        let path = path.as_ref();
-        let failed = |error: std::io::Error| VmError::io(path, &error);
-        let meta = std::fs::metadata(path).map_err(failed)?;
-        if !meta.is_file() {
-            let text = format!("{}: an image is a file", path.display());
-            return Err(VmError::new(VmCode::Io, text));
-        }
-        if meta.len() > MAX_FILE {
-            return Err(too_much("bytes", meta.len(), MAX_FILE));
-        }
-        Self::from_bytes(&std::fs::read(path).map_err(failed)?)
+        let bytes = read(path.as_ref())?;
+        Self::from_bytes(&bytes)
+    }
+
+    /// The same, compiled by a worker as long as `wanted` does not say why it is
+    /// not any more.
+    pub(crate) fn open_with(
+        path: &Path,
+        worker: &Worker,
+        wanted: &dyn Fn() -> Result<(), VmError>,
+    ) -> Result<Self, VmError> {
+        let bytes = read(path)?;
+        let (length, memory) = (bytes.len() as u64, inspect(&bytes)?);
+        drop(bytes);
+        let file = File::open(path).map_err(|error| VmError::io(path, &error))?;
+        let code = worker.compile_foreign(file, wanted)?;
+        let engine = engine(length)?;
+        let module = from_worker(&engine, code)?;
+        Self::linked(&module, memory)
     }
 
     /// The image of a file's content.
@@ -86,13 +103,19 @@ impl Image {
     /// As [`open`](Self::open), but for those of reading.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, VmError> {
         let memory = inspect(bytes)?;
+        check_here(bytes)?;
         let engine = engine(bytes.len() as u64)?;
         let bad = |error: wasmtime::Error| VmError::engine(VmCode::Module, "image", &error);
         let module = Module::from_binary(&engine, bytes).map_err(bad)?;
-        let linker = wasi::linker(&engine).map_err(bad)?;
+        Self::linked(&module, memory)
+    }
+
+    fn linked(module: &Module, memory: u64) -> Result<Self, VmError> {
+        let bad = |error: wasmtime::Error| VmError::engine(VmCode::Module, "image", &error);
+        let linker = wasi::linker(module.engine()).map_err(bad)?;
         // All names are known: what is left is a function of another type.
         let unknown = |error| VmError::engine(VmCode::UnknownImport, "image", &error);
-        let pre = linker.instantiate_pre(&module).map_err(unknown)?;
+        let pre = linker.instantiate_pre(module).map_err(unknown)?;
         Ok(Self { pre, memory })
     }
 
@@ -108,6 +131,81 @@ impl Image {
     pub fn initial_memory(&self) -> u64 {
         self.memory
     }
+}
+
+/// Reads an image's file.
+fn read(path: &Path) -> Result<Vec<u8>, VmError> {
+    let failed = |error: std::io::Error| VmError::io(path, &error);
+    let meta = std::fs::metadata(path).map_err(failed)?;
+    if !meta.is_file() {
+        let text = format!("{}: an image is a file", path.display());
+        return Err(VmError::new(VmCode::Io, text));
+    }
+    if meta.len() > MAX_FILE {
+        return Err(too_much("bytes", meta.len(), MAX_FILE));
+    }
+    std::fs::read(path).map_err(failed)
+}
+
+/// Machine code of an image, for [`Image::open_with`]; in a worker.
+///
+/// # Errors
+/// As [`Image::open`].
+pub(crate) fn precompile(bytes: &[u8]) -> Result<Vec<u8>, VmError> {
+    inspect(bytes)?;
+    let code = engine(bytes.len() as u64)?.precompile_module(bytes);
+    code.map_err(|error| VmError::engine(VmCode::Module, "image", &error))
+}
+
+/// Whether the functions of a module are ones that compilers make: bounded in
+/// size and in locals, each and together.
+///
+/// # Errors
+/// [`VmCode::Module`].
+pub(crate) fn check_code(bytes: &[u8]) -> Result<(), VmError> {
+    check_functions(bytes, MAX_FUNCTION)
+}
+
+/// The same for a module that is compiled in this process, which nothing can
+/// stop.
+fn check_here(bytes: &[u8]) -> Result<(), VmError> {
+    check_functions(bytes, MAX_FUNCTION_HERE).map_err(|error| {
+        let text = format!("{}; a worker that compiles apart takes more", error.text);
+        VmError::new(error.code, text)
+    })
+}
+
+fn check_functions(bytes: &[u8], most: u64) -> Result<(), VmError> {
+    let bad = |error: wasmparser::BinaryReaderError| bad_module(format!("image: {error}"));
+    let (mut code, mut all_locals) = (0, 0);
+    for payload in Parser::new(0).parse_all(bytes) {
+        match payload.map_err(bad)? {
+            Payload::CodeSectionStart { count, .. } if u64::from(count) > MAX_FUNCTIONS => {
+                return Err(too_much("functions", count.into(), MAX_FUNCTIONS));
+            }
+            Payload::CodeSectionEntry(body) => {
+                let size = body.range().len() as u64;
+                code += size;
+                let mut locals = 0;
+                for declared in body.get_locals_reader().map_err(bad)? {
+                    locals += u64::from(declared.map_err(bad)?.0);
+                }
+                all_locals += locals;
+                for (what, has, most) in [
+                    ("bytes in one function", size, most),
+                    ("bytes of code", code, MAX_CODE),
+                    ("locals in one function", locals, MAX_LOCALS),
+                    ("locals", all_locals, MAX_ALL_LOCALS),
+                ] {
+                    if has > most {
+                        return Err(too_much(what, has, most));
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// An engine for one image. It stops a program at any point when its epoch
@@ -149,7 +247,8 @@ fn inspect(bytes: &[u8]) -> Result<u64, VmError> {
         return Err(bad_module(text));
     }
     let bad = |error: wasmparser::BinaryReaderError| bad_module(format!("image: {error}"));
-    let (mut code, mut memory, mut started) = (0, 0, false);
+    check_code(bytes)?;
+    let (mut memory, mut started) = (0, false);
     let mut unknown = Vec::new();
     for payload in Parser::new(0).parse_all(bytes) {
         match payload.map_err(bad)? {
@@ -160,19 +259,6 @@ fn inspect(bytes: &[u8]) -> Result<u64, VmError> {
                     if import.module != wasi::MODULE || !wasi::has(import.name) || !is_function {
                         unknown.push(format!("{}.{}", import.module, import.name));
                     }
-                }
-            }
-            Payload::CodeSectionStart { count, .. } if u64::from(count) > MAX_FUNCTIONS => {
-                return Err(too_much("functions", count.into(), MAX_FUNCTIONS));
-            }
-            Payload::CodeSectionEntry(body) => {
-                let size = body.range().len() as u64;
-                if size > MAX_FUNCTION {
-                    return Err(too_much("bytes in one function", size, MAX_FUNCTION));
-                }
-                code += size;
-                if code > MAX_CODE {
-                    return Err(too_much("bytes of code", code, MAX_CODE));
                 }
             }
             Payload::DataSection(data) if u64::from(data.count()) > MAX_SEGMENTS => {

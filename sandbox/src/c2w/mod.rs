@@ -68,7 +68,8 @@ mod session;
 mod wasi;
 
 pub use console::{OnOutput, Source};
-pub use image::{Image, MAX_CODE, MAX_FILE, MAX_FUNCTION, MAX_FUNCTIONS};
+pub use image::{Image, MAX_CODE, MAX_FILE, MAX_FUNCTION, MAX_FUNCTION_HERE, MAX_FUNCTIONS};
+pub(crate) use image::{check_code, precompile};
 pub use link::{FrameLink, MAX_FRAME, Wake};
 pub use machine::Machine;
 pub use options::{INFO_BYTES, Mount, Options, Run};

@@ -9,6 +9,7 @@ use super::crates::EMULATOR;
 use super::digest::Inputs;
 use super::entry::Entry;
 use super::error::{At, ImageError};
+use super::portable::is_imported;
 use super::seal::SealKey;
 use super::step::{Site, Step};
 use super::{kernel, rootfs};
@@ -62,8 +63,9 @@ pub trait Machine {
     fn settings(&self) -> String;
 
     /// What a compiled module depends on besides the snapshot: the compiler's
-    /// release, its configuration, the processor's features.
-    fn compatibility(&self) -> String;
+    /// release, its configuration, the processor's features. That of an imported
+    /// one can be stopped from outside.
+    fn compatibility(&self, imported: bool) -> String;
 
     /// Boots a guest, runs the commands in it, and gives it as a module that
     /// goes on from there, with translations of what the script of the rehearsal
@@ -76,15 +78,21 @@ pub trait Machine {
     ) -> Result<Vec<u8>, ImageError>;
 
     /// Compiles a module into a file, with whatever must stand beside it, sealed
-    /// with the key of the cache.
-    fn precompile(&self, module: &[u8], file: &Path, key: &SealKey) -> Result<(), ImageError>;
+    /// with the key of the cache. One that was imported may be made to do harm.
+    fn precompile(
+        &self,
+        module: &[u8],
+        file: &Path,
+        key: &SealKey,
+        imported: bool,
+    ) -> Result<(), ImageError>;
 
     /// Whether a compiled module is one that was made here and not touched since.
     fn is_sealed(&self, file: &Path, key: &SealKey) -> bool;
 
     /// Reads a compiled module in full, checks that it may be loaded, starts a
     /// guest from it and runs a command there.
-    fn prove(&self, file: &Path, key: &SealKey) -> Result<(), ImageError>;
+    fn prove(&self, file: &Path, key: &SealKey, imported: bool) -> Result<(), ImageError>;
 }
 
 /// Makes the snapshot.
@@ -145,7 +153,8 @@ impl Step for Precompile<'_> {
 
     fn inputs(&self, inputs: &mut Inputs) -> Result<(), ImageError> {
         inputs.value("snapshot", self.snapshot.sha256(SNAPSHOT)?);
-        inputs.value(COMPATIBILITY, self.machine.compatibility());
+        let imported = is_imported(self.snapshot);
+        inputs.value(COMPATIBILITY, self.machine.compatibility(imported));
         inputs.value("layout", LAYOUT);
         Ok(())
     }
@@ -156,8 +165,10 @@ impl Step for Precompile<'_> {
 
     fn run(&self, _site: &mut Site<'_>, out: &Path) -> Result<(), ImageError> {
         let snapshot = read(self.snapshot, SNAPSHOT)?;
+        let imported = is_imported(self.snapshot);
+        let file = out.join(MODULE);
         self.machine
-            .precompile(&snapshot, &out.join(MODULE), self.key)
+            .precompile(&snapshot, &file, self.key, imported)
     }
 }
 
@@ -186,7 +197,7 @@ mod tests {
             "256 MB".to_owned()
         }
 
-        fn compatibility(&self) -> String {
+        fn compatibility(&self, _: bool) -> String {
             self.processor.to_owned()
         }
 
@@ -203,11 +214,17 @@ mod tests {
             true
         }
 
-        fn precompile(&self, module: &[u8], file: &Path, _: &SealKey) -> Result<(), ImageError> {
+        fn precompile(
+            &self,
+            module: &[u8],
+            file: &Path,
+            _: &SealKey,
+            _: bool,
+        ) -> Result<(), ImageError> {
             fs::write(file, [module, self.processor.as_bytes()].concat()).at(file)
         }
 
-        fn prove(&self, file: &Path, _: &SealKey) -> Result<(), ImageError> {
+        fn prove(&self, file: &Path, _: &SealKey, _: bool) -> Result<(), ImageError> {
             fs::metadata(file).map(drop).at(file)
         }
     }

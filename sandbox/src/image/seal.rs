@@ -74,6 +74,18 @@ impl SealKey {
         Self([byte; KEY_BYTES])
     }
 
+    /// Its bytes, for a worker of this process.
+    #[cfg(feature = "vm")]
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// The key of a process that this one works for.
+    #[cfg(feature = "vm")]
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        bytes.try_into().ok().map(Self)
+    }
+
     fn hmac(&self, bytes: &[u8]) -> Hmac<Sha256> {
         let mut hmac = <Hmac<Sha256> as KeyInit>::new(&self.0.into());
         hmac.update(bytes);

@@ -1,6 +1,6 @@
 //! The guest that sandboxes start from, found in the cache and loaded.
 
-use super::engine::engine;
+use super::engine::{engine, guarded_engine};
 use super::error::{VmCode, VmError};
 use super::instance::Linked;
 use super::machine::WasmMachine;
@@ -35,7 +35,7 @@ impl Image {
     pub fn current(cache: &Cache, progress: &mut dyn Progress) -> Result<Self, VmError> {
         let failed = |error: image::ImageError| VmError::new(VmCode::Io, error.to_string());
         if let Some(entry) = cache.current("module").map_err(failed)? {
-            match Self::at(cache, &entry.path(MODULE)) {
+            match Self::open(cache, &entry.path(MODULE), is_imported(cache)) {
                 Err(error) if error.code == VmCode::Module => {}
                 image => return image,
             }
@@ -46,7 +46,7 @@ impl Image {
             let text = "no image of the guest was built yet: `a99 sandbox build` does that";
             VmError::new(VmCode::NoImage, text)
         })?;
-        Self::at(cache, &entry.path(MODULE))
+        Self::open(cache, &entry.path(MODULE), is_imported(cache))
     }
 
     /// The one in a file of the cache that [`write`](super::write) made. The one
@@ -55,6 +55,10 @@ impl Image {
     /// # Errors
     /// Those of [`load`].
     pub fn at(cache: &Cache, path: &Path) -> Result<Self, VmError> {
+        Self::open(cache, path, false)
+    }
+
+    fn open(cache: &Cache, path: &Path, imported: bool) -> Result<Self, VmError> {
         let key = cache.key().map_err(|error| {
             let code = match error.code {
                 image::ErrorCode::UntrustedCache => VmCode::UntrustedImage,
@@ -70,7 +74,11 @@ impl Image {
         {
             return Ok(image.clone());
         }
-        let module = load(&engine()?, path, &key)?;
+        let engine = match imported {
+            true => guarded_engine()?,
+            false => engine()?,
+        };
+        let module = load(&engine, path, &key)?;
         let linked = Linked::new(&module)?;
         let home = cache.root().to_owned();
         let image = Self { linked, name, home };
@@ -105,4 +113,12 @@ impl Image {
     pub(super) fn module(&self) -> &Linked {
         &self.linked
     }
+}
+
+/// Whether the image of a cache came out of a file: then it may be made to do
+/// harm.
+fn is_imported(cache: &Cache) -> bool {
+    let snapshot = cache.current("snapshot");
+    snapshot
+        .is_ok_and(|snapshot| snapshot.is_some_and(|entry| image::portable::is_imported(&entry)))
 }

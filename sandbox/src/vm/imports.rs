@@ -6,7 +6,7 @@
 
 use super::translator::Translating;
 use std::time::{Instant, SystemTime};
-use wasmtime::{Caller, Engine, Extern, Linker};
+use wasmtime::{Caller, Engine, Extern, Linker, StoreLimits, StoreLimitsBuilder};
 
 /// Longest last word that is kept.
 const MAX_PANIC_TEXT: usize = 4096;
@@ -20,6 +20,11 @@ const WASI_BADF: i32 = 8;
 /// `errno` of WASI: not supported.
 const WASI_NOSYS: i32 = 52;
 
+/// Most bytes of memory of a module of others: the RAM of a guest twice, and
+/// most elements of its table.
+const MAX_MEMORY: usize = 1 << 30;
+const MAX_TABLE: usize = 1 << 20;
+
 /// The host's side of one guest's imports.
 #[derive(Debug)]
 pub(super) struct Imports {
@@ -30,6 +35,10 @@ pub(super) struct Imports {
     pub panic: Option<String>,
     /// Compiles what the emulator translates, if it is to.
     pub translating: Option<Translating>,
+    /// Ticks of the guarded engine since the last run began.
+    pub ticks: u32,
+    /// What a module of others may have.
+    pub limits: StoreLimits,
 }
 
 impl Imports {
@@ -39,6 +48,13 @@ impl Imports {
             resolution_ns: resolution_ns.max(1),
             panic: None,
             translating,
+            ticks: 0,
+            limits: StoreLimitsBuilder::new()
+                .memory_size(MAX_MEMORY)
+                .table_elements(MAX_TABLE)
+                .instances(1)
+                .memories(1)
+                .build(),
         }
     }
 

@@ -1,11 +1,12 @@
 //! One instance of the emulator: its exports as Rust functions.
 
+use super::engine::guarded_engine;
 use super::error::{VmCode, VmError};
 use super::imports::{Imports, linker};
 use super::translator::{Answer, Compiler, Translating, Translations};
 use wasmtime::{
-    Engine, Instance, InstancePre, Memory, Module, Ref, Store, Table, TypedFunc, WasmParams,
-    WasmResults,
+    Engine, Instance, InstancePre, Memory, Module, Ref, Store, Table, TypedFunc, UpdateDeadline,
+    WasmParams, WasmResults,
 };
 
 /// Channels by number, as the emulator names them (`a99_guest::channels`).
@@ -79,6 +80,8 @@ impl Report {
 pub(super) struct Linked {
     pre: InstancePre<Imports>,
     compiler: Compiler,
+    /// Whether it runs on the engine that can be stopped from outside.
+    guarded: bool,
 }
 
 impl std::fmt::Debug for Linked {
@@ -97,7 +100,12 @@ impl Linked {
         let linker = linker(module.engine()).map_err(failed)?;
         let pre = linker.instantiate_pre(module).map_err(failed)?;
         let compiler = Compiler::new(module.engine());
-        Ok(Self { pre, compiler })
+        let guarded = guarded_engine().is_ok_and(|other| Engine::same(&other, module.engine()));
+        Ok(Self {
+            pre,
+            compiler,
+            guarded,
+        })
     }
 
     /// What was compiled for the guests of this module.
@@ -124,6 +132,13 @@ struct Exports {
     space: TypedFunc<(u32, u32), u64>,
     commit: TypedFunc<(u32, u32, u32), u32>,
 }
+
+/// Ticks of the guarded engine for which an emulator may stay in one run: 10 s,
+/// a thousand times what a turn takes.
+const MAX_TICKS: u32 = 100;
+
+/// Most bytes that a channel has at once: its buffers are smaller.
+const MAX_DRAINED: usize = 64 << 20;
 
 /// The name that linkers give to the table of functions.
 const TABLE: &str = "__indirect_function_table";
@@ -152,11 +167,16 @@ impl Emulator {
         translate: bool,
     ) -> Result<Self, VmError> {
         let failed = |error| VmError::engine(VmCode::Resources, "new guest", &error);
+        // What a module of others would have compiled is bounded by nothing.
+        let translate = translate && !linked.guarded;
         let translating = translate.then(|| Translating::new(&linked.compiler));
         let mut store = Store::new(
             linked.engine(),
             Imports::new(clock_resolution_ns, translating),
         );
+        if linked.guarded {
+            guard(&mut store);
+        }
         let instance = linked.pre.instantiate(&mut store).map_err(failed)?;
         let missing = |error| VmError::engine(VmCode::Module, "emulator", &error);
         let exports = Exports::new(&mut store, &instance).map_err(missing)?;
@@ -236,6 +256,7 @@ impl Emulator {
     /// or has output.
     pub fn run(&mut self, budget: u64) -> Result<(Status, Report), VmError> {
         self.install()?;
+        self.store.data_mut().ticks = 0;
         let run = self.exports.run.call(&mut self.store, budget);
         let status = run.map_err(|error| self.trap(&error))?;
         if self.report_at == 0 {
@@ -258,7 +279,11 @@ impl Emulator {
     /// Moves all output of a channel to `take`, piece by piece.
     pub fn drain(&mut self, channel: Channel, mut take: impl FnMut(&[u8])) -> Result<(), VmError> {
         let number = channel as u32;
+        let mut drained = 0;
         loop {
+            if drained > MAX_DRAINED {
+                return Err(broken("output without an end"));
+            }
             let output = self.exports.output.call(&mut self.store, number);
             let pair = output.map_err(|error| self.trap(&error))?;
             if pair == 0 {
@@ -266,6 +291,7 @@ impl Emulator {
             }
             let piece = self.piece(pair)?;
             let len = piece.len() as u32;
+            drained += piece.len().max(1);
             take(piece);
             let taken = self.exports.taken.call(&mut self.store, (number, len));
             taken.map_err(|error| self.trap(&error))?;
@@ -389,6 +415,21 @@ impl Emulator {
     pub fn parts(&mut self) -> (&mut Store<Imports>, Instance) {
         (&mut self.store, self.instance)
     }
+}
+
+/// Bounds what a module of others may do: how long it may stay away, and how
+/// much memory it has.
+fn guard(store: &mut Store<Imports>) {
+    store.limiter(|imports| &mut imports.limits);
+    store.epoch_deadline_callback(|mut context| {
+        let ticks = &mut context.data_mut().ticks;
+        *ticks += 1;
+        Ok(match *ticks > MAX_TICKS {
+            true => UpdateDeadline::Interrupt,
+            false => UpdateDeadline::Continue(1),
+        })
+    });
+    store.set_epoch_deadline(1);
 }
 
 impl Exports {

@@ -1,12 +1,15 @@
 //! Running guests for the builder of images.
 
-use super::engine::{compatibility, engine};
+use super::apart::Worker;
+use super::engine::{compatibility, engine, guarded_engine, precompile};
 use super::error::{VmCode, VmError};
 use super::guest::Boot;
-use super::precompiled::write;
+use super::precompiled::{write, write_code};
 use super::snapshot::snapshot;
+use crate::c2w::check_code;
 use crate::image::machine::{Machine, Parts};
 use crate::image::{ErrorCode, ImageError, SealKey};
+use std::io::Read;
 use std::path::Path;
 use wasmtime::Engine;
 
@@ -34,6 +37,7 @@ const RECIPE: [&str; 6] = [
 #[derive(Debug)]
 pub struct WasmMachine {
     engine: Engine,
+    worker: Option<Worker>,
 }
 
 impl WasmMachine {
@@ -42,7 +46,36 @@ impl WasmMachine {
     /// # Errors
     /// [`VmCode::Resources`].
     pub fn new() -> Result<Self, VmError> {
-        Ok(Self { engine: engine()? })
+        Ok(Self {
+            engine: engine()?,
+            worker: None,
+        })
+    }
+
+    /// Has imported images compiled and tried by a worker, which has limits.
+    #[must_use]
+    pub fn worker(mut self, worker: Worker) -> Self {
+        self.worker = Some(worker);
+        self
+    }
+
+    fn precompile_imported(
+        &self,
+        module: &[u8],
+        file: &Path,
+        key: &SealKey,
+    ) -> Result<(), VmError> {
+        check_code(module)?;
+        let code = match &self.worker {
+            Some(worker) => {
+                let mut code = Vec::new();
+                let read = worker.compile_guest(module)?.read_to_end(&mut code);
+                read.map_err(|error| VmError::io(file, &error))?;
+                code
+            }
+            None => precompile(module, true)?,
+        };
+        write_code(&guarded_engine()?, module, &code, file, key).map(drop)
     }
 }
 
@@ -52,8 +85,12 @@ impl Machine for WasmMachine {
         format!("{CMDLINE}; {RAM_BYTES} bytes of RAM; recipe {recipe}")
     }
 
-    fn compatibility(&self) -> String {
-        compatibility(&self.engine)
+    fn compatibility(&self, imported: bool) -> String {
+        match imported {
+            // Without an engine nothing is compiled, which says why.
+            true => guarded_engine().map_or_else(|_| String::new(), |e| compatibility(&e)),
+            false => compatibility(&self.engine),
+        }
     }
 
     fn snapshot(
@@ -72,17 +109,32 @@ impl Machine for WasmMachine {
         made.map_err(|error| failed("snapshot", error))
     }
 
-    fn precompile(&self, module: &[u8], file: &Path, key: &SealKey) -> Result<(), ImageError> {
-        let written = write(&self.engine, module, file, key);
-        written.map(drop).map_err(|error| failed("module", error))
+    fn precompile(
+        &self,
+        module: &[u8],
+        file: &Path,
+        key: &SealKey,
+        imported: bool,
+    ) -> Result<(), ImageError> {
+        let written = match imported {
+            true => self.precompile_imported(module, file, key),
+            false => write(&self.engine, module, file, key).map(drop),
+        };
+        written.map_err(|error| failed("module", error))
     }
 
     fn is_sealed(&self, file: &Path, key: &SealKey) -> bool {
         super::precompiled::source(file, key).is_ok()
     }
 
-    fn prove(&self, file: &Path, key: &SealKey) -> Result<(), ImageError> {
-        let proven = super::trial::prove(&self.engine, file, key);
+    fn prove(&self, file: &Path, key: &SealKey, imported: bool) -> Result<(), ImageError> {
+        let proven = match (imported, &self.worker) {
+            (true, Some(worker)) => worker.prove(file, key),
+            (true, None) => {
+                guarded_engine().and_then(|engine| super::trial::prove(&engine, file, key))
+            }
+            (false, _) => super::trial::prove(&self.engine, file, key),
+        };
         proven.map_err(|error| ImageError::new(ErrorCode::Guest, "guest", error.to_string()))
     }
 }

@@ -12,6 +12,7 @@
 //! - `launch`: starts that thread; `handle`: it, as [`crate::Sandbox`] holds it;
 //!   `output`: what commands give.
 //! - `translator`: compiles hot guest code.
+//! - `apart`: compiles and tries what others made, in a process of its own.
 //! - `save`: a running guest as data.
 //! - `snapshot`: from kernel and files to the module that guests start from;
 //!   `rehearsal` and `link`: with the translations that are worth shipping in it;
@@ -20,6 +21,7 @@
 //!   `image`: the one of the last build; `machine`: all this for the builder of
 //!   images; `trial`: guests that prove that it works.
 
+mod apart;
 mod attach;
 mod bare;
 mod engine;
@@ -43,6 +45,7 @@ mod translator;
 mod trial;
 mod watch;
 
+pub use apart::{Worker, serve};
 pub(crate) use attach::{Attachments, Cable, FileServer};
 pub use bare::{Bare, Execution};
 pub use engine::{compatibility, engine};
@@ -55,6 +58,7 @@ pub(crate) use launch::{launch, spawn};
 pub use machine::WasmMachine;
 pub(crate) use mailbox::{Event, Mailbox, Message, Open, Sink, stopped};
 pub use output::Output;
+pub(crate) use precompiled::from_worker;
 pub use precompiled::{Manifest, load, verify, write};
 pub(crate) use save::Saved;
 pub(crate) use thread::{Bounds, CREDIT_BYTES, refuse};

@@ -9,7 +9,7 @@
 //! differ (a copied folder), and by whoever asks for it ([`verify`]).
 #![allow(unsafe_code)]
 
-use super::engine::{compatibility, compiling_engine};
+use super::engine::{compatibility, precompile};
 use super::error::{VmCode, VmError};
 use crate::image::{SealKey, digest};
 use serde::{Deserialize, Serialize};
@@ -95,8 +95,19 @@ pub fn write(
     path: &Path,
     key: &SealKey,
 ) -> Result<Manifest, VmError> {
-    let code = compiling_engine()?.precompile_module(wasm);
-    let code = code.map_err(|error| VmError::engine(VmCode::Module, "compile", &error))?;
+    let code = precompile(wasm, false)?;
+    write_code(engine, wasm, &code, path, key)
+}
+
+/// The same for machine code that [`precompile`] made of `wasm`, here or in a
+/// worker.
+pub(super) fn write_code(
+    engine: &Engine,
+    wasm: &[u8],
+    code: &[u8],
+    path: &Path,
+    key: &SealKey,
+) -> Result<Manifest, VmError> {
     let temporary = path.with_added_extension("new");
     let io = |path: &Path| {
         let path = path.to_owned();
@@ -105,14 +116,14 @@ pub fn write(
     // One of an interrupted build.
     let _ = fs::remove_file(&temporary);
     let file = File::create_new(&temporary).map_err(io(&temporary))?;
-    write_sparse(&file, &code).map_err(io(&temporary))?;
+    write_sparse(&file, code).map_err(io(&temporary))?;
     file.set_permissions(fs::Permissions::from_mode(0o400))
         .map_err(io(&temporary))?;
     file.sync_all().map_err(io(&temporary))?;
     fs::rename(&temporary, path).map_err(io(path))?;
     let metadata = file.metadata().map_err(io(path))?;
     let mut manifest = Manifest {
-        sha256: digest::of_bytes(&code),
+        sha256: digest::of_bytes(code),
         source: digest::of_bytes(wasm),
         compatibility: compatibility(engine),
         stamp: Stamp::of(&metadata),
@@ -190,6 +201,18 @@ pub fn load(engine: &Engine, path: &Path, key: &SealKey) -> Result<Module, VmErr
     // file and never changes one, so the mapping keeps its contents.
     let module = unsafe { Module::deserialize_open_file(engine, file) };
     module.map_err(|error| VmError::engine(VmCode::Module, &path.display().to_string(), &error))
+}
+
+/// The module in a file that a worker wrote.
+///
+/// # Errors
+/// [`VmCode::Module`] if it is for another engine.
+pub(crate) fn from_worker(engine: &Engine, file: File) -> Result<Module, VmError> {
+    // SAFETY: the file lies in memory, was made by this process and given to
+    // none but the worker, a program of the caller's that only compiles; it has
+    // ended, and the file is sealed against writing.
+    let module = unsafe { Module::deserialize_open_file(engine, file) };
+    module.map_err(|error| VmError::engine(VmCode::Module, "image", &error))
 }
 
 /// The name of the image that a module's file was compiled from; empty for a

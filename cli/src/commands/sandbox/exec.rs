@@ -9,6 +9,7 @@ use agent99::Value;
 use std::io::{self, IsTerminal, Read, Write, stderr, stdin, stdout};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// Most bytes of output that `--json` collects.
 pub(super) const COLLECTED_BYTES: u64 = 64 << 20;
@@ -21,15 +22,29 @@ pub(super) fn run(args: &ExecArgs) -> Exit {
     ended(exec(args), args.json)
 }
 
+/// Starts an image of others; its start counts as part of the command's time.
+fn foreign(args: &ExecArgs, path: &Path) -> Result<Sandbox, VmError> {
+    let mut builder = builder(&args.settings).image(path).worker(super::worker());
+    if let Some(time) = args.timeout {
+        builder = builder.start_limit(time);
+    }
+    builder.start_blocking()
+}
+
 fn exec(args: &ExecArgs) -> Result<Exit, VmError> {
+    let begin = Instant::now();
     let sandbox = match &args.image {
-        Some(path) => builder(&args.settings).image(path).start_blocking()?,
+        Some(path) => foreign(args, path)?,
         None => start(&args.settings)?,
     };
     // What a person types is meant for the command only if it is piped. Images
     // of others have no way for it.
     let piped = args.image.is_none() && !stdin().is_terminal();
-    let process = Arc::new(command(&sandbox, args, piped).spawn()?);
+    let spent = args
+        .image
+        .as_ref()
+        .map_or(Duration::ZERO, |_| begin.elapsed());
+    let process = Arc::new(command(&sandbox, args, piped, spent).spawn()?);
     if piped {
         pass_input(&process)?;
     }
@@ -58,7 +73,7 @@ pub(super) fn tell_refused(path: Option<&Path>) {
     }
 }
 
-fn command(sandbox: &Sandbox, args: &ExecArgs, piped: bool) -> Command {
+fn command(sandbox: &Sandbox, args: &ExecArgs, piped: bool, spent: Duration) -> Command {
     let mut command = sandbox.command(&args.argv);
     if piped {
         command = command.piped();
@@ -67,7 +82,7 @@ fn command(sandbox: &Sandbox, args: &ExecArgs, piped: bool) -> Command {
         command = command.cwd(cwd);
     }
     if let Some(time) = args.timeout {
-        command = command.timeout(time);
+        command = command.timeout(time.saturating_sub(spent));
     }
     if args.json {
         command = command.output_limit(COLLECTED_BYTES);

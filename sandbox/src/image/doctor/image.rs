@@ -63,7 +63,12 @@ pub(super) fn state(cache: &Cache, machine: &dyn Machine, findings: &mut Vec<Fin
     if !findings.iter().any(|finding| finding.check == check) {
         findings.push(Finding::fine(check, format!("{}, whole", whence(state))));
     }
-    findings.extend(module_findings(module, machine, cache.key()));
+    findings.extend(module_findings(
+        module,
+        machine,
+        cache.key(),
+        state == State::Imported,
+    ));
     state
 }
 
@@ -90,11 +95,12 @@ fn module_findings(
     module: &Entry,
     machine: &dyn Machine,
     key: Result<SealKey, ImageError>,
+    imported: bool,
 ) -> [Finding; 2] {
     let compiled_for = module.manifest.inputs.get(COMPATIBILITY);
     let engine = "engine";
     let guest = "guest";
-    if compiled_for != Some(machine.compatibility().as_str()) {
+    if compiled_for != Some(machine.compatibility(imported).as_str()) {
         let text = "the image is compiled for another wasmtime or processor";
         let help = "nothing: the next start compiles it again, which takes seconds";
         return [
@@ -102,7 +108,7 @@ fn module_findings(
             Finding::new(guest, Status::Warning, "not started: see engine"),
         ];
     }
-    let proven = key.and_then(|key| machine.prove(&module.path(MODULE), &key));
+    let proven = key.and_then(|key| machine.prove(&module.path(MODULE), &key, imported));
     [
         Finding::fine(
             engine,

@@ -92,7 +92,7 @@ fn prepare(
         snapshot,
     };
     let module = step::run(cache, &mut packages, &compile, progress)?;
-    let proven = machine.prove(&module.path(MODULE), key);
+    let proven = machine.prove(&module.path(MODULE), key, true);
     if proven.is_err() {
         discard(cache, &module)?;
     }

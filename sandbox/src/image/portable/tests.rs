@@ -30,7 +30,7 @@ impl Machine for Copies {
         String::new()
     }
 
-    fn compatibility(&self) -> String {
+    fn compatibility(&self, _: bool) -> String {
         "1".to_owned()
     }
 
@@ -46,11 +46,17 @@ impl Machine for Copies {
         true
     }
 
-    fn precompile(&self, module: &[u8], file: &Path, _: &SealKey) -> Result<(), ImageError> {
+    fn precompile(
+        &self,
+        module: &[u8],
+        file: &Path,
+        _: &SealKey,
+        _: bool,
+    ) -> Result<(), ImageError> {
         fs::write(file, module).at(file)
     }
 
-    fn prove(&self, file: &Path, _: &SealKey) -> Result<(), ImageError> {
+    fn prove(&self, file: &Path, _: &SealKey, _: bool) -> Result<(), ImageError> {
         self.proofs.set(self.proofs.get() + 1);
         match fs::read(file).at(file)?.starts_with(b"works") {
             true => Ok(()),
