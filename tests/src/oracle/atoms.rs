@@ -189,7 +189,7 @@ impl Machine<'_> {
                 let value = to_str(&self.input(node, "value", scope)?)?;
                 self.meter
                     .charge(READ, Sizes::units(pattern.len() + value.len()))?;
-                let hit = regex::is_match(&lossy(&pattern), &lossy(&value));
+                let hit = regex::is_match(&pattern, &value);
                 hit.map(OVal::Bool).map_err(Fail::new)
             }
         }

@@ -134,7 +134,7 @@ fn string_rules(s: &JsStr, schema: &OVal) -> Result<(), String> {
     }
     let plain = lossy(s);
     if let Some(pattern) = text(get(schema, "pattern"))
-        && super::regex::is_match(&pattern, &plain) != Ok(true)
+        && super::regex::is_match(&js(&pattern), s) != Ok(true)
     {
         return Err("Pattern mismatch".into());
     }
@@ -145,7 +145,7 @@ fn string_rules(s: &JsStr, schema: &OVal) -> Result<(), String> {
 }
 
 fn format_ok(format: &str, s: &str) -> bool {
-    let re = |p: &str| super::regex::is_match(p, s) == Ok(true);
+    let re = |p: &str| super::regex::is_match(&js(p), &js(s)) == Ok(true);
     match format {
         "email" => re(r"^[^\s@]+@[^\s@]+\.[^\s@]+$"),
         "uuid" => {
