@@ -129,10 +129,7 @@ impl Child<'_> {
         if let Some(cwd) = &self.launch.cwd {
             rustix::process::chdir(cwd.as_c_str())?;
         }
-        // SAFETY: sets the default action of a signal in the child alone, whose
-        // table of actions is its own (no CLONE_SIGHAND). Rust programs ignore
-        // SIGPIPE; others must not inherit that.
-        unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
+        default_signals();
         Ok(())
     }
 
@@ -155,6 +152,24 @@ impl Child<'_> {
             }
         }
         denied.unwrap_or(last)
+    }
+}
+
+/// Gives every signal its default action and blocks none: a program inherits
+/// what is ignored and what is blocked (`execve(2)`), as SIGPIPE by Rust's
+/// start-up and SIGINT by `nohup(1)` or a shell's background.
+fn default_signals() {
+    // SAFETY: all changes concern the child alone, whose table of actions is
+    // its own (no CLONE_SIGHAND), as its mask is. The set is initialised by
+    // `sigemptyset`; numbers that cannot be set are refused by the call.
+    unsafe {
+        for signal in 1..=libc::SIGRTMAX() {
+            libc::signal(signal, libc::SIG_DFL);
+        }
+        let mut none = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
+        if libc::sigemptyset(none.as_mut_ptr()) == 0 {
+            libc::sigprocmask(libc::SIG_SETMASK, none.as_ptr(), std::ptr::null_mut());
+        }
     }
 }
 
