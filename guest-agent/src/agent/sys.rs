@@ -159,17 +159,37 @@ impl Child<'_> {
 /// what is ignored and what is blocked (`execve(2)`), as SIGPIPE by Rust's
 /// start-up and SIGINT by `nohup(1)` or a shell's background.
 fn default_signals() {
+    /// Signals of Linux; two of them are the C library's, which refuses to
+    /// touch them.
+    const SIGNALS: c_int = 64;
+    /// Bytes of the kernel's set of signals.
+    const SET_BYTES: usize = 8;
+    // Longer than the kernel's `struct sigaction` on any machine; all zero it
+    // asks for the default action, no flags, no blocked signals.
+    let action = [0usize; 8];
+    let none = [0u8; SET_BYTES];
     // SAFETY: all changes concern the child alone, whose table of actions is
-    // its own (no CLONE_SIGHAND), as its mask is. The set is initialised by
-    // `sigemptyset`; numbers that cannot be set are refused by the call.
+    // its own (no CLONE_SIGHAND), as its mask is. The kernel reads the two
+    // buffers and writes nothing.
     unsafe {
-        for signal in 1..=libc::SIGRTMAX() {
-            libc::signal(signal, libc::SIG_DFL);
+        for signal in 1..=SIGNALS {
+            let no_old = std::ptr::null_mut::<c_void>();
+            libc::syscall(
+                libc::SYS_rt_sigaction,
+                signal,
+                action.as_ptr(),
+                no_old,
+                SET_BYTES,
+            );
         }
-        let mut none = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
-        if libc::sigemptyset(none.as_mut_ptr()) == 0 {
-            libc::sigprocmask(libc::SIG_SETMASK, none.as_ptr(), std::ptr::null_mut());
-        }
+        let no_old = std::ptr::null_mut::<c_void>();
+        libc::syscall(
+            libc::SYS_rt_sigprocmask,
+            libc::SIG_SETMASK,
+            none.as_ptr(),
+            no_old,
+            SET_BYTES,
+        );
     }
 }
 
