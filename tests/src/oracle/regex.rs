@@ -27,6 +27,11 @@ pub fn is_match(pattern: &[u16], input: &[u16]) -> Result<bool, String> {
     Ok(!ends(&tree, &everywhere, input).is_empty())
 }
 
+/// Whether a pattern can be used at all.
+pub fn is_valid(pattern: &[u16]) -> bool {
+    parse(pattern).is_ok()
+}
+
 /// Places in a text, in ascending order.
 type Places = Vec<usize>;
 
