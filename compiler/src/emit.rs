@@ -30,7 +30,7 @@ pub(crate) const MAX_REGISTER: u8 = PIN_TOP - MAX_PINNED as u8;
 
 const UNPLACED: u32 = u32::MAX;
 
-pub(crate) struct Emitter {
+pub(crate) struct Emitter<'w> {
     pub f: Function,
     labels: Vec<u32>,
     fixups: Vec<(u32, Label)>,
@@ -41,10 +41,64 @@ pub(crate) struct Emitter {
     /// The innermost open step.
     pub step: u32,
     pinned: Vec<u32>,
+    /// How much may still be emitted; see [`Emitter::spend`].
+    pub room: Room<'w>,
 }
 
-impl Emitter {
-    pub fn new() -> Emitter {
+/// Instructions between two looks at who may want to stop the compiler.
+const ASK_EVERY: u32 = 256;
+
+/// What a program may still make: bounds the size of code by that of its
+/// source, and how long nobody is asked whether to go on.
+pub(crate) struct Room<'w> {
+    /// Instructions, and what else grows with the code.
+    left: usize,
+    asked: u32,
+    watch: &'w (dyn Fn() -> bool + Sync),
+    /// The end: for want of room, with the place that took the last of it, or
+    /// because somebody wants the compiler to stop.
+    pub end: Option<End>,
+}
+
+/// Why no more code is emitted.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    TooLarge(Option<NodeId>),
+    Stopped,
+}
+
+impl<'w> Room<'w> {
+    pub fn new(left: usize, watch: &'w (dyn Fn() -> bool + Sync)) -> Room<'w> {
+        Room {
+            left,
+            asked: 0,
+            watch,
+            end: None,
+        }
+    }
+
+    /// Takes room for so much of what the program makes; `false` at the end.
+    pub fn spend(&mut self, amount: usize, at: Option<NodeId>) -> bool {
+        self.asked += 1;
+        if self.asked >= ASK_EVERY || amount >= ASK_EVERY as usize {
+            self.asked = 0;
+            if self.end.is_none() && (self.watch)() {
+                self.end = Some(End::Stopped);
+            }
+        }
+        match self.left.checked_sub(amount) {
+            Some(left) => self.left = left,
+            None => {
+                self.left = 0;
+                self.end = self.end.or(Some(End::TooLarge(at)));
+            }
+        }
+        self.end.is_none()
+    }
+}
+
+impl<'w> Emitter<'w> {
+    pub fn new(room: Room<'w>) -> Emitter<'w> {
         let mut e = Emitter {
             f: Function::default(),
             labels: Vec::new(),
@@ -55,6 +109,7 @@ impl Emitter {
             at: None,
             step: u32::MAX,
             pinned: Vec::new(),
+            room,
         };
         // Becomes a jump to the loads of pinned constants, if there are any.
         e.emit(Op::Nop {});
@@ -65,7 +120,23 @@ impl Emitter {
         self.f.code.len() as u32
     }
 
+    /// Takes room for what the place that is compiled makes beside code; `false`
+    /// once there is none: the caller stops.
+    pub fn spend(&mut self, amount: usize) -> bool {
+        self.room.spend(amount, self.at.map(|at| at.0))
+    }
+
+    /// Whether the end came: what is emitted from now on goes nowhere, because
+    /// the program is refused.
+    pub fn is_over(&self) -> bool {
+        self.room.end.is_some()
+    }
+
     pub fn emit(&mut self, op: Op) {
+        if !self.spend(1) {
+            self.pending.clear();
+            return;
+        }
         if self.open {
             let block = self.f.blocks.last().expect("an open block");
             let charges = self.f.charges.len() as u32 - block.charges;
@@ -148,7 +219,9 @@ impl Emitter {
     pub fn jump(&mut self, op: Op, to: Label) {
         // A new block may begin first, so the fixup is noted after the emit.
         self.emit(op);
-        self.fixups.push((self.pc() - 1, to));
+        if !self.is_over() {
+            self.fixups.push((self.pc() - 1, to));
+        }
     }
 
     // ---- charges and steps ----
@@ -204,7 +277,10 @@ impl Emitter {
         self.flush();
         let pc = self.pc();
         let step = &mut self.f.steps[id as usize];
-        debug_assert!(step.start < pc, "a step has at least one instruction");
+        debug_assert!(
+            step.start < pc || self.room.end.is_some(),
+            "a step has at least one instruction"
+        );
         step.end = pc;
         step.value = value.unwrap_or(u8::MAX);
         self.step = step.parent;
@@ -245,9 +321,12 @@ impl Emitter {
 
     /// Ends the function: places labels, loads pinned constants, moves their
     /// registers next to the others.
-    pub fn finish(mut self, registers: u8, slots: u32) -> Function {
+    pub fn finish(mut self, registers: u8, slots: u32) -> (Function, Room<'w>) {
         self.flush();
         self.close();
+        if self.is_over() {
+            return (self.f, self.room);
+        }
         if !self.pinned.is_empty() {
             self.at = None;
             let body = self.label();
@@ -266,6 +345,9 @@ impl Emitter {
             self.jump(Op::Jmp { to: 0 }, body);
             self.f.code[1] = Op::Jmp { to: 0 };
             self.fixups.push((1, prologue));
+            if self.is_over() {
+                return (self.f, self.room);
+            }
             let pinned = self.f.registers;
             debug_assert_eq!(pinned, 0);
             self.move_pinned(registers);
@@ -287,7 +369,7 @@ impl Emitter {
             .collect();
         self.f.registers = self.f.registers.max(registers);
         self.f.slots = slots;
-        self.f
+        (self.f, self.room)
     }
 
     /// Makes the entry `Fuel, Nop` a block of its own, with a new head for

@@ -157,11 +157,17 @@ impl<'a> FromJson<'a> {
     /// Whether a node is evaluated as an expression: an object with a truthy
     /// `$expr`.
     pub fn is_expr(doc: &Document, node: NodeId) -> bool {
-        match doc.get(node, "$expr").map(|tag| doc.kind(tag)) {
-            None | Some(Kind::Null | Kind::Bool(false)) => false,
-            Some(Kind::Number(n)) => n != 0.0 && !n.is_nan(),
-            Some(Kind::String(s)) => !s.is_empty(),
-            Some(_) => true,
+        doc.get(node, "$expr")
+            .is_some_and(|tag| Self::is_tag(doc, tag))
+    }
+
+    /// Whether the value of `$expr` makes its object an expression.
+    pub fn is_tag(doc: &Document, tag: NodeId) -> bool {
+        match doc.kind(tag) {
+            Kind::Null | Kind::Bool(false) => false,
+            Kind::Number(n) => n != 0.0 && !n.is_nan(),
+            Kind::String(s) => !s.is_empty(),
+            _ => true,
         }
     }
 

@@ -8,6 +8,7 @@
 
 mod emit;
 pub mod expr;
+mod findings;
 mod ir;
 mod limits;
 mod lower;
@@ -49,6 +50,9 @@ pub struct CompileOptions {
     /// Variables of the caller that the program sees (`runCode`), and whether
     /// each is a constant; they arrive in the first registers.
     pub outer: Vec<(Text, bool)>,
+    /// At most so many instructions, if the host wants fewer than the size of
+    /// the source allows.
+    pub max_code: Option<usize>,
 }
 
 impl Default for CompileOptions {
@@ -58,6 +62,7 @@ impl Default for CompileOptions {
             max_step_depth: MAX_STEP_DEPTH,
             max_expr_depth: MAX_EXPR_DEPTH,
             outer: Vec::new(),
+            max_code: None,
         }
     }
 }
@@ -79,16 +84,34 @@ pub fn compile(
     signatures: &(dyn Signatures + Sync),
     options: &CompileOptions,
 ) -> Result<Program, Diagnostics> {
-    let depth = limits::check(source, options)?;
+    compile_watched(source, signatures, options, &|| false)
+}
+
+/// The same while somebody watches: `stop` is asked again and again, and when
+/// it says so, compiling ends with [`E0107`](a99_core::diag::codes::E0107).
+///
+/// # Errors
+/// As [`compile`].
+pub fn compile_watched(
+    source: &Arc<Document>,
+    signatures: &(dyn Signatures + Sync),
+    options: &CompileOptions,
+    stop: &(dyn Fn() -> bool + Sync),
+) -> Result<Program, Diagnostics> {
+    let facts = limits::check(source, options, stop)?;
+    let depth = facts.depth;
     if depth <= SHALLOW {
-        return lower::program(source, signatures, options);
+        return lower::program(source, signatures, options, &facts, stop);
     }
     let stack = (depth as usize + 64) * STACK_PER_LEVEL;
+    let facts = &facts;
     std::thread::scope(|scope| {
         std::thread::Builder::new()
             .name("a99-compile".into())
             .stack_size(stack)
-            .spawn_scoped(scope, || lower::program(source, signatures, options))
+            .spawn_scoped(scope, || {
+                lower::program(source, signatures, options, facts, stop)
+            })
             .ok()
             .and_then(|thread| thread.join().ok())
             .unwrap_or_else(|| Err(limits::no_stack(depth)))

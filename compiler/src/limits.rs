@@ -1,7 +1,10 @@
-//! The nesting limits of decision D38, checked before anything recurses.
+//! The nesting limits of decision D38, checked before anything recurses, what
+//! else is learned of the source on that walk, and how much code it may make.
 
 use crate::CompileOptions;
-use a99_core::diag::{Diagnostic, Diagnostics, codes};
+use crate::findings::Findings;
+use crate::ir::FromJson;
+use a99_core::diag::{Diagnostic, Diagnostics, Severity, codes};
 use a99_core::json::{Document, Kind, NodeId};
 
 /// Nesting of a node: how many steps, expression nodes and plain values are
@@ -13,57 +16,153 @@ struct Depth {
     data: u32,
 }
 
-/// Checks the limits and gives the depth that lowering may recurse to.
+/// How many instructions any program may have, however short its source is.
+const BASE_CODE: usize = 1 << 14;
+
+/// How many more for each byte of the source. A byte makes less than one as a
+/// rule; what makes many more repeats something, such as an expression for each
+/// place of a template that names it.
+const CODE_PER_BYTE: usize = 4;
+
+/// Bytes that a value of a document without text counts as.
+const NODE_BYTES: usize = 8;
+
+/// How much the compiler may make of this source, in instructions.
+pub(crate) fn max_code(doc: &Document, options: &CompileOptions) -> usize {
+    let bytes = match doc.source() {
+        Some(text) => text.len(),
+        None => doc.node_count() * NODE_BYTES + doc.text_bytes(),
+    };
+    let most = BASE_CODE.saturating_add(bytes.saturating_mul(CODE_PER_BYTE));
+    most.min(options.max_code.unwrap_or(usize::MAX))
+}
+
+/// What is known of a source before it is compiled, so that nobody walks a part
+/// of it again for each level that it is nested.
+pub(crate) struct Facts {
+    /// The depth that lowering may recurse to.
+    pub depth: u32,
+    /// One past the last node inside each node.
+    ends: Vec<u32>,
+    /// Objects with the op `return`, ascending.
+    returns: Vec<u32>,
+    /// Expression nodes and nodes that stand for an argument, ascending.
+    nested: Vec<u32>,
+    /// Strings that are values, ascending.
+    texts: Vec<u32>,
+}
+
+impl Facts {
+    /// Whether the part of the source at a node has one of these.
+    fn holds(&self, node: NodeId, list: &[u32]) -> bool {
+        let end = self.ends.get(node.0 as usize).copied().unwrap_or(0);
+        let first = list.partition_point(|at| *at < node.0);
+        list.get(first).is_some_and(|at| *at < end)
+    }
+
+    /// How many nodes there are in a part of the source.
+    pub fn size(&self, node: NodeId) -> usize {
+        let end = self.ends.get(node.0 as usize).copied().unwrap_or(0);
+        end.saturating_sub(node.0) as usize
+    }
+
+    /// Whether there is a `return` step in this part of the source.
+    pub fn has_return(&self, node: NodeId) -> bool {
+        self.holds(node, &self.returns)
+    }
+
+    /// Whether there is an expression or an argument in it.
+    pub fn has_nested(&self, node: NodeId) -> bool {
+        self.holds(node, &self.nested)
+    }
+
+    /// Whether there is a string in it.
+    pub fn has_text(&self, node: NodeId) -> bool {
+        self.holds(node, &self.texts)
+    }
+}
+
+/// Checks the limits and learns what lowering wants to know.
 ///
 /// # Errors
 /// A diagnostic for each node that is one level too deep.
-pub(crate) fn check(doc: &Document, options: &CompileOptions) -> Result<u32, Diagnostics> {
-    let mut found = Diagnostics::new();
+pub(crate) fn check(
+    doc: &Document,
+    options: &CompileOptions,
+    stop: &(dyn Fn() -> bool + Sync),
+) -> Result<Facts, Diagnostics> {
+    let mut found = Findings::default();
+    let mut seen = 0usize;
     let mut deepest = 0;
+    let (mut returns, mut nested, mut texts) = (Vec::new(), Vec::new(), Vec::new());
     let mut work = vec![(doc.root(), Depth::default())];
     while let Some((node, mut depth)) = work.pop() {
+        seen += 1;
+        if seen.is_multiple_of(ASK_EVERY) && stop() {
+            return Err(stopped().into());
+        }
         if doc.kind(node) == Kind::Object {
-            if doc.get(node, "$expr").is_some() {
+            let mut expr = None;
+            let mut op = None;
+            let mut kind = None;
+            for (key, value) in doc.members(node) {
+                match key {
+                    b"$expr" => expr = Some(value),
+                    b"op" => op = Some(value),
+                    b"$kind" => kind = Some(value),
+                    _ => {}
+                }
+            }
+            if expr.is_some() {
                 depth.exprs += 1;
-            } else if doc.get(node, "op").is_some() {
+            } else if op.is_some() {
                 depth.steps += 1;
             }
+            if op.is_some_and(|op| doc.str(op) == Some(b"return")) {
+                returns.push(node.0);
+            }
+            if expr.is_some_and(|tag| FromJson::is_tag(doc, tag))
+                || kind.is_some_and(|kind| doc.str(kind) == Some(b"arg"))
+            {
+                nested.push(node.0);
+            }
+        } else if doc.kind(node) != Kind::Array && doc.str(node).is_some() {
+            texts.push(node.0);
         }
         depth.data += 1;
         deepest = deepest.max(depth.steps + depth.exprs).max(depth.data / 2);
         if depth.exprs > options.max_expr_depth {
-            found.push(too_deep(
-                doc,
-                node,
-                codes::E0103,
-                "expression nodes",
-                options.max_expr_depth,
-            ));
+            let (what, limit) = ("expression nodes", options.max_expr_depth);
+            found.push(too_deep(doc, node, &found, codes::E0103, what, limit));
             continue;
         }
         if depth.steps > options.max_step_depth {
-            found.push(too_deep(
-                doc,
-                node,
-                codes::E0102,
-                "steps",
-                options.max_step_depth,
-            ));
+            let (what, limit) = ("steps", options.max_step_depth);
+            found.push(too_deep(doc, node, &found, codes::E0102, what, limit));
             continue;
         }
         work.extend(doc.elements(node).map(|child| (child, depth)));
         work.extend(doc.members(node).map(|(_, child)| (child, depth)));
     }
-    if found.is_empty() {
-        Ok(deepest)
-    } else {
-        Err(found)
+    if found.has_errors() {
+        return Err(found.finish());
     }
+    for list in [&mut returns, &mut nested, &mut texts] {
+        list.sort_unstable();
+    }
+    Ok(Facts {
+        depth: deepest,
+        ends: doc.ends(),
+        returns,
+        nested,
+        texts,
+    })
 }
 
 fn too_deep(
     doc: &Document,
     node: NodeId,
+    found: &Findings,
     code: &'static str,
     what: &str,
     limit: u32,
@@ -71,10 +170,22 @@ fn too_deep(
     Diagnostic::error(
         code,
         format!("more than {limit} nested {what}"),
-        doc.pointer(node),
+        if found.is_full(Severity::Error) {
+            String::new()
+        } else {
+            doc.pointer(node)
+        },
     )
     .with_span(doc.span(node))
     .with_help("split the program: move inner parts into helpers or separate variables")
+}
+
+/// Nodes between two questions whether to stop.
+const ASK_EVERY: usize = 1024;
+
+/// Whoever asked for the program wants it no more.
+pub(crate) fn stopped() -> Diagnostic {
+    Diagnostic::error(codes::E0107, "compiling was stopped", "")
 }
 
 /// The system would not give the stack that a deep program needs.

@@ -3,7 +3,10 @@
 //! Every name that a scope binds is known before its code is emitted, so each
 //! gets a register (or, beyond those, a frame slot). A read follows the chain
 //! of scopes at compile time: the innermost variable that surely is bound ends
-//! it; those that may be unbound cost a test each.
+//! it; those that may be unbound cost a test each. Where many scopes inside each
+//! other may bind one name, every few of them a summary keeps what the name
+//! meant outside, which nobody can change while the inner scope is open: a read
+//! costs the same however deep it stands.
 
 use a99_core::program::Home;
 use std::collections::HashMap;
@@ -19,6 +22,9 @@ pub(crate) struct Var {
     pub const_flag: Option<Home>,
     /// Index of its scope.
     pub scope: u32,
+    /// Holds what the variables of the name around its scope gave on entry, so
+    /// that nobody looks further out.
+    pub summary: bool,
 }
 
 /// The variables that are visible, innermost last for each name.
@@ -67,27 +73,40 @@ impl Vars {
     }
 
     /// The variables a name may mean, innermost first, ending at the first
-    /// that surely is bound.
+    /// that surely is bound or stands for all further out.
     pub fn chain(&self, name: &[u8]) -> Vec<VarId> {
         let mut chain = Vec::new();
         for id in self.names.get(name).into_iter().flatten().rev() {
             chain.push(*id);
-            if self.is_bound(*id) {
+            if self.is_bound(*id) || self.var(*id).summary {
                 break;
             }
         }
         chain
     }
 
-    /// All variables of a name, innermost first.
+    /// Variables of a name, innermost first, that tell whether it is bound and
+    /// whether it is a constant: all of them, or up to one that stands for those
+    /// further out.
     pub fn all_of(&self, name: &[u8]) -> Vec<VarId> {
-        self.names
-            .get(name)
-            .into_iter()
-            .flatten()
-            .rev()
-            .copied()
-            .collect()
+        let mut all = Vec::new();
+        for id in self.names.get(name).into_iter().flatten().rev() {
+            all.push(*id);
+            if self.var(*id).summary {
+                break;
+            }
+        }
+        all
+    }
+
+    /// Whether any scope binds the name.
+    pub fn knows(&self, name: &[u8]) -> bool {
+        self.names.get(name).is_some_and(|ids| !ids.is_empty())
+    }
+
+    /// How many variables are visible, summaries included.
+    pub fn visible_count(&self) -> usize {
+        self.names.values().map(Vec::len).sum()
     }
 
     /// The variable of a name in a scope.
@@ -103,6 +122,7 @@ impl Vars {
             .names
             .iter()
             .flat_map(|(name, ids)| ids.iter().map(|id| (name.clone(), *id)))
+            .filter(|(_, id)| !self.var(*id).summary)
             .collect();
         list.sort_by_key(|(_, id)| id.0);
         list

@@ -10,7 +10,7 @@ mod render;
 mod suggest;
 
 pub use render::{LineIndex, render};
-pub use suggest::suggest;
+pub use suggest::{suggest, suggest_among};
 
 use crate::value::{Map, Value};
 use std::ops::Range;
@@ -35,6 +35,32 @@ impl Severity {
     }
 }
 
+/// Bytes of a message or of advice that are kept.
+const MAX_MESSAGE: usize = 1024;
+
+/// Bytes of a pointer that are kept.
+const MAX_POINTER: usize = 4096;
+
+/// Bytes of a text of the program that are quoted.
+const MAX_QUOTED: usize = 200;
+
+/// At most so many bytes of a text, then `...`.
+fn cut(mut text: String, max: usize) -> String {
+    if text.len() > max {
+        text.truncate(text.floor_char_boundary(max));
+        text.push_str("...");
+        text.shrink_to_fit();
+    }
+    text
+}
+
+/// The beginning of a text of the program, as far as a finding quotes it.
+#[must_use]
+pub fn excerpt(text: &str) -> String {
+    let end = text.floor_char_boundary(MAX_QUOTED + 1);
+    cut(text[..end].to_owned(), MAX_QUOTED)
+}
+
 /// One finding about a program text.
 #[derive(Clone, Debug)]
 pub struct Diagnostic {
@@ -44,11 +70,13 @@ pub struct Diagnostic {
     pub severity: Severity,
     /// What is wrong, in one sentence without a full stop.
     pub message: String,
-    /// RFC 6901 pointer to the place; empty for the root.
+    /// RFC 6901 pointer to the place; empty for the root. One of more than 4 KiB
+    /// is cut, as `...` at its end says.
     pub pointer: String,
     /// The place as bytes of the source file, if there is one.
     pub span: Option<Range<u32>>,
-    /// The offending text itself; empty if there is none to show.
+    /// The offending text itself, its beginning if it is long; empty if there
+    /// is none to show.
     pub offending: String,
     /// What to do about it.
     pub help: Option<String>,
@@ -68,8 +96,8 @@ impl Diagnostic {
         Self {
             code,
             severity: Severity::Error,
-            message: message.into(),
-            pointer: pointer.into(),
+            message: cut(message.into(), MAX_MESSAGE),
+            pointer: cut(pointer.into(), MAX_POINTER),
             span: None,
             offending: String::new(),
             help: None,
@@ -93,7 +121,7 @@ impl Diagnostic {
     /// The finding with advice.
     #[must_use]
     pub fn with_help(mut self, help: impl Into<String>) -> Self {
-        self.help = Some(help.into());
+        self.help = Some(cut(help.into(), MAX_MESSAGE));
         self
     }
 
@@ -107,7 +135,7 @@ impl Diagnostic {
     /// The finding with the text that is wrong.
     #[must_use]
     pub fn with_offending(mut self, offending: impl Into<String>) -> Self {
-        self.offending = offending.into();
+        self.offending = cut(offending.into(), MAX_QUOTED);
         self
     }
 
@@ -159,6 +187,12 @@ impl Diagnostics {
     /// Adds a finding.
     pub fn push(&mut self, diagnostic: Diagnostic) {
         self.0.push(diagnostic);
+    }
+
+    /// How many findings there are of a severity.
+    #[must_use]
+    pub fn count(&self, severity: Severity) -> usize {
+        self.iter().filter(|d| d.severity == severity).count()
     }
 
     /// Whether any finding rejects the program.
@@ -289,6 +323,20 @@ mod tests {
         );
         assert_eq!(all.to_json().as_array().map(<[_]>::len), Some(2));
         assert!(all.to_string().contains("error[A99-E0101]: root"));
+    }
+
+    #[test]
+    fn a11_what_a_finding_quotes_is_cut() {
+        let long = "\u{e9}".repeat(1 << 20);
+        let finding = Diagnostic::error(codes::E0104, long.clone(), long.clone())
+            .with_offending(long.clone())
+            .with_help(long.clone());
+        assert_eq!(finding.message.len(), MAX_MESSAGE + 3);
+        assert_eq!(finding.pointer.len(), MAX_POINTER + 3);
+        assert_eq!(finding.offending.len(), MAX_QUOTED + 3);
+        assert!(finding.to_json().to_json_string().len() < 8192);
+        assert_eq!(excerpt(&long), finding.offending);
+        assert_eq!(excerpt("short"), "short");
     }
 
     #[test]

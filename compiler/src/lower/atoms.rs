@@ -96,8 +96,8 @@ impl<'a> Lower<'_, 'a> {
         let forbidden = text.contains(&b'.') && text.split(|b| *b == b'.').any(is_forbidden);
         !text.starts_with(b"args.")
             && !forbidden
-            && self.vars.all_of(text).is_empty()
-            && self.vars.all_of(root).is_empty()
+            && !self.vars.knows(text)
+            && !self.vars.knows(root)
     }
 
     /// Every input as a value position, in one object.

@@ -5,7 +5,7 @@ use super::Lower;
 use crate::Dialect;
 use crate::expr::{self, BinOp, LogOp, UnOp};
 use crate::ir::{At, FromJson, Ir, IrKind, Lit, from_text};
-use a99_core::diag::{Diagnostic, codes};
+use a99_core::diag::{Diagnostic, codes, excerpt};
 use a99_core::json::NodeId;
 use a99_core::program::{Const, Op};
 
@@ -58,9 +58,9 @@ impl<'a> Lower<'_, 'a> {
             Dialect::V2 => match expr::dialect_v2::parse(&text) {
                 Ok(e) => Some(e),
                 Err(message) => {
-                    let diag = Diagnostic::error(codes::E0104, message, doc.pointer(node))
+                    let diag = Diagnostic::error(codes::E0104, message, self.s.error_pointer(node))
                         .with_span(doc.span(node))
-                        .with_offending(text.clone());
+                        .with_offending(excerpt(&text));
                     self.s.push(diag);
                     None
                 }
@@ -72,7 +72,7 @@ impl<'a> Lower<'_, 'a> {
         {
             let limit = self.s.options.max_expr_depth;
             let message = format!("more than {limit} nested expression nodes");
-            let diag = Diagnostic::error(codes::E0103, message, doc.pointer(node))
+            let diag = Diagnostic::error(codes::E0103, message, self.s.error_pointer(node))
                 .with_span(doc.span(node))
                 .with_help("split the condition: compute parts of it into variables first");
             self.s.push(diag);
@@ -134,7 +134,7 @@ impl<'a> Lower<'_, 'a> {
             let r = self.value(node);
             // A variable's own register would change under a later test.
             let held = self.hold(r, mark);
-            self.overlay.push((name, held));
+            self.overlay.push(name, held);
         }
     }
 

@@ -225,13 +225,15 @@ impl<'a> Lower<'_, 'a> {
         let dst = self.temp();
         let Some((callee, params)) = self.s.helpers.get(name).copied() else {
             let shown = Self::shown(name);
-            let near: Vec<String> = self.s.helpers.keys().map(|k| Self::shown(k)).collect();
             let mut diag = self.s.warn(
                 a99_core::diag::codes::W0203,
                 doc.get(step, "name").unwrap_or(step),
-                format!("Unknown helper: {shown}"),
+                format!("Unknown helper: {}", a99_core::diag::excerpt(&shown)),
             );
-            if let Some(near) = a99_core::diag::suggest(&shown, near.iter().map(String::as_str)) {
+            let helpers = doc.get(doc.root(), "helpers");
+            let names = helpers.into_iter().flat_map(|h| doc.members(h));
+            let names = names.filter_map(|(name, _)| str::from_utf8(name).ok());
+            if let Some(near) = self.s.nearest(&shown, names) {
                 diag = diag.with_help(format!("did you mean '{near}'?"));
             }
             self.s.push(diag);

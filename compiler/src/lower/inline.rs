@@ -5,6 +5,9 @@ use a99_core::json::NodeId;
 use a99_core::program::{CONST_FLAG, Const, Op, Site};
 use a99_core::sig::Params;
 
+/// What a name in a table counts against the size of the code.
+const NAME_ROOM: usize = 8;
+
 impl<'a> Lower<'_, 'a> {
     pub(super) fn form_agent_run(&mut self, step: NodeId) -> Option<u8> {
         let dst = self.temp();
@@ -53,6 +56,30 @@ impl<'a> Lower<'_, 'a> {
         }
         self.e.at = Some((step, None));
         self.internal_call(base, base, 1, "transpileCode");
+        let names = self.visible_names();
+        self.e.emit(Op::RunCode {
+            dst,
+            base,
+            n: 2,
+            names,
+        });
+        self.release(mark);
+        self.bind_result(step, dst, true);
+        Some(dst)
+    }
+
+    /// The table of all that is visible in the innermost scope.
+    fn visible_names(&mut self) -> u32 {
+        let scope = self.scope();
+        if let Some((of, names)) = self.s.names_of
+            && of == scope
+        {
+            return names;
+        }
+        // Finding and sorting a name costs as much as some instructions.
+        if !self.e.spend(NAME_ROOM * self.vars.visible_count()) {
+            return 0;
+        }
         let visible = self.vars.visible();
         let mut table = Vec::with_capacity(visible.len());
         for (name, id) in &visible {
@@ -64,14 +91,7 @@ impl<'a> Lower<'_, 'a> {
         }
         self.s.names.push(table);
         let names = self.s.names.len() as u32 - 1;
-        self.e.emit(Op::RunCode {
-            dst,
-            base,
-            n: 2,
-            names,
-        });
-        self.release(mark);
-        self.bind_result(step, dst, true);
-        Some(dst)
+        self.s.names_of = Some((scope, names));
+        names
     }
 }

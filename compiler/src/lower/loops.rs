@@ -106,8 +106,7 @@ impl<'a> Lower<'_, 'a> {
     /// Warns where `result` may be read from around the body (D32).
     pub(super) fn warn_inherited(&mut self, step: NodeId) {
         let scope = self.scope();
-        if self.vars.in_scope(b"result", scope).is_none() && !self.vars.all_of(b"result").is_empty()
-        {
+        if self.vars.in_scope(b"result", scope).is_none() && self.vars.knows(b"result") {
             let diag = self
                 .s
                 .warn(
@@ -138,16 +137,7 @@ impl<'a> Lower<'_, 'a> {
 
     /// Whether any step inside could end the region early.
     pub(super) fn has_return(&self, steps: Option<NodeId>) -> bool {
-        let doc = self.s.doc;
-        let mut work: Vec<NodeId> = steps.into_iter().collect();
-        while let Some(node) = work.pop() {
-            if doc.get(node, "op").and_then(|n| doc.str(n)) == Some(b"return") {
-                return true;
-            }
-            work.extend(doc.elements(node));
-            work.extend(doc.members(node).map(|m| m.1));
-        }
-        false
+        steps.is_some_and(|steps| self.s.facts.has_return(steps))
     }
 
     /// The head of a loop: a scope for one item, with the item bound.

@@ -18,6 +18,9 @@ use std::collections::BTreeSet;
 /// shorter key would be wrong.
 const MAX_FREE: usize = 24;
 
+/// Bytes of text that count as one instruction against the size of the code.
+const TEXT_PER_ROOM: usize = 8;
+
 impl<'a> Lower<'_, 'a> {
     /// The key in a place: as given, or computed from the body.
     fn memo_key(&mut self, step: NodeId, with_program: bool) -> Held {
@@ -47,6 +50,10 @@ impl<'a> Lower<'_, 'a> {
         let op = self.s.op("hash");
         let scope = self.scope();
         let id = self.e.open_step(op, steps, true, scope);
+        // The whole body is read again and written, for each memo around it too.
+        if !self.e.spend(self.s.facts.size(steps)) {
+            return self.e.close_step(id, None);
+        }
         let names = self.free_names(steps);
         let mark = self.mark();
         let base = self.peek();
@@ -60,6 +67,7 @@ impl<'a> Lower<'_, 'a> {
             free.push(self.s.pool.text_const(name));
         }
         let body = self.canonical_body(steps);
+        self.e.spend(body.len() / TEXT_PER_ROOM);
         let body = self.s.pool.range(&body);
         let n = free.len() as u8;
         self.s.memos.push(MemoSite {
@@ -111,7 +119,7 @@ impl<'a> Lower<'_, 'a> {
         let doc = self.s.doc;
         let mut found: BTreeSet<&'a [u8]> = BTreeSet::new();
         let mut note = |name: &'a [u8]| {
-            if !self.vars.all_of(name).is_empty() {
+            if self.vars.knows(name) {
                 found.insert(name);
             }
         };

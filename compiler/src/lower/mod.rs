@@ -15,24 +15,26 @@ mod loops;
 mod memo;
 mod refs;
 mod scopes;
+mod shared;
 mod state;
 mod steps;
 mod templates;
 mod values;
 
-use crate::emit::{Emitter, MAX_REGISTER};
+use crate::emit::{Emitter, MAX_REGISTER, Room};
 use crate::expr;
+use crate::findings::Findings;
+use crate::limits::{self, Facts};
 use crate::pool::Pool;
 use crate::vars::Vars;
 use crate::{CompileOptions, emit};
 use a99_core::builtins;
-use a99_core::diag::{Diagnostic, Diagnostics, codes, suggest};
+use a99_core::diag::{Diagnostic, Diagnostics, codes, excerpt};
 use a99_core::json::{Document, Kind, NodeId};
 use a99_core::program::{
-    ArgKey, Const, Function, Home, LitOp, MemoSite, NO_SIGNATURE, Op, OpRef, Program, Scope, Site,
-    TextRange,
+    ArgKey, Const, Function, Home, LitOp, MemoSite, Op, OpRef, Program, Scope, Site, TextRange,
 };
-use a99_core::sig::{BaseCost, Signatures};
+use a99_core::sig::Signatures;
 use a99_core::text::wtf8_to_string_lossy;
 use a99_core::value::Value;
 use bumpalo::Bump;
@@ -52,6 +54,9 @@ const MAX_CALL_ARGS: usize = 24;
 /// allocates.
 const MAX_SLOTS: u32 = 1 << 20;
 
+/// Names that the misspelt names of a program are compared with, all together.
+const MAX_COMPARISONS: usize = 1 << 14;
+
 /// What the functions of a program have in common.
 pub(crate) struct Shared<'a> {
     pub doc: &'a Document,
@@ -70,13 +75,22 @@ pub(crate) struct Shared<'a> {
     pub memos: Vec<MemoSite>,
     pub names: Vec<Vec<(u32, Home)>>,
     pub schemas: Vec<Value>,
-    pub diags: Diagnostics,
+    pub diags: Findings,
+    /// Names that misspelt ones may still be compared with.
+    comparisons: usize,
     /// Names that were refused already, by place and length.
     refused: HashSet<(NodeId, usize)>,
     /// Helpers by name: function number and parameter count.
     pub helpers: HashMap<Box<[u8]>, (u32, usize)>,
     /// Root `a99: 3`: names inside literals are resolved (D13).
     pub deep_names: bool,
+    /// What is known of the source before it is compiled.
+    pub facts: &'a Facts,
+    /// The table of names that `runCode` sees in a scope of a function: steps of
+    /// one scope share it.
+    pub names_of: Option<(u32, u32)>,
+    /// What may still be made; a function that is being compiled has it.
+    room: Option<Room<'a>>,
 }
 
 /// Where `return` goes.
@@ -93,7 +107,7 @@ pub(crate) enum ReturnTo {
 
 pub(crate) struct Lower<'s, 'a> {
     pub s: &'s mut Shared<'a>,
-    pub e: Emitter,
+    pub e: Emitter<'a>,
     pub vars: Vars,
     /// Scopes that are open, innermost last: index in the function's scopes.
     pub scopes: Vec<u32>,
@@ -107,11 +121,44 @@ pub(crate) struct Lower<'s, 'a> {
     /// Names that the handlers around the present step bound their errors to.
     pub caught: Vec<&'a [u8]>,
     /// Names that a condition's or mathCalc's `vars` put over the scopes.
-    pub overlay: Vec<(&'a [u8], Held)>,
+    pub overlay: Overlay<'a>,
     /// Identifiers see only the overlay and the innermost scope (`mathCalc`).
     pub own_scope_only: bool,
     /// Nodes are priced as text (D48).
     pub text_nodes: bool,
+}
+
+/// Names over the scopes, found by name: later ones hide earlier ones.
+#[derive(Default)]
+pub(crate) struct Overlay<'a> {
+    list: Vec<&'a [u8]>,
+    by_name: HashMap<&'a [u8], Vec<Held>>,
+}
+
+impl<'a> Overlay<'a> {
+    fn get(&self, name: &[u8]) -> Option<Held> {
+        if self.list.is_empty() {
+            return None;
+        }
+        self.by_name.get(name)?.last().copied()
+    }
+
+    fn push(&mut self, name: &'a [u8], held: Held) {
+        self.list.push(name);
+        self.by_name.entry(name).or_default().push(held);
+    }
+
+    fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    fn truncate(&mut self, len: usize) {
+        for name in self.list.drain(len..) {
+            if let Some(held) = self.by_name.get_mut(name) {
+                held.pop();
+            }
+        }
+    }
 }
 
 /// A value that waits: in a register, or spilled to a frame slot.
@@ -133,9 +180,12 @@ pub(crate) fn program(
     source: &Arc<Document>,
     sigs: &(dyn Signatures + Sync),
     options: &CompileOptions,
+    facts: &Facts,
+    watch: &(dyn Fn() -> bool + Sync),
 ) -> Result<Program, Diagnostics> {
     let arena = Bump::new();
     let doc: &Document = source;
+    let limit = limits::max_code(doc, options);
     let mut s = Shared {
         doc,
         sigs,
@@ -153,10 +203,14 @@ pub(crate) fn program(
         memos: Vec::new(),
         names: Vec::new(),
         schemas: Vec::new(),
-        diags: Diagnostics::new(),
+        diags: Findings::default(),
+        comparisons: MAX_COMPARISONS,
         refused: HashSet::new(),
         helpers: HashMap::new(),
         deep_names: false,
+        facts,
+        names_of: None,
+        room: Some(Room::new(limit, watch)),
     };
     let root = doc.root();
     if doc.kind(root) != Kind::Object
@@ -167,7 +221,7 @@ pub(crate) fn program(
                 .with_span(doc.span(root))
                 .with_help(r#"a program is {"op": "seq", "steps": [...]}"#),
         );
-        return Err(s.diags);
+        return Err(s.diags.finish());
     }
     s.pool.text_const(b"");
     s.deep_names = matches!(
@@ -182,10 +236,16 @@ pub(crate) fn program(
         .collect();
     let mut functions = vec![Lower::main(&mut s)];
     for (name, node) in helpers {
+        if s.end().is_some() {
+            break;
+        }
         functions.push(Lower::helper(&mut s, name, node));
     }
+    if let Some(end) = s.end() {
+        s.refuse(end, limit);
+    }
     if s.diags.has_errors() {
-        return Err(s.diags);
+        return Err(s.diags.finish());
     }
     let input_schema = doc.get(root, "inputSchema").map(|n| doc.to_value(n));
     let mut program = Program {
@@ -206,7 +266,7 @@ pub(crate) fn program(
         functions,
         helpers: None,
         source: source.clone().into(),
-        warnings: s.diags,
+        warnings: s.diags.finish(),
     };
     price(&mut program);
     Ok(program)
@@ -230,109 +290,14 @@ fn price(program: &mut Program) {
     program.functions = functions;
 }
 
-impl<'a> Shared<'a> {
-    fn declare_helpers(&mut self) -> Vec<(&'a [u8], NodeId)> {
-        let doc = self.doc;
-        let Some(helpers) = doc.get(doc.root(), "helpers") else {
-            return Vec::new();
-        };
-        let mut list = Vec::new();
-        for (name, node) in doc.members(helpers) {
-            let params = doc
-                .get(node, "paramNames")
-                .map_or(0, |p| doc.elements(p).len());
-            self.helpers
-                .insert(name.into(), (list.len() as u32 + 1, params.min(64)));
-            list.push((name, node));
-        }
-        list
-    }
-
-    /// The number of an op, registered at its first use.
-    pub fn op(&mut self, name: &str) -> u32 {
-        if let Some(id) = self.op_ids.get(name.as_bytes()) {
-            return *id;
-        }
-        let sig = self.sigs.signature(name);
-        let range = self.pool.range(name.as_bytes());
-        let id = self.ops.len() as u32;
-        self.ops.push(OpRef {
-            name: range,
-            cost: sig.map_or(BaseCost::Fixed(0), |s| s.cost),
-            needs_body: sig.is_some_and(|s| s.form.is_none()),
-            signature: self.sigs.fingerprint(name).unwrap_or(NO_SIGNATURE),
-        });
-        self.op_ids.insert(name.as_bytes().into(), id);
-        id
-    }
-
-    pub fn path(&mut self, segments: &[&[u8]]) -> u32 {
-        let list: Box<[TextRange]> = segments.iter().map(|s| self.pool.range(s)).collect();
-        if let Some(id) = self.path_ids.get(&list) {
-            return *id;
-        }
-        let id = self.paths.len() as u32;
-        self.path_ids.insert(list.clone(), id);
-        self.paths.push(list);
-        id
-    }
-
-    /// The steps that build a literal of the source.
-    pub fn literal(&mut self, node: NodeId) -> u32 {
-        let ops = literal::steps(self.doc, node, &mut self.pool);
-        self.literals.push(ops);
-        self.literals.len() as u32 - 1
-    }
-
-    pub fn push(&mut self, diag: Diagnostic) {
-        self.diags.push(diag);
-    }
-
-    pub fn warn(&mut self, code: &'static str, node: NodeId, message: String) -> Diagnostic {
-        let span = self.doc.span(node);
-        Diagnostic::warning(code, message, self.doc.pointer(node)).with_span(span)
-    }
-
-    /// Refuses a name that no program may bind (D16, D44).
-    pub fn check_name(&mut self, name: &[u8], node: NodeId) -> bool {
-        if !builtins::is_forbidden(name) {
-            return true;
-        }
-        if !self.refused.insert((node, name.len())) {
-            return false;
-        }
-        let name = wtf8_to_string_lossy(name).into_owned();
-        self.diags.push(
-            Diagnostic::error(
-                codes::E0105,
-                builtins::forbidden_text(&name),
-                self.doc.pointer(node),
-            )
-            .with_span(self.doc.span(node))
-            .with_offending(name)
-            .with_help("choose another name for this variable"),
-        );
-        false
-    }
-
-    /// Warns of an op that no atom has, with the nearest name.
-    pub fn warn_unknown_atom(&mut self, op: &str, node: NodeId) {
-        let at = self.doc.get(node, "op").unwrap_or(node);
-        let mut diag = self
-            .warn(codes::W0201, at, format!("Unknown Atom: {op}"))
-            .with_offending(op.to_owned());
-        if let Some(near) = suggest(op, self.sigs.op_names()) {
-            diag = diag.with_help(format!("did you mean '{near}'?"));
-        }
-        self.push(diag);
-    }
-}
-
 impl<'s, 'a> Lower<'s, 'a> {
     fn new(s: &'s mut Shared<'a>) -> Self {
+        s.names_of = None;
+        // Only one function is compiled at a time.
+        let room = s.room.take().unwrap_or_else(|| Room::new(0, &|| false));
         Lower {
             s,
-            e: Emitter::new(),
+            e: Emitter::new(room),
             vars: Vars::default(),
             scopes: Vec::new(),
             next: 0,
@@ -343,7 +308,7 @@ impl<'s, 'a> Lower<'s, 'a> {
             returns: ReturnTo::Function,
             in_helper: false,
             caught: Vec::new(),
-            overlay: Vec::new(),
+            overlay: Overlay::default(),
             own_scope_only: false,
             text_nodes: false,
         }
@@ -412,7 +377,9 @@ impl<'s, 'a> Lower<'s, 'a> {
             );
             self.s.push(diag);
         }
-        self.e.finish(self.high, self.high_slot)
+        let (function, room) = self.e.finish(self.high, self.high_slot);
+        self.s.room = Some(room);
+        function
     }
 
     // ---- registers ----
@@ -573,11 +540,11 @@ impl<'s, 'a> Lower<'s, 'a> {
             let mut diag = Diagnostic::error(
                 codes::E0104,
                 format!("malformed condition: {}", error.message),
-                doc.pointer(node),
+                self.s.error_pointer(node),
             )
             .with_span(doc.span(node))
             .with_inner(error.span.clone())
-            .with_offending(part.to_owned());
+            .with_offending(excerpt(part));
             if let Some(help) = &error.help {
                 diag = diag.with_help(help.clone());
             }

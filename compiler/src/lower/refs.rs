@@ -33,7 +33,7 @@ impl<'a> Lower<'_, 'a> {
 
     /// Puts the value that a chain of variables finds into `dst`, which holds
     /// the value for the case that none is bound.
-    fn overlay_chain(&mut self, dst: u8, chain: &[VarId]) {
+    pub(super) fn overlay_chain(&mut self, dst: u8, chain: &[VarId]) {
         for id in chain.iter().rev() {
             let mark = self.mark();
             let src = self.var_reg(*id);
@@ -220,8 +220,8 @@ impl<'a> Lower<'_, 'a> {
     /// An identifier of an expression: state, then arguments, then builtins
     /// (section 3.2).
     pub(super) fn ident(&mut self, name: &'a [u8]) -> u8 {
-        if let Some((_, held)) = self.overlay.iter().rev().find(|(n, _)| *n == name) {
-            return match *held {
+        if let Some(held) = self.overlay.get(name) {
+            return match held {
                 Held::Reg(r) => r,
                 held @ Held::Slot(_) => self.take(held),
             };
@@ -306,7 +306,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    fn home_reg(&mut self, home: Home) -> u8 {
+    pub(super) fn home_reg(&mut self, home: Home) -> u8 {
         match home {
             Home::Reg(r) => r,
             Home::Slot(slot) => {

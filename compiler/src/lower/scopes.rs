@@ -9,6 +9,10 @@ use a99_core::sig::{Form, Signatures};
 use bumpalo::Bump;
 use std::collections::HashMap;
 
+/// So many variables of one name in scopes around each other are tried one after
+/// the other; a scope further in that binds the name keeps what they give.
+const SUMMARY_AFTER: usize = 3;
+
 /// A name that a scope binds.
 struct Binding<'a> {
     name: &'a [u8],
@@ -54,6 +58,7 @@ impl<'a> Lower<'_, 'a> {
                 home,
                 const_flag,
                 scope,
+                summary: false,
             },
         )
     }
@@ -91,7 +96,7 @@ impl<'a> Lower<'_, 'a> {
         let scope = self.push_scope();
         let first_reg = self.next;
         let mut slots = Vec::new();
-        let mut names = Vec::new();
+        let mut homes = Vec::with_capacity(list.len());
         for binding in &list {
             let home = self.new_home();
             let flag = binding.constant.then(|| self.new_home());
@@ -100,14 +105,22 @@ impl<'a> Lower<'_, 'a> {
                     slots.push(slot);
                 }
             }
-            self.declare(binding.name, home, flag, scope);
-            names.push(Box::from(binding.name));
+            homes.push((home, flag));
         }
         for (name, node) in first {
             self.s.check_name(name, *node);
         }
         let skip = if arrive { first.len() as u8 } else { 0 };
         self.unbind(first_reg + skip, self.next, &slots);
+        let mut names = Vec::with_capacity(list.len());
+        for (binding, (home, flag)) in list.iter().zip(homes) {
+            if self.vars.all_of(binding.name).len() >= SUMMARY_AFTER {
+                self.summarize(binding.name, scope);
+                names.push(Box::from(binding.name));
+            }
+            self.declare(binding.name, home, flag, scope);
+            names.push(Box::from(binding.name));
+        }
         if arrive {
             for (name, _) in first {
                 if let Some(var) = self.vars.in_scope(name, scope) {
@@ -116,6 +129,58 @@ impl<'a> Lower<'_, 'a> {
             }
         }
         Opened { names, mark, bound }
+    }
+
+    /// Keeps what a name means around the scope that was just opened: its
+    /// value, and whether it is a constant.
+    fn summarize(&mut self, name: &[u8], scope: u32) {
+        let outer = self.vars.all_of(name);
+        let flags: Vec<Home> = outer
+            .iter()
+            .filter_map(|id| self.vars.var(*id).const_flag)
+            .collect();
+        let chain = self.vars.chain(name);
+        let bound = chain.last().is_some_and(|id| self.vars.is_bound(*id));
+        let home = self.kept(|l, dst| l.overlay_chain(dst, &chain));
+        let const_flag = (!flags.is_empty()).then(|| {
+            self.kept(|l, dst| {
+                for flag in flags {
+                    let mark = l.mark();
+                    let src = l.home_reg(flag);
+                    l.e.emit(Op::MovBound { dst, src });
+                    l.release(mark);
+                }
+            })
+        });
+        let id = self.vars.declare(
+            name,
+            Var {
+                home,
+                const_flag,
+                scope,
+                summary: true,
+            },
+        );
+        if bound {
+            self.vars.set_bound(id);
+        }
+    }
+
+    /// A home with what the code puts into a register that is unbound at first.
+    fn kept(&mut self, fill: impl FnOnce(&mut Self, u8)) -> Home {
+        let home = self.new_home();
+        let mark = self.mark();
+        let dst = match home {
+            Home::Reg(r) => r,
+            Home::Slot(_) => self.temp(),
+        };
+        self.e.emit(Op::Unbind { base: dst, n: 1 });
+        fill(self, dst);
+        if let Home::Slot(slot) = home {
+            self.e.emit(Op::SlotStore { src: dst, slot });
+        }
+        self.release(mark);
+        home
     }
 
     fn unbind(&mut self, from: u8, to: u8, slots: &[u32]) {

@@ -5,7 +5,7 @@ use super::Lower;
 use super::scopes::import_names;
 use crate::expr;
 use crate::ir::{from_text, key_text};
-use a99_core::diag::codes;
+use a99_core::diag::{codes, excerpt};
 use a99_core::json::{Kind, NodeId};
 use a99_core::program::{Const, Op};
 use std::collections::HashSet;
@@ -148,9 +148,11 @@ impl<'a> Lower<'_, 'a> {
         match expr::parse_math(&text) {
             Err(error) => {
                 let message = format!("Expression error \"{text}\": {}", error.message);
+                let shown = excerpt(&text);
+                let finding = format!("Expression error \"{shown}\": {}", error.message);
                 let diag = self
                     .s
-                    .warn(codes::W0207, node, message.clone())
+                    .warn(codes::W0207, node, finding)
                     .with_inner(error.offset..error.offset + 1);
                 self.s.push(diag);
                 self.throw(&message);
@@ -162,7 +164,7 @@ impl<'a> Lower<'_, 'a> {
                         "more than {} nested expression nodes",
                         self.s.options.max_expr_depth
                     ),
-                    doc.pointer(node),
+                    self.s.error_pointer(node),
                 )
                 .with_span(doc.span(node));
                 self.s.push(diag);

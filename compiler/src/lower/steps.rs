@@ -63,6 +63,9 @@ impl<'a> Lower<'_, 'a> {
         let steps: Vec<NodeId> = doc.elements(list).collect();
         let mut after_return = false;
         for step in steps {
+            if self.e.is_over() {
+                return;
+            }
             if after_return {
                 let diag = self
                     .s

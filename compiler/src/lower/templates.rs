@@ -6,7 +6,7 @@ use super::{Held, Lower};
 use a99_core::json::NodeId;
 use a99_core::program::{Const, Op};
 use a99_core::sig::{Binding, Param};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 /// An internal atom: the text that a hole shows for a value.
 const TEXT: &str = "template:text";
@@ -49,8 +49,9 @@ impl<'a> Lower<'_, 'a> {
             return None;
         }
         let holes = placeholders(self.known_text(step, params, template)?);
+        let named: HashSet<&[u8]> = holes.iter().copied().collect();
         let mut members = doc.members(node);
-        let acts = members.any(|(name, v)| holes.contains(&name) && self.acts_as_value(v));
+        let acts = members.any(|(name, v)| named.contains(name) && self.acts_as_value(v));
         (acts && self.knows(TEXT)).then_some((at, node, holes))
     }
 
@@ -59,12 +60,17 @@ impl<'a> Lower<'_, 'a> {
         let doc = self.s.doc;
         let mark = self.mark();
         let held = self.collector(holes.len());
+        let by_name: HashMap<&[u8], NodeId> = doc.members(node).collect();
         for name in holes {
+            // Each hole evaluates its variable again: many may be too much.
+            if self.e.is_over() {
+                break;
+            }
             let mark = self.mark();
             let shown = self.temp();
-            match doc.members(node).find(|m| m.0 == *name) {
-                Some((_, value)) => {
-                    self.value_to(value, shown);
+            match by_name.get(name) {
+                Some(value) => {
+                    self.value_to(*value, shown);
                     self.internal_call(shown, shown, 1, TEXT);
                 }
                 None => self.load_text(shown, b""),

@@ -5,7 +5,7 @@ use super::{Held, Lower};
 use crate::ir::FromJson;
 use a99_core::json::{Kind, NodeId};
 use a99_core::program::{ArgFallback, ChargeKind, Const, Op};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 impl<'a> Lower<'_, 'a> {
     /// A value position: names, paths, `$kind` and `$expr` are resolved.
@@ -101,22 +101,8 @@ impl<'a> Lower<'_, 'a> {
 
     /// Whether a literal holds something to resolve (D13).
     pub(super) fn has_nested(&self, node: NodeId) -> bool {
-        let doc = self.s.doc;
-        let mut work = vec![node];
-        while let Some(node) = work.pop() {
-            match doc.kind(node) {
-                Kind::String(_) if self.s.deep_names => return true,
-                Kind::Object => {
-                    if self.is_arg(node) || FromJson::is_expr(doc, node) {
-                        return true;
-                    }
-                    work.extend(doc.members(node).map(|m| m.1));
-                }
-                Kind::Array => work.extend(doc.elements(node)),
-                _ => {}
-            }
-        }
-        false
+        let facts = self.s.facts;
+        facts.has_nested(node) || self.s.deep_names && facts.has_text(node)
     }
 
     /// A new array that collects values while other code runs.
@@ -208,15 +194,19 @@ impl<'a> Lower<'_, 'a> {
         let mark = self.mark();
         let members: Vec<(&'a [u8], NodeId)> = match only {
             None => doc.members(node).collect(),
-            Some(names) => names
-                .iter()
-                .filter_map(|name| doc.members(node).find(|m| m.0 == *name))
-                .collect(),
+            Some(names) => {
+                let by_name: HashMap<&'a [u8], NodeId> = doc.members(node).collect();
+                let found = |name: &&[u8]| by_name.get_key_value(*name).map(|(k, v)| (*k, *v));
+                names.iter().filter_map(found).collect()
+            }
         };
         let held = self.collector(members.len());
         let mut keys = Vec::with_capacity(members.len());
         let mut seen = HashSet::new();
         for (name, child) in members {
+            if self.e.is_over() {
+                break;
+            }
             let key = self.s.pool.key(name);
             let mark = self.mark();
             let src = self.value(child);

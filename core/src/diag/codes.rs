@@ -22,8 +22,12 @@ pub const E0103: &str = "A99-E0103";
 pub const E0104: &str = "A99-E0104";
 /// A forbidden name is bound (decision D16).
 pub const E0105: &str = "A99-E0105";
-/// The program needs too many registers or is too large.
+/// The program is too large, or makes far more code than its text is long.
 pub const E0106: &str = "A99-E0106";
+/// Whoever asked for the compilation wants it to stop.
+pub const E0107: &str = "A99-E0107";
+/// There are more findings than are shown, errors among them.
+pub const E0199: &str = "A99-E0199";
 /// A builder's chain names the result of no step (language section 4.13).
 pub const E0301: &str = "A99-E0301";
 /// A builder's step has an input with the name of one of its own keys.
@@ -47,6 +51,8 @@ pub const W0206: &str = "A99-W0206";
 pub const W0207: &str = "A99-W0207";
 /// A step can never be reached, because a `return` precedes it.
 pub const W0208: &str = "A99-W0208";
+/// There are more findings than are shown.
+pub const W0299: &str = "A99-W0299";
 /// A host registered two atoms of one name.
 pub const W0401: &str = "A99-W0401";
 /// The program needs an atom that the host does not grant.

@@ -4,6 +4,25 @@
 /// work per candidate stays bounded.
 const MAX_NAME: usize = 64;
 
+/// As [`suggest`], while names are left to compare with: each candidate takes
+/// one of them, so that many misspelt names and many candidates together cost no
+/// more than a bounded number of comparisons.
+#[must_use]
+pub fn suggest_among<'a>(
+    left: &mut usize,
+    name: &str,
+    candidates: impl Iterator<Item = &'a str>,
+) -> Option<String> {
+    if name.len() > 4 * MAX_NAME {
+        return None;
+    }
+    let candidates = candidates.map_while(|candidate| {
+        *left = left.checked_sub(1)?;
+        Some(candidate)
+    });
+    suggest(name, candidates)
+}
+
 /// The candidate nearest to `name`, if it is near enough: at most one edit per
 /// three characters (but at least one), where an edit inserts, removes,
 /// replaces or swaps neighbours. Letter case does not count, but where it is
@@ -90,6 +109,24 @@ mod tests {
         assert_eq!(near(&"a".repeat(100_000)), None);
         let long = "m".repeat(100_000);
         assert_eq!(suggest("map", [long.as_str()].into_iter()), None);
+    }
+
+    #[test]
+    fn a11_comparisons_are_bounded() {
+        let mut left = 3;
+        let atoms = || ["varSet", "varGet", "map"].into_iter();
+        assert_eq!(
+            suggest_among(&mut left, "mpa", atoms()).as_deref(),
+            Some("map")
+        );
+        assert_eq!(left, 0);
+        assert_eq!(suggest_among(&mut left, "mpa", atoms()), None);
+        let mut left = 3;
+        assert_eq!(
+            suggest_among(&mut left, &"m".repeat(1 << 20), atoms()),
+            None
+        );
+        assert_eq!(left, 3);
     }
 
     #[test]

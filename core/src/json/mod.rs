@@ -333,6 +333,37 @@ impl Document {
         write::write_document(self, id, out);
     }
 
+    /// For each node, keys among them, one past the last node inside it.
+    #[must_use]
+    pub fn ends(&self) -> Vec<u32> {
+        let mut ends: Vec<u32> = (1..=word(self.nodes.len())).collect();
+        // Nodes are numbered in reading order: what is inside comes later.
+        for at in (0..self.nodes.len()).rev() {
+            let parent = self.nodes[at].parent;
+            if parent != NONE {
+                let inner = ends[at];
+                let outer = &mut ends[parent as usize];
+                *outer = inner.max(*outer);
+            }
+        }
+        ends
+    }
+
+    /// Bytes of all decoded strings and keys that do not stand in the source.
+    #[must_use]
+    pub fn text_bytes(&self) -> usize {
+        self.strings.len()
+    }
+
+    /// Bytes of memory that the document takes.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        self.source.as_ref().map_or(0, Vec::len)
+            + self.strings.len()
+            + size_of_val(self.nodes.as_slice())
+            + size_of_val(self.links.as_slice())
+    }
+
     /// The number of values; keys do not count.
     #[must_use]
     pub fn node_count(&self) -> usize {

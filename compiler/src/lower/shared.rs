@@ -1,0 +1,156 @@
+//! What the functions of a program share: its tables and what was found.
+
+use super::{Shared, literal};
+use crate::emit::End;
+use crate::limits;
+use a99_core::builtins;
+use a99_core::diag::{Diagnostic, Severity, codes, excerpt, suggest_among};
+use a99_core::json::NodeId;
+use a99_core::program::{NO_SIGNATURE, OpRef, TextRange};
+use a99_core::sig::BaseCost;
+use a99_core::text::wtf8_to_string_lossy;
+
+impl<'a> Shared<'a> {
+    /// Whether and why nothing more is made.
+    pub(super) fn end(&self) -> Option<End> {
+        self.room.as_ref().and_then(|room| room.end)
+    }
+
+    /// Says that the program is refused because compiling it came to its end.
+    pub(super) fn refuse(&mut self, end: End, limit: usize) {
+        let diag = match end {
+            End::Stopped => limits::stopped(),
+            End::TooLarge(at) => {
+                let node = at.unwrap_or(self.doc.root());
+                let message =
+                    format!("program too large: its code would be more than {limit} instructions");
+                Diagnostic::error(codes::E0106, message, self.doc.pointer(node))
+                    .with_span(self.doc.span(node))
+                    .with_help(
+                        "this place makes far more code than its text is long: compute what is \
+                         repeated once, into a variable, or move it into a helper",
+                    )
+            }
+        };
+        self.diags.push(diag);
+    }
+
+    pub(super) fn declare_helpers(&mut self) -> Vec<(&'a [u8], NodeId)> {
+        let doc = self.doc;
+        let Some(helpers) = doc.get(doc.root(), "helpers") else {
+            return Vec::new();
+        };
+        let mut list = Vec::new();
+        for (name, node) in doc.members(helpers) {
+            let params = doc
+                .get(node, "paramNames")
+                .map_or(0, |p| doc.elements(p).len());
+            self.helpers
+                .insert(name.into(), (list.len() as u32 + 1, params.min(64)));
+            list.push((name, node));
+        }
+        list
+    }
+
+    /// The number of an op, registered at its first use.
+    pub fn op(&mut self, name: &str) -> u32 {
+        if let Some(id) = self.op_ids.get(name.as_bytes()) {
+            return *id;
+        }
+        let sig = self.sigs.signature(name);
+        let range = self.pool.range(name.as_bytes());
+        let id = self.ops.len() as u32;
+        self.ops.push(OpRef {
+            name: range,
+            cost: sig.map_or(BaseCost::Fixed(0), |s| s.cost),
+            needs_body: sig.is_some_and(|s| s.form.is_none()),
+            signature: self.sigs.fingerprint(name).unwrap_or(NO_SIGNATURE),
+        });
+        self.op_ids.insert(name.as_bytes().into(), id);
+        id
+    }
+
+    pub fn path(&mut self, segments: &[&[u8]]) -> u32 {
+        let list: Box<[TextRange]> = segments.iter().map(|s| self.pool.range(s)).collect();
+        if let Some(id) = self.path_ids.get(&list) {
+            return *id;
+        }
+        let id = self.paths.len() as u32;
+        self.path_ids.insert(list.clone(), id);
+        self.paths.push(list);
+        id
+    }
+
+    /// The steps that build a literal of the source.
+    pub fn literal(&mut self, node: NodeId) -> u32 {
+        let ops = literal::steps(self.doc, node, &mut self.pool);
+        self.literals.push(ops);
+        self.literals.len() as u32 - 1
+    }
+
+    pub fn push(&mut self, diag: Diagnostic) {
+        self.diags.push(diag);
+    }
+
+    pub fn warn(&mut self, code: &'static str, node: NodeId, message: String) -> Diagnostic {
+        let span = self.doc.span(node);
+        let pointer = if self.diags.is_full(Severity::Warning) {
+            String::new()
+        } else {
+            self.doc.pointer(node)
+        };
+        Diagnostic::warning(code, message, pointer).with_span(span)
+    }
+
+    /// Where an error is.
+    pub fn error_pointer(&self, node: NodeId) -> String {
+        match self.diags.is_full(Severity::Error) {
+            true => String::new(),
+            false => self.doc.pointer(node),
+        }
+    }
+
+    /// The nearest of these names, if there is time to look for it.
+    pub fn nearest<'n>(
+        &mut self,
+        name: &str,
+        names: impl Iterator<Item = &'n str>,
+    ) -> Option<String> {
+        suggest_among(&mut self.comparisons, name, names)
+    }
+
+    /// Refuses a name that no program may bind (D16, D44).
+    pub fn check_name(&mut self, name: &[u8], node: NodeId) -> bool {
+        if !builtins::is_forbidden(name) {
+            return true;
+        }
+        if !self.refused.insert((node, name.len())) {
+            return false;
+        }
+        let name = wtf8_to_string_lossy(name).into_owned();
+        self.diags.push(
+            Diagnostic::error(
+                codes::E0105,
+                builtins::forbidden_text(&name),
+                self.error_pointer(node),
+            )
+            .with_span(self.doc.span(node))
+            .with_offending(name)
+            .with_help("choose another name for this variable"),
+        );
+        false
+    }
+
+    /// Warns of an op that no atom has, with the nearest name.
+    pub fn warn_unknown_atom(&mut self, op: &str, node: NodeId) {
+        let at = self.doc.get(node, "op").unwrap_or(node);
+        let mut diag = self
+            .warn(codes::W0201, at, format!("Unknown Atom: {}", excerpt(op)))
+            .with_offending(excerpt(op));
+        let names = self.sigs.op_names();
+        if let Some(near) = suggest_among(&mut self.comparisons, op, names) {
+            diag = diag.with_help(format!("did you mean '{near}'?"));
+        }
+        self.push(diag);
+    }
+}
