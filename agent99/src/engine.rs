@@ -4,7 +4,7 @@ use crate::load::{Admission, LoadError, SourceCheck};
 use a99_capabilities::{
     Capabilities, Clock, MemoryProcedures, Procedures, Random, SystemClock, SystemRandom,
 };
-use a99_compiler::{CompileOptions, compile};
+use a99_compiler::{CompileOptions, compile_watched};
 use a99_core::artifact::{ArtifactError, DecodeOptions, EncodeOptions};
 use a99_core::builder::Builder;
 use a99_core::diag::{Diagnostic, Diagnostics, codes};
@@ -12,7 +12,7 @@ use a99_core::disasm::disassemble;
 use a99_core::json::{Document, Limits as ReadLimits};
 use a99_core::text::Text;
 use a99_core::value::Value;
-use a99_core::verify::{Artifact, verify};
+use a99_core::verify::{Artifact, verify_watched};
 use a99_vm::atom::AtomSet;
 use a99_vm::{Environment, Executable, Outcome, Pool, ProgramLoader, RunOptions, Vm};
 use std::sync::Arc;
@@ -282,7 +282,7 @@ impl Engine {
     }
 
     fn agent(&self, document: Arc<Document>, options: &CompileOptions) -> Result<Agent, Refused> {
-        let artifact = self.compiler.artifact(&document, options)?;
+        let artifact = self.compiler.artifact(&document, options, &|| false)?;
         self.link(&artifact)
     }
 
@@ -325,7 +325,8 @@ impl Engine {
         let compiled =
             Document::parse(source.into_owned(), &self.compiler.limits).and_then(|document| {
                 let document = Arc::new(document);
-                self.compiler.artifact(&document, &self.compiler.options)
+                self.compiler
+                    .artifact(&document, &self.compiler.options, &|| false)
             });
         match compiled {
             Ok(again) if again.program().identity() == agent.artifact().program().identity() => {
@@ -412,6 +413,10 @@ fn one(code: &'static str, message: String) -> Diagnostics {
     Diagnostics::from_iter([Diagnostic::error(code, message, String::new())])
 }
 
+/// Bytes that an instruction takes at most while a program is compiled and
+/// verified: itself, its block, charge and place, and what is proved of it.
+const CODE_BYTES: usize = 128;
+
 /// The compiler and verifier, also for programs that arrive at run time.
 struct Loader {
     atoms: AtomSet,
@@ -430,21 +435,35 @@ impl Loader {
         &self,
         document: &Arc<Document>,
         options: &CompileOptions,
+        stop: &(dyn Fn() -> bool + Sync),
     ) -> Result<Artifact, Diagnostics> {
-        let program = compile(document, &self.atoms, options)?;
+        let program = compile_watched(document, &self.atoms, options, stop)?;
         // The verifier judges hostile files; what our compiler makes passes.
-        verify(program).map_err(|error| one(codes::E0106, format!("not verified: {error}")))
+        match verify_watched(program, stop) {
+            None => Err(one(codes::E0107, "compiling was stopped".to_owned())),
+            Some(verified) => {
+                verified.map_err(|error| one(codes::E0106, format!("not verified: {error}")))
+            }
+        }
     }
 }
 
 impl ProgramLoader for Loader {
-    fn load(&self, program: &Value, outer: &[(Text, bool)]) -> Result<Artifact, Text> {
+    fn load(
+        &self,
+        program: &Value,
+        outer: &[(Text, bool)],
+        room: usize,
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Artifact, Text> {
+        let most = self.options.max_code.unwrap_or(usize::MAX);
         let options = CompileOptions {
             outer: outer.to_vec(),
+            max_code: Some(most.min(room / CODE_BYTES)),
             ..self.options.clone()
         };
         let document = Arc::new(Document::from_value(program));
-        self.artifact(&document, &options).map_err(|refused| {
+        self.artifact(&document, &options, stop).map_err(|refused| {
             let first = refused
                 .iter()
                 .find(|d| d.severity == a99_core::diag::Severity::Error);

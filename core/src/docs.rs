@@ -6,8 +6,8 @@
 
 use crate::builtins::{FUNCTIONS, METHODS};
 use crate::costs::{
-    BOTH, CACHE_STORE, COMMAND_BYTE, COMMAND_SECOND, COMPACTION, ELEMENT, Formula, LOOP_TURN, NODE,
-    READ, REGEX_POSITION, REGEX_STEP, SCHEMA_NODE, Sizes, UNIT, WRITTEN,
+    BOTH, CACHE_STORE, COMMAND_BYTE, COMMAND_SECOND, COMPACTION, COMPILE_ELEMENT, COMPILE_UNIT,
+    ELEMENT, Formula, LOOP_TURN, NODE, READ, Sizes, UNIT, WRITTEN,
 };
 use crate::fuel::Fuel;
 use crate::program::OperandKind;
@@ -262,9 +262,8 @@ fn write_static(out: &mut String) {
 
 fn write_rates(out: &mut String) {
     let (unit, element) = (price(UNIT), price(ELEMENT));
+    let (compile_unit, compile_element) = (price(COMPILE_UNIT), price(COMPILE_ELEMENT));
     let compaction = price(1_000 * COMPACTION);
-    let (node, position) = (price(SCHEMA_NODE), price(REGEX_POSITION));
-    let step = price(REGEX_STEP);
     out.push_str("## Proportional prices\n\nOnly in the metered model.\n\n");
     out.push_str("| code | formula |\n|---|---|\n");
     let rows = [
@@ -298,7 +297,11 @@ fn write_rates(out: &mut String) {
          (jsonParse), `value` (jsonStringify), `pattern` and `value` (regexMatch), \
          `message` (console atoms) and the text that is hashed (hash). A value that hash and \
          the console atoms get instead of a text is charged by the units of its JSON text. A \
-         text where omit or merge want an object is split into its units first.\n\n\
+         text where omit or merge want an object is split into its units first.\n\
+         * by `agentRun` of a program and `runCode`: the program with everything in it; and for \
+         compiling it {compile_element} for each element and member and {compile_unit} for each \
+         unit of its texts and of the helpers that it calls, directly or by others, and \
+         {compile_element} for each of those and for each variable that the code sees.\n\n\
          What is written is the width of the result; of `push`, `sort` and others that give \
          the array itself or a number nothing is.\n\n\
          Besides the rows below:\n\n\
@@ -316,18 +319,6 @@ fn write_rates(out: &mut String) {
          * `memoize` with a key that is no text reads the JSON text of the key, when it looks \
          it up and when it stores; without a key, `memoize` and `cache` read the JSON text of \
          the variables that the body uses.\n\
-         * A schema that a program uses, in `filter`, `Schema.isValid`, `return` and \
-         `inputSchema`: {node} for each part of it that meets a value, each time; {element} and \
-         {unit} for each unit of its name for each member that is required, declared or, where \
-         `additionalProperties` is a schema, there; {unit} for each unit of a text that is \
-         compared with a `const` of its length, or once where its length, an `enum`, a \
-         `pattern` or a `format` is checked. Reading a schema that the program made costs {node} \
-         for each part and what the names of its properties cost. What `filter` and `return` keep \
-         costs {node} for each part again, its names, and {element} for each member or element.\n\
-         * A regular expression, of `regexMatch` and in schemas: {position} for each position, \
-         and {step} for each position and unit of the text. The positions are the characters, \
-         classes, assertions, bars and groups of the pattern, those under a quantifier as often \
-         as its largest number says, or once more than the smallest where there is none.\n\
          * A search of a full heap for garbage: {compaction} for each microsecond of its work, \
          as far as what was allocated since the last one has not paid for it.\n\n",
         price(Formula::Sort.price(Sizes::elements(5))),

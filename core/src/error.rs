@@ -32,6 +32,9 @@ pub enum ErrorCode {
     Capability,
     /// A value may not cross between host and guest (decision D21).
     Boundary,
+    /// The program's code contradicts itself, as no compiler makes it: an artifact
+    /// that was changed.
+    Invalid,
     /// A fault of the engine itself.
     Internal,
     /// The run's options are not usable.
@@ -42,7 +45,7 @@ pub enum ErrorCode {
 
 impl ErrorCode {
     /// Every code, in declaration order.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Program,
         Self::Security,
         Self::OutOfFuel,
@@ -53,6 +56,7 @@ impl ErrorCode {
         Self::AtomTimeout,
         Self::Capability,
         Self::Boundary,
+        Self::Invalid,
         Self::Internal,
         Self::Options,
         Self::AsyncInSync,
@@ -72,6 +76,7 @@ impl ErrorCode {
             Self::AtomTimeout => "time.atom_timeout",
             Self::Capability => "capability.missing",
             Self::Boundary => "boundary.rejected",
+            Self::Invalid => "program.invalid",
             Self::Internal => "internal",
             Self::Options => "options.invalid",
             Self::AsyncInSync => "run.async_atom",

@@ -4,6 +4,9 @@
 //!
 //! The counting allocator is this binary's own; tests take turns.
 
+#[path = "memory/compile.rs"]
+mod compile;
+
 use agent99::{Capabilities, CostModel, Engine, ErrorCode, Outcome, RunOptions, json};
 use serde_json::Value as Json;
 use std::alloc::{GlobalAlloc, Layout, System};

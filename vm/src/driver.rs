@@ -1,6 +1,10 @@
 //! The tokio side of a run: waiting, timers, abort. The only file that names
 //! tokio; everything else of this crate is pure.
 
+mod admission;
+
+pub(crate) use admission::{Admission, Refusal};
+
 use crate::atom::{AtomError, Cancelled, HostReply};
 use crate::machine::{Machine, Request, Step};
 use crate::native::{Host, StopReason};
@@ -132,7 +136,7 @@ pub(crate) async fn drive(vm: &Vm, machine: &mut Machine, host: &RunHost<'_>) {
                 after_wait(machine, host, answer)
             }
             Step::Load(request) => {
-                machine.load(vm.load(&request), host);
+                machine.load(vm.load(&request, host), host);
                 machine.resume(host)
             }
         };
@@ -171,7 +175,7 @@ pub(crate) fn drive_sync(vm: &Vm, machine: &mut Machine, host: &RunHost<'_>) {
                 after_wait(machine, host, Waited::Answer(answer))
             }
             Step::Load(request) => {
-                machine.load(vm.load(&request), host);
+                machine.load(vm.load(&request, host), host);
                 machine.resume(host)
             }
         };
@@ -243,11 +247,19 @@ async fn call(
         cancelled: Some(cancelled),
         signal: host.signal.clone().map(|s| (s.ticket(), s)),
     };
-    let mut sleep = pin!(
-        wake_at
-            .map(|at| tokio::time::sleep_until(at.into()))
-            .map(Box::pin)
-    );
+    let sleep = match timer(wake_at) {
+        Ok(sleep) => sleep,
+        Err(NoTimers) => {
+            let message = format!(
+                "Atom '{op}' waits: run this program inside a tokio runtime whose time is enabled"
+            );
+            return Waited::Answer(Err(AtomError {
+                code: ErrorCode::AsyncInSync,
+                message: Text::from(message),
+            }));
+        }
+    };
+    let mut sleep = pin!(sleep);
     let waited = std::future::poll_fn(|context| {
         if let Some((ticket, signal)) = &guard.signal {
             signal.listen(*ticket, context.waker());
@@ -274,6 +286,22 @@ async fn call(
     .await;
     guard.done(&waited);
     waited
+}
+
+/// Nobody here wakes a future when its time has come.
+struct NoTimers;
+
+/// A future for a moment, if there is one; an error outside of a runtime that
+/// has timers.
+fn timer(at: Option<Instant>) -> Result<Option<Pin<Box<tokio::time::Sleep>>>, NoTimers> {
+    let Some(at) = at else { return Ok(None) };
+    if tokio::runtime::Handle::try_current().is_err() {
+        return Err(NoTimers);
+    }
+    // Whether a runtime has timers can only be found out by asking for one.
+    std::panic::catch_unwind(|| Box::pin(tokio::time::sleep_until(at.into())))
+        .map(Some)
+        .map_err(|_| NoTimers)
 }
 
 /// The end of an atom's own time.
@@ -331,43 +359,4 @@ async fn yield_now() {
         Poll::Pending
     })
     .await;
-}
-
-/// How many runs a pool lets in, by the memory they may take.
-#[derive(Debug)]
-pub(crate) struct Admission {
-    permits: tokio::sync::Semaphore,
-    unit: usize,
-    total: u32,
-}
-
-impl Admission {
-    /// Memory is handed out in pieces of `unit` bytes.
-    pub fn new(total_bytes: usize, unit: usize) -> Admission {
-        let total = u32::try_from(total_bytes / unit)
-            .unwrap_or(u32::MAX >> 3)
-            .min(u32::MAX >> 3);
-        Admission {
-            permits: tokio::sync::Semaphore::new(total as usize),
-            unit,
-            total,
-        }
-    }
-
-    fn pieces(&self, bytes: usize) -> u32 {
-        let pieces = bytes.div_ceil(self.unit);
-        u32::try_from(pieces)
-            .unwrap_or(u32::MAX)
-            .clamp(1, self.total.max(1))
-    }
-
-    /// Waits until `bytes` are free.
-    pub async fn admit(&self, bytes: usize) -> Option<tokio::sync::SemaphorePermit<'_>> {
-        self.permits.acquire_many(self.pieces(bytes)).await.ok()
-    }
-
-    /// Takes `bytes` if they are free now.
-    pub fn try_admit(&self, bytes: usize) -> Option<tokio::sync::SemaphorePermit<'_>> {
-        self.permits.try_acquire_many(self.pieces(bytes)).ok()
-    }
 }

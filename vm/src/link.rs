@@ -6,10 +6,10 @@
 
 use crate::atom::{AtomBody, AtomDef, AtomSet};
 use crate::heap::{KeyId, ShapeId, StaticShapes, Str, Val};
+use crate::helpers::Helpers;
 use a99_core::costs::CostModel;
 use a99_core::diag::codes;
 use a99_core::program::{Const, LitOp, NO_SIGNATURE, OpRef, Program, TextRange};
-use a99_core::schema::Schema;
 use a99_core::sig::{BaseCost, Params, Signatures};
 use a99_core::text::{hex, wtf8_to_string_lossy};
 use a99_core::verify::Artifact;
@@ -98,6 +98,9 @@ pub(crate) enum LiteralOp {
     Object(ShapeId, u32),
 }
 
+/// About what an interned key or a shape takes in its tables.
+const KEY_BYTES: usize = 64;
+
 /// Prices of the blocks of every function.
 pub(crate) type Prices = Vec<Box<[i64]>>;
 
@@ -117,11 +120,8 @@ pub struct Executable {
     pub(crate) op_prices: Box<[i64]>,
     metered: Arc<Prices>,
     flat: Arc<Prices>,
-    /// What values that are returned are projected to.
-    pub(crate) schemas: Box<[Schema]>,
-    /// What arguments must match.
-    pub(crate) input_schema: Option<Schema>,
     program_hash: OnceLock<String>,
+    helpers: OnceLock<Helpers>,
 }
 
 impl Executable {
@@ -192,9 +192,8 @@ impl Executable {
             flat: prices(CostModel::Flat),
             op_prices,
             statics,
-            schemas: program.schemas.iter().map(Schema::parse).collect(),
-            input_schema: program.input_schema.as_ref().map(Schema::parse),
             program_hash: OnceLock::new(),
+            helpers: OnceLock::new(),
             artifact: artifact.clone(),
         })
     }
@@ -215,6 +214,29 @@ impl Executable {
     pub(crate) fn program_hash(&self) -> &str {
         self.program_hash
             .get_or_init(|| hex(&self.program().identity()))
+    }
+
+    /// The helpers, for programs that run inline.
+    pub(crate) fn helpers(&self) -> &Helpers {
+        self.helpers.get_or_init(|| Helpers::new(self.program()))
+    }
+
+    /// Bytes that the program takes, linked and with its source.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let prices =
+            |prices: &Prices| -> usize { prices.iter().map(|blocks| size_of_val(&**blocks)).sum() };
+        let literals: usize = self.literals.iter().map(|code| size_of_val(&**code)).sum();
+        self.program().bytes()
+            + size_of_val(&*self.consts)
+            + self.statics.len()
+            + literals
+            + size_of_val(&*self.atoms)
+            + size_of_val(&*self.op_prices)
+            + prices(&self.metered)
+            + prices(&self.flat)
+            + self.keys.len() * KEY_BYTES
+            + self.program().shapes.len() * KEY_BYTES
     }
 
     /// The prices of blocks at default costs.

@@ -2,9 +2,10 @@
 //! bounds many runs.
 
 use crate::atom::{AtomBody, AtomDef, AtomError, AtomSet, HostCall, HostReply};
-use crate::driver::{self, Admission, RunHost};
+use crate::driver::{self, Admission, Refusal, RunHost};
 use crate::link::{Executable, LinkError};
 use crate::machine::{LoadRequest, Machine, Request};
+use crate::native::Host as _;
 use crate::options::{Outcome, RunOptions, TIMEOUT_MS_PER_FUEL};
 use a99_core::sig::AtomTimeout;
 use a99_core::text::Text;
@@ -30,9 +31,19 @@ pub trait ProgramLoader: Send + Sync {
     /// Compiles and verifies a program that sees the variables `outer` of its
     /// caller, each with whether it is a constant.
     ///
+    /// What it makes should take at most `room` bytes. `stop` is to be asked at
+    /// least every few hundred microseconds: once it says so, whatever is given
+    /// is not looked at any more.
+    ///
     /// # Errors
     /// The text that the calling program sees.
-    fn load(&self, program: &Value, outer: &[(Text, bool)]) -> Result<Artifact, Text>;
+    fn load(
+        &self,
+        program: &Value,
+        outer: &[(Text, bool)],
+        room: usize,
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Artifact, Text>;
 }
 
 /// Machines kept for reuse beyond this many are dropped.
@@ -91,9 +102,39 @@ impl Vm {
     /// Runs a program. The future is `Send`; dropping it ends the run.
     pub async fn run(&self, exe: &Arc<Executable>, args: Value, options: RunOptions) -> Outcome {
         let host = self.host(&options);
+        self.run_for(&host, exe, args, options).await
+    }
+
+    async fn run_for(
+        &self,
+        host: &RunHost<'_>,
+        exe: &Arc<Executable>,
+        args: Value,
+        options: RunOptions,
+    ) -> Outcome {
         let mut machine = self.machine();
-        machine.start(exe, args, options, &host);
-        driver::drive(self, &mut machine, &host).await;
+        machine.start(exe, args, options, host);
+        driver::drive(self, &mut machine, host).await;
+        self.finish(machine)
+    }
+
+    /// The outcome of a run that a pool does not let in.
+    fn refused(&self, refusal: Refusal, args: Value, options: RunOptions) -> Outcome {
+        // However deep the host nested them.
+        args.dispose();
+        let wanted = options.limits.heap_bytes;
+        let mut machine = self.machine();
+        machine.refuse(options, |machine| match refusal {
+            Refusal::Stopped(reason) => machine.stop(reason),
+            Refusal::TooLarge(pool) => machine.end_refused(format!(
+                "This run can never be admitted: its heap ceiling of {wanted} bytes is above the \
+                 {pool} bytes of the pool"
+            )),
+            Refusal::NoTimers => machine.end_refused(
+                "A run that waits for a pool needs a tokio runtime whose time is enabled"
+                    .to_owned(),
+            ),
+        });
         self.finish(machine)
     }
 
@@ -148,7 +189,7 @@ impl Vm {
             AtomBody::Async(body) => body(call),
             AtomBody::AsyncDyn(body) => body(call),
             _ => Box::pin(std::future::ready(Err(AtomError::new(
-                "Internal error: not an atom that waits",
+                "Invalid program: not an atom that waits",
             )))),
         }));
         started.unwrap_or_else(|_| {
@@ -157,12 +198,17 @@ impl Vm {
     }
 
     /// Compiles, verifies and links a program that arrived at run time.
-    pub(crate) fn load(&self, request: &LoadRequest) -> Result<Arc<Executable>, Text> {
+    pub(crate) fn load(
+        &self,
+        request: &LoadRequest,
+        host: &RunHost<'_>,
+    ) -> Result<Arc<Executable>, Text> {
+        let stop = || host.stop().is_some();
         let loader = self
             .loader
             .as_ref()
             .ok_or_else(|| Text::from("This host does not run programs from programs"))?;
-        let artifact = loader.load(&request.program, &request.outer)?;
+        let artifact = loader.load(&request.program, &request.outer, request.room, &stop)?;
         self.link(&artifact).map_err(|e| Text::from(e.to_string()))
     }
 }
@@ -190,25 +236,31 @@ impl Pool {
         }
     }
 
-    /// Runs a program when there is room for it.
+    /// Runs a program when there is room for it. Its deadline and its signal
+    /// hold while it waits. One whose heap ceiling is above the pool's is refused
+    /// with [`ErrorCode::Options`](a99_core::error::ErrorCode::Options).
     pub async fn run(&self, exe: &Arc<Executable>, args: Value, options: RunOptions) -> Outcome {
-        let permit = self.admission.admit(options.limits.heap_bytes).await;
-        let outcome = self.vm.run(exe, args, options).await;
-        drop(permit);
-        outcome
+        let host = self.vm.host(&options);
+        let bytes = options.limits.heap_bytes;
+        match self.admission.admit(bytes, &host).await {
+            Ok(_permit) => self.vm.run_for(&host, exe, args, options).await,
+            Err(refusal) => self.vm.refused(refusal, args, options),
+        }
     }
 
-    /// Runs a program if there is room for it now.
+    /// Runs a program if there is room for it now; one that is too large for the
+    /// pool is refused as by [`Pool::run`].
     pub async fn try_run(
         &self,
         exe: &Arc<Executable>,
         args: Value,
         options: RunOptions,
     ) -> Option<Outcome> {
-        let permit = self.admission.try_admit(options.limits.heap_bytes)?;
-        let outcome = self.vm.run(exe, args, options).await;
-        drop(permit);
-        Some(outcome)
+        match self.admission.try_admit(options.limits.heap_bytes) {
+            Ok(None) => None,
+            Ok(Some(_permit)) => Some(self.vm.run(exe, args, options).await),
+            Err(refusal) => Some(self.vm.refused(refusal, args, options)),
+        }
     }
 
     /// The machine behind the pool.

@@ -5,6 +5,7 @@
 //! [`Artifact`](crate::verify::Artifact), the only thing that runs.
 
 pub mod ops;
+mod size;
 mod source;
 
 use crate::costs::{self, CostModel};

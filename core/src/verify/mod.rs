@@ -166,6 +166,22 @@ pub fn verify(program: Program) -> Result<Artifact, VerifyError> {
     })
 }
 
+/// The same while somebody watches: `stop` is asked again and again; `None` once
+/// it says so.
+///
+/// # Errors
+/// As [`verify`].
+pub fn verify_watched(
+    program: Program,
+    stop: &(dyn Fn() -> bool + Sync),
+) -> Option<Result<Artifact, VerifyError>> {
+    let costs: Vec<BaseCost> = program.ops.iter().map(|op| op.cost).collect();
+    let checked = check_watched(&program, &costs, stop)?;
+    Some(checked.map(|()| Artifact {
+        program: Arc::new(program),
+    }))
+}
+
 /// All checks, in an order in which later ones may rely on earlier ones.
 fn check(program: &Program) -> Check {
     let costs: Vec<BaseCost> = program.ops.iter().map(|op| op.cost).collect();
@@ -174,7 +190,30 @@ fn check(program: &Program) -> Check {
 
 /// The same at other prices of ops than the program says.
 fn check_at(program: &Program, costs: &[BaseCost]) -> Check {
-    let facts = tables::check(program)?;
+    // Nobody stops it; what was not checked to its end is not accepted.
+    check_watched(program, costs, &|| false)
+        .unwrap_or_else(|| Err(refuse(codes::V0016, "verifying was stopped")))
+}
+
+/// The same; `None` if it was stopped.
+fn check_watched(
+    program: &Program,
+    costs: &[BaseCost],
+    stop: &(dyn Fn() -> bool + Sync),
+) -> Option<Check> {
+    /// Gives an error to the caller, and ends when somebody wants it.
+    macro_rules! step {
+        ($check:expr) => {{
+            if stop() {
+                return None;
+            }
+            match $check {
+                Ok(made) => made,
+                Err(error) => return Some(Err(error)),
+            }
+        }};
+    }
+    let facts = step!(tables::check(program));
     let mut functions = Vec::with_capacity(program.functions.len());
     for (index, f) in program.functions.iter().enumerate() {
         let index = u32::try_from(index).unwrap_or(NO_FUNCTION);
@@ -184,15 +223,16 @@ fn check_at(program: &Program, costs: &[BaseCost]) -> Check {
             f,
             index,
         };
-        regions::check_steps(&unit)?;
-        let jumps = code::check(&unit)?;
-        let handlers = regions::check(&unit, &jumps)?;
-        flow::check(&unit, &jumps, &handlers)?;
+        step!(regions::check_steps(&unit));
+        let jumps = step!(code::check(&unit));
+        let handlers = step!(regions::check(&unit, &jumps));
+        step!(flow::check(&unit, &jumps, &handlers));
         functions.push(metering::Checked {
             unit,
             jumps,
             handlers,
         });
     }
-    metering::check(program, &functions, costs)
+    step!(metering::check(program, &functions, costs));
+    Some(Ok(()))
 }

@@ -84,6 +84,8 @@ pub fn attempt(bytes: &[u8]) -> Fate {
     let outcome = ENGINE.run_sync_with(&agent, args(), options, Capabilities::none());
     let error = outcome.error.map(|error| error.code);
     assert_ne!(error, Some(ErrorCode::RunTimeout), "the run went on");
+    // Whatever a file says is not the engine's fault.
+    assert_ne!(error, Some(ErrorCode::Internal), "the engine blames itself");
     // What cannot be paid any more is charged and not done: only then is more
     // used than was there.
     if error != Some(ErrorCode::OutOfFuel) {

@@ -202,6 +202,7 @@ impl Machine<'_> {
                 "Agent nesting limit exceeded (max {MAX_AGENT_DEPTH})"
             ));
         }
+        self.pay_compiling(root, None)?;
         super::check::program(root).map_err(|r| Fail::new(r.message))?;
         let outer = self.enter_inline(root, args);
         self.agent_depth += 1;
@@ -256,6 +257,7 @@ impl Machine<'_> {
         if root.get("op").and_then(Value::as_str) != Some("seq") {
             return fail("Transpiled code must be a seq node");
         }
+        self.pay_compiling(&root, Some(scope))?;
         super::check::program(&root).map_err(|r| Fail::new(r.message))?;
         let args = if args.is_nullish() {
             OVal::object(Obj::new())

@@ -78,6 +78,16 @@ impl Scope {
         self.consts.borrow_mut().insert(name.clone());
     }
 
+    /// The names that are bound here or further out.
+    pub fn visible(&self) -> HashSet<JsStr> {
+        let mut names = self
+            .parent
+            .as_ref()
+            .map_or_else(HashSet::new, |p| p.visible());
+        names.extend(self.vars.borrow().keys().cloned());
+        names
+    }
+
     /// The own variables as they are now.
     pub fn snapshot(&self) -> IndexMap<JsStr, OVal> {
         self.vars.borrow().clone()
@@ -301,9 +311,7 @@ impl Machine<'_> {
     fn check_input(&mut self, root: &Value) -> Res<()> {
         if let Some(schema @ Value::Object(_)) = root.get("inputSchema") {
             let schema = from_value(schema);
-            let valid = super::schemas::validate(&self.frame.args, &schema, "");
-            super::meter::settle().map_err(|e| e.at("vm.run"))?;
-            if valid.is_err() {
+            if super::schemas::validate(&self.frame.args, &schema, "").is_err() {
                 let text = "Input validation failed: args do not match expected schema";
                 return Err(Fail::new(text).at("vm.run"));
             }

@@ -217,7 +217,7 @@ fn b04_a_forged_iterator_does_not_run_for_ever() {
         let agent = ENGINE.link(&artifact).expect("all atoms are there");
         let outcome = ENGINE.run_sync(&agent, json!({}), RunOptions::new());
         let error = outcome.error.expect("it is no iterator");
-        assert_eq!(error.code, ErrorCode::Internal, "{error:?}");
+        assert_eq!(error.code, ErrorCode::Invalid, "{error:?}");
     }
 }
 

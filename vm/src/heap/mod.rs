@@ -174,7 +174,7 @@ impl Heap {
     }
 
     /// Bytes that are free under the ceiling.
-    pub(super) fn room(&self) -> usize {
+    pub(crate) fn room(&self) -> usize {
         self.limit.saturating_sub(self.used())
     }
 

@@ -162,7 +162,7 @@ impl Machine {
         let (exe, program, _) = self.program_of(frame);
         let op = program.sites[site as usize].op as usize;
         let Some(atom) = exe.atoms[op].clone() else {
-            return Err(Fault::internal("an atom without a body"));
+            return Err(Fault::unknown_atom(program.text(program.ops[op].name)));
         };
         let from = frame.base as usize + base as usize;
         let limits = self.options.limits.boundary;
@@ -178,7 +178,7 @@ impl Machine {
             machine.heap.add_external(lent)?;
             Ok((args, lent))
         })?;
-        let cancelled = Cancelled::by(self.options.signal.clone());
+        let cancelled = Cancelled::default();
         let fuel = if frame.precise {
             self.meter.fuel
         } else {

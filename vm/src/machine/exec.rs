@@ -272,7 +272,7 @@ impl Machine {
                     let (arr, val) = (regs[arr as usize], stored(regs[src as usize]));
                     attempt!(c => match arr {
                         Val::Arr(r) => c.heap.push(r, val).map_err(Fault::from),
-                        _ => Err(Fault::internal("ArrPush without an array")),
+                        _ => Err(Fault::invalid("ArrPush without an array")),
                     });
                 }
                 Op::NewObj {
@@ -347,7 +347,8 @@ impl Machine {
                 Op::CallAtom { dst, base, n, site } => {
                     let op = program.sites[site as usize].op as usize;
                     let Some(atom) = &exe.atoms[op] else {
-                        let fault = Fault::internal("an atom without a body");
+                        let name = program.text(program.ops[op].name);
+                        let fault = Fault::unknown_atom(name);
                         let before = self.meter.mark();
                         leave!(Exit::Fault { fault, before })
                     };
@@ -439,7 +440,7 @@ impl Machine {
                     let (r, at) = match (regs[it as usize], regs[it as usize + 1]) {
                         (Val::Arr(r), Val::Num(at)) if at >= 0.0 => (r, at),
                         _ => {
-                            let fault = Fault::internal("IterNext without an iterator");
+                            let fault = Fault::invalid("IterNext without an iterator");
                             let before = self.meter.mark();
                             leave!(Exit::Fault { fault, before })
                         }
@@ -528,7 +529,7 @@ impl Machine {
                 } => leave!(Exit::Agent { dst, base, site }),
                 Op::Project { dst, src, schema } => {
                     let val = regs[src as usize];
-                    let schema = &exe.schemas[schema as usize];
+                    let schema = &program.schemas[schema as usize];
                     regs[dst as usize] = attempt!(c => super::start::project(c, val, schema));
                 }
             }

@@ -3,22 +3,30 @@
 use super::{Frame, FrameKind, LoadRequest, Machine, Step, Unit, Waiting, clear_frame, frame_size};
 use crate::convert::{self, BoundaryLimits, Copies};
 use crate::heap::Val;
+use crate::helpers::Extent;
 use crate::link::Executable;
 use crate::native::{Fault, Host};
-use a99_core::costs::BOTH;
+use a99_core::costs::{BOTH, CostModel};
 use a99_core::program::{CONST_FLAG, Home};
 use a99_core::text::Text;
 use a99_core::value::Value;
+use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Estimated bytes that a node of a program takes while it runs: the node, its
-/// instructions, charges and places.
-const PROGRAM_NODE_BYTES: usize = 256;
+/// Bytes that a program takes at most for each element or member while it is
+/// read, before any code is made: as a value of the host and in a document.
+const READ_NODE_BYTES: usize = 128;
+
+/// As [`READ_NODE_BYTES`], for a UTF-16 unit of its texts.
+const READ_UNIT_BYTES: usize = 6;
 
 /// Bytes of JSON of a program that arrives at run time, as large as a stored
-/// one may be: compiling cannot be interrupted, so this bounds how long an
-/// abort or a deadline may have to wait for it.
+/// one may be: this bounds how long the parts of compiling are between which an
+/// abort or a deadline is looked at.
 const MAX_PROGRAM_BYTES: usize = 1 << 20;
+
+/// Work that looking at a variable that code may see stands for.
+const NAME_WORK: usize = 16;
 
 /// Work that compiling a node stands for.
 const COMPILE_NODE_WORK: usize = 256;
@@ -31,7 +39,8 @@ pub(super) struct Pending {
     args: Val,
     /// The caller's variables that it sees: name and value.
     outer: Vec<Outer>,
-    /// Bytes of its source, which count against the heap until it is loaded.
+    /// Bytes of its source and of what is read of it, which count against the
+    /// heap until it is loaded.
     lent: usize,
 }
 
@@ -67,7 +76,8 @@ impl Machine {
         }
         let (_, program, f) = self.program_of(frame);
         let mut outer: Vec<Outer> = Vec::new();
-        let mut seen = false;
+        let mut by_name: HashMap<u32, usize> = HashMap::new();
+        let mut last = None;
         for (name, home) in &program.names[names as usize] {
             let val = match home {
                 Home::Reg(r) => self.stack[frame.base as usize + *r as usize],
@@ -76,29 +86,34 @@ impl Machine {
                     self.stack[slots + *s as usize]
                 }
             };
-            let name = program.const_text(*name);
-            if name == CONST_FLAG {
-                if let (true, Some(last)) = (seen, outer.last_mut()) {
+            let text = program.const_text(*name);
+            if text == CONST_FLAG {
+                if let Some(last) = last.and_then(|at: usize| outer.get_mut(at)) {
                     last.constant |= matches!(val, Val::Bool(true));
                 }
                 continue;
             }
             // Inner scopes come later and hide outer ones where they are bound;
             // a constant further out still is one.
-            seen = !matches!(val, Val::Unbound);
-            if seen {
-                let name = Text::from_wtf8(name.to_vec());
-                let before = outer
-                    .iter()
-                    .position(|o| o.name == name)
-                    .map(|i| outer.remove(i));
-                outer.push(Outer {
-                    name,
-                    val,
-                    constant: before.is_some_and(|o| o.constant),
-                });
+            last = None;
+            if matches!(val, Val::Unbound) {
+                continue;
             }
+            // Equal texts may have several numbers in a file that no compiler
+            // made; its names then are given twice.
+            let at = *by_name.entry(*name).or_insert(outer.len());
+            match outer.get_mut(at) {
+                Some(before) => before.val = val,
+                None => outer.push(Outer {
+                    name: Text::from_wtf8(text.to_vec()),
+                    val,
+                    constant: false,
+                }),
+            }
+            last = Some(at);
         }
+        let table = program.names[names as usize].len();
+        self.meter.did(table * NAME_WORK);
         self.ask(dst, FrameKind::Code, code, args, outer, host)
     }
 
@@ -156,8 +171,15 @@ impl Machine {
         let value = copies.to_value(program, &limits)?;
         let lent = copies.bytes();
         drop(copies);
+        let exe = self.root_of_helpers();
+        let (needed, mut extent) = exe.helpers().needed_by(&value);
+        extent.elements = extent.elements.saturating_add(outer.len());
+        self.pay_for_compiling(extent, host)?;
+        let lent = (extent.elements.saturating_mul(READ_NODE_BYTES))
+            .saturating_add(extent.units.saturating_mul(READ_UNIT_BYTES))
+            .saturating_add(lent);
         self.heap.add_external(lent)?;
-        let value = self.with_helpers(value);
+        let value = with_helpers(value, &exe, &needed);
         let names = outer.iter().map(|o| (o.name.clone(), o.constant)).collect();
         self.waiting = Some(Waiting::Load(Pending {
             dst,
@@ -169,27 +191,23 @@ impl Machine {
         Ok(Step::Load(Box::new(LoadRequest {
             program: value,
             outer: names,
+            room: self.heap.room(),
         })))
     }
 
-    /// An inline program has the helpers of its caller; root keys of its own
-    /// are ignored (language section 1.1).
-    fn with_helpers(&self, program: Value) -> Value {
-        let Value::Object(mut root) = program else {
-            return program;
-        };
-        let program = self.program_of(self.frame()).1;
-        let helpers = program.helpers.clone();
-        match helpers.or_else(|| program.source.root_member("helpers")) {
-            Some(helpers) => {
-                root.insert("helpers", helpers);
-            }
-            None => {
-                root.remove("helpers");
-            }
+    /// The program whose helpers all others have: the one that the run began with.
+    fn root_of_helpers(&self) -> Arc<Executable> {
+        self.units[0].exe.clone()
+    }
+
+    /// Takes the price of compiling, and looks at the host before a long one.
+    fn pay_for_compiling(&mut self, extent: Extent, host: &dyn Host) -> Result<(), Fault> {
+        let mut cx = super::cx(&mut self.heap, &mut self.meter, host);
+        if cx.meter.model == CostModel::Metered {
+            cx.pay(extent.price())?;
         }
-        root.remove("inputSchema");
-        Value::Object(root)
+        let work = extent.elements.saturating_mul(COMPILE_NODE_WORK);
+        cx.work(i64::try_from(work).unwrap_or(i64::MAX))
     }
 
     /// Runs the value of a reply as a program in place of the call.
@@ -236,8 +254,7 @@ impl Machine {
         let program = exe.program();
         let main = &program.functions[0];
         let size = frame_size(main);
-        let held = program.source.node_count() * PROGRAM_NODE_BYTES + 2 * program.text.len();
-        let counted = self.count_frame(size, held)?;
+        let counted = self.count_frame(size, exe.bytes())?;
         let mut cx = super::cx(&mut self.heap, &mut self.meter, host);
         let made = super::start::guest_args(&mut cx, program, pending.args)
             .and_then(|args| clear_frame(&mut self.stack, base, size).map(|()| args));
@@ -248,8 +265,7 @@ impl Machine {
                 return Err(fault);
             }
         };
-        self.meter
-            .did(size + program.source.node_count() * COMPILE_NODE_WORK);
+        self.meter.did(size + program.functions[0].code.len());
         if let Some(scope) = main.scopes.first() {
             for (i, Outer { val, .. }) in pending.outer.iter().enumerate() {
                 let home = scope.vars.get(i).map(|(_, home)| *home);
@@ -283,4 +299,22 @@ impl Machine {
         });
         Ok(())
     }
+}
+
+/// An inline program has the helpers of its caller; root keys of its own are
+/// ignored (language section 1.1).
+fn with_helpers(program: Value, exe: &Executable, needed: &[u32]) -> Value {
+    let Value::Object(mut root) = program else {
+        return program;
+    };
+    match exe.helpers().value(exe.program(), needed) {
+        Some(helpers) => {
+            root.insert("helpers", helpers);
+        }
+        None => {
+            root.remove("helpers");
+        }
+    }
+    root.remove("inputSchema");
+    Value::Object(root)
 }

@@ -22,7 +22,6 @@ use a99_core::fuel::Fuel;
 use a99_core::program::{Function, Program};
 use a99_core::text::Text;
 use a99_core::value::Value;
-use errors::OUT_OF_FUEL;
 use prices::PriceRules;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -120,6 +119,9 @@ pub struct LoadRequest {
     pub program: Value,
     /// The variables of the caller that it sees, and whether each is constant.
     pub outer: Vec<(Text, bool)>,
+    /// Bytes that the run has left for it: the compiler stops before it makes
+    /// more.
+    pub room: usize,
 }
 
 /// What the machine waits for.

@@ -1,7 +1,8 @@
 //! Starting a run, and what single instructions need beyond the loop.
 
 use super::{Frame, FrameKind, Machine, Unit, clear_frame, frame_size};
-use crate::convert::{self, BoundaryLimits};
+use crate::builtins;
+use crate::convert::{self, BoundaryLimits, Copies};
 use crate::digest;
 use crate::heap::{Heap, Oom, Val};
 use crate::link::{Executable, LiteralOp};
@@ -9,7 +10,7 @@ use crate::native::{Cx, Fault, Host, Meter};
 use crate::options::RunOptions;
 use a99_core::error::{ErrorCode, RunError};
 use a99_core::program::{ArgFallback, ArgKey, Const, LitOp, Program};
-use a99_core::schema::Schema;
+use a99_core::schema::{PatternMatcher, Schema, filter_with, validate_with};
 use a99_core::text::Text;
 use a99_core::value::Value;
 use smallvec::SmallVec;
@@ -38,6 +39,27 @@ impl Machine {
             exe.shapes.clone(),
             options.limits.heap_bytes,
         );
+        self.clean(options);
+        if let Err(fault) = self.begin(exe, &args, host) {
+            self.end_begun(fault);
+        }
+        // However deep the host nested them (M09).
+        args.dispose();
+    }
+
+    /// Ends a run that nobody started.
+    pub(crate) fn refuse(&mut self, options: RunOptions, end: impl FnOnce(&mut Machine)) {
+        self.clean(options);
+        end(self);
+    }
+
+    /// Ends the run because its options do not let it begin.
+    pub(crate) fn end_refused(&mut self, why: String) {
+        self.end_error(RunError::new(ErrorCode::Options, "vm.run", why));
+    }
+
+    /// Forgets the run before.
+    fn clean(&mut self, options: RunOptions) {
         let budget = options.fuel.micro();
         self.meter = Meter::new(budget, options.cost_model);
         self.budget = budget;
@@ -62,18 +84,12 @@ impl Machine {
         self.blame = None;
         self.started = false;
         self.options = options;
-        if let Err(fault) = self.begin(exe, &args, host) {
-            self.end_begun(fault);
-        }
-        // However deep the host nested them (M09).
-        args.dispose();
     }
 
     /// Ends a run that did not come to its first instruction.
     fn end_begun(&mut self, fault: Fault) {
         let (code, message) = match fault {
             Fault::Stop(reason) => return self.fail_stopped(reason),
-            Fault::OutOfFuel => (ErrorCode::OutOfFuel, Text::from(super::OUT_OF_FUEL)),
             Fault::Throw(t) => (t.code, Text::from_wtf8(t.message)),
             _ => (
                 ErrorCode::HeapLimit,
@@ -85,15 +101,16 @@ impl Machine {
 
     fn begin(&mut self, exe: &Arc<Executable>, args: &Value, host: &dyn Host) -> Result<(), Fault> {
         let program = exe.program();
-        let mut cx = super::cx(&mut self.heap, &mut self.meter, host);
-        if let Some(schema) = &exe.input_schema
-            && crate::schema::check_host(&mut cx, args, schema, false)?.is_err()
-        {
-            return Err(Fault::throw(
-                "Input validation failed: args do not match expected schema",
-            ));
+        if let Some(schema) = &program.input_schema {
+            let schema = Schema::parse(schema);
+            if validate_with(args, &schema, &Patterns, false).is_err() {
+                return Err(Fault::throw(
+                    "Input validation failed: args do not match expected schema",
+                ));
+            }
         }
         let prices = super::prices::unit_prices(exe, &self.options);
+        let mut cx = super::cx(&mut self.heap, &mut self.meter, host);
         let args = host_args(&mut cx, program, args, &self.options.limits.boundary)?;
         self.units.push(Unit {
             exe: exe.clone(),
@@ -239,6 +256,15 @@ fn plain_member(heap: &Heap, val: Val, name: &[u8]) -> Val {
     }
 }
 
+/// Patterns in schemas, matched as the `regexMatch` atom does (D39).
+pub(crate) struct Patterns;
+
+impl PatternMatcher for Patterns {
+    fn is_match(&self, pattern: &Text, text: &Text) -> Result<bool, String> {
+        builtins::regex::test(pattern.as_bytes(), text.as_bytes())
+    }
+}
+
 /// Values under construction.
 type Stack = SmallVec<[Val; 32]>;
 
@@ -320,7 +346,7 @@ pub(super) fn foreign_obj(
         keys.push(heap.intern(p.text(p.keys[*key as usize]))?);
     }
     if keys.len() != vals.len() {
-        return Err(Fault::internal("an object with the wrong number of values"));
+        return Err(Fault::invalid("an object with the wrong number of values"));
     }
     Ok(Val::Obj(heap.alloc_obj_keys(&keys, vals)?))
 }
@@ -335,7 +361,7 @@ pub(super) fn wide_obj(
 ) -> Result<Val, Fault> {
     let vals = list(heap, arr)?;
     if vals.len() != p.shapes[shape as usize].len() {
-        return Err(Fault::internal("an object with the wrong number of values"));
+        return Err(Fault::invalid("an object with the wrong number of values"));
     }
     if main {
         Ok(Val::Obj(
@@ -349,7 +375,7 @@ pub(super) fn wide_obj(
 /// The values of an array, copied out.
 pub(super) fn list(heap: &Heap, arr: Val) -> Result<Vec<Val>, Fault> {
     let Val::Arr(r) = arr else {
-        return Err(Fault::internal("a list without an array"));
+        return Err(Fault::invalid("a list without an array"));
     };
     let items = heap.items(r);
     let mut out = Vec::new();
@@ -446,18 +472,22 @@ fn memo_text(c: &mut Cx<'_>, key: Val) -> Result<Box<[u8]>, Fault> {
 
 /// `return`'s projection: through the schema if the value conforms, else as it
 /// is (language section 2.1).
-pub(super) fn project(c: &mut Cx<'_>, val: Val, schema: &Schema) -> Result<Val, Fault> {
+pub(super) fn project(c: &mut Cx<'_>, val: Val, schema: &Value) -> Result<Val, Fault> {
     convert::charge_read(c, val, a99_core::costs::READ)?;
-    match crate::schema::conforms(c, val, schema)? {
-        true => crate::schema::project(c, val, schema.root()),
-        false => Ok(val),
+    let mut copies = Copies::new(c);
+    let value = copies.to_value(val, &BoundaryLimits::default())?;
+    // What is kept is at most all of it.
+    copies.count(copies.bytes())?;
+    let schema = Schema::parse(schema);
+    match filter_with(&value, &schema, &Patterns) {
+        Ok(filtered) => convert::from_value(&mut copies, &filtered, &BoundaryLimits::default()),
+        Err(_) => Ok(val),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::convert::Copies;
     use a99_core::json::{Document, Limits};
     use a99_core::program::TextRange;
 
@@ -503,7 +533,7 @@ mod tests {
         let mut code = Vec::new();
         steps(&document.to_value(document.root()), &mut program, &mut code);
         program.literals.push(code.into());
-        let mut bench = crate::builtins::testing::Bench::default();
+        let mut bench = builtins::testing::Bench::default();
         let mut cx = bench.cx();
         let one = foreign_literal(cx.heap, &program, 0).unwrap();
         let two = foreign_literal(cx.heap, &program, 0).unwrap();

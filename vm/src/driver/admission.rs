@@ -1,0 +1,115 @@
+//! How many runs a pool lets in, and waiting for a place in it.
+
+use super::{CancelOnDrop, RunHost, timer};
+use crate::native::{Host, StopReason};
+use std::future::Future;
+use std::pin::pin;
+use std::task::Poll;
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+/// How many runs a pool lets in, by the memory they may take.
+#[derive(Debug)]
+pub(crate) struct Admission {
+    permits: Semaphore,
+    bytes: usize,
+    unit: usize,
+    total: u32,
+}
+
+/// Why a run was not let in.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// It may take more than all of the pool, which has this many bytes.
+    TooLarge(usize),
+    /// It was stopped while it waited.
+    Stopped(StopReason),
+    /// Its deadline cannot be kept here: there are no timers.
+    NoTimers,
+}
+
+impl Admission {
+    /// Memory is handed out in pieces of `unit` bytes.
+    pub fn new(bytes: usize, unit: usize) -> Admission {
+        let pieces = u32::try_from(bytes / unit).unwrap_or(u32::MAX >> 3);
+        // A pool smaller than a piece still lets one small run in.
+        let total = pieces.clamp(u32::from(bytes > 0), u32::MAX >> 3);
+        Admission {
+            permits: Semaphore::new(total as usize),
+            bytes,
+            unit,
+            total,
+        }
+    }
+
+    fn pieces(&self, bytes: usize) -> Result<u32, Refusal> {
+        if bytes > self.bytes || self.total == 0 {
+            return Err(Refusal::TooLarge(self.bytes));
+        }
+        let pieces = u32::try_from(bytes.div_ceil(self.unit)).unwrap_or(u32::MAX);
+        Ok(pieces.clamp(1, self.total))
+    }
+
+    /// Waits until `bytes` are free, as long as the run may wait.
+    pub async fn admit(
+        &self,
+        bytes: usize,
+        host: &RunHost<'_>,
+    ) -> Result<SemaphorePermit<'_>, Refusal> {
+        let pieces = self.pieces(bytes)?;
+        if let Ok(permit) = self.permits.try_acquire_many(pieces) {
+            return Ok(permit);
+        }
+        let mut place = pin!(self.permits.acquire_many(pieces));
+        let Ok(sleep) = timer(host.deadline) else {
+            return Err(Refusal::NoTimers);
+        };
+        let mut sleep = pin!(sleep);
+        // It listens to the signal until it is dropped.
+        let guard = CancelOnDrop {
+            cancelled: None,
+            signal: host.signal.clone().map(|s| (s.ticket(), s)),
+        };
+        std::future::poll_fn(|context| {
+            if let Some((ticket, signal)) = &guard.signal {
+                signal.listen(*ticket, context.waker());
+            }
+            if let Some(reason) = host.stop() {
+                return Poll::Ready(Err(Refusal::Stopped(reason)));
+            }
+            if let Poll::Ready(permit) = place.as_mut().poll(context) {
+                // Nobody closes the semaphore.
+                return Poll::Ready(permit.map_err(|_| Refusal::TooLarge(0)));
+            }
+            if let Some(sleep) = sleep.as_mut().get_mut()
+                && sleep.as_mut().poll(context).is_ready()
+            {
+                return Poll::Ready(Err(Refusal::Stopped(StopReason::Deadline)));
+            }
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// Takes `bytes` if they are free now.
+    pub fn try_admit(&self, bytes: usize) -> Result<Option<SemaphorePermit<'_>>, Refusal> {
+        let pieces = self.pieces(bytes)?;
+        Ok(self.permits.try_acquire_many(pieces).ok())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a9_only_what_fits_is_let_in() {
+        let pieces = |pool: usize, run: usize| Admission::new(pool, 64).pieces(run);
+        assert_eq!(pieces(0, 0), Err(Refusal::TooLarge(0)));
+        assert_eq!(pieces(1000, 1001), Err(Refusal::TooLarge(1000)));
+        // 15 whole pieces: a run of all of it takes them all.
+        assert_eq!(pieces(1000, 1000), Ok(15));
+        assert_eq!(pieces(1000, 65), Ok(2));
+        assert_eq!(pieces(10, 10), Ok(1));
+        assert_eq!(pieces(10, 0), Ok(1));
+    }
+}

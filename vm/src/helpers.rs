@@ -1,0 +1,234 @@
+//! The helpers of a program, for the programs that it runs inline: which of them
+//! an inline program needs, and how much of them is compiled with it.
+//!
+//! An inline program has the helpers of its caller. Compiling all of them for
+//! each one would cost as much as the whole program again, so only those go with
+//! it that it calls, or that they call.
+
+use a99_core::costs::{COMPILE_ELEMENT, COMPILE_UNIT};
+use a99_core::json::{Document, Kind, NodeId};
+use a99_core::program::Program;
+use a99_core::value::{Map, Value};
+use a99_ecma::wtf8;
+use std::collections::HashMap;
+
+/// How large a part of a program is: what compiling it costs follows from it.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Extent {
+    /// Elements of arrays and members of objects.
+    pub elements: usize,
+    /// UTF-16 units of texts that are values.
+    pub units: usize,
+}
+
+impl Extent {
+    fn add(&mut self, other: Extent) {
+        self.elements = self.elements.saturating_add(other.elements);
+        self.units = self.units.saturating_add(other.units);
+    }
+
+    /// What compiling it costs in the metered model.
+    pub(crate) fn price(self) -> i64 {
+        let part = |n: usize, price| i64::try_from(n).unwrap_or(i64::MAX).saturating_mul(price);
+        part(self.elements, COMPILE_ELEMENT).saturating_add(part(self.units, COMPILE_UNIT))
+    }
+}
+
+/// Which helpers a part of a program calls.
+#[derive(Debug, Default)]
+enum Calls {
+    #[default]
+    None,
+    Some(Vec<u32>),
+    /// A name is not plain text: any of them.
+    All,
+}
+
+impl Calls {
+    fn add(&mut self, helper: u32) {
+        match self {
+            Calls::None => *self = Calls::Some(vec![helper]),
+            Calls::Some(list) => list.push(helper),
+            Calls::All => {}
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Helper {
+    name: Box<[u8]>,
+    node: NodeId,
+    extent: Extent,
+    calls: Calls,
+}
+
+/// The helpers of a program.
+#[derive(Debug, Default)]
+pub(crate) struct Helpers {
+    /// The helpers of a program that has no source.
+    own: Option<Document>,
+    list: Vec<Helper>,
+    by_name: HashMap<Box<[u8]>, u32>,
+}
+
+impl Helpers {
+    /// Looks through the helpers of a program once.
+    pub(crate) fn new(program: &Program) -> Helpers {
+        let mut helpers = Helpers {
+            own: program.helpers.as_ref().map(Document::from_value),
+            ..Helpers::default()
+        };
+        let own = helpers.own.take();
+        if let Some((document, node)) = document_of(own.as_ref(), program) {
+            for (number, (name, node)) in (0u32..).zip(document.members(node)) {
+                helpers.by_name.insert(name.into(), number);
+                helpers.list.push(Helper {
+                    name: name.into(),
+                    node,
+                    extent: Extent::default(),
+                    calls: Calls::None,
+                });
+            }
+            for at in 0..helpers.list.len() {
+                let found = helpers.look_through(document, helpers.list[at].node);
+                (helpers.list[at].extent, helpers.list[at].calls) = found;
+            }
+        }
+        helpers.own = own;
+        helpers
+    }
+
+    /// The extent of a part of a document and the helpers it calls.
+    fn look_through(&self, document: &Document, node: NodeId) -> (Extent, Calls) {
+        let mut extent = Extent::default();
+        let mut calls = Calls::None;
+        let mut work = vec![node];
+        while let Some(node) = work.pop() {
+            match document.kind(node) {
+                Kind::String(text) => extent.units += wtf8::utf16_len(text),
+                Kind::Array => {
+                    extent.elements += document.len(node);
+                    work.extend(document.elements(node));
+                }
+                Kind::Object => {
+                    extent.elements += document.len(node);
+                    let (mut calls_local, mut name) = (false, None);
+                    for (key, value) in document.members(node) {
+                        match key {
+                            b"op" => calls_local = document.str(value) == Some(b"callLocal"),
+                            b"name" => name = Some(document.str(value)),
+                            _ => {}
+                        }
+                        work.push(value);
+                    }
+                    if calls_local {
+                        self.note(&mut calls, name.flatten());
+                    }
+                }
+                _ => {}
+            }
+        }
+        (extent, calls)
+    }
+
+    /// The same of a value.
+    fn look_through_value(&self, value: &Value) -> (Extent, Calls) {
+        let mut extent = Extent::default();
+        let mut calls = Calls::None;
+        let mut work = vec![value];
+        while let Some(value) = work.pop() {
+            match value {
+                Value::String(text) => extent.units += wtf8::utf16_len(text.as_bytes()),
+                Value::Array(items) => {
+                    extent.elements += items.len();
+                    work.extend(items);
+                }
+                Value::Object(map) => {
+                    let members = || map.iter().filter(|(_, value)| !value.is_undefined());
+                    extent.elements += members().count();
+                    if text_of(map, b"op") == Some(b"callLocal") {
+                        self.note(&mut calls, text_of(map, b"name"));
+                    }
+                    work.extend(members().map(|(_, value)| value));
+                }
+                _ => {}
+            }
+        }
+        (extent, calls)
+    }
+
+    fn note(&self, calls: &mut Calls, name: Option<&[u8]>) {
+        match name {
+            None => *calls = Calls::All,
+            Some(name) => {
+                if let Some(helper) = self.by_name.get(name) {
+                    calls.add(*helper);
+                }
+            }
+        }
+    }
+
+    /// What an inline program needs: which helpers, in order, and how large it is
+    /// with them.
+    pub(crate) fn needed_by(&self, program: &Value) -> (Vec<u32>, Extent) {
+        let (mut extent, calls) = self.look_through_value(program);
+        let mut needed = vec![false; 0];
+        let mut found = Vec::new();
+        let mut work = vec![&calls];
+        while let Some(calls) = work.pop() {
+            let mut need = |helper: u32| {
+                if needed.is_empty() {
+                    needed = vec![false; self.list.len()];
+                }
+                if !std::mem::replace(&mut needed[helper as usize], true) {
+                    found.push(helper);
+                    work.push(&self.list[helper as usize].calls);
+                    extent.add(self.list[helper as usize].extent);
+                    extent.elements += 1;
+                }
+            };
+            match calls {
+                Calls::None => {}
+                Calls::Some(list) => list.iter().copied().for_each(&mut need),
+                Calls::All => (0u32..).zip(&self.list).for_each(|(n, _)| need(n)),
+            }
+        }
+        found.sort_unstable();
+        (found, extent)
+    }
+
+    /// These helpers as the root's `helpers`.
+    pub(crate) fn value(&self, program: &Program, needed: &[u32]) -> Option<Value> {
+        let (document, _) = document_of(self.own.as_ref(), program)?;
+        if needed.is_empty() {
+            return None;
+        }
+        let mut map = Map::with_capacity(needed.len());
+        for helper in needed {
+            let helper = self.list.get(*helper as usize)?;
+            let name = a99_core::text::Text::from_wtf8(helper.name.to_vec());
+            map.insert(name, document.to_value(helper.node));
+        }
+        Some(Value::Object(map))
+    }
+}
+
+/// Where the helpers stand: in a document of their own, or in the source.
+fn document_of<'a>(
+    own: Option<&'a Document>,
+    program: &'a Program,
+) -> Option<(&'a Document, NodeId)> {
+    if let Some(own) = own {
+        return Some((own, own.root()));
+    }
+    let document = program.source.document()?;
+    let node = document.get(document.root(), "helpers")?;
+    Some((document, node))
+}
+
+fn text_of<'a>(map: &'a Map, key: &[u8]) -> Option<&'a [u8]> {
+    match map.get_bytes(key) {
+        Some(Value::String(text)) => Some(text.as_bytes()),
+        _ => None,
+    }
+}
