@@ -13,7 +13,8 @@ pub enum Exit {
     Ok,
     /// The program returned an error that nobody caught.
     Error,
-    /// The command line, an argument or a file is not usable.
+    /// The command line, an argument or a file is not usable, or the output
+    /// cannot be written.
     Usage,
     /// The program or artifact was rejected before it ran.
     Rejected,

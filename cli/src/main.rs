@@ -21,8 +21,6 @@ mod replies;
 mod sandbox_args;
 #[cfg(feature = "sandbox")]
 mod sandbox_image_args;
-#[cfg(feature = "sandbox")]
-mod sandbox_limits;
 mod script;
 mod write;
 
@@ -31,12 +29,17 @@ use clap::Parser;
 use clap::error::ErrorKind;
 use failure::{Exit, Failure};
 use output::Format;
+use std::io::Write as _;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let exit = match Cli::try_parse() {
         Ok(cli) => dispatch(&cli.command),
         Err(error) => refuse(&error),
+    };
+    let exit = match exit {
+        Exit::Ok if output::is_lost() => Exit::Usage,
+        exit => exit,
     };
     ExitCode::from(exit.code())
 }
@@ -68,8 +71,7 @@ fn refuse(error: &clap::Error) -> Exit {
     // The line was not understood, so the wish for JSON is looked up by hand.
     let json = std::env::args_os().any(|arg| arg == "--json");
     if asked || !json {
-        // A closed pipe is no reason to fail.
-        let _ = error.print();
+        output::settle(error.print().and_then(|()| std::io::stdout().flush()));
         return if asked { Exit::Ok } else { Exit::Usage };
     }
     let text = error.render().to_string();

@@ -6,6 +6,16 @@
 use a99_core::text::escape_for_terminal;
 use agent99::Value;
 use std::io::{self, ErrorKind, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Something that was to be written is lost.
+static LOST: AtomicBool = AtomicBool::new(false);
+
+/// Whether some output could not be written, for another reason than that its
+/// reader went away: then the command did not do its work.
+pub fn is_lost() -> bool {
+    LOST.load(Ordering::Relaxed)
+}
 
 /// How a command speaks.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -29,8 +39,19 @@ pub fn bytes(bytes: &[u8]) {
 
 /// Writes text to standard error as it is.
 pub fn err(text: &str) {
-    // There is nowhere left to complain to.
-    let _ = io::stderr().lock().write_all(text.as_bytes());
+    if let Err(error) = io::stderr().lock().write_all(text.as_bytes()) {
+        // There is nowhere left to complain to but the exit code.
+        note_loss(&error);
+    }
+}
+
+/// Notes that output is lost; whether that is worth a word.
+fn note_loss(error: &io::Error) -> bool {
+    let lost = error.kind() != ErrorKind::BrokenPipe;
+    if lost {
+        LOST.store(true, Ordering::Relaxed);
+    }
+    lost
 }
 
 /// Writes one line of JSON to standard output.
@@ -46,10 +67,11 @@ pub fn note(kind: &str, text: &str) {
     err(&format!("{kind}: {}\n", lines.join("\n")));
 }
 
-/// A reader that went away has what it wants; other failures are told.
-fn settle(written: io::Result<()>) {
+/// A reader that went away has what it wants; other failures are told, and the
+/// command fails.
+pub fn settle(written: io::Result<()>) {
     if let Err(error) = written
-        && error.kind() != ErrorKind::BrokenPipe
+        && note_loss(&error)
     {
         err(&format!("error: cannot write the output: {error}\n"));
     }

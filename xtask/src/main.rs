@@ -8,7 +8,6 @@ mod docs;
 mod fuzz;
 mod guest;
 mod shell;
-mod stage;
 mod stages;
 mod tidy;
 mod vectors;
@@ -20,8 +19,7 @@ const HELP: &str = "\
 Usage: cargo xtask CHORE
 
   test                       format, lints, walls, vectors on both engines, all
-                             tests; what a contributor runs before a change. Every
-                             stage is run, with its time and what it counted
+                             tests; what a contributor runs before a change
   extra                      documentation without warnings; the sandbox: its
                              image and all tests with it (Debian, apt)
   ci                         test, then extra
@@ -78,10 +76,7 @@ fn run(chore: &str, rest: &[String]) -> Result<(), Failed> {
     match (chore, flags.as_slice()) {
         ("test", []) => stages::test(),
         ("extra", []) => stages::extra(),
-        ("ci", []) => {
-            let test = stages::test();
-            stages::extra().and(test)
-        }
+        ("ci", []) => stages::test().and_then(|()| stages::extra()),
         ("tidy", []) => tidy::tidy(),
         ("docs", []) => docs::write(),
         ("docs", ["--check"]) => docs::check(),

@@ -2,7 +2,6 @@
 //! pipe, because variables may be secrets and arguments are seen by everybody.
 
 use crate::sandbox_args::{SettingsArgs, TranslateArg};
-use crate::sandbox_limits::LimitsArgs;
 use a99_sandbox::p9::GitWrites;
 use a99_sandbox::{Mount, MountMode, Policy};
 use serde::{Deserialize, Serialize};
@@ -68,11 +67,6 @@ pub struct Spec {
     env: Vec<(String, String)>,
     #[serde(default)]
     translate: TranslateArg,
-    #[serde(default)]
-    image: Option<PathBuf>,
-    /// Limits of the sandbox, and of commands that say none of their own.
-    #[serde(default)]
-    pub limits: LimitsArgs,
     /// Its published ports.
     pub publish: Vec<Publish>,
 }
@@ -100,12 +94,6 @@ impl Spec {
             net: settings.net.clone(),
             env: settings.env.clone(),
             translate: settings.translate,
-            image: settings
-                .image
-                .as_deref()
-                .map(std::path::absolute)
-                .transpose()?,
-            limits: settings.limits,
             publish: publish.to_vec(),
         })
     }
@@ -126,8 +114,6 @@ impl Spec {
             net: self.net.clone(),
             env: self.env.clone(),
             translate: self.translate,
-            image: self.image.clone(),
-            limits: self.limits,
         }
     }
 
@@ -144,7 +130,6 @@ impl Spec {
         json!({
             "net": self.net.to_string(),
             "mounts": self.mounts.iter().map(mount).collect::<Vec<_>>(),
-            "image": self.image.as_deref().map(path),
         })
     }
 }
