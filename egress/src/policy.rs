@@ -2,7 +2,7 @@
 
 use crate::address::{Class, classify};
 use crate::error::{PolicyCode, PolicyError};
-use crate::rule::{Host, Rule, is_name};
+use crate::rule::{Host, Ports, Rule, is_name};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::net::IpAddr;
@@ -110,8 +110,8 @@ impl Policy {
         self.judge(address, |rule| rule.ports.contains(port), names)
     }
 
-    /// Whether `address` may be reached by something that has no ports, such as
-    /// an echo request: whether any of its ports may be reached.
+    /// Whether any port at `address` may be reached, for what comes before a
+    /// connection, such as the answer to a question about a name.
     ///
     /// # Errors
     /// Why not.
@@ -121,6 +121,19 @@ impl Policy {
         names: impl IntoIterator<Item = &'n str>,
     ) -> Result<(), Refusal> {
         self.judge(address, |_| true, names)
+    }
+
+    /// Whether `address` may be reached at each of its ports, as something needs
+    /// that has none, such as an echo request.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn check_all_ports<'n>(
+        &self,
+        address: IpAddr,
+        names: impl IntoIterator<Item = &'n str>,
+    ) -> Result<(), Refusal> {
+        self.judge(address, |rule| rule.ports == Ports::ALL, names)
     }
 
     /// Whether a rule names `port` at just this address, by IP, range or as the

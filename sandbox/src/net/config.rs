@@ -51,8 +51,8 @@ impl Forward {
 pub struct Limits {
     /// TCP connections, a descriptor each.
     pub tcp: usize,
-    /// Of these, those that the host has not connected yet. A guest's further
-    /// SYNs go unanswered, and it repeats them.
+    /// Of these, those that the host has not connected yet. For a guest's further
+    /// SYNs the oldest connection goes that is not open yet.
     pub connecting: usize,
     /// UDP sessions, a descriptor each. When there are more, the one that was
     /// silent for longest ends.

@@ -10,6 +10,8 @@ pub enum NetCode {
     Mtu,
     /// A forward's address on the host cannot be listened on.
     Listen,
+    /// A rule of the policy is about the guest's own link, where nothing is.
+    Link,
     /// The system has no thread or descriptor for a gateway.
     Resources,
 }
@@ -20,6 +22,7 @@ impl NetCode {
         match self {
             NetCode::Mtu => "net.mtu",
             NetCode::Listen => "net.listen",
+            NetCode::Link => "net.link",
             NetCode::Resources => "net.resources",
         }
     }

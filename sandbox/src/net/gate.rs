@@ -2,7 +2,7 @@
 
 use super::wire::Unreachable;
 use super::{GATEWAY, HOST};
-use a99_egress::Policy;
+use a99_egress::{Host, Net, Policy, Ports, Rule};
 use rustix::net::{AddressFamily, SocketAddrAny, SocketFlags, SocketType};
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddrV4};
@@ -12,10 +12,11 @@ use std::time::{Duration, Instant};
 const MAX_ADDRESSES: usize = 4096;
 /// Names that are remembered for one address.
 const MAX_NAMES: usize = 8;
-/// How long an answer opens its address. Longer than its time to live, because
-/// programs keep addresses for longer; as long as a run of one seldom lasts,
-/// because addresses are handed on.
-const ANSWER_OPENS: Duration = Duration::from_secs(3600);
+/// How long an answer opens its address: the minute that the guest is told that
+/// it holds (`names::TTL`), and another one for programs that connect late. An
+/// address has many names, and is open to all of them: the gateway does not see
+/// which of them a program means.
+const ANSWER_OPENS: Duration = Duration::from_secs(120);
 
 /// The policy, with what names this guest was told.
 #[derive(Debug)]
@@ -101,10 +102,11 @@ impl Gate {
         }
         let real = real_address(address)?;
         let ip = IpAddr::V4(real);
-        if self.policy.names_address(ip, port) {
+        if self.is_named(address, real, port) {
             return Ok(SocketAddrV4::new(real, port));
         }
-        // The host's public addresses are the host all the same.
+        // The host's addresses on its networks are the host all the same, also
+        // for a rule about a range that they lie in.
         let allowed = self
             .policy
             .check(ip, port, self.names(address, now))
@@ -115,7 +117,22 @@ impl Gate {
         }
     }
 
-    /// Where an echo request to `address` leads.
+    /// Whether a rule names just this address and port: as the host knows it, or,
+    /// of the host's loopback, as the guest does.
+    fn is_named(&self, address: Ipv4Addr, real: Ipv4Addr, port: u16) -> bool {
+        if real.is_loopback() && self.policy.names_address(IpAddr::V4(real), port) {
+            return true;
+        }
+        let hosts = [address, real].map(|address| Host::Net(Net::host(IpAddr::V4(address))));
+        let names = |rule: &Rule| {
+            let whole_host = real.is_loopback() && rule.ports == Ports::ALL;
+            hosts.contains(&rule.host) && rule.ports.contains(port) && !whole_host
+        };
+        self.policy.rules().iter().any(names)
+    }
+
+    /// Where an echo request to `address` leads. It has no port, so a rule about
+    /// some ports does not allow it.
     pub(super) fn target_host(
         &self,
         address: Ipv4Addr,
@@ -123,7 +140,7 @@ impl Gate {
     ) -> Result<Ipv4Addr, Unreachable> {
         let real = real_address(address)?;
         let names = self.names(address, now);
-        match self.policy.check_host(IpAddr::V4(real), names) {
+        match self.policy.check_all_ports(IpAddr::V4(real), names) {
             Ok(()) => Ok(real),
             Err(_) => Err(Unreachable::Prohibited),
         }
@@ -191,6 +208,68 @@ mod tests {
     }
 
     #[test]
+    fn s10_the_guests_names_of_the_host_are_rules_too() {
+        let now = Instant::now();
+        let loopback = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 8080);
+        let named = gate("allow:192.168.127.1:8080");
+        assert_eq!(named.target(GATEWAY, 8080, now), Ok(loopback));
+        assert!(named.target(GATEWAY, 8081, now).is_err());
+        let named = gate("allow:192.168.127.254:8000-9000");
+        assert_eq!(named.target(HOST, 8080, now), Ok(loopback));
+        // Ranges around them open nothing of the host.
+        for policy in [
+            "allow:192.168.0.0/16",
+            "allow:0.0.0.0/0",
+            "allow:192.168.127.1",
+        ] {
+            assert!(gate(policy).target(GATEWAY, 8080, now).is_err(), "{policy}");
+        }
+    }
+
+    /// An address of this host that is not its loopback, if it has one.
+    fn own_address() -> Option<Ipv4Addr> {
+        let socket = std::net::UdpSocket::bind("0.0.0.0:0").ok()?;
+        socket.connect("8.8.8.8:9").ok()?;
+        match socket.local_addr().ok()?.ip() {
+            IpAddr::V4(own) if !own.is_loopback() => Some(own),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn s10_a_range_does_not_open_the_hosts_own_addresses() {
+        let now = Instant::now();
+        let own = own_address().unwrap_or(Ipv4Addr::LOCALHOST);
+        let octets = own.octets();
+        let around = format!("allow:{}.{}.0.0/16:80", octets[0], octets[1]);
+        for policy in ["allow:0.0.0.0/0", "full", &around] {
+            let target = gate(policy).target(own, 80, now);
+            let named = own.is_loopback() && policy == around;
+            assert!(target.is_err() || named, "{policy} {own}");
+        }
+        let literal = gate(&format!("allow:{own}:80"));
+        assert_eq!(literal.target(own, 80, now), Ok(SocketAddrV4::new(own, 80)));
+        assert!(literal.target(own, 81, now).is_err());
+    }
+
+    #[test]
+    fn s10_echo_requests_need_a_rule_about_all_ports() {
+        let now = Instant::now();
+        for (policy, allowed) in [
+            ("full", true),
+            ("allow:93.184.216.34", true),
+            ("allow:93.184.216.0/24", true),
+            ("allow:*", true),
+            ("allow:93.184.216.34:443", false),
+            ("allow:*:443", false),
+            ("off", false),
+        ] {
+            let target = gate(policy).target_host(PUBLIC, now);
+            assert_eq!(target.is_ok(), allowed, "{policy}");
+        }
+    }
+
+    #[test]
     fn an_address_is_open_while_a_name_answered_it() {
         let mut gate = gate("allow:example.com:443");
         let now = Instant::now();
@@ -200,7 +279,8 @@ mod tests {
         assert!(gate.target(PUBLIC, 443, now).is_ok());
         assert_eq!(gate.target(PUBLIC, 80, now), Err(Unreachable::Prohibited));
         assert_eq!(gate.target(inner, 443, now), Err(Unreachable::Prohibited));
-        assert_eq!(gate.target_host(PUBLIC, now), Ok(PUBLIC));
+        // A rule about a port is none about echo requests.
+        assert_eq!(gate.target_host(PUBLIC, now), Err(Unreachable::Prohibited));
         let later = now + ANSWER_OPENS;
         assert_eq!(
             gate.target(PUBLIC, 443, later),

@@ -5,8 +5,9 @@ use super::error::{NetCode, NetError};
 use super::forward;
 use super::link::{Link, Shared};
 use super::worker::Worker;
-use super::{MAX_MTU, MIN_MTU};
-use std::net::SocketAddr;
+use super::{GATEWAY, HOST, MAX_MTU, MIN_MTU, NETMASK};
+use a99_egress::{HOST_NAME, Host, Net, Ports, Rule};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
@@ -34,6 +35,29 @@ pub struct Stats {
     pub dropped: u64,
 }
 
+/// Whether a rule means something. The guest's link has its own addresses and
+/// the host's loopback, for named ports.
+fn check_rule(rule: &Rule) -> Result<(), NetError> {
+    let Host::Net(net) = &rule.host else {
+        return Ok(());
+    };
+    let host = |address| Net::host(IpAddr::V4(address));
+    let link = Net::new(
+        IpAddr::V4(Ipv4Addr::from_bits(GATEWAY.to_bits() & NETMASK.to_bits())),
+        24,
+    );
+    let on_link = link.is_some_and(|link| link.covers(*net));
+    let is_host = [host(GATEWAY), host(HOST)].contains(net) && rule.ports != Ports::ALL;
+    if !on_link || is_host {
+        return Ok(());
+    }
+    let text = format!(
+        "the rule {rule} is about the guest's own link, where it opens nothing: for a port of this \
+         computer write {HOST_NAME}:PORT"
+    );
+    Err(NetError::new(NetCode::Link, text))
+}
+
 impl Gateway {
     /// Starts a gateway. `wake` is called from its thread when the link has
     /// frames for the guest after it had none, or room after it was full; it
@@ -50,6 +74,7 @@ impl Gateway {
             );
             return Err(NetError::new(NetCode::Mtu, text));
         }
+        config.policy.rules().iter().try_for_each(check_rule)?;
         let resources = |error: std::io::Error| {
             let text = format!("cannot start the network: {error}");
             NetError::new(NetCode::Resources, text)
@@ -114,5 +139,32 @@ mod tests {
         goes(link);
         goes(gateway);
         goes(config);
+    }
+
+    #[test]
+    fn s10_rules_about_the_guests_link_mean_something_or_are_refused() {
+        let check = |policy: &str| {
+            let policy: a99_egress::Policy = policy.parse().expect("a policy");
+            policy.rules().iter().try_for_each(check_rule)
+        };
+        for good in [
+            "allow:192.168.127.1:80",
+            "allow:192.168.127.254:80-90",
+            "allow:192.168.0.0/16",
+            "full:localhost:80",
+            "allow:0.0.0.0/0",
+        ] {
+            assert_eq!(check(good), Ok(()), "{good}");
+        }
+        for bad in [
+            "allow:192.168.127.1",
+            "allow:192.168.127.3:80",
+            "allow:192.168.127.0/24:80",
+            "full:192.168.127.128/25",
+        ] {
+            let error = check(bad).expect_err(bad);
+            assert_eq!(error.code, NetCode::Link);
+            assert!(error.text.contains(HOST_NAME), "{error}");
+        }
     }
 }

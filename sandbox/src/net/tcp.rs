@@ -38,6 +38,7 @@ pub(super) struct Key {
 struct Held {
     socket: OwnedFd,
     syn: Vec<u8>,
+    since: Instant,
     until: Instant,
     /// The host has an answer.
     ready: bool,
@@ -129,7 +130,7 @@ impl Tcp {
             Err(Unreachable::Port) => return stack.refuse(syn, out, now),
             Err(why) => return out.unreachable(why, syn),
             // The guest repeats it.
-            Ok(_) if full => return out.lose(),
+            Ok(_) if full && !self.drop_half_open() => return out.lose(),
             Ok(_) => {}
         }
         let Ok(target) = target else { return };
@@ -139,6 +140,7 @@ impl Tcp {
                 let held = Held {
                     socket,
                     syn: syn.to_vec(),
+                    since: now,
                     until: now + self.limits.connect,
                     ready: false,
                 };
@@ -146,6 +148,25 @@ impl Tcp {
             }
             Attempt::Failed(error) => refuse(syn, error, stack, out, now),
         }
+    }
+
+    /// Forgets the oldest connection that is not open yet, so that a guest that
+    /// asks for many and goes on with none keeps others of its programs from
+    /// nothing. Whether there was one.
+    fn drop_half_open(&mut self) -> bool {
+        let since = |connection: &Connection| match connection {
+            Connection::Held(held) => Some(held.since),
+            Connection::Joined(flow) => flow.opening_since(),
+        };
+        let all = self.connections.iter();
+        let half_open = all.filter_map(|(key, connection)| Some((since(connection)?, *key)));
+        let Some((_, oldest)) = half_open.min() else {
+            return false;
+        };
+        if let Some(Connection::Joined(mut flow)) = self.connections.remove(&oldest) {
+            flow.reset_host();
+        }
+        true
     }
 
     /// Joins a connected socket of the host to the guest's attempt.

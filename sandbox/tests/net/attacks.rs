@@ -73,7 +73,7 @@ fn s04_loopback_opens_port_by_port() {
 
 #[test]
 fn s04_other_guests_are_not_on_the_link() {
-    let mut cable = Cable::new(&policy("full:192.168.127.0/24"));
+    let mut cable = Cable::new(&policy("full:192.168.0.0/16"));
     for last in [0, 2, 3, 4, 253] {
         let to = Ipv4Addr::new(192, 168, 127, last);
         cable.send(syn(4000, (to, 80)));
@@ -180,6 +180,28 @@ fn s05_waiting_for_hosts_is_bounded_and_ends() {
         assert_eq!(icmp(&mut cable), (3, 1));
     }
     cable.settle(|gateway| gateway.stats().tcp == 0);
+}
+
+/// What a flood fills is its own: another program connects all the same.
+#[test]
+fn s10_a_flood_of_syns_makes_room_for_a_real_connection() {
+    let (listener, port) = listener();
+    std::thread::spawn(move || listener.incoming().collect::<Vec<_>>());
+    let mut config = config(&[port]);
+    config.limits.tcp = 40;
+    let mut cable = Cable::new(&config);
+    for from in 1..500 {
+        cable.send(syn(from, (HOST, port)));
+    }
+    cable.settle(|gateway| gateway.stats().tcp == 40);
+    // None of them goes on.
+    cable.send(syn(40_000, (HOST, port)));
+    let answered = std::iter::from_fn(|| answer(&mut cable)).any(|(_, _, bytes)| {
+        let packet = TcpPacket::new_checked(&bytes[..]).expect("a segment");
+        packet.dst_port() == 40_000 && packet.syn() && packet.ack()
+    });
+    assert!(answered);
+    assert!(cable.gateway.stats().tcp <= 40);
 }
 
 #[test]

@@ -164,7 +164,12 @@ impl Flow {
         }
     }
 
-    fn reset_host(&mut self) {
+    /// Since when the guest has left its side half open, if it has.
+    pub(super) fn opening_since(&self) -> Option<Instant> {
+        (self.state() == State::SynReceived).then_some(self.used)
+    }
+
+    pub(super) fn reset_host(&mut self) {
         if let Some(host) = self.host.take() {
             reset(host);
         }
