@@ -124,10 +124,12 @@ pub struct BuildArgs {
 #[derive(Debug, Default, PartialEq, Args)]
 pub struct SettingsArgs {
     /// Show a folder or file of the host in the sandbox: read-only, :rw, or
-    /// :overlay, which keeps what is written in the sandbox; :rw,git allows to
-    /// write what the host's git runs, too (settings, hooks, new repositories,
-    /// rebases): only for programs that you trust; may be repeated
-    #[arg(long, value_name = "HOST:GUEST[:ro|:rw|:rw,git|:overlay]", value_parser = mount)]
+    /// :overlay, which keeps what is written in the sandbox; may be repeated.
+    /// After :rw, `,size=SIZE` and `,files=NUMBER` say how much may be added (1G
+    /// and 100000 unless told), and `,git` allows to write what the host's git
+    /// runs (settings, hooks, new repositories, rebases): only for programs that
+    /// you trust
+    #[arg(long, value_name = "HOST:GUEST[:ro|:rw|:overlay]", value_parser = mount)]
     pub mount: Vec<Mount>,
     /// What may be reached over the network: off, full, or allow:HOST[:PORT],...
     #[arg(long, value_name = "POLICY", default_value = "off", value_parser = policy)]
@@ -227,24 +229,53 @@ impl SettingsArgs {
 }
 
 fn mount(text: &str) -> Result<Mount, String> {
-    let modes = [
-        (":ro", MountMode::ReadOnly, GitWrites::Refused),
-        (":rw", MountMode::ReadWrite, GitWrites::Refused),
-        (":rw,git", MountMode::ReadWrite, GitWrites::Allowed),
-        (":overlay", MountMode::Overlay, GitWrites::Refused),
-    ];
-    let (paths, mode, git) = modes
-        .into_iter()
-        .find_map(|(name, mode, git)| text.strip_suffix(name).map(|paths| (paths, mode, git)))
-        .unwrap_or((text, MountMode::ReadOnly, GitWrites::Refused));
+    let expected = || {
+        "expected HOST:GUEST[:ro|:rw|:overlay] with an absolute GUEST; :rw may be followed by \
+         ,git ,size=SIZE ,files=NUMBER"
+            .to_owned()
+    };
+    // What follows the last sign is the mode, or a path of the guest.
+    let (paths, options) = match text.rsplit_once(':') {
+        Some((paths, options)) if !options.starts_with('/') => (paths, options),
+        _ => (text, "ro"),
+    };
+    let mut options = options.split(',');
+    let mode = match options.next() {
+        Some("ro") => MountMode::ReadOnly,
+        Some("rw") => MountMode::ReadWrite,
+        Some("overlay") => MountMode::Overlay,
+        _ => return Err(expected()),
+    };
     // A path of the host may contain the sign, and one of the guest seldom does.
-    match paths.rsplit_once(':') {
-        Some((host, guest)) if !host.is_empty() && guest.starts_with('/') => Ok(Mount {
-            git,
-            ..Mount::new(guest, host, mode)
-        }),
-        _ => Err("expected HOST:GUEST[:ro|:rw|:rw,git|:overlay] with an absolute GUEST".to_owned()),
+    let mut mount = match paths.rsplit_once(':') {
+        Some((host, guest)) if !host.is_empty() && guest.starts_with('/') => {
+            Mount::new(guest, host, mode)
+        }
+        _ => return Err(expected()),
+    };
+    for option in options {
+        let number = |text: &str| bytes(text).ok_or_else(expected);
+        match option.split_once('=') {
+            _ if mode != MountMode::ReadWrite => return Err(expected()),
+            None if option == "git" => mount.git = GitWrites::Allowed,
+            Some(("size", size)) => mount.budget.bytes = number(size)?,
+            Some(("files", count)) => mount.budget.entries = number(count)?,
+            _ => return Err(expected()),
+        }
     }
+    Ok(mount)
+}
+
+/// A number; `K`, `M`, `G` and `T` stand for powers of 1024.
+fn bytes(text: &str) -> Option<u64> {
+    let units = [("K", 10), ("M", 20), ("G", 30), ("T", 40)];
+    let (number, shift) = units
+        .iter()
+        .find_map(|(unit, shift)| text.strip_suffix(unit).map(|number| (number, *shift)))
+        .unwrap_or((text, 0));
+    let digits = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+    let number = number.parse::<u64>().ok().filter(|_| digits)?;
+    number.checked_mul(1 << shift)
 }
 
 fn policy(text: &str) -> Result<Policy, String> {
@@ -294,7 +325,22 @@ mod tests {
             (git.mode, git.git),
             (MountMode::ReadWrite, GitWrites::Allowed)
         );
-        for text in ["", "/a", ":/w", "/a:w", "/a:", "/a:/w:rx"] {
+        let many = mount("a:/w:rw,size=2G,git,files=5").expect("a mount");
+        assert_eq!((many.budget.bytes, many.budget.entries), (2 << 30, 5));
+        assert_eq!(many.git, GitWrites::Allowed);
+        for text in [
+            "",
+            "/a",
+            ":/w",
+            "/a:w",
+            "/a:",
+            "/a:/w:rx",
+            "/a:/w:ro,git",
+            "/a:/w:rw,size=",
+            "/a:/w:rw,size=1X",
+            "/a:/w:rw,size=99999999T",
+            "/a:/w:rw,",
+        ] {
             assert!(mount(text).is_err(), "{text}");
         }
     }

@@ -2,7 +2,7 @@
 //! pipe, because variables may be secrets and arguments are seen by everybody.
 
 use crate::sandbox_args::{SettingsArgs, TranslateArg};
-use a99_sandbox::p9::GitWrites;
+use a99_sandbox::p9::{Budget, GitWrites};
 use a99_sandbox::{Mount, MountMode, Policy};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
@@ -49,6 +49,9 @@ struct Share {
     host: PathBuf,
     guest: PathBuf,
     mode: String,
+    /// Bytes and entries that may be added.
+    #[serde(default)]
+    budget: Option<(u64, u64)>,
 }
 
 /// Names of the ways to mount.
@@ -86,6 +89,7 @@ impl Spec {
                 host: std::path::absolute(&mount.host)?,
                 guest: mount.guest.clone(),
                 mode: mode.map_or("ro", |(name, ..)| name).to_owned(),
+                budget: Some((mount.budget.bytes, mount.budget.entries)),
             })
         };
         let mounts: std::io::Result<_> = settings.mount.iter().map(share).collect();
@@ -104,8 +108,12 @@ impl Spec {
             // One of no known name is one of a newer binary: the safest.
             let mode = MODES.iter().find(|(name, ..)| *name == share.mode);
             let (_, mode, git) = mode.unwrap_or(&MODES[0]);
+            let budget = share
+                .budget
+                .map(|(bytes, entries)| Budget { bytes, entries });
             Mount {
                 git: git.clone(),
+                budget: budget.unwrap_or_default(),
                 ..Mount::new(&share.guest, &share.host, *mode)
             }
         };
@@ -164,6 +172,10 @@ mod tests {
                 Mount::new("/c", "/z", MountMode::Overlay),
                 Mount {
                     git: GitWrites::Allowed,
+                    budget: Budget {
+                        bytes: 5,
+                        entries: 6,
+                    },
                     ..Mount::new("/d", "/g", MountMode::ReadWrite)
                 },
             ],

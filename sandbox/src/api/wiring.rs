@@ -124,6 +124,7 @@ impl Wiring {
                 host: mount.host,
                 read_only: mount.mode != MountMode::ReadWrite,
                 allow_git: mount.git == GitWrites::Allowed,
+                budget: mount.budget.bytes,
             });
         }
         if has_network(&self.network) {

@@ -3,6 +3,7 @@
 use super::files::Root;
 use super::link::{FrameLink, Stream};
 use super::wasi::Setup;
+use crate::p9::{Budget, Spent};
 use crate::vm::{VmCode, VmError};
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -41,7 +42,7 @@ const CLOCK_HARDENED: u64 = 1_000_000;
 const TIME_DIGITS: usize = 10;
 
 /// A folder of the host inside the guest.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Mount {
     /// Where the guest sees it: an absolute path, not `/`.
     pub guest: String,
@@ -52,6 +53,21 @@ pub struct Mount {
     /// `.git/hooks` and `.git/config` in it can be changed too. Programs of the
     /// host run what they name.
     pub allow_git: bool,
+    /// Most bytes that may be added on the host's disk, together with those of
+    /// other mounts. Files that are removed give nothing back.
+    pub budget: u64,
+}
+
+impl Default for Mount {
+    fn default() -> Self {
+        Self {
+            guest: String::new(),
+            host: PathBuf::new(),
+            read_only: false,
+            allow_git: false,
+            budget: Budget::default().bytes,
+        }
+    }
 }
 
 /// How a machine starts.
@@ -152,6 +168,12 @@ impl Options {
             .memories(1)
             .tables(TABLES)
             .build();
+        let bytes = self.mounts.iter().filter(|mount| !mount.read_only);
+        let bytes = bytes.fold(0, |sum: u64, mount| sum.saturating_add(mount.budget));
+        let budget = Budget {
+            bytes,
+            ..Budget::UNLIMITED
+        };
         let mounts = self.mounts.iter().map(|mount| {
             let guest = mount.guest.clone();
             Root::open(&mount.host, guest, mount.read_only, mount.allow_git)
@@ -166,6 +188,7 @@ impl Options {
                 false => CLOCK,
             },
             limits,
+            spent: Spent::new(budget),
         })
     }
 

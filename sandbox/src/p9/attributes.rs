@@ -2,17 +2,17 @@
 //!
 //! The user of this process is the guest's root, in both directions; if that is
 //! not the host's root, the host's root is nobody in the guest. Other numbers
-//! are the same on both sides. Whether an owner may be changed is for the
-//! host's kernel to say.
+//! are the same on both sides. A guest changes no owners.
 
 use super::data::{flag, refuse_privileged};
 use super::fid::Fid;
 use super::host::{Node, qid};
+use super::mount::OpenMount;
 use super::wire::{MAX_NAME_BYTES, Reader, Writer};
 use super::{Owner, ROOT_QID, Server};
 use rustix::fs::{
-    AtFlags, FileType, Gid, Mode, OFlags, Stat, StatVfs, Timespec, Timestamps, Uid, chmodat,
-    chownat, fstatvfs, ftruncate, utimensat,
+    AtFlags, FileType, Mode, OFlags, Stat, StatVfs, Timespec, Timestamps, chmodat, chownat,
+    fstatvfs, ftruncate, utimensat,
 };
 use rustix::io::Errno;
 use std::os::fd::AsFd;
@@ -123,15 +123,6 @@ fn guest_number(own: u32, number: u32) -> u32 {
     }
 }
 
-fn host_number(own: u32, number: u32) -> Result<u32, Errno> {
-    match number {
-        0 => Ok(own),
-        // "No change" to the host's kernel.
-        u32::MAX => Err(Errno::INVAL),
-        number => Ok(number),
-    }
-}
-
 impl Server {
     pub(super) fn getattr(&mut self, r: &mut Reader<'_>, w: &mut Writer<'_>) -> Result<(), Errno> {
         let (fid, _mask) = (r.u32()?, r.u64()?);
@@ -223,12 +214,14 @@ impl Server {
             self.change_mode(node, change.mode)?;
         }
         if change.has(set::SIZE) {
+            let before = node.stat()?;
             let open = file.open.as_ref();
             // An open file may be cut although its mode no longer says so.
             match open.filter(|open| open.flags & flag::ACCESS != flag::READ_ONLY) {
                 Some(open) => ftruncate(&open.file, change.size)?,
                 None => self.cut(node, change.size)?,
             }
+            self.spent(node).changed(&before, &node.stat()?);
         }
         let (folder, name) = self.host.handle(node.as_fd());
         if change.has(set::ATIME | set::MTIME) {
@@ -240,17 +233,23 @@ impl Server {
         Ok(())
     }
 
+    /// Owners stay what they are: a guest of the host's root could give files to
+    /// anybody there, and others could not anyway. What changes nothing is done.
+    ///
+    /// # Errors
+    /// `EPERM`.
     fn change_owner(&self, node: &Node, change: &Change) -> Result<(), Errno> {
-        let uid = match change.has(set::UID) {
-            true => Some(Uid::from_raw(host_number(self.owner.uid, change.uid)?)),
-            false => None,
-        };
-        let gid = match change.has(set::GID) {
-            true => Some(Gid::from_raw(host_number(self.owner.gid, change.gid)?)),
-            false => None,
-        };
-        let (folder, name) = self.host.handle(node.as_fd());
-        chownat(folder, name, uid, gid, AtFlags::empty())
+        let stat = node.stat()?;
+        let (uid, gid) = (
+            self.owner.guest_uid(stat.st_uid),
+            self.owner.guest_gid(stat.st_gid),
+        );
+        let other_user = change.has(set::UID) && change.uid != uid;
+        let other_group = change.has(set::GID) && change.gid != gid;
+        match other_user || other_group {
+            true => Err(Errno::PERM),
+            false => Ok(()),
+        }
     }
 
     /// Changes permissions. Setuid and setgid can be kept and taken away, not
@@ -281,12 +280,14 @@ impl Server {
 
     pub(super) fn statfs(&mut self, r: &mut Reader<'_>, w: &mut Writer<'_>) -> Result<(), Errno> {
         let fid = r.u32()?;
-        let found = match self.fids.get(fid)? {
-            Fid::Root => None,
-            _ => Some(fstatvfs(&self.file(fid)?.node)?),
+        let mount = match self.fids.get(fid)? {
+            // Programs that look for where a file is mounted find the root of
+            // all mounts first, and mean one of these.
+            Fid::Root => self.mounts.first(),
+            _ => Some(&self.mounts[self.file(fid)?.node.mount]),
         };
         w.u32(FS_KIND);
-        match found {
+        match mount {
             None => {
                 w.u32(4096);
                 for _ in 0..6 {
@@ -294,10 +295,19 @@ impl Server {
                 }
                 w.u32(MAX_NAME_BYTES as u32);
             }
-            Some(found) => write_statfs(&found, w),
+            Some(mount) => write_statfs(&available(mount, fstatvfs(&mount.root)?), w),
         }
         Ok(())
     }
+}
+
+/// What is available where a mount is: no more than the guest may add.
+fn available(mount: &OpenMount, mut found: StatVfs) -> StatVfs {
+    if mount.writable() {
+        let blocks = mount.spent.left().0 / found.f_frsize.max(1);
+        found.f_bavail = found.f_bavail.min(blocks);
+    }
+    found
 }
 
 /// Blocks are counted in fragments, as `statvfs` has it; 9p knows one size.

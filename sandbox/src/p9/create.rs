@@ -49,7 +49,9 @@ impl Server {
         let (fid, name, mode) = (r.u32()?, r.name()?, r.u32()?);
         let dir = self.writable_dir(fid)?;
         self.check_new_entry(dir, name)?;
+        self.spent(dir).check_entry()?;
         mkdirat(dir, name, Mode::from_raw_mode(mode & PLAIN_MODE))?;
+        self.spent(dir).made();
         let node = self.host.step(dir, name)?;
         // Somebody else may have put a link there meanwhile.
         if node.kind == FileType::Directory {
@@ -73,7 +75,9 @@ impl Server {
         if self.check_new_entry(dir, name)? != Place::Outside {
             return Err(self.refuse_git(dir, name));
         }
+        self.spent(dir).check_entry()?;
         symlinkat(target, dir, name)?;
+        self.spent(dir).made();
         w.qid(self.host.step(dir, name)?.qid()?);
         Ok(())
     }
@@ -109,7 +113,10 @@ impl Server {
             return Err(self.refuse_git(dir, name));
         }
         let (folder, number) = self.host.handle(node.as_fd());
-        linkat(folder, number, dir, name, AtFlags::SYMLINK_FOLLOW)
+        self.spent(dir).check_entry()?;
+        linkat(folder, number, dir, name, AtFlags::SYMLINK_FOLLOW)?;
+        self.spent(dir).made();
+        Ok(())
     }
 
     pub(super) fn readlink(&mut self, r: &mut Reader<'_>, w: &mut Writer<'_>) -> Result<(), Errno> {

@@ -93,8 +93,16 @@ impl Server {
             self.check_change(node)?;
             refuse_privileged(node)?;
         }
+        let before = match flags & flag::TRUNCATE != 0 {
+            true => Some(node.stat()?),
+            false => None,
+        };
+        let file = self.host.reopen(node, host_flags)?;
+        if let Some(before) = before {
+            self.spent(node).changed(&before, &node.stat()?);
+        }
         Ok(Open {
-            file: self.host.reopen(node, host_flags)?,
+            file,
             flags: flags & !flag::TRUNCATE,
             position: None,
         })
@@ -136,7 +144,9 @@ impl Server {
         let create = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let access = host_flags(flags)? - OFlags::TRUNC;
         let plain = Mode::from_raw_mode(mode & PLAIN_MODE);
+        self.spent(dir).check_entry()?;
         let file = openat2(dir, name, access | create, plain, contained())?;
+        self.spent(dir).made();
         self.apply_mode(file.as_fd(), mode)?;
         // The file itself, whatever its name stands for by now.
         let (folder, number) = self.host.handle(file.as_fd());
@@ -180,9 +190,12 @@ impl Server {
             w.u32(count);
             return Ok(());
         }
-        let open = self.file(fid)?.opened()?;
+        let file = self.file(fid)?;
+        let open = file.opened()?;
         check_range(offset, bytes.len())?;
-        let written = retry(|| pwrite(&open.file, bytes, offset))?;
+        let spent = self.spent(&file.node);
+        let write = || retry(|| pwrite(&open.file, bytes, offset));
+        let written = spent.write(&open.file, offset, bytes.len() as u64, write)?;
         w.u32(written as u32);
         Ok(())
     }

@@ -20,7 +20,7 @@
 
 use rustix::fs::{AtFlags, CWD, statat};
 use std::ffi::OsStr;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
@@ -199,13 +199,24 @@ pub(crate) fn stands(folder: &Path) -> bool {
 }
 
 /// Whether an entry of that name would make `dir` a git directory that it is
-/// not yet.
+/// not yet. One that has the name of one is one.
 pub(crate) fn completes(dir: BorrowedFd<'_>, name: &[u8]) -> bool {
     let name = fold(OsStr::from_bytes(name));
     let has = |part: &str| statat(dir, spelled(part), AtFlags::SYMLINK_NOFOLLOW).is_ok();
     PARTS.contains(&name.as_str())
         && !is_repository(&has)
         && is_repository(&|part| part == name || has(part))
+        && !has_its_name(dir)
+}
+
+/// Whether a folder is named `.git`.
+fn has_its_name(dir: BorrowedFd<'_>) -> bool {
+    let link = format!("/proc/self/fd/{}", dir.as_raw_fd());
+    let path = rustix::fs::readlinkat(CWD, link, Vec::new());
+    path.is_ok_and(|path| {
+        let path = Path::new(OsStr::from_bytes(path.as_bytes()));
+        path.file_name().is_some_and(|name| is_dot_git(&fold(name)))
+    })
 }
 
 /// `.git` and the short name that FAT and NTFS give it.

@@ -79,6 +79,11 @@ impl Node {
         })
     }
 
+    /// Whether it is the same file, in the same mount.
+    pub fn is(&self, other: &Self) -> bool {
+        (self.mount, self.id) == (other.mount, other.id)
+    }
+
     /// What the host says about it now.
     pub fn stat(&self) -> Result<Stat, Errno> {
         fstat(&self.fd)

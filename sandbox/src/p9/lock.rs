@@ -7,9 +7,10 @@
 //! each other: a process may hold locks through two fids of a file, and Linux
 //! asks for a lock before it gives back the one that had to go first.
 //!
-//! A lock in a mount that is read-only, or on a file that this user may not
-//! write, is a shared one at the host, because an exclusive one needs a file
-//! that is open for writing.
+//! A lock on a file that this user may not write is a shared one at the host,
+//! because an exclusive one needs a file that is open for writing. One in a mount
+//! that is read-only stays in the guest: it would keep programs of the host from
+//! their own files.
 
 use super::Server;
 use super::fid::Fid;
@@ -57,7 +58,8 @@ pub(super) struct FileLocks {
 /// A descriptor that holds locks, and what kinds it can.
 #[derive(Debug)]
 pub(super) struct LockFile {
-    fd: OwnedFd,
+    /// None for locks that the host does not hear of.
+    fd: Option<OwnedFd>,
     shared: bool,
     exclusive: bool,
 }
@@ -152,8 +154,11 @@ impl LockFile {
     }
 
     fn set(&self, range: Range, lock: Option<Strength>) -> Result<(), Errno> {
+        let Some(fd) = &self.fd else {
+            return Ok(());
+        };
         let flock = self.flock(range, lock);
-        match fcntl(&self.fd, FcntlArg::F_OFD_SETLK(&flock)) {
+        match fcntl(fd, FcntlArg::F_OFD_SETLK(&flock)) {
             Ok(_) => Ok(()),
             Err(nix::errno::Errno::EACCES) => Err(Errno::AGAIN),
             // A file system without locks: they hold in the guest only.
@@ -164,8 +169,11 @@ impl LockFile {
 
     /// The lock of another that is in the way.
     fn conflict(&self, range: Range, lock: Strength) -> Result<Option<libc::flock>, Errno> {
+        let Some(fd) = &self.fd else {
+            return Ok(None);
+        };
         let mut flock = self.flock(range, Some(lock));
-        fcntl(&self.fd, FcntlArg::F_OFD_GETLK(&mut flock))
+        fcntl(fd, FcntlArg::F_OFD_GETLK(&mut flock))
             .map_err(|errno| Errno::from_raw_os_error(errno as i32))?;
         let free = i32::from(flock.l_type) == libc::F_UNLCK;
         Ok((!free).then_some(flock))
@@ -257,11 +265,18 @@ impl Server {
     fn lock_file(&self, node: &Node) -> Result<LockFile, Errno> {
         let open = |flags, shared, exclusive| {
             self.host.reopen(node, flags).map(|fd| LockFile {
-                fd,
+                fd: Some(fd),
                 shared,
                 exclusive,
             })
         };
+        if self.check_writable(node).is_err() {
+            return Ok(LockFile {
+                fd: None,
+                shared: true,
+                exclusive: true,
+            });
+        }
         let writable = self.check_change(node).is_ok();
         if writable && let Ok(file) = open(OFlags::RDWR, true, true) {
             return Ok(file);

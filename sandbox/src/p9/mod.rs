@@ -23,6 +23,7 @@
 //! arm64 share.
 
 mod attributes;
+mod budget;
 mod create;
 mod data;
 mod directory;
@@ -40,6 +41,9 @@ mod walk;
 mod wire;
 mod xattr;
 
+pub use budget::Budget;
+#[cfg(feature = "vm")]
+pub(crate) use budget::Spent;
 pub use fid::MAX_XATTR_BYTES;
 pub use git::GitWrites;
 #[cfg(feature = "vm")]
@@ -56,6 +60,7 @@ use mount::OpenMount;
 use rustix::fs::FileType;
 use rustix::io::Errno;
 use rustix::process::{getegid, geteuid};
+use std::collections::HashSet;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -117,6 +122,8 @@ pub struct Server {
     /// Entries of a folder as the host's kernel writes them.
     entries: Vec<u8>,
     git_refused: Arc<OnceLock<PathBuf>>,
+    /// Files without a name that fids still hold: their room is not free yet.
+    nameless: HashSet<(usize, Identity)>,
 }
 
 /// Who this process is, and therefore the guest's root.
@@ -158,6 +165,7 @@ impl Server {
             },
             entries: Vec::new(),
             git_refused: Arc::default(),
+            nameless: HashSet::new(),
         })
     }
 
@@ -265,6 +273,7 @@ impl Server {
         let dropped = self.fids.remove(fid)?;
         if let Fid::File(file) = &dropped {
             self.locks.release_fid(&file.node, fid);
+            self.settle_nameless(&file.node);
         }
         self.store_xattr(dropped)
     }
@@ -290,6 +299,35 @@ impl Server {
         }
         self.check_writable(node)?;
         Ok(node)
+    }
+
+    /// What the guest has spent of a mount's budget.
+    fn spent(&self, node: &Node) -> &budget::Spent {
+        &self.mounts[node.mount].spent
+    }
+
+    /// A name of this file was removed.
+    fn name_removed(&mut self, node: &Node) {
+        self.spent(node).removed();
+        if node.kind == FileType::RegularFile && node.is_linked() == Ok(false) {
+            self.nameless.insert((node.mount, node.id));
+            self.settle_nameless(node);
+        }
+    }
+
+    /// Gives back what a file without a name took, if no fid holds it any more.
+    fn settle_nameless(&mut self, node: &Node) {
+        if self.nameless.is_empty() || !self.nameless.contains(&(node.mount, node.id)) {
+            return;
+        }
+        let holds = |fid: &Fid| matches!(fid, Fid::File(file) if file.node.is(node));
+        if self.fids.iter().any(|(_, fid)| holds(fid)) {
+            return;
+        }
+        self.nameless.remove(&(node.mount, node.id));
+        if let Ok(stat) = node.stat() {
+            self.spent(node).freed(&stat);
+        }
     }
 
     fn check_writable(&self, node: &Node) -> Result<(), Errno> {

@@ -1,5 +1,6 @@
 //! What the host shares with a guest, and whether it can be shared safely.
 
+use super::budget::{Budget, Spent};
 use super::git::GitWrites;
 use super::host::{Host, Node};
 use rustix::fs::{FileType, Mode, OFlags, fstatfs, open};
@@ -36,6 +37,8 @@ pub struct Mount {
     pub mode: MountMode,
     /// What of git's own it may write, if it may write at all.
     pub git: GitWrites,
+    /// How much it may add, if it may write at all.
+    pub budget: Budget,
 }
 
 impl Mount {
@@ -46,6 +49,7 @@ impl Mount {
             host: host.into(),
             mode,
             git: GitWrites::Refused,
+            budget: Budget::default(),
         }
     }
 }
@@ -145,6 +149,7 @@ impl std::error::Error for MountError {}
 pub(super) struct OpenMount {
     pub mount: Mount,
     pub root: Node,
+    pub spent: Spent,
 }
 
 impl OpenMount {
@@ -171,7 +176,8 @@ impl OpenMount {
         {
             return Err(failed(MountCode::NoContainment, Some(errno)));
         }
-        Ok(Self { mount, root })
+        let spent = Spent::new(mount.budget);
+        Ok(Self { mount, root, spent })
     }
 
     /// Whether the guest may change anything here.

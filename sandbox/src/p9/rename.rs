@@ -16,21 +16,21 @@ impl Server {
     pub(super) fn renameat(&mut self, r: &mut Reader<'_>) -> Result<(), Errno> {
         let (old_fid, old_name) = (r.u32()?, r.name()?);
         let (new_fid, new_name) = (r.u32()?, r.name()?);
-        let old_dir = self.writable_dir(old_fid)?;
-        let new_dir = self.writable_dir(new_fid)?;
-        self.move_entry(old_dir, old_name, new_dir, new_name)
+        let old_dir = self.writable_dir(old_fid)?.clone();
+        let new_dir = self.writable_dir(new_fid)?.clone();
+        self.move_entry(&old_dir, old_name, &new_dir, new_name)
     }
 
     /// The older request, which names the file by its fid.
     pub(super) fn rename(&mut self, r: &mut Reader<'_>) -> Result<(), Errno> {
         let (fid, dir_fid, name) = (r.u32()?, r.u32()?, r.name()?);
-        let new_dir = self.writable_dir(dir_fid)?;
+        let new_dir = self.writable_dir(dir_fid)?.clone();
         let (old_dir, old_name) = self.entry_of(&self.file(fid)?.node)?;
-        self.move_entry(&old_dir, &old_name, new_dir, name)
+        self.move_entry(&old_dir, &old_name, &new_dir, name)
     }
 
     fn move_entry(
-        &self,
+        &mut self,
         old_dir: &Node,
         old_name: &[u8],
         new_dir: &Node,
@@ -39,7 +39,9 @@ impl Server {
         if old_dir.mount != new_dir.mount {
             return Err(Errno::XDEV);
         }
-        let kind = self.host.step(old_dir, old_name)?.kind;
+        let moved = self.host.step(old_dir, old_name)?;
+        let kind = moved.kind;
+        let replaced = self.host.step(new_dir, new_name).ok();
         // Files come and go in a git directory as git works. Folders and links
         // do not: written elsewhere and moved there, or moved away and back,
         // they would carry what is protected.
@@ -56,7 +58,12 @@ impl Server {
         if self.completes_git(new_dir, new_name)? {
             return Err(self.refuse_git(new_dir, new_name));
         }
-        renameat(old_dir, old_name, new_dir, new_name)
+        renameat(old_dir, old_name, new_dir, new_name)?;
+        // Two names of one file both stay.
+        if let Some(replaced) = replaced.filter(|replaced| !replaced.is(&moved)) {
+            self.name_removed(&replaced);
+        }
+        Ok(())
     }
 
     pub(super) fn unlinkat(&mut self, r: &mut Reader<'_>) -> Result<(), Errno> {
@@ -66,8 +73,8 @@ impl Server {
             REMOVE_FOLDER => AtFlags::REMOVEDIR,
             _ => return Err(Errno::INVAL),
         };
-        let dir = self.writable_dir(fid)?;
-        self.remove_entry(dir, name, flags)
+        let dir = self.writable_dir(fid)?.clone();
+        self.remove_entry(&dir, name, flags)
     }
 
     /// The older request, which names the file by its fid and forgets that in
@@ -82,7 +89,7 @@ impl Server {
         removed.and(dropped)
     }
 
-    fn remove_file(&self, fid: u32) -> Result<(), Errno> {
+    fn remove_file(&mut self, fid: u32) -> Result<(), Errno> {
         let node = &self.file(fid)?.node;
         self.check_writable(node)?;
         let flags = match node.kind {
@@ -93,11 +100,14 @@ impl Server {
         self.remove_entry(&dir, &name, flags)
     }
 
-    fn remove_entry(&self, dir: &Node, name: &[u8], flags: AtFlags) -> Result<(), Errno> {
+    fn remove_entry(&mut self, dir: &Node, name: &[u8], flags: AtFlags) -> Result<(), Errno> {
         if self.git_place(dir, name)? == Place::Protected {
             return Err(self.refuse_git(dir, name));
         }
-        unlinkat(dir, name, flags)
+        let removed = self.host.step(dir, name)?;
+        unlinkat(dir, name, flags)?;
+        self.name_removed(&removed);
+        Ok(())
     }
 
     /// The folder that a file lies in, and its name there.

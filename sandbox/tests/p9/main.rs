@@ -2,6 +2,7 @@
 //! mount is held against the same call on the host.
 
 mod attack;
+mod budget;
 mod calls;
 mod client;
 mod directory;

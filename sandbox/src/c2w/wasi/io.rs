@@ -113,7 +113,10 @@ impl Host {
             }
             Descriptor::Connection => self.transmit(memory, iovecs, count)?,
             Descriptor::File(file, _) => transfer(memory, iovecs, count, |bytes| {
-                rustix::io::write(file, bytes)
+                // Where it goes is the file's business: that it adds is assumed.
+                let length = bytes.len() as u64;
+                let write = || rustix::io::write(file, &*bytes);
+                self.spent.write(file, u64::MAX, length, write)
             })?,
             Descriptor::Mount(_) | Descriptor::Directory(_) => return Err(Errno::Isdir),
             _ => return Err(Errno::Badf),
@@ -133,7 +136,9 @@ impl Host {
         let file = self.file(fd)?;
         let mut at = offset;
         let written = transfer(memory, iovecs, count, |bytes| {
-            let count = rustix::io::pwrite(file, bytes, at)?;
+            let length = bytes.len() as u64;
+            let write = || rustix::io::pwrite(file, &*bytes, at);
+            let count = self.spent.write(file, at, length, write)?;
             at = at.saturating_add(count as u64);
             Ok(count)
         })?;
@@ -201,7 +206,8 @@ impl Host {
         len: u64,
     ) -> Answer {
         let file = self.file(fd)?;
-        Ok(fallocate(file, FallocateFlags::empty(), offset, len)?)
+        let allocate = || fallocate(file, FallocateFlags::empty(), offset, len);
+        Ok(self.spent.write(file, u64::MAX, len, allocate)?)
     }
 
     pub(super) fn fd_fdstat_get(&mut self, memory: &mut Memory<'_>, fd: u32, at: u32) -> Answer {
@@ -270,7 +276,11 @@ impl Host {
         fd: u32,
         size: u64,
     ) -> Answer {
-        Ok(ftruncate(self.file(fd)?, size)?)
+        let file = self.file(fd)?;
+        let before = fstat(file)?;
+        ftruncate(file, size)?;
+        self.spent.changed(&before, &fstat(file)?);
+        Ok(())
     }
 
     pub(super) fn fd_filestat_set_times(

@@ -5,6 +5,7 @@ use super::abi::{Answer, Errno, Memory, filetype};
 use crate::c2w::console::{Console, Seen};
 use crate::c2w::files::{Directory, Root};
 use crate::c2w::link::Stream;
+use crate::p9::Spent;
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -69,6 +70,8 @@ pub(in crate::c2w) struct Setup {
     /// Resolution of its clocks in nanoseconds.
     pub clock_resolution: u64,
     pub limits: StoreLimits,
+    /// What may be added to the mounts.
+    pub spent: Spent,
 }
 
 /// The host's side of one image.
@@ -83,6 +86,8 @@ pub(in crate::c2w) struct Host {
     pub(super) clock_resolution: u64,
     pub(super) start: Instant,
     pub limits: StoreLimits,
+    /// What was added to the mounts, of what may be.
+    pub(super) spent: Spent,
     /// The code that the image exited with.
     pub exit_code: Option<u32>,
     /// What the image did that ends it.
@@ -114,6 +119,7 @@ impl Host {
             clock_resolution: setup.clock_resolution,
             start: Instant::now(),
             limits: setup.limits,
+            spent: setup.spent,
             exit_code: None,
             broken: None,
         })

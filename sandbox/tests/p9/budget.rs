@@ -1,0 +1,123 @@
+//! Rule S8: a guest adds to a mount what it may and no more, and gets back what
+//! it gives back.
+
+use super::client::{Client, EXCL, RDWR, TRUNC};
+use a99_sandbox::p9::{Budget, Mount, MountMode, Options, Server};
+use rustix::io::Errno;
+use std::fs;
+
+const BYTES: u64 = 1 << 20;
+const ENTRIES: u64 = 10;
+
+fn ground() -> (tempfile::TempDir, Client) {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join("host"), vec![1; 300_000]).expect("written");
+    let mount = Mount {
+        budget: Budget {
+            bytes: BYTES,
+            entries: ENTRIES,
+        },
+        ..Mount::new("/m", folder.path(), MountMode::ReadWrite)
+    };
+    let server = Server::new(vec![mount], Options::default()).expect("shared");
+    (folder, Client::new(server))
+}
+
+/// Bytes on the disk of a folder's files.
+fn on_disk(folder: &tempfile::TempDir) -> u64 {
+    use std::os::unix::fs::MetadataExt;
+    let entries = fs::read_dir(folder.path()).expect("a folder").flatten();
+    let files = entries.map(|entry| entry.metadata().expect("there"));
+    files.map(|file| file.blocks() * 512).sum()
+}
+
+/// Writes pieces until that is refused.
+fn fill(client: &mut Client, fid: u32, from: u64) -> Result<u64, Errno> {
+    let piece = vec![7; 64 << 10];
+    let mut at = from;
+    loop {
+        match client.write(fid, at, &piece) {
+            Ok(written) => at += u64::from(written),
+            Err(Errno::DQUOT) => return Ok(at - from),
+            Err(errno) => return Err(errno),
+        }
+        assert!(at < from + 8 * BYTES, "no end");
+    }
+}
+
+#[test]
+fn s8_bytes_on_the_disk_are_bounded_and_come_back() {
+    let (folder, mut client) = ground();
+    let before = on_disk(&folder);
+    let fid = client
+        .create("0", "a", RDWR | EXCL, 0o644)
+        .expect("created");
+    let filled = fill(&mut client, fid, 0).expect("until the budget is spent");
+    assert!((BYTES / 2..=BYTES).contains(&filled), "{filled}");
+    assert!(on_disk(&folder) - before <= BYTES + (64 << 10));
+    // What is there can be written again; nothing can be added anywhere.
+    assert!(client.write(fid, 0, &[8; 1000]).is_ok());
+    let other = client.create("0", "b", RDWR, 0o644).expect("an entry");
+    assert_eq!(client.write(other, 0, &[1; 60_000]), Err(Errno::DQUOT));
+    let host = client.open("0/host", RDWR).expect("open");
+    assert!(client.write(host, 0, &[8; 1000]).is_ok());
+    assert_eq!(client.write(host, 300_000, &[8; 60_000]), Err(Errno::DQUOT));
+    // Holes are no way around.
+    assert_eq!(client.truncate("0/b", 1 << 40), Ok(()));
+    assert_eq!(
+        client.write(other, 1 << 30, &[1; 60_000]),
+        Err(Errno::DQUOT)
+    );
+    // A file that is open has room although it has no name.
+    assert_eq!(client.unlink("0", "a", 0), Ok(()));
+    assert_eq!(client.write(other, 0, &[1; 60_000]), Err(Errno::DQUOT));
+    client.clunk(fid).expect("closed");
+    assert!(client.write(other, 0, &[1; 60_000]).is_ok());
+    let filled = fill(&mut client, other, 1 << 20).expect("until the budget is spent");
+    assert!(filled > BYTES / 2, "{filled}");
+    // Cutting gives back, in each way that there is.
+    assert_eq!(client.truncate("0/b", 0), Ok(()));
+    assert!(fill(&mut client, other, 0).expect("again") > BYTES / 2);
+    let cut = client.open("0/b", RDWR | TRUNC).expect("cut");
+    assert!(fill(&mut client, cut, 0).expect("again") > BYTES / 2);
+    assert_eq!(client.truncate("0/b", 0), Ok(()));
+    // And so does a file in the place of another.
+    let full = client.create("0", "e", RDWR, 0o644).expect("an entry");
+    assert!(fill(&mut client, full, 0).expect("again") > BYTES / 2);
+    client.clunk(full).expect("closed");
+    client.create("0", "c", RDWR, 0o644).expect("an entry");
+    assert_eq!(client.rename(("0", "c"), ("0", "e")), Ok(()));
+    let last = client.create("0", "d", RDWR, 0o644).expect("an entry");
+    assert!(fill(&mut client, last, 0).expect("again") > BYTES / 2);
+}
+
+#[test]
+fn s8_entries_are_bounded_and_come_back() {
+    let (folder, mut client) = ground();
+    let dquot = Err(Errno::DQUOT);
+    for number in 0..ENTRIES {
+        let name = format!("n{number}");
+        match number % 4 {
+            0 => client.mkdir("0", &name, 0o755).expect("made"),
+            1 => client.symlink("0", &name, "x").expect("made"),
+            2 => client.link("0/host", "0", &name).expect("made"),
+            _ => drop(client.create("0", &name, RDWR, 0o644).expect("made")),
+        }
+    }
+    assert_eq!(client.mkdir("0", "more", 0o755), dquot);
+    assert_eq!(client.symlink("0", "more", "x"), dquot);
+    assert_eq!(client.link("0/host", "0", "more"), dquot);
+    assert_eq!(client.mknod("0", "more", 0o100_644), dquot);
+    assert_eq!(client.create("0", "more", RDWR, 0o644).map(drop), dquot);
+    assert_eq!(
+        fs::read_dir(folder.path()).expect("there").count() as u64,
+        ENTRIES + 1
+    );
+    assert_eq!(client.unlink("0", "n0", 0x200), Ok(()));
+    assert_eq!(client.unlink("0", "n2", 0), Ok(()));
+    assert_eq!(client.rename(("0", "n5"), ("0", "n1")), Ok(()));
+    for name in ["a", "b", "c"] {
+        assert_eq!(client.mkdir("0", name, 0o755), Ok(()));
+    }
+    assert_eq!(client.mkdir("0", "d", 0o755), dquot);
+}
