@@ -166,7 +166,10 @@ fn file(archive: &mut Vec<u8>, name: &str, content: &[u8]) {
 
 /// A portable image whose snapshot is this module.
 fn portable(path: &Path, module: &[u8]) {
-    let hash: String = Sha256::digest(module).iter().map(|b| format!("{b:02x}")).collect();
+    let hash: String = Sha256::digest(module)
+        .iter()
+        .map(|b| format!("{b:02x}"))
+        .collect();
     let manifest = json!({
         "format": "agent99 guest image",
         "version": 1,
@@ -175,7 +178,11 @@ fn portable(path: &Path, module: &[u8]) {
         "files": [{"path": "guest.wasm", "size": module.len(), "sha256": hash}],
     });
     let mut archive = Vec::new();
-    file(&mut archive, "manifest.json", manifest.to_string().as_bytes());
+    file(
+        &mut archive,
+        "manifest.json",
+        manifest.to_string().as_bytes(),
+    );
     file(&mut archive, "guest.wasm", module);
     archive.resize(archive.len() + 1024, 0);
     let out = std::fs::File::create(path).expect("a file");

@@ -218,7 +218,7 @@ impl Server {
             let open = file.open.as_ref();
             // An open file may be cut although its mode no longer says so.
             match open.filter(|open| open.flags & flag::ACCESS != flag::READ_ONLY) {
-                Some(open) => ftruncate(&open.file, change.size)?,
+                Some(open) => ftruncate(&*open.file, change.size)?,
                 None => self.cut(node, change.size)?,
             }
             self.spent(node).changed(&before, &node.stat()?);

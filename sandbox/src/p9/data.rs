@@ -1,12 +1,14 @@
 //! Opening, reading and writing.
 
 use super::Server;
+use super::descriptors::Held;
 use super::fid::{Fid, Open};
 use super::host::{Node, contained};
 use super::wire::{READ_OVERHEAD, Reader, Writer};
 use rustix::fs::{FileType, Mode, OFlags, fdatasync, fsync, openat2};
 use rustix::io::{Errno, pread, pwrite};
 use std::os::fd::AsFd;
+use std::sync::Arc;
 
 /// Flags of `Tlopen` and `Tlcreate` (`P9_DOTL_*` in Linux `9p.h`).
 pub(super) mod flag {
@@ -102,7 +104,7 @@ impl Server {
             self.spent(node).changed(&before, &node.stat()?);
         }
         Ok(Open {
-            file,
+            file: Arc::new(file),
             flags: flags & !flag::TRUNCATE,
             position: None,
         })
@@ -145,19 +147,19 @@ impl Server {
         let access = host_flags(flags)? - OFlags::TRUNC;
         let plain = Mode::from_raw_mode(mode & PLAIN_MODE);
         self.spent(dir).check_entry()?;
+        let room = self.host.room()?;
         let file = openat2(dir, name, access | create, plain, contained())?;
         self.spent(dir).made();
         self.apply_mode(file.as_fd(), mode)?;
         // The file itself, whatever its name stands for by now.
-        let (folder, number) = self.host.handle(file.as_fd());
-        let path_only = OFlags::PATH | OFlags::CLOEXEC;
-        let fd = rustix::fs::openat(folder, number, path_only, Mode::empty())?;
+        let file = Arc::new(Held::new(file, room));
+        let node = Node::of(dir.mount, Arc::clone(&file))?;
         let open = Open {
             file,
             flags: flags & !(flag::TRUNCATE | flag::EXCLUSIVE),
             position: None,
         };
-        Ok((Node::root(dir.mount, fd)?, open))
+        Ok((node, open))
     }
 
     pub(super) fn read(&mut self, r: &mut Reader<'_>, w: &mut Writer<'_>) -> Result<(), Errno> {
@@ -176,7 +178,7 @@ impl Server {
                 let open = self.file(fid)?.opened()?;
                 check_range(offset, count)?;
                 w.counted(count, |place| {
-                    retry(|| pread(&open.file, &mut *place, offset))
+                    retry(|| pread(&*open.file, &mut *place, offset))
                 })
             }
         }
@@ -194,8 +196,8 @@ impl Server {
         let open = file.opened()?;
         check_range(offset, bytes.len())?;
         let spent = self.spent(&file.node);
-        let write = || retry(|| pwrite(&open.file, bytes, offset));
-        let written = spent.write(&open.file, offset, bytes.len() as u64, write)?;
+        let write = || retry(|| pwrite(&*open.file, bytes, offset));
+        let written = spent.write(&*open.file, offset, bytes.len() as u64, write)?;
         w.u32(written as u32);
         Ok(())
     }
@@ -209,9 +211,9 @@ impl Server {
         }
         let open = self.file(fid)?.opened()?;
         if data_only {
-            fdatasync(&open.file)
+            fdatasync(&*open.file)
         } else {
-            fsync(&open.file)
+            fsync(&*open.file)
         }
     }
 }

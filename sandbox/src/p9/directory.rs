@@ -93,11 +93,11 @@ impl Server {
             return Err(Errno::NOTDIR);
         }
         if open.position != Some(cookie) {
-            seek(&open.file, SeekFrom::Start(cookie))?;
+            seek(&*open.file, SeekFrom::Start(cookie))?;
         }
         let start = w.len();
         let mut position = cookie;
-        let mut dir = RawDir::new(&open.file, entries.spare_capacity_mut());
+        let mut dir = RawDir::new(&*open.file, entries.spare_capacity_mut());
         while let Some(entry) = dir.next() {
             let entry = match entry {
                 Ok(entry) => entry,

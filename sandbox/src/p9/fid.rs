@@ -1,11 +1,12 @@
 //! What the guest's fids stand for, and how many there may be.
 
 use super::Options;
+use super::descriptors::Held;
 use super::host::Node;
 use super::wire::NO_FID;
 use rustix::io::Errno;
 use std::collections::HashMap;
-use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 /// Longest extended attribute (`XATTR_SIZE_MAX` of Linux).
 pub const MAX_XATTR_BYTES: usize = 64 << 10;
@@ -53,7 +54,7 @@ impl File {
 /// An open file or folder.
 #[derive(Debug)]
 pub(super) struct Open {
-    pub file: OwnedFd,
+    pub file: Arc<Held>,
     /// The flags that the guest opened it with, as far as they mean something.
     pub flags: u32,
     /// Of a folder: the cookie at which the host's kernel goes on, if known.

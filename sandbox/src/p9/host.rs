@@ -13,6 +13,7 @@
 //! through `/proc/self/fd`, after its kind was looked at: the file that is
 //! opened is the one that was looked at, and a FIFO or a device never is.
 
+use super::descriptors::{Descriptors, Held, Room};
 use super::mount::{MountCode, MountError, is_kernel_interface};
 use super::wire::Qid;
 use rustix::fs::{
@@ -58,7 +59,7 @@ pub(super) struct Node {
     pub kind: FileType,
     /// Which file.
     pub id: Identity,
-    fd: Arc<OwnedFd>,
+    fd: Arc<Held>,
 }
 
 impl AsFd for Node {
@@ -69,13 +70,18 @@ impl AsFd for Node {
 
 impl Node {
     /// The root of mount `mount`.
-    pub fn root(mount: usize, fd: OwnedFd) -> Result<Self, Errno> {
-        let stat = fstat(&fd)?;
+    pub fn root(mount: usize, fd: Held) -> Result<Self, Errno> {
+        Self::of(mount, Arc::new(fd))
+    }
+
+    /// The file of a descriptor that others hold, too.
+    pub fn of(mount: usize, fd: Arc<Held>) -> Result<Self, Errno> {
+        let stat = fstat(&*fd)?;
         Ok(Self {
             mount,
             kind: FileType::from_raw_mode(stat.st_mode),
             id: Identity::of(&stat),
-            fd: Arc::new(fd),
+            fd,
         })
     }
 
@@ -86,7 +92,7 @@ impl Node {
 
     /// What the host says about it now.
     pub fn stat(&self) -> Result<Stat, Errno> {
-        fstat(&self.fd)
+        fstat(&*self.fd)
     }
 
     /// What the guest knows it by now.
@@ -154,6 +160,7 @@ fn mix(value: u64) -> u64 {
 #[derive(Debug)]
 pub(super) struct Host {
     proc_fd: OwnedFd,
+    descriptors: Descriptors,
 }
 
 impl Host {
@@ -172,7 +179,18 @@ impl Host {
         if found.f_type as u64 & 0xffff_ffff != PROC_MAGIC {
             return Err(failed(None));
         }
-        Ok(Self { proc_fd })
+        Ok(Self {
+            proc_fd,
+            descriptors: Descriptors::default(),
+        })
+    }
+
+    /// Room for one more descriptor.
+    ///
+    /// # Errors
+    /// `EMFILE`.
+    pub fn room(&self) -> Result<Room, Errno> {
+        self.descriptors.take()
     }
 
     /// `/proc/self/fd` and the name of `fd` there, for calls that take a folder
@@ -190,9 +208,10 @@ impl Host {
             return Err(Errno::NOTDIR);
         }
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let room = self.room()?;
         let fd = openat2(dir, name, flags, Mode::empty(), contained())?;
-        let node = Node::root(dir.mount, fd)?;
-        if node.id.dev != dir.id.dev && is_kernel_interface(&node.fd)? {
+        let node = Node::root(dir.mount, Held::new(fd, room))?;
+        if node.id.dev != dir.id.dev && is_kernel_interface(&node)? {
             return Err(Errno::ACCESS);
         }
         Ok(node)
@@ -215,7 +234,7 @@ impl Host {
     /// # Errors
     /// `ELOOP` for a symbolic link, `EPERM` for what is neither a folder nor a
     /// regular file, and the host's.
-    pub fn reopen(&self, node: &Node, access: OFlags) -> Result<OwnedFd, Errno> {
+    pub fn reopen(&self, node: &Node, access: OFlags) -> Result<Held, Errno> {
         match node.kind {
             FileType::Directory | FileType::RegularFile => {}
             FileType::Symlink => return Err(Errno::LOOP),
@@ -223,7 +242,9 @@ impl Host {
         }
         let always = OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
         let (folder, name) = self.handle(node.as_fd());
-        openat(folder, name, access | always, Mode::empty())
+        let room = self.room()?;
+        let fd = openat(folder, name, access | always, Mode::empty())?;
+        Ok(Held::new(fd, room))
     }
 
     /// Where the file is now, from the root of the host.

@@ -13,6 +13,7 @@
 //! their own files.
 
 use super::Server;
+use super::descriptors::Held;
 use super::fid::Fid;
 use super::host::{Identity, Node};
 use super::lock_table::{LockTable, Range, Step, Strength};
@@ -22,7 +23,6 @@ use nix::libc;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 use std::collections::HashMap;
-use std::os::fd::OwnedFd;
 
 /// Kinds of locks in messages (`P9_LOCK_TYPE_*`).
 mod kind {
@@ -59,7 +59,7 @@ pub(super) struct FileLocks {
 #[derive(Debug)]
 pub(super) struct LockFile {
     /// None for locks that the host does not hear of.
-    fd: Option<OwnedFd>,
+    fd: Option<Held>,
     shared: bool,
     exclusive: bool,
 }

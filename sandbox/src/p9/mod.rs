@@ -26,6 +26,7 @@ mod attributes;
 mod budget;
 mod create;
 mod data;
+mod descriptors;
 mod directory;
 mod fid;
 pub mod fuzz;

@@ -1,12 +1,13 @@
 //! What the host shares with a guest, and whether it can be shared safely.
 
 use super::budget::{Budget, Spent};
+use super::descriptors::Held;
 use super::git::GitWrites;
 use super::host::{Host, Node};
 use rustix::fs::{FileType, Mode, OFlags, fstatfs, open};
 use rustix::io::Errno;
 use std::fmt;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 /// Most mounts of one guest.
@@ -166,7 +167,8 @@ impl OpenMount {
         if is_kernel_interface(&fd).map_err(unreadable)? {
             return Err(failed(MountCode::KernelInterface, None));
         }
-        let root = Node::root(number, fd).map_err(unreadable)?;
+        let room = host.room().map_err(unreadable)?;
+        let root = Node::root(number, Held::new(fd, room)).map_err(unreadable)?;
         if !matches!(root.kind, FileType::Directory | FileType::RegularFile) {
             return Err(failed(MountCode::WrongKind, None));
         }
@@ -213,7 +215,7 @@ const KERNEL_INTERFACES: [u64; 14] = [
 ];
 
 /// Whether `fd` lies in one of those.
-pub(super) fn is_kernel_interface(fd: &OwnedFd) -> Result<bool, Errno> {
+pub(super) fn is_kernel_interface(fd: impl AsFd) -> Result<bool, Errno> {
     let kind = fstatfs(fd)?.f_type as u64 & 0xffff_ffff;
     Ok(KERNEL_INTERFACES.contains(&kind))
 }

@@ -3,13 +3,13 @@
 
 use super::Server;
 use super::data::refuse_privileged;
+use super::descriptors::Held;
 use super::fid::{Fid, File, MAX_XATTR_BYTES, XattrWrite};
 use super::host::Node;
 use super::wire::{MAX_NAME_BYTES, Reader, Writer};
 use rustix::buffer::spare_capacity;
 use rustix::fs::{FileType, OFlags, XattrFlags, fgetxattr, flistxattr, fremovexattr, fsetxattr};
 use rustix::io::Errno;
-use std::os::fd::OwnedFd;
 
 /// What the names of these attributes begin with.
 const USER: &[u8] = b"user.";
@@ -130,7 +130,7 @@ impl Server {
     ///
     /// # Errors
     /// `ENOTSUP` for kinds of files that have no `user.` attributes.
-    fn open_any(&self, node: &Node) -> Result<OwnedFd, Errno> {
+    fn open_any(&self, node: &Node) -> Result<Held, Errno> {
         match node.kind {
             FileType::Directory | FileType::RegularFile => {}
             _ => return Err(Errno::OPNOTSUPP),

@@ -121,3 +121,47 @@ fn s8_entries_are_bounded_and_come_back() {
     }
     assert_eq!(client.mkdir("0", "d", 0o755), dquot);
 }
+
+/// In a process of its own that may have few descriptors: one guest gets an
+/// error that says so, leaves others their share, and goes on when it has closed
+/// something.
+#[test]
+fn s8_a_guest_has_a_share_of_the_descriptors() {
+    const FEW: &str = "A99_TEST_FEW_DESCRIPTORS";
+    if std::env::var_os(FEW).is_none() {
+        let test = std::env::current_exe().expect("this test");
+        let status = std::process::Command::new("sh")
+            .args(["-c", "ulimit -n 300; exec \"$0\" \"$@\""])
+            .arg(test)
+            .args([
+                "--exact",
+                "budget::s8_a_guest_has_a_share_of_the_descriptors",
+            ])
+            .env(FEW, "1")
+            .status();
+        assert!(status.expect("it runs").success());
+        return;
+    }
+    let (_folder, mut client) = ground();
+    let (_other_folder, mut other) = ground();
+    let mut fids = Vec::new();
+    let refused = loop {
+        match client.open("0/host", 0) {
+            Ok(fid) => fids.push(fid),
+            Err(errno) => break errno,
+        }
+    };
+    assert_eq!(refused, Errno::MFILE);
+    assert!(fids.len() >= 40, "{}", fids.len());
+    let others: Vec<_> = (0..20).map(|_| other.open("0/host", 0)).collect();
+    assert!(
+        others.iter().all(Result::is_ok),
+        "another guest has its share"
+    );
+    let files: Vec<_> = (0..60).map(|_| fs::File::open("/dev/null")).collect();
+    assert!(files.iter().all(Result::is_ok), "and so has the process");
+    for fid in fids.drain(..5) {
+        client.clunk(fid).expect("closed");
+    }
+    assert!(client.open("0/host", 0).is_ok());
+}

@@ -243,7 +243,7 @@ fn s5_no_order_of_steps_makes_a_bare_repository() {
             }
             let expected = [Ok(()), Ok(()), Err(Errno::PERM)];
             assert_eq!(results, expected, "{order:?} {way}");
-            g.host_works(&[&folder, "repo", ""]);
+            g.host_works(&[&folder]);
         }
     }
 }
