@@ -3,9 +3,9 @@
 use crate::def::{Adjust, Kind, native, req};
 use a99_core::costs::{MICRO, READ};
 use a99_vm::atom::{AtomDef, Scope};
-use a99_vm::builtins::regex::{MAX_INPUT_UNITS, MAX_PATTERN_UNITS, regex_match};
+use a99_vm::builtins::regex::{MAX_INPUT_UNITS, MAX_PATTERN_UNITS, regex_match_str};
 use a99_vm::coerce::to_str;
-use a99_vm::heap::Val;
+use a99_vm::heap::{Str, Val};
 use a99_vm::native::{Cx, Fault};
 
 pub(crate) fn atoms() -> Vec<AtomDef> {
@@ -24,21 +24,20 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
     ]
 }
 
-/// The length caps come first, before anything is copied or paid. A missing
-/// pattern matches everything, as `new RegExp(undefined)` does.
+/// The length caps come first, before anything is paid. A missing pattern
+/// matches everything, as `new RegExp(undefined)` does.
 fn matches(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> {
     let pattern = match args[0] {
-        Val::Undefined | Val::Unbound => Vec::new(),
+        Val::Undefined | Val::Unbound => Str::EMPTY,
         other => {
             let text = to_str(cx, other)?;
             check(text.units(), MAX_PATTERN_UNITS, "pattern")?;
-            cx.bytes(text).to_vec()
+            text
         }
     };
     let text = to_str(cx, args[1])?;
     check(text.units(), MAX_INPUT_UNITS, "input")?;
-    let text = cx.bytes(text).to_vec();
-    Ok(Val::Bool(regex_match(cx, &pattern, &text)?))
+    Ok(Val::Bool(regex_match_str(cx, pattern, text)?))
 }
 
 fn check(units: usize, max: usize, what: &str) -> Result<(), Fault> {
@@ -53,6 +52,7 @@ fn check(units: usize, max: usize, what: &str) -> Result<(), Fault> {
 #[cfg(test)]
 mod tests {
     use crate::testing::{fails, fuel_for, run};
+    use a99_core::costs::regex_price;
 
     #[test]
     fn patterns_are_searched() {
@@ -87,6 +87,9 @@ mod tests {
 
     #[test]
     fn what_is_read_is_paid() {
-        assert_eq!(fuel_for("regexMatch", r#"["ab", "12345678"]"#), 10 * 100);
+        assert_eq!(
+            fuel_for("regexMatch", r#"["ab", "12345678"]"#),
+            10 * 100 + regex_price(2, 8)
+        );
     }
 }

@@ -21,6 +21,8 @@ mod replies;
 mod sandbox_args;
 #[cfg(feature = "sandbox")]
 mod sandbox_image_args;
+#[cfg(feature = "sandbox")]
+mod sandbox_limits;
 mod script;
 mod write;
 

@@ -6,6 +6,7 @@ use crate::named::args::{
 };
 use crate::named::name::Name;
 use crate::sandbox_image_args::{DoctorArgs, ImageArgs};
+use crate::sandbox_limits::{LimitsArgs, time};
 use a99_sandbox::p9::GitWrites;
 use a99_sandbox::{Mount, MountMode, Policy, PolicyError, Translate};
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
@@ -27,6 +28,7 @@ Examples:
   a99 sandbox exec -- python3 -c 'print(6 * 7)'
   a99 sandbox exec --mount .:/project --cwd /project --timeout 30s -- sh build.sh
   a99 sandbox exec box -- ls -l          in the sandbox that `start box` started
+  a99 sandbox exec box --session -- 'cd /srv && export DEBUG=1'
   a99 sandbox exec box --detach -- sh -c 'serve > /tmp/log 2>&1'";
 
 const SHELL_EXAMPLES: &str = "\
@@ -149,6 +151,12 @@ pub struct SettingsArgs {
         require_equals = true
     )]
     pub translate: TranslateArg,
+    /// An image of container2wasm instead of ours: a WebAssembly file
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub image: Option<PathBuf>,
+    /// Limits
+    #[command(flatten)]
+    pub limits: LimitsArgs,
 }
 
 /// What of the guest's code is compiled, and when.
@@ -199,9 +207,11 @@ pub struct ExecArgs {
     /// What the sandbox is like
     #[command(flatten)]
     pub settings: SettingsArgs,
-    /// An image of container2wasm instead of ours: a WebAssembly file
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["place", "name"], value_hint = ValueHint::FilePath)]
-    pub image: Option<PathBuf>,
+    /// Run in the shell of the named sandbox that such calls share, one after the
+    /// other: `cd`, variables and functions stay. One argument is a script;
+    /// several are a command and its arguments
+    #[arg(long, conflicts_with_all = ["cwd", "detach"])]
+    pub session: bool,
     /// The command's working directory
     #[arg(long, value_name = "DIR")]
     pub cwd: Option<String>,
@@ -224,7 +234,10 @@ impl SettingsArgs {
     /// Whether something is chosen that is fixed at a sandbox's start.
     pub fn has_fixed(&self) -> bool {
         let usual = SettingsArgs::default();
-        self.mount != usual.mount || self.net != usual.net
+        self.mount != usual.mount
+            || self.net != usual.net
+            || self.image != usual.image
+            || self.limits.lifetime != usual.limits.lifetime
     }
 }
 
@@ -289,23 +302,6 @@ fn variable(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// The longest time limit that is taken: a year.
-const MAX_SECONDS: f64 = 366.0 * 86_400.0;
-
-fn time(text: &str) -> Result<Duration, String> {
-    let units = [("ms", 0.001), ("s", 1.0), ("m", 60.0), ("h", 3600.0)];
-    let (number, unit) = units
-        .iter()
-        .find_map(|(name, unit)| text.strip_suffix(name).map(|number| (number, *unit)))
-        .unwrap_or((text, 1.0));
-    match number.parse::<f64>().map(|number| number * unit) {
-        Ok(seconds) if seconds > 0.0 && seconds <= MAX_SECONDS => {
-            Ok(Duration::from_secs_f64(seconds))
-        }
-        _ => Err("expected a time above 0, as in 500ms, 5s, 2m, 1h".to_owned()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -342,27 +338,6 @@ mod tests {
             "/a:/w:rw,",
         ] {
             assert!(mount(text).is_err(), "{text}");
-        }
-    }
-
-    #[test]
-    fn times_have_units() {
-        for (text, milliseconds) in [
-            ("5", 5000),
-            ("0.5", 500),
-            ("500ms", 500),
-            ("5s", 5000),
-            ("2m", 120_000),
-            ("1h", 3_600_000),
-        ] {
-            assert_eq!(
-                time(text),
-                Ok(Duration::from_millis(milliseconds)),
-                "{text}"
-            );
-        }
-        for text in ["", "0", "-1", "x", "5d", "nan", "inf", "1e300", "ms"] {
-            assert!(time(text).is_err(), "{text}");
         }
     }
 }

@@ -16,6 +16,9 @@ use std::time::Duration;
 /// Longer than anything here takes.
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// The program.
+const AGENT: &str = env!("CARGO_BIN_EXE_agent99-agent");
+
 /// What a command has told so far.
 #[derive(Clone, Debug, Default)]
 struct Told {
@@ -38,10 +41,14 @@ struct Host {
 
 impl Host {
     fn new() -> Self {
+        Self::of(Command::new(AGENT).arg("--stdin"))
+    }
+
+    /// An agent that this command starts.
+    fn of(agent: &mut Command) -> Self {
         let (stream, theirs) = UnixStream::pair().expect("sockets");
         stream.set_read_timeout(Some(PATIENCE)).expect("timeout");
-        let agent = Command::new(env!("CARGO_BIN_EXE_agent99-agent"))
-            .arg("--stdin")
+        let agent = agent
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             .spawn()
             .expect("the agent");
@@ -323,6 +330,19 @@ fn signals_and_kill_reach_the_group() {
     let id = host.start(&sh("sleep 100; echo never"));
     host.send(id, &Request::Kill);
     assert_eq!(host.finish(id).exited().ending, Ending::Signal(9));
+}
+
+#[test]
+fn a_command_inherits_no_ignored_signal() {
+    // What `nohup` and a shell's background do to those they start.
+    let ignoring = "trap '' HUP INT QUIT TERM USR1; exec \"$0\" --stdin";
+    let mut host = Host::of(Command::new("sh").args(["-c", ignoring, AGENT]));
+    let status = "grep -E '^Sig(Blk|Ign)' /proc/self/status";
+    let none = "SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n";
+    host.run(&sh(status)).assert(none, 0);
+    host.script(status).assert(none, 0);
+    let id = host.start(&sh("kill -INT $$; echo survived"));
+    assert_eq!(host.finish(id).exited().ending, Ending::Signal(2));
 }
 
 #[test]

@@ -266,9 +266,10 @@ fn code(atom: &Atom) -> (TokenStream, TokenStream) {
             call: #x::HostCall,
         ) -> #x::BoxFuture<'static, ::core::result::Result<#x::HostReply, #x::AtomError>> {
             ::std::boxed::Box::pin(async move {
+                let __a99_patience = #x::Patience::of(&call);
                 let (__a99_cx, __a99_input) = #x::begin::<#input>(call, &__A99_DECLARED)?;
                 let __a99_answer = #awaited;
-                #x::finish(&__A99_DECLARED, #answer)
+                #x::finish(&__A99_DECLARED, &__a99_patience, #answer)
             })
         }
     };

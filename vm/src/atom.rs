@@ -6,6 +6,7 @@
 //! machine knows no atom by itself; an [`AtomSet`] is what the host grants.
 
 use crate::convert::BoundaryLimits;
+use crate::driver::AbortSignal;
 use crate::heap::Val;
 use crate::native::{Cx, Fault};
 use a99_core::error::ErrorCode;
@@ -290,16 +291,28 @@ impl fmt::Debug for HostGrants {
 /// Set when the run no longer wants an answer, because it was aborted, timed
 /// out or dropped.
 #[derive(Clone, Debug, Default)]
-pub struct Cancelled(Arc<AtomicBool>);
+pub struct Cancelled {
+    set: Arc<AtomicBool>,
+    signal: Option<AbortSignal>,
+}
 
 impl Cancelled {
+    /// Set by itself, and by the signal of the run.
+    pub(crate) fn by(signal: Option<AbortSignal>) -> Cancelled {
+        Cancelled {
+            signal,
+            ..Cancelled::default()
+        }
+    }
+
     /// Whether the answer is no longer wanted.
     pub fn is_set(&self) -> bool {
-        self.0.load(Ordering::Acquire)
+        self.set.load(Ordering::Acquire)
+            || self.signal.as_ref().is_some_and(AbortSignal::is_aborted)
     }
 
     pub(crate) fn set(&self) {
-        self.0.store(true, Ordering::Release);
+        self.set.store(true, Ordering::Release);
     }
 }
 

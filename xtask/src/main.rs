@@ -8,6 +8,7 @@ mod docs;
 mod fuzz;
 mod guest;
 mod shell;
+mod stage;
 mod stages;
 mod tidy;
 mod vectors;
@@ -19,7 +20,8 @@ const HELP: &str = "\
 Usage: cargo xtask CHORE
 
   test                       format, lints, walls, vectors on both engines, all
-                             tests; what a contributor runs before a change
+                             tests; what a contributor runs before a change. Every
+                             stage is run, with its time and what it counted
   extra                      documentation without warnings; the sandbox: its
                              image and all tests with it (Debian, apt)
   ci                         test, then extra
@@ -76,7 +78,10 @@ fn run(chore: &str, rest: &[String]) -> Result<(), Failed> {
     match (chore, flags.as_slice()) {
         ("test", []) => stages::test(),
         ("extra", []) => stages::extra(),
-        ("ci", []) => stages::test().and_then(|()| stages::extra()),
+        ("ci", []) => {
+            let test = stages::test();
+            stages::extra().and(test)
+        }
         ("tidy", []) => tidy::tidy(),
         ("docs", []) => docs::write(),
         ("docs", ["--check"]) => docs::check(),

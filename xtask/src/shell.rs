@@ -3,7 +3,6 @@
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Instant;
 
 /// Why a chore failed.
 #[derive(Debug)]
@@ -55,17 +54,8 @@ pub fn works(command: &mut Command) -> bool {
     command.output().is_ok_and(|done| done.status.success())
 }
 
-/// Runs a stage under its name and tells how long it took.
-pub fn stage(name: &str, work: impl FnOnce() -> Result<(), Failed>) -> Result<(), Failed> {
-    eprintln!("==> {name}");
-    let start = Instant::now();
-    let done = work();
-    let verdict = if done.is_ok() { "ok" } else { "FAILED" };
-    eprintln!("==> {name}: {verdict}, {} s", start.elapsed().as_secs());
-    done
-}
-
-fn describe(command: &Command) -> String {
+/// A command as one would type it.
+pub fn describe(command: &Command) -> String {
     let program = Path::new(command.get_program());
     let program = program.file_name().unwrap_or(command.get_program());
     let mut text = program.to_string_lossy().into_owned();

@@ -11,6 +11,7 @@ use super::wire::{
 };
 use serde_json::Value as Json;
 use std::io::{self, Read, stdin};
+use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -109,8 +110,15 @@ impl Connection {
     }
 
     /// A way to tell the command something while its answer is followed.
-    pub fn remote(&self) -> Remote {
-        Remote(Arc::clone(&self.writer))
+    ///
+    /// # Errors
+    /// No more descriptors.
+    pub fn remote(&self) -> Result<Remote, Problem> {
+        let stream = self.stream.try_clone();
+        Ok(Remote {
+            writer: Arc::clone(&self.writer),
+            stream: stream.map_err(|error| Problem::io("connection", error))?,
+        })
     }
 
     /// Follows the command to its end and gives its exit code. With `input`,
@@ -147,8 +155,11 @@ impl Connection {
 }
 
 /// A command of a sandbox, to be told something from another thread.
-#[derive(Clone, Debug)]
-pub struct Remote(Writer);
+#[derive(Debug)]
+pub struct Remote {
+    writer: Writer,
+    stream: UnixStream,
+}
 
 impl Remote {
     /// The terminal has another size.
@@ -156,7 +167,7 @@ impl Remote {
     /// # Errors
     /// The connection's.
     pub fn resize(&self, rows: u16, columns: u16) -> io::Result<()> {
-        send(&self.0, Kind::Resize, &size_bytes(rows, columns))
+        send(&self.writer, Kind::Resize, &size_bytes(rows, columns))
     }
 
     /// Sends a signal to its process group; 9 ends it with all that it started.
@@ -164,7 +175,14 @@ impl Remote {
     /// # Errors
     /// The connection's.
     pub fn signal(&self, number: u32) -> io::Result<()> {
-        send(&self.0, Kind::Signal, &number.to_le_bytes())
+        send(&self.writer, Kind::Signal, &number.to_le_bytes())
+    }
+
+    /// Waits for nothing any more: the connection ends, and with it the command.
+    /// It needs nothing of the other end, and not its turn to write.
+    pub fn hang_up(&self) {
+        // It may have ended this moment.
+        let _ = self.stream.shutdown(Shutdown::Both);
     }
 }
 

@@ -53,7 +53,7 @@ type Stop = Option<UnixStream>;
 /// The sandbox and what its clients need.
 pub(super) struct Keeper {
     name: Name,
-    spec: Spec,
+    pub(super) spec: Spec,
     pub(super) sandbox: Sandbox,
     started: SystemTime,
     commands: AtomicUsize,
@@ -169,13 +169,17 @@ fn take_name(place: &Place, name: &Name) -> Result<Lock, Problem> {
 }
 
 fn keep_named(name: &Name, spec: Spec, place: &Place) -> Result<(), Problem> {
-    let cache = Cache::of_user().map_err(|error| Problem::io("image", error))?;
-    let image = Image::current(&cache, &mut |_: a99_sandbox::image::Event<'_>| {})?;
-    let mut builder = builder(&spec.settings()).loaded_image(&image);
+    let settings = spec.settings();
+    let mut builder = builder(&settings);
+    if settings.image.is_none() {
+        let cache = Cache::of_user().map_err(|error| Problem::io("image", error))?;
+        let image = Image::current(&cache, &mut |_: a99_sandbox::image::Event<'_>| {})?;
+        builder = builder.loaded_image(&image).hostname(name.as_str());
+    }
     for publish in &spec.publish {
         builder = builder.forward(publish.listen, publish.guest_port);
     }
-    let sandbox = builder.hostname(name.as_str()).start_blocking()?;
+    let sandbox = builder.start_blocking()?;
     let listener = place.listen(name)?;
     let (stops, stopped) = channel();
     let keeper = Arc::new(Keeper {

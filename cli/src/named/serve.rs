@@ -7,7 +7,9 @@ use super::input::{Feeder, Writer, send};
 use super::keeper::Keeper;
 use super::problem::{Problem, REFUSED};
 use super::wire::{Exec, Frame, Kind, MAX_DATA, Request, parse_request, read, write_json};
-use a99_sandbox::{Cancel, Command, Copied, Process, Sandbox, Stream, VmCode, VmError, block_on};
+use a99_sandbox::{
+    Cancel, Command, Copied, ExecOptions, Process, Stream, VmCode, VmError, block_on,
+};
 use serde_json::{Value as Json, json};
 use std::future::Future;
 use std::io;
@@ -19,6 +21,10 @@ use tokio::sync::oneshot;
 
 /// How long a client may take to say what it wants.
 const REQUEST_PATIENCE: Duration = Duration::from_secs(10);
+
+/// The exit code of a script that the client's signal ended, as shells give it
+/// for SIGINT.
+const INTERRUPTED: u8 = 130;
 
 /// The number of the signal that ends a command with all that it started.
 const SIGKILL: u32 = 9;
@@ -64,10 +70,14 @@ fn answer(keeper: &Arc<Keeper>, stream: &UnixStream) -> Result<(), Problem> {
             keeper.ask_to_stop(Some(stream));
             return Ok(());
         }
-        Request::Exec(exec) if exec.detach => detached(command(sandbox, &exec), &exec)?,
+        Request::Exec(exec) if exec.detach => detached(command(keeper, &exec), &exec)?,
+        Request::Exec(exec) if exec.session => {
+            let _running = keeper.count_command();
+            return in_session(keeper, &exec, reader);
+        }
         Request::Exec(exec) => {
             let _running = keeper.count_command();
-            return follow(command(sandbox, &exec), &exec, reader);
+            return follow(command(keeper, &exec), &exec, reader);
         }
         Request::CopyIn { host, guest } => {
             copied(unless_gone(reader, sandbox.copy_in(host, guest))?)
@@ -99,7 +109,64 @@ fn copied(copied: Copied) -> Json {
     })
 }
 
-fn command(sandbox: &Sandbox, exec: &Exec) -> Command {
+/// Runs a command in the session, and tells what it wrote when it has ended. A
+/// signal ends it, as the end of the client does.
+fn in_session(keeper: &Keeper, exec: &Exec, reader: UnixStream) -> Result<(), Problem> {
+    let failed = |error: io::Error| Problem::io("connection", error);
+    let mut stream = reader.try_clone().map_err(failed)?;
+    let options = ExecOptions {
+        timeout: exec.timeout_ms.map(Duration::from_millis),
+        output_limit: exec.output_limit.or(keeper.spec.limits.output_limit),
+        ..ExecOptions::default()
+    };
+    let script = script(&exec.argv);
+    let done = unless_gone(reader, keeper.sandbox.exec_with(script, options));
+    let (output, end) = match done {
+        Ok(output) => {
+            let code = output.exited.exit_code();
+            ((output.stdout, output.stderr), Ok(code))
+        }
+        Err(mut problem) => {
+            if problem.code == VmCode::Cancelled.name() {
+                problem.message = "the script was interrupted".to_owned();
+                problem.exit = INTERRUPTED;
+            }
+            (problem.output.take().unwrap_or_default(), Err(problem))
+        }
+    };
+    // A client that is gone hears nothing.
+    let _ = (|| {
+        for (kind, bytes) in [(Kind::Stdout, output.0), (Kind::Stderr, output.1)] {
+            for bytes in bytes.chunks(MAX_DATA) {
+                super::wire::write(&mut stream, kind, bytes)?;
+            }
+        }
+        match &end {
+            Ok(code) => super::wire::write(&mut stream, Kind::Exit, &[*code]),
+            Err(problem) => write_json(&mut stream, Kind::Problem, problem),
+        }
+    })();
+    let _ = stream.shutdown(Shutdown::Both);
+    Ok(())
+}
+
+/// One argument as it is, several as words that mean themselves to a shell
+/// (POSIX, Shell Command Language, section 2.2.2).
+fn script(argv: &[String]) -> String {
+    match argv {
+        [script] => script.clone(),
+        words => {
+            let quoted = words.iter().map(|word| {
+                let inner = word.replace('\'', "'\\''");
+                format!("'{inner}'")
+            });
+            quoted.collect::<Vec<_>>().join(" ")
+        }
+    }
+}
+
+fn command(keeper: &Keeper, exec: &Exec) -> Command {
+    let (sandbox, usual) = (&keeper.sandbox, keeper.spec.limits);
     let mut command = match exec.shell {
         Some((rows, columns)) => sandbox.shell(rows, columns).cwd("/root"),
         None => sandbox.command(&exec.argv),
@@ -116,8 +183,14 @@ fn command(sandbox: &Sandbox, exec: &Exec) -> Command {
     if let Some(milliseconds) = exec.timeout_ms {
         command = command.timeout(Duration::from_millis(milliseconds));
     }
-    if let Some(bytes) = exec.output_limit {
+    if let Some(bytes) = exec.output_limit.or(usual.output_limit) {
         command = command.output_limit(bytes);
+    }
+    if let Some(bytes) = exec.memory {
+        command = command.memory_limit(bytes);
+    }
+    if let Some(count) = exec.processes {
+        command = command.process_limit(count);
     }
     command
 }

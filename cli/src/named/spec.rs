@@ -2,6 +2,7 @@
 //! pipe, because variables may be secrets and arguments are seen by everybody.
 
 use crate::sandbox_args::{SettingsArgs, TranslateArg};
+use crate::sandbox_limits::LimitsArgs;
 use a99_sandbox::p9::{Budget, GitWrites};
 use a99_sandbox::{Mount, MountMode, Policy};
 use serde::{Deserialize, Serialize};
@@ -70,6 +71,11 @@ pub struct Spec {
     env: Vec<(String, String)>,
     #[serde(default)]
     translate: TranslateArg,
+    #[serde(default)]
+    image: Option<PathBuf>,
+    /// Limits of the sandbox, and of commands that say none of their own.
+    #[serde(default)]
+    pub limits: LimitsArgs,
     /// Its published ports.
     pub publish: Vec<Publish>,
 }
@@ -98,6 +104,12 @@ impl Spec {
             net: settings.net.clone(),
             env: settings.env.clone(),
             translate: settings.translate,
+            image: settings
+                .image
+                .as_deref()
+                .map(std::path::absolute)
+                .transpose()?,
+            limits: settings.limits,
             publish: publish.to_vec(),
         })
     }
@@ -122,6 +134,8 @@ impl Spec {
             net: self.net.clone(),
             env: self.env.clone(),
             translate: self.translate,
+            image: self.image.clone(),
+            limits: self.limits,
         }
     }
 
@@ -138,6 +152,7 @@ impl Spec {
         json!({
             "net": self.net.to_string(),
             "mounts": self.mounts.iter().map(mount).collect::<Vec<_>>(),
+            "image": self.image.as_deref().map(path),
         })
     }
 }

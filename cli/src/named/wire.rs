@@ -15,7 +15,7 @@ use std::io::{self, Read, Write};
 
 /// Raised when requests or frames change: a sandbox may have been started by an
 /// older binary.
-const PROTOCOL: u32 = 1;
+const PROTOCOL: u32 = 2;
 
 /// Largest frame of bytes.
 pub const MAX_DATA: usize = 64 << 10;
@@ -220,6 +220,13 @@ pub struct Exec {
     pub output_limit: Option<u64>,
     /// Rows and columns of a login shell's terminal, instead of `argv`.
     pub shell: Option<(u16, u16)>,
+    /// Most bytes of memory.
+    pub memory: Option<u64>,
+    /// Most processes and threads.
+    pub processes: Option<u32>,
+    /// Run `argv` in the shell that such commands share: one argument as a
+    /// script, several as a command and its arguments.
+    pub session: bool,
     /// Answer with the number of its process and let it run on; its output goes
     /// nowhere.
     pub detach: bool,
@@ -307,9 +314,9 @@ mod tests {
         let frame = read(&mut bytes.as_slice()).unwrap().unwrap();
         assert_eq!(parse_request(&frame), Ok(exec));
         for (text, about) in [
-            (r#"{"protocol":2,"request":"status"}"#, "another version"),
+            (r#"{"protocol":1,"request":"status"}"#, "another version"),
             (r#"{"request":"status"}"#, "another version"),
-            (r#"{"protocol":1,"request":"reboot"}"#, "reboot"),
+            (r#"{"protocol":2,"request":"reboot"}"#, "reboot"),
             ("[", "EOF"),
         ] {
             let bytes = text.as_bytes().to_vec();

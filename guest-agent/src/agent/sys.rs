@@ -129,10 +129,7 @@ impl Child<'_> {
         if let Some(cwd) = &self.launch.cwd {
             rustix::process::chdir(cwd.as_c_str())?;
         }
-        // SAFETY: sets the default action of a signal in the child alone, whose
-        // table of actions is its own (no CLONE_SIGHAND). Rust programs ignore
-        // SIGPIPE; others must not inherit that.
-        unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
+        default_signals();
         Ok(())
     }
 
@@ -155,6 +152,44 @@ impl Child<'_> {
             }
         }
         denied.unwrap_or(last)
+    }
+}
+
+/// Gives every signal its default action and blocks none: a program inherits
+/// what is ignored and what is blocked (`execve(2)`), as SIGPIPE by Rust's
+/// start-up and SIGINT by `nohup(1)` or a shell's background.
+fn default_signals() {
+    /// Signals of Linux; two of them are the C library's, which refuses to
+    /// touch them.
+    const SIGNALS: c_int = 64;
+    /// Bytes of the kernel's set of signals.
+    const SET_BYTES: usize = 8;
+    // Longer than the kernel's `struct sigaction` on any machine; all zero it
+    // asks for the default action, no flags, no blocked signals.
+    let action = [0usize; 8];
+    let none = [0u8; SET_BYTES];
+    // SAFETY: all changes concern the child alone, whose table of actions is
+    // its own (no CLONE_SIGHAND), as its mask is. The kernel reads the two
+    // buffers and writes nothing.
+    unsafe {
+        for signal in 1..=SIGNALS {
+            let no_old = std::ptr::null_mut::<c_void>();
+            libc::syscall(
+                libc::SYS_rt_sigaction,
+                signal,
+                action.as_ptr(),
+                no_old,
+                SET_BYTES,
+            );
+        }
+        let no_old = std::ptr::null_mut::<c_void>();
+        libc::syscall(
+            libc::SYS_rt_sigprocmask,
+            libc::SIG_SETMASK,
+            none.as_ptr(),
+            no_old,
+            SET_BYTES,
+        );
     }
 }
 

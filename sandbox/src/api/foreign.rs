@@ -6,7 +6,7 @@
 //! [`VmCode::Unsupported`]. One thread takes messages, another waits for the
 //! image.
 
-use crate::c2w::{FrameLink, Image, Machine, Options, Run, Wake};
+use crate::c2w::{FrameLink, Image, MAX_INPUT, Machine, Options, Run, Wake};
 use crate::net::{Gateway, Link};
 use crate::vm::{Event, Mailbox, Message, Open, Sink, VmCode, VmError, Worker, refuse, stopped};
 use a99_guest_agent::protocol::{Ending, Exec, Exited, Request, Stream};
@@ -99,6 +99,8 @@ impl FrameLink for Wire {
 struct Job {
     id: u32,
     script: Vec<u8>,
+    /// Its standard input, if it has one.
+    stdin: Option<Vec<u8>>,
     sink: Sink,
     timeout: Option<Duration>,
     deadline: Option<Instant>,
@@ -110,6 +112,8 @@ struct Job {
 #[derive(Default)]
 struct State {
     jobs: VecDeque<Job>,
+    /// Commands whose standard input is not complete yet.
+    gathering: Vec<Job>,
     /// The command that runs.
     running: Option<(u32, Arc<AtomicBool>)>,
     machine: Option<Arc<Machine>>,
@@ -189,7 +193,9 @@ impl Shared {
                 match message {
                     Message::Open(open) => self.open(open),
                     Message::Send(id, Request::Kill) | Message::Cancel(id) => self.cancel(id),
-                    // Credit and input of commands that have none.
+                    Message::Send(id, Request::Stdin(bytes)) => self.gather(id, &bytes),
+                    Message::Send(id, Request::StdinEnd) => self.begin(id),
+                    // Credit of output, and what needs a terminal.
                     Message::Send(..) => {}
                     Message::Save(slot) => {
                         let error = unsupported("it cannot be saved");
@@ -206,6 +212,7 @@ impl Shared {
                 return ended;
             }
             drop(state);
+            self.drop_late();
             let left = ends.map(|ends| ends.saturating_duration_since(Instant::now()));
             if left == Some(Duration::ZERO) {
                 return VmError::new(VmCode::TimeLimit, "the sandbox lived as long as it may");
@@ -225,25 +232,77 @@ impl Shared {
 
     fn open(&self, mut open: Open) {
         let script = match open.request {
-            Request::Script(script) => Ok(script.text),
-            Request::Exec(exec) => as_script(&exec),
+            Request::Script(script) => Ok((script.text, None)),
+            Request::Exec(exec) => {
+                as_script(&exec).map(|script| (script, exec.stdin.then(Vec::new)))
+            }
             _ => Err(unsupported("files cannot be copied: share a folder")),
         };
-        let script = match script {
+        let (script, stdin) = match script {
             Ok(script) => script,
             Err(error) => return (open.sink)(Event::Failed(error)),
         };
         let now = Instant::now();
-        self.lock().jobs.push_back(Job {
+        let mut job = Job {
             id: open.id,
             script,
+            stdin,
             sink: open.sink,
             timeout: open.deadline.map(|at| at.saturating_duration_since(now)),
             deadline: open.deadline,
             output_limit: open.output_limit,
             cancel: Arc::default(),
-        });
-        self.changed.notify_all();
+        };
+        if job.stdin.is_some() {
+            // Whoever has it may begin to give it.
+            (job.sink)(Event::Credit(0));
+            self.lock().gathering.push(job);
+        } else {
+            self.lock().jobs.push_back(job);
+            self.changed.notify_all();
+        }
+    }
+
+    /// A piece of a command's standard input came.
+    fn gather(&self, id: u32, bytes: &[u8]) {
+        let mut state = self.lock();
+        let Some(at) = state.gathering.iter().position(|job| job.id == id) else {
+            return;
+        };
+        let job = &mut state.gathering[at];
+        let input = job.stdin.get_or_insert_default();
+        if input.len() + bytes.len() <= MAX_INPUT {
+            input.extend(bytes);
+            let count = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+            return (job.sink)(Event::Credit(count));
+        }
+        let mut job = state.gathering.swap_remove(at);
+        drop(state);
+        let text = format!("standard input has more than {MAX_INPUT} bytes: share a folder");
+        (job.sink)(Event::Failed(unsupported(&text)));
+    }
+
+    /// A command's standard input is complete: it waits for its turn.
+    fn begin(&self, id: u32) {
+        let mut state = self.lock();
+        let at = state.gathering.iter().position(|job| job.id == id);
+        if let Some(at) = at {
+            let job = state.gathering.swap_remove(at);
+            state.jobs.push_back(job);
+            self.changed.notify_all();
+        }
+    }
+
+    /// Ends commands whose time is over before their standard input is.
+    fn drop_late(&self) {
+        let now = Instant::now();
+        let is_late = |job: &mut Job| job.deadline.is_some_and(|at| at <= now);
+        let late: Vec<Job> = self.lock().gathering.extract_if(.., is_late).collect();
+        for mut job in late {
+            let limit = job.timeout.unwrap_or_default();
+            let text = format!("the command's {limit:?} were over before its standard input");
+            (job.sink)(Event::Failed(VmError::new(VmCode::TimedOut, text)));
+        }
     }
 
     /// Ends a command, whether it runs or waits.
@@ -255,7 +314,12 @@ impl Shared {
             cancel.store(true, Ordering::Relaxed);
         }
         let waiting = state.jobs.iter().position(|job| job.id == id);
-        let job = waiting.and_then(|at| state.jobs.remove(at));
+        let gathering = state.gathering.iter().position(|job| job.id == id);
+        let job = match (waiting, gathering) {
+            (Some(at), _) => state.jobs.remove(at),
+            (None, Some(at)) => Some(state.gathering.swap_remove(at)),
+            (None, None) => None,
+        };
         drop(state);
         if let Some(mut job) = job {
             let error = VmError::new(VmCode::Cancelled, "the command was cancelled");
@@ -267,7 +331,8 @@ impl Shared {
     fn end(&self, ended: &VmError) {
         let mut state = self.lock();
         state.stopped = true;
-        let jobs = std::mem::take(&mut state.jobs);
+        let mut jobs = std::mem::take(&mut state.jobs);
+        jobs.extend(std::mem::take(&mut state.gathering));
         let machine = state.machine.clone();
         drop(state);
         self.changed.notify_all();
@@ -356,6 +421,7 @@ fn run_job(machine: &Machine, mut job: Job) {
             usize::try_from(limit).unwrap_or(usize::MAX)
         }),
         cancel: Some(job.cancel),
+        stdin: job.stdin,
     };
     if run.timeout == Some(Duration::ZERO) {
         let limit = job.timeout.unwrap_or_default();
@@ -378,14 +444,21 @@ fn run_job(machine: &Machine, mut job: Job) {
                 ..Exited::default()
             }));
         }
-        Err(error) => (job.sink)(Event::Failed(error)),
+        Err(mut error) => {
+            // What it wrote until then comes as it does from other guests.
+            if let Some(output) = error.output.take()
+                && !output.stdout.is_empty()
+            {
+                (job.sink)(Event::Output(Stream::Stdout, output.stdout));
+            }
+            (job.sink)(Event::Failed(error));
+        }
     }
 }
 
 /// A command as a script: in a subshell, so that nothing of it stays.
 fn as_script(exec: &Exec) -> Result<Vec<u8>, VmError> {
     let wanted = [
-        (exec.stdin, "standard input cannot be given"),
         (
             exec.pty.is_some(),
             "a terminal cannot be opened beside its own",
@@ -478,11 +551,11 @@ mod tests {
     fn what_a_terminal_cannot_do_is_refused_by_name() {
         let exec = Exec {
             argv: vec![b"cat".to_vec()],
-            stdin: true,
+            detach: true,
             ..Exec::default()
         };
         let error = as_script(&exec).unwrap_err();
         assert_eq!(error.code, VmCode::Unsupported);
-        assert!(error.text.contains("standard input"), "{error}");
+        assert!(error.text.contains("left behind"), "{error}");
     }
 }

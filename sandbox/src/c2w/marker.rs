@@ -52,7 +52,7 @@ pub(super) struct Mark {
     pub which: usize,
     /// Its number.
     pub number: i32,
-    /// The terminal made its line's end two bytes.
+    /// A terminal made its line's end two bytes, or two terminals three.
     pub translated: bool,
 }
 
@@ -147,9 +147,15 @@ impl Scanner {
             .count();
         let (digits, tail) = rest.split_at(digits);
         let (translated, line_end) = match tail {
-            [] | [SEPARATOR] | [SEPARATOR, b'\r'] if digits.len() < MAX_DIGITS => return At::Part,
+            [] | [SEPARATOR] | [SEPARATOR, b'\r'] | [SEPARATOR, b'\r', b'\r']
+                if digits.len() < MAX_DIGITS =>
+            {
+                return At::Part;
+            }
             [SEPARATOR, b'\n', ..] => (false, 2),
             [SEPARATOR, b'\r', b'\n', ..] => (true, 3),
+            // A terminal within a terminal.
+            [SEPARATOR, b'\r', b'\r', b'\n', ..] => (true, 4),
             _ => return At::Nothing,
         };
         let number = std::str::from_utf8(digits)
@@ -176,8 +182,13 @@ pub(super) fn formats(script: &[u8]) -> Result<Vec<String>, VmError> {
         let text = format!("byte {place} of the script is zero, which a shell cannot read");
         return Err(VmError::new(VmCode::BadOption, text));
     }
+    Ok(escapes(script))
+}
+
+/// Bytes as formats of `printf`, each short enough for a typed line.
+pub(super) fn escapes(bytes: &[u8]) -> Vec<String> {
     let mut lines = vec![String::new()];
-    for &byte in script {
+    for &byte in bytes {
         let mut line = lines.pop().unwrap_or_default();
         // Room for the longest escape.
         if line.len() + 4 > MAX_LINE {
@@ -193,7 +204,7 @@ pub(super) fn formats(script: &[u8]) -> Result<Vec<String>, VmError> {
         }
         lines.push(line);
     }
-    Ok(lines)
+    lines
 }
 
 #[cfg(test)]

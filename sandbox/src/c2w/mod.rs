@@ -38,13 +38,14 @@
 //!
 //! - standard error comes on standard output ([`Output::stderr`] holds what the
 //!   emulator itself says);
-//! - a command cannot be given standard input: it reads from `/dev/null`;
+//! - a command's standard input is whole before it starts, and at most 1 MiB
+//!   ([`Run::stdin`]); without one it reads from `/dev/null`;
 //! - commands run one after the other, in one shell;
 //! - a command that ignores the terminal's interrupts cannot be ended; others
 //!   are refused while it runs. A command's background children live on;
 //! - a program in the background that prints while a command runs is mixed into
 //!   its output;
-//! - if the image has no `stty`, line ends come as two bytes;
+//! - a terminal makes two bytes of each line end, which are made one again;
 //! - an exit status of the container's own command is not told, and there is no
 //!   size of the terminal to set;
 //! - arguments, environment and mounts together have 1,024 bytes;
@@ -72,5 +73,5 @@ pub use image::{Image, MAX_CODE, MAX_FILE, MAX_FUNCTION, MAX_FUNCTION_HERE, MAX_
 pub(crate) use image::{check_code, precompile};
 pub use link::{FrameLink, MAX_FRAME, Wake};
 pub use machine::Machine;
-pub use options::{INFO_BYTES, Mount, Options, Run};
+pub use options::{INFO_BYTES, MAX_INPUT, Mount, Options, Run};
 pub use session::Output;

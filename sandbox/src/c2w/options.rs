@@ -122,7 +122,11 @@ impl std::fmt::Debug for Options {
     }
 }
 
-/// The limits of one command.
+/// Most bytes of standard input of a command: they are typed, four characters
+/// for a byte at worst.
+pub const MAX_INPUT: usize = 1 << 20;
+
+/// The limits of one command, and what it reads.
 #[derive(Clone, Debug)]
 pub struct Run {
     /// Longest time; then it is interrupted.
@@ -131,6 +135,9 @@ pub struct Run {
     pub output_limit: usize,
     /// It is interrupted soon after this is set.
     pub cancel: Option<Arc<AtomicBool>>,
+    /// Its standard input, at most [`MAX_INPUT`] bytes; else it is empty. It is
+    /// typed into a file of the image first.
+    pub stdin: Option<Vec<u8>>,
 }
 
 impl Default for Run {
@@ -139,6 +146,7 @@ impl Default for Run {
             timeout: None,
             output_limit: OUTPUT,
             cancel: None,
+            stdin: None,
         }
     }
 }

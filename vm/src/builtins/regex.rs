@@ -1,23 +1,23 @@
-//! Regular expressions of the `regexMatch` atom on a linear-time engine (D39).
+//! Regular expressions of the `regexMatch` atom and of schemas, in linear time
+//! (D39).
 //!
-//! A pattern is written in JavaScript's syntax without flags and translated by
-//! `regex_syntax`. JavaScript matches UTF-16 units when
-//! a pattern has no `u` flag, so text beyond the basic plane is matched as
-//! units too: each surrogate is mapped to a private character, which nothing
-//! else can become. Lone surrogates need no exception that way.
+//! A pattern is written in JavaScript's syntax without flags (`regex_parse`)
+//! and matches UTF-16 units, as JavaScript does when a pattern has no `u`
+//! flag. Look-around and back-references cannot be matched in linear time and
+//! are refused by name.
 //!
-//! Look-around and back-references cannot be matched in linear time and are
-//! refused by name. Limits on pattern, input, compiled size and on their
-//! product keep one match far below a second.
+//! Compiling is paid by the positions of a pattern, its size with repetitions
+//! written out, whether or not a thread has the compiled form already; matching
+//! by positions times the units of the text. Both can be stopped at any point.
 
-use super::regex_syntax::{self, surrogate_as_char};
+use super::regex_parse;
+use super::regex_program::Program;
 use crate::heap::Str;
-use crate::native::{Cx, Fault};
-use a99_core::costs::{READ, Sizes};
+use crate::native::{Cx, Fault, Reading};
+use a99_core::costs::{READ, Sizes, regex_price};
 use a99_ecma::wtf8;
-use regex::bytes::{Regex, RegexBuilder};
-use std::borrow::Cow;
 use std::cell::RefCell;
+use std::rc::Rc;
 
 /// Longest pattern in UTF-16 units; the third generation's limit.
 pub const MAX_PATTERN_UNITS: usize = 1_000;
@@ -25,28 +25,25 @@ pub const MAX_PATTERN_UNITS: usize = 1_000;
 /// Longest input in UTF-16 units; the third generation's limit.
 pub const MAX_INPUT_UNITS: usize = 100_000;
 
-/// Most positions of a pattern once repetitions are written out. Bounds the
-/// time that compiling takes (about a millisecond).
+/// Most positions of a pattern once repetitions are written out.
 const MAX_POSITIONS: u64 = 20_000;
 
-/// Most positions times input units: at a few nanoseconds each in the slowest
-/// of the matching strategies, well below a second.
+/// Most positions times input units.
 const MAX_STEPS: u64 = 100_000_000;
 
-/// Bytes that a compiled pattern may take.
-const MAX_COMPILED_BYTES: usize = 1 << 20;
-
-/// Bytes that the lazily built automaton may take while matching.
-const MAX_AUTOMATON_BYTES: usize = 512 << 10;
-
-/// Compiled patterns that a thread keeps. A loop uses few, and each may hold
-/// more than a mebibyte.
+/// Compiled patterns that a thread keeps.
 const CACHED: usize = 16;
+
+/// The longest program that is kept.
+const CACHED_LEN: usize = 4_096;
+
+/// Work that reading a unit of a pattern stands for.
+const PARSE_WORK: i64 = 64;
 
 /// A compiled pattern.
 #[derive(Clone)]
 struct Compiled {
-    regex: Regex,
+    program: Rc<Program>,
     positions: u64,
 }
 
@@ -56,122 +53,113 @@ thread_local! {
     static CACHE: RefCell<Vec<(Box<[u8]>, Compiled)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Whether `pattern` matches anywhere in `text`; both are WTF-8. Pays for
-/// reading both.
+/// Whether `pattern` matches anywhere in `text`; both are WTF-8.
 ///
 /// # Errors
-/// Those of [`test()`] and fuel; memory for the automaton.
+/// Those of [`regex_match_str`].
 pub fn regex_match(cx: &mut Cx<'_>, pattern: &[u8], text: &[u8]) -> Result<bool, Fault> {
-    pay(
-        cx,
-        wtf8::utf16_len(pattern) + wtf8::utf16_len(text),
-        text.len(),
-    )?;
-    test(pattern, text).map_err(Fault::throw)
+    let units = wtf8::utf16_len(text);
+    search(&mut cx.reading(), pattern, text, units)?.map_err(Fault::throw)
 }
 
 /// [`regex_match`] for strings of the heap, without copying them.
 ///
 /// # Errors
-/// As [`regex_match`].
+/// Fuel, memory, a stop. Text that is too long; a pattern that is too long,
+/// invalid, too large or not expressible in linear time.
 pub fn regex_match_str(cx: &mut Cx<'_>, pattern: Str, text: Str) -> Result<bool, Fault> {
-    pay(cx, pattern.units() + text.units(), text.len_bytes())?;
-    test(cx.bytes(pattern), cx.bytes(text)).map_err(Fault::throw)
+    let mut run = cx.reading();
+    let heap = run.heap();
+    let (pattern, units) = (heap.bytes(pattern), text.units());
+    search(&mut run, pattern, heap.bytes(text), units)?.map_err(Fault::throw)
 }
 
-fn pay(cx: &mut Cx<'_>, units: usize, text_bytes: usize) -> Result<(), Fault> {
-    cx.charge(READ, Sizes::units(units))?;
-    // Usually matching is a table look-up for each unit, whatever the pattern.
-    cx.work(units as i64)?;
-    Ok(cx
-        .heap
-        .check(MAX_AUTOMATON_BYTES.saturating_add(text_bytes.saturating_mul(2)))?)
-}
-
-/// Whether `pattern` matches anywhere in `text`, without paying; for callers
-/// that charge by themselves.
+/// Whether `pattern` matches anywhere in `text`, which has so many units; the
+/// inner error is what is wrong with them.
 ///
 /// # Errors
-/// Text that is too long; a pattern that is too long, invalid, too large or
-/// not expressible in linear time.
-pub fn test(pattern: &[u8], text: &[u8]) -> Result<bool, String> {
+/// Fuel, memory, a stop.
+pub(crate) fn search(
+    run: &mut Reading<'_>,
+    pattern: &[u8],
+    text: &[u8],
+    units: usize,
+) -> Result<Result<bool, String>, Fault> {
     let pattern_units = wtf8::utf16_len(pattern);
+    run.charge(READ, Sizes::units(pattern_units + units))?;
     if pattern_units > MAX_PATTERN_UNITS {
-        return Err(format!(
+        return Ok(Err(format!(
             "Regex pattern too long ({pattern_units} > {MAX_PATTERN_UNITS})"
-        ));
+        )));
     }
-    let text_units = wtf8::utf16_len(text);
-    if text_units > MAX_INPUT_UNITS {
-        return Err(format!(
-            "Regex input too long ({text_units} > {MAX_INPUT_UNITS})"
-        ));
+    if units > MAX_INPUT_UNITS {
+        return Ok(Err(format!(
+            "Regex input too long ({units} > {MAX_INPUT_UNITS})"
+        )));
     }
-    let compiled = compiled(pattern)?;
-    let positions = compiled.positions;
-    if positions.saturating_mul(text_units as u64) > MAX_STEPS {
-        return Err(format!(
-            "Regex too costly for an input of this length ({positions} positions x {text_units} \
-             units > {MAX_STEPS})"
-        ));
-    }
-    Ok(compiled.regex.is_match(&units_as_chars(text)))
+    let compiled = match compiled(run, pattern, units)? {
+        Ok(compiled) => compiled,
+        Err(why) => return Ok(Err(why)),
+    };
+    compiled.program.search(run, text).map(Ok)
 }
 
-fn compiled(pattern: &[u8]) -> Result<Compiled, String> {
+/// The compiled form of a pattern; it and the search in a text of so many
+/// units are paid.
+fn compiled(
+    run: &mut Reading<'_>,
+    pattern: &[u8],
+    units: usize,
+) -> Result<Result<Compiled, String>, Fault> {
     if let Some(found) = CACHE.with_borrow_mut(|cache| {
         let at = cache.iter().position(|(key, _)| **key == *pattern)?;
         cache[at..].rotate_left(1);
         cache.last().map(|(_, found)| found.clone())
     }) {
-        return Ok(found);
+        return Ok(match pay(run, found.positions, units)? {
+            Ok(()) => Ok(found),
+            Err(why) => Err(why),
+        });
     }
-    let new = compile(pattern)?;
-    CACHE.with_borrow_mut(|cache| {
-        if cache.len() == CACHED {
-            cache.remove(0);
-        }
-        cache.push((pattern.into(), new.clone()));
-    });
-    Ok(new)
-}
-
-fn compile(pattern: &[u8]) -> Result<Compiled, String> {
     let invalid = |why: &str| format!("Invalid regular expression: {why}");
-    let units: Vec<u16> = wtf8::units(pattern).collect();
-    let translated = regex_syntax::translate(&units).map_err(|e| invalid(&e))?;
-    if translated.positions > MAX_POSITIONS {
-        return Err(invalid("regular expression too large"));
+    run.work(PARSE_WORK * pattern.len() as i64)?;
+    let pattern_units: Vec<u16> = wtf8::units(pattern).collect();
+    let parsed = match regex_parse::parse(&pattern_units) {
+        Ok(parsed) => parsed,
+        Err(why) => return Ok(Err(invalid(&why))),
+    };
+    let positions = parsed.positions;
+    if positions > MAX_POSITIONS {
+        return Ok(Err(invalid("regular expression too large")));
     }
-    let regex = RegexBuilder::new(&translated.pattern)
-        .size_limit(MAX_COMPILED_BYTES)
-        .dfa_size_limit(MAX_AUTOMATON_BYTES)
-        .build();
-    match regex {
-        Ok(regex) => Ok(Compiled {
-            regex,
-            positions: translated.positions,
-        }),
-        Err(regex::Error::CompiledTooBig(_)) => Err(invalid("regular expression too large")),
-        // The translation is valid but for groups within groups.
-        Err(_) => Err(invalid("too many nested groups")),
+    if let Err(why) = pay(run, positions, units)? {
+        return Ok(Err(why));
     }
+    let new = Compiled {
+        program: Rc::new(Program::compile(run, parsed)?),
+        positions,
+    };
+    if new.program.len() <= CACHED_LEN {
+        CACHE.with_borrow_mut(|cache| {
+            if cache.len() == CACHED {
+                cache.remove(0);
+            }
+            cache.push((pattern.into(), new.clone()));
+        });
+    }
+    Ok(Ok(new))
 }
 
-/// The text with every surrogate, lone or of a pair, as a character of its
-/// own; the same bytes for text of the basic plane.
-fn units_as_chars(text: &[u8]) -> Cow<'_, [u8]> {
-    let basic = !text.iter().any(|b| *b >= 0xF0) && wtf8::is_well_formed(text);
-    if basic {
-        return Cow::Borrowed(text);
+/// Pays for a pattern of this size and a text of so many units.
+fn pay(run: &mut Reading<'_>, positions: u64, units: usize) -> Result<Result<(), String>, Fault> {
+    if positions.saturating_mul(units as u64) > MAX_STEPS {
+        return Ok(Err(format!(
+            "Regex too costly for an input of this length ({positions} positions x {units} units \
+             > {MAX_STEPS})"
+        )));
     }
-    // At most twice MAX_INPUT_UNITS characters of four bytes.
-    Cow::Owned(
-        wtf8::units(text)
-            .map(surrogate_as_char)
-            .collect::<String>()
-            .into_bytes(),
-    )
+    run.pay_metered(regex_price(positions, units as u64))?;
+    Ok(Ok(()))
 }
 
 #[cfg(test)]
@@ -286,8 +274,8 @@ mod tests {
             Err("Regex input too long (100001 > 100000)".to_owned())
         );
         assert!(run(&"(".repeat(500), "").is_err());
-        let nested = format!("{}a{}", "(".repeat(480), ")".repeat(480));
-        assert!(run(&nested, "").is_err());
+        let nested = format!("{}a{}", "(".repeat(330), ")*".repeat(330));
+        assert_eq!(run(&nested, ""), Ok(true));
     }
 
     #[test]
@@ -311,10 +299,72 @@ mod tests {
         let mut bench = Bench::with_fuel(1_000);
         let result = regex_match(&mut bench.cx(), b"a", "b".repeat(10).as_bytes());
         assert!(matches!(result, Err(Fault::OutOfFuel)));
-        let mut bench = Bench::with_fuel(1_301);
+        let price = 1_300 + regex_price(3, 10);
+        let mut bench = Bench::with_fuel(price + 1);
         let mut cx = bench.cx();
         let pattern = cx.heap.alloc_str(b"b+$").unwrap();
         let text = cx.heap.alloc_str(b"abbbbbbbbb").unwrap();
         assert!(regex_match_str(&mut cx, pattern, text).unwrap());
+        assert_eq!(bench.meter.fuel(), 1);
+    }
+
+    /// The price is that of compiling whether or not the thread has the
+    /// pattern already, and grows with what compiling and matching do.
+    #[test]
+    fn a6_the_price_is_by_compiled_size() {
+        let price = |pattern: &str, text: &str| {
+            let mut bench = Bench::with_fuel(i64::MAX);
+            regex_match(&mut bench.cx(), pattern.as_bytes(), text.as_bytes()).unwrap();
+            i64::MAX - bench.meter.fuel()
+        };
+        for pattern in ["^a{1,50}b", r"(?:\s{1,50}|\W{1,50}){9}qN"] {
+            let first = price(pattern, "text");
+            for _ in 0..CACHED {
+                price(&format!("x{pattern}"), "other");
+                assert_eq!(price(pattern, "text"), first);
+            }
+        }
+        let of = |positions, units: i64, text: u64| regex_price(positions, text) + units * 100;
+        assert_eq!(price("a{100}", "bb"), of(100, 8, 2));
+        assert_eq!(price("(?:a|b){10}", "bb"), of(40, 13, 2));
+        assert_eq!(price("(?:a{10}){10}", "bb"), of(110, 15, 2));
+    }
+
+    /// A host whose run is to stop from the n-th question on.
+    #[derive(Debug)]
+    struct StopsAt(std::sync::atomic::AtomicUsize);
+
+    impl crate::native::Host for StopsAt {
+        fn stop(&self) -> Option<crate::native::StopReason> {
+            let left = self.0.load(std::sync::atomic::Ordering::Relaxed);
+            self.0
+                .store(left.saturating_sub(1), std::sync::atomic::Ordering::Relaxed);
+            (left == 0).then_some(crate::native::StopReason::Deadline)
+        }
+        fn now_ms(&self) -> f64 {
+            0.0
+        }
+        fn random(&self, _: &mut [u8]) {}
+    }
+
+    /// Compiling and matching ask every few microseconds whether to stop.
+    #[test]
+    fn a6_compiling_and_matching_stop() {
+        let stops = |pattern: &str, text: &str, after: usize| {
+            let mut bench = Bench::with_fuel(i64::MAX);
+            let host = StopsAt(after.into());
+            let mut cx = Cx::new(&mut bench.heap, &mut bench.meter, &host);
+            matches!(
+                regex_match(&mut cx, pattern.as_bytes(), text.as_bytes()),
+                Err(Fault::Stop(_))
+            )
+        };
+        // Twenty thousand instructions, and five million looks at states.
+        for after in [0, 3, 10] {
+            assert!(stops("(?:a{100}b{99}){99}", "", after), "{after}");
+        }
+        for after in [0, 10, 500] {
+            assert!(stops("(?:a?){99}b", &"a".repeat(50_000), after), "{after}");
+        }
     }
 }

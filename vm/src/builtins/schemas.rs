@@ -2,21 +2,18 @@
 //! and 3.6).
 //!
 //! Builders give JSON Schema as plain data: an argument that is no schema is
-//! taken as an example of one. Values are converted to the host's type for the
-//! check, under the limits of the boundary (D21), after that work was paid;
-//! what the check holds counts against the ceiling meanwhile.
+//! taken as an example of one.
 
 mod build;
 #[cfg(test)]
 mod tests;
 
 use super::arg;
-use crate::convert::{BoundaryLimits, Copies, from_value};
+use crate::convert::BoundaryLimits;
 use crate::heap::Val;
 use crate::native::{Cx, Fault};
+use crate::schema;
 use a99_core::costs::{Sizes, WRITTEN};
-use a99_core::schema::{self, PatternMatcher, Schema};
-use a99_core::text::Text;
 
 type Code = fn(&mut Cx<'_>, &[Val]) -> Result<Val, Fault>;
 
@@ -46,46 +43,18 @@ pub(super) const FUNCTIONS: &[(&str, &str, Code)] = &[
     ("Schema", "uuid", build::uuid),
 ];
 
-/// Patterns run on the linear-time engine (D39).
-struct Patterns;
-
-impl PatternMatcher for Patterns {
-    fn is_match(&self, pattern: &Text, text: &Text) -> Result<bool, String> {
-        super::regex::test(pattern.as_bytes(), text.as_bytes())
-    }
-}
-
-/// A schema in the form that checks use. It was built from an argument, and is
-/// deeper and longer than that where the argument is an example.
-pub(crate) fn host_schema(copies: &mut Copies<'_, '_>, v: Val) -> Result<Schema, Fault> {
-    let limits = BoundaryLimits {
-        max_bytes: usize::MAX,
-        max_depth: 2 * schema::MAX_SCHEMA_DEPTH + 2,
-    };
-    let before = copies.bytes();
-    let value = copies.to_value(v, &limits)?;
-    let parts = copies.bytes() - before;
-    copies.count(parts.saturating_add(Schema::bytes_of(&value)))?;
-    Ok(Schema::parse(&value))
-}
-
 /// `filter(data, schemaOrExample)`: the data with what the schema declares.
 ///
 /// # Errors
 /// `<path>: <message>` for data that does not match.
 fn filter(cx: &mut Cx<'_>, args: &[Val]) -> Result<Val, Fault> {
-    let limits = BoundaryLimits::default();
-    let mut copies = Copies::new(cx);
-    let data = copies.to_value(arg(args, 0), &limits)?;
-    // What is kept is at most all of it.
-    copies.count(copies.bytes())?;
-    let wanted = build::by_example(&mut copies, arg(args, 1))?;
-    let wanted = host_schema(&mut copies, wanted)?;
-    let kept = schema::filter_with(&data, &wanted, &Patterns)
-        .map_err(|error| Fault::throw(error.to_string()))?;
-    let kept = from_value(&mut copies, &kept, &limits)?;
-    let (units, elements) = super::width(&copies, kept);
-    copies.charge(
+    let data = arg(args, 0);
+    let wanted = build::by_example(cx, arg(args, 1))?;
+    let wanted = schema::read(cx, wanted)?;
+    schema::check(cx, data, &wanted)?.map_err(|error| Fault::throw(error.to_string()))?;
+    let kept = schema::project(cx, data, wanted.root())?;
+    let (units, elements) = super::width(cx, kept);
+    cx.charge(
         WRITTEN,
         Sizes::default().out_units(units).out_elements(elements),
     )?;
@@ -94,11 +63,7 @@ fn filter(cx: &mut Cx<'_>, args: &[Val]) -> Result<Val, Fault> {
 
 /// `Schema.isValid(value, schemaOrExample)`.
 fn is_valid(cx: &mut Cx<'_>, args: &[Val]) -> Result<Val, Fault> {
-    let mut copies = Copies::new(cx);
-    let data = copies.to_value(arg(args, 0), &BoundaryLimits::default())?;
-    let wanted = build::as_schema(&mut copies, arg(args, 1))?;
-    let wanted = host_schema(&mut copies, wanted)?;
-    Ok(Val::Bool(
-        schema::validate_with(&data, &wanted, &Patterns, false).is_ok(),
-    ))
+    let wanted = build::as_schema(cx, arg(args, 1))?;
+    let wanted = schema::read(cx, wanted)?;
+    Ok(Val::Bool(schema::conforms(cx, arg(args, 0), &wanted)?))
 }

@@ -6,12 +6,13 @@ use super::decode::{Key, from_args};
 use super::encode::to_value;
 use super::mismatch::{Mismatch, describe};
 use super::schema::checkable;
-use crate::atom::{AtomError, BoxFuture, HostCall, HostReply, Scope};
+use crate::atom::{AtomError, BoxFuture, Cancelled, HostCall, HostReply, Scope};
 use crate::convert::{self, BoundaryLimits, Copies};
-use crate::heap::Val;
-use crate::machine::start::Patterns;
-use crate::native::{Cx, Fault};
-use a99_core::schema::{Schema, SchemaError, validate_with};
+use crate::heap::{Heap, Val};
+use crate::native::{Cx, Fault, Host, Meter, StopReason};
+use crate::schema::check_host;
+use a99_core::costs::CostModel;
+use a99_core::schema::{Schema, SchemaError};
 use a99_core::value::Value;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -20,6 +21,7 @@ use std::fmt::Display;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;
+use std::time::Instant;
 
 /// What an error says when host code panicked (E20: nothing of the host's
 /// text).
@@ -115,14 +117,18 @@ impl Declared {
         from_args(I::KEYS, args).map_err(Failure::Input)
     }
 
-    /// Lets an answer pass that fits the declared output (D46).
-    fn output(&self, reply: Reply) -> Reply {
-        let value = reply?;
+    /// Lets an answer pass that fits the declared output (D46); the check is
+    /// paid by the run.
+    fn output(&self, cx: &mut Cx<'_>, reply: Reply) -> Result<Reply, Fault> {
+        let value = match reply {
+            Ok(value) => value,
+            failed => return Ok(failed),
+        };
         let schema = self.schema.get_or_init(|| checkable(&(self.output)()));
-        match validate_with(&value, schema, &Patterns, true) {
+        Ok(match check_host(cx, &value, schema, true)? {
             Ok(()) => Ok(value),
             Err(error) => Err(Failure::Output(mismatch(&error, &value))),
-        }
+        })
     }
 
     fn fault(&self, failure: &Failure) -> Fault {
@@ -172,7 +178,8 @@ pub fn inline<I: Input>(
         .map_err(|e| declared.fault(&e))?;
     let reply = catch_unwind(AssertUnwindSafe(|| body(input)))
         .unwrap_or_else(|_| Err(Failure::Failed(PANICKED.to_owned())));
-    let value = declared.output(reply).map_err(|e| declared.fault(&e))?;
+    let reply = declared.output(&mut copies, reply)?;
+    let value = reply.map_err(|e| declared.fault(&e))?;
     convert::from_value(&mut copies, &value, scope.limits)
 }
 
@@ -202,13 +209,58 @@ pub fn begin<I: Input>(call: HostCall, declared: &Declared) -> Result<(AtomCx, I
     Ok((cx, input))
 }
 
-/// Answers a call.
+/// Who asks whether a call's answer is still wanted, while it is checked.
+#[derive(Debug)]
+pub struct Patience {
+    cancelled: Cancelled,
+    deadline: Option<Instant>,
+}
+
+impl Patience {
+    /// That of a call.
+    pub fn of(call: &HostCall) -> Patience {
+        Patience {
+            cancelled: call.cancelled.clone(),
+            deadline: call.deadline,
+        }
+    }
+}
+
+impl Host for Patience {
+    fn stop(&self) -> Option<StopReason> {
+        if self.cancelled.is_set() {
+            return Some(StopReason::Aborted);
+        }
+        let late = self.deadline.is_some_and(|end| Instant::now() >= end);
+        late.then_some(StopReason::Deadline)
+    }
+
+    fn now_ms(&self) -> f64 {
+        f64::NAN
+    }
+
+    fn random(&self, out: &mut [u8]) {
+        out.fill(0);
+    }
+}
+
+/// Answers a call. The run waits meanwhile: the check of the answer has its
+/// deadline and its signal, and the fuel of the call's own price.
 ///
 /// # Errors
 /// Why there is no answer.
-pub fn finish(declared: &Declared, reply: Reply) -> Result<HostReply, AtomError> {
-    let value = declared.output(reply).map_err(|e| declared.error(&e))?;
-    Ok(HostReply::from(value))
+pub fn finish(
+    declared: &Declared,
+    patience: &Patience,
+    reply: Reply,
+) -> Result<HostReply, AtomError> {
+    let mut heap = Heap::default();
+    let mut meter = Meter::new(i64::MAX, CostModel::Flat);
+    let mut cx = Cx::new(&mut heap, &mut meter, patience);
+    match declared.output(&mut cx, reply) {
+        Ok(reply) => Ok(HostReply::from(reply.map_err(|e| declared.error(&e))?)),
+        Err(_) => Err(AtomError::new(format!("Atom '{}' timed out", declared.op))),
+    }
 }
 
 /// The future of an `async fn`; a run may go on on another thread while it

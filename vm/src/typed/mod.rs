@@ -33,7 +33,9 @@ pub use strict::strict;
 /// What the expansion of `#[atom]` names. No promise is made about it.
 #[doc(hidden)]
 pub mod expansion {
-    pub use super::call::{Fallible, begin, fallible, finish, inline, plain, price, sendable};
+    pub use super::call::{
+        Fallible, Patience, begin, fallible, finish, inline, plain, price, sendable,
+    };
     pub use crate::atom::{AtomError, BoxFuture, HostCall, HostReply, Scope};
     pub use crate::convert::BoundaryLimits;
     pub use crate::heap::Val;

@@ -14,6 +14,10 @@ use std::time::{Duration, Instant};
 /// Most bytes of output that `--json` collects.
 pub(super) const COLLECTED_BYTES: u64 = 64 << 20;
 
+/// The exit code where nobody reads the output any more: that of a command which
+/// SIGPIPE ended.
+pub(super) const CLOSED_PIPE: u8 = 141;
+
 /// Bytes that are read from standard input at once.
 const READ_BYTES: usize = 32 << 10;
 
@@ -23,8 +27,8 @@ pub(super) fn run(args: &ExecArgs) -> Exit {
 }
 
 /// Starts an image of others; its start counts as part of the command's time.
-fn foreign(args: &ExecArgs, path: &Path) -> Result<Sandbox, VmError> {
-    let mut builder = builder(&args.settings).image(path).worker(super::worker());
+fn foreign(args: &ExecArgs) -> Result<Sandbox, VmError> {
+    let mut builder = builder(&args.settings);
     if let Some(time) = args.timeout {
         builder = builder.start_limit(time);
     }
@@ -33,17 +37,16 @@ fn foreign(args: &ExecArgs, path: &Path) -> Result<Sandbox, VmError> {
 
 fn exec(args: &ExecArgs) -> Result<Exit, VmError> {
     let begin = Instant::now();
-    let sandbox = match &args.image {
-        Some(path) => foreign(args, path)?,
+    let sandbox = match args.settings.image {
+        Some(_) => foreign(args)?,
         None => start(&args.settings)?,
     };
-    // What a person types is meant for the command only if it is piped. Images
-    // of others have no way for it.
-    let piped = args.image.is_none() && !stdin().is_terminal();
-    let spent = args
-        .image
-        .as_ref()
-        .map_or(Duration::ZERO, |_| begin.elapsed());
+    // What a person types is meant for the command only if it is piped.
+    let piped = !stdin().is_terminal();
+    let spent = match args.settings.image {
+        Some(_) => begin.elapsed(),
+        None => Duration::ZERO,
+    };
     let process = Arc::new(command(&sandbox, args, piped, spent).spawn()?);
     if piped {
         pass_input(&process)?;
@@ -84,8 +87,9 @@ fn command(sandbox: &Sandbox, args: &ExecArgs, piped: bool, spent: Duration) -> 
     if let Some(time) = args.timeout {
         command = command.timeout(time.saturating_sub(spent));
     }
-    if args.json {
-        command = command.output_limit(COLLECTED_BYTES);
+    let collected = args.json.then_some(COLLECTED_BYTES);
+    if let Some(bytes) = args.settings.limits.output_limit.or(collected) {
+        command = command.output_limit(bytes);
     }
     command
 }
@@ -126,11 +130,19 @@ pub(super) fn streamed(process: &Process) -> Result<Exit, VmError> {
         };
         if let Err(error) = written {
             process.kill()?;
+            if is_closed_pipe(&error) {
+                return Ok(Exit::Guest(CLOSED_PIPE));
+            }
             return Err(VmError::new(VmCode::Io, format!("output: {error}")));
         }
     }
     let exited = block_on(process.wait())?;
     Ok(Exit::Guest(exited.exit_code()))
+}
+
+/// Whether nobody reads any more: what was read was enough.
+pub(super) fn is_closed_pipe(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::BrokenPipe
 }
 
 pub(super) fn write(out: &mut dyn Write, bytes: &[u8]) -> io::Result<()> {

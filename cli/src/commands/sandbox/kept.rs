@@ -18,8 +18,10 @@ pub(super) fn start(args: &StartArgs) -> Exit {
 }
 
 fn started(args: &StartArgs) -> Result<Exit, Problem> {
-    // Here is the terminal that may be asked whether to build one.
-    drop(load()?);
+    if args.settings.image.is_none() {
+        // Here is the terminal that may be asked whether to build one.
+        drop(load()?);
+    }
     let spec = Spec::of(&args.settings, &args.publish);
     let spec = spec.map_err(|error| Problem::io("working folder", error))?;
     let status = launch(&args.name, &spec)?;

@@ -1,7 +1,7 @@
 //! `a99 sandbox exec NAME` and `shell NAME`: commands in a sandbox that has a
 //! name.
 
-use super::exec::{COLLECTED_BYTES, show, write};
+use super::exec::{CLOSED_PIPE, COLLECTED_BYTES, is_closed_pipe, show, write};
 use super::shell::{Raw, needs_terminal, size};
 use crate::failure::{Exit, Failure};
 use crate::named::client::{Connection, Remote};
@@ -15,17 +15,31 @@ use a99_sandbox::VmError;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGWINCH};
 use signal_hook::iterator::Signals;
 use std::io::{IsTerminal, stderr, stdin, stdout};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
 /// The number of the signal that ends a command with all that it started.
 const SIGKILL: u32 = 9;
 
-/// How soon a second Ctrl-C ends a command that did not end at the first.
-const IMPATIENCE: Duration = Duration::from_millis(500);
+/// Added to the number of a signal that ended a process, as shells do.
+const SIGNAL_EXIT: u8 = 128;
+
+/// How long the sandbox may take to say that a command was ended, before this
+/// process ends without its word.
+const GRACE: Duration = Duration::from_millis(500);
 
 /// Runs a command.
 pub(super) fn run(name: &Name, args: &ExecArgs) -> Result<Exit, Failure> {
     fixed(name, &args.settings)?;
+    let limits = args.settings.limits;
+    if args.session
+        && (!args.settings.env.is_empty() || limits.memory.is_some() || limits.processes.is_some())
+    {
+        return Err(Failure::usage(
+            "--env, --memory and --processes are for a command of its own; in the session \
+             `export` sets variables",
+        ));
+    }
     Ok(ended(exec(name, args), args.json))
 }
 
@@ -33,7 +47,8 @@ pub(super) fn run(name: &Name, args: &ExecArgs) -> Result<Exit, Failure> {
 fn fixed(name: &Name, settings: &SettingsArgs) -> Result<(), Failure> {
     if settings.has_fixed() {
         return Err(Failure::usage(format!(
-            "--mount and --net are chosen when a sandbox starts: `a99 sandbox start {name}`"
+            "--mount, --net, --image and --lifetime are chosen when a sandbox starts: \
+             `a99 sandbox start {name}`"
         )));
     }
     Ok(())
@@ -41,8 +56,10 @@ fn fixed(name: &Name, settings: &SettingsArgs) -> Result<(), Failure> {
 
 fn exec(name: &Name, args: &ExecArgs) -> Result<Exit, Problem> {
     let place = Place::of_user()?;
-    // What a person types is meant for the command only if it is piped.
-    let piped = !args.detach && !stdin().is_terminal();
+    // What a person types is meant for the command only if it is piped; the
+    // session's commands have none.
+    let piped = !args.detach && !args.session && !stdin().is_terminal();
+    let limits = args.settings.limits;
     let timeout = args.timeout.map(|time| time.as_millis());
     let exec = Exec {
         argv: args.argv.clone(),
@@ -51,10 +68,13 @@ fn exec(name: &Name, args: &ExecArgs) -> Result<Exit, Problem> {
         stdin: piped,
         // Time limits are a year at most, and not nothing.
         timeout_ms: timeout.map(|time| u64::try_from(time).unwrap_or(u64::MAX).max(1)),
-        output_limit: args
-            .json
-            .then_some(COLLECTED_BYTES)
+        output_limit: limits
+            .output_limit
+            .or(args.json.then_some(COLLECTED_BYTES))
             .filter(|_| !args.detach),
+        memory: limits.memory,
+        processes: limits.processes,
+        session: args.session,
         shell: None,
         detach: args.detach,
     };
@@ -65,9 +85,19 @@ fn exec(name: &Name, args: &ExecArgs) -> Result<Exit, Problem> {
         output::out(&format!("{shown}\n"));
         return Ok(Exit::Ok);
     }
-    follow_signals(connection.remote())?;
+    follow_signals(connection.remote()?)?;
     if !args.json {
-        return Ok(Exit::Guest(connection.follow(piped, pass)?));
+        let mut is_closed = false;
+        let code = connection.follow(piped, |is_error, bytes| {
+            let written = pass(is_error, bytes);
+            is_closed = written.as_ref().is_err_and(is_closed_pipe);
+            written
+        });
+        return match code {
+            // The command ends with the connection.
+            Err(_) if is_closed => Ok(Exit::Guest(CLOSED_PIPE)),
+            code => Ok(Exit::Guest(code?)),
+        };
     }
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let code = connection.follow(piped, |is_error, bytes| {
@@ -91,25 +121,32 @@ fn pass(is_error: bool, bytes: &[u8]) -> std::io::Result<()> {
     }
 }
 
-/// Signals are the command's, except for a second Ctrl-C at once, which ends it
-/// in any case.
+/// The first signal is the command's. The second one ends the command and this
+/// process, whatever the sandbox does: it may be one that answers no more.
 fn follow_signals(remote: Remote) -> Result<(), Problem> {
     let mut signals =
         Signals::new([SIGINT, SIGTERM, SIGQUIT]).map_err(|error| Problem::io("signals", error))?;
-    let mut last: Option<Instant> = None;
+    let remote = Arc::new(remote);
     on_a_thread(move || {
+        let mut is_second = false;
         for signal in signals.forever() {
-            let is_impatient = last.is_some_and(|last| last.elapsed() < IMPATIENCE);
-            let number = match signal {
-                SIGINT if is_impatient => SIGKILL,
-                signal => signal.unsigned_abs(),
+            let number = match is_second {
+                true => SIGKILL,
+                false => signal.unsigned_abs(),
             };
-            if signal == SIGINT {
-                last = Some(Instant::now());
+            // On a thread of its own: whoever writes may wait for a sandbox that
+            // does not read.
+            let theirs = Arc::clone(&remote);
+            let told = on_a_thread(move || {
+                let _ = theirs.signal(number);
+            });
+            if is_second || told.is_err() {
+                std::thread::sleep(GRACE);
+                remote.hang_up();
+                let code = SIGNAL_EXIT.saturating_add(signal.unsigned_abs() as u8);
+                std::process::exit(code.into());
             }
-            if remote.signal(number).is_err() {
-                return;
-            }
+            is_second = true;
         }
     })
 }
@@ -138,7 +175,7 @@ fn open_shell(name: &Name, args: &ShellArgs) -> Result<Exit, Problem> {
     };
     let connection = Connection::open(&place, name, &Request::Exec(Box::new(exec)))?;
     let raw = Raw::enter().map_err(|error: VmError| Problem::from(error))?;
-    follow_terminal(connection.remote())?;
+    follow_terminal(connection.remote()?)?;
     let code = connection.follow(true, pass);
     drop(raw);
     Ok(Exit::Guest(code?))
@@ -152,11 +189,12 @@ fn follow_terminal(remote: Remote) -> Result<(), Problem> {
     on_a_thread(move || {
         for signal in signals.forever() {
             let (rows, columns) = size();
-            let told = match signal {
-                SIGWINCH => remote.resize(rows, columns),
-                _ => remote.signal(SIGKILL),
-            };
-            if told.is_err() {
+            if signal != SIGWINCH {
+                // The shell ends with the connection, and the terminal is left
+                // as it was.
+                return remote.hang_up();
+            }
+            if remote.resize(rows, columns).is_err() {
                 return;
             }
         }

@@ -12,8 +12,11 @@ use std::path::Path;
 
 /// Starts it. Where no image was built and a person is there, it is built.
 pub(super) fn start(settings: &SettingsArgs) -> Result<Sandbox, VmError> {
-    let image = load()?;
-    builder(settings).loaded_image(&image).start_blocking()
+    let builder = builder(settings);
+    match settings.image {
+        Some(_) => builder.start_blocking(),
+        None => builder.loaded_image(&load()?).start_blocking(),
+    }
 }
 
 /// A sandbox to be started, from the image that was built last.
@@ -24,6 +27,22 @@ pub fn builder(settings: &SettingsArgs) -> Builder {
         .translate(settings.translate.into());
     for (name, value) in &settings.env {
         builder = builder.env(name, value);
+    }
+    if let Some(file) = &settings.image {
+        builder = builder.image(file).worker(super::worker());
+    }
+    let limits = settings.limits;
+    if let Some(bytes) = limits.memory {
+        builder = builder.memory_limit(bytes);
+    }
+    if let Some(count) = limits.processes {
+        builder = builder.process_limit(count);
+    }
+    if let Some(bytes) = limits.output_limit {
+        builder = builder.output_limit(bytes);
+    }
+    if let Some(time) = limits.lifetime {
+        builder = builder.time_limit(time);
     }
     builder
 }

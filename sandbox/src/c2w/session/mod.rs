@@ -20,9 +20,9 @@
 //! call that started it ends with an error that says so, and so do later ones
 //! as long as it runs.
 
-use super::marker::{Mark, Scanner, Token, formats};
-use super::options::Run;
-use crate::vm::{VmCode, VmError};
+use super::marker::{Mark, Scanner, Token, escapes, formats};
+use super::options::{MAX_INPUT, Run};
+use crate::vm::{self, VmCode, VmError};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -110,6 +110,9 @@ pub(super) struct Session<T> {
     was_reset: bool,
     /// A command that nothing ended may still have the terminal.
     is_lost: bool,
+    /// A terminal around the shell's own makes two bytes of each line end,
+    /// whatever the shell's is told.
+    is_translated: bool,
     /// Set by who no longer wants the command that runs.
     cancel: Option<Arc<AtomicBool>>,
 }
@@ -137,6 +140,7 @@ impl<T: Terminal> Session<T> {
             background: Vec::new(),
             was_reset: false,
             is_lost: false,
+            is_translated: false,
             cancel: None,
         };
         session.wait_prompt(deadline)?;
@@ -317,11 +321,12 @@ impl<T: Terminal> Session<T> {
         let lines = formats(script)?;
         self.meet_shell()?;
         let load = self.load(lines)?;
+        let input = self.load_input(run.stdin.as_deref())?;
         let [begin, end, after] = [Token::new()?, Token::new()?, Token::new()?];
         let to = self.to_tty();
         let around = match self.has_tty {
-            true => "</dev/null >/dev/tty 2>&1",
-            false => "</dev/null",
+            true => format!("<{input} >/dev/tty 2>&1"),
+            false => format!("<{input}"),
         };
         // The second line is for a script whose error ends the first.
         self.type_line(&format!(
@@ -348,18 +353,18 @@ impl<T: Terminal> Session<T> {
             Waited::Found(mark) => mark,
             Waited::TimedOut if is_cancelled => {
                 let text = "the command was cancelled".to_owned();
-                return Err(self.give_up(VmCode::Cancelled, text));
+                return Err(self.give_up(VmCode::Cancelled, text, run));
             }
             Waited::TimedOut => {
                 let text = format!(
                     "the command ran longer than {:?}",
                     timeout.unwrap_or_default()
                 );
-                return Err(self.give_up(VmCode::TimedOut, text));
+                return Err(self.give_up(VmCode::TimedOut, text, run));
             }
             Waited::TooMuch => {
                 let text = format!("the command wrote more than {output_limit} bytes");
-                return Err(self.give_up(VmCode::OutputLimit, text));
+                return Err(self.give_up(VmCode::OutputLimit, text, run));
             }
         };
         match mark.which {
@@ -368,7 +373,7 @@ impl<T: Terminal> Session<T> {
             _ => self.renew()?,
         }
         Ok(Output {
-            stdout: mark.before,
+            stdout: self.as_written(mark.before),
             stderr: Vec::new(),
             exit_code: mark.number,
             session_reset: std::mem::take(&mut self.was_reset),
@@ -397,11 +402,14 @@ impl<T: Terminal> Session<T> {
                     let echoed = windows.any(|window| window == typed);
                     if !mark.translated && !echoed {
                         self.remember(&mark.before);
+                        self.is_translated = false;
                         return Ok(());
                     }
                     self.run_line(TERMINAL)?;
                     if attempt > 0 {
-                        // There is no stty: bytes are as the terminal has them.
+                        // There is no stty, or it is another terminal's doing:
+                        // each line end is two bytes, and is made one again.
+                        self.is_translated = mark.translated;
                         return Ok(());
                     }
                 }
@@ -461,9 +469,16 @@ impl<T: Terminal> Session<T> {
         self.set_up_shell()
     }
 
-    /// Ends what runs after a limit.
-    fn give_up(&mut self, code: VmCode, text: String) -> VmError {
-        match self.interrupt() {
+    /// Ends what runs after a limit. The error has what it wrote until then.
+    fn give_up(&mut self, code: VmCode, text: String, run: &Run) -> VmError {
+        let written = self.scanner.drop_passed();
+        let mut stdout = self.as_written(written);
+        stdout.truncate(run.output_limit);
+        let output = vm::Output {
+            stdout,
+            ..vm::Output::default()
+        };
+        let error = match self.interrupt() {
             Err(error) => error,
             Ok(true) => VmError::new(code, text),
             Ok(false) => {
@@ -471,7 +486,27 @@ impl<T: Terminal> Session<T> {
                 let text = format!("{text}, ignores the terminal's interrupts and still runs");
                 VmError::new(code, text)
             }
+        };
+        VmError {
+            output: Some(Box::new(output)),
+            ..error
         }
+    }
+
+    /// What a command wrote, from what the terminal made of it.
+    fn as_written(&self, mut bytes: Vec<u8>) -> Vec<u8> {
+        if self.is_translated {
+            let mut kept = 0;
+            for at in 0..bytes.len() {
+                if bytes[at] == b'\r' && bytes.get(at + 1) == Some(&b'\n') {
+                    continue;
+                }
+                bytes[kept] = bytes[at];
+                kept += 1;
+            }
+            bytes.truncate(kept);
+        }
+        bytes
     }
 
     /// Ends what has the terminal; whether the shell is back.
@@ -514,25 +549,50 @@ impl<T: Terminal> Session<T> {
         if lines.len() == 1 {
             return Ok(format!("command printf '{}'", lines.remove(0)));
         }
-        let Some(files) = self.files.clone() else {
-            let text = "the script is too long for one line of a terminal, and the image has no \
-                        folder for a file: none of /tmp, /dev/shm, /var/tmp and /run can be \
-                        written";
+        let file = self.type_file("the script", "run", &lines)?;
+        Ok(format!("cat {file}; rm -f {file}"))
+    }
+
+    /// Brings a command's standard input to the image; the file to read it from.
+    fn load_input(&mut self, bytes: Option<&[u8]>) -> Result<String, VmError> {
+        let bytes = bytes.unwrap_or_default();
+        if bytes.is_empty() {
+            return Ok("/dev/null".to_owned());
+        }
+        if bytes.len() > MAX_INPUT {
+            let text = format!(
+                "{} bytes of standard input, and an image of container2wasm takes {MAX_INPUT}: \
+                 share a folder",
+                bytes.len()
+            );
+            return Err(VmError::new(VmCode::Unsupported, text));
+        }
+        self.type_file("the standard input", "in", &escapes(bytes))
+    }
+
+    /// Types a file into the image; its path there.
+    fn type_file(&mut self, what: &str, name: &str, lines: &[String]) -> Result<String, VmError> {
+        let Some(files) = &self.files else {
+            let text = format!(
+                "{what} is too long for one line of a terminal, and the image has no folder for \
+                 a file: none of /tmp, /dev/shm, /var/tmp and /run can be written"
+            );
             return Err(VmError::new(VmCode::Unsupported, text));
         };
+        let file = format!("{files}.{name}");
         let mut operator = ">|";
         for group in lines.chunks(LINES_AT_ONCE) {
             let mut typed = String::new();
             for line in group {
-                typed += &format!("command printf '{line}' {operator}{files}.run &&\n");
+                typed += &format!("command printf '{line}' {operator}{file} &&\n");
                 operator = ">>";
             }
             if self.run_line(&format!("{typed}true"))? != 0 {
-                let text = format!("the script cannot be written to {files}.run in the image");
+                let text = format!("{what} cannot be written to {file} in the image");
                 return Err(VmError::new(VmCode::CannotStart, text));
             }
         }
-        Ok(format!("cat {files}.run; rm -f {files}.run"))
+        Ok(file)
     }
 }
 

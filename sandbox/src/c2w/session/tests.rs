@@ -337,3 +337,76 @@ fn a_console_without_a_shell_is_an_error() {
         "{error}"
     );
 }
+
+/// A terminal within another one, as a container has it: whatever the shell's is
+/// told, the outer one makes two bytes of each line end.
+#[derive(Debug)]
+struct Nested(Pty);
+
+impl Terminal for Nested {
+    fn type_in(&self, bytes: &[u8], until: Option<Instant>) -> Result<(), VmError> {
+        self.0.type_in(bytes, until)
+    }
+
+    fn output(&self, until: Option<Instant>) -> Result<Vec<u8>, VmError> {
+        let bytes = self.0.output(until)?;
+        let two = |byte: u8| match byte {
+            b'\n' => b"\r\n".to_vec(),
+            byte => vec![byte],
+        };
+        Ok(bytes.into_iter().flat_map(two).collect())
+    }
+}
+
+#[test]
+fn line_ends_that_an_outer_terminal_makes_two_bytes_are_made_one_again() {
+    let mut session = Session::begin(Nested(Pty::new("dash")), Duration::from_secs(20)).unwrap();
+    for (script, stdout) in [
+        ("echo a; echo b", &b"a\nb\n"[..]),
+        ("printf 'dos\\r\\nmac\\rend'", b"dos\r\nmac\rend"),
+        ("printf '\\r\\r\\n\\n'", b"\r\r\n\n"),
+    ] {
+        let output = session.exec(script.as_bytes(), &limits(None, LIMIT));
+        assert_eq!(output.unwrap().stdout, stdout, "{script}");
+    }
+}
+
+#[test]
+fn a_command_reads_the_standard_input_that_it_is_given() {
+    with_shells(|session| {
+        for input in [
+            &b"one line\n"[..],
+            b"no end",
+            b"\0\xff'\"$%\\\x1b\x03\x04\r\n",
+            &b"0123456789abcde\n".repeat(4096),
+        ] {
+            let run = Run {
+                stdin: Some(input.to_vec()),
+                ..limits(Some(Duration::from_secs(20)), LIMIT)
+            };
+            assert_eq!(session.exec(b"cat", &run).unwrap().stdout, input);
+        }
+        // The next one has none of it.
+        expect(session, "cat", b"", 0);
+        let run = Run {
+            stdin: Some(vec![b'x'; MAX_INPUT + 1]),
+            ..Run::default()
+        };
+        let error = session.exec(b"cat", &run).unwrap_err();
+        assert_eq!(error.code, VmCode::Unsupported);
+    });
+}
+
+#[test]
+fn what_a_command_wrote_before_its_limit_comes_with_the_error() {
+    let short = Some(Duration::from_millis(400));
+    with_shells(|session| {
+        let error = session.exec(b"echo so far; sleep 1000", &limits(short, LIMIT));
+        let error = error.unwrap_err();
+        assert_eq!(error.code, VmCode::TimedOut);
+        assert_eq!(error.output.unwrap().stdout, b"so far\n");
+        let error = session.exec(b"yes", &limits(None, 1000)).unwrap_err();
+        assert_eq!(error.code, VmCode::OutputLimit);
+        assert_eq!(error.output.unwrap().stdout, b"y\n".repeat(500));
+    });
+}

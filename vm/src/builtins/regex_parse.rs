@@ -1,67 +1,181 @@
-//! From JavaScript's regular expressions to those of the `regex` crate.
+//! Reading JavaScript's regular expressions.
 //!
 //! Reads the grammar that patterns without flags have (ECMA-262 §22.2.1 with
-//! annex §B.1.2), unit by unit, and writes an equivalent pattern in which
-//! every character is escaped, so that no syntax of the target can appear by
-//! accident. Errors are worded as in JavaScriptCore. It does not match.
+//! annex §B.1.2), unit by unit, into a tree. Errors are worded as in
+//! JavaScriptCore. It does not match.
 
-use std::fmt::Write as _;
-
-/// What [`translate`] gives.
+/// A pattern as a tree.
 #[derive(Debug)]
-pub(super) struct Translated {
-    /// The pattern for the `regex` crate.
-    pub(super) pattern: String,
-    /// How many states it has, about, with repetitions written out.
+pub(super) struct Parsed {
+    /// The nodes of the tree, children before their parents; the last is the
+    /// whole.
+    pub(super) nodes: Vec<Node>,
+    /// The sets that nodes name.
+    pub(super) sets: Vec<Set>,
+    /// Its size with repetitions written out: what compiling and matching
+    /// cost is in proportion to it.
     pub(super) positions: u64,
 }
 
-/// First of the characters that stand for surrogates. No other unit becomes
-/// one of them: all other units are of the basic plane.
-const SURROGATE_CHARS: u32 = 0x10_0000;
+/// The place of a node.
+pub(super) type NodeId = usize;
 
-/// States of a class or dot: its characters may take several bytes.
-const CLASS_POSITIONS: u64 = 8;
-
-const DIGIT: &str = "[0-9]";
-const NOT_DIGIT: &str = "[^0-9]";
-const WORD: &str = "[0-9A-Za-z_]";
-const NOT_WORD: &str = "[^0-9A-Za-z_]";
-const SPACE: &str = r"[\t\n\x0B\x0C\r \x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000}\x{FEFF}]";
-const NOT_SPACE: &str = r"[^\t\n\x0B\x0C\r \x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000}\x{FEFF}]";
-const DOT: &str = r"[^\n\r\x{2028}\x{2029}]";
-const ANY: &str = r"(?s:.)";
-const NOTHING: &str = r"[a&&b]";
-
-/// The character that stands for a UTF-16 unit.
-pub(super) fn surrogate_as_char(unit: u16) -> char {
-    char::from_u32(u32::from(unit))
-        .or_else(|| char::from_u32(SURROGATE_CHARS + u32::from(unit)))
-        .unwrap_or(char::REPLACEMENT_CHARACTER)
+/// A part of a pattern.
+#[derive(Debug)]
+pub(super) enum Node {
+    /// One unit.
+    Unit(u16),
+    /// One unit of a set.
+    Set(usize),
+    /// A place that satisfies a condition.
+    Assert(Assertion),
+    /// One after the other.
+    Concat(Vec<NodeId>),
+    /// One of them.
+    Alt(Vec<NodeId>),
+    /// So many times.
+    Repeat(NodeId, u64, Option<u64>),
 }
 
-/// Translates the UTF-16 units of a pattern.
+/// A condition on a place (ECMA-262 §22.2.2.4).
+#[derive(Copy, Clone, Debug)]
+pub(super) enum Assertion {
+    /// `^`
+    Start,
+    /// `$`
+    End,
+    /// `\b`
+    Word,
+    /// `\B`
+    NotWord,
+}
+
+/// A set of units: sorted ranges that do not touch, and the ASCII ones as bits.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Set {
+    ranges: Vec<(u16, u16)>,
+    ascii: u128,
+}
+
+impl Set {
+    /// The set of these ranges, or of all units outside of them.
+    fn new(mut ranges: Vec<(u16, u16)>, negated: bool) -> Set {
+        ranges.sort_unstable();
+        let mut merged: Vec<(u16, u16)> = Vec::with_capacity(ranges.len());
+        for (from, to) in ranges {
+            match merged.last_mut() {
+                Some((_, end)) if from <= end.saturating_add(1) => *end = to.max(*end),
+                _ => merged.push((from, to)),
+            }
+        }
+        let ranges = if negated { outside(&merged) } else { merged };
+        let mut ascii = 0;
+        for (from, to) in &ranges {
+            for unit in *from..=(*to).min(0x7F) {
+                ascii |= 1 << unit;
+            }
+        }
+        Set { ranges, ascii }
+    }
+
+    /// Whether a unit is in it.
+    #[inline]
+    pub(super) fn has(&self, unit: u16) -> bool {
+        if unit < 0x80 {
+            return self.ascii >> unit & 1 == 1;
+        }
+        let at = self.ranges.partition_point(|(_, to)| *to < unit);
+        self.ranges.get(at).is_some_and(|(from, _)| *from <= unit)
+    }
+
+    /// The ASCII units in it as bits.
+    pub(super) fn ascii(&self) -> u128 {
+        self.ascii
+    }
+
+    /// Whether it has units beyond ASCII.
+    pub(super) fn has_others(&self) -> bool {
+        self.ranges.last().is_some_and(|(_, to)| *to >= 0x80)
+    }
+}
+
+/// The ranges between and around sorted ones.
+fn outside(ranges: &[(u16, u16)]) -> Vec<(u16, u16)> {
+    let mut out = Vec::with_capacity(ranges.len() + 1);
+    let mut next = Some(0);
+    for (from, to) in ranges {
+        if let Some(start) = next
+            && start < *from
+        {
+            out.push((start, from - 1));
+        }
+        next = to.checked_add(1);
+    }
+    out.extend(next.map(|start| (start, u16::MAX)));
+    out
+}
+
+type Ranges = &'static [(u16, u16)];
+
+const DIGIT: Ranges = &[(0x30, 0x39)];
+const WORD: Ranges = &[(0x30, 0x39), (0x41, 0x5A), (0x5F, 0x5F), (0x61, 0x7A)];
+const SPACE: Ranges = &[
+    (0x09, 0x0D),
+    (0x20, 0x20),
+    (0xA0, 0xA0),
+    (0x1680, 0x1680),
+    (0x2000, 0x200A),
+    (0x2028, 0x2029),
+    (0x202F, 0x202F),
+    (0x205F, 0x205F),
+    (0x3000, 0x3000),
+    (0xFEFF, 0xFEFF),
+];
+const LINE_END: Ranges = &[(0x0A, 0x0A), (0x0D, 0x0D), (0x2028, 0x2029)];
+
+/// Whether `\w` matches a unit.
+pub(super) fn is_word(unit: u16) -> bool {
+    WORD.iter().any(|(from, to)| (*from..=*to).contains(&unit))
+}
+
+/// Reads the UTF-16 units of a pattern.
 ///
 /// # Errors
 /// Why the pattern is invalid or cannot be matched in linear time.
-pub(super) fn translate(pattern: &[u16]) -> Result<Translated, String> {
+pub(super) fn parse(pattern: &[u16]) -> Result<Parsed, String> {
     let (groups, named) = count_groups(pattern);
-    let mut t = Translator {
+    let mut t = Parser {
         pattern,
         at: 0,
-        out: String::with_capacity(pattern.len() * 2),
+        nodes: Vec::with_capacity(pattern.len() + 2),
+        sets: Vec::new(),
         groups,
         named,
         names: Vec::new(),
         open: Vec::new(),
-        sum: 0,
+        level: Level::default(),
         last: Last::None,
     };
     t.run()?;
-    Ok(Translated {
-        pattern: t.out,
-        positions: t.sum.max(1),
+    let level = std::mem::take(&mut t.level);
+    let positions = level.sum.max(1);
+    t.close(level);
+    Ok(Parsed {
+        nodes: t.nodes,
+        sets: t.sets,
+        positions,
     })
+}
+
+/// A group that is being read, or the whole.
+#[derive(Default)]
+struct Level {
+    /// The alternatives before the current one.
+    before: Vec<NodeId>,
+    /// The parts of the current one.
+    parts: Vec<NodeId>,
+    /// Positions counted so far.
+    sum: u64,
 }
 
 /// What stands before a quantifier.
@@ -69,23 +183,24 @@ pub(super) fn translate(pattern: &[u16]) -> Result<Translated, String> {
 enum Last {
     /// Nothing that can be repeated.
     None,
-    /// An atom with this many states.
+    /// An atom with this many positions.
     Atom(u64),
 }
 
-struct Translator<'a> {
+struct Parser<'a> {
     pattern: &'a [u16],
     at: usize,
-    out: String,
+    nodes: Vec<Node>,
+    sets: Vec<Set>,
     /// Capturing groups in the whole pattern.
     groups: u32,
     /// Whether a group has a name, which makes `\k` a back-reference.
     named: bool,
     names: Vec<Vec<u16>>,
-    /// States counted outside each open group.
-    open: Vec<u64>,
-    /// States counted in the group being read.
-    sum: u64,
+    /// The groups around the one being read.
+    open: Vec<Level>,
+    /// The group being read.
+    level: Level,
     last: Last,
 }
 
@@ -113,7 +228,7 @@ fn count_groups(p: &[u16]) -> (u32, bool) {
     (groups, named)
 }
 
-impl Translator<'_> {
+impl Parser<'_> {
     fn run(&mut self) -> Result<(), String> {
         while let Some(unit) = self.next() {
             match u8::try_from(unit).unwrap_or(0) {
@@ -121,10 +236,10 @@ impl Translator<'_> {
                 b'[' => self.class()?,
                 b'(' => self.open_group()?,
                 b')' => self.close_group()?,
-                b'|' => self.assertion("|"),
-                b'^' => self.assertion("^"),
-                b'$' => self.assertion("$"),
-                b'.' => self.atom(DOT, CLASS_POSITIONS),
+                b'|' => self.alternative(),
+                b'^' => self.assertion(Assertion::Start),
+                b'$' => self.assertion(Assertion::End),
+                b'.' => self.set(LINE_END.to_vec(), true),
                 b'*' => self.quantifier(0, None)?,
                 b'+' => self.quantifier(1, None)?,
                 b'?' => self.quantifier(0, Some(1))?,
@@ -167,23 +282,53 @@ impl Translator<'_> {
         found
     }
 
-    fn atom(&mut self, text: &str, positions: u64) {
-        self.out.push_str(text);
-        self.sum = self.sum.saturating_add(positions);
-        self.last = Last::Atom(positions);
+    fn push(&mut self, node: Node) {
+        self.level.parts.push(self.nodes.len());
+        self.nodes.push(node);
     }
 
-    fn assertion(&mut self, text: &str) {
-        self.out.push_str(text);
-        self.sum = self.sum.saturating_add(1);
+    /// Something that matches one unit.
+    fn atom(&mut self, node: Node) {
+        self.push(node);
+        self.level.sum = self.level.sum.saturating_add(1);
+        self.last = Last::Atom(1);
+    }
+
+    /// One unit of some ranges, or of none of them.
+    fn set(&mut self, ranges: Vec<(u16, u16)>, negated: bool) {
+        self.sets.push(Set::new(ranges, negated));
+        self.atom(Node::Set(self.sets.len() - 1));
+    }
+
+    fn assertion(&mut self, assertion: Assertion) {
+        self.push(Node::Assert(assertion));
+        self.level.sum = self.level.sum.saturating_add(1);
         self.last = Last::None;
+    }
+
+    /// Ends an alternative.
+    fn alternative(&mut self) {
+        let parts = std::mem::take(&mut self.level.parts);
+        self.level.before.push(self.nodes.len());
+        self.nodes.push(Node::Concat(parts));
+        self.level.sum = self.level.sum.saturating_add(1);
+        self.last = Last::None;
+    }
+
+    /// The node of a group that was read.
+    fn close(&mut self, level: Level) -> NodeId {
+        self.nodes.push(Node::Concat(level.parts));
+        if !level.before.is_empty() {
+            let mut all = level.before;
+            all.push(self.nodes.len() - 1);
+            self.nodes.push(Node::Alt(all));
+        }
+        self.nodes.len() - 1
     }
 
     /// A unit that stands for itself.
     fn unit(&mut self, unit: u16) {
-        push_char(&mut self.out, unit);
-        self.sum = self.sum.saturating_add(if unit < 0x80 { 1 } else { 3 });
-        self.last = Last::Atom(if unit < 0x80 { 1 } else { 3 });
+        self.atom(Node::Unit(unit));
     }
 
     fn open_group(&mut self) -> Result<(), String> {
@@ -203,8 +348,7 @@ impl Translator<'_> {
             }
         }
         // Nothing asks for captures, so no group captures.
-        self.out.push_str("(?:");
-        self.open.push(std::mem::take(&mut self.sum));
+        self.open.push(std::mem::take(&mut self.level));
         self.last = Last::None;
         Ok(())
     }
@@ -238,9 +382,11 @@ impl Translator<'_> {
 
     fn close_group(&mut self) -> Result<(), String> {
         let outside = self.open.pop().ok_or("unmatched parentheses")?;
-        self.out.push(')');
-        let inside = self.sum.saturating_add(1);
-        self.sum = outside.saturating_add(inside);
+        let group = std::mem::replace(&mut self.level, outside);
+        let inside = group.sum.saturating_add(1);
+        let node = self.close(group);
+        self.level.parts.push(node);
+        self.level.sum = self.level.sum.saturating_add(inside);
         self.last = Last::Atom(inside);
         Ok(())
     }
@@ -253,22 +399,12 @@ impl Translator<'_> {
             return Err("numbers out of order in {} quantifier".to_owned());
         }
         let copies = max.unwrap_or(min.saturating_add(1)).max(1);
-        self.sum = self
-            .sum
-            .saturating_add(positions.saturating_mul(copies - 1));
-        // A count that is too large is refused by its positions; the numbers
-        // only have to be readable.
-        const READABLE: u64 = 1 << 20;
-        let (min, max) = (min.min(READABLE), max.map(|m| m.min(READABLE)));
-        match (min, max) {
-            (0, None) => self.out.push('*'),
-            (1, None) => self.out.push('+'),
-            (0, Some(1)) => self.out.push('?'),
-            (_, None) => _ = write!(self.out, "{{{min},}}"),
-            (_, Some(max)) => _ = write!(self.out, "{{{min},{max}}}"),
-        }
-        if self.take("?") {
-            self.out.push('?');
+        let more = positions.saturating_mul(copies - 1);
+        self.level.sum = self.level.sum.saturating_add(more);
+        // Which of the matches is found makes no difference.
+        self.take("?");
+        if let Some(part) = self.level.parts.pop() {
+            self.push(Node::Repeat(part, min, max));
         }
         self.last = Last::None;
         Ok(())
@@ -311,8 +447,8 @@ impl Translator<'_> {
             return Err("\\ at end of pattern".to_owned());
         };
         match u8::try_from(unit).unwrap_or(0) {
-            b'b' => self.assertion(r"(?-u:\b)"),
-            b'B' => self.assertion(r"(?-u:\B)"),
+            b'b' => self.assertion(Assertion::Word),
+            b'B' => self.assertion(Assertion::NotWord),
             b'k' if self.named => {
                 let name = if self.take("<") { self.name() } else { None };
                 let name = name.ok_or("invalid \\k named reference")?;
@@ -332,8 +468,7 @@ impl Translator<'_> {
             _ => {
                 self.at = start;
                 match self.set_escape() {
-                    Some(set @ (DIGIT | WORD)) => self.atom(set, 1),
-                    Some(set) => self.atom(set, CLASS_POSITIONS),
+                    Some((ranges, negated)) => self.set(ranges.to_vec(), negated),
                     None => {
                         let unit = self.character_escape();
                         self.unit(unit);
@@ -345,14 +480,14 @@ impl Translator<'_> {
     }
 
     /// `\d` and its kin, after the backslash.
-    fn set_escape(&mut self) -> Option<&'static str> {
+    fn set_escape(&mut self) -> Option<(Ranges, bool)> {
         let set = match self.peek()? {
-            b'd' => DIGIT,
-            b'D' => NOT_DIGIT,
-            b'w' => WORD,
-            b'W' => NOT_WORD,
-            b's' => SPACE,
-            b'S' => NOT_SPACE,
+            b'd' => (DIGIT, false),
+            b'D' => (DIGIT, true),
+            b'w' => (WORD, false),
+            b'W' => (WORD, true),
+            b's' => (SPACE, false),
+            b'S' => (SPACE, true),
             _ => return None,
         };
         self.at += 1;
@@ -416,7 +551,7 @@ impl Translator<'_> {
     /// A character class, after its bracket.
     fn class(&mut self) -> Result<(), String> {
         let negated = self.take("^");
-        let mut body = String::new();
+        let mut body = Vec::new();
         while let Some(from) = self.class_atom()? {
             let dash = self.pattern[self.at..].first() == Some(&u16::from(b'-'))
                 && self.pattern.get(self.at + 1) != Some(&u16::from(b']'));
@@ -430,7 +565,7 @@ impl Translator<'_> {
                 (ClassAtom::Unit(a), ClassAtom::Unit(b)) if a > b => {
                     return Err("range out of order in character class".to_owned());
                 }
-                (ClassAtom::Unit(a), ClassAtom::Unit(b)) => push_range(&mut body, a, b),
+                (ClassAtom::Unit(a), ClassAtom::Unit(b)) => body.push((a, b)),
                 // With a set at either end the dash is a character (§B.1.2).
                 (from, to) => {
                     from.push(&mut body);
@@ -439,16 +574,7 @@ impl Translator<'_> {
                 }
             }
         }
-        match (body.is_empty(), negated) {
-            (true, false) => self.atom(NOTHING, 1),
-            (true, true) => self.atom(ANY, CLASS_POSITIONS),
-            (false, _) => {
-                let open = if negated { "[^" } else { "[" };
-                self.out.push_str(open);
-                self.out.push_str(&body);
-                self.atom("]", CLASS_POSITIONS);
-            }
-        }
+        self.set(body, negated);
         Ok(())
     }
 
@@ -462,8 +588,8 @@ impl Translator<'_> {
         if unit != u16::from(b'\\') {
             return Ok(Some(ClassAtom::Unit(unit)));
         }
-        if let Some(set) = self.set_escape() {
-            return Ok(Some(ClassAtom::Set(set)));
+        if let Some((ranges, negated)) = self.set_escape() {
+            return Ok(Some(ClassAtom::Set(ranges, negated)));
         }
         if self.at == self.pattern.len() {
             return Err("\\ at end of pattern".to_owned());
@@ -474,7 +600,7 @@ impl Translator<'_> {
         Ok(Some(ClassAtom::Unit(self.class_character_escape())))
     }
 
-    /// Like [`Translator::character_escape`]; in classes `\c` takes digits and
+    /// Like [`Parser::character_escape`]; in classes `\c` takes digits and
     /// the underscore too.
     fn class_character_escape(&mut self) -> u16 {
         if self.peek() == Some(b'c')
@@ -492,37 +618,15 @@ impl Translator<'_> {
 #[derive(Copy, Clone)]
 enum ClassAtom {
     Unit(u16),
-    Set(&'static str),
+    Set(Ranges, bool),
 }
 
 impl ClassAtom {
-    fn push(self, out: &mut String) {
+    fn push(self, out: &mut Vec<(u16, u16)>) {
         match self {
-            ClassAtom::Unit(unit) => push_char(out, unit),
-            ClassAtom::Set(set) => out.push_str(set),
-        }
-    }
-}
-
-/// Writes a unit so that it means itself, in a class or outside.
-fn push_char(out: &mut String, unit: u16) {
-    let c = surrogate_as_char(unit);
-    if c.is_ascii_alphanumeric() {
-        out.push(c);
-    } else {
-        _ = write!(out, "\\x{{{:X}}}", u32::from(c));
-    }
-}
-
-/// Writes a range of units. Surrogates lie in the middle of the units but
-/// their characters at the end, so a range may fall into three.
-fn push_range(out: &mut String, from: u16, to: u16) {
-    for (low, high) in [(0, 0xD7FF), (0xD800, 0xDFFF), (0xE000, 0xFFFF)] {
-        let (a, b) = (from.max(low), to.min(high));
-        if a <= b {
-            push_char(out, a);
-            out.push('-');
-            push_char(out, b);
+            ClassAtom::Unit(unit) => out.push((unit, unit)),
+            ClassAtom::Set(ranges, false) => out.extend_from_slice(ranges),
+            ClassAtom::Set(ranges, true) => out.extend(outside(ranges)),
         }
     }
 }

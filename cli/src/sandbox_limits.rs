@@ -1,0 +1,122 @@
+//! Limits of a sandbox on the command line: sizes, counts and times.
+
+use clap::Args;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// Limits of a sandbox and of its commands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Args, Serialize, Deserialize)]
+pub struct LimitsArgs {
+    /// Most memory of one command, as in 64M or 1G; else nearly all there is. A
+    /// command that needs more is killed, and that is said
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub memory: Option<u64>,
+    /// Most processes and threads of one command; else 512
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
+    pub processes: Option<u32>,
+    /// Most bytes that one command may write, as in 10M; then it is killed. Else
+    /// 64M where output is collected (--json), and no limit where it streams
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub output_limit: Option<u64>,
+    /// Longest life of the sandbox, as in 30s, 10m, 2h; then everything in it ends
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub lifetime: Option<Duration>,
+}
+
+/// Reads a size: bytes, or with a unit of 1,024 bytes and its powers.
+///
+/// # Errors
+/// What was expected.
+pub fn size(text: &str) -> Result<u64, String> {
+    let units = [
+        ('k', 10),
+        ('K', 10),
+        ('m', 20),
+        ('M', 20),
+        ('g', 30),
+        ('G', 30),
+    ];
+    let (number, shift) = units
+        .iter()
+        .find_map(|(unit, shift)| Some((text.strip_suffix(*unit)?, *shift)))
+        .unwrap_or((text, 0));
+    let bytes = number.parse::<u64>().ok();
+    bytes
+        .and_then(|number| number.checked_mul(1 << shift))
+        .filter(|bytes| *bytes > 0)
+        .ok_or_else(|| "expected a size above 0, as in 4096, 64K, 512M, 2G".to_owned())
+}
+
+/// The longest time limit that is taken: a year.
+const MAX_SECONDS: f64 = 366.0 * 86_400.0;
+
+/// Reads a time; seconds without a unit.
+///
+/// # Errors
+/// What was expected.
+pub fn time(text: &str) -> Result<Duration, String> {
+    let units = [("ms", 0.001), ("s", 1.0), ("m", 60.0), ("h", 3600.0)];
+    let (number, unit) = units
+        .iter()
+        .find_map(|(name, unit)| text.strip_suffix(name).map(|number| (number, *unit)))
+        .unwrap_or((text, 1.0));
+    match number.parse::<f64>().map(|number| number * unit) {
+        Ok(seconds) if seconds > 0.0 && seconds <= MAX_SECONDS => {
+            Ok(Duration::from_secs_f64(seconds))
+        }
+        _ => Err("expected a time above 0, as in 500ms, 5s, 2m, 1h".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_have_units() {
+        for (text, bytes) in [
+            ("1", 1),
+            ("4096", 4096),
+            ("64k", 64 << 10),
+            ("64K", 64 << 10),
+            ("512M", 512 << 20),
+            ("2g", 2 << 30),
+        ] {
+            assert_eq!(size(text), Ok(bytes), "{text}");
+        }
+        for text in [
+            "",
+            "0",
+            "0M",
+            "-1",
+            "1.5G",
+            "x",
+            "1T",
+            "1MB",
+            "99999999999G",
+        ] {
+            assert!(size(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn times_have_units() {
+        for (text, milliseconds) in [
+            ("5", 5000),
+            ("0.5", 500),
+            ("500ms", 500),
+            ("5s", 5000),
+            ("2m", 120_000),
+            ("1h", 3_600_000),
+        ] {
+            assert_eq!(
+                time(text),
+                Ok(Duration::from_millis(milliseconds)),
+                "{text}"
+            );
+        }
+        for text in ["", "0", "-1", "x", "5d", "nan", "inf", "1e300", "ms"] {
+            assert!(time(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,312 @@
+//! Matching by stepping through all states at once (Thompson's construction),
+//! on UTF-16 units: a unit costs at most one look at each state, whatever the
+//! pattern, and between two units the run can be stopped.
+
+use super::regex_parse::{Assertion, Node, NodeId, Parsed, Set, is_word};
+use crate::heap::Oom;
+use crate::native::{Fault, Reading};
+use a99_ecma::wtf8;
+
+/// Work that an instruction stands for when it is written.
+const WRITE_WORK: i64 = 16;
+
+/// Work that a look at an instruction stands for.
+const LOOK_WORK: i64 = 4;
+
+/// Units that are passed over between two questions whether to stop.
+const SKIPPED: usize = 4 << 10;
+
+/// An instruction; what follows it is the next one.
+#[derive(Copy, Clone, Debug)]
+enum Inst {
+    /// Takes this unit.
+    Unit(u16),
+    /// Takes a unit of this set.
+    Set(u32),
+    /// Goes on where a condition holds.
+    Assert(Assertion),
+    /// Goes on, and at another place too.
+    Split(u32),
+    /// Goes on at another place.
+    Jump(u32),
+    /// The pattern matches.
+    Match,
+}
+
+/// A compiled pattern.
+#[derive(Debug)]
+pub(super) struct Program {
+    code: Vec<Inst>,
+    sets: Vec<Set>,
+    /// Nothing can match but at the start.
+    anchored: bool,
+    /// What a match can begin with; `None` if it can be empty.
+    first: Option<First>,
+}
+
+/// The units that a match can begin with.
+#[derive(Copy, Clone, Debug, Default)]
+struct First {
+    ascii: u128,
+    others: bool,
+}
+
+impl First {
+    #[inline]
+    fn has(self, unit: u16) -> bool {
+        match unit {
+            0..0x80 => self.ascii >> unit & 1 == 1,
+            _ => self.others,
+        }
+    }
+}
+
+/// A program in the making.
+struct Writer<'p, 'r, 'm> {
+    parsed: &'p Parsed,
+    code: Vec<Inst>,
+    run: &'r mut Reading<'m>,
+}
+
+impl Writer<'_, '_, '_> {
+    fn put(&mut self, inst: Inst) -> Result<usize, Fault> {
+        self.run.work(WRITE_WORK)?;
+        if self.code.len() == self.code.capacity() {
+            let wanted = (2 * self.code.len() + 16) * size_of::<Inst>();
+            self.run.heap().check(wanted)?;
+            self.code
+                .try_reserve(self.code.len() + 16)
+                .map_err(|_| Oom { wanted })?;
+        }
+        self.code.push(inst);
+        Ok(self.code.len() - 1)
+    }
+
+    /// Makes an instruction lead to the place that is written next.
+    fn lead_here(&mut self, at: usize) {
+        let here = self.code.len() as u32;
+        match &mut self.code[at] {
+            Inst::Split(to) | Inst::Jump(to) => *to = here,
+            _ => {}
+        }
+    }
+
+    /// Groups nest at most as deep as a pattern is long.
+    fn node(&mut self, id: NodeId) -> Result<(), Fault> {
+        match &self.parsed.nodes[id] {
+            Node::Unit(unit) => _ = self.put(Inst::Unit(*unit))?,
+            Node::Set(set) => _ = self.put(Inst::Set(*set as u32))?,
+            Node::Assert(assertion) => _ = self.put(Inst::Assert(*assertion))?,
+            Node::Concat(parts) => {
+                for part in parts {
+                    self.node(*part)?;
+                }
+            }
+            Node::Alt(parts) => {
+                let mut ends = Vec::with_capacity(parts.len());
+                let last = parts.len() - 1;
+                for (n, part) in parts.iter().enumerate() {
+                    if n == last {
+                        self.node(*part)?;
+                        break;
+                    }
+                    let split = self.put(Inst::Split(0))?;
+                    self.node(*part)?;
+                    ends.push(self.put(Inst::Jump(0))?);
+                    self.lead_here(split);
+                }
+                for end in ends {
+                    self.lead_here(end);
+                }
+            }
+            Node::Repeat(part, min, max) => self.repeat(*part, *min, *max)?,
+        }
+        Ok(())
+    }
+
+    fn repeat(&mut self, part: NodeId, min: u64, max: Option<u64>) -> Result<(), Fault> {
+        for _ in 0..min {
+            self.node(part)?;
+        }
+        let Some(max) = max else {
+            let split = self.put(Inst::Split(0))?;
+            self.node(part)?;
+            self.put(Inst::Jump(split as u32))?;
+            self.lead_here(split);
+            return Ok(());
+        };
+        let mut splits = Vec::new();
+        for _ in min..max {
+            splits.push(self.put(Inst::Split(0))?);
+            self.node(part)?;
+        }
+        for split in splits {
+            self.lead_here(split);
+        }
+        Ok(())
+    }
+}
+
+impl Program {
+    /// Writes the program of a pattern whose size the caller has looked at.
+    ///
+    /// # Errors
+    /// Memory; a stop.
+    pub(super) fn compile(run: &mut Reading<'_>, parsed: Parsed) -> Result<Program, Fault> {
+        let mut writer = Writer {
+            parsed: &parsed,
+            code: Vec::new(),
+            run,
+        };
+        if let Some(whole) = parsed.nodes.len().checked_sub(1) {
+            writer.node(whole)?;
+        }
+        writer.put(Inst::Match)?;
+        let code = writer.code;
+        let mut program = Program {
+            code,
+            sets: parsed.sets,
+            anchored: false,
+            first: None,
+        };
+        let (first, empty) = program.begins(true);
+        program.first = (!empty).then_some(first);
+        let (inside, empty) = program.begins(false);
+        program.anchored = !empty && inside.ascii == 0 && !inside.others;
+        Ok(program)
+    }
+
+    /// How many instructions there are.
+    pub(super) fn len(&self) -> usize {
+        self.code.len()
+    }
+
+    /// What a match can begin with, and whether it can be empty; at the start
+    /// of a text or behind it.
+    fn begins(&self, at_start: bool) -> (First, bool) {
+        let mut first = First::default();
+        let mut seen = vec![false; self.code.len()];
+        let mut todo = vec![0];
+        while let Some(at) = todo.pop() {
+            if std::mem::replace(&mut seen[at], true) {
+                continue;
+            }
+            match self.code[at] {
+                Inst::Unit(unit @ 0..0x80) => first.ascii |= 1 << unit,
+                Inst::Unit(_) => first.others = true,
+                Inst::Set(set) => {
+                    let set = &self.sets[set as usize];
+                    first.ascii |= set.ascii();
+                    first.others |= set.has_others();
+                }
+                Inst::Assert(Assertion::Start) if !at_start => {}
+                Inst::Assert(_) => todo.push(at + 1),
+                Inst::Split(to) => todo.extend([to as usize, at + 1]),
+                Inst::Jump(to) => todo.push(to as usize),
+                Inst::Match => return (first, true),
+            }
+        }
+        (first, false)
+    }
+
+    /// Whether the pattern matches anywhere in a text.
+    ///
+    /// # Errors
+    /// Memory; a stop.
+    pub(super) fn search(&self, run: &mut Reading<'_>, text: &[u8]) -> Result<bool, Fault> {
+        match text.is_ascii() {
+            true => self.step(run, text.iter().map(|byte| u16::from(*byte))),
+            false => self.step(run, wtf8::units(text)),
+        }
+    }
+
+    fn step(
+        &self,
+        run: &mut Reading<'_>,
+        mut units: impl Iterator<Item = u16>,
+    ) -> Result<bool, Fault> {
+        let n = self.code.len();
+        let wanted = n * 4 * size_of::<u32>();
+        run.heap().check(wanted)?;
+        // The step at which each instruction was looked at last.
+        let mut seen = vec![0u32; n];
+        let (mut now, mut next): (Vec<u32>, Vec<u32>) = (vec![0], Vec::new());
+        let mut todo: Vec<u32> = Vec::new();
+        let mut before = None;
+        let mut step = 0;
+        loop {
+            let mut unit = units.next();
+            if now.is_empty() {
+                if self.anchored {
+                    return Ok(false);
+                }
+                // Nothing is under way: what no match begins with is passed.
+                if let Some(first) = self.first {
+                    let mut passed = 0;
+                    while let Some(here) = unit.filter(|here| !first.has(*here)) {
+                        before = Some(here);
+                        unit = units.next();
+                        passed += 1;
+                        if passed == SKIPPED {
+                            run.work(passed as i64)?;
+                            passed = 0;
+                        }
+                    }
+                    run.work(passed as i64)?;
+                }
+                now.push(0);
+            } else if step > 0 && !self.anchored {
+                now.push(0);
+            }
+            step += 1;
+            let mut looks = 0;
+            for at in now.drain(..) {
+                todo.push(at);
+                while let Some(at) = todo.pop() {
+                    let at = at as usize;
+                    if std::mem::replace(&mut seen[at], step) == step {
+                        continue;
+                    }
+                    looks += 1;
+                    let follows = at as u32 + 1;
+                    match self.code[at] {
+                        Inst::Unit(wanted) => {
+                            if unit == Some(wanted) {
+                                next.push(follows);
+                            }
+                        }
+                        Inst::Set(set) => {
+                            if unit.is_some_and(|unit| self.sets[set as usize].has(unit)) {
+                                next.push(follows);
+                            }
+                        }
+                        Inst::Assert(assertion) => {
+                            if holds(assertion, before, unit) {
+                                todo.push(follows);
+                            }
+                        }
+                        Inst::Split(to) => todo.extend([to, follows]),
+                        Inst::Jump(to) => todo.push(to),
+                        Inst::Match => return Ok(true),
+                    }
+                }
+            }
+            run.work(looks * LOOK_WORK)?;
+            if unit.is_none() {
+                return Ok(false);
+            }
+            before = unit;
+            std::mem::swap(&mut now, &mut next);
+        }
+    }
+}
+
+fn holds(assertion: Assertion, before: Option<u16>, after: Option<u16>) -> bool {
+    let border = || before.is_some_and(is_word) != after.is_some_and(is_word);
+    match assertion {
+        Assertion::Start => before.is_none(),
+        Assertion::End => after.is_none(),
+        Assertion::Word => border(),
+        Assertion::NotWord => !border(),
+    }
+}

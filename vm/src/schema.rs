@@ -1,0 +1,236 @@
+//! Schemas on values of the heap: read, checked and projected where they lie.
+//!
+//! What is looked at is paid before it is looked at, stops within a
+//! microsecond or so, and is not copied; a schema in its flat form counts
+//! against the heap's ceiling while it is used.
+
+use crate::builtins::regex;
+use crate::heap::{Heap, Oom, Val};
+use crate::native::{Cx, Fault, Reading};
+use a99_core::costs::{READ, SCHEMA_NODE, Sizes, WRITTEN};
+use a99_core::schema::{
+    self, Data, Gauge, KeptItems, KeptMembers, Part, Schema, SchemaError, View,
+};
+
+/// Work that a part of a schema stands for.
+const NODE_WORK: i64 = 64;
+
+/// A value of the heap.
+#[derive(Copy, Clone)]
+struct Guest<'h> {
+    heap: &'h Heap,
+    val: Val,
+}
+
+impl<'h> Guest<'h> {
+    fn new(heap: &'h Heap, val: Val) -> Self {
+        Guest { heap, val }
+    }
+}
+
+impl<'h> Data<'h> for Guest<'h> {
+    /// Sets and dates are objects without members of their own.
+    fn view(self) -> View<'h> {
+        match self.val {
+            Val::Unbound | Val::Undefined | Val::Builtin(_) => View::Undefined,
+            Val::Null => View::Null,
+            Val::Bool(b) => View::Bool(b),
+            Val::Num(n) => View::Number(n),
+            Val::Str(s) => View::Text(self.heap.bytes(s), Some(s.units())),
+            Val::Arr(r) => View::Array(self.heap.len(r)),
+            Val::Obj(r) => View::Object(self.heap.len(r)),
+            Val::Set(_) | Val::Date(_) => View::Object(0),
+        }
+    }
+
+    fn item(self, index: usize) -> Option<Self> {
+        match self.val {
+            Val::Arr(r) => {
+                let val = *self.heap.items(r).get(index)?;
+                Some(Guest { val, ..self })
+            }
+            _ => None,
+        }
+    }
+
+    fn member(self, key: &[u8]) -> Option<Self> {
+        match self.val {
+            Val::Obj(r) => {
+                let val = self.heap.get_text(r, key)?;
+                Some(Guest { val, ..self })
+            }
+            _ => None,
+        }
+    }
+
+    fn members(self) -> impl Iterator<Item = (&'h [u8], Self)> {
+        let heap = self.heap;
+        let object = match self.val {
+            Val::Obj(r) => Some(r),
+            _ => None,
+        };
+        let members = object.into_iter().flat_map(|r| heap.entries(r));
+        members.map(move |(key, val)| (heap.shapes.key_text(key), Guest { heap, val }))
+    }
+}
+
+/// The run pays and is asked.
+struct Paid<'r> {
+    run: Reading<'r>,
+    held: usize,
+}
+
+impl Gauge for Paid<'_> {
+    type Stop = Fault;
+
+    fn nodes(&mut self, n: usize) -> Result<(), Fault> {
+        let n = n as i64;
+        self.run.pay_metered(n.saturating_mul(SCHEMA_NODE))?;
+        self.run.work(n.saturating_mul(NODE_WORK))
+    }
+
+    fn reads(&mut self, elements: usize, units: usize) -> Result<(), Fault> {
+        self.run
+            .charge(READ, Sizes::elements(elements).in_units(units))
+    }
+
+    fn passes(&mut self, nanos: usize) -> Result<(), Fault> {
+        self.run.work(nanos as i64)
+    }
+
+    fn holds(&mut self, bytes: usize) -> Result<(), Fault> {
+        self.held = self.held.saturating_add(bytes);
+        Ok(self.run.heap().check(self.held)?)
+    }
+
+    fn matches(
+        &mut self,
+        pattern: &[u8],
+        text: &[u8],
+        units: usize,
+    ) -> Result<Result<bool, String>, Fault> {
+        regex::search(&mut self.run, pattern, text, units)
+    }
+}
+
+/// What is checked counts the memory of its schema, which was read before.
+fn paid<'r>(cx: &'r mut Cx<'_>, held: usize) -> Paid<'r> {
+    let run = cx.reading();
+    Paid { run, held }
+}
+
+/// A schema from a value of the program.
+///
+/// # Errors
+/// Fuel, memory, a stop.
+pub(crate) fn read(cx: &mut Cx<'_>, schema: Val) -> Result<Schema, Fault> {
+    let mut paid = paid(cx, 0);
+    let data = Guest::new(paid.run.heap(), schema);
+    Schema::read(data, &mut paid)
+}
+
+/// Why a value of the program does not match, if it does not.
+///
+/// # Errors
+/// Fuel, memory, a stop.
+pub(crate) fn check(
+    cx: &mut Cx<'_>,
+    val: Val,
+    schema: &Schema,
+) -> Result<Result<(), SchemaError>, Fault> {
+    let mut paid = paid(cx, schema.bytes());
+    let data = Guest::new(paid.run.heap(), val);
+    schema::check(data, schema, &mut paid, false)
+}
+
+/// Whether a value of the program matches.
+///
+/// # Errors
+/// Fuel, memory, a stop.
+pub(crate) fn conforms(cx: &mut Cx<'_>, val: Val, schema: &Schema) -> Result<bool, Fault> {
+    let mut paid = paid(cx, schema.bytes());
+    let data = Guest::new(paid.run.heap(), val);
+    schema::conforms(data, schema, &mut paid)
+}
+
+/// Why data of the host does not match, if it does not; `strict` as for
+/// [`schema::check`].
+///
+/// # Errors
+/// Fuel, memory, a stop.
+pub(crate) fn check_host<'d, D: Data<'d>>(
+    cx: &mut Cx<'_>,
+    data: D,
+    schema: &Schema,
+    strict: bool,
+) -> Result<Result<(), SchemaError>, Fault> {
+    schema::check(data, schema, &mut paid(cx, 0), strict)
+}
+
+/// Keeps the declared members of a value that matches; what is kept whole is
+/// the value itself. Recursion is bounded by the schema's depth.
+///
+/// # Errors
+/// Fuel, memory, a stop.
+pub(crate) fn project(cx: &mut Cx<'_>, val: Val, part: Part<'_>) -> Result<Val, Fault> {
+    paid(cx, 0).nodes(1)?;
+    match val {
+        Val::Obj(_) => match part.kept_members() {
+            Some(kept) => kept_members(cx, val, kept),
+            None => Ok(val),
+        },
+        Val::Arr(r) => match part.kept_items() {
+            Some(KeptItems::All(inner)) => {
+                let n = cx.heap.len(r);
+                kept_items(cx, val, n, &|_| inner)
+            }
+            Some(KeptItems::Each(first, n)) => {
+                let n = n.min(cx.heap.len(r));
+                kept_items(cx, val, n, &|at| first.nth(at))
+            }
+            None => Ok(val),
+        },
+        Val::Builtin(_) | Val::Unbound => Ok(Val::Undefined),
+        other => Ok(other),
+    }
+}
+
+fn kept_members(cx: &mut Cx<'_>, val: Val, kept: KeptMembers<'_>) -> Result<Val, Fault> {
+    let n = kept.len();
+    paid(cx, 0).reads(n, kept.units())?;
+    let mut keys = Vec::new();
+    let mut vals = Vec::new();
+    for at in 0..n {
+        cx.work(NODE_WORK)?;
+        let (name, inner) = kept.get(at);
+        let Some(member) = Guest::new(cx.heap, val).member(name) else {
+            continue;
+        };
+        let member = project(cx, member.val, inner)?;
+        // The name of a member is interned already.
+        let key = cx.heap.intern(name)?;
+        crate::convert::temp::push(cx.heap, &mut keys, key)?;
+        crate::convert::temp::push(cx.heap, &mut vals, member)?;
+    }
+    cx.charge(WRITTEN, Sizes::default().out_elements(vals.len()))?;
+    Ok(Val::Obj(cx.heap.alloc_obj_keys(&keys, &vals)?))
+}
+
+fn kept_items<'s>(
+    cx: &mut Cx<'_>,
+    val: Val,
+    n: usize,
+    part: &dyn Fn(usize) -> Part<'s>,
+) -> Result<Val, Fault> {
+    cx.charge(WRITTEN, Sizes::default().out_elements(n))?;
+    let mut items = Vec::new();
+    let wanted = n.saturating_mul(size_of::<Val>());
+    cx.heap.check(2 * wanted)?;
+    items.try_reserve_exact(n).map_err(|_| Oom { wanted })?;
+    for at in 0..n {
+        let item = Guest::new(cx.heap, val).item(at);
+        let item = item.map_or(Val::Undefined, |item| item.val);
+        items.push(project(cx, item, part(at))?);
+    }
+    Ok(Val::Arr(cx.heap.alloc_arr(&items)?))
+}

@@ -1,0 +1,214 @@
+//! Stages of a chore: each under its number and name, with its time, and never
+//! silent for long.
+
+use crate::shell::{Failed, describe, failed};
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How often a stage that is still running says so.
+const HEARTBEAT: Duration = Duration::from_secs(20);
+
+/// The stages of one run.
+pub struct Stages {
+    count: usize,
+    begun: usize,
+    failed: Vec<String>,
+    start: Instant,
+}
+
+impl Stages {
+    /// So many stages are to come.
+    pub fn of(count: usize) -> Stages {
+        Stages {
+            count,
+            begun: 0,
+            failed: Vec::new(),
+            start: Instant::now(),
+        }
+    }
+
+    /// Runs a stage; a failure is kept for [`Stages::end`].
+    pub fn run(&mut self, name: &str, work: impl FnOnce(&Progress) -> Result<(), Failed>) {
+        if let Err(Failed(reason)) = self.attempt(name, work) {
+            if !reason.is_empty() {
+                eprintln!("{reason}");
+            }
+            self.failed.push(name.to_owned());
+        }
+    }
+
+    /// Runs a stage whose failure is the caller's.
+    pub fn attempt(
+        &mut self,
+        name: &str,
+        work: impl FnOnce(&Progress) -> Result<(), Failed>,
+    ) -> Result<(), Failed> {
+        self.begun += 1;
+        let name = format!("==> [{}/{}] {name}", self.begun, self.count);
+        eprintln!("{name}");
+        let (start, progress) = (Instant::now(), Progress::default());
+        let (ended, end) = channel::<()>();
+        let done = thread::scope(|threads| {
+            let (name, progress) = (&name, &progress);
+            threads.spawn(move || {
+                while end.recv_timeout(HEARTBEAT) == Err(RecvTimeoutError::Timeout) {
+                    eprintln!("{name}: {}", progress.after(start.elapsed()));
+                }
+            });
+            let done = work(progress);
+            drop(ended);
+            done
+        });
+        let verdict = if done.is_ok() { "ok" } else { "FAILED" };
+        eprintln!("{name}: {verdict}, {}", progress.after(start.elapsed()));
+        done
+    }
+
+    /// The verdict on all stages.
+    ///
+    /// # Errors
+    /// Names those that failed.
+    pub fn end(self) -> Result<(), Failed> {
+        let seconds = self.start.elapsed().as_secs();
+        if self.failed.is_empty() {
+            eprintln!("==> all {} stages passed, {seconds} s", self.begun);
+            return Ok(());
+        }
+        let (failed, begun) = (self.failed.len(), self.begun);
+        Err(Failed(format!(
+            "{failed} of {begun} stages failed after {seconds} s: {}",
+            self.failed.join(", ")
+        )))
+    }
+}
+
+/// What a running stage has done so far.
+#[derive(Default)]
+pub struct Progress(Mutex<Tests>);
+
+/// Tests that have ended, and the programs with tests that have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Tests {
+    passed: u64,
+    failed: u64,
+    ignored: u64,
+    programs: u64,
+}
+
+impl Tests {
+    /// Counts a line of a program with tests.
+    fn count(&mut self, line: &str) {
+        let verdict = line
+            .strip_prefix("test ")
+            .and_then(|l| l.rsplit_once(" ... "));
+        match verdict.map(|(_, verdict)| verdict.trim_end()) {
+            Some("ok") => self.passed += 1,
+            Some("FAILED") => self.failed += 1,
+            Some(verdict) if verdict.starts_with("ignored") => self.ignored += 1,
+            _ => self.programs += u64::from(line.starts_with("test result: ")),
+        }
+    }
+}
+
+impl Progress {
+    fn tests_so_far(&self) -> Tests {
+        *self.0.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    fn after(&self, time: Duration) -> String {
+        let seconds = time.as_secs();
+        let tests = self.tests_so_far();
+        if tests == Tests::default() {
+            return format!("{seconds} s");
+        }
+        let Tests {
+            passed,
+            failed,
+            ignored,
+            programs,
+        } = tests;
+        format!(
+            "{seconds} s, {passed} tests passed, {failed} failed, {ignored} ignored in {programs} programs"
+        )
+    }
+
+    /// Runs `cargo test` to its end and counts what it reports. Tests that pass
+    /// are not named.
+    pub fn tests(&self, command: &mut Command) -> Result<(), Failed> {
+        let name = describe(command);
+        let mut child = command
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(|error| failed(&name, error))?;
+        if let Some(stdout) = child.stdout.take() {
+            let mut lines = BufReader::new(stdout);
+            let mut line = Vec::new();
+            // Tests may print anything, not only text.
+            while lines.read_until(b'\n', &mut line).is_ok_and(|n| n > 0) {
+                let text = String::from_utf8_lossy(&line);
+                self.0
+                    .lock()
+                    .unwrap_or_else(|e| e.into_inner())
+                    .count(text.trim_end());
+                if !(text.starts_with("test ") && text.trim_end().ends_with(" ... ok")) {
+                    // Whoever reads may have seen enough.
+                    let _ = std::io::stdout().write_all(&line);
+                }
+                line.clear();
+            }
+        }
+        match child.wait() {
+            Ok(status) if status.success() => Ok(()),
+            Ok(status) => Err(failed(name, status)),
+            Err(error) => Err(failed(name, error)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_tests_are_counted() {
+        let mut tests = Tests::default();
+        for line in [
+            "running 4 tests",
+            "test a::b ... ok",
+            "test a::c ... FAILED",
+            "test a::d ... ignored, needs the image",
+            "test a - should panic ... ok",
+            "test result: FAILED. 2 passed; 1 failed; 1 ignored; 0 measured; 0 filtered out",
+        ] {
+            tests.count(line);
+        }
+        let wanted = Tests {
+            passed: 2,
+            failed: 1,
+            ignored: 1,
+            programs: 1,
+        };
+        assert_eq!(tests, wanted);
+    }
+
+    #[test]
+    fn a_failed_stage_stops_no_other() {
+        let mut stages = Stages::of(3);
+        let mut ran = Vec::new();
+        stages.run("one", |_| Ok(()));
+        stages.run("two", |_| Err(Failed("why".to_owned())));
+        stages.run("three", |_| {
+            ran.push(3);
+            Ok(())
+        });
+        assert_eq!(ran, [3]);
+        let Err(Failed(text)) = stages.end() else {
+            panic!("a stage failed");
+        };
+        assert!(text.starts_with("1 of 3 stages failed") && text.ends_with(": two"));
+    }
+}
