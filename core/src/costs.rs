@@ -21,6 +21,13 @@ pub const ELEMENT: i64 = 1_000;
 /// A nanosecond of searching a full heap for garbage, where what was allocated
 /// since the last time has not paid for it.
 pub const COMPACTION: i64 = 40;
+/// A part of a schema that is read while a program runs, or met with a value.
+pub const SCHEMA_NODE: i64 = 5_000;
+/// A position of a regular expression, its size with repetitions written out,
+/// that is compiled.
+pub const REGEX_POSITION: i64 = 2_000;
+/// A position of a regular expression that meets a UTF-16 unit of a text.
+pub const REGEX_STEP: i64 = 100;
 /// A second that a command runs on a computer of the `shell` capability, in
 /// both models: the default budget buys its own default time limit (10 ms for
 /// a unit, D22) ten times over.
@@ -28,6 +35,18 @@ pub const COMMAND_SECOND: i64 = 10 * MICRO;
 /// A byte that goes to such a computer or comes from it, in both models; as a
 /// [`UNIT`] of text.
 pub const COMMAND_BYTE: i64 = UNIT;
+
+/// What a regular expression of so many positions costs beyond the reading of
+/// pattern and text, for a text of so many UTF-16 units; in the metered model.
+#[must_use]
+pub fn regex_price(positions: u64, units: u64) -> i64 {
+    let steps = i64::try_from(positions.saturating_mul(units)).unwrap_or(i64::MAX);
+    let positions = i64::try_from(positions).unwrap_or(i64::MAX);
+    let matching = steps.saturating_mul(REGEX_STEP);
+    positions
+        .saturating_mul(REGEX_POSITION)
+        .saturating_add(matching)
+}
 
 /// Compiling an element or a member of a program that arrives at run time, or of
 /// a helper that it needs, in the metered model: 0.01 fuel.

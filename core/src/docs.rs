@@ -7,7 +7,8 @@
 use crate::builtins::{FUNCTIONS, METHODS};
 use crate::costs::{
     BOTH, CACHE_STORE, COMMAND_BYTE, COMMAND_SECOND, COMPACTION, COMPILE_ELEMENT, COMPILE_UNIT,
-    ELEMENT, Formula, LOOP_TURN, NODE, READ, Sizes, UNIT, WRITTEN,
+    ELEMENT, Formula, LOOP_TURN, NODE, READ, REGEX_POSITION, REGEX_STEP, SCHEMA_NODE, Sizes, UNIT,
+    WRITTEN,
 };
 use crate::fuel::Fuel;
 use crate::program::OperandKind;
@@ -264,6 +265,8 @@ fn write_rates(out: &mut String) {
     let (unit, element) = (price(UNIT), price(ELEMENT));
     let (compile_unit, compile_element) = (price(COMPILE_UNIT), price(COMPILE_ELEMENT));
     let compaction = price(1_000 * COMPACTION);
+    let (node, position) = (price(SCHEMA_NODE), price(REGEX_POSITION));
+    let step = price(REGEX_STEP);
     out.push_str("## Proportional prices\n\nOnly in the metered model.\n\n");
     out.push_str("| code | formula |\n|---|---|\n");
     let rows = [
@@ -319,6 +322,18 @@ fn write_rates(out: &mut String) {
          * `memoize` with a key that is no text reads the JSON text of the key, when it looks \
          it up and when it stores; without a key, `memoize` and `cache` read the JSON text of \
          the variables that the body uses.\n\
+         * A schema that a program uses, in `filter`, `Schema.isValid`, `return` and \
+         `inputSchema`: {node} for each part of it that meets a value, each time; {element} and \
+         {unit} for each unit of its name for each member that is required, declared or, where \
+         `additionalProperties` is a schema, there; {unit} for each unit of a text that is \
+         compared with a `const` of its length, or once where its length, an `enum`, a \
+         `pattern` or a `format` is checked. Reading a schema that the program made costs {node} \
+         for each part and what the names of its properties cost. What `filter` and `return` keep \
+         costs {node} for each part again, its names, and {element} for each member or element.\n\
+         * A regular expression, of `regexMatch` and in schemas: {position} for each position, \
+         and {step} for each position and unit of the text. The positions are the characters, \
+         classes, assertions, bars and groups of the pattern, those under a quantifier as often \
+         as its largest number says, or once more than the smallest where there is none.\n\
          * A search of a full heap for garbage: {compaction} for each microsecond of its work, \
          as far as what was allocated since the last one has not paid for it.\n\n",
         price(Formula::Sort.price(Sizes::elements(5))),

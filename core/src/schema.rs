@@ -4,68 +4,225 @@
 //! A schema is read once from its JSON form and never fails to be read: what
 //! the subset does not know is ignored. Nothing refers to itself (there is no
 //! `$ref`), so checks descend at most [`MAX_SCHEMA_DEPTH`] levels, whatever
-//! the value. Regular expressions are the host's: see [`PatternMatcher`].
+//! the value. What that costs is told to a [`Gauge`] before it is done, which
+//! also knows regular expressions.
 //!
 //! Not enforced, like in the reference: `additionalProperties: false`, and
 //! every element of long arrays (a sample is checked unless `strict`).
 
 mod check;
+mod data;
 mod example;
 mod format;
+mod read;
 #[cfg(test)]
 mod tests;
 
-pub use check::{PatternMatcher, UncheckedPatterns, validate_with};
+pub use check::{check, conforms};
+pub use data::{Data, Gauge, Unmetered, View};
 pub use example::{from_example, infer};
 
 use crate::text::Text;
-use crate::value::{Map, Value};
+use crate::value::Value;
+use format::Format;
 use std::fmt;
+use std::ops::Range;
 
 /// How deep schemas may nest; a deeper part refuses every value, so that what
 /// cannot be checked does not pass.
 pub const MAX_SCHEMA_DEPTH: u32 = 512;
 
-/// A schema in the form that checks use.
-#[derive(Clone, Debug, Default, PartialEq)]
+/// No place in a list.
+const NONE: u32 = u32::MAX;
+
+/// A schema in the form that checks use: flat lists of parts that name each
+/// other by their places, so that the whole is few allocations, however large
+/// it is.
+#[derive(Clone, Debug, Default)]
 pub struct Schema {
+    /// The parts; the first is the whole.
+    nodes: Vec<Node>,
+    limits: Vec<Limits>,
+    shapes: Vec<Shape>,
+    allowed: Vec<Constant>,
+    /// Names of members.
+    names: Vec<Span>,
+    indices: Vec<read::Index>,
+    /// The texts of all parts.
+    text: Vec<u8>,
+}
+
+/// A range of a list.
+#[derive(Copy, Clone, Debug, Default)]
+struct Span {
+    start: u32,
+    len: u32,
+}
+
+impl Span {
+    fn range(self) -> Range<usize> {
+        self.start as usize..(self.start + self.len) as usize
+    }
+}
+
+/// A schema, or one within it.
+#[derive(Copy, Clone, Debug)]
+struct Node {
     /// Nested deeper than [`MAX_SCHEMA_DEPTH`].
     too_deep: bool,
-    any_of: Option<Vec<Schema>>,
-    constant: Option<Value>,
-    /// The type, or the first of a list of types.
-    kind: Option<Text>,
     /// Whether `type` is a list: such schemas are checked but not projected.
     kind_is_list: bool,
     /// Whether a list of types holds `null`.
     nullable: bool,
     /// The marker by which `undefined` is told from `null`.
     is_undefined: bool,
-    allowed: Option<Vec<Value>>,
-    minimum: Option<f64>,
-    maximum: Option<f64>,
-    multiple_of: Option<f64>,
-    min_length: Option<f64>,
-    max_length: Option<f64>,
-    pattern: Option<Text>,
-    format: Option<Text>,
-    min_properties: Option<f64>,
-    max_properties: Option<f64>,
-    required: Vec<Text>,
-    properties: Option<Vec<(Text, Schema)>>,
-    additional: Option<Box<Schema>>,
+    /// The type, or the first of a list of types.
+    kind: Kind,
+    /// The place of its limits of scalars, or [`NONE`].
+    limits: u32,
+    /// The place of what it says of members and elements, or [`NONE`].
+    shape: u32,
+}
+
+impl Default for Node {
+    fn default() -> Self {
+        Node {
+            too_deep: false,
+            kind_is_list: false,
+            nullable: false,
+            is_undefined: false,
+            kind: Kind::Absent,
+            limits: NONE,
+            shape: NONE,
+        }
+    }
+}
+
+#[derive(Copy, Clone, Debug)]
+enum Kind {
+    Absent,
+    /// The empty text, which is no type but hides that there is none.
+    Empty,
+    Null,
+    Boolean,
+    Number,
+    Integer,
+    String,
+    Array,
+    Object,
+    /// Anything else: no value has it.
+    Other(Span),
+}
+
+/// What scalars must be; a limit that is NaN limits nothing.
+#[derive(Clone, Debug)]
+struct Limits {
+    constant: Option<Constant>,
+    allowed: Option<Allowed>,
+    minimum: f64,
+    maximum: f64,
+    multiple_of: f64,
+    min_length: f64,
+    max_length: f64,
+    pattern: Option<Span>,
+    format: Option<Format>,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            constant: None,
+            allowed: None,
+            minimum: f64::NAN,
+            maximum: f64::NAN,
+            multiple_of: f64::NAN,
+            min_length: f64::NAN,
+            max_length: f64::NAN,
+            pattern: None,
+            format: None,
+        }
+    }
+}
+
+impl Limits {
+    /// Whether texts are read to be checked.
+    fn reads_text(&self) -> bool {
+        self.allowed.is_some()
+            || self.pattern.is_some()
+            || self.format.is_some()
+            || !self.min_length.is_nan()
+            || !self.max_length.is_nan()
+    }
+}
+
+/// A value that another may be the same as.
+#[derive(Copy, Clone, Debug)]
+enum Constant {
+    Null,
+    Bool(bool),
+    Number(f64),
+    Text(Span),
+    /// A container, which is no other value.
+    Never,
+}
+
+/// The values of an `enum`, with an index if there are many.
+#[derive(Copy, Clone, Debug)]
+struct Allowed {
+    span: Span,
+    index: u32,
+}
+
+/// Names of members, with an index if there are many.
+#[derive(Copy, Clone, Debug)]
+struct Names {
+    span: Span,
+    index: u32,
+}
+
+/// What a schema says of members and elements; a limit that is NaN limits
+/// nothing.
+#[derive(Clone, Debug)]
+struct Shape {
+    any_of: Option<Span>,
+    min_properties: f64,
+    max_properties: f64,
+    required: Span,
+    /// The names, and the first of their schemas.
+    properties: Option<(Names, u32)>,
+    /// UTF-16 units of the required and declared names.
+    units: usize,
+    /// The schema of members that are not declared, or [`NONE`].
+    additional: u32,
     items: Option<Items>,
-    min_items: Option<f64>,
-    max_items: Option<f64>,
+    min_items: f64,
+    max_items: f64,
+}
+
+impl Default for Shape {
+    fn default() -> Self {
+        Shape {
+            any_of: None,
+            min_properties: f64::NAN,
+            max_properties: f64::NAN,
+            required: Span::default(),
+            properties: None,
+            units: 0,
+            additional: NONE,
+            items: None,
+            min_items: f64::NAN,
+            max_items: f64::NAN,
+        }
+    }
 }
 
 /// The schema of an array's elements.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Copy, Clone, Debug)]
 enum Items {
     /// One schema for all.
-    All(Box<Schema>),
+    All(u32),
     /// One schema for each place; further elements are not checked.
-    Each(Vec<Schema>),
+    Each(Span),
 }
 
 /// Why a value does not match; shown as `<path>: <message>`.
@@ -89,186 +246,222 @@ impl fmt::Display for SchemaError {
 impl std::error::Error for SchemaError {}
 
 impl Schema {
-    /// Reads a schema. A builder's wrapper `{schema: {..}}` is looked through;
-    /// whatever is not understood allows everything.
+    /// Reads a schema of the host. A builder's wrapper `{schema: {..}}` is
+    /// looked through; whatever is not understood allows everything.
     #[must_use]
     pub fn parse(value: &Value) -> Self {
-        let inner = value.get("schema").filter(|inner| is_truthy(inner));
-        Self::read(inner.unwrap_or(value), 0)
-    }
-
-    /// Bytes that the schemas in a schema take in memory once they are read,
-    /// beyond the values that they hold.
-    #[must_use]
-    pub fn bytes_of(value: &Value) -> usize {
-        let inner = value.get("schema").filter(|inner| is_truthy(inner));
-        let mut schemas = 0usize;
-        let mut todo = vec![(inner.unwrap_or(value), 0)];
-        while let Some((value, depth)) = todo.pop() {
-            schemas += 1;
-            let (Some(map), true) = (value.as_object(), depth < MAX_SCHEMA_DEPTH) else {
-                continue;
-            };
-            if let Some(properties) = map.get("properties").and_then(Value::as_object) {
-                todo.extend(properties.values().map(|value| (value, depth + 1)));
-            }
-            for key in ["anyOf", "items", "additionalProperties"] {
-                match map.get(key) {
-                    Some(Value::Array(list)) if key != "additionalProperties" => {
-                        todo.extend(list.iter().map(|value| (value, depth + 1)));
-                    }
-                    Some(value) => todo.push((value, depth + 1)),
-                    None => {}
-                }
-            }
-        }
-        schemas.saturating_mul(size_of::<Schema>())
-    }
-
-    fn read(value: &Value, depth: u32) -> Self {
-        let Some(map) = value.as_object() else {
-            return Self::default();
-        };
-        if depth >= MAX_SCHEMA_DEPTH {
-            return Self {
-                too_deep: true,
-                ..Self::default()
-            };
-        }
-        let deeper = |value: &Value| Self::read(value, depth + 1);
-        let each = |list: &[Value]| list.iter().map(deeper).collect::<Vec<_>>();
-        let mut schema = Self::read_scalars(map);
-        schema.any_of = map.get("anyOf").and_then(Value::as_array).map(each);
-        schema.properties = map.get("properties").and_then(Value::as_object).map(|map| {
-            map.iter_js_order()
-                .map(|(key, value)| (key.clone(), deeper(value)))
-                .collect()
-        });
-        schema.additional = map
-            .get("additionalProperties")
-            .filter(|value| is_truthy(value))
-            .map(|value| Box::new(deeper(value)));
-        schema.items = match map.get("items") {
-            Some(Value::Array(list)) => Some(Items::Each(each(list))),
-            Some(value) if is_truthy(value) => Some(Items::All(Box::new(deeper(value)))),
-            _ => None,
-        };
+        let Ok(schema) = Self::read(value, &mut Unmetered);
         schema
     }
 
-    /// The parts of a schema that hold no schemas.
-    fn read_scalars(map: &Map) -> Self {
-        let number = |key| map.get(key).and_then(Value::as_f64);
-        let text = |key| map.get(key).and_then(Value::as_text).cloned();
-        let types: &[Value] = match map.get("type") {
-            Some(Value::Array(list)) => list,
-            Some(single) => std::slice::from_ref(single),
-            None => &[],
-        };
-        Self {
-            constant: map
-                .get("const")
-                .filter(|value| !value.is_undefined())
-                .cloned(),
-            kind: types.first().and_then(Value::as_text).cloned(),
-            kind_is_list: matches!(map.get("type"), Some(Value::Array(_))),
-            nullable: types.iter().any(|kind| kind.as_str() == Some("null")),
-            is_undefined: map.get("x-tjs-undefined").is_some_and(is_truthy),
-            allowed: map.get("enum").and_then(Value::as_array).map(<[_]>::to_vec),
-            minimum: number("minimum"),
-            maximum: number("maximum"),
-            multiple_of: number("multipleOf"),
-            min_length: number("minLength"),
-            max_length: number("maxLength"),
-            pattern: text("pattern").filter(|pattern| !pattern.is_empty()),
-            format: text("format"),
-            min_properties: number("minProperties"),
-            max_properties: number("maxProperties"),
-            required: map
-                .get("required")
-                .and_then(Value::as_array)
-                .unwrap_or_default()
-                .iter()
-                .filter_map(|key| key.as_text().cloned())
-                .collect(),
-            min_items: number("minItems"),
-            max_items: number("maxItems"),
-            ..Self::default()
+    /// Reads a schema as [`Schema::parse`] does, at the cost that the gauge is
+    /// told.
+    ///
+    /// # Errors
+    /// The gauge ended the work.
+    pub fn read<'d, D: Data<'d>, G: Gauge>(data: D, gauge: &mut G) -> Result<Self, G::Stop> {
+        let inner = data
+            .member(b"schema")
+            .filter(|inner| inner.view().is_truthy());
+        let mut schema = Schema::default();
+        schema.nodes.push(Node::default());
+        let mut reader = read::Reader { schema, gauge };
+        let root = reader.node(inner.unwrap_or(data), 0)?;
+        reader.schema.nodes[0] = root;
+        Ok(reader.schema)
+    }
+
+    /// The whole schema, to be followed by who projects values.
+    #[must_use]
+    pub fn root(&self) -> Part<'_> {
+        Part {
+            schema: self,
+            node: 0,
         }
     }
 
-    /// Whether the type is exactly the string `kind`.
-    fn is_plainly(&self, kind: &str) -> bool {
-        !self.kind_is_list && self.kind.as_ref().is_some_and(|own| own == kind)
+    /// Bytes that it takes in memory, about.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.nodes.capacity() * size_of::<Node>()
+            + self.limits.capacity() * size_of::<Limits>()
+            + self.shapes.capacity() * size_of::<Shape>()
+            + self.allowed.capacity() * size_of::<Constant>()
+            + self.names.capacity() * size_of::<Span>()
+            + self.text.capacity()
+    }
+
+    /// A part; that of an empty schema allows everything.
+    fn node(&self, at: u32) -> Node {
+        self.nodes.get(at as usize).copied().unwrap_or_default()
+    }
+
+    fn text(&self, span: Span) -> &[u8] {
+        &self.text[span.range()]
+    }
+
+    fn limits(&self, node: Node) -> Option<&Limits> {
+        self.limits.get(node.limits as usize)
+    }
+
+    fn shape(&self, node: Node) -> Option<&Shape> {
+        self.shapes.get(node.shape as usize)
+    }
+}
+
+/// A schema within a [`Schema`], as far as it decides what is kept of a value:
+/// the declared members, in the schema's order, at every level that says
+/// plainly what it is.
+#[derive(Copy, Clone, Debug)]
+pub struct Part<'s> {
+    schema: &'s Schema,
+    node: u32,
+}
+
+/// What is kept of the elements of a list.
+#[derive(Copy, Clone, Debug)]
+pub enum KeptItems<'s> {
+    /// All, each as the part says.
+    All(Part<'s>),
+    /// So many, the n-th as the n-th part says that [`Part::nth`] gives.
+    Each(Part<'s>, usize),
+}
+
+impl<'s> Part<'s> {
+    fn at(self, node: u32) -> Part<'s> {
+        Part {
+            schema: self.schema,
+            node,
+        }
+    }
+
+    /// The part that stands so many places behind this one.
+    #[must_use]
+    pub fn nth(self, n: usize) -> Part<'s> {
+        self.at(self.node + n as u32)
+    }
+
+    fn node(self) -> Node {
+        self.schema.node(self.node)
+    }
+
+    /// The members that are kept of an object; `None` where it is kept whole.
+    #[must_use]
+    pub fn kept_members(self) -> Option<KeptMembers<'s>> {
+        let node = self.node();
+        let shape = self.schema.shape(node)?;
+        let (names, nodes) = shape.properties?;
+        let plain = matches!(node.kind, Kind::Object) && !node.kind_is_list;
+        plain.then_some(KeptMembers {
+            part: self.at(nodes),
+            names: names.span,
+            units: shape.units,
+        })
+    }
+
+    /// What is kept of a list's elements; `None` where it is kept whole.
+    #[must_use]
+    pub fn kept_items(self) -> Option<KeptItems<'s>> {
+        let node = self.node();
+        let plain = matches!(node.kind, Kind::Array) && !node.kind_is_list;
+        let items = self.schema.shape(node)?.items?;
+        plain.then_some(match items {
+            Items::All(at) => KeptItems::All(self.at(at)),
+            Items::Each(span) => KeptItems::Each(self.at(span.start), span.len as usize),
+        })
+    }
+}
+
+/// The members that a part of a schema keeps of an object.
+#[derive(Copy, Clone, Debug)]
+pub struct KeptMembers<'s> {
+    part: Part<'s>,
+    names: Span,
+    units: usize,
+}
+
+impl<'s> KeptMembers<'s> {
+    /// How many are declared.
+    #[must_use]
+    pub fn len(self) -> usize {
+        self.names.len as usize
+    }
+
+    /// Whether none is declared.
+    #[must_use]
+    pub fn is_empty(self) -> bool {
+        self.names.len == 0
+    }
+
+    /// UTF-16 units of the names that are looked up.
+    #[must_use]
+    pub fn units(self) -> usize {
+        self.units
+    }
+
+    /// The name of a member and what is kept of it.
+    #[must_use]
+    pub fn get(self, n: usize) -> (&'s [u8], Part<'s>) {
+        let schema = self.part.schema;
+        let name = schema.names[self.names.range()][n];
+        (schema.text(name), self.part.nth(n))
     }
 }
 
 /// ECMAScript truthiness of a JSON value (ECMA-262 §7.1.2).
 pub(crate) fn is_truthy(value: &Value) -> bool {
-    match value {
-        Value::Undefined | Value::Null | Value::Bool(false) => false,
-        Value::Number(number) => *number != 0.0 && !number.is_nan(),
-        Value::String(text) => !text.is_empty(),
-        _ => true,
-    }
+    value.view().is_truthy()
 }
 
-/// Checks a value against a schema. Patterns are not checked (see
-/// [`validate_with`]), long arrays are sampled.
+/// Checks a value against a schema. Patterns are not checked (a [`Gauge`]
+/// knows them), long arrays are sampled.
 ///
 /// # Errors
 /// The first mismatch.
 pub fn validate(value: &Value, schema: &Schema) -> Result<(), SchemaError> {
-    validate_with(value, schema, &UncheckedPatterns, false)
+    let Ok(checked) = check(value, schema, &mut Unmetered, false);
+    checked
 }
 
 /// Checks a value and keeps what the schema declares. Patterns are not
-/// checked (see [`filter_with`]).
+/// checked.
 ///
 /// # Errors
 /// The first mismatch; then nothing is projected.
 pub fn filter(value: &Value, schema: &Schema) -> Result<Value, SchemaError> {
-    filter_with(value, schema, &UncheckedPatterns)
+    validate(value, schema)?;
+    Ok(project(value, schema.root()))
 }
 
-/// Like [`filter`], with regular expressions.
-///
-/// # Errors
-/// The first mismatch; then nothing is projected.
-pub fn filter_with(
-    value: &Value,
-    schema: &Schema,
-    patterns: &dyn PatternMatcher,
-) -> Result<Value, SchemaError> {
-    validate_with(value, schema, patterns, false)?;
-    Ok(project(value, schema))
-}
-
-/// Keeps the declared properties, in the schema's order, at every level that
-/// says plainly what it is; anything else is kept whole. Recursion is bounded
-/// by the schema's depth.
+/// Keeps the declared properties of a host value. Recursion is bounded by the
+/// schema's depth.
 #[must_use]
-pub fn project(value: &Value, schema: &Schema) -> Value {
-    match (value, &schema.properties, &schema.items) {
-        (Value::Object(map), Some(properties), _) if schema.is_plainly("object") => Value::Object(
-            properties
-                .iter()
-                .filter_map(|(key, inner)| {
-                    let value = map.get_bytes(key.as_bytes())?;
-                    Some((key.clone(), project(value, inner)))
+pub fn project(value: &Value, part: Part<'_>) -> Value {
+    match value {
+        Value::Object(map) => match part.kept_members() {
+            Some(kept) => (0..kept.len())
+                .filter_map(|n| {
+                    let (name, inner) = kept.get(n);
+                    let value = map.get_bytes(name)?;
+                    Some((Text::from_wtf8(name.to_vec()), project(value, inner)))
                 })
-                .collect(),
-        ),
-        (Value::Array(list), _, Some(items)) if schema.is_plainly("array") => {
-            Value::Array(match items {
-                Items::All(inner) => list.iter().map(|item| project(item, inner)).collect(),
-                Items::Each(inner) => list
-                    .iter()
-                    .zip(inner)
-                    .map(|(item, inner)| project(item, inner))
+                .collect::<crate::value::Map>()
+                .into(),
+            None => value.clone(),
+        },
+        Value::Array(list) => match part.kept_items() {
+            Some(KeptItems::All(inner)) => {
+                Value::Array(list.iter().map(|item| project(item, inner)).collect())
+            }
+            Some(KeptItems::Each(first, n)) => Value::Array(
+                list.iter()
+                    .take(n)
+                    .enumerate()
+                    .map(|(at, item)| project(item, first.nth(at)))
                     .collect(),
-            })
-        }
+            ),
+            None => value.clone(),
+        },
         _ => value.clone(),
     }
 }

@@ -22,6 +22,7 @@ pub mod machine;
 pub mod member;
 pub mod native;
 pub mod options;
+mod schema;
 pub mod trace;
 pub mod typed;
 pub mod vm;

@@ -10,6 +10,7 @@ use crate::helpers::Helpers;
 use a99_core::costs::CostModel;
 use a99_core::diag::codes;
 use a99_core::program::{Const, LitOp, NO_SIGNATURE, OpRef, Program, TextRange};
+use a99_core::schema::Schema;
 use a99_core::sig::{BaseCost, Params, Signatures};
 use a99_core::text::{hex, wtf8_to_string_lossy};
 use a99_core::verify::Artifact;
@@ -120,6 +121,10 @@ pub struct Executable {
     pub(crate) op_prices: Box<[i64]>,
     metered: Arc<Prices>,
     flat: Arc<Prices>,
+    /// What values that are returned are projected to.
+    pub(crate) schemas: Box<[Schema]>,
+    /// What arguments must match.
+    pub(crate) input_schema: Option<Schema>,
     program_hash: OnceLock<String>,
     helpers: OnceLock<Helpers>,
 }
@@ -192,6 +197,8 @@ impl Executable {
             flat: prices(CostModel::Flat),
             op_prices,
             statics,
+            schemas: program.schemas.iter().map(Schema::parse).collect(),
+            input_schema: program.input_schema.as_ref().map(Schema::parse),
             program_hash: OnceLock::new(),
             helpers: OnceLock::new(),
             artifact: artifact.clone(),

@@ -205,6 +205,45 @@ impl Meter {
         self.fuel
     }
 
+    /// Pays the proportional price of an operation before it works; in the
+    /// flat model checks the size caps instead.
+    fn charge(&mut self, formula: Formula, sizes: Sizes, host: &dyn Host) -> Result<(), Fault> {
+        match self.model {
+            CostModel::Metered => {
+                let price = formula.price(sizes);
+                if price > 0 {
+                    self.fuel = self.fuel.saturating_sub(price);
+                    if self.fuel <= 0 {
+                        return Err(Fault::OutOfFuel);
+                    }
+                }
+            }
+            CostModel::Flat => {
+                if sizes.in_units.max(sizes.out_units) > FLAT_MAX_UNITS
+                    || sizes.in_elements.max(sizes.out_elements) > FLAT_MAX_ELEMENTS
+                {
+                    return Err(Fault::throw(
+                        "Operation too large: the flat cost model limits one operation to \
+                         33554432 text units and 8388608 elements",
+                    ));
+                }
+            }
+        }
+        let total =
+            sizes.in_units.max(sizes.out_units) / 16 + sizes.in_elements.max(sizes.out_elements);
+        self.work(total.min(i64::MAX as u64 / 2) as i64, host)
+    }
+
+    /// Pays a price in micro-units.
+    fn pay(&mut self, price: i64) -> Result<(), Fault> {
+        self.fuel = self.fuel.saturating_sub(price.max(0));
+        if self.fuel <= 0 {
+            Err(Fault::OutOfFuel)
+        } else {
+            Ok(())
+        }
+    }
+
     /// Notes `n` units of work and asks the host when a slice is done.
     #[inline]
     fn work(&mut self, n: i64, host: &dyn Host) -> Result<(), Fault> {
@@ -241,6 +280,40 @@ impl Clock<'_> {
     }
 }
 
+/// The view of a run that works on texts and values of its heap where they
+/// lie: it pays and stops like [`Cx`], and changes nothing.
+pub(crate) struct Reading<'a> {
+    pub(crate) heap: &'a Heap,
+    meter: &'a mut Meter,
+    host: &'a dyn Host,
+}
+
+impl<'a> Reading<'a> {
+    /// The heap, for longer than this is borrowed.
+    pub(crate) fn heap(&self) -> &'a Heap {
+        self.heap
+    }
+
+    /// As [`Cx::charge`].
+    pub(crate) fn charge(&mut self, formula: Formula, sizes: Sizes) -> Result<(), Fault> {
+        self.meter.charge(formula, sizes, self.host)
+    }
+
+    /// Pays a price of the metered model in micro-units.
+    pub(crate) fn pay_metered(&mut self, price: i64) -> Result<(), Fault> {
+        match self.meter.model {
+            CostModel::Metered => self.meter.pay(price),
+            CostModel::Flat => Ok(()),
+        }
+    }
+
+    /// As [`Cx::work`].
+    #[inline]
+    pub(crate) fn work(&mut self, n: i64) -> Result<(), Fault> {
+        self.meter.work(n, self.host)
+    }
+}
+
 /// The view of a run that builtins and native atoms work with.
 pub struct Cx<'a> {
     /// The run's heap.
@@ -260,40 +333,12 @@ impl Cx<'_> {
     /// Pays the proportional price of an operation before it works; in the
     /// flat model checks the size caps instead.
     pub fn charge(&mut self, formula: Formula, sizes: Sizes) -> Result<(), Fault> {
-        match self.meter.model {
-            CostModel::Metered => {
-                let price = formula.price(sizes);
-                if price > 0 {
-                    self.meter.fuel = self.meter.fuel.saturating_sub(price);
-                    if self.meter.fuel <= 0 {
-                        return Err(Fault::OutOfFuel);
-                    }
-                }
-            }
-            CostModel::Flat => {
-                if sizes.in_units.max(sizes.out_units) > FLAT_MAX_UNITS
-                    || sizes.in_elements.max(sizes.out_elements) > FLAT_MAX_ELEMENTS
-                {
-                    return Err(Fault::throw(
-                        "Operation too large: the flat cost model limits one operation to \
-                         33554432 text units and 8388608 elements",
-                    ));
-                }
-            }
-        }
-        let total =
-            sizes.in_units.max(sizes.out_units) / 16 + sizes.in_elements.max(sizes.out_elements);
-        self.work(total.min(i64::MAX as u64 / 2) as i64)
+        self.meter.charge(formula, sizes, self.host)
     }
 
     /// Pays a price in micro-units, in both models.
     pub fn pay(&mut self, price: i64) -> Result<(), Fault> {
-        self.meter.fuel = self.meter.fuel.saturating_sub(price.max(0));
-        if self.meter.fuel <= 0 {
-            Err(Fault::OutOfFuel)
-        } else {
-            Ok(())
-        }
+        self.meter.pay(price)
     }
 
     /// Notes `n` units of work (about a nanosecond each) and looks at abort
@@ -310,6 +355,15 @@ impl Cx<'_> {
             host: self.host,
         };
         (self.heap, clock)
+    }
+
+    /// The run with its heap to be read only, for work that borrows from it.
+    pub(crate) fn reading(&mut self) -> Reading<'_> {
+        Reading {
+            heap: self.heap,
+            meter: self.meter,
+            host: self.host,
+        }
     }
 
     /// Milliseconds since the Unix epoch, by the run's clock.

@@ -1,10 +1,10 @@
 //! Checking values, in the order and the words of the reference.
 
-use super::format::matches_format;
-use super::{Items, Schema, SchemaError};
+use super::data::{Data, Gauge, View, same_text, units_of};
+use super::format::Format;
+use super::{Constant, Items, Kind, Limits, NONE, Node, Schema, SchemaError, Shape, Span};
 use crate::pointer;
-use crate::text::Text;
-use crate::value::Value;
+use crate::text::wtf8_to_string_lossy;
 
 /// Arrays and records longer than this are sampled: about as many elements
 /// are checked, and always the last (language section 2.9).
@@ -12,146 +12,245 @@ const SAMPLE: usize = 97;
 /// How far a number may be from a multiple (language section 2.9).
 const STEP_TOLERANCE: f64 = 1e-10;
 /// The pattern by which text counts as having an emoji.
-const EMOJI: &str = "\\p{Extended_Pictographic}";
-
-/// Regular expressions for `pattern`, supplied by the caller: this crate has
-/// no engine for them.
-pub trait PatternMatcher {
-    /// Whether `pattern`, an ECMAScript pattern, matches anywhere in `text`.
-    ///
-    /// # Errors
-    /// Why the pattern cannot be used; the check then fails with that text.
-    fn is_match(&self, pattern: &Text, text: &Text) -> Result<bool, String>;
-}
-
-/// Lets every pattern pass: for callers that do not check patterns.
-#[derive(Copy, Clone, Debug, Default)]
-pub struct UncheckedPatterns;
-
-impl PatternMatcher for UncheckedPatterns {
-    fn is_match(&self, _: &Text, _: &Text) -> Result<bool, String> {
-        Ok(true)
-    }
-}
+const EMOJI: &[u8] = b"\\p{Extended_Pictographic}";
+/// Nanoseconds that looking up a member takes, about.
+const LOOK_UP: usize = 64;
 
 /// Checks a value against a schema; with `strict` every element and
 /// `maxProperties` are checked.
 ///
 /// # Errors
-/// The first mismatch.
-pub fn validate_with(
-    value: &Value,
+/// Outside, the gauge ended the check; inside, the first mismatch.
+pub fn check<'d, D: Data<'d>, G: Gauge>(
+    data: D,
     schema: &Schema,
-    patterns: &dyn PatternMatcher,
+    gauge: &mut G,
     strict: bool,
-) -> Result<(), SchemaError> {
+) -> Result<Result<(), SchemaError>, G::Stop> {
     let mut check = Check {
-        patterns,
+        schema,
+        gauge,
         strict,
         path: Vec::new(),
     };
-    check.value(value, schema).map_err(|message| {
+    match check.value(data, 0) {
+        Ok(()) => Ok(Ok(())),
+        Err(Failure::Stop(stop)) => Err(stop),
         // The path still leads to the mismatch: failing steps leave it there.
-        let path = match check.path.is_empty() {
-            true => "root".to_owned(),
-            false => check.path.join("."),
-        };
-        let mut pointer = String::new();
-        for step in &check.path {
-            pointer::push_key(&mut pointer, step);
-        }
-        SchemaError {
-            path,
-            pointer,
-            message,
-        }
-    })
+        Err(Failure::Mismatch(mismatch)) => Ok(Err(check.error(mismatch))),
+    }
 }
 
-type Outcome = Result<(), String>;
-
-fn fail(message: &str) -> Outcome {
-    Err(message.to_owned())
+/// Whether a value matches; as [`check`] without a report of why not.
+///
+/// # Errors
+/// The gauge ended the check.
+pub fn conforms<'d, D: Data<'d>, G: Gauge>(
+    data: D,
+    schema: &Schema,
+    gauge: &mut G,
+) -> Result<bool, G::Stop> {
+    let mut check = Check {
+        schema,
+        gauge,
+        strict: false,
+        path: Vec::new(),
+    };
+    match check.value(data, 0) {
+        Ok(()) => Ok(true),
+        Err(Failure::Mismatch(_)) => Ok(false),
+        Err(Failure::Stop(stop)) => Err(stop),
+    }
 }
 
-struct Check<'p> {
-    patterns: &'p dyn PatternMatcher,
+/// Why a value does not match; written out only for the mismatch that counts.
+enum Mismatch {
+    Plain(&'static str),
+    Missing(Span),
+    Expected(&'static str),
+    ExpectedOther(Span),
+    Got(&'static str),
+    Pattern(String),
+}
+
+enum Failure<S> {
+    Mismatch(Mismatch),
+    Stop(S),
+}
+
+impl<S> From<S> for Failure<S> {
+    fn from(stop: S) -> Self {
+        Failure::Stop(stop)
+    }
+}
+
+type Outcome<G> = Result<(), Failure<<G as Gauge>::Stop>>;
+
+fn mismatch<S>(mismatch: Mismatch) -> Result<(), Failure<S>> {
+    Err(Failure::Mismatch(mismatch))
+}
+
+fn fail<S>(message: &'static str) -> Result<(), Failure<S>> {
+    mismatch(Mismatch::Plain(message))
+}
+
+/// A step into a value.
+enum Step<'d> {
+    Key(&'d [u8]),
+    /// A name that the schema declares.
+    Name(Span),
+    Index(usize),
+}
+
+struct Check<'s, 'g, 'd, G> {
+    schema: &'s Schema,
+    gauge: &'g mut G,
     strict: bool,
-    path: Vec<String>,
+    path: Vec<Step<'d>>,
 }
 
-impl Check<'_> {
-    fn value(&mut self, value: &Value, schema: &Schema) -> Outcome {
-        if schema.too_deep {
+impl<'s, 'd, G: Gauge> Check<'s, '_, 'd, G> {
+    fn value<D: Data<'d>>(&mut self, value: D, node: u32) -> Outcome<G> {
+        self.gauge.nodes(1)?;
+        let schema = self.schema;
+        let node = schema.node(node);
+        if node.too_deep {
             return fail("Schema too deep");
         }
-        if let Some(any_of) = &schema.any_of {
-            let matches = |inner| validate_with(value, inner, self.patterns, false).is_ok();
-            return if any_of.iter().any(matches) {
-                Ok(())
-            } else {
-                fail("Union mismatch")
+        let (limits, shape) = (schema.limits(node), schema.shape(node));
+        if let Some(any_of) = shape.and_then(|shape| shape.any_of) {
+            return self.any_of(value, any_of);
+        }
+        let view = value.view();
+        if let Some(constant) = limits.and_then(|limits| limits.constant) {
+            return match self.is_constant(view, constant)? {
+                true => Ok(()),
+                false => fail("Const mismatch"),
             };
         }
-        if let Some(constant) = &schema.constant {
-            return if same(value, constant) {
-                Ok(())
-            } else {
-                fail("Const mismatch")
-            };
+        if matches!(view, View::Undefined | View::Null) {
+            return nullish(view, node);
         }
-        if value.is_nullish() {
-            return nullish(value, schema);
+        if let Some(limits) = limits {
+            self.scalar(view, node, limits)?;
+        } else {
+            kind(view, node)?;
+            check_finite(view)?;
         }
-        if let Some(allowed) = &schema.allowed
-            && !allowed
-                .iter()
-                .any(|one| same(value, one) || both_nan(value, one))
-        {
-            return fail("Enum mismatch");
-        }
-        kind(value, schema)?;
-        match value {
-            Value::Number(number) => check_number(*number, schema),
-            Value::String(text) => self.string(text, schema),
-            _ => Ok(()),
-        }?;
-        match schema.kind.as_ref().and_then(Text::to_str) {
-            Some("object") => self.object(value, schema),
-            Some("array") => self.array(value, schema),
+        match (node.kind, view, shape) {
+            (Kind::Object, View::Object(count), Some(shape)) => self.object(value, count, shape),
+            (Kind::Array, View::Array(count), Some(shape)) => self.array(value, count, shape),
             _ => Ok(()),
         }
     }
 
+    /// Whether one of several schemas fits; they are not strict, and where
+    /// none fits, that is all that is said.
+    fn any_of<D: Data<'d>>(&mut self, value: D, any_of: Span) -> Outcome<G> {
+        let strict = std::mem::replace(&mut self.strict, false);
+        let depth = self.path.len();
+        for inner in any_of.range() {
+            match self.value(value, inner as u32) {
+                Err(Failure::Mismatch(_)) => self.path.truncate(depth),
+                done => {
+                    self.strict = strict;
+                    return done;
+                }
+            }
+        }
+        self.strict = strict;
+        fail("Union mismatch")
+    }
+
     /// One step down; a failure leaves the step in the path.
-    fn step(&mut self, name: String, value: &Value, schema: &Schema) -> Outcome {
-        self.path.push(name);
-        self.value(value, schema)?;
+    fn step<D: Data<'d>>(&mut self, step: Step<'d>, value: D, node: u32) -> Outcome<G> {
+        self.path.push(step);
+        self.value(value, node)?;
         self.path.pop();
         Ok(())
     }
 
-    fn string(&self, text: &Text, schema: &Schema) -> Outcome {
-        if schema.min_length.is_some() || schema.max_length.is_some() {
-            let length = utf16_length(text.as_bytes()) as f64;
-            if schema.min_length.is_some_and(|least| length < least) {
-                return fail("Len < min");
+    /// `===` between a value and one of a schema: containers are never
+    /// identical.
+    fn is_constant(&mut self, view: View<'_>, constant: Constant) -> Result<bool, G::Stop> {
+        Ok(match (view, constant) {
+            (View::Null, Constant::Null) => true,
+            (View::Bool(a), Constant::Bool(b)) => a == b,
+            (View::Number(a), Constant::Number(b)) => a == b,
+            (View::Text(text, units), Constant::Text(wanted)) => {
+                if text.len() != wanted.len as usize {
+                    return Ok(false);
+                }
+                self.text_units(text, units)?;
+                same_text(self.gauge, text, self.schema.text(wanted))?
             }
-            if schema.max_length.is_some_and(|most| length > most) {
-                return fail("Len > max");
+            _ => false,
+        })
+    }
+
+    /// The units of a text that is about to be read, paid.
+    fn text_units(&mut self, text: &[u8], units: Option<usize>) -> Result<usize, G::Stop> {
+        let units = match units {
+            Some(units) => units,
+            None => units_of(self.gauge, text)?,
+        };
+        self.gauge.reads(0, units)?;
+        Ok(units)
+    }
+
+    fn scalar(&mut self, view: View<'_>, node: Node, limits: &Limits) -> Outcome<G> {
+        let schema = self.schema;
+        match view {
+            View::Text(text, units) => {
+                let units = match limits.reads_text() {
+                    true => self.text_units(text, units)?,
+                    false => 0,
+                };
+                if let Some(allowed) = limits.allowed
+                    && !schema.allows_text(self.gauge, allowed, text)?
+                {
+                    return fail("Enum mismatch");
+                }
+                kind(view, node)?;
+                self.string(text, units, limits)
+            }
+            _ => {
+                let constant = match view {
+                    View::Number(number) => Constant::Number(number),
+                    View::Bool(b) => Constant::Bool(b),
+                    _ => Constant::Never,
+                };
+                if let Some(allowed) = limits.allowed
+                    && !schema.allows_scalar(allowed, &constant)
+                {
+                    return fail("Enum mismatch");
+                }
+                kind(view, node)?;
+                match view {
+                    View::Number(number) => check_number(number, limits),
+                    _ => Ok(()),
+                }
             }
         }
-        if let Some(pattern) = &schema.pattern
-            && !self.patterns.is_match(pattern, text)?
+    }
+
+    fn string(&mut self, text: &[u8], units: usize, limits: &Limits) -> Outcome<G> {
+        let length = units as f64;
+        if length < limits.min_length {
+            return fail("Len < min");
+        }
+        if length > limits.max_length {
+            return fail("Len > max");
+        }
+        if let Some(pattern) = limits.pattern
+            && !self.matches(self.schema.text(pattern), text, units)?
         {
             return fail("Pattern mismatch");
         }
-        let Some(format) = schema.format.as_ref().and_then(Text::to_str) else {
-            return Ok(());
-        };
-        let valid = match format {
-            "emoji" => self.patterns.is_match(&EMOJI.into(), text)?,
-            _ => matches_format(format, &text.to_string_lossy()),
+        let valid = match limits.format {
+            None => true,
+            Some(Format::Emoji) => self.matches(EMOJI, text, units)?,
+            Some(format) => format.fits(self.gauge, text)?,
         };
         if valid {
             Ok(())
@@ -160,162 +259,261 @@ impl Check<'_> {
         }
     }
 
-    fn object(&mut self, value: &Value, schema: &Schema) -> Outcome {
-        let Value::Object(map) = value else {
-            return Ok(());
-        };
-        let count = map.len() as f64;
-        if schema.min_properties.is_some_and(|least| count < least) {
+    fn matches(
+        &mut self,
+        pattern: &[u8],
+        text: &[u8],
+        units: usize,
+    ) -> Result<bool, Failure<G::Stop>> {
+        self.gauge
+            .matches(pattern, text, units)?
+            .map_err(|why| Failure::Mismatch(Mismatch::Pattern(why)))
+    }
+
+    fn object<D: Data<'d>>(&mut self, value: D, count: usize, shape: &'s Shape) -> Outcome<G> {
+        let members = count as f64;
+        if members < shape.min_properties {
             return fail("Too few props");
         }
-        if self.strict && schema.max_properties.is_some_and(|most| count > most) {
+        if self.strict && members > shape.max_properties {
             return fail("Too many props");
         }
-        if let Some(key) = schema
-            .required
-            .iter()
-            .find(|key| map.get_bytes(key.as_bytes()).is_none())
-        {
-            return Err(format!("Missing {key}"));
-        }
-        let declared = schema.properties.as_deref().unwrap_or_default();
-        for (key, inner) in declared {
-            if let Some(value) = map.get_bytes(key.as_bytes()) {
-                self.step(key.to_string(), value, inner)?;
+        let schema = self.schema;
+        let declared = shape.properties.map_or(0, |(names, _)| names.span.len);
+        let looks = (shape.required.len + declared) as usize;
+        self.gauge.reads(looks, shape.units)?;
+        for name in &schema.names[shape.required.range()] {
+            self.gauge.passes(LOOK_UP)?;
+            if value.member(schema.text(*name)).is_none() {
+                return mismatch(Mismatch::Missing(*name));
             }
         }
-        let Some(additional) = &schema.additional else {
+        if let Some((names, nodes)) = shape.properties {
+            for (at, name) in schema.names[names.span.range()].iter().enumerate() {
+                self.gauge.passes(LOOK_UP)?;
+                if let Some(value) = value.member(schema.text(*name)) {
+                    self.step(Step::Name(*name), value, nodes + at as u32)?;
+                }
+            }
+        }
+        if shape.additional == NONE {
             return Ok(());
-        };
-        let declared: std::collections::HashSet<&Text> =
-            declared.iter().map(|(key, _)| key).collect();
-        let others: Vec<_> = map
-            .iter_js_order()
-            .filter(|(key, _)| !declared.contains(key))
-            .collect();
-        for index in self.sample(others.len()) {
-            let (key, value) = others[index];
-            self.step(key.to_string(), value, additional)?;
+        }
+        self.additional(value, count, shape)
+    }
+
+    /// The members that are not declared, or a sample of them.
+    fn additional<D: Data<'d>>(&mut self, value: D, count: usize, shape: &'s Shape) -> Outcome<G> {
+        let names = shape.properties.map(|(names, _)| names);
+        let mut others = count;
+        if names.is_some() {
+            others = 0;
+            for (key, _) in value.members() {
+                others += usize::from(!self.is_declared(names, key, true)?);
+            }
+        }
+        let mut at = 0;
+        for (key, value) in value.members() {
+            self.gauge.reads(1, 0)?;
+            if !self.is_declared(names, key, false)? {
+                if self.is_sampled(at, others) {
+                    self.step(Step::Key(key), value, shape.additional)?;
+                }
+                at += 1;
+            }
         }
         Ok(())
     }
 
-    fn array(&mut self, value: &Value, schema: &Schema) -> Outcome {
-        let (Value::Array(list), Some(items)) = (value, &schema.items) else {
+    fn is_declared(
+        &mut self,
+        names: Option<super::Names>,
+        key: &[u8],
+        pay: bool,
+    ) -> Result<bool, G::Stop> {
+        let Some(names) = names else {
+            return Ok(false);
+        };
+        if pay {
+            let units = units_of(self.gauge, key)?;
+            self.gauge.reads(0, units)?;
+        }
+        self.gauge.passes(LOOK_UP)?;
+        self.schema.has_name(self.gauge, names, key)
+    }
+
+    fn array<D: Data<'d>>(&mut self, value: D, count: usize, shape: &'s Shape) -> Outcome<G> {
+        let Some(items) = shape.items else {
             return Ok(());
         };
-        let count = list.len() as f64;
-        if schema.min_items.is_some_and(|least| count < least) {
+        let length = count as f64;
+        if length < shape.min_items {
             return fail("Array too short");
         }
-        if schema.max_items.is_some_and(|most| count > most) {
+        if length > shape.max_items {
             return fail("Array too long");
         }
         match items {
             Items::Each(each) => {
-                for (index, inner) in each.iter().enumerate() {
-                    let item = list.get(index).unwrap_or(&Value::Undefined);
-                    self.step(index.to_string(), item, inner)?;
+                for (index, inner) in each.range().enumerate() {
+                    match value.item(index) {
+                        Some(item) => self.step(Step::Index(index), item, inner as u32)?,
+                        None => self.step(Step::Index(index), Absent, inner as u32)?,
+                    }
                 }
             }
             Items::All(inner) => {
-                for index in self.sample(list.len()) {
-                    self.step(index.to_string(), &list[index], inner)?;
+                let stride = self.stride(count);
+                let last = count.saturating_sub(1);
+                let regular = (0..count).step_by(stride);
+                let sampled = regular.take_while(|index| stride == 1 || index + stride <= last);
+                for index in sampled.chain((stride > 1).then_some(last)) {
+                    if let Some(item) = value.item(index) {
+                        self.step(Step::Index(index), item, inner)?;
+                    }
                 }
             }
         }
         Ok(())
     }
 
-    /// The indices that are checked of `count`: every one if they are few,
-    /// else at equal distances, the last one always.
-    fn sample(&self, count: usize) -> impl Iterator<Item = usize> + use<> {
-        let stride = if self.strict || count <= SAMPLE {
+    /// How far apart the elements are that are checked of `count`: every one
+    /// if they are few, else at equal distances, the last one always.
+    fn stride(&self, count: usize) -> usize {
+        if self.strict || count <= SAMPLE {
             1
         } else {
             count / SAMPLE
-        };
+        }
+    }
+
+    /// Whether one of `count` members is checked. One with less than a stride
+    /// behind it stands for the last.
+    fn is_sampled(&self, index: usize, count: usize) -> bool {
+        let stride = self.stride(count);
         let last = count.saturating_sub(1);
-        // An index with less than a stride behind it stands for the last.
-        let regular = (0..count)
-            .step_by(stride)
-            .take_while(move |&index| stride == 1 || index + stride <= last);
-        regular.chain((stride > 1).then_some(last))
+        stride == 1 || index == last || (index.is_multiple_of(stride) && index + stride <= last)
+    }
+
+    /// A mismatch in words, at the place that the path leads to.
+    fn error(&self, mismatch: Mismatch) -> SchemaError {
+        let mut path = String::new();
+        let mut pointer = String::new();
+        for (at, step) in self.path.iter().enumerate() {
+            let name = match step {
+                Step::Key(key) => wtf8_to_string_lossy(key),
+                Step::Name(name) => wtf8_to_string_lossy(self.schema.text(*name)),
+                Step::Index(index) => index.to_string().into(),
+            };
+            if at > 0 {
+                path.push('.');
+            }
+            path.push_str(&name);
+            pointer::push_key(&mut pointer, &name);
+        }
+        if self.path.is_empty() {
+            path.push_str("root");
+        }
+        let text = |span| wtf8_to_string_lossy(self.schema.text(span));
+        SchemaError {
+            path,
+            pointer,
+            message: match mismatch {
+                Mismatch::Plain(message) => message.to_owned(),
+                Mismatch::Missing(name) => format!("Missing {}", text(name)),
+                Mismatch::Expected(kind) => format!("Expected {kind}"),
+                Mismatch::ExpectedOther(kind) => format!("Expected {}", text(kind)),
+                Mismatch::Got(kind) => format!("Expected value, got {kind}"),
+                Mismatch::Pattern(why) => why,
+            },
+        }
+    }
+}
+
+/// The element of a place beyond a list's end.
+#[derive(Copy, Clone)]
+struct Absent;
+
+impl<'d> Data<'d> for Absent {
+    fn view(self) -> View<'d> {
+        View::Undefined
+    }
+
+    fn item(self, _: usize) -> Option<Self> {
+        None
+    }
+
+    fn member(self, _: &[u8]) -> Option<Self> {
+        None
+    }
+
+    fn members(self) -> impl Iterator<Item = (&'d [u8], Self)> {
+        std::iter::empty()
     }
 }
 
 /// `null` and `undefined` match where there is no type, where a list of types
 /// has `null`, and under the type `null`, which the marker makes `undefined`.
-fn nullish(value: &Value, schema: &Schema) -> Outcome {
-    let fits = schema.is_plainly("null") && schema.is_undefined == value.is_undefined();
-    let listed = schema.kind_is_list && schema.nullable;
-    if fits || listed || (schema.kind.is_none() && !schema.kind_is_list) {
+fn nullish<S>(view: View<'_>, node: Node) -> Result<(), Failure<S>> {
+    let plain = !node.kind_is_list;
+    let is_undefined = matches!(view, View::Undefined);
+    let fits = match node.kind {
+        Kind::Null => plain && node.is_undefined == is_undefined,
+        Kind::Absent => plain,
+        _ => false,
+    };
+    if fits || (node.kind_is_list && node.nullable) {
         Ok(())
     } else {
-        Err(format!("Expected value, got {}", value.kind()))
+        mismatch(Mismatch::Got(view.kind()))
     }
 }
 
-fn kind(value: &Value, schema: &Schema) -> Outcome {
-    let Some(kind) = &schema.kind else {
+fn kind<S>(view: View<'_>, node: Node) -> Result<(), Failure<S>> {
+    let fits = match (node.kind, view) {
+        (Kind::Absent | Kind::Empty, _) => true,
+        (Kind::Integer, View::Number(number)) => number.is_finite() && number.trunc() == number,
+        (Kind::Number, View::Number(_))
+        | (Kind::Boolean, View::Bool(_))
+        | (Kind::String, View::Text(..))
+        | (Kind::Array, View::Array(_))
+        | (Kind::Object, View::Object(_)) => true,
+        _ => false,
+    };
+    if fits {
         return Ok(());
-    };
-    let fits = match (kind.to_str(), value) {
-        (Some("integer"), Value::Number(number)) => number.is_finite() && number.trunc() == *number,
-        (Some("integer"), _) => false,
-        (Some("array"), value) => matches!(value, Value::Array(_)),
-        (Some("object"), value) => matches!(value, Value::Object(_)),
-        (Some(kind), value) => value.kind() == kind,
-        (None, _) => false,
-    };
-    // An empty type is no type, as in the reference.
-    if fits || kind.is_empty() {
-        Ok(())
-    } else {
-        Err(format!("Expected {kind}"))
+    }
+    mismatch(match node.kind {
+        Kind::Other(name) => Mismatch::ExpectedOther(name),
+        Kind::Null => Mismatch::Expected("null"),
+        Kind::Boolean => Mismatch::Expected("boolean"),
+        Kind::Number => Mismatch::Expected("number"),
+        Kind::Integer => Mismatch::Expected("integer"),
+        Kind::String => Mismatch::Expected("string"),
+        Kind::Array => Mismatch::Expected("array"),
+        Kind::Object | Kind::Absent | Kind::Empty => Mismatch::Expected("object"),
+    })
+}
+
+fn check_finite<S>(view: View<'_>) -> Result<(), Failure<S>> {
+    match view {
+        View::Number(number) if !number.is_finite() => fail("Expected finite number"),
+        _ => Ok(()),
     }
 }
 
-fn check_number(number: f64, schema: &Schema) -> Outcome {
-    if !number.is_finite() {
-        return fail("Expected finite number");
-    }
-    if schema.minimum.is_some_and(|least| number < least) {
+fn check_number<S>(number: f64, limits: &Limits) -> Result<(), Failure<S>> {
+    check_finite(View::Number(number))?;
+    if number < limits.minimum {
         return fail("Value < min");
     }
-    if schema.maximum.is_some_and(|most| number > most) {
+    if number > limits.maximum {
         return fail("Value > max");
     }
-    if let Some(step) = schema.multiple_of {
-        let rest = (number % step).abs();
-        if rest > STEP_TOLERANCE && (rest - step.abs()).abs() > STEP_TOLERANCE {
-            return fail("Value not step");
-        }
+    let step = limits.multiple_of;
+    let rest = (number % step).abs();
+    if rest > STEP_TOLERANCE && (rest - step.abs()).abs() > STEP_TOLERANCE {
+        return fail("Value not step");
     }
     Ok(())
-}
-
-/// `===` between a value and one of a schema: containers are never identical.
-fn same(a: &Value, b: &Value) -> bool {
-    match (a, b) {
-        (Value::Array(_) | Value::Object(_), _) => false,
-        (Value::Number(a), Value::Number(b)) => a == b,
-        _ => a == b,
-    }
-}
-
-/// What `includes` adds to `===` (SameValueZero).
-fn both_nan(a: &Value, b: &Value) -> bool {
-    matches!((a, b), (Value::Number(a), Value::Number(b)) if a.is_nan() && b.is_nan())
-}
-
-/// UTF-16 units of WTF-8: one for each sequence, two for four-byte ones.
-fn utf16_length(text: &[u8]) -> usize {
-    text.iter()
-        .map(|&byte| match byte {
-            0x80..=0xBF => 0,
-            0xF0.. => 2,
-            _ => 1,
-        })
-        .sum()
 }

@@ -1,16 +1,54 @@
 //! The string formats of the subset (language section 2.9), written out by hand:
 //! this crate has no regular expressions.
 
-/// Whether text has a format; unknown formats always match.
-pub(super) fn matches_format(format: &str, text: &str) -> bool {
-    match format {
-        "email" => is_email(text),
-        "uuid" => is_uuid(text),
-        "uri" => is_uri(text),
-        "ipv4" => is_ipv4(text),
-        "date-time" => is_date_time(text),
-        _ => true,
+use super::data::{Gauge, PIECE, all_bytes, chars_of, find_byte, rfind_byte};
+
+/// The formats that are checked; others match everything.
+#[derive(Copy, Clone, Debug)]
+pub(super) enum Format {
+    Email,
+    Uuid,
+    Uri,
+    Ipv4,
+    DateTime,
+    /// By a pattern, which is the caller's matter.
+    Emoji,
+}
+
+/// The longest address, date without a fraction, zone and port are shorter.
+const SHORT: usize = 64;
+
+impl Format {
+    pub(super) fn named(name: &[u8]) -> Option<Format> {
+        Some(match name {
+            b"email" => Format::Email,
+            b"uuid" => Format::Uuid,
+            b"uri" => Format::Uri,
+            b"ipv4" => Format::Ipv4,
+            b"date-time" => Format::DateTime,
+            b"emoji" => Format::Emoji,
+            _ => return None,
+        })
     }
+
+    /// Whether text has the format. Long text is looked at piece by piece.
+    pub(super) fn fits<G: Gauge>(self, gauge: &mut G, text: &[u8]) -> Result<bool, G::Stop> {
+        Ok(match self {
+            Format::Email => is_email(gauge, text)?,
+            Format::Uuid => is_uuid(text),
+            Format::Uri => is_uri(gauge, text)?,
+            Format::Ipv4 => is_ipv4(text),
+            Format::DateTime => is_date_time(gauge, text)?,
+            Format::Emoji => true,
+        })
+    }
+}
+
+/// Text that is short enough to be looked at at once, and has no lone
+/// surrogates, which fit nowhere that asks.
+fn short(text: &[u8]) -> Option<&str> {
+    let text = (text.len() <= SHORT).then_some(text)?;
+    std::str::from_utf8(text).ok()
 }
 
 /// White space of ECMAScript patterns (ECMA-262 §22.2.2.9, `\s`).
@@ -19,75 +57,116 @@ fn is_space(c: char) -> bool {
 }
 
 /// `^\S+@\S+\.\S+$`.
-fn is_email(text: &str) -> bool {
-    if text.chars().any(is_space) {
-        return false;
+fn is_email<G: Gauge>(gauge: &mut G, text: &[u8]) -> Result<bool, G::Stop> {
+    let mut next = 0;
+    for (at, c) in chars_of(text) {
+        if at >= next {
+            gauge.passes(4 * PIECE)?;
+            next = at + PIECE;
+        }
+        if is_space(c) {
+            return Ok(false);
+        }
     }
-    let mut chars = text.char_indices();
-    chars.next();
     // The first @ that something precedes leaves most for the rest.
-    let Some((at, _)) = chars.find(|&(_, c)| c == '@') else {
-        return false;
+    let first = chars_of(text).nth(1).map_or(text.len(), |(at, _)| at);
+    let Some(at) = find_byte(gauge, &text[first..], |byte| byte == b'@')? else {
+        return Ok(false);
     };
-    let domain = &text[at + 1..];
+    let domain = &text[first + at + 1..];
     // A point with something before and after it.
-    domain
-        .char_indices()
-        .any(|(at, c)| c == '.' && at > 0 && at + 1 < domain.len())
+    let inner = match domain.len() {
+        0..=2 => return Ok(false),
+        len => &domain[1..len - 1],
+    };
+    Ok(find_byte(gauge, inner, |byte| byte == b'.')?.is_some())
 }
 
-fn is_uuid(text: &str) -> bool {
+fn is_uuid(text: &[u8]) -> bool {
     text.len() == 36
-        && text.bytes().enumerate().all(|(at, byte)| match at {
-            8 | 13 | 18 | 23 => byte == b'-',
+        && text.iter().enumerate().all(|(at, byte)| match at {
+            8 | 13 | 18 | 23 => *byte == b'-',
             _ => byte.is_ascii_hexdigit(),
         })
 }
 
 /// Four numbers up to 255, of at most three digits.
-fn is_ipv4(text: &str) -> bool {
+fn is_ipv4(text: &[u8]) -> bool {
     let mut parts = 0;
-    text.split('.').all(|part| {
-        parts += 1;
-        (1..=3).contains(&part.len())
-            && part.bytes().all(|byte| byte.is_ascii_digit())
-            && part.parse::<u16>().is_ok_and(|number| number <= 255)
+    short(text).is_some_and(|text| {
+        text.split('.').all(|part| {
+            parts += 1;
+            (1..=3).contains(&part.len())
+                && part.bytes().all(|byte| byte.is_ascii_digit())
+                && part.parse::<u16>().is_ok_and(|number| number <= 255)
+        })
     }) && parts == 4
 }
 
 /// An absolute URL as the URL standard parses it, as far as that decides
 /// between accepting and refusing: a scheme, and for web schemes a host
 /// without forbidden characters and a port in range.
-fn is_uri(text: &str) -> bool {
-    let text = text.trim_matches(|c: char| c <= ' ');
-    let Some((scheme, rest)) = text.split_once(':') else {
-        return false;
+fn is_uri<G: Gauge>(gauge: &mut G, text: &[u8]) -> Result<bool, G::Stop> {
+    let seen = |byte: u8| byte > b' ';
+    let Some(start) = find_byte(gauge, text, seen)? else {
+        return Ok(false);
     };
-    let scheme = scheme.to_ascii_lowercase();
-    let mut letters = scheme.bytes();
-    let named = letters
-        .next()
-        .is_some_and(|first| first.is_ascii_lowercase())
-        && letters.all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.'));
-    if !named {
-        return false;
+    let end = rfind_byte(gauge, text, seen)?.unwrap_or(start);
+    let text = &text[start..=end];
+    let Some(colon) = find_byte(gauge, text, |byte| byte == b':')? else {
+        return Ok(false);
+    };
+    let (scheme, rest) = (&text[..colon], &text[colon + 1..]);
+    let letter = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
+    if !scheme.first().is_some_and(u8::is_ascii_alphabetic) || !all_bytes(gauge, scheme, letter)? {
+        return Ok(false);
     }
-    if !matches!(scheme.as_str(), "http" | "https" | "ws" | "wss" | "ftp") {
-        return true;
+    const WEB: [&[u8]; 5] = [b"http", b"https", b"ws", b"wss", b"ftp"];
+    if !WEB.iter().any(|name| scheme.eq_ignore_ascii_case(name)) {
+        return Ok(true);
     }
-    let rest = rest.trim_start_matches(['/', '\\']);
-    let authority = rest.split(['/', '\\', '?', '#']).next().unwrap_or_default();
-    let host_port = authority
-        .rsplit_once('@')
-        .map_or(authority, |(_, host)| host);
-    if let Some(v6) = host_port.strip_prefix('[') {
-        return v6.split_once(']').is_some_and(|(address, port)| {
-            address.parse::<std::net::Ipv6Addr>().is_ok()
-                && port.strip_prefix(':').map_or(port.is_empty(), is_port)
-        });
+    let slash = |byte: u8| matches!(byte, b'/' | b'\\');
+    let start = find_byte(gauge, rest, |byte| !slash(byte))?.unwrap_or(rest.len());
+    let rest = &rest[start..];
+    let ends = |byte: u8| matches!(byte, b'/' | b'\\' | b'?' | b'#');
+    let end = find_byte(gauge, rest, ends)?.unwrap_or(rest.len());
+    let authority = &rest[..end];
+    let user = rfind_byte(gauge, authority, |byte| byte == b'@')?;
+    let host_port = &authority[user.map_or(0, |at| at + 1)..];
+    if let Some(v6) = host_port.strip_prefix(b"[") {
+        return Ok(short(v6).is_some_and(|v6| {
+            v6.split_once(']').is_some_and(|(address, port)| {
+                address.parse::<std::net::Ipv6Addr>().is_ok()
+                    && port.strip_prefix(':').map_or(port.is_empty(), is_port)
+            })
+        }));
     }
-    let (host, port) = host_port.split_once(':').unwrap_or((host_port, ""));
-    !host.is_empty() && !host.chars().any(is_forbidden_in_host) && is_port(port)
+    let colon = find_byte(gauge, host_port, |byte| byte == b':')?;
+    let (host, port) = match colon {
+        Some(at) => (&host_port[..at], &host_port[at + 1..]),
+        None => (host_port, &host_port[..0]),
+    };
+    if host.is_empty() || !is_long_port(gauge, port)? {
+        return Ok(false);
+    }
+    let mut next = 0;
+    for (at, c) in chars_of(host) {
+        if at >= next {
+            gauge.passes(4 * PIECE)?;
+            next = at + PIECE;
+        }
+        if is_forbidden_in_host(c) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// [`is_port`] of any length: zeros may come before it.
+fn is_long_port<G: Gauge>(gauge: &mut G, port: &[u8]) -> Result<bool, G::Stop> {
+    let zeros = find_byte(gauge, port, |byte| byte != b'0')?.unwrap_or(port.len());
+    let rest = short(&port[zeros..]);
+    Ok(rest.is_some_and(is_port))
 }
 
 fn is_port(port: &str) -> bool {
@@ -120,7 +199,26 @@ fn is_forbidden_in_host(c: char) -> bool {
 
 /// The date-time string format of ECMA-262 §21.4.1.32, with a space allowed
 /// for the `T`. Other forms that some engines guess at do not match.
-fn is_date_time(text: &str) -> bool {
+fn is_date_time<G: Gauge>(gauge: &mut G, text: &[u8]) -> Result<bool, G::Stop> {
+    // Only a fraction can be long; what stands around it is looked at without
+    // its digits, of which one is left.
+    let point = text.iter().take(SHORT).position(|byte| *byte == b'.');
+    let Some(start) = point.map(|at| at + 1) else {
+        return Ok(short(text).is_some_and(is_short_date_time));
+    };
+    let rest = &text[start..];
+    let digits = find_byte(gauge, rest, |byte| !byte.is_ascii_digit())?.unwrap_or(rest.len());
+    let zone = &rest[digits..];
+    if zone.len() > SHORT {
+        return Ok(false);
+    }
+    let mut whole = text[..start].to_vec();
+    whole.extend_from_slice(&rest[..digits.min(1)]);
+    whole.extend_from_slice(zone);
+    Ok(std::str::from_utf8(&whole).is_ok_and(is_short_date_time))
+}
+
+fn is_short_date_time(text: &str) -> bool {
     let (date, time) = match text.find(['T', 't', ' ']) {
         Some(at) => (&text[..at], Some(&text[at + 1..])),
         None => (text, None),
@@ -186,7 +284,51 @@ fn is_zone(zone: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::data::Unmetered;
     use super::*;
+
+    fn matches_format(format: &str, text: &str) -> bool {
+        Format::named(format.as_bytes()).is_none_or(|format| {
+            let Ok(fits) = format.fits(&mut Unmetered, text.as_bytes());
+            fits
+        })
+    }
+
+    #[test]
+    fn long_texts() {
+        let long = |n: usize| "7".repeat(n);
+        for (format, good, bad) in [
+            (
+                "email",
+                format!("{}@b.c", long(100_000)),
+                format!("{}@bc", long(100_000)),
+            ),
+            (
+                "date-time",
+                format!("2024-01-01T00:00:00.{}Z", long(100_000)),
+                format!("2024-01-01T00:00:00.{}x", long(100_000)),
+            ),
+            (
+                "uri",
+                format!("http://a:{}80/", "0".repeat(100_000)),
+                format!("http://a:1{}", "0".repeat(100_000)),
+            ),
+            (
+                "uri",
+                format!("https://{}@{}é/", long(50_000), long(50_000)),
+                format!("https://{} ", long(100_000)).replace("7 ", "^"),
+            ),
+            (
+                "ipv4",
+                "1.2.3.4".to_owned(),
+                format!("1.2.3.{}", long(100_000)),
+            ),
+            ("uri", format!("a{}:", long(100_000)), long(100_000)),
+        ] {
+            assert!(matches_format(format, &good), "{format}");
+            assert!(!matches_format(format, &bad), "{format}");
+        }
+    }
 
     #[test]
     fn formats() {

@@ -1,7 +1,61 @@
 //! Tests of schemas: the cases of the conformance vectors and the limits.
 
 use super::*;
+use crate::value::Map;
 use serde_json::json;
+
+/// Counts what it is told and ends the work at a limit of nodes.
+#[derive(Default)]
+struct Count {
+    nodes: usize,
+    elements: usize,
+    units: usize,
+    nanos: usize,
+    bytes: usize,
+    most: Option<usize>,
+}
+
+impl Gauge for Count {
+    type Stop = ();
+
+    fn nodes(&mut self, n: usize) -> Result<(), ()> {
+        self.nodes += n;
+        match self.most {
+            Some(most) if self.nodes > most => Err(()),
+            _ => Ok(()),
+        }
+    }
+
+    fn reads(&mut self, elements: usize, units: usize) -> Result<(), ()> {
+        self.elements += elements;
+        self.units += units;
+        Ok(())
+    }
+
+    fn passes(&mut self, nanos: usize) -> Result<(), ()> {
+        self.nanos += nanos;
+        Ok(())
+    }
+
+    fn holds(&mut self, bytes: usize) -> Result<(), ()> {
+        self.bytes += bytes;
+        Ok(())
+    }
+
+    /// Patterns are prefixes here.
+    fn matches(
+        &mut self,
+        pattern: &[u8],
+        text: &[u8],
+        units: usize,
+    ) -> Result<Result<bool, String>, ()> {
+        assert_eq!(units, text.len());
+        Ok(match pattern.strip_prefix(b"^") {
+            Some(prefix) => Ok(text.starts_with(prefix)),
+            None => Err("Unsupported pattern".into()),
+        })
+    }
+}
 
 fn schema(json: serde_json::Value) -> Schema {
     Schema::parse(&Value::from(json))
@@ -248,18 +302,13 @@ fn examples() {
 
 #[test]
 fn patterns_are_the_callers() {
-    struct Starts;
-    impl PatternMatcher for Starts {
-        fn is_match(&self, pattern: &Text, text: &Text) -> Result<bool, String> {
-            match pattern.as_bytes().strip_prefix(b"^") {
-                Some(prefix) => Ok(text.as_bytes().starts_with(prefix)),
-                None => Err("Unsupported pattern".into()),
-            }
-        }
-    }
     let is = |pattern: &str| {
         let schema = schema(json!({"type": "string", "pattern": pattern}));
-        validate_with(&"text".into(), &schema, &Starts, false).map_err(|error| error.message)
+        let value = Value::from("text");
+        let Ok(checked) = super::check(&value, &schema, &mut Count::default(), false) else {
+            panic!("stopped")
+        };
+        checked.map_err(|error| error.message)
     };
     assert_eq!(is("^t"), Ok(()));
     assert_eq!(is("^x"), Err("Pattern mismatch".into()));
@@ -276,7 +325,8 @@ fn long_arrays_are_sampled() {
         Value::from(list)
     };
     let fails = |count, bad, strict| {
-        validate_with(&with_bad(count, bad), &numbers, &UncheckedPatterns, strict).is_err()
+        let Ok(checked) = super::check(&with_bad(count, bad), &numbers, &mut Unmetered, strict);
+        checked.is_err()
     };
     assert!((0..97).all(|bad| fails(97, bad, false)));
     assert!((0..100).all(|bad| fails(100, bad, false)));
@@ -306,4 +356,76 @@ fn deep_schemas_and_values() {
     assert_eq!(error.message, "Schema too deep");
     assert!(from_example(&value).is_container());
     value.dispose();
+}
+
+/// An `enum` is looked up, whatever its length, and the check ends where its
+/// gauge says.
+#[test]
+fn a3_checks_are_counted() {
+    let names: Vec<String> = (0..50_000).map(|n| format!("name {n}")).collect();
+    let mixed: Vec<serde_json::Value> = (0..50_000)
+        .map(|n| {
+            if n % 2 == 0 {
+                json!(n)
+            } else {
+                json!(format!("{n}"))
+            }
+        })
+        .collect();
+    let of_names =
+        schema(json!({"items": {"items": {"enum": names}, "type": "array"}, "type": "array"}));
+    let of_mixed = schema(json!({"enum": mixed}));
+    let leaves = |leaf: &str| Value::from(vec![Value::from(vec![Value::from(leaf); 97]); 97]);
+    let mut count = Count::default();
+    let good = leaves("name 49999");
+    assert_eq!(conforms(&good, &of_names, &mut count), Ok(true));
+    assert_eq!((count.nodes, count.units), (1 + 97 + 97 * 97, 97 * 97 * 10));
+    // A look-up passes over the text twice, not over fifty thousand.
+    assert!(count.nanos < 97 * 97 * 100, "{}", count.nanos);
+    assert_eq!(
+        conforms(&leaves("name"), &of_names, &mut Count::default()),
+        Ok(false)
+    );
+    for (value, fits) in [
+        (json!(48_888), true),
+        (json!("48889"), true),
+        (json!(48_889), false),
+        (json!(-0.0), true),
+        (json!([0]), false),
+    ] {
+        let value = Value::from(value);
+        assert_eq!(
+            conforms(&value, &of_mixed, &mut Count::default()),
+            Ok(fits),
+            "{value:?}"
+        );
+    }
+    let mut count = Count {
+        most: Some(500),
+        ..Count::default()
+    };
+    assert_eq!(conforms(&good, &of_names, &mut count), Err(()));
+    assert_eq!(count.nodes, 501);
+}
+
+/// What a schema holds is told while it is read, not after.
+#[test]
+fn a3_reading_is_counted() {
+    let part = json!({"type": "string", "minLength": 1, "enum": ["a", "b"]});
+    let value = Value::from(json!({"anyOf": vec![part; 1000]}));
+    let mut count = Count::default();
+    let schema = Schema::read(&value, &mut count).unwrap();
+    assert_eq!(count.nodes, 1001);
+    assert!(
+        count.bytes >= schema.bytes(),
+        "{} {}",
+        count.bytes,
+        schema.bytes()
+    );
+    let mut count = Count {
+        most: Some(10),
+        ..Count::default()
+    };
+    assert!(Schema::read(&value, &mut count).is_err());
+    assert!(count.bytes < 100_000);
 }

@@ -183,13 +183,12 @@ impl Machine<'_> {
             }
             _ => {
                 let pattern = match node.get("pattern") {
-                    Value::Undefined => js("(?:)"),
+                    Value::Undefined => js(""),
                     other => name_of(other),
                 };
                 let value = to_str(&self.input(node, "value", scope)?)?;
-                self.meter
-                    .charge(READ, Sizes::units(pattern.len() + value.len()))?;
-                let hit = regex::is_match(&lossy(&pattern), &lossy(&value));
+                super::pattern::pay_match(&pattern, value.len())?;
+                let hit = regex::is_match(&pattern, &value);
                 hit.map(OVal::Bool).map_err(Fail::new)
             }
         }

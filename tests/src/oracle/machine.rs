@@ -311,7 +311,9 @@ impl Machine<'_> {
     fn check_input(&mut self, root: &Value) -> Res<()> {
         if let Some(schema @ Value::Object(_)) = root.get("inputSchema") {
             let schema = from_value(schema);
-            if super::schemas::validate(&self.frame.args, &schema, "").is_err() {
+            let valid = super::schemas::validate(&self.frame.args, &schema, "");
+            super::meter::settle().map_err(|e| e.at("vm.run"))?;
+            if valid.is_err() {
                 let text = "Input validation failed: args do not match expected schema";
                 return Err(Fail::new(text).at("vm.run"));
             }

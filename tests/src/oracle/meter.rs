@@ -105,6 +105,30 @@ fn take(micro: i64) -> Res<()> {
     Ok(())
 }
 
+/// Takes a price of the metered model.
+pub fn pay_metered(micro: i64) -> Res<()> {
+    match MODEL.get() {
+        CostModel::Metered => take(micro),
+        CostModel::Flat => Ok(()),
+    }
+}
+
+/// As [`pay_metered`], of work within which nothing can fail: [`settle`] tells
+/// after it whether the fuel was enough.
+pub fn owe(micro: i64) {
+    if MODEL.get() == CostModel::Metered {
+        FUEL.set(FUEL.get().saturating_sub(micro));
+    }
+}
+
+/// Fails if more was owed than there was.
+pub fn settle() -> Res<()> {
+    match MODEL.get() {
+        CostModel::Metered => take(0),
+        CostModel::Flat => Ok(()),
+    }
+}
+
 /// Takes the proportional price of an operation in the metered model; in the
 /// flat one checks the caps.
 pub fn pay(formula: Formula, sizes: Sizes) -> Res<()> {

@@ -21,6 +21,7 @@ mod machine;
 mod memo;
 mod meter;
 mod options;
+mod pattern;
 mod prices;
 mod regex;
 mod schemas;

@@ -1,173 +1,554 @@
-//! `regexMatch` patterns on a linear-time engine (decision D39): the syntax of
-//! ECMA-262 §22.2 rewritten for the `regex` crate.
+//! Regular expressions without flags (ECMA-262 §22.2 with annex §B.1.2), as
+//! `regexMatch` and schemas take them (decision D39).
+//!
+//! A pattern is read by recursive descent into a tree over UTF-16 units. The
+//! tree is not compiled: each node maps the set of places where it may begin
+//! to the set of places where it may end, so that alternatives and repetitions
+//! are unions, nothing is tried twice, and no pattern is catastrophic. The
+//! answer is whether the set for the whole pattern is empty.
 
 /// Longest pattern in UTF-16 units.
 const MAX_PATTERN: usize = 1_000;
 /// Longest input in UTF-16 units.
 const MAX_INPUT: usize = 100_000;
 
-/// Whether a pattern matches somewhere in a text.
-pub fn is_match(pattern: &str, input: &str) -> Result<bool, String> {
-    let units = pattern.encode_utf16().count();
-    if units > MAX_PATTERN {
+/// Whether a pattern matches somewhere in a text; both in UTF-16 units.
+pub fn is_match(pattern: &[u16], input: &[u16]) -> Result<bool, String> {
+    if pattern.len() > MAX_PATTERN {
+        let units = pattern.len();
         return Err(format!("Regex pattern too long ({units} > {MAX_PATTERN})"));
     }
-    let length = input.encode_utf16().count();
-    if length > MAX_INPUT {
-        return Err(format!("Regex input too long ({length} > {MAX_INPUT})"));
+    if input.len() > MAX_INPUT {
+        let units = input.len();
+        return Err(format!("Regex input too long ({units} > {MAX_INPUT})"));
     }
-    regex::Regex::new(&translate(pattern))
-        .map(|re| re.is_match(input))
-        .map_err(|e| format!("Invalid regular expression: {e}"))
+    let tree = parse(pattern).map_err(|e| format!("Invalid regular expression: {e}"))?;
+    let everywhere = (0..=input.len()).collect();
+    Ok(!ends(&tree, &everywhere, input).is_empty())
 }
 
-/// What `\s` matches in ECMA-262.
-const SPACE_CLASS: &str = r"[\t\n\x0B\x0C\r \u{A0}\u{1680}\u{2000}-\u{200A}\u{2028}\u{2029}\u{202F}\u{205F}\u{3000}\u{FEFF}]";
+/// Whether a pattern can be used at all.
+pub fn is_valid(pattern: &[u16]) -> bool {
+    parse(pattern).is_ok()
+}
 
-/// The classes whose JavaScript meaning is ASCII or differs otherwise.
-fn class_escape(c: char, in_class: bool) -> Option<&'static str> {
-    const SPACE: &str = r"\t\n\x0B\x0C\r \u{A0}\u{1680}\u{2000}-\u{200A}\u{2028}\u{2029}\u{202F}\u{205F}\u{3000}\u{FEFF}";
-    Some(match (c, in_class) {
-        ('d', _) => "[0-9]",
-        ('D', _) => "[^0-9]",
-        ('w', _) => "[0-9A-Za-z_]",
-        ('W', _) => "[^0-9A-Za-z_]",
-        ('s', false) => SPACE_CLASS,
-        ('s', true) => SPACE,
-        ('S', _) => {
-            "[^\\t\\n\\x0B\\x0C\\r \\u{A0}\\u{1680}\\u{2000}-\\u{200A}\\u{2028}\\u{2029}\\u{202F}\\u{205F}\\u{3000}\\u{FEFF}]"
+/// Places in a text, in ascending order.
+type Places = Vec<usize>;
+
+enum Node {
+    /// One unit of a set.
+    Unit(Set),
+    /// The start of the text.
+    Start,
+    /// Its end.
+    End,
+    /// A word boundary, or none.
+    Boundary(bool),
+    /// One after the other.
+    Sequence(Vec<Node>),
+    /// One of them.
+    Either(Vec<Node>),
+    /// At least and at most so often.
+    Repeat(Box<Node>, u64, Option<u64>),
+}
+
+/// A set of units.
+struct Set {
+    ranges: Vec<(u16, u16)>,
+    negated: bool,
+}
+
+impl Set {
+    fn one(unit: u16) -> Set {
+        Set::of(vec![(unit, unit)], false)
+    }
+
+    fn of(ranges: Vec<(u16, u16)>, negated: bool) -> Set {
+        Set { ranges, negated }
+    }
+
+    fn has(&self, unit: u16) -> bool {
+        let listed = self.ranges.iter().any(|(a, b)| (*a..=*b).contains(&unit));
+        listed != self.negated
+    }
+}
+
+fn is_word(unit: Option<&u16>) -> bool {
+    let byte = unit.and_then(|u| u8::try_from(*u).ok());
+    byte.is_some_and(|b| b.is_ascii_alphanumeric() || b == b'_')
+}
+
+fn merged(mut places: Places) -> Places {
+    places.sort_unstable();
+    places.dedup();
+    places
+}
+
+/// Where a node may end, for each place where it may begin.
+fn ends(node: &Node, starts: &Places, text: &[u16]) -> Places {
+    let at = |keep: &dyn Fn(usize) -> bool| starts.iter().copied().filter(|p| keep(*p)).collect();
+    match node {
+        Node::Unit(set) => {
+            let fits = |p: &&usize| text.get(**p).is_some_and(|u| set.has(*u));
+            starts.iter().filter(fits).map(|p| p + 1).collect()
         }
-        ('b', false) => r"(?-u:\b)",
-        ('B', false) => r"\B",
-        ('b', true) => r"\x08",
-        _ => return None,
-    })
+        Node::Start => at(&|p| p == 0),
+        Node::End => at(&|p| p == text.len()),
+        Node::Boundary(wanted) => at(&|p| {
+            let before = p.checked_sub(1).and_then(|p| text.get(p));
+            (is_word(before) != is_word(text.get(p))) == *wanted
+        }),
+        Node::Sequence(parts) => {
+            let mut places = starts.clone();
+            for part in parts {
+                places = ends(part, &places, text);
+            }
+            places
+        }
+        Node::Either(ways) => merged(ways.iter().flat_map(|w| ends(w, starts, text)).collect()),
+        Node::Repeat(inner, least, most) => repeated(inner, *least, *most, starts, text),
+    }
 }
 
-fn translate(pattern: &str) -> String {
-    let chars: Vec<char> = pattern.chars().collect();
-    let mut out = String::new();
-    let mut in_class = false;
-    let mut i = 0;
-    while i < chars.len() {
-        let c = chars[i];
-        i += 1;
-        match c {
-            '\\' => i = escape(&chars, i, in_class, &mut out),
-            // `[]` matches nothing, `[^]` everything.
-            '[' if !in_class && chars[i..].starts_with(&[']']) => {
-                out.push_str(r"[^\s\S]");
-                i += 1;
+fn repeated(inner: &Node, least: u64, most: Option<u64>, starts: &Places, text: &[u16]) -> Places {
+    let mut places = starts.clone();
+    for _ in 0..least {
+        let next = ends(inner, &places, text);
+        // What matches nothing more, or always the same places, stays so.
+        if next == places || next.is_empty() {
+            places = next;
+            break;
+        }
+        places = next;
+    }
+    let mut seen = vec![false; text.len() + 1];
+    places.iter().for_each(|p| seen[*p] = true);
+    let mut new = places.clone();
+    let mut turns = 0;
+    while !new.is_empty() && most.is_none_or(|most| least.saturating_add(turns) < most) {
+        new = ends(inner, &new, text);
+        new.retain(|p| !std::mem::replace(&mut seen[*p], true));
+        places.extend(&new);
+        turns += 1;
+    }
+    merged(places)
+}
+
+const DIGITS: &[(u16, u16)] = &[(0x30, 0x39)];
+const WORDS: &[(u16, u16)] = &[(0x30, 0x39), (0x41, 0x5A), (0x5F, 0x5F), (0x61, 0x7A)];
+const SPACES: &[(u16, u16)] = &[
+    (0x09, 0x0D),
+    (0x20, 0x20),
+    (0xA0, 0xA0),
+    (0x1680, 0x1680),
+    (0x2000, 0x200A),
+    (0x2028, 0x2029),
+    (0x202F, 0x202F),
+    (0x205F, 0x205F),
+    (0x3000, 0x3000),
+    (0xFEFF, 0xFEFF),
+];
+const LINE_ENDS: &[(u16, u16)] = &[(0x0A, 0x0A), (0x0D, 0x0D), (0x2028, 0x2029)];
+
+struct Parser<'p> {
+    units: &'p [u16],
+    at: usize,
+    groups: u64,
+    named: bool,
+    names: Vec<String>,
+}
+
+fn parse(units: &[u16]) -> Result<Node, String> {
+    let mut parser = Parser {
+        units,
+        at: 0,
+        groups: 0,
+        named: false,
+        names: Vec::new(),
+    };
+    parser.survey();
+    let tree = parser.alternatives()?;
+    match parser.peek() {
+        None => Ok(tree),
+        Some(_) => Err("unmatched parentheses".into()),
+    }
+}
+
+impl Parser<'_> {
+    /// Counts the capturing groups of the whole pattern.
+    fn survey(&mut self) {
+        let text: Vec<char> = self.units.iter().map(|u| ascii(*u)).collect();
+        let (mut i, mut in_class) = (0, false);
+        while i < text.len() {
+            match text[i] {
+                '\\' => i += 1,
+                ']' => in_class = false,
+                '[' => in_class = true,
+                '(' if !in_class => {
+                    let rest = &text[i + 1..];
+                    let named =
+                        rest.starts_with(&['?', '<']) && !matches!(rest.get(2), Some('=' | '!'));
+                    self.named |= named;
+                    self.groups += u64::from(named || rest.first() != Some(&'?'));
+                }
+                _ => {}
             }
-            '[' if !in_class && chars[i..].starts_with(&['^', ']']) => {
-                out.push_str(r"[\s\S]");
-                i += 2;
-            }
-            '[' if !in_class => {
-                in_class = true;
-                out.push('[');
-            }
-            ']' if in_class => {
-                in_class = false;
-                out.push(']');
-            }
-            '[' | '&' | '~' if in_class => {
-                out.push('\\');
-                out.push(c);
-            }
-            '.' if !in_class => out.push_str(r"[^\n\r\u{2028}\u{2029}]"),
-            '{' if !in_class && !is_quantifier(&chars[i..]) => out.push_str(r"\{"),
-            '}' if !in_class && !closes_quantifier(&chars[..i - 1]) => out.push_str(r"\}"),
-            ']' => out.push_str(r"\]"),
-            '(' if chars[i..].starts_with(&['?', '<'])
-                && !matches!(chars.get(i + 2), Some('=' | '!')) =>
-            {
-                out.push_str("(?P<");
-                i += 2;
-            }
-            _ => out.push(c),
+            i += 1;
         }
     }
-    out
-}
 
-fn is_quantifier(rest: &[char]) -> bool {
-    let Some(end) = rest.iter().position(|&c| c == '}') else {
-        return false;
-    };
-    let inner: String = rest[..end].iter().collect();
-    let mut parts = inner.splitn(2, ',');
-    let digits = |s: &str| s.bytes().all(|b| b.is_ascii_digit());
-    let first = parts.next().unwrap_or_default();
-    !first.is_empty() && digits(first) && parts.next().is_none_or(digits)
-}
-
-fn closes_quantifier(before: &[char]) -> bool {
-    let Some(open) = before.iter().rposition(|&c| c == '{') else {
-        return false;
-    };
-    let mut text: Vec<char> = before[open + 1..].to_vec();
-    text.push('}');
-    (open == 0 || before[open - 1] != '\\')
-        && is_quantifier(&text)
-        && !before[open + 1..].contains(&'}')
-}
-
-fn escape(chars: &[char], i: usize, in_class: bool, out: &mut String) -> usize {
-    let Some(&c) = chars.get(i) else {
-        out.push('\\');
-        return i;
-    };
-    if let Some(class) = class_escape(c, in_class) {
-        out.push_str(class);
-        return i + 1;
+    fn peek(&self) -> Option<char> {
+        self.units.get(self.at).map(|u| ascii(*u))
     }
-    let hex = |from: usize, n: usize| {
-        let digits: String = chars.get(from..from + n)?.iter().collect();
-        digits
+
+    fn next(&mut self) -> Option<u16> {
+        let unit = self.units.get(self.at).copied();
+        self.at += usize::from(unit.is_some());
+        unit
+    }
+
+    fn accept(&mut self, text: &str) -> bool {
+        let matches = text
             .chars()
-            .all(|c| c.is_ascii_hexdigit())
-            .then_some(digits)
-    };
-    match c {
-        'n' | 'r' | 't' | 'f' | 'v' => {
-            out.push('\\');
-            out.push(c);
+            .enumerate()
+            .all(|(i, c)| self.units.get(self.at + i).map(|u| ascii(*u)) == Some(c));
+        self.at += if matches { text.len() } else { 0 };
+        matches
+    }
+
+    fn alternatives(&mut self) -> Result<Node, String> {
+        let mut ways = vec![self.sequence()?];
+        while self.accept("|") {
+            ways.push(self.sequence()?);
         }
-        '0' => out.push_str(r"\x00"),
-        'x' if hex(i + 1, 2).is_some() => {
-            out.push_str(&format!("\\x{{{}}}", hex(i + 1, 2).unwrap_or_default()));
-            return i + 3;
+        Ok(Node::Either(ways))
+    }
+
+    fn sequence(&mut self) -> Result<Node, String> {
+        let mut parts = Vec::new();
+        while let Some(c) = self.peek().filter(|c| !matches!(c, '|' | ')')) {
+            let (part, repeatable) = self.term(c)?;
+            parts.push(match self.quantifier()? {
+                None => part,
+                Some(_) if !repeatable => return Err("nothing to repeat".into()),
+                Some((least, Some(most))) if least > most => {
+                    return Err("numbers out of order in {} quantifier".into());
+                }
+                Some((least, most)) => Node::Repeat(Box::new(part), least, most),
+            });
         }
-        'u' if hex(i + 1, 4).is_some() => {
-            out.push_str(&format!("\\u{{{}}}", hex(i + 1, 4).unwrap_or_default()));
-            return i + 5;
+        Ok(Node::Sequence(parts))
+    }
+
+    /// A term, and whether it can be repeated.
+    fn term(&mut self, first: char) -> Result<(Node, bool), String> {
+        if matches!(first, '*' | '+' | '?' | '{') && self.quantifier()?.is_some() {
+            return Err("nothing to repeat".into());
         }
-        'c' if chars.get(i + 1).is_some_and(char::is_ascii_alphabetic) => {
-            let code = chars[i + 1] as u32 % 32;
-            out.push_str(&format!("\\x{{{code:02x}}}"));
-            return i + 2;
-        }
-        '1'..='9' | 'k' => {
-            // A back-reference: the engine says that it cannot.
-            out.push('\\');
-            out.push(c);
-        }
-        'p' | 'P' | 'a' | 'z' | 'A' | 'u' | 'x' => out.push(c),
-        c if c.is_ascii_alphanumeric() => out.push(c),
-        c => {
-            if c.is_ascii() {
-                out.push('\\');
+        self.at += 1;
+        Ok(match first {
+            '^' => (Node::Start, false),
+            '$' => (Node::End, false),
+            '.' => (Node::Unit(Set::of(LINE_ENDS.to_vec(), true)), true),
+            '(' => (self.group()?, true),
+            '[' => (Node::Unit(self.class()?), true),
+            '\\' => return self.escape(),
+            _ => (Node::Unit(Set::one(self.units[self.at - 1])), true),
+        })
+    }
+
+    /// `*`, `+`, `?` or braces with numbers, each perhaps lazy.
+    fn quantifier(&mut self) -> Result<Option<(u64, Option<u64>)>, String> {
+        let found = match self.peek() {
+            Some('*') => (0, None),
+            Some('+') => (1, None),
+            Some('?') => (0, Some(1)),
+            Some('{') => match self.braces() {
+                Some(found) => {
+                    self.accept("?");
+                    return Ok(Some(found));
+                }
+                None => return Ok(None),
+            },
+            _ => return Ok(None),
+        };
+        self.at += 1;
+        self.accept("?");
+        Ok(Some(found))
+    }
+
+    fn braces(&mut self) -> Option<(u64, Option<u64>)> {
+        let end = self.units[self.at..].iter().position(|u| *u == 125)? + self.at;
+        let inner: String = self.units[self.at + 1..end]
+            .iter()
+            .map(|u| ascii(*u))
+            .collect();
+        let number = |digits: &str| {
+            let all = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
+            all.then(|| digits.parse().unwrap_or(u64::MAX))
+        };
+        let found = match inner.split_once(',') {
+            None => {
+                let n = number(&inner)?;
+                (n, Some(n))
             }
-            out.push(c);
+            Some((least, "")) => (number(least)?, None),
+            Some((least, most)) => (number(least)?, Some(number(most)?)),
+        };
+        self.at = end + 1;
+        Some(found)
+    }
+
+    fn group(&mut self) -> Result<Node, String> {
+        let refused = [
+            ("?=", "look-ahead (?=...)"),
+            ("?!", "look-ahead (?!...)"),
+            ("?<=", "look-behind (?<=...)"),
+            ("?<!", "look-behind (?<!...)"),
+        ];
+        for (text, what) in refused {
+            if self.accept(text) {
+                return Err(nonlinear(what));
+            }
+        }
+        if self.accept("?<") {
+            let name = self.name().ok_or("invalid group specifier name")?;
+            if self.names.contains(&name) {
+                return Err("duplicate group specifier name".into());
+            }
+            self.names.push(name);
+        } else if !self.accept("?:") && self.peek() == Some('?') {
+            return Err("unrecognized character after (?".into());
+        }
+        let inner = self.alternatives()?;
+        match self.accept(")") {
+            true => Ok(inner),
+            false => Err("missing )".into()),
         }
     }
-    i + 1
+
+    /// An identifier and the bracket that closes it.
+    fn name(&mut self) -> Option<String> {
+        let length = self.units[self.at..].iter().position(|u| *u == 62)?;
+        let name = String::from_utf16(&self.units[self.at..self.at + length]).ok()?;
+        let begins = |c: char| c.is_alphabetic() || matches!(c, '$' | '_');
+        let follows =
+            |c: char| begins(c) || c.is_alphanumeric() || matches!(c, '\u{200C}' | '\u{200D}');
+        if !name.starts_with(begins) || !name.chars().all(follows) {
+            return None;
+        }
+        self.at += length + 1;
+        Some(name)
+    }
+
+    fn escape(&mut self) -> Result<(Node, bool), String> {
+        let Some(c) = self.peek() else {
+            return Err("\\ at end of pattern".into());
+        };
+        match c {
+            'b' | 'B' => {
+                self.at += 1;
+                Ok((Node::Boundary(c == 'b'), false))
+            }
+            'k' if self.named => {
+                self.at += 1;
+                let name = if self.accept("<") { self.name() } else { None };
+                let name = name.ok_or("invalid \\k named reference")?;
+                Err(nonlinear(&format!("back-reference \\k<{name}>")))
+            }
+            '1'..='9' => {
+                let digits: String = self.units[self.at..]
+                    .iter()
+                    .map(|u| ascii(*u))
+                    .take_while(char::is_ascii_digit)
+                    .collect();
+                match digits.parse::<u64>() {
+                    Ok(number) if number <= self.groups => {
+                        Err(nonlinear(&format!("back-reference \\{number}")))
+                    }
+                    _ => Ok((Node::Unit(Set::one(self.character())), true)),
+                }
+            }
+            _ => Ok((
+                Node::Unit(match self.kind() {
+                    Some(set) => set,
+                    None => Set::one(self.character()),
+                }),
+                true,
+            )),
+        }
+    }
+
+    /// `\d` and the like, behind the backslash.
+    fn kind(&mut self) -> Option<Set> {
+        let c = self.peek()?;
+        let ranges = match c.to_ascii_lowercase() {
+            'd' => DIGITS,
+            'w' => WORDS,
+            's' => SPACES,
+            _ => return None,
+        };
+        self.at += 1;
+        Some(Set::of(ranges.to_vec(), c.is_ascii_uppercase()))
+    }
+
+    /// The unit that an escape stands for, behind the backslash.
+    fn character(&mut self) -> u16 {
+        let Some(unit) = self.next() else { return 92 };
+        let octal = |c: Option<char>| c.and_then(|c| c.to_digit(8)).map(|d| d as u16);
+        match ascii(unit) {
+            't' => 9,
+            'n' => 10,
+            'v' => 11,
+            'f' => 12,
+            'r' => 13,
+            'c' => match self.peek().filter(char::is_ascii_alphabetic) {
+                Some(letter) => {
+                    self.at += 1;
+                    letter as u16 % 32
+                }
+                // The backslash is a character and the letter the next one.
+                None => {
+                    self.at -= 1;
+                    92
+                }
+            },
+            'x' => self.hexadecimal(2).unwrap_or(unit),
+            'u' => self.hexadecimal(4).unwrap_or(unit),
+            '0'..='7' => {
+                let mut value = unit - 48;
+                // Up to \377: three digits only if the first is below 4.
+                let more = if value < 4 { 2 } else { 1 };
+                for _ in 0..more {
+                    let Some(digit) = octal(self.peek()) else {
+                        break;
+                    };
+                    self.at += 1;
+                    value = value * 8 + digit;
+                }
+                value
+            }
+            _ => unit,
+        }
+    }
+
+    fn hexadecimal(&mut self, digits: usize) -> Option<u16> {
+        let text = self.units.get(self.at..self.at + digits)?;
+        let text: String = text.iter().map(|u| ascii(*u)).collect();
+        let all = text.chars().all(|c| c.is_ascii_hexdigit());
+        let value = u16::from_str_radix(&text, 16).ok().filter(|_| all)?;
+        self.at += digits;
+        Some(value)
+    }
+
+    /// A class, behind its bracket.
+    fn class(&mut self) -> Result<Set, String> {
+        let negated = self.accept("^");
+        let mut ranges = Vec::new();
+        loop {
+            let Some(first) = self.member()? else { break };
+            let dash =
+                self.peek() == Some('-') && self.units.get(self.at + 1).is_none_or(|u| *u != 93);
+            if !dash {
+                ranges.extend(first.spread());
+                continue;
+            }
+            self.at += 1;
+            let Some(last) = self.member()? else { break };
+            match (&first, &last) {
+                (Member::Unit(a), Member::Unit(b)) if a > b => {
+                    return Err("range out of order in character class".into());
+                }
+                (Member::Unit(a), Member::Unit(b)) => ranges.push((*a, *b)),
+                _ => {
+                    ranges.extend(first.spread());
+                    ranges.push((45, 45));
+                    ranges.extend(last.spread());
+                }
+            }
+        }
+        Ok(Set::of(ranges, negated))
+    }
+
+    fn member(&mut self) -> Result<Option<Member>, String> {
+        let Some(unit) = self.next() else {
+            return Err("missing terminating ] for character class".into());
+        };
+        match ascii(unit) {
+            ']' => return Ok(None),
+            '\\' => {}
+            _ => return Ok(Some(Member::Unit(unit))),
+        }
+        if self.peek().is_none() {
+            return Err("\\ at end of pattern".into());
+        }
+        if let Some(set) = self.kind() {
+            return Ok(Some(Member::Set(set)));
+        }
+        if self.accept("b") {
+            return Ok(Some(Member::Unit(8)));
+        }
+        // Here \c takes digits and the underscore, too.
+        if self.peek() == Some('c')
+            && let Some(&next) = self.units.get(self.at + 1)
+            && matches!(ascii(next), '0'..='9' | '_')
+        {
+            self.at += 2;
+            return Ok(Some(Member::Unit(next % 32)));
+        }
+        Ok(Some(Member::Unit(self.character())))
+    }
+}
+
+enum Member {
+    Unit(u16),
+    Set(Set),
+}
+
+impl Member {
+    fn spread(&self) -> Vec<(u16, u16)> {
+        match self {
+            Member::Unit(unit) => vec![(*unit, *unit)],
+            Member::Set(set) if !set.negated => set.ranges.clone(),
+            // What lies between the ranges of the set.
+            Member::Set(set) => {
+                let mut gaps = Vec::new();
+                let mut from = 0u32;
+                for (a, b) in &set.ranges {
+                    if from < u32::from(*a) {
+                        gaps.push((from as u16, a - 1));
+                    }
+                    from = u32::from(*b) + 1;
+                }
+                if from <= 0xFFFF {
+                    gaps.push((from as u16, 0xFFFF));
+                }
+                gaps
+            }
+        }
+    }
+}
+
+/// An ASCII unit as a character, any other as one that has no meaning.
+fn ascii(unit: u16) -> char {
+    match u8::try_from(unit) {
+        Ok(byte) if byte < 128 => char::from(byte),
+        _ => '\u{FFFD}',
+    }
+}
+
+fn nonlinear(what: &str) -> String {
+    format!("{what} is not supported (patterns are matched in linear time)")
 }
 
 #[cfg(test)]
 mod tests {
     use super::is_match;
+
+    fn run(pattern: &str, text: &str) -> Result<bool, String> {
+        let units = |s: &str| s.encode_utf16().collect::<Vec<u16>>();
+        is_match(&units(pattern), &units(text))
+    }
 
     #[test]
     fn javascript_syntax() {
@@ -183,11 +564,45 @@ mod tests {
             (r"\bcat\b", "concat", false),
             (r"(?<y>\d{4})", "in 2024", true),
             (r"\u0041[[]", "A[", true),
+            ("^.$", "\u{1F44D}", false),
+            ("^..$", "\u{1F44D}", true),
+            (r"^[\ud800-\udbff][\udc00-\udfff]$", "\u{1F44D}", true),
+            (r"^\1\8\041$", "\u{1}8!", true),
+            (r"^[\c_\c]$", "\u{1f}", true),
+            (r"^[\d-x]+$", "1-x", true),
+            ("^(?:a|ab)(?:c|bcd)(?:d*)$", "abcd", true),
+            ("^(?:a*)*$", "aaab", false),
+            (r"^\u{2}$", "uu", true),
         ] {
-            assert_eq!(is_match(pattern, text), Ok(hit), "{pattern}");
+            assert_eq!(run(pattern, text), Ok(hit), "{pattern}");
         }
-        assert!(is_match("(?=a)", "a").is_err());
-        assert!(is_match(r"(a)\1", "aa").is_err());
-        assert!(is_match(&"a".repeat(1001), "").is_err());
+    }
+
+    #[test]
+    fn refusals() {
+        for (pattern, why) in [
+            ("(?=a)", "look-ahead (?=...) is not supported"),
+            (r"(a)\1", "back-reference \\1 is not supported"),
+            ("(?i)a", "unrecognized character after (?"),
+            ("a*+", "nothing to repeat"),
+            ("a{2}{3}", "nothing to repeat"),
+            ("{2}", "nothing to repeat"),
+            ("a{3,2}", "numbers out of order"),
+            ("a)", "unmatched parentheses"),
+            ("(a", "missing )"),
+            ("[z-a]", "range out of order"),
+        ] {
+            let error = run(pattern, "").expect_err(pattern);
+            assert!(error.contains(why), "{pattern}: {error}");
+        }
+        assert!(run(&"a".repeat(1001), "").is_err());
+    }
+
+    #[test]
+    fn nothing_is_catastrophic() {
+        let text = format!("{}b", "a".repeat(5_000));
+        for pattern in ["^(a+)+$", "^(a|aa)+$", "(a*)*c", "^(?:a{0,50}){40}c"] {
+            assert_eq!(run(pattern, &text), Ok(false), "{pattern}");
+        }
     }
 }

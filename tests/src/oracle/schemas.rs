@@ -1,7 +1,9 @@
 //! JSON Schema as the schema library of the references reads it (language
 //! section 2.9): validation, projection, and schemas from examples.
 
+use super::meter::owe;
 use super::value::{JsStr, OVal, Obj, js, lossy, ordered_keys};
+use a99_core::costs::{READ, SCHEMA_NODE, Sizes, WRITTEN};
 use std::rc::Rc;
 
 /// Arrays longer than this are checked by sampling.
@@ -28,8 +30,55 @@ fn number(value: Option<&OVal>) -> Option<f64> {
     }
 }
 
-/// The first complaint about `value`, as `path: message`.
+/// What reading a schema costs: its parts, and the names of its properties.
+pub fn owe_reading(schema: &OVal) {
+    owe(SCHEMA_NODE);
+    if let Some(OVal::Obj(properties)) = get(schema, "properties") {
+        for (key, inner) in properties.iter() {
+            owe(READ.price(Sizes::elements(1).in_units(key.len())));
+            owe_reading(inner);
+        }
+    }
+    for key in ["anyOf", "items", "additionalProperties"] {
+        match get(schema, key) {
+            Some(OVal::Arr(list)) if key != "additionalProperties" => {
+                list.borrow().iter().for_each(owe_reading);
+            }
+            Some(inner) if inner.truthy() && key != "anyOf" => owe_reading(inner),
+            _ => {}
+        }
+    }
+}
+
+/// The names that an object is asked for, and their units.
+fn owe_names(schema: &OVal, required: bool) {
+    let (mut names, mut units) = (0, 0);
+    if let Some(OVal::Arr(list)) = get(schema, "required") {
+        for key in list.borrow().iter() {
+            if let OVal::Str(key) = key {
+                names += usize::from(required);
+                units += key.len();
+            }
+        }
+    }
+    if let Some(OVal::Obj(properties)) = get(schema, "properties") {
+        names += properties.len();
+        units += properties.keys().map(|key| key.len()).sum::<usize>();
+    }
+    owe(READ.price(Sizes::elements(names).in_units(units)));
+}
+
+fn owe_text(s: &JsStr, schema: &OVal) {
+    const READING: [&str; 5] = ["enum", "minLength", "maxLength", "pattern", "format"];
+    if READING.iter().any(|key| get(schema, key).is_some()) {
+        owe(READ.price(Sizes::units(s.len())));
+    }
+}
+
+/// The first complaint about `value`, as `path: message`. What it costs is
+/// owed.
 pub fn validate(value: &OVal, schema: &OVal, path: &str) -> Result<(), String> {
+    owe(SCHEMA_NODE);
     let here = |why: &str| {
         Err(format!(
             "{}: {why}",
@@ -67,6 +116,9 @@ pub fn validate(value: &OVal, schema: &OVal, path: &str) -> Result<(), String> {
     {
         return here("Const mismatch");
     }
+    if let OVal::Str(s) = value {
+        owe_text(s, schema);
+    }
     if let Some(OVal::Arr(list)) = get(schema, "enum")
         && !list.borrow().iter().any(|v| v.strict_eq(value))
     {
@@ -99,7 +151,10 @@ pub fn validate(value: &OVal, schema: &OVal, path: &str) -> Result<(), String> {
             OVal::Set(_) | OVal::Date(_) => object_rules(&Rc::new(Obj::new()), schema, path),
             _ => here("Expected object"),
         },
-        _ => Ok(()),
+        _ => match value {
+            OVal::Num(n) if !n.is_finite() => here("Expected finite number"),
+            _ => Ok(()),
+        },
     }
 }
 
@@ -134,7 +189,8 @@ fn string_rules(s: &JsStr, schema: &OVal) -> Result<(), String> {
     }
     let plain = lossy(s);
     if let Some(pattern) = text(get(schema, "pattern"))
-        && super::regex::is_match(&pattern, &plain) != Ok(true)
+        && (super::pattern::pay_match(&js(&pattern), s.len()).is_err()
+            || super::regex::is_match(&js(&pattern), s) != Ok(true))
     {
         return Err("Pattern mismatch".into());
     }
@@ -145,7 +201,7 @@ fn string_rules(s: &JsStr, schema: &OVal) -> Result<(), String> {
 }
 
 fn format_ok(format: &str, s: &str) -> bool {
-    let re = |p: &str| super::regex::is_match(p, s) == Ok(true);
+    let re = |p: &str| super::regex::is_match(&js(p), &js(s)) == Ok(true);
     match format {
         "email" => re(r"^[^\s@]+@[^\s@]+\.[^\s@]+$"),
         "uuid" => {
@@ -231,6 +287,7 @@ fn object_rules(obj: &Rc<Obj>, schema: &OVal, path: &str) -> Result<(), String> 
     if number(get(schema, "maxProperties")).is_some_and(|m| (obj.len() as f64) > m) {
         return here("Too many properties".into());
     }
+    owe_names(schema, true);
     if let Some(OVal::Arr(required)) = get(schema, "required") {
         for key in required.borrow().iter() {
             if let OVal::Str(k) = key
@@ -253,6 +310,8 @@ fn object_rules(obj: &Rc<Obj>, schema: &OVal, path: &str) -> Result<(), String> 
             _ => Rc::new(Obj::new()),
         };
         for key in ordered_keys(obj) {
+            let units = if declared.is_empty() { 0 } else { key.len() };
+            owe(READ.price(Sizes::elements(1).in_units(units)));
             if !declared.contains_key(&key) {
                 validate(&obj[&key], extra, &child(&key))?;
             }
@@ -268,23 +327,29 @@ pub fn filter(value: &OVal, schema: &OVal) -> Result<OVal, String> {
 }
 
 fn project(value: &OVal, schema: &OVal) -> OVal {
+    owe(SCHEMA_NODE);
     match (value, text(get(schema, "type")).as_deref()) {
         (OVal::Obj(obj), Some("object")) => match get(schema, "properties") {
-            Some(OVal::Obj(properties)) => OVal::object(
-                ordered_keys(properties)
+            Some(OVal::Obj(properties)) => {
+                owe_names(schema, false);
+                let kept: Obj = ordered_keys(properties)
                     .into_iter()
                     .filter_map(|k| {
                         let kept = project(obj.get(&k)?, &properties[&k]);
                         Some((k, kept))
                     })
-                    .collect(),
-            ),
+                    .collect();
+                owe(WRITTEN.price(Sizes::default().out_elements(kept.len())));
+                OVal::object(kept)
+            }
             _ => value.clone(),
         },
         (OVal::Arr(items), Some("array")) => match get(schema, "items") {
             Some(OVal::Arr(tuple)) => {
                 let tuple = tuple.borrow();
                 let items = items.borrow();
+                let n = items.len().min(tuple.len());
+                owe(WRITTEN.price(Sizes::default().out_elements(n)));
                 OVal::array(
                     tuple
                         .iter()
@@ -293,7 +358,11 @@ fn project(value: &OVal, schema: &OVal) -> OVal {
                         .collect(),
                 )
             }
-            Some(each) => OVal::array(items.borrow().iter().map(|v| project(v, each)).collect()),
+            Some(each) => {
+                let items = items.borrow();
+                owe(WRITTEN.price(Sizes::default().out_elements(items.len())));
+                OVal::array(items.iter().map(|v| project(v, each)).collect())
+            }
             None => value.clone(),
         },
         _ => value.clone(),

@@ -273,7 +273,10 @@ fn global(name: &str, args: &Args<'_>) -> Res<OVal> {
         }
         "filter" => {
             let schema = schemas::from_example(&args.get(1));
-            schemas::filter(&args.get(0), &schema).map_err(Fail::new)
+            schemas::owe_reading(&schema);
+            let kept = schemas::filter(&args.get(0), &schema);
+            super::meter::settle()?;
+            kept.map_err(Fail::new)
         }
         "Set" => match args.get(0) {
             OVal::Undef | OVal::Null => Ok(OVal::set(Vec::new())),
@@ -347,7 +350,10 @@ fn schema(name: &str, args: &Args<'_>) -> Res<OVal> {
         }
         "isValid" => {
             let schema = schemas::from_example(&args.get(1));
-            OVal::Bool(schemas::validate(&args.get(0), &schema, "").is_ok())
+            schemas::owe_reading(&schema);
+            let valid = schemas::validate(&args.get(0), &schema, "");
+            super::meter::settle()?;
+            OVal::Bool(valid.is_ok())
         }
         _ => OVal::object(Obj::new()),
     })

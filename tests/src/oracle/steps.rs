@@ -355,6 +355,7 @@ impl Machine<'_> {
             super::meter::pay_deep(costs::READ, &value, 0)?;
             let schema = super::schemas::of_json(node.get("schema"));
             value = super::schemas::filter(&value, &schema).unwrap_or(value);
+            super::meter::settle()?;
         }
         Ok((value.clone(), Flow::Return(value)))
     }

@@ -8,6 +8,7 @@ mod differential;
 mod oracle;
 mod replay;
 mod security_artifacts;
+mod security_checks;
 mod security_cpu;
 mod security_data;
 mod security_escape;

@@ -178,7 +178,7 @@ impl Machine {
             machine.heap.add_external(lent)?;
             Ok((args, lent))
         })?;
-        let cancelled = Cancelled::default();
+        let cancelled = Cancelled::by(self.options.signal.clone());
         let fuel = if frame.precise {
             self.meter.fuel
         } else {

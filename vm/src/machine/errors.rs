@@ -9,7 +9,7 @@ use a99_core::text::Text;
 use a99_core::value::Value;
 
 /// The text of an exhausted budget in every generation.
-const OUT_OF_FUEL: &str = "Out of Fuel";
+pub(super) const OUT_OF_FUEL: &str = "Out of Fuel";
 
 /// The op that errors of the run as a whole are attributed to.
 const RUN: &str = "vm.run";

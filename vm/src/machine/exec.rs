@@ -529,7 +529,7 @@ impl Machine {
                 } => leave!(Exit::Agent { dst, base, site }),
                 Op::Project { dst, src, schema } => {
                     let val = regs[src as usize];
-                    let schema = &program.schemas[schema as usize];
+                    let schema = &exe.schemas[schema as usize];
                     regs[dst as usize] = attempt!(c => super::start::project(c, val, schema));
                 }
             }

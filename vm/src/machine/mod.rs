@@ -22,6 +22,7 @@ use a99_core::fuel::Fuel;
 use a99_core::program::{Function, Program};
 use a99_core::text::Text;
 use a99_core::value::Value;
+use errors::OUT_OF_FUEL;
 use prices::PriceRules;
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,8 +1,7 @@
 //! Starting a run, and what single instructions need beyond the loop.
 
 use super::{Frame, FrameKind, Machine, Unit, clear_frame, frame_size};
-use crate::builtins;
-use crate::convert::{self, BoundaryLimits, Copies};
+use crate::convert::{self, BoundaryLimits};
 use crate::digest;
 use crate::heap::{Heap, Oom, Val};
 use crate::link::{Executable, LiteralOp};
@@ -10,7 +9,7 @@ use crate::native::{Cx, Fault, Host, Meter};
 use crate::options::RunOptions;
 use a99_core::error::{ErrorCode, RunError};
 use a99_core::program::{ArgFallback, ArgKey, Const, LitOp, Program};
-use a99_core::schema::{PatternMatcher, Schema, filter_with, validate_with};
+use a99_core::schema::Schema;
 use a99_core::text::Text;
 use a99_core::value::Value;
 use smallvec::SmallVec;
@@ -90,6 +89,7 @@ impl Machine {
     fn end_begun(&mut self, fault: Fault) {
         let (code, message) = match fault {
             Fault::Stop(reason) => return self.fail_stopped(reason),
+            Fault::OutOfFuel => (ErrorCode::OutOfFuel, Text::from(super::OUT_OF_FUEL)),
             Fault::Throw(t) => (t.code, Text::from_wtf8(t.message)),
             _ => (
                 ErrorCode::HeapLimit,
@@ -101,16 +101,15 @@ impl Machine {
 
     fn begin(&mut self, exe: &Arc<Executable>, args: &Value, host: &dyn Host) -> Result<(), Fault> {
         let program = exe.program();
-        if let Some(schema) = &program.input_schema {
-            let schema = Schema::parse(schema);
-            if validate_with(args, &schema, &Patterns, false).is_err() {
-                return Err(Fault::throw(
-                    "Input validation failed: args do not match expected schema",
-                ));
-            }
+        let mut cx = super::cx(&mut self.heap, &mut self.meter, host);
+        if let Some(schema) = &exe.input_schema
+            && crate::schema::check_host(&mut cx, args, schema, false)?.is_err()
+        {
+            return Err(Fault::throw(
+                "Input validation failed: args do not match expected schema",
+            ));
         }
         let prices = super::prices::unit_prices(exe, &self.options);
-        let mut cx = super::cx(&mut self.heap, &mut self.meter, host);
         let args = host_args(&mut cx, program, args, &self.options.limits.boundary)?;
         self.units.push(Unit {
             exe: exe.clone(),
@@ -253,15 +252,6 @@ fn plain_member(heap: &Heap, val: Val, name: &[u8]) -> Val {
             .unwrap_or(Val::Undefined),
         Val::Str(s) if name == b"length" => Val::Num(s.units() as f64),
         _ => Val::Undefined,
-    }
-}
-
-/// Patterns in schemas, matched as the `regexMatch` atom does (D39).
-pub(crate) struct Patterns;
-
-impl PatternMatcher for Patterns {
-    fn is_match(&self, pattern: &Text, text: &Text) -> Result<bool, String> {
-        builtins::regex::test(pattern.as_bytes(), text.as_bytes())
     }
 }
 
@@ -472,22 +462,18 @@ fn memo_text(c: &mut Cx<'_>, key: Val) -> Result<Box<[u8]>, Fault> {
 
 /// `return`'s projection: through the schema if the value conforms, else as it
 /// is (language section 2.1).
-pub(super) fn project(c: &mut Cx<'_>, val: Val, schema: &Value) -> Result<Val, Fault> {
+pub(super) fn project(c: &mut Cx<'_>, val: Val, schema: &Schema) -> Result<Val, Fault> {
     convert::charge_read(c, val, a99_core::costs::READ)?;
-    let mut copies = Copies::new(c);
-    let value = copies.to_value(val, &BoundaryLimits::default())?;
-    // What is kept is at most all of it.
-    copies.count(copies.bytes())?;
-    let schema = Schema::parse(schema);
-    match filter_with(&value, &schema, &Patterns) {
-        Ok(filtered) => convert::from_value(&mut copies, &filtered, &BoundaryLimits::default()),
-        Err(_) => Ok(val),
+    match crate::schema::conforms(c, val, schema)? {
+        true => crate::schema::project(c, val, schema.root()),
+        false => Ok(val),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::convert::Copies;
     use a99_core::json::{Document, Limits};
     use a99_core::program::TextRange;
 
@@ -533,7 +519,7 @@ mod tests {
         let mut code = Vec::new();
         steps(&document.to_value(document.root()), &mut program, &mut code);
         program.literals.push(code.into());
-        let mut bench = builtins::testing::Bench::default();
+        let mut bench = crate::builtins::testing::Bench::default();
         let mut cx = bench.cx();
         let one = foreign_literal(cx.heap, &program, 0).unwrap();
         let two = foreign_literal(cx.heap, &program, 0).unwrap();

@@ -1,0 +1,189 @@
+//! What a regular expression costs in the metered model: its positions, the
+//! size with repetitions written out, and positions times the units of the text.
+
+use super::meter::{pay, pay_metered};
+use super::value::{Fail, Res};
+use a99_core::costs::{READ, Sizes, regex_price};
+
+const MAX_POSITIONS: u64 = 20_000;
+const MAX_STEPS: u64 = 100_000_000;
+
+/// Pays for matching a pattern with a text of so many units, and refuses what
+/// is too large. Nothing is paid for lengths that are refused, and for invalid
+/// patterns only the reading.
+pub fn pay_match(pattern: &[u16], units: usize) -> Res<()> {
+    if pattern.len() > 1_000 || units > 100_000 {
+        return Ok(());
+    }
+    pay(READ, Sizes::units(pattern.len() + units))?;
+    if !super::regex::is_valid(pattern) {
+        return Ok(());
+    }
+    let mut reader = Reader { pattern, at: 0 };
+    let Some(positions) = reader.group().filter(|_| reader.at == pattern.len()) else {
+        return Ok(());
+    };
+    let positions = positions.max(1);
+    if positions > MAX_POSITIONS {
+        return Err(Fail::new(
+            "Invalid regular expression: regular expression too large",
+        ));
+    }
+    if positions.saturating_mul(units as u64) > MAX_STEPS {
+        return Err(Fail::new(format!(
+            "Regex too costly for an input of this length ({positions} positions x {units} \
+             units > {MAX_STEPS})"
+        )));
+    }
+    pay_metered(regex_price(positions, units as u64))
+}
+
+struct Reader<'a> {
+    pattern: &'a [u16],
+    at: usize,
+}
+
+impl Reader<'_> {
+    fn peek(&self, ahead: usize) -> Option<char> {
+        let unit = *self.pattern.get(self.at + ahead)?;
+        Some(char::from_u32(unit.into()).unwrap_or('\u{FFFD}'))
+    }
+
+    fn next(&mut self) -> Option<char> {
+        let c = self.peek(0)?;
+        self.at += 1;
+        Some(c)
+    }
+
+    fn hex(&mut self, digits: usize) {
+        if (0..digits).all(|n| self.peek(n).is_some_and(|c| c.is_ascii_hexdigit())) {
+            self.at += digits;
+        }
+    }
+
+    /// The positions up to the end of a group or of the pattern.
+    fn group(&mut self) -> Option<u64> {
+        let mut sum = 0u64;
+        while let Some(c) = self.peek(0) {
+            if c == ')' {
+                break;
+            }
+            self.at += 1;
+            let size = match c {
+                '|' | '^' | '$' => {
+                    sum = sum.saturating_add(1);
+                    continue;
+                }
+                '(' => {
+                    if self.peek(0) == Some('?') {
+                        self.at += 2;
+                        if self.peek(0).is_some() && self.pattern[self.at - 1] == u16::from(b'<') {
+                            while self.next()? != '>' {}
+                        }
+                    }
+                    let inner = self.group()?;
+                    (self.next()? == ')').then_some(inner.saturating_add(1))?
+                }
+                '[' => {
+                    loop {
+                        match self.next()? {
+                            ']' => break,
+                            '\\' => _ = self.next()?,
+                            _ => {}
+                        }
+                    }
+                    1
+                }
+                '\\' => match self.next()? {
+                    'b' | 'B' => {
+                        sum = sum.saturating_add(1);
+                        continue;
+                    }
+                    'x' => {
+                        self.hex(2);
+                        1
+                    }
+                    'u' => {
+                        self.hex(4);
+                        1
+                    }
+                    'c' => {
+                        match self.peek(0) {
+                            Some(c) if c.is_ascii_alphabetic() => self.at += 1,
+                            // The backslash is a character, and the `c` another.
+                            _ => self.at -= 1,
+                        }
+                        1
+                    }
+                    digit @ '0'..='7' => {
+                        self.octal(digit);
+                        1
+                    }
+                    _ => 1,
+                },
+                _ => 1,
+            };
+            sum = sum.saturating_add(size.saturating_mul(self.copies()));
+        }
+        Some(sum)
+    }
+
+    /// The rest of an octal escape, below 256.
+    fn octal(&mut self, first: char) {
+        let mut value = first as u32 - '0' as u32;
+        for _ in 0..2 {
+            match self.peek(0) {
+                Some(c @ '0'..='7') if value * 8 + (c as u32 - '0' as u32) < 256 => {
+                    value = value * 8 + (c as u32 - '0' as u32);
+                    self.at += 1;
+                }
+                _ => break,
+            }
+        }
+    }
+
+    /// How often a quantifier that comes next writes its operand out.
+    fn copies(&mut self) -> u64 {
+        let start = self.at;
+        let copies = match self.next() {
+            Some('*' | '?') => 1,
+            Some('+') => 2,
+            Some('{') => match self.braces() {
+                Some((_, Some(max))) => max.max(1),
+                Some((min, None)) => min.saturating_add(1),
+                None => {
+                    self.at = start;
+                    return 1;
+                }
+            },
+            _ => {
+                self.at = start;
+                return 1;
+            }
+        };
+        if self.peek(0) == Some('?') {
+            self.at += 1;
+        }
+        copies
+    }
+
+    fn braces(&mut self) -> Option<(u64, Option<u64>)> {
+        let min = self.number()?;
+        let mut max = Some(min);
+        if self.peek(0) == Some(',') {
+            self.at += 1;
+            max = self.number();
+        }
+        (self.next()? == '}').then_some((min, max))
+    }
+
+    fn number(&mut self) -> Option<u64> {
+        let mut value = None;
+        while let Some(digit) = self.peek(0).and_then(|c| c.to_digit(10)) {
+            let before = value.unwrap_or(0u64);
+            value = Some(before.saturating_mul(10).saturating_add(digit.into()));
+            self.at += 1;
+        }
+        value
+    }
+}
