@@ -391,3 +391,79 @@ fn a_reader_that_goes_away_is_no_panic() {
     assert_eq!(done.code, 0, "{done:?}");
     assert_eq!(done.err, "");
 }
+
+/// Runs a command on a program with a standard output that takes nothing.
+#[cfg(target_os = "linux")]
+fn on_a_full_disk(args: &[&str]) -> std::process::Output {
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full");
+    std::process::Command::new(env!("CARGO_BIN_EXE_a99"))
+        .args(args)
+        .stdin(std::process::Stdio::null())
+        .stdout(full.expect("a device that is always full"))
+        .output()
+        .expect("the binary runs")
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a11_output_that_cannot_be_written_is_an_error() {
+    let folder = Sandbox::new("full");
+    let file = folder.file("answer.json", ANSWER);
+    let artifact = folder.path("answer.a99b");
+    assert_eq!(a99(&["compile", &file, "-o", &artifact], b"").code, 0);
+    for args in [
+        &["check", "--json", &file][..],
+        &["run", &file],
+        &["run", "--json", &file],
+        &["tools"],
+        &["tools", "--json"],
+        &["inspect", &file],
+        &["inspect", &artifact],
+        &["verify", "--json", &artifact],
+        &["completions", "bash"],
+        &["--help"],
+        &["--version"],
+    ] {
+        let done = on_a_full_disk(args);
+        assert_eq!(done.status.code(), Some(2), "{args:?}");
+        let said = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert!(said.contains("cannot write the output"), "{args:?}: {said}");
+        // One whose reader went away is silent.
+        let done = harness::unread(args);
+        assert_eq!(done.code, 0, "{args:?}: {done:?}");
+        assert!(!done.err.contains("cannot write"), "{args:?}: {done:?}");
+    }
+    // Whatever else went wrong is still what the exit code says.
+    let failing = folder.file("failing.json", FAILING);
+    assert_eq!(
+        on_a_full_disk(&["run", "--json", &failing]).status.code(),
+        Some(1)
+    );
+}
+
+#[test]
+fn a11_findings_and_quotations_are_bounded() {
+    let unknown: Vec<String> = (0..50_000)
+        .map(|i| format!(r#"{{"op":"varSte{i}"}}"#))
+        .collect();
+    let program_of = |steps: &str| format!(r#"{{"op":"seq","steps":[{steps}]}}"#);
+    let long = "x".repeat(1 << 20);
+    let condition = "a + ".repeat(10 << 18);
+    for steps in [
+        unknown.join(","),
+        format!(r#"{{"op":"{long}"}}"#),
+        format!(r#"{{"op":"if","condition":"{condition} )","then":[]}}"#),
+    ] {
+        for args in [&["check"][..], &["check", "--json"], &["inspect", "--json"]] {
+            let done = program(&program_of(&steps), args);
+            let said = done.out.len() + done.err.len();
+            // The listing of what runs is as long as its code.
+            let most = if args[0] == "inspect" {
+                16 << 20
+            } else {
+                128 << 10
+            };
+            assert!(said < most, "{args:?}: {said} bytes");
+        }
+    }
+}

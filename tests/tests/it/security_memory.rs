@@ -2,8 +2,8 @@
 //! count of the allocator stands in `tests/memory.rs`.
 
 use crate::attack::{
-    ENGINE, bin, call, fails, forever, func, id, index, list, lit, record, ret, rich, run,
-    run_with, seq, set, stopped, times, value, within,
+    ENGINE, bin, call, fails, forever, func, id, index, list, lit, record, ret, rich, run_with,
+    seq, set, stopped, times, value, within,
 };
 use agent99::{Capabilities, Engine, ErrorCode, Outcome, RunOptions, Value, json};
 use serde_json::Value as Json;
@@ -233,12 +233,14 @@ fn m12_one_run_cannot_ask_for_more_than_the_pool_has() {
         .enable_all()
         .build()
         .unwrap();
-    let outcome = rt.block_on(pool.run(
-        &agent,
-        json!({}),
-        rich().heap_bytes(usize::MAX),
-        Capabilities::none(),
-    ));
-    assert_eq!(outcome.error, None);
-    let _ = run(json!([]), json!({}));
+    // A run whose ceiling is above it would take more than all.
+    for (ceiling, error) in [
+        (usize::MAX, Some(ErrorCode::Options)),
+        ((1 << 20) + 1, Some(ErrorCode::Options)),
+        (1 << 20, None),
+    ] {
+        let options = rich().heap_bytes(ceiling);
+        let outcome = rt.block_on(pool.run(&agent, json!({}), options, Capabilities::none()));
+        assert_eq!(outcome.error.map(|e| e.code), error, "{ceiling}");
+    }
 }
