@@ -21,7 +21,7 @@ fn operators_follow_the_table() {
     same("user['__pro' + 'to__']", "user[(\"__pro\" + \"to__\")]");
     same("préfix + .25 * 1.5e3", "(préfix + (0.25 * 1500))");
     same("'abc'[1]", "\"abc\"[1]");
-    same("ghost?.x.y?.[0]", "ghost?.x.y?.[0]");
+    same("ghost?.x.y?.[0]", "ghost.x.y[0]");
     same("[1 2]", "[1 2]");
     same("[1,2,]", "[1 2]");
     same("(1;)", "1");
