@@ -54,18 +54,6 @@ pub const COMPILE_ELEMENT: i64 = 10_000;
 /// Compiling a UTF-16 unit of its texts: 0.001 fuel.
 pub const COMPILE_UNIT: i64 = 1_000;
 
-/// What a regular expression of so many positions costs beyond the reading of
-/// pattern and text, for a text of so many UTF-16 units; in the metered model.
-#[must_use]
-pub fn regex_price(positions: u64, units: u64) -> i64 {
-    let steps = i64::try_from(positions.saturating_mul(units)).unwrap_or(i64::MAX);
-    let positions = i64::try_from(positions).unwrap_or(i64::MAX);
-    let matching = steps.saturating_mul(REGEX_STEP);
-    positions
-        .saturating_mul(REGEX_POSITION)
-        .saturating_add(matching)
-}
-
 /// Which prices a run pays (D18).
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
 pub enum CostModel {
