@@ -222,6 +222,7 @@ fn key_at(cx: &mut Cx<'_>, list: Ref, i: usize) -> Result<KeyId, Fault> {
     // is as long as it was.
     let item = cx.heap.items(list)[i];
     let name = to_str(cx, item)?;
+    cx.charge_name(name)?;
     let mut text = Vec::new();
     let wanted = name.len_bytes();
     text.try_reserve_exact(wanted).map_err(|_| Oom { wanted })?;

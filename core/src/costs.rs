@@ -54,6 +54,42 @@ pub const COMPILE_ELEMENT: i64 = 10_000;
 /// Compiling a UTF-16 unit of its texts: 0.001 fuel.
 pub const COMPILE_UNIT: i64 = 1_000;
 
+/// Bytes of two texts that are compared, and of a name that is looked up, for
+/// nothing beyond the price of the operation.
+pub const SHORT_TEXT: usize = 256;
+/// Bytes at a time that longer texts are compared in, each piece paid before
+/// it is looked at.
+pub const COMPARED_PIECE: usize = 4_096;
+
+/// The units that comparing a further piece of two texts counts for.
+#[must_use]
+pub const fn compared_units(bytes: usize) -> usize {
+    bytes / 16
+}
+
+/// The units that a text of so many bytes counts for when `n` texts are sorted,
+/// beyond being read once.
+#[must_use]
+pub const fn sorted_units(n: usize, bytes: usize) -> usize {
+    if n < 2 || bytes <= SHORT_TEXT {
+        return 0;
+    }
+    compared_units(bytes).saturating_mul((n - 1).ilog2() as usize + 1)
+}
+
+/// The units that looking up a name of so many bytes counts for.
+#[must_use]
+pub const fn name_units(bytes: usize) -> usize {
+    if bytes > SHORT_TEXT { bytes / 4 } else { 0 }
+}
+
+/// The units that comparing two different texts for people counts for, beyond
+/// the reading of both.
+#[must_use]
+pub const fn collated_units(units: usize) -> usize {
+    units.saturating_mul(10)
+}
+
 /// Which prices a run pays (D18).
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
 pub enum CostModel {

@@ -6,9 +6,9 @@
 
 use crate::builtins::{FUNCTIONS, METHODS};
 use crate::costs::{
-    BOTH, CACHE_STORE, COMMAND_BYTE, COMMAND_SECOND, COMPACTION, COMPILE_ELEMENT, COMPILE_UNIT,
-    ELEMENT, Formula, LOOP_TURN, NODE, READ, REGEX_POSITION, REGEX_STEP, SCHEMA_NODE, Sizes, UNIT,
-    WRITTEN,
+    BOTH, CACHE_STORE, COMMAND_BYTE, COMMAND_SECOND, COMPACTION, COMPARED_PIECE, COMPILE_ELEMENT,
+    COMPILE_UNIT, ELEMENT, Formula, LOOP_TURN, NODE, READ, REGEX_POSITION, REGEX_STEP, SCHEMA_NODE,
+    SHORT_TEXT, Sizes, UNIT, WRITTEN, collated_units,
 };
 use crate::fuel::Fuel;
 use crate::program::OperandKind;
@@ -267,6 +267,8 @@ fn write_rates(out: &mut String) {
     let compaction = price(1_000 * COMPACTION);
     let (node, position) = (price(SCHEMA_NODE), price(REGEX_POSITION));
     let step = price(REGEX_STEP);
+    let (short, piece) = (SHORT_TEXT, COMPARED_PIECE);
+    let collated = price(READ.price(Sizes::units(collated_units(1))));
     out.push_str("## Proportional prices\n\nOnly in the metered model.\n\n");
     out.push_str("| code | formula |\n|---|---|\n");
     let rows = [
@@ -311,7 +313,15 @@ fn write_rates(out: &mut String) {
          * `+` that makes text: {unit} for each unit of the result.\n\
          * Conversions, wherever one is made: of a text to a number {unit} for each unit; of an \
          array to text {element} for each element of it and of the arrays within, and {unit} \
-         for each unit of the text. Other conversions are free, and so is comparing texts.\n\
+         for each unit of the text. Other conversions are free.\n\
+         * Comparing texts, by `==`, `<` and the like, is free for the first {short} bytes of \
+         their UTF-8; then they are compared in pieces of {piece} bytes as far as they are the \
+         same, a unit for 16 bytes. Texts of different lengths are never equal, and not looked \
+         at. `sort` pays for a longer text as if it were compared ceil(log2 n) times, \
+         `localeCompare` {collated} for each unit of two texts that differ.\n\
+         * A name that the program made and that is longer than {short} bytes, to look a member \
+         up (`o[k]`, `Object.hasOwn`, `hasOwnProperty`) or to name one (`pick`, `omit`, \
+         `Object.fromEntries`): a unit for 4 bytes.\n\
          * `flat` and `join` read the elements of each array within that they enter.\n\
          * Looking for a text with `includes`, `indexOf`, `lastIndexOf`, `add`, `has` or \
          `remove` reads the units of each element that is a text of the same length.\n\

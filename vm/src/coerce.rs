@@ -3,9 +3,12 @@
 //!
 //! Everything here works on one or two values. Work that grows with an
 //! operand is metered: text that is written, text read as a number, arrays
-//! turned into text. Comparing two strings is not: it is a memory comparison
-//! (D6). No conversion runs code of the program, since objects have no
-//! methods of their own (D16).
+//! turned into text, long texts that are compared. No conversion runs code of
+//! the program, since objects have no methods of their own (D16).
+
+mod texts;
+
+pub use texts::{str_order, str_order_paid};
 
 use crate::builtins;
 use crate::heap::{Heap, Ref, Str, StrMark, Val};
@@ -13,6 +16,7 @@ use crate::native::{Cx, Fault};
 use a99_core::costs::{READ, Sizes, WRITTEN};
 use a99_ecma::{arith as num, date, number_parse, number_text, wtf8};
 use std::cmp::Ordering;
+use texts::{Paid, same_text};
 
 /// How deep arrays may nest in arrays that are turned into text; as deep as
 /// data may be that comes from the host (D21).
@@ -295,16 +299,11 @@ pub fn to_primitive(cx: &mut Cx<'_>, v: Val) -> Result<Val, Fault> {
     }
 }
 
-#[inline]
-fn same_text(heap: &Heap, a: Str, b: Str) -> bool {
-    a == b || (a.units() == b.units() && heap.bytes(a) == heap.bytes(b))
-}
-
 /// Equality of values that are no numbers: text by content, the rest by
 /// identity. `undefined` and an unbound register are the same.
-fn same_thing(heap: &Heap, a: Val, b: Val) -> bool {
-    match (a, b) {
-        (Val::Str(a), Val::Str(b)) => same_text(heap, a, b),
+fn same_thing(cx: &mut Cx<'_>, a: Val, b: Val, paid: Paid) -> Result<bool, Fault> {
+    Ok(match (a, b) {
+        (Val::Str(a), Val::Str(b)) => same_text(cx, a, b, paid)?,
         (Val::Bool(a), Val::Bool(b)) => a == b,
         (Val::Null, Val::Null) => true,
         (Val::Builtin(a), Val::Builtin(b)) => a == b,
@@ -313,29 +312,54 @@ fn same_thing(heap: &Heap, a: Val, b: Val) -> bool {
         | (Val::Set(a), Val::Set(b))
         | (Val::Date(a), Val::Date(b)) => a == b,
         (a, b) => a.is_undefined() && b.is_undefined(),
-    }
+    })
 }
 
 /// ECMA-262 §7.2.15 `===`.
+///
+/// # Errors
+/// Fuel for long texts; a stop.
 #[inline]
-pub fn strict_eq(heap: &Heap, a: Val, b: Val) -> bool {
+pub fn strict_eq(cx: &mut Cx<'_>, a: Val, b: Val) -> Result<bool, Fault> {
     match (a, b) {
-        (Val::Num(a), Val::Num(b)) => a == b,
-        (a, b) => same_thing(heap, a, b),
+        (Val::Num(a), Val::Num(b)) => Ok(a == b),
+        (a, b) => same_thing(cx, a, b, Paid::Now),
     }
 }
 
-/// ECMA-262 §7.2.11 SameValueZero: `===`, and NaN is itself.
-pub fn same_value_zero(heap: &Heap, a: Val, b: Val) -> bool {
+/// [`strict_eq`] where the texts are paid.
+///
+/// # Errors
+/// A stop.
+pub fn strict_eq_paid(cx: &mut Cx<'_>, a: Val, b: Val) -> Result<bool, Fault> {
     match (a, b) {
-        (Val::Num(a), Val::Num(b)) => a == b || (a.is_nan() && b.is_nan()),
-        (a, b) => same_thing(heap, a, b),
+        (Val::Num(a), Val::Num(b)) => Ok(a == b),
+        (a, b) => same_thing(cx, a, b, Paid::Before),
+    }
+}
+
+/// ECMA-262 §7.2.11 SameValueZero, `===`, and NaN is itself, where the texts
+/// are paid.
+///
+/// # Errors
+/// A stop.
+pub fn same_value_zero_paid(cx: &mut Cx<'_>, a: Val, b: Val) -> Result<bool, Fault> {
+    match (a, b) {
+        (Val::Num(a), Val::Num(b)) => Ok(a == b || (a.is_nan() && b.is_nan())),
+        (a, b) => same_thing(cx, a, b, Paid::Before),
     }
 }
 
 /// The third generation's `==` (D6): identical, both NaN, or both nullish.
-pub fn exact_eq(heap: &Heap, a: Val, b: Val) -> bool {
-    same_value_zero(heap, a, b) || (a.is_nullish() && b.is_nullish())
+///
+/// # Errors
+/// Fuel for long texts; a stop.
+pub fn exact_eq(cx: &mut Cx<'_>, a: Val, b: Val) -> Result<bool, Fault> {
+    Ok(match (a, b) {
+        (Val::Num(a), Val::Num(b)) => a == b || (a.is_nan() && b.is_nan()),
+        (a, b) if a.is_nullish() && b.is_nullish() => true,
+        (a, b) => same_thing(cx, a, b, Paid::Now)?,
+    })
 }
 
 /// ECMA-262 §7.2.14 `==` (D6).
@@ -346,7 +370,7 @@ pub fn exact_eq(heap: &Heap, a: Val, b: Val) -> bool {
 pub fn loose_eq(cx: &mut Cx<'_>, a: Val, b: Val) -> Result<bool, Fault> {
     match (a, b) {
         (Val::Num(a), Val::Num(b)) => Ok(a == b),
-        (Val::Str(a), Val::Str(b)) => Ok(same_text(cx.heap, a, b)),
+        (Val::Str(a), Val::Str(b)) => same_text(cx, a, b, Paid::Now),
         (a, b) => loose_eq_slow(cx, a, b),
     }
 }
@@ -357,7 +381,7 @@ fn loose_eq_slow(cx: &mut Cx<'_>, a: Val, b: Val) -> Result<bool, Fault> {
     }
     let opaque = |v: Val| v.as_ref().is_some() || matches!(v, Val::Builtin(_));
     match (opaque(a), opaque(b)) {
-        (true, true) => return Ok(same_thing(cx.heap, a, b)),
+        (true, true) => return same_thing(cx, a, b, Paid::Now),
         (true, false) => {
             let text = to_primitive(cx, a)?;
             return scalars_eq(cx, text, b);
@@ -374,7 +398,7 @@ fn loose_eq_slow(cx: &mut Cx<'_>, a: Val, b: Val) -> Result<bool, Fault> {
 /// `==` of two values that are numbers, booleans or text.
 fn scalars_eq(cx: &mut Cx<'_>, a: Val, b: Val) -> Result<bool, Fault> {
     match (a, b) {
-        (Val::Str(a), Val::Str(b)) => Ok(same_text(cx.heap, a, b)),
+        (Val::Str(a), Val::Str(b)) => same_text(cx, a, b, Paid::Now),
         (Val::Bool(a), Val::Bool(b)) => Ok(a == b),
         (a, b) => Ok(to_number(cx, a)? == to_number(cx, b)?),
     }
@@ -407,7 +431,7 @@ fn compare_slow(cx: &mut Cx<'_>, op: Cmp, a: Val, b: Val) -> Result<bool, Fault>
     let a = to_primitive(cx, a)?;
     let b = to_primitive(cx, b)?;
     if let (Val::Str(a), Val::Str(b)) = (a, b) {
-        let order = str_order(cx.heap, a, b);
+        let order = str_order(cx, a, b)?;
         return Ok(match op {
             Cmp::Lt => order == Ordering::Less,
             Cmp::Le => order != Ordering::Greater,
@@ -416,16 +440,6 @@ fn compare_slow(cx: &mut Cx<'_>, op: Cmp, a: Val, b: Val) -> Result<bool, Fault>
         });
     }
     Ok(compare_numbers(op, to_number(cx, a)?, to_number(cx, b)?))
-}
-
-/// The order of two strings by UTF-16 units (D36).
-pub fn str_order(heap: &Heap, a: Str, b: Str) -> Ordering {
-    let (x, y) = (heap.bytes(a), heap.bytes(b));
-    if a.is_ascii() || b.is_ascii() {
-        x.cmp(y)
-    } else {
-        wtf8::compare_utf16(x, y)
-    }
 }
 
 /// `+` (ECMA-262 §13.15.3): joins when either side is text after ToPrimitive,

@@ -116,6 +116,7 @@ fn index_slow(cx: &mut Cx<'_>, object: Val, key: Val) -> Result<Val, Fault> {
             if let Val::Obj(r) = object
                 && !is_forbidden(cx.bytes(s))
             {
+                cx.charge_name(s)?;
                 let found = cx.heap.get_text(r, cx.heap.bytes(s));
                 return Ok(found.unwrap_or(Val::Undefined));
             }

@@ -10,7 +10,7 @@
 //! within a millisecond (D23).
 
 use crate::heap::{Heap, Oom, Str, Val};
-use a99_core::costs::{COMPACTION, CostModel, Formula, Sizes};
+use a99_core::costs::{COMPACTION, CostModel, Formula, READ, SHORT_TEXT, Sizes, name_units};
 use a99_core::error::ErrorCode;
 
 /// Why an instruction did not finish.
@@ -364,6 +364,19 @@ impl Cx<'_> {
             meter: self.meter,
             host: self.host,
         }
+    }
+
+    /// Pays for looking up a name that the program made.
+    ///
+    /// # Errors
+    /// Fuel, a stop.
+    pub fn charge_name(&mut self, name: Str) -> Result<(), Fault> {
+        let bytes = name.len_bytes();
+        if bytes <= SHORT_TEXT {
+            return Ok(());
+        }
+        self.charge(READ, Sizes::units(name_units(bytes)))?;
+        self.work(bytes as i64)
     }
 
     /// Milliseconds since the Unix epoch, by the run's clock.

@@ -69,6 +69,9 @@ fn sorted(m: &mut Meter, list: &[OVal], args: &Args<'_>, call: &mut Call<'_>) ->
             v.clone(),
         ));
     }
+    if compare.is_none() {
+        super::meter::owe_sort(list.len(), keyed.iter().map(|(text, _)| &**text));
+    }
     match compare {
         None => keyed.sort_by(|a, b| a.0.cmp(&b.0)),
         Some(f) => {
@@ -323,6 +326,7 @@ pub fn method(
         }
         "hasOwnProperty" | "propertyIsEnumerable" => {
             let key = args.text(0)?;
+            super::meter::owe_name(&key);
             let own = array_index(&key).is_some_and(|i| i < len);
             OVal::Bool(own || (name == "hasOwnProperty" && *key == *js("length")))
         }

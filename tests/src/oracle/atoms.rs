@@ -271,6 +271,7 @@ impl Machine<'_> {
                 let mut out = Obj::new();
                 for key in list.borrow().iter() {
                     let key = to_str(key)?;
+                    super::meter::owe_name(&key);
                     let value = super::expr::member(&obj, &key)?;
                     statics::refuse_forbidden(&key)?;
                     out.insert(key, value);
@@ -285,7 +286,9 @@ impl Machine<'_> {
                 let mut without = Vec::new();
                 if let OVal::Arr(list) = &keys {
                     for key in list.borrow().iter() {
-                        without.push(to_str(key)?);
+                        let key = to_str(key)?;
+                        super::meter::owe_name(&key);
+                        without.push(key);
                     }
                 }
                 let members = if obj.is_nullish() {

@@ -1,6 +1,7 @@
 //! Coercions, operators and comparisons of ECMA-262 §7 on the oracle's values
 //! (language section 3.3, decision D6).
 
+use super::meter::owe_compare;
 use super::meter::pay;
 use super::value::{Fail, JsStr, OVal, Res, from_wtf8, js, to_wtf8};
 use a99_core::builtins::FUNCTIONS;
@@ -114,23 +115,37 @@ pub fn loose_eq(a: &OVal, b: &OVal) -> Res<bool> {
     }
     let is_primitive = |v: &OVal| matches!(v, OVal::Bool(_) | OVal::Num(_) | OVal::Str(_));
     match (a, b) {
-        (OVal::Str(x), OVal::Str(y)) => Ok(x == y),
+        (OVal::Str(x), OVal::Str(y)) => {
+            owe_compare(x, y, true);
+            Ok(x == y)
+        }
         _ if is_primitive(a) && is_primitive(b) => Ok(to_num(a)? == to_num(b)?),
         _ if !is_primitive(a) && !is_primitive(b) => Ok(a.strict_eq(b)),
         _ => loose_eq(&to_primitive(a)?, &to_primitive(b)?),
     }
 }
 
+/// Owes for comparing two values that may be texts.
+fn owe_texts(a: &OVal, b: &OVal) {
+    if let (OVal::Str(x), OVal::Str(y)) = (a, b) {
+        owe_compare(x, y, true);
+    }
+}
+
 /// v3's `==` (run option `equality: exact`): identical, both NaN, or both
 /// nullish.
 pub fn exact_eq(a: &OVal, b: &OVal) -> bool {
-    (a.is_nullish() && b.is_nullish()) || a.same_value_zero(b)
+    (a.is_nullish() && b.is_nullish()) || {
+        owe_texts(a, b);
+        a.same_value_zero(b)
+    }
 }
 
 /// `<` with `undefined` (NaN) as `None` (ECMA-262 §7.2.12).
 pub fn less(a: &OVal, b: &OVal) -> Res<Option<bool>> {
     let (a, b) = (to_primitive(a)?, to_primitive(b)?);
     if let (OVal::Str(x), OVal::Str(y)) = (&a, &b) {
+        owe_compare(x, y, false);
         return Ok(Some(x < y));
     }
     let (x, y) = (to_num(&a)?, to_num(&b)?);
@@ -184,8 +199,10 @@ pub fn binary(
             };
             yes(same == (op == "=="))
         }
-        "===" => yes(a.strict_eq(b)),
-        "!==" => yes(!a.strict_eq(b)),
+        "===" | "!==" => {
+            owe_texts(a, b);
+            yes(a.strict_eq(b) == (op == "==="))
+        }
         _ => Ok(None),
     }
 }

@@ -396,6 +396,9 @@ impl Machine<'_> {
             false => to_str(&from_value(property))?,
         };
         refuse(&key)?;
+        if is_expr(property) && matches!(object, OVal::Obj(_)) {
+            meter::owe_name(&key);
+        }
         member(&object, &key)
     }
 

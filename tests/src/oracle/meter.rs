@@ -7,7 +7,10 @@
 
 use super::value::{Fail, OVal, Res};
 use a99_core::builtins::Reads;
-use a99_core::costs::{CostModel, Formula, READ, Sizes, WRITTEN};
+use a99_core::costs::{
+    COMPARED_PIECE, CostModel, Formula, READ, SHORT_TEXT, Sizes, WRITTEN, compared_units,
+    name_units, sorted_units,
+};
 use a99_core::error::ErrorCode;
 use std::cell::Cell;
 
@@ -127,6 +130,48 @@ pub fn settle() -> Res<()> {
         CostModel::Metered => take(0),
         CostModel::Flat => Ok(()),
     }
+}
+
+/// Owes for comparing two texts: piece by piece up to where they differ. Where
+/// only equality is asked, texts of different lengths are not looked at.
+pub fn owe_compare(a: &[u16], b: &[u16], equality: bool) {
+    if equality && a.len() != b.len() {
+        return;
+    }
+    let (a, b) = (super::value::to_wtf8(a), super::value::to_wtf8(b));
+    if equality && a.len() != b.len() {
+        return;
+    }
+    let n = a.len().min(b.len());
+    let mut at = 0;
+    while at < n {
+        let end = n.min(if at == 0 {
+            SHORT_TEXT
+        } else {
+            at + COMPARED_PIECE
+        });
+        if at > 0 {
+            owe(READ.price(Sizes::units(compared_units(end - at))));
+        }
+        if a[at..end] != b[at..end] {
+            return;
+        }
+        at = end;
+    }
+}
+
+/// Owes for sorting long texts, beyond what sorting costs anyway.
+pub fn owe_sort<'a>(n: usize, texts: impl Iterator<Item = &'a [u16]>) {
+    for text in texts {
+        let bytes = super::value::to_wtf8(text).len();
+        owe(READ.price(Sizes::units(sorted_units(n, bytes))));
+    }
+}
+
+/// Owes for looking up a name that the program made.
+pub fn owe_name(name: &[u16]) {
+    let bytes = super::value::to_wtf8(name).len();
+    owe(READ.price(Sizes::units(name_units(bytes))));
 }
 
 /// Takes the proportional price of an operation in the metered model; in the

@@ -176,6 +176,7 @@ fn object(name: &str, args: &Args<'_>) -> Res<OVal> {
             for entry in arrays::iterate(&args.get(0))? {
                 let (k, v) = pair(&entry)?;
                 refuse_forbidden(&k)?;
+                super::meter::owe_name(&k);
                 out.insert(k, v);
             }
             Ok(OVal::object(out))
@@ -189,6 +190,7 @@ fn object(name: &str, args: &Args<'_>) -> Res<OVal> {
         }
         _ => {
             let key = args.text(1)?;
+            super::meter::owe_name(&key);
             Ok(OVal::Bool(match args.get(0) {
                 OVal::Obj(o) => o.contains_key(&key),
                 OVal::Arr(a) => has_index(&key, a.borrow().len()),
@@ -389,7 +391,11 @@ pub fn number_method(value: &OVal, name: &str, arguments: &[OVal]) -> Res<Option
 pub fn object_method(obj: &std::rc::Rc<Obj>, name: &str, arguments: &[OVal]) -> Res<Option<OVal>> {
     let args = Args(arguments);
     Ok(Some(match name {
-        "hasOwnProperty" | "propertyIsEnumerable" => OVal::Bool(obj.contains_key(&args.text(0)?)),
+        "hasOwnProperty" | "propertyIsEnumerable" => {
+            let key = args.text(0)?;
+            super::meter::owe_name(&key);
+            OVal::Bool(obj.contains_key(&key))
+        }
         "toString" | "toLocaleString" => OVal::str("[object Object]"),
         "isPrototypeOf" => OVal::Bool(false),
         "valueOf" => OVal::Obj(obj.clone()),

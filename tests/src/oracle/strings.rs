@@ -4,7 +4,7 @@
 use super::coerce::{bytes, to_num, to_str};
 use super::meter::Meter;
 use super::value::{Fail, JsStr, OVal, Res, fail, js, to_wtf8};
-use a99_core::costs::{Sizes, WRITTEN};
+use a99_core::costs::{READ, Sizes, WRITTEN, collated_units};
 use a99_ecma::{arith, case, text_index, wtf8};
 use std::cmp::Ordering;
 
@@ -327,7 +327,14 @@ pub fn method(
                 .map(|l| l.min(text_index::clamp(from, len)));
             index(last.and_then(|l| (0..=l).rev().find(|&i| s[i..].starts_with(&needle))))
         }
-        "localeCompare" => OVal::Num(locale_compare(s, &args.text(0)?)),
+        "localeCompare" => {
+            let other = args.text(0)?;
+            if *s != other {
+                let units = collated_units(s.len() + other.len());
+                m.charge(READ, Sizes::units(units))?;
+            }
+            OVal::Num(locale_compare(s, &other))
+        }
         "match" => {
             let needle = if args.get(0).is_undef() {
                 js("")
@@ -406,6 +413,7 @@ pub fn method(
         "toWellFormed" => OVal::str(&String::from_utf16_lossy(s)),
         "hasOwnProperty" | "propertyIsEnumerable" => {
             let key = args.text(0)?;
+            super::meter::owe_name(&key);
             let own = super::value::array_index(&key).is_some_and(|i| i < len);
             OVal::Bool(own || (name == "hasOwnProperty" && *key == *js("length")))
         }

@@ -2,7 +2,8 @@
 //! that are checked, patterns that are compiled, texts that are compared.
 
 use crate::attack::{
-    ENGINE, call, forever, func, id, lit, ret, rich, run_with, seq, set, stopped, within,
+    ENGINE, bin, call, forever, func, id, index, list, lit, ret, rich, run_with, seq, set, stopped,
+    within,
 };
 use agent99::{AbortSignal, Agent, CostModel, ErrorCode, Outcome, RunOptions, json};
 use serde_json::Value as Json;
@@ -209,5 +210,111 @@ fn a6_patterns_stop_in_time() {
             });
             stopped(&outcome, ErrorCode::RunTimeout);
         }
+    }
+}
+
+/// Long texts are paid where they are read: compared, looked up, sorted, found
+/// and put into sets.
+#[test]
+fn a7_long_texts_are_paid_where_they_are_read() {
+    const UNITS: u32 = 400_000;
+    let texts = json!([
+        set("a", call(lit("x"), "repeat", json!([lit(UNITS)]))),
+        set(
+            "b",
+            bin(
+                "+",
+                call(lit("x"), "repeat", json!([lit(UNITS - 1)])),
+                lit("x")
+            )
+        ),
+        set(
+            "o",
+            call(
+                id("Object"),
+                "fromEntries",
+                json!([list(json!([list(json!([id("a"), lit(1)]))]))])
+            )
+        ),
+        set("l", list(json!([id("a"), id("b"), id("a"), id("b")]))),
+    ]);
+    let spent = |step: Option<Json>| {
+        let mut steps = texts.as_array().expect("steps").clone();
+        steps.extend(step);
+        fuel(&run_with(json!(steps), json!({}), rich()))
+    };
+    let before = spent(None);
+    let sixteenth = f64::from(UNITS) / 16.0 * 0.0001;
+    let steps = [
+        ("==", set("r", bin("==", id("a"), id("b"))), sixteenth),
+        ("===", set("r", bin("===", id("a"), id("b"))), sixteenth),
+        ("<", set("r", bin("<", id("a"), id("b"))), sixteenth),
+        (
+            "eq",
+            json!({"op": "eq", "a": id("a"), "b": id("b"), "result": "r"}),
+            sixteenth,
+        ),
+        (
+            "lt",
+            json!({"op": "lt", "a": id("a"), "b": id("b"), "result": "r"}),
+            sixteenth,
+        ),
+        ("o[k]", set("r", index(id("o"), id("b"))), 4.0 * sixteenth),
+        (
+            "hasOwn",
+            set("r", call(id("Object"), "hasOwn", json!([id("o"), id("b")]))),
+            4.0 * sixteenth,
+        ),
+        (
+            "hasOwnProperty",
+            set("r", call(id("o"), "hasOwnProperty", json!([id("b")]))),
+            4.0 * sixteenth,
+        ),
+        (
+            "pick",
+            json!({"op": "pick", "obj": id("o"), "keys": id("l"), "result": "r"}),
+            16.0 * sixteenth,
+        ),
+        (
+            "omit",
+            json!({"op": "omit", "obj": id("o"), "keys": id("l"), "result": "r"}),
+            16.0 * sixteenth,
+        ),
+        (
+            "includes",
+            set("r", call(id("l"), "includes", json!([id("b")]))),
+            16.0 * sixteenth,
+        ),
+        (
+            "indexOf",
+            set("r", call(id("l"), "indexOf", json!([id("b")]))),
+            16.0 * sixteenth,
+        ),
+        (
+            "sort",
+            set("r", call(id("l"), "toSorted", json!([]))),
+            8.0 * sixteenth,
+        ),
+        (
+            "Set",
+            set("r", func("Set", json!([id("l")]))),
+            16.0 * sixteenth,
+        ),
+        (
+            "localeCompare",
+            set(
+                "r",
+                call(
+                    id("a"),
+                    "localeCompare",
+                    json!([bin("+", id("b"), lit("y"))]),
+                ),
+            ),
+            16.0 * 10.0 * sixteenth,
+        ),
+    ];
+    for (what, step, least) in steps {
+        let used = spent(Some(step)) - before;
+        assert!(used >= 0.99 * least, "{what}: {used} of {least}");
     }
 }

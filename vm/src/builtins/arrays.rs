@@ -12,7 +12,7 @@ mod sort;
 #[cfg(test)]
 mod tests;
 
-pub(super) use search::charge_search;
+pub(super) use search::find_from;
 
 use super::arg;
 use crate::coerce;

@@ -185,11 +185,13 @@ fn has_member(heap: &Heap, v: Val, name: &[u8]) -> bool {
 
 fn has_own(cx: &mut Cx<'_>, v: Val, args: &[Val]) -> Result<Val, Fault> {
     let name = to_str(cx, arg(args, 0))?;
+    cx.charge_name(name)?;
     Ok(Val::Bool(has_member(cx.heap, v, cx.heap.bytes(name))))
 }
 
 fn is_enumerable(cx: &mut Cx<'_>, v: Val, args: &[Val]) -> Result<Val, Fault> {
     let name = to_str(cx, arg(args, 0))?;
+    cx.charge_name(name)?;
     let text = cx.heap.bytes(name);
     let hidden = text == b"length" && !matches!(v, Val::Obj(_));
     Ok(Val::Bool(!hidden && has_member(cx.heap, v, text)))

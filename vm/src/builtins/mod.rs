@@ -22,6 +22,7 @@ mod objects;
 pub mod regex;
 mod regex_parse;
 mod regex_program;
+mod regex_set;
 mod schemas;
 mod sets;
 mod strings;

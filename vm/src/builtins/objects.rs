@@ -199,6 +199,7 @@ fn finish(cx: &mut Cx<'_>, mut draft: ObjDraft) -> Result<Val, Fault> {
 
 fn set_member(cx: &mut Cx<'_>, draft: &mut ObjDraft, key: Val, val: Val) -> Result<(), Fault> {
     let text = coerce::to_str(cx, key)?;
+    cx.charge_name(text)?;
     // Interning writes to the heap that the text lies in.
     let id = match cx.heap.shapes.find_key(cx.heap.bytes(text)) {
         Some(id) => id,
@@ -242,6 +243,7 @@ fn assign(cx: &mut Cx<'_>, args: &[Val]) -> Result<Val, Fault> {
 fn has_own(cx: &mut Cx<'_>, args: &[Val]) -> Result<Val, Fault> {
     width(cx, arg(args, 0), "hasOwn")?;
     let key = coerce::to_str(cx, arg(args, 1))?;
+    cx.charge_name(key)?;
     let key = cx.heap.bytes(key);
     let has_index = |len: usize| {
         key == b"length" || crate::heap::array_index(key).is_some_and(|at| (at as usize) < len)

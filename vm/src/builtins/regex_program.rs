@@ -2,7 +2,8 @@
 //! on UTF-16 units: a unit costs at most one look at each state, whatever the
 //! pattern, and between two units the run can be stopped.
 
-use super::regex_parse::{Assertion, Node, NodeId, Parsed, Set, is_word};
+use super::regex_parse::{Assertion, Node, NodeId, Parsed, is_word};
+use super::regex_set::Set;
 use crate::heap::Oom;
 use crate::native::{Fault, Reading};
 use a99_ecma::wtf8;

@@ -14,7 +14,7 @@ use crate::native::{Cx, Fault};
 use a99_core::costs::{READ, Sizes};
 use a99_ecma::wtf8;
 use std::collections::HashMap;
-use std::hash::{BuildHasher, RandomState};
+use std::hash::{BuildHasher, Hasher, RandomState};
 
 type Code = fn(&mut Cx<'_>, &[Val]) -> Result<Val, Fault>;
 type Method = fn(&mut Cx<'_>, Ref, &[Val]) -> Result<Val, Fault>;
@@ -74,6 +74,9 @@ struct Distinct {
     items: Vec<Val>,
 }
 
+/// Bytes of a text that are hashed between two looks at the host.
+const PIECE: usize = 16 << 10;
+
 /// No further item.
 const NONE: u32 = u32::MAX;
 
@@ -96,43 +99,51 @@ impl Distinct {
         })
     }
 
-    fn hash(&self, cx: &Cx<'_>, v: Val) -> u64 {
+    fn hash(&self, cx: &mut Cx<'_>, v: Val) -> Result<u64, Fault> {
         let tagged = |tag: u8, n: u64| self.state.hash_one((tag, n));
-        match v {
+        Ok(match v {
             Val::Undefined | Val::Unbound => tagged(0, 0),
             Val::Null => tagged(1, 0),
             Val::Bool(b) => tagged(2, u64::from(b)),
             Val::Num(n) if n.is_nan() => tagged(3, 0),
             // Both zeros are the same.
             Val::Num(n) => tagged(4, (n + 0.0).to_bits()),
-            Val::Str(s) => self.state.hash_one(cx.heap.bytes(s)),
+            Val::Str(s) => {
+                let mut hasher = self.state.build_hasher();
+                for at in (0..s.len_bytes()).step_by(PIECE) {
+                    let end = s.len_bytes().min(at + PIECE);
+                    cx.work((end - at) as i64)?;
+                    hasher.write(&cx.heap.bytes(s)[at..end]);
+                }
+                hasher.finish()
+            }
             Val::Builtin(n) => tagged(5, u64::from(n)),
             Val::Arr(r) | Val::Obj(r) | Val::Set(r) | Val::Date(r) => self.state.hash_one(r),
-        }
+        })
     }
 
-    fn find(&self, cx: &Cx<'_>, v: Val, hash: u64) -> bool {
+    fn find(&self, cx: &mut Cx<'_>, v: Val, hash: u64) -> Result<bool, Fault> {
         let mut at = self.heads.get(&hash).copied().unwrap_or(NONE);
         while at != NONE {
-            if coerce::same_value_zero(cx.heap, self.items[at as usize], v) {
-                return true;
+            if coerce::same_value_zero_paid(cx, self.items[at as usize], v)? {
+                return Ok(true);
             }
             at = self.before[at as usize];
         }
-        false
+        Ok(false)
     }
 
     /// Pays for the text of a value and looks it up.
     fn has(&self, cx: &mut Cx<'_>, v: Val) -> Result<bool, Fault> {
         Self::pay(cx, v)?;
-        let hash = self.hash(cx, v);
-        Ok(self.find(cx, v, hash))
+        let hash = self.hash(cx, v)?;
+        self.find(cx, v, hash)
     }
 
     fn add(&mut self, cx: &mut Cx<'_>, v: Val) -> Result<(), Fault> {
         Self::pay(cx, v)?;
-        let hash = self.hash(cx, v);
-        if !self.find(cx, v, hash) {
+        let hash = self.hash(cx, v)?;
+        if !self.find(cx, v, hash)? {
             let at = self.items.len() as u32;
             self.before
                 .push(self.heads.insert(hash, at).unwrap_or(NONE));
@@ -165,12 +176,7 @@ fn add(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fault> {
 }
 
 fn position(cx: &mut Cx<'_>, r: Ref, v: Val) -> Result<Option<usize>, Fault> {
-    arrays::charge_search(cx, r, v)?;
-    Ok(cx
-        .heap
-        .items(r)
-        .iter()
-        .position(|item| coerce::same_value_zero(cx.heap, *item, v)))
+    arrays::find_from(cx, r, v, 0, coerce::same_value_zero_paid)
 }
 
 fn remove(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fault> {

@@ -1,11 +1,11 @@
 //! String methods about letter case, Unicode forms and order
 //! (ECMA-262 §22.1.3). The locale is always the root locale.
 
-use super::strings_cut::buffer;
 use super::{StrFn, arg, charge_text, collate};
 use crate::coerce::to_str;
 use crate::heap::{Str, Val};
 use crate::native::{Cx, Fault};
+use a99_core::costs::{READ, Sizes, collated_units};
 use a99_ecma::case::{self, Form};
 use a99_ecma::wtf8;
 use std::borrow::Cow;
@@ -77,9 +77,13 @@ fn to_well_formed(cx: &mut Cx<'_>, s: Str, _: &[Val]) -> Result<Val, Fault> {
 
 fn locale_compare(cx: &mut Cx<'_>, s: Str, args: &[Val]) -> Result<Val, Fault> {
     let other = to_str(cx, arg(args, 0))?;
-    // Collation works on decomposed copies.
-    let copies = s.len_bytes().saturating_add(other.len_bytes());
-    drop(buffer(cx, copies.saturating_mul(CASE_GROWTH))?);
-    let order = collate::compare(cx.bytes(s), cx.bytes(other));
+    if crate::coerce::strict_eq_paid(cx, Val::Str(s), Val::Str(other))? {
+        return Ok(Val::Num(0.0));
+    }
+    let units = s.units().saturating_add(other.units());
+    cx.charge(READ, Sizes::units(collated_units(units)))?;
+    let mut run = cx.reading();
+    let heap = run.heap();
+    let order = collate::compare(&mut run, heap.bytes(s), heap.bytes(other))?;
     Ok(Val::Num(f64::from(order as i8)))
 }

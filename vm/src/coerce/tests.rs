@@ -1,5 +1,6 @@
 use super::*;
 use crate::builtins::testing::{Bench, message, show};
+use a99_core::costs::{COMPARED_PIECE, SHORT_TEXT, compared_units};
 
 fn arr(cx: &mut Cx<'_>, items: &[Val]) -> Val {
     Val::Arr(cx.heap.alloc_arr(items).unwrap())
@@ -98,19 +99,69 @@ fn equality() {
         assert_eq!(loose_eq(&mut cx, b, a).unwrap(), want);
     }
     let again = s(&mut cx, "0");
-    assert!(strict_eq(cx.heap, zero, again));
-    assert!(!strict_eq(cx.heap, zero, Val::Num(0.0)));
-    assert!(!strict_eq(cx.heap, Val::Null, Val::Undefined));
-    assert!(strict_eq(cx.heap, Val::Num(0.0), Val::Num(-0.0)));
-    assert!(!strict_eq(cx.heap, arr_empty, arr_zero));
-    assert!(exact_eq(cx.heap, Val::Null, Val::Undefined));
-    assert!(exact_eq(cx.heap, Val::Num(f64::NAN), Val::Num(f64::NAN)));
-    assert!(!exact_eq(cx.heap, zero, Val::Num(0.0)));
-    assert!(same_value_zero(
-        cx.heap,
-        Val::Num(f64::NAN),
-        Val::Num(f64::NAN)
-    ));
+    assert!(strict_eq(&mut cx, zero, again).unwrap());
+    assert!(!strict_eq(&mut cx, zero, Val::Num(0.0)).unwrap());
+    assert!(!strict_eq(&mut cx, Val::Null, Val::Undefined).unwrap());
+    assert!(strict_eq(&mut cx, Val::Num(0.0), Val::Num(-0.0)).unwrap());
+    assert!(!strict_eq(&mut cx, arr_empty, arr_zero).unwrap());
+    assert!(exact_eq(&mut cx, Val::Null, Val::Undefined).unwrap());
+    assert!(exact_eq(&mut cx, Val::Num(f64::NAN), Val::Num(f64::NAN)).unwrap());
+    assert!(!exact_eq(&mut cx, zero, Val::Num(0.0)).unwrap());
+    assert!(same_value_zero_paid(&mut cx, Val::Num(f64::NAN), Val::Num(f64::NAN)).unwrap());
+}
+
+/// Long texts are paid piece by piece as far as they are the same, whether or
+/// not they lie in the same place; texts of other lengths are not looked at.
+#[test]
+fn a7_comparing_long_texts_is_paid() {
+    let mut bench = Bench::with_fuel(i64::MAX);
+    let n = SHORT_TEXT + 10 * COMPARED_PIECE;
+    let text = vec![b'x'; n];
+    let (mut early, mut late) = (text.clone(), text.clone());
+    (early[SHORT_TEXT + 1], late[n - 1]) = (b'y', b'y');
+    let piece = READ.price(Sizes::units(compared_units(COMPARED_PIECE)));
+    let spent =
+        |cx: &mut Cx<'_>| -> i64 { i64::MAX - std::mem::replace(&mut cx.meter.fuel, i64::MAX) };
+    let mut cx = bench.cx();
+    let a = cx.str(&text).unwrap();
+    let b = cx.str(&text).unwrap();
+    let early = cx.str(&early).unwrap();
+    let late = cx.str(&late).unwrap();
+    let longer = cx.str(&vec![b'x'; n + 1]).unwrap();
+    let short = cx.str(&text[..SHORT_TEXT]).unwrap();
+    for (other, same, pieces) in [
+        (a, true, 10),
+        (b, true, 10),
+        (early, false, 1),
+        (late, false, 10),
+        (longer, false, 0),
+        (short, false, 0),
+    ] {
+        assert_eq!(strict_eq(&mut cx, a, other).unwrap(), same);
+        assert_eq!(spent(&mut cx), pieces * piece);
+        assert_eq!(loose_eq(&mut cx, a, other).unwrap(), same);
+        assert_eq!(exact_eq(&mut cx, a, other).unwrap(), same);
+        assert_eq!(spent(&mut cx), 2 * pieces * piece);
+    }
+    for (other, less, pieces) in [
+        (b, false, 10),
+        (early, true, 1),
+        (late, true, 10),
+        (longer, true, 10),
+        (short, false, 0),
+    ] {
+        assert_eq!(compare(&mut cx, Cmp::Lt, a, other).unwrap(), less);
+        assert_eq!(spent(&mut cx), pieces * piece);
+    }
+    // A piece may begin within a character.
+    let wide = |last: &str| format!("{}{last}", "x€😀".repeat(2_000));
+    let (p, q) = (wide("a"), wide("b"));
+    for (one, two) in [(&p, &q), (&p, &wide("")), (&q, &wide("😀"))] {
+        let a = cx.str(one.as_bytes()).unwrap();
+        let b = cx.str(two.as_bytes()).unwrap();
+        let want = one.encode_utf16().lt(two.encode_utf16());
+        assert_eq!(compare(&mut cx, Cmp::Lt, a, b).unwrap(), want);
+    }
 }
 
 #[test]

@@ -89,7 +89,12 @@ impl Machine {
         }
         macro_rules! strict {
             ($l:ident, $r:ident) => {
-                coerce::strict_eq(&self.heap, regs[$l as usize], regs[$r as usize])
+                if let (Val::Num(x), Val::Num(y)) = (&regs[$l as usize], &regs[$r as usize]) {
+                    x == y
+                } else {
+                    let (a, b) = (regs[$l as usize], regs[$r as usize]);
+                    attempt!(c => coerce::strict_eq(c, a, b))
+                }
             };
         }
         macro_rules! jump {
@@ -570,7 +575,7 @@ fn slow_compare(c: &mut Cx<'_>, op: Cmp, a: Val, b: Val) -> Result<bool, Fault> 
 #[inline(never)]
 fn slow_equal(c: &mut Cx<'_>, exact: bool, a: Val, b: Val) -> Result<bool, Fault> {
     if exact {
-        Ok(coerce::exact_eq(c.heap, a, b))
+        coerce::exact_eq(c, a, b)
     } else {
         coerce::loose_eq(c, a, b)
     }

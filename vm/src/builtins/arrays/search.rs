@@ -2,7 +2,7 @@
 
 use super::{arg, index_arg};
 use crate::coerce;
-use crate::heap::{Heap, Ref, Val};
+use crate::heap::{Ref, Val};
 use crate::native::{Cx, Fault};
 use a99_core::costs::{READ, Sizes};
 use a99_ecma::text_index;
@@ -18,23 +18,24 @@ pub(super) fn at(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fault> {
 
 /// Pays for comparing a text with the elements: texts of the same length are
 /// compared to the end, so their units count (C07: many views of one text).
-pub(in crate::builtins) fn charge_search(
-    cx: &mut Cx<'_>,
-    r: Ref,
-    needle: Val,
-) -> Result<(), Fault> {
+fn charge_search(cx: &mut Cx<'_>, r: Ref, needle: Val) -> Result<(), Fault> {
     if let Val::Str(needle) = needle {
         let same = |v: &&Val| matches!(v, Val::Str(s) if s.units() == needle.units());
-        let alike = cx.heap.items(r).iter().filter(same).count();
+        let mut alike = 0usize;
+        for at in (0..cx.heap.len(r)).step_by(SLICE) {
+            let items = &cx.heap.items(r)[at..];
+            alike += items.iter().take(SLICE).filter(same).count();
+            cx.work(SLICE as i64)?;
+        }
         cx.charge(READ, Sizes::units(alike.saturating_mul(needle.units())))?;
     }
     Ok(())
 }
 
-type Equal = fn(&Heap, Val, Val) -> bool;
+pub(in crate::builtins) type Equal = fn(&mut Cx<'_>, Val, Val) -> Result<bool, Fault>;
 
 /// The first element equal to `needle` at or after `from`.
-fn find_from(
+pub(in crate::builtins) fn find_from(
     cx: &mut Cx<'_>,
     r: Ref,
     needle: Val,
@@ -42,22 +43,21 @@ fn find_from(
     equal: Equal,
 ) -> Result<Option<usize>, Fault> {
     charge_search(cx, r, needle)?;
-    let mut at = from;
-    while at < cx.heap.len(r) {
-        let items = cx.heap.items(r);
-        let slice = &items[at..items.len().min(at + SLICE)];
-        if let Some(found) = slice.iter().position(|item| equal(cx.heap, *item, needle)) {
-            return Ok(Some(at + found));
+    for at in from..cx.heap.len(r) {
+        if at % SLICE == 0 {
+            cx.work(SLICE as i64)?;
         }
-        at += slice.len();
-        cx.work(SLICE as i64)?;
+        let item = cx.heap.items(r)[at];
+        if equal(cx, item, needle)? {
+            return Ok(Some(at));
+        }
     }
     Ok(None)
 }
 
 pub(super) fn includes(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fault> {
     let from = text_index::clamp_relative(index_arg(cx, args, 1, 0.0)?, cx.heap.len(r));
-    let found = find_from(cx, r, arg(args, 0), from, coerce::same_value_zero)?;
+    let found = find_from(cx, r, arg(args, 0), from, coerce::same_value_zero_paid)?;
     Ok(Val::Bool(found.is_some()))
 }
 
@@ -72,7 +72,7 @@ pub(super) fn index_of(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fau
         r,
         arg(args, 0),
         from,
-        coerce::strict_eq,
+        coerce::strict_eq_paid,
     )?))
 }
 
@@ -91,18 +91,14 @@ pub(super) fn last_index_of(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val
         text_index::clamp(from + 1.0, len)
     };
     charge_search(cx, r, needle)?;
-    let mut end = end;
-    while end > 0 {
-        let start = end.saturating_sub(SLICE);
-        let slice = &cx.heap.items(r)[start..end];
-        if let Some(at) = slice
-            .iter()
-            .rposition(|v| coerce::strict_eq(cx.heap, *v, needle))
-        {
-            return Ok(index_val(Some(start + at)));
+    for at in (0..end).rev() {
+        if at % SLICE == 0 {
+            cx.work(SLICE as i64)?;
         }
-        end = start;
-        cx.work(SLICE as i64)?;
+        let item = cx.heap.items(r)[at];
+        if coerce::strict_eq_paid(cx, item, needle)? {
+            return Ok(index_val(Some(at)));
+        }
     }
     Ok(index_val(None))
 }

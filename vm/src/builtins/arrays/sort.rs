@@ -10,7 +10,7 @@ use crate::coerce;
 use crate::convert::temp;
 use crate::heap::{Ref, Str, Val};
 use crate::native::{Cx, Fault};
-use a99_core::costs::{Formula, Sizes};
+use a99_core::costs::{Formula, READ, Sizes, sorted_units};
 use std::cmp::Ordering;
 
 /// Runs of this length are made by insertion before merging starts.
@@ -57,21 +57,27 @@ fn sorted(cx: &mut Cx<'_>, r: Ref, method: &str, compare: Val) -> Result<Vec<Val
             // NaN counts as equal.
             Ok(order.partial_cmp(&0.0).unwrap_or(Ordering::Equal))
         })?,
-        None => sort_by_text(cx, &mut items)?,
+        None => sort_by_text(cx, &mut items, len)?,
     }
     items.resize(len, Val::Undefined);
     Ok(items)
 }
 
-fn sort_by_text(cx: &mut Cx<'_>, items: &mut Vec<Val>) -> Result<(), Fault> {
+fn sort_by_text(cx: &mut Cx<'_>, items: &mut Vec<Val>, len: usize) -> Result<(), Fault> {
     let mut keyed: Vec<(Str, Val)> = temp::with_room(cx.heap, items.len())?;
     for item in items.iter() {
         cx.work(8)?;
         keyed.push((coerce::to_str(cx, *item)?, *item));
     }
+    for (text, _) in &keyed {
+        let units = sorted_units(len, text.len_bytes());
+        if units > 0 {
+            cx.charge(READ, Sizes::units(units))?;
+        }
+    }
     merge_sort(cx, &mut keyed, |cx, a, b| {
-        cx.work((a.0.len_bytes().min(b.0.len_bytes()) / 16) as i64)?;
-        Ok(coerce::str_order(cx.heap, a.0, b.0))
+        cx.work(8)?;
+        coerce::str_order_paid(cx, a.0, b.0)
     })?;
     items.clear();
     items.extend(keyed.iter().map(|(_, item)| *item));
