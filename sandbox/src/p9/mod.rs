@@ -43,12 +43,12 @@ mod wire;
 mod xattr;
 
 pub use budget::Budget;
-#[cfg(feature = "vm")]
 pub(crate) use budget::Spent;
 pub use fid::MAX_XATTR_BYTES;
 pub use git::GitWrites;
 #[cfg(feature = "vm")]
-pub(crate) use git::{Place as GitPlace, completes, place as git_place, stands};
+pub(crate) use git::{Place as GitPlace, place as git_place};
+pub(crate) use git::{completes, stands};
 pub use host::Identity;
 pub use mount::{MAX_MOUNTS, Mount, MountCode, MountError, MountMode};
 pub use own::{check_mounts, runtime_folder};
@@ -303,7 +303,7 @@ impl Server {
     }
 
     /// What the guest has spent of a mount's budget.
-    fn spent(&self, node: &Node) -> &budget::Spent {
+    fn spent(&self, node: &Node) -> &Spent {
         &self.mounts[node.mount].spent
     }
 
@@ -348,7 +348,7 @@ impl Server {
     }
 
     fn judge(&self, node: &Node, path: &Path) -> Result<git::Place, Errno> {
-        let place = git::place(path, &git::stands);
+        let place = git::place(path, &stands);
         if place == git::Place::Outside || self.git_allowed(node, path)? {
             return Ok(git::Place::Outside);
         }
@@ -368,7 +368,7 @@ impl Server {
     /// git directory of `dir`.
     fn completes_git(&self, dir: &Node, name: &[u8]) -> Result<bool, Errno> {
         use std::os::unix::ffi::OsStrExt;
-        if !git::completes(dir.as_fd(), name) {
+        if !completes(dir.as_fd(), name) {
             return Ok(false);
         }
         let path = self.host.path(dir)?.join(std::ffi::OsStr::from_bytes(name));
