@@ -1,8 +1,9 @@
 //! `cargo xtask tidy`: rules of the tree that no compiler checks.
 //!
 //! The walls between crates are in [`walls`], the rules for files in
-//! [`sources`]. All findings are told at once.
+//! [`sources`], what may work without the meter in [`metered`]. All findings are told at once.
 
+mod metered;
 mod sources;
 mod walls;
 
@@ -16,7 +17,9 @@ pub fn tidy() -> Result<(), Failed> {
     for path in tracked()? {
         // Files that a change has removed are still listed until it is staged.
         if let Ok(bytes) = std::fs::read(root().join(&path)) {
-            findings.extend(sources::findings(&path, &String::from_utf8_lossy(&bytes)));
+            let text = String::from_utf8_lossy(&bytes);
+            findings.extend(sources::findings(&path, &text));
+            findings.extend(metered::findings(&path, &text));
         }
     }
     if let Err(Failed(reason)) = docs::check() {
