@@ -28,7 +28,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
 }
 
 /// Bytes digested between two looks at the host.
-const SLICE: usize = 64 << 10;
+const SLICE: usize = 16 << 10;
 
 /// Units of work for one byte digested.
 const WORK_FOR_BYTE: i64 = 4;
@@ -73,22 +73,17 @@ fn hash(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> 
 /// Digests the UTF-8 of a text, lone surrogates as U+FFFD (D36).
 fn digest<D: Digest>(cx: &mut Cx<'_>, text: Str) -> Result<Vec<u8>, Fault> {
     let mut hasher = D::new();
-    let well_formed = text.is_ascii() || std::str::from_utf8(cx.bytes(text)).is_ok();
-    if well_formed {
-        let mut at = 0;
-        while at < text.len_bytes() {
-            let end = (at + SLICE).min(text.len_bytes());
-            hasher.update(&cx.bytes(text)[at..end]);
-            cx.work((end - at) as i64 * WORK_FOR_BYTE)?;
-            at = end;
+    let mut at = 0;
+    while at < text.len_bytes() {
+        let bytes = &cx.bytes(text)[at..];
+        let mut end = SLICE.min(bytes.len());
+        // A slice ends between two code points.
+        while end < bytes.len() && bytes[end] & 0xC0 == 0x80 {
+            end -= 1;
         }
-    } else {
-        cx.heap.check(text.len_bytes())?;
-        let lossy = wtf8_to_string_lossy(cx.bytes(text)).into_owned();
-        for slice in lossy.as_bytes().chunks(SLICE) {
-            hasher.update(slice);
-            cx.work(slice.len() as i64 * WORK_FOR_BYTE)?;
-        }
+        hasher.update(wtf8_to_string_lossy(&bytes[..end]).as_bytes());
+        cx.work(end as i64 * WORK_FOR_BYTE)?;
+        at += end;
     }
     Ok(hasher.finalize().to_vec())
 }

@@ -6,6 +6,10 @@ use a99_core::value::Value;
 /// value: its handle, its hash, and the room that growth leaves empty.
 const MEMBER_BYTES: usize = 96;
 
+/// Estimated bytes of a text beyond its own: its counters, and what the
+/// allocator adds.
+const TEXT_BYTES: usize = 32;
+
 /// Estimated bytes of an array or object that holds something, beyond that.
 const CONTAINER_BYTES: usize = 96;
 
@@ -19,12 +23,14 @@ pub fn value_bytes(value: &Value) -> usize {
     while let Some(next) = pending.pop() {
         total = total.saturating_add(size_of::<Value>());
         match next {
-            Value::String(text) => total = total.saturating_add(text.len_bytes()),
+            Value::String(text) => {
+                total = total.saturating_add(TEXT_BYTES + text.len_bytes());
+            }
             Value::Array(items) if !items.is_empty() => {
                 total = total.saturating_add(CONTAINER_BYTES);
                 pending.extend(items);
             }
-            Value::Object(map) if !map.is_empty() => {
+            Value::Object(map) => {
                 total = total.saturating_add(CONTAINER_BYTES);
                 for (key, member) in map {
                     total = total.saturating_add(MEMBER_BYTES + key.len_bytes());

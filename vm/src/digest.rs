@@ -1,7 +1,7 @@
 //! Digests of values: what memoised results are found by (D25).
 
 use crate::convert::temp;
-use crate::heap::Val;
+use crate::heap::{Str, Val};
 use crate::json::{Replacer, Style, Writer};
 use crate::native::{Cx, Fault};
 use a99_core::text::hex;
@@ -29,9 +29,39 @@ pub fn canonical_json(cx: &mut Cx<'_>, v: Val, out: &mut Vec<u8>) -> Result<(), 
     Ok(temp::extend(cx.heap, out, text.bytes())?)
 }
 
+/// Bytes digested between two looks at the host.
+const SLICE: usize = 8 << 10;
+
+/// Units of work for one byte digested.
+const WORK_FOR_BYTE: i64 = 4;
+
 /// SHA-256 as 64 lower-case hexadecimal digits.
-pub fn sha256_hex(data: &[u8]) -> String {
-    hex(&Sha256::digest(data))
+///
+/// # Errors
+/// A stop.
+pub fn sha256_hex(cx: &mut Cx<'_>, data: &[u8]) -> Result<String, Fault> {
+    let mut hasher = Sha256::new();
+    for slice in data.chunks(SLICE) {
+        cx.work(slice.len() as i64 * WORK_FOR_BYTE)?;
+        hasher.update(slice);
+    }
+    Ok(hex(&hasher.finalize()))
+}
+
+/// The same of a text in the heap.
+///
+/// # Errors
+/// A stop.
+pub(crate) fn sha256_hex_of(cx: &mut Cx<'_>, text: Str) -> Result<String, Fault> {
+    let mut hasher = Sha256::new();
+    let mut at = 0;
+    while at < text.len_bytes() {
+        let end = (at + SLICE).min(text.len_bytes());
+        cx.work((end - at) as i64 * WORK_FOR_BYTE)?;
+        hasher.update(&cx.bytes(text)[at..end]);
+        at = end;
+    }
+    Ok(hex(&hasher.finalize()))
 }
 
 #[cfg(test)]
@@ -72,12 +102,14 @@ mod tests {
 
     #[test]
     fn sha256_of_the_standard() {
+        let mut bench = Bench::default();
+        let mut of = |data: &[u8]| sha256_hex(&mut bench.cx(), data).unwrap();
         assert_eq!(
-            sha256_hex(b""),
+            of(b""),
             "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
         );
         assert_eq!(
-            sha256_hex(b"abc"),
+            of(b"abc"),
             "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
         );
     }

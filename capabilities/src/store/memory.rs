@@ -18,8 +18,10 @@ pub const MAX_KEY_BYTES: usize = 64 << 10;
 /// default heap ceiling of a run (decision D20).
 const DEFAULT_LIMIT: usize = 64 << 20;
 
-/// Estimated bytes of an entry beyond its key and value.
-const ENTRY_BYTES: usize = 64;
+/// Estimated bytes of an entry beyond its value and the text of its key: the
+/// place of a key, and the places that growth of the table leaves empty and
+/// holds twice for a moment.
+const ENTRY_BYTES: usize = 160;
 
 /// Keys, values and vectors in memory.
 ///

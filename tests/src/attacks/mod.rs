@@ -5,6 +5,8 @@
 //! what that process really held.
 
 mod copies;
+mod rooms;
+mod tables;
 mod terse;
 
 use agent99::{Capabilities, ErrorCode, RunOptions};
@@ -71,5 +73,8 @@ impl Attack {
 /// Every attack; add a file's list here.
 #[must_use]
 pub fn all() -> Vec<Attack> {
-    [copies::attacks()].into_iter().flatten().collect()
+    [copies::attacks(), rooms::attacks(), tables::attacks()]
+        .into_iter()
+        .flatten()
+        .collect()
 }

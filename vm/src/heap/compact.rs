@@ -10,7 +10,8 @@
 //! their size after each compaction, which brings on the next at once. Only
 //! when memory runs short does spare room go.
 
-use super::{Cell, Heap, Ref, ShapeId, Str, Val};
+use super::live_text::{LiveText, TextMap};
+use super::{Cell, Heap, Ref, ShapeId, Val};
 
 /// Heap size before the first compaction is considered: below it a run ends
 /// before garbage matters.
@@ -35,24 +36,6 @@ const BYTES_A_NANOSECOND: usize = 8;
 /// Calls its argument on every root of the heap.
 pub type Roots<'a> = dyn FnMut(&mut dyn FnMut(&mut Val)) + 'a;
 
-/// Where live text moved: sorted `(old start, old end, new start)`.
-struct TextMap(Vec<(u32, u32, u32)>);
-
-impl TextMap {
-    fn moved(&self, s: Str) -> Str {
-        if s.is_static() {
-            return s;
-        }
-        let at = self.0.partition_point(|r| r.1 <= s.offset());
-        let (start, _, new) = self.0[at];
-        Str::in_heap(
-            new + (s.offset() - start),
-            s.len_bytes() as u32,
-            s.units() as u32,
-        )
-    }
-}
-
 impl Heap {
     /// Whether enough was allocated since the last compaction to try one.
     #[inline]
@@ -75,14 +58,15 @@ impl Heap {
     /// done, in nanoseconds.
     pub fn compact(&mut self, tight: bool, roots: &mut Roots<'_>) -> usize {
         let mut work = self.cells.len() * WORK.0;
-        let mut marks = Marks::new(self.cells.len(), self.shapes.own_shapes());
+        let text = LiveText::new(self.bytes.len());
+        let mut marks = Marks::new(self.cells.len(), self.shapes.own_shapes(), text);
         roots(&mut |val| marks.visit(*val));
         marks.trace(self);
-        work += marks.text.len() * WORK.2;
+        work += marks.text.found * WORK.2;
         if tight {
             self.rooms.clear();
         }
-        let text = self.move_text(&mut marks.text);
+        let text = self.move_text(std::mem::take(&mut marks.text));
         let shape_ids = self.shapes.collect(&marks.shapes);
         let cell_ids = self.move_cells(&marks, &shape_ids, tight);
         let moved = |val: &mut Val| match val {
@@ -99,30 +83,20 @@ impl Heap {
         work + self.slots.len() * WORK.1 + self.bytes.len() / BYTES_A_NANOSECOND
     }
 
-    fn move_text(&mut self, ranges: &mut [(u32, u32)]) -> TextMap {
-        // Values mostly view text in the order in which it was made: a sort
-        // that finds runs is several times as fast as one that does not.
-        ranges.sort();
-        let mut map: Vec<(u32, u32, u32)> = Vec::new();
-        for &mut (start, end) in ranges.iter_mut() {
-            match map.last_mut() {
-                Some(last) if start <= last.1 => last.1 = last.1.max(end),
-                _ => map.push((start, end, 0)),
-            }
+    fn move_text(&mut self, live: LiveText) -> TextMap {
+        let mut map = live.into_map();
+        match &mut map {
+            TextMap::Ranges(ranges) => self.rooms.widen(ranges),
+            // Among so many texts few grow.
+            TextMap::Bits { .. } => self.rooms.clear(),
         }
-        self.rooms.widen(&mut map);
-        let mut at = 0u32;
-        for (start, end, new) in &mut map {
-            *new = at;
-            self.bytes
-                .copy_within(*start as usize..*end as usize, at as usize);
-            at += *end - *start;
-        }
-        self.bytes.truncate(at as usize);
+        map.slide(&mut self.bytes);
         let freed = self.places.moved(&map);
         self.sub_external(freed);
-        self.rooms.moved(&map);
-        TextMap(map)
+        if let TextMap::Ranges(ranges) = &map {
+            self.rooms.moved(ranges);
+        }
+        map
     }
 
     /// Slides live cells and their slots together; returns the new cell ids.
@@ -169,18 +143,18 @@ struct Marks {
     cells: Vec<bool>,
     live: usize,
     work: Vec<Ref>,
-    text: Vec<(u32, u32)>,
+    text: LiveText,
     shapes: Vec<bool>,
     first_shape: u32,
 }
 
 impl Marks {
-    fn new(cells: usize, (first_shape, shapes): (u32, usize)) -> Marks {
+    fn new(cells: usize, (first_shape, shapes): (u32, usize), text: LiveText) -> Marks {
         Marks {
             cells: vec![false; cells],
             live: 0,
             work: Vec::new(),
-            text: Vec::new(),
+            text,
             shapes: vec![false; shapes],
             first_shape,
         }
@@ -189,8 +163,7 @@ impl Marks {
     fn visit(&mut self, val: Val) {
         match val {
             Val::Str(s) if !s.is_static() && !s.is_empty() => {
-                self.text
-                    .push((s.offset(), s.offset() + s.len_bytes() as u32));
+                self.text.add(s);
             }
             Val::Arr(r) | Val::Obj(r) | Val::Set(r) | Val::Date(r) => {
                 let seen = &mut self.cells[r.0 as usize];

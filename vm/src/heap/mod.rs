@@ -12,6 +12,7 @@
 
 mod compact;
 mod draft;
+mod live_text;
 mod places;
 mod rooms;
 mod shape;
@@ -59,6 +60,10 @@ struct Cell {
     len: u32,
     cap: u32,
 }
+
+/// The buffers may have spare room of one part in so many of the ceiling
+/// beyond it.
+const SPARE_PARTS: usize = 16;
 
 const CELL_BYTES: usize = size_of::<Cell>();
 const SLOT_BYTES: usize = size_of::<Val>();
@@ -181,8 +186,20 @@ impl Heap {
     /// Counts memory that the run holds outside the arena (memo, trace).
     pub fn add_external(&mut self, bytes: usize) -> Result<(), Oom> {
         self.check(bytes)?;
+        self.make_room(bytes);
         self.external += bytes;
         Ok(())
+    }
+
+    /// Gives back what the buffers have beyond what they hold where so much
+    /// more would take the run past its ceiling: a buffer that was full of
+    /// what is garbage now is memory that another one may need.
+    #[inline]
+    fn make_room(&mut self, wanted: usize) {
+        let spare = self.capacity_bytes() + self.external + self.copies;
+        if spare.saturating_add(wanted) > self.limit + self.limit / SPARE_PARTS {
+            self.shrink();
+        }
     }
 
     /// Bytes of host copies that are counted now.
@@ -194,6 +211,7 @@ impl Heap {
     #[inline]
     pub(crate) fn copy(&mut self, bytes: usize) -> Result<(), Oom> {
         self.check(bytes)?;
+        self.make_room(bytes);
         self.copies += bytes;
         Ok(())
     }
@@ -217,6 +235,7 @@ impl Heap {
 
     fn new_cell(&mut self, cell: Cell) -> Result<Ref, Oom> {
         if self.cells.capacity() == self.cells.len() {
+            self.make_room(CELL_BYTES);
             let room = self.room();
             grow(&mut self.cells, 1, room)?;
         }
@@ -229,6 +248,7 @@ impl Heap {
     fn reserve_slots(&mut self, n: usize) -> Result<u32, Oom> {
         self.check(n.saturating_mul(SLOT_BYTES) + CELL_BYTES)?;
         if self.slots.capacity() - self.slots.len() < n {
+            self.make_room(n * SLOT_BYTES);
             let room = self.room();
             grow(&mut self.slots, n, room)?;
         }
@@ -317,7 +337,9 @@ impl Heap {
         let moved = if in_place { 0 } else { cap };
         let fits = |more: &usize| self.check((moved + more) * SLOT_BYTES + CELL_BYTES).is_ok();
         let mut ways = [cap, cap / 2, cap / 8].into_iter().filter(|n| *n > 4);
-        let more = ways.find(fits).unwrap_or(4);
+        // A large array that moved for a handful of places would move again at
+        // once: near the ceiling that is a compaction for each.
+        let more = ways.find(fits).unwrap_or((cap / 32).max(4));
         let off = self.reserve_slots(moved + more)?;
         self.slots.extend_from_within(from..from + moved);
         self.slots.resize(self.slots.len() + more, Val::Undefined);

@@ -5,6 +5,7 @@
 //! index costs what it costs in short text. Notes are counted in the heap and
 //! live as long as their text: it is counted once, which its making paid for.
 
+use super::live_text::TextMap;
 use super::{Heap, Oom, Str};
 use a99_ecma::wtf8;
 use std::collections::HashMap;
@@ -53,9 +54,9 @@ impl Places {
         self.0.values().map(Vec::len).sum()
     }
 
-    /// Follows texts to their new places, `(old start, old end, new start)` in
-    /// order, and forgets those that are gone; returns the bytes freed.
-    pub(super) fn moved(&mut self, ranges: &[(u32, u32, u32)]) -> usize {
+    /// Follows texts to their new places and forgets those that are gone;
+    /// returns the bytes freed.
+    pub(super) fn moved(&mut self, map: &TextMap) -> usize {
         let mut freed = 0;
         let old = std::mem::take(&mut self.0);
         for (off, mut places) in old {
@@ -64,9 +65,8 @@ impl Places {
                 continue;
             }
             let before = places.len();
-            let at = ranges.partition_point(|r| r.1 <= off);
-            match ranges.get(at) {
-                Some(&(start, end, new)) if start <= off => {
+            match map.around(off) {
+                Some((start, end, new)) => {
                     let len = (end - off) as usize;
                     places.truncate(places.partition_point(|p| p.byte() < len));
                     places.shrink_to_fit();

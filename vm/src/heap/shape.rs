@@ -8,7 +8,9 @@
 
 use a99_core::text::Text;
 use a99_core::value::array_index;
+use hashbrown::HashTable;
 use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 /// An interned object key.
@@ -26,67 +28,98 @@ const SCAN_KEYS: usize = 8;
 /// dictionaries, and finding their twin would cost more than it saves.
 const SHARED_KEYS: usize = 64;
 
-/// Estimated bytes of an interned key beyond its text, counted against the heap.
-const KEY_BYTES: usize = 80;
+/// Bytes of an interned key beyond its text, counted against the heap: its
+/// entry, its place in the table with what growth leaves empty or holds twice
+/// for a moment, the counters of its text, and what the allocator adds.
+const KEY_BYTES: usize = 96;
 
-/// Estimated bytes of a shape beyond its keys, counted against the heap.
+/// The same of a shape beyond its keys.
 const SHAPE_BYTES: usize = 96;
 
-/// Estimated bytes of a shape for each key.
+/// Bytes of a shape for each key: its number, and its place in the order.
 const SHAPE_KEY_BYTES: usize = 8;
 
-/// Estimated bytes for each key of a shape that has an index.
+/// Bytes for each key of a shape that has an index.
 const INDEX_BYTES: usize = 24;
 
+/// Bytes of what a shape has besides its keys, where it has it.
+const MORE_BYTES: usize = 112;
+
+/// Few objects need more than their keys, so the rest is apart: there may be
+/// hundreds of thousands of shapes.
 #[derive(Debug)]
-pub(crate) struct Shape {
+struct Shape {
     keys: Box<[KeyId]>,
+    more: Option<Box<More>>,
+}
+
+#[derive(Debug)]
+struct More {
     index: Option<HashMap<KeyId, u32>>,
     /// Slots in enumeration order (D37), where it differs from slot order.
     order: Option<Box<[u32]>>,
 }
 
+/// No array index is as large.
+const NO_INT: u32 = u32::MAX;
+
 #[derive(Debug, Clone)]
 struct Key {
     text: Text,
+    hash: u64,
     units: u32,
     /// The value of a key that is an array index in canonical form.
-    int: Option<u32>,
+    int: u32,
 }
 
-/// A table of interned keys and shapes.
+impl Key {
+    fn int(&self) -> Option<u32> {
+        (self.int != NO_INT).then_some(self.int)
+    }
+}
+
+/// A table of interned keys and shapes. The look-up tables hold numbers only:
+/// what they stand for is in the lists.
 #[derive(Debug, Default)]
 struct Table {
     keys: Vec<Key>,
-    ids: HashMap<Text, KeyId>,
+    ids: HashTable<u32>,
     shapes: Vec<Shape>,
-    shape_ids: HashMap<Box<[KeyId]>, ShapeId>,
+    shape_ids: HashTable<u32>,
 }
 
 /// The frozen keys and shapes of a linked program.
 #[derive(Debug, Default)]
 pub struct StaticShapes {
     table: Table,
+    /// Keyed at random, so that no program can choose keys that collide; that
+    /// of the run's own tables too.
+    hasher: RandomState,
 }
 
 impl StaticShapes {
     /// Interns `text`.
     pub fn key(&mut self, text: &[u8]) -> KeyId {
-        if let Some(id) = self.table.ids.get(text) {
-            return *id;
+        let hash = self.hasher.hash_one(text);
+        match self.table.find_key(hash, text) {
+            Some(id) => KeyId(id),
+            None => KeyId(self.table.push_key(hash, text)),
         }
-        self.table.push_key(text, 0)
     }
 
     /// Adds a shape with these distinct keys; shapes are numbered in the
     /// order they were added.
     pub fn push_shape(&mut self, keys: &[KeyId]) -> ShapeId {
-        let ints = |k: KeyId| self.table.keys[k.0 as usize].int;
+        let ints = |k: KeyId| self.table.keys[k.0 as usize].int();
         let shape = Shape::new(keys, ints);
-        let id = ShapeId(self.table.shapes.len() as u32);
+        let id = self.table.shapes.len() as u32;
         self.table.shapes.push(shape);
-        self.table.shape_ids.insert(keys.into(), id);
-        id
+        let hash = self.hasher.hash_one(keys);
+        // Of equal ones the first is found.
+        if self.table.find_shape(hash, keys).is_none() {
+            self.table.name_shape(hash, id, &self.hasher);
+        }
+        ShapeId(id)
     }
 }
 
@@ -105,51 +138,80 @@ impl Table {
         self.shape_ids.clear();
     }
 
-    fn push_key(&mut self, text: &[u8], base: u32) -> KeyId {
-        let id = KeyId(base + self.keys.len() as u32);
-        let units = a99_ecma::wtf8::utf16_len(text) as u32;
-        let int = array_index(text);
-        let text = match std::str::from_utf8(text) {
-            Ok(text) => Text::from(text),
-            Err(_) => Text::from_wtf8(text.to_vec()),
+    #[inline]
+    fn find_key(&self, hash: u64, text: &[u8]) -> Option<u32> {
+        let same = |id: &u32| {
+            let key = &self.keys[*id as usize];
+            key.hash == hash && key.text.as_bytes() == text
         };
+        self.ids.find(hash, same).copied()
+    }
+
+    fn push_key(&mut self, hash: u64, text: &[u8]) -> u32 {
+        let id = self.keys.len() as u32;
         self.keys.push(Key {
-            int,
-            text: text.clone(),
-            units,
+            text: Text::copy_wtf8(text),
+            hash,
+            units: a99_ecma::wtf8::utf16_len(text) as u32,
+            int: array_index(text).unwrap_or(NO_INT),
         });
-        self.ids.insert(text, id);
+        let keys = &self.keys;
+        self.ids
+            .insert_unique(hash, id, |id| keys[*id as usize].hash);
         id
+    }
+
+    fn find_shape(&self, hash: u64, keys: &[KeyId]) -> Option<u32> {
+        let same = |id: &u32| *self.shapes[*id as usize].keys == *keys;
+        self.shape_ids.find(hash, same).copied()
+    }
+
+    /// Lets a shape be found by its keys.
+    fn name_shape(&mut self, hash: u64, id: u32, hasher: &RandomState) {
+        let shapes = &self.shapes;
+        self.shape_ids
+            .insert_unique(hash, id, |id| hasher.hash_one(&*shapes[*id as usize].keys));
     }
 }
 
 impl Shape {
     fn new(keys: &[KeyId], int_of: impl Fn(KeyId) -> Option<u32>) -> Shape {
-        let index = (keys.len() > SCAN_KEYS).then(|| {
-            keys.iter()
-                .enumerate()
-                .map(|(i, k)| (*k, i as u32))
-                .collect()
-        });
+        let index = (keys.len() > SCAN_KEYS).then(|| index_of(keys));
+        let order = enumeration_order(keys, int_of);
+        let more = index.is_some() || order.is_some();
         Shape {
-            order: enumeration_order(keys, int_of),
             keys: keys.into(),
-            index,
+            more: more.then(|| Box::new(More { index, order })),
         }
     }
 
     #[inline]
     fn find(&self, key: KeyId) -> Option<usize> {
-        match &self.index {
-            None => self.keys.iter().position(|k| *k == key),
-            Some(index) => index.get(&key).map(|i| *i as usize),
+        if self.keys.len() <= SCAN_KEYS {
+            return self.keys.iter().position(|k| *k == key);
         }
+        let index = self.more.as_ref()?.index.as_ref()?;
+        index.get(&key).map(|i| *i as usize)
+    }
+
+    fn order(&self) -> Option<&[u32]> {
+        self.more.as_ref()?.order.as_deref()
     }
 
     fn cost(&self) -> usize {
         let n = self.keys.len();
-        SHAPE_BYTES + n * SHAPE_KEY_BYTES + self.index.as_ref().map_or(0, |_| n * INDEX_BYTES)
+        let index = if n > SCAN_KEYS { n * INDEX_BYTES } else { 0 };
+        let more = self.more.as_ref().map_or(0, |_| MORE_BYTES);
+        SHAPE_BYTES + n * SHAPE_KEY_BYTES + index + more
     }
+}
+
+/// The slot of each key.
+fn index_of(keys: &[KeyId]) -> HashMap<KeyId, u32> {
+    keys.iter()
+        .enumerate()
+        .map(|(i, k)| (*k, i as u32))
+        .collect()
 }
 
 /// Integer-like keys first in ascending order, the others as inserted (D37);
@@ -223,22 +285,24 @@ impl Shapes {
 
     /// The id of `text` if any object of this run or program could have it.
     pub fn find_key(&self, text: &[u8]) -> Option<KeyId> {
-        self.statics
-            .table
-            .ids
-            .get(text)
-            .or_else(|| self.own.ids.get(text))
-            .copied()
+        self.find_hashed(self.statics.hasher.hash_one(text), text)
+    }
+
+    fn find_hashed(&self, hash: u64, text: &[u8]) -> Option<KeyId> {
+        let found = self.statics.table.find_key(hash, text);
+        let own = || Some(self.own.find_key(hash, text)? + self.static_keys());
+        found.or_else(own).map(KeyId)
     }
 
     /// Interns `text`. The caller has checked that the heap has room for
     /// [`Shapes::key_cost`].
     pub(crate) fn intern(&mut self, text: &[u8]) -> KeyId {
-        if let Some(id) = self.find_key(text) {
+        let hash = self.statics.hasher.hash_one(text);
+        if let Some(id) = self.find_hashed(hash, text) {
             return id;
         }
         self.own_bytes += Self::key_cost(text);
-        self.own.push_key(text, self.static_keys())
+        KeyId(self.static_keys() + self.own.push_key(hash, text))
     }
 
     /// Bytes that interning a new key takes.
@@ -248,7 +312,7 @@ impl Shapes {
 
     /// Bytes that a new shape of `n` keys takes at most.
     pub(crate) fn shape_cost(n: usize) -> usize {
-        SHAPE_BYTES + n * (2 * SHAPE_KEY_BYTES + INDEX_BYTES)
+        SHAPE_BYTES + MORE_BYTES + n * (SHAPE_KEY_BYTES + INDEX_BYTES)
     }
 
     /// The text of a key.
@@ -268,22 +332,22 @@ impl Shapes {
 
     /// The shape with these distinct keys.
     pub(crate) fn shape_of(&mut self, keys: &[KeyId]) -> ShapeId {
-        if let Some(id) = self.statics.table.shape_ids.get(keys) {
-            return *id;
-        }
         let shared = keys.len() <= SHARED_KEYS;
-        if shared && let Some(id) = self.own.shape_ids.get(keys) {
-            return *id;
+        let hash = self.statics.hasher.hash_one(keys);
+        if let Some(id) = self.statics.table.find_shape(hash, keys) {
+            return ShapeId(id);
         }
-        let shape = Shape::new(keys, |k| self.key_entry(k).int);
+        if shared && let Some(id) = self.own.find_shape(hash, keys) {
+            return ShapeId(self.static_shapes() + id);
+        }
+        let shape = Shape::new(keys, |k| self.key_entry(k).int());
         self.own_bytes += shape.cost();
-        let id = ShapeId(self.static_shapes() + self.own.shapes.len() as u32);
+        let id = self.own.shapes.len() as u32;
         self.own.shapes.push(shape);
         if shared {
-            self.own_bytes += keys.len() * SHAPE_KEY_BYTES;
-            self.own.shape_ids.insert(keys.into(), id);
+            self.own.name_shape(hash, id, &self.statics.hasher);
         }
-        id
+        ShapeId(self.static_shapes() + id)
     }
 
     /// The keys of a shape in slot order.
@@ -302,33 +366,79 @@ impl Shapes {
     pub fn order(&self, id: ShapeId) -> impl Iterator<Item = usize> + '_ {
         let shape = self.shape(id);
         let n = shape.keys.len();
-        (0..n).map(move |i| shape.order.as_ref().map_or(i, |o| o[i] as usize))
+        let order = shape.order();
+        (0..n).map(move |i| order.map_or(i, |o| o[i] as usize))
     }
 
-    /// Forgets the run's shapes and keys that no live object uses. `live` is
-    /// asked for and told new ids of the run's own shapes, indexed from the
-    /// first of them; returns that renumbering.
+    /// Forgets the run's shapes and keys that no live object uses. `live` tells
+    /// of each of the run's own shapes whether it is one; returns their new
+    /// numbers. Everything moves within its own list: there is no room for
+    /// both the old and the new.
     pub(crate) fn collect(&mut self, live: &[bool]) -> Vec<u32> {
         let base = self.static_shapes();
         let key_base = self.static_keys();
-        let old = std::mem::take(&mut self.own);
-        self.own_bytes = 0;
-        let mut renumber = vec![u32::MAX; old.shapes.len()];
-        for (i, shape) in old.shapes.iter().enumerate() {
-            if !live[i] {
-                continue;
+        let hasher = &self.statics.hasher;
+        let own = &mut self.own;
+        // Where each own key goes.
+        let mut places = vec![u32::MAX; own.keys.len()];
+        for (shape, _) in own.shapes.iter().zip(live).filter(|(_, live)| **live) {
+            for key in shape.keys.iter().filter(|key| key.0 >= key_base) {
+                places[(key.0 - key_base) as usize] = 0;
             }
-            let mut keys = Vec::with_capacity(shape.keys.len());
-            for k in &shape.keys {
-                keys.push(if k.0 < key_base {
-                    *k
-                } else {
-                    self.intern(old.keys[(k.0 - key_base) as usize].text.as_bytes())
-                });
-            }
-            renumber[i] = self.shape_of(&keys).0;
         }
-        debug_assert!(renumber.iter().all(|n| *n == u32::MAX || *n >= base));
+        let mut kept = 0;
+        for place in places.iter_mut().filter(|place| **place == 0) {
+            *place = kept;
+            kept += 1;
+        }
+        let mut at = 0;
+        own.keys.retain(|_| {
+            at += 1;
+            places[at - 1] != u32::MAX
+        });
+        own.keys.shrink_to(2 * own.keys.len());
+        own.ids = HashTable::new();
+        own.ids.reserve(own.keys.len(), |_| 0);
+        for (id, key) in own.keys.iter().enumerate() {
+            own.ids.insert_unique(key.hash, id as u32, |_| 0);
+        }
+        self.own_bytes = own
+            .keys
+            .iter()
+            .map(|k| Self::key_cost(k.text.as_bytes()))
+            .sum();
+        // The same for shapes, whose keys have other numbers now.
+        let mut renumber = vec![u32::MAX; own.shapes.len()];
+        let (mut at, mut kept) = (0, 0);
+        own.shapes.retain_mut(|shape| {
+            at += 1;
+            if !live[at - 1] {
+                return false;
+            }
+            renumber[at - 1] = base + kept;
+            kept += 1;
+            let mut moved = false;
+            for key in shape.keys.iter_mut().filter(|key| key.0 >= key_base) {
+                let place = key_base + places[(key.0 - key_base) as usize];
+                moved |= place != key.0;
+                key.0 = place;
+            }
+            if moved && let Some(index) = shape.more.as_mut().and_then(|m| m.index.as_mut()) {
+                index.clear();
+                index.extend(shape.keys.iter().enumerate().map(|(i, k)| (*k, i as u32)));
+            }
+            true
+        });
+        own.shapes.shrink_to(2 * own.shapes.len());
+        own.shape_ids = HashTable::new();
+        own.shape_ids.reserve(own.shapes.len(), |_| 0);
+        for (id, shape) in own.shapes.iter().enumerate() {
+            self.own_bytes += shape.cost();
+            if shape.keys.len() <= SHARED_KEYS {
+                let hash = hasher.hash_one(&*shape.keys);
+                own.shape_ids.insert_unique(hash, id as u32, |_| 0);
+            }
+        }
         renumber
     }
 

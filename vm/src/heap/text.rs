@@ -21,6 +21,7 @@ impl Heap {
     pub(super) fn reserve_bytes(&mut self, n: usize) -> Result<(), Oom> {
         self.check(n)?;
         if self.bytes.capacity() - self.bytes.len() < n {
+            self.make_room(n);
             let room = self.room();
             grow(&mut self.bytes, n, room)?;
         }
@@ -77,14 +78,7 @@ impl Heap {
         let joins =
             !a.is_ascii() && !b.is_ascii() && wtf8::needs_join(self.bytes(a), self.bytes(b));
         if joins {
-            let mut out = Vec::new();
-            out.try_reserve_exact(a.len_bytes() + b.len_bytes())
-                .map_err(|_| Oom {
-                    wanted: a.len_bytes() + b.len_bytes(),
-                })?;
-            out.extend_from_slice(self.bytes(a));
-            wtf8::concat(&mut out, self.bytes(b));
-            return self.alloc_str(&out);
+            return self.concat_joined(a, b);
         }
         let at_end = !a.is_static() && a.offset() as usize + a.len_bytes() == self.bytes.len();
         if at_end && !rooms::grows_in_front(a, b) {
@@ -101,6 +95,31 @@ impl Heap {
             Some(joined) => Ok(joined),
             None => self.join_by_copy(a, b),
         }
+    }
+
+    /// Copies two texts between which a surrogate pair meets.
+    #[cold]
+    fn concat_joined(&mut self, a: Str, b: Str) -> Result<Str, Oom> {
+        /// Bytes of a lone surrogate.
+        const HALF: usize = 3;
+        let (head, tail) = (a.len_bytes() - HALF, b.len_bytes() - HALF);
+        let pair = {
+            let mut pair = self.bytes(a)[head..].to_vec();
+            wtf8::concat(&mut pair, &self.bytes(b)[..HALF]);
+            pair
+        };
+        self.reserve_bytes(head + pair.len() + tail)?;
+        let off = self.bytes.len();
+        // Their units do not matter for copying bytes.
+        self.append(a.view(0, head, head));
+        self.bytes.extend_from_slice(&pair);
+        self.append(b.view(HALF, b.len_bytes(), tail));
+        let len = self.bytes.len() - off;
+        Ok(Str::in_heap(
+            off as u32,
+            len as u32,
+            (a.units() + b.units()) as u32,
+        ))
     }
 
     /// Appends ASCII text that is not in the heap; in place where

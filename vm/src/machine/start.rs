@@ -411,7 +411,7 @@ pub(super) fn memo_key(
             val => digest::canonical_json(c, *val, &mut text)?,
         }
     }
-    let hash = digest::sha256_hex(&text);
+    let hash = digest::sha256_hex(c, &text)?;
     c.str(hash.as_bytes())
 }
 
@@ -440,14 +440,23 @@ pub(super) fn memo_put(c: &mut Cx<'_>, memo: &mut Memo, key: Val, val: Val) -> R
     Ok(())
 }
 
+/// Longer keys are known by their digest: they are not held twice.
+const MAX_KEY_TEXT: usize = 256;
+
 /// A memo key as text: its kind and its value.
 fn memo_text(c: &mut Cx<'_>, key: Val) -> Result<Box<[u8]>, Fault> {
     let (kind, text) = match key {
+        Val::Str(s) if s.len_bytes() > MAX_KEY_TEXT => {
+            (b'S', digest::sha256_hex_of(c, s)?.into_bytes())
+        }
         Val::Str(s) => (b's', c.bytes(s).to_vec()),
         Val::Arr(_) | Val::Obj(_) | Val::Set(_) | Val::Date(_) => {
             let mut text = Vec::new();
             digest::canonical_json(c, key, &mut text)?;
-            (b'j', text)
+            match text.len() > MAX_KEY_TEXT {
+                true => (b'J', digest::sha256_hex(c, &text)?.into_bytes()),
+                false => (b'j', text),
+            }
         }
         val => {
             let s = crate::coerce::to_str(c, val)?;

@@ -1,0 +1,246 @@
+//! Which text of a heap is alive, and where it moves.
+//!
+//! Live values view ranges of text. As long as there are few, the ranges are
+//! kept and sorted. A heap can hold millions of short texts, whose ranges would
+//! take more memory than the text; beyond [`FEW`] a bit for each byte says
+//! whether it is alive.
+
+use super::Str;
+
+/// So many ranges are kept as such.
+const FEW: usize = 128 << 10;
+
+/// Bytes of text, and bits, of a word.
+const WORD: usize = 64;
+
+/// Words from one count of live bytes to the next.
+const STEP: usize = 8;
+
+/// `(old start, old end, new start)` of text that moves.
+pub(super) type Range = (u32, u32, u32);
+
+/// The live text that was found so far.
+#[derive(Debug, Default)]
+pub(super) struct LiveText {
+    ranges: Vec<(u32, u32)>,
+    bits: Vec<u64>,
+    /// Bytes of text in the heap.
+    bytes: usize,
+    /// How many ranges were found.
+    pub(super) found: usize,
+}
+
+impl LiveText {
+    pub(super) fn new(bytes: usize) -> LiveText {
+        LiveText {
+            bytes,
+            ..LiveText::default()
+        }
+    }
+
+    /// A live value views this text of the heap.
+    #[inline]
+    pub(super) fn add(&mut self, s: Str) {
+        self.found += 1;
+        let range = (s.offset(), s.offset() + s.len_bytes() as u32);
+        if self.ranges.len() == FEW {
+            self.mark();
+        }
+        self.ranges.push(range);
+    }
+
+    /// Moves the ranges found so far to the bits.
+    #[cold]
+    fn mark(&mut self) {
+        if self.bits.is_empty() {
+            self.bits = vec![0; self.bytes.div_ceil(WORD)];
+        }
+        for (start, end, _) in union(&mut self.ranges) {
+            let (mut at, end) = (start as usize, end as usize);
+            while at < end {
+                let (word, bit) = (at / WORD, at % WORD);
+                let n = (WORD - bit).min(end - at);
+                self.bits[word] |= (u64::MAX >> (WORD - n)) << bit;
+                at += n;
+            }
+        }
+        self.ranges.clear();
+    }
+
+    /// Where the live text goes: it slides together in its order.
+    pub(super) fn into_map(mut self) -> TextMap {
+        if self.bits.is_empty() {
+            return TextMap::Ranges(union(&mut self.ranges));
+        }
+        self.mark();
+        self.ranges = Vec::new();
+        let mut live = 0u32;
+        let mut counts = Vec::with_capacity(self.bits.len().div_ceil(STEP));
+        for words in self.bits.chunks(STEP) {
+            counts.push(live);
+            live += words.iter().map(|word| word.count_ones()).sum::<u32>();
+        }
+        TextMap::Bits {
+            bits: self.bits,
+            counts,
+        }
+    }
+}
+
+/// The union of ranges, in order.
+fn union(ranges: &mut [(u32, u32)]) -> Vec<Range> {
+    // Values mostly view text in the order in which it was made: a sort that
+    // finds runs is several times as fast as one that does not.
+    ranges.sort();
+    let mut map: Vec<Range> = Vec::new();
+    for &mut (start, end) in ranges.iter_mut() {
+        match map.last_mut() {
+            Some(last) if start <= last.1 => last.1 = last.1.max(end),
+            _ => map.push((start, end, 0)),
+        }
+    }
+    map
+}
+
+/// Where live text moves.
+#[derive(Debug)]
+pub(super) enum TextMap {
+    /// Its ranges, in order.
+    Ranges(Vec<Range>),
+    /// A bit for each byte; live bytes before every [`STEP`]th word.
+    Bits { bits: Vec<u64>, counts: Vec<u32> },
+}
+
+impl TextMap {
+    /// Slides the live text together.
+    pub(super) fn slide(&mut self, bytes: &mut Vec<u8>) {
+        let mut at = 0usize;
+        let mut slide = |start: usize, end: usize| {
+            bytes.copy_within(start..end, at);
+            let new = at;
+            at += end - start;
+            new as u32
+        };
+        match self {
+            TextMap::Ranges(ranges) => {
+                for (start, end, new) in ranges {
+                    *new = slide(*start as usize, *end as usize);
+                }
+            }
+            TextMap::Bits { bits, .. } => {
+                let mut from = 0;
+                while let Some((start, end)) = run(bits, from) {
+                    slide(start, end);
+                    from = end;
+                }
+            }
+        }
+        bytes.truncate(at);
+    }
+
+    /// Live bytes before this one.
+    fn before(bits: &[u64], counts: &[u32], byte: usize) -> u32 {
+        let (word, bit) = (byte / WORD, byte % WORD);
+        let first = word / STEP * STEP;
+        let words = bits[first..word].iter().map(|word| word.count_ones());
+        let part = bits.get(word).map_or(0, |word| word & ((1 << bit) - 1));
+        counts[word / STEP] + words.sum::<u32>() + part.count_ones()
+    }
+
+    /// The live range that a byte lies in.
+    pub(super) fn around(&self, byte: u32) -> Option<Range> {
+        match self {
+            TextMap::Ranges(ranges) => {
+                let at = ranges.partition_point(|r| r.1 <= byte);
+                ranges.get(at).copied().filter(|r| r.0 <= byte)
+            }
+            TextMap::Bits { bits, counts } => {
+                let at = byte as usize;
+                let (start, end) = run(bits, at)?;
+                let new = Self::before(bits, counts, at);
+                // What lies before this byte does not matter to whoever asks.
+                (start == at).then_some((byte, end as u32, new))
+            }
+        }
+    }
+
+    /// A text at its new place.
+    #[inline]
+    pub(super) fn moved(&self, s: Str) -> Str {
+        if s.is_static() {
+            return s;
+        }
+        let new = match self {
+            TextMap::Ranges(ranges) => {
+                let at = ranges.partition_point(|r| r.1 <= s.offset());
+                let (start, _, new) = ranges[at];
+                new + (s.offset() - start)
+            }
+            TextMap::Bits { bits, counts } => Self::before(bits, counts, s.offset() as usize),
+        };
+        Str::in_heap(new, s.len_bytes() as u32, s.units() as u32)
+    }
+}
+
+/// The first run of live bytes at or after a byte.
+fn run(bits: &[u64], from: usize) -> Option<(usize, usize)> {
+    let start = find(bits, from, 0)?;
+    let end = find(bits, start, u64::MAX).unwrap_or(bits.len() * WORD);
+    Some((start, end))
+}
+
+/// The first byte at or after `from` whose bit differs from those of `other`.
+fn find(bits: &[u64], from: usize, other: u64) -> Option<usize> {
+    let mut word = from / WORD;
+    let mut left = (bits.get(word)? ^ other) & (u64::MAX << (from % WORD));
+    while left == 0 {
+        word += 1;
+        left = bits.get(word)? ^ other;
+    }
+    Some(word * WORD + left.trailing_zeros() as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Both forms say the same of the same ranges.
+    #[test]
+    fn bits_and_ranges_agree() {
+        const BYTES: u32 = 4_000;
+        let text: Vec<u8> = (0..BYTES).map(|n| n as u8).collect();
+        let mut state = 7u32;
+        let mut next = |below: u32| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 8) % below
+        };
+        for ranges in [1, 10, 100] {
+            let mut few = LiveText::new(text.len());
+            for _ in 0..ranges {
+                let start = next(BYTES - 100);
+                few.add(Str::in_heap(start, 1 + next(99), 1));
+            }
+            let views = few.ranges.clone();
+            let mut many = LiveText::new(text.len());
+            many.ranges.clone_from(&views);
+            many.mark();
+            let (mut few, mut many) = (few.into_map(), many.into_map());
+            let (mut a, mut b) = (text.clone(), text.clone());
+            few.slide(&mut a);
+            many.slide(&mut b);
+            assert_eq!(a, b);
+            for (start, end) in views {
+                let s = Str::in_heap(start, end - start, 1);
+                let (x, y) = (few.moved(s), many.moved(s));
+                assert_eq!(x, y);
+                let new = x.offset() as usize;
+                let old = &text[start as usize..end as usize];
+                assert_eq!(&a[new..new + old.len()], old);
+                let (at, last, new) = few.around(start).unwrap();
+                let (first, end, there) = many.around(start).unwrap();
+                assert_eq!((first, end, there), (start, last, new + (start - at)));
+            }
+            assert_eq!(few.around(BYTES - 1), many.around(BYTES - 1));
+        }
+    }
+}
