@@ -3,8 +3,8 @@
 #![cfg(target_os = "linux")]
 
 use a99_guest_agent::protocol::{
-    Ending, Exec, Exited, FrameReader, PtySize, Report, Request, Resume, Script, Stream, VERSION,
-    WINDOW_BYTES, stdin_frame,
+    Ending, Exec, Exited, FrameReader, PtySize, Reason, Report, Request, Resume, Script, Stream,
+    VERSION, WINDOW_BYTES, stdin_frame,
 };
 use std::collections::HashMap;
 use std::io::{Read, Write};
@@ -25,7 +25,7 @@ struct Told {
     stdout: Vec<u8>,
     stderr: Vec<u8>,
     credit: u32,
-    end: Option<Result<Exited, (u32, String)>>,
+    end: Option<Result<Exited, (Reason, u32, String)>>,
 }
 
 /// The host's side.
@@ -33,10 +33,10 @@ struct Host {
     agent: Child,
     stream: UnixStream,
     reader: FrameReader,
-    told: HashMap<u32, Told>,
+    told: HashMap<u64, Told>,
     /// Commands whose output gets no new credit.
-    starved: Vec<u32>,
-    last_id: u32,
+    starved: Vec<u64>,
+    last_id: u64,
 }
 
 impl Host {
@@ -68,13 +68,13 @@ impl Host {
         host
     }
 
-    fn send(&mut self, id: u32, request: &Request) {
+    fn send(&mut self, id: u64, request: &Request) {
         let mut bytes = Vec::new();
         request.encode(id, &mut bytes);
         self.stream.write_all(&bytes).expect("the agent listens");
     }
 
-    fn report(&mut self) -> (u32, Report) {
+    fn report(&mut self) -> (u64, Report) {
         let mut buffer = [0; 65536];
         loop {
             if let Some(report) = self.reader.next(Report::decode).expect("good frames") {
@@ -87,7 +87,7 @@ impl Host {
     }
 
     /// Takes one report in.
-    fn listen(&mut self) -> u32 {
+    fn listen(&mut self) -> u64 {
         let (id, report) = self.report();
         let told = self.told.entry(id).or_default();
         assert!(told.end.is_none(), "{report:?} after the end of {id}");
@@ -106,20 +106,20 @@ impl Host {
             }
             Report::Credit(bytes) => told.credit += bytes,
             Report::Exited(exited) => told.end = Some(Ok(exited)),
-            Report::Failed(errno, text) => told.end = Some(Err((errno, text))),
+            Report::Failed(reason, errno, text) => told.end = Some(Err((reason, errno, text))),
             other => panic!("unexpected {other:?}"),
         }
         id
     }
 
-    fn start(&mut self, request: &Request) -> u32 {
+    fn start(&mut self, request: &Request) -> u64 {
         self.last_id += 1;
         self.told.entry(self.last_id).or_default().credit = WINDOW_BYTES;
         self.send(self.last_id, request);
         self.last_id
     }
 
-    fn finish(&mut self, id: u32) -> Told {
+    fn finish(&mut self, id: u64) -> Told {
         while self.told[&id].end.is_none() {
             self.listen();
         }
@@ -136,7 +136,7 @@ impl Host {
     }
 
     /// Feeds standard input within the credit, to the end.
-    fn feed(&mut self, id: u32, mut bytes: &[u8]) {
+    fn feed(&mut self, id: u64, mut bytes: &[u8]) {
         while !bytes.is_empty() && self.told[&id].end.is_none() {
             let credit = self.told[&id].credit as usize;
             if credit == 0 {
@@ -224,26 +224,44 @@ fn environment_and_directory_are_given() {
 #[test]
 fn what_cannot_start_says_why() {
     let mut host = Host::new();
-    for (request, errno, part) in [
+    for (request, reason, errno, part) in [
         (
             Request::Exec(exec(&["/nonexistent/x"])),
+            Reason::NotFound,
             2,
             "run /nonexistent/x",
         ),
-        (Request::Exec(exec(&["/etc"])), 13, "run /etc"),
-        (Request::Exec(Exec::default()), 0, "no program"),
+        (
+            Request::Exec(exec(&["no-such-command"])),
+            Reason::NotFound,
+            2,
+            "run no-such-command",
+        ),
+        (
+            Request::Exec(exec(&["/etc"])),
+            Reason::NotExecutable,
+            13,
+            "run /etc",
+        ),
+        (
+            Request::Exec(Exec::default()),
+            Reason::Other,
+            0,
+            "no program",
+        ),
         (
             Request::Exec(Exec {
                 cwd: Some(b"/nowhere".to_vec()),
                 ..exec(&["true"])
             }),
+            Reason::Folder,
             2,
-            "enter /nowhere",
+            "directory /nowhere",
         ),
     ] {
         let told = host.run(&request);
-        let (number, text) = told.end.expect("ended").expect_err("cannot start");
-        assert_eq!(number, errno, "{text}");
+        let (why, number, text) = told.end.expect("ended").expect_err("cannot start");
+        assert_eq!((why, number), (reason, errno), "{text}");
         assert!(text.contains(part), "{text}");
     }
     host.run(&sh("echo fine")).assert("fine\n", 0);
@@ -469,7 +487,7 @@ fn scripts_run_one_at_a_time() {
     let mut host = Host::new();
     let id = host.start(&script("sleep 0.2; echo first"));
     let told = host.script("echo second");
-    let (_, text) = told.end.expect("ended").expect_err("busy");
+    let (_, _, text) = told.end.expect("ended").expect_err("busy");
     assert!(text.contains("another script"), "{text}");
     host.finish(id).assert("first\n", 0);
 }

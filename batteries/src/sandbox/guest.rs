@@ -25,6 +25,7 @@ pub(super) async fn exec(
     let done = match request.command {
         ShellCommand::Script(text) => {
             let options = ExecOptions {
+                root: false,
                 cwd: request.cwd,
                 env: request.env,
                 stdin: (!request.stdin.is_empty()).then_some(request.stdin),

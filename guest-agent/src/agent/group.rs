@@ -1,17 +1,17 @@
 //! Control groups (version 2): one for each command, under one for all.
 //!
 //! The agent itself stays in the root group, outside their limits, so that
-//! commands cannot starve it.
+//! commands cannot starve it. It reaches them through a descriptor: nothing that
+//! commands see leads to them.
 
 use crate::protocol::Limits;
-use rustix::fd::OwnedFd;
-use rustix::fs::{Mode, OFlags};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{AtFlags, Mode, OFlags};
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
 
 /// Where `/init` mounts the control groups.
-const ROOT: &str = "/sys/fs/cgroup";
+pub(super) const ROOT: &str = "/sys/fs/cgroup";
 
 /// Memory that commands together leave to the agent and the kernel.
 const SPARE_MEMORY: u64 = 12 << 20;
@@ -42,7 +42,8 @@ const PAGE_BYTES: usize = 4096;
 /// Maker of the groups.
 #[derive(Debug)]
 pub(super) struct Groups {
-    parent: PathBuf,
+    /// The folder of the group for all commands.
+    parent: OwnedFd,
     /// Limits of a command that has none of its own.
     defaults: Limits,
     made: u64,
@@ -59,17 +60,16 @@ pub(super) struct Groups {
 impl Groups {
     /// Prepares the group for all commands.
     pub fn new() -> io::Result<Self> {
-        let root = Path::new(ROOT);
+        let root = rustix::fs::open(ROOT, FOLDER, Mode::empty())?;
         let controllers = "+memory +pids";
-        fs::write(root.join("cgroup.subtree_control"), controllers)?;
-        let parent = root.join("agent99");
-        fs::create_dir(&parent)?;
-        fs::write(parent.join("cgroup.subtree_control"), controllers)?;
+        write(&root, "cgroup.subtree_control", controllers)?;
+        let parent = make_folder(&root, "agent99")?;
+        write(&parent, "cgroup.subtree_control", controllers)?;
         let memory = available_memory()?.saturating_sub(SPARE_MEMORY);
-        fs::write(parent.join("memory.max"), memory.to_string())?;
-        let threads: u64 = read_number(Path::new("/proc/sys/kernel/threads-max"))?;
+        write(&parent, "memory.max", &memory.to_string())?;
+        let threads: u64 = read_number("/proc/sys/kernel/threads-max")?;
         let processes = threads.saturating_sub(SPARE_PROCESSES).max(SPARE_PROCESSES);
-        fs::write(parent.join("pids.max"), processes.to_string())?;
+        write(&parent, "pids.max", &processes.to_string())?;
         let defaults = Limits {
             pids: Some(COMMAND_PROCESSES.min(u32::try_from(processes / 2).unwrap_or(u32::MAX))),
             memory: Some(memory.saturating_sub(SPARE_FOR_OTHERS)),
@@ -133,7 +133,7 @@ impl Groups {
         for group in std::mem::take(&mut self.ending) {
             if self.spare.is_none() && group.is_as_new() {
                 self.spare = Some(group);
-            } else if fs::remove_dir(&group.path).is_err() {
+            } else if rustix::fs::unlinkat(&self.parent, &group.name, AtFlags::REMOVEDIR).is_err() {
                 self.ending.push(group);
             }
         }
@@ -146,18 +146,19 @@ impl Groups {
 
     fn create(&mut self) -> io::Result<Group> {
         self.made += 1;
-        let path = self.parent.join(self.made.to_string());
-        fs::create_dir(&path)?;
+        let name = self.made.to_string();
+        let folder = make_folder(&self.parent, &name)?;
         let group = Group {
-            processes: open(&path, "cgroup.procs", OFlags::RDWR)?,
-            kill: open(&path, "cgroup.kill", OFlags::WRONLY)?,
-            events: open(&path, "memory.events", OFlags::RDONLY)?,
-            memory: open(&path, "memory.current", OFlags::RDONLY)?,
-            path,
+            processes: open(&folder, "cgroup.procs", OFlags::RDWR)?,
+            kill: open(&folder, "cgroup.kill", OFlags::WRONLY)?,
+            events: open(&folder, "memory.events", OFlags::RDONLY)?,
+            memory: open(&folder, "memory.current", OFlags::RDONLY)?,
+            folder,
+            name,
             altered: false,
         };
         group.limit(&self.defaults)?;
-        fs::write(group.path.join("memory.oom.group"), "1")?;
+        write(&group.folder, "memory.oom.group", "1")?;
         Ok(group)
     }
 }
@@ -166,7 +167,8 @@ impl Groups {
 /// several times as long as reading it.
 #[derive(Debug)]
 pub(super) struct Group {
-    path: PathBuf,
+    name: String,
+    folder: OwnedFd,
     /// It has limits or ways of its own.
     altered: bool,
     processes: OwnedFd,
@@ -175,9 +177,23 @@ pub(super) struct Group {
     memory: OwnedFd,
 }
 
-fn open(group: &Path, name: &str, flags: OFlags) -> io::Result<OwnedFd> {
+/// How a group's folder is opened, which is only looked up in.
+const FOLDER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+
+fn make_folder(parent: &OwnedFd, name: &str) -> io::Result<OwnedFd> {
+    rustix::fs::mkdirat(parent, name, Mode::from_raw_mode(0o755))?;
+    Ok(rustix::fs::openat(parent, name, FOLDER, Mode::empty())?)
+}
+
+fn open(group: impl AsFd, name: &str, flags: OFlags) -> io::Result<OwnedFd> {
     let flags = flags | OFlags::CLOEXEC;
-    Ok(rustix::fs::open(group.join(name), flags, Mode::empty())?)
+    Ok(rustix::fs::openat(group, name, flags, Mode::empty())?)
+}
+
+fn write(group: impl AsFd, name: &str, text: &str) -> io::Result<()> {
+    let file = open(group, name, OFlags::WRONLY)?;
+    rustix::io::write(file, text.as_bytes())?;
+    Ok(())
 }
 
 /// A file of a group from its start, if it is not longer than a page.
@@ -192,10 +208,10 @@ impl Group {
     /// Sets its limits.
     pub fn limit(&self, limits: &Limits) -> io::Result<()> {
         if let Some(pids) = limits.pids {
-            fs::write(self.path.join("pids.max"), pids.to_string())?;
+            write(&self.folder, "pids.max", &pids.to_string())?;
         }
         if let Some(memory) = limits.memory {
-            fs::write(self.path.join("memory.max"), memory.to_string())?;
+            write(&self.folder, "memory.max", &memory.to_string())?;
         }
         Ok(())
     }
@@ -203,7 +219,7 @@ impl Group {
     /// Not all its processes end when memory runs out, but only the largest.
     pub fn die_apart(&mut self) -> io::Result<()> {
         self.altered = true;
-        fs::write(self.path.join("memory.oom.group"), "0")
+        write(&self.folder, "memory.oom.group", "0")
     }
 
     /// Whether it can serve another command: nothing runs in it or ran out of
@@ -231,17 +247,26 @@ impl Group {
 
     /// The processes in it.
     pub fn processes(&self) -> Vec<i32> {
-        let list = fs::read_to_string(self.path.join("cgroup.procs")).unwrap_or_default();
+        let list = open(&self.folder, "cgroup.procs", OFlags::RDONLY);
+        let list = list.and_then(|file| io::read_to_string(fs::File::from(file)));
+        let list = list.unwrap_or_default();
         list.lines().filter_map(|line| line.parse().ok()).collect()
     }
 
     /// Whether the kernel ended a process in it for want of memory.
     pub fn ran_out_of_memory(&self) -> bool {
+        self.memory_kills() > 0
+    }
+
+    /// How many processes in it the kernel ended for want of memory.
+    pub fn memory_kills(&self) -> u64 {
         let events = read(&self.events).unwrap_or_default();
         let kills = events
             .lines()
             .find_map(|line| line.strip_prefix("oom_kill "));
-        kills.is_some_and(|count| count.trim() != "0")
+        kills
+            .and_then(|count| count.trim().parse().ok())
+            .unwrap_or(0)
     }
 }
 
@@ -260,7 +285,7 @@ pub(super) fn memory_field(name: &str) -> io::Result<u64> {
         .ok_or_else(|| io::Error::other(format!("/proc/meminfo has no {name}")))
 }
 
-fn read_number(path: &Path) -> io::Result<u64> {
+fn read_number(path: &str) -> io::Result<u64> {
     let text = fs::read_to_string(path)?;
     text.trim().parse().map_err(io::Error::other)
 }

@@ -4,10 +4,9 @@
 //! starting one copies no page tables and faults no page twice. It may not
 //! allocate; where the program may be is therefore worked out beforehand.
 
-use super::sys::{ChildSetup, spawn};
+use super::sys::{ChildSetup, NotStarted, Started, spawn};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
-use rustix::process::Pid;
 use std::ffi::{CString, OsString};
 use std::io;
 use std::os::unix::ffi::OsStringExt;
@@ -28,6 +27,8 @@ pub(super) struct Launch {
     pub stdio: [OwnedFd; 3],
     /// Its working directory; the agent's own if absent.
     pub cwd: Option<CString>,
+    /// A descriptor that it inherits, and under which number.
+    pub more: Option<(OwnedFd, i32)>,
     /// What it does before it is the program.
     pub setup: ChildSetup,
     /// Where the program may be, in order.
@@ -59,6 +60,7 @@ impl Launch {
         Ok(Self {
             stdio,
             cwd: None,
+            more: None,
             setup,
             places: places(name, path)?,
             argv: std::iter::once(shell)
@@ -81,19 +83,23 @@ impl Launch {
     ///
     /// # Errors
     /// Those of `clone(2)`, of the setup, and of `execve(2)`.
-    pub fn start(&self) -> io::Result<Pid> {
-        Ok(spawn(self)?)
+    pub fn start(&self) -> Result<Started, NotStarted> {
+        spawn(self)
     }
 }
 
-/// The agent's own variables with those put over them, of which the last of a
-/// name counts.
-pub(super) fn variables(clear: bool, more: &Variables) -> Variables {
+/// The agent's own variables, those of the user, and those put over them, of
+/// which the last of a name counts.
+pub(super) fn variables(clear: bool, user: &[(&str, &str)], more: &Variables) -> Variables {
     let own = std::env::vars_os().filter(|_| !clear);
     let mut all: Variables = own
         .map(|(name, value): (OsString, OsString)| (name.into_vec(), value.into_vec()))
         .collect();
-    for (name, value) in more {
+    let user = user.iter().filter(|_| !clear);
+    let user: Variables = user
+        .map(|(name, value)| (name.as_bytes().to_vec(), value.as_bytes().to_vec()))
+        .collect();
+    for (name, value) in user.iter().chain(more) {
         match all.iter_mut().find(|(present, _)| present == name) {
             Some((_, present)) => present.clone_from(value),
             None => all.push((name.clone(), value.clone())),
@@ -149,8 +155,12 @@ mod tests {
     #[test]
     fn later_variables_replace_earlier_ones() {
         let more = owned(&[("A", "1"), ("B", "2"), ("A", "3")]);
-        assert_eq!(variables(true, &more), owned(&[("A", "3"), ("B", "2")]));
-        let all = variables(false, &more);
-        assert!(all.len() > 2, "the own ones stay: {all:?}");
+        let user = [("A", "0"), ("HOME", "/home/x")];
+        let cleared = variables(true, &user, &more);
+        assert_eq!(cleared, owned(&[("A", "3"), ("B", "2")]));
+        let all = variables(false, &user, &more);
+        assert!(all.len() > 3, "the own ones stay: {all:?}");
+        let home = all.iter().find(|(name, _)| name == b"HOME");
+        assert_eq!(home.unwrap().1, b"/home/x");
     }
 }

@@ -5,6 +5,7 @@
 //! control group of its own; scripts run one at a time in the session's shell.
 //! Nothing here blocks but `poll`.
 
+mod desk;
 mod group;
 mod launch;
 mod life;
@@ -15,6 +16,8 @@ mod session;
 mod streams;
 mod sys;
 mod task;
+mod views;
+mod world;
 
 use crate::protocol::{Ending, Exec, Exited, Report, Request, Resume, VERSION};
 use group::{Group, Groups};
@@ -29,6 +32,7 @@ use std::io;
 use std::time::Duration;
 use streams::discard;
 use task::{Failure, Task};
+use views::Views;
 
 /// The process that cannot be killed for want of memory anyway.
 const FIRST_PROCESS: i32 = 1;
@@ -49,9 +53,7 @@ pub struct Agent {
     /// Outputs of ended tasks that somebody may still write to: read on, so
     /// that the writer neither waits nor dies, and forgotten.
     orphans: Vec<OwnedFd>,
-    /// Children must give up the agent's protection from the out-of-memory
-    /// killer.
-    mortal: bool,
+    views: Views,
     mounts: Mounts,
     /// The system is a guest, which the agent sets up.
     in_guest: bool,
@@ -72,21 +74,28 @@ enum Event {
 }
 
 impl Agent {
-    /// The agent of a guest, on its port and with control groups.
+    /// The agent of a guest, on its port, with control groups and a world of
+    /// their own for commands.
     ///
     /// # Errors
-    /// Those of the system. Without control groups it goes on.
+    /// Those of the system: without all of it there are no commands.
     pub fn in_guest() -> io::Result<Self> {
-        let mut agent = Self::on(Port::open()?)?;
-        agent.in_guest = true;
-        match Groups::new() {
-            Ok(groups) => agent.groups = Some(groups),
-            Err(error) => eprintln!("agent99-agent: no control groups: {error}"),
-        }
-        if std::process::id() != FIRST_PROCESS as u32 {
+        let mortal = std::process::id() != FIRST_PROCESS as u32;
+        if mortal {
             std::fs::write("/proc/self/oom_score_adj", "-1000")?;
-            agent.mortal = true;
         }
+        let groups = Groups::new()?;
+        let opened = world::Opened::new()?;
+        let port = Port::open()?;
+        let mut world = opened.close()?;
+        let desk = world.desk.take();
+        let mut agent = Self::on(port, Session::new(desk)?)?;
+        agent.in_guest = true;
+        agent.groups = Some(groups);
+        agent.views = Views {
+            mortal,
+            world: Some(world),
+        };
         Ok(agent)
     }
 
@@ -96,12 +105,13 @@ impl Agent {
     /// Those of the system.
     pub fn on_stdin() -> io::Result<Self> {
         let socket = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
-        Self::on(Port::new(socket)?)
+        Self::on(Port::new(socket)?, Session::new(None)?)
     }
 
-    fn on(port: Port) -> io::Result<Self> {
+    fn on(port: Port, session: Session) -> io::Result<Self> {
         // Orphans of commands become the agent's children.
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+        sys::default_signals();
         let (deaths, writer) = streams::pipe()?;
         port::set_nonblocking(&deaths)?;
         signal_hook::low_level::pipe::register(signal_hook::consts::SIGCHLD, writer)?;
@@ -109,10 +119,10 @@ impl Agent {
             port,
             deaths,
             groups: None,
-            session: Session::default(),
+            session,
             tasks: Vec::new(),
             orphans: Vec::new(),
-            mortal: false,
+            views: Views::default(),
             mounts: Mounts::default(),
             in_guest: false,
             env: Vec::new(),
@@ -243,7 +253,7 @@ impl Agent {
         Ok(true)
     }
 
-    fn obey(&mut self, id: u32, request: Request) {
+    fn obey(&mut self, id: u64, request: Request) {
         let failed = match request {
             Request::Resume(resume) => {
                 self.resume(id, *resume);
@@ -258,10 +268,14 @@ impl Agent {
                 self.port.send(id, &Report::Settled);
                 Ok(())
             }
+            Request::Ping => {
+                self.port.send(id, &Report::Pong);
+                Ok(())
+            }
             Request::Exec(exec) => self.start(id, |agent| {
                 let exec = agent.with_defaults(exec);
-                let task = Task::start(id, &exec, agent.groups.as_mut(), agent.mortal)?;
-                if let Some(process) = task.process {
+                let task = Task::start(id, &exec, agent.groups.as_mut(), &agent.views)?;
+                if let Some(process) = task.inner {
                     let process = process.as_raw_nonzero().get() as u32;
                     agent.port.send(id, &Report::Started(process));
                 }
@@ -276,13 +290,13 @@ impl Agent {
                 Ok(())
             }
         };
-        if let Err(Failure(errno, text)) = failed {
-            self.port.send(id, &Report::Failed(errno, text));
+        if let Err(Failure(reason, errno, text)) = failed {
+            self.port.send(id, &Report::Failed(reason, errno, text));
         }
     }
 
     /// The guest starts to live.
-    fn resume(&mut self, id: u32, resume: Resume) {
+    fn resume(&mut self, id: u64, resume: Resume) {
         let interrupted = if resume.interrupt { self.end_all() } else { 0 };
         self.start_session();
         // Elsewhere the system is not the agent's to change.
@@ -336,7 +350,7 @@ impl Agent {
 
     fn start(
         &mut self,
-        id: u32,
+        id: u64,
         begin: impl FnOnce(&mut Self) -> Result<Task, Failure>,
     ) -> Result<(), Failure> {
         if self.tasks.iter().any(|task| task.id == id) {
@@ -351,7 +365,7 @@ impl Agent {
 
     /// Requests about a command that runs. One that has ended meanwhile is no
     /// error: the host did not know yet.
-    fn control(&mut self, id: u32, request: Request) {
+    fn control(&mut self, id: u64, request: Request) {
         let Some(task) = self.tasks.iter_mut().find(|task| task.id == id) else {
             return;
         };
@@ -376,12 +390,13 @@ impl Agent {
             Request::Resume(_)
             | Request::Prepare
             | Request::Settle
+            | Request::Ping
             | Request::Exec(_)
             | Request::Script(_) => {}
         }
     }
 
-    fn prepare(&mut self, id: u32) -> Result<(), Failure> {
+    fn prepare(&mut self, id: u64) -> Result<(), Failure> {
         if let Some(groups) = &mut self.groups {
             groups.tidy();
         }
@@ -397,6 +412,9 @@ impl Agent {
         discard(&self.deaths);
         loop {
             match rustix::process::wait(WaitOptions::NOHANG) {
+                Ok(Some((pid, _))) if self.views.ends_with(pid) => {
+                    return Err(io::Error::other("the first process of commands ended"));
+                }
                 Ok(Some((pid, status))) => self.child_ended(pid, ending(status)),
                 Ok(None) | Err(Errno::CHILD) => return Ok(()),
                 Err(Errno::INTR) => {}
@@ -438,7 +456,7 @@ impl Agent {
     fn start_session(&mut self) {
         let started = self
             .session
-            .start(self.groups.as_mut(), self.mortal, &self.env);
+            .start(self.groups.as_mut(), &self.views, &self.env);
         if let Err(error) = started {
             eprintln!("agent99-agent: no session shell: {error}");
         }

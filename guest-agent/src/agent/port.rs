@@ -71,12 +71,12 @@ impl Port {
     }
 
     /// The next request that came.
-    pub fn next(&mut self) -> Result<Option<(u32, Request)>, ProtocolError> {
+    pub fn next(&mut self) -> Result<Option<(u64, Request)>, ProtocolError> {
         self.reader.next(Request::decode)
     }
 
     /// Queues a report.
-    pub fn send(&mut self, id: u32, report: &Report) {
+    pub fn send(&mut self, id: u64, report: &Report) {
         report.encode(id, &mut self.queue);
     }
 
@@ -84,7 +84,7 @@ impl Port {
     /// the answer is that of `read`, how many bytes it was.
     pub fn send_output(
         &mut self,
-        id: u32,
+        id: u64,
         stream: Stream,
         limit: usize,
         read: impl FnOnce(&mut [u8]) -> Result<usize, Errno>,

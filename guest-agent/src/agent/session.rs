@@ -4,23 +4,24 @@
 //! input: one line for each script, which reads the script from a file in
 //! memory by `command .`, so that an open quote, a `return` or an error is the
 //! script's own end and no more. Standard input of a script is empty; its
-//! outputs are pipes of its own, opened by the shell through the agent's
-//! `/proc/PID/fd`. Nothing is printed into the outputs to mark the end: the
-//! shell tells status and exported variables on another pipe.
+//! outputs are pipes of its own. Nothing is printed into the outputs to mark the
+//! end: the shell tells status and exported variables on another pipe. All of
+//! them have names on the session's desk (`desk`), a folder that the shell
+//! inherits and nobody else finds.
 //!
 //! When the shell ends, by `exit`, by `set -e` or by a signal, the next script
 //! gets a new one in the last working directory with the last exported
 //! variables. What the old one left running is killed.
 
+use super::desk::{DESK, Desk};
 use super::group::{Group, Groups};
-use super::launch::{Launch, Variables, variables};
-use super::port::set_nonblocking;
-use super::streams::{Output, nothing, pipe};
+use super::launch::{Launch, Variables};
+use super::streams::{Output, nothing};
 use super::sys::ChildSetup;
 use super::task::Failure;
-use crate::protocol::{Ending, Limits, Stream};
-use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use rustix::fs::MemfdFlags;
+use super::views::Views;
+use crate::protocol::{Ending, Limits, Reason, Stream, User};
+use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal};
 use std::ffi::{OsStr, OsString};
@@ -39,8 +40,9 @@ struct Kept {
 }
 
 /// The session, with or without a living shell.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Session {
+    desk: Desk,
     shell: Option<Shell>,
     kept: Kept,
     /// The shell ended since the last script's end.
@@ -51,7 +53,7 @@ pub(super) struct Session {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ScriptEnd {
     /// Its id.
-    pub id: u32,
+    pub id: u64,
     /// How.
     pub ending: Ending,
     /// See [`Exited::session_reset`](crate::protocol::Exited::session_reset).
@@ -60,12 +62,28 @@ pub(super) struct ScriptEnd {
     pub out_of_memory: bool,
 }
 
+/// Exit codes from there on tell of a signal.
+const SIGNALLED: u8 = 128;
+
 impl Session {
+    /// A session without a shell, on that desk or one of its own.
+    ///
+    /// # Errors
+    /// Those of making a desk.
+    pub fn new(desk: Option<OwnedFd>) -> io::Result<Self> {
+        Ok(Self {
+            desk: desk.map_or_else(Desk::temporary, |desk| Ok(Desk::at(desk)))?,
+            shell: None,
+            kept: Kept::default(),
+            reset: false,
+        })
+    }
+
     /// Starts the shell unless it runs.
     pub fn start(
         &mut self,
         groups: Option<&mut Groups>,
-        mortal: bool,
+        views: &Views,
         env: &Variables,
     ) -> io::Result<()> {
         if self.shell.is_none() {
@@ -74,7 +92,8 @@ impl Session {
                 // What takes too much ends, not the shell with its state.
                 group.die_apart()?;
             }
-            self.shell = Some(Shell::start(&self.kept, group, mortal, env)?);
+            let shell = Shell::start(&mut self.desk, &self.kept, group, views, env)?;
+            self.shell = Some(shell);
         }
         Ok(())
     }
@@ -90,28 +109,29 @@ impl Session {
             eprintln!("agent99-agent: limits of the session: {error}");
         }
         if !env.is_empty()
-            && let Err(error) = shell.export(env)
+            && let Err(error) = shell.export(&mut self.desk, env)
         {
             eprintln!("agent99-agent: variables of the session: {error}");
         }
     }
 
     /// Runs a script; its outputs.
-    pub fn run(&mut self, id: u32, script: &[u8]) -> Result<Vec<Output>, Failure> {
+    pub fn run(&mut self, id: u64, script: &[u8]) -> Result<Vec<Output>, Failure> {
+        let refused = |errno, text: &str| Failure(Reason::Other, errno, text.to_owned());
         let shell = self.shell.as_mut();
-        let shell = shell.ok_or_else(|| Failure(0, "there is no session shell".to_owned()))?;
+        let shell = shell.ok_or_else(|| refused(0, "there is no session shell"))?;
         if shell.script.is_some() {
-            let text = "the session shell runs another script".to_owned();
-            return Err(Failure(Errno::BUSY.raw_os_error() as u32, text));
+            let errno = Errno::BUSY.raw_os_error() as u32;
+            return Err(refused(errno, "the session shell runs another script"));
         }
-        let outputs = shell.run(id, script);
+        let outputs = shell.run(&mut self.desk, id, script);
         let outputs = outputs.map_err(|error| Failure::new("run the script", &error))?;
         Ok(outputs)
     }
 
     /// The pipe on which the shell tells the end of a script.
     pub fn status(&self) -> Option<&OwnedFd> {
-        self.shell.as_ref().map(|shell| &shell.status.0)
+        self.shell.as_ref().map(|shell| &shell.status)
     }
 
     /// Whether the process is the shell.
@@ -120,7 +140,7 @@ impl Session {
     }
 
     /// Whether that script runs now.
-    pub fn runs(&self, id: u32) -> bool {
+    pub fn runs(&self, id: u64) -> bool {
         let script = self.shell.as_ref().and_then(|shell| shell.script.as_ref());
         script.is_some_and(|script| script.id == id)
     }
@@ -139,12 +159,13 @@ impl Session {
                 }
                 (false, Some((b'S', number))) => {
                     let code = str::from_utf8(number).ok().and_then(|n| n.parse().ok());
+                    let code = code.unwrap_or(0);
                     let script = shell.script.take();
                     end = script.map(|script| ScriptEnd {
                         id: script.id,
-                        ending: Ending::Code(code.unwrap_or(0)),
+                        ending: Ending::Code(code),
                         session_reset: std::mem::take(&mut self.reset),
-                        out_of_memory: false,
+                        out_of_memory: code >= SIGNALLED && shell.lost_to_memory(),
                     });
                     shell.exports_follow = true;
                 }
@@ -221,37 +242,46 @@ impl Session {
 #[derive(Debug)]
 struct Shell {
     pid: Pid,
+    /// Its number, as it sees itself.
+    inner: Pid,
     group: Option<Group>,
-    /// Its lines: end to read, which it opens by its path, and end to write.
-    lines: (OwnedFd, OwnedFd),
-    /// What it tells: likewise.
-    status: (OwnedFd, OwnedFd),
+    /// Processes of its group that were ended for want of memory, as far as
+    /// scripts were told.
+    memory_kills: u64,
+    /// Its lines.
+    lines: OwnedFd,
+    /// What it tells.
+    status: OwnedFd,
+    /// The name of that on the desk.
+    status_name: String,
     told: Vec<u8>,
     /// The head of a message came; the exported variables are still to come,
     /// while the script's end is already known.
     exports_follow: bool,
     script: Option<RunningScript>,
-    /// What it reads before the first script: the kept variables, and those
-    /// that it adopts.
-    preludes: Vec<OwnedFd>,
 }
 
 /// What must stay open while a script runs.
 #[derive(Debug)]
 struct RunningScript {
-    id: u32,
-    _text: OwnedFd,
+    id: u64,
     _stdout: OwnedFd,
     _stderr: OwnedFd,
 }
 
 impl Shell {
-    fn start(kept: &Kept, group: Option<Group>, mortal: bool, env: &Variables) -> io::Result<Self> {
-        let lines = pipe()?;
-        let status = pipe()?;
-        set_nonblocking(&status.0)?;
-        let prelude = text_file(&kept.exports)?;
-        let read_lines = format!("\\command . {}", path_of(&lines.0));
+    fn start(
+        desk: &mut Desk,
+        kept: &Kept,
+        group: Option<Group>,
+        views: &Views,
+        env: &Variables,
+    ) -> io::Result<Self> {
+        desk.clear();
+        let (lines_name, lines) = desk.pipe("lines")?;
+        let (status_name, status) = desk.pipe("status")?;
+        let prelude = desk.text(&kept.exports)?;
+        let read_lines = format!("\\command . {DESK}/{lines_name}");
         let argv = ["/bin/sh", "-c", &read_lines, "sh"].map(|text| text.as_bytes().to_vec());
         let cwd = kept
             .cwd
@@ -260,73 +290,80 @@ impl Shell {
         let setup = ChildSetup {
             group: group.as_ref().map(Group::door).transpose()?,
             terminal: false,
-            mortal,
+            mortal: views.mortal,
+            rights: views.rights(User::Ordinary),
         };
         let stdio = [nothing()?, nothing()?, nothing()?];
-        let mut launch = Launch::new(&argv, &variables(false, env), stdio, setup)?;
+        let env = views.variables(User::Ordinary, false, env);
+        let mut launch = Launch::new(&argv, &env, stdio, setup)?;
+        launch.more = Some(desk.for_child()?);
         if let Some(cwd) = cwd {
             launch = launch.in_folder(cwd.as_bytes())?;
         }
-        let pid = launch.start()?;
+        let started = launch.start();
+        let started = started.map_err(|error| io::Error::from(error.errno()))?;
         let first = format!(
-            "\\command . {prelude}\n\
+            "\\command . {DESK}/{prelude}\n\
              trap '{{ \\command printf \"X%s\\0\" \"$PWD\"; \\command export -p; \
-             \\command printf \"\\0\"; }} >{status}' EXIT\n",
-            prelude = path_of(&prelude),
-            status = path_of(&status.1),
+             \\command printf \"\\0\"; }} >{DESK}/{status_name}' EXIT\n",
         );
-        write_line(&lines.1, &first)?;
+        write_line(&lines, &first)?;
         Ok(Self {
-            pid,
+            pid: started.process,
+            inner: started.inner,
             group,
+            memory_kills: 0,
             lines,
             status,
+            status_name,
             told: Vec::new(),
             exports_follow: false,
             script: None,
-            preludes: vec![prelude],
         })
     }
 
     /// Exports variables before the next script.
-    fn export(&mut self, env: &[(Vec<u8>, Vec<u8>)]) -> io::Result<()> {
-        let text = text_file(&export_text(env))?;
-        write_line(&self.lines.1, &format!("\\command . {}\n", path_of(&text)))?;
-        self.preludes.push(text);
-        Ok(())
+    fn export(&mut self, desk: &mut Desk, env: &[(Vec<u8>, Vec<u8>)]) -> io::Result<()> {
+        let text = desk.text(&export_text(env))?;
+        write_line(&self.lines, &format!("\\command . {DESK}/{text}\n"))
     }
 
-    fn run(&mut self, id: u32, script: &[u8]) -> io::Result<Vec<Output>> {
-        let text = text_file(script)?;
-        let stdout = pipe()?;
-        let stderr = pipe()?;
+    fn run(&mut self, desk: &mut Desk, id: u64, script: &[u8]) -> io::Result<Vec<Output>> {
+        let text = desk.script(script)?;
+        let outlets = desk.outlets()?;
+        let [stdout, stderr] = outlets;
+        let status = &self.status_name;
         let line = format!(
-            "\\command . {text} </dev/null >{stdout} 2>{stderr}\n\
+            "\\command . {DESK}/{text} </dev/null >{DESK}/{out} 2>{DESK}/{err}\n\
              {{ \\command printf 'S%d\\0' \"$?\"; \\command export -p; \
-             \\command printf '\\0'; }} >{status}\n",
-            text = path_of(&text),
-            stdout = path_of(&stdout.1),
-            stderr = path_of(&stderr.1),
-            status = path_of(&self.status.1),
+             \\command printf '\\0'; }} >{DESK}/{status}\n",
+            out = stdout.name,
+            err = stderr.name,
         );
         let outputs = vec![
-            Output::new(stdout.0, Stream::Stdout)?,
-            Output::new(stderr.0, Stream::Stderr)?,
+            Output::nonblocking(stdout.read, Stream::Stdout),
+            Output::nonblocking(stderr.read, Stream::Stderr),
         ];
-        write_line(&self.lines.1, &line)?;
+        write_line(&self.lines, &line)?;
         self.script = Some(RunningScript {
             id,
-            _text: text,
-            _stdout: stdout.1,
-            _stderr: stderr.1,
+            _stdout: stdout.write,
+            _stderr: stderr.write,
         });
         Ok(outputs)
+    }
+
+    /// Whether something of it was ended for want of memory since it was asked
+    /// last.
+    fn lost_to_memory(&mut self) -> bool {
+        let kills = self.group.as_ref().map_or(0, Group::memory_kills);
+        std::mem::replace(&mut self.memory_kills, kills) < kills
     }
 
     fn read_status(&mut self) {
         let mut buffer = [0; 4096];
         loop {
-            match rustix::io::read(&self.status.0, &mut buffer) {
+            match rustix::io::read(&self.status, &mut buffer) {
                 Ok(count @ 1..) => {
                     self.told.extend(&buffer[..count]);
                     // No shell tells so much: a script that writes here loses
@@ -353,7 +390,7 @@ impl Shell {
     }
 
     fn cwd(&self) -> Option<OsString> {
-        let link = format!("/proc/{}/cwd", self.pid.as_raw_nonzero());
+        let link = format!("/proc/{}/cwd", self.inner.as_raw_nonzero());
         let path = rustix::fs::readlink(link, Vec::new()).ok()?;
         Some(OsStr::from_bytes(path.to_bytes()).to_owned())
     }
@@ -393,29 +430,11 @@ fn export_text(env: &[(Vec<u8>, Vec<u8>)]) -> Vec<u8> {
     text
 }
 
-/// A file in memory with that text, to be read from its start by its path.
-fn text_file(text: &[u8]) -> io::Result<OwnedFd> {
-    let fd = rustix::fs::memfd_create("script", MemfdFlags::CLOEXEC)?;
-    let mut rest = text;
-    while !rest.is_empty() {
-        let count = rustix::io::write(&fd, rest)?;
-        rest = &rest[count..];
-    }
-    Ok(fd)
-}
-
 /// Writes a line, which is shorter than what a pipe takes at once, to a shell
 /// that has read all earlier ones.
 fn write_line(fd: &OwnedFd, line: &str) -> io::Result<()> {
     rustix::io::write(fd, line.as_bytes())?;
     Ok(())
-}
-
-/// A path by which another process of the same user opens a descriptor of this
-/// one.
-fn path_of(fd: impl AsFd) -> String {
-    let fd: BorrowedFd<'_> = fd.as_fd();
-    format!("/proc/{}/fd/{}", std::process::id(), fd.as_raw_fd())
 }
 
 #[cfg(test)]

@@ -43,11 +43,16 @@ pub(super) struct Output {
 impl Output {
     pub fn new(fd: OwnedFd, stream: Stream) -> io::Result<Self> {
         set_nonblocking(&fd)?;
-        Ok(Self {
+        Ok(Self::nonblocking(fd, stream))
+    }
+
+    /// Of a descriptor whose reads return at once.
+    pub fn nonblocking(fd: OwnedFd, stream: Stream) -> Self {
+        Self {
             fd,
             stream,
             credit: WINDOW_BYTES,
-        })
+        }
     }
 
     pub fn stream(&self) -> Stream {
@@ -64,7 +69,7 @@ impl Output {
     }
 
     /// Moves one piece to the host.
-    pub fn pump(&mut self, port: &mut Port, id: u32) -> Flow {
+    pub fn pump(&mut self, port: &mut Port, id: u64) -> Flow {
         if self.credit == 0 || !port.has_room() {
             return Flow::Held;
         }

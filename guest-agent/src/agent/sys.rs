@@ -1,15 +1,20 @@
 //! The agent's system calls that Rust cannot check: what runs in a child before
-//! it is its program, and the request that credits entropy.
+//! it is its program, what the world of commands is made with, and the request
+//! that credits entropy.
 #![allow(unsafe_code)]
 
 use super::launch::Launch;
-use rustix::fd::OwnedFd;
+use super::world::{FILES_RIGHTS, ORDINARY_RIGHTS, Rights, USER};
+use crate::protocol::User;
+use rustix::fd::{AsRawFd, FromRawFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::ioctl::{Setter, opcode};
 use rustix::process::{Pid, WaitOptions};
-use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::convert::Infallible;
+use std::ffi::{CStr, CString, c_char, c_int, c_long, c_void};
 use std::io;
+use std::rc::Rc;
 use std::sync::{Mutex, PoisonError};
 
 /// What a child does before it becomes the command.
@@ -21,6 +26,9 @@ pub(super) struct ChildSetup {
     pub terminal: bool,
     /// Give up the agent's protection from the out-of-memory killer.
     pub mortal: bool,
+    /// Whose rights it has from then on, and the rules of its domain; those of
+    /// the agent, outside of a guest.
+    pub rights: Option<(User, Rc<OwnedFd>)>,
 }
 
 impl ChildSetup {
@@ -38,7 +46,266 @@ impl ChildSetup {
             let file = rustix::fs::open(c"/proc/self/oom_score_adj", flags, Mode::empty())?;
             rustix::io::write(file, b"0")?;
         }
-        Ok(())
+        match &self.rights {
+            Some((user, rules)) => {
+                restrict(rules)?;
+                become_user(*user)
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// Puts the caller, which is a process of its own, into a new domain.
+fn restrict(rules: &OwnedFd) -> Result<(), Errno> {
+    // SAFETY: `landlock_restrict_self(2)` takes two numbers.
+    let done = unsafe { libc::syscall(libc::SYS_landlock_restrict_self, rules.as_raw_fd(), 0) };
+    checked(done).map(drop)
+}
+
+/// Gives the caller the rights of a user and no others. The agent's own survive
+/// a change of identity, because none of its children may be without
+/// [`ORDINARY_RIGHTS`]; here that ends.
+fn become_user(user: User) -> Result<(), Errno> {
+    let (number, rights) = match user {
+        User::Root => {
+            // What it executes gets all rights that the agent left to anybody,
+            // and loses them as administrators do.
+            control(libc::PR_SET_SECUREBITS, 0, 0)?;
+            (0, None)
+        }
+        User::Ordinary => (USER, Some(ORDINARY_RIGHTS)),
+        User::Files => (USER, Some(FILES_RIGHTS)),
+    };
+    // SAFETY: these take numbers, and concern the caller alone.
+    checked(unsafe { libc::syscall(libc::SYS_setresgid, number, number, number) })?;
+    // SAFETY: as above.
+    checked(unsafe { libc::syscall(libc::SYS_setresuid, number, number, number) })?;
+    if let Some(rights) = rights {
+        set_rights(Rights::NONE, rights, rights)?;
+    }
+    if user == User::Files {
+        keep_rights(FILES_RIGHTS)?;
+    }
+    Ok(())
+}
+
+/// `prctl(2)` with two numbers.
+fn control(option: c_int, first: u64, second: u64) -> Result<(), Errno> {
+    // SAFETY: only requests that take numbers are made in this module.
+    let done = unsafe { libc::syscall(libc::SYS_prctl, option, first, second, 0, 0) };
+    checked(done).map(drop)
+}
+
+/// `_LINUX_CAPABILITY_VERSION_3` of `linux/capability.h`.
+const CAPABILITY_VERSION: u32 = 0x2008_0522;
+
+/// Sets what the caller may do now, may ever do, and may hand on.
+pub(super) fn set_rights(
+    effective: Rights,
+    permitted: Rights,
+    inheritable: Rights,
+) -> Result<(), Errno> {
+    let header = [CAPABILITY_VERSION, 0];
+    let sets = [effective, permitted, inheritable];
+    let low = sets.map(|rights| rights.0 as u32);
+    let high = sets.map(|rights| (rights.0 >> 32) as u32);
+    let data = [low, high];
+    // SAFETY: `capset(2)` reads a header of two numbers and, for this version,
+    // two structures of three numbers each; both live until it returns.
+    let done = unsafe { libc::syscall(libc::SYS_capset, &raw const header, &raw const data) };
+    checked(done).map(drop)
+}
+
+/// What the caller may ever do.
+pub(super) fn permitted_rights() -> Result<Rights, Errno> {
+    let header = [CAPABILITY_VERSION, 0];
+    let mut data = [[0u32; 3]; 2];
+    // SAFETY: as for `capset(2)`; this one writes the two structures.
+    let done = unsafe { libc::syscall(libc::SYS_capget, &raw const header, &raw mut data) };
+    checked(done)?;
+    Ok(Rights(u64::from(data[0][1]) | u64::from(data[1][1]) << 32))
+}
+
+/// Programs that the caller executes keep these of the rights handed on.
+pub(super) fn keep_rights(rights: Rights) -> Result<(), Errno> {
+    for number in rights.numbers() {
+        control(
+            libc::PR_CAP_AMBIENT,
+            libc::PR_CAP_AMBIENT_RAISE as u64,
+            number,
+        )?;
+    }
+    Ok(())
+}
+
+/// No program that the caller or its children execute gets other rights than
+/// these, or those of the program's owner. The caller's own rights stay with it,
+/// whoever it is.
+pub(super) fn bound_rights(rights: Rights) -> Result<(), Errno> {
+    control(libc::PR_SET_NO_NEW_PRIVS, 1, 0)?;
+    for number in (0..u64::BITS.into()).filter(|number| !rights.has(*number)) {
+        match control(libc::PR_CAPBSET_DROP, number, 0) {
+            // The kernel knows no such right.
+            Ok(()) | Err(Errno::INVAL) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    control(libc::PR_SET_SECUREBITS, NO_SETUID_FIXUP, 0)
+}
+
+/// `SECBIT_NO_SETUID_FIXUP` of `linux/securebits.h`.
+const NO_SETUID_FIXUP: u64 = 1 << 2;
+
+/// The result of a system call by its number.
+fn checked(result: c_long) -> Result<c_long, Errno> {
+    if result >= 0 {
+        return Ok(result);
+    }
+    let error = io::Error::last_os_error();
+    Err(Errno::from_io_error(&error).unwrap_or(Errno::INVAL))
+}
+
+/// `LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET` of `linux/landlock.h`.
+const SCOPE_ABSTRACT_SOCKETS: u64 = 1;
+
+/// `struct landlock_ruleset_attr` of `linux/landlock.h`.
+#[repr(C)]
+struct RulesetAttributes {
+    handled_files: u64,
+    handled_network: u64,
+    scoped: u64,
+}
+
+/// Rules for domains whose processes do not reach into each other: nothing is
+/// traced, and no memory, descriptor or abstract socket is reached, from one
+/// domain to another. Files and signals are left alone.
+///
+/// # Errors
+/// Those of `landlock_create_ruleset(2)`.
+pub(super) fn domain_rules() -> Result<OwnedFd, Errno> {
+    let attributes = RulesetAttributes {
+        handled_files: 0,
+        handled_network: 0,
+        scoped: SCOPE_ABSTRACT_SOCKETS,
+    };
+    let size = size_of::<RulesetAttributes>();
+    // SAFETY: the call reads `size` bytes at the address, which are the
+    // attributes, in the C layout; they live until it returns.
+    let made = unsafe {
+        let at = &raw const attributes;
+        libc::syscall(libc::SYS_landlock_create_ruleset, at, size, 0)
+    };
+    let number = checked(made)? as c_int;
+    // SAFETY: a successful call gives a new descriptor, which nobody else has.
+    Ok(unsafe { OwnedFd::from_raw_fd(number) })
+}
+
+/// Starts the first process of a PID namespace, in which all later children of
+/// the caller are too. It is a copy of the caller, which must have one thread,
+/// runs `first` and never returns from it.
+///
+/// # Errors
+/// Those of `unshare(2)` and of `fork(2)`.
+pub(super) fn fork_apart<F: FnOnce() -> Infallible>(first: F) -> Result<Pid, Errno> {
+    // SAFETY: no descriptors are unshared, which is what may be unsafe. The
+    // caller has one thread, so the copy is whole: no lock is held by a thread
+    // that it lacks.
+    let process = unsafe {
+        checked(libc::unshare(libc::CLONE_NEWPID).into())?;
+        libc::fork()
+    };
+    if process == 0 {
+        first();
+    }
+    checked(process.into())?;
+    Pid::from_raw(process).ok_or(Errno::INVAL)
+}
+
+/// Waits for ever, reaping children unseen and holding no descriptor.
+pub(super) fn reap_for_ever() -> Infallible {
+    // SAFETY: these take numbers; closing all descriptors makes those values
+    // of this process that name one useless, and it uses none of them.
+    unsafe {
+        libc::syscall(libc::SYS_close_range, 0, u32::MAX, 0);
+        // The kernel reaps the children of who ignores their deaths.
+        libc::signal(libc::SIGCHLD, libc::SIG_IGN);
+        loop {
+            libc::pause();
+        }
+    }
+}
+
+/// Whose files the caller makes, without a change of rights otherwise.
+pub(super) fn own_files_as(user: u32) {
+    // SAFETY: these take numbers, and concern this thread alone. They tell the
+    // former user; that is never an error for who may do it.
+    unsafe {
+        libc::syscall(libc::SYS_setfsgid, user);
+        libc::syscall(libc::SYS_setfsuid, user);
+    }
+}
+
+/// `SCHED_FLAG_RESET_ON_FORK` of `linux/sched.h`: children are as others.
+const RESET_ON_FORK: u64 = 1;
+
+/// The highest priority among those that take turns.
+const FIRST_IN_TURN: i32 = -20;
+
+/// `struct sched_attr` of `linux/sched/types.h`, its first version.
+#[repr(C)]
+#[derive(Default)]
+struct SchedulingAttributes {
+    size: u32,
+    policy: u32,
+    flags: u64,
+    nice: i32,
+    priority: u32,
+    runtime: u64,
+    deadline: u64,
+    period: u64,
+}
+
+/// Lets the caller run before all that commands run; its children do not.
+///
+/// # Errors
+/// Those of `sched_setattr(2)`.
+pub(super) fn run_first() -> Result<(), Errno> {
+    let attributes = SchedulingAttributes {
+        size: size_of::<SchedulingAttributes>() as u32,
+        flags: RESET_ON_FORK,
+        nice: FIRST_IN_TURN,
+        ..SchedulingAttributes::default()
+    };
+    // SAFETY: the call reads the attributes, whose size they tell, in the C
+    // layout; they live until it returns. Zero is the caller.
+    let done = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) };
+    checked(done).map(drop)
+}
+
+/// Gives every signal its default action and blocks none, once for all that the
+/// agent starts: a program inherits what is ignored and what is blocked
+/// (`execve(2)`), as SIGINT by `nohup(1)` or a shell's background. What the agent
+/// handles itself is at its default again in a program. SIGPIPE, which Rust
+/// ignores, is left to the child.
+pub(super) fn default_signals() {
+    // The kernel's own structure for a signal's action, at most four words: all
+    // zeros are the default. Those of the C library that it hides are no
+    // exception: a spawned program inherits them ignored.
+    let default = [0u64; 4];
+    let (none, size) = (std::ptr::null_mut::<c_void>(), size_of::<u64>());
+    // SAFETY: the agent has no handlers yet. The call reads the structure, which
+    // outlives it; numbers that cannot be set are refused. The set is initialised
+    // by `sigemptyset`.
+    unsafe {
+        for signal in (1..=libc::SIGRTMAX()).filter(|signal| *signal != libc::SIGPIPE) {
+            let at = default.as_ptr();
+            libc::syscall(libc::SYS_rt_sigaction, signal, at, none, size);
+        }
+        let mut none = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
+        if libc::sigemptyset(none.as_mut_ptr()) == 0 {
+            libc::sigprocmask(libc::SIG_SETMASK, none.as_ptr(), std::ptr::null_mut());
+        }
     }
 }
 
@@ -61,15 +328,52 @@ struct Child<'a> {
     argv: Vec<*const c_char>,
     /// Pointers to [`Launch::env`], ended by null.
     env: Vec<*const c_char>,
+    /// Its number among the processes that it sees.
+    inner: Option<Pid>,
     /// Why it did not become the program.
-    error: Option<Errno>,
+    error: Option<NotStarted>,
+}
+
+/// A process that started.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Started {
+    /// Its number, as the agent sees it.
+    pub process: Pid,
+    /// Its number, as it and other commands see it.
+    pub inner: Pid,
+}
+
+/// Why a program did not start.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum NotStarted {
+    /// There was no process, or it could not be set up.
+    Setup(Errno),
+    /// The working directory could not be entered.
+    Folder(Errno),
+    /// The program could not be executed.
+    Program(Errno),
+}
+
+impl NotStarted {
+    /// The error of the system call that failed.
+    pub fn errno(self) -> Errno {
+        match self {
+            Self::Setup(error) | Self::Folder(error) | Self::Program(error) => error,
+        }
+    }
+}
+
+impl From<Errno> for NotStarted {
+    fn from(error: Errno) -> Self {
+        Self::Setup(error)
+    }
 }
 
 /// Starts a program.
 ///
 /// # Errors
-/// Those of `clone(2)`, of the setup, and of `execve(2)`.
-pub(super) fn spawn(launch: &Launch) -> Result<Pid, Errno> {
+/// Those of `clone(2)`, of the setup, of `chdir(2)` and of `execve(2)`.
+pub(super) fn spawn(launch: &Launch) -> Result<Started, NotStarted> {
     let pointers = |texts: &[CString]| {
         let texts = texts.iter().map(|text| text.as_ptr());
         texts.chain([std::ptr::null()]).collect()
@@ -78,6 +382,7 @@ pub(super) fn spawn(launch: &Launch) -> Result<Pid, Errno> {
         launch,
         argv: pointers(&launch.argv),
         env: pointers(&launch.env),
+        inner: None,
         error: None,
     };
     let mut stack = STACK.lock().unwrap_or_else(PoisonError::into_inner);
@@ -94,10 +399,13 @@ pub(super) fn spawn(launch: &Launch) -> Result<Pid, Errno> {
     drop(stack);
     let Some(process) = Pid::from_raw(process).filter(|_| process > 0) else {
         let error = io::Error::last_os_error();
-        return Err(Errno::from_io_error(&error).unwrap_or(Errno::AGAIN));
+        return Err(Errno::from_io_error(&error).unwrap_or(Errno::AGAIN).into());
     };
     match child.error {
-        None => Ok(process),
+        None => Ok(Started {
+            process,
+            inner: child.inner.unwrap_or(process),
+        }),
         Some(error) => {
             // It has ended; what there is to know is known.
             let _ = rustix::process::waitpid(Some(process), WaitOptions::empty());
@@ -112,7 +420,7 @@ extern "C" fn run_child(argument: *mut c_void) -> c_int {
     // or the program takes its place, and uses it only afterwards.
     let child = unsafe { &mut *argument.cast::<Child<'_>>() };
     child.error = Some(match child.prepare() {
-        Ok(()) => child.execute(),
+        Ok(()) => NotStarted::Program(child.execute()),
         Err(error) => error,
     });
     NOT_STARTED
@@ -120,16 +428,25 @@ extern "C" fn run_child(argument: *mut c_void) -> c_int {
 
 impl Child<'_> {
     /// Connects the child and does what it must do before it is the program.
-    fn prepare(&self) -> Result<(), Errno> {
+    fn prepare(&mut self) -> Result<(), NotStarted> {
+        self.inner = Some(rustix::process::getpid());
         let [stdin, stdout, stderr] = &self.launch.stdio;
         rustix::stdio::dup2_stdin(stdin)?;
         rustix::stdio::dup2_stdout(stdout)?;
         rustix::stdio::dup2_stderr(stderr)?;
+        if let Some((fd, number)) = &self.launch.more {
+            // SAFETY: makes a descriptor of the child alone, whose table is a
+            // copy of the agent's; nothing in the child has that number.
+            checked(unsafe { libc::dup2(fd.as_raw_fd(), *number) }.into())?;
+        }
         self.launch.setup.run()?;
         if let Some(cwd) = &self.launch.cwd {
-            rustix::process::chdir(cwd.as_c_str())?;
+            rustix::process::chdir(cwd.as_c_str()).map_err(NotStarted::Folder)?;
         }
-        default_signals();
+        // SAFETY: sets the default action of a signal in the child alone, whose
+        // table of actions is its own (no CLONE_SIGHAND). Rust programs ignore
+        // SIGPIPE; others must not inherit that.
+        unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
         Ok(())
     }
 
@@ -152,44 +469,6 @@ impl Child<'_> {
             }
         }
         denied.unwrap_or(last)
-    }
-}
-
-/// Gives every signal its default action and blocks none: a program inherits
-/// what is ignored and what is blocked (`execve(2)`), as SIGPIPE by Rust's
-/// start-up and SIGINT by `nohup(1)` or a shell's background.
-fn default_signals() {
-    /// Signals of Linux; two of them are the C library's, which refuses to
-    /// touch them.
-    const SIGNALS: c_int = 64;
-    /// Bytes of the kernel's set of signals.
-    const SET_BYTES: usize = 8;
-    // Longer than the kernel's `struct sigaction` on any machine; all zero it
-    // asks for the default action, no flags, no blocked signals.
-    let action = [0usize; 8];
-    let none = [0u8; SET_BYTES];
-    // SAFETY: all changes concern the child alone, whose table of actions is
-    // its own (no CLONE_SIGHAND), as its mask is. The kernel reads the two
-    // buffers and writes nothing.
-    unsafe {
-        for signal in 1..=SIGNALS {
-            let no_old = std::ptr::null_mut::<c_void>();
-            libc::syscall(
-                libc::SYS_rt_sigaction,
-                signal,
-                action.as_ptr(),
-                no_old,
-                SET_BYTES,
-            );
-        }
-        let no_old = std::ptr::null_mut::<c_void>();
-        libc::syscall(
-            libc::SYS_rt_sigprocmask,
-            libc::SIG_SETMASK,
-            none.as_ptr(),
-            no_old,
-            SET_BYTES,
-        );
     }
 }
 

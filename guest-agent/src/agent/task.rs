@@ -1,11 +1,12 @@
 //! A command or script that the host knows by its id.
 
 use super::group::{Group, Groups};
-use super::launch::{Launch, variables};
+use super::launch::Launch;
 use super::port::{Port, set_nonblocking};
 use super::streams::{Flow, Input, Output, TERMINAL_EOF, nothing, pipe};
-use super::sys::ChildSetup;
-use crate::protocol::{Ending, Exec, Exited, PtySize, Report, Stream};
+use super::sys::{ChildSetup, NotStarted};
+use super::views::Views;
+use crate::protocol::{Ending, Exec, Exited, PtySize, Reason, Report, Stream};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal};
@@ -15,24 +16,45 @@ use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 
-/// Why a request cannot be fulfilled: error number (0 if none) and text.
+/// Why a request cannot be fulfilled: why, error number (0 if none) and text.
 #[derive(Debug)]
-pub(super) struct Failure(pub u32, pub String);
+pub(super) struct Failure(pub Reason, pub u32, pub String);
 
 impl Failure {
     /// A failure of the system while doing `what`.
     pub fn new(what: &str, error: &io::Error) -> Self {
         let number = error.raw_os_error().unwrap_or(0);
-        Self(number as u32, format!("cannot {what}: {error}"))
+        let text = format!("cannot {what}: {error}");
+        Self(Reason::Other, number as u32, text)
+    }
+
+    /// A program that did not start, or its working directory.
+    fn of_start(error: NotStarted, program: &[u8], cwd: &[u8]) -> Self {
+        let shown = |bytes: &[u8]| OsStr::from_bytes(bytes).display().to_string();
+        let (reason, what) = match error {
+            NotStarted::Setup(_) => (Reason::Other, format!("prepare {}", shown(program))),
+            NotStarted::Folder(_) => {
+                let text = format!("enter the working directory {}", shown(cwd));
+                (Reason::Folder, text)
+            }
+            NotStarted::Program(Errno::NOENT | Errno::NOTDIR) => {
+                (Reason::NotFound, format!("run {}", shown(program)))
+            }
+            NotStarted::Program(_) => (Reason::NotExecutable, format!("run {}", shown(program))),
+        };
+        let Failure(_, number, text) = Self::new(&what, &error.errno().into());
+        Self(reason, number, text)
     }
 }
 
 /// What runs under an id.
 #[derive(Debug)]
 pub(super) struct Task {
-    pub id: u32,
+    pub id: u64,
     /// The process of a command; a script runs in the session's shell.
     pub process: Option<Pid>,
+    /// Its number, as other commands see it.
+    pub inner: Option<Pid>,
     group: Option<Group>,
     outputs: Vec<Output>,
     input: Option<Input>,
@@ -44,10 +66,11 @@ pub(super) struct Task {
 
 impl Task {
     /// A script whose outputs those are.
-    pub fn script(id: u32, outputs: Vec<Output>) -> Self {
+    pub fn script(id: u64, outputs: Vec<Output>) -> Self {
         Self {
             id,
             process: None,
+            inner: None,
             group: None,
             outputs,
             input: None,
@@ -59,28 +82,20 @@ impl Task {
 
     /// Starts a command.
     pub fn start(
-        id: u32,
+        id: u64,
         exec: &Exec,
         groups: Option<&mut Groups>,
-        mortal: bool,
+        views: &Views,
     ) -> Result<Self, Failure> {
-        let program = exec
-            .argv
-            .first()
-            .ok_or_else(|| Failure(0, "the command has no program".to_owned()))?;
-        if let Some(cwd) = &exec.cwd {
-            let cwd = OsStr::from_bytes(cwd);
-            if let Err(error) = rustix::fs::access(cwd, rustix::fs::Access::EXEC_OK) {
-                return Err(Failure::new(
-                    &format!("enter {}", cwd.display()),
-                    &error.into(),
-                ));
-            }
-        }
+        let none = || {
+            let text = "the command has no program".to_owned();
+            Failure(Reason::Other, 0, text)
+        };
+        let program = exec.argv.first().ok_or_else(none)?;
         let mut task = Self::script(id, Vec::new());
         task.detach = exec.detach;
         let stdio = match exec.pty {
-            Some(size) => task.connect_terminal(size),
+            Some(size) => task.connect_terminal(size, views),
             None => task.connect_pipes(exec.stdin),
         };
         let stdio = stdio.map_err(|error| Failure::new("connect the command", &error))?;
@@ -97,19 +112,25 @@ impl Task {
                 .transpose()
                 .map_err(limited)?,
             terminal: exec.pty.is_some(),
-            mortal,
+            mortal: views.mortal,
+            rights: views.rights(exec.user),
         };
-        let env = variables(exec.clear_env, &exec.env);
+        let env = views.variables(exec.user, exec.clear_env, &exec.env);
+        let cwd = exec.cwd.as_deref().or(views.home(exec.user));
         let launch = Launch::new(&exec.argv, &env, stdio, setup);
-        let launch = launch.and_then(|launch| match &exec.cwd {
+        let launch = launch.and_then(|launch| match cwd {
             Some(cwd) => launch.in_folder(cwd),
             None => Ok(launch),
         });
-        let process = launch.and_then(|launch| launch.start()).map_err(|error| {
+        let launch = launch.map_err(|error| {
             let what = format!("run {}", OsStr::from_bytes(program).display());
             Failure::new(&what, &error)
         })?;
-        task.process = Some(process);
+        let started = launch.start();
+        let started =
+            started.map_err(|error| Failure::of_start(error, program, cwd.unwrap_or_default()))?;
+        task.process = Some(started.process);
+        task.inner = Some(started.inner);
         Ok(task)
     }
 
@@ -130,10 +151,9 @@ impl Task {
     }
 
     /// Makes its terminal; the command's side of it.
-    fn connect_terminal(&mut self, size: PtySize) -> io::Result<[OwnedFd; 3]> {
+    fn connect_terminal(&mut self, size: PtySize, views: &Views) -> io::Result<[OwnedFd; 3]> {
         let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
-        let master = rustix::pty::openpt(flags)?;
-        rustix::pty::grantpt(&master)?;
+        let master = views.new_terminal()?;
         rustix::pty::unlockpt(&master)?;
         resize(&master, size)?;
         let slave = rustix::pty::ioctl_tiocgptpeer(&master, flags)?;

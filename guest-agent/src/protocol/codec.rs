@@ -31,7 +31,7 @@ impl std::error::Error for ProtocolError {}
 pub(super) fn write_frame(
     out: &mut Vec<u8>,
     kind: u8,
-    id: u32,
+    id: u64,
     payload: impl FnOnce(&mut Writer<'_>),
 ) {
     let start = out.len();
@@ -229,15 +229,13 @@ impl FrameReader {
     pub fn next<T>(
         &mut self,
         decode: impl FnOnce(u8, &[u8]) -> Result<T, ProtocolError>,
-    ) -> Result<Option<(u32, T)>, ProtocolError> {
+    ) -> Result<Option<(u64, T)>, ProtocolError> {
         let Some((header, rest)) = self.buffer[self.read..].split_at_checked(HEADER_BYTES) else {
             self.compact();
             return Ok(None);
         };
-        let word = |at: usize| {
-            u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
-        };
-        let (len, kind, id) = (word(0) as usize, header[4], word(5));
+        let mut fields = Reader::new(header);
+        let (len, kind, id) = (fields.u32() as usize, fields.u8(), fields.u64());
         if len > MAX_PAYLOAD {
             return Err(ProtocolError::TooLong(len));
         }

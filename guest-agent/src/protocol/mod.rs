@@ -1,9 +1,11 @@
 //! Frames between host and agent over one byte stream.
 //!
-//! A frame is `len: u32`, `kind: u8`, `id: u32` (little endian), then `len`
-//! bytes of payload. `id` names a command; the host chooses it, and may use it
-//! again after [`Report::Exited`] or [`Report::Failed`]. Frames that are about
-//! no command have id 0.
+//! A frame is `len: u32`, `kind: u8`, `id: u64` (little endian), then `len`
+//! bytes of payload. `id` names a command or another request; the host draws it
+//! at random for each, and it ends with [`Report::Exited`], [`Report::Failed`]
+//! or the answer. A report about what the host has not asked for breaks the
+//! protocol: who does not know an id cannot forge a frame about it. Only frames
+//! of a guest that is being built have id 0.
 //!
 //! Both directions of a command's data are held back by credit: a side sends no
 //! more bytes of a stream than the other granted ([`WINDOW_BYTES`] at first,
@@ -19,19 +21,19 @@ mod request;
 mod resume;
 
 pub use codec::{FrameReader, ProtocolError};
-pub use report::{Ending, Exited, Report, output_frame};
-pub use request::{Exec, Limits, PtySize, Request, Script, stdin_frame};
+pub use report::{Ending, Exited, Reason, Report, output_frame};
+pub use request::{Exec, Limits, PtySize, Request, Script, User, stdin_frame};
 pub use resume::{Access, Mount, Network, Resume};
 
 /// Version of this protocol, told by [`Report::Ready`]. Both sides come from
 /// one build, so there is no negotiation: another version is an error.
-pub const VERSION: u16 = 2;
+pub const VERSION: u16 = 3;
 
 /// Name of the virtio-console port that carries the protocol.
 pub const PORT_NAME: &str = "agent99.agent";
 
 /// Bytes before the payload of a frame.
-pub const HEADER_BYTES: usize = 9;
+pub const HEADER_BYTES: usize = 13;
 
 /// Longest payload. Linux takes no longer command line than a quarter of the
 /// stack, 2 MiB (`execve(2)`); a longer script belongs in a file.

@@ -41,6 +41,34 @@ impl Exited {
     }
 }
 
+/// Why a request cannot be fulfilled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Reason {
+    /// Another one, which the text tells.
+    #[default]
+    Other = 0,
+    /// There is no such program, or none that could interpret it.
+    NotFound = 1,
+    /// The program is there and cannot be executed.
+    NotExecutable = 2,
+    /// The working directory cannot be entered.
+    Folder = 3,
+}
+
+impl Reason {
+    fn from_number(number: u8) -> Option<Self> {
+        [
+            Self::Other,
+            Self::NotFound,
+            Self::NotExecutable,
+            Self::Folder,
+        ]
+        .get(usize::from(number))
+        .copied()
+    }
+}
+
 /// A frame from guest to host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Report {
@@ -70,9 +98,11 @@ pub enum Report {
     Output(Stream, Vec<u8>),
     /// The command ended, and all its output was sent. Its last frame.
     Exited(Exited),
-    /// The command could not be started, or the request makes no sense: error
-    /// number (0 if none) and text. Its last frame.
-    Failed(u32, String),
+    /// The command could not be started, or the request makes no sense: why,
+    /// error number (0 if none) and text. Its last frame.
+    Failed(Reason, u32, String),
+    /// The answer to [`Request::Ping`](super::Request::Ping).
+    Pong,
     /// That many more bytes of standard input may be sent.
     Credit(u32),
 }
@@ -87,13 +117,14 @@ const EXITED: u8 = 0x87;
 const FAILED: u8 = 0x88;
 const CREDIT: u8 = 0x89;
 const SETTLED: u8 = 0x8A;
+const PONG: u8 = 0x8B;
 
 const OUT_OF_MEMORY: u8 = 1;
 const SESSION_RESET: u8 = 2;
 
 /// Appends a [`Report::Output`] of at most [`MAX_CHUNK`] bytes without taking
 /// them; the answer is how many it took.
-pub fn output_frame(out: &mut Vec<u8>, id: u32, stream: Stream, bytes: &[u8]) -> usize {
+pub fn output_frame(out: &mut Vec<u8>, id: u64, stream: Stream, bytes: &[u8]) -> usize {
     let len = bytes.len().min(MAX_CHUNK);
     let kind = if stream == Stream::Stderr {
         STDERR
@@ -106,7 +137,7 @@ pub fn output_frame(out: &mut Vec<u8>, id: u32, stream: Stream, bytes: &[u8]) ->
 
 impl Report {
     /// Appends the frame to `out`.
-    pub fn encode(&self, id: u32, out: &mut Vec<u8>) {
+    pub fn encode(&self, id: u64, out: &mut Vec<u8>) {
         write_frame(out, self.kind(), id, |w| match self {
             Report::Ready {
                 version,
@@ -122,12 +153,13 @@ impl Report {
                 w.option(failure.as_ref(), |w, text| w.bytes(text.as_bytes()));
                 w.u32(*interrupted);
             }
-            Report::Settled => {}
+            Report::Settled | Report::Pong => {}
             Report::Prepared(bytes) => w.u64(*bytes),
             Report::Started(pid) => w.u32(*pid),
             Report::Output(_, bytes) => w.rest(bytes),
             Report::Exited(exited) => exited.write(w),
-            Report::Failed(errno, text) => {
+            Report::Failed(reason, errno, text) => {
+                w.u8(*reason as u8);
                 w.u32(*errno);
                 w.bytes(text.as_bytes());
             }
@@ -156,7 +188,12 @@ impl Report {
             STDOUT => Report::Output(Stream::Stdout, r.rest()),
             STDERR => Report::Output(Stream::Stderr, r.rest()),
             EXITED => Report::Exited(Exited::read(&mut r)),
-            FAILED => Report::Failed(r.u32(), r.text()),
+            FAILED => {
+                let number = r.u8();
+                let reason = r.check(Reason::from_number(number));
+                Report::Failed(reason, r.u32(), r.text())
+            }
+            PONG => Report::Pong,
             CREDIT => Report::Credit(r.u32()),
             other => return Err(ProtocolError::UnknownKind(other)),
         };
@@ -175,6 +212,7 @@ impl Report {
             Report::Exited(_) => EXITED,
             Report::Failed(..) => FAILED,
             Report::Credit(_) => CREDIT,
+            Report::Pong => PONG,
         }
     }
 }

@@ -21,6 +21,28 @@ pub struct Limits {
     pub memory: Option<u64>,
 }
 
+/// As whom a command runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum User {
+    /// The guest's ordinary user, who has no rights of an administrator.
+    #[default]
+    Ordinary = 0,
+    /// The administrator, with those rights that reach nothing but files,
+    /// processes and the network of commands.
+    Root = 1,
+    /// The ordinary user with access to all files: who copies them for the host.
+    Files = 2,
+}
+
+impl User {
+    fn from_number(number: u8) -> Option<Self> {
+        [Self::Ordinary, Self::Root, Self::Files]
+            .get(usize::from(number))
+            .copied()
+    }
+}
+
 /// A command to start as a fresh process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Exec {
@@ -30,7 +52,9 @@ pub struct Exec {
     pub env: Vec<(Vec<u8>, Vec<u8>)>,
     /// Start from an empty environment instead.
     pub clear_env: bool,
-    /// Working directory; the agent's own if absent.
+    /// As whom it runs.
+    pub user: User,
+    /// Working directory; the user's home if absent.
     pub cwd: Option<Vec<u8>>,
     /// Whether [`Request::Stdin`] will follow; else standard input is empty.
     pub stdin: bool,
@@ -79,6 +103,8 @@ pub enum Request {
     Kill,
     /// That many more bytes of a stream may be sent.
     Credit(Stream, u32),
+    /// Tell that you are there: [`Report::Pong`](super::Report::Pong).
+    Ping,
 }
 
 const RESUME: u8 = 0x01;
@@ -92,10 +118,11 @@ const SIGNAL: u8 = 0x08;
 const KILL: u8 = 0x09;
 const CREDIT: u8 = 0x0A;
 const SETTLE: u8 = 0x0B;
+const PING: u8 = 0x0C;
 
 /// Appends a [`Request::Stdin`] of at most [`MAX_CHUNK`] bytes without taking
 /// the bytes; answers how many it took.
-pub fn stdin_frame(out: &mut Vec<u8>, id: u32, bytes: &[u8]) -> usize {
+pub fn stdin_frame(out: &mut Vec<u8>, id: u64, bytes: &[u8]) -> usize {
     let len = bytes.len().min(MAX_CHUNK);
     write_frame(out, STDIN, id, |w| w.rest(&bytes[..len]));
     len
@@ -103,10 +130,14 @@ pub fn stdin_frame(out: &mut Vec<u8>, id: u32, bytes: &[u8]) -> usize {
 
 impl Request {
     /// Appends the frame to `out`.
-    pub fn encode(&self, id: u32, out: &mut Vec<u8>) {
+    pub fn encode(&self, id: u64, out: &mut Vec<u8>) {
         write_frame(out, self.kind(), id, |w| match self {
             Request::Resume(resume) => resume.write(w),
-            Request::Prepare | Request::Settle | Request::StdinEnd | Request::Kill => {}
+            Request::Prepare
+            | Request::Settle
+            | Request::StdinEnd
+            | Request::Kill
+            | Request::Ping => {}
             Request::Exec(exec) => exec.write(w),
             Request::Script(script) => w.rest(&script.text),
             Request::Stdin(bytes) => w.rest(bytes),
@@ -139,6 +170,7 @@ impl Request {
             RESIZE => Request::Resize(PtySize::read(&mut r)),
             SIGNAL => Request::Signal(r.u32()),
             KILL => Request::Kill,
+            PING => Request::Ping,
             CREDIT => {
                 let stream = Stream::from_number(r.u8());
                 let stream = stream.ok_or(ProtocolError::Malformed(kind))?;
@@ -162,6 +194,7 @@ impl Request {
             Request::Signal(_) => SIGNAL,
             Request::Kill => KILL,
             Request::Credit(..) => CREDIT,
+            Request::Ping => PING,
         }
     }
 }
@@ -197,6 +230,7 @@ impl Exec {
             w.bytes(value);
         });
         w.u8(u8::from(self.clear_env));
+        w.u8(self.user as u8);
         w.option(self.cwd.as_ref(), |w, cwd| w.bytes(cwd));
         w.u8(u8::from(self.stdin));
         w.option(self.pty.as_ref(), |w, size| {
@@ -212,6 +246,10 @@ impl Exec {
             argv: r.list(Reader::bytes),
             env: r.list(|r| (r.bytes(), r.bytes())),
             clear_env: r.flag(),
+            user: {
+                let number = r.u8();
+                r.check(User::from_number(number))
+            },
             cwd: r.option(Reader::bytes),
             stdin: r.flag(),
             pty: r.option(PtySize::read),

@@ -35,6 +35,7 @@ fn requests() -> Vec<Request> {
             argv: vec![b"printf".to_vec(), b"\xff".to_vec()],
             env: vec![(b"A".to_vec(), b"".to_vec())],
             clear_env: true,
+            user: User::Root,
             cwd: Some(b"/tmp".to_vec()),
             stdin: true,
             pty: Some(PtySize { rows: 24, cols: 80 }),
@@ -45,6 +46,11 @@ fn requests() -> Vec<Request> {
             },
         }),
         Request::Exec(Exec::default()),
+        Request::Exec(Exec {
+            user: User::Files,
+            ..Exec::default()
+        }),
+        Request::Ping,
         Request::Script(Script {
             text: b"echo hi\n".to_vec(),
         }),
@@ -82,7 +88,9 @@ fn reports() -> Vec<Report> {
             session_reset: true,
         }),
         Report::Exited(Exited::default()),
-        Report::Failed(2, "No such file or directory".to_owned()),
+        Report::Failed(Reason::NotFound, 2, "No such file or directory".to_owned()),
+        Report::Failed(Reason::Folder, 0, String::new()),
+        Report::Pong,
         Report::Credit(5),
     ]
 }
@@ -91,9 +99,9 @@ fn reports() -> Vec<Report> {
 fn frames_come_back_however_they_are_cut() {
     let mut bytes = Vec::new();
     for (id, request) in requests().iter().enumerate() {
-        request.encode(id as u32, &mut bytes);
+        request.encode(id as u64, &mut bytes);
     }
-    for step in [1, 3, 8, 9, 10, 1000] {
+    for step in [1, 3, 12, 13, 14, 1000] {
         let mut reader = FrameReader::new();
         let mut seen = Vec::new();
         for chunk in bytes.chunks(step) {
@@ -146,7 +154,7 @@ fn wrong_frames_are_errors() {
     let long = |len: u32| {
         let mut reader = FrameReader::new();
         reader.push(&len.to_le_bytes());
-        reader.push(&[0; 5]);
+        reader.push(&[0; 9]);
         reader.next(Request::decode)
     };
     assert_eq!(

@@ -4,7 +4,7 @@ use super::cancel::Cancel;
 use super::collect::collect;
 use super::process::Process;
 use crate::vm::{Opening, Output, Running, VmError};
-use a99_guest_agent::protocol::{Exec, PtySize, Request};
+use a99_guest_agent::protocol::{Exec, PtySize, Request, User};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -57,7 +57,22 @@ impl Command {
         self
     }
 
-    /// Its working directory; else that of the agent, `/root`.
+    /// Runs it as the guest's administrator: it may change what belongs to others
+    /// and install programs. It has the same limits as other commands, and can
+    /// neither leave them nor reach into other commands.
+    pub fn root(mut self) -> Self {
+        self.exec.user = User::Root;
+        self
+    }
+
+    /// Runs it as who copies files for the host.
+    pub(super) fn as_copier(mut self) -> Self {
+        self.exec.user = User::Files;
+        self
+    }
+
+    /// Its working directory; else the home of its user, `/home/agent` or
+    /// `/root`.
     pub fn cwd(mut self, folder: impl AsRef<[u8]>) -> Self {
         self.exec.cwd = Some(folder.as_ref().to_vec());
         self
@@ -157,6 +172,8 @@ impl Command {
 /// How a script runs; see [`Sandbox::exec_with`](super::Sandbox::exec_with).
 #[derive(Clone, Debug, Default)]
 pub struct ExecOptions {
+    /// Run as the guest's administrator; see [`Command::root`].
+    pub root: bool,
     /// Working directory.
     pub cwd: Option<String>,
     /// Variables besides those of the sandbox.
@@ -174,6 +191,6 @@ pub struct ExecOptions {
 impl ExecOptions {
     /// Whether the script needs a process of its own.
     pub(super) fn is_own_process(&self) -> bool {
-        self.cwd.is_some() || !self.env.is_empty() || self.stdin.is_some()
+        self.root || self.cwd.is_some() || !self.env.is_empty() || self.stdin.is_some()
     }
 }

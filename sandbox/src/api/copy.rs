@@ -31,7 +31,8 @@ pub(super) async fn copy_in(
     host: &Path,
     guest: &str,
 ) -> Result<Copied, VmError> {
-    let process = sandbox.command([AGENT, "--receive", guest]).piped();
+    let process = sandbox.command([AGENT, "--receive", guest]);
+    let process = process.as_copier().piped();
     let process = Arc::new(process.spawn()?);
     let (theirs, path) = (Arc::clone(&process), host.to_owned());
     let copied = on_a_thread(move || {
@@ -61,7 +62,12 @@ pub(super) async fn copy_out(
     host: &Path,
     git: bool,
 ) -> Result<Copied, VmError> {
-    let process = Arc::new(sandbox.command([AGENT, "--send", guest]).spawn()?);
+    let process = Arc::new(
+        sandbox
+            .command([AGENT, "--send", guest])
+            .as_copier()
+            .spawn()?,
+    );
     let (theirs, path) = (Arc::clone(&process), host.to_owned());
     let options = Receive {
         max_bytes: sandbox.settings.copy_limit,

@@ -97,7 +97,7 @@ impl FrameLink for Wire {
 
 /// A command that waits for its turn.
 struct Job {
-    id: u32,
+    id: u64,
     script: Vec<u8>,
     /// Its standard input, if it has one.
     stdin: Option<Vec<u8>>,
@@ -115,7 +115,7 @@ struct State {
     /// Commands whose standard input is not complete yet.
     gathering: Vec<Job>,
     /// The command that runs.
-    running: Option<(u32, Arc<AtomicBool>)>,
+    running: Option<(u64, Arc<AtomicBool>)>,
     machine: Option<Arc<Machine>>,
     /// Why there is no machine, or no more.
     failed: Option<VmError>,
@@ -264,7 +264,7 @@ impl Shared {
     }
 
     /// A piece of a command's standard input came.
-    fn gather(&self, id: u32, bytes: &[u8]) {
+    fn gather(&self, id: u64, bytes: &[u8]) {
         let mut state = self.lock();
         let Some(at) = state.gathering.iter().position(|job| job.id == id) else {
             return;
@@ -283,7 +283,7 @@ impl Shared {
     }
 
     /// A command's standard input is complete: it waits for its turn.
-    fn begin(&self, id: u32) {
+    fn begin(&self, id: u64) {
         let mut state = self.lock();
         let at = state.gathering.iter().position(|job| job.id == id);
         if let Some(at) = at {
@@ -306,7 +306,7 @@ impl Shared {
     }
 
     /// Ends a command, whether it runs or waits.
-    fn cancel(&self, id: u32) {
+    fn cancel(&self, id: u64) {
         let mut state = self.lock();
         if let Some((running, cancel)) = &state.running
             && *running == id

@@ -68,7 +68,8 @@ impl Sandbox {
     }
 
     /// Runs a script with options. One with a working directory, variables or
-    /// standard input of its own runs in a fresh shell, beside the session.
+    /// standard input of its own, or of the administrator, runs in a fresh shell,
+    /// beside the session.
     ///
     /// # Errors
     /// As [`Sandbox::exec`].
@@ -89,6 +90,9 @@ impl Sandbox {
             return collect(&self.running, request, None, opening, cancel).await;
         }
         let mut command = self.command([SHELL.as_bytes(), b"-c", script.as_ref()]);
+        if options.root {
+            command = command.root();
+        }
         if let Some(cwd) = &options.cwd {
             command = command.cwd(cwd);
         }

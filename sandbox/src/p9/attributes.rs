@@ -1,8 +1,9 @@
 //! Attributes of files and file systems.
 //!
-//! The user of this process is the guest's root, in both directions; if that is
-//! not the host's root, the host's root is nobody in the guest. Other numbers
-//! are the same on both sides. A guest changes no owners.
+//! The user of this process is the guest's ordinary user, in both directions:
+//! what belongs to it belongs to whoever works in the guest. The host's root, and
+//! whoever has that user's number on the host, is nobody in the guest. Other
+//! numbers are the same on both sides. A guest changes no owners.
 
 use super::data::{flag, refuse_privileged};
 use super::fid::Fid;
@@ -115,10 +116,13 @@ impl Owner {
     }
 }
 
+/// The guest's ordinary user and its group.
+const GUEST_USER: u32 = 1000;
+
 fn guest_number(own: u32, number: u32) -> u32 {
     match number {
-        number if number == own => 0,
-        0 => NOBODY,
+        number if number == own => GUEST_USER,
+        0 | GUEST_USER => NOBODY,
         number => number,
     }
 }

@@ -1,6 +1,7 @@
 //! What can go wrong with a running guest, each with a stable code.
 
 use super::output::Output;
+use a99_guest_agent::protocol::Exited;
 use std::fmt;
 
 /// The kind of a failure. The text of a code never changes.
@@ -16,10 +17,17 @@ pub enum VmCode {
     EmulatorTrap,
     /// The emulator or the host's agent broke the protocol between them.
     Protocol,
+    /// The guest runs and does not answer, or does not end what it is told to
+    /// end. It was stopped.
+    Unresponsive,
     /// The guest did not get ready in time.
     NotReady,
-    /// The command could not be started inside the guest.
+    /// The command could not be started inside the guest: there is no such
+    /// program, or it cannot be executed. [`VmError::output`] has the exit code
+    /// that shells give for it, 127 or 126.
     CannotStart,
+    /// The command's working directory is not there, or cannot be entered.
+    NoFolder,
     /// The command ran longer than allowed.
     TimedOut,
     /// The command wrote more than allowed.
@@ -70,8 +78,10 @@ impl VmCode {
             VmCode::GuestEnded => "sandbox.guest_ended",
             VmCode::EmulatorTrap => "sandbox.emulator_trap",
             VmCode::Protocol => "sandbox.protocol",
+            VmCode::Unresponsive => "sandbox.unresponsive",
             VmCode::NotReady => "sandbox.not_ready",
             VmCode::CannotStart => "sandbox.cannot_start",
+            VmCode::NoFolder => "sandbox.no_working_directory",
             VmCode::TimedOut => "sandbox.timed_out",
             VmCode::OutputLimit => "sandbox.output_limit",
             VmCode::Module => "sandbox.module",
@@ -112,6 +122,18 @@ impl VmError {
             code,
             text: text.into(),
             output: None,
+        }
+    }
+
+    /// With how the command ended, for what else its end tells.
+    pub(crate) fn with_end(self, exited: Exited) -> Self {
+        let output = Output {
+            exited,
+            ..Output::default()
+        };
+        Self {
+            output: Some(Box::new(output)),
+            ..self
         }
     }
 

@@ -4,6 +4,7 @@
 
 use super::attach::{Attachments, no_files};
 use super::error::{VmCode, VmError};
+use super::handle::random_id;
 use super::imports::{CLOCK_RESOLUTION_NS, wall_ns};
 use super::instance::{Channel, Emulator, Linked, Status};
 use super::save::Saved;
@@ -109,6 +110,8 @@ pub(super) struct Guest {
     cable_full: bool,
     /// When its hot code is compiled.
     translate: Translate,
+    /// The id under which it was told to resume.
+    resumed_as: u64,
 }
 
 impl Guest {
@@ -125,6 +128,7 @@ impl Guest {
             frame: None,
             cable_full: false,
             translate: Translate::Off,
+            resumed_as: 0,
         }
     }
 
@@ -203,13 +207,19 @@ impl Guest {
             interrupt: setup.saved.is_some(),
             ..setup.resume
         };
-        guest.request(0, &Request::Resume(Box::new(resume)));
+        guest.resumed_as = random_id()?;
+        guest.request(guest.resumed_as, &Request::Resume(Box::new(resume)));
         Ok(guest)
     }
 
     /// Queues a request for the agent.
-    pub fn request(&mut self, id: u32, request: &Request) {
+    pub fn request(&mut self, id: u64, request: &Request) {
         request.encode(id, &mut self.outbox);
+    }
+
+    /// The id under which it was told to resume.
+    pub fn resumed_as(&self) -> u64 {
+        self.resumed_as
     }
 
     /// Bytes of requests that the guest has not taken.
@@ -221,7 +231,7 @@ impl Guest {
     ///
     /// # Errors
     /// [`VmCode::GuestEnded`] and [`VmCode::EmulatorTrap`]: it runs no more.
-    pub fn turn(&mut self, mut told: impl FnMut(&mut Self, u32, Report)) -> Result<Next, VmError> {
+    pub fn turn(&mut self, mut told: impl FnMut(&mut Self, u64, Report)) -> Result<Next, VmError> {
         let fed = self.feed()?;
         self.deliver_frames()?;
         let (status, report) = self.emulator.run(BUDGET)?;

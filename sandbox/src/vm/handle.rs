@@ -1,20 +1,21 @@
 //! A guest's thread as the library's types hold it: commands are opened and
 //! spoken to, and nothing here waits.
 
-use super::error::VmError;
+use super::error::{VmCode, VmError};
 use super::mailbox::{Event, Mailbox, Message, Open, SaveSlot};
 use super::watch::Watch;
 use a99_guest_agent::protocol::{MAX_CHUNK, Request};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-/// The next id of a command; 0 is none's.
-fn next_id(last: &AtomicU32) -> u32 {
+/// An id that nobody guesses; 0 is none's.
+pub(super) fn random_id() -> Result<u64, VmError> {
     loop {
-        let id = last.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
+        let id = getrandom::u64();
+        let id =
+            id.map_err(|error| VmError::new(VmCode::Resources, format!("no randomness: {error}")))?;
         if id != 0 {
-            return id;
+            return Ok(id);
         }
     }
 }
@@ -22,7 +23,6 @@ fn next_id(last: &AtomicU32) -> u32 {
 /// A guest's thread, as long as somebody holds it; then the guest is stopped.
 pub(crate) struct Running {
     mailbox: Arc<Mailbox>,
-    last_id: AtomicU32,
 }
 
 impl std::fmt::Debug for Running {
@@ -46,10 +46,7 @@ pub(crate) struct Opening {
 impl Running {
     /// The guest behind a mailbox.
     pub fn new(mailbox: Arc<Mailbox>) -> Self {
-        Self {
-            mailbox,
-            last_id: AtomicU32::new(0),
-        }
+        Self { mailbox }
     }
 
     /// Opens a command. Its events go to `sink` on the guest's thread.
@@ -59,7 +56,7 @@ impl Running {
         opening: Opening,
         sink: impl FnOnce(Handle) -> Box<dyn FnMut(Event) + Send>,
     ) -> Result<Handle, VmError> {
-        let id = next_id(&self.last_id);
+        let id = random_id()?;
         let handle = Handle {
             mailbox: Arc::clone(&self.mailbox),
             id,
@@ -127,7 +124,7 @@ impl Drop for Running {
 #[derive(Clone)]
 pub(crate) struct Handle {
     mailbox: Arc<Mailbox>,
-    id: u32,
+    id: u64,
 }
 
 impl std::fmt::Debug for Handle {

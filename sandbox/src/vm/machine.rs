@@ -16,7 +16,7 @@ use wasmtime::Engine;
 /// The kernel's command line: its messages go to the console, and only those
 /// that matter. A kernel that fails asks to be restarted at once, which is the
 /// guest's end, instead of standing still for ever.
-const CMDLINE: &str = "console=hvc0 quiet panic=-1 oops=panic";
+pub const CMDLINE: &str = "console=hvc0 quiet panic=-1 oops=panic";
 
 /// RAM of a guest in bytes. The root file system lives in it; what a guest
 /// never touches costs nothing.

@@ -28,7 +28,7 @@ pub(crate) type Sink = Box<dyn FnMut(Event) + Send>;
 
 /// A command to open.
 pub(crate) struct Open {
-    pub id: u32,
+    pub id: u64,
     pub request: Request,
     pub sink: Sink,
     /// Output counts as consumed as soon as the sink has it.
@@ -49,9 +49,9 @@ pub(crate) enum Message {
     /// Start a command.
     Open(Open),
     /// Something about a command that was opened.
-    Send(u32, Request),
+    Send(u64, Request),
     /// End a command, whether it runs or waits for its turn.
-    Cancel(u32),
+    Cancel(u64),
     /// Save the guest.
     Save(SaveSlot),
     /// End all commands, write back what the host has not got, and stop; at

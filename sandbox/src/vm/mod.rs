@@ -8,7 +8,9 @@
 //!   emulator gets; `instance`: its exports.
 //! - `guest`: a guest driven turn by turn; `thread`: the loop around it, which
 //!   sleeps while the guest does; `mailbox` and `watch`: what it shares with
-//!   callers; `attach`: the far ends of the guest's devices.
+//!   callers; `ledger`: the credit of a command; `lived`: the guest's own time;
+//!   `pulse`: whether its agent is there;
+//!   `attach`: the far ends of the guest's devices.
 //! - `launch`: starts that thread; `handle`: it, as [`crate::Sandbox`] holds it;
 //!   `output`: what commands give.
 //! - `translator`: compiles hot guest code.
@@ -32,11 +34,14 @@ mod image;
 mod imports;
 mod instance;
 mod launch;
+mod ledger;
 mod link;
+mod lived;
 mod machine;
 mod mailbox;
 mod output;
 mod precompiled;
+mod pulse;
 mod rehearsal;
 mod save;
 mod snapshot;
@@ -55,7 +60,7 @@ pub(crate) use guest::Setup;
 pub(crate) use handle::{Handle, Opening, Running};
 pub use image::Image;
 pub(crate) use launch::{launch, spawn};
-pub use machine::WasmMachine;
+pub use machine::{CMDLINE, WasmMachine};
 pub(crate) use mailbox::{Event, Mailbox, Message, Open, Sink, stopped};
 pub use output::Output;
 pub(crate) use precompiled::from_worker;

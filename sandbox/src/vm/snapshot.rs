@@ -19,7 +19,7 @@ use wasmtime_wizer::{InstanceState, SnapshotVal, Wizer};
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Id of the commands that warm the guest up.
-const WARM_UP_ID: u32 = 1;
+const WARM_UP_ID: u64 = 1;
 
 /// How often the emulator may say that it cannot be saved yet.
 const BUSY_TURNS: u32 = 1000;
@@ -150,7 +150,7 @@ impl Building {
                 None
             }
             Report::Exited(exited) => Some(Ok(exited.ending)),
-            Report::Failed(_, text) => Some(Err(text.clone())),
+            Report::Failed(_, _, text) => Some(Err(text.clone())),
             _ => None,
         })?;
         if ending == Ok(Ending::Code(0)) {
@@ -166,7 +166,7 @@ impl Building {
         self.guest.request(0, &Request::Prepare);
         self.until("prepare itself", |report| match report {
             Report::Prepared(_) => Some(Ok(())),
-            Report::Failed(_, text) => Some(Err(VmError::new(VmCode::NotReady, text.clone()))),
+            Report::Failed(_, _, text) => Some(Err(VmError::new(VmCode::NotReady, text.clone()))),
             _ => None,
         })??;
         self.rest("prepare_image")

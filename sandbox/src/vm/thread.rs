@@ -3,10 +3,13 @@
 
 use super::error::{VmCode, VmError};
 use super::guest::{Guest, Next};
+use super::handle::random_id;
 use super::instance::Linked;
+use super::ledger::Ledger;
+use super::lived::Lived;
 use super::mailbox::{Event, Mailbox, Message, Open, SaveSlot, Sink, stopped};
-use super::output::Output;
-use a99_guest_agent::protocol::{Report, Request, Stream, WINDOW_BYTES};
+use super::pulse::Pulse;
+use a99_guest_agent::protocol::{Ending, Exited, Reason, Report, Request, Stream, WINDOW_BYTES};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,9 +17,23 @@ use std::time::{Duration, Instant};
 /// How long a guest may take to get ready: a thousand times what it takes.
 const START_PATIENCE: Duration = Duration::from_secs(60);
 
-/// How long a killed command may take to end: hundreds of processes on a busy
-/// host take seconds.
-const KILL_PATIENCE: Duration = Duration::from_secs(30);
+/// How long who waits for a command that is over its time waits for the end of
+/// its processes, for what that tells: they end in milliseconds on a host that
+/// is not busy. Then the answer goes without.
+const KILL_GRACE: Duration = Duration::from_millis(500);
+
+/// How much of the guest's own time a killed command may take to end: a hundred
+/// times what five hundred processes take. A guest that does not end it is of no
+/// more use.
+const KILL_PATIENCE: Duration = Duration::from_secs(2);
+
+/// The signal that killed commands end by.
+const SIGKILL: u8 = 9;
+
+/// Exit codes of shells for a command that is not there, and for one that
+/// cannot be executed.
+const NOT_FOUND: u8 = 127;
+const NOT_EXECUTABLE: u8 = 126;
 
 /// Bytes that a killed command may still write: more than pipes hold.
 const REST_BYTES: u32 = 1 << 30;
@@ -46,21 +63,33 @@ pub(super) struct Base {
 
 /// A command that is open, or a script that waits for its turn.
 struct Opened {
-    sink: Sink,
+    /// Nobody, once its end was told before it ended.
+    sink: Option<Sink>,
     eager: bool,
     deadline: Option<Instant>,
     output_limit: Option<u64>,
     written: u64,
     /// Bytes of standard output and error that the guest was not told are read.
     owed: [u32; 2],
+    ledger: Ledger,
     /// Why it was killed.
     failure: Option<VmError>,
+    /// When, in the guest's time.
+    killed: Option<Duration>,
     timeout: Option<Duration>,
+}
+
+impl Opened {
+    fn tell(&mut self, event: Event) {
+        if let Some(sink) = &mut self.sink {
+            sink(event);
+        }
+    }
 }
 
 /// A script that waits for its turn.
 struct Queued {
-    id: u32,
+    id: u64,
     request: Request,
     opened: Opened,
 }
@@ -69,9 +98,9 @@ struct Queued {
 struct Turns {
     mailbox: Arc<Mailbox>,
     base: Base,
-    open: HashMap<u32, Opened>,
+    open: HashMap<u64, Opened>,
     /// The script that runs in the session shell, and those after it.
-    script: Option<u32>,
+    script: Option<u64>,
     scripts: VecDeque<Queued>,
     /// When it must have started.
     starting: Option<Instant>,
@@ -79,12 +108,17 @@ struct Turns {
     saving: Vec<(SaveSlot, u32)>,
     /// When it ends at the latest, because it was asked to.
     settling: Option<Instant>,
+    /// The ids under which it was asked to.
+    settlings: Vec<u64>,
     settled: bool,
     /// When it ends at the latest, and how many instructions it may run.
     ends: Option<Instant>,
     bounds: Bounds,
     /// Instructions before its first turn.
     retired_before: Option<u64>,
+    /// Time that the guest had.
+    lived: Lived,
+    pulse: Pulse,
 }
 
 /// Runs a guest until it ends or is stopped.
@@ -98,12 +132,15 @@ pub(super) fn run(guest: Guest, mailbox: Arc<Mailbox>, base: Base, bounds: Bound
         starting: Some(Instant::now() + START_PATIENCE),
         saving: Vec::new(),
         settling: None,
+        settlings: Vec::new(),
         settled: false,
         ends: bounds
             .time
             .and_then(|time| Instant::now().checked_add(time)),
         bounds,
         retired_before: None,
+        lived: Lived::new(),
+        pulse: Pulse::default(),
     };
     let mut guest = guest;
     let ended = loop {
@@ -133,17 +170,32 @@ pub(crate) fn refuse(message: Message, error: &VmError) {
     }
 }
 
+/// A command that did not start. Its code is what a shell gives for it.
+fn refused(reason: Reason, text: String) -> VmError {
+    let (code, shells) = match reason {
+        Reason::NotFound => (VmCode::CannotStart, NOT_FOUND),
+        Reason::NotExecutable | Reason::Other => (VmCode::CannotStart, NOT_EXECUTABLE),
+        Reason::Folder => return VmError::new(VmCode::NoFolder, text),
+    };
+    VmError::new(code, text).with_end(Exited {
+        ending: Ending::Code(shells),
+        ..Exited::default()
+    })
+}
+
 impl Turns {
     fn turn(&mut self, guest: &mut Guest) -> Result<(), VmError> {
         for message in self.mailbox.collect(guest.retired()) {
             self.obey(guest, message)?;
         }
-        let now = Instant::now();
-        self.check_deadlines(guest, now)?;
+        self.lived.note();
+        self.check_deadlines(guest, Instant::now())?;
+        self.check_pulse(guest)?;
         let mut failed = None;
         let next = guest.turn(|guest, id, report| {
-            if let Err(error) = self.told(guest, id, report) {
-                failed.get_or_insert(error);
+            // After one that breaks the protocol none means anything.
+            if failed.is_none() {
+                failed = self.told(guest, id, report).err();
             }
         })?;
         if let Some(error) = failed {
@@ -165,7 +217,12 @@ impl Turns {
         match message {
             Message::Open(open) => self.begin(guest, open),
             Message::Send(id, request) => {
-                if self.open.contains_key(&id) {
+                if let Some(opened) = self.open.get_mut(&id) {
+                    match &request {
+                        Request::Stdin(bytes) => opened.ledger.send(bytes.len()),
+                        Request::Credit(stream, bytes) => opened.ledger.grant(*stream, *bytes),
+                        _ => {}
+                    }
                     guest.request(id, &request);
                 }
             }
@@ -178,7 +235,9 @@ impl Turns {
             Message::Settle(_) if guest.is_alone() => return Err(stopped()),
             Message::Settle(deadline) => {
                 self.settling = Some(deadline);
-                guest.request(0, &Request::Settle);
+                let id = random_id()?;
+                self.settlings.push(id);
+                guest.request(id, &Request::Settle);
             }
             Message::Stop => return Err(stopped()),
         }
@@ -204,24 +263,31 @@ impl Turns {
         let late = |opened: &Opened| opened.deadline.is_some_and(|deadline| deadline <= now);
         let running = self.open.iter().filter(|(_, opened)| late(opened));
         let waiting = self.scripts.iter().filter(|queued| late(&queued.opened));
-        let ids: Vec<u32> = running
+        let ids: Vec<u64> = running
             .map(|(id, _)| *id)
             .chain(waiting.map(|queued| queued.id))
             .collect();
         for id in ids {
             self.late(guest, id);
         }
-        Ok(())
+        self.check_killed()
     }
 
-    /// A command is over its time; the second time it does not die.
-    fn late(&mut self, guest: &mut Guest, id: u32) {
+    /// A command is over its time; the second time its end is told before it
+    /// has ended.
+    fn late(&mut self, guest: &mut Guest, id: u64) {
         if let Some(opened) = self.open.get_mut(&id)
-            && let Some(failure) = opened.failure.take()
+            && let Some(failure) = opened.failure.clone()
         {
-            (opened.sink)(Event::Failed(failure));
-            // If it is a script, the session is its own until it has ended.
-            self.open.remove(&id);
+            // What its end will have been: nothing else can become of it.
+            let exited = Exited {
+                ending: Ending::Signal(SIGKILL),
+                session_reset: self.script == Some(id),
+                ..Exited::default()
+            };
+            opened.tell(Event::Failed(failure.with_end(exited)));
+            opened.sink = None;
+            opened.deadline = None;
             return;
         }
         let opened = self.open.get(&id).or_else(|| {
@@ -231,6 +297,42 @@ impl Turns {
         let limit = opened.and_then(|opened| opened.timeout).unwrap_or_default();
         let text = format!("the command ran longer than {limit:?}");
         self.give_up(guest, id, VmError::new(VmCode::TimedOut, text));
+    }
+
+    /// A command that does not end although it was killed ends the guest.
+    fn check_killed(&self) -> Result<(), VmError> {
+        let lived = self.lived.time();
+        let over = |opened: &Opened| {
+            let killed = opened.killed;
+            killed.is_some_and(|killed| lived.saturating_sub(killed) > KILL_PATIENCE)
+        };
+        if self.open.values().any(over) {
+            let text = "a command was killed and does not end";
+            return Err(VmError::new(VmCode::Unresponsive, text));
+        }
+        Ok(())
+    }
+
+    /// Whether somebody waits for the agent.
+    fn is_awaited(&self, guest: &Guest) -> bool {
+        let busy = !self.open.is_empty() || !self.saving.is_empty();
+        busy || self.starting.is_some() || self.settling.is_some() || guest.backlog() > 0
+    }
+
+    /// Asks the agent whether it is there, when it is time.
+    fn check_pulse(&mut self, guest: &mut Guest) -> Result<(), VmError> {
+        let mut drawn = Ok(0);
+        let asked = self
+            .pulse
+            .check(self.is_awaited(guest), self.lived.time(), || {
+                drawn = random_id();
+                *drawn.as_ref().unwrap_or(&0)
+            })?;
+        drawn?;
+        if let Some(id) = asked {
+            guest.request(id, &Request::Ping);
+        }
+        Ok(())
     }
 
     fn check_instructions(&mut self, guest: &Guest) -> Result<(), VmError> {
@@ -273,7 +375,7 @@ impl Turns {
     }
 
     /// Sleeps until the guest's time, a deadline, or a message.
-    fn rest(&self, guest: &Guest, until: Option<u64>) {
+    fn rest(&mut self, guest: &Guest, until: Option<u64>) {
         // Requests that the last turn made (credit) need another one.
         if guest.backlog() > 0 {
             return;
@@ -288,11 +390,12 @@ impl Turns {
             .chain(ours.into_iter().flatten())
             .min();
         let ours = nearest.map(|at| at.saturating_duration_since(Instant::now()));
-        let patience = match (guests, ours) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        };
-        self.mailbox.wait(patience);
+        // Killed commands are looked at from time to time.
+        let killed = self.open.values().any(|opened| opened.killed.is_some());
+        let look = killed.then_some(KILL_PATIENCE / 4);
+        let pulse = self.pulse.patience(self.is_awaited(guest));
+        let patience = [guests, ours, look, pulse].into_iter().flatten().min();
+        self.lived.rest(patience, || self.mailbox.wait(patience));
     }
 
     /// Starts a command; a script when it is its turn.
@@ -307,13 +410,15 @@ impl Turns {
             output_limit,
         } = open;
         let opened = Opened {
-            sink,
+            sink: Some(sink),
             eager,
             deadline,
             output_limit,
             written: 0,
             owed: [0; 2],
+            ledger: Ledger::default(),
             failure: None,
+            killed: None,
             timeout,
         };
         if matches!(request, Request::Script(_)) {
@@ -333,7 +438,7 @@ impl Turns {
 
     /// Kills a command, and says why at its end; one that waits for its turn
     /// ends at once.
-    fn give_up(&mut self, guest: &mut Guest, id: u32, failure: VmError) {
+    fn give_up(&mut self, guest: &mut Guest, id: u64, failure: VmError) {
         if let Some(opened) = self.open.get_mut(&id) {
             if opened.failure.is_none() {
                 guest.request(id, &Request::Kill);
@@ -341,21 +446,39 @@ impl Turns {
                     // It ends when all it wrote is with the host, which reads
                     // no more.
                     for stream in [Stream::Stdout, Stream::Stderr] {
+                        opened.ledger.grant(stream, REST_BYTES);
                         guest.request(id, &Request::Credit(stream, REST_BYTES));
                     }
                 }
                 opened.failure = Some(failure);
-                opened.deadline = Some(Instant::now() + KILL_PATIENCE);
+                opened.killed = Some(self.lived.time());
+                opened.deadline = Some(Instant::now() + KILL_GRACE);
             }
         } else if let Some(at) = self.scripts.iter().position(|queued| queued.id == id)
             && let Some(mut queued) = self.scripts.remove(at)
         {
-            (queued.opened.sink)(Event::Failed(failure));
+            queued.opened.tell(Event::Failed(failure));
         }
     }
 
-    /// Passes a report on.
-    fn told(&mut self, guest: &mut Guest, id: u32, report: Report) -> Result<(), VmError> {
+    /// Passes a report on. One about what nobody asked for is not the agent's,
+    /// unless it was on its way when the guest was saved.
+    fn told(&mut self, guest: &mut Guest, id: u64, report: Report) -> Result<(), VmError> {
+        let asked = match &report {
+            Report::Resumed { .. } => self.starting.is_some() && id == guest.resumed_as(),
+            Report::Settled => self.settlings.contains(&id),
+            Report::Pong => self.pulse.answered(id, self.lived.time()),
+            Report::Ready { .. } | Report::Prepared(_) => false,
+            _ => self.open.contains_key(&id),
+        };
+        if !asked && self.starting.is_some() {
+            return Ok(());
+        }
+        if !asked {
+            let text = "the guest's agent broke the protocol: a report that nobody asked for";
+            return Err(VmError::new(VmCode::Protocol, text));
+        }
+        self.pulse.heard(self.lived.time());
         match report {
             Report::Resumed {
                 failure,
@@ -363,34 +486,36 @@ impl Turns {
             } => return self.resumed(failure, interrupted),
             Report::Settled => self.settled = true,
             Report::Output(stream, bytes) => {
-                self.output(guest, id, stream, bytes);
+                self.output(guest, id, stream, bytes)?;
             }
-            Report::Started(process) => self.pass(id, Event::Started(process)),
-            Report::Credit(bytes) => self.pass(id, Event::Credit(bytes)),
+            Report::Started(process) => {
+                if let Some(opened) = self.open.get_mut(&id) {
+                    opened.ledger.start()?;
+                    opened.tell(Event::Started(process));
+                }
+            }
+            Report::Credit(bytes) => {
+                if let Some(opened) = self.open.get_mut(&id) {
+                    opened.ledger.returned(bytes)?;
+                    opened.tell(Event::Credit(bytes));
+                }
+            }
             Report::Exited(exited) => {
                 // Who hears the end may ask at once what it took.
                 self.mailbox.note_retired(guest.retired());
                 let failure = self.open.get_mut(&id).and_then(|open| open.failure.take());
                 let event = failure.map_or(Event::Exited(exited), |failure| {
                     // How it ended, for what else its end tells.
-                    let output = Output {
-                        exited,
-                        ..Output::default()
-                    };
-                    Event::Failed(VmError {
-                        output: Some(Box::new(output)),
-                        ..failure
-                    })
+                    Event::Failed(failure.with_end(exited))
                 });
                 self.pass(id, event);
                 self.close(guest, id);
             }
-            Report::Failed(_, text) => {
-                let error = VmError::new(VmCode::CannotStart, text);
-                self.pass(id, Event::Failed(error));
+            Report::Failed(reason, _, text) => {
+                self.pass(id, Event::Failed(refused(reason, text)));
                 self.close(guest, id);
             }
-            Report::Ready { .. } | Report::Prepared(_) => {}
+            Report::Ready { .. } | Report::Prepared(_) | Report::Pong => {}
         }
         Ok(())
     }
@@ -406,27 +531,36 @@ impl Turns {
         Ok(())
     }
 
-    fn pass(&mut self, id: u32, event: Event) {
+    fn pass(&mut self, id: u64, event: Event) {
         if let Some(opened) = self.open.get_mut(&id) {
-            (opened.sink)(event);
+            opened.tell(event);
         }
     }
 
-    fn output(&mut self, guest: &mut Guest, id: u32, stream: Stream, mut bytes: Vec<u8>) {
+    fn output(
+        &mut self,
+        guest: &mut Guest,
+        id: u64,
+        stream: Stream,
+        mut bytes: Vec<u8>,
+    ) -> Result<(), VmError> {
         let Some(opened) = self.open.get_mut(&id) else {
-            return;
+            return Ok(());
         };
+        opened.ledger.receive(stream, bytes.len())?;
         let count = bytes.len() as u32;
         if opened.eager {
             let owed = &mut opened.owed[usize::from(stream == Stream::Stderr)];
             *owed += count;
             if *owed >= CREDIT_BYTES {
-                guest.request(id, &Request::Credit(stream, std::mem::take(owed)));
+                let credit = std::mem::take(owed);
+                opened.ledger.grant(stream, credit);
+                guest.request(id, &Request::Credit(stream, credit));
             }
         }
         // One that was killed may write on until it dies: nobody wants that.
         if opened.failure.is_some() {
-            return;
+            return Ok(());
         }
         let limit = opened.output_limit.unwrap_or(u64::MAX);
         let room = limit - opened.written;
@@ -435,15 +569,16 @@ impl Turns {
             bytes.truncate(room as usize);
         }
         opened.written += bytes.len() as u64;
-        (opened.sink)(Event::Output(stream, bytes));
+        opened.tell(Event::Output(stream, bytes));
         if over {
             let text = format!("the command wrote more than {limit} bytes");
             self.give_up(guest, id, VmError::new(VmCode::OutputLimit, text));
         }
+        Ok(())
     }
 
     /// A command is over; the next script has its turn.
-    fn close(&mut self, guest: &mut Guest, id: u32) {
+    fn close(&mut self, guest: &mut Guest, id: u64) {
         self.open.remove(&id);
         if self.script != Some(id) {
             return;
@@ -464,7 +599,7 @@ impl Turns {
         self.saved(&Err(ended.clone()));
         let queued = self.scripts.into_iter().map(|queued| queued.opened);
         for mut opened in self.open.into_values().chain(queued) {
-            (opened.sink)(Event::Failed(ended.clone()));
+            opened.tell(Event::Failed(ended.clone()));
         }
         self.mailbox.status.change(|status| status.gone = true);
     }

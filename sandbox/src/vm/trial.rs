@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(600);
 const NAP: Duration = Duration::from_millis(1);
 
 /// Id of what runs, one at a time.
-const ID: u32 = 1;
+const ID: u64 = 1;
 
 /// What a script did in a guest of its own.
 #[derive(Clone, Debug)]
@@ -143,7 +143,7 @@ impl Trial {
                 None
             }
             Report::Exited(exited) => Some(Ok(exited)),
-            Report::Failed(_, text) => Some(Err(VmError::new(VmCode::CannotStart, text))),
+            Report::Failed(_, _, text) => Some(Err(VmError::new(VmCode::CannotStart, text))),
             _ => None,
         })?;
         Ok(Tried {

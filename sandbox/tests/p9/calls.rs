@@ -107,8 +107,8 @@ fn attributes_are_the_hosts() {
         assert_eq!(attr.mtime, time(host.mtime(), host.mtime_nsec()));
         assert_eq!(attr.atime, time(host.atime(), host.atime_nsec()));
         assert_eq!(attr.ctime, time(host.ctime(), host.ctime_nsec()));
-        // Made by this user, who is the guest's root.
-        assert_eq!((attr.uid, attr.gid), (0, 0));
+        // Made by this user, who is the guest's ordinary one.
+        assert_eq!((attr.uid, attr.gid), (1000, 1000));
     }
     let root = g.client.stat("").expect("the root");
     assert_eq!((root.mode, root.nlink), (0o040_555, 4));

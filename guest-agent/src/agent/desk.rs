@@ -1,0 +1,250 @@
+//! Where the agent and the session's shell meet: a folder in which pipes and
+//! texts have names. The shell inherits it as a descriptor; in a guest no path
+//! leads to it, so that no other command finds what is there, whoever runs it.
+
+use rustix::fd::OwnedFd;
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
+use rustix::io::Errno;
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::PathBuf;
+
+/// The number of its descriptor in the shell: above those that scripts use.
+const NUMBER: i32 = 200;
+
+/// Its path in the shell, and in what the shell starts.
+pub(super) const DESK: &str = "/proc/self/fd/200";
+
+/// The script that runs now.
+const SCRIPT: &str = "script";
+
+/// What nobody but agent and session reads and writes.
+const PRIVATE: Mode = Mode::from_raw_mode(0o600);
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Desk {
+    folder: OwnedFd,
+    /// Where it is, if it must be removed.
+    path: Option<PathBuf>,
+    /// Names given so far.
+    made: u64,
+    script: Option<OwnedFd>,
+    outlets: Option<[(String, OwnedFd); 2]>,
+}
+
+/// One output of a script.
+#[derive(Debug)]
+pub(super) struct Outlet {
+    /// Its name on the desk.
+    pub name: String,
+    /// The end to read, which does not wait.
+    pub read: OwnedFd,
+    /// An end to write: without one it would end before the shell opens it.
+    pub write: OwnedFd,
+}
+
+impl Desk {
+    /// The folder, which is empty.
+    pub fn at(folder: OwnedFd) -> Self {
+        Self {
+            folder,
+            path: None,
+            made: 0,
+            script: None,
+            outlets: None,
+        }
+    }
+
+    /// A folder for temporary files of this process.
+    ///
+    /// # Errors
+    /// Those of making it.
+    pub fn temporary() -> io::Result<Self> {
+        let name = format!("agent99-desk-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        // One of a process that had the same number, and died.
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::DirBuilder::new().mode(0o700).create(&path)?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let folder = rustix::fs::open(&path, flags, Mode::empty())?;
+        let mut desk = Self::at(folder);
+        desk.path = Some(path);
+        Ok(desk)
+    }
+
+    /// Its descriptor for a shell, with its number there.
+    pub fn for_child(&self) -> io::Result<(OwnedFd, i32)> {
+        Ok((self.folder.try_clone()?, NUMBER))
+    }
+
+    /// Removes all names: a shell that ended may have left processes that know
+    /// them.
+    pub fn clear(&mut self) {
+        self.script = None;
+        self.outlets = None;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let entries = rustix::fs::openat(&self.folder, c".", flags, Mode::empty());
+        let Ok(entries) = entries.and_then(Dir::new) else {
+            return;
+        };
+        for entry in entries.flatten() {
+            // `.` and `..` cannot be removed, and need not be.
+            let _ = rustix::fs::unlinkat(&self.folder, entry.file_name(), AtFlags::empty());
+        }
+    }
+
+    fn name(&mut self, kind: &str) -> String {
+        self.made += 1;
+        format!("{kind}{}", self.made)
+    }
+
+    fn open(&self, name: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
+        rustix::fs::openat(&self.folder, name, flags | OFlags::CLOEXEC, PRIVATE)
+    }
+
+    /// A pipe that never ends, with its name and both its ends in one.
+    ///
+    /// # Errors
+    /// Those of making it.
+    pub fn pipe(&mut self, kind: &str) -> io::Result<(String, OwnedFd)> {
+        let name = self.name(kind);
+        self.make_pipe(&name)?;
+        let both = self.open(&name, OFlags::RDWR | OFlags::NONBLOCK)?;
+        Ok((name, both))
+    }
+
+    fn make_pipe(&self, name: &str) -> Result<(), Errno> {
+        rustix::fs::mknodat(&self.folder, name, FileType::Fifo, PRIVATE, 0)
+    }
+
+    /// A text to be read by its name.
+    ///
+    /// # Errors
+    /// Those of writing it.
+    pub fn text(&mut self, text: &[u8]) -> io::Result<String> {
+        let name = self.name("text");
+        let file = self.open(&name, OFlags::WRONLY | OFlags::CREATE)?;
+        write_at_start(&file, text)?;
+        Ok(name)
+    }
+
+    /// The text of the next script, in the place of the last one; its name.
+    ///
+    /// # Errors
+    /// Those of writing it.
+    pub fn script(&mut self, text: &[u8]) -> io::Result<&'static str> {
+        let file = match &self.script {
+            Some(file) => {
+                rustix::fs::ftruncate(file, 0)?;
+                file
+            }
+            None => {
+                let file = self.open(SCRIPT, OFlags::WRONLY | OFlags::CREATE)?;
+                self.script.insert(file)
+            }
+        };
+        write_at_start(file, text)?;
+        Ok(SCRIPT)
+    }
+
+    /// The outputs of the next script: those of the last one if nobody has them
+    /// any more, else new ones.
+    ///
+    /// # Errors
+    /// Those of making or opening them.
+    pub fn outlets(&mut self) -> io::Result<[Outlet; 2]> {
+        let ends = match self.outlets.take().filter(|old| old.iter().all(is_over)) {
+            Some(ends) => ends,
+            None => [self.new_outlet("out")?, self.new_outlet("err")?],
+        };
+        let outlet = |(name, read): &(String, OwnedFd)| -> io::Result<Outlet> {
+            let write = self.open(name, OFlags::WRONLY | OFlags::NONBLOCK)?;
+            Ok(Outlet {
+                name: name.clone(),
+                read: read.try_clone()?,
+                write,
+            })
+        };
+        let outlets = [outlet(&ends[0])?, outlet(&ends[1])?];
+        self.outlets = Some(ends);
+        Ok(outlets)
+    }
+
+    fn new_outlet(&mut self, kind: &str) -> io::Result<(String, OwnedFd)> {
+        let name = self.name(kind);
+        self.make_pipe(&name)?;
+        let read = self.open(&name, OFlags::RDONLY | OFlags::NONBLOCK)?;
+        Ok((name, read))
+    }
+}
+
+/// Whether nobody can write to an output any more, and all of it was read.
+fn is_over((_, read): &(String, OwnedFd)) -> bool {
+    rustix::io::read(read, &mut [0; 1]) == Ok(0)
+}
+
+fn write_at_start(file: &OwnedFd, text: &[u8]) -> io::Result<()> {
+    let mut at = 0;
+    while at < text.len() {
+        at += rustix::io::pwrite(file, &text[at..], at as u64)?;
+    }
+    Ok(())
+}
+
+impl Drop for Desk {
+    fn drop(&mut self) {
+        if let Some(path) = &self.path {
+            // A folder that is left costs nothing but its name.
+            let _ = std::fs::remove_dir_all(path);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::fd::AsRawFd;
+
+    #[test]
+    fn outputs_are_used_again_when_nobody_has_them() {
+        let mut desk = Desk::at(temporary());
+        let [first, _] = desk.outlets().unwrap();
+        let name = first.name.clone();
+        let left = first.write.try_clone().unwrap();
+        drop(first);
+        // Somebody may still write to it.
+        let [second, _] = desk.outlets().unwrap();
+        assert_ne!(second.name, name);
+        let name = second.name.clone();
+        drop(second);
+        let [third, _] = desk.outlets().unwrap();
+        assert_eq!(third.name, name);
+        drop(left);
+    }
+
+    #[test]
+    fn a_script_takes_the_place_of_a_longer_one() {
+        let mut desk = Desk::at(temporary());
+        desk.script(b"a long script").unwrap();
+        let name = desk.script(b"short").unwrap();
+        let file = desk.open(name, OFlags::RDONLY).unwrap();
+        let text = io::read_to_string(std::fs::File::from(file)).unwrap();
+        assert_eq!(text, "short");
+        desk.clear();
+        assert_eq!(desk.open(name, OFlags::RDONLY).unwrap_err(), Errno::NOENT);
+    }
+
+    fn temporary() -> OwnedFd {
+        static COUNT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let name = format!("agent99-desk-test-{}-{count}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&path).unwrap();
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let folder = rustix::fs::open(&path, flags, Mode::empty()).unwrap();
+        // It lives as long as it is open, and takes no new names then.
+        assert!(folder.as_raw_fd() > 2);
+        folder
+    }
+}

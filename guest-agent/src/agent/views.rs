@@ -1,0 +1,67 @@
+//! What commands get of the system: in a guest that of [`World`]; elsewhere what
+//! the agent has itself.
+
+use super::launch::{Variables, variables};
+use super::world::{ROOT_HOME, ROOT_VARIABLES, USER_VARIABLES, World};
+use crate::protocol::User;
+use rustix::fd::OwnedFd;
+use rustix::fs::{Mode, OFlags};
+use rustix::pty::OpenptFlags;
+use std::io;
+use std::rc::Rc;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct Views {
+    /// Children must give up the agent's protection from the out-of-memory
+    /// killer.
+    pub mortal: bool,
+    /// The world of commands, in a guest.
+    pub world: Option<World>,
+}
+
+impl Views {
+    /// Whose rights a command gets.
+    pub fn rights(&self, user: User) -> Option<(User, Rc<OwnedFd>)> {
+        let world = self.world.as_ref()?;
+        Some((user, Rc::clone(&world.rules)))
+    }
+
+    /// Its variables.
+    pub fn variables(&self, user: User, clear: bool, more: &Variables) -> Variables {
+        let own = match (&self.world, user) {
+            (None, _) => &[],
+            (Some(_), User::Root) => ROOT_VARIABLES,
+            (Some(_), User::Ordinary | User::Files) => USER_VARIABLES,
+        };
+        variables(clear, own, more)
+    }
+
+    /// Where it starts, unless told; without an answer where the agent is, which
+    /// in a guest is the home of the ordinary user.
+    pub fn home(&self, user: User) -> Option<&'static [u8]> {
+        let away = self.world.is_some() && user == User::Root;
+        away.then_some(ROOT_HOME.as_bytes())
+    }
+
+    /// The agent's side of a new terminal.
+    pub fn new_terminal(&self) -> io::Result<OwnedFd> {
+        let Some(world) = &self.world else {
+            let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+            return Ok(rustix::pty::openpt(flags)?);
+        };
+        let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+        Ok(rustix::fs::openat(
+            &world.terminals,
+            "ptmx",
+            flags,
+            Mode::empty(),
+        )?)
+    }
+
+    /// Whether the process is the one with which the world of commands ends.
+    pub fn ends_with(&self, process: rustix::process::Pid) -> bool {
+        let world = self.world.as_ref();
+        world.is_some_and(|world| world.first == process)
+    }
+}

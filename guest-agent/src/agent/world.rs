@@ -1,0 +1,336 @@
+//! The world of commands: what they see of the guest, and whose rights they have.
+//!
+//! Commands live in a PID namespace of their own, so none of them has a name for
+//! the agent or any other process outside. All commands of a sandbox share it:
+//! what one of them leaves running can be listed and ended by later ones. What
+//! keeps them apart is a Landlock domain for each, which neither a shared user
+//! nor the rights of an administrator open, and its control group, which nothing
+//! that they see leads to.
+//!
+//! The agent looks at the same files as they do. What it needs besides, it opens
+//! before it takes it away: its port, the control groups, its terminals. Nobody
+//! but the agent may mount anything, so what is gone is gone.
+
+use super::group;
+use super::sys::{
+    bound_rights, domain_rules, fork_apart, keep_rights, own_files_as, permitted_rights,
+    reap_for_ever, run_first, set_rights,
+};
+use rustix::fd::OwnedFd;
+use rustix::fs::{FileType, Mode, OFlags, makedev, mknodat, symlinkat};
+use rustix::mount::{MountFlags, UnmountFlags, mount, mount_bind, mount_remount, unmount};
+use rustix::process::{DumpableBehavior, Pid, set_dumpable_behavior};
+use std::convert::Infallible;
+use std::ffi::CStr;
+use std::fs;
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+/// Number of the ordinary user and of its group (`/etc/passwd`).
+pub(super) const USER: u32 = 1000;
+
+/// Home of the ordinary user.
+pub(super) const HOME: &str = "/home/agent";
+
+/// Home of the administrator.
+pub(super) const ROOT_HOME: &str = "/root";
+
+/// What the ordinary user's commands know about themselves.
+pub(super) const USER_VARIABLES: &[(&str, &str)] =
+    &[("HOME", HOME), ("USER", "agent"), ("LOGNAME", "agent")];
+
+/// What the administrator's commands know about themselves.
+pub(super) const ROOT_VARIABLES: &[(&str, &str)] =
+    &[("HOME", ROOT_HOME), ("USER", "root"), ("LOGNAME", "root")];
+
+/// Rights of an administrator (`capabilities(7)`), a bit for each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Rights(pub u64);
+
+impl Rights {
+    pub const NONE: Self = Self(0);
+
+    const fn of(numbers: &[u64]) -> Self {
+        let mut all = 0;
+        let mut index = 0;
+        while index < numbers.len() {
+            all |= 1 << numbers[index];
+            index += 1;
+        }
+        Self(all)
+    }
+
+    pub fn has(self, number: u64) -> bool {
+        self.0 >> number & 1 == 1
+    }
+
+    pub fn numbers(self) -> impl Iterator<Item = u64> {
+        (0..u64::BITS.into()).filter(move |number| self.has(*number))
+    }
+}
+
+/// Numbers of rights (`linux/capability.h`).
+mod right {
+    pub const CHOWN: u64 = 0;
+    pub const DAC_OVERRIDE: u64 = 1;
+    pub const FOWNER: u64 = 3;
+    pub const FSETID: u64 = 4;
+    pub const KILL: u64 = 5;
+    pub const SETGID: u64 = 6;
+    pub const SETUID: u64 = 7;
+    pub const SETPCAP: u64 = 8;
+    pub const NET_BIND_SERVICE: u64 = 10;
+    pub const NET_BROADCAST: u64 = 11;
+    pub const NET_ADMIN: u64 = 12;
+    pub const NET_RAW: u64 = 13;
+    pub const IPC_LOCK: u64 = 14;
+    pub const IPC_OWNER: u64 = 15;
+    pub const SYS_CHROOT: u64 = 18;
+    pub const LEASE: u64 = 28;
+    pub const SETFCAP: u64 = 31;
+}
+
+/// Rights of the ordinary user: packets of its own making, for `ping` and
+/// `arping`.
+pub(super) const ORDINARY_RIGHTS: Rights = Rights::of(&[right::NET_RAW]);
+
+/// Rights of who copies files for the host.
+pub(super) const FILES_RIGHTS: Rights = Rights::of(&[right::DAC_OVERRIDE, right::FOWNER]);
+
+/// Rights of the administrator: over files, users, processes and the network.
+/// None of them reaches the kernel, its devices or another namespace, traces a
+/// process of others, raises a limit, or takes the processor from the agent.
+const ROOT_RIGHTS: Rights = Rights::of(&[
+    right::CHOWN,
+    right::DAC_OVERRIDE,
+    right::FOWNER,
+    right::FSETID,
+    right::KILL,
+    right::SETGID,
+    right::SETUID,
+    right::SETPCAP,
+    right::SETFCAP,
+    right::NET_BIND_SERVICE,
+    right::NET_BROADCAST,
+    right::NET_ADMIN,
+    right::NET_RAW,
+    right::IPC_LOCK,
+    right::IPC_OWNER,
+    right::SYS_CHROOT,
+    right::LEASE,
+]);
+
+/// Folders for the agent and for who may do everything.
+const CLOSED_FOLDERS: [&str; 2] = ["/run/agent99", "/var/lib/agent99"];
+
+/// Where the desk of the session is mounted for a moment.
+const DESK: &str = "/run/agent99/desk";
+
+/// Character devices of the world: name, major and minor number.
+const DEVICES: [(&str, u32, u32); 6] = [
+    ("null", 1, 3),
+    ("zero", 1, 5),
+    ("full", 1, 7),
+    ("random", 1, 8),
+    ("urandom", 1, 9),
+    ("tty", 5, 0),
+];
+
+/// Links in `/dev`.
+const LINKS: [(&str, &str); 5] = [
+    ("/proc/self/fd", "fd"),
+    ("/proc/self/fd/0", "stdin"),
+    ("/proc/self/fd/1", "stdout"),
+    ("/proc/self/fd/2", "stderr"),
+    ("pts/ptmx", "ptmx"),
+];
+
+/// What of `/proc` changes the kernel: it can only be read.
+const READ_ONLY: [&str; 5] = ["sys", "irq", "bus", "fs", "sysrq-trigger"];
+
+/// What of `/proc` tells about the kernel's memory: it is empty.
+const EMPTY: [&str; 9] = [
+    "kcore",
+    "kmsg",
+    "keys",
+    "kpagecgroup",
+    "kpagecount",
+    "kpageflags",
+    "slabinfo",
+    "timer_list",
+    "vmallocinfo",
+];
+
+const HIDDEN: MountFlags = MountFlags::NOSUID
+    .union(MountFlags::NODEV)
+    .union(MountFlags::NOEXEC);
+
+/// The world, before it is closed.
+#[derive(Debug)]
+pub(super) struct Opened {
+    first: Pid,
+    program: PathBuf,
+}
+
+/// The world; see the module.
+#[derive(Debug)]
+pub(super) struct World {
+    /// Its first process, with which it ends.
+    pub first: Pid,
+    /// Rules for the domain of each command.
+    pub rules: Rc<OwnedFd>,
+    /// The folder of the agent's terminals, which no path leads to: nobody but
+    /// their own commands writes on them.
+    pub terminals: OwnedFd,
+    /// An empty folder that no path leads to, for the session.
+    pub desk: Option<OwnedFd>,
+}
+
+impl Opened {
+    /// Makes the PID namespace of commands, with a first process and the view of
+    /// `/proc` that shows no other.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn new() -> io::Result<Self> {
+        let program = std::env::current_exe()?;
+        let (mut told, mut tell) = io::pipe()?;
+        let first = fork_apart(|| first_process(&mut tell))?;
+        drop(tell);
+        let mut report = String::new();
+        told.read_to_string(&mut report)?;
+        if report != READY {
+            return Err(io::Error::other(format!("first process: {report}")));
+        }
+        Ok(Self { first, program })
+    }
+
+    /// Takes away what commands must not see, now that the agent has opened what
+    /// it needs, and the rights that none of them may have.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn close(self) -> io::Result<World> {
+        let rules = Rc::new(domain_rules()?);
+        for folder in CLOSED_FOLDERS {
+            let mut builder = fs::DirBuilder::new();
+            builder.recursive(true).mode(0o700).create(folder)?;
+            fs::set_permissions(folder, fs::Permissions::from_mode(0o700))?;
+        }
+        let terminals = open_folder("/dev/pts")?;
+        unmount("/dev", UnmountFlags::DETACH)?;
+        make_devices()?;
+        unmount(group::ROOT, UnmountFlags::DETACH)?;
+        let flags = HIDDEN | MountFlags::BIND | MountFlags::RDONLY;
+        mount_remount("/sys", flags, "")?;
+        let below = |names: &[&str]| -> Vec<PathBuf> {
+            let paths = names.iter().map(|name| Path::new("/proc").join(name));
+            paths.filter(|path| path.exists()).collect()
+        };
+        for path in below(&READ_ONLY) {
+            mount_bind(&path, &path)?;
+            mount_remount(&path, flags, "")?;
+        }
+        for path in below(&EMPTY) {
+            mount_bind("/dev/null", &path)?;
+        }
+        // Who may write to it could change the agent that runs.
+        mount_bind(&self.program, &self.program)?;
+        let flags = MountFlags::NOSUID | MountFlags::NODEV;
+        let flags = flags | MountFlags::BIND | MountFlags::RDONLY;
+        mount_remount(&self.program, flags, "")?;
+        let desk = make_desk()?;
+        give_up_rights()?;
+        // Where commands start.
+        rustix::process::chdir(HOME)?;
+        Ok(World {
+            first: self.first,
+            rules,
+            terminals,
+            desk: Some(desk),
+        })
+    }
+}
+
+/// What the first process tells when its world is there.
+const READY: &str = "ready";
+
+/// The first process: it becomes the parent of all whose parent has ended.
+fn first_process(tell: &mut io::PipeWriter) -> Infallible {
+    let made = (|| -> io::Result<()> {
+        // Without it all others end.
+        fs::write("/proc/self/oom_score_adj", "-1000")?;
+        set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+        unmount("/proc", UnmountFlags::DETACH)?;
+        Ok(mount("proc", "/proc", "proc", HIDDEN, c"")?)
+    })();
+    let report = match &made {
+        Ok(()) => READY.to_owned(),
+        Err(error) => error.to_string(),
+    };
+    // Without a reader there is no agent, and soon no guest.
+    let _ = tell.write_all(report.as_bytes());
+    reap_for_ever()
+}
+
+fn open_folder(path: &str) -> io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    Ok(rustix::fs::open(path, flags, Mode::empty())?)
+}
+
+/// `/dev` with what programs expect and nothing else.
+fn make_devices() -> io::Result<()> {
+    let flags = MountFlags::NOSUID | MountFlags::NOEXEC;
+    mount("dev", "/dev", "tmpfs", flags, c"mode=755,size=64k")?;
+    let dev = open_folder("/dev")?;
+    let everybody = Mode::from_raw_mode(0o666);
+    for (name, major, minor) in DEVICES {
+        let device = makedev(major, minor);
+        mknodat(&dev, name, FileType::CharacterDevice, everybody, device)?;
+        fs::set_permissions(
+            Path::new("/dev").join(name),
+            fs::Permissions::from_mode(0o666),
+        )?;
+    }
+    for (target, name) in LINKS {
+        symlinkat(target, &dev, name)?;
+    }
+    mount_below("/dev/pts", "devpts", c"gid=5,mode=620,ptmxmode=666")?;
+    mount_below("/dev/shm", "tmpfs", c"mode=1777,size=16m")
+}
+
+fn mount_below(path: &str, kind: &str, options: &CStr) -> io::Result<()> {
+    fs::create_dir(path)?;
+    let flags = MountFlags::NOSUID | MountFlags::NOEXEC;
+    let flags = if kind == "tmpfs" {
+        MountFlags::NOSUID | MountFlags::NODEV
+    } else {
+        flags
+    };
+    Ok(mount(kind, path, kind, flags, options)?)
+}
+
+/// A folder in memory without a name.
+fn make_desk() -> io::Result<OwnedFd> {
+    fs::create_dir(DESK)?;
+    mount("desk", DESK, "tmpfs", HIDDEN, c"mode=755,size=8m")?;
+    let desk = open_folder(DESK)?;
+    unmount(DESK, UnmountFlags::DETACH)?;
+    fs::remove_dir(DESK)?;
+    Ok(desk)
+}
+
+/// Gives up for all programs that are executed from now on what none may have.
+/// The agent keeps its own rights, whoever owns the files that it makes.
+fn give_up_rights() -> io::Result<()> {
+    set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+    let all = permitted_rights()?;
+    bound_rights(ROOT_RIGHTS)?;
+    set_rights(all, all, ORDINARY_RIGHTS)?;
+    keep_rights(ORDINARY_RIGHTS)?;
+    run_first()?;
+    own_files_as(USER);
+    Ok(())
+}
