@@ -20,8 +20,9 @@ Exit codes:
   that of the command; 128 and the number of a signal that ended it
   2    usage: bad option
   124  the command ran too long
-  125  the sandbox failed; nothing is known of the command
-  126  the command could not be started";
+  125  the sandbox failed, or there is no such working directory
+  126  the command cannot be executed
+  127  there is no such command";
 
 const EXEC_EXAMPLES: &str = "\
 Examples:
@@ -190,6 +191,9 @@ impl From<TranslateArg> for Translate {
 pub struct ShellArgs {
     /// A sandbox that was started with a name, instead of a new one
     pub name: Option<Name>,
+    /// Be the guest's administrator instead of its ordinary user
+    #[arg(long)]
+    pub root: bool,
     /// What the sandbox is like
     #[command(flatten)]
     pub settings: SettingsArgs,
@@ -212,6 +216,9 @@ pub struct ExecArgs {
     /// several are a command and its arguments
     #[arg(long, conflicts_with_all = ["cwd", "detach"])]
     pub session: bool,
+    /// Run as the guest's administrator instead of its ordinary user
+    #[arg(long, conflicts_with = "session")]
+    pub root: bool,
     /// The command's working directory
     #[arg(long, value_name = "DIR")]
     pub cwd: Option<String>,

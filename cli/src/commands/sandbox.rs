@@ -27,7 +27,7 @@ const LOCK_FILE: &str = "sandbox/image/lock.json";
 /// The exit code of a command that ran too long, as `timeout` gives it.
 const TIMED_OUT: u8 = 124;
 /// The exit code of a sandbox that failed, as containers give it.
-const SANDBOX_FAILED: u8 = 125;
+pub const SANDBOX_FAILED: u8 = 125;
 /// The exit code of a command that could not be started, as shells give it.
 const CANNOT_START: u8 = 126;
 
@@ -178,14 +178,18 @@ fn failed(error: &VmError, json: bool) -> Exit {
     } else {
         output::note(&format!("error[{}]", error.code.name()), &error.text);
     }
-    Exit::Guest(exit_of(error.code))
+    Exit::Guest(exit_of(error))
 }
 
 /// The exit code of a failure.
-pub fn exit_of(code: VmCode) -> u8 {
-    match code {
+pub fn exit_of(error: &VmError) -> u8 {
+    match error.code {
         VmCode::TimedOut => TIMED_OUT,
-        VmCode::CannotStart => CANNOT_START,
+        // The guest says which of the two it is, 126 or 127.
+        VmCode::CannotStart => match &error.output {
+            Some(told) => told.exited.exit_code(),
+            None => CANNOT_START,
+        },
         _ => SANDBOX_FAILED,
     }
 }

@@ -19,10 +19,10 @@ Permission bits, times and symbolic links within a folder are kept; a folder tha
 is there takes the source in, under its name. `SOURCE/.` is what is in a folder.
 
 Examples:
-  a99 sandbox cp script.py box:/root/
-  a99 sandbox cp box:/root/results ./results
+  a99 sandbox cp script.py box:/home/agent/
+  a99 sandbox cp box:/home/agent/results ./results
   a99 sandbox cp src/. box:/project
-  a99 sandbox cp ./odd:name box:/root/";
+  a99 sandbox cp ./odd:name box:/home/agent/";
 
 /// Examples of `ls`.
 pub const LS_EXAMPLES: &str = "\

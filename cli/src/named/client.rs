@@ -121,7 +121,7 @@ impl Connection {
         })
     }
 
-    /// Follows the command to its end and gives its exit code. With `input`,
+    /// Follows the command to its end and tells how that was. With `input`,
     /// standard input goes to it. What it writes is given to `sink`: whether it
     /// is standard error, and bytes.
     ///
@@ -132,7 +132,7 @@ impl Connection {
         mut self,
         input: bool,
         mut sink: impl FnMut(bool, &[u8]) -> io::Result<()>,
-    ) -> Result<u8, Problem> {
+    ) -> Result<Ended, Problem> {
         let credit = Arc::new(Credit::default());
         if input {
             pass_input(&self.writer, &credit).map_err(|error| Problem::io("no thread", error))?;
@@ -146,12 +146,26 @@ impl Connection {
                     credit.add(frame.number().unwrap_or_default() as usize);
                     Ok(())
                 }
-                Kind::Exit => return Ok(frame.bytes.first().copied().unwrap_or_default()),
+                Kind::Exit => {
+                    return Ok(Ended {
+                        code: frame.bytes.first().copied().unwrap_or_default(),
+                        out_of_memory: frame.bytes.get(1) == Some(&1),
+                    });
+                }
                 kind => return Err(Problem::new(REFUSED, format!("an answer of {kind:?}"))),
             };
             written.map_err(|error| Problem::io("output", error))?;
         }
     }
+}
+
+/// How a command ended.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Ended {
+    /// Its exit code.
+    pub code: u8,
+    /// Something of it was ended for want of memory.
+    pub out_of_memory: bool,
 }
 
 /// A command of a sandbox, to be told something from another thread.
@@ -196,7 +210,8 @@ pub fn run(place: &Place, name: &Name, argv: &[&str]) -> Result<u8, Problem> {
         ..Exec::default()
     };
     let request = Request::Exec(Box::new(exec));
-    Connection::open(place, name, &request)?.follow(false, |_, _| Ok(()))
+    let ended = Connection::open(place, name, &request)?.follow(false, |_, _| Ok(()))?;
+    Ok(ended.code)
 }
 
 fn lost(name: &Name, why: &str) -> Problem {

@@ -1,6 +1,6 @@
 //! Failures of named sandboxes, which travel from the keeper to its clients.
 
-use crate::commands::sandbox::exit_of;
+use crate::commands::sandbox::{SANDBOX_FAILED, exit_of};
 use crate::failure::Exit;
 use crate::output;
 use a99_sandbox::{VmCode, VmError};
@@ -41,7 +41,7 @@ impl Problem {
         Self {
             code: code.to_owned(),
             message: message.into(),
-            exit: exit_of(VmCode::Io),
+            exit: SANDBOX_FAILED,
             output: None,
         }
     }
@@ -72,8 +72,8 @@ impl From<VmError> for Problem {
     fn from(error: VmError) -> Self {
         Self {
             code: error.code.name().to_owned(),
+            exit: exit_of(&error),
             message: error.text,
-            exit: exit_of(error.code),
             output: error.output.map(|output| (output.stdout, output.stderr)),
         }
     }

@@ -168,9 +168,12 @@ fn script(argv: &[String]) -> String {
 fn command(keeper: &Keeper, exec: &Exec) -> Command {
     let (sandbox, usual) = (&keeper.sandbox, keeper.spec.limits);
     let mut command = match exec.shell {
-        Some((rows, columns)) => sandbox.shell(rows, columns).cwd("/root"),
+        Some((rows, columns)) => sandbox.shell(rows, columns),
         None => sandbox.command(&exec.argv),
     };
+    if exec.root {
+        command = command.root();
+    }
     for (name, value) in &exec.env {
         command = command.env(name, value);
     }
@@ -298,7 +301,10 @@ fn tell(process: &Process, writer: &Writer) {
     };
     let mut stream = writer.lock().unwrap_or_else(PoisonError::into_inner);
     let _ = match end {
-        Ok(exited) => super::wire::write(&mut *stream, Kind::Exit, &[exited.exit_code()]),
+        Ok(exited) => {
+            let end = [exited.exit_code(), u8::from(exited.out_of_memory)];
+            super::wire::write(&mut *stream, Kind::Exit, &end)
+        }
         Err(error) => write_json(&mut *stream, Kind::Problem, &Problem::from(error)),
     };
     // Wakes the reader: the answer is complete.

@@ -48,7 +48,8 @@ pub enum Kind {
     Stderr,
     /// From the sandbox: that many more bytes of standard input, four bytes.
     Credit,
-    /// From the sandbox: the exit code of the command, one byte.
+    /// From the sandbox: the exit code of the command, one byte, and another one
+    /// that is 1 if something of it was ended for want of memory.
     Exit,
     /// From the sandbox: a [`Problem`], JSON.
     Problem,
@@ -85,7 +86,7 @@ impl Kind {
             Kind::Request | Kind::Reply | Kind::Problem => MAX_JSON,
             Kind::Stdin | Kind::Stdout | Kind::Stderr => MAX_DATA,
             Kind::StdinEnd => 0,
-            Kind::Exit => 1,
+            Kind::Exit => 2,
             Kind::Resize | Kind::Signal | Kind::Credit => 4,
         }
     }
@@ -210,6 +211,8 @@ pub struct Exec {
     pub argv: Vec<String>,
     /// Variables besides those of the sandbox.
     pub env: Vec<(String, String)>,
+    /// Run as the guest's administrator.
+    pub root: bool,
     /// Working directory.
     pub cwd: Option<String>,
     /// Whether standard input follows.

@@ -179,7 +179,7 @@ fn a_sandbox_stays_between_commands() {
     ];
     assert_eq!(home.fails(&slow, 124), "sandbox.timed_out");
     let none = ["exec", "box", "--json", "--", "/no/such/program"];
-    assert_eq!(home.fails(&none, 126), "sandbox.cannot_start");
+    assert_eq!(home.fails(&none, 127), "sandbox.cannot_start");
     let both = [
         "exec",
         "box",
@@ -325,7 +325,7 @@ fn a_client_that_goes_takes_its_command_with_it() {
         "--",
         "/no/such/program",
     ];
-    assert_eq!(home.fails(&none, 126), "sandbox.cannot_start");
+    assert_eq!(home.fails(&none, 127), "sandbox.cannot_start");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use super::start::{builder, ended, start};
 use crate::failure::Exit;
+use crate::named::client::Ended;
 use crate::output;
 use crate::sandbox_args::ExecArgs;
 use a99_sandbox::{Command, Exited, Output, Process, Sandbox, Stream, VmCode, VmError, block_on};
@@ -81,6 +82,9 @@ fn command(sandbox: &Sandbox, args: &ExecArgs, piped: bool, spent: Duration) -> 
     if piped {
         command = command.piped();
     }
+    if args.root {
+        command = command.root();
+    }
     if let Some(cwd) = &args.cwd {
         command = command.cwd(cwd);
     }
@@ -137,6 +141,7 @@ pub(super) fn streamed(process: &Process) -> Result<Exit, VmError> {
         }
     }
     let exited = block_on(process.wait())?;
+    tell_memory(exited.out_of_memory);
     Ok(Exit::Guest(exited.exit_code()))
 }
 
@@ -162,22 +167,36 @@ fn collected(process: &Process) -> Result<Exit, VmError> {
         }
     }
     Ok(show(
-        output.exited.exit_code(),
+        Ended {
+            code: output.exited.exit_code(),
+            out_of_memory: output.exited.out_of_memory,
+        },
         &output.stdout,
         &output.stderr,
     ))
 }
 
+/// Says what the exit code alone does not.
+pub(super) fn tell_memory(out_of_memory: bool) {
+    if out_of_memory {
+        let text = "the command, or a process of it, was ended for want of memory";
+        output::note("note", text);
+    }
+}
+
 /// Shows what was collected.
-pub(super) fn show(code: u8, stdout: &[u8], stderr: &[u8]) -> Exit {
+pub(super) fn show(ended: Ended, stdout: &[u8], stderr: &[u8]) -> Exit {
     let text = |bytes: &[u8]| Value::from(String::from_utf8_lossy(bytes).into_owned());
-    let members = [
-        ("exitCode", Value::from(f64::from(code))),
+    let mut members = vec![
+        ("exitCode", Value::from(f64::from(ended.code))),
         ("stdout", text(stdout)),
         ("stderr", text(stderr)),
     ];
+    if ended.out_of_memory {
+        members.push(("outOfMemory", Value::from(true)));
+    }
     output::json(&Value::Object(members.into_iter().collect()));
-    Exit::Guest(code)
+    Exit::Guest(ended.code)
 }
 
 fn gather(process: &Process, output: &mut Output) -> Result<Exited, VmError> {

@@ -1,7 +1,7 @@
 //! `a99 sandbox exec NAME` and `shell NAME`: commands in a sandbox that has a
 //! name.
 
-use super::exec::{CLOSED_PIPE, COLLECTED_BYTES, is_closed_pipe, show, write};
+use super::exec::{CLOSED_PIPE, COLLECTED_BYTES, is_closed_pipe, show, tell_memory, write};
 use super::shell::{Raw, needs_terminal, size};
 use crate::failure::{Exit, Failure};
 use crate::named::client::{Connection, Remote};
@@ -64,6 +64,7 @@ fn exec(name: &Name, args: &ExecArgs) -> Result<Exit, Problem> {
     let exec = Exec {
         argv: args.argv.clone(),
         env: args.settings.env.clone(),
+        root: args.root,
         cwd: args.cwd.clone(),
         stdin: piped,
         // Time limits are a year at most, and not nothing.
@@ -96,7 +97,11 @@ fn exec(name: &Name, args: &ExecArgs) -> Result<Exit, Problem> {
         return match code {
             // The command ends with the connection.
             Err(_) if is_closed => Ok(Exit::Guest(CLOSED_PIPE)),
-            code => Ok(Exit::Guest(code?)),
+            ended => {
+                let ended = ended?;
+                tell_memory(ended.out_of_memory);
+                Ok(Exit::Guest(ended.code))
+            }
         };
     }
     let (mut out, mut err) = (Vec::new(), Vec::new());
@@ -170,6 +175,7 @@ fn open_shell(name: &Name, args: &ShellArgs) -> Result<Exit, Problem> {
     let place = Place::of_user()?;
     let exec = Exec {
         env: args.settings.env.clone(),
+        root: args.root,
         shell: Some(size()),
         ..Exec::default()
     };
@@ -178,7 +184,7 @@ fn open_shell(name: &Name, args: &ShellArgs) -> Result<Exit, Problem> {
     follow_terminal(connection.remote()?)?;
     let code = connection.follow(true, pass);
     drop(raw);
-    Ok(Exit::Guest(code?))
+    Ok(Exit::Guest(code?.code))
 }
 
 /// Tells the shell of the terminal's size; ends it when this process is to end,

@@ -29,7 +29,8 @@ fn shell(args: &ShellArgs) -> Result<Exit, VmError> {
     }
     let sandbox = start(&args.settings)?;
     let (rows, columns) = size();
-    let shell = sandbox.shell(rows, columns).cwd("/root");
+    let shell = sandbox.shell(rows, columns);
+    let shell = if args.root { shell.root() } else { shell };
     let shell = Arc::new(shell.spawn()?);
     let raw = Raw::enter()?;
     follow_signals(&shell)?;
