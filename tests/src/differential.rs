@@ -159,9 +159,8 @@ fn show(value: &Value) -> String {
 }
 
 /// Beginnings of texts that JavaScript engines word differently.
-const BEGINNINGS: [&str; 11] = [
+const BEGINNINGS: [&str; 10] = [
     "JSON Parse error",
-    "Invalid regular expression",
     "undefined is not",
     "null is not",
     "Type error",

@@ -64,6 +64,9 @@ impl Prices<'_> {
 /// The blocks of a function and where they lead.
 struct Graph {
     free: Vec<bool>,
+    /// Of the free blocks those that cost nothing only if they fail: whoever
+    /// goes on from their end has paid.
+    given_back: Vec<bool>,
     /// Jumps and running on, then handlers, of each block.
     next: Vec<Vec<usize>>,
     /// Where each block's errors go.
@@ -80,6 +83,7 @@ impl Graph {
         let n = f.blocks.len();
         let mut graph = Graph {
             free: vec![true; n],
+            given_back: vec![false; n],
             next: vec![Vec::new(); n],
             errors: vec![Vec::new(); n],
             calls: vec![Vec::new(); n],
@@ -127,6 +131,7 @@ impl Graph {
                 .zip(fails_at)
                 .is_some_and(|(paid, fails)| paid > fails);
         self.free[number] = paid_at.is_none() || given_back;
+        self.given_back[number] = given_back;
     }
 
     fn leads_to(&self, block: usize) -> impl Iterator<Item = usize> + '_ {
@@ -150,10 +155,15 @@ impl Graph {
     }
 
     /// Where a block leads for nothing, any number of times: for one that takes
-    /// an item of an iteration that ends, only where it goes without an item.
+    /// an item of an iteration that ends, only where it goes without an item;
+    /// for one whose price an error gives back, only where errors go.
     fn leads_free(&self, block: usize, takes_item: bool) -> Vec<usize> {
         // Its first jump is that of `IterNext`.
-        let ways = if takes_item { 1 } else { usize::MAX };
+        let ways = match (self.given_back[block], takes_item) {
+            (true, _) => 0,
+            (false, true) => 1,
+            (false, false) => usize::MAX,
+        };
         let ways = self.next[block].iter().take(ways);
         let all = ways.chain(&self.errors[block]).copied();
         all.filter(|to| self.free[*to]).collect()

@@ -14,6 +14,7 @@
 
 pub(crate) mod choice;
 mod expr;
+mod odd;
 mod steps;
 mod text;
 

@@ -225,7 +225,7 @@ impl Generator<'_> {
     }
 
     /// Binds the result of a step, now and then to a constant.
-    fn bound(&mut self, mut step: Map<String, Json>, kind: Kind) -> Json {
+    pub(super) fn bound(&mut self, mut step: Map<String, Json>, kind: Kind) -> Json {
         if !self.choices.one_in(5) {
             let name = self.name(kind);
             step.insert("result".into(), json!(name));
@@ -373,7 +373,8 @@ impl Generator<'_> {
 
     fn other_atom(&mut self) -> Json {
         let mut step = Map::new();
-        match self.choices.below(8) {
+        match self.choices.below(12) {
+            8.. => return self.odd_atom(),
             0 | 1 => {
                 step.insert("op".into(), json!("mathCalc"));
                 step.insert("expr".into(), json!(*self.pick(&FORMULAS)));

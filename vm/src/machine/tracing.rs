@@ -91,16 +91,28 @@ pub(super) fn step_input(program: &Program, step: &Step) -> Value {
 }
 
 /// Whether the instruction at `pc` is what binds a step's value and found a
-/// constant: the step has its value then, although it fails.
-fn fails_to_bind(program: &Program, f: &Function, step: &Step, pc: u32) -> bool {
-    let Some(Op::CheckConst { name, .. }) = f.code.get(pc as usize) else {
-        return false;
+/// constant: nothing but binding follows it in the step, which has its value
+/// then, although it fails.
+fn fails_to_bind(f: &Function, step: &Step, pc: u32) -> bool {
+    let binds = |op: &Op| {
+        matches!(
+            op,
+            Op::Nop {}
+                | Op::Fuel { .. }
+                | Op::CheckConst { .. }
+                | Op::Mov { .. }
+                | Op::MovDefined { .. }
+                | Op::LoadK { .. }
+                | Op::SlotLoad { .. }
+                | Op::SlotStore { .. }
+                | Op::Jmp { .. }
+                | Op::Ret { .. }
+        )
     };
-    let Some(doc) = program.source.document().filter(|_| !step.implicit) else {
-        return false;
-    };
-    let result = doc.get(step.node, "result").and_then(|n| doc.str(n));
-    result == Some(program.const_text(*name))
+    let rest = f.code.get(pc as usize..step.end as usize);
+    rest.is_some_and(|rest| {
+        matches!(rest.first(), Some(Op::CheckConst { .. })) && rest.iter().all(binds)
+    })
 }
 
 /// How a step ended, for its event.
@@ -301,7 +313,7 @@ impl Machine {
                 return;
             }
             let ended = match &message {
-                Some(_) if fails_to_bind(exe.program(), f, step, pc) => Ended::WithValue,
+                Some(_) if fails_to_bind(f, step, pc) => Ended::WithValue,
                 _ => Ended::Failed,
             };
             self.trace_end(f, exe, message.take(), ended, host);

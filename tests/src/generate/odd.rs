@@ -1,0 +1,285 @@
+//! Steps at the edges of the language: patterns and formulas of random parts,
+//! dates and sets with odd arguments, atoms without what they need.
+
+use super::{Generator, Kind};
+use serde_json::{Map, Value as Json, json};
+
+use Kind::{Any, List, Num, Text};
+
+/// Parts of regular expressions, of which any number may follow each other.
+const PARTS: [&str; 56] = [
+    "a",
+    "b",
+    "ab",
+    ".",
+    "\\d",
+    "\\w",
+    "\\s",
+    "\\W",
+    "\\D",
+    "\\S",
+    "[ab]",
+    "[^a]",
+    "[a-c]",
+    "[\\d-x]",
+    "[]",
+    "[^]",
+    "[\\w-]",
+    "(a|b)",
+    "(?:ab)",
+    "(a",
+    "b)",
+    "*",
+    "+",
+    "?",
+    "{2}",
+    "{1,2}",
+    "{,2}",
+    "{2,}",
+    "{",
+    "}",
+    "]",
+    "^",
+    "$",
+    "|",
+    "\\b",
+    "\\B",
+    "\\1",
+    "\\u0041",
+    "\\ud83d",
+    "[\\ud800-\\udbff]",
+    "\u{1F44D}",
+    "[\u{1F44D}]",
+    "é",
+    "\\c1",
+    "\\07",
+    "(?<n>a)",
+    "*?",
+    "??",
+    "*+",
+    "(?i)",
+    "(?=a)",
+    "[b-a]",
+    "[a",
+    "\\",
+    "(|a)",
+    "\\k",
+];
+
+/// Parts of texts for them.
+const PIECES: [&str; 12] = [
+    "a",
+    "b",
+    "ab",
+    "A",
+    "1",
+    "_ ",
+    "\u{1F44D}",
+    "é",
+    "\n",
+    "\u{2028}",
+    "x-",
+    "{}",
+];
+
+/// Parts of `mathCalc` texts.
+const TOKENS: [&str; 30] = [
+    "v",
+    "a",
+    "1",
+    "2.5",
+    "'s'",
+    "(",
+    ")",
+    "[",
+    "]",
+    ",",
+    ";",
+    "+",
+    "-",
+    "*",
+    "/",
+    "==",
+    "<",
+    " and ",
+    "&&",
+    "!",
+    "?",
+    "?.",
+    ":",
+    ".x",
+    ".length",
+    "null",
+    "===",
+    "__proto__",
+    "1e",
+    "\"",
+];
+
+const DATES: [&str; 8] = [
+    "2024-02-30",
+    "2024-01-31T10:20:30Z",
+    "1970-01-01",
+    "2023-12-31",
+    "Feb 30 2024",
+    "no",
+    "2024-13-01",
+    "+002024-06-31",
+];
+
+const DATE_METHODS: [&str; 6] = ["add", "diff", "format", "isBefore", "isAfter", "toString"];
+
+const SET_METHODS: [&str; 5] = ["union", "intersection", "diff", "has", "add"];
+
+/// Atoms that look for something before they resolve all of their inputs.
+const GUARDED: [(&str, &[(&str, Kind)]); 9] = [
+    ("llmPredict", &[("prompt", Any), ("options", Any)]),
+    ("xmlParse", &[("str", Any)]),
+    ("agentRun", &[("agentId", Text), ("input", Any)]),
+    ("storeQuery", &[("query", Any)]),
+    (
+        "storeVectorSearch",
+        &[("collection", Any), ("vector", List), ("k", Num)],
+    ),
+    ("storeVectorize", &[("text", Any)]),
+    ("split", &[("str", Any), ("sep", Any)]),
+    ("join", &[("list", Any), ("sep", Any)]),
+    ("reduce", &[("items", Any), ("initial", Any)]),
+];
+
+fn literal(value: Json) -> Json {
+    json!({"$expr": "literal", "value": value})
+}
+
+fn ident(name: &str) -> Json {
+    json!({"$expr": "ident", "name": name})
+}
+
+fn method(object: Json, name: &str, arguments: &[Json]) -> Json {
+    json!({"$expr": "methodCall", "object": object, "method": name, "arguments": arguments})
+}
+
+impl Generator<'_> {
+    pub(super) fn odd_atom(&mut self) -> Json {
+        let mut step = Map::new();
+        match self.choices.below(8) {
+            0 | 1 => {
+                step.insert("op".into(), json!("regexMatch"));
+                step.insert("pattern".into(), json!(self.joined(&PARTS, 6)));
+                let value = self.matched();
+                step.insert("value".into(), value);
+            }
+            2 => {
+                step.insert("op".into(), json!("mathCalc"));
+                step.insert("expr".into(), json!(self.joined(&TOKENS, 7)));
+                step.insert("vars".into(), json!({"v": self.value(Num), "a": "o"}));
+            }
+            3 => {
+                step.insert("op".into(), json!("varGet"));
+                let value = self.date();
+                step.insert("key".into(), value);
+            }
+            4 => {
+                let name = *self.pick(&SET_METHODS);
+                let items =
+                    json!({"$expr": "call", "callee": "Set", "arguments": [self.expr(List)]});
+                let changed = method(items, name, &[self.expr(Any)]);
+                step.insert("op".into(), json!("jsonStringify"));
+                step.insert("value".into(), changed);
+            }
+            5 => {
+                let (op, inputs) = *self.pick(&GUARDED);
+                step.insert("op".into(), json!(op));
+                for (name, kind) in inputs {
+                    let value = self.value(*kind);
+                    step.insert((*name).into(), value);
+                }
+                if op == "reduce" {
+                    step.extend([
+                        ("as".to_owned(), json!("i")),
+                        ("steps".to_owned(), json!([])),
+                    ]);
+                    step.insert("accumulator".into(), json!("acc"));
+                }
+            }
+            6 => {
+                let text = *self.pick(&["{{n}}{{x}}{{n}}", "{{x}} {{gone}} {{x}}", "{{n}}", "no"]);
+                let vars = json!({"n": self.value(Num), "x": self.value(Any)});
+                step.insert("op".into(), json!("template"));
+                step.insert("tmpl".into(), json!(text));
+                step.insert("vars".into(), vars);
+            }
+            _ => {
+                // A result that may be undefined, under a name that may be a
+                // constant.
+                step.insert("op".into(), json!("varGet"));
+                step.insert(
+                    "key".into(),
+                    json!(*self.pick(&["args.none", "n", "error.message"])),
+                );
+                step.insert(
+                    "result".into(),
+                    json!(format!("k{}", self.choices.below(3))),
+                );
+                step.insert("resultConst".into(), json!(self.choices.below(2) == 0));
+                return Json::Object(step);
+            }
+        }
+        self.bound(step, Any)
+    }
+
+    fn joined(&mut self, parts: &[&str], most: usize) -> String {
+        let n = 1 + self.choices.below(most);
+        (0..n).map(|_| *self.pick(parts)).collect()
+    }
+
+    /// A text for a pattern, perhaps with half of a surrogate pair.
+    fn matched(&mut self) -> Json {
+        let text = literal(json!(self.joined(&PIECES, 6)));
+        let lone = || method(ident("String"), "fromCharCode", &[literal(json!(0xD83D))]);
+        match self.choices.below(4) {
+            0 => self.value(Text),
+            1 => json!({"$expr": "binary", "op": "+", "left": text, "right": lone()}),
+            2 => json!({"$expr": "binary", "op": "+", "left": lone(), "right": text}),
+            _ => text,
+        }
+    }
+
+    fn date(&mut self) -> Json {
+        let start = *self.pick(&DATES);
+        let date = json!({"$expr": "call", "callee": "Date", "arguments": [literal(json!(start))]});
+        let name = *self.pick(&DATE_METHODS);
+        let units = [
+            "years",
+            "months",
+            "days",
+            "hours",
+            "minutes",
+            "seconds",
+            "ms",
+            "timestamp",
+        ];
+        let mut arguments = Vec::new();
+        match self.choices.below(4) {
+            0 => {}
+            1 => {
+                let unit = *self.pick(&units);
+                let amount = self.expr(Any);
+                let part =
+                    json!({"$expr": "object", "properties": [{"key": unit, "value": amount}]});
+                arguments.push(part);
+            }
+            2 => arguments.push(literal(json!(*self.pick(&DATES)))),
+            _ => arguments.push(self.expr(Any)),
+        }
+        if self.choices.one_in(3) {
+            arguments.push(literal(json!(*self.pick(&units))));
+        }
+        let made = method(date, name, &arguments);
+        // What became of it as a number or a text: dates have no others here.
+        match name {
+            "add" => json!({"$expr": "member", "object": made, "property": "timestamp"}),
+            _ => made,
+        }
+    }
+}
