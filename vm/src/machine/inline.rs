@@ -230,6 +230,10 @@ impl Machine {
         if self.outcome.is_some() {
             return;
         }
+        // What was made when the run had to stop is no answer.
+        if let Some(reason) = host.stop() {
+            return self.stop(reason);
+        }
         let entered = match loaded {
             Ok(exe) => self.enter_program(&exe, pending, host),
             Err(message) => Err(super::thrown(
