@@ -156,7 +156,7 @@ fn is_data(names: &[&[u8]]) -> bool {
         [file] => {
             let plain = file.strip_suffix(".lock").unwrap_or(file);
             let begins = |start: &&str| plain.starts_with(start);
-            DATA.contains(&plain) || TEMPORARY.iter().any(|start| begins(&start))
+            DATA.contains(&plain) || TEMPORARY.iter().any(|start| begins(start))
         }
         _ => false,
     }
