@@ -57,7 +57,8 @@ fn cut(mut text: String, max: usize) -> String {
 /// The beginning of a text of the program, as far as a finding quotes it.
 #[must_use]
 pub fn excerpt(text: &str) -> String {
-    let end = text.floor_char_boundary(MAX_QUOTED + 1);
+    // A character has four bytes at most: what is cut off is seen.
+    let end = text.floor_char_boundary(MAX_QUOTED + 4);
     cut(text[..end].to_owned(), MAX_QUOTED)
 }
 
