@@ -47,8 +47,10 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
     ]
 }
 
-/// Estimated bytes of one member of an object under construction.
-const DRAFT_BYTES: usize = 64;
+/// Estimated bytes of one member of an object under construction: copied out
+/// of its object, then in the draft and in the index of it that growth holds
+/// twice for a moment.
+const DRAFT_BYTES: usize = 128;
 
 /// Missing members are present as `undefined`, as in the reference.
 fn pick(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> {

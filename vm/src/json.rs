@@ -14,6 +14,7 @@ pub use parse::{parse, parse_str};
 pub(crate) use write::{Style, Writer};
 
 use crate::coerce;
+use crate::convert::Copies;
 use crate::heap::{KeyId, Str, Val};
 use crate::native::{Cx, Fault};
 
@@ -85,7 +86,11 @@ pub fn stringify(
         return Ok(None);
     }
     let text = writer.finish()?;
-    Ok(Some(cx.heap.alloc_str_units(text.bytes(), text.units())?))
+    // Both are there for a moment.
+    let mut copies = Copies::new(cx);
+    copies.count(text.bytes().len())?;
+    let made = copies.heap.alloc_str_units(text.bytes(), text.units())?;
+    Ok(Some(made))
 }
 
 /// The property list of ECMA-262 §25.5.2 step 4: texts and numbers, each once.
