@@ -58,7 +58,7 @@ impl TextOut {
     fn room(&mut self, cx: &Cx<'_>, n: usize) -> Result<(), Fault> {
         if self.buf.capacity() - self.buf.len() < n {
             cx.heap
-                .check(self.buf.len().saturating_mul(2).saturating_add(n))?;
+                .check(self.buf.len().saturating_add(n).saturating_mul(2))?;
             temp::reserve(cx.heap, &mut self.buf, n)?;
         }
         Ok(())
@@ -280,6 +280,8 @@ impl<'c, 'h, 's> Writer<'c, 'h, 's> {
 
     /// Writes a long string in pieces, with a look at the host after each.
     fn long_string(&mut self, s: crate::heap::Str) -> Result<(), Fault> {
+        // At once: a buffer that doubles leaves its smaller ones behind.
+        self.out.room(self.cx, s.len_bytes() + 2)?;
         self.out.push(self.cx, b"\"")?;
         let mut from = 0;
         while from < s.len_bytes() {
