@@ -3,7 +3,7 @@
 
 mod admission;
 
-pub(crate) use admission::{Admission, Refusal};
+pub(crate) use admission::{Admission, NO_TIMERS, Refusal};
 
 use crate::atom::{AtomError, Cancelled, HostReply};
 use crate::machine::{Machine, Request, Step};

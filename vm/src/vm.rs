@@ -2,7 +2,7 @@
 //! bounds many runs.
 
 use crate::atom::{AtomBody, AtomDef, AtomError, AtomSet, HostCall, HostReply};
-use crate::driver::{self, Admission, Refusal, RunHost};
+use crate::driver::{self, Admission, NO_TIMERS, Refusal, RunHost};
 use crate::link::{Executable, LinkError};
 use crate::machine::{LoadRequest, Machine, Request};
 use crate::native::Host as _;
@@ -130,10 +130,7 @@ impl Vm {
                 "This run can never be admitted: its heap ceiling of {wanted} bytes is above the \
                  {pool} bytes of the pool"
             )),
-            Refusal::NoTimers => machine.end_refused(
-                "A run that waits for a pool needs a tokio runtime whose time is enabled"
-                    .to_owned(),
-            ),
+            Refusal::NoTimers => machine.end_refused(NO_TIMERS.to_owned()),
         });
         self.finish(machine)
     }

@@ -155,8 +155,8 @@ fn is_data(names: &[&[u8]]) -> bool {
         ["info", file] => file.starts_with("refs"),
         [file] => {
             let plain = file.strip_suffix(".lock").unwrap_or(file);
-            let begins = |start: &&str| plain.starts_with(start);
-            DATA.contains(&plain) || TEMPORARY.iter().any(|start| begins(start))
+            let begins = |start: &&str| plain.starts_with(*start);
+            DATA.contains(&plain) || TEMPORARY.iter().any(begins)
         }
         _ => false,
     }

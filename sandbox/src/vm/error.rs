@@ -1,7 +1,7 @@
 //! What can go wrong with a running guest, each with a stable code.
 
 use super::output::Output;
-use a99_guest_agent::protocol::Exited;
+use a99_guest_agent::protocol::{Ending, Exited, Reason};
 use std::fmt;
 
 /// The kind of a failure. The text of a code never changes.
@@ -115,7 +115,25 @@ pub struct VmError {
     pub output: Option<Box<Output>>,
 }
 
+/// Exit codes of shells for a command that is not there, and for one that
+/// cannot be executed.
+const NOT_FOUND: u8 = 127;
+const NOT_EXECUTABLE: u8 = 126;
+
 impl VmError {
+    /// A command that did not start. Its code is what a shell gives for it.
+    pub(super) fn not_started(reason: Reason, text: String) -> Self {
+        let (code, shells) = match reason {
+            Reason::NotFound => (VmCode::CannotStart, NOT_FOUND),
+            Reason::NotExecutable | Reason::Other => (VmCode::CannotStart, NOT_EXECUTABLE),
+            Reason::Folder => return Self::new(VmCode::NoFolder, text),
+        };
+        Self::new(code, text).with_end(Exited {
+            ending: Ending::Code(shells),
+            ..Exited::default()
+        })
+    }
+
     /// A failure.
     pub fn new(code: VmCode, text: impl Into<String>) -> Self {
         Self {

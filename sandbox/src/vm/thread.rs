@@ -9,7 +9,7 @@ use super::ledger::Ledger;
 use super::lived::Lived;
 use super::mailbox::{Event, Mailbox, Message, Open, SaveSlot, Sink, stopped};
 use super::pulse::Pulse;
-use a99_guest_agent::protocol::{Ending, Exited, Reason, Report, Request, Stream, WINDOW_BYTES};
+use a99_guest_agent::protocol::{Ending, Exited, Report, Request, Stream, WINDOW_BYTES};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -29,11 +29,6 @@ const KILL_PATIENCE: Duration = Duration::from_secs(2);
 
 /// The signal that killed commands end by.
 const SIGKILL: u8 = 9;
-
-/// Exit codes of shells for a command that is not there, and for one that
-/// cannot be executed.
-const NOT_FOUND: u8 = 127;
-const NOT_EXECUTABLE: u8 = 126;
 
 /// Bytes that a killed command may still write: more than pipes hold.
 const REST_BYTES: u32 = 1 << 30;
@@ -168,19 +163,6 @@ pub(crate) fn refuse(message: Message, error: &VmError) {
         Message::Save(slot) => slot.change(|slot| *slot = Some(Err(error.clone()))),
         Message::Send(..) | Message::Cancel(_) | Message::Settle(_) | Message::Stop => {}
     }
-}
-
-/// A command that did not start. Its code is what a shell gives for it.
-fn refused(reason: Reason, text: String) -> VmError {
-    let (code, shells) = match reason {
-        Reason::NotFound => (VmCode::CannotStart, NOT_FOUND),
-        Reason::NotExecutable | Reason::Other => (VmCode::CannotStart, NOT_EXECUTABLE),
-        Reason::Folder => return VmError::new(VmCode::NoFolder, text),
-    };
-    VmError::new(code, text).with_end(Exited {
-        ending: Ending::Code(shells),
-        ..Exited::default()
-    })
 }
 
 impl Turns {
@@ -512,7 +494,7 @@ impl Turns {
                 self.close(guest, id);
             }
             Report::Failed(reason, _, text) => {
-                self.pass(id, Event::Failed(refused(reason, text)));
+                self.pass(id, Event::Failed(VmError::not_started(reason, text)));
                 self.close(guest, id);
             }
             Report::Ready { .. } | Report::Prepared(_) | Report::Pong => {}

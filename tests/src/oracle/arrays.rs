@@ -354,7 +354,7 @@ pub fn distinct(values: Vec<OVal>) -> Vec<OVal> {
     let mut out: Vec<OVal> = Vec::new();
     for v in values {
         let v = match v {
-            OVal::Num(n) if n == 0.0 => OVal::Num(0.0),
+            OVal::Num(n) => OVal::Num(n + 0.0),
             other => other,
         };
         if !out.iter().any(|o| o.same_value_zero(&v)) {

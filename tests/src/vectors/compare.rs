@@ -232,7 +232,7 @@ pub fn outcome_difference(
     if let Some(error) = error.as_ref().filter(|e| e.aborted) {
         // Of an abort only kind, op and fuel are compared (D24).
         let op = wanted.get("op").unwrap_or(&Value::Undefined);
-        return message_difference(op, &error.op, "/expect/error/op", &rules).or_else(|| spent());
+        return message_difference(op, &error.op, "/expect/error/op", &rules).or_else(spent);
     }
     match (wanted, error) {
         _ if rules.skips("/expect/error") => {}

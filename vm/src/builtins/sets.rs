@@ -163,7 +163,8 @@ impl Distinct {
 /// A new set holds no negative zero (ECMA-262 §24.2.1.1).
 fn without_sign(v: Val) -> Val {
     match v {
-        Val::Num(n) if n == 0.0 => Val::Num(0.0),
+        // The sum of both zeros is the positive one.
+        Val::Num(n) => Val::Num(n + 0.0),
         other => other,
     }
 }

@@ -86,11 +86,11 @@ impl<'c, 'a> Copies<'c, 'a> {
     /// [`ErrorCode::Boundary`](a99_core::error::ErrorCode::Boundary): too
     /// large, too deep, cyclic. Memory; a stop.
     pub fn to_value(&mut self, v: Val, limits: &BoundaryLimits) -> Result<Value, Fault> {
-        self.to_value_within(v, limits, usize::MAX)
+        self.copy_within(v, limits, usize::MAX)
     }
 
     /// The same for a copy of at most so many bytes in memory.
-    pub(crate) fn to_value_within(
+    pub(crate) fn copy_within(
         &mut self,
         v: Val,
         limits: &BoundaryLimits,

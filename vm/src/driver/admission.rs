@@ -27,6 +27,10 @@ pub(crate) enum Refusal {
     NoTimers,
 }
 
+/// What is said where there are no timers.
+pub(crate) const NO_TIMERS: &str =
+    "A run that waits for a pool needs a tokio runtime whose time is enabled";
+
 impl Admission {
     /// Memory is handed out in pieces of `unit` bytes.
     pub fn new(bytes: usize, unit: usize) -> Admission {

@@ -386,10 +386,9 @@ impl Shapes {
                 places[(key.0 - key_base) as usize] = 0;
             }
         }
-        let mut kept = 0;
-        for place in places.iter_mut().filter(|place| **place == 0) {
-            *place = kept;
-            kept += 1;
+        let kept = places.iter_mut().filter(|place| **place == 0);
+        for (at, place) in (0..).zip(kept) {
+            *place = at;
         }
         let mut at = 0;
         own.keys.retain(|_| {

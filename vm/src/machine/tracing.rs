@@ -256,7 +256,7 @@ impl Machine {
         let mut show = |val: Val| {
             let left = most.saturating_sub(copies.bytes());
             copies
-                .to_value_within(val, &limits, left)
+                .copy_within(val, &limits, left)
                 .unwrap_or_else(|_| Value::from("[not shown]"))
         };
         let mut state_diff = Map::new();

@@ -30,9 +30,14 @@ const MACHINE: [(&str, &str); 7] = [
 ];
 
 /// Folders of the list that every guest has, and where they are a guest's.
-const GUEST_FOLDERS: [&str; 2] = [concat!("/ro", "ot/"), concat!("/t", "mp/")];
-const GUEST_PATHS: [&str; 4] = [
+const GUEST_FOLDERS: [&str; 3] = [
+    concat!("/ro", "ot/"),
+    concat!("/ho", "me/"),
+    concat!("/t", "mp/"),
+];
+const GUEST_PATHS: [&str; 5] = [
     "sandbox/",
+    "guest-agent/",
     "cli/src/named/",
     "cli/src/sandbox_args.rs",
     "cli/tests/named/",
