@@ -31,9 +31,10 @@ use tracing::Tracer;
 /// Registers that an instruction can name.
 const WINDOW: usize = 256;
 
-/// Nanoseconds of a compaction that are part of the instruction it serves: in
-/// a small heap it takes no longer, however often it runs.
-const SMALL_COMPACTION: usize = 1_024;
+/// Nanoseconds of a compaction that are part of the instruction it serves: a
+/// heap of some ten thousand bytes takes no longer, however low its ceiling and
+/// however often it runs, so that fuel does not depend on that.
+const SMALL_COMPACTION: usize = 16_384;
 
 /// Bytes whose allocation pays for a nanosecond of compaction.
 const ALLOCATED_A_NANOSECOND: usize = 2;
