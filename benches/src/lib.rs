@@ -4,6 +4,7 @@
 //! It measures nothing itself; the files under `benches/` do.
 
 pub mod programs;
+pub mod rates;
 
 use agent99::vm::atom::Scope;
 use agent99::vm::coerce::to_number;

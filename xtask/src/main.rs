@@ -7,6 +7,7 @@ mod bench;
 mod docs;
 mod fuzz;
 mod guest;
+mod rates;
 mod shell;
 mod stage;
 mod stages;
@@ -37,6 +38,10 @@ Usage: cargo xtask CHORE
   mutate [--count N] [--seed S] [--jobs N]
                              change artifacts at random and run what is accepted
                              (release build; a million mutants by default)
+  rates [--quick] [--json] [FILTER]
+                             CPU time for each unit of fuel, over all atoms,
+                             builtins and forms (release build); fails above the
+                             bound, and for what nothing measures
   guest [--locked | --update] [--json]
                              build the image of the sandbox (Debian, apt); with the
                              locked versions only, or locking the current ones
@@ -89,6 +94,7 @@ fn run(chore: &str, rest: &[String]) -> Result<(), Failed> {
         ("vectors", args) => vectors::replay(args),
         ("bench", args) => bench::bench(args),
         ("mutate", args) => fuzz::mutate(args),
+        ("rates", args) => rates::measure(args),
         ("guest", args) => guest::build(args),
         ("guest-test", []) => guest::test(),
         ("boots", args) => guest::boots(args),

@@ -1,0 +1,138 @@
+//! Atoms: every one of the registry, with inputs that its schema allows.
+
+use super::values::Shape::{self, *};
+use super::{Case, id};
+use agent99::capabilities::MemoryStore;
+use agent99::{AtomBody, AtomDef, Binding, Capabilities, Params, all_atoms};
+use serde_json::{Value as Json, json};
+
+/// What runs are granted: a store that answers at once.
+pub fn capabilities() -> Capabilities {
+    Capabilities::none().with_store(MemoryStore::new())
+}
+
+/// Every atom, as [`super::Rate`] names it.
+pub fn rows() -> Vec<(&'static str, String)> {
+    let atoms = all_atoms();
+    let names = atoms.iter().map(|atom| atom.sig.name.to_string());
+    names.map(|name| ("atoms", name)).collect()
+}
+
+/// Values for an input, by its schema.
+fn shapes(schema: &Json) -> &'static [Shape] {
+    let kind = match &schema["type"] {
+        Json::String(kind) => kind.as_str(),
+        Json::Array(kinds) => kinds[0].as_str().unwrap_or(""),
+        _ => "",
+    };
+    match (kind, schema["items"]["type"].as_str()) {
+        ("string", _) => &[
+            Text,
+            Piece,
+            Wide,
+            Commas,
+            JsonNumbers,
+            JsonObjects,
+            JsonDeep,
+            JsonEscapes,
+            Empty,
+            Quotes,
+            TextHalf,
+        ],
+        ("number", _) => &[Number, Zero, Last],
+        ("boolean", _) => &[Number],
+        ("array", Some("string")) => &[Texts, LongTexts, Text],
+        ("array", _) => &[Numbers, Texts, Objects, Nested, LongTexts, Fractions],
+        ("object", _) => &[Record, Small, Numbered, Text],
+        _ => &[
+            Number, Text, Wide, Other, Digits, Numbers, Fractions, Texts, LongTexts, Nested,
+            Objects, Record, Numbered,
+        ],
+    }
+}
+
+/// Literal texts for an input that no variable can give.
+fn literals(name: &str) -> &'static [&'static str] {
+    match name {
+        "pattern" => &[
+            "lorem",
+            "^[a-z ,]*$",
+            "(a|b|c)+z",
+            r"(?:\s{1,20}\w{1,20}){2}qN",
+            r"\p{L}+\d$",
+            "[^x]*x",
+        ],
+        "tmpl" => &["{{p}} and {{p}}", "plain"],
+        _ => &["text"],
+    }
+}
+
+fn plain(atom: &AtomDef) -> Vec<Case> {
+    let name = atom.sig.name.as_ref();
+    let schema: Json = serde_json::from_str(&atom.sig.input_schema).unwrap_or_default();
+    let Params::Named(params) = &atom.sig.params else {
+        let step = json!({"op": name, "result": "t"});
+        return vec![Case::steps("atoms", name, "()", vec![step])];
+    };
+    let names = ["a", "b", "c", "d", "e", "f"];
+    let mut out = Vec::new();
+    // The inputs go through their shapes at different speeds, so that pairs of
+    // every kind meet.
+    for turn in 0..40 {
+        let mut step = json!({"op": name, "result": "t"});
+        let mut case = Case::steps("atoms", name, "", vec![]);
+        let mut shown = Vec::new();
+        for (place, (param, variable)) in params.iter().zip(names).enumerate() {
+            let at = turn / (place * 3 + 1);
+            match param.binding {
+                Binding::Vars | Binding::TemplateVars { .. } => {
+                    let all = [Text, Number, Wide, Fractions];
+                    case = case.var(variable, all[at % all.len()]);
+                    step[param.name] = json!({"p": id(variable)});
+                    shown.push(format!("{:?}", all[at % all.len()]));
+                }
+                Binding::Literal if matches!(param.name, "pattern" | "tmpl") => {
+                    let all = literals(param.name);
+                    step[param.name] = json!(all[at % all.len()]);
+                    shown.push(all[at % all.len()].to_owned());
+                }
+                _ => {
+                    let all = shapes(&schema["properties"][param.name]);
+                    let shape = all[at % all.len()];
+                    case = case.var(variable, shape);
+                    step[param.name] = id(variable);
+                    shown.push(format!("{shape:?}"));
+                }
+            }
+        }
+        let variant = shown.join(" ");
+        if out.iter().any(|c: &Case| c.variant == variant) {
+            continue;
+        }
+        out.push(Case {
+            variant: variant.clone(),
+            steps: vec![step.clone()],
+            ..case.clone()
+        });
+        // A host's atom without a grant, an input that is refused: failing
+        // takes time, too.
+        if turn < 8 {
+            let caught = json!({"op": "try", "try": [step], "catch": []});
+            out.push(Case {
+                variant: format!("caught {variant}"),
+                steps: vec![caught],
+                ..case
+            });
+        }
+    }
+    out
+}
+
+/// The cases of atoms that are no forms; those of forms are of the language.
+pub fn cases() -> Vec<Case> {
+    let atoms = all_atoms();
+    let bodies = atoms
+        .iter()
+        .filter(|atom| !matches!(atom.body, AtomBody::Form));
+    bodies.flat_map(|atom| plain(atom)).collect()
+}

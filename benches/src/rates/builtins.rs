@@ -1,0 +1,232 @@
+//! Builtin functions and methods: every row of the tables, with receivers and
+//! arguments of every kind that it takes.
+
+use super::values::Shape::{self, *};
+use super::{Case, call, id, lit, method};
+use a99_core::builtins::{FUNCTIONS, METHODS};
+use serde_json::{Value as Json, json};
+
+/// Every row, as [`super::Rate`] names it.
+pub fn rows() -> Vec<(&'static str, String)> {
+    let functions = FUNCTIONS
+        .iter()
+        .map(|f| ("functions", function_name(f.ns, f.name)));
+    let methods = METHODS.iter().map(|m| ("methods", m.name.to_owned()));
+    functions.chain(methods).collect()
+}
+
+fn function_name(ns: &str, name: &str) -> String {
+    match ns {
+        "" => name.to_owned(),
+        ns => format!("{ns}.{name}"),
+    }
+}
+
+/// An argument: a value of a size, or an expression.
+#[derive(Clone, Debug)]
+enum Arg {
+    Value(Shape),
+    Expr(&'static str, Json),
+}
+
+/// Builtins that can be handed over as callbacks.
+fn callbacks() -> Vec<Arg> {
+    let member =
+        |ns: &str, name: &str| json!({"$expr": "member", "object": id(ns), "property": name});
+    vec![
+        Arg::Expr("isNaN", id("isNaN")),
+        Arg::Expr("Math.max", member("Math", "max")),
+        Arg::Expr("encodeURIComponent", id("encodeURIComponent")),
+        Arg::Expr("JSON.stringify", member("JSON", "stringify")),
+        Arg::Expr("Set", id("Set")),
+        Arg::Expr("parseFloat", id("parseFloat")),
+    ]
+}
+
+fn values(shapes: &[Shape]) -> Vec<Arg> {
+    shapes.iter().map(|s| Arg::Value(*s)).collect()
+}
+
+/// Lists of arguments to try.
+fn argument_lists() -> Vec<Vec<Arg>> {
+    let mut lists: Vec<Vec<Arg>> = [
+        &[][..],
+        &[Zero],
+        &[Number],
+        &[Minus],
+        &[Half],
+        &[Half, Last],
+        &[Half, Number],
+        &[Zero, Half],
+        &[Zero, Zero, Piece],
+        &[Comma],
+        &[Empty],
+        &[Comma, Piece],
+        &[Empty, Piece],
+        &[Twice, Piece],
+        &[Piece],
+        &[Text],
+        &[Other],
+        &[TextHalf],
+        &[Wide],
+        &[Digits],
+        &[Numbers],
+        &[Texts],
+        &[Small],
+        &[Piece, Small],
+        &[Small, Small],
+    ]
+    .iter()
+    .map(|shapes| values(shapes))
+    .collect();
+    for callback in callbacks() {
+        lists.push(vec![callback.clone()]);
+        lists.push(vec![callback, Arg::Value(Zero)]);
+    }
+    lists.push(vec![Arg::Expr("set of numbers", id("s"))]);
+    lists.push(vec![Arg::Expr(
+        "schema",
+        json!({"$expr": "object", "properties": [
+        {"key": "type", "value": lit("number")}]}),
+    )]);
+    lists
+}
+
+/// The receivers of methods.
+const RECEIVERS: [Shape; 17] = [
+    Text, Wide, Commas, Spaces, Quotes, Digits, Numbers, Fractions, Texts, LongTexts, Flags,
+    Nested, Pairs, Objects, Record, Number, Small,
+];
+
+/// What functions are applied to.
+const SUBJECTS: [Shape; 22] = [
+    Number,
+    Text,
+    Wide,
+    Digits,
+    Spaces,
+    Quotes,
+    JsonNumbers,
+    JsonObjects,
+    JsonDeep,
+    JsonEscapes,
+    Percents,
+    Numbers,
+    Fractions,
+    Texts,
+    LongTexts,
+    Nested,
+    Pairs,
+    Objects,
+    Record,
+    Numbered,
+    Small,
+    Commas,
+];
+
+/// Arguments as expressions; values are the variables `p`, `q` and `w`.
+fn operands(case: Case, list: &[Arg]) -> (Case, Vec<Json>, String) {
+    let names = ["p", "q", "w"];
+    let mut case = case;
+    let mut exprs = Vec::new();
+    let mut shown = Vec::new();
+    for (name, arg) in names.into_iter().zip(list) {
+        match arg {
+            Arg::Value(shape) => {
+                case = case.var(name, *shape);
+                exprs.push(id(name));
+                shown.push(format!("{shape:?}"));
+            }
+            Arg::Expr(text, expr) => {
+                if *expr == id("s") {
+                    case = case
+                        .var("s0", Texts)
+                        .first(json!({"op": "varSet", "key": "s",
+                        "value": call("Set", vec![id("s0")])}));
+                }
+                exprs.push(expr.clone());
+                shown.push((*text).to_owned());
+            }
+        }
+    }
+    (case, exprs, shown.join(", "))
+}
+
+fn with_value(case: Case, value: &Json) -> Case {
+    Case {
+        steps: vec![json!({"op": "varSet", "key": "t", "value": value})],
+        ..case
+    }
+}
+
+/// The cases; what is no call that works is found out by trying.
+pub fn cases() -> Vec<Case> {
+    let lists = argument_lists();
+    let mut out = Vec::new();
+    for row in &METHODS {
+        for shape in RECEIVERS {
+            for list in &lists {
+                let case = Case::steps("methods", row.name, "", vec![]).var("v", shape);
+                let (case, args, shown) = operands(case, list);
+                let case = with_value(case, &method(id("v"), row.name, args));
+                out.push(Case {
+                    variant: format!("{shape:?} ({shown})"),
+                    ..case
+                });
+            }
+        }
+        for (kind, make, shape) in [
+            ("Set", "Set", Numbers),
+            ("SetOfTexts", "Set", Texts),
+            ("Date", "Date", Zero),
+        ] {
+            for list in &lists {
+                let case = Case::steps("methods", row.name, "", vec![])
+                    .var("v0", shape)
+                    .first(
+                        json!({"op": "varSet", "key": "v", "value": call(make, vec![id("v0")])}),
+                    );
+                let (case, args, shown) = operands(case, list);
+                let case = with_value(case, &method(id("v"), row.name, args));
+                out.push(Case {
+                    variant: format!("{kind} ({shown})"),
+                    ..case
+                });
+            }
+        }
+    }
+    for row in &FUNCTIONS {
+        let name = function_name(row.ns, row.name);
+        for shape in SUBJECTS {
+            for list in [&[][..]].into_iter().chain(lists.iter().map(Vec::as_slice)) {
+                if list.len() > 1 && shape != Number && shape != Text {
+                    continue;
+                }
+                let case = Case::steps("functions", &name, "", vec![]).var("v", shape);
+                let (case, mut args, shown) = operands(case, list);
+                args.insert(0, id("v"));
+                let value = if row.ns.is_empty() {
+                    call(row.name, args)
+                } else {
+                    method(id(row.ns), row.name, args)
+                };
+                let case = with_value(case, &value);
+                out.push(Case {
+                    variant: format!("{shape:?} {shown}"),
+                    ..case
+                });
+            }
+        }
+        let value = if row.ns.is_empty() {
+            call(row.name, vec![])
+        } else {
+            method(id(row.ns), row.name, vec![])
+        };
+        out.push(Case::expr("functions", &name, "()", &value));
+        // What failing costs is worth as much as what succeeding does.
+        let caught = json!({"op": "try", "try": [{"op": "varSet", "key": "t", "value": value}],
+            "catch": []});
+        out.push(Case::steps("functions", &name, "()-caught", vec![caught]));
+    }
+    out
+}

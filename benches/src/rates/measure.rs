@@ -1,0 +1,279 @@
+//! Running a case and reading the clock and the meter around its loop.
+
+use super::values::Made;
+use super::{Case, all};
+use a99_core::program::ops::TABLE;
+use agent99::vm::atom::AsyncFn;
+use agent99::{
+    Agent, AtomBody, AtomDef, AtomSig, Engine, HostReply, Params, RunOptions, Value, all_atoms,
+};
+use cpu_time::ThreadTime;
+use serde_json::json;
+use std::cell::RefCell;
+use std::collections::{BTreeSet, HashMap};
+use std::time::Duration;
+
+/// A budget that nothing uses up.
+const FUEL: f64 = 1e12;
+
+/// No measurement may take longer.
+const TIMEOUT_MS: u64 = 20_000;
+
+/// A round that takes less than this is made of more turns.
+const ROUND: Duration = Duration::from_micros(250);
+
+/// A size is left out if the one before took longer than this for a turn.
+const LONG: Duration = Duration::from_millis(400);
+
+/// So many cases of a row are measured at every size, and of these so many with
+/// one receiver: the ones that took most at a small size.
+const OF_ROW: usize = 8;
+const OF_RECEIVER: usize = 2;
+
+thread_local! {
+    static START: ThreadTime = ThreadTime::now();
+    static MARKS: RefCell<Vec<(Duration, i64)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// What a case took.
+#[derive(Clone, Debug)]
+pub struct Rate {
+    /// The case's group.
+    pub group: &'static str,
+    /// The case's row.
+    pub row: String,
+    /// The case's variant.
+    pub variant: String,
+    /// The size.
+    pub n: usize,
+    /// Nanoseconds of CPU time of a turn.
+    pub nanos: f64,
+    /// Units of fuel of a turn.
+    pub fuel: f64,
+}
+
+impl Rate {
+    /// Microseconds for each unit of fuel.
+    pub fn rate(&self) -> f64 {
+        self.nanos / 1_000.0 / self.fuel
+    }
+}
+
+/// An engine that measures.
+#[derive(Debug)]
+pub struct Rig {
+    engine: Engine,
+    made: Made,
+    ops: BTreeSet<u8>,
+}
+
+impl Default for Rig {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+const MARK: AsyncFn = |call| {
+    Box::pin(async move {
+        let now = START.with(ThreadTime::elapsed);
+        let fuel = call.fuel_left.micro();
+        MARKS.with_borrow_mut(|marks| marks.push((now, fuel)));
+        Ok(HostReply::from(Value::Undefined))
+    })
+};
+
+impl Rig {
+    /// An engine with all atoms, and one that marks the rounds.
+    pub fn new() -> Rig {
+        let mut atoms = all_atoms();
+        atoms.insert(AtomDef {
+            sig: AtomSig {
+                params: Params::Named((&[]).into()),
+                ..AtomSig::new("mark", "Reads the clock and the meter.", 1)
+            },
+            body: AtomBody::Async(MARK),
+            dynamic_cost: None,
+        });
+        Rig {
+            engine: Engine::builder().atoms(atoms).build(),
+            made: Made::default(),
+            ops: BTreeSet::new(),
+        }
+    }
+
+    fn program(&mut self, case: &Case) -> Result<Agent, String> {
+        let mut keys: Vec<&str> = case.vars.iter().map(|(name, _)| *name).collect();
+        keys.extend(["turns", "rounds"]);
+        let next = |key: &str| {
+            let sum = json!({"$expr": "binary", "op": "+", "left": super::id(key),
+                "right": super::lit(1)});
+            json!({"op": "varSet", "key": key, "value": sum})
+        };
+        let mut body = case.steps.clone();
+        body.push(next("i"));
+        let round = json!([
+            {"op": "mark"},
+            {"op": "varSet", "key": "i", "value": 0},
+            {"op": "while", "condition": "i < turns", "body": body},
+            {"op": "mark"},
+            next("r"),
+        ]);
+        let mut steps = vec![json!({"op": "varsImport", "keys": keys})];
+        steps.extend(case.before.iter().cloned());
+        steps.push(json!({"op": "varSet", "key": "r", "value": 0}));
+        steps.push(json!({"op": "while", "condition": "r < rounds", "body": round}));
+        let mut root = case.root.clone().unwrap_or_else(|| json!({}));
+        root["op"] = json!("seq");
+        root["steps"] = json!(steps);
+        self.engine
+            .compile(root.to_string())
+            .map_err(|refused| format!("{refused:?}"))
+    }
+
+    /// The least time of a turn over the rounds, and its fuel.
+    fn run(
+        &mut self,
+        agent: &Agent,
+        case: &Case,
+        n: usize,
+        (turns, rounds): (usize, usize),
+    ) -> Result<(f64, f64), String> {
+        let mut args = agent99::Map::new();
+        for (name, shape) in &case.vars {
+            args.insert(*name, self.made.get(*shape, n));
+        }
+        args.insert("turns", Value::from(turns as f64));
+        args.insert("rounds", Value::from(rounds as f64));
+        MARKS.with_borrow_mut(Vec::clear);
+        let options = RunOptions::new()
+            .fuel(FUEL)
+            .map_err(|e| format!("{e:?}"))?
+            .timeout_ms(TIMEOUT_MS)
+            .heap_bytes(1 << 30);
+        let outcome = self
+            .engine
+            .run_sync_with(agent, args, options, super::atoms::capabilities());
+        if let Some(error) = outcome.error {
+            return Err(error.to_string());
+        }
+        let marks = MARKS.with_borrow(Clone::clone);
+        let rounds = marks.chunks_exact(2).map(|pair| {
+            let nanos = (pair[1].0 - pair[0].0).as_nanos() as f64;
+            (
+                nanos / turns as f64,
+                (pair[0].1 - pair[1].1) as f64 / 1e6 / turns as f64,
+            )
+        });
+        rounds
+            .min_by(|a, b| a.0.total_cmp(&b.0))
+            .ok_or_else(|| "no round ended".to_owned())
+    }
+
+    fn once(
+        &mut self,
+        agent: &Agent,
+        case: &Case,
+        n: usize,
+        repeat: usize,
+    ) -> Result<Rate, String> {
+        let (mut nanos, mut fuel) = self.run(agent, case, n, (1, repeat.min(3)))?;
+        let short = ROUND.as_nanos() as f64;
+        if nanos < short {
+            let turns = ((short / nanos) as usize).clamp(2, 2_000);
+            (nanos, fuel) = self.run(agent, case, n, (turns, repeat))?;
+        }
+        Ok(Rate {
+            group: case.group,
+            row: case.row.clone(),
+            variant: case.variant.clone(),
+            n,
+            nanos,
+            fuel,
+        })
+    }
+
+    /// Measures a case at these sizes; one that fails at the first is none.
+    ///
+    /// # Errors
+    /// What the first run failed with.
+    pub fn measure(&mut self, case: &Case, sizes: &[usize]) -> Result<Vec<Rate>, String> {
+        let agent = self.program(case)?;
+        let sizes = if case.scales() { sizes } else { &sizes[..1] };
+        let mut rates: Vec<Rate> = Vec::new();
+        for n in sizes {
+            self.made.keep(*n);
+            if rates
+                .last()
+                .is_some_and(|r| r.nanos > LONG.as_nanos() as f64)
+            {
+                break;
+            }
+            match self.once(&agent, case, *n, 5) {
+                Ok(rate) => rates.push(rate),
+                // Larger than the engine takes.
+                Err(_) if !rates.is_empty() => break,
+                Err(error) => return Err(error),
+            }
+        }
+        for function in &agent.artifact().program().functions {
+            self.ops.extend(function.code.iter().map(|op| op.code()));
+        }
+        Ok(rates)
+    }
+
+    /// Measures everything whose name holds `filter`, from each row the cases
+    /// that take most.
+    pub fn measure_all(
+        &mut self,
+        filter: &str,
+        sizes: &[usize],
+        mut shown: impl FnMut(&str, usize),
+    ) -> Vec<Rate> {
+        let mut cases = all();
+        cases.retain(|case| case.name().contains(filter));
+        let mut chosen: Vec<(Case, f64)> = Vec::new();
+        for case in cases {
+            let size = if case.scales() { 1_000 } else { 100 };
+            let Ok(agent) = self.program(&case) else {
+                continue;
+            };
+            // Most combinations are no calls that work: a short look tells.
+            if let Ok((nanos, fuel)) = self.run(&agent, &case, size, (3, 2)) {
+                chosen.push((case, nanos / fuel));
+            }
+        }
+        // Enough of each row: those that take most, for each receiver.
+        chosen.sort_by(|a, b| b.1.total_cmp(&a.1));
+        let (mut of_row, mut of_receiver) = (HashMap::new(), HashMap::new());
+        chosen.retain(|(case, _)| {
+            let row = (case.group, case.row.clone());
+            let first = case.variant.split(' ').next().unwrap_or("").to_owned();
+            let in_row: &mut usize = of_row.entry(row.clone()).or_default();
+            let with_receiver: &mut usize = of_receiver.entry((row, first)).or_default();
+            let enough = *in_row >= OF_ROW || *with_receiver >= OF_RECEIVER;
+            if !enough {
+                *in_row += 1;
+                *with_receiver += 1;
+            }
+            !enough
+        });
+        chosen.sort_by_key(|(case, _)| case.name());
+        let mut rates = Vec::new();
+        let left = chosen.len();
+        for (done, (case, _)) in chosen.iter().enumerate() {
+            shown(&case.name(), left - done);
+            rates.extend(self.measure(case, sizes).unwrap_or_default());
+        }
+        rates
+    }
+
+    /// Instructions that no measured program has.
+    pub fn ops_not_met(&self) -> Vec<&'static str> {
+        TABLE
+            .iter()
+            .enumerate()
+            .filter(|(code, _)| !self.ops.contains(&(*code as u8)))
+            .map(|(_, row)| row.name)
+            .collect()
+    }
+}

@@ -1,0 +1,137 @@
+//! What a fuel unit buys: CPU time per unit of fuel of everything that a
+//! program can make the engine do.
+//!
+//! Cases are made from the engine's own tables ([`all`]): every builtin
+//! function and method with receivers and arguments of many kinds, every atom,
+//! every operator, member and form. What no case exercises is found by
+//! [`missing`], so that a new row of a table is measured or reported.
+
+mod atoms;
+mod builtins;
+mod language;
+mod measure;
+mod report;
+mod values;
+
+pub use measure::{Rate, Rig};
+pub use report::Report;
+
+use serde_json::{Value as Json, json};
+use values::Shape;
+
+/// More microseconds of CPU time than a unit of fuel may take.
+pub const BOUND_US: f64 = 50.0;
+
+/// The sizes that are measured.
+pub const SIZES: [usize; 5] = [100, 1_000, 10_000, 100_000, 1_000_000];
+
+/// The sizes of a quick look.
+pub const QUICK: [usize; 2] = [100, 10_000];
+
+/// Something to measure: steps that run in a loop over variables whose size is
+/// given.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// What it belongs to: `methods`, `atoms`, ...
+    pub group: &'static str,
+    /// What the engine calls it; cases of a row are one line of the table.
+    pub row: String,
+    /// Which of the row's cases it is.
+    pub variant: String,
+    /// The steps of a turn.
+    pub steps: Vec<Json>,
+    /// Variables and what they hold.
+    pub vars: Vec<(&'static str, Shape)>,
+    /// Steps before the loop.
+    pub before: Vec<Json>,
+    /// Other members of the program's root.
+    pub root: Option<Json>,
+}
+
+impl Case {
+    /// An expression, evaluated into a variable.
+    fn expr(group: &'static str, row: &str, variant: &str, value: &Json) -> Case {
+        let step = json!({"op": "varSet", "key": "t", "value": value});
+        Case::steps(group, row, variant, vec![step])
+    }
+
+    fn steps(group: &'static str, row: &str, variant: &str, steps: Vec<Json>) -> Case {
+        Case {
+            group,
+            row: row.to_owned(),
+            variant: variant.to_owned(),
+            steps,
+            vars: Vec::new(),
+            before: Vec::new(),
+            root: None,
+        }
+    }
+
+    fn var(mut self, name: &'static str, shape: Shape) -> Case {
+        self.vars.push((name, shape));
+        self
+    }
+
+    fn first(mut self, step: Json) -> Case {
+        self.before.push(step);
+        self
+    }
+
+    /// Whether the work grows with the size.
+    fn scales(&self) -> bool {
+        self.vars.iter().any(|(_, shape)| shape.scales())
+    }
+
+    /// The row and the variant.
+    pub fn name(&self) -> String {
+        format!("{} {} {}", self.group, self.row, self.variant)
+    }
+}
+
+/// An identifier.
+fn id(name: &str) -> Json {
+    json!({"$expr": "ident", "name": name})
+}
+
+/// A literal.
+fn lit(value: impl Into<Json>) -> Json {
+    json!({"$expr": "literal", "value": value.into()})
+}
+
+/// A method call.
+fn method(object: Json, name: &str, arguments: Vec<Json>) -> Json {
+    json!({"$expr": "methodCall", "object": object, "method": name, "arguments": arguments})
+}
+
+/// A call of a global function.
+fn call(name: &str, arguments: Vec<Json>) -> Json {
+    json!({"$expr": "call", "callee": name, "arguments": arguments})
+}
+
+/// Every case of every table.
+pub fn all() -> Vec<Case> {
+    let mut cases = builtins::cases();
+    cases.extend(atoms::cases());
+    cases.extend(language::cases());
+    cases
+}
+
+/// The rows of the engine's tables that these measured cases leave out.
+pub fn missing(rig: &Rig, measured: &[Rate]) -> Vec<String> {
+    let has = |group: &str, row: &str| {
+        let found = |rate: &Rate| rate.group == group && rate.row == row;
+        measured.iter().any(found)
+    };
+    let mut out = Vec::new();
+    for (group, row) in builtins::rows().into_iter().chain(atoms::rows()) {
+        if !has(group, &row) {
+            out.push(format!("{group} {row}"));
+        }
+    }
+    out.extend(
+        rig.ops_not_met()
+            .into_iter()
+            .map(|op| format!("instruction {op}")),
+    );
+    out
+}

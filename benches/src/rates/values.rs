@@ -1,0 +1,188 @@
+//! The values that cases work on, by size.
+
+use agent99::Value;
+use serde_json::{Value as Json, json};
+use std::collections::HashMap;
+
+/// A kind of value; `n` is the size.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Shape {
+    /// 0.
+    Zero,
+    /// 7.25.
+    Number,
+    /// -1.
+    Minus,
+    /// n / 2.
+    Half,
+    /// n - 1.
+    Last,
+    /// 2 n.
+    Twice,
+    /// A comma.
+    Comma,
+    /// No text.
+    Empty,
+    /// Two letters.
+    Piece,
+    /// n letters.
+    Text,
+    /// n letters, another text of the same length that differs at its end.
+    Other,
+    /// n units, some of them beyond ASCII and beyond the first plane.
+    Wide,
+    /// n units of which every second is a comma.
+    Commas,
+    /// n / 2 letters.
+    TextHalf,
+    /// n digits.
+    Digits,
+    /// n spaces.
+    Spaces,
+    /// n units, all to be escaped in JSON and in URIs.
+    Quotes,
+    /// n units of JSON text: an array of numbers.
+    JsonNumbers,
+    /// n units of JSON text: an array of objects.
+    JsonObjects,
+    /// n units of JSON text: brackets within brackets.
+    JsonDeep,
+    /// n units of JSON text: one string of escapes.
+    JsonEscapes,
+    /// n hexadecimal escapes of a URI, about.
+    Percents,
+    /// n numbers without order.
+    Numbers,
+    /// n numbers that need many digits.
+    Fractions,
+    /// n texts of eight letters without order.
+    Texts,
+    /// Few texts that have n units together and differ at their ends.
+    LongTexts,
+    /// n booleans.
+    Flags,
+    /// n / 10 arrays of ten numbers.
+    Nested,
+    /// n pairs of a key and a number.
+    Pairs,
+    /// n / 4 objects of four members.
+    Objects,
+    /// An object of n members.
+    Record,
+    /// An object of n members whose keys are numbers.
+    Numbered,
+    /// An object of one member.
+    Small,
+}
+
+impl Shape {
+    /// Whether it grows with n.
+    pub fn scales(self) -> bool {
+        use Shape::*;
+        !matches!(self, Zero | Number | Minus | Comma | Empty | Piece | Small)
+    }
+
+    /// The value of this size.
+    fn make(self, n: usize) -> Value {
+        let text = |piece: &str| piece.chars().cycle().take(n).collect::<String>();
+        let ascii = |n: usize| text("lorem ipsum dolor sit amet, ")[..n].to_owned();
+        let json: Json = match self {
+            Shape::Zero => json!(0),
+            Shape::Number => json!(7.25),
+            Shape::Minus => json!(-1),
+            Shape::Half => json!(n / 2),
+            Shape::Last => json!(n - 1),
+            Shape::Twice => json!(2 * n),
+            Shape::Comma => json!(","),
+            Shape::Empty => json!(""),
+            Shape::Piece => json!("xy"),
+            Shape::Text => json!(ascii(n)),
+            Shape::Other => json!(format!("{}#", ascii(n - 1))),
+            Shape::Wide => json!(wide(n)),
+            Shape::Commas => json!(text("a,b,")),
+            Shape::TextHalf => json!(ascii(n / 2)),
+            Shape::Digits => json!(text("1234567890")),
+            Shape::Spaces => json!(text(" \t")),
+            Shape::Quotes => json!(text("\"\\\n<")),
+            Shape::JsonNumbers => json!(filled(n, "[", "1,", "1]")),
+            Shape::JsonObjects => json!(filled(n, "[", r#"{"id":1,"name":"a"},"#, "1]")),
+            Shape::JsonDeep => json!(
+                "[]".repeat(n / 500 + 1)
+                    .replace("[]", &deep())
+                    .replace("][", "],[")
+                    .pipe(|t| format!("[{t}]"))
+            ),
+            Shape::JsonEscapes => json!(filled(n, "\"", r"\u00e9\n", "\"")),
+            Shape::Percents => json!(text("%41")[..n - n % 3].to_owned()),
+            Shape::Numbers => Json::from_iter((0..n).map(|i| scatter(i) % 100_000)),
+            Shape::Fractions => Json::from_iter((0..n).map(|i| scatter(i) as f64 / 7.0)),
+            Shape::Texts => Json::from_iter((0..n).map(|i| format!("{:08x}", scatter(i)))),
+            Shape::LongTexts => {
+                let each = (n / 20).max(1);
+                let items = (0..20).map(|i| format!("{}{:02}", ascii(each), scatter(i) % 97));
+                Json::from_iter(items)
+            }
+            Shape::Flags => Json::from_iter((0..n).map(|i| i % 3 == 0)),
+            Shape::Nested => Json::from_iter((0..n / 10).map(|i| Json::from_iter(i..i + 10))),
+            Shape::Pairs => Json::from_iter((0..n).map(|i| json!([format!("k{i}"), i]))),
+            Shape::Objects => Json::from_iter(
+                (0..n / 4).map(|i| json!({"id": i, "name": "a", "tags": [1], "on": true})),
+            ),
+            Shape::Record => Json::Object((0..n).map(|i| (format!("key{i}"), json!(i))).collect()),
+            Shape::Numbered => {
+                Json::Object((0..n).map(|i| (scatter(i).to_string(), json!(i))).collect())
+            }
+            Shape::Small => json!({"id": 1}),
+        };
+        Value::from(json)
+    }
+}
+
+trait Pipe: Sized {
+    fn pipe<T>(self, f: impl FnOnce(Self) -> T) -> T {
+        f(self)
+    }
+}
+
+impl<T> Pipe for T {}
+
+/// Brackets, nested as deep as text of arrays may be.
+fn deep() -> String {
+    format!("{}{}", "[".repeat(250), "]".repeat(250))
+}
+
+fn wide(n: usize) -> String {
+    let mut out: String = "aé€😀xyz ".chars().cycle().take(n / 9 * 8).collect();
+    out.push_str(&"ü".repeat(n - out.encode_utf16().count()));
+    out
+}
+
+/// Text of about `n` units: a start, pieces, an end.
+fn filled(n: usize, start: &str, piece: &str, end: &str) -> String {
+    let times = n.saturating_sub(start.len() + end.len()) / piece.len();
+    format!("{start}{}{end}", piece.repeat(times))
+}
+
+/// A number without order.
+fn scatter(i: usize) -> u32 {
+    ((i as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 33) as u32
+}
+
+/// Values that were made already.
+#[derive(Debug, Default)]
+pub struct Made(HashMap<(Shape, usize), Value>);
+
+impl Made {
+    /// A value of this size.
+    pub fn get(&mut self, shape: Shape, n: usize) -> Value {
+        self.0
+            .entry((shape, n))
+            .or_insert_with(|| shape.make(n))
+            .clone()
+    }
+
+    /// Lets go of values of other sizes.
+    pub fn keep(&mut self, n: usize) {
+        self.0.retain(|(_, size), _| *size == n);
+    }
+}
