@@ -2,7 +2,7 @@
 //! and JSON Schema follow.
 
 use a99_core::costs::MICRO;
-use a99_core::sig::{AtomSig, AtomTimeout, Binding, Effect, Form, Param, Params};
+use a99_core::sig::{AtomSig, AtomTimeout, BaseCost, Binding, Effect, Form, Param, Params};
 use a99_vm::atom::{AsyncFn, AtomBody, AtomDef, NativeFn};
 use std::fmt::Write;
 
@@ -153,6 +153,7 @@ pub(crate) fn form(
 ) -> AtomDef {
     let sig = AtomSig {
         form: Some(form),
+        cost: BaseCost::Work(cost),
         timeout: AtomTimeout::None,
         ..sig(name, docs, cost, inputs)
     };
@@ -172,7 +173,10 @@ pub(crate) fn native(
     body: NativeFn,
 ) -> AtomDef {
     AtomDef {
-        sig: sig(name, docs, cost, inputs),
+        sig: AtomSig {
+            cost: BaseCost::Work(cost),
+            ..sig(name, docs, cost, inputs)
+        },
         body: AtomBody::Native(body),
         dynamic_cost: None,
     }
@@ -207,6 +211,9 @@ pub(crate) trait Adjust: Sized {
     fn untimed(self) -> Self;
     /// Marked as talking to the world.
     fn io(self) -> Self;
+    /// With the whole static price in the metered model, too: it is no work of
+    /// the machine alone, or more of it than its price in the flat model says.
+    fn whole_price(self) -> Self;
 }
 
 impl Adjust for AtomDef {
@@ -227,6 +234,11 @@ impl Adjust for AtomDef {
 
     fn io(mut self) -> Self {
         self.sig.effect = Effect::Io;
+        self
+    }
+
+    fn whole_price(mut self) -> Self {
+        self.sig.cost = BaseCost::Fixed(self.sig.cost.fixed());
         self
     }
 }

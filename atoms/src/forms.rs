@@ -77,7 +77,8 @@ pub(crate) fn flow() -> Vec<AtomDef> {
             "Fails with a message.",
             TENTH,
             &[opt("args", Kind::List).literal()],
-        ),
+        )
+        .whole_price(),
         form(
             Form::Map,
             "map",
@@ -125,7 +126,8 @@ pub(crate) fn flow() -> Vec<AtomDef> {
             "Keeps the result of steps in the store, for a day unless `ttlMs` says otherwise.",
             5 * MICRO,
             &[opt("key", Kind::Text), STEPS, opt("ttlMs", Kind::Number)],
-        ),
+        )
+        .whole_price(),
     ]
 }
 
@@ -219,5 +221,6 @@ pub(crate) fn run_code() -> AtomDef {
         MICRO,
         &[req("code", Kind::Text), opt("args", Kind::Record)],
     )
+    .whole_price()
     .io()
 }

@@ -2,7 +2,7 @@
 //! only (D16) and in the enumeration order of the language (D37).
 
 use crate::def::{Adjust, Kind, native, req};
-use a99_core::costs::{MICRO, READ, Sizes};
+use a99_core::costs::{MEMBERS, MICRO, Sizes};
 use a99_vm::atom::{AtomDef, Scope};
 use a99_vm::coerce::{to_str, truthy};
 use a99_vm::heap::{KeyId, ObjDraft, Oom, Ref, Val};
@@ -19,7 +19,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             &pair,
             pick,
         )
-        .metered(READ),
+        .metered(MEMBERS),
         native(
             "omit",
             "An object without the listed members.",
@@ -27,7 +27,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             &pair,
             omit,
         )
-        .metered(READ),
+        .metered(MEMBERS),
         native(
             "merge",
             "An object of the members of both; those of b win.",
@@ -35,7 +35,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             &[req("a", Kind::Record), req("b", Kind::Record)],
             merge,
         )
-        .metered(READ),
+        .metered(MEMBERS),
         native(
             "keys",
             "The names of an object's members.",
@@ -43,7 +43,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             &[req("obj", Kind::Record)],
             keys,
         )
-        .metered(READ),
+        .metered(MEMBERS),
     ]
 }
 
@@ -74,7 +74,7 @@ fn omit(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> 
     let mut listed = HashSet::new();
     if let Val::Arr(list) = args[1] {
         let n = cx.heap.len(list);
-        cx.heap.check(n.saturating_mul(DRAFT_BYTES))?;
+        charge_members(cx, n)?;
         listed.try_reserve(n).map_err(|_| Oom { wanted: n })?;
         for i in 0..n {
             cx.work(16)?;
@@ -214,7 +214,7 @@ pub(crate) fn array_index(name: &[u8]) -> Option<usize> {
 
 /// Pays for reading `n` members and checks that a draft of them fits.
 fn charge_members(cx: &mut Cx<'_>, n: usize) -> Result<(), Fault> {
-    cx.charge(READ, Sizes::elements(n))?;
+    cx.charge(MEMBERS, Sizes::elements(n))?;
     Ok(cx.heap.check(n.saturating_mul(DRAFT_BYTES))?)
 }
 
@@ -318,7 +318,13 @@ mod tests {
 
     #[test]
     fn members_are_paid() {
-        assert_eq!(fuel_for("keys", r#"[{"a":1,"b":2}]"#), 2 * 1_000);
-        assert_eq!(fuel_for("merge", r#"[{"a":1,"b":2},{"a":3}]"#), 3 * 1_000);
+        assert_eq!(
+            fuel_for("keys", r#"[{"a":1,"b":2}]"#),
+            2 * 14 * a99_core::costs::ELEMENT
+        );
+        assert_eq!(
+            fuel_for("merge", r#"[{"a":1,"b":2},{"a":3}]"#),
+            3 * 14 * a99_core::costs::ELEMENT
+        );
     }
 }

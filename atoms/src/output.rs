@@ -21,6 +21,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             &message,
             log,
         )
+        .whole_price()
         .io(),
         native(
             "consoleWarn",
@@ -30,6 +31,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             warn,
         )
         .metered(READ)
+        .whole_price()
         .io(),
         native(
             "consoleError",
@@ -39,6 +41,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             error,
         )
         .metered(READ)
+        .whole_price()
         .io(),
     ]
 }

@@ -20,7 +20,8 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             ],
             matches,
         )
-        .metered(READ),
+        .metered(READ)
+        .whole_price(),
     ]
 }
 

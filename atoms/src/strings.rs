@@ -3,7 +3,7 @@
 
 use crate::def::{Adjust, Kind, native, req};
 use a99_core::builtins::method;
-use a99_core::costs::{BOTH, MICRO};
+use a99_core::costs::{JOIN, MICRO, SPLIT};
 use a99_vm::atom::{AtomDef, Scope};
 use a99_vm::builtins::{call_method, unknown_method};
 use a99_vm::heap::Val;
@@ -18,7 +18,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             &[req("str", Kind::Text), req("sep", Kind::Text)],
             split,
         )
-        .metered(BOTH),
+        .metered(SPLIT),
         native(
             "join",
             "Joins the items of a list to text.",
@@ -26,7 +26,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             &[req("list", Kind::Texts), req("sep", Kind::Text)],
             join,
         )
-        .metered(BOTH),
+        .metered(JOIN),
     ]
 }
 

@@ -7,17 +7,28 @@
 
 /// Micro-units in one unit of fuel.
 pub const MICRO: i64 = 1_000_000;
+/// The version of the prices in this crate: of what is charged, and of how
+/// much. It is part of what a precompiled program is recognised by.
+pub const PRICE_VERSION: u32 = 2;
+/// The most microseconds of CPU time that a unit of fuel buys in the metered
+/// model, on one core of an ordinary machine; `cargo xtask rates` measures it.
+pub const MICROSECONDS_A_UNIT: u32 = 50;
 /// An expression node with a `$expr` tag (language section 3.1), and a nested
-/// node in a literal (D13).
+/// node in a literal (D13), in the flat model.
 pub const NODE: i64 = 10_000;
-/// One turn of `while`, taken before its body (section 4.2).
+/// The same in the metered model: a node takes nanoseconds, and pays so.
+pub const NODE_METERED: i64 = 1_000;
+/// One turn of `while`, taken before its body (section 4.2), in the flat model.
 pub const LOOP_TURN: i64 = 100_000;
+/// What a step that is work of the machine alone pays in the metered model:
+/// the flat price divided by this. Turns of loops are such work.
+pub const WORK_SHARE: i64 = 20;
 /// What `cache` pays to store a value after a miss (section 4.9).
 pub const CACHE_STORE: i64 = 5 * MICRO;
 /// Proportional price of a UTF-16 unit: 0.0001 fuel.
 pub const UNIT: i64 = 100;
-/// Proportional price of an array element or object key: 0.001 fuel.
-pub const ELEMENT: i64 = 1_000;
+/// Proportional price of an array element or object key: 0.0004 fuel.
+pub const ELEMENT: i64 = 400;
 /// A nanosecond of searching a full heap for garbage, where what was allocated
 /// since the last time has not paid for it.
 pub const COMPACTION: i64 = 40;
@@ -101,6 +112,27 @@ pub enum CostModel {
     Flat,
 }
 
+/// The price of an expression node.
+pub const fn node(model: CostModel) -> i64 {
+    match model {
+        CostModel::Metered => NODE_METERED,
+        CostModel::Flat => NODE,
+    }
+}
+
+/// The price of a turn of `while`.
+pub const fn loop_turn(model: CostModel) -> i64 {
+    work(LOOP_TURN, model)
+}
+
+/// What work of the machine alone costs whose price in the flat model is this.
+pub const fn work(flat: i64, model: CostModel) -> i64 {
+    match model {
+        CostModel::Metered if flat > 0 => (flat - 1) / WORK_SHARE + 1,
+        _ => flat,
+    }
+}
+
 /// How large the operands and results of an operation are.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
 pub struct Sizes {
@@ -161,36 +193,73 @@ impl Sizes {
 pub enum Formula {
     /// Work does not grow with the operands.
     Free,
-    /// The sum of the sizes named by the flags, at [`UNIT`] and [`ELEMENT`].
+    /// The sizes at [`UNIT`] and [`ELEMENT`], each so many times.
     Linear {
-        /// Charge what is read.
-        read: bool,
-        /// Charge what is written.
-        written: bool,
+        /// How many times what is read is charged.
+        read: i64,
+        /// How many times what is written is charged.
+        written: i64,
     },
-    /// `n * ceil(log2 n)` elements, plus the units compared once.
+    /// Units and elements read, each as so many elements; what is written, once:
+    /// for what makes keys or elements of everything it reads.
+    Keys(i64),
+    /// `n * ceil(log2 n)` elements [`SORT_STEP`] times, plus the units compared
+    /// once.
     Sort,
 }
 
+/// How many elements a step of a sort is charged as.
+pub const SORT_STEP: i64 = 4;
+
 /// Charges what is read.
-pub const READ: Formula = Formula::Linear {
-    read: true,
-    written: false,
-};
+pub const READ: Formula = read(1);
 /// Charges what is written.
 pub const WRITTEN: Formula = Formula::Linear {
-    read: false,
-    written: true,
+    read: 0,
+    written: 1,
 };
 /// Charges both.
-pub const BOTH: Formula = Formula::Linear {
-    read: true,
-    written: true,
-};
+pub const BOTH: Formula = both(1);
+/// What `split` charges: its pieces are often single units.
+pub const SPLIT: Formula = both(4);
+/// What `join` charges.
+pub const JOIN: Formula = both(2);
+/// What making an object of members that are only known then charges for each:
+/// their names are looked up, and noted if they are new.
+pub const MEMBERS: Formula = read(14);
 /// Charges nothing.
 pub const FREE: Formula = Formula::Free;
 
+/// Charges what is read, so many times.
+pub const fn read(times: i64) -> Formula {
+    Formula::Linear {
+        read: times,
+        written: 0,
+    }
+}
+
+/// Charges what is read, so many times, and what is written once.
+pub const fn both(times: i64) -> Formula {
+    Formula::Linear {
+        read: times,
+        written: 1,
+    }
+}
+
 impl Formula {
+    /// Whether it charges what is read by its size.
+    pub fn reads(self) -> bool {
+        matches!(self, Formula::Linear { read: 1.., .. } | Formula::Keys(_))
+    }
+
+    /// Whether it charges what is written.
+    pub fn writes(self) -> bool {
+        matches!(
+            self,
+            Formula::Linear { written: 1.., .. } | Formula::Keys(_)
+        )
+    }
+
     /// The price in micro-units, saturating.
     pub fn price(self, s: Sizes) -> i64 {
         let sum = |units: u64, elements: u64| {
@@ -205,17 +274,14 @@ impl Formula {
         match self {
             Formula::Free => 0,
             Formula::Linear { read, written } => {
-                let r = if read {
-                    sum(s.in_units, s.in_elements)
-                } else {
-                    0
-                };
-                let w = if written {
-                    sum(s.out_units, s.out_elements)
-                } else {
-                    0
-                };
+                let r = sum(s.in_units, s.in_elements).saturating_mul(read);
+                let w = sum(s.out_units, s.out_elements).saturating_mul(written);
                 r.saturating_add(w)
+            }
+            Formula::Keys(times) => {
+                let parts = s.in_units.saturating_add(s.in_elements);
+                let r = sum(0, parts).saturating_mul(times);
+                r.saturating_add(sum(s.out_units, s.out_elements))
             }
             Formula::Sort => {
                 let n = s.in_elements;
@@ -224,27 +290,59 @@ impl Formula {
                 } else {
                     u64::from((n - 1).ilog2() + 1)
                 };
-                sum(s.in_units, n.saturating_mul(log))
+                let steps = n.saturating_mul(log).saturating_mul(SORT_STEP as u64);
+                sum(s.in_units, steps)
             }
         }
     }
 
     /// The formula as `docs/costs.md` shows it.
-    pub fn describe(self) -> &'static str {
-        match self {
-            Formula::Free => "-",
-            Formula::Linear {
-                read: true,
-                written: false,
-            } => "0.0001 * units read + 0.001 * elements read",
-            Formula::Linear {
-                read: false,
-                written: true,
-            } => "0.0001 * units written + 0.001 * elements written",
-            Formula::Linear { .. } => {
-                "0.0001 * units read and written + 0.001 * elements read and written"
+    pub fn describe(self) -> String {
+        let (read, written) = match self {
+            Formula::Free => return "-".to_owned(),
+            Formula::Sort => {
+                return "0.0016 * n * ceil(log2 n) + 0.0001 * units of the texts compared"
+                    .to_owned();
             }
-            Formula::Sort => "0.001 * n * ceil(log2 n) + 0.0001 * units of the texts compared",
+            Formula::Keys(times) => {
+                return format!(
+                    "{times} * 0.0004 * (units read + elements read) + {}",
+                    WRITTEN.describe()
+                );
+            }
+            Formula::Linear { read, written } => (read, written),
+        };
+        let part = |what: &str, times: i64| match times {
+            0 => None,
+            1 => Some(what.to_owned()),
+            n => Some(format!("{n} * ({what})")),
+        };
+        let parts = [
+            part("0.0001 * units read + 0.0004 * elements read", read),
+            part(
+                "0.0001 * units written + 0.0004 * elements written",
+                written,
+            ),
+        ];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        parts.join(" + ")
+    }
+
+    /// The formula in the tables of `docs/costs.md`: R for reading, W for
+    /// writing, with the number of times where that is not one.
+    pub fn code(self) -> String {
+        match self {
+            Formula::Free => "-".to_owned(),
+            Formula::Sort => "S".to_owned(),
+            Formula::Keys(times) => format!("{times}K"),
+            Formula::Linear { read, written } => {
+                let part = |letter: char, times: i64| match times {
+                    0 => String::new(),
+                    1 => letter.to_string(),
+                    n => format!("{n}{letter}"),
+                };
+                format!("{}{}", part('R', read), part('W', written))
+            }
         }
     }
 }
@@ -258,9 +356,9 @@ mod tests {
         let price = |n| Formula::Sort.price(Sizes::elements(n));
         assert_eq!(price(0), 0);
         assert_eq!(price(1), 0);
-        assert_eq!(price(2), 2 * ELEMENT);
-        assert_eq!(price(5), 5 * 3 * ELEMENT);
-        assert_eq!(price(1024), 1024 * 10 * ELEMENT);
+        assert_eq!(price(2), 2 * SORT_STEP * ELEMENT);
+        assert_eq!(price(5), 5 * 3 * SORT_STEP * ELEMENT);
+        assert_eq!(price(1024), 1024 * 10 * SORT_STEP * ELEMENT);
     }
 
     #[test]

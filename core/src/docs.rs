@@ -6,9 +6,10 @@
 
 use crate::builtins::{FUNCTIONS, METHODS};
 use crate::costs::{
-    BOTH, CACHE_STORE, COMMAND_BYTE, COMMAND_SECOND, COMPACTION, COMPARED_PIECE, COMPILE_ELEMENT,
-    COMPILE_UNIT, ELEMENT, Formula, LOOP_TURN, NODE, READ, REGEX_POSITION, REGEX_STEP, SCHEMA_NODE,
-    SHORT_TEXT, Sizes, UNIT, WRITTEN, collated_units,
+    self, BOTH, CACHE_STORE, COMMAND_BYTE, COMMAND_SECOND, COMPACTION, COMPARED_PIECE,
+    COMPILE_ELEMENT, COMPILE_UNIT, CostModel, ELEMENT, Formula, MICROSECONDS_A_UNIT, PRICE_VERSION,
+    READ, REGEX_POSITION, REGEX_STEP, SCHEMA_NODE, SHORT_TEXT, SORT_STEP, Sizes, UNIT, WRITTEN,
+    collated_units, read,
 };
 use crate::fuel::Fuel;
 use crate::program::OperandKind;
@@ -179,7 +180,11 @@ fn price(micro: i64) -> String {
 #[must_use]
 pub fn costs_markdown(atoms: &[&AtomSig]) -> String {
     let mut out = String::from(GENERATED);
-    out.push_str(COSTS_HEAD);
+    out.push_str(
+        &COSTS_HEAD
+            .replace("VERSION", &PRICE_VERSION.to_string())
+            .replace("BOUND", &MICROSECONDS_A_UNIT.to_string()),
+    );
     write_static(&mut out);
     write_rates(&mut out);
     write_commands(&mut out);
@@ -204,11 +209,16 @@ const COSTS_HEAD: &str = "\
 Fuel is counted in whole micro-units (0.000001) and shown as a decimal. A run
 fails as soon as its budget is used up; a budget equal to the cost fails too.
 
+This is version VERSION of the prices. A precompiled program belongs to one
+version: another is refused, and the program compiled again.
+
 There are two cost models:
 
-* **metered** (the default): the static prices below, plus proportional prices
-  for work that grows with its operands. They are charged before the work is
-  done, from sizes known by then.
+* **metered** (the default): static prices, plus proportional prices for work
+  that grows with its operands. They are charged before the work is done, from
+  sizes known by then. A unit of fuel buys at most BOUND microseconds of CPU time
+  on one core, whatever the program does: `cargo xtask rates` measures every
+  operation at sizes from a hundred to a million and fails above that.
 * **flat**: the static prices only. Hard limits on sizes stand in for the
   proportional prices. The conformance vectors state fuel in this model.
 
@@ -222,33 +232,42 @@ price stands in.
 fn write_static(out: &mut String) {
     out.push_str("## Static prices besides those of ops\n\n");
     out.push_str("| what | metered | flat |\n|---|---|---|\n");
-    let (node, turn, store) = (price(NODE), price(LOOP_TURN), price(CACHE_STORE));
+    let both = |of: fn(CostModel) -> i64| {
+        let shown = |model| price(of(model));
+        [shown(CostModel::Metered), shown(CostModel::Flat)]
+    };
+    let ([node, flat_node], [turn, flat_turn]) = (both(costs::node), both(costs::loop_turn));
+    let (store, nothing) = (price(CACHE_STORE), price(0));
     let rows = [
         (
             "expression node with a `$expr` tag, before it is evaluated",
             &node,
-            &node,
+            &flat_node,
         ),
-        ("`$kind` or `$expr` node nested in a literal", &node, &node),
+        (
+            "`$kind` or `$expr` node nested in a literal",
+            &node,
+            &flat_node,
+        ),
         (
             "node of a condition string or a `mathCalc` expression",
             &node,
-            &"0".to_owned(),
+            &nothing,
         ),
         (
             "turn of `while`, before its body; the condition is an expression node",
             &turn,
-            &turn,
+            &flat_turn,
         ),
         (
             "turn of `while`, before its body; the condition is a string",
             &turn,
-            &"0".to_owned(),
+            &nothing,
         ),
         (
             "test of `while` with a condition string, the last one too",
-            &"0".to_owned(),
-            &turn,
+            &nothing,
+            &flat_turn,
         ),
         ("`cache` stores a value after a miss", &store, &store),
     ];
@@ -269,17 +288,24 @@ fn write_rates(out: &mut String) {
     let step = price(REGEX_STEP);
     let (short, piece) = (SHORT_TEXT, COMPARED_PIECE);
     let collated = price(READ.price(Sizes::units(collated_units(1))));
+    let sorting = price(SORT_STEP * ELEMENT);
     out.push_str("## Proportional prices\n\nOnly in the metered model.\n\n");
     out.push_str("| code | formula |\n|---|---|\n");
-    let rows = [
-        ("-", Formula::Free),
-        ("R", READ),
-        ("W", WRITTEN),
-        ("RW", BOTH),
-        ("S", Formula::Sort),
-    ];
-    for (code, formula) in rows {
-        let _ = writeln!(out, "| {code} | {} |", cell(formula.describe()));
+    for formula in [
+        Formula::Free,
+        READ,
+        WRITTEN,
+        BOTH,
+        read(2),
+        Formula::Keys(3),
+        Formula::Sort,
+    ] {
+        let _ = writeln!(
+            out,
+            "| {} | {} |",
+            formula.code(),
+            cell(&formula.describe())
+        );
     }
     let _ = write!(
         out,
@@ -288,8 +314,8 @@ fn write_rates(out: &mut String) {
          its units or its elements as it stands, without what is in it: `[[1, 2], 'abc']` has \
          2 elements. Numbers, dates and the like have none. What an operation reads is charged \
          before it does anything, what it writes before that is built. In sorting, n is the \
-         number of elements: 5 elements cost 5 * 3 * {element} = {}, 1,024 elements \
-         1,024 * 10 * {element} = {}.\n\n\
+         number of elements: 5 elements cost 5 * 3 * {sorting} = {}, 1,024 elements \
+         1,024 * 10 * {sorting} = {}. A number before a letter says how many times.\n\n\
          What is read:\n\n\
          * by a method: the widths of the receiver and of all arguments; by `push`: one \
          element for each argument.\n\
@@ -344,8 +370,8 @@ fn write_rates(out: &mut String) {
          and {step} for each position and unit of the text. The positions are the characters, \
          classes, assertions, bars and groups of the pattern, those under a quantifier as often \
          as its largest number says, or once more than the smallest where there is none.\n\
-         * A search of a full heap for garbage: {compaction} for each microsecond of its work, \
-         as far as what was allocated since the last one has not paid for it.\n\n",
+         * An operation that fails for want of memory: {compaction} for each microsecond of \
+         the search for garbage before, as far as what was allocated has not paid for it.\n\n",
         price(Formula::Sort.price(Sizes::elements(5))),
         price(Formula::Sort.price(Sizes::elements(1024))),
     );
@@ -387,16 +413,19 @@ impl Bill {
     }
 
     /// A static price, `n` times.
-    fn fixed(&mut self, what: &str, n: i64, each: i64) {
-        let sum = n * each;
-        self.metered += sum;
-        self.flat += sum;
-        let shown = if n == 1 {
-            price(sum)
-        } else {
-            format!("{n} * {} = {}", price(each), price(sum))
+    fn fixed(&mut self, what: &str, n: i64, each: impl Fn(CostModel) -> i64) {
+        let column = |sum: &mut i64, model| {
+            let each = each(model);
+            *sum += n * each;
+            if n == 1 {
+                price(each)
+            } else {
+                format!("{n} * {} = {}", price(each), price(n * each))
+            }
         };
-        let _ = writeln!(self.lines, "| {what} | {shown} | {shown} |");
+        let metered = column(&mut self.metered, CostModel::Metered);
+        let flat = column(&mut self.flat, CostModel::Flat);
+        let _ = writeln!(self.lines, "| {what} | {metered} | {flat} |");
     }
 
     /// A proportional price.
@@ -421,34 +450,38 @@ fn write_examples(out: &mut String, atoms: &[&AtomSig]) {
         atoms
             .iter()
             .find(|a| a.name == name)
-            .map_or(0, |a| a.cost.fixed())
+            .map_or(BaseCost::Fixed(0), |a| a.cost)
     };
-    let (seq, set) = (cost("seq"), cost("varSet"));
+    let of = |name: &str| {
+        let cost = cost(name);
+        move |model| cost.fixed_in(model)
+    };
+    let (seq, set) = (of("seq"), of("varSet"));
     out.push_str(
         "## Checking `fuel_used` by hand\n\nSet `n` to 3, then `while (n > 0) n = n - 1`, all as \
          expression nodes. The condition has three nodes (`>`, `n`, `0`), the subtraction too; \
          an operand without a `$expr` tag would be free.\n\n",
     );
     let mut bill = Bill::new();
-    bill.fixed("root `seq`", 1, seq);
-    bill.fixed("`varSet` n = 3", 1, set);
-    bill.fixed("`while`", 1, cost("while"));
-    bill.fixed("tests: 4 of 3 nodes", 12, NODE);
-    bill.fixed("turns", 3, LOOP_TURN);
-    bill.fixed("bodies, implicit `seq`s", 3, seq);
-    bill.fixed("`varSet` n = n - 1", 3, set);
-    bill.fixed("subtractions: 3 of 3 nodes", 9, NODE);
+    bill.fixed("root `seq`", 1, &seq);
+    bill.fixed("`varSet` n = 3", 1, &set);
+    bill.fixed("`while`", 1, of("while"));
+    bill.fixed("tests: 4 of 3 nodes", 12, costs::node);
+    bill.fixed("turns", 3, costs::loop_turn);
+    bill.fixed("bodies, implicit `seq`s", 3, &seq);
+    bill.fixed("`varSet` n = n - 1", 3, &set);
+    bill.fixed("subtractions: 3 of 3 nodes", 9, costs::node);
     bill.finish(out);
     out.push_str(
         "Set `t` to `'ab' + 'cd'`, then `u` to `t.toUpperCase()`, again as expression nodes.\n\n",
     );
     let mut bill = Bill::new();
-    bill.fixed("root `seq`", 1, seq);
-    bill.fixed("`varSet` t", 1, set);
-    bill.fixed("nodes of `'ab' + 'cd'`", 3, NODE);
+    bill.fixed("root `seq`", 1, &seq);
+    bill.fixed("`varSet` t", 1, &set);
+    bill.fixed("nodes of `'ab' + 'cd'`", 3, costs::node);
     bill.proportional("`+` writes 4 units", WRITTEN, Sizes::default().out_units(4));
-    bill.fixed("`varSet` u", 1, set);
-    bill.fixed("nodes of `t.toUpperCase()`", 2, NODE);
+    bill.fixed("`varSet` u", 1, &set);
+    bill.fixed("nodes of `t.toUpperCase()`", 2, costs::node);
     let sizes = Sizes::units(4).out_units(4);
     bill.proportional("`toUpperCase` reads and writes 4 units", BOTH, sizes);
     bill.finish(out);
@@ -457,39 +490,25 @@ fn write_examples(out: &mut String, atoms: &[&AtomSig]) {
 fn write_atoms(out: &mut String, atoms: &[&AtomSig]) {
     let mut rows = atoms.to_vec();
     rows.sort_by(|a, b| a.name.cmp(&b.name));
-    out.push_str("## Atoms\n\nThe static price is paid before the body runs, in both models.\n\n");
-    out.push_str("| op | static | metered also |\n|---|---|---|\n");
+    out.push_str(
+        "## Atoms\n\nThe static price is paid before the body runs, in both models. In the \
+         metered model atoms that are work of the machine alone pay less.\n\n",
+    );
+    out.push_str("| op | metered | flat | metered also |\n|---|---|---|---|\n");
     for atom in rows {
-        let fixed = match atom.cost {
-            BaseCost::Fixed(n) => price(n),
+        let fixed = |model| match atom.cost {
             BaseCost::Dynamic(n) => format!("computed from the inputs; else {}", price(n)),
+            cost => price(cost.fixed_in(model)),
         };
+        let (metered, flat) = (fixed(CostModel::Metered), fixed(CostModel::Flat));
         let _ = writeln!(
             out,
-            "| {} | {fixed} | {} |",
+            "| {} | {metered} | {flat} | {} |",
             cell(&atom.name),
-            code(atom.metered)
+            atom.metered.code()
         );
     }
     out.push('\n');
-}
-
-/// How a formula is named in the tables.
-fn code(formula: Formula) -> &'static str {
-    match formula {
-        Formula::Free
-        | Formula::Linear {
-            read: false,
-            written: false,
-        } => "-",
-        Formula::Linear {
-            read: true,
-            written: true,
-        } => "RW",
-        Formula::Linear { read: true, .. } => "R",
-        Formula::Linear { .. } => "W",
-        Formula::Sort => "S",
-    }
 }
 
 fn full_name(ns: &str, name: &str) -> String {
@@ -503,14 +522,21 @@ fn full_name(ns: &str, name: &str) -> String {
 /// One row for each formula, with all that have it.
 fn write_formulas(out: &mut String, rows: impl Iterator<Item = (String, Formula)> + Clone) {
     out.push_str("| metered also | which |\n|---|---|\n");
-    for formula in [Formula::Free, READ, WRITTEN, BOTH, Formula::Sort] {
+    let mut formulas: Vec<Formula> = Vec::new();
+    for (_, formula) in rows.clone() {
+        if !formulas.contains(&formula) {
+            formulas.push(formula);
+        }
+    }
+    formulas.sort_by_key(|formula| formula.code());
+    for formula in formulas {
         let names: Vec<String> = rows
             .clone()
             .filter(|(_, cost)| *cost == formula)
             .map(|(name, _)| format!("`{name}`"))
             .collect();
         if !names.is_empty() {
-            let _ = writeln!(out, "| {} | {} |", code(formula), names.join(", "));
+            let _ = writeln!(out, "| {} | {} |", formula.code(), names.join(", "));
         }
     }
 }
@@ -564,11 +590,14 @@ mod tests {
 
     #[test]
     fn costs_are_worked_out() {
-        const TENTH: i64 = MICRO / 10;
+        let work = |name| AtomSig {
+            cost: BaseCost::Work(MICRO / 10),
+            ..AtomSig::new(name, "", 0)
+        };
         let atoms = [
-            AtomSig::new("while", "", TENTH),
-            AtomSig::new("seq", "", TENTH),
-            AtomSig::new("varSet", "", TENTH),
+            work("while"),
+            work("seq"),
+            work("varSet"),
             AtomSig {
                 metered: BOTH,
                 ..AtomSig::new("split", "", MICRO)
@@ -580,17 +609,17 @@ mod tests {
         ];
         let text = costs_markdown(&atoms.iter().collect::<Vec<_>>());
         assert!(
-            text.contains("| **`fuel_used`** | **1.41** | **1.41** |"),
+            text.contains("| **`fuel_used`** | **0.081** | **1.41** |"),
             "{text}"
         );
         assert!(
-            text.contains("| **`fuel_used`** | **0.3512** | **0.35** |"),
+            text.contains("| **`fuel_used`** | **0.0212** | **0.35** |"),
             "{text}"
         );
-        assert!(text.contains("= 0.015, 1,024"), "{text}");
-        assert!(text.contains("| split | 1 | RW |"), "{text}");
+        assert!(text.contains("= 0.024, 1,024"), "{text}");
+        assert!(text.contains("| split | 1 | 1 | RW |"), "{text}");
         assert!(
-            text.contains("| a\\|b | computed from the inputs; else 1 | - |"),
+            text.contains("| a\\|b | computed from the inputs; else 1 | computed from the inputs; else 1 | - |"),
             "{text}"
         );
         assert!(text.contains("| S | `.sort`, `.toSorted` |"), "{text}");

@@ -3,7 +3,7 @@
 //! A signature says how the step's keys become operands and what the step
 //! costs before its body runs; the code behind it is the VM's business.
 
-use crate::costs::{FREE, Formula};
+use crate::costs::{self, CostModel, FREE, Formula};
 use std::borrow::Cow;
 
 /// A control form that the compiler lowers itself (language section 2.1 and
@@ -129,16 +129,33 @@ pub enum Params {
 pub enum BaseCost {
     /// Micro-units, known when linking.
     Fixed(i64),
+    /// The same in the flat model; in the metered one its share
+    /// ([`costs::work`]): for atoms that are work of the machine alone.
+    Work(i64),
     /// Computed from the resolved inputs at run time; the static default
     /// stands in when that is not a sane price (D17).
     Dynamic(i64),
 }
 
 impl BaseCost {
-    /// The static part in micro-units.
+    /// The static part in micro-units, in the flat model.
     pub fn fixed(self) -> i64 {
+        self.fixed_in(CostModel::Flat)
+    }
+
+    /// The static part in micro-units.
+    pub fn fixed_in(self, model: CostModel) -> i64 {
         match self {
             BaseCost::Fixed(n) | BaseCost::Dynamic(n) => n,
+            BaseCost::Work(n) => costs::work(n, model),
+        }
+    }
+
+    /// What is known of the price when linking: all of it, or nothing.
+    pub fn known_in(self, model: CostModel) -> i64 {
+        match self {
+            BaseCost::Dynamic(_) => 0,
+            cost => cost.fixed_in(model),
         }
     }
 }
@@ -212,7 +229,7 @@ impl AtomSig {
         hash.text(self.output_schema.as_bytes());
         hash.text(self.form.map_or("", Form::name).as_bytes());
         hash.text(match self.cost {
-            BaseCost::Fixed(_) => b"fixed",
+            BaseCost::Fixed(_) | BaseCost::Work(_) => b"fixed",
             BaseCost::Dynamic(_) => b"dynamic",
         });
         hash.0

@@ -105,6 +105,14 @@ const KEY_BYTES: usize = 64;
 /// Prices of the blocks of every function.
 pub(crate) type Prices = Vec<Box<[i64]>>;
 
+/// The prices of a program in one cost model.
+#[derive(Debug)]
+struct ModelPrices {
+    /// Default price of each op; 0 where it is computed at the call.
+    ops: Box<[i64]>,
+    blocks: Arc<Prices>,
+}
+
 /// A linked program, ready to run any number of times.
 #[derive(Debug)]
 pub struct Executable {
@@ -117,10 +125,8 @@ pub struct Executable {
     pub(crate) literals: Box<[LiteralCode]>,
     /// The body behind each op that steps name.
     pub(crate) atoms: Box<[Option<Arc<AtomDef>>]>,
-    /// Default price of each op; 0 where it is computed at the call.
-    pub(crate) op_prices: Box<[i64]>,
-    metered: Arc<Prices>,
-    flat: Arc<Prices>,
+    metered: ModelPrices,
+    flat: ModelPrices,
     /// What values that are returned are projected to.
     pub(crate) schemas: Box<[Schema]>,
     /// What arguments must match.
@@ -181,12 +187,13 @@ impl Executable {
         artifact
             .check_prices(&costs)
             .map_err(|error| LinkError::Free(error.message))?;
-        let price = |cost: &BaseCost| match *cost {
-            BaseCost::Fixed(n) => n,
-            BaseCost::Dynamic(_) => 0,
+        let prices = |model| -> ModelPrices {
+            let ops: Box<[i64]> = costs.iter().map(|cost| cost.known_in(model)).collect();
+            ModelPrices {
+                blocks: Arc::new(block_prices(program, model, &ops)),
+                ops,
+            }
         };
-        let op_prices: Box<[i64]> = costs.iter().map(price).collect();
-        let prices = |model| Arc::new(block_prices(program, model, &op_prices));
         Ok(Executable {
             consts,
             shapes: Arc::new(shapes),
@@ -195,7 +202,6 @@ impl Executable {
             atoms: bodies.into(),
             metered: prices(CostModel::Metered),
             flat: prices(CostModel::Flat),
-            op_prices,
             statics,
             schemas: program.schemas.iter().map(Schema::parse).collect(),
             input_schema: program.input_schema.as_ref().map(Schema::parse),
@@ -231,15 +237,16 @@ impl Executable {
     /// Bytes that the program takes, linked and with its source.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        let prices =
-            |prices: &Prices| -> usize { prices.iter().map(|blocks| size_of_val(&**blocks)).sum() };
+        let prices = |prices: &ModelPrices| -> usize {
+            let blocks = prices.blocks.iter().map(|blocks| size_of_val(&**blocks));
+            size_of_val(&*prices.ops) + blocks.sum::<usize>()
+        };
         let literals: usize = self.literals.iter().map(|code| size_of_val(&**code)).sum();
         self.program().bytes()
             + size_of_val(&*self.consts)
             + self.statics.len()
             + literals
             + size_of_val(&*self.atoms)
-            + size_of_val(&*self.op_prices)
             + prices(&self.metered)
             + prices(&self.flat)
             + self.keys.len() * KEY_BYTES
@@ -248,9 +255,18 @@ impl Executable {
 
     /// The prices of blocks at default costs.
     pub(crate) fn default_prices(&self, model: CostModel) -> Arc<Prices> {
+        self.model(model).blocks.clone()
+    }
+
+    /// The default price of each op; 0 where it is computed at the call.
+    pub(crate) fn op_prices(&self, model: CostModel) -> &[i64] {
+        &self.model(model).ops
+    }
+
+    fn model(&self, model: CostModel) -> &ModelPrices {
         match model {
-            CostModel::Metered => self.metered.clone(),
-            CostModel::Flat => self.flat.clone(),
+            CostModel::Metered => &self.metered,
+            CostModel::Flat => &self.flat,
         }
     }
 }

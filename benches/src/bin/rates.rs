@@ -21,7 +21,7 @@ fn main() -> ExitCode {
     let sizes = if quick { &QUICK[..] } else { &SIZES[..] };
     let mut rig = Rig::new();
     let rates = rig.measure_all(&filter, sizes, |name, left| {
-        if left % 50 == 0 {
+        if left % 100 == 0 || name == "tries" {
             eprintln!("{left} cases left, now {name}");
         }
     });

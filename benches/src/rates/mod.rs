@@ -20,7 +20,7 @@ use serde_json::{Value as Json, json};
 use values::Shape;
 
 /// More microseconds of CPU time than a unit of fuel may take.
-pub const BOUND_US: f64 = 50.0;
+pub const BOUND_US: f64 = a99_core::costs::MICROSECONDS_A_UNIT as f64;
 
 /// The sizes that are measured.
 pub const SIZES: [usize; 5] = [100, 1_000, 10_000, 100_000, 1_000_000];

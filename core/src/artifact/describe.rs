@@ -10,6 +10,7 @@ use super::{
     DEFAULT_MAX_BYTES, FORMAT_VERSION, HEADER_BYTES, MAGIC, SECTION_BYTES, instruction_set, sign,
 };
 use crate::builtins::{FUNCTIONS, METHODS, NAMESPACES};
+use crate::costs::PRICE_VERSION;
 use std::fmt::Write as _;
 
 const HEAD: &str = "\
@@ -195,8 +196,8 @@ The fingerprint of an atom is that of these texts in order:
 The instruction set is the fingerprint of these texts in order: for each
 instruction of [bytecode.md](bytecode.md), in the order of its code, its name and
 for each operand its name and kind; for each builtin function its namespace and
-name; the names of the methods; the names of the namespaces. A function without a
-namespace has an empty one.
+name; the names of the methods; the names of the namespaces; the version of the
+prices. A function without a namespace has an empty one.
 
 ";
 
@@ -298,7 +299,8 @@ fn builtins(out: &mut String) {
     let list = |names: Vec<String>| names.join(" ");
     let _ = writeln!(
         out,
-        "| in order | names |\n|---|---|\n| functions | {} |\n| methods | {} |\n| namespaces | {} |\n\n\
+        "| in order | names |\n|---|---|\n| functions | {} |\n| methods | {} |\n| namespaces | {} |\n\
+         | prices | prices-{PRICE_VERSION} |\n\n\
          The instruction set of this version is `{:016x}`.\n",
         list(functions.collect()),
         list(methods.collect()),

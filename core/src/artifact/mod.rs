@@ -26,6 +26,7 @@ pub use error::{ArtifactError, codes};
 pub use sections::Kind as SectionKind;
 
 use crate::builtins::{FUNCTIONS, METHODS, NAMESPACES};
+use crate::costs::PRICE_VERSION;
 use crate::program::Program;
 use crate::program::ops::TABLE;
 use crate::sig::Fnv;
@@ -60,8 +61,8 @@ pub const FLAG_SOURCE_MAP: u32 = 2;
 const FLAGS: u32 = FLAG_SOURCE | FLAG_SOURCE_MAP;
 
 /// A fingerprint of the instruction set: code of one build means the same in
-/// another exactly if they agree. 64-bit FNV-1a over the op table and the tables
-/// of builtins, in their order.
+/// another exactly if they agree. 64-bit FNV-1a over the op table, the tables
+/// of builtins, in their order, and the version of the prices.
 pub fn instruction_set() -> u64 {
     static HASH: OnceLock<u64> = OnceLock::new();
     *HASH.get_or_init(hash_instruction_set)
@@ -82,6 +83,7 @@ fn hash_instruction_set() -> u64 {
     for name in functions.chain(methods).chain(namespaces) {
         hash.text(name.as_bytes());
     }
+    hash.text(format!("prices-{PRICE_VERSION}").as_bytes());
     hash.0
 }
 

@@ -301,7 +301,7 @@ choices! {
     }
     LitOp { 0u8 => Const(u32), 1u8 => Array(u32), 2u8 => Object(u32) }
     ArgFallback { 0u8 => Undefined, 1u8 => Unbound, 2u8 => Builtin(u16), 3u8 => Const(u32) }
-    BaseCost { 0u8 => Fixed(i64), 1u8 => Dynamic(i64) }
+    BaseCost { 0u8 => Fixed(i64), 1u8 => Dynamic(i64), 2u8 => Work(i64) }
     Home { 0u8 => Reg(u8), 1u8 => Slot(u32) }
     ChargeKind {
         0u8 => Step, 1u8 => Nodes(u16), 2u8 => TextNodes(u16), 3u8 => Turn, 4u8 => TextTest,

@@ -336,12 +336,12 @@ impl Program {
         let metered = model == CostModel::Metered;
         match charge.kind {
             ChargeKind::Step => step_cost(charge.step),
-            ChargeKind::Nodes(n) => i64::from(n) * costs::NODE,
-            ChargeKind::TextNodes(n) if metered => i64::from(n) * costs::NODE,
-            ChargeKind::TextTurn if metered => costs::LOOP_TURN,
-            ChargeKind::TextTest if !metered => costs::LOOP_TURN,
+            ChargeKind::Nodes(n) => i64::from(n) * costs::node(model),
+            ChargeKind::TextNodes(n) if metered => i64::from(n) * costs::node(model),
+            ChargeKind::TextTurn if metered => costs::loop_turn(model),
+            ChargeKind::TextTest if !metered => costs::loop_turn(model),
             ChargeKind::TextNodes(_) | ChargeKind::TextTurn | ChargeKind::TextTest => 0,
-            ChargeKind::Turn => costs::LOOP_TURN,
+            ChargeKind::Turn => costs::loop_turn(model),
             ChargeKind::CacheStore => costs::CACHE_STORE,
         }
     }
@@ -350,10 +350,7 @@ impl Program {
     pub fn default_price(&self, f: &Function, charge: &Charge) -> i64 {
         self.price(charge, CostModel::Metered, |step| {
             let op = f.steps[step as usize].op;
-            match self.ops[op as usize].cost {
-                BaseCost::Fixed(n) => n,
-                BaseCost::Dynamic(_) => 0,
-            }
+            self.ops[op as usize].cost.known_in(CostModel::Metered)
         })
     }
 

@@ -53,9 +53,9 @@ struct Prices<'a> {
 impl Prices<'_> {
     fn is_free(&self, f: &Function, charge: &Charge) -> bool {
         let step_cost = |step: u32| match self.costs.get(f.steps[step as usize].op as usize) {
-            Some(BaseCost::Fixed(n)) => *n,
-            // Paid at the call, which the code may never come to.
-            Some(BaseCost::Dynamic(_)) | None => 0,
+            // A computed one is paid at the call, which the code may never come to.
+            Some(cost) => cost.known_in(self.model),
+            None => 0,
         };
         self.p.price(charge, self.model, step_cost) == 0
     }

@@ -10,7 +10,7 @@ use super::meter::{size, sizes};
 use super::steps::{Node, binding};
 use super::value::{Fail, OVal, Obj, Res, fail, from_wtf8, js, lossy, to_text, to_wtf8};
 use super::{coerce, regex, statics, strings};
-use a99_core::costs::{BOTH, CostModel, READ, Sizes};
+use a99_core::costs::{BOTH, CostModel, JOIN, MEMBERS, READ, SPLIT, Sizes};
 use a99_core::value::Value;
 
 impl Machine<'_> {
@@ -158,7 +158,7 @@ impl Machine<'_> {
                     sep => strings::split(s, &to_str(sep)?),
                 };
                 let out = OVal::array(parts);
-                self.meter.charge(BOTH, sizes([&text, &sep], &out))?;
+                self.meter.charge(SPLIT, sizes([&text, &sep], &out))?;
                 Ok(out)
             }
             "join" => {
@@ -171,7 +171,7 @@ impl Machine<'_> {
                     return Err(no_method(&list, "join"));
                 };
                 self.meter
-                    .charge(READ, sizes([&list, &sep], &OVal::Undef))?;
+                    .charge(JOIN, sizes([&list, &sep], &OVal::Undef))?;
                 let sep = if sep.is_undef() {
                     js(",")
                 } else {
@@ -267,7 +267,7 @@ impl Machine<'_> {
                 let (true, OVal::Arr(list)) = (obj.truthy(), &keys) else {
                     return Ok(OVal::object(Obj::new()));
                 };
-                self.meter.charge(READ, sizes([&keys], &OVal::Undef))?;
+                self.meter.charge(MEMBERS, sizes([&keys], &OVal::Undef))?;
                 let mut out = Obj::new();
                 for key in list.borrow().iter() {
                     let key = to_str(key)?;
@@ -282,9 +282,10 @@ impl Machine<'_> {
                 let obj = self.input(node, "obj", scope)?;
                 let keys = self.input(node, "keys", scope)?;
                 pay_split(&obj)?;
-                self.meter.charge(READ, width(&obj))?;
+                self.meter.charge(MEMBERS, width(&obj))?;
                 let mut without = Vec::new();
                 if let OVal::Arr(list) = &keys {
+                    self.meter.charge(MEMBERS, width(&keys))?;
                     for key in list.borrow().iter() {
                         let key = to_str(key)?;
                         super::meter::owe_name(&key);
@@ -306,8 +307,8 @@ impl Machine<'_> {
                 let a = self.input(node, "a", scope)?;
                 let b = self.input(node, "b", scope)?;
                 pay_split(&a).and_then(|()| pay_split(&b))?;
-                self.meter.charge(READ, width(&a))?;
-                self.meter.charge(READ, width(&b))?;
+                self.meter.charge(MEMBERS, width(&a))?;
+                self.meter.charge(MEMBERS, width(&b))?;
                 let mut out = Obj::new();
                 for side in [a, b] {
                     if !side.is_nullish() {
@@ -318,7 +319,7 @@ impl Machine<'_> {
             }
             _ => {
                 let obj = self.input(node, "obj", scope)?;
-                self.meter.charge(READ, width(&obj))?;
+                self.meter.charge(MEMBERS, width(&obj))?;
                 if obj.is_nullish() {
                     return Ok(OVal::array(Vec::new()));
                 }
@@ -410,7 +411,7 @@ fn pay_split(obj: &OVal) -> Res<()> {
     if let OVal::Str(s) = obj
         && !s.is_empty()
     {
-        super::meter::pay(BOTH, Sizes::units(s.len()).out_elements(s.len()))?;
+        super::meter::pay(SPLIT, Sizes::units(s.len()).out_elements(s.len()))?;
     }
     Ok(())
 }

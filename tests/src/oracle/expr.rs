@@ -189,7 +189,7 @@ impl Machine<'_> {
 
     fn nested(&mut self, value: &Value, scope: &ScopeRef) -> Res<OVal> {
         if let Some(path) = arg_path(value) {
-            self.meter.take(costs::NODE)?;
+            self.meter.take(costs::node(self.meter.model()))?;
             return self.arg(&path);
         }
         if is_expr(value) {
@@ -267,7 +267,7 @@ impl Machine<'_> {
             return Ok(from_value(node));
         };
         if !env.free {
-            self.meter.take(costs::NODE)?;
+            self.meter.take(costs::node(self.meter.model()))?;
         }
         let tag = lossy(&name_of(field(map, "$expr")));
         match tag.as_str() {

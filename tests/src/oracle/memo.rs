@@ -106,7 +106,8 @@ impl Machine<'_> {
             Some(super::CostOverride::Number(n)) => a99_core::fuel::cost_from_f64(*n),
             _ => None,
         };
-        self.meter.take(price.unwrap_or(a99_core::costs::MICRO))?;
+        let own = super::prices::price("hash", self.meter.model());
+        self.meter.take(price.unwrap_or(own))?;
         let body = anonymous(node.get("steps"));
         let mut found = BTreeSet::new();
         names(&body, "", &mut found);

@@ -78,14 +78,17 @@ impl Meter {
             Reads::Count => sizes = Sizes::elements(args.len()),
             Reads::Deep => return args.iter().try_for_each(|arg| pay_deep(formula, arg, 0)),
         }
-        let reads = matches!(formula, Formula::Linear { read: true, .. });
-        if reads { pay(READ, sizes) } else { Ok(()) }
+        if formula.reads() {
+            pay(formula, sizes)
+        } else {
+            Ok(())
+        }
     }
 
     /// Pays for the result of an operation.
     pub fn writes(&mut self, formula: Formula, result: &OVal) -> Res<()> {
         match formula {
-            Formula::Linear { written: true, .. } => {
+            _ if formula.writes() => {
                 let (units, elements) = size(result);
                 let sizes = Sizes::default();
                 pay(
@@ -205,9 +208,9 @@ pub fn pay_deep(formula: Formula, value: &OVal, depth: usize) -> Res<()> {
             format!("Capability boundary rejected: value exceeds depth limit {MAX_DEPTH}"),
         ));
     }
-    if matches!(formula, Formula::Linear { read: true, .. }) {
+    if formula.reads() {
         pay(
-            READ,
+            formula,
             Sizes::elements(elements as usize).in_units(units as usize),
         )?;
     }

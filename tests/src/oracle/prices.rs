@@ -1,6 +1,65 @@
 //! The seeds' cost table and time limits, written out again (language
 //! section 2, decisions D22, D27, D28), and those of our own atoms.
 
+use a99_core::costs::CostModel;
+
+/// Atoms that work in the machine alone: in the metered model they pay a
+/// twentieth.
+fn is_work(op: &str) -> bool {
+    matches!(
+        op,
+        "seq"
+            | "if"
+            | "while"
+            | "try"
+            | "scope"
+            | "callLocal"
+            | "return"
+            | "varSet"
+            | "constSet"
+            | "varGet"
+            | "varsLet"
+            | "varsImport"
+            | "varsExport"
+            | "map"
+            | "filter"
+            | "find"
+            | "reduce"
+            | "memoize"
+            | "eq"
+            | "neq"
+            | "gt"
+            | "lt"
+            | "and"
+            | "or"
+            | "not"
+            | "mathCalc"
+            | "push"
+            | "len"
+            | "split"
+            | "join"
+            | "template"
+            | "pick"
+            | "omit"
+            | "merge"
+            | "keys"
+            | "jsonParse"
+            | "jsonStringify"
+            | "random"
+            | "uuid"
+            | "hash"
+    )
+}
+
+/// The static price of an atom in micro-units; 0 if there is none.
+pub fn price(op: &str, model: CostModel) -> i64 {
+    let flat = of(op).map_or(0, |(flat, _)| flat);
+    match model {
+        CostModel::Metered if is_work(op) => flat / 20,
+        _ => flat,
+    }
+}
+
 /// Price in micro-units and time limit in milliseconds (0: none) of a core
 /// atom.
 pub fn of(op: &str) -> Option<(i64, f64)> {

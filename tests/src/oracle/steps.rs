@@ -147,7 +147,7 @@ impl Machine<'_> {
         let custom = self.opts.custom.iter().find(|a| a.op == op);
         let mut price = match custom {
             Some(atom) => fuel::cost_from_f64(atom.cost).unwrap_or(0),
-            None => prices::of(op).map_or(0, |p| p.0),
+            None => prices::price(op, self.meter.model()),
         };
         let chosen = match self.opts.cost_overrides.get(op) {
             Some(CostOverride::Number(n)) => Some(*n),
@@ -287,14 +287,14 @@ impl Machine<'_> {
             node.get("condition").as_text().is_some() && self.meter.model() == CostModel::Flat;
         loop {
             if early {
-                self.meter.take(costs::LOOP_TURN)?;
+                self.meter.take(costs::loop_turn(self.meter.model()))?;
             }
             if !self.condition(node, scope)?.truthy() {
                 return Ok(Flow::Next);
             }
             self.check_time()?;
             if !early {
-                self.meter.take(costs::LOOP_TURN)?;
+                self.meter.take(costs::loop_turn(self.meter.model()))?;
             }
             if let Flow::Return(value) = self.list(node.get("body"), scope)? {
                 return Ok(Flow::Return(value));

@@ -194,7 +194,7 @@ fn c04_work_on_data_is_paid_by_its_size() {
             spent(steps.clone(), small.clone()),
             spent(steps, large.clone()),
         );
-        assert!(many > few + 0.9, "{name}: {few} for 100, {many} for 2,000");
+        assert!(many > few + 0.7, "{name}: {few} for 100, {many} for 2,000");
     }
     let atoms: Vec<Json> = vec![
         json!({"op": "split", "str": "args.t", "sep": ""}),
@@ -211,7 +211,7 @@ fn c04_work_on_data_is_paid_by_its_size() {
             spent(json!([step]), small.clone()),
             spent(json!([step]), large.clone()),
         );
-        assert!(many > few + 0.9, "{step}: {few} for 100, {many} for 2,000");
+        assert!(many > few + 0.7, "{step}: {few} for 100, {many} for 2,000");
     }
 }
 
@@ -229,7 +229,7 @@ fn c05_sorting_is_n_log_n_whatever_the_order() {
         for comparator in [json!([]), json!([id("isNaN")]), json!([id("parseInt")])] {
             let steps = json!([set("x", call(id("l"), "sort", comparator))]);
             let outcome = within(8_000, || run_with(steps, args.clone(), rich()));
-            // 20,000 * 15 elements at 0.001.
+            // 20,000 * 15 elements at 0.0016.
             assert!(
                 outcome.error.is_some() || outcome.fuel_used.to_f64() > 250.0,
                 "{outcome:?}"

@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// What every program here pays before its first step does anything: the root
-/// `seq` and the call, in micro-units.
-const BASE: i64 = 100_000 + 5_000_000;
+/// `seq` and the call, in micro-units of the metered model.
+const BASE: i64 = 5_000 + 5_000_000;
 /// A byte, in micro-units.
 const BYTE: i64 = 100;
 /// A second, in micro-units.
@@ -31,21 +31,21 @@ fn micro(outcome: &Outcome) -> i64 {
 
 #[test]
 fn time_and_bytes_are_paid_in_both_models() {
-    for model in [CostModel::Metered, CostModel::Flat] {
+    for (model, base) in [(CostModel::Metered, BASE), (CostModel::Flat, BASE + 95_000)] {
         let options = || rich().cost_model(model);
         let outcome = run(
             json!({"op": "shellExec", "command": "sleep 0.5"}),
             options(),
         );
         assert_eq!(outcome.error, None);
-        assert_eq!(micro(&outcome), BASE + 9 * BYTE + SECOND / 2);
+        assert_eq!(micro(&outcome), base + 9 * BYTE + SECOND / 2);
         let step = json!({"op": "shellExec", "command": ["cat"], "cwd": "/a",
             "env": {"K": "vw"}, "stdin": "12345"});
         let outcome = run(step, options());
-        assert_eq!(micro(&outcome), BASE + (3 + 2 + 3 + 5 + 5) * BYTE);
+        assert_eq!(micro(&outcome), base + (3 + 2 + 3 + 5 + 5) * BYTE);
         let step = json!({"op": "shellWriteFile", "path": "/a", "content": "AAAA",
             "encoding": "base64"});
-        assert_eq!(micro(&run(step, options())), BASE + (2 + 3) * BYTE);
+        assert_eq!(micro(&run(step, options())), base + (2 + 3) * BYTE);
     }
 }
 
@@ -78,7 +78,7 @@ fn fuel_bounds_time_and_output() {
     stopped(&outcome, ErrorCode::OutOfFuel);
     let limit = shell.requests()[0].timeout.unwrap();
     // 20 less the two `seq`s, the `try`, the call and its ten bytes, at 10 for a second.
-    assert_eq!(limit, Duration::from_micros(1_469_900));
+    assert_eq!(limit, Duration::from_micros(1_498_400));
 
     let shell = MemoryShell::new();
     let big = vec![b'x'; 400_000];

@@ -160,7 +160,7 @@ pub fn call_function(cx: &mut Cx<'_>, f: u16, args: &[Val]) -> Result<Val, Fault
     match TABLES.functions.get(usize::from(f)) {
         Some(Some(code)) => {
             let row = &FUNCTIONS[usize::from(f)];
-            if reads(row.cost) {
+            if row.cost.reads() {
                 charge_reads(cx, row.cost, row.reads(), None, args)?;
             }
             code(cx, args)
@@ -302,7 +302,7 @@ pub fn call_method(cx: &mut Cx<'_>, recv: Val, method: u16, args: &[Val]) -> Res
     let t = &*TABLES;
     let at = usize::from(method);
     if let Some(row) = METHODS.get(at)
-        && reads(row.cost)
+        && row.cost.reads()
         && !matches!(recv, Val::Builtin(_))
         && find(cx, recv, method)
     {
@@ -343,11 +343,6 @@ pub fn call_method(cx: &mut Cx<'_>, recv: Val, method: u16, args: &[Val]) -> Res
         return code(cx, recv, args);
     }
     Err(unknown_method(cx, recv, method_name(method)))
-}
-
-/// Whether an operation pays for what it reads.
-fn reads(cost: Formula) -> bool {
-    matches!(cost, Formula::Linear { read: true, .. })
 }
 
 /// Pays for what a builtin reads, before it does anything (D18). The code of

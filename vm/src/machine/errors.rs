@@ -26,9 +26,7 @@ impl Machine {
                 self.refund();
                 self.skip_charges = true;
                 self.compact(true);
-                if self.meter.fuel <= 0 {
-                    self.raise(Fault::OutOfFuel, host);
-                } else if self.heap.is_full() {
+                if self.heap.is_full() {
                     self.raise(Fault::Oom(oom), host);
                 } else if let Some(reason) = host.stop() {
                     self.stop(reason);
@@ -50,6 +48,10 @@ impl Machine {
         match fault {
             Fault::Stop(reason) => self.stop(reason),
             Fault::Oom(_) => {
+                self.meter.compacted(std::mem::take(&mut self.unpaid));
+                if self.meter.fuel <= 0 {
+                    return self.raise(Fault::OutOfFuel, host);
+                }
                 let error = self.heap_error();
                 self.unwind(error, host);
             }

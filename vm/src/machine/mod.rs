@@ -163,6 +163,8 @@ pub struct Machine {
     retried: Option<(usize, u32)>,
     /// The next instruction's charges are made already: it runs again.
     skip_charges: bool,
+    /// Nanoseconds of the last compaction that no allocation has paid for.
+    unpaid: usize,
     /// The step whose charge failed.
     blame: Option<u32>,
     /// The first instruction was reached.
@@ -189,6 +191,7 @@ impl Default for Machine {
             outcome: None,
             retried: None,
             skip_charges: false,
+            unpaid: 0,
             blame: None,
             started: false,
         }
@@ -359,6 +362,7 @@ impl Machine {
             memo,
             frames,
             tracer,
+            unpaid,
             ..
         } = self;
         let top = frames.last().map_or(0, |f| {
@@ -380,7 +384,7 @@ impl Machine {
         // What was allocated has paid for as much work. More is done only when
         // memory runs short again and again.
         let paid = SMALL_COMPACTION + allocated / ALLOCATED_A_NANOSECOND;
-        meter.compacted(work.saturating_sub(paid));
+        *unpaid = work.saturating_sub(paid);
     }
 
     /// Lets go of everything that belongs to the run and its host: a machine

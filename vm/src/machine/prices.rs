@@ -54,7 +54,7 @@ pub(super) fn unit_prices(exe: &Executable, options: &RunOptions) -> Arc<Prices>
     let ops: Vec<i64> = program
         .ops
         .iter()
-        .zip(&exe.op_prices)
+        .zip(exe.op_prices(options.cost_model))
         .map(|(op, default)| {
             let name = wtf8_to_string_lossy(program.text(op.name));
             if options.quotas.contains_key(&*name) {
@@ -190,7 +190,7 @@ impl Machine {
     fn step_price(&self, f: &Function, exe: &Arc<Executable>, step: u32, _: &dyn Host) -> i64 {
         let program = exe.program();
         let s = &f.steps[step as usize];
-        let default = exe.op_prices[s.op as usize];
+        let default = exe.op_prices(self.options.cost_model)[s.op as usize];
         if self.options.costs.is_empty() {
             return default;
         }
@@ -204,7 +204,8 @@ impl Machine {
                 // A host function may panic; the run then pays the default.
                 let computed = catch_unwind(AssertUnwindSafe(|| price(&input, &context)));
                 let declared = exe.atoms[s.op as usize].as_ref().map(|a| a.sig.cost);
-                let static_default = declared.unwrap_or(program.ops[s.op as usize].cost).fixed();
+                let declared = declared.unwrap_or(program.ops[s.op as usize].cost);
+                let static_default = declared.fixed_in(self.options.cost_model);
                 computed
                     .ok()
                     .and_then(cost_from_f64)
@@ -235,13 +236,13 @@ impl Machine {
     fn fixed_price(&self, exe: &Executable, f: &Function, step: u32) -> i64 {
         let op = f.steps[step as usize].op as usize;
         if self.options.costs.is_empty() {
-            return exe.op_prices[op];
+            return exe.op_prices(self.options.cost_model)[op];
         }
         let program = exe.program();
         let name = wtf8_to_string_lossy(program.text(program.ops[op].name));
         match self.options.costs.get(&*name) {
             Some(CostOverride::Fixed(n)) => *n,
-            _ => exe.op_prices[op],
+            _ => exe.op_prices(self.options.cost_model)[op],
         }
     }
 

@@ -30,7 +30,7 @@ fn function(code: &[Op], charged: &[u32], registers: u8) -> Function {
         let inside = charged
             .iter()
             .filter(|at| (block.start..block.end).contains(at));
-        block.price = inside.count() as i64 * crate::costs::NODE;
+        block.price = inside.count() as i64 * crate::costs::NODE_METERED;
     }
     let charge = |pc: &u32| Charge {
         pc: *pc,

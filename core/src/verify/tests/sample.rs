@@ -1,5 +1,6 @@
 //! A small program with one of everything.
 
+use crate::costs::NODE_METERED;
 use crate::json::{Document, Limits, NodeId};
 use crate::program::*;
 use crate::sig::BaseCost;
@@ -85,8 +86,8 @@ fn main(p: &Program) -> Function {
         slots: 1,
         code: main_code(),
         blocks: [
-            (0, 5, 0, 1_130_000),
-            (5, 7, 3, 100_000),
+            (0, 5, 0, 1_100_000 + 3 * NODE_METERED),
+            (5, 7, 3, 5_000),
             (7, 11, 4, 5_000_000),
             (11, 14, 5, 0),
         ]
