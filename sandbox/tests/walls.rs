@@ -175,8 +175,8 @@ fn s2_root_on_request_has_no_way_to_the_kernel() {
     works(
         &sandbox,
         true,
-        "mkdir -p /opt/x && cp /bin/busybox /usr/local/bin/bb && chown 12:34 /opt/x \
-         && [ $(stat -c %u:%g /opt/x) = 12:34 ] && chroot / true && bb true",
+        "mkdir -p /opt/x && cp /usr/bin/env /usr/local/bin/own && chown 12:34 /opt/x \
+         && [ $(stat -c %u:%g /opt/x) = 12:34 ] && chroot / true && own true",
     );
 }
 
