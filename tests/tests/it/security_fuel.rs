@@ -404,3 +404,44 @@ fn f10_what_a_cache_saves_is_traced() {
         paid[1]
     );
 }
+
+#[test]
+fn a13_a_mebibyte_of_text_fits_the_default_budget() {
+    const MEBIBYTE: usize = 1 << 20;
+    let words = "lorem, ".repeat(MEBIBYTE / 7);
+    let numbers = format!("[{}1]", "1,".repeat(MEBIBYTE / 2 - 2));
+    let records = format!("[{}1]", r#"{"id":12,"name":"ab"},"#.repeat(MEBIBYTE / 22));
+    let split = |sep: &str| json!({"op": "split", "str": "args.t", "sep": sep, "result": "p"});
+    let join = json!({"op": "join", "list": "p", "sep": ",", "result": "r"});
+    let parse = json!({"op": "jsonParse", "str": "args.t", "result": "p"});
+    let text = json!({"op": "jsonStringify", "value": "p", "result": "r"});
+    for (name, input, steps) in [
+        (
+            "split at commas and join",
+            &words,
+            json!([split(","), join]),
+        ),
+        ("split into units", &words, json!([split("")])),
+        ("numbers", &numbers, json!([parse, text])),
+        ("records", &records, json!([parse, text])),
+    ] {
+        let outcome = run_with(steps, json!({"t": input}), RunOptions::new());
+        assert_eq!(outcome.error, None, "{name}");
+        assert!(outcome.fuel_used.to_f64() < 1_000.0, "{name}");
+    }
+}
+
+#[test]
+fn a13_flat_prices_are_those_of_the_language() {
+    let program = json!({"op": "seq", "steps": [
+        {"op": "varSet", "key": "n", "value": 3},
+        {"op": "while", "condition": bin(">", id("n"), lit(0)), "body": [
+            {"op": "varSet", "key": "n", "value": bin("-", id("n"), lit(1))}]}]});
+    let engine = &*ENGINE;
+    let agent = engine.compile(program.to_string()).expect("a program");
+    for (model, fuel) in [(CostModel::Flat, "1.41"), (CostModel::Metered, "0.081")] {
+        let options = RunOptions::new().cost_model(model);
+        let outcome = engine.run_sync(&agent, json!({}), options);
+        assert_eq!(outcome.fuel_used.to_string(), fuel);
+    }
+}
