@@ -104,14 +104,16 @@ impl Heap {
         let mut ids = vec![u32::MAX; self.cells.len()];
         // Slot ranges are in cell order except for arrays that moved when
         // they grew, so cells are placed in the order of their slots.
-        let mut live: Vec<u32> = (0..self.cells.len() as u32)
-            .filter(|i| marks.cells[*i as usize])
-            .collect();
-        for (new, old) in live.iter().enumerate() {
-            ids[*old as usize] = new as u32;
+        let mut by_slot: Vec<u32> = Vec::with_capacity(marks.live);
+        for i in (0..self.cells.len()).filter(|i| marks.cells[*i]) {
+            ids[i] = by_slot.len() as u32;
+            by_slot.push(i as u32);
         }
-        let mut by_slot = live.clone();
-        by_slot.sort_by_key(|i| self.cells[*i as usize].off);
+        // Mostly they are in order, and a sort takes memory.
+        let slot = |i: &u32| self.cells[*i as usize].off;
+        if !by_slot.is_sorted_by_key(slot) {
+            by_slot.sort_by_key(slot);
+        }
         let mut at = 0u32;
         for i in by_slot {
             let cell = &mut self.cells[i as usize];
@@ -129,8 +131,8 @@ impl Heap {
             }
         }
         self.slots.truncate(at as usize);
-        for (new, old) in live.drain(..).enumerate() {
-            self.cells[new] = self.cells[old as usize];
+        for old in (0..self.cells.len()).filter(|i| marks.cells[*i]) {
+            self.cells[ids[old] as usize] = self.cells[old];
         }
         let n = marks.live;
         self.cells.truncate(n);
