@@ -44,7 +44,7 @@ fn a_result_goes_to_standard_output_and_the_rest_to_standard_error() {
     let done = program(ANSWER, &["run"]);
     assert_eq!(done.code, 0, "{done:?}");
     assert_eq!(done.out, "{\n  \"answer\": 42\n}\n");
-    assert_eq!(done.err, "fuel used: 0.3\n");
+    assert_eq!(done.err, "fuel used: 0.015\n");
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn json_is_one_line_with_everything() {
     assert_eq!((done.code, done.err.as_str()), (0, ""));
     assert_eq!(done.out.lines().count(), 1);
     assert_eq!(done.json()["result"]["answer"], 42);
-    assert_eq!(done.json()["fuel_used"], 0.3);
+    assert_eq!(done.json()["fuel_used"], 0.015);
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn exit_130_is_an_interrupt() {
 #[test]
 fn prices_and_models() {
     let fuel = |args: &[&str]| program(ANSWER, args).json()["fuel_used"].clone();
-    assert_eq!(fuel(&["run", "--json", "--cost", "varSet=2"]), 2.2);
+    assert_eq!(fuel(&["run", "--json", "--cost", "varSet=2"]), 2.01);
     assert_eq!(fuel(&["run", "--json", "--cost-model", "flat"]), 0.3);
 }
 
@@ -275,7 +275,7 @@ fn a_script_stands_in_for_a_computer() {
     let done = program(text, &["run", "--json", "--script", &script]);
     assert_eq!(done.json()["result"]["out"], "Plan 9\n", "{done:?}");
     // seq, call, 8 bytes in, 100 ms, 7 bytes out, varSet, return
-    assert_eq!(done.json()["fuel_used"], 6.3015);
+    assert_eq!(done.json()["fuel_used"], 6.0165);
 }
 
 /// Where the image was built: `cargo test -p a99-cli --features sandbox --

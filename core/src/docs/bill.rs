@@ -74,24 +74,24 @@ pub(super) fn write_examples(out: &mut String, atoms: &[&AtomSig]) {
          an operand without a `$expr` tag would be free.\n\n",
     );
     let mut bill = Bill::new();
-    bill.fixed("root `seq`", 1, &seq);
-    bill.fixed("`varSet` n = 3", 1, &set);
+    bill.fixed("root `seq`", 1, seq);
+    bill.fixed("`varSet` n = 3", 1, set);
     bill.fixed("`while`", 1, of("while"));
     bill.fixed("tests: 4 of 3 nodes", 12, costs::node);
     bill.fixed("turns", 3, costs::loop_turn);
-    bill.fixed("bodies, implicit `seq`s", 3, &seq);
-    bill.fixed("`varSet` n = n - 1", 3, &set);
+    bill.fixed("bodies, implicit `seq`s", 3, seq);
+    bill.fixed("`varSet` n = n - 1", 3, set);
     bill.fixed("subtractions: 3 of 3 nodes", 9, costs::node);
     bill.finish(out);
     out.push_str(
         "Set `t` to `'ab' + 'cd'`, then `u` to `t.toUpperCase()`, again as expression nodes.\n\n",
     );
     let mut bill = Bill::new();
-    bill.fixed("root `seq`", 1, &seq);
-    bill.fixed("`varSet` t", 1, &set);
+    bill.fixed("root `seq`", 1, seq);
+    bill.fixed("`varSet` t", 1, set);
     bill.fixed("nodes of `'ab' + 'cd'`", 3, costs::node);
     bill.proportional("`+` writes 4 units", WRITTEN, Sizes::default().out_units(4));
-    bill.fixed("`varSet` u", 1, &set);
+    bill.fixed("`varSet` u", 1, set);
     bill.fixed("nodes of `t.toUpperCase()`", 2, costs::node);
     let sizes = Sizes::units(4).out_units(4);
     bill.proportional("`toUpperCase` reads and writes 4 units", BOTH, sizes);
