@@ -115,6 +115,9 @@ impl<H: Host> Bus<H> {
             Place::Net => load_virtio(&devices.net, offset, width),
             Place::P9 => load_virtio(&devices.p9, offset, width),
             Place::Rng => load_virtio(&devices.rng, offset, width),
+            Place::ImageDisk => load_virtio(&devices.image_disk, offset, width),
+            Place::Disk => load_virtio(&devices.disk, offset, width),
+            Place::Balloon => load_virtio(&devices.balloon, offset, width),
         }
     }
 
@@ -143,6 +146,11 @@ impl<H: Host> Bus<H> {
             Place::Net => store_virtio(&mut devices.net, offset, width, value, &mut env)?,
             Place::P9 => store_virtio(&mut devices.p9, offset, width, value, &mut env)?,
             Place::Rng => store_virtio(&mut devices.rng, offset, width, value, &mut env)?,
+            Place::ImageDisk => {
+                store_virtio(&mut devices.image_disk, offset, width, value, &mut env)?;
+            }
+            Place::Disk => store_virtio(&mut devices.disk, offset, width, value, &mut env)?,
+            Place::Balloon => store_virtio(&mut devices.balloon, offset, width, value, &mut env)?,
         }
         devices.update_lines();
         Ok(())
@@ -281,6 +289,9 @@ mod tests {
             (Place::Console, 3),
             (Place::Rng, 4),
             (Place::P9, 9),
+            (Place::ImageDisk, 2),
+            (Place::Disk, 2),
+            (Place::Balloon, 5),
         ] {
             let base = region(place).base;
             assert_eq!(bus.load(base, Width::Word), Ok(0x7472_6976));

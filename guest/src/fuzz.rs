@@ -8,6 +8,7 @@ use crate::channels::{Channel, Channels};
 use crate::cpu::decode;
 use crate::cpu::inst::SINK;
 use crate::devices::DeviceConfig;
+use crate::devices::virtio::blk::SECTOR_BYTES;
 use crate::host::MemoryHost;
 use crate::machine::{Machine, MachineConfig};
 use crate::map::{Place, REGIONS, region};
@@ -16,14 +17,19 @@ use script::Script;
 
 /// RAM of such a machine: small, so that random addresses meet.
 const RAM_BYTES: usize = 256 << 10;
+/// Bytes of its disks.
+const DISK_BYTES: usize = 16 << 10;
 /// Steps of a script at most.
 const MAX_STEPS: usize = 4096;
 /// The virtio devices, and how many queues each has.
-const VIRTIO: [(Place, u32); 4] = [
+const VIRTIO: [(Place, u32); 7] = [
     (Place::Console, 6),
     (Place::Net, 2),
     (Place::P9, 1),
     (Place::Rng, 1),
+    (Place::ImageDisk, 1),
+    (Place::Disk, 1),
+    (Place::Balloon, 3),
 ];
 /// Descriptors of the queues that a script sets up.
 const QUEUE_SIZE: u64 = 8;
@@ -37,11 +43,14 @@ const QUEUE_BYTES: u64 = 0x1000;
 /// # Panics
 /// If the emulator fails.
 pub fn virtio(data: &[u8]) {
-    let mut bus = Bus::new(
-        Ram::new(RAM_BYTES),
-        &DeviceConfig::default(),
-        MemoryHost::new(1),
-    );
+    let config = DeviceConfig {
+        image_sectors: DISK_BYTES as u64 / SECTOR_BYTES,
+        ..DeviceConfig::default()
+    };
+    let mut host = MemoryHost::new(1);
+    host.disk = vec![0; DISK_BYTES];
+    let mut bus = Bus::new(Ram::new(RAM_BYTES), &config, host);
+    bus.devices.attach_disk(config.image_sectors);
     let mut script = Script::new(data);
     for _ in 0..MAX_STEPS {
         if !step(&mut bus, &mut script) {
@@ -128,7 +137,7 @@ fn step(bus: &mut Bus<MemoryHost>, script: &mut Script<'_>) -> bool {
             bus.ram.write_u64(addr, value);
         }
         3 => {
-            let (place, queues) = VIRTIO[usize::from(script.small(4))];
+            let (place, queues) = device(script);
             set_up(bus, place, queues, script.byte().unwrap_or(0));
         }
         4 => announce(bus, script),
@@ -196,9 +205,14 @@ fn set_up(bus: &mut Bus<MemoryHost>, place: Place, queues: u32, choice: u8) {
     write(bus, place, 0x70, 15);
 }
 
+/// A device of the script's choice, and how many queues it has.
+fn device(script: &mut Script<'_>) -> (Place, u32) {
+    VIRTIO[usize::from(script.small(VIRTIO.len() as u8))]
+}
+
 /// A queue of the script's choice: its base, device and number.
 fn queue(script: &mut Script<'_>) -> (u64, Place, u32) {
-    let (place, queues) = VIRTIO[usize::from(script.small(4))];
+    let (place, queues) = device(script);
     let number = u32::from(script.small(queues as u8));
     (queue_base(place, number), place, number)
 }
@@ -338,6 +352,7 @@ mod tests {
             steps in prop::collection::vec((3u8..11, prop::collection::vec(any::<u8>(), 0..16)), 0..300),
         ) {
             let mut data = vec![3, 0, 0, 3, 1, 0, 3, 2, 0, 3, 3, 0];
+            data.extend([3, 4, 0, 3, 5, 0, 3, 6, 0]);
             for (what, more) in steps {
                 data.push(what);
                 data.extend(more);

@@ -22,6 +22,12 @@ pub enum Place {
     P9,
     /// The virtio entropy source.
     Rng,
+    /// The virtio disk of the image.
+    ImageDisk,
+    /// The virtio disk of the guest's own.
+    Disk,
+    /// The virtio memory balloon.
+    Balloon,
 }
 
 /// A row of the map.
@@ -52,7 +58,7 @@ pub const LAST_IRQ: u32 = 31;
 const VIRTIO: &[&str] = &["virtio,mmio"];
 
 /// The map, by rising address.
-pub const REGIONS: [Region; 7] = [
+pub const REGIONS: [Region; 10] = [
     Region {
         place: Place::Rtc,
         name: "rtc",
@@ -81,6 +87,9 @@ pub const REGIONS: [Region; 7] = [
     virtio(Place::Net, 1),
     virtio(Place::P9, 2),
     virtio(Place::Rng, 3),
+    virtio(Place::ImageDisk, 4),
+    virtio(Place::Disk, 5),
+    virtio(Place::Balloon, 6),
 ];
 
 /// A virtio-mmio window: 4 KiB each, with interrupts 1 and up.

@@ -4,6 +4,10 @@
 //! physical address are checked and give `None` outside of it; the CPU's fast
 //! paths use offsets that its software TLBs have checked.
 //!
+//! It begins where a page of the embedder's begins, whatever the embedder's page
+//! size is: a guest page that is written or given back is then one of the
+//! embedder's pages and not parts of two.
+//!
 //! Each 4 KiB page carries a [mark](CodeMark) that says whether decoded code of
 //! it exists. RISC-V lets a hart execute stale instructions until the next
 //! `fence.i` (unprivileged manual, Zifencei), so a write to such a page only
@@ -14,6 +18,9 @@ pub const RAM_BASE: u64 = 0x8000_0000;
 
 /// Size of a page, in bytes.
 pub const PAGE_SIZE: usize = 4096;
+
+/// Where the memory is aligned to: a page of WebAssembly, and of any processor.
+const ALIGNMENT: usize = 64 << 10;
 
 /// Bits of an address below the page number.
 pub const PAGE_SHIFT: u32 = 12;
@@ -32,7 +39,10 @@ pub enum CodeMark {
 /// Guest physical memory; see the module.
 #[derive(Debug)]
 pub struct Ram {
-    bytes: Vec<u8>,
+    /// More than the memory, which is at `start` of it.
+    place: Vec<u8>,
+    start: usize,
+    size: usize,
     marks: Vec<CodeMark>,
     dirty: Vec<u32>,
 }
@@ -42,8 +52,13 @@ impl Ram {
     /// 2 GiB, so that every offset fits 31 bits.
     pub fn new(bytes: usize) -> Self {
         let pages = bytes.min(1 << 31).div_ceil(PAGE_SIZE);
+        let size = pages * PAGE_SIZE;
+        let place = vec![0; size + ALIGNMENT];
+        let start = place.as_ptr().addr().wrapping_neg() % ALIGNMENT;
         Self {
-            bytes: vec![0; pages * PAGE_SIZE],
+            place,
+            start,
+            size,
             marks: vec![CodeMark::None; pages],
             dirty: Vec::new(),
         }
@@ -51,7 +66,7 @@ impl Ram {
 
     /// Size in bytes.
     pub fn size(&self) -> usize {
-        self.bytes.len()
+        self.size
     }
 
     /// Offset of `len` bytes at guest physical address `addr`, if all of them
@@ -59,13 +74,13 @@ impl Ram {
     pub fn offset(&self, addr: u64, len: usize) -> Option<usize> {
         let offset = addr.checked_sub(RAM_BASE)?;
         let end = offset.checked_add(len as u64)?;
-        (end <= self.bytes.len() as u64).then_some(offset as usize)
+        (end <= self.size as u64).then_some(offset as usize)
     }
 
     /// The `len` bytes at guest physical address `addr`, if all are RAM.
     pub fn slice(&self, addr: u64, len: usize) -> Option<&[u8]> {
         let offset = self.offset(addr, len)?;
-        self.bytes.get(offset..offset + len)
+        self.bytes().get(offset..offset + len)
     }
 
     /// Like [`Ram::slice`], for writing. Decoded code of these pages counts as
@@ -73,19 +88,19 @@ impl Ram {
     pub fn slice_mut(&mut self, addr: u64, len: usize) -> Option<&mut [u8]> {
         let offset = self.offset(addr, len)?;
         self.touch(offset, len);
-        self.bytes.get_mut(offset..offset + len)
+        self.bytes_mut().get_mut(offset..offset + len)
     }
 
     /// All bytes, by offset from [`RAM_BASE`].
     pub fn bytes(&self) -> &[u8] {
-        &self.bytes
+        &self.place[self.start..self.start + self.size]
     }
 
     /// All bytes for writing. The caller answers for [`Ram::touch`]: the CPU
     /// writes through here only where its TLB says that the page's mark is not
     /// [`CodeMark::Clean`].
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
-        &mut self.bytes
+        &mut self.place[self.start..self.start + self.size]
     }
 
     /// Notes a write of `len` bytes at `offset`.
@@ -161,6 +176,15 @@ typed_access!(read_u8 write_u8 u8, read_u16 write_u16 u16, read_u32 write_u32 u3
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pages_are_pages_of_the_host() {
+        for bytes in [PAGE_SIZE, 3 * PAGE_SIZE, 5 << 20] {
+            let ram = Ram::new(bytes);
+            assert_eq!(ram.bytes().as_ptr().addr() % ALIGNMENT, 0);
+            assert_eq!(ram.bytes().len(), bytes);
+        }
+    }
 
     #[test]
     fn bounds() {

@@ -40,54 +40,12 @@ use crate::machine::{Layout, Machine, MachineConfig, Status};
 use crate::ram::RAM_BASE;
 use std::cell::RefCell;
 
+mod embedder;
 mod report;
 
 pub use self::report::*;
 
-mod imports {
-    //! The functions of module `agent99`.
-
-    #[link(wasm_import_module = "agent99")]
-    unsafe extern "C" {
-        /// See [`Host::monotonic_ns`](crate::host::Host::monotonic_ns).
-        pub safe fn now_ns() -> u64;
-        /// See [`Host::wall_ns`](crate::host::Host::wall_ns).
-        pub safe fn wall_ns() -> u64;
-        /// Fills `len` bytes at `address` with bytes fit for keys.
-        pub fn random(address: *mut u8, len: usize);
-        /// See [`Host::translate`](crate::host::Host::translate): the `len`
-        /// bytes at `address` are the module.
-        pub fn translate(address: *const u8, len: usize, ticket: u32);
-        /// Says why the emulator is about to trap: UTF-8.
-        pub fn panicked(address: *const u8, len: usize);
-    }
-}
-
-/// The embedder, seen from the machine.
-#[derive(Debug)]
-struct Embedder;
-
-impl Host for Embedder {
-    fn monotonic_ns(&mut self) -> u64 {
-        imports::now_ns()
-    }
-
-    fn wall_ns(&mut self) -> u64 {
-        imports::wall_ns()
-    }
-
-    fn random(&mut self, buf: &mut [u8]) {
-        // SAFETY: the embedder writes only the `len` bytes of `buf`, which is
-        // borrowed for the call.
-        unsafe { imports::random(buf.as_mut_ptr(), buf.len()) }
-    }
-
-    fn translate(&mut self, module: &[u8], ticket: u32) {
-        // SAFETY: the embedder reads only the `len` bytes of `module`, and does
-        // so before it returns.
-        unsafe { imports::translate(module.as_ptr(), module.len(), ticket) }
-    }
-}
+use self::embedder::{Embedder, panicked};
 
 /// All of the instance.
 #[derive(Debug)]
@@ -153,13 +111,12 @@ pub extern "C" fn _initialize() {
 }
 
 /// Makes the machine: bytes of RAM, the network interface's address (in the
-/// low 48 bits, first byte lowest), and its MTU.
+/// low 48 bits, first byte lowest), its MTU, and the sectors of the image's disk.
 #[unsafe(no_mangle)]
-pub extern "C" fn create(ram_bytes: u32, mac: u64, mtu: u32) -> u32 {
+pub extern "C" fn create(ram_bytes: u32, mac: u64, mtu: u32, image_sectors: u64) -> u32 {
     std::panic::set_hook(Box::new(|info| {
         let text = info.to_string();
-        // SAFETY: the embedder reads only the `len` bytes of `text`.
-        unsafe { imports::panicked(text.as_ptr(), text.len()) }
+        panicked(&text);
     }));
     with(|instance| {
         if instance.machine.is_some() {
@@ -176,6 +133,7 @@ pub extern "C" fn create(ram_bytes: u32, mac: u64, mtu: u32) -> u32 {
                     mtu: u16::try_from(mtu).unwrap_or(u16::MAX),
                 },
                 vmgenid,
+                image_sectors,
             },
         };
         instance.machine = Some(Machine::new(&config, Embedder));
@@ -271,6 +229,9 @@ fn describe(machine: &Machine<Embedder>) -> Report {
         devices.net.fault(),
         devices.p9.fault(),
         devices.rng.fault(),
+        devices.image_disk.fault(),
+        devices.disk.fault(),
+        devices.balloon.fault(),
     ];
     let broken = faults.iter().enumerate();
     Report {
@@ -344,6 +305,15 @@ pub extern "C" fn commit(channel: u32, tag: u32, len: u32) -> u32 {
         channel
             .is_some_and(|channel| machine.bus.channels.commit(channel, tag, len as usize))
             .into()
+    })
+}
+
+/// Puts a disk of so many sectors into the guest's own drive and tells the guest.
+#[unsafe(no_mangle)]
+pub extern "C" fn attach_disk(sectors: u64) -> u32 {
+    with_machine(ERR_STATE, |machine| {
+        machine.bus.devices.attach_disk(sectors);
+        OK
     })
 }
 

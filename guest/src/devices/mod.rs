@@ -8,11 +8,13 @@ pub mod virtio;
 pub mod vmgenid;
 
 use crate::channels::Channels;
-use crate::host::Host;
+use crate::host::{Disk, Host};
 use crate::map::{Place, RTC_IRQ, VMGENID_IRQ, region};
 use crate::ram::Ram;
 use plic::Plic;
 use rtc::Rtc;
+use virtio::balloon::Balloon;
+use virtio::blk::Blk;
 use virtio::console::Console;
 use virtio::mmio::Mmio;
 use virtio::net::{Net, NetConfig};
@@ -27,6 +29,8 @@ pub struct DeviceConfig {
     pub net: NetConfig,
     /// The first VM generation identifier.
     pub vmgenid: [u8; ID_BYTES],
+    /// Sectors of the image's disk.
+    pub image_sectors: u64,
 }
 
 /// What a device may reach while it works.
@@ -56,6 +60,12 @@ pub struct Devices {
     pub p9: Mmio<P9>,
     /// Entropy source.
     pub rng: Mmio<Rng>,
+    /// Disk of the image.
+    pub image_disk: Mmio<Blk>,
+    /// Disk of the guest's own.
+    pub disk: Mmio<Blk>,
+    /// Memory balloon.
+    pub balloon: Mmio<Balloon>,
 }
 
 impl Devices {
@@ -69,6 +79,9 @@ impl Devices {
             net: Mmio::new(Net::new(&config.net)),
             p9: Mmio::new(P9::new()),
             rng: Mmio::new(Rng::new()),
+            image_disk: Mmio::new(Blk::new(Disk::Image, config.image_sectors)),
+            disk: Mmio::new(Blk::new(Disk::Own, 0)),
+            balloon: Mmio::new(Balloon::new()),
         }
     }
 
@@ -79,6 +92,9 @@ impl Devices {
         self.net.poll(env);
         self.p9.poll(env);
         self.rng.poll(env);
+        self.image_disk.poll(env);
+        self.disk.poll(env);
+        self.balloon.poll(env);
         if self.rtc.armed() {
             self.rtc.poll(env.host.wall_ns());
         }
@@ -91,6 +107,13 @@ impl Devices {
         self.plic.pulse(VMGENID_IRQ);
     }
 
+    /// Puts a disk of so many sectors into the guest's own drive and tells it.
+    pub fn attach_disk(&mut self, sectors: u64) {
+        self.disk.device.resize(sectors);
+        self.disk.tell_config();
+        self.update_lines();
+    }
+
     /// Carries the devices' interrupt lines to the interrupt controller.
     pub fn update_lines(&mut self) {
         let lines = [
@@ -98,6 +121,9 @@ impl Devices {
             (Place::Net, self.net.interrupt()),
             (Place::P9, self.p9.interrupt()),
             (Place::Rng, self.rng.interrupt()),
+            (Place::ImageDisk, self.image_disk.interrupt()),
+            (Place::Disk, self.disk.interrupt()),
+            (Place::Balloon, self.balloon.interrupt()),
         ];
         for (place, high) in lines {
             if let Some(irq) = region(place).irq {

@@ -3,7 +3,7 @@
 //! It makes runs repeatable: tests move time by hand, and the same seed gives
 //! the same "random" bytes. It is not fit for guests that need secrets.
 
-use super::Host;
+use super::{Disk, Host};
 
 /// A repeatable host.
 #[derive(Clone, Debug)]
@@ -14,6 +14,10 @@ pub struct MemoryHost {
     pub wall_ns: u64,
     /// By how many nanoseconds the monotonic clock moves with each look at it.
     pub step_ns: u64,
+    /// The bytes of its one disk, whichever is asked for.
+    pub disk: Vec<u8>,
+    /// Lengths of the pieces of memory that the guest gave back.
+    pub released: Vec<usize>,
     state: u64,
 }
 
@@ -25,6 +29,8 @@ impl MemoryHost {
             monotonic_ns: 0,
             wall_ns: 0,
             step_ns: 0,
+            disk: Vec::new(),
+            released: Vec::new(),
             state: seed,
         }
     }
@@ -37,6 +43,11 @@ impl MemoryHost {
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         z ^ (z >> 31)
+    }
+
+    fn sectors(&mut self, offset: u64, len: usize) -> Option<&mut [u8]> {
+        let offset = usize::try_from(offset).ok()?;
+        self.disk.get_mut(offset..offset.checked_add(len)?)
     }
 }
 
@@ -56,6 +67,30 @@ impl Host for MemoryHost {
             let bytes = self.next().to_le_bytes();
             chunk.copy_from_slice(&bytes[..chunk.len()]);
         }
+    }
+
+    fn disk_read(&mut self, _: Disk, offset: u64, buf: &mut [u8]) -> bool {
+        let sectors = self.sectors(offset, buf.len());
+        sectors.map(|from| buf.copy_from_slice(from)).is_some()
+    }
+
+    fn disk_write(&mut self, _: Disk, offset: u64, bytes: &[u8]) -> bool {
+        let sectors = self.sectors(offset, bytes.len());
+        sectors.map(|to| to.copy_from_slice(bytes)).is_some()
+    }
+
+    fn disk_discard(&mut self, _: Disk, offset: u64, len: u64, _: bool) -> bool {
+        let sectors = self.sectors(offset, len as usize);
+        sectors.map(|sectors| sectors.fill(0)).is_some()
+    }
+
+    fn disk_flush(&mut self, _: Disk) -> bool {
+        true
+    }
+
+    fn release(&mut self, memory: &mut [u8]) {
+        memory.fill(0);
+        self.released.push(memory.len());
     }
 }
 

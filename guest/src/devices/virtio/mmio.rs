@@ -113,6 +113,8 @@ pub struct Mmio<D> {
     driver_features: u64,
     queue_sel: u32,
     interrupt_status: u32,
+    /// Counts changes of the configuration.
+    generation: u32,
     fault: Option<QueueFault>,
 }
 
@@ -131,6 +133,7 @@ impl<D: Device> Mmio<D> {
             driver_features: 0,
             queue_sel: 0,
             interrupt_status: 0,
+            generation: 0,
             fault: None,
         }
     }
@@ -148,6 +151,14 @@ impl<D: Device> Mmio<D> {
     /// Why the device needs a reset, if it does.
     pub fn fault(&self) -> Option<QueueFault> {
         self.fault
+    }
+
+    /// Tells the driver that the configuration has changed.
+    pub fn tell_config(&mut self) {
+        self.generation = self.generation.wrapping_add(1);
+        if self.live() {
+            self.interrupt_status |= INTERRUPT_CONFIG;
+        }
     }
 
     /// Does what the embedder's side of the channels makes possible.
@@ -193,8 +204,7 @@ impl<D: Device> Mmio<D> {
             REG_STATUS => self.status,
             // No shared memory region: length and base are all ones.
             REG_SHM_LEN_LOW..=REG_SHM_BASE_HIGH => u32::MAX,
-            // The configuration never changes by itself.
-            REG_CONFIG_GENERATION => 0,
+            REG_CONFIG_GENERATION => self.generation,
             _ => 0,
         }
     }

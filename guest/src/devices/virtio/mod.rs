@@ -5,6 +5,8 @@
 //! `DEVICE_NEEDS_RESET`; it cannot make the emulator panic, loop or touch
 //! memory that is not RAM.
 
+pub mod balloon;
+pub mod blk;
 pub mod console;
 pub mod mmio;
 pub mod net;
