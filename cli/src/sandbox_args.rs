@@ -140,6 +140,11 @@ pub struct SettingsArgs {
     /// A variable of every command's environment; may be repeated
     #[arg(long, value_name = "NAME=VALUE", value_parser = variable)]
     pub env: Vec<(String, String)>,
+    /// A disk of its own instead of 100 MB in memory, as in 500M or 10G: a file
+    /// without a name on the host that grows as it is written and is gone when the
+    /// sandbox ends. It is in DIR, or else where TMPDIR says, or in /var/tmp
+    #[arg(long, value_name = "SIZE[:DIR]", value_parser = disk)]
+    pub disk: Option<DiskArg>,
     /// Compile hot code of the sandbox while it runs: auto where that pays in a
     /// sandbox that runs long, on as early as possible, or off
     #[arg(
@@ -158,6 +163,15 @@ pub struct SettingsArgs {
     /// Limits
     #[command(flatten)]
     pub limits: LimitsArgs,
+}
+
+/// A disk of the sandbox's own.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DiskArg {
+    /// Its size in bytes.
+    pub bytes: u64,
+    /// The folder that holds it; else the usual one.
+    pub folder: Option<PathBuf>,
 }
 
 /// What of the guest's code is compiled, and when.
@@ -245,6 +259,7 @@ impl SettingsArgs {
             || self.net != usual.net
             || self.image != usual.image
             || self.limits.lifetime != usual.limits.lifetime
+            || self.disk != usual.disk
     }
 }
 
@@ -298,6 +313,17 @@ fn bytes(text: &str) -> Option<u64> {
     number.checked_mul(1 << shift)
 }
 
+fn disk(text: &str) -> Result<DiskArg, String> {
+    let (size, folder) = match text.split_once(':') {
+        Some((_, "")) => return Err("expected a folder behind the colon".to_owned()),
+        Some((size, folder)) => (size, Some(PathBuf::from(folder))),
+        None => (text, None),
+    };
+    let bytes = bytes(size);
+    let bytes = bytes.ok_or("expected a size in bytes, or as in 500M or 10G")?;
+    Ok(DiskArg { bytes, folder })
+}
+
 fn policy(text: &str) -> Result<Policy, String> {
     text.parse().map_err(|error: PolicyError| error.to_string())
 }
@@ -345,6 +371,22 @@ mod tests {
             "/a:/w:rw,",
         ] {
             assert!(mount(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn disks_have_a_size_and_perhaps_a_folder() {
+        for (text, bytes, folder) in [
+            ("1048576", 1 << 20, None),
+            ("500M", 500 << 20, None),
+            ("10G:/srv/x", 10 << 30, Some("/srv/x")),
+            ("1T:a:b", 1 << 40, Some("a:b")),
+        ] {
+            let folder = folder.map(PathBuf::from);
+            assert_eq!(disk(text), Ok(DiskArg { bytes, folder }), "{text}");
+        }
+        for text in ["", "G", "1.5G", "-1", "1g", "1G:", "99999999T", "/x"] {
+            assert!(disk(text).is_err(), "{text}");
         }
     }
 }

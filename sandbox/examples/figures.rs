@@ -9,7 +9,7 @@ use a99_sandbox::image::{Cache, Event};
 use a99_sandbox::vm::{engine, load};
 use a99_sandbox::{Command, Image, Sandbox, Translate, VmError, block_on};
 use std::error::Error;
-use std::fs;
+use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -82,10 +82,11 @@ fn echo(module: &Path) -> Result<(), Box<dyn Error>> {
 
 fn figures(module: &Path) -> Result<(), Box<dyn Error>> {
     let metadata = fs::metadata(module)?;
-    row(
-        "precompiled, on disk",
-        &format!("{:.1} MB", metadata.blocks() as f64 * 512.0 / 1e6),
-    );
+    let on_disk = |metadata: &Metadata| format!("{:.1} MB", metadata.blocks() as f64 * 512.0 / 1e6);
+    row("precompiled, on disk", &on_disk(&metadata));
+    if let Ok(metadata) = fs::metadata(module.with_file_name("guest.disk")) {
+        row("the image's disk, on disk", &on_disk(&metadata));
+    }
     instantiate(module)?;
     first_process(module)?;
     let image = image(module)?;
@@ -181,7 +182,7 @@ fn first_process(module: &Path) -> Result<(), Box<dyn Error>> {
 /// An instance of the image, with all of its memory and none of its imports.
 fn instantiate(module: &Path) -> Result<(), Box<dyn Error>> {
     let engine = engine()?;
-    let module = load(&engine, module)?;
+    let module = load(&engine, module, &Cache::of_user()?.key()?)?;
     let mut linker = Linker::new(&engine);
     linker.define_unknown_imports_as_traps(&module)?;
     let ready = linker.instantiate_pre(&module)?;
@@ -275,6 +276,14 @@ fn memory(image: &Image) -> Result<(), VmError> {
     more("private memory after echo");
     run(sandbox.command(["python3", "-c", "print(1+1)"]))?;
     more("private memory after Python");
+    let output = block_on(sandbox.exec("stat -f -c '%a %S' /"))?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let numbers: Vec<u64> = text.split_whitespace().flat_map(str::parse).collect();
+    let free = numbers.iter().product::<u64>() as f64 / 1e6;
+    row(
+        "free on the guest's disk in memory",
+        &format!("{free:.1} MB"),
+    );
     Ok(())
 }
 

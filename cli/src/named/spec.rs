@@ -1,7 +1,7 @@
 //! A named sandbox's settings, as `start` passes them to its process: over a
 //! pipe, because variables may be secrets and arguments are seen by everybody.
 
-use crate::sandbox_args::{SettingsArgs, TranslateArg};
+use crate::sandbox_args::{DiskArg, SettingsArgs, TranslateArg};
 use crate::sandbox_limits::LimitsArgs;
 use a99_sandbox::p9::{Budget, GitWrites};
 use a99_sandbox::{Mount, MountMode, Policy};
@@ -70,6 +70,8 @@ pub struct Spec {
     net: Policy,
     env: Vec<(String, String)>,
     #[serde(default)]
+    disk: Option<DiskArg>,
+    #[serde(default)]
     translate: TranslateArg,
     #[serde(default)]
     image: Option<PathBuf>,
@@ -98,11 +100,17 @@ impl Spec {
                 budget: Some((mount.budget.bytes, mount.budget.entries)),
             })
         };
+        let disk = |disk: &DiskArg| {
+            let folder = disk.folder.as_deref().map(std::path::absolute);
+            let folder = folder.transpose()?;
+            std::io::Result::Ok(DiskArg { folder, ..*disk })
+        };
         let mounts: std::io::Result<_> = settings.mount.iter().map(share).collect();
         Ok(Self {
             mounts: mounts?,
             net: settings.net.clone(),
             env: settings.env.clone(),
+            disk: settings.disk.as_ref().map(disk).transpose()?,
             translate: settings.translate,
             image: settings
                 .image
@@ -133,6 +141,7 @@ impl Spec {
             mount: self.mounts.iter().map(mount).collect(),
             net: self.net.clone(),
             env: self.env.clone(),
+            disk: self.disk.clone(),
             translate: self.translate,
             image: self.image.clone(),
             limits: self.limits,
@@ -151,6 +160,7 @@ impl Spec {
         };
         json!({
             "net": self.net.to_string(),
+            "disk": self.disk.as_ref().map(|disk| disk.bytes),
             "mounts": self.mounts.iter().map(mount).collect::<Vec<_>>(),
             "image": self.image.as_deref().map(path),
         })
@@ -196,6 +206,10 @@ mod tests {
             ],
             net: "allow:example.com:443".parse().unwrap(),
             env: vec![("TOKEN".to_owned(), "secret\n".to_owned())],
+            disk: Some(DiskArg {
+                bytes: 1 << 30,
+                folder: Some("/d".into()),
+            }),
             translate: TranslateArg::Auto,
         };
         let spec = Spec::of(&settings, &[]).unwrap();

@@ -6,6 +6,7 @@
 //! Nothing here blocks but `poll`.
 
 mod desk;
+mod disk;
 mod group;
 mod launch;
 mod life;
@@ -298,12 +299,21 @@ impl Agent {
     /// The guest starts to live.
     fn resume(&mut self, id: u64, resume: Resume) {
         let interrupted = if resume.interrupt { self.end_all() } else { 0 };
+        let disk = if resume.disk && self.in_guest {
+            self.use_disk()
+        } else {
+            Ok(())
+        };
         self.start_session();
         // Elsewhere the system is not the agent's to change.
         let failure = if self.in_guest {
             life::resume(&resume, &mut self.mounts)
         } else {
             None
+        };
+        let failure = match disk {
+            Ok(()) => failure,
+            Err(error) => Some(format!("disk: {error}")),
         };
         if let Some(groups) = &mut self.groups
             && let Err(error) = groups.set_defaults(&resume.limits)
@@ -317,6 +327,15 @@ impl Agent {
             interrupted,
         };
         self.port.send(id, &report);
+    }
+
+    /// Has all that starts from now on write to the disk. The session's shell
+    /// started before and is ended.
+    fn use_disk(&mut self) -> io::Result<()> {
+        disk::set_up()?;
+        let group = self.session.replace();
+        self.end_group(group);
+        Ok(())
     }
 
     /// Ends all commands without telling the host of each; how many there were.

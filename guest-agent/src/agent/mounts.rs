@@ -17,7 +17,7 @@ const ROOT: &str = "/run/agent99/mounts";
 
 /// What overlay mounts need, a folder for each: not below `/run`, which is
 /// small.
-const OVERLAYS: &str = "/var/lib/agent99/overlay";
+pub(super) const OVERLAYS: &str = "/var/lib/agent99/overlay";
 
 /// The mount tag of the virtio device.
 const TAG: &str = "agent99";

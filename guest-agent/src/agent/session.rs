@@ -210,6 +210,14 @@ impl Session {
         shell.group
     }
 
+    /// The same for a shell that nobody had yet: that there will be another one is
+    /// nothing to tell.
+    pub fn replace(&mut self) -> Option<Group> {
+        let group = self.abandon();
+        self.reset = false;
+        group
+    }
+
     /// Ends the shell and all that it started.
     pub fn kill(&self) {
         if let Some(shell) = &self.shell {

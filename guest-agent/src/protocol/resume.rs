@@ -22,6 +22,8 @@ pub struct Resume {
     pub network: Option<Network>,
     /// Its mounts, in the order in which they are made.
     pub mounts: Vec<Mount>,
+    /// It has a disk of its own, which is empty.
+    pub disk: bool,
 }
 
 /// A network as the guest sees it: one interface, IPv4 only.
@@ -92,6 +94,7 @@ impl Resume {
             w.bytes(&mount.path);
             w.u8(mount.access as u8);
         });
+        w.u8(u8::from(self.disk));
     }
 
     pub(super) fn read(r: &mut Reader<'_>) -> Self {
@@ -111,6 +114,7 @@ impl Resume {
                     r.check(Access::from_number(number))
                 },
             }),
+            disk: r.flag(),
         }
     }
 }

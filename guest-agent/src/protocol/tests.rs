@@ -28,6 +28,7 @@ fn requests() -> Vec<Request> {
                 path: b"/mnt/data".to_vec(),
                 access: Access::Overlay,
             }],
+            disk: true,
         })),
         Request::Prepare,
         Request::Settle,

@@ -7,8 +7,8 @@ use crate::image::{self, Cache};
 use crate::net::{self, Forward, Rate};
 use crate::p9::{self, Mount, MountMode};
 use crate::vm::{
-    Bounds, Image, Mailbox, Running, Saved, Setup, Translate, VmCode, VmError, Worker, block_on,
-    launch, spawn,
+    Bounds, DiskOptions, Image, Mailbox, OwnDisk, Running, Saved, Setup, Translate, VmCode,
+    VmError, Worker, block_on, check_disk, launch, spawn,
 };
 use a99_egress::Policy;
 use a99_guest_agent::protocol::{Limits, Resume};
@@ -70,6 +70,7 @@ pub struct Builder {
     bounds: Bounds,
     output_limit: u64,
     copy_limit: u64,
+    disk: Option<DiskOptions>,
     wiring: Wiring,
     worker: Option<Worker>,
     start_limit: Option<Duration>,
@@ -88,6 +89,7 @@ impl Builder {
             bounds: Bounds::default(),
             output_limit: OUTPUT_LIMIT,
             copy_limit: COPY_LIMIT,
+            disk: None,
             wiring: Wiring {
                 mounts: Vec::new(),
                 network: net::Config::new(Policy::off()),
@@ -224,6 +226,25 @@ impl Builder {
         self
     }
 
+    /// Gives it a disk of its own of that many bytes, instead of one in its memory
+    /// of some 100 MB: what is written anywhere but in mounts goes there. It is a
+    /// file without a name in a folder of the host, which grows as the guest
+    /// writes and is gone when the sandbox ends, however it ends. A sandbox with
+    /// such a disk cannot be saved.
+    pub fn disk(mut self, bytes: u64) -> Self {
+        let folder = self.disk.and_then(|disk| disk.folder);
+        self.disk = Some(DiskOptions { bytes, folder });
+        self
+    }
+
+    /// Gives it such a disk in that folder; else it is in the one that the
+    /// variable `TMPDIR` names, or in `/var/tmp`.
+    pub fn disk_in(mut self, bytes: u64, folder: impl Into<PathBuf>) -> Self {
+        let folder = Some(folder.into());
+        self.disk = Some(DiskOptions { bytes, folder });
+        self
+    }
+
     /// Longest life of the sandbox; then everything ends with
     /// [`VmCode::TimeLimit`].
     pub fn time_limit(mut self, time: Duration) -> Self {
@@ -332,6 +353,7 @@ impl Builder {
             (self.saved.is_some(), "a saved sandbox to go on from"),
             (self.hostname.is_some(), "another host name"),
             (self.limits != Limits::default(), "limits of its commands"),
+            (self.disk.is_some(), "a disk of its own"),
             (
                 self.bounds.instructions.is_some(),
                 "a limit of its instructions",
@@ -377,6 +399,12 @@ impl Builder {
         if self.limits.pids == Some(0) {
             return bad("no process at all: at least one is needed");
         }
+        if let Some(disk) = &self.disk {
+            check_disk(disk.bytes)?;
+            if self.saved.is_some() {
+                return bad("a disk for a saved sandbox, which has its files already");
+            }
+        }
         match self.limits.memory {
             Some(bytes) if bytes < MIN_MEMORY => {
                 bad(format!("{bytes} bytes of memory: at least {MIN_MEMORY}"))
@@ -418,6 +446,7 @@ impl Builder {
         }
         let forwards = &settings.forwards;
         check_own(&self.wiring.mounts, &[image.home().to_owned()])?;
+        let disk = self.disk.as_ref().map(OwnDisk::new).transpose()?;
         let wired = self.wiring.connect(saved.as_ref(), mailbox, forwards)?;
         if let Some(refused) = wired.git_refused {
             // Set once: a sandbox starts once.
@@ -429,11 +458,13 @@ impl Builder {
                 hostname: self.hostname.map(String::into_bytes),
                 env: env.map(|(n, v)| (n.into_bytes(), v.into_bytes())).collect(),
                 limits: self.limits,
+                disk: disk.is_some(),
                 network: wired.network,
                 mounts: wired.mounts,
                 ..Resume::default()
             },
             attachments: wired.attachments,
+            disk,
             translate: self.translate,
             clock_resolution_ns: self.clock.as_nanos() as u64,
             saved,
@@ -506,6 +537,9 @@ mod tests {
             builder().clock_resolution(Duration::from_secs(1)),
             builder().process_limit(0),
             builder().memory_limit(0),
+            builder().disk(0),
+            builder().disk(u64::MAX),
+            builder().disk(1 << 30).restore([]),
             builder().mac([1, 0, 0, 0, 0, 1]),
             builder().mount("/", "/tmp", MountMode::ReadOnly),
             builder().mount("data", "/tmp", MountMode::ReadOnly),

@@ -45,7 +45,7 @@ impl Bare {
         execution: Execution,
     ) -> Result<Self, VmError> {
         let failed = |error| VmError::engine(VmCode::Module, "emulator", &error);
-        let linked = Linked::new(&Module::new(engine, emulator).map_err(failed)?)?;
+        let linked = Linked::new(&Module::new(engine, emulator).map_err(failed)?, None)?;
         let policy = match execution {
             Execution::Interpreted => (0, 0, 0),
             Execution::Fast(samples) => (samples, 0, 0),
@@ -53,7 +53,7 @@ impl Bare {
         };
         let mut emulator = Emulator::new(&linked, CLOCK_RESOLUTION_NS, policy.0 > 0)?;
         emulator.call::<(), ()>("_initialize", ())?;
-        let made = emulator.call("create", (ram_bytes, MAC, MTU))?;
+        let made = emulator.call("create", (ram_bytes, MAC, MTU, 0u64))?;
         expect_ok(made, "make a machine")?;
         expect_ok(emulator.call("translation", policy)?, "translate")?;
         Ok(Self {

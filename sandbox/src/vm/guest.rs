@@ -3,6 +3,7 @@
 //! threads and never waits.
 
 use super::attach::{Attachments, no_files};
+use super::disk::OwnDisk;
 use super::error::{VmCode, VmError};
 use super::handle::random_id;
 use super::imports::{CLOCK_RESOLUTION_NS, wall_ns};
@@ -66,6 +67,8 @@ pub(crate) struct Setup {
     pub clock_resolution_ns: u64,
     /// The far ends of its devices.
     pub attachments: Attachments,
+    /// A disk of its own.
+    pub disk: Option<OwnDisk>,
     /// What it goes on from instead of the image alone.
     pub saved: Option<Saved>,
 }
@@ -77,6 +80,7 @@ impl Default for Setup {
             translate: Translate::default(),
             clock_resolution_ns: CLOCK_RESOLUTION_NS,
             attachments: Attachments::default(),
+            disk: None,
             saved: None,
         }
     }
@@ -137,7 +141,7 @@ impl Guest {
         let mut emulator = Emulator::new(linked, CLOCK_RESOLUTION_NS, false)?;
         emulator.call::<(), ()>("_initialize", ())?;
         expect_ok(
-            emulator.call("create", (boot.ram_bytes, MAC, MTU))?,
+            emulator.call("create", (boot.ram_bytes, MAC, MTU, linked.disk_sectors()))?,
             "make a machine",
         )?;
         let scratch: u32 = emulator.call("scratch", ())?;
@@ -197,6 +201,11 @@ impl Guest {
             emulator.call("resume", (id as u64, (id >> 64) as u64))?,
             "resume",
         )?;
+        if let Some(disk) = setup.disk {
+            let sectors = disk.sectors();
+            emulator.disks().own = Some(disk);
+            expect_ok(emulator.call("attach_disk", sectors)?, "attach a disk")?;
+        }
         start_translating(&mut emulator, setup.translate)?;
         let mut guest = Self::new(emulator, setup.attachments);
         guest.reader = reader;
@@ -343,6 +352,10 @@ impl Guest {
 
     /// Saves the guest, if nothing is half done; `None` if it must run on.
     pub fn save(&mut self, base: &Linked, image: &str) -> Result<Option<Vec<u8>>, VmError> {
+        if self.emulator.disks().own.is_some() {
+            let text = "a sandbox with a disk of its own cannot be saved";
+            return Err(VmError::new(VmCode::Unsupported, text));
+        }
         let ready = self.outbox.is_empty()
             && self.reply.is_none()
             && self.frame.is_none()

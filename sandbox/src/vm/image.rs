@@ -4,7 +4,7 @@ use super::engine::{engine, guarded_engine};
 use super::error::{VmCode, VmError};
 use super::instance::Linked;
 use super::machine::WasmMachine;
-use super::precompiled::{load, source};
+use super::precompiled::{disk, load, source};
 use super::thread::Base;
 use super::translator::Translations;
 use crate::image::machine::MODULE;
@@ -79,7 +79,7 @@ impl Image {
             false => engine()?,
         };
         let module = load(&engine, path, &key)?;
-        let linked = Linked::new(&module)?;
+        let linked = Linked::new(&module, disk(path, &key)?)?;
         let home = cache.root().to_owned();
         let image = Self { linked, name, home };
         *last() = Some((path.to_owned(), image.clone()));

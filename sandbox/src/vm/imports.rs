@@ -1,9 +1,11 @@
-//! What the emulator asks of the host: clocks, randomness, a last word. And the
+//! What the emulator asks of the host: clocks, randomness, disks, a last word. And the
 //! few calls that the C library of its target refers to, which do nothing.
 //!
 //! wasmtime-wasi is not used: the emulator does no I/O of its own, so all of
 //! WASI would be reach that it does not need.
 
+use super::disk::Disks;
+use super::release::release as give_back;
 use super::translator::Translating;
 use std::time::{Instant, SystemTime};
 use wasmtime::{Caller, Engine, Extern, Linker, StoreLimits, StoreLimitsBuilder};
@@ -39,6 +41,8 @@ pub(super) struct Imports {
     pub ticks: u32,
     /// What a module of others may have.
     pub limits: StoreLimits,
+    /// Its disks.
+    pub disks: Disks,
 }
 
 impl Imports {
@@ -55,6 +59,7 @@ impl Imports {
                 .instances(1)
                 .memories(1)
                 .build(),
+            disks: Disks::default(),
         }
     }
 
@@ -84,6 +89,21 @@ pub(super) fn linker(engine: &Engine) -> wasmtime::Result<Linker<Imports>> {
     linker.func_wrap("agent99", "random", random)?;
     linker.func_wrap("agent99", "translate", translate)?;
     linker.func_wrap("agent99", "panicked", panicked)?;
+    linker.func_wrap("agent99", "disk_read", disk_read)?;
+    linker.func_wrap("agent99", "disk_write", disk_write)?;
+    linker.func_wrap(
+        "agent99",
+        "disk_discard",
+        |caller: Caller<'_, Imports>, disk: u32, offset: u64, len: u64, zero: u32| {
+            u32::from(caller.data().disks.discard(disk, offset, len, zero != 0))
+        },
+    )?;
+    linker.func_wrap(
+        "agent99",
+        "disk_flush",
+        |caller: Caller<'_, Imports>, disk: u32| u32::from(caller.data().disks.flush(disk)),
+    )?;
+    linker.func_wrap("agent99", "release", release)?;
     wasi(&mut linker)?;
     Ok(linker)
 }
@@ -127,6 +147,34 @@ fn translate(
     if let Some(translating) = &mut imports.translating {
         translating.request(module, ticket);
     }
+    Ok(())
+}
+
+fn disk_read(
+    mut caller: Caller<'_, Imports>,
+    disk: u32,
+    offset: u64,
+    address: u32,
+    len: u32,
+) -> wasmtime::Result<u32> {
+    let (slice, imports) = slice(&mut caller, address, len)?;
+    Ok(imports.disks.read(disk, offset, slice).into())
+}
+
+fn disk_write(
+    mut caller: Caller<'_, Imports>,
+    disk: u32,
+    offset: u64,
+    address: u32,
+    len: u32,
+) -> wasmtime::Result<u32> {
+    let (slice, imports) = slice(&mut caller, address, len)?;
+    Ok(imports.disks.write(disk, offset, slice).into())
+}
+
+fn release(mut caller: Caller<'_, Imports>, address: u32, len: u32) -> wasmtime::Result<()> {
+    let (slice, _) = slice(&mut caller, address, len)?;
+    give_back(slice);
     Ok(())
 }
 

@@ -1,5 +1,6 @@
 //! One instance of the emulator: its exports as Rust functions.
 
+use super::disk::{Disks, ImageDisk};
 use super::engine::guarded_engine;
 use super::error::{VmCode, VmError};
 use super::imports::{Imports, linker};
@@ -82,6 +83,7 @@ pub(super) struct Linked {
     compiler: Compiler,
     /// Whether it runs on the engine that can be stopped from outside.
     guarded: bool,
+    disk: Option<ImageDisk>,
 }
 
 impl std::fmt::Debug for Linked {
@@ -91,11 +93,11 @@ impl std::fmt::Debug for Linked {
 }
 
 impl Linked {
-    /// Links a module.
+    /// Links a module, whose guests have that disk.
     ///
     /// # Errors
     /// [`VmCode::Module`] if it imports what the emulator does not.
-    pub fn new(module: &Module) -> Result<Self, VmError> {
+    pub fn new(module: &Module, disk: Option<ImageDisk>) -> Result<Self, VmError> {
         let failed = |error| VmError::engine(VmCode::Module, "emulator", &error);
         let linker = linker(module.engine()).map_err(failed)?;
         let pre = linker.instantiate_pre(module).map_err(failed)?;
@@ -105,7 +107,13 @@ impl Linked {
             pre,
             compiler,
             guarded,
+            disk,
         })
+    }
+
+    /// Sectors of the disk of its guests.
+    pub fn disk_sectors(&self) -> u64 {
+        self.disk.as_ref().map_or(0, ImageDisk::sectors)
     }
 
     /// What was compiled for the guests of this module.
@@ -174,6 +182,7 @@ impl Emulator {
             linked.engine(),
             Imports::new(clock_resolution_ns, translating),
         );
+        store.data_mut().disks.image = linked.disk.clone();
         if linked.guarded {
             guard(&mut store);
         }
@@ -409,6 +418,11 @@ impl Emulator {
     /// The clock that the emulator sees, in nanoseconds.
     pub fn now_ns(&self) -> u64 {
         self.store.data().now_ns()
+    }
+
+    /// Its disks.
+    pub fn disks(&mut self) -> &mut Disks {
+        &mut self.store.data_mut().disks
     }
 
     /// All that makes up its state, for a snapshot.

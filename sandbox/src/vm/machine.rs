@@ -1,6 +1,7 @@
 //! Running guests for the builder of images.
 
 use super::apart::Worker;
+use super::disk::ImageDisk;
 use super::engine::{compatibility, engine, guarded_engine, precompile};
 use super::error::{VmCode, VmError};
 use super::guest::Boot;
@@ -9,14 +10,17 @@ use super::snapshot::snapshot;
 use crate::c2w::check_code;
 use crate::image::machine::{Machine, Parts};
 use crate::image::{ErrorCode, ImageError, SealKey};
+use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 use wasmtime::Engine;
 
 /// The kernel's command line: its messages go to the console, and only those
 /// that matter. A kernel that fails asks to be restarted at once, which is the
-/// guest's end, instead of standing still for ever.
-pub const CMDLINE: &str = "console=hvc0 quiet panic=-1 oops=panic";
+/// guest's end, instead of standing still for ever. Free memory is reported in
+/// pieces of 2^5 pages and more.
+pub const CMDLINE: &str =
+    "console=hvc0 quiet panic=-1 oops=panic page_reporting.page_reporting_order=5";
 
 /// RAM of a guest in bytes. The root file system lives in it; what a guest
 /// never touches costs nothing.
@@ -99,13 +103,22 @@ impl Machine for WasmMachine {
         warm_up: &[&[&str]],
         rehearsal: &str,
     ) -> Result<Vec<u8>, ImageError> {
+        let disk = File::open(parts.disk).and_then(ImageDisk::new);
+        let disk = disk.map_err(|error| ImageError::io(parts.disk, &error))?;
         let boot = Boot {
             kernel: parts.kernel,
             initrd: parts.root_files,
             cmdline: CMDLINE,
             ram_bytes: RAM_BYTES,
         };
-        let made = snapshot(&self.engine, parts.emulator, &boot, warm_up, rehearsal);
+        let made = snapshot(
+            &self.engine,
+            parts.emulator,
+            Some(disk),
+            &boot,
+            warm_up,
+            rehearsal,
+        );
         made.map_err(|error| failed("snapshot", error))
     }
 

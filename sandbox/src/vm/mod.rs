@@ -14,6 +14,8 @@
 //! - `launch`: starts that thread; `handle`: it, as [`crate::Sandbox`] holds it;
 //!   `output`: what commands give.
 //! - `translator`: compiles hot guest code.
+//! - `disk`: the files behind a guest's disks; `release`: memory that it does not
+//!   use.
 //! - `apart`: compiles and tries what others made, in a process of its own.
 //! - `save`: a running guest as data.
 //! - `snapshot`: from kernel and files to the module that guests start from;
@@ -26,6 +28,7 @@
 mod apart;
 mod attach;
 mod bare;
+mod disk;
 mod engine;
 mod error;
 mod guest;
@@ -43,6 +46,7 @@ mod output;
 mod precompiled;
 mod pulse;
 mod rehearsal;
+mod release;
 mod save;
 mod snapshot;
 mod thread;
@@ -53,6 +57,7 @@ mod watch;
 pub use apart::{Worker, serve};
 pub(crate) use attach::{Attachments, Cable, FileServer};
 pub use bare::{Bare, Execution};
+pub(crate) use disk::{DiskOptions, OwnDisk, check as check_disk};
 pub use engine::{compatibility, engine};
 pub use error::{VmCode, VmError};
 pub use guest::Boot;

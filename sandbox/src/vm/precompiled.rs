@@ -9,8 +9,10 @@
 //! differ (a copied folder), and by whoever asks for it ([`verify`]).
 #![allow(unsafe_code)]
 
+use super::disk::ImageDisk;
 use super::engine::{compatibility, precompile};
 use super::error::{VmCode, VmError};
+use crate::image::machine::DISK;
 use crate::image::{SealKey, digest};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, Metadata};
@@ -34,6 +36,9 @@ pub struct Manifest {
     /// name on every machine.
     #[serde(default)]
     pub source: String,
+    /// What the image's disk beside it was, if it has one.
+    #[serde(default)]
+    disk: Option<Disk>,
     /// What the engine must be like: see [`compatibility`].
     pub compatibility: String,
     stamp: Stamp,
@@ -52,6 +57,13 @@ impl Manifest {
         // Plain data: there is nothing that has no JSON.
         serde_json::to_vec(&unsealed).unwrap_or_default()
     }
+}
+
+/// A disk that guests are given, beside their module.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Disk {
+    sha256: String,
+    stamp: Stamp,
 }
 
 /// What tells cheaply that a file is the same as before.
@@ -79,13 +91,18 @@ impl Stamp {
     }
 }
 
+/// Place of the image's disk beside a module's file.
+fn disk_path(path: &Path) -> PathBuf {
+    path.with_file_name(DISK)
+}
+
 /// Place of the manifest of a module's file.
 fn manifest_path(path: &Path) -> PathBuf {
     path.with_added_extension("json")
 }
 
 /// Compiles `wasm` for this processor into the file `path`, with its manifest
-/// beside it.
+/// beside it. If the image has a disk, it is there already.
 ///
 /// # Errors
 /// [`VmCode::Module`] and [`VmCode::Io`].
@@ -122,9 +139,23 @@ pub(super) fn write_code(
     file.sync_all().map_err(io(&temporary))?;
     fs::rename(&temporary, path).map_err(io(path))?;
     let metadata = file.metadata().map_err(io(path))?;
+    let disk = match File::open(disk_path(path)) {
+        Ok(file) => Some(Disk {
+            sha256: hash_of(&disk_path(path))?,
+            stamp: Stamp::of(&file.metadata().map_err(io(path))?),
+        }),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+        Err(error) => return Err(VmError::io(&disk_path(path), &error)),
+    };
+    // A guest that was saved belongs to its disk, too.
+    let source = match &disk {
+        None => digest::of_bytes(wasm),
+        Some(disk) => digest::of_bytes((digest::of_bytes(wasm) + &disk.sha256).as_bytes()),
+    };
     let mut manifest = Manifest {
         sha256: digest::of_bytes(code),
-        source: digest::of_bytes(wasm),
+        source,
+        disk,
         compatibility: compatibility(engine),
         stamp: Stamp::of(&metadata),
         seal: String::new(),
@@ -215,6 +246,25 @@ pub(crate) fn from_worker(engine: &Engine, file: File) -> Result<Module, VmError
     module.map_err(|error| VmError::engine(VmCode::Module, "image", &error))
 }
 
+/// The image's disk beside a module's file, if it has one.
+///
+/// # Errors
+/// Those of [`load`]: the guest's kernel has read parts of it and relies on the
+/// others.
+pub(super) fn disk(path: &Path, key: &SealKey) -> Result<Option<ImageDisk>, VmError> {
+    let Some(expected) = trusted_manifest(path, key)?.disk else {
+        return Ok(None);
+    };
+    let path = &disk_path(path);
+    let file = open_trusted(path)?;
+    let metadata = file.metadata().map_err(|error| VmError::io(path, &error))?;
+    if Stamp::of(&metadata) != expected.stamp && hash_of(path)? != expected.sha256 {
+        return Err(untrusted(path, "has other contents than were written"));
+    }
+    let disk = ImageDisk::new(file).map_err(|error| VmError::io(path, &error))?;
+    Ok(Some(disk))
+}
+
 /// The name of the image that a module's file was compiled from; empty for a
 /// file of before there were names.
 ///
@@ -234,12 +284,15 @@ pub fn verify(path: &Path, key: &SealKey) -> Result<(), VmError> {
 }
 
 fn check_hash(path: &Path, manifest: &Manifest) -> Result<(), VmError> {
-    let hash = digest::of_file(path);
-    let hash = hash.map_err(|error| VmError::new(VmCode::Io, error.to_string()))?;
-    if hash == manifest.sha256 {
+    if hash_of(path)? == manifest.sha256 {
         return Ok(());
     }
     Err(untrusted(path, "has other contents than were written"))
+}
+
+fn hash_of(path: &Path) -> Result<String, VmError> {
+    let hash = digest::of_file(path);
+    hash.map_err(|error| VmError::new(VmCode::Io, error.to_string()))
 }
 
 fn trusted_manifest(module: &Path, key: &SealKey) -> Result<Manifest, VmError> {
@@ -390,6 +443,29 @@ mod tests {
             let error = load(&engine, &path, &key()).expect_err("refused");
             assert_eq!(error.code, VmCode::Module, "{error}");
         }
+    }
+
+    #[test]
+    fn the_disk_beside_it_is_the_one_that_was_there() {
+        let (engine, folder, path) = written();
+        assert!(disk(&path, &key()).expect("trusted").is_none());
+        let place = folder.path().join(DISK);
+        fs::write(&place, [1; 4096]).expect("written");
+        let before = source(&path, &key()).expect("named");
+        write(&engine, WASM, &path, &key()).expect("it is written");
+        assert_ne!(source(&path, &key()).expect("named"), before);
+        let found = disk(&path, &key()).expect("trusted").expect("a disk");
+        assert_eq!(found.sectors(), 8);
+        // Another name of it changes its times, not what it is.
+        fs::hard_link(&place, folder.path().join("other")).expect("linked");
+        assert!(disk(&path, &key()).expect("trusted").is_some());
+        fs::write(&place, [2; 4096]).expect("written");
+        assert_eq!(
+            disk(&path, &key()).expect_err("changed").code,
+            VmCode::UntrustedImage
+        );
+        fs::remove_file(&place).expect("there");
+        disk(&path, &key()).expect_err("gone");
     }
 
     #[test]

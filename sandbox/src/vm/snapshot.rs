@@ -1,5 +1,6 @@
 //! Making the module from which guests start: boot, warm up, save.
 
+use super::disk::ImageDisk;
 use super::error::{VmCode, VmError};
 use super::guest::{Boot, Guest, Next};
 use super::imports::Imports;
@@ -21,10 +22,15 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// Id of the commands that warm the guest up.
 const WARM_UP_ID: u64 = 1;
 
+/// How long a guest that has freed all that it can runs on: it tells the host
+/// what is free (`free-pages-at-once.patch`), and guests that start from the
+/// snapshot are not to do that once more.
+const REPORTING: Duration = Duration::from_millis(1500);
+
 /// How often the emulator may say that it cannot be saved yet.
 const BUSY_TURNS: u32 = 1000;
 
-/// Boots a guest from `emulator` (the emulator's module), runs `warm_up` in it
+/// Boots a guest from `emulator` (the emulator's module) with the image's `disk`, runs `warm_up` in it
 /// (the first of it is a short command of the shell), and gives it back as a
 /// module that goes on from there. The module also holds translations of the
 /// code that the script `rehearsal` needs most; it runs in a copy of the guest, so
@@ -35,6 +41,7 @@ const BUSY_TURNS: u32 = 1000;
 pub(super) fn snapshot(
     engine: &Engine,
     emulator: &[u8],
+    disk: Option<ImageDisk>,
     boot: &Boot<'_>,
     warm_up: &[&[&str]],
     rehearsal: &str,
@@ -44,7 +51,7 @@ pub(super) fn snapshot(
     let wizer = Wizer::new();
     let (context, instrumented) = wizer.instrument(emulator).map_err(failed)?;
     let module = Module::new(engine, &instrumented).map_err(failed)?;
-    let linked = Linked::new(&module)?;
+    let linked = Linked::new(&module, disk)?;
     let mut building = Building {
         guest: Guest::boot(&linked, boot)?,
         deadline: Instant::now() + PATIENCE,
@@ -169,6 +176,11 @@ impl Building {
             Report::Failed(_, _, text) => Some(Err(VmError::new(VmCode::NotReady, text.clone()))),
             _ => None,
         })??;
+        let reported = Instant::now() + REPORTING;
+        while Instant::now() < reported {
+            let next = self.guest.turn(|_, _, _| {})?;
+            self.nap(next);
+        }
         self.rest("prepare_image")
     }
 

@@ -2,12 +2,14 @@
 //! that a kernel boots, or that a compiled snapshot works, before others rely
 //! on it.
 
+use super::disk::ImageDisk;
 use super::error::{VmCode, VmError};
 use super::guest::{Boot, Guest, Next, Setup};
 use super::instance::Linked;
-use super::precompiled::{load, verify};
+use super::precompiled::{disk, load, verify};
 use crate::image::SealKey;
 use a99_guest_agent::protocol::{Exec, Exited, MAX_CHUNK, Report, Request, Script, Stream};
+use std::fs::File;
 use std::iter;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -47,14 +49,16 @@ pub struct Booter {
 }
 
 impl Booter {
-    /// Compiles an emulator.
+    /// Compiles an emulator, whose guests have the image's disk in a file.
     ///
     /// # Errors
-    /// [`VmCode::Module`] if it is none.
-    pub fn new(engine: &Engine, emulator: &[u8]) -> Result<Self, VmError> {
+    /// [`VmCode::Module`] if it is none, [`VmCode::Io`] without that file.
+    pub fn new(engine: &Engine, emulator: &[u8], disk: &Path) -> Result<Self, VmError> {
         let module = Module::new(engine, emulator);
         let module = module.map_err(|error| VmError::engine(VmCode::Module, "emulator", &error))?;
-        let linked = Linked::new(&module)?;
+        let file = File::open(disk).and_then(ImageDisk::new);
+        let disk = file.map_err(|error| VmError::io(disk, &error))?;
+        let linked = Linked::new(&module, Some(disk))?;
         Ok(Self { linked })
     }
 
@@ -80,7 +84,7 @@ impl Booter {
 /// Those of [`load`] and [`verify`]; [`VmCode::NotReady`] if the command fails.
 pub fn prove(engine: &Engine, path: &Path, key: &SealKey) -> Result<(), VmError> {
     verify(path, key)?;
-    let linked = Linked::new(&load(engine, path, key)?)?;
+    let linked = Linked::new(&load(engine, path, key)?, disk(path, key)?)?;
     let guest = Guest::resume(&linked, Setup::default())?;
     let mut trial = Trial::new(guest, Instant::now());
     let tried = trial.run("echo $((6 * 7))")?;

@@ -3,7 +3,7 @@
 use super::{failed, show};
 use crate::failure::Exit;
 use crate::output;
-use crate::sandbox_args::SettingsArgs;
+use crate::sandbox_args::{DiskArg, SettingsArgs};
 use a99_sandbox::image::{self, Cache};
 use a99_sandbox::vm::WasmMachine;
 use a99_sandbox::{Builder, Image, Sandbox, VmCode, VmError};
@@ -25,6 +25,12 @@ pub fn builder(settings: &SettingsArgs) -> Builder {
         .mounts(settings.mount.iter().cloned())
         .network(settings.net.clone())
         .translate(settings.translate.into());
+    if let Some(DiskArg { bytes, folder }) = &settings.disk {
+        builder = match folder {
+            Some(folder) => builder.disk_in(*bytes, folder),
+            None => builder.disk(*bytes),
+        };
+    }
     for (name, value) in &settings.env {
         builder = builder.env(name, value);
     }
