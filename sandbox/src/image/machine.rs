@@ -22,6 +22,9 @@ pub const SNAPSHOT: &str = "guest.wasm";
 /// The name of the compiled module in its result.
 pub const MODULE: &str = "guest.cwasm";
 
+/// The name of the image's disk beside both.
+pub const DISK: &str = rootfs::DISK;
+
 /// The label of [`Machine::compatibility`] among a compiled module's inputs.
 pub(super) const COMPATIBILITY: &str = "compatibility";
 
@@ -54,6 +57,8 @@ pub struct Parts<'a> {
     pub kernel: &'a [u8],
     /// The archive of the root file system.
     pub root_files: &'a [u8],
+    /// The file of the image's disk.
+    pub disk: &'a Path,
 }
 
 /// Who can run a guest.
@@ -78,7 +83,7 @@ pub trait Machine {
     ) -> Result<Vec<u8>, ImageError>;
 
     /// Compiles a module into a file, with whatever must stand beside it, sealed
-    /// with the key of the cache. One that was imported may be made to do harm.
+    /// with the key of the cache; the image's disk stands there already. One that was imported may be made to do harm.
     fn precompile(
         &self,
         module: &[u8],
@@ -113,6 +118,7 @@ impl Step for Snapshot<'_> {
         inputs.value("emulator", self.emulator.sha256(EMULATOR.result)?);
         inputs.value("kernel", self.kernel.sha256(kernel::IMAGE)?);
         inputs.value("root files", self.root_files.sha256(rootfs::ARCHIVE)?);
+        inputs.value("disk", self.root_files.sha256(rootfs::DISK)?);
         inputs.value("machine", self.machine.settings());
         inputs.value("warm-up", format!("{WARM_UP:?}"));
         inputs.value("rehearsal", REHEARSAL);
@@ -132,10 +138,12 @@ impl Step for Snapshot<'_> {
             emulator: &emulator,
             kernel: &kernel,
             root_files: &root_files,
+            disk: &self.root_files.path(rootfs::DISK),
         };
         let module = self.machine.snapshot(&parts, WARM_UP, REHEARSAL)?;
         let path = out.join(SNAPSHOT);
-        fs::write(&path, module).at(&path)
+        fs::write(&path, module).at(&path)?;
+        place(&self.root_files.path(rootfs::DISK), &out.join(DISK))
     }
 }
 
@@ -153,6 +161,7 @@ impl Step for Precompile<'_> {
 
     fn inputs(&self, inputs: &mut Inputs) -> Result<(), ImageError> {
         inputs.value("snapshot", self.snapshot.sha256(SNAPSHOT)?);
+        inputs.value("disk", self.snapshot.sha256(DISK)?);
         let imported = is_imported(self.snapshot);
         inputs.value(COMPATIBILITY, self.machine.compatibility(imported));
         inputs.value("layout", LAYOUT);
@@ -165,10 +174,20 @@ impl Step for Precompile<'_> {
 
     fn run(&self, _site: &mut Site<'_>, out: &Path) -> Result<(), ImageError> {
         let snapshot = read(self.snapshot, SNAPSHOT)?;
+        place(&self.snapshot.path(DISK), &out.join(DISK))?;
         let imported = is_imported(self.snapshot);
         let file = out.join(MODULE);
         self.machine
             .precompile(&snapshot, &file, self.key, imported)
+    }
+}
+
+/// Puts a file beside what needs it: under another name where the file system
+/// allows that, so that it takes no room, else as a copy.
+fn place(file: &Path, to: &Path) -> Result<(), ImageError> {
+    match fs::hard_link(file, to) {
+        Ok(()) => Ok(()),
+        Err(_) => fs::copy(file, to).map(drop).at(to),
     }
 }
 
@@ -238,6 +257,16 @@ mod tests {
         cache.publish(step, inputs, &out, Duration::ZERO).unwrap()
     }
 
+    fn root_files(cache: &Cache) -> Entry {
+        let out = cache.work("out").unwrap();
+        fs::write(out.join(rootfs::ARCHIVE), "r").unwrap();
+        fs::write(out.join(rootfs::DISK), "d").unwrap();
+        let inputs = Inputs::default();
+        cache
+            .publish("rootfs", inputs, &out, Duration::ZERO)
+            .unwrap()
+    }
+
     /// Runs both steps; gives how they ended and the module.
     fn build(
         cache: &Cache,
@@ -247,7 +276,7 @@ mod tests {
     ) -> (Vec<StepEnd>, String) {
         let emulator = part(cache, "emulator", EMULATOR.result, "e", "");
         let kernel = part(cache, "kernel", kernel::IMAGE, kernel, licence);
-        let root_files = part(cache, "rootfs", rootfs::ARCHIVE, "r", "");
+        let root_files = root_files(cache);
         let machine = &Joins { processor };
         let mut ends = Vec::new();
         let mut hear = |event: Event<'_>| {
@@ -270,6 +299,7 @@ mod tests {
             snapshot: &snapshot,
         };
         let module = step::run(cache, &mut packages, &precompile, &mut hear).unwrap();
+        assert_eq!(fs::read_to_string(module.path(DISK)).unwrap(), "d");
         let module = fs::read_to_string(module.path(MODULE)).unwrap();
         (ends, module)
     }

@@ -266,6 +266,7 @@ fn update(
     let all = [
         packages::kernel(),
         packages::root_files(),
+        packages::disk_files(),
         packages::compiler(Arch::Amd64),
     ];
     packages.update(&all.concat(), progress)?;

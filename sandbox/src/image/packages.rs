@@ -95,6 +95,57 @@ const ROOT_FILES: [&str; 26] = [
     "zlib1g",
 ];
 
+/// What the image's disk is made of: the packages, and the libraries that their
+/// programs need beside those above.
+const DISK_FILES: [&str; 46] = [
+    "bash",
+    "curl",
+    "e2fsprogs",
+    "file",
+    "git",
+    "jq",
+    "less",
+    "libblkid1",
+    "libbrotli1",
+    "libcom-err2",
+    "libcurl3t64-gnutls",
+    "libcurl4t64",
+    "libext2fs2t64",
+    "libgmp10",
+    "libgnutls30t64",
+    "libgssapi-krb5-2",
+    "libhogweed6t64",
+    "libidn2-0",
+    "libjq1",
+    "libk5crypto3",
+    "libkeyutils1",
+    "libkrb5-3",
+    "libkrb5support0",
+    "libldap2",
+    "libmagic-mgc",
+    "libmagic1t64",
+    "libnettle8t64",
+    "libnghttp2-14",
+    "libnghttp3-9",
+    "libngtcp2-16",
+    "libngtcp2-crypto-gnutls8",
+    "libonig5",
+    "libp11-kit0",
+    "libpcre2-8-0",
+    "libpsl5t64",
+    "librtmp1",
+    "libsasl2-2",
+    "libssh2-1t64",
+    "libtasn1-6",
+    "libunistring5",
+    "make",
+    "python3-pip",
+    "tzdata",
+    "unzip",
+    "wget",
+    "zip",
+];
+
 /// The same Python for this machine, which compiles the guest's modules.
 const COMPILER: [&str; 6] = [
     "libc6",
@@ -113,6 +164,11 @@ pub fn kernel() -> Vec<Wanted> {
 /// What the root file system is made of.
 pub fn root_files() -> Vec<Wanted> {
     of(Arch::Riscv64, &ROOT_FILES)
+}
+
+/// What the image's disk is made of.
+pub fn disk_files() -> Vec<Wanted> {
+    of(Arch::Riscv64, &DISK_FILES)
 }
 
 /// What compiles Python modules on a machine of this architecture; on the
@@ -136,7 +192,8 @@ mod tests {
     fn the_compiler_is_part_of_what_the_guest_has() {
         // Compiled modules fit only the Python that they were compiled by.
         assert!(COMPILER.iter().all(|name| ROOT_FILES.contains(name)));
-        assert!(ROOT_FILES.is_sorted());
+        assert!(ROOT_FILES.is_sorted() && DISK_FILES.is_sorted());
+        assert!(!DISK_FILES.iter().any(|name| ROOT_FILES.contains(name)));
         assert!(compiler(Arch::Riscv64).is_empty());
     }
 }

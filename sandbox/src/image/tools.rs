@@ -17,7 +17,7 @@ const fn tool(name: &'static str, package: &'static str) -> Tool {
     Tool { name, package }
 }
 
-const TOOLS: [Tool; 15] = [
+const TOOLS: [Tool; 16] = [
     tool("apt-config", "apt"),
     tool("bc", "bc"),
     tool("bison", "bison"),
@@ -25,6 +25,7 @@ const TOOLS: [Tool; 15] = [
     tool("flex", "flex"),
     tool("gcc", "gcc"),
     tool("make", "make"),
+    tool("mkfs.erofs", "erofs-utils"),
     tool("nice", "coreutils"),
     tool("patch", "patch"),
     tool("riscv64-linux-gnu-gcc", "gcc-riscv64-linux-gnu"),

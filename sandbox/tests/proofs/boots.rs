@@ -77,14 +77,21 @@ fn faults_are_seen_in_messages() {
     );
 }
 
+/// The emulator and the image's disk of the last build.
+fn booter(cache: &Cache) -> Booter {
+    let emulator = part(cache, "emulator", EMULATOR.result);
+    let entry = cache.current("rootfs").expect("readable").expect("built");
+    let engine = engine().expect("an engine");
+    Booter::new(&engine, &emulator, &entry.path(rootfs::DISK)).expect("the emulator")
+}
+
 #[test]
 #[ignore = "needs the image"]
 fn boots_reach_a_shell_without_a_warning_and_are_all_different() {
     let cache = Cache::of_user().expect("a cache");
-    let emulator = part(&cache, "emulator", EMULATOR.result);
     let kernel = part(&cache, "kernel", kernel::IMAGE);
     let initrd = part(&cache, "rootfs", rootfs::ARCHIVE);
-    let booter = Booter::new(&engine().expect("an engine"), &emulator).expect("the emulator");
+    let booter = booter(&cache);
     let boot = Boot {
         kernel: &kernel,
         initrd: &initrd,
@@ -121,9 +128,8 @@ fn boots_reach_a_shell_without_a_warning_and_are_all_different() {
 #[ignore = "needs the image"]
 fn s6_a_kernel_that_panics_ends_the_guest_at_once() {
     let cache = Cache::of_user().expect("a cache");
-    let emulator = part(&cache, "emulator", EMULATOR.result);
     let kernel = part(&cache, "kernel", kernel::IMAGE);
-    let booter = Booter::new(&engine().expect("an engine"), &emulator).expect("the emulator");
+    let booter = booter(&cache);
     let boot = Boot {
         kernel: &kernel,
         initrd: &[],

@@ -8,7 +8,7 @@ use super::super::kernel::CONFIGURATION;
 use super::super::progress::{Event, Progress, StepEnd};
 use super::manifest::{NAME, Origin, Part, Portable};
 use super::tar::{BLOCK, END_BLOCKS, header, padding};
-use super::{LICENCES, ORIGIN, SNAPSHOT, STEP, is_imported};
+use super::{DISK, LICENCES, ORIGIN, SNAPSHOT, STEP, is_imported};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::fs::{self, File};
@@ -64,12 +64,19 @@ pub fn export(
 /// The parts of the current image, and where they come from.
 fn collect(cache: &Cache) -> Result<(Vec<Origin>, Vec<Source>), ImageError> {
     let snapshot = current(cache, STEP)?;
-    let mut sources = vec![source(&snapshot, SNAPSHOT, SNAPSHOT)?];
+    let mut sources = vec![
+        source(&snapshot, SNAPSHOT, SNAPSHOT)?,
+        source(&snapshot, DISK, DISK)?,
+    ];
     if is_imported(&snapshot) {
         let text = fs::read(snapshot.path(ORIGIN)).at(&snapshot.path(ORIGIN))?;
         let manifest = Portable::parse(&text);
         let manifest = manifest.map_err(|reason| damaged(&snapshot.path(ORIGIN), &reason))?;
-        for part in manifest.files.iter().filter(|part| part.path != SNAPSHOT) {
+        for part in manifest
+            .files
+            .iter()
+            .filter(|part| ![SNAPSHOT, DISK].contains(&part.path.as_str()))
+        {
             sources.push(source(&snapshot, &part.path, &part.path)?);
         }
         return Ok((manifest.origin, sources));

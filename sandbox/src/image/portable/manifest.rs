@@ -2,7 +2,7 @@
 //! anything else of it is read.
 
 use super::super::digest::Inputs;
-use super::super::machine::SNAPSHOT;
+use super::super::machine::{DISK, SNAPSHOT};
 use super::tar::MAX_NAME;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
@@ -14,7 +14,7 @@ pub(super) const NAME: &str = "manifest.json";
 const FORMAT: &str = "agent99 guest image";
 
 /// Version of the file's layout.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// Most bytes of the manifest: today it has 30 KB.
 pub(super) const MAX_BYTES: u64 = 1 << 20;
@@ -22,6 +22,9 @@ pub(super) const MAX_BYTES: u64 = 1 << 20;
 /// Most bytes of the snapshot: today it has 74 MB, and a guest's memory cannot
 /// have more.
 const MAX_SNAPSHOT: u64 = 1 << 30;
+
+/// Most bytes of the image's disk: today it has some 50 MB.
+const MAX_DISK: u64 = 1 << 30;
 
 /// Most bytes of any other part, a text: the longest licence has 70 KB.
 const MAX_TEXT: u64 = 4 << 20;
@@ -65,7 +68,8 @@ pub struct Portable {
     pub written_by: String,
     /// Where the image comes from.
     pub origin: Vec<Origin>,
-    /// The files, in the order of the archive; the snapshot is the first.
+    /// The files, in the order of the archive; the snapshot is the first,
+    /// the disk the second.
     pub files: Vec<Part>,
 }
 
@@ -116,13 +120,21 @@ impl Portable {
             if !ordered || (at > 0 && part.path == SNAPSHOT) {
                 return Err(format!("has parts out of order at {shown}"));
             }
-            let most = if at == 0 { MAX_SNAPSHOT } else { MAX_TEXT };
+            let most = match part.path.as_str() {
+                SNAPSHOT => MAX_SNAPSHOT,
+                DISK => MAX_DISK,
+                _ => MAX_TEXT,
+            };
             if part.size > most {
                 let Part { size, .. } = part;
                 return Err(format!(
                     "has {size} bytes of {shown}, at most {most} are read"
                 ));
             }
+        }
+        let second = self.files.get(1).map(|part| part.path.as_str());
+        if second != Some(DISK) {
+            return Err(format!("has no {DISK} behind {SNAPSHOT}"));
         }
         self.check_folders()
     }
@@ -179,13 +191,14 @@ mod tests {
     fn manifests_come_back() {
         let files = vec![
             part(SNAPSHOT, 7),
+            part(DISK, 10),
             part("kernel.config", 1),
             part("licences/a", 2),
         ];
         let manifest = Portable::new(Vec::new(), files);
         let text = serde_json::to_vec(&manifest).unwrap();
         assert_eq!(Portable::parse(&text).unwrap(), manifest);
-        assert_eq!(manifest.size(), 10);
+        assert_eq!(manifest.size(), 20);
     }
 
     #[test]
@@ -230,8 +243,11 @@ mod tests {
             files.extend(names.map(|name| part(name, 1)));
             assert!(refusal(files).contains("out of order"), "{names:?}");
         }
-        let folder = ["a", "a-b", "a/b"].map(|name| part(name, 1));
-        let files = [vec![part(SNAPSHOT, 1)], folder.to_vec()].concat();
+        assert!(refusal(vec![part(SNAPSHOT, 1)]).contains(DISK));
+        assert!(refusal(vec![part(SNAPSHOT, 1), part("licences", 1)]).contains(DISK));
+        assert!(refusal(vec![part(SNAPSHOT, 1), part(DISK, MAX_DISK + 1)]).contains("at most"));
+        let folder = ["m", "m-b", "m/b"].map(|name| part(name, 1));
+        let files = [vec![part(SNAPSHOT, 1), part(DISK, 1)], folder.to_vec()].concat();
         assert!(refusal(files).contains("as a folder"));
         let many = (0..=MAX_PARTS).map(|n| part(&format!("a{n:05}"), 1));
         assert!(refusal(many.collect()).contains("parts"));
@@ -240,13 +256,13 @@ mod tests {
     #[test]
     fn other_files_and_layouts_are_told_apart() {
         let text = |change: fn(&mut Portable)| {
-            let mut manifest = Portable::new(Vec::new(), vec![part(SNAPSHOT, 1)]);
+            let mut manifest = Portable::new(Vec::new(), vec![part(SNAPSHOT, 1), part(DISK, 1)]);
             change(&mut manifest);
             serde_json::to_vec(&manifest).unwrap()
         };
         let reason = |text: &[u8]| Portable::parse(text).unwrap_err();
         assert!(reason(&text(|m| m.format = "other".to_owned())).contains("is no agent99"));
-        assert!(reason(&text(|m| m.version = 2)).contains("has layout 2"));
+        assert!(reason(&text(|m| m.version = 1)).contains("has layout 1"));
         assert!(reason(b"{").contains(NAME));
         assert!(reason(b"{\"more\": 1}").contains(NAME));
     }

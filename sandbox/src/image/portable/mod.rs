@@ -1,6 +1,6 @@
 //! Carrying an image to another machine, as one file that needs no apt there.
 //!
-//! The file holds the portable snapshot, the licence texts of what is in it,
+//! The file holds the portable snapshot, the image's disk, the licence texts of what is in it,
 //! the kernel's configuration, and a manifest with the hash of every part: a
 //! gzipped tar archive that common tools can list. It holds no machine code of
 //! this processor: [`import`] compiles the snapshot where it is.
@@ -22,7 +22,7 @@ pub use import::import;
 pub use manifest::{Origin, Part, Portable};
 
 use super::entry::Entry;
-use super::machine::SNAPSHOT;
+use super::machine::{DISK, SNAPSHOT};
 
 /// The folder of licence texts, as in the results of steps.
 const LICENCES: &str = super::licences::FOLDER;

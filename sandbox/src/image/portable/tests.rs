@@ -100,7 +100,7 @@ impl Place {
     fn built(snapshot: &[u8]) -> Place {
         let place = Place::new();
         let entries = [
-            place.add("snapshot", &[(SNAPSHOT, snapshot)]),
+            place.add("snapshot", &[(SNAPSHOT, snapshot), (DISK, b"d")]),
             place.add("module", &[(MODULE, snapshot)]),
             place.add(
                 "kernel",
@@ -179,12 +179,17 @@ fn an_image_arrives_with_its_licences_and_goes_on() {
     let manifest = away.import(&file).unwrap();
     let names: Vec<&str> = manifest.files.iter().map(|p| p.path.as_str()).collect();
     let licences = ["licences/kernel/GPL-2", "licences/rootfs/a.txt"];
-    assert_eq!(names, [SNAPSHOT, "kernel.config", licences[0], licences[1]]);
+    assert_eq!(
+        names,
+        [SNAPSHOT, DISK, "kernel.config", licences[0], licences[1]]
+    );
     let steps: Vec<&str> = manifest.origin.iter().map(|o| o.step.as_str()).collect();
     assert_eq!(steps, ["snapshot", "kernel", "rootfs"]);
     assert_eq!(away.module().unwrap(), b"works");
     let snapshot = away.cache.current("snapshot").unwrap().unwrap();
     assert_eq!(fs::read(snapshot.path(licences[1])).unwrap(), b"a");
+    let module = away.cache.current("module").unwrap().unwrap();
+    assert_eq!(fs::read(module.path(DISK)).unwrap(), b"d");
     // What was imported can be exported: the same file again.
     assert_eq!(fs::read(away.export()).unwrap(), fs::read(file).unwrap());
     // And imported again where it is.
@@ -199,7 +204,10 @@ fn common_tools_list_it() {
     let output = list.arg("-tzf").arg(home.export()).output().unwrap();
     assert!(output.status.success() && output.stderr.is_empty());
     let list = String::from_utf8(output.stdout).unwrap();
-    assert!(list.starts_with("manifest.json\nguest.wasm\n"), "{list}");
+    assert!(
+        list.starts_with("manifest.json\nguest.wasm\nguest.disk\n"),
+        "{list}"
+    );
 }
 
 #[test]
@@ -258,7 +266,11 @@ fn foreign_files_are_told() {
 #[test]
 fn what_the_manifest_does_not_say_is_refused() {
     let away = Place::built(b"works before");
-    let files = [part(SNAPSHOT, b"works"), part("licences/a", b"text")];
+    let files = [
+        part(SNAPSHOT, b"works"),
+        part(DISK, b"d"),
+        part("licences/a", b"text"),
+    ];
     let manifest = Portable::new(Vec::new(), files.to_vec());
     let manifest = serde_json::to_vec(&manifest).unwrap();
     let of = |rest: &[(&str, &[u8])]| {
@@ -266,14 +278,23 @@ fn what_the_manifest_does_not_say_is_refused() {
         away.gzipped(&tar(&[&[first], rest].concat()))
     };
     let (snapshot, text): ((&str, &[u8]), _) = ((SNAPSHOT, b"works"), b"text".as_slice());
-    away.import(&of(&[snapshot, ("licences/a", text)])).unwrap();
+    let disk: (&str, &[u8]) = (DISK, b"d");
+    away.import(&of(&[snapshot, disk, ("licences/a", text)]))
+        .unwrap();
     let other: &[u8] = b"other";
-    away.refuses(&of(&[snapshot, ("../../a", text)]), "something else");
-    away.refuses(&of(&[snapshot, ("licences/a", other)]), "something else");
-    away.refuses(&of(&[snapshot, ("licences/a", b"texT")]), "other contents");
+    away.refuses(&of(&[snapshot, disk, ("../../a", text)]), "something else");
+    away.refuses(
+        &of(&[snapshot, disk, ("licences/a", other)]),
+        "something else",
+    );
+    away.refuses(
+        &of(&[snapshot, disk, ("licences/a", b"texT")]),
+        "other contents",
+    );
     away.refuses(&of(&[("licences/a", text), snapshot]), "something else");
-    away.refuses(&of(&[snapshot]), "something else");
-    let more = [snapshot, ("licences/a", text), ("b", text)];
+    away.refuses(&of(&[snapshot, ("licences/a", text)]), "something else");
+    away.refuses(&of(&[snapshot, disk]), "something else");
+    let more = [snapshot, disk, ("licences/a", text), ("b", text)];
     away.refuses(&of(&more), "more parts");
     assert!(!away.folder.path().parent().unwrap().join("a").exists());
 }

@@ -27,7 +27,7 @@ const UNWIND_TABLES: &str = ".eh_frame";
 const TABLE_START: &[u8] = b"[\0[[\0";
 
 /// Commands that would mislead: there are no packages to install in a guest.
-const LEFT_OUT: [&str; 4] = ["busybox", "dpkg", "dpkg-deb", "rpm"];
+const LEFT_OUT: [&str; 5] = ["busybox", "dpkg", "dpkg-deb", "rpm", "ssl_client"];
 
 /// Commands without which this is not the busybox that was expected.
 const EXPECTED: [&str; 7] = ["ash", "ip", "mount", "setsid", "sh", "udhcpc", "zcat"];
@@ -40,7 +40,7 @@ pub(super) fn add(tree: &mut Tree) -> Result<(), ImageError> {
     };
     let (mode, mut program) = (*mode, content.read()?.to_vec());
     let names = names(&program)?;
-    for name in tools::TAKEN {
+    for name in tools::TAKEN.iter().chain(&tools::ON_DISK) {
         hide(&mut program, &names, name)?;
     }
     if let Some(tables) = elf::section(&program, UNWIND_TABLES) {
@@ -127,9 +127,27 @@ mod tests {
         bytes
     }
 
-    const NAMES: [&str; 15] = [
-        "[", "[[", "ash", "busybox", "head", "ip", "mount", "rpm", "seq", "setsid", "sh", "udhcpc",
-        "wc", "yes", "zcat",
+    const NAMES: [&str; 20] = [
+        "[",
+        "[[",
+        "ash",
+        "busybox",
+        "df",
+        "head",
+        "ip",
+        "less",
+        "mount",
+        "rpm",
+        "seq",
+        "setsid",
+        "sh",
+        "ssl_client",
+        "udhcpc",
+        "unzip",
+        "wc",
+        "wget",
+        "yes",
+        "zcat",
     ];
 
     #[test]
@@ -156,7 +174,17 @@ mod tests {
             .map(|(name, _)| name)
             .collect();
         let mut expected: Vec<String> = NAMES.map(str::to_owned).to_vec();
-        for (hidden, name) in [(4, "heae"), (8, "ser"), (12, "wd"), (13, "yet")] {
+        for (hidden, name) in [
+            (4, "dg"),
+            (5, "heae"),
+            (7, "lest"),
+            (10, "ser"),
+            (13, "ssl_clienu"),
+            (15, "unziq"),
+            (16, "wd"),
+            (17, "wgeu"),
+            (18, "yet"),
+        ] {
             expected[hidden] = name.to_owned();
         }
         assert_eq!(left, expected);

@@ -1,8 +1,10 @@
 //! The root file system: Debian's packages without what a guest does not
 //! need, the busybox commands and a few of GNU's, our own few files, and
 //! compiled Python modules, as one archive that the kernel unpacks into memory at boot.
+//! What is large and not always wanted is on a disk beside it ([`disk`]).
 
 mod busybox;
+pub mod disk;
 mod files;
 mod libraries;
 mod python;
@@ -22,15 +24,19 @@ use std::path::{Path, PathBuf};
 /// The name of the archive in the result.
 pub const ARCHIVE: &str = "rootfs.cpio";
 
+/// The name of the image's disk in the result.
+pub const DISK: &str = "guest.disk";
+
 /// Where the agent is that runs the host's commands. `/sbin` is a link to the
 /// folder with all programs.
 pub const AGENT: &str = "usr/bin/agent99-agent";
 
 /// The code that decides about the content: a change of it is a change of the
 /// result. Building takes seconds, so a change of a comment may cost them.
-const RECIPE: [&str; 10] = [
+const RECIPE: [&str; 11] = [
     include_str!("mod.rs"),
     include_str!("busybox.rs"),
+    include_str!("disk.rs"),
     include_str!("files.rs"),
     include_str!("python.rs"),
     include_str!("select.rs"),
@@ -75,7 +81,7 @@ impl Step for RootFs {
     }
 
     fn packages(&self) -> Vec<Wanted> {
-        [packages::root_files(), packages::compiler(self.host)].concat()
+        [all_files(), packages::compiler(self.host)].concat()
     }
 
     fn inputs(&self, inputs: &mut Inputs) -> Result<(), ImageError> {
@@ -83,6 +89,10 @@ impl Step for RootFs {
         for (path, _, content) in files::OWN {
             inputs.content(format!("file {path}"), content.as_bytes());
         }
+        for (path, content) in disk::OWN {
+            inputs.content(format!("file {path} on the disk"), content.as_bytes());
+        }
+        inputs.value("disk", disk::version());
         let agent = match &self.agent {
             Some(path) => digest::of_file(path)?,
             None => "none".to_owned(),
@@ -102,29 +112,47 @@ impl Step for RootFs {
             .iter()
             .partition(|wanted| wanted.name == tools::PACKAGE);
         let guest = unpack(site, "guest", &rest)?;
+        let on_disk = packages::disk_files();
+        let (format, on_disk): (Vec<_>, Vec<_>) = on_disk
+            .iter()
+            .partition(|wanted| wanted.name == disk::FORMAT_PACKAGE);
+        let on_disk = unpack(site, "disk", &on_disk)?;
+        let format = unpack(site, "format", &format)?;
         let tools = unpack(site, "tools", &tools)?;
         let compiler = match packages::compiler(self.host)[..] {
             [] => guest.clone(),
             ref packages => unpack(site, "compiler", packages)?,
         };
+        let mut disk = disk::tree(&on_disk, &format, &guest)?;
         let mut tree = select::tree(&guest)?;
         files::add(&mut tree, &guest)?;
         tools::add(&mut tree, &tools)?;
+        disk::link(&mut tree, &disk);
         busybox::add(&mut tree)?;
         site.detail("compiling Python modules");
         let results = site.work().join("compiled");
         python::compile(&mut tree, &guest, &compiler, self.host, &results)?;
+        let results = site.work().join("compiled-disk");
+        python::compile(&mut disk, &on_disk, &compiler, self.host, &results)?;
         if let Some(agent) = &self.agent {
             tree.put(AGENT, Node::File(0o755, Content::At(agent.clone())));
         }
         site.detail("checking libraries");
-        libraries::check(&tree)?;
+        libraries::check(&disk::mounted(&tree, &disk))?;
         site.detail("writing the archive");
         let path = out.join(ARCHIVE);
         fs::write(&path, tree.archive()?).at(&path)?;
-        licences::collect(site, &packages, out)?;
+        site.detail("writing the disk");
+        let files = site.work().join("on-disk");
+        disk::write(&disk, &files, &out.join(DISK))?;
+        licences::collect(site, &all_files(), out)?;
         Ok(())
     }
+}
+
+/// All packages of the guest.
+fn all_files() -> Vec<Wanted> {
+    [packages::root_files(), packages::disk_files()].concat()
 }
 
 /// Unpacks packages one over the other.

@@ -1,0 +1,218 @@
+//! The image's disk: programs that are too large for the guest's memory and are
+//! wanted all the same. It is a file system that cannot be written (EROFS), not
+//! packed, so that reading it costs a copy; the host keeps it in a file for all
+//! guests.
+//!
+//! It is mounted at [`PLACE`]. In the root file system stands a link for each
+//! folder or file of it that is not there otherwise, so that everything is where
+//! Debian has it.
+
+use super::super::command::{finish, output, program};
+use super::super::cpio::{Content, Node, Tree};
+use super::super::digest::Inputs;
+use super::super::error::{At, ImageError};
+use super::{select, unexpected};
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+
+/// Where the guest mounts it; `init` does.
+pub const PLACE: &str = "usr/lib/agent99";
+
+/// The program that makes the file system.
+const MAKE: &str = "mkfs.erofs";
+
+/// A package of which only some programs are taken, into the folder of all
+/// programs.
+pub(super) const FORMAT_PACKAGE: &str = "e2fsprogs";
+const FORMAT_PROGRAMS: [&str; 1] = ["usr/sbin/mke2fs"];
+
+/// What of the standard library's package is on the disk.
+const VENV: &str = "usr/lib/python3.13/venv";
+
+/// What pip says outside of virtual environments (PEP 668).
+const EXTERNALLY_MANAGED: &str = "usr/lib/python3.13/EXTERNALLY-MANAGED";
+
+/// Our own files of it: path, content.
+pub(super) const OWN: [(&str, &str); 3] = [
+    (
+        "usr/lib/python3.13/ensurepip/__init__.py",
+        include_str!("../../../image/ensurepip/__init__.py"),
+    ),
+    (
+        "usr/lib/python3.13/ensurepip/__main__.py",
+        include_str!("../../../image/ensurepip/__main__.py"),
+    ),
+    (
+        EXTERNALLY_MANAGED,
+        include_str!("../../../image/ensurepip/EXTERNALLY-MANAGED"),
+    ),
+];
+
+/// Files of two names that git's package has twice.
+const SAME: [(&str, &str); 1] = [("usr/lib/git-core/git", "/usr/bin/git")];
+
+/// The files of the disk: those of its packages, unpacked in `folder`, the parts
+/// of the package for formatting, unpacked in `format`, and what Python's
+/// standard library, unpacked in `guest`, has for virtual environments.
+pub(super) fn tree(folder: &Path, format: &Path, guest: &Path) -> Result<Tree, ImageError> {
+    let place = folder.join(VENV);
+    if let Some(above) = place.parent() {
+        fs::create_dir_all(above).at(above)?;
+    }
+    fs::rename(guest.join(VENV), &place).at(&place)?;
+    let theirs = guest.join(EXTERNALLY_MANAGED);
+    fs::remove_file(&theirs).at(&theirs)?;
+    for (path, content) in OWN {
+        let place = folder.join(path);
+        if let Some(above) = place.parent() {
+            fs::create_dir_all(above).at(above)?;
+        }
+        fs::write(&place, content).at(&place)?;
+    }
+    let mut tree = select::tree(folder)?;
+    for path in FORMAT_PROGRAMS {
+        let file = format.join(path);
+        let name = file.file_name().unwrap_or_default().to_string_lossy();
+        if !file.is_file() {
+            return Err(unexpected(FORMAT_PACKAGE, format!("it has no {path}")));
+        }
+        let to = format!("usr/bin/{name}");
+        tree.put(to, Node::File(0o755, Content::At(file.clone())));
+    }
+    for (path, same) in SAME {
+        if tree.get(path).is_none() {
+            return Err(unexpected("git", format!("it has no {path}")));
+        }
+        tree.put(path, Node::Link(same.to_owned()));
+    }
+    Ok(tree)
+}
+
+/// Adds the links to the root file system.
+pub(super) fn link(tree: &mut Tree, disk: &Tree) {
+    tree.put(PLACE, Node::Folder(0o755));
+    // A folder that is linked, with all below it.
+    let mut linked: Option<String> = None;
+    for (path, node) in disk.iter() {
+        let is_below = |folder: &String| path.starts_with(&format!("{folder}/"));
+        if linked.as_ref().is_some_and(is_below) || tree.get(path).is_some() {
+            continue;
+        }
+        tree.put(path, Node::Link(format!("/{PLACE}/{path}")));
+        if matches!(node, Node::Folder(_)) {
+            linked = Some(path.to_owned());
+        }
+    }
+}
+
+/// Both as the guest sees them, for checks.
+pub(super) fn mounted(tree: &Tree, disk: &Tree) -> Tree {
+    let mut all = tree.clone();
+    for (path, node) in disk.iter() {
+        all.put(format!("{PLACE}/{path}"), node.clone());
+    }
+    all
+}
+
+/// Makes the file system in `file`, from a copy of the files in `work`.
+pub(super) fn write(tree: &Tree, work: &Path, file: &Path) -> Result<(), ImageError> {
+    let mut listed = Inputs::default();
+    fs::create_dir_all(work).at(work)?;
+    for (path, node) in tree.iter() {
+        let place = work.join(path);
+        match node {
+            Node::Folder(_) => fs::create_dir(&place).at(&place)?,
+            Node::File(mode, content) => {
+                let content = content.read()?;
+                listed.content(path, &content);
+                fs::write(&place, content).at(&place)?;
+                fs::set_permissions(&place, fs::Permissions::from_mode(*mode)).at(&place)?;
+            }
+            Node::Link(target) => {
+                listed.value(path, target);
+                symlink(target, &place).at(&place)?;
+            }
+            Node::Characters(..) => return Err(unexpected(path, "a device on the disk")),
+        }
+    }
+    // Owned by root, of 1970, without extended attributes, and with an identifier
+    // that follows from the contents: the same files give the same disk.
+    let mut make = program(MAKE);
+    make.args(["--quiet", "--all-root", "-T0", "-x-1"]);
+    make.arg(format!("-U{}", identifier(&listed.key())));
+    output(make.arg(file).arg(work)).map(drop)
+}
+
+/// A UUID made from a hash (RFC 9562, section 5.8).
+fn identifier(hash: &str) -> String {
+    let digits: String = hash
+        .chars()
+        .chain(std::iter::repeat('0'))
+        .take(32)
+        .collect();
+    let (a, b, c) = (&digits[..8], &digits[8..12], &digits[13..16]);
+    format!("{a}-{b}-8{c}-8{}-{}", &digits[17..20], &digits[20..32])
+}
+
+/// Its version: other versions may make another file of the same files. Empty if
+/// it is not installed.
+pub(super) fn version() -> String {
+    // Older ones tell it, and then that they do not know the option.
+    let printed = finish(program(MAKE).arg("--version"));
+    let lines = printed.map(|printed| printed.stdout).unwrap_or_default();
+    lines.lines().next().unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(text: &str) -> Node {
+        Node::File(0o644, Content::Bytes(text.into()))
+    }
+
+    #[test]
+    fn the_highest_folder_that_is_missing_is_linked() {
+        let mut tree = Tree::default();
+        tree.put("usr/bin/sh", file("sh"));
+        tree.put("usr/bin/less", file("mine"));
+        let mut disk = Tree::default();
+        for path in [
+            "usr/bin/git",
+            "usr/bin/less",
+            "usr/lib/git-core/add",
+            "usr/lib/git-core/x/y",
+        ] {
+            disk.put(path, file("disk"));
+        }
+        link(&mut tree, &disk);
+        let link = |path: &str| match tree.get(path) {
+            Some(Node::Link(target)) => Some(target.as_str()),
+            _ => None,
+        };
+        assert_eq!(link("usr/bin/git"), Some("/usr/lib/agent99/usr/bin/git"));
+        assert_eq!(tree.get("usr/bin/less"), Some(&file("mine")));
+        assert_eq!(
+            link("usr/lib/git-core"),
+            Some("/usr/lib/agent99/usr/lib/git-core")
+        );
+        assert_eq!(tree.get("usr/lib/git-core/add"), None);
+        assert_eq!(tree.get(PLACE), Some(&Node::Folder(0o755)));
+        let all = mounted(&tree, &disk);
+        assert_eq!(all.get("usr/lib/agent99/usr/bin/git"), Some(&file("disk")));
+    }
+
+    #[test]
+    fn identifiers_have_their_form() {
+        let id = identifier(&"abcdef0123456789".repeat(4));
+        assert_eq!(id, "abcdef01-2345-8789-8bcd-ef0123456789");
+        assert_eq!(identifier("").len(), 36);
+    }
+
+    #[test]
+    fn init_mounts_it() {
+        let init = super::super::files::OWN[0].2;
+        assert!(init.contains(&format!("/dev/vda /{PLACE}")), "{init}");
+    }
+}
