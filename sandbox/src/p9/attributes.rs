@@ -119,6 +119,9 @@ impl Owner {
 /// The guest's ordinary user and its group.
 const GUEST_USER: u32 = 1000;
 
+/// The guest's administrator and its group.
+const GUEST_ROOT: u32 = 0;
+
 fn guest_number(own: u32, number: u32) -> u32 {
     match number {
         number if number == own => GUEST_USER,
@@ -238,7 +241,9 @@ impl Server {
     }
 
     /// Owners stay what they are: a guest of the host's root could give files to
-    /// anybody there, and others could not anyway. What changes nothing is done.
+    /// anybody there, and others could not anyway. What changes nothing is done,
+    /// and so is the wish of the guest's root to have what belongs to the user
+    /// of this process, as archives and copies have it: both are that user.
     ///
     /// # Errors
     /// `EPERM`.
@@ -248,8 +253,9 @@ impl Server {
             self.owner.guest_uid(stat.st_uid),
             self.owner.guest_gid(stat.st_gid),
         );
-        let other_user = change.has(set::UID) && change.uid != uid;
-        let other_group = change.has(set::GID) && change.gid != gid;
+        let other = |wanted, is| wanted != is && (wanted != GUEST_ROOT || is != GUEST_USER);
+        let other_user = change.has(set::UID) && other(change.uid, uid);
+        let other_group = change.has(set::GID) && other(change.gid, gid);
         match other_user || other_group {
             true => Err(Errno::PERM),
             false => Ok(()),

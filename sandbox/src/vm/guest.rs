@@ -402,12 +402,14 @@ impl Guest {
         self.shipped
     }
 
-    /// The guest's end, with the last line of its console.
+    /// The guest's end, with why its kernel failed if it did, else with the last
+    /// line of its console.
     fn ended(&self, what: &str) -> VmError {
         let console = self.console();
-        let last = console.lines().rfind(|line| !line.trim().is_empty());
-        let text = match last {
-            Some(line) => format!("{what}; its console ends with: {}", line.trim_end()),
+        let failed = console.lines().find(|line| line.contains("Kernel panic"));
+        let last = || console.lines().rfind(|line| !line.trim().is_empty());
+        let text = match failed.or_else(last) {
+            Some(line) => format!("{what}; its console says: {}", line.trim_end()),
             None => what.to_owned(),
         };
         VmError::new(VmCode::GuestEnded, text)

@@ -3,11 +3,13 @@
 //! and other contents are refused or built again, never run.
 
 use a99_sandbox::image::machine::MODULE;
+use a99_sandbox::image::seal::SealKey;
 use a99_sandbox::image::{Cache, ErrorCode, Event};
 use a99_sandbox::vm::{Image, VmCode, engine, load, verify, write};
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 use std::time::SystemTime;
 
 /// Another user of this system.
@@ -19,15 +21,22 @@ const WASM: &[u8] = b"\0asm\x01\0\0\0\x01\x05\x01\x60\0\x01\x7f\x03\x02\x01\0\x0
 /// The same with another result.
 const OTHER: &[u8] = b"\0asm\x01\0\0\0\x01\x05\x01\x60\0\x01\x7f\x03\x02\x01\0\x07\x05\x01\x01a\0\0\x0a\x06\x01\x04\0\x41\x2b\x0b";
 
+/// The key of a cache, which seals what is compiled there.
+static KEY: LazyLock<SealKey> = LazyLock::new(|| {
+    let folder = tempfile::tempdir().expect("a folder");
+    let cache = Cache::at(folder.path()).expect("a new one");
+    cache.key().expect("a key")
+});
+
 fn compiled(folder: &Path, name: &str, wasm: &[u8]) -> PathBuf {
     let path = folder.join(name);
-    write(&engine().expect("an engine"), wasm, &path).expect("it is written");
+    write(&engine().expect("an engine"), wasm, &path, &KEY).expect("it is written");
     path
 }
 
 #[track_caller]
 fn refused(path: &Path) {
-    let error = load(&engine().expect("an engine"), path).expect_err("refused");
+    let error = load(&engine().expect("an engine"), path, &KEY).expect_err("refused");
     assert_eq!(error.code, VmCode::UntrustedImage, "{error}");
 }
 
@@ -54,7 +63,7 @@ fn s08_files_and_folders_of_strangers_are_refused() {
         refused(&path);
         chown(given, Some(0), None).expect("taken back");
     }
-    load(&engine().expect("an engine"), &path).expect("all mine again");
+    load(&engine().expect("an engine"), &path, &KEY).expect("all mine again");
 }
 
 #[test]
@@ -73,7 +82,7 @@ fn s08_whatever_others_may_write_to_is_refused() {
         }
         chmod(what, mode);
     }
-    load(&engine().expect("an engine"), &path).expect("mine alone again");
+    load(&engine().expect("an engine"), &path, &KEY).expect("mine alone again");
 }
 
 #[test]
@@ -95,7 +104,8 @@ fn s08_links_to_other_modules_are_refused() {
     // A folder that is a link.
     let behind = folder.path().join("behind");
     symlink(folder.path(), &behind).expect("linked");
-    let error = load(&engine().expect("an engine"), &behind.join("other.cwasm"));
+    let other = behind.join("other.cwasm");
+    let error = load(&engine().expect("an engine"), &other, &KEY);
     error.expect_err("a folder behind a link");
     // No file at all.
     fs::remove_file(&manifest).expect("mine");
@@ -111,7 +121,7 @@ fn s08_a_module_under_anothers_manifest_is_refused() {
     let other = compiled(folder.path(), "other.cwasm", OTHER);
     fs::rename(&other, &path).expect("replaced");
     refused(&path);
-    verify(&path).expect_err("replaced");
+    verify(&path, &KEY).expect_err("replaced");
     // Moved there, with size and time of the one that was there.
     let path = compiled(folder.path(), MODULE, WASM);
     let stamp = fs::metadata(&path)
@@ -144,7 +154,7 @@ fn s08_the_full_check_finds_what_no_stamp_shows() {
     std::io::Write::write_all(&mut file, &bytes).expect("written");
     file.set_modified(stamp).expect("mine");
     chmod(&path, 0o400);
-    let error = verify(&path).expect_err("changed");
+    let error = verify(&path, &KEY).expect_err("changed");
     assert_eq!(error.code, VmCode::UntrustedImage);
 }
 
@@ -223,7 +233,7 @@ fn s08_a_cache_that_was_tampered_with_is_built_again_from_the_snapshot() {
         let path = module();
         attack(&path);
         current().expect("compiled again");
-        verify(&module()).expect("whole");
+        verify(&module(), &cache.key().expect("a key")).expect("whole");
     }
     // Without a sound snapshot there is nothing to build from.
     let snapshot = cache.current("snapshot").expect("a cache").expect("there");
