@@ -211,6 +211,13 @@ mod tests {
                 folder: Some("/d".into()),
             }),
             translate: TranslateArg::Auto,
+            image: Some("/i.wasm".into()),
+            limits: LimitsArgs {
+                memory: Some(1 << 20),
+                processes: Some(7),
+                output_limit: Some(9),
+                lifetime: Some(std::time::Duration::from_millis(1500)),
+            },
         };
         let spec = Spec::of(&settings, &[]).unwrap();
         let text = serde_json::to_string(&spec).unwrap();

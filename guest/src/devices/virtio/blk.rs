@@ -187,7 +187,7 @@ impl Blk {
     fn discard<H: Host>(&self, zero: bool, env: &mut Env<'_, H>) -> bool {
         let len = self.chain.readable_len() - HEADER_BYTES;
         let count = len / RANGE_BYTES;
-        if len % RANGE_BYTES != 0 || count > MAX_RANGES as usize {
+        if !len.is_multiple_of(RANGE_BYTES) || count > MAX_RANGES as usize {
             return false;
         }
         (0..count).all(|number| {
