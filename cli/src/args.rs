@@ -74,7 +74,7 @@ pub enum Command {
     Tools(ToolsArgs),
     /// Run commands in a Linux of their own, without KVM or root
     #[cfg(feature = "sandbox")]
-    Sandbox(crate::sandbox_args::SandboxArgs),
+    Sandbox(Box<crate::sandbox_args::SandboxArgs>),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
 }

@@ -66,7 +66,7 @@ impl Command {
     }
 
     /// Runs it as who copies files for the host.
-    pub(super) fn as_copier(mut self) -> Self {
+    pub(super) fn for_copies(mut self) -> Self {
         self.exec.user = User::Files;
         self
     }

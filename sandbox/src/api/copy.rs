@@ -32,7 +32,7 @@ pub(super) async fn copy_in(
     guest: &str,
 ) -> Result<Copied, VmError> {
     let process = sandbox.command([AGENT, "--receive", guest]);
-    let process = process.as_copier().piped();
+    let process = process.for_copies().piped();
     let process = Arc::new(process.spawn()?);
     let (theirs, path) = (Arc::clone(&process), host.to_owned());
     let copied = on_a_thread(move || {
@@ -65,7 +65,7 @@ pub(super) async fn copy_out(
     let process = Arc::new(
         sandbox
             .command([AGENT, "--send", guest])
-            .as_copier()
+            .for_copies()
             .spawn()?,
     );
     let (theirs, path) = (Arc::clone(&process), host.to_owned());

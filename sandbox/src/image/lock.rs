@@ -115,7 +115,7 @@ fn line(package: &Locked) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::packages::{Arch, compiler, kernel, root_files};
+    use super::super::packages::{Arch, compiler, disk_files, kernel, root_files};
     use super::*;
 
     fn package(name: &str, architecture: &str, version: &str) -> Locked {
@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn the_committed_lock_file_names_all_packages() {
         let lock = LockFile::parse(COMMITTED).unwrap();
-        let all = [kernel(), root_files(), compiler(Arch::Amd64)].concat();
+        let all = [kernel(), root_files(), disk_files(), compiler(Arch::Amd64)].concat();
         for wanted in &all {
             assert!(lock.find(*wanted).is_some(), "{}", wanted.name);
         }

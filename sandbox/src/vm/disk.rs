@@ -179,7 +179,7 @@ impl Disks {
         if len == 0 || fallocate(&own.file, flags, offset, len).is_ok() || !zero {
             return true;
         }
-        const ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+        static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
         let (mut at, end) = (offset, offset + len);
         while at < end {
             let count = (end - at).min(ZEROS.len() as u64);

@@ -147,7 +147,6 @@ fn follow_signals(remote: Remote) -> Result<(), Problem> {
             });
             if is_second || told.is_err() {
                 std::thread::sleep(GRACE);
-                remote.hang_up();
                 let code = SIGNAL_EXIT.saturating_add(signal.unsigned_abs() as u8);
                 std::process::exit(code.into());
             }
