@@ -73,7 +73,9 @@ fn a_sandbox_may_be_such_an_image() {
     assert_eq!(error.code, VmCode::TimedOut);
     let output = exec("echo $A", limit(30_000)).unwrap();
     assert_eq!(output.stdout, b"kept\n");
-    let stdin = sandbox.command(["cat"]).stdin("text");
+    // Standard input is typed, so there is only so much of it.
+    let much = vec![b'x'; a99_sandbox::c2w::MAX_INPUT + 1];
+    let stdin = sandbox.command(["cat"]).stdin(much);
     let error = block_on(stdin.output()).unwrap_err();
     assert_eq!(error.code, VmCode::Unsupported);
     block_on(sandbox.stop());
