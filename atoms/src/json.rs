@@ -1,7 +1,7 @@
 //! `jsonParse` and `jsonStringify` (language section 2.7).
 
 use crate::def::{Adjust, Kind, native, req};
-use a99_core::costs::{BOTH, MICRO, Sizes};
+use a99_core::costs::{MICRO, PARSE, STRINGIFY, Sizes};
 use a99_vm::atom::{AtomDef, Scope};
 use a99_vm::coerce::to_str;
 use a99_vm::heap::Val;
@@ -17,7 +17,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             &[req("str", Kind::Text)],
             parse,
         )
-        .metered(BOTH),
+        .metered(PARSE),
         native(
             "jsonStringify",
             "Writes a value as JSON text.",
@@ -25,13 +25,13 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             &[req("value", Kind::Any)],
             stringify,
         )
-        .metered(BOTH),
+        .metered(STRINGIFY),
     ]
 }
 
 fn parse(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> {
     let text = to_str(cx, args[0])?;
-    cx.charge(BOTH, Sizes::units(text.units()))?;
+    cx.charge(PARSE, Sizes::units(text.units()))?;
     json::parse_str(cx, text)
 }
 
@@ -42,7 +42,7 @@ fn stringify(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fa
         Val::Arr(r) | Val::Obj(r) | Val::Set(r) => Sizes::elements(cx.heap.len(r)),
         _ => Sizes::default(),
     };
-    cx.charge(BOTH, width)?;
+    cx.charge(STRINGIFY, width)?;
     let text = json::stringify(cx, args[0], Replacer::None, b"")?;
     Ok(text.map_or(Val::Undefined, Val::Str))
 }

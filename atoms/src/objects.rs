@@ -320,11 +320,11 @@ mod tests {
     fn members_are_paid() {
         assert_eq!(
             fuel_for("keys", r#"[{"a":1,"b":2}]"#),
-            2 * 14 * a99_core::costs::ELEMENT
+            2 * 24 * a99_core::costs::ELEMENT
         );
         assert_eq!(
             fuel_for("merge", r#"[{"a":1,"b":2},{"a":3}]"#),
-            3 * 14 * a99_core::costs::ELEMENT
+            3 * 24 * a99_core::costs::ELEMENT
         );
     }
 }

@@ -209,7 +209,7 @@ pub enum Formula {
 }
 
 /// How many elements a step of a sort is charged as.
-pub const SORT_STEP: i64 = 4;
+pub const SORT_STEP: i64 = 8;
 
 /// Charges what is read.
 pub const READ: Formula = read(1);
@@ -221,12 +221,18 @@ pub const WRITTEN: Formula = Formula::Linear {
 /// Charges both.
 pub const BOTH: Formula = both(1);
 /// What `split` charges: its pieces are often single units.
-pub const SPLIT: Formula = both(4);
+pub const SPLIT: Formula = both(5);
 /// What `join` charges.
 pub const JOIN: Formula = both(2);
 /// What making an object of members that are only known then charges for each:
 /// their names are looked up, and noted if they are new.
-pub const MEMBERS: Formula = read(14);
+pub const MEMBERS: Formula = read(24);
+/// What making text of an array charges, besides the text.
+pub const LIST_TEXT: Formula = read(6);
+/// What reading JSON charges.
+pub const PARSE: Formula = both(4);
+/// What writing JSON charges.
+pub const STRINGIFY: Formula = both(4);
 /// Charges nothing.
 pub const FREE: Formula = Formula::Free;
 
@@ -301,7 +307,7 @@ impl Formula {
         let (read, written) = match self {
             Formula::Free => return "-".to_owned(),
             Formula::Sort => {
-                return "0.0016 * n * ceil(log2 n) + 0.0001 * units of the texts compared"
+                return "0.0032 * n * ceil(log2 n) + 0.0001 * units of the texts compared"
                     .to_owned();
             }
             Formula::Keys(times) => {

@@ -9,9 +9,9 @@ mod bill;
 use crate::builtins::{FUNCTIONS, METHODS};
 use crate::costs::{
     self, BOTH, CACHE_STORE, COMMAND_BYTE, COMMAND_SECOND, COMPACTION, COMPARED_PIECE,
-    COMPILE_ELEMENT, COMPILE_UNIT, CostModel, ELEMENT, Formula, MICROSECONDS_A_UNIT, PRICE_VERSION,
-    READ, REGEX_POSITION, REGEX_STEP, SCHEMA_NODE, SHORT_TEXT, SORT_STEP, Sizes, UNIT, WRITTEN,
-    collated_units, read,
+    COMPILE_ELEMENT, COMPILE_UNIT, CostModel, ELEMENT, Formula, LIST_TEXT, MICROSECONDS_A_UNIT,
+    PRICE_VERSION, READ, REGEX_POSITION, REGEX_STEP, SCHEMA_NODE, SHORT_TEXT, SORT_STEP, Sizes,
+    UNIT, WRITTEN, collated_units, read,
 };
 use crate::fuel::Fuel;
 use crate::program::OperandKind;
@@ -291,6 +291,7 @@ fn write_rates(out: &mut String) {
     let (short, piece) = (SHORT_TEXT, COMPARED_PIECE);
     let collated = price(READ.price(Sizes::units(collated_units(1))));
     let sorting = price(SORT_STEP * ELEMENT);
+    let listed = price(LIST_TEXT.price(Sizes::elements(1)));
     out.push_str("## Proportional prices\n\nOnly in the metered model.\n\n");
     out.push_str("| code | formula |\n|---|---|\n");
     for formula in [
@@ -321,7 +322,7 @@ fn write_rates(out: &mut String) {
          What is read:\n\n\
          * by a method: the widths of the receiver and of all arguments; by `push`: one \
          element for each argument.\n\
-         * by a function: the width of its first argument; by `Object.assign`: of all of them; \
+         * by a function: the width of its first argument; by `Object.assign` and `JSON.stringify`: of all of them; \
          by `Math.min`, `Math.max` and `Math.hypot`: one element for each argument.\n\
          * by `filter` and `Schema.*`: all arguments with everything in them, a shared part \
          once for each way to it.\n\
@@ -340,7 +341,7 @@ fn write_rates(out: &mut String) {
          Besides the rows below:\n\n\
          * `+` that makes text: {unit} for each unit of the result.\n\
          * Conversions, wherever one is made: of a text to a number {unit} for each unit; of an \
-         array to text {element} for each element of it and of the arrays within, and {unit} \
+         array to text {listed} for each element of it and of the arrays within, and {unit} \
          for each unit of the text. Other conversions are free.\n\
          * Comparing texts, by `==`, `<` and the like, is free for the first {short} bytes of \
          their UTF-8; then they are compared in pieces of {piece} bytes as far as they are the \
@@ -526,7 +527,7 @@ mod tests {
             text.contains("| **`fuel_used`** | **0.0212** | **0.35** |"),
             "{text}"
         );
-        assert!(text.contains("= 0.024, 1,024"), "{text}");
+        assert!(text.contains("= 0.048, 1,024"), "{text}");
         assert!(text.contains("| split | 1 | 1 | RW |"), "{text}");
         assert!(
             text.contains("| a\\|b | computed from the inputs; else 1 | computed from the inputs; else 1 | - |"),

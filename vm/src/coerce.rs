@@ -13,7 +13,7 @@ pub use texts::{str_order, str_order_paid};
 use crate::builtins;
 use crate::heap::{Heap, Ref, Str, StrMark, Val};
 use crate::native::{Cx, Fault};
-use a99_core::costs::{READ, Sizes, WRITTEN};
+use a99_core::costs::{LIST_TEXT, READ, Sizes, WRITTEN};
 use a99_ecma::{arith as num, date, number_parse, number_text, wtf8};
 use std::cmp::Ordering;
 use texts::{Paid, same_text};
@@ -127,7 +127,7 @@ pub fn to_str(cx: &mut Cx<'_>, v: Val) -> Result<Str, Fault> {
     match v {
         Val::Str(s) => Ok(s),
         Val::Arr(r) => {
-            cx.charge(READ, Sizes::elements(cx.heap.len(r)))?;
+            cx.charge(LIST_TEXT, Sizes::elements(cx.heap.len(r)))?;
             join(cx, r, None)
         }
         other => {
@@ -214,7 +214,7 @@ pub fn join(cx: &mut Cx<'_>, array: Ref, sep: Option<Str>) -> Result<Str, Fault>
             Val::Str(s) => out.push_str(cx, s)?,
             Val::Arr(inner) => {
                 check_nesting(&stack, inner)?;
-                cx.charge(READ, Sizes::elements(cx.heap.len(inner)))?;
+                cx.charge(LIST_TEXT, Sizes::elements(cx.heap.len(inner)))?;
                 stack.push((inner, 0));
             }
             other => out.push_scalar(cx, |heap, block| scalar_text(heap, other, block))?,

@@ -152,6 +152,16 @@ fn operands(case: Case, list: &[Arg]) -> (Case, Vec<Json>, String) {
     (case, exprs, shown.join(", "))
 }
 
+/// Whether arguments are worth a try with every subject.
+fn is_plain(list: &[Arg]) -> bool {
+    match list {
+        [] => true,
+        [Arg::Expr(name, _)] => matches!(*name, "schema" | "parseFloat"),
+        [Arg::Value(shape)] => matches!(shape, Zero | Small | Text),
+        _ => false,
+    }
+}
+
 fn with_value(case: Case, value: &Json) -> Case {
     Case {
         steps: vec![json!({"op": "varSet", "key": "t", "value": value})],
@@ -198,11 +208,10 @@ pub fn cases() -> Vec<Case> {
     for row in &FUNCTIONS {
         let name = function_name(row.ns, row.name);
         for shape in SUBJECTS {
-            for list in [&[][..]].into_iter().chain(lists.iter().map(Vec::as_slice)) {
-                let some = shape == Number || shape == Text;
-                if list.len() > 1 && !some {
-                    continue;
-                }
+            // Every argument after some subjects, few after the others.
+            let rich = matches!(shape, Number | Text | Numbers | Record);
+            let few = lists.iter().filter(|list| rich || is_plain(list));
+            for list in few.map(Vec::as_slice) {
                 let case = Case::steps("functions", &name, "", vec![]).var("v", shape);
                 let (case, mut args, shown) = operands(case, list);
                 args.insert(0, id("v"));

@@ -243,7 +243,7 @@ impl Rig {
             if done % 5_000 == 0 {
                 shown("tries", total - done);
             }
-            let size = if case.scales() { 1_000 } else { 100 };
+            let size = if case.scales() { 300 } else { 100 };
             let Ok(agent) = self.program(&case) else {
                 continue;
             };

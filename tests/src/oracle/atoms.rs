@@ -10,7 +10,7 @@ use super::meter::{size, sizes};
 use super::steps::{Node, binding};
 use super::value::{Fail, OVal, Obj, Res, fail, from_wtf8, js, lossy, to_text, to_wtf8};
 use super::{coerce, regex, statics, strings};
-use a99_core::costs::{BOTH, CostModel, JOIN, MEMBERS, READ, SPLIT, Sizes};
+use a99_core::costs::{BOTH, CostModel, JOIN, MEMBERS, PARSE, READ, SPLIT, STRINGIFY, Sizes};
 use a99_core::value::Value;
 
 impl Machine<'_> {
@@ -338,14 +338,15 @@ impl Machine<'_> {
                 let OVal::Str(s) = &text else {
                     return Ok(OVal::Undef);
                 };
-                self.meter.charge(READ, Sizes::units(s.len()))?;
+                self.meter.charge(PARSE, Sizes::units(s.len()))?;
                 let value = json::parse(s)?;
                 self.meter.writes(BOTH, &value)?;
                 Ok(value)
             }
             "jsonStringify" => {
                 let value = self.input(node, "value", scope)?;
-                self.meter.charge(READ, sizes([&value], &OVal::Undef))?;
+                self.meter
+                    .charge(STRINGIFY, sizes([&value], &OVal::Undef))?;
                 let text = json::stringify(&value, &Style::default())?;
                 let out = text.map_or(OVal::Undef, OVal::units);
                 self.meter.writes(BOTH, &out)?;

@@ -5,7 +5,7 @@ use super::meter::owe_compare;
 use super::meter::pay;
 use super::value::{Fail, JsStr, OVal, Res, from_wtf8, js, to_wtf8};
 use a99_core::builtins::FUNCTIONS;
-use a99_core::costs::{READ, Sizes, WRITTEN};
+use a99_core::costs::{LIST_TEXT, READ, Sizes, WRITTEN};
 use a99_ecma::{arith, number_parse, number_text};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -34,7 +34,7 @@ fn str_within(value: &OVal, open: &mut Open) -> Res<JsStr> {
         OVal::Str(s) => s.clone(),
         OVal::Arr(items) => {
             enter(items, open)?;
-            pay(READ, Sizes::elements(items.borrow().len()))?;
+            pay(LIST_TEXT, Sizes::elements(items.borrow().len()))?;
             join_within(items, &[u16::from(b',')], open)?
         }
         OVal::Obj(_) | OVal::Set(_) => js("[object Object]"),

@@ -422,12 +422,22 @@ fn a13_a_mebibyte_of_text_fits_the_default_budget() {
             json!([split(","), join]),
         ),
         ("split into units", &words, json!([split("")])),
-        ("numbers", &numbers, json!([parse, text])),
-        ("records", &records, json!([parse, text])),
+        ("parse numbers", &numbers, json!([parse])),
+        ("parse records", &records, json!([parse])),
+        ("write numbers", &numbers, json!([parse, text])),
+        ("write records", &records, json!([parse, text])),
     ] {
-        let outcome = run_with(steps, json!({"t": input}), RunOptions::new());
+        let outcome = run_with(steps, json!({"t": input}), rich());
         assert_eq!(outcome.error, None, "{name}");
-        assert!(outcome.fuel_used.to_f64() < 1_000.0, "{name}");
+        let fuel = outcome.fuel_used.to_f64();
+        // What is written was read before.
+        let read = run_with(json!([parse]), json!({"t": input}), rich());
+        let before = if name.starts_with("write") {
+            read.fuel_used.to_f64()
+        } else {
+            0.0
+        };
+        assert!(fuel - before < 1_000.0, "{name}: {fuel} - {before}");
     }
 }
 

@@ -140,7 +140,7 @@ fn deep_text_is_refused_and_wide_text_is_linear() {
 fn parse_is_paid() {
     let mut bench = Bench::with_fuel(MICRO);
     parse(&mut bench.cx(), b"[1,2,3]").unwrap();
-    assert_eq!(bench.meter.fuel, MICRO - 3 * 1000);
+    assert_eq!(bench.meter.fuel, MICRO - 3 * a99_core::costs::ELEMENT);
     let mut bench = Bench::with_fuel(600);
     assert!(matches!(
         parse(&mut bench.cx(), b"[1,2,3]"),
