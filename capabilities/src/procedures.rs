@@ -1,7 +1,7 @@
 //! Programs that programs keep under a token (language section 2.7).
 //!
 //! The reference has one global table without bounds. Here the host grants a
-//! table, which is bounded in count, size and time (section 6.2, hole 13).
+//! table, which is bounded in count, size and time.
 
 use crate::error::CapabilityError;
 use crate::random::{Random, SystemRandom, uuid_v4};

@@ -1,4 +1,4 @@
-//! Brute-force vector search (language section 8).
+//! Brute-force vector search (language section 2.8).
 
 use crate::error::CapabilityError;
 use crate::size::value_bytes;
