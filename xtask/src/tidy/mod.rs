@@ -1,9 +1,14 @@
 //! `cargo xtask tidy`: rules of the tree that no compiler checks.
 //!
 //! The walls between crates are in [`walls`], the rules for files in
-//! [`sources`], what may work without the meter in [`metered`]. All findings are told at once.
+//! [`sources`], those for pages in [`markdown`], what may work without the meter
+//! in [`metered`]; what is cited by number or named as proof exists
+//! ([`citations`], [`names`]). All findings are told at once.
 
+mod citations;
+mod markdown;
 mod metered;
+mod names;
 mod sources;
 mod walls;
 
@@ -14,13 +19,15 @@ use std::process::Command;
 /// Checks everything.
 pub fn tidy() -> Result<(), Failed> {
     let mut findings = walls::findings()?;
-    for path in tracked()? {
-        // Files that a change has removed are still listed until it is staged.
-        if let Ok(bytes) = std::fs::read(root().join(&path)) {
-            let text = String::from_utf8_lossy(&bytes);
-            findings.extend(sources::findings(&path, &text));
-            findings.extend(metered::findings(&path, &text));
-        }
+    let files: Vec<(String, String)> = tracked()?.into_iter().filter_map(read).collect();
+    let each = || files.iter().map(|(path, text)| (&**path, &**text));
+    let (pages, known) = (citations::Pages::of(each()), names::Known::of(each()));
+    let tree = markdown::Tree::of(each());
+    for (path, text) in each() {
+        findings.extend(sources::findings(path, text));
+        findings.extend(metered::findings(path, text));
+        findings.extend(citations::findings(path, text, &pages, &known));
+        findings.extend(tree.findings(path, text));
     }
     if let Err(Failed(reason)) = docs::check() {
         findings.push(reason);
@@ -33,6 +40,14 @@ pub fn tidy() -> Result<(), Failed> {
         eprintln!("  {finding}");
     }
     Err(Failed(format!("{} findings", findings.len())))
+}
+
+/// A file with its text; files that a change has removed are still listed until
+/// it is staged.
+fn read(path: String) -> Option<(String, String)> {
+    let bytes = std::fs::read(root().join(&path)).ok()?;
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    Some((path, text))
 }
 
 /// The files of the project: tracked, or new and not ignored.

@@ -1,6 +1,5 @@
 //! Rules for single files.
 
-use crate::shell::root;
 use std::path::Path;
 
 /// Lines of a source file at most: what a reader can keep in mind.
@@ -81,11 +80,6 @@ pub fn findings(path: &str, text: &str) -> Vec<String> {
             found(format!("unfinished work: {a}{b}"));
         }
     }
-    if extension == Some("md") {
-        for link in broken_links(path, text) {
-            found(format!("broken link: {link}"));
-        }
-    }
     findings
 }
 
@@ -103,22 +97,6 @@ fn inherits_lints(path: &str, text: &str) -> bool {
         "fuzz/Cargo.toml" => true,
         _ => text.contains("[lints]\nworkspace = true"),
     }
-}
-
-/// Relative links of a Markdown file that lead nowhere.
-fn broken_links<'t>(path: &str, text: &'t str) -> Vec<&'t str> {
-    let folder = Path::new(path).parent().unwrap_or(Path::new(""));
-    let folder = root().join(folder);
-    text.split("](")
-        .skip(1)
-        .filter_map(|rest| rest.split_once(')').map(|(link, _)| link))
-        .filter(|link| !link.contains(['\n', ' ']) && !link.contains("://"))
-        .filter(|link| !link.starts_with('#') && !link.starts_with("mailto:"))
-        .filter(|link| {
-            let file = link.split('#').next().unwrap_or(link);
-            !folder.join(file).exists()
-        })
-        .collect()
 }
 
 #[cfg(test)]
@@ -151,14 +129,5 @@ mod tests {
         let text = format!("see {}{}me/x", "/ho", "me/");
         assert_eq!(findings("README.md", &text).len(), 1);
         assert!(findings("tests/x.jsonl", &text).is_empty());
-    }
-
-    #[test]
-    fn links() {
-        let text = "[a](xtask/Cargo.toml) [b](https://x.test) [c](#d) [e](no/such.md#f)";
-        assert_eq!(
-            findings("README.md", text),
-            ["README.md: broken link: no/such.md#f"]
-        );
     }
 }
