@@ -361,7 +361,7 @@ pub enum Constant {
     Number(f64),
 }
 
-/// Looks an identifier up among the builtins (section 3.2).
+/// Looks an identifier up among the builtins (language section 3.2).
 pub fn global(name: &str) -> Option<Global> {
     match name {
         "undefined" => return Some(Global::Constant(Constant::Undefined)),
@@ -380,7 +380,7 @@ pub fn global(name: &str) -> Option<Global> {
 }
 
 /// The names that exist elsewhere and not here, with the text they are
-/// refused with (section 3.2).
+/// refused with (language section 3.2).
 pub fn refused(name: &str) -> Option<&'static str> {
     Some(match name {
         "RegExp" => "RegExp is not available. Use string methods or the regexMatch atom.",
@@ -431,7 +431,7 @@ pub fn constant(ns: &str, name: &str) -> Option<f64> {
     })
 }
 
-/// The error text of a namespace member that does not exist (section 3.6).
+/// The error text of a namespace member that does not exist (language section 3.6).
 pub fn unknown_member(ns: &str, name: &str) -> String {
     let hint = match (ns, name) {
         ("console", "table") => "Use console.log with JSON.stringify for structured data.",

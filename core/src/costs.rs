@@ -18,12 +18,12 @@ pub const MICROSECONDS_A_UNIT: u32 = 50;
 pub const NODE: i64 = 10_000;
 /// The same in the metered model: a node takes nanoseconds, and pays so.
 pub const NODE_METERED: i64 = 1_000;
-/// One turn of `while`, taken before its body (section 4.2), in the flat model.
+/// One turn of `while`, taken before its body (language section 4.2), in the flat model.
 pub const LOOP_TURN: i64 = 100_000;
 /// What a step that is work of the machine alone pays in the metered model:
 /// the flat price divided by this. Turns of loops are such work.
 pub const WORK_SHARE: i64 = 20;
-/// What `cache` pays to store a value after a miss (section 4.9).
+/// What `cache` pays to store a value after a miss (language section 4.9).
 pub const CACHE_STORE: i64 = 5 * MICRO;
 /// Proportional price of a UTF-16 unit: 0.0001 fuel.
 pub const UNIT: i64 = 100;

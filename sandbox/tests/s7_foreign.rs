@@ -1,4 +1,4 @@
-//! Rule S7: modules that others made to take the host's time or memory, as
+//! Class S7: modules that others made to take the host's time or memory, as
 //! images of container2wasm and as portable images of ours.
 
 use a99_sandbox::c2w::{Image, MAX_FUNCTION_HERE};

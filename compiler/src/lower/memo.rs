@@ -14,8 +14,8 @@ use a99_core::json::{Kind, NodeId};
 use a99_core::program::{ChargeKind, Const, MemoSite, Op, Site};
 use std::collections::BTreeSet;
 
-/// How many free variables a keyless site hashes; more are refused as a
-/// shorter key would be wrong.
+/// How many free variables a keyless site hashes, first in the order of their
+/// names (D25).
 const MAX_FREE: usize = 24;
 
 /// Bytes of text that count as one instruction against the size of the code.

@@ -62,7 +62,7 @@ impl<'a> Lower<'_, 'a> {
     }
 
     /// A bare name in a value position: the variable, else its own text
-    /// (section 1.4).
+    /// (language section 1.4).
     pub(super) fn name_or_text(&mut self, name: &[u8]) -> u8 {
         let chain = self.vars.chain(name);
         if chain.is_empty() {
@@ -81,7 +81,7 @@ impl<'a> Lower<'_, 'a> {
         self.chained(&chain, |l, dst| l.load_const(dst, Const::Undefined))
     }
 
-    /// A string in a value position (section 1.4, step 3; D15).
+    /// A string in a value position (language section 1.4, step 3; D15).
     pub(super) fn string_value(&mut self, text: &'a [u8]) -> u8 {
         if let Some(path) = text.strip_prefix(b"args.") {
             return self.args_string(text, path);
@@ -218,7 +218,7 @@ impl<'a> Lower<'_, 'a> {
     }
 
     /// An identifier of an expression: state, then arguments, then builtins
-    /// (section 3.2).
+    /// (language section 3.2).
     pub(super) fn ident(&mut self, name: &'a [u8]) -> u8 {
         if let Some(held) = self.overlay.get(name) {
             return match held {

@@ -332,11 +332,11 @@ op_table! {
     JSEq { l: Read, r: Read, to: Target }
     #[doc = "Jumps unless l === r."]
     JSNe { l: Read, r: Read, to: Target }
-    #[doc = "dst = obj.key; undefined on null and undefined (section 3.4)."]
+    #[doc = "dst = obj.key; undefined on null and undefined (language section 3.4)."]
     Member { dst: Write, obj: Read, key: Key }
     #[doc = "dst = the member of obj that idx names."]
     Index { dst: Write, obj: Read, idx: Read }
-    #[doc = "If root is neither unbound nor undefined: dst = the value at the path below it, null-safe; else dst stays (section 1.4)."]
+    #[doc = "If root is neither unbound nor undefined: dst = the value at the path below it, null-safe; else dst stays (language section 1.4)."]
     Path { dst: ReadWrite, root: Read, path: Path }
     #[doc = "dst = new empty array with room for cap values."]
     NewArr { dst: Write, cap: Number }
@@ -346,7 +346,7 @@ op_table! {
     NewObj { dst: Write, base: Base, n: Count, shape: Shape }
     #[doc = "dst = new object of the shape, with the values of the array in arr."]
     WideObj { dst: Write, arr: Read, shape: Shape }
-    #[doc = "Fails unless obj has the method: what is checked before arguments are evaluated (section 3.5)."]
+    #[doc = "Fails unless obj has the method: what is checked before arguments are evaluated (language section 3.5)."]
     CheckMethod { obj: Read, method: Method }
     #[doc = "dst = method called on the register base with the n - 1 registers after it."]
     CallMethod { dst: Write, base: Base, n: Count, method: Method }
@@ -390,7 +390,7 @@ op_table! {
     RunCode { dst: Write, base: Base, n: Count, names: Names }
     #[doc = "dst = sub-agent: a program or procedure token in base runs inline with the input in base + 1, anything else goes to the host (`agentRun`)."]
     AgentRun { dst: Write, base: Base, n: Count, site: Site }
-    #[doc = "dst = src projected through a schema; src itself where it does not conform (section 2.1, return)."]
+    #[doc = "dst = src projected through a schema; src itself where it does not conform (language section 2.1, return)."]
     Project { dst: Write, src: Read, schema: Schema }
 }
 

@@ -3,7 +3,7 @@
 //! `config`, lines of the list that an interrupted rebase goes on with. So
 //! within a git directory only what is known to be data may be written
 //! (`is_data`): what the index, commits, branches, merges and stashes need.
-//! (Rule S07.)
+//! (Security S07, class S5.)
 //!
 //! A git directory is one named `.git`, or one that git would take for one
 //! whatever its name: where `HEAD`, `objects` and `refs` stand, or `HEAD` and

@@ -14,7 +14,7 @@
 //! `user.*`, or writes what the host's git runs (see [`GitWrites`];
 //! [`Server::git_refusals`] tells that it was tried). Bytes that are no message
 //! get an error. What is not done: access by user. All users of
-//! the guest act as the user of this process, who is the guest's root.
+//! the guest act as the user of this process, who is the guest's ordinary user.
 //!
 //! Linux's client is the one that is served (`fs/9p`, with `cache=mmap`); the
 //! messages are those of its `include/net/9p/9p.h`, and one that the image's

@@ -1,4 +1,4 @@
-//! Rule S8: a guest adds to a mount what it may and no more, and gets back what
+//! Class S8: a guest adds to a mount what it may and no more, and gets back what
 //! it gives back.
 
 use super::client::{Client, EXCL, RDWR, TRUNC};

@@ -1,4 +1,4 @@
-//! Rule S5: whatever a guest writes into a mount, the host's git runs nothing of
+//! Class S5: whatever a guest writes into a mount, the host's git runs nothing of
 //! it; and what git writes when it works in a repository may be written.
 
 use super::client::{Client, RDONLY, RDWR, TRUNC, WRONLY};

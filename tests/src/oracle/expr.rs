@@ -1,5 +1,5 @@
 //! Evaluation of expression nodes (language section 3) and of value positions
-//! (section 1.4, decisions D13 to D16).
+//! (language section 1.4, decisions D13 to D16).
 
 use super::coerce::{self, to_num, to_str};
 use super::machine::{Machine, ScopeRef};
@@ -300,7 +300,7 @@ impl Machine<'_> {
             "object" => self.object(map, env),
             "call" => self.call(map, env),
             "methodCall" => self.method_call(map, env),
-            // What mathCalc parses but refuses to evaluate (section 3.10).
+            // What mathCalc parses but refuses to evaluate (language section 3.10).
             "refused" if env.calc => fail(lossy(&name_of(field(map, "why")))),
             other => fail(format!("Unknown expression type: {other}")),
         }

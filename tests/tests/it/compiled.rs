@@ -1,5 +1,5 @@
 //! Programs that arrive at run time, and what compiling says of hostile ones
-//! (A4, A5, A11).
+//! (classes A4, A5 and A11).
 
 use crate::attack::{
     ENGINE, forever, id, lit, ret, rich, run_with, seq, set, stopped, times, within,

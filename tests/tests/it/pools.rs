@@ -1,4 +1,5 @@
-//! Waiting for a place in a pool, and runs outside of a runtime (A9, A12).
+//! Waiting for a place in a pool, and runs outside of a runtime (classes A9
+//! and A12).
 
 use crate::attack::{ENGINE, lit, ret, rich, seq, stopped, within};
 use agent99::{

@@ -196,7 +196,7 @@ fn e05_no_chain_reaches_a_function() {
             "{error:?}"
         );
     }
-    // Builtins do not outlive the expression they stand in (D35).
+    // Builtins do not leave the run (D35).
     let steps = json!([
         set("f", id("parseInt")),
         ret(list(json!([id("f"), id("Math")])))

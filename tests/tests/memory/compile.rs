@@ -1,4 +1,5 @@
-//! Programs whose code would grow with more than their length (A4).
+//! Programs whose code would grow with more than their length
+//! (class A4).
 
 use super::*;
 

@@ -1,5 +1,5 @@
-//! Functions that belong to no kind of value: the globals of section 3.6,
-//! `String.*`, `Number.*`, `console.*`, and the methods that every value has.
+//! Functions that belong to no kind of value: the globals of language section
+//! 3.6, `String.*`, `Number.*`, `console.*`, and the methods that every value has.
 
 use super::{AnyFn, FunctionFn, arg, charge_text};
 use crate::coerce::{self, to_number, to_str};

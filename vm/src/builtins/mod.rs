@@ -9,7 +9,7 @@
 //! charged by the code, as soon as its size is known and before it is built.
 //!
 //! Nothing else can be called: members of objects are data (D16), and builtin
-//! functions are not storable (D35).
+//! functions do not leave the run (D35).
 
 mod arrays;
 mod collate;

@@ -138,7 +138,7 @@ pub enum Val {
     /// A `Date` made by the builtin (D34), UTC.
     Date(Ref),
     /// A builtin namespace or function (D35): callable and passable as a
-    /// callback, `undefined` when it would be stored in a result.
+    /// callback, `undefined` in what leaves the run.
     Builtin(u16),
 }
 

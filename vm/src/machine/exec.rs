@@ -581,8 +581,8 @@ fn slow_equal(c: &mut Cx<'_>, exact: bool, a: Val, b: Val) -> Result<bool, Fault
     }
 }
 
-/// What a value becomes when an array or object keeps it: builtins are not
-/// storable (D35), unbound registers read as `undefined`.
+/// What a value becomes when an array or object keeps it: unbound registers
+/// read as `undefined`.
 #[inline]
 fn stored(val: Val) -> Val {
     match val {
