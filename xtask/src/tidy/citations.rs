@@ -7,10 +7,11 @@
 //! | a line of attack | `security C05`, also without the word | a row of `docs/security.md` |
 //! | a class | `class A4` | a row of the same page |
 //!
+//! Tests that begin with a line or class (`c05_`, `a4_`) have a row there too.
 //! Lists go on: `language sections 2.1, 2.2 and 2.4`. Comments are read as a
 //! reader does, across the ends of lines.
 
-use super::names::Known;
+use super::names::{Known, function};
 use std::collections::BTreeSet;
 
 /// Crates about the language, where a section of no named page would be taken
@@ -93,8 +94,37 @@ pub fn findings(path: &str, text: &str, pages: &Pages, known: &Known) -> Vec<Str
             }
         }
     }
+    if path.ends_with(".rs") {
+        findings.extend(tests(path, text, pages));
+    }
     if path == DECISIONS || path == LINES {
         findings.extend(known.findings(path, text));
+    }
+    findings
+}
+
+/// Tests that are named after a line or class (`c05_...`, `a4_...`) which the
+/// page does not have.
+fn tests(path: &str, text: &str, pages: &Pages) -> Vec<String> {
+    let mut findings = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        let Some(name) = function(line).filter(|name| name.split('_').count() > 2) else {
+            continue;
+        };
+        let first = name.split('_').next().unwrap_or(name).to_ascii_uppercase();
+        let is_ours = |(letter, number): &(char, &str)| {
+            let family = *letter == 'A' || FAMILIES.contains(*letter);
+            family && number.parse().is_ok_and(|n: u32| n <= MOST_LINES)
+        };
+        if coded(&first).filter(is_ours).is_none() {
+            continue;
+        }
+        if !pages.lines.contains(&first) && !pages.lines.contains(&format!("class {first}")) {
+            findings.push(format!(
+                "{path}:{}: {name} is named after {first}, which {LINES} does not have",
+                index + 1
+            ));
+        }
     }
     findings
 }
@@ -237,6 +267,7 @@ impl Context<'_> {
         match word.text {
             "section" | "sections" => return self.sections(at),
             "class" | "classes" | "Class" => return self.classes(at),
+            "seed" => return self.seeds(at),
             _ => {}
         }
         // `A99-E01`, `x-D12`, `%D3`: parts of something else.
@@ -269,6 +300,16 @@ impl Context<'_> {
             }
         }
         false
+    }
+
+    /// The papers that the project began with are not part of it.
+    fn seeds(&self, at: usize) -> Vec<String> {
+        let is_paper = |word: &&Word<'_>| {
+            word.gap == " " && word.text.len() == 3 && word.text.starts_with("00")
+        };
+        let paper = self.words.get(at + 1).filter(is_paper);
+        let cited = paper.map(|word| format!("cites seed {}, which is not here", word.text));
+        cited.into_iter().collect()
     }
 
     fn classes(&self, at: usize) -> Vec<String> {
@@ -389,6 +430,20 @@ mod tests {
         let standards = "// RFC 4648 section 4, virtio 1.2 section 5.2.4\n";
         assert_eq!(check("atoms/src/x.rs", standards), [""; 0]);
         assert_eq!(check("guest/src/x.rs", "// (section 5.2.4)\n"), [""; 0]);
+    }
+
+    #[test]
+    fn tests_have_a_line() {
+        let code = "fn c05_sorting_is_paid() {}\nfn a4_code_is_bounded() {}\nfn s10_locks_stay() {}\n\
+                    fn u16_at() {}\nfn e2e_all_of_it() {}\nfn f32_of_all() {}\n\n";
+        let found = check("tests/tests/x.rs", code);
+        assert_eq!(found, [""; 0]);
+        assert_eq!(
+            check("vm/src/x.rs", "fn a5_what_is_compiled() {}\n").len(),
+            1
+        );
+        assert_eq!(check("vm/src/x.rs", "// (seed 001)\n").len(), 1);
+        assert_eq!(check("vm/src/x.rs", "// from seed 7\n"), [""; 0]);
     }
 
     #[test]

@@ -72,7 +72,7 @@ impl Known {
 }
 
 /// The name of the function that a line begins.
-fn function(line: &str) -> Option<&str> {
+pub fn function(line: &str) -> Option<&str> {
     let (_, rest) = line.split_once("fn ")?;
     rest.split(['(', '<']).next()
 }
