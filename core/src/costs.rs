@@ -107,7 +107,7 @@ pub enum CostModel {
     /// Static prices plus proportional ones; the default.
     #[default]
     Metered,
-    /// The seeds' table exactly; hard size caps stand in for proportional
+    /// The references' table exactly; hard size caps stand in for proportional
     /// prices.
     Flat,
 }

@@ -169,7 +169,7 @@ pub enum AtomTimeout {
     Ms(u64),
 }
 
-/// The default time limit of an atom in milliseconds (D22, seeds).
+/// The default time limit of an atom in milliseconds (D22).
 pub const DEFAULT_ATOM_TIMEOUT_MS: u64 = 1_000;
 
 /// Whether an atom talks to the world.

@@ -89,7 +89,7 @@ pub struct AtomDef {
 
 /// What native bodies see of their run.
 pub struct Scope<'a> {
-    /// The request context of the run (read only; seed 001).
+    /// The request context of the run (read only).
     pub context: &'a Value,
     /// The host's grants.
     pub grants: &'a Grants,

@@ -16,7 +16,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The fuel of a run unless the host says otherwise (seed 001).
+/// The fuel of a run unless the host says otherwise; the references' default.
 pub const DEFAULT_FUEL: f64 = 1000.0;
 
 /// Milliseconds of run time for each unit of fuel, unless an explicit timeout

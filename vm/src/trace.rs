@@ -28,7 +28,7 @@ pub struct TraceEvent {
 }
 
 impl TraceEvent {
-    /// The event with the seeds' member names.
+    /// The event with the references' member names.
     pub fn to_value(&self) -> Value {
         let mut map = Map::new();
         map.insert("op", Value::String(self.op.clone()));

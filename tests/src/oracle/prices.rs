@@ -1,4 +1,4 @@
-//! The seeds' cost table and time limits, written out again (language
+//! The references' cost table and time limits, written out again (language
 //! section 2, decisions D22, D27, D28), and those of our own atoms.
 
 use a99_core::costs::CostModel;
