@@ -446,6 +446,31 @@ fn a_broken_script_harms_only_itself() {
 }
 
 #[test]
+fn an_error_in_a_subshell_ends_the_subshell() {
+    let mut host = Host::new();
+    host.script("K=kept").assert("", 0);
+    for (text, stdout) in [
+        ("( : ${none?such}; echo in ); echo $?", "2\n"),
+        ("echo | : ${none?such}; echo $?", "2\n"),
+        ("echo | ( echo in | : ${none?such} ); echo $?", "2\n"),
+        ("( : ${none?such} ) & wait $!; echo $?", "2\n"),
+        ("f() { : ${none?such}; }; echo \"$(f)\" on", " on\n"),
+        (
+            "( . /no/such/file ); echo $?; ( eval if ); echo $?",
+            "2\n2\n",
+        ),
+    ] {
+        let told = host.script(text);
+        told.assert(stdout, 0);
+        assert!(!told.exited().session_reset, "{text}");
+        // None of them answers for the shell, or takes its next line.
+        for _ in 0..3 {
+            host.script("echo $K").assert("kept\n", 0);
+        }
+    }
+}
+
+#[test]
 fn a_shell_that_ends_is_replaced() {
     let mut host = Host::new();
     host.script("export A=\"it's\"; cd /usr/bin").assert("", 0);

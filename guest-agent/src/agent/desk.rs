@@ -114,6 +114,14 @@ impl Desk {
         Ok((name, both))
     }
 
+    /// Another end of a pipe, which waits for what is written.
+    ///
+    /// # Errors
+    /// Those of opening it.
+    pub fn reader(&self, name: &str) -> io::Result<OwnedFd> {
+        Ok(self.open(name, OFlags::RDONLY)?)
+    }
+
     fn make_pipe(&self, name: &str) -> Result<(), Errno> {
         rustix::fs::mknodat(&self.folder, name, FileType::Fifo, PRIVATE, 0)
     }

@@ -1,13 +1,20 @@
 //! The session shell: one `sh` that keeps its state from script to script.
 //!
-//! The shell reads what it is to do from a pipe of its own, not from standard
-//! input: one line for each script, which reads the script from a file in
-//! memory by `command .`, so that an open quote, a `return` or an error is the
-//! script's own end and no more. Standard input of a script is empty; its
-//! outputs are pipes of its own. Nothing is printed into the outputs to mark the
-//! end: the shell tells status and exported variables on another pipe. All of
-//! them have names on the session's desk (`desk`), a folder that the shell
-//! inherits and nobody else finds.
+//! The shell reads what it is to do from its standard input: one line for each
+//! script, which reads the script from a file in memory by `command .`, so that
+//! an open quote, a `return` or an error is the script's own end and no more.
+//! Standard input of a script is empty; its outputs are pipes of its own.
+//! Nothing is printed into the outputs to mark the end: the shell tells status
+//! and exported variables on another pipe. All of them have names on the
+//! session's desk (`desk`), a folder that the shell inherits and nobody else
+//! finds.
+//!
+//! A subshell that meets an error of the shell itself (`${x?}`, no process to be
+//! had) goes on behind the nearest `command`, which is the session's: busybox
+//! and dash fork with the handler of their parent. So the first thing after a
+//! script is to end every process that is not the shell. The lines come from
+//! standard input for the same reason: behind a `command` that was read from
+//! another file, such a subshell of busybox looks for that file for ever.
 //!
 //! When the shell ends, by `exit`, by `set -e` or by a signal, the next script
 //! gets a new one in the last working directory with the last exported
@@ -289,8 +296,7 @@ impl Shell {
         let (lines_name, lines) = desk.pipe("lines")?;
         let (status_name, status) = desk.pipe("status")?;
         let prelude = desk.text(&kept.exports)?;
-        let read_lines = format!("\\command . {DESK}/{lines_name}");
-        let argv = ["/bin/sh", "-c", &read_lines, "sh"].map(|text| text.as_bytes().to_vec());
+        let argv = ["/bin/sh", "-s"].map(|text| text.as_bytes().to_vec());
         let cwd = kept
             .cwd
             .as_deref()
@@ -301,7 +307,7 @@ impl Shell {
             mortal: views.mortal,
             rights: views.rights(User::Ordinary),
         };
-        let stdio = [nothing()?, nothing()?, nothing()?];
+        let stdio = [desk.reader(&lines_name)?, nothing()?, nothing()?];
         let env = views.variables(User::Ordinary, false, env);
         let mut launch = Launch::new(&argv, &env, stdio, setup)?;
         launch.more = Some(desk.for_child()?);
@@ -342,8 +348,9 @@ impl Shell {
         let [stdout, stderr] = outlets;
         let status = &self.status_name;
         let line = format!(
-            "\\command . {DESK}/{text} </dev/null >{DESK}/{out} 2>{DESK}/{err}\n\
-             {{ \\command printf 'S%d\\0' \"$?\"; \\command export -p; \
+            "\\command . {DESK}/{text} </dev/null >{DESK}/{out} 2>{DESK}/{err}; _=$?; \
+             \\command [ /proc/self -ef /proc/$$ ] || \\exit \"$_\"\n\
+             {{ \\command printf 'S%d\\0' \"$_\"; \\command export -p; \
              \\command printf '\\0'; }} >{DESK}/{status}\n",
             out = stdout.name,
             err = stderr.name,
