@@ -172,7 +172,7 @@ fn portable(path: &Path, module: &[u8]) {
         .collect();
     let manifest = json!({
         "format": "agent99 guest image",
-        "version": 1,
+        "version": 2,
         "written_by": "0",
         "origin": [],
         "files": [{"path": "guest.wasm", "size": module.len(), "sha256": hash}],

@@ -6,7 +6,7 @@
 mod common;
 
 use a99_sandbox::{Sandbox, Translate, block_on};
-use common::{builder, sh};
+use common::{builder, succeeded};
 
 fn start(translate: Translate) -> Sandbox {
     let builder = builder().translate(translate);
@@ -66,11 +66,16 @@ old=$(dd if="$p" bs=1 skip=$at count=4 2>/dev/null | od -An -v -t o1 | sed 's/ /
 patch() { printf "$1" | dd of="$p" bs=1 seek=$at conv=notrunc 2>/dev/null; }
 "#;
     let sandbox = start(Translate::Ready);
-    sh(&sandbox, PATCH);
+    // The file belongs to the guest's administrator.
+    let patch = |bytes: &str| {
+        let script = format!("{PATCH}\nprintf '%s' \"$old\"\npatch \"{bytes}\"");
+        let command = sandbox.command(["sh", "-ec", &script]).root();
+        succeeded("patch", block_on(command.output()).expect("it runs"))
+    };
     assert_eq!(python(&sandbox, "print(1)"), (0, "1\n".to_owned()));
-    sh(&sandbox, r"patch '\0\0\0\0'");
+    let old = patch(r"\0\0\0\0");
     const SIGILL: i32 = 4;
     assert_eq!(python(&sandbox, "print(1)").0, 128 + SIGILL);
-    sh(&sandbox, r#"patch "$old""#);
+    patch(&old);
     assert_eq!(python(&sandbox, "print(1)"), (0, "1\n".to_owned()));
 }
