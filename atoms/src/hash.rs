@@ -2,7 +2,7 @@
 //! other values.
 
 use crate::def::{Adjust, Kind, native, opt, req};
-use a99_core::costs::{MICRO, READ, Sizes};
+use a99_core::costs::{DIGEST, MICRO, Sizes};
 use a99_core::sig::Binding;
 use a99_core::text::{hex, wtf8_to_string_lossy};
 use a99_vm::atom::{AtomDef, Scope};
@@ -23,7 +23,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             &[req("value", Kind::Any).bound(Binding::TextOrValue), opt("algorithm", Kind::Text)],
             hash,
         )
-        .metered(READ),
+        .metered(DIGEST),
     ]
 }
 
@@ -41,7 +41,7 @@ fn hash(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> 
     };
     let text = match args[0] {
         Val::Str(text) => {
-            cx.charge(READ, Sizes::units(text.units()))?;
+            cx.charge(DIGEST, Sizes::units(text.units()))?;
             text
         }
         // What was resolved is digested as JSON, a text too; `undefined` as
@@ -56,7 +56,9 @@ fn hash(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> 
                     .unwrap_or(Val::Undefined),
                 other => other,
             };
-            stringify(cx, value, Replacer::None, b"")?.unwrap_or(Str::EMPTY)
+            let text = stringify(cx, value, Replacer::None, b"")?.unwrap_or(Str::EMPTY);
+            cx.charge(DIGEST, Sizes::units(text.units()))?;
+            text
         }
     };
     let name = algorithm.map_or(b"SHA-256".to_vec(), |s| cx.bytes(s).to_ascii_uppercase());

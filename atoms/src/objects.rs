@@ -255,6 +255,7 @@ fn member(cx: &mut Cx<'_>, obj: Val, key: KeyId) -> Result<Val, Fault> {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use crate::testing::{fuel_for, run};
 
     #[test]
@@ -320,11 +321,11 @@ mod tests {
     fn members_are_paid() {
         assert_eq!(
             fuel_for("keys", r#"[{"a":1,"b":2}]"#),
-            2 * 24 * a99_core::costs::ELEMENT
+            MEMBERS.price(Sizes::elements(2))
         );
         assert_eq!(
             fuel_for("merge", r#"[{"a":1,"b":2},{"a":3}]"#),
-            3 * 24 * a99_core::costs::ELEMENT
+            MEMBERS.price(Sizes::elements(3))
         );
     }
 }

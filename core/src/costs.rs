@@ -32,13 +32,19 @@ pub const ELEMENT: i64 = 400;
 /// A nanosecond of searching a full heap for garbage, where what was allocated
 /// since the last time has not paid for it.
 pub const COMPACTION: i64 = 40;
-/// A part of a schema that is read while a program runs, or met with a value.
+/// A part of a schema that meets a value.
 pub const SCHEMA_NODE: i64 = 5_000;
+/// A part of a schema that is read while a program runs.
+pub const SCHEMA_READ: i64 = 30_000;
+/// The elements that a value of an `enum` counts for that is read then.
+pub const SCHEMA_ALLOWED: usize = 12;
+/// The elements that a name of `required` counts for that is read then.
+pub const SCHEMA_REQUIRED: usize = 4;
 /// A position of a regular expression, its size with repetitions written out,
 /// that is compiled.
 pub const REGEX_POSITION: i64 = 2_000;
 /// A position of a regular expression that meets a UTF-16 unit of a text.
-pub const REGEX_STEP: i64 = 100;
+pub const REGEX_STEP: i64 = 200;
 /// A second that a command runs on a computer of the `shell` capability, in
 /// both models: the default budget buys its own default time limit (10 ms for
 /// a unit, D22) ten times over.
@@ -60,8 +66,8 @@ pub fn regex_price(positions: u64, units: u64) -> i64 {
 }
 
 /// Compiling an element or a member of a program that arrives at run time, or of
-/// a helper that it needs, in the metered model: 0.01 fuel.
-pub const COMPILE_ELEMENT: i64 = 10_000;
+/// a helper that it needs, in the metered model: 0.015 fuel.
+pub const COMPILE_ELEMENT: i64 = 15_000;
 /// Compiling a UTF-16 unit of its texts: 0.001 fuel.
 pub const COMPILE_UNIT: i64 = 1_000;
 
@@ -101,6 +107,86 @@ pub const fn collated_units(units: usize) -> usize {
     units.saturating_mul(10)
 }
 
+/// A text, array, set, object or date that is copied between a program and its
+/// host, besides what is in it.
+pub const CROSSING_VALUE: i64 = 12 * ELEMENT;
+/// An element of an array or set that is copied between them.
+pub const CROSSING_ELEMENT: i64 = 4 * ELEMENT;
+/// A member of an object that is copied between them.
+pub const CROSSING_MEMBER: i64 = 32 * ELEMENT;
+/// What of the copy of its result a run does not pay for.
+pub const CROSSING_RESULT: i64 = MICRO;
+
+/// What copying a text of so many units between a program and its host costs.
+#[must_use]
+pub const fn crossing_text(units: usize) -> i64 {
+    times(units, UNIT).saturating_add(CROSSING_VALUE)
+}
+
+/// What copying an array or set costs, beyond the copies of its elements.
+#[must_use]
+pub const fn crossing_list(elements: usize) -> i64 {
+    times(elements, CROSSING_ELEMENT).saturating_add(CROSSING_VALUE)
+}
+
+/// What copying an object costs, beyond the copies of its members' values and
+/// its names by [`name_units`].
+#[must_use]
+pub const fn crossing_object(members: usize) -> i64 {
+    times(members, CROSSING_MEMBER).saturating_add(CROSSING_VALUE)
+}
+
+/// A price so many times.
+const fn times(n: usize, price: i64) -> i64 {
+    (n as i64).saturating_mul(price)
+}
+
+/// What the text of a number, a date or the like counts for beyond its units
+/// where it is made for an element of an array or a value in JSON text.
+#[must_use]
+pub const fn formatted_units(units: usize) -> usize {
+    2 * units
+}
+
+/// The elements that sorting so many counts for beyond [`Formula::Sort`] where
+/// a function of the program compares.
+#[must_use]
+pub const fn comparator_steps(n: usize) -> usize {
+    if n < 2 {
+        return 0;
+    }
+    let steps = n.saturating_mul((n - 1).ilog2() as usize + 1);
+    steps.saturating_mul(4 * SORT_STEP as usize)
+}
+
+/// The elements that copying an array, set, object or date within a run counts
+/// for, for each that is not shared with the original.
+#[must_use]
+pub const fn copied(len: usize) -> usize {
+    len.saturating_add(8).saturating_mul(4)
+}
+
+/// The elements that an array of so many elements counts for in JSON text.
+#[must_use]
+pub const fn json_list(elements: usize) -> usize {
+    elements.saturating_mul(2).saturating_add(2)
+}
+
+/// The elements that an object of so many members counts for in JSON text.
+#[must_use]
+pub const fn json_object(members: usize) -> usize {
+    members.saturating_mul(12).saturating_add(2)
+}
+
+/// The elements that an entry of the array counts for that `JSON.stringify`
+/// gets as its second argument, when it is read.
+pub const JSON_LISTED: usize = 8;
+/// The elements that a value counts for that a function replaces in JSON text.
+pub const JSON_REPLACED: usize = 24;
+/// The elements that an array or object counts for that JSON text is read to,
+/// besides its units.
+pub const PARSED_CONTAINER: usize = 4;
+
 /// Which prices a run pays (D18).
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
 pub enum CostModel {
@@ -110,6 +196,14 @@ pub enum CostModel {
     /// The references' table exactly; hard size caps stand in for proportional
     /// prices.
     Flat,
+}
+
+/// The nodes that a literal array or object of a program counts for in the
+/// metered model, besides those in it.
+#[must_use]
+pub const fn data_nodes(is_object: bool, len: usize) -> usize {
+    let each = if is_object { 4 } else { 1 };
+    len.saturating_mul(each).saturating_add(1)
 }
 
 /// The price of an expression node.
@@ -226,13 +320,17 @@ pub const SPLIT: Formula = both(5);
 pub const JOIN: Formula = both(2);
 /// What making an object of members that are only known then charges for each:
 /// their names are looked up, and noted if they are new.
-pub const MEMBERS: Formula = read(24);
+pub const MEMBERS: Formula = read(30);
 /// What making text of an array charges, besides the text.
-pub const LIST_TEXT: Formula = read(6);
+pub const LIST_TEXT: Formula = read(8);
 /// What reading JSON charges.
 pub const PARSE: Formula = both(4);
 /// What writing JSON charges.
-pub const STRINGIFY: Formula = both(4);
+pub const STRINGIFY: Formula = both(1);
+/// What digesting text charges.
+pub const DIGEST: Formula = read(2);
+/// What reading a number or a date from text charges.
+pub const NUMERAL: Formula = read(2);
 /// Charges nothing.
 pub const FREE: Formula = Formula::Free;
 

@@ -9,9 +9,12 @@ mod bill;
 use crate::builtins::{FUNCTIONS, METHODS};
 use crate::costs::{
     self, BOTH, CACHE_STORE, COMMAND_BYTE, COMMAND_SECOND, COMPACTION, COMPARED_PIECE,
-    COMPILE_ELEMENT, COMPILE_UNIT, CostModel, ELEMENT, Formula, LIST_TEXT, MICROSECONDS_A_UNIT,
-    PRICE_VERSION, READ, REGEX_POSITION, REGEX_STEP, SCHEMA_NODE, SHORT_TEXT, SORT_STEP, Sizes,
-    UNIT, WRITTEN, collated_units, read,
+    COMPILE_ELEMENT, COMPILE_UNIT, CROSSING_ELEMENT, CROSSING_MEMBER, CROSSING_RESULT,
+    CROSSING_VALUE, CostModel, DIGEST, ELEMENT, Formula, JSON_LISTED, JSON_REPLACED, LIST_TEXT,
+    MICROSECONDS_A_UNIT, NODE_METERED, NUMERAL, PARSED_CONTAINER, PRICE_VERSION, READ,
+    REGEX_POSITION, REGEX_STEP, SCHEMA_ALLOWED, SCHEMA_NODE, SCHEMA_READ, SCHEMA_REQUIRED,
+    SHORT_TEXT, SORT_STEP, Sizes, UNIT, WRITTEN, collated_units, comparator_steps, copied,
+    data_nodes, json_list, json_object, read,
 };
 use crate::fuel::Fuel;
 use crate::program::OperandKind;
@@ -291,7 +294,23 @@ fn write_rates(out: &mut String) {
     let (short, piece) = (SHORT_TEXT, COMPARED_PIECE);
     let collated = price(READ.price(Sizes::units(collated_units(1))));
     let sorting = price(SORT_STEP * ELEMENT);
+    let node_price = price(NODE_METERED);
+    let member_price = price((data_nodes(true, 1) - data_nodes(true, 0)) as i64 * NODE_METERED);
+    let elements = |n: usize| price(READ.price(Sizes::elements(n)));
+    let numeral = price(NUMERAL.price(Sizes::units(1)));
     let listed = price(LIST_TEXT.price(Sizes::elements(1)));
+    let digested = price(DIGEST.price(Sizes::units(1)));
+    let (json_listed, json_replaced) = (elements(JSON_LISTED), elements(JSON_REPLACED));
+    let json_list_part = elements(json_list(1) - json_list(0));
+    let json_open = elements(json_list(0));
+    let json_member = elements(json_object(1) - json_object(0));
+    let parsed = elements(PARSED_CONTAINER);
+    let (crossing, crossing_result) = (price(CROSSING_VALUE), price(CROSSING_RESULT));
+    let (crossing_element, crossing_member) = (price(CROSSING_ELEMENT), price(CROSSING_MEMBER));
+    let (copied_one, copied_part) = (elements(copied(0)), elements(copied(1) - copied(0)));
+    let comparator = elements(comparator_steps(2) / 2);
+    let (schema_read, required) = (price(SCHEMA_READ), elements(SCHEMA_REQUIRED));
+    let allowed = elements(SCHEMA_ALLOWED);
     out.push_str("## Proportional prices\n\nOnly in the metered model.\n\n");
     out.push_str("| code | formula |\n|---|---|\n");
     for formula in [
@@ -329,8 +348,8 @@ fn write_rates(out: &mut String) {
          * by an atom: the widths of `str` and `sep` (split), `list` and `sep` (join), `tmpl` \
          (template), `keys` (pick), `obj` (omit, keys), `a` and `b` (merge), `str` \
          (jsonParse), `value` (jsonStringify), `pattern` and `value` (regexMatch), \
-         `message` (console atoms) and the text that is hashed (hash). A value that hash and \
-         the console atoms get instead of a text is charged by the units of its JSON text. A \
+         `message` (console atoms) and the text that is hashed (hash). Of a value that hash and \
+         the console atoms get instead of a text the JSON text is written. A \
          text where omit or merge want an object is split into its units first.\n\
          * by `agentRun` of a program and `runCode`: the program with everything in it; and for \
          compiling it {compile_element} for each element and member and {compile_unit} for each \
@@ -339,18 +358,40 @@ fn write_rates(out: &mut String) {
          What is written is the width of the result; of `push`, `sort` and others that give \
          the array itself or a number nothing is.\n\n\
          Besides the rows below:\n\n\
+         * What stands in a step without a `$expr` tag: {node_price} for an operand of an \
+         expression node; for each literal array {node_price} and {node_price} for each element, \
+         for each literal object {node_price} and {member_price} for each member, those within \
+         them too, each time they are evaluated; {node_price} for each variable of `varsLet`, \
+         key of `varsImport` and `varsExport`, argument of `callLocal`, and member of a literal \
+         `vars` of conditions and `mathCalc` and of a literal `input` of `agentRun`.\n\
          * `+` that makes text: {unit} for each unit of the result.\n\
-         * Conversions, wherever one is made: of a text to a number {unit} for each unit; of an \
-         array to text {listed} for each element of it and of the arrays within, and {unit} \
-         for each unit of the text. Other conversions are free.\n\
+         * Conversions, wherever one is made: of a text to a number {numeral} for each unit; of \
+         an array to text {listed} for each element of it and of the arrays within, and {unit} \
+         for each unit of the text, three times for that of a number or date. Other conversions \
+         are free.\n\
+         * JSON text, wherever it is written: {unit} for each unit, three times for that of a \
+         number or date; {json_list_part} for each element of an array and {json_member} for each \
+         member of an object, {json_open} for each of those, and {element} for each member that \
+         an array as second argument of `JSON.stringify` names, which costs {json_listed} for \
+         each entry besides; {json_replaced} for each value that a function there replaces. \
+         Reading it: {parsed} for each \
+         array and object in it.\n\
+         * A copy between the program and its host, of the inputs and of the answer of an atom \
+         that calls a capability or is the host's own: {crossing} for each text, date, array, \
+         set and object in it, {unit} for each unit of texts, {crossing_element} for each \
+         element and {crossing_member} for each member. The copy of the run's result costs the \
+         same beyond {crossing_result}.\n\
+         * What `memoize` keeps, and gives once more, is a copy: {copied_one} for each array, \
+         set, object and date in it and {copied_part} for each element and member.\n\
+         * `sort` and `toSorted` with a function: {comparator} * n * ceil(log2 n).\n\
          * Comparing texts, by `==`, `<` and the like, is free for the first {short} bytes of \
          their UTF-8; then they are compared in pieces of {piece} bytes as far as they are the \
          same, a unit for 16 bytes. Texts of different lengths are never equal, and not looked \
          at. `sort` pays for a longer text as if it were compared ceil(log2 n) times, \
          `localeCompare` {collated} for each unit of two texts that differ.\n\
          * A name that the program made and that is longer than {short} bytes, to look a member \
-         up (`o[k]`, `Object.hasOwn`, `hasOwnProperty`) or to name one (`pick`, `omit`, \
-         `Object.fromEntries`): a unit for 4 bytes.\n\
+         up (`o[k]`, `Object.hasOwn`, `hasOwnProperty`), to name one (`pick`, `omit`, \
+         `Object.fromEntries`) or in a copy for the host or from it: a unit for 4 bytes.\n\
          * `flat` and `join` read the elements of each array within that they enter.\n\
          * Looking for a text with `includes`, `indexOf`, `lastIndexOf`, `add`, `has` or \
          `remove` reads the units of each element that is a text of the same length.\n\
@@ -358,16 +399,18 @@ fn write_rates(out: &mut String) {
          `intersection` and `diff` those of both sides.\n\
          * `return` by a schema that says more than names reads the object with everything in \
          it; so do `runCode` and an inline `agentRun` with the program.\n\
-         * `memoize` with a key that is no text reads the JSON text of the key, when it looks \
-         it up and when it stores; without a key, `memoize` and `cache` read the JSON text of \
-         the variables that the body uses.\n\
+         * `memoize` with a key that is no text writes the JSON text of the key, when it looks \
+         it up and when it stores; without a key, `memoize` and `cache` write the JSON text of \
+         the variables that the body uses. A key or a key's JSON text of more than {short} bytes \
+         is digested, which costs {digested} for each unit, both times.\n\
          * A schema that a program uses, in `filter`, `Schema.isValid`, `return` and \
          `inputSchema`: {node} for each part of it that meets a value, each time; {element} and \
          {unit} for each unit of its name for each member that is required, declared or, where \
          `additionalProperties` is a schema, there; {unit} for each unit of a text that is \
          compared with a `const` of its length, or once where its length, an `enum`, a \
-         `pattern` or a `format` is checked. Reading a schema that the program made costs {node} \
-         for each part and what the names of its properties cost. What `filter` and `return` keep \
+         `pattern` or a `format` is checked. Reading a schema that the program made costs \
+         {schema_read} for each part, {allowed} for each value of an `enum`, {required} for each \
+         name of `required`, and what the names of its properties cost. What `filter` and `return` keep \
          costs {node} for each part again, its names, and {element} for each member or element.\n\
          * A regular expression, of `regexMatch` and in schemas: {position} for each position, \
          and {step} for each position and unit of the text. The positions are the characters, \

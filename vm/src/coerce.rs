@@ -13,7 +13,7 @@ pub use texts::{str_order, str_order_paid};
 use crate::builtins;
 use crate::heap::{Heap, Ref, Str, StrMark, Val};
 use crate::native::{Cx, Fault};
-use a99_core::costs::{LIST_TEXT, READ, Sizes, WRITTEN};
+use a99_core::costs::{CostModel, LIST_TEXT, NUMERAL, Sizes, WRITTEN, formatted_units};
 use a99_ecma::{arith as num, date, number_parse, number_text, wtf8};
 use std::cmp::Ordering;
 use texts::{Paid, same_text};
@@ -107,7 +107,7 @@ fn to_number_slow(cx: &mut Cx<'_>, v: Val) -> Result<f64, Fault> {
 }
 
 fn str_to_number(cx: &mut Cx<'_>, s: Str) -> Result<f64, Fault> {
-    cx.charge(READ, Sizes::units(s.units()))?;
+    cx.charge(NUMERAL, Sizes::units(s.units()))?;
     Ok(number_parse::string_to_number(cx.bytes(s)))
 }
 
@@ -190,6 +190,7 @@ pub fn join(cx: &mut Cx<'_>, array: Ref, sep: Option<Str>) -> Result<Str, Fault>
         mark: cx.heap.begin_str(0)?,
         block: Vec::new(),
         units: 0,
+        formatted: 0,
     };
     // (array, place of the next element)
     let mut stack: Vec<(Ref, usize)> = vec![(array, 0)];
@@ -203,10 +204,7 @@ pub fn join(cx: &mut Cx<'_>, array: Ref, sep: Option<Str>) -> Result<Str, Fault>
         if i > 0 {
             match sep.filter(|_| stack.len() == 1) {
                 Some(sep) => out.push_str(cx, sep)?,
-                None => out.push_scalar(cx, |_, block| {
-                    block.push(b',');
-                    Ok(())
-                })?,
+                None => out.push_bytes(cx, b",")?,
             }
         }
         match v {
@@ -217,7 +215,7 @@ pub fn join(cx: &mut Cx<'_>, array: Ref, sep: Option<Str>) -> Result<Str, Fault>
                 cx.charge(LIST_TEXT, Sizes::elements(cx.heap.len(inner)))?;
                 stack.push((inner, 0));
             }
-            other => out.push_scalar(cx, |heap, block| scalar_text(heap, other, block))?,
+            other => out.push_scalar(cx, other)?,
         }
     }
     out.flush(cx)?;
@@ -230,21 +228,31 @@ struct JoinText {
     mark: StrMark,
     block: Vec<u8>,
     units: usize,
+    /// What the texts of numbers and the like count for beyond their units.
+    formatted: usize,
 }
 
 impl JoinText {
     /// Bytes in a block, and the longest string that is copied through it.
     const BLOCK: usize = 4 << 10;
 
-    /// Appends a short ASCII text.
-    fn push_scalar(
-        &mut self,
-        cx: &mut Cx<'_>,
-        write: impl FnOnce(&Heap, &mut Vec<u8>) -> Result<(), Fault>,
-    ) -> Result<(), Fault> {
+    /// Appends the text of anything but a string and an array.
+    fn push_scalar(&mut self, cx: &mut Cx<'_>, v: Val) -> Result<(), Fault> {
         let before = self.block.len();
-        write(cx.heap, &mut self.block)?;
-        self.units += self.block.len() - before;
+        scalar_text(cx.heap, v, &mut self.block)?;
+        let units = self.block.len() - before;
+        self.formatted += formatted_units(units);
+        self.grown(cx, units)
+    }
+
+    /// Appends a short ASCII text.
+    fn push_bytes(&mut self, cx: &mut Cx<'_>, text: &[u8]) -> Result<(), Fault> {
+        self.block.extend_from_slice(text);
+        self.grown(cx, text.len())
+    }
+
+    fn grown(&mut self, cx: &mut Cx<'_>, units: usize) -> Result<(), Fault> {
+        self.units += units;
         if self.block.len() > Self::BLOCK {
             self.flush(cx)
         } else {
@@ -266,7 +274,12 @@ impl JoinText {
     }
 
     fn flush(&mut self, cx: &mut Cx<'_>) -> Result<(), Fault> {
-        cx.charge(WRITTEN, Sizes::default().out_units(self.units))?;
+        let units = match cx.meter.model {
+            CostModel::Metered => self.units + self.formatted,
+            CostModel::Flat => self.units,
+        };
+        cx.charge(WRITTEN, Sizes::default().out_units(units))?;
+        self.formatted = 0;
         cx.heap.build_bytes(self.mark, &self.block)?;
         self.block.clear();
         self.units = 0;

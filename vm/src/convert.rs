@@ -19,7 +19,7 @@ pub(crate) mod temp;
 mod tests;
 
 pub(crate) use inward::copy_plain;
-pub use inward::{copy_deep, from_value};
+pub use inward::{copy_deep, from_answer, from_value};
 pub use outward::Copies;
 pub(crate) use price::charge_read;
 

@@ -21,6 +21,7 @@ pub fn canonical_json(cx: &mut Cx<'_>, v: Val, out: &mut Vec<u8>) -> Result<(), 
     let style = Style {
         gap: b"",
         replacer: Replacer::None,
+        listed: 0,
         canonical: true,
     };
     let mut writer = Writer::new(cx, style);

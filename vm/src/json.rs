@@ -17,6 +17,7 @@ use crate::coerce;
 use crate::convert::Copies;
 use crate::heap::{KeyId, Str, Val};
 use crate::native::{Cx, Fault};
+use a99_core::costs::{JSON_LISTED, READ, Sizes};
 
 /// Arrays and objects inside each other that JSON text may have in either
 /// direction (D21); beyond it a cycle or an attack is likelier than data.
@@ -44,13 +45,25 @@ fn json_parse(cx: &mut Cx<'_>, args: &[Val]) -> Result<Val, Fault> {
 /// `JSON.stringify(value, replacer?, space?)`.
 fn json_stringify(cx: &mut Cx<'_>, args: &[Val]) -> Result<Val, Fault> {
     let arg = |i: usize| args.get(i).copied().unwrap_or(Val::Undefined);
+    let mut listed = 0;
     let replacer = match arg(1) {
-        Val::Arr(list) => Replacer::Keys(key_list(cx, list)?),
+        Val::Arr(list) => {
+            listed = cx.heap.len(list);
+            let elements = listed.saturating_mul(JSON_LISTED);
+            cx.pay_metered(READ.price(Sizes::elements(elements)))?;
+            Replacer::Keys(key_list(cx, list)?)
+        }
         f @ Val::Builtin(_) => Replacer::Function(f),
         _ => Replacer::None,
     };
     let gap = gap(cx, arg(2))?;
-    Ok(stringify(cx, arg(0), replacer, &gap)?.map_or(Val::Undefined, Val::Str))
+    let style = Style {
+        gap: &gap,
+        replacer,
+        listed,
+        canonical: false,
+    };
+    Ok(styled(cx, arg(0), style)?.map_or(Val::Undefined, Val::Str))
 }
 
 /// What the second argument of `JSON.stringify` says.
@@ -76,11 +89,20 @@ pub fn stringify(
     replacer: Replacer,
     gap: &[u8],
 ) -> Result<Option<Str>, Fault> {
+    let listed = match &replacer {
+        Replacer::Keys(keys) => keys.len(),
+        _ => 0,
+    };
     let style = Style {
         gap,
         replacer,
+        listed,
         canonical: false,
     };
+    styled(cx, v, style)
+}
+
+fn styled(cx: &mut Cx<'_>, v: Val, style: Style<'_>) -> Result<Option<Str>, Fault> {
     let mut writer = Writer::new(cx, style);
     if !writer.run(v)? {
         return Ok(None);

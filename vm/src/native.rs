@@ -244,6 +244,15 @@ impl Meter {
         }
     }
 
+    /// Pays a price of the metered model in micro-units.
+    #[inline]
+    fn pay_metered(&mut self, price: i64) -> Result<(), Fault> {
+        match self.model {
+            CostModel::Metered if price > 0 => self.pay(price),
+            _ => Ok(()),
+        }
+    }
+
     /// Notes `n` units of work and asks the host when a slice is done.
     #[inline]
     fn work(&mut self, n: i64, host: &dyn Host) -> Result<(), Fault> {
@@ -278,6 +287,12 @@ impl Clock<'_> {
     pub(crate) fn work(&mut self, n: i64) -> Result<(), Fault> {
         self.meter.work(n, self.host)
     }
+
+    /// As [`Cx::pay_metered`].
+    #[inline]
+    pub(crate) fn pay_metered(&mut self, price: i64) -> Result<(), Fault> {
+        self.meter.pay_metered(price)
+    }
 }
 
 /// The view of a run that works on texts and values of its heap where they
@@ -301,10 +316,7 @@ impl<'a> Reading<'a> {
 
     /// Pays a price of the metered model in micro-units.
     pub(crate) fn pay_metered(&mut self, price: i64) -> Result<(), Fault> {
-        match self.meter.model {
-            CostModel::Metered => self.meter.pay(price),
-            CostModel::Flat => Ok(()),
-        }
+        self.meter.pay_metered(price)
     }
 
     /// As [`Cx::work`].
@@ -339,6 +351,11 @@ impl Cx<'_> {
     /// Pays a price in micro-units, in both models.
     pub fn pay(&mut self, price: i64) -> Result<(), Fault> {
         self.meter.pay(price)
+    }
+
+    /// Pays a price of the metered model in micro-units.
+    pub fn pay_metered(&mut self, price: i64) -> Result<(), Fault> {
+        self.meter.pay_metered(price)
     }
 
     /// Notes `n` units of work (about a nanosecond each) and looks at abort

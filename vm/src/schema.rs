@@ -7,7 +7,7 @@
 use crate::builtins::regex;
 use crate::heap::{Heap, Oom, Val};
 use crate::native::{Cx, Fault, Reading};
-use a99_core::costs::{READ, SCHEMA_NODE, Sizes, WRITTEN};
+use a99_core::costs::{READ, SCHEMA_NODE, SCHEMA_READ, Sizes, WRITTEN};
 use a99_core::schema::{
     self, Data, Gauge, KeptItems, KeptMembers, Part, Schema, SchemaError, View,
 };
@@ -78,6 +78,8 @@ impl<'h> Data<'h> for Guest<'h> {
 struct Paid<'r> {
     run: Reading<'r>,
     held: usize,
+    /// The price of a part.
+    part: i64,
 }
 
 impl Gauge for Paid<'_> {
@@ -85,7 +87,7 @@ impl Gauge for Paid<'_> {
 
     fn nodes(&mut self, n: usize) -> Result<(), Fault> {
         let n = n as i64;
-        self.run.pay_metered(n.saturating_mul(SCHEMA_NODE))?;
+        self.run.pay_metered(n.saturating_mul(self.part))?;
         self.run.work(n.saturating_mul(NODE_WORK))
     }
 
@@ -116,7 +118,11 @@ impl Gauge for Paid<'_> {
 /// What is checked counts the memory of its schema, which was read before.
 fn paid<'r>(cx: &'r mut Cx<'_>, held: usize) -> Paid<'r> {
     let run = cx.reading();
-    Paid { run, held }
+    Paid {
+        run,
+        held,
+        part: SCHEMA_NODE,
+    }
 }
 
 /// A schema from a value of the program.
@@ -124,7 +130,10 @@ fn paid<'r>(cx: &'r mut Cx<'_>, held: usize) -> Paid<'r> {
 /// # Errors
 /// Fuel, memory, a stop.
 pub(crate) fn read(cx: &mut Cx<'_>, schema: Val) -> Result<Schema, Fault> {
-    let mut paid = paid(cx, 0);
+    let mut paid = Paid {
+        part: SCHEMA_READ,
+        ..paid(cx, 0)
+    };
     let data = Guest::new(paid.run.heap(), schema);
     Schema::read(data, &mut paid)
 }

@@ -82,7 +82,12 @@ impl<'a> Lower<'_, 'a> {
                 self.e.emit(Op::Mov { dst, src: arr });
                 self.release(mark);
             }
-            Binding::Vars => self.vars_object_to(node, dst, None),
+            Binding::Vars => {
+                if self.is_literal_object(node) {
+                    self.charge_data(doc.len(node));
+                }
+                self.vars_object_to(node, dst, None);
+            }
             Binding::TemplateVars { template } => {
                 let text = (template, base + template);
                 self.template_vars_to(step, params, (node, dst), text);

@@ -129,6 +129,9 @@ impl<'a> Lower<'_, 'a> {
         let doc = self.s.doc;
         let Some(vars) = vars else { return };
         let members: Vec<(&'a [u8], NodeId)> = doc.members(vars).collect();
+        if self.is_literal_object(vars) {
+            self.charge_data(members.len());
+        }
         for (name, node) in members {
             let mark = self.mark();
             let r = self.value(node);

@@ -15,13 +15,11 @@ use std::collections::HashMap;
 impl<'a> Lower<'_, 'a> {
     fn pay(&mut self, ir: &Ir<'a>) {
         self.e.at = Some((ir.at.node, ir.at.inner));
-        if ir.priced {
-            let kind = if self.text_nodes {
-                ChargeKind::TextNodes(1)
-            } else {
-                ChargeKind::Nodes(1)
-            };
-            self.e.charge(kind);
+        if ir.priced && !self.text_nodes {
+            self.e.charge(ChargeKind::Nodes(1));
+        } else if ir.priced || !matches!(ir.kind, IrKind::Lit(Lit::Undefined)) {
+            // The flat model knows no price for what has no tag.
+            self.e.charge(ChargeKind::TextNodes(1));
         }
     }
 
@@ -136,8 +134,7 @@ impl<'a> Lower<'_, 'a> {
             }
             IrKind::Data(node) => {
                 self.pay(ir);
-                let lit = self.s.literal(node);
-                self.e.emit(Op::LoadLit { dst, lit });
+                self.load_data(node, dst);
             }
             IrKind::Ident(name) => {
                 self.pay(ir);

@@ -245,6 +245,7 @@ impl<'a> Lower<'_, 'a> {
             .into_iter()
             .flat_map(|a| doc.elements(a))
             .collect();
+        self.charge_data(args.len());
         let mark = self.mark();
         let base = self.temps(params);
         for (i, arg) in args.iter().enumerate() {

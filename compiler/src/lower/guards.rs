@@ -12,7 +12,7 @@ use crate::ir::FromJson;
 use a99_core::builtins::is_forbidden;
 use a99_core::json::{Kind, NodeId};
 use a99_core::program::{Const, Op};
-use a99_core::sig::{AtomSig, BaseCost, Binding, Param, Params};
+use a99_core::sig::{AtomSig, BaseCost, Binding, Effect, Param, Params};
 
 /// What is asked before the other inputs.
 pub(super) struct Guard {
@@ -36,7 +36,10 @@ impl Lower<'_, '_> {
         let again = matches!(sig.cost, BaseCost::Dynamic(_));
         let acts = params.iter().enumerate().any(|(i, param)| {
             let node = self.s.doc.get(step, param.name);
-            (again || !first.contains(&i)) && node.is_some_and(|n| self.acts(n, param.binding))
+            // What goes to the host is paid for, be it resolved or not.
+            let paid = |n| sig.effect == Effect::Io && self.crosses(n);
+            let acts = |n| paid(n) || self.acts(n, param.binding);
+            (again || !first.contains(&i)) && node.is_some_and(acts)
         });
         (acts && first.len() == asked.len()).then_some(Guard { op, first, again })
     }
@@ -78,6 +81,13 @@ impl Lower<'_, '_> {
         self.e.bind(ready);
     }
 
+    /// Whether a copy of an input for the host is paid: all but numbers and the
+    /// like.
+    fn crosses(&self, node: NodeId) -> bool {
+        let kind = self.s.doc.kind(node);
+        matches!(kind, Kind::String(_) | Kind::Array | Kind::Object)
+    }
+
     /// Whether resolving an input can cost fuel, fail or change something.
     fn acts(&self, node: NodeId, binding: Binding) -> bool {
         let doc = self.s.doc;
@@ -108,7 +118,8 @@ impl Lower<'_, '_> {
                 .and_then(|path| doc.str(path))
                 .is_some_and(forbidden),
             Kind::Object if FromJson::is_expr(doc, node) => true,
-            Kind::Object | Kind::Array => self.has_nested(node),
+            // In the metered model literals are paid for.
+            Kind::Object | Kind::Array => true,
             _ => false,
         }
     }

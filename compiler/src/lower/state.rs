@@ -79,7 +79,9 @@ impl<'a> Lower<'_, 'a> {
             }
             return self.end_valueless(step);
         }
-        for (name, path) in import_names(doc, step, self.s.arena) {
+        let names = import_names(doc, step, self.s.arena);
+        self.charge_data(names.len());
+        for (name, path) in names {
             let mark = self.mark();
             let r = self.flat_arg(path);
             self.bind(name, keys.unwrap_or(step), r);
@@ -89,7 +91,9 @@ impl<'a> Lower<'_, 'a> {
     }
 
     pub(super) fn form_vars_let(&mut self, step: NodeId) -> Option<u8> {
-        for (name, node) in self.inputs(step) {
+        let inputs = self.inputs(step);
+        self.charge_data(inputs.len());
+        for (name, node) in inputs {
             let mark = self.mark();
             let r = self.value(node);
             self.bind(name, node, r);
@@ -109,6 +113,7 @@ impl<'a> Lower<'_, 'a> {
             Some(keys) => doc.members(keys).collect(),
             None => Vec::new(),
         };
+        self.charge_data(entries.len());
         let mark = self.mark();
         let arr = self.temp();
         self.e.emit(Op::NewArr {

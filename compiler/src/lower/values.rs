@@ -3,6 +3,7 @@
 
 use super::{Held, Lower};
 use crate::ir::FromJson;
+use a99_core::costs::data_nodes;
 use a99_core::json::{Kind, NodeId};
 use a99_core::program::{ArgFallback, ChargeKind, Const, Op};
 use std::collections::{HashMap, HashSet};
@@ -122,14 +123,43 @@ impl<'a> Lower<'_, 'a> {
         self.release(mark);
     }
 
+    /// Loads a literal array or object with nothing to resolve in it, fresh for
+    /// each evaluation (D33).
+    pub(super) fn load_data(&mut self, node: NodeId, dst: u8) {
+        let doc = self.s.doc;
+        let mut nodes = 0;
+        let mut todo = vec![node];
+        while let Some(node) = todo.pop() {
+            let kind = doc.kind(node);
+            if matches!(kind, Kind::Array | Kind::Object) {
+                nodes += data_nodes(kind == Kind::Object, doc.len(node));
+                todo.extend(doc.elements(node));
+                todo.extend(doc.members(node).map(|(_, value)| value));
+            }
+        }
+        self.charge_data(nodes);
+        let lit = self.s.literal(node);
+        self.e.emit(Op::LoadLit { dst, lit });
+    }
+
+    /// Pays for parts of a step that are no expression nodes, in the metered
+    /// model.
+    pub(super) fn charge_data(&mut self, mut nodes: usize) {
+        while nodes > 0 {
+            let some = nodes.min(usize::from(u16::MAX / 2));
+            self.e.charge(ChargeKind::TextNodes(some as u16));
+            nodes -= some;
+        }
+    }
+
     /// A literal array or object, fresh for each evaluation (D33).
     fn literal_to(&mut self, node: NodeId, dst: u8) {
         let doc = self.s.doc;
         if !self.has_nested(node) {
-            let lit = self.s.literal(node);
-            self.e.emit(Op::LoadLit { dst, lit });
+            self.load_data(node, dst);
             return;
         }
+        self.charge_data(data_nodes(doc.kind(node) == Kind::Object, doc.len(node)));
         let children: Vec<NodeId> = match doc.kind(node) {
             Kind::Object => doc.members(node).map(|m| m.1).collect(),
             _ => doc.elements(node).collect(),

@@ -78,8 +78,8 @@ pub enum ChargeKind {
     Step,
     /// This many expression nodes.
     Nodes(u16),
-    /// This many nodes of a condition string or `mathCalc`: free in the flat
-    /// model (D48).
+    /// This many nodes of a condition string or `mathCalc`, or parts of
+    /// literals and steps: free in the flat model (D48).
     TextNodes(u16),
     /// One turn of a `while` loop.
     Turn,

@@ -99,9 +99,8 @@ pub trait Gauge {
     /// Why the work ends early.
     type Stop;
 
-    /// Parts of a schema that are read, each with the list of scalars in it, or
-    /// met with a value. The size of those lists is paid by who reads the data
-    /// that a schema is made of.
+    /// Parts of a schema that are read, or met with a value. Texts in them are
+    /// paid by who reads the data that a schema is made of.
     ///
     /// # Errors
     /// The work is to end.

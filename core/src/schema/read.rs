@@ -6,6 +6,7 @@ use super::{
     Allowed, Constant, Items, Kind, Limits, MAX_SCHEMA_DEPTH, NONE, Names, Node, Schema, Shape,
     Span,
 };
+use crate::costs::{SCHEMA_ALLOWED, SCHEMA_REQUIRED};
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
@@ -315,6 +316,7 @@ impl<G: Gauge> Reader<'_, G> {
         let start = self.schema.names.len() as u32;
         for index in 0..n {
             self.gauge.passes(ITEM)?;
+            self.gauge.reads(SCHEMA_REQUIRED, 0)?;
             if let Some(View::Text(name, _)) = list.item(index).map(D::view) {
                 let name = self.text(name)?;
                 self.gauge.holds(2 * size_of::<Span>())?;
@@ -349,6 +351,7 @@ impl<G: Gauge> Reader<'_, G> {
         self.gauge.holds(2 * n * size_of::<Constant>())?;
         for at in 0..n {
             self.gauge.passes(ITEM)?;
+            self.gauge.reads(SCHEMA_ALLOWED, 0)?;
             let Some(view) = list.item(at).map(D::view) else {
                 continue;
             };

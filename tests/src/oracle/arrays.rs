@@ -1,10 +1,10 @@
 //! Methods of arrays (ECMA-262 §23.1.3) and sets (language section 3.6).
 
 use super::coerce::{join, to_num, to_str};
-use super::meter::{Meter, pay, pay_search, pay_texts};
+use super::meter::{Meter, pay, pay_metered, pay_search, pay_texts};
 use super::strings::Args;
 use super::value::{Fail, JsStr, OVal, Res, array_index, fail, js};
-use a99_core::costs::{Formula, READ, Sizes, WRITTEN};
+use a99_core::costs::{Formula, READ, Sizes, WRITTEN, comparator_steps};
 use a99_ecma::text_index;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -57,6 +57,10 @@ fn sorted(m: &mut Meter, list: &[OVal], args: &Args<'_>, call: &mut Call<'_>) ->
         Formula::Sort,
         Sizes::elements(list.len()).in_units(units.sum()),
     )?;
+    if compare.is_some() {
+        let steps = Sizes::elements(comparator_steps(list.len()));
+        pay_metered(READ.price(steps))?;
+    }
     let holes = list.iter().filter(|v| v.is_undef()).count();
     let mut keyed: Vec<(JsStr, OVal)> = Vec::new();
     for v in list.iter().filter(|v| !v.is_undef()) {

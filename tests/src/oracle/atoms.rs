@@ -4,13 +4,15 @@
 use super::coerce::{less, loose_eq, to_str};
 use super::condition;
 use super::expr::{Env, name_of};
-use super::json::{self, Style};
+use super::json;
 use super::machine::{Machine, ScopeRef};
 use super::meter::{size, sizes};
 use super::steps::{Node, binding};
 use super::value::{Fail, OVal, Obj, Res, fail, from_wtf8, js, lossy, to_text, to_wtf8};
 use super::{coerce, regex, statics, strings};
-use a99_core::costs::{BOTH, CostModel, JOIN, MEMBERS, PARSE, READ, SPLIT, STRINGIFY, Sizes};
+use a99_core::costs::{
+    BOTH, CostModel, DIGEST, JOIN, MEMBERS, PARSE, READ, SPLIT, STRINGIFY, Sizes, WRITTEN,
+};
 use a99_core::value::Value;
 
 impl Machine<'_> {
@@ -56,14 +58,18 @@ impl Machine<'_> {
             }
             "varGet" => return self.input(node, "key", scope),
             "varsImport" => {
-                for (alias, path) in pairs(node.get("keys")) {
+                let keys = pairs(node.get("keys"));
+                super::expr::pay_nodes(keys.len())?;
+                for (alias, path) in keys {
                     let value = self.flat_arg(&name_of(&path));
                     scope.bind(&name_of(&alias), value)?;
                 }
             }
             "varsExport" => {
                 let mut out = Obj::new();
-                for (alias, path) in pairs(node.get("keys")) {
+                let keys = pairs(node.get("keys"));
+                super::expr::pay_nodes(keys.len())?;
+                for (alias, path) in keys {
                     let value = self.resolve(&path, scope)?;
                     out.insert(name_of(&alias), value);
                 }
@@ -73,6 +79,9 @@ impl Machine<'_> {
                 let Node::Step(map) = node else {
                     return Ok(OVal::Undef);
                 };
+                let metadata = |key: &&str| map.get(key).is_some();
+                let metadata = ["op", "result"].iter().filter(|k| metadata(k)).count();
+                super::expr::pay_nodes(map.len() - metadata)?;
                 for (key, value) in map.iter_js_order() {
                     if *key != "op" && *key != "result" {
                         let value = self.resolve(value, scope)?;
@@ -347,7 +356,7 @@ impl Machine<'_> {
                 let value = self.input(node, "value", scope)?;
                 self.meter
                     .charge(STRINGIFY, sizes([&value], &OVal::Undef))?;
-                let text = json::stringify(&value, &Style::default())?;
+                let text = json::stringify_paid(&value)?;
                 let out = text.map_or(OVal::Undef, OVal::units);
                 self.meter.writes(BOTH, &out)?;
                 Ok(out)
@@ -357,9 +366,10 @@ impl Machine<'_> {
                     Value::String(s) => from_wtf8(s.as_bytes()),
                     other => {
                         let value = self.resolve(other, scope)?;
-                        json::stringify(&value, &Style::default())?
-                            .unwrap_or_default()
-                            .into()
+                        let text = json::stringify_paid(&value)?.unwrap_or_default();
+                        let sizes = Sizes::default().out_units(text.len());
+                        self.meter.charge(WRITTEN, sizes)?;
+                        text.into()
                     }
                 };
                 let algorithm = match self.input(node, "algorithm", scope)? {
@@ -367,7 +377,7 @@ impl Machine<'_> {
                     _ => js("SHA-256"),
                 };
                 self.meter.charge(
-                    READ,
+                    DIGEST,
                     Sizes::units(size(&OVal::Str(text.clone())).0 as usize),
                 )?;
                 let bytes = to_text(&text).to_string_lossy().into_owned().into_bytes();

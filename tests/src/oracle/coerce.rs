@@ -2,10 +2,10 @@
 //! (language section 3.3, decision D6).
 
 use super::meter::owe_compare;
-use super::meter::pay;
+use super::meter::{formatted, pay, unformatted};
 use super::value::{Fail, JsStr, OVal, Res, from_wtf8, js, to_wtf8};
 use a99_core::builtins::FUNCTIONS;
-use a99_core::costs::{LIST_TEXT, READ, Sizes, WRITTEN};
+use a99_core::costs::{LIST_TEXT, NUMERAL, Sizes, WRITTEN};
 use a99_ecma::{arith, number_parse, number_text};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -18,7 +18,7 @@ type Open = Vec<Rc<RefCell<Vec<OVal>>>>;
 
 /// ECMA-262 §7.1.17 ToString. An array pays for its elements and its text.
 pub fn to_str(value: &OVal) -> Res<JsStr> {
-    let text = str_within(value, &mut Vec::new())?;
+    let text = unformatted(str_within(value, &mut Vec::new()))?;
     if matches!(value, OVal::Arr(_)) {
         pay(WRITTEN, Sizes::default().out_units(text.len()))?;
     }
@@ -50,7 +50,7 @@ fn str_within(value: &OVal, open: &mut Open) -> Res<JsStr> {
 /// `Array.prototype.join` (ECMA-262 §23.1.3.18); the elements of arrays within
 /// are paid.
 pub fn join(items: &Rc<RefCell<Vec<OVal>>>, sep: &[u16]) -> Res<JsStr> {
-    join_within(items, sep, &mut Vec::new())
+    unformatted(join_within(items, sep, &mut Vec::new()))
 }
 
 /// Refuses an array inside itself, and too many within each other.
@@ -74,7 +74,11 @@ fn join_within(items: &Rc<RefCell<Vec<OVal>>>, sep: &[u16], open: &mut Open) -> 
             out.extend_from_slice(sep);
         }
         if !item.is_nullish() {
-            out.extend_from_slice(&str_within(item, open)?);
+            let text = str_within(item, open)?;
+            if !matches!(item, OVal::Str(_) | OVal::Arr(_)) {
+                formatted(text.len());
+            }
+            out.extend_from_slice(&text);
         }
     }
     open.pop();
@@ -96,7 +100,7 @@ pub fn to_num(value: &OVal) -> Res<f64> {
 }
 
 fn text_to_num(text: &JsStr) -> Res<f64> {
-    pay(READ, Sizes::units(text.len()))?;
+    pay(NUMERAL, Sizes::units(text.len()))?;
     Ok(number_parse::string_to_number(&to_wtf8(text)))
 }
 

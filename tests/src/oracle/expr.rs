@@ -173,10 +173,12 @@ impl Machine<'_> {
     fn literal(&mut self, value: &Value, scope: &ScopeRef) -> Res<OVal> {
         match value {
             Value::Array(items) => {
+                pay_nodes(costs::data_nodes(false, items.len()))?;
                 let items: Res<Vec<OVal>> = items.iter().map(|v| self.nested(v, scope)).collect();
                 Ok(OVal::array(items?))
             }
             Value::Object(map) => {
+                pay_nodes(costs::data_nodes(true, map.len()))?;
                 let mut out = Obj::new();
                 for (k, v) in map {
                     out.insert(from_wtf8(k.as_bytes()), self.nested(v, scope)?);
@@ -208,6 +210,7 @@ impl Machine<'_> {
     pub fn resolve_vars(&mut self, value: &Value, scope: &ScopeRef) -> Res<OVal> {
         match value {
             Value::Object(map) if !is_expr(value) && arg_path(value).is_none() => {
+                pay_nodes(map.len())?;
                 let mut out = Obj::new();
                 for (k, v) in map {
                     out.insert(from_wtf8(k.as_bytes()), self.resolve(v, scope)?);
@@ -264,14 +267,17 @@ impl Machine<'_> {
     /// Evaluates an expression node; anything that is none is a literal.
     pub fn eval(&mut self, node: &Value, env: Env<'_>) -> Res<OVal> {
         let Some(map) = node.as_object().filter(|m| m.contains("$expr")) else {
-            return Ok(from_value(node));
+            if !node.is_undefined() {
+                pay_nodes(1)?;
+            }
+            return data(node);
         };
         if !env.free {
             self.meter.take(costs::node(self.meter.model()))?;
         }
         let tag = lossy(&name_of(field(map, "$expr")));
         match tag.as_str() {
-            "literal" => Ok(from_value(field(map, "value"))),
+            "literal" => data(field(map, "value")),
             "ident" => self.ident(&name_of(field(map, "name")), env),
             "member" => self.eval_member(map, env),
             "binary" => {
@@ -511,6 +517,32 @@ impl Machine<'_> {
         }
         Ok(result)
     }
+}
+
+/// Pays for parts of a step that are no expression nodes.
+pub fn pay_nodes(n: usize) -> Res<()> {
+    (0..n).try_for_each(|_| meter::pay_metered(costs::NODE_METERED))
+}
+
+/// A literal without anything to resolve in it.
+fn data(value: &Value) -> Res<OVal> {
+    let mut todo = vec![value];
+    let mut nodes = 0;
+    while let Some(value) = todo.pop() {
+        match value {
+            Value::Array(items) => {
+                nodes += costs::data_nodes(false, items.len());
+                todo.extend(items);
+            }
+            Value::Object(map) => {
+                nodes += costs::data_nodes(true, map.len());
+                todo.extend(map.iter().map(|(_, value)| value));
+            }
+            _ => {}
+        }
+    }
+    pay_nodes(nodes)?;
+    Ok(from_value(value))
 }
 
 fn not_iterable() -> Fail {

@@ -5,6 +5,7 @@ use super::coerce::{to_num, to_str};
 use super::host::Answer;
 use super::json::{self, Style};
 use super::machine::{Flow, Machine, Scope, ScopeRef, frame, record};
+use super::meter::pay_crossing;
 use super::prices;
 use super::steps::Node;
 use super::value::{Fail, JsStr, OVal, Obj, Res, fail, from_value, js, lossy, to_text};
@@ -76,12 +77,33 @@ impl Machine<'_> {
 
     /// A host atom gets its step as written.
     pub fn custom_atom(&mut self, op: &str, node: Node<'_>) -> Res<OVal> {
-        let answer = self.host.atom(op, node.input());
-        self.wait(op, answer).map(|v| from_value(&v))
+        let input = node.input();
+        pay_crossing(&from_value(&input))?;
+        let answer = self.host.atom(op, input);
+        let value = self.wait(op, answer).map(|v| from_value(&v))?;
+        pay_crossing(&value)?;
+        Ok(value)
     }
 
     /// Atoms that are not pure data.
     pub fn io_atom(&mut self, op: &str, node: Node<'_>, scope: &ScopeRef) -> Res<OVal> {
+        const OWN: [&str; 7] = [
+            "agentRun",
+            "runCode",
+            "random",
+            "uuid",
+            "consoleLog",
+            "consoleWarn",
+            "consoleError",
+        ];
+        let value = self.io_value(op, node, scope)?;
+        if !OWN.contains(&op) {
+            pay_crossing(&value)?;
+        }
+        Ok(value)
+    }
+
+    fn io_value(&mut self, op: &str, node: Node<'_>, scope: &ScopeRef) -> Res<OVal> {
         match op {
             "httpFetch" => self.http_fetch(node, scope),
             "storeGet" | "storeSet" | "storeQuery" | "storeVectorSearch" | "storeQueryWhere" => {
@@ -102,12 +124,20 @@ impl Machine<'_> {
         }
     }
 
+    /// Resolved inputs that go to the host.
     pub(super) fn inputs(
         &mut self,
         keys: &[&str],
         node: Node<'_>,
         scope: &ScopeRef,
     ) -> Res<Vec<OVal>> {
+        let inputs = self.resolved(keys, node, scope)?;
+        inputs.iter().try_for_each(pay_crossing)?;
+        Ok(inputs)
+    }
+
+    /// Resolved inputs that stay in the run.
+    fn resolved(&mut self, keys: &[&str], node: Node<'_>, scope: &ScopeRef) -> Res<Vec<OVal>> {
         keys.iter()
             .map(|key| self.input(node, key, scope))
             .collect()
@@ -159,12 +189,15 @@ impl Machine<'_> {
             _ => false,
         };
         if !inline && !self.host.provides("agent.run") {
+            pay_crossing(&id)?;
             return Err(self.missing("Capability 'agent.run' missing"));
         }
         let input = self.resolve_vars(node.get("input"), scope)?;
         match &id {
             OVal::Str(token) if token.starts_with(&js("proc_")) => {
+                pay_crossing(&id).and_then(|()| pay_crossing(&input))?;
                 let root = self.procedure_of(token)?;
+                pay_crossing(&from_value(&root))?;
                 return self.run_inline(&root, input);
             }
             OVal::Obj(obj) if obj.contains_key(&*js("op")) => {
@@ -173,7 +206,15 @@ impl Machine<'_> {
             }
             _ => {}
         }
+        pay_crossing(&id).and_then(|()| pay_crossing(&input))?;
         let answer = self.call_host("agentRun", "agent.run", &[id, input])?;
+        let value = self.agent_result(answer)?;
+        pay_crossing(&value)?;
+        Ok(value)
+    }
+
+    /// What an agent gave: the outcome of a run, or any value.
+    fn agent_result(&mut self, answer: OVal) -> Res<OVal> {
         let OVal::Obj(obj) = &answer else {
             return Ok(answer);
         };
@@ -231,6 +272,7 @@ impl Machine<'_> {
 
     fn run_code(&mut self, op: &str, node: Node<'_>, scope: &ScopeRef) -> Res<OVal> {
         let code = self.input(node, "code", scope)?;
+        pay_crossing(&code)?;
         if !self.host.provides("code.transpile") {
             return Err(self.missing("Capability 'code.transpile' missing"));
         }
@@ -253,6 +295,7 @@ impl Machine<'_> {
         if op == "transpileCode" {
             return Ok(ast);
         }
+        pay_crossing(&ast)?;
         let root = self.export(&ast)?;
         if root.get("op").and_then(Value::as_str) != Some("seq") {
             return fail("Transpiled code must be a seq node");
@@ -276,7 +319,7 @@ impl Machine<'_> {
     }
 
     fn random(&mut self, node: Node<'_>, scope: &ScopeRef) -> Res<OVal> {
-        let inputs = self.inputs(&["min", "max", "format", "length"], node, scope)?;
+        let inputs = self.resolved(&["min", "max", "format", "length"], node, scope)?;
         let or = |v: &OVal, default: f64| {
             if v.is_nullish() {
                 Ok(default)
@@ -307,10 +350,11 @@ impl Machine<'_> {
         let message = self.input(node, "message", scope)?;
         let text = match &message {
             OVal::Str(s) => Some(s.to_vec()),
-            other => json::stringify(other, &Style::default())?,
+            other => json::stringify_paid(other)?,
         };
-        let units = Sizes::units(text.as_ref().map_or(0, Vec::len));
-        self.meter.charge(a99_core::costs::READ, units)?;
+        // A unit that is read costs what one costs that is written.
+        let units = Sizes::default().out_units(text.as_ref().map_or(0, Vec::len));
+        self.meter.charge(a99_core::costs::WRITTEN, units)?;
         let text: JsStr = text.map_or_else(|| js("undefined"), Into::into);
         if op == "consoleError" {
             return Err(Fail {
@@ -380,7 +424,9 @@ impl Machine<'_> {
                 Ok(OVal::Str(token))
             }
             "releaseProcedure" => {
-                let token = to_str(&self.input(node, "token", scope)?)?;
+                let token = self.input(node, "token", scope)?;
+                pay_crossing(&token)?;
+                let token = to_str(&token)?;
                 Ok(OVal::Bool(self.procedures.remove(&token).is_some()))
             }
             _ => {

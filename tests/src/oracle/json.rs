@@ -1,7 +1,9 @@
 //! `JSON.parse` and `JSON.stringify` of guest programs (ECMA-262 §25.5), and
 //! the canonical text of hashes.
 
+use super::meter::pay_metered;
 use super::value::{Fail, JsStr, OVal, Obj, Res, fail, js, ordered_keys, to_wtf8};
+use a99_core::costs::{PARSED_CONTAINER, READ, Sizes, json_list, json_object};
 use a99_ecma::{number_parse, number_text};
 
 /// Nesting beyond this is refused, as at every boundary (decision D21).
@@ -79,6 +81,7 @@ impl Reader<'_> {
     }
 
     fn array(&mut self, depth: usize) -> Res<OVal> {
+        pay_metered(READ.price(Sizes::elements(PARSED_CONTAINER)))?;
         self.at += 1;
         let mut items = Vec::new();
         self.space();
@@ -98,6 +101,7 @@ impl Reader<'_> {
     }
 
     fn object(&mut self, depth: usize) -> Res<OVal> {
+        pay_metered(READ.price(Sizes::elements(PARSED_CONTAINER)))?;
         self.at += 1;
         let mut members = Obj::new();
         self.space();
@@ -210,12 +214,40 @@ pub struct Style {
     pub keys: Option<Vec<JsStr>>,
     /// Whether keys are sorted by units (the canonical form).
     pub sorted: bool,
+    /// Whether the run pays for what is written beyond its units.
+    pub paid: bool,
+    /// How long the array was that `keys` are of.
+    pub listed: usize,
+}
+
+impl Style {
+    fn formatted(&self, units: usize) {
+        if self.paid {
+            super::meter::formatted(units);
+        }
+    }
+
+    fn container(&self, elements: usize) -> Res<()> {
+        match self.paid {
+            true => pay_metered(READ.price(Sizes::elements(elements))),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Compact text that the run pays for, its units excepted.
+pub fn stringify_paid(value: &OVal) -> Res<Option<Vec<u16>>> {
+    let style = Style {
+        paid: true,
+        ..Style::default()
+    };
+    stringify(value, &style)
 }
 
 /// `JSON.stringify`; `None` for what has no JSON text.
 pub fn stringify(value: &OVal, style: &Style) -> Res<Option<Vec<u16>>> {
     let mut out = Vec::new();
-    let written = write(value, style, 0, &mut out)?;
+    let written = super::meter::unformatted(write(value, style, 0, &mut out))?;
     Ok(written.then_some(out))
 }
 
@@ -230,16 +262,26 @@ fn write(value: &OVal, style: &Style, depth: usize, out: &mut Vec<u16>) -> Res<b
         OVal::Undef | OVal::Fn(_) => return Ok(false),
         OVal::Null => put("null"),
         OVal::Bool(b) => put(if *b { "true" } else { "false" }),
-        OVal::Num(n) if n.is_finite() => put(&number_text::number_to_string(*n)),
-        OVal::Num(_) => put("null"),
+        OVal::Num(n) => {
+            let text = match n.is_finite() {
+                true => number_text::number_to_string(*n),
+                false => "null".to_owned(),
+            };
+            style.formatted(text.len());
+            put(&text);
+        }
         OVal::Str(s) => quote(s, out),
         OVal::Date(ms) => match super::dates::iso(**ms) {
-            Some(text) => quote(&js(&text), out),
+            Some(text) => {
+                style.formatted(text.len() + 2);
+                quote(&js(&text), out);
+            }
             None => return fail("Invalid Date"),
         },
         OVal::Ns(_) => put("{}"),
         OVal::Arr(items) | OVal::Set(items) => {
             let items = items.borrow();
+            style.container(json_list(items.len()))?;
             group(out, style, depth, (b'[', b']'), items.len(), |i, out| {
                 if !write(&items[i], style, depth + 1, out)? {
                     out.extend("null".encode_utf16());
@@ -248,6 +290,7 @@ fn write(value: &OVal, style: &Style, depth: usize, out: &mut Vec<u16>) -> Res<b
             })?;
         }
         OVal::Obj(obj) => {
+            style.container(json_object(obj.len()) + style.listed)?;
             let mut keys = match &style.keys {
                 Some(list) => list
                     .iter()

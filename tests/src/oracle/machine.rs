@@ -322,7 +322,10 @@ impl Machine<'_> {
     }
 
     fn finish(self, outcome: Res<OVal>) -> OracleOutcome {
-        let outcome = outcome.and_then(|value| self.export(&value).map_err(|e| e.at("vm.run")));
+        let outcome = outcome.and_then(|value| {
+            let copy = super::meter::pay_result(&value).and_then(|()| self.export(&value));
+            copy.map_err(|e| e.at("vm.run"))
+        });
         let used = self.opts.fuel.saturating_sub(self.fuel());
         let (result, error) = match outcome {
             Ok(value) => (value, None),

@@ -26,13 +26,15 @@
 use super::coerce::to_str;
 use super::json::{self, Style};
 use super::machine::{Flow, Machine, Scope, ScopeRef};
+use super::meter::pay_crossing;
 use super::steps::Node;
 use super::value::{Fail, JsStr, OVal, Obj, Res, deep_copy, fail, from_value, from_wtf8, js};
-use a99_core::costs::{CACHE_STORE, READ, Sizes};
+use a99_core::costs::{CACHE_STORE, DIGEST, READ, Sizes, WRITTEN, copied, crossing_object};
 use a99_core::value::Value;
 use sha1::Sha1;
 use sha2::{Digest, Sha256, Sha384, Sha512};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
+use std::rc::Rc;
 
 /// How long a cached value lives by default, in milliseconds.
 const DEFAULT_TTL_MS: f64 = 86_400_000.0;
@@ -50,11 +52,21 @@ pub fn digest(algorithm: &str, bytes: &[u8]) -> Option<String> {
     Some(raw.iter().map(|b| format!("{b:02x}")).collect())
 }
 
+/// The canonical text that nobody pays for.
+const SORTED: Style = Style {
+    indent: Vec::new(),
+    keys: None,
+    sorted: true,
+    paid: false,
+    listed: 0,
+};
+
 fn canonical(value: &OVal) -> Res<Option<Vec<u16>>> {
     json::stringify(
         value,
         &Style {
             sorted: true,
+            paid: true,
             ..Style::default()
         },
     )
@@ -99,6 +111,28 @@ fn names(value: &Value, key: &str, out: &mut BTreeSet<JsStr>) {
     }
 }
 
+/// Pays for a copy within the run: each container once.
+fn pay_copied(value: &OVal, seen: &mut HashSet<usize>) -> Res<()> {
+    let (at, len) = match value {
+        OVal::Arr(r) | OVal::Set(r) => (Rc::as_ptr(r) as usize, r.borrow().len()),
+        OVal::Obj(r) => (Rc::as_ptr(r) as usize, r.len()),
+        OVal::Date(r) => (Rc::as_ptr(r) as usize, 0),
+        _ => return Ok(()),
+    };
+    if !seen.insert(at) {
+        return Ok(());
+    }
+    super::meter::pay_metered(READ.price(Sizes::elements(copied(len))))?;
+    match value {
+        OVal::Arr(r) | OVal::Set(r) => {
+            let items = r.borrow().clone();
+            items.iter().try_for_each(|v| pay_copied(v, seen))
+        }
+        OVal::Obj(r) => r.values().try_for_each(|v| pay_copied(v, seen)),
+        _ => Ok(()),
+    }
+}
+
 impl Machine<'_> {
     fn keyless(&mut self, node: Node<'_>, scope: &ScopeRef, with_program: bool) -> Res<String> {
         // The body is hashed at the price of the `hash` atom.
@@ -130,7 +164,7 @@ impl Machine<'_> {
                 OVal::Str(self.frame.program.as_slice().into()),
             );
         }
-        let text = canonical(&OVal::object(whole))?.unwrap_or_default();
+        let text = json::stringify(&OVal::object(whole), &SORTED)?.unwrap_or_default();
         let bytes = super::value::to_wtf8(&text);
         Ok(digest("SHA-256", &bytes).unwrap_or_default())
     }
@@ -145,47 +179,66 @@ impl Machine<'_> {
 
     /// The `memoize` atom.
     pub fn memoize(&mut self, node: Node<'_>, scope: &ScopeRef) -> Res<OVal> {
-        let key = self.resolve(node.get("key"), scope)?;
-        let key = match &key {
+        let given = self.resolve(node.get("key"), scope)?;
+        let key = match &given {
             OVal::Undef | OVal::Null => {
                 js(&format!("body:{}", self.keyless(node, scope, false)?)).to_vec()
             }
             OVal::Str(s) => [js("text:").to_vec(), s.to_vec()].concat(),
             OVal::Bool(_) | OVal::Num(_) => {
-                [js("plain:").to_vec(), to_str(&key)?.to_vec()].concat()
+                [js("plain:").to_vec(), to_str(&given)?.to_vec()].concat()
             }
             other => {
                 let text = canonical(other)?.unwrap_or_default();
-                self.meter.charge(READ, Sizes::units(text.len()))?;
+                self.meter
+                    .charge(WRITTEN, Sizes::default().out_units(text.len()))?;
                 [js("value:").to_vec(), text].concat()
             }
         };
+        let digested = match &given {
+            OVal::Str(_) => key.len() - 5,
+            OVal::Arr(_) | OVal::Obj(_) | OVal::Set(_) | OVal::Date(_) => key.len() - 6,
+            _ => 0,
+        };
+        let digested = match super::value::to_wtf8(&key[key.len() - digested..]).len() {
+            ..=256 => 0,
+            _ => digested,
+        };
+        self.meter.charge(DIGEST, Sizes::units(digested))?;
         if let Some(value) = self.memo.get(&key) {
+            pay_copied(value, &mut HashSet::new())?;
             return deep_copy(value, self.opts.max_depth);
         }
         let value = self.value_of(node, scope)?;
         let copy = deep_copy(&value, self.opts.max_depth)?;
+        pay_copied(&value, &mut HashSet::new())?;
         // A key with parts is made into text once more.
-        let again = key
-            .strip_prefix(js("value:").as_ref())
-            .map_or(0, <[u16]>::len);
-        self.meter.charge(READ, Sizes::units(again))?;
+        if key.starts_with(&js("value:")) {
+            let text = canonical(&given)?.unwrap_or_default();
+            self.meter
+                .charge(WRITTEN, Sizes::default().out_units(text.len()))?;
+        }
+        self.meter.charge(DIGEST, Sizes::units(digested))?;
         self.memo.insert(key, copy);
         Ok(value)
     }
 
     /// The `cache` atom.
     pub fn cache(&mut self, node: Node<'_>, scope: &ScopeRef) -> Res<OVal> {
-        let key = self.resolve(node.get("key"), scope)?;
-        let key = match key.is_nullish() {
-            true => js(&self.keyless(node, scope, true)?),
-            false => to_str(&key)?,
+        let given = self.resolve(node.get("key"), scope)?;
+        let (key, given) = match given.is_nullish() {
+            true => {
+                let key = js(&self.keyless(node, scope, true)?);
+                (key.clone(), OVal::Str(key))
+            }
+            false => (to_str(&given)?, given),
         };
         let key = [js("cache:").to_vec(), key.to_vec()].concat();
         let ttl = self.resolve(node.get("ttlMs"), scope)?;
         if self.has_store() && !self.store_can("store.get") {
             return fail("Capability 'store' missing for caching");
         }
+        pay_crossing(&given)?;
         let key: JsStr = key.into();
         let stored = self.store_get(&key)?;
         let now = self.now_ms();
@@ -195,13 +248,22 @@ impl Machine<'_> {
                 _ => OVal::Undef,
             };
             let expires = part("_exp");
-            if !expires.truthy() {
-                return Ok(stored);
-            }
-            if super::coerce::less(&OVal::Num(now), &expires)? == Some(true) {
-                return Ok(part("val"));
+            let live = match expires.truthy() {
+                false => Some(stored.clone()),
+                true => match super::coerce::less(&OVal::Num(now), &expires)? {
+                    Some(true) => Some(part("val")),
+                    _ => None,
+                },
+            };
+            if let Some(live) = live {
+                // It comes with a note that there is one.
+                let parts = 1 + usize::from(!live.is_undef());
+                super::meter::pay_metered(crossing_object(parts))?;
+                pay_crossing(&live)?;
+                return Ok(live);
             }
         }
+        super::meter::pay_metered(crossing_object(1))?;
         let value = self.value_of(node, scope)?;
         self.meter.take(CACHE_STORE)?;
         let ttl = if ttl.is_nullish() {
@@ -209,6 +271,8 @@ impl Machine<'_> {
         } else {
             super::coerce::to_num(&ttl)?
         };
+        pay_crossing(&given)?;
+        pay_crossing(&value)?;
         let expires = OVal::Num(self.now_ms() + ttl);
         let envelope = Obj::from([(js("val"), value.clone()), (js("_exp"), expires)]);
         self.store_set(&key, &OVal::object(envelope))?;

@@ -8,11 +8,13 @@
 use super::value::{Fail, OVal, Res};
 use a99_core::builtins::Reads;
 use a99_core::costs::{
-    COMPARED_PIECE, CostModel, Formula, READ, SHORT_TEXT, Sizes, WRITTEN, compared_units,
-    name_units, sorted_units,
+    COMPARED_PIECE, CROSSING_RESULT, CostModel, Formula, READ, SHORT_TEXT, Sizes, WRITTEN,
+    compared_units, crossing_list, crossing_object, crossing_text, formatted_units, name_units,
+    sorted_units,
 };
 use a99_core::error::ErrorCode;
 use std::cell::Cell;
+use std::rc::Rc;
 
 /// Size caps of one operation in the flat model (decision D18).
 const FLAT_MAX_UNITS: u64 = 32 << 20;
@@ -24,6 +26,7 @@ const MAX_DEPTH: usize = 512;
 thread_local! {
     static FUEL: Cell<i64> = const { Cell::new(i64::MAX) };
     static MODEL: Cell<CostModel> = const { Cell::new(CostModel::Flat) };
+    static FORMATTED: Cell<usize> = const { Cell::new(0) };
 }
 
 /// The right to spend the fuel of this thread's run.
@@ -33,6 +36,7 @@ impl Meter {
     /// Starts the run of this thread.
     pub fn start(fuel: i64, model: CostModel) -> Meter {
         FUEL.set(fuel);
+        FORMATTED.set(0);
         MODEL.set(model);
         Meter(())
     }
@@ -127,6 +131,20 @@ pub fn owe(micro: i64) {
     }
 }
 
+/// Notes what the text of a number or the like counts for, to be paid with the
+/// text that it is a part of.
+pub fn formatted(units: usize) {
+    FORMATTED.set(FORMATTED.get() + formatted_units(units));
+}
+
+/// Forgets what was noted for a text that could not be made.
+pub fn unformatted<T>(made: Res<T>) -> Res<T> {
+    if made.is_err() {
+        FORMATTED.set(0);
+    }
+    made
+}
+
 /// Fails if more was owed than there was.
 pub fn settle() -> Res<()> {
     match MODEL.get() {
@@ -179,7 +197,13 @@ pub fn owe_name(name: &[u16]) {
 
 /// Takes the proportional price of an operation in the metered model; in the
 /// flat one checks the caps.
-pub fn pay(formula: Formula, sizes: Sizes) -> Res<()> {
+pub fn pay(formula: Formula, mut sizes: Sizes) -> Res<()> {
+    if formula == WRITTEN {
+        let formatted = FORMATTED.take();
+        if MODEL.get() == CostModel::Metered {
+            sizes.out_units += formatted as u64;
+        }
+    }
     match MODEL.get() {
         CostModel::Metered => match formula.price(sizes) {
             0 => Ok(()),
@@ -246,6 +270,62 @@ pub fn pay_search(values: &[OVal], wanted: &OVal) -> Res<()> {
         .iter()
         .filter(|v| matches!(v, OVal::Str(s) if s.len() == wanted.len()));
     pay(READ, Sizes::units(alike.count() * wanted.len()))
+}
+
+/// Pays for a copy between the program and its host.
+pub fn pay_crossing(value: &OVal) -> Res<()> {
+    crossing(value, &mut 0, &mut Vec::new())
+}
+
+/// The same for the result of the run, of which a part is free.
+pub fn pay_result(value: &OVal) -> Res<()> {
+    crossing(value, &mut { CROSSING_RESULT }, &mut Vec::new())
+}
+
+/// `open` are the containers around the value: one inside itself is refused
+/// when it is copied.
+fn crossing(value: &OVal, free: &mut i64, open: &mut Vec<usize>) -> Res<()> {
+    let mut pay = |price: i64| {
+        let part = price.min(*free);
+        *free -= part;
+        match price - part {
+            0 => Ok(()),
+            rest => pay_metered(rest),
+        }
+    };
+    let at = match value {
+        OVal::Str(s) => return pay(crossing_text(s.len())),
+        OVal::Date(ms) => {
+            let text = super::dates::iso(**ms);
+            return text.map_or(Ok(()), |text| pay(crossing_text(text.len())));
+        }
+        OVal::Arr(r) | OVal::Set(r) => Rc::as_ptr(r) as usize,
+        OVal::Obj(r) => Rc::as_ptr(r) as usize,
+        _ => return Ok(()),
+    };
+    if open.contains(&at) || open.len() >= MAX_DEPTH {
+        return Ok(());
+    }
+    open.push(at);
+    let done = match value {
+        OVal::Arr(r) | OVal::Set(r) => {
+            let items = r.borrow().clone();
+            pay(crossing_list(items.len())).and_then(|()| {
+                let mut items = items.iter();
+                items.try_for_each(|item| crossing(item, free, open))
+            })
+        }
+        OVal::Obj(r) => pay(crossing_object(r.len())).and_then(|()| {
+            r.iter().try_for_each(|(key, item)| {
+                let bytes = super::value::to_wtf8(key).len();
+                pay_metered(READ.price(Sizes::units(name_units(bytes))))?;
+                crossing(item, free, open)
+            })
+        }),
+        _ => Ok(()),
+    };
+    open.pop();
+    done
 }
 
 /// Units and elements of one operand.

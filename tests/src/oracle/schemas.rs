@@ -3,7 +3,9 @@
 
 use super::meter::owe;
 use super::value::{JsStr, OVal, Obj, js, lossy, ordered_keys};
-use a99_core::costs::{READ, SCHEMA_NODE, Sizes, WRITTEN};
+use a99_core::costs::{
+    READ, SCHEMA_ALLOWED, SCHEMA_NODE, SCHEMA_READ, SCHEMA_REQUIRED, Sizes, WRITTEN,
+};
 use std::rc::Rc;
 
 /// Arrays longer than this are checked by sampling.
@@ -32,7 +34,12 @@ fn number(value: Option<&OVal>) -> Option<f64> {
 
 /// What reading a schema costs: its parts, and the names of its properties.
 pub fn owe_reading(schema: &OVal) {
-    owe(SCHEMA_NODE);
+    owe(SCHEMA_READ);
+    for (key, each) in [("enum", SCHEMA_ALLOWED), ("required", SCHEMA_REQUIRED)] {
+        if let Some(OVal::Arr(list)) = get(schema, key) {
+            owe(READ.price(Sizes::elements(list.borrow().len() * each)));
+        }
+    }
     if let Some(OVal::Obj(properties)) = get(schema, "properties") {
         for (key, inner) in properties.iter() {
             owe(READ.price(Sizes::elements(1).in_units(key.len())));

@@ -3,11 +3,12 @@
 use super::arrays;
 use super::coerce::{bytes, to_num, to_str};
 use super::json::{self, Style};
-use super::meter::{Meter, pay_texts};
+use super::meter::{Meter, pay_metered, pay_texts};
 use super::strings::Args;
 use super::value::{Fail, OVal, Obj, Res, array_index, fail, js, lossy, ordered_keys, to_wtf8};
 use super::{dates, schemas};
 use a99_core::builtins::FUNCTIONS;
+use a99_core::costs::{JSON_LISTED, READ, Sizes};
 use a99_ecma::arith::{self, Math1};
 use a99_ecma::{number_parse, number_text, uri};
 
@@ -98,9 +99,15 @@ pub fn random() -> f64 {
 }
 
 fn stringify(args: &Args<'_>) -> Res<OVal> {
-    let mut style = Style::default();
+    let mut style = Style {
+        paid: true,
+        ..Style::default()
+    };
     match args.get(1) {
         OVal::Arr(list) => {
+            style.listed = list.borrow().len();
+            let elements = Sizes::elements(style.listed * JSON_LISTED);
+            pay_metered(READ.price(elements))?;
             let mut keys = Vec::new();
             for v in list.borrow().iter() {
                 if matches!(v, OVal::Str(_) | OVal::Num(_)) {

@@ -431,7 +431,9 @@ impl Machine<'_> {
             ));
         }
         let mut values = Vec::new();
-        for arg in node.get("args").as_array().unwrap_or_default() {
+        let args = node.get("args").as_array().unwrap_or_default();
+        super::expr::pay_nodes(args.len())?;
+        for arg in args {
             values.push(self.resolve(arg, scope)?);
         }
         let fresh = Scope::new(None);

@@ -2,6 +2,7 @@
 //! (decision D40).
 
 use super::machine::{Machine, ScopeRef};
+use super::meter::pay_crossing;
 use super::steps::Node;
 use super::value::{JsStr, OVal, Obj, Res, deep_copy, fail, from_value, js};
 
@@ -79,6 +80,7 @@ impl Machine<'_> {
                     "storeSet" => self.input(node, "value", scope)?,
                     _ => OVal::Undef,
                 };
+                pay_crossing(&key).and_then(|()| pay_crossing(&value))?;
                 let method = if op == "storeGet" {
                     "store.get"
                 } else {

@@ -154,8 +154,8 @@ fn proportional_prices() {
     let outcome = with(text, "{}", &OracleOptions::default()).expect("accepted");
     assert_eq!(
         outcome.fuel_used.to_string(),
-        "0.012",
-        "0.005 + 0.005 + one node + ten units"
+        "0.014",
+        "0.005 + 0.005 + one node + two operands + ten units"
     );
     let text = r#"{"op":"seq","steps":[{"op":"varSet","key":"s","value":{"$expr":"methodCall","object":"ab","method":"repeat","arguments":[1e9]}}]}"#;
     let error = with(text, "{}", &OracleOptions::default())

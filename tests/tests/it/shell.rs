@@ -2,6 +2,7 @@
 //! run ends its commands too.
 
 use crate::attack::{ENGINE, id, ret, rich, run_granted, seq, set, stopped, within};
+use a99_core::costs::{NODE_METERED, crossing_list, crossing_object, crossing_text, data_nodes};
 use agent99::capabilities::{MemoryShell, Shell, ShellOutput, ShellReply, ShellRequest};
 use agent99::{
     AbortSignal, AtomTimeout, Capabilities, CostModel, ErrorCode, Outcome, RunOptions, ToolFilter,
@@ -38,14 +39,28 @@ fn time_and_bytes_are_paid_in_both_models() {
             options(),
         );
         assert_eq!(outcome.error, None);
-        assert_eq!(micro(&outcome), base + 9 * BYTE + SECOND / 2);
+        let answer = |out| crossing_object(3) + crossing_text(out) + crossing_text(0);
+        // Copies and literals cost nothing in the flat model.
+        let metered = |price: i64| match model {
+            CostModel::Metered => price,
+            CostModel::Flat => 0,
+        };
+        let copies = metered(crossing_text(9) + answer(0));
+        assert_eq!(micro(&outcome), base + 9 * BYTE + SECOND / 2 + copies);
         let step = json!({"op": "shellExec", "command": ["cat"], "cwd": "/a",
             "env": {"K": "vw"}, "stdin": "12345"});
         let outcome = run(step, options());
-        assert_eq!(micro(&outcome), base + (3 + 2 + 3 + 5 + 5) * BYTE);
+        let list = crossing_list(1) + crossing_text(3);
+        let texts = crossing_text(2) + crossing_text(2) + crossing_text(5);
+        let copies = metered(list + texts + crossing_object(1) + answer(5));
+        let literals = metered((data_nodes(false, 1) + data_nodes(true, 1)) as i64 * NODE_METERED);
+        let bytes = (3 + 2 + 3 + 5 + 5) * BYTE;
+        assert_eq!(micro(&outcome), base + bytes + copies + literals);
         let step = json!({"op": "shellWriteFile", "path": "/a", "content": "AAAA",
             "encoding": "base64"});
-        assert_eq!(micro(&run(step, options())), base + (2 + 3) * BYTE);
+        let copies = metered(crossing_text(2) + crossing_text(4) + crossing_text(6));
+        let used = micro(&run(step, options()));
+        assert_eq!(used, base + (2 + 3) * BYTE + copies);
     }
 }
 
@@ -58,7 +73,8 @@ fn a_command_that_fails_is_paid_like_any_other() {
         error.message.to_string(),
         "The command ran longer than 250 ms"
     );
-    assert_eq!(micro(&outcome), BASE + 7 * BYTE + SECOND / 4);
+    let copy = crossing_text(7);
+    assert_eq!(micro(&outcome), BASE + 7 * BYTE + SECOND / 4 + copy);
     // A program may catch it; it has paid all the same.
     let caught = json!({"op": "try", "try": [step], "catch": []});
     let outcome = run(caught, rich());
@@ -77,8 +93,10 @@ fn fuel_bounds_time_and_output() {
     let outcome = run_granted(steps, json!({}), options, granted);
     stopped(&outcome, ErrorCode::OutOfFuel);
     let limit = shell.requests()[0].timeout.unwrap();
-    // 20 less the two `seq`s, the `try`, the call and its ten bytes, at 10 for a second.
-    assert_eq!(limit, Duration::from_micros(1_498_400));
+    // 20 less the two `seq`s, the `try`, the call, its ten bytes and their copy, at 10 for a
+    // second.
+    assert_eq!(crossing_text(10), 5_800);
+    assert_eq!(limit, Duration::from_micros(1_498_400 - 580));
 
     let shell = MemoryShell::new();
     let big = vec![b'x'; 400_000];
@@ -95,7 +113,7 @@ fn fuel_bounds_time_and_output() {
         let caught = json!([{"op": "try", "try": [step.clone()], "catch": []}]);
         let outcome = run_granted(caught, json!({}), options, granted.clone());
         stopped(&outcome, ErrorCode::OutOfFuel);
-        let options = RunOptions::new().fuel(60.0).unwrap();
+        let options = RunOptions::new().fuel(100.0).unwrap();
         let outcome = run_granted(json!([step]), json!({}), options, granted.clone());
         assert_eq!(outcome.error, None);
     }

@@ -1,6 +1,6 @@
 use super::*;
 use crate::builtins::testing::{Bench, message, show};
-use a99_core::costs::{COMPARED_PIECE, SHORT_TEXT, compared_units};
+use a99_core::costs::{COMPARED_PIECE, READ, SHORT_TEXT, compared_units};
 
 fn arr(cx: &mut Cx<'_>, items: &[Val]) -> Val {
     Val::Arr(cx.heap.alloc_arr(items).unwrap())

@@ -4,6 +4,9 @@ use super::count::Count;
 use super::{BoundaryLimits, rejected, temp, too_deep};
 use crate::heap::{Heap, KeyId, Oom, Ref, Val};
 use crate::native::{Clock, Cx, Fault};
+use a99_core::costs::{
+    READ, Sizes, copied, crossing_list, crossing_object, crossing_text, name_units,
+};
 use a99_core::value::Value;
 use std::collections::HashMap;
 
@@ -89,16 +92,29 @@ const VALUE_WORK: i64 = 16;
 /// Work that copying a key stands for.
 const KEY_WORK: i64 = 32;
 
-/// Copies a host value into the heap.
+/// Copies a host value into the heap, at the host's cost.
 ///
 /// # Errors
 /// [`ErrorCode::Boundary`](a99_core::error::ErrorCode::Boundary): too large or
 /// too deep; memory; a stop.
 pub fn from_value(cx: &mut Cx<'_>, v: &Value, limits: &BoundaryLimits) -> Result<Val, Fault> {
+    inward(cx, v, limits, false)
+}
+
+/// Copies a host value into the heap, for which the run pays in the metered
+/// model: what answers a program.
+///
+/// # Errors
+/// As [`from_value`]; fuel.
+pub fn from_answer(cx: &mut Cx<'_>, v: &Value, limits: &BoundaryLimits) -> Result<Val, Fault> {
+    inward(cx, v, limits, true)
+}
+
+fn inward(cx: &mut Cx<'_>, v: &Value, limits: &BoundaryLimits, paid: bool) -> Result<Val, Fault> {
     let mut count = Count::new(limits);
     let (heap, mut clock) = cx.split();
     if !matches!(v, Value::Array(_) | Value::Object(_)) {
-        return scalar_val(heap, v, &mut count, &mut clock);
+        return scalar_val(heap, v, &mut count, &mut clock, paid);
     }
     let mut build = Builder::new(heap);
     // What is still to be copied, the next one last.
@@ -109,6 +125,9 @@ pub fn from_value(cx: &mut Cx<'_>, v: &Value, limits: &BoundaryLimits) -> Result
             count.string(key, &mut clock)?;
             clock.work(KEY_WORK)?;
             count.add(1)?;
+            if paid {
+                clock.pay_metered(READ.price(Sizes::units(name_units(key.len()))))?;
+            }
             build.key(key)?;
         }
         let container = matches!(value, Value::Array(_) | Value::Object(_));
@@ -117,12 +136,18 @@ pub fn from_value(cx: &mut Cx<'_>, v: &Value, limits: &BoundaryLimits) -> Result
         }
         match value {
             Value::Array(items) => {
+                if paid {
+                    clock.pay_metered(crossing_list(items.len()))?;
+                }
                 count.container(items.len())?;
                 build.open(false, todo.len())?;
                 temp::reserve(build.heap, &mut todo, items.len())?;
                 todo.extend(items.iter().rev().map(|item| (None, item)));
             }
             Value::Object(map) => {
+                if paid {
+                    clock.pay_metered(crossing_object(map.len()))?;
+                }
                 count.container(map.len())?;
                 let start = todo.len();
                 build.open(true, start)?;
@@ -131,7 +156,7 @@ pub fn from_value(cx: &mut Cx<'_>, v: &Value, limits: &BoundaryLimits) -> Result
                 todo[start..].reverse();
             }
             scalar => {
-                let val = scalar_val(build.heap, scalar, &mut count, &mut clock)?;
+                let val = scalar_val(build.heap, scalar, &mut count, &mut clock, paid)?;
                 build.val(val)?;
             }
         }
@@ -145,6 +170,7 @@ fn scalar_val(
     value: &Value,
     count: &mut Count,
     clock: &mut Clock<'_>,
+    paid: bool,
 ) -> Result<Val, Fault> {
     Ok(match value {
         Value::Null => {
@@ -161,6 +187,10 @@ fn scalar_val(
         }
         Value::String(text) => {
             count.string(text.as_bytes(), clock)?;
+            if paid {
+                let units = a99_ecma::wtf8::utf16_len(text.as_bytes());
+                clock.pay_metered(crossing_text(units))?;
+            }
             heap.str_val(text.as_bytes())?
         }
         // Containers never come here.
@@ -307,6 +337,11 @@ pub fn copy_deep(cx: &mut Cx<'_>, v: Val) -> Result<Val, Fault> {
 
 /// The same cell once more, its values still those of the original.
 fn shallow_copy(cx: &mut Cx<'_>, v: Val, r: Ref) -> Result<Val, Fault> {
+    let len = match v {
+        Val::Date(_) => 0,
+        _ => cx.heap.len(r),
+    };
+    cx.pay_metered(READ.price(Sizes::elements(copied(len))))?;
     let mut items = temp::with_room(cx.heap, cx.heap.len(r))?;
     items.extend_from_slice(cx.heap.items(r));
     cx.work(items.len() as i64)?;

@@ -4,6 +4,9 @@ use super::count::Count;
 use super::{BoundaryLimits, rejected, too_deep};
 use crate::heap::{Heap, Oom, Ref, Val};
 use crate::native::{Clock, Cx, Fault};
+use a99_core::costs::{
+    READ, SHORT_TEXT, Sizes, crossing_list, crossing_object, crossing_text, name_units,
+};
 use a99_core::text::Text;
 use a99_core::value::{Map, Value};
 use std::ops::{Deref, DerefMut};
@@ -42,6 +45,9 @@ const MEMBER_WORK: i64 = 48;
 pub struct Copies<'c, 'a> {
     cx: &'c mut Cx<'a>,
     before: usize,
+    /// Whether the run pays for them, and how much of that is free.
+    paid: bool,
+    free: i64,
 }
 
 impl std::fmt::Debug for Copies<'_, '_> {
@@ -74,7 +80,29 @@ impl<'c, 'a> Copies<'c, 'a> {
     /// None yet.
     pub fn new(cx: &'c mut Cx<'a>) -> Self {
         let before = cx.heap.copies();
-        Copies { cx, before }
+        Copies {
+            cx,
+            before,
+            paid: false,
+            free: 0,
+        }
+    }
+
+    /// None yet; the run pays for them in the metered model, each value before
+    /// it is copied.
+    pub fn paid(cx: &'c mut Cx<'a>) -> Self {
+        Copies::paid_beyond(cx, 0)
+    }
+
+    /// As [`Copies::paid`], but the first `free` micro-units are not paid.
+    pub(crate) fn paid_beyond(cx: &'c mut Cx<'a>, free: i64) -> Self {
+        let before = cx.heap.copies();
+        Copies {
+            cx,
+            before,
+            paid: true,
+            free,
+        }
     }
 
     /// Copies a guest value for the host.
@@ -96,6 +124,7 @@ impl<'c, 'a> Copies<'c, 'a> {
         limits: &BoundaryLimits,
         max_copy: usize,
     ) -> Result<Value, Fault> {
+        let (paid, free) = (self.paid, self.free);
         let (heap, clock) = self.cx.split();
         let mut walk = Walk {
             heap,
@@ -103,9 +132,13 @@ impl<'c, 'a> Copies<'c, 'a> {
             limits,
             count: Count::new(limits),
             left: max_copy,
+            paid,
+            free,
             open: Vec::new(),
         };
-        walk.run(v)
+        let copy = walk.run(v);
+        self.free = walk.free;
+        copy
     }
 
     /// Counts what is made of copies beyond them.
@@ -156,6 +189,8 @@ struct Walk<'a> {
     count: Count,
     /// Bytes in memory that the copy may still take.
     left: usize,
+    paid: bool,
+    free: i64,
     open: Vec<Open>,
 }
 
@@ -182,6 +217,17 @@ impl Walk<'_> {
         Ok(self.heap.copy(bytes)?)
     }
 
+    /// Pays for a part of the copy, if it is paid.
+    #[inline]
+    fn pay(&mut self, price: i64) -> Result<(), Fault> {
+        if !self.paid {
+            return Ok(());
+        }
+        let free = self.free.min(price);
+        self.free -= free;
+        self.clock.pay_metered(price - free)
+    }
+
     /// Converts a scalar; opens a container and gives `None`.
     fn begin(&mut self, v: Val) -> Result<Option<Value>, Fault> {
         self.clock.work(VALUE_WORK)?;
@@ -203,6 +249,7 @@ impl Walk<'_> {
                 Value::Number(n)
             }
             Val::Str(s) => {
+                self.pay(crossing_text(s.units()))?;
                 self.count.string(self.heap.bytes(s), &mut self.clock)?;
                 self.take(TEXT_BYTES + s.len_bytes())?;
                 Value::String(Text::copy_wtf8(self.heap.bytes(s)))
@@ -214,12 +261,14 @@ impl Walk<'_> {
                     return Ok(Some(Value::Null));
                 }
                 let iso = a99_ecma::date::to_iso(ms);
+                self.pay(crossing_text(iso.len()))?;
                 self.count.add(iso.len() + 2)?;
                 self.take(TEXT_BYTES + iso.len())?;
                 Value::from(iso)
             }
             Val::Arr(r) | Val::Set(r) => {
-                let len = self.enter(r, ARRAY_BYTES, size_of::<Value>())?;
+                let price = crossing_list(self.heap.len(r));
+                let len = self.enter(r, ARRAY_BYTES, size_of::<Value>(), price)?;
                 let mut items = Vec::new();
                 items.try_reserve_exact(len).map_err(|_| Oom {
                     wanted: len * size_of::<Value>(),
@@ -232,7 +281,8 @@ impl Walk<'_> {
                     true => MEMBER_BYTES,
                     false => INDEXED_MEMBER_BYTES,
                 };
-                let len = self.enter(r, OBJECT_BYTES, member)?;
+                let price = crossing_object(self.heap.len(r));
+                let len = self.enter(r, OBJECT_BYTES, member, price)?;
                 self.open.push(Open::Object {
                     r,
                     next: 0,
@@ -244,7 +294,7 @@ impl Walk<'_> {
     }
 
     /// Checks that a container may be copied, and counts it.
-    fn enter(&mut self, r: Ref, whole: usize, part: usize) -> Result<usize, Fault> {
+    fn enter(&mut self, r: Ref, whole: usize, part: usize, price: i64) -> Result<usize, Fault> {
         if self.open.iter().any(|open| open.cell() == r) {
             return Err(rejected("contains a cycle"));
         }
@@ -252,6 +302,7 @@ impl Walk<'_> {
             return Err(too_deep(self.limits));
         }
         let len = self.heap.len(r);
+        self.pay(price)?;
         self.count.container(len)?;
         self.clock.work(VALUE_WORK + self.open.len() as i64)?;
         self.take(whole.saturating_add(len.saturating_mul(part)))?;
@@ -283,6 +334,10 @@ impl Walk<'_> {
                     }
                     if let Some(val) = self.heap.items(*r).get(*next) {
                         let key = self.heap.shapes.key_text(keys[*next]);
+                        if self.paid && key.len() > SHORT_TEXT {
+                            let units = name_units(key.len());
+                            self.clock.pay_metered(READ.price(Sizes::units(units)))?;
+                        }
                         self.count.string(key, &mut self.clock)?;
                         self.clock.work(MEMBER_WORK)?;
                         self.count.add(1)?;

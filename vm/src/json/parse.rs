@@ -10,7 +10,7 @@ use super::MAX_DEPTH;
 use crate::convert::temp;
 use crate::heap::{KeyId, ShapeId, Str, Val};
 use crate::native::{Cx, Fault};
-use a99_core::costs::{Sizes, WRITTEN};
+use a99_core::costs::{PARSED_CONTAINER, READ, Sizes, WRITTEN};
 use a99_core::text::{push_code_point, push_wtf8};
 use a99_ecma::{number_parse, wtf8};
 use std::collections::HashMap;
@@ -184,6 +184,8 @@ impl<'c, 'h> Parser<'c, 'h> {
         if depth >= MAX_DEPTH {
             return Err(syntax(format_args!("Nesting exceeds {MAX_DEPTH} levels")));
         }
+        self.cx
+            .pay_metered(READ.price(Sizes::elements(PARSED_CONTAINER)))?;
         if self.guesses.len() == depth {
             self.guesses.push(None);
         }

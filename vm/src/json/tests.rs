@@ -140,8 +140,8 @@ fn deep_text_is_refused_and_wide_text_is_linear() {
 fn parse_is_paid() {
     let mut bench = Bench::with_fuel(MICRO);
     parse(&mut bench.cx(), b"[1,2,3]").unwrap();
-    assert_eq!(bench.meter.fuel, MICRO - 3 * a99_core::costs::ELEMENT);
-    let mut bench = Bench::with_fuel(600);
+    assert_eq!(bench.meter.fuel, MICRO - (3 + 4) * a99_core::costs::ELEMENT);
+    let mut bench = Bench::with_fuel(2_000);
     assert!(matches!(
         parse(&mut bench.cx(), b"[1,2,3]"),
         Err(Fault::OutOfFuel)
@@ -285,5 +285,9 @@ fn stringify_is_paid() {
     let v = parse(&mut bench.cx(), b"[1,[2,3]]").unwrap();
     bench.meter.fuel = MICRO;
     text(&mut bench.cx(), v, "");
-    assert_eq!(bench.meter.fuel, MICRO - 9 * 100);
+    // Nine units, three times those of the numbers; two for each array and for
+    // each of its elements.
+    let units = (9 + 2 * 3) * a99_core::costs::UNIT;
+    let elements = 2 * (2 + 2 * 2) * a99_core::costs::ELEMENT;
+    assert_eq!(bench.meter.fuel, MICRO - units - elements);
 }

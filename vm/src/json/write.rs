@@ -9,7 +9,9 @@ use crate::builtins;
 use crate::convert::{date_text, temp};
 use crate::heap::{KeyId, Ref, Val};
 use crate::native::{Cx, Fault};
-use a99_core::costs::{CostModel, Sizes, WRITTEN};
+use a99_core::costs::{
+    CostModel, JSON_REPLACED, READ, Sizes, WRITTEN, formatted_units, json_list, json_object,
+};
 use a99_core::json::{write_json_number, write_json_string};
 use a99_ecma::{number_text, wtf8};
 
@@ -26,6 +28,9 @@ pub(crate) struct Style<'s> {
     pub(crate) gap: &'s [u8],
     /// Which members are written, or what replaces values.
     pub(crate) replacer: Replacer,
+    /// How long the list was that the replacer's members were read from: each
+    /// object is asked for all of them.
+    pub(crate) listed: usize,
     /// Whether values that JSON cannot say are told apart, for digests: then
     /// the text is no JSON.
     pub(crate) canonical: bool,
@@ -38,9 +43,12 @@ pub(crate) struct TextOut {
     /// The part of `buf` that was paid, and its units.
     paid: usize,
     units: usize,
-    /// Elements to be paid with the next slice, and those paid.
+    /// Elements to be counted with the next slice, and those counted.
     due: usize,
     elements: usize,
+    /// What the texts of numbers and dates count for beyond their units, to be
+    /// paid with the next slice.
+    formatted: usize,
 }
 
 impl TextOut {
@@ -82,12 +90,13 @@ impl TextOut {
     fn pay(&mut self, cx: &mut Cx<'_>) -> Result<(), Fault> {
         let units = wtf8::utf16_len(&self.buf[self.paid..]);
         let due = std::mem::take(&mut self.due);
+        let formatted = std::mem::take(&mut self.formatted);
         self.paid = self.buf.len();
         self.units += units;
         self.elements += due;
         // The flat model has caps instead of prices, for the whole operation.
         let sizes = match cx.meter.model {
-            CostModel::Metered => Sizes::default().out_units(units),
+            CostModel::Metered => Sizes::default().out_units(units.saturating_add(formatted)),
             CostModel::Flat => Sizes::elements(self.elements).out_units(self.units),
         };
         cx.work(due as i64)?;
@@ -238,6 +247,7 @@ impl<'c, 'h, 's> Writer<'c, 'h, 's> {
                 /// The longest text of a number is 24 bytes and a sign.
                 const NUMBER: usize = 32;
                 self.out.room(self.cx, NUMBER)?;
+                let before = self.out.buf.len();
                 match canonical {
                     true if n == 0.0 && n.is_sign_negative() => {
                         self.out.buf.extend_from_slice(b"-0");
@@ -245,6 +255,7 @@ impl<'c, 'h, 's> Writer<'c, 'h, 's> {
                     true => number_text::write_number(&mut self.out.buf, n),
                     false => write_json_number(n, &mut self.out.buf),
                 }
+                self.out.formatted += formatted_units(self.out.buf.len() - before);
                 Ok(())
             }
             Val::Str(s) if s.len_bytes() <= PIECE => {
@@ -265,6 +276,7 @@ impl<'c, 'h, 's> Writer<'c, 'h, 's> {
                 } else {
                     format!("\"{}\"", date_text(ms)?)
                 };
+                self.out.formatted += formatted_units(text.len());
                 self.out.push(self.cx, text.as_bytes())
             }
             Val::Set(r) => {
@@ -312,8 +324,14 @@ impl<'c, 'h, 's> Writer<'c, 'h, 's> {
                 "JSON.stringify cannot serialize structures nested deeper than {MAX_DEPTH} levels."
             )));
         }
-        self.out.due += self.cx.heap.len(r);
+        let len = self.cx.heap.len(r);
+        self.out.due += len;
         self.out.settle(self.cx)?;
+        let elements = match object {
+            true => json_object(len).saturating_add(self.style.listed),
+            false => json_list(len),
+        };
+        self.cx.pay_metered(READ.price(Sizes::elements(elements)))?;
         let (next, end) = if object {
             self.list_members(r)?
         } else {
@@ -368,6 +386,8 @@ impl<'c, 'h, 's> Writer<'c, 'h, 's> {
         let Replacer::Function(f) = self.style.replacer else {
             return Ok(val);
         };
+        self.cx
+            .pay_metered(READ.price(Sizes::elements(JSON_REPLACED)))?;
         let key = match name {
             None => Val::Str(crate::heap::Str::EMPTY),
             Some(Name::Key(key)) => Val::Str(self.cx.heap.key_str(key)?),

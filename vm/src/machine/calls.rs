@@ -8,6 +8,7 @@ use crate::atom::{AtomError, Cancelled, HostCall, HostGrants, HostReply};
 use crate::convert::{self, Copies};
 use crate::heap::Val;
 use crate::native::{Fault, Host};
+use a99_core::costs::CROSSING_RESULT;
 use a99_core::error::ErrorCode;
 use a99_core::fuel::Fuel;
 use a99_core::text::wtf8_to_string_lossy;
@@ -117,7 +118,8 @@ impl Machine {
         self.stack[base] = val;
         self.with_room(host, |machine, host| {
             let mut cx = super::cx(&mut machine.heap, &mut machine.meter, host);
-            Copies::new(&mut cx).to_value(machine.stack[base], &limits)
+            let mut copies = Copies::paid_beyond(&mut cx, CROSSING_RESULT);
+            copies.to_value(machine.stack[base], &limits)
         })
     }
 
@@ -128,8 +130,10 @@ impl Machine {
         host: &dyn Host,
         mut work: impl FnMut(&mut Machine, &dyn Host) -> Result<T, Fault>,
     ) -> Result<T, Fault> {
+        let before = self.meter.mark();
         match work(self, host) {
             Err(Fault::Oom(_)) => {
+                self.meter.back_to(before);
                 self.compact(true);
                 if let Some(reason) = host.stop() {
                     return Err(Fault::Stop(reason));
@@ -168,7 +172,7 @@ impl Machine {
         let limits = self.options.limits.boundary;
         let (args, lent) = self.with_room(host, |machine, host| {
             let mut cx = super::cx(&mut machine.heap, &mut machine.meter, host);
-            let mut copies = Copies::new(&mut cx);
+            let mut copies = Copies::paid(&mut cx);
             let mut args = Vec::with_capacity(n as usize);
             for val in &machine.stack[from..from + n as usize] {
                 args.push(copies.to_value(*val, &limits)?);
@@ -272,10 +276,18 @@ impl Machine {
             return None;
         }
         let limits = self.options.limits.boundary;
-        let made = self.with_room(host, |machine, host| {
+        let mut copy = |machine: &mut Machine, host: &dyn Host| {
             let mut cx = super::cx(&mut machine.heap, &mut machine.meter, host);
-            convert::from_value(&mut cx, &reply.value.0, &limits)
-        });
+            convert::from_answer(&mut cx, &reply.value.0, &limits)
+        };
+        let before = self.meter.mark();
+        let mut made = self.with_room(host, &mut copy);
+        if matches!(made, Err(Fault::OutOfFuel)) && self.frames.iter().any(|f| !f.precise) {
+            // What callers have prepaid belongs to the budget.
+            self.meter.back_to(before);
+            self.settle_fuel();
+            made = self.with_room(host, &mut copy);
+        }
         let failed = match made {
             Ok(program) if reply.run_inline => {
                 let frame = self.frame();

@@ -7,11 +7,13 @@ use crate::heap::{Heap, Oom, Val};
 use crate::link::{Executable, LiteralOp};
 use crate::native::{Cx, Fault, Host, Meter};
 use crate::options::RunOptions;
+use a99_core::costs::{DIGEST, Sizes};
 use a99_core::error::{ErrorCode, RunError};
 use a99_core::program::{ArgFallback, ArgKey, Const, LitOp, Program};
 use a99_core::schema::Schema;
 use a99_core::text::Text;
 use a99_core::value::Value;
+use a99_ecma::wtf8;
 use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -447,6 +449,7 @@ const MAX_KEY_TEXT: usize = 256;
 fn memo_text(c: &mut Cx<'_>, key: Val) -> Result<Box<[u8]>, Fault> {
     let (kind, text) = match key {
         Val::Str(s) if s.len_bytes() > MAX_KEY_TEXT => {
+            c.charge(DIGEST, Sizes::units(s.units()))?;
             (b'S', digest::sha256_hex_of(c, s)?.into_bytes())
         }
         Val::Str(s) => (b's', c.bytes(s).to_vec()),
@@ -454,7 +457,10 @@ fn memo_text(c: &mut Cx<'_>, key: Val) -> Result<Box<[u8]>, Fault> {
             let mut text = Vec::new();
             digest::canonical_json(c, key, &mut text)?;
             match text.len() > MAX_KEY_TEXT {
-                true => (b'J', digest::sha256_hex(c, &text)?.into_bytes()),
+                true => {
+                    c.charge(DIGEST, Sizes::units(wtf8::utf16_len(&text)))?;
+                    (b'J', digest::sha256_hex(c, &text)?.into_bytes())
+                }
                 false => (b'j', text),
             }
         }

@@ -171,7 +171,7 @@ pub fn inline<I: Input>(
     declared: &Declared,
     body: fn(I) -> Reply,
 ) -> Result<Val, Fault> {
-    let mut copies = Copies::new(cx);
+    let mut copies = Copies::paid(cx);
     let values = host_values(&mut copies, args, scope.limits)?;
     let input = declared
         .input::<I>(&values)
@@ -180,7 +180,7 @@ pub fn inline<I: Input>(
         .unwrap_or_else(|_| Err(Failure::Failed(PANICKED.to_owned())));
     let reply = declared.output(&mut copies, reply)?;
     let value = reply.map_err(|e| declared.fault(&e))?;
-    convert::from_value(&mut copies, &value, scope.limits)
+    convert::from_answer(&mut copies, &value, scope.limits)
 }
 
 /// The arguments of a call as host values, and room for the function's own
@@ -283,7 +283,7 @@ pub fn price<I: Input>(
     limits: &BoundaryLimits,
     cost: fn(&I) -> f64,
 ) -> Result<f64, Fault> {
-    let mut copies = Copies::new(cx);
+    let mut copies = Copies::paid(cx);
     let values = match host_values(&mut copies, args, limits) {
         Ok(values) => values,
         Err(Fault::Throw(_)) => return Ok(f64::NAN),

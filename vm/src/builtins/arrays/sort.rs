@@ -10,7 +10,7 @@ use crate::coerce;
 use crate::convert::temp;
 use crate::heap::{Ref, Str, Val};
 use crate::native::{Cx, Fault};
-use a99_core::costs::{Formula, READ, Sizes, sorted_units};
+use a99_core::costs::{Formula, READ, Sizes, comparator_steps, sorted_units};
 use std::cmp::Ordering;
 
 /// Runs of this length are made by insertion before merging starts.
@@ -47,6 +47,10 @@ fn sorted(cx: &mut Cx<'_>, r: Ref, method: &str, compare: Val) -> Result<Vec<Val
         .map(units)
         .fold(0usize, usize::saturating_add);
     cx.charge(Formula::Sort, Sizes::elements(len).in_units(units))?;
+    if compare.is_some() {
+        let steps = Sizes::elements(comparator_steps(len));
+        cx.pay_metered(READ.price(steps))?;
+    }
     check_room(cx.heap, len.saturating_mul(3))?;
     let mut items = copy_items(cx, r, 0..len)?;
     items.retain(|v| !v.is_undefined());
