@@ -283,7 +283,7 @@ fn functions_see_the_run() {
     let seen = outcome.result.to_json();
     assert_eq!(
         seen["seen"],
-        json!({"op": "look", "user": "Ada", "fuel": 91.9, "late": true, "cancelled": false, "stored": 7})
+        json!({"op": "look", "user": "Ada", "fuel": 91.9852, "late": true, "cancelled": false, "stored": 7})
     );
     assert_eq!(outcome.warnings.len(), 1);
 }

@@ -5,11 +5,11 @@ use super::values::Shape::{self, *};
 use super::{Case, call, id, lit, method};
 use serde_json::{Value as Json, json};
 
-fn set(key: &str, value: Json) -> Json {
+pub(super) fn set(key: &str, value: Json) -> Json {
     json!({"op": "varSet", "key": key, "value": value})
 }
 
-fn binary(op: &str, left: Json, right: Json) -> Json {
+pub(super) fn binary(op: &str, left: Json, right: Json) -> Json {
     json!({"$expr": "binary", "op": op, "left": left, "right": right})
 }
 
@@ -29,7 +29,6 @@ pub fn cases() -> Vec<Case> {
     out.extend(more_forms());
     out.extend(conditions());
     out.extend(schemas());
-    out.extend(growth());
     out
 }
 
@@ -284,7 +283,7 @@ fn forms() -> Vec<Case> {
 
 /// Forms that need more than a step.
 fn more_forms() -> Vec<Case> {
-    let mut out = rare();
+    let mut out = Vec::new();
     let helpers = json!({"helpers": {
         "h": {"paramNames": ["n"], "steps": [{"op": "return", "value": id("n")}]},
         "deep": {"paramNames": ["n"], "steps": [
@@ -490,84 +489,5 @@ fn schemas() -> Vec<Case> {
             ..case.var("a", *shape)
         });
     }
-    out
-}
-
-/// Values that grow in the loop, and code that reads them as it goes.
-fn growth() -> Vec<Case> {
-    let push = |name: &str| set("t", method(id(name), "push", vec![id("i")]));
-    let plus = |name: &str| set(name, binary("+", id(name), lit("x")));
-    let case = |row: &str, steps: Vec<Json>| Case::steps("growth", row, "", steps);
-    let walk = |name: &str| method(id("a"), name, vec![binary("%", id("i"), lit(90))]);
-    let mut out = vec![
-        case("two arrays", vec![push("p"), push("q")])
-            .first(set("p", json!([])))
-            .first(set("q", json!([]))),
-        case("two texts", vec![plus("p"), plus("q")])
-            .first(set("p", json!("")))
-            .first(set("q", json!(""))),
-        case(
-            "text in front",
-            vec![set("p", binary("+", lit("x"), id("p")))],
-        )
-        .first(set("p", json!(""))),
-    ];
-    for name in ["charAt", "charCodeAt", "codePointAt", "at"] {
-        out.push(Case::expr("growth", &format!("walk {name}"), "", &walk(name)).var("a", Wide));
-    }
-    out
-}
-
-/// What programs seldom have: hundreds of variables, many arguments, calls of
-/// what does not exist.
-fn rare() -> Vec<Case> {
-    let caught = |step: Json| vec![json!({"op": "try", "try": [step], "catch": []})];
-    let many = || (0..20).map(|_| id("i")).collect::<Vec<Json>>();
-    let mut out = Vec::new();
-    let code = json!({"op": "runCode", "code": "c", "result": "t"});
-    out.push(Case::steps("atoms", "runCode", "caught", caught(code)));
-    for name in ["push", "max", "nothing"] {
-        let step = set("t", method(id("l"), name, many()));
-        let case = Case::steps("rare", "method of 20 arguments", name, caught(step));
-        out.push(case.first(set("l", json!([]))));
-    }
-    let step = set("t", method(id("Math"), "max", many()));
-    out.push(Case::steps(
-        "rare",
-        "function of 20 arguments",
-        "",
-        caught(step),
-    ));
-    let step = set("t", call("Set", many()));
-    out.push(Case::steps(
-        "rare",
-        "function of 20 arguments",
-        "Set",
-        caught(step),
-    ));
-    let step = set("t", call("isNaN", many()));
-    out.push(Case::steps(
-        "rare",
-        "function of 20 arguments",
-        "isNaN",
-        caught(step),
-    ));
-    let step = json!({"op": "mathCalc", "expr": "nobody + 1", "result": "t"});
-    out.push(Case::steps("rare", "unknown name", "", caught(step)));
-    for op in ["<=", "==="] {
-        let step = json!({"op": "if", "condition": binary(op, id("i"), lit(3)), "then": []});
-        out.push(Case::steps("rare", "branch", op, vec![step]));
-    }
-    let wide: Vec<Json> = (0..300).map(|i| set(&format!("v{i}"), id("i"))).collect();
-    out.push(Case::steps("rare", "300 variables", "", wide));
-    let helper = json!({"helpers": {"h": {"paramNames": ["m"], "steps": [
-        {"op": "return", "schema": {"type": "object", "properties": {"m": {"type": "number"}},
-            "required": ["m"]}}]}}});
-    let step = json!({"op": "callLocal", "name": "h", "args": [1], "result": "t"});
-    let case = Case::steps("rare", "return by a schema", "", vec![step]);
-    out.push(Case {
-        root: Some(helper),
-        ..case
-    });
     out
 }

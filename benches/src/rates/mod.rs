@@ -10,6 +10,7 @@ mod atoms;
 mod builtins;
 mod language;
 mod measure;
+mod rare;
 mod report;
 mod values;
 
@@ -113,6 +114,7 @@ pub fn all() -> Vec<Case> {
     let mut cases = builtins::cases();
     cases.extend(atoms::cases());
     cases.extend(language::cases());
+    cases.extend(rare::cases());
     cases
 }
 

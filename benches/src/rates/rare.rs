@@ -1,0 +1,236 @@
+//! Growth, copies, steps of many parts, and what programs seldom have.
+
+use super::language::{binary, set};
+use super::values::Shape::*;
+use super::{Case, call, id, lit, method};
+use serde_json::{Value as Json, json};
+
+/// All cases.
+pub fn cases() -> Vec<Case> {
+    let mut out = growth();
+    out.extend(copies());
+    out.extend(parts());
+    out.extend(rare());
+    out
+}
+
+/// Values that grow in the loop, and code that reads them as it goes.
+fn growth() -> Vec<Case> {
+    let push = |name: &str| set("t", method(id(name), "push", vec![id("i")]));
+    let plus = |name: &str| set(name, binary("+", id(name), lit("x")));
+    let case = |row: &str, steps: Vec<Json>| Case::steps("growth", row, "", steps);
+    let walk = |name: &str| method(id("a"), name, vec![binary("%", id("i"), lit(90))]);
+    let mut out = vec![
+        case("two arrays", vec![push("p"), push("q")])
+            .first(set("p", json!([])))
+            .first(set("q", json!([]))),
+        case("two texts", vec![plus("p"), plus("q")])
+            .first(set("p", json!("")))
+            .first(set("q", json!(""))),
+        case(
+            "text in front",
+            vec![set("p", binary("+", lit("x"), id("p")))],
+        )
+        .first(set("p", json!(""))),
+    ];
+    for name in ["charAt", "charCodeAt", "codePointAt", "at"] {
+        out.push(Case::expr("growth", &format!("walk {name}"), "", &walk(name)).var("a", Wide));
+    }
+    out
+}
+
+/// Copies between the program and its host, and within the run: of what was
+/// stored, cached or remembered.
+fn copies() -> Vec<Case> {
+    let shapes = [
+        Text, Wide, Numbers, Fractions, Texts, LongTexts, Nested, Pairs, Objects, Record, Numbered,
+    ];
+    let mut out = Vec::new();
+    for shape in shapes {
+        let variant = format!("{shape:?} that was stored");
+        let step = json!({"op": "storeGet", "key": "k", "result": "t"});
+        let store = json!({"op": "storeSet", "key": "k", "value": id("a")});
+        let case = Case::steps("atoms", "storeGet", &variant, vec![step]);
+        out.push(case.var("a", shape).first(store));
+        for row in ["memoize", "cache"] {
+            let variant = format!("{shape:?} that is kept");
+            let step = json!({"op": row, "key": "k", "steps": [set("result", id("a"))],
+                "result": "t"});
+            out.push(Case::steps("atoms", row, &variant, vec![step]).var("a", shape));
+        }
+        let program = json!({"op": "seq", "steps": [
+            {"op": "return", "value": {"t": {"$expr": "ident", "name": "a"}}}]});
+        let step = json!({"op": "agentRun", "agentId": program, "input": {"a": id("a")},
+            "result": "t"});
+        let variant = format!("{shape:?} is returned");
+        out.push(Case::steps("atoms", "agentRun", &variant, vec![step]).var("a", shape));
+        let failing = call("Error", vec![id("a")]);
+        let step = json!({"op": "try", "try": [set("t", failing)], "catch": []});
+        let case = Case::steps(
+            "functions",
+            "Error",
+            &format!("caught {shape:?}"),
+            vec![step],
+        );
+        out.push(case.var("a", shape));
+    }
+    for list in [Texts, LongTexts, Numbers] {
+        for shape in [Objects, Record, Nested] {
+            let value = method(id("JSON"), "stringify", vec![id("a"), id("b")]);
+            let variant = format!("{shape:?} by {list:?}");
+            let case = Case::expr("functions", "JSON.stringify", &variant, &value);
+            out.push(case.var("a", shape).var("b", list));
+        }
+    }
+    out
+}
+
+/// Steps and expressions of many parts that are no nodes.
+fn parts() -> Vec<Case> {
+    let mut out = Vec::new();
+    for n in [3, 200] {
+        let numbers: Vec<usize> = (0..n).collect();
+        let variant = n.to_string();
+        let array = json!({"$expr": "array", "elements": numbers});
+        out.push(Case::expr(
+            "literals",
+            "untagged elements",
+            &variant,
+            &array,
+        ));
+        let names = || (0..n).map(|i| format!("k{i}"));
+        let members: Vec<Json> = names().map(|k| json!({"key": k, "value": 1})).collect();
+        let value = json!({"$expr": "object", "properties": members});
+        out.push(Case::expr("literals", "untagged members", &variant, &value));
+        let of = call("Set", vec![json!(numbers)]);
+        out.push(Case::expr("literals", "untagged data", &variant, &of));
+        let flat = |value: Json| -> Json { names().map(|k| (k, value.clone())).collect() };
+        let mut nested = flat(json!(1));
+        nested["x"] = id("i");
+        out.push(Case::expr(
+            "literals",
+            "an expression in data",
+            &variant,
+            &nested,
+        ));
+        let mut list = vec![json!([1]); n];
+        list.push(id("i"));
+        out.push(Case::expr(
+            "literals",
+            "an expression in a list",
+            &variant,
+            &json!(list),
+        ));
+        let mut step = flat(json!(1));
+        step["op"] = json!("varsLet");
+        out.push(Case::steps("atoms", "varsLet", &variant, vec![step]));
+        let keys: Vec<String> = names().collect();
+        for row in ["varsImport", "varsExport"] {
+            let step = json!({"op": row, "keys": keys, "result": "t"});
+            out.push(Case::steps("atoms", row, &variant, vec![step]));
+        }
+        let args = vec![json!(1); n];
+        let step = json!({"op": "callLocal", "name": "h", "args": args, "result": "t"});
+        let helpers = json!({"helpers": {"h": {"paramNames": ["n"], "steps": []}}});
+        out.push(Case {
+            root: Some(helpers),
+            ..Case::steps("atoms", "callLocal", &format!("{n} arguments"), vec![step])
+        });
+        let vars = flat(json!(1));
+        let step = json!({"op": "if", "condition": "k1 == 1", "vars": vars, "then": []});
+        out.push(Case::steps("atoms", "if", &format!("{n} vars"), vec![step]));
+        let step = json!({"op": "mathCalc", "expr": "k1 + 1", "vars": vars, "result": "t"});
+        out.push(Case::steps(
+            "atoms",
+            "mathCalc",
+            &format!("{n} vars"),
+            vec![step],
+        ));
+        let step = json!({"op": "template", "tmpl": "{{k1}}", "vars": vars, "result": "t"});
+        out.push(Case::steps(
+            "atoms",
+            "template",
+            &format!("{n} vars"),
+            vec![step],
+        ));
+        let step = json!({"op": "template", "tmpl": id("text"), "vars": vars, "result": "t"});
+        let case = Case::steps("atoms", "template", &format!("{n} vars of any"), vec![step]);
+        out.push(case.first(set("text", lit("{{k1}}"))));
+        let run = json!({"op": "agentRun", "agentId": {"op": "seq", "steps": []}, "input": vars,
+            "result": "t"});
+        out.push(Case::steps(
+            "atoms",
+            "agentRun",
+            &format!("{n} inputs"),
+            vec![run],
+        ));
+    }
+    out
+}
+
+/// What programs seldom have: hundreds of variables, many arguments, calls of
+/// what does not exist.
+fn rare() -> Vec<Case> {
+    let caught = |step: Json| vec![json!({"op": "try", "try": [step], "catch": []})];
+    let many = || (0..30).map(|_| id("i")).collect::<Vec<Json>>();
+    let mut out = Vec::new();
+    let code = json!({"op": "runCode", "code": "c", "result": "t"});
+    out.push(Case::steps("atoms", "runCode", "caught", caught(code)));
+    for name in ["push", "max", "nothing"] {
+        let step = set("t", method(id("l"), name, many()));
+        let case = Case::steps("rare", "method of 30 arguments", name, caught(step));
+        out.push(case.first(set("l", json!([]))));
+    }
+    let step = set("t", method(id("Math"), "max", many()));
+    out.push(Case::steps(
+        "rare",
+        "function of 30 arguments",
+        "",
+        caught(step),
+    ));
+    let step = set("t", call("Set", many()));
+    out.push(Case::steps(
+        "rare",
+        "function of 30 arguments",
+        "Set",
+        caught(step),
+    ));
+    let step = set("t", call("isNaN", many()));
+    out.push(Case::steps(
+        "rare",
+        "function of 30 arguments",
+        "isNaN",
+        caught(step),
+    ));
+    let step = json!({"op": "mathCalc", "expr": "nobody + 1", "result": "t"});
+    out.push(Case::steps("rare", "unknown name", "", caught(step)));
+    for op in ["<=", "==="] {
+        let step = json!({"op": "if", "condition": binary(op, id("i"), lit(3)), "then": []});
+        out.push(Case::steps("rare", "branch", op, vec![step]));
+    }
+    for op in ["!==", "<="] {
+        let not = json!({"$expr": "unary", "op": "!", "argument": binary(op, id("i"), lit(3))});
+        for (variant, test) in [("plain", binary(op, id("i"), lit(3))), ("not", not)] {
+            let step = json!({"op": "if", "condition": test, "then": []});
+            let variant = format!("{op} {variant}");
+            out.push(Case::steps("rare", "branch", &variant, vec![step]));
+        }
+    }
+    let refused = json!({"op": "varSet", "key": "t", "value": id("RegExp")});
+    out.push(Case::steps("rare", "refused name", "", caught(refused)));
+    let mut read: Vec<Json> = (0..300).map(|i| set(&format!("v{i}"), id("i"))).collect();
+    read.extend((0..300).map(|i| set("t", id(&format!("v{i}")))));
+    out.push(Case::steps("rare", "300 variables", "read", read));
+    let wide: Vec<Json> = (0..300).map(|i| set(&format!("v{i}"), id("i"))).collect();
+    out.push(Case::steps("rare", "300 variables", "", wide));
+    let helper = json!({"helpers": {"h": {"paramNames": ["m"], "steps": [
+        {"op": "return", "schema": {"type": "object", "properties": {"m": {"type": "number"}},
+            "required": ["m"]}}]}}});
+    let step = json!({"op": "callLocal", "name": "h", "args": [1], "result": "t"});
+    let case = Case::steps("rare", "return by a schema", "", vec![step]);
+    out.push(Case {
+        root: Some(helper),
+        ..case
+    });
+    out
+}
