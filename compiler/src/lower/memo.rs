@@ -14,9 +14,9 @@ use a99_core::json::{Kind, NodeId};
 use a99_core::program::{ChargeKind, Const, MemoSite, Op, Site};
 use std::collections::BTreeSet;
 
-/// How many free variables a keyless site hashes, first in the order of their
-/// names (D25).
-const MAX_FREE: usize = 24;
+/// How many values one instruction hashes. The key of those makes the key of the
+/// next ones, so all free variables are in it.
+const VALUES_AT_ONCE: usize = 24;
 
 /// Bytes of text that count as one instruction against the size of the code.
 const TEXT_PER_ROOM: usize = 8;
@@ -55,10 +55,35 @@ impl<'a> Lower<'_, 'a> {
             return self.e.close_step(id, None);
         }
         let names = self.free_names(steps);
+        let body = self.canonical_body(steps);
+        self.e.spend(body.len() / TEXT_PER_ROOM);
+        let (first, rest) = names.split_at(names.len().min(VALUES_AT_ONCE));
+        self.hash_values(key, &body, first, false, with_program);
+        for names in rest.chunks(VALUES_AT_ONCE) {
+            self.hash_values(key, b"", names, true, false);
+        }
+        self.e.close_step(id, Some(key));
+    }
+
+    /// A key of a body and the values of these variables, and if it goes `on`, of
+    /// the key so far, which has no name.
+    fn hash_values(
+        &mut self,
+        key: u8,
+        body: &[u8],
+        names: &[&[u8]],
+        goes_on: bool,
+        with_program: bool,
+    ) {
         let mark = self.mark();
         let base = self.peek();
         let mut free = Vec::new();
-        for name in names.iter().take(MAX_FREE) {
+        if goes_on {
+            let r = self.temp();
+            self.mov(r, key);
+            free.push(self.s.pool.text_const(b""));
+        }
+        for name in names {
             let r = self.temp();
             let mark = self.mark();
             let value = self.name_or_undefined(name);
@@ -66,9 +91,7 @@ impl<'a> Lower<'_, 'a> {
             self.release(mark);
             free.push(self.s.pool.text_const(name));
         }
-        let body = self.canonical_body(steps);
-        self.e.spend(body.len() / TEXT_PER_ROOM);
-        let body = self.s.pool.range(&body);
+        let body = self.s.pool.range(body);
         let n = free.len() as u8;
         self.s.memos.push(MemoSite {
             body,
@@ -83,7 +106,6 @@ impl<'a> Lower<'_, 'a> {
             memo,
         });
         self.release(mark);
-        self.e.close_step(id, Some(key));
     }
 
     fn canonical_body(&self, steps: NodeId) -> Vec<u8> {

@@ -86,6 +86,31 @@ fn n14_cache_keys_are_content_hashes() {
 }
 
 #[test]
+fn n14_every_variable_of_a_body_is_in_its_key() {
+    let names: Vec<String> = (0..80).map(|n| format!("v{n:02}")).collect();
+    let sum = names
+        .iter()
+        .fold(lit(0), |sum, name| bin("+", sum, id(name)));
+    let body = json!([set("result", sum)]);
+    for op in ["memoize", "cache"] {
+        let step = |result: &str| json!({"op": op, "steps": body, "result": result});
+        for (at, changed) in names.iter().enumerate() {
+            let mut steps: Vec<_> = names.iter().map(|name| set(name, lit(1))).collect();
+            steps.extend([step("a"), step("again"), set(changed, lit(2)), step("b")]);
+            let shown =
+                json!({"op": "return", "schema": {"properties": {"a": {}, "again": {}, "b": {}}}});
+            steps.push(shown);
+            let mut granted = Capabilities::none();
+            granted.store = Some(Arc::new(MemoryStore::new()));
+            let outcome = run_granted(json!(steps), json!({}), rich(), granted);
+            assert_eq!(outcome.error, None);
+            let expected = json!({"a": 80, "again": 80, "b": 81});
+            assert_eq!(outcome.result.to_json(), expected, "{op}: variable {at}");
+        }
+    }
+}
+
+#[test]
 fn n15_runs_share_nothing_by_default() {
     let write = json!([{"op": "storeSet", "key": "k", "value": "mine"}]);
     let read = json!([{"op": "storeGet", "key": "k", "result": "x"}, ret(id("x"))]);
