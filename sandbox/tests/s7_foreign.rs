@@ -166,16 +166,20 @@ fn file(archive: &mut Vec<u8>, name: &str, content: &[u8]) {
 
 /// A portable image whose snapshot is this module.
 fn portable(path: &Path, module: &[u8]) {
-    let hash: String = Sha256::digest(module)
-        .iter()
-        .map(|b| format!("{b:02x}"))
-        .collect();
+    let hash = |bytes: &[u8]| -> String {
+        let digest = Sha256::digest(bytes);
+        digest.iter().map(|b| format!("{b:02x}")).collect()
+    };
+    let disk = [0; 4096];
     let manifest = json!({
         "format": "agent99 guest image",
         "version": 2,
         "written_by": "0",
         "origin": [],
-        "files": [{"path": "guest.wasm", "size": module.len(), "sha256": hash}],
+        "files": [
+            {"path": "guest.wasm", "size": module.len(), "sha256": hash(module)},
+            {"path": "guest.disk", "size": disk.len(), "sha256": hash(&disk)},
+        ],
     });
     let mut archive = Vec::new();
     file(
@@ -184,6 +188,7 @@ fn portable(path: &Path, module: &[u8]) {
         manifest.to_string().as_bytes(),
     );
     file(&mut archive, "guest.wasm", module);
+    file(&mut archive, "guest.disk", &disk);
     archive.resize(archive.len() + 1024, 0);
     let out = std::fs::File::create(path).expect("a file");
     let mut packed = GzEncoder::new(out, Compression::fast());
