@@ -62,6 +62,9 @@ pub struct Agent {
     env: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
+/// How long a pipe that is written to all the time is left to fill.
+const FILL_TIME: Duration = Duration::from_micros(200);
+
 /// What `poll` found.
 #[derive(Clone, Copy, Debug)]
 enum Event {
@@ -141,13 +144,16 @@ impl Agent {
         };
         self.port.send(0, &ready);
         self.start_session();
+        let mut is_streaming = false;
         loop {
             self.port.flush()?;
             let events = self.wait()?;
-            if events.iter().all(|event| matches!(event, Event::Output)) {
-                // Whoever writes in small pieces fills its pipe now: one wake-up
-                // for many pieces.
-                std::thread::yield_now();
+            let was_streaming = is_streaming;
+            is_streaming = events.iter().all(|event| matches!(event, Event::Output));
+            if was_streaming && is_streaming {
+                // Whoever writes piece after piece fills its pipe now: one wake-up
+                // for many pieces. Yielding would not do: the agent goes first.
+                std::thread::sleep(FILL_TIME);
             }
             for event in events {
                 if !self.handle(event)? {
