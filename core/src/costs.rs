@@ -66,8 +66,8 @@ pub fn regex_price(positions: u64, units: u64) -> i64 {
 }
 
 /// Compiling an element or a member of a program that arrives at run time, or of
-/// a helper that it needs, in the metered model: 0.015 fuel.
-pub const COMPILE_ELEMENT: i64 = 15_000;
+/// a helper that it needs, in the metered model: 0.02 fuel.
+pub const COMPILE_ELEMENT: i64 = 20_000;
 /// Compiling a UTF-16 unit of its texts: 0.001 fuel.
 pub const COMPILE_UNIT: i64 = 1_000;
 
@@ -104,7 +104,7 @@ pub const fn name_units(bytes: usize) -> usize {
 /// the reading of both.
 #[must_use]
 pub const fn collated_units(units: usize) -> usize {
-    units.saturating_mul(10)
+    units.saturating_mul(15)
 }
 
 /// A text, array, set, object or date that is copied between a program and its
@@ -113,7 +113,7 @@ pub const CROSSING_VALUE: i64 = 12 * ELEMENT;
 /// An element of an array or set that is copied between them.
 pub const CROSSING_ELEMENT: i64 = 4 * ELEMENT;
 /// A member of an object that is copied between them.
-pub const CROSSING_MEMBER: i64 = 32 * ELEMENT;
+pub const CROSSING_MEMBER: i64 = 40 * ELEMENT;
 /// What of the copy of its result a run does not pay for.
 pub const CROSSING_RESULT: i64 = MICRO;
 
@@ -175,7 +175,7 @@ pub const fn json_list(elements: usize) -> usize {
 /// The elements that an object of so many members counts for in JSON text.
 #[must_use]
 pub const fn json_object(members: usize) -> usize {
-    members.saturating_mul(12).saturating_add(2)
+    members.saturating_mul(16).saturating_add(2)
 }
 
 /// The elements that an entry of the array counts for that `JSON.stringify`
@@ -204,6 +204,13 @@ pub enum CostModel {
 pub const fn data_nodes(is_object: bool, len: usize) -> usize {
     let each = if is_object { 4 } else { 1 };
     len.saturating_mul(each).saturating_add(1)
+}
+
+/// The nodes that the members of an object expression count for in the metered
+/// model, besides those of their values.
+#[must_use]
+pub const fn object_nodes(members: usize) -> usize {
+    members.saturating_mul(2)
 }
 
 /// The price of an expression node.

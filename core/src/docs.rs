@@ -14,7 +14,7 @@ use crate::costs::{
     MICROSECONDS_A_UNIT, NODE_METERED, NUMERAL, PARSED_CONTAINER, PRICE_VERSION, READ,
     REGEX_POSITION, REGEX_STEP, SCHEMA_ALLOWED, SCHEMA_NODE, SCHEMA_READ, SCHEMA_REQUIRED,
     SHORT_TEXT, SORT_STEP, Sizes, UNIT, WRITTEN, collated_units, comparator_steps, copied,
-    data_nodes, json_list, json_object, read,
+    data_nodes, json_list, json_object, object_nodes, read,
 };
 use crate::fuel::Fuel;
 use crate::program::OperandKind;
@@ -295,6 +295,7 @@ fn write_rates(out: &mut String) {
     let collated = price(READ.price(Sizes::units(collated_units(1))));
     let sorting = price(SORT_STEP * ELEMENT);
     let node_price = price(NODE_METERED);
+    let entry_price = price(object_nodes(1) as i64 * NODE_METERED);
     let member_price = price((data_nodes(true, 1) - data_nodes(true, 0)) as i64 * NODE_METERED);
     let elements = |n: usize| price(READ.price(Sizes::elements(n)));
     let numeral = price(NUMERAL.price(Sizes::units(1)));
@@ -358,6 +359,7 @@ fn write_rates(out: &mut String) {
          What is written is the width of the result; of `push`, `sort` and others that give \
          the array itself or a number nothing is.\n\n\
          Besides the rows below:\n\n\
+         * {entry_price} for each member of an object expression.\n\
          * What stands in a step without a `$expr` tag: {node_price} for an operand of an \
          expression node; for each literal array {node_price} and {node_price} for each element, \
          for each literal object {node_price} and {member_price} for each member, those within \

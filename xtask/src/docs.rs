@@ -5,26 +5,75 @@ use crate::shell::{Failed, failed, root};
 use a99_atoms::{all_atoms, is_internal};
 use a99_core::artifact;
 use a99_core::docs::{bytecode_markdown, costs_markdown};
+use serde_json::Value as Json;
+use std::fmt::Write as _;
 use std::fs;
 
+/// The measurement that `docs/costs.md` shows; `cargo xtask rates --record`
+/// writes it.
+const RATES: &str = "benches/results/rates.json";
+
 /// The documents: path in the workspace, text.
-fn documents() -> [(&'static str, String); 3] {
+fn documents() -> Result<[(&'static str, String); 3], Failed> {
     let atoms = all_atoms();
     let language: Vec<_> = atoms
         .iter()
         .map(|atom| &atom.sig)
         .filter(|sig| !is_internal(&sig.name))
         .collect();
-    [
+    let mut costs = costs_markdown(&language);
+    costs.push_str(&measured()?);
+    Ok([
         ("docs/a99b.md", artifact::markdown()),
         ("docs/bytecode.md", bytecode_markdown()),
-        ("docs/costs.md", costs_markdown(&language)),
-    ]
+        ("docs/costs.md", costs),
+    ])
+}
+
+/// What a unit of fuel was measured to take.
+fn measured() -> Result<String, Failed> {
+    if !root().join(RATES).exists() {
+        return Ok(String::new());
+    }
+    let text = fs::read_to_string(root().join(RATES)).map_err(|error| failed(RATES, error))?;
+    let record: Json = serde_json::from_str(&text).map_err(|error| failed(RATES, error))?;
+    let shown = |of: &Json, key: &str| match &of[key] {
+        Json::String(text) => text.replace('|', "\\|"),
+        other => other.to_string(),
+    };
+    let at = |key| shown(&record, key);
+    let mut out = format!(
+        "\n## Measured\n\nMicroseconds of CPU time that a unit of fuel bought in the metered \
+         model, by `{}` on {}: of {} figures the median is {}, 99 % are below {} and the most \
+         is {}; {} are above the bound. Of each group:\n\n\
+         | group | figures | median | most | of | size |\n|---|---|---|---|---|---|\n",
+        at("command"),
+        at("date"),
+        at("figures"),
+        at("median"),
+        at("p99"),
+        at("most"),
+        at("above"),
+    );
+    let groups = record["groups"].as_object().into_iter().flatten();
+    for (group, line) in groups {
+        let at = |key| shown(line, key);
+        let _ = writeln!(
+            out,
+            "| {group} | {} | {} | {} | {} | {} |",
+            at("figures"),
+            at("median"),
+            at("most"),
+            at("of"),
+            at("n"),
+        );
+    }
+    Ok(out)
 }
 
 /// Writes the documents.
 pub fn write() -> Result<(), Failed> {
-    for (path, text) in documents() {
+    for (path, text) in documents()? {
         fs::write(root().join(path), text).map_err(|error| failed(path, error))?;
     }
     Ok(())
@@ -32,7 +81,7 @@ pub fn write() -> Result<(), Failed> {
 
 /// Checks that the documents are what would be written.
 pub fn check() -> Result<(), Failed> {
-    for (path, text) in documents() {
+    for (path, text) in documents()? {
         let found = fs::read_to_string(root().join(path)).map_err(|error| failed(path, error))?;
         if found != text {
             return Err(failed(path, "out of date; run `cargo xtask docs`"));

@@ -38,7 +38,7 @@ Usage: cargo xtask CHORE
   mutate [--count N] [--seed S] [--jobs N]
                              change artifacts at random and run what is accepted
                              (release build; a million mutants by default)
-  rates [--quick] [--json] [FILTER]
+  rates [--quick] [--json] [--record] [FILTER]
                              CPU time for each unit of fuel, over all atoms,
                              builtins and forms (release build); fails above the
                              bound, and for what nothing measures

@@ -2,15 +2,20 @@
 
 use a99_benches::rates::{QUICK, Report, Rig, SIZES, missing};
 use std::process::ExitCode;
+use std::time::{SystemTime, UNIX_EPOCH};
 
-const USAGE: &str = "usage: rates [--quick] [--json] [FILTER]";
+const USAGE: &str = "usage: rates [--quick] [--json] [--record] [FILTER]";
+
+/// Where a measurement is kept that `docs/costs.md` shows.
+const RECORD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/results/rates.json");
 
 fn main() -> ExitCode {
-    let (mut quick, mut json, mut filter) = (false, false, String::new());
+    let (mut quick, mut json, mut record, mut filter) = (false, false, false, String::new());
     for arg in std::env::args().skip(1) {
         match arg.as_str() {
             "--quick" => quick = true,
             "--json" => json = true,
+            "--record" => record = true,
             text if text.starts_with('-') => {
                 eprintln!("{USAGE}");
                 return ExitCode::from(2);
@@ -37,6 +42,14 @@ fn main() -> ExitCode {
     } else {
         print!("{}", report.text());
     }
+    if record {
+        let kept = report.record(&today(), &command(quick, &filter));
+        let text = format!("{kept:#}\n");
+        if let Err(error) = std::fs::write(RECORD, text) {
+            eprintln!("{RECORD}: {error}");
+            return ExitCode::from(2);
+        }
+    }
     let above = report.above();
     for rate in above.iter().take(40) {
         eprintln!(
@@ -61,4 +74,25 @@ fn main() -> ExitCode {
         );
         ExitCode::FAILURE
     }
+}
+
+/// How the measurement is made once more.
+fn command(quick: bool, filter: &str) -> String {
+    let mut command = "cargo xtask rates".to_owned();
+    if quick {
+        command.push_str(" --quick");
+    }
+    if !filter.is_empty() {
+        command.push(' ');
+        command.push_str(filter);
+    }
+    command
+}
+
+/// The date, by UTC.
+fn today() -> String {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    let millis = since.map_or(0.0, |since| since.as_millis() as f64);
+    let text = a99_ecma::date::to_iso(millis);
+    text.split('T').next().unwrap_or_default().to_owned()
 }

@@ -97,6 +97,32 @@ impl Report {
         out
     }
 
+    /// What is kept of a measurement, for the documents: a summary, and the most
+    /// that each group of operations took.
+    pub fn record(&self, date: &str, command: &str) -> Json {
+        let mut groups: BTreeMap<&str, Vec<&Rate>> = BTreeMap::new();
+        for rate in &self.rates {
+            groups.entry(rate.group).or_default().push(rate);
+        }
+        let rounded = |x: f64| (x * 100.0).round() / 100.0;
+        let groups: serde_json::Map<String, Json> = groups
+            .into_iter()
+            .filter_map(|(group, mut rates)| {
+                rates.sort_by(|a, b| a.rate().total_cmp(&b.rate()));
+                let most = rates.last()?;
+                let of = format!("{} {}", most.row, most.variant);
+                let median = rounded(rates[rates.len() / 2].rate());
+                let line = json!({"figures": rates.len(), "median": median,
+                    "most": rounded(most.rate()), "of": of.trim(), "n": most.n});
+                Some((group.to_owned(), line))
+            })
+            .collect();
+        let (count, [median, high, most]) = self.summary();
+        json!({"date": date, "command": command, "figures": count, "median": rounded(median),
+            "p99": rounded(high), "most": rounded(most), "above": self.above().len(),
+            "groups": groups})
+    }
+
     /// The table as JSON: a summary, the rows, every figure.
     pub fn json(&self) -> Json {
         let (count, [median, high, most]) = self.summary();

@@ -8,6 +8,7 @@ use super::{Held, Lower, MAX_CALL_ARGS, Mark};
 use crate::expr::{BinOp, LogOp, UnOp};
 use crate::ir::{Ir, IrKind, Lit, Warn};
 use a99_core::builtins;
+use a99_core::costs::object_nodes;
 use a99_core::diag::codes;
 use a99_core::program::{ChargeKind, Const, Op};
 use std::collections::HashMap;
@@ -195,6 +196,7 @@ impl<'a> Lower<'_, 'a> {
             }
             IrKind::Object(entries) => {
                 self.pay(ir);
+                self.charge_data(object_nodes(entries.len()));
                 self.object(dst, entries);
             }
             IrKind::Call { callee, args } => {

@@ -412,6 +412,7 @@ impl Machine<'_> {
         let properties = field(map, "properties")
             .as_array()
             .ok_or_else(not_iterable)?;
+        pay_nodes(costs::object_nodes(properties.len()))?;
         let mut out = Obj::new();
         for property in properties {
             let Some(property) = property.as_object() else {

@@ -455,3 +455,45 @@ fn a13_flat_prices_are_those_of_the_language() {
         assert_eq!(outcome.fuel_used.to_string(), fuel);
     }
 }
+
+/// What takes time for each part of a value pays for each part: what goes to the
+/// host and comes back, literals, JSON text, copies that are kept, and the
+/// result. None of it is known to the flat model.
+#[test]
+fn a13_every_part_is_paid() {
+    let member = |i: usize| (format!("key{i}"), json!(i));
+    let record = |n: usize| Json::from_iter((0..n).map(member));
+    let store_set = json!({"op": "storeSet", "key": "k", "value": "args.r"});
+    let store_get = json!({"op": "storeGet", "key": "k", "result": "v"});
+    let kept = json!({"op": "memoize", "key": "k", "steps": [set("result", id("r"))],
+        "result": "v"});
+    let own = json!({"op": "varSet", "key": "r", "value": "args.r"});
+    let hash = json!({"op": "hash", "value": id("r"), "result": "v"});
+    let list = |n: usize| json!({"$expr": "array", "elements": vec![0; n]});
+    // Steps, whose size is that of the argument `r` or their own, and the least
+    // nanoseconds that they take for each part.
+    let cases: [(&str, &dyn Fn(usize) -> Json, i64); 7] = [
+        ("to the host", &|_| json!([store_set]), 100),
+        ("from the host", &|_| json!([store_set, store_get]), 200),
+        ("kept", &|_| json!([own, kept, kept]), 20),
+        ("JSON text", &|_| json!([own, hash]), 100),
+        ("a literal", &|n| json!([set("v", record(n))]), 40),
+        ("untagged operands", &|n| json!([set("v", list(n))]), 5),
+        ("the result", &|_| json!([own, ret(id("r"))]), 100),
+    ];
+    for (name, steps, nanos) in cases {
+        let used = |n: usize, model: CostModel| {
+            let args = json!({"r": record(n)});
+            let outcome = run_with(steps(n), args, rich().cost_model(model));
+            assert_eq!(outcome.error, None, "{name}");
+            outcome.fuel_used.micro()
+        };
+        // A part of the result is free: what is compared is beyond it.
+        let (few, many) = (500, 2_500);
+        let more = used(many, CostModel::Metered) - used(few, CostModel::Metered);
+        // Fifty microseconds for a unit are a nanosecond for twenty micro-units.
+        assert!(more >= (many - few) as i64 * nanos * 20, "{name}: {more}");
+        let flat = used(many, CostModel::Flat) - used(few, CostModel::Flat);
+        assert_eq!(flat, 0, "{name}");
+    }
+}
