@@ -6,7 +6,7 @@ use crate::named::args::{
 };
 use crate::named::name::Name;
 use crate::sandbox_image_args::{DoctorArgs, ImageArgs};
-use crate::sandbox_limits::{LimitsArgs, time};
+use crate::sandbox_limits::{LimitsArgs, bytes, time};
 use a99_sandbox::p9::GitWrites;
 use a99_sandbox::{Mount, MountMode, Policy, PolicyError, Translate};
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
@@ -299,18 +299,6 @@ fn mount(text: &str) -> Result<Mount, String> {
         }
     }
     Ok(mount)
-}
-
-/// A number; `K`, `M`, `G` and `T` stand for powers of 1024.
-fn bytes(text: &str) -> Option<u64> {
-    let units = [("K", 10), ("M", 20), ("G", 30), ("T", 40)];
-    let (number, shift) = units
-        .iter()
-        .find_map(|(unit, shift)| text.strip_suffix(unit).map(|number| (number, *shift)))
-        .unwrap_or((text, 0));
-    let digits = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
-    let number = number.parse::<u64>().ok().filter(|_| digits)?;
-    number.checked_mul(1 << shift)
 }
 
 fn disk(text: &str) -> Result<DiskArg, String> {

@@ -23,26 +23,28 @@ pub struct LimitsArgs {
     pub lifetime: Option<Duration>,
 }
 
-/// Reads a size: bytes, or with a unit of 1,024 bytes and its powers.
+/// Reads a number of bytes; `K`, `M`, `G` and `T`, also in lower case, stand for
+/// powers of 1,024.
+pub fn bytes(text: &str) -> Option<u64> {
+    let units = [('K', 10), ('M', 20), ('G', 30), ('T', 40)];
+    let (number, shift) = units
+        .iter()
+        .find_map(|(unit, shift)| {
+            let number = text.strip_suffix([*unit, unit.to_ascii_lowercase()])?;
+            Some((number, *shift))
+        })
+        .unwrap_or((text, 0));
+    let digits = number.bytes().all(|byte| byte.is_ascii_digit());
+    let number = number.parse::<u64>().ok().filter(|_| digits)?;
+    number.checked_mul(1 << shift)
+}
+
+/// Reads a size, which is some [`bytes`].
 ///
 /// # Errors
 /// What was expected.
 pub fn size(text: &str) -> Result<u64, String> {
-    let units = [
-        ('k', 10),
-        ('K', 10),
-        ('m', 20),
-        ('M', 20),
-        ('g', 30),
-        ('G', 30),
-    ];
-    let (number, shift) = units
-        .iter()
-        .find_map(|(unit, shift)| Some((text.strip_suffix(*unit)?, *shift)))
-        .unwrap_or((text, 0));
-    let bytes = number.parse::<u64>().ok();
-    bytes
-        .and_then(|number| number.checked_mul(1 << shift))
+    bytes(text)
         .filter(|bytes| *bytes > 0)
         .ok_or_else(|| "expected a size above 0, as in 4096, 64K, 512M, 2G".to_owned())
 }
@@ -81,6 +83,7 @@ mod tests {
             ("64K", 64 << 10),
             ("512M", 512 << 20),
             ("2g", 2 << 30),
+            ("1T", 1 << 40),
         ] {
             assert_eq!(size(text), Ok(bytes), "{text}");
         }
@@ -91,7 +94,8 @@ mod tests {
             "-1",
             "1.5G",
             "x",
-            "1T",
+            "+1",
+            "K",
             "1MB",
             "99999999999G",
         ] {
