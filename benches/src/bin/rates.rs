@@ -92,7 +92,21 @@ fn command(quick: bool, filter: &str) -> String {
 /// The date, by UTC.
 fn today() -> String {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    let millis = since.map_or(0.0, |since| since.as_millis() as f64);
-    let text = a99_ecma::date::to_iso(millis);
-    text.split('T').next().unwrap_or_default().to_owned()
+    let mut days = since.map_or(0, |since| since.as_secs() / 86_400);
+    let is_leap = |y: u64| y.is_multiple_of(4) && (!y.is_multiple_of(100) || y.is_multiple_of(400));
+    let mut year = 1970;
+    while days >= 365 + u64::from(is_leap(year)) {
+        days -= 365 + u64::from(is_leap(year));
+        year += 1;
+    }
+    let february = 28 + u64::from(is_leap(year));
+    let mut month = 1;
+    for length in [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31] {
+        if days < length {
+            break;
+        }
+        days -= length;
+        month += 1;
+    }
+    format!("{year}-{month:02}-{:02}", days + 1)
 }

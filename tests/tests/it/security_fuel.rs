@@ -472,7 +472,8 @@ fn a13_every_part_is_paid() {
     let list = |n: usize| json!({"$expr": "array", "elements": vec![0; n]});
     // Steps, whose size is that of the argument `r` or their own, and the least
     // nanoseconds that they take for each part.
-    let cases: [(&str, &dyn Fn(usize) -> Json, i64); 7] = [
+    type Steps<'s> = &'s dyn Fn(usize) -> Json;
+    let cases: [(&str, Steps<'_>, i64); 7] = [
         ("to the host", &|_| json!([store_set]), 100),
         ("from the host", &|_| json!([store_set, store_get]), 200),
         ("kept", &|_| json!([own, kept, kept]), 20),
