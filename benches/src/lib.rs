@@ -5,6 +5,7 @@
 
 pub mod programs;
 pub mod rates;
+pub mod stops;
 
 use agent99::vm::atom::Scope;
 use agent99::vm::coerce::to_number;

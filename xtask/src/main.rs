@@ -11,6 +11,7 @@ mod rates;
 mod shell;
 mod stage;
 mod stages;
+mod stops;
 mod tidy;
 mod vectors;
 
@@ -42,6 +43,9 @@ Usage: cargo xtask CHORE
                              CPU time for each unit of fuel, over all atoms,
                              builtins and forms (release build); fails above the
                              bound, and for what nothing measures
+  stops [FILTER]             CPU time from a deadline, an abort or the end of the
+                             fuel to the end of the run, in every long operation
+                             (release build); fails above a millisecond
   guest [--locked | --update] [--json]
                              build the image of the sandbox (Debian, apt); with the
                              locked versions only, or locking the current ones
@@ -95,6 +99,7 @@ fn run(chore: &str, rest: &[String]) -> Result<(), Failed> {
         ("bench", args) => bench::bench(args),
         ("mutate", args) => fuzz::mutate(args),
         ("rates", args) => rates::measure(args),
+        ("stops", args) => stops::measure(args),
         ("guest", args) => guest::build(args),
         ("guest-test", []) => guest::test(),
         ("boots", args) => guest::boots(args),

@@ -1,0 +1,317 @@
+//! How long a run goes on after it was told to stop, wherever it stands.
+//!
+//! For each long operation: the longest CPU time of the run's own thread
+//! between two looks at the host, and from the last of them to the outcome. A
+//! look notices an abort and a deadline whenever they come; running out of fuel
+//! is noticed where work is paid, and what is left is measured as the end.
+
+mod hosts;
+mod operations;
+
+use a99_compiler::{CompileOptions, compile};
+use a99_core::json::{Document, Limits};
+use a99_core::verify::verify;
+use agent99::vm::Executable;
+use agent99::vm::machine::{Machine, Step};
+use agent99::vm::native::{Host, StopReason};
+use agent99::{AtomSet, CostModel, ErrorCode, Fuel, RunOptions};
+use cpu_time::ThreadTime;
+use serde_json::{Value as Json, json};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// More microseconds than a run may go on.
+pub const BOUND_US: u64 = 1_000;
+
+thread_local! {
+    static START: ThreadTime = ThreadTime::now();
+}
+
+/// CPU time of this thread, in microseconds.
+fn cpu_us() -> u64 {
+    START.with(|start| start.elapsed().as_micros() as u64)
+}
+
+/// How a run is told to stop.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum How {
+    /// By its deadline, with metered prices.
+    Metered,
+    /// By its deadline, with the flat prices.
+    Flat,
+    /// By its fuel, somewhere within the operation.
+    Fuel,
+}
+
+/// What is measured, and how much of it.
+#[derive(Copy, Clone, Debug)]
+pub struct Effort {
+    /// Operands are this part of their size.
+    pub part: u32,
+    /// How long an operation is watched, in microseconds of CPU time.
+    pub watched_us: u64,
+    /// The least of so many tries counts: other work on the machine costs time
+    /// of this thread too, through its caches.
+    pub tries: usize,
+    /// A try that is not above it is the last.
+    pub enough_us: u64,
+}
+
+impl Effort {
+    /// What the promise is measured with.
+    pub const WHOLE: Effort = Effort {
+        part: 1,
+        watched_us: 60_000,
+        tries: 6,
+        enough_us: BOUND_US,
+    };
+}
+
+/// What a row took.
+#[derive(Clone, Debug)]
+pub struct Figure {
+    /// The operation.
+    pub name: String,
+    /// How it was stopped.
+    pub how: How,
+    /// The longest time in microseconds.
+    pub longest_us: u64,
+    /// Looks at the host.
+    pub looks: u64,
+}
+
+/// Notes the times between looks, and says stop after a while.
+#[derive(Default)]
+struct Watch {
+    watched_us: u64,
+    begin: AtomicU64,
+    last: AtomicU64,
+    longest: AtomicU64,
+    looks: AtomicU64,
+}
+
+impl Watch {
+    fn look(&self) -> u64 {
+        let now = cpu_us();
+        let last = self.last.swap(now, Relaxed);
+        self.longest.fetch_max(now.saturating_sub(last), Relaxed);
+        self.looks.fetch_add(1, Relaxed);
+        now
+    }
+
+    /// Begins to watch: what came before does not count.
+    fn begin(&self) {
+        let now = cpu_us();
+        self.begin.store(now, Relaxed);
+        self.last.store(now, Relaxed);
+        self.longest.store(0, Relaxed);
+        self.looks.store(0, Relaxed);
+    }
+}
+
+impl Host for Watch {
+    fn stop(&self) -> Option<StopReason> {
+        let now = self.look();
+        let late = now.saturating_sub(self.begin.load(Relaxed)) > self.watched_us;
+        late.then_some(StopReason::Deadline)
+    }
+
+    fn now_ms(&self) -> f64 {
+        // A program tells by it that its preparations are done.
+        self.begin();
+        1_700_000_000_000.0
+    }
+
+    fn random(&self, out: &mut [u8]) {
+        out.fill(0x5A);
+    }
+}
+
+/// A long operation.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// What it is called.
+    pub name: String,
+    step: Json,
+}
+
+/// All rows.
+pub fn rows() -> Vec<Row> {
+    let mut rows: Vec<Row> = Vec::new();
+    for (name, step) in operations::operations()
+        .into_iter()
+        .chain(hosts::operations())
+    {
+        rows.push(Row { name, step });
+    }
+    rows
+}
+
+/// Measures.
+#[derive(Debug)]
+pub struct Rig {
+    atoms: Arc<AtomSet>,
+    effort: Effort,
+}
+
+/// How a try ended.
+struct Ended {
+    longest_us: u64,
+    looks: u64,
+    code: ErrorCode,
+    fuel: Fuel,
+}
+
+impl Rig {
+    /// With all atoms, and some that only take and give.
+    pub fn new(effort: Effort) -> Rig {
+        Rig {
+            atoms: Arc::new(hosts::atoms()),
+            effort,
+        }
+    }
+
+    fn linked(&self, program: &Json) -> Result<Arc<Executable>, String> {
+        let document = Document::parse(program.to_string(), &Limits::default())
+            .map_err(|error| format!("{error:?}"))?;
+        let program = compile(
+            &Arc::new(document),
+            &*self.atoms,
+            &CompileOptions::default(),
+        )
+        .map_err(|refused| format!("{refused:?}"))?;
+        let artifact = verify(program).map_err(|error| format!("{error:?}"))?;
+        let exe = Executable::link(&artifact, &self.atoms).map_err(|error| error.to_string())?;
+        Ok(Arc::new(exe))
+    }
+
+    /// Preparations, then the operation again and again; its errors are no end.
+    fn endless(&self, operation: &Json) -> Json {
+        let mut steps = operations::preparations(operation, self.effort.part);
+        steps.push(
+            json!({"op": "varSet", "key": "begun", "value": {"$expr": "methodCall",
+            "object": {"$expr": "ident", "name": "Date"}, "method": "now", "arguments": []}}),
+        );
+        steps.push(
+            json!({"op": "while", "condition": {"$expr": "literal", "value": true}, "body": [
+                {"op": "try", "try": [operation], "catch": []}
+            ]}),
+        );
+        json!({"op": "seq", "steps": steps})
+    }
+
+    fn run(&self, exe: &Arc<Executable>, how: How, fuel: f64) -> Result<Ended, String> {
+        let args = operations::args(self.effort.part);
+        let options = RunOptions::new()
+            .fuel(fuel)
+            .map_err(|error| format!("{error:?}"))?
+            .cost_model(match how {
+                How::Flat => CostModel::Flat,
+                How::Metered | How::Fuel => CostModel::Metered,
+            })
+            .heap_bytes(512 << 20);
+        let watch = Watch {
+            // What comes before the operation may take its time.
+            watched_us: self.effort.watched_us,
+            ..Watch::default()
+        };
+        let mut machine = Machine::default();
+        watch.begin.store(u64::MAX, Relaxed);
+        machine.start(exe, args, options, &watch);
+        watch.begin();
+        watch.begin.store(u64::MAX, Relaxed);
+        let mut step = machine.resume(&watch);
+        loop {
+            step = match step {
+                Step::Done => break,
+                Step::Yield => machine.resume(&watch),
+                Step::Call(request) => hosts::answer(&mut machine, *request, &watch)?,
+                Step::Load(request) => {
+                    machine.load(hosts::load(&self.atoms, &request, &watch), &watch);
+                    machine.resume(&watch)
+                }
+            };
+        }
+        let outcome = machine.finish();
+        drop(machine);
+        let end = cpu_us().saturating_sub(watch.last.load(Relaxed));
+        let error = outcome.error.ok_or("it ended")?;
+        Ok(Ended {
+            longest_us: watch.longest.load(Relaxed).max(end),
+            looks: watch.looks.load(Relaxed),
+            code: error.code,
+            fuel: outcome.fuel_used,
+        })
+    }
+
+    /// Measures a row.
+    ///
+    /// # Errors
+    /// A row that is no program, or whose run ends in another way.
+    pub fn measure(&self, row: &Row, how: How) -> Result<Figure, String> {
+        let exe = self.linked(&self.endless(&row.step))?;
+        let plenty = 1e12;
+        let (fuel, code) = match how {
+            How::Fuel => {
+                let whole = self.run(&exe, How::Metered, plenty)?.fuel.to_f64();
+                // Of what it takes to the end of the watch, the most part.
+                (whole * 0.9, ErrorCode::OutOfFuel)
+            }
+            How::Metered | How::Flat => (plenty, ErrorCode::RunTimeout),
+        };
+        let mut best: Option<Ended> = None;
+        for _ in 0..self.effort.tries {
+            let ended = self.run(&exe, how, fuel)?;
+            // A busy machine may have come to its deadline first.
+            if ended.code != code && ended.code != ErrorCode::RunTimeout {
+                return Err(format!("{}: ended by {:?}", row.name, ended.code));
+            }
+            if best
+                .as_ref()
+                .is_none_or(|best| ended.longest_us < best.longest_us)
+            {
+                best = Some(ended);
+            }
+            if best
+                .as_ref()
+                .is_some_and(|best| best.longest_us <= self.effort.enough_us)
+            {
+                break;
+            }
+        }
+        let best = best.ok_or("no try")?;
+        Ok(Figure {
+            name: row.name.clone(),
+            how,
+            longest_us: best.longest_us,
+            looks: best.looks,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// No operation works for long without a look, measured so coarsely that a
+    /// busy machine and a build without optimisation do not matter:
+    /// `cargo xtask stops` measures the promise itself.
+    #[test]
+    fn every_long_operation_looks_at_its_host() {
+        const BOUND_US: u64 = 60_000;
+        let rig = Rig::new(Effort {
+            part: 4,
+            watched_us: 10_000,
+            tries: 10,
+            enough_us: BOUND_US,
+        });
+        let mut late = Vec::new();
+        for row in rows() {
+            let figure = rig.measure(&row, How::Metered).expect("a row");
+            if figure.longest_us > BOUND_US {
+                late.push(figure);
+            }
+        }
+        assert!(late.is_empty(), "{late:#?}");
+    }
+}
