@@ -27,6 +27,12 @@ pub enum Fault {
     Throw(Box<Thrown>),
 }
 
+impl From<StopReason> for Fault {
+    fn from(reason: StopReason) -> Fault {
+        Fault::Stop(reason)
+    }
+}
+
 impl From<Oom> for Fault {
     fn from(oom: Oom) -> Fault {
         Fault::Oom(oom)
@@ -271,6 +277,41 @@ impl Meter {
         self.look = self.slice.saturating_sub(WORK_SLICE);
         host.stop()
             .map_or(Ok(()), |reason| Err(Fault::Stop(reason)))
+    }
+}
+
+/// Work that is neither paid nor part of an instruction, and stops like one.
+pub(crate) struct Watch<'h> {
+    host: &'h dyn Host,
+    left: usize,
+}
+
+impl<'h> Watch<'h> {
+    pub(crate) fn new(host: &'h dyn Host) -> Watch<'h> {
+        let left = WORK_SLICE as usize;
+        Watch { host, left }
+    }
+
+    /// Notes `n` units of work (about a nanosecond each) and asks the host
+    /// when a slice is done.
+    ///
+    /// # Errors
+    /// It says stop.
+    #[inline]
+    pub(crate) fn work(&mut self, n: usize) -> Result<(), StopReason> {
+        match self.left.checked_sub(n) {
+            Some(left) => {
+                self.left = left;
+                Ok(())
+            }
+            None => self.look(),
+        }
+    }
+
+    #[cold]
+    fn look(&mut self) -> Result<(), StopReason> {
+        self.left = WORK_SLICE as usize;
+        self.host.stop().map_or(Ok(()), Err)
     }
 }
 

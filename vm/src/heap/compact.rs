@@ -9,9 +9,16 @@
 //! several arrays that grew in turn would otherwise all be copied to twice
 //! their size after each compaction, which brings on the next at once. Only
 //! when memory runs short does spare room go.
+//!
+//! A heap of many megabytes takes longer than a run may go on after it was
+//! told to stop, so every walk here looks at the host between its pieces. One
+//! that is broken off leaves a heap that nothing may read: the run has ended,
+//! and the heap is only emptied or dropped.
 
 use super::live_text::{LiveText, TextMap};
+use super::pieces::{PIECE, copy_down, fill, sort_by_key};
 use super::{Cell, Heap, Ref, ShapeId, Val};
+use crate::native::{StopReason, Watch};
 
 /// Heap size before the first compaction is considered: below it a run ends
 /// before garbage matters.
@@ -33,8 +40,11 @@ const WORK: (usize, usize, usize) = (4, 4, 24);
 /// Bytes of text that are moved in a nanosecond.
 const BYTES_A_NANOSECOND: usize = 8;
 
-/// Calls its argument on every root of the heap.
-pub type Roots<'a> = dyn FnMut(&mut dyn FnMut(&mut Val)) + 'a;
+/// What is done with a root of the heap.
+pub(crate) type Visit<'v> = dyn FnMut(&mut Val) -> Result<(), StopReason> + 'v;
+
+/// Calls its argument on every root of the heap, up to the first error.
+pub(crate) type Roots<'a> = dyn FnMut(&mut Visit<'_>) -> Result<(), StopReason> + 'a;
 
 impl Heap {
     /// Whether enough was allocated since the last compaction to try one.
@@ -56,87 +66,130 @@ impl Heap {
     /// Drops everything that no root reaches; updates the roots. `tight` takes
     /// the spare room of arrays and texts that grow, too. Returns the work
     /// done, in nanoseconds.
-    pub fn compact(&mut self, tight: bool, roots: &mut Roots<'_>) -> usize {
+    ///
+    /// # Errors
+    /// The host says stop. The heap may then only be emptied.
+    pub(crate) fn compact(
+        &mut self,
+        tight: bool,
+        roots: &mut Roots<'_>,
+        watch: &mut Watch<'_>,
+    ) -> Result<usize, StopReason> {
         let mut work = self.cells.len() * WORK.0;
         let text = LiveText::new(self.bytes.len());
         let mut marks = Marks::new(self.cells.len(), self.shapes.own_shapes(), text);
-        roots(&mut |val| marks.visit(*val));
-        marks.trace(self);
+        roots(&mut |val| {
+            watch.work(1)?;
+            marks.visit(*val, watch)
+        })?;
+        marks.trace(self, watch)?;
         work += marks.text.found * WORK.2;
         if tight {
             self.rooms.clear();
         }
-        let text = self.move_text(std::mem::take(&mut marks.text));
-        let shape_ids = self.shapes.collect(&marks.shapes);
-        let cell_ids = self.move_cells(&marks, &shape_ids, tight);
+        let text = self.move_text(std::mem::take(&mut marks.text), watch)?;
+        let shape_ids = self.shapes.collect(&marks.shapes, watch)?;
+        let cell_ids = self.move_cells(&marks, &shape_ids, tight, watch)?;
         let moved = |val: &mut Val| match val {
             Val::Str(s) if !s.is_empty() => *s = text.moved(*s),
             Val::Arr(r) | Val::Obj(r) | Val::Set(r) | Val::Date(r) => r.0 = cell_ids[r.0 as usize],
             _ => {}
         };
-        self.slots.iter_mut().for_each(moved);
-        roots(&mut |val| moved(val));
+        for part in self.slots.chunks_mut(PIECE) {
+            watch.work(part.len() * 8)?;
+            part.iter_mut().for_each(moved);
+        }
+        roots(&mut |val| {
+            moved(val);
+            watch.work(8)
+        })?;
         let used = self.used();
         self.compacted = used;
         self.full = self.limit.saturating_sub(used) < self.limit / FULL_PARTS;
         self.compact_at = (used * GROWTH).max(FIRST_COMPACTION);
-        work + self.slots.len() * WORK.1 + self.bytes.len() / BYTES_A_NANOSECOND
+        Ok(work + self.slots.len() * WORK.1 + self.bytes.len() / BYTES_A_NANOSECOND)
     }
 
-    fn move_text(&mut self, live: LiveText) -> TextMap {
-        let mut map = live.into_map();
+    /// A compaction that nothing stops.
+    #[cfg(test)]
+    pub(super) fn compact_from(&mut self, tight: bool, roots: &mut [Val]) -> usize {
+        let mut watch = Watch::new(&crate::builtins::testing::Still);
+        let mut roots = |visit: &mut Visit<'_>| roots.iter_mut().try_for_each(visit);
+        self.compact(tight, &mut roots, &mut watch)
+            .expect("nothing stops it")
+    }
+
+    fn move_text(&mut self, live: LiveText, watch: &mut Watch<'_>) -> Result<TextMap, StopReason> {
+        let mut map = live.into_map(watch)?;
         match &mut map {
             TextMap::Ranges(ranges) => self.rooms.widen(ranges),
             // Among so many texts few grow.
             TextMap::Bits { .. } => self.rooms.clear(),
         }
-        map.slide(&mut self.bytes);
-        let freed = self.places.moved(&map);
+        map.slide(&mut self.bytes, watch)?;
+        let freed = self.places.moved(&map, watch)?;
         self.sub_external(freed);
         if let TextMap::Ranges(ranges) = &map {
             self.rooms.moved(ranges);
         }
-        map
+        Ok(map)
     }
 
     /// Slides live cells and their slots together; returns the new cell ids.
-    fn move_cells(&mut self, marks: &Marks, shape_ids: &[u32], tight: bool) -> Vec<u32> {
-        let mut ids = vec![u32::MAX; self.cells.len()];
+    fn move_cells(
+        &mut self,
+        marks: &Marks,
+        shape_ids: &[u32],
+        tight: bool,
+        watch: &mut Watch<'_>,
+    ) -> Result<Vec<u32>, StopReason> {
+        let mut ids = Vec::with_capacity(self.cells.len());
         // Slot ranges are in cell order except for arrays that moved when
         // they grew, so cells are placed in the order of their slots.
         let mut by_slot: Vec<u32> = Vec::with_capacity(marks.live);
-        for i in (0..self.cells.len()).filter(|i| marks.cells[*i]) {
-            ids[i] = by_slot.len() as u32;
-            by_slot.push(i as u32);
+        for (n, part) in marks.cells.chunks(PIECE).enumerate() {
+            watch.work(part.len() * 2)?;
+            for (i, live) in part.iter().enumerate() {
+                ids.push(if *live {
+                    by_slot.len() as u32
+                } else {
+                    u32::MAX
+                });
+                if *live {
+                    by_slot.push((n * PIECE + i) as u32);
+                }
+            }
         }
         // Mostly they are in order, and a sort takes memory.
-        let slot = |i: &u32| self.cells[*i as usize].off;
-        if !by_slot.is_sorted_by_key(slot) {
-            by_slot.sort_by_key(slot);
-        }
-        let mut at = 0u32;
+        let cells = &self.cells;
+        sort_by_key(&mut by_slot, |i| cells[*i as usize].off, watch)?;
+        let mut at = 0usize;
         for i in by_slot {
+            watch.work(8)?;
             let cell = &mut self.cells[i as usize];
             let (off, len) = (cell.off as usize, cell.len as usize);
             // Growing never leaves more room than this; taking values away does.
             let spare = if tight { 0 } else { cell.len.max(4) };
             cell.cap = cell.cap.min(cell.len + spare);
-            cell.off = at;
-            self.slots.copy_within(off..off + len, at as usize);
-            let end = at + cell.cap;
-            self.slots[at as usize + len..end as usize].fill(Val::Undefined);
-            at = end;
+            cell.off = at as u32;
+            let end = at + cell.cap as usize;
             if cell.shape.0 >= marks.first_shape && cell.kind == super::CellKind::Obj {
                 cell.shape = ShapeId(shape_ids[(cell.shape.0 - marks.first_shape) as usize]);
             }
+            copy_down(&mut self.slots, off..off + len, at, watch)?;
+            fill(&mut self.slots[at + len..end], Val::Undefined, watch)?;
+            at = end;
         }
-        self.slots.truncate(at as usize);
-        for old in (0..self.cells.len()).filter(|i| marks.cells[*i]) {
-            self.cells[ids[old] as usize] = self.cells[old];
+        self.slots.truncate(at);
+        for (n, part) in marks.cells.chunks(PIECE).enumerate() {
+            watch.work(part.len() * 2)?;
+            for (i, _) in part.iter().enumerate().filter(|(_, live)| **live) {
+                let old = n * PIECE + i;
+                self.cells[ids[old] as usize] = self.cells[old];
+            }
         }
-        let n = marks.live;
-        self.cells.truncate(n);
-        ids
+        self.cells.truncate(marks.live);
+        Ok(ids)
     }
 }
 
@@ -162,11 +215,10 @@ impl Marks {
         }
     }
 
-    fn visit(&mut self, val: Val) {
+    #[inline]
+    fn visit(&mut self, val: Val, watch: &mut Watch<'_>) -> Result<(), StopReason> {
         match val {
-            Val::Str(s) if !s.is_static() && !s.is_empty() => {
-                self.text.add(s);
-            }
+            Val::Str(s) if !s.is_static() && !s.is_empty() => self.text.add(s, watch)?,
             Val::Arr(r) | Val::Obj(r) | Val::Set(r) | Val::Date(r) => {
                 let seen = &mut self.cells[r.0 as usize];
                 if !*seen {
@@ -177,17 +229,23 @@ impl Marks {
             }
             _ => {}
         }
+        Ok(())
     }
 
-    fn trace(&mut self, heap: &Heap) {
+    fn trace(&mut self, heap: &Heap, watch: &mut Watch<'_>) -> Result<(), StopReason> {
         while let Some(r) = self.work.pop() {
             let cell: Cell = heap.cell(r);
             if cell.kind == super::CellKind::Obj && cell.shape.0 >= self.first_shape {
                 self.shapes[(cell.shape.0 - self.first_shape) as usize] = true;
             }
-            for val in heap.items(r) {
-                self.visit(*val);
+            watch.work(4)?;
+            for part in heap.items(r).chunks(PIECE) {
+                watch.work(part.len() * 2)?;
+                for val in part {
+                    self.visit(*val, watch)?;
+                }
             }
         }
+        Ok(())
     }
 }

@@ -6,6 +6,8 @@
 //! whether it is alive.
 
 use super::Str;
+use super::pieces::{PIECE, copy_down, sort_by_key};
+use crate::native::{StopReason, Watch};
 
 /// So many ranges are kept as such.
 const FEW: usize = 128 << 10;
@@ -40,66 +42,77 @@ impl LiveText {
 
     /// A live value views this text of the heap.
     #[inline]
-    pub(super) fn add(&mut self, s: Str) {
+    pub(super) fn add(&mut self, s: Str, watch: &mut Watch<'_>) -> Result<(), StopReason> {
         self.found += 1;
         let range = (s.offset(), s.offset() + s.len_bytes() as u32);
         if self.ranges.len() == FEW {
-            self.mark();
+            self.mark(watch)?;
         }
         self.ranges.push(range);
+        Ok(())
     }
 
     /// Moves the ranges found so far to the bits.
     #[cold]
-    fn mark(&mut self) {
+    fn mark(&mut self, watch: &mut Watch<'_>) -> Result<(), StopReason> {
         if self.bits.is_empty() {
             self.bits = vec![0; self.bytes.div_ceil(WORD)];
         }
-        for (start, end, _) in union(&mut self.ranges) {
+        for (start, end, _) in union(&mut self.ranges, watch)? {
             let (mut at, end) = (start as usize, end as usize);
             while at < end {
-                let (word, bit) = (at / WORD, at % WORD);
-                let n = (WORD - bit).min(end - at);
-                self.bits[word] |= (u64::MAX >> (WORD - n)) << bit;
-                at += n;
+                // Whole words but for the first and the last of a piece.
+                let stop = end.min(at + PIECE * WORD);
+                watch.work(4 + (stop - at) / WORD)?;
+                while at < stop {
+                    let (word, bit) = (at / WORD, at % WORD);
+                    let n = (WORD - bit).min(stop - at);
+                    self.bits[word] |= (u64::MAX >> (WORD - n)) << bit;
+                    at += n;
+                }
             }
         }
         self.ranges.clear();
+        Ok(())
     }
 
     /// Where the live text goes: it slides together in its order.
-    pub(super) fn into_map(mut self) -> TextMap {
+    pub(super) fn into_map(mut self, watch: &mut Watch<'_>) -> Result<TextMap, StopReason> {
         if self.bits.is_empty() {
-            return TextMap::Ranges(union(&mut self.ranges));
+            return Ok(TextMap::Ranges(union(&mut self.ranges, watch)?));
         }
-        self.mark();
+        self.mark(watch)?;
         self.ranges = Vec::new();
         let mut live = 0u32;
         let mut counts = Vec::with_capacity(self.bits.len().div_ceil(STEP));
         for words in self.bits.chunks(STEP) {
+            watch.work(STEP)?;
             counts.push(live);
             live += words.iter().map(|word| word.count_ones()).sum::<u32>();
         }
-        TextMap::Bits {
+        Ok(TextMap::Bits {
             bits: self.bits,
             counts,
-        }
+        })
     }
 }
 
 /// The union of ranges, in order.
-fn union(ranges: &mut [(u32, u32)]) -> Vec<Range> {
+fn union(ranges: &mut Vec<(u32, u32)>, watch: &mut Watch<'_>) -> Result<Vec<Range>, StopReason> {
     // Values mostly view text in the order in which it was made: a sort that
-    // finds runs is several times as fast as one that does not.
-    ranges.sort();
+    // sees that is several times as fast as one that does not.
+    sort_by_key(ranges, |range| *range, watch)?;
     let mut map: Vec<Range> = Vec::new();
-    for &mut (start, end) in ranges.iter_mut() {
-        match map.last_mut() {
-            Some(last) if start <= last.1 => last.1 = last.1.max(end),
-            _ => map.push((start, end, 0)),
+    for part in ranges.chunks(PIECE) {
+        watch.work(part.len() * 4)?;
+        for &(start, end) in part {
+            match map.last_mut() {
+                Some(last) if start <= last.1 => last.1 = last.1.max(end),
+                _ => map.push((start, end, 0)),
+            }
         }
     }
-    map
+    Ok(map)
 }
 
 /// Where live text moves.
@@ -113,29 +126,35 @@ pub(super) enum TextMap {
 
 impl TextMap {
     /// Slides the live text together.
-    pub(super) fn slide(&mut self, bytes: &mut Vec<u8>) {
+    pub(super) fn slide(
+        &mut self,
+        bytes: &mut Vec<u8>,
+        watch: &mut Watch<'_>,
+    ) -> Result<(), StopReason> {
         let mut at = 0usize;
         let mut slide = |start: usize, end: usize| {
-            bytes.copy_within(start..end, at);
+            watch.work(8)?;
+            copy_down(bytes, start..end, at, watch)?;
             let new = at;
             at += end - start;
-            new as u32
+            Ok(new as u32)
         };
         match self {
             TextMap::Ranges(ranges) => {
                 for (start, end, new) in ranges {
-                    *new = slide(*start as usize, *end as usize);
+                    *new = slide(*start as usize, *end as usize)?;
                 }
             }
             TextMap::Bits { bits, .. } => {
                 let mut from = 0;
                 while let Some((start, end)) = run(bits, from) {
-                    slide(start, end);
+                    slide(start, end)?;
                     from = end;
                 }
             }
         }
         bytes.truncate(at);
+        Ok(())
     }
 
     /// Live bytes before this one.
@@ -203,11 +222,14 @@ fn find(bits: &[u64], from: usize, other: u64) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::builtins::testing::Still;
 
     /// Both forms say the same of the same ranges.
     #[test]
     fn bits_and_ranges_agree() {
         const BYTES: u32 = 4_000;
+        let mut watch = Watch::new(&Still);
+        let watch = &mut watch;
         let text: Vec<u8> = (0..BYTES).map(|n| n as u8).collect();
         let mut state = 7u32;
         let mut next = |below: u32| {
@@ -218,16 +240,17 @@ mod tests {
             let mut few = LiveText::new(text.len());
             for _ in 0..ranges {
                 let start = next(BYTES - 100);
-                few.add(Str::in_heap(start, 1 + next(99), 1));
+                few.add(Str::in_heap(start, 1 + next(99), 1), watch)
+                    .unwrap();
             }
             let views = few.ranges.clone();
             let mut many = LiveText::new(text.len());
             many.ranges.clone_from(&views);
-            many.mark();
-            let (mut few, mut many) = (few.into_map(), many.into_map());
+            many.mark(watch).unwrap();
+            let (mut few, mut many) = (few.into_map(watch).unwrap(), many.into_map(watch).unwrap());
             let (mut a, mut b) = (text.clone(), text.clone());
-            few.slide(&mut a);
-            many.slide(&mut b);
+            few.slide(&mut a, watch).unwrap();
+            many.slide(&mut b, watch).unwrap();
             assert_eq!(a, b);
             for (start, end) in views {
                 let s = Str::in_heap(start, end - start, 1);

@@ -13,6 +13,7 @@
 mod compact;
 mod draft;
 mod live_text;
+mod pieces;
 mod places;
 mod rooms;
 mod shape;
@@ -24,6 +25,7 @@ mod text;
 mod val;
 
 pub(crate) use a99_core::value::array_index;
+pub(crate) use compact::Visit;
 pub use draft::ObjDraft;
 pub use shape::{KeyId, ShapeId, Shapes, StaticShapes};
 pub use text::StrMark;

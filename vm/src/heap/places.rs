@@ -7,6 +7,7 @@
 
 use super::live_text::TextMap;
 use super::{Heap, Oom, Str};
+use crate::native::{StopReason, Watch};
 use a99_ecma::wtf8;
 use std::collections::HashMap;
 
@@ -56,10 +57,15 @@ impl Places {
 
     /// Follows texts to their new places and forgets those that are gone;
     /// returns the bytes freed.
-    pub(super) fn moved(&mut self, map: &TextMap) -> usize {
+    pub(super) fn moved(
+        &mut self,
+        map: &TextMap,
+        watch: &mut Watch<'_>,
+    ) -> Result<usize, StopReason> {
         let mut freed = 0;
         let old = std::mem::take(&mut self.0);
         for (off, mut places) in old {
+            watch.work(64)?;
             if Str::offset_is_static(off) {
                 self.0.insert(off, places);
                 continue;
@@ -76,7 +82,7 @@ impl Places {
                 _ => freed += ENTRY + before * size_of::<Place>(),
             }
         }
-        freed
+        Ok(freed)
     }
 }
 

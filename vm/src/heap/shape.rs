@@ -6,6 +6,7 @@
 //! and shared by all runs; those that data brings along belong to the run and
 //! are collected when the heap is compacted.
 
+use crate::native::{StopReason, Watch};
 use a99_core::text::Text;
 use a99_core::value::array_index;
 use hashbrown::HashTable;
@@ -172,6 +173,23 @@ impl Table {
         self.shape_ids
             .insert_unique(hash, id, |id| hasher.hash_one(&*shapes[*id as usize].keys));
     }
+}
+
+/// Keys of a shape that are walked between two looks at the host.
+const KEYS_A_LOOK: usize = 1024;
+
+/// Work of an insertion into a table.
+const LOOKED_UP: usize = 32;
+
+/// Shortens a list from its end, piece by piece.
+fn drop_from<T>(list: &mut Vec<T>, len: usize, watch: &mut Watch<'_>) -> Result<(), StopReason> {
+    /// Elements that are dropped at once, and the work of one.
+    const DROPPED: (usize, usize) = (128, 64);
+    while list.len() > len {
+        list.truncate(len.max(list.len().saturating_sub(DROPPED.0)));
+        watch.work(DROPPED.0 * DROPPED.1)?;
+    }
+    Ok(())
 }
 
 impl Shape {
@@ -374,7 +392,14 @@ impl Shapes {
     /// of each of the run's own shapes whether it is one; returns their new
     /// numbers. Everything moves within its own list: there is no room for
     /// both the old and the new.
-    pub(crate) fn collect(&mut self, live: &[bool]) -> Vec<u32> {
+    ///
+    /// # Errors
+    /// The host says stop.
+    pub(crate) fn collect(
+        &mut self,
+        live: &[bool],
+        watch: &mut Watch<'_>,
+    ) -> Result<Vec<u32>, StopReason> {
         let base = self.static_shapes();
         let key_base = self.static_keys();
         let hasher = &self.statics.hasher;
@@ -382,63 +407,72 @@ impl Shapes {
         // Where each own key goes.
         let mut places = vec![u32::MAX; own.keys.len()];
         for (shape, _) in own.shapes.iter().zip(live).filter(|(_, live)| **live) {
+            watch.work(4 + shape.keys.len())?;
             for key in shape.keys.iter().filter(|key| key.0 >= key_base) {
                 places[(key.0 - key_base) as usize] = 0;
             }
         }
-        let kept = places.iter_mut().filter(|place| **place == 0);
-        for (at, place) in (0..).zip(kept) {
-            *place = at;
+        let mut kept = 0;
+        for (at, place) in places.iter_mut().enumerate() {
+            watch.work(4)?;
+            if *place == 0 {
+                *place = kept;
+                own.keys.swap(kept as usize, at);
+                kept += 1;
+            }
         }
-        let mut at = 0;
-        own.keys.retain(|_| {
-            at += 1;
-            places[at - 1] != u32::MAX
-        });
+        drop_from(&mut own.keys, kept as usize, watch)?;
         own.keys.shrink_to(2 * own.keys.len());
         own.ids = HashTable::new();
         own.ids.reserve(own.keys.len(), |_| 0);
+        self.own_bytes = 0;
         for (id, key) in own.keys.iter().enumerate() {
+            watch.work(LOOKED_UP)?;
             own.ids.insert_unique(key.hash, id as u32, |_| 0);
+            self.own_bytes += Self::key_cost(key.text.as_bytes());
         }
-        self.own_bytes = own
-            .keys
-            .iter()
-            .map(|k| Self::key_cost(k.text.as_bytes()))
-            .sum();
         // The same for shapes, whose keys have other numbers now.
         let mut renumber = vec![u32::MAX; own.shapes.len()];
-        let (mut at, mut kept) = (0, 0);
-        own.shapes.retain_mut(|shape| {
-            at += 1;
-            if !live[at - 1] {
-                return false;
+        let mut kept = 0;
+        for (at, live) in live.iter().enumerate() {
+            watch.work(4)?;
+            if !live {
+                continue;
             }
-            renumber[at - 1] = base + kept;
+            renumber[at] = base + kept;
+            own.shapes.swap(kept as usize, at);
+            let shape = &mut own.shapes[kept as usize];
             kept += 1;
             let mut moved = false;
-            for key in shape.keys.iter_mut().filter(|key| key.0 >= key_base) {
-                let place = key_base + places[(key.0 - key_base) as usize];
-                moved |= place != key.0;
-                key.0 = place;
+            for part in shape.keys.chunks_mut(KEYS_A_LOOK) {
+                watch.work(part.len() * 2)?;
+                for key in part.iter_mut().filter(|key| key.0 >= key_base) {
+                    let place = key_base + places[(key.0 - key_base) as usize];
+                    moved |= place != key.0;
+                    key.0 = place;
+                }
             }
             if moved && let Some(index) = shape.more.as_mut().and_then(|m| m.index.as_mut()) {
                 index.clear();
-                index.extend(shape.keys.iter().enumerate().map(|(i, k)| (*k, i as u32)));
+                for (i, key) in shape.keys.iter().enumerate() {
+                    watch.work(LOOKED_UP)?;
+                    index.insert(*key, i as u32);
+                }
             }
-            true
-        });
+        }
+        drop_from(&mut own.shapes, kept as usize, watch)?;
         own.shapes.shrink_to(2 * own.shapes.len());
         own.shape_ids = HashTable::new();
         own.shape_ids.reserve(own.shapes.len(), |_| 0);
         for (id, shape) in own.shapes.iter().enumerate() {
+            watch.work(LOOKED_UP)?;
             self.own_bytes += shape.cost();
             if shape.keys.len() <= SHARED_KEYS {
                 let hash = hasher.hash_one(&*shape.keys);
                 own.shape_ids.insert_unique(hash, id as u32, |_| 0);
             }
         }
-        renumber
+        Ok(renumber)
     }
 
     /// How many shapes the run itself made, and the id of the first.

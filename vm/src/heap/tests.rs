@@ -78,7 +78,7 @@ fn compaction_keeps_what_roots_reach() {
     let obj = Val::Obj(heap.alloc_obj_keys(&[key], &[Val::Arr(arr)]).unwrap());
     heap.intern(b"unused").unwrap();
     let mut roots = [obj, view, Val::Null];
-    heap.compact(true, &mut |visit| roots.iter_mut().for_each(&mut *visit));
+    heap.compact_from(true, &mut roots);
     assert!(heap.used() < 1_000, "{}", heap.used());
     assert_eq!(text(&heap, roots[1]), "text");
     let Val::Obj(r) = roots[0] else {
@@ -106,9 +106,9 @@ fn compaction_is_idempotent_and_arrays_still_grow() {
         }
         roots.push(Val::Arr(arr));
         if i % 7 == 0 {
-            heap.compact(true, &mut |visit| roots.iter_mut().for_each(&mut *visit));
+            heap.compact_from(true, &mut roots);
             let used = heap.used();
-            heap.compact(true, &mut |visit| roots.iter_mut().for_each(&mut *visit));
+            heap.compact_from(true, &mut roots);
             assert_eq!(heap.used(), used);
         }
     }

@@ -31,9 +31,7 @@ impl Run {
         if self.heap.wants_compaction() {
             self.allocated += self.heap.allocated();
             let roots = &mut self.roots;
-            self.compacted += self
-                .heap
-                .compact(false, &mut |visit| roots.iter_mut().for_each(&mut *visit));
+            self.compacted += self.heap.compact_from(false, roots);
         }
     }
 
@@ -130,7 +128,7 @@ fn a14_an_array_grows_up_to_the_ceiling() {
     loop {
         if heap.push(arr(roots[0]), Val::Num(f64::from(n))).is_err() {
             compactions += 1;
-            heap.compact(true, &mut |visit| roots.iter_mut().for_each(&mut *visit));
+            heap.compact_from(true, &mut roots);
             if heap.push(arr(roots[0]), Val::Num(f64::from(n))).is_err() {
                 break;
             }
@@ -165,7 +163,7 @@ fn a14_long_text_is_counted_out_once() {
             // The rest of the text goes, and what was noted about it.
             roots[0] = Val::Null;
         }
-        heap.compact(true, &mut |visit| roots.iter_mut().for_each(&mut *visit));
+        heap.compact_from(true, &mut roots);
         if round == 1 {
             break;
         }

@@ -134,7 +134,7 @@ impl Machine {
         match work(self, host) {
             Err(Fault::Oom(_)) => {
                 self.meter.back_to(before);
-                self.compact(true);
+                self.compact(true, host)?;
                 if let Some(reason) = host.stop() {
                     return Err(Fault::Stop(reason));
                 }
@@ -271,7 +271,7 @@ impl Machine {
                 return None;
             }
         };
-        if let Err(fault) = self.count_locals() {
+        if let Err(fault) = self.count_locals(host) {
             self.raise(fault, host);
             return None;
         }
@@ -335,12 +335,12 @@ impl Machine {
     }
 
     /// Counts what atoms keep for the run (D20).
-    fn count_locals(&mut self) -> Result<(), Fault> {
+    fn count_locals(&mut self, host: &dyn Host) -> Result<(), Fault> {
         let now = self.locals.bytes();
         let more = now.saturating_sub(self.locals_counted);
         if more > 0 {
             if self.heap.check(more).is_err() {
-                self.compact(true);
+                self.compact(true, host)?;
             }
             self.heap.add_external(more)?;
             self.locals_counted = now;

@@ -25,8 +25,9 @@ impl Machine {
                 self.meter.back_to(before);
                 self.refund();
                 self.skip_charges = true;
-                self.compact(true);
-                if self.heap.is_full() {
+                if let Err(reason) = self.compact(true, host) {
+                    self.stop(reason);
+                } else if self.heap.is_full() {
                     self.raise(Fault::Oom(oom), host);
                 } else if let Some(reason) = host.stop() {
                     self.stop(reason);

@@ -13,9 +13,9 @@ pub(crate) mod start;
 mod tracing;
 
 use crate::atom::{AtomDef, Cancelled, HostCall, Locals};
-use crate::heap::{Heap, Val};
+use crate::heap::{Heap, Val, Visit};
 use crate::link::{Executable, Prices};
-use crate::native::{Cx, Fault, Host, Mark, Meter, StopReason, Thrown};
+use crate::native::{Cx, Fault, Host, Mark, Meter, StopReason, Thrown, Watch};
 use crate::options::{Outcome, RunOptions};
 use a99_core::error::RunError;
 use a99_core::fuel::Fuel;
@@ -305,10 +305,11 @@ impl Machine {
                     if let Some(reason) = host.stop() {
                         self.stop(reason);
                     } else {
-                        if self.heap.wants_compaction() {
-                            self.compact(false);
+                        let full = self.heap.wants_compaction();
+                        match full.then(|| self.compact(false, host)) {
+                            Some(Err(reason)) => self.stop(reason),
+                            Some(Ok(())) | None => return Step::Yield,
                         }
-                        return Step::Yield;
                     }
                 }
                 Exit::Return(val) => self.leave(val, host),
@@ -353,7 +354,10 @@ impl Machine {
 
     /// Squeezes garbage out; every live value is reachable from here. `tight`
     /// is for a heap that has run short.
-    fn compact(&mut self, tight: bool) {
+    ///
+    /// # Errors
+    /// The host says stop; nothing may read the heap any more.
+    fn compact(&mut self, tight: bool, host: &dyn Host) -> Result<(), StopReason> {
         let Machine {
             heap,
             meter,
@@ -370,21 +374,21 @@ impl Machine {
             f.base as usize + frame_size(function)
         });
         let allocated = heap.allocated();
-        let work = heap.compact(tight, &mut |visit| {
-            stack[..top].iter_mut().for_each(&mut *visit);
-            memo.values_mut().for_each(&mut *visit);
+        let mut roots = |visit: &mut Visit<'_>| {
+            stack[..top].iter_mut().try_for_each(&mut *visit)?;
+            memo.values_mut().try_for_each(&mut *visit)?;
             for unit in units.iter_mut() {
-                unit.args.iter_mut().for_each(&mut *visit);
+                unit.args.iter_mut().try_for_each(&mut *visit)?;
             }
-            if let Some(tracer) = tracer {
-                tracer.roots(visit);
-            }
-        });
+            tracer.as_mut().map_or(Ok(()), |tracer| tracer.roots(visit))
+        };
+        let work = heap.compact(tight, &mut roots, &mut Watch::new(host))?;
         meter.did(work);
         // What was allocated has paid for as much work. More is done only when
         // memory runs short again and again.
         let paid = SMALL_COMPACTION + allocated / ALLOCATED_A_NANOSECOND;
         *unpaid = work.saturating_sub(paid);
+        Ok(())
     }
 
     /// Lets go of everything that belongs to the run and its host: a machine

@@ -6,9 +6,9 @@
 
 use super::Machine;
 use crate::convert::{BoundaryLimits, Copies};
-use crate::heap::Val;
+use crate::heap::{Val, Visit};
 use crate::link::Executable;
-use crate::native::Host;
+use crate::native::{Host, StopReason};
 use crate::trace::{TraceEvent, TraceLog};
 use a99_core::fuel::Fuel;
 use a99_core::program::{Function, Home, Op, Program, Step};
@@ -51,11 +51,11 @@ impl Tracer {
         self.frames.push(self.open.len());
     }
 
-    pub fn roots(&mut self, visit: &mut dyn FnMut(&mut Val)) {
+    pub fn roots(&mut self, visit: &mut Visit<'_>) -> Result<(), StopReason> {
         self.open
             .iter_mut()
             .flat_map(|o| &mut o.vars)
-            .for_each(visit);
+            .try_for_each(visit)
     }
 
     pub fn into_events(self, warnings: &mut Vec<Text>) -> Vec<TraceEvent> {
