@@ -61,7 +61,11 @@ fn hash(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> 
             text
         }
     };
-    let name = algorithm.map_or(b"SHA-256".to_vec(), |s| cx.bytes(s).to_ascii_uppercase());
+    let name = algorithm.map_or(b"SHA-256".to_vec(), |s| {
+        // No name is as long.
+        let name = cx.bytes(s);
+        name[..name.len().min(16)].to_ascii_uppercase()
+    });
     let digest = match name.as_slice() {
         b"SHA-1" => digest::<Sha1>(cx, text)?,
         b"SHA-256" => digest::<Sha256>(cx, text)?,

@@ -29,7 +29,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
 /// unchanged (D46).
 fn push(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> {
     if let Val::Arr(list) = args[0] {
-        cx.heap.push(list, args[1])?;
+        cx.push(list, args[1])?;
     }
     Ok(args[0])
 }

@@ -65,7 +65,7 @@ fn pick(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> 
             draft.set(key, value);
         }
     }
-    Ok(draft.finish(cx.heap)?)
+    draft.finish(cx)
 }
 
 fn omit(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> {
@@ -83,7 +83,7 @@ fn omit(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> 
     }
     let mut draft = ObjDraft::new();
     source.copy_to(cx, &mut draft, |key| !listed.contains(&key))?;
-    Ok(draft.finish(cx.heap)?)
+    draft.finish(cx)
 }
 
 fn merge(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> {
@@ -92,7 +92,7 @@ fn merge(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault>
     let mut draft = ObjDraft::new();
     a.copy_to(cx, &mut draft, |_| true)?;
     b.copy_to(cx, &mut draft, |_| true)?;
-    Ok(draft.finish(cx.heap)?)
+    draft.finish(cx)
 }
 
 fn keys(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> {
@@ -103,7 +103,7 @@ fn keys(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> 
     };
     let n = source.len(cx);
     charge_members(cx, n)?;
-    let out = cx.heap.alloc_arr_cap(n)?;
+    let out = cx.list_with_room(n)?;
     match source {
         Source::Nothing => {}
         Source::Object(r) => {
@@ -192,14 +192,8 @@ impl Source {
 
 /// The members of an object in enumeration order (D37), copied so that the
 /// host can be asked between two of them.
-fn members(cx: &Cx<'_>, r: Ref) -> Result<Vec<(KeyId, Val)>, Fault> {
-    let mut out = Vec::new();
-    let n = cx.heap.len(r);
-    let wanted = n.saturating_mul(size_of::<(KeyId, Val)>());
-    cx.heap.check(wanted)?;
-    out.try_reserve_exact(n).map_err(|_| Oom { wanted })?;
-    out.extend(cx.heap.entries(r));
-    Ok(out)
+fn members(cx: &mut Cx<'_>, r: Ref) -> Result<Vec<(KeyId, Val)>, Fault> {
+    cx.members(r)
 }
 
 /// The index that a name is, if it is one in canonical form.
@@ -225,11 +219,7 @@ fn key_at(cx: &mut Cx<'_>, list: Ref, i: usize) -> Result<KeyId, Fault> {
     let item = cx.heap.items(list)[i];
     let name = to_str(cx, item)?;
     cx.charge_name(name)?;
-    let mut text = Vec::new();
-    let wanted = name.len_bytes();
-    text.try_reserve_exact(wanted).map_err(|_| Oom { wanted })?;
-    text.extend_from_slice(cx.bytes(name));
-    Ok(cx.heap.intern(&text)?)
+    cx.intern_name(name)
 }
 
 /// An own member: of objects by name, of arrays and text by index and

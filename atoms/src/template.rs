@@ -92,6 +92,14 @@ fn names(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault>
     cx.heap
         .check(count * (size_of::<Val>() + size_of::<(&[u8], usize)>()))?;
     let mut found = vec![Val::Bool(false); count];
+    let mut holes = Vec::new();
+    let mut from = 0;
+    while let Some(hole) = next_hole(cx, text, from)? {
+        from = hole.end + 2;
+        cx.work(16)?;
+        cx.heap.check(holes.len() * 4 * size_of::<Range<usize>>())?;
+        holes.push(hole);
+    }
     let bytes = cx.bytes(text);
     let wanted: HashMap<&[u8], usize> = (0..count)
         .filter_map(|i| match cx.heap.items(names)[i] {
@@ -99,14 +107,12 @@ fn names(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault>
             _ => None,
         })
         .collect();
-    let mut from = 0;
-    while let Some(hole) = next_hole(bytes, from) {
-        from = hole.end + 2;
+    for hole in holes {
         if let Some(i) = wanted.get(&bytes[hole]) {
             found[*i] = Val::Bool(true);
         }
     }
-    Ok(Val::Arr(cx.heap.alloc_arr(&found)?))
+    Ok(Val::Arr(cx.list(&found)?))
 }
 
 /// The text with what `show` gives for each hole and its number.
@@ -123,10 +129,11 @@ fn replace(
     let mut done = 0;
     let mut from = 0;
     let mut holes = 0;
-    while let Some(hole) = next_hole(cx.bytes(text), from) {
+    while let Some(hole) = next_hole(cx, text, from)? {
         let value = show(cx, text, &hole, holes)?;
         holes += 1;
-        keep(cx, &mut pieces, part(cx, text, done..hole.start - 2))?;
+        let before = part(cx, text, done..hole.start - 2)?;
+        keep(cx, &mut pieces, before)?;
         keep(cx, &mut pieces, value)?;
         done = hole.end + 2;
         from = done;
@@ -136,7 +143,8 @@ fn replace(
         cx.charge(WRITTEN, Sizes::default().out_units(text.units()))?;
         return Ok(Val::Str(text));
     }
-    keep(cx, &mut pieces, part(cx, text, done..text.len_bytes()))?;
+    let rest = part(cx, text, done..text.len_bytes())?;
+    keep(cx, &mut pieces, rest)?;
     build(cx, &pieces)
 }
 
@@ -149,26 +157,51 @@ fn build(cx: &mut Cx<'_>, pieces: &[Str]) -> Result<Val, Fault> {
     cx.charge(WRITTEN, Sizes::default().out_units(sum(Str::units)))?;
     let mark = cx.heap.begin_str(sum(Str::len_bytes))?;
     for piece in pieces {
-        cx.heap.build_str(mark, *piece)?;
+        cx.work(16)?;
+        cx.build(mark, *piece)?;
     }
-    Ok(Val::Str(cx.heap.finish_str(mark)))
+    Ok(Val::Str(cx.built(mark, sum(Str::units))))
 }
 
 /// The name of the next `{{name}}` at or after `from`.
-fn next_hole(text: &[u8], from: usize) -> Option<Range<usize>> {
+fn next_hole(cx: &mut Cx<'_>, text: Str, from: usize) -> Result<Option<Range<usize>>, Fault> {
+    /// Bytes that are looked through between two looks at the host.
+    const PIECE: usize = 16 << 10;
     let mut at = from;
-    loop {
-        at += text.get(at..)?.windows(2).position(|w| w == b"{{")? + 2;
-        let word = text[at..]
-            .iter()
-            .take_while(|b| b.is_ascii_alphanumeric() || **b == b'_');
-        let end = at + word.count();
-        if end > at && text[end..].starts_with(b"}}") {
-            return Some(at..end);
+    // Where the braces that are being looked at stand, once they are found.
+    let mut word: Option<usize> = None;
+    while at < text.len_bytes() {
+        let end = text.len_bytes().min(at + PIECE);
+        cx.work((end - at) as i64 / 2)?;
+        // One more byte, so that no pair is split.
+        let bytes = &cx.bytes(text)[..text.len_bytes().min(end + 1)];
+        match word {
+            None => match bytes[at..].windows(2).position(|w| w == b"{{") {
+                Some(found) => {
+                    at += found + 2;
+                    word = Some(at);
+                }
+                None => at = end,
+            },
+            Some(start) => {
+                let more = bytes[at..end]
+                    .iter()
+                    .take_while(|b| b.is_ascii_alphanumeric() || **b == b'_')
+                    .count();
+                at += more;
+                if at == end && end < text.len_bytes() {
+                    continue;
+                }
+                if at > start && cx.bytes(text)[at..].starts_with(b"}}") {
+                    return Ok(Some(start..at));
+                }
+                // Of `{{{a}}` the last two braces may open the hole.
+                at = start - 1;
+                word = None;
+            }
         }
-        // Of `{{{a}}` the last two braces may open the hole.
-        at -= 1;
     }
+    Ok(None)
 }
 
 /// The value of a name among the variables; own members only (D16).
@@ -208,18 +241,9 @@ fn keep(cx: &mut Cx<'_>, pieces: &mut Vec<Str>, piece: Str) -> Result<(), Fault>
 }
 
 /// A part of a text between two ASCII characters.
-fn part(cx: &Cx<'_>, text: Str, range: Range<usize>) -> Str {
-    let units = if text.is_ascii() {
-        range.len()
-    } else {
-        // One unit for each code point, two for those of four bytes.
-        let bytes = &cx.bytes(text)[range.clone()];
-        bytes
-            .iter()
-            .map(|b| usize::from(b & 0xC0 != 0x80) + usize::from(*b >= 0xF0))
-            .sum()
-    };
-    text.view(range.start, range.end, units)
+fn part(cx: &mut Cx<'_>, text: Str, range: Range<usize>) -> Result<Str, Fault> {
+    let units = cx.units_of(text, range.clone())?;
+    Ok(text.view(range.start, range.end, units))
 }
 
 #[cfg(test)]

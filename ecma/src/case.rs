@@ -6,38 +6,183 @@
 //! pass unchanged. Locales have no influence.
 
 use crate::RangeError;
+use crate::tick::{PIECE, Tick, whole};
 use std::borrow::Cow;
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick, is_nfkc_quick};
 
 /// The text in lower case.
 #[must_use]
 pub fn to_lower(text: &[u8]) -> Cow<'_, [u8]> {
-    if !text.is_ascii() {
-        return map_text(text, |piece, out| {
-            out.extend_from_slice(piece.to_lowercase().as_bytes())
-        });
-    }
-    if text.iter().any(u8::is_ascii_uppercase) {
-        Cow::Owned(text.to_ascii_lowercase())
-    } else {
-        Cow::Borrowed(text)
-    }
+    whole(to_lower_with(text, &mut |_| Ok(())))
+}
+
+/// The same of text that may be long.
+///
+/// # Errors
+/// Those of `tick`.
+pub fn to_lower_with<'a, E>(text: &'a [u8], tick: &mut impl Tick<E>) -> Result<Cow<'a, [u8]>, E> {
+    map_case(text, tick, u8::is_ascii_uppercase, |at, c, out, tick| {
+        if c == SIGMA {
+            let end = at + c.len_utf8();
+            let last = follows_letter(text, at, tick)? && !precedes_letter(text, end, tick)?;
+            push(out, if last { 'ς' } else { 'σ' });
+        } else {
+            c.to_lowercase().for_each(|c| push(out, c));
+        }
+        Ok(())
+    })
 }
 
 /// The text in upper case.
 #[must_use]
 pub fn to_upper(text: &[u8]) -> Cow<'_, [u8]> {
-    if !text.is_ascii() {
-        return map_text(text, |piece, out| {
-            out.extend_from_slice(piece.to_uppercase().as_bytes())
-        });
+    whole(to_upper_with(text, &mut |_| Ok(())))
+}
+
+/// The same of text that may be long.
+///
+/// # Errors
+/// Those of `tick`.
+pub fn to_upper_with<'a, E>(text: &'a [u8], tick: &mut impl Tick<E>) -> Result<Cow<'a, [u8]>, E> {
+    map_case(text, tick, u8::is_ascii_lowercase, |_, c, out, _| {
+        c.to_uppercase().for_each(|c| push(out, c));
+        Ok(())
+    })
+}
+
+/// The one letter whose lower case depends on its neighbours.
+const SIGMA: char = 'Σ';
+
+fn push(out: &mut Vec<u8>, c: char) {
+    out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+}
+
+/// Maps ASCII letters that `changes` by flipping their case, other characters
+/// with `map`, which is given where they stand.
+fn map_case<'a, E, T: Tick<E>>(
+    text: &'a [u8],
+    tick: &mut T,
+    changes: impl Fn(&u8) -> bool,
+    map: impl Fn(usize, char, &mut Vec<u8>, &mut T) -> Result<(), E>,
+) -> Result<Cow<'a, [u8]>, E> {
+    /// The bit in which the two cases of an ASCII letter differ.
+    const CASE: u8 = 0x20;
+    // What comes first and stays as it is.
+    let mut kept = 0;
+    for part in text.chunks(PIECE) {
+        tick(part.len())?;
+        match part.iter().position(|b| !b.is_ascii() || changes(b)) {
+            Some(at) => {
+                kept += at;
+                break;
+            }
+            None => kept += part.len(),
+        }
     }
-    if text.iter().any(u8::is_ascii_lowercase) {
-        Cow::Owned(text.to_ascii_uppercase())
-    } else {
-        Cow::Borrowed(text)
+    if kept == text.len() {
+        return Ok(Cow::Borrowed(text));
+    }
+    let mut out = Vec::with_capacity(text.len());
+    let mut next = 0;
+    let mut at = 0;
+    while at < text.len() {
+        if at >= next {
+            tick(PIECE)?;
+            next = at + PIECE;
+        }
+        let ascii = &text[at..text.len().min(next.max(at + 1))];
+        let run = ascii
+            .iter()
+            .position(|b| !b.is_ascii())
+            .unwrap_or(ascii.len());
+        out.extend(ascii[..run].iter().map(|b| match changes(b) {
+            true => b ^ CASE,
+            false => *b,
+        }));
+        at += run;
+        if run == ascii.len() {
+            continue;
+        }
+        let (c, length) = char_at(text, at);
+        match c {
+            Some(c) => map(at, c, &mut out, tick)?,
+            None => out.extend_from_slice(&text[at..at + length]),
+        }
+        at += length;
+    }
+    Ok(Cow::Owned(out))
+}
+
+/// The character at a place, if it is none half of a surrogate pair, and how
+/// many bytes it takes.
+fn char_at(text: &[u8], at: usize) -> (Option<char>, usize) {
+    match crate::wtf8::decode(text, at) {
+        Some((code_point, length)) => (char::from_u32(code_point), length),
+        None => (None, 1),
     }
 }
+
+/// How a character counts where a final sigma is looked for (the Unicode
+/// Standard, 3.13, Final_Sigma).
+#[derive(Copy, Clone, PartialEq, Eq)]
+enum Neighbour {
+    Letter,
+    Skipped,
+    Other,
+}
+
+fn neighbour(c: Option<char>) -> Neighbour {
+    match c {
+        None | Some(' ' | '0'..='9' | '\n') => Neighbour::Other,
+        Some('a'..='z' | 'A'..='Z' | 'Α'..='Ω' | 'α'..='ω') => Neighbour::Letter,
+        Some(c) => {
+            // The properties in question are the standard library's own: they
+            // show in what it makes of a sigma next to the character.
+            let is_small = |text: String| text.to_lowercase().contains('σ');
+            if is_small(format!("aΣ{c}")) {
+                Neighbour::Letter
+            } else if is_small(format!("aΣ{c}a")) {
+                Neighbour::Skipped
+            } else {
+                Neighbour::Other
+            }
+        }
+    }
+}
+
+/// Whether what stands before a place, besides what is skipped, is a letter.
+fn follows_letter<E>(text: &[u8], at: usize, tick: &mut impl Tick<E>) -> Result<bool, E> {
+    let mut end = at;
+    while end > 0 {
+        let mut start = end - 1;
+        while start > 0 && text[start] & 0xC0 == 0x80 {
+            start -= 1;
+        }
+        match neighbour(char_at(text, start).0) {
+            Neighbour::Skipped => tick(SKIPPED)?,
+            found => return Ok(found == Neighbour::Letter),
+        }
+        end = start;
+    }
+    Ok(false)
+}
+
+/// The same of what stands behind it.
+fn precedes_letter<E>(text: &[u8], end: usize, tick: &mut impl Tick<E>) -> Result<bool, E> {
+    let mut at = end;
+    while at < text.len() {
+        let (c, length) = char_at(text, at);
+        match neighbour(c) {
+            Neighbour::Skipped => tick(SKIPPED)?,
+            found => return Ok(found == Neighbour::Letter),
+        }
+        at += length;
+    }
+    Ok(false)
+}
+
+/// What a character that is skipped counts, in bytes.
+const SKIPPED: usize = 64;
 
 /// A normalisation form (Unicode Standard Annex 15).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,41 +218,108 @@ impl Form {
 /// The text in a normalisation form.
 #[must_use]
 pub fn normalize(form: Form, text: &[u8]) -> Cow<'_, [u8]> {
-    if text.is_ascii() {
-        return Cow::Borrowed(text);
-    }
-    if let Ok(whole) = std::str::from_utf8(text) {
-        let quick = match form {
-            Form::Nfc => is_nfc_quick(whole.chars()),
-            Form::Nfkc => is_nfkc_quick(whole.chars()),
-            Form::Nfd | Form::Nfkd => IsNormalized::Maybe,
-        };
-        if quick == IsNormalized::Yes {
-            return Cow::Borrowed(text);
-        }
-    }
-    map_text(text, |piece, out| {
-        let mut push = |c: char| out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
-        match form {
-            Form::Nfc => piece.nfc().for_each(&mut push),
-            Form::Nfd => piece.nfd().for_each(&mut push),
-            Form::Nfkc => piece.nfkc().for_each(&mut push),
-            Form::Nfkd => piece.nfkd().for_each(&mut push),
-        }
-    })
+    whole(normalize_with(form, text, &mut |_| Ok(())))
 }
 
-/// Maps the stretches between lone surrogates. That is the mapping of the
-/// whole: a surrogate neither combines with its neighbours nor is a letter.
-fn map_text(text: &[u8], map: impl Fn(&str, &mut Vec<u8>)) -> Cow<'_, [u8]> {
-    let mut out = Vec::with_capacity(text.len());
-    for chunk in text.utf8_chunks() {
-        if !chunk.valid().is_empty() {
-            map(chunk.valid(), &mut out);
-        }
-        out.extend_from_slice(chunk.invalid());
+/// The same of text that may be long.
+///
+/// # Errors
+/// Those of `tick`.
+pub fn normalize_with<'a, E>(
+    form: Form,
+    text: &'a [u8],
+    tick: &mut impl Tick<E>,
+) -> Result<Cow<'a, [u8]>, E> {
+    if is_normal(form, text, tick)? {
+        return Ok(Cow::Borrowed(text));
     }
-    Cow::Owned(out)
+    let mut out = Vec::with_capacity(text.len());
+    let mut at = 0;
+    loop {
+        // A lone surrogate neither combines with its neighbours nor has a
+        // decomposition: the stretches between them are mapped.
+        let mut failed = None;
+        let stretch = Stretch {
+            text,
+            at: &mut at,
+            failed: &mut failed,
+            tick,
+        };
+        match form {
+            Form::Nfc => stretch.nfc().for_each(|c| push(&mut out, c)),
+            Form::Nfd => stretch.nfd().for_each(|c| push(&mut out, c)),
+            Form::Nfkc => stretch.nfkc().for_each(|c| push(&mut out, c)),
+            Form::Nfkd => stretch.nfkd().for_each(|c| push(&mut out, c)),
+        }
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        if at >= text.len() {
+            return Ok(Cow::Owned(out));
+        }
+        let (_, length) = char_at(text, at);
+        out.extend_from_slice(&text[at..at + length]);
+        at += length;
+    }
+}
+
+/// Whether it is quickly seen that a text is in a form already.
+fn is_normal<E>(form: Form, text: &[u8], tick: &mut impl Tick<E>) -> Result<bool, E> {
+    let mut ascii = true;
+    for part in text.chunks(PIECE) {
+        tick(part.len() / 8)?;
+        ascii &= part.is_ascii();
+        if !ascii {
+            break;
+        }
+    }
+    if ascii {
+        return Ok(true);
+    }
+    let (mut at, mut failed) = (0, None);
+    let stretch = Stretch {
+        text,
+        at: &mut at,
+        failed: &mut failed,
+        tick,
+    };
+    let quick = match form {
+        Form::Nfc => is_nfc_quick(stretch),
+        Form::Nfkc => is_nfkc_quick(stretch),
+        Form::Nfd | Form::Nfkd => return Ok(false),
+    };
+    match failed {
+        Some(error) => Err(error),
+        None => Ok(quick == IsNormalized::Yes && at == text.len()),
+    }
+}
+
+/// The characters up to the next lone surrogate, or to an error.
+struct Stretch<'a, 't, E, T> {
+    text: &'a [u8],
+    at: &'t mut usize,
+    failed: &'t mut Option<E>,
+    tick: &'t mut T,
+}
+
+impl<E, T: Tick<E>> Iterator for Stretch<'_, '_, E, T> {
+    type Item = char;
+
+    fn next(&mut self) -> Option<char> {
+        let (code_point, length) = crate::wtf8::decode(self.text, *self.at)?;
+        let c = char::from_u32(code_point)?;
+        let before = *self.at;
+        *self.at += length;
+        if before / PIECE != *self.at / PIECE
+            && let Err(error) = (self.tick)(4 * PIECE)
+        {
+            *self.failed = Some(error);
+        }
+        match self.failed {
+            Some(_) => None,
+            None => Some(c),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -131,6 +343,45 @@ mod tests {
         assert_eq!(upper("ı😀é"), "I😀É");
         assert!(matches!(to_lower(b"abc 1"), Cow::Borrowed(_)));
         assert_eq!(upper("aZ1"), "AZ1");
+    }
+
+    #[test]
+    fn case_is_as_in_the_standard_library() {
+        let parts = [
+            "Σ", "α", "Ω", "'", "\u{301}", " ", "x", "7", "ª", "ʰ", "İ", "ß", "😀", ".", "Ⓐ",
+        ];
+        let mut seed = 1_usize;
+        for n in 0..4000 {
+            let mut text = String::new();
+            for _ in 0..n % 9 {
+                seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                text.push_str(parts[(seed >> 33) % parts.len()]);
+            }
+            assert_eq!(lower(&text), text.to_lowercase(), "{text:?}");
+            assert_eq!(upper(&text), text.to_uppercase(), "{text:?}");
+        }
+        let long = "ΑΣ'Σ ".repeat(5000);
+        assert_eq!(lower(&long), long.to_lowercase());
+        assert_eq!(upper(&long), long.to_uppercase());
+    }
+
+    #[test]
+    fn long_work_ends_early() {
+        let text = "ÀΣe\u{301}".repeat(50_000);
+        let mut left = 3;
+        let mut tick = |_| {
+            left -= 1;
+            if left == 0 { Err(()) } else { Ok(()) }
+        };
+        assert!(to_lower_with(text.as_bytes(), &mut tick).is_err());
+        for form in [Form::Nfc, Form::Nfd] {
+            let mut bytes = 0;
+            let mut tick = |n| {
+                bytes += n;
+                if bytes > 100_000 { Err(()) } else { Ok(()) }
+            };
+            assert!(normalize_with(form, text.as_bytes(), &mut tick).is_err());
+        }
     }
 
     #[test]

@@ -20,6 +20,7 @@ pub mod date;
 pub mod number_parse;
 pub mod number_text;
 pub mod text_index;
+pub mod tick;
 pub mod uri;
 pub mod wtf8;
 

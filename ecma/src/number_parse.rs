@@ -7,6 +7,7 @@
 //! NaN, never an error.
 
 use crate::arith::to_int32;
+use crate::tick::{Tick, whole};
 use crate::wtf8::{trim, trim_start};
 
 /// Decimal texts longer than this are first cut to their leading digits.
@@ -22,47 +23,98 @@ const EXPONENT_BOUND: i64 = 20_000;
 /// Decimal integers of at most this many digits are exact below 2^53.
 const SHORT_INTEGER: usize = 15;
 
+/// Bytes of a number that are read between two calls of a [`Tick`].
+const PIECE: usize = 8 << 10;
+
+/// Whether all bytes of a text are so.
+fn all<E>(text: &[u8], tick: &mut impl Tick<E>, mut is: impl FnMut(u8) -> bool) -> Result<bool, E> {
+    Ok(run(text, tick, &mut is)? == text.len())
+}
+
+/// How many bytes at the start of a text are so.
+fn run<E>(
+    text: &[u8],
+    tick: &mut impl Tick<E>,
+    mut is: impl FnMut(u8) -> bool,
+) -> Result<usize, E> {
+    if text.len() <= PIECE {
+        return Ok(text.iter().position(|&b| !is(b)).unwrap_or(text.len()));
+    }
+    for (n, part) in text.chunks(PIECE).enumerate() {
+        if n > 0 {
+            tick(part.len())?;
+        }
+        if let Some(end) = part.iter().position(|&byte| !is(byte)) {
+            return Ok(n * PIECE + end);
+        }
+    }
+    Ok(text.len())
+}
+
 /// `StringToNumber` (ECMA-262 §7.1.4.1.1).
 #[must_use]
 pub fn string_to_number(text: &[u8]) -> f64 {
-    let text = trim(text);
+    whole(trimmed_to_number(trim(text), &mut |_| Ok(())))
+}
+
+/// The same for text without white space at its ends, which may be long.
+///
+/// # Errors
+/// Those of `tick`.
+pub fn trimmed_to_number<E>(text: &[u8], tick: &mut impl Tick<E>) -> Result<f64, E> {
     match text {
-        [] => return 0.0,
-        [b'0', b'x' | b'X', digits @ ..] => return whole_power_of_two(digits, 4),
-        [b'0', b'o' | b'O', digits @ ..] => return whole_power_of_two(digits, 3),
-        [b'0', b'b' | b'B', digits @ ..] => return whole_power_of_two(digits, 1),
+        [] => return Ok(0.0),
+        [b'0', b'x' | b'X', digits @ ..] => return whole_power_of_two(digits, 4, tick),
+        [b'0', b'o' | b'O', digits @ ..] => return whole_power_of_two(digits, 3, tick),
+        [b'0', b'b' | b'B', digits @ ..] => return whole_power_of_two(digits, 1, tick),
         _ => {}
     }
     let (negative, body) = split_sign(text);
     let value = if body == b"Infinity" {
         f64::INFINITY
-    } else if decimal_prefix(body) == Some(body.len()) {
-        decimal(body)
+    } else if decimal_prefix(body, tick)? == Some(body.len()) {
+        decimal(body, tick)?
     } else {
-        return f64::NAN;
+        return Ok(f64::NAN);
     };
-    if negative { -value } else { value }
+    Ok(if negative { -value } else { value })
 }
 
 /// `parseFloat` (ECMA-262 §19.2.4): the longest prefix that is a decimal.
 #[must_use]
 pub fn parse_float(text: &[u8]) -> f64 {
-    let (negative, body) = split_sign(trim_start(text));
+    whole(trimmed_float(trim_start(text), &mut |_| Ok(())))
+}
+
+/// The same for text without white space at its start, which may be long.
+///
+/// # Errors
+/// Those of `tick`.
+pub fn trimmed_float<E>(text: &[u8], tick: &mut impl Tick<E>) -> Result<f64, E> {
+    let (negative, body) = split_sign(text);
     let value = if body.starts_with(b"Infinity") {
         f64::INFINITY
-    } else if let Some(end) = decimal_prefix(body) {
-        decimal(&body[..end])
+    } else if let Some(end) = decimal_prefix(body, tick)? {
+        decimal(&body[..end], tick)?
     } else {
-        return f64::NAN;
+        return Ok(f64::NAN);
     };
-    if negative { -value } else { value }
+    Ok(if negative { -value } else { value })
 }
 
 /// `parseInt` (ECMA-262 §19.2.5); `radix` is the number before `ToInt32`, NaN
 /// or zero meaning none was given.
 #[must_use]
 pub fn parse_int(text: &[u8], radix: f64) -> f64 {
-    let (negative, mut body) = split_sign(trim_start(text));
+    whole(trimmed_int(trim_start(text), radix, &mut |_| Ok(())))
+}
+
+/// The same for text without white space at its start, which may be long.
+///
+/// # Errors
+/// Those of `tick`.
+pub fn trimmed_int<E>(text: &[u8], radix: f64, tick: &mut impl Tick<E>) -> Result<f64, E> {
+    let (negative, mut body) = split_sign(text);
     let mut radix = to_int32(radix);
     if radix == 0 || radix == 16 {
         if let [b'0', b'x' | b'X', rest @ ..] = body {
@@ -73,53 +125,62 @@ pub fn parse_int(text: &[u8], radix: f64) -> f64 {
         }
     }
     if !(2..=36).contains(&radix) {
-        return f64::NAN;
+        return Ok(f64::NAN);
     }
     let radix = radix as u32;
-    let end = body
-        .iter()
-        .position(|&b| digit(b, radix).is_none())
-        .unwrap_or(body.len());
-    let body = &body[..end];
+    let body = &body[..run(body, tick, |b| digit(b, radix).is_some())?];
     if body.is_empty() {
-        return f64::NAN;
+        return Ok(f64::NAN);
     }
     let value = if radix == 10 {
-        decimal(body)
+        decimal(body, tick)?
     } else if radix.is_power_of_two() {
-        power_of_two(body, radix.trailing_zeros())
+        power_of_two(body, radix.trailing_zeros(), tick)?
     } else {
-        let digits = body.iter().filter_map(|&b| digit(b, radix));
-        digits.fold(0.0, |sum, d| sum * f64::from(radix) + f64::from(d))
+        let mut sum = 0.0;
+        all(body, tick, |b| {
+            let d = digit(b, radix).unwrap_or(0);
+            sum = sum * f64::from(radix) + f64::from(d);
+            true
+        })?;
+        sum
     };
-    if negative { -value } else { value }
+    Ok(if negative { -value } else { value })
 }
 
 /// A number in the grammar of JSON (RFC 8259 §6), the whole text of it.
 #[must_use]
 pub fn json_number(text: &[u8]) -> Option<f64> {
+    whole(long_json_number(text, &mut |_| Ok(())))
+}
+
+/// The same for a text that may be long.
+///
+/// # Errors
+/// Those of `tick`.
+pub fn long_json_number<E>(text: &[u8], tick: &mut impl Tick<E>) -> Result<Option<f64>, E> {
     let (negative, body) = match text {
         [b'-', rest @ ..] => (true, rest),
         _ => (false, text),
     };
-    let whole = digit_run(body);
-    if whole == 0 || (whole > 1 && body[0] == b'0') {
-        return None;
+    let whole_part = digit_run(body, tick)?;
+    if whole_part == 0 || (whole_part > 1 && body[0] == b'0') {
+        return Ok(None);
     }
-    let mut end = whole;
+    let mut end = whole_part;
     if body.get(end) == Some(&b'.') {
-        let fraction = digit_run(&body[end + 1..]);
+        let fraction = digit_run(&body[end + 1..], tick)?;
         if fraction == 0 {
-            return None;
+            return Ok(None);
         }
         end += 1 + fraction;
     }
-    end += exponent_length(&body[end..]);
+    end += exponent_length(&body[end..], tick)?;
     if end != body.len() {
-        return None;
+        return Ok(None);
     }
-    let value = decimal(body);
-    Some(if negative { -value } else { value })
+    let value = decimal(body, tick)?;
+    Ok(Some(if negative { -value } else { value }))
 }
 
 /// Splits a leading `+` or `-` off.
@@ -132,51 +193,50 @@ fn split_sign(text: &[u8]) -> (bool, &[u8]) {
 }
 
 /// Length of the run of decimal digits at the start.
-fn digit_run(text: &[u8]) -> usize {
-    text.iter()
-        .position(|b| !b.is_ascii_digit())
-        .unwrap_or(text.len())
+fn digit_run<E>(text: &[u8], tick: &mut impl Tick<E>) -> Result<usize, E> {
+    run(text, tick, |b| b.is_ascii_digit())
 }
 
 /// Length of an exponent part (`e`, sign, digits) at the start, or zero.
-fn exponent_length(text: &[u8]) -> usize {
+fn exponent_length<E>(text: &[u8], tick: &mut impl Tick<E>) -> Result<usize, E> {
     let [b'e' | b'E', rest @ ..] = text else {
-        return 0;
+        return Ok(0);
     };
     let (_, digits) = split_sign(rest);
-    match digit_run(digits) {
+    Ok(match digit_run(digits, tick)? {
         0 => 0,
         run => text.len() - digits.len() + run,
-    }
+    })
 }
 
 /// Length of the longest unsigned decimal literal at the start.
-fn decimal_prefix(text: &[u8]) -> Option<usize> {
-    let whole = digit_run(text);
+fn decimal_prefix<E>(text: &[u8], tick: &mut impl Tick<E>) -> Result<Option<usize>, E> {
+    let whole = digit_run(text, tick)?;
     let mut end = whole;
     if text.get(end) == Some(&b'.') {
-        let fraction = digit_run(&text[end + 1..]);
+        let fraction = digit_run(&text[end + 1..], tick)?;
         if whole + fraction == 0 {
-            return None;
+            return Ok(None);
         }
         end += 1 + fraction;
     } else if whole == 0 {
-        return None;
+        return Ok(None);
     }
-    Some(end + exponent_length(&text[end..]))
+    Ok(Some(end + exponent_length(&text[end..], tick)?))
 }
 
 /// The value of a text that [`decimal_prefix`] accepted entirely.
-fn decimal(text: &[u8]) -> f64 {
+fn decimal<E>(text: &[u8], tick: &mut impl Tick<E>) -> Result<f64, E> {
     if text.len() <= SHORT_INTEGER && text.iter().all(u8::is_ascii_digit) {
-        return text
+        let n = text
             .iter()
-            .fold(0_u64, |sum, d| sum * 10 + u64::from(d - b'0')) as f64;
+            .fold(0_u64, |sum, d| sum * 10 + u64::from(d - b'0'));
+        return Ok(n as f64);
     }
     if text.len() <= LONG_DECIMAL {
-        return standard_decimal(text);
+        return Ok(standard_decimal(text));
     }
-    standard_decimal(&shorten(text))
+    Ok(standard_decimal(&shorten(text, tick)?))
 }
 
 fn standard_decimal(text: &[u8]) -> f64 {
@@ -189,17 +249,14 @@ fn standard_decimal(text: &[u8]) -> f64 {
 /// A short decimal with the value that a long one rounds to. Keeps the
 /// exponent exact however long the digits are, which the standard library's
 /// bounded exponent does not.
-fn shorten(text: &[u8]) -> Vec<u8> {
-    let mantissa_end = text
-        .iter()
-        .position(|b| matches!(b, b'e' | b'E'))
-        .unwrap_or(text.len());
+fn shorten<E>(text: &[u8], tick: &mut impl Tick<E>) -> Result<Vec<u8>, E> {
+    let mantissa_end = run(text, tick, |b| !matches!(b, b'e' | b'E'))?;
     let mut digits = Vec::with_capacity(KEPT_DIGITS + 16);
     let (mut exponent, mut after_point, mut dropped) = (0_i64, false, false);
-    for &byte in &text[..mantissa_end] {
+    all(&text[..mantissa_end], tick, |byte| {
         if byte == b'.' {
             after_point = true;
-            continue;
+            return true;
         }
         let leading_zero = byte == b'0' && digits.is_empty();
         let kept = !leading_zero && digits.len() < KEPT_DIGITS;
@@ -213,30 +270,35 @@ fn shorten(text: &[u8]) -> Vec<u8> {
         } else if !after_point && !kept && !leading_zero {
             exponent += 1;
         }
-    }
+        true
+    })?;
     if digits.is_empty() {
-        return b"0".to_vec();
+        return Ok(b"0".to_vec());
     }
     if dropped {
         digits.push(b'1');
         exponent -= 1;
     }
     if let Some(literal) = text.get(mantissa_end + 1..) {
-        exponent = exponent.saturating_add(exponent_value(literal));
+        exponent = exponent.saturating_add(exponent_value(literal, tick)?);
     }
     let exponent = exponent.clamp(-EXPONENT_BOUND, EXPONENT_BOUND);
     digits.push(b'e');
     crate::number_text::write_integer(&mut digits, exponent);
-    digits
+    Ok(digits)
 }
 
 /// The value of an exponent, saturating.
-fn exponent_value(text: &[u8]) -> i64 {
+fn exponent_value<E>(text: &[u8], tick: &mut impl Tick<E>) -> Result<i64, E> {
     let (negative, digits) = split_sign(text);
-    let magnitude = digits.iter().fold(0_i64, |sum, d| {
-        sum.saturating_mul(10).saturating_add(i64::from(d - b'0'))
-    });
-    if negative { -magnitude } else { magnitude }
+    let mut magnitude = 0_i64;
+    all(digits, tick, |d| {
+        magnitude = magnitude
+            .saturating_mul(10)
+            .saturating_add(i64::from(d - b'0'));
+        true
+    })?;
+    Ok(if negative { -magnitude } else { magnitude })
 }
 
 /// The value of a digit or letter in the radix.
@@ -246,31 +308,33 @@ fn digit(byte: u8, radix: u32) -> Option<u32> {
 }
 
 /// A text made of digits of the radix `2^bits` only; else NaN.
-fn whole_power_of_two(digits: &[u8], bits: u32) -> f64 {
-    if digits.is_empty() || digits.iter().any(|&b| digit(b, 1 << bits).is_none()) {
-        return f64::NAN;
+fn whole_power_of_two<E>(digits: &[u8], bits: u32, tick: &mut impl Tick<E>) -> Result<f64, E> {
+    if digits.is_empty() || !all(digits, tick, |b| digit(b, 1 << bits).is_some())? {
+        return Ok(f64::NAN);
     }
-    power_of_two(digits, bits)
+    power_of_two(digits, bits, tick)
 }
 
 /// The correctly rounded value of digits of the radix `2^bits`.
-fn power_of_two(digits: &[u8], bits: u32) -> f64 {
+fn power_of_two<E>(digits: &[u8], bits: u32, tick: &mut impl Tick<E>) -> Result<f64, E> {
     let (mut value, mut dropped_bits, mut sticky) = (0_u64, 0_usize, false);
-    for d in digits.iter().filter_map(|&b| digit(b, 1 << bits)) {
+    all(digits, tick, |b| {
+        let d = digit(b, 1 << bits).unwrap_or(0);
         if dropped_bits == 0 && value.leading_zeros() >= bits {
             value = (value << bits) | u64::from(d);
         } else {
             dropped_bits += bits as usize;
             sticky |= d != 0;
         }
-    }
+        true
+    })?;
     // What was dropped lies below the rounding position of the 59 or more bits
     // that were kept; one bit at the end tells that there was something.
     let kept = (value | u64::from(sticky)) as f64;
     if dropped_bits > 1023 {
-        return f64::INFINITY;
+        return Ok(f64::INFINITY);
     }
-    kept * f64::from_bits((1023 + dropped_bits as u64) << 52)
+    Ok(kept * f64::from_bits((1023 + dropped_bits as u64) << 52))
 }
 
 #[cfg(test)]
@@ -409,13 +473,22 @@ mod tests {
 
     #[test]
     fn powers_of_two_round_to_even() {
-        assert_eq!(power_of_two(b"20000000000001", 4), 9_007_199_254_740_992.0);
+        assert_eq!(
+            whole(power_of_two(b"20000000000001", 4, &mut |_| Ok(()))),
+            9_007_199_254_740_992.0
+        );
         let mut sticky = b"20000000000001".to_vec();
         sticky.extend_from_slice(b"0000000000000001");
         let expected = 9_007_199_254_740_994.0 * 18_446_744_073_709_551_616.0;
-        assert_eq!(power_of_two(&sticky, 4), expected);
+        assert_eq!(whole(power_of_two(&sticky, 4, &mut |_| Ok(()))), expected);
         let ones = vec![b'1'; 1024];
-        assert_eq!(power_of_two(&ones, 1), f64::INFINITY);
-        assert_eq!(power_of_two(&ones[..1023], 1), 2.0_f64.powi(1023));
+        assert_eq!(
+            whole(power_of_two(&ones, 1, &mut |_| Ok(()))),
+            f64::INFINITY
+        );
+        assert_eq!(
+            whole(power_of_two(&ones[..1023], 1, &mut |_| Ok(()))),
+            2.0_f64.powi(1023)
+        );
     }
 }

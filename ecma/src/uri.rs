@@ -1,5 +1,6 @@
 //! `encodeURI`, `encodeURIComponent` and their inverses (ECMA-262 §19.2.6).
 
+use crate::tick::{PIECE, Tick, piece_end, whole};
 use crate::wtf8::is_well_formed;
 use std::borrow::Cow;
 
@@ -44,7 +45,20 @@ impl std::error::Error for UriError {}
 /// # Errors
 /// [`UriError::LoneSurrogate`].
 pub fn encode_uri(text: &[u8]) -> Result<Vec<u8>, UriError> {
-    encode(text, |byte| is_unescaped(byte) || RESERVED.contains(&byte))
+    whole(encode_uri_with(text, &mut |_| Ok(())))
+}
+
+/// The same of text that may be long.
+///
+/// # Errors
+/// Those of `tick`.
+pub fn encode_uri_with<E>(
+    text: &[u8],
+    tick: &mut impl Tick<E>,
+) -> Result<Result<Vec<u8>, UriError>, E> {
+    encode(text, tick, |byte| {
+        is_unescaped(byte) || RESERVED.contains(&byte)
+    })
 }
 
 /// `encodeURIComponent` (ECMA-262 §19.2.6.4).
@@ -52,7 +66,18 @@ pub fn encode_uri(text: &[u8]) -> Result<Vec<u8>, UriError> {
 /// # Errors
 /// [`UriError::LoneSurrogate`].
 pub fn encode_uri_component(text: &[u8]) -> Result<Vec<u8>, UriError> {
-    encode(text, is_unescaped)
+    whole(encode_uri_component_with(text, &mut |_| Ok(())))
+}
+
+/// The same of text that may be long.
+///
+/// # Errors
+/// Those of `tick`.
+pub fn encode_uri_component_with<E>(
+    text: &[u8],
+    tick: &mut impl Tick<E>,
+) -> Result<Result<Vec<u8>, UriError>, E> {
+    encode(text, tick, is_unescaped)
 }
 
 /// `decodeURI` (ECMA-262 §19.2.6.1): escapes of reserved characters stay.
@@ -60,7 +85,18 @@ pub fn encode_uri_component(text: &[u8]) -> Result<Vec<u8>, UriError> {
 /// # Errors
 /// [`UriError::Malformed`].
 pub fn decode_uri(text: &[u8]) -> Result<Cow<'_, [u8]>, UriError> {
-    decode(text, RESERVED)
+    whole(decode_uri_with(text, &mut |_| Ok(())))
+}
+
+/// The same of text that may be long.
+///
+/// # Errors
+/// Those of `tick`.
+pub fn decode_uri_with<'a, E>(
+    text: &'a [u8],
+    tick: &mut impl Tick<E>,
+) -> Result<Result<Cow<'a, [u8]>, UriError>, E> {
+    decode(text, tick, RESERVED)
 }
 
 /// `decodeURIComponent` (ECMA-262 §19.2.6.2).
@@ -68,45 +104,99 @@ pub fn decode_uri(text: &[u8]) -> Result<Cow<'_, [u8]>, UriError> {
 /// # Errors
 /// [`UriError::Malformed`].
 pub fn decode_uri_component(text: &[u8]) -> Result<Cow<'_, [u8]>, UriError> {
-    decode(text, b"")
+    whole(decode_uri_component_with(text, &mut |_| Ok(())))
+}
+
+/// The same of text that may be long.
+///
+/// # Errors
+/// Those of `tick`.
+pub fn decode_uri_component_with<'a, E>(
+    text: &'a [u8],
+    tick: &mut impl Tick<E>,
+) -> Result<Result<Cow<'a, [u8]>, UriError>, E> {
+    decode(text, tick, b"")
 }
 
 fn is_unescaped(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || MARKS.contains(&byte)
 }
 
-fn encode(text: &[u8], keep: impl Fn(u8) -> bool) -> Result<Vec<u8>, UriError> {
-    if !is_well_formed(text) {
-        return Err(UriError::LoneSurrogate);
+fn encode<E>(
+    text: &[u8],
+    tick: &mut impl Tick<E>,
+    keep: impl Fn(u8) -> bool,
+) -> Result<Result<Vec<u8>, UriError>, E> {
+    let mut size = 0;
+    let mut at = 0;
+    while at < text.len() {
+        let part = &text[at..piece_end(text, at)];
+        tick(part.len())?;
+        if !is_well_formed(part) {
+            return Ok(Err(UriError::LoneSurrogate));
+        }
+        size += part
+            .iter()
+            .map(|b| if keep(*b) { 1 } else { 3 })
+            .sum::<usize>();
+        at += part.len();
     }
-    let mut out = Vec::with_capacity(text.len());
-    for &byte in text {
-        if keep(byte) {
-            out.push(byte);
-        } else {
-            out.extend_from_slice(&[
-                b'%',
-                HEX[usize::from(byte >> 4)],
-                HEX[usize::from(byte & 0xF)],
-            ]);
+    let mut out = Vec::with_capacity(size);
+    for part in text.chunks(PIECE) {
+        tick(part.len())?;
+        for &byte in part {
+            if keep(byte) {
+                out.push(byte);
+            } else {
+                out.extend_from_slice(&[
+                    b'%',
+                    HEX[usize::from(byte >> 4)],
+                    HEX[usize::from(byte & 0xF)],
+                ]);
+            }
         }
     }
-    Ok(out)
+    Ok(Ok(out))
 }
 
-fn decode<'a>(text: &'a [u8], preserved: &[u8]) -> Result<Cow<'a, [u8]>, UriError> {
-    let Some(mut at) = memchr::memchr(b'%', text) else {
-        return Ok(Cow::Borrowed(text));
-    };
+fn decode<'a, E>(
+    text: &'a [u8],
+    tick: &mut impl Tick<E>,
+    preserved: &[u8],
+) -> Result<Result<Cow<'a, [u8]>, UriError>, E> {
+    let mut at = 0;
+    while let Some(part) = text.get(at..).filter(|rest| !rest.is_empty()) {
+        let part = &part[..part.len().min(PIECE)];
+        if let Some(found) = memchr::memchr(b'%', part) {
+            at += found;
+            break;
+        }
+        tick(part.len())?;
+        at += part.len();
+    }
+    if at == text.len() {
+        return Ok(Ok(Cow::Borrowed(text)));
+    }
     let mut out = Vec::with_capacity(text.len());
-    out.extend_from_slice(&text[..at]);
+    for part in text[..at].chunks(PIECE) {
+        out.extend_from_slice(part);
+        tick(part.len())?;
+    }
+    let mut next = at + PIECE;
     while let Some(&byte) = text.get(at) {
+        if at >= next {
+            tick(PIECE)?;
+            next = at + PIECE;
+        }
         if byte != b'%' {
             out.push(byte);
             at += 1;
             continue;
         }
-        let (sequence, length) = escaped_sequence(&text[at..])?;
+        let (sequence, length) = match escaped_sequence(&text[at..]) {
+            Ok(found) => found,
+            Err(error) => return Ok(Err(error)),
+        };
         let escape_length = 3 * length;
         if length == 1 && preserved.contains(&sequence[0]) {
             out.extend_from_slice(&text[at..at + escape_length]);
@@ -115,7 +205,7 @@ fn decode<'a>(text: &'a [u8], preserved: &[u8]) -> Result<Cow<'a, [u8]>, UriErro
         }
         at += escape_length;
     }
-    Ok(Cow::Owned(out))
+    Ok(Ok(Cow::Owned(out)))
 }
 
 /// The UTF-8 sequence of one code point that the escapes at the start of the

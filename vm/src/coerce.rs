@@ -13,7 +13,9 @@ pub use texts::{str_order, str_order_paid};
 use crate::builtins;
 use crate::heap::{Heap, Ref, Str, StrMark, Val};
 use crate::native::{Cx, Fault};
-use a99_core::costs::{CostModel, LIST_TEXT, NUMERAL, Sizes, WRITTEN, formatted_units};
+use a99_core::costs::{
+    CostModel, LIST_TEXT, NUMERAL, SHORT_TEXT, Sizes, WRITTEN, formatted_units,
+};
 use a99_ecma::{arith as num, date, number_parse, number_text, wtf8};
 use std::cmp::Ordering;
 use texts::{Paid, same_text};
@@ -108,7 +110,21 @@ fn to_number_slow(cx: &mut Cx<'_>, v: Val) -> Result<f64, Fault> {
 
 fn str_to_number(cx: &mut Cx<'_>, s: Str) -> Result<f64, Fault> {
     cx.charge(NUMERAL, Sizes::units(s.units()))?;
-    Ok(number_parse::string_to_number(cx.bytes(s)))
+    number_of_text(cx, s)
+}
+
+/// The number that a text spells, which is paid.
+///
+/// # Errors
+/// A stop.
+pub(crate) fn number_of_text(cx: &mut Cx<'_>, s: Str) -> Result<f64, Fault> {
+    if s.len_bytes() <= SHORT_TEXT {
+        return Ok(number_parse::string_to_number(cx.bytes(s)));
+    }
+    let inside = builtins::trimmed_range(cx, s, true, true)?;
+    cx.read_text(s, inside, |text, mut tick| {
+        number_parse::trimmed_to_number(text, &mut tick)
+    })
 }
 
 /// ECMA-262 §7.1.5 ToIntegerOrInfinity.
@@ -191,6 +207,7 @@ pub fn join(cx: &mut Cx<'_>, array: Ref, sep: Option<Str>) -> Result<Str, Fault>
         block: Vec::new(),
         units: 0,
         formatted: 0,
+        written: 0,
     };
     // (array, place of the next element)
     let mut stack: Vec<(Ref, usize)> = vec![(array, 0)];
@@ -219,7 +236,7 @@ pub fn join(cx: &mut Cx<'_>, array: Ref, sep: Option<Str>) -> Result<Str, Fault>
         }
     }
     out.flush(cx)?;
-    Ok(cx.heap.finish_str(out.mark))
+    Ok(cx.built(out.mark, out.written))
 }
 
 /// Text on its way to a string that is being built, in blocks: short pieces
@@ -227,7 +244,9 @@ pub fn join(cx: &mut Cx<'_>, array: Ref, sep: Option<Str>) -> Result<Str, Fault>
 struct JoinText {
     mark: StrMark,
     block: Vec<u8>,
+    /// Units of the block, and of what was written before it.
     units: usize,
+    written: usize,
     /// What the texts of numbers and the like count for beyond their units.
     formatted: usize,
 }
@@ -266,7 +285,8 @@ impl JoinText {
         }
         if s.len_bytes() > Self::BLOCK {
             cx.charge(WRITTEN, Sizes::default().out_units(s.units()))?;
-            return Ok(cx.heap.build_str(self.mark, s)?);
+            self.written += s.units();
+            return cx.build(self.mark, s);
         }
         self.units += s.units();
         wtf8::concat(&mut self.block, cx.bytes(s));
@@ -282,6 +302,7 @@ impl JoinText {
         self.formatted = 0;
         cx.heap.build_bytes(self.mark, &self.block)?;
         self.block.clear();
+        self.written += self.units;
         self.units = 0;
         Ok(())
     }
@@ -479,7 +500,8 @@ fn add_slow(cx: &mut Cx<'_>, a: Val, b: Val) -> Result<Val, Fault> {
             let mut tail = Vec::new();
             scalar_text(cx.heap, scalar, &mut tail)?;
             cx.charge(WRITTEN, Sizes::default().out_units(s.units() + tail.len()))?;
-            Ok(Val::Str(cx.heap.concat_ascii(s, &tail)?))
+            let (heap, mut clock) = cx.split();
+            Ok(Val::Str(heap.concat_ascii(s, &tail, &mut clock)?))
         }
         (Val::Str(_), _) | (_, Val::Str(_)) => {
             let a = to_str(cx, a)?;
@@ -496,7 +518,7 @@ fn add_slow(cx: &mut Cx<'_>, a: Val, b: Val) -> Result<Val, Fault> {
 /// Fuel and memory.
 pub fn concat(cx: &mut Cx<'_>, a: Str, b: Str) -> Result<Val, Fault> {
     cx.charge(WRITTEN, Sizes::default().out_units(a.units() + b.units()))?;
-    Ok(Val::Str(cx.heap.concat(a, b)?))
+    Ok(Val::Str(cx.joined(a, b)?))
 }
 
 /// The arithmetic operators (ECMA-262 §6.1.6.1), on numbers.

@@ -111,7 +111,7 @@ fn styled(cx: &mut Cx<'_>, v: Val, style: Style<'_>) -> Result<Option<Str>, Faul
     // Both are there for a moment.
     let mut copies = Copies::new(cx);
     copies.count(text.bytes().len())?;
-    let made = copies.heap.alloc_str_units(text.bytes(), text.units())?;
+    let made = copies.str_units(text.bytes(), text.units())?;
     Ok(Some(made))
 }
 

@@ -12,6 +12,7 @@ pub mod atom;
 pub mod builtins;
 pub mod coerce;
 pub mod convert;
+mod copies;
 pub mod digest;
 pub mod driver;
 pub mod heap;

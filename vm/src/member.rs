@@ -117,7 +117,10 @@ fn index_slow(cx: &mut Cx<'_>, object: Val, key: Val) -> Result<Val, Fault> {
                 && !is_forbidden(cx.bytes(s))
             {
                 cx.charge_name(s)?;
-                let found = cx.heap.get_text(r, cx.heap.bytes(s));
+                let found = match cx.find_name(s)? {
+                    Some(key) => cx.heap.get(r, key),
+                    None => None,
+                };
                 return Ok(found.unwrap_or(Val::Undefined));
             }
             let name = cx.bytes(s);

@@ -9,7 +9,7 @@
 //! whose length the program chooses, so that an abort or a deadline stops it
 //! within a millisecond (D23).
 
-use crate::heap::{Heap, Oom, Str, Val};
+use crate::heap::{Heap, Oom, Str};
 use a99_core::costs::{COMPACTION, CostModel, Formula, READ, SHORT_TEXT, Sizes, name_units};
 use a99_core::error::ErrorCode;
 
@@ -315,6 +315,35 @@ impl<'h> Watch<'h> {
     }
 }
 
+/// What long work tells of its pieces.
+pub(crate) trait Pace {
+    /// Why the work ends early.
+    type Stop;
+    /// Notes `n` units of work (about a nanosecond each).
+    ///
+    /// # Errors
+    /// The host says stop.
+    fn work(&mut self, n: usize) -> Result<(), Self::Stop>;
+}
+
+impl Pace for Watch<'_> {
+    type Stop = StopReason;
+
+    #[inline]
+    fn work(&mut self, n: usize) -> Result<(), StopReason> {
+        Watch::work(self, n)
+    }
+}
+
+impl Pace for Clock<'_> {
+    type Stop = Fault;
+
+    #[inline]
+    fn work(&mut self, n: usize) -> Result<(), Fault> {
+        Clock::work(self, n as i64)
+    }
+}
+
 /// The time of a run without its heap: for walks that hold a part of the heap
 /// while they work.
 pub(crate) struct Clock<'m> {
@@ -333,6 +362,18 @@ impl Clock<'_> {
     #[inline]
     pub(crate) fn pay_metered(&mut self, price: i64) -> Result<(), Fault> {
         self.meter.pay_metered(price)
+    }
+}
+
+impl Clock<'_> {
+    /// A clock that nobody stops, for tests of the heap.
+    #[cfg(test)]
+    pub(crate) fn with<T>(run: impl FnOnce(&mut Clock<'_>) -> T) -> T {
+        let mut meter = Meter::new(i64::MAX, CostModel::Metered);
+        run(&mut Clock {
+            meter: &mut meter,
+            host: &crate::builtins::testing::Still,
+        })
     }
 }
 
@@ -458,10 +499,5 @@ impl Cx<'_> {
     #[inline]
     pub fn bytes(&self, s: Str) -> &[u8] {
         self.heap.bytes(s)
-    }
-
-    /// Copies text into the heap.
-    pub fn str(&mut self, text: &[u8]) -> Result<Val, Fault> {
-        Ok(self.heap.str_val(text)?)
     }
 }

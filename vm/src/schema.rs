@@ -222,7 +222,7 @@ fn kept_members(cx: &mut Cx<'_>, val: Val, kept: KeptMembers<'_>) -> Result<Val,
         crate::convert::temp::push(cx.heap, &mut vals, member)?;
     }
     cx.charge(WRITTEN, Sizes::default().out_elements(vals.len()))?;
-    Ok(Val::Obj(cx.heap.alloc_obj_keys(&keys, &vals)?))
+    Ok(Val::Obj(cx.object(&keys, &vals)?))
 }
 
 fn kept_items<'s>(
@@ -241,5 +241,5 @@ fn kept_items<'s>(
         let item = item.map_or(Val::Undefined, |item| item.val);
         items.push(project(cx, item, part(at))?);
     }
-    Ok(Val::Arr(cx.heap.alloc_arr(&items)?))
+    Ok(Val::Arr(cx.list(&items)?))
 }

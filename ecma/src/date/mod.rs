@@ -135,10 +135,16 @@ pub fn to_iso(ms: f64) -> String {
 }
 
 /// `Date.parse` (ECMA-262 §21.4.3.2): the ISO format, else the informal ones
-/// that the common engines take. `None` for anything else.
+/// that the common engines take. `None` for anything else, and for text of more
+/// than 16 KiB.
 #[must_use]
 pub fn parse(text: &[u8]) -> Option<f64> {
+    /// Comments and fractions may be long, but not as long as to take time.
+    const MAX_BYTES: usize = 16 << 10;
     let text = crate::wtf8::trim(text);
+    if text.len() > MAX_BYTES {
+        return None;
+    }
     let ms = match iso::parse(text) {
         Some(ms) => ms,
         None if iso::is_illegal(text) => return None,

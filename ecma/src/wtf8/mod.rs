@@ -110,7 +110,7 @@ fn starts_with_low(text: &[u8]) -> bool {
 /// The code point at a byte offset that starts a sequence, and the length of
 /// the sequence; `None` at the end. Missing bytes count as zero bits.
 #[inline]
-fn decode(text: &[u8], at: usize) -> Option<(u32, usize)> {
+pub(crate) fn decode(text: &[u8], at: usize) -> Option<(u32, usize)> {
     let lead = *text.get(at)?;
     let tail = |index: usize| u32::from(text.get(at + index).copied().unwrap_or(0) & 0x3F);
     let (code_point, length) = match lead {

@@ -16,7 +16,6 @@ pub(super) use search::find_from;
 
 use super::arg;
 use crate::coerce;
-use crate::convert::temp;
 use crate::heap::{Heap, Ref, Str, Val};
 use crate::native::{Cx, Fault};
 use a99_ecma::text_index;
@@ -111,7 +110,7 @@ fn to_locale_string(cx: &mut Cx<'_>, r: Ref, _: &[Val]) -> Result<Val, Fault> {
             *item = cx.str(text.as_bytes())?;
         }
     }
-    let texts = cx.heap.alloc_arr(&items)?;
+    let texts = cx.list(&items)?;
     join_text(cx, texts, None)
 }
 
@@ -136,15 +135,13 @@ fn range_args(
 }
 
 /// The values of a range, out of the heap.
-fn copy_items(cx: &Cx<'_>, r: Ref, range: Range<usize>) -> Result<Vec<Val>, Fault> {
-    let mut items = temp::with_room(cx.heap, range.len())?;
-    items.extend_from_slice(&cx.heap.items(r)[range]);
-    Ok(items)
+fn copy_items(cx: &mut Cx<'_>, r: Ref, range: Range<usize>) -> Result<Vec<Val>, Fault> {
+    cx.copy_out(r, range)
 }
 
 /// A new array of values that were gathered outside the heap.
 fn new_array(cx: &mut Cx<'_>, items: &[Val]) -> Result<Val, Fault> {
-    Ok(Val::Arr(cx.heap.alloc_arr(items)?))
+    Ok(Val::Arr(cx.list(items)?))
 }
 
 /// Checks that `n` more values fit into the heap, with a copy of them outside.

@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use super::{arg, charge_text, unknown_method};
+use super::{arg, charge_text, trimmed_range, unknown_method};
 use crate::coerce;
 use crate::convert::{BoundaryLimits, cut};
 use crate::convert::{date_text, temp};
@@ -75,8 +75,8 @@ fn to_ms(cx: &mut Cx<'_>, v: Val) -> Result<f64, Fault> {
         }
         other => {
             let text = coerce::to_str(cx, other)?;
-            cx.work((text.units() / 16) as i64)?;
-            date::parse(cx.heap.bytes(text)).unwrap_or(f64::NAN)
+            let inside = trimmed_range(cx, text, true, true)?;
+            date::parse(&cx.heap.bytes(text)[inside]).unwrap_or(f64::NAN)
         }
     })
 }
@@ -158,9 +158,10 @@ fn add_part(cx: &mut Cx<'_>, ms: f64, part: usize, amount: Val) -> Result<f64, F
     ];
     parts[part] = match coerce::to_primitive(cx, amount)? {
         Val::Str(text) => {
-            let mut digits = a99_ecma::number_text::number_to_string(parts[part]).into_bytes();
-            digits.extend_from_slice(cx.heap.bytes(text));
-            a99_ecma::number_parse::string_to_number(&digits)
+            let digits = a99_ecma::number_text::number_to_string(parts[part]);
+            let digits = cx.heap.alloc_str(digits.as_bytes())?;
+            let sum = cx.joined(digits, text)?;
+            coerce::number_of_text(cx, sum)?
         }
         other => parts[part] + coerce::to_number(cx, other)?,
     };

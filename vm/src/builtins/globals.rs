@@ -1,10 +1,10 @@
 //! Functions that belong to no kind of value: the globals of language section
 //! 3.6, `String.*`, `Number.*`, `console.*`, and the methods that every value has.
 
-use super::{AnyFn, FunctionFn, arg, charge_text};
+use super::{AnyFn, FunctionFn, arg, charge_text, trimmed_range};
 use crate::coerce::{self, to_number, to_str};
 use crate::convert::{BoundaryLimits, cut};
-use crate::heap::{Heap, Str, Val, array_index};
+use crate::heap::{Str, Val, array_index};
 use crate::native::{Cx, Fault};
 use a99_ecma::arith::to_uint32;
 use a99_ecma::uri::{self, UriError};
@@ -22,16 +22,24 @@ pub(super) const FUNCTIONS: &[(&str, &str, FunctionFn)] = &[
         Ok(Val::Bool(to_number(cx, arg(args, 0))?.is_finite()))
     }),
     ("", "encodeURI", |cx, args| {
-        encode(cx, args, uri::encode_uri)
+        encode(cx, args, |text, mut tick| {
+            uri::encode_uri_with(text, &mut tick)
+        })
     }),
     ("", "encodeURIComponent", |cx, args| {
-        encode(cx, args, uri::encode_uri_component)
+        encode(cx, args, |text, mut tick| {
+            uri::encode_uri_component_with(text, &mut tick)
+        })
     }),
     ("", "decodeURI", |cx, args| {
-        decode(cx, args, uri::decode_uri)
+        decode(cx, args, |text, mut tick| {
+            uri::decode_uri_with(text, &mut tick)
+        })
     }),
     ("", "decodeURIComponent", |cx, args| {
-        decode(cx, args, uri::decode_uri_component)
+        decode(cx, args, |text, mut tick| {
+            uri::decode_uri_component_with(text, &mut tick)
+        })
     }),
     ("", "Error", error),
     ("Number", "parseInt", parse_int),
@@ -72,8 +80,14 @@ fn text_of(cx: &mut Cx<'_>, v: Val, _: &[Val]) -> Result<Val, Fault> {
     Ok(Val::Str(text))
 }
 
+/// Told of the bytes that are about to be read.
+type Tick<'t> = &'t mut dyn FnMut(usize) -> Result<(), Fault>;
+
+/// A way to encode.
+type EncodeFn = fn(&[u8], Tick<'_>) -> Result<Result<Vec<u8>, UriError>, Fault>;
+
 /// A way to decode; text without escapes comes back as it is.
-type DecodeFn = fn(&[u8]) -> Result<Cow<'_, [u8]>, UriError>;
+type DecodeFn = for<'a> fn(&'a [u8], Tick<'_>) -> Result<Result<Cow<'a, [u8]>, UriError>, Fault>;
 
 /// 2^53 - 1.
 const MAX_SAFE_INTEGER: f64 = 9_007_199_254_740_991.0;
@@ -94,43 +108,60 @@ fn text_arg(cx: &mut Cx<'_>, args: &[Val]) -> Result<Str, Fault> {
 
 fn parse_float(cx: &mut Cx<'_>, args: &[Val]) -> Result<Val, Fault> {
     let s = text_arg(cx, args)?;
-    Ok(Val::Num(number_parse::parse_float(cx.bytes(s))))
+    let inside = trimmed_range(cx, s, true, false)?;
+    let n = cx.read_text(s, inside, |text, mut tick| {
+        number_parse::trimmed_float(text, &mut tick)
+    })?;
+    Ok(Val::Num(n))
 }
 
 fn parse_int(cx: &mut Cx<'_>, args: &[Val]) -> Result<Val, Fault> {
     let s = text_arg(cx, args)?;
     let radix = to_number(cx, arg(args, 1))?;
-    Ok(Val::Num(number_parse::parse_int(cx.bytes(s), radix)))
+    let inside = trimmed_range(cx, s, true, false)?;
+    let n = cx.read_text(s, inside, |text, mut tick| {
+        number_parse::trimmed_int(text, radix, &mut tick)
+    })?;
+    Ok(Val::Num(n))
 }
 
-fn encode(
-    cx: &mut Cx<'_>,
-    args: &[Val],
-    f: fn(&[u8]) -> Result<Vec<u8>, UriError>,
-) -> Result<Val, Fault> {
+fn encode(cx: &mut Cx<'_>, args: &[Val], f: EncodeFn) -> Result<Val, Fault> {
     /// Each byte becomes a percent sign and two digits at most.
     const GROWTH: usize = 3;
     let s = text_arg(cx, args)?;
     let most = s.len_bytes().saturating_mul(GROWTH);
     cx.heap.check(most)?;
-    let text = f(cx.bytes(s)).map_err(|e| Fault::throw(e.to_string()))?;
+    let text = cx.read_text(s, 0..s.len_bytes(), f)?;
+    let text = text.map_err(|e| Fault::throw(e.to_string()))?;
     // Encoded text is ASCII.
     charge_text(cx, text.len())?;
-    cx.str(&text)
+    Ok(Val::Str(cx.str_units(&text, text.len())?))
 }
 
 fn decode(cx: &mut Cx<'_>, args: &[Val], f: DecodeFn) -> Result<Val, Fault> {
     let s = text_arg(cx, args)?;
     cx.heap.check(s.len_bytes())?;
-    match f(cx.heap.bytes(s)).map_err(|e| Fault::throw(e.to_string()))? {
-        Cow::Borrowed(_) => {
+    let text = cx.read_text(s, 0..s.len_bytes(), |text, tick| {
+        Ok(f(text, tick)?.map(owned))
+    })?;
+    match text.map_err(|e| Fault::throw(e.to_string()))? {
+        None => {
             charge_text(cx, s.units())?;
             Ok(Val::Str(s))
         }
-        Cow::Owned(text) => {
-            charge_text(cx, wtf8::utf16_len(&text))?;
-            cx.str(&text)
+        Some(text) => {
+            let units = cx.count_units(&text)?;
+            charge_text(cx, units)?;
+            Ok(Val::Str(cx.str_units(&text, units)?))
         }
+    }
+}
+
+/// What a function made, if it is not the text it was given.
+pub(super) fn owned(text: Cow<'_, [u8]>) -> Option<Vec<u8>> {
+    match text {
+        Cow::Borrowed(_) => None,
+        Cow::Owned(text) => Some(text),
     }
 }
 
@@ -172,29 +203,32 @@ fn from_code_point(cx: &mut Cx<'_>, args: &[Val]) -> Result<Val, Fault> {
 }
 
 /// Whether a value has a member of its own by this name.
-fn has_member(heap: &Heap, v: Val, name: &[u8]) -> bool {
+fn has_member(cx: &mut Cx<'_>, v: Val, name: Str) -> Result<bool, Fault> {
+    if let Val::Obj(r) = v {
+        let key = cx.find_name(name)?;
+        return Ok(key.is_some_and(|key| cx.heap.get(r, key).is_some()));
+    }
+    let (heap, name) = (&*cx.heap, cx.heap.bytes(name));
     let indexed = |len: usize| array_index(name).is_some_and(|i| (i as usize) < len);
-    match v {
-        Val::Obj(r) => heap.get_text(r, name).is_some(),
+    Ok(match v {
         Val::Arr(r) => name == b"length" || indexed(heap.len(r)),
         Val::Str(s) => name == b"length" || indexed(s.units()),
         Val::Set(_) => name == b"size",
         _ => false,
-    }
+    })
 }
 
 fn has_own(cx: &mut Cx<'_>, v: Val, args: &[Val]) -> Result<Val, Fault> {
     let name = to_str(cx, arg(args, 0))?;
     cx.charge_name(name)?;
-    Ok(Val::Bool(has_member(cx.heap, v, cx.heap.bytes(name))))
+    Ok(Val::Bool(has_member(cx, v, name)?))
 }
 
 fn is_enumerable(cx: &mut Cx<'_>, v: Val, args: &[Val]) -> Result<Val, Fault> {
     let name = to_str(cx, arg(args, 0))?;
     cx.charge_name(name)?;
-    let text = cx.heap.bytes(name);
-    let hidden = text == b"length" && !matches!(v, Val::Obj(_));
-    Ok(Val::Bool(!hidden && has_member(cx.heap, v, text)))
+    let hidden = cx.heap.bytes(name) == b"length" && !matches!(v, Val::Obj(_));
+    Ok(Val::Bool(!hidden && has_member(cx, v, name)?))
 }
 
 /// Text of a number in messages.

@@ -33,9 +33,9 @@ fn wrap(cx: &mut Cx<'_>, s: Str, open: &str, close: &str) -> Result<Val, Fault> 
         .heap
         .begin_str(open.len() + s.len_bytes() + close.len())?;
     cx.heap.build_bytes(mark, open.as_bytes())?;
-    cx.heap.build_str(mark, s)?;
+    cx.build(mark, s)?;
     cx.heap.build_bytes(mark, close.as_bytes())?;
-    Ok(Val::Str(cx.heap.finish_str(mark)))
+    Ok(Val::Str(cx.built(mark, units)))
 }
 
 fn attribute(cx: &mut Cx<'_>, s: Str, tag: &str, name: &str, args: &[Val]) -> Result<Val, Fault> {

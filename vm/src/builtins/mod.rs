@@ -28,9 +28,12 @@ mod sets;
 mod strings;
 mod strings_case;
 mod strings_cut;
+mod strings_find;
+mod strings_replace;
 mod strings_search;
 
 pub(crate) use dates::field as date_field;
+pub(crate) use strings::trimmed_range;
 pub(crate) use strings_cut::unit_at;
 
 use crate::heap::{Ref, Str, Val};
@@ -75,6 +78,7 @@ static TABLES: LazyLock<Tables> = LazyLock::new(|| Tables {
         &[
             strings::METHODS,
             strings_search::METHODS,
+            strings_replace::METHODS,
             strings_case::METHODS,
             html::METHODS,
         ]

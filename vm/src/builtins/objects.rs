@@ -41,7 +41,7 @@ fn is_array(_: &mut Cx<'_>, args: &[Val]) -> Result<Val, Fault> {
 }
 
 fn array_of(cx: &mut Cx<'_>, args: &[Val]) -> Result<Val, Fault> {
-    Ok(Val::Arr(cx.heap.alloc_arr(args)?))
+    Ok(Val::Arr(cx.list(args)?))
 }
 
 /// How many keys a value has; `null` and `undefined` are refused.
@@ -70,9 +70,7 @@ fn members(cx: &mut Cx<'_>, v: Val, with_keys: bool) -> Result<Vec<(Val, Val)>, 
     let mut out: Vec<(Val, Val)> = temp::with_room(cx.heap, len)?;
     match v {
         Val::Obj(r) => {
-            let mut listed = temp::with_room(cx.heap, len)?;
-            listed.extend(cx.heap.entries(r));
-            for (key, val) in listed {
+            for (key, val) in cx.members(r)? {
                 cx.work(4)?;
                 let name = if with_keys {
                     Val::Str(cx.heap.key_str(key)?)
@@ -138,7 +136,7 @@ fn keys(cx: &mut Cx<'_>, args: &[Val]) -> Result<Val, Fault> {
     charge_list(cx, len)?;
     let mut out: Vec<Val> = temp::with_room(cx.heap, len)?;
     out.extend(members(cx, arg(args, 0), true)?.iter().map(|(key, _)| *key));
-    Ok(Val::Arr(cx.heap.alloc_arr(&out)?))
+    Ok(Val::Arr(cx.list(&out)?))
 }
 
 fn values(cx: &mut Cx<'_>, args: &[Val]) -> Result<Val, Fault> {
@@ -150,7 +148,7 @@ fn values(cx: &mut Cx<'_>, args: &[Val]) -> Result<Val, Fault> {
             .iter()
             .map(|(_, val)| *val),
     );
-    Ok(Val::Arr(cx.heap.alloc_arr(&out)?))
+    Ok(Val::Arr(cx.list(&out)?))
 }
 
 fn entries(cx: &mut Cx<'_>, args: &[Val]) -> Result<Val, Fault> {
@@ -161,7 +159,7 @@ fn entries(cx: &mut Cx<'_>, args: &[Val]) -> Result<Val, Fault> {
         cx.work(4)?;
         out.push(Val::Arr(cx.heap.alloc_arr(&[key, val])?));
     }
-    Ok(Val::Arr(cx.heap.alloc_arr(&out)?))
+    Ok(Val::Arr(cx.list(&out)?))
 }
 
 /// `Object.fromEntries(list)`: pairs, a later one replacing an earlier one.
@@ -194,21 +192,13 @@ fn from_entries(cx: &mut Cx<'_>, args: &[Val]) -> Result<Val, Fault> {
 /// The object, which is paid.
 fn finish(cx: &mut Cx<'_>, mut draft: ObjDraft) -> Result<Val, Fault> {
     charge_list(cx, draft.len())?;
-    Ok(draft.finish(cx.heap)?)
+    draft.finish(cx)
 }
 
 fn set_member(cx: &mut Cx<'_>, draft: &mut ObjDraft, key: Val, val: Val) -> Result<(), Fault> {
     let text = coerce::to_str(cx, key)?;
     cx.charge_name(text)?;
-    // Interning writes to the heap that the text lies in.
-    let id = match cx.heap.shapes.find_key(cx.heap.bytes(text)) {
-        Some(id) => id,
-        None => {
-            let mut copy = temp::with_room(cx.heap, text.len_bytes())?;
-            copy.extend_from_slice(cx.heap.bytes(text));
-            cx.heap.intern(&copy)?
-        }
-    };
+    let id = cx.intern_name(text)?;
     draft.set(id, val);
     Ok(())
 }
@@ -224,8 +214,8 @@ fn assign(cx: &mut Cx<'_>, args: &[Val]) -> Result<Val, Fault> {
     for source in args {
         match *source {
             Val::Obj(r) => {
-                cx.work(cx.heap.len(r) as i64 * 8)?;
-                for (key, val) in cx.heap.entries(r) {
+                for (key, val) in cx.members(r)? {
+                    cx.work(16)?;
                     draft.set(key, val);
                 }
             }
@@ -244,12 +234,16 @@ fn has_own(cx: &mut Cx<'_>, args: &[Val]) -> Result<Val, Fault> {
     width(cx, arg(args, 0), "hasOwn")?;
     let key = coerce::to_str(cx, arg(args, 1))?;
     cx.charge_name(key)?;
+    let name = key;
     let key = cx.heap.bytes(key);
     let has_index = |len: usize| {
         key == b"length" || crate::heap::array_index(key).is_some_and(|at| (at as usize) < len)
     };
     Ok(Val::Bool(match arg(args, 0) {
-        Val::Obj(r) => cx.heap.get_text(r, key).is_some(),
+        Val::Obj(r) => match cx.find_name(name)? {
+            Some(key) => cx.heap.get(r, key).is_some(),
+            None => false,
+        },
         Val::Arr(r) => has_index(cx.heap.len(r)),
         Val::Str(s) => has_index(s.units()),
         _ => false,

@@ -6,13 +6,13 @@
 mod tests;
 
 use super::objects::iterate;
+use super::strings_find::find;
 use super::{arg, arrays, call_builtin_value, charge_list, is_callable, unknown_method};
 use crate::coerce;
 use crate::convert::temp;
 use crate::heap::{Ref, Str, Val};
 use crate::native::{Cx, Fault};
 use a99_core::costs::{READ, Sizes};
-use a99_ecma::wtf8;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
 
@@ -60,7 +60,7 @@ fn new_set(cx: &mut Cx<'_>, items: &[Val]) -> Result<Val, Fault> {
         found.add(cx, *item)?;
     }
     charge_list(cx, found.items.len())?;
-    Ok(Val::Set(cx.heap.alloc_set(&found.items)?))
+    Ok(Val::Set(cx.set_of(&found.items)?))
 }
 
 /// Distinct values by hash, keyed at random (security C10): building a set is
@@ -171,7 +171,7 @@ fn without_sign(v: Val) -> Val {
 
 fn add(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fault> {
     if position(cx, r, arg(args, 0))?.is_none() {
-        cx.heap.push(r, arg(args, 0))?;
+        cx.push(r, arg(args, 0))?;
     }
     Ok(Val::Set(r))
 }
@@ -202,9 +202,8 @@ fn has(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fault> {
 fn to_array(cx: &mut Cx<'_>, r: Ref, _: &[Val]) -> Result<Val, Fault> {
     let len = cx.heap.len(r);
     charge_list(cx, len)?;
-    let mut items = temp::with_room(cx.heap, len)?;
-    items.extend_from_slice(cx.heap.items(r));
-    Ok(Val::Arr(cx.heap.alloc_arr(&items)?))
+    let items = cx.copy_out(r, 0..len)?;
+    Ok(Val::Arr(cx.list(&items)?))
 }
 
 fn union(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fault> {
@@ -234,7 +233,7 @@ fn select(cx: &mut Cx<'_>, r: Ref, other: Val, wanted: bool) -> Result<Val, Faul
         }
     }
     charge_list(cx, kept.len())?;
-    Ok(Val::Set(cx.heap.alloc_set(&kept)?))
+    Ok(Val::Set(cx.set_of(&kept)?))
 }
 
 /// A text has the parts that it includes.
@@ -244,12 +243,12 @@ fn select_in_text(cx: &mut Cx<'_>, items: &[Val], text: Str, wanted: bool) -> Re
         let part = coerce::to_str(cx, *item)?;
         cx.charge(READ, Sizes::units(text.units() + part.units()))?;
         cx.work(((text.len_bytes() + part.len_bytes()) / 16) as i64)?;
-        if wtf8::find(cx.heap.bytes(text), cx.heap.bytes(part), 0).is_some() == wanted {
+        if find(cx, text, part, 0)?.is_some() == wanted {
             kept.push(without_sign(*item));
         }
     }
     charge_list(cx, kept.len())?;
-    Ok(Val::Set(cx.heap.alloc_set(&kept)?))
+    Ok(Val::Set(cx.set_of(&kept)?))
 }
 
 /// What is neither list nor text has no items to ask for: an error as soon as
@@ -286,7 +285,7 @@ fn results(cx: &mut Cx<'_>, r: Ref, method: &str, f: Val) -> Result<Vec<(Val, Va
     }
     let items = iterate(cx, Val::Set(r))?;
     // The callback sees the list behind the set, as in the references.
-    let list = Val::Arr(cx.heap.alloc_arr(&items)?);
+    let list = Val::Arr(cx.list(&items)?);
     let mut out = temp::with_room(cx.heap, items.len())?;
     for (at, item) in items.into_iter().enumerate() {
         cx.work(8)?;
@@ -311,7 +310,7 @@ fn filter(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fault> {
     let mut items: Vec<Val> = temp::with_room(cx.heap, results.len())?;
     items.extend(results.iter().map(|(item, _)| without_sign(*item)));
     charge_list(cx, items.len())?;
-    Ok(Val::Set(cx.heap.alloc_set(&items)?))
+    Ok(Val::Set(cx.set_of(&items)?))
 }
 
 fn for_each(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fault> {

@@ -12,6 +12,7 @@ use crate::coerce::{to_integer, to_number, to_str};
 use crate::heap::{Str, StrMark, Val};
 use crate::native::{Cx, Fault};
 use a99_ecma::{text_index, wtf8};
+use std::ops::Range;
 
 /// Code of the methods in this file.
 pub(super) const METHODS: &[(&str, StrFn)] = &[
@@ -97,15 +98,15 @@ fn concat(cx: &mut Cx<'_>, s: Str, args: &[Val]) -> Result<Val, Fault> {
     }
     charge_text(cx, units)?;
     let mark = cx.heap.begin_str(bytes)?;
-    cx.heap.build_str(mark, s)?;
+    cx.build(mark, s)?;
     for part in parts {
-        cx.heap.build_str(mark, part)?;
+        cx.build(mark, part)?;
     }
-    Ok(Val::Str(cx.heap.finish_str(mark)))
+    Ok(Val::Str(cx.built(mark, units)))
 }
 
 /// Pays for a part and cuts it out.
-fn part(cx: &mut Cx<'_>, s: Str, range: std::ops::Range<usize>) -> Result<Val, Fault> {
+fn part(cx: &mut Cx<'_>, s: Str, range: Range<usize>) -> Result<Val, Fault> {
     charge_text(cx, range.len())?;
     cut(cx, s, range).map(Val::Str)
 }
@@ -158,14 +159,14 @@ fn pad(cx: &mut Cx<'_>, s: Str, args: &[Val], at_start: bool) -> Result<Val, Fau
         .saturating_add(rest.len_bytes());
     let mark = cx.heap.begin_str(filled.saturating_add(s.len_bytes()))?;
     if !at_start {
-        cx.heap.build_str(mark, s)?;
+        cx.build(mark, s)?;
     }
     build_repeated(cx, mark, fill, whole)?;
-    cx.heap.build_str(mark, rest)?;
+    cx.build(mark, rest)?;
     if at_start {
-        cx.heap.build_str(mark, s)?;
+        cx.build(mark, s)?;
     }
-    Ok(Val::Str(cx.heap.finish_str(mark)))
+    Ok(Val::Str(cx.built(mark, target)))
 }
 
 fn repeat(cx: &mut Cx<'_>, s: Str, args: &[Val]) -> Result<Val, Fault> {
@@ -180,10 +181,11 @@ fn repeat(cx: &mut Cx<'_>, s: Str, args: &[Val]) -> Result<Val, Fault> {
         return Ok(Val::Str(Str::EMPTY));
     }
     let count = count as usize;
-    charge_text(cx, s.units().saturating_mul(count))?;
+    let units = s.units().saturating_mul(count);
+    charge_text(cx, units)?;
     let mark = cx.heap.begin_str(s.len_bytes().saturating_mul(count))?;
     build_repeated(cx, mark, s, count)?;
-    Ok(Val::Str(cx.heap.finish_str(mark)))
+    Ok(Val::Str(cx.built(mark, units)))
 }
 
 /// Appends `count` copies of `s`, for which the caller has made room. Blocks
@@ -198,12 +200,12 @@ fn build_repeated(cx: &mut Cx<'_>, mark: StrMark, s: Str, count: usize) -> Resul
         }
         while left >= in_block {
             cx.heap.build_bytes(mark, &block)?;
-            cx.work(REPEAT_BLOCK as i64 / 16)?;
+            cx.work(REPEAT_BLOCK as i64 / 4)?;
             left -= in_block;
         }
     }
     for _ in 0..left {
-        cx.heap.build_str(mark, s)?;
+        cx.build(mark, s)?;
     }
     Ok(())
 }
@@ -220,17 +222,56 @@ fn trim_end(cx: &mut Cx<'_>, s: Str, _: &[Val]) -> Result<Val, Fault> {
     trimmed(cx, s, false, true)
 }
 
+/// The bytes of a text without the white space at the ends that are trimmed.
+///
+/// # Errors
+/// A stop.
+pub(crate) fn trimmed_range(
+    cx: &mut Cx<'_>,
+    s: Str,
+    start: bool,
+    end: bool,
+) -> Result<Range<usize>, Fault> {
+    /// Bytes that are looked at between two looks at the host.
+    const PIECE: usize = 4096;
+    /// Bytes at the cut of a piece, where a sequence may be split.
+    const EDGE: usize = 4;
+    let inner = |byte: u8| byte & 0xC0 == 0x80;
+    let (mut from, mut to) = (0, s.len_bytes());
+    while start && from < to {
+        let text = &cx.bytes(s)[from..to];
+        let part = &text[..text.len().min(PIECE)];
+        let left = wtf8::trim_start(part).len();
+        if part.len() == text.len() || left > EDGE {
+            from += part.len() - left;
+            break;
+        }
+        let mut skipped = part.len() - EDGE;
+        while skipped > 0 && inner(part[skipped]) {
+            skipped -= 1;
+        }
+        from += skipped.max(1);
+        cx.work(PIECE as i64)?;
+    }
+    while end && from < to {
+        let text = &cx.bytes(s)[from..to];
+        let part = &text[text.len().saturating_sub(PIECE)..];
+        let left = wtf8::trim_end(part).len();
+        if part.len() == text.len() || left > EDGE {
+            to -= part.len() - left;
+            break;
+        }
+        let mut kept = EDGE;
+        while kept + 1 < part.len() && inner(part[kept]) {
+            kept += 1;
+        }
+        to -= part.len() - kept;
+        cx.work(PIECE as i64)?;
+    }
+    Ok(from..to)
+}
+
 fn trimmed(cx: &mut Cx<'_>, s: Str, start: bool, end: bool) -> Result<Val, Fault> {
-    let text = cx.bytes(s);
-    let from = if start {
-        text.len() - wtf8::trim_start(text).len()
-    } else {
-        0
-    };
-    let to = if end {
-        from + wtf8::trim_end(&text[from..]).len()
-    } else {
-        text.len()
-    };
-    Ok(Val::Str(byte_view(cx, s, from, to)))
+    let inside = trimmed_range(cx, s, start, end)?;
+    Ok(Val::Str(byte_view(cx, s, inside.start, inside.end)?))
 }

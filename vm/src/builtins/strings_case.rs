@@ -1,6 +1,7 @@
 //! String methods about letter case, Unicode forms and order
 //! (ECMA-262 §22.1.3). The locale is always the root locale.
 
+use super::globals::owned;
 use super::{StrFn, arg, charge_text, collate};
 use crate::coerce::to_str;
 use crate::heap::{Str, Val};
@@ -8,7 +9,6 @@ use crate::native::{Cx, Fault};
 use a99_core::costs::{READ, Sizes, collated_units};
 use a99_ecma::case::{self, Form};
 use a99_ecma::wtf8;
-use std::borrow::Cow;
 
 /// Code of the methods in this file.
 pub(super) const METHODS: &[(&str, StrFn)] = &[
@@ -35,25 +35,29 @@ fn mapped(
     cx: &mut Cx<'_>,
     s: Str,
     growth: usize,
-    f: impl Fn(&[u8]) -> Cow<'_, [u8]>,
+    f: impl FnOnce(&[u8], &mut dyn FnMut(usize) -> Result<(), Fault>) -> Result<Option<Vec<u8>>, Fault>,
 ) -> Result<Val, Fault> {
     let growth = if s.is_ascii() { 1 } else { growth };
     cx.heap.check(s.len_bytes().saturating_mul(growth))?;
-    let Cow::Owned(text) = f(cx.heap.bytes(s)) else {
+    let Some(text) = cx.read_text(s, 0..s.len_bytes(), f)? else {
         charge_text(cx, s.units())?;
         return Ok(Val::Str(s));
     };
-    let units = wtf8::utf16_len(&text);
+    let units = cx.count_units(&text)?;
     charge_text(cx, units)?;
-    Ok(Val::Str(cx.heap.alloc_str_units(&text, units)?))
+    Ok(Val::Str(cx.str_units(&text, units)?))
 }
 
 fn lower(cx: &mut Cx<'_>, s: Str, _: &[Val]) -> Result<Val, Fault> {
-    mapped(cx, s, CASE_GROWTH, case::to_lower)
+    mapped(cx, s, CASE_GROWTH, |text, mut tick| {
+        Ok(owned(case::to_lower_with(text, &mut tick)?))
+    })
 }
 
 fn upper(cx: &mut Cx<'_>, s: Str, _: &[Val]) -> Result<Val, Fault> {
-    mapped(cx, s, CASE_GROWTH, case::to_upper)
+    mapped(cx, s, CASE_GROWTH, |text, mut tick| {
+        Ok(owned(case::to_upper_with(text, &mut tick)?))
+    })
 }
 
 fn normalize(cx: &mut Cx<'_>, s: Str, args: &[Val]) -> Result<Val, Fault> {
@@ -64,15 +68,57 @@ fn normalize(cx: &mut Cx<'_>, s: Str, args: &[Val]) -> Result<Val, Fault> {
             Form::from_name(cx.bytes(name)).map_err(|e| Fault::throw(e.message()))?
         }
     };
-    mapped(cx, s, NORMAL_GROWTH, |text| case::normalize(form, text))
+    mapped(cx, s, NORMAL_GROWTH, |text, mut tick| {
+        Ok(owned(case::normalize_with(form, text, &mut tick)?))
+    })
 }
 
 fn is_well_formed(cx: &mut Cx<'_>, s: Str, _: &[Val]) -> Result<Val, Fault> {
-    Ok(Val::Bool(s.is_ascii() || wtf8::is_well_formed(cx.bytes(s))))
+    Ok(Val::Bool(s.is_ascii() || lone_surrogate(cx, s)?.is_none()))
 }
 
 fn to_well_formed(cx: &mut Cx<'_>, s: Str, _: &[Val]) -> Result<Val, Fault> {
-    mapped(cx, s, 1, wtf8::to_well_formed)
+    if s.is_ascii() || lone_surrogate(cx, s)?.is_none() {
+        charge_text(cx, s.units())?;
+        return Ok(Val::Str(s));
+    }
+    mapped(cx, s, 1, |text, tick| {
+        let mut out = Vec::with_capacity(text.len());
+        for part in pieces(text) {
+            tick(part.len())?;
+            out.extend_from_slice(&wtf8::to_well_formed(part));
+        }
+        Ok(Some(out))
+    })
+}
+
+/// A text in parts that end between two characters.
+fn pieces(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    /// Bytes that are looked through at once.
+    const PIECE: usize = 8 << 10;
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let mut end = rest.len().min(PIECE);
+        while end < rest.len() && rest[end] & 0xC0 == 0x80 {
+            end += 1;
+        }
+        let (part, after) = rest.split_at(end);
+        rest = after;
+        (!part.is_empty()).then_some(part)
+    })
+}
+
+/// The first part of a text that is not well-formed.
+fn lone_surrogate(cx: &mut Cx<'_>, s: Str) -> Result<Option<usize>, Fault> {
+    cx.read_text(s, 0..s.len_bytes(), |text, tick| {
+        for (n, part) in pieces(text).enumerate() {
+            tick(part.len())?;
+            if !wtf8::is_well_formed(part) {
+                return Ok(Some(n));
+            }
+        }
+        Ok(None)
+    })
 }
 
 fn locale_compare(cx: &mut Cx<'_>, s: Str, args: &[Val]) -> Result<Val, Fault> {

@@ -29,18 +29,24 @@ pub(crate) fn unit_at(cx: &mut Cx<'_>, s: Str, at: usize) -> Result<Option<Str>,
     cut(cx, s, at..at + 1).map(Some)
 }
 
+/// A code point at or shortly before a unit: its byte, and its first unit.
+fn near(cx: &mut Cx<'_>, s: Str, unit: usize) -> Result<(usize, usize), Fault> {
+    let (heap, mut clock) = cx.split();
+    heap.place_near(s, unit, &mut clock)
+}
+
 /// The UTF-16 unit at `at`.
 pub(super) fn code_unit(cx: &mut Cx<'_>, s: Str, at: usize) -> Result<Option<u16>, Fault> {
     if s.is_ascii() {
         return Ok(cx.bytes(s).get(at).map(|b| u16::from(*b)));
     }
-    let (byte, unit) = cx.heap.place_near(s, at)?;
+    let (byte, unit) = near(cx, s, at)?;
     Ok(wtf8::code_unit_at(&cx.bytes(s)[byte..], at - unit))
 }
 
 /// The code point that starts at the unit `at`.
 pub(super) fn code_point(cx: &mut Cx<'_>, s: Str, at: usize) -> Result<Option<u32>, Fault> {
-    let (byte, unit) = cx.heap.place_near(s, at)?;
+    let (byte, unit) = near(cx, s, at)?;
     Ok(wtf8::code_point_at(&cx.bytes(s)[byte..], at - unit))
 }
 
@@ -57,7 +63,7 @@ pub(super) fn cut(cx: &mut Cx<'_>, s: Str, range: Range<usize>) -> Result<Str, F
     if start == 0 && end == s.units() {
         return Ok(s);
     }
-    let (byte, unit) = cx.heap.place_near(s, start)?;
+    let (byte, unit) = near(cx, s, start)?;
     let (from, to) = (start - unit, end - unit);
     cx.work((to / 16) as i64)?;
     if let Some(bytes) = wtf8::slice_range_if_whole(&cx.bytes(s)[byte..], from, to) {
@@ -65,17 +71,14 @@ pub(super) fn cut(cx: &mut Cx<'_>, s: Str, range: Range<usize>) -> Result<Str, F
     }
     let mut out = buffer(cx, (end - start).saturating_mul(3))?;
     wtf8::slice_units(&cx.bytes(s)[byte..], from, to, &mut out);
-    Ok(cx.heap.alloc_str(&out)?)
+    cx.str_units(&out, end - start)
 }
 
 /// The bytes `[start, end)` of a string as a view; both are code point
 /// borders.
-pub(super) fn byte_view(cx: &Cx<'_>, s: Str, start: usize, end: usize) -> Str {
-    if s.is_ascii() {
-        return s.view(start, end, end - start);
-    }
-    let units = wtf8::utf16_len(&cx.bytes(s)[start..end]);
-    s.view(start, end, units)
+pub(super) fn byte_view(cx: &mut Cx<'_>, s: Str, start: usize, end: usize) -> Result<Str, Fault> {
+    let units = cx.units_of(s, start..end)?;
+    Ok(s.view(start, end, units))
 }
 
 /// A string value, or `undefined`.

@@ -187,11 +187,11 @@ fn scalar_val(
         }
         Value::String(text) => {
             count.string(text.as_bytes(), clock)?;
+            let units = crate::heap::paced::count_units(text.as_bytes(), clock)?;
             if paid {
-                let units = a99_ecma::wtf8::utf16_len(text.as_bytes());
                 clock.pay_metered(crossing_text(units))?;
             }
-            heap.str_val(text.as_bytes())?
+            Val::Str(heap.copy_text(text.as_bytes(), Some(units), clock)?)
         }
         // Containers never come here.
         Value::Undefined | Value::Array(_) | Value::Object(_) => {
@@ -261,7 +261,7 @@ pub(crate) fn copy_plain(cx: &mut Cx<'_>, v: Val, limits: &BoundaryLimits) -> Re
             let parts = &vals[vals.len() - part.next..];
             let val = match part.of {
                 Val::Obj(r) => Val::Obj(heap.alloc_obj(heap.shape(r), parts)?),
-                _ => Val::Arr(heap.alloc_arr(parts)?),
+                _ => Val::Arr(heap.copy_list(parts, &mut clock)?),
             };
             vals.truncate(vals.len() - part.next);
             open.pop();
@@ -343,11 +343,11 @@ fn shallow_copy(cx: &mut Cx<'_>, v: Val, r: Ref) -> Result<Val, Fault> {
     };
     cx.pay_metered(READ.price(Sizes::elements(copied(len))))?;
     let mut items = temp::with_room(cx.heap, cx.heap.len(r))?;
-    items.extend_from_slice(cx.heap.items(r));
-    cx.work(items.len() as i64)?;
+    let (heap, mut clock) = cx.split();
+    heap.copy_out(r, 0..heap.len(r), &mut items, &mut clock)?;
     Ok(match v {
-        Val::Arr(_) => Val::Arr(cx.heap.alloc_arr(&items)?),
-        Val::Set(_) => Val::Set(cx.heap.alloc_set(&items)?),
+        Val::Arr(_) => Val::Arr(cx.list(&items)?),
+        Val::Set(_) => Val::Set(cx.set_of(&items)?),
         Val::Date(_) => Val::Date(cx.heap.alloc_date(cx.heap.date_ms(r))?),
         Val::Obj(_) => {
             let shape = cx.heap.shape(r);

@@ -4,7 +4,7 @@
 //! growth is checked against the ceiling first (D20), and refused memory is
 //! an error instead of an abort of the process.
 
-use crate::heap::{Heap, Oom};
+use crate::heap::{Heap, Oom, reserve_mapped};
 
 /// Elements that the first growth makes room for.
 const FIRST: usize = 16;
@@ -26,7 +26,7 @@ pub(crate) fn reserve<T>(heap: &Heap, buf: &mut Vec<T>, n: usize) -> Result<(), 
         .saturating_add(more)
         .saturating_mul(size_of::<T>());
     heap.check(wanted)?;
-    buf.try_reserve_exact(more).map_err(|_| Oom { wanted })
+    reserve_mapped(buf, more).map_err(|_| Oom { wanted })
 }
 
 /// Appends one element.

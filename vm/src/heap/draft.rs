@@ -1,6 +1,7 @@
 //! Objects under construction.
 
 use super::{Heap, KeyId, Oom, Val};
+use crate::native::{Cx, Fault};
 
 /// Collects the members of a new object: later values of a key replace earlier
 /// ones in place, as in a JavaScript object.
@@ -69,8 +70,11 @@ impl ObjDraft {
     }
 
     /// Makes the object and empties the draft for the next one.
-    pub fn finish(&mut self, heap: &mut Heap) -> Result<Val, Oom> {
-        let obj = heap.alloc_obj_keys(&self.keys, &self.vals);
+    ///
+    /// # Errors
+    /// Memory; a stop.
+    pub fn finish(&mut self, cx: &mut Cx<'_>) -> Result<Val, Fault> {
+        let obj = cx.object(&self.keys, &self.vals);
         self.keys.clear();
         self.vals.clear();
         self.index = None;

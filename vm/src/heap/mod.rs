@@ -13,6 +13,7 @@
 mod compact;
 mod draft;
 mod live_text;
+pub(crate) mod paced;
 mod pieces;
 mod places;
 mod rooms;
@@ -329,10 +330,21 @@ impl Heap {
         Ok(())
     }
 
-    /// Gives a full array room: as much again as it has, less where that does
-    /// not fit under the ceiling.
+    /// Gives a full array room.
     #[cold]
     fn widen(&mut self, r: Ref, c: Cell) -> Result<(), Oom> {
+        let (off, moved, more) = self.room_to_widen(c)?;
+        let from = c.off as usize;
+        self.slots.extend_from_within(from..from + moved);
+        self.slots.resize(self.slots.len() + more, Val::Undefined);
+        self.widened(r, off, more);
+        Ok(())
+    }
+
+    /// Makes room for as many values as a full array has, for fewer where that
+    /// does not fit under the ceiling. Where it goes, how many values move,
+    /// and how many more there is room for.
+    fn room_to_widen(&mut self, c: Cell) -> Result<(u32, usize, usize), Oom> {
         let (from, cap) = (c.off as usize, c.cap as usize);
         // An array at the end of the heap grows where it is.
         let in_place = from + cap == self.slots.len();
@@ -343,14 +355,13 @@ impl Heap {
         // once: near the ceiling that is a compaction for each.
         let more = ways.find(fits).unwrap_or((cap / 32).max(4));
         let off = self.reserve_slots(moved + more)?;
-        self.slots.extend_from_within(from..from + moved);
-        self.slots.resize(self.slots.len() + more, Val::Undefined);
+        Ok((if in_place { c.off } else { off }, moved, more))
+    }
+
+    fn widened(&mut self, r: Ref, off: u32, more: usize) {
         let cell = &mut self.cells[r.0 as usize];
-        if !in_place {
-            cell.off = off;
-        }
-        cell.cap = (cap + more) as u32;
-        Ok(())
+        cell.off = off;
+        cell.cap += more as u32;
     }
 
     /// Shortens an array or set.
@@ -470,7 +481,45 @@ impl Heap {
 fn grow<T>(buf: &mut Vec<T>, n: usize, room: usize) -> Result<(), Oom> {
     let wish = (buf.capacity() / 2).max(16);
     let more = n.max(wish.min(room / size_of::<T>()));
-    buf.try_reserve_exact(more).map_err(|_| Oom {
+    reserve_mapped(buf, more).map_err(|_| Oom {
         wanted: n * size_of::<T>(),
     })
+}
+
+/// Makes room for exactly `more` elements, in time that does not grow with what
+/// the buffer holds.
+///
+/// An allocator may copy a buffer that grows, ten milliseconds for some tens
+/// of megabytes. It does not where the buffer is a mapping of its own, whose
+/// pages move to another address: so a buffer that becomes large is asked for
+/// at a size at which every allocator makes one, of which all that is not
+/// wanted is given back untouched.
+///
+/// # Errors
+/// The system refused memory.
+pub(crate) fn reserve_mapped<T>(
+    buf: &mut Vec<T>,
+    more: usize,
+) -> Result<(), std::collections::TryReserveError> {
+    /// A buffer of as many bytes is large: copying less is quick.
+    const LARGE: usize = 512 << 10;
+    /// The largest size up to which glibc's `malloc` may not map (its
+    /// `DEFAULT_MMAP_THRESHOLD_MAX`).
+    const MAPPED: usize = 32 << 20;
+    let size = size_of::<T>().max(1);
+    let wanted = buf.len().saturating_add(more);
+    let is_large = |n: usize| n.saturating_mul(size) >= LARGE;
+    if is_large(wanted) && !is_large(buf.capacity()) {
+        let mut mapped: Vec<T> = Vec::new();
+        if mapped
+            .try_reserve_exact(wanted.max(MAPPED / size + 1))
+            .is_ok()
+        {
+            mapped.append(buf);
+            mapped.shrink_to(wanted);
+            *buf = mapped;
+            return Ok(());
+        }
+    }
+    buf.try_reserve_exact(more)
 }

@@ -1,6 +1,6 @@
 //! Long walks in pieces, with a look at the host after each.
 
-use crate::native::{StopReason, Watch};
+use crate::native::Pace;
 use std::ops::Range;
 
 /// Elements of a piece.
@@ -13,12 +13,12 @@ const RUN: usize = 2048;
 const SORTED: usize = 16;
 
 /// Moves elements to a lower place, or leaves them where they are.
-pub(super) fn copy_down<T: Copy>(
+pub(super) fn copy_down<T: Copy, P: Pace>(
     list: &mut [T],
     from: Range<usize>,
     to: usize,
-    watch: &mut Watch<'_>,
-) -> Result<(), StopReason> {
+    watch: &mut P,
+) -> Result<(), P::Stop> {
     if from.start == to {
         return Ok(());
     }
@@ -35,11 +35,7 @@ pub(super) fn copy_down<T: Copy>(
 }
 
 /// Writes the same value everywhere.
-pub(super) fn fill<T: Copy>(
-    list: &mut [T],
-    val: T,
-    watch: &mut Watch<'_>,
-) -> Result<(), StopReason> {
+pub(super) fn fill<T: Copy, P: Pace>(list: &mut [T], val: T, watch: &mut P) -> Result<(), P::Stop> {
     for part in list.chunks_mut(PIECE) {
         part.fill(val);
         watch.work(part.len())?;
@@ -48,11 +44,11 @@ pub(super) fn fill<T: Copy>(
 }
 
 /// A stable sort that takes no memory where the list is in order.
-pub(super) fn sort_by_key<T: Copy, K: Ord>(
+pub(super) fn sort_by_key<T: Copy, K: Ord, P: Pace>(
     list: &mut Vec<T>,
     key: impl Fn(&T) -> K,
-    watch: &mut Watch<'_>,
-) -> Result<(), StopReason> {
+    watch: &mut P,
+) -> Result<(), P::Stop> {
     if list.len() <= RUN {
         list.sort_by_key(key);
         return Ok(());
@@ -88,13 +84,13 @@ pub(super) fn sort_by_key<T: Copy, K: Ord>(
 }
 
 /// Merges two sorted runs; of equal elements the left one comes first.
-fn merge<T: Copy, K: Ord>(
+fn merge<T: Copy, K: Ord, P: Pace>(
     left: &[T],
     right: &[T],
     out: &mut Vec<T>,
     key: &impl Fn(&T) -> K,
-    watch: &mut Watch<'_>,
-) -> Result<(), StopReason> {
+    watch: &mut P,
+) -> Result<(), P::Stop> {
     let (mut i, mut j) = (0, 0);
     while i < left.len() && j < right.len() {
         let end = out.len() + PIECE;
@@ -120,6 +116,7 @@ fn merge<T: Copy, K: Ord>(
 mod tests {
     use super::*;
     use crate::builtins::testing::Still;
+    use crate::native::Watch;
 
     #[test]
     fn long_lists_are_sorted_and_stable() {

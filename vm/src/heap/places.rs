@@ -6,8 +6,8 @@
 //! live as long as their text: it is counted once, which its making paid for.
 
 use super::live_text::TextMap;
-use super::{Heap, Oom, Str};
-use crate::native::{StopReason, Watch};
+use super::{Heap, Str};
+use crate::native::{Clock, Fault, StopReason, Watch};
 use a99_ecma::wtf8;
 use std::collections::HashMap;
 
@@ -89,7 +89,15 @@ impl Places {
 impl Heap {
     /// A code point at or shortly before a unit of a text: its byte, and the
     /// number of its first unit.
-    pub fn place_near(&mut self, s: Str, unit: usize) -> Result<(usize, usize), Oom> {
+    ///
+    /// # Errors
+    /// Memory; a stop.
+    pub(crate) fn place_near(
+        &mut self,
+        s: Str,
+        unit: usize,
+        clock: &mut Clock<'_>,
+    ) -> Result<(usize, usize), Fault> {
         if s.is_ascii() {
             return Ok((unit, unit));
         }
@@ -99,7 +107,7 @@ impl Heap {
         let (key, want) = (s.raw_offset(), unit.min(s.units()) / STEP);
         let known = self.places.0.get(&key).map_or(0, Vec::len);
         if known <= want {
-            self.note_places(s, known)?;
+            self.note_places(s, known, clock)?;
         }
         let place = match self.places.0.get(&key).and_then(|list| list.get(want)) {
             Some(place) => *place,
@@ -110,7 +118,7 @@ impl Heap {
 
     /// Notes the places of a text from the `known`th on.
     #[cold]
-    fn note_places(&mut self, s: Str, known: usize) -> Result<(), Oom> {
+    fn note_places(&mut self, s: Str, known: usize, clock: &mut Clock<'_>) -> Result<(), Fault> {
         let key = s.raw_offset();
         let total = s.units() / STEP + 1;
         let more = (total - known) * size_of::<Place>() + if known == 0 { ENTRY } else { 0 };
@@ -119,6 +127,7 @@ impl Heap {
         list.reserve_exact(total - known);
         let text = self.bytes(s);
         while list.len() < total {
+            clock.work((STEP / 2) as i64)?;
             let (from, skip) = match list.last() {
                 None => (0, 0),
                 Some(last) => (last.byte(), STEP + last.second()),

@@ -5,7 +5,9 @@
 //! that was copied once gets spare bytes on the side on which it grew, and
 //! takes the next piece there.
 
-use super::{Heap, Oom, Str};
+use super::paced::TEXT_PIECE;
+use super::{Heap, Str};
+use crate::native::{Clock, Fault};
 
 /// Shorter texts are copied faster than a room is found.
 const SHORTEST: usize = 256;
@@ -105,7 +107,12 @@ impl Rooms {
 impl Heap {
     /// Joins two texts without copying the longer one, if it has room; `None`
     /// if not.
-    pub(super) fn join_in_room(&mut self, a: Str, b: Str) -> Result<Option<Str>, Oom> {
+    pub(super) fn join_in_room(
+        &mut self,
+        a: Str,
+        b: Str,
+        clock: &mut Clock<'_>,
+    ) -> Result<Option<Str>, Fault> {
         let behind = !grows_in_front(a, b);
         let (long, short) = if behind { (a, b) } else { (b, a) };
         if long.is_static() || long.len_bytes() < SHORTEST {
@@ -127,7 +134,7 @@ impl Heap {
             let more = (n - (room.high - room.end)) as usize;
             let spare = long.len_bytes().min(self.room() / 8);
             self.reserve_bytes(more + spare)?;
-            self.bytes.resize(self.bytes.len() + more + spare, 0);
+            self.add_spare(more + spare, clock)?;
             self.rooms.list[at].high = self.bytes.len() as u32;
         }
         let room = &mut self.rooms.list[at];
@@ -144,25 +151,50 @@ impl Heap {
             room.start -= n;
             room.start
         };
-        self.put(short, place as usize);
+        self.put(short, place as usize, clock)?;
         let first = if behind { from } else { place };
         let units = (a.units() + b.units()) as u32;
         Ok(Some(Str::in_heap(first, to - from + n, units)))
     }
 
     /// Writes a text over bytes that are there.
-    fn put(&mut self, s: Str, place: usize) {
-        let (off, n) = (s.offset() as usize, s.len_bytes());
-        if s.is_static() {
-            self.bytes[place..place + n].copy_from_slice(&self.statics[off..off + n]);
-        } else {
-            self.bytes.copy_within(off..off + n, place);
+    fn put(&mut self, s: Str, place: usize, clock: &mut Clock<'_>) -> Result<(), Fault> {
+        for at in (0..s.len_bytes()).step_by(TEXT_PIECE) {
+            let n = TEXT_PIECE.min(s.len_bytes() - at);
+            let (off, place) = (s.offset() as usize + at, place + at);
+            if s.is_static() {
+                self.bytes[place..place + n].copy_from_slice(&self.statics[off..off + n]);
+            } else {
+                self.bytes.copy_within(off..off + n, place);
+            }
+            if n == TEXT_PIECE {
+                clock.work((n / 4) as i64)?;
+            }
         }
+        Ok(())
+    }
+
+    /// Appends spare bytes, for which there is room.
+    fn add_spare(&mut self, n: usize, clock: &mut Clock<'_>) -> Result<(), Fault> {
+        let end = self.bytes.len() + n;
+        while self.bytes.len() < end {
+            let n = TEXT_PIECE.min(end - self.bytes.len());
+            self.bytes.resize(self.bytes.len() + n, 0);
+            if n == TEXT_PIECE {
+                clock.work((n / 4) as i64)?;
+            }
+        }
+        Ok(())
     }
 
     /// Copies two texts one behind the other to the end of the heap, with room
     /// on the side of the shorter one if the other is long.
-    pub(super) fn join_by_copy(&mut self, a: Str, b: Str) -> Result<Str, Oom> {
+    pub(super) fn join_by_copy(
+        &mut self,
+        a: Str,
+        b: Str,
+        clock: &mut Clock<'_>,
+    ) -> Result<Str, Fault> {
         let len = a.len_bytes() + b.len_bytes();
         let long = a.len_bytes().max(b.len_bytes());
         let spare = if long < SHORTEST {
@@ -174,15 +206,15 @@ impl Heap {
         let low = self.bytes.len();
         let behind = !grows_in_front(a, b);
         if spare > 0 && !behind {
-            self.bytes.resize(low + spare, 0);
+            self.add_spare(spare, clock)?;
         }
         let start = self.bytes.len();
-        self.append(a);
-        self.append(b);
+        self.append_long(a, clock)?;
+        self.append_long(b, clock)?;
         let end = self.bytes.len();
         if spare > 0 {
             if behind {
-                self.bytes.resize(end + spare, 0);
+                self.add_spare(spare, clock)?;
             }
             self.rooms.add(Room {
                 low: low as u32,

@@ -6,12 +6,13 @@
 //! and shared by all runs; those that data brings along belong to the run and
 //! are collected when the heap is compacted.
 
-use crate::native::{StopReason, Watch};
+use super::pieces::sort_by_key;
+use crate::native::{Pace, StopReason, Watch};
 use a99_core::text::Text;
 use a99_core::value::array_index;
 use hashbrown::HashTable;
 use std::collections::HashMap;
-use std::hash::{BuildHasher, RandomState};
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 
 /// An interned object key.
@@ -101,7 +102,7 @@ pub struct StaticShapes {
 impl StaticShapes {
     /// Interns `text`.
     pub fn key(&mut self, text: &[u8]) -> KeyId {
-        let hash = self.hasher.hash_one(text);
+        let hash = hash_text(&self.hasher, text);
         match self.table.find_key(hash, text) {
             Some(id) => KeyId(id),
             None => KeyId(self.table.push_key(hash, text)),
@@ -175,6 +176,33 @@ impl Table {
     }
 }
 
+/// Bytes of a name that are hashed or compared between two looks at the host.
+const NAME_PIECE: usize = 16 << 10;
+
+/// The hash of a name; that of a long one is made piece by piece.
+fn hash_text(state: &RandomState, text: &[u8]) -> u64 {
+    if text.len() <= NAME_PIECE {
+        return state.hash_one(text);
+    }
+    let mut hasher = state.build_hasher();
+    text.chunks(NAME_PIECE).for_each(|part| hasher.write(part));
+    hasher.finish()
+}
+
+/// Whether two names are the same.
+fn same_long<P: Pace>(a: &[u8], b: &[u8], pace: &mut P) -> Result<bool, P::Stop> {
+    if a.len() != b.len() {
+        return Ok(false);
+    }
+    for (a, b) in a.chunks(NAME_PIECE).zip(b.chunks(NAME_PIECE)) {
+        pace.work(a.len() / 8)?;
+        if a != b {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
 /// Keys of a shape that are walked between two looks at the host.
 const KEYS_A_LOOK: usize = 1024;
 
@@ -196,11 +224,46 @@ impl Shape {
     fn new(keys: &[KeyId], int_of: impl Fn(KeyId) -> Option<u32>) -> Shape {
         let index = (keys.len() > SCAN_KEYS).then(|| index_of(keys));
         let order = enumeration_order(keys, int_of);
+        Shape::from_parts(keys, index, order)
+    }
+
+    fn from_parts(
+        keys: &[KeyId],
+        index: Option<HashMap<KeyId, u32>>,
+        order: Option<Box<[u32]>>,
+    ) -> Shape {
         let more = index.is_some() || order.is_some();
         Shape {
             keys: keys.into(),
             more: more.then(|| Box::new(More { index, order })),
         }
+    }
+
+    /// The same of many keys.
+    fn of_many<P: Pace>(
+        keys: &[KeyId],
+        int_of: impl Fn(KeyId) -> Option<u32>,
+        pace: &mut P,
+    ) -> Result<Shape, P::Stop> {
+        let mut index = HashMap::with_capacity(keys.len());
+        let mut ints: Vec<(u32, u32)> = Vec::new();
+        let mut rest: Vec<u32> = Vec::new();
+        for (slot, key) in keys.iter().enumerate() {
+            pace.work(LOOKED_UP)?;
+            index.insert(*key, slot as u32);
+            match int_of(*key) {
+                Some(n) => ints.push((n, slot as u32)),
+                None => rest.push(slot as u32),
+            }
+        }
+        let mut order = None;
+        if !ints.is_empty() {
+            sort_by_key(&mut ints, |int| *int, pace)?;
+            pace.work(keys.len())?;
+            let ints = ints.into_iter().map(|(_, slot)| slot);
+            order = Some(ints.chain(rest).collect());
+        }
+        Ok(Shape::from_parts(keys, Some(index), order))
     }
 
     #[inline]
@@ -303,7 +366,40 @@ impl Shapes {
 
     /// The id of `text` if any object of this run or program could have it.
     pub fn find_key(&self, text: &[u8]) -> Option<KeyId> {
-        self.find_hashed(self.statics.hasher.hash_one(text), text)
+        self.find_hashed(hash_text(&self.statics.hasher, text), text)
+    }
+
+    /// The same for a name that may be long: its hash, and its id if it has one.
+    pub(crate) fn find_long<P: Pace>(
+        &self,
+        text: &[u8],
+        pace: &mut P,
+    ) -> Result<(u64, Option<KeyId>), P::Stop> {
+        if text.len() <= NAME_PIECE {
+            let hash = hash_text(&self.statics.hasher, text);
+            return Ok((hash, self.find_hashed(hash, text)));
+        }
+        let mut hasher = self.statics.hasher.build_hasher();
+        for part in text.chunks(NAME_PIECE) {
+            hasher.write(part);
+            pace.work(part.len())?;
+        }
+        let hash = hasher.finish();
+        for (table, base) in [(&self.statics.table, 0), (&self.own, self.static_keys())] {
+            for id in table.ids.iter_hash(hash) {
+                let key = &table.keys[*id as usize];
+                if key.hash == hash && same_long(key.text.as_bytes(), text, pace)? {
+                    return Ok((hash, Some(KeyId(base + id))));
+                }
+            }
+        }
+        Ok((hash, None))
+    }
+
+    /// Adds a key that [`Shapes::find_long`] did not find.
+    pub(crate) fn add_key(&mut self, hash: u64, text: &[u8]) -> KeyId {
+        self.own_bytes += Self::key_cost(text);
+        KeyId(self.static_keys() + self.own.push_key(hash, text))
     }
 
     fn find_hashed(&self, hash: u64, text: &[u8]) -> Option<KeyId> {
@@ -315,12 +411,11 @@ impl Shapes {
     /// Interns `text`. The caller has checked that the heap has room for
     /// [`Shapes::key_cost`].
     pub(crate) fn intern(&mut self, text: &[u8]) -> KeyId {
-        let hash = self.statics.hasher.hash_one(text);
-        if let Some(id) = self.find_hashed(hash, text) {
-            return id;
+        let hash = hash_text(&self.statics.hasher, text);
+        match self.find_hashed(hash, text) {
+            Some(id) => id,
+            None => self.add_key(hash, text),
         }
-        self.own_bytes += Self::key_cost(text);
-        KeyId(self.static_keys() + self.own.push_key(hash, text))
     }
 
     /// Bytes that interning a new key takes.
@@ -359,13 +454,31 @@ impl Shapes {
             return ShapeId(self.static_shapes() + id);
         }
         let shape = Shape::new(keys, |k| self.key_entry(k).int());
-        self.own_bytes += shape.cost();
-        let id = self.own.shapes.len() as u32;
-        self.own.shapes.push(shape);
+        let id = self.add_shape(shape);
         if shared {
             self.own.name_shape(hash, id, &self.statics.hasher);
         }
         ShapeId(self.static_shapes() + id)
+    }
+
+    fn add_shape(&mut self, shape: Shape) -> u32 {
+        self.own_bytes += shape.cost();
+        self.own.shapes.push(shape);
+        self.own.shapes.len() as u32 - 1
+    }
+
+    /// [`Shapes::shape_of`] of keys that may be many. A shape of so many is
+    /// nobody else's.
+    pub(crate) fn shape_of_many<P: Pace>(
+        &mut self,
+        keys: &[KeyId],
+        pace: &mut P,
+    ) -> Result<ShapeId, P::Stop> {
+        if keys.len() <= KEYS_A_LOOK {
+            return Ok(self.shape_of(keys));
+        }
+        let shape = Shape::of_many(keys, |k| self.key_entry(k).int(), pace)?;
+        Ok(ShapeId(self.static_shapes() + self.add_shape(shape)))
     }
 
     /// The keys of a shape in slot order.

@@ -2,6 +2,7 @@
 //! compaction that keeps everything reachable and nothing else.
 
 use super::*;
+use crate::native::Clock;
 
 fn heap(limit: usize) -> Heap {
     let mut heap = Heap::default();
@@ -41,13 +42,13 @@ fn concatenation_in_a_loop_is_linear() {
     let mut s = heap.alloc_str(b"start").unwrap();
     let first = s;
     for _ in 0..10_000 {
-        s = heap.concat(s, x).unwrap();
+        s = joined(&mut heap, s, x);
     }
     assert_eq!(s.units(), 10_005);
     assert!(heap.used() < 20_100, "{}", heap.used());
     // The shorter views of the same bytes are still what they were.
     assert_eq!(heap.bytes(first), b"start");
-    let other = heap.concat(first, x).unwrap();
+    let other = joined(&mut heap, first, x);
     assert_eq!(heap.bytes(other), b"startx");
     assert_eq!(heap.bytes(s).len(), 10_005);
 }
@@ -57,7 +58,7 @@ fn surrogates_that_meet_are_joined() {
     let mut heap = heap(1 << 20);
     let high = heap.alloc_str(&[0xed, 0xa0, 0xbd]).unwrap();
     let low = heap.alloc_str(&[0xed, 0xb8, 0x80]).unwrap();
-    let pair = heap.concat(high, low).unwrap();
+    let pair = joined(&mut heap, high, low);
     assert_eq!(heap.bytes(pair), "\u{1f600}".as_bytes());
     assert_eq!(pair.units(), 2);
 }
@@ -133,7 +134,7 @@ fn objects_with_the_same_keys_share_a_shape() {
         draft.set_text(heap, b"b", Val::Null).unwrap();
         draft.set_text(heap, b"2", Val::Null).unwrap();
         draft.set_text(heap, b"1", Val::Null).unwrap();
-        match draft.finish(heap).unwrap() {
+        match finished(&mut draft, heap) {
             Val::Obj(r) => r,
             _ => unreachable!(),
         }
@@ -161,11 +162,21 @@ fn dictionaries_find_their_members() {
             .unwrap();
     }
     draft.set_text(&mut heap, b"key7", Val::Bool(true)).unwrap();
-    let Val::Obj(r) = draft.finish(&mut heap).unwrap() else {
+    let Val::Obj(r) = finished(&mut draft, &mut heap) else {
         unreachable!()
     };
     assert_eq!(heap.len(r), 1_000);
     assert!(matches!(heap.get_text(r, b"key999"), Some(Val::Num(999.0))));
     assert!(matches!(heap.get_text(r, b"key7"), Some(Val::Bool(true))));
     assert!(heap.get_text(r, b"key1000").is_none());
+}
+
+fn joined(heap: &mut Heap, a: Str, b: Str) -> Str {
+    Clock::with(|clock| heap.concat(a, b, clock)).unwrap()
+}
+
+fn finished(draft: &mut ObjDraft, heap: &mut Heap) -> Val {
+    let mut meter = crate::native::Meter::new(i64::MAX, a99_core::costs::CostModel::Metered);
+    let mut cx = crate::native::Cx::new(heap, &mut meter, &crate::builtins::testing::Still);
+    draft.finish(&mut cx).unwrap()
 }

@@ -2,6 +2,7 @@
 //! however many grow in turn, compactions included.
 
 use super::*;
+use crate::native::Clock;
 
 const LIMIT: usize = 512 << 20;
 
@@ -99,7 +100,7 @@ fn a14_texts_that_grow_in_turn_are_linear() {
                 let piece = run.heap.alloc_str(&piece).unwrap();
                 let text = str_of(run.roots[turn % texts]);
                 let (a, b) = if front { (piece, text) } else { (text, piece) };
-                run.roots[turn % texts] = Val::Str(run.heap.concat(a, b).unwrap());
+                run.roots[turn % texts] = Val::Str(joined(&mut run.heap, a, b));
                 run.yield_point();
             }
             for (i, root) in run.roots.iter().enumerate() {
@@ -151,13 +152,13 @@ fn a14_long_text_is_counted_out_once() {
     for round in 0..3 {
         let s = str_of(roots[0]);
         for (unit, wide) in wide.iter().enumerate().rev() {
-            let (byte, first) = heap.place_near(s, unit).unwrap();
+            let (byte, first) = near(&mut heap, s, unit);
             assert!(first <= unit && unit - first <= 128, "{first} for {unit}");
             let found = a99_ecma::wtf8::code_unit_at(&heap.bytes(s)[byte..], unit - first);
             assert_eq!(found, Some(*wide));
         }
         let before = heap.used();
-        heap.place_near(s, wide.len()).unwrap();
+        near(&mut heap, s, wide.len());
         assert_eq!(heap.used(), before, "nothing new is noted");
         if round == 1 {
             // The rest of the text goes, and what was noted about it.
@@ -182,10 +183,18 @@ fn a14_text_that_grows_keeps_its_places() {
     let piece = heap.alloc_str("é😀".as_bytes()).unwrap();
     let mut text = Str::EMPTY;
     for n in 0..2_000 {
-        text = heap.concat(text, piece).unwrap();
+        text = joined(&mut heap, text, piece);
         let unit = 3 * n + 2;
-        let (byte, first) = heap.place_near(text, unit).unwrap();
+        let (byte, first) = near(&mut heap, text, unit);
         let found = a99_ecma::wtf8::code_unit_at(&heap.bytes(text)[byte..], unit - first);
         assert_eq!(found, Some(0xDE00));
     }
+}
+
+fn joined(heap: &mut Heap, a: Str, b: Str) -> Str {
+    Clock::with(|clock| heap.concat(a, b, clock)).unwrap()
+}
+
+fn near(heap: &mut Heap, s: Str, unit: usize) -> (usize, usize) {
+    Clock::with(|clock| heap.place_near(s, unit, clock)).unwrap()
 }

@@ -1,6 +1,7 @@
 //! Text in the heap: views, concatenation, and strings built at its end.
 
 use super::{Heap, KeyId, Oom, Str, Val, grow, rooms};
+use crate::native::{Clock, Fault};
 use a99_ecma::wtf8;
 
 impl Heap {
@@ -68,7 +69,7 @@ impl Heap {
     /// Concatenates. A left side that ends at the end of the heap is extended
     /// in place, and so is one that has room, so that building texts piece by
     /// piece is linear.
-    pub fn concat(&mut self, a: Str, b: Str) -> Result<Str, Oom> {
+    pub(crate) fn concat(&mut self, a: Str, b: Str, clock: &mut Clock<'_>) -> Result<Str, Fault> {
         if b.is_empty() {
             return Ok(a);
         }
@@ -78,12 +79,12 @@ impl Heap {
         let joins =
             !a.is_ascii() && !b.is_ascii() && wtf8::needs_join(self.bytes(a), self.bytes(b));
         if joins {
-            return self.concat_joined(a, b);
+            return self.concat_joined(a, b, clock);
         }
         let at_end = !a.is_static() && a.offset() as usize + a.len_bytes() == self.bytes.len();
         if at_end && !rooms::grows_in_front(a, b) {
             self.reserve_bytes(b.len_bytes())?;
-            self.append(b);
+            self.append_long(b, clock)?;
             let len = (a.len_bytes() + b.len_bytes()) as u32;
             return Ok(Str::in_heap(
                 a.offset(),
@@ -91,15 +92,15 @@ impl Heap {
                 (a.units() + b.units()) as u32,
             ));
         }
-        match self.join_in_room(a, b)? {
+        match self.join_in_room(a, b, clock)? {
             Some(joined) => Ok(joined),
-            None => self.join_by_copy(a, b),
+            None => self.join_by_copy(a, b, clock),
         }
     }
 
     /// Copies two texts between which a surrogate pair meets.
     #[cold]
-    fn concat_joined(&mut self, a: Str, b: Str) -> Result<Str, Oom> {
+    fn concat_joined(&mut self, a: Str, b: Str, clock: &mut Clock<'_>) -> Result<Str, Fault> {
         /// Bytes of a lone surrogate.
         const HALF: usize = 3;
         let (head, tail) = (a.len_bytes() - HALF, b.len_bytes() - HALF);
@@ -111,9 +112,9 @@ impl Heap {
         self.reserve_bytes(head + pair.len() + tail)?;
         let off = self.bytes.len();
         // Their units do not matter for copying bytes.
-        self.append(a.view(0, head, head));
+        self.append_long(a.view(0, head, head), clock)?;
         self.bytes.extend_from_slice(&pair);
-        self.append(b.view(HALF, b.len_bytes(), tail));
+        self.append_long(b.view(HALF, b.len_bytes(), tail), clock)?;
         let len = self.bytes.len() - off;
         Ok(Str::in_heap(
             off as u32,
@@ -124,12 +125,17 @@ impl Heap {
 
     /// Appends ASCII text that is not in the heap; in place where
     /// [`Heap::concat`] would be.
-    pub fn concat_ascii(&mut self, a: Str, tail: &[u8]) -> Result<Str, Oom> {
+    pub(crate) fn concat_ascii(
+        &mut self,
+        a: Str,
+        tail: &[u8],
+        clock: &mut Clock<'_>,
+    ) -> Result<Str, Fault> {
         debug_assert!(tail.is_ascii());
         let at_end = !a.is_static() && a.offset() as usize + a.len_bytes() == self.bytes.len();
         if !at_end {
             let b = self.alloc_str_units(tail, tail.len())?;
-            return self.concat(a, b);
+            return self.concat(a, b, clock);
         }
         self.reserve_bytes(tail.len())?;
         self.bytes.extend_from_slice(tail);
@@ -201,3 +207,10 @@ impl Heap {
 /// A string being built at the end of the heap.
 #[derive(Copy, Clone, Debug)]
 pub struct StrMark(u32);
+
+impl StrMark {
+    /// The first byte of the string.
+    pub(super) fn start(self) -> usize {
+        self.0 as usize
+    }
+}

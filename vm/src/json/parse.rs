@@ -12,7 +12,7 @@ use crate::heap::{KeyId, ShapeId, Str, Val};
 use crate::native::{Cx, Fault};
 use a99_core::costs::{PARSED_CONTAINER, READ, Sizes, WRITTEN};
 use a99_core::text::{push_code_point, push_wtf8};
-use a99_ecma::{number_parse, wtf8};
+use a99_ecma::number_parse;
 use std::collections::HashMap;
 
 /// Beyond this many members a repeated key is looked for by hash.
@@ -320,11 +320,11 @@ impl<'c, 'h> Parser<'c, 'h> {
         let Some(frame) = self.frames.pop() else {
             return Ok(Val::Undefined);
         };
-        let heap = &mut *self.cx.heap;
         let vals = &self.vals[frame.vals..];
         let val = if !frame.object {
-            Val::Arr(heap.alloc_arr(vals)?)
+            Val::Arr(self.cx.list(vals)?)
         } else {
+            let heap = &mut *self.cx.heap;
             let obj = match frame.guess {
                 Some(shape) if heap.shapes.keys(shape).len() == vals.len() => {
                     heap.alloc_obj(shape, vals)?
@@ -333,12 +333,12 @@ impl<'c, 'h> Parser<'c, 'h> {
                     let start = self.keys.len();
                     let keys = &heap.shapes.keys(shape)[..vals.len()];
                     temp::extend(heap, &mut self.keys, keys)?;
-                    heap.alloc_obj_keys(&self.keys[start..], vals)?
+                    self.cx.object(&self.keys[start..], vals)?
                 }
-                None => heap.alloc_obj_keys(&self.keys[frame.keys..], vals)?,
+                None => self.cx.object(&self.keys[frame.keys..], vals)?,
             };
             if !vals.is_empty() {
-                self.guesses[self.frames.len()] = Some(heap.shape(obj));
+                self.guesses[self.frames.len()] = Some(self.cx.heap.shape(obj));
             }
             Val::Obj(obj)
         };
@@ -362,6 +362,8 @@ impl<'c, 'h> Parser<'c, 'h> {
     fn number(&mut self) -> Result<f64, Fault> {
         /// Digits that a double counts exactly.
         const EXACT: usize = 15;
+        /// Numbers of so many bytes are read in pieces.
+        const LONG: usize = 4096;
         let rest = &self.bytes()[self.at..];
         let is_part = |b: &u8| matches!(b, b'0'..=b'9' | b'.' | b'e' | b'E' | b'+' | b'-');
         let digits = &rest[usize::from(rest[0] == b'-')..];
@@ -377,13 +379,36 @@ impl<'c, 'h> Parser<'c, 'h> {
             self.at += len + usize::from(negative);
             return Ok(if negative { -(n as f64) } else { n as f64 });
         }
-        let len = rest.iter().take_while(|b| is_part(b)).count();
-        let Some(value) = number_parse::json_number(&rest[..len]) else {
-            return Err(syntax("Invalid number"));
+        let short = &rest[..rest.len().min(LONG)];
+        let len = short.iter().take_while(|b| is_part(b)).count();
+        if len < LONG {
+            let Some(value) = number_parse::json_number(&rest[..len]) else {
+                return Err(syntax("Invalid number"));
+            };
+            self.at += len;
+            self.cx.work(len as i64)?;
+            return Ok(value);
+        }
+        let read = |text: &[u8], mut tick: &mut dyn FnMut(usize) -> Result<(), Fault>| {
+            let mut len = 0;
+            for part in text.chunks(LONG) {
+                tick(part.len())?;
+                let more = part.iter().take_while(|b| is_part(b)).count();
+                len += more;
+                if more < part.len() {
+                    break;
+                }
+            }
+            Ok((
+                len,
+                number_parse::long_json_number(&text[..len], &mut tick)?,
+            ))
         };
+        let (len, value) = self
+            .cx
+            .read_text(self.text, self.at..self.text.len_bytes(), read)?;
         self.at += len;
-        self.cx.work(len as i64)?;
-        Ok(value)
+        value.ok_or_else(|| syntax("Invalid number"))
     }
 
     /// Reads a string up to its closing quote; stands after the opening one.
@@ -484,11 +509,11 @@ impl<'c, 'h> Parser<'c, 'h> {
                 let units = if self.text.is_ascii() {
                     end - start
                 } else {
-                    wtf8::utf16_len(&self.bytes()[start..end])
+                    self.cx.units_of(self.text, start..end)?
                 };
                 Ok(Val::Str(self.text.view(start, end, units)))
             }
-            Token::Decoded => Ok(self.cx.heap.str_val(&self.decoded)?),
+            Token::Decoded => self.cx.str(&self.decoded),
         }
     }
 

@@ -276,7 +276,7 @@ impl Machine {
                 Op::ArrPush { arr, src } => {
                     let (arr, val) = (regs[arr as usize], stored(regs[src as usize]));
                     attempt!(c => match arr {
-                        Val::Arr(r) => c.heap.push(r, val).map_err(Fault::from),
+                        Val::Arr(r) => c.push(r, val),
                         _ => Err(Fault::invalid("ArrPush without an array")),
                     });
                 }

@@ -34,7 +34,10 @@ pub(super) fn concat(cx: &mut Cx<'_>, r: Ref, args: &[Val]) -> Result<Val, Fault
     let mut out = temp::with_room(cx.heap, total)?;
     for val in [Val::Arr(r)].iter().chain(args) {
         match val {
-            Val::Arr(list) => out.extend_from_slice(cx.heap.items(*list)),
+            Val::Arr(list) => {
+                let (heap, mut clock) = cx.split();
+                heap.copy_out(*list, 0..heap.len(*list), &mut out, &mut clock)?;
+            }
             other => out.push(*other),
         }
     }
@@ -96,7 +99,10 @@ pub(super) fn keys(cx: &mut Cx<'_>, r: Ref, _: &[Val]) -> Result<Val, Fault> {
     charge_list(cx, len)?;
     check_room(cx.heap, len)?;
     let mut out = temp::with_room(cx.heap, len)?;
-    out.extend((0..len).map(|at| Val::Num(at as f64)));
+    for at in 0..len {
+        cx.work(2)?;
+        out.push(Val::Num(at as f64));
+    }
     new_array(cx, &out)
 }
 
@@ -124,6 +130,7 @@ pub(super) fn to_reversed(cx: &mut Cx<'_>, r: Ref, _: &[Val]) -> Result<Val, Fau
     let len = cx.heap.len(r);
     charge_list(cx, len)?;
     let mut items = copy_items(cx, r, 0..len)?;
+    cx.work(len as i64)?;
     items.reverse();
     new_array(cx, &items)
 }
@@ -165,11 +172,12 @@ pub(super) fn spliced(
     removed: &Range<usize>,
     inserted: &[Val],
 ) -> Result<Vec<Val>, Fault> {
-    let items = cx.heap.items(r);
-    let mut out = temp::with_room(cx.heap, items.len() - removed.len() + inserted.len())?;
-    out.extend_from_slice(&items[..removed.start]);
+    let len = cx.heap.len(r);
+    let mut out = temp::with_room(cx.heap, len - removed.len() + inserted.len())?;
+    let (heap, mut clock) = cx.split();
+    heap.copy_out(r, 0..removed.start, &mut out, &mut clock)?;
     out.extend_from_slice(inserted);
-    out.extend_from_slice(&items[removed.end..]);
+    heap.copy_out(r, removed.end..len, &mut out, &mut clock)?;
     Ok(out)
 }
 

@@ -41,7 +41,7 @@ pub(super) fn from(cx: &mut Cx<'_>, args: &[Val]) -> Result<Val, Fault> {
             *item = call_builtin_value(cx, f, &[*item, Val::Num(at as f64)])?;
         }
     }
-    Ok(Val::Arr(cx.heap.alloc_arr(&items)?))
+    Ok(Val::Arr(cx.list(&items)?))
 }
 
 /// The elements of an object with a `length`. The length alone decides the
@@ -81,9 +81,7 @@ pub(in crate::builtins) fn iterate(cx: &mut Cx<'_>, v: Val) -> Result<Vec<Val>, 
         Val::Arr(r) | Val::Set(r) => {
             let len = cx.heap.len(r);
             cx.heap.check(len.saturating_mul(2 * size_of::<Val>()))?;
-            let mut items = temp::with_room(cx.heap, len)?;
-            items.extend_from_slice(cx.heap.items(r));
-            Ok(items)
+            cx.copy_out(r, 0..len)
         }
         Val::Str(s) => code_points(cx, s),
         _ => Err(Fault::throw("Type error")),

@@ -28,7 +28,7 @@ fn map(cx: &mut Cx<'_>, members: &[(&str, Val)]) -> Made {
     for (key, val) in members {
         draft.set_text(cx.heap, key.as_bytes(), *val)?;
     }
-    Ok(draft.finish(cx.heap)?)
+    draft.finish(cx)
 }
 
 fn text(cx: &mut Cx<'_>, text: &str) -> Made {
@@ -36,7 +36,7 @@ fn text(cx: &mut Cx<'_>, text: &str) -> Made {
 }
 
 fn array_of(cx: &mut Cx<'_>, items: &[Val]) -> Made {
-    Ok(Val::Arr(cx.heap.alloc_arr(items)?))
+    Ok(Val::Arr(cx.list(items)?))
 }
 
 /// The schema of a type.
@@ -156,7 +156,7 @@ fn object_of(
         keys.push(key);
         vals.push(property);
     }
-    let properties = Val::Obj(cx.heap.alloc_obj_keys(&keys, &vals)?);
+    let properties = Val::Obj(cx.object(&keys, &vals)?);
     let names = array_of(cx, &names)?;
     let kind = text(cx, "object")?;
     map(
