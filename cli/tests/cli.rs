@@ -173,6 +173,30 @@ fn exit_130_is_an_interrupt() {
     assert!(started.elapsed().as_secs() < 60);
 }
 
+/// Sorts equal texts of four million units, which takes a quarter of an hour.
+#[cfg(unix)]
+const SORT: &str = r#"{"op":"seq","steps":[
+    {"op":"varSet","key":"text","value":{"$expr":"methodCall","object":{"$expr":"literal","value":"x"},
+        "method":"repeat","arguments":[{"$expr":"literal","value":4000000}]}},
+    {"op":"varSet","key":"list","value":{"$expr":"methodCall","object":{"$expr":"ident","name":"Array"},
+        "method":"from","arguments":[{"$expr":"literal","value":{"length":200000}}]}},
+    {"op":"varSet","key":"list","value":{"$expr":"methodCall","object":{"$expr":"ident","name":"list"},
+        "method":"fill","arguments":[{"$expr":"ident","name":"text"}]}},
+    {"op":"varSet","key":"list","value":{"$expr":"methodCall","object":{"$expr":"ident","name":"list"},
+        "method":"toSorted","arguments":[]}}]}"#;
+
+/// Within one instruction nothing else runs on the program's thread.
+#[test]
+#[cfg(unix)]
+fn exit_130_is_an_interrupt_of_a_single_operation() {
+    let started = std::time::Instant::now();
+    let args = ["run", "--fuel", "1e12", "--timeout-ms", "600000"];
+    let done = harness::interrupted(&args, SORT.as_bytes());
+    assert_eq!(done.code, 130, "{done:?}");
+    assert!(done.err.contains("error[run.aborted]"), "{done:?}");
+    assert!(started.elapsed().as_secs() < 60);
+}
+
 #[test]
 fn prices_and_models() {
     let fuel = |args: &[&str]| program(ANSWER, args).json()["fuel_used"].clone();

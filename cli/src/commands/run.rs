@@ -10,8 +10,11 @@ use crate::script::Script;
 use a99_core::text::escape_for_terminal;
 use agent99::{AbortSignal, CostModel, Diagnostics, Map, Outcome, RunError, RunOptions, Value};
 use std::fs::File;
+use std::future::{Future, poll_fn};
 use std::io::{BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
+use std::pin::pin;
+use std::task::Poll;
 
 /// Runs the command.
 pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
@@ -37,8 +40,9 @@ pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
     let computer = Computer::of(args)?;
     let mut outcome = runtime.block_on(async {
         let granted = computer.grant(input.script.granted().await?)?;
-        let run = engine.run(&agent, input.args, options, granted);
-        Ok(until_done(run, signal).await)
+        // The handler must be in place before the program starts.
+        on_interrupt(signal)?;
+        Ok(engine.run(&agent, input.args, options, granted).await)
     })?;
     // Read before the end, which is no failure.
     if let Some(error) = &mut outcome.error {
@@ -165,25 +169,44 @@ fn options(args: &RunArgs, context: Option<Value>) -> Result<RunOptions, Failure
     Ok(options)
 }
 
-/// Runs the program. The first interrupt aborts the run; the second ends the
-/// process, should the run not listen.
-async fn until_done(run: impl Future<Output = Outcome>, signal: AbortSignal) -> Outcome {
-    let mut run = std::pin::pin!(run);
-    let mut listening = true;
-    loop {
-        tokio::select! {
-            // The handler must be in place before the program starts.
-            biased;
-            interrupt = tokio::signal::ctrl_c(), if listening => match interrupt {
+/// Lets the first interrupt abort the run; the second ends the process, should
+/// the run not listen. Returns when the handler is in place.
+///
+/// They are heard on a thread of their own: the run's thread does nothing else
+/// while the program works on a single long operation.
+fn on_interrupt(signal: AbortSignal) -> Result<(), Failure> {
+    let failed = |error| Failure::about("cannot listen for interrupts", error);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(failed)?;
+    let (listens, heard) = std::sync::mpsc::channel::<()>();
+    let listen = async move {
+        loop {
+            let mut interrupt = pin!(tokio::signal::ctrl_c());
+            // The first poll puts the handler in place.
+            let first = poll_fn(|cx| Poll::Ready(interrupt.as_mut().poll(cx))).await;
+            let _ = listens.send(());
+            let interrupted = match first {
+                Poll::Ready(interrupted) => interrupted,
+                Poll::Pending => interrupt.await,
+            };
+            match interrupted {
                 Ok(()) if signal.is_aborted() => {
                     std::process::exit(i32::from(Exit::Aborted.code()));
                 }
                 Ok(()) => signal.abort(),
-                Err(_) => listening = false,
-            },
-            outcome = &mut run => return outcome,
+                Err(_) => return,
+            }
         }
-    }
+    };
+    std::thread::Builder::new()
+        .name("interrupts".to_owned())
+        .spawn(move || runtime.block_on(listen))
+        .map_err(failed)?;
+    // Where interrupts cannot be heard they end the process.
+    let _ = heard.recv();
+    Ok(())
 }
 
 /// The outcome as JSON: `result`, `error`, `fuel_used`, `warnings`,
