@@ -151,6 +151,18 @@ impl Value {
         map::tear_down(vec![self]);
     }
 
+    /// Drops values without recursion and piece by piece: before each, `tick` is
+    /// told how many come next. What its error leaves stays in the list.
+    ///
+    /// # Errors
+    /// Those of `tick`.
+    pub fn dispose_all<E>(
+        values: &mut Vec<Self>,
+        tick: impl FnMut(usize) -> Result<(), E>,
+    ) -> Result<(), E> {
+        map::tear_down_in_pieces(values, tick)
+    }
+
     pub(crate) fn is_container(&self) -> bool {
         matches!(self, Self::Array(_) | Self::Object(_))
     }

@@ -351,7 +351,11 @@ pub(crate) struct Clock<'m> {
     host: &'m dyn Host,
 }
 
-impl Clock<'_> {
+impl<'m> Clock<'m> {
+    pub(crate) fn new(meter: &'m mut Meter, host: &'m dyn Host) -> Clock<'m> {
+        Clock { meter, host }
+    }
+
     /// As [`Cx::work`].
     #[inline]
     pub(crate) fn work(&mut self, n: i64) -> Result<(), Fault> {

@@ -7,6 +7,7 @@ use crate::link::{Executable, LinkError};
 use crate::machine::{LoadRequest, Machine, Request};
 use crate::native::Host as _;
 use crate::options::{Outcome, RunOptions, TIMEOUT_MS_PER_FUEL};
+use a99_core::error::{ErrorCode, RunError};
 use a99_core::sig::AtomTimeout;
 use a99_core::text::Text;
 use a99_core::value::Value;
@@ -170,6 +171,8 @@ impl Vm {
             if spare.len() < MAX_SPARE {
                 spare.push(machine);
             }
+        } else if outcome.error.as_ref().is_some_and(is_stop) {
+            machine.release();
         }
         outcome
     }
@@ -212,6 +215,14 @@ impl Vm {
 
 /// The future of an atom's answer.
 pub(crate) type AnswerFuture = Pin<Box<dyn Future<Output = Result<HostReply, AtomError>> + Send>>;
+
+/// Whether a run ended because it was told to.
+fn is_stop(error: &RunError) -> bool {
+    matches!(
+        error.code,
+        ErrorCode::RunTimeout | ErrorCode::Aborted | ErrorCode::OutOfFuel
+    )
+}
 
 /// Memory is granted to runs in pieces of this size.
 const ADMISSION_UNIT: usize = 64 << 10;

@@ -215,7 +215,7 @@ impl Rig {
             watched_us: self.effort.watched_us,
             ..Watch::default()
         };
-        let mut machine = Machine::default();
+        let mut machine = Box::<Machine>::default();
         watch.begin.store(u64::MAX, Relaxed);
         machine.start(exe, args, options, &watch);
         watch.begin();
@@ -233,7 +233,7 @@ impl Rig {
             };
         }
         let outcome = machine.finish();
-        drop(machine);
+        machine.release();
         let end = cpu_us().saturating_sub(watch.last.load(Relaxed));
         let error = outcome.error.ok_or("it ended")?;
         Ok(Ended {

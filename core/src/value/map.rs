@@ -224,6 +224,46 @@ pub(super) fn tear_down(mut pending: Vec<Value>) {
     }
 }
 
+/// The same piece by piece, told before each how many values come next. What an
+/// error of `tick` leaves stays in the list.
+pub(super) fn tear_down_in_pieces<E>(
+    pending: &mut Vec<Value>,
+    mut tick: impl FnMut(usize) -> Result<(), E>,
+) -> Result<(), E> {
+    /// Values of a piece.
+    const PIECE: usize = 64;
+    while let Some(value) = pending.pop() {
+        match value {
+            Value::Array(mut items) => {
+                if let Err(error) = tick(items.len().min(PIECE)) {
+                    pending.push(Value::Array(items));
+                    return Err(error);
+                }
+                let from = items.len().saturating_sub(PIECE);
+                let inner: Vec<Value> = items.drain(from..).filter(Value::is_container).collect();
+                if !items.is_empty() {
+                    pending.push(Value::Array(items));
+                }
+                pending.extend(inner);
+            }
+            Value::Object(mut map) => {
+                let mut members = map.0.take_entries().into_iter();
+                while members.len() > 0 {
+                    if let Err(error) = tick(members.len().min(PIECE)) {
+                        let rest = members.flat_map(|(key, value)| [Value::String(key), value]);
+                        pending.push(Value::Array(rest.collect()));
+                        return Err(error);
+                    }
+                    let part = members.by_ref().take(PIECE).map(|(_, value)| value);
+                    pending.extend(part.filter(Value::is_container));
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
 impl<'a> IntoIterator for &'a Map {
     type Item = (&'a Text, &'a Value);
     type IntoIter = Iter<'a>;

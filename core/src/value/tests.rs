@@ -152,6 +152,15 @@ fn deep_values_are_handled_without_recursion() {
         let copy = value.clone();
         assert!(copy == value);
         assert!(value.to_json_string().len() > 2 * DEEP);
+        let mut twice = vec![value.clone()];
+        let mut left = 2;
+        let mut tick = |n: usize| {
+            left -= 1;
+            if n == 0 || left == 0 { Err(()) } else { Ok(()) }
+        };
+        let _ = Value::dispose_all(&mut twice, &mut tick);
+        assert!(Value::dispose_all(&mut twice, |_| Ok::<(), ()>(())).is_ok());
+        assert!(twice.is_empty());
         value.dispose();
         copy.dispose();
     }

@@ -136,9 +136,20 @@ impl<'c, 'a> Copies<'c, 'a> {
             free,
             open: Vec::new(),
         };
-        let copy = walk.run(v);
-        self.free = walk.free;
-        copy
+        let copied = walk.run(v);
+        let free = walk.free;
+        // Of a copy that was broken off much may be there.
+        let parts = walk.open.into_iter().map(|open| match open {
+            Open::Array { items, .. } => Value::Array(items),
+            Open::Object { map, .. } => Value::Object(map),
+        });
+        let parts: Vec<Value> = parts.collect();
+        if !parts.is_empty() {
+            let mut clock = walk.clock;
+            walk.heap.discard(parts, &mut clock)?;
+        }
+        self.free = free;
+        copied
     }
 
     /// Counts what is made of copies beyond them.

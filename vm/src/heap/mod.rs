@@ -32,6 +32,8 @@ pub use shape::{KeyId, ShapeId, Shapes, StaticShapes};
 pub use text::StrMark;
 pub use val::{Ref, Str, Val};
 
+use crate::native::{Clock, Fault};
+use a99_core::value::Value;
 use std::sync::Arc;
 
 /// The ceiling over everything a run holds unless the host chooses another (D20).
@@ -68,6 +70,12 @@ struct Cell {
 /// beyond it.
 const SPARE_PARTS: usize = 16;
 
+/// Work of dropping a host value.
+const VALUE_DROPPED: i64 = 32;
+
+/// What values that were left behind count as: too much to be kept.
+const LEFT_BYTES: usize = 2 << 20;
+
 const CELL_BYTES: usize = size_of::<Cell>();
 const SLOT_BYTES: usize = size_of::<Val>();
 
@@ -94,6 +102,8 @@ pub struct Heap {
     rooms: rooms::Rooms,
     /// Where units lie in long text that is not ASCII.
     places: places::Places,
+    /// Host values whose disposal a stop broke off.
+    left: Vec<Value>,
 }
 
 impl Default for Heap {
@@ -112,6 +122,7 @@ impl Default for Heap {
             full: false,
             rooms: rooms::Rooms::default(),
             places: places::Places::default(),
+            left: Vec::new(),
         }
     }
 }
@@ -138,6 +149,7 @@ impl Heap {
         self.full = false;
         self.rooms.clear();
         self.places.clear();
+        self.left = Vec::new();
     }
 
     /// Bytes held now, garbage included.
@@ -157,6 +169,25 @@ impl Heap {
             + self.slots.capacity() * SLOT_BYTES
             + self.cells.capacity() * CELL_BYTES
             + self.shapes.bytes()
+    }
+
+    /// Takes host values apart that a run no longer needs. Where the host says
+    /// stop they are left to whoever drops the heap.
+    pub(crate) fn discard(
+        &mut self,
+        values: Vec<Value>,
+        clock: &mut Clock<'_>,
+    ) -> Result<(), Fault> {
+        let mut rest = values;
+        let ended = Value::dispose_all(&mut rest, |n| clock.work(n as i64 * VALUE_DROPPED));
+        self.left.append(&mut rest);
+        ended
+    }
+
+    /// An estimate of what [`Heap::discard`] left.
+    pub(crate) fn left_bytes(&self) -> usize {
+        // Few values stand for all that is in them.
+        if self.left.is_empty() { 0 } else { LEFT_BYTES }
     }
 
     /// Gives unused buffer space back, for a run that waits on the host.

@@ -39,6 +39,9 @@ const SMALL_COMPACTION: usize = 16_384;
 /// Bytes whose allocation pays for a nanosecond of compaction.
 const ALLOCATED_A_NANOSECOND: usize = 2;
 
+/// So many remembered results are given back at once.
+const FEW_MEMOS: usize = 1024;
+
 /// How deep `callLocal` may nest (language section 2.1).
 const MAX_HELPER_DEPTH: u32 = 256;
 
@@ -248,6 +251,8 @@ impl Machine {
     pub fn memory_bytes(&self) -> usize {
         size_of::<Machine>()
             + self.heap.capacity_bytes()
+            + self.heap.left_bytes()
+            + self.memo.capacity() * start::MEMO_ENTRY_BYTES
             + self.stack.capacity() * size_of::<Val>()
             + self.frames.capacity() * size_of::<Frame>()
             + self.units.capacity() * size_of::<Unit>()
@@ -396,7 +401,9 @@ impl Machine {
     fn let_go(&mut self) {
         self.frames.clear();
         self.units.clear();
-        self.memo = HashMap::new();
+        if self.memo.len() <= FEW_MEMOS {
+            self.memo = HashMap::new();
+        }
         self.caught = None;
         self.waiting = None;
         self.options = RunOptions::default();
@@ -406,7 +413,18 @@ impl Machine {
         }
     }
 
-    /// The outcome; the machine is empty afterwards.
+    /// Gives back the memory of a large machine whose run was stopped, on a
+    /// thread of its own: tens of megabytes of pages, or hundreds of thousands
+    /// of names, take longer than the run may go on. Where there are no threads
+    /// it is given back here.
+    pub fn release(self: Box<Self>) {
+        let thread = std::thread::Builder::new().name("a99-release".to_owned());
+        // What fails to start drops what it was given.
+        let _ = thread.spawn(move || drop(self));
+    }
+
+    /// The outcome; the machine is empty afterwards, but for memory that takes
+    /// time to give back and that [`Machine::memory_bytes`] counts.
     pub fn finish(&mut self) -> Outcome {
         let (result, error) = self.outcome.take().unwrap_or((Value::Undefined, None));
         let mut warnings = self.locals.take_warnings();

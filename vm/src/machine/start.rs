@@ -5,7 +5,7 @@ use crate::convert::{self, BoundaryLimits};
 use crate::digest;
 use crate::heap::{Heap, Oom, Val};
 use crate::link::{Executable, LiteralOp};
-use crate::native::{Cx, Fault, Host, Meter};
+use crate::native::{Clock, Cx, Fault, Host, Meter};
 use crate::options::RunOptions;
 use a99_core::costs::{DIGEST, Sizes};
 use a99_core::error::{ErrorCode, RunError};
@@ -41,11 +41,13 @@ impl Machine {
             options.limits.heap_bytes,
         );
         self.clean(options);
-        if let Err(fault) = self.begin(exe, &args, host) {
+        let begun = self.begin(exe, &args, host);
+        // However deep the host nested them (M09).
+        let (heap, mut clock) = (&mut self.heap, Clock::new(&mut self.meter, host));
+        let disposed = heap.discard(vec![args], &mut clock);
+        if let Err(fault) = begun.and(disposed) {
             self.end_begun(fault);
         }
-        // However deep the host nested them (M09).
-        args.dispose();
     }
 
     /// Ends a run that nobody started.
