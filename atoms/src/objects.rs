@@ -81,7 +81,7 @@ fn omit(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> 
             listed.insert(key_at(cx, list, i)?);
         }
     }
-    let mut draft = ObjDraft::new();
+    let mut draft = ObjDraft::with_room(source.len(cx));
     source.copy_to(cx, &mut draft, |key| !listed.contains(&key))?;
     draft.finish(cx)
 }
@@ -89,7 +89,7 @@ fn omit(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> 
 fn merge(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> {
     let (a, b) = (spread(cx, args[0])?, spread(cx, args[1])?);
     charge_members(cx, a.len(cx).saturating_add(b.len(cx)))?;
-    let mut draft = ObjDraft::new();
+    let mut draft = ObjDraft::with_room(a.len(cx).saturating_add(b.len(cx)));
     a.copy_to(cx, &mut draft, |_| true)?;
     b.copy_to(cx, &mut draft, |_| true)?;
     draft.finish(cx)

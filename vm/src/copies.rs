@@ -3,6 +3,7 @@
 
 use crate::heap::{KeyId, Oom, Ref, Str, StrMark, Val, paced};
 use crate::native::{Cx, Fault};
+use a99_core::value::Value;
 use std::ops::Range;
 
 impl Cx<'_> {
@@ -39,6 +40,12 @@ impl Cx<'_> {
     /// Ends the string being built, of so many UTF-16 units.
     pub fn built(&mut self, mark: StrMark, units: usize) -> Str {
         self.heap.finish_units(mark, units)
+    }
+
+    /// Takes host values apart that the run no longer needs.
+    pub(crate) fn discard(&mut self, values: Vec<Value>) -> Result<(), Fault> {
+        let (heap, mut clock) = self.split();
+        heap.discard(values, &mut clock)
     }
 
     /// Joins two strings.

@@ -166,7 +166,7 @@ fn entries(cx: &mut Cx<'_>, args: &[Val]) -> Result<Val, Fault> {
 fn from_entries(cx: &mut Cx<'_>, args: &[Val]) -> Result<Val, Fault> {
     let pairs = iterate(cx, arg(args, 0))?;
     cx.heap.check(pairs.len().saturating_mul(DRAFT_BYTES))?;
-    let mut draft = ObjDraft::new();
+    let mut draft = ObjDraft::with_room(pairs.len());
     for pair in pairs {
         cx.work(16)?;
         let (key, val) = match pair {
@@ -210,7 +210,7 @@ fn assign(cx: &mut Cx<'_>, args: &[Val]) -> Result<Val, Fault> {
         .iter()
         .fold(0usize, |sum, v| sum.saturating_add(count_keys(cx, *v)));
     cx.heap.check(total.saturating_mul(DRAFT_BYTES))?;
-    let mut draft = ObjDraft::new();
+    let mut draft = ObjDraft::with_room(total);
     for source in args {
         match *source {
             Val::Obj(r) => {

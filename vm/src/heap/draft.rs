@@ -2,6 +2,7 @@
 
 use super::{Heap, KeyId, Oom, Val};
 use crate::native::{Cx, Fault};
+use std::collections::HashMap;
 
 /// Collects the members of a new object: later values of a key replace earlier
 /// ones in place, as in a JavaScript object.
@@ -9,7 +10,7 @@ use crate::native::{Cx, Fault};
 pub struct ObjDraft {
     keys: Vec<KeyId>,
     vals: Vec<Val>,
-    index: Option<std::collections::HashMap<KeyId, usize>>,
+    index: Option<HashMap<KeyId, usize>>,
 }
 
 impl ObjDraft {
@@ -19,6 +20,16 @@ impl ObjDraft {
     /// An empty draft.
     pub fn new() -> ObjDraft {
         ObjDraft::default()
+    }
+
+    /// A draft with room for so many members: a table that grows is made anew,
+    /// at once.
+    pub fn with_room(n: usize) -> ObjDraft {
+        ObjDraft {
+            keys: Vec::with_capacity(n),
+            vals: Vec::with_capacity(n),
+            index: (n > Self::SCAN).then(|| HashMap::with_capacity(n)),
+        }
     }
 
     /// Sets a member.

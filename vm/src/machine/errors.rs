@@ -11,6 +11,9 @@ use a99_core::value::Value;
 /// The text of an exhausted budget in every generation.
 pub(super) const OUT_OF_FUEL: &str = "Out of Fuel";
 
+/// Longer messages are looked after when they are copied.
+const LONG_MESSAGE: usize = 64 << 10;
+
 /// The op that errors of the run as a whole are attributed to.
 const RUN: &str = "vm.run";
 
@@ -71,6 +74,12 @@ impl Machine {
                 // Neither a host nor a program makes it longer (M11): it is
                 // copied on its way to a handler.
                 message.truncate(convert::cut(&message, &self.options.limits.boundary).len());
+                // One copy takes as long as a run may go on.
+                if message.len() > LONG_MESSAGE
+                    && let Some(reason) = host.stop()
+                {
+                    return self.stop(reason);
+                }
                 // A quota is the step's, not its text's.
                 let message = if code.is_catchable() {
                     self.wrapped(message)
@@ -159,6 +168,11 @@ impl Machine {
                 self.trace_unwound(f, &exe, handler.map(|h| h.target), cause, host);
             }
             first = false;
+            if error.message.len_bytes() > LONG_MESSAGE
+                && let Some(reason) = host.stop()
+            {
+                return self.stop(reason);
+            }
             if let Some(handler) = handler {
                 let message = error.message.as_bytes().to_vec();
                 self.caught = Some(Caught {

@@ -479,21 +479,16 @@ impl Machine {
                         .as_ref()
                         .map_or((&b""[..], &b""[..]), |c| (&c.message, c.op.as_bytes()));
                     let before = self.meter.mark();
-                    let made = self
-                        .heap
-                        .str_val(message)
-                        .and_then(|m| Ok((m, self.heap.str_val(by)?)));
+                    let mut c = cx(&mut self.heap, &mut self.meter, host);
+                    let made = c.str(message).and_then(|m| Ok((m, c.str(by)?)));
                     match made {
                         Ok((m, by)) => {
                             regs[msg as usize] = m;
                             regs[op as usize] = by;
                         }
-                        Err(oom) => {
+                        Err(fault) => {
                             self.caught = caught;
-                            leave!(Exit::Fault {
-                                fault: oom.into(),
-                                before
-                            });
+                            leave!(Exit::Fault { fault, before });
                         }
                     }
                 }

@@ -2,7 +2,7 @@
 //! expansion of `#[atom]` calls.
 
 use super::cx::AtomCx;
-use super::decode::{Key, from_args};
+use super::decode::{Key, Pace, from_args, from_args_in};
 use super::encode::to_value;
 use super::mismatch::{Mismatch, describe};
 use super::schema::checkable;
@@ -17,6 +17,7 @@ use a99_core::value::Value;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
+use std::cell::RefCell;
 use std::fmt::Display;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -173,14 +174,33 @@ pub fn inline<I: Input>(
 ) -> Result<Val, Fault> {
     let mut copies = Copies::paid(cx);
     let values = host_values(&mut copies, args, scope.limits)?;
-    let input = declared
-        .input::<I>(&values)
-        .map_err(|e| declared.fault(&e))?;
+    let (input, ended) = read::<I>(&mut copies, &values);
+    copies.discard(values)?;
+    ended?;
+    let input = input.map_err(|e| declared.fault(&Failure::Input(e)))?;
     let reply = catch_unwind(AssertUnwindSafe(|| body(input)))
         .unwrap_or_else(|_| Err(Failure::Failed(PANICKED.to_owned())));
     let reply = declared.output(&mut copies, reply)?;
     let value = reply.map_err(|e| declared.fault(&e))?;
-    convert::from_answer(&mut copies, &value, scope.limits)
+    let made = convert::from_answer(&mut copies, &value, scope.limits);
+    copies.discard(vec![value])?;
+    made
+}
+
+/// Reads arguments piece by piece, and tells whether the run was stopped.
+fn read<I: Input>(cx: &mut Cx<'_>, values: &[Value]) -> (Result<I, Mismatch>, Result<(), Fault>) {
+    /// Work of reading a value.
+    const READ_VALUE: i64 = 64;
+    let run = RefCell::new((cx, Ok(())));
+    let stop = || {
+        let (cx, ended) = &mut *run.borrow_mut();
+        if ended.is_ok() {
+            *ended = cx.work(READ_VALUE);
+        }
+        ended.is_err()
+    };
+    let input = from_args_in(I::KEYS, values, &Pace::until(&stop));
+    (input, run.into_inner().1)
 }
 
 /// The arguments of a call as host values, and room for the function's own
@@ -289,7 +309,10 @@ pub fn price<I: Input>(
         Err(Fault::Throw(_)) => return Ok(f64::NAN),
         Err(fault) => return Err(fault),
     };
-    Ok(match from_args::<I>(I::KEYS, &values) {
+    let (input, ended) = read::<I>(&mut copies, &values);
+    copies.discard(values)?;
+    ended?;
+    Ok(match input {
         Ok(input) => catch_unwind(AssertUnwindSafe(|| cost(&input))).unwrap_or(f64::NAN),
         Err(_) => f64::NAN,
     })

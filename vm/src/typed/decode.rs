@@ -28,7 +28,32 @@ const MAX_SAFE_INTEGER: f64 = 9_007_199_254_740_991.0;
 /// # Errors
 /// The place, what was expected there and what was found.
 pub fn from_value<'de, T: Deserialize<'de>>(value: &'de Value) -> Result<T, Mismatch> {
-    T::deserialize(De { value, depth: 0 })
+    let pace = Pace::default();
+    T::deserialize(De {
+        value,
+        depth: 0,
+        pace: &pace,
+    })
+}
+
+/// What is asked, before each value that is read, whether to go on.
+#[derive(Default)]
+pub(crate) struct Pace<'p> {
+    stop: Option<&'p dyn Fn() -> bool>,
+}
+
+impl<'p> Pace<'p> {
+    /// Goes on until `stop` says so.
+    pub(crate) fn until(stop: &'p dyn Fn() -> bool) -> Pace<'p> {
+        Pace { stop: Some(stop) }
+    }
+
+    fn go_on(&self) -> Result<(), Mismatch> {
+        match self.stop.is_some_and(|stop| stop()) {
+            true => Err(Mismatch::other("stopped".to_owned())),
+            false => Ok(()),
+        }
+    }
 }
 
 /// One argument of a typed atom.
@@ -48,24 +73,35 @@ pub fn from_args<'de, T: Deserialize<'de>>(
     keys: &'static [Key],
     args: &'de [Value],
 ) -> Result<T, Mismatch> {
+    from_args_in(keys, args, &Pace::default())
+}
+
+/// The same, up to the first value before which `pace` says stop.
+pub(crate) fn from_args_in<'de, T: Deserialize<'de>>(
+    keys: &'static [Key],
+    args: &'de [Value],
+    pace: &Pace<'_>,
+) -> Result<T, Mismatch> {
     let args = Args {
         keys,
         args,
         at: 0,
         value: &Value::Undefined,
+        pace,
     };
     T::deserialize(serde::de::value::MapAccessDeserializer::new(args))
 }
 
 /// The arguments as the members of an input struct.
-struct Args<'de> {
+struct Args<'de, 'p> {
     keys: &'static [Key],
     args: &'de [Value],
     at: usize,
     value: &'de Value,
+    pace: &'p Pace<'p>,
 }
 
-impl<'de> MapAccess<'de> for Args<'de> {
+impl<'de> MapAccess<'de> for Args<'de, '_> {
     type Error = Mismatch;
 
     fn next_key_seed<S: DeserializeSeed<'de>>(
@@ -84,18 +120,24 @@ impl<'de> MapAccess<'de> for Args<'de> {
 
     fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, Mismatch> {
         let value = self.value;
-        seed.deserialize(De { value, depth: 0 })
-            .map_err(|e| e.in_key(self.keys[self.at - 1].name))
+        let pace = self.pace;
+        seed.deserialize(De {
+            value,
+            depth: 0,
+            pace,
+        })
+        .map_err(|e| e.in_key(self.keys[self.at - 1].name))
     }
 }
 
 #[derive(Copy, Clone)]
-struct De<'de> {
+struct De<'de, 'p> {
     value: &'de Value,
     depth: u32,
+    pace: &'p Pace<'p>,
 }
 
-impl<'de> De<'de> {
+impl<'de> De<'de, '_> {
     /// The numbers that `f64` and the integer types visit, chosen so that a
     /// visitor of any integer type sees a whole number as an integer.
     fn number<V: Visitor<'de>>(self, n: f64, most: f64, visitor: V) -> Result<V::Value, Mismatch> {
@@ -156,7 +198,7 @@ macro_rules! integers {
     )*};
 }
 
-impl<'de> Deserializer<'de> for De<'de> {
+impl<'de> Deserializer<'de> for De<'de, '_> {
     type Error = Mismatch;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Mismatch> {
@@ -175,6 +217,7 @@ impl<'de> Deserializer<'de> for De<'de> {
                     items,
                     at: 0,
                     depth,
+                    pace: self.pace,
                 };
                 let value = visitor.visit_seq(&mut items)?;
                 match items.at == items.items.len() {
@@ -184,7 +227,7 @@ impl<'de> Deserializer<'de> for De<'de> {
             }),
             Value::Object(map) => self
                 .deeper()
-                .and_then(|depth| visitor.visit_map(Members::new(map, depth))),
+                .and_then(|depth| visitor.visit_map(Members::new(map, depth, self.pace))),
         };
         visited.map_err(|e| e.found_here(self.value))
     }
@@ -242,7 +285,8 @@ impl<'de> Deserializer<'de> for De<'de> {
                 match (present.next(), present.next()) {
                     (Some((name, value)), None) => {
                         let name = well_formed(name)?;
-                        let content = De { value, depth };
+                        let pace = self.pace;
+                        let content = De { value, depth, pace };
                         visitor.visit_enum(Variant { name, content })
                     }
                     _ => Err(Mismatch::new("an object with one member", String::new())),
@@ -264,13 +308,14 @@ impl<'de> Deserializer<'de> for De<'de> {
     }
 }
 
-struct Items<'de> {
+struct Items<'de, 'p> {
     items: &'de [Value],
     at: usize,
     depth: u32,
+    pace: &'p Pace<'p>,
 }
 
-impl<'de> SeqAccess<'de> for &mut Items<'de> {
+impl<'de> SeqAccess<'de> for &mut Items<'de, '_> {
     type Error = Mismatch;
 
     fn next_element_seed<S: DeserializeSeed<'de>>(
@@ -282,8 +327,9 @@ impl<'de> SeqAccess<'de> for &mut Items<'de> {
         };
         let index = self.at;
         self.at += 1;
-        let depth = self.depth;
-        seed.deserialize(De { value, depth })
+        let (depth, pace) = (self.depth, self.pace);
+        pace.go_on()?;
+        seed.deserialize(De { value, depth, pace })
             .map(Some)
             .map_err(|e| e.in_index(index))
     }
@@ -293,23 +339,25 @@ impl<'de> SeqAccess<'de> for &mut Items<'de> {
     }
 }
 
-struct Members<'de> {
+struct Members<'de, 'p> {
     members: a99_core::value::MapIter<'de>,
     value: Option<(&'de str, &'de Value)>,
     depth: u32,
+    pace: &'p Pace<'p>,
 }
 
-impl<'de> Members<'de> {
-    fn new(map: &'de Map, depth: u32) -> Members<'de> {
+impl<'de, 'p> Members<'de, 'p> {
+    fn new(map: &'de Map, depth: u32, pace: &'p Pace<'p>) -> Members<'de, 'p> {
         Members {
             members: map.iter(),
             value: None,
             depth,
+            pace,
         }
     }
 }
 
-impl<'de> MapAccess<'de> for Members<'de> {
+impl<'de> MapAccess<'de> for Members<'de, '_> {
     type Error = Mismatch;
 
     fn next_key_seed<S: DeserializeSeed<'de>>(
@@ -325,10 +373,11 @@ impl<'de> MapAccess<'de> for Members<'de> {
     }
 
     fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, Mismatch> {
-        let depth = self.depth;
+        let (depth, pace) = (self.depth, self.pace);
+        pace.go_on()?;
         match self.value.take() {
             Some((key, value)) => seed
-                .deserialize(De { value, depth })
+                .deserialize(De { value, depth, pace })
                 .map_err(|e| e.in_key(key)),
             None => Err(Mismatch::other("a value was asked for before its key")),
         }
@@ -401,19 +450,19 @@ impl<'de> Deserializer<'de> for Name<'de> {
 }
 
 /// `{"name": content}`: a variant that holds something.
-struct Variant<'de> {
+struct Variant<'de, 'p> {
     name: &'de str,
-    content: De<'de>,
+    content: De<'de, 'p>,
 }
 
-impl<'de> EnumAccess<'de> for Variant<'de> {
+impl<'de, 'p> EnumAccess<'de> for Variant<'de, 'p> {
     type Error = Mismatch;
-    type Variant = Content<'de>;
+    type Variant = Content<'de, 'p>;
 
     fn variant_seed<S: DeserializeSeed<'de>>(
         self,
         seed: S,
-    ) -> Result<(S::Value, Content<'de>), Mismatch> {
+    ) -> Result<(S::Value, Content<'de, 'p>), Mismatch> {
         let variant = seed.deserialize(Name(self.name))?;
         let content = Content {
             name: self.name,
@@ -423,12 +472,12 @@ impl<'de> EnumAccess<'de> for Variant<'de> {
     }
 }
 
-struct Content<'de> {
+struct Content<'de, 'p> {
     name: &'de str,
-    content: De<'de>,
+    content: De<'de, 'p>,
 }
 
-impl<'de> VariantAccess<'de> for Content<'de> {
+impl<'de> VariantAccess<'de> for Content<'de, '_> {
     type Error = Mismatch;
 
     fn unit_variant(self) -> Result<(), Mismatch> {
