@@ -57,12 +57,6 @@ const ALLOWED: &[Entry] = &[
         "the host's answer, which the host made",
     ),
     (
-        "vm/src/machine/start.rs",
-        ".dispose(",
-        1,
-        "the host's arguments, once for a run",
-    ),
-    (
         "vm/src/machine/tracing.rs",
         "doc.to_value(",
         2,
