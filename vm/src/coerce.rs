@@ -13,9 +13,7 @@ pub use texts::{str_order, str_order_paid};
 use crate::builtins;
 use crate::heap::{Heap, Ref, Str, StrMark, Val};
 use crate::native::{Cx, Fault};
-use a99_core::costs::{
-    CostModel, LIST_TEXT, NUMERAL, SHORT_TEXT, Sizes, WRITTEN, formatted_units,
-};
+use a99_core::costs::{CostModel, LIST_TEXT, NUMERAL, SHORT_TEXT, Sizes, WRITTEN, formatted_units};
 use a99_ecma::{arith as num, date, number_parse, number_text, wtf8};
 use std::cmp::Ordering;
 use texts::{Paid, same_text};
