@@ -233,6 +233,19 @@ pub(super) fn tear_down_in_pieces<E>(
     /// Values of a piece.
     const PIECE: usize = 64;
     while let Some(value) = pending.pop() {
+        // What is small and holds only scalars is dropped as it is.
+        let flat = match &value {
+            Value::Array(items) => items.len() <= PIECE && !items.iter().any(Value::is_container),
+            Value::Object(map) => map.len() <= PIECE && !map.values().any(Value::is_container),
+            _ => true,
+        };
+        if flat {
+            if let Err(error) = tick(1) {
+                pending.push(value);
+                return Err(error);
+            }
+            continue;
+        }
         match value {
             Value::Array(mut items) => {
                 if let Err(error) = tick(items.len().min(PIECE)) {
