@@ -94,6 +94,13 @@ pub const fn sorted_units(n: usize, bytes: usize) -> usize {
     compared_units(bytes).saturating_mul((n - 1).ilog2() as usize + 1)
 }
 
+/// The units that taking a text beyond ASCII apart into its units counts for,
+/// beyond the reading of it.
+#[must_use]
+pub const fn taken_apart(units: usize) -> usize {
+    units.saturating_mul(5)
+}
+
 /// The units that looking up a name of so many bytes counts for.
 #[must_use]
 pub const fn name_units(bytes: usize) -> usize {
@@ -111,7 +118,7 @@ pub const fn collated_units(units: usize) -> usize {
 /// host, besides what is in it.
 pub const CROSSING_VALUE: i64 = 12 * ELEMENT;
 /// An element of an array or set that is copied between them.
-pub const CROSSING_ELEMENT: i64 = 4 * ELEMENT;
+pub const CROSSING_ELEMENT: i64 = 8 * ELEMENT;
 /// A member of an object that is copied between them.
 pub const CROSSING_MEMBER: i64 = 40 * ELEMENT;
 /// What of the copy of its result a run does not pay for.

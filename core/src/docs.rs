@@ -14,7 +14,7 @@ use crate::costs::{
     MICROSECONDS_A_UNIT, NODE_METERED, NUMERAL, PARSED_CONTAINER, PRICE_VERSION, READ,
     REGEX_POSITION, REGEX_STEP, SCHEMA_ALLOWED, SCHEMA_NODE, SCHEMA_READ, SCHEMA_REQUIRED,
     SHORT_TEXT, SORT_STEP, Sizes, UNIT, WRITTEN, collated_units, comparator_steps, copied,
-    data_nodes, json_list, json_object, object_nodes, read,
+    data_nodes, json_list, json_object, object_nodes, read, taken_apart,
 };
 use crate::fuel::Fuel;
 use crate::program::OperandKind;
@@ -309,6 +309,7 @@ fn write_rates(out: &mut String) {
     let (crossing, crossing_result) = (price(CROSSING_VALUE), price(CROSSING_RESULT));
     let (crossing_element, crossing_member) = (price(CROSSING_ELEMENT), price(CROSSING_MEMBER));
     let (copied_one, copied_part) = (elements(copied(0)), elements(copied(1) - copied(0)));
+    let apart = price(READ.price(Sizes::units(taken_apart(1))));
     let comparator = elements(comparator_steps(2) / 2);
     let (schema_read, required) = (price(SCHEMA_READ), elements(SCHEMA_REQUIRED));
     let allowed = elements(SCHEMA_ALLOWED);
@@ -385,6 +386,8 @@ fn write_rates(out: &mut String) {
          same beyond {crossing_result}.\n\
          * What `memoize` keeps, and gives once more, is a copy: {copied_one} for each array, \
          set, object and date in it and {copied_part} for each element and member.\n\
+         * Taking a text beyond ASCII apart into its units, by `split`, `omit` and `merge`: \
+         {apart} more for each unit.\n\
          * `sort` and `toSorted` with a function: {comparator} * n * ceil(log2 n).\n\
          * Comparing texts, by `==`, `<` and the like, is free for the first {short} bytes of \
          their UTF-8; then they are compared in pieces of {piece} bytes as far as they are the \

@@ -423,6 +423,7 @@ fn pay_split(obj: &OVal) -> Res<()> {
         && !s.is_empty()
     {
         super::meter::pay(SPLIT, Sizes::units(s.len()).out_elements(s.len()))?;
+        strings::owe_units(s);
     }
     Ok(())
 }

@@ -4,7 +4,7 @@
 use super::coerce::{bytes, to_num, to_str};
 use super::meter::Meter;
 use super::value::{Fail, JsStr, OVal, Res, fail, js, to_wtf8};
-use a99_core::costs::{READ, Sizes, WRITTEN, collated_units};
+use a99_core::costs::{READ, Sizes, WRITTEN, collated_units, taken_apart};
 use a99_ecma::{arith, case, text_index, wtf8};
 use std::cmp::Ordering;
 
@@ -56,9 +56,18 @@ fn part(s: &[u16], range: std::ops::Range<usize>) -> OVal {
     OVal::Str(s[range].into())
 }
 
+/// Owes for taking a text beyond ASCII apart.
+pub fn owe_units(s: &[u16]) {
+    if s.iter().any(|u| *u > 0x7F) {
+        let units = taken_apart(s.len());
+        super::meter::owe(READ.price(Sizes::units(units)));
+    }
+}
+
 /// Splits by a literal separator (ECMA-262 §22.1.3.23).
 pub fn split(s: &[u16], sep: &[u16]) -> Vec<OVal> {
     if sep.is_empty() {
+        owe_units(s);
         return s.iter().map(|u| OVal::units(vec![*u])).collect();
     }
     let mut out = Vec::new();
@@ -398,7 +407,13 @@ pub fn method(
             let limit = args.optional(1)?.map_or(u32::MAX, arith::to_uint32) as usize;
             let mut parts = match args.get(0) {
                 OVal::Undef => vec![OVal::Str(s.clone())],
-                v => split(s, &to_str(&v)?),
+                v => {
+                    let sep = to_str(&v)?;
+                    match limit {
+                        0 => Vec::new(),
+                        _ => split(s, &sep),
+                    }
+                }
             };
             parts.truncate(limit);
             OVal::array(parts)

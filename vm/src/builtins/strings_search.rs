@@ -11,6 +11,7 @@ use super::{StrFn, arg, charge_list};
 use crate::coerce::{to_number, to_str};
 use crate::heap::{Oom, Str, Val};
 use crate::native::{Cx, Fault};
+use a99_core::costs::{READ, Sizes, taken_apart};
 use a99_ecma::{arith::to_uint32, text_index, wtf8};
 
 /// Code of the methods in this file.
@@ -419,6 +420,7 @@ fn split_units(cx: &mut Cx<'_>, s: Str, limit: usize) -> Result<Val, Fault> {
         }
         return Ok(Val::Arr(parts));
     }
+    cx.pay_metered(READ.price(Sizes::units(taken_apart(s.units()))))?;
     let places = Places {
         starts: Vec::new(),
         len: 0,
