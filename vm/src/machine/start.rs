@@ -179,12 +179,12 @@ fn host_args(
     args: &Value,
     limits: &BoundaryLimits,
 ) -> Result<Vec<Val>, Fault> {
-    let mut roots: HashMap<&[u8], Val> = HashMap::new();
+    let mut roots = Roots::default();
     let mut out = Vec::with_capacity(program.args.len());
     for key in &program.args {
         let val = arg_value(cx, program, key, &mut |cx, name| {
             if let Some(val) = roots.get(name) {
-                return Ok(Some(*val));
+                return Ok(Some(val));
             }
             let Some(value) = args.as_object().and_then(|o| o.get_bytes(name)) else {
                 return Ok(None);
@@ -196,6 +196,33 @@ fn host_args(
         out.push(val);
     }
     Ok(out)
+}
+
+/// The arguments that were converted so far: a list that is looked through, as
+/// hashing a few names costs more than the rest of their conversion.
+#[derive(Default)]
+struct Roots<'p> {
+    few: Vec<(&'p [u8], Val)>,
+    many: HashMap<&'p [u8], Val>,
+}
+
+impl<'p> Roots<'p> {
+    const FEW: usize = 16;
+
+    fn get(&self, name: &[u8]) -> Option<Val> {
+        let found = self.few.iter().find(|(known, _)| *known == name);
+        found
+            .map(|(_, val)| *val)
+            .or_else(|| self.many.get(name).copied())
+    }
+
+    fn insert(&mut self, name: &'p [u8], val: Val) {
+        if self.few.len() < Self::FEW {
+            self.few.push((name, val));
+        } else {
+            self.many.insert(name, val);
+        }
+    }
 }
 
 /// The same for arguments that are a value of the run.
