@@ -246,7 +246,7 @@ impl Pool {
 
     /// Runs a program when there is room for it. Its deadline and its signal
     /// hold while it waits. One whose heap ceiling is above the pool's is refused
-    /// with [`ErrorCode::Options`](a99_core::error::ErrorCode::Options).
+    /// with [`ErrorCode::Options`].
     pub async fn run(&self, exe: &Arc<Executable>, args: Value, options: RunOptions) -> Outcome {
         let host = self.vm.host(&options);
         let bytes = options.limits.heap_bytes;

@@ -3,7 +3,7 @@
 //! Three growing buffers hold everything: `bytes` (text), `slots` (the values
 //! of arrays and objects) and `cells` (one header for each array, object, set
 //! or date). Nothing is freed one by one: a run's heap is dropped or reused
-//! whole, and [`Heap::compact`] squeezes garbage out between two instructions,
+//! whole, and `Heap::compact` squeezes garbage out between two instructions,
 //! when every live value is reachable from the roots it is given.
 //!
 //! Every allocation is checked against the ceiling first (D20) and fails with
