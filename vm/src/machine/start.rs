@@ -198,17 +198,18 @@ fn host_args(
     Ok(out)
 }
 
+/// How many are looked through.
+const FEW_ROOTS: usize = 16;
+
 /// The arguments that were converted so far: a list that is looked through, as
 /// hashing a few names costs more than the rest of their conversion.
 #[derive(Default)]
 struct Roots<'p> {
-    few: Vec<(&'p [u8], Val)>,
+    few: SmallVec<[(&'p [u8], Val); FEW_ROOTS]>,
     many: HashMap<&'p [u8], Val>,
 }
 
 impl<'p> Roots<'p> {
-    const FEW: usize = 16;
-
     fn get(&self, name: &[u8]) -> Option<Val> {
         let found = self.few.iter().find(|(known, _)| *known == name);
         found
@@ -217,7 +218,7 @@ impl<'p> Roots<'p> {
     }
 
     fn insert(&mut self, name: &'p [u8], val: Val) {
-        if self.few.len() < Self::FEW {
+        if self.few.len() < FEW_ROOTS {
             self.few.push((name, val));
         } else {
             self.many.insert(name, val);
