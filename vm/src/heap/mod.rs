@@ -279,14 +279,20 @@ impl Heap {
     }
 
     /// Makes room for `n` more slots and a cell, or fails.
+    #[inline]
     fn reserve_slots(&mut self, n: usize) -> Result<u32, Oom> {
         self.check(n.saturating_mul(SLOT_BYTES) + CELL_BYTES)?;
         if self.slots.capacity() - self.slots.len() < n {
-            self.make_room(n * SLOT_BYTES);
-            let room = self.room();
-            grow(&mut self.slots, n, room)?;
+            self.grow_slots(n)?;
         }
         Ok(self.slots.len() as u32)
+    }
+
+    #[cold]
+    fn grow_slots(&mut self, n: usize) -> Result<(), Oom> {
+        self.make_room(n * SLOT_BYTES);
+        let room = self.room();
+        grow(&mut self.slots, n, room)
     }
 
     /// A new array of these values.
