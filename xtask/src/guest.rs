@@ -5,6 +5,7 @@
 //! that other chores do without wasmtime.
 
 use crate::shell::{Failed, cargo, root, run, works};
+use crate::stage::Progress;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -73,14 +74,15 @@ pub fn test() -> Result<(), Failed> {
     run(with_wasmtime("test").args(["--", "--include-ignored"]))
 }
 
-/// The short form of [`test()`]: without what takes minutes by itself.
-pub fn test_in_short() -> Result<(), Failed> {
+/// The short form of [`test()`]: without what takes minutes by itself, and to
+/// the end whatever fails.
+pub fn test_in_short(progress: &Progress) -> Result<(), Failed> {
     let mut test = with_wasmtime("test");
-    test.args(["--", "--include-ignored"]);
+    test.args(["--no-fail-fast", "--", "--include-ignored"]);
     for long in LONG {
         test.args(["--skip", long]);
     }
-    run(&mut test)
+    progress.tests(&mut test)
 }
 
 /// The value of the one option that a chore has, or the usual one.

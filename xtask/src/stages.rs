@@ -49,7 +49,7 @@ pub fn extra() -> Result<(), Failed> {
         eprintln!("==> skipped: tests with the guest, which need the image. {text}");
         return stages.end();
     }
-    stages.run("tests with the guest", |_| guest::test_in_short());
+    stages.run("tests with the guest", guest::test_in_short);
     stages.end()
 }
 
