@@ -367,13 +367,14 @@ mod tests {
         for (text, bytes, folder) in [
             ("1048576", 1 << 20, None),
             ("500M", 500 << 20, None),
+            ("1g", 1 << 30, None),
             ("10G:/srv/x", 10 << 30, Some("/srv/x")),
             ("1T:a:b", 1 << 40, Some("a:b")),
         ] {
             let folder = folder.map(PathBuf::from);
             assert_eq!(disk(text), Ok(DiskArg { bytes, folder }), "{text}");
         }
-        for text in ["", "G", "1.5G", "-1", "1g", "1G:", "99999999T", "/x"] {
+        for text in ["", "G", "1.5G", "-1", "1g:", "1G:", "99999999T", "/x"] {
             assert!(disk(text).is_err(), "{text}");
         }
     }
