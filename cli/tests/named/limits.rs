@@ -12,7 +12,7 @@ fn s11_limits_out_of_range_are_usage_errors() {
     let home = Home::new("limits");
     for args in [
         &["exec", "--memory", "0", "--", "true"][..],
-        &["exec", "--memory", "1T", "--", "true"],
+        &["exec", "--memory", "1.5G", "--", "true"],
         &["exec", "--processes", "0", "--", "true"],
         &["exec", "--output-limit", "-1", "--", "true"],
         &["exec", "--lifetime", "0s", "--", "true"],
