@@ -26,7 +26,7 @@ pub(crate) fn reserve<T>(heap: &Heap, buf: &mut Vec<T>, n: usize) -> Result<(), 
         .saturating_add(more)
         .saturating_mul(size_of::<T>());
     heap.check(wanted)?;
-    reserve_mapped(buf, more).map_err(|_| Oom { wanted })
+    reserve_mapped(buf, more, heap.room()).map_err(|_| Oom { wanted })
 }
 
 /// Appends one element.

@@ -518,7 +518,7 @@ impl Heap {
 fn grow<T>(buf: &mut Vec<T>, n: usize, room: usize) -> Result<(), Oom> {
     let wish = (buf.capacity() / 2).max(16);
     let more = n.max(wish.min(room / size_of::<T>()));
-    reserve_mapped(buf, more).map_err(|_| Oom {
+    reserve_mapped(buf, more, room).map_err(|_| Oom {
         wanted: n * size_of::<T>(),
     })
 }
@@ -530,13 +530,15 @@ fn grow<T>(buf: &mut Vec<T>, n: usize, room: usize) -> Result<(), Oom> {
 /// of megabytes. It does not where the buffer is a mapping of its own, whose
 /// pages move to another address: so a buffer that becomes large is asked for
 /// at a size at which every allocator makes one, of which all that is not
-/// wanted is given back untouched.
+/// wanted is given back untouched. That needs as much `room` in bytes under the
+/// ceiling, of which a run never asks for more; below it, copies are short.
 ///
 /// # Errors
 /// The system refused memory.
 pub(crate) fn reserve_mapped<T>(
     buf: &mut Vec<T>,
     more: usize,
+    room: usize,
 ) -> Result<(), std::collections::TryReserveError> {
     /// A buffer of as many bytes is large: copying less is quick.
     const LARGE: usize = 512 << 10;
@@ -546,7 +548,7 @@ pub(crate) fn reserve_mapped<T>(
     let size = size_of::<T>().max(1);
     let wanted = buf.len().saturating_add(more);
     let is_large = |n: usize| n.saturating_mul(size) >= LARGE;
-    if is_large(wanted) && !is_large(buf.capacity()) {
+    if is_large(wanted) && !is_large(buf.capacity()) && room > MAPPED + size {
         let mut mapped: Vec<T> = Vec::new();
         if mapped
             .try_reserve_exact(wanted.max(MAPPED / size + 1))
