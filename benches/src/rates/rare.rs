@@ -181,27 +181,14 @@ fn rare() -> Vec<Case> {
         let case = Case::steps("rare", "method of 30 arguments", name, caught(step));
         out.push(case.first(set("l", json!([]))));
     }
-    let step = set("t", method(id("Math"), "max", many()));
-    out.push(Case::steps(
-        "rare",
-        "function of 30 arguments",
-        "",
-        caught(step),
-    ));
-    let step = set("t", call("Set", many()));
-    out.push(Case::steps(
-        "rare",
-        "function of 30 arguments",
-        "Set",
-        caught(step),
-    ));
-    let step = set("t", call("isNaN", many()));
-    out.push(Case::steps(
-        "rare",
-        "function of 30 arguments",
-        "isNaN",
-        caught(step),
-    ));
+    for (name, value) in [
+        ("", method(id("Math"), "max", many())),
+        ("Set", call("Set", many())),
+        ("isNaN", call("isNaN", many())),
+    ] {
+        let steps = caught(set("t", value));
+        out.push(Case::steps("rare", "function of 30 arguments", name, steps));
+    }
     let step = json!({"op": "mathCalc", "expr": "nobody + 1", "result": "t"});
     out.push(Case::steps("rare", "unknown name", "", caught(step)));
     for op in ["<=", "==="] {
