@@ -27,6 +27,18 @@ fn patient() -> Arc<Engine> {
     Arc::new(Engine::builder().atoms(all_atoms().with(never)).build())
 }
 
+/// An agent that never ends.
+fn waits(engine: &Engine) -> Agent {
+    let program = seq(json!([{"op": "never"}]));
+    engine.compile(program).expect("a program")
+}
+
+/// An agent that ends at once.
+fn answers(engine: &Engine) -> Agent {
+    let program = seq(json!([ret(lit(1))]));
+    engine.compile(program).expect("a program")
+}
+
 fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -64,12 +76,7 @@ async fn queued(
 #[test]
 fn a9_a_run_that_waits_for_a_pool_ends_at_its_deadline() {
     let engine = patient();
-    let busy = engine
-        .compile(seq(json!([{"op": "never"}])))
-        .expect("a program");
-    let agent = engine
-        .compile(seq(json!([ret(lit(1))])))
-        .expect("a program");
+    let (busy, agent) = (waits(&engine), answers(&engine));
     let pool = engine.pool(1 << 20);
     let options = rich().heap_bytes(1 << 20).timeout_ms(100);
     let (outcome, took) = runtime().block_on(queued(&pool, &busy, &agent, options));
@@ -82,12 +89,7 @@ fn a9_a_run_that_waits_for_a_pool_ends_at_its_deadline() {
 #[test]
 fn a9_a_run_that_waits_for_a_pool_can_be_aborted() {
     let engine = patient();
-    let busy = engine
-        .compile(seq(json!([{"op": "never"}])))
-        .expect("a program");
-    let agent = engine
-        .compile(seq(json!([ret(lit(1))])))
-        .expect("a program");
+    let (busy, agent) = (waits(&engine), answers(&engine));
     let pool = engine.pool(1 << 20);
     let signal = AbortSignal::new();
     let options = rich()
@@ -120,9 +122,7 @@ fn a9_a_run_that_waits_for_a_pool_can_be_aborted() {
 #[test]
 fn a9_what_can_never_be_admitted_is_refused() {
     let engine = Arc::new(Engine::new());
-    let agent = engine
-        .compile(seq(json!([ret(lit(1))])))
-        .expect("a program");
+    let agent = answers(&engine);
     for (pool, ceiling) in [(0, 0), (0, 1 << 20), (1 << 20, (1 << 20) + 1)] {
         let pool = engine.pool(pool);
         let run = pool.run(
@@ -141,12 +141,7 @@ fn a9_what_can_never_be_admitted_is_refused() {
 #[test]
 fn a12_a_run_outside_of_a_runtime_is_an_error_where_it_waits() {
     let engine = patient();
-    let waits = engine
-        .compile(seq(json!([{"op": "never"}])))
-        .expect("a program");
-    let agent = ENGINE
-        .compile(seq(json!([ret(lit(1))])))
-        .expect("a program");
+    let (waits, agent) = (waits(&engine), answers(&ENGINE));
     let poll = |agent: &Agent| {
         let run = engine.run(agent, json!({}), rich(), Capabilities::none());
         let mut run = std::pin::pin!(run);
