@@ -173,10 +173,7 @@ pub fn inline<I: Input>(
     body: fn(I) -> Reply,
 ) -> Result<Val, Fault> {
     let mut copies = Copies::paid(cx);
-    let values = host_values(&mut copies, args, scope.limits)?;
-    let (input, ended) = read::<I>(&mut copies, &values);
-    copies.discard(values)?;
-    ended?;
+    let input = read::<I>(&mut copies, args, scope.limits)?;
     let input = input.map_err(|e| declared.fault(&Failure::Input(e)))?;
     let reply = catch_unwind(AssertUnwindSafe(|| body(input)))
         .unwrap_or_else(|_| Err(Failure::Failed(PANICKED.to_owned())));
@@ -187,20 +184,36 @@ pub fn inline<I: Input>(
     made
 }
 
-/// Reads arguments piece by piece, and tells whether the run was stopped.
-fn read<I: Input>(cx: &mut Cx<'_>, values: &[Value]) -> (Result<I, Mismatch>, Result<(), Fault>) {
+/// Reads the arguments of a call piece by piece, from copies that are given back
+/// at once.
+///
+/// # Errors
+/// What may not cross the boundary, memory, a stop; within, arguments that do
+/// not fit.
+fn read<I: Input>(
+    copies: &mut Copies<'_, '_>,
+    args: &[Val],
+    limits: &BoundaryLimits,
+) -> Result<Result<I, Mismatch>, Fault> {
     /// Work of reading a value.
     const READ_VALUE: i64 = 64;
-    let run = RefCell::new((cx, Ok(())));
-    let stop = || {
-        let (cx, ended) = &mut *run.borrow_mut();
-        if ended.is_ok() {
-            *ended = cx.work(READ_VALUE);
-        }
-        ended.is_err()
+    let values = host_values(copies, args, limits)?;
+    let (input, ended) = {
+        let cx: &mut Cx<'_> = copies;
+        let run = RefCell::new((cx, Ok(())));
+        let stop = || {
+            let (cx, ended) = &mut *run.borrow_mut();
+            if ended.is_ok() {
+                *ended = cx.work(READ_VALUE);
+            }
+            ended.is_err()
+        };
+        let input = from_args_in(I::KEYS, &values, &Pace::until(&stop));
+        (input, run.into_inner().1)
     };
-    let input = from_args_in(I::KEYS, values, &Pace::until(&stop));
-    (input, run.into_inner().1)
+    copies.discard(values)?;
+    ended?;
+    Ok(input)
 }
 
 /// The arguments of a call as host values, and room for the function's own
@@ -304,16 +317,9 @@ pub fn price<I: Input>(
     cost: fn(&I) -> f64,
 ) -> Result<f64, Fault> {
     let mut copies = Copies::paid(cx);
-    let values = match host_values(&mut copies, args, limits) {
-        Ok(values) => values,
-        Err(Fault::Throw(_)) => return Ok(f64::NAN),
-        Err(fault) => return Err(fault),
-    };
-    let (input, ended) = read::<I>(&mut copies, &values);
-    copies.discard(values)?;
-    ended?;
-    Ok(match input {
-        Ok(input) => catch_unwind(AssertUnwindSafe(|| cost(&input))).unwrap_or(f64::NAN),
-        Err(_) => f64::NAN,
-    })
+    match read::<I>(&mut copies, args, limits) {
+        Ok(Ok(input)) => Ok(catch_unwind(AssertUnwindSafe(|| cost(&input))).unwrap_or(f64::NAN)),
+        Ok(Err(_)) | Err(Fault::Throw(_)) => Ok(f64::NAN),
+        Err(fault) => Err(fault),
+    }
 }
