@@ -3,7 +3,7 @@
 //! The same targets run on their stored inputs as ordinary tests on the stable
 //! toolchain; this is for finding new inputs.
 
-use crate::shell::{Failed, cargo, files_below, root, run, works};
+use crate::shell::{Failed, files_below, root, run, works};
 use std::process::Command;
 
 /// Seconds for each target unless said otherwise.
@@ -11,15 +11,6 @@ const DEFAULT_SECONDS: u32 = 60;
 
 /// Seconds for each target in CI: enough to see that it builds and runs.
 const CI_SECONDS: u32 = 5;
-
-/// Calls the test kit's mutator of artifacts with these arguments.
-pub fn mutate(args: &[&str]) -> Result<(), Failed> {
-    let mut mutate = cargo("run");
-    mutate.args(["--quiet", "--release", "--package", "a99-testkit"]);
-    mutate.args(["--bin", "mutate", "--"]).args(args);
-    // The mutator's own last line says what failed.
-    run(&mut mutate).map_err(|_| Failed(String::new()))
-}
 
 /// Runs all targets for some seconds, where their tools are there or can be
 /// installed. CI replays the stored inputs in any case, as ordinary tests.

@@ -7,15 +7,13 @@ mod bench;
 mod docs;
 mod fuzz;
 mod guest;
-mod rates;
 mod shell;
 mod stage;
 mod stages;
-mod stops;
 mod tidy;
 mod vectors;
 
-use shell::Failed;
+use shell::{Failed, run_program};
 use std::process::ExitCode;
 
 const HELP: &str = "\
@@ -97,9 +95,9 @@ fn run(chore: &str, rest: &[String]) -> Result<(), Failed> {
         ("bless", []) => stages::bless(),
         ("vectors", args) => vectors::replay(args),
         ("bench", args) => bench::bench(args),
-        ("mutate", args) => fuzz::mutate(args),
-        ("rates", args) => rates::measure(args),
-        ("stops", args) => stops::measure(args),
+        ("mutate", args) => run_program("a99-testkit", "mutate", args),
+        ("rates", args) => run_program("a99-benches", "rates", args),
+        ("stops", args) => run_program("a99-benches", "stops", args),
         ("guest", args) => guest::build(args),
         ("guest-test", []) => guest::test(),
         ("boots", args) => guest::boots(args),

@@ -38,6 +38,15 @@ pub fn run(command: &mut Command) -> Result<(), Failed> {
     }
 }
 
+/// Builds a program of the workspace as users build theirs, and runs it.
+pub fn run_program(package: &str, name: &str, args: &[&str]) -> Result<(), Failed> {
+    let mut program = cargo("run");
+    program.args(["--quiet", "--release", "--package", package]);
+    program.args(["--bin", name, "--"]).args(args);
+    // The program's own last line says what failed.
+    run(&mut program).map_err(|_| Failed(String::new()))
+}
+
 /// Runs a command and gives what it prints.
 pub fn output(command: &mut Command) -> Result<String, Failed> {
     let name = describe(command);
