@@ -136,7 +136,7 @@ fn is_uri<G: Gauge>(gauge: &mut G, text: &[u8]) -> Result<bool, G::Stop> {
     if let Some(v6) = host_port.strip_prefix(b"[") {
         return Ok(short(v6).is_some_and(|v6| {
             v6.split_once(']').is_some_and(|(address, port)| {
-                address.parse::<std::net::Ipv6Addr>().is_ok()
+                address.parse::<core::net::Ipv6Addr>().is_ok()
                     && port.strip_prefix(':').map_or(port.is_empty(), is_port)
             })
         }));

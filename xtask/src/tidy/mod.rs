@@ -1,16 +1,19 @@
 //! `cargo xtask tidy`: rules of the tree that no compiler checks.
 //!
-//! The walls between crates are in [`walls`], the rules for files in
-//! [`sources`], those for pages in [`markdown`], what may work without the meter
-//! in [`metered`]; what is cited by number or named as proof exists
-//! ([`citations`], [`names`]). All findings are told at once.
+//! The rules between crates are in [`layering`], what the language's crates may
+//! not name in [`purity`], the rules for files in [`sources`], those for pages in
+//! [`markdown`], what may work without the meter in [`metered`]; what is cited by
+//! number or named as proof exists ([`citations`], [`names`]). Everything that is
+//! wrong is told at once.
 
 mod citations;
+mod layering;
 mod markdown;
 mod metered;
 mod names;
+mod purity;
 mod sources;
-mod walls;
+mod tables;
 
 use crate::docs;
 use crate::shell::{Failed, output, root};
@@ -18,13 +21,14 @@ use std::process::Command;
 
 /// Checks everything.
 pub fn tidy() -> Result<(), Failed> {
-    let mut findings = walls::findings()?;
+    let mut findings = layering::diagnostics()?;
     let files: Vec<(String, String)> = tracked()?.into_iter().filter_map(read).collect();
     let each = || files.iter().map(|(path, text)| (&**path, &**text));
     let (pages, known) = (citations::Pages::of(each()), names::Known::of(each()));
     let tree = markdown::Tree::of(each());
     for (path, text) in each() {
         findings.extend(sources::findings(path, text));
+        findings.extend(purity::diagnostics(path, text));
         findings.extend(metered::findings(path, text));
         findings.extend(citations::findings(path, text, &pages, &known));
         findings.extend(tree.findings(path, text));
