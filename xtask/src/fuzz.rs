@@ -1,7 +1,7 @@
 //! `cargo xtask fuzz`: cargo-fuzz on the nightly toolchain.
 //!
 //! The same targets run on their stored inputs as ordinary tests on the stable
-//! toolchain; this is for finding new inputs.
+//! toolchain; this is for diagnostic new inputs.
 
 use crate::shell::{Failed, files_below, root, run, works};
 use std::process::Command;
@@ -73,7 +73,7 @@ fn run_targets(targets: &[String], seconds: u32) -> Result<(), Failed> {
     for target in targets {
         eprintln!("==> fuzz {target}, {seconds} s");
         let mut fuzz = Command::new("cargo");
-        // The toolchain of this chore must not leak into the nightly one.
+        // The toolchain of this task must not leak into the nightly one.
         fuzz.env_remove("CARGO").env_remove("RUSTUP_TOOLCHAIN");
         fuzz.args(["+nightly", "fuzz", "run", target, "--"]);
         fuzz.arg(format!("-max_total_time={seconds}"));

@@ -2,7 +2,7 @@
 //! row, comparison with QEMU.
 //!
 //! The command builds the image; it is built here with the sandbox in it, so
-//! that other chores do without wasmtime.
+//! that other tasks do without wasmtime.
 
 use crate::shell::{Failed, cargo, root, run, works};
 use crate::stage::Progress;
@@ -85,7 +85,7 @@ pub fn test_in_short(progress: &Progress) -> Result<(), Failed> {
     progress.tests(&mut test)
 }
 
-/// The value of the one option that a chore has, or the usual one.
+/// The value of the one option that a task has, or the usual one.
 fn option<'a>(args: &[&'a str], name: &str, usual: &'a str) -> Result<&'a str, Failed> {
     match *args {
         [] => Ok(usual),

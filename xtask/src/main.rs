@@ -1,6 +1,6 @@
-//! `cargo xtask`: the chores of the project.
+//! `cargo xtask`: the tasks of the project.
 //!
-//! Each chore is a file. They call cargo and read the tree; none is part of
+//! Each task is a file. They call cargo and read the tree; none is part of
 //! the product.
 
 mod bench;
@@ -17,15 +17,15 @@ use shell::{Failed, run_program};
 use std::process::ExitCode;
 
 const HELP: &str = "\
-Usage: cargo xtask CHORE
+Usage: cargo xtask TASK
 
-  test                       format, lints, walls, vectors on both engines, all
-                             tests; what a contributor runs before a change. Every
-                             stage is run, with its time and what it counted
-  extra                      documentation without warnings; the sandbox: its
+  test                       format, lints, layering rules, vectors on both engines,
+                             all tests; what a contributor runs before a change.
+                             Every stage is run, with its time and what it counted
+  slow                       documentation without warnings; the sandbox: its
                              image and all tests with it (Debian, apt)
-  ci                         test, then extra
-  tidy                       only the walls and rules of the tree
+  ci                         test, then slow
+  tidy                       only the layering rules and those of the tree
   docs [--check]             write docs/a99b.md, bytecode.md and costs.md
   bless                      rewrite golden files and generated documents
   vectors [--engine vm|a99b|oracle] FILE...
@@ -60,34 +60,35 @@ Usage: cargo xtask CHORE
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    let (chore, rest) = match args.split_first() {
-        Some((chore, rest)) => (chore.as_str(), rest),
+    let (task, rest) = match args.split_first() {
+        Some((task, rest)) => (task.as_str(), rest),
         None => ("", &[][..]),
     };
-    if chore.is_empty() || args.iter().any(|arg| arg == "--help" || arg == "-h") {
+    if task.is_empty() || args.iter().any(|arg| arg == "--help" || arg == "-h") {
         print!("{HELP}");
-        return ExitCode::from(if chore.is_empty() { 2 } else { 0 });
+        return ExitCode::from(if task.is_empty() { 2 } else { 0 });
     }
-    match run(chore, rest) {
+    match run(task, rest) {
         Ok(()) => ExitCode::SUCCESS,
         Err(Failed(reason)) => {
             // A reason is left out where the last command gave it.
             if !reason.is_empty() {
-                eprintln!("xtask {chore}: {reason}");
+                eprintln!("xtask {task}: {reason}");
             }
             ExitCode::FAILURE
         }
     }
 }
 
-fn run(chore: &str, rest: &[String]) -> Result<(), Failed> {
+fn run(task: &str, rest: &[String]) -> Result<(), Failed> {
     let flags: Vec<&str> = rest.iter().map(String::as_str).collect();
-    match (chore, flags.as_slice()) {
+    match (task, flags.as_slice()) {
         ("test", []) => stages::test(),
-        ("extra", []) => stages::extra(),
+        // The second name is the old one.
+        ("slow" | "extra", []) => stages::slow(),
         ("ci", []) => {
             let test = stages::test();
-            stages::extra().and(test)
+            stages::slow().and(test)
         }
         ("tidy", []) => tidy::tidy(),
         ("docs", []) => docs::write(),
@@ -105,6 +106,6 @@ fn run(chore: &str, rest: &[String]) -> Result<(), Failed> {
         ("cosim", args) => guest::cosim(args),
         ("fuzz", args) => fuzz::fuzz(args),
         ("fuzz-ci", []) => fuzz::ci(),
-        _ => Err(Failed("unknown chore or argument; see --help".to_owned())),
+        _ => Err(Failed("unknown task or argument; see --help".to_owned())),
     }
 }

@@ -1,10 +1,10 @@
-//! Running commands and finding files.
+//! Running commands and diagnostic files.
 
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Why a chore failed.
+/// Why a task failed.
 #[derive(Debug)]
 pub struct Failed(pub String);
 
@@ -19,7 +19,7 @@ pub fn root() -> PathBuf {
     here.parent().unwrap_or(here).to_path_buf()
 }
 
-/// The cargo that runs this chore, working on this workspace. The current
+/// The cargo that runs this task, working on this workspace. The current
 /// folder stays the user's, so that paths mean what they typed.
 pub fn cargo(command: &str) -> Command {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));

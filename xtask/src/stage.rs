@@ -1,4 +1,4 @@
-//! Stages of a chore: each under its number and name, with its time, and never
+//! Stages of a task: each under its number and name, with its time, and never
 //! silent for long.
 
 use crate::shell::{Failed, describe, failed};

@@ -1,4 +1,4 @@
-//! The stages of `test`, `extra` and `bless`.
+//! The stages of `test`, `slow` and `bless`.
 
 use crate::shell::{Failed, cargo, run};
 use crate::stage::Stages;
@@ -29,7 +29,7 @@ pub fn test() -> Result<(), Failed> {
 
 /// What takes long and seldom breaks: documentation, what needs wasmtime, and
 /// what needs the guest's image, which is built if need be.
-pub fn extra() -> Result<(), Failed> {
+pub fn slow() -> Result<(), Failed> {
     let mut stages = Stages::of(4);
     stages.run("documentation", |_| {
         let mut doc = cargo("doc");

@@ -79,8 +79,8 @@ impl Pages {
 }
 
 /// What a file cites and no page has.
-pub fn findings(path: &str, text: &str, pages: &Pages, known: &Known) -> Vec<String> {
-    let mut findings = Vec::new();
+pub fn diagnostics(path: &str, text: &str, pages: &Pages, known: &Known) -> Vec<String> {
+    let mut diagnostics = Vec::new();
     for block in blocks(path, text) {
         let words = words(&block.text);
         let context = Context {
@@ -90,23 +90,23 @@ pub fn findings(path: &str, text: &str, pages: &Pages, known: &Known) -> Vec<Str
         };
         for (n, word) in words.iter().enumerate() {
             for what in context.missing(n) {
-                findings.push(format!("{path}:{}: {what}", block.line(word.at)));
+                diagnostics.push(format!("{path}:{}: {what}", block.line(word.at)));
             }
         }
     }
     if path.ends_with(".rs") {
-        findings.extend(tests(path, text, pages));
+        diagnostics.extend(tests(path, text, pages));
     }
     if path == DECISIONS || path == LINES {
-        findings.extend(known.findings(path, text));
+        diagnostics.extend(known.diagnostics(path, text));
     }
-    findings
+    diagnostics
 }
 
 /// Tests that are named after a line or class (`c05_...`, `a4_...`) which the
 /// page does not have.
 fn tests(path: &str, text: &str, pages: &Pages) -> Vec<String> {
-    let mut findings = Vec::new();
+    let mut diagnostics = Vec::new();
     for (index, line) in text.lines().enumerate() {
         let Some(name) = function(line).filter(|name| name.split('_').count() > 2) else {
             continue;
@@ -120,13 +120,13 @@ fn tests(path: &str, text: &str, pages: &Pages) -> Vec<String> {
             continue;
         }
         if !pages.lines.contains(&first) && !pages.lines.contains(&format!("class {first}")) {
-            findings.push(format!(
+            diagnostics.push(format!(
                 "{path}:{}: {name} is named after {first}, which {LINES} does not have",
                 index + 1
             ));
         }
     }
-    findings
+    diagnostics
 }
 
 /// Prose of a file that is read as one: a comment, a page, a note.
@@ -390,7 +390,7 @@ mod tests {
     }
 
     fn check(path: &str, text: &str) -> Vec<String> {
-        findings(path, text, &pages(), &Known::default())
+        diagnostics(path, text, &pages(), &Known::default())
     }
 
     #[test]

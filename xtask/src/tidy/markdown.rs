@@ -37,20 +37,20 @@ impl Tree {
     }
 
     /// What is wrong with a page.
-    pub fn findings(&self, path: &str, text: &str) -> Vec<String> {
+    pub fn diagnostics(&self, path: &str, text: &str) -> Vec<String> {
         if !path.ends_with(".md") {
             return Vec::new();
         }
         let links = links(text).filter(|link| !self.leads_somewhere(path, link));
-        let mut findings: Vec<String> = links
+        let mut diagnostics: Vec<String> = links
             .map(|link| format!("{path}: broken link: {link}"))
             .collect();
         if path != HISTORY {
             let spans = code_spans(text).filter(|(_, span)| self.is_missing(span));
-            findings
+            diagnostics
                 .extend(spans.map(|(line, span)| format!("{path}:{line}: there is no `{span}`")));
         }
-        findings
+        diagnostics
     }
 
     fn leads_somewhere(&self, path: &str, link: &str) -> bool {
@@ -166,7 +166,7 @@ mod tests {
             ("docs/b.md", text),
             ("core/src/lib.rs", ""),
         ];
-        Tree::of(files.into_iter()).findings("docs/b.md", text)
+        Tree::of(files.into_iter()).diagnostics("docs/b.md", text)
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! run's view. What types cannot say is in a table here: functions of ours and
 //! of libraries that walk a whole value or text without asking anybody, and
 //! the places of `vm` and `atoms` that may call them, each with the reason why
-//! its data is small or paid for. A new place is a finding until it is either
+//! its data is small or paid for. A new place is a diagnostic until it is either
 //! metered or entered here.
 
 /// Calls that walk a whole value, text or schema without a meter.
@@ -98,12 +98,12 @@ fn is_guarded(path: &str) -> bool {
 
 /// Calls in a file of which the table does not know, and entries of the table
 /// that are no longer true.
-pub fn findings(path: &str, text: &str) -> Vec<String> {
+pub fn diagnostics(path: &str, text: &str) -> Vec<String> {
     if !is_guarded(path) {
         return Vec::new();
     }
     let product = text.split("#[cfg(test)]\nmod tests").next().unwrap_or(text);
-    let mut findings = Vec::new();
+    let mut diagnostics = Vec::new();
     for walk in WALKS {
         let code = product.lines().filter(|line| {
             let line = line.trim_start();
@@ -117,17 +117,17 @@ pub fn findings(path: &str, text: &str) -> Vec<String> {
             .find(|(file, call, ..)| *file == path && *call == walk)
             .map_or(0, |(_, _, times, _)| *times);
         if made > allowed {
-            findings.push(format!(
+            diagnostics.push(format!(
                 "{path}: `{walk}` walks a program's data without the meter ({made} of {allowed} \
                  places in xtask/src/tidy/metered.rs)"
             ));
         } else if made < allowed {
-            findings.push(format!(
+            diagnostics.push(format!(
                 "{path}: `{walk}` is in xtask/src/tidy/metered.rs {allowed} times and here {made}"
             ));
         }
     }
-    findings
+    diagnostics
 }
 
 #[cfg(test)]
@@ -137,18 +137,18 @@ mod tests {
     #[test]
     fn walks_need_an_entry() {
         let code = "fn f(v: &Value) -> usize {\n    v.to_json_string().len()\n}\n";
-        assert_eq!(findings("vm/src/x.rs", code).len(), 1);
-        assert_eq!(findings("atoms/src/io/x.rs", code).len(), 1);
-        assert!(findings("vm/src/x/tests.rs", code).is_empty());
-        assert!(findings("core/src/x.rs", code).is_empty());
+        assert_eq!(diagnostics("vm/src/x.rs", code).len(), 1);
+        assert_eq!(diagnostics("atoms/src/io/x.rs", code).len(), 1);
+        assert!(diagnostics("vm/src/x/tests.rs", code).is_empty());
+        assert!(diagnostics("core/src/x.rs", code).is_empty());
         let test = format!("#[cfg(test)]\nmod tests {{\n{code}}}\n");
-        assert!(findings("vm/src/x.rs", &test).is_empty());
+        assert!(diagnostics("vm/src/x.rs", &test).is_empty());
     }
 
     #[test]
     fn entries_are_used() {
         let (file, ..) = ALLOWED[0];
-        assert_eq!(findings(file, "").len(), 1);
+        assert_eq!(diagnostics(file, "").len(), 1);
     }
 
     #[test]

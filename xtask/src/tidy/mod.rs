@@ -21,29 +21,29 @@ use std::process::Command;
 
 /// Checks everything.
 pub fn tidy() -> Result<(), Failed> {
-    let mut findings = layering::diagnostics()?;
+    let mut diagnostics = layering::diagnostics()?;
     let files: Vec<(String, String)> = tracked()?.into_iter().filter_map(read).collect();
     let each = || files.iter().map(|(path, text)| (&**path, &**text));
     let (pages, known) = (citations::Pages::of(each()), names::Known::of(each()));
     let tree = markdown::Tree::of(each());
     for (path, text) in each() {
-        findings.extend(sources::findings(path, text));
-        findings.extend(purity::diagnostics(path, text));
-        findings.extend(metered::findings(path, text));
-        findings.extend(citations::findings(path, text, &pages, &known));
-        findings.extend(tree.findings(path, text));
+        diagnostics.extend(sources::diagnostics(path, text));
+        diagnostics.extend(purity::diagnostics(path, text));
+        diagnostics.extend(metered::diagnostics(path, text));
+        diagnostics.extend(citations::diagnostics(path, text, &pages, &known));
+        diagnostics.extend(tree.diagnostics(path, text));
     }
     if let Err(Failed(reason)) = docs::check() {
-        findings.push(reason);
+        diagnostics.push(reason);
     }
-    if findings.is_empty() {
+    if diagnostics.is_empty() {
         return Ok(());
     }
-    findings.sort();
-    for finding in &findings {
-        eprintln!("  {finding}");
+    diagnostics.sort();
+    for diagnostic in &diagnostics {
+        eprintln!("  {diagnostic}");
     }
-    Err(Failed(format!("{} findings", findings.len())))
+    Err(Failed(format!("{} diagnostics", diagnostics.len())))
 }
 
 /// A file with its text; files that a change has removed are still listed until

@@ -31,8 +31,8 @@ impl Known {
     /// Names of a page that nothing in the tree has: in a paragraph that begins
     /// with `Vectors:` those of vectors, after `Test:` or `Tests:` and in the
     /// rows of tables those of tests. `c05_*` is any that begins so.
-    pub fn findings(&self, path: &str, text: &str) -> Vec<String> {
-        let mut findings = Vec::new();
+    pub fn diagnostics(&self, path: &str, text: &str) -> Vec<String> {
+        let mut diagnostics = Vec::new();
         let mut vectors = false;
         for (index, line) in text.lines().enumerate() {
             if line.trim().is_empty() || line.starts_with('|') {
@@ -48,11 +48,11 @@ impl Known {
                 }
                 if self.is_missing(part, vectors) {
                     let what = if vectors { "vector" } else { "test" };
-                    findings.push(format!("{path}:{}: no {what} is called {part}", index + 1));
+                    diagnostics.push(format!("{path}:{}: no {what} is called {part}", index + 1));
                 }
             }
         }
-        findings
+        diagnostics
     }
 
     fn is_missing(&self, name: &str, is_vector: bool) -> bool {
@@ -107,7 +107,7 @@ mod tests {
         let text = "`__proto__` and `D12` are none.\n\nVectors: `map-1`,\n`map-2`. Test:\n\
                     `c05_sorting_is_paid`, `c06_none`.\n\n| C05 | x | `c05_*`, `c07_*` |\n";
         assert_eq!(
-            known.findings("docs/decisions.md", text),
+            known.diagnostics("docs/decisions.md", text),
             [
                 "docs/decisions.md:4: no vector is called map-2",
                 "docs/decisions.md:5: no test is called c06_none",

@@ -47,9 +47,9 @@ const GUEST_PATHS: [&str; 5] = [
 const UNFINISHED: [(&str, &str); 2] = [("TO", "DO"), ("FIX", "ME")];
 
 /// What is wrong with a file.
-pub fn findings(path: &str, text: &str) -> Vec<String> {
-    let mut findings = Vec::new();
-    let mut found = |what: String| findings.push(format!("{path}: {what}"));
+pub fn diagnostics(path: &str, text: &str) -> Vec<String> {
+    let mut diagnostics = Vec::new();
+    let mut found = |what: String| diagnostics.push(format!("{path}: {what}"));
     let extension = Path::new(path).extension().and_then(|e| e.to_str());
     let rust = extension == Some("rs");
     // Vectors and other data quote whatever they need.
@@ -80,7 +80,7 @@ pub fn findings(path: &str, text: &str) -> Vec<String> {
             found(format!("unfinished work: {a}{b}"));
         }
     }
-    findings
+    diagnostics
 }
 
 /// Lines that are not comments.
@@ -106,28 +106,28 @@ mod tests {
     #[test]
     fn long_files() {
         let long = "\n".repeat(MAX_LINES + 1);
-        assert_eq!(findings("core/src/x.rs", &long).len(), 1);
-        assert!(findings("tests/x.jsonl", &long).is_empty());
+        assert_eq!(diagnostics("core/src/x.rs", &long).len(), 1);
+        assert!(diagnostics("tests/x.jsonl", &long).is_empty());
     }
 
     #[test]
     fn tokio_has_one_home() {
         let code = "use tokio::time;\n";
-        assert_eq!(findings("vm/src/exec/mod.rs", code).len(), 1);
-        assert!(findings("vm/src/driver.rs", code).is_empty());
-        assert!(findings("vm/src/exec/mod.rs", "// no tokio\n").is_empty());
+        assert_eq!(diagnostics("vm/src/exec/mod.rs", code).len(), 1);
+        assert!(diagnostics("vm/src/driver.rs", code).is_empty());
+        assert!(diagnostics("vm/src/exec/mod.rs", "// no tokio\n").is_empty());
     }
 
     #[test]
     fn manifests_inherit() {
-        assert_eq!(findings("x/Cargo.toml", "[package]\n").len(), 1);
-        assert!(findings("x/Cargo.toml", "[lints]\nworkspace = true\n").is_empty());
+        assert_eq!(diagnostics("x/Cargo.toml", "[package]\n").len(), 1);
+        assert!(diagnostics("x/Cargo.toml", "[lints]\nworkspace = true\n").is_empty());
     }
 
     #[test]
     fn places_of_one_machine() {
         let text = format!("see {}{}me/x", "/ho", "me/");
-        assert_eq!(findings("README.md", &text).len(), 1);
-        assert!(findings("tests/x.jsonl", &text).is_empty());
+        assert_eq!(diagnostics("README.md", &text).len(), 1);
+        assert!(diagnostics("tests/x.jsonl", &text).is_empty());
     }
 }
