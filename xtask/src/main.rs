@@ -4,6 +4,7 @@
 //! the product.
 
 mod bench;
+mod deny;
 mod docs;
 mod fuzz;
 mod guest;
@@ -26,6 +27,10 @@ Usage: cargo xtask TASK
                              image and all tests with it (Debian, apt)
   ci                         test, then slow
   tidy                       only the layering rules and those of the tree
+  deny                       licences, second versions and sources of dependencies
+                             (cargo-deny, installed if need be)
+  advisories --db PATH       advisories about dependencies, by a clone of RustSec's
+                             database
   docs [--check]             write docs/a99b.md, bytecode.md and costs.md
   bless                      rewrite golden files and generated documents
   vectors [--engine vm|a99b|oracle] FILE...
@@ -91,6 +96,8 @@ fn run(task: &str, rest: &[String]) -> Result<(), Failed> {
             stages::slow().and(test)
         }
         ("tidy", []) => tidy::tidy(),
+        ("deny", []) => deny::deny(),
+        ("advisories", args) => deny::advisories(args),
         ("docs", []) => docs::write(),
         ("docs", ["--check"]) => docs::check(),
         ("bless", []) => stages::bless(),
