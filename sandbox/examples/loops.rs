@@ -1,4 +1,4 @@
-//! Runs bare loops (`guest/tests/programs/loops.S`) in the emulator under the
+//! Runs bare loops (`sandbox/guest/tests/programs/loops.S`) in the emulator under the
 //! engine settings of guests, interpreted and translated (to be fast, and to be
 //! small), and prints million instructions a second.
 //!
@@ -12,7 +12,7 @@ use rustix::time::{ClockId, clock_gettime};
 use std::error::Error;
 
 /// The loops, assembled from `loops.S`.
-const CODE: &[u8] = include_bytes!("../../guest/tests/programs/loops.bin");
+const CODE: &[u8] = include_bytes!("../guest/tests/programs/loops.bin");
 
 /// Their names, in the order of the file.
 const NAMES: [&str; 5] = ["arithmetic", "memory", "calls", "branches", "floats"];

@@ -4,10 +4,10 @@
 //! Code is translated as soon as it is met, a few instructions at a time, so
 //! that everything runs as translated code, and that budgets end everywhere.
 
-#[path = "../../guest/tests/cosim/generator.rs"]
+#[path = "../guest/tests/cosim/generator.rs"]
 #[allow(dead_code, reason = "made for a test that reports more")]
 mod generator;
-#[path = "../../guest/tests/cosim/random.rs"]
+#[path = "../guest/tests/cosim/random.rs"]
 #[allow(dead_code, reason = "made for a test that reports more")]
 mod random;
 
@@ -81,7 +81,7 @@ fn finish(machine: &mut Bare, random: Option<&mut Random>) {
 /// with their addresses, paging, traps, and code that changes itself.
 #[test]
 fn programs_pass_translated() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../guest/tests/programs");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("guest/tests/programs");
     for name in ["integer", "memory", "frames", "paging", "traps", "code"] {
         let code = std::fs::read(folder.join(name).with_extension("bin")).expect("a program");
         for execution in EAGER {

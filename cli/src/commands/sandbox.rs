@@ -85,7 +85,7 @@ fn build(args: &BuildArgs) -> Exit {
 /// What is built of the sources in a folder, if there are any.
 pub(super) fn options(sources: &Path, versions: Versions) -> image::Options {
     let lock_file = sources.join(LOCK_FILE);
-    let has_guest = sources.join("guest/Cargo.toml").exists();
+    let has_guest = sources.join("sandbox/guest/Cargo.toml").exists();
     image::Options {
         versions,
         lock_file: lock_file.exists().then_some(lock_file),

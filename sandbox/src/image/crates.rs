@@ -57,7 +57,7 @@ pub struct Recipe {
 /// The emulator: a reactor without a `main`.
 pub static EMULATOR: Recipe = Recipe {
     step: "emulator",
-    folder: "guest",
+    folder: "sandbox/guest",
     target: "wasm32-wasip1",
     arguments: &[
         "rustc",
@@ -78,7 +78,7 @@ pub static EMULATOR: Recipe = Recipe {
 /// The agent: static, because its start must not wait for a loader.
 pub static AGENT: Recipe = Recipe {
     step: "agent",
-    folder: "guest-agent",
+    folder: "sandbox/guest-agent",
     target: "riscv64gc-unknown-linux-gnu",
     arguments: &[
         "build",
@@ -247,17 +247,20 @@ mod tests {
     fn the_sources_of_the_program_are_inputs_and_tests_are_not() {
         let folder = tempfile::tempdir().unwrap();
         let at = |path: &str| folder.path().join(path);
-        fs::create_dir_all(at("guest/src/cpu")).unwrap();
-        fs::create_dir_all(at("guest/tests")).unwrap();
+        fs::create_dir_all(at("sandbox/guest/src/cpu")).unwrap();
+        fs::create_dir_all(at("sandbox/guest/tests")).unwrap();
         for name in WORKSPACE_FILES {
             fs::write(at(name), "").unwrap();
         }
-        fs::write(at("guest/Cargo.toml"), "").unwrap();
-        fs::write(at("guest/src/cpu/mod.rs"), "1").unwrap();
-        fs::write(at("guest/tests/all.rs"), "1").unwrap();
-        let files = source_files(folder.path(), "guest").unwrap();
+        fs::write(at("sandbox/guest/Cargo.toml"), "").unwrap();
+        fs::write(at("sandbox/guest/src/cpu/mod.rs"), "1").unwrap();
+        fs::write(at("sandbox/guest/tests/all.rs"), "1").unwrap();
+        let files = source_files(folder.path(), "sandbox/guest").unwrap();
         let names: Vec<&String> = files.keys().collect();
-        assert_eq!(names, ["guest/Cargo.toml", "guest/src/cpu/mod.rs"]);
+        assert_eq!(
+            names,
+            ["sandbox/guest/Cargo.toml", "sandbox/guest/src/cpu/mod.rs"]
+        );
         let key = || {
             let mut inputs = Inputs::default();
             let build = CrateBuild::new(&EMULATOR, folder.path(), folder.path());
@@ -265,9 +268,9 @@ mod tests {
             inputs.key()
         };
         let before = key();
-        fs::write(at("guest/tests/all.rs"), "2").unwrap();
+        fs::write(at("sandbox/guest/tests/all.rs"), "2").unwrap();
         assert_eq!(key(), before);
-        fs::write(at("guest/src/cpu/mod.rs"), "2").unwrap();
+        fs::write(at("sandbox/guest/src/cpu/mod.rs"), "2").unwrap();
         assert_ne!(key(), before);
     }
 

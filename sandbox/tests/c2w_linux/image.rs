@@ -8,15 +8,15 @@
 
 #![allow(dead_code, reason = "the crate's interface is larger")]
 
-#[path = "../../../guest/src/bus.rs"]
+#[path = "../../guest/src/bus.rs"]
 pub mod bus;
-#[path = "../../../guest/src/channels/mod.rs"]
+#[path = "../../guest/src/channels/mod.rs"]
 pub mod channels;
-#[path = "../../../guest/src/cpu/mod.rs"]
+#[path = "../../guest/src/cpu/mod.rs"]
 pub mod cpu;
-#[path = "../../../guest/src/devices/mod.rs"]
+#[path = "../../guest/src/devices/mod.rs"]
 pub mod devices;
-#[path = "../../../guest/src/fdt/mod.rs"]
+#[path = "../../guest/src/fdt/mod.rs"]
 pub mod fdt;
 pub mod host {
     //! The crate's own module has one more beneath it, which no path reaches.
@@ -29,11 +29,11 @@ pub mod host {
         fn translate(&mut self, _module: &[u8], _ticket: u32) {}
     }
 }
-#[path = "../../../guest/src/machine.rs"]
+#[path = "../../guest/src/machine.rs"]
 pub mod machine;
-#[path = "../../../guest/src/map.rs"]
+#[path = "../../guest/src/map.rs"]
 pub mod map;
-#[path = "../../../guest/src/ram.rs"]
+#[path = "../../guest/src/ram.rs"]
 pub mod ram;
 #[path = "../c2w_image/wasi.rs"]
 mod wasi;

@@ -32,7 +32,7 @@ const LANGUAGE_PAGES: [&str; 2] = ["docs/decisions.md", "docs/language.md"];
 
 /// Where single letters with numbers are something else: registers,
 /// extensions and constants of the guest's processor.
-const OTHER_LETTERS: &str = "guest/";
+const OTHER_LETTERS: &str = "sandbox/guest/";
 
 /// Families of lines of attack, and the most lines that one may have.
 const FAMILIES: &str = "BCEFMNPSU";
@@ -429,7 +429,10 @@ mod tests {
         assert_eq!(check("docs/decisions.md", "(section 3.9)\n").len(), 1);
         let standards = "// RFC 4648 section 4, virtio 1.2 section 5.2.4\n";
         assert_eq!(check("atoms/src/x.rs", standards), [""; 0]);
-        assert_eq!(check("guest/src/x.rs", "// (section 5.2.4)\n"), [""; 0]);
+        assert_eq!(
+            check("sandbox/guest/src/x.rs", "// (section 5.2.4)\n"),
+            [""; 0]
+        );
     }
 
     #[test]
@@ -451,7 +454,7 @@ mod tests {
         let code = "/// `A99-E0104`, U+00A0, x-D7, D800, 0xD1, M32 and class `D`; F64.\n";
         assert_eq!(check("core/src/x.rs", code), [""; 0]);
         assert_eq!(
-            check("guest/src/x.rs", "// registers S10, extension D2\n"),
+            check("sandbox/guest/src/x.rs", "// registers S10, extension D2\n"),
             [""; 0]
         );
         assert_eq!(check("core/src/x.rs", "let d = \"D99\";\n"), [""; 0]);
