@@ -112,5 +112,11 @@ fn much_goes_both_ways() {
     let output = run(&machine, "head -c 1048576 /dev/zero");
     assert_eq!(output.stdout.len(), 1 << 20);
     println!("1 MB of output: {:?}", began.elapsed());
-    assert_eq!(text(&machine, "ls -a /tmp | grep -c 'run$' || true"), "0\n");
+    assert_eq!(
+        text(
+            &machine,
+            "ls -a /dev/shm /run /tmp 2>/dev/null | grep -c 'run$' || true"
+        ),
+        "0\n"
+    );
 }

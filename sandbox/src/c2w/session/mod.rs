@@ -20,8 +20,10 @@
 //! call that started it ends with an error that says so, and so do later ones
 //! as long as it runs.
 
-use super::marker::{Mark, Scanner, Token, escapes, formats};
-use super::options::{MAX_INPUT, Run};
+mod upload;
+
+use super::marker::{Mark, Scanner, Token, formats};
+use super::options::Run;
 use crate::vm::{self, VmCode, VmError};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -45,18 +47,18 @@ const BOOT_QUIET: Duration = Duration::from_secs(3);
 /// How often the shell is tried again while the guest boots.
 const PROBE_PERIOD: Duration = Duration::from_secs(5);
 
-/// Typed lines after which the shell's answer is awaited: together they fit
-/// into a terminal's buffer of 4,095 bytes.
-const LINES_AT_ONCE: usize = 3;
-
 /// Bytes kept of what came between commands.
 const MAX_BACKGROUND: usize = 64 << 10;
 
 /// Bytes of the console that an error quotes.
 const QUOTED: usize = 400;
 
-/// Where scripts and the session's state may be kept in the guest.
-const FOLDERS: [&str; 4] = ["/tmp", "/dev/shm", "/var/tmp", "/run"];
+/// Where scripts and the session's state may be kept in the guest: what ends with
+/// it first, because a mount may lie over the others.
+const FOLDERS: [&str; 4] = ["/dev/shm", "/run", "/tmp", "/var/tmp"];
+
+/// Standard input of a command that was given none.
+const NOTHING: &str = "/dev/null";
 
 /// Sets the terminal up: no echo, bytes as they are written.
 const TERMINAL: &str = "stty -echo -opost icanon isig 2>/dev/null";
@@ -130,6 +132,11 @@ impl<T: Terminal> Session<T> {
     /// # Errors
     /// [`VmCode::NotReady`] if nothing answers like a shell within `patience`.
     pub fn begin(terminal: T, patience: Duration) -> Result<Self, VmError> {
+        Self::begin_in(&FOLDERS, terminal, patience)
+    }
+
+    /// The same, with files in the first of these folders that can be written.
+    fn begin_in(folders: &[&str], terminal: T, patience: Duration) -> Result<Self, VmError> {
         let deadline = Instant::now() + patience;
         let mut session = Self {
             terminal,
@@ -150,7 +157,7 @@ impl<T: Terminal> Session<T> {
         ))?;
         let say = session.ended.command();
         session.type_line(&format!("while :; do sh -i; {say}; done"))?;
-        session.find_abilities()?;
+        session.find_abilities(folders)?;
         session.set_up_shell()?;
         session.background.clear();
         Ok(session)
@@ -196,10 +203,10 @@ impl<T: Terminal> Session<T> {
     }
 
     /// Finds out what the guest has.
-    fn find_abilities(&mut self) -> Result<(), VmError> {
+    fn find_abilities(&mut self, folders: &[&str]) -> Result<(), VmError> {
         self.run_line(TERMINAL)?;
         self.has_tty = self.run_line("true 2>/dev/null >/dev/tty")? == 0;
-        for folder in FOLDERS {
+        for folder in folders {
             if self.run_line(&format!("[ -d {folder} ] && [ -w {folder} ]"))? == 0 {
                 let id = &self.ended.text()[..12];
                 self.files = Some(format!("{folder}/.a99-{id}"));
@@ -372,6 +379,10 @@ impl<T: Terminal> Session<T> {
             1 => {}
             _ => self.renew()?,
         }
+        if input != NOTHING {
+            // Of a command that did not end, the next input takes its place.
+            self.run_line(&format!("command rm -f {input}"))?;
+        }
         Ok(Output {
             stdout: self.as_written(mark.before),
             stderr: Vec::new(),
@@ -542,57 +553,6 @@ impl<T: Terminal> Session<T> {
             self.remember(&output);
         }
         Ok(())
-    }
-
-    /// Brings a script to the shell; the command that prints it.
-    fn load(&mut self, mut lines: Vec<String>) -> Result<String, VmError> {
-        if lines.len() == 1 {
-            return Ok(format!("command printf '{}'", lines.remove(0)));
-        }
-        let file = self.type_file("the script", "run", &lines)?;
-        Ok(format!("cat {file}; rm -f {file}"))
-    }
-
-    /// Brings a command's standard input to the image; the file to read it from.
-    fn load_input(&mut self, bytes: Option<&[u8]>) -> Result<String, VmError> {
-        let bytes = bytes.unwrap_or_default();
-        if bytes.is_empty() {
-            return Ok("/dev/null".to_owned());
-        }
-        if bytes.len() > MAX_INPUT {
-            let text = format!(
-                "{} bytes of standard input, and an image of container2wasm takes {MAX_INPUT}: \
-                 share a folder",
-                bytes.len()
-            );
-            return Err(VmError::new(VmCode::Unsupported, text));
-        }
-        self.type_file("the standard input", "in", &escapes(bytes))
-    }
-
-    /// Types a file into the image; its path there.
-    fn type_file(&mut self, what: &str, name: &str, lines: &[String]) -> Result<String, VmError> {
-        let Some(files) = &self.files else {
-            let text = format!(
-                "{what} is too long for one line of a terminal, and the image has no folder for \
-                 a file: none of /tmp, /dev/shm, /var/tmp and /run can be written"
-            );
-            return Err(VmError::new(VmCode::Unsupported, text));
-        };
-        let file = format!("{files}.{name}");
-        let mut operator = ">|";
-        for group in lines.chunks(LINES_AT_ONCE) {
-            let mut typed = String::new();
-            for line in group {
-                typed += &format!("command printf '{line}' {operator}{file} &&\n");
-                operator = ">>";
-            }
-            if self.run_line(&format!("{typed}true"))? != 0 {
-                let text = format!("{what} cannot be written to {file} in the image");
-                return Err(VmError::new(VmCode::CannotStart, text));
-            }
-        }
-        Ok(file)
     }
 }
 

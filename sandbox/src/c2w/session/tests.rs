@@ -1,6 +1,7 @@
 //! The session over terminals of the host, with the shells that are there: what
 //! an image has is such a terminal and such a shell.
 
+use super::super::options::MAX_INPUT;
 use super::*;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use std::fs::File;
@@ -94,14 +95,34 @@ impl Terminal for Pty {
 
 /// Runs a check with each shell of the host.
 fn with_shells(check: impl Fn(&mut Session<Pty>)) {
+    with_shells_in(|session, _| check(session));
+}
+
+/// The same with a shell's folder for files, which is empty afterwards but for
+/// the state of the session.
+fn with_shells_in(check: impl Fn(&mut Session<Pty>, &str)) {
     for shell in ["dash", "bash"] {
         let found = Command::new(shell).args(["-c", "exit"]).status();
         if found.is_err() {
             continue;
         }
-        let session = Session::begin(Pty::new(shell), Duration::from_secs(20));
-        check(&mut session.unwrap_or_else(|error| panic!("{shell}: {error}")));
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().to_str().expect("text");
+        let session = begin(path, Pty::new(shell));
+        check(
+            &mut session.unwrap_or_else(|error| panic!("{shell}: {error}")),
+            path,
+        );
+        for entry in folder.path().read_dir().expect("a folder") {
+            let path = entry.expect("an entry").path();
+            let kind = path.extension().expect("a kind");
+            assert!(kind == "env" || kind == "cwd", "{path:?} is left");
+        }
     }
+}
+
+fn begin<T: Terminal>(folder: &str, terminal: T) -> Result<Session<T>, VmError> {
+    Session::begin_in(&["/nowhere", folder], terminal, Duration::from_secs(20))
 }
 
 #[track_caller]
@@ -270,7 +291,8 @@ fn s02_a_command_without_end_is_interrupted() {
 
 #[test]
 fn a_command_that_nothing_ends_holds_the_session_only_while_it_runs() {
-    let mut session = Session::begin(Pty::new("dash"), Duration::from_secs(20)).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let mut session = begin(folder.path().to_str().unwrap(), Pty::new("dash")).unwrap();
     let script = "sh -c \"trap '' INT QUIT TSTP; sleep 9\"";
     let short = Some(Duration::from_millis(200));
     let error = session
@@ -286,7 +308,7 @@ fn a_command_that_nothing_ends_holds_the_session_only_while_it_runs() {
 
 #[test]
 fn long_scripts_go_by_a_file() {
-    with_shells(|session| {
+    with_shells_in(|session, folder| {
         let text: String = (0..8000).map(|n| format!("ä{n}'\"$%!\\ ")).collect();
         let quoted = text.replace('\'', "'\\''");
         let script = format!("printf '%s' '{quoted}'");
@@ -302,7 +324,8 @@ fn long_scripts_go_by_a_file() {
                 0,
             );
         }
-        expect(session, "ls /tmp/.a99-*.run 2>/dev/null | wc -l", b"0\n", 0);
+        let left = format!("ls {folder}/.a99-*.run 2>/dev/null | wc -l");
+        expect(session, &left, b"0\n", 0);
     });
 }
 
@@ -360,7 +383,8 @@ impl Terminal for Nested {
 
 #[test]
 fn line_ends_that_an_outer_terminal_makes_two_bytes_are_made_one_again() {
-    let mut session = Session::begin(Nested(Pty::new("dash")), Duration::from_secs(20)).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let mut session = begin(folder.path().to_str().unwrap(), Nested(Pty::new("dash"))).unwrap();
     for (script, stdout) in [
         ("echo a; echo b", &b"a\nb\n"[..]),
         ("printf 'dos\\r\\nmac\\rend'", b"dos\r\nmac\rend"),
