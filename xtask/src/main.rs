@@ -4,6 +4,7 @@
 //! the product.
 
 mod bench;
+mod cosim;
 mod deny;
 mod docs;
 mod fuzz;
@@ -23,8 +24,9 @@ Usage: cargo xtask TASK
   test                       format, lints, layering rules, vectors on both engines,
                              all tests; what a contributor runs before a change.
                              Every stage is run, with its time and what it counted
-  slow                       documentation without warnings; the sandbox: its
-                             image and all tests with it (Debian, apt)
+  slow                       dependencies, features, documentation without warnings,
+                             QEMU beside the guest's hart; the sandbox: its image
+                             and all tests with it (Debian, apt)
   ci                         test, then slow
   tidy                       only the layering rules and those of the tree
   deny                       licences, second versions and sources of dependencies
@@ -110,7 +112,7 @@ fn run(task: &str, rest: &[String]) -> Result<(), Failed> {
         ("guest-test", []) => guest::test(),
         ("boots", args) => guest::boots(args),
         ("soak", args) => guest::soak(args),
-        ("cosim", args) => guest::cosim(args),
+        ("cosim", args) => cosim::long(args),
         ("fuzz", args) => fuzz::fuzz(args),
         ("fuzz-ci", []) => fuzz::ci(),
         _ => Err(Failed("unknown task or argument; see --help".to_owned())),

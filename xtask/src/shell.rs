@@ -1,5 +1,6 @@
 //! Running commands and diagnostic files.
 
+use serde_json::Value;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -56,6 +57,15 @@ pub fn output(command: &mut Command) -> Result<String, Failed> {
         return Err(failed(name, format!("{}\n{errors}", done.status)));
     }
     String::from_utf8(done.stdout).map_err(|error| failed(name, error))
+}
+
+/// What cargo knows of the workspace's manifests, dependencies of others left
+/// out.
+pub fn metadata() -> Result<Value, Failed> {
+    let mut metadata = cargo("metadata");
+    metadata.args(["--no-deps", "--format-version", "1"]);
+    let text = output(&mut metadata)?;
+    serde_json::from_str(&text).map_err(|error| failed("cargo metadata", error))
 }
 
 /// Whether a command exists and succeeds; says nothing.

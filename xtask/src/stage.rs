@@ -15,9 +15,40 @@ const HEARTBEAT: Duration = Duration::from_secs(20);
 /// The stages of one run.
 pub struct Stages {
     count: usize,
-    begun: usize,
-    failed: Vec<String>,
+    ended: Vec<Ended>,
     start: Instant,
+}
+
+/// How a stage ended.
+struct Ended {
+    name: String,
+    verdict: Verdict,
+    seconds: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    Passed,
+    Failed,
+    Skipped,
+}
+
+impl Verdict {
+    fn name(self) -> &'static str {
+        match self {
+            Verdict::Passed => "ok",
+            Verdict::Failed => "FAILED",
+            Verdict::Skipped => "SKIPPED",
+        }
+    }
+}
+
+/// What a stage that could run may say.
+pub enum Outcome {
+    /// It ran, and all is well.
+    Passed,
+    /// This machine cannot run it, for this reason.
+    Skipped(String),
 }
 
 impl Stages {
@@ -25,63 +56,96 @@ impl Stages {
     pub fn of(count: usize) -> Stages {
         Stages {
             count,
-            begun: 0,
-            failed: Vec::new(),
+            ended: Vec::new(),
             start: Instant::now(),
         }
     }
 
     /// Runs a stage; a failure is kept for [`Stages::end`].
     pub fn run(&mut self, name: &str, work: impl FnOnce(&Progress) -> Result<(), Failed>) {
-        if let Err(Failed(reason)) = self.attempt(name, work) {
-            if !reason.is_empty() {
-                eprintln!("{reason}");
-            }
-            self.failed.push(name.to_owned());
-        }
+        self.attempt(name, |progress| work(progress).map(|()| Outcome::Passed));
     }
 
-    /// Runs a stage whose failure is the caller's.
+    /// Runs a stage that not every machine can run; says whether it ran and
+    /// passed. The reason of one that did not is printed.
     pub fn attempt(
         &mut self,
         name: &str,
-        work: impl FnOnce(&Progress) -> Result<(), Failed>,
-    ) -> Result<(), Failed> {
-        self.begun += 1;
-        let name = format!("==> [{}/{}] {name}", self.begun, self.count);
-        eprintln!("{name}");
+        work: impl FnOnce(&Progress) -> Result<Outcome, Failed>,
+    ) -> bool {
+        let at = self.ended.len() + 1;
+        let shown = format!("==> [{at}/{}] {name}", self.count);
+        eprintln!("{shown}");
         let (start, progress) = (Instant::now(), Progress::default());
         let (ended, end) = channel::<()>();
         let done = thread::scope(|threads| {
-            let (name, progress) = (&name, &progress);
+            let (shown, progress) = (&shown, &progress);
             threads.spawn(move || {
                 while end.recv_timeout(HEARTBEAT) == Err(RecvTimeoutError::Timeout) {
-                    eprintln!("{name}: {}", progress.after(start.elapsed()));
+                    eprintln!("{shown}: {}", progress.after(start.elapsed()));
                 }
             });
             let done = work(progress);
             drop(ended);
             done
         });
-        let verdict = if done.is_ok() { "ok" } else { "FAILED" };
-        eprintln!("{name}: {verdict}, {}", progress.after(start.elapsed()));
-        done
+        let (verdict, reason) = match done {
+            Ok(Outcome::Passed) => (Verdict::Passed, String::new()),
+            Ok(Outcome::Skipped(reason)) => (Verdict::Skipped, reason),
+            Err(Failed(reason)) => (Verdict::Failed, reason),
+        };
+        if !reason.is_empty() {
+            eprintln!("{shown}: {reason}");
+        }
+        let (verdict_name, after) = (verdict.name(), progress.after(start.elapsed()));
+        eprintln!("{shown}: {verdict_name}, {after}");
+        self.ended.push(Ended {
+            name: name.to_owned(),
+            verdict,
+            seconds: start.elapsed().as_secs(),
+        });
+        verdict == Verdict::Passed
     }
 
-    /// The verdict on all stages.
+    /// A line for each stage: seconds, verdict, name.
+    fn table(&self) -> String {
+        let line = |stage: &Ended| {
+            let (seconds, verdict) = (stage.seconds, stage.verdict.name());
+            format!("{seconds:>7} s  {verdict:<7}  {}\n", stage.name)
+        };
+        self.ended.iter().map(line).collect()
+    }
+
+    /// The verdict on all stages, below what each of them took.
     ///
     /// # Errors
     /// Names those that failed.
     pub fn end(self) -> Result<(), Failed> {
-        let seconds = self.start.elapsed().as_secs();
-        if self.failed.is_empty() {
-            eprintln!("==> all {} stages passed, {seconds} s", self.begun);
+        let (seconds, begun) = (self.start.elapsed().as_secs(), self.ended.len());
+        eprint!("{}", self.table());
+        let of = |verdict| {
+            let stages = self
+                .ended
+                .iter()
+                .filter(move |stage| stage.verdict == verdict);
+            stages.map(|stage| stage.name.as_str()).collect::<Vec<_>>()
+        };
+        let (failed, skipped) = (of(Verdict::Failed), of(Verdict::Skipped));
+        if failed.is_empty() {
+            match skipped.is_empty() {
+                true => eprintln!("==> all {begun} stages passed, {seconds} s"),
+                false => eprintln!(
+                    "==> {} of {begun} stages passed, {seconds} s; SKIPPED: {}",
+                    begun - skipped.len(),
+                    skipped.join(", ")
+                ),
+            }
             return Ok(());
         }
-        let (failed, begun) = (self.failed.len(), self.begun);
         Err(Failed(format!(
-            "{failed} of {begun} stages failed after {seconds} s: {}",
-            self.failed.join(", ")
+            "{} of {begun} stages failed after {seconds} s: {}",
+            failed.len(),
+            failed.join(", ")
         )))
     }
 }
@@ -210,5 +274,16 @@ mod tests {
             panic!("a stage failed");
         };
         assert!(text.starts_with("1 of 3 stages failed") && text.ends_with(": two"));
+    }
+
+    #[test]
+    fn a_skipped_stage_is_in_the_table() {
+        let mut stages = Stages::of(2);
+        assert!(!stages.attempt("one", |_| Ok(Outcome::Skipped("no qemu".to_owned()))));
+        assert!(stages.attempt("two", |_| Ok(Outcome::Passed)));
+        let table = stages.table();
+        let lines: Vec<&str> = table.lines().map(str::trim).collect();
+        assert_eq!(lines, ["0 s  SKIPPED  one", "0 s  ok       two"]);
+        assert!(stages.end().is_ok());
     }
 }

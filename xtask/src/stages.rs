@@ -1,13 +1,13 @@
 //! The stages of `test`, `slow` and `bless`.
 
-use crate::shell::{Failed, cargo, run};
+use crate::shell::{Failed, cargo, metadata, run};
 use crate::stage::Stages;
-use crate::{docs, guest, tidy, vectors};
+use crate::{cosim, deny, docs, guest, tidy};
 
 /// Everything a contributor needs before a change, cheapest first. A stage that
 /// fails keeps no other from its verdict.
 pub fn test() -> Result<(), Failed> {
-    let mut stages = Stages::of(7);
+    let mut stages = Stages::of(4);
     stages.run("format", |_| run(cargo("fmt").args(["--all", "--check"])));
     stages.run("tidy", |_| tidy::tidy());
     stages.run("clippy", |_| {
@@ -15,11 +15,7 @@ pub fn test() -> Result<(), Failed> {
         clippy.args(["--workspace", "--all-targets", "--", "-D", "warnings"]);
         run(&mut clippy)
     });
-    stages.run("vectors on the machine", |_| vectors::replay_own("vm"));
-    stages.run("vectors through .a99b files", |_| {
-        vectors::replay_own("a99b")
-    });
-    stages.run("vectors on the oracle", |_| vectors::replay_own("oracle"));
+    // The vectors on the machine, through artifacts and on the oracle among them.
     stages.run("tests", |progress| {
         let mut test = cargo("test");
         progress.tests(test.args(["--workspace", "--no-fail-fast"]))
@@ -27,15 +23,19 @@ pub fn test() -> Result<(), Failed> {
     stages.end()
 }
 
-/// What takes long and seldom breaks: documentation, what needs wasmtime, and
-/// what needs the guest's image, which is built if need be.
+/// What takes long and seldom breaks: dependencies, features, documentation,
+/// what needs QEMU or wasmtime, and what needs the guest's image, which is built
+/// if need be.
 pub fn slow() -> Result<(), Failed> {
-    let mut stages = Stages::of(4);
+    let mut stages = Stages::of(8);
+    stages.run("dependencies", |_| deny::deny());
+    stages.run("without default features", |_| without_default_features());
     stages.run("documentation", |_| {
         let mut doc = cargo("doc");
         doc.args(["--workspace", "--no-deps"]);
         run(doc.env("RUSTDOCFLAGS", "-D warnings"))
     });
+    stages.attempt("co-simulation with QEMU", cosim::short);
     // A feature, because it brings in wasmtime: checked here, apart from what a
     // contributor runs before each change.
     stages.run("clippy with the sandbox", |_| {
@@ -43,14 +43,33 @@ pub fn slow() -> Result<(), Failed> {
         clippy.args(["--all-targets", "--", "-D", "warnings"]);
         run(&mut clippy)
     });
-    if let Err(Failed(text)) = stages.attempt("the guest's image", |_| guest::build(&[])) {
-        // Not every machine has Debian's archive; what needs the image is then
-        // left to those that have.
-        eprintln!("==> skipped: tests with the guest, which need the image. {text}");
-        return stages.end();
+    stages.run("documentation with the sandbox", |_| {
+        let mut doc = guest::with_wasmtime("doc");
+        run(doc.arg("--no-deps").env("RUSTDOCFLAGS", "-D warnings"))
+    });
+    if stages.attempt("the guest's image", |_| guest::build_where_possible()) {
+        stages.run("tests with the guest", guest::test_in_short);
+    } else {
+        stages.attempt("tests with the guest", |_| Ok(guest::no_image()));
     }
-    stages.run("tests with the guest", guest::test_in_short);
     stages.end()
+}
+
+/// Compiles each crate that has default features without them.
+fn without_default_features() -> Result<(), Failed> {
+    let metadata = metadata()?;
+    let packages = metadata["packages"].as_array();
+    for package in packages.into_iter().flatten() {
+        let default = package["features"]["default"].as_array();
+        if default.is_none_or(Vec::is_empty) {
+            continue;
+        }
+        let name = package["name"].as_str().unwrap_or_default();
+        let mut clippy = cargo("clippy");
+        clippy.args(["--package", name, "--no-default-features"]);
+        run(clippy.args(["--", "-D", "warnings"]))?;
+    }
+    Ok(())
 }
 
 /// Rewrites golden files and generated documents.

@@ -1,7 +1,7 @@
-//! `cargo xtask vectors`: replays conformance vectors with the test kit.
+//! `cargo xtask vectors`: replays conformance vectors with the test kit. The
+//! project's own are replayed on all engines by `cargo test` too.
 
-use crate::shell::{Failed, cargo, files_below, root, run};
-use std::ffi::OsString;
+use crate::shell::{Failed, cargo, root, run};
 
 /// The vectors whose recorded outcome is not ours, each with its reason.
 const DEVIATIONS: &str = "tests/deviations.jsonl";
@@ -9,21 +9,6 @@ const DEVIATIONS: &str = "tests/deviations.jsonl";
 /// Calls the test kit's runner with these arguments; unless they name another
 /// list of deviations, it is the project's.
 pub fn replay(args: &[&str]) -> Result<(), Failed> {
-    replay_with(args.iter().map(OsString::from).collect())
-}
-
-/// Replays the project's own vectors on one engine.
-pub fn replay_own(engine: &str) -> Result<(), Failed> {
-    let files = files_below("tests/vectors", "jsonl");
-    if files.is_empty() {
-        return Err(Failed("no vectors under tests/vectors".to_owned()));
-    }
-    let engine = ["--engine", engine].map(OsString::from);
-    let files = files.into_iter().map(OsString::from);
-    replay_with(engine.into_iter().chain(files).collect())
-}
-
-fn replay_with(args: Vec<OsString>) -> Result<(), Failed> {
     let mut runner = cargo("run");
     runner.args([
         "--quiet",
@@ -33,7 +18,7 @@ fn replay_with(args: Vec<OsString>) -> Result<(), Failed> {
         "vectors",
         "--",
     ]);
-    if !args.iter().any(|arg| arg == "--deviations") {
+    if !args.contains(&"--deviations") {
         runner.arg("--deviations").arg(root().join(DEVIATIONS));
     }
     // The runner's own last line says what failed.

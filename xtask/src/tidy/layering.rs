@@ -6,7 +6,7 @@
 //! told with the line to edit.
 
 use super::tables::{Row, section, table};
-use crate::shell::{Failed, cargo, failed, output, root};
+use crate::shell::{Failed, failed, metadata, root};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
@@ -64,10 +64,7 @@ impl Package {
 
 /// Compares the page with the workspace's manifests.
 pub fn diagnostics() -> Result<Vec<String>, Failed> {
-    let mut metadata = cargo("metadata");
-    metadata.args(["--no-deps", "--format-version", "1"]);
-    let metadata: Value = serde_json::from_str(&output(&mut metadata)?)
-        .map_err(|error| failed("cargo metadata", error))?;
+    let metadata = metadata()?;
     let listed = metadata["packages"].as_array();
     let listed = listed.ok_or_else(|| failed("cargo metadata", "no packages"))?;
     let packages: Vec<Package> = listed.iter().map(package).collect();
