@@ -35,6 +35,7 @@ mod dns;
 mod error;
 mod forward;
 mod fragments;
+#[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzz;
 mod gate;
 mod gateway;

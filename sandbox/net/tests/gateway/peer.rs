@@ -1,7 +1,7 @@
 //! A guest for the gateway: a TCP/IP stack of its own at the other end of the
 //! link, or bare frames.
 
-use a99_sandbox::net::{Checksums, Config, GATEWAY, GUEST, Gateway, Link, NETMASK};
+use a99_sandbox_net::{Checksums, Config, GATEWAY, GUEST, Gateway, Link, NETMASK};
 use smoltcp::iface::{self, Interface, PollResult, SocketHandle, SocketSet};
 use smoltcp::phy::{self, Checksum, Device, DeviceCapabilities, Medium};
 use smoltcp::socket::tcp;

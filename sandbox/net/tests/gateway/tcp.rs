@@ -2,7 +2,7 @@
 
 use crate::peer::{Guest, pattern};
 use crate::{config, ethernet, listener};
-use a99_sandbox::net::{GATEWAY, HOST};
+use a99_sandbox_net::{GATEWAY, HOST};
 use smoltcp::socket::tcp::State;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};

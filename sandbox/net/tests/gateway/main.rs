@@ -9,7 +9,7 @@ mod peer;
 mod tcp;
 mod transfers;
 
-use a99_sandbox::net::Config;
+use a99_sandbox_net::Config;
 use std::net::{Ipv4Addr, TcpListener};
 
 /// A listening socket on the host's loopback.

@@ -2,7 +2,7 @@
 
 use crate::config;
 use crate::peer::{Guest, pattern};
-use a99_sandbox::net::{Forward, Gateway, NetCode};
+use a99_sandbox_net::{Forward, Gateway, NetCode};
 use smoltcp::socket::tcp::State;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};

@@ -3,7 +3,7 @@
 
 use crate::peer::{Guest, pattern, read_some};
 use crate::{config, ethernet, listener};
-use a99_sandbox::net::{Config, HOST, Rate};
+use a99_sandbox_net::{Config, HOST, Rate};
 use sha2::{Digest, Sha256};
 use std::io::{Read, Write};
 use std::net::TcpStream;

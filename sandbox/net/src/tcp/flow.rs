@@ -10,10 +10,10 @@
 //! late, and a guest that asks again is told by RST that all is over.
 
 use super::{Key, reset};
-use crate::net::GUEST;
-use crate::net::config::Limits;
-use crate::net::outbox::Outbox;
-use crate::net::stack::Stack;
+use crate::GUEST;
+use crate::config::Limits;
+use crate::outbox::Outbox;
+use crate::stack::Stack;
 use rustix::event::{PollFd, PollFlags};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;

@@ -1,11 +1,11 @@
 //! Nothing is left over: descriptors and threads after many connections and
 //! many gateways. Alone in its process, because it counts them.
 
-#[path = "net/peer.rs"]
+#[path = "gateway/peer.rs"]
 #[allow(dead_code)]
 mod peer;
 
-use a99_sandbox::net::{Config, Gateway, HOST};
+use a99_sandbox_net::{Config, Gateway, HOST};
 use peer::Guest;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener};

@@ -2,7 +2,7 @@
 
 use crate::config;
 use crate::peer::{Cable, MAC, PATIENCE};
-use a99_sandbox::net::{GATEWAY, GATEWAY_MAC, GUEST, HOST};
+use a99_sandbox_net::{GATEWAY, GATEWAY_MAC, GUEST, HOST};
 use smoltcp::phy::ChecksumCapabilities;
 use smoltcp::wire::{
     ArpOperation, ArpPacket, ArpRepr, EthernetAddress, EthernetFrame, EthernetProtocol,

@@ -3,7 +3,7 @@
 use crate::frames::{SILENCE, answer, echo, icmp, udp};
 use crate::peer::{Cable, Guest, MAC, pattern};
 use crate::{config, ethernet};
-use a99_sandbox::net::{Config, GATEWAY, GUEST, HOST, ResolveError, Resolver, host_allows_ping};
+use a99_sandbox_net::{Config, GATEWAY, GUEST, HOST, ResolveError, Resolver, host_allows_ping};
 use smoltcp::socket::{dhcpv4, udp as sockets};
 use smoltcp::wire::{IpProtocol, Ipv4Cidr, Ipv4Packet, UdpPacket};
 use std::net::{Ipv4Addr, UdpSocket};

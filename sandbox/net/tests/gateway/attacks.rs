@@ -5,7 +5,7 @@ use crate::datagrams::ask;
 use crate::frames::{SILENCE, answer, echo, icmp, ipv4, segment, syn, udp};
 use crate::peer::Cable;
 use crate::{config, listener};
-use a99_sandbox::net::{Config, GATEWAY, GUEST, HOST, ResolveError, Resolver};
+use a99_sandbox_net::{Config, GATEWAY, GUEST, HOST, ResolveError, Resolver};
 use smoltcp::wire::{IpProtocol, TcpControl, TcpPacket};
 use std::net::{Ipv4Addr, UdpSocket};
 use std::sync::Arc;
