@@ -28,7 +28,7 @@ fn took(bytes: usize) {
 
 // SAFETY: every call is passed on to the system's allocator unchanged; the
 // counters touch no memory of anybody's.
-#[allow(unsafe_code)]
+#[allow(unsafe_code, reason = "an allocator that counts")]
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         took(layout.size());
@@ -96,7 +96,7 @@ fn forever(body: Json) -> Json {
 fn options() -> RunOptions {
     RunOptions::new()
         .fuel(1e10)
-        .unwrap()
+        .expect("a number")
         .timeout_ms(120_000)
         .heap_bytes(CAP)
 }

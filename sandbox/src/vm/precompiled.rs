@@ -7,7 +7,7 @@
 //! the cache's key, and the file must be the one that the manifest describes.
 //! Identity, size and time are compared at each load; the full hash when they
 //! differ (a copied folder), and by whoever asks for it ([`verify`]).
-#![allow(unsafe_code)]
+#![allow(unsafe_code, reason = "loading machine code that is sealed")]
 
 use super::disk::ImageDisk;
 use super::engine::{compatibility, precompile};

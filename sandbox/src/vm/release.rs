@@ -1,5 +1,5 @@
 //! Giving memory that a guest does not use back to the host.
-#![allow(unsafe_code)]
+#![allow(unsafe_code, reason = "advice about memory that wasmtime mapped")]
 
 use rustix::mm::{Advice, madvise};
 

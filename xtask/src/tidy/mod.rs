@@ -1,16 +1,17 @@
 //! `cargo xtask tidy`: rules of the tree that no compiler checks.
 //!
 //! The rules between crates are in [`layering`], what the language's crates may
-//! not name in [`purity`], the rules for files in [`sources`], those for pages in
-//! [`markdown`], what may work without the meter in [`metered`]; what is cited by
-//! number or named as proof exists ([`citations`], [`names`]). Everything that is
-//! wrong is told at once.
+//! not name in [`purity`], unsafe code and slow tasks in [`proofs`], the rules for
+//! files in [`sources`], those for pages in [`markdown`], what may work without the
+//! meter in [`metered`]; what is cited by number or named as proof exists
+//! ([`citations`], [`names`]). Everything that is wrong is told at once.
 
 mod citations;
 mod layering;
 mod markdown;
 mod metered;
 mod names;
+mod proofs;
 mod purity;
 mod sources;
 mod tables;
@@ -33,6 +34,7 @@ pub fn tidy() -> Result<(), Failed> {
         diagnostics.extend(citations::diagnostics(path, text, &pages, &known));
         diagnostics.extend(tree.diagnostics(path, text));
     }
+    diagnostics.extend(proofs::diagnostics(each(), crate::HELP));
     if let Err(Failed(reason)) = docs::check() {
         diagnostics.push(reason);
     }

@@ -62,29 +62,60 @@ fn group<'t>(tokens: &[(usize, &'t str)]) -> Vec<(usize, &'t str)> {
 }
 
 /// Words and signs of code, with their lines: no comments, no texts.
-fn tokens(text: &str) -> Vec<(usize, &str)> {
-    let mut tokens = Vec::new();
-    for (line, text) in (1..).zip(text.lines()) {
-        let code = text.split("//").next().unwrap_or(text);
-        // Even parts stand outside of quotes; texts over several lines are not
-        // code either, but what they say is then only told in vain.
-        for code in code.split('"').step_by(2) {
-            let mut rest = code;
-            while let Some(start) = rest.find(|c: char| !c.is_whitespace()) {
-                rest = &rest[start..];
-                let is_word = |c: char| c.is_alphanumeric() || c == '_';
-                let end = match rest.chars().next() {
-                    Some(c) if is_word(c) => rest.find(|c| !is_word(c)).unwrap_or(rest.len()),
-                    Some(':') if rest.starts_with("::") => 2,
-                    Some(c) => c.len_utf8(),
-                    None => break,
-                };
-                tokens.push((line, &rest[..end]));
-                rest = &rest[end..];
-            }
-        }
+pub fn tokens(text: &str) -> Vec<(usize, &str)> {
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    let (mut tokens, mut line, mut rest) = (Vec::new(), 1, text);
+    while let Some(first) = rest.chars().next() {
+        let end = if rest.starts_with("//") {
+            rest.find('\n').unwrap_or(rest.len())
+        } else if rest.starts_with("/*") {
+            rest.find("*/").map_or(rest.len(), |at| at + 2)
+        } else if let Some(end) = literal(rest) {
+            end
+        } else if first.is_whitespace() {
+            first.len_utf8()
+        } else {
+            let end = match first {
+                ':' if rest.starts_with("::") => 2,
+                c if is_word(c) => rest.find(|c| !is_word(c)).unwrap_or(rest.len()),
+                c => c.len_utf8(),
+            };
+            tokens.push((line, &rest[..end]));
+            end
+        };
+        line += rest[..end].matches('\n').count();
+        rest = &rest[end..];
     }
     tokens
+}
+
+/// Where a text or a character ends with which the code begins.
+fn literal(code: &str) -> Option<usize> {
+    let raw = code.strip_prefix('b').unwrap_or(code);
+    if let Some(raw) = raw.strip_prefix('r') {
+        let marks = raw.bytes().take_while(|b| *b == b'#').count();
+        if let Some(inner) = raw[marks..].strip_prefix('"') {
+            let close = format!("\"{}", "#".repeat(marks));
+            let rest = inner.split_once(&close).map_or("", |(_, rest)| rest);
+            return Some(code.len() - rest.len());
+        }
+    }
+    let quote = code.chars().next().filter(|c| matches!(c, '"' | '\''))?;
+    let mut chars = code.char_indices().skip(1);
+    let mut count = 0;
+    while let Some((at, c)) = chars.next() {
+        match c {
+            '\\' => {
+                chars.next();
+            }
+            c if c == quote => return Some(at + 1),
+            // A lifetime.
+            _ if quote == '\'' && count > 0 && !code.starts_with("'\\") => return None,
+            _ => {}
+        }
+        count += 1;
+    }
+    Some(code.len())
 }
 
 #[cfg(test)]
@@ -112,7 +143,8 @@ mod tests {
     fn other_things_are_not() {
         let code = "use std::fmt::{self, env};\n// std::fs\nlet s = \"std::fs\"; // Instant\n\
                     use core::net::Ipv6Addr;\nuse std::{fmt, time::Duration};\nmystd_fs();\n\
-                    struct InstantOf;\nlet e = env!(\"X\");\n";
+                    struct InstantOf;\nlet e = env!(\"X\");\nlet t = \"a\n std::fs\";\n\
+                    fn f<'a>(c: char) { c == '\"'; } /* std::fs */ const R: &str = r#\"\"std::fs\"#;\n";
         assert_eq!(diagnostics("core/src/x.rs", code), [""; 0]);
     }
 

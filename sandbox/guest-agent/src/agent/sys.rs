@@ -1,7 +1,7 @@
 //! The agent's system calls that Rust cannot check: what runs in a child before
 //! it is its program, what the world of commands is made with, and the request
 //! that credits entropy.
-#![allow(unsafe_code)]
+#![allow(unsafe_code, reason = "system calls between fork and exec")]
 
 use super::launch::Launch;
 use super::world::{FILES_RIGHTS, ORDINARY_RIGHTS, Rights, USER};
