@@ -4,9 +4,9 @@
 //! Each figure is the best of several runs, since other work on the machine
 //! only ever makes them slower.
 
+use a99_guest::RAM_BASE;
 use a99_guest::host::MemoryHost;
 use a99_guest::machine::{Machine, MachineConfig};
-use a99_guest::ram::RAM_BASE;
 use std::time::Instant;
 
 /// The loops, assembled from `loops.S`.

@@ -4,23 +4,23 @@
 //! How the CPU uses it:
 //!
 //! - accesses that are not RAM go to [`Bus::load`] and [`Bus::store`];
-//! - after a `store`, [`Bus::take_kick`] says whether `run` should return to
+//! - after a `store`, [`Bus::take_early_exit`] says whether `run` should return to
 //!   the embedder early (output that should not wait);
 //! - at slices of a budget, when `run` starts, and before waiting in WFI it
 //!   calls [`Bus::poll`], then looks at [`Bus::external_interrupt`];
 //! - a WFI with nothing to do waits until [`Bus::deadline_ns`].
 
 use crate::channels::Channels;
+use crate::devices::map::{Place, find};
 use crate::devices::virtio::mmio::{Device, Mmio};
 use crate::devices::vmgenid::ID_BYTES;
 use crate::devices::{DeviceConfig, Devices, Env};
 use crate::host::Host;
-use crate::map::{Place, find};
 use crate::ram::Ram;
 
 /// Ticks of the time counter in a second (`timebase-frequency` of the device
 /// tree).
-pub const TIMEBASE_HZ: u64 = 10_000_000;
+pub(crate) const TIMEBASE_HZ: u64 = 10_000_000;
 
 /// Nanoseconds of a tick.
 const NS_PER_TICK: u64 = 1_000_000_000 / TIMEBASE_HZ;
@@ -163,8 +163,8 @@ impl<H: Host> Bus<H> {
 
     /// Whether a device asked since the last call for an early return to the
     /// embedder.
-    pub fn take_kick(&mut self) -> bool {
-        self.channels.take_kick()
+    pub fn take_early_exit(&mut self) -> bool {
+        self.channels.take_early_exit()
     }
 
     /// Moves what can be moved between rings and queues, and updates the
@@ -225,7 +225,7 @@ impl<H: Host> Bus<H> {
         }
         self.time();
         self.channels.scrub();
-        self.channels.take_kick();
+        self.channels.take_early_exit();
         Ok(())
     }
 
@@ -271,8 +271,8 @@ fn store_virtio<D: Device, H: Host>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::devices::map::region;
     use crate::host::MemoryHost;
-    use crate::map::region;
 
     fn bus() -> Bus<MemoryHost> {
         let mut host = MemoryHost::new(1);

@@ -5,13 +5,13 @@ mod script;
 
 use crate::bus::{Bus, Width};
 use crate::channels::{Channel, Channels};
-use crate::cpu::decode;
-use crate::cpu::inst::SINK;
 use crate::devices::DeviceConfig;
+use crate::devices::map::{Place, REGIONS, region};
 use crate::devices::virtio::blk::SECTOR_BYTES;
 use crate::host::MemoryHost;
+use crate::interp::decode;
+use crate::interp::inst::SINK;
 use crate::machine::{Machine, MachineConfig};
-use crate::map::{Place, REGIONS, region};
 use crate::ram::{RAM_BASE, Ram};
 use script::Script;
 

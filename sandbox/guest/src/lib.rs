@@ -6,15 +6,31 @@
 //! its own: it reaches clock, randomness, console, network and files through
 //! the host's trait.
 
-pub mod bus;
-pub mod channels;
-pub mod cpu;
-pub mod devices;
-pub mod fdt;
+#![warn(unreachable_pub)]
+
+mod bus;
+mod channels;
+mod cpu;
+mod devices;
+mod fdt;
+#[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzz;
+mod hart;
 pub mod host;
+mod interp;
+mod jit;
 pub mod machine;
-pub mod map;
-pub mod ram;
+mod mmu;
+mod ram;
+
+pub use self::devices::DeviceConfig;
+pub use self::devices::virtio::net::NetConfig;
+pub use self::ram::RAM_BASE;
+
+pub mod isa {
+    //! Instruction set: the table of instructions, and their decoding.
+
+    pub use crate::interp::{compressed, decode, inst, table};
+}
 #[cfg(target_arch = "wasm32")]
 pub mod wasm;

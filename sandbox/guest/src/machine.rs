@@ -146,7 +146,7 @@ impl<H: Host> Machine<H> {
         })
     }
 
-    /// Copies kernel and initial file system to their places and enters the
+    /// Copies kernel and initial file system to where they belong and enters the
     /// kernel.
     ///
     /// # Errors
@@ -193,7 +193,7 @@ impl<H: Host> Machine<H> {
             .ok_or(LoadError::TooLarge)?;
         let place = self.bus.ram.slice_mut(tree, blob.len());
         place.ok_or(LoadError::TooLarge)?.copy_from_slice(&blob);
-        self.cpu.forget(&mut self.bus);
+        self.cpu.flush(&mut self.bus);
         self.cpu = Cpu::new(layout.kernel, self.bus.ram.size());
         // The hart's number and the device tree.
         self.cpu.hart.x[10] = 0;

@@ -17,17 +17,17 @@
 pub const RAM_BASE: u64 = 0x8000_0000;
 
 /// Size of a page, in bytes.
-pub const PAGE_SIZE: usize = 4096;
+pub(crate) const PAGE_SIZE: usize = 4096;
 
 /// Where the memory is aligned to: a page of WebAssembly, and of any processor.
 const ALIGNMENT: usize = 64 << 10;
 
 /// Bits of an address below the page number.
-pub const PAGE_SHIFT: u32 = 12;
+pub(crate) const PAGE_SHIFT: u32 = 12;
 
 /// What the CPU knows about the code of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CodeMark {
+pub(crate) enum CodeMark {
     /// No decoded code of this page exists.
     None,
     /// Decoded code exists and equals memory.

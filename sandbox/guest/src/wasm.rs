@@ -27,16 +27,16 @@
 )]
 
 use crate::channels::Channel;
-use crate::cpu::csr::{Bank, may_change_view};
-use crate::cpu::fp;
-use crate::cpu::hart::{Cursor, Registers};
-use crate::cpu::inst::Inst;
-use crate::cpu::tlb::{DataTlbs, ExecTlb, VIEWS};
-use crate::cpu::translate::{self, Helpers, Lent, Policy, Study, Style};
 use crate::devices::DeviceConfig;
 use crate::devices::virtio::net::NetConfig;
+use crate::hart::csr::{Bank, may_change_mmu_index};
+use crate::hart::{Cursor, Registers};
 use crate::host::Host;
+use crate::interp::fp;
+use crate::interp::inst::Inst;
+use crate::jit::{self, Helpers, OptLevel, Policy, Profile, VmContext};
 use crate::machine::{Layout, Machine, MachineConfig, Status};
+use crate::mmu::tlb::{DataTlbs, ExecTlb, MMU_INDEXES};
 use crate::ram::RAM_BASE;
 use std::cell::RefCell;
 
@@ -244,7 +244,7 @@ fn describe(machine: &Machine<Embedder>) -> Report {
         broken: broken.fold(0, |set, (bit, fault)| {
             set | u32::from(fault.is_some()) << bit
         }),
-        shipped: machine.cpu.shipped() as u32,
+        shipped: machine.cpu.aot_entries() as u32,
     }
 }
 
@@ -380,9 +380,9 @@ pub extern "C" fn translation(samples: u32, age: u32, is_small: u32) -> u32 {
             let policy = Policy {
                 samples: u16::try_from(samples).unwrap_or(u16::MAX),
                 age: u64::from(age) * 1_000_000,
-                style: match is_small {
-                    0 => Style::Fast,
-                    _ => Style::Small,
+                opt_level: match is_small {
+                    0 => OptLevel::Speed,
+                    _ => OptLevel::Size,
                 },
             };
             machine.cpu.translate(&machine.bus, policy, helpers());
@@ -393,23 +393,26 @@ pub extern "C" fn translation(samples: u32, age: u32, is_small: u32) -> u32 {
     })
 }
 
-/// From now on notes what of the guest's code runs, for [`studied`]. Meant for a
-/// copy of a guest that runs typical work.
+/// Begins an execution profile: notes what of the guest's code runs, for [`studied`]. Meant for a
+/// copy of a guest that runs the training workload.
 #[unsafe(no_mangle)]
 pub extern "C" fn study() -> u32 {
     with_machine(ERR_STATE, |machine| {
-        machine.cpu.study(&mut machine.bus);
+        machine.cpu.start_profile(&mut machine.bus);
         OK
     })
 }
 
-/// Ends the study: its result, for [`ship`] in the guest that was copied. It is
+/// Ends the profile: its encoding, for [`ship`] in the guest that was copied. It is
 /// valid until the next [`studied`] or [`bytes`].
 #[unsafe(no_mangle)]
 pub extern "C" fn studied() -> u64 {
     with(|instance| {
-        let study = instance.machine.as_mut().map(|m| m.cpu.studied().encode());
-        instance.bytes = study.unwrap_or_default();
+        let profile = instance
+            .machine
+            .as_mut()
+            .map(|m| m.cpu.finish_profile().encode());
+        instance.bytes = profile.unwrap_or_default();
         pair(&instance.bytes)
     })
 }
@@ -425,7 +428,7 @@ pub extern "C" fn bytes(len: u32) -> u64 {
     })
 }
 
-/// Translates what the study found whose result is in [`bytes`], into functions
+/// Translates what the profile found whose encoding is in [`bytes`], into functions
 /// of about `room` bytes. The embedder promises to add them to this very module:
 /// from number `base` of the function table on, with the types number `types`
 /// (region) and the next one (helper). The answer is the functions as they stand
@@ -434,23 +437,25 @@ pub extern "C" fn bytes(len: u32) -> u64 {
 #[unsafe(no_mangle)]
 pub extern "C" fn ship(base: u32, types: u32, room: u32) -> u64 {
     with(|instance| {
-        let study = Study::decode(&instance.bytes);
-        let (Some(machine), Some(study)) = (&mut instance.machine, study) else {
+        let profile = Profile::decode(&instance.bytes);
+        let (Some(machine), Some(profile)) = (&mut instance.machine, profile) else {
             return 0;
         };
-        let places = (helpers(), types);
+        let layout = (helpers(), types);
         let table = (base, room as usize);
-        instance.bytes = machine.cpu.ship(&mut machine.bus, &study, places, table);
+        instance.bytes = machine
+            .cpu
+            .compile_aot(&mut machine.bus, &profile, layout, table);
         pair(&instance.bytes)
     })
 }
 
-/// Uses the translations that [`ship`] made (1), as it does unless told, or not
+/// Uses the AOT regions that [`ship`] made (1), as it does unless told, or not
 /// (0).
 #[unsafe(no_mangle)]
 pub extern "C" fn use_shipped(on: u32) -> u32 {
     with_machine(ERR_STATE, |machine| {
-        machine.cpu.use_shipped(&mut machine.bus, on != 0);
+        machine.cpu.enable_aot(&mut machine.bus, on != 0);
         OK
     })
 }
@@ -474,28 +479,28 @@ pub extern "C" fn registers() -> u32 {
     with_machine(0, |machine| &raw const machine.cpu.hart.x as u32)
 }
 
-/// A translated region, as the module `cpu::translate::emit` makes it: node,
-/// page, what it is lent, budget.
-type Region = unsafe extern "C" fn(u32, u64, *mut Lent, i64) -> u32;
+/// A translated region, as the module `jit::emit` makes it: node,
+/// page, what it is context, budget.
+type Region = unsafe extern "C" fn(u32, u64, *mut VmContext, i64) -> u32;
 
-/// The call of the translator; see [`translate::enter`].
+/// The call of the translator; see [`jit::enter`].
 #[inline(always)]
-#[allow(clippy::too_many_arguments, reason = "those of `translate::enter`")]
+#[allow(clippy::too_many_arguments, reason = "those of `jit::enter`")]
 pub fn region(
     inst: &Inst,
     page: u64,
     x: &mut Registers,
     bank: Bank<'_>,
-    data: &[DataTlbs; VIEWS],
+    data: &[DataTlbs; MMU_INDEXES],
     exec: &ExecTlb,
     ram: &mut [u8],
     at: &mut Cursor,
 ) -> u32 {
-    let tlb = &data[bank.csr.view(bank.mode)];
-    let mut lent = Lent {
+    let tlb = &data[bank.csr.mmu_index(bank.mode)];
+    let mut context = VmContext {
         read: tlb.read.slots().as_ptr(),
         write: tlb.write.slots().as_ptr(),
-        doors: exec.doors(),
+        jump_cache: exec.jump_cache(),
         x,
         fp: bank.fp,
         csr: bank.csr,
@@ -515,7 +520,7 @@ pub fn region(
     // RAM through slots of the TLB, which hold offsets inside of it only.
     // The other regions that it goes on in were named by an `Op::Enter` that ran
     // since the last flush, and get the same.
-    unsafe { function(inst.rs1.into(), page, &raw mut lent, budget) }
+    unsafe { function(inst.rs1.into(), page, &raw mut context, budget) }
 }
 
 /// What regions call.
@@ -527,30 +532,30 @@ fn helpers() -> Helpers {
 }
 
 /// See [`Helpers::float`].
-unsafe extern "C" fn float(lent: *mut Lent, inst: u64) -> u32 {
-    // SAFETY: a region gives on what it was lent for the time of its call, and
+unsafe extern "C" fn float(context: *mut VmContext, inst: u64) -> u32 {
+    // SAFETY: a region gives on what it was context for the time of its call, and
     // nobody else uses that meanwhile.
-    let (fp, x) = unsafe { (&mut *(*lent).fp, &mut *(*lent).x) };
-    fp::execute(fp, x, &translate::unpack(inst)).into()
+    let (fp, x) = unsafe { (&mut *(*context).fp, &mut *(*context).x) };
+    fp::execute(fp, x, &jit::unpack(inst)).into()
 }
 
 /// See [`Helpers::csr`].
-unsafe extern "C" fn csr(lent: *mut Lent, inst: u64) -> u32 {
+unsafe extern "C" fn csr(context: *mut VmContext, inst: u64) -> u32 {
     // SAFETY: as in `float`.
-    let lent = unsafe { &mut *lent };
+    let context = unsafe { &mut *context };
     // SAFETY: the same.
-    let (csr, fp, x) = unsafe { (&mut *lent.csr, &mut *lent.fp, &mut *lent.x) };
+    let (csr, fp, x) = unsafe { (&mut *context.csr, &mut *context.fp, &mut *context.x) };
     // SAFETY: the same.
-    let data = unsafe { &*lent.data };
-    let mode = lent.mode;
+    let data = unsafe { &*context.data };
+    let mode = context.mode;
     let mut bank = Bank { mode, csr, fp };
-    let inst = translate::unpack(inst);
+    let inst = jit::unpack(inst);
     let ran = bank.quick(x, &inst);
     // Only behind these a region looks for its TLBs again.
-    if may_change_view(&inst) {
-        let tlb = &data[csr.view(mode)];
-        lent.read = tlb.read.slots().as_ptr();
-        lent.write = tlb.write.slots().as_ptr();
+    if may_change_mmu_index(&inst) {
+        let tlb = &data[csr.mmu_index(mode)];
+        context.read = tlb.read.slots().as_ptr();
+        context.write = tlb.write.slots().as_ptr();
     }
     ran.into()
 }

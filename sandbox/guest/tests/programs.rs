@@ -7,9 +7,9 @@
 //! sources; `A99_ASSEMBLE=1 cargo test -p a99-guest --test programs` writes
 //! them again.
 
+use a99_guest::RAM_BASE;
 use a99_guest::host::MemoryHost;
 use a99_guest::machine::{Machine, MachineConfig, Status};
-use a99_guest::ram::RAM_BASE;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -78,7 +78,7 @@ fn programs_pass_in_small_steps() {
         place.expect("RAM").copy_from_slice(&code);
         let end = (0..BUDGET).find(|_| {
             let status = machine.run(1);
-            machine.cpu.forget(&mut machine.bus);
+            machine.cpu.flush(&mut machine.bus);
             status == Status::PowerOff
         });
         assert!(end.is_some(), "{name}: no end");

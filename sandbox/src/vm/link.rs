@@ -18,7 +18,7 @@ mod section {
 }
 
 /// `(i32, i64, i32, i64) -> i32`, a region, and `(i32, i64) -> i32`, its helpers:
-/// see `a99_guest::cpu::translate`.
+/// see `sandbox/guest/src/jit/emit`.
 const TYPES: [&[u8]; 2] = [
     &[0x60, 4, 0x7f, 0x7e, 0x7f, 0x7e, 1, 0x7f],
     &[0x60, 2, 0x7f, 0x7e, 1, 0x7f],

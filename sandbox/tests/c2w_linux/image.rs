@@ -6,45 +6,42 @@
 //! `rustc --target wasm32-wasip1` from the sources of the guest's crate, without
 //! its own interface to WebAssembly.
 
-#![allow(dead_code, reason = "the crate's interface is larger")]
+#![allow(dead_code, unused_imports, reason = "the crate's interface is larger")]
 
 #[path = "../../guest/src/bus.rs"]
-pub mod bus;
+mod bus;
 #[path = "../../guest/src/channels/mod.rs"]
-pub mod channels;
+mod channels;
 #[path = "../../guest/src/cpu/mod.rs"]
-pub mod cpu;
+mod cpu;
 #[path = "../../guest/src/devices/mod.rs"]
-pub mod devices;
+mod devices;
 #[path = "../../guest/src/fdt/mod.rs"]
-pub mod fdt;
-pub mod host {
-    //! The crate's own module has one more beneath it, which no path reaches.
-
-    /// Clocks and entropy, given by the embedder.
-    pub trait Host {
-        fn monotonic_ns(&mut self) -> u64;
-        fn wall_ns(&mut self) -> u64;
-        fn random(&mut self, buf: &mut [u8]);
-        fn translate(&mut self, _module: &[u8], _ticket: u32) {}
-    }
-}
+mod fdt;
+#[path = "../../guest/src/hart/mod.rs"]
+mod hart;
+#[path = "../../guest/src/host/mod.rs"]
+mod host;
+#[path = "../../guest/src/interp/mod.rs"]
+mod interp;
+#[path = "../../guest/src/jit/mod.rs"]
+mod jit;
 #[path = "../../guest/src/machine.rs"]
-pub mod machine;
-#[path = "../../guest/src/map.rs"]
-pub mod map;
+mod machine;
+#[path = "../../guest/src/mmu/mod.rs"]
+mod mmu;
 #[path = "../../guest/src/ram.rs"]
-pub mod ram;
+mod ram;
 #[path = "../c2w_image/wasi.rs"]
 mod wasi;
 mod wasm {
     //! In place of the crate's own interface: nothing is translated here.
 
-    use crate::cpu::csr::Bank;
-    use crate::cpu::hart::{Cursor, Registers};
-    use crate::cpu::inst::Inst;
-    use crate::cpu::tlb::{DataTlbs, ExecTlb, VIEWS};
-    use crate::cpu::translate::INTERPRET;
+    use crate::hart::csr::Bank;
+    use crate::hart::{Cursor, Registers};
+    use crate::interp::inst::Inst;
+    use crate::jit::INTERPRET;
+    use crate::mmu::tlb::{DataTlbs, ExecTlb, MMU_INDEXES};
 
     #[allow(clippy::too_many_arguments, reason = "those of the crate's own")]
     pub fn region(
@@ -52,7 +49,7 @@ mod wasm {
         _: u64,
         _: &mut Registers,
         _: Bank<'_>,
-        _: &[DataTlbs; VIEWS],
+        _: &[DataTlbs; MMU_INDEXES],
         _: &ExecTlb,
         _: &mut [u8],
         _: &mut Cursor,

@@ -6,34 +6,34 @@
 //! bytes straight in and out. A full ring holds its device back (which then
 //! takes no more descriptors of the guest); nothing is lost.
 //!
-//! The machine sets a *kick* when it leaves something that should not wait for
+//! The machine asks for an *early exit* when it has output that should not wait for
 //! the end of a budget: then `run` returns early.
 
 mod bytes;
 mod messages;
 
-pub use bytes::ByteRing;
-pub use messages::{Message, MessageRing};
+pub(crate) use bytes::ByteRing;
+pub(crate) use messages::{Message, MessageRing};
 
 /// Bytes of a console ring. A screen of output is far less; `hvc` writes 16
 /// bytes at a time and waits when it is full.
-pub const CONSOLE_RING_BYTES: usize = 64 << 10;
+pub(crate) const CONSOLE_RING_BYTES: usize = 64 << 10;
 
 /// Bytes of a ring of the agent port: some pipe buffers of output, so that one
 /// return to the host moves many of them.
-pub const AGENT_RING_BYTES: usize = 256 << 10;
+pub(crate) const AGENT_RING_BYTES: usize = 256 << 10;
 
 /// Bytes of a ring of frames: over 300 frames of an Ethernet MTU, or eight of
 /// the largest.
-pub const NET_RING_BYTES: usize = 512 << 10;
+pub(crate) const NET_RING_BYTES: usize = 512 << 10;
 
 /// Largest 9p message: Linux offers at most 500 KiB over virtio
 /// (`net/9p/trans_virtio.c`: 128 descriptors less three, of one page each).
-pub const P9_MESSAGE_BYTES: usize = 512 << 10;
+pub(crate) const P9_MESSAGE_BYTES: usize = 512 << 10;
 
 /// Bytes of a ring of 9p messages: two of the largest, so that one can be
 /// answered while the next is written.
-pub const P9_RING_BYTES: usize = 2 * P9_MESSAGE_BYTES + (4 << 10);
+pub(crate) const P9_RING_BYTES: usize = 2 * P9_MESSAGE_BYTES + (4 << 10);
 
 /// The channels by number, as the embedder names them; the machine's status
 /// sets bit `1 << number` for each that has output.
@@ -51,9 +51,9 @@ pub enum Channel {
 }
 
 /// Flags of a frame from the embedder, in the tag of its message.
-pub mod frame {
+pub(crate) mod frame {
     /// The checksums are known to be right; the guest need not look.
-    pub const CHECKSUMS_VALID: u32 = 1;
+    pub(crate) const CHECKSUMS_VALID: u32 = 1;
 }
 
 impl Channel {
@@ -91,7 +91,7 @@ pub struct Channels {
     pub net: Duplex<MessageRing>,
     /// 9p messages.
     pub p9: Duplex<MessageRing>,
-    kick: bool,
+    early_exit: bool,
 }
 
 impl Channels {
@@ -110,18 +110,18 @@ impl Channels {
             agent: bytes(AGENT_RING_BYTES),
             net: messages(NET_RING_BYTES),
             p9: messages(P9_RING_BYTES),
-            kick: false,
+            early_exit: false,
         }
     }
 
     /// Asks for an early return to the embedder.
-    pub fn kick(&mut self) {
-        self.kick = true;
+    pub fn request_early_exit(&mut self) {
+        self.early_exit = true;
     }
 
     /// Whether an early return was asked for since the last call.
-    pub fn take_kick(&mut self) -> bool {
-        std::mem::take(&mut self.kick)
+    pub fn take_early_exit(&mut self) -> bool {
+        std::mem::take(&mut self.early_exit)
     }
 
     /// The set of channels (bits of [`Channel::bit`]) whose output waits for
@@ -275,11 +275,11 @@ mod tests {
     }
 
     #[test]
-    fn a_kick_is_told_once() {
+    fn an_early_exit_is_told_once() {
         let mut channels = Channels::new();
-        assert!(!channels.take_kick());
-        channels.kick();
-        assert!(channels.take_kick());
-        assert!(!channels.take_kick());
+        assert!(!channels.take_early_exit());
+        channels.request_early_exit();
+        assert!(channels.take_early_exit());
+        assert!(!channels.take_early_exit());
     }
 }

@@ -1,27 +1,408 @@
-//! The hart: decoding, the interpreter, floating point, registers, traps,
-//! translation of addresses, and the supervisor binary interface.
-//!
-//! [`exec`] is the loop that runs nearly everything; [`slow`] does single
-//! instructions that it leaves. [`Cpu`] chooses blocks and takes traps.
+//! CPU: the hart with its decoded and translated code; chooses blocks, takes traps and
+//! interrupts.
 
-pub mod alu;
-pub mod blocks;
-pub mod compressed;
-pub mod csr;
-pub mod decode;
-pub mod exec;
-pub mod fp;
-mod fuse;
-pub mod hart;
-pub mod inst;
-pub mod mmu;
-mod run;
-pub mod sbi;
-pub mod slow;
-mod straddle;
-pub mod table;
-pub mod tlb;
-pub mod translate;
-pub mod trap;
+use crate::bus::Bus;
+use crate::hart::Hart;
+use crate::hart::csr::{EXTERNAL, TIMER};
+use crate::hart::trap::Trap;
+use crate::host::Host;
+use crate::interp::blocks::{self, Code, NONE};
+use crate::interp::exec::{self, Exit};
+use crate::interp::fuse;
+use crate::interp::inst::Op;
+use crate::interp::page_crossing::PageCrossing;
+use crate::interp::slow::{self, Flow};
+use crate::jit::{AotRegions, Profile, Translator};
+use crate::mmu::Access;
+use crate::mmu::tlb::ExecTlb;
+use crate::ram::{CodeMark, PAGE_SIZE, RAM_BASE};
 
-pub use self::run::{Cpu, Pause};
+mod jit;
+
+/// Instructions between two polls of clock and devices: some 20 us.
+const SLICE: i64 = 8192;
+
+/// The same while code is profiled: so that few jumps are lost between two
+/// looks at where they went.
+const PROFILE_SLICE: i64 = 2048;
+
+/// Why the hart stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pause {
+    /// The budget is used up, or a device wants the embedder.
+    Budget,
+    /// It waits for an interrupt.
+    Wait,
+    /// The guest turned itself off.
+    PowerOff,
+    /// The guest asked to be restarted.
+    Reset,
+}
+
+/// The hart and its code; see the module.
+#[derive(Debug)]
+pub struct Cpu {
+    /// Architectural state.
+    pub hart: Hart,
+    code: Code,
+    /// Instructions that lie on two pages.
+    page_crossing: PageCrossing,
+    /// Stays empty; see [`exec::run_alone`].
+    nowhere: ExecTlb,
+    translator: Translator,
+    /// Instructions run when the next sample is due.
+    next_sample: u64,
+    /// Translations that the image brought.
+    aot: AotRegions,
+    /// The execution profile, while there is one.
+    profile: Option<Profile>,
+}
+
+impl Cpu {
+    /// A hart in supervisor mode at `pc`, for a RAM of `ram_bytes`.
+    pub fn new(pc: u64, ram_bytes: usize) -> Self {
+        Self {
+            hart: Hart::new(pc),
+            code: Code::new(ram_bytes),
+            page_crossing: PageCrossing::default(),
+            nowhere: ExecTlb::default(),
+            translator: Translator::default(),
+            next_sample: 0,
+            aot: AotRegions::default(),
+            profile: None,
+        }
+    }
+
+    /// Instructions run so far.
+    pub fn retired(&self) -> u64 {
+        self.hart
+            .csr
+            .retired
+            .wrapping_sub(self.hart.at.budget as u64)
+    }
+
+    /// Drops all decoded code and translations; they come back when used.
+    pub fn flush<H: Host>(&mut self, bus: &mut Bus<H>) {
+        self.code.clear();
+        self.translator.clear();
+        for page in bus.ram.take_dirty() {
+            self.aot.drop_page(page as usize);
+        }
+        bus.ram.clear_marks();
+        for page in self.aot.pages() {
+            bus.ram.mark_code(page);
+        }
+        self.hart.tlbs.flush();
+        if !self.hart.at.inside {
+            self.hart.at.block = NONE;
+        }
+    }
+
+    /// Runs about `budget` instructions, or until there is nothing to do.
+    pub fn run<H: Host>(&mut self, bus: &mut Bus<H>, budget: u64) -> Pause {
+        let end = self.retired().saturating_add(budget);
+        loop {
+            self.poll_devices(bus);
+            let left = end.saturating_sub(self.retired());
+            if left == 0 || bus.take_early_exit() {
+                return Pause::Budget;
+            }
+            let slice = match self.profile {
+                Some(_) => PROFILE_SLICE,
+                None => SLICE,
+            };
+            self.begin_slice((left as i64).min(slice));
+            if let Some(pause) = self.slice(bus) {
+                return pause;
+            }
+            if self.profile.is_some() {
+                self.profile_slice(bus);
+            } else if self.translator.is_enabled() && self.retired() >= self.next_sample {
+                self.sample(bus);
+            }
+        }
+    }
+
+    /// Moves the budget of a slice into the cursor, keeping the count.
+    fn begin_slice(&mut self, budget: i64) {
+        let done = self.retired();
+        self.hart.at.budget = budget;
+        self.hart.csr.retired = done.wrapping_add(budget as u64);
+    }
+
+    /// Polls devices and clock, and sets what is pending.
+    fn poll_devices<H: Host>(&mut self, bus: &mut Bus<H>) {
+        bus.poll();
+        let csr = &mut self.hart.csr;
+        csr.set_pending(TIMER, bus.time() >= csr.deadline);
+        csr.set_pending(EXTERNAL, bus.external_interrupt());
+    }
+
+    /// Runs until the slice's budget is used up, or there is a reason to stop.
+    fn slice<H: Host>(&mut self, bus: &mut Bus<H>) -> Option<Pause> {
+        loop {
+            if !self.hart.at.inside {
+                if let Some(number) = self.hart.csr.interrupt(self.hart.mode) {
+                    let pc = self.hart.at.pc;
+                    self.hart.take_interrupt(number, pc);
+                }
+                if self.hart.at.budget <= 0 {
+                    return None;
+                }
+            }
+            if self.hart.at.block == NONE
+                && let Err(trap) = self.enter_block(bus, None)
+            {
+                self.trap(trap);
+                continue;
+            }
+            let exit = exec::run(&mut self.hart, &self.code, bus.ram.bytes_mut());
+            let pause = match exit {
+                Exit::Budget => None,
+                Exit::Lookup(link) => {
+                    if let Err(trap) = self.enter_block(bus, link) {
+                        self.trap(trap);
+                    }
+                    None
+                }
+                Exit::Slow => self.slow(bus),
+                Exit::Interpret => {
+                    if let Err(trap) = self.enter_copy(bus) {
+                        self.trap(trap);
+                    }
+                    None
+                }
+            };
+            if pause.is_some() {
+                return pause;
+            }
+        }
+    }
+
+    /// An exception that costs a bit of the budget, so that a guest whose trap
+    /// vector faults does not run for ever.
+    fn trap(&mut self, trap: Trap) {
+        let pc = self.hart.at.pc;
+        self.hart.at.budget -= 1;
+        self.hart.take_trap(trap, pc);
+    }
+
+    /// Finds or decodes the block at the cursor, and links it to the exit in a
+    /// slot, by which control got there.
+    fn enter_block<H: Host>(&mut self, bus: &mut Bus<H>, link: Option<u32>) -> Result<(), Trap> {
+        let pc = self.hart.at.pc;
+        let offset_in_page = pc as usize % PAGE_SIZE;
+        let exec = self.hart.mode as usize;
+        let mut link = link;
+        let known = self.hart.tlbs.exec[exec].find(pc);
+        let number = known.and_then(|table| self.code.find(table, offset_in_page));
+        let number = match number {
+            Some(number) => number,
+            None => {
+                let (offset, is_global) = self.fetch_mapped(bus, pc)?;
+                let page = offset / PAGE_SIZE;
+                if self.code.is_full() {
+                    self.flush(bus);
+                    link = None;
+                }
+                let table = self.code.table(page);
+                self.hart.tlbs.exec[exec].fill(pc, table, is_global);
+                match self.code.find(table, offset_in_page) {
+                    Some(number) => number,
+                    None => {
+                        if let (None, Some(profile)) = (link, &mut self.profile) {
+                            profile.entry(page, offset_in_page);
+                        }
+                        self.decode_block(bus, page, offset_in_page)
+                    }
+                }
+            }
+        };
+        if let Some(exit) = link {
+            self.code.link(exit, number);
+        }
+        self.hart.at.block = number;
+        self.hart.at.inside = false;
+        Ok(())
+    }
+
+    /// As [`Cpu::enter_block`], but to instructions, not to translated code.
+    fn enter_copy<H: Host>(&mut self, bus: &mut Bus<H>) -> Result<(), Trap> {
+        self.enter_block(bus, None)?;
+        if self.code.enters(self.hart.at.block) {
+            let offset = self.fetch_offset(bus, self.hart.at.pc)?;
+            if self.code.is_full() {
+                self.flush(bus);
+                return self.enter_block(bus, None);
+            }
+            let (page, offset) = (offset / PAGE_SIZE, offset % PAGE_SIZE);
+            self.hart.at.block = self.code.copy(&bus.ram, page, offset);
+        }
+        Ok(())
+    }
+
+    fn decode_block<H: Host>(&mut self, bus: &mut Bus<H>, page: usize, offset: usize) -> u32 {
+        if bus.ram.mark_code(page) {
+            self.hart.tlbs.flush_writes_to(page * PAGE_SIZE);
+        }
+        if let Some(profile) = &mut self.profile {
+            profile.block(page, offset);
+        }
+        // A page that was written is translated no more, though its decoded code
+        // may run until the next `fence.i`.
+        match self.aot.find(page, offset) {
+            Some((function, node)) if bus.ram.mark(page) == CodeMark::Clean => {
+                self.code.stub(page, offset, function, node)
+            }
+            _ => self.code.build(&bus.ram, page, offset),
+        }
+    }
+
+    /// The offset in RAM of the instruction at `pc`.
+    fn fetch_offset<H: Host>(&mut self, bus: &mut Bus<H>, pc: u64) -> Result<usize, Trap> {
+        match self.hart.tlbs.exec[self.hart.mode as usize].find(pc) {
+            Some(table) => Ok(self.code.owner(table) * PAGE_SIZE + pc as usize % PAGE_SIZE),
+            None => Ok(self.fetch_mapped(bus, pc)?.0),
+        }
+    }
+
+    /// The same by the page tables, and whether all address spaces have it there.
+    fn fetch_mapped<H: Host>(&mut self, bus: &mut Bus<H>, pc: u64) -> Result<(usize, bool), Trap> {
+        let mapping = self.hart.map(&mut bus.ram, pc, Access::Exec)?;
+        match bus.ram.offset(mapping.pa, 2) {
+            Some(offset) => Ok((offset, mapping.is_global)),
+            None => Err(Access::Exec.access_fault(pc)),
+        }
+    }
+
+    /// Runs the instruction at the cursor, which the fast loop left.
+    fn slow<H: Host>(&mut self, bus: &mut Bus<H>) -> Option<Pause> {
+        let at = self.hart.at;
+        let mut inst = self.code.line(at.block)[usize::from(at.index)];
+        inst.op = fuse::plain(inst.op);
+        if inst.op == Op::PageCrossing {
+            return self.run_page_crossing(bus);
+        }
+        let place = self.code.place(at.block, at.index);
+        let pc = at.pc.wrapping_add(place.distance as i64 as u64);
+        let after = pc.wrapping_add(u64::from(place.length));
+        let ends = inst.op.ends_block();
+        // What leaves the block here is counted here.
+        let count = i64::from(place.before) + 1;
+        self.hart.at.budget -= count;
+        let result = slow::execute(&mut self.hart, bus, &inst, pc);
+        if !ends && matches!(result, Ok(Flow::Next | Flow::Device)) {
+            self.hart.at.budget += count;
+            if result == Ok(Flow::Device) {
+                self.poll_devices_soon();
+            }
+            self.hart.at.index += 1;
+            return None;
+        }
+        self.finish(bus, result, pc, after)
+    }
+
+    /// Ends the slice at the next block, so that a device's interrupt is seen.
+    fn poll_devices_soon(&mut self) {
+        self.begin_slice(0);
+    }
+
+    /// Goes on after an instruction that ended a block or trapped.
+    fn finish<H: Host>(
+        &mut self,
+        bus: &mut Bus<H>,
+        result: Result<Flow, Trap>,
+        pc: u64,
+        after: u64,
+    ) -> Option<Pause> {
+        match result {
+            Ok(Flow::Next | Flow::Anew) => self.hart.jump(after),
+            Ok(Flow::Device) => {
+                self.poll_devices_soon();
+                self.hart.jump(after);
+            }
+            Ok(Flow::Jumped) => {}
+            Ok(Flow::FenceI) => {
+                self.drop_stale(bus);
+                self.hart.jump(after);
+            }
+            Ok(Flow::Wait) => {
+                self.hart.jump(after);
+                return self.wait(bus);
+            }
+            Ok(Flow::PowerOff) => {
+                self.hart.jump(after);
+                return Some(Pause::PowerOff);
+            }
+            Ok(Flow::Reset) => {
+                self.hart.jump(after);
+                return Some(Pause::Reset);
+            }
+            Err(trap) => {
+                self.hart.at.budget -= 1;
+                self.hart.take_trap(trap, pc);
+            }
+        }
+        None
+    }
+
+    /// `wfi`: goes on if an enabled interrupt is pending, whether or not it
+    /// would be taken.
+    fn wait<H: Host>(&mut self, bus: &mut Bus<H>) -> Option<Pause> {
+        self.poll_devices(bus);
+        let idle = self.hart.csr.pending().is_none();
+        idle.then_some(Pause::Wait)
+    }
+
+    /// `fence.i`: drops the decoded code of pages that were written.
+    fn drop_stale<H: Host>(&mut self, bus: &mut Bus<H>) {
+        let pages = bus.ram.take_dirty();
+        if pages.is_empty() {
+            return;
+        }
+        for page in pages {
+            self.code.drop_page(page as usize);
+            self.translator.drop_page(page as usize);
+            self.aot.drop_page(page as usize);
+        }
+        for exec in &mut self.hart.tlbs.exec {
+            exec.flush();
+        }
+    }
+
+    /// Runs the four-byte instruction at the cursor whose halves lie on two
+    /// pages.
+    fn run_page_crossing<H: Host>(&mut self, bus: &mut Bus<H>) -> Option<Pause> {
+        let pc = self.hart.at.pc;
+        let block = match self.fetch_page_crossing(bus, pc) {
+            Ok(bits) => self.page_crossing.block(bits),
+            Err(trap) => {
+                self.trap(trap);
+                return None;
+            }
+        };
+        let code = &self.page_crossing.code;
+        let ram = bus.ram.bytes_mut();
+        let exit = exec::run_alone(&mut self.hart, (code, block), &mut self.nowhere, ram);
+        self.hart.at.block = NONE;
+        self.hart.at.inside = false;
+        if exit != Exit::Slow {
+            return None;
+        }
+        let inst = code.line(block)[usize::from(blocks::first(block))];
+        self.hart.at.budget -= 1;
+        let result = slow::execute(&mut self.hart, bus, &inst, pc);
+        self.finish(bus, result, pc, pc.wrapping_add(4))
+    }
+
+    fn fetch_page_crossing<H: Host>(&mut self, bus: &mut Bus<H>, pc: u64) -> Result<u32, Trap> {
+        let mut half = |va: u64| {
+            let offset = self.fetch_offset(bus, va)?;
+            let bits = bus.ram.read_u16(RAM_BASE + offset as u64);
+            bits.map(u32::from).ok_or(Access::Exec.access_fault(va))
+        };
+        Ok(half(pc)? | half(pc.wrapping_add(2))? << 16)
+    }
+}
+
+const _: () = assert!(SLICE as usize > blocks::MAX_BLOCK);

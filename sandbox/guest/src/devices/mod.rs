@@ -1,15 +1,16 @@
 //! The devices: what they are is in their own files, where they are in the
-//! [address map](crate::map), and how the hart reaches them in the
+//! [address map](crate::devices::map), and how the hart reaches them in the
 //! [bus](crate::bus).
 
-pub mod plic;
-pub mod rtc;
-pub mod virtio;
-pub mod vmgenid;
+pub(crate) mod map;
+pub(crate) mod plic;
+pub(crate) mod rtc;
+pub(crate) mod virtio;
+pub(crate) mod vmgenid;
 
 use crate::channels::Channels;
+use crate::devices::map::{Place, RTC_IRQ, VMGENID_IRQ, region};
 use crate::host::{Disk, Host};
-use crate::map::{Place, RTC_IRQ, VMGENID_IRQ, region};
 use crate::ram::Ram;
 use plic::Plic;
 use rtc::Rtc;

@@ -4,7 +4,7 @@
 //! Devices drive a level or give a pulse. There is no M-mode context, because
 //! no guest code runs in M-mode.
 
-use crate::map::LAST_IRQ;
+use crate::devices::map::LAST_IRQ;
 
 /// Offset of the pending bits.
 const PENDING: u64 = 0x1000;

@@ -4,7 +4,7 @@
 //! entropy pool.
 
 /// Bytes of an identifier.
-pub const ID_BYTES: usize = 16;
+pub(crate) const ID_BYTES: usize = 16;
 
 /// The identifier, as the guest sees it at the start of its page.
 #[derive(Debug, Default)]

@@ -1,5 +1,5 @@
 //! The flattened device tree (Devicetree specification 0.4, chapter 5) that
-//! tells the kernel what the [address map](crate::map) holds.
+//! tells the kernel what the [address map](crate::devices::map) holds.
 
 mod writer;
 
@@ -7,15 +7,15 @@ mod writer;
 mod reader;
 
 use crate::bus::TIMEBASE_HZ;
-use crate::cpu::slow::ZERO_BLOCK;
-use crate::map::{LAST_IRQ, Place, REGIONS, Region};
+use crate::devices::map::{LAST_IRQ, Place, REGIONS, Region};
+use crate::interp::slow::ZERO_BLOCK;
 use crate::ram::RAM_BASE;
 use std::ops::Range;
 use writer::Writer;
 
 /// What the tree says beside the map.
 #[derive(Clone, Debug, Default)]
-pub struct FdtConfig<'a> {
+pub(crate) struct FdtConfig<'a> {
     /// Bytes of RAM.
     pub ram_bytes: u64,
     /// The kernel's command line.
@@ -44,7 +44,7 @@ const PLIC: u32 = 2;
 const SUPERVISOR_EXTERNAL: u32 = 9;
 
 /// Makes the device tree blob.
-pub fn build(config: &FdtConfig<'_>) -> Vec<u8> {
+pub(crate) fn build(config: &FdtConfig<'_>) -> Vec<u8> {
     let mut tree = Writer::new();
     tree.begin("");
     tree.cells("#address-cells", &[2]);

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 /// A node with all below it.
 #[derive(Debug, Default)]
-pub struct Node {
+pub(super) struct Node {
     /// Values by name.
     pub properties: BTreeMap<String, Vec<u8>>,
     /// Nodes by name, unit address included.
@@ -33,7 +33,7 @@ fn text(blob: &[u8], at: usize) -> String {
 
 impl Node {
     /// Reads a blob; panics at the first thing that is wrong.
-    pub fn parse(blob: &[u8]) -> Self {
+    pub(super) fn parse(blob: &[u8]) -> Self {
         assert_eq!(word(blob, 0), MAGIC);
         assert_eq!(word(blob, 4) as usize, blob.len());
         assert_eq!((word(blob, 20), word(blob, 24)), VERSIONS);
@@ -55,7 +55,7 @@ impl Node {
     }
 
     /// The node at a path.
-    pub fn at(&self, path: &str) -> &Self {
+    pub(super) fn at(&self, path: &str) -> &Self {
         path.split('/').fold(self, |node, name| {
             node.children
                 .get(name)
@@ -64,7 +64,7 @@ impl Node {
     }
 
     /// A property as 32-bit cells.
-    pub fn cells(&self, name: &str) -> Vec<u32> {
+    pub(super) fn cells(&self, name: &str) -> Vec<u32> {
         let chunks = self.properties[name].chunks(4);
         chunks
             .map(|chunk| u32::from_be_bytes(chunk.try_into().expect("cells")))
@@ -72,7 +72,7 @@ impl Node {
     }
 
     /// A property as 64-bit numbers.
-    pub fn wide(&self, name: &str) -> Vec<u64> {
+    pub(super) fn wide(&self, name: &str) -> Vec<u64> {
         let chunks = self.properties[name].chunks(8);
         chunks
             .map(|chunk| u64::from_be_bytes(chunk.try_into().expect("cells")))
@@ -80,7 +80,7 @@ impl Node {
     }
 
     /// A property as strings.
-    pub fn strings(&self, name: &str) -> Vec<String> {
+    pub(super) fn strings(&self, name: &str) -> Vec<String> {
         let text = String::from_utf8(self.properties[name].clone()).expect("ASCII");
         text.split_terminator('\0').map(str::to_owned).collect()
     }

@@ -1,17 +1,17 @@
 //! Writes nodes and properties in the flat form.
 
 /// First word of a blob (section 5.2).
-pub const MAGIC: u32 = 0xd00d_feed;
+pub(super) const MAGIC: u32 = 0xd00d_feed;
 /// Version written, and the oldest it can be read as.
-pub const VERSIONS: (u32, u32) = (17, 16);
+pub(super) const VERSIONS: (u32, u32) = (17, 16);
 /// Tokens of the structure block (section 5.4).
-pub const BEGIN_NODE: u32 = 1;
+pub(super) const BEGIN_NODE: u32 = 1;
 /// See [`BEGIN_NODE`].
-pub const END_NODE: u32 = 2;
+pub(super) const END_NODE: u32 = 2;
 /// See [`BEGIN_NODE`].
-pub const PROP: u32 = 3;
+pub(super) const PROP: u32 = 3;
 /// See [`BEGIN_NODE`].
-pub const END: u32 = 9;
+pub(super) const END: u32 = 9;
 
 /// Words of the header.
 const HEADER_WORDS: usize = 10;
@@ -20,14 +20,14 @@ const RESERVED_BYTES: usize = 16;
 
 /// A blob being written.
 #[derive(Debug, Default)]
-pub struct Writer {
+pub(super) struct Writer {
     structure: Vec<u8>,
     strings: Vec<u8>,
 }
 
 impl Writer {
     /// An empty tree.
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self::default()
     }
 
@@ -42,7 +42,7 @@ impl Writer {
     }
 
     /// Opens a node.
-    pub fn begin(&mut self, name: &str) {
+    pub(super) fn begin(&mut self, name: &str) {
         self.word(BEGIN_NODE);
         self.structure.extend_from_slice(name.as_bytes());
         self.structure.push(0);
@@ -50,12 +50,12 @@ impl Writer {
     }
 
     /// Closes the node opened last.
-    pub fn end(&mut self) {
+    pub(super) fn end(&mut self) {
         self.word(END_NODE);
     }
 
     /// A property of the open node.
-    pub fn property(&mut self, name: &str, value: &[u8]) {
+    pub(super) fn property(&mut self, name: &str, value: &[u8]) {
         let name = self.string(name);
         self.word(PROP);
         self.word(value.len() as u32);
@@ -65,13 +65,13 @@ impl Writer {
     }
 
     /// A property of 32-bit cells.
-    pub fn cells(&mut self, name: &str, cells: &[u32]) {
+    pub(super) fn cells(&mut self, name: &str, cells: &[u32]) {
         let bytes: Vec<u8> = cells.iter().flat_map(|cell| cell.to_be_bytes()).collect();
         self.property(name, &bytes);
     }
 
     /// A property of 64-bit numbers, two cells each.
-    pub fn wide(&mut self, name: &str, numbers: &[u64]) {
+    pub(super) fn wide(&mut self, name: &str, numbers: &[u64]) {
         let bytes: Vec<u8> = numbers
             .iter()
             .flat_map(|number| number.to_be_bytes())
@@ -80,7 +80,7 @@ impl Writer {
     }
 
     /// A property of strings.
-    pub fn strings(&mut self, name: &str, strings: &[&str]) {
+    pub(super) fn strings(&mut self, name: &str, strings: &[&str]) {
         let mut bytes = Vec::new();
         for string in strings {
             bytes.extend_from_slice(string.as_bytes());
@@ -104,7 +104,7 @@ impl Writer {
     }
 
     /// The blob.
-    pub fn finish(mut self) -> Vec<u8> {
+    pub(super) fn finish(mut self) -> Vec<u8> {
         self.word(END);
         let reserved_at = HEADER_WORDS * 4;
         let structure_at = reserved_at + RESERVED_BYTES;

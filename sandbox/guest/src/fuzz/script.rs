@@ -2,30 +2,30 @@
 
 /// Reads choices from bytes; past their end all choices are zero.
 #[derive(Debug)]
-pub struct Script<'a> {
+pub(super) struct Script<'a> {
     bytes: &'a [u8],
 }
 
 impl<'a> Script<'a> {
     /// A script.
-    pub fn new(bytes: &'a [u8]) -> Self {
+    pub(super) fn new(bytes: &'a [u8]) -> Self {
         Self { bytes }
     }
 
     /// The next byte; `None` at the end.
-    pub fn byte(&mut self) -> Option<u8> {
+    pub(super) fn byte(&mut self) -> Option<u8> {
         let (&first, rest) = self.bytes.split_first()?;
         self.bytes = rest;
         Some(first)
     }
 
     /// A number below `limit`, which is not zero.
-    pub fn small(&mut self, limit: u8) -> u8 {
+    pub(super) fn small(&mut self, limit: u8) -> u8 {
         self.byte().unwrap_or(0) % limit
     }
 
     /// A number of any size, small ones more often.
-    pub fn number(&mut self) -> u64 {
+    pub(super) fn number(&mut self) -> u64 {
         let len = usize::from(self.small(9));
         (0..len).fold(0, |number, _| {
             number << 8 | u64::from(self.byte().unwrap_or(0))
@@ -33,7 +33,7 @@ impl<'a> Script<'a> {
     }
 
     /// An offset below `size`, mostly a register's.
-    pub fn offset(&mut self, size: u64) -> u64 {
+    pub(super) fn offset(&mut self, size: u64) -> u64 {
         let number = self.number();
         if self.small(8) == 0 {
             number % size

@@ -8,27 +8,27 @@ mod imports {
     #[link(wasm_import_module = "agent99")]
     unsafe extern "C" {
         /// See [`Host::monotonic_ns`](crate::host::Host::monotonic_ns).
-        pub safe fn now_ns() -> u64;
+        pub(super) safe fn now_ns() -> u64;
         /// See [`Host::wall_ns`](crate::host::Host::wall_ns).
-        pub safe fn wall_ns() -> u64;
+        pub(super) safe fn wall_ns() -> u64;
         /// Fills `len` bytes at `address` with bytes fit for keys.
-        pub fn random(address: *mut u8, len: usize);
+        pub(super) fn random(address: *mut u8, len: usize);
         /// See [`Host::translate`](crate::host::Host::translate): the `len`
         /// bytes at `address` are the module.
-        pub fn translate(address: *const u8, len: usize, ticket: u32);
+        pub(super) fn translate(address: *const u8, len: usize, ticket: u32);
         /// Fills `len` bytes at `address` from a disk: 1 if it could.
-        pub fn disk_read(disk: u32, offset: u64, address: *mut u8, len: usize) -> u32;
+        pub(super) fn disk_read(disk: u32, offset: u64, address: *mut u8, len: usize) -> u32;
         /// Writes the `len` bytes at `address` to a disk: 1 if it could.
-        pub fn disk_write(disk: u32, offset: u64, address: *const u8, len: usize) -> u32;
+        pub(super) fn disk_write(disk: u32, offset: u64, address: *const u8, len: usize) -> u32;
         /// See [`Host::disk_discard`](crate::host::Host::disk_discard).
-        pub safe fn disk_discard(disk: u32, offset: u64, len: u64, zero: u32) -> u32;
+        pub(super) safe fn disk_discard(disk: u32, offset: u64, len: u64, zero: u32) -> u32;
         /// See [`Host::disk_flush`](crate::host::Host::disk_flush).
-        pub safe fn disk_flush(disk: u32) -> u32;
+        pub(super) safe fn disk_flush(disk: u32) -> u32;
         /// The `len` bytes at `address` are the guest's and not in use: they may
         /// become others that the guest may know.
-        pub fn release(address: *mut u8, len: usize);
+        pub(super) fn release(address: *mut u8, len: usize);
         /// Says why the emulator is about to trap: UTF-8.
-        pub fn panicked(address: *const u8, len: usize);
+        pub(super) fn panicked(address: *const u8, len: usize);
     }
 }
 

@@ -45,6 +45,6 @@ pub struct Report {
     /// resets them: bit 0 console, 1 net, 2 9p, 3 rng, 4 image disk, 5 disk,
     /// 6 balloon.
     pub broken: u32,
-    /// Places of code that lead to functions of [`ship`](super::ship).
+    /// Entries of code that lead to functions of [`ship`](super::ship).
     pub shipped: u32,
 }

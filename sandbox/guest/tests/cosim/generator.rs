@@ -2,15 +2,15 @@
 //!
 //! Reserved registers: `sp` and `s0` point into the data that loads and stores
 //! use, `tp` is where the next result is logged, `t1` points at an aligned
-//! place for atomics. Jumps go forward over at most two instructions, but for
+//! place for atomics. BlockCache go forward over at most two instructions, but for
 //! the short loops around an instruction that is written over.
 
 use crate::random::Random;
-use a99_guest::cpu::compressed;
-use a99_guest::cpu::decode::decode;
-use a99_guest::cpu::inst::{Inst, Op};
-use a99_guest::cpu::table::{Format, Row, TABLE};
-use a99_guest::ram::RAM_BASE;
+use a99_guest::RAM_BASE;
+use a99_guest::isa::compressed;
+use a99_guest::isa::decode::decode;
+use a99_guest::isa::inst::{Inst, Op};
+use a99_guest::isa::table::{Format, Row, TABLE};
 use std::fmt::Write;
 
 /// One in so many instructions is written over while the program runs.
@@ -317,7 +317,7 @@ impl Writer<'_> {
 
 /// The register that an instruction sets.
 fn target(bits: u32, inst: &Inst) -> Option<(u8, bool)> {
-    let row = a99_guest::cpu::table::find(bits)?;
+    let row = a99_guest::isa::table::find(bits)?;
     let rd = (bits >> 7 & 31) as u8;
     match row.format {
         Format::Fp | Format::Fp4 | Format::FpLoad => Some((rd, true)),
@@ -330,7 +330,7 @@ fn target(bits: u32, inst: &Inst) -> Option<(u8, bool)> {
 /// Whether an instruction may stand anywhere in a sequence.
 fn is_usable(bits: u32) -> bool {
     let inst = decode(bits).0;
-    let Some(row) = a99_guest::cpu::table::find(bits) else {
+    let Some(row) = a99_guest::isa::table::find(bits) else {
         return false;
     };
     let base = (bits >> 15 & 31) as u8;

@@ -14,10 +14,10 @@ mod elf;
 mod generator;
 mod random;
 
-use a99_guest::cpu::decode::decode;
+use a99_guest::RAM_BASE;
 use a99_guest::host::MemoryHost;
+use a99_guest::isa::decode::decode;
 use a99_guest::machine::{Machine, MachineConfig};
-use a99_guest::ram::RAM_BASE;
 use generator::{Program, Step};
 use random::Random;
 use std::path::{Path, PathBuf};

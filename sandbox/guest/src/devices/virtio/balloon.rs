@@ -107,8 +107,8 @@ impl Device for Balloon {
 
 #[cfg(test)]
 mod tests {
-    use super::super::driver::Rig;
     use super::*;
+    use crate::devices::virtio::driver::Rig;
 
     #[test]
     fn reported_memory_is_given_back() {

@@ -12,7 +12,7 @@ use crate::devices::Env;
 use crate::host::{Disk, Host};
 
 /// Bytes of a sector, the unit of all addresses (section 5.2.4).
-pub const SECTOR_BYTES: u64 = 512;
+pub(crate) const SECTOR_BYTES: u64 = 512;
 
 /// Bytes of a block: what the driver should read and write at once.
 const BLOCK_BYTES: u32 = 4096;
@@ -249,7 +249,7 @@ impl Device for Blk {
         for _ in 0..queue.available(env.ram)? {
             if moved >= MAX_BYTES_AT_ONCE {
                 self.held_back = true;
-                env.channels.kick();
+                env.channels.request_early_exit();
                 break;
             }
             let mut chain = std::mem::take(&mut self.chain);
@@ -276,8 +276,8 @@ impl Device for Blk {
 
 #[cfg(test)]
 mod tests {
-    use super::super::driver::Rig;
     use super::*;
+    use crate::devices::virtio::driver::Rig;
 
     const SECTOR: usize = SECTOR_BYTES as usize;
 
@@ -382,10 +382,10 @@ mod tests {
         rig.notify(0);
         let answered = |rig: &mut Rig<Blk>| std::iter::from_fn(|| rig.used(0)).count();
         assert_eq!(answered(&mut rig), 4);
-        assert!(rig.channels.take_kick());
+        assert!(rig.channels.take_early_exit());
         rig.poll();
         assert_eq!(answered(&mut rig), 2);
-        assert!(!rig.channels.take_kick());
+        assert!(!rig.channels.take_early_exit());
     }
 
     #[test]

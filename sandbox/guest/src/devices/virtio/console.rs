@@ -16,7 +16,7 @@ use port::Port;
 use std::collections::VecDeque;
 
 /// Name of port 1: `/sys/class/virtio-ports/*/name`.
-pub const AGENT_PORT: &str = "agent99.agent";
+pub(crate) const AGENT_PORT: &str = "agent99.agent";
 
 const F_SIZE: u64 = 1 << 0;
 const F_MULTIPORT: u64 = 1 << 1;
@@ -229,7 +229,7 @@ impl Device for Console {
             let channel = &mut env.channels.agent;
             agent.receive(in1, env.ram, &mut channel.input)?;
             if agent.send(out1, env.ram, &mut channel.output)? {
-                env.channels.kick();
+                env.channels.request_early_exit();
             }
         }
         let [console, _] = &mut self.ports;
@@ -241,7 +241,7 @@ impl Device for Console {
         // waits for it. That is said again only when the embedder has taken
         // some: one that takes none must not keep the guest from running.
         if console.held_back() && (sent || !was_held_back) {
-            env.channels.kick();
+            env.channels.request_early_exit();
         }
         Ok(())
     }

@@ -17,7 +17,7 @@ const BUFFERS: u64 = 0x1_0000;
 
 /// A driver of one queue, with its own piece of RAM.
 #[derive(Debug)]
-pub struct Driver {
+pub(super) struct Driver {
     base: u64,
     size: u16,
     avail: u16,
@@ -39,7 +39,7 @@ struct Owned {
 impl Driver {
     /// A driver that lays its queue out from `base` on (64 KiB) and its
     /// buffers after it, to the end of 2 MiB or of RAM.
-    pub fn new(ram: &mut Ram, base: u64, size: u16) -> Self {
+    pub(super) fn new(ram: &mut Ram, base: u64, size: u16) -> Self {
         let area = ram
             .slice_mut(base, BUFFERS as usize)
             .expect("RAM for the driver");
@@ -58,12 +58,12 @@ impl Driver {
     }
 
     /// The addresses of descriptor table, driver's and device's ring.
-    pub fn areas(&self) -> [u64; 3] {
+    pub(super) fn areas(&self) -> [u64; 3] {
         [self.base, self.base + AVAIL, self.base + USED]
     }
 
     /// A device's queue over the same memory.
-    pub fn queue(&self, ram: &Ram, event_idx: bool) -> Queue {
+    pub(super) fn queue(&self, ram: &Ram, event_idx: bool) -> Queue {
         let mut queue = Queue::new(self.size);
         [queue.desc, queue.driver, queue.device] = self.areas();
         queue.start(ram, event_idx).expect("a good set-up");
@@ -71,17 +71,17 @@ impl Driver {
     }
 
     /// Address of a descriptor.
-    pub fn desc(&self, index: u16) -> u64 {
+    pub(super) fn desc(&self, index: u16) -> u64 {
         self.base + 16 * u64::from(index)
     }
 
     /// Address of the indirect table of a chain.
-    pub fn table_of(&self, ram: &Ram, head: u16) -> u64 {
+    pub(super) fn table_of(&self, ram: &Ram, head: u16) -> u64 {
         ram.read_u64(self.desc(head)).expect("RAM")
     }
 
     /// Descriptors not in use.
-    pub fn free(&self) -> usize {
+    pub(super) fn free(&self) -> usize {
         self.free.len()
     }
 
@@ -129,7 +129,7 @@ impl Driver {
     }
 
     /// Adds a chain; the answer is its head.
-    pub fn add(&mut self, ram: &mut Ram, read: &[&[u8]], write: &[u32]) -> u16 {
+    pub(super) fn add(&mut self, ram: &mut Ram, read: &[&[u8]], write: &[u32]) -> u16 {
         let buffers = self.buffers(ram, read, write);
         let descriptors: Vec<u16> = buffers
             .iter()
@@ -143,7 +143,7 @@ impl Driver {
     }
 
     /// Adds a chain by an indirect table; the answer is its head.
-    pub fn add_indirect(&mut self, ram: &mut Ram, read: &[&[u8]], write: &[u32]) -> u16 {
+    pub(super) fn add_indirect(&mut self, ram: &mut Ram, read: &[&[u8]], write: &[u32]) -> u16 {
         let buffers = self.buffers(ram, read, write);
         let table = self.buffer(16 * buffers.len()).next_multiple_of(16);
         for (i, buffer) in buffers.iter().enumerate() {
@@ -177,7 +177,7 @@ impl Driver {
 
     /// The next chain that the device gave back: its head and what was
     /// written.
-    pub fn used(&mut self, ram: &mut Ram) -> Option<(u16, Vec<u8>)> {
+    pub(super) fn used(&mut self, ram: &mut Ram) -> Option<(u16, Vec<u8>)> {
         let used = self.base + USED;
         if ram.read_u16(used + 2).expect("RAM") == self.seen {
             return None;
@@ -203,7 +203,7 @@ impl Driver {
 }
 
 /// A device with a driver for each queue, on a machine of their own.
-pub struct Rig<D: Device> {
+pub(super) struct Rig<D: Device> {
     pub device: Mmio<D>,
     pub drivers: Vec<Driver>,
     pub ram: Ram,
@@ -213,7 +213,7 @@ pub struct Rig<D: Device> {
 
 impl<D: Device> Rig<D> {
     /// Starts `device` as a driver that wants `features` does.
-    pub fn new(device: D, features: u64) -> Self {
+    pub(super) fn new(device: D, features: u64) -> Self {
         let mut rig = Self {
             device: Mmio::new(device),
             drivers: Vec::new(),
@@ -226,7 +226,7 @@ impl<D: Device> Rig<D> {
     }
 
     /// Resets the device and sets it up again (virtio 1.2 section 3.1.1).
-    pub fn start(&mut self, features: u64) {
+    pub(super) fn start(&mut self, features: u64) {
         let features = features | F_VERSION_1 | F_EVENT_IDX | F_INDIRECT_DESC;
         for value in [0, status::ACKNOWLEDGE, status::ACKNOWLEDGE | status::DRIVER] {
             self.write(0x70, value);
@@ -262,7 +262,7 @@ impl<D: Device> Rig<D> {
     }
 
     /// Writes a register.
-    pub fn write(&mut self, offset: u64, value: u32) {
+    pub(super) fn write(&mut self, offset: u64, value: u32) {
         let mut env = Env {
             ram: &mut self.ram,
             channels: &mut self.channels,
@@ -272,7 +272,7 @@ impl<D: Device> Rig<D> {
     }
 
     /// What the machine does between budgets.
-    pub fn poll(&mut self) {
+    pub(super) fn poll(&mut self) {
         let mut env = Env {
             ram: &mut self.ram,
             channels: &mut self.channels,
@@ -282,17 +282,17 @@ impl<D: Device> Rig<D> {
     }
 
     /// Adds a chain to a queue; the answer is its head.
-    pub fn add(&mut self, queue: usize, read: &[&[u8]], write: &[u32]) -> u16 {
+    pub(super) fn add(&mut self, queue: usize, read: &[&[u8]], write: &[u32]) -> u16 {
         self.drivers[queue].add(&mut self.ram, read, write)
     }
 
     /// Notifies the device of a queue.
-    pub fn notify(&mut self, queue: u32) {
+    pub(super) fn notify(&mut self, queue: u32) {
         self.write(0x50, queue);
     }
 
     /// The next chain that came back on a queue.
-    pub fn used(&mut self, queue: usize) -> Option<(u16, Vec<u8>)> {
+    pub(super) fn used(&mut self, queue: usize) -> Option<(u16, Vec<u8>)> {
         self.drivers[queue].used(&mut self.ram)
     }
 }

@@ -38,17 +38,19 @@ const REG_CONFIG_GENERATION: u64 = 0x0fc;
 const REG_CONFIG: u64 = 0x100;
 
 /// Status bits (section 2.1).
-pub mod status {
+pub(crate) mod status {
     /// The driver has found the device.
-    pub const ACKNOWLEDGE: u32 = 1;
+    #[cfg(test)]
+    pub(crate) const ACKNOWLEDGE: u32 = 1;
     /// The driver can drive it.
-    pub const DRIVER: u32 = 2;
+    #[cfg(test)]
+    pub(crate) const DRIVER: u32 = 2;
     /// The driver is ready; the device lives.
-    pub const DRIVER_OK: u32 = 4;
+    pub(crate) const DRIVER_OK: u32 = 4;
     /// Features are agreed.
-    pub const FEATURES_OK: u32 = 8;
+    pub(crate) const FEATURES_OK: u32 = 8;
     /// The device can not go on until it is reset.
-    pub const NEEDS_RESET: u32 = 64;
+    pub(crate) const NEEDS_RESET: u32 = 64;
 }
 
 /// Interrupt status bits (section 4.2.2).
@@ -56,11 +58,11 @@ const INTERRUPT_USED: u32 = 1;
 const INTERRUPT_CONFIG: u32 = 2;
 
 /// Descriptor chains may use indirect tables (section 6).
-pub const F_INDIRECT_DESC: u64 = 1 << 28;
+pub(crate) const F_INDIRECT_DESC: u64 = 1 << 28;
 /// Notifications are limited by event indices (section 6).
-pub const F_EVENT_IDX: u64 = 1 << 29;
+pub(crate) const F_EVENT_IDX: u64 = 1 << 29;
 /// The device follows version 1 of the specification (section 6).
-pub const F_VERSION_1: u64 = 1 << 32;
+pub(crate) const F_VERSION_1: u64 = 1 << 32;
 const TRANSPORT_FEATURES: u64 = F_INDIRECT_DESC | F_EVENT_IDX | F_VERSION_1;
 
 /// What makes a virtio device of its kind.

@@ -5,14 +5,14 @@
 //! `DEVICE_NEEDS_RESET`; it cannot make the emulator panic, loop or touch
 //! memory that is not RAM.
 
-pub mod balloon;
-pub mod blk;
-pub mod console;
-pub mod mmio;
-pub mod net;
-pub mod p9;
-pub mod queue;
-pub mod rng;
+pub(crate) mod balloon;
+pub(crate) mod blk;
+pub(crate) mod console;
+pub(crate) mod mmio;
+pub(crate) mod net;
+pub(crate) mod p9;
+pub(crate) mod queue;
+pub(crate) mod rng;
 
 #[cfg(test)]
 mod driver;

@@ -129,7 +129,7 @@ impl Net {
                 self.held_back = true;
                 // Asked once: an embedder that wants no frames is left alone.
                 if !was_held_back {
-                    env.channels.kick();
+                    env.channels.request_early_exit();
                 }
                 return Ok(());
             }
@@ -153,7 +153,7 @@ impl Net {
             complete_checksum(room, half(6), half(8));
         }
         net.output.commit(0, len);
-        env.channels.kick();
+        env.channels.request_early_exit();
         true
     }
 }
@@ -221,8 +221,8 @@ impl Device for Net {
 
 #[cfg(test)]
 mod tests {
-    use super::super::driver::Rig;
     use super::*;
+    use crate::devices::virtio::driver::Rig;
 
     const RX: usize = 0;
     const TX: usize = 1;
@@ -252,7 +252,7 @@ mod tests {
         rig.add(TX, &[&[0; 12], b"first"], &[]);
         rig.add(TX, &[&[0; 4], &[0; 10], b"second"], &[]);
         rig.notify(TX as u32);
-        assert!(rig.channels.take_kick());
+        assert!(rig.channels.take_early_exit());
         assert_eq!(sent(&mut rig), Some(b"first".to_vec()));
         assert_eq!(sent(&mut rig), Some(b"\0\0second".to_vec()));
         assert_eq!(sent(&mut rig), None);
@@ -323,16 +323,16 @@ mod tests {
             rig.notify(TX as u32);
             while rig.used(TX).is_some() {}
         }
-        rig.channels.take_kick();
+        rig.channels.take_early_exit();
         rig.add(TX, &[&frame], &[]);
         rig.notify(TX as u32);
-        assert!(rig.channels.take_kick());
+        assert!(rig.channels.take_early_exit());
         rig.poll();
-        assert!(!rig.channels.take_kick());
+        assert!(!rig.channels.take_early_exit());
         assert_eq!(rig.used(TX), None);
         sent(&mut rig);
         rig.poll();
-        assert!(rig.channels.take_kick() && rig.used(TX).is_some());
+        assert!(rig.channels.take_early_exit() && rig.used(TX).is_some());
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::devices::Env;
 use crate::host::Host;
 
 /// The mount tag: `mount -t 9p -o trans=virtio agent99 ...`.
-pub const MOUNT_TAG: &str = "agent99";
+pub(crate) const MOUNT_TAG: &str = "agent99";
 
 const QUEUE_SIZE: u16 = 128;
 const F_MOUNT_TAG: u64 = 1;
@@ -89,14 +89,14 @@ impl P9 {
                 self.held_back = true;
                 // Asked once: an embedder that is not ready is left alone.
                 if !was_held_back {
-                    env.channels.kick();
+                    env.channels.request_early_exit();
                 }
                 return Ok(());
             };
             self.chain.read(env.ram, 0, room);
             let tag = u32::from(self.generation) << 16 | u32::from(head);
             env.channels.p9.output.commit(tag, len);
-            env.channels.kick();
+            env.channels.request_early_exit();
             *slot = Some(std::mem::take(&mut self.chain));
         }
         Ok(())
@@ -149,8 +149,8 @@ impl Device for P9 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::driver::Rig;
     use super::*;
+    use crate::devices::virtio::driver::Rig;
 
     fn request(rig: &Rig<P9>) -> Option<(u32, Vec<u8>)> {
         let message = rig.channels.p9.output.front()?;
@@ -173,7 +173,7 @@ mod tests {
         let first = rig.add(0, &[b"request", b" one"], &[4, 100]);
         let second = rig.add(0, &[b"request two"], &[8]);
         rig.notify(0);
-        assert!(rig.channels.take_kick());
+        assert!(rig.channels.take_early_exit());
         let (tag_one, bytes) = request(&rig).expect("asked");
         assert_eq!(bytes, b"request one");
         rig.channels.p9.output.pop();

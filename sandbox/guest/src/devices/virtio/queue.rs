@@ -9,7 +9,7 @@ use crate::ram::Ram;
 /// Descriptors of a chain at most. The largest a Linux driver makes is 128
 /// (`VIRTQUEUE_NUM` of `net/9p/trans_virtio.c`); the specification allows the
 /// size of the queue, and none of ours is larger.
-pub const MAX_CHAIN: usize = 256;
+pub(crate) const MAX_CHAIN: usize = 256;
 
 const DESC_BYTES: u64 = 16;
 const DESC_F_NEXT: u16 = 1;
@@ -370,8 +370,8 @@ impl Descriptor {
 
 #[cfg(test)]
 mod tests {
-    use super::super::driver::Driver;
     use super::*;
+    use crate::devices::virtio::driver::Driver;
     use crate::ram::RAM_BASE;
 
     fn pop(queue: &mut Queue, ram: &Ram) -> Result<Chain, QueueFault> {

@@ -63,8 +63,8 @@ impl Device for Rng {
 
 #[cfg(test)]
 mod tests {
-    use super::super::driver::Rig;
     use super::*;
+    use crate::devices::virtio::driver::Rig;
 
     #[test]
     fn gives_bytes_of_the_host() {

@@ -7,7 +7,7 @@ use crate::ram::Ram;
 
 /// A port of the console device.
 #[derive(Debug, Default)]
-pub struct Port {
+pub(super) struct Port {
     /// Whether the guest has it open.
     pub guest_open: bool,
     chain: Chain,
@@ -18,12 +18,12 @@ pub struct Port {
 
 impl Port {
     /// Whether output waits for room in the ring.
-    pub fn held_back(&self) -> bool {
+    pub(super) fn held_back(&self) -> bool {
         self.pending.is_some()
     }
 
     /// Carries bytes to the guest as long as it has buffers.
-    pub fn receive(
+    pub(super) fn receive(
         &mut self,
         queue: &mut Queue,
         ram: &mut Ram,
@@ -49,7 +49,7 @@ impl Port {
     }
 
     /// Takes bytes as long as the ring has room; whether there were any.
-    pub fn send(
+    pub(super) fn send(
         &mut self,
         queue: &mut Queue,
         ram: &mut Ram,

@@ -1,6 +1,6 @@
-use super::super::driver::Rig;
 use super::*;
 use crate::channels::CONSOLE_RING_BYTES;
+use crate::devices::virtio::driver::Rig;
 
 const IN0: usize = 0;
 const OUT0: usize = 1;
@@ -94,14 +94,14 @@ fn input_waits_for_an_open_port_and_for_buffers() {
 #[test]
 fn output_is_binary_and_the_agents_kicks() {
     let mut rig = open();
-    rig.channels.take_kick();
+    rig.channels.take_early_exit();
     let all: Vec<u8> = (0..=255).collect();
     rig.add(OUT0, &[b"console"], &[]);
     rig.notify(OUT0 as u32);
-    assert!(!rig.channels.take_kick());
+    assert!(!rig.channels.take_early_exit());
     rig.add(OUT1, &[&all, b"\0\x01"], &[]);
     rig.notify(OUT1 as u32);
-    assert!(rig.channels.take_kick());
+    assert!(rig.channels.take_early_exit());
     assert_eq!(rig.channels.console.output.front(), b"console");
     assert_eq!(
         rig.channels.agent.output.front(),
@@ -126,7 +126,10 @@ fn a_slow_reader_loses_nothing() {
             written.extend(bytes);
         }
         rig.notify(OUT0 as u32);
-        assert!(rig.channels.take_kick(), "a full ring asks for its reader");
+        assert!(
+            rig.channels.take_early_exit(),
+            "a full ring asks for its reader"
+        );
         let mut buf = vec![0; 10_007];
         let count = rig.channels.console.output.pop(&mut buf);
         read.extend_from_slice(&buf[..count]);
@@ -180,9 +183,12 @@ fn a_reset_forgets_pending_output() {
     rig.add(OUT0, &[&big], &[]);
     rig.notify(OUT0 as u32);
     assert!(rig.device.device.held_back());
-    assert!(rig.channels.take_kick());
+    assert!(rig.channels.take_early_exit());
     rig.poll();
-    assert!(!rig.channels.take_kick(), "the reader was asked already");
+    assert!(
+        !rig.channels.take_early_exit(),
+        "the reader was asked already"
+    );
     rig.start(F_MULTIPORT);
     assert!(!rig.device.device.held_back());
     rig.channels.console.output.consume(CONSOLE_RING_BYTES);

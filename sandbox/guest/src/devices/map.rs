@@ -1,0 +1,151 @@
+//! The guest's physical address map: the only place that says where a device
+//! is and which interrupt it has.
+//!
+//! The bus dispatches by it and the [device tree](crate::fdt) is made from it.
+//! Addresses follow the layout of QEMU's `virt` board where that has the
+//! device, so that tools for it find their way.
+
+/// What answers at a place in the map.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// The goldfish real-time clock.
+    Rtc,
+    /// The VM generation identifier.
+    VmGenId,
+    /// The platform-level interrupt controller.
+    Plic,
+    /// The virtio console with its agent port.
+    Console,
+    /// The virtio network interface.
+    Net,
+    /// The virtio 9p channel.
+    P9,
+    /// The virtio entropy source.
+    Rng,
+    /// The virtio disk of the image.
+    ImageDisk,
+    /// The virtio disk of the guest's own.
+    Disk,
+    /// The virtio memory balloon.
+    Balloon,
+}
+
+/// A row of the map.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Region {
+    /// What answers.
+    pub place: Place,
+    /// Node name in the device tree, without the unit address.
+    pub name: &'static str,
+    /// The `compatible` strings of the node.
+    pub compatible: &'static [&'static str],
+    /// First guest physical address.
+    pub base: u64,
+    /// Bytes.
+    pub size: u64,
+    /// Interrupt source of the PLIC; `None` if it has none.
+    pub irq: Option<u32>,
+}
+
+/// The interrupt source of the real-time clock.
+pub(crate) const RTC_IRQ: u32 = 11;
+/// The interrupt source of the VM generation identifier.
+pub(crate) const VMGENID_IRQ: u32 = 12;
+/// Highest interrupt source number; source 0 does not exist (PLIC
+/// specification 1.0.0, section 3).
+pub(crate) const LAST_IRQ: u32 = 31;
+
+const VIRTIO: &[&str] = &["virtio,mmio"];
+
+/// The map, by rising address.
+pub(crate) const REGIONS: [Region; 10] = [
+    Region {
+        place: Place::Rtc,
+        name: "rtc",
+        compatible: &["google,goldfish-rtc"],
+        base: 0x0010_1000,
+        size: 0x1000,
+        irq: Some(RTC_IRQ),
+    },
+    Region {
+        place: Place::VmGenId,
+        name: "vmgenid",
+        compatible: &["microsoft,vmgenid"],
+        base: 0x0010_2000,
+        size: 0x1000,
+        irq: Some(VMGENID_IRQ),
+    },
+    Region {
+        place: Place::Plic,
+        name: "interrupt-controller",
+        compatible: &["sifive,plic-1.0.0", "riscv,plic0"],
+        base: 0x0c00_0000,
+        size: 0x0060_0000,
+        irq: None,
+    },
+    virtio(Place::Console, 0),
+    virtio(Place::Net, 1),
+    virtio(Place::P9, 2),
+    virtio(Place::Rng, 3),
+    virtio(Place::ImageDisk, 4),
+    virtio(Place::Disk, 5),
+    virtio(Place::Balloon, 6),
+];
+
+/// A virtio-mmio window: 4 KiB each, with interrupts 1 and up.
+const fn virtio(place: Place, slot: u32) -> Region {
+    Region {
+        place,
+        name: "virtio_mmio",
+        compatible: VIRTIO,
+        base: 0x1000_1000 + slot as u64 * 0x1000,
+        size: 0x1000,
+        irq: Some(1 + slot),
+    }
+}
+
+/// What answers at a guest physical address, and the offset in it.
+pub(crate) fn find(addr: u64) -> Option<(&'static Region, u64)> {
+    REGIONS.iter().find_map(|region| {
+        let offset = addr.checked_sub(region.base)?;
+        (offset < region.size).then_some((region, offset))
+    })
+}
+
+/// The row of a place.
+pub(crate) fn region(place: Place) -> &'static Region {
+    let found = REGIONS.iter().find(|region| region.place == place);
+    found.unwrap_or(&REGIONS[0])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ram::RAM_BASE;
+
+    #[test]
+    fn rows_neither_overlap_nor_share_interrupts() {
+        for pair in REGIONS.windows(2) {
+            assert!(pair[0].base + pair[0].size <= pair[1].base);
+        }
+        let last = REGIONS[REGIONS.len() - 1];
+        assert!(last.base + last.size <= RAM_BASE);
+        let mut irqs: Vec<u32> = REGIONS.iter().filter_map(|region| region.irq).collect();
+        assert!(irqs.iter().all(|&irq| (1..=LAST_IRQ).contains(&irq)));
+        irqs.sort_unstable();
+        irqs.dedup();
+        assert_eq!(irqs.len(), REGIONS.len() - 1);
+    }
+
+    #[test]
+    fn every_place_is_found() {
+        for row in &REGIONS {
+            assert_eq!(region(row.place).base, row.base);
+            let (found, offset) = find(row.base + row.size - 1).expect("inside");
+            assert_eq!((found.place, offset), (row.place, row.size - 1));
+        }
+        assert!(find(0).is_none());
+        assert!(find(0x1000_0fff).is_none());
+        assert!(find(u64::MAX).is_none());
+    }
+}

@@ -1,0 +1,283 @@
+//! Ahead-of-time (AOT) regions: those that come with an image. Their functions are in
+//! the emulator's own table from the start, known by the address of their entries.
+//!
+//! They were written from the memory that the image holds. A page with such
+//! entries counts as decoded from the start, so that a write to it is noted, and
+//! the next `fence.i` drops them as it drops decoded code.
+
+use super::context::ContextLayout;
+use super::emit::OptLevel;
+use super::profile::{Page, Profile};
+use super::region::Region;
+use super::structure;
+use super::{MAX_MODULE, emit};
+use crate::ram::{PAGE_SIZE, Ram};
+use std::collections::BTreeSet;
+
+/// AOT functions at most: an entry names one in 16 bits.
+const MAX_FUNCTIONS: usize = u16::MAX as usize;
+
+/// Of a hundred samples so many are in pages whose functions are fast; these are
+/// few. The others are small, so that there is room for more of them.
+const HOT_PERCENT: u64 = 70;
+
+/// An entry of a region.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Entry {
+    /// Page of RAM.
+    page: u32,
+    /// Offset in the page.
+    offset: u16,
+    /// Node of the region.
+    node: u8,
+    /// The function, counted from the first AOT function.
+    function: u16,
+}
+
+/// The AOT regions; see the module.
+#[derive(Debug, Default)]
+pub(crate) struct AotRegions {
+    /// By page and offset.
+    entries: Vec<Entry>,
+    /// Number of the first function in the table.
+    base: u32,
+    /// Whether it is used.
+    is_on: bool,
+}
+
+impl AotRegions {
+    /// Translates what a profile found, the hottest pages first, until the
+    /// functions have about `room` bytes: of the very hottest for speed, of the
+    /// others to be small. The first function will be number `base` of the table.
+    /// The answer is the functions, each behind its length (32 bits,
+    /// little-endian).
+    pub(crate) fn compile(
+        profile: &Profile,
+        ram: &Ram,
+        layout: &ContextLayout,
+        base: u32,
+        room: usize,
+    ) -> (Self, Vec<u8>) {
+        let mut entries = Vec::new();
+        // Growing would leave copies behind, which a snapshot would store.
+        let mut functions = Vec::with_capacity(room + MAX_MODULE);
+        let mut count = 0;
+        let pages = profile.hottest();
+        let mut hot = hot_samples(&pages);
+        'pages: for (page, known) in pages {
+            let opt_level = opt_level(&mut hot, known);
+            let Some(bytes) = page_bytes(ram, page) else {
+                continue;
+            };
+            for region in regions(bytes, known) {
+                if functions.len() >= room || count == MAX_FUNCTIONS {
+                    break 'pages;
+                }
+                let function = emit::function(&region, layout, opt_level);
+                if function.len() > MAX_MODULE {
+                    continue;
+                }
+                functions.extend((function.len() as u32).to_le_bytes());
+                functions.extend(function);
+                entries.extend(structure::members(region.entries).map(|node| Entry {
+                    page: page as u32,
+                    offset: region.nodes[node].offset,
+                    node: node as u8,
+                    function: count as u16,
+                }));
+                count += 1;
+            }
+        }
+        entries.sort_by_key(|entry| (entry.page, entry.offset));
+        entries.dedup_by_key(|entry| (entry.page, entry.offset));
+        let aot = Self {
+            entries,
+            base,
+            is_on: true,
+        };
+        (aot, functions)
+    }
+
+    /// Uses the regions, or does not.
+    pub(crate) fn switch(&mut self, is_on: bool) {
+        self.is_on = is_on;
+    }
+
+    /// The function and node at a place.
+    pub(crate) fn find(&self, page: usize, offset: usize) -> Option<(u32, u8)> {
+        if !self.is_on {
+            return None;
+        }
+        let wanted = (page as u32, offset as u16);
+        let key = |entry: &Entry| (entry.page, entry.offset);
+        let at = self.entries.binary_search_by_key(&wanted, key).ok()?;
+        let entry = self.entries[at];
+        Some((self.base + u32::from(entry.function), entry.node))
+    }
+
+    /// All entries that are used: page, offset, function and node.
+    pub(crate) fn entries(&self) -> impl ExactSizeIterator<Item = (usize, usize, u32, u8)> {
+        let used = if self.is_on { &self.entries[..] } else { &[] };
+        used.iter().map(|entry| {
+            let function = self.base + u32::from(entry.function);
+            let (page, offset) = (entry.page as usize, usize::from(entry.offset));
+            (page, offset, function, entry.node)
+        })
+    }
+
+    /// The pages that have entries.
+    pub(crate) fn pages(&self) -> impl Iterator<Item = usize> {
+        self.entries
+            .chunk_by(|a, b| a.page == b.page)
+            .map(|chunk| chunk[0].page as usize)
+    }
+
+    /// Drops what is known of a page: its code has changed.
+    pub(crate) fn drop_page(&mut self, page: usize) {
+        let page = page as u32;
+        let start = self.entries.partition_point(|entry| entry.page < page);
+        let end = self.entries.partition_point(|entry| entry.page <= page);
+        self.entries.drain(start..end);
+    }
+}
+
+/// How many samples the hot ones of these pages have.
+fn hot_samples(pages: &[(usize, &Page)]) -> u64 {
+    let all = pages.iter().map(|(_, known)| u64::from(known.samples));
+    all.sum::<u64>() * HOT_PERCENT / 100
+}
+
+/// The optimisation level of a page's functions, where so many samples are left to
+/// hot pages.
+fn opt_level(hot: &mut u64, known: &Page) -> OptLevel {
+    let opt_level = if *hot > 0 {
+        OptLevel::Speed
+    } else {
+        OptLevel::Size
+    };
+    *hot = hot.saturating_sub(known.samples.into());
+    opt_level
+}
+
+fn page_bytes(ram: &Ram, page: usize) -> Option<&[u8]> {
+    ram.bytes().get(page * PAGE_SIZE..(page + 1) * PAGE_SIZE)
+}
+
+/// Regions that cover all entries of a page, as few as possible. Where one jumps
+/// into another, that has an entry, too.
+fn regions(bytes: &[u8], known: &Page) -> Vec<Region> {
+    let mut entries = known.entries.clone();
+    loop {
+        let found = cover(bytes, known, &entries);
+        let before = entries.len();
+        for target in found.iter().flat_map(Region::exit_targets) {
+            if known.blocks.contains(&target) {
+                entries.insert(target);
+            }
+        }
+        if entries.len() == before {
+            return found;
+        }
+    }
+}
+
+/// Regions that cover these entries.
+fn cover(bytes: &[u8], known: &Page, entries: &BTreeSet<u16>) -> Vec<Region> {
+    let mut found = Vec::new();
+    let mut left = entries.clone();
+    while !left.is_empty() {
+        let roots: Vec<u16> = left.iter().copied().collect();
+        let Some(region) = Region::among(bytes, &roots, |offset| known.blocks.contains(&offset))
+        else {
+            break;
+        };
+        let before = left.len();
+        // A block that the region had no room for is none of its entries.
+        for node in structure::members(region.entries) {
+            left.remove(&region.nodes[node].offset);
+        }
+        // Entries where nothing can be translated stay; so would the loop.
+        if left.len() == before {
+            break;
+        }
+        found.push(region);
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ram::RAM_BASE;
+
+    /// A page of `addi a0, a0, 1; ret` again and again.
+    fn profiled(ram: &mut Ram) -> Profile {
+        let mut profile = Profile::default();
+        for at in (0..PAGE_SIZE).step_by(8) {
+            let va = RAM_BASE + (PAGE_SIZE + at) as u64;
+            ram.write_u32(va, 0x0015_0513).expect("RAM");
+            ram.write_u32(va + 4, 0x0000_8067).expect("RAM");
+            profile.block(1, at);
+            profile.entry(1, at);
+        }
+        profile.sample(1);
+        profile
+    }
+
+    #[test]
+    fn all_entries_are_covered_until_the_page_changes() {
+        let mut ram = Ram::new(4 * PAGE_SIZE);
+        let profile = profiled(&mut ram);
+        let (mut aot, functions) =
+            AotRegions::compile(&profile, &ram, &ContextLayout::default(), 7, 1 << 20);
+        // More blocks than a region has.
+        let first = u32::from_le_bytes(*functions.first_chunk().expect("a length")) as usize;
+        assert!(first + 4 < functions.len());
+        for at in (0..PAGE_SIZE).step_by(8) {
+            let (function, _) = aot.find(1, at).expect("an entry");
+            assert!(function >= 7);
+        }
+        assert_eq!(aot.find(1, 4), None);
+        assert_eq!(aot.find(0, 0), None);
+        assert_eq!(aot.pages().collect::<Vec<_>>(), [1]);
+        aot.switch(false);
+        assert_eq!(aot.find(1, 0), None);
+        aot.switch(true);
+        aot.drop_page(1);
+        assert_eq!(aot.find(1, 0), None);
+        assert_eq!(aot.pages().next(), None);
+    }
+
+    #[test]
+    fn entries_that_one_region_has_no_room_for_get_another() {
+        let mut ram = Ram::new(4 * PAGE_SIZE);
+        let mut profile = Profile::default();
+        // Few entries, each before more instructions than half a region has.
+        let entries = [0, 1024, 2048, 3072];
+        for at in (0..PAGE_SIZE).step_by(2) {
+            let last = (at + 2) % 1024 == 0;
+            // c.addi a0, 1; c.jr ra
+            let half = if last { 0x8082 } else { 0x0505 };
+            ram.write_u16(RAM_BASE + (PAGE_SIZE + at) as u64, half)
+                .expect("RAM");
+        }
+        for entry in entries {
+            profile.block(1, entry);
+            profile.entry(1, entry);
+        }
+        profile.sample(1);
+        let (aot, _) = AotRegions::compile(&profile, &ram, &ContextLayout::default(), 7, 1 << 20);
+        for entry in entries {
+            assert!(aot.find(1, entry).is_some(), "{entry}");
+        }
+    }
+
+    #[test]
+    fn there_is_only_so_much_room() {
+        let mut ram = Ram::new(4 * PAGE_SIZE);
+        let profile = profiled(&mut ram);
+        let (aot, functions) = AotRegions::compile(&profile, &ram, &ContextLayout::default(), 1, 0);
+        assert!(functions.is_empty());
+        assert_eq!(aot.pages().next(), None);
+    }
+}

@@ -1,0 +1,569 @@
+//! Code generator: a region as a WebAssembly function.
+//!
+//! Guest registers that the region uses are locals, loaded where they are first
+//! needed (before loops that call nothing, all that these use), because many
+//! regions are entered for a few instructions. What the region writes is stored
+//! to the hart where control leaves, out of the way of what stays, and where
+//! paths meet that have not written the same; in a loop that calls nothing,
+//! only behind the loop. Where the function is to be small ([`OptLevel`]), it is
+//! stored once, before the next place where control might leave. The budget is a
+//! local, too: a path takes its instructions from it where other paths join or
+//! where it leaves; the heads of loops and jumps out of the region leave when it is
+//! used up.
+//!
+//! A jump to an address that is computed, and is that of an entry, stays. Else a
+//! jump out of the region looks into the jump cache. If that knows the
+//! address, control goes on there by a tail call. Else the function leaves with
+//! the address where control goes on and the budget in the cursor, and says
+//! whether the instruction there must be interpreted.
+
+mod floats;
+pub(super) mod ops;
+mod registers;
+
+use super::access::Groups;
+use super::code::{self, Code, Type, op};
+use super::context::{CONTEXT_READ, CONTEXT_WRITE, ContextLayout};
+use super::emit::ops::pack;
+use super::exits::returns;
+use super::region::{End, Node, Region, Target};
+use super::structure::{Construct, Loop, members, structure};
+use crate::interp::inst::{Inst, Op};
+
+/// Answer of a region: go on at the cursor, by the usual ways.
+pub(crate) const JUMP: u32 = 0;
+/// Answer of a region: interpret the instruction at the cursor.
+pub(crate) const INTERPRET: u32 = 1;
+
+/// Parameters of a region: the node to enter at; the virtual address of its
+/// page; the VM context ([`VmContext`](super::VmContext)), of
+/// which it uses TLBs and jump cache (the others are constants of the instance); the
+/// instructions that may still run. With what the engine adds, there are as many
+/// as fit its registers.
+pub(super) const PARAMETERS: [Type; 4] = [Type::I32, Type::I64, Type::I32, Type::I64];
+
+/// The locals: parameters first.
+pub(super) mod local {
+    /// The node to enter at; then the start of the loop to enter.
+    pub(crate) const TARGET: u32 = 0;
+    /// Virtual address of the page.
+    pub(crate) const PAGE: u32 = 1;
+    /// The VM context.
+    pub(crate) const CONTEXT: u32 = 2;
+    /// Instructions that may still run.
+    pub(crate) const BUDGET: u32 = 3;
+    /// An address.
+    pub(crate) const VA: u32 = 4;
+    /// For single instructions.
+    pub(crate) const A: u32 = 5;
+    /// For single instructions.
+    pub(crate) const B: u32 = 6;
+    /// For single instructions.
+    pub(crate) const C: u32 = 7;
+    /// For single instructions.
+    pub(crate) const D: u32 = 8;
+    /// A slot of a TLB, an entry of the jump cache, or an exit code.
+    pub(crate) const SLOT: u32 = 9;
+    /// A linear address.
+    pub(crate) const CELL: u32 = 10;
+    /// The slots of the read TLB.
+    pub(crate) const READ: u32 = 11;
+    /// The slots of the write TLB.
+    pub(crate) const WRITE: u32 = 12;
+    /// The first of the guest's registers. Behind them are the linear addresses of
+    /// groups of accesses.
+    pub(crate) const REGISTERS: u32 = 13;
+}
+
+/// The type of regions, the first of the module's.
+pub(super) const REGION: u32 = 0;
+
+/// The type of [helpers](super::Helpers), the second.
+pub(super) const HELPER: u32 = 1;
+
+/// What a function is to be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OptLevel {
+    /// Fast: copies of code for what is rare, and registers that are stored only
+    /// where control leaves, at each such place.
+    #[default]
+    Speed,
+    /// Small: what is rare leaves, and registers are stored once, before the next
+    /// place where control may leave.
+    Size,
+}
+
+/// Where a branch can go.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Label {
+    /// Leaves, with the code on the stack.
+    Exit,
+    /// Leaves for an address outside, with the code on the stack.
+    Outside,
+    /// Leaves for the address on the stack.
+    ExitTo,
+    /// The same, or stays if that is an entry.
+    Computed,
+    /// Enters anew at the node that the local names.
+    Restart,
+    /// Right before a construct that edges enter at `targets`; `starts` are those
+    /// that it tells apart by the local.
+    Before { targets: u128, starts: u128 },
+    /// Back to the start of a loop.
+    Again { targets: u128, starts: u128 },
+    /// Of no use.
+    Other,
+}
+
+/// A construct that is open.
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    label: Label,
+    /// Registers whose local is loaded wherever control gets to its end.
+    loaded: u32,
+    /// Registers whose local may be newer than the hart's there.
+    dirty: u32,
+    /// Instructions that ran before it and were not taken from the budget.
+    uncharged: u32,
+    /// Only one jump leads there, so that `dirty` and `uncharged` are what that brings.
+    carries: bool,
+}
+
+/// Writes a function.
+pub(super) struct Emitter<'a> {
+    pub code: Code,
+    pub layout: &'a ContextLayout,
+    pub region: &'a Region,
+    pub opt_level: OptLevel,
+    labels: Vec<Open>,
+    /// Heads of all loops, where the budget is looked at.
+    heads: u128,
+    /// Blocks that one jump leads to.
+    single: u128,
+    /// The local of each guest register.
+    registers: [Option<u32>; 32],
+    /// Registers whose local is loaded.
+    loaded: u32,
+    /// Registers whose local may be newer than the hart's.
+    pub dirty: u32,
+    /// Those of the loop, wherever paths of it meet. All of them are loaded.
+    base: u32,
+    /// Instructions of the blocks before this one that were not taken from the
+    /// budget.
+    pub uncharged: u32,
+    /// Instructions of the block.
+    pub count: u32,
+    /// Those that have not begun.
+    pub rest: u32,
+    /// The block has found floating point on.
+    pub float_on: bool,
+    /// Groups of accesses.
+    pub groups: Groups,
+    /// The local of the first of them.
+    pub group_locals: u32,
+    /// The block.
+    pub node: usize,
+    /// Each access looks for its page by itself: what is written now is a copy of
+    /// the rest of a block, beside its usual path.
+    pub is_careful: bool,
+}
+
+/// The module for a region.
+pub(super) fn emit(region: &Region, layout: &ContextLayout, opt_level: OptLevel) -> Vec<u8> {
+    let helper = [Type::I32, Type::I64];
+    let types: [code::Signature<'_>; 2] = [(&PARAMETERS, &[Type::I32]), (&helper, &[Type::I32])];
+    code::module(&types, &function(region, layout, opt_level))
+}
+
+/// The function for a region, as it stands in a code section.
+pub(super) fn function(region: &Region, layout: &ContextLayout, opt_level: OptLevel) -> Vec<u8> {
+    let next: Vec<u128> = region
+        .nodes
+        .iter()
+        .map(|node| node.next().fold(0, |set, next| set | 1 << next))
+        .collect();
+    let constructs = structure(&next, region.entries);
+    let used = region.registers();
+    let mut registers = [None; 32];
+    let numbers = (1..32).filter(|number| used >> number & 1 == 1);
+    for (number, local) in numbers.zip(local::REGISTERS..) {
+        registers[number] = Some(local);
+    }
+    let heads = heads(&constructs);
+    let single = region.single() & !heads;
+    let joined = if opt_level == OptLevel::Size {
+        single
+    } else {
+        0
+    };
+    let groups = Groups::find(region, joined);
+    let group_count = groups.len() as u32;
+    let mut emitter = Emitter {
+        code: Code::default(),
+        layout,
+        region,
+        opt_level,
+        labels: Vec::new(),
+        heads,
+        single,
+        registers,
+        loaded: 0,
+        dirty: 0,
+        base: 0,
+        uncharged: 0,
+        count: 0,
+        rest: 0,
+        float_on: false,
+        groups,
+        group_locals: local::REGISTERS + used.count_ones(),
+        node: 0,
+        is_careful: false,
+    };
+    emitter.function(&constructs);
+    let locals = [
+        (local::SLOT - local::VA, Type::I64),
+        (local::REGISTERS - local::SLOT, Type::I32),
+        (used.count_ones(), Type::I64),
+        (group_count, Type::I32),
+    ];
+    code::function(&locals, &emitter.code)
+}
+
+fn heads(constructs: &[Construct]) -> u128 {
+    constructs.iter().fold(0, |set, construct| match construct {
+        Construct::Node(_) => set,
+        Construct::Loop(inner) => set | inner.heads | heads(&inner.body),
+    })
+}
+
+impl Emitter<'_> {
+    fn function(&mut self, constructs: &[Construct]) {
+        self.load_tlb_bases();
+        self.open(op::BLOCK, Some(Type::I32), Label::Exit);
+        self.open(op::BLOCK, Some(Type::I64), Label::ExitTo);
+        self.open(op::BLOCK, Some(Type::I32), Label::Outside);
+        // The others find themselves through the jump cache.
+        let returns = self.opt_level == OptLevel::Speed && returns(self.region);
+        if returns {
+            self.open(op::LOOP, Some(Type::I64), Label::Restart);
+            self.open(op::BLOCK, Some(Type::I64), Label::Computed);
+        }
+        self.sequence(constructs, self.region.entries, 0);
+        self.code.op(op::UNREACHABLE);
+        if returns {
+            self.close();
+            self.restart();
+            self.close();
+            self.exit_to();
+        }
+        self.close();
+        self.unpack_outside();
+        self.close();
+        self.code.set(local::VA);
+        self.jump_indirect();
+        self.store_cursor();
+        self.code.i32(JUMP as i32).op(op::RETURN);
+        self.close();
+        self.unpack_exit();
+    }
+
+    /// Takes the TLBs that apply.
+    pub(super) fn load_tlb_bases(&mut self) {
+        for (offset, local) in [(CONTEXT_READ, local::READ), (CONTEXT_WRITE, local::WRITE)] {
+            self.code.get(local::CONTEXT);
+            self.code.memory(op::I32_LOAD, 2, offset).set(local);
+        }
+    }
+
+    /// Calls a helper for an instruction, and puts its answer on the stack.
+    pub(super) fn call(&mut self, helper: u32, inst: &Inst) {
+        self.code.get(local::CONTEXT).i64(pack(inst));
+        self.code.i32(helper as i32);
+        self.code.call_indirect(self.layout.types + HELPER);
+    }
+
+    fn open(&mut self, opcode: u8, result: Option<Type>, label: Label) {
+        self.code.open(opcode, result);
+        let (loaded, dirty, uncharged) = match label {
+            // Nothing has come there yet.
+            Label::Before { .. } => (u32::MAX, self.base, 0),
+            Label::Again { .. } => (self.loaded, self.base, 0),
+            _ => (self.loaded, self.dirty, self.uncharged),
+        };
+        let carries = matches!(label, Label::Before { targets, .. } if targets & !self.single == 0);
+        self.labels.push(Open {
+            label,
+            loaded,
+            dirty,
+            uncharged,
+            carries,
+        });
+    }
+
+    fn close(&mut self) {
+        self.code.op(op::END);
+        if let Some(open) = self.labels.pop() {
+            (self.loaded, self.dirty, self.uncharged) = (open.loaded, open.dirty, open.uncharged);
+        }
+    }
+
+    /// Begins an `if` without a result, to be ended by [`Emitter::end_if`].
+    pub(super) fn begin_if(&mut self) {
+        self.open(op::IF, None, Label::Other);
+    }
+
+    /// Ends an `if`.
+    pub(super) fn end_if(&mut self) {
+        self.close();
+    }
+
+    /// The distance of the innermost label that is wanted.
+    pub(super) fn depth(&self, wanted: impl Fn(&Label) -> bool) -> Option<u32> {
+        let mut labels = self.labels.iter().rev();
+        let found = labels.position(|open| wanted(&open.label));
+        found.map(|depth| depth as u32)
+    }
+
+    /// Constructs in order, each with a label before it. `starts` are the nodes at
+    /// which the sequence can be entered: if there are several, the local says
+    /// which; mostly it is the first of `heads`.
+    fn sequence(&mut self, constructs: &[Construct], starts: u128, heads: u128) {
+        let dispatches = starts.count_ones() > 1;
+        let first = usize::from(!dispatches);
+        let labels: Vec<Label> = constructs.iter().map(before).collect();
+        for label in labels.iter().skip(first).rev() {
+            self.open(op::BLOCK, None, *label);
+        }
+        if dispatches {
+            self.dispatch(constructs, starts, heads);
+        }
+        for (at, construct) in constructs.iter().enumerate() {
+            if at >= first {
+                self.close();
+            }
+            match construct {
+                Construct::Node(node) => self.node(*node),
+                Construct::Loop(inner) => self.loop_item(inner),
+            }
+        }
+    }
+
+    /// Jumps to the construct with the start that the local names. All labels of the
+    /// sequence are open, the first construct's innermost.
+    fn dispatch(&mut self, constructs: &[Construct], starts: u128, heads: u128) {
+        let low = starts.trailing_zeros();
+        let high = 128 - starts.leading_zeros();
+        let holds = |node: u32| {
+            constructs
+                .iter()
+                .position(|construct| construct.nodes() >> node & 1 == 1)
+        };
+        let depth = self.labels.len();
+        for (open, construct) in self.labels[depth - constructs.len()..]
+            .iter_mut()
+            .rev()
+            .zip(constructs)
+        {
+            if construct.nodes() & starts != 0 {
+                open.loaded &= self.loaded;
+            }
+        }
+        if let Some(head) = members(heads).next() {
+            // Foretold better than the jump through a table.
+            self.code.get(local::TARGET).i32(head as i32).op(op::I32_EQ);
+            let depth = holds(head as u32).unwrap_or(0);
+            self.code.branch(op::BR_IF, depth as u32);
+        }
+        self.code.get(local::TARGET);
+        if low > 0 {
+            self.code.i32(low as i32).op(op::I32_SUB);
+        }
+        self.code.op(op::BR_TABLE).unsigned(high - low);
+        for node in low..=high {
+            let is_start = node < high && starts >> node & 1 == 1;
+            let depth = if is_start { holds(node) } else { holds(low) };
+            self.code.unsigned(depth.unwrap_or(0) as u32);
+        }
+    }
+
+    fn loop_item(&mut self, inner: &Loop) {
+        let label = Label::Again {
+            targets: inner.heads,
+            starts: inner.starts,
+        };
+        let outside = self.base;
+        self.base |= self.load_for_loop(inner);
+        self.spill(self.dirty & !self.base);
+        self.dirty = self.base;
+        self.open(op::LOOP, None, label);
+        self.sequence(&inner.body, inner.starts, inner.heads);
+        self.close();
+        self.base = outside;
+    }
+
+    fn node(&mut self, number: usize) {
+        let region = self.region;
+        let node = &region.nodes[number];
+        self.node = number;
+        self.float_on = false;
+        (self.count, self.rest) = (0, 0);
+        if self.heads >> number & 1 == 1 {
+            self.code.get(local::BUDGET).i64(0).op(op::I64_LE_S);
+            self.begin_if();
+            self.exit(node.offset, JUMP, 0);
+            self.end_if();
+        }
+        self.count = node.steps.len() as u32;
+        self.rest = self.count;
+        self.rest_of(node);
+    }
+
+    /// What has not begun of a block.
+    fn rest_of(&mut self, node: &Node) {
+        let done = node.steps.len() - self.rest as usize;
+        for step in &node.steps[done..] {
+            self.step(step);
+            self.rest -= 1;
+        }
+        self.end(node);
+    }
+
+    /// If the number on the stack is not zero, each access looks for its page by
+    /// itself in the rest of the block, from the instruction on that is being
+    /// written.
+    pub(super) fn careful_if(&mut self) {
+        let node = &self.region.nodes[self.node];
+        let (count, rest, float_on) = (self.count, self.rest, self.float_on);
+        self.begin_if();
+        self.is_careful = true;
+        self.rest_of(node);
+        self.is_careful = false;
+        self.end_if();
+        (self.count, self.rest, self.float_on) = (count, rest, float_on);
+    }
+
+    fn end(&mut self, node: &Node) {
+        match node.end {
+            End::Go(target) => self.go(target),
+            End::Interpret(offset) => self.exit(offset, INTERPRET, 0),
+            End::Branch { taken, fall } => {
+                if self.pays(taken) && self.pays(fall) {
+                    self.pay();
+                    (self.uncharged, self.count) = (0, 0);
+                }
+                if let Some(step) = node.steps.last() {
+                    self.condition(&step.inst);
+                }
+                self.begin_if();
+                self.go(taken);
+                self.end_if();
+                self.go(fall);
+            }
+            // The step itself has left.
+            End::Jalr => {}
+        }
+    }
+
+    /// The condition of a branch.
+    fn condition(&mut self, inst: &Inst) {
+        self.read(inst.rs1);
+        self.read(inst.rs2);
+        self.code.op(match inst.op {
+            Op::Beq => op::I64_EQ,
+            Op::Bne => op::I64_NE,
+            Op::Blt => op::I64_LT_S,
+            Op::Bge => op::I64_GE_S,
+            Op::Bltu => op::I64_LT_U,
+            _ => op::I64_GE_U,
+        });
+    }
+
+    /// Goes on elsewhere.
+    fn go(&mut self, target: Target) {
+        match target {
+            Target::Node(node) => self.go_to_node(node),
+            Target::Outside(offset) => {
+                self.spill(self.dirty);
+                self.go_outside(offset);
+            }
+        }
+    }
+
+    /// The distance of the label before a node.
+    fn depth_of(&self, node: usize) -> Option<u32> {
+        self.depth(|label| match label {
+            Label::Before { targets, .. } | Label::Again { targets, .. } => {
+                targets >> node & 1 == 1
+            }
+            _ => false,
+        })
+    }
+
+    /// Whether the way there takes what was not charged from the budget.
+    fn pays(&self, target: Target) -> bool {
+        let Target::Node(node) = target else {
+            return false;
+        };
+        let depth = self.depth_of(node).unwrap_or(0) as usize;
+        let open = self.labels.iter().nth_back(depth);
+        open.is_some_and(|open| !open.carries)
+    }
+
+    fn go_to_node(&mut self, node: usize) {
+        let Some(depth) = self.depth_of(node) else {
+            // Every edge of the graph has a label; nothing else gets here.
+            self.code.op(op::UNREACHABLE);
+            return;
+        };
+        let at = self.labels.len() - 1 - depth as usize;
+        let open = &mut self.labels[at];
+        open.loaded &= self.loaded;
+        if open.carries {
+            open.dirty = self.dirty;
+            open.uncharged = self.uncharged + self.count;
+        }
+        let Open {
+            label,
+            dirty,
+            carries,
+            ..
+        } = *open;
+        if !carries {
+            self.pay();
+        }
+        let (Label::Before { starts, .. } | Label::Again { starts, .. }) = label else {
+            return;
+        };
+        self.spill(self.dirty & !dirty);
+        if starts.count_ones() > 1 {
+            self.code.i32(node as i32).set(local::TARGET);
+        }
+        self.code.branch(op::BR, depth);
+    }
+
+    /// Goes on at the address on the stack, which was computed.
+    pub(super) fn jump(&mut self) {
+        let computed = self.depth(|label| matches!(label, Label::Computed));
+        match computed {
+            Some(depth) => {
+                self.code.branch(op::BR, depth);
+            }
+            None => self.exit_to(),
+        }
+    }
+
+    /// Leaves for the address on the stack.
+    fn exit_to(&mut self) {
+        let depth = self.depth(|label| matches!(label, Label::ExitTo));
+        self.code.branch(op::BR, depth.unwrap_or(0));
+    }
+}
+
+/// The label before a construct.
+fn before(construct: &Construct) -> Label {
+    let (targets, starts) = match construct {
+        Construct::Node(node) => (1 << node, 0),
+        Construct::Loop(inner) => (inner.heads, inner.starts),
+    };
+    Label::Before { targets, starts }
+}

@@ -1,0 +1,203 @@
+//! Just-in-time compiler: hot regions of guest code as WebAssembly functions.
+//!
+//! A sample at the end of each slice of the budget finds pages that run much;
+//! the interpreter's loop pays nothing. A hot page's region is written
+//! as a module of one function (`emit`), which the embedder compiles while
+//! the guest goes on, shares this memory and function table with, and announces
+//! later. Then the blocks at the region's entries become [`Op::Enter`]: only
+//! these lead into translated code, so that code whose blocks are dropped never
+//! runs again. What typical work needs is found beforehand (`profile`), in a copy of
+//! the guest, and its functions are in the emulator's own module when the guest
+//! starts (`aot`). From region to region the way is the jump cache: where
+//! the interpreter entered them, which every change of mappings or code empties.
+//!
+//! What it does not do: it translates nothing that changes more than the hart's
+//! registers, handles no fault, fills no TLB. There the function leaves to the
+//! interpreter, at the very instruction.
+//!
+//! [`Op::Enter`]: crate::interp::inst::Op::Enter
+
+mod access;
+mod aot;
+mod code;
+mod context;
+mod emit;
+mod exits;
+mod profile;
+pub(crate) mod region;
+mod sampler;
+pub(crate) mod structure;
+
+pub(crate) use self::aot::AotRegions;
+pub(crate) use self::context::{ContextLayout, Helpers};
+pub(crate) use self::emit::{INTERPRET, OptLevel};
+pub(crate) use self::profile::Profile;
+#[cfg(target_arch = "wasm32")]
+pub(crate) use self::{context::VmContext, emit::ops::unpack};
+
+use self::region::Region;
+use self::sampler::Sampler;
+use crate::hart::csr::Bank;
+use crate::hart::{Cursor, Registers};
+use crate::interp::inst::Inst;
+use crate::mmu::tlb::{DataTlbs, ExecTlb, MMU_INDEXES};
+
+/// Modules that may be under way at a time: more would only wait.
+const MAX_PENDING: usize = 16;
+
+/// Bytes of a module at most; larger ones are not asked for.
+pub(crate) const MAX_MODULE: usize = 256 << 10;
+
+/// What is translated while the guest runs, and how.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Policy {
+    /// Samples that make a page hot.
+    pub samples: u16,
+    /// Instructions before the first sample.
+    pub age: u64,
+    /// What the functions are to be.
+    pub opt_level: OptLevel,
+}
+
+/// A region whose code was asked for.
+#[derive(Debug)]
+struct Pending {
+    ticket: u32,
+    page: u32,
+    /// Offsets of the entries, with the node of each.
+    entries: Vec<(u16, u8)>,
+}
+
+/// Where translated code is to be entered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Installed {
+    /// Page of RAM.
+    pub page: usize,
+    /// Offsets of the entries, with the node of each.
+    pub entries: Vec<(u16, u8)>,
+}
+
+/// A module that is wanted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    /// The module's bytes.
+    pub module: Vec<u8>,
+    /// What the answer is to name.
+    pub ticket: u32,
+}
+
+/// What is hot, and what is under way; see the module.
+#[derive(Debug, Default)]
+pub(crate) struct Translator {
+    /// Without it nothing is translated.
+    layout: Option<ContextLayout>,
+    policy: Policy,
+    sampler: Sampler,
+    pending: Vec<Pending>,
+    last_ticket: u32,
+}
+
+impl Translator {
+    /// From now on hot code is translated; [`ContextLayout`] must stay true.
+    pub(crate) fn enable(&mut self, layout: ContextLayout, policy: Policy) {
+        self.layout = Some(layout);
+        self.policy = policy;
+    }
+
+    /// Whether the first sample counts already: then every place is looked at.
+    pub(crate) fn is_eager(&self) -> bool {
+        self.policy.samples <= 1
+    }
+
+    /// Whether samples are wanted.
+    pub(crate) fn is_enabled(&self) -> bool {
+        self.layout.is_some()
+    }
+
+    /// Drops everything, and no longer translates.
+    pub(crate) fn disable(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Drops what is known of all pages.
+    pub(crate) fn clear(&mut self) {
+        self.sampler = Sampler::default();
+        self.pending.clear();
+    }
+
+    /// Drops what is known of a page: its code has changed.
+    pub(crate) fn drop_page(&mut self, page: usize) {
+        self.sampler.flush_page(page as u32);
+        self.pending.retain(|pending| pending.page as usize != page);
+    }
+
+    /// Counts a sample of code that is not translated. The answer is whether
+    /// its page is hot: then [`Translator::want`] follows.
+    pub(crate) fn sample(&mut self, page: usize, offset: u16) -> bool {
+        self.is_enabled() && self.sampler.sample(page as u32, offset) >= self.policy.samples
+    }
+
+    /// The module for the hot offsets of a page, of the given bytes.
+    pub(crate) fn want(&mut self, page: usize, bytes: &[u8]) -> Option<Wanted> {
+        let layout = self.layout?;
+        let roots = self.sampler.take(page as u32);
+        if self.pending.len() >= MAX_PENDING {
+            return None;
+        }
+        let region = Region::find(bytes, &roots)?;
+        let module = emit::emit(&region, &layout, self.policy.opt_level);
+        if module.len() > MAX_MODULE {
+            return None;
+        }
+        self.last_ticket = self.last_ticket.wrapping_add(1).max(1);
+        let ticket = self.last_ticket;
+        let entries = structure::members(region.entries);
+        let entries = entries.map(|node| (region.nodes[node].offset, node as u8));
+        self.pending.push(Pending {
+            ticket,
+            page: page as u32,
+            entries: entries.collect(),
+        });
+        Some(Wanted { module, ticket })
+    }
+
+    /// What was asked for under a ticket, unless its page has changed since.
+    pub(crate) fn take(&mut self, ticket: u32) -> Option<Installed> {
+        let found = |pending: &Pending| pending.ticket == ticket;
+        let at = self.pending.iter().position(found)?;
+        let pending = self.pending.swap_remove(at);
+        Some(Installed {
+            page: pending.page as usize,
+            entries: pending.entries,
+        })
+    }
+}
+
+/// Runs a region: the function that `inst` names, entered at its node, for the
+/// page at a virtual address. Cursor and registers must be those of the hart
+/// that the region was translated for; the answer is [`JUMP`](emit::JUMP) or [`INTERPRET`].
+/// Where it jumps to other regions, it goes on there by itself.
+#[inline(always)]
+#[allow(
+    clippy::too_many_arguments,
+    reason = "what the fast loop holds, one by one, so that it stays in registers"
+)]
+pub(crate) fn enter(
+    inst: &Inst,
+    page: u64,
+    x: &mut Registers,
+    bank: Bank<'_>,
+    data: &[DataTlbs; MMU_INDEXES],
+    exec: &ExecTlb,
+    ram: &mut [u8],
+    at: &mut Cursor,
+) -> u32 {
+    #[cfg(target_arch = "wasm32")]
+    return crate::wasm::region(inst, page, x, bank, data, exec, ram, at);
+    // Nothing is ever installed here: the interpreter goes on.
+    #[cfg(not(target_arch = "wasm32"))]
+    {
+        let _ = (inst, page, x, bank, data, exec, ram, at);
+        INTERPRET
+    }
+}

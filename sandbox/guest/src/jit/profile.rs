@@ -1,0 +1,140 @@
+//! Execution profile: what of the guest's code is worth translating ahead of time.
+//! Gathered while a copy of a guest runs the training workload, for the AOT regions
+//! that come with an image.
+//!
+//! Cold places are as important as hot ones: a region holds only blocks that ran,
+//! so that it is small and its registers need not be kept for paths that nobody
+//! takes.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+/// What is known of a page of code.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Page {
+    /// Samples taken in it.
+    pub samples: u32,
+    /// Offsets of the blocks that ran.
+    pub blocks: BTreeSet<u16>,
+    /// Those where jumps from elsewhere came in.
+    pub entries: BTreeSet<u16>,
+}
+
+/// What is known of all pages, by number.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Profile {
+    pages: BTreeMap<u32, Page>,
+    /// Targets of jumps that were noted: address space and address.
+    targets: HashSet<(u64, u64)>,
+}
+
+/// Of an offset in the encoding: an entry. Offsets have 12 bits.
+const ENTRY: u16 = 1 << 15;
+
+impl Profile {
+    fn page(&mut self, page: usize) -> &mut Page {
+        self.pages.entry(page as u32).or_default()
+    }
+
+    /// Notes that a block runs.
+    pub fn block(&mut self, page: usize, offset: usize) {
+        self.page(page).blocks.insert(offset as u16);
+    }
+
+    /// Whether a target of jumps, in an address space, is seen for the first time.
+    pub fn is_new(&mut self, space: u64, target: u64) -> bool {
+        self.targets.insert((space, target))
+    }
+
+    /// Notes that a jump from elsewhere came to a block.
+    pub fn entry(&mut self, page: usize, offset: usize) {
+        self.page(page).entries.insert(offset as u16);
+    }
+
+    /// Counts a sample.
+    pub fn sample(&mut self, page: usize) {
+        self.page(page).samples += 1;
+    }
+
+    /// The pages that have samples, those first that have most for each block that
+    /// ran: a loop deserves its room more than what is large.
+    pub fn hottest(&self) -> Vec<(usize, &Page)> {
+        let warm = self.pages.iter().filter(|(_, page)| page.samples > 0);
+        let mut pages: Vec<_> = warm
+            .map(|(number, page)| (*number as usize, page))
+            .collect();
+        // The room that a page takes grows with its blocks.
+        let density =
+            |page: &Page| (u64::from(page.samples) << 16) / page.blocks.len().max(1) as u64;
+        pages.sort_by_key(|(number, page)| (std::cmp::Reverse(density(page)), *number));
+        pages
+    }
+
+    /// As bytes, to be carried to another instance: for each page its number,
+    /// its samples and the number of its blocks (32 bits each), then the blocks
+    /// (16 bits each). Little-endian.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for (number, page) in &self.pages {
+            let blocks: Vec<u16> = page.blocks.union(&page.entries).copied().collect();
+            for word in [*number, page.samples, blocks.len() as u32] {
+                bytes.extend(word.to_le_bytes());
+            }
+            for block in blocks {
+                let is_entry = page.entries.contains(&block);
+                let short = if is_entry { block | ENTRY } else { block };
+                bytes.extend(short.to_le_bytes());
+            }
+        }
+        bytes
+    }
+
+    /// What [`Profile::encode`] wrote; `None` if it is not whole.
+    pub fn decode(mut bytes: &[u8]) -> Option<Self> {
+        let mut profile = Self::default();
+        while !bytes.is_empty() {
+            let mut words = [0; 3];
+            for word in &mut words {
+                let (first, rest) = bytes.split_first_chunk()?;
+                (*word, bytes) = (u32::from_le_bytes(*first), rest);
+            }
+            let [number, samples, count] = words;
+            let page = profile.page(number as usize);
+            page.samples = samples;
+            for _ in 0..count {
+                let (first, rest) = bytes.split_first_chunk()?;
+                let short = u16::from_le_bytes(*first);
+                bytes = rest;
+                page.blocks.insert(short & !ENTRY);
+                if short & ENTRY != 0 {
+                    page.entries.insert(short & !ENTRY);
+                }
+            }
+        }
+        Some(profile)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn survives_its_encoding() {
+        let mut profile = Profile::default();
+        profile.block(3, 8);
+        profile.block(3, 4094);
+        profile.entry(3, 8);
+        profile.sample(3);
+        profile.entry(70_000, 0);
+        profile.sample(70_000);
+        profile.sample(70_000);
+        profile.block(1, 2);
+        let bytes = profile.encode();
+        let back = Profile::decode(&bytes).expect("whole");
+        assert_eq!(back.encode(), bytes);
+        let hottest: Vec<usize> = back.hottest().iter().map(|(page, _)| *page).collect();
+        assert_eq!(hottest, [70_000, 3]);
+        assert_eq!(back.hottest()[1].1.entries, BTreeSet::from([8]));
+        assert_eq!(Profile::decode(&bytes[..bytes.len() - 1]), None);
+    }
+}

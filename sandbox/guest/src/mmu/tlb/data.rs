@@ -1,0 +1,188 @@
+//! From virtual pages to offsets in RAM.
+
+use super::PAGE_MASK;
+use crate::ram::PAGE_SHIFT;
+
+/// Slots of a data TLB: 8 MiB of reach, which is what a start of Python needs. Of
+/// half as many, it misses twice as often.
+pub(crate) const DATA_SLOTS: usize = 2048;
+
+/// The slot of a page is its number, xor that of the block of so many pages, as a
+/// shift, that it lies in.
+pub(crate) const HASH_FOLD: u32 = DATA_SLOTS.ilog2();
+
+/// Tag of an empty slot: a page that belongs to the slot beside it, so that no
+/// address is near which is looked for here.
+const fn empty(at: usize) -> u64 {
+    ((at ^ 1) as u64) << PAGE_SHIFT
+}
+
+/// A mapping of one page.
+#[derive(Clone, Copy, Debug)]
+pub struct DataEntry {
+    /// Virtual address of the page, or one that belongs to another slot.
+    pub tag: u64,
+    /// Added to a virtual address gives the offset in RAM (wrapping).
+    pub addend: u64,
+}
+
+/// A direct-mapped table of data mappings.
+#[derive(Debug)]
+pub struct DataTlb {
+    slots: Box<[DataEntry; DATA_SLOTS]>,
+    used: Vec<u16>,
+    /// A mapping of one address space was put in since the last full flush.
+    is_local: bool,
+}
+
+impl DataEntry {
+    /// The tag of the page of `va`, if an access of `size` bytes is aligned;
+    /// else one that no slot has.
+    #[inline(always)]
+    fn tag(va: u64, size: usize) -> u64 {
+        va & (PAGE_MASK | (size as u64 - 1))
+    }
+
+    /// The offset in RAM of an access of `size` bytes (a power of two) at `va`;
+    /// `None` if this is not its page or the access is not aligned.
+    #[inline(always)]
+    pub fn find(self, va: u64, size: usize) -> Option<usize> {
+        (self.tag == Self::tag(va, size)).then(|| va.wrapping_add(self.addend) as usize)
+    }
+}
+
+impl Default for DataTlb {
+    fn default() -> Self {
+        let slot = |at| DataEntry {
+            tag: empty(at),
+            addend: 0,
+        };
+        Self {
+            slots: Box::new(std::array::from_fn(slot)),
+            used: Vec::new(),
+            is_local: false,
+        }
+    }
+}
+
+impl DataTlb {
+    /// The slot of the page of an address.
+    #[inline(always)]
+    fn slot(va: u64) -> usize {
+        // The bits of the page that matter, in 32.
+        let low = va as u32;
+        ((low ^ low >> HASH_FOLD) >> PAGE_SHIFT) as usize & (DATA_SLOTS - 1)
+    }
+
+    /// The offset in RAM of an access of `size` bytes (a power of two) at `va`;
+    /// `None` if the page is not here or the access is not aligned.
+    #[inline(always)]
+    pub fn find(&self, va: u64, size: usize) -> Option<usize> {
+        self.entry(va).find(va, size)
+    }
+
+    /// What the slot of `va` holds.
+    #[inline(always)]
+    pub fn entry(&self, va: u64) -> DataEntry {
+        self.slots[Self::slot(va)]
+    }
+
+    /// All slots, for translated code, which looks into them by itself.
+    pub fn slots(&self) -> &[DataEntry; DATA_SLOTS] {
+        &self.slots
+    }
+
+    /// Maps the page of `va` to the page of RAM at `offset`, in all address
+    /// spaces or in one.
+    pub fn fill(&mut self, va: u64, offset: usize, is_global: bool) {
+        self.is_local |= !is_global;
+        let tag = va & PAGE_MASK;
+        let at = Self::slot(tag);
+        if self.slots[at].tag == empty(at) {
+            self.used.push(at as u16);
+        }
+        let addend = (offset as u64 & PAGE_MASK).wrapping_sub(tag);
+        self.slots[at] = DataEntry { tag, addend };
+    }
+
+    /// Drops everything.
+    pub fn flush(&mut self) {
+        for at in self.used.drain(..).map(usize::from) {
+            self.slots[at].tag = empty(at);
+        }
+        self.is_local = false;
+    }
+
+    /// Drops the mappings of one address space, and perhaps more.
+    pub fn flush_local(&mut self) {
+        if self.is_local {
+            self.flush();
+        }
+    }
+
+    /// Drops the page of `va`.
+    pub fn flush_page(&mut self, va: u64) {
+        let tag = va & PAGE_MASK;
+        let at = Self::slot(tag);
+        if self.slots[at].tag == tag {
+            self.slots[at].tag = empty(at);
+            self.used.retain(|used| usize::from(*used) != at);
+        }
+    }
+
+    /// Drops all mappings of the page of RAM at `offset`.
+    pub fn flush_target(&mut self, offset: usize) {
+        let target = offset as u64 & PAGE_MASK;
+        let slots = &mut self.slots;
+        self.used.retain(|at| {
+            let at = usize::from(*at);
+            let entry = &mut slots[at];
+            let keep = entry.tag.wrapping_add(entry.addend) != target;
+            if !keep {
+                entry.tag = empty(at);
+            }
+            keep
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn misses_when_unaligned_or_unknown() {
+        let mut tlb = DataTlb::default();
+        tlb.fill(0x1234_5678, 0x9000, false);
+        assert_eq!(tlb.find(0x1234_5670, 8), Some(0x9670));
+        assert_eq!(tlb.find(0x1234_5674, 8), None);
+        assert_eq!(tlb.find(0x1234_5674, 4), Some(0x9674));
+        assert_eq!(tlb.find(0x1234_4670, 8), None);
+        assert_eq!(tlb.find(u64::MAX, 1), None);
+        tlb.flush_target(0x9000);
+        assert_eq!(tlb.find(0x1234_5670, 8), None);
+    }
+
+    /// Translated code takes an address for known if it is less than a page behind
+    /// its slot's tag.
+
+    #[test]
+    fn nothing_that_belongs_to_an_empty_slot_is_near_its_tag() {
+        let mut tlb = DataTlb::default();
+        for page in (0..DATA_SLOTS as u64).chain([1 << 20, 1 << 51, (1 << 52) - 1]) {
+            for va in [page << PAGE_SHIFT, (page << PAGE_SHIFT) + 4095] {
+                assert!(va.wrapping_sub(tlb.entry(va).tag) > 4095, "{va:x}");
+                tlb.fill(va, 0, false);
+                assert!(va.wrapping_sub(tlb.entry(va).tag) <= 4095, "{va:x}");
+                tlb.flush_target(0);
+                assert!(va.wrapping_sub(tlb.entry(va).tag) > 4095, "{va:x}");
+                tlb.fill(va, 0, false);
+                tlb.flush_page(va);
+                assert!(va.wrapping_sub(tlb.entry(va).tag) > 4095, "{va:x}");
+                tlb.fill(va, 0, false);
+                tlb.flush();
+                assert!(va.wrapping_sub(tlb.entry(va).tag) > 4095, "{va:x}");
+            }
+        }
+    }
+}
