@@ -3,6 +3,8 @@
 //!
 //! `cargo run -p agent99 --example builder`
 
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "an example")]
+
 use agent99::builder::{Builder, Expr, ident};
 use agent99::{Agent, Diagnostics, Engine, RunOptions, json};
 

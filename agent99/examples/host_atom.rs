@@ -3,6 +3,8 @@
 //!
 //! `cargo run -p agent99 --example host_atom`
 
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "an example")]
+
 use agent99::{
     AtomCx, AtomSet, AtomSets, Capabilities, Diagnostics, Engine, RunOptions, ToolFilter, ToolForm,
     atom, json,

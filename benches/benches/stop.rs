@@ -5,6 +5,12 @@
 //! These are wall-clock times: on a busy machine run it with priority
 //! (`chrt -f 10`), or the scheduler's waits are measured too.
 
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a program for people"
+)]
+
 use a99_benches::{compiled, engine, limits};
 use agent99::{AbortSignal, Agent, Engine, ErrorCode, Value, json};
 use criterion::{Criterion, criterion_group, criterion_main};

@@ -1,5 +1,7 @@
 //! What the README promises: its first command, its example in Rust.
 
+#![allow(clippy::print_stdout, reason = "the README prints")]
+
 mod harness;
 
 use agent99::Diagnostics;

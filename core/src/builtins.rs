@@ -356,7 +356,7 @@ pub enum Global {
 
 /// The constants among the globals.
 #[derive(Copy, Clone, Debug, PartialEq)]
-#[allow(missing_docs)] // the names are the values
+#[allow(missing_docs, reason = "the names are the values")]
 pub enum Constant {
     Undefined,
     Null,

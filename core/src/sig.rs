@@ -9,7 +9,7 @@ use std::borrow::Cow;
 /// A control form that the compiler lowers itself (language section 2.1 and
 /// the state atoms of 2.2). A host atom of the same name replaces it.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
-#[allow(missing_docs)] // the names are the ops
+#[allow(missing_docs, reason = "the names are the ops")]
 pub enum Form {
     Seq,
     If,

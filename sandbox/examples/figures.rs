@@ -5,6 +5,8 @@
 //! compiled module; with `--commands` only what runs in guests. The first start
 //! of a new process is measured by a child of this one.
 
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "an example")]
+
 use a99_sandbox::image::{Cache, Event};
 use a99_sandbox::vm::{engine, load};
 use a99_sandbox::{Command, Image, Sandbox, Translate, VmError, block_on};

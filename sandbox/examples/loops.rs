@@ -7,6 +7,8 @@
 //! clock on the wall tells little. Each figure is the best of several runs,
 //! since other work on the machine only ever makes them slower.
 
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "an example")]
+
 use a99_sandbox::vm::{self, Bare, Execution, VmError};
 use rustix::time::{ClockId, clock_gettime};
 use std::error::Error;

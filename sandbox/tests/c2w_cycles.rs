@@ -1,6 +1,8 @@
 //! Machines of images come and go without a trace. Alone in its process, for it
 //! counts what the process has.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
 #[path = "c2w_common/mod.rs"]
 mod common;
 

@@ -6,6 +6,8 @@
 //! by name: `cargo test -p a99-sandbox --features vm --test c2w_linux --
 //! --ignored`.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
 #[path = "c2w_common/mod.rs"]
 mod common;
 

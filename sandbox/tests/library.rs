@@ -399,7 +399,7 @@ fn futures_can_be_sent() {
     shared::<Sandbox>();
     shared::<a99_sandbox::Process>();
     sent(&Sandbox::builder().start());
-    #[allow(dead_code)]
+    #[allow(dead_code, reason = "it is only compiled")]
     fn of(sandbox: &Sandbox, process: &a99_sandbox::Process) {
         sent(&sandbox.exec("x"));
         sent(&sandbox.exec_with("x", ExecOptions::default()));

@@ -5,6 +5,12 @@
 //! `cargo xtask soak` runs it for ten minutes; `A99_SOAK_SECONDS` says how long
 //! else, a few seconds unless told.
 
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "what is measured"
+)]
+
 mod common;
 
 use a99_sandbox::block_on;

@@ -3,6 +3,8 @@
 //! They need the image (`cargo xtask guest`), so they are run by name:
 //! `cargo test -p a99-sandbox --features vm --test world -- --ignored`.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
 mod common;
 
 use a99_sandbox::{MountMode, Policy, Sandbox, VmCode, block_on};

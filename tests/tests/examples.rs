@@ -17,8 +17,8 @@ const AT_LEAST: usize = 8;
 fn folders() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples");
     let mut found: Vec<PathBuf> = fs::read_dir(root)
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
+        .expect("the folder of examples")
+        .map(|entry| entry.expect("an entry").path())
         .filter(|path| path.is_dir())
         .collect();
     found.sort();
@@ -52,19 +52,22 @@ async fn store(script: &Json) -> Option<MemoryStore> {
     }
     let store = MemoryStore::new();
     for (key, value) in values.into_iter().flatten() {
-        store.set(key.into(), value.clone().into()).await.unwrap();
+        store
+            .set(key.into(), value.clone().into())
+            .await
+            .expect("room for a value");
     }
     for (name, documents) in collections.into_iter().flatten() {
         let collection = || Value::from(name);
         store
             .create_collection(collection(), Value::Undefined, Value::Undefined)
             .await
-            .unwrap();
-        for document in documents.as_array().unwrap() {
+            .expect("a new collection");
+        for document in documents.as_array().expect("a list of documents") {
             store
                 .vector_add(collection(), document.clone().into())
                 .await
-                .unwrap();
+                .expect("room for a document");
         }
     }
     Some(store)
@@ -81,7 +84,7 @@ fn shell(programs: Vec<(&str, &Json)>) -> MemoryShell {
             let files = files.map(|(path, text)| (path.to_owned(), bytes(text)));
             let output = ShellOutput {
                 stdout: bytes(&reply["stdout"]),
-                elapsed: Duration::from_millis(reply["elapsedMs"].as_u64().unwrap()),
+                elapsed: Duration::from_millis(reply["elapsedMs"].as_u64().expect("milliseconds")),
                 ..ShellOutput::default()
             };
             shell.on_writing(ShellCommand::Argv(argv), output, files.collect())

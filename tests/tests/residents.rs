@@ -5,6 +5,12 @@
 //! `cargo test -p a99-testkit --test residents -- --nocapture` prints a line
 //! for each; `A99_ATTACKS=a8` runs those whose name contains `a8`.
 
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a line for each attack"
+)]
+
 use a99_testkit::attacks::{self, Attack, CEILING, End};
 use agent99::{Engine, Outcome, RunOptions};
 use std::process::Command;

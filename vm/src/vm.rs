@@ -59,7 +59,7 @@ pub struct Vm {
     atoms: Arc<AtomSet>,
     environment: Arc<dyn Environment>,
     loader: Option<Arc<dyn ProgramLoader>>,
-    #[allow(clippy::vec_box)] // a machine is large and moves in and out
+    #[allow(clippy::vec_box, reason = "a machine is large and moves in and out")]
     spare: Mutex<Vec<Box<Machine>>>,
 }
 

@@ -3,6 +3,12 @@
 //! Each task is a file. They call cargo and read the tree; none is part of
 //! the product.
 
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a program for people"
+)]
+
 mod bench;
 mod cosim;
 mod deny;

@@ -6,6 +6,12 @@
 //! each row with both of its counts under callgrind; the difference, divided by
 //! the units between them, is free of set-up.
 
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a program for people"
+)]
+
 use a99_benches::{compiled, engine, limits, programs};
 use agent99::artifact::EncodeOptions;
 use agent99::{Agent, Capabilities, Engine, Value, json};

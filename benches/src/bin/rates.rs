@@ -1,5 +1,11 @@
 //! `cargo xtask rates`: CPU time for each unit of fuel.
 
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a program for people"
+)]
+
 use a99_benches::rates::{QUICK, Report, Rig, SIZES, missing};
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};

@@ -1,5 +1,11 @@
 //! `cargo xtask stops`: how long a run goes on after it was told to stop.
 
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a program for people"
+)]
+
 use a99_benches::stops::{BOUND_US, Effort, Figure, How, Rig, rows};
 use std::process::ExitCode;
 

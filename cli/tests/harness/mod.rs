@@ -1,7 +1,6 @@
 //! Runs the built binary and catches what it says.
 
-// Each test binary uses its part.
-#![allow(dead_code)]
+#![allow(dead_code, reason = "each test binary uses its part")]
 
 use std::io::Write;
 use std::path::PathBuf;

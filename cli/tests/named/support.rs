@@ -1,5 +1,7 @@
 //! A home of its own for the sandboxes of a test.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
 use serde_json::Value as Json;
 use std::fs;
 use std::io::{BufRead, BufReader};

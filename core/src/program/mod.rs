@@ -27,7 +27,7 @@ pub struct TextRange {
 
 /// A constant.
 #[derive(Copy, Clone, Debug, PartialEq)]
-#[allow(missing_docs)] // the names are the values
+#[allow(missing_docs, reason = "the names are the values")]
 pub enum Const {
     Undefined,
     Null,

@@ -132,13 +132,13 @@ macro_rules! op_table {
     ($( $(#[doc = $doc:literal])+ $name:ident { $($field:ident : $kind:ident),* } )*) => {
         /// An instruction.
         #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-        #[allow(missing_docs)] // the operand kinds in the table say what fields mean
+        #[allow(missing_docs, reason = "the operand kinds in the table say what fields mean")]
         pub enum Op {
             $( $(#[doc = $doc])+ $name { $($field: operand_type!($kind)),* }, )*
         }
 
         #[repr(u8)]
-        #[allow(clippy::enum_variant_names)] // the table's mnemonics
+        #[allow(clippy::enum_variant_names, reason = "the table's mnemonics")]
         enum Code { $($name),* }
 
         /// The rows of the table, in opcode order.
@@ -157,7 +157,7 @@ macro_rules! op_table {
             }
 
             /// The eight bytes of the instruction.
-            #[allow(unused_mut, unused_variables)]
+            #[allow(unused_mut, unused_variables, reason = "some rows have no operands")]
             pub fn encode(self) -> [u8; 8] {
                 let mut bytes = [self.code(), 0, 0, 0, 0, 0, 0, 0];
                 let mut at = 1;
@@ -167,7 +167,7 @@ macro_rules! op_table {
 
             /// The instruction in eight bytes; `None` for an unknown opcode
             /// or for unused bytes that are not zero.
-            #[allow(unused_mut, unused_variables)]
+            #[allow(unused_mut, unused_variables, reason = "some rows have no operands")]
             pub fn decode(bytes: [u8; 8]) -> Option<Op> {
                 let mut at = 1;
                 let op = match bytes[0] {

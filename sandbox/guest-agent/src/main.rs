@@ -6,6 +6,12 @@
 //! it writes the files there to standard output, with `--receive PATH` it makes
 //! those of standard input there: the guest's side of copying.
 
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "the guest's console"
+)]
+
 /// Bytes that a pipe takes at once.
 #[cfg(target_os = "linux")]
 const PIPE_BYTES: usize = 64 << 10;

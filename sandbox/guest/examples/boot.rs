@@ -6,6 +6,8 @@
 //! guest has nothing to do. At the end it tells how fast the guest ran, on
 //! standard error. For trying and profiling; the sandbox has its own host.
 
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "an example")]
+
 use a99_guest::host::Host;
 use a99_guest::machine::{Machine, MachineConfig, Status};
 use std::collections::hash_map::RandomState;

@@ -4,6 +4,8 @@
 //! Each figure is the best of several runs, since other work on the machine
 //! only ever makes them slower.
 
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "an example")]
+
 use a99_guest::RAM_BASE;
 use a99_guest::host::MemoryHost;
 use a99_guest::machine::{Machine, MachineConfig};

@@ -2,7 +2,7 @@
 //! many gateways. Alone in its process, because it counts them.
 
 #[path = "gateway/peer.rs"]
-#[allow(dead_code)]
+#[allow(dead_code, reason = "made for tests that use more of it")]
 mod peer;
 
 use a99_sandbox_net::{Config, Gateway, HOST};

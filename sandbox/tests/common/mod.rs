@@ -1,5 +1,5 @@
 //! What the tests of the library share: the image, and starting from it.
-#![allow(dead_code)]
+#![allow(dead_code, reason = "each test binary uses its part")]
 
 use a99_sandbox::image::{Cache, Event};
 use a99_sandbox::{Builder, Image, Output, Sandbox, block_on};

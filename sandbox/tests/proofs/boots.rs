@@ -2,6 +2,12 @@
 //!
 //! `A99_BOOTS` says how often; `cargo xtask boots` does it 200 times.
 
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "what is measured"
+)]
+
 use a99_sandbox::image::Cache;
 use a99_sandbox::image::crates::EMULATOR;
 use a99_sandbox::image::{kernel, rootfs};

@@ -2,6 +2,12 @@
 //! besides the stable toolchain: `hunt [SEED [COUNT]]`. Each one found is made
 //! smaller and printed once for its kind.
 
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a program for people"
+)]
+
 use a99_testkit::differential::difference;
 use a99_testkit::generate::Case;
 use std::collections::BTreeSet;

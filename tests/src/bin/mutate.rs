@@ -7,6 +7,12 @@
 //! The exit code is 1 if a mutant made the engine panic, overdraw its fuel or
 //! run on; the mutant is then written to `mutant-SEED-NUMBER.a99b`.
 
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a program for people"
+)]
+
 use a99_testkit::fuzz::artifact::{Fate, Numbers, attempt, mutate, seeds};
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};

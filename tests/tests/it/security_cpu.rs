@@ -249,7 +249,7 @@ fn dag(levels: u32) -> Json {
 /// A program that uses a DAG with 2^40 paths.
 fn on_dag(step: Json) -> Json {
     let mut steps = dag(40);
-    let list = steps.as_array_mut().unwrap();
+    let list = steps.as_array_mut().expect("a list");
     list.push(set("b", lit("x")));
     list.push(step);
     steps

@@ -136,7 +136,7 @@ fn runtime() -> tokio::runtime::Runtime {
         .worker_threads(2)
         .enable_all()
         .build()
-        .unwrap()
+        .expect("a runtime")
 }
 
 #[test]
@@ -314,10 +314,10 @@ fn c21_nothing_runs_when_a_limit_is_met() {
 /// 99th percentile of how long short runs took from being spawned.
 fn crowd(short: usize, spinners: usize, spin: Json) -> Duration {
     let engine = ENGINE.clone();
-    let spinner = engine.compile(seq(spin)).unwrap();
+    let spinner = engine.compile(seq(spin)).expect("it compiles");
     let quick = engine
         .compile(seq(json!([set("x", lit(1)), ret(id("x"))])))
-        .unwrap();
+        .expect("it compiles");
     runtime().block_on(async move {
         let signal = AbortSignal::new();
         let granted = || Capabilities::none().with_fetch(ScriptedFetch::new());

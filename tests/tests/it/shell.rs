@@ -173,12 +173,12 @@ impl Shell for Hanging {
 }
 
 fn run_hanging(shell: &Hanging, steps: Json, options: RunOptions) -> Outcome {
-    let agent = ENGINE.compile(seq(steps)).unwrap();
+    let agent = ENGINE.compile(seq(steps)).expect("it compiles");
     let granted = Capabilities::none().with_shell(shell.clone());
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .unwrap();
+        .expect("a runtime");
     within(10_000, || {
         runtime.block_on(ENGINE.run(&agent, json!({}), options, granted))
     })

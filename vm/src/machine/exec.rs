@@ -16,7 +16,10 @@ use a99_core::program::Op;
 
 impl Machine {
     /// Runs the current frame.
-    #[allow(clippy::too_many_lines)] // one arm an instruction; the table is the structure
+    #[allow(
+        clippy::too_many_lines,
+        reason = "one arm an instruction; the table is the structure"
+    )]
     pub(super) fn run<const PRECISE: bool>(&mut self, host: &dyn Host) -> Exit {
         let frame = self.frame();
         let exe = self.units[frame.unit as usize].exe.clone();

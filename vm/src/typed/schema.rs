@@ -164,7 +164,7 @@ mod tests {
     #[test]
     fn types() {
         #[derive(JsonSchema)]
-        #[allow(dead_code)]
+        #[allow(dead_code, reason = "only its schema is looked at")]
         struct In {
             /// How many.
             n: Option<u8>,

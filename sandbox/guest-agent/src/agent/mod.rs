@@ -5,6 +5,8 @@
 //! control group of its own; scripts run one at a time in the session's shell.
 //! Nothing here blocks but `poll`.
 
+#![allow(clippy::print_stderr, reason = "the guest's console")]
+
 mod desk;
 mod disk;
 mod group;

@@ -1,5 +1,11 @@
 //! Bare frames: building them, and what the gateway answers to each.
 
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "what is measured"
+)]
+
 use crate::config;
 use crate::peer::{Cable, MAC, PATIENCE};
 use a99_sandbox_net::{GATEWAY, GATEWAY_MAC, GUEST, HOST};

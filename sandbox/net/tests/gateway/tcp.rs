@@ -1,5 +1,11 @@
 //! Connections: ends, resets, refusals, many at once, one after another.
 
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "what is measured"
+)]
+
 use crate::peer::{Guest, pattern};
 use crate::{config, ethernet, listener};
 use a99_sandbox_net::{GATEWAY, HOST};

@@ -1,6 +1,12 @@
 //! Exact bytes, from a kilobyte to fifty megabytes, both ways; slow readers;
 //! the rate limit; speed.
 
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "what is measured"
+)]
+
 use crate::peer::{Guest, pattern, read_some};
 use crate::{config, ethernet, listener};
 use a99_sandbox_net::{Config, HOST, Rate};
