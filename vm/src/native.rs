@@ -27,6 +27,10 @@ pub enum Fault {
     Throw(Box<Thrown>),
 }
 
+/// Every instruction returns a result with it: two words, so that it fits into
+/// registers.
+const _: () = assert!(size_of::<Fault>() <= 16);
+
 impl From<StopReason> for Fault {
     fn from(reason: StopReason) -> Fault {
         Fault::Stop(reason)

@@ -335,6 +335,13 @@ pub struct Outcome {
     pub warnings: Vec<Text>,
 }
 
+/// Outcomes and errors are returned by value through every layer: growth of
+/// them is a decision. Bytes on a 64-bit machine.
+const _: () = {
+    assert!(size_of::<Outcome>() <= 168);
+    assert!(size_of::<RunError>() <= 88);
+};
+
 impl Outcome {
     /// The first generation's style: the result, or the error.
     ///
