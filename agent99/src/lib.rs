@@ -156,6 +156,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+#![warn(unreachable_pub)]
+
 mod engine;
 mod load;
 mod tools;

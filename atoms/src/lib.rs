@@ -10,6 +10,8 @@
 //! refuse with a typed error what was not granted. There is no ambient
 //! network, file, clock or environment in this crate.
 
+#![warn(unreachable_pub)]
+
 mod base64;
 mod browser;
 mod def;

@@ -7,5 +7,7 @@
 //! Nothing here is granted by itself: a host puts an implementation into its
 //! `Capabilities`. Each proves itself with the conformance suite of its trait.
 
+#![warn(unreachable_pub)]
+
 #[cfg(feature = "sandbox")]
 pub mod sandbox;

@@ -3,6 +3,8 @@
 //!
 //! It measures nothing itself; the files under `benches/` do.
 
+#![warn(unreachable_pub)]
+
 pub mod programs;
 pub mod rates;
 pub mod stops;

@@ -83,7 +83,7 @@ impl AgentRunner for FnAgentRunner {
 }
 
 /// What every [`AgentRunner`] must hold to.
-pub mod suite {
+pub(crate) mod suite {
     use super::{AgentCall, AgentRunner};
     use crate::error::{SuiteResult, ensure, expect, refused};
     use a99_core::fuel::Fuel;

@@ -47,7 +47,7 @@ impl Clock for FixedClock {
 }
 
 /// What every [`Clock`] must hold to.
-pub mod suite {
+pub(crate) mod suite {
     use super::Clock;
     use crate::error::{SuiteResult, ensure};
 

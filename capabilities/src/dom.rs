@@ -98,7 +98,7 @@ impl Dom for MemoryDom {
 }
 
 /// What every [`Dom`] must hold to.
-pub mod suite {
+pub(crate) mod suite {
     use super::Dom;
     use crate::error::{SuiteResult, ensure, expect, refused};
     use a99_core::value::Value;

@@ -65,7 +65,7 @@ impl Embedder for HashEmbedder {
 }
 
 /// What every [`Embedder`] must hold to.
-pub mod suite {
+pub(crate) mod suite {
     use super::Embedder;
     use crate::error::{SuiteResult, ensure, expect, refused};
     use a99_core::value::Value;

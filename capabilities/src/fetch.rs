@@ -55,7 +55,7 @@ impl Fetch for ScriptedFetch {
 }
 
 /// What every [`Fetch`] must hold to.
-pub mod suite {
+pub(crate) mod suite {
     use super::Fetch;
     use crate::error::{SuiteResult, expect, refused};
     use a99_core::value::{Map, Value};

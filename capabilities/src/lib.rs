@@ -11,6 +11,8 @@
 //! This crate holds no real network, file or database access: those live in
 //! crates that implement these traits and prove it with the suites.
 
+#![warn(unreachable_pub)]
+
 mod agent;
 mod clock;
 mod dom;

@@ -47,7 +47,7 @@ impl Llm for ScriptedLlm {
 }
 
 /// What every [`Llm`] must hold to.
-pub mod suite {
+pub(crate) mod suite {
     use super::Llm;
     use crate::error::{SuiteResult, ensure, expect};
     use a99_core::value::Value;

@@ -50,7 +50,7 @@ impl LlmBattery for ScriptedLlmBattery {
 }
 
 /// What every [`LlmBattery`] must hold to.
-pub mod suite {
+pub(crate) mod suite {
     use super::LlmBattery;
     use crate::error::{SuiteResult, ensure, expect};
     use a99_core::value::Value;

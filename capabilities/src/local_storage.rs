@@ -73,7 +73,7 @@ impl LocalStorage for MemoryLocalStorage {
 }
 
 /// What every [`LocalStorage`] must hold to.
-pub mod suite {
+pub(crate) mod suite {
     use super::LocalStorage;
     use crate::error::{SuiteResult, ensure, expect, refused};
     use a99_core::value::Value;

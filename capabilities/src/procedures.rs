@@ -207,7 +207,7 @@ impl Procedures for MemoryProcedures {
 }
 
 /// What every [`Procedures`] must hold to.
-pub mod suite {
+pub(crate) mod suite {
     use super::{ProcedureMiss, Procedures};
     use crate::error::{SuiteResult, ensure, expect};
     use a99_core::value::{Map, Value};

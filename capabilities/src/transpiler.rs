@@ -43,7 +43,7 @@ impl Transpiler for ScriptedTranspiler {
 }
 
 /// What every [`Transpiler`] must hold to.
-pub mod suite {
+pub(crate) mod suite {
     use super::Transpiler;
     use crate::error::{SuiteResult, ensure, expect, refused};
     use a99_core::value::Value;

@@ -48,7 +48,7 @@ impl Xml for ScriptedXml {
 }
 
 /// What every [`Xml`] must hold to.
-pub mod suite {
+pub(crate) mod suite {
     use super::Xml;
     use crate::error::{SuiteResult, ensure, expect, refused};
     use a99_core::value::Value;

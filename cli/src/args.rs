@@ -44,7 +44,7 @@ Scripts:
 /// bytecode and metered.
 #[derive(Debug, Parser)]
 #[command(name = "a99", version, after_help = EXIT_CODES)]
-pub struct Cli {
+pub(crate) struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
@@ -52,7 +52,7 @@ pub struct Cli {
 
 /// What to do.
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub(crate) enum Command {
     /// Run a program and print its result
     #[command(after_help = EXIT_CODES, after_long_help = format!("{SCRIPT_HELP}\n\n{EXIT_CODES}"))]
     Run(Box<RunArgs>),
@@ -81,7 +81,7 @@ pub enum Command {
 
 impl Command {
     /// How the command speaks.
-    pub fn format(&self) -> Format {
+    pub(crate) fn format(&self) -> Format {
         let json = match self {
             Command::Run(args) => args.program.json,
             Command::Check(args) | Command::Inspect(args) => args.json,
@@ -101,7 +101,7 @@ impl Command {
 
 /// A program, and how to speak about it.
 #[derive(Debug, Args)]
-pub struct ProgramArgs {
+pub(crate) struct ProgramArgs {
     /// File with the program or artifact, or `-` for standard input
     #[arg(value_hint = ValueHint::FilePath)]
     pub program: PathBuf,
@@ -112,7 +112,7 @@ pub struct ProgramArgs {
 
 /// Options of `run`.
 #[derive(Debug, Args)]
-pub struct RunArgs {
+pub(crate) struct RunArgs {
     /// The program.
     #[command(flatten)]
     pub program: ProgramArgs,
@@ -162,7 +162,7 @@ pub struct RunArgs {
 
 /// Options of `compile`.
 #[derive(Debug, Args)]
-pub struct CompileArgs {
+pub(crate) struct CompileArgs {
     /// The program.
     #[command(flatten)]
     pub program: ProgramArgs,
@@ -181,7 +181,7 @@ pub struct CompileArgs {
 
 /// Options of `verify`.
 #[derive(Debug, Args)]
-pub struct VerifyArgs {
+pub(crate) struct VerifyArgs {
     /// The artifact.
     #[command(flatten)]
     pub program: ProgramArgs,
@@ -192,7 +192,7 @@ pub struct VerifyArgs {
 
 /// Options of `keys`.
 #[derive(Debug, Args)]
-pub struct KeysArgs {
+pub(crate) struct KeysArgs {
     /// What to do.
     #[command(subcommand)]
     pub command: KeysCommand,
@@ -200,7 +200,7 @@ pub struct KeysArgs {
 
 /// What to do with keys.
 #[derive(Debug, Subcommand)]
-pub enum KeysCommand {
+pub(crate) enum KeysCommand {
     /// Make a key: NAME.key.json, which signs and stays secret, and
     /// NAME.pub.json, which others trust
     #[command(after_help = EXIT_CODES)]
@@ -209,7 +209,7 @@ pub enum KeysCommand {
 
 /// Options of `keys new`.
 #[derive(Debug, Args)]
-pub struct NewKeyArgs {
+pub(crate) struct NewKeyArgs {
     /// Name of the files: letters, digits, `.`, `_`, `-`
     #[arg(value_parser = key_name)]
     pub name: String,
@@ -226,7 +226,7 @@ pub struct NewKeyArgs {
 
 /// Which work is paid for.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
-pub enum CostModelArg {
+pub(crate) enum CostModelArg {
     /// Steps, expressions, and work that grows with its operands
     Metered,
     /// Steps and expressions only
@@ -235,7 +235,7 @@ pub enum CostModelArg {
 
 /// Options of `tools`.
 #[derive(Debug, Args)]
-pub struct ToolsArgs {
+pub(crate) struct ToolsArgs {
     /// `all`, `flow` (control flow and state), or names separated by commas
     #[arg(long, value_name = "FILTER", default_value = "all")]
     pub filter: String,
@@ -249,7 +249,7 @@ pub struct ToolsArgs {
 
 /// How tools are written down.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
-pub enum ToolFormArg {
+pub(crate) enum ToolFormArg {
     /// OpenAI's function form
     Openai,
     /// OpenAI's function form with strict schemas where there are any
@@ -262,7 +262,7 @@ pub enum ToolFormArg {
 
 /// Options of `completions`.
 #[derive(Debug, Args)]
-pub struct CompletionsArgs {
+pub(crate) struct CompletionsArgs {
     /// The shell.
     pub shell: clap_complete::Shell,
 }

@@ -16,7 +16,7 @@ use agent99::{Artifact, Map, Value};
 use std::fmt::Write as _;
 
 /// Prints what an artifact holds.
-pub fn show(source: &Source, json: bool) -> Result<Exit, Failure> {
+pub(crate) fn show(source: &Source, json: bool) -> Result<Exit, Failure> {
     let refused = |error| Failure::artifact(&source.name, error);
     let options = DecodeOptions::default();
     let head = header(&source.bytes, &options).map_err(refused)?;

@@ -17,7 +17,7 @@ use a99_batteries::sandbox::SandboxShell;
 
 /// The computer of a run, if it is granted one.
 #[derive(Debug)]
-pub struct Computer {
+pub(crate) struct Computer {
     #[cfg(feature = "sandbox")]
     sandbox: Option<SandboxShell>,
 }
@@ -26,7 +26,7 @@ pub struct Computer {
 impl Computer {
     /// As the options say. Nothing is started or read before a program needs
     /// it.
-    pub fn of(args: &RunArgs) -> Result<Computer, Failure> {
+    pub(crate) fn of(args: &RunArgs) -> Result<Computer, Failure> {
         if !args.sandbox && args.settings != SettingsArgs::default() {
             return Err(Failure::usage(
                 "there is no sandbox to be set up without --sandbox",
@@ -39,7 +39,7 @@ impl Computer {
     }
 
     /// What the run is granted with the computer.
-    pub fn grant(&self, set: Capabilities) -> Result<Capabilities, Failure> {
+    pub(crate) fn grant(&self, set: Capabilities) -> Result<Capabilities, Failure> {
         match &self.sandbox {
             Some(_) if set.shell.is_some() => Err(Failure::usage(
                 "--sandbox and the script's `shell` exclude each other",
@@ -50,7 +50,7 @@ impl Computer {
     }
 
     /// Waits until mounts have what was written to them.
-    pub async fn stop(&self) {
+    pub(crate) async fn stop(&self) {
         if let Some(sandbox) = &self.sandbox {
             sandbox.stop().await;
         }
@@ -68,17 +68,17 @@ impl Computer {
 #[cfg(not(feature = "sandbox"))]
 impl Computer {
     /// None: there is no option for it.
-    pub fn of(_: &RunArgs) -> Result<Computer, Failure> {
+    pub(crate) fn of(_: &RunArgs) -> Result<Computer, Failure> {
         Ok(Computer {})
     }
 
     /// What the run is granted anyway.
-    pub fn grant(&self, set: Capabilities) -> Result<Capabilities, Failure> {
+    pub(crate) fn grant(&self, set: Capabilities) -> Result<Capabilities, Failure> {
         Ok(set)
     }
 
     /// There is nothing to stop.
-    pub async fn stop(&self) {}
+    pub(crate) async fn stop(&self) {}
 
     fn remedy(&self) -> String {
         "this a99 was built without the sandbox; a script's `shell` can stand in".to_owned()
@@ -87,7 +87,7 @@ impl Computer {
 
 impl Computer {
     /// Says what to do about a computer that is not there.
-    pub fn explain(&self, error: &mut RunError) {
+    pub(crate) fn explain(&self, error: &mut RunError) {
         let op = error.op.to_string_lossy();
         let asks = error.code == ErrorCode::Capability && shell_atoms().get(&op).is_some();
         if asks && error.help.is_none() {

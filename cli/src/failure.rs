@@ -8,7 +8,7 @@ use std::fmt::Display;
 
 /// How the process ends. The numbers are part of the command's contract.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Exit {
+pub(crate) enum Exit {
     /// All went well.
     Ok,
     /// The program returned an error that nobody caught.
@@ -35,7 +35,7 @@ pub enum Exit {
 
 impl Exit {
     /// The number that the process gives.
-    pub const fn code(self) -> u8 {
+    pub(crate) const fn code(self) -> u8 {
         match self {
             Exit::Ok => 0,
             Exit::Error => 1,
@@ -52,7 +52,7 @@ impl Exit {
     }
 
     /// How a run ends that failed with this code (decision D11).
-    pub const fn of(code: ErrorCode) -> Exit {
+    pub(crate) const fn of(code: ErrorCode) -> Exit {
         match code {
             ErrorCode::OutOfFuel => Exit::Fuel,
             ErrorCode::RunTimeout | ErrorCode::AtomTimeout => Exit::Timeout,
@@ -67,7 +67,7 @@ impl Exit {
 
 /// Why a command could not do its work.
 #[derive(Debug)]
-pub enum Failure {
+pub(crate) enum Failure {
     /// The command line, an argument or a file is not usable.
     Usage(String),
     /// The program was rejected.
@@ -90,17 +90,17 @@ pub enum Failure {
 
 impl Failure {
     /// A usage failure with this text.
-    pub fn usage(message: impl Into<String>) -> Failure {
+    pub(crate) fn usage(message: impl Into<String>) -> Failure {
         Failure::Usage(message.into())
     }
 
     /// A usage failure about a file or value: `subject: reason`.
-    pub fn about(subject: &str, reason: impl Display) -> Failure {
+    pub(crate) fn about(subject: &str, reason: impl Display) -> Failure {
         Failure::Usage(format!("{subject}: {reason}"))
     }
 
     /// A failure of an artifact of this name.
-    pub fn artifact(name: &str, error: impl Into<LoadError>) -> Failure {
+    pub(crate) fn artifact(name: &str, error: impl Into<LoadError>) -> Failure {
         Failure::Artifact {
             error: error.into(),
             name: name.to_owned(),
@@ -108,7 +108,7 @@ impl Failure {
     }
 
     /// An artifact that is refused for a reason of the command's own.
-    pub fn refused(name: &str, code: &'static str, message: &str, help: &str) -> Failure {
+    pub(crate) fn refused(name: &str, code: &'static str, message: &str, help: &str) -> Failure {
         let error = ArtifactError {
             code,
             message: message.to_owned(),
@@ -119,7 +119,7 @@ impl Failure {
     }
 
     /// Tells the user and gives the exit.
-    pub fn report(self, format: Format) -> Exit {
+    pub(crate) fn report(self, format: Format) -> Exit {
         match self {
             Failure::Usage(message) => {
                 match format {

@@ -14,7 +14,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 /// The name that stands for standard input.
-pub const STDIN: &str = "-";
+pub(crate) const STDIN: &str = "-";
 
 /// Bytes that are read at most: one more than a document or artifact may have,
 /// so that its reader sees that it is too long and says so.
@@ -24,7 +24,7 @@ fn max_bytes() -> u64 {
 
 /// A text and the name to show for it.
 #[derive(Debug)]
-pub struct Source {
+pub(crate) struct Source {
     /// The path, or `<stdin>`.
     pub name: String,
     /// Its bytes, at most one more than a document may have.
@@ -32,7 +32,7 @@ pub struct Source {
 }
 
 /// Reads a file, or standard input for `-`.
-pub fn read(path: &Path) -> Result<Source, Failure> {
+pub(crate) fn read(path: &Path) -> Result<Source, Failure> {
     let mut bytes = Vec::new();
     let stdin = path == Path::new(STDIN);
     let name = if stdin {
@@ -54,19 +54,19 @@ pub fn read(path: &Path) -> Result<Source, Failure> {
 impl Source {
     /// Whether it is an artifact: told by its first bytes, of which those that
     /// a transfer as text damages are left to the reader of artifacts.
-    pub fn is_artifact(&self) -> bool {
+    pub(crate) fn is_artifact(&self) -> bool {
         self.bytes.starts_with(&MAGIC[..5])
     }
 
     /// The artifact in it as an agent of this engine.
-    pub fn load(&self, engine: &Engine) -> Result<Agent, Failure> {
+    pub(crate) fn load(&self, engine: &Engine) -> Result<Agent, Failure> {
         let loaded = engine.load(&self.bytes);
         loaded.map_err(|error| Failure::artifact(&self.name, error))
     }
 
     /// Refuses whatever none of these keys signed. What counts is the system's
     /// time: that of a script is no reason to trust a key longer.
-    pub fn check_signature(&self, keys: &TrustedKeys) -> Result<(), Failure> {
+    pub(crate) fn check_signature(&self, keys: &TrustedKeys) -> Result<(), Failure> {
         if !self.is_artifact() {
             return Err(Failure::refused(
                 &self.name,
@@ -84,19 +84,19 @@ impl Source {
 }
 
 /// Reads a file of public keys.
-pub fn trusted_keys(path: &Path) -> Result<TrustedKeys, Failure> {
+pub(crate) fn trusted_keys(path: &Path) -> Result<TrustedKeys, Failure> {
     let file = read(path)?;
     TrustedKeys::from_json(&file.bytes).map_err(|error| Failure::about(&file.name, error))
 }
 
 /// Reads a program and compiles it, or loads it if it is an artifact.
-pub fn agent(engine: &Engine, path: &Path) -> Result<(Agent, Source), Failure> {
+pub(crate) fn agent(engine: &Engine, path: &Path) -> Result<(Agent, Source), Failure> {
     let source = read(path)?;
     agent_of(engine, source)
 }
 
 /// The same for what was read already.
-pub fn agent_of(engine: &Engine, source: Source) -> Result<(Agent, Source), Failure> {
+pub(crate) fn agent_of(engine: &Engine, source: Source) -> Result<(Agent, Source), Failure> {
     if source.is_artifact() {
         return Ok((source.load(engine)?, source));
     }
@@ -113,7 +113,7 @@ pub fn agent_of(engine: &Engine, source: Source) -> Result<(Agent, Source), Fail
 /// A value given on the command line: JSON text, or `@` and the file (`@-`:
 /// standard input) that holds it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum JsonArg {
+pub(crate) enum JsonArg {
     /// The text itself.
     Text(String),
     /// The file that holds it.
@@ -122,7 +122,7 @@ pub enum JsonArg {
 
 impl JsonArg {
     /// Takes the argument apart; the JSON is read later.
-    pub fn parse(text: &str) -> Result<JsonArg, String> {
+    pub(crate) fn parse(text: &str) -> Result<JsonArg, String> {
         match text.strip_prefix('@') {
             Some("") => Err("a file name must follow `@`".to_owned()),
             Some(path) => Ok(JsonArg::File(path.into())),
@@ -131,7 +131,7 @@ impl JsonArg {
     }
 
     /// The file, if the value comes from one.
-    pub fn path(&self) -> Option<&Path> {
+    pub(crate) fn path(&self) -> Option<&Path> {
         match self {
             JsonArg::File(path) => Some(path),
             JsonArg::Text(_) => None,
@@ -139,7 +139,7 @@ impl JsonArg {
     }
 
     /// Reads the value; `option` names the argument in errors.
-    pub fn value(&self, option: &str) -> Result<Value, Failure> {
+    pub(crate) fn value(&self, option: &str) -> Result<Value, Failure> {
         let source = match self {
             JsonArg::Text(text) => Source {
                 name: option.to_owned(),
@@ -156,7 +156,7 @@ impl JsonArg {
 }
 
 /// Reads JSON; a failure says where.
-pub fn parse_value(source: &Source) -> Result<Value, Failure> {
+pub(crate) fn parse_value(source: &Source) -> Result<Value, Failure> {
     match Document::parse(source.bytes.clone(), &Limits::default()) {
         Ok(document) => Ok(document.to_value(document.root())),
         Err(findings) => {

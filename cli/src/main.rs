@@ -6,6 +6,8 @@
 //! world: replies of networks, models and other agents come from a script file,
 //! and the computer that it may grant is a sandbox.
 
+#![warn(unreachable_pub)]
+
 mod args;
 mod artifact;
 mod commands;

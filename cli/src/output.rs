@@ -13,13 +13,13 @@ static LOST: AtomicBool = AtomicBool::new(false);
 
 /// Whether some output could not be written, for another reason than that its
 /// reader went away: then the command did not do its work.
-pub fn is_lost() -> bool {
+pub(crate) fn is_lost() -> bool {
     LOST.load(Ordering::Relaxed)
 }
 
 /// How a command speaks.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Format {
+pub(crate) enum Format {
     /// For people: results on standard output, the rest on standard error.
     Human,
     /// For programs: one line of JSON on standard output.
@@ -27,18 +27,18 @@ pub enum Format {
 }
 
 /// Writes text to standard output as it is.
-pub fn out(text: &str) {
+pub(crate) fn out(text: &str) {
     bytes(text.as_bytes());
 }
 
 /// Writes bytes to standard output as they are.
-pub fn bytes(bytes: &[u8]) {
+pub(crate) fn bytes(bytes: &[u8]) {
     let mut stdout = io::stdout().lock();
     settle(stdout.write_all(bytes).and_then(|()| stdout.flush()));
 }
 
 /// Writes text to standard error as it is.
-pub fn err(text: &str) {
+pub(crate) fn err(text: &str) {
     if let Err(error) = io::stderr().lock().write_all(text.as_bytes()) {
         // There is nowhere left to complain to but the exit code.
         note_loss(&error);
@@ -55,21 +55,21 @@ fn note_loss(error: &io::Error) -> bool {
 }
 
 /// Writes one line of JSON to standard output.
-pub fn json(value: &Value) {
+pub(crate) fn json(value: &Value) {
     let mut text = value.to_json_string();
     text.push('\n');
     out(&text);
 }
 
 /// Writes `kind: text` to standard error; the text is escaped, line by line.
-pub fn note(kind: &str, text: &str) {
+pub(crate) fn note(kind: &str, text: &str) {
     let lines: Vec<String> = text.lines().map(escape_for_terminal).collect();
     err(&format!("{kind}: {}\n", lines.join("\n")));
 }
 
 /// A reader that went away has what it wants; other failures are told, and the
 /// command fails.
-pub fn settle(written: io::Result<()>) {
+pub(crate) fn settle(written: io::Result<()>) {
     if let Err(error) = written
         && note_loss(&error)
     {

@@ -12,7 +12,7 @@ use std::fmt::Write as _;
 const MAX_INDENT: usize = 32;
 
 /// Compact JSON with line breaks and two spaces a level.
-pub fn pretty(compact: &str) -> String {
+pub(crate) fn pretty(compact: &str) -> String {
     let mut out = String::with_capacity(compact.len() * 2);
     let mut depth = 0usize;
     let mut in_string = false;

@@ -59,7 +59,7 @@ fn ready<'a, T: Send + 'a>(value: T) -> BoxFuture<'a, T> {
 
 /// Answers by the first argument of a call.
 #[derive(Debug)]
-pub struct ByKey {
+pub(crate) struct ByKey {
     entries: Vec<(Value, Turns)>,
     unknown: &'static str,
 }
@@ -67,7 +67,7 @@ pub struct ByKey {
 impl ByKey {
     /// Knows the keys of a script's object; other keys fail with the text
     /// `unknown`.
-    pub fn new(table: &Map, unknown: &'static str) -> ByKey {
+    pub(crate) fn new(table: &Map, unknown: &'static str) -> ByKey {
         let entries = table.iter().map(|(key, reply)| {
             let turns = reply.get(REPLIES).and_then(Value::as_array);
             let turns = turns.map_or_else(|| vec![reply.clone()], <[Value]>::to_vec);
@@ -125,11 +125,11 @@ impl AgentRunner for ByKey {
 
 /// Answers in order, then fails.
 #[derive(Debug)]
-pub struct InOrder(Turns);
+pub(crate) struct InOrder(Turns);
 
 impl InOrder {
     /// Gives these replies.
-    pub fn new(replies: &[Value]) -> InOrder {
+    pub(crate) fn new(replies: &[Value]) -> InOrder {
         InOrder(Turns::new(replies.to_vec()))
     }
 
@@ -158,7 +158,7 @@ impl LlmBattery for InOrder {
 
 /// A computer in memory with a script's commands. A command stands for the
 /// script of that text and for the program with these words.
-pub fn scripted_shell(table: &Map) -> Result<MemoryShell, String> {
+pub(crate) fn scripted_shell(table: &Map) -> Result<MemoryShell, String> {
     let mut shell = MemoryShell::new();
     for (command, reply) in table.iter() {
         let text = command.to_string_lossy().into_owned();

@@ -39,7 +39,7 @@ Examples:
 
 /// Options of `sandbox`.
 #[derive(Debug, Args)]
-pub struct SandboxArgs {
+pub(crate) struct SandboxArgs {
     /// What to do.
     #[command(subcommand)]
     pub command: SandboxCommand,
@@ -47,7 +47,7 @@ pub struct SandboxArgs {
 
 /// What to do with sandboxes.
 #[derive(Debug, Subcommand)]
-pub enum SandboxCommand {
+pub(crate) enum SandboxCommand {
     /// Build the image that sandboxes start from, or do nothing if it is there
     Build(BuildArgs),
     /// Run one command, in a new sandbox or in one that has a name
@@ -83,7 +83,7 @@ pub enum SandboxCommand {
 
 impl SandboxArgs {
     /// Whether the command speaks JSON.
-    pub fn json(&self) -> bool {
+    pub(crate) fn json(&self) -> bool {
         match &self.command {
             SandboxCommand::Build(args) => args.json,
             SandboxCommand::Exec(args) => args.json,
@@ -100,7 +100,7 @@ impl SandboxArgs {
 
 /// Options of `sandbox work`.
 #[derive(Debug, Args)]
-pub struct WorkArgs {
+pub(crate) struct WorkArgs {
     /// What to do
     #[arg(allow_hyphen_values = true, trailing_var_arg = true)]
     pub what: Vec<OsString>,
@@ -108,7 +108,7 @@ pub struct WorkArgs {
 
 /// Options of `sandbox build`.
 #[derive(Debug, Args)]
-pub struct BuildArgs {
+pub(crate) struct BuildArgs {
     /// Take exactly the locked versions of Debian's packages, or fail
     #[arg(long, conflicts_with = "update")]
     pub locked: bool,
@@ -125,7 +125,7 @@ pub struct BuildArgs {
 
 /// What a new sandbox is like.
 #[derive(Debug, Default, PartialEq, Args)]
-pub struct SettingsArgs {
+pub(crate) struct SettingsArgs {
     /// Show a folder or file of the host in the sandbox: read-only, :rw, or
     /// :overlay, which keeps what is written in the sandbox; may be repeated.
     /// After :rw, `,size=SIZE` and `,files=NUMBER` say how much may be added (1G
@@ -167,7 +167,7 @@ pub struct SettingsArgs {
 
 /// A disk of the sandbox's own.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DiskArg {
+pub(crate) struct DiskArg {
     /// Its size in bytes.
     pub bytes: u64,
     /// The folder that holds it; else the usual one.
@@ -202,7 +202,7 @@ impl From<TranslateArg> for Translate {
 
 /// Options of `sandbox shell`.
 #[derive(Debug, Args)]
-pub struct ShellArgs {
+pub(crate) struct ShellArgs {
     /// A sandbox that was started with a name, instead of a new one
     pub name: Option<Name>,
     /// Be the guest's administrator instead of its ordinary user
@@ -215,7 +215,7 @@ pub struct ShellArgs {
 
 /// Options of `sandbox exec`.
 #[derive(Debug, Args)]
-pub struct ExecArgs {
+pub(crate) struct ExecArgs {
     /// A sandbox that was started with a name, instead of a new one
     #[arg(value_name = "NAME", conflicts_with = "name")]
     pub place: Option<Name>,
@@ -253,7 +253,7 @@ pub struct ExecArgs {
 
 impl SettingsArgs {
     /// Whether something is chosen that is fixed at a sandbox's start.
-    pub fn has_fixed(&self) -> bool {
+    pub(crate) fn has_fixed(&self) -> bool {
         let usual = SettingsArgs::default();
         self.mount != usual.mount
             || self.net != usual.net

@@ -11,7 +11,7 @@ Exit codes:
 
 /// Options of `sandbox image`.
 #[derive(Debug, Args)]
-pub struct ImageArgs {
+pub(crate) struct ImageArgs {
     /// What to do.
     #[command(subcommand)]
     pub command: ImageCommand,
@@ -19,7 +19,7 @@ pub struct ImageArgs {
 
 /// What to do with the image.
 #[derive(Debug, Subcommand)]
-pub enum ImageCommand {
+pub(crate) enum ImageCommand {
     /// Write the image into a file for another machine, which needs no apt
     Export(FileArgs),
     /// Check a file that was exported, compile it, and use it from now on
@@ -28,7 +28,7 @@ pub enum ImageCommand {
 
 /// Options of `sandbox image export` and `import`.
 #[derive(Debug, Args)]
-pub struct FileArgs {
+pub(crate) struct FileArgs {
     /// The file: a gzipped tar archive
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub file: PathBuf,
@@ -40,7 +40,7 @@ pub struct FileArgs {
 /// Options of `sandbox doctor`.
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
-pub struct DoctorArgs {
+pub(crate) struct DoctorArgs {
     /// Folder with Agent99's sources, which the image is compared with
     #[arg(long, value_name = "DIR", default_value = ".", value_hint = ValueHint::DirPath)]
     pub sources: PathBuf,
@@ -51,7 +51,7 @@ pub struct DoctorArgs {
 
 impl ImageArgs {
     /// Whether the command speaks JSON.
-    pub fn json(&self) -> bool {
+    pub(crate) fn json(&self) -> bool {
         let (ImageCommand::Export(args) | ImageCommand::Import(args)) = &self.command;
         args.json
     }

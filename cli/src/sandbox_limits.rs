@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// Limits of a sandbox and of its commands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Args, Serialize, Deserialize)]
-pub struct LimitsArgs {
+pub(crate) struct LimitsArgs {
     /// Most memory of one command, as in 64M or 1G; else nearly all there is. A
     /// command that needs more is killed, and that is said
     #[arg(long, value_name = "SIZE", value_parser = size)]
@@ -25,7 +25,7 @@ pub struct LimitsArgs {
 
 /// Reads a number of bytes; `K`, `M`, `G` and `T`, also in lower case, stand for
 /// powers of 1,024.
-pub fn bytes(text: &str) -> Option<u64> {
+pub(crate) fn bytes(text: &str) -> Option<u64> {
     let units = [('K', 10), ('M', 20), ('G', 30), ('T', 40)];
     let (number, shift) = units
         .iter()
@@ -43,7 +43,7 @@ pub fn bytes(text: &str) -> Option<u64> {
 ///
 /// # Errors
 /// What was expected.
-pub fn size(text: &str) -> Result<u64, String> {
+pub(crate) fn size(text: &str) -> Result<u64, String> {
     bytes(text)
         .filter(|bytes| *bytes > 0)
         .ok_or_else(|| "expected a size above 0, as in 4096, 64K, 512M, 2G".to_owned())
@@ -56,7 +56,7 @@ const MAX_SECONDS: f64 = 366.0 * 86_400.0;
 ///
 /// # Errors
 /// What was expected.
-pub fn time(text: &str) -> Result<Duration, String> {
+pub(crate) fn time(text: &str) -> Result<Duration, String> {
     let units = [("ms", 0.001), ("s", 1.0), ("m", 60.0), ("h", 3600.0)];
     let (number, unit) = units
         .iter()

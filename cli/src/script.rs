@@ -36,14 +36,14 @@ const MAX_DIMENSION: f64 = 65_536.0;
 
 /// What a script file says; nothing by default.
 #[derive(Debug, Default)]
-pub struct Script {
+pub(crate) struct Script {
     name: String,
     members: Map,
 }
 
 impl Script {
     /// Reads a script file.
-    pub fn parse(source: &Source) -> Result<Script, Failure> {
+    pub(crate) fn parse(source: &Source) -> Result<Script, Failure> {
         let name = format!("--script {}", source.name);
         let Value::Object(members) = parse_value(source)? else {
             return Err(Failure::about(&name, "expected a JSON object"));
@@ -58,7 +58,7 @@ impl Script {
     }
 
     /// An engine with the script's time and randomness.
-    pub fn engine(&self) -> Result<Engine, Failure> {
+    pub(crate) fn engine(&self) -> Result<Engine, Failure> {
         let mut engine = Engine::builder();
         if let Some(ms) = self.number("clock", f64::MAX)? {
             engine = engine.clock(Arc::new(FixedClock::new(ms)));
@@ -71,7 +71,7 @@ impl Script {
     }
 
     /// The capabilities that answer as the script says.
-    pub async fn granted(&self) -> Result<Capabilities, Failure> {
+    pub(crate) async fn granted(&self) -> Result<Capabilities, Failure> {
         let mut set = Capabilities::none();
         if let Some(table) = self.object("fetch")? {
             set = set.with_fetch(ByKey::new(

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 /// Who may read a new file.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Access {
+pub(crate) enum Access {
     /// Whoever the system's defaults let.
     All,
     /// Its owner (mode 0600 where there are modes).
@@ -29,7 +29,7 @@ fn new_file(access: Access) -> OpenOptions {
 }
 
 /// Writes a file that must not exist yet.
-pub fn create(path: &Path, bytes: &[u8], access: Access) -> Result<(), Failure> {
+pub(crate) fn create(path: &Path, bytes: &[u8], access: Access) -> Result<(), Failure> {
     let failed = |error| Failure::about(&path.display().to_string(), error);
     let file = new_file(access).open(path).map_err(failed)?;
     fill(file, bytes).map_err(|error| {
@@ -41,7 +41,7 @@ pub fn create(path: &Path, bytes: &[u8], access: Access) -> Result<(), Failure> 
 
 /// Writes a file in one step, in place of one that may be there, unless that is
 /// one of these inputs or no ordinary file. A link is followed.
-pub fn replace<'a>(
+pub(crate) fn replace<'a>(
     path: &Path,
     bytes: &[u8],
     mut inputs: impl Iterator<Item = &'a Path>,

@@ -1,4 +1,4 @@
-//! The nouns of Agent99: everything that is written down or handed from one
+//! The data model of Agent99: everything that is written down or handed from one
 //! crate to another.
 //!
 //! JSON documents that know their places, values and WTF-8 text, diagnostics,
@@ -6,6 +6,8 @@
 //! program with its verifier and disassembler, and the `.a99b` format. Nothing
 //! here compiles or runs anything, and there is no clock, randomness, input or
 //! output.
+
+#![warn(unreachable_pub)]
 
 pub mod artifact;
 pub mod builder;

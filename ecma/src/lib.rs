@@ -14,6 +14,8 @@
 //! The crate knows nothing of values, objects, coercion hooks, fuel or memory
 //! limits: callers price the work before they ask for it.
 
+#![warn(unreachable_pub)]
+
 pub mod arith;
 pub mod case;
 pub mod date;

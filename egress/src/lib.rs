@@ -24,6 +24,8 @@
 //! # Ok::<(), a99_egress::PolicyError>(())
 //! ```
 
+#![warn(unreachable_pub)]
+
 mod address;
 mod error;
 mod policy;

@@ -9,7 +9,7 @@ use syn::spanned::Spanned;
 use syn::{FnArg, ItemFn};
 
 /// The expansion: the function, and what `#[atom]` adds to it.
-pub fn atom(attribute: TokenStream, item: TokenStream) -> TokenStream {
+pub(crate) fn atom(attribute: TokenStream, item: TokenStream) -> TokenStream {
     let mut findings = Findings::default();
     let attribute = parse::attribute(attribute, &mut findings);
     let mut function: ItemFn = match syn::parse2(item.clone()) {

@@ -6,19 +6,19 @@ use std::fmt::Display;
 
 /// Findings, each at its token.
 #[derive(Default)]
-pub struct Findings {
+pub(crate) struct Findings {
     all: Option<syn::Error>,
     count: usize,
 }
 
 impl Findings {
     /// Notes a finding at these tokens.
-    pub fn at(&mut self, tokens: impl ToTokens, text: impl Display) {
+    pub(crate) fn at(&mut self, tokens: impl ToTokens, text: impl Display) {
         self.push(syn::Error::new_spanned(tokens, text));
     }
 
     /// Notes a finding.
-    pub fn push(&mut self, error: syn::Error) {
+    pub(crate) fn push(&mut self, error: syn::Error) {
         self.count += 1;
         match &mut self.all {
             Some(all) => all.combine(error),
@@ -27,17 +27,17 @@ impl Findings {
     }
 
     /// The value, or a note of why there is none.
-    pub fn take<T>(&mut self, result: syn::Result<T>) -> Option<T> {
+    pub(crate) fn take<T>(&mut self, result: syn::Result<T>) -> Option<T> {
         result.map_err(|error| self.push(error)).ok()
     }
 
     /// How many there are.
-    pub fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.count
     }
 
     /// The findings as compile errors.
-    pub fn into_errors(self) -> TokenStream {
+    pub(crate) fn into_errors(self) -> TokenStream {
         self.all
             .map_or_else(TokenStream::new, |e| e.to_compile_error())
     }

@@ -10,6 +10,8 @@
 //! and making schemas is the business of `a99_vm::typed`, which the expansion
 //! calls by way of the facade, or of the crate that `crate = path` names.
 
+#![warn(unreachable_pub)]
+
 mod expand;
 mod findings;
 mod model;

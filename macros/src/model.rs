@@ -4,7 +4,7 @@ use proc_macro2::{Span, TokenStream};
 use syn::{Attribute, Expr, Ident, Path, Type, Visibility};
 
 /// The price.
-pub enum Cost {
+pub(crate) enum Cost {
     /// Units of fuel.
     Units(f64),
     /// A function of the input.
@@ -12,7 +12,7 @@ pub enum Cost {
 }
 
 /// Where the schema of the output comes from.
-pub enum Output {
+pub(crate) enum Output {
     /// The function's own type.
     Returned,
     /// Another type.
@@ -23,7 +23,7 @@ pub enum Output {
 
 /// How a parameter is passed to the function.
 #[derive(Copy, Clone, PartialEq, Eq)]
-pub enum Passing {
+pub(crate) enum Passing {
     /// As it is.
     Value,
     /// `&str`, from an owned string.
@@ -31,7 +31,7 @@ pub enum Passing {
 }
 
 /// A parameter.
-pub struct Param {
+pub(crate) struct Param {
     /// Its name in Rust.
     pub ident: Ident,
     /// The step's key.
@@ -45,7 +45,7 @@ pub struct Param {
 
 /// How the function is called.
 #[derive(Copy, Clone, PartialEq, Eq)]
-pub enum Calling {
+pub(crate) enum Calling {
     /// Inside one instruction.
     Inline,
     /// As a call of the host that answers at once.
@@ -55,7 +55,7 @@ pub enum Calling {
 }
 
 /// A function that becomes an atom.
-pub struct Atom {
+pub(crate) struct Atom {
     /// The path of the crate with `typed`.
     pub krate: TokenStream,
     pub vis: Visibility,

@@ -4,10 +4,10 @@
 const MAX_NAME: usize = 64;
 
 /// The step's own keys (language section 1.4).
-pub const STEP_KEYS: [&str; 3] = ["op", "result", "resultConst"];
+pub(crate) const STEP_KEYS: [&str; 3] = ["op", "result", "resultConst"];
 
 /// `my_op` as `myOp`.
-pub fn camel(name: &str) -> String {
+pub(crate) fn camel(name: &str) -> String {
     let words = words(name);
     let mut chars = words.chars();
     match chars.next() {
@@ -17,7 +17,7 @@ pub fn camel(name: &str) -> String {
 }
 
 /// `my_op` as `MyOp`; a digit in front gets an underscore.
-pub fn pascal(name: &str) -> String {
+pub(crate) fn pascal(name: &str) -> String {
     let words = words(name);
     match words.starts_with(|c: char| c.is_ascii_digit()) {
         true => format!("_{words}"),
@@ -37,12 +37,12 @@ fn words(name: &str) -> String {
 }
 
 /// `my_op` as `MY_OP`.
-pub fn constant(name: &str) -> String {
+pub(crate) fn constant(name: &str) -> String {
     name.to_uppercase()
 }
 
 /// What is wrong with the name of an atom, if anything.
-pub fn fault(name: &str) -> Option<String> {
+pub(crate) fn fault(name: &str) -> Option<String> {
     let known = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     if name.is_empty() {
         return Some("the name of an atom must not be empty".to_owned());

@@ -8,7 +8,7 @@ use syn::parse::{ParseStream, Parser};
 use syn::{Expr, ExprLit, ExprPath, Ident, Lit, LitStr, Path, Token, Type};
 
 /// The keys of the attribute on a function.
-pub const KEYS: [&str; 7] = [
+pub(crate) const KEYS: [&str; 7] = [
     "cost",
     "name",
     "docs",
@@ -26,7 +26,7 @@ const WHAT_A_COST_IS: &str = "an atom needs a cost: the fuel that one execution 
                               the path of a function that computes it, `fn(&Input) -> f64`";
 
 /// The cost as written.
-pub enum CostValue {
+pub(crate) enum CostValue {
     /// A number of at least 0.
     Units(f64),
     /// A function of the input.
@@ -34,7 +34,7 @@ pub enum CostValue {
 }
 
 /// The output as written.
-pub enum OutputValue {
+pub(crate) enum OutputValue {
     /// A type whose schema it is.
     Type(Box<Type>),
     /// A JSON Schema.
@@ -43,7 +43,7 @@ pub enum OutputValue {
 
 /// The attribute as written, without what is wrong in it.
 #[derive(Default)]
-pub struct Attribute {
+pub(crate) struct Attribute {
     pub cost: Option<CostValue>,
     pub name: Option<LitStr>,
     pub docs: Option<LitStr>,
@@ -54,7 +54,7 @@ pub struct Attribute {
 }
 
 /// Reads the attribute of a function.
-pub fn attribute(tokens: TokenStream, findings: &mut Findings) -> Attribute {
+pub(crate) fn attribute(tokens: TokenStream, findings: &mut Findings) -> Attribute {
     let mut attribute = Attribute::default();
     let mut seen: Vec<String> = Vec::new();
     let read = |input: ParseStream<'_>| {
@@ -255,13 +255,13 @@ fn krate(input: ParseStream<'_>) -> syn::Result<Path> {
 
 /// The keys of the attribute on a parameter.
 #[derive(Default)]
-pub struct ParamAttribute {
+pub(crate) struct ParamAttribute {
     pub default: Option<Expr>,
     pub name: Option<LitStr>,
 }
 
 /// Reads `#[atom(..)]` on a parameter.
-pub fn param_attribute(
+pub(crate) fn param_attribute(
     attribute: &syn::Attribute,
     out: &mut ParamAttribute,
     findings: &mut Findings,
@@ -308,7 +308,7 @@ pub fn param_attribute(
 
 /// The text of documentation comments, without the space that follows the
 /// slashes.
-pub fn docs(attributes: &[syn::Attribute]) -> String {
+pub(crate) fn docs(attributes: &[syn::Attribute]) -> String {
     let lines: Vec<String> = attributes
         .iter()
         .filter(|attribute| attribute.path().is_ident("doc"))
@@ -333,7 +333,7 @@ pub fn docs(attributes: &[syn::Attribute]) -> String {
 }
 
 /// Whether an attribute is ours.
-pub fn is_ours(attribute: &syn::Attribute) -> bool {
+pub(crate) fn is_ours(attribute: &syn::Attribute) -> bool {
     attribute
         .path()
         .segments
@@ -342,6 +342,6 @@ pub fn is_ours(attribute: &syn::Attribute) -> bool {
 }
 
 /// Where the function itself is the matter, its name stands for it.
-pub fn name_of(item: &syn::ItemFn) -> impl ToTokens + use<> {
+pub(crate) fn name_of(item: &syn::ItemFn) -> impl ToTokens + use<> {
     item.sig.ident.clone()
 }

@@ -13,7 +13,7 @@ use syn::{FnArg, ItemFn, Lifetime, Pat, PatType, ReturnType, Type, TypeImplTrait
 /// The model of a function; `None` if something is wrong with the function
 /// itself. What is wrong with the attribute is replaced by something harmless,
 /// so that whoever uses what it adds is not told that it is missing.
-pub fn atom(attribute: Attribute, item: &ItemFn, findings: &mut Findings) -> Option<Atom> {
+pub(crate) fn atom(attribute: Attribute, item: &ItemFn, findings: &mut Findings) -> Option<Atom> {
     let rust_name = item.sig.ident.unraw().to_string();
     let op = op_name(&attribute, item, &rust_name, findings);
     let known = findings.count();

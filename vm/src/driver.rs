@@ -78,7 +78,7 @@ pub(crate) struct RunHost<'a> {
 }
 
 impl<'a> RunHost<'a> {
-    pub fn new(
+    pub(crate) fn new(
         environment: &'a dyn Environment,
         signal: Option<AbortSignal>,
         timeout: Option<Duration>,

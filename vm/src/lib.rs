@@ -8,6 +8,8 @@
 //!
 //! It contains no atom, reads no clock and opens no socket.
 
+#![warn(unreachable_pub)]
+
 pub mod atom;
 pub mod builtins;
 pub mod coerce;

@@ -95,7 +95,7 @@ pub(crate) struct TraceLog {
 }
 
 impl TraceLog {
-    pub fn new(limit: usize) -> TraceLog {
+    pub(crate) fn new(limit: usize) -> TraceLog {
         TraceLog {
             events: VecDeque::new(),
             bytes: 0,
@@ -106,7 +106,7 @@ impl TraceLog {
 
     /// Adds an event whose values take about `size` bytes; returns how many
     /// bytes the log holds now.
-    pub fn push(&mut self, event: TraceEvent, size: usize) -> usize {
+    pub(crate) fn push(&mut self, event: TraceEvent, size: usize) -> usize {
         let size = size + EVENT_BYTES;
         self.bytes += size;
         self.events.push_back((event, size));
@@ -119,11 +119,11 @@ impl TraceLog {
         self.bytes
     }
 
-    pub fn dropped(&self) -> u64 {
+    pub(crate) fn dropped(&self) -> u64 {
         self.dropped
     }
 
-    pub fn into_events(self) -> Vec<TraceEvent> {
+    pub(crate) fn into_events(self) -> Vec<TraceEvent> {
         self.events.into_iter().map(|(event, _)| event).collect()
     }
 }

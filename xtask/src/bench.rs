@@ -30,7 +30,7 @@ struct Options<'a> {
 }
 
 /// `bench --instr [--baseline FILE] [--save FILE] [--row TEXT] [--json]`.
-pub fn bench(args: &[&str]) -> Result<(), Failed> {
+pub(crate) fn bench(args: &[&str]) -> Result<(), Failed> {
     let options = parse(args)?;
     // Read first: a baseline that is not there is told before minutes of work.
     let baseline = options.baseline.map(read_counts).transpose()?;

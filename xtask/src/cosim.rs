@@ -36,7 +36,7 @@ fn test(flags: &[&str]) -> Command {
 
 /// The short form: as many sequences as the test has by itself. Skipped only
 /// where QEMU cannot be installed.
-pub fn short(progress: &Progress) -> Result<Outcome, Failed> {
+pub(crate) fn short(progress: &Progress) -> Result<Outcome, Failed> {
     if has_qemu() {
         return progress.tests(&mut test(&[])).map(|()| Outcome::Passed);
     }
@@ -47,7 +47,7 @@ pub fn short(progress: &Progress) -> Result<Outcome, Failed> {
 }
 
 /// Seed after seed, for some time.
-pub fn long(args: &[&str]) -> Result<(), Failed> {
+pub(crate) fn long(args: &[&str]) -> Result<(), Failed> {
     let (mut seed, mut seconds) = ("1", SECONDS);
     for pair in args.chunks(2) {
         match *pair {

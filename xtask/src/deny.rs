@@ -25,7 +25,7 @@ const COPY: &str = "target/advisories";
 
 /// Licences, second versions and sources, of the workspace and of the fuzz
 /// targets.
-pub fn deny() -> Result<(), Failed> {
+pub(crate) fn deny() -> Result<(), Failed> {
     install()?;
     let checks = ["licenses", "bans", "sources"];
     run(cargo_deny(None).arg("check").args(checks))?;
@@ -38,7 +38,7 @@ pub fn deny() -> Result<(), Failed> {
 
 /// Advisories about the dependencies of the workspace, by the clone of a
 /// database in the form of RustSec's.
-pub fn advisories(args: &[&str]) -> Result<(), Failed> {
+pub(crate) fn advisories(args: &[&str]) -> Result<(), Failed> {
     let ["--db", path] = *args else {
         let text = "expected --db PATH, a clone of RustSec's advisory database; without one \
                     nothing is checked";

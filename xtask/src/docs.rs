@@ -72,7 +72,7 @@ fn measured() -> Result<String, Failed> {
 }
 
 /// Writes the documents.
-pub fn write() -> Result<(), Failed> {
+pub(crate) fn write() -> Result<(), Failed> {
     for (path, text) in documents()? {
         fs::write(root().join(path), text).map_err(|error| failed(path, error))?;
     }
@@ -80,7 +80,7 @@ pub fn write() -> Result<(), Failed> {
 }
 
 /// Checks that the documents are what would be written.
-pub fn check() -> Result<(), Failed> {
+pub(crate) fn check() -> Result<(), Failed> {
     for (path, text) in documents()? {
         let found = fs::read_to_string(root().join(path)).map_err(|error| failed(path, error))?;
         if found != text {

@@ -14,7 +14,7 @@ const CI_SECONDS: u32 = 5;
 
 /// Runs all targets for some seconds, where their tools are there or can be
 /// installed. CI replays the stored inputs in any case, as ordinary tests.
-pub fn ci() -> Result<(), Failed> {
+pub(crate) fn ci() -> Result<(), Failed> {
     let nightly = || {
         let mut install = Command::new("rustup");
         install.args(["toolchain", "install", "nightly", "--profile", "minimal"]);
@@ -36,7 +36,7 @@ pub fn ci() -> Result<(), Failed> {
 }
 
 /// Runs one target or all.
-pub fn fuzz(args: &[&str]) -> Result<(), Failed> {
+pub(crate) fn fuzz(args: &[&str]) -> Result<(), Failed> {
     let (target, seconds) = match *args {
         [] => (None, DEFAULT_SECONDS),
         ["--seconds", n] => (None, parse(n)?),

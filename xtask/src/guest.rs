@@ -54,7 +54,7 @@ const BOOTS: &str = "200";
 const SOAK_SECONDS: &str = "600";
 
 /// A cargo command about all that has wasmtime in it.
-pub fn with_wasmtime(command: &str) -> Command {
+pub(crate) fn with_wasmtime(command: &str) -> Command {
     let mut cargo = cargo(command);
     cargo.args(PROFILE).args(PACKAGES);
     cargo
@@ -71,14 +71,14 @@ fn sandbox(command: &str) -> Command {
 }
 
 /// Calls `a99 sandbox build` with these flags.
-pub fn build(flags: &[&str]) -> Result<(), Failed> {
+pub(crate) fn build(flags: &[&str]) -> Result<(), Failed> {
     // The command's own last line says what failed.
     run(sandbox("build").args(flags)).map_err(|_| Failed(String::new()))
 }
 
 /// Builds the image. A failure is one, unless the doctor says that this machine
 /// cannot build images or run guests.
-pub fn build_where_possible() -> Result<Outcome, Failed> {
+pub(crate) fn build_where_possible() -> Result<Outcome, Failed> {
     let Err(failure) = build(&[]) else {
         return Ok(Outcome::Passed);
     };
@@ -106,19 +106,19 @@ fn unable(report: &str) -> Option<String> {
 }
 
 /// What is said of tests whose image is not there; the stage before says why.
-pub fn no_image() -> Outcome {
+pub(crate) fn no_image() -> Outcome {
     Outcome::Skipped("needs the guest's image".to_owned())
 }
 
 /// Runs all tests of the sandbox, with the image that was built last: without
 /// one they fail.
-pub fn test() -> Result<(), Failed> {
+pub(crate) fn test() -> Result<(), Failed> {
     run(with_wasmtime("test").args(["--", "--include-ignored"]))
 }
 
 /// The short form of [`test()`]: without what takes minutes by itself, and to
 /// the end whatever fails.
-pub fn test_in_short(progress: &Progress) -> Result<(), Failed> {
+pub(crate) fn test_in_short(progress: &Progress) -> Result<(), Failed> {
     let mut test = with_wasmtime("test");
     // Names are whole ones: a part of a name would leave out others too.
     test.args(["--no-fail-fast", "--", "--include-ignored", "--exact"]);
@@ -138,7 +138,7 @@ fn option<'a>(args: &[&'a str], name: &str, usual: &'a str) -> Result<&'a str, F
 }
 
 /// Boots the guest from nothing, many times in a row.
-pub fn boots(args: &[&str]) -> Result<(), Failed> {
+pub(crate) fn boots(args: &[&str]) -> Result<(), Failed> {
     let count = option(args, "--count", BOOTS)?;
     let mut test = with_wasmtime("test");
     test.args(["--test", "proofs", "boots", "--"]);
@@ -147,7 +147,7 @@ pub fn boots(args: &[&str]) -> Result<(), Failed> {
 }
 
 /// Keeps the network of a guest busy, for a long time.
-pub fn soak(args: &[&str]) -> Result<(), Failed> {
+pub(crate) fn soak(args: &[&str]) -> Result<(), Failed> {
     let seconds = option(args, "--seconds", SOAK_SECONDS)?;
     let mut test = with_wasmtime("test");
     test.args(["--test", "soak", "--", "--include-ignored", "--nocapture"]);

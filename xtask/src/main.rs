@@ -3,6 +3,7 @@
 //! Each task is a file. They call cargo and read the tree; none is part of
 //! the product.
 
+#![warn(unreachable_pub)]
 #![allow(
     clippy::print_stdout,
     clippy::print_stderr,

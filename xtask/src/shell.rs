@@ -7,22 +7,22 @@ use std::process::Command;
 
 /// Why a task failed.
 #[derive(Debug)]
-pub struct Failed(pub String);
+pub(crate) struct Failed(pub String);
 
 /// A failure about a subject.
-pub fn failed(subject: impl Display, reason: impl Display) -> Failed {
+pub(crate) fn failed(subject: impl Display, reason: impl Display) -> Failed {
     Failed(format!("{subject}: {reason}"))
 }
 
 /// The folder of the workspace.
-pub fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.parent().unwrap_or(here).to_path_buf()
 }
 
 /// The cargo that runs this task, working on this workspace. The current
 /// folder stays the user's, so that paths mean what they typed.
-pub fn cargo(command: &str) -> Command {
+pub(crate) fn cargo(command: &str) -> Command {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.arg(command);
     cargo.arg("--manifest-path").arg(root().join("Cargo.toml"));
@@ -30,7 +30,7 @@ pub fn cargo(command: &str) -> Command {
 }
 
 /// Runs a command to its end; it must succeed.
-pub fn run(command: &mut Command) -> Result<(), Failed> {
+pub(crate) fn run(command: &mut Command) -> Result<(), Failed> {
     let name = describe(command);
     match command.status() {
         Ok(status) if status.success() => Ok(()),
@@ -40,7 +40,7 @@ pub fn run(command: &mut Command) -> Result<(), Failed> {
 }
 
 /// Builds a program of the workspace as users build theirs, and runs it.
-pub fn run_program(package: &str, name: &str, args: &[&str]) -> Result<(), Failed> {
+pub(crate) fn run_program(package: &str, name: &str, args: &[&str]) -> Result<(), Failed> {
     let mut program = cargo("run");
     program.args(["--quiet", "--release", "--package", package]);
     program.args(["--bin", name, "--"]).args(args);
@@ -49,7 +49,7 @@ pub fn run_program(package: &str, name: &str, args: &[&str]) -> Result<(), Faile
 }
 
 /// Runs a command and gives what it prints.
-pub fn output(command: &mut Command) -> Result<String, Failed> {
+pub(crate) fn output(command: &mut Command) -> Result<String, Failed> {
     let name = describe(command);
     let done = command.output().map_err(|error| failed(&name, error))?;
     if !done.status.success() {
@@ -61,7 +61,7 @@ pub fn output(command: &mut Command) -> Result<String, Failed> {
 
 /// What cargo knows of the workspace's manifests, dependencies of others left
 /// out.
-pub fn metadata() -> Result<Value, Failed> {
+pub(crate) fn metadata() -> Result<Value, Failed> {
     let mut metadata = cargo("metadata");
     metadata.args(["--no-deps", "--format-version", "1"]);
     let text = output(&mut metadata)?;
@@ -69,12 +69,12 @@ pub fn metadata() -> Result<Value, Failed> {
 }
 
 /// Whether a command exists and succeeds; says nothing.
-pub fn works(command: &mut Command) -> bool {
+pub(crate) fn works(command: &mut Command) -> bool {
     command.output().is_ok_and(|done| done.status.success())
 }
 
 /// A command as one would type it.
-pub fn describe(command: &Command) -> String {
+pub(crate) fn describe(command: &Command) -> String {
     let program = Path::new(command.get_program());
     let program = program.file_name().unwrap_or(command.get_program());
     let mut text = program.to_string_lossy().into_owned();
@@ -93,7 +93,7 @@ pub fn describe(command: &Command) -> String {
 
 /// The files below a folder of the workspace whose names end in `.ext`,
 /// sorted; none if there is no such folder.
-pub fn files_below(folder: &str, ext: &str) -> Vec<PathBuf> {
+pub(crate) fn files_below(folder: &str, ext: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![root().join(folder)];
     while let Some(folder) = folders.pop() {

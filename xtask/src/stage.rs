@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 const HEARTBEAT: Duration = Duration::from_secs(20);
 
 /// The stages of one run.
-pub struct Stages {
+pub(crate) struct Stages {
     count: usize,
     ended: Vec<Ended>,
     start: Instant,
@@ -44,7 +44,7 @@ impl Verdict {
 }
 
 /// What a stage that could run may say.
-pub enum Outcome {
+pub(crate) enum Outcome {
     /// It ran, and all is well.
     Passed,
     /// This machine cannot run it, for this reason.
@@ -53,7 +53,7 @@ pub enum Outcome {
 
 impl Stages {
     /// So many stages are to come.
-    pub fn of(count: usize) -> Stages {
+    pub(crate) fn of(count: usize) -> Stages {
         Stages {
             count,
             ended: Vec::new(),
@@ -62,13 +62,13 @@ impl Stages {
     }
 
     /// Runs a stage; a failure is kept for [`Stages::end`].
-    pub fn run(&mut self, name: &str, work: impl FnOnce(&Progress) -> Result<(), Failed>) {
+    pub(crate) fn run(&mut self, name: &str, work: impl FnOnce(&Progress) -> Result<(), Failed>) {
         self.attempt(name, |progress| work(progress).map(|()| Outcome::Passed));
     }
 
     /// Runs a stage that not every machine can run; says whether it ran and
     /// passed. The reason of one that did not is printed.
-    pub fn attempt(
+    pub(crate) fn attempt(
         &mut self,
         name: &str,
         work: impl FnOnce(&Progress) -> Result<Outcome, Failed>,
@@ -120,7 +120,7 @@ impl Stages {
     ///
     /// # Errors
     /// Names those that failed.
-    pub fn end(self) -> Result<(), Failed> {
+    pub(crate) fn end(self) -> Result<(), Failed> {
         let (seconds, begun) = (self.start.elapsed().as_secs(), self.ended.len());
         eprint!("{}", self.table());
         let of = |verdict| {
@@ -152,7 +152,7 @@ impl Stages {
 
 /// What a running stage has done so far.
 #[derive(Default)]
-pub struct Progress(Mutex<Tests>);
+pub(crate) struct Progress(Mutex<Tests>);
 
 /// Tests that have ended, and the programs with tests that have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -202,7 +202,7 @@ impl Progress {
 
     /// Runs `cargo test` to its end and counts what it reports. Tests that pass
     /// are not named.
-    pub fn tests(&self, command: &mut Command) -> Result<(), Failed> {
+    pub(crate) fn tests(&self, command: &mut Command) -> Result<(), Failed> {
         let name = describe(command);
         let mut child = command
             .stdout(Stdio::piped())

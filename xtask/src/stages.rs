@@ -6,7 +6,7 @@ use crate::{cosim, deny, docs, guest, tidy};
 
 /// Everything a contributor needs before a change, cheapest first. A stage that
 /// fails keeps no other from its verdict.
-pub fn test() -> Result<(), Failed> {
+pub(crate) fn test() -> Result<(), Failed> {
     let mut stages = Stages::of(4);
     stages.run("format", |_| run(cargo("fmt").args(["--all", "--check"])));
     stages.run("tidy", |_| tidy::tidy());
@@ -26,7 +26,7 @@ pub fn test() -> Result<(), Failed> {
 /// What takes long and seldom breaks: dependencies, features, documentation,
 /// what needs QEMU or wasmtime, and what needs the guest's image, which is built
 /// if need be.
-pub fn slow() -> Result<(), Failed> {
+pub(crate) fn slow() -> Result<(), Failed> {
     let mut stages = Stages::of(8);
     stages.run("dependencies", |_| deny::deny());
     stages.run("without default features", |_| without_default_features());
@@ -73,7 +73,7 @@ fn without_default_features() -> Result<(), Failed> {
 }
 
 /// Rewrites golden files and generated documents.
-pub fn bless() -> Result<(), Failed> {
+pub(crate) fn bless() -> Result<(), Failed> {
     docs::write()?;
     let mut test = cargo("test");
     run(test

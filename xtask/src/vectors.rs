@@ -8,7 +8,7 @@ const DEVIATIONS: &str = "tests/deviations.jsonl";
 
 /// Calls the test kit's runner with these arguments; unless they name another
 /// list of deviations, it is the project's.
-pub fn replay(args: &[&str]) -> Result<(), Failed> {
+pub(crate) fn replay(args: &[&str]) -> Result<(), Failed> {
     let mut runner = cargo("run");
     runner.args([
         "--quiet",

@@ -45,7 +45,7 @@ impl Drop for Start<'_> {
 }
 
 impl Lazy {
-    pub fn new(builder: Builder) -> Lazy {
+    pub(crate) fn new(builder: Builder) -> Lazy {
         let state = State {
             phase: Phase::Stopped,
             waiting: Vec::new(),
@@ -63,7 +63,7 @@ impl Lazy {
     }
 
     /// The sandbox, if it was started.
-    pub fn running(&self) -> Option<Sandbox> {
+    pub(crate) fn running(&self) -> Option<Sandbox> {
         match &self.lock().phase {
             Phase::Running(sandbox) => Some(sandbox.clone()),
             Phase::Stopped | Phase::Starting => None,
@@ -71,7 +71,7 @@ impl Lazy {
     }
 
     /// Why the last start failed, or the guest ended.
-    pub fn failure(&self) -> Option<VmError> {
+    pub(crate) fn failure(&self) -> Option<VmError> {
         match self.running() {
             Some(sandbox) => sandbox.ended(),
             None => self.lock().failure.clone(),
@@ -79,7 +79,7 @@ impl Lazy {
     }
 
     /// The sandbox, started if need be.
-    pub async fn sandbox(&self) -> Result<Sandbox, ShellError> {
+    pub(crate) async fn sandbox(&self) -> Result<Sandbox, ShellError> {
         let start = match poll_fn(|context| self.poll_turn(context)).await {
             Ok(sandbox) => return Ok(sandbox),
             Err(start) => start,

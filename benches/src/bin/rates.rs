@@ -1,5 +1,6 @@
 //! `cargo xtask rates`: CPU time for each unit of fuel.
 
+#![warn(unreachable_pub)]
 #![allow(
     clippy::print_stdout,
     clippy::print_stderr,

@@ -7,12 +7,12 @@ use agent99::{AtomBody, AtomDef, Binding, Capabilities, Params, all_atoms};
 use serde_json::{Value as Json, json};
 
 /// What runs are granted: a store that answers at once.
-pub fn capabilities() -> Capabilities {
+pub(crate) fn capabilities() -> Capabilities {
     Capabilities::none().with_store(MemoryStore::new())
 }
 
 /// Every atom, as [`super::Rate`] names it.
-pub fn rows() -> Vec<(&'static str, String)> {
+pub(crate) fn rows() -> Vec<(&'static str, String)> {
     let atoms = all_atoms();
     let names = atoms.iter().map(|atom| atom.sig.name.to_string());
     names.map(|name| ("atoms", name)).collect()
@@ -129,7 +129,7 @@ fn plain(atom: &AtomDef) -> Vec<Case> {
 }
 
 /// The cases of atoms that are no forms; those of forms are of the language.
-pub fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<Case> {
     let atoms = all_atoms();
     let bodies = atoms
         .iter()

@@ -7,7 +7,7 @@ use a99_core::builtins::{FUNCTIONS, METHODS};
 use serde_json::{Value as Json, json};
 
 /// Every row, as [`super::Rate`] names it.
-pub fn rows() -> Vec<(&'static str, String)> {
+pub(crate) fn rows() -> Vec<(&'static str, String)> {
     let functions = FUNCTIONS
         .iter()
         .map(|f| ("functions", function_name(f.ns, f.name)));
@@ -170,7 +170,7 @@ fn with_value(case: Case, value: &Json) -> Case {
 }
 
 /// The cases; what is no call that works is found out by trying.
-pub fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<Case> {
     let lists = argument_lists();
     let mut out = Vec::new();
     for row in &METHODS {

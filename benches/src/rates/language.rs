@@ -22,7 +22,7 @@ fn object(members: &[(&str, Json)]) -> Json {
 }
 
 /// All cases.
-pub fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<Case> {
     let mut out = operators();
     out.extend(members());
     out.extend(forms());

@@ -6,7 +6,7 @@ use super::{Case, call, id, lit, method};
 use serde_json::{Value as Json, json};
 
 /// All cases.
-pub fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<Case> {
     let mut out = growth();
     out.extend(copies());
     out.extend(parts());

@@ -170,11 +170,11 @@ fn scatter(i: usize) -> u32 {
 
 /// Values that were made already.
 #[derive(Debug, Default)]
-pub struct Made(HashMap<(Shape, usize), Value>);
+pub(crate) struct Made(HashMap<(Shape, usize), Value>);
 
 impl Made {
     /// A value of this size.
-    pub fn get(&mut self, shape: Shape, n: usize) -> Value {
+    pub(crate) fn get(&mut self, shape: Shape, n: usize) -> Value {
         self.0
             .entry((shape, n))
             .or_insert_with(|| shape.make(n))
@@ -182,7 +182,7 @@ impl Made {
     }
 
     /// Lets go of values of other sizes.
-    pub fn keep(&mut self, n: usize) {
+    pub(crate) fn keep(&mut self, n: usize) {
         self.0.retain(|(_, size), _| *size == n);
     }
 }

@@ -40,7 +40,7 @@ async fn waits(value: Json) -> Json {
 }
 
 /// All atoms, and those here.
-pub fn atoms() -> AtomSet {
+pub(crate) fn atoms() -> AtomSet {
     let mut atoms = all_atoms();
     for def in [
         TAKES_PAIRS.def(),
@@ -54,7 +54,7 @@ pub fn atoms() -> AtomSet {
 }
 
 /// Name and step of each.
-pub fn operations() -> Vec<(String, Json)> {
+pub(crate) fn operations() -> Vec<(String, Json)> {
     let id = |name: &str| json!({"$expr": "ident", "name": name});
     let step = |op: &str, key: &str, name: &str| json!({"op": op, key: id(name), "result": "x"});
     vec![
@@ -91,7 +91,11 @@ pub fn operations() -> Vec<(String, Json)> {
 }
 
 /// Answers a call that does not wait.
-pub fn answer(machine: &mut Machine, request: Request, watch: &Watch) -> Result<Step, String> {
+pub(crate) fn answer(
+    machine: &mut Machine,
+    request: Request,
+    watch: &Watch,
+) -> Result<Step, String> {
     let started = match &request.atom.body {
         AtomBody::Async(body) => body(request.call),
         AtomBody::AsyncDyn(body) => body(request.call),
@@ -113,7 +117,7 @@ pub fn answer(machine: &mut Machine, request: Request, watch: &Watch) -> Result<
 }
 
 /// Compiles a program that arrived at run time.
-pub fn load(
+pub(crate) fn load(
     atoms: &Arc<AtomSet>,
     request: &LoadRequest,
     watch: &Watch,

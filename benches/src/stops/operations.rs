@@ -28,7 +28,7 @@ fn set(key: &str, value: Json) -> Json {
 }
 
 /// What programs are given; of the whole size, so many parts of one.
-pub fn args(part: u32) -> Value {
+pub(crate) fn args(part: u32) -> Value {
     let numbers: Vec<u64> = (0..200_000 / u64::from(part))
         .map(|i| i.wrapping_mul(2_654_435_761) % 1_000_003)
         .collect();
@@ -56,7 +56,7 @@ fn names_in(part: &Json, names: &mut Vec<String>) {
 }
 
 /// Those of the preparations that an operation needs.
-pub fn preparations(operation: &Json, part: u32) -> Vec<Json> {
+pub(crate) fn preparations(operation: &Json, part: u32) -> Vec<Json> {
     let mut names = Vec::new();
     names_in(operation, &mut names);
     let mut steps = Vec::new();
@@ -143,7 +143,7 @@ fn all_preparations(part: u32) -> Vec<Json> {
 }
 
 /// Name and step of each.
-pub fn operations() -> Vec<(String, Json)> {
+pub(crate) fn operations() -> Vec<(String, Json)> {
     let mut all: Vec<(String, Json)> = Vec::new();
     let mut expr = |name: &str, value: Json| all.push((name.to_owned(), set("x", value)));
     for (op, right) in [

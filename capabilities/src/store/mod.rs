@@ -1,7 +1,7 @@
 //! Keys, values, queries and vectors.
 
 mod memory;
-pub mod suite;
+pub(crate) mod suite;
 mod vectors;
 
 pub use memory::{MAX_KEY_BYTES, MemoryStore};

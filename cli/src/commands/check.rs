@@ -7,7 +7,7 @@ use crate::{input, output};
 use agent99::{Engine, Map, Value};
 
 /// Runs the command.
-pub fn run(args: &ProgramArgs) -> Result<Exit, Failure> {
+pub(crate) fn run(args: &ProgramArgs) -> Result<Exit, Failure> {
     let source = input::read(&args.program)?;
     if source.is_artifact() {
         return super::verify::report(&source, None, args.json);

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 const EXTENSION: &str = "a99b";
 
 /// Runs the command.
-pub fn run(args: &CompileArgs) -> Result<Exit, Failure> {
+pub(crate) fn run(args: &CompileArgs) -> Result<Exit, Failure> {
     let to = output_path(args)?;
     let key = args.sign.as_deref().map(secret_key).transpose()?;
     let (agent, source) = input::agent(&Engine::new(), &args.program.program)?;

@@ -6,7 +6,7 @@ use crate::output;
 use clap::CommandFactory as _;
 
 /// Runs the command.
-pub fn run(args: &CompletionsArgs) -> Result<Exit, Failure> {
+pub(crate) fn run(args: &CompletionsArgs) -> Result<Exit, Failure> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "a99", &mut script);
     output::out(&String::from_utf8_lossy(&script));

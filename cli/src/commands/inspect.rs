@@ -6,7 +6,7 @@ use crate::{artifact, input, output};
 use agent99::{Engine, Map, Value};
 
 /// Runs the command.
-pub fn run(args: &ProgramArgs) -> Result<Exit, Failure> {
+pub(crate) fn run(args: &ProgramArgs) -> Result<Exit, Failure> {
     let source = input::read(&args.program)?;
     if source.is_artifact() {
         return artifact::show(&source, args.json);

@@ -11,7 +11,7 @@ use agent99::{Map, Value};
 const DAY: u64 = 24 * 60 * 60;
 
 /// Runs the command.
-pub fn run(args: &KeysArgs) -> Result<Exit, Failure> {
+pub(crate) fn run(args: &KeysArgs) -> Result<Exit, Failure> {
     match &args.command {
         KeysCommand::New(args) => new(args),
     }

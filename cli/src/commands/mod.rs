@@ -1,19 +1,19 @@
 //! One file for each command.
 
-pub mod check;
-pub mod compile;
-pub mod completions;
-pub mod inspect;
-pub mod keys;
-pub mod run;
+pub(crate) mod check;
+pub(crate) mod compile;
+pub(crate) mod completions;
+pub(crate) mod inspect;
+pub(crate) mod keys;
+pub(crate) mod run;
 #[cfg(feature = "sandbox")]
-pub mod sandbox;
+pub(crate) mod sandbox;
 #[cfg(feature = "sandbox")]
-pub mod sandbox_doctor;
+pub(crate) mod sandbox_doctor;
 #[cfg(feature = "sandbox")]
-pub mod sandbox_image;
-pub mod tools;
-pub mod verify;
+pub(crate) mod sandbox_image;
+pub(crate) mod tools;
+pub(crate) mod verify;
 
 use crate::input::Source;
 use crate::output;

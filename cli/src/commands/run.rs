@@ -17,7 +17,7 @@ use std::pin::pin;
 use std::task::Poll;
 
 /// Runs the command.
-pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
+pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
     let input = Inputs::read(args)?;
     let engine = input.script.engine()?;
     let keys = args.require_signed.as_deref().map(input::trusted_keys);

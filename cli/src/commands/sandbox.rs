@@ -8,7 +8,7 @@ mod named_exec;
 mod shell;
 mod start;
 
-pub use start::builder;
+pub(crate) use start::builder;
 
 use crate::failure::{Exit, Failure};
 use crate::named::{keeper, launch};
@@ -27,12 +27,12 @@ const LOCK_FILE: &str = "sandbox/image/lock.json";
 /// The exit code of a command that ran too long, as `timeout` gives it.
 const TIMED_OUT: u8 = 124;
 /// The exit code of a sandbox that failed, as containers give it.
-pub const SANDBOX_FAILED: u8 = 125;
+pub(crate) const SANDBOX_FAILED: u8 = 125;
 /// The exit code of a command that could not be started, as shells give it.
 const CANNOT_START: u8 = 126;
 
 /// Runs the command.
-pub fn run(args: &SandboxArgs) -> Result<Exit, Failure> {
+pub(crate) fn run(args: &SandboxArgs) -> Result<Exit, Failure> {
     match &args.command {
         SandboxCommand::Build(args) => Ok(build(args)),
         SandboxCommand::Exec(args) => match args.name.as_ref().or(args.place.as_ref()) {
@@ -182,7 +182,7 @@ fn failed(error: &VmError, json: bool) -> Exit {
 }
 
 /// The exit code of a failure.
-pub fn exit_of(error: &VmError) -> u8 {
+pub(crate) fn exit_of(error: &VmError) -> u8 {
     match error.code {
         VmCode::TimedOut => TIMED_OUT,
         // The guest says which of the two it is, 126 or 127.

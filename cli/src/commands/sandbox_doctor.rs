@@ -10,7 +10,7 @@ use a99_sandbox::image::{Cache, ImageError, Versions};
 use serde_json::{Value as Json, json};
 
 /// Runs the command.
-pub fn run(args: &DoctorArgs) -> Exit {
+pub(crate) fn run(args: &DoctorArgs) -> Exit {
     let findings = match findings(args) {
         Ok(findings) => findings,
         Err(error) => return image_failed(&error, args.json),

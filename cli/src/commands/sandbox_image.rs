@@ -9,7 +9,7 @@ use a99_sandbox::image::{Cache, ImageError};
 use serde_json::json;
 
 /// Runs the command.
-pub fn run(args: &ImageArgs) -> Exit {
+pub(crate) fn run(args: &ImageArgs) -> Exit {
     let (args, done) = match &args.command {
         ImageCommand::Export(args) => (args, exported(args)),
         ImageCommand::Import(args) => (args, imported(args)),

@@ -7,7 +7,7 @@ use a99_core::diag::suggest;
 use agent99::{Engine, ToolFilter, ToolForm, Value};
 
 /// Runs the command.
-pub fn run(args: &ToolsArgs) -> Result<Exit, Failure> {
+pub(crate) fn run(args: &ToolsArgs) -> Result<Exit, Failure> {
     let engine = Engine::new();
     let filter = match args.filter.as_str() {
         "all" => ToolFilter::All,

@@ -11,7 +11,7 @@ use agent99::artifact::{DecodeOptions, codes, header};
 use agent99::{Engine, Map, SourceCheck, Value};
 
 /// Runs the command.
-pub fn run(args: &VerifyArgs) -> Result<Exit, Failure> {
+pub(crate) fn run(args: &VerifyArgs) -> Result<Exit, Failure> {
     if let Some(keys) = &args.require_signed
         && *keys == args.program.program
     {
@@ -25,7 +25,11 @@ pub fn run(args: &VerifyArgs) -> Result<Exit, Failure> {
 
 /// Checks an artifact and tells what was found. The hash is compared even where
 /// nobody must have signed it; a signature is checked if there are keys.
-pub fn report(source: &Source, keys: Option<&TrustedKeys>, json: bool) -> Result<Exit, Failure> {
+pub(crate) fn report(
+    source: &Source,
+    keys: Option<&TrustedKeys>,
+    json: bool,
+) -> Result<Exit, Failure> {
     let engine = Engine::new();
     let refused = |error| Failure::artifact(&source.name, error);
     let head = header(&source.bytes, &DecodeOptions::default()).map_err(refused)?;

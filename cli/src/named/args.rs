@@ -6,7 +6,7 @@ use crate::sandbox_args::SettingsArgs;
 use clap::{ArgGroup, Args, ValueHint};
 
 /// Examples of `start`.
-pub const START_EXAMPLES: &str = "\
+pub(crate) const START_EXAMPLES: &str = "\
 Examples:
   a99 sandbox start box --mount .:/project:rw --net allow:pypi.org:443
   a99 sandbox exec box -- python3 /srv/build.py
@@ -14,7 +14,7 @@ Examples:
   a99 sandbox stop box";
 
 /// Examples of `cp`.
-pub const CP_EXAMPLES: &str = "\
+pub(crate) const CP_EXAMPLES: &str = "\
 Permission bits, times and symbolic links within a folder are kept; a folder that
 is there takes the source in, under its name. `SOURCE/.` is what is in a folder.
 
@@ -25,13 +25,13 @@ Examples:
   a99 sandbox cp ./odd:name box:/home/agent/";
 
 /// Examples of `ls`.
-pub const LS_EXAMPLES: &str = "\
+pub(crate) const LS_EXAMPLES: &str = "\
 Examples:
   a99 sandbox ls
   a99 sandbox ls --json";
 
 /// Examples of `stop`.
-pub const STOP_EXAMPLES: &str = "\
+pub(crate) const STOP_EXAMPLES: &str = "\
 What runs in the sandbox ends, and mounts get what was written to them.
 
 Examples:
@@ -40,7 +40,7 @@ Examples:
 
 /// Options of `sandbox start`.
 #[derive(Debug, Args)]
-pub struct StartArgs {
+pub(crate) struct StartArgs {
     /// The sandbox's name: lower-case letters, digits and `-`
     pub name: Name,
     /// What the sandbox is like
@@ -57,14 +57,14 @@ pub struct StartArgs {
 
 /// Options of the hidden `sandbox keep`.
 #[derive(Debug, Args)]
-pub struct KeepArgs {
+pub(crate) struct KeepArgs {
     /// The sandbox's name
     pub name: Name,
 }
 
 /// Options of `sandbox cp`.
 #[derive(Debug, Args)]
-pub struct CpArgs {
+pub(crate) struct CpArgs {
     /// What to copy: a path, or NAME:PATH in a sandbox
     #[arg(value_hint = ValueHint::AnyPath)]
     pub source: Side,
@@ -82,7 +82,7 @@ pub struct CpArgs {
 
 /// Options of `sandbox ls`.
 #[derive(Debug, Args)]
-pub struct LsArgs {
+pub(crate) struct LsArgs {
     /// Print the sandboxes, errors too, as one line of JSON on standard output
     #[arg(long)]
     pub json: bool,
@@ -91,7 +91,7 @@ pub struct LsArgs {
 /// Options of `sandbox stop`.
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("which").required(true).args(["names", "all"]))]
-pub struct StopArgs {
+pub(crate) struct StopArgs {
     /// The sandboxes' names
     #[arg(value_name = "NAME")]
     pub names: Vec<Name>,
@@ -105,7 +105,7 @@ pub struct StopArgs {
 
 /// One side of a copy.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Side {
+pub(crate) enum Side {
     /// A path of this computer.
     Host(String),
     /// A path of a sandbox.

@@ -31,7 +31,7 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(10);
 
 /// One request that was made.
 #[derive(Debug)]
-pub struct Connection {
+pub(crate) struct Connection {
     name: Name,
     stream: UnixStream,
     writer: Writer,
@@ -39,7 +39,7 @@ pub struct Connection {
 
 /// What a client is told of a sandbox by `ls`.
 #[derive(Debug)]
-pub enum Found {
+pub(crate) enum Found {
     /// It answers.
     Running(Json),
     /// Its process lives and does not answer: it starts, stops or hangs.
@@ -53,7 +53,7 @@ impl Connection {
     ///
     /// # Errors
     /// [`NO_SUCH_NAME`]; those of the system.
-    pub fn open(place: &Place, name: &Name, request: &Request) -> Result<Self, Problem> {
+    pub(crate) fn open(place: &Place, name: &Name, request: &Request) -> Result<Self, Problem> {
         let mut stream = match place.connect(name) {
             Ok(stream) => stream,
             Err(error) => return Err(missing(place, name, &error)),
@@ -94,7 +94,7 @@ impl Connection {
     ///
     /// # Errors
     /// What the sandbox says; [`LOST`] if it ends meanwhile.
-    pub fn reply(mut self) -> Result<Json, Problem> {
+    pub(crate) fn reply(mut self) -> Result<Json, Problem> {
         let frame = self.next()?;
         match frame.kind {
             Kind::Reply => parse(&frame.bytes),
@@ -113,7 +113,7 @@ impl Connection {
     ///
     /// # Errors
     /// No more descriptors.
-    pub fn remote(&self) -> Result<Remote, Problem> {
+    pub(crate) fn remote(&self) -> Result<Remote, Problem> {
         let stream = self.stream.try_clone();
         Ok(Remote {
             writer: Arc::clone(&self.writer),
@@ -128,7 +128,7 @@ impl Connection {
     /// # Errors
     /// What the sandbox says; what `sink` says, which ends the command;
     /// [`LOST`] if the sandbox's process ends meanwhile.
-    pub fn follow(
+    pub(crate) fn follow(
         mut self,
         input: bool,
         mut sink: impl FnMut(bool, &[u8]) -> io::Result<()>,
@@ -161,7 +161,7 @@ impl Connection {
 
 /// How a command ended.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Ended {
+pub(crate) struct Ended {
     /// Its exit code.
     pub code: u8,
     /// Something of it was ended for want of memory.
@@ -170,7 +170,7 @@ pub struct Ended {
 
 /// A command of a sandbox, to be told something from another thread.
 #[derive(Debug)]
-pub struct Remote {
+pub(crate) struct Remote {
     writer: Writer,
     stream: UnixStream,
 }
@@ -180,7 +180,7 @@ impl Remote {
     ///
     /// # Errors
     /// The connection's.
-    pub fn resize(&self, rows: u16, columns: u16) -> io::Result<()> {
+    pub(crate) fn resize(&self, rows: u16, columns: u16) -> io::Result<()> {
         send(&self.writer, Kind::Resize, &size_bytes(rows, columns))
     }
 
@@ -188,13 +188,13 @@ impl Remote {
     ///
     /// # Errors
     /// The connection's.
-    pub fn signal(&self, number: u32) -> io::Result<()> {
+    pub(crate) fn signal(&self, number: u32) -> io::Result<()> {
         send(&self.writer, Kind::Signal, &number.to_le_bytes())
     }
 
     /// Waits for nothing any more: the connection ends, and with it the command.
     /// It needs nothing of the other end, and not its turn to write.
-    pub fn hang_up(&self) {
+    pub(crate) fn hang_up(&self) {
         // It may have ended this moment.
         let _ = self.stream.shutdown(Shutdown::Both);
     }
@@ -204,7 +204,7 @@ impl Remote {
 ///
 /// # Errors
 /// What the sandbox says.
-pub fn run(place: &Place, name: &Name, argv: &[&str]) -> Result<u8, Problem> {
+pub(crate) fn run(place: &Place, name: &Name, argv: &[&str]) -> Result<u8, Problem> {
     let exec = Exec {
         argv: argv.iter().map(|&argument| argument.to_owned()).collect(),
         ..Exec::default()
@@ -249,7 +249,7 @@ fn missing(place: &Place, name: &Name, error: &io::Error) -> Problem {
 ///
 /// # Errors
 /// Those of the system.
-pub fn look(place: &Place, name: &Name) -> Result<Option<Found>, Problem> {
+pub(crate) fn look(place: &Place, name: &Name) -> Result<Option<Found>, Problem> {
     let status = Connection::open(place, name, &Request::Status);
     match status.and_then(|asked| asked.reply_within(STATUS_PATIENCE)) {
         Ok(status) => return Ok(Some(Found::Running(status))),
@@ -277,7 +277,7 @@ pub fn look(place: &Place, name: &Name) -> Result<Option<Found>, Problem> {
 ///
 /// # Errors
 /// [`NO_SUCH_NAME`]; [`NOT_ANSWERING`] for a process that cannot be killed.
-pub fn stop(place: &Place, name: &Name) -> Result<(), Problem> {
+pub(crate) fn stop(place: &Place, name: &Name) -> Result<(), Problem> {
     let asked = Connection::open(place, name, &Request::Stop);
     match asked.and_then(|asked| asked.reply_within(STOP_PATIENCE)) {
         Err(problem) if problem.code == NO_SUCH_NAME => return Err(problem),

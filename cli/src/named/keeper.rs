@@ -111,7 +111,7 @@ impl Keeper {
 }
 
 /// Keeps a sandbox until its end.
-pub fn run(name: &Name) -> Exit {
+pub(crate) fn run(name: &Name) -> Exit {
     // A process of its own session hears nothing of the terminal's keys. It may
     // lead one already, when somebody runs the command by hand.
     let _ = rustix::process::setsid();

@@ -11,7 +11,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
 /// This binary, also when another was installed in its place meanwhile.
-pub const MYSELF: &str = "/proc/self/exe";
+pub(crate) const MYSELF: &str = "/proc/self/exe";
 
 /// What the process says when it knows.
 #[derive(Deserialize)]
@@ -25,7 +25,7 @@ enum Word {
 ///
 /// # Errors
 /// Why it did not start.
-pub fn launch(name: &Name, spec: &Spec) -> Result<Json, Problem> {
+pub(crate) fn launch(name: &Name, spec: &Spec) -> Result<Json, Problem> {
     // What is wrong with the folder is told here, by the process with a
     // terminal.
     let place = Place::of_user()?;

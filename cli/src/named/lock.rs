@@ -11,13 +11,13 @@ use std::os::fd::BorrowedFd;
 /// A lock that is held; free when dropped, and when the process ends however it
 /// does.
 #[derive(Debug)]
-pub struct Lock {
+pub(crate) struct Lock {
     _file: File,
 }
 
 /// What became of taking a lock.
 #[derive(Debug)]
-pub enum State {
+pub(crate) enum State {
     /// Nobody has ever held it, or its last holder removed it.
     Absent,
     /// A living process holds it.

@@ -11,15 +11,15 @@
 //! Nothing is kept over the end of the keeper: a sandbox that should outlive it
 //! is what snapshots of the library are for.
 
-pub mod args;
-pub mod client;
+pub(crate) mod args;
+pub(crate) mod client;
 mod input;
-pub mod keeper;
-pub mod launch;
+pub(crate) mod keeper;
+pub(crate) mod launch;
 mod lock;
-pub mod name;
-pub mod place;
-pub mod problem;
+pub(crate) mod name;
+pub(crate) mod place;
+pub(crate) mod problem;
 mod serve;
-pub mod spec;
-pub mod wire;
+pub(crate) mod spec;
+pub(crate) mod wire;

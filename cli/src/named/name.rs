@@ -9,11 +9,11 @@ const MAX_BYTES: usize = 63;
 
 /// A checked name: `[a-z0-9][a-z0-9-]{0,62}`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Name(String);
+pub(crate) struct Name(String);
 
 impl Name {
     /// The text.
-    pub fn as_str(&self) -> &str {
+    pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
 }

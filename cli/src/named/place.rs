@@ -32,7 +32,7 @@ const SHOWN_LOG_BYTES: usize = 2048;
 
 /// A process that cannot become another one.
 #[derive(Debug)]
-pub struct Holder {
+pub(crate) struct Holder {
     pid: Pid,
     fd: OwnedFd,
 }
@@ -48,19 +48,19 @@ impl Holder {
     }
 
     /// Its number.
-    pub fn pid(&self) -> Pid {
+    pub(crate) fn pid(&self) -> Pid {
         self.pid
     }
 
     /// Sends it a signal. It may have ended this moment.
-    pub fn signal(&self, signal: Signal) {
+    pub(crate) fn signal(&self, signal: Signal) {
         let _ = rustix::process::pidfd_send_signal(&self.fd, signal);
     }
 }
 
 /// The open folder.
 #[derive(Debug)]
-pub struct Place {
+pub(crate) struct Place {
     folder: OwnedFd,
     path: PathBuf,
 }
@@ -70,7 +70,7 @@ impl Place {
     ///
     /// # Errors
     /// [`UNTRUSTED_FOLDER`] if others have access to it; those of the system.
-    pub fn of_user() -> Result<Self, Problem> {
+    pub(crate) fn of_user() -> Result<Self, Problem> {
         Self::at(a99_sandbox::p9::runtime_folder())
     }
 
@@ -119,7 +119,7 @@ impl Place {
     ///
     /// # Errors
     /// Those of the system.
-    pub fn connect(&self, name: &Name) -> std::io::Result<UnixStream> {
+    pub(crate) fn connect(&self, name: &Name) -> std::io::Result<UnixStream> {
         UnixStream::connect(self.socket(name))
     }
 
@@ -128,7 +128,7 @@ impl Place {
     ///
     /// # Errors
     /// Those of the system.
-    pub fn listen(&self, name: &Name) -> Result<UnixListener, Problem> {
+    pub(crate) fn listen(&self, name: &Name) -> Result<UnixListener, Problem> {
         self.remove_socket(name);
         UnixListener::bind(self.socket(name))
             .map_err(|error| Problem::io(self.path(name, SOCKET).display(), error))
@@ -140,7 +140,7 @@ impl Place {
     }
 
     /// Where the process of a sandbox writes what nobody is there to read.
-    pub fn log_path(&self, name: &Name) -> PathBuf {
+    pub(crate) fn log_path(&self, name: &Name) -> PathBuf {
         self.path(name, LOG)
     }
 
@@ -148,7 +148,7 @@ impl Place {
     ///
     /// # Errors
     /// Those of the system.
-    pub fn new_log(&self, name: &Name) -> Result<File, Problem> {
+    pub(crate) fn new_log(&self, name: &Name) -> Result<File, Problem> {
         let flags = OFlags::WRONLY
             | OFlags::CREATE
             | OFlags::TRUNC
@@ -162,7 +162,7 @@ impl Place {
     }
 
     /// The end of the log, if there is one.
-    pub fn log_text(&self, name: &Name) -> Option<String> {
+    pub(crate) fn log_text(&self, name: &Name) -> Option<String> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = Self::file(name, LOG);
         let log = rustix::fs::openat(&self.folder, file, flags, Mode::empty()).ok()?;
@@ -177,7 +177,7 @@ impl Place {
     ///
     /// # Errors
     /// Those of the system.
-    pub fn lock(&self, name: &Name, make: bool) -> Result<State, Problem> {
+    pub(crate) fn lock(&self, name: &Name, make: bool) -> Result<State, Problem> {
         lock::take(self.folder.as_fd(), &Self::file(name, LOCK), make)
             .map_err(|error| Problem::io(self.path(name, LOCK).display(), error))
     }
@@ -185,7 +185,7 @@ impl Place {
     /// The process of a sandbox, as the kernel knows it: the one that listens at
     /// its socket, or else the one that holds its lock. What stands in files says
     /// nothing: others may have written it.
-    pub fn holder(&self, name: &Name) -> Option<Holder> {
+    pub(crate) fn holder(&self, name: &Name) -> Option<Holder> {
         self.listener(name).or_else(|| self.locker(name))
     }
 
@@ -210,17 +210,17 @@ impl Place {
     }
 
     /// No client finds the sandbox any more.
-    pub fn remove_socket(&self, name: &Name) {
+    pub(crate) fn remove_socket(&self, name: &Name) {
         self.remove(name, SOCKET);
     }
 
     /// Nothing was worth telling.
-    pub fn remove_log(&self, name: &Name) {
+    pub(crate) fn remove_log(&self, name: &Name) {
         self.remove(name, LOG);
     }
 
     /// Removes what is left of a sandbox whose lock this process holds.
-    pub fn clear(&self, name: &Name, held: lock::Lock) {
+    pub(crate) fn clear(&self, name: &Name, held: lock::Lock) {
         self.remove_socket(name);
         // While it is held: whoever waits for it finds that it is not the file
         // of that name any more.
@@ -238,7 +238,7 @@ impl Place {
     ///
     /// # Errors
     /// Those of the system.
-    pub fn names(&self) -> Result<Vec<Name>, Problem> {
+    pub(crate) fn names(&self) -> Result<Vec<Name>, Problem> {
         let failed = |error| Problem::io(self.path.display(), error);
         let mut names = Vec::new();
         for entry in Dir::read_from(&self.folder).map_err(failed)? {

@@ -9,21 +9,21 @@ use serde_json::json;
 use std::fmt::Display;
 
 /// No sandbox of that name runs.
-pub const NO_SUCH_NAME: &str = "sandbox.no_such_name";
+pub(crate) const NO_SUCH_NAME: &str = "sandbox.no_such_name";
 /// A sandbox of that name runs already.
-pub const NAME_TAKEN: &str = "sandbox.name_taken";
+pub(crate) const NAME_TAKEN: &str = "sandbox.name_taken";
 /// The folder of the sockets is not the user's alone.
-pub const UNTRUSTED_FOLDER: &str = "sandbox.untrusted_folder";
+pub(crate) const UNTRUSTED_FOLDER: &str = "sandbox.untrusted_folder";
 /// The sandbox's process does not answer.
-pub const NOT_ANSWERING: &str = "sandbox.not_answering";
+pub(crate) const NOT_ANSWERING: &str = "sandbox.not_answering";
 /// The sandbox's process ended while it was asked.
-pub const LOST: &str = "sandbox.lost";
+pub(crate) const LOST: &str = "sandbox.lost";
 /// Somebody else, or another version of this program, is at the other end.
-pub const REFUSED: &str = "sandbox.refused";
+pub(crate) const REFUSED: &str = "sandbox.refused";
 
 /// Why something about a named sandbox failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Problem {
+pub(crate) struct Problem {
     /// The kind; the texts never change.
     pub code: String,
     /// What happened to what.
@@ -37,7 +37,7 @@ pub struct Problem {
 
 impl Problem {
     /// A failure of the sandbox.
-    pub fn new(code: &str, message: impl Into<String>) -> Self {
+    pub(crate) fn new(code: &str, message: impl Into<String>) -> Self {
         Self {
             code: code.to_owned(),
             message: message.into(),
@@ -47,12 +47,12 @@ impl Problem {
     }
 
     /// A failed access.
-    pub fn io(subject: impl Display, error: impl Display) -> Self {
+    pub(crate) fn io(subject: impl Display, error: impl Display) -> Self {
         Self::new(VmCode::Io.name(), format!("{subject}: {error}"))
     }
 
     /// Tells of it as `sandbox exec` does.
-    pub fn report(&self, json: bool) -> Exit {
+    pub(crate) fn report(&self, json: bool) -> Exit {
         if json {
             let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
             let mut told = json!({"error": {"code": self.code, "message": self.message}});
@@ -80,6 +80,6 @@ impl From<VmError> for Problem {
 }
 
 /// Tells of a failure as an exit code.
-pub fn ended(result: Result<Exit, Problem>, json: bool) -> Exit {
+pub(crate) fn ended(result: Result<Exit, Problem>, json: bool) -> Exit {
     result.unwrap_or_else(|problem| problem.report(json))
 }

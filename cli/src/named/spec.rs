@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 /// A port of the host that leads to a port of the guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Publish {
+pub(crate) struct Publish {
     /// Where the host listens; port 0 is any free one.
     pub listen: SocketAddr,
     /// The guest's port.
@@ -25,7 +25,7 @@ impl Publish {
     ///
     /// # Errors
     /// What was expected.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let expected = || {
             "expected HOSTPORT:GUESTPORT or ADDRESS:HOSTPORT:GUESTPORT, \
              such as 8080:80; host port 0 is any free one"
@@ -65,7 +65,7 @@ const MODES: [(&str, MountMode, GitWrites); 4] = [
 
 /// What the sandbox is like.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Spec {
+pub(crate) struct Spec {
     mounts: Vec<Share>,
     net: Policy,
     env: Vec<(String, String)>,
@@ -88,7 +88,7 @@ impl Spec {
     ///
     /// # Errors
     /// No working folder to start from.
-    pub fn of(settings: &SettingsArgs, publish: &[Publish]) -> std::io::Result<Self> {
+    pub(crate) fn of(settings: &SettingsArgs, publish: &[Publish]) -> std::io::Result<Self> {
         let share = |mount: &Mount| {
             let mode = MODES
                 .iter()
@@ -123,7 +123,7 @@ impl Spec {
     }
 
     /// The same as options of a new sandbox.
-    pub fn settings(&self) -> SettingsArgs {
+    pub(crate) fn settings(&self) -> SettingsArgs {
         let mount = |share: &Share| {
             // One of no known name is one of a newer binary: the safest.
             let mode = MODES.iter().find(|(name, ..)| *name == share.mode);
@@ -149,7 +149,7 @@ impl Spec {
     }
 
     /// What may be told of it: variables may be secrets.
-    pub fn told(&self) -> Json {
+    pub(crate) fn told(&self) -> Json {
         let path = |path: &Path| path.display().to_string();
         let mount = |share: &Share| {
             json!({

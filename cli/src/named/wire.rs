@@ -18,18 +18,18 @@ use std::io::{self, Read, Write};
 const PROTOCOL: u32 = 2;
 
 /// Largest frame of bytes.
-pub const MAX_DATA: usize = 64 << 10;
+pub(crate) const MAX_DATA: usize = 64 << 10;
 
 /// Largest frame of JSON: arguments and variables of a command, which may have
 /// 2 MiB in Linux, written with escapes.
 const MAX_JSON: usize = 16 << 20;
 
 /// Bytes of standard input that may be under way.
-pub const WINDOW: usize = 256 << 10;
+pub(crate) const WINDOW: usize = 256 << 10;
 
 /// What a frame is.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub(crate) enum Kind {
     /// To the sandbox: what is asked, JSON.
     Request,
     /// To the sandbox: bytes for standard input.
@@ -94,7 +94,7 @@ impl Kind {
 
 /// One frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Frame {
+pub(crate) struct Frame {
     /// What it is.
     pub kind: Kind,
     /// Its content.
@@ -103,19 +103,19 @@ pub struct Frame {
 
 impl Frame {
     /// The content of a signal or a credit.
-    pub fn number(&self) -> Option<u32> {
+    pub(crate) fn number(&self) -> Option<u32> {
         Some(u32::from_le_bytes(self.bytes.as_slice().try_into().ok()?))
     }
 
     /// Rows and columns.
-    pub fn size(&self) -> Option<(u16, u16)> {
+    pub(crate) fn size(&self) -> Option<(u16, u16)> {
         let [a, b, c, d] = self.bytes.as_slice().try_into().ok()?;
         Some((u16::from_le_bytes([a, b]), u16::from_le_bytes([c, d])))
     }
 }
 
 /// The content of [`Kind::Resize`].
-pub fn size_bytes(rows: u16, columns: u16) -> [u8; 4] {
+pub(crate) fn size_bytes(rows: u16, columns: u16) -> [u8; 4] {
     let ([a, b], [c, d]) = (rows.to_le_bytes(), columns.to_le_bytes());
     [a, b, c, d]
 }
@@ -124,7 +124,7 @@ pub fn size_bytes(rows: u16, columns: u16) -> [u8; 4] {
 ///
 /// # Errors
 /// Those of `out`; content that is too long.
-pub fn write(out: &mut impl Write, kind: Kind, bytes: &[u8]) -> io::Result<()> {
+pub(crate) fn write(out: &mut impl Write, kind: Kind, bytes: &[u8]) -> io::Result<()> {
     if bytes.len() > kind.limit() {
         let text = format!("{} bytes where {} are allowed", bytes.len(), kind.limit());
         return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
@@ -140,7 +140,11 @@ pub fn write(out: &mut impl Write, kind: Kind, bytes: &[u8]) -> io::Result<()> {
 ///
 /// # Errors
 /// Those of `out`; content that is too long.
-pub fn write_json(out: &mut impl Write, kind: Kind, value: &impl Serialize) -> io::Result<()> {
+pub(crate) fn write_json(
+    out: &mut impl Write,
+    kind: Kind,
+    value: &impl Serialize,
+) -> io::Result<()> {
     write(out, kind, &serde_json::to_vec(value)?)
 }
 
@@ -148,7 +152,7 @@ pub fn write_json(out: &mut impl Write, kind: Kind, value: &impl Serialize) -> i
 ///
 /// # Errors
 /// Those of `input`; what is no frame.
-pub fn read(input: &mut impl Read) -> io::Result<Option<Frame>> {
+pub(crate) fn read(input: &mut impl Read) -> io::Result<Option<Frame>> {
     let mut kind = [0];
     loop {
         match input.read(&mut kind) {
@@ -178,7 +182,7 @@ pub fn read(input: &mut impl Read) -> io::Result<Option<Frame>> {
 /// What a client may ask for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Request {
+pub(crate) enum Request {
     /// What the sandbox is like, and how it fares.
     Status,
     /// End it; answered when nothing of it is left but its process.
@@ -206,7 +210,7 @@ pub enum Request {
 
 /// A command.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Exec {
+pub(crate) struct Exec {
     /// The command and its arguments.
     pub argv: Vec<String>,
     /// Variables besides those of the sandbox.
@@ -239,7 +243,7 @@ pub struct Exec {
 ///
 /// # Errors
 /// One that is too long.
-pub fn write_request(out: &mut impl Write, request: &Request) -> io::Result<()> {
+pub(crate) fn write_request(out: &mut impl Write, request: &Request) -> io::Result<()> {
     let call = serde_json::json!({"protocol": PROTOCOL, "request": request});
     write_json(out, Kind::Request, &call)
 }
@@ -248,7 +252,7 @@ pub fn write_request(out: &mut impl Write, request: &Request) -> io::Result<()> 
 ///
 /// # Errors
 /// What is no request, and one of another version of this program.
-pub fn parse_request(frame: &Frame) -> Result<Request, Problem> {
+pub(crate) fn parse_request(frame: &Frame) -> Result<Request, Problem> {
     let refused = |text: &str| Problem::new(REFUSED, text);
     if frame.kind != Kind::Request {
         return Err(refused("the first frame is no request"));
@@ -266,7 +270,7 @@ pub fn parse_request(frame: &Frame) -> Result<Request, Problem> {
 ///
 /// # Errors
 /// [`REFUSED`] for what is none.
-pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     serde_json::from_slice(bytes).map_err(|error| Problem::new(REFUSED, error.to_string()))
 }
 

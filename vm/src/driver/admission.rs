@@ -33,7 +33,7 @@ pub(crate) const NO_TIMERS: &str =
 
 impl Admission {
     /// Memory is handed out in pieces of `unit` bytes.
-    pub fn new(bytes: usize, unit: usize) -> Admission {
+    pub(crate) fn new(bytes: usize, unit: usize) -> Admission {
         let pieces = u32::try_from(bytes / unit).unwrap_or(u32::MAX >> 3);
         // A pool smaller than a piece still lets one small run in.
         let total = pieces.clamp(u32::from(bytes > 0), u32::MAX >> 3);
@@ -54,7 +54,7 @@ impl Admission {
     }
 
     /// Waits until `bytes` are free, as long as the run may wait.
-    pub async fn admit(
+    pub(crate) async fn admit(
         &self,
         bytes: usize,
         host: &RunHost<'_>,
@@ -95,7 +95,7 @@ impl Admission {
     }
 
     /// Takes `bytes` if they are free now.
-    pub fn try_admit(&self, bytes: usize) -> Result<Option<SemaphorePermit<'_>>, Refusal> {
+    pub(crate) fn try_admit(&self, bytes: usize) -> Result<Option<SemaphorePermit<'_>>, Refusal> {
         let pieces = self.pieces(bytes)?;
         Ok(self.permits.try_acquire_many(pieces).ok())
     }

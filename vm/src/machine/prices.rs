@@ -30,7 +30,7 @@ pub(super) struct PriceRules {
 }
 
 impl PriceRules {
-    pub fn new(options: &RunOptions) -> PriceRules {
+    pub(crate) fn new(options: &RunOptions) -> PriceRules {
         let any = !options.costs.is_empty() || !options.quotas.is_empty();
         PriceRules {
             any,
@@ -40,7 +40,7 @@ impl PriceRules {
 
     /// Whether the price of this op is overridden.
     #[inline]
-    pub fn overrides(&self, op: &str) -> bool {
+    pub(crate) fn overrides(&self, op: &str) -> bool {
         self.any && self.overridden.iter().any(|name| name == op)
     }
 }

@@ -37,7 +37,7 @@ pub(super) struct Tracer {
 }
 
 impl Tracer {
-    pub fn new(limit: usize) -> Tracer {
+    pub(crate) fn new(limit: usize) -> Tracer {
         Tracer {
             log: TraceLog::new(limit),
             counted: 0,
@@ -47,18 +47,18 @@ impl Tracer {
         }
     }
 
-    pub fn enter_frame(&mut self) {
+    pub(crate) fn enter_frame(&mut self) {
         self.frames.push(self.open.len());
     }
 
-    pub fn roots(&mut self, visit: &mut Visit<'_>) -> Result<(), StopReason> {
+    pub(crate) fn roots(&mut self, visit: &mut Visit<'_>) -> Result<(), StopReason> {
         self.open
             .iter_mut()
             .flat_map(|o| &mut o.vars)
             .try_for_each(visit)
     }
 
-    pub fn into_events(self, warnings: &mut Vec<Text>) -> Vec<TraceEvent> {
+    pub(crate) fn into_events(self, warnings: &mut Vec<Text>) -> Vec<TraceEvent> {
         if self.log.dropped() > 0 {
             let n = self.log.dropped();
             warnings.push(Text::from(format!(

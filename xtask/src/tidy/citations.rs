@@ -45,7 +45,7 @@ const LINES: &str = "docs/security.md";
 
 /// What the pages define.
 #[derive(Debug, Default)]
-pub struct Pages {
+pub(crate) struct Pages {
     decisions: BTreeSet<String>,
     sections: BTreeSet<String>,
     /// Lines and classes, the latter as `class A4`.
@@ -54,7 +54,7 @@ pub struct Pages {
 
 impl Pages {
     /// Reads the pages.
-    pub fn of<'t>(files: impl Iterator<Item = (&'t str, &'t str)>) -> Pages {
+    pub(crate) fn of<'t>(files: impl Iterator<Item = (&'t str, &'t str)>) -> Pages {
         let mut pages = Pages::default();
         for (path, text) in files {
             let words = |line: &'t str| line.trim_start_matches('#').split_whitespace().next();
@@ -79,7 +79,7 @@ impl Pages {
 }
 
 /// What a file cites and no page has.
-pub fn diagnostics(path: &str, text: &str, pages: &Pages, known: &Known) -> Vec<String> {
+pub(crate) fn diagnostics(path: &str, text: &str, pages: &Pages, known: &Known) -> Vec<String> {
     let mut diagnostics = Vec::new();
     for block in blocks(path, text) {
         let words = words(&block.text);

@@ -63,7 +63,7 @@ impl Package {
 }
 
 /// Compares the page with the workspace's manifests.
-pub fn diagnostics() -> Result<Vec<String>, Failed> {
+pub(crate) fn diagnostics() -> Result<Vec<String>, Failed> {
     let metadata = metadata()?;
     let listed = metadata["packages"].as_array();
     let listed = listed.ok_or_else(|| failed("cargo metadata", "no packages"))?;

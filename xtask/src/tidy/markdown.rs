@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 
 /// The pages of the tree with their anchors, and its files and folders.
 #[derive(Debug, Default)]
-pub struct Tree {
+pub(crate) struct Tree {
     anchors: HashMap<String, BTreeSet<String>>,
     paths: BTreeSet<String>,
     /// Names of files, without their folders.
@@ -20,7 +20,7 @@ const HISTORY: &str = "CHANGELOG.md";
 
 impl Tree {
     /// Reads the tree.
-    pub fn of<'t>(files: impl Iterator<Item = (&'t str, &'t str)>) -> Tree {
+    pub(crate) fn of<'t>(files: impl Iterator<Item = (&'t str, &'t str)>) -> Tree {
         let mut tree = Tree::default();
         for (path, text) in files {
             if path.ends_with(".md") {
@@ -37,7 +37,7 @@ impl Tree {
     }
 
     /// What is wrong with a page.
-    pub fn diagnostics(&self, path: &str, text: &str) -> Vec<String> {
+    pub(crate) fn diagnostics(&self, path: &str, text: &str) -> Vec<String> {
         if !path.ends_with(".md") {
             return Vec::new();
         }

@@ -98,7 +98,7 @@ fn is_guarded(path: &str) -> bool {
 
 /// Calls in a file of which the table does not know, and entries of the table
 /// that are no longer true.
-pub fn diagnostics(path: &str, text: &str) -> Vec<String> {
+pub(crate) fn diagnostics(path: &str, text: &str) -> Vec<String> {
     if !is_guarded(path) {
         return Vec::new();
     }

@@ -21,7 +21,7 @@ use crate::shell::{Failed, output, root};
 use std::process::Command;
 
 /// Checks everything.
-pub fn tidy() -> Result<(), Failed> {
+pub(crate) fn tidy() -> Result<(), Failed> {
     let mut diagnostics = layering::diagnostics()?;
     let files: Vec<(String, String)> = tracked()?.into_iter().filter_map(read).collect();
     let each = || files.iter().map(|(path, text)| (&**path, &**text));

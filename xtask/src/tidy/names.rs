@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 /// Tests and vectors of the tree.
 #[derive(Debug, Default)]
-pub struct Known {
+pub(crate) struct Known {
     functions: BTreeSet<String>,
     vectors: BTreeSet<String>,
 }
 
 impl Known {
     /// Reads the sources and the files of vectors.
-    pub fn of<'t>(files: impl Iterator<Item = (&'t str, &'t str)>) -> Known {
+    pub(crate) fn of<'t>(files: impl Iterator<Item = (&'t str, &'t str)>) -> Known {
         let mut known = Known::default();
         for (path, text) in files {
             if path.ends_with(".rs") {
@@ -31,7 +31,7 @@ impl Known {
     /// Names of a page that nothing in the tree has: in a paragraph that begins
     /// with `Vectors:` those of vectors, after `Test:` or `Tests:` and in the
     /// rows of tables those of tests. `c05_*` is any that begins so.
-    pub fn diagnostics(&self, path: &str, text: &str) -> Vec<String> {
+    pub(crate) fn diagnostics(&self, path: &str, text: &str) -> Vec<String> {
         let mut diagnostics = Vec::new();
         let mut vectors = false;
         for (index, line) in text.lines().enumerate() {
@@ -72,7 +72,7 @@ impl Known {
 }
 
 /// The name of the function that a line begins.
-pub fn function(line: &str) -> Option<&str> {
+pub(crate) fn function(line: &str) -> Option<&str> {
     let (_, rest) = line.split_once("fn ")?;
     rest.split(['(', '<']).next()
 }

@@ -21,7 +21,10 @@ const NEVER: [&str; 2] = ["not run", "not checked"];
 const NO_CODE: &str = "macros/tests/ui/";
 
 /// Compares the page with the files and with the tasks of `help`.
-pub fn diagnostics<'t>(files: impl Iterator<Item = (&'t str, &'t str)>, help: &str) -> Vec<String> {
+pub(crate) fn diagnostics<'t>(
+    files: impl Iterator<Item = (&'t str, &'t str)>,
+    help: &str,
+) -> Vec<String> {
     let (mut page, mut with_unsafe) = (None, Vec::new());
     for (path, text) in files {
         if path == PAGE {

@@ -14,7 +14,7 @@ const MODULES: [&str; 5] = ["fs", "net", "env", "process", "os"];
 const CLOCKS: [&str; 2] = ["Instant", "SystemTime"];
 
 /// What a file of a pure crate names of the world, with the line.
-pub fn diagnostics(path: &str, text: &str) -> Vec<String> {
+pub(crate) fn diagnostics(path: &str, text: &str) -> Vec<String> {
     if !PURE.iter().any(|folder| path.starts_with(folder)) || !path.ends_with(".rs") {
         return Vec::new();
     }
@@ -62,7 +62,7 @@ fn group<'t>(tokens: &[(usize, &'t str)]) -> Vec<(usize, &'t str)> {
 }
 
 /// Words and signs of code, with their lines: no comments, no texts.
-pub fn tokens(text: &str) -> Vec<(usize, &str)> {
+pub(crate) fn tokens(text: &str) -> Vec<(usize, &str)> {
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
     let (mut tokens, mut line, mut rest) = (Vec::new(), 1, text);
     while let Some(first) = rest.chars().next() {

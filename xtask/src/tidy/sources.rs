@@ -34,7 +34,7 @@ const GUEST_PATHS: [&str; 4] = [
 const UNFINISHED: [(&str, &str); 2] = [("TO", "DO"), ("FIX", "ME")];
 
 /// What is wrong with a file.
-pub fn diagnostics(path: &str, text: &str) -> Vec<String> {
+pub(crate) fn diagnostics(path: &str, text: &str) -> Vec<String> {
     let mut diagnostics = Vec::new();
     let mut found = |what: String| diagnostics.push(format!("{path}: {what}"));
     let extension = Path::new(path).extension().and_then(|e| e.to_str());

@@ -2,7 +2,7 @@
 
 /// A row of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Row {
+pub(crate) struct Row {
     /// The line of the page, counted from one.
     pub line: usize,
     /// What stands between the bars.
@@ -11,19 +11,19 @@ pub struct Row {
 
 impl Row {
     /// The text of a cell; empty if the row is too short.
-    pub fn cell(&self, at: usize) -> &str {
+    pub(crate) fn cell(&self, at: usize) -> &str {
         self.cells.get(at).map_or("", String::as_str)
     }
 
     /// The code spans of a cell, without their back-ticks.
-    pub fn spans(&self, at: usize) -> impl Iterator<Item = &str> {
+    pub(crate) fn spans(&self, at: usize) -> impl Iterator<Item = &str> {
         self.cell(at).split('`').skip(1).step_by(2)
     }
 }
 
 /// The lines of a section, with their numbers: below its heading and before the
 /// next of the same or a higher level.
-pub fn section<'t>(text: &'t str, heading: &str) -> Vec<(usize, &'t str)> {
+pub(crate) fn section<'t>(text: &'t str, heading: &str) -> Vec<(usize, &'t str)> {
     let level = |line: &str| line.bytes().take_while(|b| *b == b'#').count();
     let depth = level(heading);
     let lines = (1..).zip(text.lines());
@@ -38,7 +38,12 @@ pub fn section<'t>(text: &'t str, heading: &str) -> Vec<(usize, &'t str)> {
 ///
 /// # Errors
 /// What is missing, or is not the columns that are wanted.
-pub fn table(path: &str, text: &str, heading: &str, columns: &[&str]) -> Result<Vec<Row>, String> {
+pub(crate) fn table(
+    path: &str,
+    text: &str,
+    heading: &str,
+    columns: &[&str],
+) -> Result<Vec<Row>, String> {
     let lines = section(text, heading);
     let mut rows = lines
         .into_iter()

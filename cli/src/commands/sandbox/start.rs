@@ -20,7 +20,7 @@ pub(super) fn start(settings: &SettingsArgs) -> Result<Sandbox, VmError> {
 }
 
 /// A sandbox to be started, from the image that was built last.
-pub fn builder(settings: &SettingsArgs) -> Builder {
+pub(crate) fn builder(settings: &SettingsArgs) -> Builder {
     let mut builder = Sandbox::builder()
         .mounts(settings.mount.iter().cloned())
         .network(settings.net.clone())
