@@ -134,8 +134,15 @@ pub(crate) struct SettingsArgs {
     /// you trust
     #[arg(long, value_name = "HOST:GUEST[:ro|:rw|:overlay]", value_parser = mount)]
     pub mount: Vec<Mount>,
-    /// What may be reached over the network: off, full, or allow:HOST[:PORT],...
-    #[arg(long, value_name = "POLICY", default_value = "off", value_parser = policy)]
+    /// What may be reached over the network; its help has brackets that are no
+    /// link.
+    #[arg(
+        long,
+        value_name = "POLICY",
+        default_value = "off",
+        value_parser = policy,
+        help = "What may be reached over the network: off, full, or allow:HOST[:PORT],..."
+    )]
     pub net: Policy,
     /// A variable of every command's environment; may be repeated
     #[arg(long, value_name = "NAME=VALUE", value_parser = variable)]

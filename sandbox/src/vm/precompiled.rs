@@ -199,7 +199,7 @@ fn write_sparse(file: &File, bytes: &[u8]) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Loads a module from a file that [`write`] made.
+/// Loads a module from a file that [`write()`] made.
 ///
 /// # Errors
 /// [`VmCode::UntrustedImage`] if it may not be what was written,

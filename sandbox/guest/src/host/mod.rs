@@ -2,8 +2,7 @@
 //! sectors of its disks.
 //!
 //! Everything else (console bytes, frames, file requests) travels through the
-//! [channels](crate::channels), which the embedder fills and drains between two
-//! calls of `run`. So no call out of the machine waits for anything but a file.
+//! channels, which the embedder fills and drains between two calls of `run`. So no call out of the machine waits for anything but a file.
 
 #[cfg(any(test, feature = "testing"))]
 mod memory;
