@@ -3,6 +3,9 @@
 //!
 //! Code is translated as soon as it is met, a few instructions at a time, so
 //! that everything runs as translated code, and that budgets end everywhere.
+//!
+//! `cargo xtask translate` compares more random programs, for ten minutes;
+//! `A99_TRANSLATE_SEED` and `A99_TRANSLATE_COUNT` say which and how many.
 
 #[path = "../guest/tests/cosim/generator.rs"]
 #[allow(dead_code, reason = "made for a test that reports more")]
@@ -24,9 +27,15 @@ const RAM_BYTES: u32 = 1 << 20;
 /// Budgets after which a program that has not ended never will.
 const PATIENCE: u32 = 1_000_000;
 
-/// Random programs, and how often each runs.
+/// Random programs of the short form, and how often each runs.
 const COUNT: u64 = 8;
 const ROUNDS: u64 = 5;
+
+/// A number that the environment may choose.
+fn chosen(name: &str, usual: u64) -> u64 {
+    let text = std::env::var(name).ok();
+    text.map_or(usual, |text| text.parse().expect("a number"))
+}
 
 /// The emulator, built as the image's builder builds it.
 static EMULATOR: LazyLock<Vec<u8>> = LazyLock::new(|| {
@@ -147,8 +156,8 @@ fn rounds() -> Vec<u8> {
 
 #[test]
 fn random_programs_end_the_same() {
-    let mut random = Random::new(0xa99);
-    for number in 0..COUNT {
+    let mut random = Random::new(chosen("A99_TRANSLATE_SEED", 0xa99));
+    for number in 0..chosen("A99_TRANSLATE_COUNT", COUNT) {
         let mut program = Program::generate(&mut random).image;
         // It ends by jumping to itself; here it goes back to the rounds.
         let end = program.chunks(2).enumerate().rposition(|(at, _)| {

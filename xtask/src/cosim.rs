@@ -1,8 +1,10 @@
-//! Co-simulation: random instruction sequences on the guest's hart and on QEMU's.
+//! Co-simulation: random programs on the guest's interpreter and on QEMU, or on
+//! the guest's translator.
 //!
-//! The test that compares is ignored by `cargo test`, because it needs QEMU; it
-//! is run from here, in a short form for CI and a long one by name.
+//! The tests that compare run in a short form in CI and in a long one by name.
+//! The first is ignored by `cargo test`, because it needs QEMU.
 
+use crate::guest::with_wasmtime;
 use crate::shell::{Failed, cargo, run, works};
 use crate::stage::{Outcome, Progress};
 use std::process::Command;
@@ -14,8 +16,10 @@ const QEMU: [&str; 2] = ["qemu-riscv64-static", "qemu-riscv64"];
 /// Seconds of the long form unless told otherwise.
 const SECONDS: &str = "600";
 
-/// Sequences of instructions that are compared in one go of the long form.
-const COUNT: &str = "200";
+/// Sequences of instructions that are compared with QEMU in one go of the long
+/// form, and programs that are translated in one.
+const SEQUENCES: &str = "200";
+const PROGRAMS: &str = "40";
 
 fn has_qemu() -> bool {
     let mut names = QEMU.iter();
@@ -46,8 +50,34 @@ pub(crate) fn short(progress: &Progress) -> Result<Outcome, Failed> {
     }
 }
 
-/// Seed after seed, for some time.
+/// The long form: compares with QEMU, for some time.
 pub(crate) fn long(args: &[&str]) -> Result<(), Failed> {
+    if !has_qemu() {
+        return Err(Failed(missing()));
+    }
+    for_some_time(args, |seed| {
+        let mut test = test(&["--quiet", "--release"]);
+        test.env("A99_COSIM_SEED", seed);
+        run(test.env("A99_COSIM_COUNT", SEQUENCES))
+    })
+}
+
+/// Compares translated programs with interpreted ones, for some time.
+pub(crate) fn translate(args: &[&str]) -> Result<(), Failed> {
+    for_some_time(args, |seed| {
+        let mut test = with_wasmtime("test");
+        test.args(["--quiet", "--test", "translate", "--"]);
+        test.args(["--exact", "random_programs_end_the_same"]);
+        test.env("A99_TRANSLATE_SEED", seed);
+        run(test.env("A99_TRANSLATE_COUNT", PROGRAMS))
+    })
+}
+
+/// Seed after seed.
+fn for_some_time(
+    args: &[&str],
+    mut compare: impl FnMut(&str) -> Result<(), Failed>,
+) -> Result<(), Failed> {
     let (mut seed, mut seconds) = ("1", SECONDS);
     for pair in args.chunks(2) {
         match *pair {
@@ -60,17 +90,14 @@ pub(crate) fn long(args: &[&str]) -> Result<(), Failed> {
         let number = text.parse::<u64>();
         number.map_err(|_| Failed(format!("{text} is no number")))
     };
-    let (mut seed, seconds) = (number(seed)?, Duration::from_secs(number(seconds)?));
-    if !has_qemu() {
-        return Err(Failed(missing()));
-    }
+    let (seed, seconds) = (number(seed)?, Duration::from_secs(number(seconds)?));
     let start = Instant::now();
-    while start.elapsed() < seconds {
-        eprintln!("==> seed {seed}, {COUNT} sequences");
-        let mut test = test(&["--quiet", "--release"]);
-        test.env("A99_COSIM_SEED", seed.to_string());
-        run(test.env("A99_COSIM_COUNT", COUNT))?;
-        seed += 1;
+    for seed in seed.. {
+        if start.elapsed() >= seconds {
+            break;
+        }
+        eprintln!("==> seed {seed}");
+        compare(&seed.to_string())?;
     }
     Ok(())
 }

@@ -66,6 +66,8 @@ Usage: cargo xtask TASK
   soak [--seconds N]         the network of a guest under load, for ten minutes
   cosim [--seed S] [--seconds N]
                              compare random instruction sequences with QEMU
+  translate [--seed S] [--seconds N]
+                             compare random programs translated and interpreted
   fuzz [TARGET] [--seconds N]
                              run one or all fuzz targets (nightly, cargo-fuzz)
   fuzz-ci                    each target for some seconds, if nightly and
@@ -120,6 +122,7 @@ fn run(task: &str, rest: &[String]) -> Result<(), Failed> {
         ("boots", args) => guest::boots(args),
         ("soak", args) => guest::soak(args),
         ("cosim", args) => cosim::long(args),
+        ("translate", args) => cosim::translate(args),
         ("fuzz", args) => fuzz::fuzz(args),
         ("fuzz-ci", []) => fuzz::ci(),
         _ => Err(Failed("unknown task or argument; see --help".to_owned())),
