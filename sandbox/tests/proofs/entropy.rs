@@ -22,11 +22,12 @@ print(os.getrandom(16).hex())
 print(uuid.uuid4().hex)
 print(random.getrandbits(128))
 '
-# The kernel was told that it is a copy, and took fresh entropy.
-dmesg | grep -c 'reseeded due to virtual machine fork'
 ";
 
-/// Lines of the script that must not be seen twice.
+/// Lines of the script that must not be seen twice. All guests begin with the
+/// state of the kernel's generator that the snapshot has, so they differ only if
+/// each kernel was told that it is a copy and took fresh entropy. Its message
+/// about that is not for commands.
 const UNIQUE: usize = 10;
 
 #[test]
@@ -37,9 +38,8 @@ fn nothing_random_is_the_same_in_two_of_a_hundred_guests() {
         let output = in_guest(&start(), &["sh", "-c", SCRIPT], b"");
         let text = String::from_utf8(output).expect("text");
         let lines: Vec<&str> = text.lines().collect();
-        assert_eq!(lines.len(), UNIQUE + 1, "{text}");
-        assert_eq!(lines[UNIQUE], "1", "the kernel of {instance} was not told");
-        for line in &lines[..UNIQUE] {
+        assert_eq!(lines.len(), UNIQUE, "{text}");
+        for line in &lines {
             assert!(line.len() >= 32, "{line} is too short to be random");
             assert!(
                 seen.insert((*line).to_owned()),
