@@ -25,21 +25,6 @@ const PACKAGES: [&str; 8] = [
     "a99-cli/sandbox,a99-sandbox/vm,a99-batteries/sandbox",
 ];
 
-/// Tests that the short form leaves out, by their whole names: each with its
-/// file and why.
-const LONG: [(&str, &str, &str); 2] = [
-    (
-        "a_real_shell_on_a_real_terminal",
-        "sandbox/tests/c2w_linux.rs",
-        "boots a guest inside a foreign image, without a snapshot",
-    ),
-    (
-        "much_goes_both_ways",
-        "sandbox/tests/c2w_linux.rs",
-        "the same guest, megabytes over its console",
-    ),
-];
-
 /// Checks of `a99 sandbox doctor` that tell whether this machine can build an
 /// image and run guests, and the worst that each may say.
 const ABLE: [(&str, &[&str]); 2] = [
@@ -112,20 +97,9 @@ pub(crate) fn no_image() -> Outcome {
 
 /// Runs all tests of the sandbox, with the image that was built last: without
 /// one they fail.
-pub(crate) fn test() -> Result<(), Failed> {
-    run(with_wasmtime("test").args(["--", "--include-ignored"]))
-}
-
-/// The short form of [`test()`]: without what takes minutes by itself, and to
-/// the end whatever fails.
-pub(crate) fn test_in_short(progress: &Progress) -> Result<(), Failed> {
+pub(crate) fn test(progress: &Progress) -> Result<(), Failed> {
     let mut test = with_wasmtime("test");
-    // Names are whole ones: a part of a name would leave out others too.
-    test.args(["--no-fail-fast", "--", "--include-ignored", "--exact"]);
-    for (long, ..) in LONG {
-        test.args(["--skip", long]);
-    }
-    progress.tests(&mut test)
+    progress.tests(test.args(["--no-fail-fast", "--", "--include-ignored"]))
 }
 
 /// The value of the one option that a task has, or the usual one.
@@ -157,15 +131,6 @@ pub(crate) fn soak(args: &[&str]) -> Result<(), Failed> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn long_tests_are_tests() {
-        for (name, file, reason) in LONG {
-            let text = std::fs::read_to_string(root().join(file)).expect(file);
-            assert!(text.contains(&format!("fn {name}(")), "{file}: {name}");
-            assert!(!reason.is_empty());
-        }
-    }
 
     #[test]
     fn the_doctor_says_what_a_machine_cannot() {

@@ -118,7 +118,7 @@ fn run(task: &str, rest: &[String]) -> Result<(), Failed> {
         ("rates", args) => run_program("a99-benches", "rates", args),
         ("stops", args) => run_program("a99-benches", "stops", args),
         ("guest", args) => guest::build(args),
-        ("guest-test", []) => guest::test(),
+        ("guest-test", []) => guest::test(&stage::Progress::default()),
         ("boots", args) => guest::boots(args),
         ("soak", args) => guest::soak(args),
         ("cosim", args) => cosim::long(args),

@@ -48,7 +48,7 @@ pub(crate) fn slow() -> Result<(), Failed> {
         run(doc.arg("--no-deps").env("RUSTDOCFLAGS", "-D warnings"))
     });
     if stages.attempt("the guest's image", |_| guest::build_where_possible()) {
-        stages.run("tests with the guest", guest::test_in_short);
+        stages.run("tests with the guest", guest::test);
     } else {
         stages.attempt("tests with the guest", |_| Ok(guest::no_image()));
     }
