@@ -101,6 +101,26 @@ fn options() -> RunOptions {
         .heap_bytes(CAP)
 }
 
+/// Small enough for Miri, which runs this one: `cargo xtask miri`.
+#[test]
+fn the_allocator_counts_what_it_hands_out() {
+    const BYTES: usize = 128 << 10;
+    // The harness allocates beside this, a little at a time.
+    const OTHERS: usize = 32 << 10;
+    let _turn = turn();
+    let before = LIVE.load(Relaxed);
+    PEAK.store(before, Relaxed);
+    let mut bytes = vec![7_u8; BYTES];
+    assert!(LIVE.load(Relaxed).abs_diff(before + BYTES) < OTHERS);
+    bytes.reserve_exact(2 * BYTES);
+    assert!(LIVE.load(Relaxed).abs_diff(before + 3 * BYTES) < OTHERS);
+    assert!(LARGEST.load(Relaxed) >= 3 * BYTES);
+    assert!(bytes.iter().all(|byte| *byte == 7), "moved whole");
+    drop(bytes);
+    assert!(LIVE.load(Relaxed).abs_diff(before) < OTHERS);
+    assert!(PEAK.load(Relaxed) >= before + 3 * BYTES);
+}
+
 /// Runs a program and gives its outcome, and how far the process went above
 /// where it was.
 fn measured(steps: &Json, options: RunOptions) -> (Outcome, usize) {

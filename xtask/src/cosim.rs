@@ -19,7 +19,7 @@ const SECONDS: &str = "600";
 /// Sequences of instructions that are compared with QEMU in one go of the long
 /// form, and programs that are translated in one.
 const SEQUENCES: &str = "200";
-const PROGRAMS: &str = "40";
+const PROGRAMS: &str = "10";
 
 fn has_qemu() -> bool {
     let mut names = QEMU.iter();

@@ -1,7 +1,7 @@
 //! `cargo xtask fuzz`: cargo-fuzz on the nightly toolchain.
 //!
 //! The same targets run on their stored inputs as ordinary tests on the stable
-//! toolchain; this is for diagnostic new inputs.
+//! toolchain; this is for finding new inputs.
 
 use crate::shell::{Failed, files_below, root, run, works};
 use std::process::Command;
@@ -11,6 +11,21 @@ const DEFAULT_SECONDS: u32 = 60;
 
 /// Seconds for each target in CI: enough to see that it builds and runs.
 const CI_SECONDS: u32 = 5;
+
+/// Runs what Miri can run of the unsafe code: the allocator of a test. The rest
+/// is WebAssembly, system calls or machine code (`docs/proofs.md`).
+pub(crate) fn miri() -> Result<(), Failed> {
+    if !has_nightly() {
+        let text = "needs the nightly toolchain: rustup toolchain install nightly";
+        return Err(Failed(text.to_owned()));
+    }
+    let mut miri = Command::new("cargo");
+    miri.env_remove("CARGO").env_remove("RUSTUP_TOOLCHAIN");
+    miri.args(["+nightly", "miri", "test", "--package", "a99-testkit"]);
+    miri.args(["--target-dir", "target/miri", "--test", "memory", "--"]);
+    miri.args(["--exact", "the_allocator_counts_what_it_hands_out"]);
+    run(miri.current_dir(root()))
+}
 
 /// Runs all targets for some seconds, where their tools are there or can be
 /// installed. CI replays the stored inputs in any case, as ordinary tests.

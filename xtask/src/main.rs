@@ -70,6 +70,8 @@ Usage: cargo xtask TASK
                              compare random programs translated and interpreted
   fuzz [TARGET] [--seconds N]
                              run one or all fuzz targets (nightly, cargo-fuzz)
+  miri                       what Miri can run of the unsafe code (nightly, with the
+                             components miri and rust-src)
   fuzz-ci                    each target for some seconds, if nightly and
                              cargo-fuzz are there or can be installed
 ";
@@ -124,6 +126,7 @@ fn run(task: &str, rest: &[String]) -> Result<(), Failed> {
         ("cosim", args) => cosim::long(args),
         ("translate", args) => cosim::translate(args),
         ("fuzz", args) => fuzz::fuzz(args),
+        ("miri", []) => fuzz::miri(),
         ("fuzz-ci", []) => fuzz::ci(),
         _ => Err(Failed("unknown task or argument; see --help".to_owned())),
     }

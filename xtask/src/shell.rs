@@ -1,4 +1,4 @@
-//! Running commands and diagnostic files.
+//! Running commands and finding files.
 
 use serde_json::Value;
 use std::fmt::Display;
