@@ -13,17 +13,27 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard};
 
-/// Counts live and peak bytes.
-struct Counting;
+/// Counts live and peak bytes, and the largest block.
+struct Counting {
+    live: AtomicUsize,
+    peak: AtomicUsize,
+    largest: AtomicUsize,
+}
 
-static LIVE: AtomicUsize = AtomicUsize::new(0);
-static PEAK: AtomicUsize = AtomicUsize::new(0);
-static LARGEST: AtomicUsize = AtomicUsize::new(0);
+impl Counting {
+    const fn new() -> Counting {
+        Counting {
+            live: AtomicUsize::new(0),
+            peak: AtomicUsize::new(0),
+            largest: AtomicUsize::new(0),
+        }
+    }
 
-fn took(bytes: usize) {
-    let live = LIVE.fetch_add(bytes, Relaxed) + bytes;
-    PEAK.fetch_max(live, Relaxed);
-    LARGEST.fetch_max(bytes, Relaxed);
+    fn took(&self, bytes: usize) {
+        let live = self.live.fetch_add(bytes, Relaxed) + bytes;
+        self.peak.fetch_max(live, Relaxed);
+        self.largest.fetch_max(bytes, Relaxed);
+    }
 }
 
 // SAFETY: every call is passed on to the system's allocator unchanged; the
@@ -31,27 +41,27 @@ fn took(bytes: usize) {
 #[allow(unsafe_code, reason = "an allocator that counts")]
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        took(layout.size());
+        self.took(layout.size());
         // SAFETY: the caller's promises are those that the system asks for.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        LIVE.fetch_sub(layout.size(), Relaxed);
+        self.live.fetch_sub(layout.size(), Relaxed);
         // SAFETY: `at` came from `System` with this layout.
         unsafe { System.dealloc(at, layout) }
     }
 
     unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        LIVE.fetch_sub(layout.size(), Relaxed);
-        took(size);
+        self.live.fetch_sub(layout.size(), Relaxed);
+        self.took(size);
         // SAFETY: `at` came from `System` with this layout.
         unsafe { System.realloc(at, layout, size) }
     }
 }
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: Counting = Counting::new();
 
 /// The ceiling that attacks run against.
 const CAP: usize = 16 << 20;
@@ -101,24 +111,40 @@ fn options() -> RunOptions {
         .heap_bytes(CAP)
 }
 
-/// Small enough for Miri, which runs this one: `cargo xtask miri`.
+/// On an allocator of its own, which no other thread uses; small enough for Miri,
+/// which runs this one: `cargo xtask miri`.
 #[test]
+#[allow(unsafe_code, reason = "an allocator is called by hand")]
 fn the_allocator_counts_what_it_hands_out() {
-    const BYTES: usize = 128 << 10;
-    // The harness allocates beside this, a little at a time.
-    const OTHERS: usize = 32 << 10;
-    let _turn = turn();
-    let before = LIVE.load(Relaxed);
-    PEAK.store(before, Relaxed);
-    let mut bytes = vec![7_u8; BYTES];
-    assert!(LIVE.load(Relaxed).abs_diff(before + BYTES) < OTHERS);
-    bytes.reserve_exact(2 * BYTES);
-    assert!(LIVE.load(Relaxed).abs_diff(before + 3 * BYTES) < OTHERS);
-    assert!(LARGEST.load(Relaxed) >= 3 * BYTES);
-    assert!(bytes.iter().all(|byte| *byte == 7), "moved whole");
-    drop(bytes);
-    assert!(LIVE.load(Relaxed).abs_diff(before) < OTHERS);
-    assert!(PEAK.load(Relaxed) >= before + 3 * BYTES);
+    let counting = Counting::new();
+    let counts = || {
+        let of = |count: &AtomicUsize| count.load(Relaxed);
+        let Counting {
+            live,
+            peak,
+            largest,
+        } = &counting;
+        (of(live), of(peak), of(largest))
+    };
+    let small = Layout::from_size_align(100, 8).expect("a layout");
+    let large = Layout::from_size_align(300, 8).expect("a layout");
+    // SAFETY: the sizes are not zero; each block is written before it is read, used
+    // within its bounds, and given back once with the layout that it has.
+    unsafe {
+        let first = counting.alloc(small);
+        assert!(!first.is_null());
+        first.write_bytes(7, 100);
+        assert_eq!(counts(), (100, 100, 100));
+        let first = counting.realloc(first, small, 300);
+        assert!(!first.is_null());
+        assert!((0..100).all(|at| first.add(at).read() == 7), "moved whole");
+        assert_eq!(counts(), (300, 300, 300));
+        let second = counting.alloc(small);
+        assert_eq!(counts(), (400, 400, 300));
+        counting.dealloc(first, large);
+        counting.dealloc(second, small);
+    }
+    assert_eq!(counts(), (0, 400, 300));
 }
 
 /// Runs a program and gives its outcome, and how far the process went above
@@ -127,11 +153,11 @@ fn measured(steps: &Json, options: RunOptions) -> (Outcome, usize) {
     let engine = Engine::new();
     let program = json!({"op": "seq", "steps": steps}).to_string();
     let agent = engine.compile(program).expect("a program");
-    let before = LIVE.load(Relaxed);
-    PEAK.store(before, Relaxed);
+    let before = ALLOCATOR.live.load(Relaxed);
+    ALLOCATOR.peak.store(before, Relaxed);
     let granted = Capabilities::none();
     let outcome = engine.run_sync_with(&agent, json!({}), options, granted);
-    (outcome, PEAK.load(Relaxed).saturating_sub(before))
+    (outcome, ALLOCATOR.peak.load(Relaxed).saturating_sub(before))
 }
 
 /// Runs programs that must meet the ceiling and never pass it.
@@ -421,14 +447,14 @@ fn m08_no_buffer_is_larger_than_the_cap() {
     ];
     for bomb in bombs {
         for model in [CostModel::Metered, CostModel::Flat] {
-            LARGEST.store(0, Relaxed);
+            ALLOCATOR.largest.store(0, Relaxed);
             let (outcome, peak) = measured(
                 &json!([set("x", bomb.clone())]),
                 options().cost_model(model),
             );
             assert!(outcome.error.is_some(), "{bomb}");
             assert!(
-                LARGEST.load(Relaxed) <= CAP && peak <= CAP + BESIDES,
+                ALLOCATOR.largest.load(Relaxed) <= CAP && peak <= CAP + BESIDES,
                 "{bomb}: {} KiB",
                 peak >> 10
             );
@@ -446,10 +472,10 @@ fn m11_helpers_with_many_variables_cannot_pile_up() {
     let program = json!({"op": "seq", "helpers": {"again": {"paramNames": [], "steps": steps}},
         "steps": [{"op": "callLocal", "name": "again", "args": []}]});
     let agent = engine.compile(program.to_string()).expect("a program");
-    let before = LIVE.load(Relaxed);
-    PEAK.store(before, Relaxed);
+    let before = ALLOCATOR.live.load(Relaxed);
+    ALLOCATOR.peak.store(before, Relaxed);
     let outcome = engine.run_sync(&agent, json!({}), options());
-    let peak = PEAK.load(Relaxed).saturating_sub(before);
+    let peak = ALLOCATOR.peak.load(Relaxed).saturating_sub(before);
     assert_eq!(outcome.error.expect("an error").code, ErrorCode::HeapLimit);
     assert!(peak <= CAP + BESIDES, "{} KiB", peak >> 10);
 }
