@@ -462,7 +462,9 @@ impl ProgramLoader for Loader {
             max_code: Some(most.min(room / CODE_BYTES)),
             ..self.options.clone()
         };
-        let document = Arc::new(Document::from_value(program));
+        let document = Document::from_value_watched(program, stop)
+            .ok_or_else(|| Text::from("Compiling was stopped"))?;
+        let document = Arc::new(document);
         self.artifact(&document, &options, stop).map_err(|refused| {
             let first = refused
                 .iter()

@@ -40,7 +40,13 @@ impl Document {
     }
 }
 
-pub(super) fn from_value(value: &Value) -> Document {
+/// Nodes between two questions whether to stop.
+const ASK_EVERY: usize = 1024;
+
+pub(super) fn from_value<E>(
+    value: &Value,
+    mut go_on: impl FnMut() -> Result<(), E>,
+) -> Result<Document, E> {
     let mut doc = Document {
         source: None,
         strings: Vec::new(),
@@ -52,7 +58,12 @@ pub(super) fn from_value(value: &Value) -> Document {
     let mut frames: Vec<Frame<'_>> = Vec::new();
     let mut pending: Vec<u32> = Vec::new();
     let mut next = value;
+    let mut asked = 0;
     loop {
+        if doc.nodes.len() / ASK_EVERY > asked {
+            asked = doc.nodes.len() / ASK_EVERY;
+            go_on()?;
+        }
         let parent = frames.last().map_or(NONE, |frame| frame.node);
         let (node, rest) = push_value(&mut doc, parent, next);
         pending.push(node);
@@ -62,7 +73,7 @@ pub(super) fn from_value(value: &Value) -> Document {
         }
         loop {
             let Some(frame) = frames.last_mut() else {
-                return doc;
+                return Ok(doc);
             };
             let child = match &mut frame.rest {
                 Rest::Array(items) => items.next(),

@@ -28,6 +28,7 @@ use crate::diag::{Diagnostics, LineIndex};
 use crate::pointer;
 use crate::text::wtf8_to_string_lossy;
 use crate::value::Value;
+use std::convert::Infallible;
 use std::ops::Range;
 use std::sync::OnceLock;
 
@@ -137,7 +138,15 @@ impl Document {
     /// `undefined` are dropped; other `undefined`s become `null`.
     #[must_use]
     pub fn from_value(value: &Value) -> Self {
-        convert::from_value(value)
+        let Ok(document) = convert::from_value(value, || Ok::<_, Infallible>(()));
+        document
+    }
+
+    /// The same for a value of any size, as long as `stop`, which is asked
+    /// every 1,024 nodes, does not say so.
+    #[must_use]
+    pub fn from_value_watched(value: &Value, stop: &dyn Fn() -> bool) -> Option<Self> {
+        convert::from_value(value, || if stop() { Err(()) } else { Ok(()) }).ok()
     }
 
     /// The outermost value.
