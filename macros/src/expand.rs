@@ -241,7 +241,7 @@ fn code(atom: &Atom) -> (TokenStream, TokenStream) {
         false => quote!(plain),
     };
     let span = here(atom.answer_span);
-    let answer = quote_spanned!(span=> #x::#answer(__a99_answer));
+    let answer = quote_spanned!(span=> #x::#answer(__a99_answer, __a99_pace));
     let awaited = match atom.calling {
         Calling::Inline => {
             let code = quote! {
@@ -250,7 +250,7 @@ fn code(atom: &Atom) -> (TokenStream, TokenStream) {
                     scope: &mut #x::Scope<'_>,
                     args: &[#x::Val],
                 ) -> ::core::result::Result<#x::Val, #x::Fault> {
-                    #x::inline(cx, scope, args, &__A99_DECLARED, |__a99_input: #input| {
+                    #x::inline(cx, scope, args, &__A99_DECLARED, |__a99_input: #input, __a99_pace: &#x::Pace<'_>| {
                         let __a99_answer = #call;
                         #answer
                     })
@@ -267,9 +267,9 @@ fn code(atom: &Atom) -> (TokenStream, TokenStream) {
         ) -> #x::BoxFuture<'static, ::core::result::Result<#x::HostReply, #x::AtomError>> {
             ::std::boxed::Box::pin(async move {
                 let __a99_patience = #x::Patience::of(&call);
-                let (__a99_cx, __a99_input) = #x::begin::<#input>(call, &__A99_DECLARED)?;
+                let (__a99_cx, __a99_input) = #x::begin::<#input>(call, &__A99_DECLARED, &__a99_patience)?;
                 let __a99_answer = #awaited;
-                #x::finish(&__A99_DECLARED, &__a99_patience, #answer)
+                #x::finish(&__A99_DECLARED, &__a99_patience, |__a99_pace| #answer)
             })
         }
     };

@@ -418,9 +418,7 @@ impl Machine {
     /// of names, take longer than the run may go on. Where there are no threads
     /// it is given back here.
     pub fn release(self: Box<Self>) {
-        let thread = std::thread::Builder::new().name("a99-release".to_owned());
-        // What fails to start drops what it was given.
-        let _ = thread.spawn(move || drop(self));
+        release(self);
     }
 
     /// The outcome; the machine is empty afterwards, but for memory that takes
@@ -442,6 +440,13 @@ impl Machine {
             warnings,
         }
     }
+}
+
+/// Drops on a thread of its own what takes long to drop.
+pub(crate) fn release(what: impl Send + 'static) {
+    let thread = std::thread::Builder::new().name("a99-release".to_owned());
+    // What fails to start drops what it was given.
+    let _ = thread.spawn(move || drop(what));
 }
 
 /// What a function takes on the stack: its registers; where it has slots, they

@@ -2,13 +2,15 @@
 //! expansion of `#[atom]` calls.
 
 use super::cx::AtomCx;
-use super::decode::{Key, Pace, from_args, from_args_in};
-use super::encode::to_value;
+use super::decode::{Key, from_args_in};
+use super::encode::to_value_in;
 use super::mismatch::{Mismatch, describe};
+use super::pace::{self, Pace};
 use super::schema::checkable;
 use crate::atom::{AtomError, BoxFuture, Cancelled, HostCall, HostReply, Scope};
 use crate::convert::{self, BoundaryLimits, Copies};
 use crate::heap::{Heap, Val};
+use crate::machine::release;
 use crate::native::{Cx, Fault, Host, Meter, StopReason};
 use crate::schema::check_host;
 use a99_core::costs::CostModel;
@@ -17,7 +19,6 @@ use a99_core::value::Value;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
-use std::cell::RefCell;
 use std::fmt::Display;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -67,17 +68,17 @@ impl Failure {
 ///
 /// # Errors
 /// What the language has no value for.
-pub fn plain<T: Serialize>(value: T) -> Reply {
-    to_value(&value).map_err(Failure::Output)
+pub fn plain<T: Serialize>(value: T, pace: &Pace<'_>) -> Reply {
+    to_value_in(&value, pace).map_err(Failure::Output)
 }
 
 /// The answer of a function that may fail.
 ///
 /// # Errors
 /// The function's error as text; what the language has no value for.
-pub fn fallible<T: Serialize, E: Display>(result: Result<T, E>) -> Reply {
+pub fn fallible<T: Serialize, E: Display>(result: Result<T, E>, pace: &Pace<'_>) -> Reply {
     match result {
-        Ok(value) => plain(value),
+        Ok(value) => plain(value, pace),
         Err(error) => Err(Failure::Failed(error.to_string())),
     }
 }
@@ -114,10 +115,6 @@ impl Declared {
         }
     }
 
-    fn input<I: Input>(&self, args: &[Value]) -> Result<I, Failure> {
-        from_args(I::KEYS, args).map_err(Failure::Input)
-    }
-
     /// Lets an answer pass that fits the declared output (D46); the check is
     /// paid by the run.
     fn output(&self, cx: &mut Cx<'_>, reply: Reply) -> Result<Reply, Fault> {
@@ -126,14 +123,23 @@ impl Declared {
             failed => return Ok(failed),
         };
         let schema = self.schema.get_or_init(|| checkable(&(self.output)()));
-        Ok(match check_host(cx, &value, schema, true)? {
-            Ok(()) => Ok(value),
-            Err(error) => Err(Failure::Output(mismatch(&error, &value))),
-        })
+        let failure = match check_host(cx, &value, schema, true) {
+            Ok(Ok(())) => return Ok(Ok(value)),
+            Ok(Err(error)) => Ok(Err(Failure::Output(mismatch(&error, &value)))),
+            Err(fault) => Err(fault),
+        };
+        let discarded = cx.discard(vec![value]);
+        let failure = failure?;
+        discarded?;
+        Ok(failure)
     }
 
     fn fault(&self, failure: &Failure) -> Fault {
         Fault::throw(failure.message(self.op))
+    }
+
+    fn late(&self) -> AtomError {
+        AtomError::new(format!("Atom '{}' timed out", self.op))
     }
 
     fn error(&self, failure: &Failure) -> AtomError {
@@ -170,13 +176,15 @@ pub fn inline<I: Input>(
     scope: &mut Scope<'_>,
     args: &[Val],
     declared: &Declared,
-    body: fn(I) -> Reply,
+    body: fn(I, &Pace<'_>) -> Reply,
 ) -> Result<Val, Fault> {
     let mut copies = Copies::paid(cx);
     let input = read::<I>(&mut copies, args, scope.limits)?;
     let input = input.map_err(|e| declared.fault(&Failure::Input(e)))?;
-    let reply = catch_unwind(AssertUnwindSafe(|| body(input)))
-        .unwrap_or_else(|_| Err(Failure::Failed(PANICKED.to_owned())));
+    let reply = pace::within(&mut copies, |pace| {
+        catch_unwind(AssertUnwindSafe(|| body(input, pace)))
+            .unwrap_or_else(|_| Err(Failure::Failed(PANICKED.to_owned())))
+    })?;
     let reply = declared.output(&mut copies, reply)?;
     let value = reply.map_err(|e| declared.fault(&e))?;
     let made = convert::from_answer(&mut copies, &value, scope.limits);
@@ -195,25 +203,10 @@ fn read<I: Input>(
     args: &[Val],
     limits: &BoundaryLimits,
 ) -> Result<Result<I, Mismatch>, Fault> {
-    /// Work of reading a value.
-    const READ_VALUE: i64 = 64;
     let values = host_values(copies, args, limits)?;
-    let (input, ended) = {
-        let cx: &mut Cx<'_> = copies;
-        let run = RefCell::new((cx, Ok(())));
-        let stop = || {
-            let (cx, ended) = &mut *run.borrow_mut();
-            if ended.is_ok() {
-                *ended = cx.work(READ_VALUE);
-            }
-            ended.is_err()
-        };
-        let input = from_args_in(I::KEYS, &values, &Pace::until(&stop));
-        (input, run.into_inner().1)
-    };
+    let input = pace::within(copies, |pace| from_args_in(I::KEYS, &values, pace));
     copies.discard(values)?;
-    ended?;
-    Ok(input)
+    input
 }
 
 /// The arguments of a call as host values, and room for the function's own
@@ -232,14 +225,23 @@ fn host_values(
     Ok(values)
 }
 
-/// Reads the arguments of a call.
+/// Reads the arguments of a call, as long as it is wanted.
 ///
 /// # Errors
-/// Arguments that do not fit.
-pub fn begin<I: Input>(call: HostCall, declared: &Declared) -> Result<(AtomCx, I), AtomError> {
+/// Arguments that do not fit; a stop.
+pub fn begin<I: Input>(
+    call: HostCall,
+    declared: &Declared,
+    patience: &Patience,
+) -> Result<(AtomCx, I), AtomError> {
     let (cx, args) = AtomCx::split(call);
-    let input = declared.input(&args).map_err(|e| declared.error(&e))?;
-    Ok((cx, input))
+    let input = pace::while_wanted(patience, |pace| from_args_in(I::KEYS, &args, pace));
+    let wanted = pace::discard(patience, args);
+    match input {
+        Some(Ok(input)) if wanted => Ok((cx, input)),
+        Some(Err(error)) if wanted => Err(declared.error(&Failure::Input(error))),
+        _ => Err(declared.late()),
+    }
 }
 
 /// Who asks whether a call's answer is still wanted, while it is checked.
@@ -277,22 +279,26 @@ impl Host for Patience {
     }
 }
 
-/// Answers a call. The run waits meanwhile: the check of the answer has its
-/// deadline and its signal, and the fuel of the call's own price.
+/// Answers a call. The run waits meanwhile: writing and checking the answer have
+/// its deadline and its signal, and the fuel of the call's own price.
 ///
 /// # Errors
 /// Why there is no answer.
 pub fn finish(
     declared: &Declared,
     patience: &Patience,
-    reply: Reply,
+    answer: impl FnOnce(&Pace<'_>) -> Reply,
 ) -> Result<HostReply, AtomError> {
+    let reply = pace::while_wanted(patience, answer).ok_or_else(|| declared.late())?;
     let mut heap = Heap::default();
     let mut meter = Meter::new(i64::MAX, CostModel::Flat);
     let mut cx = Cx::new(&mut heap, &mut meter, patience);
     match declared.output(&mut cx, reply) {
         Ok(reply) => Ok(HostReply::from(reply.map_err(|e| declared.error(&e))?)),
-        Err(_) => Err(AtomError::new(format!("Atom '{}' timed out", declared.op))),
+        Err(_) => {
+            release(heap);
+            Err(declared.late())
+        }
     }
 }
 

@@ -6,6 +6,7 @@
 //! Text with a lone surrogate is no Rust string and is refused (D36).
 
 use super::mismatch::Mismatch;
+use super::pace::Pace;
 use a99_core::text::Text;
 use a99_core::value::{Map, Value};
 use serde::de::value::StrDeserializer;
@@ -34,26 +35,6 @@ pub fn from_value<'de, T: Deserialize<'de>>(value: &'de Value) -> Result<T, Mism
         depth: 0,
         pace: &pace,
     })
-}
-
-/// What is asked, before each value that is read, whether to go on.
-#[derive(Default)]
-pub(crate) struct Pace<'p> {
-    stop: Option<&'p dyn Fn() -> bool>,
-}
-
-impl<'p> Pace<'p> {
-    /// Goes on until `stop` says so.
-    pub(crate) fn until(stop: &'p dyn Fn() -> bool) -> Pace<'p> {
-        Pace { stop: Some(stop) }
-    }
-
-    fn go_on(&self) -> Result<(), Mismatch> {
-        match self.stop.is_some_and(|stop| stop()) {
-            true => Err(Mismatch::other("stopped".to_owned())),
-            false => Ok(()),
-        }
-    }
 }
 
 /// One argument of a typed atom.

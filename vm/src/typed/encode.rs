@@ -6,6 +6,7 @@
 
 use super::decode::MAX_TYPED_DEPTH;
 use super::mismatch::Mismatch;
+use super::pace::Pace;
 use a99_core::value::{Map, Value};
 use serde::ser::{
     Impossible, Serialize, SerializeMap, SerializeSeq, SerializeStruct, SerializeStructVariant,
@@ -21,16 +22,26 @@ const ROOM: usize = 1024;
 /// # Errors
 /// The place, and what has no place in the language there.
 pub fn to_value<T: Serialize + ?Sized>(value: &T) -> Result<Value, Mismatch> {
-    value.serialize(Ser { depth: 0 })
+    to_value_in(value, &Pace::default())
+}
+
+/// The same, up to the first value before which `pace` says stop; what was made
+/// till then is left to it.
+pub(crate) fn to_value_in<T: Serialize + ?Sized>(
+    value: &T,
+    pace: &Pace<'_>,
+) -> Result<Value, Mismatch> {
+    value.serialize(Ser { depth: 0, pace })
 }
 
 #[derive(Copy, Clone)]
-struct Ser {
+struct Ser<'p> {
     depth: u32,
+    pace: &'p Pace<'p>,
 }
 
-impl Ser {
-    fn deeper(self) -> Result<Ser, Mismatch> {
+impl<'p> Ser<'p> {
+    fn deeper(self) -> Result<Ser<'p>, Mismatch> {
         if self.depth >= MAX_TYPED_DEPTH {
             return Err(Mismatch::other(format!(
                 "nested deeper than {MAX_TYPED_DEPTH} levels"
@@ -38,10 +49,11 @@ impl Ser {
         }
         Ok(Ser {
             depth: self.depth + 1,
+            ..self
         })
     }
 
-    fn list(self, len: Option<usize>) -> Result<List, Mismatch> {
+    fn list(self, len: Option<usize>) -> Result<List<'p>, Mismatch> {
         Ok(List {
             inner: self.deeper()?,
             items: Vec::with_capacity(len.unwrap_or(0).min(ROOM)),
@@ -49,7 +61,7 @@ impl Ser {
         })
     }
 
-    fn members(self) -> Result<Members, Mismatch> {
+    fn members(self) -> Result<Members<'p>, Mismatch> {
         Ok(Members {
             inner: self.deeper()?,
             map: Map::new(),
@@ -94,16 +106,16 @@ macro_rules! integers {
     )*};
 }
 
-impl Serializer for Ser {
+impl<'p> Serializer for Ser<'p> {
     type Ok = Value;
     type Error = Mismatch;
-    type SerializeSeq = List;
-    type SerializeTuple = List;
-    type SerializeTupleStruct = List;
-    type SerializeTupleVariant = List;
-    type SerializeMap = Members;
-    type SerializeStruct = Members;
-    type SerializeStructVariant = Members;
+    type SerializeSeq = List<'p>;
+    type SerializeTuple = List<'p>;
+    type SerializeTupleStruct = List<'p>;
+    type SerializeTupleVariant = List<'p>;
+    type SerializeMap = Members<'p>;
+    type SerializeStruct = Members<'p>;
+    type SerializeStructVariant = Members<'p>;
 
     integers! {
         serialize_i8 i8,
@@ -145,9 +157,11 @@ impl Serializer for Ser {
     }
 
     fn serialize_bytes(self, bytes: &[u8]) -> Result<Value, Mismatch> {
-        self.deeper()?;
-        let items = bytes.iter().map(|b| Value::Number(f64::from(*b)));
-        Ok(Value::Array(items.collect()))
+        let mut list = self.list(Some(bytes.len()))?;
+        for byte in bytes {
+            list.push(byte)?;
+        }
+        Ok(list.done())
     }
 
     fn serialize_none(self) -> Result<Value, Mismatch> {
@@ -195,15 +209,15 @@ impl Serializer for Ser {
         Ok(tagged(variant, value))
     }
 
-    fn serialize_seq(self, len: Option<usize>) -> Result<List, Mismatch> {
+    fn serialize_seq(self, len: Option<usize>) -> Result<List<'p>, Mismatch> {
         self.list(len)
     }
 
-    fn serialize_tuple(self, len: usize) -> Result<List, Mismatch> {
+    fn serialize_tuple(self, len: usize) -> Result<List<'p>, Mismatch> {
         self.list(Some(len))
     }
 
-    fn serialize_tuple_struct(self, _name: &'static str, len: usize) -> Result<List, Mismatch> {
+    fn serialize_tuple_struct(self, _name: &'static str, len: usize) -> Result<List<'p>, Mismatch> {
         self.list(Some(len))
     }
 
@@ -213,17 +227,17 @@ impl Serializer for Ser {
         _index: u32,
         variant: &'static str,
         len: usize,
-    ) -> Result<List, Mismatch> {
+    ) -> Result<List<'p>, Mismatch> {
         let list = self.deeper()?.list(Some(len))?;
         let tag = Some(variant);
         Ok(List { tag, ..list })
     }
 
-    fn serialize_map(self, _len: Option<usize>) -> Result<Members, Mismatch> {
+    fn serialize_map(self, _len: Option<usize>) -> Result<Members<'p>, Mismatch> {
         self.members()
     }
 
-    fn serialize_struct(self, _name: &'static str, _len: usize) -> Result<Members, Mismatch> {
+    fn serialize_struct(self, _name: &'static str, _len: usize) -> Result<Members<'p>, Mismatch> {
         self.members()
     }
 
@@ -233,7 +247,7 @@ impl Serializer for Ser {
         _index: u32,
         variant: &'static str,
         _len: usize,
-    ) -> Result<Members, Mismatch> {
+    ) -> Result<Members<'p>, Mismatch> {
         let members = self.deeper()?.members()?;
         let tag = Some(variant);
         Ok(Members { tag, ..members })
@@ -241,17 +255,24 @@ impl Serializer for Ser {
 }
 
 /// An array under construction.
-struct List {
-    inner: Ser,
+struct List<'p> {
+    inner: Ser<'p>,
     items: Vec<Value>,
     tag: Option<&'static str>,
 }
 
-impl List {
+impl List<'_> {
     fn push<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Mismatch> {
+        let pace = self.inner.pace;
         let index = self.items.len();
-        let value = value.serialize(self.inner);
-        self.items.push(value.map_err(|e| e.in_index(index))?);
+        let value = pace.go_on().and_then(|()| value.serialize(self.inner));
+        match value {
+            Ok(value) => self.items.push(value),
+            Err(error) => {
+                pace.leave(self.items.drain(..));
+                return Err(error.in_index(index));
+            }
+        }
         Ok(())
     }
 
@@ -262,7 +283,7 @@ impl List {
 
 macro_rules! list {
     ($($kind:ident $method:ident,)*) => {$(
-        impl $kind for List {
+        impl $kind for List<'_> {
             type Ok = Value;
             type Error = Mismatch;
 
@@ -284,17 +305,24 @@ list! {
 }
 
 /// An object under construction.
-struct Members {
-    inner: Ser,
+struct Members<'p> {
+    inner: Ser<'p>,
     map: Map,
     key: Option<String>,
     tag: Option<&'static str>,
 }
 
-impl Members {
+impl Members<'_> {
     fn put<T: Serialize + ?Sized>(&mut self, key: &str, value: &T) -> Result<(), Mismatch> {
-        let value = value.serialize(self.inner);
-        self.map.insert(key, value.map_err(|e| e.in_key(key))?);
+        let pace = self.inner.pace;
+        let value = pace.go_on().and_then(|()| value.serialize(self.inner));
+        match value {
+            Ok(value) => self.map.insert(key, value),
+            Err(error) => {
+                pace.leave([Value::Object(std::mem::take(&mut self.map))]);
+                return Err(error.in_key(key));
+            }
+        };
         Ok(())
     }
 
@@ -303,7 +331,7 @@ impl Members {
     }
 }
 
-impl SerializeMap for Members {
+impl SerializeMap for Members<'_> {
     type Ok = Value;
     type Error = Mismatch;
 
@@ -324,7 +352,7 @@ impl SerializeMap for Members {
 
 macro_rules! members {
     ($($kind:ident,)*) => {$(
-        impl $kind for Members {
+        impl $kind for Members<'_> {
             type Ok = Value;
             type Error = Mismatch;
 

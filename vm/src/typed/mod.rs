@@ -16,6 +16,7 @@ mod decl;
 mod decode;
 mod encode;
 mod mismatch;
+mod pace;
 mod schema;
 mod strict;
 #[cfg(test)]
@@ -36,6 +37,7 @@ pub mod expansion {
     pub use super::call::{
         Fallible, Patience, begin, fallible, finish, inline, plain, price, sendable,
     };
+    pub use super::pace::Pace;
     pub use crate::atom::{AtomError, BoxFuture, HostCall, HostReply, Scope};
     pub use crate::convert::BoundaryLimits;
     pub use crate::heap::Val;

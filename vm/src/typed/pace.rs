@@ -1,0 +1,104 @@
+//! Pace of reading and writing host values: asks before each value whether to
+//! go on, and keeps what is half made for whoever takes it apart in pieces.
+
+use super::call::Patience;
+use super::mismatch::Mismatch;
+use crate::machine::release;
+use crate::native::{Cx, Fault, Watch};
+use a99_core::value::Value;
+use std::cell::RefCell;
+
+/// Work of reading or writing a value.
+const VALUE: i64 = 64;
+
+/// Work of dropping a value.
+const DROPPED: usize = 16;
+
+/// What is asked, before each value that is read or written, whether to go on.
+#[derive(Default)]
+pub struct Pace<'p> {
+    stop: Option<&'p dyn Fn() -> bool>,
+    left: RefCell<Vec<Value>>,
+}
+
+impl<'p> Pace<'p> {
+    fn until(stop: &'p dyn Fn() -> bool) -> Pace<'p> {
+        let left = RefCell::default();
+        let stop = Some(stop);
+        Pace { stop, left }
+    }
+
+    pub(super) fn go_on(&self) -> Result<(), Mismatch> {
+        match self.stop.is_some_and(|stop| stop()) {
+            true => Err(Mismatch::other("stopped".to_owned())),
+            false => Ok(()),
+        }
+    }
+
+    /// Takes values that did not become part of a whole.
+    pub(super) fn leave(&self, values: impl IntoIterator<Item = Value>) {
+        if self.stop.is_some() {
+            self.left.borrow_mut().extend(values);
+        }
+    }
+}
+
+impl std::fmt::Debug for Pace<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Pace").finish_non_exhaustive()
+    }
+}
+
+/// Works at the pace of an instruction.
+///
+/// # Errors
+/// A stop.
+pub(super) fn within<T>(cx: &mut Cx<'_>, work: impl FnOnce(&Pace<'_>) -> T) -> Result<T, Fault> {
+    let (made, left, ended) = {
+        let run = RefCell::new((&mut *cx, Ok(())));
+        let stop = || {
+            let (cx, ended) = &mut *run.borrow_mut();
+            if ended.is_ok() {
+                *ended = cx.work(VALUE);
+            }
+            ended.is_err()
+        };
+        let pace = Pace::until(&stop);
+        let made = work(&pace);
+        let left = pace.left.into_inner();
+        (made, left, run.into_inner().1)
+    };
+    cx.discard(left)?;
+    ended?;
+    Ok(made)
+}
+
+/// Works at the pace of a call that the run waits for; `None` if its answer is
+/// no longer wanted.
+pub(super) fn while_wanted<T>(patience: &Patience, work: impl FnOnce(&Pace<'_>) -> T) -> Option<T> {
+    let (made, left, ended) = {
+        let watch = RefCell::new((Watch::new(patience), false));
+        let stop = || {
+            let (watch, ended) = &mut *watch.borrow_mut();
+            *ended = *ended || watch.work(VALUE as usize).is_err();
+            *ended
+        };
+        let pace = Pace::until(&stop);
+        let made = work(&pace);
+        let left = pace.left.into_inner();
+        (made, left, watch.into_inner().1)
+    };
+    let dropped = discard(patience, left);
+    (dropped && !ended).then_some(made)
+}
+
+/// Takes values apart; what is left when they are no longer waited for goes to
+/// a thread. Whether they were waited for.
+pub(super) fn discard(patience: &Patience, mut values: Vec<Value>) -> bool {
+    let mut watch = Watch::new(patience);
+    let ended = Value::dispose_all(&mut values, |n| watch.work(n * DROPPED));
+    if !values.is_empty() {
+        release(values);
+    }
+    ended.is_ok()
+}
