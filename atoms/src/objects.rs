@@ -52,14 +52,18 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
 /// twice for a moment.
 const DRAFT_BYTES: usize = 128;
 
+/// Work of a member of an object under construction.
+const MEMBER_WORK: i64 = 64;
+
 /// Missing members are present as `undefined`, as in the reference.
 fn pick(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> {
     let mut draft = ObjDraft::new();
     if let (true, Val::Arr(list)) = (truthy(cx.heap, args[0]), args[1]) {
         let n = cx.heap.len(list);
         charge_members(cx, n)?;
+        draft = ObjDraft::with_room(n);
         for i in 0..n {
-            cx.work(16)?;
+            cx.work(MEMBER_WORK)?;
             let key = key_at(cx, list, i)?;
             let value = member(cx, args[0], key)?;
             draft.set(key, value);
@@ -77,7 +81,7 @@ fn omit(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> 
         charge_members(cx, n)?;
         listed.try_reserve(n).map_err(|_| Oom { wanted: n })?;
         for i in 0..n {
-            cx.work(16)?;
+            cx.work(MEMBER_WORK)?;
             listed.insert(key_at(cx, list, i)?);
         }
     }
@@ -169,7 +173,7 @@ impl Source {
         match self {
             Source::Object(r) => {
                 for (key, value) in members(cx, *r)? {
-                    cx.work(16)?;
+                    cx.work(MEMBER_WORK)?;
                     if keep(key) {
                         draft.set(key, value);
                     }
@@ -177,7 +181,7 @@ impl Source {
             }
             Source::Array(r) => {
                 for i in 0..cx.heap.len(*r) {
-                    cx.work(16)?;
+                    cx.work(MEMBER_WORK)?;
                     let key = cx.heap.intern(i.to_string().as_bytes())?;
                     if keep(key) {
                         draft.set(key, cx.heap.items(*r)[i]);

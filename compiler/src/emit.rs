@@ -46,7 +46,7 @@ pub(crate) struct Emitter<'w> {
 }
 
 /// Instructions between two looks at who may want to stop the compiler.
-const ASK_EVERY: u32 = 256;
+const ASK_EVERY: u32 = 64;
 
 /// What a program may still make: bounds the size of code by that of its
 /// source, and how long nobody is asked whether to go on.

@@ -297,6 +297,7 @@ impl JoinText {
             CostModel::Flat => self.units,
         };
         cx.charge(WRITTEN, Sizes::default().out_units(units))?;
+        cx.work((self.units + self.formatted) as i64)?;
         self.formatted = 0;
         cx.heap.build_bytes(self.mark, &self.block)?;
         self.block.clear();

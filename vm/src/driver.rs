@@ -136,7 +136,8 @@ pub(crate) async fn drive(vm: &Vm, machine: &mut Machine, host: &RunHost<'_>) {
                 after_wait(machine, host, answer)
             }
             Step::Load(request) => {
-                machine.load(vm.load(&request, host), host);
+                let loaded = vm.load(&request, host);
+                machine.load(loaded, *request, host);
                 machine.resume(host)
             }
         };
@@ -175,7 +176,8 @@ pub(crate) fn drive_sync(vm: &Vm, machine: &mut Machine, host: &RunHost<'_>) {
                 after_wait(machine, host, Waited::Answer(answer))
             }
             Step::Load(request) => {
-                machine.load(vm.load(&request, host), host);
+                let loaded = vm.load(&request, host);
+                machine.load(loaded, *request, host);
                 machine.resume(host)
             }
         };

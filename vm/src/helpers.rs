@@ -5,6 +5,7 @@
 //! each one would cost as much as the whole program again, so only those go with
 //! it that it calls, or that they call.
 
+use crate::native::{Cx, Fault};
 use a99_core::costs::{COMPILE_ELEMENT, COMPILE_UNIT};
 use a99_core::json::{Document, Kind, NodeId};
 use a99_core::program::Program;
@@ -33,6 +34,9 @@ impl Extent {
         part(self.elements, COMPILE_ELEMENT).saturating_add(part(self.units, COMPILE_UNIT))
     }
 }
+
+/// Work of looking at a value, or of making one.
+const VALUE_WORK: i64 = 64;
 
 /// Which helpers a part of a program calls.
 #[derive(Debug, Default)]
@@ -131,12 +135,13 @@ impl Helpers {
         (extent, calls)
     }
 
-    /// The same of a value.
-    fn look_through_value(&self, value: &Value) -> (Extent, Calls) {
+    /// The same of a value, that a run waits for.
+    fn look_through_value(&self, cx: &mut Cx<'_>, value: &Value) -> Result<(Extent, Calls), Fault> {
         let mut extent = Extent::default();
         let mut calls = Calls::None;
         let mut work = vec![value];
         while let Some(value) = work.pop() {
+            cx.work(VALUE_WORK)?;
             match value {
                 Value::String(text) => extent.units += wtf8::utf16_len(text.as_bytes()),
                 Value::Array(items) => {
@@ -154,7 +159,7 @@ impl Helpers {
                 _ => {}
             }
         }
-        (extent, calls)
+        Ok((extent, calls))
     }
 
     fn note(&self, calls: &mut Calls, name: Option<&[u8]>) {
@@ -170,8 +175,15 @@ impl Helpers {
 
     /// What an inline program needs: which helpers, in order, and how large it is
     /// with them.
-    pub(crate) fn needed_by(&self, program: &Value) -> (Vec<u32>, Extent) {
-        let (mut extent, calls) = self.look_through_value(program);
+    ///
+    /// # Errors
+    /// A stop.
+    pub(crate) fn needed_by(
+        &self,
+        cx: &mut Cx<'_>,
+        program: &Value,
+    ) -> Result<(Vec<u32>, Extent), Fault> {
+        let (mut extent, calls) = self.look_through_value(cx, program)?;
         let mut needed = vec![false; 0];
         let mut found = Vec::new();
         let mut work = vec![&calls];
@@ -194,22 +206,42 @@ impl Helpers {
             }
         }
         found.sort_unstable();
-        (found, extent)
+        Ok((found, extent))
     }
 
     /// These helpers as the root's `helpers`.
-    pub(crate) fn value(&self, program: &Program, needed: &[u32]) -> Option<Value> {
-        let (document, _) = document_of(self.own.as_ref(), program)?;
+    ///
+    /// # Errors
+    /// A stop.
+    pub(crate) fn value(
+        &self,
+        cx: &mut Cx<'_>,
+        program: &Program,
+        needed: &[u32],
+    ) -> Result<Option<Value>, Fault> {
+        let Some((document, _)) = document_of(self.own.as_ref(), program) else {
+            return Ok(None);
+        };
         if needed.is_empty() {
-            return None;
+            return Ok(None);
         }
         let mut map = Map::with_capacity(needed.len());
         for helper in needed {
-            let helper = self.list.get(*helper as usize)?;
+            let Some(helper) = self.list.get(*helper as usize) else {
+                return Ok(None);
+            };
+            // What is made of one helper is bounded by its source; where the
+            // run must stop, all helpers made so far are taken apart elsewhere.
             let name = a99_core::text::Text::from_wtf8(helper.name.to_vec());
-            map.insert(name, document.to_value(helper.node));
+            match cx.work(helper.extent.elements as i64 * VALUE_WORK) {
+                Ok(()) => map.insert(name, document.to_value(helper.node)),
+                Err(fault) => {
+                    let _ = cx.discard(vec![Value::Object(map)]);
+                    return Err(fault);
+                }
+            };
         }
-        Some(Value::Object(map))
+        Ok(Some(Value::Object(map)))
     }
 }
 

@@ -32,6 +32,9 @@ pub(super) const METHODS: &[(&str, Method)] = &[
     ("toString", to_text),
 ];
 
+/// Bytes of a refused text that its error shows: each of its copies takes time.
+const SHOWN_BYTES: usize = 64 << 10;
+
 /// `Date(init?)`: now, or what `new Date(init)` is; invalid dates are refused.
 fn new(cx: &mut Cx<'_>, args: &[Val]) -> Result<Val, Fault> {
     let init = arg(args, 0);
@@ -42,7 +45,11 @@ fn new(cx: &mut Cx<'_>, args: &[Val]) -> Result<Val, Fault> {
     };
     if ms.is_nan() {
         let shown = coerce::to_str(cx, init)?;
-        let shown = cut(cx.heap.bytes(shown), &BoundaryLimits::default());
+        let limits = BoundaryLimits {
+            max_bytes: SHOWN_BYTES,
+            ..BoundaryLimits::default()
+        };
+        let shown = cut(cx.heap.bytes(shown), &limits);
         let shown = wtf8::to_utf8_lossy(shown).into_owned();
         return Err(Fault::throw(format!("Invalid date: {shown}")));
     }

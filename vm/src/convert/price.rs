@@ -5,6 +5,9 @@ use crate::heap::{Ref, Val};
 use crate::native::{Cx, Fault};
 use a99_core::costs::{CostModel, Formula, Sizes};
 
+/// Work of looking at a value.
+const VALUE_WORK: i64 = 16;
+
 /// Charges reading a value with everything in it: its elements, members and
 /// units, each path to a shared part once more, as a copy would have it.
 ///
@@ -37,7 +40,7 @@ pub(crate) fn charge_read(cx: &mut Cx<'_>, v: Val, formula: Formula) -> Result<(
         if next.is_none() {
             path.pop();
         }
-        cx.work(1)?;
+        cx.work(VALUE_WORK)?;
     }
 }
 

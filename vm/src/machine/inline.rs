@@ -5,7 +5,7 @@ use crate::convert::{self, BoundaryLimits, Copies};
 use crate::heap::Val;
 use crate::helpers::Extent;
 use crate::link::Executable;
-use crate::native::{Fault, Host};
+use crate::native::{Cx, Fault, Host};
 use a99_core::costs::{BOTH, CostModel};
 use a99_core::program::{CONST_FLAG, Home};
 use a99_core::text::Text;
@@ -172,14 +172,22 @@ impl Machine {
         let lent = copies.bytes();
         drop(copies);
         let exe = self.root_of_helpers();
-        let (needed, mut extent) = exe.helpers().needed_by(&value);
+        let mut cx = super::cx(&mut self.heap, &mut self.meter, host);
+        let (needed, mut extent) = match exe.helpers().needed_by(&mut cx, &value) {
+            Ok(needed) => needed,
+            Err(fault) => {
+                let _ = cx.discard(vec![value]);
+                return Err(fault);
+            }
+        };
         extent.elements = extent.elements.saturating_add(outer.len());
         self.pay_for_compiling(extent, host)?;
         let lent = (extent.elements.saturating_mul(READ_NODE_BYTES))
             .saturating_add(extent.units.saturating_mul(READ_UNIT_BYTES))
             .saturating_add(lent);
         self.heap.add_external(lent)?;
-        let value = with_helpers(value, &exe, &needed);
+        let mut cx = super::cx(&mut self.heap, &mut self.meter, host);
+        let value = with_helpers(&mut cx, value, &exe, &needed)?;
         let names = outer.iter().map(|o| (o.name.clone(), o.constant)).collect();
         self.waiting = Some(Waiting::Load(Pending {
             dst,
@@ -221,14 +229,29 @@ impl Machine {
         self.ask(dst, FrameKind::Agent, program, args, Vec::new(), host)
     }
 
-    /// Answers [`Step::Load`]; an error is what the program sees.
-    pub fn load(&mut self, loaded: Result<Arc<Executable>, Text>, host: &dyn Host) {
+    /// Answers [`Step::Load`], whose request is handed back; an error is what
+    /// the program sees.
+    pub fn load(
+        &mut self,
+        loaded: Result<Arc<Executable>, Text>,
+        request: LoadRequest,
+        host: &dyn Host,
+    ) {
         let Some(Waiting::Load(pending)) = self.waiting.take() else {
             return;
+        };
+        let stopped = host.stop();
+        let mut cx = super::cx(&mut self.heap, &mut self.meter, host);
+        let discarded = match stopped {
+            Some(reason) => Err(Fault::Stop(reason)),
+            None => cx.discard(vec![request.program]),
         };
         self.heap.sub_external(pending.lent);
         if self.outcome.is_some() {
             return;
+        }
+        if let Err(fault) = discarded {
+            return self.raise(fault, host);
         }
         // What was made when the run had to stop is no answer.
         if let Some(reason) = host.stop() {
@@ -307,11 +330,23 @@ impl Machine {
 
 /// An inline program has the helpers of its caller; root keys of its own are
 /// ignored (language section 1.1).
-fn with_helpers(program: Value, exe: &Executable, needed: &[u32]) -> Value {
+fn with_helpers(
+    cx: &mut Cx<'_>,
+    program: Value,
+    exe: &Executable,
+    needed: &[u32],
+) -> Result<Value, Fault> {
     let Value::Object(mut root) = program else {
-        return program;
+        return Ok(program);
     };
-    match exe.helpers().value(exe.program(), needed) {
+    let helpers = match exe.helpers().value(cx, exe.program(), needed) {
+        Ok(helpers) => helpers,
+        Err(fault) => {
+            let _ = cx.discard(vec![Value::Object(root)]);
+            return Err(fault);
+        }
+    };
+    match helpers {
         Some(helpers) => {
             root.insert("helpers", helpers);
         }
@@ -320,5 +355,5 @@ fn with_helpers(program: Value, exe: &Executable, needed: &[u32]) -> Value {
         }
     }
     root.remove("inputSchema");
-    Value::Object(root)
+    Ok(Value::Object(root))
 }
