@@ -1,7 +1,7 @@
 //! What comes from the host while a run goes on: answers of atoms, programs
 //! that arrive at run time.
 
-use super::Watch;
+use super::{Watch, own_time};
 use a99_compiler::{CompileOptions, compile_watched};
 use a99_core::json::Document;
 use a99_core::verify::verify_watched;
@@ -13,12 +13,16 @@ use serde_json::{Value as Json, json};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
 
 /// Takes a list of pairs.
 #[atom(cost = 1)]
 fn takes_pairs(pairs: Vec<(String, f64)>) -> f64 {
-    pairs.len() as f64
+    let len = pairs.len();
+    own_time(|| drop(pairs));
+    len as f64
 }
 
 /// Takes a text.
@@ -35,8 +39,19 @@ fn gives_pairs(pairs: Vec<(String, f64)>) -> Vec<(String, f64)> {
 
 /// Gives what it takes, as an atom that waits does.
 #[atom(cost = 1, effect = "io")]
-async fn waits(value: Json) -> Json {
+async fn waits(value: Own) -> Own {
     value
+}
+
+/// Data of the host's, whose end is the host's own time.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(transparent)]
+struct Own(Json);
+
+impl Drop for Own {
+    fn drop(&mut self) {
+        own_time(|| drop(self.0.take()));
+    }
 }
 
 /// All atoms, and those here.
@@ -87,15 +102,27 @@ pub(crate) fn operations() -> Vec<(String, Json)> {
             "agentRun".to_owned(),
             json!({"op": "agentRun", "agentId": id("program"), "input": id("object"), "result": "x"}),
         ),
+        (
+            "agentRun with helpers".to_owned(),
+            json!({"op": "agentRun", "agentId": id("caller"), "input": {}, "result": "x"}),
+        ),
     ]
 }
 
-/// Answers a call that does not wait.
+/// Answers a call that does not wait. It looks at its own deadline, which comes
+/// at another moment of it each time; how late it then ends is noted.
 pub(crate) fn answer(
     machine: &mut Machine,
-    request: Request,
+    mut request: Request,
     watch: &Watch,
 ) -> Result<Step, String> {
+    /// Longer than any call takes.
+    const LONGEST_US: u64 = 30_000;
+    const STEP_US: u64 = 617;
+    let offset = watch.calls.fetch_add(STEP_US, Relaxed) % LONGEST_US;
+    let begun = watch.look();
+    let deadline = Instant::now() + Duration::from_micros(offset);
+    request.call.deadline = Some(deadline);
     let started = match &request.atom.body {
         AtomBody::Async(body) => body(request.call),
         AtomBody::AsyncDyn(body) => body(request.call),
@@ -110,6 +137,8 @@ pub(crate) fn answer(
         Poll::Pending => return Err("an atom that waits".to_owned()),
     };
     drop(future);
+    let late = Instant::now().saturating_duration_since(deadline);
+    watch.answered(begun, late.as_micros() as u64);
     Ok(match machine.deliver(answer, watch) {
         Some(step) => step,
         None => machine.resume(watch),
@@ -127,12 +156,17 @@ pub(crate) fn load(
         outer: request.outer.clone(),
         ..CompileOptions::default()
     };
-    let document = Arc::new(Document::from_value(&request.program));
+    let document = Document::from_value_watched(&request.program, &stop)
+        .ok_or_else(|| Text::from("stopped"))?;
+    let document = Arc::new(document);
     let program = compile_watched(&document, &**atoms, &options, &stop)
         .map_err(|refused| Text::from(format!("{refused:?}")))?;
     let artifact = verify_watched(program, &stop)
         .ok_or_else(|| Text::from("stopped"))?
         .map_err(|error| Text::from(error.to_string()))?;
+    if stop() {
+        return Err(Text::from("stopped"));
+    }
     let exe = Executable::link(&artifact, atoms).map_err(|error| Text::from(error.to_string()))?;
     Ok(Arc::new(exe))
 }

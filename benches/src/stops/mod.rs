@@ -17,6 +17,7 @@ use agent99::vm::native::{Host, StopReason};
 use agent99::{AtomSet, CostModel, ErrorCode, Fuel, RunOptions, Value};
 use cpu_time::ThreadTime;
 use serde_json::{Value as Json, json};
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -25,11 +26,20 @@ pub const BOUND_US: u64 = 1_000;
 
 thread_local! {
     static START: ThreadTime = ThreadTime::now();
+    static OWN_US: Cell<u64> = const { Cell::new(0) };
 }
 
-/// CPU time of this thread, in microseconds.
+/// CPU time of this thread, in microseconds, but for the host's own.
 fn cpu_us() -> u64 {
-    START.with(|start| start.elapsed().as_micros() as u64)
+    START.with(|start| start.elapsed().as_micros() as u64) - OWN_US.get()
+}
+
+/// What functions of the host do with values of their own types is theirs: no
+/// run can interrupt it.
+fn own_time(work: impl FnOnce()) {
+    let begun = cpu_us();
+    work();
+    OWN_US.set(OWN_US.get() + (cpu_us() - begun));
 }
 
 /// How a run is told to stop.
@@ -88,6 +98,7 @@ struct Watch {
     last: AtomicU64,
     longest: AtomicU64,
     looks: AtomicU64,
+    calls: AtomicU64,
 }
 
 impl Watch {
@@ -97,6 +108,15 @@ impl Watch {
         self.longest.fetch_max(now.saturating_sub(last), Relaxed);
         self.looks.fetch_add(1, Relaxed);
         now
+    }
+
+    /// A call that began then was answered so much too late by the clock; other
+    /// programs may have had the processor meanwhile.
+    fn answered(&self, begun: u64, late: u64) {
+        let now = cpu_us();
+        let late = late.min(now.saturating_sub(begun));
+        self.longest.fetch_max(late, Relaxed);
+        self.last.store(now, Relaxed);
     }
 
     /// Begins to watch: what came before does not count.
@@ -202,7 +222,7 @@ impl Rig {
                 {"op": "try", "try": [operation], "catch": []}
             ]}),
         );
-        json!({"op": "seq", "steps": steps})
+        json!({"op": "seq", "helpers": operations::helpers(self.effort.part), "steps": steps})
     }
 
     fn run(&self, exe: &Arc<Executable>, how: How, fuel: f64) -> Result<Ended, String> {
@@ -232,7 +252,8 @@ impl Rig {
                 Step::Yield => machine.resume(&watch),
                 Step::Call(request) => hosts::answer(&mut machine, *request, &watch)?,
                 Step::Load(request) => {
-                    machine.load(hosts::load(&self.atoms, &request, &watch), &watch);
+                    let loaded = hosts::load(&self.atoms, &request, &watch);
+                    machine.load(loaded, *request, &watch);
                     machine.resume(&watch)
                 }
             };

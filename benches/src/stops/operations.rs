@@ -55,6 +55,13 @@ fn names_in(part: &Json, names: &mut Vec<String>) {
     }
 }
 
+/// Functions of the program; all of them are called by `caller`.
+pub(crate) fn helpers(part: u32) -> Json {
+    let helper = |i| json!({"steps": [{"op": "varSet", "key": "x", "value": i}]});
+    let named = |i| (format!("helper {i}"), helper(i));
+    Json::Object((0..2_000 / part).map(named).collect())
+}
+
 /// Those of the preparations that an operation needs.
 pub(crate) fn preparations(operation: &Json, part: u32) -> Vec<Json> {
     let mut names = Vec::new();
@@ -129,6 +136,12 @@ fn all_preparations(part: u32) -> Vec<Json> {
                     "left": {"$expr": "literal", "value": i},
                     "right": {"$expr": "literal", "value": format!("text {i}")},
                 }}))
+                .collect::<Vec<Json>>()})),
+        ),
+        set(
+            "caller",
+            lit(json!({"op": "seq", "steps": (0..2_000 / part)
+                .map(|i| json!({"op": "callLocal", "name": format!("helper {i}")}))
                 .collect::<Vec<Json>>()})),
         ),
         set("set", func("Set", json!([id("numbers")]))),
