@@ -5,6 +5,8 @@
 //! pays a proportional part too, **before** the work, from the sizes that a
 //! [`Formula`] names. `docs/costs.md` is generated from these tables.
 
+use crate::fuel::Fuel;
+
 /// Micro-units in one unit of fuel.
 pub const MICRO: i64 = 1_000_000;
 /// The version of the prices in this crate: of what is charged, and of how
@@ -414,34 +416,33 @@ impl Formula {
         }
     }
 
-    /// The formula as `docs/costs.md` shows it.
+    /// The formula as `docs/costs.md` shows it, in units of fuel.
     pub fn describe(self) -> String {
+        let fuel = |micro: i64| Fuel::from_micro(micro).to_string();
+        let (unit, element) = (fuel(UNIT), fuel(ELEMENT));
         let (read, written) = match self {
             Formula::Free => return "-".to_owned(),
             Formula::Sort => {
-                return "0.0032 * n * ceil(log2 n) + 0.0001 * units of the texts compared"
-                    .to_owned();
+                let step = fuel(SORT_STEP * ELEMENT);
+                return format!("{step} * n * ceil(log2 n) + {unit} * units of the texts compared");
             }
             Formula::Keys(times) => {
                 return format!(
-                    "{times} * 0.0004 * (units read + elements read) + {}",
+                    "{times} * {element} * (units read + elements read) + {}",
                     WRITTEN.describe()
                 );
             }
             Formula::Linear { read, written } => (read, written),
         };
-        let part = |what: &str, times: i64| match times {
-            0 => None,
-            1 => Some(what.to_owned()),
-            n => Some(format!("{n} * ({what})")),
+        let part = |what: &str, times: i64| {
+            let sum = format!("{unit} * units {what} + {element} * elements {what}");
+            match times {
+                0 => None,
+                1 => Some(sum),
+                n => Some(format!("{n} * ({sum})")),
+            }
         };
-        let parts = [
-            part("0.0001 * units read + 0.0004 * elements read", read),
-            part(
-                "0.0001 * units written + 0.0004 * elements written",
-                written,
-            ),
-        ];
+        let parts = [part("read", read), part("written", written)];
         let parts: Vec<String> = parts.into_iter().flatten().collect();
         parts.join(" + ")
     }

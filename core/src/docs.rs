@@ -1,12 +1,16 @@
-//! Reference pages that are generated from tables of this crate, so that they
-//! cannot drift from the machine: `docs/bytecode.md` and `docs/costs.md`.
+//! Reference pages: texts that are generated from tables of this crate, so that they
+//! cannot drift from the machine: `docs/bytecode.md`, `docs/builtins.md` and
+//! `docs/costs.md`.
 //!
 //! This module only makes the text; writing the files, and checking that they
 //! are up to date, is the build's business.
 
 mod bill;
+mod builtins;
 
-use crate::builtins::{FUNCTIONS, METHODS};
+pub use builtins::builtins_markdown;
+
+use crate::builtins::{FUNCTIONS, METHODS, Reads};
 use crate::costs::{
     self, BOTH, CACHE_STORE, COMMAND_BYTE, COMMAND_SECOND, COMPACTION, COMPARED_PIECE,
     COMPILE_ELEMENT, COMPILE_UNIT, CROSSING_ELEMENT, CROSSING_MEMBER, CROSSING_RESULT,
@@ -196,10 +200,7 @@ pub fn costs_markdown(atoms: &[&AtomSig]) -> String {
     bill::write_examples(&mut out, atoms);
     write_atoms(&mut out, atoms);
     out.push_str("## Functions\n\nStatic price: their expression node.\n\n");
-    write_formulas(
-        &mut out,
-        FUNCTIONS.iter().map(|f| (full_name(f.ns, f.name), f.cost)),
-    );
+    write_formulas(&mut out, FUNCTIONS.iter().map(|f| (f.full_name(), f.cost)));
     out.push_str("\n## Methods\n\nStatic price: their expression node.\n\n");
     write_formulas(
         &mut out,
@@ -343,10 +344,10 @@ fn write_rates(out: &mut String) {
          What is read:\n\n\
          * by a method: the widths of the receiver and of all arguments; by `push`: one \
          element for each argument.\n\
-         * by a function: the width of its first argument; by `Object.assign` and `JSON.stringify`: of all of them; \
-         by `Math.min`, `Math.max` and `Math.hypot`: one element for each argument.\n\
-         * by `filter` and `Schema.*`: all arguments with everything in them, a shared part \
-         once for each way to it.\n\
+         * by a function: the width of its first argument; by {}: of all of them; by {}: one \
+         element for each argument.\n\
+         * by {}: all arguments with everything in them, a shared part once for each way to \
+         it.\n\
          * by an atom: the widths of `str` and `sep` (split), `list` and `sep` (join), `tmpl` \
          (template), `keys` (pick), `obj` (omit, keys), `a` and `b` (merge), `str` \
          (jsonParse), `value` (jsonStringify), `pattern` and `value` (regexMatch), \
@@ -425,6 +426,9 @@ fn write_rates(out: &mut String) {
          the search for garbage before, as far as what was allocated has not paid for it.\n\n",
         price(Formula::Sort.price(Sizes::elements(5))),
         price(Formula::Sort.price(Sizes::elements(1024))),
+        readers(Reads::All),
+        readers(Reads::Count),
+        readers(Reads::Deep),
     );
 }
 
@@ -470,12 +474,14 @@ fn write_atoms(out: &mut String, atoms: &[&AtomSig]) {
     out.push('\n');
 }
 
-fn full_name(ns: &str, name: &str) -> String {
-    if ns.is_empty() {
-        name.to_owned()
-    } else {
-        format!("{ns}.{name}")
-    }
+/// The functions with this way of reading whose price reads, for a sentence.
+fn readers(reads: Reads) -> String {
+    let names: Vec<String> = FUNCTIONS
+        .iter()
+        .filter(|f| f.reads == reads && f.cost.reads())
+        .map(|f| format!("`{}`", f.full_name()))
+        .collect();
+    names.join(", ")
 }
 
 /// One row for each formula, with all that have it.

@@ -4,7 +4,7 @@
 use crate::shell::{Failed, failed, root};
 use a99_atoms::{all_atoms, is_internal};
 use a99_core::artifact;
-use a99_core::docs::{bytecode_markdown, costs_markdown};
+use a99_core::docs::{builtins_markdown, bytecode_markdown, costs_markdown};
 use serde_json::Value as Json;
 use std::fmt::Write as _;
 use std::fs;
@@ -14,7 +14,7 @@ use std::fs;
 const RATES: &str = "benches/results/rates.json";
 
 /// The documents: path in the workspace, text.
-fn documents() -> Result<[(&'static str, String); 3], Failed> {
+fn documents() -> Result<Vec<(&'static str, String)>, Failed> {
     let atoms = all_atoms();
     let language: Vec<_> = atoms
         .iter()
@@ -23,8 +23,9 @@ fn documents() -> Result<[(&'static str, String); 3], Failed> {
         .collect();
     let mut costs = costs_markdown(&language);
     costs.push_str(&measured()?);
-    Ok([
+    Ok(vec![
         ("docs/a99b.md", artifact::markdown()),
+        ("docs/builtins.md", builtins_markdown()),
         ("docs/bytecode.md", bytecode_markdown()),
         ("docs/costs.md", costs),
     ])

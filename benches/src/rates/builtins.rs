@@ -173,7 +173,7 @@ fn with_value(case: Case, value: &Json) -> Case {
 pub(crate) fn cases() -> Vec<Case> {
     let lists = argument_lists();
     let mut out = Vec::new();
-    for row in &METHODS {
+    for row in METHODS {
         for shape in RECEIVERS {
             for list in &lists {
                 let case = Case::steps("methods", row.name, "", vec![]).var("v", shape);
@@ -205,7 +205,7 @@ pub(crate) fn cases() -> Vec<Case> {
             }
         }
     }
-    for row in &FUNCTIONS {
+    for row in FUNCTIONS {
         let name = function_name(row.ns, row.name);
         for shape in SUBJECTS {
             // Every argument after some subjects, few after the others.

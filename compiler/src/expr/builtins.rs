@@ -1,196 +1,34 @@
-//! The closed set of functions and methods that a condition text may call (decision D2).
+//! Callable names: the closed set of functions and methods that a condition text may call
+//! (decision D2), as the tables of `core` say.
 //!
 //! Names only: what a method does with its receiver, and whether the receiver has it, is the
-//! evaluator's business. The lists follow language section 3.5 and 3.6.
+//! evaluator's business.
 
-/// Functions that can be called by name.
-const FUNCTIONS: &[&str] = &[
-    "Date",
-    "Error",
-    "Set",
-    "decodeURI",
-    "decodeURIComponent",
-    "encodeURI",
-    "encodeURIComponent",
-    "filter",
-    "isFinite",
-    "isNaN",
-    "parseFloat",
-    "parseInt",
-];
-
-/// Methods of strings, arrays, numbers, booleans, namespaces, sets and dates. The forbidden
-/// names are here so that they reach the evaluator, whose error is catchable (decision D44).
-const METHODS: &[&str] = &[
-    "__proto__",
-    "abs",
-    "acos",
-    "acosh",
-    "add",
-    "any",
-    "array",
-    "asin",
-    "asinh",
-    "assign",
-    "at",
-    "atan",
-    "atan2",
-    "atanh",
-    "cbrt",
-    "ceil",
-    "charAt",
-    "charCodeAt",
-    "clear",
-    "clz32",
-    "codePointAt",
-    "concat",
-    "constructor",
-    "copyWithin",
-    "cos",
-    "cosh",
-    "datetime",
-    "diff",
-    "email",
-    "emoji",
-    "endsWith",
-    "entries",
-    "enum",
-    "error",
-    "every",
-    "exp",
-    "expm1",
-    "fill",
-    "filter",
-    "find",
-    "findIndex",
-    "findLast",
-    "findLastIndex",
-    "flat",
-    "flatMap",
-    "floor",
-    "forEach",
-    "format",
-    "from",
-    "fromCharCode",
-    "fromCodePoint",
-    "fromEntries",
-    "fromExample",
-    "fround",
-    "has",
-    "hasOwn",
-    "hypot",
-    "imul",
-    "includes",
-    "indexOf",
-    "infer",
-    "info",
-    "intersection",
-    "ipv4",
-    "isAfter",
-    "isArray",
-    "isBefore",
-    "isFinite",
-    "isInteger",
-    "isNaN",
-    "isSafeInteger",
-    "isValid",
-    "isWellFormed",
-    "join",
-    "keys",
-    "lastIndexOf",
-    "localeCompare",
-    "log",
-    "log10",
-    "log1p",
-    "log2",
-    "map",
-    "match",
-    "matchAll",
-    "max",
-    "min",
-    "normalize",
-    "now",
-    "null",
-    "object",
-    "of",
-    "padEnd",
-    "padStart",
-    "parse",
-    "parseFloat",
-    "parseInt",
-    "pattern",
-    "pop",
-    "pow",
-    "prototype",
-    "push",
-    "random",
-    "record",
-    "reduce",
-    "reduceRight",
-    "remove",
-    "repeat",
-    "replace",
-    "replaceAll",
-    "response",
-    "reverse",
-    "round",
-    "search",
-    "shift",
-    "sign",
-    "sin",
-    "sinh",
-    "slice",
-    "some",
-    "sort",
-    "splice",
-    "split",
-    "sqrt",
-    "startsWith",
-    "stringify",
-    "substr",
-    "substring",
-    "tan",
-    "tanh",
-    "toArray",
-    "toExponential",
-    "toFixed",
-    "toLocaleLowerCase",
-    "toLocaleString",
-    "toLocaleUpperCase",
-    "toLowerCase",
-    "toPrecision",
-    "toReversed",
-    "toSorted",
-    "toSpliced",
-    "toString",
-    "toUpperCase",
-    "toWellFormed",
-    "trim",
-    "trimEnd",
-    "trimLeft",
-    "trimRight",
-    "trimStart",
-    "trunc",
-    "tuple",
-    "undefined",
-    "union",
-    "unshift",
-    "url",
-    "uuid",
-    "valueOf",
-    "values",
-    "warn",
-    "with",
-];
+use a99_core::builtins::{FUNCTIONS, METHODS, Place, is_forbidden, is_function_in, is_method_in};
 
 /// Whether `name(…)` is a builtin call.
 pub(super) fn is_function(name: &str) -> bool {
-    FUNCTIONS.binary_search(&name).is_ok()
+    is_function_in(name, Place::Condition)
 }
 
-/// Whether `object.name(…)` is in the closed set.
+/// Whether `object.name(…)` is in the closed set. Forbidden names are let through to the
+/// evaluator, whose error is catchable (decision D44).
 pub(super) fn is_method(name: &str) -> bool {
-    METHODS.binary_search(&name).is_ok()
+    is_forbidden(name.as_bytes()) || is_method_in(name, Place::Condition)
+}
+
+/// The names of one kind, some of them twice.
+fn known(methods: bool) -> impl Iterator<Item = &'static str> {
+    let here = |places: &[Place]| places.contains(&Place::Condition);
+    let functions = FUNCTIONS
+        .iter()
+        .filter(move |f| f.ns.is_empty() != methods && here(f.places))
+        .map(|f| f.name);
+    let methods = METHODS
+        .iter()
+        .filter(move |m| methods && here(m.places))
+        .map(|m| m.name);
+    functions.chain(methods)
 }
 
 /// The known name nearest to `name`, when one is at most two edits away.
@@ -200,10 +38,8 @@ pub(super) fn nearest(name: &str, methods: bool) -> Option<&'static str> {
     if name.len() > MAX_COMPARED {
         return None;
     }
-    let known = if methods { METHODS } else { FUNCTIONS };
-    known
-        .iter()
-        .map(|candidate| (edit_distance(name, candidate), *candidate))
+    known(methods)
+        .map(|candidate| (edit_distance(name, candidate), candidate))
         .filter(|(distance, candidate)| *distance <= 2 && *distance < candidate.len() / 2)
         .min()
         .map(|(_, candidate)| candidate)
@@ -230,9 +66,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_are_sorted_for_binary_search() {
-        assert!(FUNCTIONS.is_sorted());
-        assert!(METHODS.is_sorted());
+    fn rows_say_what_a_condition_may_call() {
+        assert!(is_function("parseInt") && !is_function("trim"));
+        assert!(is_method("trim") && is_method("keys") && is_method("__proto__"));
+        assert!(!is_method("anchor") && !is_method("launchRockets"));
     }
 
     #[test]

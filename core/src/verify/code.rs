@@ -146,7 +146,7 @@ fn check_operands(u: &Unit<'_>, pc: usize, op: Op) -> Result<Option<u32>, super:
             K::Slot => u.f.slots,
             K::Target => u.len(),
             K::Block => size(&u.f.blocks),
-            K::Function => size(&FUNCTIONS),
+            K::Function => size(FUNCTIONS),
             K::Method => match u16::try_from(value) {
                 Ok(id) if !method_name(id).is_empty() => continue,
                 _ => 0,

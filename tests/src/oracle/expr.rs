@@ -494,7 +494,7 @@ impl Machine<'_> {
         }
         let row = METHODS.iter().find(|r| r.name == name);
         let cost = row.map_or(costs::FREE, |r| r.cost);
-        let what = row.map_or(Reads::All, |r| r.reads());
+        let what = row.map_or(Reads::All, |r| r.reads);
         m.reads(cost, what, Some(this), args)?;
         let mut call = |m: &mut meter::Meter, f: &OVal, a: &[OVal]| statics::call_value(m, f, a);
         let self_charged = matches!(name, "repeat" | "padStart" | "padEnd");

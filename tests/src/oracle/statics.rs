@@ -21,7 +21,7 @@ pub fn now() -> f64 {
 /// Calls a builtin function by its row.
 pub fn call(m: &mut Meter, row: u16, arguments: &[OVal]) -> Res<OVal> {
     let f = FUNCTIONS[row as usize];
-    m.reads(f.cost, f.reads(), None, arguments)?;
+    m.reads(f.cost, f.reads, None, arguments)?;
     let result = dispatch(m, f.ns, f.name, arguments)?;
     // `Array.from` has paid before it made its list.
     if (f.ns, f.name) != ("Array", "from") {

@@ -165,7 +165,7 @@ pub fn call_function(cx: &mut Cx<'_>, f: u16, args: &[Val]) -> Result<Val, Fault
         Some(Some(code)) => {
             let row = &FUNCTIONS[usize::from(f)];
             if row.cost.reads() {
-                charge_reads(cx, row.cost, row.reads(), None, args)?;
+                charge_reads(cx, row.cost, row.reads, None, args)?;
             }
             code(cx, args)
         }
@@ -310,7 +310,7 @@ pub fn call_method(cx: &mut Cx<'_>, recv: Val, method: u16, args: &[Val]) -> Res
         && !matches!(recv, Val::Builtin(_))
         && find(cx, recv, method)
     {
-        charge_reads(cx, row.cost, row.reads(), Some(recv), args)?;
+        charge_reads(cx, row.cost, row.reads, Some(recv), args)?;
     }
     match recv {
         Val::Str(s) => {

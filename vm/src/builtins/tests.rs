@@ -2,6 +2,7 @@
 
 use super::testing::{Bench, message, show};
 use super::*;
+use a99_core::builtins::Receiver;
 
 fn call(cx: &mut Cx<'_>, recv: Val, name: &str, args: &[Val]) -> Result<Val, Fault> {
     let method = method_id(name).unwrap();
@@ -15,27 +16,50 @@ fn every_row_has_code() {
     for (i, f) in FUNCTIONS.iter().enumerate() {
         assert!(t.functions[i].is_some(), "{}.{}", f.ns, f.name);
     }
-    for (i, m) in METHODS.iter().enumerate() {
-        let some = has_row(&t.strings, i)
-            || has_row(&t.numbers, i)
-            || has_row(&t.arrays, i)
-            || has_row(&t.sets, i)
-            || has_row(&t.dates, i)
-            || has_row(&t.any, i);
-        assert!(some, "{}", m.name);
+    let lists = [
+        (Receiver::Text, rows(&t.strings)),
+        (Receiver::Number, rows(&t.numbers)),
+        (Receiver::Array, rows(&t.arrays)),
+        (Receiver::Set, rows(&t.sets)),
+        (Receiver::Date, rows(&t.dates)),
+        (Receiver::Any, rows(&t.any)),
+    ];
+    for (receiver, has) in lists {
+        for (m, has) in METHODS.iter().zip(has) {
+            let file = "core/src/builtins/methods.rs or the code in vm/src/builtins";
+            let kind = receiver.as_str();
+            assert_eq!(
+                m.on.contains(&receiver),
+                has,
+                "{} of {kind}: {file}",
+                m.name
+            );
+        }
     }
     let lists = [
         strings::METHODS,
         strings_search::METHODS,
+        strings_replace::METHODS,
         strings_case::METHODS,
         html::METHODS,
     ];
-    for (name, _) in lists.concat() {
-        assert!(method(name).is_some(), "{name} has no row");
+    let names = (lists.concat().into_iter().map(|row| row.0))
+        .chain(numbers::METHODS.iter().map(|row| row.0))
+        .chain(arrays::METHODS.iter().map(|row| row.0))
+        .chain(sets::METHODS.iter().map(|row| row.0))
+        .chain(dates::METHODS.iter().map(|row| row.0))
+        .chain(globals::ANY_METHODS.iter().map(|row| row.0));
+    for name in names {
+        assert!(
+            method(name).is_some(),
+            "{name}: core/src/builtins/methods.rs has no row"
+        );
     }
-    for (name, _) in numbers::METHODS {
-        assert!(method(name).is_some(), "{name} has no row");
-    }
+}
+
+/// Which rows of a table have code.
+fn rows<F>(table: &[Option<F>]) -> Vec<bool> {
+    table.iter().map(Option::is_some).collect()
 }
 
 #[test]
