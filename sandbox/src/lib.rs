@@ -12,11 +12,11 @@ mod api;
 #[cfg(feature = "vm")]
 pub mod c2w;
 pub mod image;
-pub mod p9;
 #[cfg(feature = "vm")]
 pub mod vm;
 
 pub use a99_sandbox_net as net;
+pub use a99_sandbox_p9 as p9;
 #[cfg(feature = "vm")]
 pub use api::*;
 #[cfg(feature = "vm")]

@@ -51,7 +51,7 @@ static ENGINE: LazyLock<Engine> = LazyLock::new(|| Engine::builder().build());
 /// If the server fails, or changed what the guest may not change.
 pub fn p9(data: &[u8]) {
     let folder = tempfile::tempdir().expect("a folder");
-    a99_sandbox::p9::fuzz::messages(folder.path(), data);
+    a99_sandbox_p9::fuzz::messages(folder.path(), data);
 }
 
 /// The JSON reader: what it accepts, it writes and reads again the same.

@@ -491,7 +491,9 @@ fn check_mount(mount: &Mount) -> Result<(), VmError> {
 
 /// Whether no mount shows the guest our own folders.
 fn check_own(mounts: &[Mount], more: &[PathBuf]) -> Result<(), VmError> {
-    p9::check_mounts(mounts, more).map_err(|error| VmError::new(VmCode::Mount, error.to_string()))
+    let caches = image::cache::user_folders();
+    let checked = p9::check_mounts(mounts, more, caches);
+    checked.map_err(|error| VmError::new(VmCode::Mount, error.to_string()))
 }
 
 /// Whether a saved guest is one of this image.

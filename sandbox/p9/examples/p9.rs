@@ -1,9 +1,9 @@
 //! How fast the 9p server alone reads, writes and lists, on a temporary folder:
-//! `cargo run --profile sandbox -p a99-sandbox --example p9`.
+//! `cargo run --profile sandbox -p a99-sandbox-p9 --example p9`.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "an example")]
 
-use a99_sandbox::p9::{Mount, MountMode, Options, Server};
+use a99_sandbox_p9::{Mount, MountMode, Options, Server};
 use std::time::Instant;
 
 /// Bytes that are moved in each direction.

@@ -1,7 +1,7 @@
 //! Attempts to leave a mount, and to write what may not be written.
 
 use super::client::{Client, Fid, Ground, RDONLY, RDWR, Request, Set, TRUNC, WRONLY, mounts};
-use a99_sandbox::p9::{GitWrites, Mount, MountMode, Options, Server};
+use a99_sandbox_p9::{GitWrites, Mount, MountMode, Options, Server};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::io::Errno;
 use std::fs;

@@ -1,7 +1,7 @@
 //! Locks, against the host's and among the guest's own processes.
 
 use super::client::{Ground, RDONLY, RDWR};
-use a99_sandbox::p9::Options;
+use a99_sandbox_p9::Options;
 use nix::fcntl::{FcntlArg, fcntl};
 use nix::libc;
 use rustix::io::Errno;

@@ -1,7 +1,7 @@
 //! A server's state as data, and another server that goes on from it.
 
 use super::client::{Client, Ground, RDONLY, RDWR, TRUNC, mounts};
-use a99_sandbox::p9::{Options, Server, ServerState};
+use a99_sandbox_p9::{Options, Server, ServerState};
 use rustix::io::Errno;
 use std::fs;
 

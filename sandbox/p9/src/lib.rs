@@ -29,6 +29,7 @@ mod data;
 mod descriptors;
 mod directory;
 mod fid;
+#[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzz;
 mod git;
 mod host;
@@ -42,13 +43,9 @@ mod walk;
 mod wire;
 mod xattr;
 
-pub use budget::Budget;
-pub(crate) use budget::Spent;
+pub use budget::{Budget, Spent};
 pub use fid::MAX_XATTR_BYTES;
-pub use git::GitWrites;
-#[cfg(feature = "vm")]
-pub(crate) use git::{Place as GitPlace, place as git_place};
-pub(crate) use git::{completes, stands};
+pub use git::{GitWrites, Place as GitPlace, completes, place as git_place, stands};
 pub use host::Identity;
 pub use mount::{MAX_MOUNTS, Mount, MountCode, MountError, MountMode};
 pub use own::{check_mounts, runtime_folder};

@@ -79,7 +79,7 @@ const PARTS: [&str; 4] = ["head", "objects", "refs", "commondir"];
 
 /// How a path stands to the git directory that it lies in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub enum Place {
     /// In none.
     Outside,
     /// It is one, by its name.
@@ -99,7 +99,7 @@ enum Way<'a> {
 
 /// Where the absolute path `path` lies. `stands` tells whether a folder on the
 /// way is a git directory by what is in it.
-pub(crate) fn place(path: &Path, stands: &dyn Fn(&Path) -> bool) -> Place {
+pub fn place(path: &Path, stands: &dyn Fn(&Path) -> bool) -> Place {
     let mut way = Way::Outside;
     let mut folder = PathBuf::from("/");
     let mut dot = false;
@@ -192,7 +192,7 @@ fn spelled(part: &str) -> &str {
 }
 
 /// Whether a folder of the host is a git directory by what is in it.
-pub(crate) fn stands(folder: &Path) -> bool {
+pub fn stands(folder: &Path) -> bool {
     is_repository(&|part| {
         statat(CWD, folder.join(spelled(part)), AtFlags::SYMLINK_NOFOLLOW).is_ok()
     })
@@ -200,7 +200,7 @@ pub(crate) fn stands(folder: &Path) -> bool {
 
 /// Whether an entry of that name would make `dir` a git directory that it is
 /// not yet. One that has the name of one is one.
-pub(crate) fn completes(dir: BorrowedFd<'_>, name: &[u8]) -> bool {
+pub fn completes(dir: BorrowedFd<'_>, name: &[u8]) -> bool {
     let name = fold(OsStr::from_bytes(name));
     let has = |part: &str| statat(dir, spelled(part), AtFlags::SYMLINK_NOFOLLOW).is_ok();
     PARTS.contains(&name.as_str())

@@ -1,7 +1,7 @@
 //! A client in this process: each request as bytes to the server, each answer
 //! read again.
 
-use a99_sandbox::p9::{Mount, MountMode, Options, P9_MESSAGE_BYTES, Server};
+use a99_sandbox_p9::{Mount, MountMode, Options, P9_MESSAGE_BYTES, Server};
 use rustix::io::Errno;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;

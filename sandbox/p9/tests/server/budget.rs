@@ -2,7 +2,7 @@
 //! it gives back.
 
 use super::client::{Client, EXCL, RDWR, TRUNC};
-use a99_sandbox::p9::{Budget, Mount, MountMode, Options, Server};
+use a99_sandbox_p9::{Budget, Mount, MountMode, Options, Server};
 use rustix::io::Errno;
 use std::fs;
 

@@ -1,7 +1,7 @@
 //! Each call in a mount, beside the same call on the host.
 
 use super::client::{EXCL, Ground, RDONLY, RDWR, Request, Set, TRUNC, WRONLY};
-use a99_sandbox::p9::Budget;
+use a99_sandbox_p9::Budget;
 use rustix::fs::{CWD, Mode, OFlags, openat, statvfs};
 use rustix::io::Errno;
 use std::fs::{self, File};

@@ -1,7 +1,7 @@
 //! Listing folders, also while they change.
 
 use super::client::{Client, Ground, RDONLY, RDWR};
-use a99_sandbox::p9::{Mount, MountCode, MountMode, Options, Server};
+use a99_sandbox_p9::{Mount, MountCode, MountMode, Options, Server};
 use rustix::io::Errno;
 use std::collections::BTreeSet;
 use std::fs;

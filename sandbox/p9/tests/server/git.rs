@@ -2,7 +2,7 @@
 //! it; and what git writes when it works in a repository may be written.
 
 use super::client::{Client, RDONLY, RDWR, TRUNC, WRONLY};
-use a99_sandbox::p9::{GitWrites, Mount, MountMode, Options, Server};
+use a99_sandbox_p9::{GitWrites, Mount, MountMode, Options, Server};
 use rustix::io::Errno;
 use std::collections::BTreeSet;
 use std::fs;

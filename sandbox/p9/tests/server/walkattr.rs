@@ -2,7 +2,7 @@
 //! attributes of what is there.
 
 use super::client::{Client, Ground, RDONLY, RDWR, Request, mounts};
-use a99_sandbox::p9::{Options, Server, ServerState};
+use a99_sandbox_p9::{Options, Server, ServerState};
 use rustix::io::Errno;
 use std::fs;
 use std::os::unix::fs::symlink;

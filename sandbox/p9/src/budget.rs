@@ -42,7 +42,7 @@ impl Budget {
 
 /// What is spent of a budget.
 #[derive(Debug, Default)]
-pub(crate) struct Spent {
+pub struct Spent {
     budget: Budget,
     bytes: AtomicI64,
     entries: AtomicI64,
@@ -62,6 +62,7 @@ fn left(most: u64, spent: &AtomicI64) -> u64 {
 }
 
 impl Spent {
+    /// Nothing yet of this budget.
     pub fn new(budget: Budget) -> Self {
         Self {
             budget,

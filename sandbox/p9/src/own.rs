@@ -32,18 +32,20 @@ fn temporary_runtime_folder() -> PathBuf {
 }
 
 /// Whether mounts show nothing of our own folders: those that this user's
-/// sandboxes use or may have used, and `more`.
+/// sandboxes use or may have used, and `more`. Of `caches` the first is the
+/// user's cache, and the others where it may have been.
 ///
 /// # Errors
 /// [`MountCode::OwnFolder`], and those of opening.
 pub fn check_mounts<'a>(
     mounts: impl IntoIterator<Item = &'a Mount>,
     more: &[PathBuf],
+    caches: impl IntoIterator<Item = PathBuf>,
 ) -> Result<(), MountError> {
     let mut used = vec![runtime_folder()];
     used.extend(more.iter().cloned());
     let mut known = vec![temporary_runtime_folder()];
-    let mut caches = crate::image::cache::user_folders().into_iter();
+    let mut caches = caches.into_iter();
     used.extend(caches.next());
     known.extend(caches);
     for mount in mounts {
