@@ -7,7 +7,7 @@
 
 mod common;
 
-use a99_sandbox::{MountMode, Policy, Sandbox, VmCode, block_on};
+use a99_sandbox::{MountMode, Policy, Sandbox, Stream, VmCode, block_on};
 use common::{builder, sh};
 use std::fs;
 use std::io::{Read, Write};
@@ -266,6 +266,89 @@ fn a_database_with_a_shared_mapping_works_in_a_mount() {
         "{}",
         output.stderr_text()
     );
+}
+
+/// Takes both kinds of locks on one file, gives one back, and prints what another
+/// process may take each time; then says so and waits.
+const LOCKS: &str = r#"
+import fcntl, os, sys
+TRY = fcntl.LOCK_EX | fcntl.LOCK_NB
+def may(lock):
+    child = os.fork()
+    if child:
+        return "no" if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) else "yes"
+    try:
+        lock(os.open("/mnt/data/file", os.O_RDWR), TRY)
+        os._exit(0)
+    except BlockingIOError:
+        os._exit(1)
+def show(what):
+    print(what, may(fcntl.flock), may(fcntl.lockf), flush=True)
+show("free")
+first = os.open("/mnt/data/file", os.O_RDWR)
+fcntl.flock(first, TRY)
+show("flock")
+second = os.open("/mnt/data/file", os.O_RDWR)
+fcntl.lockf(second, TRY)
+show("both")
+# A lock of fcntl goes with any descriptor of the file, one of flock with its own.
+os.close(second)
+show("flock")
+fcntl.flock(first, fcntl.LOCK_UN)
+fcntl.lockf(first, TRY)
+show("fcntl")
+fcntl.flock(first, TRY)
+fcntl.lockf(first, fcntl.LOCK_UN)
+show("flock")
+sys.stdin.read(1)
+os.close(first)
+show("free")
+"#;
+
+#[test]
+#[ignore = "needs the image"]
+fn both_kinds_of_locks_are_apart_and_seen_by_the_host() {
+    use nix::fcntl::{Flock, FlockArg};
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("file");
+    fs::write(&path, "content").unwrap();
+    let sandbox = mounted(folder.path(), MountMode::ReadWrite);
+    let host = || {
+        let file = fs::File::options().write(true).open(&path).unwrap();
+        Flock::lock(file, FlockArg::LockExclusiveNonblock).map(drop)
+    };
+    let command = sandbox.command(["python3", "-c", LOCKS]).piped();
+    let process = command.spawn().unwrap();
+    let (mut lines, mut errors) = (String::new(), String::new());
+    let mut read = |wanted: usize| {
+        while lines.lines().count() < wanted {
+            let Some(chunk) = block_on(process.next()).unwrap() else {
+                panic!("it ended: {lines} {errors}");
+            };
+            let text = String::from_utf8_lossy(&chunk.bytes);
+            match chunk.stream {
+                Stream::Stdout => lines.push_str(&text),
+                _ => errors.push_str(&text),
+            }
+        }
+        lines.clone()
+    };
+    read(6);
+    assert!(host().is_err(), "the guest's lock is one of the host's");
+    assert!(block_on(process.write(b"x")).unwrap());
+    let expected = "free yes yes\nflock no yes\nboth no no\nflock no yes\nfcntl yes no\nflock no yes\nfree yes yes\n";
+    assert_eq!(read(7), expected);
+    host().expect("given back");
+    // And the other way round.
+    let file = fs::File::open(&path).unwrap();
+    let held = Flock::lock(file, FlockArg::LockExclusiveNonblock).unwrap();
+    let code = "import fcntl; fcntl.flock(open('/mnt/data/file'), fcntl.LOCK_SH | fcntl.LOCK_NB)";
+    let refused = sandbox.command(["python3", "-c", code]).output();
+    let refused = block_on(refused).unwrap();
+    assert!(refused.stderr_text().contains("BlockingIOError"));
+    drop(held);
+    let granted = sandbox.command(["python3", "-c", code]).output();
+    assert_eq!(block_on(granted).unwrap().exit_code(), 0);
 }
 
 #[test]

@@ -29,6 +29,7 @@ mod data;
 mod descriptors;
 mod directory;
 mod fid;
+mod flock;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzz;
 mod git;
@@ -49,9 +50,10 @@ pub use git::{GitWrites, Place as GitPlace, completes, place as git_place, stand
 pub use host::Identity;
 pub use mount::{MAX_MOUNTS, Mount, MountCode, MountError, MountMode};
 pub use own::{check_mounts, runtime_folder};
-pub use restore::{SavedFid, SavedKind, SavedLock, ServerState};
+pub use restore::{SavedFid, SavedFlock, SavedKind, SavedLock, ServerState};
 
 use fid::{Fid, Fids, File};
+use flock::Flocks;
 use host::{Host, Node};
 use lock::Locks;
 use mount::OpenMount;
@@ -89,7 +91,7 @@ pub struct Options {
     /// Most files and folders open at once; each holds one descriptor more.
     /// More: `EMFILE`.
     pub max_open: usize,
-    /// Most ranges of files locked at once. More: `ENOLCK`.
+    /// Most ranges of files and whole files locked at once. More: `ENOLCK`.
     pub max_locks: usize,
 }
 
@@ -112,6 +114,7 @@ pub struct Server {
     options: Options,
     fids: Fids,
     locks: Locks,
+    flocks: Flocks,
     /// Longest message, as agreed.
     msize: usize,
     /// Whether [`EXTENDED_PROTOCOL`] was agreed.
@@ -155,6 +158,7 @@ impl Server {
             options,
             fids: Fids::new(options),
             locks: Locks::new(options.max_locks),
+            flocks: Flocks::default(),
             msize: P9_MESSAGE_BYTES,
             extended: false,
             owner: Owner {
@@ -242,6 +246,7 @@ impl Server {
         self.msize = offered.min(P9_MESSAGE_BYTES);
         self.fids = Fids::new(self.options);
         self.locks = Locks::new(self.options.max_locks);
+        self.flocks = Flocks::default();
         w.u32(self.msize as u32);
         self.extended = asked == EXTENDED_PROTOCOL;
         let known = self.extended || asked == PROTOCOL;
@@ -271,6 +276,7 @@ impl Server {
         let dropped = self.fids.remove(fid)?;
         if let Fid::File(file) = &dropped {
             self.locks.release_fid(&file.node, fid);
+            self.flocks.release_fid(&file.node, fid);
             self.settle_nameless(&file.node);
         }
         self.store_xattr(dropped)

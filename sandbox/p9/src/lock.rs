@@ -1,4 +1,5 @@
-//! Locks on ranges of files, which also hold against programs of the host.
+//! Locks on ranges of files (`fcntl`), which also hold against programs of the
+//! host; those on whole files are [`super::flock`]'s.
 //!
 //! Who of the guest's processes may have a lock is settled by the guest's
 //! kernel before it asks. To the host the guest is one: for each file with
@@ -29,6 +30,13 @@ mod kind {
     pub const READ: u8 = 0;
     pub const WRITE: u8 = 1;
     pub const UNLOCK: u8 = 2;
+}
+
+/// Flags of `Tlock`.
+mod flag {
+    /// The lock is one of `flock`: only the image's kernel says so, once
+    /// [`super::super::EXTENDED_PROTOCOL`] is agreed.
+    pub const FLOCK: u32 = 1 << 31;
 }
 
 /// What `Rlock` answers (`P9_LOCK_*`).
@@ -83,21 +91,33 @@ impl Locks {
             let mut next = locks.table.clone();
             next.release_fid(fid);
             // Weaker locks are always to be had.
-            let _ = self.change(node, next, Range::ALL);
+            let _ = self.change(node, next, Range::ALL, 0);
         }
     }
 
+    /// How many locks there are.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
     /// Makes the host hold what `next` says of `window` of a file with locks.
+    /// `others` is how many locks there are besides these.
     ///
     /// # Errors
     /// `EAGAIN` if somebody else holds a lock, `ENOLCK` if there are too many;
     /// then all is as before.
-    fn change(&mut self, node: &Node, next: LockTable, window: Range) -> Result<(), Errno> {
+    fn change(
+        &mut self,
+        node: &Node,
+        next: LockTable,
+        window: Range,
+        others: usize,
+    ) -> Result<(), Errno> {
         let Some(locks) = self.files.get_mut(&key(node)) else {
             return Ok(());
         };
         let count = self.count - locks.table.held.len() + next.held.len();
-        if count > self.max && count > self.count {
+        if count + others > self.max && count > self.count {
             return Err(Errno::NOLCK);
         }
         locks.file.apply(&locks.table.steps(&next, window))?;
@@ -213,10 +233,15 @@ fn strength(kind: u8) -> Result<Option<Strength>, Errno> {
 
 impl Server {
     pub(super) fn lock(&mut self, r: &mut Reader<'_>, w: &mut Writer<'_>) -> Result<(), Errno> {
-        let (fid, kind, _flags) = (r.u32()?, r.u8()?, r.u32()?);
+        let (fid, kind, flags) = (r.u32()?, r.u8()?, r.u32()?);
         let wanted = Wanted::read(r)?;
         let strength = strength(kind)?;
-        match self.set_lock(fid, wanted.process, wanted.range, strength) {
+        let whole = self.extended && flags & flag::FLOCK != 0;
+        let done = match whole {
+            true => self.set_flock(fid, strength),
+            false => self.set_lock(fid, wanted.process, wanted.range, strength),
+        };
+        match done {
             Ok(()) => w.u8(status::SUCCESS),
             // Linux asks again after a while, if its program wants to wait.
             Err(Errno::AGAIN) => w.u8(status::BLOCKED),
@@ -250,7 +275,7 @@ impl Server {
             }
         };
         next.set(process, range, strength.map(|strength| (strength, fid)));
-        let changed = self.locks.change(&node, next, range);
+        let changed = self.locks.change(&node, next, range, self.flocks.count());
         if changed.is_err() {
             // Nothing is kept for a file whose first lock was not to be had.
             let unused = |locks: &FileLocks| locks.table.held.is_empty();

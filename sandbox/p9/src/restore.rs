@@ -28,6 +28,9 @@ pub struct ServerState {
     pub fids: Vec<SavedFid>,
     /// The locks that its processes hold.
     pub locks: Vec<SavedLock>,
+    /// The locks that its open files hold.
+    #[serde(default)]
+    pub flocks: Vec<SavedFlock>,
 }
 
 /// A fid and what it stands for.
@@ -74,6 +77,15 @@ pub struct SavedLock {
     pub exclusive: bool,
 }
 
+/// A lock of an open file of the guest (`flock`).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SavedFlock {
+    /// The fid that holds it.
+    pub fid: u32,
+    /// Whether it keeps readers out, too.
+    pub exclusive: bool,
+}
+
 impl Server {
     /// What a snapshot of the guest keeps of this server.
     pub fn state(&self) -> ServerState {
@@ -92,11 +104,18 @@ impl Server {
         });
         let mut locks: Vec<_> = locks.collect();
         locks.sort_by_key(|lock| (lock.fid, lock.process, lock.start));
+        let flocks = self.flocks.iter().map(|(fid, strength)| SavedFlock {
+            fid,
+            exclusive: strength == Strength::Exclusive,
+        });
+        let mut flocks: Vec<_> = flocks.collect();
+        flocks.sort_by_key(|lock| lock.fid);
         ServerState {
             message_bytes: self.msize as u32,
             extended: self.extended,
             fids,
             locks,
+            flocks,
         }
     }
 
@@ -143,6 +162,14 @@ impl Server {
         for lock in &state.locks {
             if server.restore_lock(lock).is_err() {
                 // The guest must not write under a lock that it has no more.
+                server.make_stale(lock.fid);
+            }
+        }
+        for lock in &state.flocks {
+            if server
+                .set_flock(lock.fid, Some(strength(lock.exclusive)))
+                .is_err()
+            {
                 server.make_stale(lock.fid);
             }
         }
@@ -194,10 +221,7 @@ impl Server {
 
     fn restore_lock(&mut self, lock: &SavedLock) -> Result<(), Errno> {
         let range = Range::new(lock.start, lock.length).ok_or(Errno::INVAL)?;
-        let strength = match lock.exclusive {
-            true => Strength::Exclusive,
-            false => Strength::Shared,
-        };
+        let strength = strength(lock.exclusive);
         self.set_lock(lock.fid, lock.process, range, Some(strength))
     }
 
@@ -207,7 +231,15 @@ impl Server {
         };
         if let Fid::File(file) = was {
             self.locks.release_fid(&file.node, fid);
+            self.flocks.release_fid(&file.node, fid);
         }
         self.fids.restore(fid, Fid::Stale);
+    }
+}
+
+fn strength(exclusive: bool) -> Strength {
+    match exclusive {
+        true => Strength::Exclusive,
+        false => Strength::Shared,
     }
 }

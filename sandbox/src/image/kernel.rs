@@ -74,13 +74,14 @@ const LEFT_OUT: [&str; 29] = [
 const CODE: [&str; 4] = ["*.[chS]", "*.dts", "*.dtsi", "*.json"];
 
 /// What is changed in the source, in this order. Each patch says why.
-const PATCHES: [&str; 6] = [
+const PATCHES: [&str; 7] = [
     include_str!("../../image/patches/fault-around.patch"),
     include_str!("../../image/patches/page-cache-limit.patch"),
     include_str!("../../image/patches/free-pages-at-once.patch"),
     include_str!("../../image/patches/9p-answers-at-once.patch"),
     include_str!("../../image/patches/9p-walk-with-attributes.patch"),
     include_str!("../../image/patches/9p-cheap-messages.patch"),
+    include_str!("../../image/patches/9p-flock.patch"),
 ];
 
 /// How much the build yields to others: it runs for minutes, on all

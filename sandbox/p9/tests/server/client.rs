@@ -404,6 +404,13 @@ impl Client {
         Ok(self.ask(52, request.string("guest"))?.u8())
     }
 
+    /// The same with the flag for a lock of `flock`, on the whole file.
+    pub fn flock(&mut self, fid: Fid, kind: u8) -> Result<u8, Errno> {
+        let request = Request::default().u32(fid).u8(kind).u32(1 << 31);
+        let request = request.u64(0).u64(0).u32(7);
+        Ok(self.ask(52, request.string("guest"))?.u8())
+    }
+
     /// Kind and range of the lock that is in the way.
     pub fn getlock(
         &mut self,

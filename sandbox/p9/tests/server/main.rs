@@ -6,6 +6,7 @@ mod budget;
 mod calls;
 mod client;
 mod directory;
+mod flocks;
 mod git;
 mod locks;
 mod snapshot;
