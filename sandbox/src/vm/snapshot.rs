@@ -108,7 +108,7 @@ impl Building {
     ) -> Result<T, VmError> {
         loop {
             let mut found = None;
-            let next = self.guest.turn(|_, _, report| {
+            let next = self.turn(|report| {
                 if found.is_none() {
                     found = wanted(&report);
                 }
@@ -123,6 +123,19 @@ impl Building {
             }
             self.nap(next);
         }
+    }
+
+    /// Runs the guest for a while. If it ends, the error has all of its console:
+    /// nobody sees that guest again.
+    fn turn(&mut self, mut told: impl FnMut(Report)) -> Result<Next, VmError> {
+        let next = self.guest.turn(|_, _, report| told(report));
+        next.map_err(|error| match error.code {
+            VmCode::GuestEnded => {
+                let console = self.guest.console();
+                VmError::new(error.code, format!("{}\n{console}", error.text))
+            }
+            _ => error,
+        })
     }
 
     /// Waits as the guest does.
@@ -170,25 +183,34 @@ impl Building {
 
     /// Zeroes free memory and gets the emulator ready to be saved.
     fn prepare(&mut self) -> Result<(), VmError> {
+        // What the guest is just telling us is free it cannot use meanwhile, and
+        // the agent is about to use all that is free.
+        self.report_free_memory()?;
         self.guest.request(0, &Request::Prepare);
         self.until("prepare itself", |report| match report {
             Report::Prepared(_) => Some(Ok(())),
             Report::Failed(_, _, text) => Some(Err(VmError::new(VmCode::NotReady, text.clone()))),
             _ => None,
         })??;
+        self.report_free_memory()?;
+        self.rest("prepare_image")
+    }
+
+    /// Gives the guest time to tell which memory is free.
+    fn report_free_memory(&mut self) -> Result<(), VmError> {
         let reported = Instant::now() + REPORTING;
         while Instant::now() < reported {
-            let next = self.guest.turn(|_, _, _| {})?;
+            let next = self.turn(|_| {})?;
             self.nap(next);
         }
-        self.rest("prepare_image")
+        Ok(())
     }
 
     /// Lets the guest run until nothing is half done, so that the emulator's
     /// function `prepare` agrees.
     fn rest(&mut self, prepare: &str) -> Result<(), VmError> {
         for _ in 0..BUSY_TURNS {
-            let next = self.guest.turn(|_, _, _| {})?;
+            let next = self.turn(|_| {})?;
             if matches!(next, Next::Wait(_))
                 && self.guest.emulator.call::<(), u32>(prepare, ())? == 0
             {

@@ -58,8 +58,9 @@ fn mix(entropy: &[u8]) -> io::Result<()> {
 }
 
 /// Free memory that [`zero_free_memory`] leaves alone, so that the kernel need
-/// not look for any.
-const LEFT_FREE: u64 = 3 << 20;
+/// not look for any, also while it tells the host of 4 MB that are free
+/// (`free-pages-at-once.patch`).
+const LEFT_FREE: u64 = 8 << 20;
 
 /// Memory taken at once; above the size from which the allocator asks the
 /// kernel for each piece alone.
