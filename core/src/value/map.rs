@@ -5,35 +5,61 @@
 
 use super::Value;
 use crate::text::Text;
-use std::collections::HashMap;
+use hashbrown::HashTable;
+use std::hash::{BuildHasher, RandomState};
 
 /// Maps of up to this many members are searched from end to end, which beats
 /// hashing their keys.
 const SCAN_MEMBERS: usize = 8;
 
+/// The places of keys in a list of members, which alone has them.
+#[derive(Clone, Default)]
+struct Index {
+    hasher: RandomState,
+    places: HashTable<usize>,
+}
+
 #[derive(Clone, Default)]
 struct Inner {
     entries: Vec<(Text, Value)>,
     /// The place of each key, once there are more than [`SCAN_MEMBERS`].
-    index: Option<HashMap<Text, usize>>,
+    index: Option<Index>,
+}
+
+impl Index {
+    /// Adds the member at that place.
+    fn add(&mut self, entries: &[(Text, Value)], at: usize) {
+        let hash = |at: &usize| self.hasher.hash_one(entries[*at].0.as_bytes());
+        self.places.insert_unique(hash(&at), at, hash);
+    }
 }
 
 impl Inner {
     fn find(&self, key: &[u8]) -> Option<usize> {
         match &self.index {
             None => self.entries.iter().position(|(k, _)| k.as_bytes() == key),
-            Some(index) => index.get(key).copied(),
+            Some(index) => {
+                let same = |at: &usize| self.entries[*at].0.as_bytes() == key;
+                let hash = index.hasher.hash_one(key);
+                index.places.find(hash, same).copied()
+            }
         }
     }
 
+    /// Makes the index, with the room that the members have: one that grows is
+    /// made anew, at once.
     fn reindex(&mut self) {
-        self.index = (self.entries.len() > SCAN_MEMBERS).then(|| {
-            self.entries
-                .iter()
-                .enumerate()
-                .map(|(at, (key, _))| (key.clone(), at))
-                .collect()
-        });
+        self.index = None;
+        if self.entries.len() > SCAN_MEMBERS {
+            let mut index = Index {
+                places: HashTable::with_capacity(self.entries.capacity()),
+                ..Index::default()
+            };
+            for at in 0..self.entries.len() {
+                index.add(&self.entries, at);
+            }
+            self.index = Some(index);
+        }
     }
 
     fn take_entries(&mut self) -> Vec<(Text, Value)> {
@@ -96,12 +122,11 @@ impl Map {
             return Some(std::mem::replace(&mut inner.entries[at].1, value));
         }
         let at = inner.entries.len();
-        if let Some(index) = &mut inner.index {
-            index.insert(key.clone(), at);
-        }
         inner.entries.push((key, value));
-        if at == SCAN_MEMBERS {
-            inner.reindex();
+        match &mut inner.index {
+            Some(index) => index.add(&inner.entries, at),
+            None if at == SCAN_MEMBERS => inner.reindex(),
+            None => {}
         }
         None
     }

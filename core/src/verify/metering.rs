@@ -30,18 +30,36 @@ pub(super) struct Checked<'a> {
     pub(super) handlers: Handlers,
 }
 
-/// Proves the claims above for prices of ops.
-pub(super) fn check(p: &Program, functions: &[Checked<'_>], costs: &[BaseCost]) -> Check {
+/// Proves the claims above for prices of ops; `None` once `stop` says so.
+pub(super) fn check(
+    p: &Program,
+    functions: &[Checked<'_>],
+    costs: &[BaseCost],
+    stop: &(dyn Fn() -> bool + Sync),
+) -> Option<Check> {
     for model in [CostModel::Metered, CostModel::Flat] {
         let prices = Prices { p, model, costs };
-        let graphs: Vec<Graph> = functions.iter().map(|f| Graph::new(f, &prices)).collect();
-        let pays: Vec<bool> = graphs.iter().map(Graph::pays_first).collect();
-        for (checked, graph) in functions.iter().zip(&graphs) {
-            check_cycles(checked, graph)?;
-            check_calls(checked, graph, &pays)?;
+        let mut graphs = Vec::with_capacity(functions.len());
+        let mut pays = Vec::with_capacity(functions.len());
+        for checked in functions {
+            if stop() {
+                return None;
+            }
+            let graph = Graph::new(checked, &prices);
+            pays.push(graph.pays_first());
+            graphs.push(graph);
+        }
+        for (checked, graph) in functions.iter().zip(graphs) {
+            if stop() {
+                return None;
+            }
+            let proved = check_cycles(checked, &graph);
+            if let Err(error) = proved.and_then(|()| check_calls(checked, &graph, &pays)) {
+                return Some(Err(error));
+            }
         }
     }
-    Ok(())
+    Some(Ok(()))
 }
 
 struct Prices<'a> {

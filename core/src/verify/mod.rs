@@ -233,6 +233,12 @@ fn check_watched(
             handlers,
         });
     }
-    step!(metering::check(program, &functions, costs));
-    Some(Ok(()))
+    let checked = metering::check(program, &functions, costs, stop)?;
+    // Given back piece by piece, like all that is made piece by piece.
+    while functions.pop().is_some() {
+        if stop() {
+            return None;
+        }
+    }
+    Some(checked)
 }

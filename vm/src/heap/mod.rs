@@ -12,6 +12,7 @@
 
 mod compact;
 mod draft;
+mod ids;
 mod live_text;
 pub(crate) mod paced;
 mod pieces;

@@ -6,11 +6,11 @@
 //! and shared by all runs; those that data brings along belong to the run and
 //! are collected when the heap is compacted.
 
+use super::ids::Ids;
 use super::pieces::sort_by_key;
 use crate::native::{Pace, StopReason, Watch};
 use a99_core::text::Text;
 use a99_core::value::array_index;
-use hashbrown::HashTable;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
@@ -85,9 +85,9 @@ impl Key {
 #[derive(Debug, Default)]
 struct Table {
     keys: Vec<Key>,
-    ids: HashTable<u32>,
+    ids: Ids,
     shapes: Vec<Shape>,
-    shape_ids: HashTable<u32>,
+    shape_ids: Ids,
 }
 
 /// The frozen keys and shapes of a linked program.
@@ -119,7 +119,7 @@ impl StaticShapes {
         let hash = self.hasher.hash_one(keys);
         // Of equal ones the first is found.
         if self.table.find_shape(hash, keys).is_none() {
-            self.table.name_shape(hash, id, &self.hasher);
+            self.table.name_shape(hash, id, usize::MAX, &self.hasher);
         }
         ShapeId(id)
     }
@@ -142,11 +142,10 @@ impl Table {
 
     #[inline]
     fn find_key(&self, hash: u64, text: &[u8]) -> Option<u32> {
-        let same = |id: &u32| {
-            let key = &self.keys[*id as usize];
+        self.ids.find(hash, |id| {
+            let key = &self.keys[id as usize];
             key.hash == hash && key.text.as_bytes() == text
-        };
-        self.ids.find(hash, same).copied()
+        })
     }
 
     fn push_key(&mut self, hash: u64, text: &[u8]) -> u32 {
@@ -158,21 +157,22 @@ impl Table {
             int: array_index(text).unwrap_or(NO_INT),
         });
         let keys = &self.keys;
-        self.ids
-            .insert_unique(hash, id, |id| keys[*id as usize].hash);
+        self.ids.insert(hash, id, |id| Some(keys[id as usize].hash));
         id
     }
 
     fn find_shape(&self, hash: u64, keys: &[KeyId]) -> Option<u32> {
-        let same = |id: &u32| *self.shapes[*id as usize].keys == *keys;
-        self.shape_ids.find(hash, same).copied()
+        let same = |id| *self.shapes[id as usize].keys == *keys;
+        self.shape_ids.find(hash, same)
     }
 
-    /// Lets a shape be found by its keys.
-    fn name_shape(&mut self, hash: u64, id: u32, hasher: &RandomState) {
+    /// Lets a shape be found by its keys, as all are that have at most so many.
+    fn name_shape(&mut self, hash: u64, id: u32, most: usize, hasher: &RandomState) {
         let shapes = &self.shapes;
-        self.shape_ids
-            .insert_unique(hash, id, |id| hasher.hash_one(&*shapes[*id as usize].keys));
+        self.shape_ids.insert(hash, id, |id| {
+            let keys = &*shapes[id as usize].keys;
+            (keys.len() <= most).then(|| hasher.hash_one(keys))
+        });
     }
 }
 
@@ -387,7 +387,7 @@ impl Shapes {
         let hash = hasher.finish();
         for (table, base) in [(&self.statics.table, 0), (&self.own, self.static_keys())] {
             for id in table.ids.iter_hash(hash) {
-                let key = &table.keys[*id as usize];
+                let key = &table.keys[id as usize];
                 if key.hash == hash && same_long(key.text.as_bytes(), text, pace)? {
                     return Ok((hash, Some(KeyId(base + id))));
                 }
@@ -456,7 +456,8 @@ impl Shapes {
         let shape = Shape::new(keys, |k| self.key_entry(k).int());
         let id = self.add_shape(shape);
         if shared {
-            self.own.name_shape(hash, id, &self.statics.hasher);
+            let hasher = &self.statics.hasher;
+            self.own.name_shape(hash, id, SHARED_KEYS, hasher);
         }
         ShapeId(self.static_shapes() + id)
     }
@@ -536,12 +537,11 @@ impl Shapes {
         }
         drop_from(&mut own.keys, kept as usize, watch)?;
         own.keys.shrink_to(2 * own.keys.len());
-        own.ids = HashTable::new();
-        own.ids.reserve(own.keys.len(), |_| 0);
+        own.ids = Ids::with_capacity(own.keys.len());
         self.own_bytes = 0;
         for (id, key) in own.keys.iter().enumerate() {
             watch.work(LOOKED_UP)?;
-            own.ids.insert_unique(key.hash, id as u32, |_| 0);
+            own.ids.insert(key.hash, id as u32, |_| None);
             self.own_bytes += Self::key_cost(key.text.as_bytes());
         }
         // The same for shapes, whose keys have other numbers now.
@@ -575,14 +575,13 @@ impl Shapes {
         }
         drop_from(&mut own.shapes, kept as usize, watch)?;
         own.shapes.shrink_to(2 * own.shapes.len());
-        own.shape_ids = HashTable::new();
-        own.shape_ids.reserve(own.shapes.len(), |_| 0);
+        own.shape_ids = Ids::with_capacity(own.shapes.len());
         for (id, shape) in own.shapes.iter().enumerate() {
             watch.work(LOOKED_UP)?;
             self.own_bytes += shape.cost();
             if shape.keys.len() <= SHARED_KEYS {
                 let hash = hasher.hash_one(&*shape.keys);
-                own.shape_ids.insert_unique(hash, id as u32, |_| 0);
+                own.shape_ids.insert(hash, id as u32, |_| None);
             }
         }
         Ok(renumber)

@@ -1,0 +1,149 @@
+//! Hash table of numbers in a list, with incremental growth: a table of hundreds
+//! of thousands that is made anew at once takes milliseconds, in which no run can
+//! be stopped.
+
+use hashbrown::HashTable;
+
+/// Up to so many numbers a table is made anew at once.
+const SMALL: usize = 1 << 12;
+
+/// The numbers of a list's elements, found by the hashes of what they stand for.
+/// They are added in ascending order; some elements may be left out.
+#[derive(Debug, Default)]
+pub(super) struct Ids {
+    table: HashTable<u32>,
+    /// The table before it grew, until all that it has is in the new one.
+    former: HashTable<u32>,
+    /// Numbers below are in the new one.
+    moved: u32,
+    /// Numbers from here on were never in the former.
+    end: u32,
+}
+
+impl Ids {
+    /// An empty table with room for so many.
+    pub(super) fn with_capacity(n: usize) -> Ids {
+        Ids {
+            table: HashTable::with_capacity(n),
+            ..Ids::default()
+        }
+    }
+
+    /// Forgets all numbers and keeps the room.
+    pub(super) fn clear(&mut self) {
+        self.table.clear();
+        self.former = HashTable::new();
+    }
+
+    /// The number with that hash of which `same` holds.
+    #[inline]
+    pub(super) fn find(&self, hash: u64, mut same: impl FnMut(u32) -> bool) -> Option<u32> {
+        let found = self.table.find(hash, |id| same(*id));
+        if found.is_some() || self.former.is_empty() {
+            return found.copied();
+        }
+        self.former.find(hash, |id| same(*id)).copied()
+    }
+
+    /// Numbers that may have that hash; one may come twice.
+    pub(super) fn iter_hash(&self, hash: u64) -> impl Iterator<Item = u32> {
+        let former = self.former.iter_hash(hash);
+        self.table.iter_hash(hash).chain(former).copied()
+    }
+
+    /// Adds a number that is larger than all others. `hash_of` gives the hash of
+    /// one that was added, and nothing for what was left out.
+    pub(super) fn insert(&mut self, hash: u64, id: u32, hash_of: impl Fn(u32) -> Option<u64>) {
+        let len = self.table.len();
+        if len >= SMALL && len == self.table.capacity() {
+            // All of the former is in it by now, unless almost all was left out.
+            self.move_some(u32::MAX, &hash_of);
+            let table = HashTable::with_capacity(2 * len);
+            self.former = std::mem::replace(&mut self.table, table);
+            (self.moved, self.end) = (0, id);
+        }
+        // Only a small one is made anew here, and of that all is in the table.
+        self.table
+            .insert_unique(hash, id, |id| hash_of(*id).unwrap_or_default());
+        if !self.former.is_empty() {
+            // As many insertions are left as the former has numbers.
+            let step = self.end / self.former.len() as u32;
+            self.move_some(2 * step.max(1), &hash_of);
+        }
+    }
+
+    /// Takes so many numbers of the former into the table.
+    fn move_some(&mut self, count: u32, hash_of: &impl Fn(u32) -> Option<u64>) {
+        if self.former.is_empty() {
+            return;
+        }
+        let until = self.moved.saturating_add(count).min(self.end);
+        for id in self.moved..until {
+            let hash = hash_of(id).filter(|hash| self.former.find(*hash, |i| *i == id).is_some());
+            if let Some(hash) = hash {
+                self.table
+                    .insert_unique(hash, id, |id| hash_of(*id).unwrap_or_default());
+            }
+        }
+        self.moved = until;
+        if until == self.end {
+            self.former = HashTable::new();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A hash that spreads numbers, and makes every 64th pair the same.
+    fn hash(id: u32) -> u64 {
+        u64::from(id - id % 64 % 2).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+    }
+
+    /// All that was added is found at any time, while the table grows too.
+    #[test]
+    fn all_numbers_are_found_while_the_table_grows() {
+        let left_out = |id: u32| id % 7 == 3;
+        let hash_of = |id: u32| (!left_out(id)).then(|| hash(id));
+        let mut ids = Ids::default();
+        let mut moving = 0;
+        for id in 0..60_000 {
+            if !left_out(id) {
+                ids.insert(hash(id), id, hash_of);
+            }
+            moving += usize::from(!ids.former.is_empty());
+            for look in [0, id / 3, id / 2, id.saturating_sub(1), id] {
+                let found = ids.find(hash(look), |i| i == look);
+                assert_eq!(found, (!left_out(look)).then_some(look), "{id}");
+                let listed = ids.iter_hash(hash(look)).any(|i| i == look);
+                assert_eq!(listed, !left_out(look));
+            }
+            assert_eq!(ids.find(hash(id + 2), |i| i == id + 2), None);
+        }
+        assert!(moving > 10_000, "it grew step by step: {moving}");
+        assert!(ids.table.len() + ids.former.len() >= 60_000 * 6 / 7);
+        ids.clear();
+        assert_eq!(ids.find(hash(5), |i| i == 5), None);
+    }
+
+    /// No insertion moves more than a few numbers.
+    #[test]
+    fn an_insertion_moves_a_few_numbers() {
+        let mut ids = Ids::default();
+        let asked = std::cell::Cell::new(0u32);
+        let hash_of = |id: u32| {
+            asked.set(asked.get() + 1);
+            Some(hash(id))
+        };
+        for id in 0..200_000 {
+            asked.set(0);
+            ids.insert(hash(id), id, hash_of);
+            assert!(
+                id <= 2 * SMALL as u32 || asked.get() <= 8,
+                "{id}: {}",
+                asked.get()
+            );
+        }
+    }
+}
