@@ -137,18 +137,17 @@ impl<'c, 'a> Copies<'c, 'a> {
             open: Vec::new(),
         };
         let copied = walk.run(v);
-        let free = walk.free;
+        self.free = walk.free;
+        if walk.open.is_empty() {
+            return copied;
+        }
         // Of a copy that was broken off much may be there.
         let parts = walk.open.into_iter().map(|open| match open {
             Open::Array { items, .. } => Value::Array(items),
             Open::Object { map, .. } => Value::Object(map),
         });
-        let parts: Vec<Value> = parts.collect();
-        if !parts.is_empty() {
-            let mut clock = walk.clock;
-            walk.heap.discard(parts, &mut clock)?;
-        }
-        self.free = free;
+        let mut clock = walk.clock;
+        walk.heap.discard(parts.collect(), &mut clock)?;
         copied
     }
 
@@ -208,11 +207,14 @@ struct Walk<'a> {
 impl Walk<'_> {
     fn run(&mut self, v: Val) -> Result<Value, Fault> {
         self.take(size_of::<Value>())?;
-        let mut next = v;
+        let mut done = self.begin(v)?;
+        // Most values are scalars.
+        if self.open.is_empty() {
+            return Ok(done.unwrap_or(Value::Undefined));
+        }
         loop {
-            let done = self.begin(next)?;
             match self.advance(done)? {
-                Step::Visit(val) => next = val,
+                Step::Visit(val) => done = self.begin(val)?,
                 Step::Done(value) => return Ok(value),
             }
         }
