@@ -6,6 +6,7 @@
 //! It knows nothing of the machine that will run the code: the two meet in
 //! `a99_core::program`.
 
+pub mod compat;
 mod emit;
 pub mod expr;
 mod findings;
@@ -34,7 +35,7 @@ pub enum Dialect {
     /// The one grammar of decisions D2 and D47.
     #[default]
     Standard,
-    /// The second generation's builder grammar, strictly.
+    /// The second generation's builder grammar, strictly ([`compat`]).
     V2,
 }
 

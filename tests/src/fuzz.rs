@@ -84,7 +84,7 @@ pub fn reader(data: &[u8]) {
 pub fn condition(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let quoted = Value::from(text.as_ref()).to_json_string();
-    let _ = a99_compiler::expr::dialect_v2::parse(&text);
+    let _ = a99_compiler::compat::parse_condition_v2(&text);
     let _ = crate::oracle::strict::parse(&text);
     let program = format!(
         r#"{{"op":"seq","steps":[{{"op":"mathCalc","expr":{quoted}}},

@@ -40,14 +40,14 @@ impl Expr {
     }
 
     /// Appends a node and returns its id.
-    pub(super) fn push(&mut self, kind: ExprKind, span: Range<u32>) -> ExprId {
+    pub(crate) fn push(&mut self, kind: ExprKind, span: Range<u32>) -> ExprId {
         let id = ExprId(self.nodes.len() as u32);
         self.nodes.push(ExprNode { kind, span });
         id
     }
 
     /// Appends the node `left op right`, spanning both operands.
-    pub(super) fn push_infix(&mut self, op: Infix, left: ExprId, right: ExprId) -> ExprId {
+    pub(crate) fn push_infix(&mut self, op: Infix, left: ExprId, right: ExprId) -> ExprId {
         let span = self.node(left).span.start..self.node(right).span.end;
         let kind = match op {
             Infix::Binary(op) => ExprKind::Binary { op, left, right },
@@ -267,7 +267,7 @@ operators! {
 
 /// Any infix operator with two operands.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) enum Infix {
+pub(crate) enum Infix {
     /// Evaluates both operands.
     Binary(BinOp),
     /// Short-circuits.

@@ -1,14 +1,11 @@
-//! Expression texts: condition strings, `mathCalc` texts and the strict v2 dialect.
+//! Expression texts: their one parser, and the arena that it gives.
 //!
-//! Three front ends read text and give the same arena, [`Expr`]:
+//! [`parse_condition`] reads the string conditions of `if`, `while`, `filter` and `find`, one
+//! superset grammar with strict errors (decisions D2, D3, D4, D47). The texts of older
+//! generations have parsers of their own, which give the same arena, [`Expr`]:
+//! [`compat`](crate::compat).
 //!
-//! * [`parse_condition`]: the string conditions of `if`, `while`, `filter` and `find`, one
-//!   superset grammar with strict errors (decisions D2, D3, D4, D47);
-//! * [`parse_math`]: `mathCalc`, the first generation's grammar with its run-time messages
-//!   (language section 3.10, decisions D4 and D5);
-//! * [`dialect_v2::parse`]: the second generation's builder grammar (language section 3.11, D3).
-//!
-//! All three are linear in the text, refuse texts over [`MAX_TEXT_BYTES`], and never recurse
+//! All of them are linear in the text, refuse texts over [`MAX_TEXT_BYTES`], and never recurse
 //! on the nesting of their input: brackets are kept on explicit stacks. The arena is flat, so
 //! dropping a tree does not recurse either.
 //!
@@ -19,21 +16,18 @@ mod arena;
 mod builtins;
 mod condition;
 mod diagnose;
-pub mod dialect_v2;
 mod error;
 mod grammar;
 mod json;
-mod math;
-mod math_scan;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod token;
 
+pub(crate) use arena::Infix;
 pub use arena::{BinOp, Expr, ExprId, ExprKind, ExprNode, Lit, LogOp, UnOp};
 pub use condition::parse_condition;
-pub use error::{MathError, ParseError, ParseErrorKind, ParseErrors};
+pub use error::{ParseError, ParseErrorKind, ParseErrors};
 pub use json::to_expr_json;
-pub use math::parse_math;
 
 /// The longest expression text that is read, in bytes of UTF-8. Real conditions stay far below
 /// 1 KiB; the limit bounds what a hostile program can make the compiler do per text.

@@ -3,6 +3,7 @@
 
 use super::Lower;
 use crate::Dialect;
+use crate::compat;
 use crate::expr::{self, BinOp, LogOp, UnOp};
 use crate::ir::{At, FromJson, Ir, IrKind, Lit, from_text};
 use a99_core::diag::{Diagnostic, codes, excerpt};
@@ -55,7 +56,7 @@ impl<'a> Lower<'_, 'a> {
                     None
                 }
             },
-            Dialect::V2 => match expr::dialect_v2::parse(&text) {
+            Dialect::V2 => match compat::parse_condition_v2(&text) {
                 Ok(e) => Some(e),
                 Err(message) => {
                     let diag = Diagnostic::error(codes::E0104, message, self.s.error_pointer(node))

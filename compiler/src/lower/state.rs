@@ -3,7 +3,7 @@
 
 use super::Lower;
 use super::scopes::import_names;
-use crate::expr;
+use crate::compat;
 use crate::ir::{from_text, key_text};
 use a99_core::diag::{codes, excerpt};
 use a99_core::json::{Kind, NodeId};
@@ -150,7 +150,7 @@ impl<'a> Lower<'_, 'a> {
         let node = node.unwrap_or(step);
         let overlay = self.overlay.len();
         self.overlay_vars(doc.get(step, "vars"));
-        match expr::parse_math(&text) {
+        match compat::parse_math(&text) {
             Err(error) => {
                 let message = format!("Expression error \"{text}\": {}", error.message);
                 let shown = excerpt(&text);

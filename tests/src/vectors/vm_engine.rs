@@ -472,7 +472,7 @@ fn run(builder: EngineBuilder, route: Route, spec: RunSpec) -> EngineOutcome {
 }
 
 fn strict_condition(text: &str) -> Result<Value, String> {
-    let parsed = a99_compiler::expr::dialect_v2::parse(text)?;
+    let parsed = a99_compiler::compat::parse_condition_v2(text)?;
     Ok(Value::from(a99_compiler::expr::to_expr_json(&parsed)))
 }
 

@@ -1,6 +1,7 @@
 //! Random bytes and token soups: no panic, spans inside the text, children before parents.
 
 use super::*;
+use crate::compat::{parse_condition_v2, parse_math};
 
 /// A small linear congruential generator (Knuth's MMIX constants), so that a failure repeats.
 struct Random(u64);
@@ -126,7 +127,7 @@ fn check(text: &str) {
             "{text:?}: {error:?}"
         ),
     }
-    if let Ok(expr) = dialect_v2::parse(text) {
+    if let Ok(expr) = parse_condition_v2(text) {
         check_tree(text, &expr);
     }
 }

@@ -1,4 +1,4 @@
-//! The strict v2 dialect: the condition grammar of the second generation's builder.
+//! Conditions in the strict v2 dialect: the grammar of the second generation's builder.
 //!
 //! It reproduces language section 3.11: its tokens, one level of comparison, escapes that keep the
 //! next character, and the sentence that names the leftover tokens. What the reference accepts
@@ -8,14 +8,13 @@
 //!
 //! The parser keeps operators and open parentheses on a stack and does not recurse.
 
-use super::MAX_TEXT_BYTES;
-use super::arena::{BinOp, Expr, ExprId, ExprKind, Infix, Lit, LogOp, UnOp};
+use crate::expr::{BinOp, Expr, ExprId, ExprKind, Infix, Lit, LogOp, MAX_TEXT_BYTES, UnOp};
 
 /// Parses a condition text in the strict v2 dialect.
 ///
 /// # Errors
 /// The reference's sentence for leftover tokens, or a sentence about the first accident.
-pub fn parse(text: &str) -> Result<Expr, String> {
+pub fn parse_condition_v2(text: &str) -> Result<Expr, String> {
     if text.len() > MAX_TEXT_BYTES {
         return Err(format!("Condition is longer than {MAX_TEXT_BYTES} bytes"));
     }

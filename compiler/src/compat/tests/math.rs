@@ -1,6 +1,7 @@
 //! `mathCalc` texts: trees, run-time refusals and the reference's error texts.
 
-use super::*;
+use super::show;
+use crate::compat::parse_math;
 
 #[track_caller]
 fn same(text: &str, shown: &str) {

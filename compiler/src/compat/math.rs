@@ -7,10 +7,11 @@
 //! The reference is a recursive parser; here its functions are states of a machine whose
 //! frames stand on a vector, so nesting costs heap and is bounded by [`MAX_NESTING`].
 
-use super::arena::{BinOp, Expr, ExprId, ExprKind, Infix, Lit, LogOp, UnOp};
 use super::error::MathError;
 use super::math_scan::{BinaryOp, Scanner, is_ident_start};
-use super::{MAX_NESTING, MAX_TEXT_BYTES};
+use crate::expr::{
+    BinOp, Expr, ExprId, ExprKind, Infix, Lit, LogOp, MAX_NESTING, MAX_TEXT_BYTES, UnOp,
+};
 
 /// Parses a `mathCalc` text. Blank text gives an [`Expr`] without root.
 ///

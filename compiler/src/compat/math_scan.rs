@@ -3,8 +3,8 @@
 //! A port of the first generation's scanner in behaviour: it has no token list, each position
 //! is read as the grammar asks for it, and positions count UTF-16 units.
 
-use super::arena::{ExprKind, Lit};
 use super::error::MathError;
+use crate::expr::{ExprKind, Lit};
 
 /// Binary operators of language section 3.10, with their precedence; longer spellings first where
 /// one begins with another.
