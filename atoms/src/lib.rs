@@ -9,6 +9,20 @@
 //! [`Capabilities`](a99_capabilities::Capabilities) that the host grants, and
 //! refuse with a typed error what was not granted. There is no ambient
 //! network, file, clock or environment in this crate.
+//!
+//! A host chooses by name, and adds its own:
+//!
+//! ```
+//! use a99_atoms::AtomSets;
+//! use a99_vm::atom::AtomSet;
+//!
+//! let atoms = AtomSet::core().without(&["httpFetch", "runCode"]);
+//! assert!(atoms.get("httpFetch").is_none());
+//!
+//! let atom = atoms.get("storeGet").expect("a core atom");
+//! assert_eq!(atom.sig.name, "storeGet");
+//! assert!(atom.sig.input_schema.contains("key"));
+//! ```
 
 #![warn(unreachable_pub)]
 

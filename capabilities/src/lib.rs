@@ -10,6 +10,46 @@
 //!
 //! This crate holds no real network, file or database access: those live in
 //! crates that implement these traits and prove it with the suites.
+//!
+//! # A capability of one's own
+//!
+//! An implementation checks what the program gave it, and runs the suite of its
+//! trait in a test:
+//!
+//! ```
+//! use a99_capabilities::{Capabilities, CapabilityError, Embedder, Reply, suite};
+//! use a99_core::value::Value;
+//!
+//! /// A text as two numbers: how many bytes, and how many words.
+//! struct Counts;
+//!
+//! impl Embedder for Counts {
+//!     fn embed(&self, text: Value) -> Reply<'_> {
+//!         Box::pin(async move {
+//!             let Some(text) = text.as_text() else {
+//!                 return Err(CapabilityError::new("embed: the text must be a string"));
+//!             };
+//!             let bytes = text.as_bytes();
+//!             let words = bytes.split(u8::is_ascii_whitespace).filter(|w| !w.is_empty());
+//!             Ok(vec![Value::from(bytes.len() as f64), Value::from(words.count() as f64)].into())
+//!         })
+//!     }
+//! }
+//!
+//! # use std::task::{Context, Poll, Waker};
+//! # fn block_on<T>(future: impl Future<Output = T>) -> T {
+//! #     match std::pin::pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+//! #         Poll::Ready(output) => output,
+//! #         Poll::Pending => panic!("nothing here waits"),
+//! #     }
+//! # }
+//! // With an executor of the host's.
+//! block_on(suite::embedder(&Counts))?;
+//!
+//! let granted = Capabilities::none().with_embedder(Counts);
+//! assert_eq!(granted.granted(), ["embedder"]);
+//! # Ok::<(), String>(())
+//! ```
 
 #![warn(unreachable_pub)]
 

@@ -5,6 +5,25 @@
 //! that is wrong becomes a warning here and a catchable error when reached.
 //! It knows nothing of the machine that will run the code: the two meet in
 //! `a99_core::program`.
+//!
+//! ```
+//! use a99_atoms::core_atoms;
+//! use a99_compiler::{CompileOptions, compile};
+//! use a99_core::disasm::disassemble;
+//! use a99_core::json::{Document, Limits};
+//! use std::sync::Arc;
+//!
+//! let compile = |text: &str| {
+//!     let source = Arc::new(Document::parse(text, &Limits::default())?);
+//!     compile(&source, &core_atoms(), &CompileOptions::default())
+//! };
+//! let program = compile(r#"{"op": "seq", "steps": [{"op": "mathCalc", "expr": "6 * 7"}]}"#)?;
+//! assert!(disassemble(&program).contains("mathCalc"));
+//!
+//! let refused = compile(r#"{"op": "seq", "steps": [{"op": "while", "condition": "a >"}]}"#);
+//! assert_eq!(refused.unwrap_err().iter().next().unwrap().pointer, "/steps/0/condition");
+//! # Ok::<(), a99_core::diag::Diagnostics>(())
+//! ```
 
 pub mod compat;
 mod emit;

@@ -6,6 +6,23 @@
 //! program with its verifier and disassembler, and the `.a99b` format. Nothing
 //! here compiles or runs anything, and there is no clock, randomness, input or
 //! output.
+//!
+//! A program starts as a document, written by hand or as a chain of calls:
+//!
+//! ```
+//! use a99_core::builder::{Builder, ident};
+//! use a99_core::json::{Document, Limits};
+//!
+//! let program = Builder::new().var_set("double", ident("price") * 2);
+//! let document = Document::parse(program.to_json_string()?, &Limits::default())?;
+//! let steps = document.get(document.root(), "steps").expect("a member");
+//! assert_eq!(document.pointer(steps), "/steps");
+//!
+//! // What cannot be read is told with its place.
+//! let refused = Document::parse("{\"op\": }", &Limits::default()).unwrap_err();
+//! assert_eq!(refused.iter().next().expect("one finding").span, Some(7..8));
+//! # Ok::<(), a99_core::diag::Diagnostics>(())
+//! ```
 
 #![warn(unreachable_pub)]
 

@@ -6,7 +6,47 @@
 //! heap, counts its fuel, and stops to be resumed whenever it needs the world.
 //! Waiting, timers and signals are the business of one file, `driver`.
 //!
-//! It contains no atom, reads no clock and opens no socket.
+//! It contains no atom, reads no clock and opens no socket. A host that does not
+//! take all this ready-made from the crate `agent99` puts it together so:
+//!
+//! ```
+//! use a99_compiler::{CompileOptions, compile};
+//! use a99_core::json::{Document, Limits};
+//! use a99_core::value::{Map, Value};
+//! use a99_core::verify::verify;
+//! use a99_vm::{Environment, RunOptions, Vm};
+//! use std::sync::Arc;
+//!
+//! /// Nothing that depends on the machine.
+//! struct Still;
+//!
+//! impl Environment for Still {
+//!     fn now_ms(&self) -> f64 {
+//!         0.0
+//!     }
+//!
+//!     fn random(&self, out: &mut [u8]) {
+//!         out.fill(4);
+//!     }
+//! }
+//!
+//! let vm = Vm::new(a99_atoms::core_atoms(), Arc::new(Still));
+//! let text = r#"{"op": "seq", "steps": [
+//!     {"op": "mathCalc", "expr": "n * 7", "result": "product"},
+//!     {"op": "return", "schema": {"type": "object", "properties": {"product": {}}}}
+//! ]}"#;
+//! let source = Arc::new(Document::parse(text, &Limits::default())?);
+//! let program = compile(&source, vm.atoms(), &CompileOptions::default())?;
+//! let artifact = verify(program).expect("the compiler's work is sound");
+//! let executable = vm.link(&artifact).expect("all of its atoms are there");
+//!
+//! let mut args = Map::new();
+//! args.insert("n", 6.0);
+//! let outcome = vm.run_sync(&executable, args.into(), RunOptions::default());
+//! assert_eq!(outcome.error, None);
+//! assert_eq!(outcome.result.to_json_string(), r#"{"product":42}"#);
+//! # Ok::<(), a99_core::diag::Diagnostics>(())
+//! ```
 
 #![warn(unreachable_pub)]
 
