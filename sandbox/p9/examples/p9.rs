@@ -1,6 +1,8 @@
 //! How fast the 9p server alone reads, writes and lists, on a temporary folder:
 //! `cargo run --profile sandbox -p a99-sandbox-p9 --example p9`.
 
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "an example")]
+
 use a99_sandbox_p9::{Mount, MountMode, Options, Server};
 use std::time::Instant;
 
