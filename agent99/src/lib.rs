@@ -173,7 +173,7 @@ pub use a99_core::diag::{Diagnostic, Diagnostics, Severity};
 pub use a99_core::error::{ErrorCode, RunError};
 pub use a99_core::fuel::Fuel;
 pub use a99_core::json::Limits as ReadLimits;
-pub use a99_core::sig::{AtomSig, AtomTimeout, Binding, Effect, Param, Params};
+pub use a99_core::sig::{AtomSig, AtomTimeout, Binding, Charging, Effect, Param, Params};
 pub use a99_core::text::{Text, escape_for_terminal};
 pub use a99_core::value::{Map, Value};
 pub use a99_core::verify::{Artifact, VerifyError};

@@ -203,7 +203,7 @@ pub(crate) fn host(
 
 /// Changes to a definition that only some atoms need.
 pub(crate) trait Adjust: Sized {
-    /// With this proportional price.
+    /// With this proportional price, which the body charges.
     fn metered(self, formula: a99_core::costs::Formula) -> Self;
     /// With this time limit in milliseconds.
     fn timeout_ms(self, ms: u64) -> Self;
@@ -219,6 +219,7 @@ pub(crate) trait Adjust: Sized {
 impl Adjust for AtomDef {
     fn metered(mut self, formula: a99_core::costs::Formula) -> Self {
         self.sig.metered = formula;
+        self.sig.charging = a99_core::sig::Charging::Body;
         self
     }
 

@@ -21,6 +21,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             &message,
             log,
         )
+        .metered(READ)
         .whole_price()
         .io(),
         native(

@@ -29,7 +29,8 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             0,
             &[req("tmpl", Kind::Text), req("shown", Kind::Texts)],
             fill,
-        ),
+        )
+        .metered(BOTH),
         native(
             "template:text",
             "What a hole of a template shows for a value.",

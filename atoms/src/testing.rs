@@ -194,3 +194,74 @@ pub(crate) fn with_cx<T>(work: impl FnOnce(&mut Cx<'_>) -> T) -> T {
     let mut meter = Meter::new(i64::MAX, CostModel::Metered);
     work(&mut Cx::new(&mut heap, &mut meter, &TestHost))
 }
+
+/// What native atoms charge is what their signatures say.
+mod declared {
+    use super::fuel_for;
+    use a99_core::costs::{Formula, Sizes};
+    use a99_core::sig::Params;
+    use a99_vm::atom::AtomBody;
+
+    /// Units or elements of the long inputs.
+    const LONG: usize = 20_000;
+
+    /// An input of a type and size as JSON text, and what reading it is.
+    fn input(schema: &serde_json::Value, n: usize) -> (String, Sizes) {
+        let list = |item: &dyn Fn(usize) -> String| (0..n).map(item).collect::<Vec<_>>().join(",");
+        match schema["type"].as_str() {
+            Some("array") => (
+                format!("[{}]", list(&|i| format!("\"{i}\""))),
+                Sizes::elements(n),
+            ),
+            Some("object") => (
+                format!("{{{}}}", list(&|i| format!("\"{i}\":1"))),
+                Sizes::elements(n),
+            ),
+            Some("number" | "integer") => (n.to_string(), Sizes::default()),
+            Some("boolean") => ("true".to_owned(), Sizes::default()),
+            _ => (format!("\"{}\"", "7".repeat(n)), Sizes::units(n)),
+        }
+    }
+
+    /// Each input is long once, the others short.
+    #[test]
+    fn every_native_atom_charges_what_it_declares() {
+        let mut wrong = Vec::new();
+        for atom in crate::all_atoms().iter() {
+            let (AtomBody::Native(_), Params::Named(params)) = (&atom.body, &atom.sig.params)
+            else {
+                continue;
+            };
+            let schema: serde_json::Value = serde_json::from_str(&atom.sig.input_schema).unwrap();
+            let inputs = |long: Option<usize>| {
+                let inputs = params.iter().enumerate().map(|(at, param)| {
+                    let n = if long == Some(at) { LONG } else { 1 };
+                    input(&schema["properties"][param.name], n)
+                });
+                inputs.collect::<Vec<_>>()
+            };
+            let paid = |inputs: &[(String, Sizes)]| {
+                let texts: Vec<&str> = inputs.iter().map(|(text, _)| text.as_str()).collect();
+                fuel_for(&atom.sig.name, &format!("[{}]", texts.join(",")))
+            };
+            let short = inputs(None);
+            let base = paid(&short);
+            let formula = atom.sig.metered;
+            let grown = (0..params.len()).map(|at| {
+                let long = inputs(Some(at));
+                let due = formula.price(long[at].1) - formula.price(short[at].1);
+                (paid(&long) - base, due)
+            });
+            let grown: Vec<(i64, i64)> = grown.collect();
+            let right = match formula {
+                Formula::Free => grown.iter().all(|(paid, _)| *paid == 0),
+                _ if formula.reads() => grown.iter().any(|(paid, due)| paid >= due && *due > 0),
+                _ => grown.iter().any(|(paid, _)| *paid > 0),
+            };
+            if !right {
+                wrong.push((atom.sig.name.clone(), formula.code(), grown));
+            }
+        }
+        assert!(wrong.is_empty(), "{wrong:#?}");
+    }
+}

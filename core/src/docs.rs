@@ -455,7 +455,8 @@ fn write_atoms(out: &mut String, atoms: &[&AtomSig]) {
     rows.sort_by(|a, b| a.name.cmp(&b.name));
     out.push_str(
         "## Atoms\n\nThe static price is paid before the body runs, in both models. In the \
-         metered model atoms that are work of the machine alone pay less.\n\n",
+         metered model atoms that are work of the machine alone pay less, and what the last \
+         column says is paid too, before the work that it is for.\n\n",
     );
     out.push_str("| op | metered | flat | metered also |\n|---|---|---|---|\n");
     for atom in rows {

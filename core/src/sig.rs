@@ -3,6 +3,7 @@
 //! A signature says how the step's keys become operands and what the step
 //! costs before its body runs; the code behind it is the VM's business.
 
+use crate::builtins::Reads;
 use crate::costs::{self, CostModel, FREE, Formula};
 use std::borrow::Cow;
 
@@ -181,6 +182,17 @@ pub enum Effect {
     Io,
 }
 
+/// Who charges the proportional price of an atom ([`AtomSig::metered`]).
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Charging {
+    /// The machine: before the body runs, for the sizes of these inputs, and
+    /// after it for the width of the answer.
+    Machine(Reads),
+    /// The body, with `Cx::charge`, before the work that it is for: where sizes
+    /// are known only then, as of a text that an input is turned into.
+    Body,
+}
+
 /// The signature of an atom.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AtomSig {
@@ -202,6 +214,8 @@ pub struct AtomSig {
     pub cost: BaseCost,
     /// Proportional price in the metered model.
     pub metered: Formula,
+    /// Who charges it, and for which sizes.
+    pub charging: Charging,
     /// Time limit of one execution.
     pub timeout: AtomTimeout,
 }
@@ -248,6 +262,7 @@ impl AtomSig {
             form: None,
             cost: BaseCost::Fixed(cost_micro),
             metered: FREE,
+            charging: Charging::Machine(Reads::All),
             timeout: AtomTimeout::Ms(DEFAULT_ATOM_TIMEOUT_MS),
         }
     }

@@ -4,10 +4,14 @@ use crate::attack::{
     ENGINE, bin, call, forever, id, list, lit, ret, rich, run_granted, run_with, seq, set, stopped,
     within,
 };
+use a99_core::costs::{BOTH, FREE, Formula, READ, Sizes};
 use a99_core::json::{Document, Limits as ReadLimits};
 use a99_testkit::oracle::{NoHost, OracleOptions};
 use agent99::capabilities::{AgentReply, FnAgentRunner, MemoryStore};
-use agent99::{Capabilities, CostModel, ErrorCode, Fuel, Quota, RunOptions, Value, json};
+use agent99::{
+    AtomBody, AtomDef, AtomSig, Binding, Capabilities, CostModel, Engine, ErrorCode, Fuel,
+    HostReply, Param, Params, Quota, RunOptions, Value, all_atoms, json,
+};
 use serde_json::Value as Json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -496,5 +500,71 @@ fn a13_every_part_is_paid() {
         assert!(more >= (many - few) as i64 * nanos * 20, "{name}: {more}");
         let flat = used(many, CostModel::Flat) - used(few, CostModel::Flat);
         assert_eq!(flat, 0, "{name}");
+    }
+}
+
+/// The atom `echo`, native or asynchronous, at a price, and how often it ran.
+fn echo(waits: bool, metered: Formula) -> (Engine, Arc<AtomicUsize>) {
+    let runs = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&runs);
+    let input = Param {
+        name: "value",
+        binding: Binding::Value,
+    };
+    let atom = AtomDef {
+        sig: AtomSig {
+            params: Params::Named(vec![input].into()),
+            metered,
+            ..AtomSig::new("echo", "Gives what it gets.", 0)
+        },
+        body: match waits {
+            true => AtomBody::AsyncDyn(Arc::new(move |mut call| {
+                counted.fetch_add(1, Ordering::Relaxed);
+                let value = call.args.pop().unwrap_or(Value::Undefined);
+                Box::pin(async { Ok(HostReply::from(value)) })
+            })),
+            false => AtomBody::NativeDyn(Arc::new(move |_, _, args| {
+                counted.fetch_add(1, Ordering::Relaxed);
+                Ok(args[0])
+            })),
+        },
+        dynamic_cost: None,
+    };
+    let engine = Engine::builder().atoms(all_atoms().with(atom)).build();
+    (engine, runs)
+}
+
+/// What a host's atom declares is paid, whatever its body does: what it reads
+/// before it runs, its answer after it.
+#[test]
+fn a13_the_machine_charges_what_a_hosts_atom_declares() {
+    let program = r#"{"op": "seq", "steps": [
+        {"op": "varsImport", "keys": ["x"]},
+        {"op": "echo", "value": "x", "result": "y"}]}"#;
+    for waits in [false, true] {
+        let used = |metered, length: usize| {
+            let (engine, runs) = echo(waits, metered);
+            let agent = engine.compile(program).expect("a program");
+            let args = json!({"x": "a".repeat(length)});
+            let outcome = engine.run_sync(&agent, args, rich());
+            assert_eq!(outcome.error, None);
+            assert_eq!(runs.load(Ordering::Relaxed), 1);
+            outcome.fuel_used.micro()
+        };
+        for length in [1, 100_000] {
+            let sizes = Sizes::units(length);
+            let (free, both) = (used(FREE, length), used(BOTH, length));
+            assert_eq!(both - free, BOTH.price(sizes.out_units(length)), "{length}");
+            assert_eq!(used(READ, length) - free, READ.price(sizes), "{length}");
+        }
+        // What cannot be paid does not run.
+        let (engine, runs) = echo(waits, READ);
+        let agent = engine.compile(program).expect("a program");
+        let fuel = Fuel::from_micro(READ.price(Sizes::units(100_000)) - 1);
+        let options = RunOptions::new().fuel(fuel.to_f64()).expect("fuel");
+        let outcome = engine.run_sync(&agent, json!({"x": "a".repeat(100_000)}), options);
+        let code = outcome.error.map(|error| error.code);
+        assert_eq!(code, Some(ErrorCode::OutOfFuel));
+        assert_eq!(runs.load(Ordering::Relaxed), 0);
     }
 }

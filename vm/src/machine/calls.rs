@@ -4,10 +4,12 @@ use super::{
     Frame, FrameKind, MAX_HELPER_DEPTH, Machine, Request, Step, WINDOW, Waiting, clear_frame,
     frame_size,
 };
-use crate::atom::{AtomError, Cancelled, HostCall, HostGrants, HostReply};
+use crate::atom::{
+    AtomBody, AtomDef, AtomError, Cancelled, HostCall, HostGrants, HostReply, Scope,
+};
 use crate::convert::{self, Copies};
 use crate::heap::Val;
-use crate::native::{Fault, Host};
+use crate::native::{Cx, Fault, Host};
 use a99_core::costs::CROSSING_RESULT;
 use a99_core::error::ErrorCode;
 use a99_core::fuel::Fuel;
@@ -17,6 +19,25 @@ use std::sync::Arc;
 
 /// Work that a call of the host stands for.
 const HOST_CALL_WORK: usize = 512;
+
+/// The answer of a native atom, paid as its signature says; nothing for one that
+/// waits, whose inputs are paid.
+#[inline]
+pub(super) fn atom_answer(
+    cx: &mut Cx<'_>,
+    scope: &mut Scope<'_>,
+    atom: &AtomDef,
+    args: &[Val],
+) -> Result<Option<Val>, Fault> {
+    crate::builtins::charge_inputs(cx, &atom.sig, args)?;
+    let answer = match &atom.body {
+        AtomBody::Native(body) => body(cx, scope, args)?,
+        AtomBody::NativeDyn(body) => body(cx, scope, args)?,
+        _ => return Ok(None),
+    };
+    crate::builtins::charge_answer(cx, &atom.sig, answer)?;
+    Ok(Some(answer))
+}
 
 impl Machine {
     /// Pushes a frame for a helper; its arguments become its first registers.
@@ -192,6 +213,7 @@ impl Machine {
             dst,
             input: base.saturating_add(1),
             lent,
+            priced: (atom.sig.metered != a99_core::costs::FREE).then(|| Arc::clone(&atom)),
         });
         Ok(Box::new(Request {
             call: HostCall {
@@ -234,7 +256,13 @@ impl Machine {
         answer: Result<HostReply, AtomError>,
         host: &dyn Host,
     ) -> Option<Step> {
-        let Some(Waiting::Call { dst, input, lent }) = self.waiting.take() else {
+        let Some(Waiting::Call {
+            dst,
+            input,
+            lent,
+            priced,
+        }) = self.waiting.take()
+        else {
             return None;
         };
         // The call's future is gone, and its inputs with it.
@@ -278,7 +306,11 @@ impl Machine {
         let limits = self.options.limits.boundary;
         let mut copy = |machine: &mut Machine, host: &dyn Host| {
             let mut cx = super::cx(&mut machine.heap, &mut machine.meter, host);
-            convert::from_answer(&mut cx, &reply.value.0, &limits)
+            let answer = convert::from_answer(&mut cx, &reply.value.0, &limits)?;
+            if let Some(atom) = &priced {
+                crate::builtins::charge_answer(&mut cx, &atom.sig, answer)?;
+            }
+            Ok(answer)
         };
         let before = self.meter.mark();
         let mut made = self.with_room(host, &mut copy);

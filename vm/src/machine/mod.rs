@@ -140,6 +140,8 @@ enum Waiting {
         input: u8,
         /// Bytes of its inputs, which count against the heap until it ends.
         lent: usize,
+        /// The atom, if its answer has a price.
+        priced: Option<Arc<AtomDef>>,
     },
     Load(inline::Pending),
 }
