@@ -256,6 +256,18 @@ fn s10_stop_meets_everything() {
 #[test]
 #[ignore = "needs the image"]
 fn s10_a_thousand_starts_leave_nothing() {
+    // What a process uses is what all its tests use: this one has its own.
+    if std::env::var_os(ALONE).is_none() {
+        let name = "s10_a_thousand_starts_leave_nothing";
+        let program = std::env::current_exe().expect("its path");
+        let mut alone = std::process::Command::new(program);
+        alone.args([name, "--exact", "--ignored", "--nocapture"]);
+        let output = alone.env(ALONE, "1").output().expect("it runs");
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{text}{output:?}");
+        assert!(text.contains("1 passed"), "{text}");
+        return;
+    }
     let cycle = |number: u32| {
         let sandbox = start();
         if number.is_multiple_of(10) {
@@ -276,6 +288,9 @@ fn s10_a_thousand_starts_leave_nothing() {
     let grown = after.memory.saturating_sub(before.memory);
     assert!(grown < 8 << 20, "{before:?} {after:?}");
 }
+
+/// Tells a test that its process has no other.
+const ALONE: &str = "A99_TEST_ALONE";
 
 /// What this process uses.
 #[derive(Debug)]

@@ -415,6 +415,10 @@ fn the_session_keeps_its_state() {
     let told = host.script("printf a; printf b >&2; cat; printf c");
     told.assert("ac", 0);
     assert_eq!(told.stderr, b"b");
+    // So do its arguments: no function of ours runs a script.
+    host.script("set -- one 'two words'").assert("", 0);
+    host.script("shift; printf '%s|' $# \"$@\" $?")
+        .assert("1|two words|0|", 0);
 }
 
 #[test]
@@ -459,6 +463,10 @@ fn an_error_in_a_subshell_ends_the_subshell() {
             "( . /no/such/file ); echo $?; ( eval if ); echo $?",
             "2\n2\n",
         ),
+        ("( exec </no/such/file ) || echo $(( $? > 0 ))", "1\n"),
+        ("readonly OPTIND; ( getopts a x -a ); echo $?", "2\n"),
+        ("( set -u; true; echo $none ); echo $?", "2\n"),
+        ("( trap 'echo out; exit 0' EXIT; : ${none?such} )", "out\n"),
     ] {
         let told = host.script(text);
         told.assert(stdout, 0);

@@ -5,15 +5,20 @@
 use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
+use rustix::process::Pid;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 
-/// The number of its descriptor in the shell: above those that scripts use.
-const NUMBER: i32 = 200;
+/// The number of its descriptor in the shell: above those that scripts use, and
+/// not 200, which some take for a lock.
+const NUMBER: i32 = 97;
 
-/// Its path in the shell, and in what the shell starts.
-pub(super) const DESK: &str = "/proc/self/fd/200";
+/// Its path for the shell of that number, and for what the shell starts: shorter
+/// to follow than by `/proc/self`.
+pub(super) fn place_in(shell: Pid) -> String {
+    format!("/proc/{}/fd/{NUMBER}", shell.as_raw_nonzero())
+}
 
 /// The script that runs now.
 const SCRIPT: &str = "script";
@@ -29,7 +34,8 @@ pub(super) struct Desk {
     path: Option<PathBuf>,
     /// Names given so far.
     made: u64,
-    script: Option<OwnedFd>,
+    /// The file of scripts, and at most how many bytes are in it.
+    script: Option<(OwnedFd, usize)>,
     outlets: Option<[(String, OwnedFd); 2]>,
 }
 
@@ -142,17 +148,20 @@ impl Desk {
     /// # Errors
     /// Those of writing it.
     pub fn script(&mut self, text: &[u8]) -> io::Result<&'static str> {
-        let file = match &self.script {
-            Some(file) => {
-                rustix::fs::ftruncate(file, 0)?;
-                file
-            }
+        let (file, length) = match &mut self.script {
+            Some(script) => script,
             None => {
                 let file = self.open(SCRIPT, OFlags::WRONLY | OFlags::CREATE)?;
-                self.script.insert(file)
+                self.script.insert((file, 0))
             }
         };
+        let before = std::mem::replace(length, text.len().max(*length));
         write_at_start(file, text)?;
+        if text.len() < before {
+            // Not emptied before: it keeps its memory for the next one.
+            rustix::fs::ftruncate(&*file, text.len() as u64)?;
+        }
+        *length = text.len();
         Ok(SCRIPT)
     }
 
@@ -235,12 +244,14 @@ mod tests {
     fn a_script_takes_the_place_of_a_longer_one() {
         let mut desk = Desk::at(temporary());
         desk.script(b"a long script").unwrap();
-        let name = desk.script(b"short").unwrap();
-        let file = desk.open(name, OFlags::RDONLY).unwrap();
-        let text = io::read_to_string(std::fs::File::from(file)).unwrap();
-        assert_eq!(text, "short");
+        for text in ["short", "", "a longer script", "another script", "a"] {
+            let name = desk.script(text.as_bytes()).unwrap();
+            let file = desk.open(name, OFlags::RDONLY).unwrap();
+            let read = io::read_to_string(std::fs::File::from(file)).unwrap();
+            assert_eq!(read, text);
+        }
         desk.clear();
-        assert_eq!(desk.open(name, OFlags::RDONLY).unwrap_err(), Errno::NOENT);
+        assert_eq!(desk.open(SCRIPT, OFlags::RDONLY).unwrap_err(), Errno::NOENT);
     }
 
     fn temporary() -> OwnedFd {

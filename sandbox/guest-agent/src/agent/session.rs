@@ -4,10 +4,14 @@
 //! script, which reads the script from a file in memory by `command .`, so that
 //! an open quote, a `return` or an error is the script's own end and no more.
 //! Standard input of a script is empty; its outputs are pipes of its own.
-//! Nothing is printed into the outputs to mark the end: the shell tells status
-//! and exported variables on another pipe. All of them have names on the
+//! Nothing is printed into the outputs to mark the end: the shell tells exported
+//! variables and status on another pipe. All of them have names on the
 //! session's desk (`desk`), a folder that the shell inherits and nobody else
 //! finds.
+//!
+//! What the shell does after each script is a function that it knows from its
+//! start, because a shell takes longer to read a line than to follow it. The
+//! script itself is not run by a function: it would have arguments of its own.
 //!
 //! A subshell that meets an error of the shell itself (`${x?}`, no process to be
 //! had) goes on behind the nearest `command`, which is the session's: busybox
@@ -20,7 +24,7 @@
 //! gets a new one in the last working directory with the last exported
 //! variables. What the old one left running is killed.
 
-use super::desk::{DESK, Desk};
+use super::desk::{Desk, place_in};
 use super::group::{Group, Groups};
 use super::launch::{Launch, Variables};
 use super::streams::{Output, nothing};
@@ -33,10 +37,14 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal};
 use std::ffi::{OsStr, OsString};
 use std::io;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 
 /// Most bytes of exported variables that are kept for a new shell.
 const MAX_EXPORTS: usize = 1 << 20;
+
+/// The shell's function that tells the end of a script: a short name, because
+/// the shell reads it after every script.
+const TELL: &str = "_a99";
 
 /// What a new shell starts with.
 #[derive(Debug, Default)]
@@ -158,15 +166,11 @@ impl Session {
         shell.read_status();
         let mut end = None;
         while let Some(message) = shell.next_message() {
-            match (shell.exports_follow, message.split_first()) {
-                (true, _) => {
-                    shell.exports_follow = false;
+            match Message::of(message) {
+                Message::Exports(text) => shell.exports = Some(text),
+                Message::End(code) => {
                     self.kept.cwd = shell.cwd().or(self.kept.cwd.take());
-                    self.kept.exports = message;
-                }
-                (false, Some((b'S', number))) => {
-                    let code = str::from_utf8(number).ok().and_then(|n| n.parse().ok());
-                    let code = code.unwrap_or(0);
+                    self.kept.exports = shell.exports.take().unwrap_or_default();
                     let script = shell.script.take();
                     end = script.map(|script| ScriptEnd {
                         id: script.id,
@@ -174,14 +178,11 @@ impl Session {
                         session_reset: std::mem::take(&mut self.reset),
                         out_of_memory: code >= SIGNALLED && shell.lost_to_memory(),
                     });
-                    shell.exports_follow = true;
                 }
-                (false, Some((b'X', cwd))) => {
-                    self.kept.cwd = Some(OsString::from_vec(cwd.to_vec()));
-                    shell.exports_follow = true;
+                Message::Exit(cwd) => {
+                    self.kept.cwd = Some(cwd);
+                    self.kept.exports = shell.exports.take().unwrap_or_default();
                 }
-                // A script wrote here what it should not.
-                (false, _) => {}
             }
         }
         end
@@ -253,6 +254,28 @@ impl Session {
     }
 }
 
+/// What the shell tells.
+#[derive(Debug, PartialEq, Eq)]
+enum Message {
+    /// The exported variables; what happened follows.
+    Exports(Vec<u8>),
+    /// A script ended with that status.
+    End(u8),
+    /// The shell ends, in that working directory.
+    Exit(OsString),
+}
+
+impl Message {
+    fn of(text: Vec<u8>) -> Self {
+        let number = |text| str::from_utf8(text).ok()?.parse().ok();
+        match text.split_first() {
+            Some((b'S', status)) => number(status).map_or(Self::Exports(Vec::new()), Self::End),
+            Some((b'X', cwd)) => Self::Exit(OsStr::from_bytes(cwd).to_owned()),
+            _ => Self::Exports(text),
+        }
+    }
+}
+
 /// A living shell.
 #[derive(Debug)]
 struct Shell {
@@ -267,12 +290,11 @@ struct Shell {
     lines: OwnedFd,
     /// What it tells.
     status: OwnedFd,
-    /// The name of that on the desk.
-    status_name: String,
+    /// The path of its desk.
+    place: String,
     told: Vec<u8>,
-    /// The head of a message came; the exported variables are still to come,
-    /// while the script's end is already known.
-    exports_follow: bool,
+    /// Exported variables that came, while what happened is still to come.
+    exports: Option<Vec<u8>>,
     script: Option<RunningScript>,
 }
 
@@ -316,10 +338,14 @@ impl Shell {
         }
         let started = launch.start();
         let started = started.map_err(|error| io::Error::from(error.errno()))?;
+        let place = place_in(started.inner);
         let first = format!(
-            "\\command . {DESK}/{prelude}\n\
-             trap '{{ \\command printf \"X%s\\0\" \"$PWD\"; \\command export -p; \
-             \\command printf \"\\0\"; }} >{DESK}/{status_name}' EXIT\n",
+            "\\command . {place}/{prelude}\n\
+             trap '{{ \\command export -p; \\command printf \"\\0X%s\\0\" \"$PWD\"; }} \
+             >{place}/{status_name}' EXIT\n\
+             {TELL}() {{ _=$?; \\command [ /proc/self -ef /proc/$$ ] || \\exit \"$_\"; \
+             {{ \\command export -p; \\command printf '\\0S%d\\0' \"$_\"; }} \
+             >{place}/{status_name}; }}\n",
         );
         write_line(&lines, &first)?;
         Ok(Self {
@@ -329,9 +355,9 @@ impl Shell {
             memory_kills: 0,
             lines,
             status,
-            status_name,
+            place,
             told: Vec::new(),
-            exports_follow: false,
+            exports: None,
             script: None,
         })
     }
@@ -339,19 +365,19 @@ impl Shell {
     /// Exports variables before the next script.
     fn export(&mut self, desk: &mut Desk, env: &[(Vec<u8>, Vec<u8>)]) -> io::Result<()> {
         let text = desk.text(&export_text(env))?;
-        write_line(&self.lines, &format!("\\command . {DESK}/{text}\n"))
+        let place = &self.place;
+        write_line(&self.lines, &format!("\\command . {place}/{text}\n"))
     }
 
     fn run(&mut self, desk: &mut Desk, id: u64, script: &[u8]) -> io::Result<Vec<Output>> {
         let text = desk.script(script)?;
         let outlets = desk.outlets()?;
         let [stdout, stderr] = outlets;
-        let status = &self.status_name;
+        let place = &self.place;
+        // Standard error of the shell is the empty stream. All is one line: a
+        // subshell that goes on behind the script has read it, and needs no more.
         let line = format!(
-            "\\command . {DESK}/{text} </dev/null >{DESK}/{out} 2>{DESK}/{err}; _=$?; \
-             \\command [ /proc/self -ef /proc/$$ ] || \\exit \"$_\"\n\
-             {{ \\command printf 'S%d\\0' \"$_\"; \\command export -p; \
-             \\command printf '\\0'; }} >{DESK}/{status}\n",
+            "\\command . {place}/{text} <&2 >{place}/{out} 2>{place}/{err};{TELL}\n",
             out = stdout.name,
             err = stderr.name,
         );
@@ -376,7 +402,7 @@ impl Shell {
     }
 
     fn read_status(&mut self) {
-        let mut buffer = [0; 4096];
+        let mut buffer = [0; 1024];
         loop {
             match rustix::io::read(&self.status, &mut buffer) {
                 Ok(count @ 1..) => {
@@ -385,6 +411,9 @@ impl Shell {
                     // its variables, not our memory.
                     if self.told.len() > 2 * MAX_EXPORTS {
                         self.told.clear();
+                    }
+                    if count < buffer.len() {
+                        return;
                     }
                 }
                 Err(Errno::INTR) => {}
@@ -455,6 +484,20 @@ fn write_line(fd: &OwnedFd, line: &str) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_message_is_what_its_first_letter_and_all_the_rest_tell() {
+        let of = |text: &str| Message::of(text.into());
+        assert_eq!(of("S0"), Message::End(0));
+        assert_eq!(of("S255"), Message::End(255));
+        assert_eq!(of("X/a b\n"), Message::Exit("/a b\n".into()));
+        assert_eq!(of("X"), Message::Exit("".into()));
+        let text = "export A='1'\n";
+        assert_eq!(of(text), Message::Exports(text.into()));
+        for nothing in ["", "S", "S256", "S-1", "Stopped\nexport A='1'\n"] {
+            assert_eq!(of(nothing), Message::Exports(Vec::new()), "{nothing}");
+        }
+    }
 
     #[test]
     fn variables_are_quoted_and_only_names_of_shells_are_exported() {
