@@ -231,7 +231,7 @@ impl Engine {
     pub fn warnings(&self) -> Diagnostics {
         let warnings = self.atoms().warnings();
         Diagnostics::from_iter(
-            warnings.map(|text| Diagnostic::warning(codes::W0401, text, String::new())),
+            warnings.map(|text| Diagnostic::warning(codes::DUPLICATE_ATOM, text, String::new())),
         )
     }
 
@@ -440,9 +440,9 @@ impl Loader {
         let program = compile_watched(document, &self.atoms, options, stop)?;
         // The verifier judges hostile files; what our compiler makes passes.
         match verify_watched(program, stop) {
-            None => Err(one(codes::E0107, "compiling was stopped".to_owned())),
+            None => Err(one(codes::STOPPED, "compiling was stopped".to_owned())),
             Some(verified) => {
-                verified.map_err(|error| one(codes::E0106, format!("not verified: {error}")))
+                verified.map_err(|error| one(codes::TOO_LARGE, format!("not verified: {error}")))
             }
         }
     }

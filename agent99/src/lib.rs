@@ -152,7 +152,7 @@
 //! assert_eq!(outcome.result.to_json(), json!({"a": 1}));
 //!
 //! let refused = engine.load(&bytes[..100]).unwrap_err();
-//! assert_eq!(refused.code(), "A99-B0003");
+//! assert_eq!(refused.code(), "artifact.wrong_length");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -177,7 +177,7 @@ pub use a99_core::sig::{AtomSig, AtomTimeout, Binding, Charging, Effect, Param, 
 pub use a99_core::text::{Text, escape_for_terminal};
 pub use a99_core::value::{Map, Value};
 pub use a99_core::verify::{Artifact, VerifyError};
-pub use a99_core::{builtins, costs, docs};
+pub use a99_core::{builtins, codes, costs, docs};
 pub use a99_macros::atom;
 pub use a99_vm as vm;
 pub use a99_vm::atom::{AtomBody, AtomDef, AtomError, AtomSet, DuplicateAtom, HostCall, HostReply};

@@ -62,8 +62,8 @@ pub enum LoadError {
 }
 
 impl LoadError {
-    /// The stable code: `A99-B....` of the format and of signatures,
-    /// `A99-V....` of the verifier, `A99-L....` of linking.
+    /// The stable code: `artifact.*` of the format and of signatures,
+    /// `verify.*` of the verifier, `link.*` of linking.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {

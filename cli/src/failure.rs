@@ -3,8 +3,15 @@
 use crate::output::{self, Format};
 use a99_core::text::escape_for_terminal;
 use agent99::artifact::ArtifactError;
-use agent99::{Diagnostics, ErrorCode, LoadError, Map, Value};
+use agent99::{Diagnostics, ErrorCode, LoadError, Map, Value, codes};
 use std::fmt::Display;
+
+/// The command line, an argument or a file is not usable, or the output cannot be
+/// written.
+// With its alias.
+const USAGE: [&str; 2] = ["cli.usage", "usage"];
+/// The program was rejected; its findings say why.
+const REJECTED: &str = "program.rejected";
 
 /// How the process ends. The numbers are part of the command's contract.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -123,7 +130,10 @@ impl Failure {
         match self {
             Failure::Usage(message) => {
                 match format {
-                    Format::Json => output::json(&error_json("usage", &message, None)),
+                    Format::Json => {
+                        let [code, alias] = USAGE;
+                        output::json(&error_json(code, Some(alias), &message, None));
+                    }
                     Format::Human => output::note("error", &message),
                 }
                 Exit::Usage
@@ -135,7 +145,8 @@ impl Failure {
             } => {
                 match format {
                     Format::Json => output::json(&error_json(
-                        "program.rejected",
+                        REJECTED,
+                        None,
                         "The program was rejected",
                         Some(&findings),
                     )),
@@ -168,11 +179,14 @@ fn artifact_text(error: &LoadError, name: &str) -> String {
     )
 }
 
-/// `{error: {code, message, offset, help}}`; without an offset where no byte
-/// is to blame.
+/// `{error: {code, alias, message, offset, help}}`; without an offset where no
+/// byte is to blame.
 fn artifact_json(error: &LoadError) -> Value {
     let mut map = Map::new();
     map.insert("code", error.code());
+    if let Some(alias) = codes::alias(error.code()) {
+        map.insert("alias", alias);
+    }
     map.insert("message", error.message());
     if let Some(offset) = error.offset() {
         // Files are far smaller than what a double counts exactly.
@@ -182,9 +196,19 @@ fn artifact_json(error: &LoadError) -> Value {
     Value::Object([("error", map)].into_iter().collect())
 }
 
-/// `{error: {code, message}, diagnostics}`.
-fn error_json(code: &str, message: &str, findings: Option<&Diagnostics>) -> Value {
-    let error: Map = [("code", code), ("message", message)].into_iter().collect();
+/// `{error: {code, alias, message}, diagnostics}`.
+fn error_json(
+    code: &str,
+    alias: Option<&str>,
+    message: &str,
+    findings: Option<&Diagnostics>,
+) -> Value {
+    let alias = alias.map(|alias| ("alias", alias));
+    let error: Map = [("code", code)]
+        .into_iter()
+        .chain(alias)
+        .chain([("message", message)])
+        .collect();
     let mut map = Map::new();
     map.insert("error", error);
     if let Some(findings) = findings {

@@ -70,7 +70,7 @@ impl Source {
         if !self.is_artifact() {
             return Err(Failure::refused(
                 &self.name,
-                codes::B0009,
+                codes::UNSIGNED,
                 "a signature is required, and a program in JSON has none",
                 "make an artifact of it with `a99 compile --sign KEYFILE`",
             ));

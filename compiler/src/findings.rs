@@ -48,10 +48,12 @@ impl Findings {
         let (errors, warnings) = (left(self.errors), left(self.warnings));
         if errors > 0 {
             let text = format!("... and {} more findings", errors + warnings);
-            self.kept.push(Diagnostic::error(codes::E0199, text, ""));
+            self.kept
+                .push(Diagnostic::error(codes::MORE_ERRORS, text, ""));
         } else if warnings > 0 {
             let text = format!("... and {warnings} more findings");
-            self.kept.push(Diagnostic::warning(codes::W0299, text, ""));
+            self.kept
+                .push(Diagnostic::warning(codes::MORE_WARNINGS, text, ""));
         }
         self.kept
     }
@@ -65,14 +67,17 @@ mod tests {
     fn a11_findings_are_counted_not_kept() {
         let mut found = Findings::default();
         for _ in 0..50_000 {
-            found.push(Diagnostic::warning(codes::W0201, "x", ""));
+            found.push(Diagnostic::warning(codes::UNKNOWN_ATOM, "x", ""));
         }
         assert!(!found.has_errors() && found.is_full(Severity::Warning));
-        found.push(Diagnostic::error(codes::E0105, "y", ""));
+        found.push(Diagnostic::error(codes::FORBIDDEN_NAME, "y", ""));
         let all = found.finish();
         assert_eq!(all.len(), MAX_KEPT + 2);
         let last = all.iter().last().map(|d| (d.code, d.message.as_str()));
-        assert_eq!(last, Some((codes::W0299, "... and 49900 more findings")));
+        assert_eq!(
+            last,
+            Some((codes::MORE_WARNINGS, "... and 49900 more findings"))
+        );
         assert!(all.has_errors());
     }
 }

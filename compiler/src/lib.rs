@@ -108,7 +108,7 @@ pub fn compile(
 }
 
 /// The same while somebody watches: `stop` is asked again and again, and when
-/// it says so, compiling ends with [`E0107`](a99_core::diag::codes::E0107).
+/// it says so, compiling ends with [`STOPPED`](a99_core::diag::codes::STOPPED).
 ///
 /// # Errors
 /// As [`compile`].

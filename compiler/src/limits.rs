@@ -133,12 +133,26 @@ pub(crate) fn check(
         deepest = deepest.max(depth.steps + depth.exprs).max(depth.data / 2);
         if depth.exprs > options.max_expr_depth {
             let (what, limit) = ("expression nodes", options.max_expr_depth);
-            found.push(too_deep(doc, node, &found, codes::E0103, what, limit));
+            found.push(too_deep(
+                doc,
+                node,
+                &found,
+                codes::EXPRESSION_TOO_DEEP,
+                what,
+                limit,
+            ));
             continue;
         }
         if depth.steps > options.max_step_depth {
             let (what, limit) = ("steps", options.max_step_depth);
-            found.push(too_deep(doc, node, &found, codes::E0102, what, limit));
+            found.push(too_deep(
+                doc,
+                node,
+                &found,
+                codes::STEPS_TOO_DEEP,
+                what,
+                limit,
+            ));
             continue;
         }
         work.extend(doc.elements(node).map(|child| (child, depth)));
@@ -185,14 +199,14 @@ const ASK_EVERY: usize = 1024;
 
 /// Whoever asked for the program wants it no more.
 pub(crate) fn stopped() -> Diagnostic {
-    Diagnostic::error(codes::E0107, "compiling was stopped", "")
+    Diagnostic::error(codes::STOPPED, "compiling was stopped", "")
 }
 
 /// The system would not give the stack that a deep program needs.
 pub(crate) fn no_stack(depth: u32) -> Diagnostics {
     let mut found = Diagnostics::new();
     found.push(Diagnostic::error(
-        codes::E0102,
+        codes::STEPS_TOO_DEEP,
         format!("no memory to compile a program nested {depth} levels deep"),
         String::new(),
     ));

@@ -148,13 +148,16 @@ impl Diagnostic {
     }
 
     /// The machine-readable form: `code`, `severity`, `message`, `pointer`,
-    /// and where present `span`, `offending`, `help`, `inner`. Spans are
+    /// and where present `alias` (another name of the code), `span`, `offending`, `help`, `inner`. Spans are
     /// `[start, end]` in bytes.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let range = |range: &Range<u32>| Value::from(vec![range.start.into(), range.end.into()]);
         let mut map = Map::new();
         map.insert("code", self.code);
+        if let Some(alias) = crate::codes::alias(self.code) {
+            map.insert("alias", alias);
+        }
         map.insert("severity", self.severity.as_str());
         map.insert("message", self.message.as_str());
         map.insert("pointer", self.pointer.as_str());
@@ -301,7 +304,7 @@ mod tests {
 
     #[test]
     fn builders_and_json() {
-        let warning = Diagnostic::warning(codes::W0201, "unknown atom", "/steps/0")
+        let warning = Diagnostic::warning(codes::UNKNOWN_ATOM, "unknown atom", "/steps/0")
             .with_help("did you mean `map`?")
             .with_span(3..7)
             .with_offending("mpa")
@@ -309,27 +312,27 @@ mod tests {
         assert_eq!(
             warning.to_json().to_json_string(),
             concat!(
-                r#"{"code":"A99-W0201","severity":"warning","message":"unknown atom","#,
+                r#"{"code":"lint.unknown_atom","alias":"A99-W0201","severity":"warning","message":"unknown atom","#,
                 r#""pointer":"/steps/0","span":[3,7],"offending":"mpa","#,
                 r#""help":"did you mean `map`?","inner":[0,1]}"#
             )
         );
         let mut all = Diagnostics::from(warning);
         assert!(!all.has_errors());
-        all.push(Diagnostic::error(codes::E0101, "root", ""));
+        all.push(Diagnostic::error(codes::BAD_ROOT, "root", ""));
         assert!(all.has_errors());
         assert_eq!(
             (all.len(), all.iter().count(), all.is_empty()),
             (2, 2, false)
         );
         assert_eq!(all.to_json().as_array().map(<[_]>::len), Some(2));
-        assert!(all.to_string().contains("error[A99-E0101]: root"));
+        assert!(all.to_string().contains("error[compile.bad_root]: root"));
     }
 
     #[test]
     fn a11_what_a_finding_quotes_is_cut() {
         let long = "\u{e9}".repeat(1 << 20);
-        let finding = Diagnostic::error(codes::E0104, long.clone(), long.clone())
+        let finding = Diagnostic::error(codes::BAD_CONDITION, long.clone(), long.clone())
             .with_offending(long.clone())
             .with_help(long.clone());
         assert_eq!(finding.message.len(), MAX_MESSAGE + 3);
@@ -343,7 +346,7 @@ mod tests {
     #[test]
     fn very_many_findings_are_cut() {
         let all: Diagnostics = (0..1000)
-            .map(|_| Diagnostic::error(codes::E0001, "x", ""))
+            .map(|_| Diagnostic::error(codes::JSON_SYNTAX, "x", ""))
             .collect();
         let text = all.render(None);
         assert!(text.ends_with("... and 950 more findings\n"), "{text}");

@@ -5,82 +5,72 @@
 //! stable machine form; suggestions go into `help`, never into the message.
 //! Compile-time findings are [`crate::diag::Diagnostic`]s, not run errors.
 
+use crate::codes::{Code, code_row};
 use crate::text::Text;
 use crate::value::{Map, Value};
 use std::fmt;
 
-/// The stable machine code of a run error (decision D24).
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
-pub enum ErrorCode {
+/// Makes [`ErrorCode`] and its table.
+macro_rules! run_codes {
+    ($(
+        $(#[doc = $doc:literal])+
+        $name:ident = $code:literal $(alias $alias:literal)? $(help $help:literal)?;
+    )*) => {
+        /// The stable machine code of a run error (decision D24).
+        #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+        pub enum ErrorCode {
+            $( $(#[doc = $doc])+ $name, )*
+        }
+
+        impl ErrorCode {
+            /// Every code, in declaration order.
+            pub const ALL: &'static [Self] = &[$(Self::$name),*];
+        }
+
+        /// The table of these codes, in the same order.
+        pub const TABLE: &[Code<'static>] = &[
+            $( code_row!([$($doc)+] $code [$($alias)?] [$($help)?]), )*
+        ];
+    };
+}
+
+run_codes! {
     /// An error of the program's own making: the ordinary, catchable kind.
-    Program,
+    Program = "program.error";
     /// A forbidden name was touched (decision D16).
-    Security,
+    Security = "security.forbidden";
     /// The fuel budget is used up (decision D17).
-    OutOfFuel,
+    OutOfFuel = "fuel.exhausted" help "give the run more fuel, or the program less work";
     /// The run's deadline passed (decision D22).
-    RunTimeout,
+    RunTimeout = "time.run_timeout" help "give the run more time, or the program less work";
     /// The caller aborted the run (decision D23).
-    Aborted,
+    Aborted = "run.aborted";
     /// The heap ceiling was reached (decision D20).
-    HeapLimit,
+    HeapLimit = "memory.heap_limit" help "raise the limit of memory, or let the program hold less";
     /// A call quota is used up (decision D42).
-    QuotaExceeded,
+    QuotaExceeded = "quota.exceeded" help "raise the quota, or call less often";
     /// One atom took longer than it may (decision D22).
-    AtomTimeout,
+    AtomTimeout = "time.atom_timeout" help "raise the atom's timeout";
     /// The host did not provide the capability, or it failed.
-    Capability,
+    Capability = "capability.missing" help "grant the capability";
     /// A value may not cross between host and guest (decision D21).
-    Boundary,
+    Boundary = "boundary.rejected";
     /// The program's code contradicts itself, as no compiler makes it: an artifact
     /// that was changed.
-    Invalid,
+    Invalid = "program.invalid" help "compile it again from a source you trust";
     /// A fault of the engine itself.
-    Internal,
+    Internal = "engine.fault" alias "internal" help "report it with the program";
     /// The run's options are not usable.
-    Options,
+    Options = "options.invalid";
     /// An asynchronous atom was reached in a synchronous run.
-    AsyncInSync,
+    AsyncInSync = "run.async_atom" help "run the program with `Engine::run`, which waits";
 }
 
 impl ErrorCode {
-    /// Every code, in declaration order.
-    pub const ALL: [Self; 14] = [
-        Self::Program,
-        Self::Security,
-        Self::OutOfFuel,
-        Self::RunTimeout,
-        Self::Aborted,
-        Self::HeapLimit,
-        Self::QuotaExceeded,
-        Self::AtomTimeout,
-        Self::Capability,
-        Self::Boundary,
-        Self::Invalid,
-        Self::Internal,
-        Self::Options,
-        Self::AsyncInSync,
-    ];
-
     /// The stable text of the code; it never changes between versions.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Program => "program.error",
-            Self::Security => "security.forbidden",
-            Self::OutOfFuel => "fuel.exhausted",
-            Self::RunTimeout => "time.run_timeout",
-            Self::Aborted => "run.aborted",
-            Self::HeapLimit => "memory.heap_limit",
-            Self::QuotaExceeded => "quota.exceeded",
-            Self::AtomTimeout => "time.atom_timeout",
-            Self::Capability => "capability.missing",
-            Self::Boundary => "boundary.rejected",
-            Self::Invalid => "program.invalid",
-            Self::Internal => "internal",
-            Self::Options => "options.invalid",
-            Self::AsyncInSync => "run.async_atom",
-        }
+        TABLE[self as usize].name
     }
 
     /// Whether a program's `try` may catch it: fuel, run timeout, abort, heap
@@ -203,9 +193,9 @@ mod tests {
     }
 
     #[test]
-    fn codes_are_distinct() {
-        let texts: std::collections::HashSet<_> =
-            ErrorCode::ALL.iter().map(|code| code.as_str()).collect();
-        assert_eq!(texts.len(), ErrorCode::ALL.len());
+    fn codes_have_their_rows() {
+        assert_eq!(ErrorCode::Program.as_str(), "program.error");
+        assert_eq!(ErrorCode::AsyncInSync.as_str(), "run.async_atom");
+        assert_eq!(ErrorCode::ALL.len(), TABLE.len());
     }
 }

@@ -29,6 +29,7 @@
 pub mod artifact;
 pub mod builder;
 pub mod builtins;
+pub mod codes;
 pub mod costs;
 pub mod diag;
 pub mod disasm;

@@ -37,28 +37,17 @@ impl LinkError {
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
-            LinkError::MissingAtom(_) => codes::L0001,
-            LinkError::DifferentAtom(_) => codes::L0002,
-            LinkError::Inputs(_) => codes::L0003,
-            LinkError::Free(_) => codes::L0004,
+            LinkError::MissingAtom(_) => codes::MISSING_ATOM,
+            LinkError::DifferentAtom(_) => codes::DIFFERENT_ATOM,
+            LinkError::Inputs(_) => codes::WRONG_INPUTS,
+            LinkError::Free(_) => codes::FREE_CODE,
         }
     }
 
     /// What to do about it.
     #[must_use]
     pub fn help(&self) -> &'static str {
-        match self {
-            LinkError::MissingAtom(_) => "grant the atom, or run the program where it is granted",
-            LinkError::DifferentAtom(_) => {
-                "its inputs, schemas or kind of price differ: compile the source again on this host"
-            }
-            LinkError::Inputs(_) => {
-                "no compiler makes such a program: compile it again from a source you trust"
-            }
-            LinkError::Free(_) => {
-                "give the atoms that the program calls a price, or compile it on this host"
-            }
-        }
+        a99_core::codes::find(self.code()).map_or("", |row| row.help)
     }
 }
 

@@ -1,10 +1,11 @@
 //! `cargo xtask docs`: the documents that are generated from tables of the
 //! engine, so that they cannot drift from it.
 
+use crate::codes;
 use crate::shell::{Failed, failed, root};
 use a99_atoms::{all_atoms, is_internal};
 use a99_core::artifact;
-use a99_core::docs::{builtins_markdown, bytecode_markdown, costs_markdown};
+use a99_core::docs::{builtins_markdown, bytecode_markdown, costs_markdown, errors_markdown};
 use serde_json::Value as Json;
 use std::fmt::Write as _;
 use std::fs;
@@ -28,6 +29,7 @@ fn documents() -> Result<Vec<(&'static str, String)>, Failed> {
         ("docs/builtins.md", builtins_markdown()),
         ("docs/bytecode.md", bytecode_markdown()),
         ("docs/costs.md", costs),
+        ("docs/errors.md", codes::with_sections(errors_markdown)?),
     ])
 }
 

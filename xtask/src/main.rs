@@ -11,6 +11,7 @@
 )]
 
 mod bench;
+mod codes;
 mod cosim;
 mod deny;
 mod docs;
@@ -40,7 +41,7 @@ Usage: cargo xtask TASK
                              (cargo-deny, installed if need be)
   advisories --db PATH       advisories about dependencies, by a clone of RustSec's
                              database
-  docs [--check]             write docs/a99b.md, bytecode.md and costs.md
+  docs [--check]             write the generated pages of docs
   bless                      rewrite golden files and generated documents
   vectors [--engine vm|a99b|oracle] FILE...
                              replay conformance vectors

@@ -121,7 +121,7 @@ fn faults_of_the_chain_refuse_the_program() {
     let first = refused.iter().next().unwrap();
     assert_eq!(
         (first.code, &*first.message),
-        ("A99-E0301", "No step to capture")
+        ("builder.no_step", "No step to capture")
     );
 }
 

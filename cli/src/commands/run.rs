@@ -8,7 +8,9 @@ use crate::output;
 use crate::pretty::pretty;
 use crate::script::Script;
 use a99_core::text::escape_for_terminal;
-use agent99::{AbortSignal, CostModel, Diagnostics, Map, Outcome, RunError, RunOptions, Value};
+use agent99::{
+    AbortSignal, CostModel, Diagnostics, Map, Outcome, RunError, RunOptions, Value, codes,
+};
 use std::fs::File;
 use std::future::{Future, poll_fn};
 use std::io::{BufWriter, ErrorKind, Write};
@@ -227,6 +229,9 @@ fn outcome_json(outcome: &Outcome, findings: &Diagnostics) -> Value {
 fn run_error_json(error: &RunError) -> Value {
     let mut map = Map::new();
     map.insert("code", error.code.as_str());
+    if let Some(alias) = codes::alias(error.code.as_str()) {
+        map.insert("alias", alias);
+    }
     map.insert("message", error.message.clone());
     map.insert("op", error.op.clone());
     if let Some(pointer) = &error.pointer {

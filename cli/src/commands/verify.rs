@@ -43,7 +43,7 @@ pub(crate) fn report(
         SourceCheck::Differs => {
             return Err(Failure::refused(
                 &source.name,
-                codes::B0014,
+                codes::SOURCE_DIFFERS,
                 "source does not match code: it compiles to another program, or not at all",
                 "what people read in it is not what runs: compile the source again",
             ));

@@ -59,9 +59,13 @@ impl<'a> Lower<'_, 'a> {
             Dialect::V2 => match compat::parse_condition_v2(&text) {
                 Ok(e) => Some(e),
                 Err(message) => {
-                    let diag = Diagnostic::error(codes::E0104, message, self.s.error_pointer(node))
-                        .with_span(doc.span(node))
-                        .with_offending(excerpt(&text));
+                    let diag = Diagnostic::error(
+                        codes::BAD_CONDITION,
+                        message,
+                        self.s.error_pointer(node),
+                    )
+                    .with_span(doc.span(node))
+                    .with_offending(excerpt(&text));
                     self.s.push(diag);
                     None
                 }
@@ -73,9 +77,13 @@ impl<'a> Lower<'_, 'a> {
         {
             let limit = self.s.options.max_expr_depth;
             let message = format!("more than {limit} nested expression nodes");
-            let diag = Diagnostic::error(codes::E0103, message, self.s.error_pointer(node))
-                .with_span(doc.span(node))
-                .with_help("split the condition: compute parts of it into variables first");
+            let diag = Diagnostic::error(
+                codes::EXPRESSION_TOO_DEEP,
+                message,
+                self.s.error_pointer(node),
+            )
+            .with_span(doc.span(node))
+            .with_help("split the condition: compute parts of it into variables first");
             self.s.push(diag);
             return plain(Ir {
                 kind: IrKind::Lit(Lit::Undefined),

@@ -226,9 +226,9 @@ impl<'a> Lower<'_, 'a> {
                 self.warn_at(
                     ir,
                     if warn == Warn::Text {
-                        codes::W0207
+                        codes::BAD_MATH
                     } else {
-                        codes::W0202
+                        codes::UNKNOWN_EXPRESSION
                     },
                     message,
                 );
@@ -278,7 +278,7 @@ impl<'a> Lower<'_, 'a> {
         self.place(ir);
         if builtins::is_forbidden(name) {
             let text = builtins::forbidden_text(&Self::shown(name));
-            self.warn_at(ir, codes::W0204, &text);
+            self.warn_at(ir, codes::FORBIDDEN_MEMBER, &text);
             if optional {
                 self.unless_nullish(dst, obj, |l| l.throw_forbidden(name));
             } else {
@@ -345,7 +345,7 @@ impl<'a> Lower<'_, 'a> {
             }
             let text = builtins::forbidden_text(&Self::shown(name));
             if let Some((_, ir)) = entries.iter().find(|(k, _)| k == name) {
-                self.warn_at(ir, codes::W0204, &text);
+                self.warn_at(ir, codes::FORBIDDEN_MEMBER, &text);
             }
             self.throw_forbidden(name);
             self.load_const(dst, Const::Undefined);
@@ -411,7 +411,7 @@ impl<'a> Lower<'_, 'a> {
             } else {
                 format!("Unknown function: {name}")
             };
-            self.warn_at(ir, codes::W0203, &text);
+            self.warn_at(ir, codes::UNKNOWN_FUNCTION, &text);
             self.throw(&text);
             self.load_const(dst, Const::Undefined);
             return;
@@ -464,7 +464,11 @@ impl<'a> Lower<'_, 'a> {
         self.place(ir);
         let shown = Self::shown(name);
         if builtins::is_forbidden(name) {
-            self.warn_at(ir, codes::W0204, &builtins::forbidden_text(&shown));
+            self.warn_at(
+                ir,
+                codes::FORBIDDEN_MEMBER,
+                &builtins::forbidden_text(&shown),
+            );
             self.throw_forbidden(name);
             self.load_const(dst, Const::Undefined);
             return;
@@ -472,7 +476,7 @@ impl<'a> Lower<'_, 'a> {
         let Some(method) = builtins::method_id(&shown).map(u32::from) else {
             self.warn_at(
                 ir,
-                codes::W0203,
+                codes::UNKNOWN_FUNCTION,
                 &format!("no value has a method '{shown}'"),
             );
             let name = self.s.pool.text_const(name);

@@ -226,7 +226,7 @@ impl<'a> Lower<'_, 'a> {
         let Some((callee, params)) = self.s.helpers.get(name).copied() else {
             let shown = Self::shown(name);
             let mut diag = self.s.warn(
-                a99_core::diag::codes::W0203,
+                a99_core::diag::codes::UNKNOWN_FUNCTION,
                 doc.get(step, "name").unwrap_or(step),
                 format!("Unknown helper: {}", a99_core::diag::excerpt(&shown)),
             );

@@ -110,7 +110,7 @@ impl<'a> Lower<'_, 'a> {
             let diag = self
                 .s
                 .warn(
-                    codes::W0206,
+                    codes::INHERITED_RESULT,
                     step,
                     "no step of this body sets 'result', so it takes the value of an outer \
                      variable called 'result'"

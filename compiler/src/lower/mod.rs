@@ -217,7 +217,7 @@ pub(crate) fn program(
         || doc.get(root, "op").and_then(|n| doc.str(n)) != Some(b"seq")
     {
         s.diags.push(
-            Diagnostic::error(codes::E0101, "Root AST must be 'seq'", doc.pointer(root))
+            Diagnostic::error(codes::BAD_ROOT, "Root AST must be 'seq'", doc.pointer(root))
                 .with_span(doc.span(root))
                 .with_help(r#"a program is {"op": "seq", "steps": [...]}"#),
         );
@@ -371,7 +371,7 @@ impl<'s, 'a> Lower<'s, 'a> {
         if self.high_slot > MAX_SLOTS {
             let root = self.s.doc.root();
             let diag = Diagnostic::error(
-                codes::E0106,
+                codes::TOO_LARGE,
                 format!("program too large: more than {MAX_SLOTS} variables in one function"),
                 self.s.doc.pointer(root),
             );
@@ -538,7 +538,7 @@ impl<'s, 'a> Lower<'s, 'a> {
                 .filter(|t| !t.is_empty())
                 .unwrap_or(&text);
             let mut diag = Diagnostic::error(
-                codes::E0104,
+                codes::BAD_CONDITION,
                 format!("malformed condition: {}", error.message),
                 self.s.error_pointer(node),
             )

@@ -24,7 +24,7 @@ impl<'a> Shared<'a> {
                 let node = at.unwrap_or(self.doc.root());
                 let message =
                     format!("program too large: its code would be more than {limit} instructions");
-                Diagnostic::error(codes::E0106, message, self.doc.pointer(node))
+                Diagnostic::error(codes::TOO_LARGE, message, self.doc.pointer(node))
                     .with_span(self.doc.span(node))
                     .with_help(
                         "this place makes far more code than its text is long: compute what is \
@@ -130,7 +130,7 @@ impl<'a> Shared<'a> {
         let name = wtf8_to_string_lossy(name).into_owned();
         self.diags.push(
             Diagnostic::error(
-                codes::E0105,
+                codes::FORBIDDEN_NAME,
                 builtins::forbidden_text(&name),
                 self.error_pointer(node),
             )
@@ -145,7 +145,11 @@ impl<'a> Shared<'a> {
     pub fn warn_unknown_atom(&mut self, op: &str, node: NodeId) {
         let at = self.doc.get(node, "op").unwrap_or(node);
         let mut diag = self
-            .warn(codes::W0201, at, format!("Unknown Atom: {}", excerpt(op)))
+            .warn(
+                codes::UNKNOWN_ATOM,
+                at,
+                format!("Unknown Atom: {}", excerpt(op)),
+            )
             .with_offending(excerpt(op));
         let names = self.sigs.op_names();
         if let Some(near) = suggest_among(&mut self.comparisons, op, names) {

@@ -72,7 +72,7 @@ impl<'a> Lower<'_, 'a> {
         if !keys.is_some_and(|k| matches!(doc.kind(k), Kind::Array | Kind::Object)) {
             let diag = self
                 .s
-                .warn(codes::W0205, step, "varsImport needs keys".into());
+                .warn(codes::MALFORMED_STEP, step, "varsImport needs keys".into());
             self.s.push(diag);
             if keys.is_none_or(|k| doc.kind(k) == Kind::Null) {
                 self.throw("undefined is not an object (evaluating 'Object.entries(keys)')");
@@ -157,14 +157,14 @@ impl<'a> Lower<'_, 'a> {
                 let finding = format!("Expression error \"{shown}\": {}", error.message);
                 let diag = self
                     .s
-                    .warn(codes::W0207, node, finding)
+                    .warn(codes::BAD_MATH, node, finding)
                     .with_inner(error.offset..error.offset + 1);
                 self.s.push(diag);
                 self.throw(&message);
             }
             Ok(e) if e.depth() > self.s.options.max_expr_depth as usize => {
                 let diag = a99_core::diag::Diagnostic::error(
-                    codes::E0103,
+                    codes::EXPRESSION_TOO_DEEP,
                     format!(
                         "more than {} nested expression nodes",
                         self.s.options.max_expr_depth

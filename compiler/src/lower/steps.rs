@@ -43,7 +43,7 @@ impl<'a> Lower<'_, 'a> {
             let diag = self
                 .s
                 .warn(
-                    codes::W0205,
+                    codes::MALFORMED_STEP,
                     at,
                     "a list of steps is missing or no array".into(),
                 )
@@ -67,9 +67,11 @@ impl<'a> Lower<'_, 'a> {
                 return;
             }
             if after_return {
-                let diag = self
-                    .s
-                    .warn(codes::W0208, step, "this step is never reached".into());
+                let diag = self.s.warn(
+                    codes::UNREACHABLE_STEP,
+                    step,
+                    "this step is never reached".into(),
+                );
                 self.s.push(diag);
             }
             after_return = self.step(step);
@@ -86,7 +88,7 @@ impl<'a> Lower<'_, 'a> {
                 _ => "Unknown Atom: undefined",
             };
             let diag = self.s.warn(
-                codes::W0205,
+                codes::MALFORMED_STEP,
                 step,
                 "a step must be an object with an op".into(),
             );

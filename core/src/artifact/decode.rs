@@ -49,11 +49,11 @@ fn word(bytes: &[u8], at: usize) -> u32 {
 /// Reads header and table of sections, and compares the hash.
 ///
 /// # Errors
-/// [`codes::B0001`] to `B0005`, `B0007`, `B0008`.
+/// What the header and the table of sections show, and [`codes::TOO_LARGE`].
 pub fn header<'a>(bytes: &'a [u8], options: &DecodeOptions) -> Result<Header<'a>, ArtifactError> {
     if !bytes.starts_with(&MAGIC) {
         return Err(ArtifactError::new(
-            codes::B0001,
+            codes::NO_ARTIFACT,
             "not an Agent99 artifact: the first bytes are others",
             "make one with `a99 compile PROGRAM.json -o PROGRAM.a99b`",
         )
@@ -61,7 +61,7 @@ pub fn header<'a>(bytes: &'a [u8], options: &DecodeOptions) -> Result<Header<'a>
     }
     if bytes.len() > options.max_bytes {
         return Err(ArtifactError::new(
-            codes::B0008,
+            codes::TOO_LARGE,
             format!(
                 "the file has {} bytes, and {} are allowed",
                 bytes.len(),
@@ -84,14 +84,14 @@ pub fn header<'a>(bytes: &'a [u8], options: &DecodeOptions) -> Result<Header<'a>
         sign::SIGNATURE_BYTES => Some(rest),
         _ => {
             let text = format!("{} bytes follow the artifact's end", rest.len());
-            return Err(ArtifactError::damaged(codes::B0003, text).at(length));
+            return Err(ArtifactError::damaged(codes::WRONG_LENGTH, text).at(length));
         }
     };
     let mut hash = [0; 32];
     hash.copy_from_slice(&bytes[32..HEADER_BYTES]);
     if content_hash(unsigned) != hash {
         return Err(ArtifactError::damaged(
-            codes::B0004,
+            codes::WRONG_HASH,
             "the content does not have the hash that the header says",
         )
         .at(32));
@@ -103,7 +103,7 @@ pub fn header<'a>(bytes: &'a [u8], options: &DecodeOptions) -> Result<Header<'a>
         || has(Kind::SourceMap) != (flags & FLAG_SOURCE_MAP != 0)
     {
         return Err(ArtifactError::damaged(
-            codes::B0005,
+            codes::BAD_SECTIONS,
             "the flags do not say which sections there are",
         )
         .at(12));
@@ -119,7 +119,7 @@ pub fn header<'a>(bytes: &'a [u8], options: &DecodeOptions) -> Result<Header<'a>
 
 fn truncated(is: usize, wanted: usize) -> ArtifactError {
     ArtifactError::damaged(
-        codes::B0003,
+        codes::WRONG_LENGTH,
         format!("the file has {is} bytes, and {wanted} are needed"),
     )
     .at(is)
@@ -134,7 +134,7 @@ fn check_version(bytes: &[u8]) -> Result<(), ArtifactError> {
             "compile the source again"
         };
         return Err(ArtifactError::new(
-            codes::B0002,
+            codes::UNKNOWN_VERSION,
             format!("format version {version}, and this reader knows {FORMAT_VERSION}"),
             help,
         )
@@ -143,7 +143,7 @@ fn check_version(bytes: &[u8]) -> Result<(), ArtifactError> {
     let flags = word(bytes, 12);
     if flags & !FLAGS != 0 {
         return Err(ArtifactError::new(
-            codes::B0002,
+            codes::UNKNOWN_VERSION,
             format!("unknown feature flags {:#x}", flags & !FLAGS),
             "use a newer Agent99, or compile the source with this one",
         )
@@ -152,7 +152,7 @@ fn check_version(bytes: &[u8]) -> Result<(), ArtifactError> {
     let set = u64::from(word(bytes, 16)) | u64::from(word(bytes, 20)) << 32;
     if set != instruction_set() {
         return Err(ArtifactError::new(
-            codes::B0007,
+            codes::OTHER_INSTRUCTIONS,
             format!(
                 "compiled for instruction set {set:016x}, and this machine has {:016x}",
                 instruction_set()
@@ -169,7 +169,8 @@ type Sections<'a> = (Vec<(Kind, &'a [u8])>, Vec<usize>);
 /// Sections stand one after the other in the order of their kinds, each at most
 /// once, without gaps, up to the end.
 fn sections(unsigned: &[u8]) -> Result<Sections<'_>, ArtifactError> {
-    let wrong = |at: usize, text: String| Err(ArtifactError::damaged(codes::B0005, text).at(at));
+    let wrong =
+        |at: usize, text: String| Err(ArtifactError::damaged(codes::BAD_SECTIONS, text).at(at));
     let count = word(unsigned, 28) as usize;
     if count > KINDS.len() {
         return wrong(28, format!("{count} sections"));
@@ -221,14 +222,14 @@ fn sections(unsigned: &[u8]) -> Result<Sections<'_>, ArtifactError> {
 /// about eight times the file's size.
 ///
 /// # Errors
-/// As [`header`], and [`codes::B0006`].
+/// As [`header`], and [`codes::BAD_CONTENT`].
 pub fn decode(bytes: &[u8], options: &DecodeOptions) -> Result<Program, ArtifactError> {
     let header = header(bytes, options)?;
     let mut program = Program::default();
     for ((kind, section), offset) in header.sections.iter().zip(&header.offsets) {
         read(&mut program, *kind, section).map_err(|wrong| {
             let text = format!("section {}: {}", kind.name(), wrong.what);
-            ArtifactError::damaged(codes::B0006, text).at(offset + wrong.at)
+            ArtifactError::damaged(codes::BAD_CONTENT, text).at(offset + wrong.at)
         })?;
     }
     Ok(program)

@@ -147,11 +147,11 @@ allocates them, and copies fields byte by byte. Then the verifier looks at the
 program as a whole: every index and text range, jumps to block heads only, prices
 recomputed from the charges, registers written before they are read, steps and
 handlers nested, and no endless way without a charge. What it refuses has a code
-A99-V; the codes of the format are A99-B.
+`verify.*`; the codes of the format are `artifact.*` ([all codes](errors.md)).
 
 Linking compares the fingerprint of each import with that of the host's atom of
 the same name, and refuses to run a program that an atom is missing for
-(A99-L0001) or was another (A99-L0002).
+(`link.missing_atom`) or was another (`link.different_atom`).
 
 The hash finds damage; it is no proof of origin, since anybody can compute it.
 

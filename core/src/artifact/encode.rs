@@ -45,7 +45,7 @@ pub(super) fn encode(p: &Program, options: &EncodeOptions) -> Result<Vec<u8>, Ar
     let total: usize = offset + sections.iter().map(|s| s.1.len()).sum::<usize>();
     let Ok(length) = u32::try_from(total) else {
         return Err(ArtifactError::new(
-            codes::B0008,
+            codes::TOO_LARGE,
             "the program has 4 GiB or more",
             "split the program, or load its data at run time",
         ));

@@ -7,34 +7,50 @@ use std::fmt;
 /// the verifier refuses has the verifier's. A code is never reused for another
 /// meaning.
 pub mod codes {
-    /// The file does not begin as an artifact does.
-    pub const B0001: &str = "A99-B0001";
-    /// Another version of the format, or an unknown feature.
-    pub const B0002: &str = "A99-B0002";
-    /// The file ends too early, or goes on after its end.
-    pub const B0003: &str = "A99-B0003";
-    /// The content does not have the hash that the header says.
-    pub const B0004: &str = "A99-B0004";
-    /// The table of sections is out of order, overlaps, or leaves gaps.
-    pub const B0005: &str = "A99-B0005";
-    /// A section's bytes do not mean anything.
-    pub const B0006: &str = "A99-B0006";
-    /// Compiled for another instruction set.
-    pub const B0007: &str = "A99-B0007";
-    /// Larger than the host allows, or than the format can say.
-    pub const B0008: &str = "A99-B0008";
-    /// A signature is required and there is none.
-    pub const B0009: &str = "A99-B0009";
-    /// The signature does not fit the content or the key.
-    pub const B0010: &str = "A99-B0010";
-    /// Signed by a key that is not among the trusted ones.
-    pub const B0011: &str = "A99-B0011";
-    /// Signed by a key whose time is over.
-    pub const B0012: &str = "A99-B0012";
-    /// A key file is malformed.
-    pub const B0013: &str = "A99-B0013";
-    /// The source in the file compiles to another program.
-    pub const B0014: &str = "A99-B0014";
+    use crate::codes::code_table;
+
+    code_table! {
+        /// The file does not begin as an artifact does.
+        NO_ARTIFACT = "artifact.no_artifact" alias "A99-B0001"
+            help "make one with `a99 compile PROGRAM.json -o PROGRAM.a99b`";
+        /// Another version of the format, or an unknown feature.
+        UNKNOWN_VERSION = "artifact.unknown_version" alias "A99-B0002"
+            help "use a newer Agent99, or compile the source with this one";
+        /// The file ends too early, or goes on after its end.
+        WRONG_LENGTH = "artifact.wrong_length" alias "A99-B0003"
+            help "the file is damaged: copy or compile it again";
+        /// The content does not have the hash that the header says.
+        WRONG_HASH = "artifact.wrong_hash" alias "A99-B0004"
+            help "the file is damaged: copy or compile it again";
+        /// The table of sections is out of order, overlaps, or leaves gaps.
+        BAD_SECTIONS = "artifact.bad_sections" alias "A99-B0005"
+            help "the file is damaged: copy or compile it again";
+        /// A section's bytes do not mean anything.
+        BAD_CONTENT = "artifact.bad_content" alias "A99-B0006"
+            help "the file is damaged: copy or compile it again";
+        /// Compiled for another instruction set.
+        OTHER_INSTRUCTIONS = "artifact.other_instructions" alias "A99-B0007"
+            help "another version of Agent99 made this file: compile the source again";
+        /// Larger than the host allows, or than the format can say.
+        TOO_LARGE = "artifact.too_large" alias "A99-B0008";
+        /// A signature is required and there is none.
+        UNSIGNED = "artifact.unsigned" alias "A99-B0009"
+            help "sign it with `a99 compile --sign KEYFILE`";
+        /// The signature does not fit the content or the key.
+        BAD_SIGNATURE = "artifact.bad_signature" alias "A99-B0010";
+        /// Signed by a key that is not among the trusted ones.
+        UNTRUSTED_KEY = "artifact.untrusted_key" alias "A99-B0011"
+            help "add its public key to the trusted ones, if you trust its owner";
+        /// Signed by a key whose time is over.
+        EXPIRED_KEY = "artifact.expired_key" alias "A99-B0012"
+            help "sign the artifact with a newer key";
+        /// A key file is malformed.
+        BAD_KEY_FILE = "artifact.bad_key_file" alias "A99-B0013"
+            help "make a key with `a99 keys new NAME`";
+        /// The source in the file compiles to another program.
+        SOURCE_DIFFERS = "artifact.source_differs" alias "A99-B0014"
+            help "what people read in it is not what runs: compile the source again";
+    }
 }
 
 /// A file that was refused.

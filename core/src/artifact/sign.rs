@@ -102,7 +102,7 @@ mod keys {
         /// Reads a key file.
         ///
         /// # Errors
-        /// [`codes::B0013`].
+        /// [`codes::BAD_KEY_FILE`].
         pub fn from_json(text: &[u8]) -> Result<SecretKey, ArtifactError> {
             let file: KeyFile = serde_json::from_slice(text).map_err(malformed)?;
             let secret = file.secret.as_deref().and_then(bytes32);
@@ -164,7 +164,7 @@ mod keys {
         /// file serves too.
         ///
         /// # Errors
-        /// [`codes::B0013`].
+        /// [`codes::BAD_KEY_FILE`].
         pub fn from_json(text: &[u8]) -> Result<TrustedKeys, ArtifactError> {
             #[derive(Deserialize)]
             #[serde(untagged)]
@@ -227,7 +227,7 @@ mod keys {
 
     fn malformed(why: impl fmt::Display) -> ArtifactError {
         ArtifactError::new(
-            codes::B0013,
+            codes::BAD_KEY_FILE,
             format!("not a key file: {why}"),
             "make a key with `a99 keys new NAME`",
         )
@@ -277,7 +277,7 @@ mod keys {
     /// 1970.
     ///
     /// # Errors
-    /// [`codes::B0009`] to `B0012`, and whatever [`header`] finds.
+    /// Those of [`codes`] about signatures and keys, and whatever [`header`] finds.
     pub fn check(
         bytes: &[u8],
         trusted: &TrustedKeys,
@@ -287,7 +287,7 @@ mod keys {
         let header = header(bytes, options)?;
         let Some(block) = header.signature else {
             return Err(ArtifactError::new(
-                codes::B0009,
+                codes::UNSIGNED,
                 "a signature is required and this artifact has none",
                 "sign it with `a99 compile --sign KEYFILE`",
             ));
@@ -295,7 +295,7 @@ mod keys {
         let at = bytes.len() - SIGNATURE_BYTES;
         let invalid = |text: &str| {
             let help = "the artifact was changed after signing, or is forged: get it again";
-            ArtifactError::new(codes::B0010, text, help).at(at)
+            ArtifactError::new(codes::BAD_SIGNATURE, text, help).at(at)
         };
         let Some(id) = key_id(block) else {
             return Err(invalid("the signature is of no known kind"));
@@ -304,7 +304,7 @@ mod keys {
         signature.copy_from_slice(&block[24..]);
         let Some(key) = trusted.iter().find(|key| key.id == id) else {
             return Err(ArtifactError::new(
-                codes::B0011,
+                codes::UNTRUSTED_KEY,
                 format!("signed by key {id}, which is not trusted here"),
                 "add its public key to the trusted ones, if you trust its owner",
             )
@@ -312,7 +312,7 @@ mod keys {
         };
         if key.expires.is_some_and(|expires| now > expires) {
             return Err(ArtifactError::new(
-                codes::B0012,
+                codes::EXPIRED_KEY,
                 format!("signed by key {id}, whose time is over"),
                 "sign the artifact with a newer key",
             )

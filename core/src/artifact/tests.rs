@@ -1,4 +1,5 @@
 use super::*;
+use crate::codes::find;
 use crate::program::Source;
 use crate::value::Value;
 use crate::verify::tests::sample::sample;
@@ -94,9 +95,9 @@ fn b01_every_truncation_and_every_bit_is_noticed() {
     for end in 0..bytes.len() {
         let error = refusal(&bytes[..end]);
         let expected = if end < MAGIC.len() {
-            codes::B0001
+            codes::NO_ARTIFACT
         } else {
-            codes::B0003
+            codes::WRONG_LENGTH
         };
         assert_eq!(error.code, expected, "{end} bytes");
     }
@@ -104,11 +105,11 @@ fn b01_every_truncation_and_every_bit_is_noticed() {
         let mut changed = bytes.clone();
         changed[bit / 8] ^= 1 << (bit % 8);
         let error = refusal(&changed);
-        assert!(error.code.starts_with("A99-B00"), "bit {bit}: {error}");
+        assert!(error.code.starts_with("artifact."), "bit {bit}: {error}");
         assert!(!error.help.is_empty());
     }
     let longer = [bytes.as_slice(), b"x"].concat();
-    assert_eq!(refusal(&longer).code, codes::B0003);
+    assert_eq!(refusal(&longer).code, codes::WRONG_LENGTH);
 }
 
 #[test]
@@ -126,7 +127,10 @@ fn b01_bits_that_the_hash_does_not_guard_are_refused_or_harmless() {
                 let again = artifact.to_bytes(&EncodeOptions::default()).expect("small");
                 assert_eq!(again, changed, "bit {bit}");
             }
-            Err(error) => assert!(error.to_string().starts_with("A99-"), "{error}"),
+            Err(error) => {
+                assert!(find(error.code).is_some(), "{error}");
+                assert!(error.to_string().starts_with(error.code), "{error}");
+            }
         }
     }
     assert!((1..bytes.len() as u32 * 8).contains(&accepted));
@@ -138,7 +142,7 @@ fn b06_lengths_are_limits_and_never_requests() {
     let small = DecodeOptions { max_bytes: 100 };
     assert_eq!(
         header(&bytes, &small).expect_err("large").code,
-        codes::B0008
+        codes::TOO_LARGE
     );
     // A list that says it has 4 Gi entries.
     let sections = header(&bytes, &DecodeOptions::default())
@@ -155,14 +159,18 @@ fn b06_lengths_are_limits_and_never_requests() {
         let mut changed = bytes.clone();
         changed[start..start + 4].fill(0xff);
         let error = refusal(&with_hash(changed));
-        assert_eq!(error.code, codes::B0006, "{}: {error}", kind.name());
+        assert_eq!(error.code, codes::BAD_CONTENT, "{}: {error}", kind.name());
     }
     // Sections that overlap, leave a gap, or stand in another order.
     for (field, value) in [(4, 0u32), (8, u32::MAX), (0, 33), (0, 99)] {
         let at = HEADER_BYTES + SECTION_BYTES + field;
         let mut changed = bytes.clone();
         changed[at..at + 4].copy_from_slice(&value.to_le_bytes());
-        assert_eq!(refusal(&with_hash(changed)).code, codes::B0005, "{field}");
+        assert_eq!(
+            refusal(&with_hash(changed)).code,
+            codes::BAD_SECTIONS,
+            "{field}"
+        );
     }
 }
 
@@ -173,12 +181,12 @@ fn b08_other_versions_are_named() {
         bytes[at] = value;
         refusal(&with_hash(bytes))
     };
-    assert_eq!(changed(8, 2).code, codes::B0002);
+    assert_eq!(changed(8, 2).code, codes::UNKNOWN_VERSION);
     assert!(changed(8, 2).help.contains("newer"));
-    assert_eq!(changed(8, 0).code, codes::B0002);
-    assert_eq!(changed(15, 0x80).code, codes::B0002);
+    assert_eq!(changed(8, 0).code, codes::UNKNOWN_VERSION);
+    assert_eq!(changed(15, 0x80).code, codes::UNKNOWN_VERSION);
     let other = changed(16, file()[16] ^ 1);
-    assert_eq!(other.code, codes::B0007);
+    assert_eq!(other.code, codes::OTHER_INSTRUCTIONS);
     assert!(other.help.contains("compile the source again"));
 }
 
@@ -225,16 +233,20 @@ mod signatures {
         let ours = trusted(&key(1));
         assert_eq!(code(&signed(), &ours, 0), "ok");
         assert_eq!(signed().len(), file().len() + SIGNATURE_BYTES);
-        assert_eq!(code(&file(), &ours, 0), codes::B0009);
-        assert_eq!(code(&signed(), &trusted(&key(2)), 0), codes::B0011);
+        assert_eq!(code(&file(), &ours, 0), codes::UNSIGNED);
+        assert_eq!(code(&signed(), &trusted(&key(2)), 0), codes::UNTRUSTED_KEY);
         // The signature of one artifact under another: a re-signed subset.
         let strip = EncodeOptions { strip: true };
         let mut subset = artifact().to_bytes(&strip).expect("small");
         let bytes = signed();
         subset.extend_from_slice(&bytes[bytes.len() - SIGNATURE_BYTES..]);
-        assert_eq!(code(&subset, &ours, 0), codes::B0010);
+        assert_eq!(code(&subset, &ours, 0), codes::BAD_SIGNATURE);
         // Another algorithm, another key's id, another signature.
-        for (at, expected) in [(0, codes::B0010), (4, codes::B0010), (8, codes::B0011)] {
+        for (at, expected) in [
+            (0, codes::BAD_SIGNATURE),
+            (4, codes::BAD_SIGNATURE),
+            (8, codes::UNTRUSTED_KEY),
+        ] {
             let mut changed = bytes.clone();
             changed[bytes.len() - SIGNATURE_BYTES + at] ^= 1;
             assert_eq!(code(&changed, &ours, 0), expected, "{at}");
@@ -242,12 +254,12 @@ mod signatures {
         for at in 24..SIGNATURE_BYTES {
             let mut changed = bytes.clone();
             changed[bytes.len() - SIGNATURE_BYTES + at] ^= 1;
-            assert_eq!(code(&changed, &ours, 0), codes::B0010, "{at}");
+            assert_eq!(code(&changed, &ours, 0), codes::BAD_SIGNATURE, "{at}");
         }
         // Any bit of the content.
         let mut changed = bytes.clone();
         changed[HEADER_BYTES + 5] ^= 1;
-        assert_eq!(code(&changed, &ours, 0), codes::B0004);
+        assert_eq!(code(&changed, &ours, 0), codes::WRONG_HASH);
         let changed = with_hash(changed[..changed.len() - SIGNATURE_BYTES].to_vec());
         let forged = [&changed, &bytes[bytes.len() - SIGNATURE_BYTES..]].concat();
         assert_ne!(code(&forged, &ours, 0), "ok");
@@ -260,7 +272,7 @@ mod signatures {
         let key = SecretKey::from_seed(&[3; 32], Some(1_000));
         let bytes = sign(&file(), &key, &DecodeOptions::default()).expect("an artifact");
         assert_eq!(code(&bytes, &trusted(&key), 1_000), "ok");
-        assert_eq!(code(&bytes, &trusted(&key), 1_001), codes::B0012);
+        assert_eq!(code(&bytes, &trusted(&key), 1_001), codes::EXPIRED_KEY);
     }
 
     #[test]
@@ -268,7 +280,7 @@ mod signatures {
         let again = sign(&signed(), &key(2), &DecodeOptions::default()).expect("an artifact");
         assert_eq!(again.len(), signed().len());
         assert_eq!(code(&again, &trusted(&key(2)), 0), "ok");
-        assert_eq!(code(&again, &trusted(&key(1)), 0), codes::B0011);
+        assert_eq!(code(&again, &trusted(&key(1)), 0), codes::UNTRUSTED_KEY);
     }
 
     #[test]
@@ -282,7 +294,7 @@ mod signatures {
             SecretKey::from_json(public.as_bytes())
                 .expect_err("public")
                 .code,
-            codes::B0013
+            codes::BAD_KEY_FILE
         );
         let both = format!("[{public},{}]", key(1).to_public_json());
         assert_eq!(
@@ -305,7 +317,7 @@ mod signatures {
             &format!(r#"{{"agent99_key":"ed25519-public","id":"00","public":"{weak}"}}"#),
         ] {
             let error = TrustedKeys::from_json(text.as_bytes()).expect_err(text);
-            assert_eq!(error.code, codes::B0013, "{text}");
+            assert_eq!(error.code, codes::BAD_KEY_FILE, "{text}");
         }
     }
 }

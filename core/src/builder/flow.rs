@@ -228,7 +228,7 @@ fn unwrapped(schema: Value) -> Operand {
 
 fn misplaced(key: &str, place: &str) -> Diagnostic {
     let message = format!("Only the root of a program has '{key}'");
-    Diagnostic::error(codes::E0303, message, place)
+    Diagnostic::error(codes::MISPLACED_KEY, message, place)
         .with_offending(key)
         .with_help("give it to the outermost builder")
 }

@@ -218,14 +218,14 @@ impl Builder {
 
 fn nothing_to_capture(step: Option<usize>, name: &str) -> Diagnostic {
     let pointer = step.map_or_else(|| "/steps".to_owned(), |at| format!("/steps/{at}"));
-    Diagnostic::error(codes::E0301, "No step to capture", pointer)
+    Diagnostic::error(codes::NO_STEP, "No step to capture", pointer)
         .with_offending(name)
         .with_help("add the step whose value the name is for before naming it")
 }
 
 fn reserved(step: usize, key: &str) -> Diagnostic {
     let message = format!("'{key}' belongs to the step and cannot be an input");
-    Diagnostic::error(codes::E0302, message, format!("/steps/{step}/{key}"))
+    Diagnostic::error(codes::INPUT_IS_KEY, message, format!("/steps/{step}/{key}"))
         .with_offending(key)
         .with_help("give the input another name; `as_` and `as_const` name a step's result")
 }

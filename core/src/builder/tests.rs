@@ -23,7 +23,7 @@ fn a_name_without_a_step_is_refused() {
     let first = refused.iter().next().unwrap();
     assert_eq!(
         (first.code, first.message.as_str(), first.pointer.as_str()),
-        (codes::E0301, "No step to capture", "/steps")
+        (codes::NO_STEP, "No step to capture", "/steps")
     );
     let refused = Builder::new().step("text").as_const("x").build();
     assert_eq!(refused.unwrap_err().0[0].pointer, "/steps/0");
@@ -104,7 +104,10 @@ fn root_keys_stand_at_the_root_only() {
         .collect();
     assert_eq!(
         refused,
-        [(codes::E0303, "inputSchema"), (codes::E0303, "helpers")]
+        [
+            (codes::MISPLACED_KEY, "inputSchema"),
+            (codes::MISPLACED_KEY, "helpers")
+        ]
     );
 }
 

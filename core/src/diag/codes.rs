@@ -1,67 +1,93 @@
-//! The stable codes of diagnostics: E for errors and W for warnings in a
-//! program (decision D44), L for programs that a host's atoms do not fit. A code
-//! is never reused for another meaning.
+//! The stable codes of findings about a program's text: errors and warnings
+//! (decision D44), and why a program does not fit a host's atoms. A code is never
+//! reused for another meaning.
 
-/// The text is not JSON.
-pub const E0001: &str = "A99-E0001";
-/// An object has the same key twice.
-pub const E0002: &str = "A99-E0002";
-/// The JSON is nested too deeply.
-pub const E0003: &str = "A99-E0003";
-/// The document has too many bytes or values.
-pub const E0004: &str = "A99-E0004";
-/// The text is not UTF-8.
-pub const E0005: &str = "A99-E0005";
-/// The root is not an object, or not a `seq`.
-pub const E0101: &str = "A99-E0101";
-/// Steps are nested too deeply (decision D38).
-pub const E0102: &str = "A99-E0102";
-/// Expression nodes are nested too deeply (decision D38).
-pub const E0103: &str = "A99-E0103";
-/// A condition string is malformed (decisions D2, D3, D4, D47).
-pub const E0104: &str = "A99-E0104";
-/// A forbidden name is bound (decision D16).
-pub const E0105: &str = "A99-E0105";
-/// The program is too large, or makes far more code than its text is long.
-pub const E0106: &str = "A99-E0106";
-/// Whoever asked for the compilation wants it to stop.
-pub const E0107: &str = "A99-E0107";
-/// There are more findings than are shown, errors among them.
-pub const E0199: &str = "A99-E0199";
-/// A builder's chain names the result of no step (language section 4.13).
-pub const E0301: &str = "A99-E0301";
-/// A builder's step has an input with the name of one of its own keys.
-pub const E0302: &str = "A99-E0302";
-/// A body made by a builder has `helpers` or `inputSchema`, which belong to the
-/// root (language section 1.1).
-pub const E0303: &str = "A99-E0303";
-/// The atom is not known.
-pub const W0201: &str = "A99-W0201";
-/// The expression tag or operator is not known.
-pub const W0202: &str = "A99-W0202";
-/// The builtin or method is not known.
-pub const W0203: &str = "A99-W0203";
-/// A forbidden member is read (decision D16).
-pub const W0204: &str = "A99-W0204";
-/// A `then`, `body`, `steps` or step is missing or malformed.
-pub const W0205: &str = "A99-W0205";
-/// A body without a result of its own may read an inherited one (decision D32).
-pub const W0206: &str = "A99-W0206";
-/// A `mathCalc` expression is malformed.
-pub const W0207: &str = "A99-W0207";
-/// A step can never be reached, because a `return` precedes it.
-pub const W0208: &str = "A99-W0208";
-/// There are more findings than are shown.
-pub const W0299: &str = "A99-W0299";
-/// A host registered two atoms of one name.
-pub const W0401: &str = "A99-W0401";
-/// The program needs an atom that the host does not grant.
-pub const L0001: &str = "A99-L0001";
-/// The host's atom is another than the program was compiled against (security
-/// B05).
-pub const L0002: &str = "A99-L0002";
-/// A call passes another number of inputs than the atom takes.
-pub const L0003: &str = "A99-L0003";
-/// At the host's prices some of the program would run for nothing (security
-/// B04).
-pub const L0004: &str = "A99-L0004";
+use crate::codes::code_table;
+
+code_table! {
+    /// The text is not JSON.
+    JSON_SYNTAX = "json.syntax" alias "A99-E0001";
+    /// An object has the same key twice.
+    DUPLICATE_KEY = "json.duplicate_key" alias "A99-E0002"
+        help "remove one of the two members, or rename it";
+    /// The JSON is nested too deeply.
+    JSON_TOO_DEEP = "json.too_deep" alias "A99-E0003" help "nest the document less deeply";
+    /// The document has too many bytes or values.
+    JSON_TOO_LARGE = "json.too_large" alias "A99-E0004"
+        help "split the document, or raise the limits with which it is read";
+    /// The text is not UTF-8.
+    NOT_UTF8 = "json.not_utf8" alias "A99-E0005" help "save the file as UTF-8";
+    /// The root is not an object, or not a `seq`.
+    BAD_ROOT = "compile.bad_root" alias "A99-E0101"
+        help "a program is `{\"op\": \"seq\", \"steps\": [...]}`";
+    /// Steps are nested too deeply (decision D38).
+    STEPS_TOO_DEEP = "compile.steps_too_deep" alias "A99-E0102"
+        help "move inner parts into helpers or separate variables";
+    /// Expression nodes are nested too deeply (decision D38).
+    EXPRESSION_TOO_DEEP = "compile.expression_too_deep" alias "A99-E0103"
+        help "move inner parts into separate variables";
+    /// A condition string is malformed (decisions D2, D3, D4, D47).
+    BAD_CONDITION = "compile.bad_condition" alias "A99-E0104";
+    /// A forbidden name is bound (decision D16).
+    FORBIDDEN_NAME = "compile.forbidden_name" alias "A99-E0105"
+        help "choose another name for this variable";
+    /// The program is too large, or makes far more code than its text is long.
+    TOO_LARGE = "compile.too_large" alias "A99-E0106"
+        help "split the program, or load its data at run time";
+    /// Whoever asked for the compilation wants it to stop.
+    STOPPED = "compile.stopped" alias "A99-E0107";
+    /// There are more findings than are shown, errors among them.
+    MORE_ERRORS = "compile.more_findings" alias "A99-E0199"
+        help "correct those that are shown, then compile again";
+    /// A builder's chain names the result of no step (language section 4.13).
+    NO_STEP = "builder.no_step" alias "A99-E0301" help "call `as_` after a step";
+    /// A builder's step has an input with the name of one of its own keys.
+    INPUT_IS_KEY = "builder.input_is_key" alias "A99-E0302"
+        help "choose another name for the input";
+    /// A body made by a builder has `helpers` or `inputSchema`, which belong to the
+    /// root (language section 1.1).
+    MISPLACED_KEY = "builder.misplaced_key" alias "A99-E0303"
+        help "give them to the program that the body is part of";
+    /// The atom is not known.
+    UNKNOWN_ATOM = "lint.unknown_atom" alias "A99-W0201"
+        help "correct the name, or let the host add the atom";
+    /// The expression tag or operator is not known.
+    UNKNOWN_EXPRESSION = "lint.unknown_expression" alias "A99-W0202";
+    /// The builtin or method is not known.
+    UNKNOWN_FUNCTION = "lint.unknown_function" alias "A99-W0203"
+        help "`docs/builtins.md` lists what can be called";
+    /// A forbidden member is read (decision D16).
+    FORBIDDEN_MEMBER = "lint.forbidden_member" alias "A99-W0204"
+        help "give the member another name; no program may read this one";
+    /// A `then`, `body`, `steps` or step is missing or malformed.
+    MALFORMED_STEP = "lint.malformed_step" alias "A99-W0205"
+        help "write the steps as an array: `[{\"op\": ...}, ...]`";
+    /// A body without a result of its own may read an inherited one (decision D32).
+    INHERITED_RESULT = "lint.inherited_result" alias "A99-W0206"
+        help "bind a step of the body to `result`, or rename the outer variable";
+    /// A `mathCalc` expression is malformed.
+    BAD_MATH = "lint.bad_math" alias "A99-W0207";
+    /// A step can never be reached, because a `return` precedes it.
+    UNREACHABLE_STEP = "lint.unreachable_step" alias "A99-W0208"
+        help "remove the step, or the `return` before it";
+    /// There are more findings than are shown.
+    MORE_WARNINGS = "lint.more_findings" alias "A99-W0299"
+        help "correct those that are shown, then compile again";
+    /// A host registered two atoms of one name.
+    DUPLICATE_ATOM = "link.duplicate_atom" alias "A99-W0401"
+        help "register one of them only, or add atoms with `AtomSet::try_with`";
+    /// The program needs an atom that the host does not grant.
+    MISSING_ATOM = "link.missing_atom" alias "A99-L0001"
+        help "grant the atom, or run the program where it is granted";
+    /// The host's atom is another than the program was compiled against (security
+    /// B05).
+    DIFFERENT_ATOM = "link.different_atom" alias "A99-L0002"
+        help "its inputs, schemas or kind of price differ: compile the source again on this host";
+    /// A call passes another number of inputs than the atom takes.
+    WRONG_INPUTS = "link.wrong_inputs" alias "A99-L0003"
+        help "no compiler makes such a program: compile it again from a source you trust";
+    /// At the host's prices some of the program would run for nothing (security
+    /// B04).
+    FREE_CODE = "link.free_code" alias "A99-L0004"
+        help "give the atoms that the program calls a price, or compile it on this host";
+}

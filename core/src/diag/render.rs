@@ -264,18 +264,18 @@ mod tests {
     use super::*;
 
     fn error(span: Range<u32>) -> Diagnostic {
-        Diagnostic::error(codes::E0001, "bad \u{1b}[2J", "/steps/0").with_span(span)
+        Diagnostic::error(codes::JSON_SYNTAX, "bad \u{1b}[2J", "/steps/0").with_span(span)
     }
 
     #[test]
     fn like_rustc() {
         let text = b"{\n\t\"op\": \"sqe\"\r\n}";
-        let diagnostic = Diagnostic::error(codes::E0101, "not a seq", "/op")
+        let diagnostic = Diagnostic::error(codes::BAD_ROOT, "not a seq", "/op")
             .with_span(9..14)
             .with_help("write `seq`");
         assert_eq!(
             render(&diagnostic, Some(("a.json", text))),
-            "error[A99-E0101]: not a seq\n  --> a.json:2:8 (/op)\n  |\n\
+            "error[compile.bad_root]: not a seq\n  --> a.json:2:8 (/op)\n  |\n\
              2 | \t\"op\": \"sqe\"\n  | \t      ^^^^^\n  = help: write `seq`\n"
         );
     }
@@ -314,12 +314,12 @@ mod tests {
 
     #[test]
     fn without_source() {
-        let diagnostic = Diagnostic::error(codes::E0104, "unexpected", "/c")
+        let diagnostic = Diagnostic::error(codes::BAD_CONDITION, "unexpected", "/c")
             .with_offending("a + ) b")
             .with_inner(4..5);
         assert_eq!(
             render(&diagnostic, None),
-            "error[A99-E0104]: unexpected\n  --> program (/c)\n   | a + ) b\n   |     ^\n"
+            "error[compile.bad_condition]: unexpected\n  --> program (/c)\n   | a + ) b\n   |     ^\n"
         );
     }
 

@@ -108,7 +108,7 @@ impl Parser<'_> {
             pointer::push_key(&mut place, &key);
             self.found.push(
                 Diagnostic::error(
-                    codes::E0002,
+                    codes::DUPLICATE_KEY,
                     format!("the key \"{shown}\" appears twice in one object"),
                     pointer_limited(place),
                 )
@@ -125,7 +125,7 @@ impl Parser<'_> {
         if more > 0 {
             let message = format!("{more} more keys appear twice in one object");
             self.found
-                .push(Diagnostic::error(codes::E0002, message, ""));
+                .push(Diagnostic::error(codes::DUPLICATE_KEY, message, ""));
         }
     }
 

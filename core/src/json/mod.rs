@@ -129,7 +129,7 @@ impl Document {
     ///
     /// # Errors
     /// Everything found to be wrong, at least one finding, in reading order:
-    /// [`codes::E0001`](crate::diag::codes::E0001) to `E0005`.
+    /// findings of the family `json` in [`codes`](crate::diag::codes).
     pub fn parse(text: impl Into<Vec<u8>>, limits: &Limits) -> Result<Self, Diagnostics> {
         parse::parse(text.into(), limits)
     }

@@ -100,7 +100,7 @@ fn check_bytes(text: &[u8], limits: &Limits) -> Result<(), Diagnostics> {
     let most = limits.max_bytes.min(NONE as usize - 1);
     if text.len() > most {
         let message = format!("the document has {} bytes, more than {most}", text.len());
-        return Err(Diagnostic::error(codes::E0004, message, "").into());
+        return Err(Diagnostic::error(codes::JSON_TOO_LARGE, message, "").into());
     }
     let encoding = match text {
         [0xFF, 0xFE, ..] | [b'{' | b'[' | b'"' | b' ' | b'\n' | b'\r', 0, ..] => Some("UTF-16LE"),
@@ -109,7 +109,7 @@ fn check_bytes(text: &[u8], limits: &Limits) -> Result<(), Diagnostics> {
     };
     if let Some(encoding) = encoding {
         let message = format!("the document is {encoding}, not UTF-8");
-        return Err(Diagnostic::error(codes::E0005, message, "")
+        return Err(Diagnostic::error(codes::NOT_UTF8, message, "")
             .with_span(0..2)
             .with_help("save the file as UTF-8")
             .into());
@@ -118,7 +118,7 @@ fn check_bytes(text: &[u8], limits: &Limits) -> Result<(), Diagnostics> {
         let at = word(error.valid_up_to());
         let bad = text[error.valid_up_to()];
         return Err(
-            Diagnostic::error(codes::E0005, "the document is not UTF-8", "")
+            Diagnostic::error(codes::NOT_UTF8, "the document is not UTF-8", "")
                 .with_span(at..at + 1)
                 .with_offending(format!("byte 0x{bad:02X}"))
                 .with_help("save the file as UTF-8")

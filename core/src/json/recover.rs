@@ -46,7 +46,7 @@ impl Parser<'_> {
     }
 
     fn finding(&self, message: String, pointer: String, start: usize, end: usize) -> Diagnostic {
-        Diagnostic::error(codes::E0001, message, pointer)
+        Diagnostic::error(codes::JSON_SYNTAX, message, pointer)
             .with_span(word(start)..word(end))
             .with_offending(self.text(start, end))
     }
@@ -90,7 +90,7 @@ impl Parser<'_> {
     pub(super) fn too_deep(&mut self) -> Stop {
         let most = self.limits.max_depth;
         let finding = Diagnostic {
-            code: codes::E0003,
+            code: codes::JSON_TOO_DEEP,
             ..self.finding(
                 format!("arrays and objects are nested more than {most} deep"),
                 self.value_pointer(),
@@ -105,7 +105,7 @@ impl Parser<'_> {
         let most = self.limits.max_nodes;
         let message = format!("the document has more than {most} values and keys");
         let finding = Diagnostic {
-            code: codes::E0004,
+            code: codes::JSON_TOO_LARGE,
             ..self.finding(message, self.value_pointer(), self.pos, self.pos)
         };
         self.fatal(finding, "split the document or raise the limit")

@@ -217,7 +217,7 @@ fn every_slip_has_place_and_help() {
     for &(text, offending, pointer, help) in SLIPS {
         let found = bad(text);
         let first = &found[0];
-        assert_eq!(first.code, codes::E0001, "{text}");
+        assert_eq!(first.code, codes::JSON_SYNTAX, "{text}");
         assert_eq!(first.offending, offending, "{text}");
         assert_eq!(first.pointer, pointer, "{text}");
         let own = first.help.as_deref().unwrap_or_default();
@@ -241,12 +241,12 @@ fn several_slips_at_once() {
     assert_eq!(
         places,
         [
-            (codes::E0001, 1),
-            (codes::E0001, 9),
-            (codes::E0001, 17),
-            (codes::E0001, 22),
-            (codes::E0001, 31),
-            (codes::E0002, 36),
+            (codes::JSON_SYNTAX, 1),
+            (codes::JSON_SYNTAX, 9),
+            (codes::JSON_SYNTAX, 17),
+            (codes::JSON_SYNTAX, 22),
+            (codes::JSON_SYNTAX, 31),
+            (codes::DUPLICATE_KEY, 36),
         ]
     );
     assert_eq!(bad(&format!("[{}]", "'x',".repeat(1000))).len(), 20);
@@ -257,7 +257,7 @@ fn rendering() {
     let text = "{\n  \"op\": \"seq\",\n  \"steps\": [1,]\n}";
     assert_eq!(
         crate::diag::render(&bad(text)[0], Some(("a.json", text.as_bytes()))),
-        "error[A99-E0001]: there is a comma before the closing bracket\n  \
+        "error[json.syntax]: there is a comma before the closing bracket\n  \
          --> a.json:3:14 (/steps)\n  |\n3 |   \"steps\": [1,]\n  |              ^\n  \
          = help: remove the comma\n"
     );
@@ -289,7 +289,7 @@ fn encodings() {
         (utf16("[1]", true), "UTF-16BE"),
     ] {
         let (code, message, _) = code(&bytes);
-        assert_eq!(code, codes::E0005);
+        assert_eq!(code, codes::NOT_UTF8);
         assert!(message.contains(name), "{message}");
     }
     for (bytes, at) in [
@@ -298,7 +298,7 @@ fn encodings() {
         (b"[\"\xC3", 2),
     ] {
         let (code, _, start) = code(bytes);
-        assert_eq!((code, start), (codes::E0005, at));
+        assert_eq!((code, start), (codes::NOT_UTF8, at));
     }
 }
 
@@ -318,7 +318,10 @@ fn duplicate_keys() {
         .collect();
     assert_eq!(
         seen,
-        [(codes::E0002, "/b/x", "x"), (codes::E0002, "/a", "a")]
+        [
+            (codes::DUPLICATE_KEY, "/b/x", "x"),
+            (codes::DUPLICATE_KEY, "/a", "a")
+        ]
     );
     assert_eq!(found[1].span, Some(39..42));
     assert!(found[1].help.as_ref().unwrap().contains("line 1"));
@@ -347,7 +350,7 @@ fn many_duplicate_keys_take_linear_time() {
 fn deep_nesting_is_refused_without_overflow() {
     for open in ["[", "{\"a\":", "[{\"a\":"] {
         let found = bad(&open.repeat(1_000_000));
-        assert_eq!((found.len(), found[0].code), (1, codes::E0003));
+        assert_eq!((found.len(), found[0].code), (1, codes::JSON_TOO_DEEP));
         assert!(found[0].pointer.len() < 5000 && found[0].help.is_some());
         assert!(found[0].message.contains("8192"));
     }
@@ -356,7 +359,7 @@ fn deep_nesting_is_refused_without_overflow() {
         "[".repeat(1_000_000),
         "]".repeat(1_000_000)
     ));
-    assert_eq!(closed[0].code, codes::E0003);
+    assert_eq!(closed[0].code, codes::JSON_TOO_DEEP);
 }
 
 #[test]
@@ -384,10 +387,10 @@ fn limits() {
         max_nodes: 4,
     };
     assert_eq!(code("[1,2,3]", &small), "ok");
-    assert_eq!(code("[1,2,3,4]", &small), codes::E0004);
-    assert_eq!(code("[1,2,3 ]x", &small), codes::E0004);
+    assert_eq!(code("[1,2,3,4]", &small), codes::JSON_TOO_LARGE);
+    assert_eq!(code("[1,2,3 ]x", &small), codes::JSON_TOO_LARGE);
     assert_eq!(code("[1,[],1]", &small), "ok");
-    assert_eq!(code("[[[]]]", &small), codes::E0003);
+    assert_eq!(code("[[[]]]", &small), codes::JSON_TOO_DEEP);
     assert_eq!(
         code(
             "[0,0,0,0]",
@@ -396,7 +399,7 @@ fn limits() {
                 ..small
             }
         ),
-        codes::E0004
+        codes::JSON_TOO_LARGE
     );
 }
 

@@ -2,7 +2,9 @@
 //! counts and jump targets. What depends on the path to an instruction is
 //! `flow`'s business.
 
-use super::codes::{V0002, V0003, V0004, V0005, V0006, V0007, V0008, V0016};
+use super::codes::{
+    BAD_BLOCKS, BAD_INDEX, BAD_JUMP, BAD_OPERANDS, BAD_PRICE, BAD_REGISTER, RUNS_OFF, TOO_LARGE,
+};
 use super::tables::is_text;
 use super::{Check, Unit};
 use crate::builtins::{FUNCTIONS, method_name};
@@ -53,26 +55,29 @@ pub(super) fn check(u: &Unit<'_>) -> Result<Jumps, super::VerifyError> {
 fn check_frame(u: &Unit<'_>) -> Check {
     let f = u.f;
     if u32::try_from(f.code.len()).is_err() {
-        return Err(u.refuse(V0016, "the function has more than 2^32 - 1 instructions"));
+        return Err(u.refuse(
+            TOO_LARGE,
+            "the function has more than 2^32 - 1 instructions",
+        ));
     }
     // The main program has no name.
     if u.index > 0 && !is_text(u.program, f.name) {
-        return Err(u.refuse(V0002, "the function's name is no text"));
+        return Err(u.refuse(BAD_INDEX, "the function's name is no text"));
     }
     if f.params > f.registers {
-        return Err(u.refuse(V0003, "more parameters than registers"));
+        return Err(u.refuse(BAD_REGISTER, "more parameters than registers"));
     }
     if u.index == 0 && usize::from(f.params) > u.program.outer.len() {
-        return Err(u.refuse(V0004, "nobody passes parameters to the main program"));
+        return Err(u.refuse(BAD_OPERANDS, "nobody passes parameters to the main program"));
     }
     // A slot that no instruction names serves nothing but to waste memory.
     if f.slots as usize > f.code.len() {
-        return Err(u.refuse(V0016, "more frame slots than instructions"));
+        return Err(u.refuse(TOO_LARGE, "more frame slots than instructions"));
     }
     match f.code.last() {
         Some(op) if op.is_terminal() => Ok(()),
-        Some(_) => Err(u.refuse_at(V0007, f.code.len() - 1, "the code runs off its end")),
-        None => Err(u.refuse(V0007, "the function has no code")),
+        Some(_) => Err(u.refuse_at(RUNS_OFF, f.code.len() - 1, "the code runs off its end")),
+        None => Err(u.refuse(RUNS_OFF, "the function has no code")),
     }
 }
 
@@ -83,7 +88,7 @@ fn check_blocks(u: &Unit<'_>) -> Check {
     for (number, block) in u.f.blocks.iter().enumerate() {
         if block.start != next || block.end <= block.start || block.end > u.len() {
             return Err(u.refuse(
-                V0005,
+                BAD_BLOCKS,
                 format!("block {number} does not follow its predecessor"),
             ));
         }
@@ -91,7 +96,7 @@ fn check_blocks(u: &Unit<'_>) -> Check {
             Op::Fuel { block } if block as usize == number => {}
             _ => {
                 return Err(u.refuse_at(
-                    V0005,
+                    BAD_BLOCKS,
                     block.start,
                     "the block does not start with its Fuel",
                 ));
@@ -100,7 +105,7 @@ fn check_blocks(u: &Unit<'_>) -> Check {
         next = block.end;
     }
     if next != u.len() {
-        return Err(u.refuse_at(V0005, next, "code outside all blocks"));
+        return Err(u.refuse_at(BAD_BLOCKS, next, "code outside all blocks"));
     }
     let fuels =
         u.f.code
@@ -108,7 +113,7 @@ fn check_blocks(u: &Unit<'_>) -> Check {
             .filter(|op| matches!(op, Op::Fuel { .. }))
             .count();
     if fuels != u.f.blocks.len() {
-        return Err(u.refuse(V0005, "Fuel inside a block"));
+        return Err(u.refuse(BAD_BLOCKS, "Fuel inside a block"));
     }
     Ok(())
 }
@@ -164,7 +169,7 @@ fn check_operands(u: &Unit<'_>, pc: usize, op: Op) -> Result<Option<u32>, super:
         if kind == K::Target {
             let Some(block) = block_at(u, value) else {
                 let message = format!("jump to {value}, which heads no block");
-                return Err(u.refuse_at(V0006, pc, message));
+                return Err(u.refuse_at(BAD_JUMP, pc, message));
             };
             jump = u32::try_from(block).ok();
         }
@@ -186,10 +191,10 @@ fn operand_error(
 ) -> super::VerifyError {
     use OperandKind as K;
     let code = match kind {
-        K::Write | K::Read | K::ReadWrite | K::IterWrite | K::Iter | K::Count => V0003,
-        K::Target => V0006,
-        K::Flag => V0004,
-        _ => V0002,
+        K::Write | K::Read | K::ReadWrite | K::IterWrite | K::Iter | K::Count => BAD_REGISTER,
+        K::Target => BAD_JUMP,
+        K::Flag => BAD_OPERANDS,
+        _ => BAD_INDEX,
     };
     let message = format!("operand {name} of {op:?} is out of range: {value}");
     u.refuse_at(code, pc, message)
@@ -232,7 +237,7 @@ fn check_meaning(u: &Unit<'_>, pc: usize, op: Op) -> Check {
         return Ok(());
     }
     Err(u.refuse_at(
-        V0004,
+        BAD_OPERANDS,
         pc,
         format!("operands of {op:?} contradict what they name"),
     ))
@@ -258,7 +263,7 @@ fn check_site(u: &Unit<'_>, pc: usize, n: u8, site: &Site) -> Check {
     if pays && n == site.inputs {
         return Ok(());
     }
-    Err(u.refuse_at(V0004, pc, "the call site does not fit the call"))
+    Err(u.refuse_at(BAD_OPERANDS, pc, "the call site does not fit the call"))
 }
 
 /// Prices are the sums of the charges, and a charge is never paid for code
@@ -267,33 +272,40 @@ fn check_prices(u: &Unit<'_>, jumps: &Jumps) -> Check {
     let mut at = 0;
     for (number, block) in u.f.blocks.iter().enumerate() {
         if block.charges as usize != at {
-            return Err(u.refuse(V0008, format!("block {number} has the wrong first charge")));
+            return Err(u.refuse(
+                BAD_PRICE,
+                format!("block {number} has the wrong first charge"),
+            ));
         }
         let leaves = |pc: &u32| u.f.code[*pc as usize].is_terminal() || jumps.target(*pc).is_some();
         let exit = (block.start..block.end).find(leaves).unwrap_or(u32::MAX);
         let mut price = 0i64;
         while let Some(charge) = u.f.charges.get(at).filter(|c| c.pc < block.end) {
             if charge.pc < block.start || charge.step as usize >= u.f.steps.len() {
-                return Err(u.refuse_at(V0008, charge.pc, "a charge is misplaced"));
+                return Err(u.refuse_at(BAD_PRICE, charge.pc, "a charge is misplaced"));
             }
             if charge.pc > exit {
-                return Err(u.refuse_at(V0008, charge.pc, "a charge behind a jump of its block"));
+                return Err(u.refuse_at(
+                    BAD_PRICE,
+                    charge.pc,
+                    "a charge behind a jump of its block",
+                ));
             }
             price = price.saturating_add(u.program.default_price(u.f, charge));
             at += 1;
         }
         if price != block.price {
             let message = format!("block {number} claims {} and costs {price}", block.price);
-            return Err(u.refuse_at(V0008, block.start, message));
+            return Err(u.refuse_at(BAD_PRICE, block.start, message));
         }
     }
     if at != u.f.charges.len() {
-        return Err(u.refuse(V0008, "a charge outside the code"));
+        return Err(u.refuse(BAD_PRICE, "a charge outside the code"));
     }
     let sorted = u.f.charges.windows(2).all(|w| w[0].pc <= w[1].pc);
     if sorted {
         Ok(())
     } else {
-        Err(u.refuse(V0008, "charges are not in order of the code"))
+        Err(u.refuse(BAD_PRICE, "charges are not in order of the code"))
     }
 }

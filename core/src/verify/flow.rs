@@ -7,7 +7,7 @@
 //! sees what holds before every instruction it protects.
 
 use super::code::Jumps;
-use super::codes::V0012;
+use super::codes::UNWRITTEN_REGISTER;
 use super::regions::Handlers;
 use super::{Check, Unit};
 use crate::program::{Op, OperandKind};
@@ -202,7 +202,7 @@ fn visit(
 fn check_reads(u: &Unit<'_>, pc: u32, op: Op, state: &State) -> Check {
     let unwritten = |r: u32| {
         let message = format!("{op:?} reads r{r}, which may hold no value here");
-        u.refuse_at(V0012, pc, message)
+        u.refuse_at(UNWRITTEN_REGISTER, pc, message)
     };
     let mut base = 0;
     let mut base_is_read = false;
@@ -230,7 +230,11 @@ fn check_reads(u: &Unit<'_>, pc: u32, op: Op, state: &State) -> Check {
                     .plain
                     .holds_all(u.facts.names[value as usize].registers) =>
             {
-                return Err(u.refuse_at(V0012, pc, "a variable of the names table is unwritten"));
+                return Err(u.refuse_at(
+                    UNWRITTEN_REGISTER,
+                    pc,
+                    "a variable of the names table is unwritten",
+                ));
             }
             _ => {}
         }

@@ -15,7 +15,7 @@
 //! may lead back to it.
 
 use super::code::Jumps;
-use super::codes::V0017;
+use super::codes::UNCHARGED_CODE;
 use super::flow::each_written;
 use super::regions::Handlers;
 use super::{Check, Unit};
@@ -307,7 +307,7 @@ fn check_cycles(checked: &Checked<'_>, graph: &Graph) -> Check {
             let start = checked.unit.f.blocks[*block].start;
             Err(checked
                 .unit
-                .refuse_at(V0017, start, "a loop that nothing charges"))
+                .refuse_at(UNCHARGED_CODE, start, "a loop that nothing charges"))
         }
     }
 }
@@ -427,9 +427,11 @@ fn check_calls(checked: &Checked<'_>, graph: &Graph, pays: &[bool]) -> Check {
         }
         if unpaid(block) {
             let start = checked.unit.f.blocks[block].start;
-            return Err(checked
-                .unit
-                .refuse_at(V0017, start, "a call that nothing charges"));
+            return Err(checked.unit.refuse_at(
+                UNCHARGED_CODE,
+                start,
+                "a call that nothing charges",
+            ));
         }
         if !started[block] {
             work.extend(graph.leads_to(block));

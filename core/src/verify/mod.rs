@@ -55,7 +55,7 @@ impl Artifact {
     /// compiled with.
     ///
     /// # Errors
-    /// [`codes::V0017`]: at these prices something does.
+    /// [`codes::UNCHARGED_CODE`]: at these prices something does.
     pub fn check_prices(&self, costs: &[BaseCost]) -> Result<(), VerifyError> {
         let same = |(op, cost): (&crate::program::OpRef, &BaseCost)| op.cost == *cost;
         if self.program.ops.iter().zip(costs).all(same) {
@@ -192,7 +192,7 @@ fn check(program: &Program) -> Check {
 fn check_at(program: &Program, costs: &[BaseCost]) -> Check {
     // Nobody stops it; what was not checked to its end is not accepted.
     check_watched(program, costs, &|| false)
-        .unwrap_or_else(|| Err(refuse(codes::V0016, "verifying was stopped")))
+        .unwrap_or_else(|| Err(refuse(codes::TOO_LARGE, "verifying was stopped")))
 }
 
 /// The same; `None` if it was stopped.

@@ -2,7 +2,9 @@
 //! that nothing enters a step but at its head, where it is charged.
 
 use super::code::{Jumps, block_at};
-use super::codes::{V0002, V0003, V0008, V0009, V0010, V0011, V0015};
+use super::codes::{
+    BAD_HANDLERS, BAD_INDEX, BAD_PLACE, BAD_PRICE, BAD_REGISTER, BAD_STEPS, UNCHARGED_STEP,
+};
 use super::ranges::first_holder;
 use super::tables::is_text;
 use super::{Check, Unit, VerifyError};
@@ -29,7 +31,7 @@ pub(super) fn check_steps(u: &Unit<'_>) -> Check {
     let mut last_start = 0;
     for (number, step) in (0u32..).zip(&u.f.steps) {
         if step.start >= step.end || step.end > u.len() || step.start < last_start {
-            return Err(u.refuse(V0009, format!("step {number} has an impossible range")));
+            return Err(u.refuse(BAD_STEPS, format!("step {number} has an impossible range")));
         }
         last_start = step.start;
         while open
@@ -41,7 +43,7 @@ pub(super) fn check_steps(u: &Unit<'_>) -> Check {
         let parent = open.last().copied().unwrap_or(NO_STEP);
         let fits = parent == NO_STEP || step.end <= u.f.steps[parent as usize].end;
         if step.parent != parent || !fits {
-            return Err(u.refuse(V0009, format!("step {number} is not inside its parent")));
+            return Err(u.refuse(BAD_STEPS, format!("step {number} is not inside its parent")));
         }
         open.push(number);
         check_step_names(u, number, step)?;
@@ -51,14 +53,17 @@ pub(super) fn check_steps(u: &Unit<'_>) -> Check {
 
 fn check_step_names(u: &Unit<'_>, number: u32, step: &Step) -> Check {
     if step.op as usize >= u.program.ops.len() {
-        return Err(u.refuse(V0002, format!("step {number} names op {}", step.op)));
+        return Err(u.refuse(BAD_INDEX, format!("step {number} names op {}", step.op)));
     }
     if step.scope as usize >= u.f.scopes.len() {
-        return Err(u.refuse(V0002, format!("step {number} names scope {}", step.scope)));
+        return Err(u.refuse(
+            BAD_INDEX,
+            format!("step {number} names scope {}", step.scope),
+        ));
     }
     if step.value != NO_REGISTER && step.value >= u.f.registers {
         return Err(u.refuse(
-            V0003,
+            BAD_REGISTER,
             format!("step {number} has its value in r{}", step.value),
         ));
     }
@@ -94,14 +99,14 @@ pub(super) fn check(u: &Unit<'_>, jumps: &Jumps) -> Result<Handlers, VerifyError
 fn check_scopes(u: &Unit<'_>) -> Check {
     for (name, home) in u.f.scopes.iter().flat_map(|s| &s.vars) {
         if !is_text(u.program, *name) {
-            return Err(u.refuse(V0002, "the name of a variable is no text"));
+            return Err(u.refuse(BAD_INDEX, "the name of a variable is no text"));
         }
         match *home {
             Home::Reg(r) if r >= u.f.registers => {
-                return Err(u.refuse(V0003, format!("a variable in r{r}")));
+                return Err(u.refuse(BAD_REGISTER, format!("a variable in r{r}")));
             }
             Home::Slot(s) if s >= u.f.slots => {
-                return Err(u.refuse(V0002, format!("a variable in slot {s}")));
+                return Err(u.refuse(BAD_INDEX, format!("a variable in slot {s}")));
             }
             _ => {}
         }
@@ -111,10 +116,10 @@ fn check_scopes(u: &Unit<'_>) -> Check {
 
 fn check_places(u: &Unit<'_>) -> Check {
     if u.f.places.windows(2).any(|w| w[0].pc > w[1].pc) {
-        return Err(u.refuse(V0015, "places are not in order of the code"));
+        return Err(u.refuse(BAD_PLACE, "places are not in order of the code"));
     }
     if let Some(place) = u.f.places.iter().find(|place| place.pc >= u.len()) {
-        return Err(u.refuse_at(V0015, place.pc, "a place outside the code"));
+        return Err(u.refuse_at(BAD_PLACE, place.pc, "a place outside the code"));
     }
     Ok(())
 }
@@ -122,10 +127,10 @@ fn check_places(u: &Unit<'_>) -> Check {
 fn check_wraps(u: &Unit<'_>) -> Check {
     for wrap in &u.f.wraps {
         if wrap.start >= wrap.end || wrap.end > u.len() {
-            return Err(u.refuse(V0009, "a prefixed range outside the code"));
+            return Err(u.refuse(BAD_STEPS, "a prefixed range outside the code"));
         }
         if !is_text(u.program, wrap.prefix) {
-            return Err(u.refuse(V0002, "a prefix that is no text"));
+            return Err(u.refuse(BAD_INDEX, "a prefix that is no text"));
         }
     }
     Ok(())
@@ -151,7 +156,7 @@ fn check_handlers(u: &Unit<'_>) -> Result<Heads, VerifyError> {
         let outside = h.start >= h.end || h.end > u.len() || (h.start..h.end).contains(&h.target);
         let (Some(block), false) = (block, outside) else {
             return Err(u.refuse(
-                V0011,
+                BAD_HANDLERS,
                 format!("handler {number} has an impossible range or target"),
             ));
         };
@@ -159,7 +164,11 @@ fn check_handlers(u: &Unit<'_>) -> Result<Heads, VerifyError> {
         let catches =
             second < u.f.blocks[block].end as usize && matches!(u.f.code[second], Op::Catch { .. });
         if !catches {
-            return Err(u.refuse_at(V0011, h.target, "a handler does not begin with Catch"));
+            return Err(u.refuse_at(
+                BAD_HANDLERS,
+                h.target,
+                "a handler does not begin with Catch",
+            ));
         }
         heads
             .target_block
@@ -172,7 +181,7 @@ fn check_handlers(u: &Unit<'_>) -> Result<Heads, VerifyError> {
             .filter(|op| matches!(op, Op::Catch { .. }))
             .count();
     if catches != heads.is_head.iter().filter(|h| **h).count() {
-        return Err(u.refuse(V0011, "Catch outside the head of a handler"));
+        return Err(u.refuse(BAD_HANDLERS, "Catch outside the head of a handler"));
     }
     Ok(heads)
 }
@@ -190,11 +199,11 @@ fn check_handler_entries(u: &Unit<'_>, jumps: &Jumps, heads: &Heads) -> Check {
     {
         let before = block.start.checked_sub(1).map(|pc| u.f.code[pc as usize]);
         if !before.is_some_and(Op::is_terminal) {
-            return Err(u.refuse_at(V0011, block.start, "code runs into a handler"));
+            return Err(u.refuse_at(BAD_HANDLERS, block.start, "code runs into a handler"));
         }
     }
     match jumps.iter().find(|(_, block)| heads.is_head[*block]) {
-        Some((pc, _)) => Err(u.refuse_at(V0011, pc, "a jump into a handler")),
+        Some((pc, _)) => Err(u.refuse_at(BAD_HANDLERS, pc, "a jump into a handler")),
         None => Ok(()),
     }
 }
@@ -224,7 +233,7 @@ fn check_nesting(u: &Unit<'_>) -> Check {
             .is_some_and(|top| u.f.handlers[*top].end < h.end || *top < number)
         {
             return Err(u.refuse(
-                V0011,
+                BAD_HANDLERS,
                 format!("handler {number} is not nested in its outer one"),
             ));
         }
@@ -243,7 +252,7 @@ fn check_charged_steps(u: &Unit<'_>) -> Check {
             && (start..charge.pc).all(|pc| matches!(u.f.code[pc as usize], Op::Fuel { .. }));
         if !heads || std::mem::replace(&mut charged[charge.step as usize], true) {
             let message = format!("step {} is not charged once and at its head", charge.step);
-            return Err(u.refuse_at(V0008, charge.pc, message));
+            return Err(u.refuse_at(BAD_PRICE, charge.pc, message));
         }
     }
     for (pc, op) in u.f.code.iter().enumerate() {
@@ -251,7 +260,7 @@ fn check_charged_steps(u: &Unit<'_>) -> Check {
             continue;
         };
         if !charged[u.program.sites[site as usize].step as usize] {
-            return Err(u.refuse_at(V0010, pc, "the step that calls is never charged"));
+            return Err(u.refuse_at(UNCHARGED_STEP, pc, "the step that calls is never charged"));
         }
     }
     Ok(())
@@ -296,12 +305,16 @@ fn check_step_entries(u: &Unit<'_>, jumps: &Jumps) -> Check {
     };
     for (pc, block) in jumps.iter() {
         if !enters_at_head((pc, pc + 1), u.f.blocks[block].start) {
-            return Err(u.refuse_at(V0010, pc, "a jump into the middle of a step"));
+            return Err(u.refuse_at(UNCHARGED_STEP, pc, "a jump into the middle of a step"));
         }
     }
     for h in &u.f.handlers {
         if !enters_at_head((h.start, h.end), h.target) {
-            return Err(u.refuse_at(V0010, h.target, "a handler in the middle of a step"));
+            return Err(u.refuse_at(
+                UNCHARGED_STEP,
+                h.target,
+                "a handler in the middle of a step",
+            ));
         }
     }
     Ok(())

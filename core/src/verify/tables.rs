@@ -1,7 +1,9 @@
 //! Checks of what belongs to the whole program: text, constants, keys, shapes,
 //! paths, arguments, ops, sites and names.
 
-use super::codes::{V0001, V0002, V0004, V0008, V0013, V0014, V0016};
+use super::codes::{
+    BAD_INDEX, BAD_LITERAL, BAD_OPERANDS, BAD_PRICE, BAD_TEXT, DUPLICATE_KEY, TOO_LARGE,
+};
 use super::ranges::TextIndex;
 use super::{Check, refuse};
 use crate::builtins::{FUNCTIONS, NAMESPACES};
@@ -57,7 +59,7 @@ impl Homes {
 pub(super) fn check(p: &Program) -> Result<Facts, super::VerifyError> {
     check_sizes(p)?;
     let Some(texts) = TextIndex::new(&p.text) else {
-        return Err(refuse(V0001, "the text is not WTF-8"));
+        return Err(refuse(BAD_TEXT, "the text is not WTF-8"));
     };
     let tables = Tables { p, texts };
     tables.check_consts()?;
@@ -84,11 +86,11 @@ fn check_literal(p: &Program, number: usize, steps: &[LitOp]) -> Check {
             LitOp::Const(_) => None,
         };
         let Some(popped) = popped else {
-            return Err(refuse(V0002, format!("literal {number}: {step:?}")));
+            return Err(refuse(BAD_INDEX, format!("literal {number}: {step:?}")));
         };
         let Some(left) = held.checked_sub(popped) else {
             let message = format!("literal {number} takes more values than it made");
-            return Err(refuse(V0013, message));
+            return Err(refuse(BAD_LITERAL, message));
         };
         held = left + 1;
     }
@@ -96,7 +98,7 @@ fn check_literal(p: &Program, number: usize, steps: &[LitOp]) -> Check {
         return Ok(());
     }
     Err(refuse(
-        V0013,
+        BAD_LITERAL,
         format!("literal {number} leaves {held} values"),
     ))
 }
@@ -119,12 +121,12 @@ fn check_sizes(p: &Program) -> Check {
         p.functions.len(),
     ];
     if sizes.iter().any(|n| u32::try_from(*n).is_err()) {
-        return Err(refuse(V0016, "a table has more than 2^32 - 1 entries"));
+        return Err(refuse(TOO_LARGE, "a table has more than 2^32 - 1 entries"));
     }
     match p.functions.first() {
-        None => Err(refuse(V0002, "there is no main program")),
+        None => Err(refuse(BAD_INDEX, "there is no main program")),
         Some(main) if p.outer.len() > usize::from(main.registers) => Err(refuse(
-            V0002,
+            BAD_INDEX,
             "more outer variables than registers of the main program",
         )),
         Some(_) => Ok(()),
@@ -143,7 +145,7 @@ impl Tables<'_> {
         }
         let TextRange { start, end } = r;
         Err(refuse(
-            V0001,
+            BAD_TEXT,
             format!("{what} is bytes {start}..{end}, which are no text"),
         ))
     }
@@ -157,7 +159,7 @@ impl Tables<'_> {
             return Ok(());
         }
         Err(refuse(
-            V0002,
+            BAD_INDEX,
             format!("{what} is constant {k}, which is no text"),
         ))
     }
@@ -190,10 +192,13 @@ impl Tables<'_> {
         for (number, shape) in self.p.shapes.iter().enumerate() {
             for key in shape {
                 let Some(key) = same.get(*key as usize) else {
-                    return Err(refuse(V0002, format!("shape {number} names key {key}")));
+                    return Err(refuse(BAD_INDEX, format!("shape {number} names key {key}")));
                 };
                 if std::mem::replace(&mut used_by[*key], number) == number {
-                    return Err(refuse(V0014, format!("shape {number} has a key twice")));
+                    return Err(refuse(
+                        DUPLICATE_KEY,
+                        format!("shape {number} has a key twice"),
+                    ));
                 }
             }
         }
@@ -228,7 +233,7 @@ impl Tables<'_> {
             bytes = bytes.saturating_add((r.end - r.start) as usize);
         }
         if bytes > room {
-            return Err(refuse(V0016, "texts overlap too much"));
+            return Err(refuse(TOO_LARGE, "texts overlap too much"));
         }
         Ok(())
     }
@@ -250,7 +255,7 @@ impl Tables<'_> {
             };
             if !exists {
                 return Err(refuse(
-                    V0002,
+                    BAD_INDEX,
                     format!("argument {number} falls back to nothing"),
                 ));
             }
@@ -262,12 +267,18 @@ impl Tables<'_> {
         for (number, op) in self.p.ops.iter().enumerate() {
             self.text(op.name, "the name of an op")?;
             if op.cost.fixed() < 0 {
-                return Err(refuse(V0008, format!("op {number} has a negative price")));
+                return Err(refuse(
+                    BAD_PRICE,
+                    format!("op {number} has a negative price"),
+                ));
             }
         }
         for (number, site) in self.p.sites.iter().enumerate() {
             if site.op as usize >= self.p.ops.len() {
-                return Err(refuse(V0002, format!("site {number} calls op {}", site.op)));
+                return Err(refuse(
+                    BAD_INDEX,
+                    format!("site {number} calls op {}", site.op),
+                ));
             }
         }
         for memo in &self.p.memos {
@@ -277,7 +288,7 @@ impl Tables<'_> {
             }
             if u8::try_from(memo.free.len()).is_err() {
                 return Err(refuse(
-                    V0004,
+                    BAD_OPERANDS,
                     "a memo site has more than 255 free variables",
                 ));
             }

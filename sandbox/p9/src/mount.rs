@@ -88,14 +88,25 @@ pub enum MountCode {
 impl MountCode {
     /// The stable name.
     pub fn as_str(&self) -> &'static str {
+        self.names().0
+    }
+
+    /// The name that was published before the stable one, if it was another.
+    pub fn alias(&self) -> Option<&'static str> {
+        let (name, alias) = self.names();
+        (name != alias).then_some(alias)
+    }
+
+    /// Stable name and alias.
+    fn names(&self) -> (&'static str, &'static str) {
         match self {
-            Self::NoContainment => "mount.noContainment",
-            Self::NoProc => "mount.noProc",
-            Self::Unreadable => "mount.unreadable",
-            Self::WrongKind => "mount.wrongKind",
-            Self::KernelInterface => "mount.kernelInterface",
-            Self::TooMany => "mount.tooMany",
-            Self::OwnFolder(_) => "mount.ownFolder",
+            Self::NoContainment => ("mount.no_containment", "mount.noContainment"),
+            Self::NoProc => ("mount.no_proc", "mount.noProc"),
+            Self::Unreadable => ("mount.unreadable", "mount.unreadable"),
+            Self::WrongKind => ("mount.wrong_kind", "mount.wrongKind"),
+            Self::KernelInterface => ("mount.kernel_interface", "mount.kernelInterface"),
+            Self::TooMany => ("mount.too_many", "mount.tooMany"),
+            Self::OwnFolder(_) => ("mount.own_folder", "mount.ownFolder"),
         }
     }
 

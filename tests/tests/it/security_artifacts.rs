@@ -92,7 +92,7 @@ fn b01_cut_and_flipped_files_are_refused() {
         let mut changed = file.clone();
         changed[at] ^= 1 << (at % 8);
         let error = ENGINE.load(&changed).expect_err("refused");
-        assert!(error.code().starts_with("A99-B"), "{at}: {error}");
+        assert!(error.code().starts_with("artifact."), "{at}: {error}");
         assert!(!error.help().is_empty(), "{at}");
     }
 }
@@ -108,28 +108,34 @@ fn b02_jumps_go_to_heads_of_blocks_only() {
     };
     // Out of range; the middle of a block; into the block that is not entered
     // through its `Fuel`, backward.
-    assert_eq!(refusal_of_op(jump, to(u32::MAX)), "A99-V0006");
-    assert_eq!(refusal_of_op(jump, to(1_000_000)), "A99-V0006");
-    assert_eq!(refusal_of_op(jump, to(1)), "A99-V0006");
+    assert_eq!(refusal_of_op(jump, to(u32::MAX)), "verify.bad_jump");
+    assert_eq!(refusal_of_op(jump, to(1_000_000)), "verify.bad_jump");
+    assert_eq!(refusal_of_op(jump, to(1)), "verify.bad_jump");
     // Without its `Fuel` a block would be a way around the yield point.
     let head = |op: Op| matches!(op, Op::Fuel { .. });
-    assert_eq!(refusal_of_op(head, |_| Op::Nop {}.encode()), "A99-V0005");
+    assert_eq!(
+        refusal_of_op(head, |_| Op::Nop {}.encode()),
+        "verify.bad_blocks"
+    );
     // Code that runs off its end.
     let agent = agent();
     let last = agent.artifact().program().functions[0].code.len() - 1;
-    assert_eq!(refusal_at(&agent, last, Op::Nop {}.encode()), "A99-V0007");
+    assert_eq!(
+        refusal_at(&agent, last, Op::Nop {}.encode()),
+        "verify.runs_off"
+    );
 }
 
 #[test]
 fn b03_indices_lie_in_their_tables_and_registers_are_written_first() {
     let k = |op: Op| matches!(op, Op::LoadK { .. });
     let load = |dst: u8, k: u32| move |_: Op| Op::LoadK { dst, k }.encode();
-    assert_eq!(refusal_of_op(k, load(0, u32::MAX)), "A99-V0002");
-    assert_eq!(refusal_of_op(k, load(255, 0)), "A99-V0003");
+    assert_eq!(refusal_of_op(k, load(0, u32::MAX)), "verify.bad_index");
+    assert_eq!(refusal_of_op(k, load(255, 0)), "verify.bad_register");
     let literal = |op: Op| matches!(op, Op::LoadLit { .. });
     assert_eq!(
         refusal_of_op(literal, |_| Op::LoadLit { dst: 0, lit: 9 }.encode()),
-        "A99-V0002"
+        "verify.bad_index"
     );
     // A register that nothing wrote: the last of the frame, in the first block.
     let agent = agent();
@@ -142,12 +148,12 @@ fn b03_indices_lie_in_their_tables_and_registers_are_written_first() {
         }
         .encode()
     };
-    assert_eq!(refusal_of_op(argument, read), "A99-V0012");
+    assert_eq!(refusal_of_op(argument, read), "verify.unwritten_register");
     // An import that is not there: the first call site names op 200.
     let mut file = bytes(&agent);
     let (_, sites) = section(&file, 9);
     file[sites.start + 4] = 200;
-    assert_eq!(refusal(file), "A99-V0002");
+    assert_eq!(refusal(file), "verify.bad_index");
 }
 
 #[test]
@@ -164,7 +170,7 @@ fn b04_forged_prices_are_recomputed() {
             // The count of blocks stands before them.
             let at = section(&file, 16).1.start + CODE + 8 * code.len() + 4 + 20 * number + 12;
             file[at..at + 8].copy_from_slice(&forged.to_le_bytes());
-            assert_eq!(refusal(file), "A99-V0008", "{block:?}");
+            assert_eq!(refusal(file), "verify.bad_price", "{block:?}");
         }
     }
 }
@@ -253,13 +259,13 @@ fn b05_atoms_that_differ_are_named() {
     let error = with(greet("who", 1_000_000))
         .load(&file)
         .expect_err("another input");
-    assert_eq!(error.code(), "A99-L0002");
+    assert_eq!(error.code(), "link.different_atom");
     assert!(
         error.message().contains("'greet'") && !error.help().is_empty(),
         "{error}"
     );
     let error = ENGINE.load(&file).expect_err("no such atom");
-    assert_eq!(error.code(), "A99-L0001");
+    assert_eq!(error.code(), "link.missing_atom");
     assert!(error.message().contains("'greet'"), "{error}");
     assert!(matches!(error, LoadError::Link(_)));
 }
@@ -273,7 +279,7 @@ fn b06_lengths_are_limits_and_never_requests() {
     let engine = Engine::builder().decode_options(small).build();
     assert_eq!(
         engine.load(&file).expect_err("too large").code(),
-        "A99-B0008"
+        "artifact.too_large"
     );
     let started = Instant::now();
     // Lists that say they have four billion entries.
@@ -285,14 +291,14 @@ fn b06_lengths_are_limits_and_never_requests() {
         }
         let mut changed = file.clone();
         changed[range.start..range.start + 4].fill(0xff);
-        assert_eq!(refusal(changed), "A99-B0006", "section {number}");
+        assert_eq!(refusal(changed), "artifact.bad_content", "section {number}");
     }
     // Sections that overlap or reach beyond the file.
     for (field, value) in [(4, 64u32), (8, u32::MAX), (8, 0)] {
         let (entry, _) = section(&file, 16);
         let mut changed = file.clone();
         changed[entry + field..entry + field + 4].copy_from_slice(&value.to_le_bytes());
-        assert_eq!(refusal(changed), "A99-B0005", "{field}");
+        assert_eq!(refusal(changed), "artifact.bad_sections", "{field}");
     }
     assert!(started.elapsed() < Duration::from_secs(5));
 }
@@ -318,45 +324,45 @@ fn b07_signatures_are_checked_by_the_hosts_policy() {
     assert!(ENGINE.load(&plain).is_ok() && ENGINE.load(&signed).is_ok());
     let strict = engine(trust(&ours), 1_000.0);
     assert_eq!(code(&signed, &strict), None);
-    assert_eq!(code(&plain, &strict), Some("A99-B0009"));
+    assert_eq!(code(&plain, &strict), Some("artifact.unsigned"));
     assert_eq!(
         code(&signed, &engine(trust(&ours), 1_001.0)),
-        Some("A99-B0012")
+        Some("artifact.expired_key")
     );
     assert_eq!(
         code(&signed, &engine(trust(&ours), f64::NAN)),
-        Some("A99-B0012")
+        Some("artifact.expired_key")
     );
     assert_eq!(
         code(&signed, &engine(trust(&key(2, None)), 0.0)),
-        Some("A99-B0011")
+        Some("artifact.untrusted_key")
     );
     // Another algorithm; the signature of a whole file under its stripped form.
     let mut other = signed.clone();
     other[plain.len() + 4] = 0;
-    assert_eq!(code(&other, &strict), Some("A99-B0010"));
+    assert_eq!(code(&other, &strict), Some("artifact.bad_signature"));
     let mut subset = agent()
         .to_bytes(&EncodeOptions { strip: true })
         .expect("small");
     subset.extend_from_slice(&signed[plain.len()..]);
-    assert_eq!(code(&subset, &strict), Some("A99-B0010"));
+    assert_eq!(code(&subset, &strict), Some("artifact.bad_signature"));
     // A signature is no wall: forged code is refused, signed or not.
     let mut forged = plain.clone();
     let (_, functions) = section(&forged, 16);
     forged[functions.start + 9] = 0;
     correct_hash(&mut forged);
     let forged = sign(&forged, &ours, &options).expect("signed");
-    assert!(code(&forged, &strict).is_some_and(|code| code.starts_with("A99-V")));
+    assert!(code(&forged, &strict).is_some_and(|code| code.starts_with("verify.")));
 }
 
 #[test]
 fn b08_another_version_is_refused_and_its_source_is_still_there() {
     let file = bytes(&agent());
     for (at, code) in [
-        (8, "A99-B0002"),
-        (15, "A99-B0002"),
-        (16, "A99-B0007"),
-        (23, "A99-B0007"),
+        (8, "artifact.unknown_version"),
+        (15, "artifact.unknown_version"),
+        (16, "artifact.other_instructions"),
+        (23, "artifact.other_instructions"),
     ] {
         let mut changed = file.clone();
         changed[at] ^= 0x40;

@@ -182,7 +182,7 @@ fn a4_code_and_memory_of_compiling_are_bounded_by_the_source() {
                 }
                 Err(refused) => {
                     let codes: Vec<&str> = refused.iter().map(|d| d.code).collect();
-                    assert_eq!(codes, ["A99-E0106"], "{name}, {size}: {refused}");
+                    assert_eq!(codes, ["compile.too_large"], "{name}, {size}: {refused}");
                     let allowed = ["tables of names", "tables in scopes", "templates", "memos"];
                     assert!(allowed.contains(&name), "{name}, {size}: {refused}");
                     assert!(

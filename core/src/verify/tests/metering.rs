@@ -1,6 +1,6 @@
 //! Programs that would run on without being charged.
 
-use super::super::codes::V0017;
+use super::super::codes::UNCHARGED_CODE;
 use super::super::verify;
 use super::sample::empty;
 use crate::json::NodeId;
@@ -88,11 +88,11 @@ const LOAD: Op = Op::LoadK { dst: 0, k: 0 };
 #[test]
 fn a_loop_is_charged() {
     let code = [FUEL0, LOAD, FUEL1, Op::JTrue { src: 0, to: 2 }, FUEL2, RET];
-    assert_eq!(one(&code, &[]), V0017);
-    assert_eq!(one(&code, &[1]), V0017);
+    assert_eq!(one(&code, &[]), UNCHARGED_CODE);
+    assert_eq!(one(&code, &[1]), UNCHARGED_CODE);
     assert_eq!(one(&code, &[3]), "");
     let endless = [FUEL0, Op::Jmp { to: 0 }];
-    assert_eq!(one(&endless, &[]), V0017);
+    assert_eq!(one(&endless, &[]), UNCHARGED_CODE);
     assert_eq!(one(&endless, &[1]), "");
 }
 
@@ -133,7 +133,7 @@ fn an_iteration_ends_by_itself_unless_it_is_started_again() {
         Op::LoadK { dst: 2, k: 0 },
         Op::Unbind { base: 1, n: 3 },
     ] {
-        assert_eq!(one(&iteration(&[again]), &[]), V0017, "{again:?}");
+        assert_eq!(one(&iteration(&[again]), &[]), UNCHARGED_CODE, "{again:?}");
         assert_eq!(one(&iteration(&[again]), &[4]), "", "{again:?}");
     }
 }
@@ -146,7 +146,7 @@ fn an_iteration_that_is_over_leads_out_of_its_loop() {
         it: 2,
         to: 3,
     };
-    assert_eq!(one(&code, &[]), V0017);
+    assert_eq!(one(&code, &[]), UNCHARGED_CODE);
     assert_eq!(one(&code, &[4]), "");
 }
 
@@ -180,17 +180,17 @@ fn an_iterator_that_waits_in_slots_must_be_the_one_that_advances() {
     };
     let store = Op::SlotStore { src: 5, slot: 1 };
     assert_eq!(one(&body(store, Op::Nop {}), &[]), "");
-    assert_eq!(one(&body(Op::Nop {}, store), &[]), V0017);
+    assert_eq!(one(&body(Op::Nop {}, store), &[]), UNCHARGED_CODE);
     assert_eq!(
         one(&body(store, Op::SlotStore { src: 3, slot: 1 }), &[]),
-        V0017
+        UNCHARGED_CODE
     );
     assert_eq!(
         one(&body(store, Op::SlotStore { src: 2, slot: 0 }), &[]),
-        V0017
+        UNCHARGED_CODE
     );
     let other = Op::SlotStore { src: 4, slot: 1 };
-    assert_eq!(one(&body(other, Op::Nop {}), &[]), V0017);
+    assert_eq!(one(&body(other, Op::Nop {}), &[]), UNCHARGED_CODE);
 }
 
 #[test]
@@ -214,7 +214,7 @@ fn an_error_that_gives_its_price_back_closes_no_loop() {
         }];
         refusal(vec![f])
     };
-    assert_eq!(run(&[]), V0017);
+    assert_eq!(run(&[]), UNCHARGED_CODE);
     assert_eq!(run(&[3]), "");
     assert_eq!(run(&[6]), "");
     let late = [
@@ -234,7 +234,7 @@ fn an_error_that_gives_its_price_back_closes_no_loop() {
         end: 5,
         target: 6,
     }];
-    assert_eq!(refusal(vec![f]), V0017);
+    assert_eq!(refusal(vec![f]), UNCHARGED_CODE);
 }
 
 #[test]
@@ -253,14 +253,17 @@ fn calls_are_paid_by_the_caller_or_by_what_is_called() {
     };
     let leaf = |charged: &[u32]| function(&[FUEL0, LOAD, RET], charged, 1);
     let two = [call(1), Op::Fuel { block: 1 }, call(1)];
-    assert_eq!(refusal(vec![caller(&[call(1)], &[]), leaf(&[])]), V0017);
+    assert_eq!(
+        refusal(vec![caller(&[call(1)], &[]), leaf(&[])]),
+        UNCHARGED_CODE
+    );
     assert_eq!(refusal(vec![caller(&[call(1)], &[2]), leaf(&[])]), "");
     assert_eq!(refusal(vec![caller(&[call(1)], &[]), leaf(&[1])]), "");
-    assert_eq!(refusal(vec![caller(&two, &[2]), leaf(&[])]), V0017);
+    assert_eq!(refusal(vec![caller(&two, &[2]), leaf(&[])]), UNCHARGED_CODE);
     assert_eq!(refusal(vec![caller(&two, &[2, 4]), leaf(&[])]), "");
     // Recursion that never pays, and one that does.
     let again = |charged: &[u32]| caller(&[call(1)], charged);
-    assert_eq!(refusal(vec![leaf(&[]), again(&[])]), V0017);
+    assert_eq!(refusal(vec![leaf(&[]), again(&[])]), UNCHARGED_CODE);
     assert_eq!(refusal(vec![leaf(&[]), again(&[1])]), "");
 }
 
@@ -294,5 +297,5 @@ fn a_host_that_charges_nothing_for_what_the_program_relies_on_is_told() {
     assert_eq!(artifact.check_prices(&[BaseCost::Fixed(7)]), Ok(()));
     assert_eq!(artifact.check_prices(&[BaseCost::Fixed(1)]), Ok(()));
     let free = artifact.check_prices(&[BaseCost::Fixed(0)]);
-    assert_eq!(free.expect_err("free").code, V0017);
+    assert_eq!(free.expect_err("free").code, UNCHARGED_CODE);
 }

@@ -36,41 +36,47 @@ fn errors_name_their_place() {
     let error = verify(program).unwrap_err();
     assert_eq!(
         (error.code, error.function, error.pc),
-        (codes::V0003, 1, Some(1))
+        (codes::BAD_REGISTER, 1, Some(1))
     );
     let text = error.to_string();
-    assert!(text.starts_with("A99-V0003: operand l of Add"), "{text}");
+    assert!(
+        text.starts_with("verify.bad_register: operand l of Add"),
+        "{text}"
+    );
     assert!(text.ends_with("(function 1, instruction 1)"), "{text}");
     let mut program = sample();
     program.functions.clear();
     let text = verify(program).unwrap_err().to_string();
-    assert_eq!(text, "A99-V0002: there is no main program");
+    assert_eq!(text, "verify.bad_index: there is no main program");
 }
 
 #[test]
 fn text_must_be_wtf8_in_range() {
-    assert_eq!(refusal(|p| p.text.push(0xFF)), codes::V0001);
-    assert_eq!(refusal(|p| p.keys[0].end = u32::MAX), codes::V0001);
+    assert_eq!(refusal(|p| p.text.push(0xFF)), codes::BAD_TEXT);
+    assert_eq!(refusal(|p| p.keys[0].end = u32::MAX), codes::BAD_TEXT);
     assert_eq!(
         refusal(|p| p.keys[0].start = p.keys[0].end + 1),
-        codes::V0001
+        codes::BAD_TEXT
     );
-    assert_eq!(refusal(|p| p.ops[0].name.end = 1 << 20), codes::V0001);
-    assert_eq!(refusal(|p| p.memos[0].body.end = 1 << 20), codes::V0001);
-    assert_eq!(refusal(|p| p.paths[0][0].end = 1 << 20), codes::V0001);
-    assert_eq!(refusal(|p| p.args[0].flat.end = 1 << 20), codes::V0001);
+    assert_eq!(refusal(|p| p.ops[0].name.end = 1 << 20), codes::BAD_TEXT);
+    assert_eq!(refusal(|p| p.memos[0].body.end = 1 << 20), codes::BAD_TEXT);
+    assert_eq!(refusal(|p| p.paths[0][0].end = 1 << 20), codes::BAD_TEXT);
+    assert_eq!(refusal(|p| p.args[0].flat.end = 1 << 20), codes::BAD_TEXT);
     assert_eq!(
         refusal(|p| p.outer.push(crate::program::TextRange { start: 9, end: 8 })),
-        codes::V0001
+        codes::BAD_TEXT
     );
 }
 
 #[test]
 fn keys_of_a_shape_differ() {
-    assert_eq!(refusal(|p| p.shapes[0][1] = 0), codes::V0014);
-    assert_eq!(refusal(|p| p.keys[1] = p.keys[0]), codes::V0014);
-    assert_eq!(refusal(|p| p.shapes[0][1] = 77), codes::V0002);
-    assert_eq!(refusal(|p| p.shapes[0] = Box::new([0])), codes::V0004);
+    assert_eq!(refusal(|p| p.shapes[0][1] = 0), codes::DUPLICATE_KEY);
+    assert_eq!(refusal(|p| p.keys[1] = p.keys[0]), codes::DUPLICATE_KEY);
+    assert_eq!(refusal(|p| p.shapes[0][1] = 77), codes::BAD_INDEX);
+    assert_eq!(
+        refusal(|p| p.shapes[0] = Box::new([0])),
+        codes::BAD_OPERANDS
+    );
 }
 
 #[test]
@@ -83,7 +89,7 @@ fn overlapping_keys_do_not_cost_quadratic_time() {
         };
         p.keys.resize(1 << 12, all);
     });
-    assert_eq!(code, codes::V0016);
+    assert_eq!(code, codes::TOO_LARGE);
 }
 
 #[test]
@@ -95,7 +101,7 @@ fn operands_agree_with_their_tables() {
         callee: 1,
     };
     assert_eq!(refusal_of(19, call(1)), "");
-    assert_eq!(refusal_of(19, call(2)), codes::V0004);
+    assert_eq!(refusal_of(19, call(2)), codes::BAD_OPERANDS);
     assert_eq!(
         refusal_of(
             19,
@@ -106,10 +112,16 @@ fn operands_agree_with_their_tables() {
                 callee: 0
             }
         ),
-        codes::V0004
+        codes::BAD_OPERANDS
     );
-    assert_eq!(refusal_of(1, Op::Throw { flag: 2, k: 1 }), codes::V0004);
-    assert_eq!(refusal_of(1, Op::Throw { flag: 0, k: 0 }), codes::V0004);
+    assert_eq!(
+        refusal_of(1, Op::Throw { flag: 2, k: 1 }),
+        codes::BAD_OPERANDS
+    );
+    assert_eq!(
+        refusal_of(1, Op::Throw { flag: 0, k: 0 }),
+        codes::BAD_OPERANDS
+    );
     assert_eq!(
         refusal_of(
             2,
@@ -118,7 +130,7 @@ fn operands_agree_with_their_tables() {
                 cap: 1 << 30
             }
         ),
-        codes::V0004
+        codes::BAD_OPERANDS
     );
     assert_eq!(
         refusal_of(
@@ -130,7 +142,7 @@ fn operands_agree_with_their_tables() {
                 names: 0
             }
         ),
-        codes::V0004
+        codes::BAD_OPERANDS
     );
     assert_eq!(
         refusal_of(
@@ -141,40 +153,55 @@ fn operands_agree_with_their_tables() {
                 to: 11
             }
         ),
-        codes::V0004
+        codes::BAD_OPERANDS
     );
     let method = |id| Op::CheckMethod { obj: 0, method: id };
     assert_eq!(refusal_of(9, method(0x4000)), "");
-    assert_eq!(refusal_of(9, method(0x7fff)), codes::V0002);
-    assert_eq!(refusal_of(9, method(1 << 20)), codes::V0002);
-    assert_eq!(refusal(|p| p.sites[0].inputs = 2), codes::V0004);
-    assert_eq!(refusal(|p| p.sites[0].step = 0), codes::V0004);
-    assert_eq!(refusal(|p| p.sites[0].step = 9), codes::V0004);
-    assert_eq!(refusal(|p| p.sites[0].op = 9), codes::V0002);
+    assert_eq!(refusal_of(9, method(0x7fff)), codes::BAD_INDEX);
+    assert_eq!(refusal_of(9, method(1 << 20)), codes::BAD_INDEX);
+    assert_eq!(refusal(|p| p.sites[0].inputs = 2), codes::BAD_OPERANDS);
+    assert_eq!(refusal(|p| p.sites[0].step = 0), codes::BAD_OPERANDS);
+    assert_eq!(refusal(|p| p.sites[0].step = 9), codes::BAD_OPERANDS);
+    assert_eq!(refusal(|p| p.sites[0].op = 9), codes::BAD_INDEX);
 }
 
 #[test]
 fn steps_nest() {
     assert_eq!(
         refusal(|p| p.functions[0].steps[1].parent = 1),
-        codes::V0009
+        codes::BAD_STEPS
     );
     assert_eq!(
         refusal(|p| p.functions[0].steps[2].parent = 0),
-        codes::V0009
+        codes::BAD_STEPS
     );
-    assert_eq!(refusal(|p| p.functions[0].steps[2].end = 20), codes::V0009);
-    assert_eq!(refusal(|p| p.functions[0].steps[2].end = 8), codes::V0009);
-    assert_eq!(refusal(|p| p.functions[0].steps[0].end = 99), codes::V0009);
-    assert_eq!(refusal(|p| p.functions[0].steps.swap(1, 2)), codes::V0009);
-    assert_eq!(refusal(|p| p.functions[0].steps[0].op = 99), codes::V0002);
+    assert_eq!(
+        refusal(|p| p.functions[0].steps[2].end = 20),
+        codes::BAD_STEPS
+    );
+    assert_eq!(
+        refusal(|p| p.functions[0].steps[2].end = 8),
+        codes::BAD_STEPS
+    );
+    assert_eq!(
+        refusal(|p| p.functions[0].steps[0].end = 99),
+        codes::BAD_STEPS
+    );
+    assert_eq!(
+        refusal(|p| p.functions[0].steps.swap(1, 2)),
+        codes::BAD_STEPS
+    );
+    assert_eq!(
+        refusal(|p| p.functions[0].steps[0].op = 99),
+        codes::BAD_INDEX
+    );
     assert_eq!(
         refusal(|p| p.functions[0].steps[0].scope = 99),
-        codes::V0002
+        codes::BAD_INDEX
     );
     assert_eq!(
         refusal(|p| p.functions[0].steps[0].value = 99),
-        codes::V0003
+        codes::BAD_REGISTER
     );
 }
 
@@ -182,20 +209,29 @@ fn steps_nest() {
 fn handlers_nest_and_catch() {
     assert_eq!(
         refusal(|p| p.functions[0].handlers[0].target = 11),
-        codes::V0011
+        codes::BAD_HANDLERS
     );
     assert_eq!(
         refusal(|p| p.functions[0].handlers[0].end = 99),
-        codes::V0011
+        codes::BAD_HANDLERS
     );
     assert_eq!(
         refusal(|p| p.functions[0].handlers[0].end = 16),
-        codes::V0011
+        codes::BAD_HANDLERS
     );
-    assert_eq!(refusal_of(9, Op::Catch { msg: 6, op: 7 }), codes::V0011);
-    assert_eq!(refusal_of(15, Op::Mov { dst: 7, src: 0 }), codes::V0011);
-    assert_eq!(refusal_of(13, Op::Jmp { to: 14 }), codes::V0011);
-    assert_eq!(refusal_of(13, Op::JTrue { src: 0, to: 18 }), codes::V0011);
+    assert_eq!(
+        refusal_of(9, Op::Catch { msg: 6, op: 7 }),
+        codes::BAD_HANDLERS
+    );
+    assert_eq!(
+        refusal_of(15, Op::Mov { dst: 7, src: 0 }),
+        codes::BAD_HANDLERS
+    );
+    assert_eq!(refusal_of(13, Op::Jmp { to: 14 }), codes::BAD_HANDLERS);
+    assert_eq!(
+        refusal_of(13, Op::JTrue { src: 0, to: 18 }),
+        codes::BAD_HANDLERS
+    );
     let outer = crate::program::Handler {
         start: 2,
         end: 12,
@@ -203,7 +239,7 @@ fn handlers_nest_and_catch() {
     };
     assert_eq!(
         refusal(|p| p.functions[0].handlers.insert(0, outer)),
-        codes::V0011
+        codes::BAD_HANDLERS
     );
     let halfway = crate::program::Handler {
         start: 2,
@@ -212,37 +248,52 @@ fn handlers_nest_and_catch() {
     };
     assert_eq!(
         refusal(|p| p.functions[0].handlers.push(halfway)),
-        codes::V0011
+        codes::BAD_HANDLERS
     );
 }
 
 #[test]
 fn places_and_homes_exist() {
-    assert_eq!(refusal(|p| p.functions[0].places[0].pc = 99), codes::V0015);
+    assert_eq!(
+        refusal(|p| p.functions[0].places[0].pc = 99),
+        codes::BAD_PLACE
+    );
     let literal = |ops: &[LitOp]| refusal(|p| p.literals[0] = ops.into());
-    assert_eq!(literal(&[LitOp::Const(9999)]), codes::V0002);
-    assert_eq!(literal(&[LitOp::Object(9999)]), codes::V0002);
-    assert_eq!(literal(&[LitOp::Array(1)]), codes::V0013);
-    assert_eq!(literal(&[]), codes::V0013);
-    assert_eq!(literal(&[LitOp::Const(0), LitOp::Const(0)]), codes::V0013);
+    assert_eq!(literal(&[LitOp::Const(9999)]), codes::BAD_INDEX);
+    assert_eq!(literal(&[LitOp::Object(9999)]), codes::BAD_INDEX);
+    assert_eq!(literal(&[LitOp::Array(1)]), codes::BAD_LITERAL);
+    assert_eq!(literal(&[]), codes::BAD_LITERAL);
+    assert_eq!(
+        literal(&[LitOp::Const(0), LitOp::Const(0)]),
+        codes::BAD_LITERAL
+    );
     let reg = |r| crate::program::Home::Reg(r);
     assert_eq!(
         refusal(|p| p.functions[0].scopes[0].vars[0].1 = reg(200)),
-        codes::V0003
+        codes::BAD_REGISTER
     );
     let slot = crate::program::Home::Slot(7);
     assert_eq!(
         refusal(|p| p.functions[0].scopes[0].vars[0].1 = slot),
-        codes::V0002
+        codes::BAD_INDEX
     );
-    assert_eq!(refusal(|p| p.names[0][0].1 = reg(200)), codes::V0004);
-    assert_eq!(refusal(|p| p.names[0][0].1 = reg(10)), codes::V0012);
-    assert_eq!(refusal(|p| p.functions[0].wraps[0].end = 99), codes::V0009);
+    assert_eq!(refusal(|p| p.names[0][0].1 = reg(200)), codes::BAD_OPERANDS);
+    assert_eq!(
+        refusal(|p| p.names[0][0].1 = reg(10)),
+        codes::UNWRITTEN_REGISTER
+    );
+    assert_eq!(
+        refusal(|p| p.functions[0].wraps[0].end = 99),
+        codes::BAD_STEPS
+    );
     assert_eq!(
         refusal(|p| p.functions[0].wraps[0].prefix = 0),
-        codes::V0002
+        codes::BAD_INDEX
     );
-    assert_eq!(refusal(|p| p.functions[0].slots = 1 << 31), codes::V0016);
+    assert_eq!(
+        refusal(|p| p.functions[0].slots = 1 << 31),
+        codes::TOO_LARGE
+    );
 }
 
 #[test]
@@ -256,6 +307,6 @@ fn unreachable_code_needs_no_state_but_valid_operands() {
         })
     };
     assert_eq!(dead(1), "");
-    assert_eq!(dead(40), codes::V0003);
+    assert_eq!(dead(40), codes::BAD_REGISTER);
     assert_eq!(helper_block(0).start, 0);
 }

@@ -1,0 +1,181 @@
+//! Reference page of the codes, from their tables: `docs/errors.md`.
+
+use super::{GENERATED, cell};
+use crate::codes::Code;
+use crate::{artifact, diag, error, verify};
+use std::fmt::Write as _;
+
+const HEAD: &str = "\
+# Codes
+
+Each failure and each finding has a code: a family and a name. A code never changes
+and is never used for anything else. `--json` gives it as `code`, text as
+`error[verify.bad_index]` or `warning[lint.unknown_atom]`. Messages of runs are part
+of the language, because programs can compare them; others may be worded better some
+day.
+
+Some codes were published in another form first, most of them as numbers. That form
+is still a name for the code: the `alias` in JSON and below, which
+`a99_core::codes::find` takes as well.
+
+";
+
+/// A part of the page: codes that come from one place.
+#[derive(Clone, Debug)]
+pub struct Section<'a> {
+    /// The heading.
+    pub title: &'a str,
+    /// What these codes are about, in a sentence or two.
+    pub about: &'a str,
+    /// The codes.
+    pub rows: Vec<Code<'a>>,
+}
+
+/// The families of findings, which have one table: family, heading, what they
+/// are about.
+const FINDINGS: [(&str, &str, &str); 5] = [
+    (
+        "json",
+        "Reading",
+        "The text is no document. It is rejected before anything is compiled.",
+    ),
+    (
+        "compile",
+        "Compiling",
+        "The program is rejected; all that is wrong with it is told at once.",
+    ),
+    (
+        "builder",
+        "Builder",
+        "A chain of calls makes no program (language section 4.13).",
+    ),
+    (
+        "lint",
+        "Warnings",
+        "The program runs; the place may fail when it is reached (decision D44).",
+    ),
+    (
+        "link",
+        "Linking",
+        "A host's atoms do not fit the program, or each other.",
+    ),
+];
+
+/// The sections of this crate's codes.
+fn own() -> Vec<Section<'static>> {
+    let of = |family| {
+        let rows = diag::codes::TABLE.iter().copied();
+        rows.filter(move |row| row.family() == family).collect()
+    };
+    let mut sections: Vec<_> = FINDINGS
+        .into_iter()
+        .map(|(family, title, about)| Section {
+            title,
+            about,
+            rows: of(family),
+        })
+        .collect();
+    let tables = [
+        (
+            "Verifier",
+            "A program contradicts itself or does not pay for itself. No compiler makes \
+             such a program: compile it again from a source you trust.",
+            verify::codes::TABLE,
+        ),
+        (
+            "Artifacts",
+            "A file is not what it should be ([the format](a99b.md)).",
+            artifact::codes::TABLE,
+        ),
+        (
+            "Runs",
+            "A run ended with an error. The program's `try` may catch it, except where \
+             fuel, time of the run, memory or a quota is used up or the run was aborted \
+             (decision D11).",
+            error::TABLE,
+        ),
+    ];
+    sections.extend(tables.map(|(title, about, table)| Section {
+        title,
+        about,
+        rows: table.to_vec(),
+    }));
+    sections
+}
+
+/// The text of `docs/errors.md`: the codes of this crate, then others.
+#[must_use]
+pub fn errors_markdown(others: &[Section<'_>]) -> String {
+    let mut out = String::from(GENERATED);
+    out.push_str(HEAD);
+    let mut own = own();
+    own.extend_from_slice(others);
+    for section in &own {
+        // Writing to a String cannot fail, here and below.
+        let _ = write!(out, "## {}\n\n{}\n\n", section.title, section.about);
+        write_rows(&mut out, &section.rows);
+    }
+    out.truncate(out.trim_end().len());
+    out.push('\n');
+    out
+}
+
+/// A table without the columns that would be empty.
+fn write_rows(out: &mut String, rows: &[Code<'_>]) {
+    let aliases = rows.iter().any(|row| row.alias.is_some());
+    let helps = rows.iter().any(|row| !row.help.is_empty());
+    let mut columns = vec!["code"];
+    columns.extend(aliases.then_some("alias"));
+    columns.push("what it means");
+    columns.extend(helps.then_some("what helps"));
+    let _ = writeln!(out, "| {} |", columns.join(" | "));
+    let _ = writeln!(out, "|{}", "---|".repeat(columns.len()));
+    let none = || "-".to_owned();
+    for row in rows {
+        let mut cells = vec![format!("`{}`", row.name)];
+        if aliases {
+            cells.push(row.alias.map_or_else(none, |alias| format!("`{alias}`")));
+        }
+        cells.push(cell(row.meaning));
+        if helps {
+            cells.push(match row.help {
+                "" => none(),
+                help => cell(help),
+            });
+        }
+        let _ = writeln!(out, "| {} |", cells.join(" | "));
+    }
+    out.push('\n');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_code_is_shown() {
+        let text = errors_markdown(&[Section {
+            title: "Others",
+            about: "None.",
+            rows: vec![Code {
+                name: "other.code",
+                alias: None,
+                meaning: "A | b.",
+                help: "",
+            }],
+        }]);
+        for row in crate::codes::all() {
+            assert!(
+                text.contains(&format!("| `{}` |", row.name)),
+                "{}",
+                row.name
+            );
+        }
+        assert!(
+            text.contains("| `verify.bad_index` | `A99-V0002` | An index lies outside its table"),
+            "{text}"
+        );
+        let end = "| code | what it means |\n|---|---|\n| `other.code` | A \\| b. |\n";
+        assert!(text.ends_with(end), "{text}");
+    }
+}

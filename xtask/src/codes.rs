@@ -1,0 +1,231 @@
+//! The codes of crates that this one is not built with, read from their source:
+//! `docs/errors.md` shows them beside those of `a99-core`.
+//!
+//! A list is an enum with a sentence above each variant and a `match` that gives
+//! `Variant => "family.name"`, or constants with a sentence above each. A second
+//! text on the line is the alias.
+
+use crate::shell::{Failed, failed, root};
+use a99_core::codes::{Code, faults};
+use a99_core::docs::Section;
+use std::collections::HashMap;
+use std::fs;
+
+/// A list: its file, and its enum or nothing for constants.
+type List = (&'static str, &'static str);
+
+/// The sections: heading, what they are about, lists.
+const SECTIONS: [(&str, &str, &[List]); 7] = [
+    (
+        "Command",
+        "What the command `a99` itself finds.",
+        &[("cli/src/failure.rs", "")],
+    ),
+    (
+        "Shells",
+        "Why a computer that a host granted did not do something. Programs see the message.",
+        &[("capabilities/src/shell/mod.rs", "ShellErrorKind")],
+    ),
+    (
+        "Sandboxes",
+        "A guest, or the process that keeps one, failed ([sandbox](sandbox.md)).",
+        &[
+            ("sandbox/src/vm/error.rs", "VmCode"),
+            ("cli/src/named/problem.rs", ""),
+        ],
+    ),
+    (
+        "Images",
+        "A guest's image could not be built, exported or imported. \
+         `a99 sandbox doctor` tells what is missing.",
+        &[("sandbox/src/image/error.rs", "ErrorCode")],
+    ),
+    (
+        "Mounts",
+        "Files cannot be shared with a guest; the message says what helps.",
+        &[("sandbox/p9/src/mount.rs", "MountCode")],
+    ),
+    (
+        "Networks",
+        "A guest's gateway cannot start.",
+        &[("sandbox/net/src/error.rs", "NetCode")],
+    ),
+    (
+        "Network policies",
+        "The text of a policy is wrong; the message says where.",
+        &[("egress/src/error.rs", "PolicyCode")],
+    ),
+];
+
+/// A row as it was read.
+#[derive(Debug, PartialEq, Eq)]
+struct Row {
+    name: String,
+    alias: Option<String>,
+    meaning: String,
+}
+
+/// The sections of other crates, given to `f`, after all codes were checked for
+/// form and for names that are taken.
+pub(crate) fn with_sections(f: impl FnOnce(&[Section<'_>]) -> String) -> Result<String, Failed> {
+    let mut found = Vec::new();
+    for (title, about, lists) in SECTIONS {
+        let mut rows = Vec::new();
+        for (path, of) in lists {
+            let text =
+                fs::read_to_string(root().join(path)).map_err(|error| failed(path, error))?;
+            rows.extend(scan(&text, of).map_err(|error| failed(path, error))?);
+        }
+        found.push((title, about, rows));
+    }
+    let sections: Vec<Section<'_>> = found
+        .iter()
+        .map(|&(title, about, ref rows)| Section {
+            title,
+            about,
+            rows: rows.iter().map(code).collect(),
+        })
+        .collect();
+    let others = sections.iter().flat_map(|section| &section.rows);
+    match faults(others).as_slice() {
+        [] => Ok(f(&sections)),
+        faults => Err(failed("codes", faults.join("; "))),
+    }
+}
+
+fn code(row: &Row) -> Code<'_> {
+    Code {
+        name: &row.name,
+        alias: row.alias.as_deref(),
+        meaning: &row.meaning,
+        help: "",
+    }
+}
+
+/// The rows of a list: all variants of the enum, or all constants that are codes.
+fn scan(text: &str, of: &str) -> Result<Vec<Row>, String> {
+    let start = format!("pub enum {of} {{");
+    let (mut docs, mut in_enum) = (String::new(), false);
+    let (mut variants, mut names) = (Vec::new(), HashMap::new());
+    let mut rows = Vec::new();
+    for line in text.lines() {
+        let code = line.trim();
+        if let Some(doc) = code.strip_prefix("///") {
+            docs.push_str(doc);
+        } else if code.starts_with("//") {
+            // Comments may stand between a sentence and what it is about.
+        } else {
+            let sentence = plain(&std::mem::take(&mut docs));
+            if line == start {
+                in_enum = true;
+            } else if line == "}" {
+                in_enum = false;
+            } else if in_enum && !code.is_empty() {
+                variants.push((word(code), sentence));
+            } else if of.is_empty() && is_const(code) {
+                rows.extend(codes(code).map(|(name, alias)| Row {
+                    name,
+                    alias,
+                    meaning: sentence,
+                }));
+            } else if let Some((variant, value)) = arm(code, of)
+                && let Some(found) = codes(value)
+            {
+                names.insert(variant, found);
+            }
+        }
+    }
+    for (variant, meaning) in variants {
+        let (name, alias) = names
+            .remove(variant)
+            .ok_or_else(|| format!("{of}::{variant} has no code"))?;
+        rows.push(Row {
+            name,
+            alias,
+            meaning,
+        });
+    }
+    match rows.is_empty() {
+        true => Err("no codes found".to_owned()),
+        false => Ok(rows),
+    }
+}
+
+/// A documentation comment without the brackets of links.
+fn plain(docs: &str) -> String {
+    docs.trim().replace("[`", "`").replace("`]", "`")
+}
+
+/// The first word of a line.
+fn word(text: &str) -> &str {
+    let end = text.find(|c: char| !c.is_alphanumeric());
+    &text[..end.unwrap_or(text.len())]
+}
+
+fn is_const(line: &str) -> bool {
+    let line = line.strip_prefix("pub(crate) ").unwrap_or(line);
+    let line = line.strip_prefix("pub ").unwrap_or(line);
+    line.starts_with("const ")
+}
+
+/// Variant and value of an arm of a `match` on the enum.
+fn arm<'l>(line: &'l str, of: &str) -> Option<(&'l str, &'l str)> {
+    let (pattern, value) = line.split_once(" => ")?;
+    let (name, variant) = pattern.split_once("::")?;
+    (name == "Self" || name == of).then(|| (word(variant), value))
+}
+
+/// The code in a line and its alias, if it holds one.
+fn codes(line: &str) -> Option<(String, Option<String>)> {
+    let mut texts = line.split('"').skip(1).step_by(2);
+    let name = texts.next()?;
+    if !name.contains('.') || name.contains(' ') {
+        return None;
+    }
+    let alias = texts.next().filter(|alias| *alias != name);
+    Some((name.to_owned(), alias.map(str::to_owned)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(name: &str, alias: Option<&str>, meaning: &str) -> Row {
+        Row {
+            name: name.to_owned(),
+            alias: alias.map(str::to_owned),
+            meaning: meaning.to_owned(),
+        }
+    }
+
+    #[test]
+    fn lists_are_read() {
+        let text = "/// The kind.\npub enum K {\n    /// One of\n    /// [`x`].\n    One,\n    \
+                    /// Two.\n    Two(P),\n}\nimpl K {\n    match self {\n        \
+                    Self::One => (\"a.one\", \"a.One\"),\n        K::Two(_) => \"a.two\",\n        \
+                    Self::One => \"not. a code\",\n    }\n}\n";
+        let found = scan(text, "K").unwrap();
+        let rows = [
+            row("a.one", Some("a.One"), "One of `x`."),
+            row("a.two", None, "Two."),
+        ];
+        assert_eq!(found, rows);
+        let missing = text.replace("a.two", "two");
+        assert_eq!(scan(&missing, "K"), Err("K::Two has no code".to_owned()));
+        let text = "/// A.\npub(crate) const A: &str = \"c.a\";\n/// B.\n// With its alias.\n\
+                    const B: [&str; 2] = [\"c.b\", \"b\"];\n/// C.\nconst C: u8 = 1;\n";
+        let rows = [row("c.a", None, "A."), row("c.b", Some("b"), "B.")];
+        assert_eq!(scan(text, "").unwrap(), rows);
+        assert!(scan("", "").is_err());
+    }
+
+    #[test]
+    fn codes_of_the_product_are_distinct() {
+        let shown = with_sections(|sections| {
+            let rows = sections.iter().map(|section| section.rows.len());
+            rows.sum::<usize>().to_string()
+        });
+        let count: usize = shown.map_or_else(|e| panic!("{}", e.0), |n| n.parse().unwrap());
+        assert!(count > 70, "{count}");
+    }
+}
