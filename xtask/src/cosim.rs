@@ -66,8 +66,8 @@ pub(crate) fn long(args: &[&str]) -> Result<(), Failed> {
 pub(crate) fn translate(args: &[&str]) -> Result<(), Failed> {
     for_some_time(args, |seed| {
         let mut test = with_wasmtime("test");
-        test.args(["--quiet", "--test", "translate", "--"]);
-        test.args(["--exact", "random_programs_end_the_same"]);
+        test.args(["--quiet", "--test", "guest", "--"]);
+        test.args(["--exact", "translate::random_programs_end_the_same"]);
         test.env("A99_TRANSLATE_SEED", seed);
         run(test.env("A99_TRANSLATE_COUNT", PROGRAMS))
     })

@@ -35,6 +35,9 @@ const ABLE: [(&str, &[&str]); 2] = [
 /// Boots in a row unless told otherwise.
 const BOOTS: &str = "200";
 
+/// The test of the network under load, by its module.
+const SOAK: &str = "soak::";
+
 /// Seconds of load on the network unless told otherwise.
 const SOAK_SECONDS: &str = "600";
 
@@ -98,8 +101,13 @@ pub(crate) fn no_image() -> Outcome {
 /// Runs all tests of the sandbox, with the image that was built last: without
 /// one they fail.
 pub(crate) fn test(progress: &Progress) -> Result<(), Failed> {
-    let mut test = with_wasmtime("test");
-    progress.tests(test.args(["--no-fail-fast", "--", "--include-ignored"]))
+    let mut most = with_wasmtime("test");
+    let most =
+        progress.tests(most.args(["--no-fail-fast", "--", "--include-ignored", "--skip", SOAK]));
+    // It looks at how long things take, and so has the machine for itself.
+    let mut soak = with_wasmtime("test");
+    let soak = progress.tests(soak.args(["--test", "guest", SOAK, "--", "--include-ignored"]));
+    most.and(soak)
 }
 
 /// The value of the one option that a task has, or the usual one.
@@ -115,7 +123,7 @@ fn option<'a>(args: &[&'a str], name: &str, usual: &'a str) -> Result<&'a str, F
 pub(crate) fn boots(args: &[&str]) -> Result<(), Failed> {
     let count = option(args, "--count", BOOTS)?;
     let mut test = with_wasmtime("test");
-    test.args(["--test", "proofs", "boots", "--"]);
+    test.args(["--test", "guest", "proofs::boots::", "--"]);
     test.args(["--include-ignored", "--nocapture"]);
     run(test.env("A99_BOOTS", count))
 }
@@ -124,7 +132,8 @@ pub(crate) fn boots(args: &[&str]) -> Result<(), Failed> {
 pub(crate) fn soak(args: &[&str]) -> Result<(), Failed> {
     let seconds = option(args, "--seconds", SOAK_SECONDS)?;
     let mut test = with_wasmtime("test");
-    test.args(["--test", "soak", "--", "--include-ignored", "--nocapture"]);
+    test.args(["--test", "guest", SOAK, "--"]);
+    test.args(["--include-ignored", "--nocapture"]);
     run(test.env("A99_SOAK_SECONDS", seconds))
 }
 

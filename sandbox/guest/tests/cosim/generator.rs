@@ -5,7 +5,7 @@
 //! place for atomics. BlockCache go forward over at most two instructions, but for
 //! the short loops around an instruction that is written over.
 
-use crate::random::Random;
+use super::random::Random;
 use a99_guest::RAM_BASE;
 use a99_guest::isa::compressed;
 use a99_guest::isa::decode::decode;

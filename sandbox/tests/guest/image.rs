@@ -1,28 +1,16 @@
 //! What the image offers: the usual tools, a disk of the guest's own, memory
 //! that comes back, and packages for Python.
-//!
-//! They need the image (`cargo xtask guest`), so they are run by name:
-//! `cargo test -p a99-sandbox --features vm --test image -- --ignored`.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-mod common;
-
+use crate::alone::alone;
+use crate::common::{builder, sh, start};
 use a99_sandbox::{MountMode, Policy, Sandbox, VmCode, block_on};
-use common::{builder, sh, start};
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-
-/// Some look at the memory of the whole process, so all take turns.
-static TURN: Mutex<()> = Mutex::new(());
-
-fn turn() -> MutexGuard<'static, ()> {
-    TURN.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// Bytes that this process has written to its memory.
 fn private_bytes() -> u64 {
@@ -48,7 +36,6 @@ fn run(sandbox: &Sandbox, text: &str) -> (i32, String) {
 #[test]
 #[ignore = "needs the image"]
 fn the_usual_tools_are_there() {
-    let _turn = turn();
     let sandbox = start();
     for (text, expected) in [
         ("bash -c 'a=(1 2 3); echo ${a[2]} $BASH_VERSION'", "3 5."),
@@ -95,7 +82,6 @@ fn the_usual_tools_are_there() {
 #[test]
 #[ignore = "needs the image"]
 fn git_works() {
-    let _turn = turn();
     let sandbox = start();
     let said = sh(
         &sandbox,
@@ -110,7 +96,6 @@ fn git_works() {
 #[test]
 #[ignore = "needs the image"]
 fn the_disk_in_memory_can_be_looked_at() {
-    let _turn = turn();
     let sandbox = start();
     let said = sh(&sandbox, "df -h / | tail -n 1");
     assert!(said.contains("152M") && said.ends_with(" /\n"), "{said}");
@@ -124,7 +109,12 @@ fn the_disk_in_memory_can_be_looked_at() {
 #[test]
 #[ignore = "needs the image"]
 fn a_disk_of_its_own_takes_what_is_written_and_no_memory() {
-    let _turn = turn();
+    if !alone(
+        module_path!(),
+        "a_disk_of_its_own_takes_what_is_written_and_no_memory",
+    ) {
+        return;
+    }
     let folder = tempfile::tempdir().unwrap();
     let sandbox = builder().disk_in(2 << 30, folder.path()).start_blocking();
     let sandbox = sandbox.expect("a sandbox");
@@ -192,7 +182,6 @@ fn nameless(folder: &Path) -> Vec<u64> {
 #[test]
 #[ignore = "needs the image"]
 fn a_disk_of_its_own_is_the_whole_root() {
-    let _turn = turn();
     let folder = tempfile::tempdir().unwrap();
     let data = tempfile::tempdir().unwrap();
     fs::write(data.path().join("f"), "host\n").unwrap();
@@ -234,7 +223,9 @@ fn a_disk_of_its_own_is_the_whole_root() {
 #[test]
 #[ignore = "needs the image"]
 fn memory_comes_back() {
-    let _turn = turn();
+    if !alone(module_path!(), "memory_comes_back") {
+        return;
+    }
     let sandbox = start();
     sh(&sandbox, "python3 -c 1");
     let settle = || {
@@ -290,12 +281,11 @@ fn serve(folder: &Path) -> Server {
 #[test]
 #[ignore = "needs the image"]
 fn pip_installs_over_tls_and_nobody_believes_a_stranger() {
-    let _turn = turn();
     let folder = tempfile::tempdir().unwrap();
     let server = serve(folder.path());
     let place = format!("host.agent99.internal:{}", server.1);
     let policy: Policy = format!("allow:{place}").parse().expect("a policy");
-    let authority = include_str!("tls/authority.pem");
+    let authority = include_str!("../tls/authority.pem");
     let sandbox = builder()
         .network(policy)
         .start_blocking()

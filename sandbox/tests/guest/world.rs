@@ -1,14 +1,9 @@
 //! Mounts and network of a running guest, from the image that was built last.
-//!
-//! They need the image (`cargo xtask guest`), so they are run by name:
-//! `cargo test -p a99-sandbox --features vm --test world -- --ignored`.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-mod common;
-
+use crate::common::{builder, sh};
 use a99_sandbox::{MountMode, Policy, Sandbox, Stream, VmCode, block_on};
-use common::{builder, sh};
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

@@ -1,14 +1,11 @@
-//! Machines of images come and go without a trace. Alone in its process, for it
-//! counts what the process has.
+//! Machines of images come and go without a trace.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-#[path = "c2w_common/mod.rs"]
-mod common;
-
+use crate::alone::alone;
+use crate::common::{IMAGE, Network, run, start};
 use a99_sandbox::c2w::{Machine, Mount, Options};
 use a99_sandbox::vm::VmCode;
-use common::{IMAGE, Network, run, start};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -44,6 +41,9 @@ fn cycle(host: &std::path::Path, with_shell: bool) {
 
 #[test]
 fn s10_a_thousand_machines_leave_nothing() {
+    if !alone(module_path!(), "s10_a_thousand_machines_leave_nothing") {
+        return;
+    }
     let host = tempfile::tempdir().unwrap();
     for _ in 0..20 {
         cycle(host.path(), false);
@@ -64,9 +64,9 @@ fn s10_a_thousand_machines_leave_nothing() {
     // Stopped while it works, from another thread: here, because time counts.
     let machine = Arc::new(start(Options::default()));
     let theirs = Arc::clone(&machine);
-    let waiting = std::thread::spawn(move || theirs.exec("sleep 1000", &common::limits()));
+    let waiting = std::thread::spawn(move || theirs.exec("sleep 1000", &crate::common::limits()));
     let queued = Arc::clone(&machine);
-    let queued = std::thread::spawn(move || queued.exec("true", &common::limits()));
+    let queued = std::thread::spawn(move || queued.exec("true", &crate::common::limits()));
     std::thread::sleep(Duration::from_millis(200));
     let began = Instant::now();
     machine.stop();
@@ -80,7 +80,10 @@ fn s10_a_thousand_machines_leave_nothing() {
         }
     }
     assert_eq!(
-        machine.exec("true", &common::limits()).unwrap_err().code,
+        machine
+            .exec("true", &crate::common::limits())
+            .unwrap_err()
+            .code,
         VmCode::Stopped
     );
     assert_eq!((count("/proc/self/task"), count("/proc/self/fd")), before);

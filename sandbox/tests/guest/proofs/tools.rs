@@ -1,7 +1,7 @@
 //! The guest's small tools give what the host's give, byte for byte.
 
-use super::common::start;
 use super::support::{Numbers, in_guest, on_host};
+use crate::common::start;
 use std::path::Path;
 
 /// Lines of the table that scripts read.

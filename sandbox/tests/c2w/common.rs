@@ -8,7 +8,6 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 /// Built and compiled once for all tests.
-#[allow(dead_code, reason = "one test has another image")]
 pub static IMAGE: LazyLock<Image> = LazyLock::new(|| build("tests/c2w_image/image.rs"));
 
 /// Builds and compiles a program as an image.
@@ -17,7 +16,6 @@ pub fn build(sources: &str) -> Image {
     Image::open(&image).expect("an image")
 }
 
-#[allow(dead_code, reason = "not all tests start from the file")]
 /// Builds a program as an image; the file is gone with the folder.
 pub fn module(sources: &str) -> (tempfile::TempDir, PathBuf) {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join(sources);
@@ -33,13 +31,11 @@ pub fn module(sources: &str) -> (tempfile::TempDir, PathBuf) {
     (folder, image)
 }
 
-#[allow(dead_code, reason = "not all tests run commands")]
 pub fn start(options: Options) -> Machine {
     Machine::start(&IMAGE, options).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// Limits that a test does not reach.
-#[allow(dead_code, reason = "not all tests run commands")]
 pub fn limits() -> Run {
     Run {
         timeout: Some(Duration::from_secs(30)),
@@ -48,7 +44,6 @@ pub fn limits() -> Run {
 }
 
 #[track_caller]
-#[allow(dead_code, reason = "not all tests run commands")]
 pub fn run(machine: &Machine, script: &str) -> Output {
     let output = machine.exec(script, &limits());
     output.unwrap_or_else(|error| panic!("{script}: {error}"))
@@ -56,7 +51,6 @@ pub fn run(machine: &Machine, script: &str) -> Output {
 
 /// What a command that works prints.
 #[track_caller]
-#[allow(dead_code, reason = "not all tests run commands")]
 pub fn text(machine: &Machine, script: &str) -> String {
     let output = run(machine, script);
     let text = String::from_utf8(output.stdout).expect("text");
@@ -71,7 +65,6 @@ const GATEWAY: [u8; 4] = [192, 168, 127, 1];
 const GIVEN: [u8; 4] = [192, 168, 127, 3];
 
 /// Answers DHCP requests, and sends frames of the tests' own type back.
-#[allow(dead_code, reason = "not all tests have a network")]
 #[derive(Default)]
 pub struct Network {
     wake: Option<Wake>,
@@ -108,7 +101,6 @@ impl FrameLink for Network {
 }
 
 /// OFFER to DISCOVER, ACK to REQUEST (RFC 2131).
-#[allow(dead_code, reason = "not all tests have a network")]
 fn dhcp_answer(frame: &[u8]) -> Option<Vec<u8>> {
     let udp = frame.get(34..)?;
     let bootp = udp.get(8..)?;

@@ -1,12 +1,8 @@
 //! What ships translated with an image does what the interpreter does, and ends
 //! with the code that it was made from.
-//!
-//! These need the image (`cargo xtask guest`), as the tests in `guest.rs` do.
 
-mod common;
-
+use crate::common::{builder, succeeded};
 use a99_sandbox::{Sandbox, Translate, block_on};
-use common::{builder, succeeded};
 
 fn start(translate: Translate) -> Sandbox {
     let builder = builder().translate(translate);

@@ -1,8 +1,8 @@
 //! Programs that mean harm end in their own error, and the guest goes on.
 
-use super::common::start;
 use super::elf::{of_words, program};
 use super::support::{Numbers, in_guest, is_usable, run_for};
+use crate::common::start;
 use a99_sandbox::{Ending, Output, Sandbox, VmCode, VmError};
 use std::time::Duration;
 

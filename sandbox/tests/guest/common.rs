@@ -1,12 +1,11 @@
 //! What the tests of the library share: the image, and starting from it.
-#![allow(dead_code, reason = "each test binary uses its part")]
 
 use a99_sandbox::image::{Cache, Event};
 use a99_sandbox::{Builder, Image, Output, Sandbox, block_on};
 use std::path::Path;
 use std::sync::LazyLock;
 
-/// Loaded once for all tests of a file. `A99_TEST_MODULE` names a compiled
+/// Loaded once for all tests. `A99_TEST_MODULE` names a compiled
 /// module to use instead of the one that was built last.
 pub static IMAGE: LazyLock<Image> = LazyLock::new(|| {
     let cache = Cache::of_user().expect("a cache");

@@ -1,7 +1,7 @@
 //! Guests that start from one snapshot, and have nothing random in common.
 
-use super::common::start;
 use super::support::in_guest;
+use crate::common::start;
 use std::collections::HashSet;
 
 /// Guests that are compared.

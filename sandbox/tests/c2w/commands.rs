@@ -2,13 +2,11 @@
 //! (`c2w_image`), with the checks of AgentVM's tests and one for each of its
 //! faults that touch this path.
 
-#[path = "c2w_common/mod.rs"]
-mod common;
-
+use crate::alone::alone;
+use crate::common::{IMAGE, Network, limits, module, run, start, text};
 use a99_sandbox::c2w::{Machine, Mount, Options, Run, Source};
 use a99_sandbox::vm::VmCode;
 use a99_sandbox::{ExecOptions, MountMode, Sandbox, block_on};
-use common::{IMAGE, Network, limits, module, run, start, text};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -362,6 +360,9 @@ fn a_machine_for_commands_keeps_its_console() {
 
 #[test]
 fn an_idle_machine_rests() {
+    if !alone(module_path!(), "an_idle_machine_rests") {
+        return;
+    }
     let machine = start(Options::default());
     let used = || {
         let stat = std::fs::read_to_string("/proc/self/stat").unwrap();

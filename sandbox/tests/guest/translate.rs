@@ -7,10 +7,10 @@
 //! `cargo xtask translate` compares more random programs, for ten minutes;
 //! `A99_TRANSLATE_SEED` and `A99_TRANSLATE_COUNT` say which and how many.
 
-#[path = "../guest/tests/cosim/generator.rs"]
+#[path = "../../guest/tests/cosim/generator.rs"]
 #[allow(dead_code, reason = "made for a test that reports more")]
 mod generator;
-#[path = "../guest/tests/cosim/random.rs"]
+#[path = "../../guest/tests/cosim/random.rs"]
 #[allow(dead_code, reason = "made for a test that reports more")]
 mod random;
 

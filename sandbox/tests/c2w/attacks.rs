@@ -1,12 +1,9 @@
 //! Images that were made to do harm (S08), and what ends in the middle of
 //! something (S09).
 
-#[path = "c2w_common/mod.rs"]
-mod common;
-
+use crate::common::{IMAGE, limits, run, start};
 use a99_sandbox::c2w::{Image, MAX_FUNCTION, MAX_FUNCTIONS, Machine, Options, Run};
 use a99_sandbox::vm::{VmCode, VmError};
-use common::{IMAGE, limits, run, start};
 use std::time::{Duration, Instant};
 use wasm_encoder::{
     CodeSection, ConstExpr, DataSection, EntityType, ExportKind, ExportSection, Function,
@@ -280,7 +277,8 @@ fn s08_no_arguments_of_a_call_do_harm() {
             host: host.path().to_owned(),
             ..Default::default()
         };
-        let link: Box<dyn a99_sandbox::c2w::FrameLink> = Box::new(common::Network::default());
+        let link: Box<dyn a99_sandbox::c2w::FrameLink> =
+            Box::new(crate::common::Network::default());
         let options = Options {
             mounts: vec![mount],
             network: network.then_some(link),

@@ -1,13 +1,8 @@
 //! A guest at work, from the image that was built last: what its agent and its
 //! kernel owe to every command.
-//!
-//! These need the image (`cargo xtask guest`), so they are run by name:
-//! `cargo test -p a99-sandbox --test guest -- --ignored`.
 
-mod common;
-
+use crate::common::{sh, start};
 use a99_sandbox::{Command, Output, Stream, VmCode, VmError, block_on};
-use common::{sh, start};
 use std::collections::HashSet;
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! The guest's Python gives what the host's `python3` gives.
 
-use super::common::start;
 use super::support::{in_guest, on_host};
+use crate::common::start;
 use std::path::Path;
 
 /// Uses json, ssl, sqlite3, hashlib, decimal, threads, processes, floats.

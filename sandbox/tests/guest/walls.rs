@@ -1,14 +1,9 @@
 //! The walls around commands inside a guest: attacks on limits, on other
 //! commands, on the agent and on the kernel, as the ordinary user and as the
 //! administrator; and what both of them keep.
-//!
-//! They need the image (`cargo xtask guest`), so they are run by name:
-//! `cargo test -p a99-sandbox --features vm --test walls -- --ignored`.
 
-mod common;
-
+use crate::common::{builder, sh, start};
 use a99_sandbox::{Command, ExecOptions, MountMode, Output, Sandbox, VmCode, VmError, block_on};
-use common::{builder, sh, start};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::thread;

@@ -2,23 +2,18 @@
 //! the kernel and the files of our own guest, but neither its agent nor its
 //! channels.
 //!
-//! These need the parts of a built image (`cargo xtask guest`), so they are run
-//! by name: `cargo test -p a99-sandbox --features vm --test c2w_linux --
-//! --ignored`.
+//! These need the parts of a built image (`cargo xtask guest`).
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-#[path = "c2w_common/mod.rs"]
-mod common;
-
+use crate::common::{run, text};
 use a99_sandbox::c2w::{Image, Machine, Mount, Options, Run};
 use a99_sandbox::image::Cache;
 use a99_sandbox::vm::VmCode;
-use common::{run, text};
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
-static LINUX: LazyLock<Image> = LazyLock::new(|| common::build("tests/c2w_linux/image.rs"));
+static LINUX: LazyLock<Image> = LazyLock::new(|| crate::common::build("tests/c2w_linux/image.rs"));
 
 fn start(mounts: Vec<Mount>) -> Machine {
     let cache = Cache::of_user().expect("a cache");

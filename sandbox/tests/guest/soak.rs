@@ -11,10 +11,8 @@
     reason = "what is measured"
 )]
 
-mod common;
-
+use crate::common::builder;
 use a99_sandbox::block_on;
-use common::builder;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;

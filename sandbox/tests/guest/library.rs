@@ -1,12 +1,8 @@
 //! The library at work, from the image that was built last.
-//!
-//! These need the image (`cargo xtask guest`), so they are run by name:
-//! `cargo test -p a99-sandbox --features vm --test library -- --ignored`.
 
-mod common;
-
+use crate::alone::alone;
+use crate::common::{IMAGE, builder, sh, start, succeeded};
 use a99_sandbox::{Cancel, Ending, ExecOptions, Sandbox, Stream, VmCode, block_on};
-use common::{IMAGE, builder, sh, start, succeeded};
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::sync::Arc;
@@ -364,6 +360,9 @@ fn limits_of_the_sandbox_hold() {
 #[test]
 #[ignore = "needs the image"]
 fn fifty_at_once() {
+    if !alone(module_path!(), "fifty_at_once") {
+        return;
+    }
     const COUNT: usize = 50;
     let before = private_bytes();
     let threads: Vec<_> = (0..COUNT)

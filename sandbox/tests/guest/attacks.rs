@@ -1,13 +1,9 @@
 //! Attacks on the sandbox and its host, by the numbers of the threat list's
 //! group Sandbox; those on mounts, network and image files are beside these.
-//!
-//! They need the image (`cargo xtask guest`), so they are run by name:
-//! `cargo test -p a99-sandbox --features vm --test attacks -- --ignored`.
 
-mod common;
-
+use crate::alone::alone;
+use crate::common::{builder, sh, start};
 use a99_sandbox::{ExecOptions, Sandbox, VmCode, block_on};
-use common::{builder, sh, start};
 use std::collections::HashSet;
 use std::fs;
 use std::thread;
@@ -256,16 +252,7 @@ fn s10_stop_meets_everything() {
 #[test]
 #[ignore = "needs the image"]
 fn s10_a_thousand_starts_leave_nothing() {
-    // What a process uses is what all its tests use: this one has its own.
-    if std::env::var_os(ALONE).is_none() {
-        let name = "s10_a_thousand_starts_leave_nothing";
-        let program = std::env::current_exe().expect("its path");
-        let mut alone = std::process::Command::new(program);
-        alone.args([name, "--exact", "--ignored", "--nocapture"]);
-        let output = alone.env(ALONE, "1").output().expect("it runs");
-        let text = String::from_utf8_lossy(&output.stdout);
-        assert!(output.status.success(), "{text}{output:?}");
-        assert!(text.contains("1 passed"), "{text}");
+    if !alone(module_path!(), "s10_a_thousand_starts_leave_nothing") {
         return;
     }
     let cycle = |number: u32| {
@@ -288,9 +275,6 @@ fn s10_a_thousand_starts_leave_nothing() {
     let grown = after.memory.saturating_sub(before.memory);
     assert!(grown < 8 << 20, "{before:?} {after:?}");
 }
-
-/// Tells a test that its process has no other.
-const ALONE: &str = "A99_TEST_ALONE";
 
 /// What this process uses.
 #[derive(Debug)]
