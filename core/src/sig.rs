@@ -249,6 +249,12 @@ impl AtomSig {
         hash.0
     }
 
+    /// Whether it has a proportional price that the machine charges.
+    pub fn charged_by_machine(&self) -> bool {
+        let free = matches!(self.metered, Formula::Free);
+        !free && matches!(self.charging, Charging::Machine(_))
+    }
+
     /// A pure atom with a fixed price, no proportional price and the default
     /// time limit; adjust by struct update.
     pub const fn new(name: &'static str, docs: &'static str, cost_micro: i64) -> AtomSig {

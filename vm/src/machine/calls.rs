@@ -20,10 +20,10 @@ use std::sync::Arc;
 /// Work that a call of the host stands for.
 const HOST_CALL_WORK: usize = 512;
 
-/// The answer of a native atom, paid as its signature says; nothing for one that
-/// waits, whose inputs are paid.
-#[inline]
-pub(super) fn atom_answer(
+/// The answer of a native atom that the machine charges by its signature; nothing
+/// for one that waits, whose inputs are paid.
+#[inline(never)]
+pub(super) fn priced_answer(
     cx: &mut Cx<'_>,
     scope: &mut Scope<'_>,
     atom: &AtomDef,
@@ -213,7 +213,7 @@ impl Machine {
             dst,
             input: base.saturating_add(1),
             lent,
-            priced: (atom.sig.metered != a99_core::costs::FREE).then(|| Arc::clone(&atom)),
+            priced: atom.sig.charged_by_machine().then(|| Arc::clone(&atom)),
         });
         Ok(Box::new(Request {
             call: HostCall {

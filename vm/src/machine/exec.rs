@@ -4,9 +4,9 @@
 //! precise one pays each charge before its instruction, counts quotas and
 //! writes the trace. They share every instruction's code.
 
-use super::calls::atom_answer;
+use super::calls::priced_answer;
 use super::{Exit, Machine, WINDOW, cx};
-use crate::atom::Scope;
+use crate::atom::{AtomBody, Scope};
 use crate::builtins;
 use crate::coerce::{self, Arith, Cmp};
 use crate::heap::{ShapeId, Val};
@@ -376,7 +376,14 @@ impl Machine {
                         }
                         _ => Ok(()),
                     };
-                    let result = paid.and_then(|()| atom_answer(&mut c, &mut scope, atom, args));
+                    let result = paid.and_then(|()| match &atom.body {
+                        _ if atom.sig.charged_by_machine() => {
+                            priced_answer(&mut c, &mut scope, atom, args)
+                        }
+                        AtomBody::Native(body) => body(&mut c, &mut scope, args).map(Some),
+                        AtomBody::NativeDyn(body) => body(&mut c, &mut scope, args).map(Some),
+                        _ => Ok(None),
+                    });
                     match result {
                         Ok(Some(val)) => {
                             regs[dst as usize] = val;
