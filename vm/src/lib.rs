@@ -32,7 +32,8 @@
 //!
 //! let vm = Vm::new(a99_atoms::core_atoms(), Arc::new(Still));
 //! let text = r#"{"op": "seq", "steps": [
-//!     {"op": "mathCalc", "expr": "n * 7", "result": "product"},
+//!     {"op": "mathCalc", "expr": "n * 7", "vars": {"n": "args.n"},
+//!      "result": "product"},
 //!     {"op": "return", "schema": {"type": "object", "properties": {"product": {}}}}
 //! ]}"#;
 //! let source = Arc::new(Document::parse(text, &Limits::default())?);
