@@ -5,6 +5,7 @@ mod artifacts;
 mod attack;
 mod builders;
 mod compiled;
+mod complete;
 mod differential;
 mod oracle;
 mod pools;

@@ -1,0 +1,141 @@
+//! Completeness: what the product has, the others have: the oracle that judges
+//! it, the vectors that show it, the documents. A name that is missing is
+//! told with the file to add it to.
+
+use a99_core::builtins::{FUNCTIONS, METHODS, Receiver};
+use a99_core::json::{Document, Limits};
+use a99_testkit::oracle::{NoHost, OracleOptions, run};
+use std::path::Path;
+use std::sync::LazyLock;
+
+/// A name that nothing has.
+const NOBODY: &str = "nobodyHasThis";
+
+/// All vectors of the project, without blanks.
+static VECTORS: LazyLock<String> = LazyLock::new(|| {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("vectors");
+    let mut text = String::new();
+    for entry in std::fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        text.push_str(&std::fs::read_to_string(path).expect("text"));
+    }
+    text.retain(|c| c != ' ');
+    text
+});
+
+fn page(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../docs")
+        .join(name);
+    std::fs::read_to_string(path).expect("a page")
+}
+
+/// What the oracle says of a step, if it fails.
+fn oracle_says(step: &str) -> Option<String> {
+    let text = format!(r#"{{"op":"seq","steps":[{step}]}}"#);
+    let program = Document::parse(text, &Limits::default()).expect("JSON");
+    let none = a99_core::value::Value::from(a99_core::value::Map::new());
+    let options = OracleOptions::default();
+    let outcome = run(&program, &none, &options, &mut NoHost).ok()?;
+    outcome.error.map(|error| error.message.to_string())
+}
+
+/// Whether the oracle knows what `step` names.
+fn oracle_knows(step: impl Fn(&str) -> String, name: &str) -> bool {
+    let unknown = oracle_says(&step(NOBODY)).expect("an unknown name is an error");
+    oracle_says(&step(name)).as_deref() != Some(&unknown.replace(NOBODY, name))
+}
+
+fn check(missing: &[String]) {
+    assert!(missing.is_empty(), "\n{}\n", missing.join("\n"));
+}
+
+#[test]
+fn every_atom_is_everywhere() {
+    let mut missing = Vec::new();
+    let costs = page("costs.md");
+    for atom in agent99::all_atoms().iter() {
+        let name = &*atom.sig.name;
+        // What the compiler alone calls: no program can.
+        if name.contains(':') {
+            continue;
+        }
+        let mut lacks = |what: &str, file: &str| missing.push(format!("{name}: {what}: {file}"));
+        if !oracle_knows(|op| format!(r#"{{"op":"{op}"}}"#), name) {
+            lacks("unknown to the oracle", "tests/src/oracle/atoms.rs");
+        }
+        if !VECTORS.contains(&format!(r#""op":"{name}""#)) {
+            lacks("in no vector", "tests/vectors");
+        }
+        if !costs.contains(&format!("| {name} |")) {
+            lacks("without a price", "docs/costs.md, by `cargo xtask docs`");
+        }
+    }
+    check(&missing);
+}
+
+/// An expression of each kind of receiver.
+fn receivers(on: &[Receiver]) -> Vec<&'static str> {
+    let text = r#"{"$expr":"literal","value":"abc"}"#;
+    let list = r#"{"$expr":"array","elements":[]}"#;
+    let number = r#"{"$expr":"literal","value":5}"#;
+    let set = r#"{"$expr":"call","callee":"Set","arguments":[]}"#;
+    let date = r#"{"$expr":"call","callee":"Date","arguments":[]}"#;
+    on.iter()
+        .flat_map(|on| match on {
+            Receiver::Text => vec![text],
+            Receiver::Array => vec![list],
+            Receiver::Number => vec![number],
+            Receiver::Set => vec![set],
+            Receiver::Date => vec![date],
+            Receiver::Any => vec![text, number],
+        })
+        .collect()
+}
+
+#[test]
+fn every_method_and_function_is_everywhere() {
+    let mut missing = Vec::new();
+    for method in METHODS {
+        for receiver in receivers(method.on) {
+            let step = |name: &str| {
+                format!(
+                    r#"{{"op":"varSet","key":"x","value":{{"$expr":"methodCall","object":{receiver},"method":"{name}","arguments":[]}}}}"#
+                )
+            };
+            if !oracle_knows(step, method.name) {
+                missing.push(format!(
+                    "{} of {receiver}: unknown to the oracle: tests/src/oracle/expr.rs",
+                    method.name
+                ));
+            }
+        }
+        if !VECTORS.contains(&format!(r#""method":"{}""#, method.name)) {
+            missing.push(format!("{}: in no vector: tests/vectors", method.name));
+        }
+    }
+    for function in FUNCTIONS {
+        let name = function.name;
+        let step = |name: &str| match function.ns {
+            "" => format!(
+                r#"{{"op":"varSet","key":"x","value":{{"$expr":"call","callee":"{name}","arguments":[]}}}}"#
+            ),
+            ns => format!(
+                r#"{{"op":"varSet","key":"x","value":{{"$expr":"methodCall","object":{{"$expr":"ident","name":"{ns}"}},"method":"{name}","arguments":[]}}}}"#
+            ),
+        };
+        if !oracle_knows(step, name) {
+            missing.push(format!(
+                "{}: unknown to the oracle: tests/src/oracle/statics.rs",
+                function.full_name()
+            ));
+        }
+        if !VECTORS.contains(&format!(r#""{name}""#)) {
+            missing.push(format!(
+                "{}: in no vector: tests/vectors",
+                function.full_name()
+            ));
+        }
+    }
+    check(&missing);
+}
