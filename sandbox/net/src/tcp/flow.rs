@@ -31,11 +31,6 @@ const SMALL_BUFFER: usize = 16 << 10;
 /// asked at once while a window is closed.
 const MIN_TIMER: Duration = Duration::from_millis(1);
 
-/// How often a guest is asked what it has, where smoltcp waits for nothing while
-/// bytes are unacknowledged: it forgets to repeat what a guest dropped for want of
-/// room, once the guest has room again. The third answer makes it repeat.
-const ASK_AGAIN: smoltcp::time::Duration = smoltcp::time::Duration::from_millis(200);
-
 /// A connection.
 pub(super) struct Flow {
     /// `None` after it was reset.
@@ -291,15 +286,7 @@ impl Flow {
         if !sent && !out.held_back() {
             self.pending = false;
             self.acknowledged = self.state() == State::TimeWait;
-            let mut timer = stack.poll_at(&self.sockets, now);
-            let socket = self.socket();
-            let unacknowledged = socket.send_queue() > 0;
-            if unacknowledged && timer.is_none() {
-                socket.set_keep_alive(Some(ASK_AGAIN));
-                timer = Some(now);
-            } else if !unacknowledged && socket.keep_alive().is_some() {
-                socket.set_keep_alive(None);
-            }
+            let timer = stack.poll_at(&self.sockets, now);
             let timer = timer.filter(|_| !self.acknowledged);
             self.timer = timer.map(|timer| timer.max(now + MIN_TIMER));
         }
