@@ -249,10 +249,12 @@ impl AtomSig {
         hash.0
     }
 
-    /// Whether it has a proportional price that the machine charges.
-    pub fn charged_by_machine(&self) -> bool {
-        let free = matches!(self.metered, Formula::Free);
-        !free && matches!(self.charging, Charging::Machine(_))
+    /// The proportional price that the machine charges, and for which inputs.
+    pub fn charged_by_machine(&self) -> Option<(Formula, Reads)> {
+        match (self.metered, self.charging) {
+            (Formula::Free, _) | (_, Charging::Body) => None,
+            (price, Charging::Machine(reads)) => Some((price, reads)),
+        }
     }
 
     /// A pure atom with a fixed price, no proportional price and the default

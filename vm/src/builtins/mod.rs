@@ -43,7 +43,6 @@ use a99_core::builtins::{
     method_id, method_name, static_names, unknown_member,
 };
 use a99_core::costs::{Formula, Sizes, WRITTEN};
-use a99_core::sig::{AtomSig, Charging};
 use std::sync::LazyLock;
 
 /// Set in a [`Val::Builtin`] that is a namespace.
@@ -352,7 +351,7 @@ pub fn call_method(cx: &mut Cx<'_>, recv: Val, method: u16, args: &[Val]) -> Res
 
 /// Pays for what a builtin reads, before it does anything (D18). The code of
 /// a row pays only for what it writes, and for what its own text says.
-fn charge_reads(
+pub(crate) fn charge_reads(
     cx: &mut Cx<'_>,
     cost: Formula,
     what: Reads,
@@ -382,27 +381,11 @@ fn charge_reads(
     cx.charge(cost, sizes)
 }
 
-/// Pays for what an atom reads, before it does anything, if the machine charges
-/// it.
-#[inline]
-pub(crate) fn charge_inputs(cx: &mut Cx<'_>, sig: &AtomSig, args: &[Val]) -> Result<(), Fault> {
-    match (sig.metered, sig.charging) {
-        (Formula::Free, _) | (_, Charging::Body) => Ok(()),
-        (cost, Charging::Machine(reads)) => charge_reads(cx, cost, reads, None, args),
-    }
-}
-
-/// Pays for the answer of an atom, if the machine charges it.
-#[inline]
-pub(crate) fn charge_answer(cx: &mut Cx<'_>, sig: &AtomSig, answer: Val) -> Result<(), Fault> {
-    match (sig.metered, sig.charging) {
-        (Formula::Free, _) | (_, Charging::Body) => Ok(()),
-        (cost, Charging::Machine(_)) => {
-            let (units, elements) = width(cx, answer);
-            let sizes = Sizes::default().out_units(units);
-            cx.charge(cost, sizes.out_elements(elements))
-        }
-    }
+/// Pays for the answer of an atom that the machine charges.
+pub(crate) fn charge_answer(cx: &mut Cx<'_>, cost: Formula, answer: Val) -> Result<(), Fault> {
+    let (units, elements) = width(cx, answer);
+    let sizes = Sizes::default().out_units(units);
+    cx.charge(cost, sizes.out_elements(elements))
 }
 
 /// Units and elements of a value, not of what is in it.

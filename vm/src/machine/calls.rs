@@ -4,13 +4,13 @@ use super::{
     Frame, FrameKind, MAX_HELPER_DEPTH, Machine, Request, Step, WINDOW, Waiting, clear_frame,
     frame_size,
 };
-use crate::atom::{
-    AtomBody, AtomDef, AtomError, Cancelled, HostCall, HostGrants, HostReply, Scope,
-};
+use crate::atom::{AtomBody, AtomError, Cancelled, HostCall, HostGrants, HostReply, Scope};
+use crate::builtins;
 use crate::convert::{self, Copies};
 use crate::heap::Val;
 use crate::native::{Cx, Fault, Host};
-use a99_core::costs::CROSSING_RESULT;
+use a99_core::builtins::Reads;
+use a99_core::costs::{CROSSING_RESULT, Formula};
 use a99_core::error::ErrorCode;
 use a99_core::fuel::Fuel;
 use a99_core::text::wtf8_to_string_lossy;
@@ -20,22 +20,23 @@ use std::sync::Arc;
 /// Work that a call of the host stands for.
 const HOST_CALL_WORK: usize = 512;
 
-/// The answer of a native atom that the machine charges by its signature; nothing
-/// for one that waits, whose inputs are paid.
+/// The answer of a native atom that the machine charges this price for these
+/// inputs; nothing for one that waits, whose inputs are paid.
 #[inline(never)]
 pub(super) fn priced_answer(
     cx: &mut Cx<'_>,
     scope: &mut Scope<'_>,
-    atom: &AtomDef,
+    body: &AtomBody,
     args: &[Val],
+    (price, reads): (Formula, Reads),
 ) -> Result<Option<Val>, Fault> {
-    crate::builtins::charge_inputs(cx, &atom.sig, args)?;
-    let answer = match &atom.body {
+    builtins::charge_reads(cx, price, reads, None, args)?;
+    let answer = match body {
         AtomBody::Native(body) => body(cx, scope, args)?,
         AtomBody::NativeDyn(body) => body(cx, scope, args)?,
         _ => return Ok(None),
     };
-    crate::builtins::charge_answer(cx, &atom.sig, answer)?;
+    builtins::charge_answer(cx, price, answer)?;
     Ok(Some(answer))
 }
 
@@ -213,7 +214,7 @@ impl Machine {
             dst,
             input: base.saturating_add(1),
             lent,
-            priced: atom.sig.charged_by_machine().then(|| Arc::clone(&atom)),
+            price: atom.sig.charged_by_machine().map(|(price, _)| price),
         });
         Ok(Box::new(Request {
             call: HostCall {
@@ -260,7 +261,7 @@ impl Machine {
             dst,
             input,
             lent,
-            priced,
+            price,
         }) = self.waiting.take()
         else {
             return None;
@@ -307,8 +308,8 @@ impl Machine {
         let mut copy = |machine: &mut Machine, host: &dyn Host| {
             let mut cx = super::cx(&mut machine.heap, &mut machine.meter, host);
             let answer = convert::from_answer(&mut cx, &reply.value.0, &limits)?;
-            if let Some(atom) = &priced {
-                crate::builtins::charge_answer(&mut cx, &atom.sig, answer)?;
+            if let Some(price) = price {
+                builtins::charge_answer(&mut cx, price, answer)?;
             }
             Ok(answer)
         };

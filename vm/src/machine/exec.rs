@@ -376,12 +376,11 @@ impl Machine {
                         }
                         _ => Ok(()),
                     };
-                    let result = paid.and_then(|()| match &atom.body {
-                        _ if atom.sig.charged_by_machine() => {
-                            priced_answer(&mut c, &mut scope, atom, args)
-                        }
-                        AtomBody::Native(body) => body(&mut c, &mut scope, args).map(Some),
-                        AtomBody::NativeDyn(body) => body(&mut c, &mut scope, args).map(Some),
+                    let price = atom.sig.charged_by_machine();
+                    let result = paid.and_then(|()| match (&atom.body, price) {
+                        (body, Some(price)) => priced_answer(&mut c, &mut scope, body, args, price),
+                        (AtomBody::Native(body), _) => body(&mut c, &mut scope, args).map(Some),
+                        (AtomBody::NativeDyn(body), _) => body(&mut c, &mut scope, args).map(Some),
                         _ => Ok(None),
                     });
                     match result {

@@ -17,6 +17,7 @@ use crate::heap::{Heap, Val, Visit};
 use crate::link::{Executable, Prices};
 use crate::native::{Cx, Fault, Host, Mark, Meter, StopReason, Thrown, Watch};
 use crate::options::{Outcome, RunOptions};
+use a99_core::costs::Formula;
 use a99_core::error::RunError;
 use a99_core::fuel::Fuel;
 use a99_core::program::{Function, Program};
@@ -140,8 +141,8 @@ enum Waiting {
         input: u8,
         /// Bytes of its inputs, which count against the heap until it ends.
         lent: usize,
-        /// The atom, if its answer has a price.
-        priced: Option<Arc<AtomDef>>,
+        /// What the machine charges for the answer.
+        price: Option<Formula>,
     },
     Load(inline::Pending),
 }
