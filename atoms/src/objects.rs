@@ -52,9 +52,6 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
 /// twice for a moment.
 const DRAFT_BYTES: usize = 128;
 
-/// Work of a member of an object under construction.
-const MEMBER_WORK: i64 = 64;
-
 /// Missing members are present as `undefined`, as in the reference.
 fn pick(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> {
     let mut draft = ObjDraft::new();
@@ -63,7 +60,7 @@ fn pick(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> 
         charge_members(cx, n)?;
         draft = ObjDraft::with_room(n);
         for i in 0..n {
-            cx.work(MEMBER_WORK)?;
+            cx.work(ObjDraft::MEMBER_WORK)?;
             let key = key_at(cx, list, i)?;
             let value = member(cx, args[0], key)?;
             draft.set(key, value);
@@ -81,7 +78,7 @@ fn omit(cx: &mut Cx<'_>, _: &mut Scope<'_>, args: &[Val]) -> Result<Val, Fault> 
         charge_members(cx, n)?;
         listed.try_reserve(n).map_err(|_| Oom { wanted: n })?;
         for i in 0..n {
-            cx.work(MEMBER_WORK)?;
+            cx.work(ObjDraft::MEMBER_WORK)?;
             listed.insert(key_at(cx, list, i)?);
         }
     }
@@ -173,7 +170,7 @@ impl Source {
         match self {
             Source::Object(r) => {
                 for (key, value) in members(cx, *r)? {
-                    cx.work(MEMBER_WORK)?;
+                    cx.work(ObjDraft::MEMBER_WORK)?;
                     if keep(key) {
                         draft.set(key, value);
                     }
@@ -181,7 +178,7 @@ impl Source {
             }
             Source::Array(r) => {
                 for i in 0..cx.heap.len(*r) {
-                    cx.work(MEMBER_WORK)?;
+                    cx.work(ObjDraft::MEMBER_WORK)?;
                     let key = cx.heap.intern(i.to_string().as_bytes())?;
                     if keep(key) {
                         draft.set(key, cx.heap.items(*r)[i]);

@@ -36,9 +36,6 @@ pub(super) const FUNCTIONS: &[(&str, &str, Code)] = &[
 /// Bytes that a draft of an object takes for a member besides the heap's.
 const DRAFT_BYTES: usize = 64;
 
-/// Work of a member of an object under construction.
-const MEMBER_WORK: i64 = 64;
-
 fn is_array(_: &mut Cx<'_>, args: &[Val]) -> Result<Val, Fault> {
     Ok(Val::Bool(matches!(arg(args, 0), Val::Arr(_))))
 }
@@ -171,7 +168,7 @@ fn from_entries(cx: &mut Cx<'_>, args: &[Val]) -> Result<Val, Fault> {
     cx.heap.check(pairs.len().saturating_mul(DRAFT_BYTES))?;
     let mut draft = ObjDraft::with_room(pairs.len());
     for pair in pairs {
-        cx.work(MEMBER_WORK)?;
+        cx.work(ObjDraft::MEMBER_WORK)?;
         let (key, val) = match pair {
             Val::Arr(r) => {
                 let part = |at: usize| cx.heap.items(r).get(at).copied().unwrap_or(Val::Undefined);
@@ -218,13 +215,13 @@ fn assign(cx: &mut Cx<'_>, args: &[Val]) -> Result<Val, Fault> {
         match *source {
             Val::Obj(r) => {
                 for (key, val) in cx.members(r)? {
-                    cx.work(MEMBER_WORK)?;
+                    cx.work(ObjDraft::MEMBER_WORK)?;
                     draft.set(key, val);
                 }
             }
             other => {
                 for (key, val) in members(cx, other, true)? {
-                    cx.work(MEMBER_WORK)?;
+                    cx.work(ObjDraft::MEMBER_WORK)?;
                     set_member(cx, &mut draft, key, val)?;
                 }
             }

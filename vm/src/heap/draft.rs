@@ -14,6 +14,9 @@ pub struct ObjDraft {
 }
 
 impl ObjDraft {
+    /// Work of a member of an object under construction, for who sets it.
+    pub const MEMBER_WORK: i64 = 64;
+
     /// Beyond this many members look-ups go through a hash table.
     const SCAN: usize = 16;
 
