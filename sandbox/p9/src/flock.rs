@@ -13,6 +13,7 @@
 use super::Server;
 use super::descriptors::Held;
 use super::host::{Identity, Node};
+use super::lock::key;
 use super::lock_table::Strength;
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
@@ -78,7 +79,7 @@ impl Flocks {
 
     /// Gives back what was locked through a fid.
     pub fn release_fid(&mut self, node: &Node, fid: u32) {
-        let key = (node.mount, node.id);
+        let key = key(node);
         let Some(file) = self.files.get_mut(&key) else {
             return;
         };
@@ -116,7 +117,7 @@ impl Server {
             self.flocks.release_fid(&node, fid);
             return Ok(());
         };
-        let key = (node.mount, node.id);
+        let key = key(&node);
         let held = self.flocks.files.get(&key);
         let new = held.is_none_or(|file| !file.holders.contains_key(&fid));
         if new && self.flocks.count + self.locks.count() >= self.options.max_locks {
@@ -135,10 +136,13 @@ impl Server {
         if taken.is_err() {
             self.flocks.release_fid(&node, fid);
         }
-        taken.map_err(|errno| match errno {
-            Errno::WOULDBLOCK => Errno::AGAIN,
-            errno => errno,
-        })
+        taken
+    }
+
+    /// Gives back all that was locked through a fid.
+    pub(super) fn release_locks(&mut self, node: &Node, fid: u32) {
+        self.locks.release_fid(node, fid);
+        self.flocks.release_fid(node, fid);
     }
 
     /// Opens a file for its locks.

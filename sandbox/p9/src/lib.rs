@@ -275,8 +275,7 @@ impl Server {
     fn drop_fid(&mut self, fid: u32) -> Result<(), Errno> {
         let dropped = self.fids.remove(fid)?;
         if let Fid::File(file) = &dropped {
-            self.locks.release_fid(&file.node, fid);
-            self.flocks.release_fid(&file.node, fid);
+            self.release_locks(&file.node, fid);
             self.settle_nameless(&file.node);
         }
         self.store_xattr(dropped)

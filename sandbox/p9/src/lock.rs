@@ -72,7 +72,8 @@ pub(super) struct LockFile {
     exclusive: bool,
 }
 
-fn key(node: &Node) -> (usize, Identity) {
+/// The file of a node, in the tables of locks.
+pub(super) fn key(node: &Node) -> (usize, Identity) {
     (node.mount, node.id)
 }
 

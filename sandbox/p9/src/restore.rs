@@ -230,8 +230,7 @@ impl Server {
             return;
         };
         if let Fid::File(file) = was {
-            self.locks.release_fid(&file.node, fid);
-            self.flocks.release_fid(&file.node, fid);
+            self.release_locks(&file.node, fid);
         }
         self.fids.restore(fid, Fid::Stale);
     }
