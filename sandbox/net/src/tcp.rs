@@ -4,6 +4,7 @@
 //! socket is made just for that SYN; if it cannot, the SYN is answered with RST
 //! or an ICMP error, whichever says the same.
 
+mod acknowledgement;
 mod flow;
 
 use super::GATEWAY;

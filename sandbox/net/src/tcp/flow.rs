@@ -9,6 +9,7 @@
 //! lingering in TIME-WAIT: the link neither loses nor reorders what could come
 //! late, and a guest that asks again is told by RST that all is over.
 
+use super::acknowledgement::Acknowledgement;
 use super::{Key, reset};
 use crate::GUEST;
 use crate::config::Limits;
@@ -31,6 +32,9 @@ const SMALL_BUFFER: usize = 16 << 10;
 /// asked at once while a window is closed.
 const MIN_TIMER: Duration = Duration::from_millis(1);
 
+/// After which silence of the guest bytes go again that smoltcp has no timer for.
+const STALLED: Duration = Duration::from_millis(200);
+
 /// A connection.
 pub(super) struct Flow {
     /// `None` after it was reset.
@@ -41,8 +45,10 @@ pub(super) struct Flow {
     readable: bool,
     /// It may take bytes.
     writable: bool,
-    /// The peer has ended its half, and the guest is told.
+    /// The peer has ended its half.
     peer_ended: bool,
+    /// And the guest is told.
+    guest_told: bool,
     /// The guest has ended its half.
     guest_ended: bool,
     /// And the peer is told.
@@ -54,6 +60,9 @@ pub(super) struct Flow {
     /// Something may have to be sent to the guest.
     pending: bool,
     timer: Option<Instant>,
+    acknowledgement: Option<Acknowledgement>,
+    /// When to have smoltcp send again what it has no timer for.
+    stalled: Option<Instant>,
 }
 
 fn socket(connections: usize) -> Socket<'static> {
@@ -81,6 +90,7 @@ impl Flow {
             readable: true,
             writable: true,
             peer_ended: false,
+            guest_told: false,
             guest_ended: false,
             peer_told: false,
             established: false,
@@ -88,6 +98,8 @@ impl Flow {
             used: now,
             pending: true,
             timer: None,
+            acknowledgement: None,
+            stalled: None,
         }
     }
 
@@ -154,6 +166,7 @@ impl Flow {
         stack.ingress(packet, &mut self.sockets, out, now);
         self.pending = true;
         self.acknowledged = false;
+        self.acknowledgement = Acknowledgement::of(packet).or(self.acknowledgement);
         match self.state() {
             State::Established => self.established = true,
             State::CloseWait | State::LastAck | State::Closing | State::TimeWait => {
@@ -189,6 +202,7 @@ impl Flow {
             if let Err(_gone) = self.move_out(now).and_then(|()| self.move_in(now)) {
                 self.abort();
             }
+            self.end_guest();
             self.end_host();
         }
         self.pending |= self.timer.is_some_and(|timer| timer <= now);
@@ -241,10 +255,7 @@ impl Flow {
                 }
             });
             match received {
-                Ok(Ok((0, _))) => {
-                    self.peer_ended = true;
-                    socket.close();
-                }
+                Ok(Ok((0, _))) => self.peer_ended = true,
                 // All that there was; polling tells when there is more.
                 Ok(Ok((count, size))) => self.readable = count == size,
                 Ok(Err(Errno::AGAIN)) => {
@@ -259,6 +270,20 @@ impl Flow {
             self.pending = true;
         }
         Ok(())
+    }
+
+    /// Tells the guest of the peer's end. If the guest has ended its half, not
+    /// before it has everything: in LAST-ACK smoltcp hears neither duplicates nor
+    /// windows.
+    fn end_guest(&mut self) {
+        let guest_ended = self.guest_ended;
+        let socket = self.sockets.get_mut::<Socket<'_>>(self.handle);
+        let all = !guest_ended || socket.send_queue() == 0;
+        if self.peer_ended && !self.guest_told && all {
+            socket.close();
+            self.guest_told = true;
+            self.pending = true;
+        }
     }
 
     /// Ends the host's side if the guest's has ended for good.
@@ -282,15 +307,37 @@ impl Flow {
             self.pending = false;
             return false;
         }
+        if self.stalled.is_some_and(|at| at <= now) {
+            self.send_again(stack, out, now);
+        }
         let sent = stack.egress(&mut self.sockets, out, now);
         if !sent && !out.held_back() {
             self.pending = false;
             self.acknowledged = self.state() == State::TimeWait;
             let timer = stack.poll_at(&self.sockets, now);
             let timer = timer.filter(|_| !self.acknowledged);
-            self.timer = timer.map(|timer| timer.max(now + MIN_TIMER));
+            let waits = timer.is_none() && self.socket().send_queue() > 0;
+            self.stalled = waits.then_some(now + STALLED);
+            self.timer = timer
+                .map(|timer| timer.max(now + MIN_TIMER))
+                .or(self.stalled);
         }
         sent
+    }
+
+    /// Has smoltcp send again from what the guest acknowledged last.
+    fn send_again(&mut self, stack: &mut Stack, out: &mut Outbox, now: Instant) {
+        self.stalled = None;
+        let ends = (
+            self.socket().remote_endpoint(),
+            self.socket().local_endpoint(),
+        );
+        let (Some(last), (Some(guest), Some(peer))) = (self.acknowledgement, ends) else {
+            return;
+        };
+        for packet in last.duplicates(guest, peer) {
+            stack.ingress(&packet, &mut self.sockets, out, now);
+        }
     }
 
     /// Whether nothing is left to do.

@@ -5,6 +5,7 @@ mod attacks;
 mod datagrams;
 mod forwards;
 mod frames;
+mod losses;
 mod peer;
 mod tcp;
 mod transfers;

@@ -1,0 +1,196 @@
+//! A guest that drops what it has no memory for, as Linux does: it forgets
+//! segments that it had promised room for, says so with a closed window, and
+//! opens the window later. Whatever was on its way must come again.
+
+use crate::frames::{answer, ipv4};
+use crate::peer::{Cable, PATIENCE, pattern};
+use crate::{config, listener};
+use a99_sandbox_net::{GUEST, HOST};
+use smoltcp::phy::ChecksumCapabilities;
+use smoltcp::wire::{IpProtocol, TcpControl, TcpPacket, TcpRepr, TcpSeqNumber};
+use std::io::{Read, Write};
+use std::net::Shutdown;
+use std::thread;
+use std::time::{Duration, Instant};
+
+const PORT: u16 = 4000;
+/// Times eight, as the SYN says.
+const OPEN: u16 = 65_000;
+const MSS: usize = 1460;
+/// Less than the window and the gateway's buffer, so that all of it can be on
+/// its way at once.
+const BYTES: usize = 100 * MSS;
+/// For how long the window stays closed: shorter and longer than the gateway
+/// waits for an acknowledgement.
+const CLOSED: [Duration; 2] = [Duration::from_millis(2), Duration::from_millis(1500)];
+
+/// What a guest does to a connection.
+#[derive(Copy, Clone, Debug)]
+struct Case {
+    /// Segments with bytes that it takes before it drops.
+    takes: usize,
+    /// Segments that it drops at most before it has memory again.
+    drops: usize,
+    /// It acknowledges what it takes together with the first that it drops.
+    late: bool,
+    closed: Duration,
+    /// It ends its half before it reads.
+    guest_ends: bool,
+    /// The peer ends its half after its bytes.
+    peer_ends: bool,
+}
+
+/// The receiving half of a TCP that keeps nothing out of order.
+struct Receiver {
+    cable: Cable,
+    port: u16,
+    sequence: i32,
+    next: i32,
+    window: u16,
+    bytes: Vec<u8>,
+    ended: bool,
+}
+
+impl Receiver {
+    fn connect(port: u16) -> Self {
+        let mut receiver = Self {
+            cable: Cable::new(&config(&[port])),
+            port,
+            sequence: 1000,
+            next: 0,
+            window: OPEN,
+            bytes: Vec::new(),
+            ended: false,
+        };
+        receiver.send(TcpControl::Syn);
+        let (_, _, bytes) = answer(&mut receiver.cable).expect("an answer");
+        let packet = TcpPacket::new_checked(&bytes[..]).expect("a segment");
+        assert!(packet.syn() && packet.ack());
+        receiver.next = packet.seq_number().0.wrapping_add(1);
+        receiver.send(TcpControl::None);
+        receiver
+    }
+
+    fn send(&mut self, control: TcpControl) {
+        let syn = control == TcpControl::Syn;
+        let repr = TcpRepr {
+            src_port: PORT,
+            dst_port: self.port,
+            control,
+            seq_number: TcpSeqNumber(self.sequence),
+            ack_number: (!syn).then_some(TcpSeqNumber(self.next)),
+            window_len: self.window,
+            window_scale: syn.then_some(3),
+            max_seg_size: syn.then_some(MSS as u16),
+            sack_permitted: false,
+            sack_ranges: [None; 3],
+            timestamp: None,
+            payload: &[],
+        };
+        let mut bytes = vec![0; repr.buffer_len()];
+        let packet = &mut TcpPacket::new_unchecked(&mut bytes);
+        let caps = ChecksumCapabilities::default();
+        repr.emit(packet, &GUEST.into(), &HOST.into(), &caps);
+        self.cable.send(ipv4(GUEST, HOST, IpProtocol::Tcp, &bytes));
+        self.sequence += control.len() as i32;
+    }
+
+    /// Takes segments until all bytes, and the end if there is one, are here.
+    fn receive(&mut self, case: Case) {
+        let (mut takes, mut drops) = (case.takes, case.drops);
+        let mut opens: Option<Instant> = None;
+        let until = Instant::now() + PATIENCE;
+        while self.bytes.len() < BYTES || (case.peer_ends && !self.ended) {
+            let now = Instant::now();
+            assert!(now < until, "{case:?}: {} bytes", self.bytes.len());
+            if opens.is_some_and(|at| at <= now) {
+                opens = None;
+                drops = 0;
+                self.window = OPEN;
+                self.send(TcpControl::None);
+            }
+            let Some(frame) = self.cable.receive(Duration::from_millis(1)) else {
+                continue;
+            };
+            let packet = TcpPacket::new_checked(&frame.as_slice()[34..]).expect("a segment");
+            assert!(!packet.rst(), "{case:?}: {} bytes", self.bytes.len());
+            let (first, fin) = (packet.seq_number().0, packet.fin());
+            let payload = packet.payload().to_vec();
+            if payload.is_empty() && !fin && first == self.next {
+                continue;
+            }
+            let dropped = takes == 0 && drops > 0;
+            if dropped {
+                drops -= 1;
+                self.window = 0;
+                opens.get_or_insert(Instant::now() + case.closed);
+            } else if first == self.next && self.window > 0 {
+                takes = takes.saturating_sub(usize::from(!payload.is_empty()));
+                self.bytes.extend_from_slice(&payload);
+                self.ended |= fin;
+                self.next = first.wrapping_add(payload.len() as i32 + i32::from(fin));
+                if case.late && drops > 0 {
+                    continue;
+                }
+            }
+            self.send(TcpControl::None);
+        }
+    }
+}
+
+fn run(case: Case) {
+    let (listener, port) = listener();
+    let server = thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("a connection");
+        if case.guest_ends {
+            stream.read_to_end(&mut Vec::new()).expect("an orderly end");
+        }
+        stream.write_all(&pattern(BYTES, 3)).expect("open");
+        if case.peer_ends {
+            stream.shutdown(Shutdown::Write).expect("open");
+        }
+        stream
+    });
+    let mut receiver = Receiver::connect(port);
+    if case.guest_ends {
+        receiver.send(TcpControl::Fin);
+    }
+    receiver.receive(case);
+    assert!(receiver.bytes == pattern(BYTES, 3), "{case:?}");
+    drop(server.join().expect("a server"));
+}
+
+#[test]
+fn what_a_guest_drops_comes_again_when_it_has_room() {
+    let mut cases = Vec::new();
+    for takes in [0, 1, 60, 98, 99] {
+        for drops in [1, 3, 200] {
+            for bits in 0..16 {
+                cases.push(Case {
+                    takes,
+                    drops,
+                    late: bits & 1 != 0,
+                    closed: CLOSED[bits >> 1 & 1],
+                    guest_ends: bits & 4 != 0,
+                    peer_ends: bits & 8 != 0,
+                });
+            }
+        }
+    }
+    thread::scope(|scope| {
+        let threads: Vec<_> = cases
+            .iter()
+            .map(|case| (case, scope.spawn(|| run(*case))))
+            .collect();
+        let failed: Vec<_> = threads
+            .into_iter()
+            .filter_map(|(case, thread)| thread.join().is_err().then_some(case))
+            .collect();
+        assert!(
+            failed.is_empty(),
+            "{} of {}: {failed:#?}",
+            failed.len(),
+            cases.len()
+        );
+    });
+}
