@@ -4,7 +4,7 @@
 //! The tests that compare run in a short form in CI and in a long one by name.
 //! The first is ignored by `cargo test`, because it needs QEMU.
 
-use crate::guest::with_wasmtime;
+use crate::guest::one_test;
 use crate::shell::{Failed, cargo, run, works};
 use crate::stage::{Outcome, Progress};
 use std::process::Command;
@@ -15,6 +15,9 @@ const QEMU: [&str; 2] = ["qemu-riscv64-static", "qemu-riscv64"];
 
 /// Seconds of the long form unless told otherwise.
 const SECONDS: &str = "600";
+
+/// The test that compares translated programs.
+pub(crate) const TRANSLATE: &str = "translate::random_programs_end_the_same";
 
 /// Sequences of instructions that are compared with QEMU in one go of the long
 /// form, and programs that are translated in one.
@@ -65,9 +68,7 @@ pub(crate) fn long(args: &[&str]) -> Result<(), Failed> {
 /// Compares translated programs with interpreted ones, for some time.
 pub(crate) fn translate(args: &[&str]) -> Result<(), Failed> {
     for_some_time(args, |seed| {
-        let mut test = with_wasmtime("test");
-        test.args(["--quiet", "--test", "guest", "--"]);
-        test.args(["--exact", "translate::random_programs_end_the_same"]);
+        let mut test = one_test(TRANSLATE);
         test.env("A99_TRANSLATE_SEED", seed);
         run(test.env("A99_TRANSLATE_COUNT", PROGRAMS))
     })

@@ -35,8 +35,11 @@ const ABLE: [(&str, &[&str]); 2] = [
 /// Boots in a row unless told otherwise.
 const BOOTS: &str = "200";
 
-/// The test of the network under load, by its module.
-const SOAK: &str = "soak::";
+/// The test that boots.
+const BOOT: &str = "proofs::boots::boots_reach_a_shell_without_a_warning_and_are_all_different";
+
+/// The test of the network under load.
+const SOAK: &str = "soak::the_network_does_not_stall";
 
 /// Seconds of load on the network unless told otherwise.
 const SOAK_SECONDS: &str = "600";
@@ -102,12 +105,19 @@ pub(crate) fn no_image() -> Outcome {
 /// one they fail.
 pub(crate) fn test(progress: &Progress) -> Result<(), Failed> {
     let mut most = with_wasmtime("test");
-    let most =
-        progress.tests(most.args(["--no-fail-fast", "--", "--include-ignored", "--skip", SOAK]));
+    most.args(["--no-fail-fast", "--", "--include-ignored"]);
+    let most = progress.tests(most.args(["--exact", "--skip", SOAK]));
     // It looks at how long things take, and so has the machine for itself.
-    let mut soak = with_wasmtime("test");
-    let soak = progress.tests(soak.args(["--test", "guest", SOAK, "--", "--include-ignored"]));
+    let soak = progress.tests(&mut one_test(SOAK));
     most.and(soak)
+}
+
+/// A cargo command that runs one test of the binary `guest`, by its whole name.
+pub(crate) fn one_test(name: &str) -> Command {
+    let mut test = with_wasmtime("test");
+    test.args(["--test", "guest", "--"]);
+    test.args(["--include-ignored", "--nocapture", "--exact", name]);
+    test
 }
 
 /// The value of the one option that a task has, or the usual one.
@@ -122,24 +132,31 @@ fn option<'a>(args: &[&'a str], name: &str, usual: &'a str) -> Result<&'a str, F
 /// Boots the guest from nothing, many times in a row.
 pub(crate) fn boots(args: &[&str]) -> Result<(), Failed> {
     let count = option(args, "--count", BOOTS)?;
-    let mut test = with_wasmtime("test");
-    test.args(["--test", "guest", "proofs::boots::", "--"]);
-    test.args(["--include-ignored", "--nocapture"]);
-    run(test.env("A99_BOOTS", count))
+    run(one_test(BOOT).env("A99_BOOTS", count))
 }
 
 /// Keeps the network of a guest busy, for a long time.
 pub(crate) fn soak(args: &[&str]) -> Result<(), Failed> {
     let seconds = option(args, "--seconds", SOAK_SECONDS)?;
-    let mut test = with_wasmtime("test");
-    test.args(["--test", "guest", SOAK, "--"]);
-    test.args(["--include-ignored", "--nocapture"]);
-    run(test.env("A99_SOAK_SECONDS", seconds))
+    run(one_test(SOAK).env("A99_SOAK_SECONDS", seconds))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_tests_that_tasks_run_exist() {
+        for name in [BOOT, SOAK, crate::cosim::TRANSLATE] {
+            let (module, test) = name.rsplit_once("::").expect("a module");
+            let file = format!("sandbox/tests/guest/{}.rs", module.replace("::", "/"));
+            let text = std::fs::read_to_string(root().join(&file)).expect("its file");
+            assert!(
+                text.contains(&format!("fn {test}(")),
+                "{name} is not in {file}"
+            );
+        }
+    }
 
     #[test]
     fn the_doctor_says_what_a_machine_cannot() {

@@ -114,6 +114,14 @@ fn s08_links_to_other_modules_are_refused() {
     refused(&path);
 }
 
+/// What a file holds with its last byte changed, and when it was written.
+fn damaged(path: &Path) -> (Vec<u8>, SystemTime) {
+    let stamp = fs::metadata(path).expect("there").modified();
+    let mut bytes = fs::read(path).expect("mine");
+    *bytes.last_mut().expect("bytes") ^= 1;
+    (bytes, stamp.expect("a time"))
+}
+
 #[test]
 fn s08_a_module_under_anothers_manifest_is_refused() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -124,12 +132,7 @@ fn s08_a_module_under_anothers_manifest_is_refused() {
     verify(&path, &KEY).expect_err("replaced");
     // Moved there, with size and time of the one that was there.
     let path = compiled(folder.path(), MODULE, WASM);
-    let stamp = fs::metadata(&path)
-        .expect("there")
-        .modified()
-        .expect("a time");
-    let mut bytes = fs::read(&path).expect("mine");
-    *bytes.last_mut().expect("bytes") ^= 1;
+    let (bytes, stamp) = damaged(&path);
     fs::remove_file(&path).expect("mine");
     fs::write(&path, &bytes).expect("mine");
     let file = File::options().write(true).open(&path).expect("mine");
@@ -142,13 +145,8 @@ fn s08_a_module_under_anothers_manifest_is_refused() {
 fn s08_the_full_check_finds_what_no_stamp_shows() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = compiled(folder.path(), MODULE, WASM);
-    let stamp = fs::metadata(&path)
-        .expect("there")
-        .modified()
-        .expect("a time");
+    let (bytes, stamp) = damaged(&path);
     // As a failing disk would have it: the same file, size and time.
-    let mut bytes = fs::read(&path).expect("mine");
-    *bytes.last_mut().expect("bytes") ^= 1;
     chmod(&path, 0o600);
     let mut file = File::options().write(true).open(&path).expect("mine");
     std::io::Write::write_all(&mut file, &bytes).expect("written");
