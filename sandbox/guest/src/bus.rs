@@ -11,8 +11,7 @@
 //! - a WFI with nothing to do waits until [`Bus::deadline_ns`].
 
 use crate::channels::Channels;
-use crate::devices::map::{Place, find};
-use crate::devices::virtio::mmio::{Device, Mmio};
+use crate::devices::map::{Target, find};
 use crate::devices::vmgenid::ID_BYTES;
 use crate::devices::{DeviceConfig, Devices, Env};
 use crate::host::Host;
@@ -104,20 +103,14 @@ impl<H: Host> Bus<H> {
     pub fn load(&mut self, addr: u64, width: Width) -> Result<u64, AccessFault> {
         let (region, offset) = find(addr).ok_or(AccessFault)?;
         let devices = &mut self.devices;
-        match region.place {
-            Place::Plic => Ok(devices.plic.read(word(offset, width)?).into()),
-            Place::Rtc => {
+        match region.target {
+            Target::Plic => Ok(devices.plic.read(word(offset, width)?).into()),
+            Target::Rtc => {
                 let wall_ns = self.host.wall_ns();
                 Ok(devices.rtc.read(word(offset, width)?, wall_ns).into())
             }
-            Place::VmGenId => Ok(devices.vmgenid.read(offset, width as usize)),
-            Place::Console => load_virtio(&devices.console, offset, width),
-            Place::Net => load_virtio(&devices.net, offset, width),
-            Place::P9 => load_virtio(&devices.p9, offset, width),
-            Place::Rng => load_virtio(&devices.rng, offset, width),
-            Place::ImageDisk => load_virtio(&devices.image_disk, offset, width),
-            Place::Disk => load_virtio(&devices.disk, offset, width),
-            Place::Balloon => load_virtio(&devices.balloon, offset, width),
+            Target::VmGenId => Ok(devices.vmgenid.read(offset, width as usize)),
+            Target::Virtio(device) => devices.virtio.load(device, offset, width),
         }
     }
 
@@ -135,22 +128,17 @@ impl<H: Host> Bus<H> {
             channels: &mut self.channels,
             host: &mut self.host,
         };
-        match region.place {
-            Place::Plic => devices.plic.write(word(offset, width)?, value),
-            Place::Rtc => {
+        match region.target {
+            Target::Plic => devices.plic.write(word(offset, width)?, value),
+            Target::Rtc => {
                 let wall_ns = env.host.wall_ns();
                 devices.rtc.write(word(offset, width)?, value, wall_ns);
             }
-            Place::VmGenId => {}
-            Place::Console => store_virtio(&mut devices.console, offset, width, value, &mut env)?,
-            Place::Net => store_virtio(&mut devices.net, offset, width, value, &mut env)?,
-            Place::P9 => store_virtio(&mut devices.p9, offset, width, value, &mut env)?,
-            Place::Rng => store_virtio(&mut devices.rng, offset, width, value, &mut env)?,
-            Place::ImageDisk => {
-                store_virtio(&mut devices.image_disk, offset, width, value, &mut env)?;
+            Target::VmGenId => {}
+            Target::Virtio(device) => {
+                let (virtio, env) = (&mut devices.virtio, &mut env);
+                virtio.store(device, offset, width, value, env)?;
             }
-            Place::Disk => store_virtio(&mut devices.disk, offset, width, value, &mut env)?,
-            Place::Balloon => store_virtio(&mut devices.balloon, offset, width, value, &mut env)?,
         }
         devices.update_lines();
         Ok(())
@@ -218,7 +206,7 @@ impl<H: Host> Bus<H> {
         let busy = Busy {
             output: self.channels.output(),
             input: self.channels.input(),
-            requests: self.devices.p9.device.in_flight(),
+            requests: self.devices.virtio.p9.device.in_flight(),
         };
         if busy != Busy::default() {
             return Err(busy);
@@ -242,35 +230,15 @@ impl<H: Host> Bus<H> {
 }
 
 /// The offset of a 32-bit register, if the access is of that kind.
-fn word(offset: u64, width: Width) -> Result<u64, AccessFault> {
+pub(crate) fn word(offset: u64, width: Width) -> Result<u64, AccessFault> {
     let fits = width == Width::Word && offset.is_multiple_of(4);
     if fits { Ok(offset) } else { Err(AccessFault) }
-}
-
-fn load_virtio<D: Device>(device: &Mmio<D>, offset: u64, width: Width) -> Result<u64, AccessFault> {
-    if Mmio::<D>::is_config(offset) {
-        Ok(device.read_config(offset, width as usize))
-    } else {
-        Ok(device.read(word(offset, width)?).into())
-    }
-}
-
-fn store_virtio<D: Device, H: Host>(
-    device: &mut Mmio<D>,
-    offset: u64,
-    width: Width,
-    value: u32,
-    env: &mut Env<'_, H>,
-) -> Result<(), AccessFault> {
-    if !Mmio::<D>::is_config(offset) {
-        device.write(word(offset, width)?, value, env);
-    }
-    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::devices::VirtioDevice;
     use crate::devices::map::region;
     use crate::host::MemoryHost;
 
@@ -284,34 +252,53 @@ mod tests {
     #[test]
     fn devices_are_where_the_map_says() {
         let mut bus = bus();
-        for (place, id) in [
-            (Place::Net, 1),
-            (Place::Console, 3),
-            (Place::Rng, 4),
-            (Place::P9, 9),
-            (Place::ImageDisk, 2),
-            (Place::Disk, 2),
-            (Place::Balloon, 5),
-        ] {
-            let base = region(place).base;
+        for device in VirtioDevice::ALL {
+            let base = region(Target::Virtio(*device)).base;
             assert_eq!(bus.load(base, Width::Word), Ok(0x7472_6976));
             assert_eq!(bus.load(base + 4, Width::Word), Ok(2));
-            assert_eq!(bus.load(base + 8, Width::Word), Ok(id));
+            assert_eq!(bus.load(base + 8, Width::Word), Ok(device.id().into()));
             assert_eq!(bus.load(base, Width::Double), Err(AccessFault));
             assert_eq!(bus.load(base + 2, Width::Word), Err(AccessFault));
             assert_eq!(bus.store(base + 0x70, Width::Byte, 0), Err(AccessFault));
         }
-        let mac = region(Place::Net).base + 0x100;
+        let mac = region(Target::Virtio(VirtioDevice::Net)).base + 0x100;
         assert_eq!(bus.load(mac + 5, Width::Byte), Ok(1));
         assert_eq!(bus.load(0x1234, Width::Word), Err(AccessFault));
         assert_eq!(bus.store(0x1234, Width::Word, 0), Err(AccessFault));
-        assert_eq!(bus.load(region(Place::Rtc).base + 4, Width::Word), Ok(0));
-        bus.load(region(Place::Rtc).base, Width::Word)
+        assert_eq!(bus.load(region(Target::Rtc).base + 4, Width::Word), Ok(0));
+        bus.load(region(Target::Rtc).base, Width::Word)
             .expect("a register");
         assert_eq!(
-            bus.load(region(Place::Rtc).base + 4, Width::Word),
+            bus.load(region(Target::Rtc).base + 4, Width::Word),
             Ok(1 << 8)
         );
+    }
+
+    #[test]
+    fn a_driver_that_breaks_the_rules_breaks_its_device_alone() {
+        for (index, device) in VirtioDevice::ALL.iter().enumerate() {
+            let mut bus = bus();
+            let base = region(Target::Virtio(*device)).base;
+            let mut write = |register, value| {
+                let written = bus.store(base + register, Width::Word, value);
+                assert_eq!(written, Ok(()), "{device:?}");
+            };
+            // Rings at address 0, where there is no memory.
+            for (register, value) in [
+                (0x70, 3),
+                (0x24, 1),
+                (0x20, 1),
+                (0x70, 11),
+                (0x38, 8),
+                (0x44, 1),
+                (0x70, 15),
+                (0x50, 0),
+            ] {
+                write(register, value);
+            }
+            bus.poll();
+            assert_eq!(bus.devices.virtio.broken(), 1 << index, "{device:?}");
+        }
     }
 
     #[test]
@@ -329,7 +316,7 @@ mod tests {
         let mut bus = bus();
         assert_eq!(bus.deadline_ns(u64::MAX), None);
         assert_eq!(bus.deadline_ns(100), Some(15_000));
-        let rtc = region(Place::Rtc).base;
+        let rtc = region(Target::Rtc).base;
         let alarm = bus.host.wall_ns + 7_000;
         bus.store(rtc + 0x0c, Width::Word, alarm >> 32)
             .expect("a register");
@@ -370,7 +357,7 @@ mod tests {
         assert_eq!(bus.time(), 10_000);
         // Another process, another origin of its clock.
         bus.host.monotonic_ns = 77;
-        let plic = region(Place::Plic).base;
+        let plic = region(Target::Plic).base;
         bus.store(plic + 12 * 4, Width::Word, 1)
             .expect("a register");
         bus.store(plic + 0x2000, Width::Word, 1 << 12)
@@ -379,7 +366,7 @@ mod tests {
         bus.resume([7; 16]);
         assert!(bus.external_interrupt());
         assert_eq!(
-            bus.load(region(Place::VmGenId).base + 8, Width::Double),
+            bus.load(region(Target::VmGenId).base + 8, Width::Double),
             Ok(0x0707_0707_0707_0707)
         );
         assert_eq!(bus.time(), 10_000);

@@ -5,9 +5,9 @@ mod script;
 
 use crate::bus::{Bus, Width};
 use crate::channels::{Channel, Channels};
-use crate::devices::DeviceConfig;
-use crate::devices::map::{Place, REGIONS, region};
+use crate::devices::map::{REGIONS, Target, region};
 use crate::devices::virtio::blk::SECTOR_BYTES;
+use crate::devices::{DeviceConfig, VirtioDevice};
 use crate::host::MemoryHost;
 use crate::interp::decode;
 use crate::interp::inst::SINK;
@@ -21,16 +21,6 @@ const RAM_BYTES: usize = 256 << 10;
 const DISK_BYTES: usize = 16 << 10;
 /// Steps of a script at most.
 const MAX_STEPS: usize = 4096;
-/// The virtio devices, and how many queues each has.
-const VIRTIO: [(Place, u32); 7] = [
-    (Place::Console, 6),
-    (Place::Net, 2),
-    (Place::P9, 1),
-    (Place::Rng, 1),
-    (Place::ImageDisk, 1),
-    (Place::Disk, 1),
-    (Place::Balloon, 3),
-];
 /// Descriptors of the queues that a script sets up.
 const QUEUE_SIZE: u64 = 8;
 /// Bytes of RAM for a queue that a script sets up.
@@ -137,8 +127,8 @@ fn step(bus: &mut Bus<MemoryHost>, script: &mut Script<'_>) -> bool {
             bus.ram.write_u64(addr, value);
         }
         3 => {
-            let (place, queues) = device(script);
-            set_up(bus, place, queues, script.byte().unwrap_or(0));
+            let device = device(script);
+            set_up(bus, device, script.byte().unwrap_or(0));
         }
         4 => announce(bus, script),
         5 | 6 => describe(bus, script),
@@ -163,72 +153,78 @@ fn address(script: &mut Script<'_>) -> u64 {
 }
 
 /// Writes a word register of a device.
-fn write(bus: &mut Bus<MemoryHost>, place: Place, register: u64, value: u32) {
-    let written = bus.store(region(place).base + register, Width::Word, value.into());
+fn write(bus: &mut Bus<MemoryHost>, device: VirtioDevice, register: u64, value: u32) {
+    let written = bus.store(
+        region(Target::Virtio(device)).base + register,
+        Width::Word,
+        value.into(),
+    );
     assert_eq!(written, Ok(()), "registers take words");
 }
 
 /// Address of queue `number` of a device, as a script's driver lays it out.
-fn queue_base(place: Place, number: u32) -> u64 {
-    let before = VIRTIO.iter().take_while(|(other, _)| *other != place);
-    let first: u32 = before.map(|(_, queues)| queues).sum();
+fn queue_base(device: VirtioDevice, number: u32) -> u64 {
+    let before = VirtioDevice::ALL
+        .iter()
+        .take_while(|other| **other != device);
+    let first: u32 = before.map(|device| device.queues()).sum();
     RAM_BASE + u64::from(first + number) * QUEUE_BYTES
 }
 
 /// Sets a device up as a good driver does, with the features in `choice`.
-fn set_up(bus: &mut Bus<MemoryHost>, place: Place, queues: u32, choice: u8) {
+fn set_up(bus: &mut Bus<MemoryHost>, device: VirtioDevice, choice: u8) {
     for status in [0, 1, 3] {
-        write(bus, place, 0x70, status);
+        write(bus, device, 0x70, status);
     }
     let offered = |bus: &mut Bus<MemoryHost>| {
-        let features = bus.load(region(place).base + 0x10, Width::Word);
+        let features = bus.load(region(Target::Virtio(device)).base + 0x10, Width::Word);
         features.expect("a register") as u32
     };
     // Event indices by choice; the rest as offered.
     let features = offered(bus) & !(u32::from(choice & 1) << 29);
-    write(bus, place, 0x20, features);
-    write(bus, place, 0x24, 1);
-    write(bus, place, 0x20, 1);
-    write(bus, place, 0x70, 11);
-    for number in 0..queues {
-        let base = queue_base(place, number);
+    write(bus, device, 0x20, features);
+    write(bus, device, 0x24, 1);
+    write(bus, device, 0x20, 1);
+    write(bus, device, 0x70, 11);
+    for number in 0..device.queues() {
+        let base = queue_base(device, number);
         let area = bus.ram.slice_mut(base, QUEUE_BYTES as usize).expect("RAM");
         area.fill(0);
-        write(bus, place, 0x30, number);
-        write(bus, place, 0x38, QUEUE_SIZE as u32);
+        write(bus, device, 0x30, number);
+        write(bus, device, 0x38, QUEUE_SIZE as u32);
         for (register, addr) in [(0x80, base), (0x90, base + 0x400), (0xa0, base + 0x800)] {
-            write(bus, place, register, addr as u32);
-            write(bus, place, register + 4, (addr >> 32) as u32);
+            write(bus, device, register, addr as u32);
+            write(bus, device, register + 4, (addr >> 32) as u32);
         }
-        write(bus, place, 0x44, 1);
+        write(bus, device, 0x44, 1);
     }
-    write(bus, place, 0x70, 15);
+    write(bus, device, 0x70, 15);
 }
 
-/// A device of the script's choice, and how many queues it has.
-fn device(script: &mut Script<'_>) -> (Place, u32) {
-    VIRTIO[usize::from(script.small(VIRTIO.len() as u8))]
+/// A device of the script's choice.
+fn device(script: &mut Script<'_>) -> VirtioDevice {
+    VirtioDevice::ALL[usize::from(script.small(VirtioDevice::ALL.len() as u8))]
 }
 
 /// A queue of the script's choice: its base, device and number.
-fn queue(script: &mut Script<'_>) -> (u64, Place, u32) {
-    let (place, queues) = device(script);
-    let number = u32::from(script.small(queues as u8));
-    (queue_base(place, number), place, number)
+fn queue(script: &mut Script<'_>) -> (u64, VirtioDevice, u32) {
+    let device = device(script);
+    let number = u32::from(script.small(device.queues() as u8));
+    (queue_base(device, number), device, number)
 }
 
 /// Stops a queue, changes its size, and perhaps starts it again.
 fn restart(bus: &mut Bus<MemoryHost>, script: &mut Script<'_>) {
-    let (_, place, number) = queue(script);
-    write(bus, place, 0x30, number);
-    write(bus, place, 0x44, 0);
-    write(bus, place, 0x38, script.small(17).into());
-    write(bus, place, 0x44, script.small(2).into());
+    let (_, device, number) = queue(script);
+    write(bus, device, 0x30, number);
+    write(bus, device, 0x44, 0);
+    write(bus, device, 0x38, script.small(17).into());
+    write(bus, device, 0x44, script.small(2).into());
 }
 
 /// Puts heads into a driver's ring, moves its index and notifies.
 fn announce(bus: &mut Bus<MemoryHost>, script: &mut Script<'_>) {
-    let (base, place, number) = queue(script);
+    let (base, device, number) = queue(script);
     let ring = base + 0x400;
     let index = bus.ram.read_u16(ring + 2).unwrap_or(0);
     let count = u16::from(script.small(10));
@@ -238,7 +234,7 @@ fn announce(bus: &mut Bus<MemoryHost>, script: &mut Script<'_>) {
         bus.ram.write_u16(ring + 4 + 2 * slot, head);
     }
     bus.ram.write_u16(ring + 2, index.wrapping_add(count));
-    write(bus, place, 0x50, number);
+    write(bus, device, 0x50, number);
 }
 
 /// Writes a descriptor.
@@ -293,21 +289,21 @@ fn drain(channels: &mut Channels) {
 fn works_after_reset(bus: &mut Bus<MemoryHost>) {
     while bus.channels.p9.output.pop() {}
     while bus.channels.p9.input.pop() {}
-    for (place, queues) in VIRTIO {
-        set_up(bus, place, queues, 0);
+    for device in VirtioDevice::ALL {
+        set_up(bus, *device, 0);
     }
-    for (place, flags) in [(Place::Rng, 2u16), (Place::P9, 0)] {
-        let base = queue_base(place, 0);
+    for (device, flags) in [(VirtioDevice::Rng, 2u16), (VirtioDevice::P9, 0)] {
+        let base = queue_base(device, 0);
         bus.ram.write_u64(base, RAM_BASE + 0x2_0000);
         bus.ram.write_u32(base + 8, 32);
         bus.ram.write_u16(base + 12, flags);
         bus.ram.write_u16(base + 0x400 + 2, 1);
-        write(bus, place, 0x50, 0);
+        write(bus, device, 0x50, 0);
     }
     drain(&mut bus.channels);
     bus.poll();
-    for (place, written) in [(Place::Rng, 32), (Place::P9, 0)] {
-        let used = queue_base(place, 0) + 0x800;
+    for (device, written) in [(VirtioDevice::Rng, 32), (VirtioDevice::P9, 0)] {
+        let used = queue_base(device, 0) + 0x800;
         assert_eq!(bus.ram.read_u16(used + 2), Some(1), "answered");
         assert_eq!(bus.ram.read_u32(used + 8), Some(written));
     }

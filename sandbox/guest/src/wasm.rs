@@ -223,17 +223,7 @@ pub extern "C" fn run(budget: u64) -> u32 {
 /// What there is to say about a machine that does not run.
 fn describe(machine: &Machine<Embedder>) -> Report {
     let bus = &machine.bus;
-    let devices = &bus.devices;
-    let faults = [
-        devices.console.fault(),
-        devices.net.fault(),
-        devices.p9.fault(),
-        devices.rng.fault(),
-        devices.image_disk.fault(),
-        devices.disk.fault(),
-        devices.balloon.fault(),
-    ];
-    let broken = faults.iter().enumerate();
+    let devices = &bus.devices.virtio;
     Report {
         until_ns: u64::MAX,
         retired: machine.cpu.retired(),
@@ -241,9 +231,7 @@ fn describe(machine: &Machine<Embedder>) -> Report {
         input: bus.channels.input(),
         requests: devices.p9.device.in_flight() as u32,
         agent_open: devices.console.device.agent_open().into(),
-        broken: broken.fold(0, |set, (bit, fault)| {
-            set | u32::from(fault.is_some()) << bit
-        }),
+        broken: devices.broken(),
         shipped: machine.cpu.aot_entries() as u32,
     }
 }
@@ -322,7 +310,7 @@ pub extern "C" fn attach_disk(sectors: u64) -> u32 {
 pub extern "C" fn resize(columns: u32, rows: u32) {
     let short = |number: u32| u16::try_from(number).unwrap_or(u16::MAX);
     with_machine((), |machine| {
-        let console = &mut machine.bus.devices.console.device;
+        let console = &mut machine.bus.devices.virtio.console.device;
         console.resize(short(columns), short(rows));
     });
 }

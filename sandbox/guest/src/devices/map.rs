@@ -5,36 +5,26 @@
 //! Addresses follow the layout of QEMU's `virt` board where that has the
 //! device, so that tools for it find their way.
 
-/// What answers at a place in the map.
+use crate::devices::VirtioDevice;
+
+/// What answers at an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum Target {
     /// The goldfish real-time clock.
     Rtc,
     /// The VM generation identifier.
     VmGenId,
     /// The platform-level interrupt controller.
     Plic,
-    /// The virtio console with its agent port.
-    Console,
-    /// The virtio network interface.
-    Net,
-    /// The virtio 9p channel.
-    P9,
-    /// The virtio entropy source.
-    Rng,
-    /// The virtio disk of the image.
-    ImageDisk,
-    /// The virtio disk of the guest's own.
-    Disk,
-    /// The virtio memory balloon.
-    Balloon,
+    /// A virtio device.
+    Virtio(VirtioDevice),
 }
 
 /// A row of the map.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Region {
     /// What answers.
-    pub place: Place,
+    pub target: Target,
     /// Node name in the device tree, without the unit address.
     pub name: &'static str,
     /// The `compatible` strings of the node.
@@ -55,12 +45,10 @@ pub(crate) const VMGENID_IRQ: u32 = 12;
 /// specification 1.0.0, section 3).
 pub(crate) const LAST_IRQ: u32 = 31;
 
-const VIRTIO: &[&str] = &["virtio,mmio"];
-
-/// The map, by rising address.
-pub(crate) const REGIONS: [Region; 10] = [
+/// The devices that do not speak virtio.
+const PLATFORM: [Region; 3] = [
     Region {
-        place: Place::Rtc,
+        target: Target::Rtc,
         name: "rtc",
         compatible: &["google,goldfish-rtc"],
         base: 0x0010_1000,
@@ -68,7 +56,7 @@ pub(crate) const REGIONS: [Region; 10] = [
         irq: Some(RTC_IRQ),
     },
     Region {
-        place: Place::VmGenId,
+        target: Target::VmGenId,
         name: "vmgenid",
         compatible: &["microsoft,vmgenid"],
         base: 0x0010_2000,
@@ -76,32 +64,45 @@ pub(crate) const REGIONS: [Region; 10] = [
         irq: Some(VMGENID_IRQ),
     },
     Region {
-        place: Place::Plic,
+        target: Target::Plic,
         name: "interrupt-controller",
         compatible: &["sifive,plic-1.0.0", "riscv,plic0"],
         base: 0x0c00_0000,
         size: 0x0060_0000,
         irq: None,
     },
-    virtio(Place::Console, 0),
-    virtio(Place::Net, 1),
-    virtio(Place::P9, 2),
-    virtio(Place::Rng, 3),
-    virtio(Place::ImageDisk, 4),
-    virtio(Place::Disk, 5),
-    virtio(Place::Balloon, 6),
 ];
 
-/// A virtio-mmio window: 4 KiB each, with interrupts 1 and up.
-const fn virtio(place: Place, slot: u32) -> Region {
-    Region {
-        place,
-        name: "virtio_mmio",
-        compatible: VIRTIO,
-        base: 0x1000_1000 + slot as u64 * 0x1000,
-        size: 0x1000,
-        irq: Some(1 + slot),
+/// The map, by rising address.
+pub(crate) const REGIONS: [Region; PLATFORM.len() + VirtioDevice::ALL.len()] = {
+    let mut regions = [PLATFORM[0]; PLATFORM.len() + VirtioDevice::ALL.len()];
+    let mut at = 0;
+    while at < regions.len() {
+        regions[at] = if at < PLATFORM.len() {
+            PLATFORM[at]
+        } else {
+            virtio(VirtioDevice::ALL[at - PLATFORM.len()])
+        };
+        at += 1;
     }
+    regions
+};
+
+/// A virtio-mmio window: 4 KiB each.
+const fn virtio(device: VirtioDevice) -> Region {
+    Region {
+        target: Target::Virtio(device),
+        name: "virtio_mmio",
+        compatible: &["virtio,mmio"],
+        base: 0x1000_1000 + device as u64 * 0x1000,
+        size: 0x1000,
+        irq: Some(virtio_irq(device)),
+    }
+}
+
+/// The interrupt source of a virtio device.
+pub(crate) const fn virtio_irq(device: VirtioDevice) -> u32 {
+    1 + device as u32
 }
 
 /// What answers at a guest physical address, and the offset in it.
@@ -112,9 +113,10 @@ pub(crate) fn find(addr: u64) -> Option<(&'static Region, u64)> {
     })
 }
 
-/// The row of a place.
-pub(crate) fn region(place: Place) -> &'static Region {
-    let found = REGIONS.iter().find(|region| region.place == place);
+/// The row of what answers.
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) fn region(target: Target) -> &'static Region {
+    let found = REGIONS.iter().find(|region| region.target == target);
     found.unwrap_or(&REGIONS[0])
 }
 
@@ -138,11 +140,11 @@ mod tests {
     }
 
     #[test]
-    fn every_place_is_found() {
+    fn every_target_is_found() {
         for row in &REGIONS {
-            assert_eq!(region(row.place).base, row.base);
+            assert_eq!(region(row.target).base, row.base);
             let (found, offset) = find(row.base + row.size - 1).expect("inside");
-            assert_eq!((found.place, offset), (row.place, row.size - 1));
+            assert_eq!((found.target, offset), (row.target, row.size - 1));
         }
         assert!(find(0).is_none());
         assert!(find(0x1000_0fff).is_none());

@@ -8,8 +8,9 @@ pub(crate) mod rtc;
 pub(crate) mod virtio;
 pub(crate) mod vmgenid;
 
+use crate::bus::{AccessFault, Width};
 use crate::channels::Channels;
-use crate::devices::map::{Place, RTC_IRQ, VMGENID_IRQ, region};
+use crate::devices::map::{RTC_IRQ, VMGENID_IRQ, virtio_irq};
 use crate::host::{Disk, Host};
 use crate::ram::Ram;
 use plic::Plic;
@@ -44,6 +45,124 @@ pub struct Env<'a, H: Host> {
     pub host: &'a mut H,
 }
 
+/// The virtio devices, one row each, in the order of their windows, interrupts and
+/// bits: name, field, type and how it is made. Where it is in the address map, who
+/// loads, stores, polls and fuzzes it, its interrupt line and its bit among broken
+/// devices all follow.
+macro_rules! virtio_devices {
+    ($($(#[$doc:meta])* $name:ident $field:ident: $device:ty = |$config:pat_param| $new:expr;)*) => {
+        /// A virtio device.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(crate) enum VirtioDevice {
+            $($(#[$doc])* $name,)*
+        }
+
+        impl VirtioDevice {
+            /// All of them, in the order of their windows.
+            pub(crate) const ALL: &[Self] = &[$(Self::$name,)*];
+
+            /// Device type (virtio 1.2 section 5).
+            #[cfg(test)]
+            pub(crate) const fn id(self) -> u32 {
+                match self {
+                    $(Self::$name => <$device as virtio::mmio::Device>::ID,)*
+                }
+            }
+
+            /// How many queues it has.
+            #[cfg(any(test, feature = "fuzzing"))]
+            pub(crate) const fn queues(self) -> u32 {
+                match self {
+                    $(Self::$name => <$device as virtio::mmio::Device>::QUEUE_SIZES.len() as u32,)*
+                }
+            }
+        }
+
+        /// All virtio devices of the machine.
+        #[derive(Debug)]
+        pub struct VirtioDevices {
+            $($(#[$doc])* pub $field: Mmio<$device>,)*
+        }
+
+        impl VirtioDevices {
+            fn new(config: &DeviceConfig) -> Self {
+                Self {
+                    $($field: {
+                        let $config = config;
+                        Mmio::new($new)
+                    },)*
+                }
+            }
+
+            /// Reads a register or a part of the configuration.
+            ///
+            /// # Errors
+            /// [`AccessFault`] if a register is not read as a word.
+            pub(crate) fn load(
+                &self,
+                device: VirtioDevice,
+                offset: u64,
+                width: Width,
+            ) -> Result<u64, AccessFault> {
+                match device {
+                    $(VirtioDevice::$name => self.$field.load(offset, width),)*
+                }
+            }
+
+            /// Writes a register; configurations ignore it.
+            ///
+            /// # Errors
+            /// [`AccessFault`] if a register is not written as a word.
+            pub(crate) fn store<H: Host>(
+                &mut self,
+                device: VirtioDevice,
+                offset: u64,
+                width: Width,
+                value: u32,
+                env: &mut Env<'_, H>,
+            ) -> Result<(), AccessFault> {
+                match device {
+                    $(VirtioDevice::$name => self.$field.store(offset, width, value, env),)*
+                }
+            }
+
+            fn poll<H: Host>(&mut self, env: &mut Env<'_, H>) {
+                $(self.$field.poll(env);)*
+            }
+
+            fn update_lines(&self, plic: &mut Plic) {
+                $(plic.set_level(virtio_irq(VirtioDevice::$name), self.$field.interrupt());)*
+            }
+
+            /// Devices whose driver broke the rules and that are dead until the guest
+            /// resets them, by bit: that of a device is its place in
+            /// [`VirtioDevice::ALL`].
+            pub fn broken(&self) -> u32 {
+                let mut broken = 0;
+                $(broken |= u32::from(self.$field.fault().is_some()) << VirtioDevice::$name as u32;)*
+                broken
+            }
+        }
+    };
+}
+
+virtio_devices! {
+    /// Console and agent port.
+    Console console: Console = |_| Console::new();
+    /// Network interface.
+    Net net: Net = |config| Net::new(&config.net);
+    /// File channel.
+    P9 p9: P9 = |_| P9::new();
+    /// Entropy source.
+    Rng rng: Rng = |_| Rng::new();
+    /// Disk of the image.
+    ImageDisk image_disk: Blk = |config| Blk::new(Disk::Image, config.image_sectors);
+    /// Disk of the guest's own.
+    Disk disk: Blk = |_| Blk::new(Disk::Own, 0);
+    /// Memory balloon.
+    Balloon balloon: Balloon = |_| Balloon::new();
+}
+
 /// All devices of the machine.
 #[derive(Debug)]
 pub struct Devices {
@@ -53,20 +172,8 @@ pub struct Devices {
     pub rtc: Rtc,
     /// VM generation identifier.
     pub vmgenid: VmGenId,
-    /// Console and agent port.
-    pub console: Mmio<Console>,
-    /// Network interface.
-    pub net: Mmio<Net>,
-    /// File channel.
-    pub p9: Mmio<P9>,
-    /// Entropy source.
-    pub rng: Mmio<Rng>,
-    /// Disk of the image.
-    pub image_disk: Mmio<Blk>,
-    /// Disk of the guest's own.
-    pub disk: Mmio<Blk>,
-    /// Memory balloon.
-    pub balloon: Mmio<Balloon>,
+    /// What speaks virtio.
+    pub virtio: VirtioDevices,
 }
 
 impl Devices {
@@ -76,26 +183,14 @@ impl Devices {
             plic: Plic::new(),
             rtc: Rtc::new(),
             vmgenid: VmGenId::new(config.vmgenid),
-            console: Mmio::new(Console::new()),
-            net: Mmio::new(Net::new(&config.net)),
-            p9: Mmio::new(P9::new()),
-            rng: Mmio::new(Rng::new()),
-            image_disk: Mmio::new(Blk::new(Disk::Image, config.image_sectors)),
-            disk: Mmio::new(Blk::new(Disk::Own, 0)),
-            balloon: Mmio::new(Balloon::new()),
+            virtio: VirtioDevices::new(config),
         }
     }
 
     /// Moves what can be moved between queues and channels, rings a due alarm
     /// and updates the interrupt lines.
     pub fn poll<H: Host>(&mut self, env: &mut Env<'_, H>) {
-        self.console.poll(env);
-        self.net.poll(env);
-        self.p9.poll(env);
-        self.rng.poll(env);
-        self.image_disk.poll(env);
-        self.disk.poll(env);
-        self.balloon.poll(env);
+        self.virtio.poll(env);
         if self.rtc.armed() {
             self.rtc.poll(env.host.wall_ns());
         }
@@ -110,27 +205,14 @@ impl Devices {
 
     /// Puts a disk of so many sectors into the guest's own drive and tells it.
     pub fn attach_disk(&mut self, sectors: u64) {
-        self.disk.device.resize(sectors);
-        self.disk.tell_config();
+        self.virtio.disk.device.resize(sectors);
+        self.virtio.disk.tell_config();
         self.update_lines();
     }
 
     /// Carries the devices' interrupt lines to the interrupt controller.
     pub fn update_lines(&mut self) {
-        let lines = [
-            (Place::Console, self.console.interrupt()),
-            (Place::Net, self.net.interrupt()),
-            (Place::P9, self.p9.interrupt()),
-            (Place::Rng, self.rng.interrupt()),
-            (Place::ImageDisk, self.image_disk.interrupt()),
-            (Place::Disk, self.disk.interrupt()),
-            (Place::Balloon, self.balloon.interrupt()),
-        ];
-        for (place, high) in lines {
-            if let Some(irq) = region(place).irq {
-                self.plic.set_level(irq, high);
-            }
-        }
+        self.virtio.update_lines(&mut self.plic);
         self.plic.set_level(RTC_IRQ, self.rtc.interrupt());
     }
 }

@@ -7,7 +7,7 @@ mod writer;
 mod reader;
 
 use crate::bus::TIMEBASE_HZ;
-use crate::devices::map::{LAST_IRQ, Place, REGIONS, Region};
+use crate::devices::map::{LAST_IRQ, REGIONS, Region, Target};
 use crate::interp::slow::ZERO_BLOCK;
 use crate::ram::RAM_BASE;
 use std::ops::Range;
@@ -117,7 +117,7 @@ fn device(tree: &mut Writer, region: &Region) {
         tree.cells("interrupt-parent", &[PLIC]);
         tree.cells("interrupts", &[irq]);
     }
-    if region.place == Place::Plic {
+    if region.target == Target::Plic {
         tree.cells("#interrupt-cells", &[1]);
         tree.cells("#address-cells", &[0]);
         tree.property("interrupt-controller", &[]);

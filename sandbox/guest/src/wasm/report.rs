@@ -42,8 +42,7 @@ pub struct Report {
     /// 1 while a program in the guest has the agent port open.
     pub agent_open: u32,
     /// Devices whose driver broke the rules and that are dead until the guest
-    /// resets them: bit 0 console, 1 net, 2 9p, 3 rng, 4 image disk, 5 disk,
-    /// 6 balloon.
+    /// resets them, by bit, in the order of the table of virtio devices.
     pub broken: u32,
     /// Entries of code that lead to functions of [`ship`](super::ship).
     pub shipped: u32,

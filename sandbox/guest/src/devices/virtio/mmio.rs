@@ -2,6 +2,7 @@
 //! device (sections 2.1 and 3.1).
 
 use super::queue::{Queue, QueueFault};
+use crate::bus::{AccessFault, Width, word};
 use crate::channels::Channels;
 use crate::devices::Env;
 use crate::host::Host;
@@ -186,6 +187,35 @@ impl<D: Device> Mmio<D> {
         if let Err(fault) = served {
             self.fail(fault);
         }
+    }
+
+    /// Reads a register, or a part of the configuration of any width.
+    ///
+    /// # Errors
+    /// [`AccessFault`] if a register is not read as a word.
+    pub(crate) fn load(&self, offset: u64, width: Width) -> Result<u64, AccessFault> {
+        if Self::is_config(offset) {
+            Ok(self.read_config(offset, width as usize))
+        } else {
+            Ok(self.read(word(offset, width)?).into())
+        }
+    }
+
+    /// Writes a register; the configuration ignores it.
+    ///
+    /// # Errors
+    /// [`AccessFault`] if a register is not written as a word.
+    pub(crate) fn store<H: Host>(
+        &mut self,
+        offset: u64,
+        width: Width,
+        value: u32,
+        env: &mut Env<'_, H>,
+    ) -> Result<(), AccessFault> {
+        if !Self::is_config(offset) {
+            self.write(word(offset, width)?, value, env);
+        }
+        Ok(())
     }
 
     /// Reads a 32-bit register at `offset`; unassigned ones read as zero.
