@@ -162,7 +162,13 @@ pub(crate) fn check(
         return Err(found.finish());
     }
     for list in [&mut returns, &mut nested, &mut texts] {
+        if stop() {
+            return Err(stopped().into());
+        }
         list.sort_unstable();
+    }
+    if stop() {
+        return Err(stopped().into());
     }
     Ok(Facts {
         depth: deepest,

@@ -1,6 +1,7 @@
 //! Scopes: which names one binds, and homes for them.
 
 use super::{Lower, VAR_LIMIT};
+use crate::emit::Room;
 use crate::ir::{key_text, truthy};
 use crate::vars::{Var, VarId};
 use a99_core::json::{Document, Kind, NodeId};
@@ -83,6 +84,7 @@ impl<'a> Lower<'_, 'a> {
             doc: self.s.doc,
             sigs: self.s.sigs,
             arena: self.s.arena,
+            room: &mut self.e.room,
             index: HashMap::new(),
             list: Vec::new(),
         };
@@ -221,6 +223,8 @@ struct Collector<'l, 'a> {
     doc: &'a Document,
     sigs: &'l (dyn Signatures + Sync),
     arena: &'a Bump,
+    /// Knows whether the compiler is still wanted.
+    room: &'l mut Room<'a>,
     index: HashMap<&'a [u8], usize>,
     list: Vec<Binding<'a>>,
 }
@@ -240,6 +244,9 @@ impl<'a> Collector<'_, 'a> {
         let mut work: Vec<NodeId> = vec![list];
         while let Some(list) = work.pop() {
             for step in self.doc.elements(list) {
+                if !self.room.spend(0, None) {
+                    return;
+                }
                 self.step(step, &mut work);
             }
         }
