@@ -48,6 +48,21 @@ impl Cx<'_> {
         heap.discard(values, &mut clock)
     }
 
+    /// Gives up host values because of a fault, which it hands back. Where the
+    /// run ends they are left to whoever drops the heap; where it goes on they
+    /// are taken apart.
+    #[cold]
+    pub(crate) fn abandon(&mut self, value: Value, fault: Fault) -> Fault {
+        match fault {
+            Fault::Stop(_) | Fault::OutOfFuel => self.heap.leave(value),
+            Fault::Oom(_) | Fault::Throw(_) => {
+                // A stop is seen again where the fault is raised.
+                let _ = self.discard(vec![value]);
+            }
+        }
+        fault
+    }
+
     /// Joins two strings.
     pub(crate) fn joined(&mut self, a: Str, b: Str) -> Result<Str, Fault> {
         let (heap, mut clock) = self.split();

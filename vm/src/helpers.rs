@@ -235,10 +235,7 @@ impl Helpers {
             let name = a99_core::text::Text::from_wtf8(helper.name.to_vec());
             match cx.work(helper.extent.elements as i64 * VALUE_WORK) {
                 Ok(()) => map.insert(name, document.to_value(helper.node)),
-                Err(fault) => {
-                    let _ = cx.discard(vec![Value::Object(map)]);
-                    return Err(fault);
-                }
+                Err(fault) => return Err(cx.abandon(Value::Object(map), fault)),
             };
         }
         Ok(Some(Value::Object(map)))

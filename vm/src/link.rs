@@ -9,12 +9,14 @@ use crate::heap::{KeyId, ShapeId, StaticShapes, Str, Val};
 use crate::helpers::Helpers;
 use a99_core::costs::CostModel;
 use a99_core::diag::codes;
-use a99_core::program::{Const, LitOp, NO_SIGNATURE, OpRef, Program, TextRange};
-use a99_core::schema::Schema;
+use a99_core::program::{Const, Function, LitOp, NO_SIGNATURE, OpRef, Program, TextRange};
+use a99_core::schema::{Gauge, Schema};
 use a99_core::sig::{BaseCost, Params, Signatures};
 use a99_core::text::{hex, wtf8_to_string_lossy};
 use a99_core::verify::Artifact;
 use a99_ecma::wtf8;
+use std::cell::Cell;
+use std::convert::Infallible;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
@@ -88,6 +90,12 @@ pub(crate) enum LiteralOp {
     Object(ShapeId, u32),
 }
 
+/// UTF-16 units that take as long to read as a record of a program.
+const UNITS_OF_RECORD: usize = 32;
+
+/// Nanoseconds that a record of a program takes, about.
+const NANOS_OF_RECORD: usize = 64;
+
 /// About what an interned key or a shape takes in its tables.
 const KEY_BYTES: usize = 64;
 
@@ -130,14 +138,38 @@ impl Executable {
     /// # Errors
     /// An atom that the program calls and the host does not have.
     pub fn link(artifact: &Artifact, atoms: &AtomSet) -> Result<Executable, LinkError> {
+        // Nobody stops it.
+        Self::link_watched(artifact, atoms, &|| false)
+            .unwrap_or_else(|| Err(LinkError::Free("linking was stopped".to_owned())))
+    }
+
+    /// The same for a program that a run waits for: `stop` is asked again and
+    /// again; `None` once it says so.
+    ///
+    /// # Errors
+    /// As [`Executable::link`].
+    pub fn link_watched(
+        artifact: &Artifact,
+        atoms: &AtomSet,
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Option<Result<Executable, LinkError>> {
+        match Self::linked(artifact, atoms, &Pace::new(stop)) {
+            Ok(exe) => Some(Ok(exe)),
+            Err(Ended::Refused(error)) => Some(Err(error)),
+            Err(Ended::Stopped) => None,
+        }
+    }
+
+    fn linked(artifact: &Artifact, atoms: &AtomSet, pace: &Pace<'_>) -> Result<Executable, Ended> {
         let program = artifact.program();
         let mut shapes = StaticShapes::default();
-        let keys: Vec<_> = program
-            .keys
-            .iter()
-            .map(|r| shapes.key(program.text(*r)))
-            .collect();
+        let mut keys = Vec::with_capacity(program.keys.len());
+        for key in &program.keys {
+            pace.work(1)?;
+            keys.push(shapes.key(program.text(*key)));
+        }
         for shape in &program.shapes {
+            pace.work(shape.len())?;
             let list: Vec<_> = shape.iter().map(|k| keys[*k as usize]).collect();
             shapes.push_shape(&list);
         }
@@ -146,27 +178,28 @@ impl Executable {
             let bytes = &statics[r.start as usize..r.end as usize];
             Str::in_statics(r.start, bytes.len() as u32, wtf8::utf16_len(bytes) as u32)
         };
-        let consts: Box<[Val]> = program
-            .consts
-            .iter()
-            .map(|k| match k {
+        let mut consts = Vec::with_capacity(program.consts.len());
+        for constant in &program.consts {
+            pace.work(1)?;
+            consts.push(match constant {
                 Const::Undefined => Val::Undefined,
                 Const::Null => Val::Null,
                 Const::Bool(b) => Val::Bool(*b),
                 Const::Number(n) => Val::Num(*n),
                 Const::Text(r) => Val::Str(text(*r)),
-            })
-            .collect();
-        let literals = program
-            .literals
-            .iter()
-            .map(|steps| literal(program, steps, &consts))
-            .collect();
+            });
+        }
+        let mut literals = Vec::with_capacity(program.literals.len());
+        for steps in &program.literals {
+            pace.work(steps.len())?;
+            literals.push(literal(program, steps, &consts));
+        }
         let mut bodies = Vec::with_capacity(program.ops.len());
         for op in &program.ops {
+            pace.work(1)?;
             bodies.push(atom(program, op, atoms)?);
         }
-        check_sites(program, &bodies)?;
+        check_sites(program, &bodies, pace)?;
         let costs: Vec<BaseCost> = program
             .ops
             .iter()
@@ -174,26 +207,30 @@ impl Executable {
             .map(|(op, atom)| atom.as_ref().map_or(op.cost, |a| a.sig.cost))
             .collect();
         artifact
-            .check_prices(&costs)
+            .check_prices_watched(&costs, pace.stop)
+            .ok_or(Ended::Stopped)?
             .map_err(|error| LinkError::Free(error.message))?;
-        let prices = |model| -> ModelPrices {
-            let ops: Box<[i64]> = costs.iter().map(|cost| cost.known_in(model)).collect();
-            ModelPrices {
-                blocks: Arc::new(block_prices(program, model, &ops)),
-                ops,
-            }
+        let metered = model_prices(program, CostModel::Metered, &costs, pace)?;
+        let flat = model_prices(program, CostModel::Flat, &costs, pace)?;
+        let mut schemas = Vec::with_capacity(program.schemas.len());
+        for schema in &program.schemas {
+            schemas.push(Schema::read(schema, &mut SchemaPace(pace))?);
+        }
+        let input_schema = match &program.input_schema {
+            Some(schema) => Some(Schema::read(schema, &mut SchemaPace(pace))?),
+            None => None,
         };
         Ok(Executable {
-            consts,
+            consts: consts.into(),
             shapes: Arc::new(shapes),
             keys: keys.into(),
-            literals,
+            literals: literals.into(),
             atoms: bodies.into(),
-            metered: prices(CostModel::Metered),
-            flat: prices(CostModel::Flat),
+            metered,
+            flat,
             statics,
-            schemas: program.schemas.iter().map(Schema::parse).collect(),
-            input_schema: program.input_schema.as_ref().map(Schema::parse),
+            schemas: schemas.into(),
+            input_schema,
             program_hash: OnceLock::new(),
             helpers: OnceLock::new(),
             artifact: artifact.clone(),
@@ -260,6 +297,81 @@ impl Executable {
     }
 }
 
+/// Why linking ended early.
+enum Ended {
+    Refused(LinkError),
+    Stopped,
+}
+
+impl From<LinkError> for Ended {
+    fn from(error: LinkError) -> Ended {
+        Ended::Refused(error)
+    }
+}
+
+/// Asks now and then whether linking is still wanted.
+struct Pace<'s> {
+    stop: &'s (dyn Fn() -> bool + Sync),
+    left: Cell<usize>,
+}
+
+impl<'s> Pace<'s> {
+    /// Records of a program between two questions.
+    const ASK_EVERY: usize = 512;
+
+    fn new(stop: &'s (dyn Fn() -> bool + Sync)) -> Pace<'s> {
+        let left = Cell::new(Self::ASK_EVERY);
+        Pace { stop, left }
+    }
+
+    /// Is about to look at so many records.
+    fn work(&self, records: usize) -> Result<(), Ended> {
+        match self.left.get().checked_sub(records) {
+            Some(left) => {
+                self.left.set(left);
+                Ok(())
+            }
+            None => self.look(),
+        }
+    }
+
+    fn look(&self) -> Result<(), Ended> {
+        self.left.set(Self::ASK_EVERY);
+        match (self.stop)() {
+            true => Err(Ended::Stopped),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Asks while a schema of the program is read.
+struct SchemaPace<'p, 's>(&'p Pace<'s>);
+
+impl Gauge for SchemaPace<'_, '_> {
+    type Stop = Ended;
+
+    fn nodes(&mut self, n: usize) -> Result<(), Ended> {
+        self.0.work(n)
+    }
+
+    fn reads(&mut self, elements: usize, units: usize) -> Result<(), Ended> {
+        self.0.work(elements + units / UNITS_OF_RECORD)
+    }
+
+    fn passes(&mut self, nanos: usize) -> Result<(), Ended> {
+        self.0.work(nanos / NANOS_OF_RECORD)
+    }
+
+    fn holds(&mut self, _: usize) -> Result<(), Ended> {
+        Ok(())
+    }
+
+    /// Reading matches nothing.
+    fn matches(&mut self, _: &[u8], _: &[u8], _: usize) -> Result<Result<bool, String>, Ended> {
+        Ok(Ok(true))
+    }
+}
+
 /// The host's atom behind an op of the program. What it costs is the host's
 /// word, not the program's.
 fn atom(program: &Program, op: &OpRef, atoms: &AtomSet) -> Result<Option<Arc<AtomDef>>, LinkError> {
@@ -282,8 +394,13 @@ fn atom(program: &Program, op: &OpRef, atoms: &AtomSet) -> Result<Option<Arc<Ato
 }
 
 /// Every call passes what its atom takes: bodies rely on it.
-fn check_sites(program: &Program, atoms: &[Option<Arc<AtomDef>>]) -> Result<(), LinkError> {
+fn check_sites(
+    program: &Program,
+    atoms: &[Option<Arc<AtomDef>>],
+    pace: &Pace<'_>,
+) -> Result<(), Ended> {
     for site in &program.sites {
+        pace.work(1)?;
         let Some(atom) = &atoms[site.op as usize] else {
             continue;
         };
@@ -292,7 +409,7 @@ fn check_sites(program: &Program, atoms: &[Option<Arc<AtomDef>>]) -> Result<(), 
             Params::Open | Params::Raw => 1,
         };
         if usize::from(site.inputs) != takes {
-            return Err(LinkError::Inputs(atom.sig.name.clone().into_owned()));
+            return Err(LinkError::Inputs(atom.sig.name.clone().into_owned()).into());
         }
     }
     Ok(())
@@ -311,21 +428,50 @@ fn literal(program: &Program, steps: &[LitOp], consts: &[Val]) -> LiteralCode {
     steps.iter().map(step).collect()
 }
 
+/// The prices of a program in a cost model, at these costs of its ops.
+fn model_prices(
+    program: &Program,
+    model: CostModel,
+    costs: &[BaseCost],
+    pace: &Pace<'_>,
+) -> Result<ModelPrices, Ended> {
+    let ops: Box<[i64]> = costs.iter().map(|cost| cost.known_in(model)).collect();
+    let mut blocks = Vec::with_capacity(program.functions.len());
+    for f in &program.functions {
+        blocks.push(function_prices(program, f, model, &ops, |charges| {
+            pace.work(charges)
+        })?);
+    }
+    let blocks = Arc::new(blocks);
+    Ok(ModelPrices { ops, blocks })
+}
+
 /// The price of every block under these prices of ops.
 pub(crate) fn block_prices(program: &Program, model: CostModel, ops: &[i64]) -> Prices {
-    program
-        .functions
-        .iter()
-        .map(|f| {
-            (0..f.blocks.len())
-                .map(|b| {
-                    f.charges_of(b).iter().fold(0i64, |sum, c| {
-                        let price =
-                            program.price(c, model, |step| ops[f.steps[step as usize].op as usize]);
-                        sum.saturating_add(price)
-                    })
-                })
-                .collect()
+    let prices = |f| {
+        let Ok(prices) = function_prices(program, f, model, ops, |_| Ok::<_, Infallible>(()));
+        prices
+    };
+    program.functions.iter().map(prices).collect()
+}
+
+/// The prices of a function's blocks; `work` is told how many records are
+/// looked at next.
+fn function_prices<E>(
+    program: &Program,
+    f: &Function,
+    model: CostModel,
+    ops: &[i64],
+    work: impl Fn(usize) -> Result<(), E>,
+) -> Result<Box<[i64]>, E> {
+    (0..f.blocks.len())
+        .map(|block| {
+            let charges = f.charges_of(block);
+            work(1 + charges.len())?;
+            Ok(charges.iter().fold(0i64, |sum, c| {
+                let step_price = |step: u32| ops[f.steps[step as usize].op as usize];
+                sum.saturating_add(program.price(c, model, step_price))
+            }))
         })
         .collect()
 }

@@ -209,10 +209,14 @@ impl Vm {
             .as_ref()
             .ok_or_else(|| Text::from("This host does not run programs from programs"))?;
         let artifact = loader.load(&request.program, &request.outer, request.room, &stop)?;
-        if stop() {
-            return Err(Text::from("Loading was stopped"));
+        let linked = match stop() {
+            true => None,
+            false => Executable::link_watched(&artifact, &self.atoms, &stop),
+        };
+        match linked {
+            Some(linked) => linked.map(Arc::new).map_err(|e| Text::from(e.to_string())),
+            None => Err(Text::from("Loading was stopped")),
         }
-        self.link(&artifact).map_err(|e| Text::from(e.to_string()))
     }
 }
 

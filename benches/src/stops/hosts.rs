@@ -167,6 +167,8 @@ pub(crate) fn load(
     if stop() {
         return Err(Text::from("stopped"));
     }
-    let exe = Executable::link(&artifact, atoms).map_err(|error| Text::from(error.to_string()))?;
-    Ok(Arc::new(exe))
+    Executable::link_watched(&artifact, atoms, &stop)
+        .ok_or_else(|| Text::from("stopped"))?
+        .map(Arc::new)
+        .map_err(|error| Text::from(error.to_string()))
 }

@@ -57,11 +57,24 @@ impl Artifact {
     /// # Errors
     /// [`codes::UNCHARGED_CODE`]: at these prices something does.
     pub fn check_prices(&self, costs: &[BaseCost]) -> Result<(), VerifyError> {
+        never_stopped(self.check_prices_watched(costs, &|| false))
+    }
+
+    /// The same while somebody watches: `stop` is asked again and again; `None`
+    /// once it says so.
+    ///
+    /// # Errors
+    /// As [`Artifact::check_prices`].
+    pub fn check_prices_watched(
+        &self,
+        costs: &[BaseCost],
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Option<Result<(), VerifyError>> {
         let same = |(op, cost): (&crate::program::OpRef, &BaseCost)| op.cost == *cost;
         if self.program.ops.iter().zip(costs).all(same) {
-            return Ok(());
+            return Some(Ok(()));
         }
-        check_at(&self.program, costs)
+        check_watched(&self.program, costs, stop)
     }
 }
 
@@ -185,17 +198,15 @@ pub fn verify_watched(
 /// All checks, in an order in which later ones may rely on earlier ones.
 fn check(program: &Program) -> Check {
     let costs: Vec<BaseCost> = program.ops.iter().map(|op| op.cost).collect();
-    check_at(program, &costs)
+    never_stopped(check_watched(program, &costs, &|| false))
 }
 
-/// The same at other prices of ops than the program says.
-fn check_at(program: &Program, costs: &[BaseCost]) -> Check {
-    // Nobody stops it; what was not checked to its end is not accepted.
-    check_watched(program, costs, &|| false)
-        .unwrap_or_else(|| Err(refuse(codes::TOO_LARGE, "verifying was stopped")))
+/// What nobody stops; what was not checked to its end is not accepted.
+fn never_stopped(checked: Option<Check>) -> Check {
+    checked.unwrap_or_else(|| Err(refuse(codes::TOO_LARGE, "verifying was stopped")))
 }
 
-/// The same; `None` if it was stopped.
+/// The same at these prices of ops; `None` if it was stopped.
 fn check_watched(
     program: &Program,
     costs: &[BaseCost],

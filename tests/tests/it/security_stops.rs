@@ -5,6 +5,7 @@ use crate::attack::{
     stopped,
 };
 use agent99::capabilities::{MemoryStore, ScriptedFetch};
+use agent99::vm::Executable;
 use agent99::{
     AbortSignal, AtomBody, AtomDef, AtomSig, AtomTimeout, Capabilities, Engine, ErrorCode,
     HostReply, Outcome, Params, RunOptions, Value, all_atoms, json,
@@ -380,5 +381,30 @@ fn c22_spinners_do_not_starve_short_runs() {
         // Debug builds do a slice of work in ten to twenty times the time.
         let limit = Duration::from_millis(if cfg!(debug_assertions) { 5_000 } else { 200 });
         assert!(p99 < limit, "{spin}: {p99:?}");
+    }
+}
+
+/// A program that arrives at run time is linked only as long as somebody waits:
+/// every question that linking asks may be its last.
+#[test]
+fn linking_ends_at_whatever_question_says_stop() {
+    let helper = json!({"steps": json!([set("x", lit(1))])});
+    let helpers: serde_json::Map<String, Json> = (0..1_000)
+        .map(|i| (format!("h{i}"), helper.clone()))
+        .collect();
+    let program = json!({"op": "seq", "helpers": helpers, "steps": []});
+    let agent = ENGINE.compile(program.to_string()).expect("a program");
+    let link = |last: usize| {
+        let asked = AtomicUsize::new(0);
+        let stop = || asked.fetch_add(1, Ordering::Relaxed) >= last;
+        let linked = Executable::link_watched(agent.artifact(), ENGINE.vm().atoms(), &stop);
+        (linked.map(|linked| linked.map(|_| ())), asked.into_inner())
+    };
+    let (whole, questions) = link(usize::MAX);
+    assert_eq!(whole, Some(Ok(())));
+    // 1,000 functions, each looked through for two cost models.
+    assert!(questions >= 4, "{questions}");
+    for last in 0..questions {
+        assert_eq!(link(last), (None, last + 1));
     }
 }

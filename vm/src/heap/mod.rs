@@ -185,6 +185,11 @@ impl Heap {
         ended
     }
 
+    /// Leaves a host value of a run that ends to whoever drops the heap.
+    pub(crate) fn leave(&mut self, value: Value) {
+        self.left.push(value);
+    }
+
     /// An estimate of what [`Heap::discard`] left.
     pub(crate) fn left_bytes(&self) -> usize {
         // Few values stand for all that is in them.

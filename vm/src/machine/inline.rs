@@ -169,23 +169,17 @@ impl Machine {
         let mut cx = super::cx(&mut self.heap, &mut self.meter, host);
         let mut copies = Copies::new(&mut cx);
         let value = copies.to_value(program, &limits)?;
-        let lent = copies.bytes();
+        let copied = copies.bytes();
         drop(copies);
         let exe = self.root_of_helpers();
-        let mut cx = super::cx(&mut self.heap, &mut self.meter, host);
-        let (needed, mut extent) = match exe.helpers().needed_by(&mut cx, &value) {
-            Ok(needed) => needed,
+        let (needed, lent) = match self.lend(&exe, &value, outer.len(), copied, host) {
+            Ok(lent) => lent,
             Err(fault) => {
-                let _ = cx.discard(vec![value]);
-                return Err(fault);
+                // All that the run has prepaid is settled: out of fuel is its end.
+                let mut cx = super::cx(&mut self.heap, &mut self.meter, host);
+                return Err(cx.abandon(value, fault));
             }
         };
-        extent.elements = extent.elements.saturating_add(outer.len());
-        self.pay_for_compiling(extent, host)?;
-        let lent = (extent.elements.saturating_mul(READ_NODE_BYTES))
-            .saturating_add(extent.units.saturating_mul(READ_UNIT_BYTES))
-            .saturating_add(lent);
-        self.heap.add_external(lent)?;
         let mut cx = super::cx(&mut self.heap, &mut self.meter, host);
         let value = with_helpers(&mut cx, value, &exe, &needed)?;
         let names = outer.iter().map(|o| (o.name.clone(), o.constant)).collect();
@@ -206,6 +200,27 @@ impl Machine {
     /// The program whose helpers all others have: the one that the run began with.
     fn root_of_helpers(&self) -> Arc<Executable> {
         self.units[0].exe.clone()
+    }
+
+    /// Pays for a program and counts what is read of it: the helpers that it
+    /// needs, and the bytes.
+    fn lend(
+        &mut self,
+        exe: &Executable,
+        program: &Value,
+        outer: usize,
+        copied: usize,
+        host: &dyn Host,
+    ) -> Result<(Vec<u32>, usize), Fault> {
+        let mut cx = super::cx(&mut self.heap, &mut self.meter, host);
+        let (needed, mut extent) = exe.helpers().needed_by(&mut cx, program)?;
+        extent.elements = extent.elements.saturating_add(outer);
+        self.pay_for_compiling(extent, host)?;
+        let lent = (extent.elements.saturating_mul(READ_NODE_BYTES))
+            .saturating_add(extent.units.saturating_mul(READ_UNIT_BYTES))
+            .saturating_add(copied);
+        self.heap.add_external(lent)?;
+        Ok((needed, lent))
     }
 
     /// Takes the price of compiling, and looks at the host before a long one.
@@ -240,22 +255,28 @@ impl Machine {
         let Some(Waiting::Load(pending)) = self.waiting.take() else {
             return;
         };
-        let stopped = host.stop();
-        let mut cx = super::cx(&mut self.heap, &mut self.meter, host);
-        let discarded = match stopped {
-            Some(reason) => Err(Fault::Stop(reason)),
-            None => cx.discard(vec![request.program]),
+        let discarded = match host.stop() {
+            Some(reason) => {
+                self.heap.leave(request.program);
+                Err(Fault::Stop(reason))
+            }
+            None => {
+                let mut cx = super::cx(&mut self.heap, &mut self.meter, host);
+                cx.discard(vec![request.program])
+            }
         };
         self.heap.sub_external(pending.lent);
-        if self.outcome.is_some() {
-            return;
-        }
-        if let Err(fault) = discarded {
-            return self.raise(fault, host);
-        }
         // What was made when the run had to stop is no answer.
-        if let Some(reason) = host.stop() {
-            return self.stop(reason);
+        let wanted = discarded.and_then(|()| host.stop().map_or(Ok(()), |r| Err(Fault::Stop(r))));
+        if wanted.is_err() || self.outcome.is_some() {
+            // Its functions are given back elsewhere.
+            let _ = loaded.map(super::release);
+            if self.outcome.is_none()
+                && let Err(fault) = wanted
+            {
+                self.raise(fault, host);
+            }
+            return;
         }
         let entered = match loaded {
             Ok(exe) => self.enter_program(&exe, pending, host),
@@ -341,10 +362,7 @@ fn with_helpers(
     };
     let helpers = match exe.helpers().value(cx, exe.program(), needed) {
         Ok(helpers) => helpers,
-        Err(fault) => {
-            let _ = cx.discard(vec![Value::Object(root)]);
-            return Err(fault);
-        }
+        Err(fault) => return Err(cx.abandon(Value::Object(root), fault)),
     };
     match helpers {
         Some(helpers) => {
