@@ -183,10 +183,7 @@ fn artifact_text(error: &LoadError, name: &str) -> String {
 /// byte is to blame.
 fn artifact_json(error: &LoadError) -> Value {
     let mut map = Map::new();
-    map.insert("code", error.code());
-    if let Some(alias) = codes::alias(error.code()) {
-        map.insert("alias", alias);
-    }
+    codes::insert(&mut map, error.code());
     map.insert("message", error.message());
     if let Some(offset) = error.offset() {
         // Files are far smaller than what a double counts exactly.

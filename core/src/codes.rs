@@ -5,6 +5,7 @@
 //! such as `A99-V0002`, which stays as an alias. Each list of codes is a table,
 //! one row each; `docs/errors.md` is generated from these tables.
 
+use crate::value::Map;
 use crate::{artifact, diag, error, verify};
 use std::collections::HashSet;
 
@@ -52,6 +53,15 @@ pub fn find(code: &str) -> Option<&'static Code<'static>> {
 #[must_use]
 pub fn alias(code: &str) -> Option<&'static str> {
     find(code)?.alias
+}
+
+/// Puts a code into the JSON form of what carries it: `code`, and `alias` if it
+/// has one.
+pub fn insert(map: &mut Map, code: &str) {
+    map.insert("code", code);
+    if let Some(alias) = alias(code) {
+        map.insert("alias", alias);
+    }
 }
 
 /// What is wrong with the codes of this crate and others beside them: form,

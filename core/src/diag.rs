@@ -154,10 +154,7 @@ impl Diagnostic {
     pub fn to_json(&self) -> Value {
         let range = |range: &Range<u32>| Value::from(vec![range.start.into(), range.end.into()]);
         let mut map = Map::new();
-        map.insert("code", self.code);
-        if let Some(alias) = crate::codes::alias(self.code) {
-            map.insert("alias", alias);
-        }
+        crate::codes::insert(&mut map, self.code);
         map.insert("severity", self.severity.as_str());
         map.insert("message", self.message.as_str());
         map.insert("pointer", self.pointer.as_str());

@@ -228,10 +228,7 @@ fn outcome_json(outcome: &Outcome, findings: &Diagnostics) -> Value {
 
 fn run_error_json(error: &RunError) -> Value {
     let mut map = Map::new();
-    map.insert("code", error.code.as_str());
-    if let Some(alias) = codes::alias(error.code.as_str()) {
-        map.insert("alias", alias);
-    }
+    codes::insert(&mut map, error.code.as_str());
     map.insert("message", error.message.clone());
     map.insert("op", error.op.clone());
     if let Some(pointer) = &error.pointer {
