@@ -49,25 +49,32 @@ impl std::fmt::Debug for Pace<'_> {
     }
 }
 
+/// Works while `ask`, which is asked before each value, finds nothing against
+/// it: what was made, what is left of it, and how the asking ended.
+fn paced<T, E>(
+    ask: impl FnMut() -> Result<(), E>,
+    work: impl FnOnce(&Pace<'_>) -> T,
+) -> (T, Vec<Value>, Result<(), E>) {
+    let state = RefCell::new((ask, Ok(())));
+    let stop = || {
+        let (ask, ended) = &mut *state.borrow_mut();
+        if ended.is_ok() {
+            *ended = ask();
+        }
+        ended.is_err()
+    };
+    let pace = Pace::until(&stop);
+    let made = work(&pace);
+    let left = pace.left.into_inner();
+    (made, left, state.into_inner().1)
+}
+
 /// Works at the pace of an instruction.
 ///
 /// # Errors
 /// A stop.
 pub(super) fn within<T>(cx: &mut Cx<'_>, work: impl FnOnce(&Pace<'_>) -> T) -> Result<T, Fault> {
-    let (made, left, ended) = {
-        let run = RefCell::new((&mut *cx, Ok(())));
-        let stop = || {
-            let (cx, ended) = &mut *run.borrow_mut();
-            if ended.is_ok() {
-                *ended = cx.work(VALUE);
-            }
-            ended.is_err()
-        };
-        let pace = Pace::until(&stop);
-        let made = work(&pace);
-        let left = pace.left.into_inner();
-        (made, left, run.into_inner().1)
-    };
+    let (made, left, ended) = paced(|| cx.work(VALUE), work);
     cx.discard(left)?;
     ended?;
     Ok(made)
@@ -76,20 +83,10 @@ pub(super) fn within<T>(cx: &mut Cx<'_>, work: impl FnOnce(&Pace<'_>) -> T) -> R
 /// Works at the pace of a call that the run waits for; `None` if its answer is
 /// no longer wanted.
 pub(super) fn while_wanted<T>(patience: &Patience, work: impl FnOnce(&Pace<'_>) -> T) -> Option<T> {
-    let (made, left, ended) = {
-        let watch = RefCell::new((Watch::new(patience), false));
-        let stop = || {
-            let (watch, ended) = &mut *watch.borrow_mut();
-            *ended = *ended || watch.work(VALUE as usize).is_err();
-            *ended
-        };
-        let pace = Pace::until(&stop);
-        let made = work(&pace);
-        let left = pace.left.into_inner();
-        (made, left, watch.into_inner().1)
-    };
+    let mut watch = Watch::new(patience);
+    let (made, left, ended) = paced(|| watch.work(VALUE as usize), work);
     let dropped = discard(patience, left);
-    (dropped && !ended).then_some(made)
+    (dropped && ended.is_ok()).then_some(made)
 }
 
 /// Takes values apart; what is left when they are no longer waited for goes to
