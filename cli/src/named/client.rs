@@ -6,9 +6,8 @@ use super::name::Name;
 use super::place::Place;
 use super::problem::{LOST, NO_SUCH_NAME, NOT_ANSWERING, Problem, REFUSED};
 use super::serve::is_same_user;
-use super::wire::{
-    Exec, Frame, Kind, MAX_DATA, Request, WINDOW, parse, read, size_bytes, write_request,
-};
+use super::wire::{Exec, Frame, MAX_DATA, Request, WINDOW, parse, read, write_request};
+use a99_sandbox_protocol::{Report, Stream};
 use serde_json::Value as Json;
 use std::io::{self, Read, stdin};
 use std::net::Shutdown;
@@ -77,9 +76,7 @@ impl Connection {
     /// The next frame of the answer.
     fn next(&mut self) -> Result<Frame, Problem> {
         match read(&mut self.stream) {
-            Ok(Some(frame)) if frame.kind == Kind::Problem => {
-                Err(parse(&frame.bytes).unwrap_or_else(|problem| problem))
-            }
+            Ok(Some(Frame::Problem(json))) => Err(parse(&json).unwrap_or_else(|problem| problem)),
             Ok(Some(frame)) => Ok(frame),
             Ok(None) => Err(lost(&self.name, "it ended")),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -95,10 +92,9 @@ impl Connection {
     /// # Errors
     /// What the sandbox says; [`LOST`] if it ends meanwhile.
     pub(crate) fn reply(mut self) -> Result<Json, Problem> {
-        let frame = self.next()?;
-        match frame.kind {
-            Kind::Reply => parse(&frame.bytes),
-            kind => Err(Problem::new(REFUSED, format!("an answer of {kind:?}"))),
+        match self.next()? {
+            Frame::Reply(json) => parse(&json),
+            _ => Err(out_of_place()),
         }
     }
 
@@ -138,25 +134,31 @@ impl Connection {
             pass_input(&self.writer, &credit).map_err(|error| Problem::io("no thread", error))?;
         }
         loop {
-            let frame = self.next()?;
-            let written = match frame.kind {
-                Kind::Stdout => sink(false, &frame.bytes),
-                Kind::Stderr => sink(true, &frame.bytes),
-                Kind::Credit => {
-                    credit.add(frame.number().unwrap_or_default() as usize);
+            let Frame::Report(report) = self.next()? else {
+                return Err(out_of_place());
+            };
+            let written = match report {
+                Report::Output(stream, bytes) => sink(stream == Stream::Stderr, &bytes),
+                Report::Credit(bytes) => {
+                    credit.add(bytes as usize);
                     Ok(())
                 }
-                Kind::Exit => {
+                Report::Exited(exited) => {
                     return Ok(Ended {
-                        code: frame.bytes.first().copied().unwrap_or_default(),
-                        out_of_memory: frame.bytes.get(1) == Some(&1),
+                        code: exited.exit_code(),
+                        out_of_memory: exited.out_of_memory,
                     });
                 }
-                kind => return Err(Problem::new(REFUSED, format!("an answer of {kind:?}"))),
+                _ => return Err(out_of_place()),
             };
             written.map_err(|error| Problem::io("output", error))?;
         }
     }
+}
+
+/// The answer is of a kind that has no place here.
+fn out_of_place() -> Problem {
+    Problem::new(REFUSED, "an answer to another request")
 }
 
 /// How a command ended.
@@ -181,7 +183,7 @@ impl Remote {
     /// # Errors
     /// The connection's.
     pub(crate) fn resize(&self, rows: u16, columns: u16) -> io::Result<()> {
-        send(&self.writer, Kind::Resize, &size_bytes(rows, columns))
+        send(&self.writer, &Frame::resize(rows, columns))
     }
 
     /// Sends a signal to its process group; 9 ends it with all that it started.
@@ -189,7 +191,7 @@ impl Remote {
     /// # Errors
     /// The connection's.
     pub(crate) fn signal(&self, number: u32) -> io::Result<()> {
-        send(&self.writer, Kind::Signal, &number.to_le_bytes())
+        send(&self.writer, &Frame::signal(number))
     }
 
     /// Waits for nothing any more: the connection ends, and with it the command.
@@ -367,14 +369,14 @@ fn pass_input(writer: &Writer, credit: &Arc<Credit>) -> io::Result<()> {
             };
             while !rest.is_empty() {
                 let (now, later) = rest.split_at(credit.take(rest.len()));
-                if send(&writer, Kind::Stdin, now).is_err() {
+                if send(&writer, &Frame::stdin(now)).is_err() {
                     return;
                 }
                 rest = later;
             }
         }
         // The command may have ended at this moment.
-        let _ = send(&writer, Kind::StdinEnd, &[]);
+        let _ = send(&writer, &Frame::stdin_end());
     });
     spawned.map(drop)
 }

@@ -1,7 +1,7 @@
 //! A client's standard input on its way to a command of the guest: a thread
 //! waits for the command, so that nobody else does.
 
-use super::wire::{Kind, WINDOW, write};
+use super::wire::{Frame, WINDOW, write};
 use a99_sandbox::{Process, block_on};
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -13,11 +13,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub(super) type Writer = Arc<Mutex<UnixStream>>;
 
 /// Writes a frame.
-pub(super) fn send(writer: &Writer, kind: Kind, bytes: &[u8]) -> io::Result<()> {
+pub(super) fn send(writer: &Writer, frame: &Frame) -> io::Result<()> {
     // A panicking thread may have left half a frame: the reader then refuses
     // what follows.
     let mut stream = writer.lock().unwrap_or_else(PoisonError::into_inner);
-    write(&mut *stream, kind, bytes)
+    write(&mut *stream, frame)
 }
 
 enum Input {
@@ -72,8 +72,7 @@ fn feed(process: &Process, queued: &Receiver<Input>, under_way: &AtomicUsize, wr
             return;
         }
         under_way.fetch_sub(bytes.len(), Ordering::Relaxed);
-        let credit = (bytes.len() as u32).to_le_bytes();
-        if send(writer, Kind::Credit, &credit).is_err() {
+        if send(writer, &Frame::credit(bytes.len() as u32)).is_err() {
             return;
         }
     }

@@ -13,7 +13,7 @@ use super::place::Place;
 use super::problem::{NAME_TAKEN, NOT_ANSWERING, Problem};
 use super::serve::{refuse, serve};
 use super::spec::Spec;
-use super::wire::{Kind, write_json};
+use super::wire::{Frame, write};
 use crate::commands::sandbox::builder;
 use crate::failure::Exit;
 use a99_sandbox::image::Cache;
@@ -310,7 +310,8 @@ fn end(
     };
     let others = stopped.try_iter().flatten();
     for mut asker in first.into_iter().chain(others) {
-        let _ = write_json(&mut asker, Kind::Reply, &json!({"stopped": true}));
+        let stopped = Frame::reply(&json!({"stopped": true}));
+        let _ = stopped.and_then(|frame| write(&mut asker, &frame));
     }
     asked
 }

@@ -6,10 +6,11 @@
 use super::input::{Feeder, Writer, send};
 use super::keeper::Keeper;
 use super::problem::{Problem, REFUSED};
-use super::wire::{Exec, Frame, Kind, MAX_DATA, Request, parse_request, read, write_json};
+use super::wire::{Exec, Frame, MAX_DATA, Request, parse_request, read, write};
 use a99_sandbox::{
     Cancel, Command, Copied, ExecOptions, Process, Stream, VmCode, VmError, block_on,
 };
+use a99_sandbox_protocol as protocol;
 use serde_json::{Value as Json, json};
 use std::future::Future;
 use std::io;
@@ -39,7 +40,7 @@ pub(super) fn serve(keeper: &Arc<Keeper>, stream: UnixStream) {
 
 /// Tells a client what was wrong, and no more.
 pub(super) fn refuse(mut stream: UnixStream, problem: &Problem) {
-    let _ = write_json(&mut stream, Kind::Problem, problem);
+    let _ = Frame::problem(problem).and_then(|frame| write(&mut stream, &frame));
     let _ = stream.shutdown(Shutdown::Both);
 }
 
@@ -94,7 +95,7 @@ fn answer(keeper: &Arc<Keeper>, stream: &UnixStream) -> Result<(), Problem> {
         } => copied(unless_gone(reader, sandbox.copy_out_with_git(guest, host))?),
     };
     let mut stream = stream;
-    let _ = write_json(&mut stream, Kind::Reply, &done);
+    let _ = Frame::reply(&done).and_then(|frame| write(&mut stream, &frame));
     let _ = stream.shutdown(Shutdown::Both);
     Ok(())
 }
@@ -136,14 +137,14 @@ fn in_session(keeper: &Keeper, exec: &Exec, reader: UnixStream) -> Result<(), Pr
     };
     // A client that is gone hears nothing.
     let _ = (|| {
-        for (kind, bytes) in [(Kind::Stdout, output.0), (Kind::Stderr, output.1)] {
+        for (of, bytes) in [(Stream::Stdout, output.0), (Stream::Stderr, output.1)] {
             for bytes in bytes.chunks(MAX_DATA) {
-                super::wire::write(&mut stream, kind, bytes)?;
+                write(&mut stream, &Frame::output(of, bytes))?;
             }
         }
         match &end {
-            Ok(code) => super::wire::write(&mut stream, Kind::Exit, &[*code]),
-            Err(problem) => write_json(&mut stream, Kind::Problem, problem),
+            Ok(code) => write(&mut stream, &Frame::exited(*code, false)),
+            Err(problem) => write(&mut stream, &Frame::problem(problem)?),
         }
     })();
     let _ = stream.shutdown(Shutdown::Both);
@@ -259,20 +260,20 @@ fn follow(command: Command, exec: &Exec, mut reader: UnixStream) -> Result<(), P
 /// Does what a frame says; `false` for one that has no place here.
 fn hear(frame: Frame, process: &Process, feeder: Option<&Feeder>) -> bool {
     // The end of the guest comes as the command's end.
-    match (frame.kind, feeder) {
-        (Kind::Stdin, Some(feeder)) => return feeder.bytes(frame.bytes),
-        (Kind::StdinEnd, Some(feeder)) => feeder.end(),
-        (Kind::Resize, _) => {
-            if let Some((rows, columns)) = frame.size() {
-                let _ = process.resize(rows, columns);
-            }
+    let Frame::Request(request) = frame else {
+        return false;
+    };
+    match (request, feeder) {
+        (protocol::Request::Stdin(bytes), Some(feeder)) => return feeder.bytes(bytes),
+        (protocol::Request::StdinEnd, Some(feeder)) => feeder.end(),
+        (protocol::Request::Resize(size), _) => {
+            let _ = process.resize(size.rows, size.cols);
         }
-        (Kind::Signal, _) => {
-            let _ = match frame.number() {
-                Some(SIGKILL) => process.kill(),
-                Some(number) => process.signal(number),
-                None => return false,
-            };
+        (protocol::Request::Signal(SIGKILL), _) => {
+            let _ = process.kill();
+        }
+        (protocol::Request::Signal(number), _) => {
+            let _ = process.signal(number);
         }
         _ => return false,
     }
@@ -287,12 +288,8 @@ fn tell(process: &Process, writer: &Writer) {
             Ok(None) => break block_on(process.wait()),
             Err(error) => break Err(error),
         };
-        let kind = match chunk.stream {
-            Stream::Stderr => Kind::Stderr,
-            _ => Kind::Stdout,
-        };
         for bytes in chunk.bytes.chunks(MAX_DATA) {
-            if send(writer, kind, bytes).is_err() {
+            if send(writer, &Frame::output(chunk.stream, bytes)).is_err() {
                 // The reader hears of the client's end too, and ends the
                 // command.
                 return;
@@ -302,10 +299,13 @@ fn tell(process: &Process, writer: &Writer) {
     let mut stream = writer.lock().unwrap_or_else(PoisonError::into_inner);
     let _ = match end {
         Ok(exited) => {
-            let end = [exited.exit_code(), u8::from(exited.out_of_memory)];
-            super::wire::write(&mut *stream, Kind::Exit, &end)
+            let end = Frame::exited(exited.exit_code(), exited.out_of_memory);
+            write(&mut *stream, &end)
         }
-        Err(error) => write_json(&mut *stream, Kind::Problem, &Problem::from(error)),
+        Err(error) => {
+            let frame = Frame::problem(&Problem::from(error));
+            frame.and_then(|frame| write(&mut *stream, &frame))
+        }
     };
     // Wakes the reader: the answer is complete.
     let _ = stream.shutdown(Shutdown::Both);

@@ -1,5 +1,5 @@
-//! What a client and a sandbox's process say to each other: frames of a kind, a
-//! length and that many bytes.
+//! What a client and a sandbox's process say to each other, in the frames of
+//! [`a99_sandbox_protocol`].
 //!
 //! A connection carries one request, the first frame. The answer to a command is
 //! what it writes, then how it ended; to all else it is one reply. Standard
@@ -8,6 +8,10 @@
 //! the command reads nothing.
 
 use super::problem::{Problem, REFUSED};
+use a99_sandbox_protocol::{
+    self as protocol, Ending, Exited, HEADER_BYTES, MAX_CHUNK, PtySize, Report, Stream, kind,
+    raw_frame, read_frame,
+};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
@@ -15,137 +19,137 @@ use std::io::{self, Read, Write};
 
 /// Raised when requests or frames change: a sandbox may have been started by an
 /// older binary.
-const PROTOCOL: u32 = 2;
+const PROTOCOL: u32 = 3;
 
-/// Largest frame of bytes.
-pub(crate) const MAX_DATA: usize = 64 << 10;
+/// Most bytes of a stream in one frame.
+pub(crate) const MAX_DATA: usize = MAX_CHUNK;
 
 /// Largest frame of JSON: arguments and variables of a command, which may have
 /// 2 MiB in Linux, written with escapes.
 const MAX_JSON: usize = 16 << 20;
 
+/// Longest payload of a frame that is neither a stream's nor JSON.
+const MAX_SMALL: usize = 64;
+
 /// Bytes of standard input that may be under way.
 pub(crate) const WINDOW: usize = 256 << 10;
 
-/// What a frame is.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// To the sandbox: what is asked, JSON.
-    Request,
-    /// To the sandbox: bytes for standard input.
-    Stdin,
-    /// To the sandbox: no more of them.
-    StdinEnd,
-    /// To the sandbox: the terminal's rows and columns, two bytes each.
-    Resize,
-    /// To the sandbox: a signal's number, four bytes.
-    Signal,
-    /// From the sandbox: what was asked, done; JSON.
-    Reply,
-    /// From the sandbox: bytes of standard output.
-    Stdout,
-    /// From the sandbox: bytes of standard error.
-    Stderr,
-    /// From the sandbox: that many more bytes of standard input, four bytes.
-    Credit,
-    /// From the sandbox: the exit code of the command, one byte, and another one
-    /// that is 1 if something of it was ended for want of memory.
-    Exit,
-    /// From the sandbox: a [`Problem`], JSON.
-    Problem,
-}
-
-impl Kind {
-    const ALL: [(u8, Kind); 11] = [
-        (b'q', Kind::Request),
-        (b'i', Kind::Stdin),
-        (b'e', Kind::StdinEnd),
-        (b'w', Kind::Resize),
-        (b's', Kind::Signal),
-        (b'r', Kind::Reply),
-        (b'1', Kind::Stdout),
-        (b'2', Kind::Stderr),
-        (b'c', Kind::Credit),
-        (b'x', Kind::Exit),
-        (b'p', Kind::Problem),
-    ];
-
-    fn byte(self) -> u8 {
-        let of = |(byte, kind): &(u8, Kind)| (*kind == self).then_some(*byte);
-        Self::ALL.iter().find_map(of).unwrap_or_default()
-    }
-
-    fn of(byte: u8) -> Option<Kind> {
-        let of = |(other, kind): &(u8, Kind)| (*other == byte).then_some(*kind);
-        Self::ALL.iter().find_map(of)
-    }
-
-    /// Most bytes that one may have.
-    fn limit(self) -> usize {
-        match self {
-            Kind::Request | Kind::Reply | Kind::Problem => MAX_JSON,
-            Kind::Stdin | Kind::Stdout | Kind::Stderr => MAX_DATA,
-            Kind::StdinEnd => 0,
-            Kind::Exit => 2,
-            Kind::Resize | Kind::Signal | Kind::Credit => 4,
-        }
-    }
-}
+/// The id of all frames: a connection carries one request.
+const ID: u64 = 0;
 
 /// One frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Frame {
-    /// What it is.
-    pub kind: Kind,
-    /// Its content.
-    pub bytes: Vec<u8>,
+pub(crate) enum Frame {
+    /// To the sandbox: what is asked, JSON.
+    Call(Vec<u8>),
+    /// To the sandbox: standard input and its end, the size of the terminal, a
+    /// signal.
+    Request(protocol::Request),
+    /// From the sandbox: what was asked, done; JSON.
+    Reply(Vec<u8>),
+    /// From the sandbox: outputs, credit for standard input, the end of the
+    /// command.
+    Report(Report),
+    /// From the sandbox: a [`Problem`], JSON.
+    Problem(Vec<u8>),
 }
 
 impl Frame {
-    /// The content of a signal or a credit.
-    pub(crate) fn number(&self) -> Option<u32> {
-        Some(u32::from_le_bytes(self.bytes.as_slice().try_into().ok()?))
+    /// Bytes for standard input.
+    pub(crate) fn stdin(bytes: &[u8]) -> Self {
+        Self::Request(protocol::Request::Stdin(bytes.to_vec()))
     }
 
-    /// Rows and columns.
-    pub(crate) fn size(&self) -> Option<(u16, u16)> {
-        let [a, b, c, d] = self.bytes.as_slice().try_into().ok()?;
-        Some((u16::from_le_bytes([a, b]), u16::from_le_bytes([c, d])))
+    /// There is no more of it.
+    pub(crate) fn stdin_end() -> Self {
+        Self::Request(protocol::Request::StdinEnd)
+    }
+
+    /// The terminal has another size.
+    pub(crate) fn resize(rows: u16, cols: u16) -> Self {
+        Self::Request(protocol::Request::Resize(PtySize { rows, cols }))
+    }
+
+    /// A signal for the command.
+    pub(crate) fn signal(number: u32) -> Self {
+        Self::Request(protocol::Request::Signal(number))
+    }
+
+    /// Bytes that the command wrote.
+    pub(crate) fn output(stream: Stream, bytes: &[u8]) -> Self {
+        Self::Report(Report::Output(stream, bytes.to_vec()))
+    }
+
+    /// That many more bytes of standard input.
+    pub(crate) fn credit(bytes: u32) -> Self {
+        Self::Report(Report::Credit(bytes))
+    }
+
+    /// The end of a command: its exit code, and whether something of it was ended
+    /// for want of memory.
+    pub(crate) fn exited(code: u8, out_of_memory: bool) -> Self {
+        Self::Report(Report::Exited(Exited {
+            ending: Ending::Code(code),
+            out_of_memory,
+            session_reset: false,
+        }))
+    }
+
+    /// The number of its kind.
+    fn number(&self) -> u8 {
+        match self {
+            Self::Call(_) => kind::CALL,
+            Self::Reply(_) => kind::REPLY,
+            Self::Problem(_) => kind::ERROR,
+            Self::Request(request) => request.kind(),
+            Self::Report(report) => report.kind(),
+        }
+    }
+
+    /// An error for the client.
+    pub(crate) fn problem(problem: &Problem) -> io::Result<Self> {
+        Ok(Self::Problem(serde_json::to_vec(problem)?))
+    }
+
+    /// An answer for the client.
+    pub(crate) fn reply(value: &Json) -> io::Result<Self> {
+        Ok(Self::Reply(serde_json::to_vec(value)?))
     }
 }
 
-/// The content of [`Kind::Resize`].
-pub(crate) fn size_bytes(rows: u16, columns: u16) -> [u8; 4] {
-    let ([a, b], [c, d]) = (rows.to_le_bytes(), columns.to_le_bytes());
-    [a, b, c, d]
+/// Most bytes of a payload; none for kinds that have no place here.
+fn limit(number: u8) -> Option<usize> {
+    match number {
+        kind::CALL | kind::REPLY | kind::ERROR => Some(MAX_JSON),
+        kind::STDIN | kind::STDOUT | kind::STDERR => Some(MAX_DATA),
+        kind::STDIN_END | kind::RESIZE | kind::SIGNAL | kind::GRANT | kind::EXITED => {
+            Some(MAX_SMALL)
+        }
+        _ => None,
+    }
 }
 
 /// Writes a frame in one piece.
 ///
 /// # Errors
 /// Those of `out`; content that is too long.
-pub(crate) fn write(out: &mut impl Write, kind: Kind, bytes: &[u8]) -> io::Result<()> {
-    if bytes.len() > kind.limit() {
-        let text = format!("{} bytes where {} are allowed", bytes.len(), kind.limit());
+pub(crate) fn write(out: &mut impl Write, frame: &Frame) -> io::Result<()> {
+    let number = frame.number();
+    let mut bytes = Vec::new();
+    match frame {
+        Frame::Call(json) | Frame::Reply(json) | Frame::Problem(json) => {
+            raw_frame(&mut bytes, number, ID, json);
+        }
+        Frame::Request(request) => request.encode(ID, &mut bytes),
+        Frame::Report(report) => report.encode(ID, &mut bytes),
+    }
+    // What the other end would refuse is not sent.
+    let length = bytes.len() - HEADER_BYTES;
+    if limit(number).is_none_or(|most| length > most) {
+        let text = format!("a frame of kind {number:#04x} and {length} bytes");
         return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
     }
-    let mut frame = Vec::with_capacity(5 + bytes.len());
-    frame.push(kind.byte());
-    frame.extend((bytes.len() as u32).to_le_bytes());
-    frame.extend(bytes);
-    out.write_all(&frame)
-}
-
-/// Writes a frame of JSON.
-///
-/// # Errors
-/// Those of `out`; content that is too long.
-pub(crate) fn write_json(
-    out: &mut impl Write,
-    kind: Kind,
-    value: &impl Serialize,
-) -> io::Result<()> {
-    write(out, kind, &serde_json::to_vec(value)?)
+    out.write_all(&bytes)
 }
 
 /// Reads a frame; `None` at the end between two.
@@ -153,30 +157,22 @@ pub(crate) fn write_json(
 /// # Errors
 /// Those of `input`; what is no frame.
 pub(crate) fn read(input: &mut impl Read) -> io::Result<Option<Frame>> {
-    let mut kind = [0];
-    loop {
-        match input.read(&mut kind) {
-            Ok(0) => return Ok(None),
-            Ok(_) => break,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    let invalid = |text: &str| io::Error::new(io::ErrorKind::InvalidData, text.to_owned());
-    let kind = Kind::of(kind[0]).ok_or_else(|| invalid("a frame of no known kind"))?;
-    let mut length = [0; 4];
-    input.read_exact(&mut length)?;
-    let length = u32::from_le_bytes(length) as usize;
-    if length > kind.limit() {
-        return Err(invalid("a frame that is too long"));
-    }
-    // What is announced is not taken before it comes.
-    let mut bytes = Vec::new();
-    input.take(length as u64).read_to_end(&mut bytes)?;
-    if bytes.len() < length {
-        return Err(io::ErrorKind::UnexpectedEof.into());
-    }
-    Ok(Some(Frame { kind, bytes }))
+    let Some((number, _, payload)) = read_frame(input, limit)? else {
+        return Ok(None);
+    };
+    let invalid = |error| io::Error::new(io::ErrorKind::InvalidData, error);
+    let frame = match number {
+        kind::CALL => Frame::Call(payload),
+        kind::REPLY => Frame::Reply(payload),
+        kind::ERROR => Frame::Problem(payload),
+        ..=0x7F => protocol::Request::decode(number, &payload)
+            .map(Frame::Request)
+            .map_err(invalid)?,
+        _ => Report::decode(number, &payload)
+            .map(Frame::Report)
+            .map_err(invalid)?,
+    };
+    Ok(Some(frame))
 }
 
 /// What a client may ask for.
@@ -245,7 +241,7 @@ pub(crate) struct Exec {
 /// One that is too long.
 pub(crate) fn write_request(out: &mut impl Write, request: &Request) -> io::Result<()> {
     let call = serde_json::json!({"protocol": PROTOCOL, "request": request});
-    write_json(out, Kind::Request, &call)
+    write(out, &Frame::Call(serde_json::to_vec(&call)?))
 }
 
 /// The request in a frame.
@@ -254,10 +250,10 @@ pub(crate) fn write_request(out: &mut impl Write, request: &Request) -> io::Resu
 /// What is no request, and one of another version of this program.
 pub(crate) fn parse_request(frame: &Frame) -> Result<Request, Problem> {
     let refused = |text: &str| Problem::new(REFUSED, text);
-    if frame.kind != Kind::Request {
+    let Frame::Call(json) = frame else {
         return Err(refused("the first frame is no request"));
-    }
-    let mut call: Json = parse(&frame.bytes)?;
+    };
+    let mut call: Json = parse(json)?;
     if call["protocol"] != PROTOCOL {
         return Err(refused(
             "this sandbox was started by another version of a99; stop it and start it anew",
@@ -278,33 +274,69 @@ pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
 mod tests {
     use super::*;
 
+    fn all() -> Vec<Frame> {
+        vec![
+            Frame::Call(vec![7; 1 << 20]),
+            Frame::stdin(&[7; MAX_DATA]),
+            Frame::stdin_end(),
+            Frame::resize(24, 300),
+            Frame::signal(15),
+            Frame::Reply(b"{}".to_vec()),
+            Frame::output(Stream::Stdout, &[7; MAX_DATA]),
+            Frame::output(Stream::Stderr, b""),
+            Frame::credit(1 << 18),
+            Frame::exited(137, true),
+            Frame::Problem(b"{}".to_vec()),
+        ]
+    }
+
     #[test]
     fn frames_come_out_as_they_went_in() {
         let mut bytes = Vec::new();
-        for (_, kind) in Kind::ALL {
-            write(&mut bytes, kind, &vec![7; kind.limit().min(MAX_DATA)]).unwrap();
-            let too_long = vec![0; kind.limit() + 1];
-            assert!(write(&mut bytes, kind, &too_long).is_err(), "{kind:?}");
+        for frame in all() {
+            write(&mut bytes, &frame).unwrap();
         }
         let mut input = bytes.as_slice();
-        for (_, kind) in Kind::ALL {
-            let frame = read(&mut input).unwrap().unwrap();
-            assert_eq!(frame.kind, kind);
-            assert_eq!(frame.bytes, vec![7; kind.limit().min(MAX_DATA)]);
+        for frame in all() {
+            assert_eq!(read(&mut input).unwrap(), Some(frame));
         }
         assert_eq!(read(&mut input).unwrap(), None);
     }
 
     #[test]
+    fn what_is_too_long_or_has_no_place_here_is_not_sent() {
+        for frame in [
+            Frame::stdin(&[7; MAX_DATA + 1]),
+            Frame::output(Stream::Stdout, &[7; MAX_DATA + 1]),
+            Frame::Call(vec![7; MAX_JSON + 1]),
+            Frame::Request(protocol::Request::Kill),
+            Frame::Report(Report::Pong),
+        ] {
+            let mut bytes = Vec::new();
+            assert!(write(&mut bytes, &frame).is_err());
+            assert!(bytes.is_empty());
+        }
+    }
+
+    #[test]
     fn bad_frames_are_refused_and_take_no_memory() {
+        let frame = |length: u32, kind: u8, payload: &[u8]| {
+            let mut bytes = Vec::new();
+            raw_frame(&mut bytes, kind, ID, payload);
+            bytes[..4].copy_from_slice(&length.to_le_bytes());
+            bytes
+        };
         for bad in [
-            &b"?\0\0\0\0"[..],
-            b"i\xff\xff\xff\xff",
-            b"i\x01\x00\x01\x00",
-            b"e\x01\0\0\0x",
-            b"i\x05\0\0\0xy",
-            b"i\x05",
-            b"q\0\0\x80\0x",
+            frame(0, b'?', b""),
+            frame(u32::MAX, kind::STDIN, b""),
+            frame(MAX_DATA as u32 + 1, kind::STDIN, b""),
+            frame(1, kind::STDIN_END, b"x"),
+            frame(3, kind::RESIZE, b"xyz"),
+            frame(5, kind::STDIN, b"xy"),
+            frame(MAX_JSON as u32 + 1, kind::CALL, b"x"),
+            frame(0, kind::STDIN, b"")[..5].to_vec(),
+            // As it was in version 2.
+            b"q\x02\0\0\0{}".to_vec(),
         ] {
             assert!(read(&mut &*bad).is_err(), "{bad:?}");
         }
@@ -321,28 +353,15 @@ mod tests {
         let frame = read(&mut bytes.as_slice()).unwrap().unwrap();
         assert_eq!(parse_request(&frame), Ok(exec));
         for (text, about) in [
-            (r#"{"protocol":1,"request":"status"}"#, "another version"),
+            (r#"{"protocol":2,"request":"status"}"#, "another version"),
             (r#"{"request":"status"}"#, "another version"),
-            (r#"{"protocol":2,"request":"reboot"}"#, "reboot"),
+            (r#"{"protocol":3,"request":"reboot"}"#, "reboot"),
             ("[", "EOF"),
         ] {
-            let bytes = text.as_bytes().to_vec();
-            let kind = Kind::Request;
-            let problem = parse_request(&Frame { kind, bytes }).unwrap_err();
+            let call = Frame::Call(text.as_bytes().to_vec());
+            let problem = parse_request(&call).unwrap_err();
             assert_eq!(problem.code, REFUSED);
             assert!(problem.message.contains(about), "{problem:?}");
         }
-    }
-
-    #[test]
-    fn sizes_and_numbers_are_read_back() {
-        let bytes = size_bytes(24, 300).to_vec();
-        let kind = Kind::Resize;
-        assert_eq!(Frame { kind, bytes }.size(), Some((24, 300)));
-        let kind = Kind::Signal;
-        let bytes = 15u32.to_le_bytes().to_vec();
-        assert_eq!(Frame { kind, bytes }.number(), Some(15));
-        let bytes = vec![1];
-        assert_eq!(Frame { kind, bytes }.number(), None);
     }
 }

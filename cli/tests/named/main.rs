@@ -8,6 +8,7 @@
 mod limits;
 mod support;
 
+use a99_sandbox_protocol::kind;
 use serde_json::Value as Json;
 use std::fs;
 use std::io::{Read, Write};
@@ -436,11 +437,12 @@ fn another_users_process_is_refused() {
     if let Ok(socket) = std::env::var(PLAY) {
         // The other user's part of this test.
         let mut stream = UnixStream::connect(socket).unwrap();
-        let request = br#"{"protocol":2,"request":"status"}"#;
+        let request = br#"{"protocol":3,"request":"status"}"#;
         // In one piece: one that is refused is hung up on, which may be before it
         // has said anything.
-        let length = (request.len() as u32).to_le_bytes();
-        let _ = stream.write_all(&[&b"q"[..], &length, request].concat());
+        let mut frame = Vec::new();
+        a99_sandbox_protocol::raw_frame(&mut frame, kind::CALL, 0, request);
+        let _ = stream.write_all(&frame);
         let mut answer = Vec::new();
         let wait = Some(Duration::from_secs(2));
         stream.set_read_timeout(wait).unwrap();

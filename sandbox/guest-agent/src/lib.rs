@@ -1,14 +1,10 @@
-//! The program inside the guest that runs commands for the host, and the
-//! protocol both speak.
+//! The program inside the guest that runs commands for the host.
 //!
-//! [`protocol`] is plain Rust that both sides compile. [`agent`] is the guest's
-//! side: one thread around `poll`, which owns every process it starts. It
-//! trusts the host and nothing it runs. [`tree`] copies files between the two.
+//! [`agent`] is the guest's side of [`a99_sandbox_protocol`]: one thread around
+//! `poll`, which owns every process it starts. It trusts the host and nothing it
+//! runs.
 
-pub mod protocol;
+use a99_sandbox_protocol as protocol;
 
 #[cfg(target_os = "linux")]
 pub mod agent;
-
-#[cfg(target_os = "linux")]
-pub mod tree;

@@ -41,12 +41,12 @@ fn main() {
 #[cfg(target_os = "linux")]
 fn send(path: &std::path::Path) -> std::io::Result<()> {
     let mut out = std::io::BufWriter::with_capacity(PIPE_BYTES, std::io::stdout().lock());
-    a99_guest_agent::tree::send(path, &mut out).map(drop)
+    a99_sandbox_protocol::tree::send(path, &mut out).map(drop)
 }
 
 #[cfg(target_os = "linux")]
 fn receive(path: &std::path::Path) -> std::io::Result<()> {
-    use a99_guest_agent::tree::{Receive, receive};
+    use a99_sandbox_protocol::tree::{Receive, receive};
 
     let mut input = std::io::BufReader::with_capacity(PIPE_BYTES, std::io::stdin().lock());
     // A link of the host's tree leads to nothing but the guest's own files.

@@ -2,7 +2,7 @@
 //! terminals.
 #![cfg(target_os = "linux")]
 
-use a99_guest_agent::protocol::{
+use a99_sandbox_protocol::{
     Ending, Exec, Exited, FrameReader, PtySize, Reason, Report, Request, Resume, Script, Stream,
     VERSION, WINDOW_BYTES, stdin_frame,
 };

@@ -11,7 +11,7 @@ use crate::vm::{
     VmError, Worker, block_on, check_disk, launch, spawn,
 };
 use a99_egress::Policy;
-use a99_guest_agent::protocol::{Limits, Resume};
+use a99_sandbox_protocol::{Limits, Resume};
 use std::net::SocketAddr;
 use std::path::{Component, PathBuf};
 use std::sync::{Arc, OnceLock};

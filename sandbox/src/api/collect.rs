@@ -2,7 +2,7 @@
 
 use super::cancel::Cancel;
 use crate::vm::{Event, Handle, Opening, Output, Running, VmError, Watch};
-use a99_guest_agent::protocol::{Request, Stream, WINDOW_BYTES};
+use a99_sandbox_protocol::{Request, Stream, WINDOW_BYTES};
 use std::sync::Arc;
 
 /// What the guest's thread gathers.

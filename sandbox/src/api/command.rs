@@ -4,7 +4,7 @@ use super::cancel::Cancel;
 use super::collect::collect;
 use super::process::Process;
 use crate::vm::{Opening, Output, Running, VmError};
-use a99_guest_agent::protocol::{Exec, PtySize, Request, User};
+use a99_sandbox_protocol::{Exec, PtySize, Request, User};
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -9,7 +9,7 @@
 use crate::c2w::{FrameLink, Image, MAX_INPUT, Machine, Options, Run, Wake};
 use crate::net::{Gateway, Link};
 use crate::vm::{Event, Mailbox, Message, Open, Sink, VmCode, VmError, Worker, refuse, stopped};
-use a99_guest_agent::protocol::{Ending, Exec, Exited, Request, Stream};
+use a99_sandbox_protocol::{Ending, Exec, Exited, Request, Stream};
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};

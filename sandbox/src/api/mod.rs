@@ -22,8 +22,8 @@ pub(crate) mod wiring;
 
 pub use crate::p9::{Mount, MountMode};
 pub use a99_egress::{Policy, PolicyError};
-pub use a99_guest_agent::protocol::{Ending, Exited, Stream};
-pub use a99_guest_agent::tree::Copied;
+pub use a99_sandbox_protocol::tree::Copied;
+pub use a99_sandbox_protocol::{Ending, Exited, Stream};
 pub use builder::Builder;
 pub use cancel::Cancel;
 pub use command::{Command, ExecOptions};

@@ -2,7 +2,7 @@
 
 use super::cancel::{Cancel, Watching};
 use crate::vm::{CREDIT_BYTES, Event, Handle, Opening, Running, VmError, Watch};
-use a99_guest_agent::protocol::{Exec, Exited, PtySize, Request, Stream, WINDOW_BYTES};
+use a99_sandbox_protocol::{Exec, Exited, PtySize, Request, Stream, WINDOW_BYTES};
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;

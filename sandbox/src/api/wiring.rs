@@ -6,7 +6,7 @@ use crate::net::{self, Gateway, Link};
 use crate::p9::{self, GitWrites, MountMode, Server, ServerState};
 use crate::vm::{Attachments, Cable, FileServer, Mailbox, Saved, VmCode, VmError};
 use a99_egress::{HOST_NAME, Mode};
-use a99_guest_agent::protocol::{Access, Mount, Network};
+use a99_sandbox_protocol::{Access, Mount, Network};
 use serde::Deserialize;
 use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt;

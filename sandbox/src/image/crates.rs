@@ -40,6 +40,8 @@ pub struct Recipe {
     step: &'static str,
     /// The crate's folder in the workspace.
     folder: &'static str,
+    /// The folders of the crates of ours that it depends on.
+    needs: &'static [&'static str],
     /// Rust's name of the machine it is for.
     target: &'static str,
     /// Arguments of cargo.
@@ -58,6 +60,7 @@ pub struct Recipe {
 pub static EMULATOR: Recipe = Recipe {
     step: "emulator",
     folder: "sandbox/guest",
+    needs: &[],
     target: "wasm32-wasip1",
     arguments: &[
         "rustc",
@@ -79,6 +82,7 @@ pub static EMULATOR: Recipe = Recipe {
 pub static AGENT: Recipe = Recipe {
     step: "agent",
     folder: "sandbox/guest-agent",
+    needs: &["sandbox/protocol"],
     target: "riscv64gc-unknown-linux-gnu",
     arguments: &[
         "build",
@@ -178,8 +182,10 @@ impl Step for CrateBuild {
             let path = self.sources.join(name);
             inputs.value(name, digest::of_file(&path)?);
         }
-        for (name, path) in source_files(&self.sources, self.recipe.folder)? {
-            inputs.value(name, digest::of_file(&path)?);
+        for folder in std::iter::once(&self.recipe.folder).chain(self.recipe.needs) {
+            for (name, path) in source_files(&self.sources, folder)? {
+                inputs.value(name, digest::of_file(&path)?);
+            }
         }
         Ok(())
     }
@@ -272,6 +278,25 @@ mod tests {
         assert_eq!(key(), before);
         fs::write(at("sandbox/guest/src/cpu/mod.rs"), "2").unwrap();
         assert_ne!(key(), before);
+    }
+
+    #[test]
+    fn crates_that_a_program_depends_on_are_inputs() {
+        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        for recipe in [&EMULATOR, &AGENT] {
+            let manifest = sources.join(recipe.folder).join("Cargo.toml");
+            let manifest = fs::read_to_string(manifest).unwrap();
+            let (_, needed) = manifest
+                .split_once("\n[dependencies]\n")
+                .unwrap_or_default();
+            let (needed, _) = needed.split_once("\n[").unwrap_or((needed, ""));
+            let ours = needed.lines().filter(|line| line.starts_with("a99-"));
+            assert_eq!(ours.count(), recipe.needs.len(), "{}", recipe.folder);
+            for folder in recipe.needs {
+                let files = source_files(&sources, folder).unwrap();
+                assert!(files.contains_key(&format!("{folder}/Cargo.toml")));
+            }
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What can go wrong with a running guest, each with a stable code.
 
 use super::output::Output;
-use a99_guest_agent::protocol::{Ending, Exited, Reason};
+use a99_sandbox_protocol::{Ending, Exited, Reason};
 use std::fmt;
 
 /// The kind of a failure. The text of a code never changes.

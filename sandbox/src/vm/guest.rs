@@ -10,7 +10,7 @@ use super::imports::{CLOCK_RESOLUTION_NS, wall_ns};
 use super::instance::{Channel, Emulator, Linked, Status};
 use super::save::Saved;
 use super::translator::Translate;
-use a99_guest_agent::protocol::{FrameReader, Report, Request, Resume};
+use a99_sandbox_protocol::{FrameReader, Report, Request, Resume};
 use std::collections::VecDeque;
 
 /// Instructions of one turn: some milliseconds, after which new requests are

@@ -4,7 +4,7 @@
 use super::error::{VmCode, VmError};
 use super::mailbox::{Event, Mailbox, Message, Open, SaveSlot};
 use super::watch::Watch;
-use a99_guest_agent::protocol::{MAX_CHUNK, Request};
+use a99_sandbox_protocol::{MAX_CHUNK, Request};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

@@ -3,7 +3,7 @@
 //! a slow reader leaves on the host is bounded, whatever the guest does.
 
 use super::error::{VmCode, VmError};
-use a99_guest_agent::protocol::{Stream, WINDOW_BYTES};
+use a99_sandbox_protocol::{Stream, WINDOW_BYTES};
 
 /// What each side may still send.
 #[derive(Debug)]

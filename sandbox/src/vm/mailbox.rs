@@ -3,7 +3,7 @@
 
 use super::error::{VmCode, VmError};
 use super::watch::Watch;
-use a99_guest_agent::protocol::{Exited, Request, Stream};
+use a99_sandbox_protocol::{Exited, Request, Stream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 

@@ -2,7 +2,7 @@
 //!
 //! A guest starts from a snapshot, a module whose memory holds a Linux that has
 //! booted, mapped copy-on-write. What it runs goes over the agent's port as
-//! [`a99_guest_agent::protocol`] describes, never over the console.
+//! [`a99_sandbox_protocol`] describes, never over the console.
 //!
 //! - `engine`: wasmtime's configuration; `imports`: the few functions that the
 //!   emulator gets; `instance`: its exports.

@@ -1,6 +1,6 @@
 //! What a command did.
 
-use a99_guest_agent::protocol::{Ending, Exited};
+use a99_sandbox_protocol::{Ending, Exited};
 
 /// What a command did: exact bytes, nothing trimmed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -12,7 +12,7 @@ use crate::api::wiring::Wiring;
 use crate::net;
 use crate::p9::{Mount, MountMode};
 use a99_egress::{HOST_NAME, Policy};
-use a99_guest_agent::protocol::{Ending, Resume};
+use a99_sandbox_protocol::{Ending, Resume};
 use std::net::{Ipv4Addr, TcpListener};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;

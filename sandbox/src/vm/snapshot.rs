@@ -7,7 +7,7 @@ use super::imports::Imports;
 use super::instance::Linked;
 use super::link::Places;
 use super::rehearsal;
-use a99_guest_agent::protocol::{Ending, Exec, Report, Request, Script, VERSION};
+use a99_sandbox_protocol::{Ending, Exec, Report, Request, Script, VERSION};
 use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};

@@ -9,7 +9,7 @@ use super::ledger::Ledger;
 use super::lived::Lived;
 use super::mailbox::{Event, Mailbox, Message, Open, SaveSlot, Sink, stopped};
 use super::pulse::Pulse;
-use a99_guest_agent::protocol::{Ending, Exited, Report, Request, Stream, WINDOW_BYTES};
+use a99_sandbox_protocol::{Ending, Exited, Report, Request, Stream, WINDOW_BYTES};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};

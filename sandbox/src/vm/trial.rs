@@ -8,7 +8,7 @@ use super::guest::{Boot, Guest, Next, Setup};
 use super::instance::Linked;
 use super::precompiled::{disk, load, verify};
 use crate::image::SealKey;
-use a99_guest_agent::protocol::{Exec, Exited, MAX_CHUNK, Report, Request, Script, Stream};
+use a99_sandbox_protocol::{Exec, Exited, MAX_CHUNK, Report, Request, Script, Stream};
 use std::fs::File;
 use std::iter;
 use std::path::Path;

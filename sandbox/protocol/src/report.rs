@@ -1,6 +1,9 @@
 //! What the agent tells the host.
 
 use super::codec::{ProtocolError, Reader, write_frame};
+use super::kind::{
+    EXITED, FAILED, GRANT, PONG, PREPARED, READY, RESUMED, SETTLED, STARTED, STDERR, STDOUT,
+};
 use super::{MAX_CHUNK, Stream};
 
 /// How a process ended.
@@ -107,18 +110,6 @@ pub enum Report {
     Credit(u32),
 }
 
-const READY: u8 = 0x81;
-const RESUMED: u8 = 0x82;
-const PREPARED: u8 = 0x83;
-const STARTED: u8 = 0x84;
-const STDOUT: u8 = 0x85;
-const STDERR: u8 = 0x86;
-const EXITED: u8 = 0x87;
-const FAILED: u8 = 0x88;
-const CREDIT: u8 = 0x89;
-const SETTLED: u8 = 0x8A;
-const PONG: u8 = 0x8B;
-
 const OUT_OF_MEMORY: u8 = 1;
 const SESSION_RESET: u8 = 2;
 
@@ -194,13 +185,14 @@ impl Report {
                 Report::Failed(reason, r.u32(), r.text())
             }
             PONG => Report::Pong,
-            CREDIT => Report::Credit(r.u32()),
+            GRANT => Report::Credit(r.u32()),
             other => return Err(ProtocolError::UnknownKind(other)),
         };
         r.finish(kind, report)
     }
 
-    fn kind(&self) -> u8 {
+    /// The number of its frames' kind, one of [`kind`](super::kind).
+    pub fn kind(&self) -> u8 {
         match self {
             Report::Ready { .. } => READY,
             Report::Resumed { .. } => RESUMED,
@@ -211,7 +203,7 @@ impl Report {
             Report::Output(..) => STDOUT,
             Report::Exited(_) => EXITED,
             Report::Failed(..) => FAILED,
-            Report::Credit(_) => CREDIT,
+            Report::Credit(_) => GRANT,
             Report::Pong => PONG,
         }
     }

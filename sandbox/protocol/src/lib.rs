@@ -11,16 +11,23 @@
 //! more bytes of a stream than the other granted ([`WINDOW_BYTES`] at first,
 //! more by `Credit`), so a stream that nobody reads never blocks the others.
 //!
+//! The processes of named sandboxes speak in the same frames with their clients:
+//! JSON ([`kind::CALL`], [`kind::REPLY`], [`kind::ERROR`]) for what is asked, and
+//! for the streams of a command those of [`Request`] and [`Report`].
+//!
 //! The payloads are described by [`Request`] (host to guest) and [`Report`]
 //! (guest to host). Decoding takes any bytes: a wrong frame is a
 //! [`ProtocolError`].
 
 mod codec;
+pub mod kind;
 mod report;
 mod request;
 mod resume;
+#[cfg(target_os = "linux")]
+pub mod tree;
 
-pub use codec::{FrameReader, ProtocolError};
+pub use codec::{FrameReader, ProtocolError, raw_frame, read_frame};
 pub use report::{Ending, Exited, Reason, Report, output_frame};
 pub use request::{Exec, Limits, PtySize, Request, Script, User, stdin_frame};
 pub use resume::{Access, Mount, Network, Resume};

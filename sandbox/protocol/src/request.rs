@@ -1,6 +1,9 @@
 //! What the host asks of the agent.
 
 use super::codec::{ProtocolError, Reader, write_frame};
+use super::kind::{
+    CREDIT, EXEC, KILL, PING, PREPARE, RESIZE, RESUME, SCRIPT, SETTLE, SIGNAL, STDIN, STDIN_END,
+};
 use super::{MAX_CHUNK, Resume, Stream};
 
 /// Size of a terminal in characters.
@@ -107,19 +110,6 @@ pub enum Request {
     Ping,
 }
 
-const RESUME: u8 = 0x01;
-const PREPARE: u8 = 0x02;
-const EXEC: u8 = 0x03;
-const SCRIPT: u8 = 0x04;
-const STDIN: u8 = 0x05;
-const STDIN_END: u8 = 0x06;
-const RESIZE: u8 = 0x07;
-const SIGNAL: u8 = 0x08;
-const KILL: u8 = 0x09;
-const CREDIT: u8 = 0x0A;
-const SETTLE: u8 = 0x0B;
-const PING: u8 = 0x0C;
-
 /// Appends a [`Request::Stdin`] of at most [`MAX_CHUNK`] bytes without taking
 /// the bytes; answers how many it took.
 pub fn stdin_frame(out: &mut Vec<u8>, id: u64, bytes: &[u8]) -> usize {
@@ -181,7 +171,8 @@ impl Request {
         r.finish(kind, request)
     }
 
-    fn kind(&self) -> u8 {
+    /// The number of its frames' kind, one of [`kind`](super::kind).
+    pub fn kind(&self) -> u8 {
         match self {
             Request::Resume(_) => RESUME,
             Request::Prepare => PREPARE,
