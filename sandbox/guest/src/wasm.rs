@@ -12,7 +12,7 @@
 //!    command line into [`scratch`], [`boot`].
 //! 2. [`run`] again and again. After each, [`report`] says which channels have
 //!    output; [`output`] and [`taken`] drain, [`space`] and [`commit`] feed.
-//!    Status [`WAIT`] means: nothing to do until the report's time or input.
+//!    [`Status::Wait`] means: nothing to do until the report's time or input.
 //! 3. For a snapshot: [`prepare_snapshot`], then the linear memory is saved.
 //!    Each instance made from it calls [`resume`] first.
 //!
@@ -26,7 +26,6 @@
     reason = "exports and imports of a WebAssembly module need it"
 )]
 
-use crate::channels::Channel;
 use crate::devices::DeviceConfig;
 use crate::devices::virtio::net::NetConfig;
 use crate::hart::csr::{Bank, may_change_mmu_index};
@@ -35,15 +34,13 @@ use crate::host::Host;
 use crate::interp::fp;
 use crate::interp::inst::Inst;
 use crate::jit::{self, Helpers, OptLevel, Policy, Profile, VmContext};
-use crate::machine::{Layout, Machine, MachineConfig, Status};
+use crate::machine::{self, Layout, Machine, MachineConfig};
 use crate::mmu::tlb::{DataTlbs, ExecTlb, MMU_INDEXES};
 use crate::ram::RAM_BASE;
+use a99_guest_abi::{Answer, Channel, Report, SCRATCH_BYTES, Status, exports};
 use std::cell::RefCell;
 
 mod embedder;
-mod report;
-
-pub use self::report::*;
 
 use self::embedder::{Embedder, panicked};
 
@@ -66,16 +63,7 @@ thread_local! {
             layout: None,
             scratch: [0; SCRATCH_BYTES],
             bytes: Vec::new(),
-            report: Report {
-                until_ns: u64::MAX,
-                retired: 0,
-                output: 0,
-                input: 0,
-                requests: 0,
-                agent_open: 0,
-                broken: 0,
-                shipped: 0,
-            },
+            report: Report::NEW,
         })
     };
 }
@@ -92,8 +80,17 @@ fn with_machine<T>(none: T, work: impl FnOnce(&mut Machine<Embedder>) -> T) -> T
 
 /// Address and length in one.
 fn pair(bytes: &[u8]) -> u64 {
-    (bytes.as_ptr() as u64) << 32 | bytes.len() as u64
+    a99_guest_abi::pair(bytes.as_ptr() as u32, bytes.len() as u32)
 }
+
+/// Compiles only if each export is as the embedder knows it.
+macro_rules! check {
+    ($($(#[$doc:meta])* $constant:ident = $name:ident($($param:ident: $of:ty),*) $(-> $result:ty)?;)*) => {
+        $(const _: extern "C" fn($($of),*) $(-> $result)? = $name;)*
+    };
+}
+
+exports!(check);
 
 unsafe extern "C" {
     /// Made by the linker: runs the constructors of the C library.
@@ -120,7 +117,7 @@ pub extern "C" fn create(ram_bytes: u32, mac: u64, mtu: u32, image_sectors: u64)
     }));
     with(|instance| {
         if instance.machine.is_some() {
-            return ERR_STATE;
+            return Answer::State as u32;
         }
         let [m0, m1, m2, m3, m4, m5, ..] = mac.to_le_bytes();
         let mut vmgenid = [0; 16];
@@ -137,7 +134,7 @@ pub extern "C" fn create(ram_bytes: u32, mac: u64, mtu: u32, image_sectors: u64)
             },
         };
         instance.machine = Some(Machine::new(&config, Embedder));
-        OK
+        Answer::Done as u32
     })
 }
 
@@ -186,37 +183,36 @@ pub extern "C" fn boot(cmdline_len: u32) -> u32 {
     with(|instance| {
         let (Some(machine), Some((layout, initrd_len))) = (&mut instance.machine, instance.layout)
         else {
-            return ERR_STATE;
+            return Answer::State as u32;
         };
         let cmdline = instance.scratch.get(..cmdline_len as usize);
         let Some(Ok(cmdline)) = cmdline.map(str::from_utf8) else {
-            return ERR_ARGUMENT;
+            return Answer::Argument as u32;
         };
         let started = machine.start_kernel(layout, initrd_len, cmdline);
-        started.map_or(ERR_LOAD, |()| OK)
+        started.map_or(Answer::Load as u32, |()| Answer::Done as u32)
     })
 }
 
 /// Runs about `budget` instructions, or until the guest waits, ends, or has
-/// output that should not wait. Without a machine: [`POWER_OFF`].
+/// output that should not wait. Without a machine: [`Status::PowerOff`].
 #[unsafe(no_mangle)]
 pub extern "C" fn run(budget: u64) -> u32 {
     with(|instance| {
         let Some(machine) = &mut instance.machine else {
-            return POWER_OFF;
+            return Status::PowerOff as u32;
         };
-        let status = machine.run(budget);
-        let (code, until_ns) = match status {
-            Status::Budget => (BUDGET, None),
-            Status::Wait { until_ns } => (WAIT, until_ns),
-            Status::PowerOff => (POWER_OFF, None),
-            Status::Reset => (RESET, None),
+        let (status, until_ns) = match machine.run(budget) {
+            machine::Status::Budget => (Status::Budget, None),
+            machine::Status::Wait { until_ns } => (Status::Wait, until_ns),
+            machine::Status::PowerOff => (Status::PowerOff, None),
+            machine::Status::Reset => (Status::Reset, None),
         };
         instance.report = Report {
             until_ns: until_ns.unwrap_or(u64::MAX),
             ..describe(machine)
         };
-        code
+        status as u32
     })
 }
 
@@ -299,9 +295,9 @@ pub extern "C" fn commit(channel: u32, tag: u32, len: u32) -> u32 {
 /// Puts a disk of so many sectors into the guest's own drive and tells the guest.
 #[unsafe(no_mangle)]
 pub extern "C" fn attach_disk(sectors: u64) -> u32 {
-    with_machine(ERR_STATE, |machine| {
+    with_machine(Answer::State as u32, |machine| {
         machine.bus.devices.attach_disk(sectors);
-        OK
+        Answer::Done as u32
     })
 }
 
@@ -316,31 +312,33 @@ pub extern "C" fn resize(columns: u32, rows: u32) {
 }
 
 /// Drops what a snapshot need not hold (decoded code, old contents of rings).
-/// [`ERR_BUSY`] if channels hold data or file requests wait.
+/// [`Answer::Busy`] if channels hold data or file requests wait.
 #[unsafe(no_mangle)]
 pub extern "C" fn prepare_snapshot() -> u32 {
-    match prepare_image() {
-        OK => with_machine(ERR_STATE, |machine| {
-            machine.cpu.stop_translating(&mut machine.bus);
-            OK
-        }),
-        error => error,
+    let answer = prepare();
+    if answer == Answer::Done {
+        with_machine((), |machine| machine.cpu.stop_translating(&mut machine.bus));
     }
+    answer as u32
 }
 
 /// The same, but decoded code stays: guests that start from the snapshot run at
 /// once what was run before. For a machine that translates nothing.
 #[unsafe(no_mangle)]
 pub extern "C" fn prepare_image() -> u32 {
+    prepare() as u32
+}
+
+fn prepare() -> Answer {
     with(|instance| {
         let Some(machine) = &mut instance.machine else {
-            return ERR_STATE;
+            return Answer::State;
         };
         if machine.bus.prepare_snapshot().is_err() {
-            return ERR_BUSY;
+            return Answer::Busy;
         }
         instance.scratch.fill(0);
-        OK
+        Answer::Done
     })
 }
 
@@ -349,9 +347,9 @@ pub extern "C" fn prepare_image() -> u32 {
 #[unsafe(no_mangle)]
 pub extern "C" fn resume(vmgenid_low: u64, vmgenid_high: u64) -> u32 {
     let id = u128::from(vmgenid_high) << 64 | u128::from(vmgenid_low);
-    with_machine(ERR_STATE, |machine| {
+    with_machine(Answer::State as u32, |machine| {
         machine.bus.resume(id.to_le_bytes());
-        OK
+        Answer::Done as u32
     })
 }
 
@@ -363,7 +361,7 @@ pub extern "C" fn resume(vmgenid_low: u64, vmgenid_high: u64) -> u32 {
 /// are off, and drop all that was announced.
 #[unsafe(no_mangle)]
 pub extern "C" fn translation(samples: u32, age: u32, is_small: u32) -> u32 {
-    with_machine(ERR_STATE, |machine| {
+    with_machine(Answer::State as u32, |machine| {
         if samples != 0 {
             let policy = Policy {
                 samples: u16::try_from(samples).unwrap_or(u16::MAX),
@@ -377,7 +375,7 @@ pub extern "C" fn translation(samples: u32, age: u32, is_small: u32) -> u32 {
         } else {
             machine.cpu.stop_translating(&mut machine.bus);
         }
-        OK
+        Answer::Done as u32
     })
 }
 
@@ -385,9 +383,9 @@ pub extern "C" fn translation(samples: u32, age: u32, is_small: u32) -> u32 {
 /// copy of a guest that runs the training workload.
 #[unsafe(no_mangle)]
 pub extern "C" fn study() -> u32 {
-    with_machine(ERR_STATE, |machine| {
+    with_machine(Answer::State as u32, |machine| {
         machine.cpu.start_profile(&mut machine.bus);
-        OK
+        Answer::Done as u32
     })
 }
 
@@ -442,9 +440,9 @@ pub extern "C" fn ship(base: u32, types: u32, room: u32) -> u64 {
 /// (0).
 #[unsafe(no_mangle)]
 pub extern "C" fn use_shipped(on: u32) -> u32 {
-    with_machine(ERR_STATE, |machine| {
+    with_machine(Answer::State as u32, |machine| {
         machine.cpu.enable_aot(&mut machine.bus, on != 0);
-        OK
+        Answer::Done as u32
     })
 }
 

@@ -44,6 +44,7 @@ mod walk;
 mod wire;
 mod xattr;
 
+pub use a99_guest_abi::P9_MESSAGE_BYTES;
 pub use budget::{Budget, Spent};
 pub use fid::MAX_XATTR_BYTES;
 pub use git::{GitWrites, Place as GitPlace, completes, place as git_place, stands};
@@ -65,10 +66,6 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use wire::{HEADER_BYTES, NO_TAG, Qid, Reader, Writer, message};
-
-/// Longest message: what the guest's device carries (`a99-guest`,
-/// `channels::P9_MESSAGE_BYTES`; Linux asks for at most 500 KiB).
-pub const P9_MESSAGE_BYTES: usize = 512 << 10;
 
 /// Shortest agreeable limit of messages: the target of a symbolic link and a
 /// walk of most names fit.

@@ -60,7 +60,7 @@ pub struct Recipe {
 pub static EMULATOR: Recipe = Recipe {
     step: "emulator",
     folder: "sandbox/guest",
-    needs: &[],
+    needs: &["sandbox/abi"],
     target: "wasm32-wasip1",
     arguments: &[
         "rustc",
@@ -255,6 +255,9 @@ mod tests {
         let at = |path: &str| folder.path().join(path);
         fs::create_dir_all(at("sandbox/guest/src/cpu")).unwrap();
         fs::create_dir_all(at("sandbox/guest/tests")).unwrap();
+        for folder in EMULATOR.needs {
+            fs::create_dir_all(at(folder)).unwrap();
+        }
         for name in WORKSPACE_FILES {
             fs::write(at(name), "").unwrap();
         }

@@ -4,8 +4,9 @@
 use super::error::{VmCode, VmError};
 use super::guest::{MAC, MTU, expect_ok};
 use super::imports::CLOCK_RESOLUTION_NS;
-use super::instance::{Emulator, Linked, Status};
+use super::instance::{Emulator, Linked, Ran};
 use super::translator::Translations;
+use a99_guest_abi::{REGISTERS, functions as abi};
 use std::time::Duration;
 use wasmtime::{Engine, Module};
 
@@ -52,10 +53,10 @@ impl Bare {
             Execution::Small(samples) => (samples, 0u32, 1u32),
         };
         let mut emulator = Emulator::new(&linked, CLOCK_RESOLUTION_NS, policy.0 > 0)?;
-        emulator.call::<(), ()>("_initialize", ())?;
-        let made = emulator.call("create", (ram_bytes, MAC, MTU, 0u64))?;
+        emulator.call(abi::INITIALIZE, ())?;
+        let made = emulator.call(abi::CREATE, (ram_bytes, MAC, MTU, 0u64))?;
         expect_ok(made, "make a machine")?;
-        expect_ok(emulator.call("translation", policy)?, "translate")?;
+        expect_ok(emulator.call(abi::TRANSLATION, policy)?, "translate")?;
         Ok(Self {
             emulator,
             linked,
@@ -82,7 +83,7 @@ impl Bare {
     }
 
     fn place(&mut self, offset: u32, len: u32) -> Result<u64, VmError> {
-        let at: u32 = self.emulator.call("ram", (offset, len))?;
+        let at = self.emulator.call(abi::RAM, (offset, len))?;
         if at == 0 {
             return Err(VmError::new(VmCode::Module, "memory that is not there"));
         }
@@ -93,10 +94,10 @@ impl Bare {
     ///
     /// # Errors
     /// [`VmError`] if the emulator is broken.
-    pub fn registers(&mut self) -> Result<[u64; 32], VmError> {
-        let at: u32 = self.emulator.call("registers", ())?;
-        let bytes = self.emulator.read(at.into(), 32 * 8)?;
-        let mut registers = [0; 32];
+    pub fn registers(&mut self) -> Result<[u64; REGISTERS], VmError> {
+        let at = self.emulator.call(abi::REGISTERS, ())?;
+        let bytes = self.emulator.read(at.into(), 8 * REGISTERS as u64)?;
+        let mut registers = [0; REGISTERS];
         for (register, bytes) in registers.iter_mut().zip(bytes.as_chunks().0) {
             *register = u64::from_le_bytes(*bytes);
         }
@@ -110,7 +111,7 @@ impl Bare {
     pub fn run(&mut self, budget: u64) -> Result<bool, VmError> {
         let (status, report) = self.emulator.run(budget)?;
         self.retired = report.retired;
-        Ok(!matches!(status, Status::PowerOff | Status::Reset))
+        Ok(!matches!(status, Ran::PowerOff | Ran::Reset))
     }
 
     /// Waits until all code that was asked for is compiled and in its place.

@@ -6,6 +6,7 @@
 //! is cached here: the host's kernel does that, once for all guests.
 
 use super::error::{VmCode, VmError};
+use a99_guest_abi::Disk;
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -137,21 +138,21 @@ fn nameless(folder: &Path) -> std::io::Result<File> {
     Err(last)
 }
 
-/// The disks of one guest, by the emulator's numbers (`a99_guest::host::Disk`).
+/// The disks of one guest, by the emulator's numbers ([`Disk`]).
 #[derive(Debug, Default)]
 pub(super) struct Disks {
-    /// Number 0, read only.
+    /// [`Disk::Image`].
     pub image: Option<ImageDisk>,
-    /// Number 1.
+    /// [`Disk::Own`].
     pub own: Option<OwnDisk>,
 }
 
 impl Disks {
     /// Fills `buf` with what is at an offset; `false` if it is not all there.
     pub fn read(&self, disk: u32, offset: u64, buf: &mut [u8]) -> bool {
-        let (file, bytes) = match (disk, &self.image, &self.own) {
-            (0, Some(image), _) => (&*image.file, image.bytes),
-            (1, _, Some(own)) => (&own.file, own.bytes),
+        let (file, bytes) = match (Disk::from_number(disk), &self.image, &self.own) {
+            (Some(Disk::Image), Some(image), _) => (&*image.file, image.bytes),
+            (Some(Disk::Own), _, Some(own)) => (&own.file, own.bytes),
             _ => return false,
         };
         is_inside(offset, buf.len() as u64, bytes) && file.read_exact_at(buf, offset).is_ok()
@@ -197,7 +198,8 @@ impl Disks {
     }
 
     fn own(&self, disk: u32) -> Option<&OwnDisk> {
-        self.own.as_ref().filter(|_| disk == 1)
+        let is_own = Disk::from_number(disk) == Some(Disk::Own);
+        self.own.as_ref().filter(|_| is_own)
     }
 }
 

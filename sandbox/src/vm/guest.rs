@@ -7,9 +7,10 @@ use super::disk::OwnDisk;
 use super::error::{VmCode, VmError};
 use super::handle::random_id;
 use super::imports::{CLOCK_RESOLUTION_NS, wall_ns};
-use super::instance::{Channel, Emulator, Linked, Status};
+use super::instance::{Emulator, Linked, Ran};
 use super::save::Saved;
 use super::translator::Translate;
+use a99_guest_abi::{Answer, Channel, Device, frame, functions as abi, unpair};
 use a99_sandbox_protocol::{FrameReader, Report, Request, Resume};
 use std::collections::VecDeque;
 
@@ -46,11 +47,7 @@ pub(super) const MAC: u64 = 0x01_00_00_00_00_02;
 /// Largest packet that the network interface can have, in bytes: what virtio
 /// allows, to a multiple of eight for fragments. The kernel fixes it when it
 /// finds the device; the agent may set less.
-pub(super) const MTU: u32 = 65_520;
-
-/// Of a frame to the guest: its checksums need no look
-/// (`a99_guest::channels::frame::CHECKSUMS_VALID`).
-const CHECKSUMS_VALID: u32 = 1;
+pub(super) const MTU: u32 = crate::net::MAX_MTU as u32;
 
 /// Wait for a cable without room, after which it is tried again even without a
 /// wake-up, in nanoseconds.
@@ -105,6 +102,7 @@ pub(super) struct Guest {
     console: VecDeque<u8>,
     retired: u64,
     shipped: u32,
+    broken: u32,
     attachments: Attachments,
     /// An answer to a file request, with its tag, that found no room.
     reply: Option<(u32, Vec<u8>)>,
@@ -127,6 +125,7 @@ impl Guest {
             console: VecDeque::new(),
             retired: 0,
             shipped: 0,
+            broken: 0,
             attachments,
             reply: None,
             frame: None,
@@ -139,29 +138,30 @@ impl Guest {
     /// A new machine that boots a kernel.
     pub fn boot(linked: &Linked, boot: &Boot<'_>) -> Result<Self, VmError> {
         let mut emulator = Emulator::new(linked, CLOCK_RESOLUTION_NS, false)?;
-        emulator.call::<(), ()>("_initialize", ())?;
+        emulator.call(abi::INITIALIZE, ())?;
         expect_ok(
-            emulator.call("create", (boot.ram_bytes, MAC, MTU, linked.disk_sectors()))?,
+            emulator.call(
+                abi::CREATE,
+                (boot.ram_bytes, MAC, MTU, linked.disk_sectors()),
+            )?,
             "make a machine",
         )?;
-        let scratch: u32 = emulator.call("scratch", ())?;
+        let scratch = emulator.call(abi::SCRATCH, ())?;
         let head = boot.kernel.get(..64).unwrap_or(boot.kernel);
         emulator.write(scratch.into(), head)?;
         let initrd_len = boot.initrd.len() as u32;
-        let layout: u64 = emulator.call("layout", (head.len() as u32, initrd_len))?;
+        let layout = emulator.call(abi::LAYOUT, (head.len() as u32, initrd_len))?;
         if layout == u64::MAX {
             let text = "kernel and root file system do not fit, or the kernel is none";
             return Err(VmError::new(VmCode::Module, text));
         }
-        for (offset, bytes) in [
-            ((layout >> 32) as u32, boot.kernel),
-            (layout as u32, boot.initrd),
-        ] {
-            let at: u32 = emulator.call("ram", (offset, bytes.len() as u32))?;
+        let (kernel_at, initrd_at) = unpair(layout);
+        for (offset, bytes) in [(kernel_at, boot.kernel), (initrd_at, boot.initrd)] {
+            let at = emulator.call(abi::RAM, (offset, bytes.len() as u32))?;
             emulator.write(at.into(), bytes)?;
         }
         emulator.write(scratch.into(), boot.cmdline.as_bytes())?;
-        expect_ok(emulator.call("boot", boot.cmdline.len() as u32)?, "boot")?;
+        expect_ok(emulator.call(abi::BOOT, boot.cmdline.len() as u32)?, "boot")?;
         Ok(Self::new(emulator, Attachments::default()))
     }
 
@@ -198,13 +198,13 @@ impl Guest {
         let (id, entropy) = fresh.split_at(VMGENID_BYTES);
         let id = u128::from_le_bytes(id.try_into().unwrap_or_default());
         expect_ok(
-            emulator.call("resume", (id as u64, (id >> 64) as u64))?,
+            emulator.call(abi::RESUME, (id as u64, (id >> 64) as u64))?,
             "resume",
         )?;
         if let Some(disk) = setup.disk {
             let sectors = disk.sectors();
             emulator.disks().own = Some(disk);
-            expect_ok(emulator.call("attach_disk", sectors)?, "attach a disk")?;
+            expect_ok(emulator.call(abi::ATTACH_DISK, sectors)?, "attach a disk")?;
         }
         start_translating(&mut emulator, setup.translate)?;
         let mut guest = Self::new(emulator, setup.attachments);
@@ -246,6 +246,7 @@ impl Guest {
         let (status, report) = self.emulator.run(BUDGET)?;
         self.retired = report.retired;
         self.shipped = report.shipped;
+        self.broken = report.broken;
         if report.has_output(Channel::Console) {
             self.read_console()?;
         }
@@ -263,20 +264,20 @@ impl Guest {
             }
         }
         match status {
-            Status::Budget => Ok(Next::Turn),
+            Ran::Budget => Ok(Next::Turn),
             // An answer without room waits for the device, which the next turn
             // moves on.
-            Status::Wait(_) if answered || self.reply.is_some() => Ok(Next::Turn),
-            Status::Wait(_) if !self.outbox.is_empty() && (fed || self.feed()?) => Ok(Next::Turn),
-            Status::Wait(until) if self.cable_full => {
+            Ran::Wait(_) if answered || self.reply.is_some() => Ok(Next::Turn),
+            Ran::Wait(_) if !self.outbox.is_empty() && (fed || self.feed()?) => Ok(Next::Turn),
+            Ran::Wait(until) if self.cable_full => {
                 let soon = self.emulator.now_ns() + CABLE_NAP_NS;
                 Ok(Next::Wait(Some(
                     until.map_or(soon, |until| until.min(soon)),
                 )))
             }
-            Status::Wait(until) => Ok(Next::Wait(until)),
-            Status::PowerOff => Err(self.ended("the guest turned itself off")),
-            Status::Reset => Err(self.ended("the guest asked to be restarted")),
+            Ran::Wait(until) => Ok(Next::Wait(until)),
+            Ran::PowerOff => Err(self.ended("the guest turned itself off")),
+            Ran::Reset => Err(self.ended("the guest asked to be restarted")),
         }
     }
 
@@ -341,7 +342,7 @@ impl Guest {
             return Ok(());
         };
         while let Some((bytes, checked)) = self.frame.take().or_else(|| cable.receive()) {
-            let tag = if checked { CHECKSUMS_VALID } else { 0 };
+            let tag = if checked { frame::CHECKSUMS_VALID } else { 0 };
             if !self.emulator.offer(Channel::Net, tag, &bytes)? {
                 self.frame = Some((bytes, checked));
                 return Ok(());
@@ -359,7 +360,7 @@ impl Guest {
         let ready = self.outbox.is_empty()
             && self.reply.is_none()
             && self.frame.is_none()
-            && self.emulator.call::<(), u32>("prepare_snapshot", ())? == 0;
+            && is_done(self.emulator.call(abi::PREPARE_SNAPSHOT, ())?);
         if !ready {
             return Ok(None);
         }
@@ -402,8 +403,18 @@ impl Guest {
         self.shipped
     }
 
+    /// The devices that do nothing any more, because their driver broke the rules;
+    /// empty if there are none.
+    pub fn broken(&self) -> String {
+        let names: Vec<&str> = Device::in_set(self.broken).map(Device::name).collect();
+        match names.is_empty() {
+            true => String::new(),
+            false => format!("; broken by their drivers: {}", names.join(", ")),
+        }
+    }
+
     /// The guest's end, with why its kernel failed if it did, else with the last
-    /// line of its console.
+    /// line of its console, and with the devices that are broken.
     fn ended(&self, what: &str) -> VmError {
         let console = self.console();
         let failed = console.lines().find(|line| line.contains("Kernel panic"));
@@ -412,15 +423,23 @@ impl Guest {
             Some(line) => format!("{what}; its console says: {}", line.trim_end()),
             None => what.to_owned(),
         };
+        let text = text + &self.broken();
         VmError::new(VmCode::GuestEnded, text)
     }
 }
 
+/// Whether a call did what it is for.
+pub(super) fn is_done(answer: u32) -> bool {
+    Answer::from_number(answer) == Some(Answer::Done)
+}
+
 pub(super) fn expect_ok(answer: u32, what: &str) -> Result<(), VmError> {
-    if answer == 0 {
-        return Ok(());
-    }
-    let text = format!("the emulator refuses to {what}: answer {answer}");
+    let why = match Answer::from_number(answer) {
+        Some(Answer::Done) => return Ok(()),
+        Some(answer) => answer.to_string(),
+        None => format!("answer {answer}"),
+    };
+    let text = format!("the emulator refuses to {what}: {why}");
     Err(VmError::new(VmCode::Module, text))
 }
 
@@ -428,11 +447,11 @@ pub(super) fn expect_ok(answer: u32, what: &str) -> Result<(), VmError> {
 /// nothing unless told.
 fn start_translating(emulator: &mut Emulator, translate: Translate) -> Result<(), VmError> {
     if translate == Translate::Off {
-        let answer = emulator.call("use_shipped", 0u32)?;
+        let answer = emulator.call(abi::USE_SHIPPED, 0u32)?;
         return expect_ok(answer, "translate nothing");
     }
     if translate.compiles() {
-        let answer = emulator.call("translation", translate.policy())?;
+        let answer = emulator.call(abi::TRANSLATION, translate.policy())?;
         expect_ok(answer, "translate")?;
     }
     Ok(())

@@ -7,6 +7,7 @@
 use super::disk::Disks;
 use super::release::release as give_back;
 use super::translator::Translating;
+use a99_guest_abi::functions as abi;
 use std::time::{Instant, SystemTime};
 use wasmtime::{Caller, Engine, Extern, Linker, StoreLimits, StoreLimitsBuilder};
 
@@ -79,31 +80,37 @@ pub(super) fn wall_ns() -> u64 {
 /// A linker with all that the emulator may import.
 pub(super) fn linker(engine: &Engine) -> wasmtime::Result<Linker<Imports>> {
     let mut linker = Linker::new(engine);
-    linker.func_wrap("agent99", "now_ns", |caller: Caller<'_, Imports>| {
-        caller.data().now_ns()
-    })?;
-    linker.func_wrap("agent99", "wall_ns", |caller: Caller<'_, Imports>| {
-        let now = wall_ns();
-        now - now % caller.data().resolution_ns
-    })?;
-    linker.func_wrap("agent99", "random", random)?;
-    linker.func_wrap("agent99", "translate", translate)?;
-    linker.func_wrap("agent99", "panicked", panicked)?;
-    linker.func_wrap("agent99", "disk_read", disk_read)?;
-    linker.func_wrap("agent99", "disk_write", disk_write)?;
     linker.func_wrap(
-        "agent99",
-        "disk_discard",
+        abi::MODULE,
+        abi::NOW_NS.name,
+        |caller: Caller<'_, Imports>| caller.data().now_ns(),
+    )?;
+    linker.func_wrap(
+        abi::MODULE,
+        abi::WALL_NS.name,
+        |caller: Caller<'_, Imports>| {
+            let now = wall_ns();
+            now - now % caller.data().resolution_ns
+        },
+    )?;
+    linker.func_wrap(abi::MODULE, abi::RANDOM.name, random)?;
+    linker.func_wrap(abi::MODULE, abi::TRANSLATE.name, translate)?;
+    linker.func_wrap(abi::MODULE, abi::PANICKED.name, panicked)?;
+    linker.func_wrap(abi::MODULE, abi::DISK_READ.name, disk_read)?;
+    linker.func_wrap(abi::MODULE, abi::DISK_WRITE.name, disk_write)?;
+    linker.func_wrap(
+        abi::MODULE,
+        abi::DISK_DISCARD.name,
         |caller: Caller<'_, Imports>, disk: u32, offset: u64, len: u64, zero: u32| {
             u32::from(caller.data().disks.discard(disk, offset, len, zero != 0))
         },
     )?;
     linker.func_wrap(
-        "agent99",
-        "disk_flush",
+        abi::MODULE,
+        abi::DISK_FLUSH.name,
         |caller: Caller<'_, Imports>, disk: u32| u32::from(caller.data().disks.flush(disk)),
     )?;
-    linker.func_wrap("agent99", "release", release)?;
+    linker.func_wrap(abi::MODULE, abi::RELEASE.name, release)?;
     wasi(&mut linker)?;
     Ok(linker)
 }
@@ -114,7 +121,7 @@ fn slice<'a>(
     address: u32,
     len: u32,
 ) -> wasmtime::Result<(&'a mut [u8], &'a mut Imports)> {
-    let Some(Extern::Memory(memory)) = caller.get_export("memory") else {
+    let Some(Extern::Memory(memory)) = caller.get_export(abi::MEMORY) else {
         wasmtime::bail!("the emulator has no memory");
     };
     let (data, imports) = memory.data_and_store_mut(caller);
@@ -213,4 +220,38 @@ fn wasi(linker: &mut Linker<Imports>) -> wasmtime::Result<()> {
         wasmtime::bail!("the emulator exits with code {code}")
     })?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use a99_guest_abi::Value;
+    use wasmtime::{Store, ValType};
+
+    #[test]
+    fn all_imports_of_the_abi_are_there_with_their_types() {
+        let engine = Engine::default();
+        let linker = linker(&engine).unwrap();
+        let mut store = Store::new(&engine, Imports::new(1, None));
+        let is = |value: &Value, found: &ValType| match value {
+            Value::I32 => found.is_i32(),
+            Value::I64 => found.is_i64(),
+        };
+        for import in abi::IMPORTS {
+            let found = linker.get(&mut store, abi::MODULE, import.name).unwrap();
+            let found = found.into_func().unwrap().ty(&store);
+            let params: Vec<ValType> = found.params().collect();
+            let results: Vec<ValType> = found.results().collect();
+            assert_eq!(params.len(), import.params.len(), "{}", import.name);
+            let mut both = import.params.iter().zip(&params);
+            assert!(both.all(|(row, found)| is(row, found)), "{}", import.name);
+            assert_eq!(results.len(), import.result.iter().len(), "{}", import.name);
+            let mut both = import.result.iter().zip(&results);
+            assert!(both.all(|(row, found)| is(row, found)), "{}", import.name);
+        }
+        let ours = linker
+            .iter(&mut store)
+            .filter(|(of, ..)| *of == abi::MODULE);
+        assert_eq!(ours.count(), abi::IMPORTS.len());
+    }
 }

@@ -5,35 +5,15 @@ use super::engine::guarded_engine;
 use super::error::{VmCode, VmError};
 use super::imports::{Imports, linker};
 use super::translator::{Answer, Compiler, Translating, Translations};
+use a99_guest_abi::{Channel, Export, Report, Status, functions as abi, unpair};
 use wasmtime::{
     Engine, Instance, InstancePre, Memory, Module, Ref, Store, Table, TypedFunc, UpdateDeadline,
     WasmParams, WasmResults,
 };
 
-/// Channels by number, as the emulator names them (`a99_guest::channels`).
+/// Why the emulator came back, with the time that goes with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u32)]
-pub(super) enum Channel {
-    /// The console, `hvc0`: bytes.
-    Console = 0,
-    /// The agent's port: bytes.
-    Agent = 1,
-    /// Ethernet frames.
-    Net = 2,
-    /// 9p messages.
-    P9 = 3,
-}
-
-impl Channel {
-    /// Its bit in a set.
-    const fn bit(self) -> u32 {
-        1 << self as u32
-    }
-}
-
-/// Why the emulator came back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Status {
+pub(super) enum Ran {
     /// Its budget is used up, or it has output.
     Budget,
     /// The guest waits until that time of its clock, or for input only.
@@ -42,38 +22,6 @@ pub(super) enum Status {
     PowerOff,
     /// The guest asked to be restarted.
     Reset,
-}
-
-/// The emulator's report of its last run: see `a99_guest::wasm::Report`.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Report {
-    pub until_ns: u64,
-    pub retired: u64,
-    output: u32,
-    /// Places of code that lead to translations of the image.
-    pub shipped: u32,
-}
-
-impl Report {
-    const BYTES: usize = 40;
-
-    fn parse(bytes: &[u8; Self::BYTES]) -> Self {
-        let word = |at: usize| {
-            u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
-        };
-        let long = |at: usize| u64::from(word(at)) | u64::from(word(at + 4)) << 32;
-        Self {
-            until_ns: long(0),
-            retired: long(8),
-            output: word(16),
-            shipped: word(36),
-        }
-    }
-
-    /// Whether a channel has output.
-    pub fn has_output(&self, channel: Channel) -> bool {
-        self.output & channel.bit() != 0
-    }
 }
 
 /// A module, linked to what it imports and ready to be instantiated.
@@ -147,9 +95,6 @@ const MAX_TICKS: u32 = 100;
 
 /// Most bytes that a channel has at once: its buffers are smaller.
 const MAX_DRAINED: usize = 64 << 20;
-
-/// The name that linkers give to the table of functions.
-const TABLE: &str = "__indirect_function_table";
 
 /// A running emulator.
 pub(super) struct Emulator {
@@ -252,18 +197,19 @@ impl Emulator {
     /// Calls an export by name, for what is called once.
     pub fn call<P: WasmParams, R: WasmResults>(
         &mut self,
-        name: &str,
+        export: Export<P, R>,
         params: P,
     ) -> Result<R, VmError> {
-        let function = self.instance.get_typed_func::<P, R>(&mut self.store, name);
-        let function = function.map_err(|error| VmError::engine(VmCode::Module, name, &error))?;
+        let function = typed(&mut self.store, &self.instance, export);
+        let function =
+            function.map_err(|error| VmError::engine(VmCode::Module, export.name, &error))?;
         let result = function.call(&mut self.store, params);
         result.map_err(|error| self.trap(&error))
     }
 
     /// Runs the guest for about `budget` instructions, or until it waits, ends
     /// or has output.
-    pub fn run(&mut self, budget: u64) -> Result<(Status, Report), VmError> {
+    pub fn run(&mut self, budget: u64) -> Result<(Ran, Report), VmError> {
         self.install()?;
         self.store.data_mut().ticks = 0;
         let run = self.exports.run.call(&mut self.store, budget);
@@ -275,14 +221,14 @@ impl Emulator {
         let bytes = self.read(self.report_at as u64, Report::BYTES as u64)?;
         let report = Report::parse(bytes.try_into().unwrap_or(&[0; Report::BYTES]));
         let until = (report.until_ns != u64::MAX).then_some(report.until_ns);
-        let status = match status {
-            0 => Status::Budget,
-            1 => Status::Wait(until),
-            2 => Status::PowerOff,
-            3 => Status::Reset,
-            other => return Err(broken(&format!("status {other}"))),
+        let ran = match Status::from_number(status) {
+            Some(Status::Budget) => Ran::Budget,
+            Some(Status::Wait) => Ran::Wait(until),
+            Some(Status::PowerOff) => Ran::PowerOff,
+            Some(Status::Reset) => Ran::Reset,
+            None => return Err(broken(&format!("status {status}"))),
         };
-        Ok((status, report))
+        Ok((ran, report))
     }
 
     /// Moves all output of a channel to `take`, piece by piece.
@@ -316,11 +262,12 @@ impl Emulator {
             let wanted = (bytes.len() - done).min(u32::MAX as usize) as u32;
             let space = self.exports.space.call(&mut self.store, (number, wanted));
             let pair = space.map_err(|error| self.trap(&error))?;
-            let room = (pair as u32).min(wanted);
+            let (at, room) = unpair(pair);
+            let room = room.min(wanted);
             if room == 0 {
                 break;
             }
-            self.write(pair >> 32, &bytes[done..done + room as usize])?;
+            self.write(at.into(), &bytes[done..done + room as usize])?;
             let commit = self.exports.commit.call(&mut self.store, (number, 0, room));
             commit.map_err(|error| self.trap(&error))?;
             done += room as usize;
@@ -358,10 +305,11 @@ impl Emulator {
         let (number, len) = (channel as u32, bytes.len() as u32);
         let space = self.exports.space.call(&mut self.store, (number, len));
         let pair = space.map_err(|error| self.trap(&error))?;
-        if pair == 0 || (pair as u32) < len {
+        let (at, room) = unpair(pair);
+        if pair == 0 || room < len {
             return Ok(false);
         }
-        self.write(pair >> 32, bytes)?;
+        self.write(at.into(), bytes)?;
         let commit = self
             .exports
             .commit
@@ -395,7 +343,8 @@ impl Emulator {
 
     /// The bytes that the emulator names by address and length in one number.
     pub fn piece(&self, pair: u64) -> Result<&[u8], VmError> {
-        self.read(pair >> 32, pair & u64::from(u32::MAX))
+        let (at, len) = unpair(pair);
+        self.read(at.into(), len.into())
     }
 
     /// Fills linear memory.
@@ -448,26 +397,35 @@ fn guard(store: &mut Store<Imports>) {
 
 impl Exports {
     fn new(store: &mut Store<Imports>, instance: &Instance) -> wasmtime::Result<Self> {
-        let memory = instance.get_memory(&mut *store, "memory");
+        let memory = instance.get_memory(&mut *store, abi::MEMORY);
         let Some(memory) = memory else {
             wasmtime::bail!("it exports no memory");
         };
-        let Some(table) = instance.get_table(&mut *store, TABLE) else {
+        let Some(table) = instance.get_table(&mut *store, abi::TABLE) else {
             wasmtime::bail!("it exports no table");
         };
         Ok(Self {
             memory,
             table,
-            translated: instance.get_typed_func(&mut *store, "translated")?,
-            run: instance.get_typed_func(&mut *store, "run")?,
-            report: instance.get_typed_func(&mut *store, "report")?,
-            output: instance.get_typed_func(&mut *store, "output")?,
-            tag: instance.get_typed_func(&mut *store, "tag")?,
-            taken: instance.get_typed_func(&mut *store, "taken")?,
-            space: instance.get_typed_func(&mut *store, "space")?,
-            commit: instance.get_typed_func(&mut *store, "commit")?,
+            translated: typed(store, instance, abi::TRANSLATED)?,
+            run: typed(store, instance, abi::RUN)?,
+            report: typed(store, instance, abi::REPORT)?,
+            output: typed(store, instance, abi::OUTPUT)?,
+            tag: typed(store, instance, abi::TAG)?,
+            taken: typed(store, instance, abi::TAKEN)?,
+            space: typed(store, instance, abi::SPACE)?,
+            commit: typed(store, instance, abi::COMMIT)?,
         })
     }
+}
+
+/// An export as its row of the ABI has it.
+fn typed<P: WasmParams, R: WasmResults>(
+    store: &mut Store<Imports>,
+    instance: &Instance,
+    export: Export<P, R>,
+) -> wasmtime::Result<TypedFunc<P, R>> {
+    instance.get_typed_func(store, export.name)
 }
 
 /// The emulator does not keep to its interface.

@@ -5,6 +5,7 @@
 //! those that they have: no index of the module changes its meaning.
 
 use super::error::{VmCode, VmError};
+use a99_guest_abi::TYPES;
 use wasm_encoder::Encode;
 use wasmparser::{BinaryReader, Parser, Payload, TypeRef};
 
@@ -16,13 +17,6 @@ mod section {
     pub const ELEMENT: u8 = 9;
     pub const CODE: u8 = 10;
 }
-
-/// `(i32, i64, i32, i64) -> i32`, a region, and `(i32, i64) -> i32`, its helpers:
-/// see `sandbox/guest/src/jit/emit`.
-const TYPES: [&[u8]; 2] = [
-    &[0x60, 4, 0x7f, 0x7e, 0x7f, 0x7e, 1, 0x7f],
-    &[0x60, 2, 0x7f, 0x7e, 1, 0x7f],
-];
 
 /// Where functions are added to a module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,7 +82,7 @@ impl Places {
             };
             let content = &module[range];
             let content = match id {
-                section::TYPE => longer(content, 2, &TYPES.concat())?,
+                section::TYPE => longer(content, TYPES.len() as u32, &types())?,
                 section::FUNCTION => {
                     let kind = encoded(self.types);
                     longer(content, count, &kind.repeat(bodies.len()))?
@@ -126,6 +120,19 @@ impl Places {
         }
         segment
     }
+}
+
+/// The types of the new functions as they stand in a section.
+fn types() -> Vec<u8> {
+    let mut types = Vec::new();
+    for (parameters, results) in TYPES {
+        types.push(0x60);
+        for list in [parameters, results] {
+            let bytes: Vec<u8> = list.iter().map(|kind| *kind as u8).collect();
+            bytes.encode(&mut types);
+        }
+    }
+    types
 }
 
 /// The pieces of a run of pieces, each behind its length (32 bits, little-endian).

@@ -12,6 +12,7 @@ use crate::api::wiring::Wiring;
 use crate::net;
 use crate::p9::{Mount, MountMode};
 use a99_egress::{HOST_NAME, Policy};
+use a99_guest_abi::{functions as abi, unpair};
 use a99_sandbox_protocol::{Ending, Resume};
 use std::net::{Ipv4Addr, TcpListener};
 use std::sync::{Arc, OnceLock};
@@ -45,7 +46,7 @@ const CONNECTIONS: usize = 20;
 pub(super) fn study(linked: &Linked, guest: &Guest, script: &str) -> Result<Vec<u8>, VmError> {
     let (setup, _folder) = surroundings()?;
     let mut copy = Guest::copy(linked, guest, setup)?;
-    copy.emulator.call::<(), u32>("study", ())?;
+    copy.emulator.call(abi::STUDY, ())?;
     let mut trial = Trial::new(copy, Instant::now());
     let tried = trial.run(script)?;
     if tried.exited.ending != Ending::Code(0) {
@@ -61,7 +62,7 @@ pub(super) fn study(linked: &Linked, guest: &Guest, script: &str) -> Result<Vec<
         trial.command(&["wc", "-c"], &[b'x'; INPUT])?;
     }
     let emulator = &mut trial.guest.emulator;
-    let pair: u64 = emulator.call("studied", ())?;
+    let pair = emulator.call(abi::STUDIED, ())?;
     Ok(emulator.piece(pair)?.to_vec())
 }
 
@@ -117,14 +118,14 @@ fn echo() -> std::io::Result<u16> {
 /// functions, which are to be added to its module in these places.
 pub(super) fn ship(guest: &mut Guest, study: &[u8], places: &Places) -> Result<Vec<u8>, VmError> {
     let emulator = &mut guest.emulator;
-    let room: u64 = emulator.call("bytes", study.len() as u32)?;
-    emulator.write(room >> 32, study)?;
-    let pair: u64 = emulator.call("ship", (places.table, places.types, ROOM))?;
+    let room = emulator.call(abi::BYTES, study.len() as u32)?;
+    emulator.write(unpair(room).0.into(), study)?;
+    let pair = emulator.call(abi::SHIP, (places.table, places.types, ROOM))?;
     if pair == 0 {
         let text = "the emulator refuses its study";
         return Err(VmError::new(VmCode::Module, text));
     }
     let functions = emulator.piece(pair)?.to_vec();
-    emulator.call::<u32, u64>("bytes", 0)?;
+    emulator.call(abi::BYTES, 0)?;
     Ok(functions)
 }

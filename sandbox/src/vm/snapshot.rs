@@ -2,11 +2,12 @@
 
 use super::disk::ImageDisk;
 use super::error::{VmCode, VmError};
-use super::guest::{Boot, Guest, Next};
+use super::guest::{Boot, Guest, Next, is_done};
 use super::imports::Imports;
 use super::instance::Linked;
 use super::link::Places;
 use super::rehearsal;
+use a99_guest_abi::{Export, functions as abi};
 use a99_sandbox_protocol::{Ending, Exec, Report, Request, Script, VERSION};
 use std::future::Future;
 use std::pin::pin;
@@ -65,7 +66,7 @@ pub(super) fn snapshot(
     building.warm_up(warm_up)?;
     // Of the code only what short commands need is decoded in the image: nothing
     // of the boot, and nothing that only a first run of a command needs.
-    building.rest("prepare_snapshot")?;
+    building.rest(abi::PREPARE_SNAPSHOT)?;
     building.warm_up(&warm_up[..warm_up.len().min(1)])?;
     building.prepare()?;
     let study = rehearsal::study(&linked, &building.guest, rehearsal)?;
@@ -193,7 +194,7 @@ impl Building {
             _ => None,
         })??;
         self.report_free_memory()?;
-        self.rest("prepare_image")
+        self.rest(abi::PREPARE_IMAGE)
     }
 
     /// Gives the guest time to tell which memory is free.
@@ -208,12 +209,10 @@ impl Building {
 
     /// Lets the guest run until nothing is half done, so that the emulator's
     /// function `prepare` agrees.
-    fn rest(&mut self, prepare: &str) -> Result<(), VmError> {
+    fn rest(&mut self, prepare: Export<(), u32>) -> Result<(), VmError> {
         for _ in 0..BUSY_TURNS {
             let next = self.turn(|_| {})?;
-            if matches!(next, Next::Wait(_))
-                && self.guest.emulator.call::<(), u32>(prepare, ())? == 0
-            {
+            if matches!(next, Next::Wait(_)) && is_done(self.guest.emulator.call(prepare, ())?) {
                 return Ok(());
             }
             self.nap(next);

@@ -309,7 +309,8 @@ impl Turns {
             .check(self.is_awaited(guest), self.lived.time(), || {
                 drawn = random_id();
                 *drawn.as_ref().unwrap_or(&0)
-            })?;
+            })
+            .map_err(|error| VmError::new(error.code, error.text + &guest.broken()))?;
         drawn?;
         if let Some(id) = asked {
             guest.request(id, &Request::Ping);

@@ -10,6 +10,7 @@
 //! reach; sections that it has no need of are refused, its size is bounded, and
 //! one that does not compile is forgotten, with a count.
 
+use a99_guest_abi::MODULE_BYTES;
 use sha2::{Digest, Sha256};
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
@@ -17,10 +18,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
 use wasmparser::{Parser, Payload};
 use wasmtime::{Engine, ExternType, Module};
-
-/// Bytes of a module at most, as the emulator has it: regions are smaller by
-/// far.
-const MAX_MODULE: usize = 256 << 10;
 
 /// Modules of a guest that may wait for their compilation.
 const MAX_WAITING: usize = 64;
@@ -317,7 +314,7 @@ impl Translating {
             return;
         }
         let key = Sha256::digest(bytes).into();
-        let has_room = self.functions.len() < MAX_FUNCTIONS && bytes.len() <= MAX_MODULE;
+        let has_room = self.functions.len() < MAX_FUNCTIONS && bytes.len() <= MODULE_BYTES;
         if has_room && !self.functions.contains_key(&key) {
             self.compiler.request(key, bytes);
         }

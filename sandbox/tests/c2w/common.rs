@@ -21,13 +21,30 @@ pub fn module(sources: &str) -> (tempfile::TempDir, PathBuf) {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join(sources);
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
     let image = folder.path().join("image.wasm");
-    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    let status = Command::new(rustc)
-        .args(["--edition", "2024", "-O", "-C", "strip=symbols"])
-        .args(["--target", "wasm32-wasip1", "-o"])
+    let rustc = || {
+        let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+        let mut rustc = Command::new(rustc);
+        rustc
+            .args(["--edition", "2024", "-O", "-C", "strip=symbols"])
+            .args(["--target", "wasm32-wasip1"]);
+        rustc
+    };
+    // What sources of the guest's crate depend on.
+    let abi = Path::new(env!("CARGO_MANIFEST_DIR")).join("abi/src/lib.rs");
+    let built = rustc()
+        .args(["--crate-name", "a99_guest_abi", "--crate-type", "rlib"])
+        .arg("--out-dir")
+        .args([folder.path(), &abi])
+        .status();
+    assert!(built.expect("rustc runs").success(), "the ABI builds");
+    let library = folder.path().join("liba99_guest_abi.rlib");
+    let built = rustc()
+        .arg("--extern")
+        .arg(format!("a99_guest_abi={}", library.display()))
+        .arg("-o")
         .args([&image, &sources])
         .status();
-    assert!(status.expect("rustc runs").success(), "the image builds");
+    assert!(built.expect("rustc runs").success(), "the image builds");
     (folder, image)
 }
 

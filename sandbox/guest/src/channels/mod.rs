@@ -15,6 +15,8 @@ mod messages;
 pub(crate) use bytes::ByteRing;
 pub(crate) use messages::{Message, MessageRing};
 
+pub(crate) use a99_guest_abi::{Channel, P9_MESSAGE_BYTES, frame};
+
 /// Bytes of a console ring. A screen of output is far less; `hvc` writes 16
 /// bytes at a time and waits when it is full.
 pub(crate) const CONSOLE_RING_BYTES: usize = 64 << 10;
@@ -27,49 +29,9 @@ pub(crate) const AGENT_RING_BYTES: usize = 256 << 10;
 /// the largest.
 pub(crate) const NET_RING_BYTES: usize = 512 << 10;
 
-/// Largest 9p message: Linux offers at most 500 KiB over virtio
-/// (`net/9p/trans_virtio.c`: 128 descriptors less three, of one page each).
-pub(crate) const P9_MESSAGE_BYTES: usize = 512 << 10;
-
 /// Bytes of a ring of 9p messages: two of the largest, so that one can be
 /// answered while the next is written.
 pub(crate) const P9_RING_BYTES: usize = 2 * P9_MESSAGE_BYTES + (4 << 10);
-
-/// The channels by number, as the embedder names them; the machine's status
-/// sets bit `1 << number` for each that has output.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u32)]
-pub enum Channel {
-    /// The console, `hvc0`: bytes.
-    Console = 0,
-    /// The port `agent99.agent`: bytes.
-    Agent = 1,
-    /// Ethernet frames. A message's tag is a set of [`frame`] flags.
-    Net = 2,
-    /// 9p messages. A request's tag comes back with its response.
-    P9 = 3,
-}
-
-/// Flags of a frame from the embedder, in the tag of its message.
-pub(crate) mod frame {
-    /// The checksums are known to be right; the guest need not look.
-    pub(crate) const CHECKSUMS_VALID: u32 = 1;
-}
-
-impl Channel {
-    /// All of them, by number.
-    pub const ALL: [Self; 4] = [Self::Console, Self::Agent, Self::Net, Self::P9];
-
-    /// The channel of a number.
-    pub fn from_number(number: u32) -> Option<Self> {
-        Self::ALL.get(number as usize).copied()
-    }
-
-    /// Its bit in a set of channels.
-    pub const fn bit(self) -> u32 {
-        1 << self as u32
-    }
-}
 
 /// Both directions of a channel.
 #[derive(Debug)]
@@ -237,8 +199,6 @@ mod tests {
         assert!(channels.net.input.push(0, b"z"));
         assert_eq!(channels.output(), 0b1010);
         assert_eq!(channels.input(), 0b0100);
-        assert_eq!(Channel::from_number(3), Some(Channel::P9));
-        assert_eq!(Channel::from_number(4), None);
     }
 
     #[test]

@@ -78,6 +78,12 @@ macro_rules! virtio_devices {
             }
         }
 
+        // The embedder names the same devices by the same numbers.
+        const _: () = {
+            $(assert!(VirtioDevice::$name as u32 == a99_guest_abi::Device::$name as u32);)*
+            assert!(VirtioDevice::ALL.len() == a99_guest_abi::Device::ALL.len());
+        };
+
         /// All virtio devices of the machine.
         #[derive(Debug)]
         pub struct VirtioDevices {
@@ -135,8 +141,7 @@ macro_rules! virtio_devices {
             }
 
             /// Devices whose driver broke the rules and that are dead until the guest
-            /// resets them, by bit: that of a device is its place in
-            /// [`VirtioDevice::ALL`].
+            /// resets them, by [`Device::bit`](a99_guest_abi::Device::bit).
             pub fn broken(&self) -> u32 {
                 let mut broken = 0;
                 $(broken |= u32::from(self.$field.fault().is_some()) << VirtioDevice::$name as u32;)*

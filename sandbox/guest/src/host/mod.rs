@@ -10,30 +10,7 @@ mod memory;
 #[cfg(any(test, feature = "testing"))]
 pub use memory::MemoryHost;
 
-/// A disk, by the order of the devices.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u32)]
-pub enum Disk {
-    /// The one that belongs to the image: read only, the same for all guests.
-    Image = 0,
-    /// The guest's own, if it has one.
-    Own = 1,
-}
-
-impl Disk {
-    /// Whether it cannot be written.
-    pub fn is_read_only(self) -> bool {
-        self == Self::Image
-    }
-
-    /// What the guest knows it by, at most 20 bytes.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Image => "image",
-            Self::Own => "disk",
-        }
-    }
-}
+pub use a99_guest_abi::Disk;
 
 /// Clocks, entropy and disks, given by the embedder.
 pub trait Host {

@@ -1,15 +1,7 @@
 //! WebAssembly as bytes: as much of the binary format as translated regions
 //! need (WebAssembly core specification, chapter "Binary Format").
 
-/// Type of a value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub(super) enum Type {
-    /// 32 bits.
-    I32 = 0x7f,
-    /// 64 bits.
-    I64 = 0x7e,
-}
+pub(super) use a99_guest_abi::{Signature, Value as Type};
 
 /// Block type of a block that takes and gives nothing.
 const EMPTY: u8 = 0x40;
@@ -209,9 +201,6 @@ impl Code {
     }
 }
 
-/// A function type: parameters, results.
-pub(super) type Signature<'a> = (&'a [Type], &'a [Type]);
-
 /// Module and names of the imports of every translated module.
 pub(super) const IMPORT_MODULE: &str = "a99";
 /// The emulator's linear memory.
@@ -234,7 +223,7 @@ pub(super) fn function(locals: &[(u32, Type)], body: &Code) -> Vec<u8> {
 }
 
 /// A module of one function, of the first of `types`.
-pub(super) fn module(types: &[Signature<'_>], function: &[u8]) -> Vec<u8> {
+pub(super) fn module(types: &[Signature], function: &[u8]) -> Vec<u8> {
     let mut kinds = Code::default();
     kinds.unsigned(types.len() as u32);
     for (parameters, results) in types {

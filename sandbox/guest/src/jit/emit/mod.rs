@@ -29,18 +29,12 @@ use super::exits::returns;
 use super::region::{End, Node, Region, Target};
 use super::structure::{Construct, Loop, members, structure};
 use crate::interp::inst::{Inst, Op};
+use a99_guest_abi::TYPES;
 
 /// Answer of a region: go on at the cursor, by the usual ways.
 pub(crate) const JUMP: u32 = 0;
 /// Answer of a region: interpret the instruction at the cursor.
 pub(crate) const INTERPRET: u32 = 1;
-
-/// Parameters of a region: the node to enter at; the virtual address of its
-/// page; the VM context ([`VmContext`](super::VmContext)), of
-/// which it uses TLBs and jump cache (the others are constants of the instance); the
-/// instructions that may still run. With what the engine adds, there are as many
-/// as fit its registers.
-pub(super) const PARAMETERS: [Type; 4] = [Type::I32, Type::I64, Type::I32, Type::I64];
 
 /// The locals: parameters first.
 pub(super) mod local {
@@ -170,9 +164,7 @@ pub(super) struct Emitter<'a> {
 
 /// The module for a region.
 pub(super) fn emit(region: &Region, layout: &ContextLayout, opt_level: OptLevel) -> Vec<u8> {
-    let helper = [Type::I32, Type::I64];
-    let types: [code::Signature<'_>; 2] = [(&PARAMETERS, &[Type::I32]), (&helper, &[Type::I32])];
-    code::module(&types, &function(region, layout, opt_level))
+    code::module(&TYPES, &function(region, layout, opt_level))
 }
 
 /// The function for a region, as it stands in a code section.

@@ -1,0 +1,155 @@
+//! Report of a run: what the host reads after each.
+
+use super::Channel;
+use std::mem::offset_of;
+
+/// What the emulator keeps for the host, and renews with each run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Report {
+    /// With [`Status::Wait`](super::Status::Wait): the host's monotonic time, in
+    /// nanoseconds, to go on at; all ones if only input can wake the guest.
+    pub until_ns: u64,
+    /// Instructions run since the machine was made.
+    pub retired: u64,
+    /// Channels that have output, by [`Channel::bit`].
+    pub output: u32,
+    /// Channels whose input the guest has not taken yet, by [`Channel::bit`].
+    pub input: u32,
+    /// File requests not yet answered.
+    pub requests: u32,
+    /// 1 while a program in the guest has the agent port open.
+    pub agent_open: u32,
+    /// Devices whose driver broke the rules and that are dead until the guest
+    /// resets them, by [`Device::bit`].
+    pub broken: u32,
+    /// Entries of code that lead to AOT regions.
+    pub shipped: u32,
+}
+
+impl Report {
+    /// Bytes of a report.
+    pub const BYTES: usize = size_of::<Self>();
+
+    /// One before the first run: only input can wake the guest.
+    pub const NEW: Self = Self {
+        until_ns: u64::MAX,
+        retired: 0,
+        output: 0,
+        input: 0,
+        requests: 0,
+        agent_open: 0,
+        broken: 0,
+        shipped: 0,
+    };
+
+    /// Reads one from linear memory.
+    pub fn parse(bytes: &[u8; Self::BYTES]) -> Self {
+        let word = |at: usize| {
+            u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+        };
+        let long = |at: usize| u64::from(word(at)) | u64::from(word(at + 4)) << 32;
+        Self {
+            until_ns: long(offset_of!(Self, until_ns)),
+            retired: long(offset_of!(Self, retired)),
+            output: word(offset_of!(Self, output)),
+            input: word(offset_of!(Self, input)),
+            requests: word(offset_of!(Self, requests)),
+            agent_open: word(offset_of!(Self, agent_open)),
+            broken: word(offset_of!(Self, broken)),
+            shipped: word(offset_of!(Self, shipped)),
+        }
+    }
+
+    /// Whether a channel has output.
+    pub fn has_output(&self, channel: Channel) -> bool {
+        self.output & channel.bit() != 0
+    }
+}
+
+/// The devices that a driver can break, by their bit in [`Report::broken`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Device {
+    /// Console and agent port.
+    Console = 0,
+    /// Network interface.
+    Net = 1,
+    /// Mounts.
+    P9 = 2,
+    /// Randomness.
+    Rng = 3,
+    /// The image's disk.
+    ImageDisk = 4,
+    /// The guest's own disk.
+    Disk = 5,
+    /// Memory balloon.
+    Balloon = 6,
+}
+
+impl Device {
+    /// All of them, by bit.
+    pub const ALL: [Self; 7] = [
+        Self::Console,
+        Self::Net,
+        Self::P9,
+        Self::Rng,
+        Self::ImageDisk,
+        Self::Disk,
+        Self::Balloon,
+    ];
+
+    /// Its bit in a set of devices.
+    pub const fn bit(self) -> u32 {
+        1 << self as u32
+    }
+
+    /// What messages call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Console => "console",
+            Self::Net => "network",
+            Self::P9 => "mounts",
+            Self::Rng => "randomness",
+            Self::ImageDisk => "image's disk",
+            Self::Disk => "disk",
+            Self::Balloon => "balloon",
+        }
+    }
+
+    /// The devices of a set; bits without a device are left out.
+    pub fn in_set(set: u32) -> impl Iterator<Item = Self> {
+        let all = Self::ALL.into_iter();
+        all.filter(move |device| set & device.bit() != 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_is_read_as_it_lies_in_memory() {
+        assert_eq!(Report::BYTES, 40);
+        let mut bytes = [0; Report::BYTES];
+        for (at, byte) in bytes.iter_mut().enumerate() {
+            *byte = at as u8;
+        }
+        let report = Report::parse(&bytes);
+        assert_eq!(report.until_ns, 0x0706_0504_0302_0100);
+        assert_eq!(report.retired, 0x0F0E_0D0C_0B0A_0908);
+        assert_eq!(report.output, 0x1312_1110);
+        assert_eq!(report.shipped, 0x2726_2524);
+        assert!(report.has_output(Channel::Console) == (report.output & 1 != 0));
+    }
+
+    #[test]
+    fn devices_of_a_set_are_named() {
+        for (bit, device) in Device::ALL.into_iter().enumerate() {
+            assert_eq!(device.bit(), 1 << bit);
+        }
+        let set = Device::Net.bit() | Device::Balloon.bit() | 1 << 31;
+        let names: Vec<&str> = Device::in_set(set).map(Device::name).collect();
+        assert_eq!(names, ["network", "balloon"]);
+    }
+}
