@@ -11,10 +11,10 @@
 mod api;
 #[cfg(feature = "vm")]
 pub mod c2w;
-pub mod image;
 #[cfg(feature = "vm")]
 pub mod vm;
 
+pub use a99_sandbox_image as image;
 pub use a99_sandbox_net as net;
 pub use a99_sandbox_p9 as p9;
 #[cfg(feature = "vm")]

@@ -38,7 +38,7 @@ const SECTIONS: [(&str, &str, &[List]); 7] = [
         "Images",
         "A guest's image could not be built, exported or imported. \
          `a99 sandbox doctor` tells what is missing.",
-        &[("sandbox/src/image/error.rs", "ErrorCode")],
+        &[("sandbox/image/src/error.rs", "ErrorCode")],
     ),
     (
         "Mounts",

@@ -360,7 +360,11 @@ mod tests {
     const WASM: &[u8] = b"\0asm\x01\0\0\0\x01\x05\x01\x60\0\x01\x7f\x03\x02\x01\0\x07\x05\x01\x01a\0\0\x0a\x06\x01\x04\0\x41\x2a\x0b";
 
     fn key() -> SealKey {
-        SealKey::for_tests(7)
+        key_of(7)
+    }
+
+    fn key_of(byte: u8) -> SealKey {
+        SealKey::from_bytes(&[byte; 64]).expect("a key's length")
     }
 
     fn written() -> (Engine, tempfile::TempDir, PathBuf) {
@@ -425,9 +429,9 @@ mod tests {
     #[test]
     fn s1_what_was_not_sealed_here_is_not_loaded() {
         let (engine, _folder, path) = written();
-        let error = load(&engine, &path, &SealKey::for_tests(8)).expect_err("refused");
+        let error = load(&engine, &path, &key_of(8)).expect_err("refused");
         assert_eq!(error.code, VmCode::Module);
-        verify(&path, &SealKey::for_tests(8)).expect_err("refused");
+        verify(&path, &key_of(8)).expect_err("refused");
         let place = manifest_path(&path);
         let text = fs::read_to_string(&place).expect("there");
         let mut manifest: Manifest = serde_json::from_str(&text).expect("a manifest");

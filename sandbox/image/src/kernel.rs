@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The options that the guest needs.
-pub const CONFIG: &str = include_str!("../../image/kernel.config");
+pub const CONFIG: &str = include_str!("../kernel.config");
 
 /// The name of the kernel in the result.
 pub const IMAGE: &str = "Image";
@@ -75,13 +75,13 @@ const CODE: [&str; 4] = ["*.[chS]", "*.dts", "*.dtsi", "*.json"];
 
 /// What is changed in the source, in this order. Each patch says why.
 const PATCHES: [&str; 7] = [
-    include_str!("../../image/patches/fault-around.patch"),
-    include_str!("../../image/patches/page-cache-limit.patch"),
-    include_str!("../../image/patches/free-pages-at-once.patch"),
-    include_str!("../../image/patches/9p-answers-at-once.patch"),
-    include_str!("../../image/patches/9p-walk-with-attributes.patch"),
-    include_str!("../../image/patches/9p-cheap-messages.patch"),
-    include_str!("../../image/patches/9p-flock.patch"),
+    include_str!("../patches/fault-around.patch"),
+    include_str!("../patches/page-cache-limit.patch"),
+    include_str!("../patches/free-pages-at-once.patch"),
+    include_str!("../patches/9p-answers-at-once.patch"),
+    include_str!("../patches/9p-walk-with-attributes.patch"),
+    include_str!("../patches/9p-cheap-messages.patch"),
+    include_str!("../patches/9p-flock.patch"),
 ];
 
 /// How much the build yields to others: it runs for minutes, on all

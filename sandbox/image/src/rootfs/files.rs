@@ -8,52 +8,36 @@ use std::path::Path;
 
 /// Our own files: path, permissions, content.
 pub(super) const OWN: [(&str, u32, &str); 11] = [
-    ("init", 0o755, include_str!("../../../image/rootfs/init")),
+    ("init", 0o755, include_str!("../../rootfs/init")),
     (
         "etc/udhcpc/default.script",
         0o755,
-        include_str!("../../../image/rootfs/udhcpc.script"),
+        include_str!("../../rootfs/udhcpc.script"),
     ),
-    (
-        "etc/group",
-        0o644,
-        include_str!("../../../image/rootfs/etc/group"),
-    ),
+    ("etc/group", 0o644, include_str!("../../rootfs/etc/group")),
     (
         "etc/hostname",
         0o644,
-        include_str!("../../../image/rootfs/etc/hostname"),
+        include_str!("../../rootfs/etc/hostname"),
     ),
-    (
-        "etc/hosts",
-        0o644,
-        include_str!("../../../image/rootfs/etc/hosts"),
-    ),
+    ("etc/hosts", 0o644, include_str!("../../rootfs/etc/hosts")),
     (
         "etc/nsswitch.conf",
         0o644,
-        include_str!("../../../image/rootfs/etc/nsswitch.conf"),
+        include_str!("../../rootfs/etc/nsswitch.conf"),
     ),
     (
         "etc/os-release",
         0o644,
-        include_str!("../../../image/rootfs/etc/os-release"),
+        include_str!("../../rootfs/etc/os-release"),
     ),
-    (
-        "etc/passwd",
-        0o644,
-        include_str!("../../../image/rootfs/etc/passwd"),
-    ),
+    ("etc/passwd", 0o644, include_str!("../../rootfs/etc/passwd")),
     (
         "etc/profile",
         0o644,
-        include_str!("../../../image/rootfs/etc/profile"),
+        include_str!("../../rootfs/etc/profile"),
     ),
-    (
-        "etc/shells",
-        0o644,
-        include_str!("../../../image/rootfs/etc/shells"),
-    ),
+    ("etc/shells", 0o644, include_str!("../../rootfs/etc/shells")),
     // Written by the DHCP client.
     ("etc/resolv.conf", 0o644, ""),
 ];

@@ -15,7 +15,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// The script that compiles.
-pub(super) const SCRIPT: &str = include_str!("../../../image/compile.py");
+pub(super) const SCRIPT: &str = include_str!("../../compile.py");
 
 /// The program below the root of its unpacked packages.
 const PROGRAM: &str = "usr/bin/python3.13";

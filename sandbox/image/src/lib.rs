@@ -1,4 +1,4 @@
-//! Building the image that guests start from.
+//! Image builder: what guests start from, made from Debian's packages.
 //!
 //! Everything comes from Debian's packages, whose signatures are checked, in
 //! the versions of the committed lock file. Each part is made by a step

@@ -37,15 +37,15 @@ const EXTERNALLY_MANAGED: &str = "usr/lib/python3.13/EXTERNALLY-MANAGED";
 pub(super) const OWN: [(&str, &str); 3] = [
     (
         "usr/lib/python3.13/ensurepip/__init__.py",
-        include_str!("../../../image/ensurepip/__init__.py"),
+        include_str!("../../ensurepip/__init__.py"),
     ),
     (
         "usr/lib/python3.13/ensurepip/__main__.py",
-        include_str!("../../../image/ensurepip/__main__.py"),
+        include_str!("../../ensurepip/__main__.py"),
     ),
     (
         EXTERNALLY_MANAGED,
-        include_str!("../../../image/ensurepip/EXTERNALLY-MANAGED"),
+        include_str!("../../ensurepip/EXTERNALLY-MANAGED"),
     ),
 ];
 

@@ -224,8 +224,7 @@ fn variable(name: &str) -> Option<OsString> {
 
 /// The user's cache, and then the places where it would be if its variables
 /// were not set.
-#[cfg(feature = "vm")]
-pub(crate) fn user_folders() -> Vec<PathBuf> {
+pub fn user_folders() -> Vec<PathBuf> {
     candidates(variable).collect()
 }
 

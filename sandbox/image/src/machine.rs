@@ -43,7 +43,7 @@ pub const WARM_UP: &[&[&str]] = &[
 ];
 
 /// Typical work; what it needs most is translated when the image is built.
-const REHEARSAL: &str = include_str!("rehearsal.sh");
+const REHEARSAL: &str = include_str!("../rehearsal.sh");
 
 /// Room for a snapshot, and for a compiled module, in bytes.
 pub(super) const ROOM: u64 = 500_000_000;

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::path::Path;
 
 /// The lock file that this library was built with.
-pub const COMMITTED: &str = include_str!("../../image/lock.json");
+pub const COMMITTED: &str = include_str!("../lock.json");
 
 /// The largest package that is believed, in bytes: the kernel's source has
 /// 150 MB, everything else is far smaller.

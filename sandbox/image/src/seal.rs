@@ -9,6 +9,7 @@
 
 use super::error::{At, ErrorCode, ImageError};
 use hmac::{Hmac, KeyInit, Mac};
+use rustix::fs::OFlags;
 use sha2::Sha256;
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -46,10 +47,10 @@ impl SealKey {
             make(folder, &path)?;
         }
         let mut options = File::options();
-        let no_link = nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK;
+        let no_link = OFlags::NOFOLLOW | OFlags::NONBLOCK;
         let mut file = options
             .read(true)
-            .custom_flags(no_link)
+            .custom_flags(no_link.bits() as i32)
             .open(&path)
             .at(&path)?;
         let metadata = file.metadata().at(&path)?;
@@ -69,20 +70,14 @@ impl SealKey {
         Ok(Self(key))
     }
 
-    #[cfg(all(test, feature = "vm"))]
-    pub(crate) fn for_tests(byte: u8) -> Self {
-        Self([byte; KEY_BYTES])
-    }
-
-    /// Its bytes, for a worker of this process.
-    #[cfg(feature = "vm")]
-    pub(crate) fn bytes(&self) -> &[u8] {
+    /// Its bytes, for a worker of this process and for nobody else.
+    pub fn bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// The key of a process that this one works for.
-    #[cfg(feature = "vm")]
-    pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
+    /// The key of a process that this one works for; `None` if it has another
+    /// length.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         bytes.try_into().ok().map(Self)
     }
 

@@ -34,7 +34,7 @@ const ORIGIN: &str = "origin.json";
 const STEP: &str = "snapshot";
 
 /// Whether a snapshot came out of a file, and was not built here.
-pub(crate) fn is_imported(snapshot: &Entry) -> bool {
+pub fn is_imported(snapshot: &Entry) -> bool {
     snapshot.sha256(ORIGIN).is_ok()
 }
 

@@ -285,7 +285,7 @@ mod tests {
 
     #[test]
     fn crates_that_a_program_depends_on_are_inputs() {
-        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         for recipe in [&EMULATOR, &AGENT] {
             let manifest = sources.join(recipe.folder).join("Cargo.toml");
             let manifest = fs::read_to_string(manifest).unwrap();
