@@ -65,6 +65,7 @@ mod local_storage;
 mod procedures;
 mod random;
 mod script;
+mod scripted;
 mod set;
 mod shell;
 mod size;
@@ -83,6 +84,7 @@ pub use llm_battery::{LlmBattery, ScriptedLlmBattery};
 pub use local_storage::{LocalStorage, MemoryLocalStorage};
 pub use procedures::{MemoryProcedures, ProcedureLimits, ProcedureMiss, Procedures};
 pub use random::{Random, SeededRandom, SystemRandom, uuid_v4};
+pub use scripted::{Script, ScriptError};
 pub use set::Capabilities;
 pub use shell::{
     DEFAULT_MODE, DEFAULT_OUTPUT_LIMIT, MODE_BITS, MemoryShell, Shell, ShellCommand, ShellError,

@@ -17,6 +17,9 @@ macro_rules! capabilities {
         }
 
         impl Capabilities {
+            /// The names of all capabilities, in the order of this table.
+            pub const NAMES: &'static [&'static str] = &[$(stringify!($field)),*];
+
             /// No capability at all.
             #[must_use]
             pub fn none() -> Capabilities {

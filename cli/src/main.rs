@@ -18,7 +18,6 @@ mod input;
 mod named;
 mod output;
 mod pretty;
-mod replies;
 #[cfg(feature = "sandbox")]
 mod sandbox_args;
 #[cfg(feature = "sandbox")]

@@ -1,14 +1,13 @@
-//! Capabilities that answer from a script: by key, by command, or in order.
-//!
-//! Unlike the scripted capabilities for tests, any reply may fail, and a key
-//! may answer differently each time.
+//! Replies of a script: by key, by command, or in order. Any reply may fail, and
+//! a key may answer differently each time.
 
-use agent99::capabilities::{
+use crate::script::lock;
+use crate::{
     AgentCall, AgentReply, AgentRunner, BoxFuture, CapabilityError, Fetch, Llm, LlmBattery,
     MemoryShell, Reply, ShellCommand, ShellError, ShellErrorKind, ShellOutput, Transpiler, Xml,
 };
-use agent99::{Map, Value};
-use std::sync::{Mutex, PoisonError};
+use a99_core::value::{Map, Value};
+use std::sync::Mutex;
 use std::time::Duration;
 
 /// The member that makes a reply a failure with this text.
@@ -37,7 +36,7 @@ impl Turns {
 
     /// The next reply, counted from the start of the run.
     fn take(&self) -> (usize, Option<&Value>) {
-        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut next = lock(&self.next);
         let at = *next;
         *next += 1;
         (at, self.replies.get(at))
@@ -59,7 +58,7 @@ fn ready<'a, T: Send + 'a>(value: T) -> BoxFuture<'a, T> {
 
 /// Answers by the first argument of a call.
 #[derive(Debug)]
-pub(crate) struct ByKey {
+pub(super) struct ByKey {
     entries: Vec<(Value, Turns)>,
     unknown: &'static str,
 }
@@ -67,7 +66,7 @@ pub(crate) struct ByKey {
 impl ByKey {
     /// Knows the keys of a script's object; other keys fail with the text
     /// `unknown`.
-    pub(crate) fn new(table: &Map, unknown: &'static str) -> ByKey {
+    pub(super) fn new(table: &Map, unknown: &'static str) -> ByKey {
         let entries = table.iter().map(|(key, reply)| {
             let turns = reply.get(REPLIES).and_then(Value::as_array);
             let turns = turns.map_or_else(|| vec![reply.clone()], <[Value]>::to_vec);
@@ -125,11 +124,11 @@ impl AgentRunner for ByKey {
 
 /// Answers in order, then fails.
 #[derive(Debug)]
-pub(crate) struct InOrder(Turns);
+pub(super) struct InOrder(Turns);
 
 impl InOrder {
     /// Gives these replies.
-    pub(crate) fn new(replies: &[Value]) -> InOrder {
+    pub(super) fn new(replies: &[Value]) -> InOrder {
         InOrder(Turns::new(replies.to_vec()))
     }
 
@@ -158,7 +157,7 @@ impl LlmBattery for InOrder {
 
 /// A computer in memory with a script's commands. A command stands for the
 /// script of that text and for the program with these words.
-pub(crate) fn scripted_shell(table: &Map) -> Result<MemoryShell, String> {
+pub(super) fn shell(table: &Map) -> Result<MemoryShell, String> {
     let mut shell = MemoryShell::new();
     for (command, reply) in table.iter() {
         let text = command.to_string_lossy().into_owned();
@@ -222,17 +221,17 @@ const MAX_ELAPSED_MS: f64 = 86_400_000.0;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use a99_core::json::{Document, Limits};
 
     fn value(json: &str) -> Value {
-        serde_json::from_str::<serde_json::Value>(json)
-            .unwrap()
-            .into()
+        let document = Document::parse(json, &Limits::default()).expect("JSON");
+        document.to_value(document.root())
     }
 
     #[test]
     fn by_key() {
         let table = value(r#"{"a": 1, "b": {"$replies": [{"$fails": "down"}, 2]}}"#);
-        let replies = ByKey::new(table.as_object().unwrap(), "unknown");
+        let replies = ByKey::new(table.as_object().expect("an object"), "unknown");
         let ask = |key: &str| {
             let answer = replies.answer(&key.into());
             answer.map_err(|error| error.to_string())
@@ -248,10 +247,13 @@ mod tests {
     #[test]
     fn in_order() {
         let list = value(r#"["x", {"$fails": "tired"}]"#);
-        let replies = InOrder::new(list.as_array().unwrap());
+        let replies = InOrder::new(list.as_array().expect("an array"));
         assert_eq!(replies.answer(), Ok("x".into()));
-        assert_eq!(replies.answer().unwrap_err().to_string(), "tired");
-        let spent = replies.answer().unwrap_err().to_string();
+        assert_eq!(
+            replies.answer().expect_err("a failure").to_string(),
+            "tired"
+        );
+        let spent = replies.answer().expect_err("a failure").to_string();
         assert_eq!(spent, "the script has no reply for call 3 of the model");
     }
 }

@@ -1,0 +1,264 @@
+//! Script of what capabilities answer: one JSON object in place of networks,
+//! models and other agents. `a99 run --script FILE` reads such a file.
+//!
+//! | member | what it is |
+//! |---|---|
+//! | `fetch` | replies by URL |
+//! | `llm`, `llmBattery` | a list of replies, in order |
+//! | `agents` | replies by the agent's id |
+//! | `xml`, `transpile` | replies by the text |
+//! | `shell` | by command: `{"stdout": TEXT, "stderr": TEXT, "exitCode": 0 to 255, "elapsedMs": MS, "files": {PATH: TEXT}}`, each of them optional |
+//! | `store` | keys with values |
+//! | `vectors` | collections: lists of `{"embedding": [...], ...}` |
+//! | `embed` | how many numbers an embedding has, at most 65,536 |
+//! | `clock` | the time, in milliseconds since 1970 |
+//! | `seed` | of the randomness |
+//!
+//! A reply is any value; `{"$fails": TEXT}` fails; `{"$replies": [REPLY, ...]}`
+//! answers in turn and repeats its last reply, which is how a service that
+//! fails twice and then recovers is written down.
+
+mod replies;
+
+use crate::{
+    Capabilities, CapabilityError, FixedClock, HashEmbedder, MemoryStore, SeededRandom, Store as _,
+};
+use a99_core::value::{Map, Value};
+use replies::{ByKey, InOrder, shell};
+use std::fmt;
+
+/// Numbers in an embedding at most: what large embedding models give.
+const MAX_DIMENSION: f64 = 65_536.0;
+
+/// What a script says; nothing by default.
+#[derive(Clone, Debug, Default)]
+pub struct Script {
+    members: Map,
+}
+
+/// What is wrong with a script.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScriptError(String);
+
+impl fmt::Display for ScriptError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for ScriptError {}
+
+impl From<CapabilityError> for ScriptError {
+    fn from(error: CapabilityError) -> ScriptError {
+        ScriptError(error.to_string())
+    }
+}
+
+impl Script {
+    /// The members that a script may have.
+    pub const MEMBERS: &'static [&'static str] = &[
+        "fetch",
+        "llm",
+        "llmBattery",
+        "agents",
+        "xml",
+        "transpile",
+        "shell",
+        "store",
+        "vectors",
+        "embed",
+        "clock",
+        "seed",
+    ];
+
+    /// A script.
+    ///
+    /// # Errors
+    /// If it is no object, or has a member that no script has.
+    pub fn new(script: Value) -> Result<Script, ScriptError> {
+        let Value::Object(members) = script else {
+            return Err(ScriptError("expected a JSON object".to_owned()));
+        };
+        for key in members.keys() {
+            if !Script::MEMBERS.iter().any(|known| *key == **known) {
+                let known = Script::MEMBERS.join(", ");
+                let text = format!("unknown member `{key}`; known are {known}");
+                return Err(ScriptError(text));
+            }
+        }
+        Ok(Script { members })
+    }
+
+    /// The time that it stops at, for an engine.
+    ///
+    /// # Errors
+    /// If `clock` is no whole number of at least 0.
+    pub fn clock(&self) -> Result<Option<FixedClock>, ScriptError> {
+        Ok(self.number("clock", f64::MAX)?.map(FixedClock::new))
+    }
+
+    /// The randomness that it fixes, for an engine.
+    ///
+    /// # Errors
+    /// If `seed` is no whole number of at least 0.
+    pub fn random(&self) -> Result<Option<SeededRandom>, ScriptError> {
+        // Any seed will do; the cast saturates.
+        let seed = self.number("seed", f64::MAX)?;
+        Ok(seed.map(|seed| SeededRandom::new(seed as u64)))
+    }
+
+    /// The capabilities that answer as the script says.
+    ///
+    /// # Errors
+    /// If a member is not of its form.
+    pub async fn granted(&self) -> Result<Capabilities, ScriptError> {
+        let mut set = Capabilities::none();
+        if let Some(table) = self.object("fetch")? {
+            set = set.with_fetch(ByKey::new(
+                table,
+                "Fetch refused: the URL is not in the script",
+            ));
+        }
+        if let Some(table) = self.object("agents")? {
+            set = set.with_agent(ByKey::new(table, "The agent is not in the script"));
+        }
+        if let Some(table) = self.object("xml")? {
+            set = set.with_xml(ByKey::new(table, "The XML document is not in the script"));
+        }
+        if let Some(table) = self.object("transpile")? {
+            set = set.with_transpiler(ByKey::new(table, "The code is not in the script"));
+        }
+        if let Some(table) = self.object("shell")? {
+            set = set.with_shell(shell(table).map_err(ScriptError)?);
+        }
+        if let Some(list) = self.array("llm")? {
+            set = set.with_llm(InOrder::new(list));
+        }
+        if let Some(list) = self.array("llmBattery")? {
+            set = set.with_llm_battery(InOrder::new(list));
+        }
+        if let Some(dimension) = self.number("embed", MAX_DIMENSION)? {
+            set = set.with_embedder(HashEmbedder::new(dimension as usize));
+        }
+        if let Some(store) = self.store().await? {
+            set = set.with_store(store);
+        }
+        Ok(set)
+    }
+
+    /// A store with the script's keys, values and documents.
+    async fn store(&self) -> Result<Option<MemoryStore>, ScriptError> {
+        let (values, vectors) = (self.object("store")?, self.object("vectors")?);
+        if values.is_none() && vectors.is_none() {
+            return Ok(None);
+        }
+        let store = MemoryStore::new();
+        for (key, value) in values.into_iter().flat_map(Map::iter) {
+            store.set(key.clone().into(), value.clone()).await?;
+        }
+        for (name, documents) in vectors.into_iter().flat_map(Map::iter) {
+            let collection = || Value::from(name.clone());
+            let created = store.create_collection(collection(), Value::Undefined, Value::Undefined);
+            created.await?;
+            let Some(documents) = documents.as_array() else {
+                let text = format!("`vectors` must hold an array for `{name}`");
+                return Err(ScriptError(text));
+            };
+            for document in documents {
+                store.vector_add(collection(), document.clone()).await?;
+            }
+        }
+        Ok(Some(store))
+    }
+
+    fn object(&self, key: &str) -> Result<Option<&Map>, ScriptError> {
+        self.member(key, "an object", Value::as_object)
+    }
+
+    fn array(&self, key: &str) -> Result<Option<&[Value]>, ScriptError> {
+        self.member(key, "an array", Value::as_array)
+    }
+
+    fn number(&self, key: &str, most: f64) -> Result<Option<f64>, ScriptError> {
+        self.member(key, "a whole number of at least 0", |value| {
+            let whole = value.as_f64().filter(|n| n.fract() == 0.0);
+            whole.filter(|n| (0.0..=most).contains(n))
+        })
+    }
+
+    fn member<'a, T>(
+        &'a self,
+        key: &str,
+        expected: &str,
+        get: impl Fn(&'a Value) -> Option<T>,
+    ) -> Result<Option<T>, ScriptError> {
+        match self.members.get(key) {
+            None => Ok(None),
+            Some(value) => get(value).map(Some).ok_or_else(|| {
+                let text = format!("`{key}` must be {expected}");
+                ScriptError(text)
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::block_on;
+    use a99_core::json::{Document, Limits};
+
+    fn script(json: &str) -> Result<Script, ScriptError> {
+        let document = Document::parse(json, &Limits::default()).expect("JSON");
+        Script::new(document.to_value(document.root()))
+    }
+
+    fn granted(json: &str) -> Result<Vec<&'static str>, ScriptError> {
+        let script = script(json)?;
+        script.clock()?;
+        script.random()?;
+        Ok(block_on(script.granted())?.granted())
+    }
+
+    fn mistake(json: &str) -> String {
+        granted(json).expect_err("a mistake").to_string()
+    }
+
+    const ALL: &str = r#"{"fetch": {"u": 1}, "llm": [], "llmBattery": [], "agents": {},
+        "xml": {}, "transpile": {}, "shell": {"ls": {}}, "store": {"k": [1]}, "embed": 8,
+        "vectors": {"docs": [{"embedding": [1, 0], "id": 1}]}, "clock": 0, "seed": 7}"#;
+
+    /// Capabilities that no member grants, and why.
+    const LEFT_OUT: &[(&str, &str)] = &[
+        ("dom", "belongs to a browser"),
+        ("local_storage", "belongs to a browser"),
+        ("procedures", "starts empty"),
+        ("clock", "is the engine's: `clock`"),
+        ("random", "is the engine's: `seed`"),
+    ];
+
+    #[test]
+    fn every_capability_is_granted_or_left_out() {
+        assert!(granted("{}").expect("a script").is_empty());
+        let script = script(ALL).expect("a script");
+        assert_eq!(script.members.len(), Script::MEMBERS.len());
+        let granted = granted(ALL).expect("a script");
+        let file = "capabilities/src/scripted/mod.rs";
+        for name in Capabilities::NAMES {
+            let left_out = LEFT_OUT.iter().any(|(other, _)| other == name);
+            assert!(granted.contains(name) != left_out, "{name}: {file}");
+        }
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        assert!(mistake("[]").contains("expected a JSON object"));
+        assert!(mistake(r#"{"fetsh": {}}"#).contains("unknown member `fetsh`"));
+        assert!(mistake(r#"{"llm": {}}"#).contains("`llm` must be an array"));
+        assert!(mistake(r#"{"embed": 1e9}"#).contains("`embed` must be"));
+        assert!(mistake(r#"{"vectors": {"c": 1}}"#).contains("array for `c`"));
+        assert!(mistake(r#"{"vectors": {"c": [1]}}"#).contains("embedding"));
+        let shell = r#"{"shell": {"ls": {"exitCode": 300}}}"#;
+        assert!(mistake(shell).contains("`shell` for `ls`: `exitCode` must be"));
+    }
+}
