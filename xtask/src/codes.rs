@@ -30,7 +30,7 @@ const SECTIONS: [(&str, &str, &[List]); 7] = [
         "Sandboxes",
         "A guest, or the process that keeps one, failed ([sandbox](sandbox.md)).",
         &[
-            ("sandbox/src/vm/error.rs", "VmCode"),
+            ("sandbox/vm/src/error.rs", "VmCode"),
             ("cli/src/named/problem.rs", ""),
         ],
     ),

@@ -14,15 +14,28 @@ const PROFILE: [&str; 2] = ["--profile", "sandbox"];
 
 /// The packages with wasmtime in them, always together: so cargo chooses the
 /// same features of all dependencies each time, and compiles wasmtime once.
-const PACKAGES: [&str; 8] = [
+const PACKAGES: [&str; 12] = [
     "-p",
     "a99-cli",
     "-p",
     "a99-sandbox",
     "-p",
+    "a99-sandbox-vm",
+    "-p",
+    "a99-sandbox-c2w",
+    "-p",
     "a99-batteries",
     "--features",
-    "a99-cli/sandbox,a99-sandbox/vm,a99-batteries/sandbox",
+    "a99-cli/sandbox,a99-sandbox/c2w,a99-sandbox/testing,a99-batteries/sandbox",
+];
+
+/// All packages but those that cannot do without wasmtime.
+pub(crate) const WITHOUT_WASMTIME: [&str; 5] = [
+    "--workspace",
+    "--exclude",
+    "a99-sandbox-vm",
+    "--exclude",
+    "a99-sandbox-c2w",
 ];
 
 /// Checks of `a99 sandbox doctor` that tell whether this machine can build an
@@ -149,7 +162,7 @@ mod tests {
     fn the_tests_that_tasks_run_exist() {
         for name in [BOOT, SOAK, crate::cosim::TRANSLATE] {
             let (module, test) = name.rsplit_once("::").expect("a module");
-            let file = format!("sandbox/tests/guest/{}.rs", module.replace("::", "/"));
+            let file = format!("sandbox/api/tests/guest/{}.rs", module.replace("::", "/"));
             let text = std::fs::read_to_string(root().join(&file)).expect("its file");
             assert!(
                 text.contains(&format!("fn {test}(")),

@@ -12,13 +12,14 @@ pub(crate) fn test() -> Result<(), Failed> {
     stages.run("tidy", |_| tidy::tidy());
     stages.run("clippy", |_| {
         let mut clippy = cargo("clippy");
-        clippy.args(["--workspace", "--all-targets", "--", "-D", "warnings"]);
+        clippy.args(guest::WITHOUT_WASMTIME);
+        clippy.args(["--all-targets", "--", "-D", "warnings"]);
         run(&mut clippy)
     });
     // The vectors on the machine, through artifacts and on the oracle among them.
     stages.run("tests", |progress| {
         let mut test = cargo("test");
-        progress.tests(test.args(["--workspace", "--no-fail-fast"]))
+        progress.tests(test.args(guest::WITHOUT_WASMTIME).arg("--no-fail-fast"))
     });
     stages.end()
 }
@@ -32,7 +33,7 @@ pub(crate) fn slow() -> Result<(), Failed> {
     stages.run("without default features", |_| without_default_features());
     stages.run("documentation", |_| {
         let mut doc = cargo("doc");
-        doc.args(["--workspace", "--no-deps"]);
+        doc.args(guest::WITHOUT_WASMTIME).arg("--no-deps");
         run(doc.env("RUSTDOCFLAGS", "-D warnings"))
     });
     stages.attempt("co-simulation with QEMU", cosim::short);
@@ -77,6 +78,7 @@ pub(crate) fn bless() -> Result<(), Failed> {
     docs::write()?;
     let mut test = cargo("test");
     run(test
-        .args(["--workspace", "--no-fail-fast"])
+        .args(guest::WITHOUT_WASMTIME)
+        .arg("--no-fail-fast")
         .env("BLESS", "1"))
 }

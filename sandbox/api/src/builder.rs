@@ -1,0 +1,577 @@
+//! What can be chosen about a sandbox, and its start.
+
+#[cfg(feature = "c2w")]
+use super::foreign;
+use super::sandbox::{Sandbox, Settings};
+use crate::image::{self, Cache};
+use crate::net::{self, Forward, Rate};
+use crate::p9::{self, Mount, MountMode};
+use a99_egress::Policy;
+use a99_sandbox_protocol::{Limits, Resume};
+use a99_sandbox_vm::{
+    Bounds, DiskOptions, Image, Mailbox, OwnDisk, Running, Saved, Setup, Translate, VmCode,
+    VmError, Wiring, block_on, check_disk, launch,
+};
+#[cfg(feature = "c2w")]
+use a99_sandbox_vm::{Worker, spawn};
+use std::net::SocketAddr;
+use std::path::{Component, PathBuf};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+/// Most bytes of output that are gathered for one command.
+const OUTPUT_LIMIT: u64 = 64 << 20;
+
+/// Most bytes that a copy out of the guest may have: more than its disk.
+const COPY_LIMIT: u64 = 1 << 30;
+
+/// Usual resolution of the guest's clocks, and that of a hardened sandbox.
+const CLOCK: Duration = Duration::from_micros(1);
+const HARDENED_CLOCK: Duration = Duration::from_millis(1);
+
+/// Coarsest clock: the guest's own timer ticks every 10 ms.
+const MAX_CLOCK: Duration = Duration::from_millis(10);
+
+/// Longest host name (`HOST_NAME_MAX` of Linux).
+const MAX_HOSTNAME: usize = 64;
+
+/// Most bytes of variables: Linux takes a quarter of the stack, 2 MiB, for
+/// these and the arguments.
+const MAX_ENV: usize = 1 << 20;
+
+/// Least memory of a command: what a small Python needs to say that it has too
+/// little.
+const MIN_MEMORY: u64 = 1 << 20;
+
+/// Set in the first byte of an address of many interfaces (IEEE 802).
+const MULTICAST: u8 = 1;
+
+/// Where the image comes from.
+#[derive(Clone, Debug, Default)]
+enum Source {
+    /// The one that was built last, in the user's cache folder.
+    #[default]
+    Current,
+    /// A file.
+    #[cfg(feature = "c2w")]
+    File(PathBuf),
+    /// One that is loaded.
+    Loaded(Image),
+}
+
+/// A sandbox to be started; from [`Sandbox::builder`].
+#[derive(Clone, Debug)]
+#[must_use = "nothing runs before `start`"]
+pub struct Builder {
+    source: Source,
+    saved: Option<Vec<u8>>,
+    hostname: Option<String>,
+    env: Vec<(String, String)>,
+    limits: Limits,
+    clock: Duration,
+    translate: Translate,
+    bounds: Bounds,
+    output_limit: u64,
+    copy_limit: u64,
+    disk: Option<DiskOptions>,
+    wiring: Wiring,
+    #[cfg(feature = "c2w")]
+    worker: Option<Worker>,
+    #[cfg(feature = "c2w")]
+    start_limit: Option<Duration>,
+}
+
+impl Builder {
+    pub(super) fn new() -> Self {
+        Self {
+            source: Source::default(),
+            saved: None,
+            hostname: None,
+            env: Vec::new(),
+            limits: Limits::default(),
+            clock: CLOCK,
+            translate: Translate::default(),
+            bounds: Bounds::default(),
+            output_limit: OUTPUT_LIMIT,
+            copy_limit: COPY_LIMIT,
+            disk: None,
+            wiring: Wiring {
+                mounts: Vec::new(),
+                network: net::Config::new(Policy::off()),
+            },
+            #[cfg(feature = "c2w")]
+            worker: None,
+            #[cfg(feature = "c2w")]
+            start_limit: None,
+        }
+    }
+
+    /// Starts from this file instead of the image that was built last: a
+    /// WebAssembly module made by container2wasm, never machine code. It has
+    /// only what [`c2w`](crate::c2w) says; what it has not ends with
+    /// [`VmCode::Unsupported`].
+    #[cfg(feature = "c2w")]
+    pub fn image(mut self, path: impl Into<PathBuf>) -> Self {
+        self.source = Source::File(path.into());
+        self
+    }
+
+    /// A command that compiles the file of [`Builder::image`] in a process of its
+    /// own, with limits on memory and processor time; else it is compiled in
+    /// this process, which then takes no function of more than
+    /// [`c2w::MAX_FUNCTION_HERE`](crate::c2w::MAX_FUNCTION_HERE) bytes. The
+    /// command calls [`vm::serve`](crate::vm::serve).
+    #[cfg(feature = "c2w")]
+    pub fn worker(mut self, worker: Worker) -> Self {
+        self.worker = Some(worker);
+        self
+    }
+
+    /// How long the file of [`Builder::image`] may take until its shell answers,
+    /// compiling included; else a minute after it was compiled. Then the start
+    /// ends with [`VmCode::TimedOut`].
+    #[cfg(feature = "c2w")]
+    pub fn start_limit(mut self, time: Duration) -> Self {
+        self.start_limit = Some(time);
+        self
+    }
+
+    /// Starts from an image that is loaded.
+    pub fn loaded_image(mut self, image: &Image) -> Self {
+        self.source = Source::Loaded(image.clone());
+        self
+    }
+
+    /// Goes on from what [`Sandbox::snapshot`] gave. It must be of the same
+    /// image; mounts, network and limits are those of this builder, for a saved
+    /// sandbox names nothing of the host. Clocks go on from now, random numbers
+    /// start anew, TCP connections are reset, and commands that ran are ended:
+    /// [`Sandbox::interrupted`] tells how many. The session shell keeps its
+    /// state unless it ran a script.
+    pub fn restore(mut self, saved: impl Into<Vec<u8>>) -> Self {
+        self.saved = Some(saved.into());
+        self
+    }
+
+    /// Shows a folder or a file of the host at an absolute path of the guest.
+    pub fn mount(
+        self,
+        guest: impl Into<PathBuf>,
+        host: impl Into<PathBuf>,
+        mode: MountMode,
+    ) -> Self {
+        self.mounts([Mount::new(guest, host, mode)])
+    }
+
+    /// Shows folders of the host, with all that can be chosen about them.
+    pub fn mounts(mut self, mounts: impl IntoIterator<Item = Mount>) -> Self {
+        self.wiring.mounts.extend(mounts);
+        self
+    }
+
+    /// What the guest may reach over the network; else nothing.
+    pub fn network(mut self, policy: Policy) -> Self {
+        self.wiring.network.policy = policy;
+        self
+    }
+
+    /// Address of its network interface; else one that all guests have, which
+    /// never meet.
+    pub fn mac(mut self, address: [u8; 6]) -> Self {
+        self.wiring.network.mac = Some(address);
+        self
+    }
+
+    /// A port of the host that leads to a port of the guest. The addresses that
+    /// were found are [`Sandbox::forwards`].
+    pub fn forward(mut self, listen: SocketAddr, guest_port: u16) -> Self {
+        let forward = Forward { listen, guest_port };
+        self.wiring.network.forwards.push(forward);
+        self
+    }
+
+    /// Most bytes a second to and from the network.
+    pub fn network_rate(mut self, to_guest: Option<u64>, from_guest: Option<u64>) -> Self {
+        self.wiring.network.rate = Rate {
+            to_guest,
+            from_guest,
+        };
+        self
+    }
+
+    /// Its host name; else `agent99`.
+    pub fn hostname(mut self, name: impl Into<String>) -> Self {
+        self.hostname = Some(name.into());
+        self
+    }
+
+    /// A variable that every command and the session shell start with.
+    pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.env.push((name.into(), value.into()));
+        self
+    }
+
+    /// Most bytes of memory of one command; else nearly all that there is.
+    pub fn memory_limit(mut self, bytes: u64) -> Self {
+        self.limits.memory = Some(bytes);
+        self
+    }
+
+    /// Most processes and threads of one command; else 512.
+    pub fn process_limit(mut self, count: u32) -> Self {
+        self.limits.pids = Some(count);
+        self
+    }
+
+    /// Most bytes of output that are gathered for one command, both streams
+    /// together; else 64 MiB.
+    pub fn output_limit(mut self, bytes: u64) -> Self {
+        self.output_limit = bytes;
+        self
+    }
+
+    /// Most bytes that a copy out of the guest may have; else 1 GiB.
+    pub fn copy_limit(mut self, bytes: u64) -> Self {
+        self.copy_limit = bytes;
+        self
+    }
+
+    /// Gives it a disk of its own of that many bytes, instead of one in its memory
+    /// of some 100 MB: what is written anywhere but in mounts goes there. It is a
+    /// file without a name in a folder of the host, which grows as the guest
+    /// writes and is gone when the sandbox ends, however it ends. A sandbox with
+    /// such a disk cannot be saved.
+    pub fn disk(mut self, bytes: u64) -> Self {
+        let folder = self.disk.and_then(|disk| disk.folder);
+        self.disk = Some(DiskOptions { bytes, folder });
+        self
+    }
+
+    /// Gives it such a disk in that folder; else it is in the one that the
+    /// variable `TMPDIR` names, or in `/var/tmp`.
+    pub fn disk_in(mut self, bytes: u64, folder: impl Into<PathBuf>) -> Self {
+        let folder = Some(folder.into());
+        self.disk = Some(DiskOptions { bytes, folder });
+        self
+    }
+
+    /// Longest life of the sandbox; then everything ends with
+    /// [`VmCode::TimeLimit`].
+    pub fn time_limit(mut self, time: Duration) -> Self {
+        self.bounds.time = Some(time);
+        self
+    }
+
+    /// Most instructions that the sandbox may run; then everything ends with
+    /// [`VmCode::CpuLimit`]. A second of a busy guest has some 200 million.
+    pub fn instruction_limit(mut self, count: u64) -> Self {
+        self.bounds.instructions = Some(count);
+        self
+    }
+
+    /// Resolution of the guest's clocks; else a microsecond.
+    pub fn clock_resolution(mut self, resolution: Duration) -> Self {
+        self.clock = resolution;
+        self
+    }
+
+    /// Makes measurements of time useless for side channels: a clock of 1 ms.
+    pub fn hardened(self) -> Self {
+        self.clock_resolution(HARDENED_CLOCK)
+    }
+
+    /// What of the guest's code runs as machine code: that which was compiled with
+    /// the image, unless asked for otherwise. [`Translate::Auto`] is worth it for
+    /// long computations; with [`Translate::On`] short commands pay for threads that
+    /// compile beside them.
+    pub fn translate(mut self, translate: Translate) -> Self {
+        self.translate = translate;
+        self
+    }
+
+    /// Starts it. Ready when commands can run.
+    ///
+    /// # Errors
+    /// [`VmCode::NoImage`] if none was built, [`VmCode::BadOption`] for an
+    /// option out of range, [`VmCode::Saved`] for a saved sandbox that does not
+    /// fit, and whatever kept it from starting.
+    pub async fn start(self) -> Result<Sandbox, VmError> {
+        self.check()?;
+        let mailbox = Arc::new(Mailbox::default());
+        let running = Arc::new(Running::new(Arc::clone(&mailbox)));
+        let settings = Arc::new(Settings {
+            output_limit: self.output_limit,
+            copy_limit: self.copy_limit,
+            forwards: OnceLock::new(),
+            git_refused: OnceLock::new(),
+        });
+        let source = self.source.clone();
+        let bounds = self.bounds;
+        #[cfg(feature = "c2w")]
+        if let Source::File(path) = &source {
+            foreign::check_module(path)?;
+            return self.start_foreign(mailbox, running, settings).await;
+        }
+        let (theirs, found) = (Arc::clone(&mailbox), Arc::clone(&settings));
+        launch(
+            &mailbox,
+            move || source.load(),
+            move |image| self.setup(image, &theirs, &found),
+            bounds,
+        )?;
+        let interrupted = running.started().await?;
+        Ok(Sandbox {
+            running,
+            settings,
+            interrupted,
+        })
+    }
+
+    /// Starts an image of container2wasm.
+    #[cfg(feature = "c2w")]
+    async fn start_foreign(
+        self,
+        mailbox: Arc<Mailbox>,
+        running: Arc<Running>,
+        settings: Arc<Settings>,
+    ) -> Result<Sandbox, VmError> {
+        self.check_foreign()?;
+        check_own(&self.wiring.mounts, &[])?;
+        let Source::File(path) = self.source else {
+            return Err(VmError::new(VmCode::NoImage, "there is no file to start"));
+        };
+        let start = foreign::Start {
+            path,
+            worker: self.worker,
+            limit: self.start_limit,
+            life: self.bounds.time,
+        };
+        let (env, hardened) = (self.env, self.clock >= HARDENED_CLOCK);
+        let (wiring, found) = (self.wiring, Arc::clone(&settings));
+        let options = move || foreign::connect(wiring, env, hardened, &found.forwards);
+        spawn(move || foreign::serve(mailbox, start, options))?;
+        let interrupted = running.started().await?;
+        Ok(Sandbox {
+            running,
+            settings,
+            interrupted,
+        })
+    }
+
+    /// Whether an image of container2wasm can have these options.
+    #[cfg(feature = "c2w")]
+    fn check_foreign(&self) -> Result<(), VmError> {
+        let is_overlay = |mount: &Mount| mount.mode == MountMode::Overlay;
+        let wanted = [
+            (self.saved.is_some(), "a saved sandbox to go on from"),
+            (self.hostname.is_some(), "another host name"),
+            (self.limits != Limits::default(), "limits of its commands"),
+            (self.disk.is_some(), "a disk of its own"),
+            (
+                self.bounds.instructions.is_some(),
+                "a limit of its instructions",
+            ),
+            (
+                self.wiring.mounts.iter().any(is_overlay),
+                "mounts with a layer over them",
+            ),
+        ];
+        match wanted.iter().find(|(wanted, _)| *wanted) {
+            None => Ok(()),
+            Some((_, what)) => {
+                let text = format!("an image of container2wasm cannot have {what}");
+                Err(VmError::new(VmCode::Unsupported, text))
+            }
+        }
+    }
+
+    /// Starts it for a program without an executor. Not to be called on an
+    /// executor's thread.
+    ///
+    /// # Errors
+    /// As [`Builder::start`].
+    pub fn start_blocking(self) -> Result<Sandbox, VmError> {
+        block_on(self.start())
+    }
+
+    /// Whether the options make sense.
+    fn check(&self) -> Result<(), VmError> {
+        self.check_names()?;
+        self.wiring.mounts.iter().try_for_each(check_mount)?;
+        if let Some([first, ..]) = self.wiring.network.mac
+            && first & MULTICAST != 0
+        {
+            return bad("the interface's address: it must be no group's");
+        }
+        if self.clock.is_zero() || self.clock > MAX_CLOCK {
+            return bad(format!(
+                "a clock of {:?}: it must be more than 0 and at most {MAX_CLOCK:?}",
+                self.clock
+            ));
+        }
+        if self.limits.pids == Some(0) {
+            return bad("no process at all: at least one is needed");
+        }
+        if let Some(disk) = &self.disk {
+            check_disk(disk.bytes)?;
+            if self.saved.is_some() {
+                return bad("a disk for a saved sandbox, which has its files already");
+            }
+        }
+        match self.limits.memory {
+            Some(bytes) if bytes < MIN_MEMORY => {
+                bad(format!("{bytes} bytes of memory: at least {MIN_MEMORY}"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn check_names(&self) -> Result<(), VmError> {
+        if let Some(name) = &self.hostname
+            && (name.is_empty() || name.len() > MAX_HOSTNAME || name.contains('\0'))
+        {
+            return bad(format!(
+                "host name {name:?}: it must have 1 to {MAX_HOSTNAME} bytes"
+            ));
+        }
+        for (name, value) in &self.env {
+            if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {
+                return bad(format!("variable {name:?}: it cannot be in an environment"));
+            }
+        }
+        let env: usize = self.env.iter().map(|(n, v)| n.len() + v.len()).sum();
+        if env > MAX_ENV {
+            return bad(format!("{env} bytes of variables: {MAX_ENV} are allowed"));
+        }
+        Ok(())
+    }
+
+    /// What the guest starts with; on the guest's thread.
+    fn setup(
+        self,
+        image: &Image,
+        mailbox: &Arc<Mailbox>,
+        settings: &Settings,
+    ) -> Result<Setup, VmError> {
+        let saved = self.saved.map(Saved::open).transpose()?;
+        if let Some(saved) = &saved {
+            check_image(saved.image(), image.name())?;
+        }
+        let forwards = &settings.forwards;
+        check_own(&self.wiring.mounts, &[image.home().to_owned()])?;
+        let disk = self.disk.as_ref().map(OwnDisk::new).transpose()?;
+        let wired = self.wiring.connect(saved.as_ref(), mailbox, forwards)?;
+        if let Some(refused) = wired.git_refused {
+            // Set once: a sandbox starts once.
+            let _ = settings.git_refused.set(refused);
+        }
+        let env = self.env.into_iter();
+        Ok(Setup {
+            resume: Resume {
+                hostname: self.hostname.map(String::into_bytes),
+                env: env.map(|(n, v)| (n.into_bytes(), v.into_bytes())).collect(),
+                limits: self.limits,
+                disk: disk.is_some(),
+                network: wired.network,
+                mounts: wired.mounts,
+                ..Resume::default()
+            },
+            attachments: wired.attachments,
+            disk,
+            translate: self.translate,
+            clock_resolution_ns: self.clock.as_nanos() as u64,
+            saved,
+        })
+    }
+}
+
+fn bad(text: impl Into<String>) -> Result<(), VmError> {
+    Err(VmError::new(VmCode::BadOption, text))
+}
+
+/// Whether the guest can have a mount at that place.
+fn check_mount(mount: &Mount) -> Result<(), VmError> {
+    let path = &mount.guest;
+    let is_plain = |part| matches!(part, Component::RootDir | Component::Normal(_));
+    if path.is_absolute() && path.parent().is_some() && path.components().all(is_plain) {
+        return Ok(());
+    }
+    bad(format!(
+        "mount at {}: it must be an absolute path below /, without ..",
+        path.display()
+    ))
+}
+
+/// Whether no mount shows the guest our own folders.
+fn check_own(mounts: &[Mount], more: &[PathBuf]) -> Result<(), VmError> {
+    let caches = image::cache::user_folders();
+    let checked = p9::check_mounts(mounts, more, caches);
+    checked.map_err(|error| VmError::new(VmCode::Mount, error.to_string()))
+}
+
+/// Whether a saved guest is one of this image.
+fn check_image(saved: &str, image: &str) -> Result<(), VmError> {
+    if saved == image && !image.is_empty() {
+        return Ok(());
+    }
+    let text = format!("the saved guest is one of image {saved:?}, and this one is {image:?}");
+    Err(VmError::new(VmCode::Saved, text))
+}
+
+impl Source {
+    /// Loads the image.
+    fn load(self) -> Result<Image, VmError> {
+        match self {
+            Source::Loaded(image) => Ok(image),
+            // These start as foreign ones.
+            #[cfg(feature = "c2w")]
+            Source::File(path) => Err(VmError::new(VmCode::Module, path.display().to_string())),
+            Source::Current => {
+                let cache = Cache::of_user()
+                    .map_err(|error| VmError::new(VmCode::Io, error.to_string()))?;
+                Image::current(&cache, &mut |_: image::Event<'_>| {})
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_out_of_range_are_refused_before_anything_starts() {
+        let builder = Sandbox::builder;
+        for bad in [
+            builder().hostname(""),
+            builder().hostname("x".repeat(65)),
+            builder().env("", "x"),
+            builder().env("A=B", "x"),
+            builder().env("A", "\0"),
+            builder().env("A", "x".repeat(1 << 20)),
+            builder().clock_resolution(Duration::ZERO),
+            builder().clock_resolution(Duration::from_secs(1)),
+            builder().process_limit(0),
+            builder().memory_limit(0),
+            builder().disk(0),
+            builder().disk(u64::MAX),
+            builder().disk(1 << 30).restore([]),
+            builder().mac([1, 0, 0, 0, 0, 1]),
+            builder().mount("/", "/tmp", MountMode::ReadOnly),
+            builder().mount("data", "/tmp", MountMode::ReadOnly),
+            builder().mount("/a/../b", "/tmp", MountMode::ReadOnly),
+        ] {
+            assert_eq!(bad.check().unwrap_err().code, VmCode::BadOption, "{bad:?}");
+        }
+        let good = builder().hostname("box").env("A", "1").hardened();
+        assert_eq!(good.check(), Ok(()));
+    }
+
+    #[test]
+    fn a_saved_guest_fits_only_its_image() {
+        assert_eq!(check_image("a", "a"), Ok(()));
+        for (saved, image) in [("a", "b"), ("", ""), ("a", "")] {
+            assert_eq!(check_image(saved, image).unwrap_err().code, VmCode::Saved);
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Waiting for a command and gathering what it writes.
+
+use super::cancel::Cancel;
+use a99_sandbox_protocol::{Request, Stream, WINDOW_BYTES};
+use a99_sandbox_vm::{Event, Handle, Opening, Output, Running, VmError, Watch};
+use std::sync::Arc;
+
+/// What the guest's thread gathers.
+#[derive(Debug, Default)]
+struct Gathered {
+    output: Output,
+    end: Option<Result<(), VmError>>,
+}
+
+/// Kills a command that nobody waits for any more.
+struct KillOnDrop(Option<Handle>);
+
+impl Drop for KillOnDrop {
+    fn drop(&mut self) {
+        if let Some(handle) = &self.0 {
+            handle.cancel();
+        }
+    }
+}
+
+/// Runs a command to its end. Dropping the future kills it.
+///
+/// # Errors
+/// Why it ended other than by itself; with what it had written.
+pub(super) async fn collect(
+    running: &Running,
+    request: Request,
+    stdin: Option<Vec<u8>>,
+    opening: Opening,
+    cancel: Option<&Cancel>,
+) -> Result<Output, VmError> {
+    let gathered = Arc::new(Watch::new(Gathered::default()));
+    let theirs = Arc::clone(&gathered);
+    let opening = Opening {
+        eager: true,
+        ..opening
+    };
+    let handle = running.open(request, opening, |handle| {
+        let mut feeder = stdin.map(|bytes| Feeder {
+            handle: handle.clone(),
+            bytes,
+            given: 0,
+            credit: WINDOW_BYTES as usize,
+        });
+        Box::new(move |event| match event {
+            Event::Started(_) => {
+                if let Some(feeder) = &mut feeder {
+                    feeder.feed(0);
+                }
+            }
+            Event::Credit(bytes) => {
+                if let Some(feeder) = &mut feeder {
+                    feeder.feed(bytes as usize);
+                }
+            }
+            Event::Output(stream, bytes) => theirs.change(|gathered| {
+                let output = &mut gathered.output;
+                match stream {
+                    Stream::Stderr => output.stderr.extend(bytes),
+                    _ => output.stdout.extend(bytes),
+                }
+            }),
+            Event::Exited(exited) => theirs.change(|gathered| {
+                gathered.output.exited = exited;
+                gathered.end = Some(Ok(()));
+            }),
+            Event::Failed(error) => theirs.change(|gathered| gathered.end = Some(Err(error))),
+        })
+    })?;
+    let mut guard = KillOnDrop(Some(handle.clone()));
+    let _watching = cancel.map(|cancel| cancel.watch(&handle));
+    let done = |gathered: &mut Gathered| {
+        let end = gathered.end.take()?;
+        Some((end, std::mem::take(&mut gathered.output)))
+    };
+    let (end, output) = gathered.until(done).await;
+    guard.0 = None;
+    match end {
+        Ok(()) => Ok(output),
+        Err(error) => {
+            let exited = error.output.map(|told| told.exited).unwrap_or_default();
+            let output = Output { exited, ..output };
+            Err(VmError {
+                output: Some(Box::new(output)),
+                ..error
+            })
+        }
+    }
+}
+
+/// Gives a command its standard input as it takes it.
+struct Feeder {
+    handle: Handle,
+    bytes: Vec<u8>,
+    given: usize,
+    credit: usize,
+}
+
+impl Feeder {
+    /// There is that much more credit. The end of the guest is told by an event.
+    fn feed(&mut self, credit: usize) {
+        if self.given > self.bytes.len() {
+            return;
+        }
+        self.credit += credit;
+        let end = self.bytes.len().min(self.given + self.credit);
+        let now = &self.bytes[self.given..end];
+        self.credit -= now.len();
+        let _ = self.handle.input(now);
+        self.given = end;
+        if end == self.bytes.len() {
+            let _ = self.handle.send(Request::StdinEnd);
+            // Nothing is left, and its end is told.
+            self.bytes = Vec::new();
+            self.given = 1;
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! Files between host and guest. A program in the guest and a thread of the
+//! host exchange the stream that [`tree`] describes; nothing else takes part.
+
+use super::process::Process;
+use super::sandbox::Sandbox;
+use crate::p9::{GitPlace, completes, git_place, stands};
+use a99_sandbox_protocol::tree::{self, Copied, Kind, Receive};
+use a99_sandbox_protocol::{Ending, Stream};
+use a99_sandbox_vm::{VmCode, VmError, Watch, block_on};
+use std::ffi::{CStr, OsStr};
+use std::io::{self, BufWriter, Read, Write};
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::Arc;
+
+/// The guest's side.
+const AGENT: &str = "/sbin/agent99-agent";
+
+/// Most files, folders and links that a copy out of the guest may have.
+const MAX_ENTRIES: u64 = 1_000_000;
+
+/// Bytes that are gathered before they go to the guest.
+const BUFFER_BYTES: usize = 64 << 10;
+
+/// Longest text that the guest's side may say about a failure.
+const MAX_COMPLAINT: usize = 4096;
+
+pub(super) async fn copy_in(
+    sandbox: &Sandbox,
+    host: &Path,
+    guest: &str,
+) -> Result<Copied, VmError> {
+    let process = sandbox.command([AGENT, "--receive", guest]);
+    let process = process.for_copies().piped();
+    let process = Arc::new(process.spawn()?);
+    let (theirs, path) = (Arc::clone(&process), host.to_owned());
+    let copied = on_a_thread(move || {
+        let mut out = BufWriter::with_capacity(BUFFER_BYTES, Input(&theirs));
+        let sent = tree::send(&path, &mut out);
+        drop(out);
+        // Else the guest would wait for the rest.
+        let closed = if sent.is_ok() {
+            theirs.close_input()
+        } else {
+            theirs.kill()
+        };
+        sent.map_err(|error| failed("host", &path.display().to_string(), &error))
+            .and_then(|copied| closed.map(|()| copied))
+    })?;
+    let mut complaint = Vec::new();
+    let heard = gather(&process, &mut complaint).await;
+    let copied = copied.until(Option::take).await;
+    heard?;
+    // What stopped the guest's side is why the host's side could not go on.
+    finish(&process, guest, &complaint, copied).await
+}
+
+pub(super) async fn copy_out(
+    sandbox: &Sandbox,
+    guest: &str,
+    host: &Path,
+    git: bool,
+) -> Result<Copied, VmError> {
+    let process = Arc::new(
+        sandbox
+            .command([AGENT, "--send", guest])
+            .for_copies()
+            .spawn()?,
+    );
+    let (theirs, path) = (Arc::clone(&process), host.to_owned());
+    let options = Receive {
+        max_bytes: sandbox.settings.copy_limit,
+        max_entries: MAX_ENTRIES,
+        any_link: false,
+        guard: (!git).then_some(git_guard),
+    };
+    let done = on_a_thread(move || {
+        let mut input = Output {
+            process: &theirs,
+            chunk: Vec::new(),
+            read: 0,
+            complaint: Vec::new(),
+        };
+        let received = tree::receive(&mut input, &path, &options);
+        let killed = match &received {
+            Ok(_) => Ok(()),
+            Err(_) => theirs.kill().map_err(io::Error::other),
+        };
+        // Also of one that was killed: it ends when all it wrote was read.
+        let rest = killed.and_then(|()| input.rest());
+        let place = path.display().to_string();
+        let copied = received.and_then(|copied| rest.map(|()| copied));
+        let copied = copied.map_err(|error| failed("host", &place, &error));
+        Ok((copied, input.complaint))
+    })?;
+    let (copied, complaint) = done.until(Option::take).await?;
+    finish(&process, guest, &complaint, copied).await
+}
+
+/// Whether an entry of a folder is one that the host's git would take for what
+/// it may run: the rule that holds in mounts, except that folders named `.git`
+/// are made, with their data.
+fn git_guard(folder: BorrowedFd<'_>, name: &CStr, kind: Kind) -> io::Result<bool> {
+    let link = format!("/proc/self/fd/{}", folder.as_raw_fd());
+    let path = std::fs::read_link(link)?.join(OsStr::from_bytes(name.to_bytes()));
+    Ok(match git_place(&path, &stands) {
+        GitPlace::Protected => true,
+        GitPlace::Dot => kind != Kind::Folder,
+        GitPlace::Inside if kind == Kind::Link => true,
+        GitPlace::Inside | GitPlace::Outside => completes(folder, name.to_bytes()),
+    })
+}
+
+/// The end of both sides. The guest's failure explains the host's.
+async fn finish(
+    process: &Process,
+    guest: &str,
+    complaint: &[u8],
+    copied: Result<Copied, VmError>,
+) -> Result<Copied, VmError> {
+    let exited = process.wait().await?;
+    match (exited.ending, copied) {
+        (Ending::Code(0), copied) => copied,
+        // It was killed because the host's side failed.
+        (Ending::Signal(_), Err(error)) => Err(error),
+        (ending, _) => {
+            let text = String::from_utf8_lossy(complaint);
+            let text = text.trim().trim_start_matches("agent99-agent: ");
+            let text = match text {
+                "" => format!("the guest's side ended with {ending:?}"),
+                text => text.to_owned(),
+            };
+            Err(failed("guest", guest, &io::Error::other(text)))
+        }
+    }
+}
+
+fn failed(side: &str, path: &str, error: &io::Error) -> VmError {
+    VmError::new(VmCode::Copy, format!("{side}: {path}: {error}"))
+}
+
+/// What a thread found out, for a future.
+type Slot<T> = Arc<Watch<Option<Result<T, VmError>>>>;
+
+/// Does work that waits on a thread of its own.
+fn on_a_thread<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, VmError> + Send + 'static,
+) -> Result<Slot<T>, VmError> {
+    let slot: Slot<T> = Arc::new(Watch::new(None));
+    let theirs = Arc::clone(&slot);
+    std::thread::Builder::new()
+        .name("a99-copy".to_owned())
+        .spawn(move || {
+            let result = work();
+            theirs.change(|slot| *slot = Some(result));
+        })
+        .map_err(|error| VmError::new(VmCode::Resources, format!("no thread: {error}")))?;
+    Ok(slot)
+}
+
+/// Reads all that the process says on standard error.
+async fn gather(process: &Process, complaint: &mut Vec<u8>) -> Result<(), VmError> {
+    while let Some(chunk) = process.next().await? {
+        hear(chunk.stream, &chunk.bytes, complaint);
+    }
+    Ok(())
+}
+
+fn hear(stream: Stream, bytes: &[u8], complaint: &mut Vec<u8>) {
+    if stream == Stream::Stderr && complaint.len() < MAX_COMPLAINT {
+        complaint.extend(bytes);
+    }
+}
+
+/// Standard input of a process, for a thread that may wait.
+struct Input<'a>(&'a Process);
+
+impl Write for Input<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match block_on(self.0.write(bytes)) {
+            Ok(true) => Ok(bytes.len()),
+            Ok(false) => Err(io::ErrorKind::BrokenPipe.into()),
+            Err(error) => Err(io::Error::other(error)),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Standard output of a process, likewise.
+struct Output<'a> {
+    process: &'a Process,
+    chunk: Vec<u8>,
+    read: usize,
+    complaint: Vec<u8>,
+}
+
+impl Output<'_> {
+    /// Another chunk of standard output; `false` at the end.
+    fn more(&mut self) -> io::Result<bool> {
+        loop {
+            let next = block_on(self.process.next()).map_err(io::Error::other)?;
+            let Some(chunk) = next else {
+                return Ok(false);
+            };
+            hear(chunk.stream, &chunk.bytes, &mut self.complaint);
+            if chunk.stream == Stream::Stdout {
+                self.chunk = chunk.bytes;
+                self.read = 0;
+                return Ok(true);
+            }
+        }
+    }
+
+    /// What comes after the end of the tree: nothing, or words of the agent.
+    fn rest(&mut self) -> io::Result<()> {
+        while self.more()? {}
+        Ok(())
+    }
+}
+
+impl Read for Output<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while self.read == self.chunk.len() {
+            if !self.more()? {
+                return Ok(0);
+            }
+        }
+        let count = buffer.len().min(self.chunk.len() - self.read);
+        buffer[..count].copy_from_slice(&self.chunk[self.read..self.read + count]);
+        self.read += count;
+        Ok(count)
+    }
+}

@@ -1,0 +1,521 @@
+//! An image of container2wasm as a [`Sandbox`](super::Sandbox): its machine
+//! behind the mailbox that our own guests have.
+//!
+//! Commands run one after the other in the image's one shell (see
+//! [`c2w`](crate::c2w) for what such an image cannot do); what it cannot do is
+//! [`VmCode::Unsupported`]. One thread takes messages, another waits for the
+//! image.
+
+use crate::c2w::{Image, MAX_INPUT, Machine, Options, Run};
+use a99_sandbox_protocol::{Ending, Exec, Exited, Request, Stream};
+use a99_sandbox_vm::{
+    Event, Mailbox, Message, Open, Sink, VmCode, VmError, Worker, refuse, stopped,
+};
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+mod attach;
+
+pub(super) use attach::connect;
+
+/// How often it is seen whether the image ended by itself.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// First bytes of every WebAssembly module.
+const MAGIC: [u8; 4] = *b"\0asm";
+
+/// Whether a file is a WebAssembly module: nothing else is an image.
+///
+/// # Errors
+/// [`VmCode::Io`] if it cannot be read, [`VmCode::Module`] if it is something
+/// else.
+pub(super) fn check_module(path: &Path) -> Result<(), VmError> {
+    let mut head = [0; MAGIC.len()];
+    let failed = |error| VmError::io(path, &error);
+    // Opening what is no file may wait for ever.
+    if std::fs::metadata(path).map_err(failed)?.is_file() {
+        let mut file = std::fs::File::open(path).map_err(failed)?;
+        if std::io::Read::read_exact(&mut file, &mut head).is_ok() && head == MAGIC {
+            return Ok(());
+        }
+    }
+    let text = format!(
+        "{} is no WebAssembly module: an image is one that container2wasm made \
+         (`c2w IMAGE out.wasm`); compiled code is loaded from the cache only",
+        path.display()
+    );
+    Err(VmError::new(VmCode::Module, text))
+}
+
+fn unsupported(text: &str) -> VmError {
+    let text = format!("{text}; an image of container2wasm has a terminal and nothing else");
+    VmError::new(VmCode::Unsupported, text)
+}
+
+/// A command that waits for its turn.
+struct Job {
+    id: u64,
+    script: Vec<u8>,
+    /// Its standard input, if it has one.
+    stdin: Option<Vec<u8>>,
+    sink: Sink,
+    timeout: Option<Duration>,
+    deadline: Option<Instant>,
+    output_limit: Option<u64>,
+    cancel: Arc<AtomicBool>,
+}
+
+/// What the two threads share.
+#[derive(Default)]
+struct State {
+    jobs: VecDeque<Job>,
+    /// Commands whose standard input is not complete yet.
+    gathering: Vec<Job>,
+    /// The command that runs.
+    running: Option<(u64, Arc<AtomicBool>)>,
+    machine: Option<Arc<Machine>>,
+    /// Why there is no machine, or no more.
+    failed: Option<VmError>,
+    stopped: bool,
+    /// The shell answered.
+    ready: bool,
+}
+
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+    mailbox: Arc<Mailbox>,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What an image starts from, and within what time.
+pub(super) struct Start {
+    /// Its file.
+    pub path: PathBuf,
+    /// Who compiles it.
+    pub worker: Option<Worker>,
+    /// Longest time until the shell answers.
+    pub limit: Option<Duration>,
+    /// Longest life.
+    pub life: Option<Duration>,
+}
+
+/// Runs an image until it ends, is stopped or its time is over; for a thread of
+/// its own. `options` are made there too.
+pub(super) fn serve(
+    mailbox: Arc<Mailbox>,
+    start: Start,
+    options: impl FnOnce() -> Result<Options, VmError>,
+) {
+    let after = |time: Option<Duration>| time.and_then(|time| Instant::now().checked_add(time));
+    let ends = after(start.life);
+    let begins = start.limit.zip(after(start.limit));
+    let shared = Arc::new(Shared {
+        state: Mutex::default(),
+        changed: Condvar::new(),
+        mailbox: Arc::clone(&mailbox),
+    });
+    let theirs = Arc::clone(&shared);
+    let worker = options().and_then(|options| {
+        std::thread::Builder::new()
+            .name("a99-c2w-calls".to_owned())
+            .spawn(move || theirs.work(&start, options))
+            .map_err(|error| VmError::new(VmCode::Resources, format!("no thread: {error}")))
+    });
+    let ended = match &worker {
+        Ok(_) => shared.listen(begins, ends),
+        Err(error) => error.clone(),
+    };
+    shared.end(&ended);
+    if let Ok(worker) = worker {
+        // One that still compiles here cannot be hurried; it sees that it is late.
+        if worker.is_finished() || shared.lock().machine.is_some() {
+            // A panic of it was reported where it happened.
+            let _ = worker.join();
+        }
+    }
+    mailbox.status.change(|status| status.gone = true);
+}
+
+impl Shared {
+    /// Takes messages until there is a reason to end.
+    fn listen(&self, begins: Option<(Duration, Instant)>, ends: Option<Instant>) -> VmError {
+        loop {
+            for message in self.mailbox.collect(0) {
+                match message {
+                    Message::Open(open) => self.open(open),
+                    Message::Send(id, Request::Kill) | Message::Cancel(id) => self.cancel(id),
+                    Message::Send(id, Request::Stdin(bytes)) => self.gather(id, &bytes),
+                    Message::Send(id, Request::StdinEnd) => self.begin(id),
+                    // Credit of output, and what needs a terminal.
+                    Message::Send(..) => {}
+                    Message::Save(slot) => {
+                        let error = unsupported("it cannot be saved");
+                        slot.change(|slot| *slot = Some(Err(error)));
+                    }
+                    Message::Settle(_) | Message::Stop => return stopped(),
+                }
+            }
+            let state = self.lock();
+            let begins = begins.filter(|_| !state.ready);
+            let machine = state.machine.as_ref();
+            let ended = machine.and_then(|machine| machine.ended());
+            if let Some(ended) = state.failed.clone().or(ended) {
+                return ended;
+            }
+            drop(state);
+            self.drop_late();
+            let left = ends.map(|ends| ends.saturating_duration_since(Instant::now()));
+            if left == Some(Duration::ZERO) {
+                return VmError::new(VmCode::TimeLimit, "the sandbox lived as long as it may");
+            }
+            let mut look = LOOK.min(left.unwrap_or(LOOK));
+            if let Some((limit, at)) = begins {
+                let left = at.saturating_duration_since(Instant::now());
+                if left.is_zero() {
+                    let text = format!("no shell of the image answered within {limit:?}");
+                    return VmError::new(VmCode::TimedOut, text);
+                }
+                look = look.min(left);
+            }
+            self.mailbox.wait(Some(look));
+        }
+    }
+
+    fn open(&self, mut open: Open) {
+        let script = match open.request {
+            Request::Script(script) => Ok((script.text, None)),
+            Request::Exec(exec) => {
+                as_script(&exec).map(|script| (script, exec.stdin.then(Vec::new)))
+            }
+            _ => Err(unsupported("files cannot be copied: share a folder")),
+        };
+        let (script, stdin) = match script {
+            Ok(script) => script,
+            Err(error) => return (open.sink)(Event::Failed(error)),
+        };
+        let now = Instant::now();
+        let mut job = Job {
+            id: open.id,
+            script,
+            stdin,
+            sink: open.sink,
+            timeout: open.deadline.map(|at| at.saturating_duration_since(now)),
+            deadline: open.deadline,
+            output_limit: open.output_limit,
+            cancel: Arc::default(),
+        };
+        if job.stdin.is_some() {
+            // Whoever has it may begin to give it.
+            (job.sink)(Event::Credit(0));
+            self.lock().gathering.push(job);
+        } else {
+            self.lock().jobs.push_back(job);
+            self.changed.notify_all();
+        }
+    }
+
+    /// A piece of a command's standard input came.
+    fn gather(&self, id: u64, bytes: &[u8]) {
+        let mut state = self.lock();
+        let Some(at) = state.gathering.iter().position(|job| job.id == id) else {
+            return;
+        };
+        let job = &mut state.gathering[at];
+        let input = job.stdin.get_or_insert_default();
+        if input.len() + bytes.len() <= MAX_INPUT {
+            input.extend(bytes);
+            let count = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+            return (job.sink)(Event::Credit(count));
+        }
+        let mut job = state.gathering.swap_remove(at);
+        drop(state);
+        let text = format!("standard input has more than {MAX_INPUT} bytes: share a folder");
+        (job.sink)(Event::Failed(unsupported(&text)));
+    }
+
+    /// A command's standard input is complete: it waits for its turn.
+    fn begin(&self, id: u64) {
+        let mut state = self.lock();
+        let at = state.gathering.iter().position(|job| job.id == id);
+        if let Some(at) = at {
+            let job = state.gathering.swap_remove(at);
+            state.jobs.push_back(job);
+            self.changed.notify_all();
+        }
+    }
+
+    /// Ends commands whose time is over before their standard input is.
+    fn drop_late(&self) {
+        let now = Instant::now();
+        let is_late = |job: &mut Job| job.deadline.is_some_and(|at| at <= now);
+        let late: Vec<Job> = self.lock().gathering.extract_if(.., is_late).collect();
+        for mut job in late {
+            let limit = job.timeout.unwrap_or_default();
+            let text = format!("the command's {limit:?} were over before its standard input");
+            (job.sink)(Event::Failed(VmError::new(VmCode::TimedOut, text)));
+        }
+    }
+
+    /// Ends a command, whether it runs or waits.
+    fn cancel(&self, id: u64) {
+        let mut state = self.lock();
+        if let Some((running, cancel)) = &state.running
+            && *running == id
+        {
+            cancel.store(true, Ordering::Relaxed);
+        }
+        let waiting = state.jobs.iter().position(|job| job.id == id);
+        let gathering = state.gathering.iter().position(|job| job.id == id);
+        let job = match (waiting, gathering) {
+            (Some(at), _) => state.jobs.remove(at),
+            (None, Some(at)) => Some(state.gathering.swap_remove(at)),
+            (None, None) => None,
+        };
+        drop(state);
+        if let Some(mut job) = job {
+            let error = VmError::new(VmCode::Cancelled, "the command was cancelled");
+            (job.sink)(Event::Failed(error));
+        }
+    }
+
+    /// Stops the machine and answers all that still waits.
+    fn end(&self, ended: &VmError) {
+        let mut state = self.lock();
+        state.stopped = true;
+        let mut jobs = std::mem::take(&mut state.jobs);
+        jobs.extend(std::mem::take(&mut state.gathering));
+        let machine = state.machine.clone();
+        drop(state);
+        self.changed.notify_all();
+        if let Some(machine) = machine {
+            machine.stop();
+        }
+        for mut job in jobs {
+            (job.sink)(Event::Failed(ended.clone()));
+        }
+        for message in self.mailbox.close(ended) {
+            refuse(message, ended);
+        }
+    }
+
+    /// The other thread: starts the image and runs its commands.
+    fn work(&self, start: &Start, options: Options) {
+        match self.start(start, options) {
+            Ok(Some(machine)) => self.run(&machine),
+            Ok(None) => {}
+            Err(error) => {
+                self.lock().failed = Some(error);
+                self.mailbox.nudge();
+            }
+        }
+    }
+
+    /// The machine; none if it is not wanted any more.
+    fn start(&self, start: &Start, options: Options) -> Result<Option<Arc<Machine>>, VmError> {
+        let patience = start.limit.unwrap_or(options.start_timeout);
+        let wanted = || match self.lock().stopped {
+            true => Err(stopped()),
+            false => Ok(()),
+        };
+        let image = match &start.worker {
+            Some(worker) => Image::open_with(&start.path, worker, &wanted)?,
+            None => Image::open(&start.path)?,
+        };
+        if self.lock().stopped {
+            return Ok(None);
+        }
+        let machine = Arc::new(Machine::boot_for_commands(&image, options)?);
+        {
+            let mut state = self.lock();
+            if state.stopped {
+                return Ok(None);
+            }
+            state.machine = Some(Arc::clone(&machine));
+        }
+        machine.begin_session(patience)?;
+        self.lock().ready = true;
+        let status = &self.mailbox.status;
+        status.change(|status| status.started = Some(0));
+        Ok(Some(machine))
+    }
+
+    fn run(&self, machine: &Machine) {
+        loop {
+            let mut state = self.lock();
+            let job = loop {
+                if state.stopped {
+                    return;
+                }
+                match state.jobs.pop_front() {
+                    Some(job) => break job,
+                    None => {
+                        let waited = self.changed.wait(state);
+                        state = waited.unwrap_or_else(PoisonError::into_inner);
+                    }
+                }
+            };
+            state.running = Some((job.id, Arc::clone(&job.cancel)));
+            drop(state);
+            run_job(machine, job);
+            self.lock().running = None;
+        }
+    }
+}
+
+/// Runs one command and tells of it.
+fn run_job(machine: &Machine, mut job: Job) {
+    let usual = Run::default();
+    let left = |at: Instant| at.saturating_duration_since(Instant::now());
+    let run = Run {
+        timeout: job.deadline.map(left),
+        output_limit: job.output_limit.map_or(usual.output_limit, |limit| {
+            usize::try_from(limit).unwrap_or(usize::MAX)
+        }),
+        cancel: Some(job.cancel),
+        stdin: job.stdin,
+    };
+    if run.timeout == Some(Duration::ZERO) {
+        let limit = job.timeout.unwrap_or_default();
+        let text = format!("the command's {limit:?} were over before its turn came");
+        return (job.sink)(Event::Failed(VmError::new(VmCode::TimedOut, text)));
+    }
+    match machine.exec(&job.script, &run) {
+        Ok(output) => {
+            for (stream, bytes) in [
+                (Stream::Stdout, output.stdout),
+                (Stream::Stderr, output.stderr),
+            ] {
+                if !bytes.is_empty() {
+                    (job.sink)(Event::Output(stream, bytes));
+                }
+            }
+            (job.sink)(Event::Exited(Exited {
+                ending: Ending::Code(output.exit_code as u8),
+                session_reset: output.session_reset,
+                ..Exited::default()
+            }));
+        }
+        Err(mut error) => {
+            // What it wrote until then comes as it does from other guests.
+            if let Some(output) = error.output.take()
+                && !output.stdout.is_empty()
+            {
+                (job.sink)(Event::Output(Stream::Stdout, output.stdout));
+            }
+            (job.sink)(Event::Failed(error));
+        }
+    }
+}
+
+/// A command as a script: in a subshell, so that nothing of it stays.
+fn as_script(exec: &Exec) -> Result<Vec<u8>, VmError> {
+    let wanted = [
+        (
+            exec.pty.is_some(),
+            "a terminal cannot be opened beside its own",
+        ),
+        (exec.detach, "processes cannot be left behind on purpose"),
+        (
+            exec.limits != Default::default(),
+            "a command cannot have limits of its own",
+        ),
+    ];
+    if let Some((_, text)) = wanted.iter().find(|(wanted, _)| *wanted) {
+        return Err(unsupported(text));
+    }
+    let mut script = b"(".to_vec();
+    if let Some(cwd) = &exec.cwd {
+        script.extend(b"cd -- ");
+        quote(&mut script, cwd);
+        script.extend(b" || exit 126; ");
+    }
+    script.extend(b"exec ");
+    if exec.clear_env || !exec.env.is_empty() {
+        script.extend(b"env ");
+        if exec.clear_env {
+            script.extend(b"-i ");
+        }
+        for (name, value) in &exec.env {
+            quote(&mut script, &[name, &b"="[..], value].concat());
+            script.push(b' ');
+        }
+    }
+    for argument in &exec.argv {
+        quote(&mut script, argument);
+        script.push(b' ');
+    }
+    script.push(b')');
+    Ok(script)
+}
+
+/// A word that means itself to a shell (POSIX, Shell Command Language, section
+/// 2.2.2).
+fn quote(script: &mut Vec<u8>, word: &[u8]) {
+    script.push(b'\'');
+    for byte in word {
+        match byte {
+            b'\'' => script.extend(b"'\\''"),
+            _ => script.push(*byte),
+        }
+    }
+    script.push(b'\'');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_means_to_the_shell_what_it_is() {
+        let exec = Exec {
+            argv: vec![
+                b"printf".to_vec(),
+                b"%s|".to_vec(),
+                b"it's $HOME".to_vec(),
+                b"a\nb".to_vec(),
+            ],
+            env: vec![(b"A".to_vec(), b"x y".to_vec())],
+            cwd: Some(b"/".to_vec()),
+            ..Exec::default()
+        };
+        let script = as_script(&exec).unwrap();
+        let output = std::process::Command::new("/bin/sh")
+            .args(["-c", std::str::from_utf8(&script).unwrap()])
+            .output()
+            .unwrap();
+        assert_eq!(output.stdout, b"it's $HOME|a\nb|");
+        let exec = Exec {
+            argv: [&b"sh"[..], b"-c", b"echo $A; pwd"]
+                .map(<[u8]>::to_vec)
+                .to_vec(),
+            ..exec
+        };
+        let script = as_script(&exec).unwrap();
+        let output = std::process::Command::new("/bin/sh")
+            .args(["-c", std::str::from_utf8(&script).unwrap()])
+            .output()
+            .unwrap();
+        assert_eq!(output.stdout, b"x y\n/\n");
+    }
+
+    #[test]
+    fn what_a_terminal_cannot_do_is_refused_by_name() {
+        let exec = Exec {
+            argv: vec![b"cat".to_vec()],
+            detach: true,
+            ..Exec::default()
+        };
+        let error = as_script(&exec).unwrap_err();
+        assert_eq!(error.code, VmCode::Unsupported);
+        assert!(error.text.contains("left behind"), "{error}");
+    }
+}

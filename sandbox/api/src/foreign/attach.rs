@@ -1,0 +1,101 @@
+//! Attachments of an image of container2wasm: its mounts and its network.
+
+use crate::c2w::{FrameLink, Mount, Options, Wake};
+use crate::net::{self, Gateway, Link};
+use crate::p9::{GitWrites, MountMode};
+use a99_sandbox_vm::{VmCode, VmError, Wiring, has_network, start_gateway};
+use std::net::SocketAddr;
+use std::sync::{Arc, OnceLock};
+
+/// The network of an image: a gateway, made before the image wants frames.
+struct Wire {
+    link: Link,
+    wake: Arc<OnceLock<Wake>>,
+    _gateway: Gateway,
+}
+
+impl Wire {
+    /// The wire to a gateway that was started with [`Wire::waker`].
+    pub fn new(gateway: Gateway, link: Link, wake: Arc<OnceLock<Wake>>) -> Self {
+        Self {
+            link,
+            wake,
+            _gateway: gateway,
+        }
+    }
+
+    /// What the gateway is to call: nothing, until the image is there.
+    pub fn waker(wake: &Arc<OnceLock<Wake>>) -> Box<dyn Fn() + Send> {
+        let wake = Arc::clone(wake);
+        Box::new(move || {
+            if let Some(wake) = wake.get() {
+                wake();
+            }
+        })
+    }
+}
+
+impl FrameLink for Wire {
+    fn on_frames(&mut self, wake: Wake) {
+        // Called once.
+        let _ = self.wake.set(wake);
+    }
+
+    fn send(&mut self, frame: &[u8]) -> bool {
+        self.link.send(frame)
+    }
+
+    fn receive(&mut self, frame: &mut Vec<u8>) -> bool {
+        let next = self.link.receive();
+        frame.extend(next.iter().flat_map(|next| &next.bytes));
+        next.is_some()
+    }
+}
+
+/// What an image's machine is attached to: its mounts, and its network, which is
+/// started. `forwards` learns where the host listens.
+pub(in super::super) fn connect(
+    wiring: Wiring,
+    env: Vec<(String, String)>,
+    hardened: bool,
+    forwards: &OnceLock<Vec<SocketAddr>>,
+) -> Result<Options, VmError> {
+    let mut options = Options {
+        env,
+        hardened,
+        mac: wiring.network.mac,
+        ..Options::default()
+    };
+    for mount in wiring.mounts {
+        let guest = mount.guest.into_os_string().into_string();
+        let guest = guest.map_err(|guest| {
+            let text = format!("mount at {}: it must be UTF-8", guest.display());
+            VmError::new(VmCode::BadOption, text)
+        })?;
+        if matches!(mount.git, GitWrites::Named(_)) {
+            let text = "an image of container2wasm may change all of git's settings in a \
+                        mount or none, not named ones";
+            return Err(VmError::new(VmCode::Unsupported, text));
+        }
+        options.mounts.push(Mount {
+            guest,
+            host: mount.host,
+            read_only: mount.mode != MountMode::ReadWrite,
+            allow_git: mount.git == GitWrites::Allowed,
+            budget: mount.budget.bytes,
+        });
+    }
+    if has_network(&wiring.network) {
+        let ethernet = net::Config::ethernet(wiring.network.policy.clone());
+        let config = net::Config {
+            mtu: ethernet.mtu,
+            checksums: ethernet.checksums,
+            ..wiring.network
+        };
+        let wake = Arc::default();
+        let waker = Wire::waker(&wake);
+        let (gateway, link) = start_gateway(&config, waker, forwards)?;
+        options.network = Some(Box::new(Wire::new(gateway, link, wake)));
+    }
+    Ok(options)
+}

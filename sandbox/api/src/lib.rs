@@ -1,0 +1,59 @@
+//! The Linux sandbox: a guest that runs in WebAssembly, without KVM, root,
+//! Docker or a network.
+//!
+//! [`image`] builds what a guest starts from: its kernel and its root file
+//! system. [`net`] is the far end of its network, [`p9`] the server of its
+//! mounts. The feature `vm` starts guests and runs commands in them, and the
+//! feature `c2w` does the same with images of container2wasm.
+#![cfg_attr(feature = "vm", doc = include_str!("tour.md"))]
+//
+// - `builder`: what can be chosen, and the start; `sandbox`: what a running
+//   one does.
+// - `command`: a program to run; `collect`: waiting for its end; `process`:
+//   following its streams; `cancel`: ending it from elsewhere.
+// - `copy`: files between host and guest.
+// - `foreign`: an image of container2wasm in place of our guest.
+//
+// Nothing here waits but futures and `Builder::start_blocking`; the guest's own
+// thread (`a99_sandbox_vm`) does the work.
+
+#[cfg(feature = "vm")]
+mod builder;
+#[cfg(feature = "vm")]
+mod cancel;
+#[cfg(feature = "vm")]
+mod collect;
+#[cfg(feature = "vm")]
+mod command;
+#[cfg(feature = "vm")]
+mod copy;
+#[cfg(feature = "c2w")]
+mod foreign;
+#[cfg(feature = "vm")]
+mod process;
+#[cfg(feature = "vm")]
+mod sandbox;
+#[cfg(feature = "vm")]
+pub mod vm;
+
+#[cfg(feature = "c2w")]
+pub use a99_sandbox_c2w as c2w;
+pub use a99_sandbox_image as image;
+pub use a99_sandbox_net as net;
+pub use a99_sandbox_p9 as p9;
+
+#[cfg(feature = "vm")]
+pub use self::{
+    builder::Builder,
+    cancel::Cancel,
+    command::{Command, ExecOptions},
+    process::{Chunk, Process},
+    sandbox::Sandbox,
+    vm::{Image, Output, Translate, VmCode, VmError, block_on},
+};
+#[cfg(feature = "vm")]
+pub use a99_egress::{Policy, PolicyError};
+#[cfg(feature = "vm")]
+pub use a99_sandbox_p9::{Mount, MountMode};
+#[cfg(feature = "vm")]
+pub use a99_sandbox_protocol::{Ending, Exited, Stream, tree::Copied};

@@ -1,0 +1,230 @@
+//! A command whose streams are followed while it runs.
+
+use super::cancel::{Cancel, Watching};
+use a99_sandbox_protocol::{Exec, Exited, PtySize, Request, Stream, WINDOW_BYTES};
+use a99_sandbox_vm::{CREDIT_BYTES, Event, Handle, Opening, Running, VmError, Watch};
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+
+/// A piece of what a command wrote.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chunk {
+    /// Where to. A terminal has [`Stream::Stdout`] only.
+    pub stream: Stream,
+    /// The exact bytes, cut anywhere.
+    pub bytes: Vec<u8>,
+}
+
+/// What the guest's thread and the holders share.
+#[derive(Debug)]
+struct State {
+    pid: Option<u32>,
+    chunks: VecDeque<Chunk>,
+    /// Bytes of standard input that the guest takes now.
+    credit: usize,
+    /// Bytes of standard output and error that were read and not told.
+    owed: [u32; 2],
+    end: Option<Result<Exited, VmError>>,
+}
+
+/// A running command. Output that is not read with [`Process::next`] holds the
+/// command back; it is never dropped, and never gathers on the host. Dropping
+/// the process kills the command with all that it started, unless
+/// [`Process::leave`] was called.
+///
+/// All methods take `&self`: put it into an [`Arc`] to read and write from
+/// different tasks.
+pub struct Process {
+    handle: Handle,
+    state: Arc<Watch<State>>,
+    /// Keeps the guest alive.
+    _running: Arc<Running>,
+    _watching: Option<Watching>,
+    kill_on_drop: bool,
+}
+
+impl fmt::Debug for Process {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Process")
+            .field("handle", &self.handle)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Process {
+    pub(super) fn start(
+        running: &Arc<Running>,
+        exec: Exec,
+        opening: Opening,
+        cancel: Option<&Cancel>,
+    ) -> Result<Self, VmError> {
+        let state = Arc::new(Watch::new(State {
+            pid: None,
+            chunks: VecDeque::new(),
+            credit: WINDOW_BYTES as usize,
+            owed: [0; 2],
+            end: None,
+        }));
+        let theirs = Arc::clone(&state);
+        let handle = running.open(Request::Exec(exec), opening, |_| {
+            Box::new(move |event| theirs.change(|state| state.hear(event)))
+        })?;
+        Ok(Self {
+            _watching: cancel.map(|cancel| cancel.watch(&handle)),
+            handle,
+            state,
+            _running: Arc::clone(running),
+            kill_on_drop: true,
+        })
+    }
+
+    /// The next piece of output, when there is one; `None` after the last.
+    ///
+    /// # Errors
+    /// Why the command ended other than by itself, after all it wrote.
+    pub async fn next(&self) -> Result<Option<Chunk>, VmError> {
+        let next = |state: &mut State| match (state.chunks.pop_front(), &state.end) {
+            (Some(chunk), _) => {
+                let credit = state.read(&chunk);
+                Some(Ok(Some((chunk, credit))))
+            }
+            (None, Some(Ok(_))) => Some(Ok(None)),
+            (None, Some(Err(error))) => Some(Err(error.clone())),
+            (None, None) => None,
+        };
+        let Some((chunk, credit)) = self.state.until(next).await? else {
+            return Ok(None);
+        };
+        if let Some(bytes) = credit {
+            // The end of the guest comes as the command's end.
+            let _ = self.handle.send(Request::Credit(chunk.stream, bytes));
+        }
+        Ok(Some(chunk))
+    }
+
+    /// Writes all of `bytes` to standard input, waiting while the command takes
+    /// no more; `false` if the command has ended before. One that closed its
+    /// standard input takes everything. Needs [`Command::piped`] or a terminal;
+    /// without, the bytes go nowhere.
+    ///
+    /// [`Command::piped`]: super::Command::piped
+    ///
+    /// # Errors
+    /// Why the guest runs no more.
+    pub async fn write(&self, mut bytes: &[u8]) -> Result<bool, VmError> {
+        while !bytes.is_empty() {
+            let wanted = bytes.len();
+            let allowed = |state: &mut State| {
+                if state.end.is_some() {
+                    return Some(0);
+                }
+                let allowed = state.credit.min(wanted);
+                state.credit -= allowed;
+                (allowed > 0).then_some(allowed)
+            };
+            let allowed = self.state.until(allowed).await;
+            if allowed == 0 {
+                return Ok(false);
+            }
+            let (now, later) = bytes.split_at(allowed);
+            self.handle.input(now)?;
+            bytes = later;
+        }
+        Ok(true)
+    }
+
+    /// No more standard input. On a terminal this is the key Ctrl-D.
+    ///
+    /// # Errors
+    /// Why the guest runs no more.
+    pub fn close_input(&self) -> Result<(), VmError> {
+        self.handle.send(Request::StdinEnd)
+    }
+
+    /// The terminal has another size.
+    ///
+    /// # Errors
+    /// Why the guest runs no more.
+    pub fn resize(&self, rows: u16, columns: u16) -> Result<(), VmError> {
+        let size = PtySize {
+            rows,
+            cols: columns,
+        };
+        self.handle.send(Request::Resize(size))
+    }
+
+    /// Sends a signal to its process group.
+    ///
+    /// # Errors
+    /// Why the guest runs no more.
+    pub fn signal(&self, number: u32) -> Result<(), VmError> {
+        self.handle.send(Request::Signal(number))
+    }
+
+    /// Ends it, with all that it started, background processes included. It
+    /// then ends by signal 9, once its output was read. Dropping it instead
+    /// needs no reading.
+    ///
+    /// # Errors
+    /// Why the guest runs no more.
+    pub fn kill(&self) -> Result<(), VmError> {
+        self.handle.send(Request::Kill)
+    }
+
+    /// Its number in the guest, once it runs; `None` if it never did.
+    pub async fn pid(&self) -> Option<u32> {
+        let started = |state: &mut State| match (state.pid, &state.end) {
+            (Some(pid), _) => Some(Some(pid)),
+            (None, Some(_)) => Some(None),
+            (None, None) => None,
+        };
+        self.state.until(started).await
+    }
+
+    /// Waits for its end. Output must be read elsewhere meanwhile: a command
+    /// that waits to be read does not end.
+    ///
+    /// # Errors
+    /// Why it ended other than by itself.
+    pub async fn wait(&self) -> Result<Exited, VmError> {
+        self.state
+            .until(|state: &mut State| state.end.clone())
+            .await
+    }
+
+    /// Lets the command run on without anybody who follows it. It ends with the
+    /// guest, or when its unread output holds it back for good.
+    pub fn leave(mut self) {
+        self.kill_on_drop = false;
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let ended = self.state.look(|state| state.end.is_some());
+        if self.kill_on_drop && !ended {
+            self.handle.cancel();
+        }
+    }
+}
+
+impl State {
+    /// A chunk was read: what the guest is to be told, if it is time.
+    fn read(&mut self, chunk: &Chunk) -> Option<u32> {
+        let owed = &mut self.owed[usize::from(chunk.stream == Stream::Stderr)];
+        *owed += chunk.bytes.len() as u32;
+        (*owed >= CREDIT_BYTES).then(|| std::mem::take(owed))
+    }
+
+    /// Takes an event of the guest's thread.
+    fn hear(&mut self, event: Event) {
+        match event {
+            Event::Started(pid) => self.pid = Some(pid),
+            Event::Output(stream, bytes) => self.chunks.push_back(Chunk { stream, bytes }),
+            Event::Credit(bytes) => self.credit += bytes as usize,
+            Event::Exited(exited) => self.end = Some(Ok(exited)),
+            Event::Failed(error) => self.end = Some(Err(error)),
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! Guests below the library: images, engines, errors.
+
+#[cfg(feature = "testing")]
+pub use a99_sandbox_vm::{Bare, Execution, Instances};
+pub use a99_sandbox_vm::{
+    Boot, Booter, CMDLINE, Image, Manifest, Output, Translate, Translations, Tried, VmCode,
+    VmError, WasmMachine, Worker, block_on, compatibility, engine, load, prove, verify, write,
+};
+use std::ffi::OsString;
+
+/// What the command of a [`Worker`] does with the arguments that follow its own;
+/// whether that went well.
+pub fn serve(arguments: &[OsString]) -> bool {
+    #[cfg(feature = "c2w")]
+    let foreign = Some(a99_sandbox_c2w::precompile as a99_sandbox_vm::CompileForeign);
+    #[cfg(not(feature = "c2w"))]
+    let foreign = None;
+    a99_sandbox_vm::serve(arguments, foreign)
+}

@@ -1,0 +1,333 @@
+//! The translator against the interpreter: the same programs on both must end
+//! with the same memory and registers.
+//!
+//! Code is translated as soon as it is met, a few instructions at a time, so
+//! that everything runs as translated code, and that budgets end everywhere.
+//!
+//! `cargo xtask translate` compares more random programs, for ten minutes;
+//! `A99_TRANSLATE_SEED` and `A99_TRANSLATE_COUNT` say which and how many.
+
+#[path = "../../../guest/tests/cosim/generator.rs"]
+#[allow(dead_code, reason = "made for a test that reports more")]
+mod generator;
+#[path = "../../../guest/tests/cosim/random.rs"]
+#[allow(dead_code, reason = "made for a test that reports more")]
+mod random;
+
+use a99_sandbox::vm::{self, Bare, Execution};
+use generator::Program;
+use random::Random;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::LazyLock;
+
+/// RAM of the machines: what the test programs expect.
+const RAM_BYTES: u32 = 1 << 20;
+
+/// Budgets after which a program that has not ended never will.
+const PATIENCE: u32 = 1_000_000;
+
+/// Random programs of the short form, and how often each runs.
+const COUNT: u64 = 8;
+const ROUNDS: u64 = 5;
+
+/// A number that the environment may choose.
+fn chosen(name: &str, usual: u64) -> u64 {
+    let text = std::env::var(name).ok();
+    text.map_or(usual, |text| text.parse().expect("a number"))
+}
+
+/// The emulator, built as the image's builder builds it.
+static EMULATOR: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let target = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("emulator");
+    let flags = "-Clink-arg=--export-table -Clink-arg=--growable-table";
+    let arguments = "rustc -p a99-guest --lib --release --crate-type cdylib --locked";
+    let built = Command::new(env!("CARGO"))
+        .current_dir(sources)
+        .args(arguments.split(' '))
+        .args(["--target", "wasm32-wasip1", "--target-dir"])
+        .arg(&target)
+        .env_remove("RUSTFLAGS")
+        .env_remove("CARGO_ENCODED_RUSTFLAGS")
+        .env("CARGO_TARGET_WASM32_WASIP1_RUSTFLAGS", flags)
+        .status();
+    assert!(built.expect("cargo runs").success());
+    std::fs::read(target.join("wasm32-wasip1/release/a99_guest.wasm")).expect("it is built")
+});
+
+/// Both kinds of functions, as soon as code is met.
+const EAGER: [Execution; 2] = [Execution::Fast(1), Execution::Small(1)];
+
+/// A machine with a program at the start of RAM.
+fn machine(execution: Execution, code: &[u8]) -> Bare {
+    let engine = vm::engine().expect("an engine");
+    let mut machine = Bare::new(&engine, &EMULATOR, RAM_BYTES, execution).expect("a machine");
+    machine.load(0, code).expect("it fits");
+    machine
+}
+
+/// Runs to the end; with steps of random length, each followed by the
+/// compilation of what it met.
+fn finish(machine: &mut Bare, random: Option<&mut Random>) {
+    let mut random = random;
+    for _ in 0..PATIENCE {
+        let budget = match &mut random {
+            Some(random) => 1 + random.below(24),
+            None => 10_000,
+        };
+        if !machine.run(budget).expect("no trap") {
+            return;
+        }
+        if random.is_some() {
+            machine.settle().expect("no trap");
+        }
+    }
+    panic!("no end: {:x?}", machine.registers());
+}
+
+/// The programs of the guest's own tests: every group of instructions, faults
+/// with their addresses, paging, traps, and code that changes itself.
+#[test]
+fn programs_pass_translated() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../guest/tests/programs");
+    for name in ["integer", "memory", "frames", "paging", "traps", "code"] {
+        let code = std::fs::read(folder.join(name).with_extension("bin")).expect("a program");
+        for execution in EAGER {
+            let mut machine = machine(execution, &code);
+            finish(&mut machine, Some(&mut Random::new(1)));
+            let registers = machine.registers().expect("registers");
+            let failed = registers[3];
+            assert_eq!(failed, 0, "{name}, {execution:?}: the check that failed");
+            let done = machine.translations();
+            assert!(done.compiled > 0, "{name}: {done:?}");
+            assert_eq!(done.failed, 0, "{name}");
+        }
+    }
+}
+
+/// Where the random program lies: its code and data are relative to it.
+const PROGRAM: u32 = 64 << 10;
+
+/// Where the number of rounds lies.
+const COUNTER: u32 = 0x1000;
+
+/// `jal x0` over a distance.
+fn jump(distance: i32) -> u32 {
+    let bits = distance as u32;
+    0x6f | bits & 0xf_f000 | (bits >> 11 & 1) << 20 | (bits >> 1 & 0x3ff) << 21 | (bits >> 31) << 31
+}
+
+/// Powers off: `system_reset` of the binary interface.
+const POWER_OFF: [u32; 6] = [
+    0x5352_58b7, // lui a7, 0x53525
+    0x3548_8893, // addi a7, a7, 0x354
+    0x0000_0813, // li a6, 0
+    0x0000_0513, // li a0, 0
+    0x0000_0593, // li a1, 0
+    0x0000_0073, // ecall
+];
+
+/// Instructions as they lie in memory.
+fn code(parts: &[&[u32]]) -> Vec<u8> {
+    let words = parts.iter().copied().flatten();
+    words.flat_map(|word| word.to_le_bytes()).collect()
+}
+
+/// Runs a program some rounds on the data that the last one left, with floating
+/// point on, then powers off.
+fn rounds() -> Vec<u8> {
+    let round = [
+        0x0000_1297, // auipc t0, 1
+        0x0002_b303, // ld t1, 0(t0)
+        0x0003_0a63, // beqz t1, .+20
+        0xfff3_0313, // addi t1, t1, -1
+        0x0062_b023, // sd t1, 0(t0)
+        0x0000_0013, // nop
+        jump(28),    // to the end
+    ];
+    let start = [
+        0x0000_63b7, // lui t2, 6
+        0x1003_a073, // csrs sstatus, t2
+        jump(PROGRAM as i32 - 15 * 4),
+    ];
+    code(&[&round, &POWER_OFF, &start])
+}
+
+#[test]
+fn random_programs_end_the_same() {
+    let mut random = Random::new(chosen("A99_TRANSLATE_SEED", 0xa99));
+    for number in 0..chosen("A99_TRANSLATE_COUNT", COUNT) {
+        let mut program = Program::generate(&mut random).image;
+        // It ends by jumping to itself; here it goes back to the rounds.
+        let end = program.chunks(2).enumerate().rposition(|(at, _)| {
+            let at = at * 2;
+            program.get(at..at + 8) == Some(&[0x73, 0, 0, 0, 0x6f, 0, 0, 0])
+        });
+        let end = end.expect("its end") * 2 + 4;
+        let back = jump(-((PROGRAM as usize + end) as i32));
+        program[end..end + 4].copy_from_slice(&back.to_le_bytes());
+        let run = |execution: Execution, steps: Option<&mut Random>| {
+            let mut machine = machine(execution, &rounds());
+            machine.load(PROGRAM, &program).expect("it fits");
+            machine
+                .load(COUNTER, &ROUNDS.to_le_bytes())
+                .expect("it fits");
+            finish(&mut machine, steps);
+            let done = machine.translations();
+            assert_eq!(done.failed, 0);
+            assert_eq!(done.compiled > 0, execution != Execution::Interpreted);
+            let ram = machine.ram(0, RAM_BYTES).expect("all of it");
+            (
+                machine.registers().expect("registers"),
+                machine.retired(),
+                ram,
+            )
+        };
+        let expected = run(Execution::Interpreted, None);
+        for execution in EAGER {
+            let actual = run(execution, Some(&mut random));
+            assert_eq!(actual.0, expected.0, "registers of program {number}");
+            assert_eq!(actual.1, expected.1, "instructions of program {number}");
+            let differs = actual.2.iter().zip(&expected.2).position(|(a, b)| a != b);
+            assert_eq!(differs, None, "memory of program {number}");
+        }
+    }
+}
+
+/// A loop of two instructions; after a million rounds the timer is set and the
+/// same loop runs for ever. The trap's handler powers off.
+fn timed_loop() -> Vec<u8> {
+    let words = [
+        0x0000_0297, // auipc t0, 0
+        0x0482_8293, // addi t0, t0, 72: the handler
+        0x1052_9073, // csrw stvec, t0
+        0x0200_0313, // li t1, 32: the timer's bit
+        0x1043_2073, // csrs sie, t1
+        0x1001_6073, // csrsi sstatus, 2: SIE
+        0x0010_09b7, // lui s3, 0x100
+        0x0014_8493, // addi s1, s1, 1
+        0xff34_9ee3, // bne s1, s3, .-4
+        0xc010_2573, // rdtime a0
+        0x0001_85b7, // lui a1, 0x18: some 10 ms
+        0x00b5_0533, // add a0, a0, a1
+        0x5449_58b7, // lui a7, 0x54495: the extension TIME
+        0xd458_8893, // addi a7, a7, -0x2bb
+        0x0000_0813, // li a6, 0: set_timer
+        0x0000_0073, // ecall
+        0x0000_0993, // li s3, 0
+        jump(-40),
+        0x1420_2473, // csrr s0, scause
+        0x1410_2973, // csrr s2, sepc
+    ];
+    code(&[&words, &POWER_OFF])
+}
+
+#[test]
+fn a_timer_interrupts_a_translated_loop() {
+    const ROUNDS: u64 = 1 << 20;
+    const LOOP: u64 = 0x8000_0000 + 28;
+    let mut machine = machine(Execution::Fast(1), &timed_loop());
+    while machine.translations().compiled == 0 {
+        assert!(machine.run(1000).expect("no trap"));
+        machine.settle().expect("no trap");
+    }
+    // The loop was entered, and is not over.
+    let before = machine.registers().expect("registers");
+    assert!((1..ROUNDS).contains(&before[9]), "{}", before[9]);
+    finish(&mut machine, None);
+    let after = machine.registers().expect("registers");
+    assert_eq!(after[8], 1 << 63 | 5, "a supervisor timer interrupt");
+    assert!((LOOP..LOOP + 8).contains(&after[18]), "{:x}", after[18]);
+    // It was taken in the endless part.
+    assert!(after[9] > ROUNDS, "{}", after[9]);
+    assert_eq!(machine.translations().failed, 0);
+}
+
+/// Where the numbers of [`sums`] lie, how many pairs there are, and the bytes of
+/// each pair with its results.
+const NUMBERS: u32 = 0x2000;
+const PAIRS: usize = 2000;
+const PAIR_BYTES: usize = 16 + 4 * 16;
+
+/// For each pair of numbers their sum, difference, product and quotient in double
+/// precision, each behind cleared flags, with the flags.
+fn sums() -> Vec<u8> {
+    let mut words = vec![
+        0x0000_2297,                        // auipc t0, 2: the numbers
+        0x0000_6337,                        // lui t1, 6
+        0x1003_2073,                        // csrs sstatus, t1
+        0x0000_0313 | (PAIRS as u32) << 20, // li t1, PAIRS
+        0x0002_b007,                        // fld f0, 0(t0)
+        0x0082_b087,                        // fld f1, 8(t0)
+    ];
+    let start = words.len() as i32 - 2;
+    for (at, fadd) in (1..).zip([0x02u32, 0x0a, 0x12, 0x1a]) {
+        let store = |base: u32, offset: u32| base | (offset >> 5) << 25 | (offset & 31) << 7;
+        words.extend([
+            0x0010_5073,                     // csrwi fflags, 0
+            fadd << 24 | 0x0010_7153,        // fadd.d f2, f0, f1, and so on
+            0x0010_23f3,                     // csrr t2, fflags
+            store(0x0022_b027, 16 * at),     // fsd f2, 16 * at(t0)
+            store(0x0072_b023, 16 * at + 8), // sd t2, 16 * at + 8(t0)
+        ]);
+    }
+    words.push(0x0002_8293 | (PAIR_BYTES as u32) << 20); // addi t0, t0, PAIR_BYTES
+    words.push(0xfff3_0313); // addi t1, t1, -1
+    words.push(0x0003_0463); // beqz t1, .+8
+    words.push(jump((start - words.len() as i32) * 4));
+    code(&[&words, &POWER_OFF])
+}
+
+/// A number whose significand has few bits or many, of an exponent in the middle
+/// or near the ends, or one that is no normal number.
+fn number(random: &mut Random) -> u64 {
+    let exponent = match random.below(8) {
+        0 => random.below(60),
+        1 => 0x7ff - random.below(60),
+        2 => 0,
+        _ => 1023 - 60 + random.below(120),
+    };
+    let width = random.below(53);
+    let fraction = (random.next() | 1) << (52 - width) & ((1 << 52) - 1);
+    (random.below(2) << 63) | exponent << 52 | fraction
+}
+
+#[test]
+fn arithmetic_is_exact_where_the_interpreter_is() {
+    let mut random = Random::new(0xf64);
+    let mut numbers = Vec::new();
+    for _ in 0..PAIRS {
+        let one = number(&mut random);
+        // Often what makes the quotient exact.
+        let other = match random.below(3) {
+            0 => one ^ random.below(4) << 51,
+            _ => number(&mut random),
+        };
+        numbers.extend(one.to_le_bytes());
+        numbers.extend(other.to_le_bytes());
+        numbers.extend([0; PAIR_BYTES - 16]);
+    }
+    let run = |execution: Execution| {
+        let mut machine = machine(execution, &sums());
+        machine.load(NUMBERS, &numbers).expect("it fits");
+        finish(&mut machine, Some(&mut Random::new(2)));
+        let done = machine.translations();
+        assert_eq!(done.failed, 0);
+        assert_eq!(done.compiled > 0, execution != Execution::Interpreted);
+        machine
+            .ram(NUMBERS, numbers.len() as u32)
+            .expect("it is RAM")
+    };
+    let expected = run(Execution::Interpreted);
+    // Both kinds of results are there in number.
+    let inexact = |pair: &&[u8]| pair[24] & 1 == 1;
+    let count = expected.chunks(PAIR_BYTES).filter(inexact).count();
+    assert!((PAIRS / 8..PAIRS * 7 / 8).contains(&count), "{count}");
+    for execution in EAGER {
+        let actual = run(execution);
+        let mut pairs = actual.chunks(PAIR_BYTES).zip(expected.chunks(PAIR_BYTES));
+        let differs = pairs.find(|(actual, expected)| actual != expected);
+        assert_eq!(differs, None, "{execution:?}");
+    }
+}

@@ -1,0 +1,353 @@
+//! What an image's thread and its callers share: the console's bytes both ways,
+//! and how it ends.
+
+use a99_sandbox_vm::{VmCode, VmError};
+use std::collections::VecDeque;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Bytes of input on the way to an image above which a writer waits.
+const MAX_INPUT: usize = 1 << 20;
+
+/// Bytes of output that nobody has taken above which the image waits.
+const MAX_OUTPUT: usize = 1 << 20;
+
+/// Bytes kept of what the emulator itself says: its last words.
+const MAX_ERRORS: usize = 64 << 10;
+
+/// The console's escape: it is doubled on the way in (contract of the image:
+/// `0x01 x` would end the emulator, `0x01 0x01` is the byte itself).
+const ESCAPE: u8 = 1;
+
+/// Which of the emulator's streams bytes come from.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// The guest's console: all that programs in it write, on both their
+    /// streams.
+    Console,
+    /// The emulator itself.
+    Emulator,
+}
+
+/// Takes output as it comes, on the image's thread.
+pub type OnOutput = Box<dyn FnMut(Source, &[u8]) + Send>;
+
+#[derive(Default)]
+struct State {
+    input: VecDeque<u8>,
+    /// How often input arrived, and frames: what a wait in the image is cut
+    /// short for.
+    inputs: u64,
+    frames: u64,
+    output: Vec<u8>,
+    errors: Vec<u8>,
+    /// Bytes that the emulator said in all.
+    errors_written: u64,
+    stopped: bool,
+    ended: Option<VmError>,
+}
+
+/// The meeting place of an image's thread and its callers.
+#[derive(Default)]
+pub(super) struct Console {
+    state: Mutex<State>,
+    changed: Condvar,
+    on_output: Mutex<Option<OnOutput>>,
+}
+
+/// What an image waits for.
+#[derive(Copy, Clone, Debug, Default)]
+pub(super) struct Seen {
+    pub inputs: u64,
+    pub frames: u64,
+}
+
+impl Console {
+    pub fn new(on_output: Option<OnOutput>) -> Self {
+        Self {
+            on_output: Mutex::new(on_output),
+            ..Self::default()
+        }
+    }
+
+    /// The state. Who panicked while it held it left it whole.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until `done`, or `until`.
+    fn wait<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        until: Option<Instant>,
+        done: impl Fn(&State) -> bool,
+    ) -> MutexGuard<'a, State> {
+        while !done(&state) {
+            state = match until.map(|until| until.saturating_duration_since(Instant::now())) {
+                Some(Duration::ZERO) => break,
+                Some(patience) => {
+                    let waited = self.changed.wait_timeout(state, patience);
+                    waited.unwrap_or_else(PoisonError::into_inner).0
+                }
+                None => {
+                    let waited = self.changed.wait(state);
+                    waited.unwrap_or_else(PoisonError::into_inner)
+                }
+            };
+        }
+        state
+    }
+
+    // The callers' side.
+
+    /// Gives the console bytes; waits while the guest is far behind.
+    ///
+    /// # Errors
+    /// Why the image runs no more; [`VmCode::TimedOut`] if the guest took
+    /// nothing until `until`.
+    pub fn type_in(&self, bytes: &[u8], until: Option<Instant>) -> Result<(), VmError> {
+        for piece in bytes.chunks(MAX_INPUT / 4) {
+            let state = self.lock();
+            let has_room = |state: &State| state.ended.is_some() || state.input.len() < MAX_INPUT;
+            let mut state = self.wait(state, until, has_room);
+            if let Some(ended) = &state.ended {
+                return Err(ended.clone());
+            }
+            if state.input.len() >= MAX_INPUT {
+                let text = "the guest does not take its console's input";
+                return Err(VmError::new(VmCode::TimedOut, text));
+            }
+            for &byte in piece {
+                if byte == ESCAPE {
+                    state.input.push_back(ESCAPE);
+                }
+                state.input.push_back(byte);
+            }
+            state.inputs += 1;
+            drop(state);
+            self.changed.notify_all();
+        }
+        Ok(())
+    }
+
+    /// The output that came; waits for the first byte of it until `until`, then
+    /// there is none.
+    ///
+    /// # Errors
+    /// Why the image runs no more, after its last output.
+    pub fn output(&self, until: Option<Instant>) -> Result<Vec<u8>, VmError> {
+        let state = self.lock();
+        let any = |state: &State| !state.output.is_empty() || state.ended.is_some();
+        let mut state = self.wait(state, until, any);
+        let output = std::mem::take(&mut state.output);
+        match &state.ended {
+            Some(ended) if output.is_empty() => Err(ended.clone()),
+            _ => {
+                drop(state);
+                self.changed.notify_all();
+                Ok(output)
+            }
+        }
+    }
+
+    /// How many bytes the emulator itself has said so far.
+    pub fn errors_written(&self) -> u64 {
+        self.lock().errors_written
+    }
+
+    /// What the emulator said after the first `since` bytes, as far as it is
+    /// kept.
+    pub fn errors_since(&self, since: u64) -> Vec<u8> {
+        let state = self.lock();
+        let new = state.errors_written.saturating_sub(since) as usize;
+        state.errors[state.errors.len().saturating_sub(new)..].to_vec()
+    }
+
+    /// Asks the image to stop.
+    pub fn stop(&self) {
+        self.lock().stopped = true;
+        self.changed.notify_all();
+    }
+
+    /// Waits until the image has ended or `patience` is over; whether it has.
+    pub fn wait_end(&self, patience: Option<Duration>) -> bool {
+        let until = patience.map(|patience| Instant::now() + patience);
+        let state = self.lock();
+        let state = self.wait(state, until, |state| state.ended.is_some());
+        state.ended.is_some()
+    }
+
+    /// Why it runs no more, if so.
+    pub fn ended(&self) -> Option<VmError> {
+        self.lock().ended.clone()
+    }
+
+    // The image's side.
+
+    /// Whether it was asked to stop.
+    pub fn is_stopped(&self) -> bool {
+        self.lock().stopped
+    }
+
+    /// Bytes of input that can be read.
+    pub fn readable(&self) -> usize {
+        self.lock().input.len()
+    }
+
+    /// Reads input, as much as there is.
+    pub fn read(&self, into: &mut [u8]) -> usize {
+        let mut state = self.lock();
+        let count = into.len().min(state.input.len());
+        for (place, byte) in into.iter_mut().zip(state.input.drain(..count)) {
+            *place = byte;
+        }
+        let had_been_full = state.input.len() + count >= MAX_INPUT;
+        drop(state);
+        if had_been_full {
+            self.changed.notify_all();
+        }
+        count
+    }
+
+    /// Writes to the console; waits while nobody takes the output. After a stop
+    /// it is lost.
+    pub fn write(&self, bytes: &[u8]) {
+        if self.pass(Source::Console, bytes) {
+            return;
+        }
+        let state = self.lock();
+        let has_room = |state: &State| state.stopped || state.output.len() < MAX_OUTPUT;
+        let mut state = self.wait(state, None, has_room);
+        state.output.extend(bytes);
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    /// The emulator says something itself.
+    pub fn write_error(&self, bytes: &[u8]) {
+        self.pass(Source::Emulator, bytes);
+        let mut state = self.lock();
+        state.errors.extend(bytes);
+        state.errors_written += bytes.len() as u64;
+        let excess = state.errors.len().saturating_sub(MAX_ERRORS);
+        state.errors.drain(..excess);
+    }
+
+    /// Hands output to the callback, if there is one.
+    fn pass(&self, source: Source, bytes: &[u8]) -> bool {
+        let mut on_output = self
+            .on_output
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        match on_output.as_mut() {
+            Some(on_output) => {
+                on_output(source, bytes);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Frames have arrived.
+    pub fn frames_arrived(&self) {
+        self.lock().frames += 1;
+        self.changed.notify_all();
+    }
+
+    /// What has arrived so far.
+    pub fn seen(&self) -> Seen {
+        let state = self.lock();
+        Seen {
+            inputs: state.inputs,
+            frames: state.frames,
+        }
+    }
+
+    /// Waits for input, frames or a stop after `seen`, at most until `until`.
+    pub fn wait_arrival(&self, seen: Seen, until: Option<Instant>) {
+        let state = self.lock();
+        drop(self.wait(state, until, |state| {
+            state.stopped || state.inputs != seen.inputs || state.frames != seen.frames
+        }));
+    }
+
+    /// Waits until a stop, at most until `until`.
+    pub fn wait_stop(&self, until: Option<Instant>) {
+        let state = self.lock();
+        drop(self.wait(state, until, |state| state.stopped));
+    }
+
+    /// The image has ended, for that reason.
+    pub fn end(&self, reason: VmError) {
+        self.lock().ended.get_or_insert(reason);
+        self.changed.notify_all();
+        // It may hold what waits for the end.
+        let mut on_output = self
+            .on_output
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        *on_output = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    #[test]
+    fn the_escape_is_doubled() {
+        let console = Console::new(None);
+        console.type_in(b"a\x01b\x01\x01", None).unwrap();
+        let mut buffer = [0; 16];
+        assert_eq!(console.readable(), 8);
+        let count = console.read(&mut buffer);
+        assert_eq!(&buffer[..count], b"a\x01\x01b\x01\x01\x01\x01");
+        assert_eq!(console.read(&mut buffer), 0);
+    }
+
+    #[test]
+    fn a_guest_that_takes_no_input_ends_in_an_error() {
+        let console = Console::new(None);
+        let soon = Some(Instant::now() + Duration::from_millis(30));
+        let flood = vec![b'x'; 2 * MAX_INPUT];
+        let error = console.type_in(&flood, soon).unwrap_err();
+        assert_eq!(error.code, VmCode::TimedOut);
+        assert!(console.readable() <= MAX_INPUT + MAX_INPUT / 4);
+    }
+
+    #[test]
+    fn an_image_waits_for_who_takes_its_output() {
+        let console = Arc::new(Console::new(None));
+        let theirs = Arc::clone(&console);
+        let writer = std::thread::spawn(move || {
+            for _ in 0..40 {
+                theirs.write(&vec![b'y'; MAX_OUTPUT / 8]);
+            }
+            theirs.end(VmError::new(VmCode::Stopped, "over"));
+        });
+        let mut total = 0;
+        let end = loop {
+            match console.output(None) {
+                Ok(output) => {
+                    assert!(output.len() <= MAX_OUTPUT + MAX_OUTPUT / 8);
+                    total += output.len();
+                }
+                Err(error) => break error,
+            }
+        };
+        assert_eq!((total, end.code), (5 * MAX_OUTPUT, VmCode::Stopped));
+        writer.join().unwrap();
+    }
+
+    #[test]
+    fn last_words_are_bounded() {
+        let console = Console::new(None);
+        console.write_error(b"before");
+        let since = console.errors_written();
+        console.write_error(b"after");
+        assert_eq!(console.errors_since(since), b"after");
+        console.write_error(&vec![b'z'; 3 * MAX_ERRORS]);
+        assert_eq!(console.errors_since(since).len(), MAX_ERRORS);
+    }
+}

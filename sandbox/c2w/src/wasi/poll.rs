@@ -1,0 +1,209 @@
+//! `poll_oneoff`, the one call in which an image waits.
+//!
+//! An emulator asks for its console and its network in two calls after each
+//! other, each with the time until the guest's next timer. Something that
+//! arrives for the other one ends a wait early, as if its time were over, which
+//! the emulator allows: it reads the time anew. Each arrival does so once, so
+//! that an image which does not take it is not kept awake by it.
+
+use super::abi::{Answer, Errno, Memory, eventtype};
+use super::state::{Descriptor, Host};
+use std::time::{Duration, Instant};
+
+/// Bytes of a `subscription`.
+const SUBSCRIPTION: u32 = 48;
+
+/// Bytes of an `event`.
+const EVENT: u32 = 32;
+
+/// Most subscriptions of one call; emulators use two.
+const MAX_SUBSCRIPTIONS: u32 = 1024;
+
+/// `subclockflags`: the time is a point, not a span.
+const ABSTIME: u16 = 1;
+
+/// How often frames that the network had no room for are offered again.
+const FLUSH_PERIOD: Duration = Duration::from_millis(2);
+
+/// What is waited for.
+#[derive(Copy, Clone)]
+enum Kind {
+    /// The time, as nanoseconds from the call on.
+    Clock(Answer<u64>),
+    Read(u32),
+    Write(u32),
+    Unknown,
+}
+
+/// One of the things that a call waits for.
+struct Subscription {
+    userdata: u64,
+    tag: u8,
+    kind: Kind,
+}
+
+/// Whether something is there: how many bytes.
+type Ready = Option<Answer<u64>>;
+
+impl Host {
+    fn subscription(&self, memory: &Memory<'_>, at: u32) -> Answer<Subscription> {
+        let at = |offset| at.checked_add(offset).ok_or(Errno::Fault);
+        let tag = memory.u8(at(8)?)?;
+        let kind = match tag {
+            eventtype::CLOCK => {
+                let id = memory.u32(at(16)?)?;
+                let timeout = memory.u64(at(24)?)?;
+                let absolute = memory.u16(at(40)?)? & ABSTIME != 0;
+                // The wait itself is by a clock that nobody sets.
+                Kind::Clock(self.now(id).map(|now| match absolute {
+                    true => timeout.saturating_sub(now),
+                    false => timeout,
+                }))
+            }
+            eventtype::FD_READ => Kind::Read(memory.u32(at(16)?)?),
+            eventtype::FD_WRITE => Kind::Write(memory.u32(at(16)?)?),
+            _ => Kind::Unknown,
+        };
+        Ok(Subscription {
+            userdata: memory.u64(at(0)?)?,
+            tag,
+            kind,
+        })
+    }
+
+    pub(super) fn poll_oneoff(
+        &mut self,
+        memory: &mut Memory<'_>,
+        subscriptions: u32,
+        events: u32,
+        count: u32,
+        result: u32,
+    ) -> Answer {
+        if count == 0 || count > MAX_SUBSCRIPTIONS {
+            return Err(Errno::Inval);
+        }
+        memory.slice(subscriptions, count * SUBSCRIPTION)?;
+        memory.slice(events, count * EVENT)?;
+        let all = (0..count).map(|index| subscriptions + index * SUBSCRIPTION);
+        let all = all.map(|at| self.subscription(memory, at));
+        let all = all.collect::<Answer<Vec<_>>>()?;
+        let happened = self.wait_for(&all);
+        let mut at = events;
+        for (subscription, answer) in &happened {
+            put_event(memory, at, subscription, *answer)?;
+            at += EVENT;
+        }
+        memory.put_u32(result, happened.len() as u32)
+    }
+
+    /// Waits until something of that has happened; nothing has after a stop.
+    fn wait_for<'a>(&mut self, all: &'a [Subscription]) -> Vec<(&'a Subscription, Answer<u64>)> {
+        let began = Instant::now();
+        let span = all
+            .iter()
+            .filter_map(|subscription| match subscription.kind {
+                Kind::Clock(Ok(span)) => Some(Duration::from_nanos(span)),
+                _ => None,
+            });
+        let span = span.min();
+        // More than a monotonic clock can say is for ever.
+        let until = span.and_then(|span| began.checked_add(span));
+        let streams = all.iter().any(|one| matches!(one.kind, Kind::Read(_)));
+        loop {
+            let seen = self.console.seen();
+            if let Some(network) = &mut self.network {
+                network.flush();
+            }
+            let happened: Vec<_> = all
+                .iter()
+                .filter_map(|one| Some((one, self.ready(one, began)?)))
+                .collect();
+            if !happened.is_empty() || self.console.is_stopped() {
+                return happened;
+            }
+            if span.is_some() && streams && self.tell_arrivals() {
+                return all
+                    .iter()
+                    .filter(|one| is_clock(one))
+                    .map(|one| (one, Ok(0)))
+                    .collect();
+            }
+            self.rest(seen, until);
+        }
+    }
+
+    /// Sleeps until something arrives.
+    fn rest(&self, seen: crate::console::Seen, until: Option<Instant>) {
+        let behind = self
+            .network
+            .as_ref()
+            .is_some_and(|network| network.has_waiting());
+        let until = match behind {
+            true => {
+                let soon = Instant::now() + FLUSH_PERIOD;
+                Some(until.map_or(soon, |until| until.min(soon)))
+            }
+            false => until,
+        };
+        self.console.wait_arrival(seen, until);
+    }
+
+    /// Whether something has arrived that no wait was cut short for yet.
+    fn tell_arrivals(&mut self) -> bool {
+        let seen = self.console.seen();
+        let input = seen.inputs != self.told.inputs && self.console.readable() > 0;
+        let frames = seen.frames != self.told.frames
+            && self
+                .network
+                .as_mut()
+                .is_some_and(|network| network.is_readable());
+        self.told = seen;
+        input || frames
+    }
+
+    /// Whether something that is waited for is there.
+    fn ready(&mut self, subscription: &Subscription, began: Instant) -> Ready {
+        match subscription.kind {
+            Kind::Clock(Err(errno)) => Some(Err(errno)),
+            Kind::Clock(Ok(span)) => {
+                let over = began.elapsed() >= Duration::from_nanos(span);
+                over.then_some(Ok(0))
+            }
+            Kind::Unknown => Some(Err(Errno::Inval)),
+            Kind::Read(fd) => self.readable(fd),
+            Kind::Write(fd) => Some(self.descriptor(fd).map(|_| 1)),
+        }
+    }
+
+    fn readable(&mut self, fd: u32) -> Ready {
+        let bytes = match self.descriptor(fd) {
+            Err(errno) => return Some(Err(errno)),
+            Ok(Descriptor::Input) => self.console.readable(),
+            Ok(Descriptor::Connection) => self.network.as_mut().map_or(0, |net| net.readable()),
+            // Somebody wants in as long as nobody is.
+            Ok(Descriptor::Listener) => usize::from(!self.is_connected()),
+            Ok(Descriptor::File(..)) => 1,
+            Ok(_) => return Some(Err(Errno::Badf)),
+        };
+        (bytes > 0).then_some(Ok(bytes as u64))
+    }
+}
+
+fn is_clock(subscription: &Subscription) -> bool {
+    matches!(subscription.kind, Kind::Clock(Ok(_)))
+}
+
+fn put_event(
+    memory: &mut Memory<'_>,
+    at: u32,
+    subscription: &Subscription,
+    answer: Answer<u64>,
+) -> Answer {
+    let mut event = [0; EVENT as usize];
+    event[..8].copy_from_slice(&subscription.userdata.to_le_bytes());
+    let errno = answer.err().map_or(0, |errno| errno as u16);
+    event[8..10].copy_from_slice(&errno.to_le_bytes());
+    event[10] = subscription.tag;
+    event[16..24].copy_from_slice(&answer.unwrap_or(0).to_le_bytes());
+    memory.put(at, &event)
+}

@@ -1,0 +1,224 @@
+//! What the host keeps for one image: its arguments, its descriptors, its
+//! network.
+
+use super::abi::{Answer, Errno, Memory, filetype};
+use crate::console::{Console, Seen};
+use crate::files::{Directory, Root};
+use crate::link::Stream;
+use a99_sandbox_p9::Spent;
+use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::Instant;
+use wasmtime::StoreLimits;
+
+/// The socket on which an image waits for its network: far above the numbers of
+/// its own table of files, which closes the file of the same number when a
+/// socket fails, and below its `FD_SETSIZE` of 1024.
+pub(crate) const LISTEN_FD: u32 = 900;
+
+/// The connection to its network.
+pub(super) const CONNECTION_FD: u32 = 901;
+
+/// First descriptor of a mount.
+pub(super) const FIRST_FD: u32 = 3;
+
+/// Most descriptors of files and directories. A guest's files are served by its
+/// emulator, which keeps one for each that is open.
+const MAX_FILES: usize = 512;
+
+/// What a descriptor is.
+#[derive(Debug)]
+pub(super) enum Descriptor {
+    /// The console's input.
+    Input,
+    /// The console's output.
+    Output,
+    /// The emulator's own words.
+    Errors,
+    /// A mount.
+    Mount(Directory),
+    /// A directory in one.
+    Directory(Directory),
+    /// A file in one, and its `fdflags`.
+    File(OwnedFd, u16),
+    /// The socket that accepts the network.
+    Listener,
+    /// The network.
+    Connection,
+}
+
+impl Descriptor {
+    pub fn filetype(&self) -> u8 {
+        match self {
+            Descriptor::Input | Descriptor::Output | Descriptor::Errors => {
+                filetype::CHARACTER_DEVICE
+            }
+            Descriptor::Mount(_) | Descriptor::Directory(_) => filetype::DIRECTORY,
+            Descriptor::File(..) => filetype::REGULAR_FILE,
+            Descriptor::Listener | Descriptor::Connection => filetype::SOCKET_STREAM,
+        }
+    }
+}
+
+/// How an image is set up.
+pub(crate) struct Setup {
+    pub arguments: Vec<String>,
+    pub environment: Vec<String>,
+    pub mounts: Vec<Root>,
+    pub network: Option<Stream>,
+    /// Resolution of its clocks in nanoseconds.
+    pub clock_resolution: u64,
+    pub limits: StoreLimits,
+    /// What may be added to the mounts.
+    pub spent: Spent,
+}
+
+/// The host's side of one image.
+pub(crate) struct Host {
+    pub(super) arguments: Vec<String>,
+    pub(super) environment: Vec<String>,
+    pub(super) console: Arc<Console>,
+    pub(super) descriptors: BTreeMap<u32, Descriptor>,
+    pub(super) network: Option<Stream>,
+    /// Arrivals that have cut a wait for something else short.
+    pub(super) told: Seen,
+    pub(super) clock_resolution: u64,
+    pub(super) start: Instant,
+    pub limits: StoreLimits,
+    /// What was added to the mounts, of what may be.
+    pub(super) spent: Spent,
+    /// The code that the image exited with.
+    pub exit_code: Option<u32>,
+    /// What the image did that ends it.
+    pub broken: Option<String>,
+}
+
+impl Host {
+    /// The state of a new image.
+    pub fn new(setup: Setup, console: Arc<Console>) -> Answer<Self> {
+        let mut descriptors = BTreeMap::from([
+            (0, Descriptor::Input),
+            (1, Descriptor::Output),
+            (2, Descriptor::Errors),
+        ]);
+        for (number, root) in (FIRST_FD..).zip(setup.mounts) {
+            let mount = Descriptor::Mount(Arc::new(root).directory()?);
+            descriptors.insert(number, mount);
+        }
+        if setup.network.is_some() {
+            descriptors.insert(LISTEN_FD, Descriptor::Listener);
+        }
+        Ok(Self {
+            arguments: setup.arguments,
+            environment: setup.environment,
+            console,
+            descriptors,
+            network: setup.network,
+            told: Seen::default(),
+            clock_resolution: setup.clock_resolution,
+            start: Instant::now(),
+            limits: setup.limits,
+            spent: setup.spent,
+            exit_code: None,
+            broken: None,
+        })
+    }
+
+    /// Whether the image must not go on.
+    pub(super) fn is_over(&self) -> bool {
+        self.broken.is_some() || self.console.is_stopped()
+    }
+
+    pub(super) fn descriptor(&self, fd: u32) -> Answer<&Descriptor> {
+        self.descriptors.get(&fd).ok_or(Errno::Badf)
+    }
+
+    /// A regular file.
+    pub(super) fn file(&self, fd: u32) -> Answer<&OwnedFd> {
+        match self.descriptor(fd)? {
+            Descriptor::File(file, _) => Ok(file),
+            Descriptor::Mount(_) | Descriptor::Directory(_) => Err(Errno::Isdir),
+            _ => Err(Errno::Spipe),
+        }
+    }
+
+    /// A directory.
+    pub(super) fn directory(&self, fd: u32) -> Answer<&Directory> {
+        match self.descriptor(fd)? {
+            Descriptor::Mount(directory) | Descriptor::Directory(directory) => Ok(directory),
+            _ => Err(Errno::Notdir),
+        }
+    }
+
+    /// Gives a descriptor the lowest number that is free.
+    pub(super) fn insert(&mut self, descriptor: Descriptor) -> Answer<u32> {
+        if self.descriptors.len() >= MAX_FILES {
+            return Err(Errno::Mfile);
+        }
+        let mut free = FIRST_FD;
+        for (&number, _) in self.descriptors.range(FIRST_FD..) {
+            if number != free {
+                break;
+            }
+            free += 1;
+        }
+        self.descriptors.insert(free, descriptor);
+        Ok(free)
+    }
+
+    pub(super) fn args_get(&mut self, memory: &mut Memory<'_>, at: u32, bytes: u32) -> Answer {
+        put_strings(memory, &self.arguments, at, bytes)
+    }
+
+    pub(super) fn args_sizes_get(&mut self, memory: &mut Memory<'_>, at: u32, size: u32) -> Answer {
+        put_sizes(memory, &self.arguments, at, size)
+    }
+
+    pub(super) fn environ_get(&mut self, memory: &mut Memory<'_>, at: u32, bytes: u32) -> Answer {
+        put_strings(memory, &self.environment, at, bytes)
+    }
+
+    pub(super) fn environ_sizes_get(
+        &mut self,
+        memory: &mut Memory<'_>,
+        at: u32,
+        size: u32,
+    ) -> Answer {
+        put_sizes(memory, &self.environment, at, size)
+    }
+
+    /// Signals are the program's own affair: it has nobody to raise one for.
+    pub(super) fn proc_raise(&mut self, _: &mut Memory<'_>, _signal: u32) -> Answer {
+        Err(Errno::Nosys)
+    }
+
+    pub(super) fn sched_yield(&mut self, _: &mut Memory<'_>) -> Answer {
+        Ok(())
+    }
+
+    pub(super) fn random_get(&mut self, memory: &mut Memory<'_>, at: u32, len: u32) -> Answer {
+        getrandom::fill(memory.slice_mut(at, len)?).map_err(|_| Errno::Io)
+    }
+}
+
+/// Strings, each with a zero at its end, and where they are.
+fn put_strings(memory: &mut Memory<'_>, strings: &[String], at: u32, bytes: u32) -> Answer {
+    let (mut at, mut bytes) = (at, bytes);
+    for string in strings {
+        memory.put_u32(at, bytes)?;
+        memory.put(bytes, string.as_bytes())?;
+        bytes = bytes.checked_add(string.len() as u32).ok_or(Errno::Fault)?;
+        memory.put(bytes, &[0])?;
+        bytes = bytes.checked_add(1).ok_or(Errno::Fault)?;
+        at = at.checked_add(4).ok_or(Errno::Fault)?;
+    }
+    Ok(())
+}
+
+/// How many strings, and their bytes in all.
+fn put_sizes(memory: &mut Memory<'_>, strings: &[String], at: u32, size: u32) -> Answer {
+    let total: usize = strings.iter().map(|string| string.len() + 1).sum();
+    memory.put_u32(at, strings.len() as u32)?;
+    memory.put_u32(size, total as u32)
+}

@@ -1,0 +1,251 @@
+//! Work on modules that others made, in a process of its own.
+//!
+//! Compiling takes time and memory that grow faster than the module: one of a
+//! megabyte can ask for gigabytes and minutes. Nothing stops a compiler from
+//! outside but the end of its process. So a program can name a [`Worker`], a
+//! command that calls [`serve`]: it is run with limits on memory and processor
+//! time, and killed when its time is over or nobody wants the result any more.
+//!
+//! The module goes in on standard input, the result comes out on standard
+//! output, a file in memory that nobody else has; what goes wrong is told on
+//! standard error, as a code and a text.
+
+use super::engine::{guarded_engine, precompile};
+use super::error::{VmCode, VmError};
+use a99_sandbox_image::SealKey;
+use rustix::fs::{MemfdFlags, SealFlags};
+use rustix::process::{Resource, Rlimit};
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{Read, Seek, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Most writable memory of a worker that compiles, besides the module a few times.
+const COMPILE_BYTES: u64 = 3 << 29;
+const COMPILE_FACTOR: u64 = 6;
+
+/// Most writable memory of a worker that tries an image.
+const TRY_BYTES: u64 = 2 << 30;
+
+/// Most processor time of a worker in seconds, and how long one may take.
+const CPU_SECONDS: u64 = 240;
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// How often it is looked whether a worker is done.
+const LOOK: Duration = Duration::from_millis(3);
+
+/// Longest complaint.
+const MAX_COMPLAINT: u64 = 16 << 10;
+
+/// What a worker does, as its last arguments say.
+const COMPILE_FOREIGN: &str = "foreign";
+const COMPILE_GUEST: &str = "guest";
+const TRY: &str = "try";
+
+/// A command that calls [`serve`] with the arguments that follow its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Worker {
+    program: PathBuf,
+    arguments: Vec<OsString>,
+}
+
+impl Worker {
+    /// A program and its arguments.
+    pub fn new<A: Into<OsString>>(
+        program: impl Into<PathBuf>,
+        arguments: impl IntoIterator<Item = A>,
+    ) -> Self {
+        let arguments = arguments.into_iter().map(Into::into);
+        Self {
+            program: program.into(),
+            arguments: arguments.collect(),
+        }
+    }
+
+    /// Compiles an image of container2wasm.
+    pub fn compile_foreign(
+        &self,
+        module: File,
+        wanted: &dyn Fn() -> Result<(), VmError>,
+    ) -> Result<File, VmError> {
+        self.run(module, &[COMPILE_FOREIGN.into()], wanted)
+    }
+
+    /// Compiles a snapshot that was imported.
+    pub(super) fn compile_guest(&self, module: &[u8]) -> Result<File, VmError> {
+        let module = in_memory(module)?;
+        self.run(module, &[COMPILE_GUEST.into()], &|| Ok(()))
+    }
+
+    /// Has a guest start from a compiled module.
+    pub(super) fn prove(&self, path: &Path, key: &SealKey) -> Result<(), VmError> {
+        let key = in_memory(key.bytes())?;
+        self.run(key, &[TRY.into(), path.into()], &|| Ok(()))
+            .map(drop)
+    }
+
+    /// Runs the command until it is done, or `wanted` says why it is not any
+    /// more.
+    fn run(
+        &self,
+        input: File,
+        what: &[OsString],
+        wanted: &dyn Fn() -> Result<(), VmError>,
+    ) -> Result<File, VmError> {
+        let output = in_memory(&[])?;
+        let failed = |error: std::io::Error| {
+            let text = format!("{}: {error}", self.program.display());
+            VmError::new(VmCode::Resources, text)
+        };
+        let theirs = output.try_clone().map_err(failed)?;
+        let mut child = Command::new(&self.program);
+        child.args(&self.arguments).args(what);
+        let child = child.stdin(input).stdout(theirs).stderr(Stdio::piped());
+        let mut child = Running(child.spawn().map_err(failed)?);
+        let complaint = child.complaint().map_err(failed)?;
+        let end = Instant::now() + PATIENCE;
+        let status = loop {
+            if let Some(status) = child.0.try_wait().map_err(failed)? {
+                break status;
+            }
+            wanted()?;
+            if Instant::now() > end {
+                let text = format!("the work on a foreign module took more than {PATIENCE:?}");
+                return Err(VmError::new(VmCode::Module, text));
+            }
+            std::thread::sleep(LOOK);
+        };
+        drop(child);
+        let said = complaint.join().unwrap_or_default();
+        if status.success() {
+            let seals = SealFlags::WRITE | SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
+            rustix::fs::fcntl_add_seals(&output, seals).map_err(|error| failed(error.into()))?;
+            return Ok(output);
+        }
+        Err(told(&said).unwrap_or_else(|| {
+            let text = format!(
+                "a foreign module takes more memory or processor time than allowed ({status})"
+            );
+            VmError::new(VmCode::Module, text)
+        }))
+    }
+}
+
+/// A child that ends with this.
+struct Running(Child);
+
+impl Running {
+    /// What it says on standard error, gathered on a thread.
+    fn complaint(&mut self) -> std::io::Result<std::thread::JoinHandle<String>> {
+        let stream = self.0.stderr.take();
+        std::thread::Builder::new().spawn(move || {
+            let mut text = Vec::new();
+            if let Some(stream) = stream {
+                // What cannot be read is not said.
+                let _ = stream.take(MAX_COMPLAINT).read_to_end(&mut text);
+            }
+            String::from_utf8_lossy(&text).into_owned()
+        })
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A file in memory with these bytes, to be read from its beginning.
+fn in_memory(bytes: &[u8]) -> Result<File, VmError> {
+    let failed = |error: std::io::Error| VmError::new(VmCode::Resources, format!("file: {error}"));
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+    let fd = rustix::fs::memfd_create("a99-module", flags);
+    let mut file = File::from(fd.map_err(|error| failed(error.into()))?);
+    file.write_all(bytes)
+        .and_then(|()| file.rewind())
+        .map_err(failed)?;
+    Ok(file)
+}
+
+/// The error that a worker told.
+fn told(said: &str) -> Option<VmError> {
+    let (code, text) = said.split_once('\n')?;
+    let codes = [
+        VmCode::Module,
+        VmCode::UnknownImport,
+        VmCode::Io,
+        VmCode::Resources,
+        VmCode::NotReady,
+        VmCode::EmulatorTrap,
+        VmCode::UntrustedImage,
+        VmCode::Protocol,
+        VmCode::GuestEnded,
+    ];
+    let code = codes.into_iter().find(|known| known.name() == code)?;
+    Some(VmError::new(code, text.trim_end()))
+}
+
+/// Compiles an image of container2wasm.
+pub type CompileForeign = fn(&[u8]) -> Result<Vec<u8>, VmError>;
+
+/// What the command of a [`Worker`] does with the arguments that follow its own;
+/// whether that went well. Who can run no image of container2wasm compiles none.
+pub fn serve(arguments: &[OsString], foreign: Option<CompileForeign>) -> bool {
+    let Err(error) = work(arguments, foreign) else {
+        return true;
+    };
+    // Nobody reads it but the one who started this.
+    let _ = write!(std::io::stderr(), "{}\n{}", error.code.name(), error.text);
+    false
+}
+
+fn work(arguments: &[OsString], foreign: Option<CompileForeign>) -> Result<(), VmError> {
+    let failed = |error: std::io::Error| VmError::new(VmCode::Io, format!("worker: {error}"));
+    let mut input = Vec::new();
+    let what = arguments.first().and_then(|what| what.to_str());
+    match (what, arguments.get(1)) {
+        (Some(COMPILE_FOREIGN | COMPILE_GUEST), None) => {
+            limit(Resource::Cpu, CPU_SECONDS);
+            let length = std::io::stdin().lock().read_to_end(&mut input);
+            let length = length.map_err(failed)? as u64;
+            limit(Resource::Data, COMPILE_BYTES + COMPILE_FACTOR * length);
+            let code = match (what, foreign) {
+                (Some(COMPILE_GUEST), _) => precompile(&input, true)?,
+                (_, Some(compile)) => compile(&input)?,
+                (_, None) => {
+                    let text = "worker: no images of container2wasm here";
+                    return Err(VmError::new(VmCode::Unsupported, text));
+                }
+            };
+            std::io::stdout().lock().write_all(&code).map_err(failed)
+        }
+        (Some(TRY), Some(path)) => {
+            limit(Resource::Cpu, CPU_SECONDS);
+            limit(Resource::Data, TRY_BYTES);
+            std::io::stdin()
+                .lock()
+                .read_to_end(&mut input)
+                .map_err(failed)?;
+            let key = SealKey::from_bytes(&input)
+                .ok_or_else(|| VmError::new(VmCode::Io, "worker: no key"))?;
+            super::trial::prove(&guarded_engine()?, Path::new(path), &key)
+        }
+        _ => Err(VmError::new(VmCode::Io, "worker: nothing to do")),
+    }
+}
+
+/// Sets a limit of this process; one that is lower already stays.
+fn limit(resource: Resource, most: u64) {
+    let now = rustix::process::getrlimit(resource);
+    let most = now.maximum.map_or(most, |maximum| maximum.min(most));
+    let limit = Rlimit {
+        current: Some(most),
+        maximum: Some(most),
+    };
+    // Lowering is always allowed.
+    let _ = rustix::process::setrlimit(resource, limit);
+}

@@ -1,0 +1,72 @@
+//! What a guest's devices are attached to on the host: the server of its
+//! mounts, and the far end of its network cable. Both are called on the guest's
+//! thread and must not wait.
+
+/// Answers the requests of the guest's mounts.
+pub trait FileServer: Send {
+    /// Appends the answer of one 9P2000.L message to `reply`.
+    fn answer(&mut self, request: &[u8], reply: &mut Vec<u8>);
+
+    /// What a saved guest must know to find its open files again.
+    fn state(&self) -> serde_json::Value;
+}
+
+/// The far end of the guest's network interface.
+pub trait Cable: Send {
+    /// Takes an Ethernet frame; `false` if there is no room for it now: then the
+    /// guest's thread is woken once there is.
+    fn send(&mut self, frame: &[u8]) -> bool;
+
+    /// The next frame for the guest, and whether its checksums need no look.
+    fn receive(&mut self) -> Option<(Vec<u8>, bool)>;
+}
+
+/// A guest's attachments; one without is a device without effect.
+#[derive(Default)]
+pub struct Attachments {
+    /// The server of its mounts.
+    pub files: Option<Box<dyn FileServer>>,
+    /// Its network.
+    pub cable: Option<Box<dyn Cable>>,
+}
+
+impl std::fmt::Debug for Attachments {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Attachments")
+            .field("files", &self.files.is_some())
+            .field("cable", &self.cable.is_some())
+            .finish()
+    }
+}
+
+/// Bytes of a 9p message before its content: size, type, tag.
+const HEADER_BYTES: usize = 7;
+
+/// `Rlerror` of 9P2000.L, and the Linux error number "no such device".
+const RLERROR: u8 = 7;
+const ENODEV: u32 = 19;
+
+/// The answer to a message that there is nobody to answer.
+pub(super) fn no_files(request: &[u8], reply: &mut Vec<u8>) {
+    let tag = request.get(5..HEADER_BYTES).unwrap_or(&[0xff, 0xff]);
+    let len = (HEADER_BYTES + 4) as u32;
+    reply.extend(len.to_le_bytes());
+    reply.push(RLERROR);
+    reply.extend(tag);
+    reply.extend(ENODEV.to_le_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_a_server_every_message_is_an_error_with_its_tag() {
+        let mut reply = Vec::new();
+        no_files(&[19, 0, 0, 0, 100, 0xab, 0xcd, 1, 2], &mut reply);
+        assert_eq!(reply, [11, 0, 0, 0, 7, 0xab, 0xcd, 19, 0, 0, 0]);
+        reply.clear();
+        no_files(&[1], &mut reply);
+        assert_eq!(reply[..7], [11, 0, 0, 0, 7, 0xff, 0xff]);
+    }
+}

@@ -1,0 +1,175 @@
+//! What can go wrong with a running guest, each with a stable code.
+
+use super::output::Output;
+use a99_sandbox_protocol::{Ending, Exited, Reason};
+use std::fmt;
+
+/// The kind of a failure. The text of a code never changes.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum VmCode {
+    /// No image was built yet.
+    NoImage,
+    /// The guest was stopped before, or while, it was asked.
+    Stopped,
+    /// The guest ended by itself: it turned itself off, or its kernel died.
+    GuestEnded,
+    /// The emulator trapped; an error of ours, the host is not harmed.
+    EmulatorTrap,
+    /// The emulator or the host's agent broke the protocol between them.
+    Protocol,
+    /// The guest runs and does not answer, or does not end what it is told to
+    /// end. It was stopped.
+    Unresponsive,
+    /// The guest did not get ready in time.
+    NotReady,
+    /// The command could not be started inside the guest: there is no such
+    /// program, or it cannot be executed. [`VmError::output`] has the exit code
+    /// that shells give for it, 127 or 126.
+    CannotStart,
+    /// The command's working directory is not there, or cannot be entered.
+    NoFolder,
+    /// The command ran longer than allowed.
+    TimedOut,
+    /// The command wrote more than allowed.
+    OutputLimit,
+    /// The module cannot be loaded: made by another version, for another
+    /// processor, or damaged.
+    Module,
+    /// The image's files are not safe to load: other owners, others may write,
+    /// or not the files that were built.
+    UntrustedImage,
+    /// A file of the image cannot be read or written.
+    Io,
+    /// The system has no thread or memory for another guest.
+    Resources,
+    /// The command was cancelled.
+    Cancelled,
+    /// The sandbox lived longer than allowed.
+    TimeLimit,
+    /// The sandbox ran more instructions than allowed.
+    CpuLimit,
+    /// A saved guest is damaged, of another version or of another image.
+    Saved,
+    /// An option of the sandbox is out of range.
+    BadOption,
+    /// A mount cannot be served.
+    Mount,
+    /// The sandbox's network cannot be set up.
+    Network,
+    /// Files could not be copied.
+    Copy,
+    /// A foreign image imports something that is not WASI preview1.
+    UnknownImport,
+    /// A foreign image has no room for that many arguments, variables and
+    /// mounts.
+    InfoTooLong,
+    /// A foreign image needs more memory than allowed.
+    MemoryLimit,
+    /// This kind of guest cannot do that.
+    Unsupported,
+}
+
+impl VmCode {
+    /// The code as text, for machines.
+    pub const fn name(self) -> &'static str {
+        match self {
+            VmCode::NoImage => "sandbox.no_image",
+            VmCode::Stopped => "sandbox.stopped",
+            VmCode::GuestEnded => "sandbox.guest_ended",
+            VmCode::EmulatorTrap => "sandbox.emulator_trap",
+            VmCode::Protocol => "sandbox.protocol",
+            VmCode::Unresponsive => "sandbox.unresponsive",
+            VmCode::NotReady => "sandbox.not_ready",
+            VmCode::CannotStart => "sandbox.cannot_start",
+            VmCode::NoFolder => "sandbox.no_working_directory",
+            VmCode::TimedOut => "sandbox.timed_out",
+            VmCode::OutputLimit => "sandbox.output_limit",
+            VmCode::Module => "sandbox.module",
+            VmCode::UntrustedImage => "sandbox.untrusted_image",
+            VmCode::Io => "sandbox.io",
+            VmCode::Resources => "sandbox.resources",
+            VmCode::Cancelled => "sandbox.cancelled",
+            VmCode::TimeLimit => "sandbox.time_limit",
+            VmCode::CpuLimit => "sandbox.cpu_limit",
+            VmCode::Saved => "sandbox.saved",
+            VmCode::BadOption => "sandbox.bad_option",
+            VmCode::Mount => "sandbox.mount",
+            VmCode::Network => "sandbox.network",
+            VmCode::Copy => "sandbox.copy",
+            VmCode::UnknownImport => "sandbox.unknown_import",
+            VmCode::InfoTooLong => "sandbox.info_too_long",
+            VmCode::MemoryLimit => "sandbox.memory_limit",
+            VmCode::Unsupported => "sandbox.unsupported",
+        }
+    }
+}
+
+/// Why something about a guest failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VmError {
+    /// The kind.
+    pub code: VmCode,
+    /// What happened to what.
+    pub text: String,
+    /// What the command had written until then.
+    pub output: Option<Box<Output>>,
+}
+
+/// Exit codes of shells for a command that is not there, and for one that
+/// cannot be executed.
+const NOT_FOUND: u8 = 127;
+const NOT_EXECUTABLE: u8 = 126;
+
+impl VmError {
+    /// A command that did not start. Its code is what a shell gives for it.
+    pub(super) fn not_started(reason: Reason, text: String) -> Self {
+        let (code, shells) = match reason {
+            Reason::NotFound => (VmCode::CannotStart, NOT_FOUND),
+            Reason::NotExecutable | Reason::Other => (VmCode::CannotStart, NOT_EXECUTABLE),
+            Reason::Folder => return Self::new(VmCode::NoFolder, text),
+        };
+        Self::new(code, text).with_end(Exited {
+            ending: Ending::Code(shells),
+            ..Exited::default()
+        })
+    }
+
+    /// A failure.
+    pub fn new(code: VmCode, text: impl Into<String>) -> Self {
+        Self {
+            code,
+            text: text.into(),
+            output: None,
+        }
+    }
+
+    /// With how the command ended, for what else its end tells.
+    pub fn with_end(self, exited: Exited) -> Self {
+        let output = Output {
+            exited,
+            ..Output::default()
+        };
+        Self {
+            output: Some(Box::new(output)),
+            ..self
+        }
+    }
+
+    /// A failure of the WebAssembly engine while doing `what`.
+    pub fn engine(code: VmCode, what: &str, error: &wasmtime::Error) -> Self {
+        Self::new(code, format!("{what}: {error:#}"))
+    }
+
+    /// A failed access to a path.
+    pub fn io(path: &std::path::Path, error: &std::io::Error) -> Self {
+        Self::new(VmCode::Io, format!("{}: {error}", path.display()))
+    }
+}
+
+impl fmt::Display for VmError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.text, self.code.name())
+    }
+}
+
+impl std::error::Error for VmError {}

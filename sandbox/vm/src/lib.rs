@@ -1,0 +1,84 @@
+//! Guest runner: the emulator under wasmtime, one thread for each guest.
+//!
+//! A guest starts from a snapshot, a module whose memory holds a Linux that has
+//! booted, mapped copy-on-write. What it runs goes over the agent's port as
+//! [`a99_sandbox_protocol`] describes, never over the console.
+//!
+//! - `engine`: wasmtime's configuration; `imports`: the few functions that the
+//!   emulator gets; `instance`: its exports.
+//! - `guest`: a guest driven turn by turn; `thread`: the loop around it, which
+//!   sleeps while the guest does; `mailbox` and `watch`: what it shares with
+//!   callers; `ledger`: the credit of a command; `lived`: the guest's own time;
+//!   `pulse`: whether its agent is there;
+//!   `attach`: the far ends of the guest's devices.
+//! - `launch`: starts that thread; `handle`: it, as the library holds it;
+//!   `output`: what commands give.
+//! - `translator`: compiles hot guest code.
+//! - `disk`: the files behind a guest's disks; `release`: memory that it does not
+//!   use.
+//! - `wiring`: from mounts and network to those ends.
+//! - `foreign`: limits of what others made; `apart`: compiles and tries what others made, in a process of its own.
+//! - `save`: a running guest as data.
+//! - `snapshot`: from kernel and files to the module that guests start from;
+//!   `rehearsal` and `link`: with the translations that are worth shipping in it;
+//!   `precompiled`: that module as machine code on disk, and loading it;
+//!   `bare`: machine code without Linux, for tests and measurements;
+//!   `image`: the one of the last build; `machine`: all this for the builder of
+//!   images; `trial`: guests that prove that it works.
+
+mod apart;
+mod attach;
+#[cfg(feature = "testing")]
+mod bare;
+mod disk;
+mod engine;
+mod error;
+mod foreign;
+mod guest;
+mod handle;
+mod image;
+mod imports;
+mod instance;
+mod launch;
+mod ledger;
+mod link;
+mod lived;
+mod machine;
+mod mailbox;
+mod output;
+mod precompiled;
+mod pulse;
+mod rehearsal;
+mod release;
+mod save;
+mod snapshot;
+mod thread;
+mod translator;
+mod trial;
+mod watch;
+mod wiring;
+
+pub use apart::{CompileForeign, Worker, serve};
+pub use attach::{Attachments, Cable, FileServer};
+#[cfg(feature = "testing")]
+pub use bare::{Bare, Execution, Instances};
+pub use disk::{DiskOptions, OwnDisk, check as check_disk};
+pub use engine::{compatibility, engine};
+pub use error::{VmCode, VmError};
+pub use foreign::{
+    MAX_CODE, MAX_FUNCTION, MAX_FUNCTION_HERE, MAX_FUNCTIONS, check_code, check_code_here, too_much,
+};
+pub use guest::{Boot, Setup};
+pub use handle::{Handle, Opening, Running};
+pub use image::Image;
+pub use launch::{launch, spawn};
+pub use machine::{CMDLINE, WasmMachine};
+pub use mailbox::{Event, Mailbox, Message, Open, SaveSlot, Sink, Status, stopped};
+pub use output::Output;
+pub use precompiled::{Manifest, from_worker, load, verify, write};
+pub use save::Saved;
+pub use thread::{Bounds, CREDIT_BYTES, refuse};
+pub use translator::{Translate, Translations};
+pub use trial::{Booter, Tried, prove};
+pub use watch::{Until, Watch, block_on};
+pub use wiring::{Wired, Wiring, has_network, start_gateway};

@@ -1,0 +1,162 @@
+//! Running guests for the builder of images.
+
+use super::apart::Worker;
+use super::disk::ImageDisk;
+use super::engine::{compatibility, engine, guarded_engine, precompile};
+use super::error::{VmCode, VmError};
+use super::foreign::check_code;
+use super::guest::Boot;
+use super::precompiled::{write, write_code};
+use super::snapshot::snapshot;
+use a99_sandbox_image::machine::{Machine, Parts};
+use a99_sandbox_image::{ErrorCode, ImageError, SealKey};
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use wasmtime::Engine;
+
+/// The kernel's command line: its messages go to the console, and only those
+/// that matter. A kernel that fails asks to be restarted at once, which is the
+/// guest's end, instead of standing still for ever. Free memory is reported in
+/// pieces of 2^5 pages and more.
+pub const CMDLINE: &str =
+    "console=hvc0 quiet panic=-1 oops=panic page_reporting.page_reporting_order=5";
+
+/// RAM of a guest in bytes. The root file system lives in it; what a guest
+/// never touches costs nothing.
+const RAM_BYTES: u32 = 256 << 20;
+
+/// The code that decides what a snapshot is, besides its parts: a change of it
+/// is a change of the result.
+const RECIPE: [&str; 6] = [
+    include_str!("snapshot.rs"),
+    include_str!("rehearsal.rs"),
+    include_str!("link.rs"),
+    include_str!("guest.rs"),
+    include_str!("instance.rs"),
+    include_str!("imports.rs"),
+];
+
+/// Boots, saves and compiles guests under wasmtime.
+#[derive(Debug)]
+pub struct WasmMachine {
+    engine: Engine,
+    worker: Option<Worker>,
+}
+
+impl WasmMachine {
+    /// With the engine that runs guests.
+    ///
+    /// # Errors
+    /// [`VmCode::Resources`].
+    pub fn new() -> Result<Self, VmError> {
+        Ok(Self {
+            engine: engine()?,
+            worker: None,
+        })
+    }
+
+    /// Has imported images compiled and tried by a worker, which has limits.
+    #[must_use]
+    pub fn worker(mut self, worker: Worker) -> Self {
+        self.worker = Some(worker);
+        self
+    }
+
+    fn precompile_imported(
+        &self,
+        module: &[u8],
+        file: &Path,
+        key: &SealKey,
+    ) -> Result<(), VmError> {
+        check_code(module)?;
+        let code = match &self.worker {
+            Some(worker) => {
+                let mut code = Vec::new();
+                let read = worker.compile_guest(module)?.read_to_end(&mut code);
+                read.map_err(|error| VmError::io(file, &error))?;
+                code
+            }
+            None => precompile(module, true)?,
+        };
+        write_code(&guarded_engine()?, module, &code, file, key).map(drop)
+    }
+}
+
+impl Machine for WasmMachine {
+    fn settings(&self) -> String {
+        let recipe = a99_sandbox_image::digest::of_bytes(RECIPE.concat().as_bytes());
+        format!("{CMDLINE}; {RAM_BYTES} bytes of RAM; recipe {recipe}")
+    }
+
+    fn compatibility(&self, imported: bool) -> String {
+        match imported {
+            // Without an engine nothing is compiled, which says why.
+            true => guarded_engine().map_or_else(|_| String::new(), |e| compatibility(&e)),
+            false => compatibility(&self.engine),
+        }
+    }
+
+    fn snapshot(
+        &self,
+        parts: &Parts<'_>,
+        warm_up: &[&[&str]],
+        rehearsal: &str,
+    ) -> Result<Vec<u8>, ImageError> {
+        let disk = File::open(parts.disk).and_then(ImageDisk::new);
+        let disk = disk.map_err(|error| ImageError::io(parts.disk, &error))?;
+        let boot = Boot {
+            kernel: parts.kernel,
+            initrd: parts.root_files,
+            cmdline: CMDLINE,
+            ram_bytes: RAM_BYTES,
+        };
+        let made = snapshot(
+            &self.engine,
+            parts.emulator,
+            Some(disk),
+            &boot,
+            warm_up,
+            rehearsal,
+        );
+        made.map_err(|error| failed("snapshot", error))
+    }
+
+    fn precompile(
+        &self,
+        module: &[u8],
+        file: &Path,
+        key: &SealKey,
+        imported: bool,
+    ) -> Result<(), ImageError> {
+        let written = match imported {
+            true => self.precompile_imported(module, file, key),
+            false => write(&self.engine, module, file, key).map(drop),
+        };
+        written.map_err(|error| failed("module", error))
+    }
+
+    fn is_sealed(&self, file: &Path, key: &SealKey) -> bool {
+        super::precompiled::source(file, key).is_ok()
+    }
+
+    fn prove(&self, file: &Path, key: &SealKey, imported: bool) -> Result<(), ImageError> {
+        let proven = match (imported, &self.worker) {
+            (true, Some(worker)) => worker.prove(file, key),
+            (true, None) => {
+                guarded_engine().and_then(|engine| super::trial::prove(&engine, file, key))
+            }
+            (false, _) => super::trial::prove(&self.engine, file, key),
+        };
+        proven.map_err(|error| ImageError::new(ErrorCode::Guest, "guest", error.to_string()))
+    }
+}
+
+/// A failure of the guest as one of the build.
+fn failed(step: &str, error: VmError) -> ImageError {
+    let code = match error.code {
+        VmCode::Io => ErrorCode::Io,
+        _ => ErrorCode::StepFailed,
+    };
+    ImageError::new(code, step, error.to_string())
+}

@@ -1,0 +1,194 @@
+//! Guests that run a script or a few on the caller's thread and are gone: for proving
+//! that a kernel boots, or that a compiled snapshot works, before others rely
+//! on it.
+
+use super::disk::ImageDisk;
+use super::error::{VmCode, VmError};
+use super::guest::{Boot, Guest, Next, Setup};
+use super::instance::Linked;
+use super::precompiled::{disk, load, verify};
+use a99_sandbox_image::SealKey;
+use a99_sandbox_protocol::{Exec, Exited, MAX_CHUNK, Report, Request, Script, Stream};
+use std::fs::File;
+use std::iter;
+use std::path::Path;
+use std::time::{Duration, Instant};
+use wasmtime::{Engine, Module};
+
+/// Longest time for a boot and a script: thirty times what the longest, the
+/// rehearsal of an image, takes.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// Longest sleep without a look at the network.
+const NAP: Duration = Duration::from_millis(1);
+
+/// Id of what runs, one at a time.
+const ID: u64 = 1;
+
+/// What a script did in a guest of its own.
+#[derive(Clone, Debug)]
+pub struct Tried {
+    /// Its standard output.
+    pub stdout: Vec<u8>,
+    /// Its standard error.
+    pub stderr: Vec<u8>,
+    /// How it ended.
+    pub exited: Exited,
+    /// What the guest's console showed.
+    pub console: String,
+    /// Instructions that the guest ran.
+    pub instructions: u64,
+    /// From the first instruction to the script's end.
+    pub elapsed: Duration,
+}
+
+/// An emulator that is compiled, and boots any number of guests.
+#[derive(Debug)]
+pub struct Booter {
+    linked: Linked,
+}
+
+impl Booter {
+    /// Compiles an emulator, whose guests have the image's disk in a file.
+    ///
+    /// # Errors
+    /// [`VmCode::Module`] if it is none, [`VmCode::Io`] without that file.
+    pub fn new(engine: &Engine, emulator: &[u8], disk: &Path) -> Result<Self, VmError> {
+        let module = Module::new(engine, emulator);
+        let module = module.map_err(|error| VmError::engine(VmCode::Module, "emulator", &error))?;
+        let file = File::open(disk).and_then(ImageDisk::new);
+        let disk = file.map_err(|error| VmError::io(disk, &error))?;
+        let linked = Linked::new(&module, Some(disk))?;
+        Ok(Self { linked })
+    }
+
+    /// Boots a guest from nothing and runs a script in its session shell.
+    ///
+    /// # Errors
+    /// [`VmError`]; a guest that hangs is told with its console.
+    pub fn boot(&self, boot: &Boot<'_>, script: &str) -> Result<Tried, VmError> {
+        let start = Instant::now();
+        let guest = Guest::boot(&self.linked, boot)?;
+        let mut trial = Trial::new(guest, start);
+        trial.wait("get ready", |_, report| {
+            matches!(report, Report::Ready { .. }).then_some(Ok(()))
+        })?;
+        trial.run(script)
+    }
+}
+
+/// Reads a compiled snapshot in full, loads it, and runs a command in a guest
+/// that starts from it.
+///
+/// # Errors
+/// Those of [`load`] and [`verify`]; [`VmCode::NotReady`] if the command fails.
+pub fn prove(engine: &Engine, path: &Path, key: &SealKey) -> Result<(), VmError> {
+    verify(path, key)?;
+    let linked = Linked::new(&load(engine, path, key)?, disk(path, key)?)?;
+    let guest = Guest::resume(&linked, Setup::default())?;
+    let mut trial = Trial::new(guest, Instant::now());
+    let tried = trial.run("echo $((6 * 7))")?;
+    let what = match (&tried.stdout[..], trial.guest.shipped()) {
+        (b"42\n", 1..) => return Ok(()),
+        (b"42\n", 0) => "uses none of the code that was compiled with it",
+        _ => "does not work",
+    };
+    let text = format!("a guest started from {} {what}", path.display());
+    Err(VmError::new(VmCode::NotReady, text))
+}
+
+/// A guest at its trial.
+pub(super) struct Trial {
+    pub guest: Guest,
+    start: Instant,
+}
+
+impl Trial {
+    pub fn new(guest: Guest, start: Instant) -> Self {
+        Self { guest, start }
+    }
+
+    /// Runs a script in the session shell.
+    pub fn run(&mut self, script: &str) -> Result<Tried, VmError> {
+        let text = script.as_bytes().to_vec();
+        let request = Request::Script(Script { text });
+        self.finish(&[request])
+    }
+
+    /// Runs a command as a process of its own; its standard input is not more than
+    /// what may be sent unasked.
+    pub fn command(&mut self, argv: &[&str], input: &[u8]) -> Result<Tried, VmError> {
+        let exec = Request::Exec(Exec {
+            argv: argv.iter().map(|text| text.as_bytes().to_vec()).collect(),
+            stdin: true,
+            ..Exec::default()
+        });
+        let chunks = input.chunks(MAX_CHUNK);
+        let chunks = chunks.map(|chunk| Request::Stdin(chunk.to_vec()));
+        let requests = iter::once(exec).chain(chunks);
+        let requests: Vec<Request> = requests.chain([Request::StdinEnd]).collect();
+        self.finish(&requests)
+    }
+
+    /// Makes requests of one thing, and waits for its end.
+    fn finish(&mut self, requests: &[Request]) -> Result<Tried, VmError> {
+        for request in requests {
+            self.guest.request(ID, request);
+        }
+        let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+        let exited = self.wait("run a command", |guest, report| match report {
+            Report::Output(stream, bytes) => {
+                let credit = Request::Credit(stream, bytes.len() as u32);
+                guest.request(ID, &credit);
+                match stream {
+                    Stream::Stderr => stderr.extend(bytes),
+                    _ => stdout.extend(bytes),
+                }
+                None
+            }
+            Report::Exited(exited) => Some(Ok(exited)),
+            Report::Failed(_, _, text) => Some(Err(VmError::new(VmCode::CannotStart, text))),
+            _ => None,
+        })?;
+        Ok(Tried {
+            stdout,
+            stderr,
+            exited,
+            console: self.guest.console(),
+            instructions: self.guest.retired(),
+            elapsed: self.start.elapsed(),
+        })
+    }
+
+    /// Runs the guest until a report is the one.
+    fn wait<T>(
+        &mut self,
+        what: &str,
+        mut wanted: impl FnMut(&mut Guest, Report) -> Option<Result<T, VmError>>,
+    ) -> Result<T, VmError> {
+        loop {
+            let mut found = None;
+            let next = self.guest.turn(|guest, _, report| {
+                if found.is_none() {
+                    found = wanted(guest, report);
+                }
+            })?;
+            if let Some(found) = found {
+                return found;
+            }
+            if self.start.elapsed() > PATIENCE {
+                let console = self.guest.console();
+                let text = format!("the guest did not {what} in time; its console:\n{console}");
+                return Err(VmError::new(VmCode::NotReady, text));
+            }
+            if let Next::Wait(until) = next
+                && self.guest.backlog() == 0
+            {
+                let now = self.guest.emulator.now_ns();
+                // Only frames of a network could wake it before.
+                let until = until.unwrap_or(now).saturating_sub(now);
+                std::thread::sleep(Duration::from_nanos(until).min(NAP));
+            }
+        }
+    }
+}
