@@ -8,7 +8,8 @@
 
 use a99_core::json::NodeId;
 use a99_core::program::{
-    Block, Charge, ChargeKind, Function, Handler, Op, OperandKind, Place, Step, Wrap, ops,
+    Block, BlockIdx, Charge, ChargeKind, ConstIdx, Function, Handler, Op, OperandKind, Place, Reg,
+    Step, Target, Wrap, ops,
 };
 
 /// A jump target that may not be placed yet.
@@ -40,7 +41,7 @@ pub(crate) struct Emitter<'w> {
     pub at: Option<(NodeId, Option<(u32, u32)>)>,
     /// The innermost open step.
     pub step: u32,
-    pinned: Vec<u32>,
+    pinned: Vec<ConstIdx>,
     /// How much may still be emitted; see [`Emitter::spend`].
     pub room: Room<'w>,
 }
@@ -155,7 +156,9 @@ impl<'w> Emitter<'w> {
             });
             self.open = true;
             self.note_place();
-            self.f.code.push(Op::Fuel { block });
+            self.f.code.push(Op::Fuel {
+                block: BlockIdx(block),
+            });
         }
         let pc = self.pc();
         for (step, kind) in self.pending.drain(..) {
@@ -273,7 +276,7 @@ impl<'w> Emitter<'w> {
     }
 
     /// Ends the innermost step; `value` is the register with its value.
-    pub fn close_step(&mut self, id: u32, value: Option<u8>) {
+    pub fn close_step(&mut self, id: u32, value: Option<Reg>) {
         self.flush();
         let pc = self.pc();
         let step = &mut self.f.steps[id as usize];
@@ -282,7 +285,7 @@ impl<'w> Emitter<'w> {
             "a step has at least one instruction"
         );
         step.end = pc;
-        step.value = value.unwrap_or(u8::MAX);
+        step.value = value.map_or(u8::MAX, |value| value.0);
         self.step = step.parent;
     }
 
@@ -308,15 +311,15 @@ impl<'w> Emitter<'w> {
 
     /// The register that holds a constant for the whole function, if there is
     /// one to spare.
-    pub fn pin(&mut self, k: u32) -> Option<u8> {
+    pub fn pin(&mut self, k: ConstIdx) -> Option<Reg> {
         if let Some(i) = self.pinned.iter().position(|p| *p == k) {
-            return Some(PIN_TOP - i as u8);
+            return Some(Reg(PIN_TOP - i as u8));
         }
         if self.pinned.len() == MAX_PINNED {
             return None;
         }
         self.pinned.push(k);
-        Some(PIN_TOP - (self.pinned.len() - 1) as u8)
+        Some(Reg(PIN_TOP - (self.pinned.len() - 1) as u8))
     }
 
     /// Ends the function: places labels, loads pinned constants, moves their
@@ -331,19 +334,19 @@ impl<'w> Emitter<'w> {
             self.at = None;
             let body = self.label();
             let first = self.f.code[0];
-            debug_assert_eq!(first, Op::Fuel { block: 0 });
+            debug_assert_eq!(first, Op::Fuel { block: BlockIdx(0) });
             // Split block 0 after its Nop, which becomes the jump out.
             self.split_entry();
             self.labels[body.0 as usize] = 2;
             let prologue = self.here();
             for (i, k) in std::mem::take(&mut self.pinned).into_iter().enumerate() {
                 self.emit(Op::LoadK {
-                    dst: PIN_TOP - i as u8,
+                    dst: Reg(PIN_TOP - i as u8),
                     k,
                 });
             }
-            self.jump(Op::Jmp { to: 0 }, body);
-            self.f.code[1] = Op::Jmp { to: 0 };
+            self.jump(Op::Jmp { to: Target(0) }, body);
+            self.f.code[1] = Op::Jmp { to: Target(0) };
             self.fixups.push((1, prologue));
             if self.is_over() {
                 return (self.f, self.room);
@@ -355,7 +358,7 @@ impl<'w> Emitter<'w> {
         for (pc, label) in &self.fixups {
             let to = self.labels[label.0 as usize];
             debug_assert_ne!(to, UNPLACED);
-            self.f.code[*pc as usize].set_target(to);
+            self.f.code[*pc as usize].set_target(Target(to));
         }
         let placed = |l: Label| self.labels[l.0 as usize];
         self.f.handlers = self
@@ -378,7 +381,7 @@ impl<'w> Emitter<'w> {
         if self.f.blocks[0].end == 2 {
             return;
         }
-        self.f.code.insert(2, Op::Fuel { block: 1 });
+        self.f.code.insert(2, Op::Fuel { block: BlockIdx(1) });
         let shift = |pc: &mut u32| {
             if *pc >= 2 {
                 *pc += 1;
@@ -386,7 +389,7 @@ impl<'w> Emitter<'w> {
         };
         for op in &mut self.f.code[3..] {
             if let Op::Fuel { block } = op {
-                *block += 1;
+                block.0 += 1;
             }
         }
         let first = self.f.blocks[0];
@@ -436,7 +439,7 @@ impl<'w> Emitter<'w> {
             let mut bytes = op.encode();
             let mut changed = false;
             for (i, (_, kind)) in info.iter().enumerate() {
-                if is_register(*kind) && bytes[1 + i] >= low {
+                if kind.is_register() && bytes[1 + i] >= low {
                     let new = registers + (PIN_TOP - bytes[1 + i]);
                     high = high.max(new + 1);
                     bytes[1 + i] = new;
@@ -449,14 +452,6 @@ impl<'w> Emitter<'w> {
         }
         self.f.registers = high;
     }
-}
-
-fn is_register(kind: OperandKind) -> bool {
-    use OperandKind as K;
-    matches!(
-        kind,
-        K::Write | K::Read | K::ReadWrite | K::IterWrite | K::Iter | K::Base | K::BaseWrite
-    )
 }
 
 /// Whether an instruction may go elsewhere than to the next one.

@@ -1,6 +1,6 @@
 //! Interned tables of a program: text, constants, keys, shapes.
 
-use a99_core::program::{Const, TextRange};
+use a99_core::program::{Const, ConstIdx, KeyIdx, ShapeIdx, TextRange};
 use std::collections::HashMap;
 
 #[derive(Hash, PartialEq, Eq, Clone, Copy)]
@@ -18,11 +18,11 @@ pub(crate) struct Pool {
     pub text: Vec<u8>,
     ranges: HashMap<Box<[u8]>, TextRange>,
     pub consts: Vec<Const>,
-    const_ids: HashMap<ConstKey, u32>,
+    const_ids: HashMap<ConstKey, ConstIdx>,
     pub keys: Vec<TextRange>,
-    key_ids: HashMap<TextRange, u32>,
+    key_ids: HashMap<TextRange, KeyIdx>,
     pub shapes: Vec<Box<[u32]>>,
-    shape_ids: HashMap<Box<[u32]>, u32>,
+    shape_ids: HashMap<Box<[KeyIdx]>, ShapeIdx>,
 }
 
 impl Pool {
@@ -42,7 +42,7 @@ impl Pool {
     }
 
     /// The number of a constant.
-    pub fn constant(&mut self, value: Const) -> u32 {
+    pub fn constant(&mut self, value: Const) -> ConstIdx {
         let key = match value {
             Const::Undefined => ConstKey::Undefined,
             Const::Null => ConstKey::Null,
@@ -52,18 +52,18 @@ impl Pool {
         };
         *self.const_ids.entry(key).or_insert_with(|| {
             self.consts.push(value);
-            self.consts.len() as u32 - 1
+            ConstIdx(self.consts.len() as u32 - 1)
         })
     }
 
     /// The number of a text constant.
-    pub fn text_const(&mut self, text: &[u8]) -> u32 {
+    pub fn text_const(&mut self, text: &[u8]) -> ConstIdx {
         let range = self.range(text);
         self.constant(Const::Text(range))
     }
 
     /// The number of a text constant that is probably no other's too.
-    pub fn fresh_text(&mut self, text: &[u8]) -> u32 {
+    pub fn fresh_text(&mut self, text: &[u8]) -> ConstIdx {
         let start = self.text.len() as u32;
         self.text.extend_from_slice(text);
         let end = self.text.len() as u32;
@@ -71,27 +71,27 @@ impl Pool {
     }
 
     /// The number of a constant that is probably no other's too.
-    pub fn fresh(&mut self, value: Const) -> u32 {
+    pub fn fresh(&mut self, value: Const) -> ConstIdx {
         self.consts.push(value);
-        self.consts.len() as u32 - 1
+        ConstIdx(self.consts.len() as u32 - 1)
     }
 
     /// The number of an object key.
-    pub fn key(&mut self, text: &[u8]) -> u32 {
+    pub fn key(&mut self, text: &[u8]) -> KeyIdx {
         let range = self.range(text);
         *self.key_ids.entry(range).or_insert_with(|| {
             self.keys.push(range);
-            self.keys.len() as u32 - 1
+            KeyIdx(self.keys.len() as u32 - 1)
         })
     }
 
     /// The number of a shape with these distinct keys.
-    pub fn shape(&mut self, keys: &[u32]) -> u32 {
+    pub fn shape(&mut self, keys: &[KeyIdx]) -> ShapeIdx {
         if let Some(id) = self.shape_ids.get(keys) {
             return *id;
         }
-        let id = self.shapes.len() as u32;
-        self.shapes.push(keys.into());
+        let id = ShapeIdx(self.shapes.len() as u32);
+        self.shapes.push(keys.iter().map(|key| key.0).collect());
         self.shape_ids.insert(keys.into(), id);
         id
     }

@@ -12,7 +12,7 @@ use crate::builtins::{FUNCTIONS, method_name};
 use crate::fuel::Fuel;
 use crate::json::NodeId;
 use crate::program::{
-    Charge, ChargeKind, Const, Function, LitOp, Op, OperandKind, Place, Program, TextRange,
+    Charge, ChargeKind, Const, Flag, Function, LitOp, Op, OperandKind, Place, Program, TextRange,
 };
 use crate::text::{Text, wtf8_to_string_lossy};
 use std::fmt::Write as _;
@@ -170,16 +170,13 @@ impl Listing<'_> {
     }
 
     fn operand(&self, name: &str, kind: OperandKind, value: u32) -> String {
-        use OperandKind as K;
-        match kind {
-            K::Write | K::Read | K::ReadWrite | K::IterWrite | K::Iter => format!("r{value}"),
-            K::Base | K::BaseWrite => format!("r{value}.."),
-            K::Count => format!("x{value}"),
-            K::Target => format!("-> {}", self.block_name(value)),
-            K::Const => format!("k{value}"),
-            K::Block => format!("b{value}"),
-            K::Callee => format!("f{value}"),
-            _ => format!("{name} {value}"),
+        let number = match kind {
+            OperandKind::Target => self.block_name(value),
+            _ => value.to_string(),
+        };
+        match kind.shown() {
+            "" => format!("{name} {number}"),
+            shown => shown.replace('#', &number),
         }
     }
 
@@ -220,7 +217,7 @@ impl Listing<'_> {
             _ => return None,
         };
         // A security error is worth a word.
-        let security = matches!(op, Op::Throw { flag: 1, .. }) && kind == K::Const;
+        let security = matches!(op, Op::Throw { flag: Flag(1), .. }) && kind == K::Const;
         let found = found.unwrap_or_else(|| NOWHERE.to_owned());
         Some(if security {
             format!("security {found}")
@@ -366,6 +363,7 @@ fn quoted(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::program::{ConstIdx, Reg, Target};
     use crate::verify::tests::sample::{empty, sample};
 
     #[test]
@@ -394,8 +392,11 @@ mod tests {
     #[test]
     fn indexes_that_lead_nowhere_are_shown() {
         let mut p = sample();
-        p.functions[0].code[1] = Op::LoadK { dst: 0, k: 99 };
-        p.functions[0].code[10] = Op::Jmp { to: 6 };
+        p.functions[0].code[1] = Op::LoadK {
+            dst: Reg(0),
+            k: ConstIdx(99),
+        };
+        p.functions[0].code[10] = Op::Jmp { to: Target(6) };
         p.functions[0].charges[0].step = 99;
         p.functions[0].steps[1].op = 99;
         let text = disassemble(&p);

@@ -73,10 +73,10 @@ pub fn bytecode_markdown() -> String {
     let mut out = String::from(GENERATED);
     out.push_str(BYTECODE_HEAD);
     out.push_str("## Operand kinds\n\n| kind | width | meaning |\n|---|---|---|\n");
-    for kind in KINDS {
-        let width = if is_byte(kind) { "8 bits" } else { "32 bits" };
+    for kind in OperandKind::ALL {
+        let width = if kind.is_byte() { "8 bits" } else { "32 bits" };
         // Writing to a String cannot fail, here and below.
-        let _ = writeln!(out, "| {kind:?} | {width} | {} |", kind_meaning(kind));
+        let _ = writeln!(out, "| {kind:?} | {width} | {} |", kind.meaning());
     }
     out.push_str("\n## Instructions\n\n| code | name | operands | meaning |\n|---|---|---|---|\n");
     for (code, row) in TABLE.iter().enumerate() {
@@ -96,84 +96,6 @@ fn operands(row: &OpInfo) -> String {
         "-".to_owned()
     } else {
         list.join(", ")
-    }
-}
-
-/// Every kind, in the order of its declaration.
-const KINDS: [OperandKind; 26] = [
-    OperandKind::Write,
-    OperandKind::Read,
-    OperandKind::ReadWrite,
-    OperandKind::IterWrite,
-    OperandKind::Iter,
-    OperandKind::Base,
-    OperandKind::BaseWrite,
-    OperandKind::Count,
-    OperandKind::Flag,
-    OperandKind::Const,
-    OperandKind::Literal,
-    OperandKind::Arg,
-    OperandKind::Key,
-    OperandKind::Shape,
-    OperandKind::Path,
-    OperandKind::Slot,
-    OperandKind::Target,
-    OperandKind::Block,
-    OperandKind::Function,
-    OperandKind::Method,
-    OperandKind::Site,
-    OperandKind::Callee,
-    OperandKind::Schema,
-    OperandKind::Memo,
-    OperandKind::Names,
-    OperandKind::Number,
-];
-
-fn is_byte(kind: OperandKind) -> bool {
-    use OperandKind as K;
-    matches!(
-        kind,
-        K::Write
-            | K::Read
-            | K::ReadWrite
-            | K::IterWrite
-            | K::Iter
-            | K::Base
-            | K::BaseWrite
-            | K::Count
-            | K::Flag
-    )
-}
-
-fn kind_meaning(kind: OperandKind) -> &'static str {
-    use OperandKind as K;
-    match kind {
-        K::Write => "a register that is written",
-        K::Read => "a register that is read",
-        K::ReadWrite => "a register that is read, and written or left",
-        K::IterWrite => "the first of two registers that receive an iterator",
-        K::Iter => "the first of two registers that hold an iterator, which is advanced",
-        K::Base => "the first of a range of registers that is read",
-        K::BaseWrite => "the first of a range of registers that is made unbound",
-        K::Count => "the number of registers in the range",
-        K::Flag => "0 or 1",
-        K::Const => "index of a constant",
-        K::Literal => "index of a literal of the source",
-        K::Arg => "index of an argument key",
-        K::Key => "index of an object key",
-        K::Shape => "index of an object shape",
-        K::Path => "index of a dotted path",
-        K::Slot => "index of a frame slot",
-        K::Target => "number of an instruction that heads a block",
-        K::Block => "index of the block itself",
-        K::Function => "number of a builtin function",
-        K::Method => "number of a method name",
-        K::Site => "index of a call site of an atom",
-        K::Callee => "index of a function of the program, not the main program",
-        K::Schema => "index of a schema",
-        K::Memo => "index of a memo site",
-        K::Names => "index of a table of variables",
-        K::Number => "a plain number",
     }
 }
 
@@ -524,12 +446,6 @@ mod tests {
                 "{}",
                 row.name
             );
-            for (_, kind) in row.operands {
-                assert!(KINDS.contains(kind), "{kind:?}");
-            }
-        }
-        for (at, kind) in KINDS.iter().enumerate() {
-            assert!(!KINDS[..at].contains(kind));
         }
         assert!(
             text.contains("| 2 | Mov | dst: Write, src: Read | dst = src. |"),
@@ -544,14 +460,14 @@ mod tests {
             let bytes = row
                 .operands
                 .iter()
-                .filter(|(_, kind)| is_byte(*kind))
+                .filter(|(_, kind)| kind.is_byte())
                 .count();
             let mut full = [0u8; 8];
             full[0] = code as u8;
             full[1..=bytes].fill(7);
             let op = Op::decode(full).unwrap();
             for (_, kind, value) in op.operands().iter() {
-                assert_eq!(value, if is_byte(kind) { 7 } else { 0 }, "{}", row.name);
+                assert_eq!(value, if kind.is_byte() { 7 } else { 0 }, "{}", row.name);
             }
         }
     }

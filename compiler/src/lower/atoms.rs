@@ -5,7 +5,7 @@ use super::templates::FILL;
 use super::{Lower, MAX_CALL_ARGS};
 use a99_core::builtins::is_forbidden;
 use a99_core::json::{Kind, NodeId};
-use a99_core::program::{Const, Op, Site};
+use a99_core::program::{Const, Count, Number, Op, Reg, Site, SiteIdx};
 use a99_core::sig::{Binding, Param, Params};
 
 impl<'a> Lower<'_, 'a> {
@@ -54,7 +54,12 @@ impl<'a> Lower<'_, 'a> {
             inputs: n,
         });
         let site = self.s.sites.len() as u32 - 1;
-        self.e.emit(Op::CallAtom { dst, base, n, site });
+        self.e.emit(Op::CallAtom {
+            dst,
+            base,
+            n: Count(n),
+            site: SiteIdx(site),
+        });
         self.release(inner);
         self.bind_result(step, dst, true);
         self.e.close_step(id, Some(dst));
@@ -62,7 +67,7 @@ impl<'a> Lower<'_, 'a> {
     }
 
     /// Input `i` into its register of those from `base`.
-    pub(super) fn input(&mut self, step: NodeId, params: &[Param], i: usize, base: u8) {
+    pub(super) fn input(&mut self, step: NodeId, params: &[Param], i: usize, base: Reg) {
         let doc = self.s.doc;
         let (param, dst) = (&params[i], base + i as u8);
         let Some(node) = doc.get(step, param.name) else {
@@ -77,7 +82,10 @@ impl<'a> Lower<'_, 'a> {
                 self.value_to(node, dst);
                 let mark = self.mark();
                 let arr = self.temp();
-                self.e.emit(Op::NewArr { dst: arr, cap: 1 });
+                self.e.emit(Op::NewArr {
+                    dst: arr,
+                    cap: Number(1),
+                });
                 self.e.emit(Op::ArrPush { arr, src: dst });
                 self.e.emit(Op::Mov { dst, src: arr });
                 self.release(mark);
@@ -106,14 +114,14 @@ impl<'a> Lower<'_, 'a> {
     }
 
     /// Every input as a value position, in one object.
-    fn open_inputs(&mut self, step: NodeId, dst: u8) {
+    fn open_inputs(&mut self, step: NodeId, dst: Reg) {
         let mut inputs = self.inputs(step);
         inputs.retain(|(name, _)| !is_metadata(name));
         let mark = self.mark();
         let arr = self.temp();
         self.e.emit(Op::NewArr {
             dst: arr,
-            cap: inputs.len() as u32,
+            cap: Number(inputs.len() as u32),
         });
         let mut keys = Vec::with_capacity(inputs.len());
         for (name, node) in inputs {
@@ -129,7 +137,7 @@ impl<'a> Lower<'_, 'a> {
     }
 
     /// The step as written, without `op` and `result`.
-    fn raw_inputs(&mut self, step: NodeId, dst: u8) {
+    fn raw_inputs(&mut self, step: NodeId, dst: Reg) {
         let doc = self.s.doc;
         debug_assert_eq!(doc.kind(step), Kind::Object);
         let mark = self.mark();
@@ -140,7 +148,7 @@ impl<'a> Lower<'_, 'a> {
             .collect();
         self.e.emit(Op::NewArr {
             dst: arr,
-            cap: members.len() as u32,
+            cap: Number(members.len() as u32),
         });
         let mut keys = Vec::with_capacity(members.len());
         for (name, node) in members {
@@ -149,7 +157,7 @@ impl<'a> Lower<'_, 'a> {
             self.raw_to(node, src);
             self.e.emit(Op::ArrPush { arr, src });
             self.release(super::Mark {
-                reg: src,
+                reg: src.0,
                 slot: self.mark().slot,
             });
         }

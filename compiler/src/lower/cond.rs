@@ -8,7 +8,7 @@ use crate::expr::{self, BinOp, LogOp, UnOp};
 use crate::ir::{At, FromJson, Ir, IrKind, Lit, from_text};
 use a99_core::diag::{Diagnostic, codes, excerpt};
 use a99_core::json::NodeId;
-use a99_core::program::{Const, Op};
+use a99_core::program::{Const, Op, Reg, Target};
 
 /// A condition that is ready to be tested, any number of times.
 #[derive(Copy, Clone)]
@@ -106,7 +106,7 @@ impl<'a> Lower<'_, 'a> {
         Condition {
             ir,
             is_text: true,
-            prefix: Some(prefix),
+            prefix: Some(prefix.0),
             vars: doc.get(step, "vars"),
         }
     }
@@ -190,9 +190,9 @@ impl<'a> Lower<'_, 'a> {
             _ => {
                 let src = self.expr(ir);
                 let op = if when {
-                    Op::JTrue { src, to: 0 }
+                    Op::JTrue { src, to: Target(0) }
                 } else {
-                    Op::JFalse { src, to: 0 }
+                    Op::JFalse { src, to: Target(0) }
                 };
                 self.e.jump(op, to);
             }
@@ -201,7 +201,7 @@ impl<'a> Lower<'_, 'a> {
     }
 
     /// A register with `undefined`.
-    pub(super) fn undefined(&mut self) -> u8 {
+    pub(super) fn undefined(&mut self) -> Reg {
         self.const_reg(Const::Undefined)
     }
 }
@@ -216,8 +216,8 @@ fn is_test(op: BinOp) -> bool {
 
 /// The fused test. `a > b` is `b < a`: coercing operands has no effects that
 /// a program could see.
-fn compare(op: BinOp, l: u8, r: u8, when: bool) -> Op {
-    let to = 0;
+fn compare(op: BinOp, l: Reg, r: Reg, when: bool) -> Op {
+    let to = Target(0);
     match (op, when) {
         (BinOp::Lt, true) => Op::JLt { l, r, to },
         (BinOp::Lt, false) => Op::JNLt { l, r, to },

@@ -10,7 +10,7 @@ use crate::ir::{Ir, IrKind, Lit, Warn};
 use a99_core::builtins;
 use a99_core::costs::object_nodes;
 use a99_core::diag::codes;
-use a99_core::program::{ChargeKind, Const, Op};
+use a99_core::program::{BuiltinIdx, ChargeKind, Const, Count, KeyIdx, MethodIdx, Op, Reg, Target};
 use std::collections::HashMap;
 
 impl<'a> Lower<'_, 'a> {
@@ -30,7 +30,7 @@ impl<'a> Lower<'_, 'a> {
     }
 
     /// The value of an expression, in some register.
-    pub(super) fn expr(&mut self, ir: &Ir<'a>) -> u8 {
+    pub(super) fn expr(&mut self, ir: &Ir<'a>) -> Reg {
         match ir.kind {
             IrKind::Lit(lit) => {
                 self.pay(ir);
@@ -60,8 +60,9 @@ impl<'a> Lower<'_, 'a> {
     }
 
     /// Into `dst` where one last instruction writes it, else somewhere.
-    pub(super) fn expr_or_to(&mut self, ir: &Ir<'a>, dst: u8) -> u8 {
-        if matches!(ir.kind, IrKind::Logical(..) | IrKind::Conditional(..)) && dst == self.next {
+    pub(super) fn expr_or_to(&mut self, ir: &Ir<'a>, dst: Reg) -> Reg {
+        if matches!(ir.kind, IrKind::Logical(..) | IrKind::Conditional(..)) && dst == Reg(self.next)
+        {
             return self.expr(ir);
         }
         self.expr_to(ir, dst);
@@ -69,7 +70,7 @@ impl<'a> Lower<'_, 'a> {
     }
 
     /// A value that is written on several paths, kept in a slot until then.
-    fn branches_via_slot(&mut self, ir: &Ir<'a>) -> u8 {
+    fn branches_via_slot(&mut self, ir: &Ir<'a>) -> Reg {
         let slot = self.slot();
         let end = self.e.label();
         self.pay(ir);
@@ -92,7 +93,7 @@ impl<'a> Lower<'_, 'a> {
                 self.jump_unless(test, other);
                 let (_, mark) = store(self, consequent);
                 self.release(mark);
-                self.e.jump(Op::Jmp { to: 0 }, end);
+                self.e.jump(Op::Jmp { to: Target(0) }, end);
                 self.e.bind(other);
                 let (_, mark) = store(self, alternate);
                 self.release(mark);
@@ -125,7 +126,7 @@ impl<'a> Lower<'_, 'a> {
 
     /// Computes an expression into `dst`, which only its last instruction
     /// writes unless `dst` is a temporary of this expression.
-    pub(super) fn expr_to(&mut self, ir: &Ir<'a>, dst: u8) {
+    pub(super) fn expr_to(&mut self, ir: &Ir<'a>, dst: Reg) {
         let mark = self.mark();
         match ir.kind {
             IrKind::Lit(lit) => {
@@ -184,7 +185,7 @@ impl<'a> Lower<'_, 'a> {
                 let (other, end) = (self.e.label(), self.e.label());
                 self.jump_unless(test, other);
                 self.expr_to(consequent, dst);
-                self.e.jump(Op::Jmp { to: 0 }, end);
+                self.e.jump(Op::Jmp { to: Target(0) }, end);
                 self.e.bind(other);
                 self.expr_to(alternate, dst);
                 self.e.bind(end);
@@ -254,16 +255,16 @@ impl<'a> Lower<'_, 'a> {
     }
 
     /// Two operands in registers, the first kept while the second is computed.
-    pub(super) fn operands(&mut self, left: &Ir<'a>, right: &Ir<'a>) -> (u8, u8) {
+    pub(super) fn operands(&mut self, left: &Ir<'a>, right: &Ir<'a>) -> (Reg, Reg) {
         let l = self.held(left);
         let r = self.expr(right);
         (self.take(l), r)
     }
 
-    fn logical(&mut self, dst: u8, op: LogOp, left: &Ir<'a>, right: &Ir<'a>, mark: Mark) {
+    fn logical(&mut self, dst: Reg, op: LogOp, left: &Ir<'a>, right: &Ir<'a>, mark: Mark) {
         // `dst` may be a variable that the right side reads: the left value
         // waits in a temporary of its own.
-        let is_temp = dst >= mark.reg || dst >= super::VAR_LIMIT;
+        let is_temp = dst >= Reg(mark.reg) || dst >= Reg(super::VAR_LIMIT);
         let value = if is_temp { dst } else { self.temp() };
         self.expr_to(left, value);
         let end = self.e.label();
@@ -273,7 +274,7 @@ impl<'a> Lower<'_, 'a> {
         self.mov(dst, value);
     }
 
-    fn member(&mut self, dst: u8, object: &Ir<'a>, name: &[u8], optional: bool, ir: &Ir<'a>) {
+    fn member(&mut self, dst: Reg, object: &Ir<'a>, name: &[u8], optional: bool, ir: &Ir<'a>) {
         let obj = self.expr(object);
         self.place(ir);
         if builtins::is_forbidden(name) {
@@ -291,7 +292,7 @@ impl<'a> Lower<'_, 'a> {
         self.e.emit(Op::Member { dst, obj, key });
     }
 
-    fn index(&mut self, dst: u8, object: &Ir<'a>, index: &Ir<'a>, optional: bool, ir: &Ir<'a>) {
+    fn index(&mut self, dst: Reg, object: &Ir<'a>, index: &Ir<'a>, optional: bool, ir: &Ir<'a>) {
         if !optional {
             let (obj, idx) = self.operands(object, index);
             self.place(ir);
@@ -310,18 +311,24 @@ impl<'a> Lower<'_, 'a> {
     }
 
     /// `undefined` where `obj` is null or undefined, else what the code says.
-    fn unless_nullish(&mut self, dst: u8, obj: u8, code: impl FnOnce(&mut Self)) {
+    fn unless_nullish(&mut self, dst: Reg, obj: Reg, code: impl FnOnce(&mut Self)) {
         let (absent, end) = (self.e.label(), self.e.label());
-        self.e.jump(Op::JNullish { src: obj, to: 0 }, absent);
+        self.e.jump(
+            Op::JNullish {
+                src: obj,
+                to: Target(0),
+            },
+            absent,
+        );
         code(self);
-        self.e.jump(Op::Jmp { to: 0 }, end);
+        self.e.jump(Op::Jmp { to: Target(0) }, end);
         self.e.bind(absent);
         self.load_const(dst, Const::Undefined);
         self.e.bind(end);
     }
 
     /// An array of these values in a fresh temporary.
-    fn array(&mut self, items: &[Ir<'a>]) -> u8 {
+    fn array(&mut self, items: &[Ir<'a>]) -> Reg {
         let held = self.collector(items.len());
         for item in items {
             let mark = self.mark();
@@ -332,7 +339,7 @@ impl<'a> Lower<'_, 'a> {
         self.take(held)
     }
 
-    fn object(&mut self, dst: u8, entries: &[(&'a [u8], Ir<'a>)]) {
+    fn object(&mut self, dst: Reg, entries: &[(&'a [u8], Ir<'a>)]) {
         if let Some((name, _)) = entries.iter().find(|(k, _)| builtins::is_forbidden(k)) {
             // A key is refused when it would be set: after its value.
             for (key, value) in entries {
@@ -352,7 +359,7 @@ impl<'a> Lower<'_, 'a> {
             return;
         }
         // A repeated key keeps its first place and its last value.
-        let mut keys: Vec<u32> = Vec::with_capacity(entries.len());
+        let mut keys: Vec<KeyIdx> = Vec::with_capacity(entries.len());
         let mut places = Vec::with_capacity(entries.len());
         let mut at_key = HashMap::new();
         for (key, _) in entries {
@@ -372,7 +379,7 @@ impl<'a> Lower<'_, 'a> {
             self.e.emit(Op::NewObj {
                 dst,
                 base,
-                n: keys.len() as u8,
+                n: Count(keys.len() as u8),
                 shape,
             });
             return;
@@ -401,7 +408,7 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    fn call(&mut self, dst: u8, callee: &[u8], args: &[Ir<'a>], ir: &Ir<'a>) {
+    fn call(&mut self, dst: Reg, callee: &[u8], args: &[Ir<'a>], ir: &Ir<'a>) {
         let name = Self::shown(callee);
         let Some(function) = builtins::function("", &name).map(u32::from) else {
             let text = if let Some(text) = builtins::refused(&name) {
@@ -423,19 +430,23 @@ impl<'a> Lower<'_, 'a> {
             self.e.emit(Op::CallFn {
                 dst,
                 base,
-                n: args.len() as u8,
-                function,
+                n: Count(args.len() as u8),
+                function: BuiltinIdx(function),
             });
         } else {
             let arr = self.array(args);
             self.place(ir);
-            self.e.emit(Op::WideFn { dst, arr, function });
+            self.e.emit(Op::WideFn {
+                dst,
+                arr,
+                function: BuiltinIdx(function),
+            });
         }
     }
 
     fn method(
         &mut self,
-        dst: u8,
+        dst: Reg,
         object: &Ir<'a>,
         name: &[u8],
         args: &[Ir<'a>],
@@ -455,8 +466,8 @@ impl<'a> Lower<'_, 'a> {
     /// that register was allocated.
     fn method_on(
         &mut self,
-        dst: u8,
-        (obj, mark): (u8, Mark),
+        dst: Reg,
+        (obj, mark): (Reg, Mark),
         name: &[u8],
         args: &[Ir<'a>],
         ir: &Ir<'a>,
@@ -485,7 +496,10 @@ impl<'a> Lower<'_, 'a> {
             return;
         };
         if !args.is_empty() {
-            self.e.emit(Op::CheckMethod { obj, method });
+            self.e.emit(Op::CheckMethod {
+                obj,
+                method: MethodIdx(method),
+            });
         }
         if self.fits_in_row(args) {
             let base = self.temps(1);
@@ -495,8 +509,8 @@ impl<'a> Lower<'_, 'a> {
             self.e.emit(Op::CallMethod {
                 dst,
                 base,
-                n: args.len() as u8 + 1,
-                method,
+                n: Count(args.len() as u8 + 1),
+                method: MethodIdx(method),
             });
             return;
         }
@@ -508,21 +522,21 @@ impl<'a> Lower<'_, 'a> {
             dst,
             obj,
             arr,
-            method,
+            method: MethodIdx(method),
         });
     }
 }
 
 /// The jump that ends a logical operator early.
-fn leaves(op: LogOp, src: u8) -> Op {
+fn leaves(op: LogOp, src: Reg) -> Op {
     match op {
-        LogOp::And => Op::JFalse { src, to: 0 },
-        LogOp::Or => Op::JTrue { src, to: 0 },
-        LogOp::Nullish => Op::JPresent { src, to: 0 },
+        LogOp::And => Op::JFalse { src, to: Target(0) },
+        LogOp::Or => Op::JTrue { src, to: Target(0) },
+        LogOp::Nullish => Op::JPresent { src, to: Target(0) },
     }
 }
 
-fn binary(op: BinOp, dst: u8, l: u8, r: u8) -> Op {
+fn binary(op: BinOp, dst: Reg, l: Reg, r: Reg) -> Op {
     match op {
         BinOp::Add => Op::Add { dst, l, r },
         BinOp::Sub => Op::Sub { dst, l, r },

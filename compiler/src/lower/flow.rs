@@ -4,12 +4,14 @@ use super::scopes::catch_param;
 use super::{Lower, ReturnTo};
 use crate::ir::{key_text, truthy};
 use a99_core::json::{Kind, NodeId};
-use a99_core::program::{ChargeKind, Const, Op};
+use a99_core::program::{
+    ChargeKind, Const, Count, FunctionIdx, KeyIdx, Number, Op, Reg, SchemaIdx, Target,
+};
 use a99_core::value::Value;
 use std::collections::HashSet;
 
 impl<'a> Lower<'_, 'a> {
-    pub(super) fn form_if(&mut self, step: NodeId) -> Option<u8> {
+    pub(super) fn form_if(&mut self, step: NodeId) -> Option<Reg> {
         let doc = self.s.doc;
         let condition = self.condition(step);
         let (other, end) = (self.e.label(), self.e.label());
@@ -18,7 +20,7 @@ impl<'a> Lower<'_, 'a> {
         self.body(step, doc.get(step, "then"));
         let then_bound = self.vars.undo(mark);
         if let Some(steps) = doc.get(step, "else").filter(|n| truthy(doc, *n)) {
-            self.e.jump(Op::Jmp { to: 0 }, end);
+            self.e.jump(Op::Jmp { to: Target(0) }, end);
             self.e.bind(other);
             self.body(step, Some(steps));
             let else_bound = self.vars.undo(mark);
@@ -37,7 +39,7 @@ impl<'a> Lower<'_, 'a> {
 
     /// `result` on a form without a value leaves its variable alone (D12), a
     /// constant like any other; the name must be one that may be bound.
-    pub(super) fn end_valueless(&mut self, step: NodeId) -> Option<u8> {
+    pub(super) fn end_valueless(&mut self, step: NodeId) -> Option<Reg> {
         let doc = self.s.doc;
         if let Some(node) = doc.get(step, "result").filter(|n| truthy(doc, *n)) {
             let name = key_text(doc, Some(node), self.s.arena);
@@ -46,7 +48,7 @@ impl<'a> Lower<'_, 'a> {
         None
     }
 
-    pub(super) fn form_while(&mut self, step: NodeId) -> Option<u8> {
+    pub(super) fn form_while(&mut self, step: NodeId) -> Option<Reg> {
         let doc = self.s.doc;
         let condition = self.condition(step);
         self.loops += 1;
@@ -80,7 +82,7 @@ impl<'a> Lower<'_, 'a> {
         self.end_valueless(step)
     }
 
-    pub(super) fn form_try(&mut self, step: NodeId) -> Option<u8> {
+    pub(super) fn form_try(&mut self, step: NodeId) -> Option<Reg> {
         let doc = self.s.doc;
         let catch = doc.get(step, "catch").filter(|n| truthy(doc, *n));
         let mark = self.vars.mark();
@@ -93,7 +95,7 @@ impl<'a> Lower<'_, 'a> {
         self.vars.undo(mark);
         let (handler, end) = (self.e.label(), self.e.label());
         self.e.protect(start, handler);
-        self.e.jump(Op::Jmp { to: 0 }, end);
+        self.e.jump(Op::Jmp { to: Target(0) }, end);
         self.e.bind(handler);
         let regs = self.mark();
         let (msg, op) = (self.temp(), self.temp());
@@ -111,7 +113,7 @@ impl<'a> Lower<'_, 'a> {
         self.end_valueless(step)
     }
 
-    pub(super) fn form_return(&mut self, step: NodeId) -> Option<u8> {
+    pub(super) fn form_return(&mut self, step: NodeId) -> Option<Reg> {
         let doc = self.s.doc;
         let dst = self.temp();
         if let Some(value) = doc.get(step, "value") {
@@ -129,7 +131,7 @@ impl<'a> Lower<'_, 'a> {
                 if let Some(value) = value {
                     self.store(value, dst);
                 }
-                self.e.jump(Op::Jmp { to: 0 }, end);
+                self.e.jump(Op::Jmp { to: Target(0) }, end);
             }
         }
         Some(dst)
@@ -137,7 +139,7 @@ impl<'a> Lower<'_, 'a> {
 
     /// An object with exactly the properties of the schema, each read as a
     /// variable, then projected through the schema.
-    fn return_schema(&mut self, step: NodeId, dst: u8) {
+    fn return_schema(&mut self, step: NodeId, dst: Reg) {
         let doc = self.s.doc;
         let schema = doc.get(step, "schema");
         let properties = schema
@@ -149,7 +151,7 @@ impl<'a> Lower<'_, 'a> {
             .map(|m| m.0)
             .collect();
         let mark = self.mark();
-        let keys: Vec<u32> = names.iter().map(|n| self.s.pool.key(n)).collect();
+        let keys: Vec<KeyIdx> = names.iter().map(|n| self.s.pool.key(n)).collect();
         let shape = self.s.pool.shape(&keys);
         if names.len() <= super::MAX_CALL_ARGS && !self.is_crowded() {
             let base = self.temps(names.len());
@@ -162,14 +164,14 @@ impl<'a> Lower<'_, 'a> {
             self.e.emit(Op::NewObj {
                 dst,
                 base,
-                n: names.len() as u8,
+                n: Count(names.len() as u8),
                 shape,
             });
         } else {
             let arr = self.temp();
             self.e.emit(Op::NewArr {
                 dst: arr,
-                cap: names.len() as u32,
+                cap: Number(names.len() as u32),
             });
             for name in &names {
                 let mark = self.mark();
@@ -193,7 +195,7 @@ impl<'a> Lower<'_, 'a> {
             self.e.emit(Op::Project {
                 dst,
                 src: dst,
-                schema,
+                schema: SchemaIdx(schema),
             });
         }
     }
@@ -211,7 +213,7 @@ impl<'a> Lower<'_, 'a> {
                 .any(|(_, p)| !(doc.kind(p) == Kind::Object && doc.is_empty(p)))
     }
 
-    pub(super) fn form_scope(&mut self, step: NodeId) -> Option<u8> {
+    pub(super) fn form_scope(&mut self, step: NodeId) -> Option<Reg> {
         let steps = self.s.doc.get(step, "steps");
         let opened = self.open_scope(&[steps], &[], false);
         self.body(step, steps);
@@ -219,7 +221,7 @@ impl<'a> Lower<'_, 'a> {
         self.end_valueless(step)
     }
 
-    pub(super) fn form_call_local(&mut self, step: NodeId) -> Option<u8> {
+    pub(super) fn form_call_local(&mut self, step: NodeId) -> Option<Reg> {
         let doc = self.s.doc;
         let name = key_text(doc, doc.get(step, "name"), self.s.arena);
         let dst = self.temp();
@@ -263,15 +265,15 @@ impl<'a> Lower<'_, 'a> {
         self.e.emit(Op::Call {
             dst,
             base,
-            n: params as u8,
-            callee,
+            n: Count(params as u8),
+            callee: FunctionIdx(callee),
         });
         self.release(mark);
         self.bind_result(step, dst, true);
         Some(dst)
     }
 
-    pub(super) fn form_error(&mut self, step: NodeId) -> Option<u8> {
+    pub(super) fn form_error(&mut self, step: NodeId) -> Option<Reg> {
         let doc = self.s.doc;
         let first = doc
             .get(step, "args")

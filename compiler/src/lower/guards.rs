@@ -11,7 +11,7 @@ use super::Lower;
 use crate::ir::FromJson;
 use a99_core::builtins::is_forbidden;
 use a99_core::json::{Kind, NodeId};
-use a99_core::program::{Const, Op};
+use a99_core::program::{Const, Op, Reg, Target};
 use a99_core::sig::{AtomSig, BaseCost, Binding, Effect, Param, Params};
 
 /// What is asked before the other inputs.
@@ -50,7 +50,7 @@ impl Lower<'_, '_> {
         step: NodeId,
         guard: &Guard,
         params: &[Param],
-        base: u8,
+        base: Reg,
     ) {
         for i in &guard.first {
             self.input(step, params, *i, base);
@@ -64,14 +64,20 @@ impl Lower<'_, '_> {
         }
         self.e.at = Some((step, None));
         self.internal_call(asked, asked, n as u8, &guard.op);
-        self.e.jump(Op::JTrue { src: asked, to: 0 }, open);
+        self.e.jump(
+            Op::JTrue {
+                src: asked,
+                to: Target(0),
+            },
+            open,
+        );
         self.release(mark);
         for i in 0..params.len() {
             if !guard.first.contains(&i) {
                 self.load_const(base + i as u8, Const::Undefined);
             }
         }
-        self.e.jump(Op::Jmp { to: 0 }, ready);
+        self.e.jump(Op::Jmp { to: Target(0) }, ready);
         self.e.bind(open);
         for i in 0..params.len() {
             if guard.again || !guard.first.contains(&i) {

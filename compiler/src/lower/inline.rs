@@ -2,14 +2,14 @@
 
 use super::Lower;
 use a99_core::json::NodeId;
-use a99_core::program::{CONST_FLAG, Const, Op, Site};
+use a99_core::program::{CONST_FLAG, Const, Count, NamesIdx, Op, Reg, Site, SiteIdx};
 use a99_core::sig::Params;
 
 /// What a name in a table counts against the size of the code.
 const NAME_ROOM: usize = 8;
 
 impl<'a> Lower<'_, 'a> {
-    pub(super) fn form_agent_run(&mut self, step: NodeId) -> Option<u8> {
+    pub(super) fn form_agent_run(&mut self, step: NodeId) -> Option<Reg> {
         let dst = self.temp();
         let mark = self.mark();
         let base = self.temps(2);
@@ -33,15 +33,15 @@ impl<'a> Lower<'_, 'a> {
         self.e.emit(Op::AgentRun {
             dst,
             base,
-            n: 2,
-            site,
+            n: Count(2),
+            site: SiteIdx(site),
         });
         self.release(mark);
         self.bind_result(step, dst, true);
         Some(dst)
     }
 
-    pub(super) fn form_run_code(&mut self, step: NodeId) -> Option<u8> {
+    pub(super) fn form_run_code(&mut self, step: NodeId) -> Option<Reg> {
         let doc = self.s.doc;
         let dst = self.temp();
         let mark = self.mark();
@@ -60,7 +60,7 @@ impl<'a> Lower<'_, 'a> {
         self.e.emit(Op::RunCode {
             dst,
             base,
-            n: 2,
+            n: Count(2),
             names,
         });
         self.release(mark);
@@ -69,29 +69,29 @@ impl<'a> Lower<'_, 'a> {
     }
 
     /// The table of all that is visible in the innermost scope.
-    fn visible_names(&mut self) -> u32 {
+    fn visible_names(&mut self) -> NamesIdx {
         let scope = self.scope();
         if let Some((of, names)) = self.s.names_of
             && of == scope
         {
-            return names;
+            return NamesIdx(names);
         }
         // Finding and sorting a name costs as much as some instructions.
         if !self.e.spend(NAME_ROOM * self.vars.visible_count()) {
-            return 0;
+            return NamesIdx(0);
         }
         let visible = self.vars.visible();
         let mut table = Vec::with_capacity(visible.len());
         for (name, id) in &visible {
             let var = self.vars.var(*id);
-            table.push((self.s.pool.text_const(name), var.home));
+            table.push((self.s.pool.text_const(name).0, var.home));
             if let Some(flag) = var.const_flag {
-                table.push((self.s.pool.text_const(CONST_FLAG), flag));
+                table.push((self.s.pool.text_const(CONST_FLAG).0, flag));
             }
         }
         self.s.names.push(table);
         let names = self.s.names.len() as u32 - 1;
         self.s.names_of = Some((scope, names));
-        names
+        NamesIdx(names)
     }
 }

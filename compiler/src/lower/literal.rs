@@ -20,10 +20,10 @@ pub(super) fn steps(doc: &Document, node: NodeId, pool: &mut Pool) -> Box<[LitOp
     while let Some(item) = work.pop() {
         let op = match item {
             Work::Visit(node) => match doc.kind(node) {
-                Kind::Null => LitOp::Const(pool.constant(Const::Null)),
-                Kind::Bool(b) => LitOp::Const(pool.constant(Const::Bool(b))),
-                Kind::Number(n) => LitOp::Const(pool.fresh(Const::Number(n))),
-                Kind::String(text) => LitOp::Const(pool.fresh_text(text)),
+                Kind::Null => LitOp::Const(pool.constant(Const::Null).0),
+                Kind::Bool(b) => LitOp::Const(pool.constant(Const::Bool(b)).0),
+                Kind::Number(n) => LitOp::Const(pool.fresh(Const::Number(n)).0),
+                Kind::String(text) => LitOp::Const(pool.fresh_text(text).0),
                 Kind::Array | Kind::Object => {
                     work.push(Work::Close(node));
                     let from = work.len();
@@ -39,7 +39,7 @@ pub(super) fn steps(doc: &Document, node: NodeId, pool: &mut Pool) -> Box<[LitOp
             Work::Close(node) => {
                 keys.clear();
                 keys.extend(doc.members(node).map(|(key, _)| pool.key(key)));
-                LitOp::Object(pool.shape(&keys))
+                LitOp::Object(pool.shape(&keys).0)
             }
         };
         ops.push(op);

@@ -5,7 +5,7 @@ use crate::emit::Label;
 use crate::ir::key_text;
 use a99_core::diag::codes;
 use a99_core::json::NodeId;
-use a99_core::program::{Const, Op};
+use a99_core::program::{Const, Op, Reg, Target};
 
 /// The registers of an iteration, which may have been moved to slots.
 struct Iteration {
@@ -66,17 +66,24 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    fn spill(&mut self, r: u8) -> Held {
+    fn spill(&mut self, r: Reg) -> Held {
         let slot = self.slot();
         self.e.emit(Op::SlotStore { src: r, slot });
         Held::Slot(slot)
     }
 
     /// The head of the loop: the next item in `dst`, or out.
-    fn next_item(&mut self, i: &Iteration, dst: u8) {
+    fn next_item(&mut self, i: &Iteration, dst: Reg) {
         if !i.crowded {
             if let Held::Reg(it) = i.it {
-                self.e.jump(Op::IterNext { dst, it, to: 0 }, i.exit);
+                self.e.jump(
+                    Op::IterNext {
+                        dst,
+                        it,
+                        to: Target(0),
+                    },
+                    i.exit,
+                );
             }
             return;
         }
@@ -88,7 +95,14 @@ impl<'a> Lower<'_, 'a> {
                 dst: it + 1,
                 slot: b,
             });
-            self.e.jump(Op::IterNext { dst, it, to: 0 }, i.exit);
+            self.e.jump(
+                Op::IterNext {
+                    dst,
+                    it,
+                    to: Target(0),
+                },
+                i.exit,
+            );
             self.e.emit(Op::SlotStore {
                 src: it + 1,
                 slot: b,
@@ -180,11 +194,11 @@ impl<'a> Lower<'_, 'a> {
     /// Ends a turn and the loop.
     fn end_turn(&mut self, i: &Iteration, opened: super::scopes::Opened) {
         self.close_scope(opened);
-        self.e.jump(Op::Jmp { to: 0 }, i.head);
+        self.e.jump(Op::Jmp { to: Target(0) }, i.head);
         self.loops -= 1;
     }
 
-    pub(super) fn form_map(&mut self, step: NodeId) -> Option<u8> {
+    pub(super) fn form_map(&mut self, step: NodeId) -> Option<Reg> {
         let steps = self.s.doc.get(step, "steps");
         let i = self.iterate(step, "map");
         let out = self.collector(0);
@@ -197,7 +211,13 @@ impl<'a> Lower<'_, 'a> {
         let r = self.name_or_undefined(b"result");
         self.mov(value, r);
         let present = self.e.label();
-        self.e.jump(Op::JPresent { src: value, to: 0 }, present);
+        self.e.jump(
+            Op::JPresent {
+                src: value,
+                to: Target(0),
+            },
+            present,
+        );
         self.load_const(value, Const::Null);
         self.e.bind(present);
         self.collect(out, value);
@@ -214,7 +234,7 @@ impl<'a> Lower<'_, 'a> {
         i: &Iteration,
         out: Held,
         may_be_undefined: bool,
-    ) -> Option<u8> {
+    ) -> Option<Reg> {
         let r = self.take(out);
         self.release(i.mark);
         let dst = self.temp();
@@ -223,12 +243,12 @@ impl<'a> Lower<'_, 'a> {
         Some(dst)
     }
 
-    fn item(&mut self, step: NodeId) -> u8 {
+    fn item(&mut self, step: NodeId) -> Reg {
         let (name, _) = self.name_of(step, "as");
         self.name_or_undefined(name)
     }
 
-    pub(super) fn form_filter(&mut self, step: NodeId, find: bool) -> Option<u8> {
+    pub(super) fn form_filter(&mut self, step: NodeId, find: bool) -> Option<Reg> {
         let i = self.iterate(step, if find { "find" } else { "filter" });
         let condition = self.condition(step);
         let out = if find {
@@ -244,7 +264,7 @@ impl<'a> Lower<'_, 'a> {
         let item = self.item(step);
         if find {
             self.store(out, item);
-            self.e.jump(Op::Jmp { to: 0 }, done);
+            self.e.jump(Op::Jmp { to: Target(0) }, done);
         } else {
             self.collect(out, item);
         }
@@ -263,7 +283,7 @@ impl<'a> Lower<'_, 'a> {
         self.finish(step, &i, out, find)
     }
 
-    pub(super) fn form_reduce(&mut self, step: NodeId) -> Option<u8> {
+    pub(super) fn form_reduce(&mut self, step: NodeId) -> Option<Reg> {
         let doc = self.s.doc;
         let steps = doc.get(step, "steps");
         let (acc_name, acc_node) = self.name_of(step, "accumulator");
@@ -281,7 +301,13 @@ impl<'a> Lower<'_, 'a> {
         let mark = self.mark();
         let r = self.name_or_undefined(b"result");
         let keep = self.e.label();
-        self.e.jump(Op::JNullish { src: r, to: 0 }, keep);
+        self.e.jump(
+            Op::JNullish {
+                src: r,
+                to: Target(0),
+            },
+            keep,
+        );
         self.store(acc, r);
         self.e.bind(keep);
         self.release(mark);

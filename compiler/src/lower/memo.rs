@@ -11,7 +11,9 @@
 
 use super::{Held, Lower, ReturnTo};
 use a99_core::json::{Kind, NodeId};
-use a99_core::program::{ChargeKind, Const, MemoSite, Op, Site};
+use a99_core::program::{
+    ChargeKind, Const, Count, MemoIdx, MemoSite, Op, Reg, Site, SiteIdx, Target,
+};
 use std::collections::BTreeSet;
 
 /// How many values one instruction hashes. The key of those makes the key of the
@@ -35,7 +37,13 @@ impl<'a> Lower<'_, 'a> {
             Some((given, _)) => {
                 self.value_to(given, key);
                 let present = self.e.label();
-                self.e.jump(Op::JPresent { src: key, to: 0 }, present);
+                self.e.jump(
+                    Op::JPresent {
+                        src: key,
+                        to: Target(0),
+                    },
+                    present,
+                );
                 self.hash_key(step, key, with_program);
                 self.e.bind(present);
             }
@@ -44,7 +52,7 @@ impl<'a> Lower<'_, 'a> {
     }
 
     /// The `hash` step that the reference runs for a keyless site.
-    fn hash_key(&mut self, step: NodeId, key: u8, with_program: bool) {
+    fn hash_key(&mut self, step: NodeId, key: Reg, with_program: bool) {
         let doc = self.s.doc;
         let steps = doc.get(step, "steps").unwrap_or(step);
         let op = self.s.op("hash");
@@ -69,7 +77,7 @@ impl<'a> Lower<'_, 'a> {
     /// the key so far, which has no name.
     fn hash_values(
         &mut self,
-        key: u8,
+        key: Reg,
         body: &[u8],
         names: &[&[u8]],
         goes_on: bool,
@@ -81,7 +89,7 @@ impl<'a> Lower<'_, 'a> {
         if goes_on {
             let r = self.temp();
             self.mov(r, key);
-            free.push(self.s.pool.text_const(b""));
+            free.push(self.s.pool.text_const(b"").0);
         }
         for name in names {
             let r = self.temp();
@@ -89,7 +97,7 @@ impl<'a> Lower<'_, 'a> {
             let value = self.name_or_undefined(name);
             self.mov(r, value);
             self.release(mark);
-            free.push(self.s.pool.text_const(name));
+            free.push(self.s.pool.text_const(name).0);
         }
         let body = self.s.pool.range(body);
         let n = free.len() as u8;
@@ -102,8 +110,8 @@ impl<'a> Lower<'_, 'a> {
         self.e.emit(Op::MemoKey {
             dst: key,
             base,
-            n,
-            memo,
+            n: Count(n),
+            memo: MemoIdx(memo),
         });
         self.release(mark);
     }
@@ -202,7 +210,7 @@ impl<'a> Lower<'_, 'a> {
         self.close_scope(opened);
     }
 
-    pub(super) fn form_memoize(&mut self, step: NodeId) -> Option<u8> {
+    pub(super) fn form_memoize(&mut self, step: NodeId) -> Option<Reg> {
         let start = self.mark();
         let bound = self.vars.mark();
         let value = self.place_for();
@@ -211,7 +219,14 @@ impl<'a> Lower<'_, 'a> {
         let mark = self.mark();
         let k = self.take(key);
         let dst = self.temp();
-        self.e.jump(Op::MemoGet { dst, key: k, to: 0 }, hit);
+        self.e.jump(
+            Op::MemoGet {
+                dst,
+                key: k,
+                to: Target(0),
+            },
+            hit,
+        );
         self.release(mark);
         self.memo_body(step, value);
         self.vars.undo(bound);
@@ -220,14 +235,14 @@ impl<'a> Lower<'_, 'a> {
         let (k, v) = (self.take(key), self.take(value));
         self.e.emit(Op::MemoPut { key: k, src: v });
         self.release(mark);
-        self.e.jump(Op::Jmp { to: 0 }, end);
+        self.e.jump(Op::Jmp { to: Target(0) }, end);
         self.e.bind(hit);
         self.store(value, dst);
         self.e.bind(end);
         self.finish_memo(step, start, value)
     }
 
-    fn finish_memo(&mut self, step: NodeId, start: super::Mark, value: Held) -> Option<u8> {
+    fn finish_memo(&mut self, step: NodeId, start: super::Mark, value: Held) -> Option<Reg> {
         let r = self.take(value);
         self.release(start);
         let dst = self.temp();
@@ -236,7 +251,7 @@ impl<'a> Lower<'_, 'a> {
         Some(dst)
     }
 
-    pub(super) fn form_cache(&mut self, step: NodeId) -> Option<u8> {
+    pub(super) fn form_cache(&mut self, step: NodeId) -> Option<Reg> {
         let doc = self.s.doc;
         let start = self.mark();
         let bound = self.vars.mark();
@@ -257,7 +272,7 @@ impl<'a> Lower<'_, 'a> {
         self.e.jump(
             Op::JFalse {
                 src: base + 1,
-                to: 0,
+                to: Target(0),
             },
             miss,
         );
@@ -268,7 +283,7 @@ impl<'a> Lower<'_, 'a> {
         });
         self.store(value, base + 1);
         self.release(mark);
-        self.e.jump(Op::Jmp { to: 0 }, end);
+        self.e.jump(Op::Jmp { to: Target(0) }, end);
         self.e.bind(miss);
         self.memo_body(step, value);
         self.vars.undo(bound);
@@ -291,7 +306,7 @@ impl<'a> Lower<'_, 'a> {
     }
 
     /// Calls an atom that no program can name, on behalf of the open step.
-    pub(super) fn internal_call(&mut self, dst: u8, base: u8, n: u8, op: &str) {
+    pub(super) fn internal_call(&mut self, dst: Reg, base: Reg, n: u8, op: &str) {
         let op = self.s.op(op);
         self.s.sites.push(Site {
             op,
@@ -299,7 +314,12 @@ impl<'a> Lower<'_, 'a> {
             inputs: n,
         });
         let site = self.s.sites.len() as u32 - 1;
-        self.e.emit(Op::CallAtom { dst, base, n, site });
+        self.e.emit(Op::CallAtom {
+            dst,
+            base,
+            n: Count(n),
+            site: SiteIdx(site),
+        });
     }
 }
 

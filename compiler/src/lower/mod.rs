@@ -32,7 +32,8 @@ use a99_core::builtins;
 use a99_core::diag::{Diagnostic, Diagnostics, codes, excerpt};
 use a99_core::json::{Document, Kind, NodeId};
 use a99_core::program::{
-    ArgKey, Const, Function, Home, LitOp, MemoSite, Op, OpRef, Program, Scope, Site, TextRange,
+    ArgKey, Const, Flag, Function, Home, LitOp, MemoSite, Op, OpRef, Program, Reg, Scope, Site,
+    Slot, TextRange,
 };
 use a99_core::sig::Signatures;
 use a99_core::text::wtf8_to_string_lossy;
@@ -164,8 +165,8 @@ impl<'a> Overlay<'a> {
 /// A value that waits: in a register, or spilled to a frame slot.
 #[derive(Copy, Clone, Debug)]
 pub(crate) enum Held {
-    Reg(u8),
-    Slot(u32),
+    Reg(Reg),
+    Slot(Slot),
 }
 
 /// A point to which temporaries are released.
@@ -330,7 +331,7 @@ impl<'s, 'a> Lower<'s, 'a> {
         let mut l = Lower::new(s);
         l.in_helper = true;
         l.e.at = Some((node, None));
-        l.e.f.name = l.s.pool.text_const(name);
+        l.e.f.name = l.s.pool.text_const(name).0;
         let steps = doc.get(node, "steps");
         let params: Vec<(&'a [u8], NodeId)> = doc
             .get(node, "paramNames")
@@ -385,34 +386,34 @@ impl<'s, 'a> Lower<'s, 'a> {
     // ---- registers ----
 
     /// A fresh temporary.
-    pub fn temp(&mut self) -> u8 {
+    pub fn temp(&mut self) -> Reg {
         let r = self.next;
         debug_assert!(r < MAX_REGISTER, "registers run out");
         self.next = (r + 1).min(MAX_REGISTER);
         self.high = self.high.max(self.next);
-        r
+        Reg(r)
     }
 
     /// The register that the next temporary will be.
-    pub fn peek(&mut self) -> u8 {
+    pub fn peek(&mut self) -> Reg {
         self.high = self.high.max(self.next + 1);
-        self.next
+        Reg(self.next)
     }
 
     /// Registers for `n` values in a row.
-    pub fn temps(&mut self, n: usize) -> u8 {
+    pub fn temps(&mut self, n: usize) -> Reg {
         let base = self.next;
         for _ in 0..n {
             self.temp();
         }
-        base
+        Reg(base)
     }
 
-    fn slot(&mut self) -> u32 {
+    fn slot(&mut self) -> Slot {
         let slot = self.next_slot;
         self.next_slot += 1;
         self.high_slot = self.high_slot.max(self.next_slot);
-        slot
+        Slot(slot)
     }
 
     pub fn mark(&self) -> Mark {
@@ -435,8 +436,8 @@ impl<'s, 'a> Lower<'s, 'a> {
     /// Keeps a value while other code is emitted. `mark` was taken before the
     /// value's register was allocated; where registers are short, the value
     /// goes to a slot and its register is free again.
-    pub fn hold(&mut self, r: u8, mark: Mark) -> Held {
-        if !self.is_crowded() || r < mark.reg {
+    pub fn hold(&mut self, r: Reg, mark: Mark) -> Held {
+        if !self.is_crowded() || r < Reg(mark.reg) {
             return Held::Reg(r);
         }
         let slot = self.slot();
@@ -446,7 +447,7 @@ impl<'s, 'a> Lower<'s, 'a> {
     }
 
     /// The register of a value that waited.
-    pub fn take(&mut self, held: Held) -> u8 {
+    pub fn take(&mut self, held: Held) -> Reg {
         match held {
             Held::Reg(r) => r,
             Held::Slot(slot) => {
@@ -468,14 +469,14 @@ impl<'s, 'a> Lower<'s, 'a> {
     }
 
     /// Writes a place made by [`Lower::place_for`].
-    pub fn store(&mut self, place: Held, src: u8) {
+    pub fn store(&mut self, place: Held, src: Reg) {
         match place {
             Held::Reg(r) => self.mov(r, src),
             Held::Slot(slot) => self.e.emit(Op::SlotStore { src, slot }),
         }
     }
 
-    pub fn mov(&mut self, dst: u8, src: u8) {
+    pub fn mov(&mut self, dst: Reg, src: Reg) {
         if dst != src {
             self.e.emit(Op::Mov { dst, src });
         }
@@ -483,18 +484,18 @@ impl<'s, 'a> Lower<'s, 'a> {
 
     // ---- constants ----
 
-    pub fn load_const(&mut self, dst: u8, value: Const) {
+    pub fn load_const(&mut self, dst: Reg, value: Const) {
         let k = self.s.pool.constant(value);
         self.e.emit(Op::LoadK { dst, k });
     }
 
-    pub fn load_text(&mut self, dst: u8, text: &[u8]) {
+    pub fn load_text(&mut self, dst: Reg, text: &[u8]) {
         let k = self.s.pool.text_const(text);
         self.e.emit(Op::LoadK { dst, k });
     }
 
     /// A register with a constant; inside loops one that keeps it.
-    pub fn const_reg(&mut self, value: Const) -> u8 {
+    pub fn const_reg(&mut self, value: Const) -> Reg {
         let k = self.s.pool.constant(value);
         if self.loops > 0
             && let Some(r) = self.e.pin(k)
@@ -510,16 +511,16 @@ impl<'s, 'a> Lower<'s, 'a> {
 
     /// Code that fails with this text when reached.
     pub fn throw(&mut self, text: &str) {
-        self.throw_bytes(text.as_bytes(), 0);
+        self.throw_bytes(text.as_bytes(), Flag(0));
     }
 
     /// Code that fails with a security error.
     pub fn throw_forbidden(&mut self, name: &[u8]) {
         let text = builtins::forbidden_text(&wtf8_to_string_lossy(name));
-        self.throw_bytes(text.as_bytes(), 1);
+        self.throw_bytes(text.as_bytes(), Flag(1));
     }
 
-    fn throw_bytes(&mut self, text: &[u8], flag: u8) {
+    fn throw_bytes(&mut self, text: &[u8], flag: Flag) {
         let k = self.s.pool.text_const(text);
         self.e.emit(Op::Throw { flag, k });
     }

@@ -4,7 +4,7 @@ use super::{Held, Lower};
 use crate::vars::VarId;
 use a99_core::builtins::{self, Constant, Global};
 use a99_core::json::NodeId;
-use a99_core::program::{ArgFallback, ArgKey, Const, Home, Op};
+use a99_core::program::{ArgFallback, ArgIdx, ArgKey, Const, Count, Home, Op, Reg, Slot, Target};
 use a99_core::text::wtf8_to_string_lossy;
 
 /// First number of the namespaces among builtin values, as the VM counts them.
@@ -12,28 +12,34 @@ const NAMESPACE: u16 = 0x8000;
 
 impl<'a> Lower<'_, 'a> {
     /// The register of a variable, loading it if it lives in a slot.
-    fn var_reg(&mut self, id: VarId) -> u8 {
+    fn var_reg(&mut self, id: VarId) -> Reg {
         match self.vars.var(id).home {
-            Home::Reg(r) => r,
+            Home::Reg(r) => Reg(r),
             Home::Slot(slot) => {
                 let r = self.temp();
-                self.e.emit(Op::SlotLoad { dst: r, slot });
+                self.e.emit(Op::SlotLoad {
+                    dst: r,
+                    slot: Slot(slot),
+                });
                 r
             }
         }
     }
 
     /// Writes a variable.
-    pub(super) fn write_var(&mut self, id: VarId, src: u8) {
+    pub(super) fn write_var(&mut self, id: VarId, src: Reg) {
         match self.vars.var(id).home {
-            Home::Reg(r) => self.mov(r, src),
-            Home::Slot(slot) => self.e.emit(Op::SlotStore { src, slot }),
+            Home::Reg(r) => self.mov(Reg(r), src),
+            Home::Slot(slot) => self.e.emit(Op::SlotStore {
+                src,
+                slot: Slot(slot),
+            }),
         }
     }
 
     /// Puts the value that a chain of variables finds into `dst`, which holds
     /// the value for the case that none is bound.
-    pub(super) fn overlay_chain(&mut self, dst: u8, chain: &[VarId]) {
+    pub(super) fn overlay_chain(&mut self, dst: Reg, chain: &[VarId]) {
         for id in chain.iter().rev() {
             let mark = self.mark();
             let src = self.var_reg(*id);
@@ -47,7 +53,7 @@ impl<'a> Lower<'_, 'a> {
     }
 
     /// The value of a variable, or what `fallback` loads where none is bound.
-    fn chained(&mut self, chain: &[VarId], fallback: impl FnOnce(&mut Self, u8)) -> u8 {
+    fn chained(&mut self, chain: &[VarId], fallback: impl FnOnce(&mut Self, Reg)) -> Reg {
         if let [only] = chain
             && self.vars.is_bound(*only)
         {
@@ -63,7 +69,7 @@ impl<'a> Lower<'_, 'a> {
 
     /// A bare name in a value position: the variable, else its own text
     /// (language section 1.4).
-    pub(super) fn name_or_text(&mut self, name: &[u8]) -> u8 {
+    pub(super) fn name_or_text(&mut self, name: &[u8]) -> Reg {
         let chain = self.vars.chain(name);
         if chain.is_empty() {
             let range = self.s.pool.range(name);
@@ -73,7 +79,7 @@ impl<'a> Lower<'_, 'a> {
     }
 
     /// A variable or `undefined`; used by `return` and inherited results.
-    pub(super) fn name_or_undefined(&mut self, name: &[u8]) -> u8 {
+    pub(super) fn name_or_undefined(&mut self, name: &[u8]) -> Reg {
         let chain = self.vars.chain(name);
         if chain.is_empty() {
             return self.const_reg(Const::Undefined);
@@ -82,7 +88,7 @@ impl<'a> Lower<'_, 'a> {
     }
 
     /// A string in a value position (language section 1.4, step 3; D15).
-    pub(super) fn string_value(&mut self, text: &'a [u8]) -> u8 {
+    pub(super) fn string_value(&mut self, text: &'a [u8]) -> Reg {
         if let Some(path) = text.strip_prefix(b"args.") {
             return self.args_string(text, path);
         }
@@ -92,7 +98,7 @@ impl<'a> Lower<'_, 'a> {
         self.name_or_text(text)
     }
 
-    fn args_string(&mut self, text: &'a [u8], path: &'a [u8]) -> u8 {
+    fn args_string(&mut self, text: &'a [u8], path: &'a [u8]) -> Reg {
         let shadow = self.vars.chain(b"args");
         if shadow.is_empty() {
             return self.arg(path, ArgFallback::Undefined);
@@ -112,18 +118,23 @@ impl<'a> Lower<'_, 'a> {
         dst
     }
 
-    fn root_or_unbound(&mut self, chain: &[VarId]) -> u8 {
-        self.chained(chain, |l, dst| l.e.emit(Op::Unbind { base: dst, n: 1 }))
+    fn root_or_unbound(&mut self, chain: &[VarId]) -> Reg {
+        self.chained(chain, |l, dst| {
+            l.e.emit(Op::Unbind {
+                base: dst,
+                n: Count(1),
+            })
+        })
     }
 
-    fn forbidden_path(&mut self, name: &[u8]) -> u8 {
+    fn forbidden_path(&mut self, name: &[u8]) -> Reg {
         self.throw_forbidden(name);
         let dst = self.temp();
         self.load_const(dst, Const::Undefined);
         dst
     }
 
-    fn dotted(&mut self, text: &'a [u8]) -> u8 {
+    fn dotted(&mut self, text: &'a [u8]) -> Reg {
         let segments: Vec<&[u8]> = text.split(|b| *b == b'.').collect();
         if let Some(bad) = segments.iter().find(|s| builtins::is_forbidden(s)) {
             return self.forbidden_path(bad);
@@ -148,7 +159,7 @@ impl<'a> Lower<'_, 'a> {
 
     /// What a `catch` binds is the text of the error; its `message` is that
     /// text, as programs of both older generations expect.
-    fn message_of(&mut self, dst: u8, caught: u8) {
+    fn message_of(&mut self, dst: Reg, caught: Reg) {
         let other = self.e.label();
         let mark = self.mark();
         let kind = self.temp();
@@ -161,7 +172,7 @@ impl<'a> Lower<'_, 'a> {
             Op::JSNe {
                 l: kind,
                 r: text,
-                to: 0,
+                to: Target(0),
             },
             other,
         );
@@ -170,26 +181,26 @@ impl<'a> Lower<'_, 'a> {
         self.release(mark);
     }
 
-    fn pooled_text(&mut self, text: &[u8]) -> u8 {
+    fn pooled_text(&mut self, text: &[u8]) -> Reg {
         let range = self.s.pool.range(text);
         self.const_reg(Const::Text(range))
     }
 
     /// An argument by flat key or dotted path (D15).
-    pub(super) fn arg(&mut self, key: &[u8], fallback: ArgFallback) -> u8 {
+    pub(super) fn arg(&mut self, key: &[u8], fallback: ArgFallback) -> Reg {
         let dst = self.temp();
         self.load_arg(dst, key, true, fallback);
         dst
     }
 
     /// An argument by flat key only (`varsImport`).
-    pub(super) fn flat_arg(&mut self, key: &[u8]) -> u8 {
+    pub(super) fn flat_arg(&mut self, key: &[u8]) -> Reg {
         let dst = self.temp();
         self.load_arg(dst, key, false, ArgFallback::Undefined);
         dst
     }
 
-    fn load_arg(&mut self, dst: u8, key: &[u8], dotted: bool, fallback: ArgFallback) {
+    fn load_arg(&mut self, dst: Reg, key: &[u8], dotted: bool, fallback: ArgFallback) {
         let flat = self.s.pool.range(key);
         let kind = match fallback {
             ArgFallback::Undefined => u8::from(dotted),
@@ -214,12 +225,15 @@ impl<'a> Lower<'_, 'a> {
                 arg
             }
         };
-        self.e.emit(Op::LoadArg { dst, arg });
+        self.e.emit(Op::LoadArg {
+            dst,
+            arg: ArgIdx(arg),
+        });
     }
 
     /// An identifier of an expression: state, then arguments, then builtins
     /// (language section 3.2).
-    pub(super) fn ident(&mut self, name: &'a [u8]) -> u8 {
+    pub(super) fn ident(&mut self, name: &'a [u8]) -> Reg {
         if let Some(held) = self.overlay.get(name) {
             return match held {
                 Held::Reg(r) => r,
@@ -238,7 +252,7 @@ impl<'a> Lower<'_, 'a> {
         self.chained(&chain, |l, dst| l.outer_ident(dst, name))
     }
 
-    fn outer_ident(&mut self, dst: u8, name: &[u8]) {
+    fn outer_ident(&mut self, dst: Reg, name: &[u8]) {
         let global = str::from_utf8(name).ok().and_then(builtins::global);
         let fallback = match global {
             None => ArgFallback::Undefined,
@@ -248,7 +262,7 @@ impl<'a> Lower<'_, 'a> {
                     Constant::Null => Const::Null,
                     Constant::Number(n) => Const::Number(n),
                 };
-                ArgFallback::Const(self.s.pool.constant(value))
+                ArgFallback::Const(self.s.pool.constant(value).0)
             }
             Some(Global::Namespace(n)) => ArgFallback::Builtin(NAMESPACE | u16::from(n)),
             Some(Global::Function(f)) => ArgFallback::Builtin(f),
@@ -265,7 +279,7 @@ impl<'a> Lower<'_, 'a> {
 
     /// Binds a name in the innermost scope after checking for constants
     /// (D31). `src` holds the value.
-    pub(super) fn bind(&mut self, name: &[u8], node: NodeId, src: u8) {
+    pub(super) fn bind(&mut self, name: &[u8], node: NodeId, src: Reg) {
         if !self.s.check_name(name, node) {
             return;
         }
@@ -277,12 +291,12 @@ impl<'a> Lower<'_, 'a> {
     }
 
     /// The register a new value of this name may be computed into directly.
-    pub(super) fn direct_home(&mut self, name: &[u8]) -> Option<u8> {
+    pub(super) fn direct_home(&mut self, name: &[u8]) -> Option<Reg> {
         if self.may_be_const(name) {
             return None;
         }
         match self.vars.var(self.vars.in_scope(name, self.scope())?).home {
-            Home::Reg(r) => Some(r),
+            Home::Reg(r) => Some(Reg(r)),
             Home::Slot(_) => None,
         }
     }
@@ -306,12 +320,15 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    pub(super) fn home_reg(&mut self, home: Home) -> u8 {
+    pub(super) fn home_reg(&mut self, home: Home) -> Reg {
         match home {
-            Home::Reg(r) => r,
+            Home::Reg(r) => Reg(r),
             Home::Slot(slot) => {
                 let r = self.temp();
-                self.e.emit(Op::SlotLoad { dst: r, slot });
+                self.e.emit(Op::SlotLoad {
+                    dst: r,
+                    slot: Slot(slot),
+                });
                 r
             }
         }
@@ -342,11 +359,14 @@ impl<'a> Lower<'_, 'a> {
     pub(super) fn set_flag(&mut self, flag: Home) {
         let mark = self.mark();
         match flag {
-            Home::Reg(r) => self.load_const(r, Const::Bool(true)),
+            Home::Reg(r) => self.load_const(Reg(r), Const::Bool(true)),
             Home::Slot(slot) => {
                 let r = self.temp();
                 self.load_const(r, Const::Bool(true));
-                self.e.emit(Op::SlotStore { src: r, slot });
+                self.e.emit(Op::SlotStore {
+                    src: r,
+                    slot: Slot(slot),
+                });
             }
         }
         self.release(mark);
@@ -354,7 +374,7 @@ impl<'a> Lower<'_, 'a> {
 
     /// `result`: binds a step's value unless it is `undefined` (D12), then
     /// `resultConst`.
-    pub(super) fn bind_result(&mut self, step: NodeId, value: u8, may_be_undefined: bool) {
+    pub(super) fn bind_result(&mut self, step: NodeId, value: Reg, may_be_undefined: bool) {
         let doc = self.s.doc;
         let Some(node) = doc
             .get(step, "result")
@@ -374,7 +394,11 @@ impl<'a> Lower<'_, 'a> {
             let nothing = self.e.label();
             let mark = self.mark();
             let r = self.const_reg(Const::Undefined);
-            let test = Op::JSEq { l: value, r, to: 0 };
+            let test = Op::JSEq {
+                l: value,
+                r,
+                to: Target(0),
+            };
             self.e.jump(test, nothing);
             self.release(mark);
             nothing
@@ -391,15 +415,21 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    fn write_result(&mut self, id: VarId, value: u8, may_be_undefined: bool) {
+    fn write_result(&mut self, id: VarId, value: Reg, may_be_undefined: bool) {
         if may_be_undefined {
             match self.vars.var(id).home {
-                Home::Reg(dst) => self.e.emit(Op::MovDefined { dst, src: value }),
+                Home::Reg(dst) => self.e.emit(Op::MovDefined {
+                    dst: Reg(dst),
+                    src: value,
+                }),
                 home @ Home::Slot(slot) => {
                     let mark = self.mark();
                     let dst = self.home_reg(home);
                     self.e.emit(Op::MovDefined { dst, src: value });
-                    self.e.emit(Op::SlotStore { src: dst, slot });
+                    self.e.emit(Op::SlotStore {
+                        src: dst,
+                        slot: Slot(slot),
+                    });
                     self.release(mark);
                 }
             }

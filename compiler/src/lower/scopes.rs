@@ -5,7 +5,7 @@ use crate::emit::Room;
 use crate::ir::{key_text, truthy};
 use crate::vars::{Var, VarId};
 use a99_core::json::{Document, Kind, NodeId};
-use a99_core::program::{Home, Op, Scope};
+use a99_core::program::{Count, Home, Op, Reg, Scope, Slot};
 use a99_core::sig::{Form, Signatures};
 use bumpalo::Bump;
 use std::collections::HashMap;
@@ -31,9 +31,9 @@ impl<'a> Lower<'_, 'a> {
     /// A register for a variable, or a slot where registers are short.
     pub(super) fn new_home(&mut self) -> Home {
         if self.next < VAR_LIMIT {
-            Home::Reg(self.temp())
+            Home::Reg(self.temp().0)
         } else {
-            Home::Slot(self.slot())
+            Home::Slot(self.slot().0)
         }
     }
 
@@ -52,7 +52,7 @@ impl<'a> Lower<'_, 'a> {
         scope: u32,
     ) -> VarId {
         let k = self.s.pool.text_const(name);
-        self.e.f.scopes[scope as usize].vars.push((k, home));
+        self.e.f.scopes[scope as usize].vars.push((k.0, home));
         self.vars.declare(
             name,
             Var {
@@ -169,17 +169,23 @@ impl<'a> Lower<'_, 'a> {
     }
 
     /// A home with what the code puts into a register that is unbound at first.
-    fn kept(&mut self, fill: impl FnOnce(&mut Self, u8)) -> Home {
+    fn kept(&mut self, fill: impl FnOnce(&mut Self, Reg)) -> Home {
         let home = self.new_home();
         let mark = self.mark();
         let dst = match home {
-            Home::Reg(r) => r,
+            Home::Reg(r) => Reg(r),
             Home::Slot(_) => self.temp(),
         };
-        self.e.emit(Op::Unbind { base: dst, n: 1 });
+        self.e.emit(Op::Unbind {
+            base: dst,
+            n: Count(1),
+        });
         fill(self, dst);
         if let Home::Slot(slot) = home {
-            self.e.emit(Op::SlotStore { src: dst, slot });
+            self.e.emit(Op::SlotStore {
+                src: dst,
+                slot: Slot(slot),
+            });
         }
         self.release(mark);
         home
@@ -188,18 +194,21 @@ impl<'a> Lower<'_, 'a> {
     fn unbind(&mut self, from: u8, to: u8, slots: &[u32]) {
         if to > from {
             self.e.emit(Op::Unbind {
-                base: from,
-                n: to - from,
+                base: Reg(from),
+                n: Count(to - from),
             });
         }
         if !slots.is_empty() {
             let mark = self.mark();
             let r = self.temp();
-            self.e.emit(Op::Unbind { base: r, n: 1 });
+            self.e.emit(Op::Unbind {
+                base: r,
+                n: Count(1),
+            });
             for slot in slots {
                 self.e.emit(Op::SlotStore {
                     src: r,
-                    slot: *slot,
+                    slot: Slot(*slot),
                 });
             }
             self.release(mark);

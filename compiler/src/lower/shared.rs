@@ -6,7 +6,7 @@ use crate::limits;
 use a99_core::builtins;
 use a99_core::diag::{Diagnostic, Severity, codes, excerpt, suggest_among};
 use a99_core::json::NodeId;
-use a99_core::program::{NO_SIGNATURE, OpRef, TextRange};
+use a99_core::program::{LiteralIdx, NO_SIGNATURE, OpRef, PathIdx, TextRange};
 use a99_core::sig::BaseCost;
 use a99_core::text::wtf8_to_string_lossy;
 
@@ -70,22 +70,22 @@ impl<'a> Shared<'a> {
         id
     }
 
-    pub fn path(&mut self, segments: &[&[u8]]) -> u32 {
+    pub fn path(&mut self, segments: &[&[u8]]) -> PathIdx {
         let list: Box<[TextRange]> = segments.iter().map(|s| self.pool.range(s)).collect();
         if let Some(id) = self.path_ids.get(&list) {
-            return *id;
+            return PathIdx(*id);
         }
         let id = self.paths.len() as u32;
         self.path_ids.insert(list.clone(), id);
         self.paths.push(list);
-        id
+        PathIdx(id)
     }
 
     /// The steps that build a literal of the source.
-    pub fn literal(&mut self, node: NodeId) -> u32 {
+    pub fn literal(&mut self, node: NodeId) -> LiteralIdx {
         let ops = literal::steps(self.doc, node, &mut self.pool);
         self.literals.push(ops);
-        self.literals.len() as u32 - 1
+        LiteralIdx(self.literals.len() as u32 - 1)
     }
 
     pub fn push(&mut self, diag: Diagnostic) {

@@ -7,11 +7,11 @@ use crate::compat;
 use crate::ir::{from_text, key_text};
 use a99_core::diag::{codes, excerpt};
 use a99_core::json::{Kind, NodeId};
-use a99_core::program::{Const, Op};
+use a99_core::program::{Const, KeyIdx, Number, Op, Reg};
 use std::collections::HashSet;
 
 impl<'a> Lower<'_, 'a> {
-    pub(super) fn form_var_set(&mut self, step: NodeId) -> Option<u8> {
+    pub(super) fn form_var_set(&mut self, step: NodeId) -> Option<Reg> {
         let doc = self.s.doc;
         let key = doc.get(step, "key");
         let name = key_text(doc, key, self.s.arena);
@@ -36,7 +36,7 @@ impl<'a> Lower<'_, 'a> {
         self.end_valueless(step)
     }
 
-    pub(super) fn form_const_set(&mut self, step: NodeId) -> Option<u8> {
+    pub(super) fn form_const_set(&mut self, step: NodeId) -> Option<Reg> {
         let doc = self.s.doc;
         let key = doc.get(step, "key");
         let name = key_text(doc, key, self.s.arena);
@@ -56,7 +56,7 @@ impl<'a> Lower<'_, 'a> {
         self.end_valueless(step)
     }
 
-    pub(super) fn form_var_get(&mut self, step: NodeId) -> Option<u8> {
+    pub(super) fn form_var_get(&mut self, step: NodeId) -> Option<Reg> {
         let dst = self.temp();
         match self.s.doc.get(step, "key") {
             Some(key) => self.value_to(key, dst),
@@ -66,7 +66,7 @@ impl<'a> Lower<'_, 'a> {
         Some(dst)
     }
 
-    pub(super) fn form_vars_import(&mut self, step: NodeId) -> Option<u8> {
+    pub(super) fn form_vars_import(&mut self, step: NodeId) -> Option<Reg> {
         let doc = self.s.doc;
         let keys = doc.get(step, "keys");
         if !keys.is_some_and(|k| matches!(doc.kind(k), Kind::Array | Kind::Object)) {
@@ -90,7 +90,7 @@ impl<'a> Lower<'_, 'a> {
         self.end_valueless(step)
     }
 
-    pub(super) fn form_vars_let(&mut self, step: NodeId) -> Option<u8> {
+    pub(super) fn form_vars_let(&mut self, step: NodeId) -> Option<Reg> {
         let inputs = self.inputs(step);
         self.charge_data(inputs.len());
         for (name, node) in inputs {
@@ -102,7 +102,7 @@ impl<'a> Lower<'_, 'a> {
         self.end_valueless(step)
     }
 
-    pub(super) fn form_vars_export(&mut self, step: NodeId) -> Option<u8> {
+    pub(super) fn form_vars_export(&mut self, step: NodeId) -> Option<Reg> {
         let doc = self.s.doc;
         let dst = self.temp();
         let entries: Vec<(&'a [u8], NodeId)> = match doc.get(step, "keys") {
@@ -118,9 +118,9 @@ impl<'a> Lower<'_, 'a> {
         let arr = self.temp();
         self.e.emit(Op::NewArr {
             dst: arr,
-            cap: entries.len() as u32,
+            cap: Number(entries.len() as u32),
         });
-        let mut keys: Vec<u32> = Vec::new();
+        let mut keys: Vec<KeyIdx> = Vec::new();
         let mut seen = HashSet::new();
         for (name, node) in entries {
             let key = self.s.pool.key(name);
@@ -142,7 +142,7 @@ impl<'a> Lower<'_, 'a> {
 
     /// `mathCalc`: the first generation's grammar; what is wrong with the text
     /// is an error when the step is reached (D2).
-    pub(super) fn form_math(&mut self, step: NodeId) -> Option<u8> {
+    pub(super) fn form_math(&mut self, step: NodeId) -> Option<Reg> {
         let doc = self.s.doc;
         let dst = self.temp();
         let node = doc.get(step, "expr");
@@ -183,7 +183,7 @@ impl<'a> Lower<'_, 'a> {
                     let own = std::mem::replace(&mut self.own_scope_only, true);
                     let start = self.e.pc();
                     self.expr_to(ir, dst);
-                    self.e.wrap(start, prefix);
+                    self.e.wrap(start, prefix.0);
                     self.text_nodes = was;
                     self.own_scope_only = own;
                 }

@@ -4,6 +4,7 @@ use super::Lower;
 use crate::ir::key_text;
 use a99_core::diag::codes;
 use a99_core::json::{Kind, NodeId};
+use a99_core::program::Reg;
 use a99_core::sig::Form;
 
 /// The message where the reference lets an engine word the failure.
@@ -124,7 +125,7 @@ impl<'a> Lower<'_, 'a> {
     }
 
     /// The code of a form; the register of its value, if it has one.
-    fn form(&mut self, step: NodeId, form: Form) -> Option<u8> {
+    fn form(&mut self, step: NodeId, form: Form) -> Option<Reg> {
         match form {
             Form::Seq => None,
             Form::If => self.form_if(step),

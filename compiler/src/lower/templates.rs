@@ -4,7 +4,7 @@
 
 use super::{Held, Lower};
 use a99_core::json::NodeId;
-use a99_core::program::{Const, Op};
+use a99_core::program::{Const, Number, Op, Reg, Target};
 use a99_core::sig::{Binding, Param};
 use std::collections::{HashMap, HashSet};
 
@@ -56,7 +56,7 @@ impl<'a> Lower<'_, 'a> {
     }
 
     /// What each hole shows, as a list.
-    pub(super) fn holes_to(&mut self, node: NodeId, dst: u8, holes: &[&'a [u8]]) {
+    pub(super) fn holes_to(&mut self, node: NodeId, dst: Reg, holes: &[&'a [u8]]) {
         let doc = self.s.doc;
         let mark = self.mark();
         let held = self.collector(holes.len());
@@ -88,8 +88,8 @@ impl<'a> Lower<'_, 'a> {
         &mut self,
         step: NodeId,
         params: &[Param],
-        (node, dst): (NodeId, u8),
-        (template, resolved): (u8, u8),
+        (node, dst): (NodeId, Reg),
+        (template, resolved): (u8, Reg),
     ) {
         let doc = self.s.doc;
         if let Some(text) = self.known_text(step, params, template) {
@@ -119,7 +119,13 @@ impl<'a> Lower<'_, 'a> {
                 self.load_const(idx, Const::Number(i as f64));
                 self.e.emit(Op::Index { dst: idx, obj, idx });
                 self.load_const(value, Const::Undefined);
-                self.e.jump(Op::JFalse { src: idx, to: 0 }, end);
+                self.e.jump(
+                    Op::JFalse {
+                        src: idx,
+                        to: Target(0),
+                    },
+                    end,
+                );
                 self.release(mark);
                 self.value_to(child, value);
                 self.e.bind(end);
@@ -136,12 +142,12 @@ impl<'a> Lower<'_, 'a> {
     }
 
     /// For each member whether the text names it.
-    fn named_of(&mut self, members: &[(&'a [u8], NodeId)], text: u8) -> Held {
+    fn named_of(&mut self, members: &[(&'a [u8], NodeId)], text: Reg) -> Held {
         let start = self.mark();
         let asked = self.temps(2);
         self.e.emit(Op::NewArr {
             dst: asked + 1,
-            cap: members.len() as u32,
+            cap: Number(members.len() as u32),
         });
         for (name, _) in members {
             let mark = self.mark();

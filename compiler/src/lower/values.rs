@@ -5,12 +5,12 @@ use super::{Held, Lower};
 use crate::ir::FromJson;
 use a99_core::costs::data_nodes;
 use a99_core::json::{Kind, NodeId};
-use a99_core::program::{ArgFallback, ChargeKind, Const, Op};
+use a99_core::program::{ArgFallback, ChargeKind, Const, KeyIdx, Number, Op, Reg};
 use std::collections::{HashMap, HashSet};
 
 impl<'a> Lower<'_, 'a> {
     /// A value position: names, paths, `$kind` and `$expr` are resolved.
-    pub(super) fn value(&mut self, node: NodeId) -> u8 {
+    pub(super) fn value(&mut self, node: NodeId) -> Reg {
         let doc = self.s.doc;
         let before = self.e.at;
         self.e.at = Some((node, None));
@@ -30,7 +30,7 @@ impl<'a> Lower<'_, 'a> {
     }
 
     /// The same, into a register; see [`Lower::expr_to`] for what `dst` may be.
-    pub(super) fn value_to(&mut self, node: NodeId, dst: u8) {
+    pub(super) fn value_to(&mut self, node: NodeId, dst: Reg) {
         let mark = self.mark();
         match self.s.doc.kind(node) {
             Kind::Array | Kind::Object => {
@@ -54,7 +54,7 @@ impl<'a> Lower<'_, 'a> {
     }
 
     /// A value position that may be missing.
-    pub(super) fn value_or_undefined(&mut self, step: NodeId, key: &str) -> u8 {
+    pub(super) fn value_or_undefined(&mut self, step: NodeId, key: &str) -> Reg {
         match self.s.doc.get(step, key) {
             Some(node) => self.value(node),
             None => self.undefined(),
@@ -67,14 +67,14 @@ impl<'a> Lower<'_, 'a> {
             .is_some_and(|k| doc.str(k) == Some(b"arg"))
     }
 
-    fn arg_node(&mut self, node: NodeId) -> u8 {
+    fn arg_node(&mut self, node: NodeId) -> Reg {
         let doc = self.s.doc;
         let path = crate::ir::key_text(doc, doc.get(node, "path"), self.s.arena);
         self.arg(path, ArgFallback::Undefined)
     }
 
     /// An array or object in a value position.
-    fn compound_to(&mut self, node: NodeId, dst: u8) {
+    fn compound_to(&mut self, node: NodeId, dst: Reg) {
         let doc = self.s.doc;
         let mark = self.mark();
         if doc.kind(node) == Kind::Object {
@@ -111,12 +111,15 @@ impl<'a> Lower<'_, 'a> {
         let mark = self.mark();
         let dst = self.temp();
         let cap = cap as u32;
-        self.e.emit(Op::NewArr { dst, cap });
+        self.e.emit(Op::NewArr {
+            dst,
+            cap: Number(cap),
+        });
         self.hold(dst, mark)
     }
 
     /// Appends a value to a collector.
-    pub(super) fn collect(&mut self, held: Held, src: u8) {
+    pub(super) fn collect(&mut self, held: Held, src: Reg) {
         let mark = self.mark();
         let arr = self.take(held);
         self.e.emit(Op::ArrPush { arr, src });
@@ -125,7 +128,7 @@ impl<'a> Lower<'_, 'a> {
 
     /// Loads a literal array or object with nothing to resolve in it, fresh for
     /// each evaluation (D33).
-    pub(super) fn load_data(&mut self, node: NodeId, dst: u8) {
+    pub(super) fn load_data(&mut self, node: NodeId, dst: Reg) {
         let doc = self.s.doc;
         let mut nodes = 0;
         let mut todo = vec![node];
@@ -153,7 +156,7 @@ impl<'a> Lower<'_, 'a> {
     }
 
     /// A literal array or object, fresh for each evaluation (D33).
-    fn literal_to(&mut self, node: NodeId, dst: u8) {
+    fn literal_to(&mut self, node: NodeId, dst: Reg) {
         let doc = self.s.doc;
         if !self.has_nested(node) {
             self.load_data(node, dst);
@@ -174,7 +177,7 @@ impl<'a> Lower<'_, 'a> {
         }
         let arr = self.take(held);
         if doc.kind(node) == Kind::Object {
-            let keys: Vec<u32> = doc.members(node).map(|m| self.s.pool.key(m.0)).collect();
+            let keys: Vec<KeyIdx> = doc.members(node).map(|m| self.s.pool.key(m.0)).collect();
             let shape = self.s.pool.shape(&keys);
             self.e.emit(Op::WideObj { dst, arr, shape });
         } else {
@@ -185,7 +188,7 @@ impl<'a> Lower<'_, 'a> {
 
     /// A node inside a literal: `$kind` and `$expr` are resolved, strings stay
     /// text unless the program says `a99: 3`.
-    fn nested(&mut self, node: NodeId) -> u8 {
+    fn nested(&mut self, node: NodeId) -> Reg {
         let doc = self.s.doc;
         match doc.kind(node) {
             Kind::String(text) if !self.s.deep_names => {
@@ -215,7 +218,7 @@ impl<'a> Lower<'_, 'a> {
 
     /// An object literal whose first level are value positions (D14); other
     /// nodes are value positions themselves.
-    pub(super) fn vars_object_to(&mut self, node: NodeId, dst: u8, only: Option<&[&[u8]]>) {
+    pub(super) fn vars_object_to(&mut self, node: NodeId, dst: Reg, only: Option<&[&[u8]]>) {
         let doc = self.s.doc;
         if !self.is_literal_object(node) {
             self.value_to(node, dst);
@@ -253,7 +256,7 @@ impl<'a> Lower<'_, 'a> {
     }
 
     /// A part of the program taken as written.
-    pub(super) fn raw_to(&mut self, node: NodeId, dst: u8) {
+    pub(super) fn raw_to(&mut self, node: NodeId, dst: Reg) {
         match self.s.doc.kind(node) {
             Kind::Null => self.load_const(dst, Const::Null),
             Kind::Bool(b) => self.load_const(dst, Const::Bool(b)),

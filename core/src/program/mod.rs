@@ -13,7 +13,11 @@ use crate::diag::Diagnostics;
 use crate::json::NodeId;
 use crate::sig::BaseCost;
 use crate::value::Value;
-pub use ops::{Op, OperandKind};
+pub use ops::{
+    ArgIdx, BlockIdx, BuiltinIdx, ConstIdx, Count, Flag, FunctionIdx, KeyIdx, LiteralIdx, MemoIdx,
+    MethodIdx, NamesIdx, Number, Op, OperandKind, PathIdx, Reg, SchemaIdx, ShapeIdx, SiteIdx, Slot,
+    Target,
+};
 pub use source::Source;
 
 /// A range of [`Program::text`].
@@ -319,8 +323,8 @@ impl Program {
     }
 
     /// The text of a constant, empty if it is none.
-    pub fn const_text(&self, k: u32) -> &[u8] {
-        match self.consts.get(k as usize) {
+    pub fn const_text(&self, k: ConstIdx) -> &[u8] {
+        match self.consts.get(k.at()) {
             Some(Const::Text(r)) => self.text(*r),
             _ => b"",
         }

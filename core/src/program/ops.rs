@@ -1,108 +1,25 @@
 //! The op table: every instruction of the register machine, once.
 //!
 //! Encoding, decoding, operand lists, successors, disassembly and
-//! `docs/bytecode.md` follow from this table. An instruction is eight bytes:
+//! `docs/bytecode.md` follow from this table and that of [`OperandKind`]s. An instruction is eight bytes:
 //! opcode, up to three byte operands, and one 32-bit operand (little-endian).
 //! Adding one is a line here and an arm in the machine's loop.
 
-/// What an operand means; the verifier checks each kind against its table.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum OperandKind {
-    /// A register that is written.
-    Write,
-    /// A register that is read and must have been written.
-    Read,
-    /// A register that is read and written.
-    ReadWrite,
-    /// The first of two registers that hold an iterator: written.
-    IterWrite,
-    /// The first of two registers that hold an iterator: read and updated.
-    Iter,
-    /// The first of a range of registers that is read; [`OperandKind::Count`] says how many.
-    Base,
-    /// The first of a range of registers that is written (made unbound).
-    BaseWrite,
-    /// How many registers a range has.
-    Count,
-    /// A flag or small number with a meaning of its own.
-    Flag,
-    /// Index of a constant.
-    Const,
-    /// Index of a literal.
-    Literal,
-    /// Index of an argument key.
-    Arg,
-    /// Index of an object key.
-    Key,
-    /// Index of an object shape.
-    Shape,
-    /// Index of a dotted path.
-    Path,
-    /// Index of a frame slot.
-    Slot,
-    /// Index of an instruction, which must be a block head.
-    Target,
-    /// Index of a basic block.
-    Block,
-    /// Number of a builtin function.
-    Function,
-    /// Number of a method.
-    Method,
-    /// Index of a call site of an atom.
-    Site,
-    /// Index of a function of the program.
-    Callee,
-    /// Index of a schema.
-    Schema,
-    /// Index of a memo site.
-    Memo,
-    /// Index of a names table.
-    Names,
-    /// A plain number.
-    Number,
-}
+use super::{Function, Program};
+use crate::builtins;
+use std::fmt;
 
-macro_rules! operand_type {
-    (Write) => {
-        u8
-    };
-    (Read) => {
-        u8
-    };
-    (ReadWrite) => {
-        u8
-    };
-    (IterWrite) => {
-        u8
-    };
-    (Iter) => {
-        u8
-    };
-    (Base) => {
-        u8
-    };
-    (BaseWrite) => {
-        u8
-    };
-    (Count) => {
-        u8
-    };
-    (Flag) => {
-        u8
-    };
-    ($other:ident) => {
-        u32
-    };
-}
-
-/// The width of an operand in the encoding.
+/// The encoding of an operand.
 trait Operand: Copy {
+    /// Whether it is one of the bytes behind the opcode.
+    const BYTE: bool;
     fn put(self, bytes: &mut [u8; 8], at: &mut usize);
     fn take(bytes: [u8; 8], at: &mut usize) -> Self;
-    fn widen(self) -> u32;
+    fn number(self) -> u32;
 }
 
 impl Operand for u8 {
+    const BYTE: bool = true;
     fn put(self, bytes: &mut [u8; 8], at: &mut usize) {
         bytes[*at] = self;
         *at += 1;
@@ -111,21 +28,219 @@ impl Operand for u8 {
         *at += 1;
         bytes[*at - 1]
     }
-    fn widen(self) -> u32 {
+    fn number(self) -> u32 {
         u32::from(self)
     }
 }
 
 impl Operand for u32 {
+    const BYTE: bool = false;
     fn put(self, bytes: &mut [u8; 8], _: &mut usize) {
         bytes[4..].copy_from_slice(&self.to_le_bytes());
     }
     fn take(bytes: [u8; 8], _: &mut usize) -> u32 {
         u32::from_le_bytes([bytes[4], bytes[5], bytes[6], bytes[7]])
     }
-    fn widen(self) -> u32 {
+    fn number(self) -> u32 {
         self
     }
+}
+
+macro_rules! operand_types {
+    ($( $(#[doc = $doc:literal])+ $name:ident($number:ident) )*) => { $(
+        $(#[doc = $doc])+
+        #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+        pub struct $name(pub $number);
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+
+        impl $name {
+            /// The number as an index.
+            #[inline]
+            #[must_use]
+            pub const fn at(self) -> usize {
+                self.0 as usize
+            }
+        }
+
+        impl Operand for $name {
+            const BYTE: bool = <$number>::BYTE;
+            fn put(self, bytes: &mut [u8; 8], at: &mut usize) {
+                self.0.put(bytes, at);
+            }
+            fn take(bytes: [u8; 8], at: &mut usize) -> Self {
+                $name(<$number>::take(bytes, at))
+            }
+            fn number(self) -> u32 {
+                self.0.number()
+            }
+        }
+    )* };
+}
+
+operand_types! {
+    /// A register of the frame.
+    Reg(u8)
+    /// How many registers a range has.
+    Count(u8)
+    /// 0 or 1.
+    Flag(u8)
+    /// A constant of the program.
+    ConstIdx(u32)
+    /// A literal of the program.
+    LiteralIdx(u32)
+    /// An argument key of the program.
+    ArgIdx(u32)
+    /// An object key of the program.
+    KeyIdx(u32)
+    /// An object shape of the program.
+    ShapeIdx(u32)
+    /// A dotted path of the program.
+    PathIdx(u32)
+    /// A slot of the frame.
+    Slot(u32)
+    /// An instruction of the function.
+    Target(u32)
+    /// A basic block of the function.
+    BlockIdx(u32)
+    /// A builtin function.
+    BuiltinIdx(u32)
+    /// A method name.
+    MethodIdx(u32)
+    /// A call site of the program.
+    SiteIdx(u32)
+    /// A function of the program.
+    FunctionIdx(u32)
+    /// A schema of the program.
+    SchemaIdx(u32)
+    /// A memo site of the program.
+    MemoIdx(u32)
+    /// A table of variables of the program.
+    NamesIdx(u32)
+    /// A plain number.
+    Number(u32)
+}
+
+impl std::ops::Add<u8> for Reg {
+    type Output = Reg;
+
+    /// The register so many behind it.
+    fn add(self, n: u8) -> Reg {
+        Reg(self.0 + n)
+    }
+}
+
+/// What values an operand may have.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// Those below it.
+    Below(usize),
+    /// With the operand beside it: a range of registers.
+    Range,
+    /// Any.
+    None,
+}
+
+macro_rules! operand_kinds {
+    ($( $kind:ident: $type:ident, |$p:pat_param, $f:pat_param, $value:pat_param| $limit:expr, $shown:literal, $meaning:literal; )*) => {
+        /// What an operand is: its type in [`Op`], its limit, how a listing shows
+        /// it and what the page says of it.
+        #[derive(Copy, Clone, Debug, PartialEq, Eq)]
+        pub enum OperandKind {
+            $( #[doc = concat!($meaning, ".")] $kind, )*
+        }
+
+        macro_rules! operand_type {
+            $( ($kind) => { $type }; )*
+        }
+
+        impl OperandKind {
+            /// Every kind.
+            pub const ALL: &[OperandKind] = &[$( OperandKind::$kind ),*];
+
+            /// What it means.
+            #[must_use]
+            pub fn meaning(self) -> &'static str {
+                match self { $( OperandKind::$kind => $meaning, )* }
+            }
+
+            /// Whether it takes a byte of the instruction, not four.
+            #[must_use]
+            pub fn is_byte(self) -> bool {
+                match self { $( OperandKind::$kind => <$type as Operand>::BYTE, )* }
+            }
+
+            /// Whether it names a register, or the first of several.
+            #[must_use]
+            pub fn is_register(self) -> bool {
+                match self { $( OperandKind::$kind => matches!(stringify!($type), "Reg"), )* }
+            }
+
+            /// How a listing shows it, with `#` for the number; empty where it
+            /// is shown by its name.
+            #[must_use]
+            pub(crate) fn shown(self) -> &'static str {
+                match self { $( OperandKind::$kind => $shown, )* }
+            }
+
+            /// What values it may have in a function.
+            pub(crate) fn limit(self, p: &Program, f: &Function, value: u32) -> Limit {
+                match self { $( OperandKind::$kind => {
+                    let ($p, $f, $value) = (p, f, value);
+                    $limit
+                } )* }
+            }
+        }
+    };
+}
+
+/// What lies in a table.
+fn of<T>(table: &[T]) -> Limit {
+    Limit::Below(table.len())
+}
+
+operand_kinds! {
+    Write: Reg, |_, f, _| Limit::Below(f.registers.into()), "r#", "a register that is written";
+    Read: Reg, |_, f, _| Limit::Below(f.registers.into()), "r#", "a register that is read";
+    ReadWrite: Reg, |_, f, _| Limit::Below(f.registers.into()), "r#", "a register that is read, and written or left";
+    IterWrite: Reg, |_, f, _| Limit::Below(pairs(f)), "r#", "the first of two registers that receive an iterator";
+    Iter: Reg, |_, f, _| Limit::Below(pairs(f)), "r#", "the first of two registers that hold an iterator, which is advanced";
+    Base: Reg, |_, _, _| Limit::Range, "r#..", "the first of a range of registers that is read";
+    BaseWrite: Reg, |_, _, _| Limit::Range, "r#..", "the first of a range of registers that is made unbound";
+    Count: Count, |_, _, _| Limit::Range, "x#", "the number of registers in the range";
+    Flag: Flag, |_, _, _| Limit::Below(2), "", "0 or 1";
+    Const: ConstIdx, |p, _, _| of(&p.consts), "k#", "index of a constant";
+    Literal: LiteralIdx, |p, _, _| of(&p.literals), "", "index of a literal of the source";
+    Arg: ArgIdx, |p, _, _| of(&p.args), "", "index of an argument key";
+    Key: KeyIdx, |p, _, _| of(&p.keys), "", "index of an object key";
+    Shape: ShapeIdx, |p, _, _| of(&p.shapes), "", "index of an object shape";
+    Path: PathIdx, |p, _, _| of(&p.paths), "", "index of a dotted path";
+    Slot: Slot, |_, f, _| Limit::Below(f.slots as usize), "", "index of a frame slot";
+    Target: Target, |_, f, _| of(&f.code), "-> #", "number of an instruction that heads a block";
+    Block: BlockIdx, |_, f, _| of(&f.blocks), "b#", "index of the block itself";
+    Function: BuiltinIdx, |_, _, _| of(builtins::FUNCTIONS), "", "number of a builtin function";
+    Method: MethodIdx, |_, _, value| is_method(value), "", "number of a method name";
+    Site: SiteIdx, |p, _, _| of(&p.sites), "", "index of a call site of an atom";
+    Callee: FunctionIdx, |p, _, _| of(&p.functions), "f#", "index of a function of the program, not the main program";
+    Schema: SchemaIdx, |p, _, _| of(&p.schemas), "", "index of a schema";
+    Memo: MemoIdx, |p, _, _| of(&p.memos), "", "index of a memo site";
+    Names: NamesIdx, |p, _, _| of(&p.names), "", "index of a table of variables";
+    Number: Number, |_, _, _| Limit::Below(u32::MAX as usize), "", "a plain number";
+}
+
+/// How many pairs of adjacent registers there are.
+fn pairs(f: &Function) -> usize {
+    usize::from(f.registers).saturating_sub(1)
+}
+
+/// The numbers of methods have gaps.
+fn is_method(value: u32) -> Limit {
+    let known = u16::try_from(value).is_ok_and(|id| !builtins::method_name(id).is_empty());
+    if known { Limit::None } else { Limit::Below(0) }
 }
 
 macro_rules! op_table {
@@ -180,16 +295,16 @@ macro_rules! op_table {
             /// The operands as numbers, in the order of the table.
             pub fn operands(self) -> Operands {
                 let mut list = Operands { code: self.code(), values: [0; 4] };
-                match self { $( Op::$name { $($field),* } => { let mut _i = 0; $( list.values[_i] = Operand::widen($field); _i += 1; )* } )* }
+                match self { $( Op::$name { $($field),* } => { let mut _i = 0; $( list.values[_i] = Operand::number($field); _i += 1; )* } )* }
                 list
             }
 
             /// Sets the jump target of the instruction, if it has one.
-            pub fn set_target(&mut self, to: u32) {
+            pub fn set_target(&mut self, to: Target) {
                 let at = TABLE[self.code() as usize].operands.iter().any(|o| o.1 == OperandKind::Target);
                 if at {
                     let mut bytes = self.encode();
-                    bytes[4..].copy_from_slice(&to.to_le_bytes());
+                    to.put(&mut bytes, &mut 0);
                     if let Some(op) = Op::decode(bytes) {
                         *self = op;
                     }
@@ -403,20 +518,20 @@ mod tests {
         for op in [
             Op::Nop {},
             Op::Add {
-                dst: 1,
-                l: 2,
-                r: 255,
+                dst: Reg(1),
+                l: Reg(2),
+                r: Reg(255),
             },
             Op::JLt {
-                l: 3,
-                r: 4,
-                to: 0xdead_beef,
+                l: Reg(3),
+                r: Reg(4),
+                to: Target(0xdead_beef),
             },
             Op::NewObj {
-                dst: 9,
-                base: 8,
-                n: 7,
-                shape: 70_000,
+                dst: Reg(9),
+                base: Reg(8),
+                n: Count(7),
+                shape: ShapeIdx(70_000),
             },
         ] {
             assert_eq!(Op::decode(op.encode()), Some(op));
@@ -431,8 +546,11 @@ mod tests {
 
     #[test]
     fn targets_are_patched() {
-        let mut op = Op::JFalse { src: 1, to: 0 };
-        op.set_target(7);
+        let mut op = Op::JFalse {
+            src: Reg(1),
+            to: Target(0),
+        };
+        op.set_target(Target(7));
         assert_eq!(op.target(), Some(7));
     }
 }

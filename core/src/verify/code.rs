@@ -7,12 +7,12 @@ use super::codes::{
 };
 use super::tables::is_text;
 use super::{Check, Unit};
-use crate::builtins::{FUNCTIONS, method_name};
-use crate::program::{Op, OperandKind, Site};
+use crate::program::ops::Limit;
+use crate::program::{Count, Op, OperandKind, Site};
 
 /// Registers from base that `RunCode` and `AgentRun` read: what is run, and
 /// its arguments.
-const INLINE_OPERANDS: u8 = 2;
+const INLINE_OPERANDS: Count = Count(2);
 
 /// Where instructions jump.
 pub(super) struct Jumps {
@@ -93,7 +93,7 @@ fn check_blocks(u: &Unit<'_>) -> Check {
             ));
         }
         match u.f.code[block.start as usize] {
-            Op::Fuel { block } if block as usize == number => {}
+            Op::Fuel { block } if block.at() == number => {}
             _ => {
                 return Err(u.refuse_at(
                     BAD_BLOCKS,
@@ -126,44 +126,19 @@ pub(super) fn block_at(u: &Unit<'_>, pc: u32) -> Option<usize> {
 /// Each operand lies inside its table; the block that a jump goes to.
 fn check_operands(u: &Unit<'_>, pc: usize, op: Op) -> Result<Option<u32>, super::VerifyError> {
     use OperandKind as K;
-    let p = u.program;
     let mut base = 0;
     let mut jump = None;
     for (name, kind, value) in op.operands().iter() {
-        let limit = match kind {
-            K::Write | K::Read | K::ReadWrite => u32::from(u.f.registers),
-            K::IterWrite | K::Iter => u32::from(u.f.registers).saturating_sub(1),
-            K::Base | K::BaseWrite => {
+        let fits = match kind.limit(u.program, u.f, value) {
+            Limit::Below(limit) => (value as usize) < limit,
+            Limit::None => true,
+            Limit::Range if kind == K::Count => base + value <= u32::from(u.f.registers),
+            Limit::Range => {
                 base = value;
-                continue;
+                true
             }
-            K::Count => u32::from(u.f.registers)
-                .saturating_sub(base)
-                .saturating_add(1),
-            K::Flag => 2,
-            K::Number => u32::MAX,
-            K::Const => size(&p.consts),
-            K::Literal => size(&p.literals),
-            K::Arg => size(&p.args),
-            K::Key => size(&p.keys),
-            K::Shape => size(&p.shapes),
-            K::Path => size(&p.paths),
-            K::Slot => u.f.slots,
-            K::Target => u.len(),
-            K::Block => size(&u.f.blocks),
-            K::Function => size(FUNCTIONS),
-            K::Method => match u16::try_from(value) {
-                Ok(id) if !method_name(id).is_empty() => continue,
-                _ => 0,
-            },
-            K::Site => size(&p.sites),
-            K::Callee => size(&p.functions),
-            K::Schema => size(&p.schemas),
-            K::Memo => size(&p.memos),
-            K::Names => size(&p.names),
         };
-        let past_frame = kind == K::Count && base > u32::from(u.f.registers);
-        if value >= limit || past_frame {
+        if !fits {
             return Err(operand_error(u, pc, op, name, kind, value));
         }
         if kind == K::Target {
@@ -177,10 +152,6 @@ fn check_operands(u: &Unit<'_>, pc: usize, op: Op) -> Result<Option<u32>, super:
     Ok(jump)
 }
 
-fn size<T>(table: &[T]) -> u32 {
-    u32::try_from(table.len()).unwrap_or(u32::MAX)
-}
-
 fn operand_error(
     u: &Unit<'_>,
     pc: usize,
@@ -191,7 +162,8 @@ fn operand_error(
 ) -> super::VerifyError {
     use OperandKind as K;
     let code = match kind {
-        K::Write | K::Read | K::ReadWrite | K::IterWrite | K::Iter | K::Count => BAD_REGISTER,
+        K::Count => BAD_REGISTER,
+        _ if kind.is_register() => BAD_REGISTER,
         K::Target => BAD_JUMP,
         K::Flag => BAD_OPERANDS,
         _ => BAD_INDEX,
@@ -205,30 +177,32 @@ fn operand_error(
 fn check_meaning(u: &Unit<'_>, pc: usize, op: Op) -> Check {
     let p = u.program;
     let agree = match op {
-        Op::NewObj { n, shape, .. } => usize::from(n) == p.shapes[shape as usize].len(),
+        Op::NewObj { n, shape, .. } => n.at() == p.shapes[shape.at()].len(),
         // Capacity is a promise of instructions to come, not a way to ask for memory.
-        Op::NewArr { cap, .. } => cap <= u.len(),
-        Op::CallMethod { n, .. } => n >= 1,
-        Op::MemoKey { n, memo, .. } => usize::from(n) == p.memos[memo as usize].free.len(),
-        Op::Call { n, callee, .. } => callee > 0 && n == p.functions[callee as usize].params,
-        Op::IterNext { dst, it, .. } => dst != it && u16::from(dst) != u16::from(it) + 1,
-        Op::Throw { k, .. } | Op::ThrowUnbound { k, .. } | Op::IterInit { k, .. } => is_text(p, k),
+        Op::NewArr { cap, .. } => cap.0 <= u.len(),
+        Op::CallMethod { n, .. } => n.0 >= 1,
+        Op::MemoKey { n, memo, .. } => n.at() == p.memos[memo.at()].free.len(),
+        Op::Call { n, callee, .. } => callee.0 > 0 && n.0 == p.functions[callee.at()].params,
+        Op::IterNext { dst, it, .. } => dst != it && dst.at() != it.at() + 1,
+        Op::Throw { k, .. } | Op::ThrowUnbound { k, .. } | Op::IterInit { k, .. } => {
+            is_text(p, k.0)
+        }
         Op::BadMethod { name, .. } | Op::CheckConst { name, .. } | Op::CheckFree { name, .. } => {
-            is_text(p, name)
+            is_text(p, name.0)
         }
         Op::RunCode { n, names, .. } => {
-            let homes = &u.facts.names[names as usize];
+            let homes = &u.facts.names[names.at()];
             n == INLINE_OPERANDS
                 && homes.register_end <= u32::from(u.f.registers)
                 && homes.slot_end <= u64::from(u.f.slots)
         }
-        Op::CallAtom { n, site, .. } => return check_site(u, pc, n, &p.sites[site as usize]),
+        Op::CallAtom { n, site, .. } => return check_site(u, pc, n, &p.sites[site.at()]),
         Op::AgentRun {
             n: INLINE_OPERANDS,
             site,
             ..
         } => {
-            return check_site(u, pc, INLINE_OPERANDS, &p.sites[site as usize]);
+            return check_site(u, pc, INLINE_OPERANDS, &p.sites[site.at()]);
         }
         Op::AgentRun { .. } => false,
         _ => true,
@@ -243,7 +217,6 @@ fn check_meaning(u: &Unit<'_>, pc: usize, op: Op) -> Check {
     ))
 }
 
-/// A call of an atom lies inside the step that pays for it.
 /// Whether an op is one that no step can name.
 fn is_internal(u: &Unit<'_>, op: u32) -> bool {
     let name = u
@@ -254,13 +227,14 @@ fn is_internal(u: &Unit<'_>, op: u32) -> bool {
     name.is_some_and(|name| name.contains(&b':') || name == b"transpileCode")
 }
 
-fn check_site(u: &Unit<'_>, pc: usize, n: u8, site: &Site) -> Check {
+/// A call of an atom lies inside the step that pays for it.
+fn check_site(u: &Unit<'_>, pc: usize, n: Count, site: &Site) -> Check {
     let pays = u.f.steps.get(site.step as usize).is_some_and(|step| {
         // A form may call an internal atom on behalf of its own step.
         let own = step.op == site.op || is_internal(u, site.op);
         own && (step.start as usize..step.end as usize).contains(&pc)
     });
-    if pays && n == site.inputs {
+    if pays && n.0 == site.inputs {
         return Ok(());
     }
     Err(u.refuse_at(BAD_OPERANDS, pc, "the call site does not fit the call"))

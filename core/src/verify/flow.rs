@@ -78,7 +78,7 @@ impl State {
     /// After the instruction, when it jumps.
     fn jump(mut self, op: Op) -> State {
         if let Op::MemoGet { dst, .. } = op {
-            self.write(u32::from(dst));
+            self.write(dst.0.into());
         }
         self
     }

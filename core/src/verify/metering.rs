@@ -20,7 +20,7 @@ use super::flow::each_written;
 use super::regions::Handlers;
 use super::{Check, Unit};
 use crate::costs::CostModel;
-use crate::program::{Charge, Function, Op, Program};
+use crate::program::{Charge, Function, Op, Program, Reg, Slot};
 use crate::sig::BaseCost;
 
 /// A function and what was found out about it before.
@@ -133,7 +133,7 @@ impl Graph {
             }
             self.next[number].extend(checked.jumps.target(pc));
             if let Op::Call { callee, .. } = op {
-                self.calls[number].push(callee);
+                self.calls[number].push(callee.0);
             }
             if op.is_terminal() {
                 self.ends[number] = !matches!(op, Op::Jmp { .. });
@@ -317,7 +317,7 @@ struct Writes {
     /// Registers written by anything but `IterNext` on its own iterator.
     registers: [bool; 256],
     /// Slots, with the instruction that writes each.
-    slots: Vec<(u32, u32)>,
+    slots: Vec<(Slot, u32)>,
     /// Code that arrives at run time may write any variable.
     anything: bool,
 }
@@ -342,8 +342,8 @@ impl Writes {
                 each_written(op, |r| writes.register(r));
                 // The values of a new object are made storable in place.
                 if let Op::NewObj { base, n, .. } = op {
-                    let base = u32::from(base);
-                    (base..base + u32::from(n)).for_each(|r| writes.register(r));
+                    let base = u32::from(base.0);
+                    (base..base + u32::from(n.0)).for_each(|r| writes.register(r));
                 }
             }
         }
@@ -368,13 +368,13 @@ impl Writes {
         let Op::IterNext { it, .. } = f.code[pc as usize] else {
             return false;
         };
-        let own = |r: u8| !self.registers[usize::from(r)];
-        !self.anything && ((own(it) && own(it + 1)) || self.waits_in_slots(f, pc, it))
+        let own = |r: usize| !self.registers[r];
+        !self.anything && ((own(it.at()) && own(it.at() + 1)) || self.waits_in_slots(f, pc, it))
     }
 
     /// An iterator that waits in slots: loaded right before, its position
     /// stored right after, and neither slot written by anything else.
-    fn waits_in_slots(&self, f: &Function, pc: u32, it: u8) -> bool {
+    fn waits_in_slots(&self, f: &Function, pc: u32, it: Reg) -> bool {
         let at = |n: i64| {
             let pc = i64::from(pc) + n;
             usize::try_from(pc)
@@ -396,10 +396,10 @@ impl Writes {
         else {
             return false;
         };
-        let only_here = |(s, by): &(u32, u32)| *s != a && (*s != b || *by == pc + 1);
+        let only_here = |(s, by): &(Slot, u32)| *s != a && (*s != b || *by == pc + 1);
         array == it
-            && position == it + 1
-            && src == it + 1
+            && position.at() == it.at() + 1
+            && src == position
             && slot == b
             && self.slots.iter().all(only_here)
     }

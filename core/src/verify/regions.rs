@@ -259,7 +259,7 @@ fn check_charged_steps(u: &Unit<'_>) -> Check {
         let (Op::CallAtom { site, .. } | Op::AgentRun { site, .. }) = *op else {
             continue;
         };
-        if !charged[u.program.sites[site as usize].step as usize] {
+        if !charged[u.program.sites[site.at()].step as usize] {
             return Err(u.refuse_at(UNCHARGED_STEP, pc, "the step that calls is never charged"));
         }
     }

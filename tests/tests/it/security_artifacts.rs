@@ -5,7 +5,9 @@
 //! random changes; these go through the threats one by one.
 
 use crate::attack::{ENGINE, seq};
-use a99_core::program::{Block, Const, Home, Op, Program};
+use a99_core::program::{
+    Block, BlockIdx, Const, ConstIdx, Home, LiteralIdx, Number, Op, Program, Reg, Target,
+};
 use a99_core::verify::verify;
 use a99_testkit::fuzz::artifact::correct_hash;
 use agent99::artifact::sign::{SecretKey, TrustedKeys, sign};
@@ -102,7 +104,7 @@ fn b02_jumps_go_to_heads_of_blocks_only() {
     let jump = |op: Op| op.target().is_some();
     let to = |target: u32| {
         move |mut op: Op| {
-            op.set_target(target);
+            op.set_target(Target(target));
             op.encode()
         }
     };
@@ -129,12 +131,19 @@ fn b02_jumps_go_to_heads_of_blocks_only() {
 #[test]
 fn b03_indices_lie_in_their_tables_and_registers_are_written_first() {
     let k = |op: Op| matches!(op, Op::LoadK { .. });
-    let load = |dst: u8, k: u32| move |_: Op| Op::LoadK { dst, k }.encode();
+    let load = |dst: u8, k: u32| {
+        let (dst, k) = (Reg(dst), ConstIdx(k));
+        move |_: Op| Op::LoadK { dst, k }.encode()
+    };
     assert_eq!(refusal_of_op(k, load(0, u32::MAX)), "verify.bad_index");
     assert_eq!(refusal_of_op(k, load(255, 0)), "verify.bad_register");
     let literal = |op: Op| matches!(op, Op::LoadLit { .. });
     assert_eq!(
-        refusal_of_op(literal, |_| Op::LoadLit { dst: 0, lit: 9 }.encode()),
+        refusal_of_op(literal, |_| Op::LoadLit {
+            dst: Reg(0),
+            lit: LiteralIdx(9)
+        }
+        .encode()),
         "verify.bad_index"
     );
     // A register that nothing wrote: the last of the frame, in the first block.
@@ -143,8 +152,8 @@ fn b03_indices_lie_in_their_tables_and_registers_are_written_first() {
     let argument = |op: Op| matches!(op, Op::LoadArg { .. });
     let read = move |_: Op| {
         Op::Mov {
-            dst: last,
-            src: last,
+            dst: Reg(last),
+            src: Reg(last),
         }
         .encode()
     };
@@ -188,21 +197,36 @@ fn b04_a_forged_iterator_does_not_run_for_ever() {
             .extend([Const::Null, Const::Number(position)]);
         let f = &mut program.functions[0];
         f.code = vec![
-            Op::Fuel { block: 0 },
-            Op::NewArr { dst: 0, cap: 1 },
-            Op::LoadK { dst: 1, k },
-            Op::ArrPush { arr: 0, src: 1 },
-            Op::Mov { dst: 2, src: 0 },
-            Op::LoadK { dst: 3, k: k + 1 },
-            Op::Fuel { block: 1 },
-            Op::IterNext {
-                dst: 4,
-                it: 2,
-                to: 9,
+            Op::Fuel { block: BlockIdx(0) },
+            Op::NewArr {
+                dst: Reg(0),
+                cap: Number(1),
             },
-            Op::Jmp { to: 6 },
-            Op::Fuel { block: 2 },
-            Op::Ret { src: 1 },
+            Op::LoadK {
+                dst: Reg(1),
+                k: ConstIdx(k),
+            },
+            Op::ArrPush {
+                arr: Reg(0),
+                src: Reg(1),
+            },
+            Op::Mov {
+                dst: Reg(2),
+                src: Reg(0),
+            },
+            Op::LoadK {
+                dst: Reg(3),
+                k: ConstIdx(k + 1),
+            },
+            Op::Fuel { block: BlockIdx(1) },
+            Op::IterNext {
+                dst: Reg(4),
+                it: Reg(2),
+                to: Target(9),
+            },
+            Op::Jmp { to: Target(6) },
+            Op::Fuel { block: BlockIdx(2) },
+            Op::Ret { src: Reg(1) },
         ];
         let price = f.blocks[0].price;
         f.charges.truncate(1);

@@ -13,6 +13,7 @@ use a99_core::builtins::Reads;
 use a99_core::costs::{CROSSING_RESULT, Formula};
 use a99_core::error::ErrorCode;
 use a99_core::fuel::Fuel;
+use a99_core::program::{ConstIdx, Count, FunctionIdx, Reg, SiteIdx};
 use a99_core::text::wtf8_to_string_lossy;
 use a99_core::value::Value;
 use std::sync::Arc;
@@ -42,19 +43,25 @@ pub(super) fn priced_answer(
 
 impl Machine {
     /// Pushes a frame for a helper; its arguments become its first registers.
-    pub(super) fn enter_helper(&mut self, dst: u8, base: u8, callee: u32) -> Result<(), Fault> {
+    pub(super) fn enter_helper(
+        &mut self,
+        dst: Reg,
+        base: Reg,
+        callee: FunctionIdx,
+    ) -> Result<(), Fault> {
         let caller = self.frame();
         let (exe, _, f) = self.program_of(caller);
         let exe = exe.clone();
-        let callee_f = &exe.program().functions[callee as usize];
+        let callee_f = &exe.program().functions[callee.at()];
         if caller.helper_depth == MAX_HELPER_DEPTH {
-            let name = wtf8_to_string_lossy(exe.program().const_text(callee_f.name)).into_owned();
+            let name = wtf8_to_string_lossy(exe.program().const_text(ConstIdx(callee_f.name)))
+                .into_owned();
             return Err(Fault::throw(format!(
                 "Maximum helper call depth ({MAX_HELPER_DEPTH}) exceeded — likely infinite \
                  recursion in '{name}'"
             )));
         }
-        let from = caller.base as usize + base as usize;
+        let from = caller.base as usize + base.at();
         let to = caller.base as usize + frame_size(f);
         let size = frame_size(callee_f);
         let counted = self.count_frame(size, 0)?;
@@ -68,7 +75,7 @@ impl Machine {
         }
         self.push_frame(Frame {
             unit: caller.unit,
-            function: callee,
+            function: callee.0,
             kind: FrameKind::Helper,
             counted,
             base: to as u32,
@@ -167,9 +174,9 @@ impl Machine {
     }
 
     /// Gives the instruction that waits its value and goes past it.
-    pub(super) fn answer(&mut self, dst: u8, val: Val) {
+    pub(super) fn answer(&mut self, dst: Reg, val: Val) {
         if let Some(top) = self.frames.last_mut() {
-            let at = top.base as usize + dst as usize;
+            let at = top.base as usize + dst.at();
             top.pc += 1;
             self.stack[at] = val;
         }
@@ -178,25 +185,25 @@ impl Machine {
     /// Prepares a call of an asynchronous atom.
     pub(super) fn host_call(
         &mut self,
-        dst: u8,
-        base: u8,
-        n: u8,
-        site: u32,
+        dst: Reg,
+        base: Reg,
+        n: Count,
+        site: SiteIdx,
         host: &dyn Host,
     ) -> Result<Box<Request>, Fault> {
         let frame = self.frame();
         let (exe, program, _) = self.program_of(frame);
-        let op = program.sites[site as usize].op as usize;
+        let op = program.sites[site.at()].op as usize;
         let Some(atom) = exe.atoms[op].clone() else {
             return Err(Fault::unknown_atom(program.text(program.ops[op].name)));
         };
-        let from = frame.base as usize + base as usize;
+        let from = frame.base as usize + base.at();
         let limits = self.options.limits.boundary;
         let (args, lent) = self.with_room(host, |machine, host| {
             let mut cx = super::cx(&mut machine.heap, &mut machine.meter, host);
             let mut copies = Copies::paid(&mut cx);
-            let mut args = Vec::with_capacity(n as usize);
-            for val in &machine.stack[from..from + n as usize] {
+            let mut args = Vec::with_capacity(n.at());
+            for val in &machine.stack[from..from + n.at()] {
                 args.push(copies.to_value(*val, &limits)?);
             }
             let lent = copies.bytes();
@@ -212,7 +219,7 @@ impl Machine {
         };
         self.waiting = Some(Waiting::Call {
             dst,
-            input: base.saturating_add(1),
+            input: Reg(base.0.saturating_add(1)),
             lent,
             price: atom.sig.charged_by_machine().map(|(price, _)| price),
         });
@@ -324,7 +331,7 @@ impl Machine {
         let failed = match made {
             Ok(program) if reply.run_inline => {
                 let frame = self.frame();
-                let input = self.stack[frame.base as usize + input as usize];
+                let input = self.stack[frame.base as usize + input.at()];
                 match self.inline_reply(dst, program, input, host) {
                     Ok(step) => return Some(step),
                     Err(fault) => fault,

@@ -4,7 +4,7 @@ use super::{Caught, FrameKind, Machine};
 use crate::convert;
 use crate::native::{Fault, Host, Mark, StopReason, Thrown};
 use a99_core::error::{ErrorCode, RunError};
-use a99_core::program::Program;
+use a99_core::program::{ConstIdx, Program};
 use a99_core::text::Text;
 use a99_core::value::Value;
 
@@ -114,7 +114,7 @@ impl Machine {
             .iter()
             .find(|w| w.start <= frame.pc && frame.pc < w.end)
         {
-            Some(wrap) => [program.const_text(wrap.prefix), &message].concat(),
+            Some(wrap) => [program.const_text(ConstIdx(wrap.prefix)), &message].concat(),
             None => message,
         }
     }

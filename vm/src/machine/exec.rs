@@ -61,42 +61,42 @@ impl Machine {
         // its tag costs more than the arithmetic.
         macro_rules! arith {
             ($dst:ident, $l:ident, $r:ident, $fast:expr, $slow:expr) => {
-                if let (Val::Num(x), Val::Num(y)) = (&regs[$l as usize], &regs[$r as usize]) {
+                if let (Val::Num(x), Val::Num(y)) = (&regs[$l.at()], &regs[$r.at()]) {
                     let z = $fast(*x, *y);
-                    regs[$dst as usize] = Val::Num(z);
+                    regs[$dst.at()] = Val::Num(z);
                 } else {
-                    let (a, b) = (regs[$l as usize], regs[$r as usize]);
+                    let (a, b) = (regs[$l.at()], regs[$r.at()]);
                     let val = attempt!(c => slow_arith(c, $slow, a, b));
-                    regs[$dst as usize] = val;
+                    regs[$dst.at()] = val;
                 }
             };
         }
         macro_rules! test {
             ($l:ident, $r:ident, $fast:expr, $slow:expr) => {
-                if let (Val::Num(x), Val::Num(y)) = (&regs[$l as usize], &regs[$r as usize]) {
+                if let (Val::Num(x), Val::Num(y)) = (&regs[$l.at()], &regs[$r.at()]) {
                     $fast(x, y)
                 } else {
-                    let (a, b) = (regs[$l as usize], regs[$r as usize]);
+                    let (a, b) = (regs[$l.at()], regs[$r.at()]);
                     attempt!(c => slow_compare(c, $slow, a, b))
                 }
             };
         }
         macro_rules! equal {
             ($l:ident, $r:ident) => {
-                if let (Val::Num(x), Val::Num(y)) = (&regs[$l as usize], &regs[$r as usize]) {
+                if let (Val::Num(x), Val::Num(y)) = (&regs[$l.at()], &regs[$r.at()]) {
                     x == y || (exact && x.is_nan() && y.is_nan())
                 } else {
-                    let (a, b) = (regs[$l as usize], regs[$r as usize]);
+                    let (a, b) = (regs[$l.at()], regs[$r.at()]);
                     attempt!(c => slow_equal(c, exact, a, b))
                 }
             };
         }
         macro_rules! strict {
             ($l:ident, $r:ident) => {
-                if let (Val::Num(x), Val::Num(y)) = (&regs[$l as usize], &regs[$r as usize]) {
+                if let (Val::Num(x), Val::Num(y)) = (&regs[$l.at()], &regs[$r.at()]) {
                     x == y
                 } else {
-                    let (a, b) = (regs[$l as usize], regs[$r as usize]);
+                    let (a, b) = (regs[$l.at()], regs[$r.at()]);
                     attempt!(c => coerce::strict_eq(c, a, b))
                 }
             };
@@ -104,7 +104,7 @@ impl Machine {
         macro_rules! jump {
             ($when:expr, $to:ident) => {
                 if $when {
-                    pc = $to as usize;
+                    pc = $to.at();
                     continue;
                 }
             };
@@ -121,7 +121,7 @@ impl Machine {
             match op {
                 Op::Nop {} => {}
                 Op::Fuel { block } => {
-                    let price = prices[block as usize];
+                    let price = prices[block.at()];
                     if PRECISE {
                         self.meter.slice -= 64;
                         if self.tracer.is_none()
@@ -147,21 +147,21 @@ impl Machine {
                         self.meter.fuel = fuel;
                     }
                 }
-                Op::Mov { dst, src } => regs[dst as usize] = regs[src as usize],
+                Op::Mov { dst, src } => regs[dst.at()] = regs[src.at()],
                 Op::MovBound { dst, src } => {
-                    let val = regs[src as usize];
+                    let val = regs[src.at()];
                     if !matches!(val, Val::Unbound) {
-                        regs[dst as usize] = val;
+                        regs[dst.at()] = val;
                     }
                 }
                 Op::MovDefined { dst, src } => {
-                    let val = regs[src as usize];
+                    let val = regs[src.at()];
                     if !val.is_undefined() {
-                        regs[dst as usize] = val;
+                        regs[dst.at()] = val;
                     }
                 }
                 Op::LoadK { dst, k } => {
-                    regs[dst as usize] = match exe.consts[k as usize] {
+                    regs[dst.at()] = match exe.consts[k.at()] {
                         Val::Str(_) if !main => {
                             Val::Str(attempt!(c => c.heap.alloc_str(program.const_text(k))))
                         }
@@ -169,29 +169,29 @@ impl Machine {
                     }
                 }
                 Op::LoadLit { dst, lit } => {
-                    regs[dst as usize] = attempt!(c => if main {
-                        super::start::literal(c.heap, &exe.literals[lit as usize])
+                    regs[dst.at()] = attempt!(c => if main {
+                        super::start::literal(c.heap, &exe.literals[lit.at()])
                     } else {
                         super::start::foreign_literal(c.heap, program, lit)
                     });
                 }
                 Op::LoadArg { dst, arg } => {
-                    regs[dst as usize] = self.units[frame.unit as usize].args[arg as usize];
+                    regs[dst.at()] = self.units[frame.unit as usize].args[arg.at()];
                 }
                 Op::Unbind { base, n } => {
-                    let base = base as usize;
-                    regs[base..base + n as usize].fill(Val::Unbound);
+                    let base = base.at();
+                    regs[base..base + n.at()].fill(Val::Unbound);
                 }
-                Op::SlotLoad { dst, slot } => regs[dst as usize] = slots[slot as usize],
-                Op::SlotStore { src, slot } => slots[slot as usize] = regs[src as usize],
+                Op::SlotLoad { dst, slot } => regs[dst.at()] = slots[slot.at()],
+                Op::SlotStore { src, slot } => slots[slot.at()] = regs[src.at()],
                 Op::Add { dst, l, r } => {
-                    if let (Val::Num(x), Val::Num(y)) = (&regs[l as usize], &regs[r as usize]) {
+                    if let (Val::Num(x), Val::Num(y)) = (&regs[l.at()], &regs[r.at()]) {
                         let z = x + y;
-                        regs[dst as usize] = Val::Num(z);
+                        regs[dst.at()] = Val::Num(z);
                     } else {
-                        let (a, b) = (regs[l as usize], regs[r as usize]);
+                        let (a, b) = (regs[l.at()], regs[r.at()]);
                         let val = attempt!(c => slow_add(c, a, b));
-                        regs[dst as usize] = val;
+                        regs[dst.at()] = val;
                     }
                 }
                 Op::Sub { dst, l, r } => arith!(dst, l, r, |x: f64, y: f64| x - y, Arith::Sub),
@@ -200,47 +200,39 @@ impl Machine {
                 Op::Rem { dst, l, r } => arith!(dst, l, r, a99_ecma::arith::fmod, Arith::Rem),
                 Op::Pow { dst, l, r } => arith!(dst, l, r, a99_ecma::arith::pow, Arith::Pow),
                 Op::Neg { dst, src } => {
-                    let a = regs[src as usize];
-                    regs[dst as usize] = attempt!(c => coerce::negate(c, a));
+                    let a = regs[src.at()];
+                    regs[dst.at()] = attempt!(c => coerce::negate(c, a));
                 }
                 Op::Plus { dst, src } => {
-                    let a = regs[src as usize];
-                    regs[dst as usize] = attempt!(c => coerce::plus(c, a));
+                    let a = regs[src.at()];
+                    regs[dst.at()] = attempt!(c => coerce::plus(c, a));
                 }
                 Op::Not { dst, src } => {
-                    let truth = coerce::truthy(&self.heap, regs[src as usize]);
-                    regs[dst as usize] = Val::Bool(!truth);
+                    let truth = coerce::truthy(&self.heap, regs[src.at()]);
+                    regs[dst.at()] = Val::Bool(!truth);
                 }
                 Op::Typeof { dst, src } => {
-                    let name = coerce::type_of(regs[src as usize]);
-                    regs[dst as usize] = attempt!(c => c.str(name.as_bytes()));
+                    let name = coerce::type_of(regs[src.at()]);
+                    regs[dst.at()] = attempt!(c => c.str(name.as_bytes()));
                 }
-                Op::Eq { dst, l, r } => regs[dst as usize] = Val::Bool(equal!(l, r)),
-                Op::Ne { dst, l, r } => regs[dst as usize] = Val::Bool(!equal!(l, r)),
-                Op::SEq { dst, l, r } => regs[dst as usize] = Val::Bool(strict!(l, r)),
-                Op::SNe { dst, l, r } => regs[dst as usize] = Val::Bool(!strict!(l, r)),
-                Op::Lt { dst, l, r } => {
-                    regs[dst as usize] = Val::Bool(test!(l, r, f64::lt, Cmp::Lt))
-                }
-                Op::Le { dst, l, r } => {
-                    regs[dst as usize] = Val::Bool(test!(l, r, f64::le, Cmp::Le))
-                }
-                Op::Gt { dst, l, r } => {
-                    regs[dst as usize] = Val::Bool(test!(l, r, f64::gt, Cmp::Gt))
-                }
-                Op::Ge { dst, l, r } => {
-                    regs[dst as usize] = Val::Bool(test!(l, r, f64::ge, Cmp::Ge))
-                }
+                Op::Eq { dst, l, r } => regs[dst.at()] = Val::Bool(equal!(l, r)),
+                Op::Ne { dst, l, r } => regs[dst.at()] = Val::Bool(!equal!(l, r)),
+                Op::SEq { dst, l, r } => regs[dst.at()] = Val::Bool(strict!(l, r)),
+                Op::SNe { dst, l, r } => regs[dst.at()] = Val::Bool(!strict!(l, r)),
+                Op::Lt { dst, l, r } => regs[dst.at()] = Val::Bool(test!(l, r, f64::lt, Cmp::Lt)),
+                Op::Le { dst, l, r } => regs[dst.at()] = Val::Bool(test!(l, r, f64::le, Cmp::Le)),
+                Op::Gt { dst, l, r } => regs[dst.at()] = Val::Bool(test!(l, r, f64::gt, Cmp::Gt)),
+                Op::Ge { dst, l, r } => regs[dst.at()] = Val::Bool(test!(l, r, f64::ge, Cmp::Ge)),
                 Op::Jmp { to } => {
-                    pc = to as usize;
+                    pc = to.at();
                     continue;
                 }
-                Op::JTrue { src, to } => jump!(coerce::truthy(&self.heap, regs[src as usize]), to),
+                Op::JTrue { src, to } => jump!(coerce::truthy(&self.heap, regs[src.at()]), to),
                 Op::JFalse { src, to } => {
-                    jump!(!coerce::truthy(&self.heap, regs[src as usize]), to)
+                    jump!(!coerce::truthy(&self.heap, regs[src.at()]), to)
                 }
-                Op::JNullish { src, to } => jump!(regs[src as usize].is_nullish(), to),
-                Op::JPresent { src, to } => jump!(!regs[src as usize].is_nullish(), to),
+                Op::JNullish { src, to } => jump!(regs[src.at()].is_nullish(), to),
+                Op::JPresent { src, to } => jump!(!regs[src.at()].is_nullish(), to),
                 Op::JLt { l, r, to } => jump!(test!(l, r, f64::lt, Cmp::Lt), to),
                 Op::JNLt { l, r, to } => jump!(!test!(l, r, f64::lt, Cmp::Lt), to),
                 Op::JLe { l, r, to } => jump!(test!(l, r, f64::le, Cmp::Le), to),
@@ -250,35 +242,34 @@ impl Machine {
                 Op::JSEq { l, r, to } => jump!(strict!(l, r), to),
                 Op::JSNe { l, r, to } => jump!(!strict!(l, r), to),
                 Op::Member { dst, obj, key } => {
-                    let object = regs[obj as usize];
-                    regs[dst as usize] = if let (Val::Obj(r), true) = (object, main) {
-                        match self.heap.get(r, exe.keys[key as usize]) {
+                    let object = regs[obj.at()];
+                    regs[dst.at()] = if let (Val::Obj(r), true) = (object, main) {
+                        match self.heap.get(r, exe.keys[key.at()]) {
                             None | Some(Val::Unbound) => Val::Undefined,
                             Some(val) => val,
                         }
                     } else {
-                        let text = program.text(program.keys[key as usize]);
+                        let text = program.text(program.keys[key.at()]);
                         attempt!(c => member::member_text(c, object, text))
                     };
                 }
                 Op::Index { dst, obj, idx } => {
-                    let (object, index) = (regs[obj as usize], regs[idx as usize]);
-                    regs[dst as usize] = attempt!(c => member::index(c, object, index));
+                    let (object, index) = (regs[obj.at()], regs[idx.at()]);
+                    regs[dst.at()] = attempt!(c => member::index(c, object, index));
                 }
                 Op::Path { dst, root, path } => {
-                    let root = regs[root as usize];
+                    let root = regs[root.at()];
                     if !root.is_undefined() {
-                        let path = &program.paths[path as usize];
+                        let path = &program.paths[path.at()];
                         let list: Vec<&[u8]> = path.iter().map(|s| program.text(*s)).collect();
-                        regs[dst as usize] = attempt!(c => member::walk(c, root, &list));
+                        regs[dst.at()] = attempt!(c => member::walk(c, root, &list));
                     }
                 }
                 Op::NewArr { dst, cap } => {
-                    regs[dst as usize] =
-                        Val::Arr(attempt!(c => c.heap.alloc_arr_cap(cap as usize)));
+                    regs[dst.at()] = Val::Arr(attempt!(c => c.heap.alloc_arr_cap(cap.at())));
                 }
                 Op::ArrPush { arr, src } => {
-                    let (arr, val) = (regs[arr as usize], stored(regs[src as usize]));
+                    let (arr, val) = (regs[arr.at()], stored(regs[src.at()]));
                     attempt!(c => match arr {
                         Val::Arr(r) => c.push(r, val),
                         _ => Err(Fault::invalid("ArrPush without an array")),
@@ -290,23 +281,23 @@ impl Machine {
                     n,
                     shape,
                 } => {
-                    let vals = &mut regs[base as usize..base as usize + n as usize];
+                    let vals = &mut regs[base.at()..base.at() + n.at()];
                     vals.iter_mut().for_each(|v| *v = stored(*v));
-                    let vals = &regs[base as usize..base as usize + n as usize];
-                    regs[dst as usize] = if main {
-                        Val::Obj(attempt!(c => c.heap.alloc_obj(ShapeId(shape), vals)))
+                    let vals = &regs[base.at()..base.at() + n.at()];
+                    regs[dst.at()] = if main {
+                        Val::Obj(attempt!(c => c.heap.alloc_obj(ShapeId(shape.0), vals)))
                     } else {
                         attempt!(c => super::start::foreign_obj(c.heap, program, shape, vals))
                     };
                 }
                 Op::WideObj { dst, arr, shape } => {
-                    let arr = regs[arr as usize];
-                    regs[dst as usize] =
+                    let arr = regs[arr.at()];
+                    regs[dst.at()] =
                         attempt!(c => super::start::wide_obj(c.heap, program, main, shape, arr));
                 }
                 Op::CheckMethod { obj, method } => {
-                    let recv = regs[obj as usize];
-                    attempt!(c => builtins::check_method(c, recv, method as u16));
+                    let recv = regs[obj.at()];
+                    attempt!(c => builtins::check_method(c, recv, method.0 as u16));
                 }
                 Op::CallMethod {
                     dst,
@@ -314,10 +305,10 @@ impl Machine {
                     n,
                     method,
                 } => {
-                    let recv = regs[base as usize];
-                    let args = &regs[base as usize + 1..base as usize + n as usize];
-                    regs[dst as usize] =
-                        attempt!(c => builtins::call_method(c, recv, method as u16, args));
+                    let recv = regs[base.at()];
+                    let args = &regs[base.at() + 1..base.at() + n.at()];
+                    regs[dst.at()] =
+                        attempt!(c => builtins::call_method(c, recv, method.0 as u16, args));
                 }
                 Op::WideMethod {
                     dst,
@@ -325,14 +316,14 @@ impl Machine {
                     arr,
                     method,
                 } => {
-                    let (recv, arr) = (regs[obj as usize], regs[arr as usize]);
-                    regs[dst as usize] = attempt!(c => {
+                    let (recv, arr) = (regs[obj.at()], regs[arr.at()]);
+                    regs[dst.at()] = attempt!(c => {
                         super::start::list(c.heap, arr)
-                            .and_then(|args| builtins::call_method(c, recv, method as u16, &args))
+                            .and_then(|args| builtins::call_method(c, recv, method.0 as u16, &args))
                     });
                 }
                 Op::BadMethod { obj, name } => {
-                    let recv = regs[obj as usize];
+                    let recv = regs[obj.at()];
                     let name = a99_core::text::wtf8_to_string_lossy(program.const_text(name));
                     attempt!(c => Err::<(), Fault>(builtins::unknown_method(c, recv, &name)));
                 }
@@ -342,26 +333,26 @@ impl Machine {
                     n,
                     function,
                 } => {
-                    let args = &regs[base as usize..base as usize + n as usize];
-                    regs[dst as usize] =
-                        attempt!(c => builtins::call_function(c, function as u16, args));
+                    let args = &regs[base.at()..base.at() + n.at()];
+                    regs[dst.at()] =
+                        attempt!(c => builtins::call_function(c, function.0 as u16, args));
                 }
                 Op::WideFn { dst, arr, function } => {
-                    let arr = regs[arr as usize];
-                    regs[dst as usize] = attempt!(c => {
+                    let arr = regs[arr.at()];
+                    regs[dst.at()] = attempt!(c => {
                         super::start::list(c.heap, arr)
-                            .and_then(|args| builtins::call_function(c, function as u16, &args))
+                            .and_then(|args| builtins::call_function(c, function.0 as u16, &args))
                     });
                 }
                 Op::CallAtom { dst, base, n, site } => {
-                    let op = program.sites[site as usize].op as usize;
+                    let op = program.sites[site.at()].op as usize;
                     let Some(atom) = &exe.atoms[op] else {
                         let name = program.text(program.ops[op].name);
                         let fault = Fault::unknown_atom(name);
                         let before = self.meter.mark();
                         leave!(Exit::Fault { fault, before })
                     };
-                    let args = &regs[base as usize..base as usize + n as usize];
+                    let args = &regs[base.at()..base.at() + n.at()];
                     let before = self.meter.mark();
                     let mut c = cx(&mut self.heap, &mut self.meter, host);
                     let mut scope = Scope {
@@ -385,7 +376,7 @@ impl Machine {
                     });
                     match result {
                         Ok(Some(val)) => {
-                            regs[dst as usize] = val;
+                            regs[dst.at()] = val;
                             if self.locals.bytes() > self.locals_counted {
                                 self.count_kept();
                                 (regs, slots) = split(&mut self.stack, frame.base as usize);
@@ -396,7 +387,7 @@ impl Machine {
                     }
                 }
                 Op::Throw { flag, k } => {
-                    let code = if flag == 1 {
+                    let code = if flag.0 == 1 {
                         a99_core::error::ErrorCode::Security
                     } else {
                         a99_core::error::ErrorCode::Program
@@ -406,7 +397,7 @@ impl Machine {
                     leave!(Exit::Fault { fault, before });
                 }
                 Op::ThrowUnbound { src, k } => {
-                    if matches!(regs[src as usize], Val::Unbound) {
+                    if matches!(regs[src.at()], Val::Unbound) {
                         let code = a99_core::error::ErrorCode::Program;
                         let fault = super::thrown(code, program.const_text(k));
                         let before = self.meter.mark();
@@ -414,7 +405,7 @@ impl Machine {
                     }
                 }
                 Op::CheckConst { flag, name } => {
-                    if matches!(regs[flag as usize], Val::Bool(true)) {
+                    if matches!(regs[flag.at()], Val::Bool(true)) {
                         let fault = quoted(
                             "Cannot reassign const variable '",
                             program.const_text(name),
@@ -425,7 +416,7 @@ impl Machine {
                     }
                 }
                 Op::CheckFree { src, name } => {
-                    if !matches!(regs[src as usize], Val::Unbound) {
+                    if !matches!(regs[src.at()], Val::Unbound) {
                         let fault = quoted(
                             "Cannot redeclare variable '",
                             program.const_text(name),
@@ -436,19 +427,19 @@ impl Machine {
                     }
                 }
                 Op::IterInit { it, src, k } => {
-                    let items = regs[src as usize];
+                    let items = regs[src.at()];
                     if !matches!(items, Val::Arr(_)) {
                         let code = a99_core::error::ErrorCode::Program;
                         let fault = super::thrown(code, program.const_text(k));
                         let before = self.meter.mark();
                         leave!(Exit::Fault { fault, before });
                     }
-                    regs[it as usize] = items;
-                    regs[it as usize + 1] = Val::Num(0.0);
+                    regs[it.at()] = items;
+                    regs[it.at() + 1] = Val::Num(0.0);
                 }
                 Op::IterNext { dst, it, to } => {
                     // A position that adding one does not move would never end.
-                    let (r, at) = match (regs[it as usize], regs[it as usize + 1]) {
+                    let (r, at) = match (regs[it.at()], regs[it.at() + 1]) {
                         (Val::Arr(r), Val::Num(at)) if at >= 0.0 => (r, at),
                         _ => {
                             let fault = Fault::invalid("IterNext without an iterator");
@@ -458,21 +449,21 @@ impl Machine {
                     };
                     match self.heap.items(r).get(at as usize) {
                         Some(item) => {
-                            regs[dst as usize] = *item;
-                            regs[it as usize + 1] = Val::Num(at + 1.0);
+                            regs[dst.at()] = *item;
+                            regs[it.at() + 1] = Val::Num(at + 1.0);
                         }
                         None => {
-                            pc = to as usize;
+                            pc = to.at();
                             continue;
                         }
                     }
                 }
                 Op::Ret { src } => {
-                    let val = regs[src as usize];
+                    let val = regs[src.at()];
                     leave!(Exit::Return(val));
                 }
                 Op::CheckReturn { src } => {
-                    let val = regs[src as usize];
+                    let val = regs[src.at()];
                     if !matches!(val, Val::Obj(_)) && !val.is_nullish() {
                         let fault = super::start::not_an_object(val);
                         let before = self.meter.mark();
@@ -489,8 +480,8 @@ impl Machine {
                     let made = c.str(message).and_then(|m| Ok((m, c.str(by)?)));
                     match made {
                         Ok((m, by)) => {
-                            regs[msg as usize] = m;
-                            regs[op as usize] = by;
+                            regs[msg.at()] = m;
+                            regs[op.at()] = by;
                         }
                         Err(fault) => {
                             self.caught = caught;
@@ -499,20 +490,20 @@ impl Machine {
                     }
                 }
                 Op::MemoKey { dst, base, n, memo } => {
-                    let vals = &regs[base as usize..base as usize + n as usize];
-                    regs[dst as usize] = attempt!(c => super::start::memo_key(c, &exe, memo, vals));
+                    let vals = &regs[base.at()..base.at() + n.at()];
+                    regs[dst.at()] = attempt!(c => super::start::memo_key(c, &exe, memo, vals));
                 }
                 Op::MemoGet { dst, key, to } => {
-                    let key = regs[key as usize];
+                    let key = regs[key.at()];
                     let found = attempt!(c => super::start::memo_get(c, &self.memo, key));
                     if let Some(val) = found {
-                        regs[dst as usize] = val;
-                        pc = to as usize;
+                        regs[dst.at()] = val;
+                        pc = to.at();
                         continue;
                     }
                 }
                 Op::MemoPut { key, src } => {
-                    let (key, val) = (regs[key as usize], regs[src as usize]);
+                    let (key, val) = (regs[key.at()], regs[src.at()]);
                     attempt!(c => super::start::memo_put(c, &mut self.memo, key, val));
                 }
                 Op::Call {
@@ -534,9 +525,9 @@ impl Machine {
                     site,
                 } => leave!(Exit::Agent { dst, base, site }),
                 Op::Project { dst, src, schema } => {
-                    let val = regs[src as usize];
-                    let schema = &exe.schemas[schema as usize];
-                    regs[dst as usize] = attempt!(c => super::start::project(c, val, schema));
+                    let val = regs[src.at()];
+                    let schema = &exe.schemas[schema.at()];
+                    regs[dst.at()] = attempt!(c => super::start::project(c, val, schema));
                 }
             }
             pc += 1;

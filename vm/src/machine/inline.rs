@@ -7,7 +7,7 @@ use crate::helpers::Extent;
 use crate::link::Executable;
 use crate::native::{Cx, Fault, Host};
 use a99_core::costs::{BOTH, CostModel};
-use a99_core::program::{CONST_FLAG, Home};
+use a99_core::program::{CONST_FLAG, ConstIdx, Count, Home, NamesIdx, Reg, SiteIdx};
 use a99_core::text::Text;
 use a99_core::value::Value;
 use std::collections::HashMap;
@@ -33,7 +33,7 @@ const COMPILE_NODE_WORK: usize = 256;
 
 /// A program that was asked for.
 pub(super) struct Pending {
-    dst: u8,
+    dst: Reg,
     kind: FrameKind,
     /// Its arguments.
     args: Val,
@@ -55,14 +55,14 @@ impl Machine {
     /// `runCode`: the transpiled program in `base`, its arguments after it.
     pub(super) fn run_code(
         &mut self,
-        dst: u8,
-        base: u8,
-        names: u32,
+        dst: Reg,
+        base: Reg,
+        names: NamesIdx,
         host: &dyn Host,
     ) -> Result<Step, Fault> {
         let frame = self.frame();
         self.check_depth("runCode recursion limit exceeded")?;
-        let at = frame.base as usize + base as usize;
+        let at = frame.base as usize + base.at();
         let (code, args) = (self.stack[at], self.stack[at + 1]);
         let is_seq = match code {
             Val::Obj(r) => match self.heap.get_text(r, b"op") {
@@ -78,7 +78,7 @@ impl Machine {
         let mut outer: Vec<Outer> = Vec::new();
         let mut by_name: HashMap<u32, usize> = HashMap::new();
         let mut last = None;
-        for (name, home) in &program.names[names as usize] {
+        for (name, home) in &program.names[names.at()] {
             let val = match home {
                 Home::Reg(r) => self.stack[frame.base as usize + *r as usize],
                 Home::Slot(s) => {
@@ -86,7 +86,7 @@ impl Machine {
                     self.stack[slots + *s as usize]
                 }
             };
-            let text = program.const_text(*name);
+            let text = program.const_text(ConstIdx(*name));
             if text == CONST_FLAG {
                 if let Some(last) = last.and_then(|at: usize| outer.get_mut(at)) {
                     last.constant |= matches!(val, Val::Bool(true));
@@ -112,7 +112,7 @@ impl Machine {
             }
             last = Some(at);
         }
-        let table = program.names[names as usize].len();
+        let table = program.names[names.at()].len();
         self.meter.did(table * NAME_WORK);
         self.ask(dst, FrameKind::Code, code, args, outer, host)
     }
@@ -120,21 +120,27 @@ impl Machine {
     /// `agentRun`: a program as data runs inline; anything else is a call.
     pub(super) fn agent_run(
         &mut self,
-        dst: u8,
-        base: u8,
-        site: u32,
+        dst: Reg,
+        base: Reg,
+        site: SiteIdx,
         host: &dyn Host,
     ) -> Result<Step, Fault> {
         self.check_depth("Agent depth limit exceeded")?;
         let frame = self.frame();
-        let at = frame.base as usize + base as usize;
+        let at = frame.base as usize + base.at();
         let (id, input) = (self.stack[at], self.stack[at + 1]);
         if let Val::Obj(r) = id
             && self.heap.get_text(r, b"op").is_some()
         {
             return self.ask(dst, FrameKind::Agent, id, input, Vec::new(), host);
         }
-        Ok(Step::Call(self.host_call(dst, base, 2, site, host)?))
+        Ok(Step::Call(self.host_call(
+            dst,
+            base,
+            Count(2),
+            site,
+            host,
+        )?))
     }
 
     fn check_depth(&self, what: &str) -> Result<(), Fault> {
@@ -148,7 +154,7 @@ impl Machine {
     /// Asks for a program to be compiled; its size is paid first.
     fn ask(
         &mut self,
-        dst: u8,
+        dst: Reg,
         kind: FrameKind,
         program: Val,
         args: Val,
@@ -236,7 +242,7 @@ impl Machine {
     /// Runs the value of a reply as a program in place of the call.
     pub(super) fn inline_reply(
         &mut self,
-        dst: u8,
+        dst: Reg,
         program: Val,
         args: Val,
         host: &dyn Host,

@@ -20,7 +20,7 @@ use crate::options::{Outcome, RunOptions};
 use a99_core::costs::Formula;
 use a99_core::error::RunError;
 use a99_core::fuel::Fuel;
-use a99_core::program::{Function, Program};
+use a99_core::program::{Count, Function, FunctionIdx, NamesIdx, Program, Reg, SiteIdx};
 use a99_core::text::Text;
 use a99_core::value::Value;
 use errors::OUT_OF_FUEL;
@@ -83,7 +83,7 @@ struct Frame {
     /// The instruction to run next.
     pc: u32,
     /// Where the frame below wants the value.
-    dst: u8,
+    dst: Reg,
     /// Charges are made instruction by instruction: nothing is prepaid.
     precise: bool,
     /// Nesting of helpers.
@@ -137,8 +137,8 @@ pub struct LoadRequest {
 /// What the machine waits for.
 enum Waiting {
     Call {
-        dst: u8,
-        input: u8,
+        dst: Reg,
+        input: Reg,
         /// Bytes of its inputs, which count against the heap until it ends.
         lent: usize,
         /// What the machine charges for the answer.
@@ -219,13 +219,26 @@ enum Exit {
     /// An instruction did not finish; the meter before it.
     Fault { fault: Fault, before: Mark },
     /// A function of the program is called.
-    Call { dst: u8, base: u8, callee: u32 },
+    Call {
+        dst: Reg,
+        base: Reg,
+        callee: FunctionIdx,
+    },
     /// An atom that waits is called.
-    Host { dst: u8, base: u8, n: u8, site: u32 },
+    Host {
+        dst: Reg,
+        base: Reg,
+        n: Count,
+        site: SiteIdx,
+    },
     /// A program runs inline.
-    Code { dst: u8, base: u8, names: u32 },
+    Code {
+        dst: Reg,
+        base: Reg,
+        names: NamesIdx,
+    },
     /// A sub-agent runs.
-    Agent { dst: u8, base: u8, site: u32 },
+    Agent { dst: Reg, base: Reg, site: SiteIdx },
     /// A slice of work is done.
     Slice,
     /// The block is to be run instruction by instruction.

@@ -9,7 +9,9 @@ use crate::native::{Clock, Cx, Fault, Host, Meter};
 use crate::options::RunOptions;
 use a99_core::costs::{DIGEST, Sizes};
 use a99_core::error::{ErrorCode, RunError};
-use a99_core::program::{ArgFallback, ArgKey, Const, LitOp, Program};
+use a99_core::program::{
+    ArgFallback, ArgKey, Const, ConstIdx, LitOp, LiteralIdx, MemoIdx, Program, Reg, ShapeIdx,
+};
 use a99_core::schema::Schema;
 use a99_core::text::Text;
 use a99_core::value::Value;
@@ -136,7 +138,7 @@ impl Machine {
             counted,
             base: 0,
             pc: 0,
-            dst: 0,
+            dst: Reg(0),
             precise: self.tracer.is_some(),
             helper_depth: 0,
             agent_depth: 0,
@@ -326,8 +328,12 @@ pub(super) fn literal(heap: &mut Heap, code: &[LiteralOp]) -> Result<Val, Fault>
 }
 
 /// The same for a program whose text and shapes are not the heap's own.
-pub(super) fn foreign_literal(heap: &mut Heap, p: &Program, literal: u32) -> Result<Val, Fault> {
-    let steps = &p.literals[literal as usize];
+pub(super) fn foreign_literal(
+    heap: &mut Heap,
+    p: &Program,
+    literal: LiteralIdx,
+) -> Result<Val, Fault> {
+    let steps = &p.literals[literal.at()];
     let mut stack = literal_stack(heap, steps.len())?;
     for step in steps {
         let val = match *step {
@@ -346,7 +352,7 @@ pub(super) fn foreign_literal(heap: &mut Heap, p: &Program, literal: u32) -> Res
             }
             LitOp::Object(shape) => {
                 let at = stack.len() - p.shapes[shape as usize].len();
-                let obj = foreign_obj(heap, p, shape, &stack[at..])?;
+                let obj = foreign_obj(heap, p, ShapeIdx(shape), &stack[at..])?;
                 stack.truncate(at);
                 obj
             }
@@ -360,11 +366,11 @@ pub(super) fn foreign_literal(heap: &mut Heap, p: &Program, literal: u32) -> Res
 pub(super) fn foreign_obj(
     heap: &mut Heap,
     p: &Program,
-    shape: u32,
+    shape: ShapeIdx,
     vals: &[Val],
 ) -> Result<Val, Fault> {
     let mut keys = Vec::with_capacity(vals.len());
-    for key in &p.shapes[shape as usize] {
+    for key in &p.shapes[shape.at()] {
         keys.push(heap.intern(p.text(p.keys[*key as usize]))?);
     }
     if keys.len() != vals.len() {
@@ -378,16 +384,16 @@ pub(super) fn wide_obj(
     heap: &mut Heap,
     p: &Program,
     main: bool,
-    shape: u32,
+    shape: ShapeIdx,
     arr: Val,
 ) -> Result<Val, Fault> {
     let vals = list(heap, arr)?;
-    if vals.len() != p.shapes[shape as usize].len() {
+    if vals.len() != p.shapes[shape.at()].len() {
         return Err(Fault::invalid("an object with the wrong number of values"));
     }
     if main {
         Ok(Val::Obj(
-            heap.alloc_obj(crate::heap::ShapeId(shape), &vals)?,
+            heap.alloc_obj(crate::heap::ShapeId(shape.0), &vals)?,
         ))
     } else {
         foreign_obj(heap, p, shape, &vals)
@@ -424,11 +430,11 @@ pub(super) fn not_an_object(val: Val) -> Fault {
 pub(super) fn memo_key(
     c: &mut Cx<'_>,
     exe: &Executable,
-    memo: u32,
+    memo: MemoIdx,
     vals: &[Val],
 ) -> Result<Val, Fault> {
     let p = exe.program();
-    let site = &p.memos[memo as usize];
+    let site = &p.memos[memo.at()];
     let mut text = Vec::with_capacity(MEMO_HASH_RESERVE);
     if site.with_program {
         text.extend_from_slice(exe.program_hash().as_bytes());
@@ -436,7 +442,7 @@ pub(super) fn memo_key(
     text.extend_from_slice(p.text(site.body));
     for (name, val) in site.free.iter().zip(vals) {
         text.push(0);
-        text.extend_from_slice(p.const_text(*name));
+        text.extend_from_slice(p.const_text(ConstIdx(*name)));
         text.push(0);
         match val {
             Val::Undefined | Val::Unbound | Val::Builtin(_) => text.extend_from_slice(b"undefined"),
@@ -566,8 +572,8 @@ mod tests {
         program.literals.push(code.into());
         let mut bench = crate::builtins::testing::Bench::default();
         let mut cx = bench.cx();
-        let one = foreign_literal(cx.heap, &program, 0).unwrap();
-        let two = foreign_literal(cx.heap, &program, 0).unwrap();
+        let one = foreign_literal(cx.heap, &program, LiteralIdx(0)).unwrap();
+        let two = foreign_literal(cx.heap, &program, LiteralIdx(0)).unwrap();
         assert!(!one.is_same(two, cx.heap));
         let defaults = BoundaryLimits::default();
         let mut copies = Copies::new(&mut cx);

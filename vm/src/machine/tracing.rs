@@ -11,7 +11,7 @@ use crate::link::Executable;
 use crate::native::{Host, StopReason};
 use crate::trace::{TraceEvent, TraceLog};
 use a99_core::fuel::Fuel;
-use a99_core::program::{Function, Home, Op, Program, Step};
+use a99_core::program::{ConstIdx, Function, Home, Op, Program, Step};
 use a99_core::text::Text;
 use a99_core::value::{Map, Value};
 use std::sync::Arc;
@@ -244,7 +244,7 @@ impl Machine {
         for ((name, home), before) in f.scopes[step.scope as usize].vars.iter().zip(&open.vars) {
             let now = self.home_value(*home, slots);
             if !matches!(now, Val::Unbound) && !now.is_same(*before, &self.heap) {
-                changed.push((program.const_text(*name), now));
+                changed.push((program.const_text(ConstIdx(*name)), now));
             }
         }
         // An event that the log could not keep is not made: its values share

@@ -13,7 +13,7 @@ use schemars::{JsonSchema, Schema as Generated};
 use serde_json::{Map, Value as Json, json};
 
 /// Formats that `schemars` gives to numbers and that no standard defines.
-const RUST_FORMATS: [&str; 14] = [
+const RUST_FORMATS: &[&str] = &[
     "int8", "int16", "int32", "int64", "int128", "int", "uint8", "uint16", "uint32", "uint64",
     "uint128", "uint", "float", "double",
 ];

@@ -7,7 +7,7 @@
 use serde_json::{Map, Value as Json, json};
 
 /// Formats of strings that strict schemas may name.
-const FORMATS: [&str; 9] = [
+const FORMATS: &[&str] = &[
     "date-time",
     "time",
     "date",
@@ -20,7 +20,7 @@ const FORMATS: [&str; 9] = [
 ];
 
 /// Keywords that mean the same in a strict schema.
-const KEPT: [&str; 9] = [
+const KEPT: &[&str] = &[
     "description",
     "pattern",
     "multipleOf",

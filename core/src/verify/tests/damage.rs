@@ -4,7 +4,7 @@
 use super::sample::sample;
 use super::{check, verify};
 use crate::disasm::disassemble;
-use crate::program::{ChargeKind, Home, LitOp, Op, Program};
+use crate::program::{BlockIdx, ChargeKind, ConstIdx, Home, LitOp, Op, Program, Reg, Target};
 
 /// How many damaged programs are tried.
 const ROUNDS: u32 = 100_000;
@@ -155,19 +155,32 @@ fn long_backward_chains_stay_cheap() {
     p.functions.truncate(1);
     let f = &mut p.functions[0];
     f.code = vec![
-        Op::Fuel { block: 0 },
-        Op::LoadK { dst: 0, k: 0 },
-        Op::Jmp { to: 3 * BLOCKS },
+        Op::Fuel { block: BlockIdx(0) },
+        Op::LoadK {
+            dst: Reg(0),
+            k: ConstIdx(0),
+        },
+        Op::Jmp {
+            to: Target(3 * BLOCKS),
+        },
     ];
     for block in 1..=BLOCKS {
         let to = if block == 1 { 0 } else { 3 * (block - 1) };
         let last = if block == 1 {
-            Op::Ret { src: 0 }
+            Op::Ret { src: Reg(0) }
         } else {
-            Op::Jmp { to }
+            Op::Jmp { to: Target(to) }
         };
-        f.code
-            .extend([Op::Fuel { block }, Op::Mov { dst: 1, src: 0 }, last]);
+        f.code.extend([
+            Op::Fuel {
+                block: BlockIdx(block),
+            },
+            Op::Mov {
+                dst: Reg(1),
+                src: Reg(0),
+            },
+            last,
+        ]);
     }
     f.blocks = (0..=BLOCKS)
         .map(|n| crate::program::Block {

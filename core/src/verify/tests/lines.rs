@@ -2,20 +2,31 @@
 
 use super::super::codes::*;
 use super::{refusal, refusal_of, sample::sample};
-use crate::program::{ChargeKind, Op};
+use crate::program::{
+    ArgIdx, BlockIdx, BuiltinIdx, ChargeKind, ConstIdx, Count, FunctionIdx, KeyIdx, LiteralIdx,
+    MemoIdx, NamesIdx, Op, PathIdx, Reg, SchemaIdx, ShapeIdx, SiteIdx, Slot, Target,
+};
 use crate::sig::BaseCost;
 
 #[test]
 fn b02_jump_out_of_range() {
-    assert_eq!(refusal_of(10, Op::Jmp { to: 22 }), BAD_JUMP);
-    assert_eq!(refusal_of(10, Op::Jmp { to: u32::MAX }), BAD_JUMP);
+    assert_eq!(refusal_of(10, Op::Jmp { to: Target(22) }), BAD_JUMP);
+    assert_eq!(
+        refusal_of(
+            10,
+            Op::Jmp {
+                to: Target(u32::MAX)
+            }
+        ),
+        BAD_JUMP
+    );
     assert_eq!(
         refusal_of(
             6,
             Op::IterNext {
-                dst: 4,
-                it: 2,
-                to: 1000
+                dst: Reg(4),
+                it: Reg(2),
+                to: Target(1000)
             }
         ),
         BAD_JUMP
@@ -24,16 +35,16 @@ fn b02_jump_out_of_range() {
 
 #[test]
 fn b02_jump_into_a_block() {
-    assert_eq!(refusal_of(10, Op::Jmp { to: 6 }), BAD_JUMP);
-    assert_eq!(refusal_of(10, Op::Jmp { to: 8 }), BAD_JUMP);
+    assert_eq!(refusal_of(10, Op::Jmp { to: Target(6) }), BAD_JUMP);
+    assert_eq!(refusal_of(10, Op::Jmp { to: Target(8) }), BAD_JUMP);
 }
 
 #[test]
 fn b02_no_cycle_avoids_the_yield_point() {
     // A backward jump can only go to a block head, and each head is a Fuel.
     assert_eq!(refusal_of(5, Op::Nop {}), BAD_BLOCKS);
-    assert_eq!(refusal_of(5, Op::Fuel { block: 0 }), BAD_BLOCKS);
-    assert_eq!(refusal_of(12, Op::Fuel { block: 3 }), BAD_BLOCKS);
+    assert_eq!(refusal_of(5, Op::Fuel { block: BlockIdx(0) }), BAD_BLOCKS);
+    assert_eq!(refusal_of(12, Op::Fuel { block: BlockIdx(3) }), BAD_BLOCKS);
     assert_eq!(refusal(|p| p.functions[0].blocks[1].start = 6), BAD_BLOCKS);
     assert_eq!(refusal(|p| p.functions[0].blocks[5].end = 23), BAD_BLOCKS);
     assert_eq!(refusal(|p| p.functions[0].blocks.truncate(5)), BAD_BLOCKS);
@@ -43,7 +54,16 @@ fn b02_no_cycle_avoids_the_yield_point() {
 #[test]
 fn b02_the_code_does_not_run_off_its_end() {
     assert_eq!(refusal_of(21, Op::Nop {}), RUNS_OFF);
-    assert_eq!(refusal_of(21, Op::JTrue { src: 0, to: 5 }), RUNS_OFF);
+    assert_eq!(
+        refusal_of(
+            21,
+            Op::JTrue {
+                src: Reg(0),
+                to: Target(5)
+            }
+        ),
+        RUNS_OFF
+    );
     assert_eq!(refusal(|p| p.functions[1].code.clear()), BAD_STEPS);
     let no_steps = refusal(|p| {
         p.functions[1].steps.clear();
@@ -54,43 +74,121 @@ fn b02_the_code_does_not_run_off_its_end() {
 
 #[test]
 fn b03_register_out_of_range() {
-    assert_eq!(refusal_of(1, Op::LoadK { dst: 12, k: 0 }), BAD_REGISTER);
-    assert_eq!(refusal_of(16, Op::Mov { dst: 6, src: 255 }), BAD_REGISTER);
     assert_eq!(
         refusal_of(
-            4,
-            Op::IterInit {
-                it: 11,
-                src: 1,
-                k: 1
+            1,
+            Op::LoadK {
+                dst: Reg(12),
+                k: ConstIdx(0)
             }
         ),
         BAD_REGISTER
     );
-    assert_eq!(refusal_of(9, Op::Unbind { base: 11, n: 2 }), BAD_REGISTER);
     assert_eq!(
-        refusal_of(9, Op::Unbind { base: 255, n: 255 }),
+        refusal_of(
+            16,
+            Op::Mov {
+                dst: Reg(6),
+                src: Reg(255)
+            }
+        ),
         BAD_REGISTER
     );
-    assert_eq!(refusal_of(9, Op::Unbind { base: 13, n: 0 }), BAD_REGISTER);
+    assert_eq!(
+        refusal_of(
+            4,
+            Op::IterInit {
+                it: Reg(11),
+                src: Reg(1),
+                k: ConstIdx(1)
+            }
+        ),
+        BAD_REGISTER
+    );
+    assert_eq!(
+        refusal_of(
+            9,
+            Op::Unbind {
+                base: Reg(11),
+                n: Count(2)
+            }
+        ),
+        BAD_REGISTER
+    );
+    assert_eq!(
+        refusal_of(
+            9,
+            Op::Unbind {
+                base: Reg(255),
+                n: Count(255)
+            }
+        ),
+        BAD_REGISTER
+    );
+    assert_eq!(
+        refusal_of(
+            9,
+            Op::Unbind {
+                base: Reg(13),
+                n: Count(0)
+            }
+        ),
+        BAD_REGISTER
+    );
     assert_eq!(refusal(|p| p.functions[0].params = 13), BAD_REGISTER);
     assert_eq!(refusal(|p| p.functions[0].registers = 8), BAD_REGISTER);
 }
 
 #[test]
 fn b03_constant_out_of_range() {
-    assert_eq!(refusal_of(1, Op::LoadK { dst: 0, k: 5 }), BAD_INDEX);
-    assert_eq!(refusal_of(1, Op::LoadLit { dst: 0, lit: 1 }), BAD_INDEX);
-    assert_eq!(refusal_of(1, Op::LoadArg { dst: 0, arg: 2 }), BAD_INDEX);
-    assert_eq!(refusal_of(9, Op::SlotLoad { dst: 0, slot: 1 }), BAD_INDEX);
+    assert_eq!(
+        refusal_of(
+            1,
+            Op::LoadK {
+                dst: Reg(0),
+                k: ConstIdx(5)
+            }
+        ),
+        BAD_INDEX
+    );
+    assert_eq!(
+        refusal_of(
+            1,
+            Op::LoadLit {
+                dst: Reg(0),
+                lit: LiteralIdx(1)
+            }
+        ),
+        BAD_INDEX
+    );
+    assert_eq!(
+        refusal_of(
+            1,
+            Op::LoadArg {
+                dst: Reg(0),
+                arg: ArgIdx(2)
+            }
+        ),
+        BAD_INDEX
+    );
+    assert_eq!(
+        refusal_of(
+            9,
+            Op::SlotLoad {
+                dst: Reg(0),
+                slot: Slot(1)
+            }
+        ),
+        BAD_INDEX
+    );
     assert_eq!(
         refusal_of(
             12,
             Op::NewObj {
-                dst: 6,
-                base: 0,
-                n: 2,
-                shape: 1
+                dst: Reg(6),
+                base: Reg(0),
+                n: Count(2),
+                shape: ShapeIdx(1)
             }
         ),
         BAD_INDEX
@@ -99,9 +197,9 @@ fn b03_constant_out_of_range() {
         refusal_of(
             16,
             Op::Member {
-                dst: 6,
-                obj: 7,
-                key: 2
+                dst: Reg(6),
+                obj: Reg(7),
+                key: KeyIdx(2)
             }
         ),
         BAD_INDEX
@@ -110,9 +208,9 @@ fn b03_constant_out_of_range() {
         refusal_of(
             9,
             Op::Path {
-                dst: 0,
-                root: 0,
-                path: 1
+                dst: Reg(0),
+                root: Reg(0),
+                path: PathIdx(1)
             }
         ),
         BAD_INDEX
@@ -121,9 +219,9 @@ fn b03_constant_out_of_range() {
         refusal_of(
             16,
             Op::Project {
-                dst: 6,
-                src: 7,
-                schema: 1
+                dst: Reg(6),
+                src: Reg(7),
+                schema: SchemaIdx(1)
             }
         ),
         BAD_INDEX
@@ -132,10 +230,10 @@ fn b03_constant_out_of_range() {
         refusal_of(
             9,
             Op::MemoKey {
-                dst: 7,
-                base: 0,
-                n: 2,
-                memo: 1
+                dst: Reg(7),
+                base: Reg(0),
+                n: Count(2),
+                memo: MemoIdx(1)
             }
         ),
         BAD_INDEX
@@ -144,10 +242,10 @@ fn b03_constant_out_of_range() {
         refusal_of(
             9,
             Op::CallFn {
-                dst: 7,
-                base: 0,
-                n: 2,
-                function: 93
+                dst: Reg(7),
+                base: Reg(0),
+                n: Count(2),
+                function: BuiltinIdx(93)
             }
         ),
         BAD_INDEX
@@ -161,10 +259,10 @@ fn b03_atom_and_callee_out_of_range() {
         refusal_of(
             8,
             Op::CallAtom {
-                dst: 5,
-                base: 4,
-                n: 1,
-                site: 1
+                dst: Reg(5),
+                base: Reg(4),
+                n: Count(1),
+                site: SiteIdx(1)
             }
         ),
         BAD_INDEX
@@ -173,10 +271,10 @@ fn b03_atom_and_callee_out_of_range() {
         refusal_of(
             19,
             Op::Call {
-                dst: 7,
-                base: 0,
-                n: 1,
-                callee: 2
+                dst: Reg(7),
+                base: Reg(0),
+                n: Count(1),
+                callee: FunctionIdx(2)
             }
         ),
         BAD_INDEX
@@ -185,10 +283,10 @@ fn b03_atom_and_callee_out_of_range() {
         refusal_of(
             20,
             Op::RunCode {
-                dst: 8,
-                base: 0,
-                n: 2,
-                names: 1
+                dst: Reg(8),
+                base: Reg(0),
+                n: Count(2),
+                names: NamesIdx(1)
             }
         ),
         BAD_INDEX
@@ -199,17 +297,23 @@ fn b03_atom_and_callee_out_of_range() {
 fn b03_uninitialised_register_read() {
     assert_eq!(refusal_of(1, Op::Nop {}), UNWRITTEN_REGISTER);
     assert_eq!(
-        refusal_of(16, Op::Mov { dst: 6, src: 11 }),
+        refusal_of(
+            16,
+            Op::Mov {
+                dst: Reg(6),
+                src: Reg(11)
+            }
+        ),
         UNWRITTEN_REGISTER
     );
     assert_eq!(
         refusal_of(
             12,
             Op::NewObj {
-                dst: 6,
-                base: 8,
-                n: 2,
-                shape: 0
+                dst: Reg(6),
+                base: Reg(8),
+                n: Count(2),
+                shape: ShapeIdx(0)
             }
         ),
         UNWRITTEN_REGISTER
@@ -217,18 +321,45 @@ fn b03_uninitialised_register_read() {
     // r6 is written on one way to the end only.
     assert_eq!(refusal_of(16, Op::Nop {}), UNWRITTEN_REGISTER);
     // The item of the last turn is not there when the loop never turned.
-    assert_eq!(refusal_of(16, Op::Mov { dst: 6, src: 4 }), "");
     assert_eq!(
-        refusal_of(12, Op::Mov { dst: 6, src: 4 }),
+        refusal_of(
+            16,
+            Op::Mov {
+                dst: Reg(6),
+                src: Reg(4)
+            }
+        ),
+        ""
+    );
+    assert_eq!(
+        refusal_of(
+            12,
+            Op::Mov {
+                dst: Reg(6),
+                src: Reg(4)
+            }
+        ),
         UNWRITTEN_REGISTER
     );
     // What the protected call would have written is not there in the handler.
     assert_eq!(
-        refusal_of(16, Op::Mov { dst: 6, src: 5 }),
+        refusal_of(
+            16,
+            Op::Mov {
+                dst: Reg(6),
+                src: Reg(5)
+            }
+        ),
         UNWRITTEN_REGISTER
     );
     assert_eq!(
-        refusal_of(9, Op::MovBound { dst: 9, src: 0 }),
+        refusal_of(
+            9,
+            Op::MovBound {
+                dst: Reg(9),
+                src: Reg(0)
+            }
+        ),
         UNWRITTEN_REGISTER
     );
     assert_eq!(refusal(|p| p.functions[1].params = 0), BAD_OPERANDS);
@@ -239,11 +370,11 @@ fn b03_the_value_of_a_memo_is_there_only_after_a_hit() {
     let memo = |read| {
         refusal(|p| {
             p.functions[0].code[16] = Op::MemoGet {
-                dst: 6,
-                key: 7,
-                to: 18,
+                dst: Reg(6),
+                key: Reg(7),
+                to: Target(18),
             };
-            p.functions[0].code[17] = Op::Ret { src: read };
+            p.functions[0].code[17] = Op::Ret { src: Reg(read) };
         })
     };
     assert_eq!(memo(7), "");
@@ -294,7 +425,16 @@ fn b04_misplaced_charges() {
         BAD_PRICE
     );
     // Behind a jump of its block it would be paid for nothing.
-    assert_eq!(refusal_of(1, Op::JTrue { src: 0, to: 5 }), BAD_PRICE);
+    assert_eq!(
+        refusal_of(
+            1,
+            Op::JTrue {
+                src: Reg(0),
+                to: Target(5)
+            }
+        ),
+        BAD_PRICE
+    );
 }
 
 #[test]
@@ -311,7 +451,7 @@ fn b04_an_atom_cannot_be_reached_unpaid() {
     let moved = refusal(|p| p.functions[0].charges[4].pc = 9);
     assert_eq!(moved, BAD_PRICE);
     // From block 3 back into the loop, which lies inside another step.
-    let jump = refusal(|p| p.functions[0].code[20] = Op::Jmp { to: 7 });
+    let jump = refusal(|p| p.functions[0].code[20] = Op::Jmp { to: Target(7) });
     assert_eq!(jump, UNCHARGED_STEP);
     assert_eq!(sample().functions[0].charges[4].kind, ChargeKind::Step);
 }

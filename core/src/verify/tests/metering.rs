@@ -5,6 +5,7 @@ use super::super::verify;
 use super::sample::empty;
 use crate::json::NodeId;
 use crate::program::*;
+use crate::program::{BlockIdx, ConstIdx, Count, Flag, FunctionIdx, Reg, Slot, Target};
 use crate::sig::BaseCost;
 
 const NO_PRICE: i64 = 0;
@@ -79,19 +80,32 @@ fn one(code: &[Op], charged: &[u32]) -> &'static str {
     refusal(vec![function(code, charged, 8)])
 }
 
-const FUEL0: Op = Op::Fuel { block: 0 };
-const FUEL1: Op = Op::Fuel { block: 1 };
-const FUEL2: Op = Op::Fuel { block: 2 };
-const RET: Op = Op::Ret { src: 0 };
-const LOAD: Op = Op::LoadK { dst: 0, k: 0 };
+const FUEL0: Op = Op::Fuel { block: BlockIdx(0) };
+const FUEL1: Op = Op::Fuel { block: BlockIdx(1) };
+const FUEL2: Op = Op::Fuel { block: BlockIdx(2) };
+const RET: Op = Op::Ret { src: Reg(0) };
+const LOAD: Op = Op::LoadK {
+    dst: Reg(0),
+    k: ConstIdx(0),
+};
 
 #[test]
 fn a_loop_is_charged() {
-    let code = [FUEL0, LOAD, FUEL1, Op::JTrue { src: 0, to: 2 }, FUEL2, RET];
+    let code = [
+        FUEL0,
+        LOAD,
+        FUEL1,
+        Op::JTrue {
+            src: Reg(0),
+            to: Target(2),
+        },
+        FUEL2,
+        RET,
+    ];
     assert_eq!(one(&code, &[]), UNCHARGED_CODE);
     assert_eq!(one(&code, &[1]), UNCHARGED_CODE);
     assert_eq!(one(&code, &[3]), "");
-    let endless = [FUEL0, Op::Jmp { to: 0 }];
+    let endless = [FUEL0, Op::Jmp { to: Target(0) }];
     assert_eq!(one(&endless, &[]), UNCHARGED_CODE);
     assert_eq!(one(&endless, &[1]), "");
 }
@@ -103,35 +117,53 @@ fn iteration(inside: &[Op]) -> Vec<Op> {
         FUEL0,
         LOAD,
         Op::IterInit {
-            it: 2,
-            src: 0,
-            k: 1,
+            it: Reg(2),
+            src: Reg(0),
+            k: ConstIdx(1),
         },
         FUEL1,
         Op::IterNext {
-            dst: 1,
-            it: 2,
-            to: exit,
+            dst: Reg(1),
+            it: Reg(2),
+            to: Target(exit),
         },
     ];
     code.extend(inside);
-    code.extend([Op::Jmp { to: 3 }, FUEL2, RET]);
+    code.extend([Op::Jmp { to: Target(3) }, FUEL2, RET]);
     code
 }
 
 #[test]
 fn an_iteration_ends_by_itself_unless_it_is_started_again() {
     assert_eq!(one(&iteration(&[]), &[]), "");
-    assert_eq!(one(&iteration(&[Op::Mov { dst: 4, src: 1 }]), &[]), "");
+    assert_eq!(
+        one(
+            &iteration(&[Op::Mov {
+                dst: Reg(4),
+                src: Reg(1)
+            }]),
+            &[]
+        ),
+        ""
+    );
     for again in [
         Op::IterInit {
-            it: 2,
-            src: 0,
-            k: 1,
+            it: Reg(2),
+            src: Reg(0),
+            k: ConstIdx(1),
         },
-        Op::Mov { dst: 3, src: 1 },
-        Op::LoadK { dst: 2, k: 0 },
-        Op::Unbind { base: 1, n: 3 },
+        Op::Mov {
+            dst: Reg(3),
+            src: Reg(1),
+        },
+        Op::LoadK {
+            dst: Reg(2),
+            k: ConstIdx(0),
+        },
+        Op::Unbind {
+            base: Reg(1),
+            n: Count(3),
+        },
     ] {
         assert_eq!(one(&iteration(&[again]), &[]), UNCHARGED_CODE, "{again:?}");
         assert_eq!(one(&iteration(&[again]), &[4]), "", "{again:?}");
@@ -142,9 +174,9 @@ fn an_iteration_ends_by_itself_unless_it_is_started_again() {
 fn an_iteration_that_is_over_leads_out_of_its_loop() {
     let mut code = iteration(&[]);
     code[4] = Op::IterNext {
-        dst: 1,
-        it: 2,
-        to: 3,
+        dst: Reg(1),
+        it: Reg(2),
+        to: Target(3),
     };
     assert_eq!(one(&code, &[]), UNCHARGED_CODE);
     assert_eq!(one(&code, &[4]), "");
@@ -157,39 +189,75 @@ fn an_iterator_that_waits_in_slots_must_be_the_one_that_advances() {
             FUEL0,
             LOAD,
             Op::IterInit {
-                it: 2,
-                src: 0,
-                k: 1,
+                it: Reg(2),
+                src: Reg(0),
+                k: ConstIdx(1),
             },
-            Op::SlotStore { src: 2, slot: 0 },
-            Op::SlotStore { src: 3, slot: 1 },
+            Op::SlotStore {
+                src: Reg(2),
+                slot: Slot(0),
+            },
+            Op::SlotStore {
+                src: Reg(3),
+                slot: Slot(1),
+            },
             FUEL1,
-            Op::SlotLoad { dst: 4, slot: 0 },
-            Op::SlotLoad { dst: 5, slot: 1 },
+            Op::SlotLoad {
+                dst: Reg(4),
+                slot: Slot(0),
+            },
+            Op::SlotLoad {
+                dst: Reg(5),
+                slot: Slot(1),
+            },
             Op::IterNext {
-                dst: 1,
-                it: 4,
-                to: 12,
+                dst: Reg(1),
+                it: Reg(4),
+                to: Target(12),
             },
             store,
             more,
-            Op::Jmp { to: 5 },
+            Op::Jmp { to: Target(5) },
             FUEL2,
             RET,
         ]
     };
-    let store = Op::SlotStore { src: 5, slot: 1 };
+    let store = Op::SlotStore {
+        src: Reg(5),
+        slot: Slot(1),
+    };
     assert_eq!(one(&body(store, Op::Nop {}), &[]), "");
     assert_eq!(one(&body(Op::Nop {}, store), &[]), UNCHARGED_CODE);
     assert_eq!(
-        one(&body(store, Op::SlotStore { src: 3, slot: 1 }), &[]),
+        one(
+            &body(
+                store,
+                Op::SlotStore {
+                    src: Reg(3),
+                    slot: Slot(1)
+                }
+            ),
+            &[]
+        ),
         UNCHARGED_CODE
     );
     assert_eq!(
-        one(&body(store, Op::SlotStore { src: 2, slot: 0 }), &[]),
+        one(
+            &body(
+                store,
+                Op::SlotStore {
+                    src: Reg(2),
+                    slot: Slot(0)
+                }
+            ),
+            &[]
+        ),
         UNCHARGED_CODE
     );
-    let other = Op::SlotStore { src: 4, slot: 1 };
+    let other = Op::SlotStore {
+        src: Reg(4),
+        slot: Slot(1),
+    };
     assert_eq!(one(&body(other, Op::Nop {}), &[]), UNCHARGED_CODE);
 }
 
@@ -200,10 +268,16 @@ fn an_error_that_gives_its_price_back_closes_no_loop() {
         FUEL0,
         LOAD,
         FUEL1,
-        Op::Throw { flag: 0, k: 1 },
+        Op::Throw {
+            flag: Flag(0),
+            k: ConstIdx(1),
+        },
         FUEL2,
-        Op::Catch { msg: 1, op: 2 },
-        Op::Jmp { to: 2 },
+        Op::Catch {
+            msg: Reg(1),
+            op: Reg(2),
+        },
+        Op::Jmp { to: Target(2) },
     ];
     let run = |charged: &[u32]| {
         let mut f = function(&code, charged, 8);
@@ -221,12 +295,18 @@ fn an_error_that_gives_its_price_back_closes_no_loop() {
         FUEL0,
         LOAD,
         FUEL1,
-        Op::ThrowUnbound { src: 0, k: 1 },
+        Op::ThrowUnbound {
+            src: Reg(0),
+            k: ConstIdx(1),
+        },
         Op::Nop {},
         RET,
-        Op::Fuel { block: 2 },
-        Op::Catch { msg: 1, op: 2 },
-        Op::Jmp { to: 2 },
+        Op::Fuel { block: BlockIdx(2) },
+        Op::Catch {
+            msg: Reg(1),
+            op: Reg(2),
+        },
+        Op::Jmp { to: Target(2) },
     ];
     let mut f = function(&late, &[4], 8);
     f.handlers = vec![Handler {
@@ -240,10 +320,10 @@ fn an_error_that_gives_its_price_back_closes_no_loop() {
 #[test]
 fn calls_are_paid_by_the_caller_or_by_what_is_called() {
     let call = |callee| Op::Call {
-        dst: 1,
-        base: 0,
-        n: 0,
-        callee,
+        dst: Reg(1),
+        base: Reg(0),
+        n: Count(0),
+        callee: FunctionIdx(callee),
     };
     let caller = |calls: &[Op], charged: &[u32]| {
         let mut code = vec![FUEL0, LOAD];
@@ -252,7 +332,7 @@ fn calls_are_paid_by_the_caller_or_by_what_is_called() {
         function(&code, charged, 8)
     };
     let leaf = |charged: &[u32]| function(&[FUEL0, LOAD, RET], charged, 1);
-    let two = [call(1), Op::Fuel { block: 1 }, call(1)];
+    let two = [call(1), Op::Fuel { block: BlockIdx(1) }, call(1)];
     assert_eq!(
         refusal(vec![caller(&[call(1)], &[]), leaf(&[])]),
         UNCHARGED_CODE
@@ -269,7 +349,17 @@ fn calls_are_paid_by_the_caller_or_by_what_is_called() {
 
 #[test]
 fn a_host_that_charges_nothing_for_what_the_program_relies_on_is_told() {
-    let code = [FUEL0, LOAD, FUEL1, Op::JTrue { src: 0, to: 2 }, FUEL2, RET];
+    let code = [
+        FUEL0,
+        LOAD,
+        FUEL1,
+        Op::JTrue {
+            src: Reg(0),
+            to: Target(2),
+        },
+        FUEL2,
+        RET,
+    ];
     let mut p = empty();
     p.consts = vec![Const::Null];
     p.ops = vec![OpRef {

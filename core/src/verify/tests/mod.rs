@@ -7,7 +7,9 @@ mod metering;
 pub(crate) mod sample;
 
 use super::*;
-use crate::program::{LitOp, Op};
+use crate::program::{
+    ConstIdx, Count, Flag, FunctionIdx, LitOp, MethodIdx, NamesIdx, Number, Op, Reg, Target,
+};
 use sample::{helper_block, sample};
 
 /// The code with which a changed sample is refused; empty when accepted.
@@ -32,7 +34,11 @@ fn the_sample_is_accepted() {
 #[test]
 fn errors_name_their_place() {
     let mut program = sample();
-    program.functions[1].code[1] = Op::Add { dst: 0, l: 9, r: 0 };
+    program.functions[1].code[1] = Op::Add {
+        dst: Reg(0),
+        l: Reg(9),
+        r: Reg(0),
+    };
     let error = verify(program).unwrap_err();
     assert_eq!(
         (error.code, error.function, error.pc),
@@ -95,10 +101,10 @@ fn overlapping_keys_do_not_cost_quadratic_time() {
 #[test]
 fn operands_agree_with_their_tables() {
     let call = |n| Op::Call {
-        dst: 7,
-        base: 0,
-        n,
-        callee: 1,
+        dst: Reg(7),
+        base: Reg(0),
+        n: Count(n),
+        callee: FunctionIdx(1),
     };
     assert_eq!(refusal_of(19, call(1)), "");
     assert_eq!(refusal_of(19, call(2)), codes::BAD_OPERANDS);
@@ -106,28 +112,40 @@ fn operands_agree_with_their_tables() {
         refusal_of(
             19,
             Op::Call {
-                dst: 7,
-                base: 0,
-                n: 0,
-                callee: 0
+                dst: Reg(7),
+                base: Reg(0),
+                n: Count(0),
+                callee: FunctionIdx(0)
             }
         ),
         codes::BAD_OPERANDS
     );
     assert_eq!(
-        refusal_of(1, Op::Throw { flag: 2, k: 1 }),
+        refusal_of(
+            1,
+            Op::Throw {
+                flag: Flag(2),
+                k: ConstIdx(1)
+            }
+        ),
         codes::BAD_OPERANDS
     );
     assert_eq!(
-        refusal_of(1, Op::Throw { flag: 0, k: 0 }),
+        refusal_of(
+            1,
+            Op::Throw {
+                flag: Flag(0),
+                k: ConstIdx(0)
+            }
+        ),
         codes::BAD_OPERANDS
     );
     assert_eq!(
         refusal_of(
             2,
             Op::NewArr {
-                dst: 1,
-                cap: 1 << 30
+                dst: Reg(1),
+                cap: Number(1 << 30)
             }
         ),
         codes::BAD_OPERANDS
@@ -136,10 +154,10 @@ fn operands_agree_with_their_tables() {
         refusal_of(
             20,
             Op::RunCode {
-                dst: 8,
-                base: 0,
-                n: 1,
-                names: 0
+                dst: Reg(8),
+                base: Reg(0),
+                n: Count(1),
+                names: NamesIdx(0)
             }
         ),
         codes::BAD_OPERANDS
@@ -148,14 +166,17 @@ fn operands_agree_with_their_tables() {
         refusal_of(
             6,
             Op::IterNext {
-                dst: 3,
-                it: 2,
-                to: 11
+                dst: Reg(3),
+                it: Reg(2),
+                to: Target(11)
             }
         ),
         codes::BAD_OPERANDS
     );
-    let method = |id| Op::CheckMethod { obj: 0, method: id };
+    let method = |id| Op::CheckMethod {
+        obj: Reg(0),
+        method: MethodIdx(id),
+    };
     assert_eq!(refusal_of(9, method(0x4000)), "");
     assert_eq!(refusal_of(9, method(0x7fff)), codes::BAD_INDEX);
     assert_eq!(refusal_of(9, method(1 << 20)), codes::BAD_INDEX);
@@ -220,16 +241,37 @@ fn handlers_nest_and_catch() {
         codes::BAD_HANDLERS
     );
     assert_eq!(
-        refusal_of(9, Op::Catch { msg: 6, op: 7 }),
+        refusal_of(
+            9,
+            Op::Catch {
+                msg: Reg(6),
+                op: Reg(7)
+            }
+        ),
         codes::BAD_HANDLERS
     );
     assert_eq!(
-        refusal_of(15, Op::Mov { dst: 7, src: 0 }),
+        refusal_of(
+            15,
+            Op::Mov {
+                dst: Reg(7),
+                src: Reg(0)
+            }
+        ),
         codes::BAD_HANDLERS
     );
-    assert_eq!(refusal_of(13, Op::Jmp { to: 14 }), codes::BAD_HANDLERS);
     assert_eq!(
-        refusal_of(13, Op::JTrue { src: 0, to: 18 }),
+        refusal_of(13, Op::Jmp { to: Target(14) }),
+        codes::BAD_HANDLERS
+    );
+    assert_eq!(
+        refusal_of(
+            13,
+            Op::JTrue {
+                src: Reg(0),
+                to: Target(18)
+            }
+        ),
         codes::BAD_HANDLERS
     );
     let outer = crate::program::Handler {
@@ -301,8 +343,15 @@ fn unreachable_code_needs_no_state_but_valid_operands() {
     let dead = |l| {
         refusal(|p| {
             let f = &mut p.functions[1];
-            f.code.insert(3, Op::Add { dst: 1, l, r: 1 });
-            f.code.insert(4, Op::Ret { src: 1 });
+            f.code.insert(
+                3,
+                Op::Add {
+                    dst: Reg(1),
+                    l: Reg(l),
+                    r: Reg(1),
+                },
+            );
+            f.code.insert(4, Op::Ret { src: Reg(1) });
             f.blocks[0].end = 5;
         })
     };

@@ -3,6 +3,9 @@
 use crate::costs::NODE_METERED;
 use crate::json::{Document, Limits, NodeId};
 use crate::program::*;
+use crate::program::{
+    BlockIdx, ConstIdx, Count, FunctionIdx, NamesIdx, Number, Reg, ShapeIdx, SiteIdx, Target,
+};
 use crate::sig::BaseCost;
 use crate::value::Value;
 use std::sync::Arc;
@@ -131,56 +134,74 @@ fn main(p: &Program) -> Function {
 
 fn main_code() -> Vec<Op> {
     vec![
-        Op::Fuel { block: 0 },
-        Op::LoadK { dst: 0, k: 0 },
-        Op::NewArr { dst: 1, cap: 1 },
-        Op::ArrPush { arr: 1, src: 0 },
+        Op::Fuel { block: BlockIdx(0) },
+        Op::LoadK {
+            dst: Reg(0),
+            k: ConstIdx(0),
+        },
+        Op::NewArr {
+            dst: Reg(1),
+            cap: Number(1),
+        },
+        Op::ArrPush {
+            arr: Reg(1),
+            src: Reg(0),
+        },
         Op::IterInit {
-            it: 2,
-            src: 1,
-            k: 1,
+            it: Reg(2),
+            src: Reg(1),
+            k: ConstIdx(1),
         },
-        Op::Fuel { block: 1 },
+        Op::Fuel { block: BlockIdx(1) },
         Op::IterNext {
-            dst: 4,
-            it: 2,
-            to: 11,
+            dst: Reg(4),
+            it: Reg(2),
+            to: Target(11),
         },
-        Op::Fuel { block: 2 },
+        Op::Fuel { block: BlockIdx(2) },
         Op::CallAtom {
-            dst: 5,
-            base: 4,
-            n: 1,
-            site: 0,
+            dst: Reg(5),
+            base: Reg(4),
+            n: Count(1),
+            site: SiteIdx(0),
         },
-        Op::Unbind { base: 6, n: 2 },
-        Op::Jmp { to: 5 },
-        Op::Fuel { block: 3 },
+        Op::Unbind {
+            base: Reg(6),
+            n: Count(2),
+        },
+        Op::Jmp { to: Target(5) },
+        Op::Fuel { block: BlockIdx(3) },
         Op::NewObj {
-            dst: 6,
-            base: 0,
-            n: 2,
-            shape: 0,
+            dst: Reg(6),
+            base: Reg(0),
+            n: Count(2),
+            shape: ShapeIdx(0),
         },
-        Op::Jmp { to: 18 },
-        Op::Fuel { block: 4 },
-        Op::Catch { msg: 7, op: 8 },
-        Op::Mov { dst: 6, src: 7 },
-        Op::Jmp { to: 18 },
-        Op::Fuel { block: 5 },
+        Op::Jmp { to: Target(18) },
+        Op::Fuel { block: BlockIdx(4) },
+        Op::Catch {
+            msg: Reg(7),
+            op: Reg(8),
+        },
+        Op::Mov {
+            dst: Reg(6),
+            src: Reg(7),
+        },
+        Op::Jmp { to: Target(18) },
+        Op::Fuel { block: BlockIdx(5) },
         Op::Call {
-            dst: 7,
-            base: 0,
-            n: 1,
-            callee: 1,
+            dst: Reg(7),
+            base: Reg(0),
+            n: Count(1),
+            callee: FunctionIdx(1),
         },
         Op::RunCode {
-            dst: 8,
-            base: 0,
-            n: 2,
-            names: 0,
+            dst: Reg(8),
+            base: Reg(0),
+            n: Count(2),
+            names: NamesIdx(0),
         },
-        Op::Ret { src: 6 },
+        Op::Ret { src: Reg(6) },
     ]
 }
 
@@ -244,9 +265,13 @@ fn helper(p: &Program) -> Function {
         params: 1,
         registers: 2,
         code: vec![
-            Op::Fuel { block: 0 },
-            Op::Add { dst: 1, l: 0, r: 0 },
-            Op::Ret { src: 1 },
+            Op::Fuel { block: BlockIdx(0) },
+            Op::Add {
+                dst: Reg(1),
+                l: Reg(0),
+                r: Reg(0),
+            },
+            Op::Ret { src: Reg(1) },
         ],
         blocks: vec![helper_block(100_000)],
         charges: vec![Charge {
