@@ -163,7 +163,6 @@ mod load;
 mod tools;
 
 pub use a99_atoms::{AtomSets, all_atoms, battery_atoms, browser_atoms, core_atoms, shell_atoms};
-pub use a99_capabilities as capabilities;
 pub use a99_capabilities::Capabilities;
 pub use a99_compiler::{CompileOptions, Dialect};
 pub use a99_core::artifact;
@@ -179,14 +178,31 @@ pub use a99_core::value::{Map, Value};
 pub use a99_core::verify::{Artifact, VerifyError};
 pub use a99_core::{builtins, codes, costs, docs};
 pub use a99_macros::atom;
-pub use a99_vm as vm;
 pub use a99_vm::atom::{AtomBody, AtomDef, AtomError, AtomSet, DuplicateAtom, HostCall, HostReply};
-pub use a99_vm::typed::{self, AtomCx, AtomDecl};
+#[doc(hidden)]
+pub use a99_vm::typed;
+pub use a99_vm::typed::{AtomCx, AtomDecl};
 pub use a99_vm::{
-    AbortSignal, CostOverride, Equality, Limits, LinkError, OptionError, Outcome, Quota,
-    RunOptions, TraceEvent,
+    AbortSignal, CostOverride, Equality, Executable, Limits, LinkError, OptionError, Outcome,
+    Quota, RunOptions, TraceEvent, Vm,
 };
 pub use engine::{Agent, Engine, EngineBuilder, EnginePool, Refused};
 pub use load::{LoadError, SourceCheck};
 pub use serde_json::json;
 pub use tools::{ToolFilter, ToolForm, tool};
+
+/// What a program may be given: one trait each, with versions in memory or from
+/// a script, and the suites that another version proves itself with.
+pub mod capabilities {
+    pub use a99_capabilities::{
+        AgentCall, AgentReply, AgentRunner, BoxFuture, Capabilities, CapabilityError, Clock,
+        DEFAULT_MODE, DEFAULT_OUTPUT_LIMIT, Dom, Embedder, Fetch, FixedClock, FnAgentRunner,
+        HashEmbedder, Llm, LlmBattery, LocalStorage, MAX_KEY_BYTES, MAX_TOP_K, MODE_BITS,
+        MemoryDom, MemoryLocalStorage, MemoryProcedures, MemoryShell, MemoryStore, ProcedureLimits,
+        ProcedureMiss, Procedures, Random, Reply, Script, ScriptError, ScriptedFetch, ScriptedLlm,
+        ScriptedLlmBattery, ScriptedTranspiler, ScriptedXml, SeededRandom, Shell, ShellCommand,
+        ShellError, ShellErrorKind, ShellOutput, ShellReply, ShellRequest, Store, StoreMethod,
+        SuiteResult, SystemClock, SystemRandom, Transpiler, Xml, check_path, suite, uuid_v4,
+        value_bytes,
+    };
+}

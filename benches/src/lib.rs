@@ -9,10 +9,10 @@ pub mod programs;
 pub mod rates;
 pub mod stops;
 
-use agent99::vm::atom::Scope;
-use agent99::vm::coerce::to_number;
-use agent99::vm::heap::Val;
-use agent99::vm::native::{Cx, Fault};
+use a99_vm::atom::Scope;
+use a99_vm::coerce::to_number;
+use a99_vm::heap::Val;
+use a99_vm::native::{Cx, Fault};
 use agent99::{
     Agent, AtomBody, AtomDef, AtomSig, Binding, Engine, HostReply, Param, Params, RunOptions,
     Value, all_atoms,

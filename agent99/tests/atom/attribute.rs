@@ -1,7 +1,6 @@
 //! What the attribute makes of names, documentation, types and keys.
 
-use agent99::vm::atom::AtomDef;
-use agent99::{Agent, AtomBody, AtomCx, AtomTimeout, Effect, Params, atom, json};
+use agent99::{Agent, AtomBody, AtomCx, AtomDef, AtomTimeout, Effect, Params, atom, json};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -47,7 +46,7 @@ fn r#match(r#type: &str, #[atom(name = "ifNot")] otherwise: Option<String>) -> s
     }
 }
 
-#[atom(cost = 1, crate = agent99::vm, output = Vec<Option<Point>>, timeout_ms = 20)]
+#[atom(cost = 1, crate = a99_vm, output = Vec<Option<Point>>, timeout_ms = 20)]
 fn nothing() -> serde_json::Value {
     json!([null])
 }

@@ -5,8 +5,7 @@ mod calls;
 mod sets;
 mod tools;
 
-use agent99::vm::atom::AtomDef;
-use agent99::{Engine, Outcome, RunOptions, Value, json};
+use agent99::{AtomDef, Engine, Outcome, RunOptions, Value, json};
 
 /// Runs one step with these atoms and returns its value.
 fn run_step(atoms: impl IntoIterator<Item = AtomDef>, step: serde_json::Value) -> Outcome {

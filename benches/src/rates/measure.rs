@@ -3,7 +3,7 @@
 use super::values::Made;
 use super::{Case, all};
 use a99_core::program::ops::TABLE;
-use agent99::vm::atom::AsyncFn;
+use a99_vm::atom::AsyncFn;
 use agent99::{
     Agent, AtomBody, AtomDef, AtomSig, Engine, HostReply, Params, RunOptions, Value, all_atoms,
 };

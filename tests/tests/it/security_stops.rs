@@ -5,10 +5,9 @@ use crate::attack::{
     stopped,
 };
 use agent99::capabilities::{MemoryStore, ScriptedFetch};
-use agent99::vm::Executable;
 use agent99::{
     AbortSignal, AtomBody, AtomDef, AtomSig, AtomTimeout, Capabilities, Engine, ErrorCode,
-    HostReply, Outcome, Params, RunOptions, Value, all_atoms, json,
+    Executable, HostReply, Outcome, Params, RunOptions, Value, all_atoms, json,
 };
 use serde_json::Value as Json;
 use std::borrow::Cow;
