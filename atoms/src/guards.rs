@@ -9,7 +9,7 @@ use a99_vm::heap::Val;
 use a99_vm::native::{Cx, Fault};
 
 /// Their names.
-pub(crate) const NAMES: [&str; 14] = [
+pub(crate) const NAMES: &[&str] = &[
     "guard:split",
     "guard:join",
     "guard:template",

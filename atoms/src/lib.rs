@@ -1,6 +1,5 @@
-//! The atoms of the language: 60 core atoms, 6 battery atoms and 6 browser
-//! atoms (decision D29), and 3 atoms of ours for a computer to work on; one
-//! file for each tight family.
+//! The atoms of the language: core, battery and browser atoms (decision D29),
+//! and atoms of ours for a computer to work on; one file for each tight family.
 //!
 //! An atom exists for a program only if the host puts it into the
 //! [`AtomSet`] of a run; nothing registers itself. Control forms carry their
@@ -57,7 +56,7 @@ pub fn is_internal(name: &str) -> bool {
     name.contains(':')
 }
 
-/// The 60 core atoms in the order of the language's tables (language sections
+/// The core atoms in the order of the language's tables (language sections
 /// 2.1 to 2.7), followed by internal ones ([`is_internal`]).
 #[must_use]
 pub fn core_atoms() -> AtomSet {
@@ -82,13 +81,13 @@ pub fn core_atoms() -> AtomSet {
     ])
 }
 
-/// The six battery atoms (language section 2.8).
+/// The battery atoms (language section 2.8).
 #[must_use]
 pub fn battery_atoms() -> AtomSet {
     collect([io::battery::atoms()])
 }
 
-/// The six browser atoms (language section 2.8).
+/// The browser atoms (language section 2.8).
 #[must_use]
 pub fn browser_atoms() -> AtomSet {
     collect([browser::atoms()])

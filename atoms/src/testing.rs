@@ -118,7 +118,7 @@ impl Bench {
 
     fn native_priced(&self, op: &str, args: &str) -> (Result<String, String>, i64) {
         /// More fuel than any test needs.
-        const FUEL: i64 = 1_000_000_000;
+        const FUEL: i64 = 1_000_000_000_000;
         let atoms = crate::all_atoms();
         let def = atoms.get(op).expect("the atom exists");
         let AtomBody::Native(body) = def.body else {
@@ -203,7 +203,7 @@ mod declared {
     use a99_vm::atom::AtomBody;
 
     /// Units or elements of the long inputs.
-    const LONG: usize = 20_000;
+    const LONG: usize = 100_000;
 
     /// An input of a type and size as JSON text, and what reading it is.
     fn input(schema: &serde_json::Value, n: usize) -> (String, Sizes) {

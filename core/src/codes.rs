@@ -31,7 +31,7 @@ impl<'a> Code<'a> {
 }
 
 /// The tables of this crate.
-const TABLES: [&[Code<'static>]; 4] = [
+const TABLES: &[&[Code<'static>]] = &[
     diag::codes::TABLE,
     verify::codes::TABLE,
     artifact::codes::TABLE,
@@ -40,7 +40,7 @@ const TABLES: [&[Code<'static>]; 4] = [
 
 /// Every code of programs, artifacts and runs.
 pub fn all() -> impl Iterator<Item = &'static Code<'static>> {
-    TABLES.into_iter().flatten()
+    TABLES.iter().copied().flatten()
 }
 
 /// The row of a code, which may be given by its alias.

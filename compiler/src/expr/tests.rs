@@ -9,13 +9,13 @@ mod conditions;
 mod fuzz;
 
 /// The vectors that the dialects are replayed on.
-const VECTORS: [&str; 2] = [
+const VECTORS: &[&str] = &[
     include_str!("../../../tests/vectors/conditions.jsonl"),
     include_str!("../../../tests/vectors/quirks.jsonl"),
 ];
 
 /// The accepted accidents that the strict v2 dialect refuses (decision D3).
-pub(crate) const REFUSED_ACCIDENTS: [&str; 16] = [
+pub(crate) const REFUSED_ACCIDENTS: &[&str] = &[
     "quirk-cond-err-template",
     "quirk-cond-err-brace",
     "quirk-cond-err-inc",

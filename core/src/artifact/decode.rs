@@ -210,7 +210,7 @@ fn sections(unsigned: &[u8]) -> Result<Sections<'_>, ArtifactError> {
     if next != unsigned.len() {
         return wrong(next, "bytes that belong to no section".to_owned());
     }
-    for kind in KINDS {
+    for &kind in KINDS {
         if !kind.is_optional() && !list.iter().any(|s| s.0 == kind) {
             return wrong(28, format!("the section {} is missing", kind.name()));
         }

@@ -259,7 +259,7 @@ pub fn markdown() -> String {
 
 fn sections(out: &mut String) {
     out.push_str("| number | section | optional | content |\n|---|---|---|---|\n");
-    for kind in KINDS {
+    for &kind in KINDS {
         let optional = if kind.is_optional() { "yes" } else { "no" };
         let (number, name, content) = (kind as u32, kind.name(), layout(kind));
         let _ = writeln!(out, "| {number} | {name} | {optional} | {content} |");

@@ -21,7 +21,8 @@ pub struct EncodeOptions {
 /// The sections that results depend on.
 pub(super) fn semantic_sections(p: &Program) -> impl Iterator<Item = (Kind, Vec<u8>)> + '_ {
     KINDS
-        .into_iter()
+        .iter()
+        .copied()
         .filter(|kind| *kind < Kind::SourceMap)
         .filter_map(|kind| write(p, kind).map(|bytes| (kind, bytes)))
 }

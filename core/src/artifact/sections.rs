@@ -48,7 +48,7 @@ pub enum Kind {
 }
 
 /// All kinds in the order of the file.
-pub(super) const KINDS: [Kind; 18] = [
+pub(super) const KINDS: &[Kind] = &[
     Kind::Text,
     Kind::Constants,
     Kind::Keys,
@@ -72,7 +72,7 @@ pub(super) const KINDS: [Kind; 18] = [
 impl Kind {
     /// The kind of a number.
     pub(super) fn of(number: u32) -> Option<Kind> {
-        KINDS.into_iter().find(|kind| *kind as u32 == number)
+        KINDS.iter().copied().find(|kind| *kind as u32 == number)
     }
 
     /// Whether a file may do without it.

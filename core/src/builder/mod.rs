@@ -59,7 +59,7 @@ use crate::diag::{Diagnostic, Diagnostics, codes};
 use crate::value::{Map, Value};
 
 /// The keys of a step that are not inputs of its atom (language section 1.2).
-const STEP_KEYS: [&str; 3] = ["op", "result", "resultConst"];
+const STEP_KEYS: &[&str] = &["op", "result", "resultConst"];
 
 /// A program under construction.
 ///

@@ -33,7 +33,7 @@ pub struct Section<'a> {
 
 /// The families of findings, which have one table: family, heading, what they
 /// are about.
-const FINDINGS: [(&str, &str, &str); 5] = [
+const FINDINGS: &[(&str, &str, &str)] = &[
     (
         "json",
         "Reading",
@@ -68,7 +68,8 @@ fn own() -> Vec<Section<'static>> {
         rows.filter(move |row| row.family() == family).collect()
     };
     let mut sections: Vec<_> = FINDINGS
-        .into_iter()
+        .iter()
+        .copied()
         .map(|(family, title, about)| Section {
             title,
             about,

@@ -16,7 +16,7 @@ impl Random {
     }
 }
 
-const PIECES: [&str; 72] = [
+const PIECES: &[&str] = &[
     "a",
     "b.c",
     "(",
