@@ -2,10 +2,12 @@
 //!
 //! Two copies of one loop are compiled. The fast one pays whole blocks; the
 //! precise one pays each charge before its instruction, counts quotas and
-//! writes the trace. They share every instruction's code.
+//! writes the trace. They share every instruction's code. What an arm does with
+//! registers stands in it, because the loop holds them; what fails, coerces or
+//! calls is a function.
 
 use super::calls::priced_answer;
-use super::{Exit, Machine, WINDOW, cx};
+use super::{Caught, Exit, Machine, WINDOW, cx};
 use crate::atom::{AtomBody, Scope};
 use crate::builtins;
 use crate::coerce::{self, Arith, Cmp};
@@ -13,7 +15,8 @@ use crate::heap::{ShapeId, Val};
 use crate::member;
 use crate::native::{Cx, Fault, Host};
 use crate::options::Equality;
-use a99_core::program::Op;
+use a99_core::error::ErrorCode;
+use a99_core::program::{Flag, Op};
 
 impl Machine {
     /// Runs the current frame.
@@ -40,6 +43,14 @@ impl Machine {
             ($exit:expr) => {{
                 self.set_pc(pc);
                 return $exit;
+            }};
+        }
+        // Fails with a fault that nothing was charged for.
+        macro_rules! raise {
+            ($fault:expr) => {{
+                let fault = $fault;
+                let before = self.meter.mark();
+                leave!(Exit::Fault { fault, before })
             }};
         }
         // Evaluates a fallible expression with `c` as the view of the run.
@@ -344,13 +355,12 @@ impl Machine {
                             .and_then(|args| builtins::call_function(c, function.0 as u16, &args))
                     });
                 }
+                // A method would take the machine whole, and with it the registers
+                // that the arguments are: each call would find them again.
                 Op::CallAtom { dst, base, n, site } => {
                     let op = program.sites[site.at()].op as usize;
                     let Some(atom) = &exe.atoms[op] else {
-                        let name = program.text(program.ops[op].name);
-                        let fault = Fault::unknown_atom(name);
-                        let before = self.meter.mark();
-                        leave!(Exit::Fault { fault, before })
+                        raise!(Fault::unknown_atom(program.text(program.ops[op].name)))
                     };
                     let args = &regs[base.at()..base.at() + n.at()];
                     let before = self.meter.mark();
@@ -387,52 +397,31 @@ impl Machine {
                     }
                 }
                 Op::Throw { flag, k } => {
-                    let code = if flag.0 == 1 {
-                        a99_core::error::ErrorCode::Security
-                    } else {
-                        a99_core::error::ErrorCode::Program
+                    let code = match flag {
+                        Flag(1) => ErrorCode::Security,
+                        _ => ErrorCode::Program,
                     };
-                    let fault = super::thrown(code, program.const_text(k));
-                    let before = self.meter.mark();
-                    leave!(Exit::Fault { fault, before });
+                    raise!(super::thrown(code, program.const_text(k)));
                 }
                 Op::ThrowUnbound { src, k } => {
                     if matches!(regs[src.at()], Val::Unbound) {
-                        let code = a99_core::error::ErrorCode::Program;
-                        let fault = super::thrown(code, program.const_text(k));
-                        let before = self.meter.mark();
-                        leave!(Exit::Fault { fault, before });
+                        raise!(super::thrown(ErrorCode::Program, program.const_text(k)));
                     }
                 }
                 Op::CheckConst { flag, name } => {
                     if matches!(regs[flag.at()], Val::Bool(true)) {
-                        let fault = quoted(
-                            "Cannot reassign const variable '",
-                            program.const_text(name),
-                            "'",
-                        );
-                        let before = self.meter.mark();
-                        leave!(Exit::Fault { fault, before });
+                        raise!(reassigned(program.const_text(name)));
                     }
                 }
                 Op::CheckFree { src, name } => {
                     if !matches!(regs[src.at()], Val::Unbound) {
-                        let fault = quoted(
-                            "Cannot redeclare variable '",
-                            program.const_text(name),
-                            "' as const",
-                        );
-                        let before = self.meter.mark();
-                        leave!(Exit::Fault { fault, before });
+                        raise!(redeclared(program.const_text(name)));
                     }
                 }
                 Op::IterInit { it, src, k } => {
                     let items = regs[src.at()];
                     if !matches!(items, Val::Arr(_)) {
-                        let code = a99_core::error::ErrorCode::Program;
-                        let fault = super::thrown(code, program.const_text(k));
-                        let before = self.meter.mark();
-                        leave!(Exit::Fault { fault, before });
+                        raise!(super::thrown(ErrorCode::Program, program.const_text(k)));
                     }
                     regs[it.at()] = items;
                     regs[it.at() + 1] = Val::Num(0.0);
@@ -441,11 +430,7 @@ impl Machine {
                     // A position that adding one does not move would never end.
                     let (r, at) = match (regs[it.at()], regs[it.at() + 1]) {
                         (Val::Arr(r), Val::Num(at)) if at >= 0.0 => (r, at),
-                        _ => {
-                            let fault = Fault::invalid("IterNext without an iterator");
-                            let before = self.meter.mark();
-                            leave!(Exit::Fault { fault, before })
-                        }
+                        _ => raise!(Fault::invalid("IterNext without an iterator")),
                     };
                     match self.heap.items(r).get(at as usize) {
                         Some(item) => {
@@ -465,29 +450,14 @@ impl Machine {
                 Op::CheckReturn { src } => {
                     let val = regs[src.at()];
                     if !matches!(val, Val::Obj(_)) && !val.is_nullish() {
-                        let fault = super::start::not_an_object(val);
-                        let before = self.meter.mark();
-                        leave!(Exit::Fault { fault, before });
+                        raise!(super::start::not_an_object(val));
                     }
                 }
                 Op::Catch { msg, op } => {
-                    let caught = self.caught.take();
-                    let (message, by) = caught
-                        .as_ref()
-                        .map_or((&b""[..], &b""[..]), |c| (&c.message, c.op.as_bytes()));
-                    let before = self.meter.mark();
-                    let mut c = cx(&mut self.heap, &mut self.meter, host);
-                    let made = c.str(message).and_then(|m| Ok((m, c.str(by)?)));
-                    match made {
-                        Ok((m, by)) => {
-                            regs[msg.at()] = m;
-                            regs[op.at()] = by;
-                        }
-                        Err(fault) => {
-                            self.caught = caught;
-                            leave!(Exit::Fault { fault, before });
-                        }
-                    }
+                    let caught = &self.caught;
+                    let (message, by) = attempt!(c => caught_texts(c, caught.as_ref()));
+                    (regs[msg.at()], regs[op.at()]) = (message, by);
+                    self.caught = None;
                 }
                 Op::MemoKey { dst, base, n, memo } => {
                     let vals = &regs[base.at()..base.at() + n.at()];
@@ -584,7 +554,20 @@ fn stored(val: Val) -> Val {
 }
 
 #[cold]
-fn quoted(before: &str, name: &[u8], after: &str) -> Fault {
-    let text = [before.as_bytes(), name, after.as_bytes()].concat();
-    super::thrown(a99_core::error::ErrorCode::Program, text)
+fn reassigned(name: &[u8]) -> Fault {
+    let text = [&b"Cannot reassign const variable '"[..], name, b"'"].concat();
+    super::thrown(ErrorCode::Program, text)
+}
+
+#[cold]
+fn redeclared(name: &[u8]) -> Fault {
+    let text = [&b"Cannot redeclare variable '"[..], name, b"' as const"].concat();
+    super::thrown(ErrorCode::Program, text)
+}
+
+/// Message and op of the error that a handler caught.
+#[cold]
+fn caught_texts(c: &mut Cx<'_>, caught: Option<&Caught>) -> Result<(Val, Val), Fault> {
+    let (message, by) = caught.map_or((&b""[..], &b""[..]), |c| (&c.message, c.op.as_bytes()));
+    Ok((c.str(message)?, c.str(by)?))
 }
