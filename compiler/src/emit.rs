@@ -69,7 +69,7 @@ pub(crate) enum End {
 }
 
 impl<'w> Room<'w> {
-    pub fn new(left: usize, watch: &'w (dyn Fn() -> bool + Sync)) -> Room<'w> {
+    pub(crate) fn new(left: usize, watch: &'w (dyn Fn() -> bool + Sync)) -> Room<'w> {
         Room {
             left,
             asked: 0,
@@ -79,7 +79,7 @@ impl<'w> Room<'w> {
     }
 
     /// Takes room for so much of what the program makes; `false` at the end.
-    pub fn spend(&mut self, amount: usize, at: Option<NodeId>) -> bool {
+    pub(crate) fn spend(&mut self, amount: usize, at: Option<NodeId>) -> bool {
         self.asked += 1;
         if self.asked >= ASK_EVERY || amount >= ASK_EVERY as usize {
             self.asked = 0;
@@ -99,7 +99,7 @@ impl<'w> Room<'w> {
 }
 
 impl<'w> Emitter<'w> {
-    pub fn new(room: Room<'w>) -> Emitter<'w> {
+    pub(crate) fn new(room: Room<'w>) -> Emitter<'w> {
         let mut e = Emitter {
             f: Function::default(),
             labels: Vec::new(),
@@ -117,23 +117,23 @@ impl<'w> Emitter<'w> {
         e
     }
 
-    pub fn pc(&self) -> u32 {
+    pub(crate) fn pc(&self) -> u32 {
         self.f.code.len() as u32
     }
 
     /// Takes room for what the place that is compiled makes beside code; `false`
     /// once there is none: the caller stops.
-    pub fn spend(&mut self, amount: usize) -> bool {
+    pub(crate) fn spend(&mut self, amount: usize) -> bool {
         self.room.spend(amount, self.at.map(|at| at.0))
     }
 
     /// Whether the end came: what is emitted from now on goes nowhere, because
     /// the program is refused.
-    pub fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         self.room.end.is_some()
     }
 
-    pub fn emit(&mut self, op: Op) {
+    pub(crate) fn emit(&mut self, op: Op) {
         if !self.spend(1) {
             self.pending.clear();
             return;
@@ -200,26 +200,26 @@ impl<'w> Emitter<'w> {
 
     // ---- labels ----
 
-    pub fn label(&mut self) -> Label {
+    pub(crate) fn label(&mut self) -> Label {
         self.labels.push(UNPLACED);
         Label(self.labels.len() as u32 - 1)
     }
 
-    pub fn bind(&mut self, label: Label) {
+    pub(crate) fn bind(&mut self, label: Label) {
         self.flush();
         self.close();
         self.labels[label.0 as usize] = self.pc();
     }
 
     /// A label here.
-    pub fn here(&mut self) -> Label {
+    pub(crate) fn here(&mut self) -> Label {
         let label = self.label();
         self.bind(label);
         label
     }
 
     /// Emits a jump; its target operand is filled in at the end.
-    pub fn jump(&mut self, op: Op, to: Label) {
+    pub(crate) fn jump(&mut self, op: Op, to: Label) {
         // A new block may begin first, so the fixup is noted after the emit.
         self.emit(op);
         if !self.is_over() {
@@ -229,11 +229,11 @@ impl<'w> Emitter<'w> {
 
     // ---- charges and steps ----
 
-    pub fn charge(&mut self, kind: ChargeKind) {
+    pub(crate) fn charge(&mut self, kind: ChargeKind) {
         self.charge_for(self.step, kind);
     }
 
-    pub fn charge_for(&mut self, step: u32, kind: ChargeKind) {
+    pub(crate) fn charge_for(&mut self, step: u32, kind: ChargeKind) {
         if let Some((last_step, last)) = self.pending.last_mut()
             && *last_step == step
         {
@@ -252,13 +252,13 @@ impl<'w> Emitter<'w> {
     }
 
     /// Gives pending charges an instruction.
-    pub fn flush(&mut self) {
+    pub(crate) fn flush(&mut self) {
         if !self.pending.is_empty() {
             self.emit(Op::Nop {});
         }
     }
 
-    pub fn open_step(&mut self, op: u32, node: NodeId, implicit: bool, scope: u32) -> u32 {
+    pub(crate) fn open_step(&mut self, op: u32, node: NodeId, implicit: bool, scope: u32) -> u32 {
         let id = self.f.steps.len() as u32;
         self.f.steps.push(Step {
             parent: self.step,
@@ -276,7 +276,7 @@ impl<'w> Emitter<'w> {
     }
 
     /// Ends the innermost step; `value` is the register with its value.
-    pub fn close_step(&mut self, id: u32, value: Option<Reg>) {
+    pub(crate) fn close_step(&mut self, id: u32, value: Option<Reg>) {
         self.flush();
         let pc = self.pc();
         let step = &mut self.f.steps[id as usize];
@@ -290,13 +290,13 @@ impl<'w> Emitter<'w> {
     }
 
     /// Protects the code from `start` to here.
-    pub fn protect(&mut self, start: u32, handler: Label) {
+    pub(crate) fn protect(&mut self, start: u32, handler: Label) {
         if start < self.pc() {
             self.handlers.push((start, self.pc(), handler));
         }
     }
 
-    pub fn wrap(&mut self, start: u32, prefix: u32) {
+    pub(crate) fn wrap(&mut self, start: u32, prefix: u32) {
         self.flush();
         if start < self.pc() {
             self.f.wraps.push(Wrap {
@@ -311,7 +311,7 @@ impl<'w> Emitter<'w> {
 
     /// The register that holds a constant for the whole function, if there is
     /// one to spare.
-    pub fn pin(&mut self, k: ConstIdx) -> Option<Reg> {
+    pub(crate) fn pin(&mut self, k: ConstIdx) -> Option<Reg> {
         if let Some(i) = self.pinned.iter().position(|p| *p == k) {
             return Some(Reg(PIN_TOP - i as u8));
         }
@@ -324,7 +324,7 @@ impl<'w> Emitter<'w> {
 
     /// Ends the function: places labels, loads pinned constants, moves their
     /// registers next to the others.
-    pub fn finish(mut self, registers: u8, slots: u32) -> (Function, Room<'w>) {
+    pub(crate) fn finish(mut self, registers: u8, slots: u32) -> (Function, Room<'w>) {
         self.flush();
         self.close();
         if self.is_over() {

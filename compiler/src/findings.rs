@@ -24,11 +24,11 @@ impl Findings {
 
     /// Whether another finding of this severity would only be counted: its text
     /// need not be made.
-    pub fn is_full(&self, severity: Severity) -> bool {
+    pub(crate) fn is_full(&self, severity: Severity) -> bool {
         self.seen(severity) >= MAX_KEPT
     }
 
-    pub fn push(&mut self, finding: Diagnostic) {
+    pub(crate) fn push(&mut self, finding: Diagnostic) {
         if !self.is_full(finding.severity) {
             self.kept.push(finding.clone());
         }
@@ -38,12 +38,12 @@ impl Findings {
         }
     }
 
-    pub fn has_errors(&self) -> bool {
+    pub(crate) fn has_errors(&self) -> bool {
         self.errors > 0
     }
 
     /// The findings, the last of them a count of those that were left out.
-    pub fn finish(mut self) -> Diagnostics {
+    pub(crate) fn finish(mut self) -> Diagnostics {
         let left = |seen: usize| seen.saturating_sub(MAX_KEPT);
         let (errors, warnings) = (left(self.errors), left(self.warnings));
         if errors > 0 {

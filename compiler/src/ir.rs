@@ -156,13 +156,13 @@ impl<'a> FromJson<'a> {
 
     /// Whether a node is evaluated as an expression: an object with a truthy
     /// `$expr`.
-    pub fn is_expr(doc: &Document, node: NodeId) -> bool {
+    pub(crate) fn is_expr(doc: &Document, node: NodeId) -> bool {
         doc.get(node, "$expr")
             .is_some_and(|tag| Self::is_tag(doc, tag))
     }
 
     /// Whether the value of `$expr` makes its object an expression.
-    pub fn is_tag(doc: &Document, tag: NodeId) -> bool {
+    pub(crate) fn is_tag(doc: &Document, tag: NodeId) -> bool {
         match doc.kind(tag) {
             Kind::Null | Kind::Bool(false) => false,
             Kind::Number(n) => n != 0.0 && !n.is_nan(),
@@ -172,7 +172,7 @@ impl<'a> FromJson<'a> {
     }
 
     /// The expression of a node; a node without a tag is a literal and free.
-    pub fn read(&self, node: NodeId) -> Ir<'a> {
+    pub(crate) fn read(&self, node: NodeId) -> Ir<'a> {
         let at = At { node, inner: None };
         if self.doc.kind(node) != Kind::Object || self.doc.get(node, "$expr").is_none() {
             return Ir {

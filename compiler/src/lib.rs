@@ -25,6 +25,8 @@
 //! # Ok::<(), a99_core::diag::Diagnostics>(())
 //! ```
 
+#![warn(unreachable_pub)]
+
 pub mod compat;
 mod emit;
 pub mod expr;

@@ -61,23 +61,23 @@ impl Facts {
     }
 
     /// How many nodes there are in a part of the source.
-    pub fn size(&self, node: NodeId) -> usize {
+    pub(crate) fn size(&self, node: NodeId) -> usize {
         let end = self.ends.get(node.0 as usize).copied().unwrap_or(0);
         end.saturating_sub(node.0) as usize
     }
 
     /// Whether there is a `return` step in this part of the source.
-    pub fn has_return(&self, node: NodeId) -> bool {
+    pub(crate) fn has_return(&self, node: NodeId) -> bool {
         self.holds(node, &self.returns)
     }
 
     /// Whether there is an expression or an argument in it.
-    pub fn has_nested(&self, node: NodeId) -> bool {
+    pub(crate) fn has_nested(&self, node: NodeId) -> bool {
         self.holds(node, &self.nested)
     }
 
     /// Whether there is a string in it.
-    pub fn has_text(&self, node: NodeId) -> bool {
+    pub(crate) fn has_text(&self, node: NodeId) -> bool {
         self.holds(node, &self.texts)
     }
 }

@@ -27,7 +27,7 @@ pub(crate) struct Pool {
 
 impl Pool {
     /// Stores text once.
-    pub fn range(&mut self, text: &[u8]) -> TextRange {
+    pub(crate) fn range(&mut self, text: &[u8]) -> TextRange {
         if let Some(r) = self.ranges.get(text) {
             return *r;
         }
@@ -42,7 +42,7 @@ impl Pool {
     }
 
     /// The number of a constant.
-    pub fn constant(&mut self, value: Const) -> ConstIdx {
+    pub(crate) fn constant(&mut self, value: Const) -> ConstIdx {
         let key = match value {
             Const::Undefined => ConstKey::Undefined,
             Const::Null => ConstKey::Null,
@@ -57,13 +57,13 @@ impl Pool {
     }
 
     /// The number of a text constant.
-    pub fn text_const(&mut self, text: &[u8]) -> ConstIdx {
+    pub(crate) fn text_const(&mut self, text: &[u8]) -> ConstIdx {
         let range = self.range(text);
         self.constant(Const::Text(range))
     }
 
     /// The number of a text constant that is probably no other's too.
-    pub fn fresh_text(&mut self, text: &[u8]) -> ConstIdx {
+    pub(crate) fn fresh_text(&mut self, text: &[u8]) -> ConstIdx {
         let start = self.text.len() as u32;
         self.text.extend_from_slice(text);
         let end = self.text.len() as u32;
@@ -71,13 +71,13 @@ impl Pool {
     }
 
     /// The number of a constant that is probably no other's too.
-    pub fn fresh(&mut self, value: Const) -> ConstIdx {
+    pub(crate) fn fresh(&mut self, value: Const) -> ConstIdx {
         self.consts.push(value);
         ConstIdx(self.consts.len() as u32 - 1)
     }
 
     /// The number of an object key.
-    pub fn key(&mut self, text: &[u8]) -> KeyIdx {
+    pub(crate) fn key(&mut self, text: &[u8]) -> KeyIdx {
         let range = self.range(text);
         *self.key_ids.entry(range).or_insert_with(|| {
             self.keys.push(range);
@@ -86,7 +86,7 @@ impl Pool {
     }
 
     /// The number of a shape with these distinct keys.
-    pub fn shape(&mut self, keys: &[KeyIdx]) -> ShapeIdx {
+    pub(crate) fn shape(&mut self, keys: &[KeyIdx]) -> ShapeIdx {
         if let Some(id) = self.shape_ids.get(keys) {
             return *id;
         }

@@ -38,7 +38,7 @@ pub(crate) struct Vars {
 }
 
 impl Vars {
-    pub fn declare(&mut self, name: &[u8], var: Var) -> VarId {
+    pub(crate) fn declare(&mut self, name: &[u8], var: Var) -> VarId {
         let id = VarId(self.all.len() as u32);
         self.all.push(var);
         self.bound.push(false);
@@ -51,21 +51,21 @@ impl Vars {
         id
     }
 
-    pub fn forget(&mut self, name: &[u8]) {
+    pub(crate) fn forget(&mut self, name: &[u8]) {
         if let Some(list) = self.names.get_mut(name) {
             list.pop();
         }
     }
 
-    pub fn var(&self, id: VarId) -> Var {
+    pub(crate) fn var(&self, id: VarId) -> Var {
         self.all[id.0 as usize]
     }
 
-    pub fn is_bound(&self, id: VarId) -> bool {
+    pub(crate) fn is_bound(&self, id: VarId) -> bool {
         self.bound[id.0 as usize]
     }
 
-    pub fn set_bound(&mut self, id: VarId) {
+    pub(crate) fn set_bound(&mut self, id: VarId) {
         if !self.bound[id.0 as usize] {
             self.bound[id.0 as usize] = true;
             self.log.push(id);
@@ -74,7 +74,7 @@ impl Vars {
 
     /// The variables a name may mean, innermost first, ending at the first
     /// that surely is bound or stands for all further out.
-    pub fn chain(&self, name: &[u8]) -> Vec<VarId> {
+    pub(crate) fn chain(&self, name: &[u8]) -> Vec<VarId> {
         let mut chain = Vec::new();
         for id in self.names.get(name).into_iter().flatten().rev() {
             chain.push(*id);
@@ -88,7 +88,7 @@ impl Vars {
     /// Variables of a name, innermost first, that tell whether it is bound and
     /// whether it is a constant: all of them, or up to one that stands for those
     /// further out.
-    pub fn all_of(&self, name: &[u8]) -> Vec<VarId> {
+    pub(crate) fn all_of(&self, name: &[u8]) -> Vec<VarId> {
         let mut all = Vec::new();
         for id in self.names.get(name).into_iter().flatten().rev() {
             all.push(*id);
@@ -100,24 +100,24 @@ impl Vars {
     }
 
     /// Whether any scope binds the name.
-    pub fn knows(&self, name: &[u8]) -> bool {
+    pub(crate) fn knows(&self, name: &[u8]) -> bool {
         self.names.get(name).is_some_and(|ids| !ids.is_empty())
     }
 
     /// How many variables are visible, summaries included.
-    pub fn visible_count(&self) -> usize {
+    pub(crate) fn visible_count(&self) -> usize {
         self.names.values().map(Vec::len).sum()
     }
 
     /// The variable of a name in a scope.
-    pub fn in_scope(&self, name: &[u8], scope: u32) -> Option<VarId> {
+    pub(crate) fn in_scope(&self, name: &[u8], scope: u32) -> Option<VarId> {
         let id = *self.names.get(name)?.last()?;
         (self.var(id).scope == scope).then_some(id)
     }
 
     /// Names visible now, outermost scope first, with the innermost variable
     /// of each last.
-    pub fn visible(&self) -> Vec<(Box<[u8]>, VarId)> {
+    pub(crate) fn visible(&self) -> Vec<(Box<[u8]>, VarId)> {
         let mut list: Vec<_> = self
             .names
             .iter()
@@ -129,12 +129,12 @@ impl Vars {
     }
 
     /// A point in time for [`Vars::undo`].
-    pub fn mark(&self) -> usize {
+    pub(crate) fn mark(&self) -> usize {
         self.log.len()
     }
 
     /// Forgets what became bound since the mark and tells what that was.
-    pub fn undo(&mut self, mark: usize) -> Vec<VarId> {
+    pub(crate) fn undo(&mut self, mark: usize) -> Vec<VarId> {
         let since = self.log.split_off(mark);
         for id in &since {
             self.bound[id.0 as usize] = false;

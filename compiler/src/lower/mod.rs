@@ -386,7 +386,7 @@ impl<'s, 'a> Lower<'s, 'a> {
     // ---- registers ----
 
     /// A fresh temporary.
-    pub fn temp(&mut self) -> Reg {
+    pub(crate) fn temp(&mut self) -> Reg {
         let r = self.next;
         debug_assert!(r < MAX_REGISTER, "registers run out");
         self.next = (r + 1).min(MAX_REGISTER);
@@ -395,13 +395,13 @@ impl<'s, 'a> Lower<'s, 'a> {
     }
 
     /// The register that the next temporary will be.
-    pub fn peek(&mut self) -> Reg {
+    pub(crate) fn peek(&mut self) -> Reg {
         self.high = self.high.max(self.next + 1);
         Reg(self.next)
     }
 
     /// Registers for `n` values in a row.
-    pub fn temps(&mut self, n: usize) -> Reg {
+    pub(crate) fn temps(&mut self, n: usize) -> Reg {
         let base = self.next;
         for _ in 0..n {
             self.temp();
@@ -416,27 +416,27 @@ impl<'s, 'a> Lower<'s, 'a> {
         Slot(slot)
     }
 
-    pub fn mark(&self) -> Mark {
+    pub(crate) fn mark(&self) -> Mark {
         Mark {
             reg: self.next,
             slot: self.next_slot,
         }
     }
 
-    pub fn release(&mut self, mark: Mark) {
+    pub(crate) fn release(&mut self, mark: Mark) {
         self.next = mark.reg;
         self.next_slot = mark.slot;
     }
 
     /// Whether values that wait should leave their registers.
-    pub fn is_crowded(&self) -> bool {
+    pub(crate) fn is_crowded(&self) -> bool {
         self.next >= SPILL_AT
     }
 
     /// Keeps a value while other code is emitted. `mark` was taken before the
     /// value's register was allocated; where registers are short, the value
     /// goes to a slot and its register is free again.
-    pub fn hold(&mut self, r: Reg, mark: Mark) -> Held {
+    pub(crate) fn hold(&mut self, r: Reg, mark: Mark) -> Held {
         if !self.is_crowded() || r < Reg(mark.reg) {
             return Held::Reg(r);
         }
@@ -447,7 +447,7 @@ impl<'s, 'a> Lower<'s, 'a> {
     }
 
     /// The register of a value that waited.
-    pub fn take(&mut self, held: Held) -> Reg {
+    pub(crate) fn take(&mut self, held: Held) -> Reg {
         match held {
             Held::Reg(r) => r,
             Held::Slot(slot) => {
@@ -460,7 +460,7 @@ impl<'s, 'a> Lower<'s, 'a> {
 
     /// A place for a value that several paths write: a register, or a slot
     /// where registers are short.
-    pub fn place_for(&mut self) -> Held {
+    pub(crate) fn place_for(&mut self) -> Held {
         if self.is_crowded() {
             Held::Slot(self.slot())
         } else {
@@ -469,14 +469,14 @@ impl<'s, 'a> Lower<'s, 'a> {
     }
 
     /// Writes a place made by [`Lower::place_for`].
-    pub fn store(&mut self, place: Held, src: Reg) {
+    pub(crate) fn store(&mut self, place: Held, src: Reg) {
         match place {
             Held::Reg(r) => self.mov(r, src),
             Held::Slot(slot) => self.e.emit(Op::SlotStore { src, slot }),
         }
     }
 
-    pub fn mov(&mut self, dst: Reg, src: Reg) {
+    pub(crate) fn mov(&mut self, dst: Reg, src: Reg) {
         if dst != src {
             self.e.emit(Op::Mov { dst, src });
         }
@@ -484,18 +484,18 @@ impl<'s, 'a> Lower<'s, 'a> {
 
     // ---- constants ----
 
-    pub fn load_const(&mut self, dst: Reg, value: Const) {
+    pub(crate) fn load_const(&mut self, dst: Reg, value: Const) {
         let k = self.s.pool.constant(value);
         self.e.emit(Op::LoadK { dst, k });
     }
 
-    pub fn load_text(&mut self, dst: Reg, text: &[u8]) {
+    pub(crate) fn load_text(&mut self, dst: Reg, text: &[u8]) {
         let k = self.s.pool.text_const(text);
         self.e.emit(Op::LoadK { dst, k });
     }
 
     /// A register with a constant; inside loops one that keeps it.
-    pub fn const_reg(&mut self, value: Const) -> Reg {
+    pub(crate) fn const_reg(&mut self, value: Const) -> Reg {
         let k = self.s.pool.constant(value);
         if self.loops > 0
             && let Some(r) = self.e.pin(k)
@@ -510,12 +510,12 @@ impl<'s, 'a> Lower<'s, 'a> {
     // ---- failures ----
 
     /// Code that fails with this text when reached.
-    pub fn throw(&mut self, text: &str) {
+    pub(crate) fn throw(&mut self, text: &str) {
         self.throw_bytes(text.as_bytes(), Flag(0));
     }
 
     /// Code that fails with a security error.
-    pub fn throw_forbidden(&mut self, name: &[u8]) {
+    pub(crate) fn throw_forbidden(&mut self, name: &[u8]) {
         let text = builtins::forbidden_text(&wtf8_to_string_lossy(name));
         self.throw_bytes(text.as_bytes(), Flag(1));
     }
@@ -525,12 +525,12 @@ impl<'s, 'a> Lower<'s, 'a> {
         self.e.emit(Op::Throw { flag, k });
     }
 
-    pub fn function_scope(&mut self) -> &mut Vec<Scope> {
+    pub(crate) fn function_scope(&mut self) -> &mut Vec<Scope> {
         &mut self.e.f.scopes
     }
 
     /// A parse error of an expression text, as a diagnostic at its node.
-    pub fn text_errors(&mut self, node: NodeId, errors: &expr::ParseErrors) {
+    pub(crate) fn text_errors(&mut self, node: NodeId, errors: &expr::ParseErrors) {
         let doc = self.s.doc;
         let text = wtf8_to_string_lossy(doc.str(node).unwrap_or(b"")).into_owned();
         for error in &errors.0 {

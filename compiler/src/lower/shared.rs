@@ -53,7 +53,7 @@ impl<'a> Shared<'a> {
     }
 
     /// The number of an op, registered at its first use.
-    pub fn op(&mut self, name: &str) -> u32 {
+    pub(crate) fn op(&mut self, name: &str) -> u32 {
         if let Some(id) = self.op_ids.get(name.as_bytes()) {
             return *id;
         }
@@ -70,7 +70,7 @@ impl<'a> Shared<'a> {
         id
     }
 
-    pub fn path(&mut self, segments: &[&[u8]]) -> PathIdx {
+    pub(crate) fn path(&mut self, segments: &[&[u8]]) -> PathIdx {
         let list: Box<[TextRange]> = segments.iter().map(|s| self.pool.range(s)).collect();
         if let Some(id) = self.path_ids.get(&list) {
             return PathIdx(*id);
@@ -82,17 +82,17 @@ impl<'a> Shared<'a> {
     }
 
     /// The steps that build a literal of the source.
-    pub fn literal(&mut self, node: NodeId) -> LiteralIdx {
+    pub(crate) fn literal(&mut self, node: NodeId) -> LiteralIdx {
         let ops = literal::steps(self.doc, node, &mut self.pool);
         self.literals.push(ops);
         LiteralIdx(self.literals.len() as u32 - 1)
     }
 
-    pub fn push(&mut self, diag: Diagnostic) {
+    pub(crate) fn push(&mut self, diag: Diagnostic) {
         self.diags.push(diag);
     }
 
-    pub fn warn(&mut self, code: &'static str, node: NodeId, message: String) -> Diagnostic {
+    pub(crate) fn warn(&mut self, code: &'static str, node: NodeId, message: String) -> Diagnostic {
         let span = self.doc.span(node);
         let pointer = if self.diags.is_full(Severity::Warning) {
             String::new()
@@ -103,7 +103,7 @@ impl<'a> Shared<'a> {
     }
 
     /// Where an error is.
-    pub fn error_pointer(&self, node: NodeId) -> String {
+    pub(crate) fn error_pointer(&self, node: NodeId) -> String {
         match self.diags.is_full(Severity::Error) {
             true => String::new(),
             false => self.doc.pointer(node),
@@ -111,7 +111,7 @@ impl<'a> Shared<'a> {
     }
 
     /// The nearest of these names, if there is time to look for it.
-    pub fn nearest<'n>(
+    pub(crate) fn nearest<'n>(
         &mut self,
         name: &str,
         names: impl Iterator<Item = &'n str>,
@@ -120,7 +120,7 @@ impl<'a> Shared<'a> {
     }
 
     /// Refuses a name that no program may bind (D16, D44).
-    pub fn check_name(&mut self, name: &[u8], node: NodeId) -> bool {
+    pub(crate) fn check_name(&mut self, name: &[u8], node: NodeId) -> bool {
         if !builtins::is_forbidden(name) {
             return true;
         }
@@ -142,7 +142,7 @@ impl<'a> Shared<'a> {
     }
 
     /// Warns of an op that no atom has, with the nearest name.
-    pub fn warn_unknown_atom(&mut self, op: &str, node: NodeId) {
+    pub(crate) fn warn_unknown_atom(&mut self, op: &str, node: NodeId) {
         let at = self.doc.get(node, "op").unwrap_or(node);
         let mut diag = self
             .warn(
