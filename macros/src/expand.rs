@@ -266,10 +266,10 @@ fn code(atom: &Atom) -> (TokenStream, TokenStream) {
             call: #x::HostCall,
         ) -> #x::BoxFuture<'static, ::core::result::Result<#x::HostReply, #x::AtomError>> {
             ::std::boxed::Box::pin(async move {
-                let __a99_patience = #x::Patience::of(&call);
-                let (__a99_cx, __a99_input) = #x::begin::<#input>(call, &__A99_DECLARED, &__a99_patience)?;
+                let __a99_watch = #x::CallWatch::of(&call);
+                let (__a99_cx, __a99_input) = #x::begin::<#input>(call, &__A99_DECLARED, &__a99_watch)?;
                 let __a99_answer = #awaited;
-                #x::finish(&__A99_DECLARED, &__a99_patience, |__a99_pace| #answer)
+                #x::finish(&__A99_DECLARED, &__a99_watch, |__a99_pace| #answer)
             })
         }
     };

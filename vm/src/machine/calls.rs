@@ -74,7 +74,7 @@ impl Machine {
             self.stack[to + i] = self.stack[from + i];
         }
         self.push_frame(Frame {
-            unit: caller.unit,
+            program: caller.program,
             function: callee.0,
             kind: FrameKind::Helper,
             counted,
@@ -102,7 +102,7 @@ impl Machine {
         if let Some(frame) = self.frames.pop() {
             self.heap.sub_external(frame.counted);
             if matches!(frame.kind, FrameKind::Code | FrameKind::Agent) {
-                self.units.truncate(frame.unit as usize);
+                self.programs.truncate(frame.program as usize);
             }
         }
     }
@@ -252,9 +252,9 @@ impl Machine {
 
     fn prepaid(&self) -> i64 {
         let frame = self.frame();
-        let unit = &self.units[frame.unit as usize];
-        let f = &unit.exe.program().functions[frame.function as usize];
-        self.prepaid_after(unit, f, frame.pc)
+        let loaded = &self.programs[frame.program as usize];
+        let f = &loaded.exe.program().functions[frame.function as usize];
+        self.prepaid_after(loaded, f, frame.pc)
     }
 
     /// Answers an asynchronous call. An answer that is a program to run gives
@@ -278,7 +278,7 @@ impl Machine {
         if self.outcome.is_some() {
             return None;
         }
-        self.widen();
+        self.grow_stack();
         // A host that always answers at once must not keep others waiting.
         self.meter.did(HOST_CALL_WORK);
         if self.pay_for_call(&answer) {

@@ -122,9 +122,9 @@ impl Machine {
     /// An error with its op and place.
     fn located(&mut self, code: ErrorCode, message: Vec<u8>, op: Option<&'static str>) -> RunError {
         let frame = self.frame();
-        let blame = self.blame.take();
+        let faulting = self.faulting_step.take();
         let (_, program, f) = self.program_of(frame);
-        let step = blame.or_else(|| Program::step_at(f, frame.pc));
+        let step = faulting.or_else(|| Program::step_at(f, frame.pc));
         let op: Text = match (op, step) {
             (Some(op), _) => Text::from(op),
             (None, Some(step)) => {
@@ -134,7 +134,7 @@ impl Machine {
             (None, None) => Text::from(RUN),
         };
         let mut error = RunError::new(code, op, Text::from_wtf8(message));
-        let node = match blame {
+        let node = match faulting {
             Some(step) => Some(f.steps[step as usize].node),
             None => Program::place_at(f, frame.pc).map(|p| p.node),
         };

@@ -26,12 +26,12 @@ impl Machine {
     )]
     pub(super) fn run<const PRECISE: bool>(&mut self, host: &dyn Host) -> Exit {
         let frame = self.frame();
-        let exe = self.units[frame.unit as usize].exe.clone();
+        let exe = self.programs[frame.program as usize].exe.clone();
         let program = &**exe.program();
         let function = &program.functions[frame.function as usize];
         let code = function.code.as_slice();
-        let main = self.units[frame.unit as usize].main;
-        let price_lists = self.units[frame.unit as usize].prices.clone();
+        let main = self.programs[frame.program as usize].main;
+        let price_lists = self.programs[frame.program as usize].prices.clone();
         let prices = &*price_lists[frame.function as usize];
         let base = frame.base as usize;
         let exact = self.options.equality == Equality::Exact;
@@ -187,7 +187,7 @@ impl Machine {
                     });
                 }
                 Op::LoadArg { dst, arg } => {
-                    regs[dst.at()] = self.units[frame.unit as usize].args[arg.at()];
+                    regs[dst.at()] = self.programs[frame.program as usize].args[arg.at()];
                 }
                 Op::Unbind { base, n } => {
                     let base = base.at();

@@ -1,6 +1,8 @@
 //! Programs that arrive at run time: `runCode`, and `agentRun` of a program.
 
-use super::{Frame, FrameKind, LoadRequest, Machine, Step, Unit, Waiting, clear_frame, frame_size};
+use super::{
+    Frame, FrameKind, LoadRequest, LoadedProgram, Machine, Step, Waiting, clear_frame, frame_size,
+};
 use crate::convert::{self, BoundaryLimits, Copies};
 use crate::heap::Val;
 use crate::helpers::Extent;
@@ -205,7 +207,7 @@ impl Machine {
 
     /// The program whose helpers all others have: the one that the run began with.
     fn root_of_helpers(&self) -> Arc<Executable> {
-        self.units[0].exe.clone()
+        self.programs[0].exe.clone()
     }
 
     /// Pays for a program and counts what is read of it: the helpers that it
@@ -332,15 +334,15 @@ impl Machine {
                 }
             }
         }
-        let prices = super::prices::unit_prices(exe, &self.options);
-        self.units.push(Unit {
+        let prices = super::prices::program_prices(exe, &self.options);
+        self.programs.push(LoadedProgram {
             exe: exe.clone(),
             main: false,
             prices,
             args,
         });
         self.push_frame(Frame {
-            unit: self.units.len() as u32 - 1,
+            program: self.programs.len() as u32 - 1,
             function: 0,
             kind: pending.kind,
             counted,

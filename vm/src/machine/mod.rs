@@ -47,7 +47,7 @@ const FEW_MEMOS: usize = 1024;
 const MAX_HELPER_DEPTH: u32 = 256;
 
 /// A program within a run: the main one, or one that arrived at run time.
-struct Unit {
+struct LoadedProgram {
     exe: Arc<Executable>,
     /// Keys, shapes and constants are those of the heap's statics.
     main: bool,
@@ -72,7 +72,7 @@ enum FrameKind {
 /// An activation of a function.
 #[derive(Copy, Clone, Debug)]
 struct Frame {
-    unit: u32,
+    program: u32,
     function: u32,
     kind: FrameKind,
     /// Bytes that the heap's count holds for it: registers, slots, and a
@@ -153,7 +153,7 @@ pub struct Machine {
     meter: Meter,
     stack: Vec<Val>,
     frames: Vec<Frame>,
-    units: Vec<Unit>,
+    programs: Vec<LoadedProgram>,
     budget: i64,
     caught: Option<Caught>,
     memo: HashMap<Box<[u8]>, Val>,
@@ -172,7 +172,7 @@ pub struct Machine {
     /// Nanoseconds of the last compaction that no allocation has paid for.
     unpaid: usize,
     /// The step whose charge failed.
-    blame: Option<u32>,
+    faulting_step: Option<u32>,
     /// The first instruction was reached.
     started: bool,
 }
@@ -184,7 +184,7 @@ impl Default for Machine {
             meter: Meter::new(0, Default::default()),
             stack: Vec::new(),
             frames: Vec::new(),
-            units: Vec::new(),
+            programs: Vec::new(),
             budget: 0,
             caught: None,
             memo: HashMap::new(),
@@ -198,7 +198,7 @@ impl Default for Machine {
             retried: None,
             skip_charges: false,
             unpaid: 0,
-            blame: None,
+            faulting_step: None,
             started: false,
         }
     }
@@ -253,7 +253,7 @@ impl Machine {
     }
 
     fn program_of(&self, frame: Frame) -> (&Arc<Executable>, &Arc<Program>, &Function) {
-        let exe = &self.units[frame.unit as usize].exe;
+        let exe = &self.programs[frame.program as usize].exe;
         let program = exe.program();
         (exe, program, &program.functions[frame.function as usize])
     }
@@ -271,7 +271,7 @@ impl Machine {
             + self.memo.capacity() * start::MEMO_ENTRY_BYTES
             + self.stack.capacity() * size_of::<Val>()
             + self.frames.capacity() * size_of::<Frame>()
-            + self.units.capacity() * size_of::<Unit>()
+            + self.programs.capacity() * size_of::<LoadedProgram>()
     }
 
     /// Ends the run from outside: the caller's signal or the deadline.
@@ -301,7 +301,7 @@ impl Machine {
             None => {}
         }
         self.started = true;
-        self.widen();
+        self.grow_stack();
         while self.outcome.is_none() {
             let precise = self.frame().precise;
             let exit = if precise {
@@ -383,7 +383,7 @@ impl Machine {
             heap,
             meter,
             stack,
-            units,
+            programs,
             memo,
             frames,
             tracer,
@@ -391,15 +391,16 @@ impl Machine {
             ..
         } = self;
         let top = frames.last().map_or(0, |f| {
-            let function = &units[f.unit as usize].exe.program().functions[f.function as usize];
+            let function =
+                &programs[f.program as usize].exe.program().functions[f.function as usize];
             f.base as usize + frame_size(function)
         });
         let allocated = heap.allocated();
         let mut roots = |visit: &mut Visit<'_>| {
             stack[..top].iter_mut().try_for_each(&mut *visit)?;
             memo.values_mut().try_for_each(&mut *visit)?;
-            for unit in units.iter_mut() {
-                unit.args.iter_mut().try_for_each(&mut *visit)?;
+            for program in programs.iter_mut() {
+                program.args.iter_mut().try_for_each(&mut *visit)?;
             }
             tracer.as_mut().map_or(Ok(()), |tracer| tracer.roots(visit))
         };
@@ -412,11 +413,11 @@ impl Machine {
         Ok(())
     }
 
-    /// Lets go of everything that belongs to the run and its host: a machine
+    /// Drops everything that belongs to the run and its host: a machine
     /// that waits for its next run keeps no grant, program or signal alive.
-    fn let_go(&mut self) {
+    fn reset(&mut self) {
         self.frames.clear();
-        self.units.clear();
+        self.programs.clear();
         if self.memo.len() <= FEW_MEMOS {
             self.memo = HashMap::new();
         }
@@ -447,7 +448,7 @@ impl Machine {
             .take()
             .map(|tracer| tracer.into_events(&mut warnings));
         let fuel_used = Fuel::from_micro(self.budget.saturating_sub(self.meter.fuel));
-        self.let_go();
+        self.reset();
         Outcome {
             result,
             error,

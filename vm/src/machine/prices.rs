@@ -1,6 +1,6 @@
 //! Prices of one run: overrides, quotas, and charging one by one.
 
-use super::{Machine, Unit};
+use super::{LoadedProgram, Machine};
 use crate::atom::{AtomDef, CostFn};
 use crate::convert::BoundaryLimits;
 use crate::heap::Val;
@@ -46,7 +46,7 @@ impl PriceRules {
 }
 
 /// The prices of a program's blocks under a run's options.
-pub(super) fn unit_prices(exe: &Executable, options: &RunOptions) -> Arc<Prices> {
+pub(super) fn program_prices(exe: &Executable, options: &RunOptions) -> Arc<Prices> {
     if options.costs.is_empty() && options.quotas.is_empty() {
         return exe.default_prices(options.cost_model);
     }
@@ -121,7 +121,7 @@ impl Machine {
                 self.trace_begin(f, charge.step);
             }
             self.count_quota(f, program, charge.step).map_err(|fault| {
-                self.blame = Some(charge.step);
+                self.faulting_step = Some(charge.step);
                 (fault, before)
             })?;
         }
@@ -158,7 +158,7 @@ impl Machine {
         for _ in 0..times {
             self.meter.fuel = self.meter.fuel.saturating_sub(one);
             if self.meter.fuel <= 0 {
-                self.blame = Some(charge.step);
+                self.faulting_step = Some(charge.step);
                 if let Some(tracer) = &mut self.tracer {
                     tracer.silent = charge.kind == ChargeKind::Step;
                 }
@@ -215,8 +215,8 @@ impl Machine {
     }
 
     /// What was prepaid for the rest of the block after an instruction.
-    pub(super) fn prepaid_after(&self, unit: &Unit, f: &Function, pc: u32) -> i64 {
-        let program = unit.exe.program();
+    pub(super) fn prepaid_after(&self, loaded: &LoadedProgram, f: &Function, pc: u32) -> i64 {
+        let program = loaded.exe.program();
         let block = f
             .blocks
             .partition_point(|b| b.start <= pc)
@@ -226,7 +226,7 @@ impl Machine {
             .filter(|c| c.pc > pc)
             .fold(0i64, |sum, c| {
                 let price = program.price(c, self.options.cost_model, |step| {
-                    self.fixed_price(&unit.exe, f, step)
+                    self.fixed_price(&loaded.exe, f, step)
                 });
                 sum.saturating_add(price)
             })
@@ -253,9 +253,9 @@ impl Machine {
         if frame.precise {
             return;
         }
-        let unit = &self.units[frame.unit as usize];
-        let f = &unit.exe.program().functions[frame.function as usize];
-        let prepaid = self.prepaid_after(unit, f, frame.pc);
+        let loaded = &self.programs[frame.program as usize];
+        let f = &loaded.exe.program().functions[frame.function as usize];
+        let prepaid = self.prepaid_after(loaded, f, frame.pc);
         self.meter.fuel = self.meter.fuel.saturating_add(prepaid);
         self.set_precise(true);
     }
@@ -267,9 +267,9 @@ impl Machine {
             if frame.precise {
                 continue;
             }
-            let unit = &self.units[frame.unit as usize];
-            let f = &unit.exe.program().functions[frame.function as usize];
-            let prepaid = self.prepaid_after(unit, f, frame.pc);
+            let loaded = &self.programs[frame.program as usize];
+            let f = &loaded.exe.program().functions[frame.function as usize];
+            let prepaid = self.prepaid_after(loaded, f, frame.pc);
             self.meter.fuel = self.meter.fuel.saturating_add(prepaid);
             self.frames[i].precise = true;
         }

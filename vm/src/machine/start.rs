@@ -1,6 +1,6 @@
 //! Starting a run, and what single instructions need beyond the loop.
 
-use super::{Frame, FrameKind, Machine, Unit, clear_frame, frame_size};
+use super::{Frame, FrameKind, LoadedProgram, Machine, clear_frame, frame_size};
 use crate::convert::{self, BoundaryLimits};
 use crate::digest;
 use crate::heap::{Heap, Oom, Val};
@@ -69,7 +69,7 @@ impl Machine {
         self.meter = Meter::new(budget, options.cost_model);
         self.budget = budget;
         self.frames.clear();
-        self.units.clear();
+        self.programs.clear();
         self.caught = None;
         self.memo.clear();
         match Arc::get_mut(&mut self.locals) {
@@ -86,7 +86,7 @@ impl Machine {
         self.outcome = None;
         self.retried = None;
         self.skip_charges = false;
-        self.blame = None;
+        self.faulting_step = None;
         self.started = false;
         self.options = options;
     }
@@ -115,9 +115,9 @@ impl Machine {
                 "Input validation failed: args do not match expected schema",
             ));
         }
-        let prices = super::prices::unit_prices(exe, &self.options);
+        let prices = super::prices::program_prices(exe, &self.options);
         let args = host_args(&mut cx, program, args, &self.options.limits.boundary)?;
-        self.units.push(Unit {
+        self.programs.push(LoadedProgram {
             exe: exe.clone(),
             main: true,
             prices,
@@ -132,7 +132,7 @@ impl Machine {
                 Fault::coded(ErrorCode::HeapLimit, text)
             })?;
         self.push_frame(Frame {
-            unit: 0,
+            program: 0,
             function: 0,
             kind: FrameKind::Main,
             counted,
@@ -150,21 +150,21 @@ impl Machine {
     pub fn shrink(&mut self) {
         let top = self.frames.last().map_or(0, |f| {
             let function =
-                &self.units[f.unit as usize].exe.program().functions[f.function as usize];
+                &self.programs[f.program as usize].exe.program().functions[f.function as usize];
             f.base as usize + frame_size(function)
         });
         self.stack.truncate(top);
         self.stack.shrink_to_fit();
         self.heap.shrink();
         self.frames.shrink_to_fit();
-        self.units.shrink_to_fit();
+        self.programs.shrink_to_fit();
     }
 
     /// Makes the window of the top frame whole again after [`Machine::shrink`].
-    pub(super) fn widen(&mut self) {
+    pub(super) fn grow_stack(&mut self) {
         let need = self.frames.last().map_or(0, |f| {
             let function =
-                &self.units[f.unit as usize].exe.program().functions[f.function as usize];
+                &self.programs[f.program as usize].exe.program().functions[f.function as usize];
             f.base as usize + frame_size(function) + super::WINDOW
         });
         if self.stack.len() < need {

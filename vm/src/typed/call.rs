@@ -232,11 +232,11 @@ fn host_values(
 pub fn begin<I: Input>(
     call: HostCall,
     declared: &Declared,
-    patience: &Patience,
+    watch: &CallWatch,
 ) -> Result<(AtomCx, I), AtomError> {
     let (cx, args) = AtomCx::split(call);
-    let input = pace::while_wanted(patience, |pace| from_args_in(I::KEYS, &args, pace));
-    let wanted = pace::discard(patience, args);
+    let input = pace::while_wanted(watch, |pace| from_args_in(I::KEYS, &args, pace));
+    let wanted = pace::discard(watch, args);
     match input {
         Some(Ok(input)) if wanted => Ok((cx, input)),
         Some(Err(error)) if wanted => Err(declared.error(&Failure::Input(error))),
@@ -246,22 +246,22 @@ pub fn begin<I: Input>(
 
 /// Who asks whether a call's answer is still wanted, while it is checked.
 #[derive(Debug)]
-pub struct Patience {
+pub struct CallWatch {
     cancelled: Cancelled,
     deadline: Option<Instant>,
 }
 
-impl Patience {
+impl CallWatch {
     /// That of a call.
-    pub fn of(call: &HostCall) -> Patience {
-        Patience {
+    pub fn of(call: &HostCall) -> CallWatch {
+        CallWatch {
             cancelled: call.cancelled.clone(),
             deadline: call.deadline,
         }
     }
 }
 
-impl Host for Patience {
+impl Host for CallWatch {
     fn stop(&self) -> Option<StopReason> {
         if self.cancelled.is_set() {
             return Some(StopReason::Aborted);
@@ -286,13 +286,13 @@ impl Host for Patience {
 /// Why there is no answer.
 pub fn finish(
     declared: &Declared,
-    patience: &Patience,
+    watch: &CallWatch,
     answer: impl FnOnce(&Pace<'_>) -> Reply,
 ) -> Result<HostReply, AtomError> {
-    let reply = pace::while_wanted(patience, answer).ok_or_else(|| declared.late())?;
+    let reply = pace::while_wanted(watch, answer).ok_or_else(|| declared.late())?;
     let mut heap = Heap::default();
     let mut meter = Meter::new(i64::MAX, CostModel::Flat);
-    let mut cx = Cx::new(&mut heap, &mut meter, patience);
+    let mut cx = Cx::new(&mut heap, &mut meter, watch);
     match declared.output(&mut cx, reply) {
         Ok(reply) => Ok(HostReply::from(reply.map_err(|e| declared.error(&e))?)),
         Err(_) => {

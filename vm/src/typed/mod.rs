@@ -35,7 +35,7 @@ pub use strict::strict;
 #[doc(hidden)]
 pub mod expansion {
     pub use super::call::{
-        Fallible, Patience, begin, fallible, finish, inline, plain, price, sendable,
+        CallWatch, Fallible, begin, fallible, finish, inline, plain, price, sendable,
     };
     pub use super::pace::Pace;
     pub use crate::atom::{AtomError, BoxFuture, HostCall, HostReply, Scope};

@@ -1,7 +1,7 @@
 //! Pace of reading and writing host values: asks before each value whether to
 //! go on, and keeps what is half made for whoever takes it apart in pieces.
 
-use super::call::Patience;
+use super::call::CallWatch;
 use super::mismatch::Mismatch;
 use crate::machine::release;
 use crate::native::{Cx, Fault, Watch};
@@ -82,18 +82,18 @@ pub(super) fn within<T>(cx: &mut Cx<'_>, work: impl FnOnce(&Pace<'_>) -> T) -> R
 
 /// Works at the pace of a call that the run waits for; `None` if its answer is
 /// no longer wanted.
-pub(super) fn while_wanted<T>(patience: &Patience, work: impl FnOnce(&Pace<'_>) -> T) -> Option<T> {
-    let mut watch = Watch::new(patience);
-    let (made, left, ended) = paced(|| watch.work(VALUE as usize), work);
-    let dropped = discard(patience, left);
+pub(super) fn while_wanted<T>(watch: &CallWatch, work: impl FnOnce(&Pace<'_>) -> T) -> Option<T> {
+    let mut clock = Watch::new(watch);
+    let (made, left, ended) = paced(|| clock.work(VALUE as usize), work);
+    let dropped = discard(watch, left);
     (dropped && ended.is_ok()).then_some(made)
 }
 
 /// Takes values apart; what is left when they are no longer waited for goes to
 /// a thread. Whether they were waited for.
-pub(super) fn discard(patience: &Patience, mut values: Vec<Value>) -> bool {
-    let mut watch = Watch::new(patience);
-    let ended = Value::dispose_all(&mut values, |n| watch.work(n * DROPPED));
+pub(super) fn discard(watch: &CallWatch, mut values: Vec<Value>) -> bool {
+    let mut clock = Watch::new(watch);
+    let ended = Value::dispose_all(&mut values, |n| clock.work(n * DROPPED));
     if !values.is_empty() {
         release(values);
     }
