@@ -1,4 +1,4 @@
-//! Variables: scopes, homes, and what is known to be bound.
+//! Variables: scopes, locations, and what is known to be bound.
 //!
 //! Every name that a scope binds is known before its code is emitted, so each
 //! gets a register (or, beyond those, a frame slot). A read follows the chain
@@ -8,7 +8,7 @@
 //! meant outside, which nobody can change while the inner scope is open: a read
 //! costs the same however deep it stands.
 
-use a99_core::program::Home;
+use a99_core::program::Location;
 use std::collections::HashMap;
 
 /// A variable of the function being compiled.
@@ -17,9 +17,9 @@ pub(crate) struct VarId(pub u32);
 
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Var {
-    pub home: Home,
+    pub location: Location,
     /// Holds `true` once the name is a constant.
-    pub const_flag: Option<Home>,
+    pub const_flag: Option<Location>,
     /// Index of its scope.
     pub scope: u32,
     /// Holds what the variables of the name around its scope gave on entry, so

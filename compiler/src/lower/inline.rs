@@ -84,7 +84,7 @@ impl<'a> Lower<'_, 'a> {
         let mut table = Vec::with_capacity(visible.len());
         for (name, id) in &visible {
             let var = self.vars.var(*id);
-            table.push((self.s.pool.text_const(name).0, var.home));
+            table.push((self.s.pool.text_const(name).0, var.location));
             if let Some(flag) = var.const_flag {
                 table.push((self.s.pool.text_const(CONST_FLAG).0, flag));
             }

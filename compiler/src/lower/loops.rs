@@ -167,9 +167,9 @@ impl<'a> Lower<'_, 'a> {
         first.extend(accumulator.filter(|a| a.0 != name).map(|a| (a.0, a.1)));
         self.e.bind(i.head);
         let opened = self.open_scope(&[steps], &first, false);
-        match self.direct_home(name) {
-            Some(home) => {
-                self.next_item(i, home);
+        match self.direct_location(name) {
+            Some(location) => {
+                self.next_item(i, location);
                 if let Some(id) = self.vars.in_scope(name, self.scope()) {
                     self.vars.set_bound(id);
                 }

@@ -32,7 +32,7 @@ use a99_core::builtins;
 use a99_core::diag::{Diagnostic, Diagnostics, codes, excerpt};
 use a99_core::json::{Document, Kind, NodeId};
 use a99_core::program::{
-    ArgKey, Const, Flag, Function, Home, LitOp, MemoSite, Op, OpRef, Program, Reg, Scope, Site,
+    ArgKey, Const, Flag, Function, LitOp, Location, MemoSite, Op, OpRef, Program, Reg, Scope, Site,
     Slot, TextRange,
 };
 use a99_core::sig::Signatures;
@@ -74,7 +74,7 @@ pub(crate) struct Shared<'a> {
     path_ids: HashMap<Box<[TextRange]>, u32>,
     pub literals: Vec<Box<[LitOp]>>,
     pub memos: Vec<MemoSite>,
-    pub names: Vec<Vec<(u32, Home)>>,
+    pub names: Vec<Vec<(u32, Location)>>,
     pub schemas: Vec<Value>,
     pub diags: Findings,
     /// Names that misspelt ones may still be compared with.
@@ -353,11 +353,11 @@ impl<'s, 'a> Lower<'s, 'a> {
         }
         let names = self.s.options.outer.clone();
         let scope = self.push_scope();
-        let homes: Vec<Home> = names.iter().map(|_| self.new_home()).collect();
+        let locations: Vec<Location> = names.iter().map(|_| self.new_location()).collect();
         self.e.f.params = self.next;
-        for ((name, constant), home) in names.iter().zip(homes) {
-            let flag = constant.then(|| self.new_home());
-            self.declare(name.as_bytes(), home, flag, scope);
+        for ((name, constant), location) in names.iter().zip(locations) {
+            let flag = constant.then(|| self.new_location());
+            self.declare(name.as_bytes(), location, flag, scope);
             if let Some(flag) = flag {
                 self.set_flag(flag);
             }

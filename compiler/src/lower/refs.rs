@@ -4,7 +4,9 @@ use super::{Held, Lower};
 use crate::vars::VarId;
 use a99_core::builtins::{self, Constant, Global};
 use a99_core::json::NodeId;
-use a99_core::program::{ArgFallback, ArgIdx, ArgKey, Const, Count, Home, Op, Reg, Slot, Target};
+use a99_core::program::{
+    ArgFallback, ArgIdx, ArgKey, Const, Count, Location, Op, Reg, Slot, Target,
+};
 use a99_core::text::wtf8_to_string_lossy;
 
 /// First number of the namespaces among builtin values, as the VM counts them.
@@ -13,9 +15,9 @@ const NAMESPACE: u16 = 0x8000;
 impl<'a> Lower<'_, 'a> {
     /// The register of a variable, loading it if it lives in a slot.
     fn var_reg(&mut self, id: VarId) -> Reg {
-        match self.vars.var(id).home {
-            Home::Reg(r) => Reg(r),
-            Home::Slot(slot) => {
+        match self.vars.var(id).location {
+            Location::Reg(r) => Reg(r),
+            Location::Slot(slot) => {
                 let r = self.temp();
                 self.e.emit(Op::SlotLoad {
                     dst: r,
@@ -28,9 +30,9 @@ impl<'a> Lower<'_, 'a> {
 
     /// Writes a variable.
     pub(super) fn write_var(&mut self, id: VarId, src: Reg) {
-        match self.vars.var(id).home {
-            Home::Reg(r) => self.mov(Reg(r), src),
-            Home::Slot(slot) => self.e.emit(Op::SlotStore {
+        match self.vars.var(id).location {
+            Location::Reg(r) => self.mov(Reg(r), src),
+            Location::Slot(slot) => self.e.emit(Op::SlotStore {
                 src,
                 slot: Slot(slot),
             }),
@@ -291,13 +293,17 @@ impl<'a> Lower<'_, 'a> {
     }
 
     /// The register a new value of this name may be computed into directly.
-    pub(super) fn direct_home(&mut self, name: &[u8]) -> Option<Reg> {
+    pub(super) fn direct_location(&mut self, name: &[u8]) -> Option<Reg> {
         if self.may_be_const(name) {
             return None;
         }
-        match self.vars.var(self.vars.in_scope(name, self.scope())?).home {
-            Home::Reg(r) => Some(Reg(r)),
-            Home::Slot(_) => None,
+        match self
+            .vars
+            .var(self.vars.in_scope(name, self.scope())?)
+            .location
+        {
+            Location::Reg(r) => Some(Reg(r)),
+            Location::Slot(_) => None,
         }
     }
 
@@ -312,7 +318,7 @@ impl<'a> Lower<'_, 'a> {
         for id in self.vars.all_of(name) {
             if let Some(flag) = self.vars.var(id).const_flag {
                 let mark = self.mark();
-                let flag = self.home_reg(flag);
+                let flag = self.location_reg(flag);
                 let name = self.s.pool.text_const(name);
                 self.e.emit(Op::CheckConst { flag, name });
                 self.release(mark);
@@ -320,10 +326,10 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    pub(super) fn home_reg(&mut self, home: Home) -> Reg {
-        match home {
-            Home::Reg(r) => Reg(r),
-            Home::Slot(slot) => {
+    pub(super) fn location_reg(&mut self, location: Location) -> Reg {
+        match location {
+            Location::Reg(r) => Reg(r),
+            Location::Slot(slot) => {
                 let r = self.temp();
                 self.e.emit(Op::SlotLoad {
                     dst: r,
@@ -356,11 +362,11 @@ impl<'a> Lower<'_, 'a> {
     }
 
     /// Sets the flag of a constant.
-    pub(super) fn set_flag(&mut self, flag: Home) {
+    pub(super) fn set_flag(&mut self, flag: Location) {
         let mark = self.mark();
         match flag {
-            Home::Reg(r) => self.load_const(Reg(r), Const::Bool(true)),
-            Home::Slot(slot) => {
+            Location::Reg(r) => self.load_const(Reg(r), Const::Bool(true)),
+            Location::Slot(slot) => {
                 let r = self.temp();
                 self.load_const(r, Const::Bool(true));
                 self.e.emit(Op::SlotStore {
@@ -417,14 +423,14 @@ impl<'a> Lower<'_, 'a> {
 
     fn write_result(&mut self, id: VarId, value: Reg, may_be_undefined: bool) {
         if may_be_undefined {
-            match self.vars.var(id).home {
-                Home::Reg(dst) => self.e.emit(Op::MovDefined {
+            match self.vars.var(id).location {
+                Location::Reg(dst) => self.e.emit(Op::MovDefined {
                     dst: Reg(dst),
                     src: value,
                 }),
-                home @ Home::Slot(slot) => {
+                location @ Location::Slot(slot) => {
                     let mark = self.mark();
-                    let dst = self.home_reg(home);
+                    let dst = self.location_reg(location);
                     self.e.emit(Op::MovDefined { dst, src: value });
                     self.e.emit(Op::SlotStore {
                         src: dst,

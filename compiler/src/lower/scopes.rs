@@ -1,11 +1,11 @@
-//! Scopes: which names one binds, and homes for them.
+//! Scopes: which names one binds, and locations for them.
 
 use super::{Lower, VAR_LIMIT};
 use crate::emit::Room;
 use crate::ir::{key_text, truthy};
 use crate::vars::{Var, VarId};
 use a99_core::json::{Document, Kind, NodeId};
-use a99_core::program::{Count, Home, Op, Reg, Scope, Slot};
+use a99_core::program::{Count, Location, Op, Reg, Scope, Slot};
 use a99_core::sig::{Form, Signatures};
 use bumpalo::Bump;
 use std::collections::HashMap;
@@ -29,11 +29,11 @@ pub(crate) struct Opened {
 
 impl<'a> Lower<'_, 'a> {
     /// A register for a variable, or a slot where registers are short.
-    pub(super) fn new_home(&mut self) -> Home {
+    pub(super) fn new_location(&mut self) -> Location {
         if self.next < VAR_LIMIT {
-            Home::Reg(self.temp().0)
+            Location::Reg(self.temp().0)
         } else {
-            Home::Slot(self.slot().0)
+            Location::Slot(self.slot().0)
         }
     }
 
@@ -47,16 +47,16 @@ impl<'a> Lower<'_, 'a> {
     pub(super) fn declare(
         &mut self,
         name: &[u8],
-        home: Home,
-        const_flag: Option<Home>,
+        location: Location,
+        const_flag: Option<Location>,
         scope: u32,
     ) -> VarId {
         let k = self.s.pool.text_const(name);
-        self.e.f.scopes[scope as usize].vars.push((k.0, home));
+        self.e.f.scopes[scope as usize].vars.push((k.0, location));
         self.vars.declare(
             name,
             Var {
-                home,
+                location,
                 const_flag,
                 scope,
                 summary: false,
@@ -98,16 +98,16 @@ impl<'a> Lower<'_, 'a> {
         let scope = self.push_scope();
         let first_reg = self.next;
         let mut slots = Vec::new();
-        let mut homes = Vec::with_capacity(list.len());
+        let mut locations = Vec::with_capacity(list.len());
         for binding in &list {
-            let home = self.new_home();
-            let flag = binding.constant.then(|| self.new_home());
-            for home in [Some(home), flag].into_iter().flatten() {
-                if let Home::Slot(slot) = home {
+            let location = self.new_location();
+            let flag = binding.constant.then(|| self.new_location());
+            for location in [Some(location), flag].into_iter().flatten() {
+                if let Location::Slot(slot) = location {
                     slots.push(slot);
                 }
             }
-            homes.push((home, flag));
+            locations.push((location, flag));
         }
         for (name, node) in first {
             self.s.check_name(name, *node);
@@ -115,12 +115,12 @@ impl<'a> Lower<'_, 'a> {
         let skip = if arrive { first.len() as u8 } else { 0 };
         self.unbind(first_reg + skip, self.next, &slots);
         let mut names = Vec::with_capacity(list.len());
-        for (binding, (home, flag)) in list.iter().zip(homes) {
+        for (binding, (location, flag)) in list.iter().zip(locations) {
             if self.vars.all_of(binding.name).len() >= SUMMARY_AFTER {
                 self.summarize(binding.name, scope);
                 names.push(Box::from(binding.name));
             }
-            self.declare(binding.name, home, flag, scope);
+            self.declare(binding.name, location, flag, scope);
             names.push(Box::from(binding.name));
         }
         if arrive {
@@ -137,18 +137,18 @@ impl<'a> Lower<'_, 'a> {
     /// value, and whether it is a constant.
     fn summarize(&mut self, name: &[u8], scope: u32) {
         let outer = self.vars.all_of(name);
-        let flags: Vec<Home> = outer
+        let flags: Vec<Location> = outer
             .iter()
             .filter_map(|id| self.vars.var(*id).const_flag)
             .collect();
         let chain = self.vars.chain(name);
         let bound = chain.last().is_some_and(|id| self.vars.is_bound(*id));
-        let home = self.kept(|l, dst| l.overlay_chain(dst, &chain));
+        let location = self.kept(|l, dst| l.overlay_chain(dst, &chain));
         let const_flag = (!flags.is_empty()).then(|| {
             self.kept(|l, dst| {
                 for flag in flags {
                     let mark = l.mark();
-                    let src = l.home_reg(flag);
+                    let src = l.location_reg(flag);
                     l.e.emit(Op::MovBound { dst, src });
                     l.release(mark);
                 }
@@ -157,7 +157,7 @@ impl<'a> Lower<'_, 'a> {
         let id = self.vars.declare(
             name,
             Var {
-                home,
+                location,
                 const_flag,
                 scope,
                 summary: true,
@@ -168,27 +168,27 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// A home with what the code puts into a register that is unbound at first.
-    fn kept(&mut self, fill: impl FnOnce(&mut Self, Reg)) -> Home {
-        let home = self.new_home();
+    /// A location with what the code puts into a register that is unbound at first.
+    fn kept(&mut self, fill: impl FnOnce(&mut Self, Reg)) -> Location {
+        let location = self.new_location();
         let mark = self.mark();
-        let dst = match home {
-            Home::Reg(r) => Reg(r),
-            Home::Slot(_) => self.temp(),
+        let dst = match location {
+            Location::Reg(r) => Reg(r),
+            Location::Slot(_) => self.temp(),
         };
         self.e.emit(Op::Unbind {
             base: dst,
             n: Count(1),
         });
         fill(self, dst);
-        if let Home::Slot(slot) = home {
+        if let Location::Slot(slot) = location {
             self.e.emit(Op::SlotStore {
                 src: dst,
                 slot: Slot(slot),
             });
         }
         self.release(mark);
-        home
+        location
     }
 
     fn unbind(&mut self, from: u8, to: u8, slots: &[u32]) {

@@ -16,9 +16,9 @@ impl<'a> Lower<'_, 'a> {
         let key = doc.get(step, "key");
         let name = key_text(doc, key, self.s.arena);
         let node = key.unwrap_or(step);
-        match (doc.get(step, "value"), self.direct_home(name)) {
-            (Some(value), Some(home)) if self.s.check_name(name, node) => {
-                self.value_to(value, home);
+        match (doc.get(step, "value"), self.direct_location(name)) {
+            (Some(value), Some(location)) if self.s.check_name(name, node) => {
+                self.value_to(value, location);
                 if let Some(id) = self.vars.in_scope(name, self.scope()) {
                     self.vars.set_bound(id);
                 }

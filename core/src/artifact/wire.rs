@@ -5,7 +5,7 @@
 
 use crate::json::NodeId;
 use crate::program::{
-    ArgFallback, ArgKey, Block, Charge, ChargeKind, Const, Handler, Home, LitOp, MemoSite, Op,
+    ArgFallback, ArgKey, Block, Charge, ChargeKind, Const, Handler, LitOp, Location, MemoSite, Op,
     OpRef, Place, Scope, Site, TextRange, Wrap,
 };
 use crate::sig::BaseCost;
@@ -248,7 +248,7 @@ records! {
     MemoSite { body: TextRange, free: Box<[u32]>, with_program: bool }
     Charge { pc: u32, step: u32, kind: ChargeKind }
     Block { start: u32, end: u32, charges: u32, price: i64 }
-    Scope { vars: Vec<(u32, Home)> }
+    Scope { vars: Vec<(u32, Location)> }
     Handler { start: u32, end: u32, target: u32 }
     Wrap { start: u32, end: u32, prefix: u32 }
     Place { pc: u32, node: NodeId, inner: Option<(u32, u32)> }
@@ -302,7 +302,7 @@ choices! {
     LitOp { 0u8 => Const(u32), 1u8 => Array(u32), 2u8 => Object(u32) }
     ArgFallback { 0u8 => Undefined, 1u8 => Unbound, 2u8 => Builtin(u16), 3u8 => Const(u32) }
     BaseCost { 0u8 => Fixed(i64), 1u8 => Dynamic(i64), 2u8 => Work(i64) }
-    Home { 0u8 => Reg(u8), 1u8 => Slot(u32) }
+    Location { 0u8 => Reg(u8), 1u8 => Slot(u32) }
     ChargeKind {
         0u8 => Step, 1u8 => Nodes(u16), 2u8 => TextNodes(u16), 3u8 => Turn, 4u8 => TextTest,
         5u8 => TextTurn, 6u8 => CacheStore

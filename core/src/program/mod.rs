@@ -145,7 +145,7 @@ pub struct Step {
 
 /// Where a variable lives.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Home {
+pub enum Location {
     /// A register.
     Reg(u8),
     /// A frame slot.
@@ -155,8 +155,8 @@ pub enum Home {
 /// A scope's own variables.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Scope {
-    /// Name (a text constant) and home of each variable.
-    pub vars: Vec<(u32, Home)>,
+    /// Name (a text constant) and location of each variable.
+    pub vars: Vec<(u32, Location)>,
 }
 
 /// A protected range of code.
@@ -286,9 +286,9 @@ pub struct Program {
     pub sites: Vec<Site>,
     /// Memo sites.
     pub memos: Vec<MemoSite>,
-    /// Tables of the variables that `runCode` sees: name constant and home. An
+    /// Tables of the variables that `runCode` sees: name constant and location. An
     /// entry named [`CONST_FLAG`] tells whether the one before it is a constant.
-    pub names: Vec<Vec<(u32, Home)>>,
+    pub names: Vec<Vec<(u32, Location)>>,
     /// Schemas for [`Op::Project`].
     pub schemas: Vec<Value>,
     /// Names that are bound before the program starts, into its first

@@ -191,10 +191,10 @@ fn check_meaning(u: &Unit<'_>, pc: usize, op: Op) -> Check {
             is_text(p, name.0)
         }
         Op::RunCode { n, names, .. } => {
-            let homes = &u.facts.names[names.at()];
+            let locations = &u.facts.names[names.at()];
             n == INLINE_OPERANDS
-                && homes.register_end <= u32::from(u.f.registers)
-                && homes.slot_end <= u64::from(u.f.slots)
+                && locations.register_end <= u32::from(u.f.registers)
+                && locations.slot_end <= u64::from(u.f.slots)
         }
         Op::CallAtom { n, site, .. } => return check_site(u, pc, n, &p.sites[site.at()]),
         Op::AgentRun {

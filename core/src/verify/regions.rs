@@ -8,7 +8,7 @@ use super::codes::{
 use super::ranges::first_holder;
 use super::tables::is_text;
 use super::{Check, Unit, VerifyError};
-use crate::program::{ChargeKind, Home, Op, Step};
+use crate::program::{ChargeKind, Location, Op, Step};
 
 /// [`Step::value`] of a step without a value, and the parent of an outermost step.
 const NO_REGISTER: u8 = u8::MAX;
@@ -97,15 +97,15 @@ pub(super) fn check(u: &Unit<'_>, jumps: &Jumps) -> Result<Handlers, VerifyError
 }
 
 fn check_scopes(u: &Unit<'_>) -> Check {
-    for (name, home) in u.f.scopes.iter().flat_map(|s| &s.vars) {
+    for (name, location) in u.f.scopes.iter().flat_map(|s| &s.vars) {
         if !is_text(u.program, *name) {
             return Err(u.refuse(BAD_INDEX, "the name of a variable is no text"));
         }
-        match *home {
-            Home::Reg(r) if r >= u.f.registers => {
+        match *location {
+            Location::Reg(r) if r >= u.f.registers => {
                 return Err(u.refuse(BAD_REGISTER, format!("a variable in r{r}")));
             }
-            Home::Slot(s) if s >= u.f.slots => {
+            Location::Slot(s) if s >= u.f.slots => {
                 return Err(u.refuse(BAD_INDEX, format!("a variable in slot {s}")));
             }
             _ => {}

@@ -7,7 +7,7 @@ use super::codes::{
 use super::ranges::TextIndex;
 use super::{Check, refuse};
 use crate::builtins::{FUNCTIONS, NAMESPACES};
-use crate::program::{ArgFallback, Const, Home, LitOp, Program, TextRange};
+use crate::program::{ArgFallback, Const, LitOp, Location, Program, TextRange};
 use std::collections::HashMap;
 
 /// Set in [`ArgFallback::Builtin`] for a namespace: the rest is its number.
@@ -28,13 +28,13 @@ const TEXT_FLOOR: usize = 1 << 16;
 
 /// What the checks of functions need to know about tables.
 pub(super) struct Facts {
-    /// For each names table, the homes it needs.
-    pub(super) names: Vec<Homes>,
+    /// For each names table, the locations it needs.
+    pub(super) names: Vec<Locations>,
 }
 
 /// The registers and slots that a table of variables names.
 #[derive(Default)]
-pub(super) struct Homes {
+pub(super) struct Locations {
     /// One bit for each register.
     pub(super) registers: [u64; 4],
     /// One more than the greatest register.
@@ -43,14 +43,14 @@ pub(super) struct Homes {
     pub(super) slot_end: u64,
 }
 
-impl Homes {
-    fn add(&mut self, home: Home) {
-        match home {
-            Home::Reg(r) => {
+impl Locations {
+    fn add(&mut self, location: Location) {
+        match location {
+            Location::Reg(r) => {
                 self.registers[usize::from(r >> 6)] |= 1 << (r & 63);
                 self.register_end = self.register_end.max(u32::from(r) + 1);
             }
-            Home::Slot(s) => self.slot_end = self.slot_end.max(u64::from(s) + 1),
+            Location::Slot(s) => self.slot_end = self.slot_end.max(u64::from(s) + 1),
         }
     }
 }
@@ -296,17 +296,21 @@ impl Tables<'_> {
         Ok(())
     }
 
-    fn check_names(&self) -> Result<Vec<Homes>, super::VerifyError> {
-        self.p.names.iter().map(|table| self.homes(table)).collect()
+    fn check_names(&self) -> Result<Vec<Locations>, super::VerifyError> {
+        self.p
+            .names
+            .iter()
+            .map(|table| self.locations(table))
+            .collect()
     }
 
-    fn homes(&self, table: &[(u32, Home)]) -> Result<Homes, super::VerifyError> {
-        let mut homes = Homes::default();
-        for (name, home) in table {
+    fn locations(&self, table: &[(u32, Location)]) -> Result<Locations, super::VerifyError> {
+        let mut locations = Locations::default();
+        for (name, location) in table {
             self.const_text(*name, "the name of a variable")?;
-            homes.add(*home);
+            locations.add(*location);
         }
-        Ok(homes)
+        Ok(locations)
     }
 }
 

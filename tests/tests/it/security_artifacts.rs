@@ -6,7 +6,7 @@
 
 use crate::attack::{ENGINE, seq};
 use a99_core::program::{
-    Block, BlockIdx, Const, ConstIdx, Home, LiteralIdx, Number, Op, Program, Reg, Target,
+    Block, BlockIdx, Const, ConstIdx, LiteralIdx, Location, Number, Op, Program, Reg, Target,
 };
 use a99_core::verify::verify;
 use a99_testkit::fuzz::artifact::correct_hash;
@@ -445,11 +445,11 @@ fn b10_what_is_read_is_what_was_written() {
     assert_eq!(loaded.disassemble(), agent.disassemble());
     let (a, b): (&Program, &Program) = (loaded.artifact().program(), agent.artifact().program());
     assert_eq!(a.identity(), b.identity());
-    let homes = |p: &Program| -> Vec<(u32, Home)> {
+    let locations = |p: &Program| -> Vec<(u32, Location)> {
         p.functions
             .iter()
             .flat_map(|f| f.scopes.iter().flat_map(|s| s.vars.clone()))
             .collect()
     };
-    assert_eq!(homes(a), homes(b));
+    assert_eq!(locations(a), locations(b));
 }

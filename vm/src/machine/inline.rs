@@ -9,7 +9,7 @@ use crate::helpers::Extent;
 use crate::link::Executable;
 use crate::native::{Cx, Fault, Host};
 use a99_core::costs::{BOTH, CostModel};
-use a99_core::program::{CONST_FLAG, ConstIdx, Count, Home, NamesIdx, Reg, SiteIdx};
+use a99_core::program::{CONST_FLAG, ConstIdx, Count, Location, NamesIdx, Reg, SiteIdx};
 use a99_core::text::Text;
 use a99_core::value::Value;
 use std::collections::HashMap;
@@ -80,10 +80,10 @@ impl Machine {
         let mut outer: Vec<Outer> = Vec::new();
         let mut by_name: HashMap<u32, usize> = HashMap::new();
         let mut last = None;
-        for (name, home) in &program.names[names.at()] {
-            let val = match home {
-                Home::Reg(r) => self.stack[frame.base as usize + *r as usize],
-                Home::Slot(s) => {
+        for (name, location) in &program.names[names.at()] {
+            let val = match location {
+                Location::Reg(r) => self.stack[frame.base as usize + *r as usize],
+                Location::Slot(s) => {
                     let slots = frame.base as usize + frame_size(f) - f.slots as usize;
                     self.stack[slots + *s as usize]
                 }
@@ -324,10 +324,10 @@ impl Machine {
         self.meter.did(size + program.functions[0].code.len());
         if let Some(scope) = main.scopes.first() {
             for (i, Outer { val, .. }) in pending.outer.iter().enumerate() {
-                let home = scope.vars.get(i).map(|(_, home)| *home);
-                match home {
-                    Some(Home::Reg(r)) => self.stack[base + r as usize] = *val,
-                    Some(Home::Slot(s)) => {
+                let location = scope.vars.get(i).map(|(_, location)| *location);
+                match location {
+                    Some(Location::Reg(r)) => self.stack[base + r as usize] = *val,
+                    Some(Location::Slot(s)) => {
                         self.stack[base + size - main.slots as usize + s as usize] = *val;
                     }
                     None => {}

@@ -11,7 +11,7 @@ use crate::link::Executable;
 use crate::native::{Host, StopReason};
 use crate::trace::{TraceEvent, TraceLog};
 use a99_core::fuel::Fuel;
-use a99_core::program::{ConstIdx, Function, Home, Op, Program, Step};
+use a99_core::program::{ConstIdx, Function, Location, Op, Program, Step};
 use a99_core::text::Text;
 use a99_core::value::{Map, Value};
 use std::sync::Arc;
@@ -126,11 +126,11 @@ enum Ended {
 
 impl Machine {
     /// A variable of the top frame.
-    fn home_value(&self, home: Home, slots: usize) -> Val {
+    fn location_value(&self, location: Location, slots: usize) -> Val {
         let base = self.frame().base as usize;
-        match home {
-            Home::Reg(r) => self.stack[base + r as usize],
-            Home::Slot(s) => self.stack[slots + s as usize],
+        match location {
+            Location::Reg(r) => self.stack[base + r as usize],
+            Location::Slot(s) => self.stack[slots + s as usize],
         }
     }
 
@@ -148,7 +148,7 @@ impl Machine {
             Ok(()) => scope
                 .vars
                 .iter()
-                .map(|(_, home)| self.home_value(*home, slots))
+                .map(|(_, location)| self.location_value(*location, slots))
                 .collect(),
             Err(_) => Vec::new(),
         };
@@ -239,10 +239,11 @@ impl Machine {
         let step = &f.steps[open.step as usize];
         let slots = self.slots_at(f);
         let returned = ended == Ended::WithValue && step.value != u8::MAX;
-        let returned = returned.then(|| self.home_value(Home::Reg(step.value), slots));
+        let returned = returned.then(|| self.location_value(Location::Reg(step.value), slots));
         let mut changed = Vec::new();
-        for ((name, home), before) in f.scopes[step.scope as usize].vars.iter().zip(&open.vars) {
-            let now = self.home_value(*home, slots);
+        for ((name, location), before) in f.scopes[step.scope as usize].vars.iter().zip(&open.vars)
+        {
+            let now = self.location_value(*location, slots);
             if !matches!(now, Val::Unbound) && !now.is_same(*before, &self.heap) {
                 changed.push((program.const_text(ConstIdx(*name)), now));
             }

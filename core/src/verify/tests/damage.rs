@@ -4,7 +4,7 @@
 use super::sample::sample;
 use super::{check, verify};
 use crate::disasm::disassemble;
-use crate::program::{BlockIdx, ChargeKind, ConstIdx, Home, LitOp, Op, Program, Reg, Target};
+use crate::program::{BlockIdx, ChargeKind, ConstIdx, LitOp, Location, Op, Program, Reg, Target};
 
 /// How many damaged programs are tried.
 const ROUNDS: u32 = 100_000;
@@ -118,7 +118,7 @@ fn damage_tables(p: &mut Program, r: &mut Random) {
         3 => p.shapes[0][r.below(2)] = word,
         4 => p.sites[0].step = word,
         5 => p.sites[0].op = word,
-        6 => p.names[0][0].1 = Home::Slot(word),
+        6 => p.names[0][0].1 = Location::Slot(word),
         7 => p.memos[0].free[0] = word,
         8 => p.args[0].flat.start = word,
         9 => p.literals[0][0] = LitOp::Array(word),

@@ -295,7 +295,7 @@ fn handlers_nest_and_catch() {
 }
 
 #[test]
-fn places_and_homes_exist() {
+fn places_and_locations_exist() {
     assert_eq!(
         refusal(|p| p.functions[0].places[0].pc = 99),
         codes::BAD_PLACE
@@ -309,12 +309,12 @@ fn places_and_homes_exist() {
         literal(&[LitOp::Const(0), LitOp::Const(0)]),
         codes::BAD_LITERAL
     );
-    let reg = |r| crate::program::Home::Reg(r);
+    let reg = |r| crate::program::Location::Reg(r);
     assert_eq!(
         refusal(|p| p.functions[0].scopes[0].vars[0].1 = reg(200)),
         codes::BAD_REGISTER
     );
-    let slot = crate::program::Home::Slot(7);
+    let slot = crate::program::Location::Slot(7);
     assert_eq!(
         refusal(|p| p.functions[0].scopes[0].vars[0].1 = slot),
         codes::BAD_INDEX

@@ -76,7 +76,7 @@ pub(crate) fn sample() -> Program {
         free: Box::new([1, 1]),
         with_program: false,
     }];
-    p.names = vec![vec![(1, Home::Reg(0)), (1, Home::Reg(1))]];
+    p.names = vec![vec![(1, Location::Reg(0)), (1, Location::Reg(1))]];
     p.schemas = vec![Value::Null];
     p.functions = vec![main(&p), helper(&p)];
     p
@@ -115,7 +115,7 @@ fn main(p: &Program) -> Function {
         .collect(),
         steps: main_steps(p),
         scopes: vec![Scope {
-            vars: vec![(1, Home::Reg(0)), (1, Home::Slot(0))],
+            vars: vec![(1, Location::Reg(0)), (1, Location::Slot(0))],
         }],
         handlers: vec![Handler {
             start: 7,
