@@ -1,4 +1,4 @@
-//! The engine: compiler, verifier and machine behind one door.
+//! The engine: compiler, verifier and machine behind one interface.
 
 use crate::load::{Admission, LoadError, SourceCheck};
 use a99_capabilities::{

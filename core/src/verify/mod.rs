@@ -1,4 +1,4 @@
-//! The verifier: the only door from a [`Program`] to an [`Artifact`].
+//! The verifier: the only way from a [`Program`] to an [`Artifact`].
 //!
 //! A program may have been compiled a moment ago or read from a hostile file;
 //! both are checked alike. What the machine runs without looking twice is

@@ -1,4 +1,4 @@
-//! Threats B01 to B10: hostile artifacts, through the door that hosts use.
+//! Threats B01 to B10: hostile artifacts, through the calls that hosts use.
 //!
 //! What is changed here has the hash that its content has: an enemy can compute
 //! it. The format's own tests and `cargo xtask mutate` go through bits and
