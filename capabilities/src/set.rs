@@ -19,6 +19,8 @@ macro_rules! capabilities {
         impl Capabilities {
             /// The names of all capabilities, in the order of this table.
             pub const NAMES: &'static [&'static str] = &[$(stringify!($field)),*];
+            /// The names of their traits, in the same order.
+            pub const TRAITS: &'static [&'static str] = &[$(stringify!($kind)),*];
 
             /// No capability at all.
             #[must_use]

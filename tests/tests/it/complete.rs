@@ -5,7 +5,8 @@
 use a99_core::builtins::{FUNCTIONS, METHODS, Receiver};
 use a99_core::json::{Document, Limits};
 use a99_testkit::oracle::{NoHost, OracleOptions, run};
-use std::path::Path;
+use agent99::Capabilities;
+use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 /// A name that nothing has.
@@ -24,10 +25,27 @@ static VECTORS: LazyLock<String> = LazyLock::new(|| {
 });
 
 fn page(name: &str) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../docs")
-        .join(name);
-    std::fs::read_to_string(path).expect("a page")
+    file(&format!("docs/{name}"))
+}
+
+fn file(path: &str) -> String {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    std::fs::read_to_string(root.join(path)).expect("a file")
+}
+
+/// The Rust files under a folder, with their text.
+fn sources(folder: &Path) -> Vec<(PathBuf, String)> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            found.extend(sources(&path));
+        } else if path.extension().is_some_and(|of| of == "rs") {
+            let text = std::fs::read_to_string(&path).expect("text");
+            found.push((path, text));
+        }
+    }
+    found
 }
 
 /// What the oracle says of a step, if it fails.
@@ -135,6 +153,53 @@ fn every_method_and_function_is_everywhere() {
                 "{}: in no vector: tests/vectors",
                 function.full_name()
             ));
+        }
+    }
+    check(&missing);
+}
+
+#[test]
+fn every_capability_is_everywhere() {
+    let mut missing = Vec::new();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../capabilities/src");
+    let sources = sources(&folder);
+    let suites = file("capabilities/src/lib.rs");
+    let facade = file("agent99/src/lib.rs");
+    let words = |text: &str, word: &str| {
+        let is_word = |c: char| c.is_alphanumeric() || c == '_';
+        text.split(|c| !is_word(c)).any(|found| found == word)
+    };
+    for (name, kind) in Capabilities::NAMES.iter().zip(Capabilities::TRAITS) {
+        let mut lacks = |what: &str, file: &str| missing.push(format!("{name}: {what}: {file}"));
+        let of_trait = |(_, text): &&(PathBuf, String)| text.contains(&format!("pub trait {kind}"));
+        let Some((path, text)) = sources.iter().find(of_trait) else {
+            lacks("without a trait", "capabilities/src");
+            continue;
+        };
+        let own = path.strip_prefix(&folder).expect("beneath it");
+        let own_text = format!("capabilities/src/{}", own.display());
+        if !text.contains("mod suite") {
+            lacks("without a conformance suite", &own_text);
+        }
+        let module = own.iter().next().map(Path::new).and_then(Path::file_stem);
+        let module = module.and_then(|stem| stem.to_str()).unwrap_or_default();
+        if !suites.contains(&format!("crate::{module}::suite")) {
+            lacks(
+                "a suite that nobody can run",
+                "capabilities/src/lib.rs, `suite`",
+            );
+        }
+        if !sources
+            .iter()
+            .any(|(_, text)| text.contains(&format!("impl {kind} for")))
+        {
+            lacks("without a version in memory or from a script", &own_text);
+        }
+        if !words(&facade, kind) {
+            lacks(
+                "not among what hosts may name",
+                "agent99/src/lib.rs, `capabilities`",
+            );
         }
     }
     check(&missing);
