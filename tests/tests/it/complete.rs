@@ -4,8 +4,11 @@
 
 use a99_core::builtins::{FUNCTIONS, METHODS, Receiver};
 use a99_core::json::{Document, Limits};
+use a99_core::program::ops::TABLE;
 use a99_testkit::oracle::{NoHost, OracleOptions, run};
-use agent99::Capabilities;
+use a99_testkit::vectors::read_file;
+use agent99::{Capabilities, Engine};
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
@@ -89,6 +92,62 @@ fn every_atom_is_everywhere() {
             lacks("without a price", "docs/costs.md, by `cargo xtask docs`");
         }
     }
+    check(&missing);
+}
+
+/// Instructions of the programs that the compiler makes of these texts.
+fn emitted(programs: impl Iterator<Item = String>) -> HashSet<u8> {
+    let engine = Engine::new();
+    let compiled = programs.filter_map(|text| engine.compile(text).ok());
+    compiled
+        .flat_map(|agent| {
+            let functions = &agent.artifact().program().functions;
+            let code = functions.iter().flat_map(|f| &f.code);
+            code.map(|op| op.code()).collect::<HashSet<u8>>()
+        })
+        .collect()
+}
+
+/// A program that no vector is long enough for: more variables than registers,
+/// and calls of more arguments than a range holds.
+fn long_program() -> String {
+    use serde_json::{Value, json};
+    let one = json!({"$expr": "literal", "value": 1});
+    let set = |i: usize| json!({"op": "varSet", "key": format!("v{i}"), "value": one});
+    let many = vec![one.clone(); 100];
+    let list = json!({"$expr": "array", "elements": []});
+    let ident = |name: &str| json!({"$expr": "ident", "name": name});
+    let mut steps: Vec<Value> = (0..300).map(set).collect();
+    let values = [
+        json!({"$expr": "call", "callee": "parseInt", "arguments": many}),
+        json!({"$expr": "methodCall", "object": list, "method": "concat", "arguments": many}),
+        ident("Promise"),
+        ident("v299"),
+    ];
+    steps.extend(values.map(|value| json!({"op": "varSet", "key": "v0", "value": value})));
+    steps.push(json!({"op": "if", "condition": "v0 <= v1 || v1", "then": []}));
+    json!({"op": "seq", "steps": steps}).to_string()
+}
+
+#[test]
+fn every_instruction_is_emitted() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("vectors");
+    let files = std::fs::read_dir(folder).expect("a folder");
+    let vectors =
+        files.flat_map(|file| read_file(&file.expect("an entry").path()).unwrap_or_default());
+    let programs = vectors.filter_map(|vector| vector.run_spec().ok());
+    let texts = programs.map(|spec| spec.program.to_value(spec.program.root()).to_json_string());
+    let emitted = emitted(texts.chain([long_program()]));
+    let missing: Vec<String> = (0u8..)
+        .zip(TABLE)
+        .filter(|(code, _)| !emitted.contains(code))
+        .map(|(_, row)| {
+            format!(
+                "{}: emitted for no vector: compiler/src/lower, tests/vectors",
+                row.name
+            )
+        })
+        .collect();
     check(&missing);
 }
 
