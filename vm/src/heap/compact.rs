@@ -17,7 +17,7 @@
 
 use super::live_text::{LiveText, TextMap};
 use super::pieces::{PIECE, copy_down, fill, sort_by_key};
-use super::{Cell, Heap, Ref, ShapeId, Val};
+use super::{Cell, Heap, Ref, ShapeId, Str, Val};
 use crate::native::{StopReason, Watch};
 
 /// Heap size before the first compaction is considered: below it a run ends
@@ -91,7 +91,9 @@ impl Heap {
         let shape_ids = self.shapes.collect(&marks.shapes, watch)?;
         let cell_ids = self.move_cells(&marks, &shape_ids, tight, watch)?;
         let moved = |val: &mut Val| match val {
-            Val::Str(s) if !s.is_empty() => *s = text.moved(*s),
+            // An empty view would still say where it was.
+            Val::Str(s) if s.is_empty() => *s = Str::EMPTY,
+            Val::Str(s) => *s = text.moved(*s),
             Val::Arr(r) | Val::Obj(r) | Val::Set(r) | Val::Date(r) => r.0 = cell_ids[r.0 as usize],
             _ => {}
         };

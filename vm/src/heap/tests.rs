@@ -96,6 +96,24 @@ fn compaction_keeps_what_roots_reach() {
     assert!(heap.shapes.find_key(b"unused").is_none());
 }
 
+/// The parts that a text is split into are views, empty ones too; those must be
+/// readable when the text is gone.
+#[test]
+fn empty_views_outlive_their_text() {
+    let mut heap = heap(1 << 20);
+    let long = heap.alloc_str(&[b','; 10_000]).unwrap();
+    let list = heap
+        .alloc_arr(&[Val::Str(long.view(9_000, 9_000, 0))])
+        .unwrap();
+    let mut roots = [Val::Str(long.view(10_000, 10_000, 0)), Val::Arr(list)];
+    heap.compact_from(true, &mut roots);
+    assert_eq!(text(&heap, roots[0]), "");
+    let Val::Arr(list) = roots[1] else {
+        panic!("{:?}", roots[1]);
+    };
+    assert_eq!(text(&heap, heap.items(list)[0]), "");
+}
+
 #[test]
 fn compaction_is_idempotent_and_arrays_still_grow() {
     let mut heap = heap(1 << 20);
