@@ -568,3 +568,28 @@ fn a13_the_machine_charges_what_a_hosts_atom_declares() {
         assert_eq!(runs.load(Ordering::Relaxed), 0);
     }
 }
+
+/// A call of the host in a block that was paid whole: the budget may end at its
+/// inputs, and then at any later step.
+#[test]
+fn the_step_that_ends_the_budget_is_blamed_after_a_call() {
+    for micro in (295_000..345_000).step_by(500) {
+        let case = json!({
+            "id": "blame",
+            "title": "blame",
+            "generation": "v3",
+            "requires": ["metered", "v3"],
+            "ast": {"op": "seq", "steps": [
+                {"op": "host", "q": 0, "result": "n"},
+                {"op": "varSet", "key": "n", "value": 1},
+                {"op": "return", "value": {"n": 1}},
+            ]},
+            "options": {"fuel": f64::from(micro) / 1e6},
+            "customAtoms": [{"op": "host", "cost": 0.3, "timeoutMs": 0,
+                "calls": [{"input": {}, "result": 0}]}],
+            "expect": {},
+        });
+        let differs = a99_testkit::differential::difference_of(&case.into());
+        assert_eq!(differs, None, "{micro} micro-units of fuel");
+    }
+}

@@ -341,11 +341,13 @@ impl Machine {
                         self.fault(fault, before, host);
                     }
                 }
-                Exit::Host { dst, base, n, site } => match self.host_call(dst, base, n, site, host)
-                {
-                    Ok(request) => return Step::Call(request),
-                    Err(fault) => self.raise(fault, host),
-                },
+                Exit::Host { dst, base, n, site } => {
+                    let before = self.meter.mark();
+                    match self.host_call(dst, base, n, site, host) {
+                        Ok(request) => return Step::Call(request),
+                        Err(fault) => self.fault(fault, before, host),
+                    }
+                }
                 Exit::Code { dst, base, names } => {
                     self.refund();
                     let before = self.meter.mark();
