@@ -276,6 +276,24 @@ pub static CONSTANTS: &[(&str, &str, f64)] = &[
     ("Number", "EPSILON", f64::EPSILON),
 ];
 
+/// The members that values have beside elements and those of their own: kind of
+/// value, name, what it is.
+#[rustfmt::skip]
+pub static MEMBERS: &[(Receiver, &str, &str)] = &[
+    (Receiver::Text, "length", "The number of its UTF-16 units."),
+    (Receiver::Array, "length", "The number of its elements."),
+    (Receiver::Set, "size", "The number of its members."),
+    (Receiver::Date, "value", "The date as ISO 8601 text."),
+    (Receiver::Date, "timestamp", "Milliseconds since 1970."),
+    (Receiver::Date, "year", "The year."),
+    (Receiver::Date, "month", "The month, from 1."),
+    (Receiver::Date, "day", "The day of the month, from 1."),
+    (Receiver::Date, "hours", "The hour of the day."),
+    (Receiver::Date, "minutes", "The minute of the hour."),
+    (Receiver::Date, "seconds", "The second of the minute."),
+    (Receiver::Date, "dayOfWeek", "The day of the week, 0 for Sunday."),
+];
+
 /// A number constant of a namespace.
 pub fn constant(ns: &str, name: &str) -> Option<f64> {
     let row = CONSTANTS.iter().find(|row| row.1 == name && row.0 == ns)?;

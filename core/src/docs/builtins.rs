@@ -2,7 +2,7 @@
 
 use super::{GENERATED, cell};
 use crate::builtins::{
-    CONSTANTS, FUNCTIONS, Function, METHODS, NAMESPACES, Place, Reads, Receiver,
+    CONSTANTS, FUNCTIONS, Function, MEMBERS, METHODS, NAMESPACES, Place, Reads, Receiver,
 };
 use crate::costs::Formula;
 use std::fmt::Write as _;
@@ -38,6 +38,16 @@ pub fn builtins_markdown() -> String {
             let _ = writeln!(out, "Constants: {}.\n", constants.join(", "));
         }
     }
+    out.push_str("## Members\n\n| of | member | what it is |\n|---|---|---|\n");
+    for (receiver, name, docs) in MEMBERS {
+        let _ = writeln!(
+            out,
+            "| {} | `.{name}` | {} |",
+            plural(*receiver),
+            cell(docs)
+        );
+    }
+    out.push_str("\nObjects have the members that they were given, and no others.\n\n");
     for receiver in Receiver::ALL {
         let _ = writeln!(
             out,

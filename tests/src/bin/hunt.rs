@@ -1,5 +1,5 @@
 //! Looks for disagreements between the VM and the oracle, without any tool
-//! besides the stable toolchain: `hunt [SEED [COUNT]]`. Each one found is made
+//! besides the stable toolchain: `hunt [SEED [COUNT]] [--builtins]`. Each one found is made
 //! smaller and printed once for its kind.
 
 #![allow(
@@ -30,6 +30,14 @@ impl Numbers {
     }
 }
 
+/// The program of these bytes; with `--builtins` one that calls all of them.
+fn grow(bytes: &[u8]) -> Case {
+    match std::env::args().any(|arg| arg == "--builtins") {
+        true => Case::with_builtins(bytes),
+        false => Case::from_bytes(bytes),
+    }
+}
+
 /// What a difference is about: its first line without numbers.
 fn kind(why: &str) -> String {
     why.chars()
@@ -40,7 +48,7 @@ fn kind(why: &str) -> String {
 
 /// Fewer and smaller bytes that still make a difference.
 fn smaller(mut bytes: Vec<u8>) -> Vec<u8> {
-    let bad = |bytes: &[u8]| difference(&Case::from_bytes(bytes)).is_some();
+    let bad = |bytes: &[u8]| difference(&grow(bytes)).is_some();
     let mut size = bytes.len() / 2;
     while size > 0 {
         let mut at = 0;
@@ -78,7 +86,7 @@ fn main() {
         }
         let n = numbers.next() % MAX_BYTES;
         let bytes: Vec<u8> = (0..n).map(|_| (numbers.next() >> 32) as u8).collect();
-        let Some(why) = difference(&Case::from_bytes(&bytes)) else {
+        let Some(why) = difference(&grow(&bytes)) else {
             continue;
         };
         bad += 1;
@@ -87,7 +95,7 @@ fn main() {
         }
         errors += 1;
         let bytes = smaller(bytes);
-        let case = Case::from_bytes(&bytes);
+        let case = grow(&bytes);
         println!(
             "--- {}\n{}",
             difference(&case).unwrap_or_default(),

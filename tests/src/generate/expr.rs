@@ -127,10 +127,11 @@ impl Generator<'_> {
         } else {
             kind
         };
-        let node = match self.choices.below(9) {
+        let node = match self.choices.below(9 + usize::from(self.builtins)) {
             0 => literal(self.data(kind, 2)),
             1 | 2 => ident(self.name(kind)),
             3 => self.common(kind),
+            9 => self.builtin(),
             _ => self.of_kind(kind),
         };
         self.depth -= 1;

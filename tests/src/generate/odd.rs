@@ -4,7 +4,7 @@
 use super::{Generator, Kind};
 use serde_json::{Map, Value as Json, json};
 
-use Kind::{Any, List, Num, Text};
+use Kind::{Any, List, Num, Record, Text};
 
 /// Parts of regular expressions, of which any number may follow each other.
 const PARTS: [&str; 56] = [
@@ -131,8 +131,9 @@ const DATE_METHODS: [&str; 6] = ["add", "diff", "format", "isBefore", "isAfter",
 
 const SET_METHODS: [&str; 5] = ["union", "intersection", "diff", "has", "add"];
 
-/// Atoms that look for something before they resolve all of their inputs.
-const GUARDED: [(&str, &[(&str, Kind)]); 9] = [
+/// Atoms that look for something before they resolve all of their inputs, and such
+/// as only programs with every builtin have.
+const GUARDED: &[(&str, &[(&str, Kind)])] = &[
     ("llmPredict", &[("prompt", Any), ("options", Any)]),
     ("xmlParse", &[("str", Any)]),
     ("agentRun", &[("agentId", Text), ("input", Any)]),
@@ -145,7 +146,52 @@ const GUARDED: [(&str, &[(&str, Kind)]); 9] = [
     ("split", &[("str", Any), ("sep", Any)]),
     ("join", &[("list", Any), ("sep", Any)]),
     ("reduce", &[("items", Any), ("initial", Any)]),
+    (
+        "storeQueryWhere",
+        &[("predicate", Record), ("collection", Text), ("limit", Num)],
+    ),
+    (
+        "storeCreateCollection",
+        &[("collection", Text), ("schema", Any), ("dimension", Num)],
+    ),
+    ("storeVectorAdd", &[("collection", Text), ("doc", Any)]),
+    (
+        "llmPredictBattery",
+        &[
+            ("system", Text),
+            ("user", Any),
+            ("tools", Any),
+            ("responseFormat", Any),
+        ],
+    ),
+    (
+        "llmVision",
+        &[
+            ("system", Text),
+            ("prompt", Text),
+            ("images", List),
+            ("responseFormat", Any),
+        ],
+    ),
+    ("transpileCode", &[("code", Text)]),
+    ("releaseProcedure", &[("token", Any)]),
+    ("clearExpiredProcedures", &[]),
+    (
+        "shellExec",
+        &[("command", Any), ("cwd", Text), ("timeoutMs", Num)],
+    ),
+    ("shellWriteFile", &[("path", Text), ("content", Any)]),
+    ("shellReadFile", &[("path", Any), ("maxBytes", Num)]),
+    ("localStorageGet", &[("key", Any)]),
+    ("localStorageSet", &[("key", Text), ("value", Any)]),
+    ("domText", &[("selector", Any)]),
+    ("domValue", &[("selector", Text)]),
+    ("domClick", &[("selector", Text)]),
+    ("domInput", &[("selector", Text), ("value", Any)]),
 ];
+
+/// How many of them any program may have.
+const USUAL: usize = 9;
 
 fn literal(value: Json) -> Json {
     json!({"$expr": "literal", "value": value})
@@ -188,7 +234,12 @@ impl Generator<'_> {
                 step.insert("value".into(), changed);
             }
             5 => {
-                let (op, inputs) = *self.pick(&GUARDED);
+                let guarded = if self.builtins {
+                    GUARDED
+                } else {
+                    &GUARDED[..USUAL]
+                };
+                let (op, inputs) = *self.pick(guarded);
                 step.insert("op".into(), json!(op));
                 for (name, kind) in inputs {
                     let value = self.value(*kind);

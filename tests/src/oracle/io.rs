@@ -274,7 +274,9 @@ impl Machine<'_> {
         let code = self.input(node, "code", scope)?;
         pay_crossing(&code)?;
         if !self.host.provides("code.transpile") {
-            return Err(self.missing("Capability 'code.transpile' missing"));
+            return Err(self.missing(
+                "Capability 'code.transpile' missing. The host must grant a transpiler.",
+            ));
         }
         let args = if op == "runCode" {
             self.input(node, "args", scope)?
@@ -470,10 +472,17 @@ impl Machine<'_> {
                 &["system", "prompt", "images", "responseFormat"],
                 "Capability 'llmBattery' missing or invalid.",
             ),
+            // These take their inputs as they are written.
             "localStorageGet" | "localStorageSet" => {
+                pay_written(node, &["key", "value"])?;
                 return Err(self.missing("Capability Error: 'storage' is not available."));
             }
-            _ => return Err(self.missing("Capability Error: 'dom' is not available.")),
+            "domText" | "domValue" | "domClick" | "domInput" => {
+                pay_written(node, &["selector", "value"])?;
+                return Err(self.missing("Capability Error: 'dom' is not available."));
+            }
+            // An atom with a price and without a case.
+            _ => return fail(format!("Unknown Atom: {op}")),
         };
         let search = op == "storeSearch";
         if !self.host.provides(method) {
@@ -505,6 +514,12 @@ impl Machine<'_> {
 }
 
 /// A random UUID of version 4 (RFC 9562).
+/// Pays for inputs that go to the host as they are written.
+fn pay_written(node: Node<'_>, keys: &[&str]) -> Res<()> {
+    keys.iter()
+        .try_for_each(|key| pay_crossing(&from_value(node.get(key))))
+}
+
 fn uuid() -> String {
     let mut bytes = [0u8; 16];
     bytes

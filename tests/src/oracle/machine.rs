@@ -148,6 +148,8 @@ pub struct Machine<'h> {
     pub waited_ms: f64,
     /// The price of the search that is about to be made.
     pub search_price: i64,
+    /// What it asks for, resolved for that price.
+    pub search_k: Option<OVal>,
     /// Whether the error that is under way stands in a trace event already.
     pub traced: bool,
     started: Instant,
@@ -288,6 +290,7 @@ fn run_here(
         procedures: HashMap::new(),
         waited_ms: 0.0,
         search_price: 0,
+        search_k: None,
         traced: false,
         started: Instant::now(),
     };

@@ -3,8 +3,8 @@
 
 use a99_core::costs::CostModel;
 
-/// Atoms that work in the machine alone: in the metered model they pay a
-/// twentieth.
+/// Atoms that work in the machine alone, and `agentRun`, whose callee pays for
+/// itself: in the metered model they pay a twentieth.
 fn is_work(op: &str) -> bool {
     matches!(
         op,
@@ -48,6 +48,7 @@ fn is_work(op: &str) -> bool {
             | "random"
             | "uuid"
             | "hash"
+            | "agentRun"
     )
 }
 

@@ -43,21 +43,31 @@ fn dispatch(m: &mut Meter, ns: &str, name: &str, arguments: &[OVal]) -> Res<OVal
     match ns {
         "Math" => math(name, &args),
         "JSON" if name == "parse" => json::parse(&args.text(0)?),
-        "JSON" => stringify(&args),
-        "console" => Ok(OVal::Undef),
+        "JSON" if name == "stringify" => stringify(&args),
+        "console" => match name {
+            "log" | "warn" | "error" | "info" => Ok(OVal::Undef),
+            _ => unknown(ns, name),
+        },
         "Array" => match name {
             "isArray" => Ok(OVal::Bool(matches!(args.get(0), OVal::Arr(_)))),
             "of" => Ok(OVal::array(arguments.to_vec())),
-            _ => arrays::from(m, &args, &mut |m, f, a| call_value(m, f, a)),
+            "from" => arrays::from(m, &args, &mut |m, f, a| call_value(m, f, a)),
+            _ => unknown(ns, name),
         },
         "Object" => object(name, &args),
         "String" => string(name, &args),
         "Number" => number(name, &args),
         "Date" if name == "now" => Ok(OVal::Num(now())),
-        "Date" => dates::parse(&args.get(0)),
+        "Date" if name == "parse" => dates::parse(&args.get(0)),
         "Schema" => schema(name, &args),
-        _ => global(name, &args),
+        "" => global(name, &args),
+        _ => unknown(ns, name),
     }
+}
+
+/// A function that the tables of `core` have and the oracle lacks.
+fn unknown(ns: &str, name: &str) -> Res<OVal> {
+    fail(a99_core::builtins::unknown_member(ns, name))
 }
 
 fn math(name: &str, args: &Args<'_>) -> Res<OVal> {
@@ -87,7 +97,7 @@ fn math(name: &str, args: &Args<'_>) -> Res<OVal> {
         "clz32" => arith::clz32(n(0)?),
         "fround" => arith::fround(n(0)?),
         "random" => random(),
-        _ => return fail(a99_core::builtins::unknown_member("Math", name)),
+        _ => return unknown("Math", name),
     }))
 }
 
@@ -195,17 +205,20 @@ fn object(name: &str, args: &Args<'_>) -> Res<OVal> {
             }
             Ok(OVal::object(out))
         }
-        _ => {
+        "hasOwn" => {
             let key = args.text(1)?;
+            if args.get(0).is_nullish() {
+                return fail("undefined is not an object");
+            }
             super::meter::owe_name(&key);
             Ok(OVal::Bool(match args.get(0) {
                 OVal::Obj(o) => o.contains_key(&key),
                 OVal::Arr(a) => has_index(&key, a.borrow().len()),
                 OVal::Str(s) => has_index(&key, s.len()),
-                OVal::Undef | OVal::Null => return fail("undefined is not an object"),
                 _ => false,
             }))
         }
+        _ => unknown("Object", name),
     }
 }
 
@@ -223,6 +236,9 @@ pub fn refuse_forbidden(key: &[u16]) -> Res<()> {
 }
 
 fn string(name: &str, args: &Args<'_>) -> Res<OVal> {
+    if !matches!(name, "fromCharCode" | "fromCodePoint") {
+        return unknown("String", name);
+    }
     let mut out = Vec::new();
     for v in args.0 {
         let n = to_num(v)?;
@@ -252,7 +268,8 @@ fn number(name: &str, args: &Args<'_>) -> Res<OVal> {
         "isFinite" => own.is_some_and(f64::is_finite),
         "isInteger" => own.is_some_and(whole),
         "isSafeInteger" => own.is_some_and(|n| whole(n) && n.abs() <= 9_007_199_254_740_991.0),
-        _ => return global(name, args),
+        "parseInt" | "parseFloat" => return global(name, args),
+        _ => return unknown("Number", name),
     }))
 }
 
@@ -364,7 +381,8 @@ fn schema(name: &str, args: &Args<'_>) -> Res<OVal> {
             super::meter::settle()?;
             OVal::Bool(valid.is_ok())
         }
-        _ => OVal::object(Obj::new()),
+        "any" | "undefined" => OVal::object(Obj::new()),
+        _ => return unknown("Schema", name),
     })
 }
 

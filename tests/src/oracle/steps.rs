@@ -160,7 +160,8 @@ impl Machine<'_> {
             // The number of answers is part of the price, which is taken when
             // the search is made.
             let k = self.resolve(node.get("k"), scope)?;
-            self.search_price = price + answers(&k);
+            self.search_price = price.saturating_add(answers(&k));
+            self.search_k = Some(k);
             return Ok(());
         }
         self.meter.take(price)
@@ -168,12 +169,18 @@ impl Machine<'_> {
 
     /// Takes the price of a search; `k` if it was resolved for the call.
     pub fn pay_search(&mut self, op: &str, k: Option<&OVal>) -> Res<()> {
+        let resolved = self.search_k.take();
         if self.opts.cost_overrides.contains_key(op) {
             return Ok(());
         }
         let base = prices::of(op).map_or(0, |p| p.0);
-        let price = k.map_or(self.search_price, |k| base + answers(k));
-        self.meter.take(price)
+        let price = k.map_or(self.search_price, |k| base.saturating_add(answers(k)));
+        self.meter.take(price)?;
+        // It goes to the host, which has nothing to search in.
+        match (k, resolved) {
+            (None, Some(k)) => super::meter::pay_crossing(&k),
+            _ => Ok(()),
+        }
     }
 
     /// Binds what an atom returned; `undefined` binds nothing (D12), so that it

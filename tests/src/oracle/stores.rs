@@ -110,7 +110,7 @@ impl Machine<'_> {
                 if !matches!(canonical, Some(OVal::Str(_))) {
                     return fail(
                         "storeQueryWhere: `predicate` must be a canonical verified predicate \
-                         (an object with the text 'canonical')",
+                         (an object with a string `canonical`)",
                     );
                 }
                 if !self.host.provides("store.queryPredicate") {

@@ -1,14 +1,16 @@
 //! Completeness: what the product has, the others have: the oracle that judges
-//! it, the vectors that show it, the documents. A name that is missing is
-//! told with the file to add it to.
+//! it, the vectors that show it, the generator of random programs, the documents.
+//! A name that is missing is told with the file to add it to.
 
-use a99_core::builtins::{FUNCTIONS, METHODS, Receiver};
+use a99_core::builtins::{FUNCTIONS, MEMBERS, METHODS, Receiver};
 use a99_core::json::{Document, Limits};
 use a99_core::program::ops::TABLE;
+use a99_core::value::Value;
+use a99_testkit::generate::{Case, atoms, builtins};
 use a99_testkit::oracle::{NoHost, OracleOptions, run};
 use a99_testkit::vectors::read_file;
 use agent99::{Capabilities, Engine};
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
@@ -55,7 +57,7 @@ fn sources(folder: &Path) -> Vec<(PathBuf, String)> {
 fn oracle_says(step: &str) -> Option<String> {
     let text = format!(r#"{{"op":"seq","steps":[{step}]}}"#);
     let program = Document::parse(text, &Limits::default()).expect("JSON");
-    let none = a99_core::value::Value::from(a99_core::value::Map::new());
+    let none = Value::from(a99_core::value::Map::new());
     let options = OracleOptions::default();
     let outcome = run(&program, &none, &options, &mut NoHost).ok()?;
     outcome.error.map(|error| error.message.to_string())
@@ -187,6 +189,20 @@ fn every_method_and_function_is_everywhere() {
                 ));
             }
         }
+        for on in method.on {
+            let is = |receiver: Receiver, name: &str| receiver == *on && name == method.name;
+            let generated = builtins::METHODS.iter().any(|row| is(row.0, row.1));
+            let left_out = builtins::METHODS_LEFT_OUT
+                .iter()
+                .any(|row| is(row.0, row.1));
+            if generated == left_out {
+                missing.push(format!(
+                    "{} of {on:?}: not generated, or left out as well: \
+                     tests/src/generate/builtins.rs",
+                    method.name
+                ));
+            }
+        }
         if !VECTORS.contains(&format!(r#""method":"{}""#, method.name)) {
             missing.push(format!("{}: in no vector: tests/vectors", method.name));
         }
@@ -205,6 +221,16 @@ fn every_method_and_function_is_everywhere() {
             missing.push(format!(
                 "{}: unknown to the oracle: tests/src/oracle/statics.rs",
                 function.full_name()
+            ));
+        }
+        let generated = builtins::FUNCTIONS
+            .iter()
+            .any(|row| (row.0, row.1) == (function.ns, name));
+        let full = function.full_name();
+        let left_out = builtins::LEFT_OUT.iter().any(|row| row.0 == full);
+        if generated == left_out {
+            missing.push(format!(
+                "{full}: not generated, or left out as well: tests/src/generate/builtins.rs"
             ));
         }
         if !VECTORS.contains(&format!(r#""{name}""#)) {
@@ -259,6 +285,63 @@ fn every_capability_is_everywhere() {
                 "not among what hosts may name",
                 "agent99/src/lib.rs, `capabilities`",
             );
+        }
+    }
+    check(&missing);
+}
+
+#[test]
+fn every_member_is_generated() {
+    let mut missing = Vec::new();
+    for (on, name, _) in MEMBERS {
+        if !builtins::MEMBERS.contains(&(*on, name)) {
+            missing.push(format!(
+                "{name} of {on:?}: not generated: tests/src/generate/builtins.rs"
+            ));
+        }
+    }
+    check(&missing);
+}
+
+/// The atoms of random programs, from bytes of Marsaglia's xorshift.
+fn generated() -> BTreeSet<String> {
+    fn note(value: &Value, names: &mut BTreeSet<String>) {
+        if let Some(op) = value.get("op").and_then(Value::as_str) {
+            names.insert(op.to_owned());
+        }
+        let items = value.as_array().into_iter().flatten();
+        let members = value.as_object().into_iter().flat_map(|map| map.values());
+        for part in items.chain(members) {
+            note(part, names);
+        }
+    }
+    let mut names = BTreeSet::new();
+    let mut state = 7u64;
+    for _ in 0..10_000 {
+        let bytes: Vec<u8> = (0..400)
+            .map(|_| {
+                state ^= state << 13;
+                state ^= state >> 7;
+                state ^= state << 17;
+                (state >> 32) as u8
+            })
+            .collect();
+        note(&Case::with_builtins(&bytes).program(), &mut names);
+    }
+    names
+}
+
+#[test]
+fn every_atom_is_generated_or_left_out() {
+    let generated = generated();
+    let mut missing = Vec::new();
+    for atom in agent99::all_atoms().iter() {
+        let name = &*atom.sig.name;
+        let left_out = atoms::LEFT_OUT.iter().any(|row| row.0 == name);
+        if !name.contains(':') && generated.contains(name) == left_out {
+            missing.push(format!(
+                "{name}: not generated, or left out as well: tests/src/generate/atoms.rs"
+            ));
         }
     }
     check(&missing);

@@ -4,7 +4,7 @@
 //! long form.
 
 use a99_testkit::differential::difference;
-use a99_testkit::generate::cases;
+use a99_testkit::generate::{cases, cases_with_builtins};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed};
 
@@ -33,6 +33,13 @@ proptest! {
 
     #[test]
     fn vm_and_oracle_agree(case in cases()) {
+        if let Some(why) = difference(&case) {
+            prop_assert!(false, "{why}\n{case:?}");
+        }
+    }
+
+    #[test]
+    fn vm_and_oracle_agree_about_builtins(case in cases_with_builtins()) {
         if let Some(why) = difference(&case) {
             prop_assert!(false, "{why}\n{case:?}");
         }
