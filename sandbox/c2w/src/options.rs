@@ -165,10 +165,6 @@ impl Options {
     pub(super) fn set_up(self, wake: super::link::Wake) -> Result<Setup, VmError> {
         self.check()?;
         let arguments = self.arguments();
-        let environment = self
-            .env
-            .iter()
-            .map(|(name, value)| format!("{name}={value}"));
         let limits = StoreLimitsBuilder::new()
             .memory_size(usize::try_from(self.memory_limit).unwrap_or(usize::MAX))
             .table_elements(TABLE_ELEMENTS)
@@ -188,7 +184,7 @@ impl Options {
         });
         Ok(Setup {
             arguments,
-            environment: environment.collect(),
+            environment: self.env,
             mounts: mounts.collect::<Result<_, _>>()?,
             network: self.network.map(|link| Stream::new(link, wake)),
             clock_resolution: match self.hardened {

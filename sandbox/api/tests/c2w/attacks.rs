@@ -64,6 +64,21 @@ const PREVIEW1: [(&str, &str); 46] = [
     ("proc_exit", "i"),
 ];
 
+/// Calls of the functions that trap at addresses outside of memory, as the standard
+/// has it, at clocks that there are not, and at more random bytes than a call may ask
+/// for.
+const TRAPPING: [(&str, &[i64]); 9] = [
+    ("args_get", &[-8, -8]),
+    ("args_sizes_get", &[-8, 0]),
+    ("environ_get", &[0, -8]),
+    ("environ_sizes_get", &[0, -8]),
+    ("clock_res_get", &[1, -8]),
+    ("clock_res_get", &[4, 0]),
+    ("clock_time_get", &[1, 0, -8]),
+    ("random_get", &[-8, 16]),
+    ("random_get", &[0, -8]),
+];
+
 /// What is different about a module from one that does nothing.
 struct Attack {
     imports: Vec<(&'static str, &'static str, &'static str)>,
@@ -255,6 +270,11 @@ fn s08_no_arguments_of_a_call_do_harm() {
                         number
                     };
                 }
+                // What ends the program is tried apart.
+                if TRAPPING.iter().any(|(other, _)| other == name) {
+                    let is_clock = name.starts_with("clock") && place == 0;
+                    number &= if is_clock { 3 } else { 0x7ff8 };
+                }
                 body.push(match letter {
                     'i' => Instruction::I32Const(number as i32),
                     _ => Instruction::I64Const(number),
@@ -291,6 +311,29 @@ fn s08_no_arguments_of_a_call_do_harm() {
         // A frame of a senseless length breaks the network's stream.
         let expected = [VmCode::GuestEnded, VmCode::Protocol];
         assert!(expected.contains(&ended.code), "{ended}");
+    }
+}
+
+#[test]
+fn s08_senseless_plain_calls_end_the_program() {
+    for (name, numbers) in TRAPPING {
+        let found = PREVIEW1.iter().find(|(other, _)| *other == name);
+        let (_, parameters) = *found.expect("one of preview1");
+        let numbers = numbers.iter().zip(parameters.chars());
+        let mut body: Vec<Instruction<'static>> = numbers
+            .map(|(&number, letter)| match letter {
+                'i' => Instruction::I32Const(number as i32),
+                _ => Instruction::I64Const(number),
+            })
+            .collect();
+        body.extend([Instruction::Call(0), Instruction::Drop]);
+        let attack = Attack {
+            imports: vec![(WASI, name, parameters)],
+            body,
+            ..Attack::default()
+        };
+        let ended = attack.end();
+        assert_eq!(ended.code, VmCode::EmulatorTrap, "{name}: {ended}");
     }
 }
 

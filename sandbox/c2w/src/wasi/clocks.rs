@@ -1,37 +1,70 @@
 //! Clocks. Coarse on purpose: a fine one tells an image about its neighbours.
 
-use super::abi::{Answer, Errno, Memory, clock};
-use super::state::Host;
-use std::time::{SystemTime, UNIX_EPOCH};
+use super::abi::{Answer, Errno, clock};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use wasmtime_wasi::{HostMonotonicClock, HostWallClock};
 
-impl Host {
-    /// A clock in nanoseconds.
+/// The clocks of one image: calls and waits read the same.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Clocks {
+    start: Instant,
+    /// In nanoseconds.
+    resolution: u64,
+}
+
+impl Clocks {
+    /// Clocks that begin now.
+    pub(super) fn new(resolution: u64) -> Self {
+        Self {
+            start: Instant::now(),
+            resolution: resolution.max(1),
+        }
+    }
+
+    fn wall(&self) -> u64 {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        self.rounded(now.unwrap_or_default())
+    }
+
+    fn monotonic(&self) -> u64 {
+        self.rounded(self.start.elapsed())
+    }
+
+    fn rounded(&self, now: Duration) -> u64 {
+        let now = now.as_nanos() as u64;
+        now - now % self.resolution
+    }
+
+    /// A clock in nanoseconds, for a wait.
     ///
     /// # Errors
     /// `notsup` for the clocks of processor time, `inval` for others.
     pub(super) fn now(&self, id: u32) -> Answer<u64> {
-        let now = match id {
-            clock::REALTIME => SystemTime::now().duration_since(UNIX_EPOCH).ok(),
-            clock::MONOTONIC => Some(self.start.elapsed()),
-            2 | 3 => return Err(Errno::Notsup),
-            _ => return Err(Errno::Inval),
-        };
-        let now = now.map_or(0, |now| now.as_nanos() as u64);
-        Ok(now - now % self.clock_resolution)
+        match id {
+            clock::REALTIME => Ok(self.wall()),
+            clock::MONOTONIC => Ok(self.monotonic()),
+            2 | 3 => Err(Errno::Notsup),
+            _ => Err(Errno::Inval),
+        }
+    }
+}
+
+impl HostWallClock for Clocks {
+    fn resolution(&self) -> Duration {
+        Duration::from_nanos(self.resolution)
     }
 
-    pub(super) fn clock_res_get(&mut self, memory: &mut Memory<'_>, id: u32, at: u32) -> Answer {
-        self.now(id)?;
-        memory.put_u64(at, self.clock_resolution)
+    fn now(&self) -> Duration {
+        Duration::from_nanos(self.wall())
+    }
+}
+
+impl HostMonotonicClock for Clocks {
+    fn resolution(&self) -> u64 {
+        self.resolution
     }
 
-    pub(super) fn clock_time_get(
-        &mut self,
-        memory: &mut Memory<'_>,
-        id: u32,
-        _precision: u64,
-        at: u32,
-    ) -> Answer {
-        memory.put_u64(at, self.now(id)?)
+    fn now(&self) -> u64 {
+        self.monotonic()
     }
 }

@@ -1,13 +1,17 @@
 //! WASI preview1 for container2wasm images, all of it, and nothing else.
 //!
 //! Images use 33 of its functions; all 46 are here, so that another build of
-//! the same emulator finds what it needs. Whatever a program says, the answer is
-//! a number: no call panics, and only [`poll`](mod@poll) waits, together with
-//! output that nobody takes.
+//! the same emulator finds what it needs. Whatever a program says, no call panics,
+//! and only [`poll`](mod@poll) waits, together with output that nobody takes.
 //!
-//! wasmtime-wasi is not used: images must find their sockets at high numbers
-//! that never fail, and their directories after the standard streams at the same
-//! time, which it cannot do.
+//! wasmtime-wasi answers for arguments, environment, clocks and randomness, by our
+//! clocks and within our limits: calls that end at once and reach nothing. All else
+//! is ours: images must find their sockets at high numbers that never fail, and
+//! their directories after the standard streams at the same time; what waits must
+//! hear of a stop; and files are held beneath their mounts.
+//! Our functions answer each address outside of memory with a number; those of
+//! wasmtime-wasi end the program, as the standard has it, and at clocks that there
+//! are not.
 
 pub(super) mod abi;
 mod clocks;
@@ -21,6 +25,7 @@ pub(super) use state::{Host, LISTEN_FD, Setup};
 
 use abi::{Answer, Memory, number};
 use wasmtime::{Caller, Engine, Extern, Linker};
+use wasmtime_wasi::p1;
 
 /// The one module that images may import from.
 pub(super) const MODULE: &str = "wasi_snapshot_preview1";
@@ -44,7 +49,7 @@ fn call(
 /// Declares the table: the names, and a linker that has them.
 macro_rules! table {
     ($($name:ident($($argument:ident: $type:ty),*);)*) => {
-        /// All functions of preview1 but `proc_exit`, which does not return.
+        /// The functions that answer here; `proc_exit` does not return.
         const ANSWERING: &[&str] = &[$(stringify!($name)),*];
 
         fn link(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
@@ -61,12 +66,6 @@ macro_rules! table {
 }
 
 table! {
-    args_get(pointers: u32, bytes: u32);
-    args_sizes_get(count: u32, size: u32);
-    environ_get(pointers: u32, bytes: u32);
-    environ_sizes_get(count: u32, size: u32);
-    clock_res_get(id: u32, result: u32);
-    clock_time_get(id: u32, precision: u64, result: u32);
     fd_advise(fd: u32, offset: u64, len: u64, advice: u32);
     fd_allocate(fd: u32, offset: u64, len: u64);
     fd_close(fd: u32);
@@ -105,22 +104,35 @@ table! {
     path_unlink_file(fd: u32, path: u32, len: u32);
     poll_oneoff(subscriptions: u32, events: u32, count: u32, result: u32);
     proc_raise(signal: u32);
-    random_get(buffer: u32, len: u32);
-    sched_yield();
     sock_accept(fd: u32, flags: u32, result: u32);
     sock_recv(fd: u32, iovecs: u32, count: u32, flags: u32, result: u32, out_flags: u32);
     sock_send(fd: u32, iovecs: u32, count: u32, flags: u32, result: u32);
     sock_shutdown(fd: u32, how: u32);
 }
 
+/// The functions of wasmtime-wasi.
+const PLAIN: [&str; 8] = [
+    "args_get",
+    "args_sizes_get",
+    "environ_get",
+    "environ_sizes_get",
+    "clock_res_get",
+    "clock_time_get",
+    "random_get",
+    "sched_yield",
+];
+
 /// Whether preview1 has a function.
 pub(super) fn has(name: &str) -> bool {
-    name == "proc_exit" || ANSWERING.contains(&name)
+    name == "proc_exit" || ANSWERING.contains(&name) || PLAIN.contains(&name)
 }
 
 /// A linker with the whole table.
 pub(super) fn linker(engine: &Engine) -> wasmtime::Result<Linker<Host>> {
     let mut linker = Linker::new(engine);
+    // All of wasmtime-wasi, and ours over it but for the plain ones.
+    p1::add_to_linker_sync(&mut linker, |host: &mut Host| &mut host.wasi)?;
+    linker.allow_shadowing(true);
     link(&mut linker)?;
     linker.func_wrap(
         MODULE,
@@ -130,17 +142,41 @@ pub(super) fn linker(engine: &Engine) -> wasmtime::Result<Linker<Host>> {
             wasmtime::bail!("the image exits with code {code}")
         },
     )?;
+    linker.allow_shadowing(false);
     Ok(linker)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::console::Console;
+    use crate::options::Options;
+    use std::collections::BTreeSet;
+    use std::sync::Arc;
+    use wasmtime::Store;
 
     #[test]
     fn the_table_is_whole() {
         // The functions of preview1 by number.
-        assert_eq!(ANSWERING.len() + 1, 46);
+        assert_eq!(ANSWERING.len() + PLAIN.len() + 1, 46);
         assert!(has("proc_exit") && has("sock_recv") && !has("fd_fstat"));
+        let ours = |name: &&&str| ANSWERING.contains(name);
+        assert_eq!(PLAIN.iter().filter(ours).count(), 0);
+    }
+
+    #[test]
+    fn of_wasmtime_wasi_the_plain_functions_are_used_and_no_other() {
+        let engine = Engine::default();
+        let linker = linker(&engine).unwrap();
+        let setup = Options::default().set_up(Arc::new(|| {})).unwrap();
+        let host = Host::new(setup, Arc::new(Console::new(None))).unwrap();
+        let mut store = Store::new(&engine, host);
+        let names: BTreeSet<String> = linker
+            .iter(&mut store)
+            .map(|(module, name, _)| format!("{module}.{name}"))
+            .collect();
+        let ours = ANSWERING.iter().chain(&PLAIN).chain(&["proc_exit"]);
+        let ours = ours.map(|name| format!("{MODULE}.{name}")).collect();
+        assert_eq!(names, ours);
     }
 }

@@ -55,7 +55,7 @@ impl Host {
                 let timeout = memory.u64(at(24)?)?;
                 let absolute = memory.u16(at(40)?)? & ABSTIME != 0;
                 // The wait itself is by a clock that nobody sets.
-                Kind::Clock(self.now(id).map(|now| match absolute {
+                Kind::Clock(self.clocks.now(id).map(|now| match absolute {
                     true => timeout.saturating_sub(now),
                     false => timeout,
                 }))

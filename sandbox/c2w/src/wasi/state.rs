@@ -2,6 +2,7 @@
 //! network.
 
 use super::abi::{Answer, Errno, Memory, filetype};
+use super::clocks::Clocks;
 use crate::console::{Console, Seen};
 use crate::files::{Directory, Root};
 use crate::link::Stream;
@@ -9,8 +10,9 @@ use a99_sandbox_p9::Spent;
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::time::Instant;
 use wasmtime::StoreLimits;
+use wasmtime_wasi::WasiCtxBuilder;
+use wasmtime_wasi::p1::WasiP1Ctx;
 
 /// The socket on which an image waits for its network: far above the numbers of
 /// its own table of files, which closes the file of the same number when a
@@ -64,7 +66,8 @@ impl Descriptor {
 /// How an image is set up.
 pub(crate) struct Setup {
     pub arguments: Vec<String>,
-    pub environment: Vec<String>,
+    /// Names and values.
+    pub environment: Vec<(String, String)>,
     pub mounts: Vec<Root>,
     pub network: Option<Stream>,
     /// Resolution of its clocks in nanoseconds.
@@ -76,15 +79,15 @@ pub(crate) struct Setup {
 
 /// The host's side of one image.
 pub(crate) struct Host {
-    pub(super) arguments: Vec<String>,
-    pub(super) environment: Vec<String>,
+    /// What wasmtime-wasi answers with: arguments, environment, clocks, randomness.
+    /// It has no files, no network, and no standard streams.
+    pub(super) wasi: WasiP1Ctx,
     pub(super) console: Arc<Console>,
     pub(super) descriptors: BTreeMap<u32, Descriptor>,
     pub(super) network: Option<Stream>,
     /// Arrivals that have cut a wait for something else short.
     pub(super) told: Seen,
-    pub(super) clock_resolution: u64,
-    pub(super) start: Instant,
+    pub(super) clocks: Clocks,
     pub limits: StoreLimits,
     /// What was added to the mounts, of what may be.
     pub(super) spent: Spent,
@@ -94,9 +97,26 @@ pub(crate) struct Host {
     pub broken: Option<String>,
 }
 
+/// Most random bytes that an image may ask for at once: the host takes as much
+/// memory meanwhile. Emulators ask for some hundred; one that asks for more ends.
+const MAX_RANDOM: u64 = 1 << 20;
+
+fn context(arguments: &[String], environment: &[(String, String)], clocks: Clocks) -> WasiP1Ctx {
+    WasiCtxBuilder::new()
+        .args(arguments)
+        .envs(environment)
+        .wall_clock(clocks)
+        .monotonic_clock(clocks)
+        .max_random_size(MAX_RANDOM)
+        .allow_tcp(false)
+        .allow_udp(false)
+        .build_p1()
+}
+
 impl Host {
     /// The state of a new image.
     pub fn new(setup: Setup, console: Arc<Console>) -> Answer<Self> {
+        let clocks = Clocks::new(setup.clock_resolution);
         let mut descriptors = BTreeMap::from([
             (0, Descriptor::Input),
             (1, Descriptor::Output),
@@ -110,14 +130,12 @@ impl Host {
             descriptors.insert(LISTEN_FD, Descriptor::Listener);
         }
         Ok(Self {
-            arguments: setup.arguments,
-            environment: setup.environment,
+            wasi: context(&setup.arguments, &setup.environment, clocks),
             console,
             descriptors,
             network: setup.network,
             told: Seen::default(),
-            clock_resolution: setup.clock_resolution,
-            start: Instant::now(),
+            clocks,
             limits: setup.limits,
             spent: setup.spent,
             exit_code: None,
@@ -167,58 +185,8 @@ impl Host {
         Ok(free)
     }
 
-    pub(super) fn args_get(&mut self, memory: &mut Memory<'_>, at: u32, bytes: u32) -> Answer {
-        put_strings(memory, &self.arguments, at, bytes)
-    }
-
-    pub(super) fn args_sizes_get(&mut self, memory: &mut Memory<'_>, at: u32, size: u32) -> Answer {
-        put_sizes(memory, &self.arguments, at, size)
-    }
-
-    pub(super) fn environ_get(&mut self, memory: &mut Memory<'_>, at: u32, bytes: u32) -> Answer {
-        put_strings(memory, &self.environment, at, bytes)
-    }
-
-    pub(super) fn environ_sizes_get(
-        &mut self,
-        memory: &mut Memory<'_>,
-        at: u32,
-        size: u32,
-    ) -> Answer {
-        put_sizes(memory, &self.environment, at, size)
-    }
-
     /// Signals are the program's own affair: it has nobody to raise one for.
     pub(super) fn proc_raise(&mut self, _: &mut Memory<'_>, _signal: u32) -> Answer {
         Err(Errno::Nosys)
     }
-
-    pub(super) fn sched_yield(&mut self, _: &mut Memory<'_>) -> Answer {
-        Ok(())
-    }
-
-    pub(super) fn random_get(&mut self, memory: &mut Memory<'_>, at: u32, len: u32) -> Answer {
-        getrandom::fill(memory.slice_mut(at, len)?).map_err(|_| Errno::Io)
-    }
-}
-
-/// Strings, each with a zero at its end, and where they are.
-fn put_strings(memory: &mut Memory<'_>, strings: &[String], at: u32, bytes: u32) -> Answer {
-    let (mut at, mut bytes) = (at, bytes);
-    for string in strings {
-        memory.put_u32(at, bytes)?;
-        memory.put(bytes, string.as_bytes())?;
-        bytes = bytes.checked_add(string.len() as u32).ok_or(Errno::Fault)?;
-        memory.put(bytes, &[0])?;
-        bytes = bytes.checked_add(1).ok_or(Errno::Fault)?;
-        at = at.checked_add(4).ok_or(Errno::Fault)?;
-    }
-    Ok(())
-}
-
-/// How many strings, and their bytes in all.
-fn put_sizes(memory: &mut Memory<'_>, strings: &[String], at: u32, size: u32) -> Answer {
-    let total: usize = strings.iter().map(|string| string.len() + 1).sum();
-    memory.put_u32(at, strings.len() as u32)?;
-    memory.put_u32(size, total as u32)
 }
