@@ -3,6 +3,7 @@
 
 use super::super::options::MAX_INPUT;
 use super::*;
+use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use std::fs::File;
 use std::io::{Read, Write};
@@ -63,8 +64,27 @@ impl Pty {
     }
 }
 
+/// Kills all processes of a session; a shell within the shell would go on reading
+/// its terminal, which is gone.
+fn kill_session(leader: u32) {
+    let leader = leader.to_string();
+    for entry in std::fs::read_dir("/proc").expect("/proc").flatten() {
+        let stat = std::fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
+        // State, parent, group and session follow the name (proc_pid_stat(5)).
+        let after_name = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
+        let session = after_name.split_whitespace().nth(3);
+        let pid = entry.file_name().to_str().and_then(|pid| pid.parse().ok());
+        if session == Some(leader.as_str()) {
+            let pid = pid.and_then(Pid::from_raw).expect("a process");
+            // It may have ended meanwhile.
+            let _ = kill_process(pid, Signal::KILL);
+        }
+    }
+}
+
 impl Drop for Pty {
     fn drop(&mut self) {
+        kill_session(self.shell.id());
         let _ = self.shell.kill();
         let _ = self.shell.wait();
     }
