@@ -1,0 +1,65 @@
+//! Translation of guest code while the guest runs, against what ships (the regions
+//! compiled with the image) and against interpretation: how long commands take,
+//! each in a guest that was just started.
+//!
+//! `cargo bench -p a99-benches --features sandbox --bench translation`, with an
+//! image built; needs the profile's time of compiling wasmtime. The results that
+//! decided what ships stand in docs/sandbox.md.
+
+use a99_sandbox::image::{Cache, Event};
+use a99_sandbox::{Image, Sandbox, Translate, block_on};
+use criterion::{Criterion, SamplingMode, criterion_group, criterion_main};
+use std::time::{Duration, Instant};
+
+const MODES: [(&str, Translate); 4] = [
+    ("off", Translate::Off),
+    ("aot", Translate::Ready),
+    ("auto", Translate::Auto),
+    ("eager", Translate::On),
+];
+
+/// What a guest runs: short, typical, and long enough for translation to pay.
+const COMMANDS: [(&str, &str); 5] = [
+    ("echo", "echo hello"),
+    ("python start", "python3 -c 'print(1)'"),
+    (
+        "python loop",
+        "python3 -c 'n = 0\nfor i in range(3_000_000): n += i * i % 7\nprint(n)'",
+    ),
+    (
+        "awk loop",
+        "awk 'BEGIN { for (i = 0; i < 3000000; i++) n += i % 7; print n }'",
+    ),
+    ("gzip", "head -c 4000000 /dev/urandom | gzip -9 | wc -c"),
+];
+
+/// The time of a command alone, its guest being ready.
+fn run(image: &Image, translate: Translate, script: &str) -> Duration {
+    let builder = Sandbox::builder().loaded_image(image).translate(translate);
+    let sandbox = builder.start_blocking().expect("a sandbox");
+    let start = Instant::now();
+    let output = block_on(sandbox.exec(script)).expect("a command");
+    let took = start.elapsed();
+    assert_eq!(output.exit_code(), 0, "{}", output.stderr_text());
+    took
+}
+
+fn translation(c: &mut Criterion) {
+    let cache = Cache::of_user().expect("a cache");
+    let image = Image::current(&cache, &mut |_: Event<'_>| {});
+    let image = image.expect("an image: `a99 sandbox build` makes it");
+    for (name, script) in COMMANDS {
+        let mut group = c.benchmark_group(name);
+        group.sampling_mode(SamplingMode::Flat).sample_size(10);
+        group.warm_up_time(Duration::from_millis(1));
+        for (mode, translate) in MODES {
+            group.bench_function(mode, |b| {
+                b.iter_custom(|times| (0..times).map(|_| run(&image, translate, script)).sum());
+            });
+        }
+        group.finish();
+    }
+}
+
+criterion_group!(benches, translation);
+criterion_main!(benches);
