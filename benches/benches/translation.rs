@@ -24,13 +24,13 @@ const COMMANDS: [(&str, &str); 5] = [
     ("python start", "python3 -c 'print(1)'"),
     (
         "python loop",
-        "python3 -c 'n = 0\nfor i in range(3_000_000): n += i * i % 7\nprint(n)'",
+        "python3 -c 'n = 0\nfor i in range(300_000): n += i * i % 7\nprint(n)'",
     ),
     (
         "awk loop",
-        "awk 'BEGIN { for (i = 0; i < 3000000; i++) n += i % 7; print n }'",
+        "awk 'BEGIN { for (i = 0; i < 300000; i++) n += i % 7; print n }'",
     ),
-    ("gzip", "head -c 4000000 /dev/urandom | gzip -9 | wc -c"),
+    ("gzip", "head -c 1000000 /dev/urandom | gzip -9 | wc -c"),
 ];
 
 /// The time of a command alone, its guest being ready.
