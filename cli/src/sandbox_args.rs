@@ -1,4 +1,4 @@
-//! The command line of `a99 sandbox`.
+//! Command-line arguments of `a99 sandbox`.
 
 use crate::named::args::{
     CP_EXAMPLES, CpArgs, KeepArgs, LS_EXAMPLES, LsArgs, START_EXAMPLES, STOP_EXAMPLES, StartArgs,
@@ -225,7 +225,7 @@ pub(crate) struct ShellArgs {
 pub(crate) struct ExecArgs {
     /// A sandbox that was started with a name, instead of a new one
     #[arg(value_name = "NAME", conflicts_with = "name")]
-    pub place: Option<Name>,
+    pub positional_name: Option<Name>,
     /// The same as NAME
     #[arg(long, value_name = "NAME")]
     pub name: Option<Name>,
@@ -335,7 +335,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mounts_are_read_only_unless_told() {
+    fn mounts_are_read_only_by_default() {
         for (text, host, mode) in [
             (".:/w", ".", MountMode::ReadOnly),
             ("/a:/w:ro", "/a", MountMode::ReadOnly),

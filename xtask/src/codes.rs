@@ -31,7 +31,7 @@ const SECTIONS: [(&str, &str, &[List]); 7] = [
         "A guest, or the process that keeps one, failed ([sandbox](sandbox.md)).",
         &[
             ("sandbox/vm/src/error.rs", "VmCode"),
-            ("cli/src/named/problem.rs", ""),
+            ("cli/src/named/error.rs", ""),
         ],
     ),
     (

@@ -3,7 +3,7 @@
 
 mod cp;
 mod exec;
-mod kept;
+mod lifecycle;
 mod named_exec;
 mod shell;
 mod start;
@@ -11,7 +11,7 @@ mod start;
 pub(crate) use start::builder;
 
 use crate::failure::{Exit, Failure};
-use crate::named::{keeper, launch};
+use crate::named::{daemon, launch};
 use crate::output;
 use crate::sandbox_args::{BuildArgs, SandboxArgs, SandboxCommand};
 use a99_sandbox::image::{
@@ -35,7 +35,7 @@ const CANNOT_START: u8 = 126;
 pub(crate) fn run(args: &SandboxArgs) -> Result<Exit, Failure> {
     match &args.command {
         SandboxCommand::Build(args) => Ok(build(args)),
-        SandboxCommand::Exec(args) => match args.name.as_ref().or(args.place.as_ref()) {
+        SandboxCommand::Exec(args) => match args.name.as_ref().or(args.positional_name.as_ref()) {
             Some(name) => named_exec::run(name, args),
             None if args.detach => Err(Failure::usage(
                 "--detach needs a sandbox that stays: `a99 sandbox start NAME`",
@@ -46,11 +46,11 @@ pub(crate) fn run(args: &SandboxArgs) -> Result<Exit, Failure> {
             Some(name) => named_exec::shell(name, args),
             None => Ok(shell::run(args)),
         },
-        SandboxCommand::Start(args) => Ok(kept::start(args)),
+        SandboxCommand::Start(args) => Ok(lifecycle::start(args)),
         SandboxCommand::Cp(args) => cp::run(args),
-        SandboxCommand::Ls(args) => Ok(kept::ls(args)),
-        SandboxCommand::Stop(args) => Ok(kept::stop(args)),
-        SandboxCommand::Keep(args) => Ok(keeper::run(&args.name)),
+        SandboxCommand::Ls(args) => Ok(lifecycle::ls(args)),
+        SandboxCommand::Stop(args) => Ok(lifecycle::stop(args)),
+        SandboxCommand::Keep(args) => Ok(daemon::run(&args.name)),
         SandboxCommand::Work(args) => Ok(match vm::serve(&args.what) {
             true => Exit::Ok,
             false => Exit::Guest(1),
@@ -102,10 +102,10 @@ pub(super) fn machine() -> Result<WasmMachine, ImageError> {
 
 /// Who compiles and tries what others made: this binary, in a process of its own.
 fn worker() -> Worker {
-    Worker::new(launch::MYSELF, ["sandbox", "work"])
+    Worker::new(launch::SELF_EXE, ["sandbox", "work"])
 }
 
-/// Tells of a failure about the image.
+/// Reports a failure about the image.
 pub(super) fn image_failed(error: &ImageError, json: bool) -> Exit {
     if json {
         line(&image_error(error));
@@ -165,16 +165,16 @@ pub(super) fn line(value: &Json) {
     output::out(&format!("{value}\n"));
 }
 
-/// Tells of a failure of the sandbox itself.
+/// Reports a failure of the sandbox itself.
 fn failed(error: &VmError, json: bool) -> Exit {
     if json {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let mut told = json!({"error": {"code": error.code.name(), "message": error.text}});
+        let mut report = json!({"error": {"code": error.code.name(), "message": error.text}});
         if let Some(output) = &error.output {
-            told["stdout"] = text(&output.stdout).into();
-            told["stderr"] = text(&output.stderr).into();
+            report["stdout"] = text(&output.stdout).into();
+            report["stderr"] = text(&output.stderr).into();
         }
-        line(&told);
+        line(&report);
     } else {
         output::note(&format!("error[{}]", error.code.name()), &error.text);
     }
@@ -187,7 +187,7 @@ pub(crate) fn exit_of(error: &VmError) -> u8 {
         VmCode::TimedOut => TIMED_OUT,
         // The guest says which of the two it is, 126 or 127.
         VmCode::CannotStart => match &error.output {
-            Some(told) => told.exited.exit_code(),
+            Some(output) => output.exited.exit_code(),
             None => CANNOT_START,
         },
         _ => SANDBOX_FAILED,

@@ -1,4 +1,4 @@
-//! The command line of named sandboxes.
+//! Command-line arguments of named sandboxes.
 
 use super::name::Name;
 use super::spec::Publish;
@@ -67,10 +67,10 @@ pub(crate) struct KeepArgs {
 pub(crate) struct CpArgs {
     /// What to copy: a path, or NAME:PATH in a sandbox
     #[arg(value_hint = ValueHint::AnyPath)]
-    pub source: Side,
+    pub source: Endpoint,
     /// Where to copy it: NAME:PATH in a sandbox, or a path
     #[arg(value_hint = ValueHint::AnyPath)]
-    pub target: Side,
+    pub target: Endpoint,
     /// Copy git directories of the sandbox as they are, with settings and hooks
     /// that this computer's git follows: only from sandboxes that you trust
     #[arg(long)]
@@ -103,16 +103,16 @@ pub(crate) struct StopArgs {
     pub json: bool,
 }
 
-/// One side of a copy.
+/// One end of a copy.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Side {
+pub(crate) enum Endpoint {
     /// A path of this computer.
     Host(String),
     /// A path of a sandbox.
     Guest(Name, String),
 }
 
-impl std::str::FromStr for Side {
+impl std::str::FromStr for Endpoint {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -124,12 +124,12 @@ impl std::str::FromStr for Side {
                 Ok(_) if path.is_empty() => {
                     return Err("expected a path after the name: NAME:PATH".to_owned());
                 }
-                Ok(name) => return Ok(Side::Guest(name, path.to_owned())),
+                Ok(name) => return Ok(Endpoint::Guest(name, path.to_owned())),
                 // A path of the host may contain the sign.
                 Err(_) => {}
             }
         }
-        Ok(Side::Host(text.to_owned()))
+        Ok(Endpoint::Host(text.to_owned()))
     }
 }
 
@@ -139,15 +139,15 @@ mod tests {
 
     #[test]
     fn sides_of_a_copy() {
-        let host = |path: &str| Ok(Side::Host(path.to_owned()));
-        let guest = |path: &str| Ok(Side::Guest("box".parse().unwrap(), path.to_owned()));
+        let host = |path: &str| Ok(Endpoint::Host(path.to_owned()));
+        let guest = |path: &str| Ok(Endpoint::Guest("box".parse().unwrap(), path.to_owned()));
         assert_eq!("box:/a".parse(), guest("/a"));
         assert_eq!("box:a:b".parse(), guest("a:b"));
         for path in ["a", "./box:/a", "/a:b", "Box:/a", "..", ":a"] {
             assert_eq!(path.parse(), host(path));
         }
         for bad in ["", "box:"] {
-            assert!(bad.parse::<Side>().is_err(), "{bad}");
+            assert!(bad.parse::<Endpoint>().is_err(), "{bad}");
         }
     }
 }

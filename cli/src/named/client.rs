@@ -1,10 +1,10 @@
-//! What clients do: ask a named sandbox for something and follow the answer.
+//! Client: sends a named sandbox one request and follows the answer.
 
+use super::error::{LOST, NO_SUCH_NAME, NOT_ANSWERING, NamedError, REFUSED};
 use super::input::{Writer, send};
-use super::lock::State;
+use super::lock::LockState;
 use super::name::Name;
-use super::place::Place;
-use super::problem::{LOST, NO_SUCH_NAME, NOT_ANSWERING, Problem, REFUSED};
+use super::runtime_dir::RuntimeDir;
 use super::serve::is_same_user;
 use super::wire::{Exec, Frame, MAX_DATA, Request, WINDOW, parse, read, write_request};
 use a99_sandbox_protocol::{Report, Stream};
@@ -15,18 +15,18 @@ use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long a sandbox may take to say how it fares.
-const STATUS_PATIENCE: Duration = Duration::from_secs(5);
+/// How long a sandbox may take to answer with its status.
+const STATUS_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How long the end of a sandbox may take: its mounts get what they have not
-/// yet, and its clients hear of it.
-const STOP_PATIENCE: Duration = Duration::from_secs(20);
+/// yet, and its clients are answered.
+const STOP_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// How long a process may take to end after SIGTERM, and after SIGKILL.
-const KILL_PATIENCE: Duration = Duration::from_secs(5);
+const KILL_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How often it is looked whether a process has ended.
-const LOOK_INTERVAL: Duration = Duration::from_millis(10);
+/// How often a name's lock is tried while its process ends.
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// One request that was made.
 #[derive(Debug)]
@@ -36,13 +36,13 @@ pub(crate) struct Connection {
     writer: Writer,
 }
 
-/// What a client is told of a sandbox by `ls`.
+/// What a probe of a sandbox found.
 #[derive(Debug)]
-pub(crate) enum Found {
+pub(crate) enum Probe {
     /// It answers.
     Running(Json),
     /// Its process lives and does not answer: it starts, stops or hangs.
-    Silent(Option<i32>),
+    Unresponsive(Option<i32>),
     /// Its process was killed; what it left is removed now.
     Dead,
 }
@@ -52,20 +52,25 @@ impl Connection {
     ///
     /// # Errors
     /// [`NO_SUCH_NAME`]; those of the system.
-    pub(crate) fn open(place: &Place, name: &Name, request: &Request) -> Result<Self, Problem> {
-        let mut stream = match place.connect(name) {
+    pub(crate) fn open(
+        dir: &RuntimeDir,
+        name: &Name,
+        request: &Request,
+    ) -> Result<Self, NamedError> {
+        let mut stream = match dir.connect(name) {
             Ok(stream) => stream,
-            Err(error) => return Err(missing(place, name, &error)),
+            Err(error) => return Err(connect_error(dir, name, &error)),
         };
         if !is_same_user(&stream) {
-            return Err(Problem::new(
+            return Err(NamedError::new(
                 REFUSED,
                 format!("the socket of {name} is another user's"),
             ));
         }
-        write_request(&mut stream, request).map_err(|error| lost(name, &error.to_string()))?;
+        write_request(&mut stream, request)
+            .map_err(|error| connection_lost(name, &error.to_string()))?;
         let writer = stream.try_clone();
-        let writer = writer.map_err(|error| Problem::io("connection", error))?;
+        let writer = writer.map_err(|error| NamedError::io("connection", error))?;
         Ok(Self {
             name: name.clone(),
             stream,
@@ -74,16 +79,16 @@ impl Connection {
     }
 
     /// The next frame of the answer.
-    fn next(&mut self) -> Result<Frame, Problem> {
+    fn next(&mut self) -> Result<Frame, NamedError> {
         match read(&mut self.stream) {
-            Ok(Some(Frame::Problem(json))) => Err(parse(&json).unwrap_or_else(|problem| problem)),
+            Ok(Some(Frame::Error(json))) => Err(parse(&json).unwrap_or_else(|error| error)),
             Ok(Some(frame)) => Ok(frame),
-            Ok(None) => Err(lost(&self.name, "it ended")),
+            Ok(None) => Err(connection_lost(&self.name, "it ended")),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 let text = format!("sandbox {}: no answer", self.name);
-                Err(Problem::new(NOT_ANSWERING, text))
+                Err(NamedError::new(NOT_ANSWERING, text))
             }
-            Err(error) => Err(lost(&self.name, &error.to_string())),
+            Err(error) => Err(connection_lost(&self.name, &error.to_string())),
         }
     }
 
@@ -91,33 +96,33 @@ impl Connection {
     ///
     /// # Errors
     /// What the sandbox says; [`LOST`] if it ends meanwhile.
-    pub(crate) fn reply(mut self) -> Result<Json, Problem> {
+    pub(crate) fn reply(mut self) -> Result<Json, NamedError> {
         match self.next()? {
             Frame::Reply(json) => parse(&json),
-            _ => Err(out_of_place()),
+            _ => Err(unexpected_frame()),
         }
     }
 
     /// The reply, if it comes in time.
-    fn reply_within(self, patience: Duration) -> Result<Json, Problem> {
-        let set = self.stream.set_read_timeout(Some(patience));
-        set.map_err(|error| Problem::io("connection", error))?;
+    fn reply_within(self, timeout: Duration) -> Result<Json, NamedError> {
+        let set = self.stream.set_read_timeout(Some(timeout));
+        set.map_err(|error| NamedError::io("connection", error))?;
         self.reply()
     }
 
-    /// A way to tell the command something while its answer is followed.
+    /// A handle that controls the command while its answer is followed.
     ///
     /// # Errors
     /// No more descriptors.
-    pub(crate) fn remote(&self) -> Result<Remote, Problem> {
+    pub(crate) fn control(&self) -> Result<CommandControl, NamedError> {
         let stream = self.stream.try_clone();
-        Ok(Remote {
+        Ok(CommandControl {
             writer: Arc::clone(&self.writer),
-            stream: stream.map_err(|error| Problem::io("connection", error))?,
+            stream: stream.map_err(|error| NamedError::io("connection", error))?,
         })
     }
 
-    /// Follows the command to its end and tells how that was. With `input`,
+    /// Follows the command to its end and returns how it ended. With `input`,
     /// standard input goes to it. What it writes is given to `sink`: whether it
     /// is standard error, and bytes.
     ///
@@ -128,14 +133,15 @@ impl Connection {
         mut self,
         input: bool,
         mut sink: impl FnMut(bool, &[u8]) -> io::Result<()>,
-    ) -> Result<Ended, Problem> {
+    ) -> Result<Ended, NamedError> {
         let credit = Arc::new(Credit::default());
         if input {
-            pass_input(&self.writer, &credit).map_err(|error| Problem::io("no thread", error))?;
+            pass_input(&self.writer, &credit)
+                .map_err(|error| NamedError::io("no thread", error))?;
         }
         loop {
             let Frame::Report(report) = self.next()? else {
-                return Err(out_of_place());
+                return Err(unexpected_frame());
             };
             let written = match report {
                 Report::Output(stream, bytes) => sink(stream == Stream::Stderr, &bytes),
@@ -149,16 +155,16 @@ impl Connection {
                         out_of_memory: exited.out_of_memory,
                     });
                 }
-                _ => return Err(out_of_place()),
+                _ => return Err(unexpected_frame()),
             };
-            written.map_err(|error| Problem::io("output", error))?;
+            written.map_err(|error| NamedError::io("output", error))?;
         }
     }
 }
 
-/// The answer is of a kind that has no place here.
-fn out_of_place() -> Problem {
-    Problem::new(REFUSED, "an answer to another request")
+/// A frame of a kind that does not belong to this answer.
+fn unexpected_frame() -> NamedError {
+    NamedError::new(REFUSED, "an answer to another request")
 }
 
 /// How a command ended.
@@ -170,14 +176,14 @@ pub(crate) struct Ended {
     pub out_of_memory: bool,
 }
 
-/// A command of a sandbox, to be told something from another thread.
+/// Control of a sandbox's command from another thread.
 #[derive(Debug)]
-pub(crate) struct Remote {
+pub(crate) struct CommandControl {
     writer: Writer,
     stream: UnixStream,
 }
 
-impl Remote {
+impl CommandControl {
     /// The terminal has another size.
     ///
     /// # Errors
@@ -206,37 +212,37 @@ impl Remote {
 ///
 /// # Errors
 /// What the sandbox says.
-pub(crate) fn run(place: &Place, name: &Name, argv: &[&str]) -> Result<u8, Problem> {
+pub(crate) fn run(dir: &RuntimeDir, name: &Name, argv: &[&str]) -> Result<u8, NamedError> {
     let exec = Exec {
         argv: argv.iter().map(|&argument| argument.to_owned()).collect(),
         ..Exec::default()
     };
     let request = Request::Exec(Box::new(exec));
-    let ended = Connection::open(place, name, &request)?.follow(false, |_, _| Ok(()))?;
+    let ended = Connection::open(dir, name, &request)?.follow(false, |_, _| Ok(()))?;
     Ok(ended.code)
 }
 
-fn lost(name: &Name, why: &str) -> Problem {
+fn connection_lost(name: &Name, why: &str) -> NamedError {
     let text = format!("the process of sandbox {name} is gone: {why}");
-    Problem::new(LOST, text)
+    NamedError::new(LOST, text)
 }
 
 /// Why a sandbox cannot be connected to. What a dead one left is removed.
-fn missing(place: &Place, name: &Name, error: &io::Error) -> Problem {
+fn connect_error(dir: &RuntimeDir, name: &Name, error: &io::Error) -> NamedError {
     use io::ErrorKind::{ConnectionRefused, NotFound};
     if !matches!(error.kind(), NotFound | ConnectionRefused) {
-        return Problem::io(format!("sandbox {name}"), error);
+        return NamedError::io(format!("sandbox {name}"), error);
     }
-    match place.lock(name, false) {
-        Err(problem) => return problem,
-        Ok(State::Held) => {
+    match dir.lock(name, false) {
+        Err(error) => return error,
+        Ok(LockState::Held) => {
             let text = format!("sandbox {name} does not answer: it is starting or stopping");
-            return Problem::new(NOT_ANSWERING, text);
+            return NamedError::new(NOT_ANSWERING, text);
         }
-        Ok(State::Taken(lock)) => place.clear(name, lock),
-        Ok(State::Absent) => {}
+        Ok(LockState::Taken(lock)) => dir.clear(name, lock),
+        Ok(LockState::Absent) => {}
     }
-    let log = match place.log_text(name) {
+    let log = match dir.log_text(name) {
         Some(text) => format!("\nthe last one of that name said:\n{text}"),
         None => String::new(),
     };
@@ -244,33 +250,33 @@ fn missing(place: &Place, name: &Name, error: &io::Error) -> Problem {
         "there is no sandbox named {name}; `a99 sandbox start {name}` starts one, \
          `a99 sandbox ls` lists those that run{log}"
     );
-    Problem::new(NO_SUCH_NAME, text)
+    NamedError::new(NO_SUCH_NAME, text)
 }
 
-/// How a sandbox fares. What a dead one left is removed.
+/// Probes a sandbox. What a dead one left is removed.
 ///
 /// # Errors
 /// Those of the system.
-pub(crate) fn look(place: &Place, name: &Name) -> Result<Option<Found>, Problem> {
-    let status = Connection::open(place, name, &Request::Status);
-    match status.and_then(|asked| asked.reply_within(STATUS_PATIENCE)) {
-        Ok(status) => return Ok(Some(Found::Running(status))),
+pub(crate) fn probe(dir: &RuntimeDir, name: &Name) -> Result<Option<Probe>, NamedError> {
+    let status = Connection::open(dir, name, &Request::Status);
+    match status.and_then(|asked| asked.reply_within(STATUS_TIMEOUT)) {
+        Ok(status) => return Ok(Some(Probe::Running(status))),
         // What a dead one left is removed already.
-        Err(problem) if problem.code == NO_SUCH_NAME => return Ok(Some(Found::Dead)),
+        Err(error) if error.code == NO_SUCH_NAME => return Ok(Some(Probe::Dead)),
         Err(_) => {}
     }
-    Ok(match place.lock(name, false)? {
-        State::Held => {
-            let holder = place.holder(name);
-            Some(Found::Silent(
+    Ok(match dir.lock(name, false)? {
+        LockState::Held => {
+            let holder = dir.holder(name);
+            Some(Probe::Unresponsive(
                 holder.map(|holder| holder.pid().as_raw_pid()),
             ))
         }
-        State::Taken(lock) => {
-            place.clear(name, lock);
-            Some(Found::Dead)
+        LockState::Taken(lock) => {
+            dir.clear(name, lock);
+            Some(Probe::Dead)
         }
-        State::Absent => None,
+        LockState::Absent => None,
     })
 }
 
@@ -279,42 +285,42 @@ pub(crate) fn look(place: &Place, name: &Name) -> Result<Option<Found>, Problem>
 ///
 /// # Errors
 /// [`NO_SUCH_NAME`]; [`NOT_ANSWERING`] for a process that cannot be killed.
-pub(crate) fn stop(place: &Place, name: &Name) -> Result<(), Problem> {
-    let asked = Connection::open(place, name, &Request::Stop);
-    match asked.and_then(|asked| asked.reply_within(STOP_PATIENCE)) {
-        Err(problem) if problem.code == NO_SUCH_NAME => return Err(problem),
+pub(crate) fn stop(dir: &RuntimeDir, name: &Name) -> Result<(), NamedError> {
+    let asked = Connection::open(dir, name, &Request::Stop);
+    match asked.and_then(|asked| asked.reply_within(STOP_TIMEOUT)) {
+        Err(error) if error.code == NO_SUCH_NAME => return Err(error),
         // Whether it answered or not: only a free name is its end.
-        Ok(_) if until_free(place, name, KILL_PATIENCE)? => return Ok(()),
+        Ok(_) if until_free(dir, name, KILL_TIMEOUT)? => return Ok(()),
         _ => {}
     }
     use rustix::process::Signal;
     for signal in [Signal::TERM, Signal::KILL] {
-        if until_free(place, name, Duration::ZERO)? {
+        if until_free(dir, name, Duration::ZERO)? {
             return Ok(());
         }
-        if let Some(holder) = place.holder(name) {
+        if let Some(holder) = dir.holder(name) {
             holder.signal(signal);
         }
-        if until_free(place, name, KILL_PATIENCE)? {
+        if until_free(dir, name, KILL_TIMEOUT)? {
             return Ok(());
         }
     }
     let text = format!("sandbox {name} does not end");
-    Err(Problem::new(NOT_ANSWERING, text))
+    Err(NamedError::new(NOT_ANSWERING, text))
 }
 
 /// Waits until a name is free, and removes what is left of it.
-fn until_free(place: &Place, name: &Name, patience: Duration) -> Result<bool, Problem> {
-    let deadline = Instant::now() + patience;
+fn until_free(dir: &RuntimeDir, name: &Name, timeout: Duration) -> Result<bool, NamedError> {
+    let deadline = Instant::now() + timeout;
     loop {
-        match place.lock(name, false)? {
-            State::Absent => return Ok(true),
-            State::Taken(lock) => {
-                place.clear(name, lock);
+        match dir.lock(name, false)? {
+            LockState::Absent => return Ok(true),
+            LockState::Taken(lock) => {
+                dir.clear(name, lock);
                 return Ok(true);
             }
-            State::Held if Instant::now() >= deadline => return Ok(false),
-            State::Held => std::thread::sleep(LOOK_INTERVAL),
+            LockState::Held if Instant::now() >= deadline => return Ok(false),
+            LockState::Held => std::thread::sleep(POLL_INTERVAL),
         }
     }
 }

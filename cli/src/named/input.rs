@@ -1,4 +1,4 @@
-//! A client's standard input on its way to a command of the guest: a thread
+//! Standard input forwarding, from a client to a command of the guest: a thread
 //! waits for the command, so that nobody else does.
 
 use super::wire::{Frame, WINDOW, write};
@@ -26,14 +26,14 @@ enum Input {
 }
 
 /// The way to a command's standard input. Dropping it ends the thread.
-pub(super) struct Feeder {
+pub(super) struct StdinForwarder {
     queue: Sender<Input>,
     /// Bytes that are under way.
     under_way: Arc<AtomicUsize>,
 }
 
-impl Feeder {
-    /// Starts the thread; `writer` tells the client what it may send.
+impl StdinForwarder {
+    /// Starts the thread; `writer` carries credit to the client.
     pub(super) fn start(process: Arc<Process>, writer: Writer) -> io::Result<Self> {
         let (queue, queued) = channel();
         let under_way = Arc::new(AtomicUsize::new(0));

@@ -1,8 +1,8 @@
-//! Starting the background process of a sandbox.
+//! Launcher: starts the daemon of a sandbox and waits until it is ready.
 
+use super::error::{LOST, NamedError};
 use super::name::Name;
-use super::place::Place;
-use super::problem::{LOST, Problem};
+use super::runtime_dir::RuntimeDir;
 use super::spec::Spec;
 use serde::Deserialize;
 use serde_json::Value as Json;
@@ -11,26 +11,26 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
 /// This binary, also when another was installed in its place meanwhile.
-pub(crate) const MYSELF: &str = "/proc/self/exe";
+pub(crate) const SELF_EXE: &str = "/proc/self/exe";
 
-/// What the process says when it knows.
+/// The daemon's one line on standard output.
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Word {
+enum Startup {
     Ready(Json),
-    Problem(Problem),
+    Error(NamedError),
 }
 
 /// Starts a sandbox of that name and waits until it is ready; its status.
 ///
 /// # Errors
 /// Why it did not start.
-pub(crate) fn launch(name: &Name, spec: &Spec) -> Result<Json, Problem> {
-    // What is wrong with the folder is told here, by the process with a
+pub(crate) fn launch(name: &Name, spec: &Spec) -> Result<Json, NamedError> {
+    // What is wrong with the folder is reported here, by the process with a
     // terminal.
-    let place = Place::of_user()?;
-    let failed = |error: std::io::Error| Problem::io("the sandbox's process", error);
-    let mut child = Command::new(MYSELF)
+    let dir = RuntimeDir::of_user()?;
+    let failed = |error: std::io::Error| NamedError::io("the sandbox's process", error);
+    let mut child = Command::new(SELF_EXE)
         .arg0("a99")
         .args(["sandbox", "keep", name.as_str()])
         .stdin(Stdio::piped())
@@ -50,16 +50,16 @@ pub(crate) fn launch(name: &Name, spec: &Spec) -> Result<Json, Problem> {
     }
     match serde_json::from_str(&line) {
         // It goes on by itself.
-        Ok(Word::Ready(status)) => Ok(status),
-        Ok(Word::Problem(problem)) => {
+        Ok(Startup::Ready(status)) => Ok(status),
+        Ok(Startup::Error(error)) => {
             child.wait().map_err(failed)?;
-            Err(problem)
+            Err(error)
         }
         Err(_) => {
             let status = child.wait().map_err(failed)?;
-            let log = place.log_text(name).unwrap_or_default();
+            let log = dir.log_text(name).unwrap_or_default();
             let text = format!("the sandbox's process ended early: {status}\n{log}");
-            Err(Problem::new(LOST, text.trim()))
+            Err(NamedError::new(LOST, text.trim()))
         }
     }
 }

@@ -1,5 +1,5 @@
-//! A lock that a process holds as long as it lives, on a file that is removed
-//! at its end.
+//! Lock file: a lock that a process holds as long as it lives, on a file that is
+//! removed at its end.
 
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
@@ -15,9 +15,9 @@ pub(crate) struct Lock {
     _file: File,
 }
 
-/// What became of taking a lock.
+/// The result of trying a lock.
 #[derive(Debug)]
-pub(crate) enum State {
+pub(crate) enum LockState {
     /// Nobody has ever held it, or its last holder removed it.
     Absent,
     /// A living process holds it.
@@ -26,7 +26,7 @@ pub(crate) enum State {
     Taken(Lock),
 }
 
-/// The process that holds the lock on a file, as the kernel tells it.
+/// The process that holds the lock on a file, as the kernel lists it.
 pub(super) fn holder(device: u64, inode: u64) -> Option<Pid> {
     let locks = std::fs::read_to_string("/proc/locks").ok()?;
     locks.lines().find_map(|line| held(line, device, inode))
@@ -49,18 +49,18 @@ fn held(line: &str, device: u64, inode: u64) -> Option<Pid> {
 
 /// Takes the lock on a file of a folder, and writes this process's number into
 /// it; without `make` only if it is there.
-pub(super) fn take(folder: BorrowedFd<'_>, file: &str, make: bool) -> std::io::Result<State> {
+pub(super) fn take(folder: BorrowedFd<'_>, file: &str, make: bool) -> std::io::Result<LockState> {
     let mut flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     flags.set(OFlags::CREATE, make);
     loop {
         let fd = match rustix::fs::openat(folder, file, flags, Mode::RUSR | Mode::WUSR) {
             Ok(fd) => fd,
-            Err(Errno::NOENT) if !make => return Ok(State::Absent),
+            Err(Errno::NOENT) if !make => return Ok(LockState::Absent),
             Err(error) => return Err(error.into()),
         };
         match rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
-            Err(Errno::WOULDBLOCK) => return Ok(State::Held),
+            Err(Errno::WOULDBLOCK) => return Ok(LockState::Held),
             Err(error) => return Err(error.into()),
         }
         // Its holder may have removed the file between the two steps. Then
@@ -74,6 +74,6 @@ pub(super) fn take(folder: BorrowedFd<'_>, file: &str, make: bool) -> std::io::R
         let mut held = File::from(fd);
         held.set_len(0)?;
         writeln!(held, "{}", std::process::id())?;
-        return Ok(State::Taken(Lock { _file: held }));
+        return Ok(LockState::Taken(Lock { _file: held }));
     }
 }

@@ -1,5 +1,4 @@
-//! Names of sandboxes: part of file names and of `cp`'s `NAME:PATH`, so they are
-//! plain.
+//! Sandbox names: part of file names and of `cp`'s `NAME:PATH`, so they are plain.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,11 +1,11 @@
-//! One connection of a client: one request and its answer.
+//! Connection handler: one request of a client and its answer.
 //!
 //! A client that goes away takes its command with it: the thread that answers
-//! always reads, so it hears of that while others wait for the command.
+//! always reads, so it notices that while others wait for the command.
 
-use super::input::{Feeder, Writer, send};
-use super::keeper::Keeper;
-use super::problem::{Problem, REFUSED};
+use super::daemon::Daemon;
+use super::error::{NamedError, REFUSED};
+use super::input::{StdinForwarder, Writer, send};
 use super::wire::{Exec, Frame, MAX_DATA, Request, parse_request, read, write};
 use a99_sandbox::{
     Cancel, Command, Copied, ExecOptions, Process, Stream, VmCode, VmError, block_on,
@@ -21,7 +21,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 /// How long a client may take to say what it wants.
-const REQUEST_PATIENCE: Duration = Duration::from_secs(10);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The exit code of a script that the client's signal ended, as shells give it
 /// for SIGINT.
@@ -30,17 +30,18 @@ const INTERRUPTED: u8 = 130;
 /// The number of the signal that ends a command with all that it started.
 const SIGKILL: u32 = 9;
 
-/// Answers a client. What cannot be told to it is told to nobody: it is gone.
-pub(super) fn serve(keeper: &Arc<Keeper>, stream: UnixStream) {
-    let Err(problem) = answer(keeper, &stream) else {
+/// Serves a connection. An error that cannot be written is dropped: the client
+/// is gone.
+pub(super) fn serve(daemon: &Arc<Daemon>, stream: UnixStream) {
+    let Err(error) = answer(daemon, &stream) else {
         return;
     };
-    refuse(stream, &problem);
+    refuse(stream, &error);
 }
 
-/// Tells a client what was wrong, and no more.
-pub(super) fn refuse(mut stream: UnixStream, problem: &Problem) {
-    let _ = Frame::problem(problem).and_then(|frame| write(&mut stream, &frame));
+/// Writes an error and closes the connection.
+pub(super) fn refuse(mut stream: UnixStream, error: &NamedError) {
+    let _ = Frame::error(error).and_then(|frame| write(&mut stream, &frame));
     let _ = stream.shutdown(Shutdown::Both);
 }
 
@@ -50,49 +51,52 @@ pub(super) fn is_same_user(stream: &UnixStream) -> bool {
     peer.is_ok_and(|peer| peer.uid == rustix::process::geteuid())
 }
 
-fn answer(keeper: &Arc<Keeper>, stream: &UnixStream) -> Result<(), Problem> {
-    let failed = |error: io::Error| Problem::io("connection", error);
+fn answer(daemon: &Arc<Daemon>, stream: &UnixStream) -> Result<(), NamedError> {
+    let failed = |error: io::Error| NamedError::io("connection", error);
     if !is_same_user(stream) {
-        return Err(Problem::new(REFUSED, "this sandbox is another user's"));
+        return Err(NamedError::new(REFUSED, "this sandbox is another user's"));
     }
     let mut reader = stream.try_clone().map_err(failed)?;
     reader
-        .set_read_timeout(Some(REQUEST_PATIENCE))
+        .set_read_timeout(Some(REQUEST_TIMEOUT))
         .map_err(failed)?;
     let Some(frame) = read(&mut reader).map_err(failed)? else {
         return Ok(());
     };
     reader.set_read_timeout(None).map_err(failed)?;
-    let sandbox = &keeper.sandbox;
+    let sandbox = &daemon.sandbox;
     let done = match parse_request(&frame)? {
-        Request::Status => keeper.status(),
+        Request::Status => daemon.status(),
         Request::Stop => {
             let stream = stream.try_clone().map_err(failed)?;
-            keeper.ask_to_stop(Some(stream));
+            daemon.request_stop(Some(stream));
             return Ok(());
         }
-        Request::Exec(exec) if exec.detach => detached(command(keeper, &exec), &exec)?,
+        Request::Exec(exec) if exec.detach => detached(command(daemon, &exec), &exec)?,
         Request::Exec(exec) if exec.session => {
-            let _running = keeper.count_command();
-            return in_session(keeper, &exec, reader);
+            let _running = daemon.count_command();
+            return in_session(daemon, &exec, reader);
         }
         Request::Exec(exec) => {
-            let _running = keeper.count_command();
-            return follow(command(keeper, &exec), &exec, reader);
+            let _running = daemon.count_command();
+            return follow(command(daemon, &exec), &exec, reader);
         }
         Request::CopyIn { host, guest } => {
-            copied(unless_gone(reader, sandbox.copy_in(host, guest))?)
+            copied(until_disconnect(reader, sandbox.copy_in(host, guest))?)
         }
         Request::CopyOut {
             guest,
             host,
             git: false,
-        } => copied(unless_gone(reader, sandbox.copy_out(guest, host))?),
+        } => copied(until_disconnect(reader, sandbox.copy_out(guest, host))?),
         Request::CopyOut {
             guest,
             host,
             git: true,
-        } => copied(unless_gone(reader, sandbox.copy_out_with_git(guest, host))?),
+        } => copied(until_disconnect(
+            reader,
+            sandbox.copy_out_with_git(guest, host),
+        )?),
     };
     let mut stream = stream;
     let _ = Frame::reply(&done).and_then(|frame| write(&mut stream, &frame));
@@ -110,32 +114,32 @@ fn copied(copied: Copied) -> Json {
     })
 }
 
-/// Runs a command in the session, and tells what it wrote when it has ended. A
+/// Runs a command in the session, and sends what it wrote when it has ended. A
 /// signal ends it, as the end of the client does.
-fn in_session(keeper: &Keeper, exec: &Exec, reader: UnixStream) -> Result<(), Problem> {
-    let failed = |error: io::Error| Problem::io("connection", error);
+fn in_session(daemon: &Daemon, exec: &Exec, reader: UnixStream) -> Result<(), NamedError> {
+    let failed = |error: io::Error| NamedError::io("connection", error);
     let mut stream = reader.try_clone().map_err(failed)?;
     let options = ExecOptions {
         timeout: exec.timeout_ms.map(Duration::from_millis),
-        output_limit: exec.output_limit.or(keeper.spec.limits.output_limit),
+        output_limit: exec.output_limit.or(daemon.spec.limits.output_limit),
         ..ExecOptions::default()
     };
     let script = script(&exec.argv);
-    let done = unless_gone(reader, keeper.sandbox.exec_with(script, options));
+    let done = until_disconnect(reader, daemon.sandbox.exec_with(script, options));
     let (output, end) = match done {
         Ok(output) => {
             let code = output.exited.exit_code();
             ((output.stdout, output.stderr), Ok(code))
         }
-        Err(mut problem) => {
-            if problem.code == VmCode::Cancelled.name() {
-                problem.message = "the script was interrupted".to_owned();
-                problem.exit = INTERRUPTED;
+        Err(mut error) => {
+            if error.code == VmCode::Cancelled.name() {
+                error.message = "the script was interrupted".to_owned();
+                error.exit = INTERRUPTED;
             }
-            (problem.output.take().unwrap_or_default(), Err(problem))
+            (error.output.take().unwrap_or_default(), Err(error))
         }
     };
-    // A client that is gone hears nothing.
+    // A client that is gone gets nothing.
     let _ = (|| {
         for (of, bytes) in [(Stream::Stdout, output.0), (Stream::Stderr, output.1)] {
             for bytes in bytes.chunks(MAX_DATA) {
@@ -144,7 +148,7 @@ fn in_session(keeper: &Keeper, exec: &Exec, reader: UnixStream) -> Result<(), Pr
         }
         match &end {
             Ok(code) => write(&mut stream, &Frame::exited(*code, false)),
-            Err(problem) => write(&mut stream, &Frame::problem(problem)?),
+            Err(error) => write(&mut stream, &Frame::error(error)?),
         }
     })();
     let _ = stream.shutdown(Shutdown::Both);
@@ -166,8 +170,8 @@ fn script(argv: &[String]) -> String {
     }
 }
 
-fn command(keeper: &Keeper, exec: &Exec) -> Command {
-    let (sandbox, usual) = (&keeper.sandbox, keeper.spec.limits);
+fn command(daemon: &Daemon, exec: &Exec) -> Command {
+    let (sandbox, usual) = (&daemon.sandbox, daemon.spec.limits);
     let mut command = match exec.shell {
         Some((rows, columns)) => sandbox.shell(rows, columns),
         None => sandbox.command(&exec.argv),
@@ -203,7 +207,7 @@ fn command(keeper: &Keeper, exec: &Exec) -> Command {
 fn thread(
     name: &str,
     work: impl FnOnce() + Send + 'static,
-) -> Result<std::thread::JoinHandle<()>, Problem> {
+) -> Result<std::thread::JoinHandle<()>, NamedError> {
     std::thread::Builder::new()
         .name(name.to_owned())
         .spawn(work)
@@ -211,7 +215,7 @@ fn thread(
 }
 
 /// Starts a command that nobody follows.
-fn detached(command: Command, exec: &Exec) -> Result<Json, Problem> {
+fn detached(command: Command, exec: &Exec) -> Result<Json, NamedError> {
     // What the command started may stay when it ends: a service puts itself
     // into the background.
     let process = command.detach().spawn()?;
@@ -228,44 +232,44 @@ fn detached(command: Command, exec: &Exec) -> Result<Json, Problem> {
 }
 
 /// Runs a command whose streams and end the client follows.
-fn follow(command: Command, exec: &Exec, mut reader: UnixStream) -> Result<(), Problem> {
-    let failed = |error: io::Error| Problem::io("connection", error);
+fn follow(command: Command, exec: &Exec, mut reader: UnixStream) -> Result<(), NamedError> {
+    let failed = |error: io::Error| NamedError::io("connection", error);
     let cancel = Cancel::new();
     let process = Arc::new(command.cancel(&cancel).spawn()?);
     let writer: Writer = Arc::new(Mutex::new(reader.try_clone().map_err(failed)?));
     let takes_input = exec.stdin || exec.shell.is_some();
-    let feeder = match takes_input {
+    let forwarder = match takes_input {
         true => Some(
-            Feeder::start(Arc::clone(&process), Arc::clone(&writer))
+            StdinForwarder::start(Arc::clone(&process), Arc::clone(&writer))
                 .map_err(|error| VmError::new(VmCode::Resources, error.to_string()))?,
         ),
         false => None,
     };
     let theirs = Arc::clone(&process);
-    let telling = thread("output", move || tell(&theirs, &writer))?;
+    let forwarding = thread("output", move || forward_output(&theirs, &writer))?;
     while let Ok(Some(frame)) = read(&mut reader) {
-        if !hear(frame, &process, feeder.as_ref()) {
+        if !handle_frame(frame, &process, forwarder.as_ref()) {
             break;
         }
     }
-    // The command ended and was told so, or the client is gone or mad: then it
-    // ends now, although nobody reads what it wrote.
+    // The command ended and the client was answered, or the client is gone or
+    // mad: then it ends now, although nobody reads what it wrote.
     cancel.cancel();
     let _ = reader.shutdown(Shutdown::Both);
-    // One that panicked has told nothing, and the client sees the end.
-    let _ = telling.join();
+    // One that panicked has sent nothing, and the client sees the end.
+    let _ = forwarding.join();
     Ok(())
 }
 
-/// Does what a frame says; `false` for one that has no place here.
-fn hear(frame: Frame, process: &Process, feeder: Option<&Feeder>) -> bool {
+/// Handles a client's frame; `false` for one of a kind that does not belong here.
+fn handle_frame(frame: Frame, process: &Process, forwarder: Option<&StdinForwarder>) -> bool {
     // The end of the guest comes as the command's end.
     let Frame::Request(request) = frame else {
         return false;
     };
-    match (request, feeder) {
-        (protocol::Request::Stdin(bytes), Some(feeder)) => return feeder.bytes(bytes),
-        (protocol::Request::StdinEnd, Some(feeder)) => feeder.end(),
+    match (request, forwarder) {
+        (protocol::Request::Stdin(bytes), Some(forwarder)) => return forwarder.bytes(bytes),
+        (protocol::Request::StdinEnd, Some(forwarder)) => forwarder.end(),
         (protocol::Request::Resize(size), _) => {
             let _ = process.resize(size.rows, size.cols);
         }
@@ -280,8 +284,8 @@ fn hear(frame: Frame, process: &Process, feeder: Option<&Feeder>) -> bool {
     true
 }
 
-/// Passes on what a command writes, and its end.
-fn tell(process: &Process, writer: &Writer) {
+/// Forwards what a command writes, and its end.
+fn forward_output(process: &Process, writer: &Writer) {
     let end = loop {
         let chunk = match block_on(process.next()) {
             Ok(Some(chunk)) => chunk,
@@ -290,7 +294,7 @@ fn tell(process: &Process, writer: &Writer) {
         };
         for bytes in chunk.bytes.chunks(MAX_DATA) {
             if send(writer, &Frame::output(chunk.stream, bytes)).is_err() {
-                // The reader hears of the client's end too, and ends the
+                // The reader sees the client's end too, and ends the
                 // command.
                 return;
             }
@@ -303,7 +307,7 @@ fn tell(process: &Process, writer: &Writer) {
             write(&mut *stream, &end)
         }
         Err(error) => {
-            let frame = Frame::problem(&Problem::from(error));
+            let frame = Frame::error(&NamedError::from(error));
             frame.and_then(|frame| write(&mut *stream, &frame))
         }
     };
@@ -313,11 +317,11 @@ fn tell(process: &Process, writer: &Writer) {
 
 /// Waits for something, unless the client goes away before: then it is dropped,
 /// which ends it.
-fn unless_gone<T>(
+fn until_disconnect<T>(
     mut reader: UnixStream,
     work: impl Future<Output = Result<T, VmError>>,
-) -> Result<T, Problem> {
-    let failed = |error: io::Error| Problem::io("connection", error);
+) -> Result<T, NamedError> {
+    let failed = |error: io::Error| NamedError::io("connection", error);
     let (gone, is_gone) = oneshot::channel();
     let ours = reader.try_clone().map_err(failed)?;
     let listening = thread("client", move || {

@@ -1,4 +1,4 @@
-//! A named sandbox's settings, as `start` passes them to its process: over a
+//! Specification of a named sandbox, as `start` passes it to its process: over a
 //! pipe, because variables may be secrets and arguments are seen by everybody.
 
 use crate::sandbox_args::{DiskArg, SettingsArgs, TranslateArg};
@@ -46,7 +46,7 @@ impl Publish {
 
 /// A mount.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Share {
+struct MountSpec {
     host: PathBuf,
     guest: PathBuf,
     mode: String,
@@ -66,7 +66,7 @@ const MODES: [(&str, MountMode, GitWrites); 4] = [
 /// What the sandbox is like.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Spec {
-    mounts: Vec<Share>,
+    mounts: Vec<MountSpec>,
     net: Policy,
     env: Vec<(String, String)>,
     #[serde(default)]
@@ -93,7 +93,7 @@ impl Spec {
             let mode = MODES
                 .iter()
                 .find(|(_, mode, git)| (mode, git) == (&mount.mode, &mount.git));
-            Ok(Share {
+            Ok(MountSpec {
                 host: std::path::absolute(&mount.host)?,
                 guest: mount.guest.clone(),
                 mode: mode.map_or("ro", |(name, ..)| name).to_owned(),
@@ -124,7 +124,7 @@ impl Spec {
 
     /// The same as options of a new sandbox.
     pub(crate) fn settings(&self) -> SettingsArgs {
-        let mount = |share: &Share| {
+        let mount = |share: &MountSpec| {
             // One of no known name is one of a newer binary: the safest.
             let mode = MODES.iter().find(|(name, ..)| *name == share.mode);
             let (_, mode, git) = mode.unwrap_or(&MODES[0]);
@@ -148,10 +148,10 @@ impl Spec {
         }
     }
 
-    /// What may be told of it: variables may be secrets.
-    pub(crate) fn told(&self) -> Json {
+    /// What `status` may show of it: variables may be secrets.
+    pub(crate) fn summary(&self) -> Json {
         let path = |path: &Path| path.display().to_string();
-        let mount = |share: &Share| {
+        let mount = |share: &MountSpec| {
             json!({
                 "host": path(&share.host),
                 "guest": path(&share.guest),
@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ports_are_published_on_this_computer_unless_told() {
+    fn ports_are_published_on_this_computer_by_default() {
         let publish = |listen: &str, guest_port| {
             let listen = listen.parse().unwrap();
             Ok(Publish { listen, guest_port })
@@ -223,8 +223,8 @@ mod tests {
         let text = serde_json::to_string(&spec).unwrap();
         let back: Spec = serde_json::from_str(&text).unwrap();
         assert_eq!(back.settings(), settings);
-        assert!(!back.told().to_string().contains("secret"));
-        assert_eq!(back.told()["mounts"][1]["mode"], "rw");
+        assert!(!back.summary().to_string().contains("secret"));
+        assert_eq!(back.summary()["mounts"][1]["mode"], "rw");
     }
 
     #[test]

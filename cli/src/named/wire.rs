@@ -1,13 +1,13 @@
-//! What a client and a sandbox's process say to each other, in the frames of
+//! Wire format between a client and a sandbox's daemon, in the frames of
 //! [`a99_sandbox_protocol`].
 //!
 //! A connection carries one request, the first frame. The answer to a command is
 //! what it writes, then how it ended; to all else it is one reply. Standard
 //! input flows under a window: a client sends what it has credit for, so that
-//! the other end always reads, and hears of Ctrl-C or the client's end although
+//! the other end always reads, and notices Ctrl-C or the client's end although
 //! the command reads nothing.
 
-use super::problem::{Problem, REFUSED};
+use super::error::{NamedError, REFUSED};
 use a99_sandbox_protocol::{
     self as protocol, Ending, Exited, HEADER_BYTES, MAX_CHUNK, PtySize, Report, Stream, kind,
     raw_frame, read_frame,
@@ -50,8 +50,8 @@ pub(crate) enum Frame {
     /// From the sandbox: outputs, credit for standard input, the end of the
     /// command.
     Report(Report),
-    /// From the sandbox: a [`Problem`], JSON.
-    Problem(Vec<u8>),
+    /// From the sandbox: a [`NamedError`], JSON.
+    Error(Vec<u8>),
 }
 
 impl Frame {
@@ -100,15 +100,15 @@ impl Frame {
         match self {
             Self::Call(_) => kind::CALL,
             Self::Reply(_) => kind::REPLY,
-            Self::Problem(_) => kind::ERROR,
+            Self::Error(_) => kind::ERROR,
             Self::Request(request) => request.kind(),
             Self::Report(report) => report.kind(),
         }
     }
 
     /// An error for the client.
-    pub(crate) fn problem(problem: &Problem) -> io::Result<Self> {
-        Ok(Self::Problem(serde_json::to_vec(problem)?))
+    pub(crate) fn error(error: &NamedError) -> io::Result<Self> {
+        Ok(Self::Error(serde_json::to_vec(error)?))
     }
 
     /// An answer for the client.
@@ -117,7 +117,7 @@ impl Frame {
     }
 }
 
-/// Most bytes of a payload; none for kinds that have no place here.
+/// Most bytes of a payload; none for kinds that are not used here.
 fn limit(number: u8) -> Option<usize> {
     match number {
         kind::CALL | kind::REPLY | kind::ERROR => Some(MAX_JSON),
@@ -137,7 +137,7 @@ pub(crate) fn write(out: &mut impl Write, frame: &Frame) -> io::Result<()> {
     let number = frame.number();
     let mut bytes = Vec::new();
     match frame {
-        Frame::Call(json) | Frame::Reply(json) | Frame::Problem(json) => {
+        Frame::Call(json) | Frame::Reply(json) | Frame::Error(json) => {
             raw_frame(&mut bytes, number, ID, json);
         }
         Frame::Request(request) => request.encode(ID, &mut bytes),
@@ -164,7 +164,7 @@ pub(crate) fn read(input: &mut impl Read) -> io::Result<Option<Frame>> {
     let frame = match number {
         kind::CALL => Frame::Call(payload),
         kind::REPLY => Frame::Reply(payload),
-        kind::ERROR => Frame::Problem(payload),
+        kind::ERROR => Frame::Error(payload),
         ..=0x7F => protocol::Request::decode(number, &payload)
             .map(Frame::Request)
             .map_err(invalid)?,
@@ -248,8 +248,8 @@ pub(crate) fn write_request(out: &mut impl Write, request: &Request) -> io::Resu
 ///
 /// # Errors
 /// What is no request, and one of another version of this program.
-pub(crate) fn parse_request(frame: &Frame) -> Result<Request, Problem> {
-    let refused = |text: &str| Problem::new(REFUSED, text);
+pub(crate) fn parse_request(frame: &Frame) -> Result<Request, NamedError> {
+    let refused = |text: &str| NamedError::new(REFUSED, text);
     let Frame::Call(json) = frame else {
         return Err(refused("the first frame is no request"));
     };
@@ -266,8 +266,8 @@ pub(crate) fn parse_request(frame: &Frame) -> Result<Request, Problem> {
 ///
 /// # Errors
 /// [`REFUSED`] for what is none.
-pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
-    serde_json::from_slice(bytes).map_err(|error| Problem::new(REFUSED, error.to_string()))
+pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, NamedError> {
+    serde_json::from_slice(bytes).map_err(|error| NamedError::new(REFUSED, error.to_string()))
 }
 
 #[cfg(test)]
@@ -286,7 +286,7 @@ mod tests {
             Frame::output(Stream::Stderr, b""),
             Frame::credit(1 << 18),
             Frame::exited(137, true),
-            Frame::Problem(b"{}".to_vec()),
+            Frame::Error(b"{}".to_vec()),
         ]
     }
 
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_or_has_no_place_here_is_not_sent() {
+    fn what_is_too_long_or_not_used_here_is_not_sent() {
         for frame in [
             Frame::stdin(&[7; MAX_DATA + 1]),
             Frame::output(Stream::Stdout, &[7; MAX_DATA + 1]),
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_of_another_version_is_told_so() {
+    fn a_request_of_another_version_is_refused() {
         let exec = Request::Exec(Box::new(Exec {
             argv: vec!["echo".to_owned(), "\u{1}ü".to_owned()],
             ..Exec::default()
@@ -359,9 +359,9 @@ mod tests {
             ("[", "EOF"),
         ] {
             let call = Frame::Call(text.as_bytes().to_vec());
-            let problem = parse_request(&call).unwrap_err();
-            assert_eq!(problem.code, REFUSED);
-            assert!(problem.message.contains(about), "{problem:?}");
+            let error = parse_request(&call).unwrap_err();
+            assert_eq!(error.code, REFUSED);
+            assert!(error.message.contains(about), "{error:?}");
         }
     }
 }

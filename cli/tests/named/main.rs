@@ -46,7 +46,7 @@ fn bad_names_and_options_are_usage_errors() {
 }
 
 #[test]
-fn what_is_not_there_is_told() {
+fn what_is_not_there_is_an_error() {
     let home = Home::new("missing");
     let missing = "sandbox.no_such_name";
     assert_eq!(
@@ -104,9 +104,9 @@ fn what_a_killed_one_left_is_removed() {
     // A socket that nobody listens on, and a lock that nobody holds.
     drop(std::os::unix::net::UnixListener::bind(folder.join("box.sock")).unwrap());
     fs::write(folder.join("box.lock"), "999999\n").unwrap();
-    let told = home.ls();
-    assert_eq!(told["removed"][0], "box");
-    assert_eq!(told["sandboxes"], Json::Array(vec![]));
+    let reply = home.ls();
+    assert_eq!(reply["removed"][0], "box");
+    assert_eq!(reply["sandboxes"], Json::Array(vec![]));
     assert!(home.files().is_empty());
 }
 
@@ -134,10 +134,10 @@ fn a_sandbox_stays_between_commands() {
     let share = home.0.join("share");
     fs::create_dir(&share).unwrap();
     let mount = format!("{}:/project:rw", share.display());
-    let told = home.ok(&["start", "box", "--json", "--mount", &mount, "--env", "A=1"]);
-    let told: Json = serde_json::from_str(&told).expect(IMAGE);
+    let reply = home.ok(&["start", "box", "--json", "--mount", &mount, "--env", "A=1"]);
+    let reply: Json = serde_json::from_str(&reply).expect(IMAGE);
     assert_eq!(
-        (&told["name"], &told["status"]),
+        (&reply["name"], &reply["status"]),
         (&"box".into(), &"running".into())
     );
     home.ok(&[
@@ -191,10 +191,10 @@ fn a_sandbox_stays_between_commands() {
         "echo out; echo err >&2; exit 3",
     ];
     let output = home.run(&both);
-    let told: Json = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(told["exitCode"], 3);
+    let reply: Json = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(reply["exitCode"], 3);
     assert_eq!(
-        (&told["stdout"], &told["stderr"]),
+        (&reply["stdout"], &reply["stderr"]),
         (&"out\n".into(), &"err\n".into())
     );
     // What is in the guest only reaches the mount at the latest at the end.
@@ -372,8 +372,8 @@ fn a_stop_ends_what_runs() {
         }
         let output = child.wait_with_output().unwrap();
         assert_eq!(output.status.code(), Some(125), "{output:?}");
-        let told: Json = serde_json::from_slice(&output.stdout).unwrap();
-        assert_eq!(told["error"]["code"], "sandbox.stopped");
+        let reply: Json = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(reply["error"]["code"], "sandbox.stopped");
         eventually(|| home.files().is_empty());
     }
 }
@@ -390,14 +390,14 @@ fn a_killed_process_is_noticed_and_its_name_is_free() {
     kill("-KILL", &pid);
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(125), "{output:?}");
-    let told: Json = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(told["error"]["code"], "sandbox.lost");
+    let reply: Json = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(reply["error"]["code"], "sandbox.lost");
     // The process may take a moment to be gone.
     let mut removed = Vec::new();
     eventually(|| {
-        let told = home.ls();
-        removed.extend(told["removed"].as_array().unwrap().clone());
-        told["sandboxes"].as_array().unwrap().is_empty()
+        let reply = home.ls();
+        removed.extend(reply["removed"].as_array().unwrap().clone());
+        reply["sandboxes"].as_array().unwrap().is_empty()
     });
     assert_eq!(removed, ["box"]);
     // A start needs no `ls` before it.
@@ -500,9 +500,9 @@ fn a_tree_comes_back_as_it_went() {
         fs::set_permissions(tree.join(path), PermissionsExt::from_mode(mode)).unwrap();
     }
     let from = tree.to_str().unwrap();
-    let told = home.ok(&["cp", from, "box:/home/agent", "--json"]);
-    let told: Json = serde_json::from_str(&told).unwrap();
-    assert_eq!((&told["files"], &told["links"]), (&3.into(), &1.into()));
+    let reply = home.ok(&["cp", from, "box:/home/agent", "--json"]);
+    let reply: Json = serde_json::from_str(&reply).unwrap();
+    assert_eq!((&reply["files"], &reply["links"]), (&3.into(), &1.into()));
     assert_eq!(
         home.ok(&["exec", "box", "--", "/home/agent/tree/a/b/run"]),
         "ran\n"
@@ -552,9 +552,9 @@ fn a_tree_comes_back_as_it_went() {
 #[ignore = "needs the image"]
 fn a_published_port_leads_into_the_sandbox() {
     let home = Home::new("publish");
-    let told = home.ok(&["start", "box", "--publish", "0:8000", "--json"]);
-    let told: Json = serde_json::from_str(&told).unwrap();
-    let listen = told["ports"][0]["listen"].as_str().unwrap().to_owned();
+    let reply = home.ok(&["start", "box", "--publish", "0:8000", "--json"]);
+    let reply: Json = serde_json::from_str(&reply).unwrap();
+    let listen = reply["ports"][0]["listen"].as_str().unwrap().to_owned();
     let serve = "import socket; s = socket.create_server(('', 8000)); c = s.accept()[0]; c.sendall(b'from inside'); c.close()";
     home.ok(&["exec", "box", "--detach", "--", "python3", "-c", serve]);
     eventually(|| {
@@ -563,5 +563,5 @@ fn a_published_port_leads_into_the_sandbox() {
             std::net::TcpStream::connect(&listen).and_then(|mut s| s.read_to_string(&mut text));
         read.is_ok() && text == "from inside"
     });
-    assert_eq!(home.ls()["sandboxes"][0]["ports"], told["ports"]);
+    assert_eq!(home.ls()["sandboxes"][0]["ports"], reply["ports"]);
 }

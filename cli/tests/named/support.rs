@@ -1,4 +1,4 @@
-//! A home of its own for the sandboxes of a test.
+//! Test fixture: a runtime directory of its own for the sandboxes of a test.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -56,14 +56,14 @@ impl Home {
     pub fn fails(&self, args: &[&str], exit: i32) -> String {
         let output = self.run(args);
         assert_eq!(output.status.code(), Some(exit), "{args:?}: {output:?}");
-        let told: Json = serde_json::from_slice(&output.stdout).unwrap_or_default();
-        told["error"]["code"]
+        let report: Json = serde_json::from_slice(&output.stdout).unwrap_or_default();
+        report["error"]["code"]
             .as_str()
             .unwrap_or_default()
             .to_owned()
     }
 
-    /// What `ls` tells.
+    /// The answer of `ls --json`.
     #[track_caller]
     pub fn ls(&self) -> Json {
         serde_json::from_str(&self.ok(&["ls", "--json"])).unwrap()
@@ -71,8 +71,8 @@ impl Home {
 
     #[track_caller]
     pub fn pid(&self, name: &str) -> String {
-        let told = self.ls();
-        let mut all = told["sandboxes"].as_array().unwrap().iter();
+        let list = self.ls();
+        let mut all = list["sandboxes"].as_array().unwrap().iter();
         let status = all.find(|status| status["name"] == name).unwrap();
         status["pid"].to_string()
     }

@@ -5,11 +5,11 @@
 //! is a folder already takes the source in under its name, as with `cp -r`.
 
 use crate::failure::{Exit, Failure};
-use crate::named::args::{CpArgs, Side};
+use crate::named::args::{CpArgs, Endpoint};
 use crate::named::client::{self, Connection};
+use crate::named::error::{NamedError, ended};
 use crate::named::name::Name;
-use crate::named::place::Place;
-use crate::named::problem::{Problem, ended};
+use crate::named::runtime_dir::RuntimeDir;
 use crate::named::wire::Request;
 use crate::output;
 use a99_sandbox::VmCode;
@@ -19,8 +19,10 @@ use std::path::Path;
 /// Copies.
 pub(super) fn run(args: &CpArgs) -> Result<Exit, Failure> {
     let copied = match (&args.source, &args.target) {
-        (Side::Host(host), Side::Guest(name, guest)) => copy_in(name, host, guest),
-        (Side::Guest(name, guest), Side::Host(host)) => copy_out(name, guest, host, args.git),
+        (Endpoint::Host(host), Endpoint::Guest(name, guest)) => copy_in(name, host, guest),
+        (Endpoint::Guest(name, guest), Endpoint::Host(host)) => {
+            copy_out(name, guest, host, args.git)
+        }
         _ => {
             return Err(Failure::usage(
                 "expected NAME:PATH on one side and a path of this computer on the other \
@@ -28,40 +30,43 @@ pub(super) fn run(args: &CpArgs) -> Result<Exit, Failure> {
             ));
         }
     };
-    Ok(ended(copied.map(|told| shown(&told, args.json)), args.json))
+    Ok(ended(
+        copied.map(|reply| show(&reply, args.json)),
+        args.json,
+    ))
 }
 
-fn shown(told: &Json, json: bool) -> Exit {
+fn show(reply: &Json, json: bool) -> Exit {
     if json {
-        output::out(&format!("{told}\n"));
-    } else if told["leftOut"].as_u64().is_some_and(|count| count > 0) {
+        output::out(&format!("{reply}\n"));
+    } else if reply["leftOut"].as_u64().is_some_and(|count| count > 0) {
         let text = format!(
             "{} left out: devices, pipes, sockets, links that lead out, and what this \
              computer's git would run (`--git` copies that)",
-            told["leftOut"]
+            reply["leftOut"]
         );
         output::note("note", &text);
     }
     Exit::Ok
 }
 
-fn failed(side: &str, path: &str, why: &str) -> Problem {
-    Problem::new(VmCode::Copy.name(), format!("{side}: {path}: {why}"))
+fn failed(side: &str, path: &str, why: &str) -> NamedError {
+    NamedError::new(VmCode::Copy.name(), format!("{side}: {path}: {why}"))
 }
 
-fn copy_in(name: &Name, host: &str, guest: &str) -> Result<Json, Problem> {
-    let place = Place::of_user()?;
+fn copy_in(name: &Name, host: &str, guest: &str) -> Result<Json, NamedError> {
+    let dir = RuntimeDir::of_user()?;
     let source = source_of(host);
-    let into = |folder: &str| Ok(client::run(&place, name, &["test", "-d", folder])? == 0);
+    let into = |folder: &str| Ok(client::run(&dir, name, &["test", "-d", folder])? == 0);
     let guest = target(source, guest, into).map_err(|why| {
         why.unwrap_or_else(|| failed("host", host, "it has no name to be copied under"))
     })?;
     let host = absolute(source.path)?;
-    Connection::open(&place, name, &Request::CopyIn { host, guest })?.reply()
+    Connection::open(&dir, name, &Request::CopyIn { host, guest })?.reply()
 }
 
-fn copy_out(name: &Name, guest: &str, host: &str, git: bool) -> Result<Json, Problem> {
-    let place = Place::of_user()?;
+fn copy_out(name: &Name, guest: &str, host: &str, git: bool) -> Result<Json, NamedError> {
+    let dir = RuntimeDir::of_user()?;
     let source = source_of(guest);
     let into = |folder: &str| Ok(Path::new(folder).is_dir());
     let host = target(source, host, into).map_err(|why| {
@@ -69,37 +74,37 @@ fn copy_out(name: &Name, guest: &str, host: &str, git: bool) -> Result<Json, Pro
     })?;
     let host = absolute(&host)?;
     let guest = source.path.to_owned();
-    Connection::open(&place, name, &Request::CopyOut { guest, host, git })?.reply()
+    Connection::open(&dir, name, &Request::CopyOut { guest, host, git })?.reply()
 }
 
 /// The sandbox's process works elsewhere.
-fn absolute(path: &str) -> Result<String, Problem> {
-    let full = std::path::absolute(path).map_err(|error| Problem::io(path, error))?;
+fn absolute(path: &str) -> Result<String, NamedError> {
+    let full = std::path::absolute(path).map_err(|error| NamedError::io(path, error))?;
     let full = full.into_os_string().into_string();
     full.map_err(|_| failed("host", path, "the path of this folder is no UTF-8"))
 }
 
 /// What to copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Source<'a> {
+struct CopySource<'a> {
     path: &'a str,
     /// Only what is in it.
     is_content: bool,
 }
 
 /// `PATH/.` is the content of a folder.
-fn source_of(text: &str) -> Source<'_> {
+fn source_of(text: &str) -> CopySource<'_> {
     let content = text.strip_suffix("/.").or((text == ".").then_some("."));
     match content {
-        Some("") => Source {
+        Some("") => CopySource {
             path: "/",
             is_content: true,
         },
-        Some(path) => Source {
+        Some(path) => CopySource {
             path,
             is_content: true,
         },
-        None => Source {
+        None => CopySource {
             path: text,
             is_content: false,
         },
@@ -109,10 +114,10 @@ fn source_of(text: &str) -> Source<'_> {
 /// Where the source goes: into the target under its name, if that is a folder.
 /// `Err(None)` for a source without a name.
 fn target(
-    source: Source<'_>,
+    source: CopySource<'_>,
     target: &str,
-    is_folder: impl FnOnce(&str) -> Result<bool, Problem>,
-) -> Result<String, Option<Problem>> {
+    is_folder: impl FnOnce(&str) -> Result<bool, NamedError>,
+) -> Result<String, Option<NamedError>> {
     if source.is_content || !(target.ends_with('/') || is_folder(target).map_err(Some)?) {
         return Ok(target.to_owned());
     }
@@ -127,8 +132,9 @@ mod tests {
 
     #[test]
     fn a_folder_takes_the_source_in_under_its_name() {
-        let place = |source, into: &str| target(source_of(source), into, |path| Ok(path == "/dir"));
-        for (source, into, place_there) in [
+        let target_of =
+            |source, into: &str| target(source_of(source), into, |path| Ok(path == "/dir"));
+        for (source, into, expected) in [
             ("a", "/dir", "/dir/a"),
             ("x/a/", "/dir", "/dir/a"),
             ("x/a", "/new", "/new"),
@@ -138,15 +144,15 @@ mod tests {
             (".", "/dir", "/dir"),
             ("/.", "/new", "/new"),
         ] {
-            assert_eq!(place(source, into), Ok(place_there.to_owned()), "{source}");
+            assert_eq!(target_of(source, into), Ok(expected.to_owned()), "{source}");
         }
         for nameless in ["..", "/", "a/.."] {
-            assert_eq!(place(nameless, "/dir"), Err(None), "{nameless}");
+            assert_eq!(target_of(nameless, "/dir"), Err(None), "{nameless}");
         }
     }
 
     #[test]
-    fn contents_are_told_by_a_dot() {
+    fn a_dot_means_the_content() {
         for (text, path, is_content) in [
             ("a/.", "a", true),
             ("/.", "/", true),
@@ -154,7 +160,7 @@ mod tests {
             ("a.", "a.", false),
             ("a/..", "a/..", false),
         ] {
-            assert_eq!(source_of(text), Source { path, is_content }, "{text}");
+            assert_eq!(source_of(text), CopySource { path, is_content }, "{text}");
         }
     }
 }

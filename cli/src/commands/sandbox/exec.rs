@@ -60,13 +60,13 @@ fn exec(args: &ExecArgs) -> Result<Exit, VmError> {
     // Mounts get what is still in the guest.
     block_on(sandbox.stop());
     if !args.json {
-        tell_refused(sandbox.refused_git_write());
+        warn_refused_git_write(sandbox.refused_git_write());
     }
     result
 }
 
 /// Says what `EPERM` in the guest does not.
-pub(super) fn tell_refused(path: Option<&Path>) {
+pub(super) fn warn_refused_git_write(path: Option<&Path>) {
     if let Some(path) = path {
         let text = format!(
             "the sandbox was refused to write {}, which could make this computer's git run \
@@ -141,7 +141,7 @@ pub(super) fn streamed(process: &Process) -> Result<Exit, VmError> {
         }
     }
     let exited = block_on(process.wait())?;
-    tell_memory(exited.out_of_memory);
+    warn_out_of_memory(exited.out_of_memory);
     Ok(Exit::Guest(exited.exit_code()))
 }
 
@@ -177,7 +177,7 @@ fn collected(process: &Process) -> Result<Exit, VmError> {
 }
 
 /// Says what the exit code alone does not.
-pub(super) fn tell_memory(out_of_memory: bool) {
+pub(super) fn warn_out_of_memory(out_of_memory: bool) {
     if out_of_memory {
         let text = "the command, or a process of it, was ended for want of memory";
         output::note("note", text);

@@ -1,13 +1,13 @@
 //! `a99 sandbox exec NAME` and `shell NAME`: commands in a sandbox that has a
 //! name.
 
-use super::exec::{CLOSED_PIPE, COLLECTED_BYTES, is_closed_pipe, show, tell_memory, write};
-use super::shell::{Raw, needs_terminal, size};
+use super::exec::{CLOSED_PIPE, COLLECTED_BYTES, is_closed_pipe, show, warn_out_of_memory, write};
+use super::shell::{RawMode, needs_terminal, size};
 use crate::failure::{Exit, Failure};
-use crate::named::client::{Connection, Remote};
+use crate::named::client::{CommandControl, Connection};
+use crate::named::error::{NamedError, ended};
 use crate::named::name::Name;
-use crate::named::place::Place;
-use crate::named::problem::{Problem, ended};
+use crate::named::runtime_dir::RuntimeDir;
 use crate::named::wire::{Exec, Request};
 use crate::output;
 use crate::sandbox_args::{ExecArgs, SettingsArgs, ShellArgs};
@@ -54,8 +54,8 @@ fn fixed(name: &Name, settings: &SettingsArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-fn exec(name: &Name, args: &ExecArgs) -> Result<Exit, Problem> {
-    let place = Place::of_user()?;
+fn exec(name: &Name, args: &ExecArgs) -> Result<Exit, NamedError> {
+    let dir = RuntimeDir::of_user()?;
     // What a person types is meant for the command only if it is piped; the
     // session's commands have none.
     let piped = !args.detach && !args.session && !stdin().is_terminal();
@@ -79,14 +79,14 @@ fn exec(name: &Name, args: &ExecArgs) -> Result<Exit, Problem> {
         shell: None,
         detach: args.detach,
     };
-    let connection = Connection::open(&place, name, &Request::Exec(Box::new(exec)))?;
+    let connection = Connection::open(&dir, name, &Request::Exec(Box::new(exec)))?;
     if args.detach {
         let started = connection.reply()?;
         let shown = if args.json { &started } else { &started["pid"] };
         output::out(&format!("{shown}\n"));
         return Ok(Exit::Ok);
     }
-    follow_signals(connection.remote()?)?;
+    follow_signals(connection.control()?)?;
     if !args.json {
         let mut is_closed = false;
         let code = connection.follow(piped, |is_error, bytes| {
@@ -99,7 +99,7 @@ fn exec(name: &Name, args: &ExecArgs) -> Result<Exit, Problem> {
             Err(_) if is_closed => Ok(Exit::Guest(CLOSED_PIPE)),
             ended => {
                 let ended = ended?;
-                tell_memory(ended.out_of_memory);
+                warn_out_of_memory(ended.out_of_memory);
                 Ok(Exit::Guest(ended.code))
             }
         };
@@ -111,9 +111,9 @@ fn exec(name: &Name, args: &ExecArgs) -> Result<Exit, Problem> {
     });
     match code {
         Ok(code) => Ok(show(code, &out, &err)),
-        Err(problem) => Err(Problem {
+        Err(error) => Err(NamedError {
             output: Some((out, err)),
-            ..problem
+            ..error
         }),
     }
 }
@@ -128,10 +128,10 @@ fn pass(is_error: bool, bytes: &[u8]) -> std::io::Result<()> {
 
 /// The first signal is the command's. The second one ends the command and this
 /// process, whatever the sandbox does: it may be one that answers no more.
-fn follow_signals(remote: Remote) -> Result<(), Problem> {
-    let mut signals =
-        Signals::new([SIGINT, SIGTERM, SIGQUIT]).map_err(|error| Problem::io("signals", error))?;
-    let remote = Arc::new(remote);
+fn follow_signals(control: CommandControl) -> Result<(), NamedError> {
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGQUIT])
+        .map_err(|error| NamedError::io("signals", error))?;
+    let control = Arc::new(control);
     on_a_thread(move || {
         let mut is_second = false;
         for signal in signals.forever() {
@@ -141,11 +141,11 @@ fn follow_signals(remote: Remote) -> Result<(), Problem> {
             };
             // On a thread of its own: whoever writes may wait for a sandbox that
             // does not read.
-            let theirs = Arc::clone(&remote);
-            let told = on_a_thread(move || {
+            let theirs = Arc::clone(&control);
+            let sent = on_a_thread(move || {
                 let _ = theirs.signal(number);
             });
-            if is_second || told.is_err() {
+            if is_second || sent.is_err() {
                 std::thread::sleep(GRACE);
                 let code = SIGNAL_EXIT.saturating_add(signal.unsigned_abs() as u8);
                 std::process::exit(code.into());
@@ -155,12 +155,12 @@ fn follow_signals(remote: Remote) -> Result<(), Problem> {
     })
 }
 
-fn on_a_thread(work: impl FnOnce() + Send + 'static) -> Result<(), Problem> {
+fn on_a_thread(work: impl FnOnce() + Send + 'static) -> Result<(), NamedError> {
     let thread = std::thread::Builder::new().name("signals".to_owned());
     let spawned = thread.spawn(work);
     spawned
         .map(drop)
-        .map_err(|error| Problem::io("no thread", error))
+        .map_err(|error| NamedError::io("no thread", error))
 }
 
 /// Opens a shell.
@@ -169,37 +169,37 @@ pub(super) fn shell(name: &Name, args: &ShellArgs) -> Result<Exit, Failure> {
     Ok(ended(open_shell(name, args), false))
 }
 
-fn open_shell(name: &Name, args: &ShellArgs) -> Result<Exit, Problem> {
-    needs_terminal().map_err(Problem::from)?;
-    let place = Place::of_user()?;
+fn open_shell(name: &Name, args: &ShellArgs) -> Result<Exit, NamedError> {
+    needs_terminal().map_err(NamedError::from)?;
+    let dir = RuntimeDir::of_user()?;
     let exec = Exec {
         env: args.settings.env.clone(),
         root: args.root,
         shell: Some(size()),
         ..Exec::default()
     };
-    let connection = Connection::open(&place, name, &Request::Exec(Box::new(exec)))?;
-    let raw = Raw::enter().map_err(|error: VmError| Problem::from(error))?;
-    follow_terminal(connection.remote()?)?;
+    let connection = Connection::open(&dir, name, &Request::Exec(Box::new(exec)))?;
+    let raw = RawMode::enter().map_err(|error: VmError| NamedError::from(error))?;
+    follow_terminal(connection.control()?)?;
     let code = connection.follow(true, pass);
     drop(raw);
     Ok(Exit::Guest(code?.code))
 }
 
-/// Tells the shell of the terminal's size; ends it when this process is to end,
+/// Sends the shell the terminal's size; ends it when this process is to end,
 /// so that the terminal is left as it was.
-fn follow_terminal(remote: Remote) -> Result<(), Problem> {
-    let mut signals =
-        Signals::new([SIGWINCH, SIGTERM, SIGHUP]).map_err(|error| Problem::io("signals", error))?;
+fn follow_terminal(control: CommandControl) -> Result<(), NamedError> {
+    let mut signals = Signals::new([SIGWINCH, SIGTERM, SIGHUP])
+        .map_err(|error| NamedError::io("signals", error))?;
     on_a_thread(move || {
         for signal in signals.forever() {
             let (rows, columns) = size();
             if signal != SIGWINCH {
                 // The shell ends with the connection, and the terminal is left
                 // as it was.
-                return remote.hang_up();
+                return control.hang_up();
             }
-            if remote.resize(rows, columns).is_err() {
+            if control.resize(rows, columns).is_err() {
                 return;
             }
         }

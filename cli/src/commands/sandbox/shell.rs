@@ -1,6 +1,6 @@
 //! `a99 sandbox shell`: a shell in a new sandbox, on this terminal.
 
-use super::exec::{pass_input, streamed, tell_refused};
+use super::exec::{pass_input, streamed, warn_refused_git_write};
 use super::start::{ended, start};
 use crate::failure::Exit;
 use crate::sandbox_args::ShellArgs;
@@ -11,7 +11,7 @@ use signal_hook::iterator::Signals;
 use std::io::{IsTerminal, stdin, stdout};
 use std::sync::Arc;
 
-/// Size of a terminal that does not tell it.
+/// Size of a terminal that does not report one.
 const USUAL_SIZE: (u16, u16) = (24, 80);
 
 /// Runs the command.
@@ -32,13 +32,13 @@ fn shell(args: &ShellArgs) -> Result<Exit, VmError> {
     let shell = sandbox.shell(rows, columns);
     let shell = if args.root { shell.root() } else { shell };
     let shell = Arc::new(shell.spawn()?);
-    let raw = Raw::enter()?;
+    let raw = RawMode::enter()?;
     follow_signals(&shell)?;
     pass_input(&shell)?;
     let result = streamed(&shell);
     drop(raw);
     block_on(sandbox.stop());
-    tell_refused(sandbox.refused_git_write());
+    warn_refused_git_write(sandbox.refused_git_write());
     result
 }
 
@@ -59,12 +59,12 @@ pub(super) fn size() -> (u16, u16) {
     }
 }
 
-/// This terminal passing every key on; as before when dropped.
-pub(super) struct Raw {
+/// Raw mode of this terminal: every key is passed on; restored when dropped.
+pub(super) struct RawMode {
     before: Termios,
 }
 
-impl Raw {
+impl RawMode {
     /// Takes the terminal over.
     pub(super) fn enter() -> Result<Self, VmError> {
         let failed = |error| VmError::new(VmCode::Io, format!("terminal: {error}"));
@@ -76,14 +76,14 @@ impl Raw {
     }
 }
 
-impl Drop for Raw {
+impl Drop for RawMode {
     fn drop(&mut self) {
         // The terminal may be gone.
         let _ = rustix::termios::tcsetattr(stdin(), OptionalActions::Now, &self.before);
     }
 }
 
-/// Tells the shell of the terminal's size; ends it when this process is to end,
+/// Sends the shell the terminal's size; ends it when this process is to end,
 /// so that the terminal is left as it was.
 fn follow_signals(shell: &Arc<Process>) -> Result<(), VmError> {
     let failed = |error| VmError::new(VmCode::Resources, format!("signals: {error}"));
@@ -93,11 +93,11 @@ fn follow_signals(shell: &Arc<Process>) -> Result<(), VmError> {
     let spawned = thread.spawn(move || {
         for signal in signals.forever() {
             let (rows, columns) = size();
-            let told = match signal {
+            let sent = match signal {
                 SIGWINCH => shell.resize(rows, columns),
                 _ => shell.kill(),
             };
-            if told.is_err() {
+            if sent.is_err() {
                 return;
             }
         }

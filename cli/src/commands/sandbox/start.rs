@@ -1,4 +1,4 @@
-//! A sandbox as the command line describes it.
+//! Sandbox builder, set up as the command line describes it.
 
 use super::{failed, show};
 use crate::failure::Exit;
@@ -90,7 +90,7 @@ fn build(cache: &Cache) -> Result<(), VmError> {
     built.map(drop).map_err(image_failed)
 }
 
-/// Tells of a failure as an exit code.
+/// The exit of a command; a failure is reported.
 pub(super) fn ended(result: Result<Exit, VmError>, json: bool) -> Exit {
     result.unwrap_or_else(|error| failed(&error, json))
 }

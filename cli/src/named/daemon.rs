@@ -1,4 +1,4 @@
-//! The background process of a named sandbox: the hidden command
+//! Daemon: the background process of a named sandbox, the hidden command
 //! `a99 sandbox keep NAME`, which `start` runs.
 //!
 //! It reads the settings from standard input, starts the sandbox and says on
@@ -7,10 +7,10 @@
 //! SIGTERM, or when its guest ends; it then leaves nothing behind, but for the
 //! log of an end that nobody wanted.
 
-use super::lock::{Lock, State};
+use super::error::{NAME_TAKEN, NOT_ANSWERING, NamedError};
+use super::lock::{Lock, LockState};
 use super::name::Name;
-use super::place::Place;
-use super::problem::{NAME_TAKEN, NOT_ANSWERING, Problem};
+use super::runtime_dir::RuntimeDir;
 use super::serve::{refuse, serve};
 use super::spec::Spec;
 use super::wire::{Frame, write};
@@ -34,75 +34,75 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 const MAX_CLIENTS: usize = 128;
 
 /// How often it is asked whether the guest ended by itself.
-const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How long clients may take to hear that the sandbox was stopped.
-const FAREWELL: Duration = Duration::from_secs(2);
+/// How long clients that are still served may take to disconnect.
+const CLIENT_DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How long a name is waited for: whoever looks for what is left of a dead
-/// sandbox holds its lock for a moment.
-const LOCK_PATIENCE: Duration = Duration::from_millis(500);
+/// How long a name's lock is waited for: whoever looks for what is left of a dead
+/// sandbox holds it for a moment.
+const LOCK_TIMEOUT: Duration = Duration::from_millis(500);
 const LOCK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// How long to wait when there are no descriptors for another client.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// A wish that the sandbox ends, and who wants to know when it has.
-type Stop = Option<UnixStream>;
+/// A request to stop, and the connection that is answered when it is done.
+type StopRequest = Option<UnixStream>;
 
 /// The sandbox and what its clients need.
-pub(super) struct Keeper {
+pub(super) struct Daemon {
     name: Name,
     pub(super) spec: Spec,
     pub(super) sandbox: Sandbox,
     started: SystemTime,
     commands: AtomicUsize,
-    stops: Sender<Stop>,
+    stop_requests: Sender<StopRequest>,
     clients: Mutex<usize>,
-    fewer: Condvar,
+    client_left: Condvar,
 }
 
 /// A command that is counted as long as this lives.
-pub(super) struct Counted<'a>(&'a AtomicUsize);
+pub(super) struct CommandGuard<'a>(&'a AtomicUsize);
 
-impl Drop for Counted<'_> {
+impl Drop for CommandGuard<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-impl Keeper {
-    /// What is told of the sandbox.
+impl Daemon {
+    /// The status report: settings and counters.
     pub(super) fn status(&self) -> Json {
-        let mut told = self.spec.told();
+        let mut status = self.spec.summary();
         let since = self.started.duration_since(UNIX_EPOCH).unwrap_or_default();
         let age = self.started.elapsed().unwrap_or_default();
         let ports = self.sandbox.forwards().iter().zip(&self.spec.publish);
         let ports = ports.map(|(listen, publish)| {
             json!({"listen": listen.to_string(), "guestPort": publish.guest_port})
         });
-        told["name"] = self.name.as_str().into();
-        told["status"] = "running".into();
-        told["pid"] = std::process::id().into();
-        told["startedMs"] = (since.as_millis() as u64).into();
-        told["ageMs"] = (age.as_millis() as u64).into();
-        told["commands"] = self.commands.load(Ordering::Relaxed).into();
-        told["instructions"] = self.sandbox.instructions().into();
-        told["ports"] = ports.collect::<Vec<_>>().into();
-        told
+        status["name"] = self.name.as_str().into();
+        status["status"] = "running".into();
+        status["pid"] = std::process::id().into();
+        status["startedMs"] = (since.as_millis() as u64).into();
+        status["ageMs"] = (age.as_millis() as u64).into();
+        status["commands"] = self.commands.load(Ordering::Relaxed).into();
+        status["instructions"] = self.sandbox.instructions().into();
+        status["ports"] = ports.collect::<Vec<_>>().into();
+        status
     }
 
     /// One more command that a client follows.
-    pub(super) fn count_command(&self) -> Counted<'_> {
+    pub(super) fn count_command(&self) -> CommandGuard<'_> {
         self.commands.fetch_add(1, Ordering::Relaxed);
-        Counted(&self.commands)
+        CommandGuard(&self.commands)
     }
 
-    /// Asks for the end. When it comes, whoever asked hears of it.
-    pub(super) fn ask_to_stop(&self, asker: Stop) {
+    /// Requests the end; the asker gets a reply when it has come.
+    pub(super) fn request_stop(&self, asker: StopRequest) {
         // Nobody listens once the end has begun; then the asker sees the end
         // of the connection.
-        let _ = self.stops.send(asker);
+        let _ = self.stop_requests.send(asker);
     }
 
     fn clients(&self) -> MutexGuard<'_, usize> {
@@ -110,69 +110,69 @@ impl Keeper {
     }
 }
 
-/// Keeps a sandbox until its end.
+/// Runs a sandbox until its end.
 pub(crate) fn run(name: &Name) -> Exit {
-    // A process of its own session hears nothing of the terminal's keys. It may
+    // A process of its own session gets no signals of the terminal's keys. It may
     // lead one already, when somebody runs the command by hand.
     let _ = rustix::process::setsid();
     rustix::process::umask(Mode::RWXG | Mode::RWXO);
-    match keep(name) {
+    match run_daemon(name) {
         Ok(()) => Exit::Ok,
-        Err(problem) => {
-            let _ = say(&json!({ "problem": problem }));
-            Exit::Guest(problem.exit)
+        Err(error) => {
+            let _ = report_start(&json!({ "error": error }));
+            Exit::Guest(error.exit)
         }
     }
 }
 
-/// A line for `start`.
-fn say(line: &Json) -> io::Result<()> {
+/// Writes the line that `start` waits for.
+fn report_start(line: &Json) -> io::Result<()> {
     let mut out = stdout().lock();
     writeln!(out, "{line}")?;
     out.flush()
 }
 
-fn keep(name: &Name) -> Result<(), Problem> {
+fn run_daemon(name: &Name) -> Result<(), NamedError> {
     let mut settings = Vec::new();
     let read = stdin().lock().read_to_end(&mut settings);
-    read.map_err(|error| Problem::io("settings", error))?;
+    read.map_err(|error| NamedError::io("settings", error))?;
     let spec: Spec = super::wire::parse(&settings)?;
-    std::env::set_current_dir("/").map_err(|error| Problem::io("/", error))?;
-    let place = Place::of_user()?;
-    let lock = take_name(&place, name)?;
-    let log = place.new_log(name)?;
-    rustix::stdio::dup2_stderr(&log).map_err(|error| Problem::io("log", error))?;
-    let kept = keep_named(name, spec, &place);
-    if place.log_text(name).is_none() {
-        place.remove_log(name);
+    std::env::set_current_dir("/").map_err(|error| NamedError::io("/", error))?;
+    let dir = RuntimeDir::of_user()?;
+    let lock = claim_name(&dir, name)?;
+    let log = dir.new_log(name)?;
+    rustix::stdio::dup2_stderr(&log).map_err(|error| NamedError::io("log", error))?;
+    let ended = run_sandbox(name, spec, &dir);
+    if dir.log_text(name).is_none() {
+        dir.remove_log(name);
     }
-    place.clear(name, lock);
-    kept
+    dir.clear(name, lock);
+    ended
 }
 
-fn take_name(place: &Place, name: &Name) -> Result<Lock, Problem> {
-    let deadline = Instant::now() + LOCK_PATIENCE;
+fn claim_name(dir: &RuntimeDir, name: &Name) -> Result<Lock, NamedError> {
+    let deadline = Instant::now() + LOCK_TIMEOUT;
     loop {
-        match place.lock(name, true)? {
-            State::Taken(lock) => return Ok(lock),
-            State::Held | State::Absent if Instant::now() < deadline => {
+        match dir.lock(name, true)? {
+            LockState::Taken(lock) => return Ok(lock),
+            LockState::Held | LockState::Absent if Instant::now() < deadline => {
                 std::thread::sleep(LOCK_INTERVAL);
             }
-            State::Held | State::Absent => {
+            LockState::Held | LockState::Absent => {
                 let text = format!(
                     "a sandbox named {name} is there already; `a99 sandbox stop {name}` ends it"
                 );
-                return Err(Problem::new(NAME_TAKEN, text));
+                return Err(NamedError::new(NAME_TAKEN, text));
             }
         }
     }
 }
 
-fn keep_named(name: &Name, spec: Spec, place: &Place) -> Result<(), Problem> {
+fn run_sandbox(name: &Name, spec: Spec, dir: &RuntimeDir) -> Result<(), NamedError> {
     let settings = spec.settings();
     let mut builder = builder(&settings);
     if settings.image.is_none() {
-        let cache = Cache::of_user().map_err(|error| Problem::io("image", error))?;
+        let cache = Cache::of_user().map_err(|error| NamedError::io("image", error))?;
         let image = Image::current(&cache, &mut |_: a99_sandbox::image::Event<'_>| {})?;
         builder = builder.loaded_image(&image).hostname(name.as_str());
     }
@@ -180,133 +180,136 @@ fn keep_named(name: &Name, spec: Spec, place: &Place) -> Result<(), Problem> {
         builder = builder.forward(publish.listen, publish.guest_port);
     }
     let sandbox = builder.start_blocking()?;
-    let listener = place.listen(name)?;
-    let (stops, stopped) = channel();
-    let keeper = Arc::new(Keeper {
+    let listener = dir.listen(name)?;
+    let (stop_requests, stopped) = channel();
+    let daemon = Arc::new(Daemon {
         name: name.clone(),
         spec,
         sandbox,
         started: SystemTime::now(),
         commands: AtomicUsize::new(0),
-        stops,
+        stop_requests,
         clients: Mutex::new(0),
-        fewer: Condvar::new(),
+        client_left: Condvar::new(),
     });
-    follow_signals(&keeper)?;
-    accept(&keeper, listener)?;
-    let ready = say(&json!({ "ready": keeper.status() }))
-        .map_err(|error| Problem::io("nobody waits for the start", error))
-        .and_then(|()| leave_streams());
+    follow_signals(&daemon)?;
+    accept(&daemon, listener)?;
+    let ready = report_start(&json!({ "ready": daemon.status() }))
+        .map_err(|error| NamedError::io("nobody waits for the start", error))
+        .and_then(|()| detach_stdio());
     let asked = match ready {
-        Ok(()) => until_stopped(&keeper, &stopped),
-        Err(problem) => Err(problem),
+        Ok(()) => wait_for_stop(&daemon, &stopped),
+        Err(error) => Err(error),
     };
-    end(&keeper, place, &stopped, asked)
+    shut_down(&daemon, dir, &stopped, asked)
 }
 
-/// From here on there is nobody to read from or to write to.
-fn leave_streams() -> Result<(), Problem> {
-    let failed = |error| Problem::io("/dev/null", error);
+/// Standard input and output become `/dev/null`: nobody is at the other end.
+fn detach_stdio() -> Result<(), NamedError> {
+    let failed = |error| NamedError::io("/dev/null", error);
     let flags = OFlags::RDWR | OFlags::CLOEXEC;
     let null = rustix::fs::open("/dev/null", flags, Mode::empty()).map_err(failed)?;
     rustix::stdio::dup2_stdin(&null).map_err(failed)?;
     rustix::stdio::dup2_stdout(&null).map_err(failed)
 }
 
-fn follow_signals(keeper: &Arc<Keeper>) -> Result<(), Problem> {
-    let failed = |error| Problem::io("signals", error);
+fn follow_signals(daemon: &Arc<Daemon>) -> Result<(), NamedError> {
+    let failed = |error| NamedError::io("signals", error);
     let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP]).map_err(failed)?;
-    let stops = keeper.stops.clone();
+    let stop_requests = daemon.stop_requests.clone();
     let thread = std::thread::Builder::new().name("signals".to_owned());
     let spawned = thread.spawn(move || {
         for _ in signals.forever() {
-            let _ = stops.send(None);
+            let _ = stop_requests.send(None);
         }
     });
     spawned.map(drop).map_err(failed)
 }
 
 /// Lets clients in, each on a thread of its own.
-fn accept(keeper: &Arc<Keeper>, listener: UnixListener) -> Result<(), Problem> {
-    let keeper = Arc::clone(keeper);
+fn accept(daemon: &Arc<Daemon>, listener: UnixListener) -> Result<(), NamedError> {
+    let daemon = Arc::clone(daemon);
     let thread = std::thread::Builder::new().name("clients".to_owned());
     let spawned = thread.spawn(move || {
         for stream in listener.incoming() {
             match stream {
-                Ok(stream) => admit(&keeper, stream),
+                Ok(stream) => admit(&daemon, stream),
                 Err(_) => std::thread::sleep(ACCEPT_PAUSE),
             }
         }
     });
     spawned
         .map(drop)
-        .map_err(|error| Problem::io("no thread", error))
+        .map_err(|error| NamedError::io("no thread", error))
 }
 
-fn admit(keeper: &Arc<Keeper>, stream: UnixStream) {
+fn admit(daemon: &Arc<Daemon>, stream: UnixStream) {
     let busy = |stream| {
         let text = format!("{MAX_CLIENTS} clients are served already");
-        refuse(stream, &Problem::new(NOT_ANSWERING, text));
+        refuse(stream, &NamedError::new(NOT_ANSWERING, text));
     };
-    let mut clients = keeper.clients();
+    let mut clients = daemon.clients();
     if *clients == MAX_CLIENTS {
         return busy(stream);
     }
     *clients += 1;
     drop(clients);
-    let client = Client(Arc::clone(keeper));
+    let client = ClientGuard(Arc::clone(daemon));
     let thread = std::thread::Builder::new().name("client".to_owned());
-    // Without a thread the connection is dropped, and the client told by that.
+    // Without a thread the connection is dropped, which the client sees.
     let _ = thread.spawn(move || serve(&client.0, stream));
 }
 
 /// A client that is counted as long as this lives.
-struct Client(Arc<Keeper>);
+struct ClientGuard(Arc<Daemon>);
 
-impl Drop for Client {
+impl Drop for ClientGuard {
     fn drop(&mut self) {
         *self.0.clients() -= 1;
-        self.0.fewer.notify_all();
+        self.0.client_left.notify_all();
     }
 }
 
-/// Waits for a wish that the sandbox ends; who wished, or how it ended by itself.
-fn until_stopped(keeper: &Keeper, stopped: &Receiver<Stop>) -> Result<Stop, Problem> {
+/// Waits for a request to stop, or until the guest ends by itself.
+fn wait_for_stop(
+    daemon: &Daemon,
+    stopped: &Receiver<StopRequest>,
+) -> Result<StopRequest, NamedError> {
     loop {
-        match stopped.recv_timeout(LOOK_INTERVAL) {
+        match stopped.recv_timeout(POLL_INTERVAL) {
             Ok(asker) => return Ok(asker),
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
         }
-        if let Some(error) = keeper.sandbox.ended() {
+        if let Some(error) = daemon.sandbox.ended() {
             let _ = writeln!(stderr(), "the sandbox ended by itself: {error}");
             return Err(error.into());
         }
     }
 }
 
-/// Ends everything; clients hear of it.
-fn end(
-    keeper: &Keeper,
-    place: &Place,
-    stopped: &Receiver<Stop>,
-    asked: Result<Stop, Problem>,
-) -> Result<(), Problem> {
+/// Shutdown: stops the guest, drains the clients and answers those who asked.
+fn shut_down(
+    daemon: &Daemon,
+    dir: &RuntimeDir,
+    stopped: &Receiver<StopRequest>,
+    asked: Result<StopRequest, NamedError>,
+) -> Result<(), NamedError> {
     // From now on the name is not found.
-    place.remove_socket(&keeper.name);
-    block_on(keeper.sandbox.stop());
-    let deadline = Instant::now() + FAREWELL;
-    let mut clients = keeper.clients();
+    dir.remove_socket(&daemon.name);
+    block_on(daemon.sandbox.stop());
+    let deadline = Instant::now() + CLIENT_DRAIN_TIMEOUT;
+    let mut clients = daemon.clients();
     while *clients > 0 {
         let Some(left) = deadline.checked_duration_since(Instant::now()) else {
             break;
         };
-        let waited = keeper.fewer.wait_timeout(clients, left);
+        let waited = daemon.client_left.wait_timeout(clients, left);
         clients = waited.unwrap_or_else(PoisonError::into_inner).0;
     }
     drop(clients);
     let (first, asked) = match asked {
         Ok(asker) => (asker, Ok(())),
-        Err(problem) => (None, Err(problem)),
+        Err(error) => (None, Err(error)),
     };
     let others = stopped.try_iter().flatten();
     for mut asker in first.into_iter().chain(others) {

@@ -3,11 +3,11 @@
 use super::start::load;
 use crate::failure::Exit;
 use crate::named::args::{LsArgs, StartArgs, StopArgs};
-use crate::named::client::{self, Found};
+use crate::named::client::{self, Probe};
+use crate::named::error::{NO_SUCH_NAME, NamedError, ended};
 use crate::named::launch::launch;
 use crate::named::name::Name;
-use crate::named::place::Place;
-use crate::named::problem::{NO_SUCH_NAME, Problem, ended};
+use crate::named::runtime_dir::RuntimeDir;
 use crate::named::spec::Spec;
 use crate::output;
 use serde_json::{Value as Json, json};
@@ -17,13 +17,13 @@ pub(super) fn start(args: &StartArgs) -> Exit {
     ended(started(args), args.json)
 }
 
-fn started(args: &StartArgs) -> Result<Exit, Problem> {
+fn started(args: &StartArgs) -> Result<Exit, NamedError> {
     if args.settings.image.is_none() {
         // Here is the terminal that may be asked whether to build one.
         drop(load()?);
     }
     let spec = Spec::of(&args.settings, &args.publish);
-    let spec = spec.map_err(|error| Problem::io("working folder", error))?;
+    let spec = spec.map_err(|error| NamedError::io("working folder", error))?;
     let status = launch(&args.name, &spec)?;
     if args.json {
         output::out(&format!("{status}\n"));
@@ -54,24 +54,24 @@ pub(super) fn ls(args: &LsArgs) -> Exit {
     ended(listed(args), args.json)
 }
 
-fn listed(args: &LsArgs) -> Result<Exit, Problem> {
-    let place = Place::of_user()?;
+fn listed(args: &LsArgs) -> Result<Exit, NamedError> {
+    let dir = RuntimeDir::of_user()?;
     let (mut running, mut removed) = (Vec::new(), Vec::new());
-    for name in place.names()? {
-        match client::look(&place, &name)? {
-            Some(Found::Running(status)) => running.push(status),
-            Some(Found::Silent(pid)) => running.push(json!({
+    for name in dir.names()? {
+        match client::probe(&dir, &name)? {
+            Some(Probe::Running(status)) => running.push(status),
+            Some(Probe::Unresponsive(pid)) => running.push(json!({
                 "name": name.as_str(),
                 "status": "not answering",
                 "pid": pid,
             })),
-            Some(Found::Dead) => removed.push(name.to_string()),
+            Some(Probe::Dead) => removed.push(name.to_string()),
             None => {}
         }
     }
     if args.json {
-        let told = json!({"sandboxes": running, "removed": removed});
-        output::out(&format!("{told}\n"));
+        let list = json!({"sandboxes": running, "removed": removed});
+        output::out(&format!("{list}\n"));
     } else {
         output::out(&table(&running));
         for name in removed {
@@ -127,19 +127,19 @@ pub(super) fn stop(args: &StopArgs) -> Exit {
     ended(stopped(args), args.json)
 }
 
-fn stopped(args: &StopArgs) -> Result<Exit, Problem> {
-    let place = Place::of_user()?;
+fn stopped(args: &StopArgs) -> Result<Exit, NamedError> {
+    let dir = RuntimeDir::of_user()?;
     let names: Vec<Name> = match args.all {
-        true => place.names()?,
+        true => dir.names()?,
         false => args.names.clone(),
     };
     let mut stopped = Vec::new();
     for name in &names {
-        match client::stop(&place, name) {
+        match client::stop(&dir, name) {
             Ok(()) => stopped.push(name.as_str()),
             // It was dead, or ended by itself since it was listed.
-            Err(problem) if args.all && problem.code == NO_SUCH_NAME => {}
-            Err(problem) => return Err(problem),
+            Err(error) if args.all && error.code == NO_SUCH_NAME => {}
+            Err(error) => return Err(error),
         }
     }
     if args.json {

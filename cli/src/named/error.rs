@@ -1,4 +1,4 @@
-//! Failures of named sandboxes, which travel from the keeper to its clients.
+//! Errors of named sandboxes, which travel from the daemon to its clients.
 
 use crate::commands::sandbox::{SANDBOX_FAILED, exit_of};
 use crate::failure::Exit;
@@ -12,7 +12,7 @@ use std::fmt::Display;
 pub(crate) const NO_SUCH_NAME: &str = "sandbox.no_such_name";
 /// A sandbox of that name runs already.
 pub(crate) const NAME_TAKEN: &str = "sandbox.name_taken";
-/// The folder of the sockets is not the user's alone.
+/// The runtime directory is not the user's alone.
 pub(crate) const UNTRUSTED_FOLDER: &str = "sandbox.untrusted_folder";
 /// The sandbox's process does not answer.
 pub(crate) const NOT_ANSWERING: &str = "sandbox.not_answering";
@@ -23,7 +23,7 @@ pub(crate) const REFUSED: &str = "sandbox.refused";
 
 /// Why something about a named sandbox failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Problem {
+pub(crate) struct NamedError {
     /// The kind; the texts never change.
     pub code: String,
     /// What happened to what.
@@ -35,7 +35,7 @@ pub(crate) struct Problem {
     pub output: Option<(Vec<u8>, Vec<u8>)>,
 }
 
-impl Problem {
+impl NamedError {
     /// A failure of the sandbox.
     pub(crate) fn new(code: &str, message: impl Into<String>) -> Self {
         Self {
@@ -51,16 +51,16 @@ impl Problem {
         Self::new(VmCode::Io.name(), format!("{subject}: {error}"))
     }
 
-    /// Tells of it as `sandbox exec` does.
+    /// Reports it as `sandbox exec` does.
     pub(crate) fn report(&self, json: bool) -> Exit {
         if json {
             let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-            let mut told = json!({"error": {"code": self.code, "message": self.message}});
+            let mut report = json!({"error": {"code": self.code, "message": self.message}});
             if let Some((stdout, stderr)) = &self.output {
-                told["stdout"] = text(stdout).into();
-                told["stderr"] = text(stderr).into();
+                report["stdout"] = text(stdout).into();
+                report["stderr"] = text(stderr).into();
             }
-            output::out(&format!("{told}\n"));
+            output::out(&format!("{report}\n"));
         } else {
             output::note(&format!("error[{}]", self.code), &self.message);
         }
@@ -68,7 +68,7 @@ impl Problem {
     }
 }
 
-impl From<VmError> for Problem {
+impl From<VmError> for NamedError {
     fn from(error: VmError) -> Self {
         Self {
             code: error.code.name().to_owned(),
@@ -79,7 +79,7 @@ impl From<VmError> for Problem {
     }
 }
 
-/// Tells of a failure as an exit code.
-pub(crate) fn ended(result: Result<Exit, Problem>, json: bool) -> Exit {
-    result.unwrap_or_else(|problem| problem.report(json))
+/// The exit of a command; an error is reported.
+pub(crate) fn ended(result: Result<Exit, NamedError>, json: bool) -> Exit {
+    result.unwrap_or_else(|error| error.report(json))
 }

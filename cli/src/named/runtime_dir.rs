@@ -1,4 +1,4 @@
-//! The folder with the sockets of a user's sandboxes.
+//! Runtime directory: the folder with the sockets of a user's sandboxes.
 //!
 //! It is `$XDG_RUNTIME_DIR/agent99`, else `agent99-UID` in the folder for
 //! temporary files. Whoever can write there can pose as a sandbox, so it must be
@@ -6,9 +6,9 @@
 //! access goes through its descriptor, `/proc/self/fd` for sockets: what was
 //! checked is what is used, and a long path still fits a socket's address.
 
-use super::lock::{self, State};
+use super::error::{NamedError, UNTRUSTED_FOLDER};
+use super::lock::{self, LockState};
 use super::name::Name;
-use super::problem::{Problem, UNTRUSTED_FOLDER};
 use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal};
@@ -58,27 +58,27 @@ impl Holder {
     }
 }
 
-/// The open folder.
+/// The open runtime directory.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct RuntimeDir {
     folder: OwnedFd,
     path: PathBuf,
 }
 
-impl Place {
+impl RuntimeDir {
     /// This user's, made if it is not there.
     ///
     /// # Errors
     /// [`UNTRUSTED_FOLDER`] if others have access to it; those of the system.
-    pub(crate) fn of_user() -> Result<Self, Problem> {
+    pub(crate) fn of_user() -> Result<Self, NamedError> {
         Self::at(a99_sandbox::p9::runtime_folder())
     }
 
     /// The folder at this path.
-    fn at(path: PathBuf) -> Result<Self, Problem> {
+    fn at(path: PathBuf) -> Result<Self, NamedError> {
         match rustix::fs::mkdirat(CWD, &path, Mode::RWXU) {
             Ok(()) | Err(Errno::EXIST) => {}
-            Err(error) => return Err(Problem::io(path.display(), error)),
+            Err(error) => return Err(NamedError::io(path.display(), error)),
         }
         let untrusted = |why: &str| {
             let text = format!(
@@ -86,16 +86,16 @@ impl Place {
                  without a symbolic link (`XDG_RUNTIME_DIR` says where)",
                 path.display()
             );
-            Problem::new(UNTRUSTED_FOLDER, text)
+            NamedError::new(UNTRUSTED_FOLDER, text)
         };
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let folder = match rustix::fs::openat(CWD, &path, flags, Mode::empty()) {
             Ok(folder) => folder,
             Err(Errno::LOOP | Errno::NOTDIR) => return Err(untrusted("it is not a folder")),
             Err(Errno::ACCESS) => return Err(untrusted("it belongs to somebody else")),
-            Err(error) => return Err(Problem::io(path.display(), error)),
+            Err(error) => return Err(NamedError::io(path.display(), error)),
         };
-        let stat = rustix::fs::fstat(&folder).map_err(|e| Problem::io(path.display(), e))?;
+        let stat = rustix::fs::fstat(&folder).map_err(|e| NamedError::io(path.display(), e))?;
         if stat.st_uid != rustix::process::geteuid().as_raw() {
             return Err(untrusted("it belongs to somebody else"));
         }
@@ -109,7 +109,7 @@ impl Place {
         format!("{name}.{ending}")
     }
 
-    /// Where the socket is, as long as this place is open.
+    /// Where the socket is, as long as this folder is open.
     fn socket(&self, name: &Name) -> PathBuf {
         let folder = self.folder.as_raw_fd();
         PathBuf::from(format!("/proc/self/fd/{folder}/{name}.{SOCKET}"))
@@ -128,10 +128,10 @@ impl Place {
     ///
     /// # Errors
     /// Those of the system.
-    pub(crate) fn listen(&self, name: &Name) -> Result<UnixListener, Problem> {
+    pub(crate) fn listen(&self, name: &Name) -> Result<UnixListener, NamedError> {
         self.remove_socket(name);
         UnixListener::bind(self.socket(name))
-            .map_err(|error| Problem::io(self.path(name, SOCKET).display(), error))
+            .map_err(|error| NamedError::io(self.path(name, SOCKET).display(), error))
     }
 
     /// The path of a file, for messages.
@@ -148,7 +148,7 @@ impl Place {
     ///
     /// # Errors
     /// Those of the system.
-    pub(crate) fn new_log(&self, name: &Name) -> Result<File, Problem> {
+    pub(crate) fn new_log(&self, name: &Name) -> Result<File, NamedError> {
         let flags = OFlags::WRONLY
             | OFlags::CREATE
             | OFlags::TRUNC
@@ -158,7 +158,7 @@ impl Place {
         let mode = Mode::RUSR | Mode::WUSR;
         rustix::fs::openat(&self.folder, Self::file(name, LOG), flags, mode)
             .map(File::from)
-            .map_err(|error| Problem::io(self.log_path(name).display(), error))
+            .map_err(|error| NamedError::io(self.log_path(name).display(), error))
     }
 
     /// The end of the log, if there is one.
@@ -177,9 +177,9 @@ impl Place {
     ///
     /// # Errors
     /// Those of the system.
-    pub(crate) fn lock(&self, name: &Name, make: bool) -> Result<State, Problem> {
+    pub(crate) fn lock(&self, name: &Name, make: bool) -> Result<LockState, NamedError> {
         lock::take(self.folder.as_fd(), &Self::file(name, LOCK), make)
-            .map_err(|error| Problem::io(self.path(name, LOCK).display(), error))
+            .map_err(|error| NamedError::io(self.path(name, LOCK).display(), error))
     }
 
     /// The process of a sandbox, as the kernel knows it: the one that listens at
@@ -214,7 +214,7 @@ impl Place {
         self.remove(name, SOCKET);
     }
 
-    /// Nothing was worth telling.
+    /// Nothing was worth forwarding.
     pub(crate) fn remove_log(&self, name: &Name) {
         self.remove(name, LOG);
     }
@@ -238,8 +238,8 @@ impl Place {
     ///
     /// # Errors
     /// Those of the system.
-    pub(crate) fn names(&self) -> Result<Vec<Name>, Problem> {
-        let failed = |error| Problem::io(self.path.display(), error);
+    pub(crate) fn names(&self) -> Result<Vec<Name>, NamedError> {
+        let failed = |error| NamedError::io(self.path.display(), error);
         let mut names = Vec::new();
         for entry in Dir::read_from(&self.folder).map_err(failed)? {
             let entry = entry.map_err(failed)?;
@@ -272,7 +272,8 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     fn folder(name: &str) -> PathBuf {
-        let path = std::env::temp_dir().join(format!("a99-place-{}-{name}", std::process::id()));
+        let path =
+            std::env::temp_dir().join(format!("a99-runtime-dir-{}-{name}", std::process::id()));
         let _ = std::fs::remove_dir_all(&path);
         std::fs::create_dir(&path).unwrap();
         path
@@ -281,11 +282,11 @@ mod tests {
     #[test]
     fn a_folder_is_made_for_its_user_alone() {
         let top = folder("made");
-        let place = Place::at(top.join("p")).unwrap();
+        let dir = RuntimeDir::at(top.join("p")).unwrap();
         let mode = std::fs::metadata(top.join("p")).unwrap().permissions();
         assert_eq!(mode.mode() & 0o777, 0o700);
-        assert_eq!(place.names(), Ok(vec![]));
-        assert!(Place::at(top.join("p")).is_ok());
+        assert_eq!(dir.names(), Ok(vec![]));
+        assert!(RuntimeDir::at(top.join("p")).is_ok());
         std::fs::remove_dir_all(top).unwrap();
     }
 
@@ -294,14 +295,14 @@ mod tests {
         let top = folder("shared");
         for mode in [0o755, 0o710, 0o701, 0o770] {
             std::fs::set_permissions(&top, PermissionsExt::from_mode(mode)).unwrap();
-            let code = Place::at(top.clone()).unwrap_err().code;
+            let code = RuntimeDir::at(top.clone()).unwrap_err().code;
             assert_eq!(code, UNTRUSTED_FOLDER, "{mode:o}");
         }
         std::fs::set_permissions(&top, PermissionsExt::from_mode(0o700)).unwrap();
         symlink(&top, top.join("link")).unwrap();
         std::fs::write(top.join("file"), "").unwrap();
         for name in ["link", "file"] {
-            let code = Place::at(top.join(name)).unwrap_err().code;
+            let code = RuntimeDir::at(top.join(name)).unwrap_err().code;
             assert_eq!(code, UNTRUSTED_FOLDER, "{name}");
         }
         std::fs::remove_dir_all(top).unwrap();
@@ -311,20 +312,20 @@ mod tests {
     fn a_name_is_held_once_and_left_by_its_holder() {
         let top = folder("held");
         std::fs::set_permissions(&top, PermissionsExt::from_mode(0o700)).unwrap();
-        let place = Place::at(top.clone()).unwrap();
+        let dir = RuntimeDir::at(top.clone()).unwrap();
         let name: Name = "box".parse().unwrap();
-        assert!(matches!(place.lock(&name, false), Ok(State::Absent)));
-        let Ok(State::Taken(lock)) = place.lock(&name, true) else {
+        assert!(matches!(dir.lock(&name, false), Ok(LockState::Absent)));
+        let Ok(LockState::Taken(lock)) = dir.lock(&name, true) else {
             panic!("nobody holds it");
         };
-        assert!(matches!(place.lock(&name, true), Ok(State::Held)));
-        let stat = rustix::fs::statat(&place.folder, "box.lock", AtFlags::empty()).unwrap();
+        assert!(matches!(dir.lock(&name, true), Ok(LockState::Held)));
+        let stat = rustix::fs::statat(&dir.folder, "box.lock", AtFlags::empty()).unwrap();
         let holder = lock::holder(stat.st_dev, stat.st_ino).unwrap();
         assert_eq!(holder, rustix::process::getpid());
-        assert!(place.holder(&name).is_none(), "never this process");
-        assert_eq!(place.names(), Ok(vec![name.clone()]));
-        place.clear(&name, lock);
-        assert!(matches!(place.lock(&name, false), Ok(State::Absent)));
+        assert!(dir.holder(&name).is_none(), "never this process");
+        assert_eq!(dir.names(), Ok(vec![name.clone()]));
+        dir.clear(&name, lock);
+        assert!(matches!(dir.lock(&name, false), Ok(LockState::Absent)));
         std::fs::remove_dir_all(top).unwrap();
     }
 
@@ -333,14 +334,14 @@ mod tests {
     fn s9_a_number_in_a_file_is_no_process() {
         let top = folder("number");
         std::fs::set_permissions(&top, PermissionsExt::from_mode(0o700)).unwrap();
-        let place = Place::at(top.clone()).unwrap();
+        let dir = RuntimeDir::at(top.clone()).unwrap();
         let name: Name = "box".parse().unwrap();
         let mut other = std::process::Command::new("sleep")
             .arg("100")
             .spawn()
             .unwrap();
         std::fs::write(top.join("box.lock"), format!("{}\n", other.id())).unwrap();
-        assert!(place.holder(&name).is_none());
+        assert!(dir.holder(&name).is_none());
         other.kill().unwrap();
         other.wait().unwrap();
         // A real holder is found whatever the file says.
@@ -351,7 +352,7 @@ mod tests {
             .unwrap();
         let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
         let found = loop {
-            match place.holder(&name) {
+            match dir.holder(&name) {
                 Some(found) => break found,
                 None if std::time::Instant::now() > deadline => panic!("nobody holds it"),
                 None => std::thread::sleep(std::time::Duration::from_millis(10)),
@@ -367,16 +368,16 @@ mod tests {
     fn a_socket_is_reached_below_a_long_path() {
         let top = folder("long");
         let deep = top.join("x".repeat(120));
-        let place = Place::at(deep).unwrap();
+        let dir = RuntimeDir::at(deep).unwrap();
         let name: Name = "box".parse().unwrap();
-        let listener = place.listen(&name).unwrap();
-        assert!(place.has_socket(&name));
-        let client = place.connect(&name).unwrap();
+        let listener = dir.listen(&name).unwrap();
+        assert!(dir.has_socket(&name));
+        let client = dir.connect(&name).unwrap();
         let (server, _) = listener.accept().unwrap();
         drop((client, server, listener));
         // As one that was killed leaves it.
-        assert!(place.has_socket(&name) && place.connect(&name).is_err());
-        assert!(place.listen(&name).is_ok());
+        assert!(dir.has_socket(&name) && dir.connect(&name).is_err());
+        assert!(dir.listen(&name).is_ok());
         std::fs::remove_dir_all(top).unwrap();
     }
 }
