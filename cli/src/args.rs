@@ -1,4 +1,4 @@
-//! The command line.
+//! Command-line arguments.
 
 use crate::input::JsonArg;
 use crate::output::Format;

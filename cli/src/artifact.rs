@@ -1,4 +1,4 @@
-//! What an artifact holds, for people and as JSON.
+//! Artifact summary: what one holds, for people and as JSON.
 //!
 //! The file is decoded and verified, but not linked: an artifact for another
 //! host can be looked at too.

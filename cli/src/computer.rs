@@ -1,4 +1,4 @@
-//! The computer that `a99 run --sandbox` grants a program: a sandbox that starts
+//! Sandbox of a run, the computer that `a99 run --sandbox` grants: one that starts
 //! with the first command and ends with the run.
 //!
 //! Without the feature `sandbox` there is none, and only an error that asks for

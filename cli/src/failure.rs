@@ -10,7 +10,7 @@ use std::fmt::Display;
 /// written.
 // With its alias.
 const USAGE: [&str; 2] = ["cli.usage", "usage"];
-/// The program was rejected; its findings say why.
+/// The program was rejected; its diagnostics say why.
 const REJECTED: &str = "program.rejected";
 
 /// How the process ends. The numbers are part of the command's contract.
@@ -80,7 +80,7 @@ pub(crate) enum Failure {
     /// The program was rejected.
     Rejected {
         /// What is wrong with it.
-        findings: Diagnostics,
+        diagnostics: Diagnostics,
         /// The name to show for its text.
         name: String,
         /// Its text.
@@ -139,7 +139,7 @@ impl Failure {
                 Exit::Usage
             }
             Failure::Rejected {
-                findings,
+                diagnostics,
                 name,
                 source,
             } => {
@@ -148,9 +148,9 @@ impl Failure {
                         REJECTED,
                         None,
                         "The program was rejected",
-                        Some(&findings),
+                        Some(&diagnostics),
                     )),
-                    Format::Human => output::err(&findings.render(Some((&name, &source)))),
+                    Format::Human => output::err(&diagnostics.render(Some((&name, &source)))),
                 }
                 Exit::Rejected
             }
@@ -165,7 +165,7 @@ impl Failure {
     }
 }
 
-/// A refused artifact in the manner of the compiler's findings.
+/// A refused artifact in the manner of the compiler's diagnostics.
 fn artifact_text(error: &LoadError, name: &str) -> String {
     let place = error
         .offset()
@@ -198,7 +198,7 @@ fn error_json(
     code: &str,
     alias: Option<&str>,
     message: &str,
-    findings: Option<&Diagnostics>,
+    diagnostics: Option<&Diagnostics>,
 ) -> Value {
     let alias = alias.map(|alias| ("alias", alias));
     let error: Map = [("code", code)]
@@ -208,8 +208,8 @@ fn error_json(
         .collect();
     let mut map = Map::new();
     map.insert("error", error);
-    if let Some(findings) = findings {
-        map.insert("diagnostics", findings.to_json());
+    if let Some(diagnostics) = diagnostics {
+        map.insert("diagnostics", diagnostics.to_json());
     }
     Value::Object(map)
 }

@@ -1,4 +1,4 @@
-//! Reading programs, arguments and scripts.
+//! Input: reading programs, arguments and scripts.
 //!
 //! Input is bounded before it is kept, whatever it comes from (security P05).
 
@@ -52,7 +52,7 @@ pub(crate) fn read(path: &Path) -> Result<Source, Failure> {
 }
 
 impl Source {
-    /// Whether it is an artifact: told by its first bytes, of which those that
+    /// Whether it is an artifact: known by its first bytes, of which those that
     /// a transfer as text damages are left to the reader of artifacts.
     pub(crate) fn is_artifact(&self) -> bool {
         self.bytes.starts_with(&MAGIC[..5])
@@ -102,8 +102,8 @@ pub(crate) fn agent_of(engine: &Engine, source: Source) -> Result<(Agent, Source
     }
     match engine.compile(source.bytes.clone()) {
         Ok(agent) => Ok((agent, source)),
-        Err(findings) => Err(Failure::Rejected {
-            findings,
+        Err(diagnostics) => Err(Failure::Rejected {
+            diagnostics,
             name: source.name,
             source: source.bytes,
         }),
@@ -159,23 +159,23 @@ impl JsonArg {
 pub(crate) fn parse_value(source: &Source) -> Result<Value, Failure> {
     match Document::parse(source.bytes.clone(), &Limits::default()) {
         Ok(document) => Ok(document.to_value(document.root())),
-        Err(findings) => {
+        Err(diagnostics) => {
             let index = LineIndex::new(&source.bytes);
-            let found = findings.iter().map(|finding| {
-                let at = finding.span.as_ref().map_or(0, |span| span.start);
+            let found = diagnostics.iter().map(|diagnostic| {
+                let at = diagnostic.span.as_ref().map_or(0, |span| span.start);
                 let (line, column) = index.line_col(&source.bytes, at);
-                let help = finding.help.as_ref();
+                let help = diagnostic.help.as_ref();
                 let help = help.map_or(String::new(), |help| format!(" ({help})"));
-                format!("line {line}, column {column}: {}{help}", finding.message)
+                format!("line {line}, column {column}: {}{help}", diagnostic.message)
             });
-            let found: Vec<String> = found.take(MAX_FINDINGS).collect();
+            let found: Vec<String> = found.take(MAX_DIAGNOSTICS).collect();
             Err(Failure::about(&source.name, found.join("\n  ")))
         }
     }
 }
 
-/// Findings about an argument that are shown; the rest follows from these.
-const MAX_FINDINGS: usize = 5;
+/// Diagnostics about an argument that are shown; the rest follows from these.
+const MAX_DIAGNOSTICS: usize = 5;
 
 #[cfg(test)]
 mod tests {

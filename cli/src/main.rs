@@ -74,7 +74,7 @@ fn refuse(error: &clap::Error) -> Exit {
     // The line was not understood, so the wish for JSON is looked up by hand.
     let json = std::env::args_os().any(|arg| arg == "--json");
     if asked || !json {
-        output::settle(error.print().and_then(|()| std::io::stdout().flush()));
+        output::report_failure(error.print().and_then(|()| std::io::stdout().flush()));
         return if asked { Exit::Ok } else { Exit::Usage };
     }
     let text = error.render().to_string();

@@ -1,4 +1,4 @@
-//! Writing to the terminal, a pipe or a file.
+//! Output: writing to the terminal, a pipe or a file.
 //!
 //! Nothing here panics when the reader goes away, and nothing of a program
 //! reaches a terminal unescaped (security P05).
@@ -34,7 +34,7 @@ pub(crate) fn out(text: &str) {
 /// Writes bytes to standard output as they are.
 pub(crate) fn bytes(bytes: &[u8]) {
     let mut stdout = io::stdout().lock();
-    settle(stdout.write_all(bytes).and_then(|()| stdout.flush()));
+    report_failure(stdout.write_all(bytes).and_then(|()| stdout.flush()));
 }
 
 /// Writes text to standard error as it is.
@@ -67,9 +67,9 @@ pub(crate) fn note(kind: &str, text: &str) {
     err(&format!("{kind}: {}\n", lines.join("\n")));
 }
 
-/// A reader that went away has what it wants; other failures are told, and the
+/// Reports a failed write, unless the reader went away: it has what it wants. The
 /// command fails.
-pub(crate) fn settle(written: io::Result<()>) {
+pub(crate) fn report_failure(written: io::Result<()>) {
     if let Err(error) = written
         && note_loss(&error)
     {

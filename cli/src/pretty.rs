@@ -1,4 +1,4 @@
-//! Compact JSON text to JSON text that people read.
+//! Pretty-printer: compact JSON text to JSON text that people read.
 //!
 //! The result is still JSON for the same value: hidden characters, which can
 //! stand in strings only, become `\u` escapes (security P05). It works on the

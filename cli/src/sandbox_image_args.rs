@@ -1,4 +1,4 @@
-//! The command line of `a99 sandbox image` and `a99 sandbox doctor`.
+//! Command-line arguments of `a99 sandbox image` and `a99 sandbox doctor`.
 
 use clap::{Args, Subcommand, ValueHint};
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! Writing files: whole or not at all, and never over what was read.
+//! Atomic file writes: whole or not at all, and never over what was read.
 
 use crate::failure::Failure;
 use std::fs::{self, File, OpenOptions};

@@ -1,4 +1,4 @@
-//! One file for each command.
+//! Commands: one file for each.
 
 pub(crate) mod check;
 pub(crate) mod compile;

@@ -174,7 +174,7 @@ fn options(args: &RunArgs, context: Option<Value>) -> Result<RunOptions, Failure
 /// Lets the first interrupt abort the run; the second ends the process, should
 /// the run not listen. Returns when the handler is in place.
 ///
-/// They are heard on a thread of their own: the run's thread does nothing else
+/// They are waited for on a thread of their own: the run's thread does nothing else
 /// while the program works on a single long operation.
 fn on_interrupt(signal: AbortSignal) -> Result<(), Failure> {
     let failed = |error| Failure::about("cannot listen for interrupts", error);
@@ -182,7 +182,7 @@ fn on_interrupt(signal: AbortSignal) -> Result<(), Failure> {
         .enable_all()
         .build()
         .map_err(failed)?;
-    let (listens, heard) = std::sync::mpsc::channel::<()>();
+    let (listens, listening) = std::sync::mpsc::channel::<()>();
     let listen = async move {
         loop {
             let mut interrupt = pin!(tokio::signal::ctrl_c());
@@ -206,14 +206,14 @@ fn on_interrupt(signal: AbortSignal) -> Result<(), Failure> {
         .name("interrupts".to_owned())
         .spawn(move || runtime.block_on(listen))
         .map_err(failed)?;
-    // Where interrupts cannot be heard they end the process.
-    let _ = heard.recv();
+    // Where interrupts cannot be listened for they end the process.
+    let _ = listening.recv();
     Ok(())
 }
 
 /// The outcome as JSON: `result`, `error`, `fuel_used`, `warnings`,
 /// `diagnostics`. An `undefined` result and no error are left out.
-fn outcome_json(outcome: &Outcome, findings: &Diagnostics) -> Value {
+fn outcome_json(outcome: &Outcome, diagnostics: &Diagnostics) -> Value {
     let mut map = Map::new();
     match &outcome.error {
         Some(error) => map.insert("error", run_error_json(error)),
@@ -222,7 +222,7 @@ fn outcome_json(outcome: &Outcome, findings: &Diagnostics) -> Value {
     map.insert("fuel_used", outcome.fuel_used.to_f64());
     let warnings = outcome.warnings.iter().cloned().map(Value::from);
     map.insert("warnings", Value::Array(warnings.collect()));
-    map.insert("diagnostics", findings.to_json());
+    map.insert("diagnostics", diagnostics.to_json());
     Value::Object(map)
 }
 
@@ -253,7 +253,7 @@ fn show(outcome: &Outcome) {
     output::note("fuel used", &outcome.fuel_used.to_string());
 }
 
-/// A failed run in the manner of the compiler's findings.
+/// A failed run in the manner of the compiler's diagnostics.
 fn error_text(error: &RunError) -> String {
     let shown = |text: &str| escape_for_terminal(text);
     let (code, message) = (error.code, error.message.to_string_lossy());

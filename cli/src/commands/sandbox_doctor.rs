@@ -1,4 +1,4 @@
-//! `a99 sandbox doctor`: tells what is missing, and what helps.
+//! `a99 sandbox doctor`: reports what is missing, and what helps.
 
 use super::sandbox::{image_failed, line, machine, options};
 use crate::failure::Exit;

@@ -16,7 +16,7 @@ pub(crate) fn run(args: &ImageArgs) -> Exit {
     };
     match done {
         Ok(manifest) => {
-            told(args, &manifest);
+            report(args, &manifest);
             Exit::Ok
         }
         Err(error) => image_failed(&error, args.json),
@@ -31,7 +31,7 @@ fn imported(args: &FileArgs) -> Result<Portable, ImageError> {
     import(&Cache::of_user()?, &args.file, &machine()?, &mut show)
 }
 
-fn told(args: &FileArgs, manifest: &Portable) {
+fn report(args: &FileArgs, manifest: &Portable) {
     let bytes = std::fs::metadata(&args.file).map_or(0, |metadata| metadata.len());
     if args.json {
         line(&json!({"file": args.file, "bytes": bytes, "manifest": manifest}));

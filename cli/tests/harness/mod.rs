@@ -1,4 +1,4 @@
-//! Runs the built binary and catches what it says.
+//! Test harness: runs the built binary and captures its output.
 
 #![allow(dead_code, reason = "each test binary uses its part")]
 
