@@ -1,4 +1,4 @@
-//! What can be chosen about a sandbox, and its start.
+//! Sandbox builder: what can be chosen about a sandbox, and its start.
 
 #[cfg(feature = "c2w")]
 use super::foreign;
@@ -9,11 +9,11 @@ use crate::p9::{self, Mount, MountMode};
 use a99_egress::Policy;
 use a99_sandbox_protocol::{Limits, Resume};
 use a99_sandbox_vm::{
-    Bounds, DiskOptions, Image, Mailbox, OwnDisk, Running, Saved, Setup, Translate, VmCode,
+    Bounds, DiskOptions, GuestHandle, Image, Mailbox, OwnDisk, Saved, Setup, Translate, VmCode,
     VmError, Wiring, block_on, check_disk, launch,
 };
 #[cfg(feature = "c2w")]
-use a99_sandbox_vm::{Worker, spawn};
+use a99_sandbox_vm::{Worker, spawn_thread};
 use std::net::SocketAddr;
 use std::path::{Component, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -298,7 +298,7 @@ impl Builder {
     pub async fn start(self) -> Result<Sandbox, VmError> {
         self.check()?;
         let mailbox = Arc::new(Mailbox::default());
-        let running = Arc::new(Running::new(Arc::clone(&mailbox)));
+        let guest = Arc::new(GuestHandle::new(Arc::clone(&mailbox)));
         let settings = Arc::new(Settings {
             output_limit: self.output_limit,
             copy_limit: self.copy_limit,
@@ -310,7 +310,7 @@ impl Builder {
         #[cfg(feature = "c2w")]
         if let Source::File(path) = &source {
             foreign::check_module(path)?;
-            return self.start_foreign(mailbox, running, settings).await;
+            return self.start_foreign(mailbox, guest, settings).await;
         }
         let (theirs, found) = (Arc::clone(&mailbox), Arc::clone(&settings));
         launch(
@@ -319,9 +319,9 @@ impl Builder {
             move |image| self.setup(image, &theirs, &found),
             bounds,
         )?;
-        let interrupted = running.started().await?;
+        let interrupted = guest.started().await?;
         Ok(Sandbox {
-            running,
+            guest,
             settings,
             interrupted,
         })
@@ -332,7 +332,7 @@ impl Builder {
     async fn start_foreign(
         self,
         mailbox: Arc<Mailbox>,
-        running: Arc<Running>,
+        guest: Arc<GuestHandle>,
         settings: Arc<Settings>,
     ) -> Result<Sandbox, VmError> {
         self.check_foreign()?;
@@ -349,10 +349,10 @@ impl Builder {
         let (env, hardened) = (self.env, self.clock >= HARDENED_CLOCK);
         let (wiring, found) = (self.wiring, Arc::clone(&settings));
         let options = move || foreign::connect(wiring, env, hardened, &found.forwards);
-        spawn(move || foreign::serve(mailbox, start, options))?;
-        let interrupted = running.started().await?;
+        spawn_thread(move || foreign::serve(mailbox, start, options))?;
+        let interrupted = guest.started().await?;
         Ok(Sandbox {
-            running,
+            guest,
             settings,
             interrupted,
         })

@@ -1,12 +1,12 @@
-//! Ending commands from elsewhere.
+//! Cancellation switch: ends commands from elsewhere.
 
-use a99_sandbox_vm::Handle;
+use a99_sandbox_vm::CommandHandle;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 #[derive(Debug, Default)]
 struct State {
     cancelled: bool,
-    commands: Vec<Handle>,
+    commands: Vec<CommandHandle>,
 }
 
 /// A switch that ends all commands it was given to, now and later. Clones are
@@ -34,7 +34,7 @@ impl Cancel {
         state.cancelled = true;
         let commands = std::mem::take(&mut state.commands);
         drop(state);
-        commands.iter().for_each(Handle::cancel);
+        commands.iter().for_each(CommandHandle::cancel);
     }
 
     /// Whether it was used.
@@ -43,7 +43,7 @@ impl Cancel {
     }
 
     /// Ends this command too, now or later, until the answer is dropped.
-    pub(super) fn watch(&self, command: &Handle) -> Watching {
+    pub(super) fn watch(&self, command: &CommandHandle) -> Watching {
         let mut state = self.lock();
         if state.cancelled {
             drop(state);
@@ -62,7 +62,7 @@ impl Cancel {
 #[derive(Debug)]
 pub(super) struct Watching {
     cancel: Cancel,
-    command: Handle,
+    command: CommandHandle,
 }
 
 impl Drop for Watching {

@@ -1,8 +1,8 @@
-//! Waiting for a command and gathering what it writes.
+//! Output collector: waits for a command and gathers what it writes.
 
 use super::cancel::Cancel;
 use a99_sandbox_protocol::{Request, Stream, WINDOW_BYTES};
-use a99_sandbox_vm::{Event, Handle, Opening, Output, Running, VmError, Watch};
+use a99_sandbox_vm::{CommandHandle, Event, GuestHandle, Output, SpawnOptions, VmError, Watch};
 use std::sync::Arc;
 
 /// What the guest's thread gathers.
@@ -13,7 +13,7 @@ struct Gathered {
 }
 
 /// Kills a command that nobody waits for any more.
-struct KillOnDrop(Option<Handle>);
+struct KillOnDrop(Option<CommandHandle>);
 
 impl Drop for KillOnDrop {
     fn drop(&mut self) {
@@ -28,19 +28,19 @@ impl Drop for KillOnDrop {
 /// # Errors
 /// Why it ended other than by itself; with what it had written.
 pub(super) async fn collect(
-    running: &Running,
+    guest: &GuestHandle,
     request: Request,
     stdin: Option<Vec<u8>>,
-    opening: Opening,
+    spawn_options: SpawnOptions,
     cancel: Option<&Cancel>,
 ) -> Result<Output, VmError> {
     let gathered = Arc::new(Watch::new(Gathered::default()));
     let theirs = Arc::clone(&gathered);
-    let opening = Opening {
+    let spawn_options = SpawnOptions {
         eager: true,
-        ..opening
+        ..spawn_options
     };
-    let handle = running.open(request, opening, |handle| {
+    let handle = guest.spawn(request, spawn_options, |handle| {
         let mut feeder = stdin.map(|bytes| Feeder {
             handle: handle.clone(),
             bytes,
@@ -83,7 +83,7 @@ pub(super) async fn collect(
     match end {
         Ok(()) => Ok(output),
         Err(error) => {
-            let exited = error.output.map(|told| told.exited).unwrap_or_default();
+            let exited = error.output.map(|output| output.exited).unwrap_or_default();
             let output = Output { exited, ..output };
             Err(VmError {
                 output: Some(Box::new(output)),
@@ -95,7 +95,7 @@ pub(super) async fn collect(
 
 /// Gives a command its standard input as it takes it.
 struct Feeder {
-    handle: Handle,
+    handle: CommandHandle,
     bytes: Vec<u8>,
     given: usize,
     credit: usize,

@@ -1,10 +1,10 @@
-//! A program of its own: what to run and how.
+//! Command builder: a program of its own, what to run and how.
 
 use super::cancel::Cancel;
 use super::collect::collect;
 use super::process::Process;
 use a99_sandbox_protocol::{Exec, PtySize, Request, User};
-use a99_sandbox_vm::{Opening, Output, Running, VmError};
+use a99_sandbox_vm::{GuestHandle, Output, SpawnOptions, VmError};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,25 +14,25 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 #[must_use = "nothing runs before `output` or `spawn`"]
 pub struct Command {
-    running: Arc<Running>,
+    guest: Arc<GuestHandle>,
     exec: Exec,
     stdin: Option<Vec<u8>>,
-    opening: Opening,
+    spawn_options: SpawnOptions,
     /// Most bytes that are gathered.
     gathered: u64,
     cancel: Option<Cancel>,
 }
 
 impl Command {
-    pub(super) fn new(running: &Arc<Running>, argv: Vec<Vec<u8>>, gathered: u64) -> Self {
+    pub(super) fn new(guest: &Arc<GuestHandle>, argv: Vec<Vec<u8>>, gathered: u64) -> Self {
         Self {
-            running: Arc::clone(running),
+            guest: Arc::clone(guest),
             exec: Exec {
                 argv,
                 ..Exec::default()
             },
             stdin: None,
-            opening: Opening::default(),
+            spawn_options: SpawnOptions::default(),
             gathered,
             cancel: None,
         }
@@ -94,7 +94,7 @@ impl Command {
     /// Longest time; then it is killed, with
     /// [`VmCode::TimedOut`](crate::vm::VmCode::TimedOut).
     pub fn timeout(mut self, time: Duration) -> Self {
-        self.opening.timeout = Some(time);
+        self.spawn_options.timeout = Some(time);
         self
     }
 
@@ -103,7 +103,7 @@ impl Command {
     /// own limit is for [`Command::output`]; this one is for
     /// [`Command::spawn`] too.
     pub fn output_limit(mut self, bytes: u64) -> Self {
-        self.opening.output_limit = Some(bytes);
+        self.spawn_options.output_limit = Some(bytes);
         self
     }
 
@@ -151,11 +151,11 @@ impl Command {
         let stdin = self.stdin.or(self.exec.stdin.then(Vec::new));
         let request = Request::Exec(self.exec);
         let cancel = self.cancel.as_ref();
-        let opening = Opening {
-            output_limit: self.opening.output_limit.or(Some(self.gathered)),
-            ..self.opening
+        let spawn_options = SpawnOptions {
+            output_limit: self.spawn_options.output_limit.or(Some(self.gathered)),
+            ..self.spawn_options
         };
-        collect(&self.running, request, stdin, opening, cancel).await
+        collect(&self.guest, request, stdin, spawn_options, cancel).await
     }
 
     /// Starts it, to follow its streams. That it cannot be started is told by
@@ -165,7 +165,12 @@ impl Command {
     /// # Errors
     /// Why the guest runs no more.
     pub fn spawn(self) -> Result<Process, VmError> {
-        Process::start(&self.running, self.exec, self.opening, self.cancel.as_ref())
+        Process::start(
+            &self.guest,
+            self.exec,
+            self.spawn_options,
+            self.cancel.as_ref(),
+        )
     }
 }
 

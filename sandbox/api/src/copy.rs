@@ -1,4 +1,4 @@
-//! Files between host and guest. A program in the guest and a thread of the
+//! File copies between host and guest. A program in the guest and a thread of the
 //! host exchange the stream that [`tree`] describes; nothing else takes part.
 
 use super::process::Process;
@@ -49,9 +49,9 @@ pub(super) async fn copy_in(
             .and_then(|copied| closed.map(|()| copied))
     })?;
     let mut complaint = Vec::new();
-    let heard = gather(&process, &mut complaint).await;
+    let gathered = gather(&process, &mut complaint).await;
     let copied = copied.until(Option::take).await;
-    heard?;
+    gathered?;
     // What stopped the guest's side is why the host's side could not go on.
     finish(&process, guest, &complaint, copied).await
 }
@@ -88,9 +88,9 @@ pub(super) async fn copy_out(
             Err(_) => theirs.kill().map_err(io::Error::other),
         };
         // Also of one that was killed: it ends when all it wrote was read.
-        let rest = killed.and_then(|()| input.rest());
+        let drained = killed.and_then(|()| input.drain());
         let place = path.display().to_string();
-        let copied = received.and_then(|copied| rest.map(|()| copied));
+        let copied = received.and_then(|copied| drained.map(|()| copied));
         let copied = copied.map_err(|error| failed("host", &place, &error));
         Ok((copied, input.complaint))
     })?;
@@ -162,12 +162,12 @@ fn on_a_thread<T: Send + 'static>(
 /// Reads all that the process says on standard error.
 async fn gather(process: &Process, complaint: &mut Vec<u8>) -> Result<(), VmError> {
     while let Some(chunk) = process.next().await? {
-        hear(chunk.stream, &chunk.bytes, complaint);
+        add_complaint(chunk.stream, &chunk.bytes, complaint);
     }
     Ok(())
 }
 
-fn hear(stream: Stream, bytes: &[u8], complaint: &mut Vec<u8>) {
+fn add_complaint(stream: Stream, bytes: &[u8], complaint: &mut Vec<u8>) {
     if stream == Stream::Stderr && complaint.len() < MAX_COMPLAINT {
         complaint.extend(bytes);
     }
@@ -206,7 +206,7 @@ impl Output<'_> {
             let Some(chunk) = next else {
                 return Ok(false);
             };
-            hear(chunk.stream, &chunk.bytes, &mut self.complaint);
+            add_complaint(chunk.stream, &chunk.bytes, &mut self.complaint);
             if chunk.stream == Stream::Stdout {
                 self.chunk = chunk.bytes;
                 self.read = 0;
@@ -216,7 +216,7 @@ impl Output<'_> {
     }
 
     /// What comes after the end of the tree: nothing, or words of the agent.
-    fn rest(&mut self) -> io::Result<()> {
+    fn drain(&mut self) -> io::Result<()> {
         while self.more()? {}
         Ok(())
     }

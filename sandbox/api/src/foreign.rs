@@ -1,4 +1,4 @@
-//! An image of container2wasm as a [`Sandbox`](super::Sandbox): its machine
+//! Foreign sandbox: an image of container2wasm as a [`Sandbox`](super::Sandbox), its machine
 //! behind the mailbox that our own guests have.
 //!
 //! Commands run one after the other in the image's one shell (see
@@ -9,7 +9,7 @@
 use crate::c2w::{Image, MAX_INPUT, Machine, Options, Run};
 use a99_sandbox_protocol::{Ending, Exec, Exited, Request, Stream};
 use a99_sandbox_vm::{
-    Event, Mailbox, Message, Open, Sink, VmCode, VmError, Worker, refuse, stopped,
+    Event, Mailbox, Message, Sink, SpawnRequest, VmCode, VmError, Worker, refuse, stopped,
 };
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -21,8 +21,8 @@ mod attach;
 
 pub(super) use attach::connect;
 
-/// How often it is seen whether the image ended by itself.
-const LOOK: Duration = Duration::from_millis(500);
+/// How often the machine is polled for its end.
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// First bytes of every WebAssembly module.
 const MAGIC: [u8; 4] = *b"\0asm";
@@ -55,7 +55,7 @@ fn unsupported(text: &str) -> VmError {
     VmError::new(VmCode::Unsupported, text)
 }
 
-/// A command that waits for its turn.
+/// A queued command.
 struct Job {
     id: u64,
     script: Vec<u8>,
@@ -136,7 +136,7 @@ pub(super) fn serve(
     };
     shared.end(&ended);
     if let Ok(worker) = worker {
-        // One that still compiles here cannot be hurried; it sees that it is late.
+        // One that still compiles here cannot be hurried; it sees that it is not wanted.
         if worker.is_finished() || shared.lock().machine.is_some() {
             // A panic of it was reported where it happened.
             let _ = worker.join();
@@ -151,7 +151,7 @@ impl Shared {
         loop {
             for message in self.mailbox.collect(0) {
                 match message {
-                    Message::Open(open) => self.open(open),
+                    Message::Spawn(spawn) => self.spawn(spawn),
                     Message::Send(id, Request::Kill) | Message::Cancel(id) => self.cancel(id),
                     Message::Send(id, Request::Stdin(bytes)) => self.gather(id, &bytes),
                     Message::Send(id, Request::StdinEnd) => self.begin(id),
@@ -161,7 +161,7 @@ impl Shared {
                         let error = unsupported("it cannot be saved");
                         slot.change(|slot| *slot = Some(Err(error)));
                     }
-                    Message::Settle(_) | Message::Stop => return stopped(),
+                    Message::Shutdown(_) | Message::Stop => return stopped(),
                 }
             }
             let state = self.lock();
@@ -172,26 +172,26 @@ impl Shared {
                 return ended;
             }
             drop(state);
-            self.drop_late();
+            self.check_deadlines();
             let left = ends.map(|ends| ends.saturating_duration_since(Instant::now()));
             if left == Some(Duration::ZERO) {
                 return VmError::new(VmCode::TimeLimit, "the sandbox lived as long as it may");
             }
-            let mut look = LOOK.min(left.unwrap_or(LOOK));
+            let mut timeout = POLL_INTERVAL.min(left.unwrap_or(POLL_INTERVAL));
             if let Some((limit, at)) = begins {
                 let left = at.saturating_duration_since(Instant::now());
                 if left.is_zero() {
                     let text = format!("no shell of the image answered within {limit:?}");
                     return VmError::new(VmCode::TimedOut, text);
                 }
-                look = look.min(left);
+                timeout = timeout.min(left);
             }
-            self.mailbox.wait(Some(look));
+            self.mailbox.wait(Some(timeout));
         }
     }
 
-    fn open(&self, mut open: Open) {
-        let script = match open.request {
+    fn spawn(&self, mut spawn: SpawnRequest) {
+        let script = match spawn.request {
             Request::Script(script) => Ok((script.text, None)),
             Request::Exec(exec) => {
                 as_script(&exec).map(|script| (script, exec.stdin.then(Vec::new)))
@@ -200,17 +200,17 @@ impl Shared {
         };
         let (script, stdin) = match script {
             Ok(script) => script,
-            Err(error) => return (open.sink)(Event::Failed(error)),
+            Err(error) => return (spawn.sink)(Event::Failed(error)),
         };
         let now = Instant::now();
         let mut job = Job {
-            id: open.id,
+            id: spawn.id,
             script,
             stdin,
-            sink: open.sink,
-            timeout: open.deadline.map(|at| at.saturating_duration_since(now)),
-            deadline: open.deadline,
-            output_limit: open.output_limit,
+            sink: spawn.sink,
+            timeout: spawn.deadline.map(|at| at.saturating_duration_since(now)),
+            deadline: spawn.deadline,
+            output_limit: spawn.output_limit,
             cancel: Arc::default(),
         };
         if job.stdin.is_some() {
@@ -242,7 +242,7 @@ impl Shared {
         (job.sink)(Event::Failed(unsupported(&text)));
     }
 
-    /// A command's standard input is complete: it waits for its turn.
+    /// A command's standard input is complete: it is queued.
     fn begin(&self, id: u64) {
         let mut state = self.lock();
         let at = state.gathering.iter().position(|job| job.id == id);
@@ -254,11 +254,11 @@ impl Shared {
     }
 
     /// Ends commands whose time is over before their standard input is.
-    fn drop_late(&self) {
+    fn check_deadlines(&self) {
         let now = Instant::now();
-        let is_late = |job: &mut Job| job.deadline.is_some_and(|at| at <= now);
-        let late: Vec<Job> = self.lock().gathering.extract_if(.., is_late).collect();
-        for mut job in late {
+        let is_over = |job: &mut Job| job.deadline.is_some_and(|at| at <= now);
+        let over: Vec<Job> = self.lock().gathering.extract_if(.., is_over).collect();
+        for mut job in over {
             let limit = job.timeout.unwrap_or_default();
             let text = format!("the command's {limit:?} were over before its standard input");
             (job.sink)(Event::Failed(VmError::new(VmCode::TimedOut, text)));
@@ -314,14 +314,14 @@ impl Shared {
             Ok(None) => {}
             Err(error) => {
                 self.lock().failed = Some(error);
-                self.mailbox.nudge();
+                self.mailbox.wake();
             }
         }
     }
 
     /// The machine; none if it is not wanted any more.
     fn start(&self, start: &Start, options: Options) -> Result<Option<Arc<Machine>>, VmError> {
-        let patience = start.limit.unwrap_or(options.start_timeout);
+        let timeout = start.limit.unwrap_or(options.start_timeout);
         let wanted = || match self.lock().stopped {
             true => Err(stopped()),
             false => Ok(()),
@@ -341,7 +341,7 @@ impl Shared {
             }
             state.machine = Some(Arc::clone(&machine));
         }
-        machine.begin_session(patience)?;
+        machine.begin_session(timeout)?;
         self.lock().ready = true;
         let status = &self.mailbox.status;
         status.change(|status| status.started = Some(0));

@@ -1,8 +1,10 @@
-//! A command whose streams are followed while it runs.
+//! Process handle: a command whose streams are followed while it runs.
 
 use super::cancel::{Cancel, Watching};
 use a99_sandbox_protocol::{Exec, Exited, PtySize, Request, Stream, WINDOW_BYTES};
-use a99_sandbox_vm::{CREDIT_BYTES, Event, Handle, Opening, Running, VmError, Watch};
+use a99_sandbox_vm::{
+    CREDIT_BYTES, CommandHandle, Event, GuestHandle, SpawnOptions, VmError, Watch,
+};
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
@@ -23,8 +25,8 @@ struct State {
     chunks: VecDeque<Chunk>,
     /// Bytes of standard input that the guest takes now.
     credit: usize,
-    /// Bytes of standard output and error that were read and not told.
-    owed: [u32; 2],
+    /// Bytes of standard output and error that were read and not acknowledged.
+    unacked: [u32; 2],
     end: Option<Result<Exited, VmError>>,
 }
 
@@ -36,10 +38,10 @@ struct State {
 /// All methods take `&self`: put it into an [`Arc`] to read and write from
 /// different tasks.
 pub struct Process {
-    handle: Handle,
+    handle: CommandHandle,
     state: Arc<Watch<State>>,
     /// Keeps the guest alive.
-    _running: Arc<Running>,
+    _guest: Arc<GuestHandle>,
     _watching: Option<Watching>,
     kill_on_drop: bool,
 }
@@ -54,27 +56,27 @@ impl fmt::Debug for Process {
 
 impl Process {
     pub(super) fn start(
-        running: &Arc<Running>,
+        guest: &Arc<GuestHandle>,
         exec: Exec,
-        opening: Opening,
+        spawn_options: SpawnOptions,
         cancel: Option<&Cancel>,
     ) -> Result<Self, VmError> {
         let state = Arc::new(Watch::new(State {
             pid: None,
             chunks: VecDeque::new(),
             credit: WINDOW_BYTES as usize,
-            owed: [0; 2],
+            unacked: [0; 2],
             end: None,
         }));
         let theirs = Arc::clone(&state);
-        let handle = running.open(Request::Exec(exec), opening, |_| {
-            Box::new(move |event| theirs.change(|state| state.hear(event)))
+        let handle = guest.spawn(Request::Exec(exec), spawn_options, |_| {
+            Box::new(move |event| theirs.change(|state| state.on_event(event)))
         })?;
         Ok(Self {
             _watching: cancel.map(|cancel| cancel.watch(&handle)),
             handle,
             state,
-            _running: Arc::clone(running),
+            _guest: Arc::clone(guest),
             kill_on_drop: true,
         })
     }
@@ -202,7 +204,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        let ended = self.state.look(|state| state.end.is_some());
+        let ended = self.state.read(|state| state.end.is_some());
         if self.kill_on_drop && !ended {
             self.handle.cancel();
         }
@@ -210,15 +212,15 @@ impl Drop for Process {
 }
 
 impl State {
-    /// A chunk was read: what the guest is to be told, if it is time.
+    /// A chunk was read: the credit to give to the guest, if it is time.
     fn read(&mut self, chunk: &Chunk) -> Option<u32> {
-        let owed = &mut self.owed[usize::from(chunk.stream == Stream::Stderr)];
-        *owed += chunk.bytes.len() as u32;
-        (*owed >= CREDIT_BYTES).then(|| std::mem::take(owed))
+        let unacked = &mut self.unacked[usize::from(chunk.stream == Stream::Stderr)];
+        *unacked += chunk.bytes.len() as u32;
+        (*unacked >= CREDIT_BYTES).then(|| std::mem::take(unacked))
     }
 
     /// Takes an event of the guest's thread.
-    fn hear(&mut self, event: Event) {
+    fn on_event(&mut self, event: Event) {
         match event {
             Event::Started(pid) => self.pid = Some(pid),
             Event::Output(stream, bytes) => self.chunks.push_back(Chunk { stream, bytes }),

@@ -1,4 +1,4 @@
-//! A running sandbox.
+//! Sandbox handle: what a running sandbox does.
 
 use super::builder::Builder;
 use super::collect::collect;
@@ -6,14 +6,14 @@ use super::command::{Command, ExecOptions};
 use super::copy;
 use a99_sandbox_protocol::tree::Copied;
 use a99_sandbox_protocol::{Request, Script};
-use a99_sandbox_vm::{Opening, Output, Running, VmError};
+use a99_sandbox_vm::{GuestHandle, Output, SpawnOptions, VmError};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// How long [`Sandbox::stop`] waits for what is not on the host yet.
-const STOP_PATIENCE: Duration = Duration::from_secs(10);
+const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The shell that runs scripts in processes of their own.
 const SHELL: &str = "/bin/sh";
@@ -41,7 +41,7 @@ pub(super) struct Settings {
 /// poll. Programs without an executor use [`block_on`](crate::block_on).
 #[derive(Clone, Debug)]
 pub struct Sandbox {
-    pub(super) running: Arc<Running>,
+    pub(super) guest: Arc<GuestHandle>,
     pub(super) settings: Arc<Settings>,
     pub(super) interrupted: u32,
 }
@@ -78,7 +78,7 @@ impl Sandbox {
         script: impl AsRef<[u8]>,
         options: ExecOptions,
     ) -> Result<Output, VmError> {
-        let opening = Opening {
+        let spawn_options = SpawnOptions {
             eager: true,
             timeout: options.timeout,
             output_limit: options.output_limit.or(Some(self.settings.output_limit)),
@@ -87,7 +87,7 @@ impl Sandbox {
         if !options.is_own_process() {
             let text = script.as_ref().to_vec();
             let request = Request::Script(Script { text });
-            return collect(&self.running, request, None, opening, cancel).await;
+            return collect(&self.guest, request, None, spawn_options, cancel).await;
         }
         let mut command = self.command([SHELL.as_bytes(), b"-c", script.as_ref()]);
         if options.root {
@@ -119,7 +119,7 @@ impl Sandbox {
     /// is looked up in `PATH`.
     pub fn command<A: AsRef<[u8]>>(&self, argv: impl IntoIterator<Item = A>) -> Command {
         let argv = argv.into_iter().map(|argument| argument.as_ref().to_vec());
-        Command::new(&self.running, argv.collect(), self.settings.output_limit)
+        Command::new(&self.guest, argv.collect(), self.settings.output_limit)
     }
 
     /// A login shell on a terminal of that size, to be spawned: what is typed
@@ -189,7 +189,7 @@ impl Sandbox {
     /// [`VmCode::NotReady`](crate::vm::VmCode::NotReady) for a guest that never
     /// comes to rest.
     pub async fn snapshot(&self) -> Result<Vec<u8>, VmError> {
-        self.running.save().await
+        self.guest.save().await
     }
 
     /// How many commands ran when the sandbox was saved that this one was
@@ -206,12 +206,12 @@ impl Sandbox {
 
     /// Instructions that the guest has run, boot included.
     pub fn instructions(&self) -> u64 {
-        self.running.instructions()
+        self.guest.instructions()
     }
 
     /// Why it runs no more, if it does not.
     pub fn ended(&self) -> Option<VmError> {
-        self.running.ended()
+        self.guest.ended()
     }
 
     /// Ends all commands, writes back what mounts have in memory, stops, and
@@ -219,11 +219,11 @@ impl Sandbox {
     /// [`VmCode::Stopped`](crate::vm::VmCode::Stopped), and so does what is
     /// asked of it afterwards. A second call does no harm.
     pub async fn stop(&self) {
-        self.running.settle(STOP_PATIENCE).await;
+        self.guest.shutdown(STOP_TIMEOUT).await;
     }
 
     /// Stops it as it stands, at once and without waiting.
     pub fn halt(&self) {
-        self.running.halt();
+        self.guest.halt();
     }
 }

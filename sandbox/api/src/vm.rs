@@ -1,4 +1,4 @@
-//! Guests below the library: images, engines, errors.
+//! Low-level API of guests: images, engines, errors.
 
 #[cfg(feature = "testing")]
 pub use a99_sandbox_vm::{Bare, Execution, Instances};

@@ -1,4 +1,4 @@
-//! A guest that is driven turn by turn: the emulator, what goes to the agent
+//! Guest that is driven step by step: the emulator, what goes to the agent
 //! and what comes from it, file requests and network frames. It knows no
 //! threads and never waits.
 
@@ -14,7 +14,7 @@ use a99_guest_abi::{Answer, Channel, Device, frame, functions as abi, unpair};
 use a99_sandbox_protocol::{FrameReader, Report, Request, Resume};
 use std::collections::VecDeque;
 
-/// Instructions of one turn: some milliseconds, after which new requests are
+/// Instructions of one step: some milliseconds, after which new requests are
 /// seen.
 const BUDGET: u64 = 1_000_000;
 
@@ -83,11 +83,11 @@ impl Default for Setup {
     }
 }
 
-/// What is to be done after a turn.
+/// What is to be done after a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    /// Another turn.
-    Turn,
+    /// Another step.
+    Step,
     /// Nothing until that time of the guest's clock in nanoseconds, or until a
     /// request.
     Wait(Option<u64>),
@@ -236,11 +236,14 @@ impl Guest {
         self.outbox.len()
     }
 
-    /// Runs the guest for a while and gives its reports to `told`.
+    /// Runs the guest for a while and gives its reports to `on_report`.
     ///
     /// # Errors
     /// [`VmCode::GuestEnded`] and [`VmCode::EmulatorTrap`]: it runs no more.
-    pub fn turn(&mut self, mut told: impl FnMut(&mut Self, u64, Report)) -> Result<Next, VmError> {
+    pub fn step(
+        &mut self,
+        mut on_report: impl FnMut(&mut Self, u64, Report),
+    ) -> Result<Next, VmError> {
         let fed = self.feed()?;
         self.deliver_frames()?;
         let (status, report) = self.emulator.run(BUDGET)?;
@@ -260,15 +263,15 @@ impl Guest {
                 let next = self.reader.next(Report::decode);
                 let next = next.map_err(|e| VmError::new(VmCode::Protocol, e.to_string()))?;
                 let Some((id, report)) = next else { break };
-                told(self, id, report);
+                on_report(self, id, report);
             }
         }
         match status {
-            Ran::Budget => Ok(Next::Turn),
-            // An answer without room waits for the device, which the next turn
+            Ran::Budget => Ok(Next::Step),
+            // An answer without room waits for the device, which the next step
             // moves on.
-            Ran::Wait(_) if answered || self.reply.is_some() => Ok(Next::Turn),
-            Ran::Wait(_) if !self.outbox.is_empty() && (fed || self.feed()?) => Ok(Next::Turn),
+            Ran::Wait(_) if answered || self.reply.is_some() => Ok(Next::Step),
+            Ran::Wait(_) if !self.outbox.is_empty() && (fed || self.feed()?) => Ok(Next::Step),
             Ran::Wait(until) if self.cable_full => {
                 let soon = self.emulator.now_ns() + CABLE_NAP_NS;
                 Ok(Next::Wait(Some(

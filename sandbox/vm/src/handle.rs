@@ -1,8 +1,8 @@
-//! A guest's thread as the library's types hold it: commands are opened and
-//! spoken to, and nothing here waits.
+//! Guest handle and command handles: how the library's types hold a guest's thread
+//! and what runs in it. Nothing here blocks.
 
 use super::error::{VmCode, VmError};
-use super::mailbox::{Event, Mailbox, Message, Open, SaveSlot};
+use super::mailbox::{Event, Mailbox, Message, SaveSlot, SpawnRequest};
 use super::watch::Watch;
 use a99_sandbox_protocol::{MAX_CHUNK, Request};
 use std::sync::Arc;
@@ -21,20 +21,22 @@ pub(super) fn random_id() -> Result<u64, VmError> {
 }
 
 /// A guest's thread, as long as somebody holds it; then the guest is stopped.
-pub struct Running {
+pub struct GuestHandle {
     mailbox: Arc<Mailbox>,
 }
 
-impl std::fmt::Debug for Running {
+impl std::fmt::Debug for GuestHandle {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let status = self.mailbox.status.look(Clone::clone);
-        f.debug_struct("Running").field("status", &status).finish()
+        let status = self.mailbox.status.read(Clone::clone);
+        f.debug_struct("GuestHandle")
+            .field("status", &status)
+            .finish()
     }
 }
 
-/// How a command is opened.
+/// Spawn options of a command.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Opening {
+pub struct SpawnOptions {
     /// Output counts as consumed as soon as the sink has it.
     pub eager: bool,
     /// Longest time.
@@ -43,33 +45,33 @@ pub struct Opening {
     pub output_limit: Option<u64>,
 }
 
-impl Running {
+impl GuestHandle {
     /// The guest behind a mailbox.
     pub fn new(mailbox: Arc<Mailbox>) -> Self {
         Self { mailbox }
     }
 
-    /// Opens a command. Its events go to `sink` on the guest's thread.
-    pub fn open(
+    /// Spawns a command. Its events go to `sink` on the guest's thread.
+    pub fn spawn(
         &self,
         request: Request,
-        opening: Opening,
-        sink: impl FnOnce(Handle) -> Box<dyn FnMut(Event) + Send>,
-    ) -> Result<Handle, VmError> {
+        options: SpawnOptions,
+        sink: impl FnOnce(CommandHandle) -> Box<dyn FnMut(Event) + Send>,
+    ) -> Result<CommandHandle, VmError> {
         let id = random_id()?;
-        let handle = Handle {
+        let handle = CommandHandle {
             mailbox: Arc::clone(&self.mailbox),
             id,
         };
-        let timeout = opening.timeout;
-        self.mailbox.post(Message::Open(Open {
+        let timeout = options.timeout;
+        self.mailbox.post(Message::Spawn(SpawnRequest {
             id,
             request,
             sink: sink(handle.clone()),
-            eager: opening.eager,
+            eager: options.eager,
             timeout,
             deadline: timeout.and_then(|time| Instant::now().checked_add(time)),
-            output_limit: opening.output_limit,
+            output_limit: options.output_limit,
         }))?;
         Ok(handle)
     }
@@ -88,12 +90,12 @@ impl Running {
     }
 
     /// Ends all commands, writes back what the host has not got, and stops;
-    /// after `patience` it stops in any case. Waits until nothing is left.
-    pub async fn settle(&self, patience: Duration) {
+    /// after `timeout` it stops in any case. Waits until nothing is left.
+    pub async fn shutdown(&self, timeout: Duration) {
         // One that has ended already needs no telling.
         let _ = self
             .mailbox
-            .post(Message::Settle(Instant::now() + patience));
+            .post(Message::Shutdown(Instant::now() + timeout));
         self.mailbox.gone().await;
     }
 
@@ -105,7 +107,7 @@ impl Running {
 
     /// Why it runs no more, if so.
     pub fn ended(&self) -> Option<VmError> {
-        self.mailbox.status.look(|status| status.ended.clone())
+        self.mailbox.status.read(|status| status.ended.clone())
     }
 
     /// Instructions that the guest has run, boot included.
@@ -114,35 +116,35 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for GuestHandle {
     fn drop(&mut self) {
         self.halt();
     }
 }
 
-/// A command that was opened. Dropping it changes nothing.
+/// A command that was spawned. Dropping it changes nothing.
 #[derive(Clone)]
-pub struct Handle {
+pub struct CommandHandle {
     mailbox: Arc<Mailbox>,
     id: u64,
 }
 
-impl std::fmt::Debug for Handle {
+impl std::fmt::Debug for CommandHandle {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Handle")
+        f.debug_struct("CommandHandle")
             .field("id", &self.id)
             .finish_non_exhaustive()
     }
 }
 
-impl PartialEq for Handle {
+impl PartialEq for CommandHandle {
     fn eq(&self, other: &Self) -> bool {
         self.id == other.id && Arc::ptr_eq(&self.mailbox, &other.mailbox)
     }
 }
 
-impl Handle {
-    /// Tells the agent something about it.
+impl CommandHandle {
+    /// Sends the agent a request about it.
     pub fn send(&self, request: Request) -> Result<(), VmError> {
         self.mailbox.post(Message::Send(self.id, request))
     }

@@ -2,10 +2,10 @@
 
 use super::engine::{engine, guarded_engine};
 use super::error::{VmCode, VmError};
+use super::event_loop::Base;
 use super::instance::Linked;
 use super::machine::WasmMachine;
 use super::precompiled::{disk, load, source};
-use super::thread::Base;
 use super::translator::Translations;
 use a99_sandbox_image::machine::MODULE;
 use a99_sandbox_image::{self as image, Cache, Progress};

@@ -90,7 +90,7 @@ struct Exports {
 }
 
 /// Ticks of the guarded engine for which an emulator may stay in one run: 10 s,
-/// a thousand times what a turn takes.
+/// a thousand times what a step takes.
 const MAX_TICKS: u32 = 100;
 
 /// Most bytes that a channel has at once: its buffers are smaller.

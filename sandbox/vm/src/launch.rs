@@ -1,10 +1,10 @@
-//! Starting the thread of a guest.
+//! Launcher of guests' threads.
 
 use super::error::{VmCode, VmError};
+use super::event_loop::{Bounds, fail, run};
 use super::guest::{Guest, Setup};
 use super::image::Image;
 use super::mailbox::Mailbox;
-use super::thread::{Bounds, fail, run};
 use std::sync::Arc;
 
 /// Stack of a guest's thread: the emulator's and some for the host's side.
@@ -14,7 +14,7 @@ const THREAD_STACK: usize = 2 << 20;
 /// thread too.
 ///
 /// # Errors
-/// [`VmCode::Resources`]: no thread. Everything else is told by the mailbox.
+/// [`VmCode::Resources`]: no thread. Everything else goes to the mailbox.
 pub fn launch(
     mailbox: &Arc<Mailbox>,
     image: impl FnOnce() -> Result<Image, VmError> + Send + 'static,
@@ -22,7 +22,7 @@ pub fn launch(
     bounds: Bounds,
 ) -> Result<(), VmError> {
     let mailbox = Arc::clone(mailbox);
-    let live = move || {
+    let body = move || {
         let made = image().and_then(|image| {
             let setup = setup(&image)?;
             Ok((Guest::resume(image.module(), setup)?, image))
@@ -32,18 +32,18 @@ pub fn launch(
             Err(error) => fail(&mailbox, &error),
         }
     };
-    spawn(live)
+    spawn_thread(body)
 }
 
 /// Starts the thread of a guest.
 ///
 /// # Errors
 /// [`VmCode::Resources`]: no thread.
-pub fn spawn(live: impl FnOnce() + Send + 'static) -> Result<(), VmError> {
+pub fn spawn_thread(body: impl FnOnce() + Send + 'static) -> Result<(), VmError> {
     std::thread::Builder::new()
         .name("a99-guest".to_owned())
         .stack_size(THREAD_STACK)
-        .spawn(live)
+        .spawn(body)
         .map(drop)
         .map_err(|error| VmError::new(VmCode::Resources, format!("no thread: {error}")))
 }

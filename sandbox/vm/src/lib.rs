@@ -6,13 +6,13 @@
 //!
 //! - `engine`: wasmtime's configuration; `imports`: the few functions that the
 //!   emulator gets; `instance`: its exports.
-//! - `guest`: a guest driven turn by turn; `thread`: the loop around it, which
+//! - `guest`: a guest driven step by step; `event_loop`: the loop around it, which
 //!   sleeps while the guest does; `mailbox` and `watch`: what it shares with
-//!   callers; `ledger`: the credit of a command; `lived`: the guest's own time;
-//!   `pulse`: whether its agent is there;
+//!   callers; `command` and `ledger`: the state and the credit of a command; `guest_time`: the guest's own time;
+//!   `watchdog`: whether its agent answers;
 //!   `attach`: the far ends of the guest's devices.
-//! - `launch`: starts that thread; `handle`: it, as the library holds it;
-//!   `output`: what commands give.
+//! - `launch`: starts the loop's thread; `handle`: it and its commands, as the library
+//!   holds them; `output`: what commands give.
 //! - `translator`: compiles hot guest code.
 //! - `disk`: the files behind a guest's disks; `release`: memory that it does not
 //!   use.
@@ -30,11 +30,14 @@ mod apart;
 mod attach;
 #[cfg(feature = "testing")]
 mod bare;
+mod command;
 mod disk;
 mod engine;
 mod error;
+mod event_loop;
 mod foreign;
 mod guest;
+mod guest_time;
 mod handle;
 mod image;
 mod imports;
@@ -42,20 +45,18 @@ mod instance;
 mod launch;
 mod ledger;
 mod link;
-mod lived;
 mod machine;
 mod mailbox;
 mod output;
 mod precompiled;
-mod pulse;
 mod rehearsal;
 mod release;
 mod save;
 mod snapshot;
-mod thread;
 mod translator;
 mod trial;
 mod watch;
+mod watchdog;
 mod wiring;
 
 pub use apart::{CompileForeign, Worker, serve};
@@ -65,19 +66,19 @@ pub use bare::{Bare, Execution, Instances};
 pub use disk::{DiskOptions, OwnDisk, check as check_disk};
 pub use engine::{compatibility, engine};
 pub use error::{VmCode, VmError};
+pub use event_loop::{Bounds, CREDIT_BYTES, refuse};
 pub use foreign::{
     MAX_CODE, MAX_FUNCTION, MAX_FUNCTION_HERE, MAX_FUNCTIONS, check_code, check_code_here, too_much,
 };
 pub use guest::{Boot, Setup};
-pub use handle::{Handle, Opening, Running};
+pub use handle::{CommandHandle, GuestHandle, SpawnOptions};
 pub use image::Image;
-pub use launch::{launch, spawn};
+pub use launch::{launch, spawn_thread};
 pub use machine::{CMDLINE, WasmMachine};
-pub use mailbox::{Event, Mailbox, Message, Open, SaveSlot, Sink, Status, stopped};
+pub use mailbox::{Event, Mailbox, Message, SaveSlot, Sink, SpawnRequest, Status, stopped};
 pub use output::Output;
 pub use precompiled::{Manifest, from_worker, load, verify, write};
 pub use save::Saved;
-pub use thread::{Bounds, CREDIT_BYTES, refuse};
 pub use translator::{Translate, Translations};
 pub use trial::{Booter, Tried, prove};
 pub use watch::{Until, Watch, block_on};

@@ -1,5 +1,5 @@
-//! What callers and a guest's thread share: messages to the thread, and what is
-//! known of the guest.
+//! Mailbox of a guest's thread: messages to its event loop, and the status of the
+//! guest.
 
 use super::error::{VmCode, VmError};
 use super::watch::Watch;
@@ -7,7 +7,7 @@ use a99_sandbox_protocol::{Exited, Request, Stream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What a command tells, in order.
+/// An event of a command, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// It runs, as that process of the guest. Not told of a script.
@@ -26,8 +26,8 @@ pub enum Event {
 /// Takes the events of a command, on the guest's thread: it must not wait.
 pub type Sink = Box<dyn FnMut(Event) + Send>;
 
-/// A command to open.
-pub struct Open {
+/// A command to spawn.
+pub struct SpawnRequest {
     /// Drawn at random.
     pub id: u64,
     /// What the agent is asked.
@@ -49,17 +49,17 @@ pub type SaveSlot = Arc<Watch<Option<Result<Vec<u8>, VmError>>>>;
 
 /// What callers want of the thread.
 pub enum Message {
-    /// Start a command.
-    Open(Open),
-    /// Something about a command that was opened.
+    /// Spawn a command.
+    Spawn(SpawnRequest),
+    /// A request to the agent about a command that was spawned.
     Send(u64, Request),
-    /// End a command, whether it runs or waits for its turn.
+    /// End a command, whether it runs or is queued.
     Cancel(u64),
     /// Save the guest.
     Save(SaveSlot),
     /// End all commands, write back what the host has not got, and stop; at
     /// that time at the latest.
-    Settle(Instant),
+    Shutdown(Instant),
     /// Stop the guest as it stands.
     Stop,
 }
@@ -78,8 +78,8 @@ pub struct Status {
 #[derive(Default)]
 struct Inbox {
     messages: Vec<Message>,
-    /// Something happened outside that needs a turn.
-    nudged: bool,
+    /// Something happened outside that needs a step.
+    woken: bool,
     /// Set at the end: why the guest runs no more.
     ended: Option<VmError>,
     /// Instructions run so far.
@@ -89,7 +89,7 @@ struct Inbox {
 /// The callers' end of a guest's thread.
 pub struct Mailbox {
     inbox: Mutex<Inbox>,
-    wake: Condvar,
+    condvar: Condvar,
     /// What is known of the guest.
     pub status: Watch<Status>,
 }
@@ -98,7 +98,7 @@ impl Default for Mailbox {
     fn default() -> Self {
         Self {
             inbox: Mutex::default(),
-            wake: Condvar::new(),
+            condvar: Condvar::new(),
             status: Watch::new(Status::default()),
         }
     }
@@ -121,14 +121,14 @@ impl Mailbox {
         }
         inbox.messages.push(message);
         drop(inbox);
-        self.wake.notify_one();
+        self.condvar.notify_one();
         Ok(())
     }
 
-    /// Makes the guest's thread look at its devices again.
-    pub fn nudge(&self) {
-        self.lock().nudged = true;
-        self.wake.notify_one();
+    /// Wakes the event loop, which polls its devices then.
+    pub fn wake(&self) {
+        self.lock().woken = true;
+        self.condvar.notify_one();
     }
 
     /// Instructions that the guest has run.
@@ -140,7 +140,7 @@ impl Mailbox {
     pub fn collect(&self, retired: u64) -> Vec<Message> {
         let mut inbox = self.lock();
         inbox.retired = retired;
-        inbox.nudged = false;
+        inbox.woken = false;
         std::mem::take(&mut inbox.messages)
     }
 
@@ -149,14 +149,14 @@ impl Mailbox {
         self.lock().retired = retired;
     }
 
-    /// Waits until there is a message or a nudge, at most `patience` (for ever
-    /// without).
-    pub fn wait(&self, patience: Option<Duration>) {
+    /// Waits until there is a message or [`wake`](Self::wake) is called, at most
+    /// `timeout` (for ever without).
+    pub fn wait(&self, timeout: Option<Duration>) {
         let inbox = self.lock();
-        let idle = |inbox: &mut Inbox| inbox.messages.is_empty() && !inbox.nudged;
-        match patience {
-            Some(patience) => drop(self.wake.wait_timeout_while(inbox, patience, idle)),
-            None => drop(self.wake.wait_while(inbox, idle)),
+        let idle = |inbox: &mut Inbox| inbox.messages.is_empty() && !inbox.woken;
+        match timeout {
+            Some(timeout) => drop(self.condvar.wait_timeout_while(inbox, timeout, idle)),
+            None => drop(self.condvar.wait_while(inbox, idle)),
         }
     }
 

@@ -1,4 +1,4 @@
-//! Making the module from which guests start: boot, warm up, save.
+//! Snapshot builder: the module from which guests start; boot, warm up, save.
 
 use super::disk::ImageDisk;
 use super::error::{VmCode, VmError};
@@ -18,7 +18,7 @@ use wasmtime_wizer::{InstanceState, SnapshotVal, Wizer};
 
 /// Longest time for the whole of boot and warm-up: a hundred times what it
 /// takes.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Id of the commands that warm the guest up.
 const WARM_UP_ID: u64 = 1;
@@ -29,7 +29,7 @@ const WARM_UP_ID: u64 = 1;
 const REPORTING: Duration = Duration::from_millis(1500);
 
 /// How often the emulator may say that it cannot be saved yet.
-const BUSY_TURNS: u32 = 1000;
+const BUSY_STEPS: u32 = 1000;
 
 /// Boots a guest from `emulator` (the emulator's module) with the image's `disk`, runs `warm_up` in it
 /// (the first of it is a short command of the shell), and gives it back as a
@@ -55,7 +55,7 @@ pub(super) fn snapshot(
     let linked = Linked::new(&module, disk)?;
     let mut building = Building {
         guest: Guest::boot(&linked, boot)?,
-        deadline: Instant::now() + PATIENCE,
+        deadline: Instant::now() + TIMEOUT,
     };
     building
         .until("get ready", |report| match report {
@@ -66,7 +66,7 @@ pub(super) fn snapshot(
     building.warm_up(warm_up)?;
     // Of the code only what short commands need is decoded in the image: nothing
     // of the boot, and nothing that only a first run of a command needs.
-    building.rest(abi::PREPARE_SNAPSHOT)?;
+    building.drain(abi::PREPARE_SNAPSHOT)?;
     building.warm_up(&warm_up[..warm_up.len().min(1)])?;
     building.prepare()?;
     let study = rehearsal::study(&linked, &building.guest, rehearsal)?;
@@ -109,7 +109,7 @@ impl Building {
     ) -> Result<T, VmError> {
         loop {
             let mut found = None;
-            let next = self.turn(|report| {
+            let next = self.step(|report| {
                 if found.is_none() {
                     found = wanted(&report);
                 }
@@ -122,14 +122,14 @@ impl Building {
                 let text = format!("the guest did not {what} in time; its console:\n{console}");
                 return Err(VmError::new(VmCode::NotReady, text));
             }
-            self.nap(next);
+            self.sleep(next);
         }
     }
 
     /// Runs the guest for a while. If it ends, the error has all of its console:
     /// nobody sees that guest again.
-    fn turn(&mut self, mut told: impl FnMut(Report)) -> Result<Next, VmError> {
-        let next = self.guest.turn(|_, _, report| told(report));
+    fn step(&mut self, mut on_report: impl FnMut(Report)) -> Result<Next, VmError> {
+        let next = self.guest.step(|_, _, report| on_report(report));
         next.map_err(|error| match error.code {
             VmCode::GuestEnded => {
                 let console = self.guest.console();
@@ -140,11 +140,11 @@ impl Building {
     }
 
     /// Waits as the guest does.
-    fn nap(&self, next: Next) {
+    fn sleep(&self, next: Next) {
         if let Next::Wait(until) = next {
             let now = self.guest.emulator.now_ns();
-            let nap = until.map_or(1_000_000, |until| until.saturating_sub(now));
-            std::thread::sleep(Duration::from_nanos(nap).min(Duration::from_millis(10)));
+            let sleep = until.map_or(1_000_000, |until| until.saturating_sub(now));
+            std::thread::sleep(Duration::from_nanos(sleep).min(Duration::from_millis(10)));
         }
     }
 
@@ -194,28 +194,28 @@ impl Building {
             _ => None,
         })??;
         self.report_free_memory()?;
-        self.rest(abi::PREPARE_IMAGE)
+        self.drain(abi::PREPARE_IMAGE)
     }
 
     /// Gives the guest time to tell which memory is free.
     fn report_free_memory(&mut self) -> Result<(), VmError> {
         let reported = Instant::now() + REPORTING;
         while Instant::now() < reported {
-            let next = self.turn(|_| {})?;
-            self.nap(next);
+            let next = self.step(|_| {})?;
+            self.sleep(next);
         }
         Ok(())
     }
 
     /// Lets the guest run until nothing is half done, so that the emulator's
     /// function `prepare` agrees.
-    fn rest(&mut self, prepare: Export<(), u32>) -> Result<(), VmError> {
-        for _ in 0..BUSY_TURNS {
-            let next = self.turn(|_| {})?;
+    fn drain(&mut self, prepare: Export<(), u32>) -> Result<(), VmError> {
+        for _ in 0..BUSY_STEPS {
+            let next = self.step(|_| {})?;
             if matches!(next, Next::Wait(_)) && is_done(self.guest.emulator.call(prepare, ())?) {
                 return Ok(());
             }
-            self.nap(next);
+            self.sleep(next);
         }
         Err(VmError::new(
             VmCode::NotReady,

@@ -168,7 +168,7 @@ impl Trial {
     ) -> Result<T, VmError> {
         loop {
             let mut found = None;
-            let next = self.guest.turn(|guest, _, report| {
+            let next = self.guest.step(|guest, _, report| {
                 if found.is_none() {
                     found = wanted(guest, report);
                 }

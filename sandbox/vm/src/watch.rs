@@ -32,9 +32,9 @@ impl<T> Watch<T> {
         result
     }
 
-    /// Looks at the value.
-    pub fn look<R>(&self, look: impl FnOnce(&T) -> R) -> R {
-        look(&self.inner.lock().unwrap_or_else(PoisonError::into_inner).0)
+    /// Reads the value.
+    pub fn read<R>(&self, read: impl FnOnce(&T) -> R) -> R {
+        read(&self.inner.lock().unwrap_or_else(PoisonError::into_inner).0)
     }
 
     /// Waits until `check` answers. It may take something out of the value, and
@@ -46,7 +46,7 @@ impl<T> Watch<T> {
 
 impl<T: fmt::Debug> fmt::Debug for Watch<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.look(|value| f.debug_tuple("Watch").field(value).finish())
+        self.read(|value| f.debug_tuple("Watch").field(value).finish())
     }
 }
 
@@ -116,7 +116,7 @@ mod tests {
             }
         });
         let taken = block_on(watch.until(|number| (*number == 10).then(|| std::mem::take(number))));
-        assert_eq!((taken, watch.look(|number| *number)), (10, 0));
+        assert_eq!((taken, watch.read(|number| *number)), (10, 0));
         thread.join().unwrap();
     }
 

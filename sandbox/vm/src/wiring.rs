@@ -92,7 +92,7 @@ impl Wiring {
             let mailbox = Arc::downgrade(mailbox);
             let wake = move || {
                 if let Some(mailbox) = mailbox.upgrade() {
-                    mailbox.nudge();
+                    mailbox.wake();
                 }
             };
             let (gateway, link) = start_gateway(&self.network, Box::new(wake), forwards)?;

@@ -1,0 +1,41 @@
+//! Command state: what the event loop knows of each command.
+
+use super::error::VmError;
+use super::ledger::Ledger;
+use super::mailbox::{Event, Sink};
+use a99_sandbox_protocol::Request;
+use std::time::{Duration, Instant};
+
+/// State of a command that was spawned, or of a script in the queue.
+pub(super) struct CommandState {
+    /// Nobody, once its end was reported before it ended.
+    pub sink: Option<Sink>,
+    pub eager: bool,
+    pub deadline: Option<Instant>,
+    pub output_limit: Option<u64>,
+    pub written: u64,
+    /// Bytes of standard output and error that were read, and not acknowledged to the
+    /// guest.
+    pub unacked: [u32; 2],
+    pub ledger: Ledger,
+    /// Why it was killed.
+    pub failure: Option<VmError>,
+    /// When, in the guest's time.
+    pub killed: Option<Duration>,
+    pub timeout: Option<Duration>,
+}
+
+impl CommandState {
+    pub fn emit(&mut self, event: Event) {
+        if let Some(sink) = &mut self.sink {
+            sink(event);
+        }
+    }
+}
+
+/// A script in the queue for the session shell.
+pub(super) struct QueuedScript {
+    pub id: u64,
+    pub request: Request,
+    pub command: CommandState,
+}

@@ -1,0 +1,78 @@
+//! Guest time: the processor time of a guest's thread, and the time for which it
+//! was parked because the guest had nothing to do. Time that the host gave to others does
+//! not count, so on a busy host nothing is late that is not the guest's fault.
+
+use rustix::time::{ClockId, clock_gettime};
+use std::time::{Duration, Instant};
+
+/// See the module. It belongs to one thread.
+#[derive(Debug)]
+pub(super) struct GuestTime {
+    time: Duration,
+    /// The thread's processor time when it was last looked at.
+    seen: Duration,
+}
+
+/// Processor time of this thread.
+fn processor() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    let seconds = u64::try_from(time.tv_sec).unwrap_or_default();
+    Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or_default())
+}
+
+impl GuestTime {
+    /// From now on, on this thread.
+    pub fn new() -> Self {
+        Self {
+            time: Duration::ZERO,
+            seen: processor(),
+        }
+    }
+
+    /// Counts what this thread computed.
+    pub fn update(&mut self) {
+        let now = processor();
+        self.time += now.saturating_sub(self.seen);
+        self.seen = now;
+    }
+
+    /// Counts the time in `park`, which was to take no longer than `timeout`: a process
+    /// that was stopped meanwhile gave its guest no more.
+    pub fn park(&mut self, timeout: Option<Duration>, park: impl FnOnce()) {
+        let start = Instant::now();
+        park();
+        let took = start.elapsed();
+        self.time += timeout.map_or(took, |timeout| took.min(timeout));
+    }
+
+    /// All of it.
+    pub fn elapsed(&self) -> Duration {
+        self.time
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn computation_and_planned_sleep_count_and_nothing_else() {
+        let mut guest_time = GuestTime::new();
+        std::thread::sleep(Duration::from_millis(30));
+        guest_time.update();
+        assert!(
+            guest_time.elapsed() < Duration::from_millis(20),
+            "{guest_time:?}"
+        );
+        let before = guest_time.elapsed();
+        let sleep = || std::thread::sleep(Duration::from_millis(30));
+        guest_time.park(Some(Duration::from_millis(10)), sleep);
+        assert_eq!(guest_time.elapsed() - before, Duration::from_millis(10));
+        let before = guest_time.elapsed();
+        let mut sum = 0u64;
+        while guest_time.elapsed() - before < Duration::from_millis(5) {
+            sum = std::hint::black_box(sum + 1);
+            guest_time.update();
+        }
+    }
+}

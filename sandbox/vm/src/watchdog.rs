@@ -1,0 +1,109 @@
+//! Watchdog of the guest's agent: while somebody waits for it, it is pinged from
+//! time to time, by the guest's own time. Its answer needs no more than that the
+//! kernel runs and schedules it, which it does before all commands.
+
+use super::error::{VmCode, VmError};
+use std::time::Duration;
+
+/// How long it may say nothing before it is pinged.
+const PING_AFTER: Duration = Duration::from_millis(500);
+
+/// How long it may take to answer. With [`PING_AFTER`] the guest is stopped after two
+/// seconds of its time.
+const PONG_TIMEOUT: Duration = Duration::from_millis(1500);
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct Watchdog {
+    /// When it last reported anything.
+    last_report: Duration,
+    /// The ping that was not answered, and when it was sent.
+    pinged: Option<(u64, Duration)>,
+}
+
+impl Watchdog {
+    /// It reported something.
+    pub fn on_report(&mut self, now: Duration) {
+        self.last_report = now;
+    }
+
+    /// It answered a ping; whether there was one.
+    pub fn on_pong(&mut self, id: u64, now: Duration) -> bool {
+        self.last_report = now;
+        self.pinged.take_if(|(pinged, _)| *pinged == id).is_some()
+    }
+
+    /// Checks the time. `id` draws the number of a new ping, which the answer is, if it
+    /// is time for one. Nobody waits for an answer without `waiting`.
+    ///
+    /// # Errors
+    /// [`VmCode::Unresponsive`].
+    pub fn check(
+        &mut self,
+        waiting: bool,
+        now: Duration,
+        id: impl FnOnce() -> u64,
+    ) -> Result<Option<u64>, VmError> {
+        if let Some((_, pinged)) = self.pinged {
+            if now.saturating_sub(pinged.max(self.last_report)) > PONG_TIMEOUT {
+                let text = "the guest runs and does not answer";
+                return Err(VmError::new(VmCode::Unresponsive, text));
+            }
+            return Ok(None);
+        }
+        if !waiting {
+            // Silence is no sign before somebody waits.
+            self.last_report = now;
+            return Ok(None);
+        }
+        if now.saturating_sub(self.last_report) < PING_AFTER {
+            return Ok(None);
+        }
+        let id = id();
+        self.pinged = Some((id, now));
+        Ok(Some(id))
+    }
+
+    /// After how long it is to be checked again, if nothing happens.
+    pub fn poll_interval(&self, waiting: bool) -> Option<Duration> {
+        (waiting || self.pinged.is_some()).then_some(PING_AFTER)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(milliseconds: u64) -> Duration {
+        Duration::from_millis(milliseconds)
+    }
+
+    #[test]
+    fn s6_a_guest_that_never_answers_is_stopped_within_two_seconds() {
+        let mut watchdog = Watchdog::default();
+        let stopped = (0..)
+            .find(|now| watchdog.check(true, at(*now), || 7).is_err())
+            .unwrap();
+        assert!((1000..=2001).contains(&stopped), "{stopped}");
+    }
+
+    #[test]
+    fn s6_one_that_answers_is_never_stopped() {
+        let mut watchdog = Watchdog::default();
+        for now in 0..20_000 {
+            if let Some(id) = watchdog.check(true, at(now), || now).unwrap() {
+                assert!(watchdog.on_pong(id, at(now + 1400)));
+                assert!(!watchdog.on_pong(id, at(now + 1400)), "once");
+            }
+        }
+        // No ping is sent to one that talks anyway, or that nobody waits for.
+        for now in 30_000..40_000 {
+            watchdog.on_report(at(now));
+            assert_eq!(watchdog.check(true, at(now + 1), || 1), Ok(None));
+        }
+        for now in 50_000..60_000 {
+            assert_eq!(watchdog.check(false, at(now), || 1), Ok(None));
+        }
+        assert_eq!(watchdog.check(true, at(60_000), || 1), Ok(None));
+    }
+}
