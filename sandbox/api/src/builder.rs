@@ -9,8 +9,8 @@ use crate::p9::{self, Mount, MountMode};
 use a99_egress::Policy;
 use a99_sandbox_protocol::{Limits, Resume};
 use a99_sandbox_vm::{
-    Bounds, DiskOptions, GuestHandle, Image, Mailbox, OwnDisk, Saved, Setup, Translate, VmCode,
-    VmError, Wiring, block_on, check_disk, launch,
+    BackendOptions, Bounds, DiskOptions, GuestHandle, Image, Mailbox, OwnDisk, Saved, Setup,
+    Translate, VmCode, VmError, block_on, check_disk, launch,
 };
 #[cfg(feature = "c2w")]
 use a99_sandbox_vm::{Worker, spawn_thread};
@@ -74,7 +74,7 @@ pub struct Builder {
     output_limit: u64,
     copy_limit: u64,
     disk: Option<DiskOptions>,
-    wiring: Wiring,
+    backends: BackendOptions,
     #[cfg(feature = "c2w")]
     worker: Option<Worker>,
     #[cfg(feature = "c2w")]
@@ -95,7 +95,7 @@ impl Builder {
             output_limit: OUTPUT_LIMIT,
             copy_limit: COPY_LIMIT,
             disk: None,
-            wiring: Wiring {
+            backends: BackendOptions {
                 mounts: Vec::new(),
                 network: net::Config::new(Policy::off()),
             },
@@ -165,20 +165,20 @@ impl Builder {
 
     /// Shows folders of the host, with all that can be chosen about them.
     pub fn mounts(mut self, mounts: impl IntoIterator<Item = Mount>) -> Self {
-        self.wiring.mounts.extend(mounts);
+        self.backends.mounts.extend(mounts);
         self
     }
 
     /// What the guest may reach over the network; else nothing.
     pub fn network(mut self, policy: Policy) -> Self {
-        self.wiring.network.policy = policy;
+        self.backends.network.policy = policy;
         self
     }
 
     /// Address of its network interface; else one that all guests have, which
     /// never meet.
     pub fn mac(mut self, address: [u8; 6]) -> Self {
-        self.wiring.network.mac = Some(address);
+        self.backends.network.mac = Some(address);
         self
     }
 
@@ -186,13 +186,13 @@ impl Builder {
     /// were found are [`Sandbox::forwards`].
     pub fn forward(mut self, listen: SocketAddr, guest_port: u16) -> Self {
         let forward = Forward { listen, guest_port };
-        self.wiring.network.forwards.push(forward);
+        self.backends.network.forwards.push(forward);
         self
     }
 
     /// Most bytes a second to and from the network.
     pub fn network_rate(mut self, to_guest: Option<u64>, from_guest: Option<u64>) -> Self {
-        self.wiring.network.rate = Rate {
+        self.backends.network.rate = Rate {
             to_guest,
             from_guest,
         };
@@ -336,7 +336,7 @@ impl Builder {
         settings: Arc<Settings>,
     ) -> Result<Sandbox, VmError> {
         self.check_foreign()?;
-        check_own(&self.wiring.mounts, &[])?;
+        check_own(&self.backends.mounts, &[])?;
         let Source::File(path) = self.source else {
             return Err(VmError::new(VmCode::NoImage, "there is no file to start"));
         };
@@ -347,8 +347,8 @@ impl Builder {
             life: self.bounds.time,
         };
         let (env, hardened) = (self.env, self.clock >= HARDENED_CLOCK);
-        let (wiring, found) = (self.wiring, Arc::clone(&settings));
-        let options = move || foreign::connect(wiring, env, hardened, &found.forwards);
+        let (backends, found) = (self.backends, Arc::clone(&settings));
+        let options = move || foreign::connect(backends, env, hardened, &found.forwards);
         spawn_thread(move || foreign::serve(mailbox, start, options))?;
         let interrupted = guest.started().await?;
         Ok(Sandbox {
@@ -372,7 +372,7 @@ impl Builder {
                 "a limit of its instructions",
             ),
             (
-                self.wiring.mounts.iter().any(is_overlay),
+                self.backends.mounts.iter().any(is_overlay),
                 "mounts with a layer over them",
             ),
         ];
@@ -397,8 +397,8 @@ impl Builder {
     /// Whether the options make sense.
     fn check(&self) -> Result<(), VmError> {
         self.check_names()?;
-        self.wiring.mounts.iter().try_for_each(check_mount)?;
-        if let Some([first, ..]) = self.wiring.network.mac
+        self.backends.mounts.iter().try_for_each(check_mount)?;
+        if let Some([first, ..]) = self.backends.network.mac
             && first & MULTICAST != 0
         {
             return bad("the interface's address: it must be no group's");
@@ -458,10 +458,10 @@ impl Builder {
             check_image(saved.image(), image.name())?;
         }
         let forwards = &settings.forwards;
-        check_own(&self.wiring.mounts, &[image.home().to_owned()])?;
+        check_own(&self.backends.mounts, &[image.home().to_owned()])?;
         let disk = self.disk.as_ref().map(OwnDisk::new).transpose()?;
-        let wired = self.wiring.connect(saved.as_ref(), mailbox, forwards)?;
-        if let Some(refused) = wired.git_refused {
+        let connected = self.backends.connect(saved.as_ref(), mailbox, forwards)?;
+        if let Some(refused) = connected.git_refused {
             // Set once: a sandbox starts once.
             let _ = settings.git_refused.set(refused);
         }
@@ -472,11 +472,11 @@ impl Builder {
                 env: env.map(|(n, v)| (n.into_bytes(), v.into_bytes())).collect(),
                 limits: self.limits,
                 disk: disk.is_some(),
-                network: wired.network,
-                mounts: wired.mounts,
+                network: connected.network,
+                mounts: connected.mounts,
                 ..Resume::default()
             },
-            attachments: wired.attachments,
+            backends: connected.backends,
             disk,
             translate: self.translate,
             clock_resolution_ns: self.clock.as_nanos() as u64,

@@ -17,9 +17,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-mod attach;
+mod backends;
 
-pub(super) use attach::connect;
+pub(super) use backends::connect;
 
 /// How often the machine is polled for its end.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);

@@ -2,7 +2,7 @@
 //! Docker or a network.
 //!
 //! [`image`] builds what a guest starts from: its kernel and its root file
-//! system. [`net`] is the far end of its network, [`p9`] the server of its
+//! system. [`net`] is the backend of its network, [`p9`] the server of its
 //! mounts. The feature `vm` starts guests and runs commands in them, and the
 //! feature `c2w` does the same with images of container2wasm.
 #![cfg_attr(feature = "vm", doc = include_str!("tour.md"))]

@@ -2,7 +2,7 @@
 //! and what comes from it, file requests and network frames. It knows no
 //! threads and never waits.
 
-use super::attach::{Attachments, no_files};
+use super::backends::{Backends, no_files};
 use super::disk::OwnDisk;
 use super::error::{VmCode, VmError};
 use super::handle::random_id;
@@ -49,9 +49,9 @@ pub(super) const MAC: u64 = 0x01_00_00_00_00_02;
 /// finds the device; the agent may set less.
 pub(super) const MTU: u32 = a99_sandbox_net::MAX_MTU as u32;
 
-/// Wait for a cable without room, after which it is tried again even without a
-/// wake-up, in nanoseconds.
-const CABLE_NAP_NS: u64 = 2_000_000;
+/// How often a net backend without room is tried again even without a wake-up, in
+/// nanoseconds.
+const NET_POLL_INTERVAL_NS: u64 = 2_000_000;
 
 /// How a guest goes on from its image.
 #[derive(Debug)]
@@ -62,8 +62,8 @@ pub struct Setup {
     pub translate: Translate,
     /// Resolution of its clock in nanoseconds.
     pub clock_resolution_ns: u64,
-    /// The far ends of its devices.
-    pub attachments: Attachments,
+    /// The backends of its devices.
+    pub backends: Backends,
     /// A disk of its own.
     pub disk: Option<OwnDisk>,
     /// What it goes on from instead of the image alone.
@@ -76,7 +76,7 @@ impl Default for Setup {
             resume: Resume::default(),
             translate: Translate::default(),
             clock_resolution_ns: CLOCK_RESOLUTION_NS,
-            attachments: Attachments::default(),
+            backends: Backends::default(),
             disk: None,
             saved: None,
         }
@@ -103,13 +103,13 @@ pub(super) struct Guest {
     retired: u64,
     shipped: u32,
     broken: u32,
-    attachments: Attachments,
+    backends: Backends,
     /// An answer to a file request, with its tag, that found no room.
     reply: Option<(u32, Vec<u8>)>,
     /// A frame for the guest that found no room.
     frame: Option<(Vec<u8>, bool)>,
-    /// Frames of the guest wait for room in the cable.
-    cable_full: bool,
+    /// Frames of the guest wait for room in the net backend.
+    net_full: bool,
     /// When its hot code is compiled.
     translate: Translate,
     /// The id under which it was told to resume.
@@ -117,7 +117,7 @@ pub(super) struct Guest {
 }
 
 impl Guest {
-    fn new(emulator: Emulator, attachments: Attachments) -> Self {
+    fn new(emulator: Emulator, backends: Backends) -> Self {
         Self {
             emulator,
             outbox: Vec::new(),
@@ -126,10 +126,10 @@ impl Guest {
             retired: 0,
             shipped: 0,
             broken: 0,
-            attachments,
+            backends,
             reply: None,
             frame: None,
-            cable_full: false,
+            net_full: false,
             translate: Translate::Off,
             resumed_as: 0,
         }
@@ -162,7 +162,7 @@ impl Guest {
         }
         emulator.write(scratch.into(), boot.cmdline.as_bytes())?;
         expect_ok(emulator.call(abi::BOOT, boot.cmdline.len() as u32)?, "boot")?;
-        Ok(Self::new(emulator, Attachments::default()))
+        Ok(Self::new(emulator, Backends::default()))
     }
 
     /// A machine that goes on from a snapshot: with clocks of now, another
@@ -207,7 +207,7 @@ impl Guest {
             expect_ok(emulator.call(abi::ATTACH_DISK, sectors)?, "attach a disk")?;
         }
         start_translating(&mut emulator, setup.translate)?;
-        let mut guest = Self::new(emulator, setup.attachments);
+        let mut guest = Self::new(emulator, setup.backends);
         guest.reader = reader;
         guest.translate = setup.translate;
         let resume = Resume {
@@ -272,8 +272,8 @@ impl Guest {
             // moves on.
             Ran::Wait(_) if answered || self.reply.is_some() => Ok(Next::Step),
             Ran::Wait(_) if !self.outbox.is_empty() && (fed || self.feed()?) => Ok(Next::Step),
-            Ran::Wait(until) if self.cable_full => {
-                let soon = self.emulator.now_ns() + CABLE_NAP_NS;
+            Ran::Wait(until) if self.net_full => {
+                let soon = self.emulator.now_ns() + NET_POLL_INTERVAL_NS;
                 Ok(Next::Wait(Some(
                     until.map_or(soon, |until| until.min(soon)),
                 )))
@@ -306,7 +306,7 @@ impl Guest {
                 }
                 answered = true;
             }
-            let files = &mut self.attachments.files;
+            let files = &mut self.backends.files;
             let answer = self.emulator.take(Channel::P9, |request| {
                 let mut reply = Vec::new();
                 match files {
@@ -322,17 +322,17 @@ impl Guest {
         }
     }
 
-    /// Moves the guest's frames to the cable, as far as it takes them.
+    /// Moves the guest's frames to the net backend, as far as it takes them.
     fn send_frames(&mut self) -> Result<(), VmError> {
-        self.cable_full = false;
+        self.net_full = false;
         loop {
-            let cable = &mut self.attachments.cable;
+            let net = &mut self.backends.net;
             let mut refused = false;
             let taken = self.emulator.take(Channel::Net, |frame| {
-                refused = cable.as_mut().is_some_and(|cable| !cable.send(frame));
+                refused = net.as_mut().is_some_and(|net| !net.send(frame));
                 (!refused).then_some(())
             })?;
-            self.cable_full = refused;
+            self.net_full = refused;
             if taken.is_none() {
                 return Ok(());
             }
@@ -341,10 +341,10 @@ impl Guest {
 
     /// Moves frames to the guest, as far as it has room.
     fn deliver_frames(&mut self) -> Result<(), VmError> {
-        let Some(cable) = &mut self.attachments.cable else {
+        let Some(net) = &mut self.backends.net else {
             return Ok(());
         };
-        while let Some((bytes, checked)) = self.frame.take().or_else(|| cable.receive()) {
+        while let Some((bytes, checked)) = self.frame.take().or_else(|| net.receive()) {
             let tag = if checked { frame::CHECKSUMS_VALID } else { 0 };
             if !self.emulator.offer(Channel::Net, tag, &bytes)? {
                 self.frame = Some((bytes, checked));
@@ -367,7 +367,7 @@ impl Guest {
         if !ready {
             return Ok(None);
         }
-        let files = self.attachments.files.as_ref().map(|files| files.state());
+        let files = self.backends.files.as_ref().map(|files| files.state());
         let unread = self.reader.unread();
         let saved = super::save::save(&mut self.emulator, base, image, unread, files)?;
         // What was translated is no part of a saved guest; this one goes on.
@@ -393,7 +393,7 @@ impl Guest {
     /// Whether it has neither mounts nor a network: nothing of it is on its way
     /// to anybody but those who gave it commands.
     pub fn is_alone(&self) -> bool {
-        self.attachments.files.is_none() && self.attachments.cable.is_none()
+        self.backends.files.is_none() && self.backends.net.is_none()
     }
 
     /// Instructions since the machine was made.

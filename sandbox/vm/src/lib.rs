@@ -10,13 +10,13 @@
 //!   sleeps while the guest does; `mailbox` and `watch`: what it shares with
 //!   callers; `command` and `ledger`: the state and the credit of a command; `guest_time`: the guest's own time;
 //!   `watchdog`: whether its agent answers;
-//!   `attach`: the far ends of the guest's devices.
+//!   `backends`: of the guest's devices.
 //! - `launch`: starts the loop's thread; `handle`: it and its commands, as the library
 //!   holds them; `output`: what commands give.
 //! - `translator`: compiles hot guest code.
 //! - `disk`: the files behind a guest's disks; `release`: memory that it does not
 //!   use.
-//! - `wiring`: from mounts and network to those ends.
+//! - `connect`: from mounts and network to those backends.
 //! - `foreign`: limits of what others made; `apart`: compiles and tries what others made, in a process of its own.
 //! - `save`: a running guest as data.
 //! - `snapshot`: from kernel and files to the module that guests start from;
@@ -27,10 +27,11 @@
 //!   images; `trial`: guests that prove that it works.
 
 mod apart;
-mod attach;
+mod backends;
 #[cfg(feature = "testing")]
 mod bare;
 mod command;
+mod connect;
 mod disk;
 mod engine;
 mod error;
@@ -57,12 +58,12 @@ mod translator;
 mod trial;
 mod watch;
 mod watchdog;
-mod wiring;
 
 pub use apart::{CompileForeign, Worker, serve};
-pub use attach::{Attachments, Cable, FileServer};
+pub use backends::{Backends, FileServer, NetBackend};
 #[cfg(feature = "testing")]
 pub use bare::{Bare, Execution, Instances};
+pub use connect::{BackendOptions, ConnectedBackends, has_network, start_gateway};
 pub use disk::{DiskOptions, OwnDisk, check as check_disk};
 pub use engine::{compatibility, engine};
 pub use error::{VmCode, VmError};
@@ -82,4 +83,3 @@ pub use save::Saved;
 pub use translator::{Translate, Translations};
 pub use trial::{Booter, Tried, prove};
 pub use watch::{Until, Watch, block_on};
-pub use wiring::{Wired, Wiring, has_network, start_gateway};

@@ -2,13 +2,13 @@
 //! with a mount and a network, the emulator notes which code that was, and
 //! translates it in the guest that is about to be saved.
 
+use super::connect::BackendOptions;
 use super::error::{VmCode, VmError};
 use super::guest::{Guest, Setup};
 use super::instance::Linked;
 use super::link::Places;
 use super::mailbox::Mailbox;
 use super::trial::Trial;
-use super::wiring::Wiring;
 use a99_egress::{HOST_NAME, Policy};
 use a99_guest_abi::{functions as abi, unpair};
 use a99_sandbox_net as net;
@@ -79,21 +79,21 @@ fn surroundings() -> Result<(Setup, TempDir), VmError> {
     let policy: Policy = format!("allow:{HOST_NAME}:{port}")
         .parse()
         .map_err(|error| VmError::new(VmCode::BadOption, format!("rehearsal: {error}")))?;
-    let wiring = Wiring {
+    let backends = BackendOptions {
         mounts: vec![Mount::new(MOUNT, folder.path(), MountMode::ReadWrite)],
         network: net::Config::new(policy),
     };
     // The guest's turns look for frames by themselves.
-    let wired = wiring.connect(None, &Arc::new(Mailbox::default()), &OnceLock::new())?;
+    let connected = backends.connect(None, &Arc::new(Mailbox::default()), &OnceLock::new())?;
     let variable = (PORT.as_bytes().to_vec(), port.to_string().into_bytes());
     let setup = Setup {
         resume: Resume {
             env: vec![variable],
-            network: wired.network,
-            mounts: wired.mounts,
+            network: connected.network,
+            mounts: connected.mounts,
             ..Resume::default()
         },
-        attachments: wired.attachments,
+        backends: connected.backends,
         ..Setup::default()
     };
     Ok((setup, folder))

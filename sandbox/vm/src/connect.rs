@@ -1,6 +1,7 @@
-//! From the builder's mounts and network to the far ends of a guest's devices.
+//! Backend setup: from the builder's mounts and network to the backends of a guest's
+//! devices.
 
-use super::attach::{Attachments, Cable, FileServer};
+use super::backends::{Backends, FileServer, NetBackend};
 use super::error::{VmCode, VmError};
 use super::mailbox::Mailbox;
 use super::save::Saved;
@@ -29,12 +30,12 @@ impl FileServer for Server {
 }
 
 /// A link and the gateway at its end, whose thread ends with this.
-struct Wire {
+struct GatewayBackend {
     link: Link,
     _gateway: Gateway,
 }
 
-impl Cable for Wire {
+impl NetBackend for GatewayBackend {
     fn send(&mut self, frame: &[u8]) -> bool {
         self.link.send(frame)
     }
@@ -45,19 +46,19 @@ impl Cable for Wire {
     }
 }
 
-/// What a guest's devices are to be attached to.
+/// Options of the backends.
 #[derive(Clone, Debug)]
-pub struct Wiring {
+pub struct BackendOptions {
     /// Its mounts.
     pub mounts: Vec<p9::Mount>,
     /// Its network.
     pub network: net::Config,
 }
 
-/// The far ends, and what the guest is told of them.
-pub struct Wired {
-    /// The far ends.
-    pub attachments: Attachments,
+/// The backends, and how the guest is to set up its side.
+pub struct ConnectedBackends {
+    /// The backends.
+    pub backends: Backends,
     /// Its mounts, as the agent makes them.
     pub mounts: Vec<Mount>,
     /// Its network, as the agent sets it up.
@@ -66,7 +67,7 @@ pub struct Wired {
     pub git_refused: Option<Arc<OnceLock<PathBuf>>>,
 }
 
-impl Wiring {
+impl BackendOptions {
     /// Opens the mounts and starts the network. `forwards` learns where the
     /// host listens.
     ///
@@ -78,12 +79,12 @@ impl Wiring {
         saved: Option<&Saved>,
         mailbox: &Arc<Mailbox>,
         forwards: &OnceLock<Vec<SocketAddr>>,
-    ) -> Result<Wired, VmError> {
+    ) -> Result<ConnectedBackends, VmError> {
         let (server, mounts) = serve(self.mounts, saved)?;
         let git_refused = server.as_ref().map(Server::git_refusals);
         let files = server.map(|server| Box::new(server) as Box<dyn FileServer>);
-        let mut wired = Wired {
-            attachments: Attachments { files, cable: None },
+        let mut connected = ConnectedBackends {
+            backends: Backends { files, net: None },
             mounts,
             network: None,
             git_refused,
@@ -96,13 +97,13 @@ impl Wiring {
                 }
             };
             let (gateway, link) = start_gateway(&self.network, Box::new(wake), forwards)?;
-            wired.network = Some(addresses(&self.network));
-            wired.attachments.cable = Some(Box::new(Wire {
+            connected.network = Some(addresses(&self.network));
+            connected.backends.net = Some(Box::new(GatewayBackend {
                 link,
                 _gateway: gateway,
             }));
         }
-        Ok(wired)
+        Ok(connected)
     }
 }
 

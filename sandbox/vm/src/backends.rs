@@ -1,5 +1,5 @@
-//! What a guest's devices are attached to on the host: the server of its
-//! mounts, and the far end of its network cable. Both are called on the guest's
+//! Device backends: the server of a guest's mounts, and the backend of its network
+//! interface. Both are called on the guest's
 //! thread and must not wait.
 
 /// Answers the requests of the guest's mounts.
@@ -11,8 +11,8 @@ pub trait FileServer: Send {
     fn state(&self) -> serde_json::Value;
 }
 
-/// The far end of the guest's network interface.
-pub trait Cable: Send {
+/// The backend of the guest's network interface.
+pub trait NetBackend: Send {
     /// Takes an Ethernet frame; `false` if there is no room for it now: then the
     /// guest's thread is woken once there is.
     fn send(&mut self, frame: &[u8]) -> bool;
@@ -21,20 +21,20 @@ pub trait Cable: Send {
     fn receive(&mut self) -> Option<(Vec<u8>, bool)>;
 }
 
-/// A guest's attachments; one without is a device without effect.
+/// A guest's backends; one without is a device without effect.
 #[derive(Default)]
-pub struct Attachments {
+pub struct Backends {
     /// The server of its mounts.
     pub files: Option<Box<dyn FileServer>>,
     /// Its network.
-    pub cable: Option<Box<dyn Cable>>,
+    pub net: Option<Box<dyn NetBackend>>,
 }
 
-impl std::fmt::Debug for Attachments {
+impl std::fmt::Debug for Backends {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Attachments")
+        f.debug_struct("Backends")
             .field("files", &self.files.is_some())
-            .field("cable", &self.cable.is_some())
+            .field("net", &self.net.is_some())
             .finish()
     }
 }

@@ -1,21 +1,21 @@
-//! Attachments of an image of container2wasm: its mounts and its network.
+//! Backends of an image of container2wasm: its mounts and its network.
 
 use crate::c2w::{FrameLink, Mount, Options, Wake};
 use crate::net::{self, Gateway, Link};
 use crate::p9::{GitWrites, MountMode};
-use a99_sandbox_vm::{VmCode, VmError, Wiring, has_network, start_gateway};
+use a99_sandbox_vm::{BackendOptions, VmCode, VmError, has_network, start_gateway};
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 
 /// The network of an image: a gateway, made before the image wants frames.
-struct Wire {
+struct GatewayBackend {
     link: Link,
     wake: Arc<OnceLock<Wake>>,
     _gateway: Gateway,
 }
 
-impl Wire {
-    /// The wire to a gateway that was started with [`Wire::waker`].
+impl GatewayBackend {
+    /// The backend of a gateway that was started with [`GatewayBackend::waker`].
     pub fn new(gateway: Gateway, link: Link, wake: Arc<OnceLock<Wake>>) -> Self {
         Self {
             link,
@@ -35,7 +35,7 @@ impl Wire {
     }
 }
 
-impl FrameLink for Wire {
+impl FrameLink for GatewayBackend {
     fn on_frames(&mut self, wake: Wake) {
         // Called once.
         let _ = self.wake.set(wake);
@@ -52,10 +52,10 @@ impl FrameLink for Wire {
     }
 }
 
-/// What an image's machine is attached to: its mounts, and its network, which is
+/// Connects an image's machine to its backends: its mounts, and its network, which is
 /// started. `forwards` learns where the host listens.
 pub(in super::super) fn connect(
-    wiring: Wiring,
+    backends: BackendOptions,
     env: Vec<(String, String)>,
     hardened: bool,
     forwards: &OnceLock<Vec<SocketAddr>>,
@@ -63,10 +63,10 @@ pub(in super::super) fn connect(
     let mut options = Options {
         env,
         hardened,
-        mac: wiring.network.mac,
+        mac: backends.network.mac,
         ..Options::default()
     };
-    for mount in wiring.mounts {
+    for mount in backends.mounts {
         let guest = mount.guest.into_os_string().into_string();
         let guest = guest.map_err(|guest| {
             let text = format!("mount at {}: it must be UTF-8", guest.display());
@@ -85,17 +85,17 @@ pub(in super::super) fn connect(
             budget: mount.budget.bytes,
         });
     }
-    if has_network(&wiring.network) {
-        let ethernet = net::Config::ethernet(wiring.network.policy.clone());
+    if has_network(&backends.network) {
+        let ethernet = net::Config::ethernet(backends.network.policy.clone());
         let config = net::Config {
             mtu: ethernet.mtu,
             checksums: ethernet.checksums,
-            ..wiring.network
+            ..backends.network
         };
         let wake = Arc::default();
-        let waker = Wire::waker(&wake);
+        let waker = GatewayBackend::waker(&wake);
         let (gateway, link) = start_gateway(&config, waker, forwards)?;
-        options.network = Some(Box::new(Wire::new(gateway, link, wake)));
+        options.network = Some(Box::new(GatewayBackend::new(gateway, link, wake)));
     }
     Ok(options)
 }
