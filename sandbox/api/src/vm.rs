@@ -3,8 +3,8 @@
 #[cfg(feature = "testing")]
 pub use a99_sandbox_vm::{Bare, Execution, Instances};
 pub use a99_sandbox_vm::{
-    Boot, Booter, CMDLINE, Image, Manifest, Output, Translate, Translations, Tried, VmCode,
-    VmError, WasmMachine, Worker, block_on, compatibility, engine, load, prove, verify, write,
+    Boot, Booter, CMDLINE, Image, Manifest, Output, ScriptOutcome, Translate, Translations, VmCode,
+    VmError, WasmMachine, Worker, block_on, compatibility, engine, load, smoke_test, verify, write,
 };
 use std::ffi::OsString;
 

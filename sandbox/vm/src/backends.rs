@@ -1,6 +1,5 @@
 //! Device backends: the server of a guest's mounts, and the backend of its network
-//! interface. Both are called on the guest's
-//! thread and must not wait.
+//! interface. Both are called on the guest's thread and must not wait.
 
 /// Answers the requests of the guest's mounts.
 pub trait FileServer: Send {

@@ -8,8 +8,8 @@
 //!   emulator gets; `instance`: its exports.
 //! - `guest`: a guest driven step by step; `event_loop`: the loop around it, which
 //!   sleeps while the guest does; `mailbox` and `watch`: what it shares with
-//!   callers; `command` and `ledger`: the state and the credit of a command; `guest_time`: the guest's own time;
-//!   `watchdog`: whether its agent answers;
+//!   callers; `command` and `ledger`: the state and the credit of a command;
+//!   `guest_time`: the guest's own time; `watchdog`: whether its agent answers;
 //!   `backends`: of the guest's devices.
 //! - `launch`: starts the loop's thread; `handle`: it and its commands, as the library
 //!   holds them; `output`: what commands give.
@@ -17,16 +17,16 @@
 //! - `disk`: the files behind a guest's disks; `release`: memory that it does not
 //!   use.
 //! - `connect`: from mounts and network to those backends.
-//! - `foreign`: limits of what others made; `apart`: compiles and tries what others made, in a process of its own.
+//! - `foreign`: limits of what others made; `worker`: compiles and
+//!   tests what others made, in a process of its own.
 //! - `save`: a running guest as data.
 //! - `snapshot`: from kernel and files to the module that guests start from;
 //!   `rehearsal` and `link`: with the translations that are worth shipping in it;
 //!   `precompiled`: that module as machine code on disk, and loading it;
 //!   `bare`: machine code without Linux, for tests and measurements;
 //!   `image`: the one of the last build; `machine`: all this for the builder of
-//!   images; `trial`: guests that prove that it works.
+//!   images; `smoke_test`: guests that show that it works.
 
-mod apart;
 mod backends;
 #[cfg(feature = "testing")]
 mod bare;
@@ -53,13 +53,13 @@ mod precompiled;
 mod rehearsal;
 mod release;
 mod save;
+mod smoke_test;
 mod snapshot;
 mod translator;
-mod trial;
 mod watch;
 mod watchdog;
+mod worker;
 
-pub use apart::{CompileForeign, Worker, serve};
 pub use backends::{Backends, FileServer, NetBackend};
 #[cfg(feature = "testing")]
 pub use bare::{Bare, Execution, Instances};
@@ -80,6 +80,7 @@ pub use mailbox::{Event, Mailbox, Message, SaveSlot, Sink, SpawnRequest, Status,
 pub use output::Output;
 pub use precompiled::{Manifest, from_worker, load, verify, write};
 pub use save::Saved;
+pub use smoke_test::{Booter, ScriptOutcome, smoke_test};
 pub use translator::{Translate, Translations};
-pub use trial::{Booter, Tried, prove};
 pub use watch::{Until, Watch, block_on};
+pub use worker::{CompileForeign, Worker, serve};

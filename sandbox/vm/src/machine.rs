@@ -1,6 +1,5 @@
 //! Running guests for the builder of images.
 
-use super::apart::Worker;
 use super::disk::ImageDisk;
 use super::engine::{compatibility, engine, guarded_engine, precompile};
 use super::error::{VmCode, VmError};
@@ -8,6 +7,7 @@ use super::foreign::check_code;
 use super::guest::Boot;
 use super::precompiled::{write, write_code};
 use super::snapshot::snapshot;
+use super::worker::Worker;
 use a99_sandbox_image::machine::{Machine, Parts};
 use a99_sandbox_image::{ErrorCode, ImageError, SealKey};
 use std::fs::File;
@@ -56,7 +56,7 @@ impl WasmMachine {
         })
     }
 
-    /// Has imported images compiled and tried by a worker, which has limits.
+    /// Has imported images compiled and tested by a worker, which has limits.
     #[must_use]
     pub fn worker(mut self, worker: Worker) -> Self {
         self.worker = Some(worker);
@@ -141,14 +141,13 @@ impl Machine for WasmMachine {
     }
 
     fn prove(&self, file: &Path, key: &SealKey, imported: bool) -> Result<(), ImageError> {
-        let proven = match (imported, &self.worker) {
-            (true, Some(worker)) => worker.prove(file, key),
-            (true, None) => {
-                guarded_engine().and_then(|engine| super::trial::prove(&engine, file, key))
-            }
-            (false, _) => super::trial::prove(&self.engine, file, key),
+        let tested = match (imported, &self.worker) {
+            (true, Some(worker)) => worker.smoke_test(file, key),
+            (true, None) => guarded_engine()
+                .and_then(|engine| super::smoke_test::smoke_test(&engine, file, key)),
+            (false, _) => super::smoke_test::smoke_test(&self.engine, file, key),
         };
-        proven.map_err(|error| ImageError::new(ErrorCode::Guest, "guest", error.to_string()))
+        tested.map_err(|error| ImageError::new(ErrorCode::Guest, "guest", error.to_string()))
     }
 }
 

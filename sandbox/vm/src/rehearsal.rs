@@ -8,7 +8,7 @@ use super::guest::{Guest, Setup};
 use super::instance::Linked;
 use super::link::Places;
 use super::mailbox::Mailbox;
-use super::trial::Trial;
+use super::smoke_test::ScriptedGuest;
 use a99_egress::{HOST_NAME, Policy};
 use a99_guest_abi::{functions as abi, unpair};
 use a99_sandbox_net as net;
@@ -47,21 +47,21 @@ pub(super) fn study(linked: &Linked, guest: &Guest, script: &str) -> Result<Vec<
     let (setup, _folder) = surroundings()?;
     let mut copy = Guest::copy(linked, guest, setup)?;
     copy.emulator.call(abi::STUDY, ())?;
-    let mut trial = Trial::new(copy, Instant::now());
-    let tried = trial.run(script)?;
-    if tried.exited.ending != Ending::Code(0) {
-        let output = String::from_utf8_lossy(&tried.stderr);
+    let mut guest = ScriptedGuest::new(copy, Instant::now());
+    let outcome = guest.run(script)?;
+    if outcome.exited.ending != Ending::Code(0) {
+        let output = String::from_utf8_lossy(&outcome.stderr);
         let text = format!("the rehearsal fails in the new guest: {output}");
         return Err(VmError::new(VmCode::NotReady, text));
     }
     for _ in 0..REQUESTS {
-        trial.run("echo hi")?;
-        trial.command(&["/bin/echo", "hi"], &[])?;
+        guest.run("echo hi")?;
+        guest.command(&["/bin/echo", "hi"], &[])?;
     }
     for _ in 0..REQUESTS / 10 {
-        trial.command(&["wc", "-c"], &[b'x'; INPUT])?;
+        guest.command(&["wc", "-c"], &[b'x'; INPUT])?;
     }
-    let emulator = &mut trial.guest.emulator;
+    let emulator = &mut guest.guest.emulator;
     let pair = emulator.call(abi::STUDIED, ())?;
     Ok(emulator.piece(pair)?.to_vec())
 }

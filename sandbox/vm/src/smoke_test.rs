@@ -1,6 +1,6 @@
-//! Guests that run a script or a few on the caller's thread and are gone: for proving
-//! that a kernel boots, or that a compiled snapshot works, before others rely
-//! on it.
+//! Smoke tests: guests that run a script or a few on the caller's thread and are
+//! gone. They show that a kernel boots, or that a compiled snapshot works, before
+//! others rely on it.
 
 use super::disk::ImageDisk;
 use super::error::{VmCode, VmError};
@@ -16,18 +16,18 @@ use std::time::{Duration, Instant};
 use wasmtime::{Engine, Module};
 
 /// Longest time for a boot and a script: thirty times what the longest, the
-/// rehearsal of an image, takes.
-const PATIENCE: Duration = Duration::from_secs(600);
+/// training workload of an image, takes.
+const TIMEOUT: Duration = Duration::from_secs(600);
 
-/// Longest sleep without a look at the network.
-const NAP: Duration = Duration::from_millis(1);
+/// How often the network is polled at least.
+const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// Id of what runs, one at a time.
 const ID: u64 = 1;
 
 /// What a script did in a guest of its own.
 #[derive(Clone, Debug)]
-pub struct Tried {
+pub struct ScriptOutcome {
     /// Its standard output.
     pub stdout: Vec<u8>,
     /// Its standard error.
@@ -65,15 +65,15 @@ impl Booter {
     /// Boots a guest from nothing and runs a script in its session shell.
     ///
     /// # Errors
-    /// [`VmError`]; a guest that hangs is told with its console.
-    pub fn boot(&self, boot: &Boot<'_>, script: &str) -> Result<Tried, VmError> {
+    /// [`VmError`]; the error of a guest that hangs has its console.
+    pub fn boot(&self, boot: &Boot<'_>, script: &str) -> Result<ScriptOutcome, VmError> {
         let start = Instant::now();
         let guest = Guest::boot(&self.linked, boot)?;
-        let mut trial = Trial::new(guest, start);
-        trial.wait("get ready", |_, report| {
+        let mut guest = ScriptedGuest::new(guest, start);
+        guest.wait("get ready", |_, report| {
             matches!(report, Report::Ready { .. }).then_some(Ok(()))
         })?;
-        trial.run(script)
+        guest.run(script)
     }
 }
 
@@ -82,13 +82,13 @@ impl Booter {
 ///
 /// # Errors
 /// Those of [`load`] and [`verify`]; [`VmCode::NotReady`] if the command fails.
-pub fn prove(engine: &Engine, path: &Path, key: &SealKey) -> Result<(), VmError> {
+pub fn smoke_test(engine: &Engine, path: &Path, key: &SealKey) -> Result<(), VmError> {
     verify(path, key)?;
     let linked = Linked::new(&load(engine, path, key)?, disk(path, key)?)?;
     let guest = Guest::resume(&linked, Setup::default())?;
-    let mut trial = Trial::new(guest, Instant::now());
-    let tried = trial.run("echo $((6 * 7))")?;
-    let what = match (&tried.stdout[..], trial.guest.shipped()) {
+    let mut guest = ScriptedGuest::new(guest, Instant::now());
+    let outcome = guest.run("echo $((6 * 7))")?;
+    let what = match (&outcome.stdout[..], guest.guest.shipped()) {
         (b"42\n", 1..) => return Ok(()),
         (b"42\n", 0) => "uses none of the code that was compiled with it",
         _ => "does not work",
@@ -97,19 +97,19 @@ pub fn prove(engine: &Engine, path: &Path, key: &SealKey) -> Result<(), VmError>
     Err(VmError::new(VmCode::NotReady, text))
 }
 
-/// A guest at its trial.
-pub(super) struct Trial {
+/// A guest that is driven on the caller's thread.
+pub(super) struct ScriptedGuest {
     pub guest: Guest,
     start: Instant,
 }
 
-impl Trial {
+impl ScriptedGuest {
     pub fn new(guest: Guest, start: Instant) -> Self {
         Self { guest, start }
     }
 
     /// Runs a script in the session shell.
-    pub fn run(&mut self, script: &str) -> Result<Tried, VmError> {
+    pub fn run(&mut self, script: &str) -> Result<ScriptOutcome, VmError> {
         let text = script.as_bytes().to_vec();
         let request = Request::Script(Script { text });
         self.finish(&[request])
@@ -117,7 +117,7 @@ impl Trial {
 
     /// Runs a command as a process of its own; its standard input is not more than
     /// what may be sent unasked.
-    pub fn command(&mut self, argv: &[&str], input: &[u8]) -> Result<Tried, VmError> {
+    pub fn command(&mut self, argv: &[&str], input: &[u8]) -> Result<ScriptOutcome, VmError> {
         let exec = Request::Exec(Exec {
             argv: argv.iter().map(|text| text.as_bytes().to_vec()).collect(),
             stdin: true,
@@ -131,7 +131,7 @@ impl Trial {
     }
 
     /// Makes requests of one thing, and waits for its end.
-    fn finish(&mut self, requests: &[Request]) -> Result<Tried, VmError> {
+    fn finish(&mut self, requests: &[Request]) -> Result<ScriptOutcome, VmError> {
         for request in requests {
             self.guest.request(ID, request);
         }
@@ -150,7 +150,7 @@ impl Trial {
             Report::Failed(_, _, text) => Some(Err(VmError::new(VmCode::CannotStart, text))),
             _ => None,
         })?;
-        Ok(Tried {
+        Ok(ScriptOutcome {
             stdout,
             stderr,
             exited,
@@ -176,7 +176,7 @@ impl Trial {
             if let Some(found) = found {
                 return found;
             }
-            if self.start.elapsed() > PATIENCE {
+            if self.start.elapsed() > TIMEOUT {
                 let console = self.guest.console();
                 let text = format!("the guest did not {what} in time; its console:\n{console}");
                 return Err(VmError::new(VmCode::NotReady, text));
@@ -187,7 +187,7 @@ impl Trial {
                 let now = self.guest.emulator.now_ns();
                 // Only frames of a network could wake it before.
                 let until = until.unwrap_or(now).saturating_sub(now);
-                std::thread::sleep(Duration::from_nanos(until).min(NAP));
+                std::thread::sleep(Duration::from_nanos(until).min(POLL_INTERVAL));
             }
         }
     }

@@ -1,4 +1,5 @@
-//! Work on modules that others made, in a process of its own.
+//! Worker processes: modules that others made are compiled and tested in a process
+//! of its own.
 //!
 //! Compiling takes time and memory that grow faster than the module: one of a
 //! megabyte can ask for gigabytes and minutes. Nothing stops a compiler from
@@ -7,7 +8,7 @@
 //! time, and killed when its time is over or nobody wants the result any more.
 //!
 //! The module goes in on standard input, the result comes out on standard
-//! output, a file in memory that nobody else has; what goes wrong is told on
+//! output, a file in memory that nobody else has; what goes wrong comes on
 //! standard error, as a code and a text.
 
 use super::engine::{guarded_engine, precompile};
@@ -26,23 +27,23 @@ use std::time::{Duration, Instant};
 const COMPILE_BYTES: u64 = 3 << 29;
 const COMPILE_FACTOR: u64 = 6;
 
-/// Most writable memory of a worker that tries an image.
-const TRY_BYTES: u64 = 2 << 30;
+/// Most writable memory of a worker that tests an image.
+const SMOKE_TEST_BYTES: u64 = 2 << 30;
 
 /// Most processor time of a worker in seconds, and how long one may take.
 const CPU_SECONDS: u64 = 240;
-const PATIENCE: Duration = Duration::from_secs(300);
+const TIMEOUT: Duration = Duration::from_secs(300);
 
-/// How often it is looked whether a worker is done.
-const LOOK: Duration = Duration::from_millis(3);
+/// How often a worker is polled for its end.
+const POLL_INTERVAL: Duration = Duration::from_millis(3);
 
-/// Longest complaint.
-const MAX_COMPLAINT: u64 = 16 << 10;
+/// Most bytes of standard error that are read.
+const MAX_STDERR: u64 = 16 << 10;
 
 /// What a worker does, as its last arguments say.
 const COMPILE_FOREIGN: &str = "foreign";
 const COMPILE_GUEST: &str = "guest";
-const TRY: &str = "try";
+const SMOKE_TEST: &str = "try";
 
 /// A command that calls [`serve`] with the arguments that follow its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,10 +80,10 @@ impl Worker {
         self.run(module, &[COMPILE_GUEST.into()], &|| Ok(()))
     }
 
-    /// Has a guest start from a compiled module.
-    pub(super) fn prove(&self, path: &Path, key: &SealKey) -> Result<(), VmError> {
+    /// Starts a guest from a compiled module and runs a command in it.
+    pub(super) fn smoke_test(&self, path: &Path, key: &SealKey) -> Result<(), VmError> {
         let key = in_memory(key.bytes())?;
-        self.run(key, &[TRY.into(), path.into()], &|| Ok(()))
+        self.run(key, &[SMOKE_TEST.into(), path.into()], &|| Ok(()))
             .map(drop)
     }
 
@@ -103,28 +104,28 @@ impl Worker {
         let mut child = Command::new(&self.program);
         child.args(&self.arguments).args(what);
         let child = child.stdin(input).stdout(theirs).stderr(Stdio::piped());
-        let mut child = Running(child.spawn().map_err(failed)?);
-        let complaint = child.complaint().map_err(failed)?;
-        let end = Instant::now() + PATIENCE;
+        let mut child = WorkerProcess(child.spawn().map_err(failed)?);
+        let stderr = child.stderr().map_err(failed)?;
+        let end = Instant::now() + TIMEOUT;
         let status = loop {
             if let Some(status) = child.0.try_wait().map_err(failed)? {
                 break status;
             }
             wanted()?;
             if Instant::now() > end {
-                let text = format!("the work on a foreign module took more than {PATIENCE:?}");
+                let text = format!("the work on a foreign module took more than {TIMEOUT:?}");
                 return Err(VmError::new(VmCode::Module, text));
             }
-            std::thread::sleep(LOOK);
+            std::thread::sleep(POLL_INTERVAL);
         };
         drop(child);
-        let said = complaint.join().unwrap_or_default();
+        let text = stderr.join().unwrap_or_default();
         if status.success() {
             let seals = SealFlags::WRITE | SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
             rustix::fs::fcntl_add_seals(&output, seals).map_err(|error| failed(error.into()))?;
             return Ok(output);
         }
-        Err(told(&said).unwrap_or_else(|| {
+        Err(reported_error(&text).unwrap_or_else(|| {
             let text = format!(
                 "a foreign module takes more memory or processor time than allowed ({status})"
             );
@@ -133,25 +134,25 @@ impl Worker {
     }
 }
 
-/// A child that ends with this.
-struct Running(Child);
+/// A child process, killed when this is dropped.
+struct WorkerProcess(Child);
 
-impl Running {
-    /// What it says on standard error, gathered on a thread.
-    fn complaint(&mut self) -> std::io::Result<std::thread::JoinHandle<String>> {
+impl WorkerProcess {
+    /// Its standard error, read on a thread.
+    fn stderr(&mut self) -> std::io::Result<std::thread::JoinHandle<String>> {
         let stream = self.0.stderr.take();
         std::thread::Builder::new().spawn(move || {
             let mut text = Vec::new();
             if let Some(stream) = stream {
                 // What cannot be read is not said.
-                let _ = stream.take(MAX_COMPLAINT).read_to_end(&mut text);
+                let _ = stream.take(MAX_STDERR).read_to_end(&mut text);
             }
             String::from_utf8_lossy(&text).into_owned()
         })
     }
 }
 
-impl Drop for Running {
+impl Drop for WorkerProcess {
     fn drop(&mut self) {
         // It may have ended.
         let _ = self.0.kill();
@@ -171,9 +172,9 @@ fn in_memory(bytes: &[u8]) -> Result<File, VmError> {
     Ok(file)
 }
 
-/// The error that a worker told.
-fn told(said: &str) -> Option<VmError> {
-    let (code, text) = said.split_once('\n')?;
+/// The error that a worker reported.
+fn reported_error(stderr: &str) -> Option<VmError> {
+    let (code, text) = stderr.split_once('\n')?;
     let codes = [
         VmCode::Module,
         VmCode::UnknownImport,
@@ -223,16 +224,16 @@ fn work(arguments: &[OsString], foreign: Option<CompileForeign>) -> Result<(), V
             };
             std::io::stdout().lock().write_all(&code).map_err(failed)
         }
-        (Some(TRY), Some(path)) => {
+        (Some(SMOKE_TEST), Some(path)) => {
             limit(Resource::Cpu, CPU_SECONDS);
-            limit(Resource::Data, TRY_BYTES);
+            limit(Resource::Data, SMOKE_TEST_BYTES);
             std::io::stdin()
                 .lock()
                 .read_to_end(&mut input)
                 .map_err(failed)?;
             let key = SealKey::from_bytes(&input)
                 .ok_or_else(|| VmError::new(VmCode::Io, "worker: no key"))?;
-            super::trial::prove(&guarded_engine()?, Path::new(path), &key)
+            super::smoke_test::smoke_test(&guarded_engine()?, Path::new(path), &key)
         }
         _ => Err(VmError::new(VmCode::Io, "worker: nothing to do")),
     }
