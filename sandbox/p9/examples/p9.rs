@@ -1,4 +1,4 @@
-//! How fast the 9p server alone reads, writes and lists, on a temporary folder:
+//! Benchmark of the 9P server alone: reads, writes and lists on a temporary folder,
 //! `cargo run --profile sandbox -p a99-sandbox-p9 --example p9`.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "an example")]

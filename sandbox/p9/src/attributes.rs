@@ -1,4 +1,4 @@
-//! Attributes of files and file systems.
+//! File attributes, and those of file systems.
 //!
 //! The user of this process is the guest's ordinary user, in both directions:
 //! what belongs to it belongs to whoever works in the guest. The host's root, and

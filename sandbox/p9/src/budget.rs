@@ -1,4 +1,5 @@
-//! How much a guest may add to a mount: bytes on the host's disk, and entries.
+//! Write budget: how much a guest may add to a mount, bytes on the host's disk and
+//! entries.
 //!
 //! Counted is what this guest changed: blocks that its writes took and gave
 //! back, entries that it made and removed. What was there before costs nothing,

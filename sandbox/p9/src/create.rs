@@ -1,5 +1,5 @@
-//! New entries of folders: folders, symbolic links, files, second names. And
-//! how modes are given exactly.
+//! Create requests: folders, symbolic links, files, second names. And how modes
+//! are given exactly.
 
 use super::data::PLAIN_MODE;
 use super::git::Place;

@@ -1,7 +1,7 @@
-//! Opening, reading and writing.
+//! Open, read and write requests.
 
 use super::Server;
-use super::descriptors::Held;
+use super::descriptors::CountedFd;
 use super::fid::{Fid, Open};
 use super::host::{Node, contained};
 use super::wire::{READ_OVERHEAD, Reader, Writer};
@@ -147,12 +147,12 @@ impl Server {
         let access = host_flags(flags)? - OFlags::TRUNC;
         let plain = Mode::from_raw_mode(mode & PLAIN_MODE);
         self.spent(dir).check_entry()?;
-        let room = self.host.room()?;
+        let permit = self.host.permit()?;
         let file = openat2(dir, name, access | create, plain, contained())?;
         self.spent(dir).made();
         self.apply_mode(file.as_fd(), mode)?;
         // The file itself, whatever its name stands for by now.
-        let file = Arc::new(Held::new(file, room));
+        let file = Arc::new(CountedFd::new(file, permit));
         let node = Node::of(dir.mount, Arc::clone(&file))?;
         let open = Open {
             file,

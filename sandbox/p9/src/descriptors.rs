@@ -1,5 +1,4 @@
-//! Descriptors of this process that servers hold: a share of what the process may
-//! have open.
+//! Descriptor quota: what servers hold open is a share of what the process may.
 //!
 //! All servers together leave some for everything else, and one server leaves
 //! half to others. A guest that is out of them gets `EMFILE` and goes on when it
@@ -21,7 +20,7 @@ const LEAST: u64 = 64;
 const WANTED: u64 = 64 << 10;
 
 /// Descriptors that all servers of the process hold.
-static HELD: AtomicU64 = AtomicU64::new(0);
+static OPEN_DESCRIPTORS: AtomicU64 = AtomicU64::new(0);
 
 /// Most descriptors of all servers. The process's soft limit is raised to its
 /// hard one before, once.
@@ -45,10 +44,10 @@ fn most() -> u64 {
     })
 }
 
-/// What one server holds.
+/// The quota of one server, and how much of it is open.
 #[derive(Debug)]
 pub(super) struct Descriptors {
-    held: Arc<AtomicU64>,
+    open: Arc<AtomicU64>,
     share: u64,
     all: u64,
 }
@@ -57,7 +56,7 @@ impl Default for Descriptors {
     fn default() -> Self {
         let all = most();
         Self {
-            held: Arc::default(),
+            open: Arc::default(),
             share: all / 2,
             all,
         }
@@ -65,18 +64,18 @@ impl Default for Descriptors {
 }
 
 impl Descriptors {
-    /// Room for one more.
+    /// A permit for one more.
     ///
     /// # Errors
     /// `EMFILE`.
-    pub fn take(&self) -> Result<Room, Errno> {
-        let room = Room(Arc::clone(&self.held));
-        let own = self.held.fetch_add(1, Ordering::Relaxed) + 1;
-        let all = HELD.fetch_add(1, Ordering::Relaxed) + 1;
+    pub fn take(&self) -> Result<Permit, Errno> {
+        let permit = Permit(Arc::clone(&self.open));
+        let own = self.open.fetch_add(1, Ordering::Relaxed) + 1;
+        let all = OPEN_DESCRIPTORS.fetch_add(1, Ordering::Relaxed) + 1;
         // Dropped, it gives both back.
         match own > self.share || all > self.all {
             true => Err(Errno::MFILE),
-            false => Ok(room),
+            false => Ok(permit),
         }
     }
 
@@ -89,31 +88,34 @@ impl Descriptors {
     }
 }
 
-/// Room for a descriptor, given back when it is dropped.
+/// A permit to hold a descriptor, given back when it is dropped.
 #[derive(Debug)]
-pub(super) struct Room(Arc<AtomicU64>);
+pub(super) struct Permit(Arc<AtomicU64>);
 
-impl Drop for Room {
+impl Drop for Permit {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
-        HELD.fetch_sub(1, Ordering::Relaxed);
+        OPEN_DESCRIPTORS.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-/// A descriptor in its room.
+/// A descriptor that counts against the quota.
 #[derive(Debug)]
-pub(super) struct Held {
+pub(super) struct CountedFd {
     fd: OwnedFd,
-    _room: Room,
+    _permit: Permit,
 }
 
-impl Held {
-    pub fn new(fd: OwnedFd, room: Room) -> Self {
-        Self { fd, _room: room }
+impl CountedFd {
+    pub fn new(fd: OwnedFd, permit: Permit) -> Self {
+        Self {
+            fd,
+            _permit: permit,
+        }
     }
 }
 
-impl AsFd for Held {
+impl AsFd for CountedFd {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
@@ -126,13 +128,13 @@ mod tests {
     #[test]
     fn s8_a_server_has_its_share_and_gives_it_back() {
         let server = Descriptors::with_share(3);
-        let rooms: Vec<Room> = (0..3).map(|_| server.take().expect("room")).collect();
+        let permits: Vec<Permit> = (0..3).map(|_| server.take().expect("a permit")).collect();
         assert_eq!(server.take().map(drop), Err(Errno::MFILE));
         let other = Descriptors::with_share(3);
         assert!(other.take().is_ok());
-        drop(rooms);
+        drop(permits);
         assert!(server.take().is_ok());
-        assert_eq!(server.held.load(Ordering::Relaxed), 0);
+        assert_eq!(server.open.load(Ordering::Relaxed), 0);
         let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
         assert!(Descriptors::default().share <= limit / 2);
     }

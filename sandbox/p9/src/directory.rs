@@ -1,4 +1,4 @@
-//! Listing folders.
+//! Directory listing.
 //!
 //! An entry's cookie is the one that the host's file system gives it, so it
 //! means the same however many entries come and go, and no list is kept.

@@ -1,7 +1,7 @@
-//! What the guest's fids stand for, and how many there may be.
+//! Fid table: what the guest's fids stand for, and how many there may be.
 
 use super::Options;
-use super::descriptors::Held;
+use super::descriptors::CountedFd;
 use super::host::Node;
 use super::wire::NO_FID;
 use rustix::io::Errno;
@@ -54,7 +54,7 @@ impl File {
 /// An open file or folder.
 #[derive(Debug)]
 pub(super) struct Open {
-    pub file: Arc<Held>,
+    pub file: Arc<CountedFd>,
     /// The flags that the guest opened it with, as far as they mean something.
     pub flags: u32,
     /// Of a folder: the cookie at which the host's kernel goes on, if known.

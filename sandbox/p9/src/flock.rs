@@ -1,9 +1,9 @@
-//! Locks on whole files (`flock`), which belong to the open file: independent of
+//! Whole-file locks (`flock`), which belong to the open file: independent of
 //! locks on ranges ([`super::lock`]), here as at the host.
 //!
 //! Only the image's kernel asks for them (a flag of `Tlock`); another client
 //! asks for the lock of a range instead. Which of the guest's open files may
-//! have a lock is settled by the guest's kernel before it asks. To the host the
+//! have a lock is decided by the guest's kernel before it asks. To the host the
 //! guest is one: for each file with locks one descriptor holds, as a lock of
 //! `flock`, the strongest that any of them holds.
 //!
@@ -11,10 +11,10 @@
 //! and one in a mount that is read-only stays in the guest, as for ranges.
 
 use super::Server;
-use super::descriptors::Held;
+use super::descriptors::CountedFd;
 use super::host::{Identity, Node};
 use super::lock::key;
-use super::lock_table::Strength;
+use super::lock_table::LockKind;
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
 use std::collections::HashMap;
@@ -29,14 +29,14 @@ pub(super) struct Flocks {
 /// Who holds a lock of one file, and the descriptor that holds it for all.
 #[derive(Debug)]
 struct FileFlocks {
-    /// None for locks that the host does not hear of.
-    fd: Option<Held>,
+    /// None for locks that stay in the guest.
+    fd: Option<CountedFd>,
     /// Whether the host may be asked for an exclusive lock.
     exclusive: bool,
     /// By fid.
-    holders: HashMap<u32, Strength>,
+    holders: HashMap<u32, LockKind>,
     /// What the host holds for us.
-    host: Option<Strength>,
+    host: Option<LockKind>,
 }
 
 impl FileFlocks {
@@ -44,7 +44,7 @@ impl FileFlocks {
     fn apply(&mut self) -> Result<(), Errno> {
         let strongest = self.holders.values().max().copied();
         let wanted = match strongest {
-            Some(_) if !self.exclusive => Some(Strength::Shared),
+            Some(_) if !self.exclusive => Some(LockKind::Shared),
             strongest => strongest,
         };
         let Some(fd) = self.fd.as_ref().filter(|_| self.host != wanted) else {
@@ -52,8 +52,8 @@ impl FileFlocks {
         };
         let operation = match wanted {
             None => FlockOperation::NonBlockingUnlock,
-            Some(Strength::Shared) => FlockOperation::NonBlockingLockShared,
-            Some(Strength::Exclusive) => FlockOperation::NonBlockingLockExclusive,
+            Some(LockKind::Shared) => FlockOperation::NonBlockingLockShared,
+            Some(LockKind::Exclusive) => FlockOperation::NonBlockingLockExclusive,
         };
         match flock(fd, operation) {
             // A file system without locks: they hold in the guest only.
@@ -97,9 +97,9 @@ impl Flocks {
     }
 
     /// All locks: fid and kind.
-    pub fn iter(&self) -> impl Iterator<Item = (u32, Strength)> {
+    pub fn iter(&self) -> impl Iterator<Item = (u32, LockKind)> {
         let holders = self.files.values().flat_map(|file| &file.holders);
-        holders.map(|(fid, strength)| (*fid, *strength))
+        holders.map(|(fid, kind)| (*fid, *kind))
     }
 }
 
@@ -109,11 +109,11 @@ impl Server {
     /// # Errors
     /// `EAGAIN` if a program of the host is in the way: then the fid has no lock
     /// any more, as `flock` has it. `ENOLCK` if there are too many.
-    pub(super) fn set_flock(&mut self, fid: u32, strength: Option<Strength>) -> Result<(), Errno> {
+    pub(super) fn set_flock(&mut self, fid: u32, kind: Option<LockKind>) -> Result<(), Errno> {
         let file = self.file(fid)?;
         file.opened()?;
         let node = file.node.clone();
-        let Some(strength) = strength else {
+        let Some(kind) = kind else {
             self.flocks.release_fid(&node, fid);
             return Ok(());
         };
@@ -130,7 +130,7 @@ impl Server {
         let Some(file) = self.flocks.files.get_mut(&key) else {
             return Err(Errno::NOLCK);
         };
-        file.holders.insert(fid, strength);
+        file.holders.insert(fid, kind);
         self.flocks.count += usize::from(new);
         let taken = file.apply();
         if taken.is_err() {

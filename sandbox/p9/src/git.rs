@@ -1,9 +1,10 @@
-//! What of git's own a guest may write. The host's git runs what some files of
-//! a repository name: programs in `hooks`, filters, monitors and editors of
-//! `config`, lines of the list that an interrupted rebase goes on with. So
-//! within a git directory only what is known to be data may be written
-//! (`is_data`): what the index, commits, branches, merges and stashes need.
-//! (Security S07, class S5.)
+//! Git write protection: what of git's own a guest may write.
+//!
+//! The host's git runs what some files of a repository name: programs in `hooks`,
+//! filters, monitors and editors of `config`, lines of the list that an
+//! interrupted rebase goes on with. So within a git directory only what is known
+//! to be data may be written (`is_data`): what the index, commits, branches,
+//! merges and stashes need. (Security S07, class S5.)
 //!
 //! A git directory is one named `.git`, or one that git would take for one
 //! whatever its name: where `HEAD`, `objects` and `refs` stand, or `HEAD` and

@@ -1,5 +1,5 @@
-//! Files of the host, held by descriptors that can do nothing but be named
-//! (`O_PATH`), and the steps from one to the next.
+//! Contained path resolution: files of the host, held by descriptors that can do
+//! nothing but be named (`O_PATH`), and the steps from one to the next.
 //!
 //! A step is one name, resolved by `openat2` beneath a held directory and
 //! without following any link, so no name leads out of a mount, however the
@@ -13,7 +13,7 @@
 //! through `/proc/self/fd`, after its kind was looked at: the file that is
 //! opened is the one that was looked at, and a FIFO or a device never is.
 
-use super::descriptors::{Descriptors, Held, Room};
+use super::descriptors::{CountedFd, Descriptors, Permit};
 use super::mount::{MountCode, MountError, is_kernel_interface};
 use super::wire::Qid;
 use rustix::fs::{
@@ -59,7 +59,7 @@ pub(super) struct Node {
     pub kind: FileType,
     /// Which file.
     pub id: Identity,
-    fd: Arc<Held>,
+    fd: Arc<CountedFd>,
 }
 
 impl AsFd for Node {
@@ -70,12 +70,12 @@ impl AsFd for Node {
 
 impl Node {
     /// The root of mount `mount`.
-    pub fn root(mount: usize, fd: Held) -> Result<Self, Errno> {
+    pub fn root(mount: usize, fd: CountedFd) -> Result<Self, Errno> {
         Self::of(mount, Arc::new(fd))
     }
 
     /// The file of a descriptor that others hold, too.
-    pub fn of(mount: usize, fd: Arc<Held>) -> Result<Self, Errno> {
+    pub fn of(mount: usize, fd: Arc<CountedFd>) -> Result<Self, Errno> {
         let stat = fstat(&*fd)?;
         Ok(Self {
             mount,
@@ -185,11 +185,11 @@ impl Host {
         })
     }
 
-    /// Room for one more descriptor.
+    /// A permit for one more descriptor.
     ///
     /// # Errors
     /// `EMFILE`.
-    pub fn room(&self) -> Result<Room, Errno> {
+    pub fn permit(&self) -> Result<Permit, Errno> {
         self.descriptors.take()
     }
 
@@ -208,9 +208,9 @@ impl Host {
             return Err(Errno::NOTDIR);
         }
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let room = self.room()?;
+        let permit = self.permit()?;
         let fd = openat2(dir, name, flags, Mode::empty(), contained())?;
-        let node = Node::root(dir.mount, Held::new(fd, room))?;
+        let node = Node::root(dir.mount, CountedFd::new(fd, permit))?;
         if node.id.dev != dir.id.dev && is_kernel_interface(&node)? {
             return Err(Errno::ACCESS);
         }
@@ -234,7 +234,7 @@ impl Host {
     /// # Errors
     /// `ELOOP` for a symbolic link, `EPERM` for what is neither a folder nor a
     /// regular file, and the host's.
-    pub fn reopen(&self, node: &Node, access: OFlags) -> Result<Held, Errno> {
+    pub fn reopen(&self, node: &Node, access: OFlags) -> Result<CountedFd, Errno> {
         match node.kind {
             FileType::Directory | FileType::RegularFile => {}
             FileType::Symlink => return Err(Errno::LOOP),
@@ -242,9 +242,9 @@ impl Host {
         }
         let always = OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
         let (folder, name) = self.handle(node.as_fd());
-        let room = self.room()?;
+        let permit = self.permit()?;
         let fd = openat(folder, name, access | always, Mode::empty())?;
-        Ok(Held::new(fd, room))
+        Ok(CountedFd::new(fd, permit))
     }
 
     /// Where the file is now, from the root of the host.

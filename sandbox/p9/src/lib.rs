@@ -1,5 +1,5 @@
-//! The files that a guest shares with its host: a 9P2000.L server for all of a
-//! guest's mounts, behind one device.
+//! 9P2000.L server: the files that a guest shares with its host, all of its mounts
+//! behind one device.
 //!
 //! The guest mounts one root, which does not exist on the host: a read-only
 //! folder with an entry for each mount ([`Server::entry_name`]), which the

@@ -1,7 +1,7 @@
-//! Locks on ranges of files (`fcntl`), which also hold against programs of the
-//! host; those on whole files are [`super::flock`]'s.
+//! Range locks (`fcntl`), which also hold against programs of the host; those on
+//! whole files are [`super::flock`]'s.
 //!
-//! Who of the guest's processes may have a lock is settled by the guest's
+//! Who of the guest's processes may have a lock is decided by the guest's
 //! kernel before it asks. To the host the guest is one: for each file with
 //! locks one descriptor holds, as open-file-description locks, what all of the
 //! guest's processes hold together. Locks by fid instead would quarrel with
@@ -14,10 +14,10 @@
 //! their own files.
 
 use super::Server;
-use super::descriptors::Held;
+use super::descriptors::CountedFd;
 use super::fid::Fid;
 use super::host::{Identity, Node};
-use super::lock_table::{LockTable, Range, Step, Strength};
+use super::lock_table::{LockKind, LockTable, Range, Step};
 use super::wire::{MAX_NAME_BYTES, Reader, Writer};
 use nix::fcntl::{FcntlArg, fcntl};
 use nix::libc;
@@ -26,7 +26,7 @@ use rustix::io::Errno;
 use std::collections::HashMap;
 
 /// Kinds of locks in messages (`P9_LOCK_TYPE_*`).
-mod kind {
+mod lock_type {
     pub const READ: u8 = 0;
     pub const WRITE: u8 = 1;
     pub const UNLOCK: u8 = 2;
@@ -66,8 +66,8 @@ pub(super) struct FileLocks {
 /// A descriptor that holds locks, and what kinds it can.
 #[derive(Debug)]
 pub(super) struct LockFile {
-    /// None for locks that the host does not hear of.
-    fd: Option<Held>,
+    /// None for locks that stay in the guest.
+    fd: Option<CountedFd>,
     shared: bool,
     exclusive: bool,
 }
@@ -117,29 +117,29 @@ impl Locks {
         let Some(locks) = self.files.get_mut(&key(node)) else {
             return Ok(());
         };
-        let count = self.count - locks.table.held.len() + next.held.len();
+        let count = self.count - locks.table.locks.len() + next.locks.len();
         if count + others > self.max && count > self.count {
             return Err(Errno::NOLCK);
         }
         locks.file.apply(&locks.table.steps(&next, window))?;
         self.count = count;
         locks.table = next;
-        if locks.table.held.is_empty() {
+        if locks.table.locks.is_empty() {
             self.files.remove(&key(node));
         }
         Ok(())
     }
 
     /// All locks, of all files.
-    pub fn iter(&self) -> impl Iterator<Item = super::lock_table::Held> {
+    pub fn iter(&self) -> impl Iterator<Item = super::lock_table::RangeLock> {
         self.files
             .values()
-            .flat_map(|file| file.table.held.iter().copied())
+            .flat_map(|file| file.table.locks.iter().copied())
     }
 }
 
 impl LockFile {
-    /// Tells the host the changes: first what may be refused, then the rest.
+    /// Makes the changes at the host: first what may be refused, then the rest.
     fn apply(&self, steps: &[Step]) -> Result<(), Errno> {
         let (stronger, weaker): (Vec<&Step>, Vec<&Step>) =
             steps.iter().partition(|step| step.to > step.from);
@@ -158,15 +158,15 @@ impl LockFile {
     }
 
     /// A lock as the host's kernel takes it.
-    fn flock(&self, range: Range, lock: Option<Strength>) -> libc::flock {
-        let kind = match lock {
+    fn flock(&self, range: Range, lock: Option<LockKind>) -> libc::flock {
+        let lock_type = match lock {
             None => libc::F_UNLCK,
-            Some(Strength::Shared) if self.shared => libc::F_RDLCK,
-            Some(Strength::Exclusive) if !self.exclusive => libc::F_RDLCK,
+            Some(LockKind::Shared) if self.shared => libc::F_RDLCK,
+            Some(LockKind::Exclusive) if !self.exclusive => libc::F_RDLCK,
             Some(_) => libc::F_WRLCK,
         };
         libc::flock {
-            l_type: kind as libc::c_short,
+            l_type: lock_type as libc::c_short,
             l_whence: libc::SEEK_SET as libc::c_short,
             l_start: range.start as libc::off_t,
             l_len: range.length() as libc::off_t,
@@ -174,7 +174,7 @@ impl LockFile {
         }
     }
 
-    fn set(&self, range: Range, lock: Option<Strength>) -> Result<(), Errno> {
+    fn set(&self, range: Range, lock: Option<LockKind>) -> Result<(), Errno> {
         let Some(fd) = &self.fd else {
             return Ok(());
         };
@@ -189,7 +189,7 @@ impl LockFile {
     }
 
     /// The lock of another that is in the way.
-    fn conflict(&self, range: Range, lock: Strength) -> Result<Option<libc::flock>, Errno> {
+    fn conflict(&self, range: Range, lock: LockKind) -> Result<Option<libc::flock>, Errno> {
         let Some(fd) = &self.fd else {
             return Ok(None);
         };
@@ -223,24 +223,24 @@ impl<'a> Wanted<'a> {
     }
 }
 
-fn strength(kind: u8) -> Result<Option<Strength>, Errno> {
-    match kind {
-        kind::READ => Ok(Some(Strength::Shared)),
-        kind::WRITE => Ok(Some(Strength::Exclusive)),
-        kind::UNLOCK => Ok(None),
+fn lock_kind(lock_type: u8) -> Result<Option<LockKind>, Errno> {
+    match lock_type {
+        lock_type::READ => Ok(Some(LockKind::Shared)),
+        lock_type::WRITE => Ok(Some(LockKind::Exclusive)),
+        lock_type::UNLOCK => Ok(None),
         _ => Err(Errno::INVAL),
     }
 }
 
 impl Server {
     pub(super) fn lock(&mut self, r: &mut Reader<'_>, w: &mut Writer<'_>) -> Result<(), Errno> {
-        let (fid, kind, flags) = (r.u32()?, r.u8()?, r.u32()?);
+        let (fid, lock_type, flags) = (r.u32()?, r.u8()?, r.u32()?);
         let wanted = Wanted::read(r)?;
-        let strength = strength(kind)?;
+        let kind = lock_kind(lock_type)?;
         let whole = self.extended && flags & flag::FLOCK != 0;
         let done = match whole {
-            true => self.set_flock(fid, strength),
-            false => self.set_lock(fid, wanted.process, wanted.range, strength),
+            true => self.set_flock(fid, kind),
+            false => self.set_lock(fid, wanted.process, wanted.range, kind),
         };
         match done {
             Ok(()) => w.u8(status::SUCCESS),
@@ -257,13 +257,13 @@ impl Server {
         fid: u32,
         process: u32,
         range: Range,
-        strength: Option<Strength>,
+        kind: Option<LockKind>,
     ) -> Result<(), Errno> {
         let file = self.file(fid)?;
         file.opened()?;
         let node = file.node.clone();
         let known = self.locks.files.get(&key(&node));
-        let mut next = match (known, strength) {
+        let mut next = match (known, kind) {
             (Some(known), _) => known.table.clone(),
             (None, None) => return Ok(()),
             (None, Some(_)) => {
@@ -275,11 +275,11 @@ impl Server {
                 LockTable::default()
             }
         };
-        next.set(process, range, strength.map(|strength| (strength, fid)));
+        next.set(process, range, kind.map(|kind| (kind, fid)));
         let changed = self.locks.change(&node, next, range, self.flocks.count());
         if changed.is_err() {
             // Nothing is kept for a file whose first lock was not to be had.
-            let unused = |locks: &FileLocks| locks.table.held.is_empty();
+            let unused = |locks: &FileLocks| locks.table.locks.is_empty();
             if self.locks.files.get(&key(&node)).is_some_and(unused) {
                 self.locks.files.remove(&key(&node));
             }
@@ -314,33 +314,35 @@ impl Server {
     }
 
     pub(super) fn getlock(&mut self, r: &mut Reader<'_>, w: &mut Writer<'_>) -> Result<(), Errno> {
-        let (fid, kind) = (r.u32()?, r.u8()?);
+        let (fid, lock_type) = (r.u32()?, r.u8()?);
         let wanted = Wanted::read(r)?;
         // Linux always says "unlock" here, because its own search for a
         // conflict has overwritten what its program asked about
-        // (`v9fs_file_getlock`): then any lock is worth telling.
-        let strength = strength(kind)?.unwrap_or(Strength::Exclusive);
+        // (`v9fs_file_getlock`): then any lock is worth reporting.
+        let kind = lock_kind(lock_type)?.unwrap_or(LockKind::Exclusive);
         if matches!(self.fids.get(fid)?, Fid::Root) {
             return Err(Errno::BADF);
         }
         let file = self.file(fid)?;
         file.opened()?;
         let conflict = match self.locks.files.get(&key(&file.node)) {
-            Some(locks) => locks.file.conflict(wanted.range, strength)?,
-            None => self
-                .lock_file(&file.node)?
-                .conflict(wanted.range, strength)?,
+            Some(locks) => locks.file.conflict(wanted.range, kind)?,
+            None => self.lock_file(&file.node)?.conflict(wanted.range, kind)?,
         };
         match conflict {
             None => {
-                w.u8(kind::UNLOCK);
+                w.u8(lock_type::UNLOCK);
                 w.u64(wanted.range.start);
                 w.u64(wanted.range.length());
                 w.u32(wanted.process);
             }
             Some(found) => {
                 let exclusive = i32::from(found.l_type) == libc::F_WRLCK;
-                w.u8(if exclusive { kind::WRITE } else { kind::READ });
+                w.u8(if exclusive {
+                    lock_type::WRITE
+                } else {
+                    lock_type::READ
+                });
                 w.u64(found.l_start as u64);
                 w.u64(found.l_len as u64);
                 w.u32(STRANGER);

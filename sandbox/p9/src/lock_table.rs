@@ -1,13 +1,13 @@
-//! Who in the guest holds which ranges of one file, and what that makes of the
-//! guest as a whole: at each byte the strongest lock that anybody holds.
+//! Range lock table: who in the guest holds which ranges of one file, and what that
+//! makes of the guest as a whole, at each byte the strongest lock that anybody holds.
 //!
 //! Nothing here speaks to the host.
 
-/// How a range is locked.
+/// The kind of a lock, weaker ones first.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
 )]
-pub(super) enum Strength {
+pub(super) enum LockKind {
     /// Others may read.
     Shared,
     /// Nobody else may do anything.
@@ -53,37 +53,37 @@ impl Range {
     }
 }
 
-/// A range that a process of the guest holds, through a fid.
+/// Range lock: one that a process of the guest holds, through a fid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Held {
+pub(super) struct RangeLock {
     pub range: Range,
-    pub strength: Strength,
+    pub kind: LockKind,
     pub process: u32,
     pub fid: u32,
 }
 
-/// What the host has to be told: a range whose lock changes.
+/// A change that the host has to make: a range whose lock kind changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Step {
     pub range: Range,
-    pub from: Option<Strength>,
-    pub to: Option<Strength>,
+    pub from: Option<LockKind>,
+    pub to: Option<LockKind>,
 }
 
 /// The locks of one file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct LockTable {
-    pub held: Vec<Held>,
+    pub locks: Vec<RangeLock>,
 }
 
 impl LockTable {
     /// Replaces what `process` holds in `range` by `lock`, or by nothing.
-    pub fn set(&mut self, process: u32, range: Range, lock: Option<(Strength, u32)>) {
-        self.clear(range, |held| held.process == process);
-        if let Some((strength, fid)) = lock {
-            self.held.push(Held {
+    pub fn set(&mut self, process: u32, range: Range, lock: Option<(LockKind, u32)>) {
+        self.clear(range, |lock| lock.process == process);
+        if let Some((kind, fid)) = lock {
+            self.locks.push(RangeLock {
                 range,
-                strength,
+                kind,
                 process,
                 fid,
             });
@@ -92,79 +92,83 @@ impl LockTable {
 
     /// Forgets all that was locked through `fid`.
     pub fn release_fid(&mut self, fid: u32) {
-        self.held.retain(|held| held.fid != fid);
+        self.locks.retain(|lock| lock.fid != fid);
     }
 
-    /// Takes `range` away from those locks that `whose` tells.
-    fn clear(&mut self, range: Range, whose: impl Fn(&Held) -> bool) {
+    /// Takes `range` away from those locks that `whose` picks.
+    fn clear(&mut self, range: Range, whose: impl Fn(&RangeLock) -> bool) {
         let mut rest = Vec::new();
-        self.held.retain_mut(|held| {
-            if !whose(held) || !held.range.overlaps(range) {
+        self.locks.retain_mut(|lock| {
+            if !whose(lock) || !lock.range.overlaps(range) {
                 return true;
             }
-            if held.range.end > range.end {
+            if lock.range.end > range.end {
                 let after = Range {
                     start: range.end,
-                    end: held.range.end,
+                    end: lock.range.end,
                 };
-                rest.push(Held {
+                rest.push(RangeLock {
                     range: after,
-                    ..*held
+                    ..*lock
                 });
             }
-            held.range.end = range.start;
-            held.range.start < held.range.end
+            lock.range.end = range.start;
+            lock.range.start < lock.range.end
         });
-        self.held.append(&mut rest);
+        self.locks.append(&mut rest);
     }
 
     /// What changes at the host between this table and `next`, which differ in
     /// `window` only.
     pub fn steps(&self, next: &Self, window: Range) -> Vec<Step> {
-        // By place: how many locks of each kind begin less how many end.
+        // By offset: how many locks of each kind begin less how many end.
         let mut events: Vec<(u64, usize, i64)> = Vec::new();
         for (which, table) in [self, next].into_iter().enumerate() {
-            for held in table.held.iter().filter(|held| held.range.overlaps(window)) {
-                let counter = 2 * which + held.strength as usize;
-                events.push((held.range.start.max(window.start), counter, 1));
-                events.push((held.range.end.min(window.end), counter, -1));
+            for lock in table
+                .locks
+                .iter()
+                .filter(|lock| lock.range.overlaps(window))
+            {
+                let counter = 2 * which + lock.kind as usize;
+                events.push((lock.range.start.max(window.start), counter, 1));
+                events.push((lock.range.end.min(window.end), counter, -1));
             }
         }
         events.sort_unstable();
         let mut counts = [0i64; 4];
         let mut steps: Vec<Step> = Vec::new();
         let mut at = 0;
-        for (place, counter, change) in events {
+        for (offset, counter, change) in events {
             let (from, to) = (strongest(&counts[..2]), strongest(&counts[2..]));
-            if place > at && from != to {
+            if offset > at && from != to {
                 push_step(
                     &mut steps,
                     Range {
                         start: at,
-                        end: place,
+                        end: offset,
                     },
                     from,
                     to,
                 );
             }
             counts[counter] += change;
-            at = place;
+            at = offset;
         }
         steps
     }
 }
 
 /// The strongest of the counted locks.
-fn strongest(counts: &[i64]) -> Option<Strength> {
+fn strongest(counts: &[i64]) -> Option<LockKind> {
     match counts {
-        [_, exclusive] if *exclusive > 0 => Some(Strength::Exclusive),
-        [shared, _] if *shared > 0 => Some(Strength::Shared),
+        [_, exclusive] if *exclusive > 0 => Some(LockKind::Exclusive),
+        [shared, _] if *shared > 0 => Some(LockKind::Shared),
         _ => None,
     }
 }
 
 /// Adds a step, as part of the one before if that is the same change.
-fn push_step(steps: &mut Vec<Step>, range: Range, from: Option<Strength>, to: Option<Strength>) {
+fn push_step(steps: &mut Vec<Step>, range: Range, from: Option<LockKind>, to: Option<LockKind>) {
     if let Some(last) = steps.last_mut()
         && last.range.end == range.start
         && (last.from, last.to) == (from, to)
@@ -180,8 +184,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const SHARED: Option<Strength> = Some(Strength::Shared);
-    const EXCLUSIVE: Option<Strength> = Some(Strength::Exclusive);
+    const SHARED: Option<LockKind> = Some(LockKind::Shared);
+    const EXCLUSIVE: Option<LockKind> = Some(LockKind::Exclusive);
 
     fn range(start: u64, end: u64) -> Range {
         Range { start, end }
@@ -199,8 +203,8 @@ mod tests {
     #[test]
     fn a_lock_that_another_still_holds_stays() {
         let mut table = LockTable::default();
-        table.set(1, range(0, 10), Some((Strength::Shared, 7)));
-        table.set(2, range(5, 15), Some((Strength::Shared, 8)));
+        table.set(1, range(0, 10), Some((LockKind::Shared, 7)));
+        table.set(2, range(5, 15), Some((LockKind::Shared, 8)));
         let mut next = table.clone();
         next.set(1, range(0, OPEN_END), None);
         let gone = Step {
@@ -216,33 +220,33 @@ mod tests {
     #[test]
     fn a_lock_in_the_middle_splits() {
         let mut table = LockTable::default();
-        table.set(1, range(0, 30), Some((Strength::Exclusive, 7)));
+        table.set(1, range(0, 30), Some((LockKind::Exclusive, 7)));
         let before = table.clone();
-        table.set(1, range(10, 20), Some((Strength::Shared, 7)));
+        table.set(1, range(10, 20), Some((LockKind::Shared, 7)));
         let weaker = Step {
             range: range(10, 20),
             from: EXCLUSIVE,
             to: SHARED,
         };
         assert_eq!(before.steps(&table, range(10, 20)), [weaker]);
-        assert_eq!(table.held.len(), 3);
+        assert_eq!(table.locks.len(), 3);
     }
 
     /// The strongest lock at each of the first bytes, the slow way.
-    fn bytes(table: &LockTable) -> Vec<Option<Strength>> {
+    fn bytes(table: &LockTable) -> Vec<Option<LockKind>> {
         (0..40)
             .map(|at| {
                 let here = table
-                    .held
+                    .locks
                     .iter()
-                    .filter(|held| held.range.overlaps(range(at, at + 1)));
-                here.map(|held| held.strength).max()
+                    .filter(|lock| lock.range.overlaps(range(at, at + 1)));
+                here.map(|lock| lock.kind).max()
             })
             .collect()
     }
 
     proptest! {
-        /// The host's locks, told step by step, are those of the table.
+        /// The host's locks, changed step by step, are those of the table.
         #[test]
         fn steps_lead_from_table_to_table(
             changes in prop::collection::vec((1u32..4, 0u64..30, 1u64..10, 0u8..3), 0..40),
@@ -255,9 +259,9 @@ mod tests {
                 let mut next = table.clone();
                 next.set(process, window, lock.map(|lock| (lock, process)));
                 for step in table.steps(&next, window) {
-                    for place in &mut host[step.range.start as usize..step.range.end as usize] {
-                        prop_assert_eq!(*place, step.from);
-                        *place = step.to;
+                    for kind in &mut host[step.range.start as usize..step.range.end as usize] {
+                        prop_assert_eq!(*kind, step.from);
+                        *kind = step.to;
                     }
                 }
                 table = next;

@@ -1,7 +1,7 @@
-//! What the host shares with a guest, and whether it can be shared safely.
+//! Mounts: what the host shares with a guest, and whether that is safe.
 
 use super::budget::{Budget, Spent};
-use super::descriptors::Held;
+use super::descriptors::CountedFd;
 use super::git::GitWrites;
 use super::host::{Host, Node};
 use rustix::fs::{FileType, Mode, OFlags, fstatfs, open};
@@ -178,8 +178,8 @@ impl OpenMount {
         if is_kernel_interface(&fd).map_err(unreadable)? {
             return Err(failed(MountCode::KernelInterface, None));
         }
-        let room = host.room().map_err(unreadable)?;
-        let root = Node::root(number, Held::new(fd, room)).map_err(unreadable)?;
+        let permit = host.permit().map_err(unreadable)?;
+        let root = Node::root(number, CountedFd::new(fd, permit)).map_err(unreadable)?;
         if !matches!(root.kind, FileType::Directory | FileType::RegularFile) {
             return Err(failed(MountCode::WrongKind, None));
         }

@@ -1,6 +1,6 @@
-//! Folders of our own that no guest may see: the cache, what lies in which is
-//! run as machine code, with the key that says so; and the folder of the
-//! sockets of named sandboxes.
+//! Reserved folders, which no guest may see: the cache, what lies in which is run
+//! as machine code, with the key that says so; and the folder of the sockets of
+//! named sandboxes.
 //!
 //! Folders are compared by device and number, up from each end, so that neither
 //! symbolic links nor second mounts of the host hide one.

@@ -1,4 +1,4 @@
-//! Entries that move or go.
+//! Rename and unlink requests.
 
 use super::git::Place;
 use super::host::Node;

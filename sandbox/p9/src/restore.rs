@@ -1,4 +1,4 @@
-//! What of a server a snapshot of a guest keeps, and finding it again.
+//! Snapshot and restore of a server: what is kept, and finding it again.
 //!
 //! A file is found again by its path in the mount, and taken only if it is the
 //! same file; what is not found answers `ESTALE` from then on, so that the
@@ -8,7 +8,7 @@
 use super::data::flag;
 use super::fid::{Fid, File};
 use super::host::Identity;
-use super::lock_table::{Range, Strength};
+use super::lock_table::{LockKind, Range};
 use super::{Mount, MountError, Options, P9_MESSAGE_BYTES, Server};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
@@ -95,18 +95,18 @@ impl Server {
         });
         let mut fids: Vec<_> = fids.collect();
         fids.sort_by_key(|saved| saved.fid);
-        let locks = self.locks.iter().map(|held| SavedLock {
-            fid: held.fid,
-            process: held.process,
-            start: held.range.start,
-            length: held.range.length(),
-            exclusive: held.strength == Strength::Exclusive,
+        let locks = self.locks.iter().map(|lock| SavedLock {
+            fid: lock.fid,
+            process: lock.process,
+            start: lock.range.start,
+            length: lock.range.length(),
+            exclusive: lock.kind == LockKind::Exclusive,
         });
         let mut locks: Vec<_> = locks.collect();
         locks.sort_by_key(|lock| (lock.fid, lock.process, lock.start));
-        let flocks = self.flocks.iter().map(|(fid, strength)| SavedFlock {
+        let flocks = self.flocks.iter().map(|(fid, kind)| SavedFlock {
             fid,
-            exclusive: strength == Strength::Exclusive,
+            exclusive: kind == LockKind::Exclusive,
         });
         let mut flocks: Vec<_> = flocks.collect();
         flocks.sort_by_key(|lock| lock.fid);
@@ -167,7 +167,7 @@ impl Server {
         }
         for lock in &state.flocks {
             if server
-                .set_flock(lock.fid, Some(strength(lock.exclusive)))
+                .set_flock(lock.fid, Some(lock_kind(lock.exclusive)))
                 .is_err()
             {
                 server.make_stale(lock.fid);
@@ -221,8 +221,8 @@ impl Server {
 
     fn restore_lock(&mut self, lock: &SavedLock) -> Result<(), Errno> {
         let range = Range::new(lock.start, lock.length).ok_or(Errno::INVAL)?;
-        let strength = strength(lock.exclusive);
-        self.set_lock(lock.fid, lock.process, range, Some(strength))
+        let kind = lock_kind(lock.exclusive);
+        self.set_lock(lock.fid, lock.process, range, Some(kind))
     }
 
     fn make_stale(&mut self, fid: u32) {
@@ -236,9 +236,9 @@ impl Server {
     }
 }
 
-fn strength(exclusive: bool) -> Strength {
+fn lock_kind(exclusive: bool) -> LockKind {
     match exclusive {
-        true => Strength::Exclusive,
-        false => Strength::Shared,
+        true => LockKind::Exclusive,
+        false => LockKind::Shared,
     }
 }

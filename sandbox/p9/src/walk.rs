@@ -1,4 +1,4 @@
-//! From folders to the files in them.
+//! Walk requests: from folders to the files in them.
 
 use super::fid::{Fid, File};
 use super::host::Node;

@@ -1,4 +1,4 @@
-//! The layout of 9P2000.L messages: little-endian integers, strings with a
+//! Wire format of 9P2000.L messages: little-endian integers, strings with a
 //! length of two bytes, and around them size, type and tag (9P2000 manual,
 //! section 5 "intro"; the numbers are those of Linux, `include/net/9p/9p.h`, but
 //! for one).

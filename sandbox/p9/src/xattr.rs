@@ -3,7 +3,7 @@
 
 use super::Server;
 use super::data::refuse_privileged;
-use super::descriptors::Held;
+use super::descriptors::CountedFd;
 use super::fid::{Fid, File, MAX_XATTR_BYTES, XattrWrite};
 use super::host::Node;
 use super::wire::{MAX_NAME_BYTES, Reader, Writer};
@@ -130,7 +130,7 @@ impl Server {
     ///
     /// # Errors
     /// `ENOTSUP` for kinds of files that have no `user.` attributes.
-    fn open_any(&self, node: &Node) -> Result<Held, Errno> {
+    fn open_any(&self, node: &Node) -> Result<CountedFd, Errno> {
         match node.kind {
             FileType::Directory | FileType::RegularFile => {}
             _ => return Err(Errno::OPNOTSUPP),

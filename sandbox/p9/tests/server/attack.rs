@@ -1,6 +1,6 @@
-//! Attempts to leave a mount, and to write what may not be written.
+//! Escape attempts: to leave a mount, and to write what may not be written.
 
-use super::client::{Client, Fid, Ground, RDONLY, RDWR, Request, Set, TRUNC, WRONLY, mounts};
+use super::client::{Client, Fid, Fixture, RDONLY, RDWR, Request, Set, TRUNC, WRONLY, mounts};
 use a99_sandbox_p9::{GitWrites, Mount, MountMode, Options, Server};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::io::Errno;
@@ -16,7 +16,7 @@ fn walked(client: &mut Client, fid: Fid, names: &[&str]) -> Option<Fid> {
 
 #[test]
 fn s06_dot_dot_ends_at_the_root() {
-    let mut g = Ground::new();
+    let mut g = Fixture::new();
     fs::create_dir(g.path("rw/a")).expect("made");
     let root = g.client.stat("").expect("the root").qid;
     for path in [
@@ -51,7 +51,7 @@ fn s06_dot_dot_ends_at_the_root() {
 
 #[test]
 fn s06_links_are_not_followed() {
-    let mut g = Ground::new();
+    let mut g = Fixture::new();
     fs::write(g.path("host/secret"), "secret").expect("written");
     symlink(g.path("host"), g.path("rw/absolute")).expect("linked");
     symlink("../host", g.path("rw/relative")).expect("linked");
@@ -89,7 +89,7 @@ fn s06_links_are_not_followed() {
 /// guest opens a file below.
 #[test]
 fn s06_a_swap_of_folder_and_link_is_no_way_out() {
-    let mut g = Ground::new();
+    let mut g = Fixture::new();
     fs::create_dir(g.path("rw/real")).expect("made");
     fs::write(g.path("rw/real/file"), "inside").expect("written");
     fs::write(g.path("host/file"), "secret").expect("written");
@@ -175,7 +175,7 @@ fn s06_the_kernels_interfaces_are_no_files() {
 
 #[test]
 fn s06_a_fifo_of_the_host_is_not_opened_and_does_not_block() {
-    let mut g = Ground::new();
+    let mut g = Fixture::new();
     mknodat(CWD, g.path("rw/fifo"), FileType::Fifo, Mode::RWXU, 0).expect("made");
     for flags in [RDONLY, WRONLY, RDWR] {
         assert_eq!(g.client.open("0/fifo", flags), Err(Errno::PERM));
@@ -241,7 +241,7 @@ fn s07_a_read_only_mount_stays_as_it_is() {
 
 #[test]
 fn s07_no_devices_fifos_or_sockets_are_made() {
-    let mut g = Ground::new();
+    let mut g = Fixture::new();
     for kind in [
         0o010_000, 0o020_000, 0o060_000, 0o140_000, 0o120_000, 0o040_000,
     ] {
@@ -252,7 +252,7 @@ fn s07_no_devices_fifos_or_sockets_are_made() {
 
 #[test]
 fn s07_setuid_and_setgid_are_not_given() {
-    let mut g = Ground::new();
+    let mut g = Fixture::new();
     g.client.create("0", "file", RDWR, 0o6755).expect("created");
     g.client.mkdir("0", "folder", 0o6755).expect("made");
     g.client.mknod("0", "node", 0o106_755).expect("made");
@@ -276,7 +276,7 @@ fn s07_setuid_and_setgid_are_not_given() {
 
 #[test]
 fn s07_only_user_attributes_are_reached() {
-    let mut g = Ground::new();
+    let mut g = Fixture::new();
     fs::write(g.path("rw/file"), "x").expect("written");
     for name in [
         "security.capability",
@@ -335,7 +335,7 @@ fn repository(folder: &Path) {
 
 #[test]
 fn s07_what_the_hosts_git_runs_is_not_written() {
-    let mut g = Ground::new();
+    let mut g = Fixture::new();
     repository(&g.path("rw"));
     let perm = Err(Errno::PERM);
     let protected = [
@@ -392,7 +392,7 @@ fn s07_what_the_hosts_git_runs_is_not_written() {
 
 #[test]
 fn s07_no_rename_of_a_folder_opens_a_repository() {
-    let mut g = Ground::new();
+    let mut g = Fixture::new();
     repository(&g.path("rw"));
     let perm = Err(Errno::PERM);
     assert_eq!(g.client.rename(("0", ".git"), ("0", "unprotected")), perm);

@@ -1,6 +1,6 @@
 //! Each call in a mount, beside the same call on the host.
 
-use super::client::{EXCL, Ground, RDONLY, RDWR, Request, Set, TRUNC, WRONLY};
+use super::client::{EXCL, Fixture, RDONLY, RDWR, Request, Set, TRUNC, WRONLY};
 use a99_sandbox_p9::Budget;
 use rustix::fs::{CWD, Mode, OFlags, openat, statvfs};
 use rustix::io::Errno;
@@ -15,7 +15,7 @@ const GIVEN: u32 = 0x180;
 
 #[test]
 fn files_are_written_and_read_as_on_the_host() {
-    let mut g = Ground::new();
+    let mut g = Fixture::new();
     let fid = g.client.create("0", "file", RDWR, 0o644).expect("created");
     assert_eq!(g.client.write(fid, 0, b"hello world"), Ok(11));
     assert_eq!(g.client.write(fid, 6, b"there"), Ok(5));
@@ -36,7 +36,7 @@ fn files_are_written_and_read_as_on_the_host() {
 
 #[test]
 fn creating_obeys_its_flags() {
-    let mut g = Ground::new();
+    let mut g = Fixture::new();
     fs::write(g.path("rw/there"), "content").expect("written");
     let twice = g.client.create("0", "there", RDWR | EXCL, 0o600);
     assert_eq!(twice, Err(Errno::EXIST));
@@ -65,7 +65,7 @@ fn creating_obeys_its_flags() {
 
 #[test]
 fn modes_are_those_that_were_asked_for() {
-    let mut g = Ground::new();
+    let mut g = Fixture::new();
     for mode in [0o755, 0o777, 0o600, 0o4, 0o1777, 0o111, 0o666] {
         let name = format!("{mode:o}");
         g.client.create("0", &name, RDWR, mode).expect("created");
@@ -92,7 +92,7 @@ fn modes_are_those_that_were_asked_for() {
 
 #[test]
 fn attributes_are_the_hosts() {
-    let mut g = Ground::new();
+    let mut g = Fixture::new();
     let mut file = File::create(g.path("rw/file")).expect("created");
     file.write_all(&[7; 10_000]).expect("written");
     symlink("target", g.path("rw/link")).expect("linked");
@@ -116,7 +116,7 @@ fn attributes_are_the_hosts() {
 
 #[test]
 fn numbers_of_files_are_unique_and_versions_follow_changes() {
-    let mut g = Ground::new();
+    let mut g = Fixture::new();
     fs::write(g.path("rw/file"), "1").expect("written");
     fs::hard_link(g.path("rw/file"), g.path("ro/file")).expect("linked");
     let first = g.client.stat("0/file").expect("there").qid;
@@ -137,7 +137,7 @@ fn numbers_of_files_are_unique_and_versions_follow_changes() {
 
 #[test]
 fn times_are_set_left_and_taken_from_the_clock() {
-    let mut g = Ground::new();
+    let mut g = Fixture::new();
     fs::write(g.path("rw/file"), "x").expect("written");
     let set = Set {
         valid: ATIME | MTIME | GIVEN,
@@ -184,7 +184,7 @@ fn times_are_set_left_and_taken_from_the_clock() {
 /// Also for a server of the host's root, who could.
 #[test]
 fn owners_are_not_changed() {
-    let mut g = Ground::new();
+    let mut g = Fixture::new();
     fs::write(g.path("rw/file"), "x").expect("written");
     let before = fs::metadata(g.path("rw/file")).expect("there");
     let change = |valid, uid| Set {
@@ -208,7 +208,7 @@ fn owners_are_not_changed() {
 
 #[test]
 fn sparse_and_large_files_keep_their_holes() {
-    let mut g = Ground::new();
+    let mut g = Fixture::new();
     let fid = g
         .client
         .create("0", "sparse", RDWR, 0o644)
@@ -250,7 +250,7 @@ fn sparse_and_large_files_keep_their_holes() {
 
 #[test]
 fn truncating_cuts_and_extends() {
-    let mut g = Ground::new();
+    let mut g = Fixture::new();
     for path in ["rw/file", "host/file"] {
         fs::write(g.path(path), "0123456789").expect("written");
     }
@@ -282,7 +282,7 @@ fn truncating_cuts_and_extends() {
 #[test]
 fn pages_written_back_through_an_appending_file_go_where_they_belong() {
     const APPEND: u32 = 0o2000;
-    let mut g = Ground::new();
+    let mut g = Fixture::new();
     fs::write(g.path("rw/log"), "0123").expect("written");
     let fid = g.client.open("0/log", WRONLY | APPEND).expect("open");
     assert_eq!(g.client.write(fid, 4, b"end"), Ok(3));
@@ -292,7 +292,7 @@ fn pages_written_back_through_an_appending_file_go_where_they_belong() {
 
 #[test]
 fn names_move_as_on_the_host() {
-    let mut g = Ground::new();
+    let mut g = Fixture::new();
     for base in ["rw", "host"] {
         for folder in ["a", "b", "full/x"] {
             fs::create_dir_all(g.path(&format!("{base}/{folder}"))).expect("made");
@@ -328,7 +328,7 @@ fn names_move_as_on_the_host() {
 
 #[test]
 fn fids_survive_renames_and_removals() {
-    let mut g = Ground::new();
+    let mut g = Fixture::new();
     fs::create_dir(g.path("rw/folder")).expect("made");
     let fid = g
         .client
@@ -353,7 +353,7 @@ fn fids_survive_renames_and_removals() {
 
 #[test]
 fn the_older_requests_rename_and_remove_by_fid() {
-    let mut g = Ground::new();
+    let mut g = Fixture::new();
     fs::create_dir(g.path("rw/folder")).expect("made");
     fs::write(g.path("rw/file"), "x").expect("written");
     let (file, dir) = (g.client.walk("0/file"), g.client.walk("0/folder"));
@@ -380,7 +380,7 @@ fn the_older_requests_rename_and_remove_by_fid() {
 
 #[test]
 fn entries_are_made_and_removed_as_on_the_host() {
-    let mut g = Ground::new();
+    let mut g = Fixture::new();
     assert_eq!(g.client.symlink("0", "link", "../any/where"), Ok(()));
     assert_eq!(g.client.symlink("0", "link", "x"), Err(Errno::EXIST));
     assert_eq!(g.client.readlink("0/link"), Ok(b"../any/where".to_vec()));
@@ -414,7 +414,7 @@ fn entries_are_made_and_removed_as_on_the_host() {
 
 #[test]
 fn file_systems_tell_the_truth() {
-    let mut g = Ground::new();
+    let mut g = Fixture::new();
     let fid = g.client.walk("0").expect("there");
     let mut b = g
         .client
@@ -444,7 +444,7 @@ fn file_systems_tell_the_truth() {
 
 #[test]
 fn user_attributes_are_the_hosts() {
-    let mut g = Ground::new();
+    let mut g = Fixture::new();
     fs::write(g.path("rw/file"), "x").expect("written");
     let path = g.path("rw/file");
     let flags = rustix::fs::XattrFlags::empty();
@@ -474,7 +474,7 @@ fn user_attributes_are_the_hosts() {
 
 #[test]
 fn walks_go_as_far_as_they_can() {
-    let mut g = Ground::new();
+    let mut g = Fixture::new();
     fs::create_dir_all(g.path("rw/a/b")).expect("made");
     let walk = |client: &mut super::client::Client, fid: u32, names: &[&str]| {
         let count = names.len() as u16;
@@ -509,7 +509,7 @@ fn walks_go_as_far_as_they_can() {
 
 #[test]
 fn other_requests_get_an_error_and_flush_an_answer() {
-    let mut g = Ground::new();
+    let mut g = Fixture::new();
     assert!(g.client.ask(108, Request::default().u16(1)).is_ok());
     for kind in [0, 1, 6, 10, 98, 102, 106, 112, 124, 126, 255] {
         let answer = g.client.ask(kind, Request::default().u32(0));

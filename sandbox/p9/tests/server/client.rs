@@ -1,4 +1,4 @@
-//! A client in this process: each request as bytes to the server, each answer
+//! Test client in this process: each request as bytes to the server, each answer
 //! read again.
 
 use a99_sandbox_p9::{Mount, MountMode, Options, P9_MESSAGE_BYTES, Server};
@@ -456,12 +456,12 @@ impl Client {
 
 /// A folder with what a test needs: `rw` and `ro`, which are mounts 0 and 1,
 /// and `host`, where the same is done without a server.
-pub struct Ground {
+pub struct Fixture {
     pub folder: TempDir,
     pub client: Client,
 }
 
-impl Ground {
+impl Fixture {
     pub fn new() -> Self {
         Self::with(Options::default())
     }

@@ -1,6 +1,6 @@
 //! Listing folders, also while they change.
 
-use super::client::{Client, Ground, RDONLY, RDWR};
+use super::client::{Client, Fixture, RDONLY, RDWR};
 use a99_sandbox_p9::{Mount, MountCode, MountMode, Options, Server};
 use rustix::io::Errno;
 use std::collections::BTreeSet;
@@ -15,7 +15,7 @@ fn names(entries: &[super::client::Entry]) -> BTreeSet<String> {
 
 #[test]
 fn five_thousand_files_are_listed_once_each() {
-    let mut g = Ground::new();
+    let mut g = Fixture::new();
     for number in 0..MANY {
         fs::write(g.path(&format!("rw/file number {number}")), "").expect("written");
     }
@@ -45,7 +45,7 @@ fn five_thousand_files_are_listed_once_each() {
 
 #[test]
 fn removing_while_listing_skips_nothing() {
-    let mut g = Ground::new();
+    let mut g = Fixture::new();
     for number in 0..MANY {
         fs::write(g.path(&format!("rw/{number}")), "").expect("written");
     }
@@ -67,7 +67,7 @@ fn removing_while_listing_skips_nothing() {
 
 #[test]
 fn entries_have_numbers_and_kinds() {
-    let mut g = Ground::new();
+    let mut g = Fixture::new();
     fs::create_dir(g.path("rw/folder")).expect("made");
     fs::write(g.path("rw/file"), "").expect("written");
     std::os::unix::fs::symlink("x", g.path("rw/link")).expect("linked");
@@ -95,7 +95,7 @@ fn entries_have_numbers_and_kinds() {
 
 #[test]
 fn the_root_holds_the_mounts_and_nothing_can_be_made_there() {
-    let mut g = Ground::new();
+    let mut g = Fixture::new();
     let fid = g.client.open("", RDONLY).expect("open");
     for count in [30, 4096] {
         let entries = g.client.list(fid, count).expect("listed");
@@ -122,7 +122,7 @@ fn the_root_holds_the_mounts_and_nothing_can_be_made_there() {
 
 #[test]
 fn a_file_can_be_a_mount() {
-    let g = Ground::new();
+    let g = Fixture::new();
     fs::write(g.path("rw/file"), "content").expect("written");
     let mount = Mount::new("/etc/x", g.path("rw/file"), MountMode::ReadWrite);
     let server = Server::new(vec![mount], Options::default()).expect("shared");
@@ -135,7 +135,7 @@ fn a_file_can_be_a_mount() {
 
 #[test]
 fn what_cannot_be_shared_is_said() {
-    let g = Ground::new();
+    let g = Fixture::new();
     let failed = |path: std::path::PathBuf| {
         let mount = Mount::new("/x", path, MountMode::ReadOnly);
         let error = Server::new(vec![mount], Options::default()).expect_err("refused");
@@ -153,7 +153,7 @@ fn what_cannot_be_shared_is_said() {
 
 #[test]
 fn fids_and_open_files_are_limited() {
-    let g = Ground::new();
+    let g = Fixture::new();
     fs::write(g.path("rw/file"), "").expect("written");
     let options = Options {
         max_fids: 10,

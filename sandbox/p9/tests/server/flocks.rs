@@ -1,7 +1,7 @@
-//! Locks of whole files (`flock`), against the host's and beside locks of
+//! Whole-file locks (`flock`), against the host's and beside locks of
 //! ranges (`fcntl`).
 
-use super::client::{Client, Fid, Ground, RDONLY, RDWR, mounts};
+use super::client::{Client, Fid, Fixture, RDONLY, RDWR, mounts};
 use a99_sandbox_p9::{Options, Server, ServerState};
 use nix::fcntl::{FcntlArg, fcntl};
 use nix::libc;
@@ -21,8 +21,8 @@ const EXTENDED: &str = "9P2000.L.agent99";
 
 /// A ground with a client that speaks as the image's kernel, and the host's open
 /// files in the writable and in the read-only mount.
-fn ground() -> (Ground, File, File) {
-    let mut g = Ground::new();
+fn ground() -> (Fixture, File, File) {
+    let mut g = Fixture::new();
     let options = Options {
         max_locks: 3,
         ..Options::default()
@@ -38,7 +38,7 @@ fn ground() -> (Ground, File, File) {
     (g, writable, read_only)
 }
 
-fn open(g: &mut Ground) -> Fid {
+fn open(g: &mut Fixture) -> Fid {
     g.client.open("0/file", RDWR).expect("open")
 }
 
@@ -155,7 +155,7 @@ fn both_kinds_have_one_limit() {
 
 #[test]
 fn another_client_has_locks_of_ranges_only() {
-    let mut g = Ground::new();
+    let mut g = Fixture::new();
     fs::write(g.path("rw/file"), "0123456789").expect("written");
     let path = g.path("rw/file");
     let host = File::options().read(true).write(true).open(path);

@@ -10,12 +10,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// A folder of the host, which git has been told nothing about.
-struct Ground {
+struct GitFixture {
     folder: tempfile::TempDir,
     client: Client,
 }
 
-impl Ground {
+impl GitFixture {
     fn new(git: GitWrites) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         fs::create_dir(folder.path().join("rw")).expect("made");
@@ -113,7 +113,7 @@ impl Ground {
 
 #[test]
 fn s5_the_hosts_git_runs_nothing_that_a_guest_wrote() {
-    let mut g = Ground::new(GitWrites::Refused);
+    let mut g = GitFixture::new(GitWrites::Refused);
     g.repository("repo");
     g.repository("repo2");
     let settings = g.settings();
@@ -211,7 +211,7 @@ fn s5_no_order_of_steps_makes_a_bare_repository() {
     ];
     for (number, order) in orders.into_iter().enumerate() {
         for way in ["make", "move", "link"] {
-            let mut g = Ground::new(GitWrites::Refused);
+            let mut g = GitFixture::new(GitWrites::Refused);
             g.repository("repo");
             let settings = g.settings();
             let folder = format!("x{number}");
@@ -252,7 +252,7 @@ fn s5_no_order_of_steps_makes_a_bare_repository() {
 /// git directory, where names are free.
 #[test]
 fn s5_no_repository_stands_where_names_are_free() {
-    let mut g = Ground::new(GitWrites::Refused);
+    let mut g = GitFixture::new(GitWrites::Refused);
     g.repository("repo");
     let settings = g.settings();
     g.client.mkdir("0", "x", 0o755).expect("made");
@@ -284,7 +284,7 @@ fn s5_no_repository_stands_where_names_are_free() {
 
 #[test]
 fn s5_a_bare_repository_of_the_host_keeps_its_settings() {
-    let mut g = Ground::new(GitWrites::Refused);
+    let mut g = GitFixture::new(GitWrites::Refused);
     assert!(g.git("", &["init", "-q", "--bare", "store"]));
     let settings = g.settings();
     for name in ["config", "config.worktree", "commondir"] {
@@ -296,7 +296,7 @@ fn s5_a_bare_repository_of_the_host_keeps_its_settings() {
     assert_eq!(g.put("store/refs/heads", "b", "x"), Ok(()));
     assert!(g.client.open("0/store/config", RDONLY).is_ok());
     // Somebody who wants more says so.
-    let mut g = Ground::new(GitWrites::Allowed);
+    let mut g = GitFixture::new(GitWrites::Allowed);
     assert_eq!(g.client.mkdir("0", ".git", 0o755), Ok(()));
     assert_eq!(g.put(".git", "config", &settings), Ok(()));
     assert!(g.client.server.git_refusals().get().is_none());
@@ -329,13 +329,13 @@ fn files(folder: &Path) -> BTreeSet<(PathBuf, std::time::SystemTime)> {
 /// What git itself writes below `.git` in usual work may be written by a guest.
 #[test]
 fn s5_usual_work_with_git_is_allowed() {
-    let mut g = Ground::new(GitWrites::Refused);
+    let mut g = GitFixture::new(GitWrites::Refused);
     g.repository("repo");
     let before = files(&g.path("repo/.git"));
-    let edit = |g: &Ground, file: &str, text: &str| {
+    let edit = |g: &GitFixture, file: &str, text: &str| {
         fs::write(g.path("repo").join(file), text).expect("written");
     };
-    let works = |g: &Ground, args: &[&str]| assert!(g.git("repo", args), "{args:?}");
+    let works = |g: &GitFixture, args: &[&str]| assert!(g.git("repo", args), "{args:?}");
     edit(&g, "new", "x\n");
     works(&g, &["status"]);
     works(&g, &["add", "-A"]);

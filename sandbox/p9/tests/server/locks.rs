@@ -1,6 +1,6 @@
-//! Locks, against the host's and among the guest's own processes.
+//! Range locks, against the host's and among the guest's own processes.
 
-use super::client::{Ground, RDONLY, RDWR};
+use super::client::{Fixture, RDONLY, RDWR};
 use a99_sandbox_p9::Options;
 use nix::fcntl::{FcntlArg, fcntl};
 use nix::libc;
@@ -26,8 +26,8 @@ fn host_lock(file: &File, kind: libc::c_int, start: i64, length: i64) -> bool {
     fcntl(file, FcntlArg::F_OFD_SETLK(&flock)).is_ok()
 }
 
-fn ground() -> (Ground, File) {
-    let g = Ground::with(Options {
+fn ground() -> (Fixture, File) {
+    let g = Fixture::with(Options {
         max_locks: 100,
         ..Options::default()
     });

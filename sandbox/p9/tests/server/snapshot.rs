@@ -1,12 +1,12 @@
 //! A server's state as data, and another server that goes on from it.
 
-use super::client::{Client, Ground, RDONLY, RDWR, TRUNC, mounts};
+use super::client::{Client, Fixture, RDONLY, RDWR, TRUNC, mounts};
 use a99_sandbox_p9::{Options, Server, ServerState};
 use rustix::io::Errno;
 use std::fs;
 
 /// Takes the state as a file would keep it, changes the host, and restores.
-fn again(g: &mut Ground, meanwhile: impl FnOnce(&Ground)) -> Client {
+fn again(g: &mut Fixture, meanwhile: impl FnOnce(&Fixture)) -> Client {
     let state = serde_json::to_vec(&g.client.server.state()).expect("JSON");
     // The first server's locks go with it.
     let empty = Server::new(Vec::new(), Options::default()).expect("a server");
@@ -19,7 +19,7 @@ fn again(g: &mut Ground, meanwhile: impl FnOnce(&Ground)) -> Client {
 
 #[test]
 fn files_are_found_again_or_stale() {
-    let mut g = Ground::new();
+    let mut g = Fixture::new();
     fs::create_dir(g.path("rw/folder")).expect("made");
     for name in ["kept", "replaced", "removed", "moved"] {
         fs::write(g.path(&format!("rw/folder/{name}")), name).expect("written");
@@ -74,7 +74,7 @@ fn files_are_found_again_or_stale() {
 
 #[test]
 fn locks_are_taken_again_or_their_files_are_stale() {
-    let mut g = Ground::new();
+    let mut g = Fixture::new();
     for name in ["held", "lost", "gone"] {
         fs::write(g.path(&format!("rw/{name}")), name).expect("written");
     }
@@ -108,7 +108,7 @@ fn locks_are_taken_again_or_their_files_are_stale() {
 
 #[test]
 fn a_state_that_was_made_up_gives_nothing_away() {
-    let mut g = Ground::new();
+    let mut g = Fixture::new();
     fs::write(g.path("host/secret"), "secret").expect("written");
     fs::write(g.path("ro/file"), "content").expect("written");
     let fid = g.client.open("1/file", RDONLY).expect("open");

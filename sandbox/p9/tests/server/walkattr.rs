@@ -1,7 +1,7 @@
 //! The request that only the image's kernel makes: a walk of one name, and the
 //! attributes of what is there.
 
-use super::client::{Client, Ground, RDONLY, RDWR, Request, mounts};
+use super::client::{Client, Fixture, RDONLY, RDWR, Request, mounts};
 use a99_sandbox_p9::{Options, Server, ServerState};
 use rustix::io::Errno;
 use std::fs;
@@ -11,8 +11,8 @@ use std::os::unix::fs::symlink;
 const EXTENDED: &str = "9P2000.L.agent99";
 
 /// A ground whose client has fid 101 for the writable mount.
-fn ground() -> Ground {
-    let mut g = Ground::new();
+fn ground() -> Fixture {
+    let mut g = Fixture::new();
     let server = Server::new(mounts(g.folder.path()), Options::default());
     g.client = Client::speaking(server.expect("mounts"), EXTENDED);
     g.client.walkattr(0, 101, "0").expect("the mount");
@@ -21,7 +21,7 @@ fn ground() -> Ground {
 
 #[test]
 fn it_is_refused_unless_it_was_agreed() {
-    let mut g = Ground::new();
+    let mut g = Fixture::new();
     let refused = g.client.walkattr(0, 109, "0");
     assert_eq!(refused.err(), Some(Errno::OPNOTSUPP));
     let mut g = ground();
@@ -44,9 +44,12 @@ fn it_tells_what_walk_and_getattr_tell() {
     fs::create_dir(g.path("rw/folder")).expect("made");
     symlink("file", g.path("rw/link")).expect("linked");
     for (new, name) in (110..).zip(["file", "folder", "link"]) {
-        let told = g.client.walkattr(101, new, name).expect("there");
-        assert_eq!(told, g.client.stat(&format!("0/{name}")).expect("there"));
-        assert_eq!(told, g.client.getattr(new).expect("a fid"));
+        let attributes = g.client.walkattr(101, new, name).expect("there");
+        assert_eq!(
+            attributes,
+            g.client.stat(&format!("0/{name}")).expect("there")
+        );
+        assert_eq!(attributes, g.client.getattr(new).expect("a fid"));
     }
     let root = g.client.walkattr(101, 120, "..").expect("the root");
     assert_eq!(root, g.client.getattr(0).expect("the root"));
@@ -115,7 +118,7 @@ fn what_is_open_or_an_attribute_is_not_taken_over() {
 
 #[test]
 fn there_are_no_more_fids_than_allowed() {
-    let mut g = Ground::new();
+    let mut g = Fixture::new();
     fs::write(g.path("rw/file"), "").expect("written");
     let options = Options {
         max_fids: 3,
@@ -134,7 +137,7 @@ fn there_are_no_more_fids_than_allowed() {
 fn a_restored_server_remembers_what_was_agreed() {
     let g = ground();
     fs::write(g.path("rw/file"), "content").expect("written");
-    let plain = Ground::new().client.server.state();
+    let plain = Fixture::new().client.server.state();
     let extended = g.client.server.state();
     assert_eq!((plain.extended, extended.extended), (false, true));
     // As older snapshots have it.
