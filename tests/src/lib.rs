@@ -1,6 +1,8 @@
 //! Test kit: the oracle that judges the engine, a second reader of artifacts, and
 //! the runner of conformance vectors.
 
+#![warn(unreachable_pub)]
+
 pub mod a99b;
 pub mod attacks;
 pub mod differential;

@@ -23,7 +23,7 @@ const FOREIGN: [&str; 7] = [
 ];
 
 /// A program that is to be run.
-pub fn program(name: &str) -> Command {
+pub(crate) fn program(name: &str) -> Command {
     let mut command = Command::new(name);
     command.env("LC_ALL", "C").stdin(Stdio::null());
     for name in FOREIGN {
@@ -34,7 +34,7 @@ pub fn program(name: &str) -> Command {
 
 /// What a program printed.
 #[derive(Debug)]
-pub struct Printed {
+pub(crate) struct Printed {
     /// Its output.
     pub stdout: String,
     /// Its messages.
@@ -44,7 +44,7 @@ pub struct Printed {
 }
 
 /// Runs a program to its end, whatever the end is.
-pub fn finish(command: &mut Command) -> Result<Printed, ImageError> {
+pub(crate) fn finish(command: &mut Command) -> Result<Printed, ImageError> {
     let done = command
         .output()
         .map_err(|error| cannot_start(command, &error))?;
@@ -56,7 +56,7 @@ pub fn finish(command: &mut Command) -> Result<Printed, ImageError> {
 }
 
 /// Runs a program that must succeed; gives its output.
-pub fn output(command: &mut Command) -> Result<String, ImageError> {
+pub(crate) fn output(command: &mut Command) -> Result<String, ImageError> {
     let printed = finish(command)?;
     match printed.status.success() {
         true => Ok(printed.stdout),
@@ -65,7 +65,7 @@ pub fn output(command: &mut Command) -> Result<String, ImageError> {
 }
 
 /// Runs a program that must succeed and prints much; all of it goes to a file.
-pub fn logged(command: &mut Command, log: &Path) -> Result<(), ImageError> {
+pub(crate) fn logged(command: &mut Command, log: &Path) -> Result<(), ImageError> {
     let file = File::options()
         .create(true)
         .append(true)
@@ -97,7 +97,7 @@ fn failed(command: &Command, status: ExitStatus, messages: &str) -> ImageError {
 }
 
 /// The last lines of a text.
-pub fn tail(text: &str) -> String {
+pub(crate) fn tail(text: &str) -> String {
     let lines: Vec<&str> = text.lines().collect();
     lines[lines.len().saturating_sub(SHOWN_LINES)..].join("\n")
 }

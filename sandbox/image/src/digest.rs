@@ -25,12 +25,12 @@ pub(super) struct Hasher(Sha256);
 
 impl Hasher {
     /// Adds a piece.
-    pub fn update(&mut self, bytes: &[u8]) {
+    pub(crate) fn update(&mut self, bytes: &[u8]) {
         self.0.update(bytes);
     }
 
     /// The hash, in hexadecimal.
-    pub fn hex(self) -> String {
+    pub(crate) fn hex(self) -> String {
         hex(&self.0.finalize())
     }
 }

@@ -10,6 +10,8 @@
 //! This is a library: `cargo xtask guest` and `a99 sandbox build` are two ways
 //! to call [`build`].
 
+#![warn(unreachable_pub)]
+
 pub mod apt;
 pub mod cache;
 mod command;

@@ -47,7 +47,7 @@ const KEYRING: &str = "debian-archive-keyring";
 const APT_LOCK_WAIT: &str = "DPkg::Lock::Timeout=600";
 
 /// Where a program is.
-pub fn in_path(name: &str) -> Option<PathBuf> {
+pub(crate) fn in_path(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     let candidates = std::env::split_paths(&path).map(|folder| folder.join(name));
     let runs = |path: &PathBuf| {
@@ -59,7 +59,7 @@ pub fn in_path(name: &str) -> Option<PathBuf> {
 
 /// Makes sure that all tools are there: installs what is missing if this user
 /// may, else tells the command that does.
-pub fn ensure(progress: &mut dyn Progress) -> Result<(), ImageError> {
+pub(crate) fn ensure(progress: &mut dyn Progress) -> Result<(), ImageError> {
     if !super::apt::exists() {
         return Err(no_apt());
     }
@@ -108,13 +108,13 @@ pub(super) fn missing() -> Vec<&'static str> {
 }
 
 /// The user that this process acts as; the folder of a process is theirs.
-pub fn user() -> Option<u32> {
+pub(crate) fn user() -> Option<u32> {
     let folder = std::fs::metadata("/proc/self").ok()?;
     Some(folder.uid())
 }
 
 /// The number of the user who may do everything.
-pub const ROOT: u32 = 0;
+pub(crate) const ROOT: u32 = 0;
 
 fn is_root() -> bool {
     user() == Some(ROOT)
@@ -145,7 +145,7 @@ fn install(packages: &[&str]) -> Result<(), ImageError> {
 }
 
 /// The versions of the tools whose work ends up in the image.
-pub fn compiler_versions() -> Result<String, ImageError> {
+pub(crate) fn compiler_versions() -> Result<String, ImageError> {
     let mut versions = String::new();
     for name in ["riscv64-linux-gnu-gcc", "riscv64-linux-gnu-ld"] {
         let printed = super::command::output(program(name).arg("--version"))?;

@@ -33,16 +33,16 @@ const NOBODY: u32 = 65_534;
 
 /// What `Tsetattr` changes (`P9_SETATTR_*`).
 mod set {
-    pub const MODE: u32 = 0x1;
-    pub const UID: u32 = 0x2;
-    pub const GID: u32 = 0x4;
-    pub const SIZE: u32 = 0x8;
-    pub const ATIME: u32 = 0x10;
-    pub const MTIME: u32 = 0x20;
-    pub const CTIME: u32 = 0x40;
-    pub const ATIME_GIVEN: u32 = 0x80;
-    pub const MTIME_GIVEN: u32 = 0x100;
-    pub const ALL: u32 = 0x1ff;
+    pub(super) const MODE: u32 = 0x1;
+    pub(super) const UID: u32 = 0x2;
+    pub(super) const GID: u32 = 0x4;
+    pub(super) const SIZE: u32 = 0x8;
+    pub(super) const ATIME: u32 = 0x10;
+    pub(super) const MTIME: u32 = 0x20;
+    pub(super) const CTIME: u32 = 0x40;
+    pub(super) const ATIME_GIVEN: u32 = 0x80;
+    pub(super) const MTIME_GIVEN: u32 = 0x100;
+    pub(super) const ALL: u32 = 0x1ff;
 }
 
 /// Mode bits that run a program as somebody else.

@@ -12,15 +12,15 @@ use std::sync::Arc;
 
 /// Flags of `Tlopen` and `Tlcreate` (`P9_DOTL_*` in Linux `9p.h`).
 pub(super) mod flag {
-    pub const ACCESS: u32 = 0o3;
-    pub const READ_ONLY: u32 = 0o0;
-    pub const WRITE_ONLY: u32 = 0o1;
-    pub const READ_WRITE: u32 = 0o2;
-    pub const EXCLUSIVE: u32 = 0o200;
-    pub const TRUNCATE: u32 = 0o1000;
-    pub const DATA_SYNC: u32 = 0o10000;
-    pub const DIRECTORY: u32 = 0o200000;
-    pub const SYNC: u32 = 0o4000000;
+    pub(crate) const ACCESS: u32 = 0o3;
+    pub(crate) const READ_ONLY: u32 = 0o0;
+    pub(crate) const WRITE_ONLY: u32 = 0o1;
+    pub(crate) const READ_WRITE: u32 = 0o2;
+    pub(crate) const EXCLUSIVE: u32 = 0o200;
+    pub(crate) const TRUNCATE: u32 = 0o1000;
+    pub(crate) const DATA_SYNC: u32 = 0o10000;
+    pub(crate) const DIRECTORY: u32 = 0o200000;
+    pub(crate) const SYNC: u32 = 0o4000000;
 }
 
 /// Bits of a mode that a file can be created with: not setuid and setgid.

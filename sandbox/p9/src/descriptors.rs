@@ -68,7 +68,7 @@ impl Descriptors {
     ///
     /// # Errors
     /// `EMFILE`.
-    pub fn take(&self) -> Result<Permit, Errno> {
+    pub(crate) fn take(&self) -> Result<Permit, Errno> {
         let permit = Permit(Arc::clone(&self.open));
         let own = self.open.fetch_add(1, Ordering::Relaxed) + 1;
         let all = OPEN_DESCRIPTORS.fetch_add(1, Ordering::Relaxed) + 1;
@@ -107,7 +107,7 @@ pub(super) struct CountedFd {
 }
 
 impl CountedFd {
-    pub fn new(fd: OwnedFd, permit: Permit) -> Self {
+    pub(crate) fn new(fd: OwnedFd, permit: Permit) -> Self {
         Self {
             fd,
             _permit: permit,

@@ -38,7 +38,7 @@ pub(super) struct File {
 }
 
 impl File {
-    pub fn closed(node: Node) -> Self {
+    pub(crate) fn closed(node: Node) -> Self {
         Self { node, open: None }
     }
 
@@ -46,7 +46,7 @@ impl File {
     ///
     /// # Errors
     /// `EBADF` if it is not open.
-    pub fn opened(&self) -> Result<&Open, Errno> {
+    pub(crate) fn opened(&self) -> Result<&Open, Errno> {
         self.open.as_ref().ok_or(Errno::BADF)
     }
 }
@@ -87,7 +87,7 @@ pub(super) struct Fids {
 }
 
 impl Fids {
-    pub fn new(options: Options) -> Self {
+    pub(crate) fn new(options: Options) -> Self {
         Self {
             options,
             table: HashMap::new(),
@@ -96,15 +96,15 @@ impl Fids {
         }
     }
 
-    pub fn contains(&self, number: u32) -> bool {
+    pub(crate) fn contains(&self, number: u32) -> bool {
         self.table.contains_key(&number)
     }
 
-    pub fn get(&self, number: u32) -> Result<&Fid, Errno> {
+    pub(crate) fn get(&self, number: u32) -> Result<&Fid, Errno> {
         self.table.get(&number).ok_or(Errno::BADF)
     }
 
-    pub fn get_mut(&mut self, number: u32) -> Result<&mut Fid, Errno> {
+    pub(crate) fn get_mut(&mut self, number: u32) -> Result<&mut Fid, Errno> {
         self.table.get_mut(&number).ok_or(Errno::BADF)
     }
 
@@ -112,7 +112,7 @@ impl Fids {
     ///
     /// # Errors
     /// `EBADF` if the number is taken or none; `EMFILE` if there are too many.
-    pub fn insert(&mut self, number: u32, fid: Fid) -> Result<(), Errno> {
+    pub(crate) fn insert(&mut self, number: u32, fid: Fid) -> Result<(), Errno> {
         if number == NO_FID || self.contains(number) {
             return Err(Errno::BADF);
         }
@@ -129,7 +129,7 @@ impl Fids {
 
     /// As [`Fids::insert`], of a fid for a file, but the number may be that of
     /// one that is not open, which is given up.
-    pub fn put(&mut self, number: u32, fid: Fid) -> Result<(), Errno> {
+    pub(crate) fn put(&mut self, number: u32, fid: Fid) -> Result<(), Errno> {
         match self.table.get_mut(&number) {
             None => self.insert(number, fid),
             Some(Fid::File(File { open: Some(_), .. })) => Err(Errno::BADF),
@@ -142,7 +142,7 @@ impl Fids {
         }
     }
 
-    pub fn remove(&mut self, number: u32) -> Result<Fid, Errno> {
+    pub(crate) fn remove(&mut self, number: u32) -> Result<Fid, Errno> {
         let fid = self.table.remove(&number).ok_or(Errno::BADF)?;
         if matches!(&fid, Fid::File(File { open: Some(_), .. })) {
             self.open -= 1;
@@ -157,7 +157,7 @@ impl Fids {
     ///
     /// # Errors
     /// `EMFILE`.
-    pub fn check_open(&self) -> Result<(), Errno> {
+    pub(crate) fn check_open(&self) -> Result<(), Errno> {
         if self.open >= self.options.max_open {
             return Err(Errno::MFILE);
         }
@@ -168,7 +168,7 @@ impl Fids {
     ///
     /// # Errors
     /// `EBADF` if it is open already or no file.
-    pub fn set_open(&mut self, number: u32, node: Node, open: Open) -> Result<(), Errno> {
+    pub(crate) fn set_open(&mut self, number: u32, node: Node, open: Open) -> Result<(), Errno> {
         let Fid::File(file) = self.get_mut(number)? else {
             return Err(Errno::BADF);
         };
@@ -195,7 +195,7 @@ impl Fids {
     ///
     /// # Errors
     /// `EMFILE` if there are too many such.
-    pub fn start_xattr(&mut self, number: u32, write: XattrWrite) -> Result<(), Errno> {
+    pub(crate) fn start_xattr(&mut self, number: u32, write: XattrWrite) -> Result<(), Errno> {
         self.check_xattrs()?;
         self.xattrs += 1;
         self.table.insert(number, Fid::XattrWrite(write));
@@ -203,14 +203,14 @@ impl Fids {
     }
 
     /// Adds a fid of a snapshot, open or not; too many are left out.
-    pub fn restore(&mut self, number: u32, fid: Fid) {
+    pub(crate) fn restore(&mut self, number: u32, fid: Fid) {
         let open = matches!(&fid, Fid::File(File { open: Some(_), .. }));
         if self.insert(number, fid).is_ok() && open {
             self.open += 1;
         }
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = (u32, &Fid)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &Fid)> {
         self.table.iter().map(|(number, fid)| (*number, fid))
     }
 }

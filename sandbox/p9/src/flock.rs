@@ -73,12 +73,12 @@ impl FileFlocks {
 
 impl Flocks {
     /// How many locks there are.
-    pub fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.count
     }
 
     /// Gives back what was locked through a fid.
-    pub fn release_fid(&mut self, node: &Node, fid: u32) {
+    pub(crate) fn release_fid(&mut self, node: &Node, fid: u32) {
         let key = key(node);
         let Some(file) = self.files.get_mut(&key) else {
             return;
@@ -97,7 +97,7 @@ impl Flocks {
     }
 
     /// All locks: fid and kind.
-    pub fn iter(&self) -> impl Iterator<Item = (u32, LockKind)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, LockKind)> {
         let holders = self.files.values().flat_map(|file| &file.holders);
         holders.map(|(fid, kind)| (*fid, *kind))
     }

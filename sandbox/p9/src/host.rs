@@ -70,12 +70,12 @@ impl AsFd for Node {
 
 impl Node {
     /// The root of mount `mount`.
-    pub fn root(mount: usize, fd: CountedFd) -> Result<Self, Errno> {
+    pub(crate) fn root(mount: usize, fd: CountedFd) -> Result<Self, Errno> {
         Self::of(mount, Arc::new(fd))
     }
 
     /// The file of a descriptor that others hold, too.
-    pub fn of(mount: usize, fd: Arc<CountedFd>) -> Result<Self, Errno> {
+    pub(crate) fn of(mount: usize, fd: Arc<CountedFd>) -> Result<Self, Errno> {
         let stat = fstat(&*fd)?;
         Ok(Self {
             mount,
@@ -86,22 +86,22 @@ impl Node {
     }
 
     /// Whether it is the same file, in the same mount.
-    pub fn is(&self, other: &Self) -> bool {
+    pub(crate) fn is(&self, other: &Self) -> bool {
         (self.mount, self.id) == (other.mount, other.id)
     }
 
     /// What the host says about it now.
-    pub fn stat(&self) -> Result<Stat, Errno> {
+    pub(crate) fn stat(&self) -> Result<Stat, Errno> {
         fstat(&*self.fd)
     }
 
     /// What the guest knows it by now.
-    pub fn qid(&self) -> Result<Qid, Errno> {
+    pub(crate) fn qid(&self) -> Result<Qid, Errno> {
         Ok(qid(self.mount, &self.stat()?))
     }
 
     /// Whether it has a name left.
-    pub fn is_linked(&self) -> Result<bool, Errno> {
+    pub(crate) fn is_linked(&self) -> Result<bool, Errno> {
         Ok(self.stat()?.st_nlink != 0)
     }
 }
@@ -165,7 +165,7 @@ pub(super) struct Host {
 
 impl Host {
     /// Finds `/proc/self/fd`.
-    pub fn open() -> Result<Self, MountError> {
+    pub(crate) fn open() -> Result<Self, MountError> {
         let path = Path::new("/proc/self/fd");
         let failed = |errno| MountError {
             code: MountCode::NoProc,
@@ -189,13 +189,13 @@ impl Host {
     ///
     /// # Errors
     /// `EMFILE`.
-    pub fn permit(&self) -> Result<Permit, Errno> {
+    pub(crate) fn permit(&self) -> Result<Permit, Errno> {
         self.descriptors.take()
     }
 
     /// `/proc/self/fd` and the name of `fd` there, for calls that take a folder
     /// and a name and follow the last link.
-    pub fn handle(&self, fd: BorrowedFd<'_>) -> (&OwnedFd, String) {
+    pub(crate) fn handle(&self, fd: BorrowedFd<'_>) -> (&OwnedFd, String) {
         (&self.proc_fd, fd.as_raw_fd().to_string())
     }
 
@@ -203,7 +203,7 @@ impl Host {
     ///
     /// # Errors
     /// The host's; `EACCES` for what speaks for the kernel and is no file.
-    pub fn step(&self, dir: &Node, name: &[u8]) -> Result<Node, Errno> {
+    pub(crate) fn step(&self, dir: &Node, name: &[u8]) -> Result<Node, Errno> {
         if dir.kind != FileType::Directory {
             return Err(Errno::NOTDIR);
         }
@@ -218,7 +218,7 @@ impl Host {
     }
 
     /// The file at `path` below `root`; none of its components is a link.
-    pub fn resolve(&self, root: &Node, path: &Path) -> Result<Node, Errno> {
+    pub(crate) fn resolve(&self, root: &Node, path: &Path) -> Result<Node, Errno> {
         let mut node = root.clone();
         for component in path.components() {
             let Component::Normal(name) = component else {
@@ -234,7 +234,7 @@ impl Host {
     /// # Errors
     /// `ELOOP` for a symbolic link, `EPERM` for what is neither a folder nor a
     /// regular file, and the host's.
-    pub fn reopen(&self, node: &Node, access: OFlags) -> Result<CountedFd, Errno> {
+    pub(crate) fn reopen(&self, node: &Node, access: OFlags) -> Result<CountedFd, Errno> {
         match node.kind {
             FileType::Directory | FileType::RegularFile => {}
             FileType::Symlink => return Err(Errno::LOOP),
@@ -251,7 +251,7 @@ impl Host {
     ///
     /// # Errors
     /// `ENOENT` if it has no name any more.
-    pub fn path(&self, node: &Node) -> Result<PathBuf, Errno> {
+    pub(crate) fn path(&self, node: &Node) -> Result<PathBuf, Errno> {
         let (folder, name) = self.handle(node.as_fd());
         let path = readlinkat(folder, name, Vec::new())?.into_bytes();
         if path.ends_with(DELETED) && !self.is_at(node, &path) {

@@ -22,6 +22,8 @@
 //! flags and modes are those of the generic Linux ABI, which RISC-V, x86-64 and
 //! arm64 share.
 
+#![warn(unreachable_pub)]
+
 mod attributes;
 mod budget;
 mod create;

@@ -27,22 +27,22 @@ use std::collections::HashMap;
 
 /// Kinds of locks in messages (`P9_LOCK_TYPE_*`).
 mod lock_type {
-    pub const READ: u8 = 0;
-    pub const WRITE: u8 = 1;
-    pub const UNLOCK: u8 = 2;
+    pub(super) const READ: u8 = 0;
+    pub(super) const WRITE: u8 = 1;
+    pub(super) const UNLOCK: u8 = 2;
 }
 
 /// Flags of `Tlock`.
 mod flag {
     /// The lock is one of `flock`: only the image's kernel says so, once
     /// [`super::super::EXTENDED_PROTOCOL`] is agreed.
-    pub const FLOCK: u32 = 1 << 31;
+    pub(super) const FLOCK: u32 = 1 << 31;
 }
 
 /// What `Rlock` answers (`P9_LOCK_*`).
 mod status {
-    pub const SUCCESS: u8 = 0;
-    pub const BLOCKED: u8 = 1;
+    pub(super) const SUCCESS: u8 = 0;
+    pub(super) const BLOCKED: u8 = 1;
 }
 
 /// The number of a process that is not of this guest.
@@ -78,7 +78,7 @@ pub(super) fn key(node: &Node) -> (usize, Identity) {
 }
 
 impl Locks {
-    pub fn new(max: usize) -> Self {
+    pub(crate) fn new(max: usize) -> Self {
         Self {
             max,
             count: 0,
@@ -87,7 +87,7 @@ impl Locks {
     }
 
     /// Gives back what was locked through a fid.
-    pub fn release_fid(&mut self, node: &Node, fid: u32) {
+    pub(crate) fn release_fid(&mut self, node: &Node, fid: u32) {
         if let Some(locks) = self.files.get(&key(node)) {
             let mut next = locks.table.clone();
             next.release_fid(fid);
@@ -97,7 +97,7 @@ impl Locks {
     }
 
     /// How many locks there are.
-    pub fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.count
     }
 
@@ -131,7 +131,7 @@ impl Locks {
     }
 
     /// All locks, of all files.
-    pub fn iter(&self) -> impl Iterator<Item = super::lock_table::RangeLock> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = super::lock_table::RangeLock> {
         self.files
             .values()
             .flat_map(|file| file.table.locks.iter().copied())

@@ -26,7 +26,7 @@ pub(super) const OPEN_END: u64 = 1 << 63;
 
 impl Range {
     /// A range as messages have it: no length means without an end.
-    pub fn new(start: u64, length: u64) -> Option<Self> {
+    pub(crate) fn new(start: u64, length: u64) -> Option<Self> {
         let end = match length {
             0 => OPEN_END,
             length => start.checked_add(length)?,
@@ -35,7 +35,7 @@ impl Range {
     }
 
     /// As messages have it.
-    pub fn length(self) -> u64 {
+    pub(crate) fn length(self) -> u64 {
         match self.end {
             OPEN_END => 0,
             end => end - self.start,
@@ -43,7 +43,7 @@ impl Range {
     }
 
     /// All bytes.
-    pub const ALL: Self = Self {
+    pub(crate) const ALL: Self = Self {
         start: 0,
         end: OPEN_END,
     };
@@ -78,7 +78,7 @@ pub(super) struct LockTable {
 
 impl LockTable {
     /// Replaces what `process` holds in `range` by `lock`, or by nothing.
-    pub fn set(&mut self, process: u32, range: Range, lock: Option<(LockKind, u32)>) {
+    pub(crate) fn set(&mut self, process: u32, range: Range, lock: Option<(LockKind, u32)>) {
         self.clear(range, |lock| lock.process == process);
         if let Some((kind, fid)) = lock {
             self.locks.push(RangeLock {
@@ -91,7 +91,7 @@ impl LockTable {
     }
 
     /// Forgets all that was locked through `fid`.
-    pub fn release_fid(&mut self, fid: u32) {
+    pub(crate) fn release_fid(&mut self, fid: u32) {
         self.locks.retain(|lock| lock.fid != fid);
     }
 
@@ -120,7 +120,7 @@ impl LockTable {
 
     /// What changes at the host between this table and `next`, which differ in
     /// `window` only.
-    pub fn steps(&self, next: &Self, window: Range) -> Vec<Step> {
+    pub(crate) fn steps(&self, next: &Self, window: Range) -> Vec<Step> {
         // By offset: how many locks of each kind begin less how many end.
         let mut events: Vec<(u64, usize, i64)> = Vec::new();
         for (which, table) in [self, next].into_iter().enumerate() {

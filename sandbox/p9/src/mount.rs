@@ -166,7 +166,7 @@ pub(super) struct OpenMount {
 
 impl OpenMount {
     /// Opens the root of mount `number`.
-    pub fn open(host: &Host, number: usize, mount: Mount) -> Result<Self, MountError> {
+    pub(crate) fn open(host: &Host, number: usize, mount: Mount) -> Result<Self, MountError> {
         let failed = |code, errno| MountError {
             code,
             path: mount.host.clone(),
@@ -194,12 +194,12 @@ impl OpenMount {
     }
 
     /// Whether the guest may change anything here.
-    pub fn writable(&self) -> bool {
+    pub(crate) fn writable(&self) -> bool {
         self.mount.mode == MountMode::ReadWrite
     }
 
     /// The path of `absolute` in this mount.
-    pub fn relative<'a>(&self, host: &Host, absolute: &'a Path) -> Result<&'a Path, Errno> {
+    pub(crate) fn relative<'a>(&self, host: &Host, absolute: &'a Path) -> Result<&'a Path, Errno> {
         let root = host.path(&self.root)?;
         absolute.strip_prefix(&root).map_err(|_| Errno::STALE)
     }

@@ -30,37 +30,37 @@ pub(super) const MAX_WALK_NAMES: u16 = 16;
 
 /// The requests. Each answer's number is its request's and one.
 pub(super) mod message {
-    pub const RLERROR: u8 = 7;
-    pub const STATFS: u8 = 8;
-    pub const LOPEN: u8 = 12;
-    pub const LCREATE: u8 = 14;
-    pub const SYMLINK: u8 = 16;
-    pub const MKNOD: u8 = 18;
-    pub const RENAME: u8 = 20;
-    pub const READLINK: u8 = 22;
-    pub const GETATTR: u8 = 24;
-    pub const SETATTR: u8 = 26;
+    pub(crate) const RLERROR: u8 = 7;
+    pub(crate) const STATFS: u8 = 8;
+    pub(crate) const LOPEN: u8 = 12;
+    pub(crate) const LCREATE: u8 = 14;
+    pub(crate) const SYMLINK: u8 = 16;
+    pub(crate) const MKNOD: u8 = 18;
+    pub(crate) const RENAME: u8 = 20;
+    pub(crate) const READLINK: u8 = 22;
+    pub(crate) const GETATTR: u8 = 24;
+    pub(crate) const SETATTR: u8 = 26;
     /// Ours, with a number that 9P2000.L leaves free: a walk of one name, and
     /// the attributes of what it leads to. The new fid may be in use.
-    pub const WALKATTR: u8 = 28;
-    pub const XATTRWALK: u8 = 30;
-    pub const XATTRCREATE: u8 = 32;
-    pub const READDIR: u8 = 40;
-    pub const FSYNC: u8 = 50;
-    pub const LOCK: u8 = 52;
-    pub const GETLOCK: u8 = 54;
-    pub const LINK: u8 = 70;
-    pub const MKDIR: u8 = 72;
-    pub const RENAMEAT: u8 = 74;
-    pub const UNLINKAT: u8 = 76;
-    pub const VERSION: u8 = 100;
-    pub const ATTACH: u8 = 104;
-    pub const FLUSH: u8 = 108;
-    pub const WALK: u8 = 110;
-    pub const READ: u8 = 116;
-    pub const WRITE: u8 = 118;
-    pub const CLUNK: u8 = 120;
-    pub const REMOVE: u8 = 122;
+    pub(crate) const WALKATTR: u8 = 28;
+    pub(crate) const XATTRWALK: u8 = 30;
+    pub(crate) const XATTRCREATE: u8 = 32;
+    pub(crate) const READDIR: u8 = 40;
+    pub(crate) const FSYNC: u8 = 50;
+    pub(crate) const LOCK: u8 = 52;
+    pub(crate) const GETLOCK: u8 = 54;
+    pub(crate) const LINK: u8 = 70;
+    pub(crate) const MKDIR: u8 = 72;
+    pub(crate) const RENAMEAT: u8 = 74;
+    pub(crate) const UNLINKAT: u8 = 76;
+    pub(crate) const VERSION: u8 = 100;
+    pub(crate) const ATTACH: u8 = 104;
+    pub(crate) const FLUSH: u8 = 108;
+    pub(crate) const WALK: u8 = 110;
+    pub(crate) const READ: u8 = 116;
+    pub(crate) const WRITE: u8 = 118;
+    pub(crate) const CLUNK: u8 = 120;
+    pub(crate) const REMOVE: u8 = 122;
 }
 
 /// What the client knows a file by.
@@ -76,11 +76,11 @@ pub(super) struct Qid {
 
 impl Qid {
     /// A directory.
-    pub const DIR: u8 = 0x80;
+    pub(crate) const DIR: u8 = 0x80;
     /// A symbolic link.
-    pub const SYMLINK: u8 = 0x02;
+    pub(crate) const SYMLINK: u8 = 0x02;
     /// Its bytes in a message.
-    pub const BYTES: usize = 13;
+    pub(crate) const BYTES: usize = 13;
 }
 
 /// Reads the fields of a request.
@@ -90,7 +90,7 @@ pub(super) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    pub fn new(body: &'a [u8]) -> Self {
+    pub(crate) fn new(body: &'a [u8]) -> Self {
         Self { rest: body }
     }
 
@@ -98,7 +98,7 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// `EPROTO` if the message ends before; so for all that follow.
-    pub fn bytes(&mut self, len: usize) -> Result<&'a [u8], Errno> {
+    pub(crate) fn bytes(&mut self, len: usize) -> Result<&'a [u8], Errno> {
         let (bytes, rest) = self.rest.split_at_checked(len).ok_or(Errno::PROTO)?;
         self.rest = rest;
         Ok(bytes)
@@ -110,23 +110,23 @@ impl<'a> Reader<'a> {
         Ok(*bytes)
     }
 
-    pub fn u8(&mut self) -> Result<u8, Errno> {
+    pub(crate) fn u8(&mut self) -> Result<u8, Errno> {
         Ok(u8::from_le_bytes(self.array()?))
     }
 
-    pub fn u16(&mut self) -> Result<u16, Errno> {
+    pub(crate) fn u16(&mut self) -> Result<u16, Errno> {
         Ok(u16::from_le_bytes(self.array()?))
     }
 
-    pub fn u32(&mut self) -> Result<u32, Errno> {
+    pub(crate) fn u32(&mut self) -> Result<u32, Errno> {
         Ok(u32::from_le_bytes(self.array()?))
     }
 
-    pub fn u64(&mut self) -> Result<u64, Errno> {
+    pub(crate) fn u64(&mut self) -> Result<u64, Errno> {
         Ok(u64::from_le_bytes(self.array()?))
     }
 
-    pub fn string(&mut self) -> Result<&'a [u8], Errno> {
+    pub(crate) fn string(&mut self) -> Result<&'a [u8], Errno> {
         let len = self.u16()?;
         self.bytes(len.into())
     }
@@ -135,7 +135,7 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// `ENAMETOOLONG`; `EINVAL` for a name that no file can have.
-    pub fn name(&mut self) -> Result<&'a [u8], Errno> {
+    pub(crate) fn name(&mut self) -> Result<&'a [u8], Errno> {
         let name = self.string()?;
         if name.len() > MAX_NAME_BYTES {
             return Err(Errno::NAMETOOLONG);
@@ -155,57 +155,57 @@ pub(super) struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    pub fn new(buffer: &'a mut Vec<u8>) -> Self {
+    pub(crate) fn new(buffer: &'a mut Vec<u8>) -> Self {
         buffer.clear();
         buffer.extend_from_slice(&[0; HEADER_BYTES]);
         Self { buffer }
     }
 
-    pub fn u8(&mut self, value: u8) {
+    pub(crate) fn u8(&mut self, value: u8) {
         self.buffer.push(value);
     }
 
-    pub fn u16(&mut self, value: u16) {
+    pub(crate) fn u16(&mut self, value: u16) {
         self.buffer.extend_from_slice(&value.to_le_bytes());
     }
 
-    pub fn u32(&mut self, value: u32) {
+    pub(crate) fn u32(&mut self, value: u32) {
         self.buffer.extend_from_slice(&value.to_le_bytes());
     }
 
-    pub fn u64(&mut self, value: u64) {
+    pub(crate) fn u64(&mut self, value: u64) {
         self.buffer.extend_from_slice(&value.to_le_bytes());
     }
 
-    pub fn bytes(&mut self, bytes: &[u8]) {
+    pub(crate) fn bytes(&mut self, bytes: &[u8]) {
         self.buffer.extend_from_slice(bytes);
     }
 
     /// A string; all that are sent are shorter than 64 KiB.
-    pub fn string(&mut self, text: &[u8]) {
+    pub(crate) fn string(&mut self, text: &[u8]) {
         let text = &text[..text.len().min(usize::from(u16::MAX))];
         self.u16(text.len() as u16);
         self.bytes(text);
     }
 
-    pub fn qid(&mut self, qid: Qid) {
+    pub(crate) fn qid(&mut self, qid: Qid) {
         self.u8(qid.kind);
         self.u32(qid.version);
         self.u64(qid.path);
     }
 
     /// How long the answer is, header and all.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.buffer.len()
     }
 
     /// Writes `value` over the two bytes at `at`.
-    pub fn patch_u16(&mut self, at: usize, value: u16) {
+    pub(crate) fn patch_u16(&mut self, at: usize, value: u16) {
         self.buffer[at..at + 2].copy_from_slice(&value.to_le_bytes());
     }
 
     /// Writes `value` over the four bytes at `at`.
-    pub fn patch_u32(&mut self, at: usize, value: u32) {
+    pub(crate) fn patch_u32(&mut self, at: usize, value: u32) {
         self.buffer[at..at + 4].copy_from_slice(&value.to_le_bytes());
     }
 
@@ -214,7 +214,7 @@ impl<'a> Writer<'a> {
     ///
     /// # Errors
     /// Those of `fill`.
-    pub fn counted(
+    pub(crate) fn counted(
         &mut self,
         count: usize,
         fill: impl FnOnce(&mut [u8]) -> Result<usize, Errno>,
@@ -228,7 +228,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Completes the answer.
-    pub fn finish(mut self, kind: u8, tag: u16) {
+    pub(crate) fn finish(mut self, kind: u8, tag: u16) {
         let len = self.len() as u32;
         self.patch_u32(0, len);
         self.buffer[4] = kind;
@@ -236,7 +236,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Makes it an answer that says why not.
-    pub fn fail(mut self, errno: Errno, tag: u16) {
+    pub(crate) fn fail(mut self, errno: Errno, tag: u16) {
         self.buffer.truncate(HEADER_BYTES);
         self.u32(errno.raw_os_error().unsigned_abs());
         self.finish(message::RLERROR, tag);

@@ -16,7 +16,7 @@ const USER: &[u8] = b"user.";
 
 impl XattrWrite {
     /// Takes the next bytes of the value, which come in order.
-    pub fn write(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Errno> {
+    pub(crate) fn write(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Errno> {
         if offset != self.value.len() as u64 || bytes.len() > self.size - self.value.len() {
             return Err(Errno::INVAL);
         }

@@ -92,40 +92,40 @@ pub(super) struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    pub fn u8(&mut self, value: u8) {
+    pub(crate) fn u8(&mut self, value: u8) {
         self.out.push(value);
     }
 
-    pub fn u16(&mut self, value: u16) {
+    pub(crate) fn u16(&mut self, value: u16) {
         self.out.extend(value.to_le_bytes());
     }
 
-    pub fn u32(&mut self, value: u32) {
+    pub(crate) fn u32(&mut self, value: u32) {
         self.out.extend(value.to_le_bytes());
     }
 
-    pub fn u64(&mut self, value: u64) {
+    pub(crate) fn u64(&mut self, value: u64) {
         self.out.extend(value.to_le_bytes());
     }
 
     /// Bytes to the end of the payload.
-    pub fn rest(&mut self, bytes: &[u8]) {
+    pub(crate) fn rest(&mut self, bytes: &[u8]) {
         self.out.extend(bytes);
     }
 
-    pub fn bytes(&mut self, bytes: &[u8]) {
+    pub(crate) fn bytes(&mut self, bytes: &[u8]) {
         self.u32(bytes.len() as u32);
         self.rest(bytes);
     }
 
-    pub fn list<T>(&mut self, items: &[T], mut each: impl FnMut(&mut Self, &T)) {
+    pub(crate) fn list<T>(&mut self, items: &[T], mut each: impl FnMut(&mut Self, &T)) {
         self.u32(items.len() as u32);
         for item in items {
             each(self, item);
         }
     }
 
-    pub fn option<T>(&mut self, value: Option<&T>, each: impl FnOnce(&mut Self, &T)) {
+    pub(crate) fn option<T>(&mut self, value: Option<&T>, each: impl FnOnce(&mut Self, &T)) {
         self.u8(u8::from(value.is_some()));
         if let Some(value) = value {
             each(self, value);
@@ -141,7 +141,7 @@ pub(super) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    pub fn new(bytes: &'a [u8]) -> Self {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, good: true }
     }
 
@@ -160,49 +160,49 @@ impl<'a> Reader<'a> {
     }
 
     /// Bytes of a fixed number.
-    pub fn array<const N: usize>(&mut self) -> [u8; N] {
+    pub(crate) fn array<const N: usize>(&mut self) -> [u8; N] {
         self.take(N).try_into().unwrap_or([0; N])
     }
 
-    pub fn u8(&mut self) -> u8 {
+    pub(crate) fn u8(&mut self) -> u8 {
         self.array::<1>()[0]
     }
 
-    pub fn flag(&mut self) -> bool {
+    pub(crate) fn flag(&mut self) -> bool {
         let value = self.u8();
         self.good &= value <= 1;
         value == 1
     }
 
-    pub fn u16(&mut self) -> u16 {
+    pub(crate) fn u16(&mut self) -> u16 {
         u16::from_le_bytes(self.array())
     }
 
-    pub fn u32(&mut self) -> u32 {
+    pub(crate) fn u32(&mut self) -> u32 {
         u32::from_le_bytes(self.array())
     }
 
-    pub fn u64(&mut self) -> u64 {
+    pub(crate) fn u64(&mut self) -> u64 {
         u64::from_le_bytes(self.array())
     }
 
-    pub fn rest(&mut self) -> Vec<u8> {
+    pub(crate) fn rest(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.bytes).to_vec()
     }
 
-    pub fn bytes(&mut self) -> Vec<u8> {
+    pub(crate) fn bytes(&mut self) -> Vec<u8> {
         let len = self.u32() as usize;
         self.take(len).to_vec()
     }
 
-    pub fn text(&mut self) -> String {
+    pub(crate) fn text(&mut self) -> String {
         let bytes = self.bytes();
         self.check(String::from_utf8(bytes).ok())
     }
 
     /// A list; every item takes at least one byte, so its length is bounded by
     /// the payload's.
-    pub fn list<T>(&mut self, mut each: impl FnMut(&mut Self) -> T) -> Vec<T> {
+    pub(crate) fn list<T>(&mut self, mut each: impl FnMut(&mut Self) -> T) -> Vec<T> {
         let len = self.u32();
         let mut items = Vec::new();
         for _ in 0..len {
@@ -215,18 +215,18 @@ impl<'a> Reader<'a> {
         items
     }
 
-    pub fn option<T>(&mut self, each: impl FnOnce(&mut Self) -> T) -> Option<T> {
+    pub(crate) fn option<T>(&mut self, each: impl FnOnce(&mut Self) -> T) -> Option<T> {
         self.flag().then(|| each(self))
     }
 
     /// The value, or a default and a bad end.
-    pub fn check<T: Default>(&mut self, value: Option<T>) -> T {
+    pub(crate) fn check<T: Default>(&mut self, value: Option<T>) -> T {
         self.good &= value.is_some();
         value.unwrap_or_default()
     }
 
     /// `value` if everything was there and nothing is left.
-    pub fn finish<T>(self, kind: u8, value: T) -> Result<T, ProtocolError> {
+    pub(crate) fn finish<T>(self, kind: u8, value: T) -> Result<T, ProtocolError> {
         if self.good && self.bytes.is_empty() {
             Ok(value)
         } else {

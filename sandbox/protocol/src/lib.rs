@@ -19,6 +19,8 @@
 //! (guest to host). Decoding takes any bytes: a wrong frame is a
 //! [`ProtocolError`].
 
+#![warn(unreachable_pub)]
+
 mod codec;
 pub mod kind;
 mod report;

@@ -10,10 +10,10 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 /// A shared array.
-pub type Items = Rc<RefCell<Vec<OVal>>>;
+pub(super) type Items = Rc<RefCell<Vec<OVal>>>;
 
 /// How builtin functions are called back.
-pub type Call<'a> = dyn FnMut(&mut Meter, &OVal, &[OVal]) -> Res<OVal> + 'a;
+pub(super) type Call<'a> = dyn FnMut(&mut Meter, &OVal, &[OVal]) -> Res<OVal> + 'a;
 
 /// The longest array (ECMA-262 §10.4.2).
 const MAX_LENGTH: f64 = 4_294_967_295.0;
@@ -191,7 +191,7 @@ fn visiting(
 }
 
 /// Calls an array method; `None` if arrays have no such method.
-pub fn method(
+pub(super) fn method(
     m: &mut Meter,
     items: &Items,
     name: &str,
@@ -341,7 +341,7 @@ pub fn method(
 }
 
 /// What `Set`, `Array.from` and the like iterate over.
-pub fn iterate(value: &OVal) -> Res<Vec<OVal>> {
+pub(super) fn iterate(value: &OVal) -> Res<Vec<OVal>> {
     match value {
         OVal::Arr(items) | OVal::Set(items) => Ok(items.borrow().clone()),
         OVal::Str(s) => Ok(super::strings::characters(s)),
@@ -354,7 +354,7 @@ pub fn iterate(value: &OVal) -> Res<Vec<OVal>> {
 }
 
 /// Keeps the first of each (SameValueZero); a negative zero becomes a zero.
-pub fn distinct(values: Vec<OVal>) -> Vec<OVal> {
+pub(super) fn distinct(values: Vec<OVal>) -> Vec<OVal> {
     let mut out: Vec<OVal> = Vec::new();
     for v in values {
         let v = match v {
@@ -369,7 +369,7 @@ pub fn distinct(values: Vec<OVal>) -> Vec<OVal> {
 }
 
 /// `Array.from(value, f)`.
-pub fn from(m: &mut Meter, args: &Args<'_>, call: &mut Call<'_>) -> Res<OVal> {
+pub(super) fn from(m: &mut Meter, args: &Args<'_>, call: &mut Call<'_>) -> Res<OVal> {
     let f = match args.get(1) {
         OVal::Undef => None,
         f @ OVal::Fn(_) => Some(f),
@@ -422,7 +422,7 @@ fn operand(value: &OVal) -> Res<Vec<OVal>> {
 }
 
 /// Calls a set method; `None` if sets have no such method.
-pub fn set_method(
+pub(super) fn set_method(
     m: &mut Meter,
     items: &Items,
     name: &str,

@@ -17,7 +17,7 @@ use a99_core::value::Value;
 
 impl Machine<'_> {
     /// An atom that gives a value and never ends the list.
-    pub fn data_atom(&mut self, op: &str, node: Node<'_>, scope: &ScopeRef) -> Res<OVal> {
+    pub(super) fn data_atom(&mut self, op: &str, node: Node<'_>, scope: &ScopeRef) -> Res<OVal> {
         match op {
             "varSet" | "constSet" | "varGet" | "varsImport" | "varsLet" | "varsExport" => {
                 self.state_atom(op, node, scope)
@@ -33,7 +33,7 @@ impl Machine<'_> {
     }
 
     /// A resolved input.
-    pub fn input(&mut self, node: Node<'_>, key: &str, scope: &ScopeRef) -> Res<OVal> {
+    pub(super) fn input(&mut self, node: Node<'_>, key: &str, scope: &ScopeRef) -> Res<OVal> {
         self.resolve(node.get(key), scope)
     }
 

@@ -6,7 +6,7 @@ use a99_core::builtins::{forbidden_text, is_forbidden};
 use a99_core::value::{Map, Value};
 
 /// Checks a whole program.
-pub fn program(root: &Value) -> Result<(), Rejected> {
+pub(super) fn program(root: &Value) -> Result<(), Rejected> {
     if root.get("op").and_then(Value::as_str) != Some("seq") {
         return Err(Rejected {
             message: "Root AST must be 'seq'".into(),

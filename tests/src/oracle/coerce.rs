@@ -17,7 +17,7 @@ const MAX_JOIN_DEPTH: usize = 512;
 type Open = Vec<Rc<RefCell<Vec<OVal>>>>;
 
 /// ECMA-262 §7.1.17 ToString. An array pays for its elements and its text.
-pub fn to_str(value: &OVal) -> Res<JsStr> {
+pub(super) fn to_str(value: &OVal) -> Res<JsStr> {
     let text = unformatted(str_within(value, &mut Vec::new()))?;
     if matches!(value, OVal::Arr(_)) {
         pay(WRITTEN, Sizes::default().out_units(text.len()))?;
@@ -49,7 +49,7 @@ fn str_within(value: &OVal, open: &mut Open) -> Res<JsStr> {
 
 /// `Array.prototype.join` (ECMA-262 §23.1.3.18); the elements of arrays within
 /// are paid.
-pub fn join(items: &Rc<RefCell<Vec<OVal>>>, sep: &[u16]) -> Res<JsStr> {
+pub(super) fn join(items: &Rc<RefCell<Vec<OVal>>>, sep: &[u16]) -> Res<JsStr> {
     unformatted(join_within(items, sep, &mut Vec::new()))
 }
 
@@ -86,7 +86,7 @@ fn join_within(items: &Rc<RefCell<Vec<OVal>>>, sep: &[u16], open: &mut Open) -> 
 }
 
 /// ECMA-262 §7.1.4 ToNumber.
-pub fn to_num(value: &OVal) -> Res<f64> {
+pub(super) fn to_num(value: &OVal) -> Res<f64> {
     Ok(match value {
         OVal::Undef => f64::NAN,
         OVal::Null => 0.0,
@@ -105,7 +105,7 @@ fn text_to_num(text: &JsStr) -> Res<f64> {
 }
 
 /// ECMA-262 §7.1.1 ToPrimitive: everything with parts becomes text.
-pub fn to_primitive(value: &OVal) -> Res<OVal> {
+pub(super) fn to_primitive(value: &OVal) -> Res<OVal> {
     Ok(match value {
         OVal::Undef | OVal::Null | OVal::Bool(_) | OVal::Num(_) | OVal::Str(_) => value.clone(),
         other => OVal::Str(to_str(other)?),
@@ -113,7 +113,7 @@ pub fn to_primitive(value: &OVal) -> Res<OVal> {
 }
 
 /// `==` (ECMA-262 §7.2.13).
-pub fn loose_eq(a: &OVal, b: &OVal) -> Res<bool> {
+pub(super) fn loose_eq(a: &OVal, b: &OVal) -> Res<bool> {
     if a.is_nullish() || b.is_nullish() {
         return Ok(a.is_nullish() && b.is_nullish());
     }
@@ -138,7 +138,7 @@ fn owe_texts(a: &OVal, b: &OVal) {
 
 /// v3's `==` (run option `equality: exact`): identical, both NaN, or both
 /// nullish.
-pub fn exact_eq(a: &OVal, b: &OVal) -> bool {
+pub(super) fn exact_eq(a: &OVal, b: &OVal) -> bool {
     (a.is_nullish() && b.is_nullish()) || {
         owe_texts(a, b);
         a.same_value_zero(b)
@@ -146,7 +146,7 @@ pub fn exact_eq(a: &OVal, b: &OVal) -> bool {
 }
 
 /// `<` with `undefined` (NaN) as `None` (ECMA-262 §7.2.12).
-pub fn less(a: &OVal, b: &OVal) -> Res<Option<bool>> {
+pub(super) fn less(a: &OVal, b: &OVal) -> Res<Option<bool>> {
     let (a, b) = (to_primitive(a)?, to_primitive(b)?);
     if let (OVal::Str(x), OVal::Str(y)) = (&a, &b) {
         owe_compare(x, y, false);
@@ -162,7 +162,7 @@ pub fn less(a: &OVal, b: &OVal) -> Res<Option<bool>> {
 
 /// The arithmetic and relational operators; `None` for an unknown one. `+` on
 /// texts is told to `price` before the text is made.
-pub fn binary(
+pub(super) fn binary(
     op: &str,
     a: &OVal,
     b: &OVal,
@@ -218,6 +218,6 @@ fn less_swapped(a: &OVal, b: &OVal) -> Res<Option<bool>> {
 }
 
 /// Text of an ASCII or WTF-8 byte result of the shared primitives.
-pub fn bytes(result: &[u8]) -> OVal {
+pub(super) fn bytes(result: &[u8]) -> OVal {
     OVal::Str(from_wtf8(result))
 }

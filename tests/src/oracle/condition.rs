@@ -9,15 +9,15 @@ use a99_core::builtins;
 use a99_core::value::{Map, Value};
 
 /// A complaint; conditions only care that there is one.
-pub type Complaint = String;
+pub(super) type Complaint = String;
 
 /// Reads a condition; `None` for blank text.
-pub fn parse_condition(text: &str) -> Result<Option<Value>, Complaint> {
+pub(super) fn parse_condition(text: &str) -> Result<Option<Value>, Complaint> {
     Reader::new(text, false).whole()
 }
 
 /// Reads a `mathCalc` text; `None` for blank text.
-pub fn parse_calc(text: &str) -> Result<Option<Value>, Complaint> {
+pub(super) fn parse_calc(text: &str) -> Result<Option<Value>, Complaint> {
     Reader::new(text, true).whole()
 }
 

@@ -5,7 +5,7 @@ use super::value::{Fail, OVal, Res, fail, js, lossy, to_wtf8};
 use a99_ecma::date;
 
 /// The ISO text of a time, `None` for the invalid date.
-pub fn iso(ms: f64) -> Option<String> {
+pub(super) fn iso(ms: f64) -> Option<String> {
     (!date::time_clip(ms).is_nan()).then(|| date::to_iso(ms))
 }
 
@@ -25,7 +25,7 @@ fn time_of(value: &OVal) -> Res<f64> {
 }
 
 /// `Date(init)`; without an argument the present.
-pub fn construct(init: &OVal, now: f64) -> Res<OVal> {
+pub(super) fn construct(init: &OVal, now: f64) -> Res<OVal> {
     if init.is_undef() {
         return Ok(OVal::date(now));
     }
@@ -37,12 +37,12 @@ pub fn construct(init: &OVal, now: f64) -> Res<OVal> {
 }
 
 /// `Date.parse(text)`: a date, perhaps an invalid one.
-pub fn parse(text: &OVal) -> Res<OVal> {
+pub(super) fn parse(text: &OVal) -> Res<OVal> {
     Ok(OVal::date(time_of(text)?))
 }
 
 /// A member of a date.
-pub fn member(ms: f64, name: &str) -> Res<Option<OVal>> {
+pub(super) fn member(ms: f64, name: &str) -> Res<Option<OVal>> {
     let f = date::fields(ms);
     Ok(Some(OVal::Num(match name {
         "value" => {
@@ -147,7 +147,7 @@ fn format(ms: f64, form: Option<&OVal>) -> Res<OVal> {
 }
 
 /// A method of a date; `None` if there is no such method.
-pub fn method(ms: f64, name: &str, args: &[OVal]) -> Res<Option<OVal>> {
+pub(super) fn method(ms: f64, name: &str, args: &[OVal]) -> Res<Option<OVal>> {
     Ok(Some(match name {
         "add" => OVal::date(add(ms, args.first())?),
         "diff" => {

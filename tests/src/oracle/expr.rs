@@ -14,7 +14,7 @@ use a99_core::value::{Map, Value};
 
 /// Where an expression is evaluated.
 #[derive(Clone, Copy)]
-pub struct Env<'a> {
+pub(super) struct Env<'a> {
     /// The innermost scope.
     pub scope: &'a ScopeRef,
     /// Names that come before the scope's: `vars` of conditions (D2).
@@ -27,7 +27,7 @@ pub struct Env<'a> {
 
 impl<'a> Env<'a> {
     /// The environment of an ordinary expression.
-    pub fn of(scope: &'a ScopeRef) -> Env<'a> {
+    pub(super) fn of(scope: &'a ScopeRef) -> Env<'a> {
         Env {
             scope,
             vars: None,
@@ -40,13 +40,13 @@ impl<'a> Env<'a> {
 const UNDEFINED: Value = Value::Undefined;
 
 /// A member of a node, `undefined` if absent.
-pub fn field<'v>(node: &'v Map, key: &str) -> &'v Value {
+pub(super) fn field<'v>(node: &'v Map, key: &str) -> &'v Value {
     node.get(key).unwrap_or(&UNDEFINED)
 }
 
 /// A name or key of the program as text (ToString of plain data). It is read
 /// where it stands in the program, for nothing.
-pub fn name_of(value: &Value) -> JsStr {
+pub(super) fn name_of(value: &Value) -> JsStr {
     match value {
         Value::String(s) => from_wtf8(s.as_bytes()),
         Value::Array(items) => {
@@ -70,7 +70,7 @@ fn json_truthy(value: &Value) -> bool {
 }
 
 /// Whether a value position holds an expression node.
-pub fn is_expr(value: &Value) -> bool {
+pub(super) fn is_expr(value: &Value) -> bool {
     value.get("$expr").is_some_and(json_truthy)
 }
 
@@ -84,7 +84,7 @@ fn refuse(name: &[u16]) -> Res<()> {
 }
 
 /// A member of a value, without prototypes (decision D16).
-pub fn member(value: &OVal, key: &[u16]) -> Res<OVal> {
+pub(super) fn member(value: &OVal, key: &[u16]) -> Res<OVal> {
     let length = |n: usize| (*key == *js("length")).then_some(OVal::Num(n as f64));
     Ok(match value {
         OVal::Str(s) => match length(s.len()) {
@@ -155,7 +155,7 @@ fn has_method(value: &OVal, name: &str) -> bool {
 
 impl Machine<'_> {
     /// A value position (language section 1.4).
-    pub fn resolve(&mut self, value: &Value, scope: &ScopeRef) -> Res<OVal> {
+    pub(super) fn resolve(&mut self, value: &Value, scope: &ScopeRef) -> Res<OVal> {
         if let Some(path) = arg_path(value) {
             return self.arg(&path);
         }
@@ -207,7 +207,7 @@ impl Machine<'_> {
 
     /// An object literal whose first level are value positions (D14); other
     /// values resolve as usual.
-    pub fn resolve_vars(&mut self, value: &Value, scope: &ScopeRef) -> Res<OVal> {
+    pub(super) fn resolve_vars(&mut self, value: &Value, scope: &ScopeRef) -> Res<OVal> {
         match value {
             Value::Object(map) if !is_expr(value) && arg_path(value).is_none() => {
                 pay_nodes(map.len())?;
@@ -222,7 +222,7 @@ impl Machine<'_> {
     }
 
     /// An argument by its key.
-    pub fn flat_arg(&self, key: &[u16]) -> OVal {
+    pub(super) fn flat_arg(&self, key: &[u16]) -> OVal {
         match &self.frame.args {
             OVal::Obj(obj) => obj.get(key).cloned().unwrap_or(OVal::Undef),
             _ => OVal::Undef,
@@ -230,7 +230,7 @@ impl Machine<'_> {
     }
 
     /// An argument by flat key, then by dotted path (decision D15).
-    pub fn arg(&self, path: &[u16]) -> Res<OVal> {
+    pub(super) fn arg(&self, path: &[u16]) -> Res<OVal> {
         let args = &self.frame.args;
         if matches!(args, OVal::Obj(obj) if obj.contains_key(path)) {
             return Ok(self.flat_arg(path));
@@ -265,7 +265,7 @@ impl Machine<'_> {
     }
 
     /// Evaluates an expression node; anything that is none is a literal.
-    pub fn eval(&mut self, node: &Value, env: Env<'_>) -> Res<OVal> {
+    pub(super) fn eval(&mut self, node: &Value, env: Env<'_>) -> Res<OVal> {
         let Some(map) = node.as_object().filter(|m| m.contains("$expr")) else {
             if !node.is_undefined() {
                 pay_nodes(1)?;
@@ -521,7 +521,7 @@ impl Machine<'_> {
 }
 
 /// Pays for parts of a step that are no expression nodes.
-pub fn pay_nodes(n: usize) -> Res<()> {
+pub(super) fn pay_nodes(n: usize) -> Res<()> {
     (0..n).try_for_each(|_| meter::pay_metered(costs::NODE_METERED))
 }
 

@@ -76,7 +76,7 @@ impl Machine<'_> {
     }
 
     /// A host atom gets its step as written.
-    pub fn custom_atom(&mut self, op: &str, node: Node<'_>) -> Res<OVal> {
+    pub(super) fn custom_atom(&mut self, op: &str, node: Node<'_>) -> Res<OVal> {
         let input = node.input();
         pay_crossing(&from_value(&input))?;
         let answer = self.host.atom(op, input);
@@ -86,7 +86,7 @@ impl Machine<'_> {
     }
 
     /// Atoms that are not pure data.
-    pub fn io_atom(&mut self, op: &str, node: Node<'_>, scope: &ScopeRef) -> Res<OVal> {
+    pub(super) fn io_atom(&mut self, op: &str, node: Node<'_>, scope: &ScopeRef) -> Res<OVal> {
         const OWN: [&str; 7] = [
             "agentRun",
             "runCode",

@@ -15,7 +15,7 @@ struct Reader<'a> {
 }
 
 /// `JSON.parse` of a text.
-pub fn parse(text: &[u16]) -> Res<OVal> {
+pub(super) fn parse(text: &[u16]) -> Res<OVal> {
     let mut reader = Reader { text, at: 0 };
     let value = reader.value(0)?;
     reader.space();
@@ -207,7 +207,7 @@ impl Reader<'_> {
 
 /// How `JSON.stringify` writes.
 #[derive(Default)]
-pub struct Style {
+pub(super) struct Style {
     /// The text of one indentation step; empty for the compact form.
     pub indent: Vec<u16>,
     /// The keys to write (the array form of `replacer`).
@@ -236,7 +236,7 @@ impl Style {
 }
 
 /// Compact text that the run pays for, its units excepted.
-pub fn stringify_paid(value: &OVal) -> Res<Option<Vec<u16>>> {
+pub(super) fn stringify_paid(value: &OVal) -> Res<Option<Vec<u16>>> {
     let style = Style {
         paid: true,
         ..Style::default()
@@ -245,7 +245,7 @@ pub fn stringify_paid(value: &OVal) -> Res<Option<Vec<u16>>> {
 }
 
 /// `JSON.stringify`; `None` for what has no JSON text.
-pub fn stringify(value: &OVal, style: &Style) -> Res<Option<Vec<u16>>> {
+pub(super) fn stringify(value: &OVal, style: &Style) -> Res<Option<Vec<u16>>> {
     let mut out = Vec::new();
     let written = super::meter::unformatted(write(value, style, 0, &mut out))?;
     Ok(written.then_some(out))

@@ -19,18 +19,18 @@ use std::time::Instant;
 const STACK_BYTES: usize = 1 << 30;
 
 /// A scope: its variables, its constants, and the scope around it.
-pub struct Scope {
+pub(super) struct Scope {
     vars: RefCell<IndexMap<JsStr, OVal>>,
     consts: RefCell<HashSet<JsStr>>,
     parent: Option<ScopeRef>,
 }
 
 /// A shared scope.
-pub type ScopeRef = Rc<Scope>;
+pub(super) type ScopeRef = Rc<Scope>;
 
 impl Scope {
     /// A scope inside another, or a fresh one.
-    pub fn new(parent: Option<&ScopeRef>) -> ScopeRef {
+    pub(super) fn new(parent: Option<&ScopeRef>) -> ScopeRef {
         Rc::new(Scope {
             vars: RefCell::default(),
             consts: RefCell::default(),
@@ -39,12 +39,12 @@ impl Scope {
     }
 
     /// The variable of this name in this scope.
-    pub fn own(&self, name: &[u16]) -> Option<OVal> {
+    pub(super) fn own(&self, name: &[u16]) -> Option<OVal> {
         self.vars.borrow().get(name).cloned()
     }
 
     /// The variable of this name here or further out.
-    pub fn lookup(&self, name: &[u16]) -> Option<OVal> {
+    pub(super) fn lookup(&self, name: &[u16]) -> Option<OVal> {
         self.own(name)
             .or_else(|| self.parent.as_ref()?.lookup(name))
     }
@@ -55,7 +55,7 @@ impl Scope {
     }
 
     /// Whether a name may be bound here (decisions D16, D31).
-    pub fn check_bind(&self, name: &JsStr) -> Res<()> {
+    pub(super) fn check_bind(&self, name: &JsStr) -> Res<()> {
         super::statics::refuse_forbidden(name)?;
         if self.is_const(name) {
             let name = super::value::lossy(name);
@@ -67,19 +67,19 @@ impl Scope {
     }
 
     /// Binds a name, unless it is a constant (decision D31).
-    pub fn bind(&self, name: &JsStr, value: OVal) -> Res<()> {
+    pub(super) fn bind(&self, name: &JsStr, value: OVal) -> Res<()> {
         self.check_bind(name)?;
         self.vars.borrow_mut().insert(name.clone(), value);
         Ok(())
     }
 
     /// Makes a name of this scope constant.
-    pub fn seal(&self, name: &JsStr) {
+    pub(super) fn seal(&self, name: &JsStr) {
         self.consts.borrow_mut().insert(name.clone());
     }
 
     /// The names that are bound here or further out.
-    pub fn visible(&self) -> HashSet<JsStr> {
+    pub(super) fn visible(&self) -> HashSet<JsStr> {
         let mut names = self
             .parent
             .as_ref()
@@ -89,14 +89,14 @@ impl Scope {
     }
 
     /// The own variables as they are now.
-    pub fn snapshot(&self) -> IndexMap<JsStr, OVal> {
+    pub(super) fn snapshot(&self) -> IndexMap<JsStr, OVal> {
         self.vars.borrow().clone()
     }
 }
 
 /// How a list of steps ended.
 #[derive(Clone, Debug)]
-pub enum Flow {
+pub(super) enum Flow {
     /// It ran to its end.
     Next,
     /// A `return` was reached.
@@ -105,7 +105,7 @@ pub enum Flow {
 
 /// What belongs to one program, helper or sub-agent.
 #[derive(Clone)]
-pub struct Frame {
+pub(super) struct Frame {
     /// The arguments.
     pub args: OVal,
     /// The root's `helpers`.
@@ -121,7 +121,7 @@ pub struct Frame {
 }
 
 /// A run.
-pub struct Machine<'h> {
+pub(super) struct Machine<'h> {
     /// Fuel.
     pub meter: Meter,
     /// Options.
@@ -158,7 +158,7 @@ pub struct Machine<'h> {
 impl Machine<'_> {
     /// Milliseconds since the start: scripted waiting, and real time where an
     /// explicit limit makes it count.
-    pub fn elapsed_ms(&self) -> f64 {
+    pub(super) fn elapsed_ms(&self) -> f64 {
         let real = self
             .opts
             .timeout_ms
@@ -167,19 +167,19 @@ impl Machine<'_> {
     }
 
     /// The present for programs, scripted waiting included.
-    pub fn now_ms(&self) -> f64 {
+    pub(super) fn now_ms(&self) -> f64 {
         super::statics::now() + self.waited_ms
     }
 
     /// When the run times out (decision D22).
-    pub fn deadline_ms(&self) -> f64 {
+    pub(super) fn deadline_ms(&self) -> f64 {
         self.opts
             .timeout_ms
             .unwrap_or_else(|| self.opts.fuel.to_f64() * 10.0)
     }
 
     /// The failure of a passed deadline or an abort, if any (decision D23).
-    pub fn check_time(&self) -> Res<()> {
+    pub(super) fn check_time(&self) -> Res<()> {
         if self
             .opts
             .abort_after_ms
@@ -194,7 +194,7 @@ impl Machine<'_> {
     }
 
     /// The failure of a run that took too long (decision D24).
-    pub fn timed_out(&self) -> Fail {
+    pub(super) fn timed_out(&self) -> Fail {
         let text = match self.opts.timeout_ms {
             Some(ms) if !self.opts.timeout_from_fuel => format!(
                 "Execution timeout after {ms}ms. Pass a higher `timeoutMs` to vm.run() or set \
@@ -206,17 +206,17 @@ impl Machine<'_> {
     }
 
     /// The failure of an aborted run.
-    pub fn aborted(&self) -> Fail {
+    pub(super) fn aborted(&self) -> Fail {
         Fail::coded(ErrorCode::Aborted, "Execution aborted").at("vm.run")
     }
 
     /// A value on its way out of the run (decision D21).
-    pub fn export(&self, value: &OVal) -> Res<Value> {
+    pub(super) fn export(&self, value: &OVal) -> Res<Value> {
         to_value(value, self.opts.max_depth)
     }
 
     /// The fuel that is left, which may be negative.
-    pub fn fuel(&self) -> Fuel {
+    pub(super) fn fuel(&self) -> Fuel {
         Fuel::from_micro(self.meter.fuel())
     }
 }
@@ -248,7 +248,7 @@ pub fn run(
 }
 
 /// What a program brings with it.
-pub fn frame(root: &Value, args: OVal) -> Frame {
+pub(super) fn frame(root: &Value, args: OVal) -> Frame {
     let style = super::json::Style {
         sorted: true,
         ..Default::default()
@@ -352,7 +352,7 @@ impl Machine<'_> {
 }
 
 /// An object with these members, for host calls.
-pub fn record<const N: usize>(members: [(&str, Value); N]) -> Value {
+pub(super) fn record<const N: usize>(members: [(&str, Value); N]) -> Value {
     let mut map = Map::new();
     for (key, value) in members {
         if !value.is_undefined() {
@@ -363,7 +363,7 @@ pub fn record<const N: usize>(members: [(&str, Value); N]) -> Value {
 }
 
 /// The empty name: nothing is bound under it.
-pub fn is_bindable(name: &Value) -> bool {
+pub(super) fn is_bindable(name: &Value) -> bool {
     match name {
         Value::Undefined | Value::Null | Value::Bool(false) => false,
         Value::String(s) => !s.is_empty(),
@@ -373,6 +373,6 @@ pub fn is_bindable(name: &Value) -> bool {
 }
 
 /// Text for the name `undefined`, what a missing key binds.
-pub fn undefined_name() -> JsStr {
+pub(super) fn undefined_name() -> JsStr {
     js("undefined")
 }

@@ -41,7 +41,7 @@ const DEFAULT_TTL_MS: f64 = 86_400_000.0;
 
 /// The digest of bytes as lower-case hexadecimal; `None` for an unknown
 /// algorithm.
-pub fn digest(algorithm: &str, bytes: &[u8]) -> Option<String> {
+pub(super) fn digest(algorithm: &str, bytes: &[u8]) -> Option<String> {
     let raw: Vec<u8> = match algorithm.to_ascii_uppercase().as_str() {
         "SHA-1" => Sha1::digest(bytes).to_vec(),
         "SHA-256" => Sha256::digest(bytes).to_vec(),
@@ -178,7 +178,7 @@ impl Machine<'_> {
     }
 
     /// The `memoize` atom.
-    pub fn memoize(&mut self, node: Node<'_>, scope: &ScopeRef) -> Res<OVal> {
+    pub(super) fn memoize(&mut self, node: Node<'_>, scope: &ScopeRef) -> Res<OVal> {
         let given = self.resolve(node.get("key"), scope)?;
         let key = match &given {
             OVal::Undef | OVal::Null => {
@@ -224,7 +224,7 @@ impl Machine<'_> {
     }
 
     /// The `cache` atom.
-    pub fn cache(&mut self, node: Node<'_>, scope: &ScopeRef) -> Res<OVal> {
+    pub(super) fn cache(&mut self, node: Node<'_>, scope: &ScopeRef) -> Res<OVal> {
         let given = self.resolve(node.get("key"), scope)?;
         let (key, given) = match given.is_nullish() {
             true => {
@@ -280,7 +280,7 @@ impl Machine<'_> {
     }
 
     /// The failure of a capability that is not granted.
-    pub fn missing(&self, text: &str) -> Fail {
+    pub(super) fn missing(&self, text: &str) -> Fail {
         Fail::coded(a99_core::error::ErrorCode::Capability, text)
     }
 }

@@ -30,11 +30,11 @@ thread_local! {
 }
 
 /// The right to spend the fuel of this thread's run.
-pub struct Meter(());
+pub(super) struct Meter(());
 
 impl Meter {
     /// Starts the run of this thread.
-    pub fn start(fuel: i64, model: CostModel) -> Meter {
+    pub(super) fn start(fuel: i64, model: CostModel) -> Meter {
         FUEL.set(fuel);
         FORMATTED.set(0);
         MODEL.set(model);
@@ -42,27 +42,27 @@ impl Meter {
     }
 
     /// Micro-units left, negative after an overdraft.
-    pub fn fuel(&self) -> i64 {
+    pub(super) fn fuel(&self) -> i64 {
         FUEL.get()
     }
 
     /// Which prices hold.
-    pub fn model(&self) -> CostModel {
+    pub(super) fn model(&self) -> CostModel {
         MODEL.get()
     }
 
     /// Takes `micro` and fails when nothing is left.
-    pub fn take(&mut self, micro: i64) -> Res<()> {
+    pub(super) fn take(&mut self, micro: i64) -> Res<()> {
         take(micro)
     }
 
     /// As [`pay`].
-    pub fn charge(&mut self, formula: Formula, sizes: Sizes) -> Res<()> {
+    pub(super) fn charge(&mut self, formula: Formula, sizes: Sizes) -> Res<()> {
         pay(formula, sizes)
     }
 
     /// Pays for what an operation reads.
-    pub fn reads(
+    pub(super) fn reads(
         &mut self,
         formula: Formula,
         what: Reads,
@@ -90,7 +90,7 @@ impl Meter {
     }
 
     /// Pays for the result of an operation.
-    pub fn writes(&mut self, formula: Formula, result: &OVal) -> Res<()> {
+    pub(super) fn writes(&mut self, formula: Formula, result: &OVal) -> Res<()> {
         match formula {
             _ if formula.writes() => {
                 let (units, elements) = size(result);
@@ -116,7 +116,7 @@ fn take(micro: i64) -> Res<()> {
 }
 
 /// Takes a price of the metered model.
-pub fn pay_metered(micro: i64) -> Res<()> {
+pub(super) fn pay_metered(micro: i64) -> Res<()> {
     match MODEL.get() {
         CostModel::Metered => take(micro),
         CostModel::Flat => Ok(()),
@@ -125,7 +125,7 @@ pub fn pay_metered(micro: i64) -> Res<()> {
 
 /// As [`pay_metered`], of work within which nothing can fail: [`settle`] tells
 /// after it whether the fuel was enough.
-pub fn owe(micro: i64) {
+pub(super) fn owe(micro: i64) {
     if MODEL.get() == CostModel::Metered {
         FUEL.set(FUEL.get().saturating_sub(micro));
     }
@@ -133,12 +133,12 @@ pub fn owe(micro: i64) {
 
 /// Notes what the text of a number or the like counts for, to be paid with the
 /// text that it is a part of.
-pub fn formatted(units: usize) {
+pub(super) fn formatted(units: usize) {
     FORMATTED.set(FORMATTED.get() + formatted_units(units));
 }
 
 /// Forgets what was noted for a text that could not be made.
-pub fn unformatted<T>(made: Res<T>) -> Res<T> {
+pub(super) fn unformatted<T>(made: Res<T>) -> Res<T> {
     if made.is_err() {
         FORMATTED.set(0);
     }
@@ -146,7 +146,7 @@ pub fn unformatted<T>(made: Res<T>) -> Res<T> {
 }
 
 /// Fails if more was owed than there was.
-pub fn settle() -> Res<()> {
+pub(super) fn settle() -> Res<()> {
     match MODEL.get() {
         CostModel::Metered => take(0),
         CostModel::Flat => Ok(()),
@@ -155,7 +155,7 @@ pub fn settle() -> Res<()> {
 
 /// Owes for comparing two texts: piece by piece up to where they differ. Where
 /// only equality is asked, texts of different lengths are not looked at.
-pub fn owe_compare(a: &[u16], b: &[u16], equality: bool) {
+pub(super) fn owe_compare(a: &[u16], b: &[u16], equality: bool) {
     if equality && a.len() != b.len() {
         return;
     }
@@ -182,7 +182,7 @@ pub fn owe_compare(a: &[u16], b: &[u16], equality: bool) {
 }
 
 /// Owes for sorting long texts, beyond what sorting costs anyway.
-pub fn owe_sort<'a>(n: usize, texts: impl Iterator<Item = &'a [u16]>) {
+pub(super) fn owe_sort<'a>(n: usize, texts: impl Iterator<Item = &'a [u16]>) {
     for text in texts {
         let bytes = super::value::to_wtf8(text).len();
         owe(READ.price(Sizes::units(sorted_units(n, bytes))));
@@ -190,14 +190,14 @@ pub fn owe_sort<'a>(n: usize, texts: impl Iterator<Item = &'a [u16]>) {
 }
 
 /// Owes for looking up a name that the program made.
-pub fn owe_name(name: &[u16]) {
+pub(super) fn owe_name(name: &[u16]) {
     let bytes = super::value::to_wtf8(name).len();
     owe(READ.price(Sizes::units(name_units(bytes))));
 }
 
 /// Takes the proportional price of an operation in the metered model; in the
 /// flat one checks the caps.
-pub fn pay(formula: Formula, mut sizes: Sizes) -> Res<()> {
+pub(super) fn pay(formula: Formula, mut sizes: Sizes) -> Res<()> {
     if formula == WRITTEN {
         let formatted = FORMATTED.take();
         if MODEL.get() == CostModel::Metered {
@@ -224,7 +224,7 @@ pub fn pay(formula: Formula, mut sizes: Sizes) -> Res<()> {
 }
 
 /// Pays for reading a value with everything in it.
-pub fn pay_deep(formula: Formula, value: &OVal, depth: usize) -> Res<()> {
+pub(super) fn pay_deep(formula: Formula, value: &OVal, depth: usize) -> Res<()> {
     let (units, elements) = size(value);
     if matches!(value, OVal::Arr(_) | OVal::Set(_) | OVal::Obj(_)) && depth >= MAX_DEPTH {
         return Err(Fail::coded(
@@ -253,7 +253,7 @@ pub fn pay_deep(formula: Formula, value: &OVal, depth: usize) -> Res<()> {
 }
 
 /// Pays for the texts among values that a set is made of or asked for.
-pub fn pay_texts(values: &[OVal]) -> Res<()> {
+pub(super) fn pay_texts(values: &[OVal]) -> Res<()> {
     let units = values.iter().map(|v| match v {
         OVal::Str(s) => s.len(),
         _ => 0,
@@ -262,7 +262,7 @@ pub fn pay_texts(values: &[OVal]) -> Res<()> {
 }
 
 /// Pays for comparing a text with values: those of the same length.
-pub fn pay_search(values: &[OVal], wanted: &OVal) -> Res<()> {
+pub(super) fn pay_search(values: &[OVal], wanted: &OVal) -> Res<()> {
     let OVal::Str(wanted) = wanted else {
         return Ok(());
     };
@@ -273,12 +273,12 @@ pub fn pay_search(values: &[OVal], wanted: &OVal) -> Res<()> {
 }
 
 /// Pays for a copy between the program and its host.
-pub fn pay_crossing(value: &OVal) -> Res<()> {
+pub(super) fn pay_crossing(value: &OVal) -> Res<()> {
     crossing(value, &mut 0, &mut Vec::new())
 }
 
 /// The same for the result of the run, of which a part is free.
-pub fn pay_result(value: &OVal) -> Res<()> {
+pub(super) fn pay_result(value: &OVal) -> Res<()> {
     crossing(value, &mut { CROSSING_RESULT }, &mut Vec::new())
 }
 
@@ -329,7 +329,7 @@ fn crossing(value: &OVal, free: &mut i64, open: &mut Vec<usize>) -> Res<()> {
 }
 
 /// Units and elements of one operand.
-pub fn size(value: &OVal) -> (u64, u64) {
+pub(super) fn size(value: &OVal) -> (u64, u64) {
     match value {
         OVal::Str(s) => (s.len() as u64, 0),
         OVal::Arr(items) | OVal::Set(items) => (0, items.borrow().len() as u64),
@@ -339,7 +339,7 @@ pub fn size(value: &OVal) -> (u64, u64) {
 }
 
 /// The sizes of an operation that reads these operands and gives this result.
-pub fn sizes<'a>(read: impl IntoIterator<Item = &'a OVal>, written: &OVal) -> Sizes {
+pub(super) fn sizes<'a>(read: impl IntoIterator<Item = &'a OVal>, written: &OVal) -> Sizes {
     let mut s = Sizes::default();
     for value in read {
         let (units, elements) = size(value);

@@ -11,7 +11,7 @@ const MAX_STEPS: u64 = 100_000_000;
 /// Pays for matching a pattern with a text of so many units, and refuses what
 /// is too large. Nothing is paid for lengths that are refused, and for invalid
 /// patterns only the reading.
-pub fn pay_match(pattern: &[u16], units: usize) -> Res<()> {
+pub(super) fn pay_match(pattern: &[u16], units: usize) -> Res<()> {
     if pattern.len() > 1_000 || units > 100_000 {
         return Ok(());
     }

@@ -53,7 +53,7 @@ fn is_work(op: &str) -> bool {
 }
 
 /// The static price of an atom in micro-units; 0 if there is none.
-pub fn price(op: &str, model: CostModel) -> i64 {
+pub(super) fn price(op: &str, model: CostModel) -> i64 {
     let flat = of(op).map_or(0, |(flat, _)| flat);
     match model {
         CostModel::Metered if is_work(op) => flat / 20,
@@ -63,7 +63,7 @@ pub fn price(op: &str, model: CostModel) -> i64 {
 
 /// Price in micro-units and time limit in milliseconds (0: none) of a core
 /// atom.
-pub fn of(op: &str) -> Option<(i64, f64)> {
+pub(super) fn of(op: &str) -> Option<(i64, f64)> {
     const TENTH: i64 = 100_000;
     const ONE: i64 = 1_000_000;
     const SECOND: f64 = 1_000.0;

@@ -13,7 +13,7 @@ const MAX_PATTERN: usize = 1_000;
 const MAX_INPUT: usize = 100_000;
 
 /// Whether a pattern matches somewhere in a text; both in UTF-16 units.
-pub fn is_match(pattern: &[u16], input: &[u16]) -> Result<bool, String> {
+pub(super) fn is_match(pattern: &[u16], input: &[u16]) -> Result<bool, String> {
     if pattern.len() > MAX_PATTERN {
         let units = pattern.len();
         return Err(format!("Regex pattern too long ({units} > {MAX_PATTERN})"));
@@ -28,7 +28,7 @@ pub fn is_match(pattern: &[u16], input: &[u16]) -> Result<bool, String> {
 }
 
 /// Whether a pattern can be used at all.
-pub fn is_valid(pattern: &[u16]) -> bool {
+pub(super) fn is_valid(pattern: &[u16]) -> bool {
     parse(pattern).is_ok()
 }
 

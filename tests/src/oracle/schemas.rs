@@ -33,7 +33,7 @@ fn number(value: Option<&OVal>) -> Option<f64> {
 }
 
 /// What reading a schema costs: its parts, and the names of its properties.
-pub fn owe_reading(schema: &OVal) {
+pub(super) fn owe_reading(schema: &OVal) {
     owe(SCHEMA_READ);
     for (key, each) in [("enum", SCHEMA_ALLOWED), ("required", SCHEMA_REQUIRED)] {
         if let Some(OVal::Arr(list)) = get(schema, key) {
@@ -84,7 +84,7 @@ fn owe_text(s: &JsStr, schema: &OVal) {
 
 /// The first complaint about `value`, as `path: message`. What it costs is
 /// owed.
-pub fn validate(value: &OVal, schema: &OVal, path: &str) -> Result<(), String> {
+pub(super) fn validate(value: &OVal, schema: &OVal, path: &str) -> Result<(), String> {
     owe(SCHEMA_NODE);
     let here = |why: &str| {
         Err(format!(
@@ -312,7 +312,7 @@ fn object_rules(obj: &Rc<Obj>, schema: &OVal, path: &str) -> Result<(), String> 
 }
 
 /// Validates, then keeps only what the schema declares.
-pub fn filter(value: &OVal, schema: &OVal) -> Result<OVal, String> {
+pub(super) fn filter(value: &OVal, schema: &OVal) -> Result<OVal, String> {
     validate(value, schema, "")?;
     Ok(project(value, schema))
 }
@@ -365,7 +365,7 @@ fn node(kind: &str) -> Obj {
 }
 
 /// The schema that an example stands for (`filter`, language section 3.6).
-pub fn from_example(example: &OVal) -> OVal {
+pub(super) fn from_example(example: &OVal) -> OVal {
     if get(example, "type").is_some_and(|t| matches!(t, OVal::Str(_))) {
         return example.clone();
     }
@@ -407,6 +407,6 @@ pub fn from_example(example: &OVal) -> OVal {
 }
 
 /// A schema of the program as a guest value.
-pub fn of_json(schema: &a99_core::value::Value) -> OVal {
+pub(super) fn of_json(schema: &a99_core::value::Value) -> OVal {
     super::value::from_value(schema)
 }

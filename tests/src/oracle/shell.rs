@@ -21,7 +21,7 @@ const MAX_FILE: f64 = 16_777_216.0;
 
 impl Machine<'_> {
     /// `shellExec`, `shellWriteFile`, `shellReadFile`.
-    pub fn shell_atom(&mut self, op: &str, node: Node<'_>, scope: &ScopeRef) -> Res<OVal> {
+    pub(super) fn shell_atom(&mut self, op: &str, node: Node<'_>, scope: &ScopeRef) -> Res<OVal> {
         let (method, keys): (_, &[&str]) = match op {
             "shellExec" => (
                 "shell.exec",

@@ -13,13 +13,13 @@ use a99_ecma::arith::{self, Math1};
 use a99_ecma::{number_parse, number_text, uri};
 
 /// Milliseconds since the epoch, by the system's clock.
-pub fn now() -> f64 {
+pub(super) fn now() -> f64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     since.map_or(0.0, |d| d.as_millis() as f64)
 }
 
 /// Calls a builtin function by its row.
-pub fn call(m: &mut Meter, row: u16, arguments: &[OVal]) -> Res<OVal> {
+pub(super) fn call(m: &mut Meter, row: u16, arguments: &[OVal]) -> Res<OVal> {
     let f = FUNCTIONS[row as usize];
     m.reads(f.cost, f.reads, None, arguments)?;
     let result = dispatch(m, f.ns, f.name, arguments)?;
@@ -31,7 +31,7 @@ pub fn call(m: &mut Meter, row: u16, arguments: &[OVal]) -> Res<OVal> {
 }
 
 /// Calls a callback value.
-pub fn call_value(m: &mut Meter, f: &OVal, args: &[OVal]) -> Res<OVal> {
+pub(super) fn call_value(m: &mut Meter, f: &OVal, args: &[OVal]) -> Res<OVal> {
     match f {
         OVal::Fn(row) => call(m, *row, args),
         _ => fail("not a function"),
@@ -102,7 +102,7 @@ fn math(name: &str, args: &Args<'_>) -> Res<OVal> {
 }
 
 /// A number in [0, 1).
-pub fn random() -> f64 {
+pub(super) fn random() -> f64 {
     use std::hash::{BuildHasher, Hasher};
     let bits = std::hash::RandomState::new().build_hasher().finish();
     (bits >> 11) as f64 / (1u64 << 53) as f64
@@ -141,7 +141,7 @@ fn stringify(args: &Args<'_>) -> Res<OVal> {
 }
 
 /// The own enumerable members of any value, in order.
-pub fn members(value: &OVal) -> Res<Vec<(super::value::JsStr, OVal)>> {
+pub(super) fn members(value: &OVal) -> Res<Vec<(super::value::JsStr, OVal)>> {
     let indexed = |items: Vec<OVal>| {
         items
             .into_iter()
@@ -227,7 +227,7 @@ fn has_index(key: &[u16], len: usize) -> bool {
 }
 
 /// Refuses the three forbidden names as keys of new objects (decision D16).
-pub fn refuse_forbidden(key: &[u16]) -> Res<()> {
+pub(super) fn refuse_forbidden(key: &[u16]) -> Res<()> {
     let name = lossy(key);
     if a99_core::builtins::is_forbidden(name.as_bytes()) {
         return Err(Fail::forbidden(&name));
@@ -387,7 +387,7 @@ fn schema(name: &str, args: &Args<'_>) -> Res<OVal> {
 }
 
 /// A method of a number or boolean.
-pub fn number_method(value: &OVal, name: &str, arguments: &[OVal]) -> Res<Option<OVal>> {
+pub(super) fn number_method(value: &OVal, name: &str, arguments: &[OVal]) -> Res<Option<OVal>> {
     let args = Args(arguments);
     let out = |r: Result<String, a99_ecma::RangeError>| match r {
         Ok(text) => Ok(Some(OVal::str(&text))),
@@ -413,7 +413,11 @@ pub fn number_method(value: &OVal, name: &str, arguments: &[OVal]) -> Res<Option
 }
 
 /// A method of a plain object: those of `Object.prototype` that read only.
-pub fn object_method(obj: &std::rc::Rc<Obj>, name: &str, arguments: &[OVal]) -> Res<Option<OVal>> {
+pub(super) fn object_method(
+    obj: &std::rc::Rc<Obj>,
+    name: &str,
+    arguments: &[OVal],
+) -> Res<Option<OVal>> {
     let args = Args(arguments);
     Ok(Some(match name {
         "hasOwnProperty" | "propertyIsEnumerable" => {

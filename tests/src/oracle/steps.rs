@@ -17,7 +17,7 @@ const MAX_HELPER_DEPTH: u32 = 256;
 
 /// A step, or the list of an implicit `seq`.
 #[derive(Clone, Copy)]
-pub enum Node<'v> {
+pub(super) enum Node<'v> {
     /// A step as written.
     Step(&'v Map),
     /// The steps of a branch or body.
@@ -26,7 +26,7 @@ pub enum Node<'v> {
 
 impl<'v> Node<'v> {
     /// A member of the step.
-    pub fn get(self, key: &str) -> &'v Value {
+    pub(super) fn get(self, key: &str) -> &'v Value {
         const UNDEFINED: Value = Value::Undefined;
         match self {
             Node::Step(map) => field(map, key),
@@ -36,7 +36,7 @@ impl<'v> Node<'v> {
     }
 
     /// The step without `op` and `result`.
-    pub fn input(self) -> Value {
+    pub(super) fn input(self) -> Value {
         match self {
             Node::Step(map) => Value::Object(
                 map.iter()
@@ -50,16 +50,16 @@ impl<'v> Node<'v> {
 }
 
 /// What an atom gives: its value and how the list goes on.
-pub type Done = Res<(OVal, Flow)>;
+pub(super) type Done = Res<(OVal, Flow)>;
 
 impl Machine<'_> {
     /// Whether an atom of this name exists.
-    pub fn knows_atom(&self, op: &str) -> bool {
+    pub(super) fn knows_atom(&self, op: &str) -> bool {
         prices::of(op).is_some() || self.opts.custom.iter().any(|a| a.op == op)
     }
 
     /// Runs a step whose atom exists.
-    pub fn step(&mut self, step: &Value, scope: &ScopeRef) -> Res<Flow> {
+    pub(super) fn step(&mut self, step: &Value, scope: &ScopeRef) -> Res<Flow> {
         if matches!(step, Value::Null | Value::Undefined) {
             return fail("null is not an object (evaluating 'step.op')");
         }
@@ -77,7 +77,7 @@ impl Machine<'_> {
     }
 
     /// Runs a branch or body as an implicit `seq`.
-    pub fn list(&mut self, steps: &Value, scope: &ScopeRef) -> Res<Flow> {
+    pub(super) fn list(&mut self, steps: &Value, scope: &ScopeRef) -> Res<Flow> {
         self.atom("seq", Node::List(steps), scope)
     }
 
@@ -168,7 +168,7 @@ impl Machine<'_> {
     }
 
     /// Takes the price of a search; `k` if it was resolved for the call.
-    pub fn pay_search(&mut self, op: &str, k: Option<&OVal>) -> Res<()> {
+    pub(super) fn pay_search(&mut self, op: &str, k: Option<&OVal>) -> Res<()> {
         let resolved = self.search_k.take();
         if self.opts.cost_overrides.contains_key(op) {
             return Ok(());
@@ -249,7 +249,7 @@ impl Machine<'_> {
     }
 
     /// A condition: an expression node, a literal, or text of the old grammar.
-    pub fn condition(&mut self, node: Node<'_>, scope: &ScopeRef) -> Res<OVal> {
+    pub(super) fn condition(&mut self, node: Node<'_>, scope: &ScopeRef) -> Res<OVal> {
         let condition = node.get("condition");
         let Some(text) = condition.as_text() else {
             return self.eval(condition, Env::of(scope));
@@ -520,7 +520,7 @@ fn items_of(op: &str, items: OVal) -> Res<Items> {
 }
 
 /// A name that a step binds.
-pub fn binding(name: &Value) -> JsStr {
+pub(super) fn binding(name: &Value) -> JsStr {
     match name {
         Value::Undefined => undefined_name(),
         other => name_of(other),

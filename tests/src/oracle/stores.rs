@@ -8,7 +8,7 @@ use super::value::{JsStr, OVal, Obj, Res, deep_copy, fail, from_value, js};
 
 impl Machine<'_> {
     /// Whether the host grants a store of its own.
-    pub fn has_store(&self) -> bool {
+    pub(super) fn has_store(&self) -> bool {
         [
             "store.get",
             "store.set",
@@ -20,7 +20,7 @@ impl Machine<'_> {
     }
 
     /// Whether a store method exists; the default store gets and sets.
-    pub fn store_can(&self, method: &str) -> bool {
+    pub(super) fn store_can(&self, method: &str) -> bool {
         self.host.provides(method)
             || (!self.has_store() && matches!(method, "store.get" | "store.set"))
     }
@@ -36,7 +36,7 @@ impl Machine<'_> {
     }
 
     /// Reads from the store.
-    pub fn store_get(&mut self, key: &JsStr) -> Res<OVal> {
+    pub(super) fn store_get(&mut self, key: &JsStr) -> Res<OVal> {
         if self.has_store() {
             return self.call_host("storeGet", "store.get", &[OVal::Str(key.clone())]);
         }
@@ -46,7 +46,7 @@ impl Machine<'_> {
     }
 
     /// Writes to the store.
-    pub fn store_set(&mut self, key: &JsStr, value: &OVal) -> Res<OVal> {
+    pub(super) fn store_set(&mut self, key: &JsStr, value: &OVal) -> Res<OVal> {
         if self.has_store() {
             if !self.host.provides("store.set") {
                 return Err(self.missing("Capability 'store.set' missing"));

@@ -12,21 +12,21 @@ use std::cmp::Ordering;
 const MAX_LENGTH: f64 = 2_147_483_647.0;
 
 /// How arguments are read: missing ones are `undefined`.
-pub struct Args<'a>(pub &'a [OVal]);
+pub(super) struct Args<'a>(pub &'a [OVal]);
 
 impl Args<'_> {
     /// The argument at `i`.
-    pub fn get(&self, i: usize) -> OVal {
+    pub(super) fn get(&self, i: usize) -> OVal {
         self.0.get(i).cloned().unwrap_or(OVal::Undef)
     }
 
     /// The argument as text.
-    pub fn text(&self, i: usize) -> Res<JsStr> {
+    pub(super) fn text(&self, i: usize) -> Res<JsStr> {
         to_str(&self.get(i))
     }
 
     /// The argument as a whole number or infinity; `default` if undefined.
-    pub fn integer_or(&self, i: usize, default: f64) -> Res<f64> {
+    pub(super) fn integer_or(&self, i: usize, default: f64) -> Res<f64> {
         match self.get(i) {
             OVal::Undef => Ok(default),
             v => Ok(arith::to_integer_or_infinity(to_num(&v)?)),
@@ -34,12 +34,12 @@ impl Args<'_> {
     }
 
     /// The argument as a whole number or infinity.
-    pub fn integer(&self, i: usize) -> Res<f64> {
+    pub(super) fn integer(&self, i: usize) -> Res<f64> {
         self.integer_or(i, 0.0)
     }
 
     /// The argument as a number, `None` if undefined.
-    pub fn optional(&self, i: usize) -> Res<Option<f64>> {
+    pub(super) fn optional(&self, i: usize) -> Res<Option<f64>> {
         match self.get(i) {
             OVal::Undef => Ok(None),
             v => to_num(&v).map(Some),
@@ -48,7 +48,7 @@ impl Args<'_> {
 }
 
 /// Where `needle` first stands at or after `from`.
-pub fn find(text: &[u16], needle: &[u16], from: usize) -> Option<usize> {
+pub(super) fn find(text: &[u16], needle: &[u16], from: usize) -> Option<usize> {
     (from..=text.len().checked_sub(needle.len())?).find(|&i| text[i..].starts_with(needle))
 }
 
@@ -57,7 +57,7 @@ fn part(s: &[u16], range: std::ops::Range<usize>) -> OVal {
 }
 
 /// Owes for taking a text beyond ASCII apart.
-pub fn owe_units(s: &[u16]) {
+pub(super) fn owe_units(s: &[u16]) {
     if s.iter().any(|u| *u > 0x7F) {
         let units = taken_apart(s.len());
         super::meter::owe(READ.price(Sizes::units(units)));
@@ -65,7 +65,7 @@ pub fn owe_units(s: &[u16]) {
 }
 
 /// Splits by a literal separator (ECMA-262 §22.1.3.23).
-pub fn split(s: &[u16], sep: &[u16]) -> Vec<OVal> {
+pub(super) fn split(s: &[u16], sep: &[u16]) -> Vec<OVal> {
     if sep.is_empty() {
         owe_units(s);
         return s.iter().map(|u| OVal::units(vec![*u])).collect();
@@ -92,7 +92,7 @@ fn code_point(s: &[u16], i: usize) -> u32 {
 }
 
 /// The code points of a text, each as text (the iterator of §22.1.5).
-pub fn characters(s: &[u16]) -> Vec<OVal> {
+pub(super) fn characters(s: &[u16]) -> Vec<OVal> {
     let mut out = Vec::new();
     let mut i = 0;
     while i < s.len() {
@@ -169,7 +169,7 @@ fn substitute(s: &[u16], at: usize, len: usize, template: &[u16], out: &mut Vec<
 }
 
 /// What stands in for a match: a template or a builtin function.
-pub type Replacer<'a> = dyn FnMut(&mut Meter, &[OVal]) -> Res<JsStr> + 'a;
+pub(super) type Replacer<'a> = dyn FnMut(&mut Meter, &[OVal]) -> Res<JsStr> + 'a;
 
 fn replace(
     m: &mut Meter,
@@ -271,7 +271,7 @@ fn weights(text: &[u16]) -> [Vec<u32>; 4] {
 }
 
 /// Order of texts for people, for Latin letters, digits and punctuation.
-pub fn locale_compare(a: &[u16], b: &[u16]) -> f64 {
+pub(super) fn locale_compare(a: &[u16], b: &[u16]) -> f64 {
     match weights(a).cmp(&weights(b)) {
         Ordering::Less => -1.0,
         Ordering::Equal => 0.0,
@@ -280,7 +280,7 @@ pub fn locale_compare(a: &[u16], b: &[u16]) -> f64 {
 }
 
 /// Calls a text method; `None` if texts have no such method.
-pub fn method(
+pub(super) fn method(
     m: &mut Meter,
     s: &JsStr,
     name: &str,

@@ -12,14 +12,14 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 /// Guest text in UTF-16 units.
-pub type JsStr = Rc<[u16]>;
+pub(super) type JsStr = Rc<[u16]>;
 
 /// The members of a guest object in insertion order.
-pub type Obj = IndexMap<JsStr, OVal>;
+pub(super) type Obj = IndexMap<JsStr, OVal>;
 
 /// A value of a program that the oracle runs.
 #[derive(Clone, Debug)]
-pub enum OVal {
+pub(super) enum OVal {
     /// `undefined`
     Undef,
     /// `null`
@@ -46,7 +46,7 @@ pub enum OVal {
 
 /// A failure on its way to a handler; `op` is set by the first atom it leaves.
 #[derive(Clone, Debug)]
-pub struct Fail {
+pub(super) struct Fail {
     /// The stable code; it says whether the failure can be caught.
     pub code: ErrorCode,
     /// What the program sees.
@@ -56,16 +56,16 @@ pub struct Fail {
 }
 
 /// The result of evaluating something.
-pub type Res<T> = Result<T, Fail>;
+pub(super) type Res<T> = Result<T, Fail>;
 
 impl Fail {
     /// An ordinary failure.
-    pub fn new(message: impl AsRef<str>) -> Fail {
+    pub(super) fn new(message: impl AsRef<str>) -> Fail {
         Fail::coded(ErrorCode::Program, message)
     }
 
     /// A failure with a code.
-    pub fn coded(code: ErrorCode, message: impl AsRef<str>) -> Fail {
+    pub(super) fn coded(code: ErrorCode, message: impl AsRef<str>) -> Fail {
         Fail {
             code,
             message: js(message.as_ref()),
@@ -74,7 +74,7 @@ impl Fail {
     }
 
     /// The refusal of a forbidden name (decision D16).
-    pub fn forbidden(name: &str) -> Fail {
+    pub(super) fn forbidden(name: &str) -> Fail {
         Fail::coded(
             ErrorCode::Security,
             a99_core::builtins::forbidden_text(name),
@@ -82,29 +82,29 @@ impl Fail {
     }
 
     /// The failure with this atom as its place, unless it has one.
-    pub fn at(mut self, op: &str) -> Fail {
+    pub(super) fn at(mut self, op: &str) -> Fail {
         self.op.get_or_insert_with(|| op.to_owned());
         self
     }
 }
 
 /// Fails with an ordinary message.
-pub fn fail<T>(message: impl AsRef<str>) -> Res<T> {
+pub(super) fn fail<T>(message: impl AsRef<str>) -> Res<T> {
     Err(Fail::new(message))
 }
 
 /// UTF-16 text of a Rust string.
-pub fn js(s: &str) -> JsStr {
+pub(super) fn js(s: &str) -> JsStr {
     s.encode_utf16().collect()
 }
 
 /// The text of UTF-16 units as a Rust string, lone surrogates replaced.
-pub fn lossy(s: &[u16]) -> String {
+pub(super) fn lossy(s: &[u16]) -> String {
     String::from_utf16_lossy(s)
 }
 
 /// UTF-16 units as WTF-8 bytes.
-pub fn to_wtf8(units: &[u16]) -> Vec<u8> {
+pub(super) fn to_wtf8(units: &[u16]) -> Vec<u8> {
     let mut out = Vec::with_capacity(units.len());
     for item in char::decode_utf16(units.iter().copied()) {
         match item {
@@ -121,7 +121,7 @@ pub fn to_wtf8(units: &[u16]) -> Vec<u8> {
 }
 
 /// WTF-8 bytes as UTF-16 units.
-pub fn from_wtf8(bytes: &[u8]) -> JsStr {
+pub(super) fn from_wtf8(bytes: &[u8]) -> JsStr {
     let mut out = Vec::with_capacity(bytes.len());
     let mut i = 0;
     while i < bytes.len() {
@@ -148,53 +148,53 @@ pub fn from_wtf8(bytes: &[u8]) -> JsStr {
 }
 
 /// The text type of the host for UTF-16 units.
-pub fn to_text(units: &[u16]) -> Text {
+pub(super) fn to_text(units: &[u16]) -> Text {
     Text::from_wtf8(to_wtf8(units))
 }
 
 impl OVal {
     /// A text value.
-    pub fn str(s: &str) -> OVal {
+    pub(super) fn str(s: &str) -> OVal {
         OVal::Str(js(s))
     }
 
     /// A text value of units.
-    pub fn units(s: Vec<u16>) -> OVal {
+    pub(super) fn units(s: Vec<u16>) -> OVal {
         OVal::Str(s.into())
     }
 
     /// A new array.
-    pub fn array(items: Vec<OVal>) -> OVal {
+    pub(super) fn array(items: Vec<OVal>) -> OVal {
         OVal::Arr(Rc::new(RefCell::new(items)))
     }
 
     /// A new set of these items, which must be distinct.
-    pub fn set(items: Vec<OVal>) -> OVal {
+    pub(super) fn set(items: Vec<OVal>) -> OVal {
         OVal::Set(Rc::new(RefCell::new(items)))
     }
 
     /// A new object.
-    pub fn object(members: Obj) -> OVal {
+    pub(super) fn object(members: Obj) -> OVal {
         OVal::Obj(Rc::new(members))
     }
 
     /// A new date.
-    pub fn date(ms: f64) -> OVal {
+    pub(super) fn date(ms: f64) -> OVal {
         OVal::Date(Rc::new(ms))
     }
 
     /// Whether it is `undefined` or `null`.
-    pub fn is_nullish(&self) -> bool {
+    pub(super) fn is_nullish(&self) -> bool {
         matches!(self, OVal::Undef | OVal::Null)
     }
 
     /// Whether it is `undefined`.
-    pub fn is_undef(&self) -> bool {
+    pub(super) fn is_undef(&self) -> bool {
         matches!(self, OVal::Undef)
     }
 
     /// ECMA-262 §7.1.2 ToBoolean.
-    pub fn truthy(&self) -> bool {
+    pub(super) fn truthy(&self) -> bool {
         match self {
             OVal::Undef | OVal::Null => false,
             OVal::Bool(b) => *b,
@@ -205,7 +205,7 @@ impl OVal {
     }
 
     /// `typeof` (ECMA-262 §13.5.3).
-    pub fn type_of(&self) -> &'static str {
+    pub(super) fn type_of(&self) -> &'static str {
         match self {
             OVal::Undef => "undefined",
             OVal::Bool(_) => "boolean",
@@ -218,7 +218,7 @@ impl OVal {
     }
 
     /// Whether two values are the same thing; the test of state diffs.
-    pub fn is_same(&self, other: &OVal) -> bool {
+    pub(super) fn is_same(&self, other: &OVal) -> bool {
         match (self, other) {
             (OVal::Num(a), OVal::Num(b)) => {
                 a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan())
@@ -228,7 +228,7 @@ impl OVal {
     }
 
     /// `===` (ECMA-262 §7.2.14).
-    pub fn strict_eq(&self, other: &OVal) -> bool {
+    pub(super) fn strict_eq(&self, other: &OVal) -> bool {
         match (self, other) {
             (OVal::Undef, OVal::Undef) | (OVal::Null, OVal::Null) => true,
             (OVal::Bool(a), OVal::Bool(b)) => a == b,
@@ -244,7 +244,7 @@ impl OVal {
     }
 
     /// SameValueZero (ECMA-262 §7.2.11).
-    pub fn same_value_zero(&self, other: &OVal) -> bool {
+    pub(super) fn same_value_zero(&self, other: &OVal) -> bool {
         match (self, other) {
             (OVal::Num(a), OVal::Num(b)) => a == b || (a.is_nan() && b.is_nan()),
             _ => self.strict_eq(other),
@@ -253,7 +253,7 @@ impl OVal {
 }
 
 /// The canonical array index that a key names (ECMA-262 §6.1.7).
-pub fn array_index(key: &[u16]) -> Option<usize> {
+pub(super) fn array_index(key: &[u16]) -> Option<usize> {
     if key.is_empty() || key.len() > 10 || (key[0] == 48 && key.len() > 1) {
         return None;
     }
@@ -268,7 +268,7 @@ pub fn array_index(key: &[u16]) -> Option<usize> {
 }
 
 /// The keys of an object in enumeration order (decision D37).
-pub fn ordered_keys(obj: &Obj) -> Vec<JsStr> {
+pub(super) fn ordered_keys(obj: &Obj) -> Vec<JsStr> {
     let mut indices: Vec<(usize, JsStr)> = Vec::new();
     let mut names = Vec::new();
     for key in obj.keys() {
@@ -282,7 +282,7 @@ pub fn ordered_keys(obj: &Obj) -> Vec<JsStr> {
 }
 
 /// A host value as a fresh guest value.
-pub fn from_value(value: &Value) -> OVal {
+pub(super) fn from_value(value: &Value) -> OVal {
     match value {
         Value::Undefined => OVal::Undef,
         Value::Null => OVal::Null,
@@ -303,7 +303,7 @@ pub fn from_value(value: &Value) -> OVal {
 ///
 /// # Errors
 /// A cycle, or nesting deeper than `max_depth` (decision D21).
-pub fn to_value(value: &OVal, max_depth: usize) -> Res<Value> {
+pub(super) fn to_value(value: &OVal, max_depth: usize) -> Res<Value> {
     if max_depth == 0 {
         return Err(Fail::coded(
             ErrorCode::Boundary,
@@ -336,7 +336,7 @@ pub fn to_value(value: &OVal, max_depth: usize) -> Res<Value> {
 
 /// A deep copy that keeps sets and dates (what leaves and comes back within
 /// one run, decision D49).
-pub fn deep_copy(value: &OVal, max_depth: usize) -> Res<OVal> {
+pub(super) fn deep_copy(value: &OVal, max_depth: usize) -> Res<OVal> {
     if max_depth == 0 {
         return Err(Fail::coded(
             ErrorCode::Boundary,

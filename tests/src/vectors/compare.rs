@@ -83,7 +83,7 @@ fn same_number(a: f64, b: f64, rules: &Rules<'_>) -> bool {
 }
 
 /// The first difference between a value as written in a vector and a value.
-pub fn value_difference(
+pub(super) fn value_difference(
     expected: &Value,
     got: &Value,
     path: &str,

@@ -60,7 +60,7 @@ fn object<const N: usize>(members: [(&str, Value); N]) -> Value {
 }
 
 /// A value as vectors write it, markers included.
-pub fn encode(value: &Value) -> Value {
+pub(super) fn encode(value: &Value) -> Value {
     let mark = |name: &str, of: Value| object([(name, of)]);
     match value {
         Value::Undefined => mark("$undefined", Value::Bool(true)),
@@ -101,7 +101,7 @@ fn event(event: &EngineEvent) -> Value {
 
 /// An outcome as an `expect`.
 #[must_use]
-pub fn expect_of(outcome: &EngineOutcome) -> Value {
+pub(super) fn expect_of(outcome: &EngineOutcome) -> Value {
     let EngineOutcome::Ran {
         result,
         error,
