@@ -1,10 +1,10 @@
-//! Translation of guest code while the guest runs, against what ships (the regions
+//! Translation of guest code while the guest runs, against AOT regions alone (those
 //! compiled with the image) and against interpretation: how long commands take,
 //! each in a guest that was just started.
 //!
 //! `cargo bench -p a99-benches --features sandbox --bench translation`, with an
 //! image built; needs the profile's time of compiling wasmtime. The results that
-//! decided what ships stand in docs/sandbox.md.
+//! decided what an image holds stand in docs/sandbox.md.
 
 use a99_sandbox::image::{Cache, Event};
 use a99_sandbox::{Image, Sandbox, Translate, block_on};

@@ -126,15 +126,15 @@ macro_rules! exports {
             /// Switches the translator. An [`Answer`](crate::Answer).
             TRANSLATION = translation(samples: u32, age: u32, is_small: u32) -> u32;
             /// Begins an execution profile. An [`Answer`](crate::Answer).
-            STUDY = study() -> u32;
+            BEGIN_PROFILE = begin_profile() -> u32;
             /// Ends it: its encoding, a [`pair`](crate::pair).
-            STUDIED = studied() -> u64;
+            END_PROFILE = end_profile() -> u64;
             /// Room for a longer argument, a [`pair`](crate::pair).
             BYTES = bytes(len: u32) -> u64;
-            /// Translates what a profile found, a [`pair`](crate::pair).
-            SHIP = ship(base: u32, types: u32, room: u32) -> u64;
+            /// Compiles AOT regions by a profile; their functions, a [`pair`](crate::pair).
+            COMPILE_AOT = compile_aot(base: u32, types: u32, room: u32) -> u64;
             /// Whether AOT regions are used. An [`Answer`](crate::Answer).
-            USE_SHIPPED = use_shipped(on: u32) -> u32;
+            ENABLE_AOT = enable_aot(on: u32) -> u32;
             /// A module that was asked for is there; 1 if it is used.
             TRANSLATED = translated(ticket: u32, function: u32) -> u32;
             /// Address of the integer registers.

@@ -24,7 +24,7 @@ pub struct Report {
     /// resets them, by [`Device::bit`].
     pub broken: u32,
     /// Entries of code that lead to AOT regions.
-    pub shipped: u32,
+    pub aot_entries: u32,
 }
 
 impl Report {
@@ -40,7 +40,7 @@ impl Report {
         requests: 0,
         agent_open: 0,
         broken: 0,
-        shipped: 0,
+        aot_entries: 0,
     };
 
     /// Reads one from linear memory.
@@ -57,7 +57,7 @@ impl Report {
             requests: word(offset_of!(Self, requests)),
             agent_open: word(offset_of!(Self, agent_open)),
             broken: word(offset_of!(Self, broken)),
-            shipped: word(offset_of!(Self, shipped)),
+            aot_entries: word(offset_of!(Self, aot_entries)),
         }
     }
 
@@ -139,7 +139,7 @@ mod tests {
         assert_eq!(report.until_ns, 0x0706_0504_0302_0100);
         assert_eq!(report.retired, 0x0F0E_0D0C_0B0A_0908);
         assert_eq!(report.output, 0x1312_1110);
-        assert_eq!(report.shipped, 0x2726_2524);
+        assert_eq!(report.aot_entries, 0x2726_2524);
         assert!(report.has_output(Channel::Console) == (report.output & 1 != 0));
     }
 

@@ -228,7 +228,7 @@ fn describe(machine: &Machine<Embedder>) -> Report {
         requests: devices.p9.device.in_flight() as u32,
         agent_open: devices.console.device.agent_open().into(),
         broken: devices.broken(),
-        shipped: machine.cpu.aot_entries() as u32,
+        aot_entries: machine.cpu.aot_entries() as u32,
     }
 }
 
@@ -379,20 +379,20 @@ pub extern "C" fn translation(samples: u32, age: u32, is_small: u32) -> u32 {
     })
 }
 
-/// Begins an execution profile: notes what of the guest's code runs, for [`studied`]. Meant for a
-/// copy of a guest that runs the training workload.
+/// Begins an execution profile: notes what of the guest's code runs, for
+/// [`end_profile`]. Meant for a copy of a guest that runs the training workload.
 #[unsafe(no_mangle)]
-pub extern "C" fn study() -> u32 {
+pub extern "C" fn begin_profile() -> u32 {
     with_machine(Answer::State as u32, |machine| {
         machine.cpu.start_profile(&mut machine.bus);
         Answer::Done as u32
     })
 }
 
-/// Ends the profile: its encoding, for [`ship`] in the guest that was copied. It is
-/// valid until the next [`studied`] or [`bytes`].
+/// Ends the profile: its encoding, for [`compile_aot`] in the guest that was
+/// copied. It is valid until the next [`end_profile`] or [`bytes`].
 #[unsafe(no_mangle)]
-pub extern "C" fn studied() -> u64 {
+pub extern "C" fn end_profile() -> u64 {
     with(|instance| {
         let profile = instance
             .machine
@@ -414,14 +414,14 @@ pub extern "C" fn bytes(len: u32) -> u64 {
     })
 }
 
-/// Translates what the profile found whose encoding is in [`bytes`], into functions
+/// Compiles AOT regions by the profile whose encoding is in [`bytes`], as functions
 /// of about `room` bytes. The embedder promises to add them to this very module:
 /// from number `base` of the function table on, with the types number `types`
 /// (region) and the next one (helper). The answer is the functions as they stand
 /// in a code section, each behind its length (32 bits). From now on they are
 /// called; zero if the result is none.
 #[unsafe(no_mangle)]
-pub extern "C" fn ship(base: u32, types: u32, room: u32) -> u64 {
+pub extern "C" fn compile_aot(base: u32, types: u32, room: u32) -> u64 {
     with(|instance| {
         let profile = Profile::decode(&instance.bytes);
         let (Some(machine), Some(profile)) = (&mut instance.machine, profile) else {
@@ -436,10 +436,10 @@ pub extern "C" fn ship(base: u32, types: u32, room: u32) -> u64 {
     })
 }
 
-/// Uses the AOT regions that [`ship`] made (1), as it does unless told, or not
+/// Uses the AOT regions that [`compile_aot`] made (1), as it does unless told, or not
 /// (0).
 #[unsafe(no_mangle)]
-pub extern "C" fn use_shipped(on: u32) -> u32 {
+pub extern "C" fn enable_aot(on: u32) -> u32 {
     with_machine(Answer::State as u32, |machine| {
         machine.cpu.enable_aot(&mut machine.bus, on != 0);
         Answer::Done as u32

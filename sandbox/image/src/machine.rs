@@ -42,8 +42,9 @@ pub const WARM_UP: &[&[&str]] = &[
     ],
 ];
 
-/// Typical work; what it needs most is translated when the image is built.
-const REHEARSAL: &str = include_str!("../rehearsal.sh");
+/// Training workload: typical work, for which AOT regions are compiled when the image is
+/// built.
+const TRAINING: &str = include_str!("../training.sh");
 
 /// Room for a snapshot, and for a compiled module, in bytes.
 pub(super) const ROOM: u64 = 500_000_000;
@@ -73,13 +74,13 @@ pub trait Machine {
     fn compatibility(&self, imported: bool) -> String;
 
     /// Boots a guest, runs the commands in it, and gives it as a module that
-    /// goes on from there, with translations of what the script of the rehearsal
+    /// goes on from there, with AOT regions of what the training workload's script
     /// needs most.
     fn snapshot(
         &self,
         parts: &Parts<'_>,
         warm_up: &[&[&str]],
-        rehearsal: &str,
+        training: &str,
     ) -> Result<Vec<u8>, ImageError>;
 
     /// Compiles a module into a file, with whatever must stand beside it, sealed
@@ -121,7 +122,7 @@ impl Step for Snapshot<'_> {
         inputs.value("disk", self.root_files.sha256(rootfs::DISK)?);
         inputs.value("machine", self.machine.settings());
         inputs.value("warm-up", format!("{WARM_UP:?}"));
-        inputs.value("rehearsal", REHEARSAL);
+        inputs.value("training", TRAINING);
         Ok(())
     }
 
@@ -140,7 +141,7 @@ impl Step for Snapshot<'_> {
             root_files: &root_files,
             disk: &self.root_files.path(rootfs::DISK),
         };
-        let module = self.machine.snapshot(&parts, WARM_UP, REHEARSAL)?;
+        let module = self.machine.snapshot(&parts, WARM_UP, TRAINING)?;
         let path = out.join(SNAPSHOT);
         fs::write(&path, module).at(&path)?;
         place(&self.root_files.path(rootfs::DISK), &out.join(DISK))

@@ -21,7 +21,7 @@ pub enum Execution {
     /// Pages that were met by so many samples as functions that are to be fast, as
     /// those of a guest that translates while it runs.
     Fast(u32),
-    /// The same as functions that are to be small, as most that ship with an image.
+    /// The same as functions that are to be small, as most AOT regions.
     Small(u32),
 }
 

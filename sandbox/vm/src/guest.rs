@@ -101,7 +101,7 @@ pub(super) struct Guest {
     reader: FrameReader,
     console: VecDeque<u8>,
     retired: u64,
-    shipped: u32,
+    aot_entries: u32,
     broken: u32,
     backends: Backends,
     /// An answer to a file request, with its tag, that found no room.
@@ -124,7 +124,7 @@ impl Guest {
             reader: FrameReader::new(),
             console: VecDeque::new(),
             retired: 0,
-            shipped: 0,
+            aot_entries: 0,
             broken: 0,
             backends,
             reply: None,
@@ -248,7 +248,7 @@ impl Guest {
         self.deliver_frames()?;
         let (status, report) = self.emulator.run(BUDGET)?;
         self.retired = report.retired;
-        self.shipped = report.shipped;
+        self.aot_entries = report.aot_entries;
         self.broken = report.broken;
         if report.has_output(Channel::Console) {
             self.read_console()?;
@@ -401,9 +401,9 @@ impl Guest {
         self.retired
     }
 
-    /// Places of its code that lead to translations of its image.
-    pub fn shipped(&self) -> u32 {
-        self.shipped
+    /// Entries of its code that lead to AOT regions.
+    pub fn aot_entries(&self) -> u32 {
+        self.aot_entries
     }
 
     /// The devices that do nothing any more, because their driver broke the rules;
@@ -446,11 +446,11 @@ pub(super) fn expect_ok(answer: u32, what: &str) -> Result<(), VmError> {
     Err(VmError::new(VmCode::Module, text))
 }
 
-/// Tells the emulator, which uses what ships with its image and translates
+/// Tells the emulator, which uses the AOT regions of its image and translates
 /// nothing unless told.
 fn start_translating(emulator: &mut Emulator, translate: Translate) -> Result<(), VmError> {
     if translate == Translate::Off {
-        let answer = emulator.call(abi::USE_SHIPPED, 0u32)?;
+        let answer = emulator.call(abi::ENABLE_AOT, 0u32)?;
         return expect_ok(answer, "translate nothing");
     }
     if translate.compiles() {

@@ -21,7 +21,7 @@
 //!   tests what others made, in a process of its own.
 //! - `save`: a running guest as data.
 //! - `snapshot`: from kernel and files to the module that guests start from;
-//!   `rehearsal` and `link`: with the translations that are worth shipping in it;
+//!   `training` and `link`: with the AOT regions of a training workload in it;
 //!   `precompiled`: that module as machine code on disk, and loading it;
 //!   `bare`: machine code without Linux, for tests and measurements;
 //!   `image`: the one of the last build; `machine`: all this for the builder of
@@ -50,11 +50,11 @@ mod machine;
 mod mailbox;
 mod output;
 mod precompiled;
-mod rehearsal;
 mod release;
 mod save;
 mod smoke_test;
 mod snapshot;
+mod training;
 mod translator;
 mod watch;
 mod watchdog;

@@ -1,5 +1,5 @@
-//! Adding functions to a module: the translations that ship with a guest become
-//! part of the emulator that holds it, so that one file is compiled and loaded.
+//! Linker of AOT regions: the functions that come with an image become part of the
+//! emulator that holds the guest, so that one file is compiled and loaded.
 //!
 //! Sections are copied as they are but for five, which get more items behind
 //! those that they have: no index of the module changes its meaning.
@@ -18,9 +18,9 @@ mod section {
     pub const CODE: u8 = 10;
 }
 
-/// Where functions are added to a module.
+/// The indices from which functions are added to a module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Places {
+pub(super) struct NewIndices {
     /// Number of the first new function in the table.
     pub table: u32,
     /// Number of the first new type.
@@ -33,7 +33,7 @@ fn failed(what: impl std::fmt::Display) -> VmError {
     VmError::new(VmCode::Module, format!("emulator: {what}"))
 }
 
-impl Places {
+impl NewIndices {
     /// Those of a module with one table that can grow.
     pub fn of(module: &[u8]) -> Result<Self, VmError> {
         let (mut types, mut functions, mut table) = (0, 0, None);
@@ -67,7 +67,7 @@ impl Places {
         })
     }
 
-    /// The module with more functions, given as `ship` of the emulator gives
+    /// The module with more functions, given as `compile_aot` of the emulator gives
     /// them: each behind its length. They are in the table from its end on.
     pub fn add(&self, module: &[u8], functions: &[u8]) -> Result<Vec<u8>, VmError> {
         let bodies = bodies(functions)?;
@@ -184,9 +184,9 @@ mod tests {
 
     #[test]
     fn functions_are_added_to_module_and_table() {
-        let places = Places::of(MODULE).expect("a module");
-        assert_eq!((places.table, places.types, places.functions), (2, 1, 1));
-        let linked = places
+        let indices = NewIndices::of(MODULE).expect("a module");
+        assert_eq!((indices.table, indices.types, indices.functions), (2, 1, 1));
+        let linked = indices
             .add(MODULE, &[function(1), function(5)].concat())
             .expect("it fits");
         let engine = super::super::engine().expect("an engine");
@@ -212,10 +212,10 @@ mod tests {
 
     #[test]
     fn what_is_not_whole_is_refused() {
-        let places = Places::of(MODULE).expect("a module");
-        assert!(places.add(MODULE, &function(1)[..9]).is_err());
-        assert!(places.add(MODULE, &[1, 0]).is_err());
-        assert!(places.add(&MODULE[..7], &function(1)).is_err());
-        assert!(Places::of(&MODULE[..40]).is_err());
+        let indices = NewIndices::of(MODULE).expect("a module");
+        assert!(indices.add(MODULE, &function(1)[..9]).is_err());
+        assert!(indices.add(MODULE, &[1, 0]).is_err());
+        assert!(indices.add(&MODULE[..7], &function(1)).is_err());
+        assert!(NewIndices::of(&MODULE[..40]).is_err());
     }
 }

@@ -30,7 +30,7 @@ const RAM_BYTES: u32 = 256 << 20;
 /// is a change of the result.
 const RECIPE: [&str; 6] = [
     include_str!("snapshot.rs"),
-    include_str!("rehearsal.rs"),
+    include_str!("training.rs"),
     include_str!("link.rs"),
     include_str!("guest.rs"),
     include_str!("instance.rs"),
@@ -101,7 +101,7 @@ impl Machine for WasmMachine {
         &self,
         parts: &Parts<'_>,
         warm_up: &[&[&str]],
-        rehearsal: &str,
+        training: &str,
     ) -> Result<Vec<u8>, ImageError> {
         let disk = File::open(parts.disk).and_then(ImageDisk::new);
         let disk = disk.map_err(|error| ImageError::io(parts.disk, &error))?;
@@ -117,7 +117,7 @@ impl Machine for WasmMachine {
             Some(disk),
             &boot,
             warm_up,
-            rehearsal,
+            training,
         );
         made.map_err(|error| failed("snapshot", error))
     }

@@ -88,7 +88,7 @@ pub fn smoke_test(engine: &Engine, path: &Path, key: &SealKey) -> Result<(), VmE
     let guest = Guest::resume(&linked, Setup::default())?;
     let mut guest = ScriptedGuest::new(guest, Instant::now());
     let outcome = guest.run("echo $((6 * 7))")?;
-    let what = match (&outcome.stdout[..], guest.guest.shipped()) {
+    let what = match (&outcome.stdout[..], guest.guest.aot_entries()) {
         (b"42\n", 1..) => return Ok(()),
         (b"42\n", 0) => "uses none of the code that was compiled with it",
         _ => "does not work",

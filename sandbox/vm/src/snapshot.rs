@@ -5,8 +5,8 @@ use super::error::{VmCode, VmError};
 use super::guest::{Boot, Guest, Next, is_done};
 use super::imports::Imports;
 use super::instance::Linked;
-use super::link::Places;
-use super::rehearsal;
+use super::link::NewIndices;
+use super::training;
 use a99_guest_abi::{Export, functions as abi};
 use a99_sandbox_protocol::{Ending, Exec, Report, Request, Script, VERSION};
 use std::future::Future;
@@ -33,8 +33,8 @@ const BUSY_STEPS: u32 = 1000;
 
 /// Boots a guest from `emulator` (the emulator's module) with the image's `disk`, runs `warm_up` in it
 /// (the first of it is a short command of the shell), and gives it back as a
-/// module that goes on from there. The module also holds translations of the
-/// code that the script `rehearsal` needs most; it runs in a copy of the guest, so
+/// module that goes on from there. The module also holds AOT regions of the
+/// code that the script `training` needs most; it runs in a copy of the guest, so
 /// that the snapshot shows no trace of it.
 ///
 /// # Errors
@@ -45,10 +45,10 @@ pub(super) fn snapshot(
     disk: Option<ImageDisk>,
     boot: &Boot<'_>,
     warm_up: &[&[&str]],
-    rehearsal: &str,
+    training: &str,
 ) -> Result<Vec<u8>, VmError> {
     let failed = |error| VmError::engine(VmCode::Module, "emulator", &error);
-    let places = Places::of(emulator)?;
+    let indices = NewIndices::of(emulator)?;
     let wizer = Wizer::new();
     let (context, instrumented) = wizer.instrument(emulator).map_err(failed)?;
     let module = Module::new(engine, &instrumented).map_err(failed)?;
@@ -69,8 +69,8 @@ pub(super) fn snapshot(
     building.drain(abi::PREPARE_SNAPSHOT)?;
     building.warm_up(&warm_up[..warm_up.len().min(1)])?;
     building.prepare()?;
-    let study = rehearsal::study(&linked, &building.guest, rehearsal)?;
-    let functions = rehearsal::ship(&mut building.guest, &study, &places)?;
+    let profile = training::profile(&linked, &building.guest, training)?;
+    let functions = training::compile_aot(&mut building.guest, &profile, &indices)?;
     let (store, instance) = building.guest.emulator.parts();
     let mut state = State {
         store,
@@ -83,7 +83,7 @@ pub(super) fn snapshot(
         let text = "the emulator has state besides its memory and its stack pointer";
         return Err(VmError::new(VmCode::Module, text));
     }
-    places.add(&saved, &functions)
+    indices.add(&saved, &functions)
 }
 
 fn check_version(version: u16) -> Result<(), VmError> {

@@ -8,13 +8,13 @@
 
 #[path = "../common/alone.rs"]
 mod alone;
+mod aot;
 mod attacks;
 mod commands;
 mod common;
 mod image;
 mod library;
 mod proofs;
-mod shipped;
 mod soak;
 mod translate;
 mod walls;

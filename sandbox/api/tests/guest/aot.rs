@@ -1,5 +1,5 @@
-//! What ships translated with an image does what the interpreter does, and ends
-//! with the code that it was made from.
+//! AOT regions: those of the image do what the interpreter does, and end with the
+//! code that they were made from.
 
 use crate::common::{builder, succeeded};
 use a99_sandbox::{Sandbox, Translate, block_on};

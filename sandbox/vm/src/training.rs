@@ -1,12 +1,12 @@
-//! What ships translated with an image: a copy of the guest runs typical work,
-//! with a mount and a network, the emulator notes which code that was, and
-//! translates it in the guest that is about to be saved.
+//! Training workload: a copy of the guest runs typical work, with a mount and a
+//! network, the emulator profiles its execution, and compiles the code that it needs
+//! most ahead of time, in the guest that is about to be saved.
 
 use super::connect::BackendOptions;
 use super::error::{VmCode, VmError};
 use super::guest::{Guest, Setup};
 use super::instance::Linked;
-use super::link::Places;
+use super::link::NewIndices;
 use super::mailbox::Mailbox;
 use super::smoke_test::ScriptedGuest;
 use a99_egress::{HOST_NAME, Policy};
@@ -19,9 +19,9 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 use tempfile::TempDir;
 
-/// Bytes of functions that ship, about: with them the image stays below 25 MB
-/// when it is packed, and below 80 MB when it is compiled.
-const ROOM: u32 = 10 << 20;
+/// Bytes of AOT regions, about: with them the image stays below 25 MB when it is
+/// packed, and below 80 MB when it is compiled.
+const AOT_BYTES: u32 = 10 << 20;
 
 /// Requests of each kind that the host makes, apart from the script: enough that
 /// what serves them counts beside loops.
@@ -31,27 +31,27 @@ const REQUESTS: usize = 120;
 const INPUT: usize = 64 << 10;
 
 /// Where the script finds a folder of the host.
-const MOUNT: &str = "/mnt/rehearsal";
+const MOUNT: &str = "/mnt/training";
 
 /// Files in that folder.
 const FILES: usize = 200;
 
 /// The variable that tells the script the port of an echo service, and how many
 /// connections that serves.
-const PORT: &str = "REHEARSAL_PORT";
+const PORT: &str = "TRAINING_PORT";
 const CONNECTIONS: usize = 20;
 
-/// Runs a script in a copy of a guest that is ready for its snapshot. The answer
-/// is what the emulator found, for [`ship`].
-pub(super) fn study(linked: &Linked, guest: &Guest, script: &str) -> Result<Vec<u8>, VmError> {
-    let (setup, _folder) = surroundings()?;
+/// Runs the workload's script in a copy of a guest that is ready for its snapshot. The
+/// answer is the execution profile, for [`compile_aot`].
+pub(super) fn profile(linked: &Linked, guest: &Guest, script: &str) -> Result<Vec<u8>, VmError> {
+    let (setup, _folder) = environment()?;
     let mut copy = Guest::copy(linked, guest, setup)?;
-    copy.emulator.call(abi::STUDY, ())?;
+    copy.emulator.call(abi::BEGIN_PROFILE, ())?;
     let mut guest = ScriptedGuest::new(copy, Instant::now());
     let outcome = guest.run(script)?;
     if outcome.exited.ending != Ending::Code(0) {
         let output = String::from_utf8_lossy(&outcome.stderr);
-        let text = format!("the rehearsal fails in the new guest: {output}");
+        let text = format!("the training workload fails in the new guest: {output}");
         return Err(VmError::new(VmCode::NotReady, text));
     }
     for _ in 0..REQUESTS {
@@ -62,14 +62,15 @@ pub(super) fn study(linked: &Linked, guest: &Guest, script: &str) -> Result<Vec<
         guest.command(&["wc", "-c"], &[b'x'; INPUT])?;
     }
     let emulator = &mut guest.guest.emulator;
-    let pair = emulator.call(abi::STUDIED, ())?;
+    let pair = emulator.call(abi::END_PROFILE, ())?;
     Ok(emulator.piece(pair)?.to_vec())
 }
 
 /// A folder to mount, which lasts as long as it is held, and a service to
 /// connect to.
-fn surroundings() -> Result<(Setup, TempDir), VmError> {
-    let failed = |error: std::io::Error| VmError::new(VmCode::Io, format!("rehearsal: {error}"));
+fn environment() -> Result<(Setup, TempDir), VmError> {
+    let failed =
+        |error: std::io::Error| VmError::new(VmCode::Io, format!("training workload: {error}"));
     let folder = TempDir::new().map_err(failed)?;
     for number in 0..FILES {
         let path = folder.path().join(format!("file-{number}"));
@@ -78,7 +79,7 @@ fn surroundings() -> Result<(Setup, TempDir), VmError> {
     let port = echo().map_err(failed)?;
     let policy: Policy = format!("allow:{HOST_NAME}:{port}")
         .parse()
-        .map_err(|error| VmError::new(VmCode::BadOption, format!("rehearsal: {error}")))?;
+        .map_err(|error| VmError::new(VmCode::BadOption, format!("training workload: {error}")))?;
     let backends = BackendOptions {
         mounts: vec![Mount::new(MOUNT, folder.path(), MountMode::ReadWrite)],
         network: net::Config::new(policy),
@@ -104,7 +105,7 @@ fn echo() -> std::io::Result<u16> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let port = listener.local_addr()?.port();
     std::thread::Builder::new()
-        .name("a99-rehearsal".to_owned())
+        .name("a99-training".to_owned())
         .spawn(move || {
             for stream in listener.incoming().take(CONNECTIONS).flatten() {
                 // A guest that goes away ends its connection.
@@ -114,15 +115,19 @@ fn echo() -> std::io::Result<u16> {
     Ok(port)
 }
 
-/// Has a guest translate what was studied in its copy. The answer is the
-/// functions, which are to be added to its module in these places.
-pub(super) fn ship(guest: &mut Guest, study: &[u8], places: &Places) -> Result<Vec<u8>, VmError> {
+/// Has a guest compile AOT regions by the profile of its copy. The answer is their
+/// functions, which are to be added to its module with these indices.
+pub(super) fn compile_aot(
+    guest: &mut Guest,
+    profile: &[u8],
+    indices: &NewIndices,
+) -> Result<Vec<u8>, VmError> {
     let emulator = &mut guest.emulator;
-    let room = emulator.call(abi::BYTES, study.len() as u32)?;
-    emulator.write(unpair(room).0.into(), study)?;
-    let pair = emulator.call(abi::SHIP, (places.table, places.types, ROOM))?;
+    let room = emulator.call(abi::BYTES, profile.len() as u32)?;
+    emulator.write(unpair(room).0.into(), profile)?;
+    let pair = emulator.call(abi::COMPILE_AOT, (indices.table, indices.types, AOT_BYTES))?;
     if pair == 0 {
-        let text = "the emulator refuses its study";
+        let text = "the emulator refuses its profile";
         return Err(VmError::new(VmCode::Module, text));
     }
     let functions = emulator.piece(pair)?.to_vec();

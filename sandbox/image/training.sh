@@ -1,5 +1,5 @@
-# Typical work, a few hundred million instructions in all: the code that it needs
-# most is translated when the image is built. What is missing here is not wrong,
+# Training workload: typical work, a few hundred million instructions in all. The code
+# that it needs most is compiled when the image is built. What is missing here is not wrong,
 # only slower. Every line must work.
 set -e
 cd /tmp
@@ -40,7 +40,7 @@ dd if=/dev/zero of=e bs=64k count=16 2>/dev/null
 rm d e r
 
 # A mount: many small files, one large file.
-cd /mnt/rehearsal
+cd /mnt/training
 for i in $(seq 16); do ls -l >/dev/null; ls >/dev/null; done
 find . -type f | wc -l; cat file-* | wc -c
 for i in 1 2 3 4 5 6 7 8 9 10; do echo $i >new-$i; mv new-$i new; done; rm new
@@ -51,7 +51,7 @@ cd /tmp
 ping -c 3 192.168.127.1 >/dev/null
 python3 - <<'END'
 import os, socket, threading
-address = ("host.agent99.internal", int(os.environ["REHEARSAL_PORT"]))
+address = ("host.agent99.internal", int(os.environ["TRAINING_PORT"]))
 for turn in range(20):
     with socket.create_connection(address) as connection:
         count = 4 << 20 if turn == 0 else 100
