@@ -4,7 +4,7 @@
 use super::process::Process;
 use super::sandbox::Sandbox;
 use crate::p9::{GitPlace, completes, git_place, stands};
-use a99_sandbox_protocol::tree::{self, Copied, Kind, Receive};
+use a99_sandbox_protocol::tree::{self, Copied, EntryKind, ReceiveOptions};
 use a99_sandbox_protocol::{Ending, Stream};
 use a99_sandbox_vm::{VmCode, VmError, Watch, block_on};
 use std::ffi::{CStr, OsStr};
@@ -69,7 +69,7 @@ pub(super) async fn copy_out(
             .spawn()?,
     );
     let (theirs, path) = (Arc::clone(&process), host.to_owned());
-    let options = Receive {
+    let options = ReceiveOptions {
         max_bytes: sandbox.settings.copy_limit,
         max_entries: MAX_ENTRIES,
         any_link: false,
@@ -101,13 +101,13 @@ pub(super) async fn copy_out(
 /// Whether an entry of a folder is one that the host's git would take for what
 /// it may run: the rule that holds in mounts, except that folders named `.git`
 /// are made, with their data.
-fn git_guard(folder: BorrowedFd<'_>, name: &CStr, kind: Kind) -> io::Result<bool> {
+fn git_guard(folder: BorrowedFd<'_>, name: &CStr, kind: EntryKind) -> io::Result<bool> {
     let link = format!("/proc/self/fd/{}", folder.as_raw_fd());
     let path = std::fs::read_link(link)?.join(OsStr::from_bytes(name.to_bytes()));
     Ok(match git_place(&path, &stands) {
         GitPlace::Protected => true,
-        GitPlace::Dot => kind != Kind::Folder,
-        GitPlace::Inside if kind == Kind::Link => true,
+        GitPlace::Dot => kind != EntryKind::Folder,
+        GitPlace::Inside if kind == EntryKind::Link => true,
         GitPlace::Inside | GitPlace::Outside => completes(folder, name.to_bytes()),
     })
 }

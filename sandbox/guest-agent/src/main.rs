@@ -46,13 +46,13 @@ fn send(path: &std::path::Path) -> std::io::Result<()> {
 
 #[cfg(target_os = "linux")]
 fn receive(path: &std::path::Path) -> std::io::Result<()> {
-    use a99_sandbox_protocol::tree::{Receive, receive};
+    use a99_sandbox_protocol::tree::{ReceiveOptions, receive};
 
     let mut input = std::io::BufReader::with_capacity(PIPE_BYTES, std::io::stdin().lock());
     // A link of the host's tree leads to nothing but the guest's own files.
-    let options = Receive {
+    let options = ReceiveOptions {
         any_link: true,
-        ..Receive::default()
+        ..ReceiveOptions::default()
     };
     receive(&mut input, path, &options).map(drop)
 }

@@ -582,6 +582,6 @@ fn a_restored_guest_ends_what_ran_and_keeps_its_session() {
     host.run(&sh("echo $GIVEN")).assert("it's\n", 0);
     // Nobody hears of what was ended.
     assert!(running.iter().all(|id| host.told[id].end.is_none()));
-    host.send(0, &Request::Settle);
-    assert_eq!(host.report(), (0, Report::Settled));
+    host.send(0, &Request::Drain);
+    assert_eq!(host.report(), (0, Report::Drained));
 }

@@ -1,4 +1,4 @@
-//! Frames and the fields of their payloads as bytes.
+//! Frame codec: frames and the fields of their payloads as bytes.
 
 use super::{HEADER_BYTES, MAX_PAYLOAD};
 use std::fmt;
@@ -51,7 +51,7 @@ pub fn raw_frame(out: &mut Vec<u8>, kind: u8, id: u64, payload: &[u8]) {
 }
 
 /// Waits for a frame: kind, id and payload. `None` at the end between two.
-/// `limit` tells how many bytes a payload of a kind may have; what is announced is
+/// `limit` says how many bytes a payload of a kind may have; what is announced is
 /// not taken before it comes.
 ///
 /// # Errors
@@ -134,7 +134,7 @@ impl Writer<'_> {
 }
 
 /// Reads the fields of a payload. After a field that is not there every further
-/// one is empty, and [`Reader::finish`] tells.
+/// one is empty, and [`Reader::finish`] fails.
 pub(super) struct Reader<'a> {
     bytes: &'a [u8],
     good: bool,

@@ -1,4 +1,4 @@
-//! The numbers of frames' kinds: below 0x80 to the guest or to the daemon of a
+//! Frame kinds: their numbers, below 0x80 to the guest or to the daemon of a
 //! named sandbox, from there on back.
 
 /// [`Request::Resume`](super::Request::Resume).
@@ -21,8 +21,8 @@ pub const SIGNAL: u8 = 0x08;
 pub const KILL: u8 = 0x09;
 /// [`Request::Credit`](super::Request::Credit).
 pub const CREDIT: u8 = 0x0A;
-/// [`Request::Settle`](super::Request::Settle).
-pub const SETTLE: u8 = 0x0B;
+/// [`Request::Drain`](super::Request::Drain).
+pub const DRAIN: u8 = 0x0B;
 /// [`Request::Ping`](super::Request::Ping).
 pub const PING: u8 = 0x0C;
 /// [`Report::Ready`](super::Report::Ready).
@@ -43,8 +43,8 @@ pub const EXITED: u8 = 0x87;
 pub const FAILED: u8 = 0x88;
 /// [`Report::Credit`](super::Report::Credit).
 pub const GRANT: u8 = 0x89;
-/// [`Report::Settled`](super::Report::Settled).
-pub const SETTLED: u8 = 0x8A;
+/// [`Report::Drained`](super::Report::Drained).
+pub const DRAINED: u8 = 0x8A;
 /// [`Report::Pong`](super::Report::Pong).
 pub const PONG: u8 = 0x8B;
 

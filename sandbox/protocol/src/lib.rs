@@ -1,4 +1,4 @@
-//! Frames between host and agent over one byte stream.
+//! Wire protocol: frames between host and agent over one byte stream.
 //!
 //! A frame is `len: u32`, `kind: u8`, `id: u64` (little endian), then `len`
 //! bytes of payload. `id` names a command or another request; the host draws it
@@ -34,7 +34,7 @@ pub use report::{Ending, Exited, Reason, Report, output_frame};
 pub use request::{Exec, Limits, PtySize, Request, Script, User, stdin_frame};
 pub use resume::{Access, Mount, Network, Resume};
 
-/// Version of this protocol, told by [`Report::Ready`]. Both sides come from
+/// Version of this protocol, announced by [`Report::Ready`]. Both sides come from
 /// one build, so there is no negotiation: another version is an error.
 pub const VERSION: u16 = 3;
 
@@ -48,7 +48,7 @@ pub const HEADER_BYTES: usize = 13;
 /// stack, 2 MiB (`execve(2)`); a longer script belongs in a file.
 pub const MAX_PAYLOAD: usize = (2 << 20) + (64 << 10);
 
-/// Longest piece of a stream in one frame: small enough that streams which
+/// Longest chunk of a stream in one frame: small enough that streams which
 /// share the port take turns, large enough that headers cost nothing.
 pub const MAX_CHUNK: usize = 32 << 10;
 

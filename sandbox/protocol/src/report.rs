@@ -1,8 +1,8 @@
-//! What the agent tells the host.
+//! Reports: what the agent sends to the host.
 
 use super::codec::{ProtocolError, Reader, write_frame};
 use super::kind::{
-    EXITED, FAILED, GRANT, PONG, PREPARED, READY, RESUMED, SETTLED, STARTED, STDERR, STDOUT,
+    DRAINED, EXITED, FAILED, GRANT, PONG, PREPARED, READY, RESUMED, STARTED, STDERR, STDOUT,
 };
 use super::{MAX_CHUNK, Stream};
 
@@ -48,7 +48,7 @@ impl Exited {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Reason {
-    /// Another one, which the text tells.
+    /// Another one, which the text names.
     #[default]
     Other = 0,
     /// There is no such program, or none that could interpret it.
@@ -92,12 +92,12 @@ pub enum Report {
     /// [`Request::Prepare`](super::Request::Prepare) is done: so many bytes
     /// were zeroed.
     Prepared(u64),
-    /// [`Request::Settle`](super::Request::Settle) is done.
-    Settled,
-    /// The command runs as that process. Not told of a script, which runs in the
+    /// [`Request::Drain`](super::Request::Drain) is done.
+    Drained,
+    /// The command runs as that process. Not sent for a script, which runs in the
     /// session shell.
     Started(u32),
-    /// A piece of standard output or standard error.
+    /// A chunk of standard output or standard error.
     Output(Stream, Vec<u8>),
     /// The command ended, and all its output was sent. Its last frame.
     Exited(Exited),
@@ -144,7 +144,7 @@ impl Report {
                 w.option(failure.as_ref(), |w, text| w.bytes(text.as_bytes()));
                 w.u32(*interrupted);
             }
-            Report::Settled | Report::Pong => {}
+            Report::Drained | Report::Pong => {}
             Report::Prepared(bytes) => w.u64(*bytes),
             Report::Started(pid) => w.u32(*pid),
             Report::Output(_, bytes) => w.rest(bytes),
@@ -173,7 +173,7 @@ impl Report {
                 failure: r.option(Reader::text),
                 interrupted: r.u32(),
             },
-            SETTLED => Report::Settled,
+            DRAINED => Report::Drained,
             PREPARED => Report::Prepared(r.u64()),
             STARTED => Report::Started(r.u32()),
             STDOUT => Report::Output(Stream::Stdout, r.rest()),
@@ -196,7 +196,7 @@ impl Report {
         match self {
             Report::Ready { .. } => READY,
             Report::Resumed { .. } => RESUMED,
-            Report::Settled => SETTLED,
+            Report::Drained => DRAINED,
             Report::Prepared(_) => PREPARED,
             Report::Started(_) => STARTED,
             Report::Output(Stream::Stderr, _) => STDERR,

@@ -1,8 +1,8 @@
-//! What the host asks of the agent.
+//! Requests: what the host asks of the agent.
 
 use super::codec::{ProtocolError, Reader, write_frame};
 use super::kind::{
-    CREDIT, EXEC, KILL, PING, PREPARE, RESIZE, RESUME, SCRIPT, SETTLE, SIGNAL, STDIN, STDIN_END,
+    CREDIT, DRAIN, EXEC, KILL, PING, PREPARE, RESIZE, RESUME, SCRIPT, SIGNAL, STDIN, STDIN_END,
 };
 use super::{MAX_CHUNK, Resume, Stream};
 
@@ -88,8 +88,8 @@ pub enum Request {
     Prepare,
     /// The guest is about to be stopped: end all commands and write back what
     /// is not on the host yet. Answered by
-    /// [`Report::Settled`](super::Report::Settled).
-    Settle,
+    /// [`Report::Drained`](super::Report::Drained).
+    Drain,
     /// Start a command.
     Exec(Exec),
     /// Run a script in the session shell.
@@ -106,7 +106,7 @@ pub enum Request {
     Kill,
     /// That many more bytes of a stream may be sent.
     Credit(Stream, u32),
-    /// Tell that you are there: [`Report::Pong`](super::Report::Pong).
+    /// Answer that you are there: [`Report::Pong`](super::Report::Pong).
     Ping,
 }
 
@@ -124,7 +124,7 @@ impl Request {
         write_frame(out, self.kind(), id, |w| match self {
             Request::Resume(resume) => resume.write(w),
             Request::Prepare
-            | Request::Settle
+            | Request::Drain
             | Request::StdinEnd
             | Request::Kill
             | Request::Ping => {}
@@ -152,7 +152,7 @@ impl Request {
         let request = match kind {
             RESUME => Request::Resume(Box::new(Resume::read(&mut r))),
             PREPARE => Request::Prepare,
-            SETTLE => Request::Settle,
+            DRAIN => Request::Drain,
             EXEC => Request::Exec(Exec::read(&mut r)),
             SCRIPT => Request::Script(Script { text: r.rest() }),
             STDIN => Request::Stdin(r.rest()),
@@ -176,7 +176,7 @@ impl Request {
         match self {
             Request::Resume(_) => RESUME,
             Request::Prepare => PREPARE,
-            Request::Settle => SETTLE,
+            Request::Drain => DRAIN,
             Request::Exec(_) => EXEC,
             Request::Script(_) => SCRIPT,
             Request::Stdin(_) => STDIN,

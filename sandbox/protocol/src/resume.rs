@@ -1,4 +1,4 @@
-//! What a guest is told at the start of its life.
+//! Resume request: the settings of a guest at the start of its life.
 
 use super::Limits;
 use super::codec::{Reader, Writer};

@@ -31,7 +31,7 @@ fn requests() -> Vec<Request> {
             disk: true,
         })),
         Request::Prepare,
-        Request::Settle,
+        Request::Drain,
         Request::Exec(Exec {
             argv: vec![b"printf".to_vec(), b"\xff".to_vec()],
             env: vec![(b"A".to_vec(), b"".to_vec())],
@@ -78,7 +78,7 @@ fn reports() -> Vec<Report> {
             failure: Some("no clock".to_owned()),
             interrupted: 3,
         },
-        Report::Settled,
+        Report::Drained,
         Report::Prepared(1 << 40),
         Report::Started(1),
         Report::Output(Stream::Stdout, b"\xc3".to_vec()),

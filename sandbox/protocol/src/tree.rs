@@ -1,14 +1,15 @@
-//! Files and folders as a stream of bytes, to copy them between host and guest.
+//! File tree stream: files and folders as bytes, to copy them between host and
+//! guest.
 //!
 //! Both sides run this code: [`send`] walks a file or a folder and writes the
-//! stream, [`receive`] makes it again below a place. Kept are contents to the
+//! stream, [`receive`] makes it again below a folder. Kept are contents to the
 //! byte, permission bits, modification times and symbolic links. Not kept:
 //! owners, hard links (each becomes a file), set-id bits; devices, pipes and
 //! sockets are left out and counted.
 //!
 //! The receiver trusts nothing: names are single components, every folder is
 //! made new or opened without following a link, every file is made anew, so
-//! nothing is written outside of the place. A symbolic link that would lead out
+//! nothing is written outside of it. A symbolic link that would lead out
 //! of the tree is left out and counted, unless the receiver allows such links
 //! (the guest does: there they lead nowhere but into the guest), and so is what
 //! the receiver's [`Guard`] refuses. A file gets its name when it is complete.
@@ -40,8 +41,8 @@ const MAX_TARGET: usize = 4096;
 /// Copies into one folder at a time.
 const MAX_TEMPORARY: u32 = 1000;
 
-/// Largest piece of a file's content.
-const PIECE_BYTES: usize = 32 << 10;
+/// Largest chunk of a file's content.
+const CHUNK_BYTES: usize = 32 << 10;
 
 /// Permission bits that are kept.
 const PERMISSIONS: u32 = 0o777;
@@ -72,7 +73,7 @@ pub struct Copied {
 
 /// Kinds of entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum EntryKind {
     /// A file.
     File,
     /// A folder.
@@ -82,11 +83,11 @@ pub enum Kind {
 }
 
 /// Whether an entry of that name and kind must not be made in a folder.
-pub type Guard = fn(BorrowedFd<'_>, &CStr, Kind) -> io::Result<bool>;
+pub type Guard = fn(BorrowedFd<'_>, &CStr, EntryKind) -> io::Result<bool>;
 
 /// How a tree is received.
 #[derive(Clone, Copy, Debug)]
-pub struct Receive {
+pub struct ReceiveOptions {
     /// Most bytes of files; more is an error.
     pub max_bytes: u64,
     /// Most entries; more is an error.
@@ -97,7 +98,7 @@ pub struct Receive {
     pub guard: Option<Guard>,
 }
 
-impl Default for Receive {
+impl Default for ReceiveOptions {
     fn default() -> Self {
         Self {
             max_bytes: u64::MAX,
@@ -113,7 +114,7 @@ fn invalid(text: impl Into<String>) -> io::Error {
 }
 
 /// A folder that is being walked.
-struct Walk {
+struct FolderWalk {
     entries: Dir,
     folder: OwnedFd,
 }
@@ -170,12 +171,12 @@ impl<W: Write> Sender<'_, W> {
     fn file(&mut self, name: &[u8], fd: OwnedFd, stat: &rustix::fs::Stat) -> io::Result<()> {
         self.head(FILE, name, stat)?;
         let mut file = File::from(fd);
-        let mut piece = vec![0; PIECE_BYTES];
+        let mut chunk = vec![0; CHUNK_BYTES];
         loop {
-            match file.read(&mut piece) {
+            match file.read(&mut chunk) {
                 Ok(0) => break,
                 Ok(count) => {
-                    self.text(&piece[..count])?;
+                    self.text(&chunk[..count])?;
                     self.copied.bytes += count as u64;
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -253,9 +254,9 @@ impl<W: Write> Sender<'_, W> {
     }
 }
 
-fn walk(folder: OwnedFd) -> io::Result<Walk> {
+fn walk(folder: OwnedFd) -> io::Result<FolderWalk> {
     let entries = Dir::read_from(&folder)?;
-    Ok(Walk { entries, folder })
+    Ok(FolderWalk { entries, folder })
 }
 
 /// Makes the tree of a stream at `path`. A folder may be there already, and its
@@ -265,7 +266,7 @@ fn walk(folder: OwnedFd) -> io::Result<Walk> {
 /// Those of the file system and of `input`; a stream that is none, that ends
 /// early or asks for more than `options` allow. What is complete stays; of the
 /// file that was not, nothing does.
-pub fn receive(input: &mut impl Read, path: &Path, options: &Receive) -> io::Result<Copied> {
+pub fn receive(input: &mut impl Read, path: &Path, options: &ReceiveOptions) -> io::Result<Copied> {
     let mut magic = [0; MAGIC.len()];
     input.read_exact(&mut magic)?;
     if magic != *MAGIC {
@@ -285,14 +286,14 @@ pub fn receive(input: &mut impl Read, path: &Path, options: &Receive) -> io::Res
 }
 
 /// What stands before an entry's content.
-struct Head {
+struct EntryHeader {
     name: CString,
     mode: Mode,
     times: Timestamps,
 }
 
 /// A folder that is being filled; its mode and times are set at its end.
-struct Open {
+struct OpenFolder {
     folder: OwnedFd,
     mode: Mode,
     times: Timestamps,
@@ -301,10 +302,10 @@ struct Open {
 /// The receiving side.
 struct Receiver<'a, R> {
     input: &'a mut R,
-    options: &'a Receive,
+    options: &'a ReceiveOptions,
     copied: Copied,
     entries: u64,
-    open: Vec<Open>,
+    open: Vec<OpenFolder>,
     /// How deep in a folder that is left out.
     left: usize,
 }
@@ -327,7 +328,7 @@ impl<R: Read> Receiver<'_, R> {
     }
 
     /// The head of an entry; only the top one has no name.
-    fn head(&mut self, top: bool) -> io::Result<Head> {
+    fn head(&mut self, top: bool) -> io::Result<EntryHeader> {
         let name = self.text(MAX_NAME)?;
         let is_component =
             !name.is_empty() && name != b"." && name != b".." && !name.contains(&b'/');
@@ -343,7 +344,7 @@ impl<R: Read> Receiver<'_, R> {
             let text = format!("more than {} entries", self.options.max_entries);
             return Err(invalid(text));
         }
-        Ok(Head {
+        Ok(EntryHeader {
             name,
             mode: Mode::from_raw_mode(mode),
             times: Timestamps {
@@ -379,22 +380,22 @@ impl<R: Read> Receiver<'_, R> {
             ));
         }
         match kind {
-            Kind::Folder => self.enter(above.as_fd(), &name, &head, OFlags::empty()),
-            Kind::File => self.file(above.as_fd(), &name, &head),
-            Kind::Link => Err(invalid("neither a file nor a folder")),
+            EntryKind::Folder => self.enter(above.as_fd(), &name, &head, OFlags::empty()),
+            EntryKind::File => self.file(above.as_fd(), &name, &head),
+            EntryKind::Link => Err(invalid("neither a file nor a folder")),
         }
     }
 
-    fn kind(&self, byte: u8) -> io::Result<Kind> {
+    fn kind(&self, byte: u8) -> io::Result<EntryKind> {
         match byte {
-            FOLDER => Ok(Kind::Folder),
-            FILE => Ok(Kind::File),
-            LINK => Ok(Kind::Link),
+            FOLDER => Ok(EntryKind::Folder),
+            FILE => Ok(EntryKind::File),
+            LINK => Ok(EntryKind::Link),
             _ => Err(invalid("an entry of no known kind")),
         }
     }
 
-    fn is_refused(&self, folder: BorrowedFd<'_>, name: &CStr, kind: Kind) -> io::Result<bool> {
+    fn is_refused(&self, folder: BorrowedFd<'_>, name: &CStr, kind: EntryKind) -> io::Result<bool> {
         match self.options.guard {
             Some(guard) => guard(folder, name, kind),
             None => Ok(false),
@@ -435,23 +436,23 @@ impl<R: Read> Receiver<'_, R> {
                 continue;
             }
             match kind {
-                Kind::Folder => self.enter(folder.as_fd(), &name, &head, OFlags::NOFOLLOW)?,
-                Kind::File => self.file(folder.as_fd(), &name, &head)?,
-                Kind::Link => self.link(folder.as_fd(), &head)?,
+                EntryKind::Folder => self.enter(folder.as_fd(), &name, &head, OFlags::NOFOLLOW)?,
+                EntryKind::File => self.file(folder.as_fd(), &name, &head)?,
+                EntryKind::Link => self.link(folder.as_fd(), &head)?,
             }
         }
     }
 
     /// Reads over the content of an entry that is left out.
-    fn pass(&mut self, kind: Kind) -> io::Result<()> {
+    fn pass(&mut self, kind: EntryKind) -> io::Result<()> {
         match kind {
-            Kind::Folder if self.open.len() + self.left == MAX_DEPTH => Err(too_deep()),
-            Kind::Folder => {
+            EntryKind::Folder if self.open.len() + self.left == MAX_DEPTH => Err(too_deep()),
+            EntryKind::Folder => {
                 self.left += 1;
                 Ok(())
             }
-            Kind::Link => self.text(MAX_TARGET).map(drop),
-            Kind::File => self.content(&mut io::sink()),
+            EntryKind::Link => self.text(MAX_TARGET).map(drop),
+            EntryKind::File => self.content(&mut io::sink()),
         }
     }
 
@@ -459,7 +460,7 @@ impl<R: Read> Receiver<'_, R> {
         &mut self,
         parent: BorrowedFd<'_>,
         name: &CStr,
-        head: &Head,
+        head: &EntryHeader,
         follow: OFlags,
     ) -> io::Result<()> {
         if self.open.len() == MAX_DEPTH {
@@ -472,7 +473,7 @@ impl<R: Read> Receiver<'_, R> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | follow;
         let folder = rustix::fs::openat(parent, name, flags, Mode::empty())
             .map_err(|error| named(name, error.into()))?;
-        self.open.push(Open {
+        self.open.push(OpenFolder {
             folder,
             mode: head.mode,
             times: head.times.clone(),
@@ -480,7 +481,7 @@ impl<R: Read> Receiver<'_, R> {
         Ok(())
     }
 
-    fn file(&mut self, parent: BorrowedFd<'_>, name: &CStr, head: &Head) -> io::Result<()> {
+    fn file(&mut self, parent: BorrowedFd<'_>, name: &CStr, head: &EntryHeader) -> io::Result<()> {
         let (file, temporary) = new_file(parent).map_err(|error| named(name, error))?;
         let filled = self.fill(file, head).and_then(|()| {
             rustix::fs::renameat(parent, &temporary, parent, name)?;
@@ -495,7 +496,7 @@ impl<R: Read> Receiver<'_, R> {
         Ok(())
     }
 
-    fn fill(&mut self, mut file: File, head: &Head) -> io::Result<()> {
+    fn fill(&mut self, mut file: File, head: &EntryHeader) -> io::Result<()> {
         self.content(&mut file)?;
         rustix::fs::fchmod(&file, head.mode)?;
         Ok(rustix::fs::futimens(&file, &head.times)?)
@@ -504,20 +505,20 @@ impl<R: Read> Receiver<'_, R> {
     /// The content of a file.
     fn content(&mut self, out: &mut impl Write) -> io::Result<()> {
         loop {
-            let piece = self.text(PIECE_BYTES)?;
-            if piece.is_empty() {
+            let chunk = self.text(CHUNK_BYTES)?;
+            if chunk.is_empty() {
                 return Ok(());
             }
-            self.copied.bytes += piece.len() as u64;
+            self.copied.bytes += chunk.len() as u64;
             if self.copied.bytes > self.options.max_bytes {
                 let text = format!("more than {} bytes", self.options.max_bytes);
                 return Err(invalid(text));
             }
-            out.write_all(&piece)?;
+            out.write_all(&chunk)?;
         }
     }
 
-    fn link(&mut self, parent: BorrowedFd<'_>, head: &Head) -> io::Result<()> {
+    fn link(&mut self, parent: BorrowedFd<'_>, head: &EntryHeader) -> io::Result<()> {
         let target = self.text(MAX_TARGET)?;
         if !self.options.any_link && leads_out(&target, self.open.len()) {
             self.copied.left_out += 1;

@@ -187,7 +187,7 @@ impl EventLoop {
                 self.shutdown_deadline = Some(deadline);
                 let id = random_id()?;
                 self.shutdown_ids.push(id);
-                guest.request(id, &Request::Settle);
+                guest.request(id, &Request::Drain);
             }
             Message::Stop => return Err(stopped()),
         }
@@ -437,7 +437,7 @@ impl EventLoop {
     fn on_report(&mut self, guest: &mut Guest, id: u64, report: Report) -> Result<(), VmError> {
         let asked = match &report {
             Report::Resumed { .. } => self.start_deadline.is_some() && id == guest.resumed_as(),
-            Report::Settled => self.shutdown_ids.contains(&id),
+            Report::Drained => self.shutdown_ids.contains(&id),
             Report::Pong => self.watchdog.on_pong(id, self.guest_time.elapsed()),
             Report::Ready { .. } | Report::Prepared(_) => false,
             _ => self.commands.contains_key(&id),
@@ -455,7 +455,7 @@ impl EventLoop {
                 failure,
                 interrupted,
             } => return self.resumed(failure, interrupted),
-            Report::Settled => self.is_drained = true,
+            Report::Drained => self.is_drained = true,
             Report::Output(stream, bytes) => {
                 self.output(guest, id, stream, bytes)?;
             }

@@ -269,12 +269,12 @@ impl Agent {
                 Ok(())
             }
             Request::Prepare => self.prepare(id),
-            Request::Settle => {
+            Request::Drain => {
                 self.end_all();
                 if self.in_guest {
                     mounts::write_back();
                 }
-                self.port.send(id, &Report::Settled);
+                self.port.send(id, &Report::Drained);
                 Ok(())
             }
             Request::Ping => {
@@ -416,7 +416,7 @@ impl Agent {
             }
             Request::Resume(_)
             | Request::Prepare
-            | Request::Settle
+            | Request::Drain
             | Request::Ping
             | Request::Exec(_)
             | Request::Script(_) => {}

@@ -47,7 +47,7 @@ fn a_tree_comes_out_as_it_went_in() {
     symlink("/etc/passwd", from.join("outside")).unwrap();
     let bytes = stream(&from);
     let to = scratch.at("to");
-    let copied = receive(&mut &bytes[..], &to, &Receive::default()).unwrap();
+    let copied = receive(&mut &bytes[..], &to, &ReceiveOptions::default()).unwrap();
     assert_eq!(
         copied,
         Copied {
@@ -70,9 +70,9 @@ fn a_tree_comes_out_as_it_went_in() {
     );
     assert!(fs::symlink_metadata(to.join("outside")).is_err());
     // Again, over what is there.
-    let any = Receive {
+    let any = ReceiveOptions {
         any_link: true,
-        ..Receive::default()
+        ..ReceiveOptions::default()
     };
     assert_eq!(receive(&mut &bytes[..], &to, &any).unwrap().links, 2);
 }
@@ -86,7 +86,12 @@ fn a_file_replaces_a_link_instead_of_writing_through_it() {
     fs::create_dir(scratch.at("to")).unwrap();
     symlink("../victim", scratch.at("to/x")).unwrap();
     let bytes = stream(&scratch.at("from"));
-    receive(&mut &bytes[..], &scratch.at("to"), &Receive::default()).unwrap();
+    receive(
+        &mut &bytes[..],
+        &scratch.at("to"),
+        &ReceiveOptions::default(),
+    )
+    .unwrap();
     assert_eq!(fs::read_to_string(scratch.at("victim")).unwrap(), "old");
     assert_eq!(fs::read_to_string(scratch.at("to/x")).unwrap(), "new");
 }
@@ -116,7 +121,11 @@ fn names_and_links_that_lead_out_are_refused() {
         let mut bytes = MAGIC.to_vec();
         bytes.extend(record(FOLDER, b""));
         bytes.extend(record(FOLDER, name));
-        let end = receive(&mut &bytes[..], &scratch.at("t"), &Receive::default());
+        let end = receive(
+            &mut &bytes[..],
+            &scratch.at("t"),
+            &ReceiveOptions::default(),
+        );
         assert!(end.is_err(), "{name:?}");
     }
     // A folder in the place of a link is not entered through it.
@@ -126,7 +135,14 @@ fn names_and_links_that_lead_out_are_refused() {
     let mut bytes = MAGIC.to_vec();
     bytes.extend(record(FOLDER, b""));
     bytes.extend(record(FOLDER, b"x"));
-    assert!(receive(&mut &bytes[..], &scratch.at("u"), &Receive::default()).is_err());
+    assert!(
+        receive(
+            &mut &bytes[..],
+            &scratch.at("u"),
+            &ReceiveOptions::default()
+        )
+        .is_err()
+    );
     for (target, depth, out) in [
         ("a", 1, false),
         ("a/b", 1, false),
@@ -151,7 +167,7 @@ fn more_than_allowed_is_an_error() {
     let scratch = Scratch::new("more");
     fs::write(scratch.at("file"), [7; 100]).unwrap();
     let bytes = stream(&scratch.at("file"));
-    let limit = |max_bytes, max_entries| Receive {
+    let limit = |max_bytes, max_entries| ReceiveOptions {
         guard: None,
         max_bytes,
         max_entries,
@@ -181,7 +197,7 @@ proptest! {
             bytes.extend(record(kind, name.as_bytes()));
         }
         bytes.extend(tail);
-        let options = Receive { max_bytes: 1000, max_entries: 10, ..Receive::default() };
+        let options = ReceiveOptions { max_bytes: 1000, max_entries: 10, ..ReceiveOptions::default() };
         let _ = receive(&mut &bytes[..], &scratch.at("to"), &options);
         for entry in fs::read_dir(&scratch.0).unwrap() {
             prop_assert_eq!(entry.unwrap().file_name(), "to");
@@ -199,17 +215,17 @@ fn a_file_is_there_whole_or_not_at_all() {
     let to = scratch.at("to");
     fs::write(&to, "before").unwrap();
     for end in [bytes.len() - 10, 70_000, 60, 20] {
-        receive(&mut &bytes[..end], &to, &Receive::default()).unwrap_err();
+        receive(&mut &bytes[..end], &to, &ReceiveOptions::default()).unwrap_err();
         assert!(fs::read(&to).unwrap() == b"before");
     }
-    let few = Receive {
+    let few = ReceiveOptions {
         max_bytes: 50_000,
-        ..Receive::default()
+        ..ReceiveOptions::default()
     };
     let new = scratch.at("new");
     receive(&mut &bytes[..], &new, &few).unwrap_err();
     assert_eq!(fs::read_dir(&scratch.0).unwrap().count(), 2);
-    receive(&mut &bytes[..], &to, &Receive::default()).unwrap();
+    receive(&mut &bytes[..], &to, &ReceiveOptions::default()).unwrap();
     assert_eq!(fs::metadata(&to).unwrap().len(), 100_000);
 }
 
@@ -222,9 +238,9 @@ fn what_the_receiver_refuses_is_left_out_with_all_below_it() {
     symlink("deep", from.join("no/link")).unwrap();
     fs::write(from.join("yes"), "x").unwrap();
     let bytes = stream(&from);
-    let options = Receive {
+    let options = ReceiveOptions {
         guard: Some(|_, name, _| Ok(name == c"no" || name == c"top")),
-        ..Receive::default()
+        ..ReceiveOptions::default()
     };
     let to = scratch.at("to");
     let copied = receive(&mut &bytes[..], &to, &options).unwrap();
