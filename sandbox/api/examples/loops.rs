@@ -77,7 +77,7 @@ fn mips(emulator: &[u8], at: u32, execution: Execution) -> Result<f64, VmError> 
     machine.load(LOOPS, CODE)?;
     let mut best = 0.0f64;
     for _ in 0..RUNS {
-        machine.settle()?;
+        machine.drain_translations()?;
         let before = machine.retired();
         let start = cpu_seconds();
         machine.run(BUDGET)?;

@@ -4,7 +4,7 @@ use a99_sandbox_vm::CommandHandle;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 #[derive(Debug, Default)]
-struct State {
+struct CancelState {
     cancelled: bool,
     commands: Vec<CommandHandle>,
 }
@@ -13,7 +13,7 @@ struct State {
 /// the same switch.
 #[derive(Clone, Debug, Default)]
 pub struct Cancel {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<CancelState>>,
 }
 
 impl Cancel {
@@ -23,7 +23,7 @@ impl Cancel {
     }
 
     /// The state; nobody leaves it half changed.
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, CancelState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

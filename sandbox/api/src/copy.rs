@@ -36,7 +36,7 @@ pub(super) async fn copy_in(
     let process = Arc::new(process.spawn()?);
     let (theirs, path) = (Arc::clone(&process), host.to_owned());
     let copied = on_a_thread(move || {
-        let mut out = BufWriter::with_capacity(BUFFER_BYTES, Input(&theirs));
+        let mut out = BufWriter::with_capacity(BUFFER_BYTES, StdinWriter(&theirs));
         let sent = tree::send(&path, &mut out);
         drop(out);
         // Else the guest would wait for the rest.
@@ -76,7 +76,7 @@ pub(super) async fn copy_out(
         guard: (!git).then_some(git_guard),
     };
     let done = on_a_thread(move || {
-        let mut input = Output {
+        let mut input = StdoutReader {
             process: &theirs,
             chunk: Vec::new(),
             read: 0,
@@ -174,9 +174,9 @@ fn add_complaint(stream: Stream, bytes: &[u8], complaint: &mut Vec<u8>) {
 }
 
 /// Standard input of a process, for a thread that may wait.
-struct Input<'a>(&'a Process);
+struct StdinWriter<'a>(&'a Process);
 
-impl Write for Input<'_> {
+impl Write for StdinWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match block_on(self.0.write(bytes)) {
             Ok(true) => Ok(bytes.len()),
@@ -191,14 +191,14 @@ impl Write for Input<'_> {
 }
 
 /// Standard output of a process, likewise.
-struct Output<'a> {
+struct StdoutReader<'a> {
     process: &'a Process,
     chunk: Vec<u8>,
     read: usize,
     complaint: Vec<u8>,
 }
 
-impl Output<'_> {
+impl StdoutReader<'_> {
     /// Another chunk of standard output; `false` at the end.
     fn more(&mut self) -> io::Result<bool> {
         loop {
@@ -222,7 +222,7 @@ impl Output<'_> {
     }
 }
 
-impl Read for Output<'_> {
+impl Read for StdoutReader<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         while self.read == self.chunk.len() {
             if !self.more()? {

@@ -70,7 +70,7 @@ struct Job {
 
 /// What the two threads share.
 #[derive(Default)]
-struct State {
+struct SharedState {
     jobs: VecDeque<Job>,
     /// Commands whose standard input is not complete yet.
     gathering: Vec<Job>,
@@ -85,13 +85,13 @@ struct State {
 }
 
 struct Shared {
-    state: Mutex<State>,
+    state: Mutex<SharedState>,
     changed: Condvar,
     mailbox: Arc<Mailbox>,
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, SharedState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

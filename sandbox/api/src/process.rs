@@ -20,7 +20,7 @@ pub struct Chunk {
 
 /// What the guest's thread and the holders share.
 #[derive(Debug)]
-struct State {
+struct ProcessState {
     pid: Option<u32>,
     chunks: VecDeque<Chunk>,
     /// Bytes of standard input that the guest takes now.
@@ -39,7 +39,7 @@ struct State {
 /// different tasks.
 pub struct Process {
     handle: CommandHandle,
-    state: Arc<Watch<State>>,
+    state: Arc<Watch<ProcessState>>,
     /// Keeps the guest alive.
     _guest: Arc<GuestHandle>,
     _watching: Option<Watching>,
@@ -61,7 +61,7 @@ impl Process {
         spawn_options: SpawnOptions,
         cancel: Option<&Cancel>,
     ) -> Result<Self, VmError> {
-        let state = Arc::new(Watch::new(State {
+        let state = Arc::new(Watch::new(ProcessState {
             pid: None,
             chunks: VecDeque::new(),
             credit: WINDOW_BYTES as usize,
@@ -86,7 +86,7 @@ impl Process {
     /// # Errors
     /// Why the command ended other than by itself, after all it wrote.
     pub async fn next(&self) -> Result<Option<Chunk>, VmError> {
-        let next = |state: &mut State| match (state.chunks.pop_front(), &state.end) {
+        let next = |state: &mut ProcessState| match (state.chunks.pop_front(), &state.end) {
             (Some(chunk), _) => {
                 let credit = state.read(&chunk);
                 Some(Ok(Some((chunk, credit))))
@@ -117,7 +117,7 @@ impl Process {
     pub async fn write(&self, mut bytes: &[u8]) -> Result<bool, VmError> {
         while !bytes.is_empty() {
             let wanted = bytes.len();
-            let allowed = |state: &mut State| {
+            let allowed = |state: &mut ProcessState| {
                 if state.end.is_some() {
                     return Some(0);
                 }
@@ -176,7 +176,7 @@ impl Process {
 
     /// Its number in the guest, once it runs; `None` if it never did.
     pub async fn pid(&self) -> Option<u32> {
-        let started = |state: &mut State| match (state.pid, &state.end) {
+        let started = |state: &mut ProcessState| match (state.pid, &state.end) {
             (Some(pid), _) => Some(Some(pid)),
             (None, Some(_)) => Some(None),
             (None, None) => None,
@@ -191,7 +191,7 @@ impl Process {
     /// Why it ended other than by itself.
     pub async fn wait(&self) -> Result<Exited, VmError> {
         self.state
-            .until(|state: &mut State| state.end.clone())
+            .until(|state: &mut ProcessState| state.end.clone())
             .await
     }
 
@@ -211,7 +211,7 @@ impl Drop for Process {
     }
 }
 
-impl State {
+impl ProcessState {
     /// A chunk was read: the credit to give to the guest, if it is time.
     fn read(&mut self, chunk: &Chunk) -> Option<u32> {
         let unacked = &mut self.unacked[usize::from(chunk.stream == Stream::Stderr)];

@@ -10,8 +10,8 @@ use a99_guest_abi::{REGISTERS, functions as abi};
 use std::time::Duration;
 use wasmtime::{Engine, InstancePre, Linker, Module, Store};
 
-/// How long a compilation is waited for between two looks.
-const NAP: Duration = Duration::from_micros(200);
+/// How often a compilation is polled.
+const POLL_INTERVAL: Duration = Duration::from_micros(200);
 
 /// How a [`Bare`] machine runs code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,7 +69,7 @@ impl Bare {
     /// # Errors
     /// [`VmError`] if that is not RAM.
     pub fn load(&mut self, offset: u32, bytes: &[u8]) -> Result<(), VmError> {
-        let at = self.place(offset, bytes.len() as u32)?;
+        let at = self.address(offset, bytes.len() as u32)?;
         self.emulator.write(at, bytes)
     }
 
@@ -78,11 +78,11 @@ impl Bare {
     /// # Errors
     /// [`VmError`] if that is not RAM.
     pub fn ram(&mut self, offset: u32, len: u32) -> Result<Vec<u8>, VmError> {
-        let at = self.place(offset, len)?;
+        let at = self.address(offset, len)?;
         Ok(self.emulator.read(at, len.into())?.to_vec())
     }
 
-    fn place(&mut self, offset: u32, len: u32) -> Result<u64, VmError> {
+    fn address(&mut self, offset: u32, len: u32) -> Result<u64, VmError> {
         let at = self.emulator.call(abi::RAM, (offset, len))?;
         if at == 0 {
             return Err(VmError::new(VmCode::Module, "memory that is not there"));
@@ -118,13 +118,13 @@ impl Bare {
     ///
     /// # Errors
     /// [`VmCode::EmulatorTrap`].
-    pub fn settle(&mut self) -> Result<(), VmError> {
+    pub fn drain_translations(&mut self) -> Result<(), VmError> {
         loop {
             self.emulator.install()?;
             if self.emulator.waiting() == 0 {
                 return Ok(());
             }
-            std::thread::sleep(NAP);
+            std::thread::sleep(POLL_INTERVAL);
         }
     }
 

@@ -1,4 +1,4 @@
-//! A guest's disks: the image's, a file that all guests of it read, and the
+//! Disks of a guest: the image's, a file that all guests of it read, and the
 //! guest's own, a file without a name that is gone when the guest is, however it
 //! ends.
 //!

@@ -1,4 +1,4 @@
-//! The WebAssembly engine as the guest needs it.
+//! Engine configuration: wasmtime as the guest needs it.
 
 use super::error::{VmCode, VmError};
 use std::hash::{Hash, Hasher};
@@ -21,7 +21,7 @@ const RESERVATION: u64 = 4 << 30;
 /// Unmapped addresses around it, for constant offsets.
 const GUARD: u64 = 32 << 20;
 
-/// How often guarded guests are looked at.
+/// Period of the guarded engine's epochs.
 const TICK: Duration = Duration::from_millis(100);
 
 /// Makes the engine. All guests of a process share one.

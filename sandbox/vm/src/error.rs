@@ -1,4 +1,4 @@
-//! What can go wrong with a running guest, each with a stable code.
+//! Errors of a running guest, each with a stable code.
 
 use super::output::Output;
 use a99_sandbox_protocol::{Ending, Exited, Reason};

@@ -1,4 +1,4 @@
-//! Guest that is driven step by step: the emulator, what goes to the agent
+//! Guest driver, step by step: the emulator, what goes to the agent
 //! and what comes from it, file requests and network frames. It knows no
 //! threads and never waits.
 

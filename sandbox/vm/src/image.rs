@@ -1,4 +1,4 @@
-//! The guest that sandboxes start from, found in the cache and loaded.
+//! Image that sandboxes start from, found in the cache and loaded.
 
 use super::engine::{engine, guarded_engine};
 use super::error::{VmCode, VmError};

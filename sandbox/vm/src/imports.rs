@@ -1,4 +1,4 @@
-//! What the emulator asks of the host: clocks, randomness, disks, a last word. And the
+//! Imports of the emulator: clocks, randomness, disks, a last word. And the
 //! few calls that the C library of its target refers to, which do nothing.
 //!
 //! wasmtime-wasi is not used: the emulator does no I/O of its own, so all of

@@ -1,10 +1,10 @@
-//! One instance of the emulator: its exports as Rust functions.
+//! Emulator instance: its exports as Rust functions.
 
 use super::disk::{Disks, ImageDisk};
 use super::engine::guarded_engine;
 use super::error::{VmCode, VmError};
 use super::imports::{Imports, linker};
-use super::translator::{Answer, Compiler, Translating, Translations};
+use super::translator::{Compilation, Compiler, Translating, Translations};
 use a99_guest_abi::{Channel, Export, Report, Status, functions as abi, unpair};
 use wasmtime::{
     Engine, Instance, InstancePre, Memory, Module, Ref, Store, Table, TypedFunc, UpdateDeadline,
@@ -146,13 +146,13 @@ impl Emulator {
     pub fn install(&mut self) -> Result<(), VmError> {
         loop {
             let translating = self.store.data_mut().translating.as_mut();
-            let Some((ticket, answer)) = translating.and_then(Translating::next) else {
+            let Some((ticket, compilation)) = translating.and_then(Translating::next) else {
                 return Ok(());
             };
-            let number = match answer {
-                Answer::Known(number) => number,
-                Answer::None => 0,
-                Answer::Module(module, key) => {
+            let number = match compilation {
+                Compilation::Known(number) => number,
+                Compilation::None => 0,
+                Compilation::Module(module, key) => {
                     // A module that does not fit is as good as none.
                     let number = self.add(&module).unwrap_or(0);
                     let translating = self.store.data_mut().translating.as_mut();

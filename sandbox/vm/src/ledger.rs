@@ -1,4 +1,4 @@
-//! The credit of one command, counted by the host: a guest that sends more than
+//! Credit ledger of one command, kept by the host: a guest that sends more than
 //! it was granted, or takes more than it was sent, breaks the protocol. So what
 //! a slow reader leaves on the host is bounded, whatever the guest does.
 
@@ -12,7 +12,7 @@ pub(super) struct Ledger {
     room: [u64; 2],
     /// Bytes of standard input that were sent and not given back as credit.
     input: u64,
-    /// The guest told that it runs.
+    /// The guest reported that it runs.
     started: bool,
 }
 
@@ -62,7 +62,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// The guest told that it runs.
+    /// The guest reported that it runs.
     pub fn start(&mut self) -> Result<(), VmError> {
         if std::mem::replace(&mut self.started, true) {
             return Err(broken("a command that starts twice"));

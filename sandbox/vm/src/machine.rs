@@ -1,4 +1,4 @@
-//! Running guests for the builder of images.
+//! Machine of the image builder: boots, saves and compiles guests under wasmtime.
 
 use super::disk::ImageDisk;
 use super::engine::{compatibility, engine, guarded_engine, precompile};

@@ -1,4 +1,4 @@
-//! What a command did.
+//! Output of a command, and how it ended.
 
 use a99_sandbox_protocol::{Ending, Exited};
 

@@ -1,4 +1,4 @@
-//! A module as machine code in a file: written sparse, and loaded only after
+//! Precompiled module: machine code in a file, written sparse, and loaded only after
 //! its file was found to be the one that was written.
 //!
 //! Loading runs what is in the file. So the file and its folder must belong to
@@ -38,7 +38,7 @@ pub struct Manifest {
     pub source: String,
     /// What the image's disk beside it was, if it has one.
     #[serde(default)]
-    disk: Option<Disk>,
+    disk: Option<DiskFile>,
     /// What the engine must be like: see [`compatibility`].
     pub compatibility: String,
     stamp: Stamp,
@@ -61,7 +61,7 @@ impl Manifest {
 
 /// A disk that guests are given, beside their module.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Disk {
+struct DiskFile {
     sha256: String,
     stamp: Stamp,
 }
@@ -140,7 +140,7 @@ pub(super) fn write_code(
     fs::rename(&temporary, path).map_err(io(path))?;
     let metadata = file.metadata().map_err(io(path))?;
     let disk = match File::open(disk_path(path)) {
-        Ok(file) => Some(Disk {
+        Ok(file) => Some(DiskFile {
             sha256: hash_of(&disk_path(path))?,
             stamp: Stamp::of(&file.metadata().map_err(io(path))?),
         }),
@@ -317,13 +317,13 @@ fn open_trusted(path: &Path) -> Result<File, VmError> {
         .filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-    let place = rustix::fs::open(folder, flags | OFlags::DIRECTORY, Mode::empty());
-    let place = File::from(place.map_err(|error| io(error.into()))?);
-    check_owner(folder, &place.metadata().map_err(io)?)?;
+    let opened = rustix::fs::open(folder, flags | OFlags::DIRECTORY, Mode::empty());
+    let folder_fd = File::from(opened.map_err(|error| io(error.into()))?);
+    check_owner(folder, &folder_fd.metadata().map_err(io)?)?;
     let name = path
         .file_name()
         .ok_or_else(|| untrusted(path, "is no file"))?;
-    let file = match rustix::fs::openat(&place, name, flags, Mode::empty()) {
+    let file = match rustix::fs::openat(&folder_fd, name, flags, Mode::empty()) {
         Err(rustix::io::Errno::LOOP) => return Err(untrusted(path, "is a symbolic link")),
         file => File::from(file.map_err(|error| io(error.into()))?),
     };

@@ -1,4 +1,4 @@
-//! Giving memory that a guest does not use back to the host.
+//! Memory release: gives pages that a guest does not use back to the host.
 #![allow(unsafe_code, reason = "advice about memory that wasmtime mapped")]
 
 use rustix::mm::{Advice, madvise};

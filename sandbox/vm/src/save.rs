@@ -1,4 +1,4 @@
-//! A guest as data, while it runs: what of its memory differs from the image
+//! Saved guest: a running guest as data, what of its memory differs from the image
 //! that it started from.
 //!
 //! All of a guest's state is in the emulator's linear memory: between two calls
@@ -43,7 +43,7 @@ type Runs = Vec<(u32, u32)>;
 
 /// What is in a saved guest.
 #[derive(Debug, Serialize, Deserialize)]
-struct Manifest {
+struct SavedManifest {
     /// The image that it belongs to.
     image: String,
     /// Bytes of memory.
@@ -60,7 +60,7 @@ struct Manifest {
 
 /// A saved guest that was checked.
 pub struct Saved {
-    manifest: Manifest,
+    manifest: SavedManifest,
     bytes: Vec<u8>,
     /// Where its pages begin in `bytes`.
     pages: usize,
@@ -86,7 +86,7 @@ pub(super) fn save(
     let base = Emulator::new(base, 1, false)?;
     let (memory, old) = (emulator.memory(), base.memory());
     let (runs, zeros) = changed(memory, old);
-    let manifest = Manifest {
+    let manifest = SavedManifest {
         image: image.to_owned(),
         memory: memory.len() as u64,
         runs,
@@ -150,7 +150,7 @@ impl Saved {
         let len = u32::from_le_bytes(*len) as usize;
         let text = rest.get(..len).filter(|_| len <= MAX_MANIFEST);
         let text = text.ok_or_else(|| wrong("its manifest is not whole"))?;
-        let manifest: Manifest = serde_json::from_slice(text)
+        let manifest: SavedManifest = serde_json::from_slice(text)
             .map_err(|error| wrong(&format!("its manifest: {error}")))?;
         manifest.check(rest.len() - len)?;
         let pages = MAGIC.len() + 4 + len;
@@ -194,7 +194,7 @@ impl Saved {
     }
 }
 
-impl Manifest {
+impl SavedManifest {
     /// Whether the runs are in order, inside of the memory and there.
     fn check(&self, bytes: usize) -> Result<(), VmError> {
         let pages = self.memory / PAGE_BYTES as u64;
@@ -236,7 +236,7 @@ fn wrong(what: &str) -> VmError {
 mod tests {
     use super::*;
 
-    fn saved(manifest: &Manifest, pages: &[u8]) -> Vec<u8> {
+    fn saved(manifest: &SavedManifest, pages: &[u8]) -> Vec<u8> {
         let text = serde_json::to_vec(manifest).unwrap();
         let mut bytes = MAGIC.to_vec();
         bytes.extend((text.len() as u32).to_le_bytes());
@@ -247,8 +247,8 @@ mod tests {
         bytes
     }
 
-    fn manifest(memory: u64, runs: &[(u32, u32)]) -> Manifest {
-        Manifest {
+    fn manifest(memory: u64, runs: &[(u32, u32)]) -> SavedManifest {
+        SavedManifest {
             image: "i".to_owned(),
             memory,
             runs: runs.to_vec(),
@@ -303,7 +303,7 @@ mod tests {
         ] {
             let bytes = saved(&manifest(memory, runs), &pages);
             assert!(Saved::open(bytes).is_err(), "{runs:?}");
-            let zeros = Manifest {
+            let zeros = SavedManifest {
                 zeros: runs.to_vec(),
                 ..manifest(memory, &[])
             };

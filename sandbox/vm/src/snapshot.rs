@@ -72,7 +72,7 @@ pub(super) fn snapshot(
     let profile = training::profile(&linked, &building.guest, training)?;
     let functions = training::compile_aot(&mut building.guest, &profile, &indices)?;
     let (store, instance) = building.guest.emulator.parts();
-    let mut state = State {
+    let mut state = WizerState {
         store,
         instance,
         globals: 0,
@@ -225,14 +225,14 @@ impl Building {
 }
 
 /// The state of an instance, as wizer wants it.
-struct State<'a> {
+struct WizerState<'a> {
     store: &'a mut Store<Imports>,
     instance: Instance,
     /// Mutable globals: guests that are saved later hold only memory.
     globals: usize,
 }
 
-impl InstanceState for State<'_> {
+impl InstanceState for WizerState<'_> {
     async fn global_get(&mut self, name: &str, _: wasmparser::ValType) -> SnapshotVal {
         self.globals += 1;
         let global = self.instance.get_global(&mut *self.store, name);

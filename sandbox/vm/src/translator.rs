@@ -1,4 +1,4 @@
-//! Compiling what the emulator translates: hot guest code as small modules.
+//! Compiler of translated guest code: hot code comes as small modules.
 //!
 //! The emulator hands over a module and a ticket. A pool of threads of low
 //! priority, shared by the process, compiles it while the guest goes on. What
@@ -43,7 +43,7 @@ type Key = [u8; 32];
 
 /// What became of a module.
 #[derive(Clone)]
-enum State {
+enum ModuleState {
     Waiting,
     Ready(Module),
     Failed,
@@ -103,7 +103,7 @@ pub(super) struct Compiler {
 
 #[derive(Default)]
 struct Shared {
-    modules: Mutex<HashMap<Key, State>>,
+    modules: Mutex<HashMap<Key, ModuleState>>,
     compiled: AtomicU64,
     failed: AtomicU64,
 }
@@ -188,8 +188,8 @@ impl Job {
         let module = check(&self.bytes).then(|| Module::new(engine, &self.bytes));
         let module = module.and_then(Result::ok).filter(is_region);
         let (state, count) = match module {
-            Some(module) => (State::Ready(module), &shared.compiled),
-            None => (State::Failed, &shared.failed),
+            Some(module) => (ModuleState::Ready(module), &shared.compiled),
+            None => (ModuleState::Failed, &shared.failed),
         };
         count.fetch_add(1, Ordering::Relaxed);
         lock(&shared.modules).insert(self.key, state);
@@ -251,7 +251,7 @@ impl Compiler {
         let mut modules = lock(&self.shared.modules);
         if modules.len() >= MAX_KEPT {
             // Guests hold what they use.
-            modules.retain(|_, state| matches!(state, State::Waiting));
+            modules.retain(|_, state| matches!(state, ModuleState::Waiting));
         }
         if let Entry::Vacant(vacant) = modules.entry(key) {
             let job = Job {
@@ -260,7 +260,7 @@ impl Compiler {
                 bytes: bytes.to_vec(),
             };
             if POOL.push(job) {
-                vacant.insert(State::Waiting);
+                vacant.insert(ModuleState::Waiting);
             } else {
                 self.shared.failed.fetch_add(1, Ordering::Relaxed);
             }
@@ -268,9 +268,9 @@ impl Compiler {
     }
 
     /// What became of a module; forgotten ones have failed.
-    fn state(&self, key: &Key) -> State {
+    fn state(&self, key: &Key) -> ModuleState {
         let modules = lock(&self.shared.modules);
-        modules.get(key).cloned().unwrap_or(State::Failed)
+        modules.get(key).cloned().unwrap_or(ModuleState::Failed)
     }
 }
 
@@ -282,8 +282,8 @@ pub(super) struct Translating {
     functions: HashMap<Key, u32>,
 }
 
-/// The answer to a ticket.
-pub(super) enum Answer {
+/// What became of a ticket.
+pub(super) enum Compilation {
     /// The guest has it under that number.
     Known(u32),
     /// To be instantiated; [`Translating::note`] takes its number.
@@ -322,16 +322,18 @@ impl Translating {
     }
 
     /// The next ticket that can be answered.
-    pub fn next(&mut self) -> Option<(u32, Answer)> {
+    pub fn next(&mut self) -> Option<(u32, Compilation)> {
         for at in 0..self.waiting.len() {
             let (ticket, key) = self.waiting[at];
             let answer = match self.functions.get(&key) {
-                Some(number) => Answer::Known(*number),
+                Some(number) => Compilation::Known(*number),
                 None => match self.compiler.state(&key) {
-                    State::Waiting => continue,
-                    State::Failed => Answer::None,
-                    State::Ready(_) if self.functions.len() >= MAX_FUNCTIONS => Answer::None,
-                    State::Ready(module) => Answer::Module(Box::new(module), key),
+                    ModuleState::Waiting => continue,
+                    ModuleState::Failed => Compilation::None,
+                    ModuleState::Ready(_) if self.functions.len() >= MAX_FUNCTIONS => {
+                        Compilation::None
+                    }
+                    ModuleState::Ready(module) => Compilation::Module(Box::new(module), key),
                 },
             };
             self.waiting.swap_remove(at);

@@ -1,4 +1,4 @@
-//! A value that futures wait for: the bridge from a guest's thread to whoever
+//! Watched value that futures wait for: the bridge from a guest's thread to whoever
 //! polls, on any executor or none.
 
 use std::fmt;

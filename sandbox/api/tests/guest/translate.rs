@@ -80,7 +80,7 @@ fn finish(machine: &mut Bare, random: Option<&mut Random>) {
             return;
         }
         if random.is_some() {
-            machine.settle().expect("no trap");
+            machine.drain_translations().expect("no trap");
         }
     }
     panic!("no end: {:x?}", machine.registers());
@@ -230,7 +230,7 @@ fn a_timer_interrupts_a_translated_loop() {
     let mut machine = machine(Execution::Fast(1), &timed_loop());
     while machine.translations().compiled == 0 {
         assert!(machine.run(1000).expect("no trap"));
-        machine.settle().expect("no trap");
+        machine.drain_translations().expect("no trap");
     }
     // The loop was entered, and is not over.
     let before = machine.registers().expect("registers");
