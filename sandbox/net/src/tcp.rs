@@ -106,7 +106,10 @@ impl Tcp {
         };
         let opens = tcp.syn() && !tcp.ack() && !tcp.rst() && !tcp.fin();
         match self.connections.get_mut(&key) {
-            Some(Connection::Joined(flow)) => flow.ingress(packet, stack, out, now),
+            Some(Connection::Joined(flow)) => {
+                flow.acknowledge(&tcp);
+                flow.ingress(packet, stack, out, now);
+            }
             // Repeated, or of a newer attempt from the same port.
             Some(Connection::Held(held)) if opens => held.syn = packet.to_vec(),
             Some(Connection::Held(_)) => {}

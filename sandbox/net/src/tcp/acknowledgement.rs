@@ -24,16 +24,23 @@ pub(super) struct Acknowledgement {
 }
 
 impl Acknowledgement {
-    /// That of a segment in its packet; a SYN's window has another scale.
-    pub(super) fn of(packet: &[u8]) -> Option<Self> {
-        let ip = Ipv4Packet::new_checked(packet).ok()?;
-        let tcp = TcpPacket::new_checked(ip.payload()).ok()?;
+    /// That of a segment; a SYN's window has another scale.
+    pub(super) fn of(tcp: &TcpPacket<&[u8]>) -> Option<Self> {
         let counts = tcp.ack() && !tcp.syn() && !tcp.rst();
         counts.then(|| Self {
             sequence: tcp.seq_number() + tcp.segment_len(),
             number: tcp.ack_number(),
             window: tcp.window_len(),
         })
+    }
+
+    pub(super) fn number(self) -> TcpSeqNumber {
+        self.number
+    }
+
+    /// Whether the guest takes bytes.
+    pub(super) fn is_open(self) -> bool {
+        self.window > 0
     }
 
     /// The packets that have smoltcp send again. A changed window first, since

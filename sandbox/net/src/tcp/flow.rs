@@ -21,6 +21,7 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, Shutdown, sockopt};
 use smoltcp::iface::{SocketHandle, SocketSet};
 use smoltcp::socket::tcp::{RecvError, Socket, SocketBuffer, State};
+use smoltcp::wire::TcpPacket;
 use std::time::{Duration, Instant};
 
 /// Buffer of each direction by the number of connections there are: few fast
@@ -32,8 +33,18 @@ const SMALL_BUFFER: usize = 16 << 10;
 /// asked at once while a window is closed.
 const MIN_TIMER: Duration = Duration::from_millis(1);
 
-/// After which silence of the guest bytes go again that smoltcp has no timer for.
-const STALLED: Duration = Duration::from_millis(200);
+/// After which silence of the guest unacknowledged bytes go again; twice as long
+/// each time, unless smoltcp's own timer is sooner.
+const RETRANSMIT_AFTER: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(1));
+
+/// A way to have smoltcp send what is unacknowledged again.
+#[derive(Copy, Clone, Debug)]
+enum Resend {
+    /// Three duplicates of the guest's last acknowledgement: it has no timer.
+    Duplicates,
+    /// Its clock is set forward by so much, to its retransmission timer.
+    Forward(Duration),
+}
 
 /// A connection.
 pub(super) struct Flow {
@@ -61,8 +72,12 @@ pub(super) struct Flow {
     pending: bool,
     timer: Option<Instant>,
     acknowledgement: Option<Acknowledgement>,
-    /// When to have smoltcp send again what it has no timer for.
-    stalled: Option<Instant>,
+    /// What has smoltcp send again when the timer is due, unless that is its own.
+    resend: Option<Resend>,
+    /// After which silence that is.
+    retransmit_after: Duration,
+    /// By how much smoltcp's clock for this connection is ahead.
+    ahead: Duration,
 }
 
 fn socket(connections: usize) -> Socket<'static> {
@@ -99,7 +114,9 @@ impl Flow {
             pending: true,
             timer: None,
             acknowledgement: None,
-            stalled: None,
+            resend: None,
+            retransmit_after: RETRANSMIT_AFTER.0,
+            ahead: Duration::ZERO,
         }
     }
 
@@ -163,10 +180,9 @@ impl Flow {
         out: &mut Outbox,
         now: Instant,
     ) {
-        stack.ingress(packet, &mut self.sockets, out, now);
+        stack.ingress(packet, &mut self.sockets, out, now + self.ahead);
         self.pending = true;
         self.acknowledged = false;
-        self.acknowledgement = Acknowledgement::of(packet).or(self.acknowledgement);
         match self.state() {
             State::Established => self.established = true,
             State::CloseWait | State::LastAck | State::Closing | State::TimeWait => {
@@ -174,6 +190,15 @@ impl Flow {
                 self.guest_ended = true;
             }
             _ => {}
+        }
+    }
+
+    /// Keeps what a segment of the guest acknowledges.
+    pub(super) fn acknowledge(&mut self, segment: &TcpPacket<&[u8]>) {
+        let last = self.acknowledgement;
+        self.acknowledgement = Acknowledgement::of(segment).or(last);
+        if self.acknowledgement.map(Acknowledgement::number) != last.map(Acknowledgement::number) {
+            self.retransmit_after = RETRANSMIT_AFTER.0;
         }
     }
 
@@ -307,36 +332,54 @@ impl Flow {
             self.pending = false;
             return false;
         }
-        if self.stalled.is_some_and(|at| at <= now) {
+        if self.timer.is_some_and(|timer| timer <= now) {
             self.send_again(stack, out, now);
         }
-        let sent = stack.egress(&mut self.sockets, out, now);
+        let sent = stack.egress(&mut self.sockets, out, now + self.ahead);
         if !sent && !out.held_back() {
             self.pending = false;
             self.acknowledged = self.state() == State::TimeWait;
-            let timer = stack.poll_at(&self.sockets, now);
-            let timer = timer.filter(|_| !self.acknowledged);
-            let waits = timer.is_none() && self.socket().send_queue() > 0;
-            self.stalled = waits.then_some(now + STALLED);
-            self.timer = timer
-                .map(|timer| timer.max(now + MIN_TIMER))
-                .or(self.stalled);
+            self.set_timer(stack, now);
         }
         sent
     }
 
-    /// Has smoltcp send again from what the guest acknowledged last.
+    fn set_timer(&mut self, stack: &mut Stack, now: Instant) {
+        let timer = stack.poll_at(&self.sockets, now + self.ahead);
+        let timer = timer.filter(|_| !self.acknowledged);
+        let timer = timer.map(|timer| timer.checked_sub(self.ahead).unwrap_or(now));
+        let again = now + self.retransmit_after;
+        // A closed window is probed at smoltcp's pace.
+        let open = self.acknowledgement.is_some_and(Acknowledgement::is_open);
+        self.resend = match timer {
+            _ if self.socket().send_queue() == 0 => None,
+            None => Some(Resend::Duplicates),
+            Some(timer) if open && timer > again => Some(Resend::Forward(timer - again)),
+            Some(_) => None,
+        };
+        self.timer = match self.resend {
+            Some(_) => Some(again),
+            None => timer.map(|timer| timer.max(now + MIN_TIMER)),
+        };
+    }
+
+    /// Has smoltcp send again what the guest did not acknowledge, if the timer is
+    /// there for that.
     fn send_again(&mut self, stack: &mut Stack, out: &mut Outbox, now: Instant) {
-        self.stalled = None;
-        let ends = (
-            self.socket().remote_endpoint(),
-            self.socket().local_endpoint(),
-        );
-        let (Some(last), (Some(guest), Some(peer))) = (self.acknowledgement, ends) else {
+        let Some(resend) = self.resend.take() else {
             return;
         };
-        for packet in last.duplicates(guest, peer) {
-            stack.ingress(&packet, &mut self.sockets, out, now);
+        self.retransmit_after = RETRANSMIT_AFTER.1.min(self.retransmit_after * 2);
+        let socket = self.socket();
+        let ends = (socket.remote_endpoint(), socket.local_endpoint());
+        match (resend, self.acknowledgement, ends) {
+            (Resend::Forward(by), ..) => self.ahead += by,
+            (Resend::Duplicates, Some(last), (Some(guest), Some(peer))) => {
+                for packet in last.duplicates(guest, peer) {
+                    stack.ingress(&packet, &mut self.sockets, out, now + self.ahead);
+                }
+            }
+            (Resend::Duplicates, ..) => {}
         }
     }
 

@@ -75,25 +75,40 @@ pub fn segment(
     control: TcpControl,
     ack: Option<i32>,
 ) -> Vec<u8> {
+    let syn = control == TcpControl::Syn;
     let repr = TcpRepr {
-        src_port: from_port,
-        dst_port: to.1,
+        ack_number: ack.map(TcpSeqNumber),
+        window_scale: syn.then_some(3),
+        max_seg_size: syn.then_some(1460),
+        ..bare(from_port, to.1, control)
+    };
+    tcp(to.0, &repr)
+}
+
+/// A segment without bytes and options.
+pub fn bare(src_port: u16, dst_port: u16, control: TcpControl) -> TcpRepr<'static> {
+    TcpRepr {
+        src_port,
+        dst_port,
         control,
         seq_number: TcpSeqNumber(1000),
-        ack_number: ack.map(TcpSeqNumber),
+        ack_number: None,
         window_len: 65_000,
-        window_scale: (control == TcpControl::Syn).then_some(3),
-        max_seg_size: (control == TcpControl::Syn).then_some(1460),
+        window_scale: None,
+        max_seg_size: None,
         sack_permitted: false,
         sack_ranges: [None; 3],
         timestamp: None,
         payload: &[],
-    };
+    }
+}
+
+pub fn tcp(to: Ipv4Addr, repr: &TcpRepr<'_>) -> Vec<u8> {
     let mut bytes = vec![0; repr.buffer_len()];
     let caps = ChecksumCapabilities::default();
     let packet = &mut TcpPacket::new_unchecked(&mut bytes);
-    repr.emit(packet, &GUEST.into(), &to.0.into(), &caps);
-    ipv4(GUEST, to.0, IpProtocol::Tcp, &bytes)
+    repr.emit(packet, &GUEST.into(), &to.into(), &caps);
+    ipv4(GUEST, to, IpProtocol::Tcp, &bytes)
 }
 
 pub fn echo(to: Ipv4Addr, data: &[u8]) -> Vec<u8> {
