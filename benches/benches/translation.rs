@@ -2,9 +2,8 @@
 //! compiled with the image) and against interpretation: how long commands take,
 //! each in a guest that was just started.
 //!
-//! `cargo bench -p a99-benches --features sandbox --bench translation`, with an
-//! image built; needs the profile's time of compiling wasmtime. The results that
-//! decided what an image holds stand in docs/sandbox.md.
+//! `cargo bench --profile sandbox -p a99-benches --features sandbox --bench
+//! translation`, with an image built. The results stand in docs/sandbox.md.
 
 use a99_sandbox::image::{Cache, Event};
 use a99_sandbox::{Image, Sandbox, Translate, block_on};
@@ -13,9 +12,9 @@ use std::time::{Duration, Instant};
 
 const MODES: [(&str, Translate); 4] = [
     ("off", Translate::Off),
-    ("aot", Translate::Ready),
+    ("ready", Translate::Ready),
     ("auto", Translate::Auto),
-    ("eager", Translate::On),
+    ("on", Translate::On),
 ];
 
 /// What a guest runs: short, typical, and long enough for translation to pay.

@@ -116,9 +116,16 @@ pub mod suite {
 
 #[cfg(test)]
 pub(crate) mod testing {
+    use a99_core::json::{Document, Limits};
+    use a99_core::value::Value;
     use std::future::Future;
     use std::pin::pin;
     use std::task::{Context, Poll, Waker};
+
+    pub(crate) fn value(json: &str) -> Value {
+        let document = Document::parse(json, &Limits::default()).expect("JSON");
+        document.to_value(document.root())
+    }
 
     /// Polls a future of in-memory capabilities, which are always ready.
     pub(crate) fn block_on<F: Future>(future: F) -> F::Output {

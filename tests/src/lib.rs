@@ -8,6 +8,6 @@ pub mod attacks;
 pub mod differential;
 pub mod fuzz;
 pub mod generate;
+pub mod numbers;
 pub mod oracle;
-
 pub mod vectors;

@@ -205,12 +205,10 @@ impl Script {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::block_on;
-    use a99_core::json::{Document, Limits};
+    use crate::testing::{block_on, value};
 
     fn script(json: &str) -> Result<Script, ScriptError> {
-        let document = Document::parse(json, &Limits::default()).expect("JSON");
-        Script::new(document.to_value(document.root()))
+        Script::new(value(json))
     }
 
     fn granted(json: &str) -> Result<Vec<&'static str>, ScriptError> {

@@ -221,12 +221,7 @@ const MAX_ELAPSED_MS: f64 = 86_400_000.0;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use a99_core::json::{Document, Limits};
-
-    fn value(json: &str) -> Value {
-        let document = Document::parse(json, &Limits::default()).expect("JSON");
-        document.to_value(document.root())
-    }
+    use crate::testing::value;
 
     #[test]
     fn by_key() {

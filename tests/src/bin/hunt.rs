@@ -10,25 +10,14 @@
 
 use a99_testkit::differential::difference;
 use a99_testkit::generate::Case;
+use a99_testkit::numbers::Numbers;
 use std::collections::BTreeSet;
 
 /// Programs unless said otherwise.
 const COUNT: u64 = 2_000;
 
 /// Longest string of bytes for a program.
-const MAX_BYTES: u64 = 900;
-
-/// Marsaglia's xorshift: the same numbers everywhere.
-struct Numbers(u64);
-
-impl Numbers {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-}
+const MAX_BYTES: usize = 900;
 
 /// The program of these bytes; with `--builtins` one that calls all of them.
 fn grow(bytes: &[u8]) -> Case {
@@ -80,12 +69,9 @@ fn main() {
     let mut kinds = BTreeSet::new();
     let (mut bad, mut errors) = (0, 0);
     for i in 0..count {
-        let mut numbers = Numbers(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ (i + 1) << 1 | 1);
-        for _ in 0..8 {
-            numbers.next();
-        }
-        let n = numbers.next() % MAX_BYTES;
-        let bytes: Vec<u8> = (0..n).map(|_| (numbers.next() >> 32) as u8).collect();
+        let mut numbers = Numbers::new(seed << 40 ^ i);
+        let count = numbers.below(MAX_BYTES);
+        let bytes = numbers.bytes(count);
         let Some(why) = difference(&grow(&bytes)) else {
             continue;
         };

@@ -13,7 +13,8 @@
     reason = "a program for people"
 )]
 
-use a99_testkit::fuzz::artifact::{Fate, Numbers, attempt, mutate, seeds};
+use a99_testkit::fuzz::artifact::{Fate, attempt, mutate, seeds};
+use a99_testkit::numbers::Numbers;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;

@@ -8,6 +8,7 @@
 //! fuel counts as a failure.
 
 use super::{ENGINE, HEAP_BYTES};
+use crate::numbers::Numbers;
 use a99_core::artifact::{DecodeOptions, EncodeOptions, decode};
 use a99_core::fuel::Fuel;
 use a99_core::verify::Artifact;
@@ -148,34 +149,6 @@ pub fn mutated(data: &[u8]) {
     }));
     mutate(&bytes, &mut mutant, &mut numbers);
     attempt(&mutant);
-}
-
-/// Marsaglia's xorshift: the same numbers everywhere.
-#[derive(Clone, Debug)]
-pub struct Numbers(u64);
-
-impl Numbers {
-    /// Numbers that follow from a seed.
-    #[must_use]
-    pub fn new(seed: u64) -> Numbers {
-        let mut numbers = Numbers(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
-        for _ in 0..8 {
-            numbers.next();
-        }
-        numbers
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    /// A number below `n`; 0 if `n` is.
-    pub fn below(&mut self, n: usize) -> usize {
-        (self.next() >> 16) as usize % n.max(1)
-    }
 }
 
 /// Changes a file in one to three places and corrects the hash: `mutant` becomes

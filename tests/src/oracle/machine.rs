@@ -146,9 +146,7 @@ pub(super) struct Machine<'h> {
     pub procedures: HashMap<JsStr, (Rc<Value>, f64)>,
     /// Milliseconds that scripted answers have taken; nothing sleeps.
     pub waited_ms: f64,
-    /// The price of the search that is about to be made.
-    pub search_price: i64,
-    /// What it asks for, resolved for that price.
+    /// What the search that is about to be made asks for, resolved for its price.
     pub search_k: Option<OVal>,
     /// Whether the error that is under way stands in a trace event already.
     pub traced: bool,
@@ -289,7 +287,6 @@ fn run_here(
         agent_depth: 0,
         procedures: HashMap::new(),
         waited_ms: 0.0,
-        search_price: 0,
         search_k: None,
         traced: false,
         started: Instant::now(),

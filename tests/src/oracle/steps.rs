@@ -159,9 +159,7 @@ impl Machine<'_> {
         } else if custom.is_none() && matches!(op, "storeVectorSearch" | "storeSearch") {
             // The number of answers is part of the price, which is taken when
             // the search is made.
-            let k = self.resolve(node.get("k"), scope)?;
-            self.search_price = price.saturating_add(answers(&k));
-            self.search_k = Some(k);
+            self.search_k = Some(self.resolve(node.get("k"), scope)?);
             return Ok(());
         }
         self.meter.take(price)
@@ -173,9 +171,9 @@ impl Machine<'_> {
         if self.opts.cost_overrides.contains_key(op) {
             return Ok(());
         }
-        let base = prices::of(op).map_or(0, |p| p.0);
-        let price = k.map_or(self.search_price, |k| base.saturating_add(answers(k)));
-        self.meter.take(price)?;
+        let base = prices::price(op, self.meter.model());
+        let number = k.or(resolved.as_ref()).map_or(0, answers);
+        self.meter.take(base.saturating_add(number))?;
         // It goes to the host, which has nothing to search in.
         match (k, resolved) {
             (None, Some(k)) => super::meter::pay_crossing(&k),

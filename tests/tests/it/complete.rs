@@ -7,6 +7,7 @@ use a99_core::json::{Document, Limits};
 use a99_core::program::ops::TABLE;
 use a99_core::value::Value;
 use a99_testkit::generate::{Case, atoms, builtins};
+use a99_testkit::numbers::Numbers;
 use a99_testkit::oracle::{NoHost, OracleOptions, run};
 use a99_testkit::vectors::read_file;
 use agent99::{Capabilities, Engine};
@@ -303,7 +304,7 @@ fn every_member_is_generated() {
     check(&missing);
 }
 
-/// The atoms of random programs, from bytes of Marsaglia's xorshift.
+/// The atoms of random programs.
 fn generated() -> BTreeSet<String> {
     fn note(value: &Value, names: &mut BTreeSet<String>) {
         if let Some(op) = value.get("op").and_then(Value::as_str) {
@@ -316,16 +317,9 @@ fn generated() -> BTreeSet<String> {
         }
     }
     let mut names = BTreeSet::new();
-    let mut state = 7u64;
+    let mut numbers = Numbers::of_state(7);
     for _ in 0..10_000 {
-        let bytes: Vec<u8> = (0..400)
-            .map(|_| {
-                state ^= state << 13;
-                state ^= state >> 7;
-                state ^= state << 17;
-                (state >> 32) as u8
-            })
-            .collect();
+        let bytes = numbers.bytes(400);
         note(&Case::with_builtins(&bytes).program(), &mut names);
     }
     names

@@ -89,22 +89,24 @@ const LOAD: Op = Op::LoadK {
     k: ConstIdx(0),
 };
 
+/// Its block 1 goes to itself.
+const LOOP: [Op; 6] = [
+    FUEL0,
+    LOAD,
+    FUEL1,
+    Op::JTrue {
+        src: Reg(0),
+        to: Target(2),
+    },
+    FUEL2,
+    RET,
+];
+
 #[test]
 fn a_loop_is_charged() {
-    let code = [
-        FUEL0,
-        LOAD,
-        FUEL1,
-        Op::JTrue {
-            src: Reg(0),
-            to: Target(2),
-        },
-        FUEL2,
-        RET,
-    ];
-    assert_eq!(one(&code, &[]), UNCHARGED_CODE);
-    assert_eq!(one(&code, &[1]), UNCHARGED_CODE);
-    assert_eq!(one(&code, &[3]), "");
+    assert_eq!(one(&LOOP, &[]), UNCHARGED_CODE);
+    assert_eq!(one(&LOOP, &[1]), UNCHARGED_CODE);
+    assert_eq!(one(&LOOP, &[3]), "");
     let endless = [FUEL0, Op::Jmp { to: Target(0) }];
     assert_eq!(one(&endless, &[]), UNCHARGED_CODE);
     assert_eq!(one(&endless, &[1]), "");
@@ -349,17 +351,6 @@ fn calls_are_paid_by_the_caller_or_by_what_is_called() {
 
 #[test]
 fn a_host_that_charges_nothing_for_what_the_program_relies_on_is_told() {
-    let code = [
-        FUEL0,
-        LOAD,
-        FUEL1,
-        Op::JTrue {
-            src: Reg(0),
-            to: Target(2),
-        },
-        FUEL2,
-        RET,
-    ];
     let mut p = empty();
     p.consts = vec![Const::Null];
     p.ops = vec![OpRef {
@@ -368,7 +359,7 @@ fn a_host_that_charges_nothing_for_what_the_program_relies_on_is_told() {
         needs_body: false,
         signature: NO_SIGNATURE,
     }];
-    let mut f = function(&code, &[], 8);
+    let mut f = function(&LOOP, &[], 8);
     f.steps.push(Step {
         parent: 0,
         start: 2,

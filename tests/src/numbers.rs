@@ -1,0 +1,42 @@
+//! Random numbers of tests: Marsaglia's xorshift, the same everywhere.
+
+/// Its state.
+#[derive(Clone, Debug)]
+pub struct Numbers(u64);
+
+impl Numbers {
+    /// Numbers that follow from a seed; near seeds give far numbers.
+    #[must_use]
+    pub fn new(seed: u64) -> Numbers {
+        let mut numbers = Numbers(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
+        for _ in 0..8 {
+            numbers.next();
+        }
+        numbers
+    }
+
+    /// Numbers that begin with this state, which is not 0.
+    #[must_use]
+    pub fn of_state(state: u64) -> Numbers {
+        Numbers(state)
+    }
+
+    /// The next state.
+    #[expect(clippy::should_implement_trait, reason = "there is no end")]
+    pub fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    /// A number below `n`; 0 if `n` is.
+    pub fn below(&mut self, n: usize) -> usize {
+        (self.next() >> 16) as usize % n.max(1)
+    }
+
+    /// The bytes of a random program.
+    pub fn bytes(&mut self, count: usize) -> Vec<u8> {
+        (0..count).map(|_| (self.next() >> 32) as u8).collect()
+    }
+}
