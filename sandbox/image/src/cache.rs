@@ -1,4 +1,4 @@
-//! The cache folder: where images live between builds, outside of any clone.
+//! Image cache: the folder where images live between builds, outside of any clone.
 //!
 //! ```text
 //! image/building         locked by the one builder at a time
@@ -10,7 +10,7 @@
 //! image/current.json     the results of the last build, by step
 //! ```
 //!
-//! A result is written beside its place and moved there when it is complete,
+//! A result is written elsewhere and moved here when it is complete,
 //! so that a reader sees all of it or nothing; [`super::entry`] tells a sound
 //! result from a damaged one.
 
@@ -108,10 +108,10 @@ impl Cache {
 
     /// The result of a step, if it is there and sound.
     pub fn find(&self, step: &str, key: &str) -> Result<Option<Entry>, ImageError> {
-        Entry::open(self.place(step, key), step, key)
+        Entry::open(self.result_folder(step, key), step, key)
     }
 
-    /// Moves a finished folder to its place as the result of a step.
+    /// Moves a finished folder to where the result of a step is kept.
     pub fn publish(
         &self,
         step: &str,
@@ -119,7 +119,7 @@ impl Cache {
         done: &Path,
         elapsed: Duration,
     ) -> Result<Entry, ImageError> {
-        let folder = self.place(step, &inputs.key());
+        let folder = self.result_folder(step, &inputs.key());
         let manifest = Manifest::seal(done, step, inputs, elapsed)?;
         remove(&folder)?;
         fs::rename(done, &folder).at(&folder)?;
@@ -189,7 +189,7 @@ impl Cache {
         self.root.join("steps")
     }
 
-    fn place(&self, step: &str, key: &str) -> PathBuf {
+    fn result_folder(&self, step: &str, key: &str) -> PathBuf {
         self.steps().join(format!("{step}-{key}"))
     }
 
@@ -198,7 +198,7 @@ impl Cache {
     fn forget_old(&self, step: &str, made: &Path) -> Result<(), ImageError> {
         let mut others = Vec::new();
         let current = self.current_keys().remove(step);
-        let current = current.map(|key| self.place(step, &key));
+        let current = current.map(|key| self.result_folder(step, &key));
         let steps = self.steps();
         for entry in fs::read_dir(&steps).at(&steps)? {
             let path = entry.at(&steps)?.path();
@@ -242,7 +242,7 @@ fn user_folder(set: impl Fn(&str) -> Option<OsString>) -> Result<PathBuf, ImageE
     })
 }
 
-/// Writes a file beside its place and moves it there.
+/// Writes a file atomically: beside its path, then moved there.
 pub(crate) fn write_whole(path: &Path, content: &[u8]) -> Result<(), ImageError> {
     let beside = path.with_extension("new");
     fs::write(&beside, content).at(&beside)?;

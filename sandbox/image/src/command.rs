@@ -1,4 +1,4 @@
-//! Running other programs.
+//! Child processes: running other programs.
 //!
 //! Every program runs in the C locale, because its messages are read here, and
 //! without what a surrounding `make` would tell it.

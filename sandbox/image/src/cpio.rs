@@ -1,4 +1,4 @@
-//! Writing cpio archives in the `newc` form that the kernel unpacks
+//! Cpio writer: archives in the `newc` form that the kernel unpacks
 //! (Documentation/driver-api/early-userspace/buffer-format.rst).
 //!
 //! The same tree gives the same bytes: entries come in the order of their
@@ -87,7 +87,7 @@ impl Tree {
 
     /// The archive.
     pub fn archive(&self) -> Result<Vec<u8>, ImageError> {
-        let mut archive = Archive::default();
+        let mut archive = ArchiveWriter::default();
         for (path, node) in self.iter() {
             match node {
                 Node::Folder(mode) => archive.entry(path, FOLDER | mode, &[], (0, 0))?,
@@ -107,12 +107,12 @@ impl Tree {
 }
 
 #[derive(Default)]
-struct Archive {
+struct ArchiveWriter {
     bytes: Vec<u8>,
     entries: u32,
 }
 
-impl Archive {
+impl ArchiveWriter {
     fn entry(
         &mut self,
         path: &str,
@@ -190,9 +190,9 @@ mod tests {
     }
 
     /// Mode, device, name and content.
-    type Entry = (u32, (u32, u32), String, Vec<u8>);
+    type CpioEntry = (u32, (u32, u32), String, Vec<u8>);
 
-    fn parse(mut bytes: &[u8]) -> Vec<Entry> {
+    fn parse(mut bytes: &[u8]) -> Vec<CpioEntry> {
         let total = bytes.len();
         let mut entries = Vec::new();
         while !bytes.is_empty() {

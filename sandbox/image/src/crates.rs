@@ -1,6 +1,5 @@
-//! The two programs of our own that an image contains, built from their
-//! crates by cargo: the emulator as a WebAssembly module, and the agent that
-//! runs inside the guest.
+//! Cargo builds of the two programs of our own that an image contains: the
+//! emulator as a WebAssembly module, and the agent that runs inside the guest.
 //!
 //! They need a clone of the project and its Rust toolchain; missing targets
 //! are added by rustup.
@@ -8,7 +7,7 @@
 use super::command::{finish, logged, output, program, tail};
 use super::digest::{self, Inputs};
 use super::error::{At, ErrorCode, ImageError};
-use super::step::{Site, Step};
+use super::step::{Step, StepContext};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -194,9 +193,9 @@ impl Step for CrateBuild {
         ROOM
     }
 
-    fn run(&self, site: &mut Site<'_>, out: &Path) -> Result<(), ImageError> {
+    fn run(&self, context: &mut StepContext<'_>, out: &Path) -> Result<(), ImageError> {
         add_target(&self.sources, self.recipe.target)?;
-        logged(&mut self.cargo(), &site.work().join("log"))?;
+        logged(&mut self.cargo(), &context.work().join("log"))?;
         let made = self
             .cargo_folder
             .join(self.recipe.target)
@@ -211,9 +210,9 @@ fn source_files(sources: &Path, folder: &str) -> Result<BTreeMap<String, PathBuf
     let mut files = BTreeMap::new();
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
-        let place = sources.join(&folder);
-        for entry in fs::read_dir(&place).at(&place)? {
-            let path = entry.at(&place)?.path();
+        let host_folder = sources.join(&folder);
+        for entry in fs::read_dir(&host_folder).at(&host_folder)? {
+            let path = entry.at(&host_folder)?.path();
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             let below = format!("{folder}/{name}");
             if !path.is_dir() {

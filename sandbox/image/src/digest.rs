@@ -1,4 +1,4 @@
-//! SHA-256 of texts, files and lists of inputs.
+//! Digests: SHA-256 of texts, files and lists of inputs.
 
 use super::error::{At, ImageError};
 use serde::{Deserialize, Serialize};

@@ -1,5 +1,5 @@
-//! Which libraries a program needs, and where its sections are: ELF files
-//! (System V gABI, chapters 4 and 5), 64-bit and little-endian.
+//! ELF reader: which libraries a program needs, and where its sections are (System V
+//! gABI, chapters 4 and 5), 64-bit and little-endian.
 
 use std::ops::Range;
 
@@ -83,8 +83,8 @@ pub fn section(bytes: &[u8], name: &str) -> Option<Range<usize>> {
     let names = u64_at(header(usize::from(u16_at(bytes, 62)?))?, 24)?;
     (0..count).find_map(|index| {
         let header = header(index)?;
-        let place = names.checked_add(u32_at(header, 0)?.into())?;
-        if text_at(bytes, place)? != name {
+        let offset = names.checked_add(u32_at(header, 0)?.into())?;
+        if text_at(bytes, offset)? != name {
             return None;
         }
         let start = usize::try_from(u64_at(header, 24)?).ok()?;

@@ -1,6 +1,6 @@
-//! A step's result: files, and the manifest that tells what they are.
+//! Cache entry: the files of a step's result, and the manifest that describes them.
 //!
-//! The manifest tells size, hash, inode and time of each file. A file that is
+//! The manifest holds size, hash, inode and time of each file. A file that is
 //! as the manifest says is trusted; one with another inode or time is hashed
 //! again; one with another hash, or one that others own or may write to, makes
 //! the whole result void.
@@ -83,7 +83,7 @@ impl Entry {
         Ok(entry.check()?.then_some(entry))
     }
 
-    /// The place of one of the files.
+    /// The path of one of the files.
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }

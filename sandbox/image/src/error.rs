@@ -1,4 +1,4 @@
-//! What can go wrong while an image is built, each with a stable code.
+//! Errors of building an image, each with a stable code.
 
 use std::fmt;
 use std::io;
@@ -121,7 +121,7 @@ impl ImageError {
     }
 }
 
-/// There is no room left at a place.
+/// There is no room left in a folder.
 pub(crate) fn disk_full(subject: impl Into<String>) -> ImageError {
     ImageError::new(ErrorCode::DiskFull, subject, "no space left")
         .help("make room, or name another folder in A99_CACHE_DIR")

@@ -1,4 +1,4 @@
-//! The kernel: Debian's source, configured from nothing but our own options,
+//! Kernel build: Debian's source, configured from nothing but our own options,
 //! and changed where no option reaches.
 
 use super::command::{finish, logged, output, program, tail};
@@ -6,7 +6,7 @@ use super::digest::Inputs;
 use super::error::{At, ErrorCode, ImageError};
 use super::licences;
 use super::packages::{self, Wanted};
-use super::step::{Site, Step};
+use super::step::{Step, StepContext};
 use super::tools;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -133,16 +133,16 @@ impl Step for Kernel {
         ROOM
     }
 
-    fn run(&self, site: &mut Site<'_>, out: &Path) -> Result<(), ImageError> {
-        site.detail("unpacking the source");
-        let source = unpack(site)?;
+    fn run(&self, context: &mut StepContext<'_>, out: &Path) -> Result<(), ImageError> {
+        context.detail("unpacking the source");
+        let source = unpack(context)?;
         for patch in PATCHES {
             apply(patch, &source)?;
         }
-        site.detail("configuring");
-        let log = site.work().join("log");
+        context.detail("configuring");
+        let log = context.work().join("log");
         configure(&source, &self.config, &log)?;
-        site.detail("compiling");
+        context.detail("compiling");
         let jobs = std::thread::available_parallelism().map_or(1, usize::from);
         logged(make(&source).arg(format!("-j{jobs}")).arg(IMAGE), &log)?;
         let image = source.join("arch/riscv/boot").join(IMAGE);
@@ -150,18 +150,18 @@ impl Step for Kernel {
         let config = source.join(".config");
         fs::copy(&config, out.join(CONFIGURATION)).at(&config)?;
         let notice = source.join("COPYING");
-        let licence_folder = licences::collect(site, &self.packages(), out)?;
+        let licence_folder = licences::collect(context, &self.packages(), out)?;
         fs::copy(&notice, licence_folder.join("linux-COPYING")).at(&notice)?;
         Ok(())
     }
 }
 
-fn unpack(site: &Site<'_>) -> Result<PathBuf, ImageError> {
+fn unpack(context: &StepContext<'_>) -> Result<PathBuf, ImageError> {
     let [wanted] = packages::kernel()[..] else {
         return Err(unexpected("one package was expected"));
     };
-    let package = site.work().join("package");
-    let deb = site.package(wanted)?;
+    let package = context.work().join("package");
+    let deb = context.package(wanted)?;
     output(program("dpkg-deb").arg("-x").arg(&deb).arg(&package))?;
     let name = packages::KERNEL_SOURCE;
     let archive = package.join("usr/src").join(format!("{name}.tar.xz"));
@@ -169,7 +169,7 @@ fn unpack(site: &Site<'_>) -> Result<PathBuf, ImageError> {
         return Err(unexpected("it has no archive of the source"));
     }
     let mut tar = program("tar");
-    tar.arg("-xJf").arg(&archive).arg("-C").arg(site.work());
+    tar.arg("-xJf").arg(&archive).arg("-C").arg(context.work());
     // A root user's tar would try to give the files to Debian's builder.
     tar.arg("--no-same-owner");
     for folder in LEFT_OUT {
@@ -177,7 +177,7 @@ fn unpack(site: &Site<'_>) -> Result<PathBuf, ImageError> {
     }
     output(&mut tar)?;
     super::cache::remove(&package)?;
-    Ok(site.work().join(name))
+    Ok(context.work().join(name))
 }
 
 fn unexpected(reason: &str) -> ImageError {

@@ -139,7 +139,7 @@ pub fn build(
 /// # Errors
 ///
 /// [`ErrorCode::NotBuilt`] names the first step whose result is not there.
-pub fn look(
+pub fn find_built(
     cache: &Cache,
     options: &Options,
     machine: Option<&dyn Machine>,

@@ -1,4 +1,4 @@
-//! The licences of what an image contains, collected beside it.
+//! Licence texts of what an image contains, collected beside it.
 //!
 //! Images are built locally from Debian's packages. Whoever passes one on
 //! owes the texts, and the sources that `packages.json` names.
@@ -6,7 +6,7 @@
 use super::command::{output, program};
 use super::error::{At, ImageError};
 use super::packages::Wanted;
-use super::step::Site;
+use super::step::StepContext;
 use serde::Serialize;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ const MAX_LINKS: usize = 8;
 
 /// A package that is part of the image.
 #[derive(Debug, Serialize)]
-struct Origin<'a> {
+struct LicenceSource<'a> {
     package: &'a str,
     version: String,
     /// Name and version of Debian's source package.
@@ -31,17 +31,17 @@ struct Origin<'a> {
 /// Copies the licence of each package into the result, and lists them. Gives
 /// the folder.
 pub(super) fn collect(
-    site: &Site<'_>,
+    context: &StepContext<'_>,
     wanted: &[Wanted],
     out: &Path,
 ) -> Result<PathBuf, ImageError> {
     let folder = out.join(FOLDER);
     fs::create_dir_all(&folder).at(&folder)?;
-    let unpacked = site.work().join("documentation");
+    let unpacked = context.work().join("documentation");
     fs::create_dir_all(&unpacked).at(&unpacked)?;
     let mut origins = Vec::new();
     for wanted in wanted {
-        let deb = site.package(*wanted)?;
+        let deb = context.package(*wanted)?;
         unpack_documentation(&deb, &unpacked)?;
         origins.push(origin(wanted.name, &deb)?);
     }
@@ -64,7 +64,7 @@ pub(super) fn collect(
     Ok(folder)
 }
 
-fn origin<'a>(name: &'a str, deb: &Path) -> Result<Origin<'a>, ImageError> {
+fn origin<'a>(name: &'a str, deb: &Path) -> Result<LicenceSource<'a>, ImageError> {
     let field = |field: &str| {
         let text = output(program("dpkg-deb").arg("-f").arg(deb).arg(field))?;
         Ok::<String, ImageError>(text.trim().to_owned())
@@ -76,7 +76,7 @@ fn origin<'a>(name: &'a str, deb: &Path) -> Result<Origin<'a>, ImageError> {
         source if source.contains('(') => source,
         source => format!("{source} ({version})"),
     };
-    Ok(Origin {
+    Ok(LicenceSource {
         package: name,
         version,
         source,

@@ -1,4 +1,4 @@
-//! The lock file: which version of each package an image is made of.
+//! Lock file: which version of each package an image is made of.
 //!
 //! It is committed. A hash in it was taken from an index that Debian had
 //! signed; a package with this hash is therefore as good as a signed one.

@@ -1,5 +1,5 @@
-//! The last two steps: boot the guest once and save it as a module that goes
-//! on from there, and compile that module for this processor.
+//! Snapshot and precompilation, the last two steps: boot the guest once and save it
+//! as a module that goes on from there, and compile that module for this processor.
 //!
 //! How a guest is run is not known here. Whoever can run one gives a
 //! [`Machine`]; the steps know what the results depend on. Of the two the
@@ -11,7 +11,7 @@ use super::entry::Entry;
 use super::error::{At, ImageError};
 use super::portable::is_imported;
 use super::seal::SealKey;
-use super::step::{Site, Step};
+use super::step::{Step, StepContext};
 use super::{kernel, rootfs};
 use std::fs;
 use std::path::Path;
@@ -62,7 +62,7 @@ pub struct Parts<'a> {
     pub disk: &'a Path,
 }
 
-/// Who can run a guest.
+/// Runner of guests.
 pub trait Machine {
     /// What a snapshot depends on besides its parts, such as the size of the
     /// guest's memory.
@@ -96,9 +96,9 @@ pub trait Machine {
     /// Whether a compiled module is one that was made here and not touched since.
     fn is_sealed(&self, file: &Path, key: &SealKey) -> bool;
 
-    /// Reads a compiled module in full, checks that it may be loaded, starts a
-    /// guest from it and runs a command there.
-    fn prove(&self, file: &Path, key: &SealKey, imported: bool) -> Result<(), ImageError>;
+    /// Smoke test: reads a compiled module in full, checks that it may be loaded,
+    /// starts a guest from it and runs a command there.
+    fn smoke_test(&self, file: &Path, key: &SealKey, imported: bool) -> Result<(), ImageError>;
 }
 
 /// Makes the snapshot.
@@ -130,8 +130,8 @@ impl Step for Snapshot<'_> {
         ROOM
     }
 
-    fn run(&self, site: &mut Site<'_>, out: &Path) -> Result<(), ImageError> {
-        site.detail("booting the guest");
+    fn run(&self, context: &mut StepContext<'_>, out: &Path) -> Result<(), ImageError> {
+        context.detail("booting the guest");
         let emulator = read(self.emulator, EMULATOR.result)?;
         let kernel = read(self.kernel, kernel::IMAGE)?;
         let root_files = read(self.root_files, rootfs::ARCHIVE)?;
@@ -144,7 +144,7 @@ impl Step for Snapshot<'_> {
         let module = self.machine.snapshot(&parts, WARM_UP, TRAINING)?;
         let path = out.join(SNAPSHOT);
         fs::write(&path, module).at(&path)?;
-        place(&self.root_files.path(rootfs::DISK), &out.join(DISK))
+        link_or_copy(&self.root_files.path(rootfs::DISK), &out.join(DISK))
     }
 }
 
@@ -173,9 +173,9 @@ impl Step for Precompile<'_> {
         ROOM
     }
 
-    fn run(&self, _site: &mut Site<'_>, out: &Path) -> Result<(), ImageError> {
+    fn run(&self, _context: &mut StepContext<'_>, out: &Path) -> Result<(), ImageError> {
         let snapshot = read(self.snapshot, SNAPSHOT)?;
-        place(&self.snapshot.path(DISK), &out.join(DISK))?;
+        link_or_copy(&self.snapshot.path(DISK), &out.join(DISK))?;
         let imported = is_imported(self.snapshot);
         let file = out.join(MODULE);
         self.machine
@@ -185,7 +185,7 @@ impl Step for Precompile<'_> {
 
 /// Puts a file beside what needs it: under another name where the file system
 /// allows that, so that it takes no room, else as a copy.
-fn place(file: &Path, to: &Path) -> Result<(), ImageError> {
+fn link_or_copy(file: &Path, to: &Path) -> Result<(), ImageError> {
     match fs::hard_link(file, to) {
         Ok(()) => Ok(()),
         Err(_) => fs::copy(file, to).map(drop).at(to),
@@ -208,11 +208,11 @@ mod tests {
     use std::time::Duration;
 
     /// Saves by joining the parts; only the order of steps is tested here.
-    struct Joins {
+    struct JoiningMachine {
         processor: &'static str,
     }
 
-    impl Machine for Joins {
+    impl Machine for JoiningMachine {
         fn settings(&self) -> String {
             "256 MB".to_owned()
         }
@@ -244,7 +244,7 @@ mod tests {
             fs::write(file, [module, self.processor.as_bytes()].concat()).at(file)
         }
 
-        fn prove(&self, file: &Path, _: &SealKey, _: bool) -> Result<(), ImageError> {
+        fn smoke_test(&self, file: &Path, _: &SealKey, _: bool) -> Result<(), ImageError> {
             fs::metadata(file).map(drop).at(file)
         }
     }
@@ -278,9 +278,9 @@ mod tests {
         let emulator = part(cache, "emulator", EMULATOR.result, "e", "");
         let kernel = part(cache, "kernel", kernel::IMAGE, kernel, licence);
         let root_files = root_files(cache);
-        let machine = &Joins { processor };
+        let machine = &JoiningMachine { processor };
         let mut ends = Vec::new();
-        let mut hear = |event: Event<'_>| {
+        let mut record = |event: Event<'_>| {
             if let Event::Finished { end, .. } = event {
                 ends.push(end);
             }
@@ -292,14 +292,14 @@ mod tests {
             kernel: &kernel,
             root_files: &root_files,
         };
-        let snapshot = step::run(cache, &mut packages, &snapshot, &mut hear).unwrap();
+        let snapshot = step::run(cache, &mut packages, &snapshot, &mut record).unwrap();
         let key = &cache.key().unwrap();
         let precompile = Precompile {
             machine,
             key,
             snapshot: &snapshot,
         };
-        let module = step::run(cache, &mut packages, &precompile, &mut hear).unwrap();
+        let module = step::run(cache, &mut packages, &precompile, &mut record).unwrap();
         assert_eq!(fs::read_to_string(module.path(DISK)).unwrap(), "d");
         let module = fs::read_to_string(module.path(MODULE)).unwrap();
         (ends, module)

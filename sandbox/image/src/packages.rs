@@ -1,4 +1,4 @@
-//! The Debian packages that images are made of.
+//! Debian packages that images are made of.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! What a builder tells while it works.
+//! Progress events of a build.
 
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ pub enum Event<'a> {
     },
 }
 
-/// Hears what happens. Closures are listeners too.
+/// Listener for events. Closures are listeners too.
 pub trait Progress {
     /// Called for each event, on the thread that builds.
     fn event(&mut self, event: Event<'_>);
@@ -54,7 +54,7 @@ impl<F: FnMut(Event<'_>)> Progress for F {
     }
 }
 
-/// Says a sentence.
+/// Reports a sentence.
 pub(crate) fn note(progress: &mut dyn Progress, text: impl AsRef<str>) {
     let text = text.as_ref();
     progress.event(Event::Note { text });

@@ -1,4 +1,4 @@
-//! The key of a cache folder, by which compiled modules are told that were made
+//! Seal key: the key of a cache folder, which marks compiled modules that were made
 //! here.
 //!
 //! A compiled module is machine code, and whoever loads one runs it. Owner and

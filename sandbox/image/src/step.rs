@@ -1,4 +1,4 @@
-//! Steps: what makes a part of an image, and running those whose result is
+//! Build steps: what makes a part of an image, and running those whose result is
 //! not in the cache.
 
 use super::cache::Cache;
@@ -32,18 +32,18 @@ pub trait Step {
     fn room(&self) -> u64;
 
     /// Makes the result in an empty folder.
-    fn run(&self, site: &mut Site<'_>, out: &Path) -> Result<(), ImageError>;
+    fn run(&self, context: &mut StepContext<'_>, out: &Path) -> Result<(), ImageError>;
 }
 
-/// Where a step works.
-pub struct Site<'a> {
+/// Context of a running step.
+pub struct StepContext<'a> {
     step: &'static str,
     packages: &'a Packages<'a>,
     work: PathBuf,
     progress: &'a mut dyn Progress,
 }
 
-impl Site<'_> {
+impl StepContext<'_> {
     /// A folder for what is not part of the result; removed afterwards.
     pub fn work(&self) -> &Path {
         &self.work
@@ -59,7 +59,7 @@ impl Site<'_> {
         self.packages
     }
 
-    /// Tells which part of the step begins.
+    /// Reports which part of the step begins.
     pub fn detail(&mut self, text: &str) {
         let step = self.step;
         self.progress.event(Event::Detail { step, text });
@@ -99,14 +99,14 @@ pub fn run(
     let out = cache.work("out")?;
     let work = cache.work(name)?;
     check_room(&out, step.room())?;
-    let mut site = Site {
+    let mut context = StepContext {
         step: name,
         packages,
         work,
         progress,
     };
-    step.run(&mut site, &out)?;
-    super::cache::remove(&site.work)?;
+    step.run(&mut context, &out)?;
+    super::cache::remove(&context.work)?;
     let entry = cache.publish(name, inputs, &out, start.elapsed())?;
     finished(progress, StepEnd::Built);
     Ok(entry)
@@ -200,9 +200,9 @@ mod tests {
             1
         }
 
-        fn run(&self, site: &mut Site<'_>, out: &Path) -> Result<(), ImageError> {
+        fn run(&self, context: &mut StepContext<'_>, out: &Path) -> Result<(), ImageError> {
             self.runs.set(self.runs.get() + 1);
-            fs::write(site.work().join("scratch"), "x").unwrap();
+            fs::write(context.work().join("scratch"), "x").unwrap();
             fs::write(out.join("file"), self.option.to_uppercase()).unwrap();
             match self.fails {
                 true => Err(ImageError::new(ErrorCode::StepFailed, "write", "no")),
@@ -213,7 +213,7 @@ mod tests {
 
     fn run_all(cache: &Cache, steps: &[&Write]) -> Vec<StepEnd> {
         let mut ends = Vec::new();
-        let mut hear = |event: Event<'_>| {
+        let mut record = |event: Event<'_>| {
             if let Event::Finished { end, .. } = event {
                 ends.push(end);
             }
@@ -221,7 +221,7 @@ mod tests {
         let versions = Versions::Preferred;
         let mut packages = Packages::open(cache, LockFile::empty(), versions).unwrap();
         for step in steps {
-            run(cache, &mut packages, *step, &mut hear).unwrap();
+            run(cache, &mut packages, *step, &mut record).unwrap();
         }
         ends
     }

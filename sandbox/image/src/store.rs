@@ -1,4 +1,4 @@
-//! The packages of a build: which versions, and where their files are.
+//! Package store: which versions, and where their files are.
 //!
 //! A locked version is taken from the store, else fetched. Debian's mirrors
 //! drop versions that are superseded: when a locked one is gone, the signed
@@ -84,7 +84,7 @@ impl<'a> Packages<'a> {
     /// Where this package's file is, once it was fetched.
     pub fn file(&self, wanted: Wanted) -> Result<PathBuf, ImageError> {
         let locked = self.chosen.find(wanted).ok_or_else(|| not_locked(wanted))?;
-        Ok(self.place(locked))
+        Ok(self.file_of(locked))
     }
 
     /// Takes the current versions of all these packages.
@@ -145,7 +145,7 @@ impl<'a> Packages<'a> {
     }
 
     fn is_stored(&self, locked: &Locked) -> bool {
-        let path = self.place(locked);
+        let path = self.file_of(locked);
         let size = fs::symlink_metadata(&path)
             .ok()
             .filter(|m| m.is_file())
@@ -220,13 +220,13 @@ impl<'a> Packages<'a> {
         for (_, locked) in &list {
             let path = fetched.remove(&locked.sha256);
             let path = path.ok_or_else(|| mismatch(locked, "another one"))?;
-            let place = self.place(locked);
-            fs::rename(&path, &place).at(&place)?;
+            let target = self.file_of(locked);
+            fs::rename(&path, &target).at(&target)?;
         }
         Ok(())
     }
 
-    fn place(&self, locked: &Locked) -> PathBuf {
+    fn file_of(&self, locked: &Locked) -> PathBuf {
         self.folder.join(format!("{}.deb", locked.sha256))
     }
 
@@ -303,8 +303,8 @@ mod tests {
     }
 
     fn store(packages: &Packages<'_>, name: &str, version: &str) {
-        let place = packages.place(&package(name, version));
-        fs::write(place, format!("{name} {version}")).unwrap();
+        let target = packages.file_of(&package(name, version));
+        fs::write(target, format!("{name} {version}")).unwrap();
     }
 
     #[test]

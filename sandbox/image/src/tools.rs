@@ -1,4 +1,4 @@
-//! The programs that steps run, and the Debian packages that bring them.
+//! Build tools: the programs that steps run, and the Debian packages that bring them.
 
 use super::command::{finish, program, tail};
 use super::error::{ErrorCode, ImageError};

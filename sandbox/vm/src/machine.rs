@@ -140,7 +140,7 @@ impl Machine for WasmMachine {
         super::precompiled::source(file, key).is_ok()
     }
 
-    fn prove(&self, file: &Path, key: &SealKey, imported: bool) -> Result<(), ImageError> {
+    fn smoke_test(&self, file: &Path, key: &SealKey, imported: bool) -> Result<(), ImageError> {
         let tested = match (imported, &self.worker) {
             (true, Some(worker)) => worker.smoke_test(file, key),
             (true, None) => guarded_engine()

@@ -1,4 +1,4 @@
-//! A private apt: its own lists, cache, sources and state below the cache
+//! Private apt: its own lists, cache, sources and state below the cache
 //! folder, and only Debian's archive keyring as the root of trust.
 //!
 //! The machine's apt is neither read nor changed, with two exceptions: where
@@ -264,7 +264,7 @@ SHA256: def
     }
 
     #[test]
-    fn failures_of_apt_are_told_apart() {
+    fn failures_of_apt_are_distinguished() {
         let update = |stderr: &str, code: i32| {
             let printed = Printed {
                 stdout: String::new(),

@@ -1,4 +1,4 @@
-//! The configuration of the private apt.
+//! Configuration of the private apt.
 
 use super::super::command::{output, program};
 use super::super::error::{ErrorCode, ImageError};

@@ -1,4 +1,4 @@
-//! Finding the machine's own Debian mirror in its apt sources, in both of
+//! Debian mirrors: finding the machine's own one in its apt sources, in both of
 //! apt's formats: one line each (`sources.list(5)`) and deb822 stanzas.
 //!
 //! Only the address is taken. What the machine trusts, pins or mixes in does

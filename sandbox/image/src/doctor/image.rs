@@ -1,4 +1,4 @@
-//! The image: whether it is there, whole, safe, for this engine, and of these
+//! Image checks: whether it is there, whole, safe, for this engine, and of these
 //! sources.
 
 use super::super::cache::Cache;
@@ -6,8 +6,8 @@ use super::super::entry::Entry;
 use super::super::machine::{COMPATIBILITY, MODULE, Machine};
 use super::super::portable::is_imported;
 use super::super::seal::SealKey;
-use super::super::{ErrorCode, ImageError, Options, look};
-use super::{Finding, Status};
+use super::super::{ErrorCode, ImageError, Options, find_built};
+use super::{Diagnostic, Status};
 
 /// Steps without whose results no guest starts.
 const NEEDED: [&str; 2] = ["snapshot", "module"];
@@ -26,30 +26,34 @@ pub(super) enum State {
 }
 
 /// Examines the image that guests start from.
-pub(super) fn state(cache: &Cache, machine: &dyn Machine, findings: &mut Vec<Finding>) -> State {
+pub(super) fn state(
+    cache: &Cache,
+    machine: &dyn Machine,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> State {
     let check = "image";
     if let Some(missing) = NEEDED.iter().find(|step| !cache.names(step)) {
         let text = format!("there is none (no {missing})");
-        findings.push(Finding::new(check, Status::Problem, text).help(BUILD));
+        diagnostics.push(Diagnostic::new(check, Status::Error, text).help(BUILD));
         return State::Missing;
     }
     let mut entries = Vec::new();
     for step in NEEDED.iter().chain(&PARTS).filter(|step| cache.names(step)) {
         // A lost part costs the next build time; guests start without it.
         let severity = match NEEDED.contains(step) {
-            true => Status::Problem,
+            true => Status::Error,
             false => Status::Warning,
         };
         match cache.current(step) {
             Ok(Some(entry)) => {
-                findings.extend(damage(&entry, severity));
+                diagnostics.extend(damage(&entry, severity));
                 entries.push(entry);
             }
             Ok(None) => {
                 let text = format!("the {step} is gone, damaged, or others may write to it");
-                findings.push(Finding::new(check, severity, text).help(BUILD));
+                diagnostics.push(Diagnostic::new(check, severity, text).help(BUILD));
             }
-            Err(error) => findings.push(Finding::of(check, severity, &error)),
+            Err(error) => diagnostics.push(Diagnostic::of(check, severity, &error)),
         }
     }
     let of = |step: &str| entries.iter().find(|entry| entry.manifest.step == step);
@@ -60,10 +64,13 @@ pub(super) fn state(cache: &Cache, machine: &dyn Machine, findings: &mut Vec<Fin
         true => State::Imported,
         false => State::Built,
     };
-    if !findings.iter().any(|finding| finding.check == check) {
-        findings.push(Finding::fine(check, format!("{}, whole", whence(state))));
+    if !diagnostics
+        .iter()
+        .any(|diagnostic| diagnostic.check == check)
+    {
+        diagnostics.push(Diagnostic::ok(check, format!("{}, whole", whence(state))));
     }
-    findings.extend(module_findings(
+    diagnostics.extend(module_diagnostics(
         module,
         machine,
         cache.key(),
@@ -80,23 +87,23 @@ fn whence(state: State) -> &'static str {
 }
 
 /// The files of a result whose contents are not what was written.
-fn damage(entry: &Entry, severity: Status) -> Option<Finding> {
+fn damage(entry: &Entry, severity: Status) -> Option<Diagnostic> {
     let damaged = entry.damaged();
     let names = damaged.join(", ");
     let folder = entry.folder.display();
     let text = format!("{folder}: other contents than were written: {names}");
     let help = format!("`rm -r {folder}`, then {BUILD}");
-    let finding = Finding::new("image", severity, text).help(help);
-    (!damaged.is_empty()).then_some(finding)
+    let diagnostic = Diagnostic::new("image", severity, text).help(help);
+    (!damaged.is_empty()).then_some(diagnostic)
 }
 
 /// Whether the compiled module is for this engine, and a guest starts from it.
-fn module_findings(
+fn module_diagnostics(
     module: &Entry,
     machine: &dyn Machine,
     key: Result<SealKey, ImageError>,
     imported: bool,
-) -> [Finding; 2] {
+) -> [Diagnostic; 2] {
     let compiled_for = module.manifest.inputs.get(COMPATIBILITY);
     let engine = "engine";
     let guest = "guest";
@@ -104,44 +111,44 @@ fn module_findings(
         let text = "the image is compiled for another wasmtime or processor";
         let help = "nothing: the next start compiles it again, which takes seconds";
         return [
-            Finding::new(engine, Status::Warning, text).help(help),
-            Finding::new(guest, Status::Warning, "not started: see engine"),
+            Diagnostic::new(engine, Status::Warning, text).help(help),
+            Diagnostic::new(guest, Status::Warning, "not started: see engine"),
         ];
     }
-    let proven = key.and_then(|key| machine.prove(&module.path(MODULE), &key, imported));
+    let tested = key.and_then(|key| machine.smoke_test(&module.path(MODULE), &key, imported));
     [
-        Finding::fine(
+        Diagnostic::ok(
             engine,
             "the image is compiled for this wasmtime and processor",
         ),
-        match proven {
-            Ok(()) => Finding::fine(guest, "starts and runs a command"),
-            Err(error) => Finding::of(guest, Status::Problem, &error),
+        match tested {
+            Ok(()) => Diagnostic::ok(guest, "starts and runs a command"),
+            Err(error) => Diagnostic::of(guest, Status::Error, &error),
         },
     ]
 }
 
 /// Whether a build here and now would change the image.
-pub(super) fn freshness(cache: &Cache, options: &Options, machine: &dyn Machine) -> Finding {
+pub(super) fn freshness(cache: &Cache, options: &Options, machine: &dyn Machine) -> Diagnostic {
     let check = "sources";
     if options.sources.is_none() {
-        return Finding::fine(check, "none here that the image could be compared with");
+        return Diagnostic::ok(check, "none here that the image could be compared with");
     }
-    match look(cache, options, Some(machine)) {
+    match find_built(cache, options, Some(machine)) {
         Ok(built) if built.entries().all(|entry| cache.is_current(entry)) => {
-            Finding::fine(check, "the image is of these sources")
+            Diagnostic::ok(check, "the image is of these sources")
         }
         Ok(_) => {
             let text = "the image of these sources is in the cache, but another one is used";
-            Finding::new(check, Status::Warning, text).help("`a99 sandbox build` switches to it")
+            Diagnostic::new(check, Status::Warning, text).help("`a99 sandbox build` switches to it")
         }
         Err(error) if error.code == ErrorCode::NotBuilt => {
             let text = format!(
                 "the image is of other sources, beginning with the {}",
                 error.subject
             );
-            Finding::new(check, Status::Warning, text).help("`a99 sandbox build`")
+            Diagnostic::new(check, Status::Warning, text).help("`a99 sandbox build`")
         }
-        Err(error) => Finding::of(check, Status::Warning, &error),
+        Err(error) => Diagnostic::of(check, Status::Warning, &error),
     }
 }

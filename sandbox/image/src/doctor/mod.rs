@@ -1,4 +1,5 @@
-//! What is there and what is missing, with the command that helps.
+//! Doctor: checks of what is there and what is missing, with the command that
+//! helps.
 //!
 //! Nothing is changed or fetched. The image is read in full, and a guest is
 //! started from it.
@@ -18,27 +19,27 @@ const CACHE: &str = "cache folder";
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Status {
     /// All is well.
-    Fine,
+    Ok,
     /// Guests run, but something is missing or will take longer.
     Warning,
     /// No guest runs, or none can be built.
-    Problem,
+    Error,
 }
 
 impl Status {
     /// The status as text, for machines.
     pub const fn name(self) -> &'static str {
         match self {
-            Status::Fine => "ok",
+            Status::Ok => "ok",
             Status::Warning => "warning",
-            Status::Problem => "problem",
+            Status::Error => "problem",
         }
     }
 }
 
 /// The result of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
+pub struct Diagnostic {
     /// The check's name, which never changes.
     pub check: &'static str,
     /// How it ended.
@@ -49,9 +50,9 @@ pub struct Finding {
     pub help: Option<String>,
 }
 
-impl Finding {
-    fn new(check: &'static str, status: Status, text: impl Into<String>) -> Finding {
-        Finding {
+impl Diagnostic {
+    fn new(check: &'static str, status: Status, text: impl Into<String>) -> Diagnostic {
+        Diagnostic {
             check,
             status,
             text: text.into(),
@@ -59,71 +60,71 @@ impl Finding {
         }
     }
 
-    fn fine(check: &'static str, text: impl Into<String>) -> Finding {
-        Finding::new(check, Status::Fine, text)
+    fn ok(check: &'static str, text: impl Into<String>) -> Diagnostic {
+        Diagnostic::new(check, Status::Ok, text)
     }
 
-    fn help(mut self, help: impl Into<String>) -> Finding {
+    fn help(mut self, help: impl Into<String>) -> Diagnostic {
         self.help = Some(help.into());
         self
     }
 
-    /// A failure as a finding.
-    fn of(check: &'static str, status: Status, error: &ImageError) -> Finding {
+    /// A failure as a diagnostic.
+    fn of(check: &'static str, status: Status, error: &ImageError) -> Diagnostic {
         let text = format!(
             "{}: {} ({})",
             error.subject,
             error.reason,
             error.code.name()
         );
-        Finding {
+        Diagnostic {
             help: error.help.clone(),
-            ..Finding::new(check, status, text)
+            ..Diagnostic::new(check, status, text)
         }
     }
 }
 
-/// Runs all checks. A cache that cannot be used is a finding of its own.
+/// Runs all checks. A cache that cannot be used is a diagnostic of its own.
 pub fn examine(
     cache: Result<Cache, ImageError>,
     options: &Options,
     machine: &dyn Machine,
-) -> Vec<Finding> {
+) -> Vec<Diagnostic> {
     let cache = match cache {
         Ok(cache) => cache,
         Err(error) => {
             return vec![
-                Finding::of(CACHE, Status::Problem, &error),
+                Diagnostic::of(CACHE, Status::Error, &error),
                 build_tools(Status::Warning),
             ];
         }
     };
     let root = cache.root();
-    let mut findings = vec![Finding::fine(CACHE, root.display().to_string())];
-    let state = image::state(&cache, machine, &mut findings);
+    let mut diagnostics = vec![Diagnostic::ok(CACHE, root.display().to_string())];
+    let state = image::state(&cache, machine, &mut diagnostics);
     if let image::State::Built = state {
-        findings.push(image::freshness(&cache, options, machine));
+        diagnostics.push(image::freshness(&cache, options, machine));
     }
     // Whoever has an image needs no tools to build one.
     let severity = match state {
-        image::State::Missing => Status::Problem,
+        image::State::Missing => Status::Error,
         image::State::Built | image::State::Imported => Status::Warning,
     };
-    findings.push(build_tools(severity));
-    findings.extend(system::checks(root));
-    findings
+    diagnostics.push(build_tools(severity));
+    diagnostics.extend(system::checks(root));
+    diagnostics
 }
 
 /// Whether an image can be built here.
-fn build_tools(severity: Status) -> Finding {
+fn build_tools(severity: Status) -> Diagnostic {
     let check = "build tools";
     if !super::apt::exists() {
-        return Finding::of(check, severity, &tools::no_apt());
+        return Diagnostic::of(check, severity, &tools::no_apt());
     }
     let missing = tools::missing();
     match missing.is_empty() {
-        true => Finding::fine(check, "all there"),
-        false => Finding::new(check, severity, format!("missing: {}", missing.join(" ")))
+        true => Diagnostic::ok(check, "all there"),
+        false => Diagnostic::new(check, severity, format!("missing: {}", missing.join(" ")))
             .help(tools::install_command(&missing)),
     }
 }
@@ -134,17 +135,17 @@ mod tests {
 
     #[test]
     fn failures_keep_their_code_and_advice() {
-        let finding = Finding::of("build tools", Status::Problem, &tools::no_apt());
-        assert!(finding.text.contains("image.no_apt"), "{finding:?}");
-        assert!(finding.help.unwrap().contains("image import"));
+        let diagnostic = Diagnostic::of("build tools", Status::Error, &tools::no_apt());
+        assert!(diagnostic.text.contains("image.no_apt"), "{diagnostic:?}");
+        assert!(diagnostic.help.unwrap().contains("image import"));
     }
 
     #[test]
     fn missing_tools_matter_only_where_there_is_no_image() {
-        for severity in [Status::Warning, Status::Problem] {
-            let finding = build_tools(severity);
-            assert!([Status::Fine, severity].contains(&finding.status));
-            assert_eq!(finding.help.is_none(), finding.status == Status::Fine);
+        for severity in [Status::Warning, Status::Error] {
+            let diagnostic = build_tools(severity);
+            assert!([Status::Ok, severity].contains(&diagnostic.status));
+            assert_eq!(diagnostic.help.is_none(), diagnostic.status == Status::Ok);
         }
     }
 }

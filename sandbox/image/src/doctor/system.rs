@@ -1,7 +1,7 @@
-//! What the system gives: room, memory, limits, calls of the kernel.
+//! System checks: room, memory, limits, calls of the kernel.
 
 use super::super::step::free_bytes;
-use super::{Finding, Status};
+use super::{Diagnostic, Status};
 use rustix::process::{Resource, getrlimit};
 use std::fs;
 use std::path::Path;
@@ -21,7 +21,7 @@ const ADDRESSES: u64 = 9 << 30;
 const MANY: u64 = 256;
 
 /// All checks; `folder` is where images are kept.
-pub(super) fn checks(folder: &Path) -> Vec<Finding> {
+pub(super) fn checks(folder: &Path) -> Vec<Diagnostic> {
     vec![
         disk(folder),
         memory(&fs::read_to_string("/proc/meminfo").unwrap_or_default()),
@@ -30,7 +30,7 @@ pub(super) fn checks(folder: &Path) -> Vec<Finding> {
             "address space",
             Resource::As,
             ADDRESSES,
-            Status::Problem,
+            Status::Error,
             "-v",
         ),
         limit("open files", Resource::Nofile, MANY, Status::Warning, "-n"),
@@ -51,27 +51,27 @@ fn megabytes(bytes: u64) -> String {
     format!("{} MB", bytes / 1_000_000)
 }
 
-fn disk(folder: &Path) -> Finding {
+fn disk(folder: &Path) -> Diagnostic {
     let check = "disk";
     match free_bytes(folder) {
         Ok(free) if free < ROOM => {
             let (free, room) = (megabytes(free), megabytes(ROOM));
             let text = format!("{free} free; a build from nothing takes {room}");
-            Finding::new(check, Status::Warning, text)
+            Diagnostic::new(check, Status::Warning, text)
                 .help("make room, or name another folder in A99_CACHE_DIR")
         }
-        Ok(free) => Finding::fine(check, format!("{} free", megabytes(free))),
-        Err(error) => Finding::of(check, Status::Warning, &error),
+        Ok(free) => Diagnostic::ok(check, format!("{} free", megabytes(free))),
+        Err(error) => Diagnostic::of(check, Status::Warning, &error),
     }
 }
 
 /// The line `MemAvailable` of `/proc/meminfo` (proc_meminfo(5)), in KiB.
-fn memory(table: &str) -> Finding {
+fn memory(table: &str) -> Diagnostic {
     let check = "memory";
     let line = table.lines().find_map(|l| l.strip_prefix("MemAvailable:"));
     let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
     let Some(available) = kilobytes.map(|n| n.saturating_mul(1024)) else {
-        return Finding::new(
+        return Diagnostic::new(
             check,
             Status::Warning,
             "the kernel does not tell how much is available",
@@ -79,26 +79,32 @@ fn memory(table: &str) -> Finding {
     };
     let text = format!("{} available", megabytes(available));
     match available < MEMORY {
-        true => Finding::new(check, Status::Warning, text).help("end other programs"),
-        false => Finding::fine(check, text),
+        true => Diagnostic::new(check, Status::Warning, text).help("end other programs"),
+        false => Diagnostic::ok(check, text),
     }
 }
 
 /// Guests set aside addresses that they never touch; mode 2 counts them.
-fn overcommit(mode: &str) -> Finding {
+fn overcommit(mode: &str) -> Diagnostic {
     let check = "overcommit";
     match mode {
-        "2" => Finding::new(
+        "2" => Diagnostic::new(
             check,
             Status::Warning,
             "memory that is set aside counts as used",
         )
         .help("`sysctl vm.overcommit_memory=0`, as root, if guests fail to start"),
-        _ => Finding::fine(check, "memory counts when it is used"),
+        _ => Diagnostic::ok(check, "memory counts when it is used"),
     }
 }
 
-fn limit(check: &'static str, of: Resource, least: u64, severity: Status, flag: &str) -> Finding {
+fn limit(
+    check: &'static str,
+    of: Resource,
+    least: u64,
+    severity: Status,
+    flag: &str,
+) -> Diagnostic {
     judge_limit(check, getrlimit(of).current, least, severity, flag)
 }
 
@@ -108,28 +114,29 @@ fn judge_limit(
     least: u64,
     severity: Status,
     flag: &str,
-) -> Finding {
+) -> Diagnostic {
     match current {
-        None => Finding::fine(check, "no limit"),
-        Some(current) if current >= least => Finding::fine(check, format!("at most {current}")),
+        None => Diagnostic::ok(check, "no limit"),
+        Some(current) if current >= least => Diagnostic::ok(check, format!("at most {current}")),
         Some(current) => {
             let text = format!("at most {current}, {least} are wanted");
-            Finding::new(check, severity, text).help(format!("`ulimit {flag}` shows and raises it"))
+            Diagnostic::new(check, severity, text)
+                .help(format!("`ulimit {flag}` shows and raises it"))
         }
     }
 }
 
 /// Folders are shared with guests through `openat2` (Linux 5.6), which some
 /// containers forbid.
-fn openat2(folder: &Path) -> Finding {
+fn openat2(folder: &Path) -> Diagnostic {
     use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let resolve = ResolveFlags::NO_MAGICLINKS;
     let opened = rustix::fs::openat2(CWD, folder, flags, Mode::empty(), resolve);
     let check = "openat2";
     match opened {
-        Ok(_) => Finding::fine(check, "works"),
-        Err(error) => Finding::new(check, Status::Warning, format!("does not work: {error}")).help(
+        Ok(_) => Diagnostic::ok(check, "works"),
+        Err(error) => Diagnostic::new(check, Status::Warning, format!("does not work: {error}")).help(
             "folders can be shared with guests only where the kernel allows openat2 (Linux 5.6)",
         ),
     }
@@ -147,7 +154,7 @@ fn groups() -> Vec<u32> {
 
 /// Whether one of the groups may send ICMP echoes without rights (icmp(7),
 /// `ping_group_range`).
-fn ping(range: &str, groups: &[u32]) -> Finding {
+fn ping(range: &str, groups: &[u32]) -> Diagnostic {
     let check = "ping";
     let mut ends = range.split_whitespace().map(str::parse::<u32>);
     let allowed = match (ends.next(), ends.next()) {
@@ -155,8 +162,8 @@ fn ping(range: &str, groups: &[u32]) -> Finding {
         _ => false,
     };
     match allowed {
-        true => Finding::fine(check, "guests may be allowed to"),
-        false => Finding::new(check, Status::Warning, "guests cannot: this user may not")
+        true => Diagnostic::ok(check, "guests may be allowed to"),
+        false => Diagnostic::new(check, Status::Warning, "guests cannot: this user may not")
             .help("`sysctl net.ipv4.ping_group_range='0 2147483647'`, as root"),
     }
 }
@@ -168,40 +175,44 @@ mod tests {
     #[test]
     fn memory_is_what_is_available() {
         let table = |kilobytes: u64| format!("MemTotal: 9 kB\nMemAvailable: {kilobytes} kB\n");
-        assert_eq!(memory(&table(4 << 20)).status, Status::Fine);
+        assert_eq!(memory(&table(4 << 20)).status, Status::Ok);
         assert_eq!(memory(&table(100)).status, Status::Warning);
         assert_eq!(memory("").status, Status::Warning);
     }
 
     #[test]
     fn limits_are_compared() {
-        let judge = |current| judge_limit("threads", current, 10, Status::Problem, "-u");
-        assert_eq!(judge(None).status, Status::Fine);
-        assert_eq!(judge(Some(10)).status, Status::Fine);
-        assert_eq!(judge(Some(9)).status, Status::Problem);
+        let judge = |current| judge_limit("threads", current, 10, Status::Error, "-u");
+        assert_eq!(judge(None).status, Status::Ok);
+        assert_eq!(judge(Some(10)).status, Status::Ok);
+        assert_eq!(judge(Some(9)).status, Status::Error);
         assert!(judge(Some(9)).help.unwrap().contains("ulimit -u"));
     }
 
     #[test]
     fn ping_needs_one_of_the_groups() {
-        assert_eq!(ping("0\t2147483647", &[7]).status, Status::Fine);
+        assert_eq!(ping("0\t2147483647", &[7]).status, Status::Ok);
         // Nobody, as kernels have it from the beginning.
         assert_eq!(ping("1\t0", &[0, 1]).status, Status::Warning);
-        assert_eq!(ping("5 6", &[4, 6]).status, Status::Fine);
+        assert_eq!(ping("5 6", &[4, 6]).status, Status::Ok);
         assert_eq!(ping("", &[0]).status, Status::Warning);
     }
 
     #[test]
-    fn strict_accounting_is_told() {
+    fn strict_accounting_is_reported() {
         assert_eq!(overcommit("2").status, Status::Warning);
-        assert_eq!(overcommit("0").status, Status::Fine);
+        assert_eq!(overcommit("0").status, Status::Ok);
     }
 
     #[test]
-    fn this_machine_is_told_about() {
+    fn this_machine_is_reported() {
         let folder = tempfile::tempdir().unwrap();
-        let findings = checks(folder.path());
-        assert!(findings.iter().all(|finding| !finding.text.is_empty()));
+        let diagnostics = checks(folder.path());
+        assert!(
+            diagnostics
+                .iter()
+                .all(|diagnostic| !diagnostic.text.is_empty())
+        );
         let gone = checks(Path::new("/none"));
         let of = |check: &str| gone.iter().find(|f| f.check == check).unwrap().status;
         assert_eq!([of("disk"), of("openat2")], [Status::Warning; 2]);

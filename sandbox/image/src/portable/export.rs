@@ -1,4 +1,4 @@
-//! Writing a portable image.
+//! Export: writing a portable image.
 
 use super::super::cache::Cache;
 use super::super::digest::{Hasher, Inputs};

@@ -1,4 +1,4 @@
-//! Reading a portable image, which anybody may have written.
+//! Import: reading a portable image, which anybody may have written.
 
 use super::super::cache::{self, Cache, make_folder};
 use super::super::digest::{Hasher, Inputs};
@@ -40,7 +40,7 @@ pub fn import(
     progress: &mut dyn Progress,
 ) -> Result<Portable, ImageError> {
     let start = Instant::now();
-    let mut archive = Archive::open(file)?;
+    let mut archive = ArchiveReader::open(file)?;
     let _building = cache.lock(progress)?;
     let step = "import";
     progress.event(Event::Started { step });
@@ -92,11 +92,11 @@ fn prepare(
         snapshot,
     };
     let module = step::run(cache, &mut packages, &compile, progress)?;
-    let proven = machine.prove(&module.path(MODULE), key, true);
-    if proven.is_err() {
+    let tested = machine.smoke_test(&module.path(MODULE), key, true);
+    if tested.is_err() {
         discard(cache, &module)?;
     }
-    proven.map(|()| module)
+    tested.map(|()| module)
 }
 
 /// Forgets what no guest starts from, unless it is what there is.
@@ -108,12 +108,12 @@ fn discard(cache: &Cache, entry: &Entry) -> Result<(), ImageError> {
 }
 
 /// The file, read once from its beginning to its end.
-struct Archive<'a> {
+struct ArchiveReader<'a> {
     file: &'a Path,
     stream: GzDecoder<BufReader<File>>,
 }
 
-impl<'a> Archive<'a> {
+impl<'a> ArchiveReader<'a> {
     fn open(file: &'a Path) -> Result<Self, ImageError> {
         let open = File::open(file).at(file)?;
         if !open.metadata().at(file)?.is_file() {
@@ -125,7 +125,7 @@ impl<'a> Archive<'a> {
             return Err(bad(file, "is no gzipped archive"));
         }
         let stream = GzDecoder::new(reader);
-        Ok(Archive { file, stream })
+        Ok(ArchiveReader { file, stream })
     }
 
     /// The manifest, and its text.
@@ -150,11 +150,11 @@ impl<'a> Archive<'a> {
                 format!("has something else where {path} should be"),
             ));
         }
-        let place = folder.join(path);
-        if let Some(folder) = place.parent() {
+        let target = folder.join(path);
+        if let Some(folder) = target.parent() {
             make_folder(folder)?;
         }
-        let mut out = File::create_new(&place).at(&place)?;
+        let mut out = File::create_new(&target).at(&target)?;
         let mut hasher = Hasher::default();
         let mut left = *size;
         let mut chunk = vec![0; CHUNK];
@@ -162,7 +162,7 @@ impl<'a> Archive<'a> {
             let count = chunk.len().min(usize::try_from(left).unwrap_or(usize::MAX));
             self.read(&mut chunk[..count])?;
             hasher.update(&chunk[..count]);
-            out.write_all(&chunk[..count]).at(&place)?;
+            out.write_all(&chunk[..count]).at(&target)?;
             left -= count as u64;
         }
         self.pad(*size)?;

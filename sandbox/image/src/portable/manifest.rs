@@ -1,5 +1,5 @@
-//! What a portable image contains, told by its first file and checked before
-//! anything else of it is read.
+//! Manifest of a portable image: its first file says what it contains, and is
+//! checked before anything else is read.
 
 use super::super::digest::Inputs;
 use super::super::machine::{DISK, SNAPSHOT};
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn other_files_and_layouts_are_told_apart() {
+    fn other_files_and_layouts_are_distinguished() {
         let text = |change: fn(&mut Portable)| {
             let mut manifest = Portable::new(Vec::new(), vec![part(SNAPSHOT, 1), part(DISK, 1)]);
             change(&mut manifest);

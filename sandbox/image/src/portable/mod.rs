@@ -1,4 +1,5 @@
-//! Carrying an image to another machine, as one file that needs no apt there.
+//! Portable image: one file that carries it to another machine and needs no apt
+//! there.
 //!
 //! The file holds the portable snapshot, the image's disk, the licence texts of what is in it,
 //! the kernel's configuration, and a manifest with the hash of every part: a

@@ -1,5 +1,5 @@
-//! The frame around the parts of a portable image: a tar archive of plain
-//! files (POSIX.1-1988, "ustar"), so that common tools can list it and show
+//! Tar archive: the frame around the parts of a portable image, of plain files
+//! (POSIX.1-1988, "ustar"), so that common tools can list it and show
 //! its licence texts.
 //!
 //! Nothing is parsed but the size of the first file. Every other header is

@@ -22,7 +22,7 @@ use tempfile::TempDir;
 /// Compiles by copying, and finds that snapshots work which say so.
 #[derive(Default)]
 struct Copies {
-    proofs: Cell<u32>,
+    smoke_tests: Cell<u32>,
 }
 
 impl Machine for Copies {
@@ -56,8 +56,8 @@ impl Machine for Copies {
         fs::write(file, module).at(file)
     }
 
-    fn prove(&self, file: &Path, _: &SealKey, _: bool) -> Result<(), ImageError> {
-        self.proofs.set(self.proofs.get() + 1);
+    fn smoke_test(&self, file: &Path, _: &SealKey, _: bool) -> Result<(), ImageError> {
+        self.smoke_tests.set(self.smoke_tests.get() + 1);
         match fs::read(file).at(file)?.starts_with(b"works") {
             true => Ok(()),
             false => Err(ImageError::new(
@@ -70,16 +70,16 @@ impl Machine for Copies {
 }
 
 /// A cache, and the folder that it lives in.
-struct Place {
+struct TestCache {
     folder: TempDir,
     cache: Cache,
 }
 
-impl Place {
-    fn new() -> Place {
+impl TestCache {
+    fn new() -> TestCache {
         let folder = tempfile::tempdir().unwrap();
         let cache = Cache::at(folder.path()).unwrap();
-        Place { folder, cache }
+        TestCache { folder, cache }
     }
 
     fn add(&self, step: &str, files: &[(&str, &[u8])]) -> Entry {
@@ -97,12 +97,12 @@ impl Place {
     }
 
     /// A machine that has built an image.
-    fn built(snapshot: &[u8]) -> Place {
-        let place = Place::new();
+    fn built(snapshot: &[u8]) -> TestCache {
+        let source = TestCache::new();
         let entries = [
-            place.add("snapshot", &[(SNAPSHOT, snapshot), (DISK, b"d")]),
-            place.add("module", &[(MODULE, snapshot)]),
-            place.add(
+            source.add("snapshot", &[(SNAPSHOT, snapshot), (DISK, b"d")]),
+            source.add("module", &[(MODULE, snapshot)]),
+            source.add(
                 "kernel",
                 &[
                     ("Image", b"k"),
@@ -110,10 +110,10 @@ impl Place {
                     ("licences/GPL-2", b"gpl"),
                 ],
             ),
-            place.add("rootfs", &[("rootfs.cpio", b"r"), ("licences/a.txt", b"a")]),
+            source.add("rootfs", &[("rootfs.cpio", b"r"), ("licences/a.txt", b"a")]),
         ];
-        place.cache.set_current(&entries).unwrap();
-        place
+        source.cache.set_current(&entries).unwrap();
+        source
     }
 
     fn export(&self) -> PathBuf {
@@ -173,9 +173,9 @@ fn part(path: &str, content: &[u8]) -> Part {
 
 #[test]
 fn an_image_arrives_with_its_licences_and_goes_on() {
-    let home = Place::built(b"works");
+    let home = TestCache::built(b"works");
     let file = home.export();
-    let away = Place::new();
+    let away = TestCache::new();
     let manifest = away.import(&file).unwrap();
     let names: Vec<&str> = manifest.files.iter().map(|p| p.path.as_str()).collect();
     let licences = ["licences/kernel/GPL-2", "licences/rootfs/a.txt"];
@@ -199,7 +199,7 @@ fn an_image_arrives_with_its_licences_and_goes_on() {
 
 #[test]
 fn common_tools_list_it() {
-    let home = Place::built(b"works");
+    let home = TestCache::built(b"works");
     let mut list = std::process::Command::new("tar");
     let output = list.arg("-tzf").arg(home.export()).output().unwrap();
     assert!(output.status.success() && output.stderr.is_empty());
@@ -212,9 +212,9 @@ fn common_tools_list_it() {
 
 #[test]
 fn an_imported_image_is_not_taken_for_one_that_was_built() {
-    let home = Place::built(b"works");
+    let home = TestCache::built(b"works");
     let built = home.cache.current("snapshot").unwrap().unwrap();
-    let away = Place::new();
+    let away = TestCache::new();
     away.import(&home.export()).unwrap();
     let key = &built.manifest.key;
     assert!(away.cache.find("snapshot", key).unwrap().is_none());
@@ -222,9 +222,9 @@ fn an_imported_image_is_not_taken_for_one_that_was_built() {
 
 #[test]
 fn every_cut_and_every_changed_byte_is_noticed() {
-    let home = Place::built(b"works");
+    let home = TestCache::built(b"works");
     let bytes = fs::read(home.export()).unwrap();
-    let away = Place::built(b"works before");
+    let away = TestCache::built(b"works before");
     let file = away.folder.path().join("broken");
     let refused = |bytes: &[u8], what: &str| {
         fs::write(&file, bytes).unwrap();
@@ -247,8 +247,8 @@ fn every_cut_and_every_changed_byte_is_noticed() {
 }
 
 #[test]
-fn foreign_files_are_told() {
-    let away = Place::built(b"works before");
+fn foreign_files_are_named() {
+    let away = TestCache::built(b"works before");
     let plain = away.folder.path().join("plain");
     fs::write(&plain, "hello").unwrap();
     away.refuses(&plain, "no gzipped archive");
@@ -265,7 +265,7 @@ fn foreign_files_are_told() {
 
 #[test]
 fn what_the_manifest_does_not_say_is_refused() {
-    let away = Place::built(b"works before");
+    let away = TestCache::built(b"works before");
     let files = [
         part(SNAPSHOT, b"works"),
         part(DISK, b"d"),
@@ -301,9 +301,9 @@ fn what_the_manifest_does_not_say_is_refused() {
 
 #[test]
 fn a_snapshot_that_does_not_start_changes_nothing() {
-    let home = Place::built(b"broken");
+    let home = TestCache::built(b"broken");
     let file = home.export();
-    let away = Place::built(b"works before");
+    let away = TestCache::built(b"works before");
     let error = away.import(&file).unwrap_err();
     assert_eq!(error.code, ErrorCode::Guest);
     assert_eq!(away.module().unwrap(), b"works before");
@@ -314,11 +314,11 @@ fn a_snapshot_that_does_not_start_changes_nothing() {
 
 #[test]
 fn only_a_whole_image_is_exported() {
-    let file = |place: &Place| place.folder.path().join("out");
-    let run = |place: &Place| export(&place.cache, &file(place), &mut |_: Event<'_>| ());
-    let empty = Place::new();
+    let file = |source: &TestCache| source.folder.path().join("out");
+    let run = |source: &TestCache| export(&source.cache, &file(source), &mut |_: Event<'_>| ());
+    let empty = TestCache::new();
     assert_eq!(run(&empty).unwrap_err().code, ErrorCode::NotBuilt);
-    let damaged = Place::built(b"works");
+    let damaged = TestCache::built(b"works");
     fs::write(file(&damaged), "kept").unwrap();
     let snapshot = damaged.cache.current("snapshot").unwrap().unwrap();
     // The same size, inode and time, as a failing disk would have it.
@@ -338,7 +338,7 @@ fn only_a_whole_image_is_exported() {
 
 #[test]
 fn what_is_compressed_is_what_is_declared() {
-    let home = Place::built(b"works");
+    let home = TestCache::built(b"works");
     let mut text = Vec::new();
     let file = fs::File::open(home.export()).unwrap();
     GzDecoder::new(file).read_to_end(&mut text).unwrap();

@@ -65,11 +65,11 @@ fn hide(program: &mut [u8], names: &[Name], wanted: &str) -> Result<(), ImageErr
     let failed = || unexpected("busybox-static", format!("its `{wanted}` cannot be hidden"));
     let at = names.iter().position(|(name, _)| name == wanted);
     let at = at.ok_or_else(failed)?;
-    let place = names[at].1.clone();
-    let last = place.end.checked_sub(1).ok_or_else(failed)?;
+    let range = names[at].1.clone();
+    let last = range.end.checked_sub(1).ok_or_else(failed)?;
     program[last] += 1;
     let follows = names.get(at + 1).map(|(name, _)| name.as_bytes());
-    let is_free = follows.is_none_or(|next| &program[place] < next);
+    let is_free = follows.is_none_or(|next| &program[range] < next);
     is_free.then_some(()).ok_or_else(failed)
 }
 

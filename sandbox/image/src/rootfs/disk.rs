@@ -1,4 +1,4 @@
-//! The image's disk: programs that are too large for the guest's memory and are
+//! Image disk: programs that are too large for the guest's memory and are
 //! wanted all the same. It is a file system that cannot be written (EROFS), not
 //! packed, so that reading it costs a copy; the host keeps it in a file for all
 //! guests.
@@ -56,19 +56,19 @@ const SAME: [(&str, &str); 1] = [("usr/lib/git-core/git", "/usr/bin/git")];
 /// of the package for formatting, unpacked in `format`, and what Python's
 /// standard library, unpacked in `guest`, has for virtual environments.
 pub(super) fn tree(folder: &Path, format: &Path, guest: &Path) -> Result<Tree, ImageError> {
-    let place = folder.join(VENV);
-    if let Some(above) = place.parent() {
+    let host_path = folder.join(VENV);
+    if let Some(above) = host_path.parent() {
         fs::create_dir_all(above).at(above)?;
     }
-    fs::rename(guest.join(VENV), &place).at(&place)?;
+    fs::rename(guest.join(VENV), &host_path).at(&host_path)?;
     let theirs = guest.join(EXTERNALLY_MANAGED);
     fs::remove_file(&theirs).at(&theirs)?;
     for (path, content) in OWN {
-        let place = folder.join(path);
-        if let Some(above) = place.parent() {
+        let host_path = folder.join(path);
+        if let Some(above) = host_path.parent() {
             fs::create_dir_all(above).at(above)?;
         }
-        fs::write(&place, content).at(&place)?;
+        fs::write(&host_path, content).at(&host_path)?;
     }
     let mut tree = select::tree(folder)?;
     for path in FORMAT_PROGRAMS {
@@ -120,18 +120,19 @@ pub(super) fn write(tree: &Tree, work: &Path, file: &Path) -> Result<(), ImageEr
     let mut listed = Inputs::default();
     fs::create_dir_all(work).at(work)?;
     for (path, node) in tree.iter() {
-        let place = work.join(path);
+        let host_path = work.join(path);
         match node {
-            Node::Folder(_) => fs::create_dir(&place).at(&place)?,
+            Node::Folder(_) => fs::create_dir(&host_path).at(&host_path)?,
             Node::File(mode, content) => {
                 let content = content.read()?;
                 listed.content(path, &content);
-                fs::write(&place, content).at(&place)?;
-                fs::set_permissions(&place, fs::Permissions::from_mode(*mode)).at(&place)?;
+                fs::write(&host_path, content).at(&host_path)?;
+                fs::set_permissions(&host_path, fs::Permissions::from_mode(*mode))
+                    .at(&host_path)?;
             }
             Node::Link(target) => {
                 listed.value(path, target);
-                symlink(target, &place).at(&place)?;
+                symlink(target, &host_path).at(&host_path)?;
             }
             Node::Characters(..) => return Err(unexpected(path, "a device on the disk")),
         }

@@ -1,4 +1,4 @@
-//! What no package brings: folders, links, configuration, the first program.
+//! Own files, which no package brings: folders, links, configuration, the first program.
 
 use super::super::cpio::{Content, Node, Tree};
 use super::super::error::{At, ImageError};

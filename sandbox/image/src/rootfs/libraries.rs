@@ -1,4 +1,4 @@
-//! Every program and library of the image finds the libraries that it needs.
+//! Library check: every program and library of the image finds those that it needs.
 
 use super::super::cpio::{Node, Tree};
 use super::super::elf::{self, Elf};
@@ -29,8 +29,8 @@ fn check_one(tree: &Tree, path: &str, elf: &Elf) -> Result<(), ImageError> {
         return Err(error(format!("is for machine {}, not RISC-V", elf.machine)));
     }
     if let Some(interpreter) = &elf.interpreter {
-        let place = interpreter.trim_start_matches('/');
-        if !is_file(tree, place) {
+        let path_in_image = interpreter.trim_start_matches('/');
+        if !is_file(tree, path_in_image) {
             return Err(error(format!("{interpreter} is not in the image")));
         }
     }

@@ -1,4 +1,4 @@
-//! The root file system: Debian's packages without what a guest does not
+//! Root file system: Debian's packages without what a guest does not
 //! need, the busybox commands and a few of GNU's, our own few files, and
 //! compiled Python modules, as one archive that the kernel unpacks into memory at boot.
 //! What is large and not always wanted is on a disk beside it ([`disk`]).
@@ -17,7 +17,7 @@ use super::digest::{self, Inputs};
 use super::error::{At, ErrorCode, ImageError};
 use super::licences;
 use super::packages::{self, Arch, Wanted};
-use super::step::{Site, Step};
+use super::step::{Step, StepContext};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -105,23 +105,23 @@ impl Step for RootFs {
         ROOM
     }
 
-    fn run(&self, site: &mut Site<'_>, out: &Path) -> Result<(), ImageError> {
-        site.detail("unpacking the packages");
+    fn run(&self, context: &mut StepContext<'_>, out: &Path) -> Result<(), ImageError> {
+        context.detail("unpacking the packages");
         let packages = packages::root_files();
         let (tools, rest): (Vec<_>, Vec<_>) = packages
             .iter()
             .partition(|wanted| wanted.name == tools::PACKAGE);
-        let guest = unpack(site, "guest", &rest)?;
+        let guest = unpack(context, "guest", &rest)?;
         let on_disk = packages::disk_files();
         let (format, on_disk): (Vec<_>, Vec<_>) = on_disk
             .iter()
             .partition(|wanted| wanted.name == disk::FORMAT_PACKAGE);
-        let on_disk = unpack(site, "disk", &on_disk)?;
-        let format = unpack(site, "format", &format)?;
-        let tools = unpack(site, "tools", &tools)?;
+        let on_disk = unpack(context, "disk", &on_disk)?;
+        let format = unpack(context, "format", &format)?;
+        let tools = unpack(context, "tools", &tools)?;
         let compiler = match packages::compiler(self.host)[..] {
             [] => guest.clone(),
-            ref packages => unpack(site, "compiler", packages)?,
+            ref packages => unpack(context, "compiler", packages)?,
         };
         let mut disk = disk::tree(&on_disk, &format, &guest)?;
         let mut tree = select::tree(&guest)?;
@@ -129,23 +129,23 @@ impl Step for RootFs {
         tools::add(&mut tree, &tools)?;
         disk::link(&mut tree, &disk);
         busybox::add(&mut tree)?;
-        site.detail("compiling Python modules");
-        let results = site.work().join("compiled");
+        context.detail("compiling Python modules");
+        let results = context.work().join("compiled");
         python::compile(&mut tree, &guest, &compiler, self.host, &results)?;
-        let results = site.work().join("compiled-disk");
+        let results = context.work().join("compiled-disk");
         python::compile(&mut disk, &on_disk, &compiler, self.host, &results)?;
         if let Some(agent) = &self.agent {
             tree.put(AGENT, Node::File(0o755, Content::At(agent.clone())));
         }
-        site.detail("checking libraries");
+        context.detail("checking libraries");
         libraries::check(&disk::mounted(&tree, &disk))?;
-        site.detail("writing the archive");
+        context.detail("writing the archive");
         let path = out.join(ARCHIVE);
         fs::write(&path, tree.archive()?).at(&path)?;
-        site.detail("writing the disk");
-        let files = site.work().join("on-disk");
+        context.detail("writing the disk");
+        let files = context.work().join("on-disk");
         disk::write(&disk, &files, &out.join(DISK))?;
-        licences::collect(site, &all_files(), out)?;
+        licences::collect(context, &all_files(), out)?;
         Ok(())
     }
 }
@@ -156,10 +156,10 @@ fn all_files() -> Vec<Wanted> {
 }
 
 /// Unpacks packages one over the other.
-fn unpack(site: &Site<'_>, name: &str, wanted: &[Wanted]) -> Result<PathBuf, ImageError> {
-    let folder = site.work().join(name);
+fn unpack(context: &StepContext<'_>, name: &str, wanted: &[Wanted]) -> Result<PathBuf, ImageError> {
+    let folder = context.work().join(name);
     for wanted in wanted {
-        let deb = site.package(*wanted)?;
+        let deb = context.package(*wanted)?;
         output(program("dpkg-deb").arg("-x").arg(&deb).arg(&folder))?;
     }
     Ok(folder)

@@ -1,4 +1,4 @@
-//! Compiling the guest's Python modules on this machine.
+//! Python bytecode: the guest's modules are compiled on this machine.
 //!
 //! Compiled modules do not depend on the processor, only on the version of
 //! Python; the same package version for this machine's architecture makes

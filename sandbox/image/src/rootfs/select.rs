@@ -1,4 +1,4 @@
-//! What of the unpacked packages goes into the image.
+//! File selection: what of the unpacked packages goes into the image.
 
 use super::super::cpio::{Content, Node, Tree};
 use super::super::error::{At, ImageError};
@@ -150,9 +150,9 @@ pub(super) fn tree(unpacked: &Path) -> Result<Tree, ImageError> {
     let mut tree = Tree::default();
     let mut folders = vec![String::new()];
     while let Some(folder) = folders.pop() {
-        let place = unpacked.join(&folder);
-        for entry in fs::read_dir(&place).at(&place)? {
-            let host_path = entry.at(&place)?.path();
+        let host_folder = unpacked.join(&folder);
+        for entry in fs::read_dir(&host_folder).at(&host_folder)? {
+            let host_path = entry.at(&host_folder)?.path();
             let name = host_path.file_name().and_then(|name| name.to_str());
             let name = name.ok_or_else(|| unexpected(&folder, "a name that is no text"))?;
             let path = match folder.as_str() {

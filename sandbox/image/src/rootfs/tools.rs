@@ -1,4 +1,4 @@
-//! Commands of GNU coreutils in place of busybox's, which write or read byte by
+//! GNU coreutils commands in place of busybox's, which write or read byte by
 //! byte: a guest needs ten to twenty times as long for their output. They cost
 //! two milliseconds more to start (they are not static), so there are only those
 //! that make or measure large output; libraries beside the C library they must
