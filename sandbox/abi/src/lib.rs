@@ -6,6 +6,8 @@
 //! Numbers are little-endian, as WebAssembly has them. An address and a length go
 //! as one number ([`pair`]).
 
+#![warn(unreachable_pub)]
+
 pub mod functions;
 mod report;
 mod status;

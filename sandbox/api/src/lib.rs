@@ -16,6 +16,7 @@
 //
 // Nothing here waits but futures and `Builder::start_blocking`; the guest's own
 // thread (`a99_sandbox_vm`) does the work.
+#![warn(unreachable_pub)]
 
 #[cfg(feature = "vm")]
 mod builder;

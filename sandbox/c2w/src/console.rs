@@ -63,7 +63,7 @@ pub(super) struct Seen {
 }
 
 impl Console {
-    pub fn new(on_output: Option<OnOutput>) -> Self {
+    pub(crate) fn new(on_output: Option<OnOutput>) -> Self {
         Self {
             on_output: Mutex::new(on_output),
             ..Self::default()
@@ -105,7 +105,7 @@ impl Console {
     /// # Errors
     /// Why the image runs no more; [`VmCode::TimedOut`] if the guest took
     /// nothing until `until`.
-    pub fn type_in(&self, bytes: &[u8], until: Option<Instant>) -> Result<(), VmError> {
+    pub(crate) fn type_in(&self, bytes: &[u8], until: Option<Instant>) -> Result<(), VmError> {
         for piece in bytes.chunks(MAX_INPUT / 4) {
             let state = self.lock();
             let has_room = |state: &State| state.ended.is_some() || state.input.len() < MAX_INPUT;
@@ -135,7 +135,7 @@ impl Console {
     ///
     /// # Errors
     /// Why the image runs no more, after its last output.
-    pub fn output(&self, until: Option<Instant>) -> Result<Vec<u8>, VmError> {
+    pub(crate) fn output(&self, until: Option<Instant>) -> Result<Vec<u8>, VmError> {
         let state = self.lock();
         let any = |state: &State| !state.output.is_empty() || state.ended.is_some();
         let mut state = self.wait(state, until, any);
@@ -151,26 +151,26 @@ impl Console {
     }
 
     /// How many bytes the emulator itself has said so far.
-    pub fn errors_written(&self) -> u64 {
+    pub(crate) fn errors_written(&self) -> u64 {
         self.lock().errors_written
     }
 
     /// What the emulator said after the first `since` bytes, as far as it is
     /// kept.
-    pub fn errors_since(&self, since: u64) -> Vec<u8> {
+    pub(crate) fn errors_since(&self, since: u64) -> Vec<u8> {
         let state = self.lock();
         let new = state.errors_written.saturating_sub(since) as usize;
         state.errors[state.errors.len().saturating_sub(new)..].to_vec()
     }
 
     /// Asks the image to stop.
-    pub fn stop(&self) {
+    pub(crate) fn stop(&self) {
         self.lock().stopped = true;
         self.changed.notify_all();
     }
 
     /// Waits until the image has ended or `patience` is over; whether it has.
-    pub fn wait_end(&self, patience: Option<Duration>) -> bool {
+    pub(crate) fn wait_end(&self, patience: Option<Duration>) -> bool {
         let until = patience.map(|patience| Instant::now() + patience);
         let state = self.lock();
         let state = self.wait(state, until, |state| state.ended.is_some());
@@ -178,24 +178,24 @@ impl Console {
     }
 
     /// Why it runs no more, if so.
-    pub fn ended(&self) -> Option<VmError> {
+    pub(crate) fn ended(&self) -> Option<VmError> {
         self.lock().ended.clone()
     }
 
     // The image's side.
 
     /// Whether it was asked to stop.
-    pub fn is_stopped(&self) -> bool {
+    pub(crate) fn is_stopped(&self) -> bool {
         self.lock().stopped
     }
 
     /// Bytes of input that can be read.
-    pub fn readable(&self) -> usize {
+    pub(crate) fn readable(&self) -> usize {
         self.lock().input.len()
     }
 
     /// Reads input, as much as there is.
-    pub fn read(&self, into: &mut [u8]) -> usize {
+    pub(crate) fn read(&self, into: &mut [u8]) -> usize {
         let mut state = self.lock();
         let count = into.len().min(state.input.len());
         for (place, byte) in into.iter_mut().zip(state.input.drain(..count)) {
@@ -211,7 +211,7 @@ impl Console {
 
     /// Writes to the console; waits while nobody takes the output. After a stop
     /// it is lost.
-    pub fn write(&self, bytes: &[u8]) {
+    pub(crate) fn write(&self, bytes: &[u8]) {
         if self.pass(Source::Console, bytes) {
             return;
         }
@@ -224,7 +224,7 @@ impl Console {
     }
 
     /// The emulator says something itself.
-    pub fn write_error(&self, bytes: &[u8]) {
+    pub(crate) fn write_error(&self, bytes: &[u8]) {
         self.pass(Source::Emulator, bytes);
         let mut state = self.lock();
         state.errors.extend(bytes);
@@ -249,13 +249,13 @@ impl Console {
     }
 
     /// Frames have arrived.
-    pub fn frames_arrived(&self) {
+    pub(crate) fn frames_arrived(&self) {
         self.lock().frames += 1;
         self.changed.notify_all();
     }
 
     /// What has arrived so far.
-    pub fn seen(&self) -> Seen {
+    pub(crate) fn seen(&self) -> Seen {
         let state = self.lock();
         Seen {
             inputs: state.inputs,
@@ -264,7 +264,7 @@ impl Console {
     }
 
     /// Waits for input, frames or a stop after `seen`, at most until `until`.
-    pub fn wait_arrival(&self, seen: Seen, until: Option<Instant>) {
+    pub(crate) fn wait_arrival(&self, seen: Seen, until: Option<Instant>) {
         let state = self.lock();
         drop(self.wait(state, until, |state| {
             state.stopped || state.inputs != seen.inputs || state.frames != seen.frames
@@ -272,13 +272,13 @@ impl Console {
     }
 
     /// Waits until a stop, at most until `until`.
-    pub fn wait_stop(&self, until: Option<Instant>) {
+    pub(crate) fn wait_stop(&self, until: Option<Instant>) {
         let state = self.lock();
         drop(self.wait(state, until, |state| state.stopped));
     }
 
     /// The image has ended, for that reason.
-    pub fn end(&self, reason: VmError) {
+    pub(crate) fn end(&self, reason: VmError) {
         self.lock().ended.get_or_insert(reason);
         self.changed.notify_all();
         // It may hold what waits for the end.

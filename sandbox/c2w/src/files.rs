@@ -120,7 +120,7 @@ impl Root {
     /// # Errors
     /// [`VmCode::Io`] if it is no folder that can be read, or the kernel cannot
     /// keep paths beneath it.
-    pub fn open(
+    pub(crate) fn open(
         host: &Path,
         guest: String,
         read_only: bool,
@@ -143,7 +143,7 @@ impl Root {
     }
 
     /// Its folder as a directory of its own.
-    pub fn directory(self: &Arc<Self>) -> Answer<Directory> {
+    pub(crate) fn directory(self: &Arc<Self>) -> Answer<Directory> {
         let fd = rustix::io::fcntl_dupfd_cloexec(&self.fd, 3)?;
         let root = Arc::clone(self);
         Ok(Directory { fd, root })
@@ -218,7 +218,7 @@ fn kind_of(above: &OwnedFd, name: &[u8]) -> Answer<FileType> {
 
 impl Directory {
     /// `path_open`.
-    pub fn open(&self, path: &[u8], how: How) -> Answer<Opened> {
+    pub(crate) fn open(&self, path: &[u8], how: How) -> Answer<Opened> {
         let wants_change = how.writes() || how.has(oflags::TRUNC);
         if self.root.read_only && wants_change {
             return Err(Errno::Rofs);
@@ -268,7 +268,7 @@ impl Directory {
     }
 
     /// What a path leads to, or the link itself.
-    pub fn stat(&self, path: &[u8], follow: bool) -> Answer<rustix::fs::Stat> {
+    pub(crate) fn stat(&self, path: &[u8], follow: bool) -> Answer<rustix::fs::Stat> {
         let mut flags = OFlags::PATH;
         if !follow {
             flags |= OFlags::NOFOLLOW;
@@ -277,7 +277,7 @@ impl Directory {
     }
 
     /// Changes times of what a path leads to, or of the link itself.
-    pub fn set_times(&self, path: &[u8], follow: bool, times: &Timestamps) -> Answer {
+    pub(crate) fn set_times(&self, path: &[u8], follow: bool, times: &Timestamps) -> Answer {
         if follow {
             let how = How {
                 follow,
@@ -298,17 +298,17 @@ impl Directory {
     }
 
     /// Whether its mount may be changed.
-    pub fn check_writable(&self) -> Answer {
+    pub(crate) fn check_writable(&self) -> Answer {
         self.root.check(self.fd.as_fd(), b"")
     }
 
-    pub fn make_directory(&self, path: &[u8]) -> Answer {
+    pub(crate) fn make_directory(&self, path: &[u8]) -> Answer {
         let (above, name) = parent(self, path)?;
         self.root.check_new(above.as_fd(), name)?;
         Ok(mkdirat(&above, name, Mode::from_raw_mode(0o777))?)
     }
 
-    pub fn remove(&self, path: &[u8], directory: bool) -> Answer {
+    pub(crate) fn remove(&self, path: &[u8], directory: bool) -> Answer {
         let (above, name) = parent(self, path)?;
         self.root.check(above.as_fd(), name)?;
         let flags = match directory {
@@ -318,7 +318,7 @@ impl Directory {
         Ok(unlinkat(&above, name, flags)?)
     }
 
-    pub fn rename(&self, path: &[u8], to: &Directory, new: &[u8]) -> Answer {
+    pub(crate) fn rename(&self, path: &[u8], to: &Directory, new: &[u8]) -> Answer {
         let (above, name, new_above, new) = self.pair(path, to, new)?;
         let kind = kind_of(&above, name)?;
         self.root.check_move(above.as_fd(), name, kind)?;
@@ -328,7 +328,7 @@ impl Directory {
     }
 
     /// A hard link; one to a symbolic link links the link.
-    pub fn link(&self, path: &[u8], to: &Directory, new: &[u8]) -> Answer {
+    pub(crate) fn link(&self, path: &[u8], to: &Directory, new: &[u8]) -> Answer {
         let (above, name, new_above, new) = self.pair(path, to, new)?;
         let kind = kind_of(&above, name)?;
         self.root.check(above.as_fd(), name)?;
@@ -356,7 +356,7 @@ impl Directory {
 
     /// A symbolic link with any text: where it leads is judged when it is
     /// followed.
-    pub fn symlink(&self, target: &[u8], path: &[u8]) -> Answer {
+    pub(crate) fn symlink(&self, target: &[u8], path: &[u8]) -> Answer {
         let (above, name) = parent(self, path)?;
         // A link in place of `.git` would lead what follows it elsewhere.
         self.root
@@ -365,7 +365,7 @@ impl Directory {
         Ok(symlinkat(target, &above, name)?)
     }
 
-    pub fn read_link(&self, path: &[u8]) -> Answer<Vec<u8>> {
+    pub(crate) fn read_link(&self, path: &[u8]) -> Answer<Vec<u8>> {
         let (above, name) = parent(self, path)?;
         Ok(readlinkat(&above, name, Vec::new())?.into_bytes())
     }

@@ -58,6 +58,8 @@
 //! - `wasi`: preview1; `files`: mounts; `link`: frames.
 //! - `session`: commands over the console; `marker`: finding their ends in it.
 
+#![warn(unreachable_pub)]
+
 mod console;
 mod files;
 mod image;

@@ -66,7 +66,7 @@ impl std::fmt::Debug for Stream {
 }
 
 impl Stream {
-    pub fn new(mut link: Box<dyn FrameLink>, wake: Wake) -> Self {
+    pub(crate) fn new(mut link: Box<dyn FrameLink>, wake: Wake) -> Self {
         link.on_frames(wake);
         Self {
             link,
@@ -80,7 +80,7 @@ impl Stream {
 
     /// Takes bytes that the image wrote: all of them, always. Images send the
     /// length and the frame apart or together.
-    pub fn write(&mut self, mut bytes: &[u8]) -> Result<(), BadLength> {
+    pub(crate) fn write(&mut self, mut bytes: &[u8]) -> Result<(), BadLength> {
         while !bytes.is_empty() {
             let wanted = match self.partial.first_chunk::<HEADER>() {
                 None => HEADER,
@@ -119,7 +119,7 @@ impl Stream {
     }
 
     /// Offers the link what waits.
-    pub fn flush(&mut self) {
+    pub(crate) fn flush(&mut self) {
         while let Some(frame) = self.waiting.front() {
             if !self.link.send(frame) {
                 return;
@@ -129,17 +129,17 @@ impl Stream {
     }
 
     /// Whether the link is so far behind that the next frames would be lost.
-    pub fn is_congested(&self) -> bool {
+    pub(crate) fn is_congested(&self) -> bool {
         self.waiting.len() >= MAX_WAITING / 2
     }
 
     /// Whether frames wait for a link that had no room.
-    pub fn has_waiting(&self) -> bool {
+    pub(crate) fn has_waiting(&self) -> bool {
         !self.waiting.is_empty()
     }
 
     /// Whether there is something to read.
-    pub fn is_readable(&mut self) -> bool {
+    pub(crate) fn is_readable(&mut self) -> bool {
         if self.read < self.incoming.len() {
             return true;
         }
@@ -161,7 +161,7 @@ impl Stream {
     }
 
     /// Bytes that can be read now without waiting.
-    pub fn readable(&mut self) -> usize {
+    pub(crate) fn readable(&mut self) -> usize {
         match self.is_readable() {
             true => self.incoming.len() - self.read,
             false => 0,
@@ -171,13 +171,13 @@ impl Stream {
     /// What comes next, at most `room` bytes of one frame, and never a part of
     /// a length unless the image asked for less than one: images take a length
     /// that comes in pieces for something else.
-    pub fn peek(&mut self, room: usize) -> &[u8] {
+    pub(crate) fn peek(&mut self, room: usize) -> &[u8] {
         let len = self.readable().min(room);
         &self.incoming[self.read..self.read + len]
     }
 
     /// So much of it was read.
-    pub fn consume(&mut self, len: usize) {
+    pub(crate) fn consume(&mut self, len: usize) {
         self.read += len;
     }
 }

@@ -23,7 +23,7 @@ const MAX_LINE: usize = 900;
 pub(super) struct Token(String);
 
 impl Token {
-    pub fn new() -> Result<Self, VmError> {
+    pub(crate) fn new() -> Result<Self, VmError> {
         let mut bytes = [0; 16];
         getrandom::fill(&mut bytes)
             .map_err(|error| VmError::new(VmCode::Resources, format!("no randomness: {error}")))?;
@@ -33,12 +33,12 @@ impl Token {
     }
 
     /// Its text.
-    pub fn text(&self) -> &str {
+    pub(crate) fn text(&self) -> &str {
         &self.0
     }
 
     /// The command that prints the mark, with the status of the last one.
-    pub fn command(&self) -> String {
+    pub(crate) fn command(&self) -> String {
         format!("command printf '\\036%s:%d\\036\\n' {} $?", self.0)
     }
 }
@@ -74,17 +74,17 @@ enum At {
 }
 
 impl Scanner {
-    pub fn feed(&mut self, bytes: &[u8]) {
+    pub(crate) fn feed(&mut self, bytes: &[u8]) {
         self.bytes.extend(bytes);
     }
 
     /// Bytes that are surely before the next mark.
-    pub fn passed(&self) -> usize {
+    pub(crate) fn passed(&self) -> usize {
         self.from
     }
 
     /// Drops what is surely before the next mark.
-    pub fn drop_passed(&mut self) -> Vec<u8> {
+    pub(crate) fn drop_passed(&mut self) -> Vec<u8> {
         let rest = self.bytes.split_off(self.from);
         self.from = 0;
         std::mem::replace(&mut self.bytes, rest)
@@ -92,7 +92,7 @@ impl Scanner {
 
     /// The first mark of one of those tokens. Each byte is looked at once,
     /// however often this is asked, but for the beginning of a mark.
-    pub fn find(&mut self, tokens: &[&Token]) -> Option<Mark> {
+    pub(crate) fn find(&mut self, tokens: &[&Token]) -> Option<Mark> {
         loop {
             let rest = &self.bytes[self.from..];
             let Some(offset) = rest.iter().position(|&byte| byte == SEPARATOR) else {

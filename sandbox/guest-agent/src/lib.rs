@@ -4,6 +4,8 @@
 //! `poll`, which owns every process it starts. It trusts the host and nothing it
 //! runs.
 
+#![warn(unreachable_pub)]
+
 use a99_sandbox_protocol as protocol;
 
 #[cfg(target_os = "linux")]

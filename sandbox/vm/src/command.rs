@@ -26,7 +26,7 @@ pub(super) struct CommandState {
 }
 
 impl CommandState {
-    pub fn emit(&mut self, event: Event) {
+    pub(crate) fn emit(&mut self, event: Event) {
         if let Some(sink) = &mut self.sink {
             sink(event);
         }

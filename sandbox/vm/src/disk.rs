@@ -32,21 +32,21 @@ const TRIES: u32 = 16;
 
 /// The disk that belongs to an image.
 #[derive(Clone, Debug)]
-pub struct ImageDisk {
+pub(crate) struct ImageDisk {
     file: Arc<File>,
     bytes: u64,
 }
 
 impl ImageDisk {
     /// The one in a file, which was checked.
-    pub fn new(file: File) -> std::io::Result<Self> {
+    pub(crate) fn new(file: File) -> std::io::Result<Self> {
         let bytes = file.metadata()?.len();
         let file = Arc::new(file);
         Ok(Self { file, bytes })
     }
 
     /// Its whole sectors.
-    pub fn sectors(&self) -> u64 {
+    pub(crate) fn sectors(&self) -> u64 {
         self.bytes / SECTOR_BYTES
     }
 }
@@ -149,7 +149,7 @@ pub(super) struct Disks {
 
 impl Disks {
     /// Fills `buf` with what is at an offset; `false` if it is not all there.
-    pub fn read(&self, disk: u32, offset: u64, buf: &mut [u8]) -> bool {
+    pub(crate) fn read(&self, disk: u32, offset: u64, buf: &mut [u8]) -> bool {
         let (file, bytes) = match (Disk::from_number(disk), &self.image, &self.own) {
             (Some(Disk::Image), Some(image), _) => (&*image.file, image.bytes),
             (Some(Disk::Own), _, Some(own)) => (&own.file, own.bytes),
@@ -159,7 +159,7 @@ impl Disks {
     }
 
     /// Writes at an offset; `false` if there is no room on the host either.
-    pub fn write(&self, disk: u32, offset: u64, bytes: &[u8]) -> bool {
+    pub(crate) fn write(&self, disk: u32, offset: u64, bytes: &[u8]) -> bool {
         self.own(disk).is_some_and(|own| {
             let fits = is_inside(offset, bytes.len() as u64, own.bytes);
             fits && own.file.write_all_at(bytes, offset).is_ok()
@@ -168,7 +168,7 @@ impl Disks {
 
     /// Gives the room of a range back to the host. Where its file system cannot
     /// do that, nothing happens, or zeros are written if the range must be zero.
-    pub fn discard(&self, disk: u32, offset: u64, len: u64, zero: bool) -> bool {
+    pub(crate) fn discard(&self, disk: u32, offset: u64, len: u64, zero: bool) -> bool {
         use rustix::fs::{FallocateFlags, fallocate};
         let Some(own) = self.own(disk) else {
             return false;
@@ -193,7 +193,7 @@ impl Disks {
     }
 
     /// Nothing is kept back here, and the disk does not outlive the guest.
-    pub fn flush(&self, disk: u32) -> bool {
+    pub(crate) fn flush(&self, disk: u32) -> bool {
         self.own(disk).is_some()
     }
 

@@ -136,7 +136,7 @@ impl Guest {
     }
 
     /// A new machine that boots a kernel.
-    pub fn boot(linked: &Linked, boot: &Boot<'_>) -> Result<Self, VmError> {
+    pub(crate) fn boot(linked: &Linked, boot: &Boot<'_>) -> Result<Self, VmError> {
         let mut emulator = Emulator::new(linked, CLOCK_RESOLUTION_NS, false)?;
         emulator.call(abi::INITIALIZE, ())?;
         expect_ok(
@@ -167,7 +167,7 @@ impl Guest {
 
     /// A machine that goes on from a snapshot: with clocks of now, another
     /// generation identifier and fresh entropy, before anything else happens.
-    pub fn resume(linked: &Linked, setup: Setup) -> Result<Self, VmError> {
+    pub(crate) fn resume(linked: &Linked, setup: Setup) -> Result<Self, VmError> {
         let mut emulator = Emulator::new(
             linked,
             setup.clock_resolution_ns,
@@ -183,7 +183,7 @@ impl Guest {
 
     /// A copy of a guest that is ready for a snapshot, as one that goes on from
     /// the snapshot.
-    pub fn copy(linked: &Linked, original: &Self, setup: Setup) -> Result<Self, VmError> {
+    pub(crate) fn copy(linked: &Linked, original: &Self, setup: Setup) -> Result<Self, VmError> {
         let mut emulator = Emulator::new(linked, CLOCK_RESOLUTION_NS, false)?;
         let memory = original.emulator.memory();
         emulator.grow(memory.len())?;
@@ -222,17 +222,17 @@ impl Guest {
     }
 
     /// Queues a request for the agent.
-    pub fn request(&mut self, id: u64, request: &Request) {
+    pub(crate) fn request(&mut self, id: u64, request: &Request) {
         request.encode(id, &mut self.outbox);
     }
 
     /// The id under which it was told to resume.
-    pub fn resumed_as(&self) -> u64 {
+    pub(crate) fn resumed_as(&self) -> u64 {
         self.resumed_as
     }
 
     /// Bytes of requests that the guest has not taken.
-    pub fn backlog(&self) -> usize {
+    pub(crate) fn backlog(&self) -> usize {
         self.outbox.len()
     }
 
@@ -240,7 +240,7 @@ impl Guest {
     ///
     /// # Errors
     /// [`VmCode::GuestEnded`] and [`VmCode::EmulatorTrap`]: it runs no more.
-    pub fn step(
+    pub(crate) fn step(
         &mut self,
         mut on_report: impl FnMut(&mut Self, u64, Report),
     ) -> Result<Next, VmError> {
@@ -355,7 +355,7 @@ impl Guest {
     }
 
     /// Saves the guest, if nothing is half done; `None` if it must run on.
-    pub fn save(&mut self, base: &Linked, image: &str) -> Result<Option<Vec<u8>>, VmError> {
+    pub(crate) fn save(&mut self, base: &Linked, image: &str) -> Result<Option<Vec<u8>>, VmError> {
         if self.emulator.disks().own.is_some() {
             let text = "a sandbox with a disk of its own cannot be saved";
             return Err(VmError::new(VmCode::Unsupported, text));
@@ -385,30 +385,30 @@ impl Guest {
     }
 
     /// The end of what the console showed.
-    pub fn console(&self) -> String {
+    pub(crate) fn console(&self) -> String {
         let bytes: Vec<u8> = self.console.iter().copied().collect();
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
     /// Whether it has neither mounts nor a network: nothing of it is on its way
     /// to anybody but those who gave it commands.
-    pub fn is_alone(&self) -> bool {
+    pub(crate) fn is_alone(&self) -> bool {
         self.backends.files.is_none() && self.backends.net.is_none()
     }
 
     /// Instructions since the machine was made.
-    pub fn retired(&self) -> u64 {
+    pub(crate) fn retired(&self) -> u64 {
         self.retired
     }
 
     /// Entries of its code that lead to AOT regions.
-    pub fn aot_entries(&self) -> u32 {
+    pub(crate) fn aot_entries(&self) -> u32 {
         self.aot_entries
     }
 
     /// The devices that do nothing any more, because their driver broke the rules;
     /// empty if there are none.
-    pub fn broken(&self) -> String {
+    pub(crate) fn broken(&self) -> String {
         let names: Vec<&str> = Device::in_set(self.broken).map(Device::name).collect();
         match names.is_empty() {
             true => String::new(),

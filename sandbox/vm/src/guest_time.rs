@@ -22,7 +22,7 @@ fn processor() -> Duration {
 
 impl GuestTime {
     /// From now on, on this thread.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             time: Duration::ZERO,
             seen: processor(),
@@ -30,7 +30,7 @@ impl GuestTime {
     }
 
     /// Counts what this thread computed.
-    pub fn update(&mut self) {
+    pub(crate) fn update(&mut self) {
         let now = processor();
         self.time += now.saturating_sub(self.seen);
         self.seen = now;
@@ -38,7 +38,7 @@ impl GuestTime {
 
     /// Counts the time in `park`, which was to take no longer than `timeout`: a process
     /// that was stopped meanwhile gave its guest no more.
-    pub fn park(&mut self, timeout: Option<Duration>, park: impl FnOnce()) {
+    pub(crate) fn park(&mut self, timeout: Option<Duration>, park: impl FnOnce()) {
         let start = Instant::now();
         park();
         let took = start.elapsed();
@@ -46,7 +46,7 @@ impl GuestTime {
     }
 
     /// All of it.
-    pub fn elapsed(&self) -> Duration {
+    pub(crate) fn elapsed(&self) -> Duration {
         self.time
     }
 }

@@ -47,7 +47,7 @@ pub(super) struct Imports {
 }
 
 impl Imports {
-    pub fn new(resolution_ns: u64, translating: Option<Translating>) -> Self {
+    pub(crate) fn new(resolution_ns: u64, translating: Option<Translating>) -> Self {
         Self {
             start: Instant::now(),
             resolution_ns: resolution_ns.max(1),
@@ -65,7 +65,7 @@ impl Imports {
     }
 
     /// The clock that the emulator sees, in nanoseconds.
-    pub fn now_ns(&self) -> u64 {
+    pub(crate) fn now_ns(&self) -> u64 {
         let now = self.start.elapsed().as_nanos() as u64;
         now - now % self.resolution_ns
     }

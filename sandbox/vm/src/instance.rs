@@ -45,7 +45,7 @@ impl Linked {
     ///
     /// # Errors
     /// [`VmCode::Module`] if it imports what the emulator does not.
-    pub fn new(module: &Module, disk: Option<ImageDisk>) -> Result<Self, VmError> {
+    pub(crate) fn new(module: &Module, disk: Option<ImageDisk>) -> Result<Self, VmError> {
         let failed = |error| VmError::engine(VmCode::Module, "emulator", &error);
         let linker = linker(module.engine()).map_err(failed)?;
         let pre = linker.instantiate_pre(module).map_err(failed)?;
@@ -60,12 +60,12 @@ impl Linked {
     }
 
     /// Sectors of the disk of its guests.
-    pub fn disk_sectors(&self) -> u64 {
+    pub(crate) fn disk_sectors(&self) -> u64 {
         self.disk.as_ref().map_or(0, ImageDisk::sectors)
     }
 
     /// What was compiled for the guests of this module.
-    pub fn translations(&self) -> Translations {
+    pub(crate) fn translations(&self) -> Translations {
         self.compiler.translations()
     }
 
@@ -114,7 +114,7 @@ impl std::fmt::Debug for Emulator {
 impl Emulator {
     /// An instance, as the module has it: empty, or a snapshot. If it is to
     /// `translate`, hot guest code is compiled.
-    pub fn new(
+    pub(crate) fn new(
         linked: &Linked,
         clock_resolution_ns: u64,
         translate: bool,
@@ -143,7 +143,7 @@ impl Emulator {
     }
 
     /// Adds the code that is compiled by now to the emulator's functions.
-    pub fn install(&mut self) -> Result<(), VmError> {
+    pub(crate) fn install(&mut self) -> Result<(), VmError> {
         loop {
             let translating = self.store.data_mut().translating.as_mut();
             let Some((ticket, compilation)) = translating.and_then(Translating::next) else {
@@ -195,7 +195,7 @@ impl Emulator {
     }
 
     /// Calls an export by name, for what is called once.
-    pub fn call<P: WasmParams, R: WasmResults>(
+    pub(crate) fn call<P: WasmParams, R: WasmResults>(
         &mut self,
         export: Export<P, R>,
         params: P,
@@ -209,7 +209,7 @@ impl Emulator {
 
     /// Runs the guest for about `budget` instructions, or until it waits, ends
     /// or has output.
-    pub fn run(&mut self, budget: u64) -> Result<(Ran, Report), VmError> {
+    pub(crate) fn run(&mut self, budget: u64) -> Result<(Ran, Report), VmError> {
         self.install()?;
         self.store.data_mut().ticks = 0;
         let run = self.exports.run.call(&mut self.store, budget);
@@ -232,7 +232,11 @@ impl Emulator {
     }
 
     /// Moves all output of a channel to `take`, piece by piece.
-    pub fn drain(&mut self, channel: Channel, mut take: impl FnMut(&[u8])) -> Result<(), VmError> {
+    pub(crate) fn drain(
+        &mut self,
+        channel: Channel,
+        mut take: impl FnMut(&[u8]),
+    ) -> Result<(), VmError> {
         let number = channel as u32;
         let mut drained = 0;
         loop {
@@ -255,7 +259,7 @@ impl Emulator {
 
     /// Gives a channel of bytes as much of `bytes` as it has room for; the
     /// answer is how much.
-    pub fn feed(&mut self, channel: Channel, bytes: &[u8]) -> Result<usize, VmError> {
+    pub(crate) fn feed(&mut self, channel: Channel, bytes: &[u8]) -> Result<usize, VmError> {
         let number = channel as u32;
         let mut done = 0;
         while done < bytes.len() {
@@ -277,7 +281,7 @@ impl Emulator {
 
     /// Gives the oldest message of a channel to `take`, and drops it if that
     /// answers; the answer, with the message's tag.
-    pub fn take<T>(
+    pub(crate) fn take<T>(
         &mut self,
         channel: Channel,
         take: impl FnOnce(&[u8]) -> Option<T>,
@@ -301,7 +305,12 @@ impl Emulator {
     }
 
     /// Gives a channel a message; `false` if it has no room for it.
-    pub fn offer(&mut self, channel: Channel, tag: u32, bytes: &[u8]) -> Result<bool, VmError> {
+    pub(crate) fn offer(
+        &mut self,
+        channel: Channel,
+        tag: u32,
+        bytes: &[u8],
+    ) -> Result<bool, VmError> {
         let (number, len) = (channel as u32, bytes.len() as u32);
         let space = self.exports.space.call(&mut self.store, (number, len));
         let pair = space.map_err(|error| self.trap(&error))?;
@@ -318,12 +327,12 @@ impl Emulator {
     }
 
     /// All of linear memory.
-    pub fn memory(&self) -> &[u8] {
+    pub(crate) fn memory(&self) -> &[u8] {
         self.exports.memory.data(&self.store)
     }
 
     /// Makes linear memory at least that long.
-    pub fn grow(&mut self, bytes: usize) -> Result<(), VmError> {
+    pub(crate) fn grow(&mut self, bytes: usize) -> Result<(), VmError> {
         const WASM_PAGE: usize = 64 << 10;
         let missing = bytes.saturating_sub(self.memory().len());
         let pages = missing.div_ceil(WASM_PAGE) as u64;
@@ -334,7 +343,7 @@ impl Emulator {
     }
 
     /// Bytes of linear memory.
-    pub fn read(&self, address: u64, len: u64) -> Result<&[u8], VmError> {
+    pub(crate) fn read(&self, address: u64, len: u64) -> Result<&[u8], VmError> {
         let data = self.exports.memory.data(&self.store);
         let range = address as usize..(address + len) as usize;
         data.get(range)
@@ -342,13 +351,13 @@ impl Emulator {
     }
 
     /// The bytes that the emulator names by address and length in one number.
-    pub fn piece(&self, pair: u64) -> Result<&[u8], VmError> {
+    pub(crate) fn piece(&self, pair: u64) -> Result<&[u8], VmError> {
         let (at, len) = unpair(pair);
         self.read(at.into(), len.into())
     }
 
     /// Fills linear memory.
-    pub fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), VmError> {
+    pub(crate) fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), VmError> {
         let data = self.exports.memory.data_mut(&mut self.store);
         let range = address as usize..address as usize + bytes.len();
         let place = data
@@ -360,23 +369,23 @@ impl Emulator {
 
     /// Modules that were asked for and have not been answered.
     #[cfg(feature = "testing")]
-    pub fn waiting(&self) -> usize {
+    pub(crate) fn waiting(&self) -> usize {
         let translating = self.store.data().translating.as_ref();
         translating.map_or(0, Translating::waiting)
     }
 
     /// The clock that the emulator sees, in nanoseconds.
-    pub fn now_ns(&self) -> u64 {
+    pub(crate) fn now_ns(&self) -> u64 {
         self.store.data().now_ns()
     }
 
     /// Its disks.
-    pub fn disks(&mut self) -> &mut Disks {
+    pub(crate) fn disks(&mut self) -> &mut Disks {
         &mut self.store.data_mut().disks
     }
 
     /// All that makes up its state, for a snapshot.
-    pub fn parts(&mut self) -> (&mut Store<Imports>, Instance) {
+    pub(crate) fn parts(&mut self) -> (&mut Store<Imports>, Instance) {
         (&mut self.store, self.instance)
     }
 }

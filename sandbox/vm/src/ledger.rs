@@ -37,13 +37,13 @@ impl Ledger {
     }
 
     /// The guest may send that much more.
-    pub fn grant(&mut self, stream: Stream, bytes: u32) {
+    pub(crate) fn grant(&mut self, stream: Stream, bytes: u32) {
         let room = self.room(stream);
         *room = room.saturating_add(bytes.into());
     }
 
     /// The guest sent that much.
-    pub fn receive(&mut self, stream: Stream, bytes: usize) -> Result<(), VmError> {
+    pub(crate) fn receive(&mut self, stream: Stream, bytes: usize) -> Result<(), VmError> {
         let room = self.room(stream);
         let left = room.checked_sub(bytes as u64);
         *room = left.ok_or_else(|| broken("more output than it has credit for"))?;
@@ -51,19 +51,19 @@ impl Ledger {
     }
 
     /// That much standard input is on its way.
-    pub fn send(&mut self, bytes: usize) {
+    pub(crate) fn send(&mut self, bytes: usize) {
         self.input = self.input.saturating_add(bytes as u64);
     }
 
     /// The guest gave back that much credit.
-    pub fn returned(&mut self, bytes: u32) -> Result<(), VmError> {
+    pub(crate) fn returned(&mut self, bytes: u32) -> Result<(), VmError> {
         let left = self.input.checked_sub(bytes.into());
         self.input = left.ok_or_else(|| broken("more credit than it was sent"))?;
         Ok(())
     }
 
     /// The guest reported that it runs.
-    pub fn start(&mut self) -> Result<(), VmError> {
+    pub(crate) fn start(&mut self) -> Result<(), VmError> {
         if std::mem::replace(&mut self.started, true) {
             return Err(broken("a command that starts twice"));
         }

@@ -27,6 +27,8 @@
 //!   `image`: the one of the last build; `machine`: all this for the builder of
 //!   images; `smoke_test`: guests that show that it works.
 
+#![warn(unreachable_pub)]
+
 mod backends;
 #[cfg(feature = "testing")]
 mod bare;

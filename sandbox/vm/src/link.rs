@@ -11,11 +11,11 @@ use wasmparser::{BinaryReader, Parser, Payload, TypeRef};
 
 /// Numbers of sections (WebAssembly core specification, "Modules").
 mod section {
-    pub const TYPE: u8 = 1;
-    pub const FUNCTION: u8 = 3;
-    pub const TABLE: u8 = 4;
-    pub const ELEMENT: u8 = 9;
-    pub const CODE: u8 = 10;
+    pub(super) const TYPE: u8 = 1;
+    pub(super) const FUNCTION: u8 = 3;
+    pub(super) const TABLE: u8 = 4;
+    pub(super) const ELEMENT: u8 = 9;
+    pub(super) const CODE: u8 = 10;
 }
 
 /// The indices from which functions are added to a module.
@@ -35,7 +35,7 @@ fn failed(what: impl std::fmt::Display) -> VmError {
 
 impl NewIndices {
     /// Those of a module with one table that can grow.
-    pub fn of(module: &[u8]) -> Result<Self, VmError> {
+    pub(crate) fn of(module: &[u8]) -> Result<Self, VmError> {
         let (mut types, mut functions, mut table) = (0, 0, None);
         for payload in Parser::new(0).parse_all(module) {
             match payload.map_err(failed)? {
@@ -69,7 +69,7 @@ impl NewIndices {
 
     /// The module with more functions, given as `compile_aot` of the emulator gives
     /// them: each behind its length. They are in the table from its end on.
-    pub fn add(&self, module: &[u8], functions: &[u8]) -> Result<Vec<u8>, VmError> {
+    pub(crate) fn add(&self, module: &[u8], functions: &[u8]) -> Result<Vec<u8>, VmError> {
         let bodies = bodies(functions)?;
         let count = bodies.len() as u32;
         let mut linked = Vec::with_capacity(module.len() + functions.len() + (64 << 10));

@@ -104,12 +104,12 @@ pub(super) struct ScriptedGuest {
 }
 
 impl ScriptedGuest {
-    pub fn new(guest: Guest, start: Instant) -> Self {
+    pub(crate) fn new(guest: Guest, start: Instant) -> Self {
         Self { guest, start }
     }
 
     /// Runs a script in the session shell.
-    pub fn run(&mut self, script: &str) -> Result<ScriptOutcome, VmError> {
+    pub(crate) fn run(&mut self, script: &str) -> Result<ScriptOutcome, VmError> {
         let text = script.as_bytes().to_vec();
         let request = Request::Script(Script { text });
         self.finish(&[request])
@@ -117,7 +117,11 @@ impl ScriptedGuest {
 
     /// Runs a command as a process of its own; its standard input is not more than
     /// what may be sent unasked.
-    pub fn command(&mut self, argv: &[&str], input: &[u8]) -> Result<ScriptOutcome, VmError> {
+    pub(crate) fn command(
+        &mut self,
+        argv: &[&str],
+        input: &[u8],
+    ) -> Result<ScriptOutcome, VmError> {
         let exec = Request::Exec(Exec {
             argv: argv.iter().map(|text| text.as_bytes().to_vec()).collect(),
             stdin: true,

@@ -231,7 +231,7 @@ fn is_region(module: &Module) -> bool {
 }
 
 impl Compiler {
-    pub fn new(engine: &Engine) -> Self {
+    pub(crate) fn new(engine: &Engine) -> Self {
         Self {
             engine: engine.clone(),
             shared: Arc::default(),
@@ -239,7 +239,7 @@ impl Compiler {
     }
 
     /// What was done so far.
-    pub fn translations(&self) -> Translations {
+    pub(crate) fn translations(&self) -> Translations {
         Translations {
             compiled: self.shared.compiled.load(Ordering::Relaxed),
             failed: self.shared.failed.load(Ordering::Relaxed),
@@ -299,7 +299,7 @@ impl std::fmt::Debug for Translating {
 }
 
 impl Translating {
-    pub fn new(compiler: &Compiler) -> Self {
+    pub(crate) fn new(compiler: &Compiler) -> Self {
         Self {
             compiler: compiler.clone(),
             waiting: Vec::new(),
@@ -308,7 +308,7 @@ impl Translating {
     }
 
     /// The emulator asks for a module.
-    pub fn request(&mut self, bytes: &[u8], ticket: u32) {
+    pub(crate) fn request(&mut self, bytes: &[u8], ticket: u32) {
         if self.waiting.len() >= MAX_WAITING {
             // The emulator waits for fewer.
             return;
@@ -322,7 +322,7 @@ impl Translating {
     }
 
     /// The next ticket that can be answered.
-    pub fn next(&mut self) -> Option<(u32, Compilation)> {
+    pub(crate) fn next(&mut self) -> Option<(u32, Compilation)> {
         for at in 0..self.waiting.len() {
             let (ticket, key) = self.waiting[at];
             let answer = match self.functions.get(&key) {
@@ -344,12 +344,12 @@ impl Translating {
 
     /// Modules that were asked for and not answered.
     #[cfg(feature = "testing")]
-    pub fn waiting(&self) -> usize {
+    pub(crate) fn waiting(&self) -> usize {
         self.waiting.len()
     }
 
     /// The number of a function that was instantiated.
-    pub fn note(&mut self, key: Key, number: u32) {
+    pub(crate) fn note(&mut self, key: Key, number: u32) {
         self.functions.insert(key, number);
     }
 }

@@ -23,12 +23,12 @@ pub(super) struct Watchdog {
 
 impl Watchdog {
     /// It reported something.
-    pub fn on_report(&mut self, now: Duration) {
+    pub(crate) fn on_report(&mut self, now: Duration) {
         self.last_report = now;
     }
 
     /// It answered a ping; whether there was one.
-    pub fn on_pong(&mut self, id: u64, now: Duration) -> bool {
+    pub(crate) fn on_pong(&mut self, id: u64, now: Duration) -> bool {
         self.last_report = now;
         self.pinged.take_if(|(pinged, _)| *pinged == id).is_some()
     }
@@ -38,7 +38,7 @@ impl Watchdog {
     ///
     /// # Errors
     /// [`VmCode::Unresponsive`].
-    pub fn check(
+    pub(crate) fn check(
         &mut self,
         waiting: bool,
         now: Duration,
@@ -65,7 +65,7 @@ impl Watchdog {
     }
 
     /// After how long it is to be checked again, if nothing happens.
-    pub fn poll_interval(&self, waiting: bool) -> Option<Duration> {
+    pub(crate) fn poll_interval(&self, waiting: bool) -> Option<Duration> {
         (waiting || self.pinged.is_some()).then_some(PING_AFTER)
     }
 }

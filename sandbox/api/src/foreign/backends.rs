@@ -16,7 +16,7 @@ struct GatewayBackend {
 
 impl GatewayBackend {
     /// The backend of a gateway that was started with [`GatewayBackend::waker`].
-    pub fn new(gateway: Gateway, link: Link, wake: Arc<OnceLock<Wake>>) -> Self {
+    pub(crate) fn new(gateway: Gateway, link: Link, wake: Arc<OnceLock<Wake>>) -> Self {
         Self {
             link,
             wake,
@@ -25,7 +25,7 @@ impl GatewayBackend {
     }
 
     /// What the gateway is to call: nothing, until the image is there.
-    pub fn waker(wake: &Arc<OnceLock<Wake>>) -> Box<dyn Fn() + Send> {
+    pub(crate) fn waker(wake: &Arc<OnceLock<Wake>>) -> Box<dyn Fn() + Send> {
         let wake = Arc::clone(wake);
         Box::new(move || {
             if let Some(wake) = wake.get() {

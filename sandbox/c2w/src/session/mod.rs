@@ -131,7 +131,7 @@ impl<T: Terminal> Session<T> {
     ///
     /// # Errors
     /// [`VmCode::NotReady`] if nothing answers like a shell within `patience`.
-    pub fn begin(terminal: T, patience: Duration) -> Result<Self, VmError> {
+    pub(crate) fn begin(terminal: T, patience: Duration) -> Result<Self, VmError> {
         Self::begin_in(&FOLDERS, terminal, patience)
     }
 
@@ -279,7 +279,7 @@ impl<T: Terminal> Session<T> {
 
     /// Takes what came between commands: of programs in the background, and the
     /// shell's word on them. The last 64 KiB are kept.
-    pub fn take_background(&mut self) -> Vec<u8> {
+    pub(crate) fn take_background(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.background)
     }
 
@@ -322,7 +322,7 @@ impl<T: Terminal> Session<T> {
     /// [`VmCode::TimedOut`], [`VmCode::OutputLimit`] and [`VmCode::Cancelled`] for the limits,
     /// [`VmCode::NotReady`] if the shell does not answer, and why the image
     /// runs no more.
-    pub fn exec(&mut self, script: &[u8], run: &Run) -> Result<Output, VmError> {
+    pub(crate) fn exec(&mut self, script: &[u8], run: &Run) -> Result<Output, VmError> {
         let (timeout, output_limit) = (run.timeout, run.output_limit);
         let deadline = timeout.map(|timeout| Instant::now() + timeout);
         let lines = formats(script)?;

@@ -94,37 +94,37 @@ pub(crate) fn number(answer: Answer) -> i32 {
 
 /// `filetype`.
 pub(crate) mod filetype {
-    pub const UNKNOWN: u8 = 0;
-    pub const CHARACTER_DEVICE: u8 = 2;
-    pub const DIRECTORY: u8 = 3;
-    pub const REGULAR_FILE: u8 = 4;
-    pub const SOCKET_STREAM: u8 = 6;
-    pub const SYMBOLIC_LINK: u8 = 7;
+    pub(crate) const UNKNOWN: u8 = 0;
+    pub(crate) const CHARACTER_DEVICE: u8 = 2;
+    pub(crate) const DIRECTORY: u8 = 3;
+    pub(crate) const REGULAR_FILE: u8 = 4;
+    pub(crate) const SOCKET_STREAM: u8 = 6;
+    pub(crate) const SYMBOLIC_LINK: u8 = 7;
 }
 
 /// `fdflags`.
 pub(crate) mod fdflags {
-    pub const APPEND: u16 = 1;
-    pub const DSYNC: u16 = 2;
-    pub const NONBLOCK: u16 = 4;
-    pub const RSYNC: u16 = 8;
-    pub const SYNC: u16 = 16;
+    pub(crate) const APPEND: u16 = 1;
+    pub(crate) const DSYNC: u16 = 2;
+    pub(crate) const NONBLOCK: u16 = 4;
+    pub(crate) const RSYNC: u16 = 8;
+    pub(crate) const SYNC: u16 = 16;
 }
 
 /// `oflags` of `path_open`.
 pub(crate) mod oflags {
-    pub const CREAT: u16 = 1;
-    pub const DIRECTORY: u16 = 2;
-    pub const EXCL: u16 = 4;
-    pub const TRUNC: u16 = 8;
+    pub(crate) const CREAT: u16 = 1;
+    pub(crate) const DIRECTORY: u16 = 2;
+    pub(crate) const EXCL: u16 = 4;
+    pub(crate) const TRUNC: u16 = 8;
 }
 
 /// `rights`: the two that decide how a file is opened.
 pub(crate) mod rights {
-    pub const FD_READ: u64 = 1 << 1;
-    pub const FD_WRITE: u64 = 1 << 6;
+    pub(crate) const FD_READ: u64 = 1 << 1;
+    pub(crate) const FD_WRITE: u64 = 1 << 6;
     /// Those of files and directories: the low 30 bits without the socket's.
-    pub const ALL: u64 = (1 << 30) - 1;
+    pub(crate) const ALL: u64 = (1 << 30) - 1;
 }
 
 /// `lookupflags`: follow the last component if it is a symbolic link.
@@ -132,23 +132,23 @@ pub(crate) const SYMLINK_FOLLOW: u32 = 1;
 
 /// `fstflags`.
 pub(crate) mod fstflags {
-    pub const ATIM: u16 = 1;
-    pub const ATIM_NOW: u16 = 2;
-    pub const MTIM: u16 = 4;
-    pub const MTIM_NOW: u16 = 8;
+    pub(crate) const ATIM: u16 = 1;
+    pub(crate) const ATIM_NOW: u16 = 2;
+    pub(crate) const MTIM: u16 = 4;
+    pub(crate) const MTIM_NOW: u16 = 8;
 }
 
 /// `clockid`.
 pub(crate) mod clock {
-    pub const REALTIME: u32 = 0;
-    pub const MONOTONIC: u32 = 1;
+    pub(crate) const REALTIME: u32 = 0;
+    pub(crate) const MONOTONIC: u32 = 1;
 }
 
 /// `eventtype`.
 pub(crate) mod eventtype {
-    pub const CLOCK: u8 = 0;
-    pub const FD_READ: u8 = 1;
-    pub const FD_WRITE: u8 = 2;
+    pub(crate) const CLOCK: u8 = 0;
+    pub(crate) const FD_READ: u8 = 1;
+    pub(crate) const FD_WRITE: u8 = 2;
 }
 
 /// Most buffers of one call, as Linux has it (`IOV_MAX`).
@@ -162,13 +162,13 @@ pub(crate) struct Memory<'a>(pub &'a mut [u8]);
 
 impl Memory<'_> {
     /// Bytes at an address.
-    pub fn slice(&self, at: u32, len: u32) -> Answer<&[u8]> {
+    pub(crate) fn slice(&self, at: u32, len: u32) -> Answer<&[u8]> {
         let end = u64::from(at) + u64::from(len);
         self.0.get(at as usize..end as usize).ok_or(Errno::Fault)
     }
 
     /// Bytes at an address, to be written.
-    pub fn slice_mut(&mut self, at: u32, len: u32) -> Answer<&mut [u8]> {
+    pub(crate) fn slice_mut(&mut self, at: u32, len: u32) -> Answer<&mut [u8]> {
         let end = u64::from(at) + u64::from(len);
         let range = at as usize..end as usize;
         self.0.get_mut(range).ok_or(Errno::Fault)
@@ -179,38 +179,38 @@ impl Memory<'_> {
         slice.try_into().map_err(|_| Errno::Fault)
     }
 
-    pub fn u8(&self, at: u32) -> Answer<u8> {
+    pub(crate) fn u8(&self, at: u32) -> Answer<u8> {
         Ok(self.array::<1>(at)?[0])
     }
 
-    pub fn u16(&self, at: u32) -> Answer<u16> {
+    pub(crate) fn u16(&self, at: u32) -> Answer<u16> {
         self.array(at).map(u16::from_le_bytes)
     }
 
-    pub fn u32(&self, at: u32) -> Answer<u32> {
+    pub(crate) fn u32(&self, at: u32) -> Answer<u32> {
         self.array(at).map(u32::from_le_bytes)
     }
 
-    pub fn u64(&self, at: u32) -> Answer<u64> {
+    pub(crate) fn u64(&self, at: u32) -> Answer<u64> {
         self.array(at).map(u64::from_le_bytes)
     }
 
-    pub fn put(&mut self, at: u32, bytes: &[u8]) -> Answer {
+    pub(crate) fn put(&mut self, at: u32, bytes: &[u8]) -> Answer {
         let len = u32::try_from(bytes.len()).map_err(|_| Errno::Overflow)?;
         self.slice_mut(at, len)?.copy_from_slice(bytes);
         Ok(())
     }
 
-    pub fn put_u32(&mut self, at: u32, value: u32) -> Answer {
+    pub(crate) fn put_u32(&mut self, at: u32, value: u32) -> Answer {
         self.put(at, &value.to_le_bytes())
     }
 
-    pub fn put_u64(&mut self, at: u32, value: u64) -> Answer {
+    pub(crate) fn put_u64(&mut self, at: u32, value: u64) -> Answer {
         self.put(at, &value.to_le_bytes())
     }
 
     /// The buffers of a vector, as address and length.
-    pub fn iovecs(&self, at: u32, count: u32) -> Answer<Vec<(u32, u32)>> {
+    pub(crate) fn iovecs(&self, at: u32, count: u32) -> Answer<Vec<(u32, u32)>> {
         if count > MAX_IOVECS {
             return Err(Errno::Inval);
         }
@@ -225,7 +225,7 @@ impl Memory<'_> {
     }
 
     /// A path. It is copied, so that nothing changes it after it was judged.
-    pub fn path(&self, at: u32, len: u32) -> Answer<Vec<u8>> {
+    pub(crate) fn path(&self, at: u32, len: u32) -> Answer<Vec<u8>> {
         if len > MAX_PATH {
             return Err(Errno::Nametoolong);
         }

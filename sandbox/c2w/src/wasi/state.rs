@@ -51,7 +51,7 @@ pub(super) enum Descriptor {
 }
 
 impl Descriptor {
-    pub fn filetype(&self) -> u8 {
+    pub(super) fn filetype(&self) -> u8 {
         match self {
             Descriptor::Input | Descriptor::Output | Descriptor::Errors => {
                 filetype::CHARACTER_DEVICE
@@ -115,7 +115,7 @@ fn context(arguments: &[String], environment: &[(String, String)], clocks: Clock
 
 impl Host {
     /// The state of a new image.
-    pub fn new(setup: Setup, console: Arc<Console>) -> Answer<Self> {
+    pub(crate) fn new(setup: Setup, console: Arc<Console>) -> Answer<Self> {
         let clocks = Clocks::new(setup.clock_resolution);
         let mut descriptors = BTreeMap::from([
             (0, Descriptor::Input),

@@ -52,7 +52,7 @@ pub(super) struct Outlet {
 
 impl Desk {
     /// The folder, which is empty.
-    pub fn at(folder: OwnedFd) -> Self {
+    pub(super) fn at(folder: OwnedFd) -> Self {
         Self {
             folder,
             path: None,
@@ -66,7 +66,7 @@ impl Desk {
     ///
     /// # Errors
     /// Those of making it.
-    pub fn temporary() -> io::Result<Self> {
+    pub(super) fn temporary() -> io::Result<Self> {
         let name = format!("agent99-desk-{}", std::process::id());
         let path = std::env::temp_dir().join(name);
         // One of a process that had the same number, and died.
@@ -80,13 +80,13 @@ impl Desk {
     }
 
     /// Its descriptor for a shell, with its number there.
-    pub fn for_child(&self) -> io::Result<(OwnedFd, i32)> {
+    pub(super) fn for_child(&self) -> io::Result<(OwnedFd, i32)> {
         Ok((self.folder.try_clone()?, NUMBER))
     }
 
     /// Removes all names: a shell that ended may have left processes that know
     /// them.
-    pub fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         self.script = None;
         self.outlets = None;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -113,7 +113,7 @@ impl Desk {
     ///
     /// # Errors
     /// Those of making it.
-    pub fn pipe(&mut self, kind: &str) -> io::Result<(String, OwnedFd)> {
+    pub(super) fn pipe(&mut self, kind: &str) -> io::Result<(String, OwnedFd)> {
         let name = self.name(kind);
         self.make_pipe(&name)?;
         let both = self.open(&name, OFlags::RDWR | OFlags::NONBLOCK)?;
@@ -124,7 +124,7 @@ impl Desk {
     ///
     /// # Errors
     /// Those of opening it.
-    pub fn reader(&self, name: &str) -> io::Result<OwnedFd> {
+    pub(super) fn reader(&self, name: &str) -> io::Result<OwnedFd> {
         Ok(self.open(name, OFlags::RDONLY)?)
     }
 
@@ -136,7 +136,7 @@ impl Desk {
     ///
     /// # Errors
     /// Those of writing it.
-    pub fn text(&mut self, text: &[u8]) -> io::Result<String> {
+    pub(super) fn text(&mut self, text: &[u8]) -> io::Result<String> {
         let name = self.name("text");
         let file = self.open(&name, OFlags::WRONLY | OFlags::CREATE)?;
         write_at_start(&file, text)?;
@@ -147,7 +147,7 @@ impl Desk {
     ///
     /// # Errors
     /// Those of writing it.
-    pub fn script(&mut self, text: &[u8]) -> io::Result<&'static str> {
+    pub(super) fn script(&mut self, text: &[u8]) -> io::Result<&'static str> {
         let (file, length) = match &mut self.script {
             Some(script) => script,
             None => {
@@ -170,7 +170,7 @@ impl Desk {
     ///
     /// # Errors
     /// Those of making or opening them.
-    pub fn outlets(&mut self) -> io::Result<[Outlet; 2]> {
+    pub(super) fn outlets(&mut self) -> io::Result<[Outlet; 2]> {
         let ends = match self.outlets.take().filter(|old| old.iter().all(is_over)) {
             Some(ends) => ends,
             None => [self.new_outlet("out")?, self.new_outlet("err")?],

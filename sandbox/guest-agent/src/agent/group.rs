@@ -59,7 +59,7 @@ pub(super) struct Groups {
 
 impl Groups {
     /// Prepares the group for all commands.
-    pub fn new() -> io::Result<Self> {
+    pub(super) fn new() -> io::Result<Self> {
         let root = rustix::fs::open(ROOT, FOLDER, Mode::empty())?;
         let controllers = "+memory +pids";
         write(&root, "cgroup.subtree_control", controllers)?;
@@ -85,7 +85,7 @@ impl Groups {
     }
 
     /// Other limits for commands that have none of their own.
-    pub fn set_defaults(&mut self, limits: &Limits) -> io::Result<()> {
+    pub(super) fn set_defaults(&mut self, limits: &Limits) -> io::Result<()> {
         self.defaults = Limits {
             pids: limits.pids.or(self.defaults.pids),
             memory: limits.memory.or(self.defaults.memory),
@@ -97,7 +97,7 @@ impl Groups {
     }
 
     /// A new group.
-    pub fn make(&mut self, limits: &Limits) -> io::Result<Group> {
+    pub(super) fn make(&mut self, limits: &Limits) -> io::Result<Group> {
         self.untidy = true;
         if self.ending.len() > MAX_ENDING {
             self.sweep();
@@ -114,13 +114,13 @@ impl Groups {
     }
 
     /// Ends what is left in a group and removes it when that is gone.
-    pub fn end(&mut self, group: Group) {
+    pub(super) fn end(&mut self, group: Group) {
         self.ending.push(group);
         self.untidy = true;
     }
 
     /// What can wait until nothing else is to do.
-    pub fn tidy(&mut self) {
+    pub(super) fn tidy(&mut self) {
         self.untidy = false;
         self.sweep();
         if self.spare.is_none() {
@@ -140,7 +140,7 @@ impl Groups {
     }
 
     /// Whether [`Groups::tidy`] has something to do.
-    pub fn is_untidy(&self) -> bool {
+    pub(super) fn is_untidy(&self) -> bool {
         self.untidy
     }
 
@@ -206,7 +206,7 @@ fn read(file: &OwnedFd) -> Option<String> {
 
 impl Group {
     /// Sets its limits.
-    pub fn limit(&self, limits: &Limits) -> io::Result<()> {
+    pub(super) fn limit(&self, limits: &Limits) -> io::Result<()> {
         if let Some(pids) = limits.pids {
             write(&self.folder, "pids.max", &pids.to_string())?;
         }
@@ -217,7 +217,7 @@ impl Group {
     }
 
     /// Not all its processes end when memory runs out, but only the largest.
-    pub fn die_apart(&mut self) -> io::Result<()> {
+    pub(super) fn die_apart(&mut self) -> io::Result<()> {
         self.altered = true;
         write(&self.folder, "memory.oom.group", "0")
     }
@@ -235,18 +235,18 @@ impl Group {
     }
 
     /// Its list of processes, open for a child to enter.
-    pub fn door(&self) -> io::Result<OwnedFd> {
+    pub(super) fn door(&self) -> io::Result<OwnedFd> {
         self.processes.try_clone()
     }
 
     /// Kills all processes in it, also those that fork meanwhile.
-    pub fn kill(&self) -> io::Result<()> {
+    pub(super) fn kill(&self) -> io::Result<()> {
         rustix::io::write(&self.kill, b"1")?;
         Ok(())
     }
 
     /// The processes in it.
-    pub fn processes(&self) -> Vec<i32> {
+    pub(super) fn processes(&self) -> Vec<i32> {
         let list = open(&self.folder, "cgroup.procs", OFlags::RDONLY);
         let list = list.and_then(|file| io::read_to_string(fs::File::from(file)));
         let list = list.unwrap_or_default();
@@ -254,12 +254,12 @@ impl Group {
     }
 
     /// Whether the kernel ended a process in it for want of memory.
-    pub fn ran_out_of_memory(&self) -> bool {
+    pub(super) fn ran_out_of_memory(&self) -> bool {
         self.memory_kills() > 0
     }
 
     /// How many processes in it the kernel ended for want of memory.
-    pub fn memory_kills(&self) -> u64 {
+    pub(super) fn memory_kills(&self) -> u64 {
         let events = read(&self.events).unwrap_or_default();
         let kills = events
             .lines()

@@ -45,7 +45,7 @@ impl Launch {
     ///
     /// # Errors
     /// `EINVAL`: there is no name, or something contains a zero byte.
-    pub fn new(
+    pub(super) fn new(
         argv: &[Vec<u8>],
         env: &Variables,
         stdio: [OwnedFd; 3],
@@ -74,7 +74,7 @@ impl Launch {
     ///
     /// # Errors
     /// `EINVAL`: it contains a zero byte.
-    pub fn in_folder(self, cwd: &[u8]) -> io::Result<Self> {
+    pub(super) fn in_folder(self, cwd: &[u8]) -> io::Result<Self> {
         let cwd = Some(text(cwd.to_vec())?);
         Ok(Self { cwd, ..self })
     }
@@ -83,7 +83,7 @@ impl Launch {
     ///
     /// # Errors
     /// Those of `clone(2)`, of the setup, and of `execve(2)`.
-    pub fn start(&self) -> Result<Started, NotStarted> {
+    pub(super) fn start(&self) -> Result<Started, NotStarted> {
         spawn(self)
     }
 }

@@ -40,7 +40,7 @@ pub(super) struct Mounts {
 
 impl Mounts {
     /// Mounts these and no others. What is mounted already stays.
-    pub fn set(&mut self, wanted: &[Mount]) -> io::Result<()> {
+    pub(super) fn set(&mut self, wanted: &[Mount]) -> io::Result<()> {
         while let Some(old) = self.present.pop_if(|mount| !wanted.contains(mount)) {
             unmount(OsStr::from_bytes(&old.path), UnmountFlags::DETACH)?;
         }

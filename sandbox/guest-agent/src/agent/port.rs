@@ -34,7 +34,7 @@ pub(super) struct Port {
 
 impl Port {
     /// Opens the port of the agent, once the kernel has it.
-    pub fn open() -> io::Result<Self> {
+    pub(super) fn open() -> io::Result<Self> {
         loop {
             if let Some(device) = find()? {
                 let flags = OFlags::RDWR | OFlags::CLOEXEC;
@@ -46,7 +46,7 @@ impl Port {
     }
 
     /// Speaks over `fd`.
-    pub fn new(fd: OwnedFd) -> io::Result<Self> {
+    pub(super) fn new(fd: OwnedFd) -> io::Result<Self> {
         set_nonblocking(&fd)?;
         Ok(Self {
             fd,
@@ -58,7 +58,7 @@ impl Port {
     }
 
     /// Reads what is there; `false` at the end of the stream.
-    pub fn receive(&mut self) -> io::Result<bool> {
+    pub(super) fn receive(&mut self) -> io::Result<bool> {
         loop {
             match rustix::io::read(&self.fd, &mut self.scratch) {
                 Ok(0) => return Ok(false),
@@ -71,18 +71,18 @@ impl Port {
     }
 
     /// The next request that came.
-    pub fn next(&mut self) -> Result<Option<(u64, Request)>, ProtocolError> {
+    pub(super) fn next(&mut self) -> Result<Option<(u64, Request)>, ProtocolError> {
         self.reader.next(Request::decode)
     }
 
     /// Queues a report.
-    pub fn send(&mut self, id: u64, report: &Report) {
+    pub(super) fn send(&mut self, id: u64, report: &Report) {
         report.encode(id, &mut self.queue);
     }
 
     /// Queues output that `read` fills into a buffer of at most `limit` bytes;
     /// the answer is that of `read`, how many bytes it was.
-    pub fn send_output(
+    pub(super) fn send_output(
         &mut self,
         id: u64,
         stream: Stream,
@@ -98,17 +98,17 @@ impl Port {
     }
 
     /// Whether output of commands may be added.
-    pub fn has_room(&self) -> bool {
+    pub(super) fn has_room(&self) -> bool {
         self.queue.len() - self.sent < QUEUE_BYTES
     }
 
     /// Whether something waits to be sent.
-    pub fn is_pending(&self) -> bool {
+    pub(super) fn is_pending(&self) -> bool {
         self.sent < self.queue.len()
     }
 
     /// Sends what the host takes.
-    pub fn flush(&mut self) -> io::Result<()> {
+    pub(super) fn flush(&mut self) -> io::Result<()> {
         while self.is_pending() {
             match rustix::io::write(&self.fd, &self.queue[self.sent..]) {
                 Ok(count) => self.sent += count,

@@ -85,7 +85,7 @@ impl Session {
     ///
     /// # Errors
     /// Those of making a desk.
-    pub fn new(desk: Option<OwnedFd>) -> io::Result<Self> {
+    pub(super) fn new(desk: Option<OwnedFd>) -> io::Result<Self> {
         Ok(Self {
             desk: desk.map_or_else(Desk::temporary, |desk| Ok(Desk::at(desk)))?,
             shell: None,
@@ -95,7 +95,7 @@ impl Session {
     }
 
     /// Starts the shell unless it runs.
-    pub fn start(
+    pub(super) fn start(
         &mut self,
         groups: Option<&mut Groups>,
         views: &Views,
@@ -114,7 +114,7 @@ impl Session {
     }
 
     /// Gives the shell that runs already variables and limits.
-    pub fn adopt(&mut self, env: &[(Vec<u8>, Vec<u8>)], limits: &Limits) {
+    pub(super) fn adopt(&mut self, env: &[(Vec<u8>, Vec<u8>)], limits: &Limits) {
         let Some(shell) = &mut self.shell else {
             return;
         };
@@ -131,7 +131,7 @@ impl Session {
     }
 
     /// Runs a script; its outputs.
-    pub fn run(&mut self, id: u64, script: &[u8]) -> Result<Vec<Output>, Failure> {
+    pub(super) fn run(&mut self, id: u64, script: &[u8]) -> Result<Vec<Output>, Failure> {
         let refused = |errno, text: &str| Failure(Reason::Other, errno, text.to_owned());
         let shell = self.shell.as_mut();
         let shell = shell.ok_or_else(|| refused(0, "there is no session shell"))?;
@@ -145,23 +145,23 @@ impl Session {
     }
 
     /// The pipe on which the shell tells the end of a script.
-    pub fn status(&self) -> Option<&OwnedFd> {
+    pub(super) fn status(&self) -> Option<&OwnedFd> {
         self.shell.as_ref().map(|shell| &shell.status)
     }
 
     /// Whether the process is the shell.
-    pub fn is_shell(&self, pid: Pid) -> bool {
+    pub(super) fn is_shell(&self, pid: Pid) -> bool {
         self.shell.as_ref().is_some_and(|shell| shell.pid == pid)
     }
 
     /// Whether that script runs now.
-    pub fn runs(&self, id: u64) -> bool {
+    pub(super) fn runs(&self, id: u64) -> bool {
         let script = self.shell.as_ref().and_then(|shell| shell.script.as_ref());
         script.is_some_and(|script| script.id == id)
     }
 
     /// Reads what the shell told; the end of the script if that was it.
-    pub fn listen(&mut self) -> Option<ScriptEnd> {
+    pub(super) fn listen(&mut self) -> Option<ScriptEnd> {
         let shell = self.shell.as_mut()?;
         shell.read_status();
         let mut end = None;
@@ -190,7 +190,7 @@ impl Session {
 
     /// The shell ended. The script's end, if one ran, and the group of what is
     /// left.
-    pub fn shell_ended(&mut self, ending: Ending) -> (Option<ScriptEnd>, Option<Group>) {
+    pub(super) fn shell_ended(&mut self, ending: Ending) -> (Option<ScriptEnd>, Option<Group>) {
         let told = self.listen();
         let Some(shell) = self.shell.take() else {
             return (told, None);
@@ -209,7 +209,7 @@ impl Session {
 
     /// Ends the shell with its script, about which nobody wants to hear. The
     /// group of what is left.
-    pub fn abandon(&mut self) -> Option<Group> {
+    pub(super) fn abandon(&mut self) -> Option<Group> {
         // What it told of itself is kept; its script's end is not wanted.
         self.listen();
         let shell = self.shell.take()?;
@@ -220,21 +220,21 @@ impl Session {
 
     /// The same for a shell that nobody had yet: that there will be another one is
     /// nothing to tell.
-    pub fn replace(&mut self) -> Option<Group> {
+    pub(super) fn replace(&mut self) -> Option<Group> {
         let group = self.abandon();
         self.reset = false;
         group
     }
 
     /// Ends the shell and all that it started.
-    pub fn kill(&self) {
+    pub(super) fn kill(&self) {
         if let Some(shell) = &self.shell {
             shell.kill();
         }
     }
 
     /// Sends a signal to what the shell runs, not to the shell.
-    pub fn signal(&self, number: u32) -> Result<(), Errno> {
+    pub(super) fn signal(&self, number: u32) -> Result<(), Errno> {
         let signal = i32::try_from(number).ok().and_then(Signal::from_named_raw);
         let signal = signal.ok_or(Errno::INVAL)?;
         let Some(shell) = &self.shell else {

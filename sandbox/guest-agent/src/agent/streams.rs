@@ -41,13 +41,13 @@ pub(super) struct Output {
 }
 
 impl Output {
-    pub fn new(fd: OwnedFd, stream: Stream) -> io::Result<Self> {
+    pub(super) fn new(fd: OwnedFd, stream: Stream) -> io::Result<Self> {
         set_nonblocking(&fd)?;
         Ok(Self::nonblocking(fd, stream))
     }
 
     /// Of a descriptor whose reads return at once.
-    pub fn nonblocking(fd: OwnedFd, stream: Stream) -> Self {
+    pub(super) fn nonblocking(fd: OwnedFd, stream: Stream) -> Self {
         Self {
             fd,
             stream,
@@ -55,21 +55,21 @@ impl Output {
         }
     }
 
-    pub fn stream(&self) -> Stream {
+    pub(super) fn stream(&self) -> Stream {
         self.stream
     }
 
-    pub fn grant(&mut self, bytes: u32) {
+    pub(super) fn grant(&mut self, bytes: u32) {
         self.credit = self.credit.saturating_add(bytes);
     }
 
     /// Whether a read makes sense as far as the host's credit goes.
-    pub fn wants_data(&self) -> bool {
+    pub(super) fn wants_data(&self) -> bool {
         self.credit > 0
     }
 
     /// Moves one piece to the host.
-    pub fn pump(&mut self, port: &mut Port, id: u64) -> Flow {
+    pub(super) fn pump(&mut self, port: &mut Port, id: u64) -> Flow {
         if self.credit == 0 || !port.has_room() {
             return Flow::Held;
         }
@@ -91,7 +91,7 @@ impl Output {
     }
 
     /// The descriptor, for one who reads on without telling the host.
-    pub fn into_fd(self) -> OwnedFd {
+    pub(super) fn into_fd(self) -> OwnedFd {
         self.fd
     }
 }
@@ -130,7 +130,7 @@ pub(super) struct Input {
 pub(super) const TERMINAL_EOF: u8 = 0x04;
 
 impl Input {
-    pub fn new(fd: OwnedFd) -> io::Result<Self> {
+    pub(super) fn new(fd: OwnedFd) -> io::Result<Self> {
         set_nonblocking(&fd)?;
         Ok(Self {
             fd,
@@ -141,20 +141,20 @@ impl Input {
         })
     }
 
-    pub fn push(&mut self, bytes: &[u8]) {
+    pub(super) fn push(&mut self, bytes: &[u8]) {
         self.waiting.extend(bytes);
     }
 
-    pub fn finish(&mut self) {
+    pub(super) fn finish(&mut self) {
         self.finished = true;
     }
 
-    pub fn is_waiting(&self) -> bool {
+    pub(super) fn is_waiting(&self) -> bool {
         self.written < self.waiting.len()
     }
 
     /// Writes what the command takes; `false` when the pipe is of no more use.
-    pub fn pump(&mut self) -> bool {
+    pub(super) fn pump(&mut self) -> bool {
         while self.is_waiting() {
             match rustix::io::write(&self.fd, &self.waiting[self.written..]) {
                 Ok(count) => {
@@ -176,7 +176,7 @@ impl Input {
     }
 
     /// Credit for the host, in pieces worth a frame.
-    pub fn take_credit(&mut self) -> Option<u32> {
+    pub(super) fn take_credit(&mut self) -> Option<u32> {
         let worth = !self.is_waiting() || self.owed >= WINDOW_BYTES / 4;
         (worth && self.owed > 0).then(|| std::mem::take(&mut self.owed))
     }

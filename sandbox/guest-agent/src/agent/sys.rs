@@ -356,7 +356,7 @@ pub(super) enum NotStarted {
 
 impl NotStarted {
     /// The error of the system call that failed.
-    pub fn errno(self) -> Errno {
+    pub(super) fn errno(self) -> Errno {
         match self {
             Self::Setup(error) | Self::Folder(error) | Self::Program(error) => error,
         }

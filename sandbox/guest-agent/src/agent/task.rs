@@ -22,7 +22,7 @@ pub(super) struct Failure(pub Reason, pub u32, pub String);
 
 impl Failure {
     /// A failure of the system while doing `what`.
-    pub fn new(what: &str, error: &io::Error) -> Self {
+    pub(super) fn new(what: &str, error: &io::Error) -> Self {
         let number = error.raw_os_error().unwrap_or(0);
         let text = format!("cannot {what}: {error}");
         Self(Reason::Other, number as u32, text)
@@ -66,7 +66,7 @@ pub(super) struct Task {
 
 impl Task {
     /// A script whose outputs those are.
-    pub fn script(id: u64, outputs: Vec<Output>) -> Self {
+    pub(super) fn script(id: u64, outputs: Vec<Output>) -> Self {
         Self {
             id,
             process: None,
@@ -81,7 +81,7 @@ impl Task {
     }
 
     /// Starts a command.
-    pub fn start(
+    pub(super) fn start(
         id: u64,
         exec: &Exec,
         groups: Option<&mut Groups>,
@@ -166,17 +166,17 @@ impl Task {
     }
 
     /// The outputs that may be read from, as the host's credit goes.
-    pub fn readable(&self) -> impl Iterator<Item = &Output> {
+    pub(super) fn readable(&self) -> impl Iterator<Item = &Output> {
         self.outputs.iter().filter(|output| output.wants_data())
     }
 
     /// Standard input, if something waits for it.
-    pub fn writable(&self) -> Option<&Input> {
+    pub(super) fn writable(&self) -> Option<&Input> {
         self.input.as_ref().filter(|input| input.is_waiting())
     }
 
     /// More standard input. A command that reads no more takes it all.
-    pub fn feed(&mut self, port: &mut Port, bytes: &[u8]) {
+    pub(super) fn feed(&mut self, port: &mut Port, bytes: &[u8]) {
         match &mut self.input {
             Some(input) => {
                 input.push(bytes);
@@ -187,7 +187,7 @@ impl Task {
     }
 
     /// No more standard input.
-    pub fn feed_end(&mut self, port: &mut Port) {
+    pub(super) fn feed_end(&mut self, port: &mut Port) {
         if let Some(input) = &mut self.input {
             if self.terminal.is_some() {
                 input.push(&[TERMINAL_EOF]);
@@ -199,7 +199,7 @@ impl Task {
     }
 
     /// Moves standard input on.
-    pub fn pump_input(&mut self, port: &mut Port) {
+    pub(super) fn pump_input(&mut self, port: &mut Port) {
         if let Some(input) = &mut self.input {
             let useful = input.pump();
             if let Some(bytes) = input.take_credit() {
@@ -212,7 +212,7 @@ impl Task {
     }
 
     /// More credit for an output.
-    pub fn grant(&mut self, stream: Stream, bytes: u32) {
+    pub(super) fn grant(&mut self, stream: Stream, bytes: u32) {
         let output = self.outputs.iter_mut().find(|o| o.stream() == stream);
         if let Some(output) = output {
             output.grant(bytes);
@@ -220,7 +220,7 @@ impl Task {
     }
 
     /// Another size of the terminal.
-    pub fn resize(&self, size: PtySize) {
+    pub(super) fn resize(&self, size: PtySize) {
         if let Some(terminal) = &self.terminal {
             // Fails only for a terminal that is gone, where nobody looks.
             let _ = resize(terminal, size);
@@ -228,7 +228,7 @@ impl Task {
     }
 
     /// Sends a signal to its process group.
-    pub fn signal(&self, number: u32) -> Result<(), Errno> {
+    pub(super) fn signal(&self, number: u32) -> Result<(), Errno> {
         let signal = i32::try_from(number).ok().and_then(Signal::from_named_raw);
         match (self.process, self.end) {
             (Some(process), None) => {
@@ -239,7 +239,7 @@ impl Task {
     }
 
     /// Ends its process and all that it started.
-    pub fn kill(&self) {
+    pub(super) fn kill(&self) {
         let killed = self
             .group
             .as_ref()
@@ -251,7 +251,7 @@ impl Task {
     }
 
     /// Its process ended.
-    pub fn process_ended(&mut self, ending: Ending) {
+    pub(super) fn process_ended(&mut self, ending: Ending) {
         let group = self.group.as_ref();
         let exited = Exited {
             ending,
@@ -275,13 +275,13 @@ impl Task {
     }
 
     /// It ended like that.
-    pub fn finish(&mut self, exited: Exited) {
+    pub(super) fn finish(&mut self, exited: Exited) {
         self.end = Some(exited);
     }
 
     /// Moves output on. Once the end is known and all output is with the host,
     /// tells the end; then `true`.
-    pub fn pump(&mut self, port: &mut Port) -> bool {
+    pub(super) fn pump(&mut self, port: &mut Port) -> bool {
         let ended = self.end.is_some();
         let wait_for_end = self.group.is_some() && !self.detach;
         let mut held = false;
@@ -310,7 +310,7 @@ impl Task {
     }
 
     /// Takes it apart: outputs that somebody may still write to, and its group.
-    pub fn dissolve(self) -> (impl Iterator<Item = OwnedFd>, Option<Group>) {
+    pub(super) fn dissolve(self) -> (impl Iterator<Item = OwnedFd>, Option<Group>) {
         let group = self.group.filter(|_| !self.detach);
         (self.outputs.into_iter().map(Output::into_fd), group)
     }

@@ -22,13 +22,13 @@ pub(super) struct Views {
 
 impl Views {
     /// Whose rights a command gets.
-    pub fn rights(&self, user: User) -> Option<(User, Rc<OwnedFd>)> {
+    pub(super) fn rights(&self, user: User) -> Option<(User, Rc<OwnedFd>)> {
         let world = self.world.as_ref()?;
         Some((user, Rc::clone(&world.rules)))
     }
 
     /// Its variables.
-    pub fn variables(&self, user: User, clear: bool, more: &Variables) -> Variables {
+    pub(super) fn variables(&self, user: User, clear: bool, more: &Variables) -> Variables {
         let own = match (&self.world, user) {
             (None, _) => &[],
             (Some(_), User::Root) => ROOT_VARIABLES,
@@ -39,13 +39,13 @@ impl Views {
 
     /// Where it starts, unless told; without an answer where the agent is, which
     /// in a guest is the home of the ordinary user.
-    pub fn home(&self, user: User) -> Option<&'static [u8]> {
+    pub(super) fn home(&self, user: User) -> Option<&'static [u8]> {
         let away = self.world.is_some() && user == User::Root;
         away.then_some(ROOT_HOME.as_bytes())
     }
 
     /// The agent's side of a new terminal.
-    pub fn new_terminal(&self) -> io::Result<OwnedFd> {
+    pub(super) fn new_terminal(&self) -> io::Result<OwnedFd> {
         let Some(world) = &self.world else {
             let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
             return Ok(rustix::pty::openpt(flags)?);
@@ -60,7 +60,7 @@ impl Views {
     }
 
     /// Whether the process is the one with which the world of commands ends.
-    pub fn ends_with(&self, process: rustix::process::Pid) -> bool {
+    pub(super) fn ends_with(&self, process: rustix::process::Pid) -> bool {
         let world = self.world.as_ref();
         world.is_some_and(|world| world.first == process)
     }

@@ -50,7 +50,7 @@ pub(super) const ROOT_VARIABLES: &[(&str, &str)] =
 pub(super) struct Rights(pub u64);
 
 impl Rights {
-    pub const NONE: Self = Self(0);
+    pub(super) const NONE: Self = Self(0);
 
     const fn of(numbers: &[u64]) -> Self {
         let mut all = 0;
@@ -62,34 +62,34 @@ impl Rights {
         Self(all)
     }
 
-    pub fn has(self, number: u64) -> bool {
+    pub(super) fn has(self, number: u64) -> bool {
         self.0 >> number & 1 == 1
     }
 
-    pub fn numbers(self) -> impl Iterator<Item = u64> {
+    pub(super) fn numbers(self) -> impl Iterator<Item = u64> {
         (0..u64::BITS.into()).filter(move |number| self.has(*number))
     }
 }
 
 /// Numbers of rights (`linux/capability.h`).
 mod right {
-    pub const CHOWN: u64 = 0;
-    pub const DAC_OVERRIDE: u64 = 1;
-    pub const FOWNER: u64 = 3;
-    pub const FSETID: u64 = 4;
-    pub const KILL: u64 = 5;
-    pub const SETGID: u64 = 6;
-    pub const SETUID: u64 = 7;
-    pub const SETPCAP: u64 = 8;
-    pub const NET_BIND_SERVICE: u64 = 10;
-    pub const NET_BROADCAST: u64 = 11;
-    pub const NET_ADMIN: u64 = 12;
-    pub const NET_RAW: u64 = 13;
-    pub const IPC_LOCK: u64 = 14;
-    pub const IPC_OWNER: u64 = 15;
-    pub const SYS_CHROOT: u64 = 18;
-    pub const LEASE: u64 = 28;
-    pub const SETFCAP: u64 = 31;
+    pub(super) const CHOWN: u64 = 0;
+    pub(super) const DAC_OVERRIDE: u64 = 1;
+    pub(super) const FOWNER: u64 = 3;
+    pub(super) const FSETID: u64 = 4;
+    pub(super) const KILL: u64 = 5;
+    pub(super) const SETGID: u64 = 6;
+    pub(super) const SETUID: u64 = 7;
+    pub(super) const SETPCAP: u64 = 8;
+    pub(super) const NET_BIND_SERVICE: u64 = 10;
+    pub(super) const NET_BROADCAST: u64 = 11;
+    pub(super) const NET_ADMIN: u64 = 12;
+    pub(super) const NET_RAW: u64 = 13;
+    pub(super) const IPC_LOCK: u64 = 14;
+    pub(super) const IPC_OWNER: u64 = 15;
+    pub(super) const SYS_CHROOT: u64 = 18;
+    pub(super) const LEASE: u64 = 28;
+    pub(super) const SETFCAP: u64 = 31;
 }
 
 /// Rights of the ordinary user: packets of its own making, for `ping` and
@@ -194,7 +194,7 @@ impl Opened {
     ///
     /// # Errors
     /// Those of the system.
-    pub fn new() -> io::Result<Self> {
+    pub(super) fn new() -> io::Result<Self> {
         let program = std::env::current_exe()?;
         let (mut told, mut tell) = io::pipe()?;
         let first = fork_apart(|| first_process(&mut tell))?;
@@ -212,7 +212,7 @@ impl Opened {
     ///
     /// # Errors
     /// Those of the system.
-    pub fn close(self) -> io::Result<World> {
+    pub(super) fn close(self) -> io::Result<World> {
         let rules = Rc::new(domain_rules()?);
         for folder in CLOSED_FOLDERS {
             let mut builder = fs::DirBuilder::new();
