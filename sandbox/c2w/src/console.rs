@@ -1,5 +1,5 @@
-//! What an image's thread and its callers share: the console's bytes both ways,
-//! and how it ends.
+//! Console of an image, shared by its thread and its callers: bytes both ways, and
+//! how the image ends.
 
 use a99_sandbox_vm::{VmCode, VmError};
 use std::collections::VecDeque;
@@ -47,7 +47,7 @@ struct State {
     ended: Option<VmError>,
 }
 
-/// The meeting place of an image's thread and its callers.
+/// What an image's thread and its callers share.
 #[derive(Default)]
 pub(super) struct Console {
     state: Mutex<State>,
@@ -85,8 +85,8 @@ impl Console {
         while !done(&state) {
             state = match until.map(|until| until.saturating_duration_since(Instant::now())) {
                 Some(Duration::ZERO) => break,
-                Some(patience) => {
-                    let waited = self.changed.wait_timeout(state, patience);
+                Some(timeout) => {
+                    let waited = self.changed.wait_timeout(state, timeout);
                     waited.unwrap_or_else(PoisonError::into_inner).0
                 }
                 None => {
@@ -106,7 +106,7 @@ impl Console {
     /// Why the image runs no more; [`VmCode::TimedOut`] if the guest took
     /// nothing until `until`.
     pub(crate) fn type_in(&self, bytes: &[u8], until: Option<Instant>) -> Result<(), VmError> {
-        for piece in bytes.chunks(MAX_INPUT / 4) {
+        for chunk in bytes.chunks(MAX_INPUT / 4) {
             let state = self.lock();
             let has_room = |state: &State| state.ended.is_some() || state.input.len() < MAX_INPUT;
             let mut state = self.wait(state, until, has_room);
@@ -117,7 +117,7 @@ impl Console {
                 let text = "the guest does not take its console's input";
                 return Err(VmError::new(VmCode::TimedOut, text));
             }
-            for &byte in piece {
+            for &byte in chunk {
                 if byte == ESCAPE {
                     state.input.push_back(ESCAPE);
                 }
@@ -169,9 +169,9 @@ impl Console {
         self.changed.notify_all();
     }
 
-    /// Waits until the image has ended or `patience` is over; whether it has.
-    pub(crate) fn wait_end(&self, patience: Option<Duration>) -> bool {
-        let until = patience.map(|patience| Instant::now() + patience);
+    /// Waits until the image has ended or `timeout` is over; whether it has.
+    pub(crate) fn wait_end(&self, timeout: Option<Duration>) -> bool {
+        let until = timeout.map(|timeout| Instant::now() + timeout);
         let state = self.lock();
         let state = self.wait(state, until, |state| state.ended.is_some());
         state.ended.is_some()
@@ -212,7 +212,7 @@ impl Console {
     /// Writes to the console; waits while nobody takes the output. After a stop
     /// it is lost.
     pub(crate) fn write(&self, bytes: &[u8]) {
-        if self.pass(Source::Console, bytes) {
+        if self.forward(Source::Console, bytes) {
             return;
         }
         let state = self.lock();
@@ -225,7 +225,7 @@ impl Console {
 
     /// The emulator says something itself.
     pub(crate) fn write_error(&self, bytes: &[u8]) {
-        self.pass(Source::Emulator, bytes);
+        self.forward(Source::Emulator, bytes);
         let mut state = self.lock();
         state.errors.extend(bytes);
         state.errors_written += bytes.len() as u64;
@@ -234,7 +234,7 @@ impl Console {
     }
 
     /// Hands output to the callback, if there is one.
-    fn pass(&self, source: Source, bytes: &[u8]) -> bool {
+    fn forward(&self, source: Source, bytes: &[u8]) -> bool {
         let mut on_output = self
             .on_output
             .lock()

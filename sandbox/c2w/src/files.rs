@@ -1,4 +1,4 @@
-//! A mount's files on the host: every path is resolved beneath the mount's
+//! Mount server: files on the host. Every path is resolved beneath the mount's
 //! folder by the kernel (`openat2` with `RESOLVE_BENEATH`), so that no `..`, no
 //! symbolic link and no race leads out. Only regular files and directories are
 //! opened.

@@ -1,4 +1,4 @@
-//! A container2wasm image: looked through, compiled, ready to be started.
+//! Image of container2wasm: checked, compiled, ready to be started.
 //!
 //! The module is not ours and may be made to do harm. It is always compiled,
 //! never taken as machine code; what it asks for is looked at before, and it

@@ -1,4 +1,4 @@
-//! Ethernet frames between an image and its network, in the format of QEMU's
+//! Frame link: Ethernet frames between an image and its network, in the format of QEMU's
 //! `-netdev socket`: a length of four bytes, big-endian, then the frame.
 
 use std::collections::VecDeque;

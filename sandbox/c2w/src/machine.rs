@@ -1,4 +1,4 @@
-//! A machine that runs an image: its thread, and what callers see.
+//! Machine that runs an image: its thread, and what callers see.
 
 use super::console::{Console, OnOutput};
 use super::image::{Image, WASM_STACK};
@@ -14,9 +14,9 @@ use wasmtime::{Engine, InstancePre, Store, Trap, UpdateDeadline};
 /// Stack of the thread: the program's, and some for the host's side.
 const THREAD_STACK: usize = WASM_STACK + (2 << 20);
 
-/// How often a program is told to stop until it has: one that is told while it
-/// looks whether it was told may miss it.
-const STOP_PERIOD: Duration = Duration::from_millis(10);
+/// How often a program is interrupted until it has stopped: one that is interrupted
+/// while it checks for that may miss it.
+const STOP_POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Bytes of the emulator's last words in an error.
 const LAST_WORDS: usize = 400;
@@ -59,9 +59,9 @@ impl Machine {
     /// [`VmCode::NotReady`] if no shell answers in time, [`VmCode::GuestEnded`]
     /// if the image ends before, and those of [`VmError`] for mounts.
     pub fn start(image: &Image, options: Options) -> Result<Self, VmError> {
-        let patience = options.start_timeout;
+        let timeout = options.start_timeout;
         let machine = Self::boot_for_commands(image, options)?;
-        machine.begin_session(patience)?;
+        machine.begin_session(timeout)?;
         Ok(machine)
     }
 
@@ -83,8 +83,8 @@ impl Machine {
     ///
     /// # Errors
     /// [`VmCode::NotReady`] and [`VmCode::GuestEnded`].
-    pub fn begin_session(&self, patience: Duration) -> Result<(), VmError> {
-        let session = Session::begin(Arc::clone(&self.console), patience)?;
+    pub fn begin_session(&self, timeout: Duration) -> Result<(), VmError> {
+        let session = Session::begin(Arc::clone(&self.console), timeout)?;
         self.session.get_or_init(|| Mutex::new(session));
         Ok(())
     }
@@ -153,7 +153,7 @@ impl Machine {
     }
 
     /// Runs a script in the session shell, whose state stays: folder and
-    /// variables. Calls wait for each other; their time counts from their turn on.
+    /// variables. Calls wait for each other; their time counts from when they begin.
     ///
     /// What the script writes to standard error comes on standard output, as the
     /// console has one stream. It cannot be given standard input, and reads from
@@ -218,11 +218,11 @@ impl Machine {
         self.console.ended()
     }
 
-    /// Waits until the machine has ended or `patience` is over (none: for ever);
+    /// Waits until the machine has ended or `timeout` is over (none: for ever);
     /// why it did. An image never tells its command's exit status: one that
     /// turned itself off is [`VmCode::GuestEnded`], whatever that was.
-    pub fn wait(&self, patience: Option<Duration>) -> Option<VmError> {
-        self.console.wait_end(patience);
+    pub fn wait(&self, timeout: Option<Duration>) -> Option<VmError> {
+        self.console.wait_end(timeout);
         self.console.ended()
     }
 
@@ -233,7 +233,7 @@ impl Machine {
         self.console.stop();
         loop {
             self.engine.increment_epoch();
-            if self.console.wait_end(Some(STOP_PERIOD)) {
+            if self.console.wait_end(Some(STOP_POLL_INTERVAL)) {
                 break;
             }
         }
@@ -255,10 +255,10 @@ impl Drop for Machine {
     }
 }
 
-/// Tells callers that the thread is gone, however it ends.
-struct Farewell(Arc<Console>);
+/// Reports the end of the thread to callers, however it ends.
+struct EndGuard(Arc<Console>);
 
-impl Drop for Farewell {
+impl Drop for EndGuard {
     fn drop(&mut self) {
         let text = "the thread of the machine has failed";
         self.0.end(VmError::new(VmCode::EmulatorTrap, text));
@@ -266,15 +266,15 @@ impl Drop for Farewell {
 }
 
 /// Runs an image until it ends or is stopped. The store, and all that belongs to
-/// the machine, is gone before its end is told.
+/// the machine, is gone before its end is reported.
 fn run(pre: &InstancePre<Host>, host: Host, console: Arc<Console>) {
-    let farewell = Farewell(console);
+    let guard = EndGuard(console);
     let reason = {
         let mut store = Store::new(pre.module().engine(), host);
-        let result = run_program(pre, &mut store, &farewell.0);
-        reason(result, store.data(), &farewell.0)
+        let result = run_program(pre, &mut store, &guard.0);
+        reason(result, store.data(), &guard.0)
     };
-    farewell.0.end(reason);
+    guard.0.end(reason);
 }
 
 fn run_program(

@@ -1,4 +1,4 @@
-//! Marks in a terminal's output, and text that survives a terminal's input.
+//! Marker scanner of a terminal's output, and text that survives a terminal's input.
 //!
 //! A mark is a line that the shell prints: a control character, a token that
 //! nobody can guess, a number, the control character again. What is typed to
@@ -102,7 +102,7 @@ impl Scanner {
             self.from += offset;
             let mut partial = false;
             for (which, token) in tokens.iter().enumerate() {
-                match self.look(token) {
+                match self.match_mark(token) {
                     At::Nothing => {}
                     At::Part => partial = true,
                     At::Whole(number, translated, end) => {
@@ -126,7 +126,7 @@ impl Scanner {
     }
 
     /// Whether a token's mark is at the place that was reached.
-    fn look(&self, token: &Token) -> At {
+    fn match_mark(&self, token: &Token) -> At {
         let here = &self.bytes[self.from + 1..];
         let head = token.0.as_bytes();
         let common = here.len().min(head.len());

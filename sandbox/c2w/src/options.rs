@@ -1,4 +1,4 @@
-//! How a machine of an image is set up, and what the image has room for.
+//! Options of a machine, and what an image has room for.
 
 use super::files::Root;
 use super::link::{FrameLink, Stream};

@@ -1,4 +1,4 @@
-//! Commands over a terminal: a shell in the guest that is typed to.
+//! Session over a terminal: commands are typed to a shell in the guest.
 //!
 //! An image has one terminal and nothing else, so commands travel as typed
 //! lines and their results as what is printed. That this works at all rests on:
@@ -30,13 +30,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// How long the shell may take to answer when nothing else runs.
-const ANSWER: Duration = Duration::from_secs(20);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// How long a command may take to end after each of the terminal's signals.
-const INTERRUPT: Duration = Duration::from_secs(2);
+const INTERRUPT_GRACE: Duration = Duration::from_secs(2);
 
-/// How often it is seen whether the command that runs was cancelled.
-const CANCEL_LOOK: Duration = Duration::from_millis(20);
+/// How often the cancellation of the command that runs is polled.
+const CANCEL_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// After so much silence a text that ends like a prompt is one.
 const PROMPT_QUIET: Duration = Duration::from_millis(100);
@@ -130,14 +130,14 @@ impl<T: Terminal> Session<T> {
     /// Waits for the image's shell and sets it up.
     ///
     /// # Errors
-    /// [`VmCode::NotReady`] if nothing answers like a shell within `patience`.
-    pub(crate) fn begin(terminal: T, patience: Duration) -> Result<Self, VmError> {
-        Self::begin_in(&FOLDERS, terminal, patience)
+    /// [`VmCode::NotReady`] if nothing answers like a shell within `timeout`.
+    pub(crate) fn begin(terminal: T, timeout: Duration) -> Result<Self, VmError> {
+        Self::begin_in(&FOLDERS, terminal, timeout)
     }
 
     /// The same, with files in the first of these folders that can be written.
-    fn begin_in(folders: &[&str], terminal: T, patience: Duration) -> Result<Self, VmError> {
-        let deadline = Instant::now() + patience;
+    fn begin_in(folders: &[&str], terminal: T, timeout: Duration) -> Result<Self, VmError> {
+        let deadline = Instant::now() + timeout;
         let mut session = Self {
             terminal,
             scanner: Scanner::default(),
@@ -250,7 +250,7 @@ impl<T: Terminal> Session<T> {
         let token = Token::new()?;
         let to = self.to_tty();
         self.type_line(&format!("{line}; {}{to}", token.command()))?;
-        match self.wait(&[&token], Some(Instant::now() + ANSWER), None)? {
+        match self.wait(&[&token], Some(Instant::now() + ANSWER_TIMEOUT), None)? {
             Waited::Found(mark) => {
                 self.remember(&mark.before);
                 Ok(mark.number)
@@ -266,7 +266,7 @@ impl<T: Terminal> Session<T> {
     }
 
     fn type_line(&self, line: &str) -> Result<(), VmError> {
-        let until = Some(Instant::now() + ANSWER);
+        let until = Some(Instant::now() + ANSWER_TIMEOUT);
         self.terminal.type_in(format!("{line}\n").as_bytes(), until)
     }
 
@@ -310,8 +310,11 @@ impl<T: Terminal> Session<T> {
             if until.is_some_and(|until| Instant::now() >= until) || self.is_cancelled() {
                 return Ok(Waited::TimedOut);
             }
-            let look = self.cancel.as_ref().map(|_| Instant::now() + CANCEL_LOOK);
-            let output = self.terminal.output(until.into_iter().chain(look).min())?;
+            let poll = self
+                .cancel
+                .as_ref()
+                .map(|_| Instant::now() + CANCEL_POLL_INTERVAL);
+            let output = self.terminal.output(until.into_iter().chain(poll).min())?;
             self.scanner.feed(&output);
         }
     }
@@ -326,7 +329,7 @@ impl<T: Terminal> Session<T> {
         let (timeout, output_limit) = (run.timeout, run.output_limit);
         let deadline = timeout.map(|timeout| Instant::now() + timeout);
         let lines = formats(script)?;
-        self.meet_shell()?;
+        self.check_shell()?;
         let load = self.load(lines)?;
         let input = self.load_input(run.stdin.as_deref())?;
         let [begin, end, after] = [Token::new()?, Token::new()?, Token::new()?];
@@ -360,18 +363,18 @@ impl<T: Terminal> Session<T> {
             Waited::Found(mark) => mark,
             Waited::TimedOut if is_cancelled => {
                 let text = "the command was cancelled".to_owned();
-                return Err(self.give_up(VmCode::Cancelled, text, run));
+                return Err(self.kill(VmCode::Cancelled, text, run));
             }
             Waited::TimedOut => {
                 let text = format!(
                     "the command ran longer than {:?}",
                     timeout.unwrap_or_default()
                 );
-                return Err(self.give_up(VmCode::TimedOut, text, run));
+                return Err(self.kill(VmCode::TimedOut, text, run));
             }
             Waited::TooMuch => {
                 let text = format!("the command wrote more than {output_limit} bytes");
-                return Err(self.give_up(VmCode::OutputLimit, text, run));
+                return Err(self.kill(VmCode::OutputLimit, text, run));
             }
         };
         match mark.which {
@@ -399,13 +402,13 @@ impl<T: Terminal> Session<T> {
 
     /// Makes sure that the shell listens, and that the terminal is as it should
     /// be: a command may have changed it.
-    fn meet_shell(&mut self) -> Result<(), VmError> {
+    fn check_shell(&mut self) -> Result<(), VmError> {
         let ended = self.ended.clone();
         for attempt in 0.. {
             let token = Token::new()?;
             let to = self.to_tty();
             self.type_line(&format!("{}{to}", token.command()))?;
-            match self.wait_answer(&[&token, &ended])? {
+            match self.wait_for_answer(&[&token, &ended])? {
                 Some(mark) if mark.which == 1 => self.renew()?,
                 Some(mark) => {
                     let typed = token.text().as_bytes();
@@ -437,12 +440,12 @@ impl<T: Terminal> Session<T> {
 
     /// A mark that comes at once if the shell listens. What comes before it is
     /// kept with it.
-    fn wait_answer(&mut self, tokens: &[&Token]) -> Result<Option<Mark>, VmError> {
-        let patience = match self.is_lost {
-            true => INTERRUPT,
-            false => ANSWER,
+    fn wait_for_answer(&mut self, tokens: &[&Token]) -> Result<Option<Mark>, VmError> {
+        let timeout = match self.is_lost {
+            true => INTERRUPT_GRACE,
+            false => ANSWER_TIMEOUT,
         };
-        let until = Some(Instant::now() + patience);
+        let until = Some(Instant::now() + timeout);
         let mut waited = self.wait(tokens, until, Some(MAX_BACKGROUND))?;
         if let Waited::TooMuch = waited {
             // A program in the background writes a lot.
@@ -460,7 +463,7 @@ impl<T: Terminal> Session<T> {
     /// The shell also reads the line that is there for errors.
     fn finish_line(&mut self, after: &Token) -> Result<(), VmError> {
         let ended = self.ended.clone();
-        let until = Some(Instant::now() + ANSWER);
+        let until = Some(Instant::now() + ANSWER_TIMEOUT);
         match self.wait(&[after, &ended], until, None)? {
             Waited::Found(mark) => {
                 self.remember(&mark.before);
@@ -481,7 +484,7 @@ impl<T: Terminal> Session<T> {
     }
 
     /// Ends what runs after a limit. The error has what it wrote until then.
-    fn give_up(&mut self, code: VmCode, text: String, run: &Run) -> VmError {
+    fn kill(&mut self, code: VmCode, text: String, run: &Run) -> VmError {
         let written = self.scanner.drop_passed();
         let mut stdout = self.as_written(written);
         stdout.truncate(run.output_limit);
@@ -524,7 +527,7 @@ impl<T: Terminal> Session<T> {
     fn interrupt(&mut self) -> Result<bool, VmError> {
         let ended = self.ended.clone();
         for (key, then) in KEYS {
-            let until = Instant::now() + INTERRUPT;
+            let until = Instant::now() + INTERRUPT_GRACE;
             self.terminal.type_in(&[key], Some(until))?;
             // The key drops what was typed before it; what follows must not be
             // among it.

@@ -93,17 +93,17 @@ impl Drop for Pty {
 impl Terminal for Pty {
     fn type_in(&self, bytes: &[u8], _: Option<Instant>) -> Result<(), VmError> {
         // As an image reads its console.
-        for piece in bytes.chunks(128) {
-            (&self.master).write_all(piece).expect("a terminal");
+        for chunk in bytes.chunks(128) {
+            (&self.master).write_all(chunk).expect("a terminal");
         }
         Ok(())
     }
 
     fn output(&self, until: Option<Instant>) -> Result<Vec<u8>, VmError> {
-        let patience = until.map_or(Duration::from_secs(600), |until| {
+        let timeout = until.map_or(Duration::from_secs(600), |until| {
             until.saturating_duration_since(Instant::now())
         });
-        match self.output.recv_timeout(patience) {
+        match self.output.recv_timeout(timeout) {
             Ok(bytes) => Ok(bytes),
             Err(RecvTimeoutError::Timeout) => Ok(Vec::new()),
             Err(RecvTimeoutError::Disconnected) => {

@@ -1,4 +1,4 @@
-//! Files that are typed into the image: scripts that are too long for one line of
+//! Uploads, files that are typed into the image: scripts that are too long for one line of
 //! a terminal, and the standard input of commands.
 
 use super::super::marker::escapes;

@@ -1,4 +1,4 @@
-//! The numbers and layouts of WASI preview1 (`wasi_snapshot_preview1.witx`),
+//! ABI of WASI preview1: numbers and layouts (`wasi_snapshot_preview1.witx`),
 //! and a program's memory as its calls name it.
 
 /// Why a call failed, by the names of `errno` of preview1.

@@ -1,4 +1,4 @@
-//! The calls on descriptors.
+//! Descriptor calls.
 
 use super::abi::{Answer, Errno, Memory, fdflags, filetype, fstflags, rights};
 use super::state::{Descriptor, Host};

@@ -1,4 +1,4 @@
-//! The calls on paths, all of them beneath a mount.
+//! Path calls, all of them beneath a mount.
 
 use super::abi::{Answer, Errno, Memory, SYMLINK_FOLLOW};
 use super::io::{filestat, timestamps};

@@ -1,4 +1,4 @@
-//! `poll_oneoff`, the one call in which an image waits.
+//! Poll calls: `poll_oneoff`, the one call in which an image waits.
 //!
 //! An emulator asks for its console and its network in two calls after each
 //! other, each with the time until the guest's next timer. Something that
@@ -23,11 +23,11 @@ const MAX_SUBSCRIPTIONS: u32 = 1024;
 const ABSTIME: u16 = 1;
 
 /// How often frames that the network had no room for are offered again.
-const FLUSH_PERIOD: Duration = Duration::from_millis(2);
+const FLUSH_INTERVAL: Duration = Duration::from_millis(2);
 
 /// What is waited for.
 #[derive(Copy, Clone)]
-enum Kind {
+enum EventKind {
     /// The time, as nanoseconds from the call on.
     Clock(Answer<u64>),
     Read(u32),
@@ -39,7 +39,7 @@ enum Kind {
 struct Subscription {
     userdata: u64,
     tag: u8,
-    kind: Kind,
+    kind: EventKind,
 }
 
 /// Whether something is there: how many bytes.
@@ -55,14 +55,14 @@ impl Host {
                 let timeout = memory.u64(at(24)?)?;
                 let absolute = memory.u16(at(40)?)? & ABSTIME != 0;
                 // The wait itself is by a clock that nobody sets.
-                Kind::Clock(self.clocks.now(id).map(|now| match absolute {
+                EventKind::Clock(self.clocks.now(id).map(|now| match absolute {
                     true => timeout.saturating_sub(now),
                     false => timeout,
                 }))
             }
-            eventtype::FD_READ => Kind::Read(memory.u32(at(16)?)?),
-            eventtype::FD_WRITE => Kind::Write(memory.u32(at(16)?)?),
-            _ => Kind::Unknown,
+            eventtype::FD_READ => EventKind::Read(memory.u32(at(16)?)?),
+            eventtype::FD_WRITE => EventKind::Write(memory.u32(at(16)?)?),
+            _ => EventKind::Unknown,
         };
         Ok(Subscription {
             userdata: memory.u64(at(0)?)?,
@@ -102,13 +102,13 @@ impl Host {
         let span = all
             .iter()
             .filter_map(|subscription| match subscription.kind {
-                Kind::Clock(Ok(span)) => Some(Duration::from_nanos(span)),
+                EventKind::Clock(Ok(span)) => Some(Duration::from_nanos(span)),
                 _ => None,
             });
         let span = span.min();
         // More than a monotonic clock can say is for ever.
         let until = span.and_then(|span| began.checked_add(span));
-        let streams = all.iter().any(|one| matches!(one.kind, Kind::Read(_)));
+        let streams = all.iter().any(|one| matches!(one.kind, EventKind::Read(_)));
         loop {
             let seen = self.console.seen();
             if let Some(network) = &mut self.network {
@@ -121,26 +121,26 @@ impl Host {
             if !happened.is_empty() || self.console.is_stopped() {
                 return happened;
             }
-            if span.is_some() && streams && self.tell_arrivals() {
+            if span.is_some() && streams && self.take_arrivals() {
                 return all
                     .iter()
                     .filter(|one| is_clock(one))
                     .map(|one| (one, Ok(0)))
                     .collect();
             }
-            self.rest(seen, until);
+            self.park(seen, until);
         }
     }
 
-    /// Sleeps until something arrives.
-    fn rest(&self, seen: crate::console::Seen, until: Option<Instant>) {
+    /// Parks until something arrives.
+    fn park(&self, seen: crate::console::Seen, until: Option<Instant>) {
         let behind = self
             .network
             .as_ref()
             .is_some_and(|network| network.has_waiting());
         let until = match behind {
             true => {
-                let soon = Instant::now() + FLUSH_PERIOD;
+                let soon = Instant::now() + FLUSH_INTERVAL;
                 Some(until.map_or(soon, |until| until.min(soon)))
             }
             false => until,
@@ -149,29 +149,29 @@ impl Host {
     }
 
     /// Whether something has arrived that no wait was cut short for yet.
-    fn tell_arrivals(&mut self) -> bool {
+    fn take_arrivals(&mut self) -> bool {
         let seen = self.console.seen();
-        let input = seen.inputs != self.told.inputs && self.console.readable() > 0;
-        let frames = seen.frames != self.told.frames
+        let input = seen.inputs != self.reported.inputs && self.console.readable() > 0;
+        let frames = seen.frames != self.reported.frames
             && self
                 .network
                 .as_mut()
                 .is_some_and(|network| network.is_readable());
-        self.told = seen;
+        self.reported = seen;
         input || frames
     }
 
     /// Whether something that is waited for is there.
     fn ready(&mut self, subscription: &Subscription, began: Instant) -> Ready {
         match subscription.kind {
-            Kind::Clock(Err(errno)) => Some(Err(errno)),
-            Kind::Clock(Ok(span)) => {
+            EventKind::Clock(Err(errno)) => Some(Err(errno)),
+            EventKind::Clock(Ok(span)) => {
                 let over = began.elapsed() >= Duration::from_nanos(span);
                 over.then_some(Ok(0))
             }
-            Kind::Unknown => Some(Err(Errno::Inval)),
-            Kind::Read(fd) => self.readable(fd),
-            Kind::Write(fd) => Some(self.descriptor(fd).map(|_| 1)),
+            EventKind::Unknown => Some(Err(Errno::Inval)),
+            EventKind::Read(fd) => self.readable(fd),
+            EventKind::Write(fd) => Some(self.descriptor(fd).map(|_| 1)),
         }
     }
 
@@ -190,7 +190,7 @@ impl Host {
 }
 
 fn is_clock(subscription: &Subscription) -> bool {
-    matches!(subscription.kind, Kind::Clock(Ok(_)))
+    matches!(subscription.kind, EventKind::Clock(Ok(_)))
 }
 
 fn put_event(

@@ -1,4 +1,4 @@
-//! The image's network: a socket that accepts once, and a stream of frames that
+//! Socket calls of the image's network: a socket that accepts once, and a stream of frames that
 //! never fails and never ends, because images close the wrong file when it does.
 
 use super::abi::{Answer, Errno, Memory};
@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 const PEEK: u32 = 1;
 
 /// Longest wait for a network that is behind; then frames are lost.
-const CONGESTION_PATIENCE: Duration = Duration::from_millis(20);
+const CONGESTION_TIMEOUT: Duration = Duration::from_millis(20);
 
 /// How often it is asked meanwhile.
-const CONGESTION_NAP: Duration = Duration::from_millis(1);
+const CONGESTION_POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 impl Host {
     /// Whether the network was accepted.
@@ -130,12 +130,12 @@ impl Host {
         let began = Instant::now();
         while let Some(network) = &mut self.network {
             network.flush();
-            let over = began.elapsed() >= CONGESTION_PATIENCE;
+            let over = began.elapsed() >= CONGESTION_TIMEOUT;
             if over || !network.is_congested() || self.console.is_stopped() {
                 return;
             }
             self.console
-                .wait_stop(Some(Instant::now() + CONGESTION_NAP));
+                .wait_stop(Some(Instant::now() + CONGESTION_POLL_INTERVAL));
         }
     }
 

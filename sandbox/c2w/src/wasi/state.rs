@@ -1,4 +1,4 @@
-//! What the host keeps for one image: its arguments, its descriptors, its
+//! Host state of one image: its arguments, its descriptors, its
 //! network.
 
 use super::abi::{Answer, Errno, Memory, filetype};
@@ -86,7 +86,7 @@ pub(crate) struct Host {
     pub(super) descriptors: BTreeMap<u32, Descriptor>,
     pub(super) network: Option<Stream>,
     /// Arrivals that have cut a wait for something else short.
-    pub(super) told: Seen,
+    pub(super) reported: Seen,
     pub(super) clocks: Clocks,
     pub limits: StoreLimits,
     /// What was added to the mounts, of what may be.
@@ -134,7 +134,7 @@ impl Host {
             console,
             descriptors,
             network: setup.network,
-            told: Seen::default(),
+            reported: Seen::default(),
             clocks,
             limits: setup.limits,
             spent: setup.spent,
