@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Seconds that nothing here takes, on a busy machine either.
-const PATIENCE: u64 = 900;
+const TIMEOUT_SECONDS: u64 = 900;
 
 fn within(
     sandbox: &Sandbox,
@@ -49,7 +49,8 @@ fn s01_fork_bomb() {
     let other = sandbox.clone();
     let bombing = thread::spawn(move || within(&other, 4, &["sh", "-c", bomb]));
     thread::sleep(Duration::from_millis(500));
-    let output = within(&sandbox, PATIENCE, &["sh", "-c", "echo on | cat"]).expect("there is room");
+    let output =
+        within(&sandbox, TIMEOUT_SECONDS, &["sh", "-c", "echo on | cat"]).expect("there is room");
     assert_eq!(output.stdout, b"on\n");
     assert!(bombing.join().expect("no panic").is_err());
     // In the session it takes the session with it, and no more.
@@ -72,7 +73,7 @@ fn s01_memory_hog() {
         .expect("it starts");
     assert!(block_on(other.pid()).is_some());
     let hog = "x = []\nwhile True: x.append(bytearray(1 << 20))";
-    let output = within(&sandbox, PATIENCE, &["python3", "-c", hog]).expect("it ends");
+    let output = within(&sandbox, TIMEOUT_SECONDS, &["python3", "-c", hog]).expect("it ends");
     assert!(output.out_of_memory(), "{output:?}");
     assert_eq!(output.signal(), Some(9));
     // The session survives a hog of its own.
@@ -91,7 +92,7 @@ fn s01_disk_fill() {
     for place in ["/tmp", "/home/agent", "/dev/shm", "/run", "/dev"] {
         let script = format!("cat /dev/zero >{place}/fill");
         let command = sandbox.command(["sh", "-c", &script]);
-        let command = command.timeout(Duration::from_secs(PATIENCE));
+        let command = command.timeout(Duration::from_secs(TIMEOUT_SECONDS));
         // Nobody else writes there.
         let command = if place == "/dev" {
             command.root()
@@ -187,7 +188,7 @@ fn s03_codes_and_bytes_are_exact() {
     }
     // No byte is lost, doubled or translated, wherever it is cut.
     let script = "import sys\nfor n in range(70000):\n sys.stdout.buffer.write(bytes([n % 251]) + 'é€😀'.encode())\n if n % 1000 == 0: sys.stdout.flush()";
-    let output = within(&sandbox, PATIENCE, &["python3", "-c", script]).expect("it runs");
+    let output = within(&sandbox, TIMEOUT_SECONDS, &["python3", "-c", script]).expect("it runs");
     let mut expected = Vec::new();
     for n in 0..70_000u32 {
         expected.push((n % 251) as u8);

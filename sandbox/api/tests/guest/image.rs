@@ -228,17 +228,17 @@ fn memory_comes_back() {
     }
     let sandbox = start();
     sh(&sandbox, "python3 -c 1");
-    let settle = || {
+    let idle_memory = || {
         std::thread::sleep(Duration::from_secs(2));
         private_bytes()
     };
-    let before = settle();
+    let before = idle_memory();
     sh(&sandbox, "python3 -c 'x = bytearray(b\"x\") * 120_000_000'");
     let peak = private_bytes();
     let deadline = Instant::now() + Duration::from_secs(30);
-    let mut after = settle();
+    let mut after = idle_memory();
     while after > before + (16 << 20) && Instant::now() < deadline {
-        after = settle();
+        after = idle_memory();
     }
     println!("private memory: {before} before, {peak} at the end, {after} after");
     assert!(

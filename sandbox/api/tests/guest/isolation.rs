@@ -1,4 +1,4 @@
-//! The walls around commands inside a guest: attacks on limits, on other
+//! Isolation of commands inside a guest: attacks on limits, on other
 //! commands, on the agent and on the kernel, as the ordinary user and as the
 //! administrator; and what both of them keep.
 
@@ -10,12 +10,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Far longer than anything here takes.
-const PATIENCE: Duration = Duration::from_secs(300);
+const TIMEOUT: Duration = Duration::from_secs(300);
 
 fn command(sandbox: &Sandbox, root: bool, text: &str) -> Command {
     let command = sandbox.command(["sh", "-c", text]);
     let command = if root { command.root() } else { command };
-    command.timeout(PATIENCE)
+    command.timeout(TIMEOUT)
 }
 
 #[track_caller]
@@ -43,7 +43,7 @@ fn fails(sandbox: &Sandbox, root: bool, text: &str) {
 fn denied(sandbox: &Sandbox, root: bool, script: &str) {
     let command = sandbox.command(["python3", "-c", script]);
     let command = if root { command.root() } else { command };
-    let output = block_on(command.timeout(PATIENCE).output()).expect("it runs");
+    let output = block_on(command.timeout(TIMEOUT).output()).expect("it runs");
     let text = output.stdout_text();
     assert_eq!(text, "denied\n", "root: {root}: {}", output.stderr_text());
 }
@@ -296,7 +296,7 @@ fn s3_no_command_speaks_for_another() {
             let attacker = sandbox.command(["python3", "-c", REACH, &pid]);
             let attacker = more.iter().fold(attacker, |a, text| a.arg(text));
             let attacker = if root { attacker.root() } else { attacker };
-            let output = block_on(attacker.timeout(PATIENCE).output()).expect("it runs");
+            let output = block_on(attacker.timeout(TIMEOUT).output()).expect("it runs");
             let (text, errors) = (output.stdout_text(), output.stderr_text());
             assert_eq!(
                 text, "denied\n",
@@ -305,8 +305,8 @@ fn s3_no_command_speaks_for_another() {
         }
         // In the session, too, and to the session's shell.
         let script = REACH.replace('\'', "'\\''");
-        let told = sh(&sandbox, &format!("python3 -c '{script}' {pid}"));
-        assert_eq!(told, "denied\n");
+        let answer = sh(&sandbox, &format!("python3 -c '{script}' {pid}"));
+        assert_eq!(answer, "denied\n");
         let shell = sh(&sandbox, "echo $$");
         for root in [false, true] {
             let attacker = sandbox.command(["python3", "-c", REACH, shell.trim()]);
@@ -368,7 +368,7 @@ fn s3_a_terminal_is_its_own_commands() {
 fn s6_nothing_that_a_command_does_stops_the_agent() {
     let sandbox = start();
     let hog = "x = []\nwhile True: x.append(bytearray(1 << 20))";
-    let hog = sandbox.command(["python3", "-c", hog]).timeout(PATIENCE);
+    let hog = sandbox.command(["python3", "-c", hog]).timeout(TIMEOUT);
     let output = block_on(hog.output()).expect("it is ended");
     assert!(output.out_of_memory());
     // Load, a fork bomb and a flood at once, for long enough that silence of the

@@ -105,8 +105,8 @@ fn the_network_does_not_stall() {
         .start_blocking()
         .expect("a sandbox");
     let command = sandbox.command(["python3", "-c", SCRIPT, &port.to_string(), &seconds]);
-    let patience = Duration::from_secs(time + 120);
-    let output = block_on(command.timeout(patience).output()).expect("it ends in time");
+    let timeout = Duration::from_secs(time + 120);
+    let output = block_on(command.timeout(timeout).output()).expect("it ends in time");
     assert_eq!(output.exit_code(), 0, "{}", output.stderr_text());
     println!("{}", output.stdout_text());
 }

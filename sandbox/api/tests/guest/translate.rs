@@ -25,7 +25,7 @@ use std::sync::LazyLock;
 const RAM_BYTES: u32 = 1 << 20;
 
 /// Budgets after which a program that has not ended never will.
-const PATIENCE: u32 = 1_000_000;
+const MAX_BUDGETS: u32 = 1_000_000;
 
 /// Random programs of the short form, and how often each runs.
 const COUNT: u64 = 8;
@@ -71,7 +71,7 @@ fn machine(execution: Execution, code: &[u8]) -> Bare {
 /// compilation of what it met.
 fn finish(machine: &mut Bare, random: Option<&mut Random>) {
     let mut random = random;
-    for _ in 0..PATIENCE {
+    for _ in 0..MAX_BUDGETS {
         let budget = match &mut random {
             Some(random) => 1 + random.below(24),
             None => 10_000,

@@ -13,7 +13,7 @@ const GARBAGE: u64 = 40;
 const GARBAGE_BYTES: usize = 4096;
 
 /// How long a program that does not end by itself is let run.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How long what must end by itself may take, on a busy machine.
 const LONG: Duration = Duration::from_secs(100);
@@ -29,7 +29,7 @@ const SIGSEGV: u8 = 11;
 fn run_program(sandbox: &Sandbox, bytes: &[u8]) -> Result<Output, VmError> {
     let put = "cat >/tmp/program && chmod 700 /tmp/program";
     in_guest(sandbox, &["sh", "-c", put], bytes);
-    run_for(sandbox.command(["/tmp/program"]), b"", PATIENCE)
+    run_for(sandbox.command(["/tmp/program"]), b"", TIMEOUT)
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn forks_without_end_are_bounded_and_killed() {
     let sandbox = start();
     let text = "b() { b | b & }; b; while :; do :; done";
     let bomb = sandbox.command(["sh", "-c", text]).process_limit(64);
-    let error = run_for(bomb, b"", PATIENCE).expect_err("it does not end");
+    let error = run_for(bomb, b"", TIMEOUT).expect_err("it does not end");
     assert_eq!(error.code, VmCode::TimedOut);
     is_usable(&sandbox);
     let left = in_guest(&sandbox, &["sh", "-c", "ps -o comm | grep -c '^sh$'"], b"");
@@ -136,9 +136,9 @@ fn memory_that_is_filled_kills_the_one_who_fills_it() {
         let output = run_for(hog, b"", LONG).expect("it ends");
         let ending = output.exited.ending;
         // Python may be told before the kernel has to kill it.
-        let told = String::from_utf8_lossy(&output.stderr).contains("MemoryError");
+        let reported = String::from_utf8_lossy(&output.stderr).contains("MemoryError");
         assert!(
-            ending == Ending::Signal(SIGKILL) || told,
+            ending == Ending::Signal(SIGKILL) || reported,
             "{memory:?}: {ending:?}"
         );
         is_usable(&sandbox);

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// Longest time for a program of these tests: far more than any takes, on a
 /// machine that does much else.
-const PATIENCE: Duration = Duration::from_secs(600);
+const TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Runs a command with these bytes as its input, for a limited time.
 pub fn run_for(
@@ -22,7 +22,7 @@ pub fn run_for(
 /// The output of a program of the guest that must succeed.
 #[track_caller]
 pub fn in_guest(sandbox: &Sandbox, argv: &[&str], stdin: &[u8]) -> Vec<u8> {
-    let output = run_for(sandbox.command(argv), stdin, PATIENCE).expect("it runs");
+    let output = run_for(sandbox.command(argv), stdin, TIMEOUT).expect("it runs");
     let errors = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.exit_code(), 0, "{argv:?} in the guest: {errors}");
     output.stdout
@@ -74,7 +74,7 @@ impl Numbers {
 #[track_caller]
 pub fn is_usable(sandbox: &Sandbox) {
     let options = ExecOptions {
-        timeout: Some(PATIENCE),
+        timeout: Some(TIMEOUT),
         ..ExecOptions::default()
     };
     let output = block_on(sandbox.exec_with("echo $((6 * 7))", options)).expect("it runs");

@@ -112,8 +112,8 @@ fn archives_go_both_ways() {
         let script = format!("rm -rf /tmp/t; mkdir /tmp/t; cd /tmp/t; umask 022; {script}");
         in_guest(&sandbox, &["sh", "-c", &script], stdin)
     };
-    let told = host(format!("umask 022; {MAKE_TREE} && {TELL_TREE}"), &bytes);
-    assert_eq!(guest(format!("{MAKE_TREE} && {TELL_TREE}"), &bytes), told);
+    let listed = host(format!("umask 022; {MAKE_TREE} && {TELL_TREE}"), &bytes);
+    assert_eq!(guest(format!("{MAKE_TREE} && {TELL_TREE}"), &bytes), listed);
     for (pack, unpack) in [
         ("tar -c", "tar -x"),
         ("tar -cz", "tar -xz"),
@@ -122,7 +122,7 @@ fn archives_go_both_ways() {
         let packed = host(format!("{pack} -f - tree"), b"");
         assert_eq!(
             guest(format!("{unpack} -f - && {TELL_TREE}"), &packed),
-            told,
+            listed,
             "{pack} there"
         );
         let packed = guest(format!("{MAKE_TREE} && {pack} -f - tree"), &bytes);
@@ -130,7 +130,7 @@ fn archives_go_both_ways() {
             format!("rm -rf tree && {unpack} -f - && {TELL_TREE}"),
             &packed,
         );
-        assert_eq!(back, told, "{pack} here");
+        assert_eq!(back, listed, "{pack} here");
     }
     let zipped = in_guest(&sandbox, &["gzip"], &bytes);
     assert!(on_host(&["gzip", "-d"], &zipped, folder.path()) == bytes);
