@@ -1,4 +1,4 @@
-//! What can be chosen about a guest's network.
+//! Configuration of a guest's network.
 
 use super::resolver::{HostResolver, Resolver};
 use a99_egress::Policy;
@@ -11,8 +11,8 @@ use std::time::Duration;
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Checksums {
     /// Nobody: the link loses no bits. For our own guest, whose interface
-    /// passes on that checksums need no look. The few other protocols have
-    /// theirs, because programs such as DHCP clients look by themselves.
+    /// passes on that checksums need no check. The few other protocols have
+    /// theirs, because programs such as DHCP clients check by themselves.
     Offloaded,
     /// Both sides, as on a wire.
     Verified,
@@ -96,7 +96,7 @@ pub struct Config {
     /// What the guest may reach.
     pub policy: Policy,
     /// Largest IP packet on the link, [`super::MIN_MTU`] to
-    /// [`super::MAX_MTU`] bytes. DHCP tells the guest.
+    /// [`super::MAX_MTU`] bytes. The guest gets it by DHCP.
     pub mtu: u16,
     /// Who computes TCP's checksums.
     pub checksums: Checksums,

@@ -1,4 +1,4 @@
-//! The DHCP server (RFC 2131): one address, for whoever asks, since nobody but
+//! DHCP server (RFC 2131): one address, for whoever asks, since nobody but
 //! the guest can.
 
 use super::{BROADCAST, GATEWAY, GUEST, NETMASK};

@@ -1,5 +1,5 @@
-//! Messages of the domain name system (RFC 1035), as far as a server needs them
-//! that only has addresses to tell.
+//! DNS messages (RFC 1035), as far as a server needs them that answers with
+//! addresses only.
 
 use std::net::Ipv4Addr;
 
@@ -33,7 +33,7 @@ pub(super) enum Rcode {
 
 /// What a query is about.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum QueryKind {
     /// IPv4 addresses.
     Address,
     /// The name of an address.
@@ -47,7 +47,7 @@ pub(super) enum Kind {
 pub(super) struct Query {
     /// The host name in lower case; `None` if it is not one.
     pub(super) name: Option<String>,
-    pub(super) kind: Kind,
+    pub(super) kind: QueryKind,
     id: [u8; 2],
     recursion_desired: bool,
     /// As asked, letter case and all (clients check that).
@@ -63,7 +63,7 @@ pub(super) fn parse(message: &[u8]) -> Result<Query, Option<Vec<u8>>> {
     }
     let mut query = Query {
         name: None,
-        kind: Kind::Other,
+        kind: QueryKind::Other,
         id: [header[0], header[1]],
         recursion_desired: flags & 1 != 0,
         question: Vec::new(),
@@ -83,7 +83,7 @@ pub(super) fn parse(message: &[u8]) -> Result<Query, Option<Vec<u8>>> {
 }
 
 /// The name, what is asked about it, and the question's bytes.
-fn parse_question(bytes: &[u8]) -> Option<(Option<String>, Kind, usize)> {
+fn parse_question(bytes: &[u8]) -> Option<(Option<String>, QueryKind, usize)> {
     let mut name = Vec::new();
     let mut at = 0;
     loop {
@@ -114,9 +114,9 @@ fn parse_question(bytes: &[u8]) -> Option<(Option<String>, Kind, usize)> {
         u16::from_be_bytes([fields[0], fields[1]]),
         u16::from_be_bytes([fields[2], fields[3]]),
     ) {
-        (TYPE_A, CLASS_IN) => Kind::Address,
-        (TYPE_PTR, CLASS_IN) => Kind::Reverse,
-        _ => Kind::Other,
+        (TYPE_A, CLASS_IN) => QueryKind::Address,
+        (TYPE_PTR, CLASS_IN) => QueryKind::Reverse,
+        _ => QueryKind::Other,
     };
     let inside = |byte: &u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.');
     let name = String::from_utf8(name)
@@ -173,7 +173,7 @@ mod tests {
         let message = query(&[b"WWW", b"Example", b"com"], 1);
         let parsed = parse(&message).expect("a query");
         assert_eq!(parsed.name.as_deref(), Some("www.example.com"));
-        assert_eq!(parsed.kind, Kind::Address);
+        assert_eq!(parsed.kind, QueryKind::Address);
         let address = Ipv4Addr::new(1, 2, 3, 4);
         let answer = parsed.answer(Rcode::NoError, &[address, address], 60);
         assert_eq!(
@@ -187,11 +187,11 @@ mod tests {
         );
         assert_eq!(
             parse(&query(&[b"a"], 28)).map(|query| query.kind),
-            Ok(Kind::Other)
+            Ok(QueryKind::Other)
         );
         assert_eq!(
             parse(&query(&[b"1", b"in-addr", b"arpa"], 12)).map(|query| query.kind),
-            Ok(Kind::Reverse)
+            Ok(QueryKind::Reverse)
         );
     }
 

@@ -1,5 +1,4 @@
-//! What can go wrong with a gateway as such. What goes wrong with a connection
-//! is told to the guest.
+//! Errors of a gateway as such. Those of a connection are passed to the guest.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Ports of the host that lead into the guest.
+//! Port forwards: ports of the host that lead into the guest.
 
 use super::config::Forward;
 use super::error::{NetCode, NetError};
@@ -7,8 +7,8 @@ use rustix::fd::{AsFd, OwnedFd};
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener};
 
-/// Connections that one listener may bring in a turn.
-const ACCEPTS_A_TURN: usize = 16;
+/// Connections that one listener may bring in a step.
+const ACCEPTS_PER_STEP: usize = 16;
 
 /// A listening socket of the host.
 pub(super) struct Listener {
@@ -17,7 +17,7 @@ pub(super) struct Listener {
     ready: bool,
     /// The host has no descriptor for a connection that waits. Asking again at
     /// once would be asking all the time.
-    resting: bool,
+    paused: bool,
 }
 
 /// Listens for all forwards.
@@ -47,7 +47,7 @@ impl Listener {
             socket,
             guest_port: forward.guest_port,
             ready: false,
-            resting: false,
+            paused: false,
         })
     }
 
@@ -65,11 +65,11 @@ impl Listener {
             return;
         }
         self.ready = false;
-        for _ in 0..room.min(ACCEPTS_A_TURN) {
+        for _ in 0..room.min(ACCEPTS_PER_STEP) {
             let socket = match self.socket.accept() {
                 Ok((socket, _)) => socket,
                 Err(error) => {
-                    self.resting = error.kind() != ErrorKind::WouldBlock;
+                    self.paused = error.kind() != ErrorKind::WouldBlock;
                     return;
                 }
             };
@@ -81,17 +81,17 @@ impl Listener {
 
     /// What to wait for.
     pub(super) fn interest(&self) -> Option<PollFd<'_>> {
-        (!self.resting).then(|| PollFd::from_borrowed_fd(self.socket.as_fd(), PollFlags::IN))
+        (!self.paused).then(|| PollFd::from_borrowed_fd(self.socket.as_fd(), PollFlags::IN))
     }
 
-    /// Lets it try again.
-    pub(super) fn wake(&mut self) {
-        self.resting = false;
+    /// Accepts again.
+    pub(super) fn resume(&mut self) {
+        self.paused = false;
     }
 
-    /// Whether it waits for descriptors.
-    pub(super) fn rests(&self) -> bool {
-        self.resting
+    /// Whether it is paused for want of descriptors.
+    pub(super) fn is_paused(&self) -> bool {
+        self.paused
     }
 
     /// A connection came.

@@ -1,4 +1,4 @@
-//! The body of the fuzz target `net_frames`: a guest that sends any frames.
+//! Body of the fuzz target `net_frames`: a guest that sends any frames.
 //!
 //! The script's records become frames. Some are sent as they are; most get
 //! headers that bring them to one of the protocols behind. The policy lets them
@@ -8,7 +8,7 @@
 use super::config::{Checksums, Config};
 use super::link::{Link, Shared};
 use super::resolver::{ResolveError, Resolver};
-use super::wire::{self, ETHERNET_BYTES, IPV4_BYTES, Piece, TYPE_IPV4};
+use super::wire::{self, ETHERNET_BYTES, Fragment, IPV4_BYTES, TYPE_IPV4};
 use super::worker::Worker;
 use super::{GATEWAY, GATEWAY_MAC, GUEST, HOST};
 use smoltcp::wire::IpProtocol;
@@ -20,8 +20,8 @@ use std::time::Duration;
 
 /// Longest frame of a script.
 const MAX_BODY_BYTES: usize = 2000;
-/// Frames between two turns of the gateway.
-const FRAMES_A_TURN: usize = 8;
+/// Frames between two steps of the gateway.
+const FRAMES_PER_STEP: usize = 8;
 /// Table bounds, small enough to be met.
 const TABLE: usize = 8;
 
@@ -100,16 +100,16 @@ pub fn net_frames(data: &[u8]) {
         let frame = frame(kind, &mut script, open);
         assert!(link.send(&frame), "there is room");
         count += 1;
-        if count % FRAMES_A_TURN == 0 {
-            turn(&mut worker, &mut link, &shared);
+        if count % FRAMES_PER_STEP == 0 {
+            step(&mut worker, &mut link, &shared);
         }
     }
-    turn(&mut worker, &mut link, &shared);
+    step(&mut worker, &mut link, &shared);
     works(&mut worker, &mut link);
 }
 
-fn turn(worker: &mut Worker, link: &mut Link, shared: &Shared) {
-    assert!(worker.turn());
+fn step(worker: &mut Worker, link: &mut Link, shared: &Shared) {
+    assert!(worker.step());
     worker.wait(Duration::ZERO);
     while let Some(frame) = link.receive() {
         assert!(frame.bytes.len() >= ETHERNET_BYTES && frame.bytes[6..12] == GATEWAY_MAC);
@@ -159,15 +159,15 @@ fn ethernet(kind: u16, payload: &[u8]) -> Vec<u8> {
     frame
 }
 
-fn packet(protocol: IpProtocol, to: Ipv4Addr, payload: &[u8], piece: Piece) -> Vec<u8> {
+fn packet(protocol: IpProtocol, to: Ipv4Addr, payload: &[u8], fragment: Fragment) -> Vec<u8> {
     let mut packet = vec![0; IPV4_BYTES];
     packet.extend_from_slice(payload);
-    wire::ipv4(&mut packet, protocol, GUEST, to, piece);
+    wire::ipv4(&mut packet, protocol, GUEST, to, fragment);
     ethernet(TYPE_IPV4, &packet)
 }
 
 fn ipv4(protocol: IpProtocol, to: Ipv4Addr, payload: &[u8]) -> Vec<u8> {
-    packet(protocol, to, payload, Piece::default())
+    packet(protocol, to, payload, Fragment::default())
 }
 
 /// A segment: its first bytes are flags, port and sequence numbers, the rest
@@ -187,7 +187,7 @@ fn tcp(body: &[u8], port: u16) -> Vec<u8> {
 
 fn fragment(kind: u8, body: &[u8]) -> Vec<u8> {
     let offset = body.first().map_or(0, |byte| u16::from(*byte) * 8);
-    let piece = Piece {
+    let fragment = Fragment {
         ident: u16::from(kind >> 6),
         offset,
         more: kind & 0x20 != 0,
@@ -196,7 +196,7 @@ fn fragment(kind: u8, body: &[u8]) -> Vec<u8> {
         IpProtocol::Udp,
         HOST,
         body.get(1..).unwrap_or_default(),
-        piece,
+        fragment,
     )
 }
 
@@ -205,7 +205,7 @@ fn works(worker: &mut Worker, link: &mut Link) {
     while link.receive().is_some() {}
     let echo = wire::icmp(8, 0, [0xab, 0xcd, 0, 1], b"still there?");
     assert!(link.send(&ipv4(IpProtocol::Icmp, GATEWAY, &echo)));
-    assert!(worker.turn());
+    assert!(worker.step());
     let frames = std::iter::from_fn(|| link.receive());
     let reply = wire::icmp(0, 0, [0xab, 0xcd, 0, 1], b"still there?");
     let mut payloads = frames.map(|frame| frame.bytes[ETHERNET_BYTES + IPV4_BYTES..].to_vec());

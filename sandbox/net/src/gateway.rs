@@ -1,4 +1,4 @@
-//! Starting and ending a gateway.
+//! Gateway: starting and ending one.
 
 use super::config::Config;
 use super::error::{NetCode, NetError};
@@ -100,7 +100,7 @@ impl Gateway {
         &self.forwards
     }
 
-    /// What was open at the end of the last turn.
+    /// What was open at the end of the last step.
     pub fn stats(&self) -> Stats {
         let counters = &self.shared.counters;
         Stats {

@@ -1,4 +1,4 @@
-//! The network of a guest: a gateway in user space between the guest's
+//! User-mode network of a guest: a gateway in user space between the guest's
 //! interface and sockets of the host.
 //!
 //! The guest sits alone on 192.168.127.0/24. What it sends to the world arrives
@@ -8,13 +8,13 @@
 //!
 //! - [`Gateway`] starts and ends the one thread that does all of this; the
 //!   guest's own thread exchanges frames with it through a [`Link`].
-//! - `worker`: the thread's loop. `link`: the queues between the two threads.
-//! - `gate`: from what the guest addresses to what the host may connect to.
+//! - `worker`: the thread's event loop. `link`: the queues between the two threads.
+//! - `egress_filter`: from what the guest addresses to what the host may connect to.
 //! - `stack`: smoltcp, which speaks TCP with the guest; `tcp`: those
 //!   connections, each joined to a socket of the host; `forward`: connections
 //!   from the host's side.
 //! - `udp`, `ping`, `dhcp`, `dns` with `names`: the other protocols, on
-//!   smoltcp's wire formats. `fragments` puts datagrams together.
+//!   smoltcp's wire formats. `reassembly` puts datagrams together.
 //! - `outbox`: frames on their way to the guest; `wire`: building them; `rate`:
 //!   the optional limit.
 //!
@@ -29,21 +29,23 @@
 //! Forwards are TCP only. Every table is bounded ([`Limits`]) and its entries
 //! expire.
 
+#![warn(unreachable_pub)]
+
 mod config;
 mod dhcp;
 mod dns;
+mod egress_filter;
 mod error;
 mod forward;
-mod fragments;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzz;
-mod gate;
 mod gateway;
 mod link;
 mod names;
 mod outbox;
 mod ping;
 mod rate;
+mod reassembly;
 mod resolver;
 mod sessions;
 mod stack;

@@ -1,4 +1,4 @@
-//! The queues between the guest's thread and the gateway's.
+//! Link: the frame queues between the guest's thread and the gateway's.
 //!
 //! Each side wakes the other only when it puts something into an empty queue
 //! or makes room that the other waits for: the gateway through an eventfd, the
@@ -46,7 +46,7 @@ struct Queues {
     from_guest_bytes: usize,
     to_guest: VecDeque<Frame>,
     to_guest_bytes: usize,
-    /// The guest was told that there is no room.
+    /// The guest waits for room.
     guest_waits: bool,
     /// The gateway has frames for which there is no room.
     gateway_waits: bool,
@@ -86,7 +86,7 @@ impl Shared {
         self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes the gateway's thread look.
+    /// Wakes the gateway's thread.
     pub(super) fn notify(&self) {
         // Fails only if it was notified 2^64 times already.
         let _ = rustix::io::write(&self.event, &1u64.to_ne_bytes());
@@ -97,8 +97,8 @@ impl Shared {
         &self.event
     }
 
-    /// Takes the notifications back; before looking, so that none is lost.
-    pub(super) fn notified(&self) {
+    /// Clears the notifications; before reading the queues, so that none is lost.
+    pub(super) fn clear_notifications(&self) {
         let _ = rustix::io::read(&self.event, &mut [0; 8]);
     }
 
@@ -141,7 +141,7 @@ impl Shared {
         let wake = queues.to_guest.is_empty() && !frames.is_empty();
         queues.to_guest_bytes += frames.iter().map(Frame::cost).sum::<usize>();
         queues.to_guest.append(frames);
-        // What was taken in the meantime is room that nobody tells about.
+        // What was taken in the meantime is room that nobody notifies of.
         let room = queues.to_guest_bytes <= TO_GUEST_BYTES / 2;
         queues.gateway_waits = waits && !room;
         if waits && room {
@@ -159,7 +159,7 @@ pub(super) struct Taken {
     pub(super) stopped: bool,
 }
 
-/// The guest's end of its network cable.
+/// The guest's end of its link.
 #[derive(Debug)]
 pub struct Link {
     shared: Arc<Shared>,
@@ -173,7 +173,7 @@ impl Link {
     /// Takes a frame of the guest, from the Ethernet header on; `false` if there
     /// is no room: the caller keeps it, and is woken when there is. After the
     /// gateway's end, and if it is too large to be one, a frame is lost, as on
-    /// a cable that leads nowhere.
+    /// a link that leads nowhere.
     #[must_use]
     pub fn send(&self, frame: &[u8]) -> bool {
         let mut queues = self.shared.queues();
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_queue_keeps_frames_out_and_tells_when_there_is_room() {
+    fn a_full_queue_keeps_frames_out_and_notifies_of_room() {
         let shared = Shared::new().expect("an eventfd");
         let link = Link::new(shared.clone());
         let mut sent = 0;

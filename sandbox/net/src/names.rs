@@ -1,12 +1,12 @@
-//! The DNS server: the host's resolver asked in the background, with the policy
+//! DNS server: the host's resolver asked in the background, with the policy
 //! applied to names and to what they resolve to.
 //!
 //! Lookups block, so a few threads make them. They start when needed, end when
 //! idle, and belong to one guest: names that nobody answers delay only the
 //! guest that asks for them.
 
-use super::dns::{self, Kind, Query, Rcode};
-use super::gate::Gate;
+use super::dns::{self, Query, QueryKind, Rcode};
+use super::egress_filter::EgressFilter;
 use super::link::Shared;
 use super::resolver::{ResolveError, Resolver};
 use std::collections::{HashMap, VecDeque};
@@ -27,7 +27,7 @@ const MAX_PENDING: usize = 64;
 const MAX_WAITERS: usize = 16;
 /// Names whose answers are kept.
 const MAX_KEPT: usize = 512;
-/// How long answers are kept, and told to hold: the host's resolver does not say
+/// How long answers are kept, and are valid for the guest: the host's resolver does not say
 /// how long they really do.
 const TTL: Duration = Duration::from_secs(60);
 /// The same for names that do not exist.
@@ -64,7 +64,7 @@ impl Names {
         &mut self,
         message: &[u8],
         port: u16,
-        gate: &mut Gate,
+        filter: &mut EgressFilter,
         now: Instant,
     ) -> Option<Vec<u8>> {
         let query = match dns::parse(message) {
@@ -73,24 +73,24 @@ impl Names {
         };
         let refuse = |rcode| Some(query.answer(rcode, &[], 0));
         let name = match (&query.name, query.kind) {
-            (_, Kind::Reverse) | (None, _) => return refuse(Rcode::NxDomain),
+            (_, QueryKind::Reverse) | (None, _) => return refuse(Rcode::NxDomain),
             (Some(name), _) => name.clone(),
         };
         if name == a99_egress::HOST_NAME {
             let host: &[Ipv4Addr] = match query.kind {
-                Kind::Address => &[super::HOST],
+                QueryKind::Address => &[super::HOST],
                 _ => &[],
             };
             return Some(query.answer(Rcode::NoError, host, TTL.as_secs() as u32));
         }
-        if !gate.allows_name(&name) {
+        if !filter.allows_name(&name) {
             return refuse(Rcode::Refused);
         }
-        if query.kind != Kind::Address {
+        if query.kind != QueryKind::Address {
             return refuse(Rcode::NoError);
         }
         if let Some((found, until)) = self.kept.get(&name).filter(|(_, until)| *until > now) {
-            return Some(answer(&query, &name, found, *until - now, gate, now));
+            return Some(answer(&query, &name, found, *until - now, filter, now));
         }
         self.enqueue(name, (port, query))
     }
@@ -113,7 +113,11 @@ impl Names {
     }
 
     /// The answers of lookups that ended, each with the port it goes to.
-    pub(super) fn finished(&mut self, gate: &mut Gate, now: Instant) -> Vec<(u16, Vec<u8>)> {
+    pub(super) fn finished(
+        &mut self,
+        filter: &mut EgressFilter,
+        now: Instant,
+    ) -> Vec<(u16, Vec<u8>)> {
         let done = std::mem::take(&mut self.pool.jobs().done);
         let mut answers = Vec::new();
         for (name, found) in done {
@@ -122,7 +126,7 @@ impl Names {
                 Err(_) => NEGATIVE_TTL,
             };
             for (port, query) in self.pending.remove(&name).unwrap_or_default() {
-                answers.push((port, answer(&query, &name, &found, ttl, gate, now)));
+                answers.push((port, answer(&query, &name, &found, ttl, filter, now)));
             }
             if found == Err(ResolveError::Failed) {
                 continue;
@@ -155,13 +159,13 @@ fn answer(
     name: &str,
     found: &Found,
     ttl: Duration,
-    gate: &mut Gate,
+    filter: &mut EgressFilter,
     now: Instant,
 ) -> Vec<u8> {
     let ttl = ttl.as_secs().max(1) as u32;
     match found {
         Ok(addresses) => {
-            let allowed = gate.answer(name, addresses, now);
+            let allowed = filter.answer(name, addresses, now);
             // All lead where the policy does not.
             let refused = allowed.is_empty() && !addresses.is_empty();
             let rcode = if refused {
@@ -281,7 +285,7 @@ mod tests {
 
     struct Rig {
         names: Names,
-        gate: Gate,
+        filter: EgressFilter,
         now: Instant,
     }
 
@@ -289,7 +293,7 @@ mod tests {
         let link = Shared::new().expect("an eventfd");
         Rig {
             names: Names::new(Arc::new(resolver), link),
-            gate: Gate::new(policy.parse().expect("a policy")),
+            filter: EgressFilter::new(policy.parse().expect("a policy")),
             now: Instant::now(),
         }
     }
@@ -307,13 +311,13 @@ mod tests {
     impl Rig {
         fn ask(&mut self, name: &str, kind: u8) -> Option<Vec<u8>> {
             let message = message(name, kind);
-            self.names.query(&message, 999, &mut self.gate, self.now)
+            self.names.query(&message, 999, &mut self.filter, self.now)
         }
 
         fn wait(&mut self) -> Vec<(u16, Vec<u8>)> {
             let until = Instant::now() + Duration::from_secs(10);
             while Instant::now() < until {
-                let answers = self.names.finished(&mut self.gate, self.now);
+                let answers = self.names.finished(&mut self.filter, self.now);
                 if !answers.is_empty() {
                     return answers;
                 }
@@ -346,7 +350,7 @@ mod tests {
         ] {
             assert_eq!(rig.outcome(name), outcome, "{name}");
         }
-        assert!(rig.gate.target(PUBLIC, 1, rig.now).is_ok());
+        assert!(rig.filter.target(PUBLIC, 1, rig.now).is_ok());
     }
 
     #[test]

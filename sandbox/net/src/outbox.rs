@@ -1,9 +1,9 @@
-//! Frames on their way to the guest, collected in a turn of the gateway and
-//! moved to the link at its end.
+//! Send queue: frames on their way to the guest, collected in a step of the gateway
+//! and moved to the link at its end.
 
 use super::link::{Frame, Shared};
-use super::rate::Bucket;
-use super::wire::{self, ETHERNET_BYTES, IPV4_BYTES, Piece, TYPE_IPV4, Unreachable};
+use super::rate::TokenBucket;
+use super::wire::{self, ETHERNET_BYTES, Fragment, IPV4_BYTES, TYPE_IPV4, Unreachable};
 use super::{GATEWAY, GUEST};
 use smoltcp::wire::IpProtocol;
 use std::collections::VecDeque;
@@ -24,13 +24,13 @@ pub(super) struct Outbox {
     frames: VecDeque<Frame>,
     /// Bytes for which the link has room; negative where answers went beyond.
     room: isize,
-    rate: Bucket,
+    rate: TokenBucket,
     mtu: usize,
     /// The guest's address on the link, once it is known.
     mac: Option<[u8; 6]>,
     /// Number of the next fragmented datagram.
     ident: u16,
-    /// A packet of TCP did not fit in this turn.
+    /// A packet of TCP did not fit in this step.
     held_back: bool,
     dropped: u64,
 }
@@ -40,7 +40,7 @@ impl Outbox {
         Self {
             frames: VecDeque::new(),
             room: 0,
-            rate: Bucket::new(rate, Instant::now()),
+            rate: TokenBucket::new(rate, Instant::now()),
             mtu: usize::from(mtu),
             mac,
             ident: 0,
@@ -49,14 +49,14 @@ impl Outbox {
         }
     }
 
-    /// Begins a turn.
+    /// Begins a step.
     pub(super) fn begin(&mut self, link: &Shared, now: Instant) {
         self.room = link.room() as isize;
         self.rate.fill(now);
         self.held_back = false;
     }
 
-    /// Ends a turn; whether the guest must be woken. `waits`: something else
+    /// Ends a step; whether the guest must be woken. `waits`: something else
     /// than TCP waits for room.
     pub(super) fn end(&mut self, link: &Shared, waits: bool) -> bool {
         link.counters.dropped.store(self.dropped, Ordering::Relaxed);
@@ -79,7 +79,7 @@ impl Outbox {
         open
     }
 
-    /// Whether a packet of TCP had to wait in this turn.
+    /// Whether a packet of TCP had to wait in this step.
     pub(super) fn held_back(&self) -> bool {
         self.held_back
     }
@@ -157,7 +157,7 @@ impl Outbox {
         loop {
             let part = &payload[offset..payload.len().min(offset + step)];
             let end = offset + part.len();
-            let piece = Piece {
+            let fragment = Fragment {
                 ident: if whole { 0 } else { self.ident },
                 offset: offset as u16,
                 more: end < payload.len(),
@@ -165,7 +165,7 @@ impl Outbox {
             let mut bytes = vec![0; ETHERNET_BYTES + IPV4_BYTES + part.len()];
             wire::ethernet(&mut bytes, mac, TYPE_IPV4);
             bytes[ETHERNET_BYTES + IPV4_BYTES..].copy_from_slice(part);
-            wire::ipv4(&mut bytes[ETHERNET_BYTES..], protocol, from, to, piece);
+            wire::ipv4(&mut bytes[ETHERNET_BYTES..], protocol, from, to, fragment);
             self.frame(bytes, false);
             offset = end;
             if offset >= payload.len() {
@@ -180,12 +180,12 @@ impl Outbox {
         self.packet(IpProtocol::Icmp, GATEWAY, &message);
     }
 
-    /// Something of the guest's or the host's was lost.
-    pub(super) fn lose(&mut self) {
+    /// Counts something of the guest's or the host's that was dropped.
+    pub(super) fn count_drop(&mut self) {
         self.dropped += 1;
     }
 
-    /// The frames of this turn so far.
+    /// The frames of this step so far.
     #[cfg(test)]
     pub(super) fn drain(&mut self) -> Vec<Frame> {
         self.frames.drain(..).collect()

@@ -2,13 +2,12 @@
 //! unprivileged ICMP sockets.
 //!
 //! Linux lets groups in `net.ipv4.ping_group_range` have such sockets. Where it
-//! does not, the guest is told that echo requests are administratively
-//! prohibited.
+//! does not, the guest gets "administratively prohibited" for its echo requests.
 
 use super::config::Limits;
-use super::gate::Gate;
+use super::egress_filter::EgressFilter;
 use super::outbox::Outbox;
-use super::sessions::{Sessions, tell};
+use super::sessions::{Sessions, report_failure};
 use super::wire::{self, Unreachable};
 use super::{GATEWAY, HOST};
 use rustix::event::PollFd;
@@ -26,14 +25,14 @@ const HEADER_BYTES: usize = 8;
 
 /// A `ping` in the guest: its identifier and what it pings.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Key {
+pub(super) struct EchoKey {
     ident: [u8; 2],
     peer: Ipv4Addr,
 }
 
 /// The sessions.
 pub(super) struct Ping {
-    sessions: Sessions<Key>,
+    sessions: Sessions<EchoKey>,
     idle: Duration,
 }
 
@@ -66,7 +65,7 @@ impl Ping {
         &mut self,
         packet: &[u8],
         ip: &Ipv4Packet<&[u8]>,
-        gate: &Gate,
+        filter: &EgressFilter,
         out: &mut Outbox,
         now: Instant,
     ) {
@@ -76,7 +75,7 @@ impl Ping {
             || message[1] != 0
             || wire::checksum(&[message]) != 0
         {
-            return out.lose();
+            return out.count_drop();
         }
         let rest = [message[4], message[5], message[6], message[7]];
         let data = &message[HEADER_BYTES..];
@@ -86,26 +85,31 @@ impl Ping {
             return out.packet(IpProtocol::Icmp, peer, &reply);
         }
         let ident = [rest[0], rest[1]];
-        let key = Key { ident, peer };
+        let key = EchoKey { ident, peer };
         if !self.sessions.has(key)
-            && let Err(why) = self.open(key, gate, now)
+            && let Err(why) = self.open(key, filter, now)
         {
             return out.unreachable(why, packet);
         }
         let Some(session) = self.sessions.get(key) else {
             // The host has no descriptor for it.
-            return out.lose();
+            return out.count_drop();
         };
         // The host puts its own identifier and checksum in.
         let request = wire::icmp(ECHO_REQUEST, 0, rest, data);
         if let Err(error) = session.send(packet, &request, now) {
-            tell(error, packet, out);
+            report_failure(error, packet, out);
         }
     }
 
     /// A session, unless the host has no descriptor for it.
-    fn open(&mut self, key: Key, gate: &Gate, now: Instant) -> Result<(), Unreachable> {
-        let target = gate.target_host(key.peer, now)?;
+    fn open(
+        &mut self,
+        key: EchoKey,
+        filter: &EgressFilter,
+        now: Instant,
+    ) -> Result<(), Unreachable> {
+        let target = filter.target_host(key.peer, now)?;
         self.sessions.make_room();
         match socket() {
             Ok(socket) => {
@@ -135,12 +139,12 @@ impl Ping {
     }
 
     /// What to wait for.
-    pub(super) fn interest<'a>(&'a self, add: impl FnMut(Key, PollFd<'a>)) {
+    pub(super) fn interest<'a>(&'a self, add: impl FnMut(EchoKey, PollFd<'a>)) {
         self.sessions.interest(add);
     }
 
     /// Something came.
-    pub(super) fn ready(&mut self, key: Key) {
+    pub(super) fn ready(&mut self, key: EchoKey) {
         self.sessions.ready(key);
     }
 }

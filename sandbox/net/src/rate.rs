@@ -1,4 +1,4 @@
-//! The rate limit: a token bucket that may go into debt by one frame.
+//! Rate limit: a token bucket that may go into debt by one frame.
 
 use std::time::{Duration, Instant};
 
@@ -7,14 +7,14 @@ const BURST: Duration = Duration::from_millis(50);
 
 /// Lets bytes pass at a rate, or at any.
 #[derive(Debug)]
-pub(super) struct Bucket {
+pub(super) struct TokenBucket {
     /// Bytes a second.
     rate: Option<f64>,
     bytes: f64,
     filled: Instant,
 }
 
-impl Bucket {
+impl TokenBucket {
     pub(super) fn new(rate: Option<u64>, now: Instant) -> Self {
         // Zero would stop the network for good, which is what the policy is for.
         let rate = rate.map(|rate| rate.max(1) as f64);
@@ -68,7 +68,7 @@ mod tests {
     #[test]
     fn bytes_pass_at_the_rate() {
         let start = Instant::now();
-        let mut bucket = Bucket::new(Some(1_000_000), start);
+        let mut bucket = TokenBucket::new(Some(1_000_000), start);
         let mut now = start;
         let mut passed = 0;
         while now < start + Duration::from_secs(10) {
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn without_a_rate_it_is_open() {
-        let mut bucket = Bucket::new(None, Instant::now());
+        let mut bucket = TokenBucket::new(None, Instant::now());
         bucket.take(usize::MAX);
         assert!(bucket.open() && bucket.closed_for().is_none());
         assert_eq!(bucket.allowance(), usize::MAX);
@@ -93,7 +93,7 @@ mod tests {
     #[test]
     fn silence_saves_up_little() {
         let start = Instant::now();
-        let mut bucket = Bucket::new(Some(1000), start);
+        let mut bucket = TokenBucket::new(Some(1000), start);
         bucket.fill(start + Duration::from_secs(3600));
         assert_eq!(bucket.allowance(), 50);
     }

@@ -1,4 +1,4 @@
-//! Who looks names up: the host's resolver, or one that the embedder gives.
+//! Name resolver: the host's resolver, or one that the embedder gives.
 
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
@@ -47,7 +47,7 @@ impl Resolver for HostResolver {
         };
         match (name, 0).to_socket_addrs() {
             Ok(addresses) => Ok(addresses.filter_map(v4).collect()),
-            // The standard library tells the code of `getaddrinfo` only as text,
+            // The standard library gives the code of `getaddrinfo` only as text,
             // in English since no locale is set: glibc's and musl's.
             Err(error) => {
                 let text = error.to_string();

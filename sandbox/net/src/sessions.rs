@@ -1,4 +1,4 @@
-//! What UDP and ping have in common: for each key of the guest's a connected
+//! Session table of UDP and ping: for each key of the guest's a connected
 //! socket of the host.
 //!
 //! Connected, because then only that peer is heard, and because the host says
@@ -16,8 +16,8 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::time::{Duration, Instant};
 
-/// Messages that one session may bring in a turn, so that all get theirs.
-const MESSAGES_A_TURN: usize = 16;
+/// Messages that one session may bring in a step, so that all get theirs.
+const MESSAGES_PER_STEP: usize = 16;
 
 /// A socket, and what it was used for.
 pub(super) struct Session {
@@ -37,7 +37,7 @@ pub(super) struct Sessions<K> {
 
 impl<K: Copy + Eq + Hash> Sessions<K> {
     /// None yet, and never more than `limit`.
-    pub fn new(limit: usize) -> Self {
+    pub(crate) fn new(limit: usize) -> Self {
         Self {
             sessions: HashMap::new(),
             limit,
@@ -45,22 +45,22 @@ impl<K: Copy + Eq + Hash> Sessions<K> {
         }
     }
 
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.sessions.len()
     }
 
     /// Whether there is one.
-    pub fn has(&self, key: K) -> bool {
+    pub(crate) fn has(&self, key: K) -> bool {
         self.sessions.contains_key(&key)
     }
 
     /// One that is there.
-    pub fn get(&mut self, key: K) -> Option<&mut Session> {
+    pub(crate) fn get(&mut self, key: K) -> Option<&mut Session> {
         self.sessions.get_mut(&key)
     }
 
     /// Room for one more: at the limit the most silent one ends.
-    pub fn make_room(&mut self) {
+    pub(crate) fn make_room(&mut self) {
         if self.sessions.len() >= self.limit {
             let silent = self.sessions.iter().min_by_key(|(_, session)| session.used);
             if let Some(key) = silent.map(|(key, _)| *key) {
@@ -70,7 +70,7 @@ impl<K: Copy + Eq + Hash> Sessions<K> {
     }
 
     /// Begins one with a socket, which is connected to its target.
-    pub fn open(
+    pub(crate) fn open(
         &mut self,
         key: K,
         socket: OwnedFd,
@@ -91,7 +91,7 @@ impl<K: Copy + Eq + Hash> Sessions<K> {
 
     /// Brings what peers sent: `bring` gives the guest a message. Whether
     /// something waits for room.
-    pub fn pump(
+    pub(crate) fn pump(
         &mut self,
         out: &mut Outbox,
         now: Instant,
@@ -99,7 +99,7 @@ impl<K: Copy + Eq + Hash> Sessions<K> {
     ) -> bool {
         let mut waits = false;
         for (key, session) in &mut self.sessions {
-            let mut left = MESSAGES_A_TURN;
+            let mut left = MESSAGES_PER_STEP;
             while session.readable && left > 0 && out.fits_datagram() {
                 if let Some(length) = session.receive(&mut self.buffer, out, now) {
                     bring(*key, &self.buffer[..length], out);
@@ -116,13 +116,13 @@ impl<K: Copy + Eq + Hash> Sessions<K> {
     }
 
     /// Ends sessions that were silent for as long as `idle` says.
-    pub fn expire(&mut self, now: Instant, idle: impl Fn(&K) -> Duration) {
+    pub(crate) fn expire(&mut self, now: Instant, idle: impl Fn(&K) -> Duration) {
         self.sessions
             .retain(|key, session| now.saturating_duration_since(session.used) < idle(key));
     }
 
     /// What to wait for.
-    pub fn interest<'a>(&'a self, mut add: impl FnMut(K, PollFd<'a>)) {
+    pub(crate) fn interest<'a>(&'a self, mut add: impl FnMut(K, PollFd<'a>)) {
         for (key, session) in &self.sessions {
             if !session.readable {
                 let socket = session.socket.as_fd();
@@ -132,7 +132,7 @@ impl<K: Copy + Eq + Hash> Sessions<K> {
     }
 
     /// Something came.
-    pub fn ready(&mut self, key: K) {
+    pub(crate) fn ready(&mut self, key: K) {
         if let Some(session) = self.sessions.get_mut(&key) {
             session.readable = true;
         }
@@ -141,7 +141,12 @@ impl<K: Copy + Eq + Hash> Sessions<K> {
 
 impl Session {
     /// Sends what a packet of the guest holds. An error is the host's.
-    pub fn send(&mut self, packet: &[u8], message: &[u8], now: Instant) -> rustix::io::Result<()> {
+    pub(crate) fn send(
+        &mut self,
+        packet: &[u8],
+        message: &[u8],
+        now: Instant,
+    ) -> rustix::io::Result<()> {
         self.used = now;
         self.quote.clear();
         self.quote.extend_from_slice(wire::quote(packet));
@@ -149,7 +154,7 @@ impl Session {
         rustix::net::send(&self.socket, message, flags).map(drop)
     }
 
-    /// The length of what came, if it is no error: that the guest is told here.
+    /// The length of what came, if it is no error: that is passed to the guest here.
     fn receive(&mut self, buffer: &mut [u8], out: &mut Outbox, now: Instant) -> Option<usize> {
         match rustix::net::recv(&self.socket, buffer, RecvFlags::DONTWAIT) {
             Ok((_, length)) => {
@@ -157,7 +162,7 @@ impl Session {
                 Some(length)
             }
             Err(error) => {
-                // An error is told once, so the next call is about data.
+                // An error is reported once, so the next call is about data.
                 self.readable = error != Errno::AGAIN;
                 if let Some(why) = unreachable(error) {
                     out.unreachable(why, &self.quote);
@@ -168,11 +173,11 @@ impl Session {
     }
 }
 
-/// Tells the guest of a packet that could not be sent.
-pub(super) fn tell(error: Errno, packet: &[u8], out: &mut Outbox) {
+/// Reports a packet that could not be sent to the guest.
+pub(super) fn report_failure(error: Errno, packet: &[u8], out: &mut Outbox) {
     match unreachable(error) {
         Some(why) => out.unreachable(why, packet),
-        None => out.lose(),
+        None => out.count_drop(),
     }
 }
 

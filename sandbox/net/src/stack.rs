@@ -1,4 +1,4 @@
-//! smoltcp's side of TCP: packets of the guest go in, packets for it come out.
+//! TCP stack, smoltcp: packets of the guest go in, packets for it come out.
 //!
 //! The interface has no link layer: who is where on the link is known. "Any IP"
 //! makes every address of the world an address of this interface. Sockets come

@@ -1,4 +1,4 @@
-//! The TCP connections of a guest, each joined to one of the host.
+//! TCP connections of a guest, each joined to one of the host.
 //!
 //! A SYN of the guest waits while the host connects. When it has, a listening
 //! socket is made just for that SYN; if it cannot, the SYN is answered with RST
@@ -9,7 +9,7 @@ mod flow;
 
 use super::GATEWAY;
 use super::config::Limits;
-use super::gate::Gate;
+use super::egress_filter::EgressFilter;
 use super::outbox::Outbox;
 use super::sessions::unreachable;
 use super::stack::Stack;
@@ -29,14 +29,14 @@ const FIRST_DYNAMIC_PORT: u16 = 49_152;
 
 /// A port of the guest, and its peer as the guest knows it.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Key {
+pub(super) struct TcpKey {
     pub(super) guest_port: u16,
     pub(super) peer: Ipv4Addr,
     pub(super) peer_port: u16,
 }
 
 /// A SYN that waits for the host.
-struct Held {
+struct PendingSyn {
     socket: OwnedFd,
     syn: Vec<u8>,
     since: Instant,
@@ -46,15 +46,15 @@ struct Held {
 }
 
 enum Connection {
-    Held(Held),
+    Connecting(PendingSyn),
     Joined(Box<Flow>),
 }
 
 /// The connections.
 pub(super) struct Tcp {
-    connections: BTreeMap<Key, Connection>,
+    connections: BTreeMap<TcpKey, Connection>,
     limits: Limits,
-    /// Where the next turn begins, so that each connection is first at times.
+    /// Where the next step begins, so that each connection is first at times.
     first: usize,
     next_port: u16,
 }
@@ -81,9 +81,9 @@ impl Tcp {
     }
 
     /// Connections that wait for the host.
-    pub(super) fn held(&self) -> usize {
-        let held = |connection: &&Connection| matches!(connection, Connection::Held(_));
-        self.connections.values().filter(held).count()
+    pub(super) fn connecting(&self) -> usize {
+        let pending = |connection: &&Connection| matches!(connection, Connection::Connecting(_));
+        self.connections.values().filter(pending).count()
     }
 
     /// Takes a segment of the guest in its packet.
@@ -91,15 +91,15 @@ impl Tcp {
         &mut self,
         packet: &[u8],
         ip: &Ipv4Packet<&[u8]>,
-        gate: &Gate,
+        filter: &EgressFilter,
         stack: &mut Stack,
         out: &mut Outbox,
         now: Instant,
     ) {
         let Ok(tcp) = TcpPacket::new_checked(ip.payload()) else {
-            return out.lose();
+            return out.count_drop();
         };
-        let key = Key {
+        let key = TcpKey {
             guest_port: tcp.src_port(),
             peer: ip.dst_addr(),
             peer_port: tcp.dst_port(),
@@ -111,9 +111,9 @@ impl Tcp {
                 flow.ingress(packet, stack, out, now);
             }
             // Repeated, or of a newer attempt from the same port.
-            Some(Connection::Held(held)) if opens => held.syn = packet.to_vec(),
-            Some(Connection::Held(_)) => {}
-            None if opens => self.open(key, packet, gate, stack, out, now),
+            Some(Connection::Connecting(pending)) if opens => pending.syn = packet.to_vec(),
+            Some(Connection::Connecting(_)) => {}
+            None if opens => self.open(key, packet, filter, stack, out, now),
             None => stack.refuse(packet, out, now),
         }
     }
@@ -121,34 +121,35 @@ impl Tcp {
     /// Has the host connect for a SYN.
     fn open(
         &mut self,
-        key: Key,
+        key: TcpKey,
         syn: &[u8],
-        gate: &Gate,
+        filter: &EgressFilter,
         stack: &mut Stack,
         out: &mut Outbox,
         now: Instant,
     ) {
-        let full = self.len() >= self.limits.tcp || self.held() >= self.limits.connecting;
-        let target = gate.target(key.peer, key.peer_port, now);
+        let full = self.len() >= self.limits.tcp || self.connecting() >= self.limits.connecting;
+        let target = filter.target(key.peer, key.peer_port, now);
         match target {
             Err(Unreachable::Port) => return stack.refuse(syn, out, now),
             Err(why) => return out.unreachable(why, syn),
             // The guest repeats it.
-            Ok(_) if full && !self.drop_half_open() => return out.lose(),
+            Ok(_) if full && !self.drop_half_open() => return out.count_drop(),
             Ok(_) => {}
         }
         let Ok(target) = target else { return };
         match connect(target) {
             Attempt::Connected(socket) => self.join(key, socket, syn, stack, out, now),
             Attempt::Waiting(socket) => {
-                let held = Held {
+                let pending = PendingSyn {
                     socket,
                     syn: syn.to_vec(),
                     since: now,
                     until: now + self.limits.connect,
                     ready: false,
                 };
-                self.connections.insert(key, Connection::Held(held));
+                self.connections
+                    .insert(key, Connection::Connecting(pending));
             }
             Attempt::Failed(error) => refuse(syn, error, stack, out, now),
         }
@@ -159,7 +160,7 @@ impl Tcp {
     /// nothing. Whether there was one.
     fn drop_half_open(&mut self) -> bool {
         let since = |connection: &Connection| match connection {
-            Connection::Held(held) => Some(held.since),
+            Connection::Connecting(pending) => Some(pending.since),
             Connection::Joined(flow) => flow.opening_since(),
         };
         let all = self.connections.iter();
@@ -176,7 +177,7 @@ impl Tcp {
     /// Joins a connected socket of the host to the guest's attempt.
     fn join(
         &mut self,
-        key: Key,
+        key: TcpKey,
         socket: OwnedFd,
         syn: &[u8],
         stack: &mut Stack,
@@ -208,7 +209,7 @@ impl Tcp {
             let peer_port = self.next_port;
             self.next_port = peer_port.checked_add(1).unwrap_or(FIRST_DYNAMIC_PORT);
             let peer = GATEWAY;
-            let key = Key {
+            let key = TcpKey {
                 guest_port,
                 peer,
                 peer_port,
@@ -225,7 +226,7 @@ impl Tcp {
 
     /// Goes on with what the host answered, moves bytes, and sends the guest
     /// what there is to send.
-    pub(super) fn turn(&mut self, stack: &mut Stack, out: &mut Outbox, now: Instant) {
+    pub(super) fn step(&mut self, stack: &mut Stack, out: &mut Outbox, now: Instant) {
         self.answered(stack, out, now);
         let mut busy = Vec::new();
         for (key, connection) in &mut self.connections {
@@ -238,36 +239,36 @@ impl Tcp {
         self.egress(busy, stack, out, now);
         self.connections.retain(|_, connection| match connection {
             Connection::Joined(flow) => !flow.is_over(),
-            Connection::Held(_) => true,
+            Connection::Connecting(_) => true,
         });
     }
 
     /// Joins or refuses what the host has an answer to.
     fn answered(&mut self, stack: &mut Stack, out: &mut Outbox, now: Instant) {
-        let due = |held: &Held| held.ready || held.until <= now;
-        let answered: Vec<Key> = self
+        let due = |pending: &PendingSyn| pending.ready || pending.until <= now;
+        let answered: Vec<TcpKey> = self
             .connections
             .iter()
-            .filter(|(_, connection)| matches!(connection, Connection::Held(held) if due(held)))
+            .filter(|(_, connection)| matches!(connection, Connection::Connecting(pending) if due(pending)))
             .map(|(key, _)| *key)
             .collect();
         for key in answered {
-            let Some(Connection::Held(held)) = self.connections.remove(&key) else {
+            let Some(Connection::Connecting(pending)) = self.connections.remove(&key) else {
                 continue;
             };
-            let outcome = match held.ready {
-                true => sockopt::socket_error(&held.socket).unwrap_or_else(Err),
+            let outcome = match pending.ready {
+                true => sockopt::socket_error(&pending.socket).unwrap_or_else(Err),
                 false => Err(Errno::TIMEDOUT),
             };
             match outcome {
-                Ok(()) => self.join(key, held.socket, &held.syn, stack, out, now),
-                Err(error) => refuse(&held.syn, error, stack, out, now),
+                Ok(()) => self.join(key, pending.socket, &pending.syn, stack, out, now),
+                Err(error) => refuse(&pending.syn, error, stack, out, now),
             }
         }
     }
 
-    /// Lets the connections send in turns, a packet each.
-    fn egress(&mut self, mut busy: Vec<Key>, stack: &mut Stack, out: &mut Outbox, now: Instant) {
+    /// Lets the connections send round-robin, a packet each.
+    fn egress(&mut self, mut busy: Vec<TcpKey>, stack: &mut Stack, out: &mut Outbox, now: Instant) {
         if busy.is_empty() {
             return;
         }
@@ -299,20 +300,20 @@ impl Tcp {
     /// When something is due.
     pub(super) fn next(&self) -> Option<Instant> {
         let next = |connection: &Connection| match connection {
-            Connection::Held(held) => Some(held.until),
+            Connection::Connecting(pending) => Some(pending.until),
             Connection::Joined(flow) => flow.timer(),
         };
         self.connections.values().filter_map(next).min()
     }
 
     /// What to wait for.
-    pub(super) fn interest<'a>(&'a self, mut add: impl FnMut(Key, PollFd<'a>)) {
+    pub(super) fn interest<'a>(&'a self, mut add: impl FnMut(TcpKey, PollFd<'a>)) {
         for (key, connection) in &self.connections {
             match connection {
-                Connection::Held(held) => {
+                Connection::Connecting(pending) => {
                     add(
                         *key,
-                        PollFd::from_borrowed_fd(held.socket.as_fd(), PollFlags::OUT),
+                        PollFd::from_borrowed_fd(pending.socket.as_fd(), PollFlags::OUT),
                     );
                 }
                 Connection::Joined(flow) => {
@@ -325,9 +326,9 @@ impl Tcp {
     }
 
     /// The host's socket has something.
-    pub(super) fn ready(&mut self, key: Key, events: PollFlags) {
+    pub(super) fn ready(&mut self, key: TcpKey, events: PollFlags) {
         match self.connections.get_mut(&key) {
-            Some(Connection::Held(held)) => held.ready = true,
+            Some(Connection::Connecting(pending)) => pending.ready = true,
             Some(Connection::Joined(flow)) => flow.ready(events),
             None => {}
         }
@@ -349,11 +350,13 @@ fn connect(target: SocketAddrV4) -> Attempt {
     }
 }
 
-/// Tells the guest why the host could not connect.
+/// Answers the guest's SYN when the host could not connect.
 fn refuse(syn: &[u8], error: Errno, stack: &mut Stack, out: &mut Outbox, now: Instant) {
     match error {
         // The host is short of descriptors or memory; the guest repeats it.
-        Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM | Errno::AGAIN => out.lose(),
+        Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM | Errno::AGAIN => {
+            out.count_drop()
+        }
         error => match unreachable(error) {
             Some(why) if why != Unreachable::Port => out.unreachable(why, syn),
             _ => stack.refuse(syn, out, now),

@@ -2,9 +2,9 @@
 
 use super::GUEST;
 use super::config::Limits;
-use super::gate::Gate;
+use super::egress_filter::EgressFilter;
 use super::outbox::Outbox;
-use super::sessions::{Sessions, tell};
+use super::sessions::{Sessions, report_failure};
 use super::wire::{self, Unreachable};
 use rustix::event::PollFd;
 use rustix::io::Errno;
@@ -19,7 +19,7 @@ const DNS_IDLE: Duration = Duration::from_secs(15);
 
 /// A port of the guest, and its peer as the guest knows it.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Key {
+pub(super) struct UdpKey {
     guest_port: u16,
     peer: Ipv4Addr,
     peer_port: u16,
@@ -27,7 +27,7 @@ pub(super) struct Key {
 
 /// The sessions.
 pub(super) struct Udp {
-    sessions: Sessions<Key>,
+    sessions: Sessions<UdpKey>,
     idle: Duration,
 }
 
@@ -49,23 +49,23 @@ impl Udp {
         packet: &[u8],
         ip: &Ipv4Packet<&[u8]>,
         udp: &UdpPacket<&[u8]>,
-        gate: &Gate,
+        filter: &EgressFilter,
         out: &mut Outbox,
         now: Instant,
     ) {
-        let key = Key {
+        let key = UdpKey {
             guest_port: udp.src_port(),
             peer: ip.dst_addr(),
             peer_port: udp.dst_port(),
         };
         if !self.sessions.has(key)
-            && let Err(why) = self.open(key, gate, now)
+            && let Err(why) = self.open(key, filter, now)
         {
             return out.unreachable(why, packet);
         }
         let Some(session) = self.sessions.get(key) else {
             // The host has no descriptor for it.
-            return out.lose();
+            return out.count_drop();
         };
         let mut sent = session.send(packet, udp.payload(), now);
         if sent == Err(Errno::CONNREFUSED) {
@@ -75,13 +75,18 @@ impl Udp {
         }
         match sent {
             Ok(()) | Err(Errno::CONNREFUSED) => {}
-            Err(error) => tell(error, packet, out),
+            Err(error) => report_failure(error, packet, out),
         }
     }
 
     /// A session, unless the host has no descriptor for it.
-    fn open(&mut self, key: Key, gate: &Gate, now: Instant) -> Result<(), Unreachable> {
-        let target = gate.target(key.peer, key.peer_port, now)?;
+    fn open(
+        &mut self,
+        key: UdpKey,
+        filter: &EgressFilter,
+        now: Instant,
+    ) -> Result<(), Unreachable> {
+        let target = filter.target(key.peer, key.peer_port, now)?;
         self.sessions.make_room();
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let socket = rustix::net::socket_with(AddressFamily::INET, SocketType::DGRAM, flags, None);
@@ -97,7 +102,7 @@ impl Udp {
             let from = (key.peer, key.peer_port);
             match wire::udp(from, (GUEST, key.guest_port), message) {
                 Some(datagram) => out.packet(IpProtocol::Udp, key.peer, &datagram),
-                None => out.lose(),
+                None => out.count_drop(),
             }
         })
     }
@@ -112,12 +117,12 @@ impl Udp {
     }
 
     /// What to wait for.
-    pub(super) fn interest<'a>(&'a self, add: impl FnMut(Key, PollFd<'a>)) {
+    pub(super) fn interest<'a>(&'a self, add: impl FnMut(UdpKey, PollFd<'a>)) {
         self.sessions.interest(add);
     }
 
     /// Something came.
-    pub(super) fn ready(&mut self, key: Key) {
+    pub(super) fn ready(&mut self, key: UdpKey) {
         self.sessions.ready(key);
     }
 }

@@ -1,4 +1,4 @@
-//! Building packets: Ethernet, IPv4, UDP and ICMP around a payload.
+//! Packet builder: Ethernet, IPv4, UDP and ICMP around a payload.
 
 use super::{GATEWAY, GATEWAY_MAC, GUEST};
 use smoltcp::wire::{ArpOperation, ArpPacket, ArpRepr, EthernetAddress, IpProtocol, Ipv4Packet};
@@ -40,9 +40,9 @@ pub(super) fn ethernet(frame: &mut [u8], to: [u8; 6], kind: u16) {
     frame[12..14].copy_from_slice(&kind.to_be_bytes());
 }
 
-/// A fragment's place in its datagram.
+/// A fragment's position in its datagram.
 #[derive(Copy, Clone, Debug, Default)]
-pub(super) struct Piece {
+pub(super) struct Fragment {
     pub(super) ident: u16,
     pub(super) offset: u16,
     pub(super) more: bool,
@@ -54,7 +54,7 @@ pub(super) fn ipv4(
     protocol: IpProtocol,
     from: Ipv4Addr,
     to: Ipv4Addr,
-    piece: Piece,
+    fragment: Fragment,
 ) {
     let len = packet.len();
     let mut packet = Ipv4Packet::new_unchecked(packet);
@@ -63,10 +63,10 @@ pub(super) fn ipv4(
     packet.set_dscp(0);
     packet.set_ecn(0);
     packet.set_total_len(len as u16);
-    packet.set_ident(piece.ident);
+    packet.set_ident(fragment.ident);
     packet.clear_flags();
-    packet.set_more_frags(piece.more);
-    packet.set_frag_offset(piece.offset);
+    packet.set_more_frags(fragment.more);
+    packet.set_frag_offset(fragment.offset);
     packet.set_hop_limit(TTL);
     packet.set_next_header(protocol);
     packet.set_src_addr(from);
@@ -200,7 +200,7 @@ mod tests {
             IpProtocol::Icmp,
             GATEWAY,
             GUEST,
-            Piece::default(),
+            Fragment::default(),
         );
         assert_eq!(checksum(&[&packet[..IPV4_BYTES]]), 0);
         let view = Ipv4Packet::new_checked(&packet[..]).expect("a packet");
@@ -219,7 +219,7 @@ mod tests {
             IpProtocol::Udp,
             GUEST,
             GATEWAY,
-            Piece::default(),
+            Fragment::default(),
         );
         let message = unreachable(Unreachable::Prohibited, &packet);
         assert_eq!(IPV4_BYTES + message.len(), ICMP_ERROR_BYTES);

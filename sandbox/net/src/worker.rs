@@ -1,18 +1,18 @@
-//! The gateway's thread: frames in, sockets moved, frames out, sleep.
+//! Event loop of the gateway's thread: frames in, sockets moved, frames out, sleep.
 //!
-//! A turn never blocks. What there is to wait for is gathered anew after each
-//! turn, so that nothing is waited for that nobody would serve.
+//! A step never blocks. What there is to wait for is gathered anew after each
+//! step, so that nothing is waited for that nobody would serve.
 
 use super::config::{Checksums, Config};
+use super::egress_filter::EgressFilter;
 use super::error::NetError;
 use super::forward::Listener;
-use super::fragments::Fragments;
-use super::gate::Gate;
 use super::link::Shared;
 use super::names::Names;
 use super::outbox::Outbox;
 use super::ping::{self, Ping};
-use super::rate::Bucket;
+use super::rate::TokenBucket;
+use super::reassembly::Reassembler;
 use super::stack::Stack;
 use super::tcp::{self, Tcp};
 use super::udp::{self, Udp};
@@ -28,9 +28,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// Bytes of frames that a turn takes from the guest, so that sockets get their
-/// turn too.
-const BYTES_A_TURN: usize = 512 << 10;
+/// Bytes of frames that a step takes from the guest, so that sockets are served
+/// too.
+const BYTES_PER_STEP: usize = 512 << 10;
 /// How often entries that are too old are looked for.
 const TICK: Duration = Duration::from_secs(1);
 /// Longest sleep; the time that a wrong computation of ours could cost.
@@ -43,14 +43,14 @@ pub(super) struct Worker {
     checksums: Checksums,
     mtu: u16,
     out: Outbox,
-    from_guest: Bucket,
-    gate: Gate,
+    from_guest: TokenBucket,
+    filter: EgressFilter,
     names: Names,
     stack: Stack,
     tcp: Tcp,
     udp: Udp,
     ping: Ping,
-    fragments: Fragments,
+    reassembler: Reassembler,
     listeners: Vec<Listener>,
     taken: Vec<Vec<u8>>,
     ticked: Instant,
@@ -63,9 +63,9 @@ pub(super) struct Worker {
 #[derive(Copy, Clone, Debug)]
 enum Source {
     Link,
-    Tcp(tcp::Key),
-    Udp(udp::Key),
-    Ping(ping::Key),
+    Tcp(tcp::TcpKey),
+    Udp(udp::UdpKey),
+    Ping(ping::EchoKey),
     Listener(usize),
 }
 
@@ -82,14 +82,14 @@ impl Worker {
             wake,
             checksums: config.checksums,
             mtu: config.mtu,
-            from_guest: Bucket::new(config.rate.from_guest, now),
-            gate: Gate::new(config.policy.clone()),
+            from_guest: TokenBucket::new(config.rate.from_guest, now),
+            filter: EgressFilter::new(config.policy.clone()),
             names: Names::new(config.resolver.clone(), link.clone()),
             stack: Stack::new(config, &mut out, now)?,
             tcp: Tcp::new(&config.limits),
             udp: Udp::new(&config.limits),
             ping: Ping::new(&config.limits),
-            fragments: Fragments::default(),
+            reassembler: Reassembler::default(),
             listeners,
             taken: Vec::new(),
             ticked: now,
@@ -100,19 +100,19 @@ impl Worker {
         })
     }
 
-    /// The thread's life.
+    /// The event loop.
     pub(super) fn run(mut self) {
-        while self.turn() {
+        while self.step() {
             self.wait(MAX_SLEEP);
         }
     }
 
-    /// Does what there is to do; `false` at the end.
-    pub(super) fn turn(&mut self) -> bool {
+    /// One step of the loop; `false` at the end.
+    pub(super) fn step(&mut self) -> bool {
         let now = Instant::now();
         self.out.begin(&self.link, now);
         self.from_guest.fill(now);
-        let bytes = self.from_guest.allowance().min(BYTES_A_TURN);
+        let bytes = self.from_guest.allowance().min(BYTES_PER_STEP);
         let mut frames = std::mem::take(&mut self.taken);
         let taken = self.link.take(bytes, &mut frames);
         if taken.stopped {
@@ -124,11 +124,11 @@ impl Worker {
             self.frame(&frame, now);
         }
         self.taken = frames;
-        for (port, answer) in self.names.finished(&mut self.gate, now) {
-            self.tell(port, &answer);
+        for (port, answer) in self.names.finished(&mut self.filter, now) {
+            self.send_answer(port, &answer);
         }
         self.accept(now);
-        self.tcp.turn(&mut self.stack, &mut self.out, now);
+        self.tcp.step(&mut self.stack, &mut self.out, now);
         self.datagrams_wait = self.udp.pump(&mut self.out, now);
         self.datagrams_wait |= self.ping.pump(&mut self.out, now);
         if now.saturating_duration_since(self.ticked) >= TICK {
@@ -161,9 +161,9 @@ impl Worker {
         self.tcp.expire(now);
         self.udp.expire(now);
         self.ping.expire(now);
-        self.gate.expire(now);
+        self.filter.expire(now);
         self.names.expire(now);
-        self.listeners.iter_mut().for_each(Listener::wake);
+        self.listeners.iter_mut().for_each(Listener::resume);
     }
 
     fn count(&self) {
@@ -172,7 +172,7 @@ impl Worker {
             counter.store(value, Ordering::Relaxed)
         };
         set(&counters.tcp, self.tcp.len());
-        set(&counters.connecting, self.tcp.held());
+        set(&counters.connecting, self.tcp.connecting());
         set(&counters.udp, self.udp.len());
         set(&counters.ping, self.ping.len());
     }
@@ -213,7 +213,7 @@ impl Worker {
                 continue;
             }
             match source {
-                Source::Link => self.link.notified(),
+                Source::Link => self.link.clear_notifications(),
                 Source::Tcp(key) => self.tcp.ready(key, events),
                 Source::Udp(key) => self.udp.ready(key),
                 Source::Ping(key) => self.ping.ready(key),
@@ -233,7 +233,7 @@ impl Worker {
             due[2] = self.out.closed_until(now);
         }
         let idle = self.tcp.len() + self.udp.len() + self.ping.len() == 0;
-        if !idle || self.listeners.iter().any(Listener::rests) {
+        if !idle || self.listeners.iter().any(Listener::is_paused) {
             due[3] = Some(self.ticked + TICK);
         }
         let due = due.into_iter().flatten().min();
@@ -243,7 +243,7 @@ impl Worker {
     /// Takes a frame of the guest.
     fn frame(&mut self, frame: &[u8], now: Instant) {
         if frame.len() < ETHERNET_BYTES {
-            return self.out.lose();
+            return self.out.count_drop();
         }
         let (header, payload) = frame.split_at(ETHERNET_BYTES);
         let to = &header[..6];
@@ -253,7 +253,7 @@ impl Worker {
         let mut from = [0; 6];
         from.copy_from_slice(&header[6..12]);
         if !EthernetAddress(from).is_unicast() {
-            return self.out.lose();
+            return self.out.count_drop();
         }
         match u16::from_be_bytes([header[12], header[13]]) {
             TYPE_ARP => {
@@ -269,7 +269,7 @@ impl Worker {
         }
     }
 
-    /// Tells the guest where the gateway's addresses are.
+    /// Answers ARP requests for the gateway's addresses.
     fn arp(&mut self, payload: &[u8]) {
         let repr = ArpPacket::new_checked(payload).and_then(|packet| ArpRepr::parse(&packet));
         let Ok(ArpRepr::EthernetIpv4 {
@@ -291,13 +291,13 @@ impl Worker {
     /// Takes an IP packet; behind it there may be the padding of a short frame.
     fn ipv4(&mut self, payload: &[u8], now: Instant) {
         let Ok(ip) = Ipv4Packet::new_checked(payload) else {
-            return self.out.lose();
+            return self.out.count_drop();
         };
         if ip.version() != 4 || !ip.verify_checksum() {
-            return self.out.lose();
+            return self.out.count_drop();
         }
         if ip.more_frags() || ip.frag_offset() != 0 {
-            if let Some(whole) = self.fragments.add(&ip, now) {
+            if let Some(whole) = self.reassembler.add(&ip, now) {
                 self.packet(&whole, now);
             }
             return;
@@ -309,7 +309,7 @@ impl Worker {
     /// Takes a whole IP packet.
     fn packet(&mut self, packet: &[u8], now: Instant) {
         let Ok(ip) = Ipv4Packet::new_checked(packet) else {
-            return self.out.lose();
+            return self.out.count_drop();
         };
         let to = ip.dst_addr();
         let everyone = to.is_broadcast() || to.is_multicast() || to == BROADCAST;
@@ -320,28 +320,28 @@ impl Worker {
             IpProtocol::Tcp => {
                 let Self {
                     tcp,
-                    gate,
+                    filter,
                     stack,
                     out,
                     ..
                 } = self;
-                tcp.packet(packet, &ip, gate, stack, out, now);
+                tcp.packet(packet, &ip, filter, stack, out, now);
             }
             IpProtocol::Icmp => self
                 .ping
-                .packet(packet, &ip, &self.gate, &mut self.out, now),
-            _ => self.out.lose(),
+                .packet(packet, &ip, &self.filter, &mut self.out, now),
+            _ => self.out.count_drop(),
         }
     }
 
     fn udp(&mut self, packet: &[u8], ip: &Ipv4Packet<&[u8]>, everyone: bool, now: Instant) {
         let Ok(udp) = UdpPacket::new_checked(ip.payload()) else {
-            return self.out.lose();
+            return self.out.count_drop();
         };
         let (from, to) = (ip.src_addr(), ip.dst_addr());
         let verify = self.checksums == Checksums::Verified && udp.checksum() != 0;
         if verify && !udp.verify_checksum(&from.into(), &to.into()) {
-            return self.out.lose();
+            return self.out.count_drop();
         }
         let ours = to == GATEWAY || everyone;
         let asks = udp.src_port() == dhcp::CLIENT_PORT && udp.dst_port() == dhcp::SERVER_PORT;
@@ -353,13 +353,13 @@ impl Worker {
         }
         if to == GATEWAY && udp.dst_port() == dns::PORT {
             let port = udp.src_port();
-            if let Some(answer) = self.names.query(udp.payload(), port, &mut self.gate, now) {
-                self.tell(port, &answer);
+            if let Some(answer) = self.names.query(udp.payload(), port, &mut self.filter, now) {
+                self.send_answer(port, &answer);
             }
             return;
         }
         self.udp
-            .packet(packet, ip, &udp, &self.gate, &mut self.out, now);
+            .packet(packet, ip, &udp, &self.filter, &mut self.out, now);
     }
 
     fn dhcp(&mut self, message: &[u8]) {
@@ -376,7 +376,7 @@ impl Worker {
     }
 
     /// Sends the answer to a question about a name.
-    fn tell(&mut self, port: u16, answer: &[u8]) {
+    fn send_answer(&mut self, port: u16, answer: &[u8]) {
         let from: (Ipv4Addr, u16) = (GATEWAY, dns::PORT);
         if let Some(datagram) = wire::udp(from, (GUEST, port), answer) {
             self.out.packet(IpProtocol::Udp, GATEWAY, &datagram);

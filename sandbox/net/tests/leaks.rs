@@ -1,5 +1,5 @@
-//! Nothing is left over: descriptors and threads after many connections and
-//! many gateways. Alone in its process, because it counts them.
+//! Leak test: nothing is left over, descriptors and threads after many connections
+//! and many gateways. Alone in its process, because it counts them.
 
 #[path = "gateway/peer.rs"]
 #[allow(dead_code, reason = "made for tests that use more of it")]
@@ -23,7 +23,7 @@ fn open() -> (usize, usize) {
 
 /// A thread that was joined may still be listed for a moment.
 #[track_caller]
-fn settles(expected: (usize, usize), what: &str) {
+fn reaches(expected: (usize, usize), what: &str) {
     let end = Instant::now() + Duration::from_secs(10);
     while open() != expected && Instant::now() < end {
         thread::sleep(Duration::from_millis(1));
@@ -61,21 +61,21 @@ fn nothing_is_left_over() {
     for _ in 0..10 {
         once(&mut guest, b"x");
     }
-    guest.settle(|gateway| gateway.stats().tcp == 0);
+    guest.wait_until(|gateway| gateway.stats().tcp == 0);
     let running = open();
     for _ in 0..1000 {
         once(&mut guest, b"x");
     }
-    guest.settle(|gateway| gateway.stats().tcp == 0);
-    settles(running, "after a thousand connections");
+    guest.wait_until(|gateway| gateway.stats().tcp == 0);
+    reaches(running, "after a thousand connections");
     once(&mut guest, b"q");
     server.join().expect("a server");
     drop(guest);
     // The listener and its thread are gone too.
-    settles((before.0 - 1, before.1 - 1), "after the gateway");
+    reaches((before.0 - 1, before.1 - 1), "after the gateway");
     for _ in 0..1000 {
         let (gateway, _link) = Gateway::start(&config, Box::new(|| ())).expect("a gateway");
         drop(gateway);
     }
-    settles((before.0 - 1, before.1 - 1), "after a thousand gateways");
+    reaches((before.0 - 1, before.1 - 1), "after a thousand gateways");
 }

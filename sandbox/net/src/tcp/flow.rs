@@ -1,4 +1,4 @@
-//! One connection: a socket of smoltcp's, a socket of the host, bytes between.
+//! TCP proxy connection: a socket of smoltcp's, a socket of the host, bytes between.
 //!
 //! Bytes go from one socket's buffer into the other's without a stop: the host
 //! reads what smoltcp received, and writes into what it will send. When one
@@ -7,10 +7,10 @@
 //!
 //! After the last acknowledgement a connection is forgotten at once instead of
 //! lingering in TIME-WAIT: the link neither loses nor reorders what could come
-//! late, and a guest that asks again is told by RST that all is over.
+//! afterwards, and a guest that asks again gets RST.
 
 use super::acknowledgement::Acknowledgement;
-use super::{Key, reset};
+use super::{TcpKey, reset};
 use crate::GUEST;
 use crate::config::Limits;
 use crate::outbox::Outbox;
@@ -58,12 +58,12 @@ pub(super) struct Flow {
     writable: bool,
     /// The peer has ended its half.
     peer_ended: bool,
-    /// And the guest is told.
-    guest_told: bool,
+    /// And the guest was sent a FIN.
+    guest_fin_sent: bool,
     /// The guest has ended its half.
     guest_ended: bool,
-    /// And the peer is told.
-    peer_told: bool,
+    /// And the peer was sent one.
+    peer_fin_sent: bool,
     established: bool,
     /// Both halves have ended, and the guest's end is acknowledged.
     acknowledged: bool,
@@ -87,7 +87,7 @@ fn socket(connections: usize) -> Socket<'static> {
     let mut socket = Socket::new(buffer(), buffer());
     // Whoever wrote the bytes has decided when they should go.
     socket.set_nagle_enabled(false);
-    // Acknowledgements go at the end of a turn, so they are few anyway.
+    // Acknowledgements go at the end of a step, so they are few anyway.
     socket.set_ack_delay(None);
     socket
 }
@@ -105,9 +105,9 @@ impl Flow {
             readable: true,
             writable: true,
             peer_ended: false,
-            guest_told: false,
+            guest_fin_sent: false,
             guest_ended: false,
-            peer_told: false,
+            peer_fin_sent: false,
             established: false,
             acknowledged: false,
             used: now,
@@ -122,7 +122,7 @@ impl Flow {
 
     /// Answers the guest's SYN.
     pub(super) fn accept(
-        key: Key,
+        key: TcpKey,
         host: OwnedFd,
         connections: usize,
         syn: &[u8],
@@ -146,7 +146,7 @@ impl Flow {
 
     /// Connects to the guest.
     pub(super) fn connect(
-        key: Key,
+        key: TcpKey,
         host: OwnedFd,
         connections: usize,
         stack: &mut Stack,
@@ -257,10 +257,10 @@ impl Flow {
                 Err(RecvError::Finished | RecvError::InvalidState) => break,
             }
         }
-        if self.guest_ended && !self.peer_told && !socket.can_recv() {
+        if self.guest_ended && !self.peer_fin_sent && !socket.can_recv() {
             // The peer may be gone already, which reading finds out.
             let _ = rustix::net::shutdown(host, Shutdown::Write);
-            self.peer_told = true;
+            self.peer_fin_sent = true;
         }
         Ok(())
     }
@@ -281,7 +281,7 @@ impl Flow {
             });
             match received {
                 Ok(Ok((0, _))) => self.peer_ended = true,
-                // All that there was; polling tells when there is more.
+                // All that there was; polling shows when there is more.
                 Ok(Ok((count, size))) => self.readable = count == size,
                 Ok(Err(Errno::AGAIN)) => {
                     self.readable = false;
@@ -297,16 +297,16 @@ impl Flow {
         Ok(())
     }
 
-    /// Tells the guest of the peer's end. If the guest has ended its half, not
-    /// before it has everything: in LAST-ACK smoltcp hears neither duplicates nor
+    /// Ends the guest's side after the peer's. If the guest has ended its half, not
+    /// before it has everything: in LAST-ACK smoltcp takes neither duplicates nor
     /// windows.
     fn end_guest(&mut self) {
         let guest_ended = self.guest_ended;
         let socket = self.sockets.get_mut::<Socket<'_>>(self.handle);
         let all = !guest_ended || socket.send_queue() == 0;
-        if self.peer_ended && !self.guest_told && all {
+        if self.peer_ended && !self.guest_fin_sent && all {
             socket.close();
-            self.guest_told = true;
+            self.guest_fin_sent = true;
             self.pending = true;
         }
     }
@@ -319,7 +319,7 @@ impl Flow {
         if !(self.guest_ended && self.peer_ended) {
             // A reset, or nobody was there.
             self.reset_host();
-        } else if self.peer_told {
+        } else if self.peer_fin_sent {
             self.host = None;
         }
     }
@@ -386,7 +386,7 @@ impl Flow {
     /// Whether nothing is left to do.
     pub(super) fn is_over(&mut self) -> bool {
         match self.state() {
-            State::TimeWait => self.acknowledged && self.peer_told,
+            State::TimeWait => self.acknowledged && self.peer_fin_sent,
             // A reset of ours may still have to go.
             State::Closed => self.host.is_none() && self.socket().remote_endpoint().is_none(),
             _ => false,

@@ -3,7 +3,7 @@
 
 use crate::datagrams::ask;
 use crate::frames::{SILENCE, answer, echo, icmp, ipv4, segment, syn, udp};
-use crate::peer::Cable;
+use crate::peer::NetBackend;
 use crate::{config, listener};
 use a99_sandbox_net::{Config, GATEWAY, GUEST, HOST, ResolveError, Resolver};
 use smoltcp::wire::{IpProtocol, TcpControl, TcpPacket};
@@ -39,19 +39,19 @@ fn s04_the_inside_is_closed_by_default() {
         listener.set_nonblocking(true).expect("a listener");
         let peer = UdpSocket::bind((Ipv4Addr::LOCALHOST, port)).expect("a socket");
         peer.set_nonblocking(true).expect("a socket");
-        let mut cable = Cable::new(&policy(text));
+        let mut backend = NetBackend::new(&policy(text));
         for to in INSIDE {
-            cable.send(syn(4000, (to, port)));
-            assert_eq!(icmp(&mut cable), (3, 13), "{text}: TCP to {to}");
-            cable.send(udp((GUEST, 4000), (to, port), b"x"));
-            assert_eq!(icmp(&mut cable), (3, 13), "{text}: UDP to {to}");
+            backend.send(syn(4000, (to, port)));
+            assert_eq!(icmp(&mut backend), (3, 13), "{text}: TCP to {to}");
+            backend.send(udp((GUEST, 4000), (to, port), b"x"));
+            assert_eq!(icmp(&mut backend), (3, 13), "{text}: UDP to {to}");
             if to != GATEWAY && to != HOST {
-                cable.send(echo(to, b"x"));
-                assert_eq!(icmp(&mut cable), (3, 13), "{text}: ping of {to}");
+                backend.send(echo(to, b"x"));
+                assert_eq!(icmp(&mut backend), (3, 13), "{text}: ping of {to}");
             }
         }
         assert!(listener.accept().is_err() && peer.recv(&mut [0]).is_err());
-        assert_eq!(cable.gateway.stats().tcp + cable.gateway.stats().udp, 0);
+        assert_eq!(backend.gateway.stats().tcp + backend.gateway.stats().udp, 0);
     }
 }
 
@@ -60,11 +60,11 @@ fn s04_loopback_opens_port_by_port() {
     let (open, port) = listener();
     let (shut, other) = listener();
     shut.set_nonblocking(true).expect("a listener");
-    let mut cable = Cable::new(&config(&[port]));
-    cable.send(syn(4000, (HOST, other)));
-    assert_eq!(icmp(&mut cable), (3, 13));
-    cable.send(syn(4000, (HOST, port)));
-    let (_, _, bytes) = answer(&mut cable).expect("an answer");
+    let mut backend = NetBackend::new(&config(&[port]));
+    backend.send(syn(4000, (HOST, other)));
+    assert_eq!(icmp(&mut backend), (3, 13));
+    backend.send(syn(4000, (HOST, port)));
+    let (_, _, bytes) = answer(&mut backend).expect("an answer");
     let packet = TcpPacket::new_checked(&bytes[..]).expect("a segment");
     assert!(packet.syn() && packet.ack());
     open.accept().expect("a connection");
@@ -73,27 +73,27 @@ fn s04_loopback_opens_port_by_port() {
 
 #[test]
 fn s04_other_guests_are_not_on_the_link() {
-    let mut cable = Cable::new(&policy("full:192.168.0.0/16"));
+    let mut backend = NetBackend::new(&policy("full:192.168.0.0/16"));
     for last in [0, 2, 3, 4, 253] {
         let to = Ipv4Addr::new(192, 168, 127, last);
-        cable.send(syn(4000, (to, 80)));
-        assert_eq!(icmp(&mut cable), (3, 1), "{to}");
+        backend.send(syn(4000, (to, 80)));
+        assert_eq!(icmp(&mut backend), (3, 1), "{to}");
     }
 }
 
 #[test]
 fn s04_nobody_speaks_for_others() {
     let (_listener, port) = listener();
-    let mut cable = Cable::new(&config(&[port]));
+    let mut backend = NetBackend::new(&config(&[port]));
     for from in [
         Ipv4Addr::new(192, 168, 127, 4),
         Ipv4Addr::LOCALHOST,
         GATEWAY,
     ] {
         let genuine = syn(4000, (HOST, port));
-        cable.send(ipv4(from, HOST, IpProtocol::Tcp, &genuine[34..]));
-        cable.send(udp((from, 4000), (HOST, port), b"x"));
-        cable.send(ipv4(
+        backend.send(ipv4(from, HOST, IpProtocol::Tcp, &genuine[34..]));
+        backend.send(udp((from, 4000), (HOST, port), b"x"));
+        backend.send(ipv4(
             from,
             GATEWAY,
             IpProtocol::Icmp,
@@ -105,11 +105,11 @@ fn s04_nobody_speaks_for_others() {
         Ipv4Addr::new(192, 168, 127, 255),
         Ipv4Addr::new(224, 0, 0, 251),
     ] {
-        cable.send(udp((GUEST, 5353), (group, 5353), b"x"));
-        cable.send(syn(4000, (group, port)));
+        backend.send(udp((GUEST, 5353), (group, 5353), b"x"));
+        backend.send(syn(4000, (group, port)));
     }
-    assert_eq!(cable.receive(SILENCE), None);
-    assert_eq!(cable.gateway.stats().tcp + cable.gateway.stats().udp, 0);
+    assert_eq!(backend.receive(SILENCE), None);
+    assert_eq!(backend.gateway.stats().tcp + backend.gateway.stats().udp, 0);
 }
 
 #[test]
@@ -123,17 +123,17 @@ fn s04_a_name_may_not_lead_inside() {
     }
     let mut config = policy("allow:*.evil.example");
     config.resolver = Arc::new(Rebinding(AtomicUsize::new(0)));
-    let mut cable = Cable::new(&config);
+    let mut backend = NetBackend::new(&config);
     for number in 0..INSIDE.len() {
-        let (code, addresses) = ask(&mut cable, &format!("n{number}.evil.example"));
+        let (code, addresses) = ask(&mut backend, &format!("n{number}.evil.example"));
         assert_eq!(
             (code, addresses),
             (0, vec![Ipv4Addr::new(93, 184, 216, 34)])
         );
     }
     for to in INSIDE {
-        cable.send(syn(4000, (to, 80)));
-        assert_eq!(icmp(&mut cable), (3, 13), "{to}");
+        backend.send(syn(4000, (to, 80)));
+        assert_eq!(icmp(&mut backend), (3, 13), "{to}");
     }
 }
 
@@ -143,12 +143,12 @@ fn s05_half_open_floods_fill_a_bounded_table() {
     let mut config = config(&[port]);
     config.limits.tcp = 40;
     config.limits.tcp_transitory = Duration::from_millis(300);
-    let mut cable = Cable::new(&config);
+    let mut backend = NetBackend::new(&config);
     for from in 1..5000 {
-        cable.send(syn(from, (HOST, port)));
+        backend.send(syn(from, (HOST, port)));
     }
-    cable.settle(|gateway| gateway.stats().tcp == 40);
-    cable.settle(|gateway| {
+    backend.wait_until(|gateway| gateway.stats().tcp == 40);
+    backend.wait_until(|gateway| {
         assert!(gateway.stats().tcp <= 40);
         gateway.stats().tcp == 0
     });
@@ -171,15 +171,15 @@ fn s05_waiting_for_hosts_is_bounded_and_ends() {
     let mut config = config(&[port]);
     config.limits.connecting = 10;
     config.limits.connect = Duration::from_millis(400);
-    let mut cable = Cable::new(&config);
+    let mut backend = NetBackend::new(&config);
     for from in 1..1000 {
-        cable.send(syn(from, (HOST, port)));
+        backend.send(syn(from, (HOST, port)));
     }
-    cable.settle(|gateway| gateway.stats().connecting == 10);
+    backend.wait_until(|gateway| gateway.stats().connecting == 10);
     for _ in 0..10 {
-        assert_eq!(icmp(&mut cable), (3, 1));
+        assert_eq!(icmp(&mut backend), (3, 1));
     }
-    cable.settle(|gateway| gateway.stats().tcp == 0);
+    backend.wait_until(|gateway| gateway.stats().tcp == 0);
 }
 
 /// What a flood fills is its own: another program connects all the same.
@@ -189,19 +189,19 @@ fn s10_a_flood_of_syns_makes_room_for_a_real_connection() {
     std::thread::spawn(move || listener.incoming().collect::<Vec<_>>());
     let mut config = config(&[port]);
     config.limits.tcp = 40;
-    let mut cable = Cable::new(&config);
+    let mut backend = NetBackend::new(&config);
     for from in 1..500 {
-        cable.send(syn(from, (HOST, port)));
+        backend.send(syn(from, (HOST, port)));
     }
-    cable.settle(|gateway| gateway.stats().tcp == 40);
+    backend.wait_until(|gateway| gateway.stats().tcp == 40);
     // None of them goes on.
-    cable.send(syn(40_000, (HOST, port)));
-    let answered = std::iter::from_fn(|| answer(&mut cable)).any(|(_, _, bytes)| {
+    backend.send(syn(40_000, (HOST, port)));
+    let answered = std::iter::from_fn(|| answer(&mut backend)).any(|(_, _, bytes)| {
         let packet = TcpPacket::new_checked(&bytes[..]).expect("a segment");
         packet.dst_port() == 40_000 && packet.syn() && packet.ack()
     });
     assert!(answered);
-    assert!(cable.gateway.stats().tcp <= 40);
+    assert!(backend.gateway.stats().tcp <= 40);
 }
 
 #[test]
@@ -210,7 +210,7 @@ fn s05_udp_floods_fill_a_bounded_table() {
     let port = peer.local_addr().expect("an address").port();
     let mut config = config(&[port]);
     config.limits.udp = 20;
-    let mut cable = Cable::new(&config);
+    let mut backend = NetBackend::new(&config);
     peer.set_read_timeout(Some(Duration::from_secs(30)))
         .expect("a socket");
     // The peer reads meanwhile: what its buffer has no room for is lost.
@@ -225,15 +225,15 @@ fn s05_udp_floods_fill_a_bounded_table() {
         }
     });
     for from in 1..3000 {
-        cable.send(udp((GUEST, from), (HOST, port), b"x"));
+        backend.send(udp((GUEST, from), (HOST, port), b"x"));
     }
-    cable.send(udp((GUEST, 3000), (HOST, port), b"the last"));
+    backend.send(udp((GUEST, 3000), (HOST, port), b"the last"));
     let from = reading.join().expect("the last datagram");
-    // They are counted at the end of a turn.
-    cable.settle(|gateway| gateway.stats().udp == 20);
+    // They are counted at the end of a step.
+    backend.wait_until(|gateway| gateway.stats().udp == 20);
     // The newest session is the one that lives.
     peer.send_to(b"hello", from).expect("sent");
-    let (_, protocol, datagram) = answer(&mut cable).expect("an answer");
+    let (_, protocol, datagram) = answer(&mut backend).expect("an answer");
     assert_eq!((protocol, &datagram[8..]), (IpProtocol::Udp, &b"hello"[..]));
 }
 
@@ -241,7 +241,7 @@ fn s05_udp_floods_fill_a_bounded_table() {
 fn s05_pings_are_bounded() {
     let mut config = config(&[1]);
     config.limits.ping = 5;
-    let mut cable = Cable::new(&config);
+    let mut backend = NetBackend::new(&config);
     for ident in 0..500u16 {
         let mut frame = echo(Ipv4Addr::LOCALHOST, b"x");
         frame[38..40].copy_from_slice(&ident.to_be_bytes());
@@ -250,27 +250,27 @@ fn s05_pings_are_bounded() {
         let fixed = u32::from(!sum) + u32::from(!0x1234u16) + u32::from(ident);
         let fixed = !((fixed & 0xffff) as u16 + (fixed >> 16) as u16);
         frame[36..38].copy_from_slice(&fixed.to_be_bytes());
-        cable.send(frame);
-        cable.receive(Duration::from_millis(1));
-        assert!(cable.gateway.stats().ping <= 5);
+        backend.send(frame);
+        backend.receive(Duration::from_millis(1));
+        assert!(backend.gateway.stats().ping <= 5);
     }
 }
 
 #[test]
 fn s05_dhcp_has_one_address_for_all() {
-    let mut cable = Cable::new(&config(&[1]));
+    let mut backend = NetBackend::new(&config(&[1]));
     for number in 0..300u16 {
         let mut message = vec![0; 240];
         message[..3].copy_from_slice(&[1, 1, 6]);
         message[28..34].copy_from_slice(&[2, 0, 0, 0, (number >> 8) as u8, number as u8]);
         message[236..].copy_from_slice(&[99, 130, 83, 99]);
         message.extend([53, 1, 1, 255]);
-        cable.send(udp(
+        backend.send(udp(
             (Ipv4Addr::UNSPECIFIED, 68),
             (Ipv4Addr::BROADCAST, 67),
             &message,
         ));
-        let (_, _, datagram) = answer(&mut cable).expect("an offer");
+        let (_, _, datagram) = answer(&mut backend).expect("an offer");
         assert_eq!(datagram[8 + 16..8 + 20], GUEST.octets());
     }
 }
@@ -287,37 +287,37 @@ fn s05_answers_amplify_nothing() {
     }
     let mut config = policy("full");
     config.resolver = Arc::new(Many);
-    let mut cable = Cable::new(&config);
-    let (code, addresses) = ask(&mut cable, "many.example");
+    let mut backend = NetBackend::new(&config);
+    let (code, addresses) = ask(&mut backend, "many.example");
     assert_eq!((code, addresses.len()), (0, (512 - 12 - 18) / 16));
 }
 
 #[test]
 fn s05_malformed_options_are_no_harm() {
     let (_listener, port) = listener();
-    let mut cable = Cable::new(&config(&[port]));
+    let mut backend = NetBackend::new(&config(&[port]));
     for seed in 0..2000u32 {
         let mut frame = syn(4000 + (seed % 100) as u16, (HOST, port));
         let noise = crate::peer::pattern(64, u64::from(seed) * 77 + 1);
         let at = 14 + 20 + usize::from(noise[0]) % (frame.len() - 34);
         frame[at] = noise[1];
         frame.truncate(frame.len() - usize::from(noise[2] % 4));
-        cable.send(frame);
+        backend.send(frame);
         let mut header = syn(4000, (HOST, port));
         header[14 + usize::from(noise[3]) % 20] = noise[4];
-        cable.send(header);
-        cable.send(segment(
+        backend.send(header);
+        backend.send(segment(
             4000,
             (HOST, port),
             TcpControl::Fin,
             Some(seed as i32),
         ));
-        while cable.receive(Duration::ZERO).is_some() {}
+        while backend.receive(Duration::ZERO).is_some() {}
     }
-    while cable.receive(SILENCE).is_some() {}
-    cable.send(echo(GATEWAY, b"still there?"));
+    while backend.receive(SILENCE).is_some() {}
+    backend.send(echo(GATEWAY, b"still there?"));
     // Late answers to what came before may be first.
-    let mut answers = std::iter::from_fn(|| answer(&mut cable));
+    let mut answers = std::iter::from_fn(|| answer(&mut backend));
     let is_reply = |(_, protocol, message): (_, IpProtocol, Vec<u8>)| {
         protocol == IpProtocol::Icmp && message.starts_with(&[0, 0])
     };
@@ -327,16 +327,16 @@ fn s05_malformed_options_are_no_harm() {
 #[test]
 fn a_guest_that_takes_nothing_harms_only_itself() {
     let (_listener, port) = listener();
-    let mut cable = Cable::new(&config(&[port]));
+    let mut backend = NetBackend::new(&config(&[port]));
     for _ in 0..20_000 {
-        cable.send(echo(GATEWAY, &[7; 1000]));
+        backend.send(echo(GATEWAY, &[7; 1000]));
     }
     // Answers beyond the queue's bound are lost; the gateway goes on.
     let mut count = 0;
-    while cable.receive(Duration::from_millis(500)).is_some() {
+    while backend.receive(Duration::from_millis(500)).is_some() {
         count += 1;
     }
     assert!(count > 1000, "{count}");
-    cable.send(echo(GATEWAY, b"still there?"));
-    assert_eq!(icmp(&mut cable), (0, 0));
+    backend.send(echo(GATEWAY, b"still there?"));
+    assert_eq!(icmp(&mut backend), (0, 0));
 }

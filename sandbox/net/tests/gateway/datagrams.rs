@@ -1,7 +1,7 @@
 //! UDP, names, DHCP and echo requests.
 
 use crate::frames::{SILENCE, answer, echo, icmp, udp};
-use crate::peer::{Cable, Guest, MAC, pattern};
+use crate::peer::{Guest, MAC, NetBackend, pattern};
 use crate::{config, ethernet};
 use a99_sandbox_net::{Config, GATEWAY, GUEST, HOST, ResolveError, Resolver, host_allows_ping};
 use smoltcp::socket::{dhcpv4, udp as sockets};
@@ -28,10 +28,10 @@ fn reverser() -> u16 {
 }
 
 /// The payload of the next datagram, its fragments put together.
-fn datagram(cable: &mut Cable) -> Vec<u8> {
+fn datagram(backend: &mut NetBackend) -> Vec<u8> {
     let mut bytes = Vec::new();
     loop {
-        let frame = cable.receive(crate::peer::PATIENCE).expect("a datagram");
+        let frame = backend.receive(crate::peer::TIMEOUT).expect("a datagram");
         let packet = Ipv4Packet::new_checked(&frame[14..]).expect("a packet");
         assert_eq!(packet.next_header(), IpProtocol::Udp);
         assert_eq!(usize::from(packet.frag_offset()), bytes.len());
@@ -48,12 +48,12 @@ fn datagram(cable: &mut Cable) -> Vec<u8> {
 /// The frames of a packet cut for an MTU of 1500.
 fn cut(frame: &[u8]) -> Vec<Vec<u8>> {
     let payload = &frame[34..];
-    let pieces = payload.chunks(1480).enumerate();
-    let cut = pieces.map(|(index, piece)| {
+    let chunks = payload.chunks(1480).enumerate();
+    let cut = chunks.map(|(index, chunk)| {
         let mut part = frame[..34].to_vec();
-        part.extend_from_slice(piece);
+        part.extend_from_slice(chunk);
         let mut packet = Ipv4Packet::new_unchecked(&mut part[14..]);
-        packet.set_total_len(20 + piece.len() as u16);
+        packet.set_total_len(20 + chunk.len() as u16);
         packet.set_ident(77);
         packet.set_dont_frag(false);
         packet.set_frag_offset((index * 1480) as u16);
@@ -69,21 +69,21 @@ fn datagrams_are_exact() {
     let port = reverser();
     for config in [config(&[port]), ethernet(&[port])] {
         let large = config.mtu > 1500;
-        let mut cable = Cable::new(&config);
+        let mut backend = NetBackend::new(&config);
         for size in [0, 1, 512, 1472, 1473, 8000, 60_000] {
             let mut body = pattern(size, 3);
             let frame = udp((GUEST, 5000), (HOST, port), &body);
             match large || frame.len() <= 1514 {
-                true => cable.send(frame),
+                true => backend.send(frame),
                 false => cut(&frame)
                     .into_iter()
                     .rev()
-                    .for_each(|part| cable.send(part)),
+                    .for_each(|part| backend.send(part)),
             }
             body.reverse();
-            assert!(datagram(&mut cable) == body, "{size} bytes");
+            assert!(datagram(&mut backend) == body, "{size} bytes");
         }
-        assert_eq!(cable.gateway.stats().udp, 1);
+        assert_eq!(backend.gateway.stats().udp, 1);
     }
 }
 
@@ -92,10 +92,10 @@ fn nobody_listens_there() {
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a socket");
     let port = socket.local_addr().expect("an address").port();
     drop(socket);
-    let mut cable = Cable::new(&config(&[port]));
+    let mut backend = NetBackend::new(&config(&[port]));
     let question = udp((GUEST, 5000), (HOST, port), b"anybody?");
-    cable.send(question.clone());
-    let (_, _, message) = answer(&mut cable).expect("an answer");
+    backend.send(question.clone());
+    let (_, _, message) = answer(&mut backend).expect("an answer");
     assert_eq!((message[0], message[1]), (3, 3));
     assert_eq!(message[8..], question[14..]);
 }
@@ -105,12 +105,12 @@ fn sessions_end_after_silence() {
     let port = reverser();
     let mut config = config(&[port]);
     config.limits.udp_idle = Duration::from_millis(300);
-    let mut cable = Cable::new(&config);
-    cable.send(udp((GUEST, 5000), (HOST, port), b"abc"));
-    assert_eq!(datagram(&mut cable), b"cba");
-    cable.settle(|gateway| gateway.stats().udp == 0);
-    cable.send(udp((GUEST, 5000), (HOST, port), b"def"));
-    assert_eq!(datagram(&mut cable), b"fed");
+    let mut backend = NetBackend::new(&config);
+    backend.send(udp((GUEST, 5000), (HOST, port), b"abc"));
+    assert_eq!(datagram(&mut backend), b"cba");
+    backend.wait_until(|gateway| gateway.stats().udp == 0);
+    backend.send(udp((GUEST, 5000), (HOST, port), b"def"));
+    assert_eq!(datagram(&mut backend), b"fed");
 }
 
 #[test]
@@ -157,7 +157,7 @@ fn dhcp_configures_the_guest() {
         drop(unused);
         guest.dial(HOST, port, 1000);
         guest.step();
-        guest.settle(|gateway| gateway.stats().tcp == 0);
+        guest.wait_until(|gateway| gateway.stats().tcp == 0);
     }
 }
 
@@ -181,15 +181,15 @@ fn named() -> Config {
 }
 
 /// Asks for a name; code and addresses.
-pub fn ask(cable: &mut Cable, name: &str) -> (u8, Vec<Ipv4Addr>) {
+pub fn ask(backend: &mut NetBackend, name: &str) -> (u8, Vec<Ipv4Addr>) {
     let mut query = vec![0x11, 0x22, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0];
     for label in name.split('.') {
         query.push(label.len() as u8);
         query.extend_from_slice(label.as_bytes());
     }
     query.extend([0, 0, 1, 0, 1]);
-    cable.send(udp((GUEST, 5353), (GATEWAY, 53), &query));
-    let (from, _, bytes) = answer(cable).expect("an answer");
+    backend.send(udp((GUEST, 5353), (GATEWAY, 53), &query));
+    let (from, _, bytes) = answer(backend).expect("an answer");
     let packet = UdpPacket::new_checked(&bytes[..]).expect("a datagram");
     assert!(packet.verify_checksum(&GATEWAY.into(), &GUEST.into()));
     assert_eq!(
@@ -208,39 +208,39 @@ pub fn ask(cable: &mut Cable, name: &str) -> (u8, Vec<Ipv4Addr>) {
 
 #[test]
 fn names_are_answered_as_the_policy_says() {
-    let mut cable = Cable::new(&named());
+    let mut backend = NetBackend::new(&named());
     let public = Ipv4Addr::new(93, 184, 216, 34);
-    assert_eq!(ask(&mut cable, "www.example.com"), (0, vec![public]));
-    assert_eq!(ask(&mut cable, "WWW.Example.COM"), (0, vec![public]));
-    assert_eq!(ask(&mut cable, "none.example.com"), (3, vec![]));
-    assert_eq!(ask(&mut cable, "rebound.example.com"), (5, vec![]));
-    assert_eq!(ask(&mut cable, "www.example.org"), (5, vec![]));
-    assert_eq!(ask(&mut cable, "host.agent99.internal"), (0, vec![HOST]));
+    assert_eq!(ask(&mut backend, "www.example.com"), (0, vec![public]));
+    assert_eq!(ask(&mut backend, "WWW.Example.COM"), (0, vec![public]));
+    assert_eq!(ask(&mut backend, "none.example.com"), (3, vec![]));
+    assert_eq!(ask(&mut backend, "rebound.example.com"), (5, vec![]));
+    assert_eq!(ask(&mut backend, "www.example.org"), (5, vec![]));
+    assert_eq!(ask(&mut backend, "host.agent99.internal"), (0, vec![HOST]));
 }
 
 #[test]
 fn the_hosts_resolver_is_the_default() {
     let config = Config::new("full".parse().expect("a policy"));
-    let mut cable = Cable::new(&config);
+    let mut backend = NetBackend::new(&config);
     // The host knows it, but it leads to the host.
-    assert_eq!(ask(&mut cable, "localhost"), (5, vec![]));
+    assert_eq!(ask(&mut backend, "localhost"), (5, vec![]));
 }
 
 #[test]
 fn pings_go_where_the_policy_lets_them() {
-    let mut cable = Cable::new(&config(&[1]));
+    let mut backend = NetBackend::new(&config(&[1]));
     let request = echo(Ipv4Addr::LOCALHOST, b"0123456789");
-    cable.send(request.clone());
+    backend.send(request.clone());
     if host_allows_ping() {
-        let (from, _, message) = answer(&mut cable).expect("a reply");
+        let (from, _, message) = answer(&mut backend).expect("a reply");
         assert_eq!((from, message[0]), (Ipv4Addr::LOCALHOST, 0));
         // The guest's own identifier, sequence number and data.
         assert_eq!(message[4..], request[38..]);
-        assert_eq!(cable.gateway.stats().ping, 1);
+        assert_eq!(backend.gateway.stats().ping, 1);
     } else {
-        assert_eq!(icmp(&mut cable), (3, 13));
+        assert_eq!(icmp(&mut backend), (3, 13));
     }
-    cable.send(echo(Ipv4Addr::new(8, 8, 8, 8), b"x"));
-    assert_eq!(icmp(&mut cable), (3, 13));
-    assert_eq!(cable.receive(SILENCE), None);
+    backend.send(echo(Ipv4Addr::new(8, 8, 8, 8), b"x"));
+    assert_eq!(icmp(&mut backend), (3, 13));
+    assert_eq!(backend.receive(SILENCE), None);
 }

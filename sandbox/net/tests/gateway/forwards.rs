@@ -1,4 +1,4 @@
-//! Ports of the host that lead into the guest.
+//! Port forwards: ports of the host that lead into the guest.
 
 use crate::config;
 use crate::peer::{Guest, pattern};
@@ -13,7 +13,7 @@ fn the_host_reaches_a_server_in_the_guest() {
     let mut config = config(&[1]);
     config.forwards = vec![Forward::local(0, 8080)];
     let mut guest = Guest::new(&config);
-    let address = guest.cable.gateway.forwards()[0];
+    let address = guest.backend.gateway.forwards()[0];
     assert!(address.ip().is_loopback() && address.port() != 0);
     let body = pattern(1 << 20, 11);
     let sent = body.clone();
@@ -34,7 +34,7 @@ fn the_host_reaches_a_server_in_the_guest() {
     guest.write(handle, b"thanks");
     guest.close(handle);
     assert_eq!(client.join().expect("a client"), b"thanks");
-    guest.settle(|gateway| gateway.stats().tcp == 0);
+    guest.wait_until(|gateway| gateway.stats().tcp == 0);
 }
 
 #[test]
@@ -42,7 +42,7 @@ fn a_port_where_nobody_listens_is_reset() {
     let mut config = config(&[1]);
     config.forwards = vec![Forward::local(0, 8080)];
     let mut guest = Guest::new(&config);
-    let address = guest.cable.gateway.forwards()[0];
+    let address = guest.backend.gateway.forwards()[0];
     let client = thread::spawn(move || {
         let mut stream = TcpStream::connect(address).expect("a forward");
         stream.read(&mut [0]).map_err(|error| error.kind())
@@ -52,7 +52,7 @@ fn a_port_where_nobody_listens_is_reset() {
     }
     let outcome = client.join().expect("a client");
     assert_eq!(outcome, Err(std::io::ErrorKind::ConnectionReset));
-    guest.settle(|gateway| gateway.stats().tcp == 0);
+    guest.wait_until(|gateway| gateway.stats().tcp == 0);
 }
 
 #[test]

@@ -7,7 +7,7 @@
 )]
 
 use crate::config;
-use crate::peer::{Cable, MAC, PATIENCE};
+use crate::peer::{MAC, NetBackend, TIMEOUT};
 use a99_sandbox_net::{GATEWAY, GATEWAY_MAC, GUEST, HOST};
 use smoltcp::phy::ChecksumCapabilities;
 use smoltcp::wire::{
@@ -135,8 +135,8 @@ pub fn arp(asked: Ipv4Addr) -> Vec<u8> {
 }
 
 /// What came back: source, protocol and payload of its packet, which is valid.
-pub fn answer(cable: &mut Cable) -> Option<(Ipv4Addr, IpProtocol, Vec<u8>)> {
-    let frame = cable.receive(PATIENCE)?;
+pub fn answer(backend: &mut NetBackend) -> Option<(Ipv4Addr, IpProtocol, Vec<u8>)> {
+    let frame = backend.receive(TIMEOUT)?;
     let packet = Ipv4Packet::new_checked(&frame[14..]).expect("a packet");
     assert!(packet.verify_checksum());
     Some((
@@ -147,23 +147,23 @@ pub fn answer(cable: &mut Cable) -> Option<(Ipv4Addr, IpProtocol, Vec<u8>)> {
 }
 
 /// Type and code of the ICMP message that came back.
-pub fn icmp(cable: &mut Cable) -> (u8, u8) {
-    let (_, protocol, message) = answer(cable).expect("an answer");
+pub fn icmp(backend: &mut NetBackend) -> (u8, u8) {
+    let (_, protocol, message) = answer(backend).expect("an answer");
     assert_eq!(protocol, IpProtocol::Icmp);
     assert_eq!(smoltcp::wire::checksum::data(&message), 0xffff);
     (message[0], message[1])
 }
 
-fn cable() -> Cable {
-    Cable::new(&config(&[1]))
+fn backend() -> NetBackend {
+    NetBackend::new(&config(&[1]))
 }
 
 #[test]
 fn arp_finds_the_gateways_addresses_only() {
-    let mut cable = cable();
+    let mut backend = backend();
     for asked in [GATEWAY, HOST] {
-        cable.send(arp(asked));
-        let frame = cable.receive(PATIENCE).expect("a reply");
+        backend.send(arp(asked));
+        let frame = backend.receive(TIMEOUT).expect("a reply");
         let packet = ArpPacket::new_checked(&frame[14..]).expect("a packet");
         assert_eq!(packet.operation(), ArpOperation::Reply);
         assert_eq!(packet.source_hardware_addr(), GATEWAY_MAC);
@@ -176,18 +176,18 @@ fn arp_finds_the_gateways_addresses_only() {
         Ipv4Addr::new(192, 168, 127, 2),
         Ipv4Addr::new(8, 8, 8, 8),
     ] {
-        cable.send(arp(other));
+        backend.send(arp(other));
     }
-    assert_eq!(cable.receive(SILENCE), None);
+    assert_eq!(backend.receive(SILENCE), None);
 }
 
 #[test]
 fn the_gateway_answers_echo_requests() {
-    let mut cable = cable();
+    let mut backend = backend();
     for (to, size) in [(GATEWAY, 56), (HOST, 0), (GATEWAY, 40_000)] {
         let request = echo(to, &vec![9; size]);
-        cable.send(request.clone());
-        let (from, protocol, message) = answer(&mut cable).expect("a reply");
+        backend.send(request.clone());
+        let (from, protocol, message) = answer(&mut backend).expect("a reply");
         assert_eq!((from, protocol, message[0]), (to, IpProtocol::Icmp, 0));
         assert_eq!(message[4..], request[14 + 20 + 4..]);
         assert_eq!(smoltcp::wire::checksum::data(&message), 0xffff);
@@ -196,11 +196,11 @@ fn the_gateway_answers_echo_requests() {
 
 #[test]
 fn echo_replies_are_quick() {
-    let mut cable = cable();
+    let mut backend = backend();
     let mut once = || {
         let start = Instant::now();
-        cable.send(echo(GATEWAY, &[1; 56]));
-        assert_eq!(icmp(&mut cable), (0, 0));
+        backend.send(echo(GATEWAY, &[1; 56]));
+        assert_eq!(icmp(&mut backend), (0, 0));
         start.elapsed()
     };
     // The best of many, because others use the machine too.
@@ -211,45 +211,45 @@ fn echo_replies_are_quick() {
 
 #[test]
 fn frames_that_are_none_are_ignored() {
-    let mut cable = cable();
-    cable.send(vec![]);
-    cable.send(vec![0xff; 13]);
+    let mut backend = backend();
+    backend.send(vec![]);
+    backend.send(vec![0xff; 13]);
     let mut version_six = echo(GATEWAY, b"x");
     version_six[14] = 0x65;
-    cable.send(version_six);
-    cable.send(ethernet_from(MAC, EthernetProtocol::Ipv6, &[0x60; 60]));
+    backend.send(version_six);
+    backend.send(ethernet_from(MAC, EthernetProtocol::Ipv6, &[0x60; 60]));
     let mut other = echo(GATEWAY, b"x");
     other[..6].copy_from_slice(&[2, 2, 2, 2, 2, 2]);
-    cable.send(other);
+    backend.send(other);
     let mut damaged = echo(GATEWAY, b"x");
     damaged[24] ^= 1;
-    cable.send(damaged);
+    backend.send(damaged);
     let mut wrong_sum = echo(GATEWAY, b"x");
     wrong_sum[40] ^= 1;
-    cable.send(wrong_sum);
-    cable.send(ipv4(GUEST, GATEWAY, IpProtocol::Unknown(99), &[0; 40]));
-    assert_eq!(cable.receive(SILENCE), None);
+    backend.send(wrong_sum);
+    backend.send(ipv4(GUEST, GATEWAY, IpProtocol::Unknown(99), &[0; 40]));
+    assert_eq!(backend.receive(SILENCE), None);
     // And padding is no part of a packet.
     let mut padded = echo(GATEWAY, b"still here");
     padded.resize(200, 0xaa);
-    cable.send(padded);
-    assert_eq!(answer(&mut cable).expect("a reply").2.len(), 18);
+    backend.send(padded);
+    assert_eq!(answer(&mut backend).expect("a reply").2.len(), 18);
 }
 
 #[test]
 fn the_guests_address_is_learned_and_may_change() {
-    let mut cable = cable();
+    let mut backend = backend();
     for mac in [[0x02, 0, 0, 0, 0, 0x01], [0x52, 0x54, 0, 1, 2, 3]] {
         let mut frame = echo(GATEWAY, b"x");
         frame[6..12].copy_from_slice(&mac);
-        cable.send(frame);
-        let reply = cable.receive(PATIENCE).expect("a reply");
+        backend.send(frame);
+        let reply = backend.receive(TIMEOUT).expect("a reply");
         assert_eq!((&reply[..6], &reply[6..12]), (&mac[..], &GATEWAY_MAC[..]));
     }
     let mut group = echo(GATEWAY, b"x");
     group[6] = 1;
-    cable.send(group);
-    assert_eq!(cable.receive(SILENCE), None);
+    backend.send(group);
+    assert_eq!(backend.receive(SILENCE), None);
 }
 
 #[test]
@@ -257,15 +257,15 @@ fn a_segment_of_no_connection_is_reset() {
     let (_listener, port) = crate::listener();
     for config in [config(&[port]), crate::ethernet(&[port])] {
         let verified = config.mtu == 1500;
-        let mut cable = Cable::new(&config);
-        cable.send(segment(4000, (HOST, port), TcpControl::None, Some(77)));
-        let (from, protocol, bytes) = answer(&mut cable).expect("a reset");
+        let mut backend = NetBackend::new(&config);
+        backend.send(segment(4000, (HOST, port), TcpControl::None, Some(77)));
+        let (from, protocol, bytes) = answer(&mut backend).expect("a reset");
         assert_eq!((from, protocol), (HOST, IpProtocol::Tcp));
         let packet = TcpPacket::new_checked(&bytes[..]).expect("a segment");
         assert!(packet.rst() && packet.seq_number() == TcpSeqNumber(77));
         assert!(!verified || packet.verify_checksum(&HOST.into(), &GUEST.into()));
-        cable.send(segment(4000, (HOST, port), TcpControl::Rst, None));
-        assert_eq!(cable.receive(SILENCE), None);
+        backend.send(segment(4000, (HOST, port), TcpControl::Rst, None));
+        assert_eq!(backend.receive(SILENCE), None);
     }
 }
 
@@ -273,9 +273,9 @@ fn a_segment_of_no_connection_is_reset() {
 fn the_answer_to_a_syn_offers_the_links_segment_size() {
     let (_listener, port) = crate::listener();
     for (config, mss) in [(config(&[port]), 65_480), (crate::ethernet(&[port]), 1460)] {
-        let mut cable = Cable::new(&config);
-        cable.send(syn(4000, (HOST, port)));
-        let (_, _, bytes) = answer(&mut cable).expect("an answer");
+        let mut backend = NetBackend::new(&config);
+        backend.send(syn(4000, (HOST, port)));
+        let (_, _, bytes) = answer(&mut backend).expect("an answer");
         let packet = TcpPacket::new_checked(&bytes[..]).expect("a segment");
         let caps = ChecksumCapabilities::ignored();
         let repr = TcpRepr::parse(&packet, &HOST.into(), &GUEST.into(), &caps).expect("valid");
@@ -291,11 +291,11 @@ fn the_answer_to_a_syn_offers_the_links_segment_size() {
 fn a_corrupt_segment_is_not_taken_over_ethernet() {
     let (listener, port) = crate::listener();
     listener.set_nonblocking(true).expect("a listener");
-    let mut cable = Cable::new(&crate::ethernet(&[port]));
+    let mut backend = NetBackend::new(&crate::ethernet(&[port]));
     let mut corrupt = syn(4000, (HOST, port));
     let last = corrupt.len() - 1;
     corrupt[last] ^= 1;
-    cable.send(corrupt);
-    assert_eq!(cable.receive(SILENCE), None);
-    assert_eq!(cable.gateway.stats().tcp, 0);
+    backend.send(corrupt);
+    assert_eq!(backend.receive(SILENCE), None);
+    assert_eq!(backend.gateway.stats().tcp, 0);
 }

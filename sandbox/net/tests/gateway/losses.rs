@@ -1,9 +1,9 @@
-//! A guest that drops what it has no memory for, as Linux does: it forgets
+//! Lossy guest: one that drops what it has no memory for, as Linux does: it forgets
 //! segments that it had promised room for, says so with a closed window, and
 //! opens the window later. Whatever was on its way must come again.
 
 use crate::frames::{answer, bare, tcp};
-use crate::peer::{Cable, PATIENCE, pattern};
+use crate::peer::{NetBackend, TIMEOUT, pattern};
 use crate::{config, listener};
 use a99_sandbox_net::HOST;
 use smoltcp::wire::{TcpControl, TcpPacket, TcpRepr, TcpSeqNumber};
@@ -33,7 +33,7 @@ struct Case {
     /// It says nothing of what it drops.
     silent: bool,
     /// It acknowledges what it takes together with the first that it drops.
-    late: bool,
+    delayed_ack: bool,
     closed: Duration,
     /// It ends its half before it reads.
     guest_ends: bool,
@@ -43,7 +43,7 @@ struct Case {
 
 /// The receiving half of a TCP that keeps nothing out of order.
 struct Receiver {
-    cable: Cable,
+    backend: NetBackend,
     port: u16,
     sequence: i32,
     next: i32,
@@ -55,7 +55,7 @@ struct Receiver {
 impl Receiver {
     fn connect(port: u16) -> Self {
         let mut receiver = Self {
-            cable: Cable::new(&config(&[port])),
+            backend: NetBackend::new(&config(&[port])),
             port,
             sequence: 1000,
             next: 0,
@@ -64,7 +64,7 @@ impl Receiver {
             ended: false,
         };
         receiver.send(TcpControl::Syn);
-        let (_, _, bytes) = answer(&mut receiver.cable).expect("an answer");
+        let (_, _, bytes) = answer(&mut receiver.backend).expect("an answer");
         let packet = TcpPacket::new_checked(&bytes[..]).expect("a segment");
         assert!(packet.syn() && packet.ack());
         receiver.next = packet.seq_number().0.wrapping_add(1);
@@ -82,7 +82,7 @@ impl Receiver {
             max_seg_size: syn.then_some(MSS as u16),
             ..bare(PORT, self.port, control)
         };
-        self.cable.send(tcp(HOST, &repr));
+        self.backend.send(tcp(HOST, &repr));
         self.sequence += control.len() as i32;
     }
 
@@ -90,7 +90,7 @@ impl Receiver {
     fn receive(&mut self, case: Case) {
         let (mut takes, mut drops) = (case.takes, case.drops);
         let mut opens: Option<Instant> = None;
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         while self.bytes.len() < BYTES || (case.peer_ends && !self.ended) {
             let now = Instant::now();
             assert!(now < until, "{case:?}: {} bytes", self.bytes.len());
@@ -100,7 +100,7 @@ impl Receiver {
                 self.window = OPEN;
                 self.send(TcpControl::None);
             }
-            let Some(frame) = self.cable.receive(Duration::from_millis(1)) else {
+            let Some(frame) = self.backend.receive(Duration::from_millis(1)) else {
                 continue;
             };
             let packet = TcpPacket::new_checked(&frame.as_slice()[34..]).expect("a segment");
@@ -123,7 +123,7 @@ impl Receiver {
                 self.bytes.extend_from_slice(&payload);
                 self.ended |= fin;
                 self.next = first.wrapping_add(payload.len() as i32 + i32::from(fin));
-                if case.late && drops > 0 {
+                if case.delayed_ack && drops > 0 {
                     continue;
                 }
             }
@@ -164,7 +164,7 @@ fn what_a_guest_drops_comes_again_when_it_has_room() {
                     takes,
                     drops,
                     silent: false,
-                    late: bits & 1 != 0,
+                    delayed_ack: bits & 1 != 0,
                     closed: CLOSED[bits >> 1 & 1],
                     guest_ends: bits & 4 != 0,
                     peer_ends: bits & 8 != 0,
@@ -199,7 +199,7 @@ fn what_is_lost_in_silence_comes_again_soon() {
         takes: 99,
         drops: 3,
         silent: true,
-        late: false,
+        delayed_ack: false,
         closed: CLOSED[0],
         guest_ends: false,
         peer_ends: false,

@@ -1,4 +1,4 @@
-//! A guest for the gateway: a TCP/IP stack of its own at the other end of the
+//! Test guest for the gateway: a TCP/IP stack of its own at the other end of the
 //! link, or bare frames.
 
 use a99_sandbox_net::{Checksums, Config, GATEWAY, GUEST, Gateway, Link, NETMASK};
@@ -15,52 +15,52 @@ use std::time::{Duration, Instant};
 /// The guest's address on the link.
 pub const MAC: [u8; 6] = [0x02, 0, 0, 0, 0, 0x01];
 /// How long anything may take on a busy machine.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// What the gateway's thread wakes.
 #[derive(Default)]
-struct Bell {
-    rung: Mutex<bool>,
+struct Notifier {
+    set: Mutex<bool>,
     changed: Condvar,
 }
 
-impl Bell {
-    fn ring(&self) {
-        *self.rung.lock().expect("a bell") = true;
+impl Notifier {
+    fn notify(&self) {
+        *self.set.lock().expect("a notifier") = true;
         self.changed.notify_all();
     }
 
     fn wait(&self, time: Duration) {
-        let rung = self.rung.lock().expect("a bell");
-        let (mut rung, _) = self
+        let set = self.set.lock().expect("a notifier");
+        let (mut set, _) = self
             .changed
-            .wait_timeout_while(rung, time, |rung| !*rung)
-            .expect("a bell");
-        *rung = false;
+            .wait_timeout_while(set, time, |set| !*set)
+            .expect("a notifier");
+        *set = false;
     }
 }
 
-/// A gateway and the guest's end of its link.
-pub struct Cable {
+/// Net backend: a gateway and the guest's end of its link.
+pub struct NetBackend {
     pub gateway: Gateway,
     link: Link,
-    bell: Arc<Bell>,
+    notifier: Arc<Notifier>,
     /// Frames that the link had no room for.
     kept: VecDeque<Vec<u8>>,
     mtu: usize,
     offloaded: bool,
 }
 
-impl Cable {
+impl NetBackend {
     pub fn new(config: &Config) -> Self {
-        let bell = Arc::new(Bell::default());
-        let ringer = bell.clone();
-        let wake = Box::new(move || ringer.ring());
+        let notifier = Arc::new(Notifier::default());
+        let notified = notifier.clone();
+        let wake = Box::new(move || notified.notify());
         let (gateway, link) = Gateway::start(config, wake).expect("a gateway");
         Self {
             gateway,
             link,
-            bell,
+            notifier,
             kept: VecDeque::new(),
             mtu: usize::from(config.mtu),
             offloaded: config.checksums == Checksums::Offloaded,
@@ -95,13 +95,13 @@ impl Cable {
             if left.is_zero() {
                 return None;
             }
-            self.bell.wait(left);
+            self.notifier.wait(left);
         }
     }
 
     /// Waits until something about the gateway holds.
-    pub fn settle(&mut self, mut done: impl FnMut(&Gateway) -> bool) {
-        let until = Instant::now() + PATIENCE;
+    pub fn wait_until(&mut self, mut done: impl FnMut(&Gateway) -> bool) {
+        let until = Instant::now() + TIMEOUT;
         while !done(&self.gateway) {
             assert!(Instant::now() < until, "{:?}", self.gateway.stats());
             self.receive(Duration::from_millis(2));
@@ -111,7 +111,7 @@ impl Cable {
 
 pub struct Received(Vec<u8>);
 
-pub struct Sent<'a>(&'a mut Cable);
+pub struct Sent<'a>(&'a mut NetBackend);
 
 impl phy::RxToken for Received {
     fn consume<R, F: FnOnce(&[u8]) -> R>(self, f: F) -> R {
@@ -128,7 +128,7 @@ impl phy::TxToken for Sent<'_> {
     }
 }
 
-impl Device for Cable {
+impl Device for NetBackend {
     type RxToken<'a> = Received;
     type TxToken<'a> = Sent<'a>;
 
@@ -156,7 +156,7 @@ impl Device for Cable {
 
 /// A guest with an address.
 pub struct Guest {
-    pub cable: Cable,
+    pub backend: NetBackend,
     pub interface: Interface,
     pub sockets: SocketSet<'static>,
     start: Instant,
@@ -176,13 +176,13 @@ impl Guest {
 
     /// A guest that has no address yet.
     pub fn bare(config: &Config, mac: [u8; 6]) -> Self {
-        let mut cable = Cable::new(config);
+        let mut backend = NetBackend::new(config);
         let hardware = HardwareAddress::Ethernet(EthernetAddress(mac));
         let mut settings = iface::Config::new(hardware);
         settings.random_seed = 4;
-        let interface = Interface::new(settings, &mut cable, Time::ZERO);
+        let interface = Interface::new(settings, &mut backend, Time::ZERO);
         Self {
-            cable,
+            backend,
             interface,
             sockets: SocketSet::new(Vec::new()),
             start: Instant::now(),
@@ -206,8 +206,8 @@ impl Guest {
     /// Lets the stack work, without sleeping; whether it did something.
     pub fn poll(&mut self) -> bool {
         let time = self.time();
-        let (cable, sockets) = (&mut self.cable, &mut self.sockets);
-        self.interface.poll(time, cable, sockets) == PollResult::SocketStateChanged
+        let (backend, sockets) = (&mut self.backend, &mut self.sockets);
+        self.interface.poll(time, backend, sockets) == PollResult::SocketStateChanged
     }
 
     /// Lets the stack work; if there was nothing to do, sleeps until there is.
@@ -219,18 +219,18 @@ impl Guest {
         let longest = Duration::from_millis(20);
         let delay = delay.map_or(longest, |delay| Duration::from(delay).min(longest));
         if !delay.is_zero() {
-            self.cable.bell.wait(delay);
+            self.backend.notifier.wait(delay);
         }
     }
 
     /// Steps until something about the gateway holds.
-    pub fn settle(&mut self, mut done: impl FnMut(&Gateway) -> bool) {
-        self.until(|guest| done(&guest.cable.gateway).then_some(()));
+    pub fn wait_until(&mut self, mut done: impl FnMut(&Gateway) -> bool) {
+        self.until(|guest| done(&guest.backend.gateway).then_some(()));
     }
 
     /// Steps until there is a result.
     pub fn until<T>(&mut self, mut result: impl FnMut(&mut Self) -> Option<T>) -> T {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         loop {
             if let Some(result) = result(self) {
                 return result;
@@ -238,7 +238,7 @@ impl Guest {
             assert!(
                 Instant::now() < until,
                 "nothing happens; {:?}",
-                self.cable.gateway.stats()
+                self.backend.gateway.stats()
             );
             self.step();
         }

@@ -48,7 +48,7 @@ fn the_guest_may_end_its_half_first() {
         Ok(b"answer after your end".to_vec())
     );
     assert_eq!(server.join().expect("a server"), b"question");
-    guest.settle(|gateway| gateway.stats().tcp == 0);
+    guest.wait_until(|gateway| gateway.stats().tcp == 0);
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn the_peer_may_end_its_half_first() {
     guest.write(handle, &late);
     guest.close(handle);
     assert!(server.join().expect("a server") == late);
-    guest.settle(|gateway| gateway.stats().tcp == 0);
+    guest.wait_until(|gateway| gateway.stats().tcp == 0);
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn resets_of_the_peer_reach_the_guest() {
     guest.write(handle, b"never read");
     assert_eq!(guest.read_to_end(handle), Err(vec![]));
     server.join().expect("a server");
-    guest.settle(|gateway| gateway.stats().tcp == 0);
+    guest.wait_until(|gateway| gateway.stats().tcp == 0);
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn resets_of_the_guest_reach_the_peer() {
         server.join().expect("a server"),
         (4, ErrorKind::ConnectionReset)
     );
-    guest.settle(|gateway| gateway.stats().tcp == 0);
+    guest.wait_until(|gateway| gateway.stats().tcp == 0);
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn refused_means_refused() {
     for config in [config(&[port]), ethernet(&[port])] {
         let mut guest = Guest::new(&config);
         assert_eq!(guest.connect(HOST, port), None);
-        guest.settle(|gateway| gateway.stats().tcp == 0);
+        guest.wait_until(|gateway| gateway.stats().tcp == 0);
     }
 }
 
@@ -140,7 +140,7 @@ fn a_thousand_connections_in_a_row() {
     println!("a connection: {best:?}");
     assert!(best < Duration::from_millis(20), "{best:?}");
     server.join().expect("a server");
-    guest.settle(|gateway| gateway.stats().tcp == 0);
+    guest.wait_until(|gateway| gateway.stats().tcp == 0);
 }
 
 #[test]
@@ -190,7 +190,7 @@ fn sixty_four_connections_at_once() {
     assert!(got == bodies);
     server.join().expect("a server");
     assert_eq!(finished.iter().take(COUNT).count(), COUNT);
-    guest.settle(|gateway| gateway.stats().tcp == 0);
+    guest.wait_until(|gateway| gateway.stats().tcp == 0);
 }
 
 #[test]
@@ -206,7 +206,7 @@ fn silent_connections_end() {
         stream.read(&mut [0]).expect_err("a reset").kind(),
         ErrorKind::ConnectionReset
     );
-    guest.settle(|gateway| gateway.stats().tcp == 0);
+    guest.wait_until(|gateway| gateway.stats().tcp == 0);
 }
 
 #[test]
@@ -216,7 +216,7 @@ fn a_connection_of_before_is_reset() {
     let mut guest = Guest::new(&config(&[port]));
     let handle = guest.connect(HOST, port).expect("connected");
     let (_stream, _) = listener.accept().expect("a connection");
-    guest.cable = crate::peer::Cable::new(&config(&[port]));
+    guest.backend = crate::peer::NetBackend::new(&config(&[port]));
     guest.write(handle, b"are you still there?");
     assert_eq!(guest.read_to_end(handle), Err(vec![]));
     assert!(guest.connect(HOST, port).is_some());

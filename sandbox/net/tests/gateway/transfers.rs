@@ -55,7 +55,7 @@ fn exchange(config: impl Fn(&[u16]) -> Config, sizes: &'static [usize]) {
         guest.close(handle);
     }
     server.join().expect("a server");
-    guest.settle(|gateway| gateway.stats().tcp == 0);
+    guest.wait_until(|gateway| gateway.stats().tcp == 0);
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn a_peer_that_reads_late_loses_nothing() {
     guest.write(handle, &body);
     guest.close(handle);
     assert!(server.join().expect("a server") == expected);
-    guest.settle(|gateway| gateway.stats().tcp == 0);
+    guest.wait_until(|gateway| gateway.stats().tcp == 0);
 }
 
 #[test]

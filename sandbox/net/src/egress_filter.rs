@@ -1,4 +1,4 @@
-//! From what the guest addresses to what the host may connect to.
+//! Egress filter: from what the guest addresses to what the host may connect to.
 
 use super::wire::Unreachable;
 use super::{GATEWAY, HOST};
@@ -12,20 +12,20 @@ use std::time::{Duration, Instant};
 const MAX_ADDRESSES: usize = 4096;
 /// Names that are remembered for one address.
 const MAX_NAMES: usize = 8;
-/// How long an answer opens its address: the minute that the guest is told that
-/// it holds (`names::TTL`), and another one for programs that connect late. An
+/// How long an answer opens its address: the minute that it is valid for the guest
+/// (`names::TTL`), and another one for programs that connect afterwards. An
 /// address has many names, and is open to all of them: the gateway does not see
 /// which of them a program means.
-const ANSWER_OPENS: Duration = Duration::from_secs(120);
+const ANSWER_LIFETIME: Duration = Duration::from_secs(120);
 
-/// The policy, with what names this guest was told.
+/// The policy, with the names that this guest was given addresses for.
 #[derive(Debug)]
-pub(super) struct Gate {
+pub(super) struct EgressFilter {
     policy: Policy,
     answers: HashMap<Ipv4Addr, Vec<(String, Instant)>>,
 }
 
-impl Gate {
+impl EgressFilter {
     pub(super) fn new(policy: Policy) -> Self {
         Self {
             policy,
@@ -77,14 +77,14 @@ impl Gate {
     /// Forgets old answers.
     pub(super) fn expire(&mut self, now: Instant) {
         self.answers.retain(|_, names| {
-            names.retain(|(_, at)| now.saturating_duration_since(*at) < ANSWER_OPENS);
+            names.retain(|(_, at)| now.saturating_duration_since(*at) < ANSWER_LIFETIME);
             !names.is_empty()
         });
     }
 
     fn names(&self, address: Ipv4Addr, now: Instant) -> impl Iterator<Item = &str> {
         let names = self.answers.get(&address).into_iter().flatten();
-        let fresh = move |at: &Instant| now.saturating_duration_since(*at) < ANSWER_OPENS;
+        let fresh = move |at: &Instant| now.saturating_duration_since(*at) < ANSWER_LIFETIME;
         names
             .filter(move |(_, at)| fresh(at))
             .map(|(name, _)| name.as_str())
@@ -186,35 +186,35 @@ fn own_side(address: &SocketAddrAny) -> Option<Ipv4Addr> {
 mod tests {
     use super::*;
 
-    fn gate(policy: &str) -> Gate {
-        Gate::new(policy.parse().expect("a policy"))
+    fn filter(policy: &str) -> EgressFilter {
+        EgressFilter::new(policy.parse().expect("a policy"))
     }
 
     const PUBLIC: Ipv4Addr = Ipv4Addr::new(93, 184, 216, 34);
 
     #[test]
     fn the_hosts_loopback_is_reached_by_named_ports() {
-        let gate = gate("full:localhost:8080");
+        let filter = filter("full:localhost:8080");
         let now = Instant::now();
         let loopback = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 8080);
-        assert_eq!(gate.target(HOST, 8080, now), Ok(loopback));
-        assert_eq!(gate.target(GATEWAY, 8080, now), Ok(loopback));
+        assert_eq!(filter.target(HOST, 8080, now), Ok(loopback));
+        assert_eq!(filter.target(GATEWAY, 8080, now), Ok(loopback));
         for port in [80, 8081] {
-            assert_eq!(gate.target(HOST, port, now), Err(Unreachable::Prohibited));
+            assert_eq!(filter.target(HOST, port, now), Err(Unreachable::Prohibited));
         }
-        assert_eq!(gate.target(HOST, 0, now), Err(Unreachable::Port));
+        assert_eq!(filter.target(HOST, 0, now), Err(Unreachable::Port));
         let neighbour = Ipv4Addr::new(192, 168, 127, 77);
-        assert_eq!(gate.target(neighbour, 8080, now), Err(Unreachable::Host));
+        assert_eq!(filter.target(neighbour, 8080, now), Err(Unreachable::Host));
     }
 
     #[test]
     fn s10_the_guests_names_of_the_host_are_rules_too() {
         let now = Instant::now();
         let loopback = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 8080);
-        let named = gate("allow:192.168.127.1:8080");
+        let named = filter("allow:192.168.127.1:8080");
         assert_eq!(named.target(GATEWAY, 8080, now), Ok(loopback));
         assert!(named.target(GATEWAY, 8081, now).is_err());
-        let named = gate("allow:192.168.127.254:8000-9000");
+        let named = filter("allow:192.168.127.254:8000-9000");
         assert_eq!(named.target(HOST, 8080, now), Ok(loopback));
         // Ranges around them open nothing of the host.
         for policy in [
@@ -222,7 +222,10 @@ mod tests {
             "allow:0.0.0.0/0",
             "allow:192.168.127.1",
         ] {
-            assert!(gate(policy).target(GATEWAY, 8080, now).is_err(), "{policy}");
+            assert!(
+                filter(policy).target(GATEWAY, 8080, now).is_err(),
+                "{policy}"
+            );
         }
     }
 
@@ -243,11 +246,11 @@ mod tests {
         let octets = own.octets();
         let around = format!("allow:{}.{}.0.0/16:80", octets[0], octets[1]);
         for policy in ["allow:0.0.0.0/0", "full", &around] {
-            let target = gate(policy).target(own, 80, now);
+            let target = filter(policy).target(own, 80, now);
             let named = own.is_loopback() && policy == around;
             assert!(target.is_err() || named, "{policy} {own}");
         }
-        let literal = gate(&format!("allow:{own}:80"));
+        let literal = filter(&format!("allow:{own}:80"));
         assert_eq!(literal.target(own, 80, now), Ok(SocketAddrV4::new(own, 80)));
         assert!(literal.target(own, 81, now).is_err());
     }
@@ -264,45 +267,54 @@ mod tests {
             ("allow:*:443", false),
             ("off", false),
         ] {
-            let target = gate(policy).target_host(PUBLIC, now);
+            let target = filter(policy).target_host(PUBLIC, now);
             assert_eq!(target.is_ok(), allowed, "{policy}");
         }
     }
 
     #[test]
     fn an_address_is_open_while_a_name_answered_it() {
-        let mut gate = gate("allow:example.com:443");
+        let mut filter = filter("allow:example.com:443");
         let now = Instant::now();
-        assert_eq!(gate.target(PUBLIC, 443, now), Err(Unreachable::Prohibited));
-        let inner = Ipv4Addr::new(10, 0, 0, 1);
-        assert_eq!(gate.answer("example.com", &[PUBLIC, inner], now), [PUBLIC]);
-        assert!(gate.target(PUBLIC, 443, now).is_ok());
-        assert_eq!(gate.target(PUBLIC, 80, now), Err(Unreachable::Prohibited));
-        assert_eq!(gate.target(inner, 443, now), Err(Unreachable::Prohibited));
-        // A rule about a port is none about echo requests.
-        assert_eq!(gate.target_host(PUBLIC, now), Err(Unreachable::Prohibited));
-        let later = now + ANSWER_OPENS;
         assert_eq!(
-            gate.target(PUBLIC, 443, later),
+            filter.target(PUBLIC, 443, now),
             Err(Unreachable::Prohibited)
         );
-        gate.expire(later);
-        assert!(gate.answers.is_empty());
+        let inner = Ipv4Addr::new(10, 0, 0, 1);
+        assert_eq!(
+            filter.answer("example.com", &[PUBLIC, inner], now),
+            [PUBLIC]
+        );
+        assert!(filter.target(PUBLIC, 443, now).is_ok());
+        assert_eq!(filter.target(PUBLIC, 80, now), Err(Unreachable::Prohibited));
+        assert_eq!(filter.target(inner, 443, now), Err(Unreachable::Prohibited));
+        // A rule about a port is none about echo requests.
+        assert_eq!(
+            filter.target_host(PUBLIC, now),
+            Err(Unreachable::Prohibited)
+        );
+        let later = now + ANSWER_LIFETIME;
+        assert_eq!(
+            filter.target(PUBLIC, 443, later),
+            Err(Unreachable::Prohibited)
+        );
+        filter.expire(later);
+        assert!(filter.answers.is_empty());
     }
 
     #[test]
     fn answers_are_bounded() {
-        let mut gate = gate("full");
+        let mut filter = filter("full");
         let now = Instant::now();
         for n in 0..3 * MAX_ADDRESSES as u32 {
             let address = Ipv4Addr::from_bits(0x0800_0000 + n);
-            gate.answer("a.test", &[address], now + Duration::from_micros(n.into()));
+            filter.answer("a.test", &[address], now + Duration::from_micros(n.into()));
         }
-        assert_eq!(gate.answers.len(), MAX_ADDRESSES);
+        assert_eq!(filter.answers.len(), MAX_ADDRESSES);
         for n in 0..100 {
-            gate.answer(&format!("n{n}.test"), &[PUBLIC], now);
+            filter.answer(&format!("n{n}.test"), &[PUBLIC], now);
         }
-        assert_eq!(gate.answers[&PUBLIC].len(), MAX_NAMES);
+        assert_eq!(filter.answers[&PUBLIC].len(), MAX_NAMES);
     }
 
     #[test]

@@ -1,9 +1,10 @@
-//! Puts fragmented datagrams of the guest together (RFC 791, RFC 815).
+//! IP reassembly: puts fragmented datagrams of the guest together (RFC 791, RFC
+//! 815).
 //!
-//! Pieces that overlap end their datagram: no honest sender makes them, and
+//! Fragments that overlap end their datagram: no honest sender makes them, and
 //! what they mean differs between systems (RFC 3128, RFC 5722).
 
-use super::wire::{self, IPV4_BYTES, Piece};
+use super::wire::{self, Fragment, IPV4_BYTES};
 use smoltcp::wire::{IpProtocol, Ipv4Packet};
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
@@ -14,15 +15,15 @@ const MAX_DATAGRAMS: usize = 16;
 const MAX_RUNS: usize = 64;
 /// How long the rest of a datagram is waited for (RFC 1122 section 3.3.2 asks
 /// for a minute on the Internet; this is a link).
-const PATIENCE: Duration = Duration::from_secs(15);
+const REASSEMBLY_TIMEOUT: Duration = Duration::from_secs(15);
 /// Longest payload of an IP packet.
 const MAX_BYTES: usize = 65_535 - IPV4_BYTES;
 
 #[derive(PartialEq, Eq)]
-struct Key(Ipv4Addr, Ipv4Addr, IpProtocol, u16);
+struct DatagramKey(Ipv4Addr, Ipv4Addr, IpProtocol, u16);
 
 struct Datagram {
-    key: Key,
+    key: DatagramKey,
     started: Instant,
     bytes: Vec<u8>,
     /// What is there: runs in order, none touching the next.
@@ -32,17 +33,18 @@ struct Datagram {
 
 /// Datagrams in the making.
 #[derive(Default)]
-pub(super) struct Fragments {
+pub(super) struct Reassembler {
     datagrams: Vec<Datagram>,
 }
 
-impl Fragments {
+impl Reassembler {
     /// Takes a fragment; the whole packet if it was the last one missing.
     pub(super) fn add(&mut self, packet: &Ipv4Packet<&[u8]>, now: Instant) -> Option<Vec<u8>> {
-        self.datagrams
-            .retain(|datagram| now.saturating_duration_since(datagram.started) < PATIENCE);
+        self.datagrams.retain(|datagram| {
+            now.saturating_duration_since(datagram.started) < REASSEMBLY_TIMEOUT
+        });
         let (from, to) = (packet.src_addr(), packet.dst_addr());
-        let key = Key(from, to, packet.next_header(), packet.ident());
+        let key = DatagramKey(from, to, packet.next_header(), packet.ident());
         let found = self
             .datagrams
             .iter()
@@ -74,10 +76,10 @@ impl Fragments {
 }
 
 impl Datagram {
-    /// Adds a piece: whether it is complete, `None` if it never can be.
-    fn add(&mut self, offset: usize, piece: &[u8], more: bool) -> Option<bool> {
-        let end = offset + piece.len();
-        let aligned = !more || (piece.len().is_multiple_of(8) && !piece.is_empty());
+    /// Adds a fragment: whether it is complete, `None` if it never can be.
+    fn add(&mut self, offset: usize, fragment: &[u8], more: bool) -> Option<bool> {
+        let end = offset + fragment.len();
+        let aligned = !more || (fragment.len().is_multiple_of(8) && !fragment.is_empty());
         if !aligned || end > MAX_BYTES || self.total.is_some_and(|total| end > total) {
             return None;
         }
@@ -95,7 +97,7 @@ impl Datagram {
         if self.bytes.len() < end {
             self.bytes.resize(end, 0);
         }
-        self.bytes[offset..end].copy_from_slice(piece);
+        self.bytes[offset..end].copy_from_slice(fragment);
         self.runs.insert(at, (offset, end));
         self.runs.dedup_by(|next, run| {
             let touch = run.1 == next.0;
@@ -111,8 +113,8 @@ impl Datagram {
     fn packet(self) -> Vec<u8> {
         let mut packet = vec![0; IPV4_BYTES];
         packet.extend_from_slice(&self.bytes);
-        let Key(from, to, protocol, _) = self.key;
-        wire::ipv4(&mut packet, protocol, from, to, Piece::default());
+        let DatagramKey(from, to, protocol, _) = self.key;
+        wire::ipv4(&mut packet, protocol, from, to, Fragment::default());
         packet
     }
 }
@@ -123,7 +125,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn piece(ident: u16, offset: usize, bytes: &[u8], more: bool) -> Vec<u8> {
+    fn fragment(ident: u16, offset: usize, bytes: &[u8], more: bool) -> Vec<u8> {
         let mut packet = vec![0; IPV4_BYTES];
         packet.extend_from_slice(bytes);
         let offset = offset as u16;
@@ -132,7 +134,7 @@ mod tests {
             IpProtocol::Udp,
             GUEST,
             GATEWAY,
-            Piece {
+            Fragment {
                 ident,
                 offset,
                 more,
@@ -141,84 +143,91 @@ mod tests {
         packet
     }
 
-    fn add(fragments: &mut Fragments, packet: &[u8], now: Instant) -> Option<Vec<u8>> {
-        fragments.add(&Ipv4Packet::new_checked(packet).expect("a packet"), now)
+    fn add(reassembler: &mut Reassembler, packet: &[u8], now: Instant) -> Option<Vec<u8>> {
+        reassembler.add(&Ipv4Packet::new_checked(packet).expect("a packet"), now)
     }
 
     #[test]
-    fn pieces_make_a_datagram_in_any_order() {
+    fn fragments_make_a_datagram_in_any_order() {
         let now = Instant::now();
         let bytes: Vec<u8> = (0..4000u32).map(|n| (n / 7) as u8).collect();
-        let pieces = [
-            piece(9, 2960, &bytes[2960..], false),
-            piece(9, 0, &bytes[..1480], true),
-            piece(9, 1480, &bytes[1480..2960], true),
+        let fragments = [
+            fragment(9, 2960, &bytes[2960..], false),
+            fragment(9, 0, &bytes[..1480], true),
+            fragment(9, 1480, &bytes[1480..2960], true),
         ];
         for order in [[0, 1, 2], [2, 1, 0], [1, 2, 0], [1, 0, 2]] {
-            let mut fragments = Fragments::default();
-            let mut got = order.map(|index| add(&mut fragments, &pieces[index], now));
+            let mut reassembler = Reassembler::default();
+            let mut got = order.map(|index| add(&mut reassembler, &fragments[index], now));
             assert!(got[0].is_none() && got[1].is_none());
             let packet = got[2].take().expect("complete");
             let packet = Ipv4Packet::new_checked(&packet[..]).expect("a packet");
             assert!(packet.verify_checksum() && !packet.more_frags());
             assert_eq!(packet.payload(), bytes);
-            assert!(fragments.datagrams.is_empty());
+            assert!(reassembler.datagrams.is_empty());
         }
     }
 
     #[test]
-    fn impossible_pieces_end_their_datagram() {
+    fn impossible_fragments_end_their_datagram() {
         let now = Instant::now();
         for bad in [
-            piece(1, 8, &[0; 16], true),
-            piece(1, 0, &[0; 8], true),
-            piece(1, 24, &[0; 9], true),
-            piece(1, 24, &[], true),
-            piece(1, 0, &[0; 8], false),
-            piece(1, 65_528, &[0; 16], false),
+            fragment(1, 8, &[0; 16], true),
+            fragment(1, 0, &[0; 8], true),
+            fragment(1, 24, &[0; 9], true),
+            fragment(1, 24, &[], true),
+            fragment(1, 0, &[0; 8], false),
+            fragment(1, 65_528, &[0; 16], false),
         ] {
-            let mut fragments = Fragments::default();
-            assert_eq!(add(&mut fragments, &piece(1, 0, &[1; 16], true), now), None);
-            assert_eq!(add(&mut fragments, &bad, now), None);
-            assert!(fragments.datagrams.is_empty());
+            let mut reassembler = Reassembler::default();
+            assert_eq!(
+                add(&mut reassembler, &fragment(1, 0, &[1; 16], true), now),
+                None
+            );
+            assert_eq!(add(&mut reassembler, &bad, now), None);
+            assert!(reassembler.datagrams.is_empty());
         }
     }
 
     #[test]
     fn the_table_is_bounded_and_forgets() {
         let now = Instant::now();
-        let mut fragments = Fragments::default();
+        let mut reassembler = Reassembler::default();
         for ident in 0..1000 {
-            add(&mut fragments, &piece(ident, 0, &[1; 1400], true), now);
+            add(&mut reassembler, &fragment(ident, 0, &[1; 1400], true), now);
         }
-        assert_eq!(fragments.datagrams.len(), MAX_DATAGRAMS);
+        assert_eq!(reassembler.datagrams.len(), MAX_DATAGRAMS);
         for offset in 0..1000 {
             add(
-                &mut fragments,
-                &piece(999, 1400 + offset * 16, &[1; 8], true),
+                &mut reassembler,
+                &fragment(999, 1400 + offset * 16, &[1; 8], true),
                 now,
             );
         }
         assert!(
-            fragments
+            reassembler
                 .datagrams
                 .iter()
                 .all(|datagram| datagram.runs.len() <= MAX_RUNS)
         );
-        add(&mut fragments, &piece(5, 0, &[1; 8], true), now + PATIENCE);
-        assert_eq!(fragments.datagrams.len(), 1);
+        add(
+            &mut reassembler,
+            &fragment(5, 0, &[1; 8], true),
+            now + REASSEMBLY_TIMEOUT,
+        );
+        assert_eq!(reassembler.datagrams.len(), 1);
     }
 
     proptest! {
         #[test]
-        fn any_pieces_are_bounded(pieces in prop::collection::vec((0u16..3, 0u16..8200, 0usize..1500, any::<bool>()), 0..200)) {
-            let mut fragments = Fragments::default();
+        fn any_fragments_are_bounded(fragments in prop::collection::vec((0u16..3, 0u16..8200, 0usize..1500, any::<bool>()), 0..200)) {
+            let mut reassembler = Reassembler::default();
             let now = Instant::now();
-            for (ident, offset, len, more) in pieces {
+            for (ident, offset, len, more) in fragments {
                 let offset = usize::from(offset % 8192) * 8;
-                let whole = add(&mut fragments, &piece(ident, offset, &vec![0; len], more), now);
+                let whole = add(&mut reassembler, &fragment(ident, offset, &vec![0; len], more), now);
                 prop_assert!(whole.is_none_or(|packet| packet.len() <= 65_535));
-                prop_assert!(fragments.datagrams.len() <= 3);
+                prop_assert!(reassembler.datagrams.len() <= 3);
             }
         }
     }
