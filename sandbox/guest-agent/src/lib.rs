@@ -1,4 +1,4 @@
-//! The program inside the guest that runs commands for the host.
+//! Guest agent: the program inside the guest that runs commands for the host.
 //!
 //! [`agent`] is the guest's side of [`a99_sandbox_protocol`]: one thread around
 //! `poll`, which owns every process it starts. It trusts the host and nothing it

@@ -1,4 +1,4 @@
-//! The agent at work: its program over a socket, with real processes and
+//! Tests of the agent: its program over a socket, with real processes and
 //! terminals.
 #![cfg(target_os = "linux")]
 
@@ -14,14 +14,14 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 /// Longer than anything here takes.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The program.
 const AGENT: &str = env!("CARGO_BIN_EXE_agent99-agent");
 
-/// What a command has told so far.
+/// What was reported of a command so far.
 #[derive(Clone, Debug, Default)]
-struct Told {
+struct CommandState {
     stdout: Vec<u8>,
     stderr: Vec<u8>,
     credit: u32,
@@ -33,7 +33,7 @@ struct Host {
     agent: Child,
     stream: UnixStream,
     reader: FrameReader,
-    told: HashMap<u64, Told>,
+    commands: HashMap<u64, CommandState>,
     /// Commands whose output gets no new credit.
     starved: Vec<u64>,
     last_id: u64,
@@ -47,7 +47,7 @@ impl Host {
     /// An agent that this command starts.
     fn of(agent: &mut Command) -> Self {
         let (stream, theirs) = UnixStream::pair().expect("sockets");
-        stream.set_read_timeout(Some(PATIENCE)).expect("timeout");
+        stream.set_read_timeout(Some(TIMEOUT)).expect("timeout");
         let agent = agent
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             .spawn()
@@ -56,7 +56,7 @@ impl Host {
             agent,
             stream,
             reader: FrameReader::new(),
-            told: HashMap::new(),
+            commands: HashMap::new(),
             starved: Vec::new(),
             last_id: 0,
         };
@@ -87,26 +87,26 @@ impl Host {
     }
 
     /// Takes one report in.
-    fn listen(&mut self) -> u64 {
+    fn step(&mut self) -> u64 {
         let (id, report) = self.report();
-        let told = self.told.entry(id).or_default();
-        assert!(told.end.is_none(), "{report:?} after the end of {id}");
+        let state = self.commands.entry(id).or_default();
+        assert!(state.end.is_none(), "{report:?} after the end of {id}");
         match report {
             Report::Started(_) => {}
             Report::Output(stream, bytes) => {
                 let all = if stream == Stream::Stdout {
-                    &mut told.stdout
+                    &mut state.stdout
                 } else {
-                    &mut told.stderr
+                    &mut state.stderr
                 };
                 all.extend(&bytes);
                 if !self.starved.contains(&id) {
                     self.send(id, &Request::Credit(stream, bytes.len() as u32));
                 }
             }
-            Report::Credit(bytes) => told.credit += bytes,
-            Report::Exited(exited) => told.end = Some(Ok(exited)),
-            Report::Failed(reason, errno, text) => told.end = Some(Err((reason, errno, text))),
+            Report::Credit(bytes) => state.credit += bytes,
+            Report::Exited(exited) => state.end = Some(Ok(exited)),
+            Report::Failed(reason, errno, text) => state.end = Some(Err((reason, errno, text))),
             other => panic!("unexpected {other:?}"),
         }
         id
@@ -114,38 +114,38 @@ impl Host {
 
     fn start(&mut self, request: &Request) -> u64 {
         self.last_id += 1;
-        self.told.entry(self.last_id).or_default().credit = WINDOW_BYTES;
+        self.commands.entry(self.last_id).or_default().credit = WINDOW_BYTES;
         self.send(self.last_id, request);
         self.last_id
     }
 
-    fn finish(&mut self, id: u64) -> Told {
-        while self.told[&id].end.is_none() {
-            self.listen();
+    fn finish(&mut self, id: u64) -> CommandState {
+        while self.commands[&id].end.is_none() {
+            self.step();
         }
-        self.told.remove(&id).expect("it ran")
+        self.commands.remove(&id).expect("it ran")
     }
 
-    fn run(&mut self, request: &Request) -> Told {
+    fn run(&mut self, request: &Request) -> CommandState {
         let id = self.start(request);
         self.finish(id)
     }
 
-    fn script(&mut self, text: &str) -> Told {
+    fn script(&mut self, text: &str) -> CommandState {
         self.run(&script(text))
     }
 
     /// Feeds standard input within the credit, to the end.
     fn feed(&mut self, id: u64, mut bytes: &[u8]) {
-        while !bytes.is_empty() && self.told[&id].end.is_none() {
-            let credit = self.told[&id].credit as usize;
+        while !bytes.is_empty() && self.commands[&id].end.is_none() {
+            let credit = self.commands[&id].credit as usize;
             if credit == 0 {
-                self.listen();
+                self.step();
                 continue;
             }
             let mut frame = Vec::new();
             let count = stdin_frame(&mut frame, id, &bytes[..bytes.len().min(credit)]);
-            self.told.get_mut(&id).expect("it runs").credit -= count as u32;
+            self.commands.get_mut(&id).expect("it runs").credit -= count as u32;
             self.stream.write_all(&frame).expect("the agent listens");
             bytes = &bytes[count..];
         }
@@ -177,7 +177,7 @@ fn script(text: &str) -> Request {
     })
 }
 
-impl Told {
+impl CommandState {
     #[track_caller]
     fn exited(&self) -> Exited {
         self.end.clone().expect("ended").expect("started")
@@ -197,12 +197,12 @@ impl Told {
 #[test]
 fn a_command_gives_exact_bytes_and_its_code() {
     let mut host = Host::new();
-    let told = host.run(&sh(r"printf '\0\377 \n'; printf 'err\r\n' >&2; exit 7"));
-    assert_eq!(told.stdout, b"\0\xff \n");
-    assert_eq!(told.stderr, b"err\r\n");
-    assert_eq!(told.exited().ending, Ending::Code(7));
-    let told = host.run(&sh("kill -TERM $$"));
-    assert_eq!(told.exited().ending, Ending::Signal(15));
+    let state = host.run(&sh(r"printf '\0\377 \n'; printf 'err\r\n' >&2; exit 7"));
+    assert_eq!(state.stdout, b"\0\xff \n");
+    assert_eq!(state.stderr, b"err\r\n");
+    assert_eq!(state.exited().ending, Ending::Code(7));
+    let state = host.run(&sh("kill -TERM $$"));
+    assert_eq!(state.exited().ending, Ending::Signal(15));
     // Nothing to read on standard input.
     host.run(&Request::Exec(exec(&["cat"]))).assert("", 0);
 }
@@ -259,8 +259,8 @@ fn what_cannot_start_says_why() {
             "directory /nowhere",
         ),
     ] {
-        let told = host.run(&request);
-        let (why, number, text) = told.end.expect("ended").expect_err("cannot start");
+        let state = host.run(&request);
+        let (why, number, text) = state.end.expect("ended").expect_err("cannot start");
         assert_eq!((why, number), (reason, errno), "{text}");
         assert!(text.contains(part), "{text}");
     }
@@ -275,11 +275,11 @@ fn input_goes_through_without_loss() {
     let id = host.start(&Request::Exec(command));
     let bytes: Vec<u8> = (0..3_000_000u32).map(|n| ((n * 7) >> 3) as u8).collect();
     host.feed(id, &bytes);
-    let told = host.finish(id);
+    let state = host.finish(id);
     assert!(
-        told.stdout == bytes,
+        state.stdout == bytes,
         "{} bytes of {}",
-        told.stdout.len(),
+        state.stdout.len(),
         bytes.len()
     );
 }
@@ -299,22 +299,22 @@ fn an_output_that_nobody_takes_blocks_no_other() {
     let mut host = Host::new();
     let yes = host.start(&Request::Exec(exec(&["yes"])));
     host.starved.push(yes);
-    while host.told[&yes].stdout.len() < WINDOW_BYTES as usize {
-        host.listen();
+    while host.commands[&yes].stdout.len() < WINDOW_BYTES as usize {
+        host.step();
     }
     host.run(&sh("echo on; echo other >&2")).assert("on\n", 0);
     host.script("echo session").assert("session\n", 0);
-    assert_eq!(host.told[&yes].stdout.len(), WINDOW_BYTES as usize);
+    assert_eq!(host.commands[&yes].stdout.len(), WINDOW_BYTES as usize);
     // With credit it goes on where it stopped.
     host.send(yes, &Request::Credit(Stream::Stdout, 5));
-    while host.told[&yes].stdout.len() < WINDOW_BYTES as usize + 5 {
-        host.listen();
+    while host.commands[&yes].stdout.len() < WINDOW_BYTES as usize + 5 {
+        host.step();
     }
     host.send(yes, &Request::Kill);
     host.send(yes, &Request::Credit(Stream::Stdout, 1 << 20));
-    let told = host.finish(yes);
-    assert_eq!(told.exited().ending, Ending::Signal(9));
-    assert!(told.stdout.chunks(2).all(|line| line.starts_with(b"y")));
+    let state = host.finish(yes);
+    assert_eq!(state.exited().ending, Ending::Signal(9));
+    assert!(state.stdout.chunks(2).all(|line| line.starts_with(b"y")));
 }
 
 #[test]
@@ -322,7 +322,7 @@ fn commands_run_side_by_side() {
     let mut host = Host::new();
     let slow = host.start(&sh("sleep 0.3; echo slow"));
     host.run(&sh("echo fast")).assert("fast\n", 0);
-    assert!(host.told[&slow].end.is_none());
+    assert!(host.commands[&slow].end.is_none());
     host.finish(slow).assert("slow\n", 0);
 }
 
@@ -340,8 +340,8 @@ fn signals_and_kill_reach_the_group() {
     let id = host.start(&sh(
         "trap 'echo caught; exit 3' INT; echo ready; sleep 100 & wait",
     ));
-    while host.told[&id].stdout != b"ready\n" {
-        host.listen();
+    while host.commands[&id].stdout != b"ready\n" {
+        host.step();
     }
     host.send(id, &Request::Signal(2));
     host.finish(id).assert("ready\ncaught\n", 3);
@@ -376,13 +376,13 @@ fn a_terminal_is_one() {
         cols: 100,
     });
     let id = host.start(&Request::Exec(command));
-    while !host.told[&id].stdout.ends_with(b"30 100\r\n") {
-        host.listen();
+    while !host.commands[&id].stdout.ends_with(b"30 100\r\n") {
+        host.step();
     }
     host.send(id, &Request::Resize(PtySize { rows: 5, cols: 6 }));
     host.send(id, &Request::Stdin(b"abc\n".to_vec()));
-    while !host.told[&id].stdout.ends_with(b"got abc\r\n") {
-        host.listen();
+    while !host.commands[&id].stdout.ends_with(b"got abc\r\n") {
+        host.step();
     }
     host.send(id, &Request::StdinEnd);
     host.finish(id)
@@ -396,8 +396,8 @@ fn control_c_interrupts_what_runs_on_a_terminal() {
     command.pty = Some(PtySize { rows: 24, cols: 80 });
     let id = host.start(&Request::Exec(command));
     host.send(id, &Request::Stdin(b"a\n".to_vec()));
-    while host.told[&id].stdout != b"a\r\na\r\n" {
-        host.listen();
+    while host.commands[&id].stdout != b"a\r\na\r\n" {
+        host.step();
     }
     host.send(id, &Request::Stdin(b"\x03".to_vec()));
     assert_eq!(host.finish(id).exited().ending, Ending::Signal(2));
@@ -408,13 +408,13 @@ fn the_session_keeps_its_state() {
     let mut host = Host::new();
     host.script("export A='x  y'; B=2; cd /usr; f() { echo f$1; }; alias echo='echo alias'")
         .assert("", 0);
-    let told = host.script("echo \"$A|$B|$PWD\"; f 1; (exit 4)");
-    assert_eq!(told.exited().ending, Ending::Code(4));
-    assert!(told.text().contains("x  y|2|/usr\n"), "{told:?}");
-    assert!(!told.exited().session_reset);
-    let told = host.script("printf a; printf b >&2; cat; printf c");
-    told.assert("ac", 0);
-    assert_eq!(told.stderr, b"b");
+    let state = host.script("echo \"$A|$B|$PWD\"; f 1; (exit 4)");
+    assert_eq!(state.exited().ending, Ending::Code(4));
+    assert!(state.text().contains("x  y|2|/usr\n"), "{state:?}");
+    assert!(!state.exited().session_reset);
+    let state = host.script("printf a; printf b >&2; cat; printf c");
+    state.assert("ac", 0);
+    assert_eq!(state.stderr, b"b");
     // So do its arguments: no function of ours runs a script.
     host.script("set -- one 'two words'").assert("", 0);
     host.script("shift; printf '%s|' $# \"$@\" $?")
@@ -441,10 +441,10 @@ fn a_broken_script_harms_only_itself() {
             "",
         ),
     ] {
-        let told = host.script(text);
-        assert_eq!(told.text(), stdout, "{text}");
-        assert_ne!(told.exited().ending, Ending::Code(0), "{text}");
-        assert!(!told.exited().session_reset, "{text}");
+        let state = host.script(text);
+        assert_eq!(state.text(), stdout, "{text}");
+        assert_ne!(state.exited().ending, Ending::Code(0), "{text}");
+        assert!(!state.exited().session_reset, "{text}");
     }
     host.script("echo $K").assert("kept\n", 0);
 }
@@ -468,9 +468,9 @@ fn an_error_in_a_subshell_ends_the_subshell() {
         ("( set -u; true; echo $none ); echo $?", "2\n"),
         ("( trap 'echo out; exit 0' EXIT; : ${none?such} )", "out\n"),
     ] {
-        let told = host.script(text);
-        told.assert(stdout, 0);
-        assert!(!told.exited().session_reset, "{text}");
+        let state = host.script(text);
+        state.assert(stdout, 0);
+        assert!(!state.exited().session_reset, "{text}");
         // None of them answers for the shell, or takes its next line.
         for _ in 0..3 {
             host.script("echo $K").assert("kept\n", 0);
@@ -488,13 +488,13 @@ fn a_shell_that_ends_is_replaced() {
         ("echo out; kill -9 $$", Ending::Signal(9)),
         ("exec echo out", Ending::Code(0)),
     ] {
-        let told = host.script(text);
-        assert_eq!(told.text(), "out\n", "{text}");
-        assert_eq!(told.exited().ending, ending, "{text}");
-        assert!(told.exited().session_reset, "{text}");
-        let told = host.script("echo \"$A|$B|$PWD\"");
-        told.assert("it's|2|/usr\n", 0);
-        assert!(!told.exited().session_reset);
+        let state = host.script(text);
+        assert_eq!(state.text(), "out\n", "{text}");
+        assert_eq!(state.exited().ending, ending, "{text}");
+        assert!(state.exited().session_reset, "{text}");
+        let state = host.script("echo \"$A|$B|$PWD\"");
+        state.assert("it's|2|/usr\n", 0);
+        assert!(!state.exited().session_reset);
     }
 }
 
@@ -503,8 +503,8 @@ fn a_script_can_be_killed_and_signalled() {
     let mut host = Host::new();
     host.script("cd /usr").assert("", 0);
     let id = host.start(&script("echo begun; while :; do :; done"));
-    while host.told[&id].stdout != b"begun\n" {
-        host.listen();
+    while host.commands[&id].stdout != b"begun\n" {
+        host.step();
     }
     host.send(id, &Request::Kill);
     let exited = host.finish(id).exited();
@@ -519,8 +519,8 @@ fn a_script_can_be_killed_and_signalled() {
 fn scripts_run_one_at_a_time() {
     let mut host = Host::new();
     let id = host.start(&script("sleep 0.2; echo first"));
-    let told = host.script("echo second");
-    let (_, _, text) = told.end.expect("ended").expect_err("busy");
+    let state = host.script("echo second");
+    let (_, _, text) = state.end.expect("ended").expect_err("busy");
     assert!(text.contains("another script"), "{text}");
     host.finish(id).assert("first\n", 0);
 }
@@ -537,9 +537,9 @@ fn output_of_background_jobs_stays_with_its_script() {
 #[test]
 fn much_output_of_a_script_arrives_whole() {
     let mut host = Host::new();
-    let told = host.script("i=0; while [ $i -lt 20000 ]; do echo $i; i=$((i+1)); done");
+    let state = host.script("i=0; while [ $i -lt 20000 ]; do echo $i; i=$((i+1)); done");
     let expected: String = (0..20000).map(|n| format!("{n}\n")).collect();
-    told.assert(&expected, 0);
+    state.assert(&expected, 0);
     let long = format!("echo {}", "x".repeat(500_000));
     assert_eq!(host.script(&long).stdout.len(), 500_001);
 }
@@ -562,8 +562,8 @@ fn a_restored_guest_ends_what_ran_and_keeps_its_session() {
         host.start(&script("echo on; sleep 1000")),
         host.start(&Request::Exec(exec(&["sleep", "1000"]))),
     ];
-    // Both run: one told its process, the other wrote.
-    assert_ne!(host.listen(), host.listen());
+    // Both run: one reported its process, the other wrote.
+    assert_ne!(host.step(), host.step());
     let resume = Resume {
         env: vec![(b"GIVEN".to_vec(), b"it's".to_vec())],
         interrupt: true,
@@ -575,13 +575,13 @@ fn a_restored_guest_ends_what_ran_and_keeps_its_session() {
         interrupted: 2,
     };
     assert_eq!(host.report(), (0, resumed));
-    let told = host.script("echo $KEPT $GIVEN");
-    told.assert("yes it's\n", 0);
-    assert!(told.exited().session_reset);
+    let state = host.script("echo $KEPT $GIVEN");
+    state.assert("yes it's\n", 0);
+    assert!(state.exited().session_reset);
     assert!(!host.script("echo $KEPT").exited().session_reset);
     host.run(&sh("echo $GIVEN")).assert("it's\n", 0);
     // Nobody hears of what was ended.
-    assert!(running.iter().all(|id| host.told[id].end.is_none()));
+    assert!(running.iter().all(|id| host.commands[id].end.is_none()));
     host.send(0, &Request::Drain);
     assert_eq!(host.report(), (0, Report::Drained));
 }

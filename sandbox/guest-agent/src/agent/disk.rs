@@ -1,4 +1,4 @@
-//! A disk of the guest's own: everything that is written goes there instead of
+//! Disk of the guest's own: everything that is written goes there instead of
 //! into memory.
 //!
 //! The disk comes empty. It is formatted, and what is written lies on it as a
@@ -30,8 +30,8 @@ const ROOT_USER: u32 = 0;
 
 /// How often and how long the kernel is waited for, which learns of the disk by
 /// an interrupt and sees to it in a thread of its own.
-const LOOKS: u32 = 2000;
-const BETWEEN: Duration = Duration::from_millis(1);
+const MAX_POLLS: u32 = 2000;
+const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// The program that formats, on the image's disk.
 const FORMAT: &str = "/usr/lib/agent99/usr/bin/mke2fs";
@@ -95,8 +95,8 @@ fn make() -> io::Result<()> {
     let overlays = Path::new(ROOT).join(OVERLAYS.trim_start_matches('/'));
     fs::create_dir_all(&overlays)?;
     mount_bind(disk.join("overlays"), overlays)?;
-    for place in MOUNTED {
-        mount_move(Path::new("/").join(place), Path::new(ROOT).join(place))?;
+    for path in MOUNTED {
+        mount_move(Path::new("/").join(path), Path::new(ROOT).join(path))?;
     }
     let cwd = std::env::current_dir();
     std::env::set_current_dir(ROOT)?;
@@ -106,11 +106,11 @@ fn make() -> io::Result<()> {
 }
 
 fn wait() -> io::Result<()> {
-    for _ in 0..LOOKS {
+    for _ in 0..MAX_POLLS {
         if fs::read_to_string(SIZE)?.trim() != "0" {
             return Ok(());
         }
-        sleep(BETWEEN);
+        sleep(POLL_INTERVAL);
     }
     Err(io::Error::new(io::ErrorKind::TimedOut, "it did not come"))
 }

@@ -19,12 +19,11 @@ const SPARE_MEMORY: u64 = 12 << 20;
 /// Processes that commands together leave to the agent and the kernel.
 const SPARE_PROCESSES: u64 = 64;
 
-/// Memory that one command leaves to the others, unless it is told what it may
-/// have: then a command that takes all it can get hits its own limit before
+/// Memory that one command leaves to the others, unless it has a limit of its own: then a command that takes all it can get hits its own limit before
 /// that of all, and only it ends.
 const SPARE_FOR_OTHERS: u64 = 16 << 20;
 
-/// Processes and threads of one command, unless it is told: more than any
+/// Processes and threads of one command, unless it has a limit of its own: more than any
 /// build or test run on one processor needs, less than all that there can be.
 const COMMAND_PROCESSES: u32 = 512;
 
@@ -235,7 +234,7 @@ impl Group {
     }
 
     /// Its list of processes, open for a child to enter.
-    pub(super) fn door(&self) -> io::Result<OwnedFd> {
+    pub(super) fn procs_fd(&self) -> io::Result<OwnedFd> {
         self.processes.try_clone()
     }
 

@@ -1,4 +1,4 @@
-//! Starting programs: all that a child needs is made here, before it is.
+//! Program launcher: all that a child needs is made here, before it is.
 //!
 //! The child borrows the agent's memory until it is the program (`sys`), so
 //! starting one copies no page tables and faults no page twice. It may not
@@ -32,7 +32,7 @@ pub(super) struct Launch {
     /// What it does before it is the program.
     pub setup: ChildSetup,
     /// Where the program may be, in order.
-    pub places: Vec<CString>,
+    pub paths: Vec<CString>,
     /// Its arguments, the first of which is its name, behind one for the shell.
     pub argv: Vec<CString>,
     /// `NAME=value`.
@@ -62,7 +62,7 @@ impl Launch {
             cwd: None,
             more: None,
             setup,
-            places: places(name, path)?,
+            paths: paths(name, path)?,
             argv: std::iter::once(shell)
                 .chain(arguments)
                 .collect::<Result<_, _>>()?,
@@ -109,7 +109,7 @@ pub(super) fn variables(clear: bool, user: &[(&str, &str)], more: &Variables) ->
 }
 
 /// Paths at which the program of that name may be.
-fn places(name: &[u8], path: &[u8]) -> Result<Vec<CString>, Errno> {
+fn paths(name: &[u8], path: &[u8]) -> Result<Vec<CString>, Errno> {
     if name.is_empty() {
         return Err(Errno::NOENT);
     }
@@ -117,12 +117,12 @@ fn places(name: &[u8], path: &[u8]) -> Result<Vec<CString>, Errno> {
         return Ok(vec![text(name.to_vec())?]);
     }
     let folders = path.split(|byte| *byte == b':');
-    let place = |folder: &[u8]| match folder {
+    let path = |folder: &[u8]| match folder {
         // An empty one is the working directory.
         [] => text(name.to_vec()),
         _ => text([folder, b"/", name].concat()),
     };
-    folders.map(place).collect()
+    folders.map(path).collect()
 }
 
 fn text(bytes: Vec<u8>) -> Result<CString, Errno> {
@@ -140,16 +140,16 @@ mod tests {
 
     #[test]
     fn names_are_looked_up_and_paths_are_not() {
-        let places = |name: &str, path: &str| {
-            let places = places(name.as_bytes(), path.as_bytes()).unwrap();
-            let texts = places.into_iter().map(|place| place.into_string().unwrap());
+        let paths = |name: &str, path: &str| {
+            let paths = paths(name.as_bytes(), path.as_bytes()).unwrap();
+            let texts = paths.into_iter().map(|path| path.into_string().unwrap());
             texts.collect::<Vec<_>>()
         };
-        assert_eq!(places("a", "/x:/y"), ["/x/a", "/y/a"]);
-        assert_eq!(places("a", "/x::y"), ["/x/a", "a", "y/a"]);
-        assert_eq!(places("./a", "/x"), ["./a"]);
-        assert!(super::places(b"", b"/x").is_err());
-        assert!(super::places(b"a\0b", b"/x").is_err());
+        assert_eq!(paths("a", "/x:/y"), ["/x/a", "/y/a"]);
+        assert_eq!(paths("a", "/x::y"), ["/x/a", "a", "y/a"]);
+        assert_eq!(paths("./a", "/x"), ["./a"]);
+        assert!(super::paths(b"", b"/x").is_err());
+        assert!(super::paths(b"a\0b", b"/x").is_err());
     }
 
     #[test]

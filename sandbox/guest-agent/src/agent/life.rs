@@ -1,5 +1,5 @@
-//! What happens once in a guest's life: the start from a snapshot, and before
-//! that the preparation of one.
+//! Resume and prepare: the start from a snapshot, and before that the preparation of
+//! one, each once in a guest's life.
 
 use super::group::memory_field;
 use super::mounts::Mounts;
@@ -63,8 +63,8 @@ fn mix(entropy: &[u8]) -> io::Result<()> {
 const LEFT_FREE: u64 = 8 << 20;
 
 /// Memory taken at once; above the size from which the allocator asks the
-/// kernel for each piece alone.
-const PIECE_BYTES: usize = 1 << 20;
+/// kernel for each alone.
+const CHUNK_BYTES: usize = 1 << 20;
 
 /// Bytes of a page.
 const PAGE_BYTES: usize = 4096;
@@ -73,15 +73,15 @@ const PAGE_BYTES: usize = 4096;
 /// snapshot has no use for what was there before. Answers how many bytes it
 /// was.
 pub(super) fn zero_free_memory() -> io::Result<u64> {
-    let mut pieces = Vec::new();
-    while memory_field("MemFree:")? > LEFT_FREE + PIECE_BYTES as u64 {
+    let mut chunks = Vec::new();
+    while memory_field("MemFree:")? > LEFT_FREE + CHUNK_BYTES as u64 {
         // Zeroed by the kernel, page by page, when it is first written.
-        let mut piece = vec![0u8; PIECE_BYTES];
+        let mut chunk = vec![0u8; CHUNK_BYTES];
         for mark in [1, 0] {
-            piece.chunks_mut(PAGE_BYTES).for_each(|page| page[0] = mark);
-            black_box(&mut piece);
+            chunk.chunks_mut(PAGE_BYTES).for_each(|page| page[0] = mark);
+            black_box(&mut chunk);
         }
-        pieces.push(piece);
+        chunks.push(chunk);
     }
-    Ok((pieces.len() * PIECE_BYTES) as u64)
+    Ok((chunks.len() * CHUNK_BYTES) as u64)
 }

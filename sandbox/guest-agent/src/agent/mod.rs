@@ -1,5 +1,5 @@
-//! The agent: one thread that waits for the host, for its children and for
-//! their pipes.
+//! Event loop of the guest's agent: one thread that waits for the host, for its
+//! children and for their pipes.
 //!
 //! Every command is a process with pipes of its own and, in the guest, a
 //! control group of its own; scripts run one at a time in the session's shell.
@@ -7,7 +7,6 @@
 
 #![allow(clippy::print_stderr, reason = "the guest's console")]
 
-mod desk;
 mod disk;
 mod group;
 mod launch;
@@ -16,6 +15,7 @@ mod mounts;
 mod network;
 mod port;
 mod session;
+mod session_dir;
 mod streams;
 mod sys;
 mod task;
@@ -40,8 +40,8 @@ use views::Views;
 /// The process that cannot be killed for want of memory anyway.
 const FIRST_PROCESS: i32 = 1;
 
-/// How long commands that run may have nothing to tell before their groups are
-/// seen to: short ones have ended by then, and were not held up.
+/// How long commands that run may report nothing before their groups are seen
+/// to: short ones have ended by then, and were not held up.
 const TIDY_AFTER: Duration = Duration::from_millis(20);
 
 /// The agent; see the module.
@@ -94,8 +94,8 @@ impl Agent {
         let opened = world::Opened::new()?;
         let port = Port::open()?;
         let mut world = opened.close()?;
-        let desk = world.desk.take();
-        let mut agent = Self::on(port, Session::new(desk)?)?;
+        let session_dir = world.session_dir.take();
+        let mut agent = Self::on(port, Session::new(session_dir)?)?;
         agent.in_guest = true;
         agent.groups = Some(groups);
         agent.views = Views {
@@ -153,16 +153,16 @@ impl Agent {
             let was_streaming = is_streaming;
             is_streaming = events.iter().all(|event| matches!(event, Event::Output));
             if was_streaming && is_streaming {
-                // Whoever writes piece after piece fills its pipe now: one wake-up
-                // for many pieces. Yielding would not do: the agent goes first.
+                // Whoever writes chunk after chunk fills its pipe now: one wake-up
+                // for many chunks. Yielding would not do: the agent goes first.
                 std::thread::sleep(FILL_TIME);
             }
             for event in events {
-                if !self.handle(event)? {
+                if !self.on_event(event)? {
                     return Ok(());
                 }
             }
-            self.settle();
+            self.pump_tasks();
         }
     }
 
@@ -170,16 +170,16 @@ impl Agent {
     fn wait(&mut self) -> io::Result<Vec<Event>> {
         loop {
             let untidy = self.groups.as_ref().is_some_and(Groups::is_untidy);
-            let patience = if self.tasks.is_empty() {
+            let timeout = if self.tasks.is_empty() {
                 Duration::ZERO
             } else {
                 TIDY_AFTER
             };
-            let patience = Timespec {
+            let timeout = Timespec {
                 tv_sec: 0,
-                tv_nsec: patience.subsec_nanos().into(),
+                tv_nsec: timeout.subsec_nanos().into(),
             };
-            let events = self.poll(untidy.then_some(&patience))?;
+            let events = self.poll(untidy.then_some(&timeout))?;
             if !events.is_empty() {
                 return Ok(events);
             }
@@ -235,21 +235,21 @@ impl Agent {
         (fds, events)
     }
 
-    /// Acts on an event; `false` when the host is gone.
-    fn handle(&mut self, event: Event) -> io::Result<bool> {
+    /// Handles an event; `false` when the host is gone.
+    fn on_event(&mut self, event: Event) -> io::Result<bool> {
         match event {
             Event::Request => {
                 let open = self.port.receive()?;
                 while let Some((id, request)) = self.port.next().map_err(io::Error::other)? {
-                    self.obey(id, request);
+                    self.handle_request(id, request);
                 }
                 return Ok(open);
             }
-            // Flushed before the next wait; moved on by `settle`.
+            // Flushed before the next wait; moved on by `pump_tasks`.
             Event::PortRoom | Event::Output => {}
             Event::Death => self.reap()?,
             Event::Status => {
-                let end = self.session.listen();
+                let end = self.session.poll_status();
                 self.end_script(end);
             }
             Event::Orphan => self.orphans.retain(discard),
@@ -262,7 +262,7 @@ impl Agent {
         Ok(true)
     }
 
-    fn obey(&mut self, id: u64, request: Request) {
+    fn handle_request(&mut self, id: u64, request: Request) {
         let failed = match request {
             Request::Resume(resume) => {
                 self.resume(id, *resume);
@@ -346,7 +346,7 @@ impl Agent {
         Ok(())
     }
 
-    /// Ends all commands without telling the host of each; how many there were.
+    /// Ends all commands without reporting each; how many there were.
     /// If a script was one of them there is no session shell any more.
     fn end_all(&mut self) -> u32 {
         let tasks = std::mem::take(&mut self.tasks);
@@ -489,8 +489,8 @@ impl Agent {
         }
     }
 
-    /// Moves output on and lets go of what is over.
-    fn settle(&mut self) {
+    /// Moves output on and drops the tasks that are over.
+    fn pump_tasks(&mut self) {
         let mut index = 0;
         while index < self.tasks.len() {
             if self.tasks[index].pump(&mut self.port) {
@@ -501,7 +501,7 @@ impl Agent {
                 index += 1;
             }
         }
-        // The next round begins with another one.
+        // The next step begins with another one.
         if self.tasks.len() > 1 {
             self.tasks.rotate_left(1);
         }

@@ -1,7 +1,7 @@
-//! The host's folders in the guest.
+//! Mounts of the host's folders in the guest.
 //!
 //! One 9p mount shows them all, below a root that only the agent looks at. Each
-//! is then bound to its place. What `overlay` mounts take is kept by overlayfs
+//! is then bound to its target. What `overlay` mounts take is kept by overlayfs
 //! in the guest's memory.
 
 use crate::protocol::{Access, Mount};
@@ -62,20 +62,20 @@ impl Mounts {
             self.root = true;
         }
         let entry = Path::new(ROOT).join(OsStr::from_bytes(&wanted.entry));
-        let place = Path::new(OsStr::from_bytes(&wanted.path));
-        make_place(place, fs::metadata(&entry)?.is_dir())?;
+        let target = Path::new(OsStr::from_bytes(&wanted.path));
+        make_mount_point(target, fs::metadata(&entry)?.is_dir())?;
         match wanted.access {
-            Access::ReadWrite => Ok(mount_bind(&entry, place)?),
+            Access::ReadWrite => Ok(mount_bind(&entry, target)?),
             Access::ReadOnly => {
-                mount_bind(&entry, place)?;
+                mount_bind(&entry, target)?;
                 let flags = FLAGS | MountFlags::BIND | MountFlags::RDONLY;
-                Ok(mount_remount(place, flags, "")?)
+                Ok(mount_remount(target, flags, "")?)
             }
-            Access::Overlay => self.overlay(&entry, place),
+            Access::Overlay => self.overlay(&entry, target),
         }
     }
 
-    fn overlay(&mut self, entry: &Path, place: &Path) -> io::Result<()> {
+    fn overlay(&mut self, entry: &Path, target: &Path) -> io::Result<()> {
         self.overlays += 1;
         let folder: PathBuf = Path::new(OVERLAYS).join(self.overlays.to_string());
         for part in ["lower", "upper", "work"] {
@@ -86,19 +86,22 @@ impl Mounts {
         let folder = folder.display();
         let data = format!("lowerdir={folder}/lower,upperdir={folder}/upper,workdir={folder}/work");
         let data = CString::new(data)?;
-        Ok(mount("overlay", place, "overlay", FLAGS, &*data)?)
+        Ok(mount("overlay", target, "overlay", FLAGS, &*data)?)
     }
 }
 
 /// A folder or an empty file to mount over.
-fn make_place(place: &Path, folder: bool) -> io::Result<()> {
+fn make_mount_point(target: &Path, folder: bool) -> io::Result<()> {
     if folder {
-        return fs::create_dir_all(place);
+        return fs::create_dir_all(target);
     }
-    if let Some(parent) = place.parent() {
+    if let Some(parent) = target.parent() {
         fs::create_dir_all(parent)?;
     }
-    let opened = fs::OpenOptions::new().create(true).append(true).open(place);
+    let opened = fs::OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(target);
     opened.map(drop)
 }
 

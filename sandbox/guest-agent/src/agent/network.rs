@@ -1,5 +1,5 @@
-//! The guest's network interface, set up by rtnetlink(7): fixed addresses that
-//! the host tells, so that no start waits for a lease.
+//! Network setup of the guest by rtnetlink(7): fixed addresses that the host gives,
+//! so that no start waits for a lease.
 
 use crate::protocol::Network;
 use rustix::fd::OwnedFd;
@@ -13,7 +13,7 @@ use std::io;
 /// The only interface besides loopback.
 const INTERFACE: &str = "eth0";
 
-/// Message types of rtnetlink(7).
+/// NetlinkMessage types of rtnetlink(7).
 const RTM_NEWLINK: u16 = 16;
 const RTM_NEWADDR: u16 = 20;
 const RTM_NEWROUTE: u16 = 24;
@@ -81,7 +81,7 @@ fn broadcast(network: &Network) -> io::Result<[u8; 4]> {
     Ok((u32::from_be_bytes(network.address) | rest).to_be_bytes())
 }
 
-/// Names that the host told, after those of the image.
+/// Names that the host gave, after those of the image.
 fn add_hosts(network: &Network) -> io::Result<()> {
     /// Separates the image's names from those of this guest.
     const MARK: &str = "# of this sandbox\n";
@@ -98,9 +98,9 @@ fn add_hosts(network: &Network) -> io::Result<()> {
 }
 
 /// A message in the making: header, fixed part, attributes.
-struct Message(Vec<u8>);
+struct NetlinkMessage(Vec<u8>);
 
-impl Message {
+impl NetlinkMessage {
     fn new(kind: u16, flags: u16, fixed: &[u8]) -> Self {
         let mut bytes = vec![0; HEADER_BYTES];
         bytes[4..6].copy_from_slice(&kind.to_ne_bytes());
@@ -131,7 +131,7 @@ fn link(index: u32, network: Option<&Network>) -> Vec<u8> {
     fixed.extend(index.to_ne_bytes());
     fixed.extend(if network.is_some() { UP } else { 0 }.to_ne_bytes());
     fixed.extend(UP.to_ne_bytes());
-    let mut message = Message::new(RTM_NEWLINK, REQUEST_ACK, &fixed);
+    let mut message = NetlinkMessage::new(RTM_NEWLINK, REQUEST_ACK, &fixed);
     if let Some(network) = network {
         message = message.with(IFLA_MTU, &network.mtu.to_ne_bytes());
         if let Some(mac) = &network.mac {
@@ -145,7 +145,7 @@ fn link(index: u32, network: Option<&Network>) -> Vec<u8> {
 fn address(index: u32, network: &Network, broadcast: [u8; 4]) -> Vec<u8> {
     let mut fixed = vec![INET, network.prefix, 0, 0];
     fixed.extend(index.to_ne_bytes());
-    Message::new(RTM_NEWADDR, REQUEST_ACK | CREATE_REPLACE, &fixed)
+    NetlinkMessage::new(RTM_NEWADDR, REQUEST_ACK | CREATE_REPLACE, &fixed)
         .with(IFA_LOCAL, &network.address)
         .with(IFA_ADDRESS, &network.address)
         .with(IFA_BROADCAST, &broadcast)
@@ -168,7 +168,7 @@ fn route(index: u32, network: &Network) -> Vec<u8> {
         0,
         0,
     ];
-    Message::new(RTM_NEWROUTE, REQUEST_ACK | CREATE_REPLACE, &fixed)
+    NetlinkMessage::new(RTM_NEWROUTE, REQUEST_ACK | CREATE_REPLACE, &fixed)
         .with(RTA_GATEWAY, &network.gateway)
         .with(RTA_OIF, &index.to_ne_bytes())
         .finish()

@@ -1,4 +1,4 @@
-//! The byte stream to the host.
+//! Port: the byte stream to the host.
 
 use crate::protocol::{
     FrameReader, MAX_CHUNK, PORT_NAME, ProtocolError, Report, Request, Stream, output_frame,
@@ -12,9 +12,9 @@ use std::time::Duration;
 /// Where the kernel lists the named ports of virtio consoles.
 const PORTS: &str = "/sys/class/virtio-ports";
 
-/// Wait between two looks for the port, which the kernel adds some time after
-/// the device.
-const PORT_RETRY: Duration = Duration::from_millis(2);
+/// How often the port is polled for, which the kernel adds some time after the
+/// device.
+const PORT_POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 /// Unsent bytes above which no more output of commands is read: they wait in
 /// their pipes, and what is urgent does not wait long behind them.
@@ -41,7 +41,7 @@ impl Port {
                 let fd = rustix::fs::open(device, flags, Mode::empty())?;
                 return Self::new(fd);
             }
-            std::thread::sleep(PORT_RETRY);
+            std::thread::sleep(PORT_POLL_INTERVAL);
         }
     }
 

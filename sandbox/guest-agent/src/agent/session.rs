@@ -1,13 +1,12 @@
-//! The session shell: one `sh` that keeps its state from script to script.
+//! Session shell: one `sh` that keeps its state from script to script.
 //!
 //! The shell reads what it is to do from its standard input: one line for each
 //! script, which reads the script from a file in memory by `command .`, so that
 //! an open quote, a `return` or an error is the script's own end and no more.
 //! Standard input of a script is empty; its outputs are pipes of its own.
-//! Nothing is printed into the outputs to mark the end: the shell tells exported
-//! variables and status on another pipe. All of them have names on the
-//! session's desk (`desk`), a folder that the shell inherits and nobody else
-//! finds.
+//! Nothing is printed into the outputs to mark the end: the shell reports exported
+//! variables and status on another pipe. All of them have names in the session's
+//! directory (`session_dir`), which the shell inherits and nobody else finds.
 //!
 //! What the shell does after each script is a function that it knows from its
 //! start, because a shell takes longer to read a line than to follow it. The
@@ -24,9 +23,9 @@
 //! gets a new one in the last working directory with the last exported
 //! variables. What the old one left running is killed.
 
-use super::desk::{Desk, place_in};
 use super::group::{Group, Groups};
 use super::launch::{Launch, Variables};
+use super::session_dir::{SessionDir, path_in};
 use super::streams::{Output, nothing};
 use super::sys::ChildSetup;
 use super::task::Failure;
@@ -42,13 +41,13 @@ use std::os::unix::ffi::OsStrExt;
 /// Most bytes of exported variables that are kept for a new shell.
 const MAX_EXPORTS: usize = 1 << 20;
 
-/// The shell's function that tells the end of a script: a short name, because
+/// The shell's function that reports the end of a script: a short name, because
 /// the shell reads it after every script.
-const TELL: &str = "_a99";
+const REPORT: &str = "_a99";
 
 /// What a new shell starts with.
 #[derive(Debug, Default)]
-struct Kept {
+struct SavedState {
     cwd: Option<OsString>,
     /// As `export -p` prints them.
     exports: Vec<u8>,
@@ -57,9 +56,9 @@ struct Kept {
 /// The session, with or without a living shell.
 #[derive(Debug)]
 pub(super) struct Session {
-    desk: Desk,
+    dir: SessionDir,
     shell: Option<Shell>,
-    kept: Kept,
+    saved: SavedState,
     /// The shell ended since the last script's end.
     reset: bool,
 }
@@ -81,15 +80,15 @@ pub(super) struct ScriptEnd {
 const SIGNALLED: u8 = 128;
 
 impl Session {
-    /// A session without a shell, on that desk or one of its own.
+    /// A session without a shell, with that directory or one of its own.
     ///
     /// # Errors
-    /// Those of making a desk.
-    pub(super) fn new(desk: Option<OwnedFd>) -> io::Result<Self> {
+    /// Those of making one.
+    pub(super) fn new(dir: Option<OwnedFd>) -> io::Result<Self> {
         Ok(Self {
-            desk: desk.map_or_else(Desk::temporary, |desk| Ok(Desk::at(desk)))?,
+            dir: dir.map_or_else(SessionDir::temporary, |dir| Ok(SessionDir::at(dir)))?,
             shell: None,
-            kept: Kept::default(),
+            saved: SavedState::default(),
             reset: false,
         })
     }
@@ -107,7 +106,7 @@ impl Session {
                 // What takes too much ends, not the shell with its state.
                 group.die_apart()?;
             }
-            let shell = Shell::start(&mut self.desk, &self.kept, group, views, env)?;
+            let shell = Shell::start(&mut self.dir, &self.saved, group, views, env)?;
             self.shell = Some(shell);
         }
         Ok(())
@@ -124,7 +123,7 @@ impl Session {
             eprintln!("agent99-agent: limits of the session: {error}");
         }
         if !env.is_empty()
-            && let Err(error) = shell.export(&mut self.desk, env)
+            && let Err(error) = shell.export(&mut self.dir, env)
         {
             eprintln!("agent99-agent: variables of the session: {error}");
         }
@@ -139,12 +138,12 @@ impl Session {
             let errno = Errno::BUSY.raw_os_error() as u32;
             return Err(refused(errno, "the session shell runs another script"));
         }
-        let outputs = shell.run(&mut self.desk, id, script);
+        let outputs = shell.run(&mut self.dir, id, script);
         let outputs = outputs.map_err(|error| Failure::new("run the script", &error))?;
         Ok(outputs)
     }
 
-    /// The pipe on which the shell tells the end of a script.
+    /// The pipe on which the shell reports the end of a script.
     pub(super) fn status(&self) -> Option<&OwnedFd> {
         self.shell.as_ref().map(|shell| &shell.status)
     }
@@ -160,17 +159,17 @@ impl Session {
         script.is_some_and(|script| script.id == id)
     }
 
-    /// Reads what the shell told; the end of the script if that was it.
-    pub(super) fn listen(&mut self) -> Option<ScriptEnd> {
+    /// Reads what the shell reported; the end of the script if that was it.
+    pub(super) fn poll_status(&mut self) -> Option<ScriptEnd> {
         let shell = self.shell.as_mut()?;
         shell.read_status();
         let mut end = None;
         while let Some(message) = shell.next_message() {
-            match Message::of(message) {
-                Message::Exports(text) => shell.exports = Some(text),
-                Message::End(code) => {
-                    self.kept.cwd = shell.cwd().or(self.kept.cwd.take());
-                    self.kept.exports = shell.exports.take().unwrap_or_default();
+            match ShellMessage::of(message) {
+                ShellMessage::Exports(text) => shell.exports = Some(text),
+                ShellMessage::End(code) => {
+                    self.saved.cwd = shell.cwd().or(self.saved.cwd.take());
+                    self.saved.exports = shell.exports.take().unwrap_or_default();
                     let script = shell.script.take();
                     end = script.map(|script| ScriptEnd {
                         id: script.id,
@@ -179,9 +178,9 @@ impl Session {
                         out_of_memory: code >= SIGNALLED && shell.lost_to_memory(),
                     });
                 }
-                Message::Exit(cwd) => {
-                    self.kept.cwd = Some(cwd);
-                    self.kept.exports = shell.exports.take().unwrap_or_default();
+                ShellMessage::Exit(cwd) => {
+                    self.saved.cwd = Some(cwd);
+                    self.saved.exports = shell.exports.take().unwrap_or_default();
                 }
             }
         }
@@ -191,9 +190,9 @@ impl Session {
     /// The shell ended. The script's end, if one ran, and the group of what is
     /// left.
     pub(super) fn shell_ended(&mut self, ending: Ending) -> (Option<ScriptEnd>, Option<Group>) {
-        let told = self.listen();
+        let reported = self.poll_status();
         let Some(shell) = self.shell.take() else {
-            return (told, None);
+            return (reported, None);
         };
         shell.kill();
         let group = shell.group;
@@ -204,14 +203,14 @@ impl Session {
             out_of_memory: group.as_ref().is_some_and(Group::ran_out_of_memory),
         });
         self.reset = script.is_none();
-        (told.or(script), group)
+        (reported.or(script), group)
     }
 
     /// Ends the shell with its script, about which nobody wants to hear. The
     /// group of what is left.
     pub(super) fn abandon(&mut self) -> Option<Group> {
-        // What it told of itself is kept; its script's end is not wanted.
-        self.listen();
+        // What it reported of itself is kept; its script's end is not wanted.
+        self.poll_status();
         let shell = self.shell.take()?;
         shell.kill();
         self.reset = true;
@@ -254,9 +253,9 @@ impl Session {
     }
 }
 
-/// What the shell tells.
+/// What the shell reports.
 #[derive(Debug, PartialEq, Eq)]
-enum Message {
+enum ShellMessage {
     /// The exported variables; what happened follows.
     Exports(Vec<u8>),
     /// A script ended with that status.
@@ -265,7 +264,7 @@ enum Message {
     Exit(OsString),
 }
 
-impl Message {
+impl ShellMessage {
     fn of(text: Vec<u8>) -> Self {
         let number = |text| str::from_utf8(text).ok()?.parse().ok();
         match text.split_first() {
@@ -284,15 +283,16 @@ struct Shell {
     inner: Pid,
     group: Option<Group>,
     /// Processes of its group that were ended for want of memory, as far as
-    /// scripts were told.
+    /// scripts were reported.
     memory_kills: u64,
     /// Its lines.
     lines: OwnedFd,
-    /// What it tells.
+    /// What it reports.
     status: OwnedFd,
-    /// The path of its desk.
-    place: String,
-    told: Vec<u8>,
+    /// The path of its directory.
+    dir: String,
+    /// What it reported, in part.
+    status_buffer: Vec<u8>,
     /// Exported variables that came, while what happened is still to come.
     exports: Option<Vec<u8>>,
     script: Option<RunningScript>,
@@ -308,44 +308,44 @@ struct RunningScript {
 
 impl Shell {
     fn start(
-        desk: &mut Desk,
-        kept: &Kept,
+        dir: &mut SessionDir,
+        saved: &SavedState,
         group: Option<Group>,
         views: &Views,
         env: &Variables,
     ) -> io::Result<Self> {
-        desk.clear();
-        let (lines_name, lines) = desk.pipe("lines")?;
-        let (status_name, status) = desk.pipe("status")?;
-        let prelude = desk.text(&kept.exports)?;
+        dir.clear();
+        let (lines_name, lines) = dir.pipe("lines")?;
+        let (status_name, status) = dir.pipe("status")?;
+        let prelude = dir.text(&saved.exports)?;
         let argv = ["/bin/sh", "-s"].map(|text| text.as_bytes().to_vec());
-        let cwd = kept
+        let cwd = saved
             .cwd
             .as_deref()
             .filter(|cwd| rustix::fs::access(*cwd, rustix::fs::Access::EXEC_OK).is_ok());
         let setup = ChildSetup {
-            group: group.as_ref().map(Group::door).transpose()?,
+            group: group.as_ref().map(Group::procs_fd).transpose()?,
             terminal: false,
             mortal: views.mortal,
             rights: views.rights(User::Ordinary),
         };
-        let stdio = [desk.reader(&lines_name)?, nothing()?, nothing()?];
+        let stdio = [dir.reader(&lines_name)?, nothing()?, nothing()?];
         let env = views.variables(User::Ordinary, false, env);
         let mut launch = Launch::new(&argv, &env, stdio, setup)?;
-        launch.more = Some(desk.for_child()?);
+        launch.more = Some(dir.for_child()?);
         if let Some(cwd) = cwd {
             launch = launch.in_folder(cwd.as_bytes())?;
         }
         let started = launch.start();
         let started = started.map_err(|error| io::Error::from(error.errno()))?;
-        let place = place_in(started.inner);
+        let path = path_in(started.inner);
         let first = format!(
-            "\\command . {place}/{prelude}\n\
+            "\\command . {path}/{prelude}\n\
              trap '{{ \\command export -p; \\command printf \"\\0X%s\\0\" \"$PWD\"; }} \
-             >{place}/{status_name}' EXIT\n\
-             {TELL}() {{ _=$?; \\command [ /proc/self -ef /proc/$$ ] || \\exit \"$_\"; \
+             >{path}/{status_name}' EXIT\n\
+             {REPORT}() {{ _=$?; \\command [ /proc/self -ef /proc/$$ ] || \\exit \"$_\"; \
              {{ \\command export -p; \\command printf '\\0S%d\\0' \"$_\"; }} \
-             >{place}/{status_name}; }}\n",
+             >{path}/{status_name}; }}\n",
         );
         write_line(&lines, &first)?;
         Ok(Self {
@@ -355,29 +355,28 @@ impl Shell {
             memory_kills: 0,
             lines,
             status,
-            place,
-            told: Vec::new(),
+            dir: path,
+            status_buffer: Vec::new(),
             exports: None,
             script: None,
         })
     }
 
     /// Exports variables before the next script.
-    fn export(&mut self, desk: &mut Desk, env: &[(Vec<u8>, Vec<u8>)]) -> io::Result<()> {
-        let text = desk.text(&export_text(env))?;
-        let place = &self.place;
-        write_line(&self.lines, &format!("\\command . {place}/{text}\n"))
+    fn export(&mut self, dir: &mut SessionDir, env: &[(Vec<u8>, Vec<u8>)]) -> io::Result<()> {
+        let text = dir.text(&export_text(env))?;
+        let path = &self.dir;
+        write_line(&self.lines, &format!("\\command . {path}/{text}\n"))
     }
 
-    fn run(&mut self, desk: &mut Desk, id: u64, script: &[u8]) -> io::Result<Vec<Output>> {
-        let text = desk.script(script)?;
-        let outlets = desk.outlets()?;
-        let [stdout, stderr] = outlets;
-        let place = &self.place;
+    fn run(&mut self, dir: &mut SessionDir, id: u64, script: &[u8]) -> io::Result<Vec<Output>> {
+        let text = dir.script(script)?;
+        let [stdout, stderr] = dir.outputs()?;
+        let path = &self.dir;
         // Standard error of the shell is the empty stream. All is one line: a
         // subshell that goes on behind the script has read it, and needs no more.
         let line = format!(
-            "\\command . {place}/{text} <&2 >{place}/{out} 2>{place}/{err};{TELL}\n",
+            "\\command . {path}/{text} <&2 >{path}/{out} 2>{path}/{err};{REPORT}\n",
             out = stdout.name,
             err = stderr.name,
         );
@@ -406,11 +405,11 @@ impl Shell {
         loop {
             match rustix::io::read(&self.status, &mut buffer) {
                 Ok(count @ 1..) => {
-                    self.told.extend(&buffer[..count]);
-                    // No shell tells so much: a script that writes here loses
+                    self.status_buffer.extend(&buffer[..count]);
+                    // No shell reports so much: a script that writes here loses
                     // its variables, not our memory.
-                    if self.told.len() > 2 * MAX_EXPORTS {
-                        self.told.clear();
+                    if self.status_buffer.len() > 2 * MAX_EXPORTS {
+                        self.status_buffer.clear();
                     }
                     if count < buffer.len() {
                         return;
@@ -424,8 +423,8 @@ impl Shell {
 
     /// The next whole message, which is never longer than what is kept.
     fn next_message(&mut self) -> Option<Vec<u8>> {
-        let end = self.told.iter().position(|byte| *byte == 0)?;
-        let mut message: Vec<u8> = self.told.drain(..=end).collect();
+        let end = self.status_buffer.iter().position(|byte| *byte == 0)?;
+        let mut message: Vec<u8> = self.status_buffer.drain(..=end).collect();
         message.pop();
         if message.len() > MAX_EXPORTS {
             message.clear();
@@ -486,16 +485,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_message_is_what_its_first_letter_and_all_the_rest_tell() {
-        let of = |text: &str| Message::of(text.into());
-        assert_eq!(of("S0"), Message::End(0));
-        assert_eq!(of("S255"), Message::End(255));
-        assert_eq!(of("X/a b\n"), Message::Exit("/a b\n".into()));
-        assert_eq!(of("X"), Message::Exit("".into()));
+    fn a_message_is_what_its_first_letter_and_all_the_rest_say() {
+        let of = |text: &str| ShellMessage::of(text.into());
+        assert_eq!(of("S0"), ShellMessage::End(0));
+        assert_eq!(of("S255"), ShellMessage::End(255));
+        assert_eq!(of("X/a b\n"), ShellMessage::Exit("/a b\n".into()));
+        assert_eq!(of("X"), ShellMessage::Exit("".into()));
         let text = "export A='1'\n";
-        assert_eq!(of(text), Message::Exports(text.into()));
+        assert_eq!(of(text), ShellMessage::Exports(text.into()));
         for nothing in ["", "S", "S256", "S-1", "Stopped\nexport A='1'\n"] {
-            assert_eq!(of(nothing), Message::Exports(Vec::new()), "{nothing}");
+            assert_eq!(of(nothing), ShellMessage::Exports(Vec::new()), "{nothing}");
         }
     }
 

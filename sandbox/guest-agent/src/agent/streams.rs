@@ -1,4 +1,4 @@
-//! The pipes of a command, with their credit.
+//! Pipes of a command, with their credit.
 
 use super::port::{Port, set_nonblocking};
 use crate::protocol::{Stream, WINDOW_BYTES};
@@ -68,7 +68,7 @@ impl Output {
         self.credit > 0
     }
 
-    /// Moves one piece to the host.
+    /// Moves one chunk to the host.
     pub(super) fn pump(&mut self, port: &mut Port, id: u64) -> Flow {
         if self.credit == 0 || !port.has_room() {
             return Flow::Held;
@@ -90,7 +90,7 @@ impl Output {
         }
     }
 
-    /// The descriptor, for one who reads on without telling the host.
+    /// The descriptor, for one who reads on without reports to the host.
     pub(super) fn into_fd(self) -> OwnedFd {
         self.fd
     }
@@ -121,7 +121,7 @@ pub(super) struct Input {
     waiting: Vec<u8>,
     written: usize,
     /// Bytes taken since the last credit.
-    owed: u32,
+    unacked: u32,
     /// No more will come.
     finished: bool,
 }
@@ -136,7 +136,7 @@ impl Input {
             fd,
             waiting: Vec::new(),
             written: 0,
-            owed: 0,
+            unacked: 0,
             finished: false,
         })
     }
@@ -159,13 +159,13 @@ impl Input {
             match rustix::io::write(&self.fd, &self.waiting[self.written..]) {
                 Ok(count) => {
                     self.written += count;
-                    self.owed += count as u32;
+                    self.unacked += count as u32;
                 }
                 Err(Errno::AGAIN) => return true,
                 Err(Errno::INTR) => {}
                 Err(_) => {
                     // Nobody reads: the rest counts as taken.
-                    self.owed += (self.waiting.len() - self.written) as u32;
+                    self.unacked += (self.waiting.len() - self.written) as u32;
                     return false;
                 }
             }
@@ -175,10 +175,10 @@ impl Input {
         !self.finished
     }
 
-    /// Credit for the host, in pieces worth a frame.
+    /// Credit for the host, in amounts worth a frame.
     pub(super) fn take_credit(&mut self) -> Option<u32> {
-        let worth = !self.is_waiting() || self.owed >= WINDOW_BYTES / 4;
-        (worth && self.owed > 0).then(|| std::mem::take(&mut self.owed))
+        let worth = !self.is_waiting() || self.unacked >= WINDOW_BYTES / 4;
+        (worth && self.unacked > 0).then(|| std::mem::take(&mut self.unacked))
     }
 }
 

@@ -1,4 +1,4 @@
-//! The agent's system calls that Rust cannot check: what runs in a child before
+//! System calls of the agent that Rust cannot check: what runs in a child before
 //! it is its program, what the world of commands is made with, and the request
 //! that credits entropy.
 #![allow(unsafe_code, reason = "system calls between fork and exec")]
@@ -455,11 +455,11 @@ impl Child<'_> {
     fn execute(&mut self) -> Errno {
         let mut denied = None;
         let mut last = Errno::NOENT;
-        for place in &self.launch.places {
-            last = execute(place, &self.argv[1..], &self.env);
+        for path in &self.launch.paths {
+            last = execute(path, &self.argv[1..], &self.env);
             if last == Errno::NOEXEC {
                 // A script without a `#!` line: the shell's argument.
-                self.argv[1] = place.as_ptr();
+                self.argv[1] = path.as_ptr();
                 return execute(&self.launch.argv[0], &self.argv, &self.env);
             }
             match last {

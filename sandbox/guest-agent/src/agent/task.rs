@@ -1,4 +1,4 @@
-//! A command or script that the host knows by its id.
+//! Task: a command or script that the host knows by its id.
 
 use super::group::{Group, Groups};
 use super::launch::Launch;
@@ -108,7 +108,7 @@ impl Task {
             group: task
                 .group
                 .as_ref()
-                .map(Group::door)
+                .map(Group::procs_fd)
                 .transpose()
                 .map_err(limited)?,
             terminal: exec.pty.is_some(),
@@ -280,7 +280,7 @@ impl Task {
     }
 
     /// Moves output on. Once the end is known and all output is with the host,
-    /// tells the end; then `true`.
+    /// reports the end; then `true`.
     pub(super) fn pump(&mut self, port: &mut Port) -> bool {
         let ended = self.end.is_some();
         let wait_for_end = self.group.is_some() && !self.detach;
@@ -288,7 +288,7 @@ impl Task {
         let id = self.id;
         self.outputs.retain_mut(|output| {
             let mut flow = output.pump(port, id);
-            // Nothing may tell that the last piece was the last.
+            // Nothing may show that the last chunk was the last.
             while ended && flow == Flow::Moved {
                 flow = output.pump(port, id);
             }

@@ -1,4 +1,4 @@
-//! What commands get of the system: in a guest that of [`World`]; elsewhere what
+//! View of the system that commands get: in a guest that of [`World`]; elsewhere what
 //! the agent has itself.
 
 use super::launch::{Variables, variables};
@@ -37,7 +37,7 @@ impl Views {
         variables(clear, own, more)
     }
 
-    /// Where it starts, unless told; without an answer where the agent is, which
+    /// Where it starts by default; without an answer where the agent is, which
     /// in a guest is the home of the ordinary user.
     pub(super) fn home(&self, user: User) -> Option<&'static [u8]> {
         let away = self.world.is_some() && user == User::Root;

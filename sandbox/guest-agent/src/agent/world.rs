@@ -1,4 +1,4 @@
-//! The world of commands: what they see of the guest, and whose rights they have.
+//! Isolation of commands: their world, which is what they see of the guest, and whose rights they have.
 //!
 //! Commands live in a PID namespace of their own, so none of them has a name for
 //! the agent or any other process outside. All commands of a sandbox share it:
@@ -125,8 +125,8 @@ const ROOT_RIGHTS: Rights = Rights::of(&[
 /// Folders for the agent and for who may do everything.
 const CLOSED_FOLDERS: [&str; 2] = ["/run/agent99", "/var/lib/agent99"];
 
-/// Where the desk of the session is mounted for a moment.
-const DESK: &str = "/run/agent99/desk";
+/// Where the session's directory is mounted for a moment.
+const SESSION_DIR: &str = "/run/agent99/session";
 
 /// Character devices of the world: name, major and minor number.
 const DEVICES: [(&str, u32, u32); 6] = [
@@ -185,7 +185,7 @@ pub(super) struct World {
     /// their own commands writes on them.
     pub terminals: OwnedFd,
     /// An empty folder that no path leads to, for the session.
-    pub desk: Option<OwnedFd>,
+    pub session_dir: Option<OwnedFd>,
 }
 
 impl Opened {
@@ -196,11 +196,11 @@ impl Opened {
     /// Those of the system.
     pub(super) fn new() -> io::Result<Self> {
         let program = std::env::current_exe()?;
-        let (mut told, mut tell) = io::pipe()?;
-        let first = fork_apart(|| first_process(&mut tell))?;
-        drop(tell);
+        let (mut reader, mut writer) = io::pipe()?;
+        let first = fork_apart(|| first_process(&mut writer))?;
+        drop(writer);
         let mut report = String::new();
-        told.read_to_string(&mut report)?;
+        reader.read_to_string(&mut report)?;
         if report != READY {
             return Err(io::Error::other(format!("first process: {report}")));
         }
@@ -241,24 +241,24 @@ impl Opened {
         let flags = MountFlags::NOSUID | MountFlags::NODEV;
         let flags = flags | MountFlags::BIND | MountFlags::RDONLY;
         mount_remount(&self.program, flags, "")?;
-        let desk = make_desk()?;
-        give_up_rights()?;
+        let session_dir = make_session_dir()?;
+        drop_rights()?;
         // Where commands start.
         rustix::process::chdir(HOME)?;
         Ok(World {
             first: self.first,
             rules,
             terminals,
-            desk: Some(desk),
+            session_dir: Some(session_dir),
         })
     }
 }
 
-/// What the first process tells when its world is there.
+/// What the first process reports when its world is there.
 const READY: &str = "ready";
 
 /// The first process: it becomes the parent of all whose parent has ended.
-fn first_process(tell: &mut io::PipeWriter) -> Infallible {
+fn first_process(writer: &mut io::PipeWriter) -> Infallible {
     let made = (|| -> io::Result<()> {
         // Without it all others end.
         fs::write("/proc/self/oom_score_adj", "-1000")?;
@@ -271,7 +271,7 @@ fn first_process(tell: &mut io::PipeWriter) -> Infallible {
         Err(error) => error.to_string(),
     };
     // Without a reader there is no agent, and soon no guest.
-    let _ = tell.write_all(report.as_bytes());
+    let _ = writer.write_all(report.as_bytes());
     reap_for_ever()
 }
 
@@ -313,18 +313,18 @@ fn mount_below(path: &str, kind: &str, options: &CStr) -> io::Result<()> {
 }
 
 /// A folder in memory without a name.
-fn make_desk() -> io::Result<OwnedFd> {
-    fs::create_dir(DESK)?;
-    mount("desk", DESK, "tmpfs", HIDDEN, c"mode=755,size=8m")?;
-    let desk = open_folder(DESK)?;
-    unmount(DESK, UnmountFlags::DETACH)?;
-    fs::remove_dir(DESK)?;
-    Ok(desk)
+fn make_session_dir() -> io::Result<OwnedFd> {
+    fs::create_dir(SESSION_DIR)?;
+    mount("session", SESSION_DIR, "tmpfs", HIDDEN, c"mode=755,size=8m")?;
+    let session_dir = open_folder(SESSION_DIR)?;
+    unmount(SESSION_DIR, UnmountFlags::DETACH)?;
+    fs::remove_dir(SESSION_DIR)?;
+    Ok(session_dir)
 }
 
-/// Gives up for all programs that are executed from now on what none may have.
+/// Drops the rights that no program may have that is executed from now on.
 /// The agent keeps its own rights, whoever owns the files that it makes.
-fn give_up_rights() -> io::Result<()> {
+fn drop_rights() -> io::Result<()> {
     set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     let all = permitted_rights()?;
     bound_rights(ROOT_RIGHTS)?;

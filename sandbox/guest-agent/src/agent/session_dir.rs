@@ -1,5 +1,5 @@
-//! Where the agent and the session's shell meet: a folder in which pipes and
-//! texts have names. The shell inherits it as a descriptor; in a guest no path
+//! Session directory, shared by the agent and the session's shell: pipes and texts have
+//! names in it. The shell inherits it as a descriptor; in a guest no path
 //! leads to it, so that no other command finds what is there, whoever runs it.
 
 use rustix::fd::OwnedFd;
@@ -16,7 +16,7 @@ const NUMBER: i32 = 97;
 
 /// Its path for the shell of that number, and for what the shell starts: shorter
 /// to follow than by `/proc/self`.
-pub(super) fn place_in(shell: Pid) -> String {
+pub(super) fn path_in(shell: Pid) -> String {
     format!("/proc/{}/fd/{NUMBER}", shell.as_raw_nonzero())
 }
 
@@ -28,7 +28,7 @@ const PRIVATE: Mode = Mode::from_raw_mode(0o600);
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct Desk {
+pub(super) struct SessionDir {
     folder: OwnedFd,
     /// Where it is, if it must be removed.
     path: Option<PathBuf>,
@@ -36,13 +36,13 @@ pub(super) struct Desk {
     made: u64,
     /// The file of scripts, and at most how many bytes are in it.
     script: Option<(OwnedFd, usize)>,
-    outlets: Option<[(String, OwnedFd); 2]>,
+    outputs: Option<[(String, OwnedFd); 2]>,
 }
 
 /// One output of a script.
 #[derive(Debug)]
-pub(super) struct Outlet {
-    /// Its name on the desk.
+pub(super) struct OutputPipe {
+    /// Its name in the directory.
     pub name: String,
     /// The end to read, which does not wait.
     pub read: OwnedFd,
@@ -50,7 +50,7 @@ pub(super) struct Outlet {
     pub write: OwnedFd,
 }
 
-impl Desk {
+impl SessionDir {
     /// The folder, which is empty.
     pub(super) fn at(folder: OwnedFd) -> Self {
         Self {
@@ -58,7 +58,7 @@ impl Desk {
             path: None,
             made: 0,
             script: None,
-            outlets: None,
+            outputs: None,
         }
     }
 
@@ -67,16 +67,16 @@ impl Desk {
     /// # Errors
     /// Those of making it.
     pub(super) fn temporary() -> io::Result<Self> {
-        let name = format!("agent99-desk-{}", std::process::id());
+        let name = format!("agent99-session-{}", std::process::id());
         let path = std::env::temp_dir().join(name);
         // One of a process that had the same number, and died.
         let _ = std::fs::remove_dir_all(&path);
         std::fs::DirBuilder::new().mode(0o700).create(&path)?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let folder = rustix::fs::open(&path, flags, Mode::empty())?;
-        let mut desk = Self::at(folder);
-        desk.path = Some(path);
-        Ok(desk)
+        let mut session_dir = Self::at(folder);
+        session_dir.path = Some(path);
+        Ok(session_dir)
     }
 
     /// Its descriptor for a shell, with its number there.
@@ -88,7 +88,7 @@ impl Desk {
     /// them.
     pub(super) fn clear(&mut self) {
         self.script = None;
-        self.outlets = None;
+        self.outputs = None;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let entries = rustix::fs::openat(&self.folder, c".", flags, Mode::empty());
         let Ok(entries) = entries.and_then(Dir::new) else {
@@ -170,25 +170,25 @@ impl Desk {
     ///
     /// # Errors
     /// Those of making or opening them.
-    pub(super) fn outlets(&mut self) -> io::Result<[Outlet; 2]> {
-        let ends = match self.outlets.take().filter(|old| old.iter().all(is_over)) {
+    pub(super) fn outputs(&mut self) -> io::Result<[OutputPipe; 2]> {
+        let ends = match self.outputs.take().filter(|old| old.iter().all(is_over)) {
             Some(ends) => ends,
-            None => [self.new_outlet("out")?, self.new_outlet("err")?],
+            None => [self.new_output("out")?, self.new_output("err")?],
         };
-        let outlet = |(name, read): &(String, OwnedFd)| -> io::Result<Outlet> {
+        let output = |(name, read): &(String, OwnedFd)| -> io::Result<OutputPipe> {
             let write = self.open(name, OFlags::WRONLY | OFlags::NONBLOCK)?;
-            Ok(Outlet {
+            Ok(OutputPipe {
                 name: name.clone(),
                 read: read.try_clone()?,
                 write,
             })
         };
-        let outlets = [outlet(&ends[0])?, outlet(&ends[1])?];
-        self.outlets = Some(ends);
-        Ok(outlets)
+        let outputs = [output(&ends[0])?, output(&ends[1])?];
+        self.outputs = Some(ends);
+        Ok(outputs)
     }
 
-    fn new_outlet(&mut self, kind: &str) -> io::Result<(String, OwnedFd)> {
+    fn new_output(&mut self, kind: &str) -> io::Result<(String, OwnedFd)> {
         let name = self.name(kind);
         self.make_pipe(&name)?;
         let read = self.open(&name, OFlags::RDONLY | OFlags::NONBLOCK)?;
@@ -209,7 +209,7 @@ fn write_at_start(file: &OwnedFd, text: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-impl Drop for Desk {
+impl Drop for SessionDir {
     fn drop(&mut self) {
         if let Some(path) = &self.path {
             // A folder that is left costs nothing but its name.
@@ -225,39 +225,42 @@ mod tests {
 
     #[test]
     fn outputs_are_used_again_when_nobody_has_them() {
-        let mut desk = Desk::at(temporary());
-        let [first, _] = desk.outlets().unwrap();
+        let mut session_dir = SessionDir::at(temporary());
+        let [first, _] = session_dir.outputs().unwrap();
         let name = first.name.clone();
         let left = first.write.try_clone().unwrap();
         drop(first);
         // Somebody may still write to it.
-        let [second, _] = desk.outlets().unwrap();
+        let [second, _] = session_dir.outputs().unwrap();
         assert_ne!(second.name, name);
         let name = second.name.clone();
         drop(second);
-        let [third, _] = desk.outlets().unwrap();
+        let [third, _] = session_dir.outputs().unwrap();
         assert_eq!(third.name, name);
         drop(left);
     }
 
     #[test]
     fn a_script_takes_the_place_of_a_longer_one() {
-        let mut desk = Desk::at(temporary());
-        desk.script(b"a long script").unwrap();
+        let mut session_dir = SessionDir::at(temporary());
+        session_dir.script(b"a long script").unwrap();
         for text in ["short", "", "a longer script", "another script", "a"] {
-            let name = desk.script(text.as_bytes()).unwrap();
-            let file = desk.open(name, OFlags::RDONLY).unwrap();
+            let name = session_dir.script(text.as_bytes()).unwrap();
+            let file = session_dir.open(name, OFlags::RDONLY).unwrap();
             let read = io::read_to_string(std::fs::File::from(file)).unwrap();
             assert_eq!(read, text);
         }
-        desk.clear();
-        assert_eq!(desk.open(SCRIPT, OFlags::RDONLY).unwrap_err(), Errno::NOENT);
+        session_dir.clear();
+        assert_eq!(
+            session_dir.open(SCRIPT, OFlags::RDONLY).unwrap_err(),
+            Errno::NOENT
+        );
     }
 
     fn temporary() -> OwnedFd {
         static COUNT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
         let count = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        let name = format!("agent99-desk-test-{}-{count}", std::process::id());
+        let name = format!("agent99-session-test-{}-{count}", std::process::id());
         let path = std::env::temp_dir().join(name);
         std::fs::create_dir_all(&path).unwrap();
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
