@@ -12,6 +12,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
+use tempfile::TempDir;
 
 /// Longer than anything here takes.
 const TIMEOUT: Duration = Duration::from_secs(20);
@@ -37,6 +38,8 @@ struct Host {
     /// Commands whose output gets no new credit.
     starved: Vec<u64>,
     last_id: u64,
+    /// The agent's temporary files, which it leaves behind when it is killed.
+    _temporary: TempDir,
 }
 
 impl Host {
@@ -48,7 +51,9 @@ impl Host {
     fn of(agent: &mut Command) -> Self {
         let (stream, theirs) = UnixStream::pair().expect("sockets");
         stream.set_read_timeout(Some(TIMEOUT)).expect("timeout");
+        let temporary = tempfile::tempdir().expect("a folder");
         let agent = agent
+            .env("TMPDIR", temporary.path())
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             .spawn()
             .expect("the agent");
@@ -59,6 +64,7 @@ impl Host {
             commands: HashMap::new(),
             starved: Vec::new(),
             last_id: 0,
+            _temporary: temporary,
         };
         let ready = Report::Ready {
             version: VERSION,

@@ -221,11 +221,11 @@ impl Drop for SessionDir {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::fd::AsRawFd;
+    use tempfile::TempDir;
 
     #[test]
     fn outputs_are_used_again_when_nobody_has_them() {
-        let mut session_dir = SessionDir::at(temporary());
+        let (_folder, mut session_dir) = temporary();
         let [first, _] = session_dir.outputs().unwrap();
         let name = first.name.clone();
         let left = first.write.try_clone().unwrap();
@@ -242,7 +242,7 @@ mod tests {
 
     #[test]
     fn a_script_takes_the_place_of_a_longer_one() {
-        let mut session_dir = SessionDir::at(temporary());
+        let (_folder, mut session_dir) = temporary();
         session_dir.script(b"a long script").unwrap();
         for text in ["short", "", "a longer script", "another script", "a"] {
             let name = session_dir.script(text.as_bytes()).unwrap();
@@ -257,16 +257,11 @@ mod tests {
         );
     }
 
-    fn temporary() -> OwnedFd {
-        static COUNT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
-        let count = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        let name = format!("agent99-session-test-{}-{count}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(&path).unwrap();
+    /// A session's directory, which is removed with the first of the two.
+    fn temporary() -> (TempDir, SessionDir) {
+        let temporary = tempfile::tempdir().unwrap();
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let folder = rustix::fs::open(&path, flags, Mode::empty()).unwrap();
-        // It lives as long as it is open, and takes no new names then.
-        assert!(folder.as_raw_fd() > 2);
-        folder
+        let folder = rustix::fs::open(temporary.path(), flags, Mode::empty()).unwrap();
+        (temporary, SessionDir::at(folder))
     }
 }
