@@ -125,7 +125,7 @@ impl Failure {
         Failure::artifact(name, error)
     }
 
-    /// Tells the user and gives the exit.
+    /// Reports to the user and gives the exit.
     pub(crate) fn report(self, format: Format) -> Exit {
         match self {
             Failure::Usage(message) => {

@@ -129,7 +129,7 @@ pub(crate) struct SettingsArgs {
     /// Show a folder or file of the host in the sandbox: read-only, :rw, or
     /// :overlay, which keeps what is written in the sandbox; may be repeated.
     /// After :rw, `,size=SIZE` and `,files=NUMBER` say how much may be added (1G
-    /// and 100000 unless told), and `,git` allows to write what the host's git
+    /// and 100000 by default), and `,git` allows to write what the host's git
     /// runs (settings, hooks, new repositories, rebases): only for programs that
     /// you trust
     #[arg(long, value_name = "HOST:GUEST[:ro|:rw|:overlay]", value_parser = mount)]

@@ -72,7 +72,7 @@ fn an_artifact_runs_as_its_program_does() {
     let (from_json, from_file) = (run(&program, "a.jsonl"), run(&artifact, "b.jsonl"));
     assert!(from_json.0.contains(r#""twice":42"#), "{from_json:?}");
     assert_eq!(from_json, from_file);
-    // Told by its first bytes, from standard input and under any name.
+    // Known by its first bytes, from standard input and under any name.
     let bytes = fs::read(&artifact).expect("the artifact");
     let done = a99(&["run", "-", "--args", r#"{"x": 1}"#], &bytes);
     assert_eq!(done.out, "{\n  \"twice\": 2\n}\n", "{done:?}");

@@ -23,7 +23,7 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<Exit, Failure> {
     report(&source, keys.as_ref(), args.program.json)
 }
 
-/// Checks an artifact and tells what was found. The hash is compared even where
+/// Checks an artifact and reports what was found. The hash is compared even where
 /// nobody must have signed it; a signature is checked if there are keys.
 pub(crate) fn report(
     source: &Source,

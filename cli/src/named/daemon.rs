@@ -3,7 +3,7 @@
 //!
 //! It reads the settings from standard input, starts the sandbox and says on
 //! standard output, in one line, that it is ready or why not. From then on it
-//! has no terminal and no pipes, only its log. It ends when it is told to, by
+//! has no terminal and no pipes, only its log. It ends on request, by
 //! SIGTERM, or when its guest ends; it then leaves nothing behind, but for the
 //! log of an end that nobody wanted.
 

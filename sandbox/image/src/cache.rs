@@ -11,7 +11,7 @@
 //! ```
 //!
 //! A result is written elsewhere and moved here when it is complete,
-//! so that a reader sees all of it or nothing; [`super::entry`] tells a sound
+//! so that a reader sees all of it or nothing; [`super::entry`] knows a sound
 //! result from a damaged one.
 
 use super::digest::Inputs;
@@ -26,7 +26,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The name of the file that tells the results of the last build.
+/// The name of the file that names the results of the last build.
 const CURRENT: &str = "current.json";
 
 /// Only the owner may look into the cache or change it: what is in it is run.
@@ -364,15 +364,15 @@ mod tests {
         let cache = Cache::at(folder.path()).unwrap();
         let first = cache.lock(&mut silent()).unwrap();
         let left = cache.work("half").unwrap();
-        let (said, heard) = mpsc::channel();
+        let (sender, waiting) = mpsc::channel();
         let second = std::thread::spawn({
             let cache = cache.clone();
             move || {
-                let mut says = |_: super::super::progress::Event<'_>| said.send(()).unwrap();
-                cache.lock(&mut says).map(|_| ())
+                let mut waits = |_: super::super::progress::Event<'_>| sender.send(()).unwrap();
+                cache.lock(&mut waits).map(|_| ())
             }
         });
-        heard.recv().unwrap();
+        waiting.recv().unwrap();
         assert!(left.exists() && !second.is_finished());
         drop(first);
         second.join().unwrap().unwrap();

@@ -19,12 +19,12 @@ pub fn of_bytes(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
 
-/// The hash of what comes in pieces.
+/// The hash of what comes in chunks.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Hasher(Sha256);
 
 impl Hasher {
-    /// Adds a piece.
+    /// Adds a chunk.
     pub(crate) fn update(&mut self, bytes: &[u8]) {
         self.0.update(bytes);
     }

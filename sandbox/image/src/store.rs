@@ -338,9 +338,9 @@ mod tests {
         let gone = packages.first_gone(&[A, B], &offers).unwrap().unwrap();
         assert_eq!(gone, "b 1 is gone");
         let mut said = Vec::new();
-        let mut hear = |event: Event<'_>| said.push(format!("{event:?}"));
+        let mut record = |event: Event<'_>| said.push(format!("{event:?}"));
         packages
-            .replace(&[A, B], &gone, &offers, &mut hear)
+            .replace(&[A, B], &gone, &offers, &mut record)
             .unwrap();
         assert_eq!(said.len(), 2);
         assert!(

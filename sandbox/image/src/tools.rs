@@ -58,7 +58,7 @@ pub(crate) fn in_path(name: &str) -> Option<PathBuf> {
 }
 
 /// Makes sure that all tools are there: installs what is missing if this user
-/// may, else tells the command that does.
+/// may, else names the command that does.
 pub(crate) fn ensure(progress: &mut dyn Progress) -> Result<(), ImageError> {
     if !super::apt::exists() {
         return Err(no_apt());

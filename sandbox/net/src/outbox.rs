@@ -174,7 +174,8 @@ impl Outbox {
         }
     }
 
-    /// Tells the guest that a packet, quoted whole or in part, got nowhere.
+    /// Sends the guest "destination unreachable" about a packet, quoted whole or in
+    /// part.
     pub(super) fn unreachable(&mut self, why: Unreachable, quoted: &[u8]) {
         let message = wire::unreachable(why, quoted);
         self.packet(IpProtocol::Icmp, GATEWAY, &message);

@@ -1,7 +1,7 @@
 //! Session table of UDP and ping: for each key of the guest's a connected
 //! socket of the host.
 //!
-//! Connected, because then only that peer is heard, and because the host says
+//! Connected, because then only that peer is received from, and because the host says
 //! when nobody listens there. Sessions end after silence; when there are too
 //! many, the most silent one ends for the newest.
 

@@ -139,7 +139,7 @@ impl Server {
         }
     }
 
-    /// What `Rgetattr` tells of a file; none is the root of all mounts.
+    /// What `Rgetattr` returns of a file; none is the root of all mounts.
     pub(super) fn write_attributes(
         &self,
         node: Option<&Node>,
@@ -154,7 +154,7 @@ impl Server {
                 self.write_stat(&stat, w);
             }
         }
-        // Times of birth, generation and version of the data: not told.
+        // Times of birth, generation and version of the data: not sent.
         for _ in 0..4 {
             w.u64(0);
         }

@@ -2,7 +2,7 @@
 
 use super::Server;
 use super::descriptors::CountedFd;
-use super::fid::{Fid, Open};
+use super::fid::{Fid, OpenFile};
 use super::host::{Node, contained};
 use super::wire::{READ_OVERHEAD, Reader, Writer};
 use rustix::fs::{FileType, Mode, OFlags, fdatasync, fsync, openat2};
@@ -81,7 +81,7 @@ impl Server {
     }
 
     /// Opens a file as the guest's flags say and as its mount allows.
-    pub(super) fn open_node(&self, node: &Node, flags: u32) -> Result<Open, Errno> {
+    pub(super) fn open_node(&self, node: &Node, flags: u32) -> Result<OpenFile, Errno> {
         let mut host_flags = host_flags(flags)?;
         if node.kind == FileType::Directory {
             if writes(flags) {
@@ -103,7 +103,7 @@ impl Server {
         if let Some(before) = before {
             self.spent(node).changed(&before, &node.stat()?);
         }
-        Ok(Open {
+        Ok(OpenFile {
             file: Arc::new(file),
             flags: flags & !flag::TRUNCATE,
             position: None,
@@ -142,7 +142,7 @@ impl Server {
         name: &[u8],
         flags: u32,
         mode: u32,
-    ) -> Result<(Node, Open), Errno> {
+    ) -> Result<(Node, OpenFile), Errno> {
         let create = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let access = host_flags(flags)? - OFlags::TRUNC;
         let plain = Mode::from_raw_mode(mode & PLAIN_MODE);
@@ -154,7 +154,7 @@ impl Server {
         // The file itself, whatever its name stands for by now.
         let file = Arc::new(CountedFd::new(file, permit));
         let node = Node::of(dir.mount, Arc::clone(&file))?;
-        let open = Open {
+        let open = OpenFile {
             file,
             flags: flags & !(flag::TRUNCATE | flag::EXCLUSIVE),
             position: None,

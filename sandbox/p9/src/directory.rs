@@ -78,7 +78,7 @@ impl Server {
         Ok(())
     }
 
-    /// Lists from `cookie` on, and tells where the host's kernel stands.
+    /// Lists from `cookie` on, and returns where the host's kernel stands.
     fn list_into(
         &self,
         fid: u32,
@@ -153,7 +153,7 @@ fn entry_qid(kind: u8, path: u64) -> Qid {
     }
 }
 
-/// The kind of an entry, as `readdir` of Linux tells it.
+/// The kind of an entry, as `readdir` of Linux returns it.
 fn dt(kind: FileType) -> u8 {
     match kind {
         FileType::Unknown => DT_UNKNOWN,

@@ -34,7 +34,7 @@ pub(super) enum Fid {
 #[derive(Debug)]
 pub(super) struct File {
     pub node: Node,
-    pub open: Option<Open>,
+    pub open: Option<OpenFile>,
 }
 
 impl File {
@@ -46,14 +46,14 @@ impl File {
     ///
     /// # Errors
     /// `EBADF` if it is not open.
-    pub(crate) fn opened(&self) -> Result<&Open, Errno> {
+    pub(crate) fn opened(&self) -> Result<&OpenFile, Errno> {
         self.open.as_ref().ok_or(Errno::BADF)
     }
 }
 
 /// An open file or folder.
 #[derive(Debug)]
-pub(super) struct Open {
+pub(super) struct OpenFile {
     pub file: Arc<CountedFd>,
     /// The flags that the guest opened it with, as far as they mean something.
     pub flags: u32,
@@ -168,7 +168,12 @@ impl Fids {
     ///
     /// # Errors
     /// `EBADF` if it is open already or no file.
-    pub(crate) fn set_open(&mut self, number: u32, node: Node, open: Open) -> Result<(), Errno> {
+    pub(crate) fn set_open(
+        &mut self,
+        number: u32,
+        node: Node,
+        open: OpenFile,
+    ) -> Result<(), Errno> {
         let Fid::File(file) = self.get_mut(number)? else {
             return Err(Errno::BADF);
         };

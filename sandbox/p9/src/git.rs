@@ -98,7 +98,7 @@ enum Way<'a> {
     In(Vec<&'a [u8]>),
 }
 
-/// Where the absolute path `path` lies. `stands` tells whether a folder on the
+/// Where the absolute path `path` lies. `stands` says whether a folder on the
 /// way is a git directory by what is in it.
 pub fn place(path: &Path, stands: &dyn Fn(&Path) -> bool) -> Place {
     let mut way = Way::Outside;
@@ -179,7 +179,7 @@ fn is_objects(names: &[&str]) -> bool {
     }
 }
 
-/// Whether a folder that has what `there` tells (folded) is a git directory.
+/// Whether a folder that has what `there` says (folded) is a git directory.
 fn is_repository(there: &dyn Fn(&str) -> bool) -> bool {
     there("head") && (there("commondir") || (there("objects") && there("refs")))
 }
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn s5_the_last_part_of_a_repository_is_told() {
+    fn s5_the_last_part_of_a_repository_is_found() {
         use std::os::fd::AsFd;
         let orders = [
             ["HEAD", "objects", "refs"],

@@ -12,7 +12,7 @@
 //! No request leads out of its mount or changes one that is read-only, makes a
 //! device, FIFO, socket or setuid program, touches attributes other than
 //! `user.*`, or writes what the host's git runs (see [`GitWrites`];
-//! [`Server::git_refusals`] tells that it was tried). Bytes that are no message
+//! [`Server::git_refusals`] keeps the first attempt). Bytes that are no message
 //! get an error. What is not done: access by user. All users of
 //! the guest act as the user of this process, who is the guest's ordinary user.
 //!

@@ -49,7 +49,7 @@ impl Server {
         Ok(())
     }
 
-    /// Walks one step and tells the attributes of what is there. The new fid may
+    /// Walks one step and returns the attributes of what is there. The new fid may
     /// be one that is not open, which is given up for it; not after an error.
     pub(super) fn walkattr(&mut self, r: &mut Reader<'_>, w: &mut Writer<'_>) -> Result<(), Errno> {
         let (fid, new_fid, name) = (r.u32()?, r.u32()?, r.string()?);

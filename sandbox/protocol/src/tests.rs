@@ -112,7 +112,7 @@ fn frames_come_back_however_they_are_cut() {
                 seen.push(request);
             }
         }
-        assert_eq!(seen, requests(), "pieces of {step}");
+        assert_eq!(seen, requests(), "chunks of {step}");
     }
 }
 

@@ -4,7 +4,7 @@
 //! The file holds the portable snapshot, the image's disk, the licence texts of what is in it,
 //! the kernel's configuration, and a manifest with the hash of every part: a
 //! gzipped tar archive that common tools can list. It holds no machine code of
-//! this processor: [`import`] compiles the snapshot where it is.
+//! this processor: [`import()`] compiles the snapshot where it is.
 //!
 //! What a file says is checked and not believed further than that. Its parts
 //! are bounded and have the names that the manifest gave them; the snapshot is

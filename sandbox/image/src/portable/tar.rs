@@ -41,7 +41,7 @@ pub(super) fn header(name: &str, size: u64) -> [u8; BLOCK] {
     block
 }
 
-/// The size that a header tells, if it is the header of a plain file of this
+/// The size that a header has, if it is the header of a plain file of this
 /// name as [`header`] makes it.
 pub(super) fn size_of(block: &[u8; BLOCK], name: &str) -> Option<u64> {
     let digits = std::str::from_utf8(&block[SIZE]).ok()?;

@@ -20,7 +20,7 @@ pub(super) const SCRIPT: &str = include_str!("../../compile.py");
 /// The program below the root of its unpacked packages.
 const PROGRAM: &str = "usr/bin/python3.13";
 
-/// The part of a compiled module's name that tells the version.
+/// The part of a compiled module's name that names the version.
 const TAG: &str = "cpython-313";
 
 /// Adds a compiled module for each module of the tree.

@@ -31,12 +31,12 @@ fn on_disk(folder: &tempfile::TempDir) -> u64 {
     files.map(|file| file.blocks() * 512).sum()
 }
 
-/// Writes pieces until that is refused.
+/// Writes chunks until that is refused.
 fn fill(client: &mut Client, fid: u32, from: u64) -> Result<u64, Errno> {
-    let piece = vec![7; 64 << 10];
+    let chunk = vec![7; 64 << 10];
     let mut at = from;
     loop {
-        match client.write(fid, at, &piece) {
+        match client.write(fid, at, &chunk) {
             Ok(written) => at += u64::from(written),
             Err(Errno::DQUOT) => return Ok(at - from),
             Err(errno) => return Err(errno),

@@ -16,7 +16,7 @@ pub const TRUNC: u32 = 0o1000;
 /// A fid of this client.
 pub type Fid = u32;
 
-/// What `Tgetattr` tells.
+/// What `Tgetattr` returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attr {
     pub qid: (u8, u32, u64),
@@ -252,7 +252,7 @@ impl Client {
         Ok(Self::attributes(body))
     }
 
-    /// Makes `new` stand for `name` in the folder `fid`, and tells its
+    /// Makes `new` stand for `name` in the folder `fid`, and returns its
     /// attributes.
     pub fn walkattr(&mut self, fid: Fid, new: Fid, name: &str) -> Result<Attr, Errno> {
         let body = self.ask(28, Request::default().u32(fid).u32(new).string(name))?;

@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A folder of the host, which git has been told nothing about.
+/// A folder of the host, which git knows nothing about.
 struct GitFixture {
     folder: tempfile::TempDir,
     client: Client,
