@@ -1,14 +1,17 @@
 //! Helpers of the program, and calls that the host answers.
 
+use super::prices::{PriceRules, pay_dynamic};
 use super::{
     Frame, FrameKind, MAX_HELPER_DEPTH, Machine, Request, Step, WINDOW, Waiting, clear_frame,
     frame_size,
 };
-use crate::atom::{AtomBody, AtomError, Cancelled, HostCall, HostGrants, HostReply, Scope};
+use crate::atom::{AtomBody, AtomError, Cancelled, HostCall, HostGrants, HostReply, Locals, Scope};
 use crate::builtins;
 use crate::convert::{self, Copies};
 use crate::heap::Val;
+use crate::link::Executable;
 use crate::native::{Cx, Fault, Host};
+use crate::options::RunOptions;
 use a99_core::builtins::Reads;
 use a99_core::costs::{CROSSING_RESULT, Formula};
 use a99_core::error::ErrorCode;
@@ -21,10 +24,46 @@ use std::sync::Arc;
 /// Work that a call of the host stands for.
 const HOST_CALL_WORK: usize = 512;
 
+/// Calls an atom, with what its price is made of; nothing for one that waits.
+#[inline(never)]
+pub(super) fn call_atom(
+    cx: &mut Cx<'_>,
+    options: &RunOptions,
+    locals: &Arc<Locals>,
+    rules: &PriceRules,
+    exe: &Executable,
+    site: SiteIdx,
+    args: &[Val],
+) -> Result<Option<Val>, Fault> {
+    let program = exe.program();
+    let op = program.sites[site.at()].op as usize;
+    let Some(atom) = &exe.atoms[op] else {
+        return Err(Fault::unknown_atom(program.text(program.ops[op].name)));
+    };
+    let mut scope = Scope {
+        context: &options.context,
+        grants: &options.grants,
+        locals,
+        limits: &options.limits.boundary,
+    };
+    match atom.dynamic_cost {
+        Some(cost) if !rules.overrides(&atom.sig.name) => {
+            pay_dynamic(cx, atom, cost, args, scope.limits)?;
+        }
+        _ => {}
+    }
+    match (&atom.body, atom.sig.charged_by_machine()) {
+        (body, Some(price)) => priced_answer(cx, &mut scope, body, args, price),
+        (AtomBody::Native(body), _) => body(cx, &mut scope, args).map(Some),
+        (AtomBody::NativeDyn(body), _) => body(cx, &mut scope, args).map(Some),
+        _ => Ok(None),
+    }
+}
+
 /// The answer of a native atom that the machine charges this price for these
 /// inputs; nothing for one that waits, whose inputs are paid.
 #[inline(never)]
-pub(super) fn priced_answer(
+fn priced_answer(
     cx: &mut Cx<'_>,
     scope: &mut Scope<'_>,
     body: &AtomBody,

@@ -6,17 +6,17 @@
 //! registers stands in it, because the loop holds them; what fails, coerces or
 //! calls is a function.
 
-use super::calls::priced_answer;
+use super::calls::call_atom;
+use super::prices::FORCE_PRECISE;
 use super::{Caught, Exit, Machine, WINDOW, cx};
-use crate::atom::{AtomBody, Scope};
 use crate::builtins;
 use crate::coerce::{self, Arith, Cmp};
-use crate::heap::{ShapeId, Val};
+use crate::heap::{Heap, ShapeId, Val};
 use crate::member;
-use crate::native::{Cx, Fault, Host};
+use crate::native::{Cx, Fault, Host, Meter};
 use crate::options::Equality;
 use a99_core::error::ErrorCode;
-use a99_core::program::{Flag, Op};
+use a99_core::program::{Flag, Op, Reg};
 
 impl Machine {
     /// Runs the current frame.
@@ -132,30 +132,12 @@ impl Machine {
             match op {
                 Op::Nop {} => {}
                 Op::Fuel { block } => {
+                    let traced = self.tracer.is_some();
                     let price = prices[block.at()];
-                    if PRECISE {
-                        self.meter.slice -= 64;
-                        if self.tracer.is_none()
-                            && price < super::prices::FORCE_PRECISE
-                            && self.meter.fuel.saturating_sub(price) > 0
-                        {
-                            leave!(Exit::Fast);
-                        }
-                        if self.meter.slice <= 0 {
-                            pc += 1;
-                            leave!(Exit::Slice);
-                        }
-                    } else {
-                        let fuel = self.meter.fuel.saturating_sub(price);
-                        self.meter.slice -= 16;
-                        if fuel <= 0 {
-                            leave!(Exit::Precise);
-                        }
-                        if self.meter.slice <= 0 {
-                            // Paid when the run comes back to this block.
-                            leave!(Exit::Slice);
-                        }
-                        self.meter.fuel = fuel;
+                    if let Some(exit) = enter_block::<PRECISE>(&mut self.meter, price, traced) {
+                        // In fast mode the block is paid when the run comes back.
+                        pc += usize::from(PRECISE && matches!(exit, Exit::Slice));
+                        leave!(exit);
                     }
                 }
                 Op::Mov { dst, src } => regs[dst.at()] = regs[src.at()],
@@ -255,10 +237,8 @@ impl Machine {
                 Op::Member { dst, obj, key } => {
                     let object = regs[obj.at()];
                     regs[dst.at()] = if let (Val::Obj(r), true) = (object, main) {
-                        match self.heap.get(r, exe.keys[key.at()]) {
-                            None | Some(Val::Unbound) => Val::Undefined,
-                            Some(val) => val,
-                        }
+                        let member = self.heap.get(r, exe.keys[key.at()]);
+                        member.map_or(Val::Undefined, stored)
                     } else {
                         let text = program.text(program.keys[key.at()]);
                         attempt!(c => member::member_text(c, object, text))
@@ -355,45 +335,17 @@ impl Machine {
                             .and_then(|args| builtins::call_function(c, function.0 as u16, &args))
                     });
                 }
-                // A method would take the machine whole, and with it the registers
-                // that the arguments are: each call would find them again.
                 Op::CallAtom { dst, base, n, site } => {
-                    let op = program.sites[site.at()].op as usize;
-                    let Some(atom) = &exe.atoms[op] else {
-                        raise!(Fault::unknown_atom(program.text(program.ops[op].name)))
-                    };
                     let args = &regs[base.at()..base.at() + n.at()];
-                    let before = self.meter.mark();
-                    let mut c = cx(&mut self.heap, &mut self.meter, host);
-                    let mut scope = Scope {
-                        context: &self.options.context,
-                        grants: &self.options.grants,
-                        locals: &self.locals,
-                        limits: &self.options.limits.boundary,
-                    };
-                    let paid = match atom.dynamic_cost {
-                        Some(cost) if !self.rules.overrides(&atom.sig.name) => {
-                            super::prices::pay_dynamic(&mut c, atom, cost, args, scope.limits)
-                        }
-                        _ => Ok(()),
-                    };
-                    let price = atom.sig.charged_by_machine();
-                    let result = paid.and_then(|()| match (&atom.body, price) {
-                        (body, Some(price)) => priced_answer(&mut c, &mut scope, body, args, price),
-                        (AtomBody::Native(body), _) => body(&mut c, &mut scope, args).map(Some),
-                        (AtomBody::NativeDyn(body), _) => body(&mut c, &mut scope, args).map(Some),
-                        _ => Ok(None),
-                    });
-                    match result {
-                        Ok(Some(val)) => {
-                            regs[dst.at()] = val;
-                            if self.locals.bytes() > self.locals_counted {
-                                self.count_kept();
-                                (regs, slots) = split(&mut self.stack, frame.base as usize);
-                            }
-                        }
-                        Ok(None) => leave!(Exit::Host { dst, base, n, site }),
-                        Err(fault) => leave!(Exit::Fault { fault, before }),
+                    let (options, locals) = (&self.options, &self.locals);
+                    let rules = &self.rules;
+                    match attempt!(c => call_atom(c, options, locals, rules, &exe, site, args)) {
+                        Some(val) => regs[dst.at()] = val,
+                        None => leave!(Exit::Host { dst, base, n, site }),
+                    }
+                    if self.locals.bytes() > self.locals_counted {
+                        self.count_kept();
+                        (regs, slots) = split(&mut self.stack, frame.base as usize);
                     }
                 }
                 Op::Throw { flag, k } => {
@@ -426,23 +378,11 @@ impl Machine {
                     regs[it.at()] = items;
                     regs[it.at() + 1] = Val::Num(0.0);
                 }
-                Op::IterNext { dst, it, to } => {
-                    // A position that adding one does not move would never end.
-                    let (r, at) = match (regs[it.at()], regs[it.at() + 1]) {
-                        (Val::Arr(r), Val::Num(at)) if at >= 0.0 => (r, at),
-                        _ => raise!(Fault::invalid("IterNext without an iterator")),
-                    };
-                    match self.heap.items(r).get(at as usize) {
-                        Some(item) => {
-                            regs[dst.at()] = *item;
-                            regs[it.at() + 1] = Val::Num(at + 1.0);
-                        }
-                        None => {
-                            pc = to.at();
-                            continue;
-                        }
-                    }
-                }
+                Op::IterNext { dst, it, to } => match next_item(&self.heap, regs, dst, it) {
+                    Ok(true) => {}
+                    Ok(false) => jump!(true, to),
+                    Err(fault) => raise!(fault),
+                },
                 Op::Ret { src } => {
                     let val = regs[src.at()];
                     leave!(Exit::Return(val));
@@ -515,6 +455,45 @@ impl Machine {
 fn split(stack: &mut [Val], base: usize) -> (&mut [Val; WINDOW], &mut [Val]) {
     let (window, slots) = stack[base..].split_at_mut(WINDOW);
     (window.try_into().expect("a window of registers"), slots)
+}
+
+/// Pays for a block in fast mode, and says why the loop is left instead. In
+/// precise mode each charge is paid before its instruction.
+#[inline(always)]
+fn enter_block<const PRECISE: bool>(meter: &mut Meter, price: i64, traced: bool) -> Option<Exit> {
+    let fuel = meter.fuel.saturating_sub(price);
+    if PRECISE {
+        meter.slice -= 64;
+        if !traced && price < FORCE_PRECISE && fuel > 0 {
+            return Some(Exit::Fast);
+        }
+        return (meter.slice <= 0).then_some(Exit::Slice);
+    }
+    meter.slice -= 16;
+    if fuel <= 0 {
+        return Some(Exit::Precise);
+    }
+    if meter.slice <= 0 {
+        return Some(Exit::Slice);
+    }
+    meter.fuel = fuel;
+    None
+}
+
+/// Puts the next item of an iteration into a register; whether there is one.
+#[inline(always)]
+fn next_item(heap: &Heap, regs: &mut [Val; WINDOW], dst: Reg, it: Reg) -> Result<bool, Fault> {
+    // A position that adding one does not move would never end.
+    let (r, at) = match (regs[it.at()], regs[it.at() + 1]) {
+        (Val::Arr(r), Val::Num(at)) if at >= 0.0 => (r, at),
+        _ => return Err(Fault::invalid("IterNext without an iterator")),
+    };
+    let Some(item) = heap.items(r).get(at as usize) else {
+        return Ok(false);
+    };
+    regs[dst.at()] = *item;
+    regs[it.at() + 1] = Val::Num(at + 1.0);
+    Ok(true)
 }
 
 // The paths of operands that are not numbers stay out of the loop's code.
