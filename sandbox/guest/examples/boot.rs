@@ -21,7 +21,7 @@ use std::time::{Duration, Instant, SystemTime};
 const BUDGET: u64 = 1_000_000;
 
 /// Longest sleep without a look at anything.
-const NAP: Duration = Duration::from_secs(1);
+const MAX_WAIT: Duration = Duration::from_secs(1);
 
 /// Clocks of this process. Its randomness is good enough to boot, and no more.
 struct Process {
@@ -75,7 +75,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         open: true,
         busy: Duration::ZERO,
     };
-    while session.turn(&mut machine, &input)? {}
+    while session.step(&mut machine, &input)? {}
     let instructions = machine.cpu.retired();
     let seconds = session.busy.as_secs_f64();
     let mips = instructions as f64 / seconds / 1e6;
@@ -95,7 +95,7 @@ struct Session {
 
 impl Session {
     /// Runs the guest for a while; `false` at the end.
-    fn turn(
+    fn step(
         &mut self,
         machine: &mut Machine<Process>,
         input: &Receiver<Vec<u8>>,
@@ -123,20 +123,20 @@ impl Session {
             Status::PowerOff | Status::Reset => Ok(false),
             Status::Wait { until_ns } => {
                 let now_ns = machine.bus.host.monotonic_ns();
-                let nap = until_ns.map(|ns| Duration::from_nanos(ns.saturating_sub(now_ns)));
-                Ok(self.wait(input, nap.unwrap_or(NAP).min(NAP)))
+                let wait = until_ns.map(|ns| Duration::from_nanos(ns.saturating_sub(now_ns)));
+                Ok(self.wait(input, wait.unwrap_or(MAX_WAIT).min(MAX_WAIT)))
             }
         }
     }
 
     /// Sleeps until input comes or the time is over; `false` when nothing will
     /// ever come.
-    fn wait(&mut self, input: &Receiver<Vec<u8>>, nap: Duration) -> bool {
-        match input.recv_timeout(nap) {
+    fn wait(&mut self, input: &Receiver<Vec<u8>>, timeout: Duration) -> bool {
+        match input.recv_timeout(timeout) {
             Ok(bytes) => self.pending.extend(bytes),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) if self.open => self.open = false,
-            Err(RecvTimeoutError::Disconnected) => std::thread::sleep(nap),
+            Err(RecvTimeoutError::Disconnected) => std::thread::sleep(timeout),
         }
         true
     }

@@ -27,7 +27,7 @@ const DATA: u64 = RAM_BASE + 0x1_0000;
 const RUNS: usize = 100;
 
 /// Instructions of a run: longer than the system's grain of processor time, or
-/// where that is not told, so short that some runs are not disturbed.
+/// where that is not given, so short that some runs are not disturbed.
 const BUDGET: u64 = if cfg!(target_family = "wasm") {
     400_000
 } else {

@@ -1,4 +1,4 @@
-//! What the hart sees beside RAM: devices by address, the external interrupt,
+//! Bus, all that the hart sees beside RAM: devices by address, the external interrupt,
 //! and the time.
 //!
 //! How the CPU uses it:
@@ -11,7 +11,7 @@
 //! - a WFI with nothing to do waits until [`Bus::deadline_ns`].
 
 use crate::channels::Channels;
-use crate::devices::map::{Target, find};
+use crate::devices::map::{MmioTarget, find};
 use crate::devices::vmgenid::ID_BYTES;
 use crate::devices::{DeviceConfig, Devices, Env};
 use crate::host::Host;
@@ -73,7 +73,7 @@ struct Clock {
     base: u64,
     /// Host time that belongs to `base`.
     origin_ns: u64,
-    /// The last time told; it never goes back.
+    /// The last time that was given; it never goes back.
     last: u64,
 }
 
@@ -104,13 +104,13 @@ impl<H: Host> Bus<H> {
         let (region, offset) = find(addr).ok_or(AccessFault)?;
         let devices = &mut self.devices;
         match region.target {
-            Target::Plic => Ok(devices.plic.read(word(offset, width)?).into()),
-            Target::Rtc => {
+            MmioTarget::Plic => Ok(devices.plic.read(word(offset, width)?).into()),
+            MmioTarget::Rtc => {
                 let wall_ns = self.host.wall_ns();
                 Ok(devices.rtc.read(word(offset, width)?, wall_ns).into())
             }
-            Target::VmGenId => Ok(devices.vmgenid.read(offset, width as usize)),
-            Target::Virtio(device) => devices.virtio.load(device, offset, width),
+            MmioTarget::VmGenId => Ok(devices.vmgenid.read(offset, width as usize)),
+            MmioTarget::Virtio(device) => devices.virtio.load(device, offset, width),
         }
     }
 
@@ -129,13 +129,13 @@ impl<H: Host> Bus<H> {
             host: &mut self.host,
         };
         match region.target {
-            Target::Plic => devices.plic.write(word(offset, width)?, value),
-            Target::Rtc => {
+            MmioTarget::Plic => devices.plic.write(word(offset, width)?, value),
+            MmioTarget::Rtc => {
                 let wall_ns = env.host.wall_ns();
                 devices.rtc.write(word(offset, width)?, value, wall_ns);
             }
-            Target::VmGenId => {}
-            Target::Virtio(device) => {
+            MmioTarget::VmGenId => {}
+            MmioTarget::Virtio(device) => {
                 let (virtio, env) = (&mut devices.virtio, &mut env);
                 virtio.store(device, offset, width, value, env)?;
             }
@@ -219,7 +219,7 @@ impl<H: Host> Bus<H> {
 
     /// Goes on after a restore: the time counter from where it was by the
     /// clock of this host, the wall clock as the host has it, and the new
-    /// identifier told to the guest.
+    /// identifier, which the guest gets.
     pub fn resume(&mut self, vmgenid: [u8; ID_BYTES]) {
         self.clock.base = self.clock.last;
         self.clock.origin_ns = self.host.monotonic_ns();
@@ -253,7 +253,7 @@ mod tests {
     fn devices_are_where_the_map_says() {
         let mut bus = bus();
         for device in VirtioDevice::ALL {
-            let base = region(Target::Virtio(*device)).base;
+            let base = region(MmioTarget::Virtio(*device)).base;
             assert_eq!(bus.load(base, Width::Word), Ok(0x7472_6976));
             assert_eq!(bus.load(base + 4, Width::Word), Ok(2));
             assert_eq!(bus.load(base + 8, Width::Word), Ok(device.id().into()));
@@ -261,15 +261,18 @@ mod tests {
             assert_eq!(bus.load(base + 2, Width::Word), Err(AccessFault));
             assert_eq!(bus.store(base + 0x70, Width::Byte, 0), Err(AccessFault));
         }
-        let mac = region(Target::Virtio(VirtioDevice::Net)).base + 0x100;
+        let mac = region(MmioTarget::Virtio(VirtioDevice::Net)).base + 0x100;
         assert_eq!(bus.load(mac + 5, Width::Byte), Ok(1));
         assert_eq!(bus.load(0x1234, Width::Word), Err(AccessFault));
         assert_eq!(bus.store(0x1234, Width::Word, 0), Err(AccessFault));
-        assert_eq!(bus.load(region(Target::Rtc).base + 4, Width::Word), Ok(0));
-        bus.load(region(Target::Rtc).base, Width::Word)
+        assert_eq!(
+            bus.load(region(MmioTarget::Rtc).base + 4, Width::Word),
+            Ok(0)
+        );
+        bus.load(region(MmioTarget::Rtc).base, Width::Word)
             .expect("a register");
         assert_eq!(
-            bus.load(region(Target::Rtc).base + 4, Width::Word),
+            bus.load(region(MmioTarget::Rtc).base + 4, Width::Word),
             Ok(1 << 8)
         );
     }
@@ -278,7 +281,7 @@ mod tests {
     fn a_driver_that_breaks_the_rules_breaks_its_device_alone() {
         for (index, device) in VirtioDevice::ALL.iter().enumerate() {
             let mut bus = bus();
-            let base = region(Target::Virtio(*device)).base;
+            let base = region(MmioTarget::Virtio(*device)).base;
             let mut write = |register, value| {
                 let written = bus.store(base + register, Width::Word, value);
                 assert_eq!(written, Ok(()), "{device:?}");
@@ -316,7 +319,7 @@ mod tests {
         let mut bus = bus();
         assert_eq!(bus.deadline_ns(u64::MAX), None);
         assert_eq!(bus.deadline_ns(100), Some(15_000));
-        let rtc = region(Target::Rtc).base;
+        let rtc = region(MmioTarget::Rtc).base;
         let alarm = bus.host.wall_ns + 7_000;
         bus.store(rtc + 0x0c, Width::Word, alarm >> 32)
             .expect("a register");
@@ -357,7 +360,7 @@ mod tests {
         assert_eq!(bus.time(), 10_000);
         // Another process, another origin of its clock.
         bus.host.monotonic_ns = 77;
-        let plic = region(Target::Plic).base;
+        let plic = region(MmioTarget::Plic).base;
         bus.store(plic + 12 * 4, Width::Word, 1)
             .expect("a register");
         bus.store(plic + 0x2000, Width::Word, 1 << 12)
@@ -366,7 +369,7 @@ mod tests {
         bus.resume([7; 16]);
         assert!(bus.external_interrupt());
         assert_eq!(
-            bus.load(region(Target::VmGenId).base + 8, Width::Double),
+            bus.load(region(MmioTarget::VmGenId).base + 8, Width::Double),
             Ok(0x0707_0707_0707_0707)
         );
         assert_eq!(bus.time(), 10_000);

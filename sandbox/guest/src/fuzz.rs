@@ -1,11 +1,11 @@
-//! Bodies of the fuzz targets: each takes any bytes, and panics if something
+//! Fuzz targets' bodies: each takes any bytes, and panics if something
 //! that must hold does not.
 
 mod script;
 
 use crate::bus::{Bus, Width};
 use crate::channels::{Channel, Channels};
-use crate::devices::map::{REGIONS, Target, region};
+use crate::devices::map::{MmioTarget, REGIONS, region};
 use crate::devices::virtio::blk::SECTOR_BYTES;
 use crate::devices::{DeviceConfig, VirtioDevice};
 use crate::host::MemoryHost;
@@ -155,7 +155,7 @@ fn address(script: &mut Script<'_>) -> u64 {
 /// Writes a word register of a device.
 fn write(bus: &mut Bus<MemoryHost>, device: VirtioDevice, register: u64, value: u32) {
     let written = bus.store(
-        region(Target::Virtio(device)).base + register,
+        region(MmioTarget::Virtio(device)).base + register,
         Width::Word,
         value.into(),
     );
@@ -177,7 +177,7 @@ fn set_up(bus: &mut Bus<MemoryHost>, device: VirtioDevice, choice: u8) {
         write(bus, device, 0x70, status);
     }
     let offered = |bus: &mut Bus<MemoryHost>| {
-        let features = bus.load(region(Target::Virtio(device)).base + 0x10, Width::Word);
+        let features = bus.load(region(MmioTarget::Virtio(device)).base + 0x10, Width::Word);
         features.expect("a register") as u32
     };
     // Event indices by choice; the rest as offered.

@@ -1,4 +1,4 @@
-//! A RISC-V machine that boots Linux: RV64GC with Zicsr, Zifencei and Zicboz, Sv39
+//! RISC-V emulator that boots Linux: RV64GC with Zicsr, Zifencei and Zicboz, Sv39
 //! with Svvptc, one hart, the supervisor binary interface built in, and the
 //! devices a small Linux guest needs.
 //!

@@ -1,4 +1,4 @@
-//! The whole machine: hart, memory and devices, and how a kernel gets in.
+//! Machine: hart, memory and devices, and how a kernel gets in.
 
 use crate::bus::Bus;
 use crate::cpu::{Cpu, Pause};

@@ -1,4 +1,4 @@
-//! Guest physical memory.
+//! RAM: guest physical memory.
 //!
 //! One flat run of bytes that starts at [`RAM_BASE`]. Accesses by guest
 //! physical address are checked and give `None` outside of it; the CPU's fast
@@ -40,7 +40,7 @@ pub(crate) enum CodeMark {
 #[derive(Debug)]
 pub struct Ram {
     /// More than the memory, which is at `start` of it.
-    place: Vec<u8>,
+    buffer: Vec<u8>,
     start: usize,
     size: usize,
     marks: Vec<CodeMark>,
@@ -53,10 +53,10 @@ impl Ram {
     pub fn new(bytes: usize) -> Self {
         let pages = bytes.min(1 << 31).div_ceil(PAGE_SIZE);
         let size = pages * PAGE_SIZE;
-        let place = vec![0; size + ALIGNMENT];
-        let start = place.as_ptr().addr().wrapping_neg() % ALIGNMENT;
+        let buffer = vec![0; size + ALIGNMENT];
+        let start = buffer.as_ptr().addr().wrapping_neg() % ALIGNMENT;
         Self {
-            place,
+            buffer,
             start,
             size,
             marks: vec![CodeMark::None; pages],
@@ -93,14 +93,14 @@ impl Ram {
 
     /// All bytes, by offset from [`RAM_BASE`].
     pub fn bytes(&self) -> &[u8] {
-        &self.place[self.start..self.start + self.size]
+        &self.buffer[self.start..self.start + self.size]
     }
 
     /// All bytes for writing. The caller answers for [`Ram::touch`]: the CPU
     /// writes through here only where its TLB says that the page's mark is not
     /// [`CodeMark::Clean`].
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
-        &mut self.place[self.start..self.start + self.size]
+        &mut self.buffer[self.start..self.start + self.size]
     }
 
     /// Notes a write of `len` bytes at `offset`.

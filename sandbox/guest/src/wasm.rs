@@ -1,4 +1,4 @@
-//! The machine as a WebAssembly reactor: what the embedder calls, and what it
+//! Reactor, the machine as a WebAssembly module: what the embedder calls, and what it
 //! must provide.
 //!
 //! Built as a `cdylib`: `cargo rustc -p a99-guest --lib --release --target
@@ -168,11 +168,11 @@ pub extern "C" fn layout(head_len: u32, initrd_len: u32) -> u64 {
 #[unsafe(no_mangle)]
 pub extern "C" fn ram(offset: u32, len: u32) -> u32 {
     with_machine(0, |machine| {
-        let place = machine
+        let bytes = machine
             .bus
             .ram
             .slice_mut(RAM_BASE + u64::from(offset), len as usize);
-        place.map_or(0, |place| place.as_mut_ptr() as u32)
+        bytes.map_or(0, |bytes| bytes.as_mut_ptr() as u32)
     })
 }
 
@@ -343,7 +343,7 @@ fn prepare() -> Answer {
 }
 
 /// Goes on in a new instance of a snapshot, with a new VM generation
-/// identifier (its halves little-endian): fresh clocks, and the guest is told.
+/// identifier (its halves little-endian): fresh clocks, and the guest is notified.
 #[unsafe(no_mangle)]
 pub extern "C" fn resume(vmgenid_low: u64, vmgenid_high: u64) -> u32 {
     let id = u128::from(vmgenid_high) << 64 | u128::from(vmgenid_low);
@@ -436,7 +436,7 @@ pub extern "C" fn compile_aot(base: u32, types: u32, room: u32) -> u64 {
     })
 }
 
-/// Uses the AOT regions that [`compile_aot`] made (1), as it does unless told, or not
+/// Uses the AOT regions that [`compile_aot`] made (1), which is the default, or not
 /// (0).
 #[unsafe(no_mangle)]
 pub extern "C" fn enable_aot(on: u32) -> u32 {
@@ -467,7 +467,7 @@ pub extern "C" fn registers() -> u32 {
 
 /// A translated region, as the module `jit::emit` makes it: node,
 /// page, what it is context, budget.
-type Region = unsafe extern "C" fn(u32, u64, *mut VmContext, i64) -> u32;
+type RegionFn = unsafe extern "C" fn(u32, u64, *mut VmContext, i64) -> u32;
 
 /// The call of the translator; see [`jit::enter`].
 #[inline(always)]
@@ -500,7 +500,7 @@ pub fn region(
     // table. The embedder put a function that `emit` wrote there, announced its
     // number, and never removes it; `Op::Enter` is made from announced numbers
     // only. A number of no function, or of one of another type, traps.
-    let function = unsafe { std::mem::transmute::<usize, Region>(inst.imm as u32 as usize) };
+    let function = unsafe { std::mem::transmute::<usize, RegionFn>(inst.imm as u32 as usize) };
     // SAFETY: the function works on nothing but these objects. Registers and
     // cursor it finds at their constant addresses, which are those given here;
     // RAM through slots of the TLB, which hold offsets inside of it only.

@@ -39,8 +39,8 @@ fn run(code: &[u8]) -> u64 {
     let mut host = MemoryHost::new(1);
     host.step_ns = 100;
     let mut machine = Machine::new(&config, host);
-    let place = machine.bus.ram.slice_mut(RAM_BASE, code.len());
-    place.expect("RAM").copy_from_slice(code);
+    let bytes = machine.bus.ram.slice_mut(RAM_BASE, code.len());
+    bytes.expect("RAM").copy_from_slice(code);
     let mut left = BUDGET;
     while left > 0 {
         let before = machine.cpu.retired();
@@ -74,8 +74,8 @@ fn programs_pass_in_small_steps() {
         let mut host = MemoryHost::new(1);
         host.step_ns = 100;
         let mut machine = Machine::new(&config, host);
-        let place = machine.bus.ram.slice_mut(RAM_BASE, code.len());
-        place.expect("RAM").copy_from_slice(&code);
+        let bytes = machine.bus.ram.slice_mut(RAM_BASE, code.len());
+        bytes.expect("RAM").copy_from_slice(&code);
         let end = (0..BUDGET).find(|_| {
             let status = machine.run(1);
             machine.cpu.flush(&mut machine.bus);
@@ -123,8 +123,8 @@ fn binaries_are_those_of_their_sources() {
         assert!(copier.status().expect("objcopy").success(), "{name}");
         let built = std::fs::read(built).expect("what was built");
         if rewrite {
-            let place = folder().join(name).with_extension("bin");
-            std::fs::write(place, built).expect("the folder of the programs");
+            let path = folder().join(name).with_extension("bin");
+            std::fs::write(path, built).expect("the folder of the programs");
         } else {
             assert!(built == binary(name), "{name}: binary and source differ");
         }

@@ -1,6 +1,6 @@
-//! A bounded ring of bytes.
+//! Byte ring, bounded.
 
-/// A bounded first-in first-out queue of bytes in one fixed piece of memory.
+/// A bounded first-in first-out queue of bytes in one fixed buffer.
 ///
 /// Both ends can work in place: the writer fills [`ByteRing::space`] and
 /// [commits](ByteRing::commit), the reader looks at [`ByteRing::front`] and

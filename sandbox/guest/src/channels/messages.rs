@@ -1,4 +1,4 @@
-//! A bounded ring of messages.
+//! Message ring, bounded.
 
 /// Bytes before each message: its length and its tag, little-endian 32-bit.
 const HEADER_BYTES: usize = 8;
@@ -53,7 +53,7 @@ impl MessageRing {
     /// ever). An earlier reservation is given up.
     pub fn reserve(&mut self, len: usize) -> Option<&mut [u8]> {
         self.reserved = None;
-        let start = self.place(slot_bytes(len)?)?;
+        let start = self.find_space(slot_bytes(len)?)?;
         self.reserved = Some((start, len));
         let at = start + HEADER_BYTES;
         Some(&mut self.data[at..at + len])
@@ -61,7 +61,9 @@ impl MessageRing {
 
     /// Whether a message of `len` bytes fits now.
     pub fn fits(&self, len: usize) -> bool {
-        slot_bytes(len).and_then(|slot| self.place(slot)).is_some()
+        slot_bytes(len)
+            .and_then(|slot| self.find_space(slot))
+            .is_some()
     }
 
     /// Ends the reservation: its first `len` bytes are the message. `false`,
@@ -140,7 +142,7 @@ impl MessageRing {
     }
 
     /// Where a slot of that size would go.
-    fn place(&self, slot: usize) -> Option<usize> {
+    fn find_space(&self, slot: usize) -> Option<usize> {
         let fits =
             |start: usize, end: usize| end.checked_sub(start)?.checked_sub(slot).map(|_| start);
         if self.high.is_some() {

@@ -1,4 +1,4 @@
-//! The channels between the machine and its embedder.
+//! Channels between the machine and its embedder.
 //!
 //! Console and agent port are byte streams, the network carries frames and 9p
 //! carries messages. Each direction is a bounded ring in the machine's own

@@ -6,7 +6,7 @@ use crate::hart::Hart;
 use crate::hart::csr::{EXTERNAL, TIMER};
 use crate::hart::trap::Trap;
 use crate::host::Host;
-use crate::interp::blocks::{self, Code, NONE};
+use crate::interp::blocks::{self, DecodedCode, NONE};
 use crate::interp::exec::{self, Exit};
 use crate::interp::fuse;
 use crate::interp::inst::Op;
@@ -44,7 +44,7 @@ pub enum Pause {
 pub struct Cpu {
     /// Architectural state.
     pub hart: Hart,
-    code: Code,
+    code: DecodedCode,
     /// Instructions that lie on two pages.
     page_crossing: PageCrossing,
     /// Stays empty; see [`exec::run_alone`].
@@ -63,7 +63,7 @@ impl Cpu {
     pub fn new(pc: u64, ram_bytes: usize) -> Self {
         Self {
             hart: Hart::new(pc),
-            code: Code::new(ram_bytes),
+            code: DecodedCode::new(ram_bytes),
             page_crossing: PageCrossing::default(),
             nowhere: ExecTlb::default(),
             translator: Translator::default(),
@@ -283,12 +283,12 @@ impl Cpu {
         if inst.op == Op::PageCrossing {
             return self.run_page_crossing(bus);
         }
-        let place = self.code.place(at.block, at.index);
-        let pc = at.pc.wrapping_add(place.distance as i64 as u64);
-        let after = pc.wrapping_add(u64::from(place.length));
+        let location = self.code.location(at.block, at.index);
+        let pc = at.pc.wrapping_add(location.distance as i64 as u64);
+        let after = pc.wrapping_add(u64::from(location.length));
         let ends = inst.op.ends_block();
         // What leaves the block here is counted here.
-        let count = i64::from(place.before) + 1;
+        let count = i64::from(location.before) + 1;
         self.hart.at.budget -= count;
         let result = slow::execute(&mut self.hart, bus, &inst, pc);
         if !ends && matches!(result, Ok(Flow::Next | Flow::Device)) {

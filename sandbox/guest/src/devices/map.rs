@@ -1,4 +1,4 @@
-//! The guest's physical address map: the only place that says where a device
+//! Physical address map of the guest: the only place that says where a device
 //! is and which interrupt it has.
 //!
 //! The bus dispatches by it and the [device tree](crate::fdt) is made from it.
@@ -9,7 +9,7 @@ use crate::devices::VirtioDevice;
 
 /// What answers at an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Target {
+pub(crate) enum MmioTarget {
     /// The goldfish real-time clock.
     Rtc,
     /// The VM generation identifier.
@@ -22,9 +22,9 @@ pub(crate) enum Target {
 
 /// A row of the map.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Region {
+pub(crate) struct MmioRegion {
     /// What answers.
-    pub target: Target,
+    pub target: MmioTarget,
     /// Node name in the device tree, without the unit address.
     pub name: &'static str,
     /// The `compatible` strings of the node.
@@ -46,25 +46,25 @@ pub(crate) const VMGENID_IRQ: u32 = 12;
 pub(crate) const LAST_IRQ: u32 = 31;
 
 /// The devices that do not speak virtio.
-const PLATFORM: [Region; 3] = [
-    Region {
-        target: Target::Rtc,
+const PLATFORM: [MmioRegion; 3] = [
+    MmioRegion {
+        target: MmioTarget::Rtc,
         name: "rtc",
         compatible: &["google,goldfish-rtc"],
         base: 0x0010_1000,
         size: 0x1000,
         irq: Some(RTC_IRQ),
     },
-    Region {
-        target: Target::VmGenId,
+    MmioRegion {
+        target: MmioTarget::VmGenId,
         name: "vmgenid",
         compatible: &["microsoft,vmgenid"],
         base: 0x0010_2000,
         size: 0x1000,
         irq: Some(VMGENID_IRQ),
     },
-    Region {
-        target: Target::Plic,
+    MmioRegion {
+        target: MmioTarget::Plic,
         name: "interrupt-controller",
         compatible: &["sifive,plic-1.0.0", "riscv,plic0"],
         base: 0x0c00_0000,
@@ -74,7 +74,7 @@ const PLATFORM: [Region; 3] = [
 ];
 
 /// The map, by rising address.
-pub(crate) const REGIONS: [Region; PLATFORM.len() + VirtioDevice::ALL.len()] = {
+pub(crate) const REGIONS: [MmioRegion; PLATFORM.len() + VirtioDevice::ALL.len()] = {
     let mut regions = [PLATFORM[0]; PLATFORM.len() + VirtioDevice::ALL.len()];
     let mut at = 0;
     while at < regions.len() {
@@ -89,9 +89,9 @@ pub(crate) const REGIONS: [Region; PLATFORM.len() + VirtioDevice::ALL.len()] = {
 };
 
 /// A virtio-mmio window: 4 KiB each.
-const fn virtio(device: VirtioDevice) -> Region {
-    Region {
-        target: Target::Virtio(device),
+const fn virtio(device: VirtioDevice) -> MmioRegion {
+    MmioRegion {
+        target: MmioTarget::Virtio(device),
         name: "virtio_mmio",
         compatible: &["virtio,mmio"],
         base: 0x1000_1000 + device as u64 * 0x1000,
@@ -106,7 +106,7 @@ pub(crate) const fn virtio_irq(device: VirtioDevice) -> u32 {
 }
 
 /// What answers at a guest physical address, and the offset in it.
-pub(crate) fn find(addr: u64) -> Option<(&'static Region, u64)> {
+pub(crate) fn find(addr: u64) -> Option<(&'static MmioRegion, u64)> {
     REGIONS.iter().find_map(|region| {
         let offset = addr.checked_sub(region.base)?;
         (offset < region.size).then_some((region, offset))
@@ -115,7 +115,7 @@ pub(crate) fn find(addr: u64) -> Option<(&'static Region, u64)> {
 
 /// The row of what answers.
 #[cfg(any(test, feature = "fuzzing"))]
-pub(crate) fn region(target: Target) -> &'static Region {
+pub(crate) fn region(target: MmioTarget) -> &'static MmioRegion {
     let found = REGIONS.iter().find(|region| region.target == target);
     found.unwrap_or(&REGIONS[0])
 }

@@ -1,4 +1,4 @@
-//! The devices: what they are is in their own files, where they are in the
+//! Devices: what they are is in their own files, where they are in the
 //! [address map](crate::devices::map), and how the hart reaches them in the
 //! [bus](crate::bus).
 

@@ -1,4 +1,4 @@
-//! The platform-level interrupt controller (RISC-V PLIC specification 1.0.0),
+//! Platform-level interrupt controller (RISC-V PLIC specification 1.0.0),
 //! with one context: supervisor mode of hart 0.
 //!
 //! Devices drive a level or give a pulse. There is no M-mode context, because

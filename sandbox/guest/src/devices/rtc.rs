@@ -1,4 +1,4 @@
-//! The goldfish real-time clock (QEMU `docs/specs` and Linux
+//! Goldfish real-time clock (QEMU `docs/specs` and Linux
 //! `drivers/rtc/rtc-goldfish.c`): wall time in nanoseconds, and an alarm.
 //!
 //! Time is asked of the host at each read, so it is right after a restore. A

@@ -1,4 +1,4 @@
-//! The VM generation identifier (Microsoft, "Virtual Machine Generation ID";
+//! VM generation identifier (Microsoft, "Virtual Machine Generation ID";
 //! device tree binding `microsoft,vmgenid`): 16 bytes that change when the
 //! guest was restored from a snapshot. The guest then mixes them into its
 //! entropy pool.

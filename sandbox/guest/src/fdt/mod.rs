@@ -1,4 +1,4 @@
-//! The flattened device tree (Devicetree specification 0.4, chapter 5) that
+//! Flattened device tree (Devicetree specification 0.4, chapter 5) that
 //! tells the kernel what the [address map](crate::devices::map) holds.
 
 mod writer;
@@ -7,7 +7,7 @@ mod writer;
 mod reader;
 
 use crate::bus::TIMEBASE_HZ;
-use crate::devices::map::{LAST_IRQ, REGIONS, Region, Target};
+use crate::devices::map::{LAST_IRQ, MmioRegion, MmioTarget, REGIONS};
 use crate::interp::slow::ZERO_BLOCK;
 use crate::ram::RAM_BASE;
 use std::ops::Range;
@@ -109,7 +109,7 @@ fn cpus(tree: &mut Writer) {
     tree.end();
 }
 
-fn device(tree: &mut Writer, region: &Region) {
+fn device(tree: &mut Writer, region: &MmioRegion) {
     tree.begin(&format!("{}@{:x}", region.name, region.base));
     tree.strings("compatible", region.compatible);
     tree.wide("reg", &[region.base, region.size]);
@@ -117,7 +117,7 @@ fn device(tree: &mut Writer, region: &Region) {
         tree.cells("interrupt-parent", &[PLIC]);
         tree.cells("interrupts", &[irq]);
     }
-    if region.target == Target::Plic {
+    if region.target == MmioTarget::Plic {
         tree.cells("#interrupt-cells", &[1]);
         tree.cells("#address-cells", &[0]);
         tree.property("interrupt-controller", &[]);
@@ -130,11 +130,11 @@ fn device(tree: &mut Writer, region: &Region) {
 
 #[cfg(test)]
 mod tests {
-    use super::reader::Node;
+    use super::reader::TreeNode;
     use super::*;
 
-    fn tree(config: &FdtConfig<'_>) -> Node {
-        Node::parse(&build(config))
+    fn tree(config: &FdtConfig<'_>) -> TreeNode {
+        TreeNode::parse(&build(config))
     }
 
     #[test]

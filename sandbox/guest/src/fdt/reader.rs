@@ -1,4 +1,4 @@
-//! Reads a blob back, for tests: only what the specification says, nothing of
+//! Reader of device trees, for tests: only what the specification says, nothing of
 //! the writer's own.
 
 use super::writer::{BEGIN_NODE, END, END_NODE, MAGIC, PROP, VERSIONS};
@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 
 /// A node with all below it.
 #[derive(Debug, Default)]
-pub(super) struct Node {
+pub(super) struct TreeNode {
     /// Values by name.
     pub properties: BTreeMap<String, Vec<u8>>,
     /// Nodes by name, unit address included.
-    pub children: BTreeMap<String, Node>,
+    pub children: BTreeMap<String, TreeNode>,
 }
 
 struct Walk<'a> {
@@ -31,7 +31,7 @@ fn text(blob: &[u8], at: usize) -> String {
     String::from_utf8(blob[at..at + len].to_vec()).expect("ASCII")
 }
 
-impl Node {
+impl TreeNode {
     /// Reads a blob; panics at the first thing that is wrong.
     pub(super) fn parse(blob: &[u8]) -> Self {
         assert_eq!(word(blob, 0), MAGIC);
@@ -98,8 +98,8 @@ impl Walk<'_> {
         name
     }
 
-    fn node(&mut self) -> Node {
-        let mut node = Node::default();
+    fn node(&mut self) -> TreeNode {
+        let mut node = TreeNode::default();
         loop {
             match self.next() {
                 PROP => {

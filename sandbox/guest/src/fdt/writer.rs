@@ -1,4 +1,4 @@
-//! Writes nodes and properties in the flat form.
+//! Writer of device trees: nodes and properties in the flat form.
 
 /// First word of a blob (section 5.2).
 pub(super) const MAGIC: u32 = 0xd00d_feed;

@@ -1,4 +1,4 @@
-//! Any bytes, read as choices.
+//! Fuzz input: any bytes, read as choices.
 
 /// Reads choices from bytes; past their end all choices are zero.
 #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! The supervisor binary interface, served by the emulator.
+//! SBI (supervisor binary interface), served by the emulator.
 //!
 //! RISC-V SBI 2.0: base, TIME, IPI, RFENCE, HSM and SRST for one hart. Legacy
 //! calls and the debug console are not there on purpose: without them Linux

@@ -1,4 +1,4 @@
-//! A host whose clocks and randomness its owner sets.
+//! Host in memory, whose clocks and randomness its owner sets.
 //!
 //! It makes runs repeatable: tests move time by hand, and the same seed gives
 //! the same "random" bytes. It is not fit for guests that need secrets.
@@ -16,7 +16,7 @@ pub struct MemoryHost {
     pub step_ns: u64,
     /// The bytes of its one disk, whichever is asked for.
     pub disk: Vec<u8>,
-    /// Lengths of the pieces of memory that the guest gave back.
+    /// Lengths of the ranges of memory that the guest gave back.
     pub released: Vec<usize>,
     state: u64,
 }

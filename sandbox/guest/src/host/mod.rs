@@ -1,4 +1,4 @@
-//! What the machine asks of the world around it: two clocks, randomness, and the
+//! Host interface of the machine: two clocks, randomness, and the
 //! sectors of its disks.
 //!
 //! Everything else (console bytes, frames, file requests) travels through the
@@ -51,7 +51,7 @@ pub trait Host {
         false
     }
 
-    /// The guest does not use this piece of its memory. Its contents may change
+    /// The guest does not use this range of its memory. Its contents may change
     /// to anything that the guest may know.
     fn release(&mut self, _memory: &mut [u8]) {}
 }

@@ -1,4 +1,4 @@
-//! From bits to typed instructions.
+//! Decoder: from bits to typed instructions.
 
 use super::compressed;
 use super::inst::{Inst, Op, SINK};

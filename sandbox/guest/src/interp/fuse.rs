@@ -1,4 +1,5 @@
-//! Fusing: neighbours in a block that one turn of the interpreter's loop runs.
+//! Macro-op fusion: neighbours in a block that one iteration of the interpreter's loop
+//! runs.
 //!
 //! Half of the interpreter's time goes into finding the code of the next
 //! operation. The pairs here, and runs of loads or stores with one base

@@ -1,4 +1,4 @@
-//! The typed instruction that the interpreter runs.
+//! Decoded instruction, as the interpreter runs it.
 //!
 //! Eight bytes: an operation, three register numbers and an immediate. Decoding
 //! has already sign-extended immediates, expanded compressed instructions,

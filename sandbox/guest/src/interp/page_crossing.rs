@@ -1,8 +1,8 @@
-//! Instructions of four bytes whose halves lie on two pages: each is a block of
+//! Page-crossing instructions, four bytes whose halves lie on two pages: each is a block of
 //! its own that belongs to no page, known by its bits. Whoever runs one reads the
 //! halves anew, because either page may change or be another one by then.
 
-use super::blocks::{Code, NONE};
+use super::blocks::{DecodedCode, NONE};
 use super::decode;
 
 /// Bits that choose a slot.
@@ -19,7 +19,7 @@ const SPREAD: u32 = 0x9e37_79b1;
 #[derive(Debug)]
 pub(crate) struct PageCrossing {
     /// The instructions.
-    pub code: Code,
+    pub code: DecodedCode,
     /// Bits and block of what was decoded last in each slot.
     known: Box<[(u32, u32)]>,
     count: u32,
@@ -28,7 +28,7 @@ pub(crate) struct PageCrossing {
 impl Default for PageCrossing {
     fn default() -> Self {
         Self {
-            code: Code::new(0),
+            code: DecodedCode::new(0),
             known: vec![(0, NONE); 1 << SLOT_BITS].into(),
             count: 0,
         }

@@ -1,4 +1,4 @@
-//! One instruction with everything at hand: what the fast loop left because it
+//! Slow path, one instruction with everything at hand: what the fast loop left because it
 //! misses a TLB, touches a device, crosses a page, or changes the hart's state.
 
 use super::fp;
@@ -319,8 +319,8 @@ fn store_split<H: Host>(
     let bytes = value.to_le_bytes();
     let parts = [(low, 0..first), (high, first..size)];
     for (pa, range) in parts {
-        let place = bus.ram.slice_mut(pa, range.len());
-        place
+        let target = bus.ram.slice_mut(pa, range.len());
+        target
             .ok_or(Access::Write.access_fault(va))?
             .copy_from_slice(&bytes[range]);
     }

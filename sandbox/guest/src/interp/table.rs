@@ -1,4 +1,4 @@
-//! The table of the instruction set: RV64IMAFD, Zicsr, Zifencei and what an
+//! Instruction set table: RV64IMAFD, Zicsr, Zifencei and what an
 //! S-mode kernel needs of the privileged instructions.
 //!
 //! One row an instruction: which bits are fixed, what they are, how the rest is

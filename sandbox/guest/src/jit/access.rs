@@ -1,4 +1,4 @@
-//! Accesses that share one look into the TLB: those off one register that does not
+//! Access groups that share one TLB look-up: those off one register that does not
 //! change between them, in a block or along a path that no other jump joins.
 //!
 //! The first of a group checks that all of them are on one page, which the TLB

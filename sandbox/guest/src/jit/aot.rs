@@ -7,7 +7,7 @@
 
 use super::context::ContextLayout;
 use super::emit::OptLevel;
-use super::profile::{Page, Profile};
+use super::profile::{Profile, ProfiledPage};
 use super::region::Region;
 use super::structure;
 use super::{MAX_MODULE, emit};
@@ -142,14 +142,14 @@ impl AotRegions {
 }
 
 /// How many samples the hot ones of these pages have.
-fn hot_samples(pages: &[(usize, &Page)]) -> u64 {
+fn hot_samples(pages: &[(usize, &ProfiledPage)]) -> u64 {
     let all = pages.iter().map(|(_, known)| u64::from(known.samples));
     all.sum::<u64>() * HOT_PERCENT / 100
 }
 
 /// The optimisation level of a page's functions, where so many samples are left to
 /// hot pages.
-fn opt_level(hot: &mut u64, known: &Page) -> OptLevel {
+fn opt_level(hot: &mut u64, known: &ProfiledPage) -> OptLevel {
     let opt_level = if *hot > 0 {
         OptLevel::Speed
     } else {
@@ -165,7 +165,7 @@ fn page_bytes(ram: &Ram, page: usize) -> Option<&[u8]> {
 
 /// Regions that cover all entries of a page, as few as possible. Where one jumps
 /// into another, that has an entry, too.
-fn regions(bytes: &[u8], known: &Page) -> Vec<Region> {
+fn regions(bytes: &[u8], known: &ProfiledPage) -> Vec<Region> {
     let mut entries = known.entries.clone();
     loop {
         let found = cover(bytes, known, &entries);
@@ -182,7 +182,7 @@ fn regions(bytes: &[u8], known: &Page) -> Vec<Region> {
 }
 
 /// Regions that cover these entries.
-fn cover(bytes: &[u8], known: &Page, entries: &BTreeSet<u16>) -> Vec<Region> {
+fn cover(bytes: &[u8], known: &ProfiledPage, entries: &BTreeSet<u16>) -> Vec<Region> {
     let mut found = Vec::new();
     let mut left = entries.clone();
     while !left.is_empty() {

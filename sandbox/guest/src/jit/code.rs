@@ -1,4 +1,4 @@
-//! WebAssembly as bytes: as much of the binary format as translated regions
+//! WebAssembly encoder: as much of the binary format as translated regions
 //! need (WebAssembly core specification, chapter "Binary Format").
 
 pub(super) use a99_guest_abi::{Signature, Value as Type};
@@ -93,11 +93,11 @@ pub(super) mod op {
 
 /// A growing run of code.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Code {
+pub(super) struct WasmCode {
     bytes: Vec<u8>,
 }
 
-impl Code {
+impl WasmCode {
     /// The bytes so far.
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes
@@ -212,8 +212,8 @@ pub(super) const EXPORT: &str = "region";
 
 /// A function as it stands in a code section: the locals after its parameters,
 /// given as runs of one type, and its body.
-pub(super) fn function(locals: &[(u32, Type)], body: &Code) -> Vec<u8> {
-    let mut function = Code::default();
+pub(super) fn function(locals: &[(u32, Type)], body: &WasmCode) -> Vec<u8> {
+    let mut function = WasmCode::default();
     function.unsigned(locals.len() as u32);
     for (count, kind) in locals {
         function.unsigned(*count).op(*kind as u8);
@@ -224,7 +224,7 @@ pub(super) fn function(locals: &[(u32, Type)], body: &Code) -> Vec<u8> {
 
 /// A module of one function, of the first of `types`.
 pub(super) fn module(types: &[Signature], function: &[u8]) -> Vec<u8> {
-    let mut kinds = Code::default();
+    let mut kinds = WasmCode::default();
     kinds.unsigned(types.len() as u32);
     for (parameters, results) in types {
         kinds.op(0x60);
@@ -233,7 +233,7 @@ pub(super) fn module(types: &[Signature], function: &[u8]) -> Vec<u8> {
             kinds.block(&bytes);
         }
     }
-    let mut imports = Code::default();
+    let mut imports = WasmCode::default();
     let (from, memory, table) = (IMPORT_MODULE, IMPORT_MEMORY, IMPORT_TABLE);
     imports.unsigned(2);
     // At least one page; at least one function reference.
@@ -241,11 +241,11 @@ pub(super) fn module(types: &[Signature], function: &[u8]) -> Vec<u8> {
     imports.ops(&[0x02, 0x00, 0x01]);
     imports.block(from.as_bytes()).block(table.as_bytes());
     imports.ops(&[0x01, 0x70, 0x00, 0x01]);
-    let mut exports = Code::default();
+    let mut exports = WasmCode::default();
     exports.unsigned(1).block(EXPORT.as_bytes()).ops(&[0, 0]);
-    let mut code = Code::default();
+    let mut code = WasmCode::default();
     code.unsigned(1).block(function);
-    let mut module = Code::default();
+    let mut module = WasmCode::default();
     module.ops(b"\0asm\x01\0\0\0");
     module.section(1, kinds.bytes());
     module.section(2, imports.bytes());
@@ -262,11 +262,11 @@ mod tests {
     /// Examples of the DWARF standard, section "Variable Length Data".
     #[test]
     fn numbers() {
-        let unsigned = |n| Code::default().unsigned(n).bytes().to_vec();
+        let unsigned = |n| WasmCode::default().unsigned(n).bytes().to_vec();
         assert_eq!(unsigned(127), [127]);
         assert_eq!(unsigned(128), [0x80, 1]);
         assert_eq!(unsigned(12857), [0xb9, 0x64]);
-        let signed = |n| Code::default().signed(n).bytes().to_vec();
+        let signed = |n| WasmCode::default().signed(n).bytes().to_vec();
         assert_eq!(signed(2), [2]);
         assert_eq!(signed(-2), [0x7e]);
         assert_eq!(signed(127), [0xff, 0]);

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 /// What is known of a page of code.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Page {
+pub struct ProfiledPage {
     /// Samples taken in it.
     pub samples: u32,
     /// Offsets of the blocks that ran.
@@ -22,7 +22,7 @@ pub struct Page {
 /// What is known of all pages, by number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Profile {
-    pages: BTreeMap<u32, Page>,
+    pages: BTreeMap<u32, ProfiledPage>,
     /// Targets of jumps that were noted: address space and address.
     targets: HashSet<(u64, u64)>,
 }
@@ -31,7 +31,7 @@ pub struct Profile {
 const ENTRY: u16 = 1 << 15;
 
 impl Profile {
-    fn page(&mut self, page: usize) -> &mut Page {
+    fn page(&mut self, page: usize) -> &mut ProfiledPage {
         self.pages.entry(page as u32).or_default()
     }
 
@@ -57,14 +57,14 @@ impl Profile {
 
     /// The pages that have samples, those first that have most for each block that
     /// ran: a loop deserves its room more than what is large.
-    pub fn hottest(&self) -> Vec<(usize, &Page)> {
-        let warm = self.pages.iter().filter(|(_, page)| page.samples > 0);
-        let mut pages: Vec<_> = warm
+    pub fn hottest(&self) -> Vec<(usize, &ProfiledPage)> {
+        let sampled = self.pages.iter().filter(|(_, page)| page.samples > 0);
+        let mut pages: Vec<_> = sampled
             .map(|(number, page)| (*number as usize, page))
             .collect();
         // The room that a page takes grows with its blocks.
         let density =
-            |page: &Page| (u64::from(page.samples) << 16) / page.blocks.len().max(1) as u64;
+            |page: &ProfiledPage| (u64::from(page.samples) << 16) / page.blocks.len().max(1) as u64;
         pages.sort_by_key(|(number, page)| (std::cmp::Reverse(density(page)), *number));
         pages
     }

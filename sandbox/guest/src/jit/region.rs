@@ -1,4 +1,4 @@
-//! What belongs to a region: the code of a page that direct jumps reach from
+//! Region selection: the code of a page that direct jumps reach from
 //! its entries, as a graph of basic blocks.
 //!
 //! The page is decoded anew from memory: this knows nothing of how the

@@ -3,7 +3,7 @@
 /// Pages that are watched at a time.
 const PAGES: usize = 512;
 
-/// Offsets of a page that are told apart.
+/// Offsets of a page that are counted apart.
 const OFFSETS: usize = 16;
 
 /// Threshold: samples that make an offset an entry of its hot page's region.
@@ -11,7 +11,7 @@ const ENTRY_THRESHOLD: u16 = 3;
 
 /// Samples of a page.
 #[derive(Clone, Copy, Debug, Default)]
-struct Page {
+struct SampledPage {
     number: u32,
     total: u16,
     /// Offsets and samples.
@@ -21,19 +21,19 @@ struct Page {
 /// Samples by page; see the module. Pages share slots: the last one wins.
 #[derive(Debug, Default)]
 pub(super) struct Sampler {
-    pages: Vec<Page>,
+    pages: Vec<SampledPage>,
 }
 
 impl Sampler {
-    fn page(&mut self, number: u32) -> &mut Page {
+    fn page(&mut self, number: u32) -> &mut SampledPage {
         if self.pages.is_empty() {
-            self.pages = vec![Page::default(); PAGES];
+            self.pages = vec![SampledPage::default(); PAGES];
         }
         let page = &mut self.pages[number as usize % PAGES];
         if page.number != number {
-            *page = Page {
+            *page = SampledPage {
                 number,
-                ..Page::default()
+                ..SampledPage::default()
             };
         }
         page
@@ -44,22 +44,22 @@ impl Sampler {
         let page = self.page(page);
         page.total = page.total.saturating_add(1);
         // Its slot, else the coldest, which may be empty.
-        let is_it = |place: &(u16, u16)| place.0 == offset && place.1 > 0;
-        let rank = |place: &&mut (u16, u16)| (!is_it(place), place.1);
-        if let Some(place) = page.offsets.iter_mut().min_by_key(rank) {
-            if !is_it(place) {
-                *place = (offset, 0);
+        let is_it = |counter: &(u16, u16)| counter.0 == offset && counter.1 > 0;
+        let rank = |counter: &&mut (u16, u16)| (!is_it(counter), counter.1);
+        if let Some(counter) = page.offsets.iter_mut().min_by_key(rank) {
+            if !is_it(counter) {
+                *counter = (offset, 0);
             }
-            place.1 += 1;
+            counter.1 += 1;
         }
         page.total
     }
 
     /// Drops the samples of a page.
     pub(super) fn flush_page(&mut self, page: u32) {
-        *self.page(page) = Page {
+        *self.page(page) = SampledPage {
             number: page,
-            ..Page::default()
+            ..SampledPage::default()
         };
     }
 
@@ -67,11 +67,11 @@ impl Sampler {
     pub(super) fn take(&mut self, page: u32) -> Vec<u16> {
         let offsets = self.page(page).offsets;
         self.flush_page(page);
-        let most = offsets.iter().map(|place| place.1).max().unwrap_or(0);
+        let most = offsets.iter().map(|counter| counter.1).max().unwrap_or(0);
         let hot = offsets
             .iter()
-            .filter(|place| place.1 > 0 && place.1 >= ENTRY_THRESHOLD.min(most));
-        let mut offsets: Vec<u16> = hot.map(|place| place.0).collect();
+            .filter(|counter| counter.1 > 0 && counter.1 >= ENTRY_THRESHOLD.min(most));
+        let mut offsets: Vec<u16> = hot.map(|counter| counter.0).collect();
         offsets.sort_unstable();
         offsets
     }

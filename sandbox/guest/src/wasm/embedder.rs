@@ -1,4 +1,4 @@
-//! What the embedder provides, as the machine sees it.
+//! Embedder's functions, as the machine calls them.
 
 use crate::host::{Disk, Host};
 

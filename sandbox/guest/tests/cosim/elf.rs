@@ -1,4 +1,4 @@
-//! A static ELF with one segment.
+//! ELF writer: a static one with one segment.
 
 use a99_guest::RAM_BASE;
 use std::fs::{File, Permissions, set_permissions};

@@ -1,8 +1,8 @@
-//! Random programs that use every instruction a user program may.
+//! Generator of random programs that use every instruction a user program may.
 //!
 //! Reserved registers: `sp` and `s0` point into the data that loads and stores
 //! use, `tp` is where the next result is logged, `t1` points at an aligned
-//! place for atomics. BlockCache go forward over at most two instructions, but for
+//! place for atomics. Jumps go forward over at most two instructions, but for
 //! the short loops around an instruction that is written over.
 
 use super::random::Random;

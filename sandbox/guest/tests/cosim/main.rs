@@ -1,4 +1,4 @@
-//! Random instruction sequences on our hart and on QEMU's, compared.
+//! Co-simulation: random instruction sequences on our hart and on QEMU's, compared.
 //!
 //! A sequence becomes a static ELF that `qemu-riscv64` runs as a user program;
 //! our machine runs the same bytes at the same address, bare. Each instruction

@@ -1,4 +1,4 @@
-//! The memory balloon (virtio 1.2 section 5.5), for one purpose: the guest
+//! Memory balloon (virtio 1.2 section 5.5), for one purpose: the guest
 //! reports memory that it does not use, and the embedder may take it back. What
 //! the guest finds there when it uses the memory again is undefined, and it knows
 //! that.
@@ -61,7 +61,7 @@ fn give_back<H: Host>(env: &mut Env<'_, H>, addr: u64, len: usize) {
 
 impl Device for Balloon {
     const ID: u32 = 5;
-    // A driver of Linux reports 32 pieces at once and needs as many descriptors.
+    // A driver of Linux reports 32 ranges at once and needs as many descriptors.
     const QUEUE_SIZES: &'static [u16] = &[16, 16, 32];
 
     fn features(&self) -> u64 {

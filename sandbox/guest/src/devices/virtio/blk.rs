@@ -1,4 +1,4 @@
-//! A disk (virtio 1.2 section 5.2), whose sectors the embedder keeps.
+//! Block device (virtio 1.2 section 5.2), whose sectors the embedder keeps.
 //!
 //! Each request is answered before the driver's notification returns: the
 //! embedder copies straight between its file and guest memory. So that a guest
@@ -24,7 +24,7 @@ const MAX_SEGMENTS: u32 = QUEUE_SIZE as u32 - 2;
 const MAX_RANGES: u32 = 32;
 /// Sectors of such a range: 1 GiB.
 const MAX_RANGE_SECTORS: u32 = 1 << 21;
-/// Bytes that are moved before the embedder has its turn.
+/// Bytes that are moved before control goes back to the embedder.
 const MAX_BYTES_AT_ONCE: u64 = 4 << 20;
 
 /// Features (section 5.2.3).
@@ -64,7 +64,7 @@ pub struct Blk {
     sectors: u64,
     config: [u8; CONFIG_BYTES],
     chain: Chain,
-    /// Whether requests wait for the embedder to have had its turn.
+    /// Whether requests wait until control was back at the embedder.
     held_back: bool,
 }
 
@@ -97,7 +97,7 @@ impl Blk {
         blk
     }
 
-    /// Another number of sectors. The driver must be told
+    /// Another number of sectors. The driver must be notified
     /// ([`Mmio::tell_config`](super::mmio::Mmio::tell_config)).
     pub fn resize(&mut self, sectors: u64) {
         self.sectors = sectors;
@@ -134,16 +134,16 @@ impl Blk {
         }
     }
 
-    /// The place of `len` bytes on the disk, if all of them are on it and whole
+    /// The offset of `len` bytes on the disk, if all of them are on it and whole
     /// sectors.
-    fn place(&self, sector: u64, len: u64) -> Option<u64> {
+    fn offset(&self, sector: u64, len: u64) -> Option<u64> {
         let end = sector.checked_add(len.div_ceil(SECTOR_BYTES))?;
         let fits = end <= self.sectors && len.is_multiple_of(SECTOR_BYTES);
         fits.then(|| sector.saturating_mul(SECTOR_BYTES))
     }
 
     fn read<H: Host>(&self, sector: u64, len: usize, env: &mut Env<'_, H>) -> bool {
-        let Some(mut offset) = self.place(sector, len as u64) else {
+        let Some(mut offset) = self.offset(sector, len as u64) else {
             return false;
         };
         let mut left = len;
@@ -164,7 +164,7 @@ impl Blk {
 
     fn write<H: Host>(&self, sector: u64, env: &mut Env<'_, H>) -> bool {
         let len = self.chain.readable_len() - HEADER_BYTES;
-        let Some(mut offset) = self.place(sector, len as u64) else {
+        let Some(mut offset) = self.offset(sector, len as u64) else {
             return false;
         };
         let mut skip = HEADER_BYTES;
@@ -198,9 +198,9 @@ impl Blk {
             let sector = u64::from_le_bytes([s0, s1, s2, s3, s4, s5, s6, s7]);
             let sectors = u32::from_le_bytes([n0, n1, n2, n3]);
             let len = u64::from(sectors) * SECTOR_BYTES;
-            let place = self.place(sector, len);
-            let place = place.filter(|_| sectors <= MAX_RANGE_SECTORS);
-            place.is_some_and(|offset| env.host.disk_discard(self.disk, offset, len, zero))
+            let offset = self.offset(sector, len);
+            let offset = offset.filter(|_| sectors <= MAX_RANGE_SECTORS);
+            offset.is_some_and(|offset| env.host.disk_discard(self.disk, offset, len, zero))
         })
     }
 }

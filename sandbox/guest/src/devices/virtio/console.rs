@@ -1,4 +1,4 @@
-//! The console device with several ports (virtio 1.2 section 5.3): port 0 is
+//! Console device with several ports (virtio 1.2 section 5.3): port 0 is
 //! the console `hvc0`, port 1 a byte channel of its own for the agent in the
 //! guest, found there by its name [`AGENT_PORT`].
 //!
@@ -75,7 +75,7 @@ impl Console {
         console
     }
 
-    /// Changes the size of the terminal; the guest is told at the next poll.
+    /// Changes the size of the terminal; the guest is notified at the next poll.
     pub fn resize(&mut self, columns: u16, rows: u16) {
         self.columns = columns;
         self.rows = rows;

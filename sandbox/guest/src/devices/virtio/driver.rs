@@ -1,4 +1,4 @@
-//! The driver's side of a virtqueue, for tests: it allots descriptors, adds
+//! Driver's side of a virtqueue, for tests: it allots descriptors, adds
 //! buffers and takes back what the device returns, as Linux does.
 
 use super::mmio::{Device, F_EVENT_IDX, F_INDIRECT_DESC, F_VERSION_1, Mmio, status};
@@ -15,7 +15,7 @@ const AVAIL: u64 = 0x4000;
 const USED: u64 = 0x8000;
 const BUFFERS: u64 = 0x1_0000;
 
-/// A driver of one queue, with its own piece of RAM.
+/// A driver of one queue, with its own range of RAM.
 #[derive(Debug)]
 pub(super) struct Driver {
     base: u64,

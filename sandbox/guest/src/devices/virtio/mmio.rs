@@ -1,4 +1,4 @@
-//! The MMIO transport, version 2 (virtio 1.2 section 4.2), and the life of a
+//! MMIO transport, version 2 (virtio 1.2 section 4.2), and the life of a
 //! device (sections 2.1 and 3.1).
 
 use super::queue::{Queue, QueueFault};

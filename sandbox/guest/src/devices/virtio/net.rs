@@ -1,4 +1,4 @@
-//! The network interface (virtio 1.2 section 5.1): whole Ethernet frames, one
+//! Network device (virtio 1.2 section 5.1): whole Ethernet frames, one
 //! queue pair, checksum offload both ways.
 //!
 //! The host computes checksums far faster than the guest's emulated hart. No

@@ -1,4 +1,4 @@
-//! The 9p channel (virtio 1.2 section 5.13 names the device; its layout is
+//! 9p device (virtio 1.2 section 5.13 names the device; its layout is
 //! that of Linux `net/9p/trans_virtio.c`): requests go to the embedder as
 //! messages, in any number at once, and its answers to the buffers that came
 //! with each request.

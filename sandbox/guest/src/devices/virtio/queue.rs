@@ -1,4 +1,4 @@
-//! A split virtqueue, seen from the device (virtio 1.2 section 2.7), with
+//! Split virtqueue, seen from the device (virtio 1.2 section 2.7), with
 //! indirect descriptors and event indices.
 //!
 //! Packed virtqueues are not offered. The queue's memory is the guest's: each
@@ -39,7 +39,7 @@ pub enum QueueFault {
     Protocol,
 }
 
-/// A piece of guest memory, known to be RAM.
+/// A segment of guest memory, known to be RAM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
     /// Guest physical address.
@@ -74,7 +74,7 @@ impl Chain {
     /// many bytes of `buf` were filled.
     pub fn read(&self, ram: &Ram, skip: usize, buf: &mut [u8]) -> usize {
         let mut done = 0;
-        for (addr, len) in pieces(&self.readable, skip, buf.len()) {
+        for (addr, len) in segments(&self.readable, skip, buf.len()) {
             let Some(from) = ram.slice(addr, len) else {
                 break;
             };
@@ -88,7 +88,7 @@ impl Chain {
     /// answer is how many there was room for.
     pub fn write(&self, ram: &mut Ram, skip: usize, bytes: &[u8]) -> usize {
         let mut done = 0;
-        for (addr, len) in pieces(&self.writable, skip, bytes.len()) {
+        for (addr, len) in segments(&self.writable, skip, bytes.len()) {
             let Some(to) = ram.slice_mut(addr, len) else {
                 break;
             };
@@ -105,7 +105,7 @@ fn total(segments: &[Segment]) -> usize {
 }
 
 /// The parts of `segments` that `len` bytes after the first `skip` cover.
-fn pieces(
+fn segments(
     segments: &[Segment],
     mut skip: usize,
     mut len: usize,
@@ -138,8 +138,8 @@ pub struct Queue {
     event_idx: bool,
     next_avail: u16,
     next_used: u16,
-    /// `next_used` when the driver was last told; `None` before.
-    told: Option<u16>,
+    /// `next_used` when the driver was last signalled; `None` before.
+    signalled: Option<u16>,
     /// Whether a buffer was given back since.
     news: bool,
 }
@@ -157,7 +157,7 @@ impl Queue {
             event_idx: false,
             next_avail: 0,
             next_used: 0,
-            told: None,
+            signalled: None,
             news: false,
         }
     }
@@ -184,7 +184,7 @@ impl Queue {
         self.event_idx = event_idx;
         self.next_avail = 0;
         self.next_used = 0;
-        self.told = None;
+        self.signalled = None;
         self.news = false;
         self.ready = true;
         Ok(())
@@ -301,7 +301,7 @@ impl Queue {
             let flags = ram.read_u16(self.driver).unwrap_or(0);
             return flags & AVAIL_F_NO_INTERRUPT == 0;
         }
-        let old = self.told.replace(self.next_used);
+        let old = self.signalled.replace(self.next_used);
         let used_event = ram.read_u16(self.driver + 4 + 2 * u64::from(self.size));
         let (Some(old), Some(event)) = (old, used_event) else {
             return true;
@@ -561,13 +561,13 @@ mod tests {
         let mut queue = driver.queue(&ram, true);
         let used_event = queue.driver + 4 + 16;
         ram.write_u16(used_event, 2).expect("RAM");
-        let mut told = Vec::new();
+        let mut signalled = Vec::new();
         for _ in 0..5 {
             serve(&mut queue, &mut driver, &mut ram);
-            told.push(queue.take_interrupt(&ram));
+            signalled.push(queue.take_interrupt(&ram));
         }
-        // The first is always told: nothing is known of what came before.
-        assert_eq!(told, [true, false, true, false, false]);
+        // The first is always signalled: nothing is known of what came before.
+        assert_eq!(signalled, [true, false, true, false, false]);
         let avail_event = queue.device + 4 + 64;
         queue.available(&mut ram).expect("fine");
         assert_eq!(ram.read_u16(avail_event), Some(5));

@@ -1,4 +1,4 @@
-//! The entropy source (virtio 1.2 section 5.4).
+//! Entropy device (virtio 1.2 section 5.4).
 
 use super::mmio::Device;
 use super::queue::{Chain, Queue, QueueFault};

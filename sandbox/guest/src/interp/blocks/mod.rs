@@ -1,4 +1,4 @@
-//! Pre-decoded blocks, keyed by physical page.
+//! Decoded blocks, keyed by physical page.
 //!
 //! A block is a run of instructions inside one page with one entry and several
 //! exits: it goes on behind branches that are not taken, and at the targets of
@@ -36,7 +36,7 @@ const MAX_JOINTS: usize = 4;
 /// block lies in one line.
 const LINE: usize = 256;
 
-/// Lines of the arena at most: a million slots, 11 MB with their places.
+/// Lines of the arena at most: a million slots, 11 MB with their locations.
 const MAX_LINES: usize = (1 << 20) / LINE;
 
 /// Bytes of a page that share a chain: about as many as a block has, so that
@@ -66,11 +66,11 @@ pub(crate) fn first(block: u32) -> u8 {
 /// Where the instruction of a slot is: its distance in bytes from the start of
 /// the block, with the lowest bit set if it is four bytes long; and how many
 /// instructions the block runs before it.
-type PackedPlace = [u8; 3];
+type PackedLocation = [u8; 3];
 
 /// Where an instruction of a block is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct InstLocation {
     /// Bytes from the block's start, either way.
     pub distance: i16,
     /// Its length in bytes.
@@ -79,13 +79,13 @@ pub(crate) struct Place {
     pub before: u8,
 }
 
-impl Place {
-    fn pack(self) -> PackedPlace {
+impl InstLocation {
+    fn pack(self) -> PackedLocation {
         let [low, high] = (self.distance | i16::from(self.length == 4)).to_le_bytes();
         [low, high, self.before]
     }
 
-    fn unpack([low, high, before]: PackedPlace) -> Self {
+    fn unpack([low, high, before]: PackedLocation) -> Self {
         let packed = i16::from_le_bytes([low, high]);
         Self {
             distance: packed & !1,
@@ -103,7 +103,7 @@ pub(crate) fn slot(block: u32, index: u8) -> u32 {
 /// All decoded code.
 ///
 /// A block is known by the slot of its header; the low byte of that number is
-/// the place in the line. The header's `imm` is the next block of the chain, its
+/// the index in the line. The header's `imm` is the next block of the chain, its
 /// offset in the page is in `rs1` and `rs2`.
 ///
 /// Behind each branch and jump lies the slot of its exit, and where a block ends
@@ -115,9 +115,9 @@ pub(crate) fn slot(block: u32, index: u8) -> u32 {
 /// | `rd` | instructions that have been run |
 /// | `rs1`, `rs2` | bytes from the block's start to what follows in memory |
 #[derive(Debug)]
-pub(crate) struct Code {
+pub(crate) struct DecodedCode {
     lines: Vec<Line>,
-    places: Vec<[PackedPlace; LINE]>,
+    locations: Vec<[PackedLocation; LINE]>,
     /// Slots in use of the last line.
     used: usize,
     tables: Vec<[u32; CHAINS]>,
@@ -130,7 +130,7 @@ pub(crate) struct Code {
     joints: usize,
 }
 
-impl Code {
+impl DecodedCode {
     /// No code yet, for a RAM of `bytes` bytes.
     pub(crate) fn new(bytes: usize) -> Self {
         // Room for all: memory not written to costs nothing, growing would leave
@@ -138,7 +138,7 @@ impl Code {
         let lines = if bytes > 0 { MAX_LINES } else { 0 };
         Self {
             lines: Vec::with_capacity(lines),
-            places: Vec::with_capacity(lines),
+            locations: Vec::with_capacity(lines),
             used: LINE,
             tables: Vec::new(),
             free: Vec::new(),
@@ -155,8 +155,8 @@ impl Code {
     }
 
     /// Where an instruction of a block is.
-    pub(crate) fn place(&self, block: u32, index: u8) -> Place {
-        Place::unpack(self.places[block as usize / LINE][usize::from(index)])
+    pub(crate) fn location(&self, block: u32, index: u8) -> InstLocation {
+        InstLocation::unpack(self.locations[block as usize / LINE][usize::from(index)])
     }
 
     /// The block at `offset` of a table's page.
@@ -228,14 +228,14 @@ impl Code {
             ..Inst::of(Op::Nop)
         };
         self.lines.fill([zero; LINE]);
-        self.places.fill([[0; 3]; LINE]);
+        self.locations.fill([[0; 3]; LINE]);
         self.tables.fill([0; CHAINS]);
         self.reset();
     }
 
     fn reset(&mut self) {
         self.lines.clear();
-        self.places.clear();
+        self.locations.clear();
         self.used = LINE;
         self.tables.clear();
         self.owners.clear();
@@ -291,7 +291,7 @@ impl Code {
                 0 => Inst::of(Op::PageCrossing),
                 count => exit(self.link_to(table, path.at as i64), count, path.distance()),
             };
-            self.push(inst, path.place(0));
+            self.push(inst, path.location(0));
         }
         fuse(&mut self.lines[number as usize / LINE][start..self.used]);
         let chain = &mut self.tables[table as usize][offset / CHAIN_BYTES];
@@ -308,7 +308,7 @@ impl Code {
         let Some(inst) = relative(inst, path.distance()) else {
             return Then::Stop;
         };
-        let place = path.place(length);
+        let location = path.location(length);
         path.at += usize::from(length);
         path.count += 1;
         let after = path.distance();
@@ -319,16 +319,16 @@ impl Code {
             // What is left of the jump is the address that it keeps.
             if inst.rd != SINK {
                 let (op, imm) = (Op::Auipc, after.into());
-                self.push(Inst { op, imm, ..inst }, place);
+                self.push(Inst { op, imm, ..inst }, location);
             }
             return Then::GoOn;
         }
-        self.push(inst, place);
+        self.push(inst, location);
         if inst.op == Op::Jalr {
-            self.push(exit(CROSS, path.count, after), place);
+            self.push(exit(CROSS, path.count, after), location);
         } else if inst.op == Op::Jal || inst.op.is_branch() {
             let link = self.link_to(table, target);
-            self.push(exit(link, path.count, after), place);
+            self.push(exit(link, path.count, after), location);
         }
         if !inst.op.is_branch() {
             return if inst.op.ends_block() {
@@ -391,12 +391,12 @@ impl Code {
     pub(crate) fn stub(&mut self, page: usize, offset: usize, function: u32, node: u8) -> u32 {
         let table = self.table(page);
         let number = self.begin();
-        let place = Place {
+        let location = InstLocation {
             distance: 0,
             length: 2,
             before: 0,
         };
-        self.push(Inst::of(Op::End), place);
+        self.push(Inst::of(Op::End), location);
         self.enter(number, function, node);
         let chain = &mut self.tables[table as usize][offset / CHAIN_BYTES];
         let sibling = std::mem::replace(chain, number);
@@ -421,14 +421,14 @@ impl Code {
     /// lookup.
     pub(crate) fn hold(&mut self, inst: Inst, length: u8) -> u32 {
         let number = self.begin();
-        let place = Place {
+        let location = InstLocation {
             distance: 0,
             length,
             before: 0,
         };
-        self.push(inst, place);
+        self.push(inst, location);
         for _ in 0..2 {
-            self.push(exit(NONE, 1, length.into()), place);
+            self.push(exit(NONE, 1, length.into()), location);
         }
         self.set_header(number, 0, NONE);
         number
@@ -438,7 +438,7 @@ impl Code {
     fn begin(&mut self) -> u32 {
         if self.used + usize::from(HEADER) + MAX_BLOCK > LINE {
             self.lines.push([Inst::of(Op::End); LINE]);
-            self.places.push([[0; 3]; LINE]);
+            self.locations.push([[0; 3]; LINE]);
             self.used = 0;
         }
         let number = (self.lines.len() - 1) * LINE + self.used;
@@ -457,10 +457,10 @@ impl Code {
         };
     }
 
-    fn push(&mut self, inst: Inst, place: Place) {
-        if let (Some(line), Some(places)) = (self.lines.last_mut(), self.places.last_mut()) {
+    fn push(&mut self, inst: Inst, location: InstLocation) {
+        if let (Some(line), Some(locations)) = (self.lines.last_mut(), self.locations.last_mut()) {
             line[self.used] = inst;
-            places[self.used] = place.pack();
+            locations[self.used] = location.pack();
             self.used += 1;
         }
     }
@@ -483,9 +483,9 @@ impl Path {
         (self.at as i64 - self.start as i64) as i16
     }
 
-    /// The place of the next instruction.
-    fn place(&self, length: u8) -> Place {
-        Place {
+    /// The location of the next instruction.
+    fn location(&self, length: u8) -> InstLocation {
+        InstLocation {
             distance: self.distance(),
             length,
             before: self.count,

@@ -4,12 +4,12 @@ use super::*;
 use crate::ram::RAM_BASE;
 
 /// A block of page 0, decoded from words at offsets.
-fn block(words: &[(u64, u32)], offset: usize) -> (Code, u32, Vec<Inst>) {
+fn block(words: &[(u64, u32)], offset: usize) -> (DecodedCode, u32, Vec<Inst>) {
     let mut ram = Ram::new(2 * PAGE_SIZE);
     for (at, word) in words {
         ram.write_u32(RAM_BASE + at, *word);
     }
-    let mut code = Code::new(ram.size());
+    let mut code = DecodedCode::new(ram.size());
     let number = code.build(&ram, 0, offset);
     let slots = code.line(number)[usize::from(first(number))..].to_vec();
     (code, number, slots)
@@ -48,8 +48,8 @@ fn goes_on_at_jumps_and_behind_branches() {
     // The way back is not known before it is taken.
     assert_eq!(slots[4], exit(NONE, 5, 40));
     assert_eq!(slots[6], exit(CROSS, 6, 44));
-    let jalr = code.place(number, first(number) + 5);
-    let expected = Place {
+    let jalr = code.location(number, first(number) + 5);
+    let expected = InstLocation {
         distance: 40,
         length: 4,
         before: 5,
@@ -60,12 +60,12 @@ fn goes_on_at_jumps_and_behind_branches() {
 #[test]
 fn places_keep_what_they_are_given() {
     for (distance, length, before) in [(-4096, 4, 70), (-2, 2, 0), (0, 4, 1), (4094, 2, 63)] {
-        let place = Place {
+        let location = InstLocation {
             distance,
             length,
             before,
         };
-        assert_eq!(Place::unpack(place.pack()), place);
+        assert_eq!(InstLocation::unpack(location.pack()), location);
     }
 }
 
@@ -75,7 +75,7 @@ fn exits_lead_to_blocks_that_are_there() {
     for (at, word) in [(0, ADDI), (4, ADDI), (36, BACK_TO_0), (40, RETURN)] {
         ram.write_u32(RAM_BASE + at, word);
     }
-    let mut code = Code::new(ram.size());
+    let mut code = DecodedCode::new(ram.size());
     let head = code.build(&ram, 0, 0);
     let after = code.build(&ram, 0, 40);
     let branch = code.build(&ram, 0, 36);

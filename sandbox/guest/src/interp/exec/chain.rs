@@ -1,18 +1,18 @@
-//! The loop itself: one `match` over typed instructions.
+//! Dispatch loop: one `match` over typed instructions.
 
-use super::{Exit, Parts, exit_loop, jump_target, plain};
+use super::{Exit, LoopState, exit_loop, jump_target, plain};
 use crate::hart::csr::Bank;
 use crate::hart::{Cursor, NO_RESERVATION};
 use crate::interp::alu;
-use crate::interp::blocks::{self, CROSS, Code, ELSEWHERE, NONE};
+use crate::interp::blocks::{self, CROSS, DecodedCode, ELSEWHERE, NONE};
 use crate::interp::fp;
 use crate::interp::inst::Op;
 use crate::jit;
 use crate::ram::PAGE_SIZE;
 
 /// Runs blocks from the cursor on.
-pub(super) fn chain(parts: Parts<'_>, code: &Code, ram: &mut [u8]) -> Exit {
-    let Parts {
+pub(super) fn chain(parts: LoopState<'_>, code: &DecodedCode, ram: &mut [u8]) -> Exit {
+    let LoopState {
         x,
         bank: Bank { mode, csr, fp },
         data,

@@ -1,4 +1,4 @@
-//! The fast loop: runs blocks until something needs more than registers and
+//! Fast path of the interpreter: runs blocks until something needs more than registers and
 //! memory that a TLB knows.
 //!
 //! One `match` over typed instructions. Whatever may trap, miss or touch a
@@ -7,7 +7,7 @@
 
 mod chain;
 
-use super::blocks::{Code, NONE};
+use super::blocks::{DecodedCode, NONE};
 use crate::hart::csr::Bank;
 use crate::hart::{Cursor, Hart, Registers};
 use crate::mmu::tlb::{DataTlbs, ExecTlb, MMU_INDEXES, Tlbs};
@@ -29,25 +29,25 @@ pub(crate) enum Exit {
 }
 
 /// Runs from the cursor on, which must name a block.
-pub(crate) fn run(hart: &mut Hart, code: &Code, ram: &mut [u8]) -> Exit {
-    chain::chain(Parts::of(hart, None), code, ram)
+pub(crate) fn run(hart: &mut Hart, code: &DecodedCode, ram: &mut [u8]) -> Exit {
+    chain::chain(LoopState::of(hart, None), code, ram)
 }
 
 /// Runs a block of `alone`, which is on no page: `nowhere` is an empty TLB, so
 /// that a jump out of the block leaves the loop and is looked up elsewhere.
 pub(crate) fn run_alone(
     hart: &mut Hart,
-    (alone, block): (&Code, u32),
+    (alone, block): (&DecodedCode, u32),
     nowhere: &mut ExecTlb,
     ram: &mut [u8],
 ) -> Exit {
     hart.at.block = block;
     hart.at.inside = false;
-    chain::chain(Parts::of(hart, Some(nowhere)), alone, ram)
+    chain::chain(LoopState::of(hart, Some(nowhere)), alone, ram)
 }
 
 /// What the loop works on.
-struct Parts<'a> {
+struct LoopState<'a> {
     x: &'a mut Registers,
     bank: Bank<'a>,
     data: &'a [DataTlbs; MMU_INDEXES],
@@ -55,7 +55,7 @@ struct Parts<'a> {
     at: &'a mut Cursor,
 }
 
-impl<'a> Parts<'a> {
+impl<'a> LoopState<'a> {
     /// Those of a hart; its instruction TLB may be replaced.
     fn of(hart: &'a mut Hart, exec: Option<&'a mut ExecTlb>) -> Self {
         let mode = hart.mode;
@@ -78,7 +78,7 @@ impl<'a> Parts<'a> {
 
 /// The block at `pc`, if its page is in the TLB.
 #[inline(always)]
-fn jump_target(exec: &mut ExecTlb, code: &Code, pc: u64) -> Option<u32> {
+fn jump_target(exec: &mut ExecTlb, code: &DecodedCode, pc: u64) -> Option<u32> {
     if let Some(found) = exec.cached_block(pc) {
         return Some(found);
     }
@@ -89,7 +89,7 @@ fn jump_target(exec: &mut ExecTlb, code: &Code, pc: u64) -> Option<u32> {
 
 /// The instructions at `pc`, not their translation, if they are decoded.
 #[inline(always)]
-fn plain(exec: &ExecTlb, code: &Code, pc: u64) -> Option<u32> {
+fn plain(exec: &ExecTlb, code: &DecodedCode, pc: u64) -> Option<u32> {
     code.find_plain(exec.find(pc)?, pc as usize & (PAGE_SIZE - 1))
 }
 

@@ -1,4 +1,4 @@
-//! Conversions, comparisons and classification.
+//! Conversions, comparisons and classification of floating-point numbers.
 
 use super::format::{Float, Num, Rounding, flag, is_nan, is_signaling, quiet_nan, unpack};
 use super::soft::{round, shift_rounding, with_sign};

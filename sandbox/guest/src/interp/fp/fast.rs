@@ -1,4 +1,4 @@
-//! Host arithmetic where it provably gives the same bits and flags.
+//! Hardfloat: host arithmetic where it provably gives the same bits and flags.
 //!
 //! The host rounds to nearest even and shows no flags. Its result is right when
 //! that is the mode asked for; of the flags only *inexact* can then be raised,

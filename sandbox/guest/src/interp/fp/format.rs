@@ -1,4 +1,4 @@
-//! The two formats, and numbers taken apart.
+//! Floating-point formats, and numbers taken apart.
 
 /// Accrued exception flags, as in `fflags`.
 pub(crate) mod flag {

@@ -1,4 +1,4 @@
-//! IEEE 754 arithmetic on bit patterns, with integers only.
+//! Softfloat: IEEE 754 arithmetic on bit patterns, with integers only.
 //!
 //! Exact results are made as a sign, an exponent and up to 128 bits of
 //! significand, and rounded once, in [`round`]. That is slower than the host's

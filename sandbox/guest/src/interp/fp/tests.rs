@@ -1,4 +1,4 @@
-//! The integer arithmetic against the host's, and the fast paths against the
+//! Tests of floating point: integer arithmetic against the host's, and the fast paths against the
 //! integer arithmetic; corner cases of the manual by hand.
 
 use super::convert::{Int, classify, equal, extremum, from_int, less, to_format, to_int};

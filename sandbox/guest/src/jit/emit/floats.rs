@@ -1,4 +1,4 @@
-//! Floating-point instructions as WebAssembly: loads, stores, moves and signs, and
+//! Code generation for floating-point instructions: loads, stores, moves and signs, and
 //! the double precision arithmetic in which the host's cannot differ. All else
 //! is done by the interpreter's own arithmetic, as a call.
 

@@ -22,7 +22,7 @@ pub(super) mod ops;
 mod registers;
 
 use super::access::Groups;
-use super::code::{self, Code, Type, op};
+use super::code::{self, Type, WasmCode, op};
 use super::context::{CONTEXT_READ, CONTEXT_WRITE, ContextLayout};
 use super::emit::ops::pack;
 use super::exits::returns;
@@ -125,7 +125,7 @@ struct Open {
 
 /// Writes a function.
 pub(super) struct Emitter<'a> {
-    pub code: Code,
+    pub code: WasmCode,
     pub layout: &'a ContextLayout,
     pub region: &'a Region,
     pub opt_level: OptLevel,
@@ -191,7 +191,7 @@ pub(super) fn function(region: &Region, layout: &ContextLayout, opt_level: OptLe
     let groups = Groups::find(region, joined);
     let group_count = groups.len() as u32;
     let mut emitter = Emitter {
-        code: Code::default(),
+        code: WasmCode::default(),
         layout,
         region,
         opt_level,

@@ -1,4 +1,4 @@
-//! Instructions as WebAssembly.
+//! Code generation for single instructions.
 
 use crate::hart::NO_RESERVATION;
 use crate::hart::csr;
@@ -92,10 +92,10 @@ impl Emitter<'_> {
     fn csr(&mut self, step: &Step) {
         let inst = &step.inst;
         if matches!(inst.op, Op::Csrrw | Op::Csrrs | Op::Csrrc) {
-            self.tell(inst.rs1);
+            self.write_back(inst.rs1);
         }
         // The call replaces it, or leaves it.
-        self.tell(inst.rd);
+        self.write_back(inst.rd);
         self.call(self.layout.helpers.csr, inst);
         self.code.op(I32_EQZ);
         self.exit_if(step.offset, INTERPRET, self.rest);
@@ -119,7 +119,7 @@ impl Emitter<'_> {
         use Op::*;
         let word = [I64_EXTEND32_S];
         // Shifts of words: the amount is five bits.
-        let amount = |code: &mut crate::jit::code::Code| {
+        let amount = |code: &mut crate::jit::code::WasmCode| {
             code.i64(31).op(I64_AND);
         };
         let code = &mut self.code;

@@ -1,4 +1,4 @@
-//! Guest registers in locals: when they are loaded and stored.
+//! Register allocation, guest registers in locals: when they are loaded and stored.
 
 use super::{Emitter, OptLevel};
 use crate::interp::inst::{Inst, Op, SINK};
@@ -84,17 +84,17 @@ impl Emitter<'_> {
         }
     }
 
-    /// Stores to the hart what it does not know yet.
+    /// Stores to the hart what it does not have yet.
     pub(crate) fn flush(&mut self) {
         let dirty = std::mem::take(&mut self.dirty);
         self.spill(dirty);
     }
 
-    /// Stores a register to the hart, if that does not know it yet.
-    pub(crate) fn tell(&mut self, number: u8) {
-        let told = self.dirty & 1u32.checked_shl(number.into()).unwrap_or(0);
-        self.spill(told);
-        self.dirty &= !told;
+    /// Stores a register to the hart, if that does not have it yet.
+    pub(crate) fn write_back(&mut self, number: u8) {
+        let unsaved = self.dirty & 1u32.checked_shl(number.into()).unwrap_or(0);
+        self.spill(unsaved);
+        self.dirty &= !unsaved;
     }
 
     /// Stores registers to the hart.

@@ -1,4 +1,4 @@
-//! From virtual pages to offsets in RAM.
+//! Data TLB, from virtual pages to offsets in RAM.
 
 use super::PAGE_MASK;
 use crate::ram::PAGE_SHIFT;

@@ -1,4 +1,4 @@
-//! The two queues of a port, each moving bytes between the guest's buffers and
+//! Port of the console, its two queues, each moving bytes between the guest's buffers and
 //! a ring.
 
 use crate::channels::ByteRing;

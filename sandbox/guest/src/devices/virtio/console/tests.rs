@@ -1,3 +1,5 @@
+//! Tests of the console device.
+
 use super::*;
 use crate::channels::CONSOLE_RING_BYTES;
 use crate::devices::virtio::driver::Rig;
@@ -92,7 +94,7 @@ fn input_waits_for_an_open_port_and_for_buffers() {
 }
 
 #[test]
-fn output_is_binary_and_the_agents_kicks() {
+fn output_is_binary_and_the_agents_asks_for_an_early_exit() {
     let mut rig = open();
     rig.channels.take_early_exit();
     let all: Vec<u8> = (0..=255).collect();
