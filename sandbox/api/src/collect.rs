@@ -102,7 +102,7 @@ struct Feeder {
 }
 
 impl Feeder {
-    /// There is that much more credit. The end of the guest is told by an event.
+    /// There is that much more credit. The end of the guest comes as an event.
     fn feed(&mut self, credit: usize) {
         if self.given > self.bytes.len() {
             return;
@@ -115,7 +115,7 @@ impl Feeder {
         self.given = end;
         if end == self.bytes.len() {
             let _ = self.handle.send(Request::StdinEnd);
-            // Nothing is left, and its end is told.
+            // Nothing is left, and its end is sent.
             self.bytes = Vec::new();
             self.given = 1;
         }

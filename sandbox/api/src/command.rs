@@ -158,7 +158,7 @@ impl Command {
         collect(&self.guest, request, stdin, spawn_options, cancel).await
     }
 
-    /// Starts it, to follow its streams. That it cannot be started is told by
+    /// Starts it, to follow its streams. That it cannot be started is reported by
     /// the process. The sandbox's limit of output does not count here: what is
     /// not read holds the command back.
     ///

@@ -46,7 +46,7 @@
 //! - a program in the background that prints while a command runs is mixed into
 //!   its output;
 //! - a terminal makes two bytes of each line end, which are made one again;
-//! - an exit status of the container's own command is not told, and there is no
+//! - an exit status of the container's own command is not reported, and there is no
 //!   size of the terminal to set;
 //! - arguments, environment and mounts together have 1,024 bytes;
 //! - permission bits, locks and ownership do not pass through mounts;

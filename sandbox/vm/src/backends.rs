@@ -16,7 +16,7 @@ pub trait NetBackend: Send {
     /// guest's thread is woken once there is.
     fn send(&mut self, frame: &[u8]) -> bool;
 
-    /// The next frame for the guest, and whether its checksums need no look.
+    /// The next frame for the guest, and whether its checksums are known to be right.
     fn receive(&mut self) -> Option<(Vec<u8>, bool)>;
 }
 

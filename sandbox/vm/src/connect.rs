@@ -159,7 +159,7 @@ fn serve(
     Ok((Some(server), guests))
 }
 
-/// The network as the guest is told to set it up.
+/// The network as the guest is to set it up.
 fn addresses(config: &net::Config) -> Network {
     Network {
         address: net::GUEST.octets(),

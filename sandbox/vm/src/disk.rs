@@ -23,7 +23,7 @@ const MAX_BYTES: u64 = 1 << 40;
 /// A size is rounded up to whole blocks of the guest's file system.
 const BLOCK_BYTES: u64 = 4096;
 
-/// Where disks are unless told: on a disk, not in memory as `/tmp` often is
+/// Where disks are by default: on a disk, not in memory as `/tmp` often is
 /// (Filesystem Hierarchy Standard 3.0, section 5.15).
 const FOLDER: &str = "/var/tmp";
 

@@ -17,7 +17,7 @@ pub enum VmCode {
     EmulatorTrap,
     /// The emulator or the host's agent broke the protocol between them.
     Protocol,
-    /// The guest runs and does not answer, or does not end what it is told to
+    /// The guest runs and does not answer, or does not end what it is asked to
     /// end. It was stopped.
     Unresponsive,
     /// The guest did not get ready in time.

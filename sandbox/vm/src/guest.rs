@@ -56,7 +56,7 @@ const NET_POLL_INTERVAL_NS: u64 = 2_000_000;
 /// How a guest goes on from its image.
 #[derive(Debug)]
 pub struct Setup {
-    /// What its agent is told; time and entropy are filled in.
+    /// What its agent is sent; time and entropy are filled in.
     pub resume: Resume,
     /// When hot code of the guest is compiled.
     pub translate: Translate,
@@ -112,7 +112,7 @@ pub(super) struct Guest {
     net_full: bool,
     /// When its hot code is compiled.
     translate: Translate,
-    /// The id under which it was told to resume.
+    /// The id of the request to resume.
     resumed_as: u64,
 }
 
@@ -226,7 +226,7 @@ impl Guest {
         request.encode(id, &mut self.outbox);
     }
 
-    /// The id under which it was told to resume.
+    /// The id of the request to resume.
     pub(crate) fn resumed_as(&self) -> u64 {
         self.resumed_as
     }
@@ -447,7 +447,7 @@ pub(super) fn expect_ok(answer: u32, what: &str) -> Result<(), VmError> {
 }
 
 /// Tells the emulator, which uses the AOT regions of its image and translates
-/// nothing unless told.
+/// nothing by default.
 fn start_translating(emulator: &mut Emulator, translate: Translate) -> Result<(), VmError> {
     if translate == Translate::Off {
         let answer = emulator.call(abi::ENABLE_AOT, 0u32)?;

@@ -162,11 +162,11 @@ impl Emulator {
                     number
                 }
             };
-            let told = self
+            let result = self
                 .exports
                 .translated
                 .call(&mut self.store, (ticket, number));
-            told.map_err(|error| self.trap(&error))?;
+            result.map_err(|error| self.trap(&error))?;
         }
     }
 

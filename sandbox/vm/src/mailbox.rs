@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 /// An event of a command, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// It runs, as that process of the guest. Not told of a script.
+    /// It runs, as that process of the guest. A script has none.
     Started(u32),
     /// It wrote that.
     Output(Stream, Vec<u8>),

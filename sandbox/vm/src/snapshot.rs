@@ -38,7 +38,7 @@ const BUSY_STEPS: u32 = 1000;
 /// that the snapshot shows no trace of it.
 ///
 /// # Errors
-/// [`VmError`]; a guest that does not get ready is told with its console.
+/// [`VmError`]; that of a guest that does not get ready has its console.
 pub(super) fn snapshot(
     engine: &Engine,
     emulator: &[u8],

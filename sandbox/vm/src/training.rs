@@ -84,7 +84,7 @@ fn environment() -> Result<(Setup, TempDir), VmError> {
         mounts: vec![Mount::new(MOUNT, folder.path(), MountMode::ReadWrite)],
         network: net::Config::new(policy),
     };
-    // The guest's turns look for frames by themselves.
+    // The guest's steps poll for frames by themselves.
     let connected = backends.connect(None, &Arc::new(Mailbox::default()), &OnceLock::new())?;
     let variable = (PORT.as_bytes().to_vec(), port.to_string().into_bytes());
     let setup = Setup {

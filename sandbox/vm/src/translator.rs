@@ -83,7 +83,7 @@ impl Translate {
         matches!(self, Self::Auto | Self::On)
     }
 
-    /// What the emulator is told: samples that make a page hot, the million
+    /// What the emulator is given: samples that make a page hot, the million
     /// instructions before the first, and whether functions are to be small.
     pub(super) fn policy(self) -> (u32, u32, u32) {
         match self {

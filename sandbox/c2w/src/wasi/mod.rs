@@ -8,7 +8,7 @@
 //! clocks and within our limits: calls that end at once and reach nothing. All else
 //! is ours: images must find their sockets at high numbers that never fail, and
 //! their directories after the standard streams at the same time; what waits must
-//! hear of a stop; and files are held beneath their mounts.
+//! end at a stop; and files are held beneath their mounts.
 //! Our functions answer each address outside of memory with a number; those of
 //! wasmtime-wasi end the program, as the standard has it, and at clocks that there
 //! are not.
