@@ -2,7 +2,7 @@
 //! are given exactly.
 
 use super::data::PLAIN_MODE;
-use super::git::Place;
+use super::git::GitPlace;
 use super::host::Node;
 use super::wire::{MAX_TARGET_BYTES, Reader, Writer};
 use super::{Fid, Server};
@@ -21,9 +21,9 @@ impl Server {
     ///
     /// # Errors
     /// `EPERM`.
-    pub(super) fn check_new_entry(&self, dir: &Node, name: &[u8]) -> Result<Place, Errno> {
+    pub(super) fn check_new_entry(&self, dir: &Node, name: &[u8]) -> Result<GitPlace, Errno> {
         let place = self.git_place(dir, name)?;
-        let refused = matches!(place, Place::Protected | Place::Dot);
+        let refused = matches!(place, GitPlace::Protected | GitPlace::Dot);
         match refused || self.completes_git(dir, name)? {
             true => Err(self.refuse_git(dir, name)),
             false => Ok(place),
@@ -72,7 +72,7 @@ impl Server {
         let dir = self.writable_dir(fid)?;
         // A link in a git directory would let another folder pass for a part
         // of it.
-        if self.check_new_entry(dir, name)? != Place::Outside {
+        if self.check_new_entry(dir, name)? != GitPlace::Outside {
             return Err(self.refuse_git(dir, name));
         }
         self.spent(dir).check_entry()?;
@@ -109,7 +109,7 @@ impl Server {
         // A second name must not make a protected file writable.
         self.check_change(node)?;
         let place = self.check_new_entry(dir, name)?;
-        if node.kind != FileType::RegularFile && place != Place::Outside {
+        if node.kind != FileType::RegularFile && place != GitPlace::Outside {
             return Err(self.refuse_git(dir, name));
         }
         let (folder, number) = self.host.handle(node.as_fd());

@@ -80,7 +80,7 @@ const PARTS: [&str; 4] = ["head", "objects", "refs", "commondir"];
 
 /// How a path stands to the git directory that it lies in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum GitPlace {
     /// In none.
     Outside,
     /// It is one, by its name.
@@ -100,7 +100,7 @@ enum Way<'a> {
 
 /// Where the absolute path `path` lies. `stands` says whether a folder on the
 /// way is a git directory by what is in it.
-pub fn place(path: &Path, stands: &dyn Fn(&Path) -> bool) -> Place {
+pub fn git_place(path: &Path, stands: &dyn Fn(&Path) -> bool) -> GitPlace {
     let mut way = Way::Outside;
     let mut folder = PathBuf::from("/");
     let mut dot = false;
@@ -109,7 +109,7 @@ pub fn place(path: &Path, stands: &dyn Fn(&Path) -> bool) -> Place {
             continue;
         };
         way = match way {
-            Way::In(names) if !names.is_empty() && !leads_on(&names) => return Place::Protected,
+            Way::In(names) if !names.is_empty() && !leads_on(&names) => return GitPlace::Protected,
             Way::In(names) if names.is_empty() => Way::In(names),
             _ if stands(&folder) => Way::In(Vec::new()),
             way => way,
@@ -126,10 +126,10 @@ pub fn place(path: &Path, stands: &dyn Fn(&Path) -> bool) -> Place {
         };
     }
     match way {
-        _ if dot => Place::Dot,
-        Way::Outside => Place::Outside,
-        Way::In(names) if is_data(&names) => Place::Inside,
-        Way::In(_) => Place::Protected,
+        _ if dot => GitPlace::Dot,
+        Way::Outside => GitPlace::Outside,
+        Way::In(names) if is_data(&names) => GitPlace::Inside,
+        Way::In(_) => GitPlace::Protected,
     }
 }
 
@@ -268,31 +268,31 @@ impl GitWrites {
 mod tests {
     use super::*;
 
-    fn at(path: &str) -> Place {
-        place(Path::new(path), &|folder| folder.ends_with("bare"))
+    fn at(path: &str) -> GitPlace {
+        git_place(Path::new(path), &|folder| folder.ends_with("bare"))
     }
 
     #[test]
     fn places() {
         for (path, expected) in [
-            ("/a/b", Place::Outside),
-            ("/a/config", Place::Outside),
-            ("/a/bare", Place::Outside),
-            ("/a/.git", Place::Dot),
-            ("/a/.git/index", Place::Inside),
-            ("/a/.git/index.lock", Place::Inside),
-            ("/a/.git/refs/heads/config", Place::Inside),
-            ("/a/.git/objects/ab/cdef", Place::Inside),
-            ("/a/.git/objects/pack/tmp_pack_x", Place::Inside),
+            ("/a/b", GitPlace::Outside),
+            ("/a/config", GitPlace::Outside),
+            ("/a/bare", GitPlace::Outside),
+            ("/a/.git", GitPlace::Dot),
+            ("/a/.git/index", GitPlace::Inside),
+            ("/a/.git/index.lock", GitPlace::Inside),
+            ("/a/.git/refs/heads/config", GitPlace::Inside),
+            ("/a/.git/objects/ab/cdef", GitPlace::Inside),
+            ("/a/.git/objects/pack/tmp_pack_x", GitPlace::Inside),
             (
                 "/a/.git/objects/tmp_objdir-incoming-x/pack/y",
-                Place::Inside,
+                GitPlace::Inside,
             ),
-            ("/a/.git/modules/bare/index", Place::Inside),
-            ("/a/.git/modules/x/bare/logs/HEAD", Place::Inside),
-            ("/a/bare/packed-refs", Place::Inside),
-            ("/a/.git/x/.git", Place::Protected),
-            ("/a/.git/refs/.git", Place::Dot),
+            ("/a/.git/modules/bare/index", GitPlace::Inside),
+            ("/a/.git/modules/x/bare/logs/HEAD", GitPlace::Inside),
+            ("/a/bare/packed-refs", GitPlace::Inside),
+            ("/a/.git/x/.git", GitPlace::Protected),
+            ("/a/.git/refs/.git", GitPlace::Dot),
         ] {
             assert_eq!(at(path), expected, "{path}");
         }
@@ -330,7 +330,7 @@ mod tests {
         ] {
             for folder in ["/a/.git", "/a/.GIT", "/a/bare", "/.git/modules/bare"] {
                 let path = format!("{folder}/{path}");
-                assert_eq!(at(&path), Place::Protected, "{path}");
+                assert_eq!(at(&path), GitPlace::Protected, "{path}");
             }
         }
     }
@@ -345,7 +345,7 @@ mod tests {
             "/.git/hoo\u{212a}\u{17f}/x",
             "/.git/config::$DATA",
         ] {
-            assert_eq!(at(path), Place::Protected, "{path}");
+            assert_eq!(at(path), GitPlace::Protected, "{path}");
         }
     }
 

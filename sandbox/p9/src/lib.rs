@@ -49,7 +49,7 @@ mod xattr;
 pub use a99_guest_abi::P9_MESSAGE_BYTES;
 pub use budget::{Budget, Spent};
 pub use fid::MAX_XATTR_BYTES;
-pub use git::{GitWrites, Place as GitPlace, completes, place as git_place, stands};
+pub use git::{GitPlace, GitWrites, completes, git_place, stands};
 pub use host::Identity;
 pub use mount::{MAX_MOUNTS, Mount, MountCode, MountError, MountMode};
 pub use own::{check_mounts, runtime_folder};
@@ -342,16 +342,16 @@ impl Server {
 
     /// Where the entry `name` of `dir` lies in a git directory; outside of any
     /// if the mount allows to write it.
-    fn git_place(&self, dir: &Node, name: &[u8]) -> Result<git::Place, Errno> {
+    fn git_place(&self, dir: &Node, name: &[u8]) -> Result<GitPlace, Errno> {
         use std::os::unix::ffi::OsStrExt;
         let folder = self.host.path(dir)?;
         self.judge(dir, &folder.join(std::ffi::OsStr::from_bytes(name)))
     }
 
-    fn judge(&self, node: &Node, path: &Path) -> Result<git::Place, Errno> {
-        let place = git::place(path, &stands);
-        if place == git::Place::Outside || self.git_allowed(node, path)? {
-            return Ok(git::Place::Outside);
+    fn judge(&self, node: &Node, path: &Path) -> Result<GitPlace, Errno> {
+        let place = git_place(path, &stands);
+        if place == GitPlace::Outside || self.git_allowed(node, path)? {
+            return Ok(GitPlace::Outside);
         }
         Ok(place)
     }
@@ -406,12 +406,12 @@ impl Server {
         let place = match self.host.path(node) {
             Ok(path) => self.judge(node, &path)?,
             // Without a name it is nothing to git.
-            Err(Errno::NOENT) => git::Place::Outside,
+            Err(Errno::NOENT) => GitPlace::Outside,
             Err(errno) => return Err(errno),
         };
         match place {
-            git::Place::Protected => Err(self.refuse_git(node, b"")),
-            git::Place::Dot if node.kind != FileType::Directory => Err(self.refuse_git(node, b"")),
+            GitPlace::Protected => Err(self.refuse_git(node, b"")),
+            GitPlace::Dot if node.kind != FileType::Directory => Err(self.refuse_git(node, b"")),
             _ => Ok(()),
         }
     }

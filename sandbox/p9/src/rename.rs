@@ -1,6 +1,6 @@
 //! Rename and unlink requests.
 
-use super::git::Place;
+use super::git::GitPlace;
 use super::host::Node;
 use super::wire::Reader;
 use super::{Fid, Server};
@@ -47,9 +47,9 @@ impl Server {
         // they would carry what is protected.
         for (dir, name) in [(old_dir, old_name), (new_dir, new_name)] {
             let refused = match self.git_place(dir, name)? {
-                Place::Protected | Place::Dot => true,
-                Place::Inside => kind != FileType::RegularFile,
-                Place::Outside => false,
+                GitPlace::Protected | GitPlace::Dot => true,
+                GitPlace::Inside => kind != FileType::RegularFile,
+                GitPlace::Outside => false,
             };
             if refused {
                 return Err(self.refuse_git(dir, name));
@@ -101,7 +101,7 @@ impl Server {
     }
 
     fn remove_entry(&mut self, dir: &Node, name: &[u8], flags: AtFlags) -> Result<(), Errno> {
-        if self.git_place(dir, name)? == Place::Protected {
+        if self.git_place(dir, name)? == GitPlace::Protected {
             return Err(self.refuse_git(dir, name));
         }
         let removed = self.host.step(dir, name)?;
