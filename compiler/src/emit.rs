@@ -8,8 +8,8 @@
 
 use a99_core::json::NodeId;
 use a99_core::program::{
-    Block, BlockIdx, Charge, ChargeKind, ConstIdx, Function, Handler, Op, OperandKind, Place, Reg,
-    Step, Target, Wrap, ops,
+    Block, BlockIdx, Charge, ChargeKind, ConstIdx, Function, Handler, Op, OperandKind, Reg,
+    SourceLocation, Step, Target, Wrap, ops,
 };
 
 /// A jump target that may not be placed yet.
@@ -179,7 +179,7 @@ impl<'w> Emitter<'w> {
                 .last()
                 .is_some_and(|p| p.node == node && p.inner == inner);
             if !same {
-                self.f.places.push(Place {
+                self.f.places.push(SourceLocation {
                     pc: self.pc(),
                     node,
                     inner,

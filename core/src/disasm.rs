@@ -12,7 +12,8 @@ use crate::builtins::{FUNCTIONS, method_name};
 use crate::fuel::Fuel;
 use crate::json::NodeId;
 use crate::program::{
-    Charge, ChargeKind, Const, Flag, Function, LitOp, Op, OperandKind, Place, Program, TextRange,
+    Charge, ChargeKind, Const, Flag, Function, LitOp, Op, OperandKind, Program, SourceLocation,
+    TextRange,
 };
 use crate::text::{Text, wtf8_to_string_lossy};
 use std::fmt::Write as _;
@@ -243,7 +244,7 @@ impl Listing<'_> {
 
     /// The place that begins at an instruction.
     fn place(&mut self, pc: u32) -> Option<String> {
-        let mut last: Option<Place> = None;
+        let mut last: Option<SourceLocation> = None;
         while let Some(place) = self
             .f
             .places

@@ -41,13 +41,13 @@ const NONE: u32 = u32::MAX;
 #[derive(Clone, Debug, Default)]
 pub struct Schema {
     /// The parts; the first is the whole.
-    nodes: Vec<Node>,
-    limits: Vec<Limits>,
+    nodes: Vec<SchemaNode>,
+    limits: Vec<ScalarLimits>,
     shapes: Vec<Shape>,
-    allowed: Vec<Constant>,
+    allowed: Vec<ConstValue>,
     /// Names of members.
     names: Vec<Span>,
-    indices: Vec<read::Index>,
+    indices: Vec<read::SchemaIndex>,
     /// The texts of all parts.
     text: Vec<u8>,
 }
@@ -67,7 +67,7 @@ impl Span {
 
 /// A schema, or one within it.
 #[derive(Copy, Clone, Debug)]
-struct Node {
+struct SchemaNode {
     /// Nested deeper than [`MAX_SCHEMA_DEPTH`].
     too_deep: bool,
     /// Whether `type` is a list: such schemas are checked but not projected.
@@ -77,21 +77,21 @@ struct Node {
     /// The marker by which `undefined` is told from `null`.
     is_undefined: bool,
     /// The type, or the first of a list of types.
-    kind: Kind,
+    kind: TypeKind,
     /// The place of its limits of scalars, or [`NONE`].
     limits: u32,
     /// The place of what it says of members and elements, or [`NONE`].
     shape: u32,
 }
 
-impl Default for Node {
+impl Default for SchemaNode {
     fn default() -> Self {
-        Node {
+        SchemaNode {
             too_deep: false,
             kind_is_list: false,
             nullable: false,
             is_undefined: false,
-            kind: Kind::Absent,
+            kind: TypeKind::Absent,
             limits: NONE,
             shape: NONE,
         }
@@ -99,7 +99,7 @@ impl Default for Node {
 }
 
 #[derive(Copy, Clone, Debug)]
-enum Kind {
+enum TypeKind {
     Absent,
     /// The empty text, which is no type but hides that there is none.
     Empty,
@@ -116,8 +116,8 @@ enum Kind {
 
 /// What scalars must be; a limit that is NaN limits nothing.
 #[derive(Clone, Debug)]
-struct Limits {
-    constant: Option<Constant>,
+struct ScalarLimits {
+    constant: Option<ConstValue>,
     allowed: Option<Allowed>,
     minimum: f64,
     maximum: f64,
@@ -128,9 +128,9 @@ struct Limits {
     format: Option<Format>,
 }
 
-impl Default for Limits {
+impl Default for ScalarLimits {
     fn default() -> Self {
-        Limits {
+        ScalarLimits {
             constant: None,
             allowed: None,
             minimum: f64::NAN,
@@ -144,7 +144,7 @@ impl Default for Limits {
     }
 }
 
-impl Limits {
+impl ScalarLimits {
     /// Whether texts are read to be checked.
     fn reads_text(&self) -> bool {
         self.allowed.is_some()
@@ -157,7 +157,7 @@ impl Limits {
 
 /// A value that another may be the same as.
 #[derive(Copy, Clone, Debug)]
-enum Constant {
+enum ConstValue {
     Null,
     Bool(bool),
     Number(f64),
@@ -264,8 +264,8 @@ impl Schema {
             .member(b"schema")
             .filter(|inner| inner.view().is_truthy());
         let mut schema = Schema::default();
-        schema.nodes.push(Node::default());
-        let mut reader = read::Reader { schema, gauge };
+        schema.nodes.push(SchemaNode::default());
+        let mut reader = read::SchemaReader { schema, gauge };
         let root = reader.node(inner.unwrap_or(data), 0)?;
         reader.schema.nodes[0] = root;
         Ok(reader.schema)
@@ -283,16 +283,16 @@ impl Schema {
     /// Bytes that it takes in memory, about.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.nodes.capacity() * size_of::<Node>()
-            + self.limits.capacity() * size_of::<Limits>()
+        self.nodes.capacity() * size_of::<SchemaNode>()
+            + self.limits.capacity() * size_of::<ScalarLimits>()
             + self.shapes.capacity() * size_of::<Shape>()
-            + self.allowed.capacity() * size_of::<Constant>()
+            + self.allowed.capacity() * size_of::<ConstValue>()
             + self.names.capacity() * size_of::<Span>()
             + self.text.capacity()
     }
 
     /// A part; that of an empty schema allows everything.
-    fn node(&self, at: u32) -> Node {
+    fn node(&self, at: u32) -> SchemaNode {
         self.nodes.get(at as usize).copied().unwrap_or_default()
     }
 
@@ -300,11 +300,11 @@ impl Schema {
         &self.text[span.range()]
     }
 
-    fn limits(&self, node: Node) -> Option<&Limits> {
+    fn limits(&self, node: SchemaNode) -> Option<&ScalarLimits> {
         self.limits.get(node.limits as usize)
     }
 
-    fn shape(&self, node: Node) -> Option<&Shape> {
+    fn shape(&self, node: SchemaNode) -> Option<&Shape> {
         self.shapes.get(node.shape as usize)
     }
 }
@@ -341,7 +341,7 @@ impl<'s> Part<'s> {
         self.at(self.node + n as u32)
     }
 
-    fn node(self) -> Node {
+    fn node(self) -> SchemaNode {
         self.schema.node(self.node)
     }
 
@@ -351,7 +351,7 @@ impl<'s> Part<'s> {
         let node = self.node();
         let shape = self.schema.shape(node)?;
         let (names, nodes) = shape.properties?;
-        let plain = matches!(node.kind, Kind::Object) && !node.kind_is_list;
+        let plain = matches!(node.kind, TypeKind::Object) && !node.kind_is_list;
         plain.then_some(KeptMembers {
             part: self.at(nodes),
             names: names.span,
@@ -363,7 +363,7 @@ impl<'s> Part<'s> {
     #[must_use]
     pub fn kept_items(self) -> Option<KeptItems<'s>> {
         let node = self.node();
-        let plain = matches!(node.kind, Kind::Array) && !node.kind_is_list;
+        let plain = matches!(node.kind, TypeKind::Array) && !node.kind_is_list;
         let items = self.schema.shape(node)?.items?;
         plain.then_some(match items {
             Items::All(at) => KeptItems::All(self.at(at)),

@@ -153,14 +153,18 @@ impl Executable {
         atoms: &AtomSet,
         stop: &(dyn Fn() -> bool + Sync),
     ) -> Option<Result<Executable, LinkError>> {
-        match Self::linked(artifact, atoms, &Pace::new(stop)) {
+        match Self::linked(artifact, atoms, &LinkPace::new(stop)) {
             Ok(exe) => Some(Ok(exe)),
-            Err(Ended::Refused(error)) => Some(Err(error)),
-            Err(Ended::Stopped) => None,
+            Err(LinkStopped::Refused(error)) => Some(Err(error)),
+            Err(LinkStopped::Stopped) => None,
         }
     }
 
-    fn linked(artifact: &Artifact, atoms: &AtomSet, pace: &Pace<'_>) -> Result<Executable, Ended> {
+    fn linked(
+        artifact: &Artifact,
+        atoms: &AtomSet,
+        pace: &LinkPace<'_>,
+    ) -> Result<Executable, LinkStopped> {
         let program = artifact.program();
         let mut shapes = StaticShapes::default();
         let mut keys = Vec::with_capacity(program.keys.len());
@@ -208,7 +212,7 @@ impl Executable {
             .collect();
         artifact
             .check_prices_watched(&costs, pace.stop)
-            .ok_or(Ended::Stopped)?
+            .ok_or(LinkStopped::Stopped)?
             .map_err(|error| LinkError::Free(error.message))?;
         let metered = model_prices(program, CostModel::Metered, &costs, pace)?;
         let flat = model_prices(program, CostModel::Flat, &costs, pace)?;
@@ -298,34 +302,34 @@ impl Executable {
 }
 
 /// Why linking ended early.
-enum Ended {
+enum LinkStopped {
     Refused(LinkError),
     Stopped,
 }
 
-impl From<LinkError> for Ended {
-    fn from(error: LinkError) -> Ended {
-        Ended::Refused(error)
+impl From<LinkError> for LinkStopped {
+    fn from(error: LinkError) -> LinkStopped {
+        LinkStopped::Refused(error)
     }
 }
 
 /// Asks now and then whether linking is still wanted.
-struct Pace<'s> {
+struct LinkPace<'s> {
     stop: &'s (dyn Fn() -> bool + Sync),
     left: Cell<usize>,
 }
 
-impl<'s> Pace<'s> {
+impl<'s> LinkPace<'s> {
     /// Records of a program between two questions.
     const ASK_EVERY: usize = 512;
 
-    fn new(stop: &'s (dyn Fn() -> bool + Sync)) -> Pace<'s> {
+    fn new(stop: &'s (dyn Fn() -> bool + Sync)) -> LinkPace<'s> {
         let left = Cell::new(Self::ASK_EVERY);
-        Pace { stop, left }
+        LinkPace { stop, left }
     }
 
     /// Is about to look at so many records.
-    fn work(&self, records: usize) -> Result<(), Ended> {
+    fn work(&self, records: usize) -> Result<(), LinkStopped> {
         match self.left.get().checked_sub(records) {
             Some(left) => {
                 self.left.set(left);
@@ -335,39 +339,44 @@ impl<'s> Pace<'s> {
         }
     }
 
-    fn look(&self) -> Result<(), Ended> {
+    fn look(&self) -> Result<(), LinkStopped> {
         self.left.set(Self::ASK_EVERY);
         match (self.stop)() {
-            true => Err(Ended::Stopped),
+            true => Err(LinkStopped::Stopped),
             false => Ok(()),
         }
     }
 }
 
 /// Asks while a schema of the program is read.
-struct SchemaPace<'p, 's>(&'p Pace<'s>);
+struct SchemaPace<'p, 's>(&'p LinkPace<'s>);
 
 impl Gauge for SchemaPace<'_, '_> {
-    type Stop = Ended;
+    type Stop = LinkStopped;
 
-    fn nodes(&mut self, n: usize) -> Result<(), Ended> {
+    fn nodes(&mut self, n: usize) -> Result<(), LinkStopped> {
         self.0.work(n)
     }
 
-    fn reads(&mut self, elements: usize, units: usize) -> Result<(), Ended> {
+    fn reads(&mut self, elements: usize, units: usize) -> Result<(), LinkStopped> {
         self.0.work(elements + units / UNITS_OF_RECORD)
     }
 
-    fn passes(&mut self, nanos: usize) -> Result<(), Ended> {
+    fn passes(&mut self, nanos: usize) -> Result<(), LinkStopped> {
         self.0.work(nanos / NANOS_OF_RECORD)
     }
 
-    fn holds(&mut self, _: usize) -> Result<(), Ended> {
+    fn holds(&mut self, _: usize) -> Result<(), LinkStopped> {
         Ok(())
     }
 
     /// Reading matches nothing.
-    fn matches(&mut self, _: &[u8], _: &[u8], _: usize) -> Result<Result<bool, String>, Ended> {
+    fn matches(
+        &mut self,
+        _: &[u8],
+        _: &[u8],
+        _: usize,
+    ) -> Result<Result<bool, String>, LinkStopped> {
         Ok(Ok(true))
     }
 }
@@ -397,8 +406,8 @@ fn atom(program: &Program, op: &OpRef, atoms: &AtomSet) -> Result<Option<Arc<Ato
 fn check_sites(
     program: &Program,
     atoms: &[Option<Arc<AtomDef>>],
-    pace: &Pace<'_>,
-) -> Result<(), Ended> {
+    pace: &LinkPace<'_>,
+) -> Result<(), LinkStopped> {
     for site in &program.sites {
         pace.work(1)?;
         let Some(atom) = &atoms[site.op as usize] else {
@@ -433,8 +442,8 @@ fn model_prices(
     program: &Program,
     model: CostModel,
     costs: &[BaseCost],
-    pace: &Pace<'_>,
-) -> Result<ModelPrices, Ended> {
+    pace: &LinkPace<'_>,
+) -> Result<ModelPrices, LinkStopped> {
     let ops: Box<[i64]> = costs.iter().map(|cost| cost.known_in(model)).collect();
     let mut blocks = Vec::with_capacity(program.functions.len());
     for f in &program.functions {

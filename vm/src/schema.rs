@@ -75,14 +75,14 @@ impl<'h> Data<'h> for Guest<'h> {
 }
 
 /// The run pays and is asked.
-struct Paid<'r> {
+struct PaidReads<'r> {
     run: Reading<'r>,
     held: usize,
     /// The price of a part.
     part: i64,
 }
 
-impl Gauge for Paid<'_> {
+impl Gauge for PaidReads<'_> {
     type Stop = Fault;
 
     fn nodes(&mut self, n: usize) -> Result<(), Fault> {
@@ -116,9 +116,9 @@ impl Gauge for Paid<'_> {
 }
 
 /// What is checked counts the memory of its schema, which was read before.
-fn paid<'r>(cx: &'r mut Cx<'_>, held: usize) -> Paid<'r> {
+fn paid<'r>(cx: &'r mut Cx<'_>, held: usize) -> PaidReads<'r> {
     let run = cx.reading();
-    Paid {
+    PaidReads {
         run,
         held,
         part: SCHEMA_NODE,
@@ -130,7 +130,7 @@ fn paid<'r>(cx: &'r mut Cx<'_>, held: usize) -> Paid<'r> {
 /// # Errors
 /// Fuel, memory, a stop.
 pub(crate) fn read(cx: &mut Cx<'_>, schema: Val) -> Result<Schema, Fault> {
-    let mut paid = Paid {
+    let mut paid = PaidReads {
         part: SCHEMA_READ,
         ..paid(cx, 0)
     };

@@ -13,7 +13,7 @@ use std::process::Command;
 const TOLERANCE: f64 = 3.0;
 
 /// One row as `instructions` lists it.
-struct Row {
+struct BenchRow {
     name: String,
     unit: String,
     units: u64,
@@ -140,11 +140,11 @@ fn build() -> Result<PathBuf, Failed> {
     Ok(target.join("release/instructions"))
 }
 
-fn list(program: &Path) -> Result<Vec<Row>, Failed> {
+fn list(program: &Path) -> Result<Vec<BenchRow>, Failed> {
     let text = output(&mut Command::new(program))?;
     text.lines()
         .map(|line| match *line.split('\t').collect::<Vec<_>>() {
-            [name, unit, units, few, many] => Ok(Row {
+            [name, unit, units, few, many] => Ok(BenchRow {
                 name: name.to_owned(),
                 unit: unit.to_owned(),
                 units: number(units)?,

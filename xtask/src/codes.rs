@@ -59,7 +59,7 @@ const SECTIONS: [(&str, &str, &[List]); 7] = [
 
 /// A row as it was read.
 #[derive(Debug, PartialEq, Eq)]
-struct Row {
+struct CodeRow {
     name: String,
     alias: Option<String>,
     meaning: String,
@@ -93,7 +93,7 @@ pub(crate) fn with_sections(f: impl FnOnce(&[Section<'_>]) -> String) -> Result<
     }
 }
 
-fn code(row: &Row) -> Code<'_> {
+fn code(row: &CodeRow) -> Code<'_> {
     Code {
         name: &row.name,
         alias: row.alias.as_deref(),
@@ -103,7 +103,7 @@ fn code(row: &Row) -> Code<'_> {
 }
 
 /// The rows of a list: all variants of the enum, or all constants that are codes.
-fn scan(text: &str, of: &str) -> Result<Vec<Row>, String> {
+fn scan(text: &str, of: &str) -> Result<Vec<CodeRow>, String> {
     let start = format!("pub enum {of} {{");
     let (mut docs, mut in_enum) = (String::new(), false);
     let (mut variants, mut names) = (Vec::new(), HashMap::new());
@@ -123,7 +123,7 @@ fn scan(text: &str, of: &str) -> Result<Vec<Row>, String> {
             } else if in_enum && !code.is_empty() {
                 variants.push((word(code), sentence));
             } else if of.is_empty() && is_const(code) {
-                rows.extend(codes(code).map(|(name, alias)| Row {
+                rows.extend(codes(code).map(|(name, alias)| CodeRow {
                     name,
                     alias,
                     meaning: sentence,
@@ -139,7 +139,7 @@ fn scan(text: &str, of: &str) -> Result<Vec<Row>, String> {
         let (name, alias) = names
             .remove(variant)
             .ok_or_else(|| format!("{of}::{variant} has no code"))?;
-        rows.push(Row {
+        rows.push(CodeRow {
             name,
             alias,
             meaning,
@@ -190,8 +190,8 @@ fn codes(line: &str) -> Option<(String, Option<String>)> {
 mod tests {
     use super::*;
 
-    fn row(name: &str, alias: Option<&str>, meaning: &str) -> Row {
-        Row {
+    fn row(name: &str, alias: Option<&str>, meaning: &str) -> CodeRow {
+        CodeRow {
             name: name.to_owned(),
             alias: alias.map(str::to_owned),
             meaning: meaning.to_owned(),

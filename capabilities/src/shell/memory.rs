@@ -20,29 +20,29 @@ const NO_PROGRAM: u8 = 127;
 /// directories exist, and programs are found in the scripted answers first.
 #[derive(Debug, Default)]
 pub struct MemoryShell {
-    answers: Vec<(ShellCommand, Answer)>,
-    state: Mutex<State>,
+    answers: Vec<(ShellCommand, ScriptedAnswer)>,
+    state: Mutex<ShellState>,
 }
 
 /// What a scripted command does.
 #[derive(Clone, Debug)]
-struct Answer {
+struct ScriptedAnswer {
     result: Result<ShellOutput, ShellError>,
     /// Files that it writes: path and bytes.
     files: Vec<(String, Vec<u8>)>,
 }
 
 #[derive(Debug)]
-struct State {
+struct ShellState {
     files: HashMap<String, (Vec<u8>, u32)>,
     cwd: String,
     env: Vec<(String, String)>,
     requests: Vec<ShellRequest>,
 }
 
-impl Default for State {
-    fn default() -> State {
-        State {
+impl Default for ShellState {
+    fn default() -> ShellState {
+        ShellState {
             files: HashMap::new(),
             cwd: "/".to_owned(),
             env: Vec::new(),
@@ -74,7 +74,8 @@ impl MemoryShell {
         files: Vec<(String, Vec<u8>)>,
     ) -> MemoryShell {
         let result = Ok(output);
-        self.answers.push((command, Answer { result, files }));
+        self.answers
+            .push((command, ScriptedAnswer { result, files }));
         self
     }
 
@@ -82,7 +83,8 @@ impl MemoryShell {
     #[must_use]
     pub fn fails(mut self, command: ShellCommand, error: ShellError) -> MemoryShell {
         let (result, files) = (Err(error), Vec::new());
-        self.answers.push((command, Answer { result, files }));
+        self.answers
+            .push((command, ScriptedAnswer { result, files }));
         self
     }
 
@@ -125,7 +127,7 @@ impl MemoryShell {
     }
 }
 
-impl State {
+impl ShellState {
     fn run(&mut self, request: &ShellRequest) -> Result<ShellOutput, ShellError> {
         match &request.command {
             ShellCommand::Argv(argv) => {

@@ -31,12 +31,12 @@ const ENTRY_BYTES: usize = 160;
 /// offers no queries.
 #[derive(Debug)]
 pub struct MemoryStore {
-    state: Mutex<State>,
+    state: Mutex<StoreState>,
     limit: usize,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct StoreState {
     values: HashMap<Key, Value>,
     collections: HashMap<Text, Collection>,
     bytes: usize,
@@ -168,7 +168,7 @@ impl MemoryStore {
     }
 }
 
-impl State {
+impl StoreState {
     /// Counts `new` bytes in place of `old`, or refuses.
     fn reserve(&mut self, new: usize, old: usize, limit: usize) -> Result<(), CapabilityError> {
         let total = (self.bytes - old).saturating_add(new);

@@ -69,7 +69,7 @@ fn note(accident: &mut Option<Accident>, what: impl FnOnce() -> String, at: u32)
 
 /// The kinds of tokens.
 #[derive(Clone, Debug, PartialEq)]
-enum Kind {
+enum TokenKind {
     Name(Box<str>),
     Number(Box<str>),
     String(String),
@@ -78,7 +78,7 @@ enum Kind {
 
 /// A token and where it stands.
 struct Token {
-    kind: Kind,
+    kind: TokenKind,
     start: u32,
     end: u32,
 }
@@ -87,9 +87,9 @@ impl Token {
     /// The token as the leftover sentence shows it.
     fn shown(&self) -> String {
         match &self.kind {
-            Kind::Name(text) | Kind::Number(text) => text.to_string(),
-            Kind::String(value) => format!("\"{value}\""),
-            Kind::Symbol(symbol) => (*symbol).to_owned(),
+            TokenKind::Name(text) | TokenKind::Number(text) => text.to_string(),
+            TokenKind::String(value) => format!("\"{value}\""),
+            TokenKind::Symbol(symbol) => (*symbol).to_owned(),
         }
     }
 }
@@ -110,18 +110,18 @@ fn tokenize(text: &str, accident: &mut Option<Accident>) -> Vec<Token> {
             (None, c.len_utf8())
         } else if c.is_ascii_alphabetic() || c == '_' {
             let length = span_of(rest, |b| b.is_ascii_alphanumeric() || b == b'_');
-            (Some(Kind::Name(rest[..length].into())), length)
+            (Some(TokenKind::Name(rest[..length].into())), length)
         } else if c.is_ascii_digit() {
             let length = span_of(rest, |b| b.is_ascii_digit() || b == b'.');
-            (Some(Kind::Number(rest[..length].into())), length)
+            (Some(TokenKind::Number(rest[..length].into())), length)
         } else if c == '"' || c == '\'' {
             let (value, length, closed) = string(rest, c);
             if !closed {
                 note(accident, || format!("unclosed quote {c}"), at as u32);
             }
-            (Some(Kind::String(value)), length)
+            (Some(TokenKind::String(value)), length)
         } else if let Some(symbol) = SYMBOLS.iter().find(|symbol| rest.starts_with(**symbol)) {
-            (Some(Kind::Symbol(symbol)), symbol.len())
+            (Some(TokenKind::Symbol(symbol)), symbol.len())
         } else {
             note(accident, || format!("unexpected '{c}'"), at as u32);
             (None, c.len_utf8())
@@ -163,7 +163,7 @@ fn string(text: &str, quote: char) -> (String, usize, bool) {
 }
 
 /// What waits on the stack.
-enum Pending {
+enum PendingOperator {
     Infix(Infix, u8),
     Prefix(UnOp, u32),
     Parenthesis(u32),
@@ -175,7 +175,7 @@ struct Parser {
     end: u32,
     expr: Expr,
     operands: Vec<ExprId>,
-    pending: Vec<Pending>,
+    pending: Vec<PendingOperator>,
     accident: Option<Accident>,
 }
 
@@ -193,7 +193,7 @@ impl Parser {
                 // No operator follows: the innermost parenthesis ends, or the condition does.
                 self.reduce(0);
                 match self.pending.pop() {
-                    Some(Pending::Parenthesis(at)) => self.close(at),
+                    Some(PendingOperator::Parenthesis(at)) => self.close(at),
                     _ => return self.operands.pop(),
                 }
             }
@@ -202,7 +202,7 @@ impl Parser {
 
     fn symbol(&self) -> Option<&'static str> {
         match self.tokens.get(self.next)?.kind {
-            Kind::Symbol(symbol) => Some(symbol),
+            TokenKind::Symbol(symbol) => Some(symbol),
             _ => None,
         }
     }
@@ -217,9 +217,9 @@ impl Parser {
             };
             let (start, end) = (token.start, token.end);
             let waiting = match &token.kind {
-                Kind::Symbol("(") => Pending::Parenthesis(start),
-                Kind::Symbol("!") => Pending::Prefix(UnOp::Not, start),
-                Kind::Symbol("-") => Pending::Prefix(UnOp::Neg, start),
+                TokenKind::Symbol("(") => PendingOperator::Parenthesis(start),
+                TokenKind::Symbol("!") => PendingOperator::Prefix(UnOp::Not, start),
+                TokenKind::Symbol("-") => PendingOperator::Prefix(UnOp::Neg, start),
                 _ => return self.primary(start, end),
             };
             self.pending.push(waiting);
@@ -237,8 +237,8 @@ impl Parser {
         let kind = self.tokens[self.next].kind.clone();
         self.next += 1;
         match kind {
-            Kind::String(value) => self.literal(Lit::String(value.into_bytes()), start, end),
-            Kind::Number(digits) => {
+            TokenKind::String(value) => self.literal(Lit::String(value.into_bytes()), start, end),
+            TokenKind::Number(digits) => {
                 // `parseFloat` stops at the second dot.
                 let used = digits
                     .match_indices('.')
@@ -254,7 +254,7 @@ impl Parser {
                 let value = digits[..used].parse().unwrap_or(f64::NAN);
                 self.literal(Lit::Number(value), start, end);
             }
-            Kind::Name(name) => match &*name {
+            TokenKind::Name(name) => match &*name {
                 "true" => self.literal(Lit::Bool(true), start, end),
                 "false" => self.literal(Lit::Bool(false), start, end),
                 "null" => self.literal(Lit::Null, start, end),
@@ -264,7 +264,7 @@ impl Parser {
                     self.operands.push(id);
                 }
             },
-            Kind::Symbol(symbol) => {
+            TokenKind::Symbol(symbol) => {
                 // The reference takes any other token for the literal null.
                 note(
                     &mut self.accident,
@@ -285,7 +285,7 @@ impl Parser {
             self.next += usize::from(token.is_some());
             let (property, end) = match token {
                 Some(Token {
-                    kind: Kind::Name(text) | Kind::Number(text),
+                    kind: TokenKind::Name(text) | TokenKind::Number(text),
                     end,
                     ..
                 }) => (text.clone(), *end),
@@ -311,7 +311,7 @@ impl Parser {
 
     /// Applies the prefix operators that stand directly before the last operand.
     fn apply_prefixes(&mut self) {
-        while let Some(Pending::Prefix(op, start)) = self.pending.last() {
+        while let Some(PendingOperator::Prefix(op, start)) = self.pending.last() {
             let (op, start) = (*op, *start);
             self.pending.pop();
             let Some(arg) = self.operands.pop() else {
@@ -324,7 +324,7 @@ impl Parser {
     }
 
     /// Takes an infix operator, after settling what binds at least as tightly.
-    fn infix(&mut self) -> Option<Pending> {
+    fn infix(&mut self) -> Option<PendingOperator> {
         let (op, level) = match self.symbol()? {
             "||" => (Infix::Logical(LogOp::Or), 1),
             "&&" => (Infix::Logical(LogOp::And), 2),
@@ -344,12 +344,12 @@ impl Parser {
         };
         self.next += 1;
         self.reduce(level);
-        Some(Pending::Infix(op, level))
+        Some(PendingOperator::Infix(op, level))
     }
 
     /// Combines operands while the operator on top binds at least as tightly as `level`.
     fn reduce(&mut self, level: u8) {
-        while let Some(Pending::Infix(op, top)) = self.pending.last() {
+        while let Some(PendingOperator::Infix(op, top)) = self.pending.last() {
             let op = *op;
             if *top < level {
                 return;

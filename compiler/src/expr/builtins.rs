@@ -4,22 +4,24 @@
 //! Names only: what a method does with its receiver, and whether the receiver has it, is the
 //! evaluator's business.
 
-use a99_core::builtins::{FUNCTIONS, METHODS, Place, is_forbidden, is_function_in, is_method_in};
+use a99_core::builtins::{
+    CallContext, FUNCTIONS, METHODS, is_forbidden, is_function_in, is_method_in,
+};
 
 /// Whether `name(…)` is a builtin call.
 pub(super) fn is_function(name: &str) -> bool {
-    is_function_in(name, Place::Condition)
+    is_function_in(name, CallContext::Condition)
 }
 
 /// Whether `object.name(…)` is in the closed set. Forbidden names are let through to the
 /// evaluator, whose error is catchable (decision D44).
 pub(super) fn is_method(name: &str) -> bool {
-    is_forbidden(name.as_bytes()) || is_method_in(name, Place::Condition)
+    is_forbidden(name.as_bytes()) || is_method_in(name, CallContext::Condition)
 }
 
 /// The names of one kind, some of them twice.
 fn known(methods: bool) -> impl Iterator<Item = &'static str> {
-    let here = |places: &[Place]| places.contains(&Place::Condition);
+    let here = |places: &[CallContext]| places.contains(&CallContext::Condition);
     let functions = FUNCTIONS
         .iter()
         .filter(move |f| f.ns.is_empty() != methods && here(f.places))

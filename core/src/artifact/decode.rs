@@ -2,7 +2,7 @@
 
 use super::encode::content_hash;
 use super::error::{ArtifactError, codes};
-use super::sections::{KINDS, Kind, read};
+use super::sections::{KINDS, SectionKind, read};
 use super::{
     DEFAULT_MAX_BYTES, FLAG_SOURCE, FLAG_SOURCE_MAP, FLAGS, FORMAT_VERSION, HEADER_BYTES, MAGIC,
     SECTION_BYTES, instruction_set, sign,
@@ -33,7 +33,7 @@ pub struct Header<'a> {
     /// SHA-256 of everything but itself and the signature.
     pub content_hash: [u8; 32],
     /// Kind and bytes of each section, in order.
-    pub sections: Vec<(Kind, &'a [u8])>,
+    pub sections: Vec<(SectionKind, &'a [u8])>,
     /// Where each section starts in the file, in bytes.
     pub offsets: Vec<usize>,
     /// The bytes after the sections: nothing, or a signature.
@@ -98,9 +98,9 @@ pub fn header<'a>(bytes: &'a [u8], options: &DecodeOptions) -> Result<Header<'a>
     }
     let (sections, offsets) = sections(unsigned)?;
     let flags = word(bytes, 12);
-    let has = |kind| sections.iter().any(|s: &(Kind, _)| s.0 == kind);
-    if has(Kind::Source) != (flags & FLAG_SOURCE != 0)
-        || has(Kind::SourceMap) != (flags & FLAG_SOURCE_MAP != 0)
+    let has = |kind| sections.iter().any(|s: &(SectionKind, _)| s.0 == kind);
+    if has(SectionKind::Source) != (flags & FLAG_SOURCE != 0)
+        || has(SectionKind::SourceMap) != (flags & FLAG_SOURCE_MAP != 0)
     {
         return Err(ArtifactError::damaged(
             codes::BAD_SECTIONS,
@@ -164,7 +164,7 @@ fn check_version(bytes: &[u8]) -> Result<(), ArtifactError> {
     Ok(())
 }
 
-type Sections<'a> = (Vec<(Kind, &'a [u8])>, Vec<usize>);
+type Sections<'a> = (Vec<(SectionKind, &'a [u8])>, Vec<usize>);
 
 /// Sections stand one after the other in the order of their kinds, each at most
 /// once, without gaps, up to the end.
@@ -182,11 +182,11 @@ fn sections(unsigned: &[u8]) -> Result<Sections<'_>, ArtifactError> {
             "the table of sections is longer than the file".to_owned(),
         );
     }
-    let mut list: Vec<(Kind, &[u8])> = Vec::with_capacity(count);
+    let mut list: Vec<(SectionKind, &[u8])> = Vec::with_capacity(count);
     let mut offsets = Vec::with_capacity(count);
     for number in 0..count {
         let at = HEADER_BYTES + SECTION_BYTES * number;
-        let Some(kind) = Kind::of(word(unsigned, at)) else {
+        let Some(kind) = SectionKind::of(word(unsigned, at)) else {
             return wrong(
                 at,
                 format!("no section has the number {}", word(unsigned, at)),

@@ -129,7 +129,7 @@ their function, and an `end` is one past the last. Prices are micro-units of fue
   root.
 - source: the text as it was read; for a program that came as a value, JSON.
 - source-map: for each function, in their order, a u32 for each of its steps (the
-  step's node), then a `list of Place`. A place holds from its `pc` to the next
+  step's node), then a `list of SourceLocation`. A place holds from its `pc` to the next
   place's; `inner` is a range of bytes inside the text of the node, for condition
   strings. Nodes are the values and member names of the source, numbered from 0 in
   the order of the text: a container before what it holds, a name right before

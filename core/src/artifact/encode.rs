@@ -1,7 +1,7 @@
 //! From a program to bytes.
 
 use super::error::{ArtifactError, codes};
-use super::sections::{KINDS, Kind, write};
+use super::sections::{KINDS, SectionKind, write};
 use super::{
     FLAG_SOURCE, FLAG_SOURCE_MAP, FORMAT_VERSION, HEADER_BYTES, MAGIC, SECTION_BYTES,
     instruction_set,
@@ -19,22 +19,22 @@ pub struct EncodeOptions {
 }
 
 /// The sections that results depend on.
-pub(super) fn semantic_sections(p: &Program) -> impl Iterator<Item = (Kind, Vec<u8>)> + '_ {
+pub(super) fn semantic_sections(p: &Program) -> impl Iterator<Item = (SectionKind, Vec<u8>)> + '_ {
     KINDS
         .iter()
         .copied()
-        .filter(|kind| *kind < Kind::SourceMap)
+        .filter(|kind| *kind < SectionKind::SourceMap)
         .filter_map(|kind| write(p, kind).map(|bytes| (kind, bytes)))
 }
 
 /// A program as a file without a signature.
 pub(super) fn encode(p: &Program, options: &EncodeOptions) -> Result<Vec<u8>, ArtifactError> {
-    let mut sections: Vec<(Kind, Vec<u8>)> = semantic_sections(p).collect();
+    let mut sections: Vec<(SectionKind, Vec<u8>)> = semantic_sections(p).collect();
     let mut flags = 0;
     if !options.strip {
         for (kind, flag) in [
-            (Kind::SourceMap, FLAG_SOURCE_MAP),
-            (Kind::Source, FLAG_SOURCE),
+            (SectionKind::SourceMap, FLAG_SOURCE_MAP),
+            (SectionKind::Source, FLAG_SOURCE),
         ] {
             if let Some(bytes) = write(p, kind) {
                 sections.push((kind, bytes));

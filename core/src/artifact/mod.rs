@@ -23,7 +23,7 @@ pub use decode::{DecodeOptions, Header, decode, header};
 pub use describe::markdown;
 pub use encode::EncodeOptions;
 pub use error::{ArtifactError, codes};
-pub use sections::Kind as SectionKind;
+pub use sections::SectionKind;
 
 use crate::builtins::{FUNCTIONS, METHODS, NAMESPACES};
 use crate::costs::PRICE_VERSION;

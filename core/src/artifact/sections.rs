@@ -8,7 +8,7 @@ use crate::value::Value;
 /// What a section holds. Sections stand in the order of their numbers.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u32)]
-pub enum Kind {
+pub enum SectionKind {
     /// All static text, WTF-8.
     Text = 1,
     /// Constants.
@@ -48,30 +48,30 @@ pub enum Kind {
 }
 
 /// All kinds in the order of the file.
-pub(super) const KINDS: &[Kind] = &[
-    Kind::Text,
-    Kind::Constants,
-    Kind::Keys,
-    Kind::Shapes,
-    Kind::Paths,
-    Kind::Literals,
-    Kind::Arguments,
-    Kind::Imports,
-    Kind::Sites,
-    Kind::Memos,
-    Kind::Names,
-    Kind::Schemas,
-    Kind::Outer,
-    Kind::InputSchema,
-    Kind::Helpers,
-    Kind::Functions,
-    Kind::SourceMap,
-    Kind::Source,
+pub(super) const KINDS: &[SectionKind] = &[
+    SectionKind::Text,
+    SectionKind::Constants,
+    SectionKind::Keys,
+    SectionKind::Shapes,
+    SectionKind::Paths,
+    SectionKind::Literals,
+    SectionKind::Arguments,
+    SectionKind::Imports,
+    SectionKind::Sites,
+    SectionKind::Memos,
+    SectionKind::Names,
+    SectionKind::Schemas,
+    SectionKind::Outer,
+    SectionKind::InputSchema,
+    SectionKind::Helpers,
+    SectionKind::Functions,
+    SectionKind::SourceMap,
+    SectionKind::Source,
 ];
 
-impl Kind {
+impl SectionKind {
     /// The kind of a number.
-    pub(super) fn of(number: u32) -> Option<Kind> {
+    pub(super) fn of(number: u32) -> Option<SectionKind> {
         KINDS.iter().copied().find(|kind| *kind as u32 == number)
     }
 
@@ -79,57 +79,60 @@ impl Kind {
     pub(super) fn is_optional(self) -> bool {
         matches!(
             self,
-            Kind::InputSchema | Kind::Helpers | Kind::SourceMap | Kind::Source
+            SectionKind::InputSchema
+                | SectionKind::Helpers
+                | SectionKind::SourceMap
+                | SectionKind::Source
         )
     }
 
     /// Its name for people.
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Text => "text",
-            Kind::Constants => "constants",
-            Kind::Keys => "keys",
-            Kind::Shapes => "shapes",
-            Kind::Paths => "paths",
-            Kind::Literals => "literals",
-            Kind::Arguments => "arguments",
-            Kind::Imports => "imports",
-            Kind::Sites => "sites",
-            Kind::Memos => "memos",
-            Kind::Names => "names",
-            Kind::Schemas => "schemas",
-            Kind::Outer => "outer",
-            Kind::InputSchema => "input-schema",
-            Kind::Helpers => "helpers",
-            Kind::Functions => "functions",
-            Kind::SourceMap => "source-map",
-            Kind::Source => "source",
+            SectionKind::Text => "text",
+            SectionKind::Constants => "constants",
+            SectionKind::Keys => "keys",
+            SectionKind::Shapes => "shapes",
+            SectionKind::Paths => "paths",
+            SectionKind::Literals => "literals",
+            SectionKind::Arguments => "arguments",
+            SectionKind::Imports => "imports",
+            SectionKind::Sites => "sites",
+            SectionKind::Memos => "memos",
+            SectionKind::Names => "names",
+            SectionKind::Schemas => "schemas",
+            SectionKind::Outer => "outer",
+            SectionKind::InputSchema => "input-schema",
+            SectionKind::Helpers => "helpers",
+            SectionKind::Functions => "functions",
+            SectionKind::SourceMap => "source-map",
+            SectionKind::Source => "source",
         }
     }
 }
 
 /// What a section holds, as `docs/a99b.md` says it.
-pub(super) fn layout(kind: Kind) -> String {
+pub(super) fn layout(kind: SectionKind) -> String {
     fn of<T: Wire>(_: impl Fn(&Program) -> &Vec<T>) -> String {
         Vec::<T>::layout()
     }
     match kind {
-        Kind::Text | Kind::Source => "bytes".to_owned(),
-        Kind::InputSchema | Kind::Helpers => "JSON text".to_owned(),
-        Kind::SourceMap => "see below".to_owned(),
-        Kind::Constants => of(|p| &p.consts),
-        Kind::Keys => of(|p| &p.keys),
-        Kind::Shapes => of(|p| &p.shapes),
-        Kind::Paths => of(|p| &p.paths),
-        Kind::Literals => of(|p| &p.literals),
-        Kind::Arguments => of(|p| &p.args),
-        Kind::Imports => of(|p| &p.ops),
-        Kind::Sites => of(|p| &p.sites),
-        Kind::Memos => of(|p| &p.memos),
-        Kind::Names => of(|p| &p.names),
-        Kind::Schemas => Vec::<Json>::layout(),
-        Kind::Outer => of(|p| &p.outer),
-        Kind::Functions => of(|p| &p.functions),
+        SectionKind::Text | SectionKind::Source => "bytes".to_owned(),
+        SectionKind::InputSchema | SectionKind::Helpers => "JSON text".to_owned(),
+        SectionKind::SourceMap => "see below".to_owned(),
+        SectionKind::Constants => of(|p| &p.consts),
+        SectionKind::Keys => of(|p| &p.keys),
+        SectionKind::Shapes => of(|p| &p.shapes),
+        SectionKind::Paths => of(|p| &p.paths),
+        SectionKind::Literals => of(|p| &p.literals),
+        SectionKind::Arguments => of(|p| &p.args),
+        SectionKind::Imports => of(|p| &p.ops),
+        SectionKind::Sites => of(|p| &p.sites),
+        SectionKind::Memos => of(|p| &p.memos),
+        SectionKind::Names => of(|p| &p.names),
+        SectionKind::Schemas => Vec::<Json>::layout(),
+        SectionKind::Outer => of(|p| &p.outer),
+        SectionKind::Functions => of(|p| &p.functions),
     }
 }
 
@@ -269,29 +272,29 @@ fn list<T: Wire>(items: &Vec<T>) -> Vec<u8> {
 }
 
 /// The bytes of a section, unless the program has no such thing.
-pub(super) fn write(p: &Program, kind: Kind) -> Option<Vec<u8>> {
+pub(super) fn write(p: &Program, kind: SectionKind) -> Option<Vec<u8>> {
     Some(match kind {
-        Kind::Text => p.text.clone(),
-        Kind::Constants => list(&p.consts),
-        Kind::Keys => list(&p.keys),
-        Kind::Shapes => list(&p.shapes),
-        Kind::Paths => list(&p.paths),
-        Kind::Literals => list(&p.literals),
-        Kind::Arguments => list(&p.args),
-        Kind::Imports => list(&p.ops),
-        Kind::Sites => list(&p.sites),
-        Kind::Memos => list(&p.memos),
-        Kind::Names => list(&p.names),
-        Kind::Schemas => list(&p.schemas.iter().cloned().map(Json).collect()),
-        Kind::Outer => list(&p.outer),
-        Kind::InputSchema => json_text(p.input_schema.as_ref()?),
-        Kind::Helpers => match &p.helpers {
+        SectionKind::Text => p.text.clone(),
+        SectionKind::Constants => list(&p.consts),
+        SectionKind::Keys => list(&p.keys),
+        SectionKind::Shapes => list(&p.shapes),
+        SectionKind::Paths => list(&p.paths),
+        SectionKind::Literals => list(&p.literals),
+        SectionKind::Arguments => list(&p.args),
+        SectionKind::Imports => list(&p.ops),
+        SectionKind::Sites => list(&p.sites),
+        SectionKind::Memos => list(&p.memos),
+        SectionKind::Names => list(&p.names),
+        SectionKind::Schemas => list(&p.schemas.iter().cloned().map(Json).collect()),
+        SectionKind::Outer => list(&p.outer),
+        SectionKind::InputSchema => json_text(p.input_schema.as_ref()?),
+        SectionKind::Helpers => match &p.helpers {
             Some(helpers) => json_text(helpers),
             None => json_text(&p.source.root_member("helpers")?),
         },
-        Kind::Functions => list(&p.functions),
-        Kind::SourceMap => source_map(p)?,
-        Kind::Source => p.source.text()?.into_owned(),
+        SectionKind::Functions => list(&p.functions),
+        SectionKind::SourceMap => source_map(p)?,
+        SectionKind::Source => p.source.text()?.into_owned(),
     })
 }
 
@@ -307,30 +310,30 @@ fn source_map(p: &Program) -> Option<Vec<u8>> {
 }
 
 /// Reads a section into a program. The functions come before the source map.
-pub(super) fn read(p: &mut Program, kind: Kind, bytes: &[u8]) -> Result<(), Malformed> {
+pub(super) fn read(p: &mut Program, kind: SectionKind, bytes: &[u8]) -> Result<(), Malformed> {
     let mut r = Reader::new(bytes);
     let r = &mut r;
     match kind {
-        Kind::Text => p.text = r.slice(bytes.len())?.to_vec(),
-        Kind::Constants => p.consts = Wire::take(r)?,
-        Kind::Keys => p.keys = Wire::take(r)?,
-        Kind::Shapes => p.shapes = Wire::take(r)?,
-        Kind::Paths => p.paths = Wire::take(r)?,
-        Kind::Literals => p.literals = Wire::take(r)?,
-        Kind::Arguments => p.args = Wire::take(r)?,
-        Kind::Imports => p.ops = Wire::take(r)?,
-        Kind::Sites => p.sites = Wire::take(r)?,
-        Kind::Memos => p.memos = Wire::take(r)?,
-        Kind::Names => p.names = Wire::take(r)?,
-        Kind::Schemas => {
+        SectionKind::Text => p.text = r.slice(bytes.len())?.to_vec(),
+        SectionKind::Constants => p.consts = Wire::take(r)?,
+        SectionKind::Keys => p.keys = Wire::take(r)?,
+        SectionKind::Shapes => p.shapes = Wire::take(r)?,
+        SectionKind::Paths => p.paths = Wire::take(r)?,
+        SectionKind::Literals => p.literals = Wire::take(r)?,
+        SectionKind::Arguments => p.args = Wire::take(r)?,
+        SectionKind::Imports => p.ops = Wire::take(r)?,
+        SectionKind::Sites => p.sites = Wire::take(r)?,
+        SectionKind::Memos => p.memos = Wire::take(r)?,
+        SectionKind::Names => p.names = Wire::take(r)?,
+        SectionKind::Schemas => {
             let schemas: Vec<Json> = Wire::take(r)?;
             p.schemas = schemas.into_iter().map(|schema| schema.0).collect();
         }
-        Kind::Outer => p.outer = Wire::take(r)?,
-        Kind::InputSchema => p.input_schema = Some(whole_json(r)?),
-        Kind::Helpers => p.helpers = Some(whole_json(r)?),
-        Kind::Functions => p.functions = Wire::take(r)?,
-        Kind::SourceMap => {
+        SectionKind::Outer => p.outer = Wire::take(r)?,
+        SectionKind::InputSchema => p.input_schema = Some(whole_json(r)?),
+        SectionKind::Helpers => p.helpers = Some(whole_json(r)?),
+        SectionKind::Functions => p.functions = Wire::take(r)?,
+        SectionKind::SourceMap => {
             for f in &mut p.functions {
                 for step in &mut f.steps {
                     step.node = Wire::take(r)?;
@@ -338,7 +341,7 @@ pub(super) fn read(p: &mut Program, kind: Kind, bytes: &[u8]) -> Result<(), Malf
                 f.places = Wire::take(r)?;
             }
         }
-        Kind::Source => p.source = crate::program::Source::from_text(r.slice(bytes.len())?),
+        SectionKind::Source => p.source = crate::program::Source::from_text(r.slice(bytes.len())?),
     }
     r.end()
 }

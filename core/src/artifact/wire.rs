@@ -6,7 +6,7 @@
 use crate::json::NodeId;
 use crate::program::{
     ArgFallback, ArgKey, Block, Charge, ChargeKind, Const, Handler, LitOp, Location, MemoSite, Op,
-    OpRef, Place, Scope, Site, TextRange, Wrap,
+    OpRef, Scope, Site, SourceLocation, TextRange, Wrap,
 };
 use crate::sig::BaseCost;
 
@@ -251,7 +251,7 @@ records! {
     Scope { vars: Vec<(u32, Location)> }
     Handler { start: u32, end: u32, target: u32 }
     Wrap { start: u32, end: u32, prefix: u32 }
-    Place { pc: u32, node: NodeId, inner: Option<(u32, u32)> }
+    SourceLocation { pc: u32, node: NodeId, inner: Option<(u32, u32)> }
 }
 
 /// A choice is a byte and perhaps one field.

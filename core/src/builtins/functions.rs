@@ -1,12 +1,12 @@
 //! Builtin functions: the table of them, one row each.
 
 use super::Reads::{self, All, Count, Deep, First};
-use super::{EVERYWHERE, NOT_IN_CONDITIONS, Place};
+use super::{CallContext, EVERYWHERE, NOT_IN_CONDITIONS};
 use crate::costs::{BOTH, FREE, Formula, NUMERAL, PARSE, READ, STRINGIFY, both, read};
 
 /// A builtin function: `ns.name`, or a global when `ns` is empty.
 #[derive(Copy, Clone, Debug)]
-pub struct Function {
+pub struct BuiltinFunction {
     /// Namespace, or empty.
     pub ns: &'static str,
     /// Name within it.
@@ -16,12 +16,12 @@ pub struct Function {
     /// What it reads, for that price.
     pub reads: Reads,
     /// Where it may be called.
-    pub places: &'static [Place],
+    pub places: &'static [CallContext],
     /// What it gives, in a sentence.
     pub docs: &'static str,
 }
 
-impl Function {
+impl BuiltinFunction {
     /// The name as programs write it: `Math.abs`, `parseInt`.
     #[must_use]
     pub fn full_name(&self) -> String {
@@ -31,8 +31,8 @@ impl Function {
         }
     }
 
-    const fn not_in_conditions(self) -> Function {
-        Function {
+    const fn not_in_conditions(self) -> BuiltinFunction {
+        BuiltinFunction {
             places: NOT_IN_CONDITIONS,
             ..self
         }
@@ -45,8 +45,8 @@ const fn f(
     cost: Formula,
     reads: Reads,
     docs: &'static str,
-) -> Function {
-    Function {
+) -> BuiltinFunction {
+    BuiltinFunction {
         ns,
         name,
         cost,
@@ -59,7 +59,7 @@ const fn f(
 /// Every builtin function. A new one goes to the end: the order numbers them in
 /// bytecode. Its code stands in a file of `vm/src/builtins`.
 #[rustfmt::skip]
-pub static FUNCTIONS: &[Function] = &[
+pub static FUNCTIONS: &[BuiltinFunction] = &[
     f("Math", "abs", FREE, Count, "The number without its sign."),
     f("Math", "ceil", FREE, Count, "The smallest integer that is not below a number."),
     f("Math", "floor", FREE, Count, "The largest integer that is not above a number."),

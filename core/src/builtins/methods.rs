@@ -2,7 +2,7 @@
 
 use super::Reads::{self, All, Count};
 use super::Receiver::{self, Any, Array, Date, Number, Set, Text};
-use super::{EVERYWHERE, NOT_IN_CONDITIONS, Place};
+use super::{CallContext, EVERYWHERE, NOT_IN_CONDITIONS};
 use crate::costs::{BOTH, FREE, Formula, JOIN, READ, SPLIT, WRITTEN, both, read};
 
 /// A method name.
@@ -17,7 +17,7 @@ pub struct Method {
     /// What it reads, for that price.
     pub reads: Reads,
     /// Where it may be called.
-    pub places: &'static [Place],
+    pub places: &'static [CallContext],
     /// What it gives or does, in a sentence.
     pub docs: &'static str,
 }

@@ -19,13 +19,13 @@ use std::f64::consts;
 mod functions;
 mod methods;
 
-pub use functions::{FUNCTIONS, Function};
+pub use functions::{BuiltinFunction, FUNCTIONS};
 pub use methods::{METHODS, Method};
 
 /// Where a builtin may be called. A `mathCalc` text calls nothing (language
 /// section 3.10), so that no row names it.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum CallContext {
     /// In expression nodes.
     Expression,
     /// In condition texts.
@@ -33,9 +33,9 @@ pub enum Place {
 }
 
 /// Most builtins may be called in both.
-const EVERYWHERE: &[Place] = &[Place::Expression, Place::Condition];
+const EVERYWHERE: &[CallContext] = &[CallContext::Expression, CallContext::Condition];
 /// Those that the references' grammar of conditions lacks.
-const NOT_IN_CONDITIONS: &[Place] = &[Place::Expression];
+const NOT_IN_CONDITIONS: &[CallContext] = &[CallContext::Expression];
 
 /// A kind of value that has methods.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -175,15 +175,15 @@ pub fn is_static_member(name: &str) -> bool {
 
 /// Whether a function of this name may be called by name in a place.
 #[must_use]
-pub fn is_function_in(name: &str, place: Place) -> bool {
+pub fn is_function_in(name: &str, place: CallContext) -> bool {
     function("", name).is_some_and(|at| FUNCTIONS[usize::from(at)].places.contains(&place))
 }
 
 /// Whether a method of this name, or a function of a namespace that is called as
 /// one, may be called in a place.
 #[must_use]
-pub fn is_method_in(name: &str, place: Place) -> bool {
-    let here = |places: &[Place]| places.contains(&place);
+pub fn is_method_in(name: &str, place: CallContext) -> bool {
+    let here = |places: &[CallContext]| places.contains(&place);
     METHODS.iter().any(|m| m.name == name && here(m.places))
         || (FUNCTIONS.iter()).any(|f| f.name == name && !f.ns.is_empty() && here(f.places))
 }

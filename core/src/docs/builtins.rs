@@ -2,7 +2,8 @@
 
 use super::{GENERATED, cell};
 use crate::builtins::{
-    CONSTANTS, FUNCTIONS, Function, MEMBERS, METHODS, NAMESPACES, Place, Reads, Receiver,
+    BuiltinFunction, CONSTANTS, CallContext, FUNCTIONS, MEMBERS, METHODS, NAMESPACES, Reads,
+    Receiver,
 };
 use crate::costs::Formula;
 use std::fmt::Write as _;
@@ -83,7 +84,7 @@ fn plural(receiver: Receiver) -> &'static str {
     }
 }
 
-fn functions<'f>(out: &mut String, ns: &str, rows: impl Iterator<Item = &'f Function>) {
+fn functions<'f>(out: &mut String, ns: &str, rows: impl Iterator<Item = &'f BuiltinFunction>) {
     out.push_str(
         "| function | what it gives | price | reads | in conditions |\n|---|---|---|---|---|\n",
     );
@@ -94,12 +95,19 @@ fn functions<'f>(out: &mut String, ns: &str, rows: impl Iterator<Item = &'f Func
     out.push('\n');
 }
 
-fn row(out: &mut String, name: &str, docs: &str, cost: Formula, reads: Reads, places: &[Place]) {
+fn row(
+    out: &mut String,
+    name: &str,
+    docs: &str,
+    cost: Formula,
+    reads: Reads,
+    places: &[CallContext],
+) {
     let read = match cost.reads() {
         true => reads.as_str(),
         false => "-",
     };
-    let condition = match places.contains(&Place::Condition) {
+    let condition = match places.contains(&CallContext::Condition) {
         true => "yes",
         false => "no",
     };

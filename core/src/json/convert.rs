@@ -12,7 +12,7 @@ enum Rest<'v> {
 }
 
 /// A container whose children are being added.
-struct Frame<'v> {
+struct ToValueFrame<'v> {
     node: u32,
     /// Where its children start in `pending`.
     base: usize,
@@ -55,7 +55,7 @@ pub(super) fn from_value<E>(
         keys: 0,
         lines: OnceLock::new(),
     };
-    let mut frames: Vec<Frame<'_>> = Vec::new();
+    let mut frames: Vec<ToValueFrame<'_>> = Vec::new();
     let mut pending: Vec<u32> = Vec::new();
     let mut next = value;
     let mut asked = 0;
@@ -69,7 +69,7 @@ pub(super) fn from_value<E>(
         pending.push(node);
         if let Some(rest) = rest {
             let base = pending.len();
-            frames.push(Frame { node, base, rest });
+            frames.push(ToValueFrame { node, base, rest });
         }
         loop {
             let Some(frame) = frames.last_mut() else {

@@ -9,13 +9,13 @@ use crate::diag::{Diagnostic, Diagnostics, LineIndex, codes};
 use std::sync::OnceLock;
 
 /// The text cannot be read further; the reason is among the findings.
-pub(super) struct Stop;
+pub(super) struct ParseStopped;
 
 /// Bytes of program text for each node, from typical programs: sizes the arena.
 const BYTES_PER_NODE: usize = 8;
 
 /// An open container.
-pub(super) struct Frame {
+pub(super) struct ParseFrame {
     pub(super) node: u32,
     /// Where its children start in `pending`.
     pub(super) base: usize,
@@ -34,7 +34,7 @@ pub(super) struct Parser<'a> {
     pub(super) strings: Vec<u8>,
     pub(super) keys: usize,
     pub(super) pending: Vec<u32>,
-    pub(super) stack: Vec<Frame>,
+    pub(super) stack: Vec<ParseFrame>,
     pub(super) found: Diagnostics,
     /// Slips gone over so far.
     pub(super) slips: usize,
@@ -135,7 +135,7 @@ impl Parser<'_> {
 
     /// Skips white space (RFC 8259 §2).
     #[inline]
-    fn space(&mut self) -> Result<(), Stop> {
+    fn space(&mut self) -> Result<(), ParseStopped> {
         loop {
             match self.peek() {
                 Some(b' ' | b'\n' | b'\r' | b'\t') => self.pos += 1,
@@ -145,7 +145,7 @@ impl Parser<'_> {
         }
     }
 
-    fn document(&mut self) -> Result<(), Stop> {
+    fn document(&mut self) -> Result<(), ParseStopped> {
         self.space()?;
         if self.peek().is_none() {
             return self.empty_document();
@@ -167,7 +167,7 @@ impl Parser<'_> {
 
     /// A value at the current place. Opening a container leaves the place at
     /// its first value.
-    fn value(&mut self) -> Result<Expect, Stop> {
+    fn value(&mut self) -> Result<Expect, ParseStopped> {
         let start = self.pos;
         match self.peek() {
             Some(b'"') => self.string(b'"')?,
@@ -189,13 +189,19 @@ impl Parser<'_> {
         rest.starts_with(word) && !rest.get(word.len()).is_some_and(|&b| is_word(b))
     }
 
-    fn leaf(&mut self, tag: Tag, start: usize, width: usize) -> Result<(), Stop> {
+    fn leaf(&mut self, tag: Tag, start: usize, width: usize) -> Result<(), ParseStopped> {
         self.pos = start + width;
         self.node(tag, start, 0, 0).map(|_| ())
     }
 
     /// Adds a node that spans from `start` to the current place.
-    pub(super) fn node(&mut self, tag: Tag, start: usize, a: u32, b: u32) -> Result<u32, Stop> {
+    pub(super) fn node(
+        &mut self,
+        tag: Tag,
+        start: usize,
+        a: u32,
+        b: u32,
+    ) -> Result<u32, ParseStopped> {
         let at = self.nodes.len();
         if at >= self.limits.max_nodes as usize {
             return Err(self.too_many_nodes());
@@ -224,7 +230,7 @@ impl Parser<'_> {
         }
     }
 
-    fn open(&mut self, object: bool) -> Result<Expect, Stop> {
+    fn open(&mut self, object: bool) -> Result<Expect, ParseStopped> {
         if self.stack.len() >= self.limits.max_depth as usize {
             return Err(self.too_deep());
         }
@@ -232,7 +238,7 @@ impl Parser<'_> {
         self.pos += 1;
         let tag = if object { Tag::Object } else { Tag::Array };
         let node = self.node(tag, start, 0, 0)?;
-        self.stack.push(Frame {
+        self.stack.push(ParseFrame {
             node,
             base: self.pending.len(),
             object,
@@ -247,7 +253,7 @@ impl Parser<'_> {
     }
 
     /// Reads a key and its colon if the container is an object.
-    fn before_value(&mut self, object: bool) -> Result<Expect, Stop> {
+    fn before_value(&mut self, object: bool) -> Result<Expect, ParseStopped> {
         if object {
             let start = self.pos;
             match self.peek() {
@@ -271,7 +277,7 @@ impl Parser<'_> {
     }
 
     /// After a value inside a container: a comma or the closing bracket.
-    fn separator(&mut self) -> Result<Expect, Stop> {
+    fn separator(&mut self) -> Result<Expect, ParseStopped> {
         self.space()?;
         let object = self.stack.last().is_some_and(|frame| frame.object);
         match self.peek() {
@@ -294,7 +300,7 @@ impl Parser<'_> {
     }
 
     /// A number; the usual whole number without a detour.
-    fn number(&mut self) -> Result<(), Stop> {
+    fn number(&mut self) -> Result<(), ParseStopped> {
         /// Decimal digits that always fit `f64` exactly.
         const EXACT_DIGITS: usize = 15;
         let start = self.pos;

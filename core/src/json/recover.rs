@@ -1,9 +1,9 @@
 //! What the reader says when the text is not JSON, and how it goes on.
 //!
 //! Each function reports one kind of slip. `Ok` means that the reader has gone
-//! over it; `Err(Stop)` that the rest cannot be read.
+//! over it; `Err(ParseStopped)` that the rest cannot be read.
 
-use super::parse::{Parser, Stop, closer, is_number_part, is_word};
+use super::parse::{ParseStopped, Parser, closer, is_number_part, is_word};
 use super::{Tag, word};
 use crate::diag::{Diagnostic, codes};
 use crate::text::escape_for_terminal;
@@ -52,22 +52,22 @@ impl Parser<'_> {
     }
 
     /// Reports a slip; too many end the reading.
-    fn slip(&mut self, finding: Diagnostic, help: &str) -> Result<(), Stop> {
+    fn slip(&mut self, finding: Diagnostic, help: &str) -> Result<(), ParseStopped> {
         self.found.push(finding.with_help(help));
         self.slips += 1;
         if self.slips < MAX_SLIPS {
             Ok(())
         } else {
-            Err(Stop)
+            Err(ParseStopped)
         }
     }
 
-    fn fatal(&mut self, finding: Diagnostic, help: &str) -> Stop {
+    fn fatal(&mut self, finding: Diagnostic, help: &str) -> ParseStopped {
         self.found.push(finding.with_help(help));
-        Stop
+        ParseStopped
     }
 
-    pub(super) fn empty_document(&mut self) -> Result<(), Stop> {
+    pub(super) fn empty_document(&mut self) -> Result<(), ParseStopped> {
         let at = self.pos;
         let finding = self.finding("the document is empty".into(), String::new(), at, at);
         Err(self.fatal(
@@ -76,7 +76,7 @@ impl Parser<'_> {
         ))
     }
 
-    pub(super) fn trailing_text(&mut self) -> Result<(), Stop> {
+    pub(super) fn trailing_text(&mut self) -> Result<(), ParseStopped> {
         let end = self.char_end(self.pos);
         let message = "there is more text after the end of the document".into();
         let finding = self.finding(message, String::new(), self.pos, end);
@@ -87,7 +87,7 @@ impl Parser<'_> {
         Err(self.fatal(finding, help))
     }
 
-    pub(super) fn too_deep(&mut self) -> Stop {
+    pub(super) fn too_deep(&mut self) -> ParseStopped {
         let most = self.limits.max_depth;
         let finding = Diagnostic {
             code: codes::JSON_TOO_DEEP,
@@ -101,7 +101,7 @@ impl Parser<'_> {
         self.fatal(finding, "split the program or raise the limit")
     }
 
-    pub(super) fn too_many_nodes(&mut self) -> Stop {
+    pub(super) fn too_many_nodes(&mut self) -> ParseStopped {
         let most = self.limits.max_nodes;
         let message = format!("the document has more than {most} values and keys");
         let finding = Diagnostic {
@@ -112,7 +112,7 @@ impl Parser<'_> {
     }
 
     /// `//`, `/* */` and `#`, none of which JSON has.
-    pub(super) fn comment(&mut self) -> Result<(), Stop> {
+    pub(super) fn comment(&mut self) -> Result<(), ParseStopped> {
         let start = self.pos;
         let rest = &self.src[start..];
         let line = rest.iter().position(|&b| b == b'\n').unwrap_or(rest.len());
@@ -131,7 +131,7 @@ impl Parser<'_> {
     }
 
     /// Something that cannot start a value.
-    fn unexpected(&mut self) -> Stop {
+    fn unexpected(&mut self) -> ParseStopped {
         let at = self.pos;
         let Some(byte) = self.peek() else {
             return self.unclosed_bracket();
@@ -157,7 +157,7 @@ impl Parser<'_> {
     }
 
     /// The text ended inside a container.
-    fn unclosed_bracket(&mut self) -> Stop {
+    fn unclosed_bracket(&mut self) -> ParseStopped {
         let Some(frame) = self.stack.last() else {
             return self.fatal(
                 self.finding(
@@ -180,7 +180,7 @@ impl Parser<'_> {
         self.fatal(finding, &help)
     }
 
-    pub(super) fn unclosed_string(&mut self, start: usize) -> Stop {
+    pub(super) fn unclosed_string(&mut self, start: usize) -> ParseStopped {
         let message = "the string that starts here is not closed".into();
         let finding = self.finding(message, self.value_pointer(), start, self.pos);
         self.fatal(
@@ -189,7 +189,7 @@ impl Parser<'_> {
         )
     }
 
-    pub(super) fn control_character(&mut self, control: u8) -> Result<(), Stop> {
+    pub(super) fn control_character(&mut self, control: u8) -> Result<(), ParseStopped> {
         let at = self.pos;
         let message = "control characters in strings must be escaped".into();
         let finding = self.finding(message, self.value_pointer(), at, at + 1);
@@ -202,7 +202,7 @@ impl Parser<'_> {
 
     /// A backslash with something else after it than JSON knows; the place is
     /// anywhere inside.
-    pub(super) fn bad_escape(&mut self, start: usize) -> Result<(), Stop> {
+    pub(super) fn bad_escape(&mut self, start: usize) -> Result<(), ParseStopped> {
         let letter = self.src.get(start + 1).copied();
         let end = self.char_end(start + 1);
         let shown = self.text(start, end);
@@ -218,7 +218,7 @@ impl Parser<'_> {
     }
 
     /// A value that does not start like one of JSON.
-    pub(super) fn odd_value(&mut self) -> Result<(), Stop> {
+    pub(super) fn odd_value(&mut self) -> Result<(), ParseStopped> {
         match self.peek() {
             Some(quote @ (b'\'' | b'`')) => self.odd_quotes(quote),
             Some(b'+' | b'.') => {
@@ -233,7 +233,7 @@ impl Parser<'_> {
         }
     }
 
-    fn odd_quotes(&mut self, quote: u8) -> Result<(), Stop> {
+    fn odd_quotes(&mut self, quote: u8) -> Result<(), ParseStopped> {
         let at = self.pos;
         let message = "strings are written in double quotes".into();
         let finding = self.finding(message, self.value_pointer(), at, at + 1);
@@ -247,7 +247,7 @@ impl Parser<'_> {
         self.pos + rest.iter().take_while(|&&byte| is_word(byte)).count()
     }
 
-    fn odd_word(&mut self) -> Result<(), Stop> {
+    fn odd_word(&mut self) -> Result<(), ParseStopped> {
         let (start, end) = (self.pos, self.word_end());
         let (tag, help) = match &self.src[start..end] {
             b"NaN" | b"Infinity" => (
@@ -273,7 +273,7 @@ impl Parser<'_> {
 
     /// A number that is not a plain whole one: the rest of the grammar of
     /// RFC 8259 §6.
-    pub(super) fn long_number(&mut self) -> Result<f64, Stop> {
+    pub(super) fn long_number(&mut self) -> Result<f64, ParseStopped> {
         let start = self.pos;
         let rest = &self.src[start..];
         let end = start + 1 + rest[1..].iter().take_while(|&&b| is_number_part(b)).count();
@@ -288,7 +288,7 @@ impl Parser<'_> {
         Ok(0.0)
     }
 
-    fn odd_number(&mut self, start: usize) -> Result<(), Stop> {
+    fn odd_number(&mut self, start: usize) -> Result<(), ParseStopped> {
         let rest = &self.src[start..];
         let end = start + 1 + rest[1..].iter().take_while(|&&b| is_number_part(b)).count();
         let digits = rest[..end - start].trim_ascii_start();
@@ -312,7 +312,7 @@ impl Parser<'_> {
     }
 
     /// Something else than a string where a key is expected.
-    pub(super) fn odd_key(&mut self) -> Result<(), Stop> {
+    pub(super) fn odd_key(&mut self) -> Result<(), ParseStopped> {
         let (start, end) = (self.pos, self.word_end());
         match self.peek() {
             None => return Err(self.unclosed_bracket()),
@@ -335,7 +335,7 @@ impl Parser<'_> {
             .map(|_| ())
     }
 
-    pub(super) fn missing_colon(&mut self, key: u32) -> Result<(), Stop> {
+    pub(super) fn missing_colon(&mut self, key: u32) -> Result<(), ParseStopped> {
         let (at, end) = (self.pos, self.char_end(self.pos).min(self.src.len()));
         let key = excerpt(&String::from_utf8_lossy(self.key_text(key)));
         let message = format!("a colon is missing after the key \"{key}\"");
@@ -348,7 +348,7 @@ impl Parser<'_> {
     }
 
     /// A comma at `comma` with a closing bracket or another comma after it.
-    pub(super) fn extra_comma(&mut self, comma: usize) -> Result<(), Stop> {
+    pub(super) fn extra_comma(&mut self, comma: usize) -> Result<(), ParseStopped> {
         let (message, help) = match self.peek() {
             Some(b',') => ("there is nothing between two commas", "remove one comma"),
             _ => (
@@ -361,7 +361,7 @@ impl Parser<'_> {
     }
 
     /// Neither a comma nor the right bracket after a value.
-    pub(super) fn missing_comma(&mut self, object: bool) -> Result<(), Stop> {
+    pub(super) fn missing_comma(&mut self, object: bool) -> Result<(), ParseStopped> {
         let at = self.pos;
         let Some(byte) = self.peek() else {
             return Err(self.unclosed_bracket());

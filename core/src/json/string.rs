@@ -1,7 +1,7 @@
 //! Strings of the reader: without escapes they stay in the source, otherwise
 //! they are decoded to WTF-8 (decision D36).
 
-use super::parse::{Parser, Stop};
+use super::parse::{ParseStopped, Parser};
 use super::{Tag, word};
 use crate::text::{join_surrogates, push_code_point};
 
@@ -20,7 +20,7 @@ const PLAIN: [bool; 256] = {
 impl Parser<'_> {
     /// Reads a string that starts at the current place with `quote`, and adds
     /// its node.
-    pub(super) fn string(&mut self, quote: u8) -> Result<(), Stop> {
+    pub(super) fn string(&mut self, quote: u8) -> Result<(), ParseStopped> {
         let start = self.pos;
         let body = start + 1;
         let rest = &self.src[body..];
@@ -44,7 +44,7 @@ impl Parser<'_> {
     }
 
     /// The rest of a string from its first special byte on.
-    fn escaped_string(&mut self, start: usize, quote: u8) -> Result<(), Stop> {
+    fn escaped_string(&mut self, start: usize, quote: u8) -> Result<(), ParseStopped> {
         loop {
             let run = self.pos;
             while self
@@ -71,7 +71,7 @@ impl Parser<'_> {
     }
 
     /// An escape; the place is at its backslash.
-    fn escape(&mut self, string: usize) -> Result<(), Stop> {
+    fn escape(&mut self, string: usize) -> Result<(), ParseStopped> {
         let start = self.pos;
         let Some(&letter) = self.src.get(start + 1) else {
             return Err(self.unclosed_string(string));
@@ -101,7 +101,7 @@ impl Parser<'_> {
     }
 
     /// `\uXXXX`, and the second half of a surrogate pair with it.
-    fn unicode_escape(&mut self, start: usize) -> Result<(), Stop> {
+    fn unicode_escape(&mut self, start: usize) -> Result<(), ParseStopped> {
         let Some(unit) = self.hex4(start + 2) else {
             return self.bad_escape(start);
         };

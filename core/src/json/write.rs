@@ -58,7 +58,7 @@ impl Escape {
 }
 
 /// A container being written.
-struct Open<'d> {
+struct WriteFrame<'d> {
     children: &'d [u32],
     /// The order of decision D37, if it is not the source order.
     order: Option<Vec<usize>>,
@@ -67,7 +67,7 @@ struct Open<'d> {
 }
 
 pub(super) fn write_document(doc: &Document, id: NodeId, out: &mut Vec<u8>) {
-    let mut open: Vec<Open<'_>> = Vec::new();
+    let mut open: Vec<WriteFrame<'_>> = Vec::new();
     let mut at = id;
     loop {
         match doc.kind(at) {
@@ -78,7 +78,7 @@ pub(super) fn write_document(doc: &Document, id: NodeId, out: &mut Vec<u8>) {
             Kind::String(text) => write_json_string(text, out),
             Kind::Array => {
                 out.push(b'[');
-                open.push(Open {
+                open.push(WriteFrame {
                     children: doc.children(at, Tag::Array),
                     order: None,
                     next: 0,
@@ -87,7 +87,7 @@ pub(super) fn write_document(doc: &Document, id: NodeId, out: &mut Vec<u8>) {
             }
             Kind::Object => {
                 out.push(b'{');
-                open.push(Open {
+                open.push(WriteFrame {
                     children: doc.children(at, Tag::Object),
                     order: js_order(doc.members(at).map(|(key, _)| key)),
                     next: 0,
@@ -116,7 +116,7 @@ pub(super) fn write_document(doc: &Document, id: NodeId, out: &mut Vec<u8>) {
     }
 }
 
-impl<'d> Open<'d> {
+impl<'d> WriteFrame<'d> {
     fn child(&self) -> Option<&'d u32> {
         match &self.order {
             None => self.children.get(self.next),

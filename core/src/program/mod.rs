@@ -183,7 +183,7 @@ pub struct Wrap {
 
 /// A place in the source: from this instruction on, until the next place.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct SourceLocation {
     /// First instruction.
     pub pc: u32,
     /// The source node.
@@ -218,7 +218,7 @@ pub struct Function {
     /// Prefixed ranges.
     pub wraps: Vec<Wrap>,
     /// The source map, in order of the code.
-    pub places: Vec<Place>,
+    pub places: Vec<SourceLocation>,
 }
 
 /// An op that steps of the program name, with what linking must find again.
@@ -377,7 +377,7 @@ impl Program {
     }
 
     /// The source place of an instruction.
-    pub fn place_at(f: &Function, pc: u32) -> Option<Place> {
+    pub fn place_at(f: &Function, pc: u32) -> Option<SourceLocation> {
         let at = f.places.partition_point(|p| p.pc <= pc);
         at.checked_sub(1).map(|i| f.places[i])
     }

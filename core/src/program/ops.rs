@@ -10,7 +10,7 @@ use crate::builtins;
 use std::fmt;
 
 /// The encoding of an operand.
-trait Operand: Copy {
+trait OperandType: Copy {
     /// Whether it is one of the bytes behind the opcode.
     const BYTE: bool;
     fn put(self, bytes: &mut [u8; 8], at: &mut usize);
@@ -18,7 +18,7 @@ trait Operand: Copy {
     fn number(self) -> u32;
 }
 
-impl Operand for u8 {
+impl OperandType for u8 {
     const BYTE: bool = true;
     fn put(self, bytes: &mut [u8; 8], at: &mut usize) {
         bytes[*at] = self;
@@ -33,7 +33,7 @@ impl Operand for u8 {
     }
 }
 
-impl Operand for u32 {
+impl OperandType for u32 {
     const BYTE: bool = false;
     fn put(self, bytes: &mut [u8; 8], _: &mut usize) {
         bytes[4..].copy_from_slice(&self.to_le_bytes());
@@ -67,7 +67,7 @@ macro_rules! operand_types {
             }
         }
 
-        impl Operand for $name {
+        impl OperandType for $name {
             const BYTE: bool = <$number>::BYTE;
             fn put(self, bytes: &mut [u8; 8], at: &mut usize) {
                 self.0.put(bytes, at);
@@ -171,7 +171,7 @@ macro_rules! operand_kinds {
             /// Whether it takes a byte of the instruction, not four.
             #[must_use]
             pub fn is_byte(self) -> bool {
-                match self { $( OperandKind::$kind => <$type as Operand>::BYTE, )* }
+                match self { $( OperandKind::$kind => <$type as OperandType>::BYTE, )* }
             }
 
             /// Whether it names a register, or the first of several.
@@ -254,7 +254,7 @@ macro_rules! op_table {
 
         #[repr(u8)]
         #[allow(clippy::enum_variant_names, reason = "the table's mnemonics")]
-        enum Code { $($name),* }
+        enum Opcode { $($name),* }
 
         /// The rows of the table, in opcode order.
         pub const TABLE: &[OpInfo] = &[
@@ -268,7 +268,7 @@ macro_rules! op_table {
         impl Op {
             /// The number of the instruction in [`TABLE`].
             pub fn code(self) -> u8 {
-                match self { $( Op::$name { .. } => Code::$name as u8, )* }
+                match self { $( Op::$name { .. } => Opcode::$name as u8, )* }
             }
 
             /// The eight bytes of the instruction.
@@ -276,7 +276,7 @@ macro_rules! op_table {
             pub fn encode(self) -> [u8; 8] {
                 let mut bytes = [self.code(), 0, 0, 0, 0, 0, 0, 0];
                 let mut at = 1;
-                match self { $( Op::$name { $($field),* } => { $( Operand::put($field, &mut bytes, &mut at); )* } )* }
+                match self { $( Op::$name { $($field),* } => { $( OperandType::put($field, &mut bytes, &mut at); )* } )* }
                 bytes
             }
 
@@ -286,7 +286,7 @@ macro_rules! op_table {
             pub fn decode(bytes: [u8; 8]) -> Option<Op> {
                 let mut at = 1;
                 let op = match bytes[0] {
-                    $( c if c == Code::$name as u8 => Op::$name { $($field: Operand::take(bytes, &mut at)),* }, )*
+                    $( c if c == Opcode::$name as u8 => Op::$name { $($field: OperandType::take(bytes, &mut at)),* }, )*
                     _ => return None,
                 };
                 (op.encode() == bytes).then_some(op)
@@ -295,7 +295,7 @@ macro_rules! op_table {
             /// The operands as numbers, in the order of the table.
             pub fn operands(self) -> Operands {
                 let mut list = Operands { code: self.code(), values: [0; 4] };
-                match self { $( Op::$name { $($field),* } => { let mut _i = 0; $( list.values[_i] = Operand::number($field); _i += 1; )* } )* }
+                match self { $( Op::$name { $($field),* } => { let mut _i = 0; $( list.values[_i] = OperandType::number($field); _i += 1; )* } )* }
                 list
             }
 

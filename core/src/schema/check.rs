@@ -2,7 +2,9 @@
 
 use super::data::{Data, Gauge, View, same_text, units_of};
 use super::format::Format;
-use super::{Constant, Items, Kind, Limits, NONE, Node, Schema, SchemaError, Shape, Span};
+use super::{
+    ConstValue, Items, NONE, ScalarLimits, Schema, SchemaError, SchemaNode, Shape, Span, TypeKind,
+};
 use crate::pointer;
 use crate::text::wtf8_to_string_lossy;
 
@@ -27,7 +29,7 @@ pub fn check<'d, D: Data<'d>, G: Gauge>(
     gauge: &mut G,
     strict: bool,
 ) -> Result<Result<(), SchemaError>, G::Stop> {
-    let mut check = Check {
+    let mut check = Checker {
         schema,
         gauge,
         strict,
@@ -50,7 +52,7 @@ pub fn conforms<'d, D: Data<'d>, G: Gauge>(
     schema: &Schema,
     gauge: &mut G,
 ) -> Result<bool, G::Stop> {
-    let mut check = Check {
+    let mut check = Checker {
         schema,
         gauge,
         strict: false,
@@ -95,21 +97,21 @@ fn fail<S>(message: &'static str) -> Result<(), Failure<S>> {
 }
 
 /// A step into a value.
-enum Step<'d> {
+enum CheckStep<'d> {
     Key(&'d [u8]),
     /// A name that the schema declares.
     Name(Span),
-    Index(usize),
+    Item(usize),
 }
 
-struct Check<'s, 'g, 'd, G> {
+struct Checker<'s, 'g, 'd, G> {
     schema: &'s Schema,
     gauge: &'g mut G,
     strict: bool,
-    path: Vec<Step<'d>>,
+    path: Vec<CheckStep<'d>>,
 }
 
-impl<'s, 'd, G: Gauge> Check<'s, '_, 'd, G> {
+impl<'s, 'd, G: Gauge> Checker<'s, '_, 'd, G> {
     fn value<D: Data<'d>>(&mut self, value: D, node: u32) -> Outcome<G> {
         self.gauge.nodes(1)?;
         let schema = self.schema;
@@ -138,8 +140,10 @@ impl<'s, 'd, G: Gauge> Check<'s, '_, 'd, G> {
             check_finite(view)?;
         }
         match (node.kind, view, shape) {
-            (Kind::Object, View::Object(count), Some(shape)) => self.object(value, count, shape),
-            (Kind::Array, View::Array(count), Some(shape)) => self.array(value, count, shape),
+            (TypeKind::Object, View::Object(count), Some(shape)) => {
+                self.object(value, count, shape)
+            }
+            (TypeKind::Array, View::Array(count), Some(shape)) => self.array(value, count, shape),
             _ => Ok(()),
         }
     }
@@ -163,7 +167,7 @@ impl<'s, 'd, G: Gauge> Check<'s, '_, 'd, G> {
     }
 
     /// One step down; a failure leaves the step in the path.
-    fn step<D: Data<'d>>(&mut self, step: Step<'d>, value: D, node: u32) -> Outcome<G> {
+    fn step<D: Data<'d>>(&mut self, step: CheckStep<'d>, value: D, node: u32) -> Outcome<G> {
         self.path.push(step);
         self.value(value, node)?;
         self.path.pop();
@@ -172,12 +176,12 @@ impl<'s, 'd, G: Gauge> Check<'s, '_, 'd, G> {
 
     /// `===` between a value and one of a schema: containers are never
     /// identical.
-    fn is_constant(&mut self, view: View<'_>, constant: Constant) -> Result<bool, G::Stop> {
+    fn is_constant(&mut self, view: View<'_>, constant: ConstValue) -> Result<bool, G::Stop> {
         Ok(match (view, constant) {
-            (View::Null, Constant::Null) => true,
-            (View::Bool(a), Constant::Bool(b)) => a == b,
-            (View::Number(a), Constant::Number(b)) => a == b,
-            (View::Text(text, units), Constant::Text(wanted)) => {
+            (View::Null, ConstValue::Null) => true,
+            (View::Bool(a), ConstValue::Bool(b)) => a == b,
+            (View::Number(a), ConstValue::Number(b)) => a == b,
+            (View::Text(text, units), ConstValue::Text(wanted)) => {
                 if text.len() != wanted.len as usize {
                     return Ok(false);
                 }
@@ -198,7 +202,7 @@ impl<'s, 'd, G: Gauge> Check<'s, '_, 'd, G> {
         Ok(units)
     }
 
-    fn scalar(&mut self, view: View<'_>, node: Node, limits: &Limits) -> Outcome<G> {
+    fn scalar(&mut self, view: View<'_>, node: SchemaNode, limits: &ScalarLimits) -> Outcome<G> {
         let schema = self.schema;
         match view {
             View::Text(text, units) => {
@@ -216,9 +220,9 @@ impl<'s, 'd, G: Gauge> Check<'s, '_, 'd, G> {
             }
             _ => {
                 let constant = match view {
-                    View::Number(number) => Constant::Number(number),
-                    View::Bool(b) => Constant::Bool(b),
-                    _ => Constant::Never,
+                    View::Number(number) => ConstValue::Number(number),
+                    View::Bool(b) => ConstValue::Bool(b),
+                    _ => ConstValue::Never,
                 };
                 if let Some(allowed) = limits.allowed
                     && !schema.allows_scalar(allowed, &constant)
@@ -234,7 +238,7 @@ impl<'s, 'd, G: Gauge> Check<'s, '_, 'd, G> {
         }
     }
 
-    fn string(&mut self, text: &[u8], units: usize, limits: &Limits) -> Outcome<G> {
+    fn string(&mut self, text: &[u8], units: usize, limits: &ScalarLimits) -> Outcome<G> {
         let length = units as f64;
         if length < limits.min_length {
             return fail("Len < min");
@@ -292,7 +296,7 @@ impl<'s, 'd, G: Gauge> Check<'s, '_, 'd, G> {
             for (at, name) in schema.names[names.span.range()].iter().enumerate() {
                 self.gauge.passes(LOOK_UP)?;
                 if let Some(value) = value.member(schema.text(*name)) {
-                    self.step(Step::Name(*name), value, nodes + at as u32)?;
+                    self.step(CheckStep::Name(*name), value, nodes + at as u32)?;
                 }
             }
         }
@@ -317,7 +321,7 @@ impl<'s, 'd, G: Gauge> Check<'s, '_, 'd, G> {
             self.gauge.reads(1, 0)?;
             if !self.is_declared(names, key, false)? {
                 if self.is_sampled(at, others) {
-                    self.step(Step::Key(key), value, shape.additional)?;
+                    self.step(CheckStep::Key(key), value, shape.additional)?;
                 }
                 at += 1;
             }
@@ -357,8 +361,8 @@ impl<'s, 'd, G: Gauge> Check<'s, '_, 'd, G> {
             Items::Each(each) => {
                 for (index, inner) in each.range().enumerate() {
                     match value.item(index) {
-                        Some(item) => self.step(Step::Index(index), item, inner as u32)?,
-                        None => self.step(Step::Index(index), Absent, inner as u32)?,
+                        Some(item) => self.step(CheckStep::Item(index), item, inner as u32)?,
+                        None => self.step(CheckStep::Item(index), Absent, inner as u32)?,
                     }
                 }
             }
@@ -369,7 +373,7 @@ impl<'s, 'd, G: Gauge> Check<'s, '_, 'd, G> {
                 let sampled = regular.take_while(|index| stride == 1 || index + stride <= last);
                 for index in sampled.chain((stride > 1).then_some(last)) {
                     if let Some(item) = value.item(index) {
-                        self.step(Step::Index(index), item, inner)?;
+                        self.step(CheckStep::Item(index), item, inner)?;
                     }
                 }
             }
@@ -401,9 +405,9 @@ impl<'s, 'd, G: Gauge> Check<'s, '_, 'd, G> {
         let mut pointer = String::new();
         for (at, step) in self.path.iter().enumerate() {
             let name = match step {
-                Step::Key(key) => wtf8_to_string_lossy(key),
-                Step::Name(name) => wtf8_to_string_lossy(self.schema.text(*name)),
-                Step::Index(index) => index.to_string().into(),
+                CheckStep::Key(key) => wtf8_to_string_lossy(key),
+                CheckStep::Name(name) => wtf8_to_string_lossy(self.schema.text(*name)),
+                CheckStep::Item(index) => index.to_string().into(),
             };
             if at > 0 {
                 path.push('.');
@@ -454,12 +458,12 @@ impl<'d> Data<'d> for Absent {
 
 /// `null` and `undefined` match where there is no type, where a list of types
 /// has `null`, and under the type `null`, which the marker makes `undefined`.
-fn nullish<S>(view: View<'_>, node: Node) -> Result<(), Failure<S>> {
+fn nullish<S>(view: View<'_>, node: SchemaNode) -> Result<(), Failure<S>> {
     let plain = !node.kind_is_list;
     let is_undefined = matches!(view, View::Undefined);
     let fits = match node.kind {
-        Kind::Null => plain && node.is_undefined == is_undefined,
-        Kind::Absent => plain,
+        TypeKind::Null => plain && node.is_undefined == is_undefined,
+        TypeKind::Absent => plain,
         _ => false,
     };
     if fits || (node.kind_is_list && node.nullable) {
@@ -469,29 +473,29 @@ fn nullish<S>(view: View<'_>, node: Node) -> Result<(), Failure<S>> {
     }
 }
 
-fn kind<S>(view: View<'_>, node: Node) -> Result<(), Failure<S>> {
+fn kind<S>(view: View<'_>, node: SchemaNode) -> Result<(), Failure<S>> {
     let fits = match (node.kind, view) {
-        (Kind::Absent | Kind::Empty, _) => true,
-        (Kind::Integer, View::Number(number)) => number.is_finite() && number.trunc() == number,
-        (Kind::Number, View::Number(_))
-        | (Kind::Boolean, View::Bool(_))
-        | (Kind::String, View::Text(..))
-        | (Kind::Array, View::Array(_))
-        | (Kind::Object, View::Object(_)) => true,
+        (TypeKind::Absent | TypeKind::Empty, _) => true,
+        (TypeKind::Integer, View::Number(number)) => number.is_finite() && number.trunc() == number,
+        (TypeKind::Number, View::Number(_))
+        | (TypeKind::Boolean, View::Bool(_))
+        | (TypeKind::String, View::Text(..))
+        | (TypeKind::Array, View::Array(_))
+        | (TypeKind::Object, View::Object(_)) => true,
         _ => false,
     };
     if fits {
         return Ok(());
     }
     mismatch(match node.kind {
-        Kind::Other(name) => Mismatch::ExpectedOther(name),
-        Kind::Null => Mismatch::Expected("null"),
-        Kind::Boolean => Mismatch::Expected("boolean"),
-        Kind::Number => Mismatch::Expected("number"),
-        Kind::Integer => Mismatch::Expected("integer"),
-        Kind::String => Mismatch::Expected("string"),
-        Kind::Array => Mismatch::Expected("array"),
-        Kind::Object | Kind::Absent | Kind::Empty => Mismatch::Expected("object"),
+        TypeKind::Other(name) => Mismatch::ExpectedOther(name),
+        TypeKind::Null => Mismatch::Expected("null"),
+        TypeKind::Boolean => Mismatch::Expected("boolean"),
+        TypeKind::Number => Mismatch::Expected("number"),
+        TypeKind::Integer => Mismatch::Expected("integer"),
+        TypeKind::String => Mismatch::Expected("string"),
+        TypeKind::Array => Mismatch::Expected("array"),
+        TypeKind::Object | TypeKind::Absent | TypeKind::Empty => Mismatch::Expected("object"),
     })
 }
 
@@ -502,7 +506,7 @@ fn check_finite<S>(view: View<'_>) -> Result<(), Failure<S>> {
     }
 }
 
-fn check_number<S>(number: f64, limits: &Limits) -> Result<(), Failure<S>> {
+fn check_number<S>(number: f64, limits: &ScalarLimits) -> Result<(), Failure<S>> {
     check_finite(View::Number(number))?;
     if number < limits.minimum {
         return fail("Value < min");

@@ -3,8 +3,8 @@
 use super::data::{Data, Gauge, PIECE, View, same_text, units_of};
 use super::format::Format;
 use super::{
-    Allowed, Constant, Items, Kind, Limits, MAX_SCHEMA_DEPTH, NONE, Names, Node, Schema, Shape,
-    Span,
+    Allowed, ConstValue, Items, MAX_SCHEMA_DEPTH, NONE, Names, ScalarLimits, Schema, SchemaNode,
+    Shape, Span, TypeKind,
 };
 use crate::costs::{SCHEMA_ALLOWED, SCHEMA_REQUIRED};
 use std::collections::HashMap;
@@ -23,16 +23,16 @@ const INDEX_ENTRY: usize = 32;
 /// The index of the places of texts and numbers by their hashes. The key is
 /// chosen at random, so that nobody can make hashes collide.
 #[derive(Clone, Debug)]
-pub(super) struct Index {
+pub(super) struct SchemaIndex {
     state: RandomState,
     places: HashMap<u64, u32>,
     /// Places whose hash another one has already.
     others: Vec<u32>,
 }
 
-impl Index {
-    fn new(n: usize) -> Index {
-        Index {
+impl SchemaIndex {
+    fn new(n: usize) -> SchemaIndex {
+        SchemaIndex {
             state: RandomState::new(),
             places: HashMap::with_capacity(n),
             others: Vec::new(),
@@ -67,11 +67,11 @@ impl Index {
         Ok(hasher.finish())
     }
 
-    pub(super) fn hash_scalar(&self, constant: &Constant) -> u64 {
+    pub(super) fn hash_scalar(&self, constant: &ConstValue) -> u64 {
         let mut hasher = self.state.build_hasher();
         match *constant {
-            Constant::Number(number) => hasher.write_u64(number_key(number)),
-            Constant::Bool(b) => hasher.write_u8(b.into()),
+            ConstValue::Number(number) => hasher.write_u64(number_key(number)),
+            ConstValue::Bool(b) => hasher.write_u8(b.into()),
             _ => {}
         }
         hasher.finish()
@@ -89,20 +89,24 @@ pub(super) fn number_key(number: f64) -> u64 {
 }
 
 /// A schema in the making.
-pub(super) struct Reader<'g, G> {
+pub(super) struct SchemaReader<'g, G> {
     pub(super) schema: Schema,
     pub(super) gauge: &'g mut G,
 }
 
-impl<G: Gauge> Reader<'_, G> {
+impl<G: Gauge> SchemaReader<'_, G> {
     /// Reads a part; its place is the caller's matter. Recursion is bounded by
     /// [`MAX_SCHEMA_DEPTH`].
-    pub(super) fn node<'d, D: Data<'d>>(&mut self, data: D, depth: u32) -> Result<Node, G::Stop> {
+    pub(super) fn node<'d, D: Data<'d>>(
+        &mut self,
+        data: D,
+        depth: u32,
+    ) -> Result<SchemaNode, G::Stop> {
         self.gauge.nodes(1)?;
         let View::Object(_) = data.view() else {
-            return Ok(Node::default());
+            return Ok(SchemaNode::default());
         };
-        let mut node = Node::default();
+        let mut node = SchemaNode::default();
         if depth >= MAX_SCHEMA_DEPTH {
             node.too_deep = true;
             return Ok(node);
@@ -128,7 +132,7 @@ impl<G: Gauge> Reader<'_, G> {
         Ok(list.len() as u32 - 1)
     }
 
-    fn kind<'d, D: Data<'d>>(&mut self, data: D, node: &mut Node) -> Result<(), G::Stop> {
+    fn kind<'d, D: Data<'d>>(&mut self, data: D, node: &mut SchemaNode) -> Result<(), G::Stop> {
         node.is_undefined = member(data, "x-tjs-undefined").is_some_and(|v| v.view().is_truthy());
         let Some(given) = member(data, "type") else {
             return Ok(());
@@ -147,34 +151,34 @@ impl<G: Gauge> Reader<'_, G> {
         };
         if let Some(View::Text(name, _)) = first.map(D::view) {
             node.kind = match name {
-                b"" => Kind::Empty,
-                b"null" => Kind::Null,
-                b"boolean" => Kind::Boolean,
-                b"number" => Kind::Number,
-                b"integer" => Kind::Integer,
-                b"string" => Kind::String,
-                b"array" => Kind::Array,
-                b"object" => Kind::Object,
-                other => Kind::Other(self.text(other)?),
+                b"" => TypeKind::Empty,
+                b"null" => TypeKind::Null,
+                b"boolean" => TypeKind::Boolean,
+                b"number" => TypeKind::Number,
+                b"integer" => TypeKind::Integer,
+                b"string" => TypeKind::String,
+                b"array" => TypeKind::Array,
+                b"object" => TypeKind::Object,
+                other => TypeKind::Other(self.text(other)?),
             };
         }
         Ok(())
     }
 
-    fn limits<'d, D: Data<'d>>(&mut self, data: D) -> Result<Option<Limits>, G::Stop> {
+    fn limits<'d, D: Data<'d>>(&mut self, data: D) -> Result<Option<ScalarLimits>, G::Stop> {
         let mut any = false;
         let mut number = |key| {
             let number = number(data, key);
             any |= !number.is_nan();
             number
         };
-        let mut limits = Limits {
+        let mut limits = ScalarLimits {
             minimum: number("minimum"),
             maximum: number("maximum"),
             multiple_of: number("multipleOf"),
             min_length: number("minLength"),
             max_length: number("maxLength"),
-            ..Limits::default()
+            ..ScalarLimits::default()
         };
         if let Some(constant) = member(data, "const")
             && !matches!(constant.view(), View::Undefined)
@@ -258,9 +262,9 @@ impl<G: Gauge> Reader<'_, G> {
 
     /// Room for parts side by side.
     fn block(&mut self, n: usize) -> Result<u32, G::Stop> {
-        self.gauge.holds(2 * n * size_of::<Node>())?;
+        self.gauge.holds(2 * n * size_of::<SchemaNode>())?;
         let at = self.schema.nodes.len();
-        self.schema.nodes.resize(at + n, Node::default());
+        self.schema.nodes.resize(at + n, SchemaNode::default());
         Ok(at as u32)
     }
 
@@ -337,18 +341,18 @@ impl<G: Gauge> Reader<'_, G> {
         Ok(units)
     }
 
-    fn index(&mut self, n: usize) -> Result<Option<Index>, G::Stop> {
+    fn index(&mut self, n: usize) -> Result<Option<SchemaIndex>, G::Stop> {
         if n <= INDEXED {
             return Ok(None);
         }
         self.gauge.holds(n.saturating_mul(INDEX_ENTRY))?;
-        Ok(Some(Index::new(n)))
+        Ok(Some(SchemaIndex::new(n)))
     }
 
     fn allowed<'d, D: Data<'d>>(&mut self, list: D, n: usize) -> Result<Allowed, G::Stop> {
         let start = self.schema.allowed.len();
         let mut index = self.index(n)?;
-        self.gauge.holds(2 * n * size_of::<Constant>())?;
+        self.gauge.holds(2 * n * size_of::<ConstValue>())?;
         for at in 0..n {
             self.gauge.passes(ITEM)?;
             self.gauge.reads(SCHEMA_ALLOWED, 0)?;
@@ -382,23 +386,25 @@ impl<G: Gauge> Reader<'_, G> {
 
     /// Whether two constants are the same; of texts, whose hashes are the same
     /// here, at most the end of one was read before.
-    fn is_same(&self, a: &Constant, b: &Constant) -> bool {
+    fn is_same(&self, a: &ConstValue, b: &ConstValue) -> bool {
         match (a, b) {
-            (Constant::Text(a), Constant::Text(b)) => self.schema.text(*a) == self.schema.text(*b),
-            (Constant::Number(a), Constant::Number(b)) => number_key(*a) == number_key(*b),
-            (Constant::Bool(a), Constant::Bool(b)) => a == b,
-            (Constant::Null, Constant::Null) | (Constant::Never, Constant::Never) => true,
+            (ConstValue::Text(a), ConstValue::Text(b)) => {
+                self.schema.text(*a) == self.schema.text(*b)
+            }
+            (ConstValue::Number(a), ConstValue::Number(b)) => number_key(*a) == number_key(*b),
+            (ConstValue::Bool(a), ConstValue::Bool(b)) => a == b,
+            (ConstValue::Null, ConstValue::Null) | (ConstValue::Never, ConstValue::Never) => true,
             _ => false,
         }
     }
 
-    fn constant(&mut self, view: View<'_>) -> Result<Constant, G::Stop> {
+    fn constant(&mut self, view: View<'_>) -> Result<ConstValue, G::Stop> {
         Ok(match view {
-            View::Null => Constant::Null,
-            View::Bool(b) => Constant::Bool(b),
-            View::Number(number) => Constant::Number(number),
-            View::Text(text, _) => Constant::Text(self.text(text)?),
-            View::Undefined | View::Array(_) | View::Object(_) => Constant::Never,
+            View::Null => ConstValue::Null,
+            View::Bool(b) => ConstValue::Bool(b),
+            View::Number(number) => ConstValue::Number(number),
+            View::Text(text, _) => ConstValue::Text(self.text(text)?),
+            View::Undefined | View::Array(_) | View::Object(_) => ConstValue::Never,
         })
     }
 
@@ -440,7 +446,7 @@ impl Schema {
             let index = &self.indices[allowed.index as usize];
             let hash = index.hash_text(gauge, text)?;
             for at in index.candidates(hash) {
-                if let Constant::Text(one) = self.allowed[at as usize]
+                if let ConstValue::Text(one) = self.allowed[at as usize]
                     && same_text(gauge, self.text(one), text)?
                 {
                     return Ok(true);
@@ -449,7 +455,7 @@ impl Schema {
             return Ok(false);
         }
         for one in &self.allowed[allowed.span.range()] {
-            if let Constant::Text(one) = one
+            if let ConstValue::Text(one) = one
                 && same_text(gauge, self.text(*one), text)?
             {
                 return Ok(true);
@@ -459,10 +465,10 @@ impl Schema {
     }
 
     /// Whether a number or a boolean is among the allowed ones of a list.
-    pub(super) fn allows_scalar(&self, allowed: Allowed, wanted: &Constant) -> bool {
-        let fits = |one: &Constant| match (one, wanted) {
-            (Constant::Number(a), Constant::Number(b)) => number_key(*a) == number_key(*b),
-            (Constant::Bool(a), Constant::Bool(b)) => a == b,
+    pub(super) fn allows_scalar(&self, allowed: Allowed, wanted: &ConstValue) -> bool {
+        let fits = |one: &ConstValue| match (one, wanted) {
+            (ConstValue::Number(a), ConstValue::Number(b)) => number_key(*a) == number_key(*b),
+            (ConstValue::Bool(a), ConstValue::Bool(b)) => a == b,
             _ => false,
         };
         if allowed.index != NONE {

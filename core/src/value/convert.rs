@@ -66,14 +66,14 @@ impl From<Json> for Value {
 }
 
 /// A container under construction, with what is still to be copied into it.
-enum Frame<'a> {
+enum ConvertFrame<'a> {
     Array(std::slice::Iter<'a, Json>, Vec<Value>),
     Object(serde_json::map::Iter<'a>, Map, Text),
 }
 
 impl From<&Json> for Value {
     fn from(json: &Json) -> Self {
-        let mut frames: Vec<Frame<'_>> = Vec::new();
+        let mut frames: Vec<ConvertFrame<'_>> = Vec::new();
         let mut next = json;
         loop {
             let mut done = match next {
@@ -87,7 +87,7 @@ impl From<&Json> for Value {
                     match items.next() {
                         None => Self::Array(built),
                         Some(first) => {
-                            frames.push(Frame::Array(items, built));
+                            frames.push(ConvertFrame::Array(items, built));
                             next = first;
                             continue;
                         }
@@ -99,7 +99,7 @@ impl From<&Json> for Value {
                         None => Self::Object(Map::new()),
                         Some((key, first)) => {
                             let built = Map::with_capacity(members.len() + 1);
-                            frames.push(Frame::Object(members, built, key.as_str().into()));
+                            frames.push(ConvertFrame::Object(members, built, key.as_str().into()));
                             next = first;
                             continue;
                         }
@@ -109,19 +109,19 @@ impl From<&Json> for Value {
             loop {
                 match frames.pop() {
                     None => return done,
-                    Some(Frame::Array(mut items, mut built)) => {
+                    Some(ConvertFrame::Array(mut items, mut built)) => {
                         built.push(done);
                         if let Some(item) = items.next() {
-                            frames.push(Frame::Array(items, built));
+                            frames.push(ConvertFrame::Array(items, built));
                             next = item;
                             break;
                         }
                         done = Self::Array(built);
                     }
-                    Some(Frame::Object(mut members, mut built, key)) => {
+                    Some(ConvertFrame::Object(mut members, mut built, key)) => {
                         built.insert(key, done);
                         if let Some((key, value)) = members.next() {
-                            frames.push(Frame::Object(members, built, key.as_str().into()));
+                            frames.push(ConvertFrame::Object(members, built, key.as_str().into()));
                             next = value;
                             break;
                         }
@@ -197,7 +197,7 @@ pub(super) fn clone_container(value: &Value) -> Value {
 
 /// A container being written: its remaining members and whether one was
 /// written already.
-enum Open<'a> {
+enum OpenContainer<'a> {
     Array(std::slice::Iter<'a, Value>, bool),
     Object(Box<dyn Iterator<Item = (&'a Text, &'a Value)> + 'a>, bool),
 }
@@ -212,7 +212,7 @@ fn new_line(out: &mut Vec<u8>, indent: Option<usize>, depth: usize) {
 
 /// Writes JSON text as `JSON.stringify` does; `indent` is its third argument.
 fn write(value: &Value, out: &mut Vec<u8>, indent: Option<usize>) {
-    let mut open: Vec<Open<'_>> = Vec::new();
+    let mut open: Vec<OpenContainer<'_>> = Vec::new();
     let mut next = value;
     loop {
         match next {
@@ -223,19 +223,21 @@ fn write(value: &Value, out: &mut Vec<u8>, indent: Option<usize>) {
             Value::String(text) => write_json_string(text.as_bytes(), out),
             Value::Array(items) => {
                 out.push(b'[');
-                open.push(Open::Array(items.iter(), false));
+                open.push(OpenContainer::Array(items.iter(), false));
             }
             Value::Object(map) => {
                 out.push(b'{');
-                open.push(Open::Object(Box::new(map.iter_js_order()), false));
+                open.push(OpenContainer::Object(Box::new(map.iter_js_order()), false));
             }
         }
         loop {
             let depth = open.len();
             let (item, any, closer) = match open.last_mut() {
                 None => return,
-                Some(Open::Array(items, any)) => (items.next().map(|item| (None, item)), any, b']'),
-                Some(Open::Object(members, any)) => (
+                Some(OpenContainer::Array(items, any)) => {
+                    (items.next().map(|item| (None, item)), any, b']')
+                }
+                Some(OpenContainer::Object(members, any)) => (
                     members
                         .find(|(_, value)| !value.is_undefined())
                         .map(|(key, value)| (Some(key), value)),

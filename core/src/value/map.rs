@@ -14,7 +14,7 @@ const SCAN_MEMBERS: usize = 8;
 
 /// The places of keys in a list of members, which alone has them.
 #[derive(Clone, Default)]
-struct Index {
+struct KeyIndex {
     hasher: RandomState,
     places: HashTable<usize>,
 }
@@ -23,10 +23,10 @@ struct Index {
 struct Inner {
     entries: Vec<(Text, Value)>,
     /// The place of each key, once there are more than [`SCAN_MEMBERS`].
-    index: Option<Index>,
+    index: Option<KeyIndex>,
 }
 
-impl Index {
+impl KeyIndex {
     /// Adds the member at that place.
     fn add(&mut self, entries: &[(Text, Value)], at: usize) {
         let hash = |at: &usize| self.hasher.hash_one(entries[*at].0.as_bytes());
@@ -51,9 +51,9 @@ impl Inner {
     fn reindex(&mut self) {
         self.index = None;
         if self.entries.len() > SCAN_MEMBERS {
-            let mut index = Index {
+            let mut index = KeyIndex {
                 places: HashTable::with_capacity(self.entries.capacity()),
-                ..Index::default()
+                ..KeyIndex::default()
             };
             for at in 0..self.entries.len() {
                 index.add(&self.entries, at);

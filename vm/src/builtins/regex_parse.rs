@@ -90,7 +90,7 @@ pub(super) fn parse(pattern: &[u16]) -> Result<Parsed, String> {
         named,
         names: Vec::new(),
         open: Vec::new(),
-        level: Level::default(),
+        level: GroupLevel::default(),
         last: Last::None,
     };
     t.run()?;
@@ -106,7 +106,7 @@ pub(super) fn parse(pattern: &[u16]) -> Result<Parsed, String> {
 
 /// A group that is being read, or the whole.
 #[derive(Default)]
-struct Level {
+struct GroupLevel {
     /// The alternatives before the current one.
     before: Vec<NodeId>,
     /// The parts of the current one.
@@ -135,9 +135,9 @@ struct Parser<'a> {
     named: bool,
     names: Vec<Vec<u16>>,
     /// The groups around the one being read.
-    open: Vec<Level>,
+    open: Vec<GroupLevel>,
     /// The group being read.
-    level: Level,
+    level: GroupLevel,
     last: Last,
 }
 
@@ -253,7 +253,7 @@ impl Parser<'_> {
     }
 
     /// The node of a group that was read.
-    fn close(&mut self, level: Level) -> NodeId {
+    fn close(&mut self, level: GroupLevel) -> NodeId {
         self.nodes.push(Node::Concat(level.parts));
         if !level.before.is_empty() {
             let mut all = level.before;

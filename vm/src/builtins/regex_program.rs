@@ -63,13 +63,13 @@ impl First {
 }
 
 /// A program in the making.
-struct Writer<'p, 'r, 'm> {
+struct ProgramWriter<'p, 'r, 'm> {
     parsed: &'p Parsed,
     code: Vec<Inst>,
     run: &'r mut Reading<'m>,
 }
 
-impl Writer<'_, '_, '_> {
+impl ProgramWriter<'_, '_, '_> {
     fn put(&mut self, inst: Inst) -> Result<usize, Fault> {
         self.run.work(WRITE_WORK)?;
         if self.code.len() == self.code.capacity() {
@@ -154,7 +154,7 @@ impl Program {
     /// # Errors
     /// Memory; a stop.
     pub(super) fn compile(run: &mut Reading<'_>, parsed: Parsed) -> Result<Program, Fault> {
-        let mut writer = Writer {
+        let mut writer = ProgramWriter {
             parsed: &parsed,
             code: Vec::new(),
             run,

@@ -2,7 +2,7 @@
 //! pattern.
 
 use super::strings_cut::buffer;
-use super::strings_search::{PIECE, Places};
+use super::strings_search::{MatchPositions, PIECE};
 use super::{StrFn, arg, call_builtin_value, charge_text, is_callable};
 use crate::coerce::to_str;
 use crate::heap::{Oom, Str, Val};
@@ -72,7 +72,7 @@ fn replace(cx: &mut Cx<'_>, s: Str, args: &[Val], max: usize) -> Result<Val, Fau
     cx.heap
         .check(dollars.saturating_mul(2 * size_of::<Piece>()))?;
     let pieces = pieces(cx.bytes(with));
-    let places = Places::find(cx, s, pattern, max)?;
+    let places = MatchPositions::find(cx, s, pattern, max)?;
     if places.starts.is_empty() {
         charge_text(cx, s.units())?;
         return Ok(Val::Str(s));
@@ -172,7 +172,7 @@ fn replace_by_call(
     call: Val,
     max: usize,
 ) -> Result<Val, Fault> {
-    let places = Places::find(cx, s, pattern, max)?;
+    let places = MatchPositions::find(cx, s, pattern, max)?;
     cx.heap.check(places.starts.len() * size_of::<Str>())?;
     let mut texts: Vec<Str> = Vec::new();
     texts

@@ -185,7 +185,7 @@ fn match_(cx: &mut Cx<'_>, s: Str, args: &[Val]) -> Result<Val, Fault> {
 /// An array of such arrays, one for each place.
 fn match_all(cx: &mut Cx<'_>, s: Str, args: &[Val]) -> Result<Val, Fault> {
     let pattern = pattern(cx, args)?;
-    let places = Places::find(cx, s, pattern, usize::MAX)?;
+    let places = MatchPositions::find(cx, s, pattern, usize::MAX)?;
     charge_list(cx, places.starts.len())?;
     let all = cx.list_with_room(places.starts.len())?;
     for _ in 0..places.starts.len() {
@@ -197,7 +197,7 @@ fn match_all(cx: &mut Cx<'_>, s: Str, args: &[Val]) -> Result<Val, Fault> {
 }
 
 /// The places, in order and not overlapping, where a text occurs in another.
-pub(super) struct Places {
+pub(super) struct MatchPositions {
     /// Byte offsets, or offsets into `units`.
     pub(super) starts: Vec<usize>,
     /// Length of the needle in the same measure.
@@ -207,9 +207,14 @@ pub(super) struct Places {
     pub(super) units: Option<Vec<u16>>,
 }
 
-impl Places {
+impl MatchPositions {
     /// Finds at most `max` places.
-    pub(super) fn find(cx: &mut Cx<'_>, s: Str, needle: Str, max: usize) -> Result<Places, Fault> {
+    pub(super) fn find(
+        cx: &mut Cx<'_>,
+        s: Str,
+        needle: Str,
+        max: usize,
+    ) -> Result<MatchPositions, Fault> {
         cx.work((s.units() / 16) as i64)?;
         let mut starts = Vec::new();
         let edge = needle.is_empty() || wtf8::has_surrogate_edge(cx.bytes(needle));
@@ -217,7 +222,7 @@ impl Places {
             let units = utf16(cx, s)?;
             let needle = utf16(cx, needle)?;
             find_units(cx, &units, &needle, max, &mut starts)?;
-            return Ok(Places {
+            return Ok(MatchPositions {
                 starts,
                 len: needle.len(),
                 units: Some(units),
@@ -230,7 +235,7 @@ impl Places {
             push(cx, &mut starts, at)?;
             from = at + needle.len_bytes().max(1);
         }
-        Ok(Places {
+        Ok(MatchPositions {
             starts,
             len: needle.len_bytes(),
             units: None,
@@ -393,7 +398,7 @@ fn split(cx: &mut Cx<'_>, s: Str, args: &[Val]) -> Result<Val, Fault> {
     if sep.is_empty() {
         return split_units(cx, s, limit);
     }
-    let places = Places::find(cx, s, sep, limit)?;
+    let places = MatchPositions::find(cx, s, sep, limit)?;
     let count = (places.starts.len() + 1).min(limit);
     charge_list(cx, count)?;
     let parts = cx.list_with_room(count)?;
@@ -421,7 +426,7 @@ fn split_units(cx: &mut Cx<'_>, s: Str, limit: usize) -> Result<Val, Fault> {
         return Ok(Val::Arr(parts));
     }
     cx.pay_metered(READ.price(Sizes::units(taken_apart(s.units()))))?;
-    let places = Places {
+    let places = MatchPositions {
         starts: Vec::new(),
         len: 0,
         units: Some(utf16(cx, s)?),

@@ -11,7 +11,7 @@ use a99_core::value::Value;
 use std::collections::HashMap;
 
 /// A container whose parts are on the stack of [`Builder`].
-struct Open {
+struct InwardFrame {
     object: bool,
     vals: usize,
     keys: usize,
@@ -24,7 +24,7 @@ struct Builder<'h> {
     heap: &'h mut Heap,
     vals: Vec<Val>,
     keys: Vec<KeyId>,
-    open: Vec<Open>,
+    open: Vec<InwardFrame>,
 }
 
 impl<'h> Builder<'h> {
@@ -38,7 +38,7 @@ impl<'h> Builder<'h> {
     }
 
     fn open(&mut self, object: bool, end: usize) -> Result<(), Oom> {
-        let open = Open {
+        let open = InwardFrame {
             object,
             vals: self.vals.len(),
             keys: self.keys.len(),

@@ -143,8 +143,8 @@ impl<'c, 'a> Copies<'c, 'a> {
         }
         // Of a copy that was broken off much may be there.
         let parts = walk.open.into_iter().map(|open| match open {
-            Open::Array { items, .. } => Value::Array(items),
-            Open::Object { map, .. } => Value::Object(map),
+            OutwardFrame::Array { items, .. } => Value::Array(items),
+            OutwardFrame::Object { map, .. } => Value::Object(map),
         });
         let mut clock = walk.clock;
         walk.heap.discard(parts.collect(), &mut clock)?;
@@ -166,7 +166,7 @@ impl<'c, 'a> Copies<'c, 'a> {
 }
 
 /// A container under construction.
-enum Open {
+enum OutwardFrame {
     Array {
         r: Ref,
         next: usize,
@@ -179,15 +179,15 @@ enum Open {
     },
 }
 
-impl Open {
+impl OutwardFrame {
     fn cell(&self) -> Ref {
         match self {
-            Open::Array { r, .. } | Open::Object { r, .. } => *r,
+            OutwardFrame::Array { r, .. } | OutwardFrame::Object { r, .. } => *r,
         }
     }
 }
 
-enum Step {
+enum OutwardStep {
     Visit(Val),
     Done(Value),
 }
@@ -201,7 +201,7 @@ struct Walk<'a> {
     left: usize,
     paid: bool,
     free: i64,
-    open: Vec<Open>,
+    open: Vec<OutwardFrame>,
 }
 
 impl Walk<'_> {
@@ -214,8 +214,8 @@ impl Walk<'_> {
         }
         loop {
             match self.advance(done)? {
-                Step::Visit(val) => done = self.begin(val)?,
-                Step::Done(value) => return Ok(value),
+                OutwardStep::Visit(val) => done = self.begin(val)?,
+                OutwardStep::Done(value) => return Ok(value),
             }
         }
     }
@@ -286,7 +286,7 @@ impl Walk<'_> {
                 items.try_reserve_exact(len).map_err(|_| Oom {
                     wanted: len * size_of::<Value>(),
                 })?;
-                self.open.push(Open::Array { r, next: 0, items });
+                self.open.push(OutwardFrame::Array { r, next: 0, items });
                 return Ok(None);
             }
             Val::Obj(r) => {
@@ -296,7 +296,7 @@ impl Walk<'_> {
                 };
                 let price = crossing_object(self.heap.len(r));
                 let len = self.enter(r, OBJECT_BYTES, member, price)?;
-                self.open.push(Open::Object {
+                self.open.push(OutwardFrame::Object {
                     r,
                     next: 0,
                     map: Map::with_capacity(len),
@@ -324,22 +324,22 @@ impl Walk<'_> {
 
     /// Stores a finished value into the innermost container and finds what
     /// comes next.
-    fn advance(&mut self, done: Option<Value>) -> Result<Step, Fault> {
+    fn advance(&mut self, done: Option<Value>) -> Result<OutwardStep, Fault> {
         let mut done = done;
         loop {
             let Some(open) = self.open.last_mut() else {
-                return Ok(Step::Done(done.unwrap_or(Value::Undefined)));
+                return Ok(OutwardStep::Done(done.unwrap_or(Value::Undefined)));
             };
             match open {
-                Open::Array { r, next, items } => {
+                OutwardFrame::Array { r, next, items } => {
                     items.extend(done.take());
                     if let Some(val) = self.heap.items(*r).get(*next) {
                         *next += 1;
-                        return Ok(Step::Visit(*val));
+                        return Ok(OutwardStep::Visit(*val));
                     }
                     done = Some(Value::Array(std::mem::take(items)));
                 }
-                Open::Object { r, next, map } => {
+                OutwardFrame::Object { r, next, map } => {
                     let keys = self.heap.shapes.keys(self.heap.shape(*r));
                     if let Some(value) = done.take() {
                         let key = keys[*next - 1];
@@ -355,7 +355,7 @@ impl Walk<'_> {
                         self.clock.work(MEMBER_WORK)?;
                         self.count.add(1)?;
                         *next += 1;
-                        return Ok(Step::Visit(*val));
+                        return Ok(OutwardStep::Visit(*val));
                     }
                     done = Some(Value::Object(std::mem::take(map)));
                 }

@@ -102,7 +102,7 @@ pub struct Heap {
     /// Spare bytes beside text that grows.
     rooms: rooms::Rooms,
     /// Where units lie in long text that is not ASCII.
-    places: places::Places,
+    places: places::UnitPositions,
     /// Host values whose disposal a stop broke off.
     left: Vec<Value>,
 }
@@ -122,7 +122,7 @@ impl Default for Heap {
             compacted: 0,
             full: false,
             rooms: rooms::Rooms::default(),
-            places: places::Places::default(),
+            places: places::UnitPositions::default(),
             left: Vec::new(),
         }
     }

@@ -23,16 +23,16 @@ const ENTRY: usize = 96;
 /// Noted places of texts, by their first byte; a text that begins there and is
 /// shorter shares them.
 #[derive(Debug, Default)]
-pub(super) struct Places(HashMap<u32, Vec<Place>>);
+pub(super) struct UnitPositions(HashMap<u32, Vec<UnitPosition>>);
 
 /// The place of a unit: the first byte of its code point, and whether the unit
 /// is the second half of that.
 #[derive(Copy, Clone, Debug)]
-struct Place(u32);
+struct UnitPosition(u32);
 
-impl Place {
-    fn new(byte: usize, second: bool) -> Place {
-        Place((byte as u32) << 1 | u32::from(second))
+impl UnitPosition {
+    fn new(byte: usize, second: bool) -> UnitPosition {
+        UnitPosition((byte as u32) << 1 | u32::from(second))
     }
 
     fn byte(self) -> usize {
@@ -44,7 +44,7 @@ impl Place {
     }
 }
 
-impl Places {
+impl UnitPositions {
     pub(super) fn clear(&mut self) {
         self.0 = HashMap::new();
     }
@@ -76,10 +76,10 @@ impl Places {
                     let len = (end - off) as usize;
                     places.truncate(places.partition_point(|p| p.byte() < len));
                     places.shrink_to_fit();
-                    freed += (before - places.len()) * size_of::<Place>();
+                    freed += (before - places.len()) * size_of::<UnitPosition>();
                     self.0.insert(new + (off - start), places);
                 }
-                _ => freed += ENTRY + before * size_of::<Place>(),
+                _ => freed += ENTRY + before * size_of::<UnitPosition>(),
             }
         }
         Ok(freed)
@@ -121,7 +121,7 @@ impl Heap {
     fn note_places(&mut self, s: Str, known: usize, clock: &mut Clock<'_>) -> Result<(), Fault> {
         let key = s.raw_offset();
         let total = s.units() / STEP + 1;
-        let more = (total - known) * size_of::<Place>() + if known == 0 { ENTRY } else { 0 };
+        let more = (total - known) * size_of::<UnitPosition>() + if known == 0 { ENTRY } else { 0 };
         self.add_external(more)?;
         let mut list = self.places.0.remove(&key).unwrap_or_default();
         list.reserve_exact(total - known);
@@ -133,7 +133,7 @@ impl Heap {
                 Some(last) => (last.byte(), STEP + last.second()),
             };
             let to = wtf8::unit_offset_to_byte(&text[from..], skip);
-            list.push(Place::new(from + to.byte, to.mid_pair));
+            list.push(UnitPosition::new(from + to.byte, to.mid_pair));
         }
         self.places.0.insert(key, list);
         Ok(())

@@ -55,7 +55,7 @@ pub fn parse_str(cx: &mut Cx<'_>, text: Str) -> Result<Val, Fault> {
 }
 
 /// An open array or object.
-struct Frame {
+struct ParseFrame {
     object: bool,
     /// Where its values start among [`Parser::vals`].
     vals: usize,
@@ -74,7 +74,7 @@ struct Parser<'c, 'h> {
     cx: &'c mut Cx<'h>,
     text: Str,
     at: usize,
-    frames: Vec<Frame>,
+    frames: Vec<ParseFrame>,
     vals: Vec<Val>,
     keys: Vec<KeyId>,
     /// The shape of the last object at each depth.
@@ -191,7 +191,7 @@ impl<'c, 'h> Parser<'c, 'h> {
         }
         let (vals, keys) = (self.vals.len(), self.keys.len());
         let guess = self.guesses[depth].filter(|_| object);
-        self.frames.push(Frame {
+        self.frames.push(ParseFrame {
             object,
             vals,
             keys,
@@ -540,7 +540,7 @@ impl<'c, 'h> Parser<'c, 'h> {
     }
 }
 
-impl Frame {
+impl ParseFrame {
     /// The member of that key; builds the index when members become many.
     fn find(&mut self, keys: &[KeyId], key: KeyId) -> Option<usize> {
         if keys.len() < SCAN_MEMBERS {

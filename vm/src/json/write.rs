@@ -105,7 +105,7 @@ impl TextOut {
 }
 
 /// An open array, set or object.
-struct Frame {
+struct WriteFrame {
     r: Ref,
     object: bool,
     /// The next element, or the next of [`Writer::members`].
@@ -123,7 +123,7 @@ pub(crate) struct Writer<'c, 'h, 's> {
     cx: &'c mut Cx<'h>,
     style: Style<'s>,
     out: TextOut,
-    frames: Vec<Frame>,
+    frames: Vec<WriteFrame>,
     /// The members of open objects in enumeration order; each frame's range
     /// is at the end while it is on top.
     members: Vec<(KeyId, Val)>,
@@ -174,7 +174,7 @@ impl<'c, 'h, 's> Writer<'c, 'h, 's> {
                     .get(at)
                     .copied()
                     .unwrap_or(Val::Undefined);
-                let val = self.replaced(Some(Name::Index(at)), val)?;
+                let val = self.replaced(Some(MemberName::Index(at)), val)?;
                 self.separate()?;
                 self.value(val)?;
             }
@@ -189,7 +189,7 @@ impl<'c, 'h, 's> Writer<'c, 'h, 's> {
 
     fn member(&mut self, at: usize) -> Result<(), Fault> {
         let (key, val) = self.members[at];
-        let val = self.replaced(Some(Name::Key(key)), val)?;
+        let val = self.replaced(Some(MemberName::Key(key)), val)?;
         if !self.has_text(val) {
             return Ok(());
         }
@@ -338,7 +338,7 @@ impl<'c, 'h, 's> Writer<'c, 'h, 's> {
             (0, self.cx.heap.len(r))
         };
         self.out.push(self.cx, if object { b"{" } else { b"[" })?;
-        self.frames.push(Frame {
+        self.frames.push(WriteFrame {
             r,
             object,
             next,
@@ -382,7 +382,7 @@ impl<'c, 'h, 's> Writer<'c, 'h, 's> {
     }
 
     /// The value after the replacer function saw it.
-    fn replaced(&mut self, name: Option<Name>, val: Val) -> Result<Val, Fault> {
+    fn replaced(&mut self, name: Option<MemberName>, val: Val) -> Result<Val, Fault> {
         let Replacer::Function(f) = self.style.replacer else {
             return Ok(val);
         };
@@ -390,8 +390,8 @@ impl<'c, 'h, 's> Writer<'c, 'h, 's> {
             .pay_metered(READ.price(Sizes::elements(JSON_REPLACED)))?;
         let key = match name {
             None => Val::Str(crate::heap::Str::EMPTY),
-            Some(Name::Key(key)) => Val::Str(self.cx.heap.key_str(key)?),
-            Some(Name::Index(at)) => self.cx.str(at.to_string().as_bytes())?,
+            Some(MemberName::Key(key)) => Val::Str(self.cx.heap.key_str(key)?),
+            Some(MemberName::Index(at)) => self.cx.str(at.to_string().as_bytes())?,
         };
         builtins::call_builtin_value(self.cx, f, &[key, val])
     }
@@ -399,7 +399,7 @@ impl<'c, 'h, 's> Writer<'c, 'h, 's> {
 
 /// Where a value stands in its container.
 #[derive(Copy, Clone)]
-enum Name {
+enum MemberName {
     Key(KeyId),
     Index(usize),
 }

@@ -181,7 +181,7 @@ fn host_args(
     args: &Value,
     limits: &BoundaryLimits,
 ) -> Result<Vec<Val>, Fault> {
-    let mut roots = Roots::default();
+    let mut roots = ProgramRoots::default();
     let mut out = Vec::with_capacity(program.args.len());
     for key in &program.args {
         let val = arg_value(cx, program, key, &mut |cx, name| {
@@ -206,12 +206,12 @@ const FEW_ROOTS: usize = 16;
 /// The arguments that were converted so far: a list that is looked through, as
 /// hashing a few names costs more than the rest of their conversion.
 #[derive(Default)]
-struct Roots<'p> {
+struct ProgramRoots<'p> {
     few: SmallVec<[(&'p [u8], Val); FEW_ROOTS]>,
     many: HashMap<&'p [u8], Val>,
 }
 
-impl<'p> Roots<'p> {
+impl<'p> ProgramRoots<'p> {
     fn get(&self, name: &[u8]) -> Option<Val> {
         let found = self.few.iter().find(|(known, _)| *known == name);
         found

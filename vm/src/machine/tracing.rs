@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 /// A step that was entered and not left.
 #[derive(Debug)]
-struct Open {
+struct OpenStep {
     step: u32,
     fuel: i64,
     vars: Vec<Val>,
@@ -29,7 +29,7 @@ struct Open {
 pub(super) struct Tracer {
     log: TraceLog,
     counted: usize,
-    open: Vec<Open>,
+    open: Vec<OpenStep>,
     /// For each frame how many steps were open below it.
     frames: Vec<usize>,
     /// The failing charge was a step's own: its event carries no error.
@@ -117,7 +117,7 @@ fn fails_to_bind(f: &Function, step: &Step, pc: u32) -> bool {
 
 /// How a step ended, for its event.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Ended {
+enum StepEnd {
     /// With its value, which may have failed to be bound.
     WithValue,
     /// By an error of its own or of a step inside.
@@ -156,7 +156,7 @@ impl Machine {
         let fuel = self.meter.fuel;
         if let Some(tracer) = &mut self.tracer {
             tracer.silent = true;
-            tracer.open.push(Open { step, fuel, vars });
+            tracer.open.push(OpenStep { step, fuel, vars });
         }
     }
 
@@ -174,7 +174,7 @@ impl Machine {
             if step.start <= pc && pc < step.end {
                 break;
             }
-            self.trace_end(f, exe, None, Ended::WithValue, host);
+            self.trace_end(f, exe, None, StepEnd::WithValue, host);
         }
         if let Some(tracer) = &mut self.tracer {
             tracer.silent = false;
@@ -227,7 +227,7 @@ impl Machine {
         f: &Function,
         exe: &Arc<Executable>,
         error: Option<Text>,
-        ended: Ended,
+        ended: StepEnd,
         host: &dyn Host,
     ) {
         let Some(open) = self.tracer.as_mut().and_then(|t| t.open.pop()) else {
@@ -238,7 +238,7 @@ impl Machine {
         let program = exe.program();
         let step = &f.steps[open.step as usize];
         let slots = self.slots_at(f);
-        let returned = ended == Ended::WithValue && step.value != u8::MAX;
+        let returned = ended == StepEnd::WithValue && step.value != u8::MAX;
         let returned = returned.then(|| self.location_value(Location::Reg(step.value), slots));
         let mut changed = Vec::new();
         for ((name, location), before) in f.scopes[step.scope as usize].vars.iter().zip(&open.vars)
@@ -298,7 +298,7 @@ impl Machine {
                 if step.start <= pc && pc < step.end {
                     break;
                 }
-                self.trace_end(f, exe, None, Ended::WithValue, host);
+                self.trace_end(f, exe, None, StepEnd::WithValue, host);
             }
         }
         let silent = self
@@ -314,8 +314,8 @@ impl Machine {
                 return;
             }
             let ended = match &message {
-                Some(_) if fails_to_bind(f, step, pc) => Ended::WithValue,
-                _ => Ended::Failed,
+                Some(_) if fails_to_bind(f, step, pc) => StepEnd::WithValue,
+                _ => StepEnd::Failed,
             };
             self.trace_end(f, exe, message.take(), ended, host);
         }
@@ -330,7 +330,7 @@ impl Machine {
     pub(super) fn trace_returned(&mut self, f: &Function, exe: &Arc<Executable>, host: &dyn Host) {
         self.drain_log(host);
         while self.top_open().is_some() {
-            self.trace_end(f, exe, None, Ended::WithValue, host);
+            self.trace_end(f, exe, None, StepEnd::WithValue, host);
         }
         if let Some(tracer) = &mut self.tracer {
             tracer.frames.pop();

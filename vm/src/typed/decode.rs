@@ -93,7 +93,7 @@ impl<'de> MapAccess<'de> for Args<'de, '_> {
             self.value = self.args.get(self.at).unwrap_or(&Value::Undefined);
             self.at += 1;
             if !(key.has_default && self.value.is_nullish()) {
-                return seed.deserialize(Name(key.name)).map(Some);
+                return seed.deserialize(FieldName(key.name)).map(Some);
             }
         }
         Ok(None)
@@ -208,7 +208,7 @@ impl<'de> Deserializer<'de> for De<'de, '_> {
             }),
             Value::Object(map) => self
                 .deeper()
-                .and_then(|depth| visitor.visit_map(Members::new(map, depth, self.pace))),
+                .and_then(|depth| visitor.visit_map(ObjectMembers::new(map, depth, self.pace))),
         };
         visited.map_err(|e| e.found_here(self.value))
     }
@@ -320,16 +320,16 @@ impl<'de> SeqAccess<'de> for &mut Items<'de, '_> {
     }
 }
 
-struct Members<'de, 'p> {
+struct ObjectMembers<'de, 'p> {
     members: a99_core::value::MapIter<'de>,
     value: Option<(&'de str, &'de Value)>,
     depth: u32,
     pace: &'p Pace<'p>,
 }
 
-impl<'de, 'p> Members<'de, 'p> {
-    fn new(map: &'de Map, depth: u32, pace: &'p Pace<'p>) -> Members<'de, 'p> {
-        Members {
+impl<'de, 'p> ObjectMembers<'de, 'p> {
+    fn new(map: &'de Map, depth: u32, pace: &'p Pace<'p>) -> ObjectMembers<'de, 'p> {
+        ObjectMembers {
             members: map.iter(),
             value: None,
             depth,
@@ -338,7 +338,7 @@ impl<'de, 'p> Members<'de, 'p> {
     }
 }
 
-impl<'de> MapAccess<'de> for Members<'de, '_> {
+impl<'de> MapAccess<'de> for ObjectMembers<'de, '_> {
     type Error = Mismatch;
 
     fn next_key_seed<S: DeserializeSeed<'de>>(
@@ -350,7 +350,7 @@ impl<'de> MapAccess<'de> for Members<'de, '_> {
         };
         let key = well_formed(key)?;
         self.value = Some((key, value));
-        seed.deserialize(Name(key)).map(Some)
+        seed.deserialize(FieldName(key)).map(Some)
     }
 
     fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, Mismatch> {
@@ -367,7 +367,7 @@ impl<'de> MapAccess<'de> for Members<'de, '_> {
 
 /// A member's name; as in `serde_json`, maps may be keyed by numbers and
 /// booleans, which are read from their text.
-struct Name<'de>(&'de str);
+struct FieldName<'de>(&'de str);
 
 macro_rules! parsed_key {
     ($($method:ident $visit:ident $kind:ty,)*) => {$(
@@ -383,7 +383,7 @@ macro_rules! parsed_key {
     )*};
 }
 
-impl<'de> Deserializer<'de> for Name<'de> {
+impl<'de> Deserializer<'de> for FieldName<'de> {
     type Error = Mismatch;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Mismatch> {
@@ -444,7 +444,7 @@ impl<'de, 'p> EnumAccess<'de> for Variant<'de, 'p> {
         self,
         seed: S,
     ) -> Result<(S::Value, Content<'de, 'p>), Mismatch> {
-        let variant = seed.deserialize(Name(self.name))?;
+        let variant = seed.deserialize(FieldName(self.name))?;
         let content = Content {
             name: self.name,
             content: self.content,

@@ -12,12 +12,12 @@ const SHOWN_CHARS: usize = 40;
 pub struct Mismatch {
     /// From the value inwards, the innermost first while the error is on its
     /// way out.
-    path: Vec<Step>,
+    path: Vec<PathStep>,
     what: What,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Step {
+enum PathStep {
     Key(String),
     Index(usize),
 }
@@ -51,14 +51,14 @@ impl Mismatch {
     /// The same, seen from the object whose member this is.
     #[must_use]
     pub fn in_key(mut self, key: impl Into<String>) -> Mismatch {
-        self.path.push(Step::Key(key.into()));
+        self.path.push(PathStep::Key(key.into()));
         self
     }
 
     /// The same, seen from the array whose element this is.
     #[must_use]
     pub fn in_index(mut self, index: usize) -> Mismatch {
-        self.path.push(Step::Index(index));
+        self.path.push(PathStep::Index(index));
         self
     }
 
@@ -79,8 +79,8 @@ impl Mismatch {
         let mut pointer = String::new();
         for step in self.path.iter().rev() {
             match step {
-                Step::Key(key) => push_key(&mut pointer, key),
-                Step::Index(index) => push_index(&mut pointer, *index),
+                PathStep::Key(key) => push_key(&mut pointer, key),
+                PathStep::Index(index) => push_index(&mut pointer, *index),
             }
         }
         pointer

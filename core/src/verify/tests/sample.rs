@@ -226,23 +226,23 @@ fn main_steps(p: &Program) -> Vec<Step> {
     .to_vec()
 }
 
-fn main_places(p: &Program) -> Vec<Place> {
+fn main_places(p: &Program) -> Vec<SourceLocation> {
     let source = p.source.document().expect("a source");
     let steps = source.get(NodeId(0), "steps").expect("a member");
     let map = source.element(steps, 0).expect("an element");
     let condition = source.get(map, "c").expect("a member");
     vec![
-        Place {
+        SourceLocation {
             pc: 1,
             node: NodeId(0),
             inner: None,
         },
-        Place {
+        SourceLocation {
             pc: 3,
             node: condition,
             inner: Some((0, 6)),
         },
-        Place {
+        SourceLocation {
             pc: 8,
             node: map,
             inner: None,
