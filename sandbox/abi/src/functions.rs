@@ -101,7 +101,7 @@ macro_rules! exports {
             BOOT = boot(cmdline_len: u32) -> u32;
             /// Runs about so many instructions. A [`Status`](crate::Status).
             RUN = run(budget: u64) -> u32;
-            /// Address of the [`Report`](crate::Report).
+            /// Address of the [`RunReport`](crate::RunReport).
             REPORT = report() -> u32;
             /// The oldest output of a channel, a [`pair`](crate::pair).
             OUTPUT = output(channel: u32) -> u64;

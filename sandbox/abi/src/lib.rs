@@ -13,7 +13,7 @@ mod report;
 mod status;
 
 pub use functions::{Export, Import, Signature, TYPES, Value};
-pub use report::{Device, Report};
+pub use report::{Device, RunReport};
 pub use status::{Answer, Status};
 
 /// The channels by number; a set of them has bit `1 << number` for each.

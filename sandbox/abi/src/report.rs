@@ -6,7 +6,7 @@ use std::mem::offset_of;
 /// What the emulator keeps for the host, and renews with each run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
-pub struct Report {
+pub struct RunReport {
     /// With [`Status::Wait`](super::Status::Wait): the host's monotonic time, in
     /// nanoseconds, to go on at; all ones if only input can wake the guest.
     pub until_ns: u64,
@@ -27,7 +27,7 @@ pub struct Report {
     pub aot_entries: u32,
 }
 
-impl Report {
+impl RunReport {
     /// Bytes of a report.
     pub const BYTES: usize = size_of::<Self>();
 
@@ -67,7 +67,7 @@ impl Report {
     }
 }
 
-/// The devices that a driver can break, by their bit in [`Report::broken`].
+/// The devices that a driver can break, by their bit in [`RunReport::broken`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Device {
@@ -130,12 +130,12 @@ mod tests {
 
     #[test]
     fn a_report_is_read_as_it_lies_in_memory() {
-        assert_eq!(Report::BYTES, 40);
-        let mut bytes = [0; Report::BYTES];
+        assert_eq!(RunReport::BYTES, 40);
+        let mut bytes = [0; RunReport::BYTES];
         for (at, byte) in bytes.iter_mut().enumerate() {
             *byte = at as u8;
         }
-        let report = Report::parse(&bytes);
+        let report = RunReport::parse(&bytes);
         assert_eq!(report.until_ns, 0x0706_0504_0302_0100);
         assert_eq!(report.retired, 0x0F0E_0D0C_0B0A_0908);
         assert_eq!(report.output, 0x1312_1110);

@@ -8,7 +8,7 @@ use std::fmt;
 pub enum Status {
     /// The budget is used up, or output should not wait.
     Budget = 0,
-    /// Nothing to do until [`Report::until_ns`](super::Report::until_ns) or input.
+    /// Nothing to do until [`RunReport::until_ns`](super::RunReport::until_ns) or input.
     Wait = 1,
     /// The guest turned itself off, or there is none.
     PowerOff = 2,

@@ -37,7 +37,7 @@ use crate::jit::{self, Helpers, OptLevel, Policy, Profile, VmContext};
 use crate::machine::{self, Layout, Machine, MachineConfig};
 use crate::mmu::tlb::{DataTlbs, ExecTlb, MMU_INDEXES};
 use crate::ram::RAM_BASE;
-use a99_guest_abi::{Answer, Channel, Report, SCRATCH_BYTES, Status, exports};
+use a99_guest_abi::{Answer, Channel, RunReport, SCRATCH_BYTES, Status, exports};
 use std::cell::RefCell;
 
 mod embedder;
@@ -52,7 +52,7 @@ struct Instance {
     scratch: [u8; SCRATCH_BYTES],
     /// Longer arguments and results.
     bytes: Vec<u8>,
-    report: Report,
+    report: RunReport,
 }
 
 thread_local! {
@@ -63,7 +63,7 @@ thread_local! {
             layout: None,
             scratch: [0; SCRATCH_BYTES],
             bytes: Vec::new(),
-            report: Report::NEW,
+            report: RunReport::NEW,
         })
     };
 }
@@ -208,7 +208,7 @@ pub extern "C" fn run(budget: u64) -> u32 {
             machine::Status::PowerOff => (Status::PowerOff, None),
             machine::Status::Reset => (Status::Reset, None),
         };
-        instance.report = Report {
+        instance.report = RunReport {
             until_ns: until_ns.unwrap_or(u64::MAX),
             ..describe(machine)
         };
@@ -217,10 +217,10 @@ pub extern "C" fn run(budget: u64) -> u32 {
 }
 
 /// What there is to say about a machine that does not run.
-fn describe(machine: &Machine<Embedder>) -> Report {
+fn describe(machine: &Machine<Embedder>) -> RunReport {
     let bus = &machine.bus;
     let devices = &bus.devices.virtio;
-    Report {
+    RunReport {
         until_ns: u64::MAX,
         retired: machine.cpu.retired(),
         output: bus.channels.output(),
@@ -232,7 +232,7 @@ fn describe(machine: &Machine<Embedder>) -> Report {
     }
 }
 
-/// Address of the [`Report`] of the last [`run`].
+/// Address of the [`RunReport`] of the last [`run`].
 #[unsafe(no_mangle)]
 pub extern "C" fn report() -> u32 {
     with(|instance| &raw const instance.report as u32)

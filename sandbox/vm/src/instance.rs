@@ -5,7 +5,7 @@ use super::engine::guarded_engine;
 use super::error::{VmCode, VmError};
 use super::imports::{Imports, linker};
 use super::translator::{Compilation, Compiler, Translating, Translations};
-use a99_guest_abi::{Channel, Export, Report, Status, functions as abi, unpair};
+use a99_guest_abi::{Channel, Export, RunReport, Status, functions as abi, unpair};
 use wasmtime::{
     Engine, Instance, InstancePre, Memory, Module, Ref, Store, Table, TypedFunc, UpdateDeadline,
     WasmParams, WasmResults,
@@ -209,7 +209,7 @@ impl Emulator {
 
     /// Runs the guest for about `budget` instructions, or until it waits, ends
     /// or has output.
-    pub(crate) fn run(&mut self, budget: u64) -> Result<(Ran, Report), VmError> {
+    pub(crate) fn run(&mut self, budget: u64) -> Result<(Ran, RunReport), VmError> {
         self.install()?;
         self.store.data_mut().ticks = 0;
         let run = self.exports.run.call(&mut self.store, budget);
@@ -218,8 +218,8 @@ impl Emulator {
             let at = self.exports.report.call(&mut self.store, ());
             self.report_at = at.map_err(|error| self.trap(&error))? as usize;
         }
-        let bytes = self.read(self.report_at as u64, Report::BYTES as u64)?;
-        let report = Report::parse(bytes.try_into().unwrap_or(&[0; Report::BYTES]));
+        let bytes = self.read(self.report_at as u64, RunReport::BYTES as u64)?;
+        let report = RunReport::parse(bytes.try_into().unwrap_or(&[0; RunReport::BYTES]));
         let until = (report.until_ns != u64::MAX).then_some(report.until_ns);
         let ran = match Status::from_number(status) {
             Some(Status::Budget) => Ran::Budget,
