@@ -18,6 +18,7 @@ mod security_escape;
 mod security_fuel;
 mod security_io;
 mod security_memory;
+mod security_prices;
 mod security_programs;
 mod security_stops;
 mod shell;
