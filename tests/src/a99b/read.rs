@@ -346,7 +346,8 @@ impl<'a> Reader<'a> {
                 .map_or(0, |steps| steps.items().len());
             let node = |s| self.value("u32", &format!("source-map[{i}].nodes[{s}]"));
             let nodes = (0..steps).map(node).collect::<Read<_>>()?;
-            let places = self.value("list of Place", &format!("source-map[{i}].places"))?;
+            let places =
+                self.value("list of SourceLocation", &format!("source-map[{i}].places"))?;
             list.push(Tree::Pair(Box::new([Tree::List(nodes), places])));
         }
         Ok(Tree::List(list))

@@ -80,7 +80,7 @@ fn compare(agent: &Agent, file: &File, what: &str) {
                 .iter()
                 .map(|p| {
                     let (pc, node, inner) = (p.pc, p.node.0, p.inner);
-                    format!("Place {{ pc: {pc}, node: {node}, inner: {inner:?} }}")
+                    format!("SourceLocation {{ pc: {pc}, node: {node}, inner: {inner:?} }}")
                 })
                 .collect();
             let ours = format!("({nodes:?}, [{}])", places.join(", "));
