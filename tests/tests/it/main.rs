@@ -9,6 +9,7 @@ mod complete;
 mod differential;
 mod oracle;
 mod pools;
+mod prices;
 mod replay;
 mod security_artifacts;
 mod security_checks;
