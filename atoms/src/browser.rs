@@ -11,9 +11,15 @@ const NO_DOM: &str = "Capability Error: 'dom' is not available.";
 const NO_STORAGE: &str = "Capability Error: 'storage' is not available.";
 
 pub(crate) fn atoms() -> Vec<AtomDef> {
-    const SELECTOR: Input = req("selector", Kind::Text).literal();
-    const KEY: Input = req("key", Kind::Text).literal();
-    const VALUE: Input = req("value", Kind::Any).literal();
+    const SELECTOR: Input = req(
+        "selector",
+        Kind::Text,
+        "CSS selector of the element; the atom fails where nothing matches.",
+    )
+    .literal();
+    const KEY: Input = req("key", Kind::Text, "Key in the browser's local storage.").literal();
+    const FIELD: Input = req("value", Kind::Any, "What the form element is set to.").literal();
+    const VALUE: Input = req("value", Kind::Any, "What is kept under the key.").literal();
     vec![
         host(
             "domText",
@@ -34,7 +40,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             "domInput",
             "Sets the value of a form element.",
             MICRO,
-            &[SELECTOR, VALUE],
+            &[SELECTOR, FIELD],
             input,
         ),
         host(

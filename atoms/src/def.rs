@@ -2,7 +2,9 @@
 //! and JSON Schema follow.
 
 use a99_core::costs::MICRO;
-use a99_core::sig::{AtomSig, AtomTimeout, BaseCost, Binding, Effect, Form, Param, Params};
+use a99_core::sig::{
+    AtomInput, AtomSig, AtomTimeout, BaseCost, Binding, Effect, Form, Param, Params,
+};
 use a99_vm::atom::{AsyncFn, AtomBody, AtomDef, NativeFn};
 use std::fmt::Write;
 
@@ -27,58 +29,99 @@ pub(crate) enum Kind {
     TextRecord,
     /// A list of names, or an object of a name for each alias.
     Names,
+    /// A list of objects.
+    Records,
+    /// The text of an expression, a node, or a constant.
+    Condition,
+    /// A text, or an object with any members.
+    TextOrRecord,
+    /// A text, a list or an object.
+    TextOrData,
 }
 
 impl Kind {
-    /// Type name, and what follows it in the schema.
-    fn parts(self) -> (&'static str, &'static str) {
+    /// Type names, and what follows them in the schema.
+    fn parts(self) -> (&'static [&'static str], &'static str) {
         match self {
-            Kind::Any => ("", ""),
-            Kind::Text => ("string", ""),
-            Kind::Number => ("number", ""),
-            Kind::Bool => ("boolean", ""),
-            Kind::List => ("array", r#","items":{}"#),
-            Kind::Texts => ("array", r#","items":{"type":"string"}"#),
-            Kind::Numbers => ("array", r#","items":{"type":"number"}"#),
-            Kind::TextOrTexts | Kind::Names => ("", ""),
-            Kind::TextRecord => ("object", r#","additionalProperties":{"type":"string"}"#),
-            Kind::Record => ("object", r#","additionalProperties":{}"#),
+            Kind::Any | Kind::Names => (&[], ""),
+            Kind::Text => (&["string"], ""),
+            Kind::Number => (&["number"], ""),
+            Kind::Bool => (&["boolean"], ""),
+            Kind::List => (&["array"], r#","items":{}"#),
+            Kind::Texts => (&["array"], r#","items":{"type":"string"}"#),
+            Kind::Numbers => (&["array"], r#","items":{"type":"number"}"#),
+            Kind::Records => (&["array"], r#","items":{"type":"object"}"#),
+            Kind::TextOrTexts => (&["string", "array"], r#","items":{"type":"string"}"#),
+            Kind::TextRecord => (&["object"], r#","additionalProperties":{"type":"string"}"#),
+            Kind::Record => (&["object"], r#","additionalProperties":{}"#),
+            Kind::Condition => (&["string", "boolean", "object"], ""),
+            Kind::TextOrRecord => (&["string", "object"], ""),
+            Kind::TextOrData => (&["string", "array", "object"], r#","items":{}"#),
         }
     }
 
     fn write(self, out: &mut String, required: bool) {
-        let (name, rest) = self.parts();
+        if matches!(self, Kind::Names) {
+            out.push_str(r#"{"anyOf":["#);
+            Kind::Texts.write(out, true);
+            out.push(',');
+            Kind::TextRecord.write(out, true);
+            out.push_str("]}");
+            return;
+        }
+        let (names, rest) = self.parts();
+        let null: &[&str] = if required { &[] } else { &["null"] };
+        let quoted = |name: &&str| format!("\"{name}\"");
+        let all: Vec<String> = names.iter().chain(null).map(quoted).collect();
         // Writing to a string cannot fail.
-        let _ = match (name, required) {
-            _ if matches!(self, Kind::TextOrTexts) => {
-                let null = if required { "" } else { r#","null""# };
-                let items = r#""items":{"type":"string"}"#;
-                write!(out, r#"{{"type":["string","array"{null}],{items}}}"#)
-            }
-            _ if matches!(self, Kind::Names) => {
-                out.push_str(r#"{"anyOf":["#);
-                Kind::Texts.write(out, true);
-                out.push(',');
-                Kind::TextRecord.write(out, true);
-                write!(out, "]}}")
-            }
-            ("", _) => write!(out, "{{}}"),
-            (_, true) => write!(out, r#"{{"type":"{name}"{rest}}}"#),
-            (_, false) => write!(out, r#"{{"type":["{name}","null"]{rest}}}"#),
+        let _ = match (names, &all[..]) {
+            ([], _) => write!(out, "{{}}"),
+            (_, [one]) => write!(out, r#"{{"type":{one}{rest}}}"#),
+            _ => write!(out, r#"{{"type":[{}]{rest}}}"#, all.join(",")),
         };
+    }
+
+    fn schema(self, required: bool) -> String {
+        let mut out = String::new();
+        self.write(&mut out, required);
+        out
     }
 }
 
-/// One input of an atom.
+/// One input of an atom. What artifacts are bound to (name, kind, binding) is
+/// apart from what people and models are told, which may be worded better.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Input {
     name: &'static str,
     kind: Kind,
     required: bool,
     binding: Binding,
+    docs: &'static str,
+    told: Kind,
+    told_binding: Option<Binding>,
+    is_param: bool,
+    values: &'static [&'static str],
+    any_case: bool,
+    default: &'static str,
 }
 
 impl Input {
+    const fn new(name: &'static str, kind: Kind, required: bool, docs: &'static str) -> Input {
+        Input {
+            name,
+            kind,
+            required,
+            binding: Binding::Value,
+            docs,
+            told: kind,
+            told_binding: None,
+            is_param: true,
+            values: &[],
+            any_case: false,
+            default: "",
+        }
+    }
+
     /// Bound in another way than as a value position.
     pub(crate) const fn bound(self, binding: Binding) -> Input {
         Input { binding, ..self }
@@ -88,39 +131,84 @@ impl Input {
     pub(crate) const fn literal(self) -> Input {
         self.bound(Binding::Literal)
     }
+
+    /// Told to be of another kind than artifacts are bound to: a narrower one
+    /// that says what makes sense, or all that the atom takes.
+    pub(crate) const fn told(self, told: Kind) -> Input {
+        Input { told, ..self }
+    }
+
+    /// A form whose members the compiler resolves by itself (D14).
+    pub(crate) const fn members_resolved(self) -> Input {
+        Input {
+            told_binding: Some(Binding::Vars),
+            ..self
+        }
+    }
+
+    /// Read by the form itself, with no parameter of the signature.
+    pub(crate) const fn beside_params(self) -> Input {
+        Input {
+            is_param: false,
+            ..self
+        }
+    }
+
+    /// One of these texts.
+    pub(crate) const fn values(self, values: &'static [&'static str]) -> Input {
+        Input { values, ..self }
+    }
+
+    /// One of these texts, in upper or lower case.
+    pub(crate) const fn values_any_case(self, values: &'static [&'static str]) -> Input {
+        Input {
+            values,
+            any_case: true,
+            ..self
+        }
+    }
+
+    /// What stands in for a missing one, as JSON text.
+    pub(crate) const fn default(self, default: &'static str) -> Input {
+        Input { default, ..self }
+    }
+
+    fn described(&self) -> AtomInput {
+        let schema = self.told.schema(self.required);
+        let schema = serde_json::from_str(&schema).unwrap_or_default();
+        let binding = self.told_binding.unwrap_or(self.binding);
+        AtomInput {
+            docs: self.docs.into(),
+            values: self.values.iter().map(|value| (*value).into()).collect(),
+            any_case: self.any_case,
+            default: self.default.into(),
+            ..AtomInput::of_schema(self.name, binding, self.required, &schema)
+        }
+    }
 }
 
 /// A required input in a value position.
-pub(crate) const fn req(name: &'static str, kind: Kind) -> Input {
-    Input {
-        name,
-        kind,
-        required: true,
-        binding: Binding::Value,
-    }
+pub(crate) const fn req(name: &'static str, kind: Kind, docs: &'static str) -> Input {
+    Input::new(name, kind, true, docs)
 }
 
 /// An optional input in a value position.
-pub(crate) const fn opt(name: &'static str, kind: Kind) -> Input {
-    Input {
-        name,
-        kind,
-        required: false,
-        binding: Binding::Value,
-    }
+pub(crate) const fn opt(name: &'static str, kind: Kind, docs: &'static str) -> Input {
+    Input::new(name, kind, false, docs)
 }
 
 /// The schema of an input object (language section 2.9): optional inputs may
 /// be null, others are required, and no others exist.
 pub(crate) fn schema(inputs: &[Input]) -> String {
+    let inputs = || inputs.iter().filter(|input| input.is_param);
     let mut out = String::from(r#"{"type":"object","properties":{"#);
-    for (i, input) in inputs.iter().enumerate() {
+    for (i, input) in inputs().enumerate() {
         let comma = if i > 0 { "," } else { "" };
         let _ = write!(out, r#"{comma}"{}":"#, input.name);
         input.kind.write(&mut out, input.required);
     }
     out.push_str(r#"},"required":["#);
-    for (i, input) in inputs.iter().filter(|i| i.required).enumerate() {
+    for (i, input) in inputs().filter(|i| i.required).enumerate() {
         let comma = if i > 0 { "," } else { "" };
         let _ = write!(out, r#"{comma}"{}""#, input.name);
     }
@@ -131,6 +219,7 @@ pub(crate) fn schema(inputs: &[Input]) -> String {
 fn sig(name: &'static str, docs: &'static str, cost: i64, inputs: &[Input]) -> AtomSig {
     let params: Vec<Param> = inputs
         .iter()
+        .filter(|i| i.is_param)
         .map(|i| Param {
             name: i.name,
             binding: i.binding,
@@ -139,6 +228,7 @@ fn sig(name: &'static str, docs: &'static str, cost: i64, inputs: &[Input]) -> A
     AtomSig {
         params: Params::Named(params.into()),
         input_schema: schema(inputs).into(),
+        inputs: inputs.iter().map(Input::described).collect(),
         ..AtomSig::new(name, docs, cost)
     }
 }
@@ -251,11 +341,12 @@ mod tests {
     #[test]
     fn schemas_have_the_shapes_of_the_builders() {
         let text = schema(&[
-            req("a", Kind::Text),
-            opt("b", Kind::Number),
-            req("c", Kind::Any),
-            opt("d", Kind::Record),
-            req("e", Kind::TextOrTexts),
+            req("a", Kind::Text, ""),
+            opt("b", Kind::Number, ""),
+            req("c", Kind::Any, ""),
+            opt("d", Kind::Record, ""),
+            req("e", Kind::TextOrTexts, ""),
+            req("f", Kind::Text, "").beside_params(),
         ]);
         assert_eq!(
             text,

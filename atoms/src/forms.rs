@@ -7,20 +7,45 @@ use a99_core::costs::MICRO;
 use a99_core::sig::{Form, Params};
 use a99_vm::atom::AtomDef;
 
-/// A list of steps.
-const STEPS: Input = req("steps", Kind::List).literal();
+/// A required list of steps.
+const fn steps(name: &'static str, docs: &'static str) -> Input {
+    req(name, Kind::List, docs).told(Kind::Records).literal()
+}
+
+/// Texts are expressions.
+const fn condition(docs: &'static str) -> Input {
+    req("condition", Kind::Any, docs).told(Kind::Condition)
+}
+
+/// Names for the text of a condition or formula.
+const VARS: Input = opt(
+    "vars",
+    Kind::Record,
+    "Names for the text, each a value or reference; they hide variables of the same name. Without \
+     it the text reads the variables.",
+)
+.members_resolved();
 
 /// Flow (language section 2.1).
 pub(crate) fn flow() -> Vec<AtomDef> {
-    let name = |n| req(n, Kind::Text).literal();
-    let list = |n| req(n, Kind::List);
+    let name = |n, docs| req(n, Kind::Text, docs).literal();
+    let items = |docs| req("items", Kind::List, docs);
+    const AS: &str = "Name of the variable that holds the item.";
+    const TEST: &str = "Expression over the item and the variables (`item.n > 3 && ok`), as text \
+                        or node.";
+    const KEY: &str = "Key to remember by; without one the steps and the variables that they read \
+                       are the key.";
+    let test_vars = VARS.beside_params();
     vec![
         form(
             Form::Seq,
             "seq",
             "Runs steps one after the other.",
             TENTH,
-            &[STEPS],
+            &[steps(
+                "steps",
+                "Steps to run in order, until an error or a `return`.",
+            )],
         ),
         form(
             Form::If,
@@ -28,10 +53,16 @@ pub(crate) fn flow() -> Vec<AtomDef> {
             "Runs `then` when the condition is truthy, else `else`.",
             TENTH,
             &[
-                req("condition", Kind::Any),
-                opt("vars", Kind::Record),
-                req("then", Kind::List).literal(),
-                opt("else", Kind::List).literal(),
+                condition("Expression over the variables (`n > 3 && ok`), as text or node."),
+                VARS,
+                steps("then", "Steps that run if the condition is truthy."),
+                opt(
+                    "else",
+                    Kind::List,
+                    "Steps that run if it is not; by default none.",
+                )
+                .told(Kind::Records)
+                .literal(),
             ],
         ),
         form(
@@ -40,9 +71,9 @@ pub(crate) fn flow() -> Vec<AtomDef> {
             "Runs `body` as long as the condition is truthy.",
             TENTH,
             &[
-                req("condition", Kind::Any),
-                opt("vars", Kind::Record),
-                req("body", Kind::List).literal(),
+                condition("Expression that is tested before each turn, as text or node."),
+                VARS,
+                steps("body", "Steps of a turn."),
             ],
         ),
         form(
@@ -51,9 +82,22 @@ pub(crate) fn flow() -> Vec<AtomDef> {
             "Runs `try`; when a step fails, binds the message as `error` and runs `catch`.",
             TENTH,
             &[
-                req("try", Kind::List).literal(),
-                opt("catch", Kind::List).literal(),
-                opt("catchParam", Kind::Text).literal(),
+                steps("try", "Steps that may fail."),
+                opt(
+                    "catch",
+                    Kind::List,
+                    "Steps that run after a failure; without it the error stays. The variable \
+                     `errorOp` holds the op that failed.",
+                )
+                .told(Kind::Records)
+                .literal(),
+                opt(
+                    "catchParam",
+                    Kind::Text,
+                    "Name of the variable that holds the error's message in `catch`.",
+                )
+                .literal()
+                .default("\"error\""),
             ],
         ),
         return_form(),
@@ -62,21 +106,37 @@ pub(crate) fn flow() -> Vec<AtomDef> {
             "scope",
             "Runs steps in a child scope, whose variables end with it.",
             TENTH,
-            &[STEPS],
+            &[steps(
+                "steps",
+                "Steps to run; variables that they set end with them.",
+            )],
         ),
         form(
             Form::CallLocal,
             "callLocal",
             "Calls a helper of the program by name.",
             TENTH,
-            &[name("name"), req("args", Kind::List)],
+            &[
+                name("name", "Name of a helper in the program's `helpers`."),
+                req(
+                    "args",
+                    Kind::List,
+                    "A value or reference for each of its parameters, in order.",
+                )
+                .members_resolved(),
+            ],
         ),
         form(
             Form::Error,
             "Error",
             "Fails with a message.",
             TENTH,
-            &[opt("args", Kind::List).literal()],
+            &[opt(
+                "args",
+                Kind::List,
+                "A list whose first item is the message; without one it is `Error`.",
+            )
+            .literal()],
         )
         .whole_price(),
         form(
@@ -84,21 +144,38 @@ pub(crate) fn flow() -> Vec<AtomDef> {
             "map",
             "Runs steps for each item and collects their `result` variables.",
             MICRO,
-            &[list("items"), name("as"), STEPS],
+            &[
+                items("List to go through."),
+                name("as", AS),
+                steps(
+                    "steps",
+                    "Steps for an item; what they leave in the variable `result`.",
+                ),
+            ],
         ),
         form(
             Form::Filter,
             "filter",
             "Keeps the items for which the condition is truthy.",
             MICRO,
-            &[list("items"), name("as"), req("condition", Kind::Any)],
+            &[
+                items("List to choose from."),
+                name("as", AS),
+                condition(TEST),
+                test_vars,
+            ],
         ),
         form(
             Form::Find,
             "find",
             "Gives the first item for which the condition is truthy, or null.",
             MICRO,
-            &[list("items"), name("as"), req("condition", Kind::Any)],
+            &[
+                items("List to search."),
+                name("as", AS),
+                condition(TEST),
+                test_vars,
+            ],
         ),
         form(
             Form::Reduce,
@@ -106,11 +183,22 @@ pub(crate) fn flow() -> Vec<AtomDef> {
             "Runs steps for each item; their `result` becomes the accumulator.",
             MICRO,
             &[
-                list("items"),
-                name("as"),
-                name("accumulator"),
-                req("initial", Kind::Any),
-                STEPS,
+                items("List to go through."),
+                name("as", AS),
+                name(
+                    "accumulator",
+                    "Name of the variable that holds the accumulator.",
+                ),
+                req(
+                    "initial",
+                    Kind::Any,
+                    "The accumulator before the first item.",
+                ),
+                steps(
+                    "steps",
+                    "Steps for an item; what they leave in the variable `result` is the next \
+                     accumulator, unless it is null.",
+                ),
             ],
         ),
         form(
@@ -118,14 +206,24 @@ pub(crate) fn flow() -> Vec<AtomDef> {
             "memoize",
             "Runs steps once for each key in a run and remembers their result.",
             MICRO,
-            &[opt("key", Kind::Text), STEPS],
+            &[
+                opt("key", Kind::Text, KEY),
+                steps(
+                    "steps",
+                    "Steps whose variable `result` is remembered for the run.",
+                ),
+            ],
         ),
         form(
             Form::Cache,
             "cache",
             "Keeps the result of steps in the store, for a day unless `ttlMs` says otherwise.",
             5 * MICRO,
-            &[opt("key", Kind::Text), STEPS, opt("ttlMs", Kind::Number)],
+            &[
+                opt("key", Kind::Text, KEY),
+                steps("steps", "Steps whose variable `result` is kept."),
+                opt("ttlMs", Kind::Number, "Milliseconds that it is kept.").default("86400000"),
+            ],
         )
         .whole_price(),
     ]
@@ -139,9 +237,24 @@ fn return_form() -> AtomDef {
         "Ends the program with the variables that the schema names, or with a value.",
         TENTH,
         &[
-            opt("schema", Kind::Record).literal(),
-            opt("filter", Kind::Bool).literal(),
-            opt("value", Kind::Any),
+            opt(
+                "schema",
+                Kind::Record,
+                "JSON Schema of the result: an object of the variables that `properties` names.",
+            )
+            .literal(),
+            opt(
+                "filter",
+                Kind::Bool,
+                "Whether the values are cut down to what the schema declares.",
+            )
+            .literal()
+            .default("true"),
+            opt(
+                "value",
+                Kind::Any,
+                "The result itself, in place of `schema`; of a program an object.",
+            ),
         ],
     );
     def.sig.input_schema = "{}".into();
@@ -150,7 +263,7 @@ fn return_form() -> AtomDef {
 
 /// State (language section 2.2).
 pub(crate) fn state() -> Vec<AtomDef> {
-    let name = || req("key", Kind::Text).literal();
+    let name = |docs| req("key", Kind::Text, docs).literal();
     let fifth = 2 * TENTH;
     vec![
         form(
@@ -158,28 +271,43 @@ pub(crate) fn state() -> Vec<AtomDef> {
             "varSet",
             "Sets a variable in the current scope.",
             TENTH,
-            &[name(), req("value", Kind::Any)],
+            &[
+                name("Name of the variable."),
+                req("value", Kind::Any, "Its value."),
+            ],
         ),
         form(
             Form::ConstSet,
             "constSet",
             "Sets a variable that cannot be set again.",
             TENTH,
-            &[name(), req("value", Kind::Any)],
+            &[
+                name("Name of the variable, which must be free in this scope."),
+                req("value", Kind::Any, "Its value."),
+            ],
         ),
         form(
             Form::VarGet,
             "varGet",
             "Gives the value of a variable or path.",
             TENTH,
-            &[req("key", Kind::Text)],
+            &[req(
+                "key",
+                Kind::Text,
+                "Name of a variable, or a path from one: `user.name`.",
+            )],
         ),
         form(
             Form::VarsImport,
             "varsImport",
             "Copies arguments of the run into variables.",
             fifth,
-            &[req("keys", Kind::Names).literal()],
+            &[req(
+                "keys",
+                Kind::Names,
+                "Names of arguments, or an object of an argument's name for each variable.",
+            )
+            .literal()],
         ),
         vars_let(),
         form(
@@ -187,7 +315,12 @@ pub(crate) fn state() -> Vec<AtomDef> {
             "varsExport",
             "Gives an object of variables.",
             fifth,
-            &[req("keys", Kind::Names).literal()],
+            &[req(
+                "keys",
+                Kind::Names,
+                "Names of variables, or an object of a name or path for each member.",
+            )
+            .literal()],
         ),
     ]
 }
@@ -208,7 +341,16 @@ pub(crate) fn math() -> Vec<AtomDef> {
         "mathCalc",
         "Evaluates an expression text over the variables of the current scope.",
         MICRO,
-        &[req("expr", Kind::Text).literal(), opt("vars", Kind::Record)],
+        &[
+            req(
+                "expr",
+                Kind::Text,
+                "Expression, as in `price * (1 + rate)`: arithmetic, comparisons, `&&`, `||`, `!` \
+                 and members by `.name`; no calls and no ternary.",
+            )
+            .literal(),
+            VARS,
+        ],
     )]
 }
 
@@ -219,7 +361,18 @@ pub(crate) fn run_code() -> AtomDef {
         "runCode",
         "Transpiles source code and runs it in a child scope.",
         MICRO,
-        &[req("code", Kind::Text), opt("args", Kind::Record)],
+        &[
+            req(
+                "code",
+                Kind::Text,
+                "Source text in the language of the host's transpiler.",
+            ),
+            opt(
+                "args",
+                Kind::Record,
+                "Arguments of the program that it becomes.",
+            ),
+        ],
     )
     .whole_price()
     .io()

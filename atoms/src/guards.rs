@@ -27,16 +27,17 @@ pub(crate) const NAMES: &[&str] = &[
 ];
 
 pub(crate) fn atoms() -> Vec<AtomDef> {
+    const K: Input = opt("k", Kind::Any, "As of the search.");
     let bodies: [(&[Input], NativeFn); NAMES.len()] = [
-        (&[req("str", Kind::Any)], present),
-        (&[req("list", Kind::Any)], present),
-        (&[req("tmpl", Kind::Any)], text),
+        (&[req("str", Kind::Any, "As of `split`.")], present),
+        (&[req("list", Kind::Any, "As of `join`.")], present),
+        (&[req("tmpl", Kind::Any, "As of `template`.")], text),
         (&[], |_, s, _| has(s, |c| c.llm.is_some())),
         (&[], |_, s, _| has(s, |c| c.xml.is_some())),
-        (&[req("agentId", Kind::Any)], agent),
+        (&[req("agentId", Kind::Any, "As of `agentRun`.")], agent),
         (&[], |_, s, _| store(s, StoreMethod::Query)),
-        (&[opt("k", Kind::Any)], searches),
-        (&[opt("k", Kind::Any)], searches),
+        (&[K], searches),
+        (&[K], searches),
         (&[], |_, s, _| store(s, StoreMethod::CreateCollection)),
         (&[], |_, s, _| store(s, StoreMethod::VectorAdd)),
         (&[], |_, s, _| has(s, |c| c.embedder.is_some())),

@@ -20,7 +20,18 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             "hash",
             "A hexadecimal digest of a text or value: SHA-1, SHA-256 (default), SHA-384 or SHA-512.",
             MICRO,
-            &[req("value", Kind::Any).bound(Binding::TextOrValue), opt("algorithm", Kind::Text)],
+            &[
+                req(
+                    "value",
+                    Kind::Any,
+                    "What to digest: a text is digested as it is written and names no variable; \
+                     anything else is resolved and digested as its JSON text.",
+                )
+                .bound(Binding::TextOrValue),
+                opt("algorithm", Kind::Text, "The hash function.")
+                    .values_any_case(&["SHA-1", "SHA-256", "SHA-384", "SHA-512"])
+                    .default("\"SHA-256\""),
+            ],
             hash,
         )
         .metered(DIGEST),

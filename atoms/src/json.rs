@@ -14,7 +14,11 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             "jsonParse",
             "Parses JSON text.",
             MICRO,
-            &[req("str", Kind::Text)],
+            &[req(
+                "str",
+                Kind::Text,
+                "JSON text; the atom fails where it is none.",
+            )],
             parse,
         )
         .metered(PARSE),
@@ -22,7 +26,11 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             "jsonStringify",
             "Writes a value as JSON text.",
             MICRO,
-            &[req("value", Kind::Any)],
+            &[req(
+                "value",
+                Kind::Any,
+                "What to write, compactly; what has no JSON is left out.",
+            )],
             stringify,
         )
         .metered(STRINGIFY),

@@ -145,7 +145,7 @@ fn collect<const N: usize>(families: [Vec<a99_vm::atom::AtomDef>; N]) -> AtomSet
 #[cfg(test)]
 mod tests {
     use super::*;
-    use a99_core::sig::BaseCost;
+    use a99_core::sig::{BaseCost, Params};
     use a99_core::value::Value;
     use a99_vm::atom::AtomBody;
 
@@ -191,6 +191,46 @@ mod tests {
                 atom.sig.form.is_some() && name != "agentRun",
                 "{name}"
             );
+        }
+    }
+
+    /// Artifacts are bound to them: a change would refuse what was compiled
+    /// before. A new atom adds its line.
+    #[test]
+    fn fingerprints_stay() {
+        let lines = all_atoms();
+        let lines = lines
+            .iter()
+            .map(|atom| format!("{:016x} {}\n", atom.sig.fingerprint(), atom.sig.name));
+        let golden = include_str!("fingerprints.txt");
+        assert_eq!(lines.collect::<String>(), golden);
+    }
+
+    #[test]
+    fn every_input_is_described() {
+        for atom in all_atoms().iter() {
+            let sig = &atom.sig;
+            for input in sig.inputs.iter() {
+                let place = format!("{}.{}", sig.name, input.name);
+                assert!(input.docs.ends_with(['.', '>']), "{place}: {}", input.docs);
+                let mentions = input.docs.contains("default") && !input.default.is_empty();
+                assert!(!mentions, "{place}: the default is told twice");
+                assert!(input.described().get("type").is_some() || input.name == "keys");
+                let default = serde_json::from_str::<serde_json::Value>(&input.default);
+                match default {
+                    Ok(default) => {
+                        assert!(!input.required, "{place}");
+                        let text = default.as_str();
+                        assert!(text.is_none_or(|text| input.allows(text)), "{place}");
+                    }
+                    Err(_) => assert!(input.default.is_empty(), "{place}"),
+                }
+            }
+            let Params::Named(params) = &sig.params else {
+                continue;
+            };
+            let named = |name| sig.input(name).is_some();
+            assert!(params.iter().all(|p| named(p.name)), "{}", sig.name);
         }
     }
 }

@@ -12,14 +12,25 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             "push",
             "Appends an item to a list in place and gives the list.",
             MICRO,
-            &[req("list", Kind::List), req("item", Kind::Any)],
+            &[
+                req(
+                    "list",
+                    Kind::List,
+                    "List that grows, mostly a variable; anything else is given back as it is.",
+                ),
+                req("item", Kind::Any, "What is added at its end."),
+            ],
             push,
         ),
         native(
             "len",
             "The length of a list or text, 0 for anything else.",
             MICRO,
-            &[req("list", Kind::Any)],
+            &[req(
+                "list",
+                Kind::Any,
+                "List whose items are counted, or text whose UTF-16 units are.",
+            )],
             len,
         ),
     ]

@@ -8,7 +8,10 @@ use a99_vm::native::{Cx, Fault};
 
 /// `eq neq gt lt and or not`.
 pub(crate) fn atoms() -> Vec<AtomDef> {
-    let two = [req("a", Kind::Any), req("b", Kind::Any)];
+    let two = [
+        req("a", Kind::Any, "Left side."),
+        req("b", Kind::Any, "Right side."),
+    ];
     vec![
         native("eq", "Whether a == b, with coercion.", TENTH, &two, eq),
         native("neq", "Whether a != b, with coercion.", TENTH, &two, neq),
@@ -20,7 +23,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             "not",
             "Whether the value is falsy.",
             TENTH,
-            &[req("value", Kind::Any)],
+            &[req("value", Kind::Any, "What is tested for truth.")],
             not,
         ),
     ]

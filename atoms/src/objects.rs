@@ -1,7 +1,7 @@
 //! `pick`, `omit`, `merge` and `keys` (language section 2.5), over own members
 //! only (D16) and in the enumeration order of the language (D37).
 
-use crate::def::{Adjust, Kind, native, req};
+use crate::def::{Adjust, Input, Kind, native, req};
 use a99_core::costs::{MEMBERS, MICRO, Sizes};
 use a99_vm::atom::{AtomDef, Scope};
 use a99_vm::coerce::{to_str, truthy};
@@ -10,13 +10,14 @@ use a99_vm::native::{Cx, Fault};
 use std::collections::HashSet;
 
 pub(crate) fn atoms() -> Vec<AtomDef> {
-    let pair = [req("obj", Kind::Record), req("keys", Kind::Texts)];
+    const OBJ: Input = req("obj", Kind::Record, "Object that members are taken from.");
+    let pair = |docs| [OBJ, req("keys", Kind::Texts, docs)];
     vec![
         native(
             "pick",
             "An object of the listed members.",
             MICRO,
-            &pair,
+            &pair("Names of the members to keep, in the order of the new object."),
             pick,
         )
         .metered(MEMBERS),
@@ -24,7 +25,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             "omit",
             "An object without the listed members.",
             MICRO,
-            &pair,
+            &pair("Names of the members to leave out."),
             omit,
         )
         .metered(MEMBERS),
@@ -32,7 +33,14 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             "merge",
             "An object of the members of both; those of b win.",
             MICRO,
-            &[req("a", Kind::Record), req("b", Kind::Record)],
+            &[
+                req("a", Kind::Record, "Object whose members come first."),
+                req(
+                    "b",
+                    Kind::Record,
+                    "Object whose members win where both have one.",
+                ),
+            ],
             merge,
         )
         .metered(MEMBERS),
@@ -40,7 +48,11 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             "keys",
             "The names of an object's members.",
             MICRO,
-            &[req("obj", Kind::Record)],
+            &[req(
+                "obj",
+                Kind::Record,
+                "Object whose member names are listed.",
+            )],
             keys,
         )
         .metered(MEMBERS),

@@ -12,13 +12,13 @@ use a99_vm::json::{Replacer, stringify};
 use a99_vm::native::{Cx, Fault};
 
 pub(crate) fn atoms() -> Vec<AtomDef> {
-    let message = [req("message", Kind::Any)];
+    let message = |docs| [req("message", Kind::Any, docs)];
     vec![
         native(
             "consoleLog",
             "Notes a message in the trace.",
             TENTH,
-            &message,
+            &message("What is noted; anything but a text as JSON."),
             log,
         )
         .metered(READ)
@@ -28,7 +28,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             "consoleWarn",
             "Adds a message to the warnings.",
             TENTH,
-            &message,
+            &message("The warning; anything but a text as JSON."),
             warn,
         )
         .metered(READ)
@@ -38,7 +38,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             "consoleError",
             "Fails with a message.",
             TENTH,
-            &message,
+            &message("The error's message; anything but a text as JSON."),
             error,
         )
         .metered(READ)

@@ -16,10 +16,27 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             "A random number from min (0) up to max (1), an integer, or text in base 36.",
             MICRO,
             &[
-                opt("min", Kind::Number),
-                opt("max", Kind::Number),
-                opt("format", Kind::Text),
-                opt("length", Kind::Number),
+                opt("min", Kind::Number, "The least number.").default("0"),
+                opt(
+                    "max",
+                    Kind::Number,
+                    "Where numbers end; it is never reached.",
+                )
+                .default("1"),
+                opt(
+                    "format",
+                    Kind::Text,
+                    "`integer` for a number that is rounded down, `base36` for a text of digits \
+                     and lower-case letters, `float` for a number with a fraction.",
+                )
+                .values(&["float", "integer", "base36"])
+                .default("\"float\""),
+                opt(
+                    "length",
+                    Kind::Number,
+                    "Characters of a `base36` text, from 0 to 65536.",
+                )
+                .default("10"),
             ],
             random,
         )

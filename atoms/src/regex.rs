@@ -15,8 +15,19 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             "Whether a regular expression matches somewhere in a text.",
             2 * MICRO,
             &[
-                req("pattern", Kind::Text).literal(),
-                req("value", Kind::Any),
+                req(
+                    "pattern",
+                    Kind::Text,
+                    "Regular expression without slashes and flags, of at most 1000 characters; \
+                     it is found anywhere unless anchored by `^` and `$`.",
+                )
+                .literal(),
+                req(
+                    "value",
+                    Kind::Any,
+                    "Text to look through, of at most 100000 characters; anything else is turned \
+                     into text.",
+                ),
             ],
             matches,
         )

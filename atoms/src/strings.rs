@@ -15,7 +15,15 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             "split",
             "Splits text at a separator.",
             MICRO,
-            &[req("str", Kind::Text), req("sep", Kind::Text)],
+            &[
+                req("str", Kind::Text, "Text to split."),
+                req(
+                    "sep",
+                    Kind::Text,
+                    "What stands between the parts, taken literally; the empty text splits \
+                     between characters.",
+                ),
+            ],
             split,
         )
         .metered(SPLIT),
@@ -23,7 +31,14 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             "join",
             "Joins the items of a list to text.",
             MICRO,
-            &[req("list", Kind::Texts), req("sep", Kind::Text)],
+            &[
+                req(
+                    "list",
+                    Kind::Texts,
+                    "Items in order; what is no text is turned into text, null into nothing.",
+                ),
+                req("sep", Kind::Text, "What is put between two items."),
+            ],
             join,
         )
         .metered(JOIN),

@@ -1,6 +1,6 @@
 //! `template` (language section 2.5): `{{name}}` in a text replaced by values.
 
-use crate::def::{Adjust, Kind, native, opt, req};
+use crate::def::{Adjust, Input, Kind, native, opt, req};
 use crate::objects::array_index;
 use a99_core::costs::{BOTH, MICRO, Sizes, WRITTEN};
 use a99_core::sig::Binding;
@@ -13,13 +13,27 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 pub(crate) fn atoms() -> Vec<AtomDef> {
-    let vars = opt("vars", Kind::Record).bound(Binding::TemplateVars { template: 0 });
+    let vars = opt(
+        "vars",
+        Kind::Record,
+        "A value or reference for each name in `tmpl`; a name that is missing or null shows as \
+         nothing. A text with a `{{name}}` needs it.",
+    )
+    .bound(Binding::TemplateVars { template: 0 });
+    const TMPL: Input = req("tmpl", Kind::Text, "As of `template`.");
     vec![
         native(
             "template",
             "Replaces each {{name}} in a text by the value of that name.",
             MICRO,
-            &[req("tmpl", Kind::Text), vars],
+            &[
+                req(
+                    "tmpl",
+                    Kind::Text,
+                    "Text with names in double braces, of letters, digits and `_`: `{{name}}`.",
+                ),
+                vars,
+            ],
             template,
         )
         .metered(BOTH),
@@ -27,7 +41,7 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             "template:fill",
             "A template whose holes show these texts, first to last.",
             0,
-            &[req("tmpl", Kind::Text), req("shown", Kind::Texts)],
+            &[TMPL, req("shown", Kind::Texts, "What the holes show.")],
             fill,
         )
         .metered(BOTH),
@@ -35,14 +49,14 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             "template:text",
             "What a hole of a template shows for a value.",
             0,
-            &[req("value", Kind::Any)],
+            &[req("value", Kind::Any, "What is shown.")],
             shown,
         ),
         native(
             "template:names",
             "Which of these names a template has holes of.",
             0,
-            &[req("tmpl", Kind::Text), req("names", Kind::Texts)],
+            &[TMPL, req("names", Kind::Texts, "Names to look for.")],
             names,
         ),
     ]

@@ -1,14 +1,16 @@
 //! Reference pages: texts that are generated from tables of this crate, so that they
-//! cannot drift from the machine: `docs/bytecode.md`, `docs/builtins.md`,
-//! `docs/costs.md` and `docs/errors.md`.
+//! cannot drift from the machine: `docs/atoms.md`, `docs/bytecode.md`,
+//! `docs/builtins.md`, `docs/costs.md` and `docs/errors.md`.
 //!
 //! This module only makes the text; writing the files, and checking that they
 //! are up to date, is the build's business.
 
+mod atoms;
 mod bill;
 mod builtins;
 mod errors;
 
+pub use atoms::{AtomFamily, atoms_markdown};
 pub use builtins::builtins_markdown;
 pub use errors::{Section, errors_markdown};
 

@@ -3,6 +3,10 @@
 //! A signature says how the step's keys become operands and what the step
 //! costs before its body runs; the code behind it is the VM's business.
 
+mod input;
+
+pub use input::{AtomInput, JsonKinds};
+
 use crate::builtins::Reads;
 use crate::costs::{self, CostModel, FREE, Formula};
 use std::borrow::Cow;
@@ -202,8 +206,13 @@ pub struct AtomSig {
     pub docs: Cow<'static, str>,
     /// Its inputs.
     pub params: Params,
-    /// JSON Schema of the input object, as JSON text.
+    /// JSON Schema of the input object, as JSON text. Artifacts are bound to
+    /// this text; [`AtomSig::described_schema`] says more.
     pub input_schema: Cow<'static, str>,
+    /// Its inputs as people and models are told of them, which no artifact is
+    /// bound to. Empty, they follow from the schema when a set takes the atom
+    /// ([`AtomSig::describe`]).
+    pub inputs: Cow<'static, [AtomInput]>,
     /// JSON Schema of the output, as JSON text; empty for "anything".
     pub output_schema: Cow<'static, str>,
     /// Whether it talks to the world.
@@ -265,6 +274,7 @@ impl AtomSig {
             docs: Cow::Borrowed(docs),
             params: Params::Open,
             input_schema: Cow::Borrowed("{}"),
+            inputs: Cow::Borrowed(&[]),
             output_schema: Cow::Borrowed(""),
             effect: Effect::Pure,
             form: None,

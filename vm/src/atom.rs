@@ -427,7 +427,8 @@ impl AtomSet {
 
     /// Adds an atom in place; as [`AtomSet::with`].
     pub fn insert(&mut self, atom: impl Into<AtomDef>) {
-        let atom = atom.into();
+        let mut atom = atom.into();
+        atom.sig.describe();
         let name = atom.sig.name.clone();
         let entry = Entry {
             fingerprint: atom.sig.fingerprint(),

@@ -3,9 +3,12 @@
 
 use crate::codes;
 use crate::shell::{Failed, failed, root};
-use a99_atoms::{all_atoms, is_internal};
+use a99_atoms::{all_atoms, battery_atoms, browser_atoms, core_atoms, is_internal, shell_atoms};
 use a99_core::artifact;
-use a99_core::docs::{builtins_markdown, bytecode_markdown, costs_markdown, errors_markdown};
+use a99_core::docs::{
+    AtomFamily, atoms_markdown, builtins_markdown, bytecode_markdown, costs_markdown,
+    errors_markdown,
+};
 use serde_json::Value as Json;
 use std::fmt::Write as _;
 use std::fs;
@@ -26,11 +29,28 @@ fn documents() -> Result<Vec<(&'static str, String)>, Failed> {
     costs.push_str(&measured()?);
     Ok(vec![
         ("docs/a99b.md", artifact::markdown()),
+        ("docs/atoms.md", atoms_page()),
         ("docs/builtins.md", builtins_markdown()),
         ("docs/bytecode.md", bytecode_markdown()),
         ("docs/costs.md", costs),
         ("docs/errors.md", codes::with_sections(errors_markdown)?),
     ])
+}
+
+/// The page of the atoms.
+fn atoms_page() -> String {
+    let sets = [
+        ("Core", core_atoms()),
+        ("Batteries", battery_atoms()),
+        ("Browser", browser_atoms()),
+        ("Shell", shell_atoms()),
+    ];
+    let families = sets.iter().map(|(title, set)| {
+        let atoms = set.iter().map(|atom| &atom.sig);
+        let atoms = atoms.filter(|sig| !is_internal(&sig.name)).collect();
+        AtomFamily { title, atoms }
+    });
+    atoms_markdown(&families.collect::<Vec<_>>())
 }
 
 /// What a unit of fuel was measured to take.

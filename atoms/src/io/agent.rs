@@ -19,8 +19,19 @@ pub(crate) fn atom() -> AtomDef {
         "Runs another agent and gives its result.",
         MICRO,
         &[
-            req("agentId", Kind::Text),
-            req("input", Kind::Any).bound(Binding::Vars),
+            req(
+                "agentId",
+                Kind::Text,
+                "Id of an agent of the host, token `proc_...` of a stored program, or a program \
+                 itself, an object with `op`.",
+            )
+            .told(Kind::TextOrRecord),
+            req(
+                "input",
+                Kind::Any,
+                "Arguments for the agent; the members of an object are values or references.",
+            )
+            .bound(Binding::Vars),
         ],
     )
     .io();

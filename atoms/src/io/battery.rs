@@ -3,7 +3,7 @@
 
 use super::llm::TIMEOUT_MS as LLM_TIMEOUT_MS;
 use super::store::{offering, search_priced};
-use crate::def::{Adjust, Kind, host, opt, req};
+use crate::def::{Adjust, Input, Kind, host, opt, req};
 use crate::grants::{Answer, inputs, present, reply, required};
 use a99_capabilities::{LlmBattery, Store, StoreMethod};
 use a99_core::costs::MICRO;
@@ -32,7 +32,10 @@ fn stores() -> Vec<AtomDef> {
             "storeVectorize",
             "The embedding of a text.",
             20 * MICRO,
-            &[req("text", Kind::Text), opt("model", Kind::Text)],
+            &[
+                req("text", Kind::Text, "Text to embed."),
+                opt("model", Kind::Text, "Ignored: the host chooses the model."),
+            ],
             vectorize,
         )
         .timeout_ms(EMBED_TIMEOUT_MS),
@@ -41,10 +44,28 @@ fn stores() -> Vec<AtomDef> {
             "The k documents of a collection that are nearest to a vector.",
             5 * MICRO,
             &[
-                req("collection", Kind::Text),
-                req("queryVector", Kind::Numbers),
-                opt("k", Kind::Number),
-                opt("filter", Kind::Record),
+                req(
+                    "collection",
+                    Kind::Text,
+                    "Name of the collection to search.",
+                ),
+                req(
+                    "queryVector",
+                    Kind::Numbers,
+                    "Embedding to compare with, as long as those of the collection; see \
+                     `storeVectorize`.",
+                ),
+                opt(
+                    "k",
+                    Kind::Number,
+                    "The most documents to give; each costs a unit of fuel.",
+                )
+                .default("5"),
+                opt(
+                    "filter",
+                    Kind::Record,
+                    "Members that a document must have, as the store understands them.",
+                ),
             ],
             search,
         )),
@@ -53,8 +74,16 @@ fn stores() -> Vec<AtomDef> {
             "Makes a collection of vectors.",
             5 * MICRO,
             &[
-                req("collection", Kind::Text),
-                opt("dimension", Kind::Number),
+                req(
+                    "collection",
+                    Kind::Text,
+                    "Name of the collection; one of that name is emptied.",
+                ),
+                opt(
+                    "dimension",
+                    Kind::Number,
+                    "Numbers of a vector; without it those of the first document count.",
+                ),
             ],
             create_collection,
         ),
@@ -62,7 +91,19 @@ fn stores() -> Vec<AtomDef> {
             "storeVectorAdd",
             "Adds a document with its embedding to a collection.",
             5 * MICRO,
-            &[req("collection", Kind::Text), req("doc", Kind::Any)],
+            &[
+                req(
+                    "collection",
+                    Kind::Text,
+                    "Name of a collection that exists.",
+                ),
+                req(
+                    "doc",
+                    Kind::Any,
+                    "The document, an object with an `embedding`, a list of numbers.",
+                )
+                .told(Kind::Record),
+            ],
             vector_add,
         )
         .timeout_ms(EMBED_TIMEOUT_MS),
@@ -70,16 +111,34 @@ fn stores() -> Vec<AtomDef> {
 }
 
 fn models() -> Vec<AtomDef> {
+    const SYSTEM: Input =
+        opt("system", Kind::Text, "The system prompt.").default("\"You are a helpful agent.\"");
+    const FORMAT: Input = opt(
+        "responseFormat",
+        Kind::Any,
+        "Form of the answer, such as a JSON Schema, as the host's model takes it; by default the \
+         model chooses.",
+    )
+    .told(Kind::TextOrRecord);
     vec![
         host(
             "llmPredictBattery",
             "Asks a chat model, with tools and structured output.",
             100 * MICRO,
             &[
-                opt("system", Kind::Text),
-                req("user", Kind::Any),
-                opt("tools", Kind::List),
-                opt("responseFormat", Kind::Any),
+                SYSTEM,
+                req(
+                    "user",
+                    Kind::Any,
+                    "What the model is asked: a text, a list of messages, or `{text, images}`.",
+                )
+                .told(Kind::TextOrData),
+                opt(
+                    "tools",
+                    Kind::List,
+                    "Tools that the model may call, as the host's model takes them.",
+                ),
+                FORMAT,
             ],
             predict,
         )
@@ -89,10 +148,18 @@ fn models() -> Vec<AtomDef> {
             "Asks a chat model about images.",
             150 * MICRO,
             &[
-                opt("system", Kind::Text),
-                req("prompt", Kind::Text),
-                req("images", Kind::Texts),
-                opt("responseFormat", Kind::Any),
+                SYSTEM,
+                req(
+                    "prompt",
+                    Kind::Text,
+                    "What the model is asked about the images.",
+                ),
+                req(
+                    "images",
+                    Kind::Texts,
+                    "The images, each a URL or a `data:` URL, as the host's model takes them.",
+                ),
+                FORMAT,
             ],
             vision,
         )

@@ -5,7 +5,7 @@
 //! their errors as those of `cache`.
 
 use super::store::RunStore;
-use crate::def::{Kind, host, opt, req};
+use crate::def::{Input, Kind, host, opt, req};
 use crate::grants::{Answer, inputs, present, truthy};
 use a99_capabilities::StoreMethod;
 use a99_core::sig::AtomTimeout;
@@ -25,21 +25,16 @@ const DEFAULT_TTL_MS: f64 = 86_400_000.0;
 /// Free of charge and without a time limit, since `cache` has paid and
 /// containers have none (D22).
 pub(crate) fn atoms() -> Vec<AtomDef> {
-    let get = host(
-        GET,
-        "Reads an entry of `cache`.",
-        0,
-        &[req("key", Kind::Any)],
-        get,
-    );
+    const KEY: Input = req("key", Kind::Any, "As of `cache`.");
+    let get = host(GET, "Reads an entry of `cache`.", 0, &[KEY], get);
     let put = host(
         PUT,
         "Writes an entry of `cache`.",
         0,
         &[
-            req("key", Kind::Any),
-            req("value", Kind::Any),
-            opt("ttlMs", Kind::Number),
+            KEY,
+            req("value", Kind::Any, "What is kept."),
+            opt("ttlMs", Kind::Number, "As of `cache`."),
         ],
         put,
     );

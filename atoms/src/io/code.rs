@@ -11,14 +11,18 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             "xmlParse",
             "Parses XML.",
             MICRO,
-            &[req("str", Kind::Text)],
+            &[req("str", Kind::Text, "XML text.")],
             xml,
         ),
         host(
             "transpileCode",
             "Turns source code into a program.",
             MICRO,
-            &[req("code", Kind::Text)],
+            &[req(
+                "code",
+                Kind::Text,
+                "Source text in the language of the host's transpiler.",
+            )],
             transpile,
         ),
     ]

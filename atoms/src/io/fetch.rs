@@ -13,17 +13,39 @@ const TIMEOUT_MS: u64 = 30_000;
 /// `context.requestDepth`.
 const MAX_REQUEST_DEPTH: f64 = 10.0;
 
+/// The methods of RFC 9110 and RFC 5789 that fetches make.
+const METHODS: &[&str] = &["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
+
 pub(crate) fn atom() -> AtomDef {
     host(
         "httpFetch",
         "Fetches a URL through the host.",
         5 * MICRO,
         &[
-            req("url", Kind::Text),
-            opt("method", Kind::Text),
-            opt("headers", Kind::TextRecord),
-            opt("body", Kind::Any),
-            opt("responseType", Kind::Text),
+            req("url", Kind::Text, "Absolute URL, `http:` or `https:`."),
+            opt(
+                "method",
+                Kind::Text,
+                "HTTP method; by default the host's choice, mostly GET.",
+            )
+            .values_any_case(METHODS),
+            opt(
+                "headers",
+                Kind::TextRecord,
+                "Header fields: a text for each name.",
+            ),
+            opt(
+                "body",
+                Kind::Any,
+                "Body of the request, as the host takes it: a text, or data.",
+            ),
+            opt(
+                "responseType",
+                Kind::Text,
+                "What to give of the answer: its text, its JSON as a value, or a `data:` URL of \
+                 its bytes; by default its content type decides.",
+            )
+            .values(&["json", "text", "dataUrl"]),
         ],
         fetch,
     )

@@ -14,7 +14,15 @@ pub(crate) fn atom() -> AtomDef {
         "llmPredict",
         "Completes a prompt with the host's language model.",
         MICRO,
-        &[req("prompt", Kind::Text), opt("options", Kind::Any)],
+        &[
+            req("prompt", Kind::Text, "What the model is asked."),
+            opt(
+                "options",
+                Kind::Any,
+                "Options of the host's model, which it may ignore.",
+            )
+            .told(Kind::Record),
+        ],
         predict,
     )
     .timeout_ms(TIMEOUT_MS)

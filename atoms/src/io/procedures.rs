@@ -27,9 +27,18 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             "Keeps a program and gives its token.",
             MICRO,
             &[
-                req("ast", Kind::Record),
-                opt("ttl", Kind::Number),
-                opt("maxSize", Kind::Number),
+                req(
+                    "ast",
+                    Kind::Record,
+                    "The program: an object with `op`, mostly `seq`.",
+                ),
+                opt("ttl", Kind::Number, "Milliseconds that it is kept.").default("3600000"),
+                opt(
+                    "maxSize",
+                    Kind::Number,
+                    "The most characters of its JSON text; no more than 1048576.",
+                )
+                .default("102400"),
             ],
             store,
         ),
@@ -37,7 +46,11 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             "releaseProcedure",
             "Forgets a stored program; whether there was one.",
             TENTH,
-            &[req("token", Kind::Text)],
+            &[req(
+                "token",
+                Kind::Text,
+                "Token `proc_...` that `storeProcedure` gave.",
+            )],
             release,
         ),
         host(

@@ -6,7 +6,7 @@
 //! never gets more time or output than the rest of the fuel pays for.
 
 use crate::base64;
-use crate::def::{Adjust, Kind, host, opt, req};
+use crate::def::{Adjust, Input, Kind, host, opt, req};
 use crate::grants::{Answer, inputs, required};
 use a99_capabilities::{
     DEFAULT_MODE, DEFAULT_OUTPUT_LIMIT, MODE_BITS, Shell, ShellCommand, ShellError, ShellErrorKind,
@@ -39,6 +39,14 @@ const MAX_FILE_BYTES: usize = 16 << 20;
 const CALL: i64 = 5 * MICRO;
 
 pub(crate) fn atoms() -> Vec<AtomDef> {
+    const PATH: Input = req("path", Kind::Text, "Absolute path of the file.");
+    const ENCODING: Input = opt(
+        "encoding",
+        Kind::Text,
+        "How bytes stand as text: UTF-8, or base64 for what is no text.",
+    )
+    .values(&["utf8", "base64"])
+    .default("\"utf8\"");
     vec![
         host(
             "shellExec",
@@ -47,12 +55,31 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
              arguments. Gives {stdout, stderr, exitCode}.",
             CALL,
             &[
-                req("command", Kind::TextOrTexts),
-                opt("cwd", Kind::Text),
-                opt("env", Kind::Record),
-                opt("stdin", Kind::Text),
-                opt("timeoutMs", Kind::Number),
-                opt("encoding", Kind::Text),
+                req(
+                    "command",
+                    Kind::TextOrTexts,
+                    "A script for the session's shell, or a list of a program and its arguments, \
+                     which no shell looks at.",
+                ),
+                opt(
+                    "cwd",
+                    Kind::Text,
+                    "Directory to run in; a script of the session stays where it is by default.",
+                ),
+                opt(
+                    "env",
+                    Kind::Record,
+                    "Variables added to the environment: a text for each name.",
+                )
+                .told(Kind::TextRecord),
+                opt("stdin", Kind::Text, "Text of standard input.").default("\"\""),
+                opt(
+                    "timeoutMs",
+                    Kind::Number,
+                    "Milliseconds that it may run, above 0 and at most 86400000.",
+                )
+                .default("30000"),
+                ENCODING,
             ],
             exec,
         )
@@ -63,10 +90,19 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
              text or base64. Gives the number of bytes.",
             CALL,
             &[
-                req("path", Kind::Text),
-                req("content", Kind::Text),
-                opt("encoding", Kind::Text),
-                opt("mode", Kind::Text),
+                PATH,
+                req(
+                    "content",
+                    Kind::Text,
+                    "What the file holds, in the encoding that is named.",
+                ),
+                ENCODING,
+                opt(
+                    "mode",
+                    Kind::Text,
+                    "Mode of the file as octal digits, up to `777`.",
+                )
+                .default("\"644\""),
             ],
             write_file,
         )
@@ -77,9 +113,15 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
              or base64.",
             CALL,
             &[
-                req("path", Kind::Text),
-                opt("encoding", Kind::Text),
-                opt("maxBytes", Kind::Number),
+                PATH,
+                ENCODING,
+                opt(
+                    "maxBytes",
+                    Kind::Number,
+                    "The most bytes that the file may have, up to 16777216; a larger file is an \
+                     error.",
+                )
+                .default("1048576"),
             ],
             read_file,
         )

@@ -35,21 +35,32 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             "storeGet",
             "Reads a key.",
             CALL,
-            &[req("key", Kind::Text)],
+            &[req(
+                "key",
+                Kind::Text,
+                "Key to read; one that was never set gives nothing.",
+            )],
             get,
         ),
         host(
             "storeSet",
             "Sets a key.",
             CALL,
-            &[req("key", Kind::Text), req("value", Kind::Any)],
+            &[
+                req("key", Kind::Text, "Key to set."),
+                req("value", Kind::Any, "What is kept under it, as a copy."),
+            ],
             set,
         ),
         host(
             "storeQuery",
             "Queries the store.",
             CALL,
-            &[req("query", Kind::Any)],
+            &[req(
+                "query",
+                Kind::Any,
+                "The query, in the form of the host's store.",
+            )],
             query,
         ),
         search_priced(host(
@@ -57,9 +68,22 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             "The k documents of a collection that are nearest to a vector.",
             SEARCH,
             &[
-                opt("collection", Kind::Text),
-                req("vector", Kind::Numbers),
-                opt("k", Kind::Number),
+                opt(
+                    "collection",
+                    Kind::Text,
+                    "Name of the collection; whether it may be missing is up to the store.",
+                ),
+                req(
+                    "vector",
+                    Kind::Numbers,
+                    "Embedding to compare with, as long as those of the collection.",
+                ),
+                opt(
+                    "k",
+                    Kind::Number,
+                    "The most documents to give; each costs a unit of fuel.",
+                )
+                .default("5"),
             ],
             vector_search,
         )),
@@ -68,9 +92,21 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             "The rows of a collection that satisfy a verified predicate.",
             CALL,
             &[
-                req("predicate", Kind::Record),
-                opt("collection", Kind::Text),
-                opt("limit", Kind::Number),
+                req(
+                    "predicate",
+                    Kind::Record,
+                    "A verified predicate: an object with a text `canonical`.",
+                ),
+                opt(
+                    "collection",
+                    Kind::Text,
+                    "Name of the collection to read; whether it may be missing is up to the store.",
+                ),
+                opt(
+                    "limit",
+                    Kind::Number,
+                    "The most rows; by default the store's choice.",
+                ),
             ],
             query_where,
         ),

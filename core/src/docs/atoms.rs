@@ -1,0 +1,121 @@
+//! Reference page of the atoms, from their signatures: `docs/atoms.md`.
+
+use super::{GENERATED, cell};
+use crate::sig::{AtomInput, AtomSig, Binding};
+use std::fmt::Write as _;
+
+const HEAD: &str = "\
+# Atoms
+
+Every atom with its inputs, by the rows that tools for models and findings about
+programs are made of. What they do together is in [language.md](language.md)
+section 2, what they cost in [costs.md](costs.md).
+
+*Resolved* says what happens to an input when the step runs (language section 1.4):
+*yes*, a text may name a variable or a path, and nodes are evaluated; *members*, the
+members or items of what is written are; *not texts*, all but a text is; *no*, it is
+taken as it is written. Types are those of the value that comes of it. An optional
+input may also be `null`. Every step may have `result` and `resultConst` (language
+section 1.2).
+";
+
+/// Atoms that belong together.
+#[derive(Clone, Debug)]
+pub struct AtomFamily<'a> {
+    /// The heading.
+    pub title: &'a str,
+    /// The atoms, in the order of the page.
+    pub atoms: Vec<&'a AtomSig>,
+}
+
+/// `docs/atoms.md`.
+pub fn atoms_markdown(families: &[AtomFamily<'_>]) -> String {
+    let mut out = format!("{GENERATED}{HEAD}");
+    for family in families {
+        let _ = write!(out, "\n## {}\n", family.title);
+        for sig in &family.atoms {
+            atom(&mut out, sig);
+        }
+    }
+    out
+}
+
+// Writing to a string cannot fail.
+fn atom(out: &mut String, sig: &AtomSig) {
+    let _ = write!(out, "\n### {}\n\n{}\n", sig.name, sig.docs);
+    let others = sig.takes_others();
+    if sig.inputs.is_empty() {
+        let text = match others {
+            true => "It has an input for each other key of its step.",
+            false => "It has no inputs.",
+        };
+        let _ = write!(out, "\n{text}\n");
+        return;
+    }
+    let head = "| input | type | default | resolved | what it is |\n|---|---|---|---|---|";
+    let _ = write!(out, "\n{head}\n");
+    for input in sig.inputs.iter() {
+        row(out, input);
+    }
+    if others {
+        let _ = write!(out, "\nIt takes other keys, too.\n");
+    }
+}
+
+fn row(out: &mut String, input: &AtomInput) {
+    let code = |text: &str| format!("`{}`", cell(text));
+    let values: Vec<String> = input.values.iter().map(|value| code(value)).collect();
+    let kind = match values.is_empty() {
+        true => input.type_text(),
+        false => values.join(", "),
+    };
+    let default = match (input.required, &*input.default) {
+        (true, _) => "required".to_owned(),
+        (false, "") => String::new(),
+        (false, default) => code(default),
+    };
+    let resolved = match input.binding {
+        Binding::Value => "yes",
+        Binding::Literal => "no",
+        Binding::TextOrValue => "not texts",
+        Binding::TemplateVars { .. } | Binding::Vars => "members",
+    };
+    let (name, docs) = (code(&input.name), cell(&input.docs));
+    let _ = writeln!(out, "| {name} | {kind} | {default} | {resolved} | {docs} |");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sig::{Param, Params};
+
+    #[test]
+    fn rows_say_all_that_is_known() {
+        let schema = r#"{"properties":{"mode":{"type":"string","enum":["a|b"],"default":"a|b",
+            "description":"How."},"n":{"type":"number"}},"required":["n"]}"#;
+        let param = |name, binding| Param { name, binding };
+        let params = vec![param("mode", Binding::Value), param("n", Binding::Literal)];
+        let mut sig = AtomSig {
+            params: Params::Named(params.into()),
+            input_schema: schema.into(),
+            ..AtomSig::new("do", "Does.", 0)
+        };
+        sig.describe();
+        let none = AtomSig {
+            params: Params::Named(Vec::new().into()),
+            ..AtomSig::new("idle", "Idles.", 0)
+        };
+        let atoms = vec![&sig, &none];
+        let text = atoms_markdown(&[AtomFamily {
+            title: "Ours",
+            atoms,
+        }]);
+        let mode = r#"| `mode` | `a\|b` | `"a\|b"` | yes | How. |"#;
+        assert!(text.contains(mode), "{text}");
+        assert!(
+            text.contains("| `n` | number | required | no |  |"),
+            "{text}"
+        );
+        assert!(text.ends_with("### idle\n\nIdles.\n\nIt has no inputs.\n"));
+    }
+}
