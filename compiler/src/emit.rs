@@ -8,8 +8,8 @@
 
 use a99_core::json::NodeId;
 use a99_core::program::{
-    Block, BlockIdx, Charge, ChargeKind, ConstIdx, Function, Handler, Op, OperandKind, Reg,
-    SourceLocation, Step, Target, Wrap, ops,
+    Block, BlockIdx, Charge, ChargeKind, ConstIdx, Function, Handler, MAX_BLOCK, Op, OperandKind,
+    Reg, SourceLocation, Step, Target, Wrap, ops,
 };
 
 /// A jump target that may not be placed yet.
@@ -18,7 +18,7 @@ pub(crate) struct Label(u32);
 
 /// Blocks are cut after this many instructions or charges, so that one block
 /// is never a long stretch without a yield point.
-const MAX_BLOCK: u32 = 256;
+const LONG_BLOCK: u32 = MAX_BLOCK / 2;
 
 /// Registers from here down hold constants of loops until the function ends.
 const PIN_TOP: u8 = 239;
@@ -141,7 +141,7 @@ impl<'w> Emitter<'w> {
         if self.open {
             let block = self.f.blocks.last().expect("an open block");
             let charges = self.f.charges.len() as u32 - block.charges;
-            if self.pc() - block.start > MAX_BLOCK || charges > MAX_BLOCK {
+            if self.pc() - block.start > LONG_BLOCK || charges > LONG_BLOCK {
                 self.close();
             }
         }

@@ -25,8 +25,8 @@ use crate::costs::{
     data_nodes, json_list, json_object, object_nodes, read, taken_apart,
 };
 use crate::fuel::Fuel;
-use crate::program::OperandKind;
 use crate::program::ops::{OpInfo, TABLE};
+use crate::program::{MAX_BLOCK, OperandKind};
 use crate::sig::{AtomSig, BaseCost};
 use std::fmt::Write as _;
 
@@ -55,7 +55,8 @@ its own `Fuel`, which stands nowhere else; only block heads are jump targets. So
 every loop passes a `Fuel`, where the block's price is paid and where the machine
 may yield. When the rest of the fuel is smaller than the price of a block, its
 charges are paid one by one, so that the step that exhausts the budget is the
-one that is blamed.
+one that is blamed. A block has at most BLOCK instructions, so that it is a short
+way between two yield points.
 
 An error goes to the first handler in the function's list whose range holds the
 instruction; the handler's block begins with `Fuel`, `Catch` and is entered in no
@@ -73,7 +74,7 @@ named `arr`, is what it should be is checked when it is used.
 #[must_use]
 pub fn bytecode_markdown() -> String {
     let mut out = String::from(GENERATED);
-    out.push_str(BYTECODE_HEAD);
+    out.push_str(&BYTECODE_HEAD.replace("BLOCK", &MAX_BLOCK.to_string()));
     out.push_str("## Operand kinds\n\n| kind | width | meaning |\n|---|---|---|\n");
     for kind in OperandKind::ALL {
         let width = if kind.is_byte() { "8 bits" } else { "32 bits" };

@@ -99,8 +99,34 @@ const NANOS_OF_RECORD: usize = 64;
 /// About what an interned key or a shape takes in its tables.
 const KEY_BYTES: usize = 64;
 
+/// What entering a block takes.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct BlockPrice {
+    /// Its charges in micro-units.
+    pub(crate) fuel: i64,
+    /// Units of work that it counts for, so that code without branches is not
+    /// run for longer between two looks at the host than loops are.
+    pub(crate) work: i64,
+}
+
+impl BlockPrice {
+    /// Entering a block, with its first instructions.
+    const LEAST_WORK: i64 = 16;
+    /// An instruction: most take a few nanoseconds, few of them 70.
+    const WORK: i64 = 4;
+
+    /// Of a block that holds so many instructions.
+    fn new(fuel: i64, instructions: u32) -> BlockPrice {
+        let work = BlockPrice::WORK * i64::from(instructions);
+        BlockPrice {
+            fuel,
+            work: work.max(BlockPrice::LEAST_WORK),
+        }
+    }
+}
+
 /// Prices of the blocks of every function.
-pub(crate) type Prices = Vec<Box<[i64]>>;
+pub(crate) type Prices = Vec<Box<[BlockPrice]>>;
 
 /// The prices of a program in one cost model.
 #[derive(Debug)]
@@ -472,15 +498,17 @@ fn function_prices<E>(
     model: CostModel,
     ops: &[i64],
     work: impl Fn(usize) -> Result<(), E>,
-) -> Result<Box<[i64]>, E> {
-    (0..f.blocks.len())
-        .map(|block| {
-            let charges = f.charges_of(block);
+) -> Result<Box<[BlockPrice]>, E> {
+    let blocks = f.blocks.iter().enumerate();
+    blocks
+        .map(|(number, block)| {
+            let charges = f.charges_of(number);
             work(1 + charges.len())?;
-            Ok(charges.iter().fold(0i64, |sum, c| {
+            let fuel = charges.iter().fold(0i64, |sum, c| {
                 let step_price = |step: u32| ops[f.steps[step as usize].op as usize];
                 sum.saturating_add(program.price(c, model, step_price))
-            }))
+            });
+            Ok(BlockPrice::new(fuel, block.end - block.start))
         })
         .collect()
 }

@@ -99,6 +99,7 @@ fn all_preparations(part: u32) -> Vec<Json> {
             ),
         ),
         set("wide", long("größe 😀 ΟΔΟΣ\u{301} ", 150_000)),
+        set("n", lit(3)),
         set("spaces", long(" ", 4_000_000)),
         set("digits", long("7", 4_000_000)),
         set(
@@ -461,5 +462,36 @@ pub(crate) fn operations() -> Vec<(String, Json)> {
     ] {
         atom(op, body);
     }
+    for (name, value) in straight() {
+        let steps = vec![set("x", value); STRAIGHT];
+        let all_of_it = json!({"op": "seq", "steps": steps});
+        all.push((format!("straight {name}"), all_of_it));
+    }
     all
+}
+
+/// Steps in a row without a loop or a branch: more than a block holds.
+const STRAIGHT: usize = 1_000;
+
+/// Short work, long only because there is much of it: name and expression.
+fn straight() -> Vec<(&'static str, Json)> {
+    let member =
+        |object: Json, key: &str| json!({"$expr": "member", "object": object, "property": key});
+    let pair = json!({"key": "a", "value": lit(1)});
+    vec![
+        ("moves", id("n")),
+        ("sums", bin("+", id("n"), bin("*", id("n"), lit(2)))),
+        (
+            "remainders",
+            bin("%", bin("*", id("n"), lit(1e300)), lit(7.3)),
+        ),
+        ("powers", bin("**", lit(1.000_1), lit(1e5))),
+        ("members", member(member(id("object"), "key 5"), "none")),
+        ("texts", bin("+", lit("a"), id("n"))),
+        ("literals", json!({"a": [1, 2], "b": "c"})),
+        ("objects", json!({"$expr": "object", "properties": [pair]})),
+        ("lists", json!({"$expr": "array", "elements": [id("n")]})),
+        ("functions", func("isNaN", json!([id("n")]))),
+        ("methods", call(lit("abc"), "charAt", json!([lit(1)]))),
+    ]
 }

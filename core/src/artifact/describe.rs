@@ -144,10 +144,11 @@ A reader trusts nothing. It refuses a file that is larger than the host allows
 (DEFAULT MiB unless it says otherwise) before it reads on. It compares the hash,
 checks that a list's entries have room in what is left of the section before it
 allocates them, and copies fields byte by byte. Then the verifier looks at the
-program as a whole: every index and text range, jumps to block heads only, prices
-recomputed from the charges, registers written before they are read, steps and
-handlers nested, and no endless way without a charge. What it refuses has a code
-`verify.*`; the codes of the format are `artifact.*` ([all codes](errors.md)).
+program as a whole: every index and text range, jumps to block heads only, blocks
+of at most BLOCK instructions, prices recomputed from the charges, registers written
+before they are read, steps and handlers nested, and no endless way without a
+charge. What it refuses has a code `verify.*`; the codes of the format are
+`artifact.*` ([all codes](errors.md)).
 
 Linking compares the fingerprint of each import with that of the host's atom of
 the same name, and refuses to run a program that an atom is missing for
@@ -248,7 +249,8 @@ pub fn markdown() -> String {
     out.push_str(CHOICES);
     choices(&mut out);
     out.push_str(MEANING);
-    out += &CHECKS.replace("DEFAULT", &(DEFAULT_MAX_BYTES >> 20).to_string());
+    let checks = CHECKS.replace("DEFAULT", &(DEFAULT_MAX_BYTES >> 20).to_string());
+    out += &checks.replace("BLOCK", &crate::program::MAX_BLOCK.to_string());
     out.push_str(FINGERPRINT);
     builtins(&mut out);
     out += &SIGNATURE.replace("SIZE", &sign::SIGNATURE_BYTES.to_string());

@@ -107,6 +107,10 @@ pub struct Charge {
     pub kind: ChargeKind,
 }
 
+/// The most instructions of a block, its `Fuel` included: between two looks at
+/// the host a run does at least all that a block holds.
+pub const MAX_BLOCK: u32 = 512;
+
 /// A basic block: code that is entered only at its head.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Block {

@@ -8,7 +8,7 @@ use super::codes::{
 use super::tables::is_text;
 use super::{Check, Unit};
 use crate::program::ops::Limit;
-use crate::program::{Count, Op, OperandKind, Site};
+use crate::program::{Count, MAX_BLOCK, Op, OperandKind, Site};
 
 /// Registers from base that `RunCode` and `AgentRun` read: what is run, and
 /// its arguments.
@@ -81,8 +81,8 @@ fn check_frame(u: &Unit<'_>) -> Check {
     }
 }
 
-/// Blocks cover the code in order, and each has its own `Fuel` at its head and
-/// nowhere else.
+/// Blocks cover the code in order, none is too long, and each has its own
+/// `Fuel` at its head and nowhere else.
 fn check_blocks(u: &Unit<'_>) -> Check {
     let mut next = 0;
     for (number, block) in u.f.blocks.iter().enumerate() {
@@ -101,6 +101,13 @@ fn check_blocks(u: &Unit<'_>) -> Check {
                     "the block does not start with its Fuel",
                 ));
             }
+        }
+        if block.end - block.start > MAX_BLOCK {
+            return Err(u.refuse_at(
+                BAD_BLOCKS,
+                block.start,
+                format!("the block has more than {MAX_BLOCK} instructions"),
+            ));
         }
         next = block.end;
     }

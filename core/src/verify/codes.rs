@@ -12,7 +12,7 @@ code_table! {
     BAD_REGISTER = "verify.bad_register" alias "A99-V0003";
     /// Operands contradict each other or the table they name.
     BAD_OPERANDS = "verify.bad_operands" alias "A99-V0004";
-    /// Basic blocks do not cover the code, or do not begin with their own `Fuel`.
+    /// Basic blocks do not cover the code, are too long, or do not begin with their own `Fuel`.
     BAD_BLOCKS = "verify.bad_blocks" alias "A99-V0005";
     /// A jump does not go to a block head (security B02).
     BAD_JUMP = "verify.bad_jump" alias "A99-V0006";

@@ -12,6 +12,7 @@ use super::{Caught, Exit, Machine, WINDOW, cx};
 use crate::builtins;
 use crate::coerce::{self, Arith, Cmp};
 use crate::heap::{Heap, ShapeId, Val};
+use crate::link::BlockPrice;
 use crate::member;
 use crate::native::{Cx, Fault, Host, Meter};
 use crate::options::Equality;
@@ -133,7 +134,7 @@ impl Machine {
                 Op::Nop {} => {}
                 Op::Fuel { block } => {
                     let traced = self.tracer.is_some();
-                    let price = prices[block.at()];
+                    let price = &prices[block.at()];
                     if let Some(exit) = enter_block::<PRECISE>(&mut self.meter, price, traced) {
                         // In fast mode the block is paid when the run comes back.
                         pc += usize::from(PRECISE && matches!(exit, Exit::Slice));
@@ -457,19 +458,26 @@ fn split(stack: &mut [Val], base: usize) -> (&mut [Val; WINDOW], &mut [Val]) {
     (window.try_into().expect("a window of registers"), slots)
 }
 
+/// How many times the work of a block its precise mode is.
+const PRECISE_WORK: i64 = 4;
+
 /// Pays for a block in fast mode, and says why the loop is left instead. In
 /// precise mode each charge is paid before its instruction.
 #[inline(always)]
-fn enter_block<const PRECISE: bool>(meter: &mut Meter, price: i64, traced: bool) -> Option<Exit> {
-    let fuel = meter.fuel.saturating_sub(price);
+fn enter_block<const PRECISE: bool>(
+    meter: &mut Meter,
+    price: &BlockPrice,
+    traced: bool,
+) -> Option<Exit> {
+    let fuel = meter.fuel.saturating_sub(price.fuel);
     if PRECISE {
-        meter.slice -= 64;
-        if !traced && price < FORCE_PRECISE && fuel > 0 {
+        meter.slice -= PRECISE_WORK * price.work;
+        if !traced && price.fuel < FORCE_PRECISE && fuel > 0 {
             return Some(Exit::Fast);
         }
         return (meter.slice <= 0).then_some(Exit::Slice);
     }
-    meter.slice -= 16;
+    meter.slice -= price.work;
     if fuel <= 0 {
         return Some(Exit::Precise);
     }

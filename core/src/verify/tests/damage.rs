@@ -1,8 +1,9 @@
 //! Random damage: whatever a program holds, verifying it and printing it ends
 //! without panic.
 
+use super::super::codes::BAD_BLOCKS;
 use super::sample::sample;
-use super::{check, verify};
+use super::{check, refusal, verify};
 use crate::disasm::disassemble;
 use crate::program::{BlockIdx, ChargeKind, ConstIdx, LitOp, Location, Op, Program, Reg, Target};
 
@@ -144,6 +145,33 @@ fn damaged_programs_never_panic() {
     // Some damage is harmless (another register, another constant); if all
     // were, nothing would have been checked.
     assert!((1..ROUNDS / 4).contains(&accepted), "{accepted} accepted");
+}
+
+/// Whoever runs a block is asked to stop after it.
+#[test]
+fn b02_blocks_are_short() {
+    let of = |instructions: u32| {
+        let mut f = sample().functions.remove(0);
+        f.code = vec![Op::Nop {}; instructions as usize];
+        f.code[0] = Op::Fuel { block: BlockIdx(0) };
+        f.code[1] = Op::LoadK {
+            dst: Reg(0),
+            k: ConstIdx(0),
+        };
+        f.code[instructions as usize - 1] = Op::Ret { src: Reg(0) };
+        f.blocks = vec![crate::program::Block {
+            start: 0,
+            end: instructions,
+            charges: 0,
+            price: 0,
+        }];
+        f.charges.clear();
+        f.steps.clear();
+        f.handlers.clear();
+        refusal(|p| p.functions = vec![f])
+    };
+    assert_eq!(of(crate::program::MAX_BLOCK), "");
+    assert_eq!(of(crate::program::MAX_BLOCK + 1), BAD_BLOCKS);
 }
 
 /// Code whose states travel against the order of its blocks, the worst case of
