@@ -172,7 +172,9 @@ pub use a99_core::diag::{Diagnostic, Diagnostics, Severity};
 pub use a99_core::error::{ErrorCode, RunError};
 pub use a99_core::fuel::Fuel;
 pub use a99_core::json::Limits as ReadLimits;
-pub use a99_core::sig::{AtomSig, AtomTimeout, Binding, Charging, Effect, Param, Params};
+pub use a99_core::sig::{
+    AtomInput, AtomSig, AtomTimeout, Binding, Charging, Effect, JsonKinds, Param, Params,
+};
 pub use a99_core::text::{Text, escape_for_terminal};
 pub use a99_core::value::{Map, Value};
 pub use a99_core::verify::{Artifact, VerifyError};
@@ -189,7 +191,7 @@ pub use a99_vm::{
 pub use engine::{Agent, Engine, EngineBuilder, EnginePool, Refused};
 pub use load::{LoadError, SourceCheck};
 pub use serde_json::json;
-pub use tools::{ToolFilter, ToolForm, tool};
+pub use tools::{ToolCallError, ToolFilter, ToolForm, tool};
 
 /// What a program may be given: one trait each, with versions in memory or from
 /// a script, and the suites that another version proves itself with.

@@ -1,11 +1,16 @@
 //! Atoms as tools for models (language section 4.11), in the forms that model
-//! providers and tool protocols publish.
+//! providers and tool protocols publish, and the calls that come back as steps.
+
+mod call;
+mod gemini;
+mod inputs;
+
+pub use call::ToolCallError;
 
 use crate::Engine;
 use a99_core::sig::{Effect, Form};
 use a99_vm::atom::AtomDef;
-use a99_vm::typed::strict;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 /// Which atoms to list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,11 +31,15 @@ pub enum ToolForm {
     #[default]
     OpenAi,
     /// The same with `strict`: every input is named as required, and what is
-    /// optional may be null. An atom whose input has no strict form, since a
-    /// part of it may be anything, says `"strict": false`.
+    /// optional may be null. What the rules have no form for, such as data of
+    /// any kind or an object with members of any name, is given as a text of
+    /// JSON, which [`Engine::tool_step`] reads.
     OpenAiStrict,
     /// Anthropic's tool form.
     Anthropic,
+    /// A function declaration of Gemini, with a schema of the part of OpenAPI
+    /// that it knows. What that has no form for is a text of JSON, as above.
+    Gemini,
     /// A tool of the Model Context Protocol, revision 2025-06-18 or later,
     /// with the output's schema where it is an object.
     Mcp,
@@ -55,35 +64,54 @@ impl Engine {
             .map(|atom| tool(atom, form))
             .collect()
     }
+
+    /// The atoms as what a request, or an answer of the protocol, has under
+    /// `tools`: a list of them, for Gemini one tool with all declarations.
+    pub fn tool_list(&self, filter: &ToolFilter, form: ToolForm) -> Value {
+        let tools = self.tools_as(filter, form);
+        match form {
+            ToolForm::Gemini => json!([{ "functionDeclarations": tools }]),
+            _ => Value::Array(tools),
+        }
+    }
 }
 
 /// An atom as a tool.
 pub fn tool(atom: &AtomDef, form: ToolForm) -> Value {
     let sig = &atom.sig;
-    let input: Value = serde_json::from_str(&sig.input_schema).unwrap_or_else(|_| json!({}));
+    let input = inputs::schema(sig, form);
     match form {
         ToolForm::OpenAi => json!({
             "type": "function",
             "function": {"name": sig.name, "description": sig.docs, "parameters": input},
         }),
-        ToolForm::OpenAiStrict => {
-            let strict = strict(&input);
-            json!({
-                "type": "function",
-                "function": {
-                    "name": sig.name,
-                    "description": sig.docs,
-                    "strict": strict.is_some(),
-                    "parameters": strict.unwrap_or_else(|| object(input)),
-                },
-            })
-        }
+        ToolForm::OpenAiStrict => json!({
+            "type": "function",
+            "function": {
+                "name": sig.name,
+                "description": sig.docs,
+                "strict": true,
+                "parameters": input,
+            },
+        }),
         ToolForm::Anthropic => json!({
             "name": sig.name,
             "description": sig.docs,
-            "input_schema": object(input),
+            "input_schema": input,
         }),
-        ToolForm::Mcp => mcp(atom, object(input)),
+        ToolForm::Gemini => {
+            let mut declaration = json!({"name": sig.name, "description": sig.docs});
+            // An object without members is refused; a function may be without
+            // parameters.
+            if input["properties"]
+                .as_object()
+                .is_some_and(|map| !map.is_empty())
+            {
+                declaration["parameters"] = input;
+            }
+            declaration
+        }
+        ToolForm::Mcp => mcp(atom, input),
     }
 }
 
@@ -103,20 +131,6 @@ fn mcp(atom: &AtomDef, input: Value) -> Value {
         Effect::Io => json!({"openWorldHint": true}),
     };
     tool
-}
-
-/// A schema that says that it is one of an object: some forms insist.
-fn object(schema: Value) -> Value {
-    match schema {
-        Value::Object(map) if map.contains_key("type") => Value::Object(map),
-        Value::Object(map) => {
-            let mut typed = Map::new();
-            typed.insert("type".to_owned(), json!("object"));
-            typed.extend(map);
-            Value::Object(typed)
-        }
-        _ => json!({"type": "object"}),
-    }
 }
 
 fn is_flow(form: Form) -> bool {

@@ -239,7 +239,7 @@ pub(crate) struct ToolsArgs {
     /// `all`, `flow` (control flow and state), or names separated by commas
     #[arg(long, value_name = "FILTER", default_value = "all")]
     pub filter: String,
-    /// Print a JSON array of tools in this form
+    /// Print the JSON that a request has under `tools`, in this form
     #[arg(long, value_name = "FORM", value_enum)]
     pub format: Option<ToolFormArg>,
     /// The same as `--format openai`
@@ -252,10 +252,12 @@ pub(crate) struct ToolsArgs {
 pub(crate) enum ToolFormArg {
     /// OpenAI's function form
     Openai,
-    /// OpenAI's function form with strict schemas where there are any
+    /// OpenAI's function form with strict schemas; free data is a text of JSON
     OpenaiStrict,
     /// Anthropic's tool form
     Anthropic,
+    /// Gemini's function declarations; free data is a text of JSON
+    Gemini,
     /// Tools of the Model Context Protocol
     Mcp,
 }

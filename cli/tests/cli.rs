@@ -398,6 +398,7 @@ fn tools_are_listed_and_filtered() {
         ("openai", "/function/name"),
         ("openai-strict", "/function/name"),
         ("anthropic", "/name"),
+        ("gemini", "/functionDeclarations/0/name"),
         ("mcp", "/name"),
     ] {
         let done = a99(&["tools", "--format", format, "--filter", "map"], b"");

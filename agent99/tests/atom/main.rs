@@ -3,6 +3,7 @@
 mod attribute;
 mod calls;
 mod sets;
+mod tool_calls;
 mod tools;
 
 use agent99::{AtomDef, Engine, Outcome, RunOptions, Value, json};

@@ -15,9 +15,7 @@ pub(crate) fn run(args: &ToolsArgs) -> Result<Exit, Failure> {
         names => ToolFilter::Names(known_names(&engine, names)?),
     };
     if let Some(form) = form(args) {
-        let tools = engine.tools_as(&filter, form);
-        let tools = tools.into_iter().map(Value::from).collect();
-        output::json(&Value::Array(tools));
+        output::json(&Value::from(engine.tool_list(&filter, form)));
     } else {
         let tools = engine.tools(&filter);
         let width = tools.iter().map(|tool| name(tool).len()).max().unwrap_or(0);
@@ -41,6 +39,7 @@ fn form(args: &ToolsArgs) -> Option<ToolForm> {
         ToolFormArg::Openai => ToolForm::OpenAi,
         ToolFormArg::OpenaiStrict => ToolForm::OpenAiStrict,
         ToolFormArg::Anthropic => ToolForm::Anthropic,
+        ToolFormArg::Gemini => ToolForm::Gemini,
         ToolFormArg::Mcp => ToolForm::Mcp,
     })
 }

@@ -229,7 +229,12 @@ impl AtomInput {
     pub fn described(&self) -> Json {
         let mut out = Map::new();
         if !self.docs.is_empty() {
-            out.insert("description".to_owned(), json!(self.docs));
+            let is_name = self.kinds.contains(JsonKinds::STRING) && !self.takes_references();
+            let note = if is_name { " Taken as written." } else { "" };
+            out.insert(
+                "description".to_owned(),
+                json!(format!("{}{note}", self.docs)),
+            );
         }
         let schema: Json = serde_json::from_str(&self.schema).unwrap_or_default();
         let may_be_null = JsonKinds::of_schema(&schema).contains(JsonKinds::NULL);
