@@ -134,6 +134,14 @@ impl EngineBuilder {
         self
     }
 
+    /// Whether programs are looked through for what they most likely get wrong:
+    /// [`Agent::warnings`] then has more to say, and compiling takes longer.
+    #[must_use]
+    pub fn lint(mut self, lint: bool) -> EngineBuilder {
+        self.options.lint = lint;
+        self
+    }
+
     /// How large program texts may be.
     #[must_use]
     pub fn read_limits(mut self, limits: ReadLimits) -> EngineBuilder {
@@ -460,6 +468,7 @@ impl ProgramLoader for Loader {
         let options = CompileOptions {
             outer: outer.to_vec(),
             max_code: Some(most.min(room / CODE_BYTES)),
+            lint: false,
             ..self.options.clone()
         };
         let document = Document::from_value_watched(program, stop)

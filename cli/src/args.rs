@@ -58,7 +58,7 @@ pub(crate) enum Command {
     Run(Box<RunArgs>),
     /// Compile and verify a program without running it; verify an artifact
     #[command(after_help = EXIT_CODES)]
-    Check(ProgramArgs),
+    Check(CheckArgs),
     /// Write a program as an artifact: verified bytecode in a file
     #[command(after_help = EXIT_CODES)]
     Compile(CompileArgs),
@@ -84,7 +84,8 @@ impl Command {
     pub(crate) fn format(&self) -> Format {
         let json = match self {
             Command::Run(args) => args.program.json,
-            Command::Check(args) | Command::Inspect(args) => args.json,
+            Command::Check(args) => args.json,
+            Command::Inspect(args) => args.json,
             Command::Compile(args) => args.program.json,
             Command::Verify(args) => args.program.json,
             Command::Keys(args) => match &args.command {
@@ -106,6 +107,25 @@ pub(crate) struct ProgramArgs {
     #[arg(value_hint = ValueHint::FilePath)]
     pub program: PathBuf,
     /// Print everything, errors too, as one line of JSON on standard output
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Options of `check`.
+#[derive(Debug, Args)]
+pub(crate) struct CheckArgs {
+    /// Files with programs or artifacts, folders of them (`*.json`, `*.a99b`), or
+    /// `-` for standard input
+    #[arg(value_name = "PROGRAM", required = true, value_hint = ValueHint::AnyPath)]
+    pub programs: Vec<PathBuf>,
+    /// Exit with 3 for a warning, too
+    #[arg(long)]
+    pub deny_warnings: bool,
+    /// Accept names of atoms, functions and nodes that are not known here
+    #[arg(long)]
+    pub allow_unknown: bool,
+    /// Print everything, errors too, as one line of JSON for each program on
+    /// standard output
     #[arg(long)]
     pub json: bool,
 }

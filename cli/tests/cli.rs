@@ -365,8 +365,13 @@ fn check_and_inspect() {
     assert_eq!(program(ANSWER, &["check", "--json"]).json()["ok"], true);
     let unknown = r#"{"op":"seq","steps":[{"op":"varSte","key":"a","value":1}]}"#;
     let done = program(unknown, &["check"]);
-    assert_eq!(done.code, 0, "{done:?}");
+    assert_eq!(done.code, 3, "{done:?}");
     assert!(done.err.contains("warning[lint.unknown_atom]"), "{done:?}");
+    assert!(done.err.contains("names are unknown"), "{done:?}");
+    let done = program(unknown, &["check", "--json"]);
+    assert_eq!((done.code, &done.json()["ok"]), (3, &false.into()));
+    let done = program(unknown, &["check", "--allow-unknown"]);
+    assert_eq!(done.code, 0, "{done:?}");
     assert!(done.err.contains("ok, 1 warning"), "{done:?}");
     let done = program(ANSWER, &["inspect"]);
     assert_eq!(done.code, 0, "{done:?}");
@@ -378,6 +383,40 @@ fn check_and_inspect() {
             .unwrap()
             .contains("function 0")
     );
+}
+
+#[test]
+fn check_finds_what_is_likely_wrong() {
+    let dropped = r#"{"op":"seq","steps":[{"op":"split","str":"a","separator":","}]}"#;
+    let done = program(dropped, &["check"]);
+    assert_eq!(done.code, 0, "{done:?}");
+    assert!(done.err.contains("ok, 3 warnings"), "{done:?}");
+    assert!(done.err.contains("did you mean `sep`?"), "{done:?}");
+    let done = program(dropped, &["check", "--deny-warnings"]);
+    assert_eq!(done.code, 3, "{done:?}");
+    // What runs is not linted.
+    let done = program(dropped, &["run"]);
+    assert!(!done.err.contains("lint."), "{done:?}");
+}
+
+#[test]
+fn check_takes_several_files_and_folders() {
+    let folder = Sandbox::new("check-folder");
+    std::fs::create_dir(folder.path("inner")).unwrap();
+    folder.file("a.json", ANSWER);
+    folder.file("inner/b.json", "{");
+    folder.file("notes.txt", "{");
+    let path = folder.path("");
+    let done = a99(&["check", "--json", &path], b"");
+    assert_eq!(done.code, 3, "{done:?}");
+    let lines: Vec<&str> = done.out.lines().collect();
+    assert_eq!(lines.len(), 2, "{done:?}");
+    assert!(lines[0].contains("a.json") && lines[0].contains(r#""ok":true"#));
+    assert!(lines[1].contains("json.syntax"), "{done:?}");
+    let empty = folder.path("empty");
+    std::fs::create_dir(&empty).unwrap();
+    let done = a99(&["check", &empty], b"");
+    assert_eq!(done.code, 2, "{done:?}");
 }
 
 #[test]

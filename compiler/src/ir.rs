@@ -7,7 +7,7 @@ use a99_core::text::wtf8_to_string_lossy;
 use bumpalo::Bump;
 
 /// A place in the source.
-#[derive(Copy, Clone, Debug, PartialEq)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct At {
     pub node: NodeId,
     pub inner: Option<(u32, u32)>,

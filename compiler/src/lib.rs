@@ -75,6 +75,9 @@ pub struct CompileOptions {
     /// At most so many instructions, if the host wants fewer than the size of
     /// the source allows.
     pub max_code: Option<usize>,
+    /// Whether to look for what an accepted program most likely gets wrong: more
+    /// warnings, for more time.
+    pub lint: bool,
 }
 
 impl Default for CompileOptions {
@@ -85,6 +88,7 @@ impl Default for CompileOptions {
             max_expr_depth: MAX_EXPR_DEPTH,
             outer: Vec::new(),
             max_code: None,
+            lint: false,
         }
     }
 }

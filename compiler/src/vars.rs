@@ -104,6 +104,19 @@ impl Vars {
         self.names.get(name).is_some_and(|ids| !ids.is_empty())
     }
 
+    /// The names that are visible, in no order.
+    pub(crate) fn known_names(&self) -> impl Iterator<Item = &[u8]> {
+        let visible = self.names.iter().filter(|(_, ids)| !ids.is_empty());
+        visible.map(|(name, _)| &**name)
+    }
+
+    /// Whether a variable hides one of an outer scope that surely is bound.
+    pub(crate) fn hides_bound(&self, id: VarId, name: &[u8]) -> bool {
+        let ids = self.names.get(name).into_iter().flatten();
+        let mut outer = ids.filter(|other| self.var(**other).scope != self.var(id).scope);
+        outer.any(|other| self.is_bound(*other))
+    }
+
     /// How many variables are visible, summaries included.
     pub(crate) fn visible_count(&self) -> usize {
         self.names.values().map(Vec::len).sum()

@@ -16,7 +16,8 @@ const EXTENSION: &str = "a99b";
 pub(crate) fn run(args: &CompileArgs) -> Result<Exit, Failure> {
     let to = output_path(args)?;
     let key = args.sign.as_deref().map(secret_key).transpose()?;
-    let (agent, source) = input::agent(&Engine::new(), &args.program.program)?;
+    let (agent, source) =
+        input::agent(&Engine::builder().lint(true).build(), &args.program.program)?;
     // Every limit holds for what is written too, so that it can be read.
     let limits = DecodeOptions::default();
     let failed = |error| Failure::artifact(&source.name, error);

@@ -45,6 +45,7 @@ impl<'a> Lower<'_, 'a> {
             });
         };
         let Some(bytes) = doc.str(node) else {
+            self.lint_node(node);
             return plain(FromJson { doc, arena }.read(node));
         };
         let text = Self::shown(bytes);

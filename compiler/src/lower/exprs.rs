@@ -473,6 +473,7 @@ impl<'a> Lower<'_, 'a> {
         ir: &Ir<'a>,
     ) {
         self.place(ir);
+        self.lint_method(name, args);
         let shown = Self::shown(name);
         if builtins::is_forbidden(name) {
             self.warn_at(

@@ -67,7 +67,9 @@ impl<'a> Lower<'_, 'a> {
         } else {
             ChargeKind::Turn
         });
+        self.lint_enter_loop();
         self.body(step, doc.get(step, "body"));
+        self.lint_leave_loop();
         // What the body bound is not surely bound at the next test, which the
         // first turn's code stands for as well.
         self.vars.undo(mark);
@@ -128,8 +130,9 @@ impl<'a> Lower<'_, 'a> {
         match self.returns {
             ReturnTo::Function => self.e.emit(Op::Ret { src: dst }),
             ReturnTo::Region { end, value } => {
-                if let Some(value) = value {
-                    self.store(value, dst);
+                match value {
+                    Some(value) => self.store(value, dst),
+                    None => self.lint_return_in_body(step),
                 }
                 self.e.jump(Op::Jmp { to: Target(0) }, end);
             }
@@ -150,6 +153,11 @@ impl<'a> Lower<'_, 'a> {
             .flat_map(|p| doc.members(p))
             .map(|m| m.0)
             .collect();
+        if let Some(schema) = schema {
+            names
+                .iter()
+                .for_each(|name| self.lint_returned(schema, name));
+        }
         let mark = self.mark();
         let keys: Vec<KeyIdx> = names.iter().map(|n| self.s.pool.key(n)).collect();
         let shape = self.s.pool.shape(&keys);
@@ -247,6 +255,7 @@ impl<'a> Lower<'_, 'a> {
             .into_iter()
             .flat_map(|a| doc.elements(a))
             .collect();
+        self.lint_arity(step, &Self::shown(name), args.len(), params);
         self.charge_data(args.len());
         let mark = self.mark();
         let base = self.temps(params);

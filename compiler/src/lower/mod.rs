@@ -10,6 +10,7 @@ mod exprs;
 mod flow;
 mod guards;
 mod inline;
+mod lint;
 mod literal;
 mod loops;
 mod memo;
@@ -77,6 +78,8 @@ pub(crate) struct Shared<'a> {
     pub names: Vec<Vec<(u32, Location)>>,
     pub schemas: Vec<Value>,
     pub diags: Findings,
+    /// The lint pass, if it is wanted.
+    lint: Option<lint::Lint<'a>>,
     /// Names that misspelt ones may still be compared with.
     comparisons: usize,
     /// Names that were refused already, by place and length.
@@ -205,6 +208,7 @@ pub(crate) fn program(
         names: Vec::new(),
         schemas: Vec::new(),
         diags: Findings::default(),
+        lint: options.lint.then(|| lint::Lint::of(doc)),
         comparisons: MAX_COMPARISONS,
         refused: HashSet::new(),
         helpers: HashMap::new(),
@@ -319,6 +323,7 @@ impl<'s, 'a> Lower<'s, 'a> {
         let root = s.doc.root();
         let mut l = Lower::new(s);
         l.e.at = Some((root, None));
+        l.lint_program();
         l.declare_outer();
         let steps = l.s.doc.get(root, "steps");
         l.open_scope(&[steps], &[], false);
@@ -365,6 +370,7 @@ impl<'s, 'a> Lower<'s, 'a> {
     }
 
     fn end(mut self) -> Function {
+        self.lint_lost();
         let r = self.temp();
         self.load_const(r, Const::Undefined);
         self.e.at = None;

@@ -56,6 +56,7 @@ impl<'a> Lower<'_, 'a> {
 
     /// The value of a variable, or what `fallback` loads where none is bound.
     fn chained(&mut self, chain: &[VarId], fallback: impl FnOnce(&mut Self, Reg)) -> Reg {
+        self.lint_read(chain);
         if let [only] = chain
             && self.vars.is_bound(*only)
         {
@@ -103,6 +104,7 @@ impl<'a> Lower<'_, 'a> {
     fn args_string(&mut self, text: &'a [u8], path: &'a [u8]) -> Reg {
         let shadow = self.vars.chain(b"args");
         if shadow.is_empty() {
+            self.lint_argument(path);
             return self.arg(path, ArgFallback::Undefined);
         }
         let segments: Vec<&[u8]> = text.split(|b| *b == b'.').skip(1).collect();
@@ -246,6 +248,7 @@ impl<'a> Lower<'_, 'a> {
             let own = self.vars.in_scope(name, self.scope());
             let chain: Vec<VarId> = own.into_iter().collect();
             if chain.is_empty() {
+                self.lint_not_visible(name);
                 return self.const_reg(Const::Undefined);
             }
             return self.chained(&chain, |l, dst| l.load_const(dst, Const::Undefined));
@@ -255,6 +258,7 @@ impl<'a> Lower<'_, 'a> {
     }
 
     fn outer_ident(&mut self, dst: Reg, name: &[u8]) {
+        self.lint_unbound(name);
         let global = str::from_utf8(name).ok().and_then(builtins::global);
         let fallback = match global {
             None => ArgFallback::Undefined,

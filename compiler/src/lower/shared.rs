@@ -151,6 +151,9 @@ impl<'a> Shared<'a> {
                 format!("Unknown Atom: {}", excerpt(op)),
             )
             .with_offending(excerpt(op));
+        if let Some(help) = super::lint::atom_for(op) {
+            return self.push(diag.with_help(help));
+        }
         let names = self.sigs.op_names();
         if let Some(near) = suggest_among(&mut self.comparisons, op, names) {
             diag = diag.with_help(format!("did you mean '{near}'?"));

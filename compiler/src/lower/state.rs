@@ -16,6 +16,7 @@ impl<'a> Lower<'_, 'a> {
         let key = doc.get(step, "key");
         let name = key_text(doc, key, self.s.arena);
         let node = key.unwrap_or(step);
+        self.lint_set(name, node);
         match (doc.get(step, "value"), self.direct_location(name)) {
             (Some(value), Some(location)) if self.s.check_name(name, node) => {
                 self.value_to(value, location);

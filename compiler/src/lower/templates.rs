@@ -166,7 +166,7 @@ impl<'a> Lower<'_, 'a> {
 }
 
 /// The names between `{{` and `}}` (language section 2.5, `template`).
-fn placeholders(text: &[u8]) -> Vec<&[u8]> {
+pub(super) fn placeholders(text: &[u8]) -> Vec<&[u8]> {
     let mut names = Vec::new();
     let mut at = 0;
     while at + 1 < text.len() {

@@ -18,7 +18,10 @@ impl<'a> Lower<'_, 'a> {
             Kind::Null => self.const_reg(Const::Null),
             Kind::Bool(b) => self.const_reg(Const::Bool(b)),
             Kind::Number(n) => self.const_reg(Const::Number(n)),
-            Kind::String(text) => self.string_value(text),
+            Kind::String(text) => {
+                self.lint_text(node, text);
+                self.string_value(text)
+            }
             Kind::Array | Kind::Object => {
                 let dst = self.peek();
                 self.compound_to(node, dst);
@@ -43,7 +46,10 @@ impl<'a> Lower<'_, 'a> {
                 let r = self.value(node);
                 self.mov(dst, r);
             }
-            _ => {
+            kind => {
+                if let Kind::String(text) = kind {
+                    self.lint_text(node, text);
+                }
                 let before = self.e.at;
                 self.e.at = Some((node, None));
                 self.raw_to(node, dst);
@@ -70,6 +76,7 @@ impl<'a> Lower<'_, 'a> {
     fn arg_node(&mut self, node: NodeId) -> Reg {
         let doc = self.s.doc;
         let path = crate::ir::key_text(doc, doc.get(node, "path"), self.s.arena);
+        self.lint_argument(path);
         self.arg(path, ArgFallback::Undefined)
     }
 
@@ -85,6 +92,7 @@ impl<'a> Lower<'_, 'a> {
                 return;
             }
             if FromJson::is_expr(doc, node) {
+                self.lint_node(node);
                 let ir = FromJson {
                     doc,
                     arena: self.s.arena,
@@ -158,6 +166,7 @@ impl<'a> Lower<'_, 'a> {
     /// A literal array or object, fresh for each evaluation (D33).
     fn literal_to(&mut self, node: NodeId, dst: Reg) {
         let doc = self.s.doc;
+        self.lint_literal(node);
         if !self.has_nested(node) {
             self.load_data(node, dst);
             return;
@@ -200,6 +209,7 @@ impl<'a> Lower<'_, 'a> {
                 self.arg_node(node)
             }
             Kind::Object if FromJson::is_expr(doc, node) => {
+                self.lint_node(node);
                 let ir = FromJson {
                     doc,
                     arena: self.s.arena,

@@ -70,6 +70,48 @@ code_table! {
     /// A step can never be reached, because a `return` precedes it.
     UNREACHABLE_STEP = "lint.unreachable_step" alias "A99-W0208"
         help "remove the step, or the `return` before it";
+    /// A step has a key that its atom does not know.
+    UNKNOWN_INPUT = "lint.unknown_input" help "correct the name, or remove the key";
+    /// A step lacks an input that its atom needs.
+    MISSING_INPUT = "lint.missing_input" help "add the input";
+    /// A literal is of a kind that the input does not take.
+    WRONG_KIND = "lint.wrong_kind" help "write a value of the kind that the input takes";
+    /// A text is none of the few that the input takes.
+    WRONG_VALUE = "lint.wrong_value" help "use one of the values that the message lists";
+    /// The value of a step that does nothing else is bound to no name.
+    DROPPED_RESULT = "lint.dropped_result" help "add a `result`, or remove the step";
+    /// A name that no step binds and no argument or builtin has.
+    UNKNOWN_NAME = "lint.unknown_name" help "correct the name, or bind it before";
+    /// A name that exists, but is not visible where it stands.
+    NOT_VISIBLE = "lint.not_visible" help "hand it over: `vars`, or `args.` before its name";
+    /// A text that looks like code or a template, where a text stands for itself.
+    CODE_AS_TEXT = "lint.code_as_text" help "use `mathCalc`, `template` or an expression node";
+    /// A text inside a literal or an expression that equals a variable.
+    NAME_AS_TEXT = "lint.name_as_text" help "write `{\"$expr\": \"ident\", \"name\": ...}`";
+    /// A variable that is lost at the end of its body hides an outer one.
+    LOST_ASSIGNMENT = "lint.lost_assignment" help "carry the value with `reduce`, or use `while`";
+    /// A `return` in the body of `map`, `filter`, `find` or `reduce`.
+    RETURN_IN_BODY = "lint.return_in_body" help "bind the item's value to `result`";
+    /// A key that a program, a helper or an expression node does not have.
+    UNKNOWN_FIELD = "lint.unknown_field" help "correct the name, or remove the key";
+    /// An expression node lacks a field, or has one of the wrong shape.
+    MALFORMED_NODE = "lint.malformed_node"
+        help "`docs/language.md` lists the nodes and their fields";
+    /// An object that means a node of another tree format.
+    FOREIGN_NODE = "lint.foreign_node" help "write an expression node: `{\"$expr\": ...}`";
+    /// A node in an input that is taken as written.
+    UNRESOLVED_NODE = "lint.unresolved_node" help "write the value itself";
+    /// The version of the program is none.
+    UNKNOWN_VERSION = "lint.unknown_version" help "write `\"a99\": 3`, or leave it out";
+    /// A property of the returned schema that no step sets.
+    UNSET_PROPERTY = "lint.unset_property" help "bind a step to a variable of this name";
+    /// A helper gets another number of arguments than it has names for.
+    HELPER_ARITY = "lint.helper_arity" help "give one argument for each of its `paramNames`";
+    /// Something that looks like a regular expression, where texts are compared.
+    REGEX_AS_TEXT = "lint.regex_as_text" help "use the atom `regexMatch`";
+    /// A loop whose condition nothing in its body changes.
+    ENDLESS_LOOP = "lint.endless_loop"
+        help "set a variable in the body that the condition asks for";
     /// There are more findings than are shown.
     MORE_WARNINGS = "lint.more_findings" alias "A99-W0299"
         help "correct those that are shown, then compile again";

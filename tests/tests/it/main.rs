@@ -7,6 +7,7 @@ mod builders;
 mod compiled;
 mod complete;
 mod differential;
+mod lint;
 mod oracle;
 mod pools;
 mod prices;

@@ -1,0 +1,125 @@
+//! Code in texts: literals that look like expressions or templates.
+
+/// What a text looks like that stands for itself.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum Looks {
+    /// `{{name}}` or `${name}`.
+    Template,
+    /// An operator between a known name and something.
+    Expression,
+    /// A known name, then a call or an index.
+    Access,
+}
+
+/// Longer texts are prose.
+const MAX_CODE: usize = 160;
+
+fn is_name(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_' || c == '$'
+}
+
+/// The name at the beginning of a text, and what follows it.
+fn first_name(text: &str) -> (&str, &str) {
+    let end = text.find(|c| !is_name(c)).unwrap_or(text.len());
+    text.split_at(end)
+}
+
+/// What a text looks like; `knows` tells whether a name is a variable or an
+/// argument.
+pub(super) fn looks_like(text: &str, knows: impl Fn(&str) -> bool) -> Option<Looks> {
+    if text.len() > MAX_CODE {
+        return None;
+    }
+    for (open, close) in [("{{", "}}"), ("${", "}")] {
+        let inner = text
+            .split_once(open)
+            .and_then(|(_, rest)| rest.split_once(close));
+        let Some((inner, _)) = inner else { continue };
+        let name = first_name(inner.trim()).0;
+        if !name.is_empty() && !name.starts_with(|c: char| c.is_ascii_digit()) {
+            return Some(Looks::Template);
+        }
+    }
+    let text = text.trim();
+    let (name, rest) = first_name(text.trim_start_matches(['!', '(', '-']));
+    if name.is_empty() || !knows(name) {
+        return None;
+    }
+    // Members on the way to the operator.
+    let mut rest = rest;
+    while let Some(member) = rest.strip_prefix('.') {
+        let (name, after) = first_name(member);
+        if name.is_empty() {
+            return None;
+        }
+        rest = after;
+    }
+    if rest.starts_with('[') && rest.ends_with(']') || rest.starts_with('(') && rest.ends_with(')')
+    {
+        return Some(Looks::Access);
+    }
+    let rest = rest.trim_start();
+    let operator = |c: char| "+-*/%<>=!&|?".contains(c);
+    let end = rest.find(|c| !operator(c)).unwrap_or(rest.len());
+    let (operator, right) = rest.split_at(end);
+    let right = right.trim_start();
+    let words = right.split_whitespace().count();
+    // A dash or a question mark between words is punctuation.
+    let known = matches!(
+        operator,
+        "+" | "*"
+            | "/"
+            | "%"
+            | "<"
+            | ">"
+            | "<="
+            | ">="
+            | "=="
+            | "!="
+            | "==="
+            | "!=="
+            | "&&"
+            | "||"
+            | "??"
+            | "**"
+            | "-"
+            | "?"
+    );
+    let punctuation = matches!(operator, "-" | "?" | "/") && {
+        let (next, _) = first_name(right);
+        !(knows(next) || next.starts_with(|c: char| c.is_ascii_digit()))
+    };
+    let starts = right.starts_with(|c: char| is_name(c) || "('\"[{!-".contains(c));
+    (known && starts && !punctuation && words <= 12).then_some(Looks::Expression)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_is_told_from_prose() {
+        let knows = |name: &str| matches!(name, "a" | "b" | "items" | "user");
+        for (text, expected) in [
+            ("a + 1", Some(Looks::Expression)),
+            ("a.b*2", Some(Looks::Expression)),
+            ("!a && b", Some(Looks::Expression)),
+            ("a > 3 ? 'x' : 'y'", Some(Looks::Expression)),
+            ("a - b", Some(Looks::Expression)),
+            ("items[0]", Some(Looks::Access)),
+            ("items.map(f)", Some(Looks::Access)),
+            ("{{a}}", Some(Looks::Template)),
+            ("Hello ${name}!", Some(Looks::Template)),
+            ("a", None),
+            ("a - the letter", None),
+            ("user? no", None),
+            ("c + 1", None),
+            ("1 + 1", None),
+            ("{}", None),
+            ("a/c", None),
+            ("items and more", None),
+        ] {
+            assert_eq!(looks_like(text, knows), expected, "{text}");
+        }
+    }
+}

@@ -1,0 +1,352 @@
+//! Expression nodes: their fields, and nodes of other tree formats.
+
+use super::{Finding, Lower, synonyms};
+use crate::ir::{FromJson, Ir, IrKind, Lit};
+use a99_core::diag::{codes, excerpt};
+use a99_core::json::{Document, Kind, NodeId};
+
+/// The fields of each node; those before the bar are needed.
+const FIELDS: &[(&str, &[&str], &[&str])] = &[
+    ("literal", &["value"], &[]),
+    ("ident", &["name"], &[]),
+    ("member", &["object", "property"], &["computed", "optional"]),
+    ("binary", &["op", "left", "right"], &[]),
+    ("unary", &["op", "argument"], &["prefix"]),
+    ("logical", &["op", "left", "right"], &[]),
+    ("conditional", &["test", "consequent", "alternate"], &[]),
+    ("array", &["elements"], &[]),
+    ("object", &["properties"], &[]),
+    ("call", &["callee"], &["arguments"]),
+    (
+        "methodCall",
+        &["object", "method"],
+        &["arguments", "optional"],
+    ),
+];
+
+/// Fields that hold operands.
+const OPERANDS: &[&str] = &[
+    "object",
+    "left",
+    "right",
+    "argument",
+    "test",
+    "consequent",
+    "alternate",
+];
+
+/// Methods whose first argument is a text, where others take regular expressions.
+const TEXT_METHODS: &[&str] = &[
+    "split",
+    "replace",
+    "replaceAll",
+    "includes",
+    "indexOf",
+    "startsWith",
+    "endsWith",
+    "match",
+    "search",
+];
+
+impl<'a> Lower<'_, 'a> {
+    /// Looks at an expression node and all nodes in it.
+    pub(in crate::lower) fn lint_node(&mut self, node: NodeId) {
+        if !self.lints() {
+            return;
+        }
+        let doc = self.s.doc;
+        let mut work = vec![node];
+        while let Some(node) = work.pop() {
+            if doc.kind(node) != Kind::Object {
+                continue;
+            }
+            let Some(tag) = doc
+                .get(node, "$expr")
+                .and_then(|tag| super::text_of(doc, tag))
+            else {
+                self.lint_foreign(node, true);
+                continue;
+            };
+            let Some((_, needed, more)) = FIELDS.iter().find(|row| row.0 == tag) else {
+                continue;
+            };
+            self.lint_fields(node, &tag, needed, more);
+            for field in OPERANDS {
+                if let Some(child) = doc.get(node, field) {
+                    if !is_choice(doc, node, field) {
+                        self.lint_operand(&tag, child);
+                    }
+                    work.push(child);
+                }
+            }
+            if let Some(property) = doc
+                .get(node, "property")
+                .filter(|p| FromJson::is_expr(doc, *p))
+            {
+                work.push(property);
+            }
+            for field in ["elements", "arguments", "properties"] {
+                let Some(list) = doc.get(node, field) else {
+                    continue;
+                };
+                if doc.kind(list) != Kind::Array {
+                    let text = format!("`{field}` is a list");
+                    let finding = Finding::new(codes::MALFORMED_NODE, list, text);
+                    let help = match field {
+                        "properties" => "write `[{\"key\": \"name\", \"value\": ...}]`",
+                        _ => "write the nodes as a list: `[...]`",
+                    };
+                    self.found(finding.help(help));
+                }
+                for child in doc.elements(list) {
+                    if field == "properties" {
+                        self.lint_property(child);
+                        work.extend(doc.get(child, "value"));
+                    } else {
+                        work.push(child);
+                    }
+                }
+            }
+        }
+    }
+
+    fn lint_fields(&mut self, node: NodeId, tag: &str, needed: &[&str], more: &[&str]) {
+        let doc = self.s.doc;
+        let all: Vec<&str> = needed.iter().chain(more).copied().collect();
+        for (key, value) in doc.members(node) {
+            let shown = Self::shown(key);
+            if shown == "$expr" || all.contains(&shown.as_str()) || shown.starts_with("//") {
+                continue;
+            }
+            let synonym = synonyms::keys_for(&shown)
+                .iter()
+                .find(|name| all.contains(name) && doc.get(node, name).is_none());
+            let near = match synonym {
+                Some(name) => Some((*name).to_owned()),
+                None => self.s.nearest(&shown, all.iter().copied()),
+            };
+            let help = match near {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("`{tag}` has {}", all.join(", ")),
+            };
+            let text = format!("the node `{tag}` has no field `{}`", excerpt(&shown));
+            let finding = Finding::new(codes::UNKNOWN_FIELD, value, text);
+            self.found(finding.offending(&shown).help(help));
+        }
+        for name in needed {
+            if doc.get(node, name).is_none() {
+                let text = format!("the node `{tag}` needs `{name}`, which is undefined here");
+                let finding = Finding::new(codes::MALFORMED_NODE, node, text);
+                let help = format!("add it; `{tag}` has {}", all.join(", "));
+                self.found(finding.offending(tag).help(help));
+            }
+        }
+        if let Some(callee) = doc
+            .get(node, "callee")
+            .filter(|n| doc.kind(*n) == Kind::Object)
+        {
+            let finding = Finding::new(codes::MALFORMED_NODE, callee, "`callee` is a name");
+            let help = "write the name of a builtin as text; a method is `{\"$expr\": \"methodCall\", \
+                        \"object\": ..., \"method\": \"name\", \"arguments\": [...]}`";
+            self.found(finding.help(help));
+        }
+    }
+
+    /// An operand that is no node is a literal: a name there is a text.
+    fn lint_operand(&mut self, tag: &str, node: NodeId) {
+        let Some(name) = self.s.doc.str(node).filter(|_| tag != "literal") else {
+            return;
+        };
+        if self.vars.knows(name) {
+            let shown = Self::shown(name);
+            let text = format!(
+                "in an expression `\"{}\"` is a text, not the variable",
+                excerpt(&shown)
+            );
+            let finding = Finding::new(codes::NAME_AS_TEXT, node, text);
+            let help = format!("write `{{\"$expr\": \"ident\", \"name\": \"{shown}\"}}`");
+            self.found(finding.offending(&shown).help(help));
+        }
+    }
+
+    fn lint_property(&mut self, node: NodeId) {
+        let doc = self.s.doc;
+        let key = doc
+            .get(node, "key")
+            .filter(|_| doc.kind(node) == Kind::Object);
+        let (place, text) = match key {
+            None => (node, "a property is `{key, value}`"),
+            Some(key) if matches!(doc.kind(key), Kind::Object | Kind::Array) => {
+                (key, "a key is a text: this one becomes `[object Object]`")
+            }
+            Some(_) if doc.get(node, "value").is_none() => (node, "this property has no value"),
+            Some(_) => return,
+        };
+        let finding = Finding::new(codes::MALFORMED_NODE, place, text);
+        let help = "write `{\"key\": \"name\", \"value\": ...}`; for a key that is computed, use \
+                    `Object.fromEntries`";
+        self.found(finding.help(help));
+    }
+
+    /// An object that means a node of another tree, or an argument where only
+    /// expression nodes are evaluated.
+    pub(in crate::lower) fn lint_foreign(&mut self, node: NodeId, in_expression: bool) {
+        if !self.lints() {
+            return;
+        }
+        let doc = self.s.doc;
+        if let Some(kind) = doc.get(node, "$kind") {
+            let shown = super::text_of(doc, kind).unwrap_or_default();
+            if in_expression {
+                let text = "`$kind` is not evaluated in an expression";
+                let finding = Finding::new(codes::FOREIGN_NODE, node, text);
+                let help = "write `{\"$expr\": \"ident\", \"name\": ...}`, which finds arguments";
+                return self.found(finding.offending(&shown).help(help));
+            }
+            if shown != "arg" {
+                let text = format!(
+                    "there is no `$kind` \"{}\", so this is data",
+                    excerpt(&shown)
+                );
+                let finding = Finding::new(codes::FOREIGN_NODE, kind, text);
+                let help =
+                    "write `{\"$kind\": \"arg\", \"path\": \"name\"}`, or an expression node";
+                return self.found(finding.offending(&shown).help(help));
+            }
+        }
+        let tag = doc.get(node, "type").and_then(|n| super::text_of(doc, n));
+        let estree = tag.as_ref().is_some_and(|tag| {
+            let ends = ["Expression", "Literal", "Identifier", "Statement"];
+            ends.iter().any(|end| tag.ends_with(end))
+        });
+        let short = ["expr", "expression", "$op", "$var", "$ref", "$arg"]
+            .into_iter()
+            .find(|key| doc.get(node, key).is_some())
+            .filter(|_| doc.len(node) == 1 || doc.get(node, "$op").is_some());
+        let (place, offending, help) = if let (true, Some(tag)) = (estree, &tag) {
+            let ours = match tag.as_str() {
+                "Identifier" => "{\"$expr\": \"ident\", \"name\": ...}",
+                "MemberExpression" => "{\"$expr\": \"member\", \"object\": ..., \"property\": ...}",
+                "CallExpression" => {
+                    "{\"$expr\": \"call\", \"callee\": \"name\", \"arguments\": [...]}"
+                }
+                "LogicalExpression" => {
+                    "{\"$expr\": \"logical\", \"op\": \"&&\", \"left\": ..., \"right\": ...}"
+                }
+                "UnaryExpression" => "{\"$expr\": \"unary\", \"op\": \"!\", \"argument\": ...}",
+                "ConditionalExpression" => {
+                    "{\"$expr\": \"conditional\", \"test\": ..., \"consequent\": ..., \"alternate\": ...}"
+                }
+                "BinaryExpression" => {
+                    "{\"$expr\": \"binary\", \"op\": \"+\", \"left\": ..., \"right\": ...}"
+                }
+                _ => "{\"$expr\": \"literal\", \"value\": ...}",
+            };
+            (node, tag.clone(), format!("write `{ours}`"))
+        } else if let Some(key) = short {
+            let help = "an expression is a node `{\"$expr\": \"binary\", \"op\": \"+\", \"left\": ..., \
+                        \"right\": ...}`, or the text of `mathCalc {expr, vars, result}`";
+            (node, key.to_owned(), help.to_owned())
+        } else {
+            return;
+        };
+        let finding = Finding::new(
+            codes::FOREIGN_NODE,
+            place,
+            "this object is data, it is not evaluated",
+        );
+        self.found(finding.offending(&offending).help(help));
+    }
+
+    /// Texts inside a literal that equal variables: they stay texts.
+    pub(in crate::lower) fn lint_literal(&mut self, node: NodeId) {
+        if !self.lints() {
+            return;
+        }
+        let doc = self.s.doc;
+        self.lint_foreign(node, false);
+        if self.s.deep_names {
+            return;
+        }
+        let members: Vec<(Option<&[u8]>, NodeId)> = match doc.kind(node) {
+            Kind::Object => doc.members(node).map(|(k, v)| (Some(k), v)).collect(),
+            _ => doc.elements(node).map(|v| (None, v)).collect(),
+        };
+        for (key, child) in members {
+            match doc.kind(child) {
+                Kind::String(text) if self.vars.knows(text) && !text.is_empty() => {
+                    let shown = Self::shown(text);
+                    let place = match key {
+                        Some(_) => "an object",
+                        None => "a list",
+                    };
+                    let message = format!(
+                        "inside {place} `\"{}\"` is a text, not the variable",
+                        excerpt(&shown)
+                    );
+                    let finding = Finding::new(codes::NAME_AS_TEXT, child, message);
+                    let help = format!("write `{{\"$expr\": \"ident\", \"name\": \"{shown}\"}}`");
+                    self.found(finding.offending(&shown).help(help));
+                }
+                Kind::String(text) if text.starts_with(b"args.") && text.len() > 5 => {
+                    let shown = Self::shown(text);
+                    let message = "inside an object or a list this text is not resolved";
+                    let finding = Finding::new(codes::NAME_AS_TEXT, child, message);
+                    let path = &shown["args.".len()..];
+                    let help = format!("write `{{\"$kind\": \"arg\", \"path\": \"{path}\"}}`");
+                    self.found(finding.offending(&shown).help(help));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// A method that takes texts, called with what looks like a regular
+    /// expression.
+    pub(in crate::lower) fn lint_method(&mut self, name: &[u8], args: &[Ir<'a>]) {
+        if !self.lints() || !TEXT_METHODS.iter().any(|method| method.as_bytes() == name) {
+            return;
+        }
+        let Some(first) = args.first() else { return };
+        let IrKind::Lit(Lit::Text(text)) = first.kind else {
+            return;
+        };
+        let shown = Self::shown(text);
+        if is_pattern(&shown) {
+            let message = "this is searched for letter by letter, not as a regular expression";
+            let finding = Finding::new(codes::REGEX_AS_TEXT, first.at.node, message);
+            let help = "use the atom `regexMatch {pattern, value, result}` to test a text";
+            self.found(finding.inner(first.at.inner).offending(&shown).help(help));
+        }
+    }
+}
+
+/// Whether an operand is as likely a text as a variable: what something is
+/// compared with, and the answers of a conditional.
+fn is_choice(doc: &Document, node: NodeId, field: &str) -> bool {
+    let op = doc
+        .get(node, "op")
+        .and_then(|op| doc.str(op))
+        .unwrap_or_default();
+    let equality = matches!(op, b"==" | b"!=" | b"===" | b"!==");
+    matches!(field, "consequent" | "alternate") || field == "right" && equality
+}
+
+/// Whether a text has what only regular expressions have.
+fn is_pattern(text: &str) -> bool {
+    let slashes = text.len() > 2
+        && text.starts_with('/')
+        && text
+            .rfind('/')
+            .is_some_and(|end| end > 1 && text[end + 1..].chars().all(|c| "dgimsuvy".contains(c)))
+        && text[1..].contains(|c: char| "\\[(^$.*+?".contains(c));
+    let escapes = ["\\d", "\\s", "\\w", "\\b", "\\D", "\\S", "\\W", "\\."];
+    let ranges = [
+        "[a-z", "[A-Z", "[0-9", "[^", ".*", ".+", "(?:", "(?=", "]+", "]*", ")+", ")*",
+    ];
+    slashes
+        || escapes
+            .iter()
+            .chain(&ranges)
+            .any(|part| text.contains(part))
+}

@@ -1,0 +1,133 @@
+//! The root of a program: its version, its keys, its helpers.
+
+use super::{Finding, Lower, synonyms};
+use a99_core::codes::find;
+use a99_core::diag::{codes, excerpt};
+use a99_core::json::{Kind, NodeId};
+
+/// Keys of the root.
+const ROOT: &[&str] = &["op", "steps", "helpers", "inputSchema", "a99", "allow"];
+
+/// Keys of a helper.
+const HELPER: &[&str] = &["paramNames", "steps"];
+
+impl<'a> Lower<'_, 'a> {
+    /// Looks at what only the root of a program has.
+    pub(in crate::lower) fn lint_program(&mut self) {
+        if !self.lints() {
+            return;
+        }
+        let doc = self.s.doc;
+        let root = doc.root();
+        if let Some(version) = doc.get(root, "a99") {
+            let known =
+                matches!(doc.kind(version), Kind::Number(n) if [1.0, 2.0, 3.0].contains(&n));
+            if !known {
+                let mut shown = Vec::new();
+                doc.write_json(version, &mut shown);
+                let shown = Self::shown(&shown);
+                let text = format!("there is no version {} of the language", excerpt(&shown));
+                let finding = Finding::new(codes::UNKNOWN_VERSION, version, text);
+                let help = "write `\"a99\": 3`, or leave it out";
+                self.found(finding.offending(&shown).help(help));
+            }
+        }
+        for (key, node) in doc.members(root) {
+            let shown = Self::shown(key);
+            if ROOT.contains(&shown.as_str()) || shown.starts_with('$') {
+                continue;
+            }
+            // Others may be a host's or a reader's.
+            if let Some(near) = self.s.nearest(&shown, ROOT.iter().copied()) {
+                let text = format!(
+                    "a program has no key `{}`, so it is ignored",
+                    excerpt(&shown)
+                );
+                let finding = Finding::new(codes::UNKNOWN_FIELD, node, text);
+                self.found(
+                    finding
+                        .offending(&shown)
+                        .help(format!("did you mean `{near}`?")),
+                );
+            }
+        }
+        let allowed = doc.get(root, "allow").into_iter();
+        for code in allowed.flat_map(|list| doc.elements(list)) {
+            let shown = super::text_of(doc, code).unwrap_or_default();
+            if find(&shown).is_none_or(|row| row.family() != "lint") {
+                let text = format!("there is no warning `{}`", excerpt(&shown));
+                let finding = Finding::new(codes::UNKNOWN_FIELD, code, text);
+                let help = "`a99 explain` lists the codes; `allow` takes those of `lint`";
+                self.found(finding.offending(&shown).help(help));
+            }
+        }
+        let helpers = doc.get(root, "helpers").into_iter();
+        for (_, helper) in helpers.flat_map(|helpers| doc.members(helpers)) {
+            self.lint_helper(helper);
+        }
+    }
+
+    fn lint_helper(&mut self, helper: NodeId) {
+        let doc = self.s.doc;
+        for (key, node) in doc.members(helper) {
+            let shown = Self::shown(key);
+            if HELPER.contains(&shown.as_str()) || matches!(key, b"description" | b"op") {
+                continue;
+            }
+            let synonym = synonyms::keys_for(&shown)
+                .iter()
+                .find(|k| HELPER.contains(k));
+            let near = match synonym {
+                Some(name) => Some((*name).to_owned()),
+                None => self.s.nearest(&shown, HELPER.iter().copied()),
+            };
+            let help = match near {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => "a helper is `{paramNames, steps}`".to_owned(),
+            };
+            let text = format!(
+                "a helper has no key `{}`, so it is ignored",
+                excerpt(&shown)
+            );
+            let finding = Finding::new(codes::UNKNOWN_FIELD, node, text);
+            self.found(finding.offending(&shown).help(help));
+        }
+    }
+
+    /// A call of a helper with another number of arguments than it has.
+    pub(in crate::lower) fn lint_arity(
+        &mut self,
+        step: NodeId,
+        name: &str,
+        given: usize,
+        wanted: usize,
+    ) {
+        if !self.lints() || given == wanted {
+            return;
+        }
+        let doc = self.s.doc;
+        let place = doc.get(step, "args").unwrap_or(step);
+        let text = format!(
+            "`{}` takes {wanted} arguments, and gets {given}",
+            excerpt(name)
+        );
+        let finding = Finding::new(codes::HELPER_ARITY, place, text);
+        let help = match given > wanted {
+            true => "remove those that are too many, or add names to `paramNames`",
+            false => "give all of them: those that are missing are undefined",
+        };
+        self.found(finding.offending(name).help(help));
+    }
+
+    /// A `return` in the body of `map`, `filter`, `find` or `reduce`, which ends
+    /// the item only.
+    pub(in crate::lower) fn lint_return_in_body(&mut self, step: NodeId) {
+        if self.lints() {
+            let text = "this `return` ends the body for one item, not the program, and its value \
+                        is dropped";
+            let finding = Finding::new(codes::RETURN_IN_BODY, step, text);
+            let help = "bind the item's value to `result`; to leave early, use `find`, or `while`";
+            self.found(finding.offending("return").help(help));
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! Lint pass: what it finds in programs that are wrong, and that it is silent
+//! where nothing is.
+
+use a99_core::diag::Diagnostics;
+use agent99::Engine;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// Set to have the list of alarms written anew.
+const BLESS: &str = "BLESS";
+
+fn folder(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
+}
+
+fn engine() -> Engine {
+    Engine::builder().lint(true).build()
+}
+
+/// What is found in a program, whether it is accepted or not.
+fn found(engine: &Engine, program: &Value) -> Diagnostics {
+    match engine.compile(program.to_string()) {
+        Ok(agent) => agent.warnings().clone(),
+        Err(found) => found,
+    }
+}
+
+fn lines(path: &Path) -> Vec<Value> {
+    let text = std::fs::read_to_string(path).expect("a file");
+    let lines = text
+        .lines()
+        .filter(|line| line.contains("\"ast\"") || line.contains("\"program\""));
+    lines
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect()
+}
+
+/// Each program of the corpus has the finding that it is there for: its code, its
+/// place, and what its advice says.
+#[test]
+fn bad_programs_are_told_what_is_wrong() {
+    let engine = engine();
+    let cases = lines(&folder("diagnostics/programs.jsonl"));
+    assert!(cases.len() > 100);
+    let mut failed = Vec::new();
+    for case in &cases {
+        let text = |key: &str| case[key].as_str().expect("text");
+        let all = found(&engine, &case["program"]);
+        let good = all.iter().any(|d| {
+            let help = d.help.as_deref().unwrap_or_default();
+            d.code == text("code") && d.pointer == text("pointer") && help.contains(text("help"))
+        });
+        if !good {
+            failed.push(format!("{}:\n{}", text("id"), all.render(None)));
+        }
+    }
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
+}
+
+/// Each warning about a program has one in the corpus.
+#[test]
+fn each_warning_has_a_program() {
+    let cases = lines(&folder("diagnostics/programs.jsonl"));
+    let shown: BTreeSet<&str> = cases
+        .iter()
+        .filter_map(|case| case["code"].as_str())
+        .collect();
+    for row in a99_core::diag::codes::TABLE {
+        // A count of others.
+        if row.family() == "lint" && row.name != "lint.more_findings" {
+            let name = row.name;
+            assert!(
+                shown.contains(name),
+                "{name}: add a case to tests/diagnostics/programs.jsonl"
+            );
+        }
+    }
+}
+
+/// A code that the program lists is not heard.
+#[test]
+fn a_program_may_allow_a_code() {
+    let engine = engine();
+    let mut program: Value = serde_json::json!({
+        "op": "seq", "steps": [{"op": "split", "str": "a", "sep": ","}]
+    });
+    assert_eq!(found(&engine, &program).len(), 1);
+    program["allow"] = serde_json::json!(["lint.dropped_result"]);
+    assert_eq!(found(&engine, &program).len(), 0);
+    // Without the pass nothing is looked for.
+    program["allow"] = Value::Null;
+    assert_eq!(found(&Engine::new(), &program).len(), 0);
+}
+
+/// The alarms in programs of the vectors that end well are those of the list,
+/// where each code has its reason.
+#[test]
+fn vectors_that_end_well_raise_no_other_alarm() {
+    let engine = engine();
+    let mut alarms = BTreeSet::new();
+    let mut files: Vec<_> = std::fs::read_dir(folder("vectors"))
+        .expect("a folder")
+        .map(|entry| entry.expect("an entry").path())
+        .filter(|path| path.extension().is_some_and(|e| e == "jsonl"))
+        .collect();
+    files.sort();
+    for case in files.iter().flat_map(|path| lines(path)) {
+        if case["ast"].is_object() && case["expect"]["error"].is_null() {
+            let id = case["id"].as_str().expect("text");
+            let found = found(&engine, &case["ast"]);
+            for alarm in found.iter().filter(|found| found.code.starts_with("lint.")) {
+                alarms.insert(format!("{} {id}", alarm.code));
+            }
+        }
+    }
+    let path = folder("diagnostics/vectors.txt");
+    let list = std::fs::read_to_string(&path).unwrap_or_default();
+    let reasons: Vec<&str> = list.lines().filter(|line| line.starts_with('#')).collect();
+    if std::env::var_os(BLESS).is_some() {
+        let alarms: Vec<&str> = alarms.iter().map(String::as_str).collect();
+        let text = format!("{}\n{}\n", reasons.join("\n"), alarms.join("\n"));
+        std::fs::write(&path, text).expect("written");
+        return;
+    }
+    let known: BTreeSet<String> = list
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .map(str::to_owned)
+        .collect();
+    let new: Vec<_> = alarms.difference(&known).collect();
+    let gone: Vec<_> = known.difference(&alarms).collect();
+    assert!(
+        new.is_empty() && gone.is_empty(),
+        "new alarms: {new:#?}\nno longer: {gone:#?}\n{BLESS}=1 writes {} anew",
+        path.display()
+    );
+    for code in known.iter().filter_map(|line| line.split(' ').next()) {
+        let reason = format!("# {code}: ");
+        assert!(
+            reasons.iter().any(|line| line.starts_with(&reason)),
+            "no reason for {code}"
+        );
+    }
+}
+
+/// Examples are clean.
+#[test]
+fn examples_raise_no_alarm() {
+    let engine = engine();
+    let mut checked = 0;
+    let examples = std::fs::read_dir(folder("../examples")).expect("a folder");
+    for folder in examples.map(|entry| entry.expect("an entry").path()) {
+        let Ok(files) = std::fs::read_dir(&folder) else {
+            continue;
+        };
+        for path in files.map(|entry| entry.expect("an entry").path()) {
+            let Ok(text) = std::fs::read_to_string(&path) else {
+                continue;
+            };
+            let Ok(program) = serde_json::from_str::<Value>(&text) else {
+                continue;
+            };
+            if program["op"] != "seq" {
+                continue;
+            }
+            checked += 1;
+            let found = found(&engine, &program);
+            assert!(
+                found.is_empty(),
+                "{}: {}",
+                path.display(),
+                found.render(None)
+            );
+        }
+    }
+    assert!(checked >= 8, "{checked}");
+}
