@@ -10,4 +10,5 @@ pub mod fuzz;
 pub mod generate;
 pub mod numbers;
 pub mod oracle;
+pub mod pages;
 pub mod vectors;

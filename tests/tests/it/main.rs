@@ -9,6 +9,7 @@ mod complete;
 mod differential;
 mod lint;
 mod oracle;
+mod pages;
 mod pools;
 mod prices;
 mod replay;
