@@ -8,7 +8,7 @@ use a99_core::fuel::Fuel;
 use a99_core::json::{Document, Limits};
 use a99_core::text::Text;
 use a99_testkit::oracle::{self, Answer, OracleHost, OracleOptions};
-use a99_testkit::pages::{Fence, pages};
+use a99_testkit::pages::{Fence, fences, pages};
 use agent99::artifact::EncodeOptions;
 use agent99::capabilities::{AgentCall, CapabilityError, Script, StoreMethod};
 use agent99::{Agent, Capabilities, Diagnostics, Engine, RunOptions, Value};
@@ -33,23 +33,25 @@ fn all_pages() -> Vec<Vec<Fence>> {
     pages(&root).expect("the pages")
 }
 
-/// One line of a block `runs`: `[--fuel N] [--script FILE] ARGS -> OUTCOME`.
+/// A run that a page shows: a line of a block `runs`, or a command.
 #[derive(Debug)]
 struct Run {
+    place: String,
     args: Json,
     fuel: f64,
     script: Option<String>,
     outcome: Expected,
 }
 
-#[derive(Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 enum Expected {
     Result(Json),
     Undefined,
     Error(String),
 }
 
-/// The runs of a block; what begins with a blank belongs to the line before.
+/// The runs of a block: `[--fuel N] [--script FILE] ARGS -> OUTCOME`. What begins
+/// with a blank belongs to the line before.
 fn runs(fence: &Fence) -> Result<Vec<Run>, String> {
     let mut lines: Vec<String> = Vec::new();
     for line in fence.text.lines() {
@@ -58,26 +60,28 @@ fn runs(fence: &Fence) -> Result<Vec<Run>, String> {
             None => lines.push(line.to_owned()),
         }
     }
-    lines.iter().map(|line| run_of(line)).collect()
+    lines.iter().map(|line| run_of(fence, line)).collect()
 }
 
-fn run_of(line: &str) -> Result<Run, String> {
+fn run_of(fence: &Fence, line: &str) -> Result<Run, String> {
     let (mut left, right) = line
         .split_once(" -> ")
         .ok_or_else(|| format!("no ` -> ` in: {line}"))?;
+    let outcome = match right.trim() {
+        "undefined" => Expected::Undefined,
+        right => match right.strip_prefix("error: ") {
+            Some(message) => Expected::Error(message.to_owned()),
+            None => Expected::Result(
+                serde_json::from_str(right).map_err(|e| format!("{e} in: {right}"))?,
+            ),
+        },
+    };
     let mut run = Run {
+        place: fence.place(),
         args: Json::Null,
         fuel: 1000.0,
         script: None,
-        outcome: match right.trim() {
-            "undefined" => Expected::Undefined,
-            right => match right.strip_prefix("error: ") {
-                Some(message) => Expected::Error(message.to_owned()),
-                None => Expected::Result(
-                    serde_json::from_str(right).map_err(|e| format!("{e} in: {right}"))?,
-                ),
-            },
-        },
+        outcome,
     };
     while let Some(option) = left.strip_prefix("--") {
         let mut words = option.splitn(3, ' ');
@@ -90,26 +94,72 @@ fn run_of(line: &str) -> Result<Run, String> {
         left = words.next().unwrap_or_default();
     }
     run.args = serde_json::from_str(left).map_err(|e| format!("{e} in: {left}"))?;
+    run.place = format!("{} ({})", fence.place(), run.args);
     Ok(run)
+}
+
+/// The runs of a program among the commands of a block that need nothing but
+/// arguments and a script. The command's own test types all of them.
+fn commands(fence: &Fence, program: &str) -> Vec<Run> {
+    let mut found: Vec<(Run, String)> = Vec::new();
+    let start = format!("$ a99 run {program}");
+    for line in fence.text.lines() {
+        if let Some(rest) = line.strip_prefix(&start) {
+            let (args, rest) = match rest.trim().strip_prefix("--args '") {
+                Some(quoted) => quoted.split_once('\'').unwrap_or_default(),
+                None => ("{}", rest.trim()),
+            };
+            let run = Run {
+                place: format!("{} ({args})", fence.place()),
+                args: serde_json::from_str(args).unwrap_or_default(),
+                fuel: 1000.0,
+                script: rest.trim().strip_prefix("--script ").map(str::to_owned),
+                outcome: Expected::Undefined,
+            };
+            let plain = rest.trim().is_empty() || run.script.is_some();
+            let script = run.script.as_deref().unwrap_or_default();
+            if plain && !script.contains(' ') {
+                found.push((run, String::new()));
+                continue;
+            }
+        }
+        match found.last_mut() {
+            Some((_, shown)) if !line.starts_with('$') => *shown += &format!("{line}\n"),
+            // What another command prints is none of this one's.
+            Some((_, shown)) => shown.push('\0'),
+            None => {}
+        }
+    }
+    let read = |(mut run, shown): (Run, String)| {
+        let shown = shown.split('\0').next()?.trim().to_owned();
+        let message = shown.lines().find_map(|line| line.strip_prefix("error["));
+        run.outcome = match message.and_then(|line| line.split_once("]: ")) {
+            Some((_, message)) => Expected::Error(message.to_owned()),
+            None => Expected::Result(serde_json::from_str(&shown).ok()?),
+        };
+        Some(run)
+    };
+    found.into_iter().filter_map(read).collect()
 }
 
 /// A program of a page, and what the page says of it.
 struct Shown<'p> {
     program: &'p Fence,
     findings: Option<&'p Fence>,
-    runs: Vec<&'p Fence>,
+    runs: Vec<Run>,
 }
 
-/// The programs of a page, and its other files by their names.
-fn shown(page: &[Fence]) -> Result<(Vec<Shown<'_>>, HashMap<&str, &str>), String> {
+/// The programs of a page; of the runs, the scripts in place of their names.
+fn shown(page: &[Fence]) -> Result<Vec<Shown<'_>>, String> {
     let mut programs: Vec<Shown<'_>> = Vec::new();
-    let mut files = HashMap::new();
+    let mut files: HashMap<&str, &str> = HashMap::new();
     for fence in page {
         let without = || format!("{}: no program before this", fence.place());
+        let wrong = |why: String| format!("{}: {why}", fence.place());
         match fence.kind.as_str() {
             "json" => {
-                let json: Json = serde_json::from_str(&fence.text)
-                    .map_err(|e| format!("{}: {e}", fence.place()))?;
+                let json: Json =
+                    serde_json::from_str(&fence.text).map_err(|e| wrong(e.to_string()))?;
                 if json["op"] == "seq" {
                     programs.push(Shown {
                         program: fence,
@@ -117,15 +167,36 @@ fn shown(page: &[Fence]) -> Result<(Vec<Shown<'_>>, HashMap<&str, &str>), String
                         runs: Vec::new(),
                     });
                 } else {
-                    files.insert(fence.name.as_str(), fence.text.as_str());
+                    files.insert(&fence.name, &fence.text);
                 }
             }
             "check" => programs.last_mut().ok_or_else(without)?.findings = Some(fence),
-            "runs" => programs.last_mut().ok_or_else(without)?.runs.push(fence),
+            "runs" | "console" => {
+                let Some(last) = programs.last_mut() else {
+                    // Commands about something else.
+                    match fence.kind.as_str() {
+                        "runs" => return Err(without()),
+                        _ => continue,
+                    }
+                };
+                let mut runs = match fence.kind.as_str() {
+                    "runs" => runs(fence).map_err(wrong)?,
+                    _ if last.program.name.is_empty() => continue,
+                    _ => commands(fence, &last.program.name),
+                };
+                for run in &mut runs {
+                    if let Some(name) = &run.script {
+                        let text = files.get(name.as_str());
+                        let none = || wrong(format!("the page has no {name} so far"));
+                        run.script = Some((*text.ok_or_else(none)?).to_owned());
+                    }
+                }
+                last.runs.append(&mut runs);
+            }
             _ => {}
         }
     }
-    Ok((programs, files))
+    Ok(programs)
 }
 
 /// What is found in a program: `CODE POINTER`, one a line.
@@ -238,8 +309,14 @@ fn outcomes(
     program: &Fence,
     agent: &Agent,
     run: &Run,
-    script: &Script,
 ) -> Result<[(&'static str, Came); 3], String> {
+    let script = match &run.script {
+        None => Script::default(),
+        Some(text) => {
+            let json: Json = serde_json::from_str(text).map_err(|e| e.to_string())?;
+            Script::new(json.into()).map_err(|e| e.to_string())?
+        }
+    };
     let runtime = runtime();
     let granted = || runtime.block_on(script.granted());
     let granted = || granted().map_err(|e| e.to_string());
@@ -276,7 +353,7 @@ fn outcomes(
 }
 
 /// What is wrong with a program and what its page says of it.
-fn judge(shown: &Shown<'_>, files: &HashMap<&str, &str>, count: &mut usize) -> Vec<String> {
+fn judge(shown: &Shown<'_>) -> Vec<String> {
     let place = shown.program.place();
     let engine = Engine::builder().lint(true).build();
     let compiled = engine.compile(shown.program.text.as_str());
@@ -291,40 +368,19 @@ fn judge(shown: &Shown<'_>, files: &HashMap<&str, &str>, count: &mut usize) -> V
         wrong.push(format!("{place}: found is\n{found}\n{text}"));
     }
     let Ok(agent) = compiled else { return wrong };
-    for fence in &shown.runs {
-        let runs = match runs(fence) {
-            Ok(runs) => runs,
-            Err(why) => {
-                wrong.push(format!("{}: {why}", fence.place()));
-                continue;
-            }
-        };
-        for run in runs {
-            *count += 1;
-            let place = format!("{} ({})", fence.place(), run.args);
-            let script = match run.script.as_deref().map(|name| files.get(name)) {
-                None => Ok(Script::default()),
-                Some(None) => Err("the page has no such file".to_owned()),
-                Some(Some(text)) => {
-                    let json: Json = serde_json::from_str(text).expect("read before");
-                    Script::new(json.into()).map_err(|e| e.to_string())
-                }
-            };
-            let came =
-                script.and_then(|script| outcomes(&engine, shown.program, &agent, &run, &script));
-            match came {
-                Err(why) => wrong.push(format!("{place}: {why}")),
-                Ok(came) => {
-                    let of = |(engine, came): &(&str, Came)| {
-                        format!("{place}: {engine} gives {:?}", came.outcome)
-                    };
-                    let others = came.iter().filter(|(_, c)| c.outcome != run.outcome);
-                    wrong.extend(others.map(of));
-                    // An exhausted budget is overdrawn by different last prices.
-                    let out = came[0].1.outcome == Expected::Error("Out of Fuel".to_owned());
-                    if !out && came.iter().any(|(_, c)| c.fuel != came[0].1.fuel) {
-                        wrong.push(format!("{place}: engines differ: {came:?}"));
-                    }
+    for run in &shown.runs {
+        let place = &run.place;
+        match outcomes(&engine, shown.program, &agent, run) {
+            Err(why) => wrong.push(format!("{place}: {why}")),
+            Ok(came) => {
+                let others = came.iter().filter(|(_, c)| c.outcome != run.outcome);
+                wrong.extend(
+                    others.map(|(engine, c)| format!("{place}: {engine} gives {:?}", c.outcome)),
+                );
+                // An exhausted budget is overdrawn by different last prices.
+                let out = came[0].1.outcome == Expected::Error("Out of Fuel".to_owned());
+                if !out && came.iter().any(|(_, c)| c.fuel != came[0].1.fuel) {
+                    wrong.push(format!("{place}: engines differ: {came:?}"));
                 }
             }
         }
@@ -340,10 +396,10 @@ fn programs_of_pages_do_what_the_page_says() {
     for page in all_pages() {
         match shown(&page) {
             Err(why) => wrong.push(why),
-            Ok((shown, files)) => {
+            Ok(shown) => {
                 programs += shown.len();
-                let each = shown.iter().map(|shown| judge(shown, &files, &mut runs));
-                wrong.extend(each.flatten());
+                runs += shown.iter().map(|shown| shown.runs.len()).sum::<usize>();
+                wrong.extend(shown.iter().flat_map(judge));
             }
         }
     }
@@ -355,22 +411,42 @@ fn programs_of_pages_do_what_the_page_says() {
 /// A page that says what is not so is told, with its line.
 #[test]
 fn a_page_that_is_wrong_is_told() {
-    let page = "# x\n\n```json\n{\"op\": \"seq\", \"steps\": [\n\
-                {\"op\": \"return\", \"value\": {\"a\": 1}}]}\n```\n\n\
-                ```runs\n{} -> {\"a\": 2}\n{} -> {\"a\":\n  1}\n{} -> error: no\n```\n";
-    let page = a99_testkit::pages::fences("docs/x.md", page);
-    let (shown, files) = shown(&page).expect("a page");
-    let wrong = judge(&shown[0], &files, &mut 0);
-    assert_eq!(wrong.len(), 6, "{wrong:?}");
+    let page = |text: &str| fences("docs/x.md", text);
+    let told = |text: &str| {
+        let page = page(text);
+        let shown = shown(&page).expect("a page");
+        let wrong: Vec<String> = shown.iter().flat_map(judge).collect();
+        wrong.join("\n")
+    };
+    let program = "# x\n\n```json p.json\n{\"op\": \"seq\", \"steps\": [\n\
+                   {\"op\": \"return\", \"value\": {\"a\": 1}}]}\n```\n\n";
+    let runs = "```runs\n{} -> {\"a\": 2}\n{} -> {\"a\":\n  1}\n{} -> error: no\n```\n";
+    let wrong = told(&format!("{program}{runs}"));
+    assert_eq!(wrong.lines().count(), 6, "{wrong}");
     assert!(
         wrong
-            .iter()
-            .all(|line| line.starts_with("docs/x.md:8 ({})"))
+            .lines()
+            .all(|line| line.starts_with("docs/x.md:8 ({})")),
+        "{wrong}"
     );
+    let typed = "```console\n$ a99 run p.json\n{\n  \"a\": 1\n}\n\
+                 $ a99 run p.json --args '{\"b\": 1}'\nerror[x.y]: no\n  --> x\n\
+                 $ a99 run p.json --json\n{}\n```\n";
+    let wrong = told(&format!("{program}{typed}"));
+    assert_eq!(wrong.lines().count(), 3, "{wrong}");
 
-    let page = "```json\n{\"op\": \"seq\", \"steps\": [{\"op\": \"split\"}]}\n```\n";
-    let page = a99_testkit::pages::fences("docs/x.md", page);
-    let (shown, files) = self::shown(&page).expect("a page");
-    let wrong = judge(&shown[0], &files, &mut 0).join("\n");
+    let wrong = told("```json\n{\"op\": \"seq\", \"steps\": [{\"op\": \"split\"}]}\n```\n");
     assert!(wrong.starts_with("docs/x.md:1: found is\nlint."), "{wrong}");
+    for (text, why) in [
+        (
+            "```runs\n{} -> 1\n```",
+            "docs/x.md:1: no program before this",
+        ),
+        (
+            "```json\n{\n```",
+            "docs/x.md:1: EOF while parsing an object at line 2 column 0",
+        ),
+    ] {
+        assert_eq!(shown(&page(text)).err().as_deref(), Some(why));
+    }
 }
