@@ -18,7 +18,7 @@ pub use compare::{Difference, Rules, condition_difference, outcome_difference};
 pub use deviations::{Deviation, Deviations, read as read_deviations};
 pub use oracle_engine::OracleEngine;
 pub use read::{Subject, Vector, decode, read_file};
-pub use replay::{Report, Verdict, replay};
+pub use replay::{CHOSEN, Report, Verdict, replay};
 pub use script::{HostAtom, Reply, Script, SharedScript};
 pub use vm_engine::{ArtifactEngine, Route, VmEngine, run_by};
 

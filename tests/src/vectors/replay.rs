@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 /// Alternatives that a decision makes the expected outcome, with the decision.
-const CHOSEN: [(&str, &str); 6] = [
+pub const CHOSEN: [(&str, &str); 6] = [
     ("scope-error", "D9"),
     ("while-error", "D10"),
     ("own-members", "D16"),

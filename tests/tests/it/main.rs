@@ -8,6 +8,7 @@ mod compiled;
 mod complete;
 mod differential;
 mod lint;
+mod migration;
 mod oracle;
 mod pages;
 mod pools;
