@@ -160,6 +160,8 @@
 
 mod engine;
 mod load;
+#[cfg(doctest)]
+mod pages;
 mod tools;
 
 pub use a99_atoms::{AtomSets, all_atoms, battery_atoms, browser_atoms, core_atoms, shell_atoms};

@@ -154,6 +154,15 @@ fn commands_of_pages_print_what_the_page_shows() {
     assert!(count >= COMMANDS, "only {count} commands were found");
 }
 
+/// The same of code in other languages that calls the command.
+#[test]
+#[ignore = "needs node and python3: `cargo xtask slow` runs it"]
+fn code_of_pages_prints_what_the_page_shows() {
+    let (count, wrong) = judge(&["node", "python3"]);
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+    assert!(count >= 2, "only {count} commands were found");
+}
+
 #[test]
 fn output_is_compared_line_by_line() {
     let shown = |lines: &[&str]| -> Vec<String> { lines.iter().map(|l| l.to_string()).collect() };

@@ -1,49 +1,11 @@
-//! What the README promises: its first command, its example in Rust.
-
-#![allow(clippy::print_stdout, reason = "the README prints")]
+//! README: its first command runs. Its code is run by `pages.rs`, and its Rust by
+//! the doctests of `agent99`.
 
 mod harness;
 
-use agent99::Diagnostics;
 use std::path::Path;
 
 const README: &str = include_str!("../../README.md");
-
-#[rustfmt::skip]
-fn example() -> Result<(), Diagnostics> {
-    // The README shows the lines between these marks.
-    // <example>
-    use agent99::{Engine, RunOptions, json};
-
-    let engine = Engine::new();
-    let agent = engine.compile(
-        r#"{"op": "seq", "steps": [
-            {"op": "varsImport", "keys": ["n"]},
-            {"op": "mathCalc", "expr": "n * 2", "vars": {"n": "n"}, "result": "twice"},
-            {"op": "return", "schema": {"type": "object", "properties": {"twice": {}}}}
-        ]}"#,
-    )?;
-    let outcome = engine.run_sync(&agent, json!({"n": 21}), RunOptions::new());
-    assert_eq!(outcome.result.to_json(), json!({"twice": 42}));
-    println!("{} fuel", outcome.fuel_used);
-    // </example>
-    Ok(())
-}
-
-#[test]
-fn the_example_is_this_code() {
-    example().unwrap();
-    let code = include_str!("readme.rs");
-    let shown = code
-        .lines()
-        .skip_while(|line| line.trim() != "// <example>")
-        .skip(1)
-        .take_while(|line| line.trim() != "// </example>")
-        .map(|line| line.strip_prefix("    ").unwrap_or(line))
-        .collect::<Vec<_>>()
-        .join("\n");
-    assert!(README.contains(&shown), "{shown}");
-}
 
 #[test]
 fn the_first_command_runs() {

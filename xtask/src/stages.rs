@@ -25,16 +25,21 @@ pub(crate) fn test() -> Result<(), Failed> {
 }
 
 /// What takes long and seldom breaks: dependencies, features, documentation,
-/// what needs QEMU or wasmtime, and what needs the guest's image, which is built
+/// what needs Node, Python, QEMU or wasmtime, and what needs the guest's image, which is built
 /// if need be.
 pub(crate) fn slow() -> Result<(), Failed> {
-    let mut stages = Stages::of(8);
+    let mut stages = Stages::of(9);
     stages.run("dependencies", |_| deny::deny());
     stages.run("without default features", |_| without_default_features());
     stages.run("documentation", |_| {
         let mut doc = cargo("doc");
         doc.args(guest::WITHOUT_WASMTIME).arg("--no-deps");
         run(doc.env("RUSTDOCFLAGS", "-D warnings"))
+    });
+    stages.run("code of pages in other languages", |progress| {
+        let mut test = cargo("test");
+        test.args(["--package", "a99-cli", "--test", "pages"]);
+        progress.tests(test.args(["--", "--ignored"]))
     });
     stages.attempt("co-simulation with QEMU", cosim::short);
     // A feature, because it brings in wasmtime: checked here, apart from what a

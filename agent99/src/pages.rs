@@ -1,0 +1,9 @@
+//! Pages whose Rust is compiled and run as doctests.
+
+/// The first page of the project.
+#[doc = include_str!("../../README.md")]
+pub struct Readme;
+
+/// The engine in a service.
+#[doc = include_str!("../../docs/rust.md")]
+pub struct InAService;
