@@ -5,12 +5,12 @@ use super::coerce::{to_num, to_str};
 use super::host::Answer;
 use super::json::{self, Style};
 use super::machine::{Flow, Machine, Scope, ScopeRef, frame, record};
-use super::meter::pay_crossing;
+use super::meter::{pay_crossing, pay_deep};
 use super::prices;
 use super::steps::Node;
 use super::value::{Fail, JsStr, OVal, Obj, Res, fail, from_value, js, lossy, to_text};
 use super::{options::TraceEvent, statics};
-use a99_core::costs::Sizes;
+use a99_core::costs::{BOTH, Sizes};
 use a99_core::value::{Map, Value};
 use std::rc::Rc;
 
@@ -243,6 +243,7 @@ impl Machine<'_> {
                 "Agent nesting limit exceeded (max {MAX_AGENT_DEPTH})"
             ));
         }
+        pay_deep(BOTH, &from_value(root), 0)?;
         self.pay_compiling(root, None)?;
         super::check::program(root).map_err(|r| Fail::new(r.message))?;
         let outer = self.enter_inline(root, args);
@@ -298,6 +299,7 @@ impl Machine<'_> {
             return Ok(ast);
         }
         pay_crossing(&ast)?;
+        pay_deep(BOTH, &ast, 0)?;
         let root = self.export(&ast)?;
         if root.get("op").and_then(Value::as_str) != Some("seq") {
             return fail("Transpiled code must be a seq node");
