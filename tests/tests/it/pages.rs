@@ -20,8 +20,8 @@ use tokio::runtime::Runtime;
 
 /// The least number of programs and runs that pages show: a reader that finds
 /// none would pass everything.
-const PROGRAMS: usize = 40;
-const RUNS: usize = 60;
+const PROGRAMS: usize = 60;
+const RUNS: usize = 90;
 
 fn runtime() -> Runtime {
     let mut builder = tokio::runtime::Builder::new_current_thread();
