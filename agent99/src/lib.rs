@@ -175,7 +175,8 @@ pub use a99_core::error::{ErrorCode, RunError};
 pub use a99_core::fuel::Fuel;
 pub use a99_core::json::Limits as ReadLimits;
 pub use a99_core::sig::{
-    AtomInput, AtomSig, AtomTimeout, Binding, Charging, Effect, JsonKinds, Param, Params,
+    AtomInput, AtomInputs, AtomSig, AtomTimeout, Binding, Charging, Effect, JsonKinds, Param,
+    Params,
 };
 pub use a99_core::text::{Text, escape_for_terminal};
 pub use a99_core::value::{Map, Value};

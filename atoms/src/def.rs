@@ -3,10 +3,9 @@
 
 use a99_core::costs::MICRO;
 use a99_core::sig::{
-    AtomInput, AtomSig, AtomTimeout, BaseCost, Binding, Effect, Form, Param, Params,
+    AtomInput, AtomInputs, AtomSig, AtomTimeout, BaseCost, Binding, Effect, Form, Param, Params,
 };
 use a99_vm::atom::{AsyncFn, AtomBody, AtomDef, NativeFn};
-use std::fmt::Write;
 
 /// A tenth of a unit of fuel, in micro-units.
 pub(crate) const TENTH: i64 = MICRO / 10;
@@ -71,14 +70,26 @@ impl Kind {
         }
         let (names, rest) = self.parts();
         let null: &[&str] = if required { &[] } else { &["null"] };
-        let quoted = |name: &&str| format!("\"{name}\"");
-        let all: Vec<String> = names.iter().chain(null).map(quoted).collect();
-        // Writing to a string cannot fail.
-        let _ = match (names, &all[..]) {
-            ([], _) => write!(out, "{{}}"),
-            (_, [one]) => write!(out, r#"{{"type":{one}{rest}}}"#),
-            _ => write!(out, r#"{{"type":[{}]{rest}}}"#, all.join(",")),
+        let [_, ..] = names else {
+            return out.push_str("{}");
         };
+        let is_list = names.len() + null.len() > 1;
+        // Every engine writes all schemas: no formatting, no texts between.
+        out.push_str(if is_list {
+            r#"{"type":["#
+        } else {
+            r#"{"type":"#
+        });
+        for (i, name) in names.iter().chain(null).enumerate() {
+            out.push_str(if i > 0 { ",\"" } else { "\"" });
+            out.push_str(name);
+            out.push('"');
+        }
+        if is_list {
+            out.push(']');
+        }
+        out.push_str(rest);
+        out.push('}');
     }
 
     fn schema(self, required: bool) -> String {
@@ -197,20 +208,26 @@ pub(crate) const fn opt(name: &'static str, kind: Kind, docs: &'static str) -> I
     Input::new(name, kind, false, docs)
 }
 
+/// Bytes that most schemas fit into.
+const ROOM: usize = 256;
+
 /// The schema of an input object (language section 2.9): optional inputs may
 /// be null, others are required, and no others exist.
 pub(crate) fn schema(inputs: &[Input]) -> String {
     let inputs = || inputs.iter().filter(|input| input.is_param);
-    let mut out = String::from(r#"{"type":"object","properties":{"#);
+    let mut out = String::with_capacity(ROOM);
+    out.push_str(r#"{"type":"object","properties":{"#);
     for (i, input) in inputs().enumerate() {
-        let comma = if i > 0 { "," } else { "" };
-        let _ = write!(out, r#"{comma}"{}":"#, input.name);
+        out.push_str(if i > 0 { ",\"" } else { "\"" });
+        out.push_str(input.name);
+        out.push_str("\":");
         input.kind.write(&mut out, input.required);
     }
     out.push_str(r#"},"required":["#);
     for (i, input) in inputs().filter(|i| i.required).enumerate() {
-        let comma = if i > 0 { "," } else { "" };
-        let _ = write!(out, r#"{comma}"{}""#, input.name);
+        out.push_str(if i > 0 { ",\"" } else { "\"" });
+        out.push_str(input.name);
+        out.push('"');
     }
     out.push_str(r#"],"additionalProperties":false}"#);
     out
@@ -225,10 +242,11 @@ fn sig(name: &'static str, docs: &'static str, cost: i64, inputs: &[Input]) -> A
             binding: i.binding,
         })
         .collect();
+    let rows = inputs.to_vec();
     AtomSig {
         params: Params::Named(params.into()),
         input_schema: schema(inputs).into(),
-        inputs: inputs.iter().map(Input::described).collect(),
+        inputs: AtomInputs::new(move || rows.iter().map(Input::described).collect()),
         ..AtomSig::new(name, docs, cost)
     }
 }

@@ -45,7 +45,7 @@ mod template;
 #[cfg(test)]
 mod testing;
 
-use a99_vm::atom::AtomSet;
+use a99_vm::atom::{AtomDef, AtomSet};
 
 /// Whether an atom is one that the compiler calls on behalf of a step: `cache`
 /// reads and writes its store through some, others tell whether an atom gets
@@ -60,7 +60,11 @@ pub fn is_internal(name: &str) -> bool {
 /// 2.1 to 2.7), followed by internal ones ([`is_internal`]).
 #[must_use]
 pub fn core_atoms() -> AtomSet {
-    collect([
+    collect(core_families())
+}
+
+fn core_families() -> [Vec<AtomDef>; 17] {
+    [
         forms::flow(),
         forms::state(),
         logic::atoms(),
@@ -78,7 +82,7 @@ pub fn core_atoms() -> AtomSet {
         io::procedures::atoms(),
         io::cache::atoms(),
         guards::atoms(),
-    ])
+    ]
 }
 
 /// The battery atoms (language section 2.8).
@@ -104,13 +108,8 @@ pub fn shell_atoms() -> AtomSet {
 /// Core, battery, browser and shell atoms.
 #[must_use]
 pub fn all_atoms() -> AtomSet {
-    let mut all = core_atoms();
-    for set in [battery_atoms(), browser_atoms(), shell_atoms()] {
-        for atom in set.iter() {
-            all.insert((**atom).clone());
-        }
-    }
-    all
+    let others = [io::battery::atoms(), browser::atoms(), io::shell::atoms()];
+    collect(core_families().into_iter().chain(others))
 }
 
 /// The sets of this crate as constructors: `AtomSet::core()`.
@@ -133,12 +132,10 @@ impl AtomSets for AtomSet {
     }
 }
 
-fn collect<const N: usize>(families: [Vec<a99_vm::atom::AtomDef>; N]) -> AtomSet {
+fn collect(families: impl IntoIterator<Item = Vec<AtomDef>>) -> AtomSet {
     let mut set = AtomSet::new();
-    families
-        .into_iter()
-        .flatten()
-        .for_each(|atom| set.insert(atom));
+    let atoms = families.into_iter().flatten();
+    atoms.for_each(|atom| set.insert(atom));
     set
 }
 

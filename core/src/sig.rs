@@ -5,7 +5,7 @@
 
 mod input;
 
-pub use input::{AtomInput, JsonKinds};
+pub use input::{AtomInput, AtomInputs, JsonKinds};
 
 use crate::builtins::Reads;
 use crate::costs::{self, CostModel, FREE, Formula};
@@ -210,9 +210,9 @@ pub struct AtomSig {
     /// this text; [`AtomSig::described_schema`] says more.
     pub input_schema: Cow<'static, str>,
     /// Its inputs as people and models are told of them, which no artifact is
-    /// bound to. Empty, they follow from the schema when a set takes the atom
-    /// ([`AtomSig::describe`]).
-    pub inputs: Cow<'static, [AtomInput]>,
+    /// bound to. If none are given, they follow from the schema when a set takes
+    /// the atom ([`AtomSig::describe`]).
+    pub inputs: AtomInputs,
     /// JSON Schema of the output, as JSON text; empty for "anything".
     pub output_schema: Cow<'static, str>,
     /// Whether it talks to the world.
@@ -274,7 +274,7 @@ impl AtomSig {
             docs: Cow::Borrowed(docs),
             params: Params::Open,
             input_schema: Cow::Borrowed("{}"),
-            inputs: Cow::Borrowed(&[]),
+            inputs: AtomInputs::NONE,
             output_schema: Cow::Borrowed(""),
             effect: Effect::Pure,
             form: None,

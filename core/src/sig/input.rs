@@ -8,7 +8,9 @@ use super::{AtomSig, Binding, Params};
 use crate::json::Kind;
 use serde_json::{Map, Value as Json, json};
 use std::borrow::Cow;
-use std::ops::BitOr;
+use std::fmt;
+use std::ops::{BitOr, Deref};
+use std::sync::{Arc, LazyLock};
 
 /// A set of kinds of JSON values.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -295,13 +297,60 @@ impl AtomInput {
     }
 }
 
+type MakeRows = Box<dyn FnOnce() -> Vec<AtomInput> + Send>;
+
+/// The described inputs of an atom: a slice that is made when somebody first
+/// asks for it, since most engines never do. Clones share it.
+#[derive(Clone, Default)]
+pub struct AtomInputs(Option<Arc<LazyLock<Vec<AtomInput>, MakeRows>>>);
+
+impl AtomInputs {
+    /// No rows; sets of atoms make them of the schema ([`AtomSig::describe`]).
+    pub const NONE: AtomInputs = AtomInputs(None);
+
+    /// The rows that this makes, which is called once at most.
+    #[must_use]
+    pub fn new(make: impl FnOnce() -> Vec<AtomInput> + Send + 'static) -> AtomInputs {
+        AtomInputs(Some(Arc::new(LazyLock::new(Box::new(make)))))
+    }
+
+    /// Whether there are rows, made or still to be made.
+    #[must_use]
+    pub const fn are_given(&self) -> bool {
+        self.0.is_some()
+    }
+}
+
+impl Deref for AtomInputs {
+    type Target = [AtomInput];
+
+    fn deref(&self) -> &[AtomInput] {
+        match &self.0 {
+            Some(rows) => rows,
+            None => &[],
+        }
+    }
+}
+
+impl PartialEq for AtomInputs {
+    fn eq(&self, other: &AtomInputs) -> bool {
+        **self == **other
+    }
+}
+
+impl fmt::Debug for AtomInputs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
 /// The inputs that a signature's own schema tells of, for atoms without rows.
-fn of_signature(sig: &AtomSig) -> Vec<AtomInput> {
-    let schema: Json = serde_json::from_str(&sig.input_schema).unwrap_or_default();
+fn of_schema_text(params: &Params, schema: &str) -> Vec<AtomInput> {
+    let schema: Json = serde_json::from_str(schema).unwrap_or_default();
     let properties = schema.get("properties").and_then(Json::as_object);
     let required = schema.get("required").and_then(Json::as_array);
     let is_required = |name: &str| required.is_some_and(|list| list.iter().any(|n| n == name));
-    match &sig.params {
+    match params {
         Params::Named(params) => params
             .iter()
             .map(|param| {
@@ -312,7 +361,7 @@ fn of_signature(sig: &AtomSig) -> Vec<AtomInput> {
             })
             .collect(),
         Params::Open | Params::Raw => {
-            let binding = match sig.params {
+            let binding = match params {
                 Params::Raw => Binding::Literal,
                 _ => Binding::Value,
             };
@@ -341,8 +390,9 @@ impl AtomSig {
     /// Describes the inputs by the schema where there are no rows. Sets of atoms
     /// do this for each atom that they take.
     pub fn describe(&mut self) {
-        if self.inputs.is_empty() {
-            self.inputs = of_signature(self).into();
+        if !self.inputs.are_given() {
+            let (params, schema) = (self.params.clone(), self.input_schema.clone());
+            self.inputs = AtomInputs::new(move || of_schema_text(&params, &schema));
         }
     }
 
