@@ -85,7 +85,7 @@ pub use local_storage::{LocalStorage, MemoryLocalStorage};
 pub use procedures::{MemoryProcedures, ProcedureLimits, ProcedureMiss, Procedures};
 pub use random::{Random, SeededRandom, SystemRandom, uuid_v4};
 pub use scripted::{Script, ScriptError};
-pub use set::Capabilities;
+pub use set::{Capabilities, Grant};
 pub use shell::{
     DEFAULT_MODE, DEFAULT_OUTPUT_LIMIT, MODE_BITS, MemoryShell, Shell, ShellCommand, ShellError,
     ShellErrorKind, ShellOutput, ShellReply, ShellRequest, check_path,

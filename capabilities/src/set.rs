@@ -7,6 +7,34 @@ use crate::{
 use std::fmt;
 use std::sync::Arc;
 
+/// What [`Capabilities`] takes as a capability of the kind `K`, the trait as `dyn`:
+/// an implementation, or an `Arc` of one that is used elsewhere, too. `Form` tells
+/// these apart and is always inferred:
+///
+/// ```
+/// use a99_capabilities::{Capabilities, MemoryStore, Store};
+/// use std::sync::Arc;
+///
+/// let mine = Arc::new(MemoryStore::new());
+/// let any: Arc<dyn Store> = mine.clone();
+/// for set in [
+///     Capabilities::none().with_store(MemoryStore::new()),
+///     Capabilities::none().with_store(mine),
+///     Capabilities::none().with_store(any),
+/// ] {
+///     assert_eq!(set.granted(), ["store"]);
+/// }
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no capability of the kind `{K}`",
+    label = "implements no such trait",
+    note = "a capability is a type with an `impl` of its trait, or an `Arc` of one"
+)]
+pub trait Grant<K: ?Sized, Form> {
+    /// The capability, shared.
+    fn grant(self) -> Arc<K>;
+}
+
 macro_rules! capabilities {
     ($($(#[$doc:meta])* $field:ident: $with:ident, $kind:ident;)*) => {
         /// What a run may use; everything is absent until granted. A run never
@@ -31,8 +59,11 @@ macro_rules! capabilities {
             $(
                 $(#[$doc])*
                 #[must_use]
-                pub fn $with(mut self, granted: impl $kind + 'static) -> Capabilities {
-                    self.$field = Some(Arc::new(granted));
+                pub fn $with<Form>(
+                    mut self,
+                    granted: impl Grant<dyn $kind, Form>,
+                ) -> Capabilities {
+                    self.$field = Some(granted.grant());
                     self
                 }
             )*
@@ -47,6 +78,26 @@ macro_rules! capabilities {
                 names
             }
         }
+
+        $(
+            impl<T: $kind + 'static> Grant<dyn $kind, ()> for T {
+                fn grant(self) -> Arc<dyn $kind> {
+                    Arc::new(self)
+                }
+            }
+
+            impl<T: $kind + 'static> Grant<dyn $kind, Arc<T>> for Arc<T> {
+                fn grant(self) -> Arc<dyn $kind> {
+                    self
+                }
+            }
+
+            impl Grant<dyn $kind, Arc<dyn $kind>> for Arc<dyn $kind> {
+                fn grant(self) -> Arc<dyn $kind> {
+                    self
+                }
+            }
+        )*
     };
 }
 
