@@ -13,6 +13,7 @@ pub use render::{LineIndex, render};
 pub use suggest::{suggest, suggest_among};
 
 use crate::value::{Map, Value};
+use serde::{Serialize, Serializer};
 use std::ops::Range;
 
 /// How bad a finding is.
@@ -62,7 +63,7 @@ pub fn excerpt(text: &str) -> String {
     cut(text[..end].to_owned(), MAX_QUOTED)
 }
 
-/// One finding about a program text.
+/// One finding about a program text. Serializes as [`Diagnostic::to_json`].
 #[derive(Clone, Debug)]
 pub struct Diagnostic {
     /// The stable code, one of [`codes`].
@@ -174,7 +175,20 @@ impl Diagnostic {
     }
 }
 
-/// Several findings, in the order in which they were made.
+impl Serialize for Diagnostic {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.to_json().serialize(serializer)
+    }
+}
+
+/// `"error"` or `"warning"`.
+impl Serialize for Severity {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+/// Several findings, in the order in which they were made. Serialize as an array.
 #[derive(Clone, Debug, Default)]
 pub struct Diagnostics(pub Vec<Diagnostic>);
 
@@ -251,6 +265,12 @@ impl Diagnostics {
 /// How many findings [`Diagnostics::render`] shows: what a person reads.
 pub const MAX_RENDERED: usize = 50;
 
+impl Serialize for Diagnostics {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.iter())
+    }
+}
+
 impl From<Diagnostic> for Diagnostics {
     fn from(diagnostic: Diagnostic) -> Self {
         Self(vec![diagnostic])
@@ -323,6 +343,10 @@ mod tests {
             (2, 2, false)
         );
         assert_eq!(all.to_json().as_array().map(<[_]>::len), Some(2));
+        assert_eq!(
+            serde_json::to_string(&all).unwrap(),
+            all.to_json().to_json_string()
+        );
         assert!(all.to_string().contains("error[compile.bad_root]: root"));
     }
 

@@ -5,9 +5,14 @@
 //! stable machine form; suggestions go into `help`, never into the message.
 //! Compile-time findings are [`crate::diag::Diagnostic`]s, not run errors.
 
-use crate::codes::{Code, code_row};
+mod host_code;
+
+pub use host_code::{HostCode, HostCodeError};
+
+use crate::codes::{self, Code, code_row};
 use crate::text::Text;
 use crate::value::{Map, Value};
+use serde::{Serialize, Serializer};
 use std::fmt;
 
 /// Makes [`ErrorCode`] and its table.
@@ -94,11 +99,13 @@ impl fmt::Display for ErrorCode {
     }
 }
 
-/// An error of a run.
+/// An error of a run. Serializes as [`RunError::to_json`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunError {
     /// The machine code.
     pub code: ErrorCode,
+    /// The code of the host whose atom failed, if it gave one.
+    pub host_code: Option<HostCode>,
     /// The text that programs see; identical to the references' (decision D24).
     pub message: Text,
     /// The atom that failed, or `vm.run` for the run itself.
@@ -115,11 +122,19 @@ impl RunError {
     pub fn new(code: ErrorCode, op: impl Into<Text>, message: impl Into<Text>) -> Self {
         Self {
             code,
+            host_code: None,
             message: message.into(),
             op: op.into(),
             pointer: None,
             help: None,
         }
+    }
+
+    /// The error with a code of the host's own.
+    #[must_use]
+    pub fn with_host_code(mut self, code: HostCode) -> Self {
+        self.host_code = Some(code);
+        self
     }
 
     /// The error with the JSON pointer of its step.
@@ -144,6 +159,40 @@ impl RunError {
         map.insert("message", Value::String(self.message.clone()));
         map.insert("op", Value::String(self.op.clone()));
         Value::Object(map)
+    }
+
+    /// The form for machines that are not the program: an object of `code` (and
+    /// `alias`, if the code has another name), `message`, `op`, and where there
+    /// are any `hostCode`, `pointer` and `help`; all of them strings.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let mut map = Map::new();
+        codes::insert(&mut map, self.code.as_str());
+        if let Some(code) = self.host_code {
+            map.insert("hostCode", code.as_str());
+        }
+        map.insert("message", self.message.clone());
+        map.insert("op", self.op.clone());
+        if let Some(pointer) = &self.pointer {
+            map.insert("pointer", pointer.as_str());
+        }
+        if let Some(help) = &self.help {
+            map.insert("help", help.as_str());
+        }
+        Value::Object(map)
+    }
+}
+
+impl Serialize for RunError {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.to_json().serialize(serializer)
+    }
+}
+
+/// The code's text.
+impl Serialize for ErrorCode {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
     }
 }
 
@@ -170,6 +219,31 @@ mod tests {
         assert_eq!(
             error.clone().with_pointer("/a").pointer.as_deref(),
             Some("/a")
+        );
+    }
+
+    #[test]
+    fn the_form_for_machines() {
+        const DECLINED: HostCode = HostCode::new("billing.declined");
+        let plain = RunError::new(ErrorCode::Internal, "x", "bad");
+        assert_eq!(
+            serde_json::to_string(&plain).unwrap(),
+            r#"{"code":"engine.fault","alias":"internal","message":"bad","op":"x"}"#
+        );
+        let full = RunError::new(ErrorCode::Program, "charge", "no funds")
+            .with_host_code(DECLINED)
+            .with_pointer("/steps/0")
+            .with_help("h");
+        assert_eq!(
+            serde_json::to_string(&full).unwrap(),
+            full.to_json().to_json_string()
+        );
+        assert_eq!(
+            full.to_json().to_json_string(),
+            concat!(
+                r#"{"code":"program.error","hostCode":"billing.declined","message":"no funds","#,
+                r#""op":"charge","pointer":"/steps/0","help":"h"}"#
+            )
         );
     }
 

@@ -5,6 +5,7 @@
 //! the edges: options coming in, reports going out. What things cost is
 //! decided elsewhere.
 
+use serde::{Serialize, Serializer};
 use std::fmt;
 
 /// Micro-units in one unit of fuel (decision D17).
@@ -111,6 +112,13 @@ impl fmt::Display for Fuel {
     }
 }
 
+/// A number of units, as in `"fuel_used": 0.4`; integers without a fraction.
+impl Serialize for Fuel {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        crate::value::Value::Number(self.to_f64()).serialize(serializer)
+    }
+}
+
 impl fmt::Debug for Fuel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Fuel({self})")
@@ -149,6 +157,8 @@ mod tests {
             "-9223372036854.775808"
         );
         assert_eq!(Fuel::from_micro(2_500_000).to_f64(), 2.5);
+        let amounts = [2_500_000, 3_000_000, -100_000].map(Fuel::from_micro);
+        assert_eq!(serde_json::to_string(&amounts).unwrap(), "[2.5,3,-0.1]");
     }
 
     #[test]

@@ -212,6 +212,18 @@ impl Clone for Value {
     }
 }
 
+/// The JSON text of [`Value::to_json_string`], with two spaces of indentation and
+/// line breaks by `{:#}`; `undefined` as the word, as it has no JSON text.
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Undefined => f.pad("undefined"),
+            _ if f.alternate() => f.write_str(&self.to_json_pretty()),
+            _ => f.pad(&self.to_json_string()),
+        }
+    }
+}
+
 /// Shows the value as JSON text, `undefined` as the word; hidden characters of
 /// strings are escaped (security E18).
 impl fmt::Debug for Value {

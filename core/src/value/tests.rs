@@ -23,6 +23,25 @@ fn deep(object: bool) -> Value {
 }
 
 #[test]
+fn shown_as_json() {
+    let value = Value::from(json!({"a": [1, "x"]}));
+    assert_eq!(value.to_string(), r#"{"a":[1,"x"]}"#);
+    assert_eq!(format!("{value:#}"), value.to_json_pretty());
+    assert_eq!(format!("{:>6}", Value::Undefined), "undefined");
+    assert_eq!(
+        format!("{:>6}|{:3}|", Value::Null, Value::Bool(true)),
+        "  null|true|"
+    );
+}
+
+#[test]
+fn schemas_say_the_kind() {
+    let schema = schemars::schema_for!(Vec<(Value, Map, Text)>).to_value();
+    let kinds = json!([{}, {"type": "object"}, {"type": "string"}]);
+    assert_eq!(schema["items"]["prefixItems"], kinds);
+}
+
+#[test]
 fn small() {
     assert_eq!(size_of::<Value>(), 24);
 }

@@ -1,0 +1,130 @@
+//! Codes of a host's own, for failures of its atoms.
+
+use crate::codes::{is_dotted, is_taken};
+use serde::{Serialize, Serializer};
+use std::fmt;
+
+/// A host's own code of a failure: a family and a name in snake case with a dot
+/// between them, such as `billing.declined`. It stands beside the engine's
+/// [`ErrorCode`](super::ErrorCode) and cannot be mistaken for one: families of
+/// the engine ([docs/errors.md]) are refused.
+///
+/// Made as a constant, a wrong one is found by the compiler, and `match` takes
+/// it as a pattern:
+///
+/// ```
+/// use a99_core::error::HostCode;
+///
+/// const DECLINED: HostCode = HostCode::new("billing.declined");
+///
+/// match HostCode::checked("billing.declined") {
+///     Ok(DECLINED) => {}
+///     other => panic!("{other:?}"),
+/// }
+/// assert!(HostCode::checked("fuel.exhausted").is_err());
+/// ```
+///
+/// [docs/errors.md]: crate::codes
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub struct HostCode(&'static str);
+
+/// Why a text is no code of a host.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum HostCodeError {
+    /// It is not two words in snake case with a dot between them.
+    Form,
+    /// Its family belongs to the engine.
+    Taken,
+}
+
+impl HostCodeError {
+    const fn text(self) -> &'static str {
+        match self {
+            HostCodeError::Form => {
+                "a code is a family and a name in snake case, as in `billing.declined`"
+            }
+            HostCodeError::Taken => {
+                "the code's family belongs to the engine: choose another, as in `billing.declined`"
+            }
+        }
+    }
+}
+
+impl fmt::Display for HostCodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.text())
+    }
+}
+
+impl std::error::Error for HostCodeError {}
+
+impl HostCode {
+    /// The code, for a constant.
+    ///
+    /// # Panics
+    /// What is no code of a host; in a constant that is an error of the compiler.
+    #[must_use]
+    pub const fn new(code: &'static str) -> HostCode {
+        match HostCode::checked(code) {
+            Ok(code) => code,
+            Err(error) => panic!("{}", error.text()),
+        }
+    }
+
+    /// The code, if it can be one.
+    ///
+    /// # Errors
+    /// Another form; a family of the engine.
+    pub const fn checked(code: &'static str) -> Result<HostCode, HostCodeError> {
+        if !is_dotted(code) {
+            Err(HostCodeError::Form)
+        } else if is_taken(code) {
+            Err(HostCodeError::Taken)
+        } else {
+            Ok(HostCode(code))
+        }
+    }
+
+    /// The text.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        self.0
+    }
+}
+
+impl fmt::Display for HostCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+/// The text.
+impl Serialize for HostCode {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::codes;
+
+    #[test]
+    fn codes_of_the_engine_are_taken() {
+        for row in codes::all() {
+            assert_eq!(HostCode::checked(row.name), Err(HostCodeError::Taken));
+        }
+        for taken in ["sandbox.mine", "lint.mine", "cli.usage"] {
+            assert_eq!(HostCode::checked(taken), Err(HostCodeError::Taken));
+        }
+        for bad in [
+            "", "declined", "a.b.c", "a.", ".b", "A.b", "a.b-c", "a.b_", "a b.c",
+        ] {
+            assert_eq!(HostCode::checked(bad), Err(HostCodeError::Form), "{bad}");
+        }
+        for good in ["billing.declined", "fuels.exhausted", "fue.l", "x2.no_3"] {
+            assert_eq!(HostCode::checked(good).map(HostCode::as_str), Ok(good));
+        }
+    }
+}
