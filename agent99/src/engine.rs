@@ -14,7 +14,7 @@ use a99_core::text::Text;
 use a99_core::value::Value;
 use a99_core::verify::{Artifact, verify_watched};
 use a99_vm::atom::AtomSet;
-use a99_vm::{Environment, Executable, Outcome, Pool, ProgramLoader, RunOptions, Vm};
+use a99_vm::{Environment, Executable, HostState, Outcome, Pool, ProgramLoader, RunOptions, Vm};
 use std::sync::Arc;
 
 /// Why a program was refused.
@@ -71,11 +71,15 @@ impl Agent {
     }
 }
 
-/// Compiles and runs agents.
-pub struct Engine {
+/// Compiles and runs agents. Cloning is cheap: clones are the same engine.
+#[derive(Clone)]
+pub struct Engine(Arc<Parts>);
+
+struct Parts {
     vm: Arc<Vm>,
     compiler: Arc<Loader>,
     procedures: Arc<dyn Procedures>,
+    host: HostState,
     admission: Admission,
     #[cfg(feature = "signing")]
     clock: Arc<dyn Clock>,
@@ -87,6 +91,7 @@ pub struct EngineBuilder {
     clock: Arc<dyn Clock>,
     random: Arc<dyn Random>,
     procedures: Arc<dyn Procedures>,
+    host: HostState,
     options: CompileOptions,
     limits: ReadLimits,
     admission: Admission,
@@ -124,6 +129,15 @@ impl EngineBuilder {
     #[must_use]
     pub fn procedures(mut self, procedures: Arc<dyn Procedures>) -> EngineBuilder {
         self.procedures = procedures;
+        self
+    }
+
+    /// Gives atoms of the host a value that they ask for by its type
+    /// ([`AtomCx::host`](crate::AtomCx::host)); a value of the same type that a
+    /// run is given by [`RunOptions::host`] comes first. The type may be a trait.
+    #[must_use]
+    pub fn host<T: ?Sized + Send + Sync + 'static>(mut self, value: Arc<T>) -> EngineBuilder {
+        self.host = self.host.with(value);
         self
     }
 
@@ -185,14 +199,15 @@ impl EngineBuilder {
             random: self.random,
         });
         let vm = Vm::new(self.atoms, environment).with_loader(compiler.clone());
-        Engine {
+        Engine(Arc::new(Parts {
             vm: Arc::new(vm),
             compiler,
             procedures: self.procedures,
+            host: self.host,
             admission: self.admission,
             #[cfg(feature = "signing")]
             clock: self.clock,
-        }
+        }))
     }
 }
 
@@ -222,6 +237,7 @@ impl Engine {
             clock: Arc::new(SystemClock),
             random: Arc::new(SystemRandom),
             procedures: Arc::new(MemoryProcedures::default()),
+            host: HostState::default(),
             options: CompileOptions::default(),
             limits: ReadLimits::default(),
             admission: Admission::default(),
@@ -230,7 +246,7 @@ impl Engine {
 
     /// The atoms that programs may use.
     pub fn atoms(&self) -> &AtomSet {
-        self.vm.atoms()
+        self.0.vm.atoms()
     }
 
     /// What is questionable about the engine itself: atoms that replaced
@@ -245,7 +261,7 @@ impl Engine {
 
     /// The machine behind the engine.
     pub fn vm(&self) -> &Arc<Vm> {
-        &self.vm
+        &self.0.vm
     }
 
     /// Compiles the JSON text of a program.
@@ -253,7 +269,7 @@ impl Engine {
     /// # Errors
     /// Every finding that rejects the program, with places in the text.
     pub fn compile(&self, source: impl Into<Vec<u8>>) -> Result<Agent, Refused> {
-        self.compile_with(source, &self.compiler.options)
+        self.compile_with(source, &self.0.compiler.options)
     }
 
     /// The same with other options.
@@ -265,7 +281,7 @@ impl Engine {
         source: impl Into<Vec<u8>>,
         options: &CompileOptions,
     ) -> Result<Agent, Refused> {
-        let document = Document::parse(source, &self.compiler.limits)?;
+        let document = Document::parse(source, &self.0.compiler.limits)?;
         self.agent(Arc::new(document), options)
     }
 
@@ -276,7 +292,7 @@ impl Engine {
     pub fn compile_value(&self, program: &Value) -> Result<Agent, Refused> {
         self.agent(
             Arc::new(Document::from_value(program)),
-            &self.compiler.options,
+            &self.0.compiler.options,
         )
     }
 
@@ -290,7 +306,7 @@ impl Engine {
     }
 
     fn agent(&self, document: Arc<Document>, options: &CompileOptions) -> Result<Agent, Refused> {
-        let artifact = self.compiler.artifact(&document, options, &|| false)?;
+        let artifact = self.0.compiler.artifact(&document, options, &|| false)?;
         self.link(&artifact)
     }
 
@@ -300,6 +316,7 @@ impl Engine {
     /// An atom that the program needs and this engine does not have.
     pub fn link(&self, artifact: &Artifact) -> Result<Agent, Refused> {
         let exe = self
+            .0
             .vm
             .link(artifact)
             .map_err(|error| Diagnostics::from_iter([unlinked(&error)]))?;
@@ -316,9 +333,11 @@ impl Engine {
     /// expired signature.
     pub fn load(&self, bytes: &[u8]) -> Result<Agent, LoadError> {
         #[cfg(feature = "signing")]
-        self.admission.check_signature(bytes, self.clock.now_ms())?;
-        let artifact = Artifact::from_bytes(bytes, &self.admission.decode)?;
-        let exe = self.vm.link(&artifact)?;
+        self.0
+            .admission
+            .check_signature(bytes, self.0.clock.now_ms())?;
+        let artifact = Artifact::from_bytes(bytes, &self.0.admission.decode)?;
+        let exe = self.0.vm.link(&artifact)?;
         Ok(Agent { exe })
     }
 
@@ -331,10 +350,11 @@ impl Engine {
             return SourceCheck::Absent;
         };
         let compiled =
-            Document::parse(source.into_owned(), &self.compiler.limits).and_then(|document| {
+            Document::parse(source.into_owned(), &self.0.compiler.limits).and_then(|document| {
                 let document = Arc::new(document);
-                self.compiler
-                    .artifact(&document, &self.compiler.options, &|| false)
+                self.0
+                    .compiler
+                    .artifact(&document, &self.0.compiler.options, &|| false)
             });
         match compiled {
             Ok(again) if again.program().identity() == agent.artifact().program().identity() => {
@@ -346,9 +366,10 @@ impl Engine {
 
     fn granted(&self, mut options: RunOptions, mut granted: Capabilities) -> RunOptions {
         if granted.procedures.is_none() {
-            granted.procedures = Some(self.procedures.clone());
+            granted.procedures = Some(self.0.procedures.clone());
         }
         options.grants = Some(Arc::new(granted));
+        options.host = options.host.over(&self.0.host);
         options
     }
 
@@ -362,7 +383,7 @@ impl Engine {
         granted: Capabilities,
     ) -> Outcome {
         let options = self.granted(options, granted);
-        self.vm.run(&agent.exe, args.into(), options).await
+        self.0.vm.run(&agent.exe, args.into(), options).await
     }
 
     /// Runs an agent on this thread, granting it nothing. An atom that would
@@ -380,14 +401,14 @@ impl Engine {
         granted: Capabilities,
     ) -> Outcome {
         let options = self.granted(options, granted);
-        self.vm.run_sync(&agent.exe, args.into(), options)
+        self.0.vm.run_sync(&agent.exe, args.into(), options)
     }
 
     /// A pool whose runs together hold at most `heap_bytes`.
-    pub fn pool(self: &Arc<Self>, heap_bytes: usize) -> EnginePool {
+    pub fn pool(&self, heap_bytes: usize) -> EnginePool {
         EnginePool {
             engine: self.clone(),
-            pool: Pool::new(self.vm.clone(), heap_bytes),
+            pool: Pool::new(self.0.vm.clone(), heap_bytes),
         }
     }
 }
@@ -395,7 +416,7 @@ impl Engine {
 /// Bounds many runs of an engine together; see [`Engine::pool`].
 #[derive(Debug)]
 pub struct EnginePool {
-    engine: Arc<Engine>,
+    engine: Engine,
     pool: Pool,
 }
 

@@ -109,7 +109,10 @@
 //!
 //! A function of the host becomes an atom by [`macro@atom`]. Its parameters
 //! are the inputs of the step, checked before it is called; it exists for a
-//! program only if the host puts it into the set:
+//! program only if the host puts it into the set. One that waits has a second for
+//! it, unless it says otherwise (`timeout_ms`). Types of your own as parameters and
+//! answers have the derives of `serde` and `schemars`, which your `Cargo.toml` names
+//! beside `agent99`:
 //!
 //! ```
 //! use agent99::{Agent, AtomSet, AtomSets, Engine, RunOptions, atom, builder::args, json};
@@ -137,6 +140,59 @@
 //!     "Input validation failed for 'countWords': /text: expected a string, found the number 5",
 //! );
 //! # Ok::<(), agent99::Diagnostics>(())
+//! ```
+//!
+//! What such functions need of the host is given to the engine or to a run, and
+//! asked for by its type. A failure may carry a code of the host's own, which
+//! programs cannot make up:
+//!
+//! ```
+//! use agent99::{
+//!     AtomCx, AtomError, AtomSet, AtomSets, Engine, HostCode, RunOptions, atom, json,
+//! };
+//! use std::sync::Arc;
+//!
+//! struct Accounts {
+//!     limit: f64,
+//! }
+//!
+//! const DECLINED: HostCode = HostCode::new("billing.declined");
+//!
+//! /// Charges the account of the user.
+//! #[atom(cost = 5)]
+//! fn charge(cx: &AtomCx, amount: f64) -> Result<f64, AtomError> {
+//!     let accounts = cx.host::<Accounts>()?;
+//!     if amount > accounts.limit {
+//!         return Err(AtomError::new("the amount is too high").with_host_code(DECLINED));
+//!     }
+//!     Ok(accounts.limit - amount)
+//! }
+//!
+//! let engine = Engine::builder()
+//!     .atoms(AtomSet::core().with(CHARGE))
+//!     .host(Arc::new(Accounts { limit: 100.0 }))
+//!     .build();
+//! let agent = engine.compile(r#"{"op": "seq", "steps": [{"op": "charge", "amount": 150}]}"#)?;
+//! let error = engine.run_sync(&agent, json!({}), RunOptions::new()).error.unwrap();
+//! assert_eq!(error.host_code, Some(DECLINED));
+//! assert_eq!(error.to_json().get("hostCode").unwrap().to_string(), r#""billing.declined""#);
+//! # Ok::<(), agent99::Diagnostics>(())
+//! ```
+//!
+//! A run can be followed step by step; [`Outcome`], [`RunError`], [`Diagnostic`],
+//! [`TraceEvent`] and [`Fuel`] have `serde::Serialize`, in the shapes of
+//! `a99 run --json`:
+//!
+//! ```
+//! # use agent99::{Engine, RunOptions, TraceEvent, json};
+//! # let engine = Engine::new();
+//! # let agent = engine.compile(r#"{"op": "seq", "steps": [{"op": "return", "value": {"a": 1}}]}"#)?;
+//! let options = RunOptions::new().trace_to(|event: &TraceEvent| {
+//!     println!("{}", serde_json::to_string(event).unwrap_or_default());
+//! });
+//! let outcome = engine.run_sync(&agent, json!({}), options);
+//! assert_eq!(serde_json::to_value(&outcome)?["result"], json!({"a": 1}));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
 //! A compiled agent can be written to an `.a99b` file and loaded without its
@@ -171,7 +227,7 @@ pub use a99_core::artifact;
 pub use a99_core::builder::{self, Builder, Operand};
 pub use a99_core::costs::CostModel;
 pub use a99_core::diag::{Diagnostic, Diagnostics, Severity};
-pub use a99_core::error::{ErrorCode, RunError};
+pub use a99_core::error::{ErrorCode, HostCode, HostCodeError, RunError};
 pub use a99_core::fuel::Fuel;
 pub use a99_core::json::Limits as ReadLimits;
 pub use a99_core::sig::{
@@ -183,13 +239,15 @@ pub use a99_core::value::{Map, Value};
 pub use a99_core::verify::{Artifact, VerifyError};
 pub use a99_core::{builtins, codes, costs, docs};
 pub use a99_macros::atom;
-pub use a99_vm::atom::{AtomBody, AtomDef, AtomError, AtomSet, DuplicateAtom, HostCall, HostReply};
+pub use a99_vm::atom::{
+    AtomBody, AtomDef, AtomError, AtomSet, DuplicateAtom, HostCall, HostReply, IntoAtom,
+};
 #[doc(hidden)]
 pub use a99_vm::typed;
 pub use a99_vm::typed::{AtomCx, AtomDecl};
 pub use a99_vm::{
-    AbortSignal, CostOverride, Equality, Executable, Limits, LinkError, OptionError, Outcome,
-    Quota, RunOptions, TraceEvent, Vm,
+    AbortSignal, CostOverride, Equality, Executable, HostState, Limits, LinkError, OptionError,
+    Outcome, Quota, RunOptions, TraceEvent, TraceSink, Vm,
 };
 pub use engine::{Agent, Engine, EngineBuilder, EnginePool, Refused};
 pub use load::{LoadError, SourceCheck};
@@ -198,10 +256,85 @@ pub use tools::{ToolCallError, ToolFilter, ToolForm, tool};
 
 /// What a program may be given: one trait each, with versions in memory or from
 /// a script, and the suites that another version proves itself with.
+///
+/// A program reaches the world by capabilities only. [`Capabilities`] is the set of
+/// those that a run is granted; each is an implementation of a trait, or an `Arc` of
+/// one that the host keeps:
+///
+/// | trait | what for | ready-made |
+/// |---|---|---|
+/// | [`Fetch`] | HTTP (`httpFetch`) | [`ScriptedFetch`] |
+/// | [`Store`] | keys, values, queries, vectors (`storeGet` and its family) | [`MemoryStore`] |
+/// | [`Embedder`] | texts as vectors | [`HashEmbedder`] |
+/// | [`Llm`] | completion of a prompt (`llmPredict`) | [`ScriptedLlm`] |
+/// | [`LlmBattery`] | chats with tools and images | [`ScriptedLlmBattery`] |
+/// | [`AgentRunner`] | sub-agents (`agentRun`) | [`FnAgentRunner`] |
+/// | [`Xml`] | reading XML | [`ScriptedXml`] |
+/// | [`Transpiler`] | source code as programs (`transpileCode`, `runCode`) | [`ScriptedTranspiler`] |
+/// | [`Dom`], [`LocalStorage`] | a document and the storage of a browser | [`MemoryDom`], [`MemoryLocalStorage`] |
+/// | [`Shell`] | a computer to run commands on | [`MemoryShell`] |
+/// | [`Procedures`] | where `storeProcedure` keeps programs | [`MemoryProcedures`] |
+/// | [`Clock`], [`Random`] | the time, and randomness | [`SystemClock`], [`FixedClock`], [`SystemRandom`], [`SeededRandom`] |
+///
+/// # A capability of your own
+///
+/// Implement the trait. What a program gave arrives as a
+/// [`Value`](crate::Value); check it, since nobody has done so before. The text of a
+/// [`CapabilityError`] is what the program is told. The future may wait; it is
+/// dropped when the time of the step's atom is over: a second, if the atom names
+/// no other ([`RunOptions::atom_timeout`](crate::RunOptions::atom_timeout) changes it
+/// for a run).
+///
+/// ```
+/// use agent99::capabilities::{Capabilities, CapabilityError, Llm, Reply, suite};
+/// use agent99::{Engine, RunOptions, Value, json};
+/// use std::sync::Arc;
+/// use std::sync::atomic::{AtomicUsize, Ordering};
+///
+/// /// Answers in capitals, and counts how often it is asked.
+/// #[derive(Default)]
+/// struct Loud {
+///     asked: AtomicUsize,
+/// }
+///
+/// impl Llm for Loud {
+///     fn predict(&self, prompt: Value, _options: Value) -> Reply<'_> {
+///         Box::pin(async move {
+///             let Some(text) = prompt.as_text() else {
+///                 return Err(CapabilityError::new("the prompt must be a text"));
+///             };
+///             self.asked.fetch_add(1, Ordering::Relaxed);
+///             Ok(text.to_string_lossy().to_uppercase().into())
+///         })
+///     }
+/// }
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+/// let model = Arc::new(Loud::default());
+/// // In a test of yours: what every implementation owes to programs.
+/// suite::llm(&*model).await?;
+///
+/// let engine = Engine::new();
+/// let agent = engine.compile(r#"{"op": "seq", "steps": [
+///     {"op": "llmPredict", "prompt": "say hello", "result": "answer"},
+///     {"op": "return", "schema": {"type": "object", "properties": {"answer": {}}}}
+/// ]}"#)?;
+/// let before = model.asked.load(Ordering::Relaxed);
+/// let granted = Capabilities::none().with_llm(model.clone());
+/// let outcome = engine.run(&agent, json!({}), RunOptions::new(), granted).await;
+/// assert_eq!(outcome.result.to_json(), json!({"answer": "SAY HELLO"}));
+/// assert_eq!(model.asked.load(Ordering::Relaxed), before + 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// What is no capability of the language, a connection to a database of yours for
+/// instance, belongs to atoms of yours: [`RunOptions::host`](crate::RunOptions::host).
 pub mod capabilities {
     pub use a99_capabilities::{
         AgentCall, AgentReply, AgentRunner, BoxFuture, Capabilities, CapabilityError, Clock,
-        DEFAULT_MODE, DEFAULT_OUTPUT_LIMIT, Dom, Embedder, Fetch, FixedClock, FnAgentRunner,
+        DEFAULT_MODE, DEFAULT_OUTPUT_LIMIT, Dom, Embedder, Fetch, FixedClock, FnAgentRunner, Grant,
         HashEmbedder, Llm, LlmBattery, LocalStorage, MAX_KEY_BYTES, MAX_TOP_K, MODE_BITS,
         MemoryDom, MemoryLocalStorage, MemoryProcedures, MemoryShell, MemoryStore, ProcedureLimits,
         ProcedureMiss, Procedures, Random, Reply, Script, ScriptError, ScriptedFetch, ScriptedLlm,

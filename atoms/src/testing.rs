@@ -86,6 +86,7 @@ impl Bench {
             args,
             context: self.context.clone(),
             grants: self.grants.clone(),
+            host: a99_vm::HostState::default(),
             locals: self.locals.clone(),
             fuel_left: Fuel::from_micro(1_000_000),
             depth: 0,

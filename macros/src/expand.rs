@@ -4,7 +4,7 @@ use crate::findings::Findings;
 use crate::model::{Atom, Calling, Cost, Output, Param, Passing};
 use crate::{names, parse, validate};
 use proc_macro2::{Span, TokenStream};
-use quote::{format_ident, quote, quote_spanned};
+use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{FnArg, ItemFn};
 
@@ -44,10 +44,46 @@ fn strip(function: &mut ItemFn) {
 }
 
 fn additions(atom: &Atom) -> TokenStream {
+    let types = input_types(atom);
     let input = input_struct(atom);
     let constant = constant(atom);
     let builder = builder(atom);
-    quote!(#input #constant #builder)
+    let undocumented = (!atom.is_documented).then(|| undocumented(atom));
+    quote!(#types #input #constant #builder #undocumented)
+}
+
+/// Asks each parameter's type whether it can be one, before a derive does in words
+/// of its own.
+fn input_types(atom: &Atom) -> TokenStream {
+    let Atom { krate, cfgs, .. } = atom;
+    let asked = atom.params.iter().map(|param| {
+        let ty = &param.ty;
+        let span = here(ty.span());
+        quote_spanned!(span=> #krate::typed::expansion::input_type::<#ty>();)
+    });
+    quote! {
+        #(#cfgs)*
+        const _: () = { #(#asked)* };
+    }
+}
+
+/// A warning, which macros have no other way to give: the use of something that is
+/// deprecated.
+fn undocumented(atom: &Atom) -> TokenStream {
+    let Atom { cfgs, op, .. } = atom;
+    let span = here(atom.ident.span());
+    let note = format!(
+        "models and people choose atoms by what is said of them: write a documentation comment \
+         above the function of `{op}`, or `docs = \"...\"`"
+    );
+    quote_spanned! {span=>
+        #(#cfgs)*
+        const _: () = {
+            #[deprecated(note = #note)]
+            const fn atom_without_documentation() {}
+            atom_without_documentation()
+        };
+    }
 }
 
 /// The place of a token of the user's, for code that is not: lints leave it
@@ -198,21 +234,36 @@ fn constant(atom: &Atom) -> TokenStream {
     }
 }
 
+/// What the function gives, which its type decides.
+fn gives(atom: &Atom) -> TokenStream {
+    let x = {
+        let krate = &atom.krate;
+        quote!(#krate::typed::expansion)
+    };
+    let span = here(atom.answer_span);
+    let ty = match &atom.returns {
+        Some(ty) => ty.to_token_stream(),
+        None => quote!(()),
+    };
+    quote_spanned! {span=> {
+        #[allow(unused_imports)]
+        use #x::{GivesResult as _, GivesValue as _};
+        (&#x::Gives::<#ty>::new()).__a99_gives()
+    }}
+}
+
 /// The function that makes the output's schema.
 fn output(atom: &Atom) -> TokenStream {
     let krate = &atom.krate;
     let span = here(atom.answer_span);
-    let schema = match (&atom.output, &atom.returns) {
-        (Output::Text(text), _) => quote!(#krate::typed::expansion::schema_from_text(#text)),
-        (Output::Type(ty), _) => {
+    let schema = match &atom.output {
+        Output::Text(text) => quote!(#krate::typed::expansion::schema_from_text(#text)),
+        Output::Type(ty) => {
             quote_spanned!(span=> #krate::typed::output_schema::<#ty>())
         }
-        (Output::Returned, None) => quote!(#krate::typed::output_schema::<()>()),
-        (Output::Returned, Some(ty)) if atom.fallible => quote_spanned! {span=>
-            #krate::typed::output_schema::<<#ty as #krate::typed::expansion::Fallible>::Ok>()
-        },
-        (Output::Returned, Some(ty)) => {
-            quote_spanned!(span=> #krate::typed::output_schema::<#ty>())
+        Output::Returned => {
+            let gives = gives(atom);
+            quote_spanned!(span=> #gives.schema())
         }
     };
     quote! {
@@ -236,12 +287,15 @@ fn code(atom: &Atom) -> (TokenStream, TokenStream) {
     });
     let name = here(ident.span());
     let call = quote_spanned!(name=> #ident(#cx #(#args),*));
-    let answer = match atom.fallible {
-        true => quote!(fallible),
-        false => quote!(plain),
-    };
+    let gives = gives(atom);
     let span = here(atom.answer_span);
-    let answer = quote_spanned!(span=> #x::#answer(__a99_answer, __a99_pace));
+    let answer = quote_spanned! {span=> {
+        #[allow(unused_imports)]
+        use #x::{FailsWithCode as _, FailsWithText as _};
+        let __a99_gives = #gives;
+        let __a99_fails = (&__a99_gives.error_type()).__a99_fails();
+        __a99_gives.reply(__a99_answer, |error| __a99_fails.error(error), __a99_pace)
+    }};
     let awaited = match atom.calling {
         Calling::Inline => {
             let code = quote! {

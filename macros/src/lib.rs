@@ -59,9 +59,27 @@ use proc_macro::TokenStream;
 /// schema; `#[atom(default = EXPRESSION)]` says what stands in for one that is
 /// missing or null, `#[atom(name = "key")]` renames its key.
 ///
-/// It gives `T`, or `Result<T, E>` with any `E: Display`, where `T` has
-/// `serde::Serialize` and `schemars::JsonSchema`. A type counts as a `Result`
-/// if that is the last part of its path.
+/// It gives `T`, or `Result<T, E>`, where `T` has `serde::Serialize` and
+/// `schemars::JsonSchema`. What counts as a `Result` is decided by the type, not by
+/// its name: aliases are `Result`s, and a struct that is called so is not. `E` turns
+/// into an `AtomError` (`impl From<E> for AtomError`), which may have a code of the
+/// host's own and advice, or it has `Display`, and then its text is kept.
+///
+/// The derives of such types come from the crates `serde` and `schemars`, which
+/// stand among your dependencies:
+///
+/// ```toml
+/// serde = { version = "1", features = ["derive"] }
+/// schemars = "1"
+/// ```
+///
+/// What belongs to the host and not to the program, such as a connection, is no
+/// parameter: `cx.host::<T>()` gives the `Arc<T>` that `RunOptions::host` or
+/// `EngineBuilder::host` was given.
+///
+/// The documentation comment is what people and models are told of the atom. One
+/// that has none, and no key `docs`, gives a warning of the compiler (as the use of
+/// something deprecated, since macros cannot warn otherwise).
 ///
 /// A plain function that takes no `cx` is called inside one instruction; it
 /// must then depend on its parameters only (`effect = "pure"`, its default),
@@ -75,8 +93,8 @@ use proc_macro::TokenStream;
 /// | `cost` | price of one execution in units of fuel: a number, or the path of a `fn(&CountWordsInput) -> f64` (an insane price counts as 1) | must be given |
 /// | `name` | the `op` that steps name | the function's name in camelCase |
 /// | `docs` | what it does, for people and models | the documentation comment |
-/// | `timeout_ms` | milliseconds that one execution may take, if it waits; 0 for no limit | 1000 |
-/// | `effect` | `"pure"` or `"io"` | `"io"` for an `async fn` or one with `cx` |
+/// | `timeout_ms` | milliseconds that one execution may take, if it waits; 0 for no limit; a run may change it (`RunOptions::atom_timeout`) | 1000: one second |
+/// | `effect` | `"pure"` or `"io"`; an `async fn` is not pure | `"io"` for an `async fn` or one with `cx` |
 /// | `output` | the type whose schema the answer must fit, or a JSON Schema as text | the function's own |
 /// | `crate` | where `agent99` is, if it has another name | `::agent99` |
 #[proc_macro_attribute]

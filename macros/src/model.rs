@@ -68,11 +68,12 @@ pub(crate) struct Atom {
     pub rust_name: String,
     pub op: String,
     pub docs: String,
+    /// Whether somebody said what it does, in whatever way.
+    pub is_documented: bool,
     pub takes_cx: bool,
     pub params: Vec<Param>,
     /// The function's type; `None` for none.
     pub returns: Option<Type>,
-    pub fallible: bool,
     pub calling: Calling,
     pub pure_effect: bool,
     pub timeout_ms: Option<u64>,

@@ -21,6 +21,13 @@ pub(crate) fn atom(attribute: Attribute, item: &ItemFn, findings: &mut Findings)
     let (takes_cx, params) = params(item, findings);
     let is_async = item.sig.asyncness.is_some();
     let pure_effect = match attribute.pure_effect {
+        Some((true, span)) if is_async => {
+            let text = "an `async fn` is not pure: it waits for something that is not among its \
+                        parameters\nhelp: leave `effect` out; or, if it never waits, leave `async` \
+                        out";
+            findings.push(syn::Error::new(span, text));
+            false
+        }
         Some((pure_effect, _)) => pure_effect,
         None => !is_async && !takes_cx,
     };
@@ -65,9 +72,10 @@ pub(crate) fn atom(attribute: Attribute, item: &ItemFn, findings: &mut Findings)
             Some(docs) => docs.value(),
             None => parse::docs(&item.attrs),
         },
+        is_documented: attribute.docs.is_some()
+            || item.attrs.iter().any(|a| a.path().is_ident("doc")),
         takes_cx,
         params,
-        fallible: returns.as_ref().is_some_and(is_result),
         returns,
         calling,
         pure_effect,
@@ -176,13 +184,22 @@ fn params(item: &ItemFn, findings: &mut Findings) -> (bool, Vec<Param>) {
             }
             FnArg::Typed(arg) => arg,
         };
-        if is_cx(&arg.ty) {
-            if index == 0 {
+        match cx(&arg.ty) {
+            Some(TakesCx::Borrowed) if index == 0 => {
                 takes_cx = true;
-            } else {
-                findings.at(&arg.ty, "`&AtomCx` can only be the first parameter");
+                continue;
             }
-            continue;
+            Some(TakesCx::Borrowed) => {
+                findings.at(&arg.ty, "`&AtomCx` can only be the first parameter");
+                continue;
+            }
+            Some(TakesCx::Otherwise) => {
+                let text = "the run is only lent to an atom\nhelp: take it by reference: \
+                            `cx: &AtomCx`";
+                findings.at(&arg.ty, text);
+                continue;
+            }
+            None => {}
         }
         if let Some(param) = param(arg, findings) {
             if params.iter().any(|other| other.key == param.key) {
@@ -264,6 +281,13 @@ fn passing(ty: &Type, findings: &mut Findings) -> Option<(Type, Passing)> {
             findings.at(ty, text);
             None
         }
+        _ if is_shared(ty) => {
+            let text = "programs give JSON, and no pointers into the host\nhelp: state of the host \
+                        is asked for: take `cx: &AtomCx` first, and `cx.host::<T>()` gives what \
+                        `RunOptions::host` or `EngineBuilder::host` was given";
+            findings.at(ty, text);
+            None
+        }
         _ => {
             let mut inner = NoBorrows { findings };
             inner.visit_type(ty);
@@ -316,16 +340,29 @@ fn last_segment(ty: &Type) -> Option<&syn::Ident> {
     }
 }
 
-fn is_cx(ty: &Type) -> bool {
+/// How a parameter takes the run.
+enum TakesCx {
+    /// As it is lent.
+    Borrowed,
+    /// In another way, which cannot be.
+    Otherwise,
+}
+
+fn cx(ty: &Type) -> Option<TakesCx> {
+    let named = |ty| last_segment(ty).is_some_and(|ident| ident == "AtomCx");
     match ty {
-        Type::Reference(reference) => {
-            reference.mutability.is_none()
-                && last_segment(&reference.elem).is_some_and(|ident| ident == "AtomCx")
+        Type::Reference(reference) if named(&reference.elem) => {
+            Some(match reference.mutability.is_none() {
+                true => TakesCx::Borrowed,
+                false => TakesCx::Otherwise,
+            })
         }
-        _ => false,
+        _ => named(ty).then_some(TakesCx::Otherwise),
     }
 }
 
-fn is_result(ty: &Type) -> bool {
-    last_segment(ty).is_some_and(|ident| ident == "Result")
+/// Whether a type is a shared pointer, by its name.
+fn is_shared(ty: &Type) -> bool {
+    last_segment(ty)
+        .is_some_and(|ident| ["Arc", "Rc", "Mutex", "RwLock"].iter().any(|n| ident == n))
 }

@@ -5,11 +5,15 @@
 //! values, asynchronous bodies get converted values and give a future. The
 //! machine knows no atom by itself; an [`AtomSet`] is what the host grants.
 
+mod error;
+
+pub use error::AtomError;
+
 use crate::convert::BoundaryLimits;
 use crate::driver::AbortSignal;
 use crate::heap::Val;
+use crate::host_state::HostState;
 use crate::native::{Cx, Fault};
-use a99_core::error::ErrorCode;
 use a99_core::fuel::Fuel;
 use a99_core::sig::{AtomSig, Signatures};
 use a99_core::text::Text;
@@ -218,6 +222,8 @@ pub struct HostCall {
     pub context: Arc<Value>,
     /// The host's grants.
     pub grants: HostGrants,
+    /// State of the host, by type.
+    pub host: HostState,
     /// State of the run.
     pub locals: Arc<Locals>,
     /// Fuel the run has left.
@@ -358,30 +364,23 @@ impl From<Value> for HostReply {
     }
 }
 
-/// Why an asynchronous atom failed.
-#[derive(Clone, Debug, PartialEq)]
-pub struct AtomError {
-    /// Stable code; [`ErrorCode::Program`] for ordinary failures.
-    pub code: ErrorCode,
-    /// The text a program sees.
-    pub message: Text,
+/// What a set takes as an atom: an [`AtomDef`], or the constant that `#[atom]`
+/// adds to a function.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no atom",
+    label = "not an atom",
+    note = "`#[atom]` adds a constant to a function, named as the function in capitals: \
+            `.with(COUNT_WORDS)` for `fn count_words`",
+    note = "an atom without `#[atom]` is an `AtomDef`"
+)]
+pub trait IntoAtom {
+    /// The atom.
+    fn into_atom(self) -> AtomDef;
 }
 
-impl AtomError {
-    /// An ordinary failure with this text.
-    pub fn new(message: impl Into<Text>) -> AtomError {
-        AtomError {
-            code: ErrorCode::Program,
-            message: message.into(),
-        }
-    }
-
-    /// A capability that the host did not grant.
-    pub fn missing(message: impl Into<Text>) -> AtomError {
-        AtomError {
-            code: ErrorCode::Capability,
-            message: message.into(),
-        }
+impl IntoAtom for AtomDef {
+    fn into_atom(self) -> AtomDef {
+        self
     }
 }
 
@@ -420,14 +419,14 @@ impl AtomSet {
     /// Adds an atom. One of the same name is replaced, which
     /// [`AtomSet::warnings`] tells; [`AtomSet::try_with`] refuses it instead.
     #[must_use]
-    pub fn with(mut self, atom: impl Into<AtomDef>) -> AtomSet {
+    pub fn with(mut self, atom: impl IntoAtom) -> AtomSet {
         self.insert(atom);
         self
     }
 
     /// Adds an atom in place; as [`AtomSet::with`].
-    pub fn insert(&mut self, atom: impl Into<AtomDef>) {
-        let mut atom = atom.into();
+    pub fn insert(&mut self, atom: impl IntoAtom) {
+        let mut atom = atom.into_atom();
         atom.sig.describe();
         let name = atom.sig.name.clone();
         let entry = Entry {
@@ -446,8 +445,8 @@ impl AtomSet {
     ///
     /// # Errors
     /// An atom of that name is there already.
-    pub fn try_with(self, atom: impl Into<AtomDef>) -> Result<AtomSet, DuplicateAtom> {
-        let atom = atom.into();
+    pub fn try_with(self, atom: impl IntoAtom) -> Result<AtomSet, DuplicateAtom> {
+        let atom = atom.into_atom();
         if self.atoms.contains_key(&atom.sig.name) {
             return Err(DuplicateAtom(atom.sig.name.into_owned()));
         }

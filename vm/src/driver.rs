@@ -11,7 +11,6 @@ use crate::native::{Host, StopReason};
 use crate::vm::{Environment, Vm};
 use a99_core::error::ErrorCode;
 use a99_core::sig::AtomTimeout;
-use a99_core::text::Text;
 use std::future::Future;
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -165,12 +164,12 @@ pub(crate) fn drive_sync(vm: &Vm, machine: &mut Machine, host: &RunHost<'_>) {
                     Poll::Ready(answer) => answer,
                     Poll::Pending => {
                         cancelled.set();
-                        Err(AtomError {
-                            code: ErrorCode::AsyncInSync,
-                            message: Text::from(format!(
+                        Err(AtomError::coded(
+                            ErrorCode::AsyncInSync,
+                            format!(
                                 "Atom '{op}' waits: run this program with the asynchronous run"
-                            )),
-                        })
+                            ),
+                        ))
                     }
                 };
                 after_wait(machine, host, Waited::Answer(answer))
@@ -255,10 +254,7 @@ async fn call(
             let message = format!(
                 "Atom '{op}' waits: run this program inside a tokio runtime whose time is enabled"
             );
-            return Waited::Answer(Err(AtomError {
-                code: ErrorCode::AsyncInSync,
-                message: Text::from(message),
-            }));
+            return Waited::Answer(Err(AtomError::coded(ErrorCode::AsyncInSync, message)));
         }
     };
     let mut sleep = pin!(sleep);
@@ -278,10 +274,10 @@ async fn call(
             if let Some(reason) = host.stop() {
                 return Poll::Ready(Waited::Stopped(reason));
             }
-            return Poll::Ready(Waited::Answer(Err(AtomError {
-                code: ErrorCode::AtomTimeout,
-                message: Text::from(format!("Atom '{op}' timed out")),
-            })));
+            return Poll::Ready(Waited::Answer(Err(AtomError::coded(
+                ErrorCode::AtomTimeout,
+                format!("Atom '{op}' timed out"),
+            ))));
         }
         Poll::Pending
     })

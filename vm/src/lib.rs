@@ -60,6 +60,7 @@ pub mod digest;
 pub mod driver;
 pub mod heap;
 mod helpers;
+mod host_state;
 pub mod json;
 pub mod link;
 pub mod machine;
@@ -72,7 +73,8 @@ pub mod typed;
 pub mod vm;
 
 pub use driver::AbortSignal;
+pub use host_state::HostState;
 pub use link::{Executable, LinkError};
 pub use options::{CostOverride, Equality, Limits, OptionError, Outcome, Quota, RunOptions};
-pub use trace::TraceEvent;
+pub use trace::{TraceEvent, TraceSink};
 pub use vm::{Environment, Pool, ProgramLoader, Vm};

@@ -9,9 +9,10 @@
 //! whose length the program chooses, so that an abort or a deadline stops it
 //! within a millisecond (D23).
 
+use crate::atom::AtomError;
 use crate::heap::{Heap, Oom, Str};
 use a99_core::costs::{COMPACTION, CostModel, Formula, READ, SHORT_TEXT, Sizes, name_units};
-use a99_core::error::ErrorCode;
+use a99_core::error::{ErrorCode, HostCode};
 
 /// Why an instruction did not finish.
 #[derive(Debug)]
@@ -48,6 +49,8 @@ impl From<Oom> for Fault {
 pub struct Thrown {
     /// Stable code.
     pub code: ErrorCode,
+    /// The host's own code, if it gave one.
+    pub host_code: Option<HostCode>,
     /// The text a program sees, WTF-8.
     pub message: Vec<u8>,
     /// A suggestion for people, never part of the message (D24).
@@ -68,6 +71,7 @@ impl Fault {
     pub fn coded(code: ErrorCode, message: impl Into<String>) -> Fault {
         Fault::Throw(Box::new(Thrown {
             code,
+            host_code: None,
             message: message.into().into_bytes(),
             help: None,
             op: None,
@@ -94,6 +98,7 @@ impl Fault {
         let message = message.into();
         Fault::Throw(Box::new(Thrown {
             code: ErrorCode::Program,
+            host_code: None,
             message,
             help: None,
             op: Some(op),
@@ -107,6 +112,30 @@ impl Fault {
             ErrorCode::Security,
             a99_core::builtins::forbidden_text(name),
         )
+    }
+}
+
+impl From<AtomError> for Fault {
+    /// What a program sees of a host's error. Codes that no program may catch are
+    /// the engine's to give, and an error without a text shows the name of its
+    /// kind.
+    #[cold]
+    fn from(error: AtomError) -> Fault {
+        let code = match error.code.is_catchable() {
+            true => error.code,
+            false => ErrorCode::Program,
+        };
+        let message = match error.message.is_empty() {
+            true => b"Error".to_vec(),
+            false => error.message.as_bytes().to_vec(),
+        };
+        Fault::Throw(Box::new(Thrown {
+            code,
+            host_code: error.host_code,
+            message,
+            help: error.help,
+            op: None,
+        }))
     }
 }
 

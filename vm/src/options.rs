@@ -4,13 +4,15 @@ use crate::atom::Grants;
 use crate::convert::BoundaryLimits;
 use crate::driver::AbortSignal;
 use crate::heap::DEFAULT_HEAP_LIMIT;
-use crate::trace::TraceEvent;
+use crate::host_state::HostState;
+use crate::trace::{TraceEvent, TraceSink};
 use a99_core::costs::CostModel;
 use a99_core::error::RunError;
 use a99_core::fuel::{Fuel, FuelError, cost_from_f64};
 use a99_core::sig::AtomTimeout;
 use a99_core::text::Text;
-use a99_core::value::Value;
+use a99_core::value::{Map, Value};
+use serde::{Serialize, Serializer};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
@@ -149,10 +151,14 @@ pub struct RunOptions {
     pub context: Arc<Value>,
     /// What the host grants.
     pub grants: Grants,
+    /// Values of the host that its atoms ask for.
+    pub host: HostState,
     /// Sizes.
     pub limits: Limits,
     /// Keep a trace.
     pub trace: bool,
+    /// Where events of the trace go as they are made.
+    pub trace_to: Option<Arc<dyn TraceSink>>,
     /// The meaning of `==`.
     pub equality: Equality,
     /// How deep this run itself is nested in sub-agents.
@@ -171,8 +177,10 @@ impl Default for RunOptions {
             timeouts: HashMap::new(),
             context: empty_context(),
             grants: None,
+            host: HostState::default(),
             limits: Limits::default(),
             trace: false,
+            trace_to: None,
             equality: Equality::Loose,
             depth: 0,
         }
@@ -304,6 +312,45 @@ impl RunOptions {
         self
     }
 
+    /// Gives every event of the trace to a sink when its step has ended, whether
+    /// or not a trace is kept besides: see [`TraceSink`]. Nothing is held back, so
+    /// a run of any length can be followed.
+    ///
+    /// ```
+    /// use a99_vm::{RunOptions, TraceEvent};
+    ///
+    /// let options = RunOptions::new().trace_to(|event: &TraceEvent| {
+    ///     println!("{} {:?} {}", event.sequence, event.pointer, event.op);
+    /// });
+    /// assert!(!options.trace);
+    /// ```
+    #[must_use]
+    pub fn trace_to(mut self, sink: impl TraceSink + 'static) -> RunOptions {
+        self.trace_to = Some(Arc::new(sink));
+        self
+    }
+
+    /// Gives the host's atoms a value that they ask for by its type
+    /// ([`AtomCx::host`](crate::typed::AtomCx::host)), in place of one of the same
+    /// type before, and of the engine's. The type may be a trait.
+    ///
+    /// ```
+    /// use a99_vm::RunOptions;
+    /// use std::sync::Arc;
+    ///
+    /// struct Account {
+    ///     number: u32,
+    /// }
+    ///
+    /// let options = RunOptions::new().host(Arc::new(Account { number: 7 }));
+    /// assert_eq!(options.host.get::<Account>().map(|a| a.number), Some(7));
+    /// ```
+    #[must_use]
+    pub fn host<T: ?Sized + Send + Sync + 'static>(mut self, value: Arc<T>) -> RunOptions {
+        self.host = self.host.with(value);
+        self
+    }
+
     /// Sets the heap ceiling in bytes.
     #[must_use]
     pub fn heap_bytes(mut self, bytes: usize) -> RunOptions {
@@ -319,7 +366,7 @@ impl RunOptions {
     }
 }
 
-/// What came of a run (D7).
+/// What came of a run (D7). Serializes as [`Outcome::to_json`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
     /// What the program returned; the error as a value if it failed;
@@ -338,11 +385,38 @@ pub struct Outcome {
 /// Outcomes and errors are returned by value through every layer: growth of
 /// them is a decision. Bytes on a 64-bit machine.
 const _: () = {
-    assert!(size_of::<Outcome>() <= 168);
-    assert!(size_of::<RunError>() <= 88);
+    assert!(size_of::<Outcome>() <= 184);
+    assert!(size_of::<RunError>() <= 104);
 };
 
+impl Serialize for Outcome {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.to_json().serialize(serializer)
+    }
+}
+
 impl Outcome {
+    /// The form for machines, that of `a99 run --json`: an object of `result`, or
+    /// of `error` ([`RunError::to_json`]) if the run failed; `fuel_used`, a number
+    /// of units; `warnings`, an array of strings; and `trace`, an array of
+    /// [`TraceEvent::to_json`], if one was kept. An `undefined` result is left out.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let mut map = Map::new();
+        match &self.error {
+            Some(error) => map.insert("error", error.to_json()),
+            None => map.insert("result", self.result.clone()),
+        };
+        map.insert("fuel_used", self.fuel_used.to_f64());
+        let warnings = self.warnings.iter().cloned().map(Value::from);
+        map.insert("warnings", Value::Array(warnings.collect()));
+        if let Some(events) = &self.trace {
+            let events = events.iter().map(TraceEvent::to_json);
+            map.insert("trace", Value::Array(events.collect()));
+        }
+        Value::Object(map)
+    }
+
     /// The first generation's style: the result, or the error.
     ///
     /// # Errors

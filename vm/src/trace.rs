@@ -4,11 +4,25 @@
 use a99_core::fuel::Fuel;
 use a99_core::text::Text;
 use a99_core::value::{Map, Value};
+use serde::{Serialize, Serializer};
 use std::collections::VecDeque;
+use std::sync::mpsc::SyncSender;
 
-/// What one step did.
+/// What one step did. Serializes as [`TraceEvent::to_json`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct TraceEvent {
+    /// The number of the event in its run, from 0, in the order in which steps
+    /// ended: those that a full trace has dropped are counted, too.
+    pub sequence: u64,
+    /// In how many steps the step lies that have not ended: 0 for the program's own
+    /// `seq`, 1 for its steps.
+    pub depth: u32,
+    /// RFC 6901 pointer to the step in its program, or to the list of steps for a
+    /// `seq` that nobody wrote; none where the program came
+    /// without its source, or an atom wrote the event.
+    pub pointer: Option<String>,
+    /// The step's index in its list of steps, from 0, if it stands in one.
+    pub index: Option<u32>,
     /// Its op.
     pub op: Text,
     /// The step as written, without `op` and `result`.
@@ -28,9 +42,34 @@ pub struct TraceEvent {
 }
 
 impl TraceEvent {
-    /// The event with the references' member names.
+    /// The event with the references' member names, and only these: `op`, `input`,
+    /// `stateDiff`, `result` and `error` where there are any, `fuelBefore` and
+    /// `fuelAfter` in units, `timestamp`.
     pub fn to_value(&self) -> Value {
         let mut map = Map::new();
+        self.write(&mut map);
+        Value::Object(map)
+    }
+
+    /// The event as an object, that of a line of `a99 run --trace`: the numbers
+    /// `sequence`, `depth` and `index` and the string `pointer`, the latter two
+    /// where there are any, and then all of [`TraceEvent::to_value`].
+    pub fn to_json(&self) -> Value {
+        let mut map = Map::new();
+        // Far below what a double counts exactly.
+        map.insert("sequence", self.sequence as f64);
+        map.insert("depth", f64::from(self.depth));
+        if let Some(pointer) = &self.pointer {
+            map.insert("pointer", pointer.as_str());
+        }
+        if let Some(index) = self.index {
+            map.insert("index", f64::from(index));
+        }
+        self.write(&mut map);
+        Value::Object(map)
+    }
+
+    fn write(&self, map: &mut Map) {
         map.insert("op", Value::String(self.op.clone()));
         map.insert("input", self.input.clone());
         map.insert("stateDiff", Value::Object(self.state_diff.clone()));
@@ -43,7 +82,42 @@ impl TraceEvent {
         map.insert("fuelBefore", Value::Number(self.fuel_before.to_f64()));
         map.insert("fuelAfter", Value::Number(self.fuel_after.to_f64()));
         map.insert("timestamp", Value::from(self.timestamp.as_str()));
-        Value::Object(map)
+    }
+}
+
+impl Serialize for TraceEvent {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.to_json().serialize(serializer)
+    }
+}
+
+/// What takes the events of a run while it goes on: a function, or the sending
+/// end of a bounded channel.
+///
+/// It is called on the run's thread, between two instructions, and its time is
+/// the run's: a sink that waits keeps the run from its deadline. One event holds
+/// values of at most [`Limits::trace_bytes`](crate::Limits::trace_bytes), and the
+/// engine keeps none of it. A sink that panics is not called again, which a
+/// warning of the run tells.
+///
+/// The events of sub-agents that run in the same machine are among them; those of
+/// runs that a capability starts are not.
+pub trait TraceSink: Send + Sync {
+    /// Takes an event.
+    fn event(&self, event: &TraceEvent);
+}
+
+impl<F: Fn(&TraceEvent) + Send + Sync> TraceSink for F {
+    fn event(&self, event: &TraceEvent) {
+        self(event);
+    }
+}
+
+/// What finds the channel full is dropped; [`TraceEvent::sequence`] shows the gap.
+impl TraceSink for SyncSender<TraceEvent> {
+    fn event(&self, event: &TraceEvent) {
+        // Neither a slow receiver nor one that is gone is the run's matter.
+        let _ = self.try_send(event.clone());
     }
 }
 
@@ -59,6 +133,7 @@ impl TraceEvent {
     pub(crate) fn held_bytes(&self) -> usize {
         let text = |text: &Text| text.len_bytes() + VALUE_BYTES;
         let mut sum = text(&self.op) + self.error.as_ref().map_or(0, text);
+        sum += self.pointer.as_ref().map_or(0, String::len);
         let mut todo = vec![&self.input, &self.result];
         let mut members = Vec::from([&self.state_diff]);
         while !(todo.is_empty() && members.is_empty()) {

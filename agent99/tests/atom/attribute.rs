@@ -36,8 +36,9 @@ pub fn move_point(
     timeout_ms = 0,
     effect = "pure"
 )]
-async fn wait(_cx: &AtomCx) {}
+fn wait(_cx: &AtomCx) {}
 
+/// Matches.
 #[atom(cost = 1, output = "{\"type\": \"string\", \"maxLength\": 3}")]
 fn r#match(r#type: &str, #[atom(name = "ifNot")] otherwise: Option<String>) -> serde_json::Value {
     match otherwise {
@@ -46,6 +47,7 @@ fn r#match(r#type: &str, #[atom(name = "ifNot")] otherwise: Option<String>) -> s
     }
 }
 
+/// Nothing.
 #[atom(cost = 1, crate = a99_vm, output = Vec<Option<Point>>, timeout_ms = 20)]
 fn nothing() -> serde_json::Value {
     json!([null])
@@ -63,7 +65,7 @@ fn names_and_documentation() {
     assert_eq!(MOVE_POINT.name, "movePoint");
     assert_eq!(MOVE_POINT.docs, "Moves a point.\n\nTwice, if asked.");
     assert_eq!((WAIT.name, WAIT.docs), ("wait-a-bit", "Waits."));
-    assert_eq!((MATCH.name, MATCH.docs), ("match", ""));
+    assert_eq!((MATCH.name, MATCH.docs), ("match", "Matches."));
     let def = AtomDef::from(MATCH);
     let Params::Named(params) = &def.sig.params else {
         panic!("named parameters")
@@ -193,6 +195,7 @@ mod inner {
     type Box = ();
     fn ok() {}
 
+    /// Adds up.
     #[agent99::atom(cost = 1)]
     pub(super) async fn shadowed(call: u8, args: u8, cx: u8) -> std::result::Result<u8, String> {
         Ok(call + args + cx)

@@ -190,21 +190,25 @@ fn promised(a: serde_json::Value) -> serde_json::Value {
     }
 }
 
+/// Not finite.
 #[atom(cost = 0)]
 fn not_finite() -> f64 {
     f64::NAN
 }
 
+/// More than a number holds.
 #[atom(cost = 0)]
 fn too_exact() -> Vec<u64> {
     vec![u64::MAX]
 }
 
+/// A number or none.
 #[atom(cost = 0)]
 fn perhaps(n: Option<u8>) -> Option<u8> {
     n
 }
 
+/// Nothing.
 #[atom(cost = 0)]
 fn nothing() {}
 

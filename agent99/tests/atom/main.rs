@@ -2,6 +2,8 @@
 
 mod attribute;
 mod calls;
+mod errors;
+mod host;
 mod sets;
 mod tool_calls;
 mod tools;

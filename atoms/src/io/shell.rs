@@ -303,10 +303,7 @@ fn failed(error: ShellError) -> AtomError {
         ShellErrorKind::Crashed | ShellErrorKind::Unavailable => ErrorCode::Capability,
         _ => ErrorCode::Program,
     };
-    AtomError {
-        code,
-        message: error.message,
-    }
+    AtomError::coded(code, error.message)
 }
 
 /// A text for the computer, which knows no lone surrogates (D36).

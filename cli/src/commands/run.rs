@@ -8,9 +8,7 @@ use crate::output;
 use crate::pretty::pretty;
 use crate::script::Script;
 use a99_core::text::escape_for_terminal;
-use agent99::{
-    AbortSignal, CostModel, Diagnostics, Map, Outcome, RunError, RunOptions, Value, codes,
-};
+use agent99::{AbortSignal, CostModel, Diagnostics, Map, Outcome, RunError, RunOptions, Value};
 use std::fs::File;
 use std::future::{Future, poll_fn};
 use std::io::{BufWriter, ErrorKind, Write};
@@ -52,8 +50,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
     }
     runtime.block_on(computer.stop());
 
-    if let (Some((name, file)), Some(events)) = (trace, &outcome.trace) {
-        let lines = events.iter().map(|event| event.to_value().to_json_string());
+    if let (Some((name, file)), Some(events)) = (trace, outcome.trace.take()) {
+        let lines = events.iter().map(|event| event.to_json().to_json_string());
         write_lines(file, lines).map_err(|error| Failure::about(&name, error))?;
     }
     if args.program.json {
@@ -211,33 +209,13 @@ fn on_interrupt(signal: AbortSignal) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The outcome as JSON: `result`, `error`, `fuel_used`, `warnings`,
-/// `diagnostics`. An `undefined` result and no error are left out.
+/// The outcome as JSON: [`Outcome::to_json`] and `diagnostics`.
 fn outcome_json(outcome: &Outcome, diagnostics: &Diagnostics) -> Value {
-    let mut map = Map::new();
-    match &outcome.error {
-        Some(error) => map.insert("error", run_error_json(error)),
-        None => map.insert("result", outcome.result.clone()),
-    };
-    map.insert("fuel_used", outcome.fuel_used.to_f64());
-    let warnings = outcome.warnings.iter().cloned().map(Value::from);
-    map.insert("warnings", Value::Array(warnings.collect()));
-    map.insert("diagnostics", diagnostics.to_json());
-    Value::Object(map)
-}
-
-fn run_error_json(error: &RunError) -> Value {
-    let mut map = Map::new();
-    codes::insert(&mut map, error.code.as_str());
-    map.insert("message", error.message.clone());
-    map.insert("op", error.op.clone());
-    if let Some(pointer) = &error.pointer {
-        map.insert("pointer", pointer.as_str());
+    let mut json = outcome.to_json();
+    if let Value::Object(map) = &mut json {
+        map.insert("diagnostics", diagnostics.to_json());
     }
-    if let Some(help) = &error.help {
-        map.insert("help", help.as_str());
-    }
-    Value::Object(map)
+    json
 }
 
 /// The outcome for people.

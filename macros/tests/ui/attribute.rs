@@ -1,5 +1,5 @@
 //! Keys and values of the attribute.
-#![allow(unused, non_snake_case)]
+#![allow(deprecated, unused, non_snake_case)]
 
 use agent99::atom;
 

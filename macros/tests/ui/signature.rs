@@ -1,5 +1,5 @@
 //! Functions that cannot be atoms, and parameters that cannot be inputs.
-#![allow(unused, non_snake_case)]
+#![allow(deprecated, unused, non_snake_case)]
 
 use agent99::{AtomCx, atom};
 
@@ -37,6 +37,18 @@ fn opaque(a: impl Clone) -> impl Clone {}
 
 #[atom(cost = 1)]
 fn late_cx(a: u8, cx: &AtomCx) {}
+
+#[atom(cost = 1)]
+fn owned_cx(cx: AtomCx) {}
+
+#[atom(cost = 1)]
+fn changed_cx(cx: &mut AtomCx) {}
+
+#[atom(cost = 1)]
+fn shared(db: std::sync::Arc<String>, lock: std::sync::Mutex<u8>) {}
+
+#[atom(cost = 1, effect = "pure")]
+async fn waits_purely(n: u8) {}
 
 #[atom(cost = 1)]
 fn step_keys(op: u8, result: u8, result_const: u8, #[atom(name = "op")] x: u8) {}

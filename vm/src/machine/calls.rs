@@ -14,7 +14,6 @@ use crate::native::{Cx, Fault, Host};
 use crate::options::RunOptions;
 use a99_core::builtins::Reads;
 use a99_core::costs::{CROSSING_RESULT, Formula};
-use a99_core::error::ErrorCode;
 use a99_core::fuel::Fuel;
 use a99_core::program::{ConstIdx, Count, FunctionIdx, Reg, SiteIdx};
 use a99_core::text::wtf8_to_string_lossy;
@@ -268,6 +267,7 @@ impl Machine {
                 args,
                 context: self.options.context.clone(),
                 grants: HostGrants(self.options.grants.clone()),
+                host: self.options.host.clone(),
                 locals: Arc::clone(&self.locals),
                 fuel_left: Fuel::from_micro(fuel.max(0)),
                 depth: self.options.depth + frame.agent_depth,
@@ -326,22 +326,13 @@ impl Machine {
         }
         let reply = match answer {
             Ok(reply) => reply,
-            Err(AtomError { code, message }) => {
-                let code = if code.is_catchable() {
-                    code
-                } else {
-                    ErrorCode::Program
-                };
+            Err(error) => {
                 // The host's text crosses the boundary like its values, before
                 // anything copies it.
                 let mut cx = super::cx(&mut self.heap, &mut self.meter, host);
                 let limits = &self.options.limits.boundary;
-                let fault = match convert::check_text(&mut cx, message.as_bytes(), limits) {
-                    // An error without a text shows the name of its kind.
-                    Ok(()) if message.is_empty() => super::thrown(code, b"Error"),
-                    Ok(()) => super::thrown(code, message.as_bytes()),
-                    Err(refused) => refused,
-                };
+                let checked = convert::check_text(&mut cx, error.message.as_bytes(), limits);
+                let fault = checked.err().unwrap_or_else(|| error.into());
                 self.raise(fault, host);
                 return None;
             }

@@ -67,6 +67,7 @@ impl Machine {
             Fault::Throw(thrown) => {
                 let Thrown {
                     code,
+                    host_code,
                     mut message,
                     help,
                     op,
@@ -87,6 +88,7 @@ impl Machine {
                     message
                 };
                 let mut error = self.located(code, message, op);
+                error.host_code = host_code;
                 error.help = help;
                 self.unwind(error, host);
             }
@@ -195,7 +197,9 @@ impl Machine {
                 FrameKind::Agent if error.code.is_catchable() => {
                     // The caller sees a failure of its own step.
                     let message = error.message.as_bytes().to_vec();
+                    let host_code = error.host_code;
                     error = self.located(error.code, message, None);
+                    error.host_code = host_code;
                     first = true;
                 }
                 FrameKind::Code => first = true,

@@ -448,7 +448,7 @@ impl Machine {
         let trace = self
             .tracer
             .take()
-            .map(|tracer| tracer.into_events(&mut warnings));
+            .and_then(|tracer| tracer.into_events(&mut warnings));
         let fuel_used = Fuel::from_micro(self.budget.saturating_sub(self.meter.fuel));
         self.reset();
         Outcome {
@@ -501,6 +501,7 @@ fn cx<'a>(heap: &'a mut Heap, meter: &'a mut Meter, host: &'a dyn Host) -> Cx<'a
 fn thrown(code: a99_core::error::ErrorCode, message: impl Into<Vec<u8>>) -> Fault {
     Fault::Throw(Box::new(Thrown {
         code,
+        host_code: None,
         message: message.into(),
         help: None,
         op: None,

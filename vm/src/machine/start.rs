@@ -76,12 +76,10 @@ impl Machine {
             Some(locals) => locals.reset(),
             None => self.locals = Arc::default(),
         }
-        self.locals.set_logging(options.trace);
+        self.tracer = super::Tracer::of(&options);
+        self.locals.set_logging(self.tracer.is_some());
         self.locals_counted = 0;
         self.rules = super::PriceRules::new(&options);
-        self.tracer = options
-            .trace
-            .then(|| Box::new(super::Tracer::new(options.limits.trace_bytes)));
         self.waiting = None;
         self.outcome = None;
         self.retried = None;

@@ -9,11 +9,14 @@ use crate::convert::{BoundaryLimits, Copies};
 use crate::heap::{Val, Visit};
 use crate::link::Executable;
 use crate::native::{Host, StopReason};
-use crate::trace::{TraceEvent, TraceLog};
+use crate::options::RunOptions;
+use crate::trace::{TraceEvent, TraceLog, TraceSink};
 use a99_core::fuel::Fuel;
 use a99_core::program::{ConstIdx, Function, Location, Op, Program, Step};
 use a99_core::text::Text;
 use a99_core::value::{Map, Value};
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// A step that was entered and not left.
@@ -24,10 +27,24 @@ struct OpenStep {
     vars: Vec<Val>,
 }
 
+/// Where events go besides the log.
+struct Stream(Arc<dyn TraceSink>);
+
+impl fmt::Debug for Stream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Stream")
+    }
+}
+
 /// The trace of a run under construction.
 #[derive(Debug)]
 pub(super) struct Tracer {
-    log: TraceLog,
+    /// The events that the outcome has, if it is to have them.
+    log: Option<TraceLog>,
+    stream: Option<Stream>,
+    /// The sink panicked.
+    broken: bool,
+    sequence: u64,
     counted: usize,
     open: Vec<OpenStep>,
     /// For each frame how many steps were open below it.
@@ -37,13 +54,34 @@ pub(super) struct Tracer {
 }
 
 impl Tracer {
-    pub(crate) fn new(limit: usize) -> Tracer {
-        Tracer {
-            log: TraceLog::new(limit),
-            counted: 0,
-            open: Vec::new(),
-            frames: Vec::new(),
-            silent: false,
+    /// That of a run with these options, if it has one.
+    pub(crate) fn of(options: &RunOptions) -> Option<Box<Tracer>> {
+        let stream = options.trace_to.clone().map(Stream);
+        (options.trace || stream.is_some()).then(|| {
+            Box::new(Tracer {
+                log: options
+                    .trace
+                    .then(|| TraceLog::new(options.limits.trace_bytes)),
+                stream,
+                broken: false,
+                sequence: 0,
+                counted: 0,
+                open: Vec::new(),
+                frames: Vec::new(),
+                silent: false,
+            })
+        })
+    }
+
+    /// Numbers an event and sends it out; host code may do anything there.
+    fn send(&mut self, event: &mut TraceEvent) {
+        event.sequence = self.sequence;
+        self.sequence += 1;
+        if let Some(Stream(sink)) = &self.stream
+            && catch_unwind(AssertUnwindSafe(|| sink.event(event))).is_err()
+        {
+            self.stream = None;
+            self.broken = true;
         }
     }
 
@@ -58,15 +96,26 @@ impl Tracer {
             .try_for_each(visit)
     }
 
-    pub(crate) fn into_events(self, warnings: &mut Vec<Text>) -> Vec<TraceEvent> {
-        if self.log.dropped() > 0 {
-            let n = self.log.dropped();
+    /// The events, if they were kept.
+    pub(crate) fn into_events(self, warnings: &mut Vec<Text>) -> Option<Vec<TraceEvent>> {
+        if self.broken {
+            let text = "trace: its sink panicked and was not called again";
+            warnings.push(Text::from(text));
+        }
+        let log = self.log?;
+        if log.dropped() > 0 {
+            let n = log.dropped();
             warnings.push(Text::from(format!(
                 "trace: the first {n} events were dropped to stay within the limit"
             )));
         }
-        self.log.into_events()
+        Some(log.into_events())
     }
+}
+
+/// The index that a pointer ends with.
+fn index_of(pointer: &str) -> Option<u32> {
+    pointer.rsplit('/').next()?.parse().ok()
 }
 
 /// A step's input as the trace and cost functions see it: the step without
@@ -186,7 +235,12 @@ impl Machine {
         for (op, value) in self.locals.take_log() {
             let mut input = Map::new();
             input.insert("message", value.clone());
+            let depth = self.tracer.as_ref().map_or(0, |tracer| tracer.open.len());
             let event = TraceEvent {
+                sequence: 0,
+                depth: depth as u32,
+                pointer: None,
+                index: None,
                 op: Text::from(op),
                 input: Value::Object(input),
                 state_diff: Map::new(),
@@ -200,13 +254,17 @@ impl Machine {
         }
     }
 
-    fn record(&mut self, event: TraceEvent) {
+    fn record(&mut self, mut event: TraceEvent) {
         let size = event.held_bytes();
         self.meter.did(size);
         let Some(tracer) = &mut self.tracer else {
             return;
         };
-        let now = tracer.log.push(event, size);
+        tracer.send(&mut event);
+        let Some(log) = &mut tracer.log else {
+            return;
+        };
+        let now = log.push(event, size);
         // The log has a limit of its own; what it holds counts as held by the
         // run, and a run that is full already fails at its next allocation.
         let before = std::mem::replace(&mut tracer.counted, now);
@@ -266,7 +324,13 @@ impl Machine {
         }
         let result = returned.map_or(Value::Undefined, show);
         drop(copies);
+        let pointer = program.source.pointer(step.node);
+        let depth = self.tracer.as_ref().map_or(0, |tracer| tracer.open.len());
         let event = TraceEvent {
+            sequence: 0,
+            depth: depth as u32,
+            index: pointer.as_deref().and_then(index_of),
+            pointer,
             op: Text::from_wtf8(program.text(program.ops[step.op as usize].name).to_vec()),
             input: step_input(program, step),
             state_diff,

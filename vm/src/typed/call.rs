@@ -3,7 +3,6 @@
 
 use super::cx::AtomCx;
 use super::decode::{Key, from_args_in};
-use super::encode::to_value_in;
 use super::mismatch::{Mismatch, describe};
 use super::pace::{self, Pace};
 use super::schema::checkable;
@@ -16,10 +15,8 @@ use crate::schema::check_host;
 use a99_core::costs::CostModel;
 use a99_core::schema::{Schema, SchemaError};
 use a99_core::value::Value;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
-use std::fmt::Display;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;
@@ -43,58 +40,26 @@ pub type Reply = Result<Value, Failure>;
 pub enum Failure {
     /// The arguments do not fit; the function was not called.
     Input(Mismatch),
-    /// The function failed with this text.
-    Failed(String),
+    /// The function failed with this error.
+    Failed(Box<AtomError>),
     /// What the function gave does not fit.
     Output(Mismatch),
 }
 
 impl Failure {
-    /// The text a program sees (D46 for outputs).
-    fn message(&self, op: &str) -> String {
+    /// The error of the atom `op`, with the text that a program sees (D46 for
+    /// outputs).
+    fn into_error(self, op: &str) -> AtomError {
         match self {
-            Failure::Input(mismatch) => format!("Input validation failed for '{op}': {mismatch}"),
-            // An error without a text shows the name of its kind.
-            Failure::Failed(text) if text.is_empty() => "Error".to_owned(),
-            Failure::Failed(text) => text.clone(),
+            Failure::Failed(error) => *error,
+            Failure::Input(mismatch) => {
+                AtomError::new(format!("Input validation failed for '{op}': {mismatch}"))
+            }
             Failure::Output(mismatch) => {
-                format!("Output validation failed for '{op}': {mismatch}")
+                AtomError::new(format!("Output validation failed for '{op}': {mismatch}"))
             }
         }
     }
-}
-
-/// The answer of a function that cannot fail.
-///
-/// # Errors
-/// What the language has no value for.
-pub fn plain<T: Serialize>(value: T, pace: &Pace<'_>) -> Reply {
-    to_value_in(&value, pace).map_err(Failure::Output)
-}
-
-/// The answer of a function that may fail.
-///
-/// # Errors
-/// The function's error as text; what the language has no value for.
-pub fn fallible<T: Serialize, E: Display>(result: Result<T, E>, pace: &Pace<'_>) -> Reply {
-    match result {
-        Ok(value) => plain(value, pace),
-        Err(error) => Err(Failure::Failed(error.to_string())),
-    }
-}
-
-/// The `Result` of a function that may fail, whatever alias it is written by.
-#[diagnostic::on_unimplemented(
-    message = "the answer of this atom is named `Result` but is none",
-    label = "not a `core::result::Result`"
-)]
-pub trait Fallible {
-    /// What it gives when it does not fail.
-    type Ok;
-}
-
-impl<T, E> Fallible for Result<T, E> {
-    type Ok = T;
 }
 
 /// An atom's name and declared output, whose schema is made at its first use.
@@ -134,16 +99,16 @@ impl Declared {
         Ok(failure)
     }
 
-    fn fault(&self, failure: &Failure) -> Fault {
-        Fault::throw(failure.message(self.op))
+    fn fault(&self, failure: Failure) -> Fault {
+        failure.into_error(self.op).into()
     }
 
     fn late(&self) -> AtomError {
         AtomError::new(format!("Atom '{}' timed out", self.op))
     }
 
-    fn error(&self, failure: &Failure) -> AtomError {
-        AtomError::new(failure.message(self.op))
+    fn error(&self, failure: Failure) -> AtomError {
+        failure.into_error(self.op)
     }
 }
 
@@ -180,13 +145,13 @@ pub fn inline<I: Input>(
 ) -> Result<Val, Fault> {
     let mut copies = Copies::paid(cx);
     let input = read::<I>(&mut copies, args, scope.limits)?;
-    let input = input.map_err(|e| declared.fault(&Failure::Input(e)))?;
+    let input = input.map_err(|e| declared.fault(Failure::Input(e)))?;
     let reply = pace::within(&mut copies, |pace| {
         catch_unwind(AssertUnwindSafe(|| body(input, pace)))
-            .unwrap_or_else(|_| Err(Failure::Failed(PANICKED.to_owned())))
+            .unwrap_or_else(|_| Err(Failure::Failed(Box::new(AtomError::new(PANICKED)))))
     })?;
     let reply = declared.output(&mut copies, reply)?;
-    let value = reply.map_err(|e| declared.fault(&e))?;
+    let value = reply.map_err(|e| declared.fault(e))?;
     let made = convert::from_answer(&mut copies, &value, scope.limits);
     copies.discard(vec![value])?;
     made
@@ -239,7 +204,7 @@ pub fn begin<I: Input>(
     let wanted = pace::discard(watch, args);
     match input {
         Some(Ok(input)) if wanted => Ok((cx, input)),
-        Some(Err(error)) if wanted => Err(declared.error(&Failure::Input(error))),
+        Some(Err(error)) if wanted => Err(declared.error(Failure::Input(error))),
         _ => Err(declared.late()),
     }
 }
@@ -294,7 +259,7 @@ pub fn finish(
     let mut meter = Meter::new(i64::MAX, CostModel::Flat);
     let mut cx = Cx::new(&mut heap, &mut meter, watch);
     match declared.output(&mut cx, reply) {
-        Ok(reply) => Ok(HostReply::from(reply.map_err(|e| declared.error(&e))?)),
+        Ok(reply) => Ok(HostReply::from(reply.map_err(|e| declared.error(e))?)),
         Err(_) => {
             release(heap);
             Err(declared.late())

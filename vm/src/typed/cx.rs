@@ -1,10 +1,11 @@
 //! What a host function may know of the run that calls it.
 
-use crate::atom::{Cancelled, HostCall};
+use crate::atom::{AtomError, Cancelled, HostCall};
 use a99_core::fuel::Fuel;
 use a99_core::text::Text;
 use a99_core::value::Value;
-use std::any::Any;
+use std::any::{Any, type_name};
+use std::sync::Arc;
 use std::time::Instant;
 
 /// The run, as a function sees it that takes `cx: &AtomCx` first.
@@ -36,6 +37,26 @@ impl AtomCx {
     /// `Capabilities`.
     pub fn grants<T: Any>(&self) -> Option<&T> {
         self.call.grants.0.as_deref()?.downcast_ref()
+    }
+
+    /// The host's value of type `T` for this run or, if it has none, for the
+    /// engine ([`RunOptions::host`](crate::RunOptions::host)).
+    ///
+    /// # Errors
+    /// There is none: an error for the run (`capability.missing`), whose help
+    /// names the type. Programs do not see the type.
+    pub fn host<T: ?Sized + Send + Sync + 'static>(&self) -> Result<Arc<T>, AtomError> {
+        self.call.host.get().ok_or_else(|| {
+            let name = type_name::<T>();
+            AtomError::missing(format!(
+                "Atom '{}' needs state that its host did not give",
+                self.call.op
+            ))
+            .with_help(format!(
+                "give an `Arc<{name}>` to the run (`RunOptions::host`) or to the engine \
+                 (`EngineBuilder::host`)"
+            ))
+        })
     }
 
     /// Fuel the run had left when the function was called.

@@ -2,7 +2,7 @@
 
 use super::decode::Key;
 use super::strict::strict;
-use crate::atom::{AsyncFn, AtomBody, AtomDef, CostFn, NativeFn};
+use crate::atom::{AsyncFn, AtomBody, AtomDef, CostFn, IntoAtom, NativeFn};
 use a99_core::costs::MICRO;
 use a99_core::sig::{AtomSig, AtomTimeout, BaseCost, Binding, Effect, Param, Params};
 use serde_json::Value as Json;
@@ -130,6 +130,18 @@ impl From<AtomDecl> for AtomDef {
 impl From<&AtomDecl> for AtomDef {
     fn from(decl: &AtomDecl) -> AtomDef {
         decl.def()
+    }
+}
+
+impl IntoAtom for AtomDecl {
+    fn into_atom(self) -> AtomDef {
+        self.def()
+    }
+}
+
+impl IntoAtom for &AtomDecl {
+    fn into_atom(self) -> AtomDef {
+        self.def()
     }
 }
 

@@ -15,6 +15,7 @@ mod cx;
 mod decl;
 mod decode;
 mod encode;
+mod gives;
 mod mismatch;
 mod pace;
 mod schema;
@@ -34,8 +35,9 @@ pub use strict::strict;
 /// What the expansion of `#[atom]` names. No promise is made about it.
 #[doc(hidden)]
 pub mod expansion {
-    pub use super::call::{
-        CallWatch, Fallible, begin, fallible, finish, inline, plain, price, sendable,
+    pub use super::call::{CallWatch, begin, finish, inline, price, sendable};
+    pub use super::gives::{
+        FailsWithCode, FailsWithText, Gives, GivesResult, GivesValue, input_type,
     };
     pub use super::pace::Pace;
     pub use crate::atom::{AtomError, BoxFuture, HostCall, HostReply, Scope};

@@ -1,0 +1,89 @@
+//! Errors of atoms that the host answers.
+
+use a99_core::error::{ErrorCode, HostCode};
+use a99_core::text::Text;
+use std::fmt;
+
+/// Why an asynchronous atom failed.
+///
+/// A function under `#[atom]` may fail with it, or with any type that turns into
+/// it: then the run's error has its codes and its help. Of other errors only the
+/// text is kept.
+///
+/// ```
+/// use a99_core::error::HostCode;
+/// use a99_vm::atom::AtomError;
+///
+/// const DECLINED: HostCode = HostCode::new("billing.declined");
+///
+/// let error = AtomError::new("the card was declined").with_host_code(DECLINED);
+/// assert_eq!(error.to_string(), "the card was declined");
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct AtomError {
+    /// Stable code; [`ErrorCode::Program`] for ordinary failures.
+    pub code: ErrorCode,
+    /// A stable code of the host's own, for itself: programs do not see it.
+    pub host_code: Option<HostCode>,
+    /// The text a program sees.
+    pub message: Text,
+    /// A suggestion for people; programs do not see it.
+    pub help: Option<String>,
+}
+
+impl AtomError {
+    /// An ordinary failure with this text.
+    pub fn new(message: impl Into<Text>) -> AtomError {
+        AtomError::coded(ErrorCode::Program, message)
+    }
+
+    /// A capability that the host did not grant.
+    pub fn missing(message: impl Into<Text>) -> AtomError {
+        AtomError::coded(ErrorCode::Capability, message)
+    }
+
+    /// A failure with this code of the engine. One that a program may not catch
+    /// ([`ErrorCode::is_catchable`]) becomes an ordinary one.
+    pub fn coded(code: ErrorCode, message: impl Into<Text>) -> AtomError {
+        AtomError {
+            code,
+            host_code: None,
+            message: message.into(),
+            help: None,
+        }
+    }
+
+    /// The failure with a code of the host's own.
+    #[must_use]
+    pub fn with_host_code(mut self, code: HostCode) -> AtomError {
+        self.host_code = Some(code);
+        self
+    }
+
+    /// The failure with a suggestion for people.
+    #[must_use]
+    pub fn with_help(mut self, help: impl Into<String>) -> AtomError {
+        self.help = Some(help.into());
+        self
+    }
+}
+
+impl fmt::Display for AtomError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message.to_string_lossy())
+    }
+}
+
+impl std::error::Error for AtomError {}
+
+impl From<String> for AtomError {
+    fn from(message: String) -> AtomError {
+        AtomError::new(message)
+    }
+}
+
+impl From<&str> for AtomError {
+    fn from(message: &str) -> AtomError {
+        AtomError::new(message)
+    }
+}
