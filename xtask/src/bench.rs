@@ -127,7 +127,7 @@ fn read_counts(path: &str) -> Result<Value, Failed> {
     serde_json::from_str(&text).map_err(|error| failed(path, error))
 }
 
-/// Builds the program that does the work, as users build theirs.
+/// Builds the program that does the work, as benchmarks are built.
 fn build() -> Result<PathBuf, Failed> {
     let mut build = cargo("build");
     build.args(["--quiet", "--profile", "bench", "-p", "a99-benches"]);

@@ -51,14 +51,14 @@ Usage: cargo xtask TASK
                              the baseline (benches/results/instructions.json)
   mutate [--count N] [--seed S] [--jobs N]
                              change artifacts at random and run what is accepted
-                             (release build; a million mutants by default)
+                             (bench profile; a million mutants by default)
   rates [--quick] [--json] [--record] [FILTER]
                              CPU time for each unit of fuel, over all atoms,
-                             builtins and forms (release build); fails above the
+                             builtins and forms (bench profile); fails above the
                              bound, and for what nothing measures
   stops [FILTER]             CPU time from a deadline, an abort or the end of the
                              fuel to the end of the run, in every long operation
-                             (release build); fails above a millisecond
+                             (bench profile); fails above a millisecond
   guest [--locked | --update] [--json]
                              build the image of the sandbox (Debian, apt); with the
                              locked versions only, or locking the current ones

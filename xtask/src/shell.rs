@@ -39,10 +39,10 @@ pub(crate) fn run(command: &mut Command) -> Result<(), Failed> {
     }
 }
 
-/// Builds a program of the workspace as users build theirs, and runs it.
+/// Builds a program of the workspace as benchmarks are built, and runs it.
 pub(crate) fn run_program(package: &str, name: &str, args: &[&str]) -> Result<(), Failed> {
     let mut program = cargo("run");
-    program.args(["--quiet", "--release", "--package", package]);
+    program.args(["--quiet", "--profile", "bench", "--package", package]);
     program.args(["--bin", name, "--"]).args(args);
     // The program's own last line says what failed.
     run(&mut program).map_err(|_| Failed(String::new()))

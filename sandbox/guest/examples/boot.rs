@@ -1,6 +1,6 @@
 //! Boots a kernel with an initial file system; this terminal is its console.
 //!
-//! `cargo run --release -p a99-guest --example boot -- IMAGE CPIO [CMDLINE]`
+//! `cargo run --profile bench -p a99-guest --example boot -- IMAGE CPIO [CMDLINE]`
 //!
 //! Ends when the guest turns itself off, or when standard input ends and the
 //! guest has nothing to do. At the end it tells how fast the guest ran, on

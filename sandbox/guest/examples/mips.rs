@@ -1,6 +1,6 @@
 //! How fast the interpreter runs bare loops, in million instructions a second.
 //!
-//! `cargo run --release -p a99-guest --example mips`; runs as WebAssembly too.
+//! `cargo run --profile bench -p a99-guest --example mips`; runs as WebAssembly too.
 //! Each figure is the best of several runs, since other work on the machine
 //! only ever makes them slower.
 

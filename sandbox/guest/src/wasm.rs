@@ -1,7 +1,7 @@
 //! Reactor, the machine as a WebAssembly module: what the embedder calls, and what it
 //! must provide.
 //!
-//! Built as a `cdylib`: `cargo rustc -p a99-guest --lib --release --target
+//! Built as a `cdylib`: `cargo rustc -p a99-guest --lib --profile emulator --target
 //! wasm32-wasip1 --crate-type cdylib`. One module instance is
 //! one machine. No export blocks; between two calls of [`run`] the embedder
 //! fills and drains the channels in place, in linear memory. The life of a

@@ -66,14 +66,15 @@ pub static EMULATOR: Recipe = Recipe {
         "-p",
         "a99-guest",
         "--lib",
-        "--release",
+        "--profile",
+        "emulator",
         "--crate-type",
         "cdylib",
     ],
     // The embedder adds translated code to the function table.
     flags: "-Clink-arg=--export-table -Clink-arg=--growable-table",
     linker: None,
-    made: "release/a99_guest.wasm",
+    made: "emulator/a99_guest.wasm",
     result: "emulator.wasm",
 };
 
