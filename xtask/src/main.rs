@@ -33,7 +33,7 @@ Usage: cargo xtask TASK
                              all tests; what a contributor runs before a change.
                              Every stage is run, with its time and what it counted
   slow                       dependencies, features, documentation without warnings,
-                             QEMU beside the guest's hart; the sandbox: its image
+                             code of pages for Node and Python, QEMU beside the guest's hart; the sandbox: its image
                              and all tests with it (Debian, apt)
   ci                         test, then slow
   tidy                       only the layering rules and those of the tree
