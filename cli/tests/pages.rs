@@ -3,7 +3,8 @@
 //!
 //! In a block `console`, what follows `$ ` is a command, and below it stands what it
 //! prints, messages first; `...` is any end of a line, and alone on a line any
-//! lines. The fuel used is printed by every run, and left out by most pages.
+//! lines. The fuel used is printed by every run, and left out by most pages. Commands
+//! run in a folder that has the named files of the page, and see `examples`.
 
 #[allow(dead_code, reason = "the test kit has other tests of pages")]
 #[path = "../../tests/src/pages.rs"]
@@ -101,6 +102,12 @@ fn difference(command: &Typed, folder: &Path) -> Option<String> {
     let mut path = built.parent().expect("a folder").as_os_str().to_owned();
     path.push(":");
     path.push(std::env::var_os("PATH").unwrap_or_default());
+    let examples = format!("{}/../examples/", env!("CARGO_MANIFEST_DIR"));
+    let args = args.iter().map(|arg| match arg.strip_prefix('@') {
+        Some(rest) if rest.starts_with("examples/") => arg.replacen("examples/", &examples, 1),
+        None if arg.starts_with("examples/") => arg.replacen("examples/", &examples, 1),
+        _ => arg.clone(),
+    });
     let done = Command::new(program)
         .args(args)
         .current_dir(folder)
