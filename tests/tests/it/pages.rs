@@ -262,6 +262,11 @@ impl Granted {
                 let store = set.store.as_ref()?;
                 wait.block_on(store.vector_search(next(), next(), next(), next()))
             }
+            "store.createCollection" => {
+                let store = set.store.as_ref()?;
+                wait.block_on(store.create_collection(next(), next(), next()))
+            }
+            "store.vectorAdd" => wait.block_on(set.store.as_ref()?.vector_add(next(), next())),
             _ => return None,
         })
     }
@@ -282,6 +287,8 @@ impl OracleHost for Granted {
             "store.get" => store(StoreMethod::Get),
             "store.set" => store(StoreMethod::Set),
             "store.vectorSearch" => store(StoreMethod::VectorSearch),
+            "store.createCollection" => store(StoreMethod::CreateCollection),
+            "store.vectorAdd" => store(StoreMethod::VectorAdd),
             _ => false,
         }
     }
