@@ -490,6 +490,7 @@ impl ProgramLoader for Loader {
             outer: outer.to_vec(),
             max_code: Some(most.min(room / CODE_BYTES)),
             lint: false,
+            check_literals: false,
             ..self.options.clone()
         };
         let document = Document::from_value_watched(program, stop)

@@ -78,6 +78,9 @@ pub struct CompileOptions {
     /// Whether to look for what an accepted program most likely gets wrong: more
     /// warnings, for more time.
     pub lint: bool,
+    /// Whether to ask atoms of the host if they take the literals that programs give
+    /// them; what they do not take is warned of.
+    pub check_literals: bool,
 }
 
 impl Default for CompileOptions {
@@ -89,6 +92,7 @@ impl Default for CompileOptions {
             outer: Vec::new(),
             max_code: None,
             lint: false,
+            check_literals: true,
         }
     }
 }

@@ -4,8 +4,10 @@
 //! costs before its body runs; the code behind it is the VM's business.
 
 mod input;
+mod literal;
 
 pub use input::{AtomInput, AtomInputs, JsonKinds};
+pub use literal::{LiteralCheck, LiteralFault};
 
 use crate::builtins::Reads;
 use crate::costs::{self, CostModel, FREE, Formula};
@@ -213,6 +215,8 @@ pub struct AtomSig {
     /// bound to. If none are given, they follow from the schema when a set takes
     /// the atom ([`AtomSig::describe`]).
     pub inputs: AtomInputs,
+    /// Judges literals that programs give as its inputs, where it can.
+    pub literals: Option<LiteralCheck>,
     /// JSON Schema of the output, as JSON text; empty for "anything".
     pub output_schema: Cow<'static, str>,
     /// Whether it talks to the world.
@@ -275,6 +279,7 @@ impl AtomSig {
             params: Params::Open,
             input_schema: Cow::Borrowed("{}"),
             inputs: AtomInputs::NONE,
+            literals: None,
             output_schema: Cow::Borrowed(""),
             effect: Effect::Pure,
             form: None,

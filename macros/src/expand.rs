@@ -201,6 +201,7 @@ fn constant(atom: &Atom) -> TokenStream {
     let output = output(atom);
     let (code, body) = code(atom);
     let (price, cost) = price(atom);
+    let literal = literal(atom);
     let effect = match atom.pure_effect {
         true => quote!(Pure),
         false => quote!(Io),
@@ -219,6 +220,7 @@ fn constant(atom: &Atom) -> TokenStream {
                 #krate::typed::Declared::new(#op, __a99_output);
             #code
             #price
+            #literal
             #krate::typed::AtomDecl {
                 name: #op,
                 docs: #docs,
@@ -228,6 +230,7 @@ fn constant(atom: &Atom) -> TokenStream {
                 effect: #krate::typed::expansion::Effect::#effect,
                 cost: #cost,
                 timeout: #krate::typed::expansion::AtomTimeout::#timeout,
+                literal: #krate::typed::expansion::LiteralCheck::new(__a99_literal),
                 body: #body,
             }
         };
@@ -328,6 +331,30 @@ fn code(atom: &Atom) -> (TokenStream, TokenStream) {
         }
     };
     (code, quote!(#krate::typed::Body::Call(__a99_call)))
+}
+
+/// The function that reads a literal as one of the inputs.
+fn literal(atom: &Atom) -> TokenStream {
+    let x = {
+        let krate = &atom.krate;
+        quote!(#krate::typed::expansion)
+    };
+    let arms = atom.params.iter().enumerate().map(|(index, param)| {
+        let (ty, has_default) = (&param.ty, param.default.is_some());
+        quote!(#index => #x::literal::<#ty>(value, #has_default),)
+    });
+    quote! {
+        #[allow(unused_variables)]
+        fn __a99_literal(
+            at: usize,
+            value: &#x::Value,
+        ) -> ::core::result::Result<(), #x::LiteralFault> {
+            match at {
+                #(#arms)*
+                _ => ::core::result::Result::Ok(()),
+            }
+        }
+    }
 }
 
 /// The function that computes the price, if it is dynamic, and the price.

@@ -59,6 +59,10 @@ use proc_macro::TokenStream;
 /// schema; `#[atom(default = EXPRESSION)]` says what stands in for one that is
 /// missing or null, `#[atom(name = "key")]` renames its key.
 ///
+/// A program's literals are read when it is compiled, too: one that no run could
+/// read gives the warning `lint.wrong_literal`. Reading must not do anything else,
+/// then.
+///
 /// It gives `T`, or `Result<T, E>`, where `T` has `serde::Serialize` and
 /// `schemars::JsonSchema`. What counts as a `Result` is decided by the type, not by
 /// its name: aliases are `Result`s, and a struct that is called so is not. `E` turns

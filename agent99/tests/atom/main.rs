@@ -4,6 +4,7 @@ mod attribute;
 mod calls;
 mod errors;
 mod host;
+mod literals;
 mod sets;
 mod tool_calls;
 mod tools;

@@ -9,6 +9,7 @@ mod cond;
 mod exprs;
 mod flow;
 mod guards;
+mod host_literals;
 mod inline;
 mod lint;
 mod literal;
@@ -80,6 +81,8 @@ pub(crate) struct Shared<'a> {
     pub diags: Findings,
     /// The lint pass, if it is wanted.
     lint: Option<lint::Lint<'a>>,
+    /// Literals that a host's atom does not take.
+    wrong_literals: HashSet<NodeId>,
     /// Names that misspelt ones may still be compared with.
     comparisons: usize,
     /// Names that were refused already, by place and length.
@@ -209,6 +212,7 @@ pub(crate) fn program(
         schemas: Vec::new(),
         diags: Findings::default(),
         lint: options.lint.then(|| lint::Lint::of(doc)),
+        wrong_literals: HashSet::new(),
         comparisons: MAX_COMPARISONS,
         refused: HashSet::new(),
         helpers: HashMap::new(),

@@ -105,6 +105,7 @@ impl<'a> Lower<'_, 'a> {
             self.throw(&format!("Unknown Atom: {op}"));
             return false;
         };
+        self.check_literals(step, &op, sig);
         self.lint_step(step, &op);
         let Some(form) = sig.form else {
             self.atom_step(step, &op);

@@ -78,6 +78,8 @@ code_table! {
     WRONG_KIND = "lint.wrong_kind" help "write a value of the kind that the input takes";
     /// A text is none of the few that the input takes.
     WRONG_VALUE = "lint.wrong_value" help "use one of the values that the message lists";
+    /// A literal that the host's atom cannot read as the type of its input.
+    WRONG_LITERAL = "lint.wrong_literal" help "write a value that the atom takes";
     /// The value of a step that does nothing else is bound to no name.
     DROPPED_RESULT = "lint.dropped_result" help "add a `result`, or remove the step";
     /// A name that no step binds and no argument or builtin has.

@@ -2,7 +2,7 @@
 //! where nothing is.
 
 use a99_core::diag::Diagnostics;
-use agent99::Engine;
+use agent99::{Engine, atom};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -14,8 +14,15 @@ fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
 }
 
+/// An atom of the host, which knows the type of its input.
+#[atom(cost = 1)]
+fn postpone(days: u8) -> String {
+    format!("in {days} days")
+}
+
 fn engine() -> Engine {
-    Engine::builder().lint(true).build()
+    let atoms = agent99::all_atoms().with(POSTPONE);
+    Engine::builder().atoms(atoms).lint(true).build()
 }
 
 /// What is found in a program, whether it is accepted or not.

@@ -2,7 +2,8 @@
 //! expansion of `#[atom]` calls.
 
 use super::cx::AtomCx;
-use super::decode::{Key, from_args_in};
+use super::decode::{Key, from_args_in, from_value};
+use super::gives::InputType;
 use super::mismatch::{Mismatch, describe};
 use super::pace::{self, Pace};
 use super::schema::checkable;
@@ -14,6 +15,7 @@ use crate::native::{Cx, Fault, Host, Meter, StopReason};
 use crate::schema::check_host;
 use a99_core::costs::CostModel;
 use a99_core::schema::{Schema, SchemaError};
+use a99_core::sig::LiteralFault;
 use a99_core::value::Value;
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
@@ -206,6 +208,26 @@ pub fn begin<I: Input>(
         Some(Ok(input)) if wanted => Ok((cx, input)),
         Some(Err(error)) if wanted => Err(declared.error(Failure::Input(error))),
         _ => Err(declared.late()),
+    }
+}
+
+/// Reads a literal of a program as the type of an input, which a value that is
+/// missing or null need not have where it has a default. Nobody answers for a type
+/// that panics there: the run will tell.
+///
+/// # Errors
+/// No run could read it.
+pub fn literal<T: InputType>(value: &Value, has_default: bool) -> Result<(), LiteralFault> {
+    if has_default && value.is_nullish() {
+        return Ok(());
+    }
+    let read = || from_value::<T>(value).map(drop);
+    match catch_unwind(AssertUnwindSafe(read)) {
+        Ok(Err(mismatch)) => Err(LiteralFault {
+            pointer: mismatch.pointer(),
+            message: mismatch.what(),
+        }),
+        _ => Ok(()),
     }
 }
 

@@ -4,7 +4,7 @@ use super::decode::Key;
 use super::strict::strict;
 use crate::atom::{AsyncFn, AtomBody, AtomDef, CostFn, IntoAtom, NativeFn};
 use a99_core::costs::MICRO;
-use a99_core::sig::{AtomSig, AtomTimeout, BaseCost, Binding, Effect, Param, Params};
+use a99_core::sig::{AtomSig, AtomTimeout, BaseCost, Binding, Effect, LiteralCheck, Param, Params};
 use serde_json::Value as Json;
 
 /// The price of an execution whose dynamic price is no sane amount of fuel
@@ -62,6 +62,8 @@ pub struct AtomDecl {
     pub cost: Cost,
     /// Time limit of one execution; only atoms that wait are timed (D22).
     pub timeout: AtomTimeout,
+    /// Judges a literal as the input of this index.
+    pub literal: LiteralCheck,
     /// Its code.
     pub body: Body,
 }
@@ -110,6 +112,7 @@ impl AtomDecl {
                 effect: self.effect,
                 cost,
                 timeout: self.timeout,
+                literals: Some(self.literal),
                 ..AtomSig::new(self.name, self.docs, 0)
             },
             body: match self.body {

@@ -95,6 +95,14 @@ impl Mismatch {
         }
     }
 
+    /// What is wrong, without the place.
+    pub(super) fn what(&self) -> String {
+        match &self.what {
+            What::Kind { expected, found } => format!("expected {expected}, found {found}"),
+            What::Other(text) => text.clone(),
+        }
+    }
+
     /// What was found instead.
     #[must_use]
     pub fn found(&self) -> Option<&str> {
@@ -112,10 +120,7 @@ impl fmt::Display for Mismatch {
         if !pointer.is_empty() {
             write!(f, "{pointer}: ")?;
         }
-        match &self.what {
-            What::Kind { expected, found } => write!(f, "expected {expected}, found {found}"),
-            What::Other(text) => f.write_str(text),
-        }
+        f.write_str(&self.what())
     }
 }
 

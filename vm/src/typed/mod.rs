@@ -35,7 +35,7 @@ pub use strict::strict;
 /// What the expansion of `#[atom]` names. No promise is made about it.
 #[doc(hidden)]
 pub mod expansion {
-    pub use super::call::{CallWatch, begin, finish, inline, price, sendable};
+    pub use super::call::{CallWatch, begin, finish, inline, literal, price, sendable};
     pub use super::gives::{
         FailsWithCode, FailsWithText, Gives, GivesResult, GivesValue, input_type,
     };
@@ -45,7 +45,10 @@ pub mod expansion {
     pub use crate::heap::Val;
     pub use crate::native::{Cx, Fault};
     pub use a99_core::builder::{Builder, Operand};
-    pub use a99_core::sig::{AtomTimeout, DEFAULT_ATOM_TIMEOUT_MS, Effect};
+    pub use a99_core::sig::{
+        AtomTimeout, DEFAULT_ATOM_TIMEOUT_MS, Effect, LiteralCheck, LiteralFault,
+    };
+    pub use a99_core::value::Value;
     pub use schemars;
     pub use serde;
     pub use serde_json;

@@ -168,6 +168,9 @@ impl<'a> Lower<'_, 'a> {
 
     /// A literal of a kind that the input does not take, or none of its values.
     fn lint_input(&mut self, op: &str, input: &AtomInput, node: NodeId) {
+        if self.s.wrong_literals.contains(&node) {
+            return;
+        }
         let doc = self.s.doc;
         let name = &*input.name;
         let resolves = input.takes_references();
