@@ -128,6 +128,24 @@ pub fn compile_watched(
     options: &CompileOptions,
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Result<Program, Diagnostics> {
+    let mut compiled = compile_unlocated(source, signatures, options, stop);
+    let findings = match &mut compiled {
+        Ok(program) => &mut program.warnings,
+        Err(findings) => findings,
+    };
+    if let Some(text) = source.source() {
+        findings.locate(text);
+    }
+    compiled
+}
+
+/// The same with findings that have no lines and columns yet.
+fn compile_unlocated(
+    source: &Arc<Document>,
+    signatures: &(dyn Signatures + Sync),
+    options: &CompileOptions,
+    stop: &(dyn Fn() -> bool + Sync),
+) -> Result<Program, Diagnostics> {
     let facts = limits::check(source, options, stop)?;
     let depth = facts.depth;
     if depth <= SHALLOW {

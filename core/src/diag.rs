@@ -6,9 +6,11 @@
 //! Run-time failures are [`crate::error::RunError`]s.
 
 pub mod codes;
+mod region;
 mod render;
 mod suggest;
 
+pub use region::Region;
 pub use render::{LineIndex, render};
 pub use suggest::{suggest, suggest_among};
 
@@ -77,6 +79,9 @@ pub struct Diagnostic {
     pub pointer: String,
     /// The place as bytes of the source file, if there is one.
     pub span: Option<Range<u32>>,
+    /// The same place by lines and columns, where the text was at hand: see
+    /// [`Diagnostics::locate`].
+    pub region: Option<Region>,
     /// The offending text itself, its beginning if it is long; empty if there
     /// is none to show.
     pub offending: String,
@@ -101,6 +106,7 @@ impl Diagnostic {
             message: cut(message.into(), MAX_MESSAGE),
             pointer: cut(pointer.into(), MAX_POINTER),
             span: None,
+            region: None,
             offending: String::new(),
             help: None,
             inner: None,
@@ -149,8 +155,9 @@ impl Diagnostic {
     }
 
     /// The machine-readable form: `code`, `severity`, `message`, `pointer`,
-    /// and where present `alias` (another name of the code), `span`, `offending`, `help`, `inner`. Spans are
-    /// `[start, end]` in bytes.
+    /// and where present `alias` (another name of the code), `line`, `column`,
+    /// `end_line`, `end_column`, `span`, `offending`, `help`, `inner`. Spans are
+    /// `[start, end]` in bytes; lines and columns are those of [`Region`].
     #[must_use]
     pub fn to_json(&self) -> Value {
         let range = |range: &Range<u32>| Value::from(vec![range.start.into(), range.end.into()]);
@@ -159,6 +166,12 @@ impl Diagnostic {
         map.insert("severity", self.severity.as_str());
         map.insert("message", self.message.as_str());
         map.insert("pointer", self.pointer.as_str());
+        if let Some(region) = &self.region {
+            map.insert("line", region.line);
+            map.insert("column", region.column);
+            map.insert("end_line", region.end_line);
+            map.insert("end_column", region.end_column);
+        }
         if let Some(span) = &self.span {
             map.insert("span", range(span));
         }
@@ -202,6 +215,12 @@ impl Diagnostics {
     /// Adds a finding.
     pub fn push(&mut self, diagnostic: Diagnostic) {
         self.0.push(diagnostic);
+    }
+
+    /// Gives the findings that have a span their [`Region`]s in the text that
+    /// they are about. Reading and compiling a text do this for theirs.
+    pub fn locate(&mut self, text: &[u8]) {
+        region::locate(self, text);
     }
 
     /// How many findings there are of a severity.

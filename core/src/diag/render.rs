@@ -132,7 +132,7 @@ pub(super) fn render_into(
 
 /// The place inside a string of the source, where the string has no escapes
 /// and so the same offsets as its text; else the whole string.
-fn inner_span(text: &[u8], span: &Range<u32>, inner: Option<&Range<u32>>) -> Range<u32> {
+pub(super) fn inner_span(text: &[u8], span: &Range<u32>, inner: Option<&Range<u32>>) -> Range<u32> {
     let string = text.get(span.start as usize..span.end as usize);
     match (string, inner) {
         (Some([b'"', body @ .., b'"']), Some(inner))

@@ -50,7 +50,10 @@ enum Expect {
 }
 
 pub(super) fn parse(text: Vec<u8>, limits: &Limits) -> Result<Document, Diagnostics> {
-    check_bytes(&text, limits)?;
+    if let Err(mut found) = check_bytes(&text, limits) {
+        found.locate(&text);
+        return Err(found);
+    }
     let room = (text.len() / BYTES_PER_NODE + 1).min(limits.max_nodes as usize);
     let mut parser = Parser {
         src: &text,
@@ -75,7 +78,9 @@ pub(super) fn parse(text: Vec<u8>, limits: &Limits) -> Result<Document, Diagnost
     let _ = parser.document();
     parser.report_unlisted_duplicates();
     if !parser.found.is_empty() {
-        return Err(parser.found);
+        let mut found = parser.found;
+        found.locate(&text);
+        return Err(found);
     }
     let Parser {
         nodes,
