@@ -45,17 +45,22 @@ run_codes! {
     /// A forbidden name was touched (decision D16).
     Security = "security.forbidden";
     /// The fuel budget is used up (decision D17).
-    OutOfFuel = "fuel.exhausted" help "give the run more fuel, or the program less work";
+    OutOfFuel = "fuel.exhausted"
+        help "give the run more fuel with `RunOptions::fuel`, or the program less work";
     /// The run's deadline passed (decision D22).
-    RunTimeout = "time.run_timeout" help "give the run more time, or the program less work";
+    RunTimeout = "time.run_timeout"
+        help "give the run more time with `RunOptions::timeout_ms`, or the program less work";
     /// The caller aborted the run (decision D23).
     Aborted = "run.aborted";
     /// The heap ceiling was reached (decision D20).
-    HeapLimit = "memory.heap_limit" help "raise the limit of memory, or let the program hold less";
+    HeapLimit = "memory.heap_limit"
+        help "raise the limit with `RunOptions::heap_bytes`, or let the program hold less";
     /// A call quota is used up (decision D42).
-    QuotaExceeded = "quota.exceeded" help "raise the quota, or call less often";
+    QuotaExceeded = "quota.exceeded"
+        help "raise the quota with `RunOptions::quota`, or call less often";
     /// One atom took longer than it may (decision D22).
-    AtomTimeout = "time.atom_timeout" help "raise the atom's timeout";
+    AtomTimeout = "time.atom_timeout"
+        help "give the atom more time with `RunOptions::atom_timeout`";
     /// The host did not provide the capability, or it failed.
     Capability = "capability.missing" help "grant the capability";
     /// A value may not cross between host and guest (decision D21).
@@ -67,6 +72,11 @@ run_codes! {
     Internal = "engine.fault" alias "internal" help "report it with the program";
     /// The run's options are not usable.
     Options = "options.invalid";
+    /// An option of the run names an op that the engine does not have: a quota or
+    /// price that silently is none would guard nothing (decision D42).
+    UnknownOp = "options.unknown_op" help "correct the name, or leave the option out";
+    /// The arguments do not match the program's `inputSchema`.
+    ArgsInvalid = "args.invalid" help "give arguments that match the program's `inputSchema`";
     /// An asynchronous atom was reached in a synchronous run.
     AsyncInSync = "run.async_atom" help "run the program with `Engine::run`, which waits";
 }
@@ -76,6 +86,12 @@ impl ErrorCode {
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         TABLE[self as usize].name
+    }
+
+    /// What helps in general; empty where only the message can say it.
+    #[must_use]
+    pub const fn help(self) -> &'static str {
+        TABLE[self as usize].help
     }
 
     /// Whether a program's `try` may catch it: fuel, run timeout, abort, heap

@@ -65,6 +65,7 @@ pub mod json;
 pub mod link;
 pub mod machine;
 pub mod member;
+mod mismatch;
 pub mod native;
 pub mod options;
 mod schema;

@@ -141,7 +141,9 @@ pub struct RunOptions {
     pub signal: Option<AbortSignal>,
     /// Which prices apply (D18).
     pub cost_model: CostModel,
-    /// Prices of single atoms.
+    /// Prices of single atoms. Here as in quotas and timeouts, a name that the
+    /// engine does not have is refused when the run begins
+    /// ([`ErrorCode::UnknownOp`](a99_core::error::ErrorCode::UnknownOp)).
     pub costs: HashMap<String, CostOverride>,
     /// Calls of single atoms (D42).
     pub quotas: HashMap<String, Quota>,

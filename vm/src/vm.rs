@@ -7,6 +7,7 @@ use crate::link::{Executable, LinkError};
 use crate::machine::{LoadRequest, Machine, Request};
 use crate::native::Host as _;
 use crate::options::{Outcome, RunOptions, TIMEOUT_MS_PER_FUEL};
+use a99_core::diag::{excerpt, suggest};
 use a99_core::error::{ErrorCode, RunError};
 use a99_core::sig::AtomTimeout;
 use a99_core::text::Text;
@@ -100,7 +101,9 @@ impl Vm {
         Executable::link(artifact, &self.atoms).map(Arc::new)
     }
 
-    /// Runs a program. The future is `Send`; dropping it ends the run.
+    /// Runs a program. The future is `Send`; dropping it ends the run. Options that
+    /// name an op which this machine does not have are refused with
+    /// [`ErrorCode::UnknownOp`].
     pub async fn run(&self, exe: &Arc<Executable>, args: Value, options: RunOptions) -> Outcome {
         let host = self.host(&options);
         self.run_for(&host, exe, args, options).await
@@ -113,6 +116,9 @@ impl Vm {
         args: Value,
         options: RunOptions,
     ) -> Outcome {
+        if let Some(unknown) = self.unknown_op(&options) {
+            return self.misnamed(unknown, args, options);
+        }
         let mut machine = self.machine();
         machine.start(exe, args, options, host);
         driver::drive(self, &mut machine, host).await;
@@ -121,23 +127,74 @@ impl Vm {
 
     /// The outcome of a run that a pool does not let in.
     fn refused(&self, refusal: Refusal, args: Value, options: RunOptions) -> Outcome {
+        let wanted = options.limits.heap_bytes;
+        self.not_begun(args, options, |machine| match refusal {
+            Refusal::Stopped(reason) => machine.stop(reason),
+            Refusal::TooLarge(pool) => {
+                let why = format!(
+                    "This run can never be admitted: its heap ceiling of {wanted} bytes is above \
+                     the {pool} bytes of the pool"
+                );
+                machine.end_refused(ErrorCode::Options, why, None);
+            }
+            Refusal::NoTimers => {
+                machine.end_refused(ErrorCode::Options, NO_TIMERS.to_owned(), None);
+            }
+        })
+    }
+
+    /// The outcome of a run that ends before its program begins.
+    fn not_begun(
+        &self,
+        args: Value,
+        options: RunOptions,
+        end: impl FnOnce(&mut Machine),
+    ) -> Outcome {
         // However deep the host nested them.
         args.dispose();
-        let wanted = options.limits.heap_bytes;
         let mut machine = self.machine();
-        machine.refuse(options, |machine| match refusal {
-            Refusal::Stopped(reason) => machine.stop(reason),
-            Refusal::TooLarge(pool) => machine.end_refused(format!(
-                "This run can never be admitted: its heap ceiling of {wanted} bytes is above the \
-                 {pool} bytes of the pool"
-            )),
-            Refusal::NoTimers => machine.end_refused(NO_TIMERS.to_owned()),
-        });
+        machine.refuse(options, end);
         self.finish(machine)
+    }
+
+    /// The first op, by name, that options of a run name and this machine does not
+    /// have; with the nearest one that it has. A quota that counts nothing would
+    /// guard nothing.
+    fn unknown_op(&self, options: &RunOptions) -> Option<(String, Option<String>)> {
+        let named = options.costs.keys().chain(options.quotas.keys());
+        let unknown = named
+            .chain(options.timeouts.keys())
+            .filter(|op| self.atoms.get(op).is_none())
+            .min()?;
+        let names = self.atoms.iter().map(|atom| &*atom.sig.name);
+        // Names with a colon are the engine's own, which no option means.
+        let nearest = suggest(unknown, names.filter(|name| !name.contains(':')));
+        Some((unknown.clone(), nearest))
+    }
+
+    /// The outcome of a run whose options name an op that is not there.
+    fn misnamed(
+        &self,
+        (op, nearest): (String, Option<String>),
+        args: Value,
+        options: RunOptions,
+    ) -> Outcome {
+        let shown = excerpt(&op);
+        let why = format!("The options name the op '{shown}', which this engine does not have");
+        let help = match nearest {
+            Some(nearest) => format!("did you mean `{nearest}`?"),
+            None => ErrorCode::UnknownOp.help().to_owned(),
+        };
+        self.not_begun(args, options, |machine| {
+            machine.end_refused(ErrorCode::UnknownOp, why, Some(help));
+        })
     }
 
     /// Runs a program on this thread. An atom that would have to wait fails.
     pub fn run_sync(&self, exe: &Arc<Executable>, args: Value, options: RunOptions) -> Outcome {
+        if let Some(unknown) = self.unknown_op(&options) {
+            return self.misnamed(unknown, args, options);
+        }
         let host = self.host(&options);
         let mut machine = self.machine();
         machine.start(exe, args, options, &host);

@@ -223,11 +223,23 @@ fn set(mut call: HostCall) -> Answer {
     })
 }
 
+/// The granted store, if it offers a method; a run without any is told so, as by
+/// [`RunStore::of`].
+fn offering_or_told(
+    call: &HostCall,
+    method: StoreMethod,
+) -> Result<Option<Arc<dyn Store>>, AtomError> {
+    match RunStore::of(call)? {
+        RunStore::Granted(store) => Ok(Some(store).filter(|store| store.supports(method))),
+        RunStore::Own(_) => Ok(None),
+    }
+}
+
 /// A store without queries has no rows; a store's own `null` is given as is.
 fn query(mut call: HostCall) -> Answer {
     Box::pin(async move {
         let [query] = inputs(&mut call);
-        match offering(&call, StoreMethod::Query) {
+        match offering_or_told(&call, StoreMethod::Query)? {
             Some(store) => reply(store.query(query).await),
             None => Ok(empty_list()),
         }
@@ -237,7 +249,7 @@ fn query(mut call: HostCall) -> Answer {
 fn vector_search(mut call: HostCall) -> Answer {
     Box::pin(async move {
         let [collection, vector, k] = inputs(&mut call);
-        match offering(&call, StoreMethod::VectorSearch) {
+        match offering_or_told(&call, StoreMethod::VectorSearch)? {
             Some(store) => reply(
                 store
                     .vector_search(collection, vector, k, Value::Undefined)

@@ -130,6 +130,9 @@ impl Machine<'_> {
                 };
                 let search = op == "storeVectorSearch";
                 if !self.host.provides(method) {
+                    if !self.has_store() {
+                        self.warn_default_store();
+                    }
                     if search {
                         self.pay_search(op, None)?;
                     }

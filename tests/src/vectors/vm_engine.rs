@@ -12,7 +12,7 @@ use agent99::capabilities::{
     ShellOutput, ShellReply, ShellRequest, Store, StoreMethod, Transpiler, Xml,
 };
 use agent99::{
-    AbortSignal, Agent, AtomBody, AtomDef, AtomError, AtomSig, AtomTimeout, CostModel,
+    AbortSignal, Agent, AtomBody, AtomDef, AtomError, AtomSet, AtomSig, AtomTimeout, CostModel,
     CostOverride, Engine as Agents, EngineBuilder, Equality, HostReply, Map, Outcome, Params,
     RunOptions, all_atoms,
 };
@@ -338,7 +338,7 @@ fn timeout(ms: f64) -> AtomTimeout {
     }
 }
 
-fn options(spec: &RunSpec) -> RunOptions {
+fn options(spec: &RunSpec, atoms: &AtomSet) -> RunOptions {
     let mut options = RunOptions::new()
         .trace(spec.trace)
         .context(spec.context.clone());
@@ -349,7 +349,9 @@ fn options(spec: &RunSpec) -> RunOptions {
     } else {
         CostModel::Flat
     };
-    for op in &spec.limited_atoms {
+    // The references take names that nobody knows, and pass over them.
+    let known = |op: &String| atoms.get(op).is_some();
+    for op in spec.limited_atoms.iter().filter(|op| known(op)) {
         options
             .timeouts
             .insert(op.clone(), AtomTimeout::Ms(REFERENCE_ATOM_TIMEOUT_MS));
@@ -360,7 +362,7 @@ fn options(spec: &RunSpec) -> RunOptions {
     if spec.exact_equality {
         options = options.equality(Equality::Exact);
     }
-    for (op, price) in &spec.cost_overrides {
+    for (op, price) in spec.cost_overrides.iter().filter(|(op, _)| known(op)) {
         // A price that cannot be is what a function would have given: the
         // machine then charges the static default.
         let price = match a99_core::fuel::cost_from_f64(*price) {
@@ -449,7 +451,7 @@ fn run(builder: EngineBuilder, route: Route, spec: RunSpec) -> EngineOutcome {
     if spec.aborted {
         signal.abort();
     }
-    let options = options(&spec).signal(signal.clone());
+    let options = options(&spec, engine.atoms()).signal(signal.clone());
     let granted = capabilities(&spec.script);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)

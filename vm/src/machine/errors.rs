@@ -215,6 +215,11 @@ impl Machine {
         if error.message.len_bytes() > limits.max_bytes {
             error.message = Text::copy_wtf8(convert::cut(error.message.as_bytes(), limits));
         }
+        // What ends a run from outside helps only by an option of the run.
+        let code = error.code;
+        if error.help.is_none() && (!code.is_catchable() || code == ErrorCode::AtomTimeout) {
+            error.help = Some(code.help().to_owned()).filter(|help| !help.is_empty());
+        }
         let result = error.to_value();
         self.outcome = Some((result, Some(error)));
     }

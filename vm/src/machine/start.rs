@@ -5,7 +5,7 @@ use crate::convert::{self, BoundaryLimits};
 use crate::digest;
 use crate::heap::{Heap, Oom, Val};
 use crate::link::{Executable, LiteralOp};
-use crate::native::{Clock, Cx, Fault, Host, Meter};
+use crate::native::{Clock, Cx, Fault, Host, Meter, Thrown};
 use crate::options::RunOptions;
 use a99_core::costs::{DIGEST, Sizes};
 use a99_core::error::{ErrorCode, RunError};
@@ -59,8 +59,10 @@ impl Machine {
     }
 
     /// Ends the run because its options do not let it begin.
-    pub(crate) fn end_refused(&mut self, why: String) {
-        self.end_error(RunError::new(ErrorCode::Options, "vm.run", why));
+    pub(crate) fn end_refused(&mut self, code: ErrorCode, why: String, help: Option<String>) {
+        let mut error = RunError::new(code, "vm.run", why);
+        error.help = help;
+        self.end_error(error);
     }
 
     /// Forgets the run before.
@@ -91,27 +93,35 @@ impl Machine {
 
     /// Ends a run that did not come to its first instruction.
     fn end_begun(&mut self, fault: Fault) {
-        let (code, message) = match fault {
+        let (code, message, help) = match fault {
             Fault::Stop(reason) => return self.fail_stopped(reason),
-            Fault::OutOfFuel => (ErrorCode::OutOfFuel, Text::from(super::OUT_OF_FUEL)),
-            Fault::Throw(t) => (t.code, Text::from_wtf8(t.message)),
+            Fault::OutOfFuel => (ErrorCode::OutOfFuel, Text::from(super::OUT_OF_FUEL), None),
+            Fault::Throw(t) => (t.code, Text::from_wtf8(t.message), t.help),
             _ => (
                 ErrorCode::HeapLimit,
                 Text::from("Heap limit exceeded: the arguments do not fit"),
+                None,
             ),
         };
-        self.end_error(RunError::new(code, "vm.run", message));
+        let mut error = RunError::new(code, "vm.run", message);
+        error.help = help;
+        self.end_error(error);
     }
 
     fn begin(&mut self, exe: &Arc<Executable>, args: &Value, host: &dyn Host) -> Result<(), Fault> {
         let program = exe.program();
         let mut cx = super::cx(&mut self.heap, &mut self.meter, host);
         if let Some(schema) = &exe.input_schema
-            && crate::schema::check_host(&mut cx, args, schema, false)?.is_err()
+            && let Err(error) = crate::schema::check_host(&mut cx, args, schema, false)?
         {
-            return Err(Fault::throw(
-                "Input validation failed: args do not match expected schema",
-            ));
+            let declared = program.input_schema.as_ref().unwrap_or(&Value::Undefined);
+            return Err(Fault::Throw(Box::new(Thrown {
+                code: ErrorCode::ArgsInvalid,
+                message: b"Input validation failed: args do not match expected schema".to_vec(),
+                help: Some(crate::mismatch::help(&error, declared, args)),
+                op: None,
+                host_code: None,
+            })));
         }
         let prices = super::prices::program_prices(exe, &self.options);
         let args = host_args(&mut cx, program, args, &self.options.limits.boundary)?;

@@ -187,7 +187,7 @@ fn quoted(text: &str) -> String {
 
 /// A value in a few words.
 #[must_use]
-pub(super) fn describe(value: &Value) -> String {
+pub(crate) fn describe(value: &Value) -> String {
     match value {
         Value::Undefined | Value::Null => value.kind().to_owned(),
         Value::Bool(b) => format!("the boolean {b}"),

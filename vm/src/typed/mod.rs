@@ -29,6 +29,7 @@ pub use decl::{AtomDecl, Body, Cost, DYNAMIC_DEFAULT};
 pub use decode::{Key, MAX_TYPED_DEPTH, from_args, from_value};
 pub use encode::to_value;
 pub use mismatch::Mismatch;
+pub(crate) use mismatch::describe;
 pub use schema::{input_schema, output_schema};
 pub use strict::strict;
 
