@@ -1,5 +1,6 @@
 //! The engine: compiler, verifier and machine behind one interface.
 
+use crate::answer::{blank_around, find_program};
 use crate::load::{Admission, LoadError, SourceCheck};
 use a99_capabilities::{
     Capabilities, Clock, MemoryProcedures, Procedures, Random, SystemClock, SystemRandom,
@@ -10,6 +11,7 @@ use a99_core::builder::Builder;
 use a99_core::diag::{Diagnostic, Diagnostics, codes};
 use a99_core::disasm::disassemble;
 use a99_core::json::{Document, Limits as ReadLimits};
+use a99_core::program::Program;
 use a99_core::text::Text;
 use a99_core::value::Value;
 use a99_core::verify::{Artifact, verify_watched};
@@ -305,6 +307,33 @@ impl Engine {
         self.compile(program.to_json_string()?)
     }
 
+    /// Compiles the first program in a model's answer, which may stand amid prose,
+    /// in a Markdown fence or inside other JSON ([`find_program`]). Places are those
+    /// of the answer.
+    ///
+    /// # Errors
+    /// As [`Engine::compile`]; of an answer with nothing like a program, what is
+    /// wrong with it as JSON.
+    pub fn compile_answer(&self, answer: impl Into<Vec<u8>>) -> Result<Agent, Refused> {
+        let answer = answer.into();
+        let Some(range) = find_program(&answer) else {
+            return self.compile(answer);
+        };
+        let compile = || {
+            let text = blank_around(answer.clone(), &range);
+            let document = Arc::new(Document::parse(text, &self.0.compiler.limits)?);
+            let options = &self.0.compiler.options;
+            let mut program = compile_watched(&document, self.atoms(), options, &|| false)?;
+            program.warnings.locate(&answer);
+            verified(program, &|| false)
+        };
+        let artifact = compile().map_err(|mut found: Diagnostics| {
+            found.locate(&answer);
+            found
+        })?;
+        self.link(&artifact)
+    }
+
     fn agent(&self, document: Arc<Document>, options: &CompileOptions) -> Result<Agent, Refused> {
         let artifact = self.0.compiler.artifact(&document, options, &|| false)?;
         self.link(&artifact)
@@ -442,6 +471,17 @@ fn one(code: &'static str, message: String) -> Diagnostics {
     Diagnostics::from_iter([Diagnostic::error(code, message, String::new())])
 }
 
+/// What was just compiled, verified. The verifier judges hostile files; what our
+/// compiler makes passes.
+fn verified(program: Program, stop: &(dyn Fn() -> bool + Sync)) -> Result<Artifact, Diagnostics> {
+    match verify_watched(program, stop) {
+        None => Err(one(codes::STOPPED, "compiling was stopped".to_owned())),
+        Some(verified) => {
+            verified.map_err(|error| one(codes::TOO_LARGE, format!("not verified: {error}")))
+        }
+    }
+}
+
 /// Bytes that an instruction takes at most while a program is compiled and
 /// verified: itself, its block, charge and place, and what is proved of it.
 const CODE_BYTES: usize = 128;
@@ -466,14 +506,7 @@ impl Loader {
         options: &CompileOptions,
         stop: &(dyn Fn() -> bool + Sync),
     ) -> Result<Artifact, Diagnostics> {
-        let program = compile_watched(document, &self.atoms, options, stop)?;
-        // The verifier judges hostile files; what our compiler makes passes.
-        match verify_watched(program, stop) {
-            None => Err(one(codes::STOPPED, "compiling was stopped".to_owned())),
-            Some(verified) => {
-                verified.map_err(|error| one(codes::TOO_LARGE, format!("not verified: {error}")))
-            }
-        }
+        verified(compile_watched(document, &self.atoms, options, stop)?, stop)
     }
 }
 

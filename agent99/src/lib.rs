@@ -234,8 +234,11 @@
 
 #![warn(unreachable_pub)]
 
+mod answer;
 pub mod capabilities;
+
 mod engine;
+mod expression;
 mod load;
 #[cfg(doctest)]
 mod pages;
@@ -270,7 +273,9 @@ pub use a99_vm::{
     AbortSignal, CostOverride, Equality, Executable, HostState, Limits, LinkError, OptionError,
     Outcome, Quota, RunOptions, TraceEvent, TraceSink, Vm,
 };
+pub use answer::find_program;
 pub use engine::{Agent, Engine, EngineBuilder, EnginePool, Refused};
+pub use expression::expression;
 pub use load::{LoadError, SourceCheck};
 pub use serde_json::json;
 pub use tools::{ToolCallError, ToolFilter, ToolForm, tool};

@@ -1,0 +1,182 @@
+//! Answers of models: the first program in a text that is more than a program.
+
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use std::borrow::Cow;
+use std::ops::Range;
+
+/// Bytes that are read in vain at most while a program is looked for, and places
+/// that are tried in any case.
+const MAX_READ: usize = 256 << 20;
+const MIN_TRIES: usize = 16;
+
+/// What tells a program from other objects.
+#[derive(Deserialize)]
+struct ProgramHead<'t> {
+    #[serde(borrow)]
+    op: Option<Cow<'t, str>>,
+    steps: Option<IgnoredAny>,
+}
+
+/// Where the first program stands in a model's answer: the first object, at any
+/// depth of other JSON, in a Markdown fence or amid prose, that is a `seq` with
+/// `steps`. Where no object is one, what was most likely meant to be one: the
+/// JSON of the first fence, or the first object. `None` where nothing is like it.
+///
+/// ```
+/// use agent99::find_program;
+///
+/// let answer = "Sure:\n```json\n{\"op\": \"seq\", \"steps\": []}\n```\nDone {1}.";
+/// assert_eq!(&answer[find_program(answer).unwrap()], r#"{"op": "seq", "steps": []}"#);
+/// ```
+#[must_use]
+pub fn find_program(answer: impl AsRef<[u8]>) -> Option<Range<usize>> {
+    let text = answer.as_ref();
+    let tries = (MAX_READ / text.len().max(1)).max(MIN_TRIES);
+    let found = objects(text).take(tries).find_map(|start| {
+        let mut values = serde_json::Deserializer::from_slice(&text[start..]).into_iter();
+        let head: ProgramHead<'_> = values.next()?.ok()?;
+        let is_program = head.op.as_deref() == Some("seq") && head.steps.is_some();
+        is_program.then(|| start..start + values.byte_offset())
+    });
+    found.or_else(|| {
+        let within = fence(text).unwrap_or(0..text.len());
+        let start = within.start + objects(&text[within.clone()]).next()?;
+        Some(start..close(text, start..within.end))
+    })
+}
+
+/// The text with spaces in place of all that is not in the range, so that places
+/// in it stay what they are.
+pub(crate) fn blank_around(mut text: Vec<u8>, range: &Range<usize>) -> Vec<u8> {
+    for (at, byte) in text.iter_mut().enumerate() {
+        if !range.contains(&at) && *byte != b'\n' {
+            *byte = b' ';
+        }
+    }
+    text
+}
+
+/// Where objects with members may begin.
+fn objects(text: &[u8]) -> impl Iterator<Item = usize> + '_ {
+    let open = text.iter().enumerate().filter(|(_, byte)| **byte == b'{');
+    open.map(|(at, _)| at).filter(|at| {
+        let mut rest = text[at + 1..].iter();
+        rest.find(|byte| !byte.is_ascii_whitespace()) == Some(&b'"')
+    })
+}
+
+/// The lines inside the first Markdown fence that begins with JSON.
+fn fence(text: &[u8]) -> Option<Range<usize>> {
+    let mut open: Option<usize> = None;
+    let mut at = 0;
+    for line in text.split_inclusive(|byte| *byte == b'\n') {
+        let is_fence = line.trim_ascii_start().starts_with(b"```");
+        match open {
+            None if is_fence => open = Some(at + line.len()),
+            Some(start) if is_fence => {
+                if is_json(&text[start..at]) {
+                    return Some(start..at);
+                }
+                open = None;
+            }
+            _ => {}
+        }
+        at += line.len();
+    }
+    let start = open.filter(|&start| is_json(&text[start..]))?;
+    Some(start..text.len())
+}
+
+fn is_json(text: &[u8]) -> bool {
+    text.trim_ascii_start().starts_with(b"{")
+}
+
+/// The end of the object that begins with the range: after the bracket that
+/// closes it, or that of the range if none does.
+fn close(text: &[u8], range: Range<usize>) -> usize {
+    let (mut depth, mut in_string, mut escaped) = (0usize, false, false);
+    for (at, byte) in text[range.clone()].iter().enumerate() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_string => escaped = true,
+            b'"' => in_string = !in_string,
+            _ if in_string => {}
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => {
+                depth = depth.saturating_sub(1);
+                if depth == 0 {
+                    return range.start + at + 1;
+                }
+            }
+            _ => {}
+        }
+    }
+    range.end
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Engine;
+
+    const PROGRAM: &str = r#"{"op": "seq", "steps": [{"op": "return", "value": {"a": "}"}}]}"#;
+
+    fn found(text: &str) -> Option<&str> {
+        find_program(text).map(|range| &text[range])
+    }
+
+    #[test]
+    fn programs_amid_other_text() {
+        for text in [
+            PROGRAM.to_owned(),
+            format!("Here it is: {PROGRAM} and {{\"op\": \"seq\", \"steps\": []}}"),
+            format!("```js\nif (a) {{ b }}\n```\nThen:\n```json\n{PROGRAM}\n```\n"),
+            format!("{{\"thought\": \"{{\", \"program\": {PROGRAM}}}"),
+            format!("[{{\"op\": \"varSet\"}}, {PROGRAM}]"),
+            format!("é\u{1F600} `{PROGRAM}`"),
+        ] {
+            assert_eq!(found(&text), Some(PROGRAM), "{text}");
+        }
+        assert_eq!(found("no program { here }"), None);
+        assert_eq!(found(""), None);
+    }
+
+    #[test]
+    fn what_was_meant_to_be_one_is_told_where_it_is_wrong() {
+        let text =
+            "Try {\"this\": 1}:\n```json\n{\"op\": \"seq\", \"steps\": [}\n```\nBye {\"x\": 1}";
+        let range = find_program(text).unwrap();
+        assert!(text[range].starts_with("{\"op\": \"seq\""));
+        assert_eq!(
+            found("a {\"op\": \"s}q\", [1]} b"),
+            Some("{\"op\": \"s}q\", [1]}")
+        );
+        assert_eq!(found("a {\"op\": \"seq"), Some("{\"op\": \"seq"));
+        let refused = Engine::new().compile_answer(text).unwrap_err();
+        let region = refused.iter().next().and_then(|d| d.region).unwrap();
+        assert_eq!((region.line, region.column), (3, 25), "{refused}");
+    }
+
+    #[test]
+    fn places_are_those_of_the_answer() {
+        let text = "é: {\"op\": \"seq\", \"steps\": [{\"op\": \"varSte\"}]} ok";
+        let agent = Engine::new().compile_answer(text).unwrap();
+        let region = agent
+            .warnings()
+            .iter()
+            .next()
+            .and_then(|d| d.region)
+            .unwrap();
+        let at = text.find("\"varSte\"").unwrap();
+        assert_eq!(region.column as usize, text[..at].chars().count() + 1);
+    }
+
+    #[test]
+    fn many_brackets_are_read_a_bounded_number_of_times() {
+        let text = "{\"a\":".repeat(1 << 20);
+        assert!(find_program(&text).is_some());
+        let text = "{".repeat(4 << 20);
+        assert_eq!(find_program(text), None);
+    }
+}
