@@ -1,6 +1,14 @@
 //! Command-line arguments.
 
-use crate::input::JsonArg;
+mod run;
+mod write;
+
+pub(crate) use run::{CostModelArg, RunArgs};
+pub(crate) use write::{
+    DocsArgs, ExplainArgs, FmtArgs, ManArgs, NewArgs, ReplArgs, TemplateArg, WatchArgs,
+    WatchCommand,
+};
+
 use crate::output::Format;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use std::path::PathBuf;
@@ -45,9 +53,29 @@ Scripts:
 #[derive(Debug, Parser)]
 #[command(name = "a99", version, after_help = EXIT_CODES)]
 pub(crate) struct Cli {
+    /// When to use colours: `auto` on terminals, unless NO_COLOR is set
+    #[arg(
+        long,
+        global = true,
+        value_name = "WHEN",
+        value_enum,
+        default_value = "auto"
+    )]
+    pub color: ColorArg,
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
+}
+
+/// When to use colours.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ColorArg {
+    /// On terminals
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
 }
 
 /// What to do.
@@ -72,11 +100,33 @@ pub(crate) enum Command {
     Keys(KeysArgs),
     /// List the atoms as functions for a model to call
     Tools(ToolsArgs),
+    /// Write a first program with arguments and a README, ready to run
+    #[command(after_help = EXIT_CODES)]
+    New(NewArgs),
+    /// Lay programs out in one way: two spaces a level, short values on one line
+    #[command(after_help = EXIT_CODES)]
+    Fmt(FmtArgs),
+    /// Check or run a program again whenever one of its files changes
+    Watch(Box<WatchArgs>),
+    /// Try expressions and steps, one line at a time
+    Repl(ReplArgs),
+    /// Say what a code means and what helps
+    Explain(ExplainArgs),
     /// Run commands in a Linux of their own, without KVM or root
     #[cfg(feature = "sandbox")]
     Sandbox(Box<crate::sandbox_args::SandboxArgs>),
+    /// Run commands in a Linux of their own, without KVM or root (not in this
+    /// binary: the feature `sandbox`)
+    #[cfg(not(feature = "sandbox"))]
+    #[command(disable_help_flag = true)]
+    Sandbox(AbsentArgs),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
+    /// Print the manual page of `a99`, or write those of all commands
+    Man(ManArgs),
+    /// Print the reference page of the command line in Markdown
+    #[command(hide = true)]
+    Docs(DocsArgs),
 }
 
 impl Command {
@@ -84,7 +134,7 @@ impl Command {
     pub(crate) fn format(&self) -> Format {
         let json = match self {
             Command::Run(args) => args.program.json,
-            Command::Check(args) => args.json,
+            Command::Check(args) => args.form() == FindingsForm::Json,
             Command::Inspect(args) => args.json,
             Command::Compile(args) => args.program.json,
             Command::Verify(args) => args.program.json,
@@ -92,9 +142,19 @@ impl Command {
                 KeysCommand::New(args) => args.json,
             },
             Command::Tools(args) => args.json,
+            Command::New(args) => args.json,
+            Command::Fmt(args) => args.json,
+            Command::Watch(args) => match &args.command {
+                WatchCommand::Check(args) => args.form() == FindingsForm::Json,
+                WatchCommand::Run(args) => args.program.json,
+            },
+            Command::Repl(args) => args.json,
+            Command::Explain(args) => args.json,
             #[cfg(feature = "sandbox")]
             Command::Sandbox(args) => args.json(),
-            Command::Completions(_) => false,
+            #[cfg(not(feature = "sandbox"))]
+            Command::Sandbox(args) => args.words.iter().any(|word| word == "--json"),
+            Command::Completions(_) | Command::Man(_) | Command::Docs(_) => false,
         };
         if json { Format::Json } else { Format::Human }
     }
@@ -124,60 +184,47 @@ pub(crate) struct CheckArgs {
     /// Accept names of atoms, functions and nodes that are not known here
     #[arg(long)]
     pub allow_unknown: bool,
-    /// Print everything, errors too, as one line of JSON for each program on
-    /// standard output
+    /// Take the first program in a model's answer, which may stand amid prose or in
+    /// a Markdown fence; places in messages are those of the answer
     #[arg(long)]
+    pub lenient: bool,
+    /// How findings are written: for people, as one line of JSON for each program,
+    /// or as one SARIF 2.1.0 log
+    #[arg(long, value_name = "FORM", value_enum, default_value = "human")]
+    pub format: FindingsForm,
+    /// The same as `--format json`
+    #[arg(long, conflicts_with = "format")]
     pub json: bool,
 }
 
-/// Options of `run`.
+impl CheckArgs {
+    /// How findings are written.
+    pub(crate) fn form(&self) -> FindingsForm {
+        match self.json {
+            true => FindingsForm::Json,
+            false => self.format,
+        }
+    }
+}
+
+/// How findings are written.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FindingsForm {
+    /// For people, on standard error
+    Human,
+    /// One line of JSON for each program on standard output
+    Json,
+    /// One log of the Static Analysis Results Interchange Format on standard output
+    Sarif,
+}
+
+/// Words of a command that is not in this binary.
+#[cfg(not(feature = "sandbox"))]
 #[derive(Debug, Args)]
-pub(crate) struct RunArgs {
-    /// The program.
-    #[command(flatten)]
-    pub program: ProgramArgs,
-    /// Arguments of the program
-    #[arg(long, value_name = "JSON|@FILE", value_parser = JsonArg::parse)]
-    pub args: Option<JsonArg>,
-    /// Fuel the run may use
-    #[arg(long, value_name = "N", value_parser = amount, default_value = "1000")]
-    pub fuel: f64,
-    /// Milliseconds the run may take
-    #[arg(long, value_name = "N")]
-    pub timeout_ms: Option<u64>,
-    /// MiB that the run's values may take
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub heap_mib: Option<u32>,
-    /// What work costs
-    #[arg(long, value_name = "MODEL", value_enum, default_value = "metered")]
-    pub cost_model: CostModelArg,
-    /// Price of an op for this run; may be repeated
-    #[arg(long, value_name = "OP=N", value_parser = op_amount)]
-    pub cost: Vec<(String, f64)>,
-    /// How often an op may be called; may be repeated
-    #[arg(long, value_name = "OP=N", value_parser = op_count)]
-    pub quota: Vec<(String, u64)>,
-    /// Request context, which the program's atoms may read
-    #[arg(long, value_name = "JSON|@FILE", value_parser = JsonArg::parse)]
-    pub context: Option<JsonArg>,
-    /// Write one line of JSON for each executed step to this file
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub trace: Option<PathBuf>,
-    /// Refuse what is no artifact that a key of this file signed
-    #[arg(long, value_name = "KEYFILE", value_hint = ValueHint::FilePath)]
-    pub require_signed: Option<PathBuf>,
-    /// JSON file with the answers of networks, models and agents (see --help)
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub script: Option<PathBuf>,
-    /// Let the program run commands (shellExec) in a Linux of its own, which
-    /// starts with the first one and ends with the run
-    #[cfg(feature = "sandbox")]
-    #[arg(long)]
-    pub sandbox: bool,
-    /// What that Linux is like
-    #[cfg(feature = "sandbox")]
-    #[command(flatten)]
-    pub settings: crate::sandbox_args::SettingsArgs,
+pub(crate) struct AbsentArgs {
+    /// What the command would be told
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub words: Vec<std::ffi::OsString>,
 }
 
 /// Options of `compile`.
@@ -244,15 +291,6 @@ pub(crate) struct NewKeyArgs {
     pub json: bool,
 }
 
-/// Which work is paid for.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum CostModelArg {
-    /// Steps, expressions, and work that grows with its operands
-    Metered,
-    /// Steps and expressions only
-    Flat,
-}
-
 /// Options of `tools`.
 #[derive(Debug, Args)]
 pub(crate) struct ToolsArgs {
@@ -285,7 +323,7 @@ pub(crate) enum ToolFormArg {
 /// Options of `completions`.
 #[derive(Debug, Args)]
 pub(crate) struct CompletionsArgs {
-    /// The shell.
+    /// The shell
     pub shell: clap_complete::Shell,
 }
 
@@ -296,33 +334,6 @@ fn key_name(text: &str) -> Result<String, String> {
         true => Ok(text.to_owned()),
         false => Err("expected letters, digits, `.`, `_`, `-`, and a letter first".to_owned()),
     }
-}
-
-/// A number that is neither negative nor infinite.
-fn amount(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(n) if n.is_finite() && n >= 0.0 => Ok(n),
-        _ => Err("expected a number of at least 0".to_owned()),
-    }
-}
-
-fn op_value(text: &str) -> Result<(String, &str), String> {
-    match text.rsplit_once('=') {
-        Some((op, value)) if !op.is_empty() => Ok((op.to_owned(), value)),
-        _ => Err("expected OP=N, such as httpFetch=5".to_owned()),
-    }
-}
-
-fn op_amount(text: &str) -> Result<(String, f64), String> {
-    let (op, value) = op_value(text)?;
-    Ok((op, amount(value)?))
-}
-
-fn op_count(text: &str) -> Result<(String, u64), String> {
-    let (op, value) = op_value(text)?;
-    let count = value.parse();
-    let count = count.map_err(|_| "expected a whole number of at least 0".to_owned())?;
-    Ok((op, count))
 }
 
 #[cfg(test)]
@@ -336,17 +347,10 @@ mod tests {
     }
 
     #[test]
-    fn amounts() {
-        assert_eq!(op_amount("map=0.5"), Ok(("map".to_owned(), 0.5)));
-        assert_eq!(op_count("a=b=3"), Ok(("a=b".to_owned(), 3)));
-        for bad in ["map", "=1", "map=", "map=-1", "map=NaN", "map=inf"] {
-            assert!(op_amount(bad).is_err(), "{bad}");
-        }
-        assert!(op_count("map=1.5").is_err());
+    fn names_of_keys() {
         for bad in ["", "a/b", "..", ".hidden", "-x", "a b", "ä"] {
             assert!(key_name(bad).is_err(), "{bad}");
         }
         assert_eq!(key_name("ci-2.key_1"), Ok("ci-2.key_1".to_owned()));
-        assert!(amount("1e400").is_err());
     }
 }

@@ -67,9 +67,12 @@ impl Computer {
 
 #[cfg(not(feature = "sandbox"))]
 impl Computer {
-    /// None: there is no option for it.
-    pub(crate) fn of(_: &RunArgs) -> Result<Computer, Failure> {
-        Ok(Computer {})
+    /// None: asking for one is told how to install it.
+    pub(crate) fn of(args: &RunArgs) -> Result<Computer, Failure> {
+        match args.sandbox {
+            true => Err(Failure::no_sandbox("`a99 run --sandbox`")),
+            false => Ok(Computer {}),
+        }
     }
 
     /// What the run is granted anyway.
@@ -81,7 +84,9 @@ impl Computer {
     pub(crate) async fn stop(&self) {}
 
     fn remedy(&self) -> String {
-        "this a99 was built without the sandbox; a script's `shell` can stand in".to_owned()
+        "`--script FILE` names what commands answer, under `shell`; a real Linux is the feature \
+         `sandbox`: `cargo install --path cli --features sandbox`"
+            .to_owned()
     }
 }
 

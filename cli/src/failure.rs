@@ -12,6 +12,9 @@ use std::fmt::Display;
 const USAGE: [&str; 2] = ["cli.usage", "usage"];
 /// The program was rejected; its diagnostics say why.
 const REJECTED: &str = "program.rejected";
+/// The command or option belongs to a feature that this binary was built without;
+/// the message says how to install it.
+const MISSING_FEATURE: &str = "cli.missing_feature";
 
 /// How the process ends. The numbers are part of the command's contract.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -66,7 +69,7 @@ impl Exit {
             ErrorCode::HeapLimit => Exit::Memory,
             ErrorCode::QuotaExceeded => Exit::Quota,
             ErrorCode::Aborted => Exit::Aborted,
-            ErrorCode::Options => Exit::Usage,
+            ErrorCode::Options | ErrorCode::UnknownOp | ErrorCode::ArgsInvalid => Exit::Usage,
             _ => Exit::Error,
         }
     }
@@ -77,6 +80,15 @@ impl Exit {
 pub(crate) enum Failure {
     /// The command line, an argument or a file is not usable.
     Usage(String),
+    /// The same with a code of its own and what helps.
+    Coded {
+        /// The code.
+        code: &'static str,
+        /// What is wrong.
+        message: String,
+        /// What helps.
+        help: String,
+    },
     /// The program was rejected.
     Rejected {
         /// What is wrong with it.
@@ -106,6 +118,29 @@ impl Failure {
         Failure::Usage(format!("{subject}: {reason}"))
     }
 
+    /// A usage failure with a code of its own, and what helps.
+    pub(crate) fn coded(
+        code: &'static str,
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) -> Failure {
+        Failure::Coded {
+            code,
+            message: message.into(),
+            help: help.into(),
+        }
+    }
+
+    /// A command or option of the feature `sandbox`, which is not in this binary.
+    #[cfg(not(feature = "sandbox"))]
+    pub(crate) fn no_sandbox(what: &str) -> Failure {
+        Failure::coded(
+            MISSING_FEATURE,
+            format!("{what} is not in this binary, which was built without the feature `sandbox`"),
+            "install it from a checkout: `cargo install --path cli --features sandbox`",
+        )
+    }
+
     /// A failure of an artifact of this name.
     pub(crate) fn artifact(name: &str, error: impl Into<LoadError>) -> Failure {
         Failure::Artifact {
@@ -125,42 +160,84 @@ impl Failure {
         Failure::artifact(name, error)
     }
 
-    /// Reports to the user and gives the exit.
-    pub(crate) fn report(self, format: Format) -> Exit {
+    /// The exit that it comes to.
+    pub(crate) const fn exit(&self) -> Exit {
+        match self {
+            Failure::Usage(_) | Failure::Coded { .. } => Exit::Usage,
+            Failure::Rejected { .. } | Failure::Artifact { .. } => Exit::Rejected,
+        }
+    }
+
+    /// The members that its JSON form has: `error: {code, alias, message, offset, help}`
+    /// with an offset where a byte is to blame, and `diagnostics` of a program.
+    pub(crate) fn to_json(&self) -> Map {
+        let mut map = Map::new();
+        let mut error = Map::new();
         match self {
             Failure::Usage(message) => {
-                match format {
-                    Format::Json => {
-                        let [code, alias] = USAGE;
-                        output::json(&error_json(code, Some(alias), &message, None));
-                    }
-                    Format::Human => output::note("error", &message),
-                }
-                Exit::Usage
+                let [code, alias] = USAGE;
+                error.insert("code", code);
+                error.insert("alias", alias);
+                error.insert("message", message.as_str());
             }
+            Failure::Coded {
+                code,
+                message,
+                help,
+            } => {
+                codes::insert(&mut error, code);
+                error.insert("message", message.as_str());
+                error.insert("help", help.as_str());
+            }
+            Failure::Rejected { .. } => {
+                error.insert("code", REJECTED);
+                error.insert("message", "The program was rejected");
+            }
+            Failure::Artifact { error: why, .. } => {
+                codes::insert(&mut error, why.code());
+                error.insert("message", why.message());
+                if let Some(offset) = why.offset() {
+                    // Files are far smaller than what a double counts exactly.
+                    error.insert("offset", offset as f64);
+                }
+                error.insert("help", why.help());
+            }
+        }
+        map.insert("error", error);
+        if let Failure::Rejected { diagnostics, .. } = self {
+            map.insert("diagnostics", diagnostics.to_json());
+        }
+        map
+    }
+
+    /// Reports to the user and gives the exit.
+    pub(crate) fn report(self, format: Format) -> Exit {
+        match format {
+            Format::Json => output::json(&Value::Object(self.to_json())),
+            Format::Human => self.show(),
+        }
+        self.exit()
+    }
+
+    /// Writes it for people.
+    pub(crate) fn show(&self) {
+        match self {
+            Failure::Usage(message) => output::note("error", message),
+            Failure::Coded {
+                code,
+                message,
+                help,
+            } => output::err(&format!(
+                "error[{code}]: {}\n  = help: {}\n",
+                escape_for_terminal(message),
+                escape_for_terminal(help),
+            )),
             Failure::Rejected {
                 diagnostics,
                 name,
                 source,
-            } => {
-                match format {
-                    Format::Json => output::json(&error_json(
-                        REJECTED,
-                        None,
-                        "The program was rejected",
-                        Some(&diagnostics),
-                    )),
-                    Format::Human => output::err(&diagnostics.render(Some((&name, &source)))),
-                }
-                Exit::Rejected
-            }
-            Failure::Artifact { error, name } => {
-                match format {
-                    Format::Json => output::json(&artifact_json(&error)),
-                    Format::Human => output::err(&artifact_text(&error, &name)),
-                }
-                Exit::Rejected
-            }
+            } => output::err(&diagnostics.render(Some((name, source)))),
+            Failure::Artifact { error, name } => output::err(&artifact_text(error, name)),
         }
     }
 }
@@ -177,39 +254,4 @@ fn artifact_text(error: &LoadError, name: &str) -> String {
         escape_for_terminal(name),
         escape_for_terminal(error.help()),
     )
-}
-
-/// `{error: {code, alias, message, offset, help}}`; without an offset where no
-/// byte is to blame.
-fn artifact_json(error: &LoadError) -> Value {
-    let mut map = Map::new();
-    codes::insert(&mut map, error.code());
-    map.insert("message", error.message());
-    if let Some(offset) = error.offset() {
-        // Files are far smaller than what a double counts exactly.
-        map.insert("offset", offset as f64);
-    }
-    map.insert("help", error.help());
-    Value::Object([("error", map)].into_iter().collect())
-}
-
-/// `{error: {code, alias, message}, diagnostics}`.
-fn error_json(
-    code: &str,
-    alias: Option<&str>,
-    message: &str,
-    diagnostics: Option<&Diagnostics>,
-) -> Value {
-    let alias = alias.map(|alias| ("alias", alias));
-    let error: Map = [("code", code)]
-        .into_iter()
-        .chain(alias)
-        .chain([("message", message)])
-        .collect();
-    let mut map = Map::new();
-    map.insert("error", error);
-    if let Some(diagnostics) = diagnostics {
-        map.insert("diagnostics", diagnostics.to_json());
-    }
-    Value::Object(map)
 }

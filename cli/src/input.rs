@@ -8,7 +8,7 @@ use a99_core::json::{Document, Limits};
 use agent99::artifact::sign::{TrustedKeys, check};
 use agent99::artifact::{DEFAULT_MAX_BYTES, DecodeOptions, MAGIC, codes};
 use agent99::capabilities::{Clock as _, SystemClock};
-use agent99::{Agent, Engine, Value};
+use agent99::{Agent, Engine, ErrorCode, Value};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -31,15 +31,27 @@ pub(crate) struct Source {
     pub bytes: Vec<u8>,
 }
 
+/// Refuses standard input in two places.
+pub(crate) fn only_one_stdin<'p>(paths: impl Iterator<Item = &'p Path>) -> Result<(), Failure> {
+    match paths.filter(|path| *path == Path::new(STDIN)).count() {
+        0 | 1 => Ok(()),
+        _ => Err(Failure::usage("standard input can be read only once")),
+    }
+}
+
+/// The name to show for a file, or for standard input.
+pub(crate) fn name_of(path: &Path) -> String {
+    match path == Path::new(STDIN) {
+        true => "<stdin>".to_owned(),
+        false => path.display().to_string(),
+    }
+}
+
 /// Reads a file, or standard input for `-`.
 pub(crate) fn read(path: &Path) -> Result<Source, Failure> {
     let mut bytes = Vec::new();
     let stdin = path == Path::new(STDIN);
-    let name = if stdin {
-        "<stdin>".to_owned()
-    } else {
-        path.display().to_string()
-    };
+    let name = name_of(path);
     let read = if stdin {
         io::stdin().lock().take(max_bytes()).read_to_end(&mut bytes)
     } else {
@@ -97,10 +109,23 @@ pub(crate) fn agent(engine: &Engine, path: &Path) -> Result<(Agent, Source), Fai
 
 /// The same for what was read already.
 pub(crate) fn agent_of(engine: &Engine, source: Source) -> Result<(Agent, Source), Failure> {
+    agent_in(engine, source, false)
+}
+
+/// The same, where a lenient reader takes the first program in a model's answer.
+pub(crate) fn agent_in(
+    engine: &Engine,
+    source: Source,
+    lenient: bool,
+) -> Result<(Agent, Source), Failure> {
     if source.is_artifact() {
         return Ok((source.load(engine)?, source));
     }
-    match engine.compile(source.bytes.clone()) {
+    let compiled = match lenient {
+        true => engine.compile_answer(source.bytes.clone()),
+        false => engine.compile(source.bytes.clone()),
+    };
+    match compiled {
         Ok(agent) => Ok((agent, source)),
         Err(diagnostics) => Err(Failure::Rejected {
             diagnostics,
@@ -138,6 +163,20 @@ impl JsonArg {
         }
     }
 
+    /// Reads the value, which must be an object; `option` names the argument in
+    /// errors.
+    pub(crate) fn object(&self, option: &str) -> Result<Value, Failure> {
+        let value = self.value(option)?;
+        match value {
+            Value::Object(_) => Ok(value),
+            other => Err(Failure::coded(
+                ErrorCode::ArgsInvalid.as_str(),
+                format!("{option}: expected a JSON object, found {}", kind(&other)),
+                format!("write `{option} '{{\"name\": VALUE}}'`, or `{option} @FILE`"),
+            )),
+        }
+    }
+
     /// Reads the value; `option` names the argument in errors.
     pub(crate) fn value(&self, option: &str) -> Result<Value, Failure> {
         let source = match self {
@@ -152,6 +191,19 @@ impl JsonArg {
             }
         };
         parse_value(&source)
+    }
+}
+
+/// What a value is, in two words.
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Undefined => "nothing",
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a text",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
     }
 }
 

@@ -12,8 +12,12 @@ mod args;
 mod artifact;
 mod commands;
 mod computer;
+mod duration;
 mod failure;
+mod files;
+mod help;
 mod input;
+mod layout;
 #[cfg(feature = "sandbox")]
 mod named;
 mod output;
@@ -37,7 +41,10 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let exit = match Cli::try_parse() {
-        Ok(cli) => dispatch(&cli.command),
+        Ok(cli) => {
+            output::set_colors(cli.color);
+            dispatch(&cli.command)
+        }
         Err(error) => refuse(&error),
     };
     let exit = match exit {
@@ -58,9 +65,18 @@ fn dispatch(command: &Command) -> Exit {
         Command::Verify(args) => commands::verify::run(args),
         Command::Keys(args) => commands::keys::run(args),
         Command::Tools(args) => commands::tools::run(args),
+        Command::New(args) => commands::new::run(args),
+        Command::Fmt(args) => commands::fmt::run(args),
+        Command::Watch(args) => commands::watch::run(args),
+        Command::Repl(args) => commands::repl::run(args),
+        Command::Explain(args) => commands::explain::run(args),
         #[cfg(feature = "sandbox")]
         Command::Sandbox(args) => commands::sandbox::run(args),
+        #[cfg(not(feature = "sandbox"))]
+        Command::Sandbox(_) => Err(Failure::no_sandbox("`a99 sandbox`")),
         Command::Completions(args) => commands::completions::run(args),
+        Command::Man(args) => commands::man::run(args),
+        Command::Docs(_) => commands::docs::run(),
     };
     done.unwrap_or_else(|failure| failure.report(format))
 }
@@ -72,7 +88,13 @@ fn refuse(error: &clap::Error) -> Exit {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
     );
     // The line was not understood, so the wish for JSON is looked up by hand.
-    let json = std::env::args_os().any(|arg| arg == "--json");
+    let words: Vec<_> = std::env::args_os().collect();
+    let json = words
+        .iter()
+        .any(|word| word == "--json" || word == "--format=json")
+        || words
+            .windows(2)
+            .any(|pair| pair[0] == "--format" && pair[1] == "json");
     if asked || !json {
         output::report_failure(error.print().and_then(|()| std::io::stdout().flush()));
         return if asked { Exit::Ok } else { Exit::Usage };

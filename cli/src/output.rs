@@ -3,10 +3,79 @@
 //! Nothing here panics when the reader goes away, and nothing of a program
 //! reaches a terminal unescaped (security P05).
 
+use crate::args::ColorArg;
 use a99_core::text::escape_for_terminal;
 use agent99::Value;
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, IsTerminal as _, Write};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Whether messages on standard error have colours.
+static COLORS: OnceLock<bool> = OnceLock::new();
+
+/// Decides about colours, once. `NO_COLOR` is that of no-color.org.
+pub(crate) fn set_colors(when: ColorArg) {
+    let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+    let on = match when {
+        ColorArg::Always => true,
+        ColorArg::Never => false,
+        ColorArg::Auto => !set("NO_COLOR") && !dumb && io::stderr().is_terminal(),
+    };
+    // It is decided once, at the start.
+    let _ = COLORS.set(on);
+}
+
+fn has_colors() -> bool {
+    COLORS.get().copied().unwrap_or(false)
+}
+
+/// Control sequences: of severities, places and help, and the end of them all.
+const RED: &str = "\u{1b}[1;31m";
+const YELLOW: &str = "\u{1b}[1;33m";
+const BLUE: &str = "\u{1b}[1;34m";
+const CYAN: &str = "\u{1b}[36m";
+const PLAIN: &str = "\u{1b}[0m";
+
+/// Diagnostics as they are rendered, with colours: severity, place, gutter, carets,
+/// help. Whatever comes from a program is escaped, and no line of it begins so.
+fn painted(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() * 2);
+    for line in text.split_inclusive('\n') {
+        let starts = |prefix: &str| line.starts_with(prefix).then_some(prefix.len());
+        let severity = |word: &str| {
+            let rest = line.strip_prefix(word)?;
+            let end = match rest.strip_prefix('[') {
+                Some(code) => word.len() + 2 + code.find(']')?,
+                None => starts(word).filter(|_| rest.starts_with(':'))?,
+            };
+            Some(end)
+        };
+        let (color, end) = if let Some(end) = severity("error") {
+            (RED, end)
+        } else if let Some(end) = severity("warning") {
+            (YELLOW, end)
+        } else if let Some(end) = starts("  -->") {
+            (BLUE, end)
+        } else if let Some(end) = starts("  = help:") {
+            (CYAN, end)
+        } else if is_carets(line) {
+            (RED, line.trim_end().len())
+        } else {
+            (PLAIN, 0)
+        };
+        match end {
+            0 => out.push_str(line),
+            end => out.extend([color, &line[..end], PLAIN, &line[end..]]),
+        }
+    }
+    out
+}
+
+/// A line of carets below a line of source.
+fn is_carets(line: &str) -> bool {
+    line.contains('^') && line.bytes().all(|byte| b" |^\t\n.".contains(&byte))
+}
 
 /// Something that was to be written is lost.
 static LOST: AtomicBool = AtomicBool::new(false);
@@ -37,8 +106,17 @@ pub(crate) fn bytes(bytes: &[u8]) {
     report_failure(stdout.write_all(bytes).and_then(|()| stdout.flush()));
 }
 
-/// Writes text to standard error as it is.
+/// Writes messages to standard error, in colours if they are wanted.
 pub(crate) fn err(text: &str) {
+    if has_colors() {
+        err_plain(&painted(text));
+    } else {
+        err_plain(text);
+    }
+}
+
+/// Writes text to standard error as it is.
+pub(crate) fn err_plain(text: &str) {
     if let Err(error) = io::stderr().lock().write_all(text.as_bytes()) {
         // There is nowhere left to complain to but the exit code.
         note_loss(&error);
@@ -74,5 +152,40 @@ pub(crate) fn report_failure(written: io::Result<()>) {
         && note_loss(&error)
     {
         err(&format!("error: cannot write the output: {error}\n"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::painted;
+
+    #[test]
+    fn colours_add_nothing_else() {
+        let text = "error[a.b]: no [x]\n  --> f:1:2 (/a)\n  |\n1 | error: ^\n  |   ^^\n  = help: do\n\nwarning: w\n";
+        let shown = painted(text);
+        assert!(
+            shown.starts_with("\u{1b}[1;31merror[a.b]\u{1b}[0m: no [x]\n"),
+            "{shown:?}"
+        );
+        assert!(
+            shown.contains("\u{1b}[1;31m  |   ^^\u{1b}[0m\n"),
+            "{shown:?}"
+        );
+        assert!(shown.contains("\n1 | error: ^\n"), "{shown:?}");
+        assert!(
+            shown.contains("\u{1b}[1;33mwarning\u{1b}[0m: w"),
+            "{shown:?}"
+        );
+        let mut plain = shown;
+        for sequence in [
+            super::RED,
+            super::YELLOW,
+            super::BLUE,
+            super::CYAN,
+            super::PLAIN,
+        ] {
+            plain = plain.replace(sequence, "");
+        }
+        assert_eq!(plain, text);
     }
 }

@@ -1,12 +1,13 @@
 //! Command-line arguments of `a99 sandbox`.
 
+use crate::duration::time;
 use crate::named::args::{
     CP_EXAMPLES, CpArgs, KeepArgs, LS_EXAMPLES, LsArgs, START_EXAMPLES, STOP_EXAMPLES, StartArgs,
     StopArgs,
 };
 use crate::named::name::Name;
 use crate::sandbox_image_args::{DoctorArgs, ImageArgs};
-use crate::sandbox_limits::{LimitsArgs, bytes, time};
+use crate::sandbox_limits::{LimitsArgs, bytes};
 use a99_sandbox::p9::GitWrites;
 use a99_sandbox::{Mount, MountMode, Policy, PolicyError, Translate};
 use clap::{Args, Subcommand, ValueEnum, ValueHint};

@@ -1,5 +1,6 @@
 //! Limits of a sandbox on the command line: sizes, counts and times.
 
+use crate::duration::time;
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -49,27 +50,6 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
         .ok_or_else(|| "expected a size above 0, as in 4096, 64K, 512M, 2G".to_owned())
 }
 
-/// The longest time limit that is taken: a year.
-const MAX_SECONDS: f64 = 366.0 * 86_400.0;
-
-/// Reads a time; seconds without a unit.
-///
-/// # Errors
-/// What was expected.
-pub(crate) fn time(text: &str) -> Result<Duration, String> {
-    let units = [("ms", 0.001), ("s", 1.0), ("m", 60.0), ("h", 3600.0)];
-    let (number, unit) = units
-        .iter()
-        .find_map(|(name, unit)| text.strip_suffix(name).map(|number| (number, *unit)))
-        .unwrap_or((text, 1.0));
-    match number.parse::<f64>().map(|number| number * unit) {
-        Ok(seconds) if seconds > 0.0 && seconds <= MAX_SECONDS => {
-            Ok(Duration::from_secs_f64(seconds))
-        }
-        _ => Err("expected a time above 0, as in 500ms, 5s, 2m, 1h".to_owned()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -100,27 +80,6 @@ mod tests {
             "99999999999G",
         ] {
             assert!(size(text).is_err(), "{text}");
-        }
-    }
-
-    #[test]
-    fn times_have_units() {
-        for (text, milliseconds) in [
-            ("5", 5000),
-            ("0.5", 500),
-            ("500ms", 500),
-            ("5s", 5000),
-            ("2m", 120_000),
-            ("1h", 3_600_000),
-        ] {
-            assert_eq!(
-                time(text),
-                Ok(Duration::from_millis(milliseconds)),
-                "{text}"
-            );
-        }
-        for text in ["", "0", "-1", "x", "5d", "nan", "inf", "1e300", "ms"] {
-            assert!(time(text).is_err(), "{text}");
         }
     }
 }

@@ -57,11 +57,25 @@ fn json_is_one_line_with_everything() {
 }
 
 #[test]
-fn a_program_without_return_is_undefined() {
+fn a_program_without_return_is_null_and_told_so() {
     let empty = r#"{"op":"seq","steps":[]}"#;
-    assert_eq!(program(empty, &["run"]).out, "undefined\n");
+    let done = program(empty, &["run"]);
+    assert_eq!((done.code, done.out.as_str()), (0, "null\n"), "{done:?}");
+    assert!(
+        done.err.contains("warning: The program returned no result"),
+        "{done:?}"
+    );
     let done = program(empty, &["run", "--json"]);
-    assert!(done.json().get("result").is_none(), "{done:?}");
+    assert_eq!(done.json()["result"], serde_json::Value::Null, "{done:?}");
+    assert!(done.json().get("result").is_some(), "{done:?}");
+    assert_eq!(done.json()["warnings"].as_array().map(Vec::len), Some(1));
+    // A result that is null is one.
+    let done = program(ECHO, &["run", "--json", "--args", r#"{"x": null}"#]);
+    assert_eq!(
+        done.json()["warnings"].as_array().map(Vec::len),
+        Some(0),
+        "{done:?}"
+    );
 }
 
 #[test]
@@ -488,6 +502,8 @@ fn a11_output_that_cannot_be_written_is_an_error() {
     let file = folder.file("answer.json", ANSWER);
     let artifact = folder.path("answer.a99b");
     assert_eq!(a99(&["compile", &file, "-o", &artifact], b"").code, 0);
+    let laid_out = folder.file("laid_out.json", ANSWER);
+    assert_eq!(a99(&["fmt", &laid_out], b"").code, 0);
     for args in [
         &["check", "--json", &file][..],
         &["run", &file],
@@ -498,6 +514,12 @@ fn a11_output_that_cannot_be_written_is_an_error() {
         &["inspect", &artifact],
         &["verify", "--json", &artifact],
         &["completions", "bash"],
+        &["check", "--format", "sarif", &file],
+        &["explain"],
+        &["explain", "--json", "json.syntax"],
+        &["fmt", "--check", "--json", &laid_out],
+        &["man"],
+        &["docs"],
         &["--help"],
         &["--version"],
     ] {

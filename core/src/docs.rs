@@ -12,7 +12,7 @@ mod errors;
 
 pub use atoms::{AtomFamily, atoms_markdown};
 pub use builtins::builtins_markdown;
-pub use errors::{Section, errors_markdown};
+pub use errors::{Section, code_lines, code_sections, errors_markdown};
 
 use crate::builtins::{FUNCTIONS, METHODS, Reads};
 use crate::costs::{

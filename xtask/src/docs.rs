@@ -6,7 +6,7 @@ use crate::shell::{Failed, failed, root};
 use a99_atoms::{all_atoms, battery_atoms, browser_atoms, core_atoms, is_internal, shell_atoms};
 use a99_core::artifact;
 use a99_core::docs::{
-    AtomFamily, atoms_markdown, builtins_markdown, bytecode_markdown, costs_markdown,
+    AtomFamily, atoms_markdown, builtins_markdown, bytecode_markdown, code_lines, costs_markdown,
     errors_markdown,
 };
 use serde_json::Value as Json;
@@ -34,6 +34,8 @@ fn documents() -> Result<Vec<(&'static str, String)>, Failed> {
         ("docs/bytecode.md", bytecode_markdown()),
         ("docs/costs.md", costs),
         ("docs/errors.md", codes::with_sections(errors_markdown)?),
+        // What `a99 explain` says of codes of crates that it is not built with.
+        ("cli/src/codes.tsv", codes::with_sections(code_lines)?),
     ])
 }
 

@@ -1,10 +1,12 @@
 //! `a99 check`: compiles and verifies programs and looks for what they most
 //! likely get wrong; artifacts are verified as by `a99 verify`.
 
-use crate::args::CheckArgs;
+use super::sarif;
+use super::verify::{self, Verified};
+use crate::args::{CheckArgs, FindingsForm};
 use crate::failure::{Exit, Failure};
-use crate::output::Format;
-use crate::{input, output};
+use crate::input::Source;
+use crate::{files, input, output};
 use agent99::{Diagnostics, Engine, Map, Value};
 use std::path::{Path, PathBuf};
 
@@ -17,103 +19,138 @@ const UNKNOWN: [&str; 3] = [
 ];
 
 /// Files of a folder that are checked.
-const EXTENSIONS: [&str; 2] = ["json", "a99b"];
+pub(crate) const EXTENSIONS: [&str; 2] = ["json", "a99b"];
+
+/// What was found about a file.
+#[derive(Debug)]
+pub(crate) struct Report {
+    /// The file, as it was named.
+    pub path: PathBuf,
+    /// What it is, or why nothing can be done with it.
+    pub finding: Result<Finding, Failure>,
+}
+
+/// A file that is read and compiled or verified.
+#[derive(Debug)]
+pub(crate) enum Finding {
+    /// A program, and whether it is refused for its warnings.
+    Program {
+        /// Its text.
+        source: Source,
+        /// What the compiler warned of.
+        warnings: Diagnostics,
+        /// Why it is refused all the same.
+        refused: Option<&'static str>,
+    },
+    /// An artifact.
+    Artifact {
+        /// Its name.
+        name: String,
+        /// What it holds.
+        verified: Verified,
+    },
+}
+
+impl Report {
+    fn exit(&self) -> Exit {
+        match &self.finding {
+            Ok(Finding::Program {
+                refused: Some(_), ..
+            }) => Exit::Rejected,
+            Ok(_) => Exit::Ok,
+            Err(failure) => failure.exit(),
+        }
+    }
+}
 
 /// Runs the command.
 pub(crate) fn run(args: &CheckArgs) -> Result<Exit, Failure> {
     let engine = Engine::builder().lint(true).build();
-    let files = files_of(&args.programs)?;
-    let format = match args.json {
-        true => Format::Json,
-        false => Format::Human,
-    };
+    input::only_one_stdin(args.programs.iter().map(PathBuf::as_path))?;
+    let files = files::expand(&args.programs, &EXTENSIONS)?;
     let mut exit = Exit::Ok;
-    for file in &files {
-        let done = check(&engine, file, args, files.len() > 1);
-        let done = done.unwrap_or_else(|failure| failure.report(format));
+    let mut reports = Vec::new();
+    for (path, _) in files {
+        let finding = check(&engine, &path, args);
+        let report = Report { path, finding };
         // A file that cannot be read weighs more than one that is rejected.
+        let done = report.exit();
         if exit == Exit::Ok || done == Exit::Usage {
             exit = done;
         }
+        match args.form() {
+            FindingsForm::Human => show(&report),
+            FindingsForm::Json => output::json(&Value::Object(to_json(&report))),
+            FindingsForm::Sarif => reports.push(report),
+        }
+    }
+    if args.form() == FindingsForm::Sarif {
+        output::json(&sarif::log(&reports, exit.code()));
     }
     Ok(exit)
 }
 
-/// The files to check: those of a folder in the order of their names, and those
-/// of the folders in it.
-fn files_of(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
-    let mut files = Vec::new();
-    for path in paths {
-        if !path.is_dir() {
-            files.push(path.clone());
-            continue;
-        }
-        let before = files.len();
-        let mut folders = vec![path.clone()];
-        while let Some(folder) = folders.pop() {
-            let failed = |error| Failure::about(&folder.display().to_string(), error);
-            let mut entries = std::fs::read_dir(&folder)
-                .and_then(Iterator::collect::<Result<Vec<_>, _>>)
-                .map_err(failed)?;
-            entries.sort_by_key(std::fs::DirEntry::path);
-            for entry in entries {
-                let path = entry.path();
-                let kind = entry.file_type().map_err(failed)?;
-                let extension = path.extension().and_then(|e| e.to_str());
-                // Links are not followed into folders: they may lead around.
-                if kind.is_dir() {
-                    folders.push(path);
-                } else if extension.is_some_and(|e| EXTENSIONS.contains(&e)) {
-                    files.push(path);
-                }
-            }
-        }
-        if files.len() == before {
-            let text = "no programs in this folder: they end in `.json` or `.a99b`";
-            return Err(Failure::about(&path.display().to_string(), text));
-        }
-        files[before..].sort();
-    }
-    Ok(files)
-}
-
-fn check(engine: &Engine, file: &Path, args: &CheckArgs, several: bool) -> Result<Exit, Failure> {
-    let source = input::read(file)?;
+fn check(engine: &Engine, path: &Path, args: &CheckArgs) -> Result<Finding, Failure> {
+    let source = input::read(path)?;
     if source.is_artifact() {
-        return super::verify::report(&source, None, args.json);
+        let verified = verify::verify(&source, None)?;
+        let name = source.name;
+        return Ok(Finding::Artifact { name, verified });
     }
-    let (agent, source) = input::agent_of(engine, source)?;
-    let warnings = agent.warnings();
-    let denied = args.deny_warnings && !warnings.is_empty();
-    let refused = denied || !args.allow_unknown && has_unknown(warnings);
-    if args.json {
-        let mut map = Map::new();
-        map.insert("ok", !refused);
-        if several {
-            map.insert("file", source.name.as_str());
-        }
-        map.insert("diagnostics", warnings.to_json());
-        output::json(&Value::Object(map));
+    let (agent, source) = input::agent_in(engine, source, args.lenient)?;
+    let warnings = agent.warnings().clone();
+    let refused = if args.deny_warnings && !warnings.is_empty() {
+        Some("warnings are denied")
+    } else if !args.allow_unknown && has_unknown(&warnings) {
+        Some("names are unknown (accepted with `--allow-unknown`)")
     } else {
-        super::show_warnings(&agent, &source);
-        let found = match warnings.len() {
-            0 => String::new(),
-            1 => ", 1 warning".to_owned(),
-            n => format!(", {n} warnings"),
-        };
-        let word = match refused {
-            true if denied => "warnings are denied",
-            true => "names are unknown (accepted with `--allow-unknown`)",
-            false => "ok",
-        };
-        output::note(&source.name, &format!("{word}{found}"));
-    }
-    Ok(match refused {
-        true => Exit::Rejected,
-        false => Exit::Ok,
+        None
+    };
+    Ok(Finding::Program {
+        source,
+        warnings,
+        refused,
     })
 }
 
 fn has_unknown(warnings: &Diagnostics) -> bool {
     warnings.iter().any(|found| UNKNOWN.contains(&found.code))
+}
+
+/// A report for people.
+fn show(report: &Report) {
+    match &report.finding {
+        Err(failure) => failure.show(),
+        Ok(Finding::Artifact { name, verified }) => output::note(name, &verified.to_text()),
+        Ok(Finding::Program {
+            source,
+            warnings,
+            refused,
+        }) => {
+            super::show_findings(warnings, source);
+            let found = match warnings.len() {
+                0 => String::new(),
+                1 => ", 1 warning".to_owned(),
+                n => format!(", {n} warnings"),
+            };
+            let word = refused.unwrap_or("ok");
+            output::note(&source.name, &format!("{word}{found}"));
+        }
+    }
+}
+
+/// `{ok, file, diagnostics}` of a program, `{ok, file, ..}` of an artifact,
+/// `{ok, file, error, diagnostics}` of what was refused.
+fn to_json(report: &Report) -> Map {
+    let mut map = Map::new();
+    map.insert("ok", report.exit() == Exit::Ok);
+    map.insert("file", input::name_of(&report.path));
+    match &report.finding {
+        Err(failure) => map.extend(failure.to_json()),
+        Ok(Finding::Artifact { verified, .. }) => map.extend(verified.to_json()),
+        Ok(Finding::Program { warnings, .. }) => {
+            map.insert("diagnostics", warnings.to_json());
+        }
+    }
+    map
 }

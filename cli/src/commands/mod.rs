@@ -3,8 +3,14 @@
 pub(crate) mod check;
 pub(crate) mod compile;
 pub(crate) mod completions;
+pub(crate) mod docs;
+pub(crate) mod explain;
+pub(crate) mod fmt;
 pub(crate) mod inspect;
 pub(crate) mod keys;
+pub(crate) mod man;
+pub(crate) mod new;
+pub(crate) mod repl;
 pub(crate) mod run;
 #[cfg(feature = "sandbox")]
 pub(crate) mod sandbox;
@@ -12,17 +18,22 @@ pub(crate) mod sandbox;
 pub(crate) mod sandbox_doctor;
 #[cfg(feature = "sandbox")]
 pub(crate) mod sandbox_image;
+mod sarif;
 pub(crate) mod tools;
 pub(crate) mod verify;
+pub(crate) mod watch;
 
 use crate::input::Source;
 use crate::output;
-use agent99::Agent;
+use agent99::{Agent, Diagnostics};
 
 /// Shows what the compiler warned of.
 fn show_warnings(agent: &Agent, source: &Source) {
-    if !agent.warnings().is_empty() {
-        let text = agent.warnings().render(Some((&source.name, &source.bytes)));
-        output::err(&text);
+    show_findings(agent.warnings(), source);
+}
+
+fn show_findings(findings: &Diagnostics, source: &Source) {
+    if !findings.is_empty() {
+        output::err(&findings.render(Some((&source.name, &source.bytes))));
     }
 }

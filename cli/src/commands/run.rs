@@ -2,13 +2,19 @@
 
 use crate::args::{CostModelArg, RunArgs};
 use crate::computer::Computer;
+use crate::duration::milliseconds;
 use crate::failure::{Exit, Failure};
+use crate::help;
 use crate::input::{self, JsonArg};
 use crate::output;
 use crate::pretty::pretty;
 use crate::script::Script;
+use a99_core::diag::{excerpt, suggest};
 use a99_core::text::escape_for_terminal;
-use agent99::{AbortSignal, CostModel, Diagnostics, Map, Outcome, RunError, RunOptions, Value};
+use agent99::{
+    AbortSignal, AtomTimeout, CostModel, Diagnostics, Engine, ErrorCode, Map, Outcome, RunError,
+    RunOptions, Value,
+};
 use std::fs::File;
 use std::future::{Future, poll_fn};
 use std::io::{BufWriter, ErrorKind, Write};
@@ -16,17 +22,22 @@ use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::task::Poll;
 
+/// What is said where a program ends without a result.
+const NO_RESULT: &str = "The program returned no result: a `return` step gives one";
+
 /// Runs the command.
 pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
+    let computer = Computer::of(args)?;
     let input = Inputs::read(args)?;
     let engine = input.script.engine()?;
+    check_ops(args, &engine)?;
     let keys = args.require_signed.as_deref().map(input::trusted_keys);
     let keys = keys.transpose()?;
     let source = input::read(&args.program.program)?;
     if let Some(keys) = &keys {
         source.check_signature(keys)?;
     }
-    let (agent, source) = input::agent_of(&engine, source)?;
+    let (agent, source) = input::agent_in(&engine, source, args.lenient)?;
     // Opened before the run, lest the run be in vain.
     let trace = args.trace.as_deref().map(|path| open_trace(args, path));
     let trace = trace.transpose()?;
@@ -37,7 +48,6 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
         .enable_all()
         .build()
         .map_err(|error| Failure::about("cannot start the runtime", error))?;
-    let computer = Computer::of(args)?;
     let mut outcome = runtime.block_on(async {
         let granted = computer.grant(input.script.granted().await?)?;
         // The handler must be in place before the program starts.
@@ -47,6 +57,10 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
     // Read before the end, which is no failure.
     if let Some(error) = &mut outcome.error {
         computer.explain(error);
+        help::advise(error);
+    } else if outcome.result.is_undefined() {
+        outcome.result = Value::Null;
+        outcome.warnings.push(NO_RESULT.into());
     }
     runtime.block_on(computer.stop());
 
@@ -73,16 +87,17 @@ struct Inputs {
 
 impl Inputs {
     fn read(args: &RunArgs) -> Result<Inputs, Failure> {
-        only_one_stdin(args)?;
+        input::only_one_stdin(input_files(args))?;
         let value = |arg: &Option<JsonArg>, name| arg.as_ref().map(|arg| arg.value(name));
         let script = match &args.script {
             Some(path) => Script::parse(&input::read(path)?)?,
             None => Script::default(),
         };
         Ok(Inputs {
-            args: value(&args.args, "--args")
-                .transpose()?
-                .unwrap_or_else(|| Value::Object(Map::new())),
+            args: match &args.args {
+                Some(given) => given.object("--args")?,
+                None => Value::Object(Map::new()),
+            },
             context: value(&args.context, "--context").transpose()?,
             script,
         })
@@ -90,7 +105,7 @@ impl Inputs {
 }
 
 /// The files that a run reads.
-fn input_files(args: &RunArgs) -> impl Iterator<Item = &Path> {
+pub(crate) fn input_files(args: &RunArgs) -> impl Iterator<Item = &Path> {
     let values = [&args.args, &args.context];
     let values = values
         .into_iter()
@@ -102,10 +117,29 @@ fn input_files(args: &RunArgs) -> impl Iterator<Item = &Path> {
         .chain(values)
 }
 
-fn only_one_stdin(args: &RunArgs) -> Result<(), Failure> {
-    let stdin = Path::new(input::STDIN);
-    if input_files(args).filter(|path| *path == stdin).count() > 1 {
-        return Err(Failure::usage("standard input can be read only once"));
+/// Refuses options for an op that is not there: a quota that is misspelt guards
+/// nothing.
+fn check_ops(args: &RunArgs, engine: &Engine) -> Result<(), Failure> {
+    let quotas = args.quota.iter().map(|(op, _)| ("--quota", op));
+    let costs = args.cost.iter().map(|(op, _)| ("--cost", op));
+    let times = args
+        .atom_timeout
+        .iter()
+        .map(|(op, _)| ("--atom-timeout", op));
+    for (option, op) in quotas.chain(costs).chain(times) {
+        if engine.atoms().get(op).is_some() {
+            continue;
+        }
+        let known = engine.atoms().iter().map(|atom| &*atom.sig.name);
+        let nearest = suggest(op, known.filter(|name| !name.contains(':')));
+        return Err(Failure::coded(
+            ErrorCode::UnknownOp.as_str(),
+            format!("{option}: there is no op named `{}`", excerpt(op)),
+            match nearest {
+                Some(name) => format!("did you mean `{name}`?"),
+                None => "`a99 tools` lists them".to_owned(),
+            },
+        ));
     }
     Ok(())
 }
@@ -150,8 +184,14 @@ fn options(args: &RunArgs, context: Option<Value>) -> Result<RunOptions, Failure
             CostModelArg::Flat => CostModel::Flat,
         })
         .trace(args.trace.is_some());
-    if let Some(ms) = args.timeout_ms {
+    if let Some(ms) = args.timeout.map(milliseconds).or(args.timeout_ms) {
         options = options.timeout_ms(ms);
+    }
+    for (op, time) in &args.atom_timeout {
+        let limit = time.map_or(AtomTimeout::None, |time| {
+            AtomTimeout::Ms(milliseconds(time))
+        });
+        options = options.atom_timeout(op, limit);
     }
     if let Some(mib) = args.heap_mib {
         let bytes = (mib as usize).saturating_mul(1 << 20);
@@ -209,10 +249,12 @@ fn on_interrupt(signal: AbortSignal) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The outcome as JSON: [`Outcome::to_json`] and `diagnostics`.
+/// The outcome as JSON: [`Outcome::to_json`] without the trace, and `diagnostics`.
 fn outcome_json(outcome: &Outcome, diagnostics: &Diagnostics) -> Value {
     let mut json = outcome.to_json();
     if let Value::Object(map) = &mut json {
+        // It has a file of its own.
+        map.remove("trace");
         map.insert("diagnostics", diagnostics.to_json());
     }
     json
@@ -225,14 +267,13 @@ fn show(outcome: &Outcome) {
     }
     match &outcome.error {
         Some(error) => output::err(&error_text(error)),
-        None if outcome.result.is_undefined() => output::out("undefined\n"),
         None => output::out(&format!("{}\n", pretty(&outcome.result.to_json_string()))),
     }
     output::note("fuel used", &outcome.fuel_used.to_string());
 }
 
 /// A failed run in the manner of the compiler's diagnostics.
-fn error_text(error: &RunError) -> String {
+pub(crate) fn error_text(error: &RunError) -> String {
     let shown = |text: &str| escape_for_terminal(text);
     let (code, message) = (error.code, error.message.to_string_lossy());
     let mut text = format!("error[{code}]: {}\n", shown(&message));

@@ -20,6 +20,25 @@ is still a name for the code: the `alias` in JSON and below, which
 
 ";
 
+/// The rows of sections as lines of heading, what they are about, code, alias and
+/// meaning, with tabs between them.
+#[must_use]
+pub fn code_lines(sections: &[Section<'_>]) -> String {
+    let mut out = String::new();
+    for section in sections {
+        for row in &section.rows {
+            let alias = row.alias.unwrap_or_default();
+            // Writing to a String cannot fail.
+            let _ = writeln!(
+                out,
+                "{}\t{}\t{}\t{alias}\t{}",
+                section.title, section.about, row.name, row.meaning
+            );
+        }
+    }
+    out
+}
+
 /// A part of the page: codes that come from one place.
 #[derive(Clone, Debug)]
 pub struct Section<'a> {
@@ -62,7 +81,8 @@ const FINDINGS: &[(&str, &str, &str)] = &[
 ];
 
 /// The sections of this crate's codes.
-fn own() -> Vec<Section<'static>> {
+#[must_use]
+pub fn code_sections() -> Vec<Section<'static>> {
     let of = |family| {
         let rows = diag::codes::TABLE.iter().copied();
         rows.filter(move |row| row.family() == family).collect()
@@ -109,7 +129,7 @@ fn own() -> Vec<Section<'static>> {
 pub fn errors_markdown(others: &[Section<'_>]) -> String {
     let mut out = String::from(GENERATED);
     out.push_str(HEAD);
-    let mut own = own();
+    let mut own = code_sections();
     own.extend_from_slice(others);
     for section in &own {
         // Writing to a String cannot fail, here and below.

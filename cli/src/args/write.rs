@@ -1,0 +1,109 @@
+//! Arguments of the commands that help to write programs.
+
+use super::{CheckArgs, RunArgs};
+use crate::duration::time;
+use clap::{Args, Subcommand, ValueEnum, ValueHint};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Options of `new`.
+#[derive(Debug, Args)]
+pub(crate) struct NewArgs {
+    /// Folder to make; it must not exist yet, or be empty
+    #[arg(value_name = "NAME", default_value = "agent", value_hint = ValueHint::DirPath)]
+    pub name: PathBuf,
+    /// What the program shows
+    #[arg(long, value_name = "NAME", value_enum, default_value = "basic")]
+    pub template: TemplateArg,
+    /// Print the files that were written as one line of JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// A program to begin with.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TemplateArg {
+    /// Arguments, a calculation, a condition, a result
+    Basic,
+    /// A list, turned into another with `map` and `filter`
+    List,
+    /// A page from the network and a model's answer, both from a script
+    Model,
+}
+
+/// Options of `fmt`.
+#[derive(Debug, Args)]
+pub(crate) struct FmtArgs {
+    /// Files with programs, folders of them (`*.json`), or `-` for standard input,
+    /// which is printed
+    #[arg(value_name = "PROGRAM", required = true, value_hint = ValueHint::AnyPath)]
+    pub programs: Vec<PathBuf>,
+    /// Write nothing; exit with 3 if a program is laid out in another way
+    #[arg(long)]
+    pub check: bool,
+    /// Print what was done, errors too, as one line of JSON for each program
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Options of `watch`.
+#[derive(Debug, Args)]
+pub(crate) struct WatchArgs {
+    /// Time between two looks at the files
+    #[arg(long, value_name = "TIME", value_parser = time, default_value = "500ms")]
+    pub interval: Duration,
+    /// What to do again
+    #[command(subcommand)]
+    pub command: WatchCommand,
+}
+
+/// What to do again.
+#[derive(Debug, Subcommand)]
+pub(crate) enum WatchCommand {
+    /// Check programs, as `a99 check` does
+    Check(CheckArgs),
+    /// Run a program, as `a99 run` does
+    Run(Box<RunArgs>),
+}
+
+/// Options of `repl`.
+#[derive(Debug, Args)]
+pub(crate) struct ReplArgs {
+    /// Fuel that each line may use
+    #[arg(long, value_name = "N", value_parser = super::run::amount, default_value = "1000")]
+    pub fuel: f64,
+    /// Time that each line may take, as in 500ms, 5s, 2m
+    #[arg(long, value_name = "TIME", value_parser = time, default_value = "10s")]
+    pub timeout: Duration,
+    /// JSON file with the answers of networks, models and agents (see `a99 run
+    /// --help`)
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub script: Option<PathBuf>,
+    /// Answer each line with one line of JSON, without a prompt
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Options of `explain`.
+#[derive(Debug, Args)]
+pub(crate) struct ExplainArgs {
+    /// Code, such as lint.unknown_atom, or its older name, such as A99-W0201
+    /// [default: list all]
+    pub code: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Options of `man`.
+#[derive(Debug, Args)]
+pub(crate) struct ManArgs {
+    /// Folder to write one page for each command to; without it, the page of `a99`
+    /// is printed
+    #[arg(value_hint = ValueHint::DirPath)]
+    pub dir: Option<PathBuf>,
+}
+
+/// Options of `docs`.
+#[derive(Debug, Args)]
+pub(crate) struct DocsArgs {}

@@ -1,0 +1,139 @@
+//! `a99 explain`: what a code means and what helps, from the tables of codes.
+
+use crate::args::ExplainArgs;
+use crate::failure::{Exit, Failure};
+use crate::output;
+use a99_core::codes::Code;
+use a99_core::diag::{excerpt, suggest};
+use a99_core::docs::{Section, code_sections};
+use agent99::{Map, Value};
+use std::fmt::Write as _;
+
+/// The codes of crates that this binary may not be built with: heading, what they
+/// are about, code, alias, meaning.
+const OTHERS: &str = include_str!("../codes.tsv");
+
+/// The page that lists them all.
+const PAGE: &str = "docs/errors.md";
+
+/// Every code, in the order of the page.
+fn sections() -> Vec<Section<'static>> {
+    let mut sections = code_sections();
+    for line in OTHERS.lines() {
+        let mut cells = line.split('\t');
+        let mut cell = || cells.next().unwrap_or_default();
+        let (title, about) = (cell(), cell());
+        let row = Code {
+            name: cell(),
+            alias: Some(cell()).filter(|alias| !alias.is_empty()),
+            meaning: cell(),
+            help: "",
+        };
+        match sections.last_mut() {
+            Some(last) if last.title == title => last.rows.push(row),
+            _ => sections.push(Section {
+                title,
+                about,
+                rows: vec![row],
+            }),
+        }
+    }
+    sections
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &ExplainArgs) -> Result<Exit, Failure> {
+    let sections = sections();
+    let Some(wanted) = &args.code else {
+        list(&sections, args.json);
+        return Ok(Exit::Ok);
+    };
+    let rows = sections
+        .iter()
+        .flat_map(|section| section.rows.iter().map(move |row| (section, row)));
+    let is_meant = |name: &str| name.eq_ignore_ascii_case(wanted.trim());
+    let found = rows
+        .clone()
+        .find(|(_, row)| is_meant(row.name) || row.alias.is_some_and(is_meant));
+    let Some((section, row)) = found else {
+        let mut names: Vec<&str> = rows.clone().map(|(_, row)| row.name).collect();
+        names.extend(rows.filter_map(|(_, row)| row.alias));
+        return Err(Failure::usage(unknown(wanted, &names)));
+    };
+    if args.json {
+        output::json(&Value::Object(to_json(section, row)));
+    } else {
+        output::out(&to_text(section, row));
+    }
+    Ok(Exit::Ok)
+}
+
+/// Why a code is none, with the nearest one: by all of it, or by what stands
+/// behind the dot.
+fn unknown(wanted: &str, names: &[&str]) -> String {
+    let shown = excerpt(wanted);
+    let last = |name: &str| name.rsplit('.').next().unwrap_or_default().to_owned();
+    let nearest = suggest(wanted, names.iter().copied()).or_else(|| {
+        let lasts: Vec<String> = names.iter().map(|name| last(name)).collect();
+        let near = suggest(&last(wanted), lasts.iter().map(String::as_str))?;
+        let at = lasts.iter().position(|name| *name == near)?;
+        Some(names[at].to_owned())
+    });
+    match nearest {
+        Some(name) => format!("there is no code `{shown}`; did you mean `{name}`?"),
+        None => format!("there is no code `{shown}`; `a99 explain` lists all"),
+    }
+}
+
+fn to_text(section: &Section<'_>, row: &Code<'_>) -> String {
+    let mut out = row.name.to_owned();
+    // Writing to a String cannot fail, here and below.
+    if let Some(alias) = row.alias {
+        let _ = write!(out, " (also {alias})");
+    }
+    let _ = writeln!(out, "\n\n{}", row.meaning);
+    if !row.help.is_empty() {
+        let _ = writeln!(out, "What helps: {}.", row.help);
+    }
+    let _ = writeln!(out, "\n{}: {}", section.title, section.about);
+    let _ = writeln!(out, "All codes: {PAGE}");
+    out
+}
+
+fn to_json(section: &Section<'_>, row: &Code<'_>) -> Map {
+    let mut map = Map::new();
+    map.insert("code", row.name);
+    if let Some(alias) = row.alias {
+        map.insert("alias", alias);
+    }
+    map.insert("meaning", row.meaning);
+    if !row.help.is_empty() {
+        map.insert("help", row.help);
+    }
+    map.insert("section", section.title);
+    map.insert("about", section.about);
+    map.insert("page", PAGE);
+    map
+}
+
+fn list(sections: &[Section<'_>], json: bool) {
+    if json {
+        let rows = sections
+            .iter()
+            .flat_map(|section| section.rows.iter().map(|row| to_json(section, row)));
+        output::json(&Value::Array(rows.map(Value::Object).collect()));
+        return;
+    }
+    let rows = sections.iter().flat_map(|section| &section.rows);
+    let width = rows.map(|row| row.name.len()).max().unwrap_or(0);
+    let mut out = String::new();
+    for section in sections {
+        let _ = writeln!(out, "{}: {}", section.title, section.about);
+        for row in &section.rows {
+            let _ = writeln!(out, "  {:width$}  {}", row.name, row.meaning);
+        }
+        out.push('\n');
+    }
+    out.truncate(out.trim_end().len() + 1);
+    output::out(&out);
+}

@@ -1,0 +1,123 @@
+//! `a99 fmt`: lays programs out in one way.
+
+use crate::args::FmtArgs;
+use crate::failure::{Exit, Failure};
+use crate::layout::layout;
+use crate::output::Format;
+use crate::{files, input, output, write};
+use a99_core::diag::codes;
+use a99_core::json::{Document, Limits};
+use agent99::{Diagnostic, Diagnostics, Map, Value};
+use std::path::{Path, PathBuf};
+
+/// Files of a folder that are laid out, if they are programs.
+const EXTENSIONS: [&str; 1] = ["json"];
+
+/// Runs the command.
+pub(crate) fn run(args: &FmtArgs) -> Result<Exit, Failure> {
+    let format = match args.json {
+        true => Format::Json,
+        false => Format::Human,
+    };
+    input::only_one_stdin(args.programs.iter().map(PathBuf::as_path))?;
+    let mut exit = Exit::Ok;
+    for (path, named) in files::expand(&args.programs, &EXTENSIONS)? {
+        let done = match one(args, &path, named) {
+            Ok(done) => done,
+            Err(failure) => failure.report(format),
+        };
+        // A file that cannot be read or written weighs more than one that is
+        // refused.
+        if exit == Exit::Ok || done == Exit::Usage {
+            exit = done;
+        }
+    }
+    Ok(exit)
+}
+
+/// Lays out one file; in a folder, one that is no program is left alone.
+fn one(args: &FmtArgs, path: &Path, named: bool) -> Result<Exit, Failure> {
+    let source = input::read(path)?;
+    let name = source.name;
+    let text = match program_text(source.bytes) {
+        Ok(text) => text,
+        Err((_, diagnostics)) if !named && !diagnostics.has_syntax_errors() => return Ok(Exit::Ok),
+        Err((source, Findings(diagnostics))) => {
+            return Err(Failure::Rejected {
+                diagnostics,
+                name,
+                source,
+            });
+        }
+    };
+    let laid_out = layout(&text);
+    let changed = laid_out != text;
+    let stdin = path == Path::new(input::STDIN);
+    if args.check {
+        report(
+            args,
+            &name,
+            changed,
+            if changed { "would change" } else { "ok" },
+        );
+        return Ok(if changed { Exit::Rejected } else { Exit::Ok });
+    }
+    if stdin {
+        output::out(&laid_out);
+        return Ok(Exit::Ok);
+    }
+    if changed {
+        write::replace(path, laid_out.as_bytes(), std::iter::empty())?;
+    }
+    report(
+        args,
+        &name,
+        changed,
+        if changed { "laid out" } else { "unchanged" },
+    );
+    Ok(Exit::Ok)
+}
+
+fn report(args: &FmtArgs, name: &str, changed: bool, word: &str) {
+    if args.json {
+        let mut map = Map::new();
+        map.insert("ok", !(changed && args.check));
+        map.insert("file", name);
+        map.insert("changed", changed);
+        output::json(&Value::Object(map));
+    } else if changed {
+        output::note(name, word);
+    }
+}
+
+/// Why a file is no program.
+struct Findings(Diagnostics);
+
+impl Findings {
+    /// Whether it is not even JSON.
+    fn has_syntax_errors(&self) -> bool {
+        self.0.iter().any(|found| found.code != codes::BAD_ROOT)
+    }
+}
+
+/// The text of a program: JSON whose root is a `seq`. Whether it is right otherwise
+/// does not matter.
+fn program_text(bytes: Vec<u8>) -> Result<String, (Vec<u8>, Findings)> {
+    let document = match Document::parse(bytes.clone(), &Limits::default()) {
+        Ok(document) => document,
+        Err(diagnostics) => return Err((bytes, Findings(diagnostics))),
+    };
+    let root = document.root();
+    let op = document.get(root, "op").and_then(|op| document.str(op));
+    if op != Some(b"seq") {
+        let text = "only programs are laid out: objects whose `op` is `seq`";
+        let found = Diagnostic::error(codes::BAD_ROOT, text, "")
+            .with_span(document.span(root))
+            .with_help("a program is `{\"op\": \"seq\", \"steps\": [...]}`");
+        let mut found = Diagnostics::from(found);
+        found.locate(&bytes);
+        return Err((bytes, Findings(found)));
+    }
+    // Documents are UTF-8.
+    Ok(String::from_utf8(bytes).unwrap_or_default())
+}

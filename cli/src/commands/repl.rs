@@ -1,0 +1,244 @@
+//! `a99 repl`: expressions and steps, one at a time, with variables that stay.
+//!
+//! Each line is a program of its own that takes the variables as arguments and
+//! returns them: it pays fuel, is bounded in time and memory, and one that fails
+//! leaves the variables as they were.
+
+mod entry;
+
+use crate::args::ReplArgs;
+use crate::duration::milliseconds;
+use crate::failure::{Exit, Failure};
+use crate::input;
+use crate::output::{self, Format};
+use crate::pretty::pretty;
+use crate::script::Script;
+use agent99::capabilities::Capabilities;
+use agent99::{CompileOptions, Engine, Map, Outcome, RunOptions, Value};
+use entry::{Entry, Reader};
+use std::io::{self, IsTerminal as _};
+
+const HELP: &str = "\
+  EXPRESSION            its value: 1 + 2 * n, items.length > 3, name.trim()
+  NAME = EXPRESSION     sets a variable
+  {\"op\": ...}           runs a step; a value without a `result` is shown
+  {\"$expr\": ...}        the value of an expression node
+  :vars                 shows the variables
+  :clear                forgets them
+  :help                 shows this
+  :quit                 ends, as the end of the input does
+A step may go over several lines, until its brackets are closed. `_` is the last
+value. Variables are kept as data: sets and dates become what JSON shows of them.
+";
+
+/// Runs the command.
+pub(crate) fn run(args: &ReplArgs) -> Result<Exit, Failure> {
+    let script = match &args.script {
+        Some(path) => Script::parse(&input::read(path)?)?,
+        None => Script::default(),
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::about("cannot start the runtime", error))?;
+    let mut session = Session {
+        engine: script.engine()?,
+        granted: runtime.block_on(script.granted())?,
+        options: RunOptions::new()
+            .fuel(args.fuel)
+            .map_err(|error| Failure::usage(error.to_string()))?
+            .timeout_ms(milliseconds(args.timeout)),
+        variables: Map::new(),
+        json: args.json,
+    };
+    let interactive = io::stdin().is_terminal() && !args.json;
+    if interactive {
+        output::err("Expressions and steps, one at a time; :help shows how, :quit ends.\n");
+    }
+    let mut reader = Reader::new(interactive);
+    let mut exit = Exit::Ok;
+    while let Some(text) = reader.next()? {
+        let done = match text.trim() {
+            ":quit" | ":q" | ":exit" => break,
+            text => runtime.block_on(session.line(text)),
+        };
+        // Of lines that nobody typed, the first that fails is what counts.
+        if exit == Exit::Ok && !interactive {
+            exit = done;
+        }
+    }
+    Ok(exit)
+}
+
+/// What stays from line to line.
+struct Session {
+    engine: Engine,
+    granted: Capabilities,
+    options: RunOptions,
+    variables: Map,
+    json: bool,
+}
+
+impl Session {
+    async fn line(&mut self, text: &str) -> Exit {
+        match text {
+            "" => return Exit::Ok,
+            ":help" | ":h" | "help" => output::err(HELP),
+            ":vars" => self.show_variables(),
+            ":clear" => self.variables = Map::new(),
+            text if text.starts_with(':') => {
+                let text = format!("there is no command `{text}`; `:help` lists them");
+                return Failure::usage(text).report(self.format());
+            }
+            text => return self.evaluate(text).await,
+        }
+        Exit::Ok
+    }
+
+    fn format(&self) -> Format {
+        match self.json {
+            true => Format::Json,
+            false => Format::Human,
+        }
+    }
+
+    fn show_variables(&self) {
+        if self.json {
+            output::json(&Value::Object(self.variables.clone()));
+        } else {
+            for (name, value) in &self.variables {
+                show(&name.to_string_lossy(), value);
+            }
+        }
+    }
+
+    async fn evaluate(&mut self, text: &str) -> Exit {
+        let compiled = Entry::parse(text, &self.engine).and_then(|entry| {
+            let program = entry.program(&self.variables);
+            let options = CompileOptions {
+                lint: true,
+                ..CompileOptions::default()
+            };
+            let agent = self.engine.compile_with(program.to_string(), &options);
+            let agent = agent.map_err(|diagnostics| entry::rejected(diagnostics, text))?;
+            Ok((entry, agent))
+        });
+        let (entry, agent) = match compiled {
+            Ok(compiled) => compiled,
+            Err(failure) => return failure.report(self.format()),
+        };
+        // Those about what surrounds the entry are about nothing that was typed.
+        let warnings = agent.warnings().iter();
+        for warning in warnings.filter(|w| entry.returns() || w.pointer.starts_with("/steps/1")) {
+            let help = warning.help.as_ref();
+            let help = help.map_or(String::new(), |help| format!(" ({help})"));
+            let text = format!("{}{help}", warning.message);
+            output::note(&format!("warning[{}]", warning.code), &text);
+        }
+        let arguments = Value::Object(self.variables.clone());
+        let run = self.engine.run(
+            &agent,
+            arguments,
+            self.options.clone(),
+            self.granted.clone(),
+        );
+        self.take(&entry, run.await)
+    }
+
+    /// Keeps and shows what came of a line.
+    fn take(&mut self, entry: &Entry, mut outcome: Outcome) -> Exit {
+        for warning in &outcome.warnings {
+            output::note("warning", &warning.to_string_lossy());
+        }
+        if let Some(error) = &mut outcome.error {
+            // Its place is one in a program that nobody wrote.
+            error.pointer = None;
+            crate::help::advise(error);
+            let exit = Exit::of(error.code);
+            if self.json {
+                let mut map = Map::new();
+                map.insert("error", error.to_json());
+                map.insert("fuel_used", outcome.fuel_used.to_f64());
+                output::json(&Value::Object(map));
+            } else {
+                output::err(&super::run::error_text(error));
+            }
+            return exit;
+        }
+        let fuel = outcome.fuel_used.to_f64();
+        let (value, changed) = match (entry.returns(), outcome.result) {
+            (true, result) => (Some(or_null(result)), Map::new()),
+            (false, Value::Object(after)) => self.keep(entry, after),
+            (false, _) => (None, Map::new()),
+        };
+        if self.json {
+            let mut map = Map::new();
+            if let Some(value) = value {
+                map.insert("result", value);
+            }
+            map.insert("variables", changed);
+            map.insert("fuel_used", fuel);
+            output::json(&Value::Object(map));
+            return Exit::Ok;
+        }
+        if let Some(value) = &value {
+            output::out(&format!("{}\n", shown(value)));
+        }
+        for (name, value) in &changed {
+            show(&name.to_string_lossy(), value);
+        }
+        Exit::Ok
+    }
+
+    /// Keeps the variables that are other than before; gives the value to show and
+    /// those that have changed.
+    fn keep(&mut self, entry: &Entry, after: Map) -> (Option<Value>, Map) {
+        let mut changed = Map::new();
+        let mut shown = None;
+        for (name, value) in after {
+            if value.is_undefined() {
+                continue;
+            }
+            if entry
+                .value_name()
+                .is_some_and(|it| name.as_bytes() == it.as_bytes())
+            {
+                self.variables.insert("_", value.clone());
+                shown = Some(value);
+            } else if self.variables.get_bytes(name.as_bytes()) != Some(&value) {
+                changed.insert(name.clone(), value.clone());
+                self.variables.insert(name, value);
+            }
+        }
+        // An expression always has a value.
+        if shown.is_none() && entry.value_name() == Some("_") {
+            shown = Some(Value::Null);
+        }
+        (shown, changed)
+    }
+}
+
+fn or_null(value: Value) -> Value {
+    match value {
+        Value::Undefined => Value::Null,
+        other => other,
+    }
+}
+
+/// A value as JSON, on one line if it is short.
+fn shown(value: &Value) -> String {
+    let text = value.to_json_string();
+    match text.len() > 72 {
+        true => pretty(&text),
+        false => pretty(&text)
+            .lines()
+            .map(str::trim)
+            .collect::<Vec<_>>()
+            .join(" "),
+    }
+}
+
+fn show(name: &str, value: &Value) {
+    let name = a99_core::text::escape_for_terminal(name);
+    output::out(&format!("{name} = {}\n", shown(value)));
+}

@@ -1,0 +1,265 @@
+//! Commands that help to write programs: `new`, `fmt`, `watch`, `repl`, `man`.
+
+mod harness;
+
+use harness::{Sandbox, a99, program};
+use std::io::{BufRead as _, BufReader};
+use std::process::{Command, Stdio};
+
+/// Laid out in no way.
+const MESSY: &str = "{\"op\":\"seq\",\"z\":1.50e2,\n\n\"steps\":[{\"op\":\"varSet\",\"key\":\"a\",\"value\":\"\\u0041\"}]}";
+
+#[test]
+fn a_new_program_runs_and_is_clean() {
+    let folder = Sandbox::new("new");
+    for template in ["basic", "list", "model"] {
+        let dir = folder.path(template);
+        let done = a99(&["new", &dir, "--template", template, "--json"], b"");
+        assert_eq!((done.code, done.err.as_str()), (0, ""), "{done:?}");
+        let line = done.json()["run"].as_str().unwrap().to_owned();
+        let words: Vec<&str> = line.split(' ').collect();
+        assert_eq!(words[..2], ["a99", "run"], "{line}");
+        let ran = a99(&words[1..], b"");
+        assert_eq!(ran.code, 0, "{line} {ran:?}");
+        assert!(
+            ran.json().as_object().is_some_and(|o| !o.is_empty()),
+            "{ran:?}"
+        );
+        let program = format!("{dir}/agent.json");
+        let checked = a99(&["check", "--deny-warnings", &program], b"");
+        assert_eq!(checked.code, 0, "{checked:?}");
+        assert_eq!(
+            a99(&["fmt", "--check", &program], b"").code,
+            0,
+            "{template}"
+        );
+        let readme = std::fs::read_to_string(format!("{dir}/README.md")).unwrap();
+        assert!(
+            readme.contains("a99 run agent.json --args @args.json"),
+            "{readme}"
+        );
+        // A second time nothing is overwritten.
+        let before = std::fs::read(&program).unwrap();
+        let done = a99(&["new", &dir], b"");
+        assert_eq!(done.code, 2, "{done:?}");
+        assert!(done.err.contains("nothing is overwritten"), "{done:?}");
+        assert_eq!(std::fs::read(&program).unwrap(), before);
+    }
+    let file = folder.file("file", "x");
+    assert_eq!(a99(&["new", &file], b"").code, 2);
+    let spaced = folder.path("it's here");
+    let done = a99(&["new", &spaced], b"");
+    assert!(
+        done.code == 0 && done.err.contains(r"it'\''s here/agent.json'"),
+        "{done:?}"
+    );
+    assert_eq!(a99(&["new", "x", "--template", "none"], b"").code, 2);
+}
+
+#[test]
+fn programs_are_laid_out_in_one_way() {
+    let folder = Sandbox::new("fmt");
+    let file = folder.file("a.json", MESSY);
+    let done = a99(&["fmt", "--check", &file], b"");
+    assert_eq!(done.code, 3, "{done:?}");
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), MESSY);
+    let done = a99(&["fmt", &file], b"");
+    assert_eq!(done.code, 0, "{done:?}");
+    let laid_out = std::fs::read_to_string(&file).unwrap();
+    let expected = "{\n  \"op\": \"seq\",\n  \"z\": 1.50e2,\n  \"steps\": [{ \"op\": \"varSet\", \
+                    \"key\": \"a\", \"value\": \"\\u0041\" }]\n}\n";
+    assert_eq!(laid_out, expected);
+    let done = a99(&["fmt", "--json", &file], b"");
+    assert_eq!(done.json()["changed"], false, "{done:?}");
+    assert_eq!(a99(&["fmt", "--check", &file], b"").code, 0);
+    assert_eq!(program(MESSY, &["fmt"]).out, expected);
+    // Programs that `check` refuses are laid out too; what is no program is not.
+    let unknown = "{\"op\":\"seq\",\"steps\":[{\"op\":\"nope\"}]}";
+    assert_eq!(program(unknown, &["fmt"]).code, 0);
+    for (text, told) in [
+        ("{\"a\": 1}", "compile.bad_root"),
+        ("[]", "compile.bad_root"),
+        ("{\"op\": \"seq\",}", "json.syntax"),
+        ("{\"op\": \"seq\", \"op\": \"seq\"}", "json.duplicate_key"),
+    ] {
+        let other = folder.file("other.json", text);
+        let done = a99(&["fmt", &other], b"");
+        assert_eq!(done.code, 3, "{done:?}");
+        assert!(done.err.contains(told), "{done:?}");
+        assert_eq!(std::fs::read_to_string(&other).unwrap(), text);
+    }
+    // In a folder, JSON that is no program is left alone, and what is no JSON told.
+    folder.file("other.json", "{\"a\": 1}");
+    let done = a99(&["fmt", &folder.path("")], b"");
+    assert_eq!((done.code, done.err.as_str()), (0, ""), "{done:?}");
+    folder.file("other.json", "{");
+    assert_eq!(a99(&["fmt", &folder.path("")], b"").code, 3);
+    assert_eq!(a99(&["fmt", "/no/such.json"], b"").code, 2);
+    assert_eq!(a99(&["fmt", "-", "-"], b"").code, 2);
+    assert_eq!(harness::endless(&["fmt", "-"]).code, 3);
+}
+
+/// Laying out keeps what a program is: the same bytecode, the same layout again.
+#[test]
+fn examples_are_the_same_programs_when_laid_out() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples");
+    let mut seen = 0;
+    for entry in std::fs::read_dir(root).unwrap() {
+        let file = entry.unwrap().path().join("agent.json");
+        let Ok(text) = std::fs::read_to_string(&file) else {
+            continue;
+        };
+        let laid_out = program(&text, &["fmt"]).out;
+        let read = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
+        assert_eq!(read(&laid_out), read(&text), "{}", file.display());
+        assert_eq!(program(&laid_out, &["fmt"]).out, laid_out);
+        seen += 1;
+    }
+    assert!(seen >= 10, "{seen}");
+}
+
+#[test]
+fn a_change_is_looked_at_again() {
+    let folder = Sandbox::new("watch");
+    let file = folder.file(
+        "agent.json",
+        r#"{"op":"seq","steps":[{"op":"return","value":{"a":1}}]}"#,
+    );
+    let mut child = Command::new(env!("CARGO_BIN_EXE_a99"))
+        .args(["watch", "--interval", "50ms", "run", &file, "--json"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the binary starts");
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut next = || {
+        let line = lines.next().expect("a line").expect("text");
+        serde_json::from_str::<serde_json::Value>(&line).expect("JSON")
+    };
+    assert_eq!(next()["result"]["a"], 1);
+    folder.file(
+        "agent.json",
+        r#"{"op":"seq","steps":[{"op":"return","value":{"a":22}}]}"#,
+    );
+    assert_eq!(next()["result"]["a"], 22);
+    // A file that is broken, and whole again, is no end.
+    folder.file("agent.json", "{");
+    assert_eq!(next()["error"]["code"], "program.rejected");
+    folder.file(
+        "agent.json",
+        r#"{"op":"seq","steps":[{"op":"return","value":{"a":333}}]}"#,
+    );
+    assert_eq!(next()["result"]["a"], 333);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let done = a99(&["watch", "run", "-"], b"");
+    assert!(
+        done.code == 2 && done.err.contains("cannot be watched"),
+        "{done:?}"
+    );
+    assert_eq!(a99(&["watch"], b"").code, 2);
+}
+
+#[test]
+fn lines_share_their_variables() {
+    let lines = "n = 5\n1 + 2 * n\n_ > 3\n\
+        {\"op\":\"split\",\"str\":\"a,b\",\"sep\":\",\",\"result\":\"xs\"}\n\
+        {\"op\":\"len\",\"list\":\"xs\"}\n\
+        {\"op\":\"if\",\"condition\":\"n > 1\",\n \"then\":[\n{\"op\":\"varSet\",\"key\":\"y\",\"value\":\"n\"}]}\n\
+        y + _\n{\"op\":\"return\",\"value\":{\"k\":{\"$expr\":\"ident\",\"name\":\"n\"}}}\n:clear\n:vars\n:quit\nignored\n";
+    let done = a99(&["repl"], lines.as_bytes());
+    let expected = "n = 5\n11\ntrue\nxs = [ \"a\", \"b\" ]\n2\ny = 5\n7\n{ \"k\": 5 }\n";
+    assert_eq!((done.code, done.out.as_str()), (0, expected), "{done:?}");
+}
+
+#[test]
+fn a_line_that_fails_leaves_everything_as_it_was() {
+    let lines = "n = 5\n1 +\n{\"op\":\"jsonParse\",\"str\":\"{\"}\n:nope\nn.x.y\n{\"op\":\"splt\"}\n[1,\n2]\n";
+    let done = a99(&["repl"], lines.as_bytes());
+    assert_eq!(done.code, 3, "the first failure counts: {done:?}");
+    for told in [
+        "compile.bad_condition",
+        "<repl>:1:",
+        "program.error",
+        "there is no command",
+        "split",
+    ] {
+        assert!(done.err.contains(told), "{told}: {done:?}");
+    }
+    assert!(done.out.ends_with("[ 1, 2 ]\n"), "{done:?}");
+    let forever = "{\"op\":\"while\",\"condition\":\"1 < 2\",\"body\":[{\"op\":\"varSet\",\"key\":\"i\",\"value\":1}]}\n7\n";
+    let done = a99(&["repl", "--fuel", "5"], forever.as_bytes());
+    assert_eq!((done.code, done.out.as_str()), (4, "7\n"), "{done:?}");
+    let done = a99(
+        &["repl", "--fuel", "1e12", "--timeout", "50ms"],
+        forever.as_bytes(),
+    );
+    assert_eq!((done.code, done.out.as_str()), (5, "7\n"), "{done:?}");
+}
+
+#[test]
+fn lines_of_json_for_programs() {
+    let done = a99(&["repl", "--json"], b"n = 1\nn + 1\n\xC3\xA9\n1 +\n");
+    let lines: Vec<serde_json::Value> = done
+        .out
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(lines.len(), 4, "{done:?}");
+    assert_eq!(lines[0]["variables"]["n"], 1);
+    assert_eq!(lines[1]["result"], 2);
+    assert!(
+        lines[1]["fuel_used"]
+            .as_f64()
+            .is_some_and(|fuel| fuel > 0.0)
+    );
+    assert_eq!(lines[3]["error"]["code"], "program.rejected");
+    assert_eq!(a99(&["repl"], b"").code, 0);
+    // Neither bytes that are no text nor lines without an end do harm.
+    assert_eq!(a99(&["repl"], b"\xFF\n").code, 2);
+    assert_eq!(harness::endless(&["repl"]).code, 2);
+}
+
+#[test]
+fn scripts_answer_in_a_session() {
+    let folder = Sandbox::new("repl-script");
+    let script = folder.file("s.json", r#"{"llm": ["one", "two"], "store": {"k": 1}}"#);
+    let lines = "{\"op\":\"llmPredict\",\"prompt\":\"a\"}\n{\"op\":\"llmPredict\",\"prompt\":\"a\"}\n\
+        {\"op\":\"storeSet\",\"key\":\"k\",\"value\":2}\n{\"op\":\"storeGet\",\"key\":\"k\"}\n";
+    let done = a99(&["repl", "--script", &script], lines.as_bytes());
+    assert_eq!(
+        (done.code, done.out.as_str()),
+        (0, "\"one\"\n\"two\"\n2\n"),
+        "{done:?}"
+    );
+}
+
+#[test]
+fn every_command_has_a_manual_page() {
+    let done = a99(&["man"], b"");
+    assert_eq!((done.code, done.err.as_str()), (0, ""), "{done:?}");
+    assert!(
+        done.out.contains(".TH A99 1") && done.out.contains("watch"),
+        "{done:?}"
+    );
+    let folder = Sandbox::new("man");
+    let dir = folder.path("man1");
+    assert_eq!(a99(&["man", &dir], b"").code, 0);
+    for name in [
+        "a99",
+        "a99-run",
+        "a99-check",
+        "a99-keys-new",
+        "a99-watch-run",
+        "a99-repl",
+    ] {
+        let page = std::fs::read_to_string(format!("{dir}/{name}.1")).unwrap();
+        assert!(
+            page.contains(&format!(".TH {} 1", name.to_uppercase())),
+            "{page}"
+        );
+    }
+    let file = folder.file("file", "x");
+    assert_eq!(a99(&["man", &file], b"").code, 2);
+}
