@@ -9,6 +9,7 @@ mod complete;
 mod differential;
 mod lint;
 mod migration;
+mod options;
 mod oracle;
 mod pages;
 mod pools;
