@@ -236,7 +236,6 @@
 
 mod answer;
 pub mod capabilities;
-
 mod engine;
 mod expression;
 mod load;
