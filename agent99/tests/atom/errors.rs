@@ -2,6 +2,7 @@
 
 use crate::{failure, run_step, value};
 use agent99::{AtomCx, AtomDecl, AtomError, Engine, ErrorCode, HostCode, RunOptions, atom, json};
+use std::borrow::Cow;
 use std::fmt;
 
 /// An error with no more than a text, as catch-all types of errors are.
@@ -66,6 +67,32 @@ fn a_result_is_one_by_whatever_name() {
         assert_eq!(op, atom.name);
         assert!(text.starts_with("too much") || text.starts_with("number too large"));
     }
+}
+
+/// Borrows its answer.
+#[atom(cost = 0)]
+fn first_word(text: &str) -> &str {
+    text.split(' ').next().unwrap_or(text)
+}
+
+/// Borrows its answer and its error, called once.
+#[atom(cost = 0, effect = "io")]
+fn only_word(text: &str) -> Result<&str, Cow<'_, str>> {
+    match text.split_once(' ') {
+        None => Ok(text),
+        Some((_, rest)) => Err(format!("more than a word: {rest}").into()),
+    }
+}
+
+#[test]
+fn answers_may_borrow_from_inputs() {
+    let step = |op: &str, text: &str| json!({"op": op, "text": text});
+    let outcome = run_step([FIRST_WORD.def()], step("firstWord", "a b"));
+    assert_eq!(value(&outcome).to_json(), "a");
+    let outcome = run_step([ONLY_WORD.def()], step("onlyWord", "a"));
+    assert_eq!(value(&outcome).to_json(), "a");
+    let outcome = run_step([ONLY_WORD.def()], step("onlyWord", "a b"));
+    assert_eq!(failure(&outcome).1, "more than a word: b");
 }
 
 /// A value of the host's own that is named as the standard library's.

@@ -18,6 +18,9 @@ Some codes were published in another form first, most of them as numbers. That f
 is still a name for the code: the `alias` in JSON and below, which
 `a99_core::codes::find` takes as well.
 
+A host may give failures of its atoms codes of its own (`HostCode`), which JSON has as
+`hostCode` beside `code`. No family on this page can be theirs.
+
 ";
 
 /// The rows of sections as lines of heading, what they are about, code, alias and
