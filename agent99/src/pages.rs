@@ -7,3 +7,7 @@ pub struct Readme;
 /// The engine in a service.
 #[doc = include_str!("../../docs/rust.md")]
 pub struct InAService;
+
+/// Programs that models write.
+#[doc = include_str!("../../docs/models.md")]
+pub struct ByModels;
