@@ -231,6 +231,15 @@
 //! assert_eq!(refused.code(), "artifact.wrong_length");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! # Features
+//!
+//! Both are on by default; what needs neither builds sooner without.
+//!
+//! | feature | what it brings |
+//! |---|---|
+//! | `macros` | [`macro@atom`], and schemas of Rust types |
+//! | `signing` | signatures of artifacts |
 
 #![warn(unreachable_pub)]
 
@@ -261,12 +270,15 @@ pub use a99_core::text::{Text, escape_for_terminal};
 pub use a99_core::value::{Map, Value};
 pub use a99_core::verify::{Artifact, VerifyError};
 pub use a99_core::{builtins, codes, costs, docs};
+#[cfg(feature = "macros")]
 pub use a99_macros::atom;
 pub use a99_vm::atom::{
     AtomBody, AtomDef, AtomError, AtomSet, DuplicateAtom, HostCall, HostReply, IntoAtom,
 };
+#[cfg(feature = "macros")]
 #[doc(hidden)]
 pub use a99_vm::typed;
+#[cfg(feature = "macros")]
 pub use a99_vm::typed::{AtomCx, AtomDecl};
 pub use a99_vm::{
     AbortSignal, CostOverride, Equality, Executable, HostState, Limits, LinkError, OptionError,

@@ -14,6 +14,8 @@
 
 mod convert;
 mod map;
+#[cfg(feature = "schemars")]
+mod schema_impl;
 mod serde_impl;
 #[cfg(test)]
 mod tests;

@@ -56,6 +56,7 @@ pub mod builtins;
 pub mod coerce;
 pub mod convert;
 mod copies;
+mod describe;
 pub mod digest;
 pub mod driver;
 pub mod heap;
@@ -69,7 +70,9 @@ mod mismatch;
 pub mod native;
 pub mod options;
 mod schema;
+pub mod strict_schema;
 pub mod trace;
+#[cfg(feature = "typed")]
 pub mod typed;
 pub mod vm;
 

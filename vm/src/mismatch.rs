@@ -4,7 +4,7 @@
 //! The message of such an error is part of the language and says none of it
 //! (decision D24); this is its help.
 
-use crate::typed::describe;
+use crate::describe::describe;
 use a99_core::diag::excerpt;
 use a99_core::pointer;
 use a99_core::schema::SchemaError;

@@ -4,7 +4,7 @@
 use super::ToolForm;
 use super::gemini::gemini;
 use a99_core::sig::AtomSig;
-use a99_vm::typed::strict;
+use a99_vm::strict_schema::strict;
 use serde_json::{Map, Value, json};
 
 /// The one input of a tool that stands for all of an atom's.

@@ -1,13 +1,10 @@
-//! `serde` and JSON Schema for [`Value`], with the losses of JSON that [`Value::write_json`]
+//! `serde` for [`Value`], with the losses of JSON that [`Value::write_json`]
 //! names. Recursion depth is the (de)serializer's to limit: `serde_json` stops
 //! at 128 when reading.
 
 use super::{Map, Value};
-use crate::text::Text;
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap as _, SerializeSeq as _, Serializer};
-use std::borrow::Cow;
 use std::fmt;
 
 /// Whole numbers up to this magnitude are written as integers.
@@ -118,29 +115,4 @@ impl<'de> Visitor<'de> for ValueVisitor {
         }
         Ok(Value::Object(map))
     }
-}
-
-/// The schemas of types that say no more than the kind of a value.
-macro_rules! schemas {
-    ($($kind:ident $name:literal: $schema:tt;)*) => {
-        $(impl JsonSchema for $kind {
-            fn inline_schema() -> bool {
-                true
-            }
-
-            fn schema_name() -> Cow<'static, str> {
-                $name.into()
-            }
-
-            fn json_schema(_: &mut SchemaGenerator) -> Schema {
-                json_schema!($schema)
-            }
-        })*
-    };
-}
-
-schemas! {
-    Value "AnyValue": {};
-    Map "Object": {"type": "object"};
-    Text "string": {"type": "string"};
 }

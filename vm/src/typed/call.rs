@@ -4,11 +4,12 @@
 use super::cx::AtomCx;
 use super::decode::{Key, from_args_in, from_value};
 use super::gives::InputType;
-use super::mismatch::{Mismatch, describe};
+use super::mismatch::Mismatch;
 use super::pace::{self, Pace};
 use super::schema::checkable;
 use crate::atom::{AtomError, BoxFuture, Cancelled, HostCall, HostReply, Scope};
 use crate::convert::{self, BoundaryLimits, Copies};
+use crate::describe::describe;
 use crate::heap::{Heap, Val};
 use crate::machine::release;
 use crate::native::{Cx, Fault, Host, Meter, StopReason};

@@ -1,8 +1,8 @@
 //! What `#[atom]` makes of a function: a constant that an atom set takes.
 
 use super::decode::Key;
-use super::strict::strict;
 use crate::atom::{AsyncFn, AtomBody, AtomDef, CostFn, IntoAtom, NativeFn};
+use crate::strict_schema::strict;
 use a99_core::costs::MICRO;
 use a99_core::sig::{AtomSig, AtomTimeout, BaseCost, Binding, Effect, LiteralCheck, Param, Params};
 use serde_json::Value as Json;

@@ -1,11 +1,9 @@
 //! What is wrong with an input or an output, and where.
 
+use crate::describe::{describe, quoted};
 use a99_core::pointer::{push_index, push_key};
 use a99_core::value::Value;
 use std::fmt;
-
-/// Characters of an offending text that a message shows.
-const SHOWN_CHARS: usize = 40;
 
 /// A value that does not have the type that was declared for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -176,42 +174,6 @@ fn one_of(names: &[&str]) -> String {
     }
 }
 
-/// A text in quotes, shortened.
-fn quoted(text: &str) -> String {
-    let mut shown: String = text.chars().take(SHOWN_CHARS).collect();
-    if shown.len() < text.len() {
-        shown.push('…');
-    }
-    format!("{shown:?}")
-}
-
-/// A value in a few words.
-#[must_use]
-pub(crate) fn describe(value: &Value) -> String {
-    match value {
-        Value::Undefined | Value::Null => value.kind().to_owned(),
-        Value::Bool(b) => format!("the boolean {b}"),
-        Value::Number(_) => format!("the number {}", number_text(value)),
-        Value::String(text) => match text.to_str() {
-            Some(text) => format!("the string {}", quoted(text)),
-            None => format!("the ill-formed string {}", quoted(&text.to_string_lossy())),
-        },
-        Value::Array(items) => match items.len() {
-            0 => "an empty array".to_owned(),
-            1 => "an array of 1 element".to_owned(),
-            n => format!("an array of {n} elements"),
-        },
-        Value::Object(_) => "an object".to_owned(),
-    }
-}
-
-fn number_text(value: &Value) -> String {
-    match value {
-        Value::Number(n) if !n.is_finite() => n.to_string(),
-        other => other.to_json_string(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -228,11 +190,5 @@ mod tests {
             "/x/3/y~1z: expected a string, found null"
         );
         assert_eq!(Mismatch::other("no").to_string(), "no");
-    }
-
-    #[test]
-    fn long_texts_are_shortened() {
-        let text = describe(&Value::from("x".repeat(1000)));
-        assert_eq!(text, format!("the string \"{}…\"", "x".repeat(SHOWN_CHARS)));
     }
 }

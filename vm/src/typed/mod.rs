@@ -19,19 +19,17 @@ mod gives;
 mod mismatch;
 mod pace;
 mod schema;
-mod strict;
 #[cfg(test)]
 mod tests;
 
+pub use crate::strict_schema::strict;
 pub use call::{Declared, Failure, Input, Reply};
 pub use cx::AtomCx;
 pub use decl::{AtomDecl, Body, Cost, DYNAMIC_DEFAULT};
 pub use decode::{Key, MAX_TYPED_DEPTH, from_args, from_value};
 pub use encode::to_value;
 pub use mismatch::Mismatch;
-pub(crate) use mismatch::describe;
 pub use schema::{input_schema, output_schema};
-pub use strict::strict;
 
 /// What the expansion of `#[atom]` names. No promise is made about it.
 #[doc(hidden)]
