@@ -12,6 +12,7 @@ use std::fmt::Display;
 const USAGE: [&str; 2] = ["cli.usage", "usage"];
 /// The program was rejected; its diagnostics say why.
 const REJECTED: &str = "program.rejected";
+#[cfg(not(feature = "sandbox"))]
 /// The command or option belongs to a feature that this binary was built without;
 /// the message says how to install it.
 const MISSING_FEATURE: &str = "cli.missing_feature";

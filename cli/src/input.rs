@@ -3,12 +3,12 @@
 //! Input is bounded before it is kept, whatever it comes from (security P05).
 
 use crate::failure::Failure;
-use a99_core::diag::LineIndex;
+use a99_core::diag::{LineIndex, codes};
 use a99_core::json::{Document, Limits};
 use agent99::artifact::sign::{TrustedKeys, check};
-use agent99::artifact::{DEFAULT_MAX_BYTES, DecodeOptions, MAGIC, codes};
+use agent99::artifact::{DEFAULT_MAX_BYTES, DecodeOptions, MAGIC, codes as artifact_codes};
 use agent99::capabilities::{Clock as _, SystemClock};
-use agent99::{Agent, Engine, ErrorCode, Value};
+use agent99::{Agent, Diagnostics, Engine, ErrorCode, Value};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -82,7 +82,7 @@ impl Source {
         if !self.is_artifact() {
             return Err(Failure::refused(
                 &self.name,
-                codes::UNSIGNED,
+                artifact_codes::UNSIGNED,
                 "a signature is required, and a program in JSON has none",
                 "make an artifact of it with `a99 compile --sign KEYFILE`",
             ));
@@ -109,10 +109,14 @@ pub(crate) fn agent(engine: &Engine, path: &Path) -> Result<(Agent, Source), Fai
 
 /// The same for what was read already.
 pub(crate) fn agent_of(engine: &Engine, source: Source) -> Result<(Agent, Source), Failure> {
-    agent_in(engine, source, false)
+    if source.is_artifact() {
+        return Ok((source.load(engine)?, source));
+    }
+    compiled(engine.compile(source.bytes.clone()), source)
 }
 
-/// The same, where a lenient reader takes the first program in a model's answer.
+/// The same, where a lenient reader takes the first program in a model's answer;
+/// another one is told that there is one in it.
 pub(crate) fn agent_in(
     engine: &Engine,
     source: Source,
@@ -121,11 +125,23 @@ pub(crate) fn agent_in(
     if source.is_artifact() {
         return Ok((source.load(engine)?, source));
     }
-    let compiled = match lenient {
-        true => engine.compile_answer(source.bytes.clone()),
-        false => engine.compile(source.bytes.clone()),
-    };
-    match compiled {
+    let answer = || engine.compile_answer(source.bytes.clone());
+    if lenient {
+        return compiled(answer(), source);
+    }
+    let mut agent = engine.compile(source.bytes.clone());
+    if let Err(found) = &mut agent
+        && let Some(first) = found.0.iter_mut().find(|d| d.code == codes::JSON_SYNTAX)
+        && answer().is_ok()
+    {
+        let help = "`--lenient` takes the program that stands in this text";
+        first.help = Some(help.to_owned());
+    }
+    compiled(agent, source)
+}
+
+fn compiled(agent: Result<Agent, Diagnostics>, source: Source) -> Result<(Agent, Source), Failure> {
+    match agent {
         Ok(agent) => Ok((agent, source)),
         Err(diagnostics) => Err(Failure::Rejected {
             diagnostics,

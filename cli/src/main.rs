@@ -32,15 +32,19 @@ mod script;
 mod write;
 
 use args::{Cli, Command};
-use clap::Parser;
 use clap::error::ErrorKind;
+use clap::{ColorChoice, CommandFactory as _, FromArgMatches as _};
 use failure::{Exit, Failure};
 use output::Format;
 use std::io::Write as _;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let exit = match Cli::try_parse() {
+    let parsed = Cli::command()
+        .color(help_colors())
+        .try_get_matches()
+        .and_then(|found| Cli::from_arg_matches(&found));
+    let exit = match parsed {
         Ok(cli) => {
             output::set_colors(cli.color);
             dispatch(&cli.command)
@@ -52,6 +56,24 @@ fn main() -> ExitCode {
         exit => exit,
     };
     ExitCode::from(exit.code())
+}
+
+/// Colours of help and of what the command line got wrong, which are written before
+/// it is understood: looked up by hand.
+fn help_colors() -> ColorChoice {
+    let words: Vec<_> = std::env::args_os().collect();
+    let said = |value: &str| {
+        let joined = format!("--color={value}");
+        words.iter().any(|word| *word == *joined)
+            || words
+                .windows(2)
+                .any(|pair| pair[0] == "--color" && pair[1] == value)
+    };
+    match (said("never"), said("always")) {
+        (true, _) => ColorChoice::Never,
+        (_, true) => ColorChoice::Always,
+        _ => ColorChoice::Auto,
+    }
 }
 
 /// Runs the command; a failure is reported in the command's own format.

@@ -252,3 +252,27 @@ fn every_code_of_the_page_is_explained() {
     let text = a99(&["explain"], b"").out;
     assert!(codes.iter().all(|code| text.contains(code)));
 }
+
+#[test]
+fn files_beside_programs_are_left_out_of_folders_only() {
+    let folder = Sandbox::new("beside");
+    folder.file("agent.json", r#"{"op":"seq","steps":[]}"#);
+    let args = folder.file("args.json", r#"{"n": 1}"#);
+    let done = a99(&["check", &folder.path("")], b"");
+    assert_eq!(done.code, 0, "{done:?}");
+    assert!(
+        done.err.contains("args.json: no program, left out"),
+        "{done:?}"
+    );
+    let done = a99(&["check", "--json", &folder.path("")], b"");
+    assert!(done.out.contains(r#""left_out":true"#), "{done:?}");
+    let done = a99(&["check", "--format", "sarif", &folder.path("")], b"");
+    assert_sarif(&done.json());
+    // What is named must be one, and what is nearly one is told.
+    assert_eq!(a99(&["check", &args], b"").code, 3);
+    folder.file("nearly.json", r#"{"steps": []}"#);
+    assert_eq!(a99(&["check", &folder.path("")], b"").code, 3);
+    let only = Sandbox::new("beside-only");
+    only.file("args.json", "{}");
+    assert_eq!(a99(&["check", &only.path("")], b"").code, 2);
+}

@@ -178,7 +178,11 @@ fn the_first_program_of_an_answer_is_taken() {
         program(answer, &["run", "--lenient"]).out,
         "{\n  \"a\": 1\n}\n"
     );
-    assert_eq!(program(answer, &["run"]).code, 3);
+    let done = program(answer, &["run"]);
+    assert!(
+        done.code == 3 && done.err.contains("`--lenient` takes"),
+        "{done:?}"
+    );
     // Places are those of the answer.
     let wrong = answer.replace("return", "retrun");
     let done = program(&wrong, &["check", "--lenient", "--json"]);

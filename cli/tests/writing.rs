@@ -188,6 +188,14 @@ fn a_line_that_fails_leaves_everything_as_it_was() {
         assert!(done.err.contains(told), "{told}: {done:?}");
     }
     assert!(done.out.ends_with("[ 1, 2 ]\n"), "{done:?}");
+    // A name that nothing has is told; a number that is none stays one.
+    let done = a99(&["repl"], b"n = 5\nfoo + n\n_ == _\n");
+    assert_eq!(
+        (done.code, done.out.as_str()),
+        (0, "n = 5\nnull\nfalse\n"),
+        "{done:?}"
+    );
+    assert!(done.err.contains("warning[lint.unknown_name]"), "{done:?}");
     let forever = "{\"op\":\"while\",\"condition\":\"1 < 2\",\"body\":[{\"op\":\"varSet\",\"key\":\"i\",\"value\":1}]}\n7\n";
     let done = a99(&["repl", "--fuel", "5"], forever.as_bytes());
     assert_eq!((done.code, done.out.as_str()), (4, "7\n"), "{done:?}");

@@ -7,6 +7,7 @@ use crate::args::{CheckArgs, FindingsForm};
 use crate::failure::{Exit, Failure};
 use crate::input::Source;
 use crate::{files, input, output};
+use a99_core::json::{Document, Limits};
 use agent99::{Diagnostics, Engine, Map, Value};
 use std::path::{Path, PathBuf};
 
@@ -49,6 +50,8 @@ pub(crate) enum Finding {
         /// What it holds.
         verified: Verified,
     },
+    /// A file of a folder that is JSON, but no program: nobody named it.
+    Other,
 }
 
 impl Report {
@@ -70,8 +73,10 @@ pub(crate) fn run(args: &CheckArgs) -> Result<Exit, Failure> {
     let files = files::expand(&args.programs, &EXTENSIONS)?;
     let mut exit = Exit::Ok;
     let mut reports = Vec::new();
-    for (path, _) in files {
-        let finding = check(&engine, &path, args);
+    let mut programs = 0;
+    for (path, named) in files {
+        let finding = check(&engine, &path, named, args);
+        programs += usize::from(!matches!(finding, Ok(Finding::Other)));
         let report = Report { path, finding };
         // A file that cannot be read weighs more than one that is rejected.
         let done = report.exit();
@@ -84,14 +89,20 @@ pub(crate) fn run(args: &CheckArgs) -> Result<Exit, Failure> {
             FindingsForm::Sarif => reports.push(report),
         }
     }
+    if programs == 0 {
+        return Err(Failure::usage("none of the files is a program"));
+    }
     if args.form() == FindingsForm::Sarif {
         output::json(&sarif::log(&reports, exit.code()));
     }
     Ok(exit)
 }
 
-fn check(engine: &Engine, path: &Path, args: &CheckArgs) -> Result<Finding, Failure> {
+fn check(engine: &Engine, path: &Path, named: bool, args: &CheckArgs) -> Result<Finding, Failure> {
     let source = input::read(path)?;
+    if !named && is_other(&source) {
+        return Ok(Finding::Other);
+    }
     if source.is_artifact() {
         let verified = verify::verify(&source, None)?;
         let name = source.name;
@@ -113,6 +124,18 @@ fn check(engine: &Engine, path: &Path, args: &CheckArgs) -> Result<Finding, Fail
     })
 }
 
+/// Whether a file is JSON that has nothing of a program: arguments, scripts, results
+/// lie beside programs.
+fn is_other(source: &Source) -> bool {
+    match Document::parse(source.bytes.clone(), &Limits::default()) {
+        Err(_) => false,
+        Ok(document) => {
+            let has = |key| document.get(document.root(), key).is_some();
+            !has("op") && !has("steps")
+        }
+    }
+}
+
 fn has_unknown(warnings: &Diagnostics) -> bool {
     warnings.iter().any(|found| UNKNOWN.contains(&found.code))
 }
@@ -121,6 +144,7 @@ fn has_unknown(warnings: &Diagnostics) -> bool {
 fn show(report: &Report) {
     match &report.finding {
         Err(failure) => failure.show(),
+        Ok(Finding::Other) => output::note(&input::name_of(&report.path), "no program, left out"),
         Ok(Finding::Artifact { name, verified }) => output::note(name, &verified.to_text()),
         Ok(Finding::Program {
             source,
@@ -140,7 +164,8 @@ fn show(report: &Report) {
 }
 
 /// `{ok, file, diagnostics}` of a program, `{ok, file, ..}` of an artifact,
-/// `{ok, file, error, diagnostics}` of what was refused.
+/// `{ok, file, error, diagnostics}` of what was refused, `{ok, file, left_out}` of
+/// what is no program.
 fn to_json(report: &Report) -> Map {
     let mut map = Map::new();
     map.insert("ok", report.exit() == Exit::Ok);
@@ -150,6 +175,9 @@ fn to_json(report: &Report) -> Map {
         Ok(Finding::Artifact { verified, .. }) => map.extend(verified.to_json()),
         Ok(Finding::Program { warnings, .. }) => {
             map.insert("diagnostics", warnings.to_json());
+        }
+        Ok(Finding::Other) => {
+            map.insert("left_out", true);
         }
     }
     map

@@ -14,7 +14,7 @@ use crate::output::{self, Format};
 use crate::pretty::pretty;
 use crate::script::Script;
 use agent99::capabilities::Capabilities;
-use agent99::{CompileOptions, Engine, Map, Outcome, RunOptions, Value};
+use agent99::{CompileOptions, Diagnostic, Engine, Map, Outcome, RunOptions, Value};
 use entry::{Entry, Reader};
 use std::io::{self, IsTerminal as _};
 
@@ -114,27 +114,16 @@ impl Session {
 
     async fn evaluate(&mut self, text: &str) -> Exit {
         let compiled = Entry::parse(text, &self.engine).and_then(|entry| {
-            let program = entry.program(&self.variables);
-            let options = CompileOptions {
-                lint: true,
-                ..CompileOptions::default()
-            };
-            let agent = self.engine.compile_with(program.to_string(), &options);
-            let agent = agent.map_err(|diagnostics| entry::rejected(diagnostics, text))?;
+            let rejected = |diagnostics| entry::rejected(diagnostics, text);
+            self.warn(&entry);
+            let program = entry.program(&self.variables).to_string();
+            let agent = self.engine.compile(program).map_err(rejected)?;
             Ok((entry, agent))
         });
         let (entry, agent) = match compiled {
             Ok(compiled) => compiled,
             Err(failure) => return failure.report(self.format()),
         };
-        // Those about what surrounds the entry are about nothing that was typed.
-        let warnings = agent.warnings().iter();
-        for warning in warnings.filter(|w| entry.returns() || w.pointer.starts_with("/steps/1")) {
-            let help = warning.help.as_ref();
-            let help = help.map_or(String::new(), |help| format!(" ({help})"));
-            let text = format!("{}{help}", warning.message);
-            output::note(&format!("warning[{}]", warning.code), &text);
-        }
         let arguments = Value::Object(self.variables.clone());
         let run = self.engine.run(
             &agent,
@@ -143,6 +132,27 @@ impl Session {
             self.granted.clone(),
         );
         self.take(&entry, run.await)
+    }
+
+    /// Shows what an entry most likely gets wrong.
+    fn warn(&self, entry: &Entry) {
+        let options = CompileOptions {
+            lint: true,
+            ..CompileOptions::default()
+        };
+        let program = entry.declared(&self.variables).to_string();
+        // What rejects it is told when it is compiled to be run.
+        let Ok(agent) = self.engine.compile_with(program, &options) else {
+            return;
+        };
+        // Warnings about what surrounds the entry are about nothing that was typed.
+        let about = |w: &&Diagnostic| entry.returns() || w.pointer.starts_with("/steps/1");
+        for warning in agent.warnings().iter().filter(about) {
+            let help = warning.help.as_ref();
+            let help = help.map_or(String::new(), |help| format!(" ({help})"));
+            let text = format!("{}{help}", warning.message);
+            output::note(&format!("warning[{}]", warning.code), &text);
+        }
     }
 
     /// Keeps and shows what came of a line.

@@ -26,7 +26,7 @@ pub(crate) fn log(reports: &[Report], exit: u8) -> Value {
             results.push(result);
         };
         match &report.finding {
-            Ok(Finding::Artifact { .. }) => {}
+            Ok(Finding::Artifact { .. } | Finding::Other) => {}
             Ok(Finding::Program { warnings, .. }) => {
                 warnings.iter().for_each(|d| add(finding(d, &uri), d.code));
             }

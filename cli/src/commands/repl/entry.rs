@@ -186,11 +186,30 @@ impl Entry {
                 step.clone()
             }
         };
-        let properties: serde_json::Map<_, _> =
-            names.into_iter().map(|name| (name, json!({}))).collect();
-        let back = json!({"op": "return", "schema": {"type": "object", "properties": properties}});
+        let back = json!({"op": "return", "schema": schema(names)});
         json!({"op": "seq", "steps": [import, step, back]})
     }
+
+    /// The program as it is looked through: it says which names there are, so that
+    /// another one is told to be unknown. A run would refuse numbers that are not
+    /// finite.
+    pub(super) fn declared(&self, variables: &Map) -> serde_json::Value {
+        let mut program = self.program(variables);
+        if let Some(map) = program.as_object_mut()
+            && !map.contains_key("inputSchema")
+        {
+            let names = variables.keys().map(|k| k.to_string_lossy().into());
+            map.insert("inputSchema".to_owned(), schema(names));
+        }
+        program
+    }
+}
+
+/// The schema of an object with members of these names.
+fn schema(names: impl IntoIterator<Item = String>) -> serde_json::Value {
+    let properties: serde_json::Map<_, _> =
+        names.into_iter().map(|name| (name, json!({}))).collect();
+    json!({"type": "object", "properties": properties})
 }
 
 /// The variable and the expression of `name = expression`.
