@@ -45,7 +45,12 @@ pub(crate) fn advise(error: &mut RunError) {
         ErrorCode::AtomTimeout => {
             format!("give the atom more time with `--atom-timeout {op}=TIME`")
         }
-        ErrorCode::Capability if error.help.is_none() => missing(&op),
+        // What is said already may be of a sandbox or a script.
+        ErrorCode::Capability => match &error.help {
+            None => missing(&op),
+            Some(said) if said.contains("`--") || said.contains("sandbox") => return,
+            Some(said) => format!("{said}; {}", missing(&op)),
+        },
         _ => return,
     };
     error.help = Some(text);
