@@ -220,6 +220,10 @@ fn codes_are_explained() {
     assert!(done.out.contains("docs/errors.md"), "{done:?}");
     assert_eq!(a99(&["explain", "A99-W0201"], b"").out, done.out);
     assert_eq!(a99(&["explain", "LINT.unknown_atom"], b"").out, done.out);
+    assert_eq!(
+        a99(&["explain", "warning[lint.unknown_atom]:"], b"").out,
+        done.out
+    );
     let json = a99(&["explain", "a99-e0104", "--json"], b"").json();
     assert_eq!(json["code"], "compile.bad_condition");
     assert_eq!(json["alias"], "A99-E0104");

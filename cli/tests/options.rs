@@ -48,6 +48,26 @@ fn arguments_are_checked_against_the_schema() {
 }
 
 #[test]
+fn an_argument_that_is_not_declared_is_told() {
+    let done = program(TYPED, &["run", "--args", r#"{"n": 1, "off": "a"}"#]);
+    assert_eq!(done.code, 0, "{done:?}");
+    let told = "warning: The program's inputSchema declares no argument `off`; did you mean `of`?";
+    assert!(done.err.contains(told), "{done:?}");
+    let open = TYPED.replace("\"required\"", "\"additionalProperties\":{},\"required\"");
+    for (text, args) in [
+        (TYPED, r#"{"n": 1, "of": "a"}"#),
+        (&open, r#"{"n": 1, "off": "a"}"#),
+    ] {
+        let done = program(text, &["run", "--json", "--args", args]);
+        assert_eq!(
+            done.json()["warnings"].as_array().map(Vec::len),
+            Some(0),
+            "{done:?}"
+        );
+    }
+}
+
+#[test]
 fn arguments_are_an_object() {
     for args in ["5", "[1]", "null", "\"x\"", "true"] {
         let done = program(TYPED, &["run", "--args", args]);

@@ -44,14 +44,14 @@ fn sections() -> Vec<Section<'static>> {
 /// Runs the command.
 pub(crate) fn run(args: &ExplainArgs) -> Result<Exit, Failure> {
     let sections = sections();
-    let Some(wanted) = &args.code else {
+    let Some(wanted) = args.code.as_deref().map(bare) else {
         list(&sections, args.json);
         return Ok(Exit::Ok);
     };
     let rows = sections
         .iter()
         .flat_map(|section| section.rows.iter().map(move |row| (section, row)));
-    let is_meant = |name: &str| name.eq_ignore_ascii_case(wanted.trim());
+    let is_meant = |name: &str| name.eq_ignore_ascii_case(wanted);
     let found = rows
         .clone()
         .find(|(_, row)| is_meant(row.name) || row.alias.is_some_and(is_meant));
@@ -66,6 +66,15 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<Exit, Failure> {
         output::out(&to_text(section, row));
     }
     Ok(Exit::Ok)
+}
+
+/// The code in what was copied from a message: `error[a.b]` and the like.
+fn bare(text: &str) -> &str {
+    let text = text.trim();
+    match text.split_once('[') {
+        Some((_, rest)) => rest.split(']').next().unwrap_or(rest),
+        None => text,
+    }
 }
 
 /// Why a code is none, with the nearest one: by all of it, or by what stands

@@ -12,9 +12,10 @@ use crate::script::Script;
 use a99_core::diag::{excerpt, suggest};
 use a99_core::text::escape_for_terminal;
 use agent99::{
-    AbortSignal, AtomTimeout, CostModel, Diagnostics, Engine, ErrorCode, Map, Outcome, RunError,
-    RunOptions, Value,
+    AbortSignal, Agent, AtomTimeout, CostModel, Diagnostics, Engine, ErrorCode, Map, Outcome,
+    RunError, RunOptions, Text, Value,
 };
+use std::collections::HashSet;
 use std::fs::File;
 use std::future::{Future, poll_fn};
 use std::io::{BufWriter, ErrorKind, Write};
@@ -24,6 +25,9 @@ use std::task::Poll;
 
 /// What is said where a program ends without a result.
 const NO_RESULT: &str = "The program returned no result: a `return` step gives one";
+
+/// Undeclared arguments that are told.
+const MAX_UNDECLARED: usize = 8;
 
 /// Runs the command.
 pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
@@ -43,6 +47,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
     let trace = trace.transpose()?;
     let signal = AbortSignal::new();
     let options = options(args, input.context)?.signal(signal.clone());
+    let undeclared = undeclared(&agent, &input.args);
 
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -54,6 +59,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
         on_interrupt(signal)?;
         Ok(engine.run(&agent, input.args, options, granted).await)
     })?;
+    outcome.warnings.extend(undeclared);
     // Read before the end, which is no failure.
     if let Some(error) = &mut outcome.error {
         computer.explain(error);
@@ -126,7 +132,13 @@ fn check_ops(args: &RunArgs, engine: &Engine) -> Result<(), Failure> {
         .atom_timeout
         .iter()
         .map(|(op, _)| ("--atom-timeout", op));
+    let mut seen = HashSet::new();
     for (option, op) in quotas.chain(costs).chain(times) {
+        // Of two limits, which one holds is nothing to guess.
+        if !seen.insert((option, op)) {
+            let text = format!("`{}` is there twice", excerpt(op));
+            return Err(Failure::about(option, text));
+        }
         if engine.atoms().get(op).is_some() {
             continue;
         }
@@ -144,9 +156,40 @@ fn check_ops(args: &RunArgs, engine: &Engine) -> Result<(), Failure> {
     Ok(())
 }
 
+/// What is said of arguments that the program's `inputSchema` does not declare:
+/// most likely misspelt, they are nothing that it reads.
+fn undeclared(agent: &Agent, args: &Value) -> Vec<Text> {
+    let schema = agent.artifact().program().input_schema.as_ref();
+    let properties = schema.and_then(|schema| schema.get("properties")?.as_object());
+    let open = schema.is_some_and(|schema| schema.get("additionalProperties").is_some());
+    let (Some(properties), Some(args), false) = (properties, args.as_object(), open) else {
+        return Vec::new();
+    };
+    let names: Vec<_> = properties.keys().map(Text::to_string_lossy).collect();
+    let unknown = args
+        .keys()
+        .filter(|name| properties.get_bytes(name.as_bytes()).is_none());
+    let told = unknown.take(MAX_UNDECLARED).map(|name| {
+        let name = name.to_string_lossy();
+        let near = suggest(&name, names.iter().map(|name| &**name));
+        let near = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+        let name = excerpt(&name);
+        Text::from(format!(
+            "The program's inputSchema declares no argument `{name}`{near}"
+        ))
+    });
+    told.collect()
+}
+
 /// Opens the trace, which must not overwrite what the run reads (security P06).
 fn open_trace(args: &RunArgs, path: &Path) -> Result<(String, File), Failure> {
     let name = format!("--trace {}", path.display());
+    if path == Path::new(input::STDIN) {
+        return Err(Failure::about(
+            "--trace",
+            "name a file: standard output has the result",
+        ));
+    }
     let real = |path: &Path| -> Option<PathBuf> { path.canonicalize().ok() };
     if let Some(target) = real(path)
         && input_files(args).any(|input| real(input).as_ref() == Some(&target))
