@@ -27,10 +27,10 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "N", hide = true, conflicts_with = "timeout")]
     pub timeout_ms: Option<u64>,
     /// Time that one call of an atom may take, or `none` for no limit; may be
-    /// repeated [default: 1s, for models and agents 2m]
+    /// repeated [default: that of each atom, 1s for most]
     #[arg(long, value_name = "OP=TIME", value_parser = op_timeout)]
     pub atom_timeout: Vec<(String, Option<Duration>)>,
-    /// MiB that the run's values may take
+    /// MiB that the run's values may take [default: 64]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub heap_mib: Option<u32>,
     /// What work costs
