@@ -18,11 +18,13 @@
 //! answers in turn and repeats its last reply, which is how a service that
 //! fails twice and then recovers is written down.
 
+mod forms;
 mod replies;
 
 use crate::{
     Capabilities, CapabilityError, FixedClock, HashEmbedder, MemoryStore, SeededRandom, Store as _,
 };
+use a99_core::diag::suggest;
 use a99_core::value::{Map, Value};
 use replies::{ByKey, InOrder, shell};
 use std::fmt;
@@ -82,7 +84,9 @@ impl Script {
         for key in members.keys() {
             if !Script::MEMBERS.iter().any(|known| *key == **known) {
                 let known = Script::MEMBERS.join(", ");
-                let text = format!("unknown member `{key}`; known are {known}");
+                let near = suggest(&key.to_string_lossy(), Script::MEMBERS.iter().copied());
+                let near = near.map_or(String::new(), |near| format!("did you mean `{near}`? "));
+                let text = format!("unknown member `{key}`; {near}known are {known}");
                 return Err(ScriptError(text));
             }
         }
@@ -113,6 +117,16 @@ impl Script {
     /// If a member is not of its form.
     pub async fn granted(&self) -> Result<Capabilities, ScriptError> {
         let mut set = Capabilities::none();
+        for member in ["fetch", "agents", "xml", "transpile"] {
+            if let Some(table) = self.object(member)? {
+                forms::keyed(member, table).map_err(ScriptError)?;
+            }
+        }
+        for member in ["llm", "llmBattery"] {
+            if let Some(list) = self.array(member)? {
+                forms::ordered(member, list).map_err(ScriptError)?;
+            }
+        }
         if let Some(table) = self.object("fetch")? {
             set = set.with_fetch(ByKey::new(
                 table,

@@ -11,10 +11,10 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 /// The member that makes a reply a failure with this text.
-const FAILS: &str = "$fails";
+pub(super) const FAILS: &str = "$fails";
 
 /// The member that makes a reply a list of replies, given in turn.
-const REPLIES: &str = "$replies";
+pub(super) const REPLIES: &str = "$replies";
 
 /// What a capability answers: a value, or the text it fails with.
 type Answer = Result<Value, CapabilityError>;
@@ -162,6 +162,8 @@ pub(super) fn shell(table: &Map) -> Result<MemoryShell, String> {
     for (command, reply) in table.iter() {
         let text = command.to_string_lossy().into_owned();
         let words = text.split(' ').map(str::to_owned).collect();
+        let about = |what: String| format!("`shell` for `{text}`: {what}");
+        super::forms::output(reply).map_err(about)?;
         for command in [
             ShellCommand::Argv(words),
             ShellCommand::Script(text.clone()),
@@ -173,7 +175,6 @@ pub(super) fn shell(table: &Map) -> Result<MemoryShell, String> {
                     shell.fails(command, error)
                 }
                 None => {
-                    let about = |what: String| format!("`shell` for `{text}`: {what}");
                     let (output, files) = command_output(reply).map_err(about)?;
                     shell.on_writing(command, output, files)
                 }

@@ -1,0 +1,126 @@
+//! Forms of replies: what a script says that nothing would read.
+
+use super::replies::{FAILS, REPLIES};
+use a99_core::diag::suggest;
+use a99_core::value::{Map, Value};
+
+/// The members of what a scripted command gives.
+const OUTPUT: [&str; 6] = ["stdout", "stderr", "exitCode", "elapsedMs", "files", FAILS];
+
+/// Checks replies by key, each of which may be a list of replies in turn.
+pub(super) fn keyed(member: &str, table: &Map) -> Result<(), String> {
+    for (key, reply) in table.iter() {
+        let about = |what: String| format!("`{member}` for `{key}`: {what}");
+        match reply.get(REPLIES) {
+            None => single(reply).map_err(about)?,
+            Some(turns) => {
+                let turns = turns.as_array().filter(|turns| !turns.is_empty());
+                let turns = turns.ok_or_else(|| {
+                    about(format!(
+                        "`{REPLIES}` must be an array with a reply at least"
+                    ))
+                })?;
+                turns.iter().try_for_each(single).map_err(about)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Checks replies in order, which already are given in turn.
+pub(super) fn ordered(member: &str, list: &[Value]) -> Result<(), String> {
+    for (at, reply) in list.iter().enumerate() {
+        let about = |what: String| format!("`{member}`, reply {}: {what}", at + 1);
+        if reply.get(REPLIES).is_some() {
+            return Err(about(format!(
+                "`{REPLIES}` is for replies by key; write its replies into the list"
+            )));
+        }
+        single(reply).map_err(about)?;
+    }
+    Ok(())
+}
+
+/// Checks one reply: a misspelt `$fails` would be given as data.
+fn single(reply: &Value) -> Result<(), String> {
+    let Some(members) = reply.as_object() else {
+        return Ok(());
+    };
+    let Some(fails) = members.get(FAILS) else {
+        let near = members.keys().find_map(|key| {
+            let key = key.to_string_lossy();
+            // Data may have members with a dollar, such as `$ref`.
+            let near = suggest(&key, [FAILS, REPLIES].into_iter())?;
+            (near != *key).then(|| format!("there is no `{key}`; did you mean `{near}`?"))
+        });
+        return near.map_or(Ok(()), Err);
+    };
+    match (fails, members.len()) {
+        (_, 2..) => Err(format!("`{FAILS}` stands alone")),
+        (Value::String(_), _) => Ok(()),
+        _ => Err(format!("`{FAILS}` must be a text")),
+    }
+}
+
+/// Checks what a command gives.
+pub(super) fn output(reply: &Value) -> Result<(), String> {
+    let Some(members) = reply.as_object() else {
+        return Err("expected an object, such as `{\"stdout\": \"...\"}`".to_owned());
+    };
+    for key in members.keys() {
+        if OUTPUT.iter().any(|known| *key == **known) {
+            continue;
+        }
+        let near = suggest(&key.to_string_lossy(), OUTPUT.into_iter());
+        return Err(match near {
+            Some(near) => format!("unknown member `{key}`; did you mean `{near}`?"),
+            None => format!("unknown member `{key}`; known are {}", OUTPUT.join(", ")),
+        });
+    }
+    if members
+        .get("files")
+        .is_some_and(|f| f.as_object().is_none())
+    {
+        return Err("`files` must be an object of texts by path".to_owned());
+    }
+    match members.contains(FAILS) {
+        true => single(reply),
+        false => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::value;
+
+    fn told(check: impl Fn(&Value) -> Result<(), String>, json: &str) -> String {
+        check(&value(json)).err().unwrap_or_default()
+    }
+
+    #[test]
+    fn what_nothing_would_read_is_told() {
+        let by_key = |v: &Value| keyed("fetch", v.as_object().expect("an object"));
+        assert_eq!(
+            told(by_key, r#"{"u": {"$ref": 1}, "v": {"$replies": [1]}}"#),
+            ""
+        );
+        let near = told(by_key, r#"{"u": {"$replys": [1]}}"#);
+        assert_eq!(
+            near,
+            "`fetch` for `u`: there is no `$replys`; did you mean `$replies`?"
+        );
+        assert!(told(by_key, r#"{"u": {"$fail": "x"}}"#).contains("`$fails`?"));
+        assert!(told(by_key, r#"{"u": {"$replies": []}}"#).contains("a reply at least"));
+        assert!(told(by_key, r#"{"u": {"$replies": [{"$fails": 5}]}}"#).contains("a text"));
+        assert!(told(by_key, r#"{"u": {"$fails": "x", "status": 500}}"#).contains("alone"));
+        let list = |v: &Value| ordered("llm", v.as_array().expect("an array"));
+        assert_eq!(told(list, r#"["a", {"$fails": "b"}, {"content": 1}]"#), "");
+        assert!(told(list, r#"[1, {"$replies": [1]}]"#).starts_with("`llm`, reply 2: "));
+        assert_eq!(told(output, r#"{"stdout": "x", "files": {}}"#), "");
+        assert_eq!(told(output, r#"{"$fails": "x"}"#), "");
+        assert!(told(output, r#"{"stdot": "x"}"#).contains("`stdout`?"));
+        assert!(told(output, "5").contains("expected an object"));
+        assert!(told(output, r#"{"files": []}"#).contains("`files` must be"));
+    }
+}
