@@ -71,6 +71,16 @@ impl Facts {
         self.holds(node, &self.returns)
     }
 
+    /// The `return` steps in this part of the source, in order.
+    pub(crate) fn returns_in(&self, node: NodeId) -> impl Iterator<Item = NodeId> + '_ {
+        let end = self.ends.get(node.0 as usize).copied().unwrap_or(0);
+        let first = self.returns.partition_point(|at| *at < node.0);
+        let list = &self.returns[first..];
+        list.iter()
+            .take_while(move |at| **at < end)
+            .map(|at| NodeId(*at))
+    }
+
     /// Whether there is an expression or an argument in it.
     pub(crate) fn has_nested(&self, node: NodeId) -> bool {
         self.holds(node, &self.nested)

@@ -27,12 +27,19 @@ pub(crate) struct Var {
     pub summary: bool,
 }
 
+/// Surely bound here.
+const BOUND: u8 = 1;
+
+/// Bound by code that stands before this place, on some path.
+const SET: u8 = 2;
+
 /// The variables that are visible, innermost last for each name.
 #[derive(Default)]
 pub(crate) struct Vars {
     names: HashMap<Box<[u8]>, Vec<VarId>>,
     pub all: Vec<Var>,
-    bound: Vec<bool>,
+    /// Bits of [`BOUND`] and [`SET`].
+    flags: Vec<u8>,
     /// Variables that became bound, in order: what a branch must undo.
     log: Vec<VarId>,
 }
@@ -41,7 +48,7 @@ impl Vars {
     pub(crate) fn declare(&mut self, name: &[u8], var: Var) -> VarId {
         let id = VarId(self.all.len() as u32);
         self.all.push(var);
-        self.bound.push(false);
+        self.flags.push(0);
         match self.names.get_mut(name) {
             Some(list) => list.push(id),
             None => {
@@ -62,14 +69,31 @@ impl Vars {
     }
 
     pub(crate) fn is_bound(&self, id: VarId) -> bool {
-        self.bound[id.0 as usize]
+        self.flags[id.0 as usize] & BOUND != 0
     }
 
     pub(crate) fn set_bound(&mut self, id: VarId) {
-        if !self.bound[id.0 as usize] {
-            self.bound[id.0 as usize] = true;
+        let flags = &mut self.flags[id.0 as usize];
+        if *flags & BOUND == 0 {
+            *flags = BOUND | SET;
             self.log.push(id);
         }
+    }
+
+    /// The variable may be bound from here on.
+    pub(crate) fn set_maybe(&mut self, id: VarId) {
+        self.flags[id.0 as usize] |= SET;
+    }
+
+    /// Whether code before this place binds the variable, on some path at least.
+    pub(crate) fn is_set(&self, id: VarId) -> bool {
+        self.flags[id.0 as usize] & SET != 0
+    }
+
+    /// Whether a name has variables, none of which is bound on any path before.
+    pub(crate) fn is_only_later(&self, name: &[u8]) -> bool {
+        let ids = self.names.get(name).map_or(&[][..], Vec::as_slice);
+        !ids.is_empty() && !ids.iter().any(|id| self.is_set(*id))
     }
 
     /// The variables a name may mean, innermost first, ending at the first
@@ -150,7 +174,7 @@ impl Vars {
     pub(crate) fn undo(&mut self, mark: usize) -> Vec<VarId> {
         let since = self.log.split_off(mark);
         for id in &since {
-            self.bound[id.0 as usize] = false;
+            self.flags[id.0 as usize] &= !BOUND;
         }
         since
     }

@@ -46,7 +46,9 @@ impl<'a> Lower<'_, 'a> {
         };
         let Some(bytes) = doc.str(node) else {
             self.lint_node(node);
-            return plain(FromJson { doc, arena }.read(node));
+            let ir = FromJson { doc, arena }.read(node);
+            self.lint_condition(&ir);
+            return plain(ir);
         };
         let text = Self::shown(bytes);
         let parsed = match self.s.options.dialect {
@@ -97,6 +99,7 @@ impl<'a> Lower<'_, 'a> {
             priced: false,
             at: At { node, inner: None },
         };
+        let is_read = parsed.is_some();
         let ir = parsed
             .and_then(|e| from_text(&e, node, arena))
             .unwrap_or(arena.alloc(blank));
@@ -104,6 +107,9 @@ impl<'a> Lower<'_, 'a> {
             .s
             .pool
             .text_const(format!("Expression error \"{text}\": ").as_bytes());
+        if is_read {
+            self.lint_condition(ir);
+        }
         Condition {
             ir,
             is_text: true,

@@ -246,11 +246,48 @@ impl<'a> Lower<'_, 'a> {
     }
 
     fn warn_at(&mut self, ir: &Ir<'a>, code: &'static str, message: &str) {
+        let offending = self.written_at(ir.at.node, ir.at.inner);
         let inner = ir.at.inner.map(|(a, b)| a..b);
-        let diag = self
+        let mut diag = self
             .s
             .warn(code, ir.at.node, message.to_owned())
+            .with_offending(offending)
             .with_inner(inner);
+        if code == codes::UNKNOWN_EXPRESSION {
+            let doc = self.s.doc;
+            let tag = doc.get(ir.at.node, "$expr").and_then(|tag| doc.str(tag));
+            let tag = Self::shown(tag.unwrap_or_default());
+            diag = diag.with_help(super::lint::node_help(&tag));
+        }
+        if code == codes::BAD_MATH
+            && let Some(text) = self.s.doc.str(ir.at.node)
+            && let Some(help) = super::lint::math_help(&Self::shown(text))
+        {
+            diag = diag.with_help(help);
+        }
+        self.s.push(diag);
+    }
+
+    /// Warns of a function or method that nothing has, with what to write.
+    fn warn_callee(&mut self, ir: &Ir<'a>, message: &str, name: &str) {
+        let inner = ir.at.inner.map(|(a, b)| a..b);
+        let help = match super::lint::callee_help(name) {
+            Some(help) => Some(help.to_owned()),
+            None => {
+                let methods = builtins::METHODS.iter().map(|method| method.name);
+                let functions = builtins::FUNCTIONS.iter().map(|function| function.name);
+                let near = self.s.nearest(name, methods.chain(functions));
+                near.map(|near| format!("did you mean `{near}`?"))
+            }
+        };
+        let mut diag = self
+            .s
+            .warn(codes::UNKNOWN_FUNCTION, ir.at.node, message.to_owned())
+            .with_offending(a99_core::diag::excerpt(name))
+            .with_inner(inner);
+        if let Some(help) = help {
+            diag = diag.with_help(help);
+        }
         self.s.push(diag);
     }
 
@@ -418,7 +455,7 @@ impl<'a> Lower<'_, 'a> {
             } else {
                 format!("Unknown function: {name}")
             };
-            self.warn_at(ir, codes::UNKNOWN_FUNCTION, &text);
+            self.warn_callee(ir, &text, &name);
             self.throw(&text);
             self.load_const(dst, Const::Undefined);
             return;
@@ -486,11 +523,7 @@ impl<'a> Lower<'_, 'a> {
             return;
         }
         let Some(method) = builtins::method_id(&shown).map(u32::from) else {
-            self.warn_at(
-                ir,
-                codes::UNKNOWN_FUNCTION,
-                &format!("no value has a method '{shown}'"),
-            );
+            self.warn_callee(ir, &format!("no value has a method '{shown}'"), &shown);
             let name = self.s.pool.text_const(name);
             self.e.emit(Op::BadMethod { obj, name });
             self.load_const(dst, Const::Undefined);

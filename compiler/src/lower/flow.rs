@@ -67,6 +67,7 @@ impl<'a> Lower<'_, 'a> {
         } else {
             ChargeKind::Turn
         });
+        self.lint_loop(step, condition.ir);
         self.lint_enter_loop();
         self.body(step, doc.get(step, "body"));
         self.lint_leave_loop();
@@ -89,7 +90,9 @@ impl<'a> Lower<'_, 'a> {
         let catch = doc.get(step, "catch").filter(|n| truthy(doc, *n));
         let mark = self.vars.mark();
         let start = self.e.pc();
+        self.lint_try(1);
         self.body(step, doc.get(step, "try"));
+        self.lint_try(-1);
         let Some(catch) = catch else {
             self.vars.undo(mark);
             return self.end_valueless(step);
@@ -247,6 +250,7 @@ impl<'a> Lower<'_, 'a> {
                 diag = diag.with_help(format!("did you mean '{near}'?"));
             }
             self.s.push(diag);
+            self.expect_names_of(step);
             self.throw(&format!("Unknown helper: {shown}"));
             return None;
         };

@@ -167,6 +167,7 @@ impl<'a> Lower<'_, 'a> {
         first.extend(accumulator.filter(|a| a.0 != name).map(|a| (a.0, a.1)));
         self.e.bind(i.head);
         let opened = self.open_scope(&[steps], &first, false);
+        self.lint_enter_items(name);
         match self.direct_location(name) {
             Some(location) => {
                 self.next_item(i, location);
@@ -193,6 +194,7 @@ impl<'a> Lower<'_, 'a> {
 
     /// Ends a turn and the loop.
     fn end_turn(&mut self, i: &Iteration, opened: super::scopes::Opened) {
+        self.lint_leave_items();
         self.close_scope(opened);
         self.e.jump(Op::Jmp { to: Target(0) }, i.head);
         self.loops -= 1;
@@ -250,7 +252,11 @@ impl<'a> Lower<'_, 'a> {
 
     pub(super) fn form_filter(&mut self, step: NodeId, find: bool) -> Option<Reg> {
         let i = self.iterate(step, if find { "find" } else { "filter" });
+        let (name, _) = self.name_of(step, "as");
+        self.lint_enter_items(name);
         let condition = self.condition(step);
+        self.lint_leave_items();
+        self.lint_item(step, condition.ir);
         let out = if find {
             self.place_for()
         } else {

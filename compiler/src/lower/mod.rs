@@ -225,10 +225,12 @@ pub(crate) fn program(
     if doc.kind(root) != Kind::Object
         || doc.get(root, "op").and_then(|n| doc.str(n)) != Some(b"seq")
     {
+        let (at, offending, help) = lint::root_advice(doc, root);
         s.diags.push(
-            Diagnostic::error(codes::BAD_ROOT, "Root AST must be 'seq'", doc.pointer(root))
-                .with_span(doc.span(root))
-                .with_help(r#"a program is {"op": "seq", "steps": [...]}"#),
+            Diagnostic::error(codes::BAD_ROOT, "Root AST must be 'seq'", doc.pointer(at))
+                .with_span(doc.span(at))
+                .with_offending(offending)
+                .with_help(help),
         );
         return Err(s.diags.finish());
     }
@@ -332,6 +334,7 @@ impl<'s, 'a> Lower<'s, 'a> {
         let steps = l.s.doc.get(root, "steps");
         l.open_scope(&[steps], &[], false);
         l.step_seq(root, steps, false);
+        l.lint_no_result();
         l.end()
     }
 
@@ -556,7 +559,9 @@ impl<'s, 'a> Lower<'s, 'a> {
             .with_span(doc.span(node))
             .with_inner(error.span.clone())
             .with_offending(excerpt(part));
-            if let Some(help) = &error.help {
+            if let Some(help) = lint::condition_help(&text) {
+                diag = diag.with_help(help);
+            } else if let Some(help) = &error.help {
                 diag = diag.with_help(help.clone());
             }
             self.s.push(diag);

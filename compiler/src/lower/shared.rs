@@ -88,7 +88,12 @@ impl<'a> Shared<'a> {
         LiteralIdx(self.literals.len() as u32 - 1)
     }
 
-    pub(crate) fn push(&mut self, diag: Diagnostic) {
+    pub(crate) fn push(&mut self, mut diag: Diagnostic) {
+        if diag.help.is_none() {
+            // What is always true of such a finding.
+            let help = a99_core::codes::find(diag.code).map_or("", |row| row.help);
+            diag.help = Some(help.to_owned()).filter(|help| !help.is_empty());
+        }
         self.diags.push(diag);
     }
 

@@ -16,7 +16,7 @@ impl<'a> Lower<'_, 'a> {
         let key = doc.get(step, "key");
         let name = key_text(doc, key, self.s.arena);
         let node = key.unwrap_or(step);
-        self.lint_set(name, node);
+        self.lint_may_bind(name, node);
         match (doc.get(step, "value"), self.direct_location(name)) {
             (Some(value), Some(location)) if self.s.check_name(name, node) => {
                 self.value_to(value, location);
@@ -34,6 +34,8 @@ impl<'a> Lower<'_, 'a> {
                 self.bind(name, node, src);
             }
         }
+        let writer = self.lint_writer(doc.get(step, "value"));
+        self.lint_wrote(name, node, writer);
         self.end_valueless(step)
     }
 
@@ -45,6 +47,7 @@ impl<'a> Lower<'_, 'a> {
         if !self.s.check_name(name, node) {
             return None;
         }
+        self.lint_not_free(name, node);
         self.check_const(name);
         self.check_free(name);
         let src = self.value_or_undefined(step, "value");
@@ -52,6 +55,7 @@ impl<'a> Lower<'_, 'a> {
         if let Some(id) = self.vars.in_scope(name, self.scope()) {
             self.write_var(id, src);
             self.vars.set_bound(id);
+            self.lint_constant(id);
         }
         self.make_const(name);
         self.end_valueless(step)
@@ -156,10 +160,14 @@ impl<'a> Lower<'_, 'a> {
                 let message = format!("Expression error \"{text}\": {}", error.message);
                 let shown = excerpt(&text);
                 let finding = format!("Expression error \"{shown}\": {}", error.message);
-                let diag = self
+                let mut diag = self
                     .s
                     .warn(codes::BAD_MATH, node, finding)
+                    .with_offending(shown)
                     .with_inner(error.offset..error.offset + 1);
+                if let Some(help) = super::lint::math_help(&text) {
+                    diag = diag.with_help(help);
+                }
                 self.s.push(diag);
                 self.throw(&message);
             }
@@ -178,6 +186,7 @@ impl<'a> Lower<'_, 'a> {
             Ok(e) => match from_text(&e, node, self.s.arena) {
                 None => self.load_const(dst, Const::Undefined),
                 Some(ir) => {
+                    self.lint_expr(ir);
                     let prefix = format!("Expression error \"{text}\": ");
                     let prefix = self.s.pool.text_const(prefix.as_bytes());
                     let was = std::mem::replace(&mut self.text_nodes, true);

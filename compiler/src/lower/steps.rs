@@ -63,11 +63,18 @@ impl<'a> Lower<'_, 'a> {
         };
         let steps: Vec<NodeId> = doc.elements(list).collect();
         let mut after_return = false;
-        for step in steps {
+        self.lint_open_body();
+        self.lint_neighbours(&steps);
+        self.steps(&steps, &mut after_return);
+        self.lint_close_body();
+    }
+
+    fn steps(&mut self, steps: &[NodeId], after_return: &mut bool) {
+        for step in steps.iter().copied() {
             if self.e.is_over() {
                 return;
             }
-            if after_return {
+            if *after_return {
                 let diag = self.s.warn(
                     codes::UNREACHABLE_STEP,
                     step,
@@ -75,7 +82,7 @@ impl<'a> Lower<'_, 'a> {
                 );
                 self.s.push(diag);
             }
-            after_return = self.step(step);
+            *after_return = self.step(step);
         }
     }
 
@@ -88,12 +95,7 @@ impl<'a> Lower<'_, 'a> {
                 Kind::Null => "null is not an object (evaluating 'step.op')",
                 _ => "Unknown Atom: undefined",
             };
-            let diag = self.s.warn(
-                codes::MALFORMED_STEP,
-                step,
-                "a step must be an object with an op".into(),
-            );
-            self.s.push(diag);
+            self.warn_no_step(step);
             self.throw(text);
             return false;
         }
@@ -101,7 +103,11 @@ impl<'a> Lower<'_, 'a> {
         // Internal atoms serve forms; no program can name them.
         let known = self.s.sigs.signature(&op).filter(|_| !op.contains(':'));
         let Some(sig) = known else {
-            self.s.warn_unknown_atom(&op, step);
+            match doc.get(step, "op").is_some_and(|op| doc.str(op).is_some()) {
+                true => self.s.warn_unknown_atom(&op, step),
+                false => self.warn_without_op(step),
+            }
+            self.expect_names_of(step);
             self.throw(&format!("Unknown Atom: {op}"));
             return false;
         };

@@ -98,6 +98,7 @@ impl<'a> Lower<'_, 'a> {
                     arena: self.s.arena,
                 }
                 .read(node);
+                self.lint_expr(&ir);
                 let r = self.expr_or_to(&ir, dst);
                 self.mov(dst, r);
                 self.release(mark);
@@ -215,6 +216,7 @@ impl<'a> Lower<'_, 'a> {
                     arena: self.s.arena,
                 }
                 .read(node);
+                self.lint_expr(&ir);
                 self.expr(&ir)
             }
             Kind::Object | Kind::Array => {

@@ -114,6 +114,35 @@ code_table! {
     /// A loop whose condition nothing in its body changes.
     ENDLESS_LOOP = "lint.endless_loop"
         help "set a variable in the body that the condition asks for";
+    /// A variable that only later steps bind.
+    USED_BEFORE_SET = "lint.used_before_set" help "bind it in a step before this one";
+    /// A value that is bound and overwritten before anything reads it.
+    OVERWRITTEN_VALUE = "lint.overwritten_value"
+        help "use the first value, or remove the step that binds it";
+    /// A program that binds variables and returns nothing.
+    NO_RESULT = "lint.no_result"
+        help "end with `return` and a `schema` that names variables, or a `value`";
+    /// A body whose `result` is taken binds none.
+    MISSING_RESULT = "lint.missing_result" help "bind a step of the body to `result`";
+    /// A condition, or a part of one, that is always the same.
+    CONSTANT_CONDITION = "lint.constant_condition"
+        help "compare a variable with what it may be";
+    /// A step for each item that does not look at the item.
+    UNUSED_ITEM = "lint.unused_item" help "use the name that `as` gives to the item";
+    /// A calculation that gives no number.
+    BAD_ARITHMETIC = "lint.bad_arithmetic" help "divide by another number than 0";
+    /// A schema that says less than it seems to.
+    MALFORMED_SCHEMA = "lint.malformed_schema"
+        help "write `{\"type\": \"object\", \"properties\": {\"name\": {\"type\": \"string\"}}}`";
+    /// A regular expression that cannot be read.
+    BAD_PATTERN = "lint.bad_pattern" help "correct the pattern; write `\\\\` for a backslash in JSON";
+    /// A constant that is set again.
+    CONSTANT_REASSIGNED = "lint.constant_reassigned"
+        help "use `varSet` for a variable that changes";
+    /// A name that a path or an expression cannot reach.
+    ODD_NAME = "lint.odd_name" help "bind a name of letters, digits and `_`";
+    /// An `if` that asks what was asked before, or does the same either way.
+    REPEATED_BRANCH = "lint.repeated_branch" help "correct the condition, or remove the branch";
     /// There are more findings than are shown.
     MORE_WARNINGS = "lint.more_findings" alias "A99-W0299"
         help "correct those that are shown, then compile again";

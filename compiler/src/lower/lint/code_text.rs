@@ -1,7 +1,7 @@
 //! Code in texts: literals that look like expressions or templates.
 
 /// What a text looks like that stands for itself.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Looks {
     /// `{{name}}` or `${name}`.
     Template,
@@ -9,6 +9,87 @@ pub(super) enum Looks {
     Expression,
     /// A known name, then a call or an index.
     Access,
+    /// A call of a builtin: `Math.max(a, b)`, `parseInt(s)`.
+    Call,
+    /// A function: `x => x.id`, `function (x) {...}`.
+    Function,
+    /// A name with a sign that other languages give it: `$name`, `@name`, `#{name}`.
+    Reference(String),
+    /// `...xs`.
+    Spread,
+}
+
+/// Functions that are called without a receiver.
+const FUNCTIONS: &[&str] = &[
+    "parseInt",
+    "parseFloat",
+    "isNaN",
+    "isFinite",
+    "Number",
+    "String",
+    "Boolean",
+    "Date",
+    "Set",
+    "len",
+    "str",
+    "int",
+    "float",
+    "max",
+    "min",
+    "sum",
+    "abs",
+    "round",
+    "floor",
+    "ceil",
+];
+
+/// Namespaces of builtins.
+const NAMESPACES: &[&str] = &[
+    "Math", "JSON", "Object", "Array", "Date", "Number", "String",
+];
+
+/// What has the form of a call, a function, a reference or a spread.
+fn other_forms(text: &str, knows: &impl Fn(&str) -> bool) -> Option<Looks> {
+    if let Some(rest) = text.strip_prefix("...") {
+        let (name, rest) = first_name(rest);
+        return (knows(name) && rest.is_empty()).then_some(Looks::Spread);
+    }
+    if text.contains("=>")
+        || text.starts_with("function") && text.contains('{')
+        || text.starts_with("lambda ")
+    {
+        return Some(Looks::Function);
+    }
+    for sign in ["$args.", "$", "@", "#"] {
+        let Some(rest) = text.strip_prefix(sign) else {
+            continue;
+        };
+        let rest = rest.trim_start_matches('.');
+        let path = rest
+            .strip_prefix('{')
+            .and_then(|r| r.strip_suffix('}'))
+            .unwrap_or(rest);
+        let whole = !path.is_empty()
+            && path
+                .split('.')
+                .all(|part| !part.is_empty() && part.chars().all(is_name));
+        let root = path.split('.').next().unwrap_or(path);
+        if whole && knows(root) {
+            return Some(Looks::Reference(path.to_owned()));
+        }
+    }
+    let (name, rest) = first_name(text);
+    if !text.ends_with(')') {
+        return None;
+    }
+    let method = rest.strip_prefix('.').map(first_name);
+    match method {
+        Some((method, rest)) if NAMESPACES.contains(&name) => {
+            (!method.is_empty() && rest.starts_with('(')).then_some(Looks::Call)
+        }
+        None => (FUNCTIONS.contains(&name) && rest.starts_with('(')).then_some(Looks::Call),
+        _ => None,
+    }
 }
 
 /// Longer texts are prose.
@@ -41,6 +122,9 @@ pub(super) fn looks_like(text: &str, knows: impl Fn(&str) -> bool) -> Option<Loo
         }
     }
     let text = text.trim();
+    if let Some(looks) = other_forms(text, &knows) {
+        return Some(looks);
+    }
     let (name, rest) = first_name(text.trim_start_matches(['!', '(', '-']));
     if name.is_empty() || !knows(name) {
         return None;
@@ -117,6 +201,14 @@ mod tests {
             ("1 + 1", None),
             ("{}", None),
             ("a/c", None),
+            ("Math.max(a, b)", Some(Looks::Call)),
+            ("parseInt(a)", Some(Looks::Call)),
+            ("x => x.id", Some(Looks::Function)),
+            ("$a", Some(Looks::Reference("a".to_owned()))),
+            ("...items", Some(Looks::Spread)),
+            ("$5", None),
+            ("@home", None),
+            ("max (a)", None),
             ("items and more", None),
         ] {
             assert_eq!(looks_like(text, knows), expected, "{text}");

@@ -5,12 +5,21 @@
 //! Findings are warnings (`lint.*`); a program that lists a code in `allow` at
 //! its root does not want to hear of it.
 
+mod advice;
+mod bodies;
 mod code_text;
+mod exprs;
+mod flow;
+mod inputs;
 mod names;
 mod nodes;
+mod patterns;
 mod program;
+mod schema;
+mod shape;
 mod steps;
 mod synonyms;
+mod words;
 
 use super::Lower;
 use crate::ir::At;
@@ -19,7 +28,15 @@ use a99_core::diag::excerpt;
 use a99_core::json::{Document, Kind, NodeId};
 use std::collections::{HashMap, HashSet};
 
+pub(super) use advice::{condition_help, math_help};
+pub(super) use flow::Writer;
+pub(super) use shape::root_advice;
 pub(super) use synonyms::atom_for;
+pub(super) use words::{callee_help, node_help};
+
+/// Nodes that are walked beside lowering, all together: bodies inside each other
+/// are looked through for each level.
+const MAX_WALKED: usize = 1 << 20;
 
 /// Shorter names are not compared.
 const MIN_NEAR: usize = 3;
@@ -40,6 +57,16 @@ pub(super) struct Lint<'a> {
     /// Variables that were set where an outer one of the name is bound, and not
     /// read since.
     lost: HashMap<VarId, NodeId>,
+    /// Who binds and reads what, in which order.
+    flow: flow::Flow,
+    /// Texts about which something was said already.
+    told: HashSet<NodeId>,
+    /// Names that steps would bind if they were right.
+    expected: HashSet<&'a [u8]>,
+    /// The names of the items of the loops around the present place.
+    pub(super) items: Vec<&'a [u8]>,
+    /// Nodes that were walked beside lowering.
+    walked: usize,
 }
 
 /// A finding before it is written down.
@@ -117,16 +144,66 @@ impl<'a> Lower<'_, 'a> {
         if lint.allowed.contains(finding.code.as_bytes()) || !lint.seen.insert(place) {
             return;
         }
+        let offending = match finding.offending.is_empty() {
+            true => self.written_at(finding.node, finding.inner),
+            false => finding.offending,
+        };
         let inner = finding.inner.map(|(from, to)| from..to);
         let mut diag = self
             .s
             .warn(finding.code, finding.node, finding.message)
             .with_inner(inner)
-            .with_offending(finding.offending);
+            .with_offending(offending);
         if !finding.help.is_empty() {
             diag = diag.with_help(finding.help);
         }
         self.s.push(diag);
+    }
+
+    /// What is written at a place, as far as it is short.
+    pub(super) fn written_at(&self, node: NodeId, inner: Option<(u32, u32)>) -> String {
+        let doc = self.s.doc;
+        if let Some(text) = text_of(doc, node) {
+            let part = inner.and_then(|(from, to)| text.get(from as usize..to as usize));
+            return excerpt(part.filter(|part| !part.is_empty()).unwrap_or(&text));
+        }
+        // A large part of the source is shown by its place.
+        const MOST: usize = 32;
+        if self.s.facts.size(node) > MOST {
+            return String::new();
+        }
+        let mut text = Vec::new();
+        doc.write_json(node, &mut text);
+        excerpt(&Self::shown(&text))
+    }
+
+    /// Whether there is time to look through a part of the source.
+    fn spend_on(&mut self, node: NodeId) -> bool {
+        let size = self.s.facts.size(node);
+        let Some(lint) = &mut self.s.lint else {
+            return false;
+        };
+        lint.walked = lint.walked.saturating_add(size);
+        lint.walked <= MAX_WALKED
+    }
+
+    /// Something was said about a text: no other rule speaks of it.
+    fn told(&mut self, node: NodeId) {
+        if let Some(lint) = &mut self.s.lint {
+            lint.told.insert(node);
+        }
+    }
+
+    /// A name that a step would bind if it were right.
+    fn expect_name(&mut self, name: &'a [u8]) {
+        if let Some(lint) = &mut self.s.lint {
+            lint.expected.insert(name);
+        }
+    }
+
+    fn is_expected(&self, name: &[u8]) -> bool {
+        let lint = self.s.lint.as_ref();
+        lint.is_some_and(|lint| lint.expected.contains(name))
     }
 
     /// The visible variable nearest to a name.

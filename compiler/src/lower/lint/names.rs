@@ -12,7 +12,7 @@ use a99_core::json::NodeId;
 const MIN_TYPO: usize = 4;
 
 impl<'a> Lower<'_, 'a> {
-    fn is_argument(&self, name: &str) -> bool {
+    pub(super) fn is_argument(&self, name: &str) -> bool {
         let lint = self.s.lint.as_ref();
         let declared = lint.and_then(|lint| lint.arguments.as_ref());
         declared.is_some_and(|names| names.contains(name.as_bytes()))
@@ -35,18 +35,68 @@ impl<'a> Lower<'_, 'a> {
         };
         let shown = Self::shown(name);
         let is_global = builtins::global(&shown).is_some();
-        if is_global || self.is_argument(&shown) || self.vars.knows(name) {
+        if is_global || self.is_argument(&shown) {
             return;
         }
         let declares = self.s.lint.as_ref().is_some_and(|l| l.arguments.is_some());
+        if self.vars.knows(name) {
+            // Without a schema an argument may have the name.
+            if declares && self.is_later(name) {
+                self.found_later(node, inner, &shown, "undefined");
+            }
+            return;
+        }
+        if self.is_expected(name) {
+            return;
+        }
+        let items = self.s.lint.as_ref().map_or(&[][..], |lint| &lint.items);
+        let item = items.last().map(|name| Self::shown(name));
+        let bare = shown.trim_start_matches(['$', '@']);
+        let caught = self.caught.last().copied().map(Self::shown);
         let near = self.nearest_name(&shown);
-        let help = match (near, declares) {
-            (Some(near), declares) if declares || is_typo(&shown, &near) => {
+        let help = match (shown.as_str(), near) {
+            ("args" | "arguments" | "input" | "inputs" | "params", _) => {
+                "an expression finds arguments by their names: write `n`, not `args.n`".to_owned()
+            }
+            (
+                "item" | "it" | "element" | "el" | "row" | "entry" | "current" | "x" | "i" | "_"
+                | "this" | "$item",
+                _,
+            ) if item.is_some() => {
+                format!("the item is called `{}` here", item.unwrap_or_default())
+            }
+            ("err" | "e" | "ex" | "exception" | "exc", _) if caught.is_some() => {
+                format!(
+                    "the error's message is called `{}` here",
+                    caught.unwrap_or_default()
+                )
+            }
+            ("vars" | "state" | "context" | "ctx" | "this" | "self" | "scope", _) => {
+                "a variable is found by its name alone".to_owned()
+            }
+            ("True" | "False" | "None" | "nil" | "NULL" | "TRUE" | "FALSE", _) => {
+                let word = match shown.as_str() {
+                    "True" | "TRUE" => "true",
+                    "False" | "FALSE" => "false",
+                    _ => "null",
+                };
+                format!("write `{word}`")
+            }
+            _ if bare.len() < shown.len()
+                && (self.vars.knows(bare.as_bytes()) || self.is_argument(bare)) =>
+            {
+                format!("write `{bare}`")
+            }
+            (_, Some(near)) if declares || is_typo(&shown, &near) => {
                 format!("did you mean `{near}`?")
             }
-            (_, true) => "bind it before, or declare it in `inputSchema`".to_owned(),
+            (_, _) if declares => {
+                format!(
+                    "bind it before, declare it in `inputSchema`, or write `'{shown}'` for a text"
+                )
+            }
             // Without a schema every name may be an argument.
-            (_, false) => return,
+            _ => return,
         };
         let text = format!("no step binds `{}`, and it is no argument", excerpt(&shown));
         self.found(
@@ -64,6 +114,15 @@ impl<'a> Lower<'_, 'a> {
             return;
         };
         let shown = Self::shown(name);
+        if self.s.doc.str(node).is_none() || self.is_expected(name) {
+            return;
+        }
+        if matches!(shown.as_str(), "args" | "arguments" | "input" | "params") {
+            let message = format!("`mathCalc` sees no arguments, so `{shown}` is undefined");
+            let finding = Finding::new(codes::NOT_VISIBLE, node, message);
+            let help = "give them: `\"vars\": {\"n\": \"args.n\"}`, and write `n` in the formula";
+            return self.found(finding.inner(inner).offending(&shown).help(help));
+        }
         let text = excerpt(&shown);
         let (code, message, help) = if self.vars.knows(name) || self.is_argument(&shown) {
             let value = match self.vars.knows(name) {
@@ -77,9 +136,20 @@ impl<'a> Lower<'_, 'a> {
             )
         } else {
             let near = self.nearest_name(&shown);
-            let help = match near {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => format!(
+            let items = self.s.lint.as_ref().map_or(&[][..], |lint| &lint.items);
+            let item = items.last().map(|name| Self::shown(name));
+            let bare = shown.trim_start_matches(['$', '@']);
+            let is_item = matches!(
+                shown.as_str(),
+                "item" | "it" | "element" | "el" | "x" | "n" | "i" | "_"
+            );
+            let help = match (near, item) {
+                (_, Some(item)) if is_item => format!("the item is called `{item}` here"),
+                _ if bare.len() < shown.len() && self.vars.knows(bare.as_bytes()) => {
+                    format!("write `{bare}`")
+                }
+                (Some(near), _) => format!("did you mean `{near}`?"),
+                (None, _) => format!(
                     "`mathCalc` sees no arguments: give them, `\"vars\": {{\"{shown}\": \
                      \"args.{shown}\"}}`"
                 ),
@@ -100,50 +170,183 @@ impl<'a> Lower<'_, 'a> {
         if !self.lints() {
             return;
         }
-        let shown = Self::shown(text);
-        let knows = |name: &str| self.vars.knows(name.as_bytes()) || self.is_argument(name);
         let lint = self.s.lint.as_ref();
+        if lint.is_some_and(|lint| lint.told.contains(&node)) {
+            return;
+        }
+        let shown = Self::shown(text);
         let filled = lint.is_some_and(|lint| lint.templates.contains(&node));
-        if let Some(looks) = looks_like(&shown, knows).filter(|_| !filled) {
-            let help = match looks {
-                Looks::Template => {
-                    "a value is a name, a path or a text: use `template {tmpl, vars, result}`"
-                }
-                Looks::Expression => {
-                    "a value is a name, a path or a text: use `mathCalc {expr, vars, result}`, or an \
-                     expression node `{\"$expr\": \"binary\", ...}`"
-                }
-                Looks::Access => {
-                    "a value is a name, a path like `a.b.0` or a text: use an expression node \
-                     `{\"$expr\": \"member\", ...}` or `{\"$expr\": \"methodCall\", ...}`"
-                }
-            };
-            let text = "this text is not evaluated, it stands for itself";
-            let finding = Finding::new(codes::CODE_AS_TEXT, node, text);
-            return self.found(finding.offending(&shown).help(help));
+        if !filled && self.lint_code(node, &shown, true) {
+            return;
         }
         if !self.is_plain_text(text) {
             return;
         }
-        if is_identifier(&shown) && shown.len() >= MIN_TYPO && !self.is_argument(&shown) {
-            let near = self.nearest_variable(&shown);
-            if let Some(near) = near.filter(|near| is_typo(&shown, near)) {
-                let text = format!("no variable is called `{shown}`, so this is the text itself");
+        if self.lint_container(node, &shown) {
+            return;
+        }
+        let root = shown.split('.').next().unwrap_or(&shown);
+        let path = root.len() < shown.len() && !shown.contains(char::is_whitespace);
+        if is_identifier(root)
+            && root.len() >= MIN_TYPO
+            && (path || root.len() == shown.len())
+            && !self.is_argument(root)
+        {
+            let near = self.nearest_variable(root);
+            if let Some(near) = near.filter(|near| is_typo(root, near)) {
+                let text = format!("no variable is called `{root}`, so this is the text itself");
                 self.found(
                     Finding::new(codes::UNKNOWN_NAME, node, text)
                         .offending(&shown)
-                        .help(format!("did you mean `{near}`?")),
+                        .help(format!("did you mean `{near}{}`?", &shown[root.len()..])),
                 );
             }
         }
-        if self.is_argument(&shown) {
-            let text = format!("`{shown}` is an argument, which a text does not find");
+        if self.is_argument(root) && (path || root.len() == shown.len()) {
+            let text = format!("`{root}` is an argument, which a text does not find");
             self.found(
                 Finding::new(codes::NOT_VISIBLE, node, text)
                     .offending(&shown)
                     .help(format!("write `\"args.{shown}\"`")),
             );
         }
+    }
+
+    /// A text that looks like code. Tells whether it does.
+    pub(super) fn lint_code(&mut self, node: NodeId, shown: &str, resolved: bool) -> bool {
+        let knows = |name: &str| self.vars.knows(name.as_bytes()) || self.is_argument(name);
+        let Some(looks) = looks_like(shown, knows) else {
+            return false;
+        };
+        // Inside a list or an object a template may be another's.
+        if !resolved && looks == Looks::Template && !names_known(shown, knows) {
+            return false;
+        }
+        let help = match looks {
+            Looks::Template => {
+                "a value is a name, a path or a text: use `template {tmpl, vars, result}`".to_owned()
+            }
+            Looks::Expression => {
+                "a value is a name, a path or a text: use `mathCalc {expr, vars, result}`, or an \
+                 expression node `{\"$expr\": \"binary\", ...}`"
+                    .to_owned()
+            }
+            Looks::Access => {
+                "a value is a name, a path like `a.b.0` or a text: use an expression node \
+                 `{\"$expr\": \"member\", ...}` or `{\"$expr\": \"methodCall\", ...}`"
+                    .to_owned()
+            }
+            Looks::Call => {
+                "use an expression node: `{\"$expr\": \"methodCall\", \"object\": {\"$expr\": \
+                 \"ident\", \"name\": \"Math\"}, \"method\": \"max\", \"arguments\": [...]}` for what has \
+                 a dot, `{\"$expr\": \"call\", \"callee\": \"parseInt\", \"arguments\": [...]}` for the rest"
+                    .to_owned()
+            }
+            Looks::Function => {
+                "there are no functions as values: use the atoms `map`, `filter` and `reduce`, or a \
+                 helper of the root"
+                    .to_owned()
+            }
+            Looks::Reference(name) => {
+                let value = match self.vars.knows(name.split('.').next().unwrap_or(&name).as_bytes()) {
+                    true => name,
+                    false => format!("args.{name}"),
+                };
+                match resolved {
+                    true => format!("a name stands alone: write `\"{value}\"`"),
+                    false => format!("write `{}`", self.node_for(&value)),
+                }
+            }
+            Looks::Spread => {
+                "join lists with the method `concat`, `{\"$expr\": \"methodCall\", \"object\": ..., \
+                 \"method\": \"concat\", \"arguments\": [...]}`, and objects with `merge`"
+                    .to_owned()
+            }
+        };
+        let text = "this text is not evaluated, it stands for itself";
+        let finding = Finding::new(codes::CODE_AS_TEXT, node, text);
+        self.found(finding.offending(shown).help(help));
+        true
+    }
+
+    /// The node that finds a name or a path.
+    pub(super) fn node_for(&self, path: &str) -> String {
+        if let Some(rest) = path.strip_prefix("args.") {
+            return format!("{{\"$kind\": \"arg\", \"path\": \"{rest}\"}}");
+        }
+        let mut parts = path.split('.');
+        let root = parts.next().unwrap_or(path);
+        let root = format!("{{\"$expr\": \"ident\", \"name\": \"{root}\"}}");
+        parts.fold(root, |object, property| {
+            format!("{{\"$expr\": \"member\", \"object\": {object}, \"property\": \"{property}\"}}")
+        })
+    }
+
+    /// `input.n`, `vars.a`, `err.message`: a path from a place that is none here.
+    fn lint_container(&mut self, node: NodeId, shown: &str) -> bool {
+        let (root, rest) = shown.split_once('.').unwrap_or((shown, ""));
+        let is_file = matches!(
+            rest,
+            "txt"
+                | "json"
+                | "csv"
+                | "md"
+                | "html"
+                | "xml"
+                | "js"
+                | "ts"
+                | "py"
+                | "png"
+                | "jpg"
+                | "pdf"
+                | "yaml"
+                | "yml"
+                | "zip"
+                | "log"
+                | "com"
+                | "org"
+                | "net"
+                | "io"
+        );
+        if is_file || !rest.split('.').all(|part| rest.is_empty() || is_word(part)) {
+            return false;
+        }
+        let in_catch = self.caught.last().copied().map(Self::shown);
+        let help = match (root, rest) {
+            ("args", "") => "name one: `\"args.name\"`".to_owned(),
+            (_, "") if in_catch.is_none() => return false,
+            (
+                "input" | "inputs" | "params" | "parameters" | "arguments" | "arg" | "argv"
+                | "props" | "request",
+                _,
+            ) if !rest.is_empty() => {
+                format!("arguments are found by `args.`: write `\"args.{rest}\"`")
+            }
+            (
+                "vars" | "variables" | "state" | "context" | "ctx" | "scope" | "steps" | "memory"
+                | "this" | "self" | "locals" | "globals",
+                _,
+            ) if !rest.is_empty() => {
+                let name = rest.split('.').next().unwrap_or(rest);
+                match self.vars.knows(name.as_bytes()) {
+                    true => format!("a variable is found by its name: write `\"{rest}\"`"),
+                    false => "give the step a `result`, and write that name here".to_owned(),
+                }
+            }
+            (
+                "err" | "e" | "ex" | "exc" | "exception" | "error" | "reason" | "err_msg"
+                | "errorMessage",
+                _,
+            ) => match in_catch {
+                Some(name) => format!("the message is in `{name}` here: write `\"{name}\"`"),
+                None => return false,
+            },
+            _ => return false,
+        };
+        let text = format!("no variable is called `{root}`, so this is the text itself");
+        let finding = Finding::new(codes::UNKNOWN_NAME, node, text);
+        self.found(finding.offending(shown).help(help));
+        true
     }
 
     /// A path of an argument: does the schema declare its first name?
@@ -173,15 +376,28 @@ impl<'a> Lower<'_, 'a> {
 
     /// A property that `return` reads as a variable, which nothing sets.
     pub(in crate::lower) fn lint_returned(&mut self, schema: NodeId, name: &[u8]) {
-        if !self.lints() || self.vars.knows(name) {
+        if !self.lints() || self.is_expected(name) {
             return;
         }
         let doc = self.s.doc;
+        if self.vars.knows(name) {
+            let properties = doc.get(schema, "properties").unwrap_or(schema);
+            let shown = Self::shown(name);
+            let node = doc.get(properties, &shown).unwrap_or(schema);
+            if self.is_later(name) {
+                self.found_later(node, None, &shown, "absent");
+            }
+            return;
+        }
         let properties = doc.get(schema, "properties").unwrap_or(schema);
         let shown = Self::shown(name);
         let node = doc.get(properties, &shown).unwrap_or(schema);
         let help = match self.nearest_name(&shown) {
             Some(near) => format!("did you mean the variable `{near}`?"),
+            None if self.is_argument(&shown) => format!(
+                "an argument is no variable: bind it, `{{\"op\": \"varsImport\", \"keys\": [\"{}\"]}}`",
+                excerpt(&shown)
+            ),
             None => format!(
                 "bind it before: `\"result\": \"{}\"` of a step",
                 excerpt(&shown)
@@ -195,20 +411,31 @@ impl<'a> Lower<'_, 'a> {
         self.found(finding.offending(&shown).help(help));
     }
 
-    /// A variable of the innermost scope is set.
-    pub(in crate::lower) fn lint_set(&mut self, name: &[u8], node: NodeId) {
+    /// A variable of the innermost scope was set.
+    pub(super) fn lint_lost_name(&mut self, id: VarId, name: &[u8], node: NodeId) {
         // In a loop a later turn may read it.
         let in_loop = self.s.lint.as_ref().is_none_or(|lint| lint.whiles > 0);
         if in_loop || name == b"result" {
             return;
         }
-        let Some(id) = self.vars.in_scope(name, self.scope()) else {
-            return;
-        };
         if self.vars.hides_bound(id, name)
             && let Some(lint) = &mut self.s.lint
         {
             lint.lost.insert(id, node);
+        }
+    }
+
+    /// The steps for an item begin, which has this name.
+    pub(in crate::lower) fn lint_enter_items(&mut self, name: &'a [u8]) {
+        if let Some(lint) = &mut self.s.lint {
+            lint.items.push(name);
+        }
+    }
+
+    /// They end.
+    pub(in crate::lower) fn lint_leave_items(&mut self) {
+        if let Some(lint) = &mut self.s.lint {
+            lint.items.pop();
         }
     }
 
@@ -221,13 +448,6 @@ impl<'a> Lower<'_, 'a> {
     pub(in crate::lower) fn lint_leave_loop(&mut self) {
         if let Some(lint) = &mut self.s.lint {
             lint.whiles -= 1;
-        }
-    }
-
-    /// A variable is read.
-    pub(in crate::lower) fn lint_read(&mut self, chain: &[VarId]) {
-        if let (Some(lint), Some(id)) = (&mut self.s.lint, chain.first()) {
-            lint.lost.remove(id);
         }
     }
 
@@ -252,10 +472,11 @@ impl<'a> Lower<'_, 'a> {
                     ),
             );
         }
+        self.forget_flow();
     }
 }
 
-fn is_identifier(text: &str) -> bool {
+pub(super) fn is_identifier(text: &str) -> bool {
     let mut chars = text.chars();
     let first = chars
         .next()
@@ -273,4 +494,14 @@ fn is_typo(text: &str, name: &str) -> bool {
         && !plural(name, text)
         && !text.eq_ignore_ascii_case(name)
         && text.as_bytes()[0] == name.as_bytes()[0]
+}
+
+fn is_word(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
+/// Whether a template has a hole whose name is known.
+fn names_known(text: &str, knows: impl Fn(&str) -> bool) -> bool {
+    text.split(['{', '}', '$', ' ', '.'])
+        .any(|word| !word.is_empty() && knows(word))
 }

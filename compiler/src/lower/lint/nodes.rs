@@ -264,7 +264,9 @@ impl<'a> Lower<'_, 'a> {
             return;
         }
         let doc = self.s.doc;
-        self.lint_foreign(node, false);
+        if doc.kind(node) != Kind::Object || !self.lint_step_as_value(node) {
+            self.lint_foreign(node, false);
+        }
         if self.s.deep_names {
             return;
         }
@@ -339,7 +341,7 @@ fn is_pattern(text: &str) -> bool {
         && text
             .rfind('/')
             .is_some_and(|end| end > 1 && text[end + 1..].chars().all(|c| "dgimsuvy".contains(c)))
-        && text[1..].contains(|c: char| "\\[(^$.*+?".contains(c));
+        && (text[1..].contains(|c: char| "\\[(^$.*+?".contains(c)) || !text.ends_with('/'));
     let escapes = ["\\d", "\\s", "\\w", "\\b", "\\D", "\\S", "\\W", "\\."];
     let ranges = [
         "[a-z", "[A-Z", "[0-9", "[^", ".*", ".+", "(?:", "(?=", "]+", "]*", ")+", ")*",

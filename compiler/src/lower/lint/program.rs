@@ -37,6 +37,31 @@ impl<'a> Lower<'_, 'a> {
             if ROOT.contains(&shown.as_str()) || shown.starts_with('$') {
                 continue;
             }
+            let meant = match shown.as_str() {
+                "input" | "inputs" | "args" | "arguments" | "params" | "parameters" | "schema"
+                | "input_schema" => {
+                    Some("arguments come with the run; what they must be like is `inputSchema`")
+                }
+                "functions" | "procedures" | "defs" | "subroutines" | "macros" => Some(
+                    "helpers are `\"helpers\": {\"name\": {\"paramNames\": [], \"steps\": []}}`",
+                ),
+                "variables" | "vars" | "state" | "constants" | "initial" => {
+                    Some("bind variables in a step: `{\"op\": \"varsLet\", \"name\": ...}`")
+                }
+                "output" | "outputs" | "outputSchema" | "result" | "return" | "returns" => {
+                    Some("the result is what a step `return` gives")
+                }
+                _ => None,
+            };
+            if let Some(help) = meant {
+                let text = format!(
+                    "a program has no key `{}`, so it is ignored",
+                    excerpt(&shown)
+                );
+                let finding = Finding::new(codes::UNKNOWN_FIELD, node, text);
+                self.found(finding.offending(&shown).help(help));
+                continue;
+            }
             // Others may be a host's or a reader's.
             if let Some(near) = self.s.nearest(&shown, ROOT.iter().copied()) {
                 let text = format!(
@@ -50,6 +75,9 @@ impl<'a> Lower<'_, 'a> {
                         .help(format!("did you mean `{near}`?")),
                 );
             }
+        }
+        if let Some(schema) = doc.get(root, "inputSchema") {
+            self.lint_schema(schema, true);
         }
         let allowed = doc.get(root, "allow").into_iter();
         for code in allowed.flat_map(|list| doc.elements(list)) {

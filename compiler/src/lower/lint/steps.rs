@@ -1,12 +1,11 @@
 //! Steps: the inputs that an atom has, those that it needs, and their kinds.
 
 use super::super::templates::placeholders;
-use super::{Finding, Lower, synonyms};
+use super::{Finding, Lower, synonyms, words};
 use crate::ir::{FromJson, truthy};
 use a99_core::diag::{codes, excerpt};
-use a99_core::json::{Document, Kind, NodeId};
+use a99_core::json::{Kind, NodeId};
 use a99_core::sig::{AtomInput, AtomSig, Binding, Effect, Form, JsonKinds, Params};
-use std::collections::HashSet;
 
 /// Kinds of JSON values, for messages.
 const KIND_NAMES: [(JsonKinds, &str); 5] = [
@@ -15,6 +14,28 @@ const KIND_NAMES: [(JsonKinds, &str); 5] = [
     (JsonKinds::BOOLEAN, "true or false"),
     (JsonKinds::ARRAY, "a list"),
     (JsonKinds::OBJECT, "an object"),
+];
+
+/// Atoms that only fetch something, which nobody asks for without keeping it.
+const READS: &[&str] = &[
+    "httpFetch",
+    "storeGet",
+    "storeQuery",
+    "storeQueryWhere",
+    "storeSearch",
+    "storeVectorSearch",
+    "storeVectorize",
+    "llmPredict",
+    "llmPredictBattery",
+    "llmVision",
+    "xmlParse",
+    "transpileCode",
+    "random",
+    "uuid",
+    "domText",
+    "domValue",
+    "localStorageGet",
+    "shellReadFile",
 ];
 
 /// Pure atoms that change what they are given.
@@ -49,26 +70,40 @@ impl<'a> Lower<'_, 'a> {
         let Some(sig) = sigs.signature(op) else {
             return;
         };
-        if !sig.takes_others() {
-            self.lint_keys(step, op, sig);
-        }
+        let meant = match sig.takes_others() {
+            true => Vec::new(),
+            false => self.lint_keys(step, op, sig),
+        };
         for input in sig.inputs.iter().filter(|input| input.required) {
-            if doc.get(step, &input.name).is_none() {
-                let text = format!("`{op}` needs `{}`", input.name);
+            let name = &*input.name;
+            if doc.get(step, name).is_none() && !meant.iter().any(|other| other == name) {
+                let text = format!("`{op}` needs `{name}`");
                 let finding = Finding::new(codes::MISSING_INPUT, step, text);
-                let help = format!("add it; `{op}` takes {}", listed(&sig.inputs));
+                let help = match (op, name) {
+                    ("varSet" | "constSet", "key") => {
+                        "the name of the variable is its `key`: add `\"key\": \"name\"`".to_owned()
+                    }
+                    _ => format!("add it; `{op}` takes {}", listed(&sig.inputs)),
+                };
                 self.found(finding.offending(op).help(help));
             }
         }
         self.lint_template(step, sig);
         for input in sig.inputs.iter() {
             if let Some(node) = doc.get(step, &input.name) {
-                self.lint_input(op, input, node);
+                self.lint_input(step, op, input, node);
             }
         }
+        self.lint_result(step);
         self.lint_dropped(step, op, sig);
-        if sig.form == Some(Form::While) {
-            self.lint_loop(step);
+        self.lint_literals(step, op);
+        match sig.form {
+            Some(Form::If) => self.lint_branches(step),
+            Some(Form::Map | Form::Reduce | Form::Memoize | Form::Cache) if self.spend_on(step) => {
+                self.lint_body(step, op, sig.form.unwrap_or(Form::Map));
+            }
+            Some(Form::Return) => self.lint_return(step),
+            _ => {}
         }
     }
 
@@ -94,6 +129,7 @@ impl<'a> Lower<'_, 'a> {
         let Some(text) = doc.str(node).filter(|text| self.is_plain_text(text)) else {
             return;
         };
+        self.lint_holes(node, text);
         let Some(vars) = doc.get(step, vars) else {
             if let Some(hole) = placeholders(text).first() {
                 let hole = Self::shown(hole);
@@ -117,12 +153,12 @@ impl<'a> Lower<'_, 'a> {
             if given.iter().any(|name| *name == hole || name == root) {
                 continue;
             }
-            let help = match self.s.nearest(&hole, given.iter().map(String::as_str)) {
+            let help = match self.nearest_of(&hole, given.clone()) {
                 Some(near) => format!("did you mean `{{{{{near}}}}}`?"),
                 None => format!("add `\"{hole}\"` to `vars`"),
             };
             let text = format!(
-                "`vars` has no `{}`, so its place stays as it is",
+                "`vars` has no `{}`, so nothing stands in its place",
                 excerpt(&hole)
             );
             let finding = Finding::new(codes::UNKNOWN_NAME, node, text);
@@ -130,8 +166,9 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// Keys that the op does not have.
-    fn lint_keys(&mut self, step: NodeId, op: &str, sig: &AtomSig) {
+    /// Keys that the op does not have; the inputs that they were meant for.
+    fn lint_keys(&mut self, step: NodeId, op: &str, sig: &AtomSig) -> Vec<String> {
+        let mut meant = Vec::new();
         let doc = self.s.doc;
         let names: Vec<&str> = sig.inputs.iter().map(|input| &*input.name).collect();
         for (key, node) in doc.members(step) {
@@ -142,6 +179,10 @@ impl<'a> Lower<'_, 'a> {
                 continue;
             }
             let shown = Self::shown(key);
+            if let Some(inner) = self.lint_wrapped(step, op, &names, key, node) {
+                meant.extend(inner);
+                continue;
+            }
             let free = |name: &&&str| doc.get(step, name).is_none();
             let own = names.iter().copied().chain(["result", "resultConst", "op"]);
             let own: Vec<&str> = own.collect();
@@ -152,11 +193,44 @@ impl<'a> Lower<'_, 'a> {
                 Some(name) => Some((*name).to_owned()),
                 None => self.s.nearest(&shown, own.iter().copied()),
             };
-            let help = match near {
-                Some(near) => format!("did you mean `{near}`?"),
-                None if names.is_empty() => format!("`{op}` has no inputs: remove it"),
-                None => format!("`{op}` takes {}", listed(&sig.inputs)),
+            let missing = names.iter().filter(|name| doc.get(step, name).is_none());
+            let help = match (words::input_help(op, &shown), near) {
+                (Some(help), near) => {
+                    meant.extend(near);
+                    help.to_owned()
+                }
+                (None, Some(near)) => {
+                    let help = format!("did you mean `{near}`?");
+                    meant.push(near);
+                    help
+                }
+                (None, None) if names.is_empty() => format!("`{op}` has no inputs: remove it"),
+                (None, None) if matches!(op, "varSet" | "constSet") => {
+                    meant.extend(missing.map(|name| (*name).to_owned()));
+                    self.expect_name(key);
+                    format!("write `\"key\": \"{}\", \"value\": ...`", excerpt(&shown))
+                }
+                (None, None) => {
+                    let mut left = missing
+                        .filter(|name| sig.inputs.iter().any(|i| i.name == **name && i.required));
+                    match (left.next(), left.next()) {
+                        // The only one that is missing is what was meant.
+                        (Some(only), None) if !is_body(only) => {
+                            meant.push((*only).to_owned());
+                            format!(
+                                "did you mean `{only}`? `{op}` takes {}",
+                                listed(&sig.inputs)
+                            )
+                        }
+                        _ => format!("`{op}` takes {}", listed(&sig.inputs)),
+                    }
+                }
             };
+            if matches!(op, "varSet" | "constSet")
+                && let Some(name) = doc.str(node)
+            {
+                self.expect_name(name);
+            }
             let text = format!(
                 "`{op}` has no input `{}`, so it is ignored",
                 excerpt(&shown)
@@ -164,23 +238,34 @@ impl<'a> Lower<'_, 'a> {
             let finding = Finding::new(codes::UNKNOWN_INPUT, node, text);
             self.found(finding.offending(&shown).help(help));
         }
+        meant
     }
 
     /// A literal of a kind that the input does not take, or none of its values.
-    fn lint_input(&mut self, op: &str, input: &AtomInput, node: NodeId) {
+    fn lint_input(&mut self, step: NodeId, op: &str, input: &AtomInput, node: NodeId) {
         if self.s.wrong_literals.contains(&node) {
             return;
         }
         let doc = self.s.doc;
         let name = &*input.name;
         let resolves = input.takes_references();
+        if is_body(name) && input.kinds.contains(JsonKinds::ARRAY) {
+            // Told where the body is compiled.
+            return;
+        }
         if resolves && (FromJson::is_expr(doc, node) || self.is_arg(node)) {
             return;
         }
-        if !resolves && self.s.facts.has_nested(node) && !is_program(name) {
+        if !resolves && !is_program(name) && self.s.facts.has_nested(node) {
             let text = format!("`{name}` is taken as written: the node in it stays data");
             let finding = Finding::new(codes::UNRESOLVED_NODE, node, text);
-            let help = "write the value itself here";
+            let help = match (op, name) {
+                ("Error", "args") => {
+                    "the text of `Error` is fixed: for one that is made at run time, use \
+                     `consoleError {message}`, whose `message` is resolved"
+                }
+                _ => "write the value itself here",
+            };
             return self.found(finding.help(help));
         }
         let found = match doc.kind(node) {
@@ -189,15 +274,23 @@ impl<'a> Lower<'_, 'a> {
             Kind::Number(n) => format!("the number {n}"),
             Kind::Array => "a list".to_owned(),
             Kind::Object => "an object".to_owned(),
-            Kind::String(text) if resolves && !self.is_plain_text(text) => return,
+            Kind::String(text) if resolves && !self.is_plain_text(text) => {
+                return self.lint_later(step, op, input, node, text);
+            }
             Kind::String(text) => {
                 let shown = Self::shown(text);
+                if resolves && self.lint_subject(step, op, input, node, &shown) {
+                    return;
+                }
                 if !input.allows(&shown) {
                     return self.lint_value(op, input, node, &shown);
                 }
                 format!("the text \"{}\"", excerpt(&shown))
             }
         };
+        if matches!(input.binding, Binding::Vars | Binding::TemplateVars { .. }) {
+            self.lint_vars(op, node);
+        }
         let kind = JsonKinds::of(doc.kind(node));
         if input.kinds.contains(kind) || input.kinds == JsonKinds::NONE {
             return;
@@ -211,11 +304,33 @@ impl<'a> Lower<'_, 'a> {
             "`{name}` of `{op}` wants {}, and is {found}",
             wanted.join(" or ")
         );
-        let mut help = format!("write {}", wanted.join(" or "));
+        let mut help = match (op, name, doc.kind(node)) {
+            ("mathCalc", "expr", Kind::Number(n)) => format!("write `\"expr\": \"{n}\"`"),
+            ("callLocal", "args", Kind::Object) => {
+                "write the arguments in the order of `paramNames`, as a list".to_owned()
+            }
+            (_, "vars", Kind::Array) => {
+                "write `\"vars\": {\"n\": \"n\"}`, a name for each value".to_owned()
+            }
+            (_, "condition", Kind::Number(_) | Kind::Array) => {
+                "write a text such as `\"n > 3\"`".to_owned()
+            }
+            ("jsonParse", ..) => "it is a value already: use it without `jsonParse`".to_owned(),
+            (_, _, Kind::String(text)) if input.kinds.contains(JsonKinds::ARRAY) && !resolves => {
+                format!("write `[\"{}\"]`", excerpt(&Self::shown(text)))
+            }
+            (_, _, Kind::Object) if input.kinds.contains(JsonKinds::ARRAY) => {
+                "write a list: `[...]`; `Object.values` gives those of an object".to_owned()
+            }
+            _ => format!("write {}", wanted.join(" or ")),
+        };
         let mut offending = String::new();
         if let Kind::String(name) = doc.kind(node) {
             offending = Self::shown(name);
-            if resolves {
+            self.told(node);
+            if resolves && offending.trim().parse::<f64>().is_ok() {
+                help = format!("write the number without quotes: {}", offending.trim());
+            } else if resolves {
                 text.push_str(": no variable has this name");
                 help = match self.nearest_variable(&offending) {
                     Some(near) => format!("did you mean `{near}`?"),
@@ -241,12 +356,25 @@ impl<'a> Lower<'_, 'a> {
         self.found(finding.offending(text).help(help));
     }
 
+    /// Whether a request does more than to fetch something.
+    fn has_method(&self, step: NodeId) -> bool {
+        let doc = self.s.doc;
+        let method = doc.get(step, "method").map(|n| doc.str(n));
+        method.is_some_and(|method| !method.is_some_and(|m| m.eq_ignore_ascii_case(b"get")))
+            || doc.get(step, "body").is_some()
+    }
+
     /// The value of an atom that does nothing else, which nobody keeps.
     fn lint_dropped(&mut self, step: NodeId, op: &str, sig: &AtomSig) {
         let doc = self.s.doc;
         let pure = match sig.form {
-            None => sig.effect == Effect::Pure,
-            Some(form) => matches!(form, Form::MathCalc | Form::VarGet | Form::VarsExport),
+            None => sig.effect == Effect::Pure || READS.contains(&op) && !self.has_method(step),
+            Some(Form::MathCalc | Form::VarGet | Form::VarsExport) => true,
+            Some(Form::Filter | Form::Find) => true,
+            Some(Form::Map | Form::Reduce) => doc
+                .get(step, "steps")
+                .is_some_and(|steps| self.spend_on(steps) && self.is_pure(steps)),
+            Some(_) => false,
         };
         if pure
             && !CHANGES.contains(&op)
@@ -258,78 +386,11 @@ impl<'a> Lower<'_, 'a> {
             self.found(finding.offending(op).help(help));
         }
     }
-
-    /// A loop whose condition asks for variables that its body never sets.
-    fn lint_loop(&mut self, step: NodeId) {
-        let doc = self.s.doc;
-        let (Some(condition), Some(body)) = (doc.get(step, "condition"), doc.get(step, "body"))
-        else {
-            return;
-        };
-        let Some(text) = super::text_of(doc, condition) else {
-            return;
-        };
-        if self.s.facts.has_return(body) || doc.kind(body) != Kind::Array {
-            return;
-        }
-        let Ok(parsed) = crate::expr::parse_condition(&text) else {
-            return;
-        };
-        let mut names = Vec::new();
-        for node in &parsed.nodes {
-            if let crate::expr::ExprKind::Ident(name) = &node.kind {
-                names.push(&**name);
-            }
-        }
-        let vars = doc
-            .get(step, "vars")
-            .into_iter()
-            .flat_map(|v| doc.members(v));
-        let texts: Vec<String> = vars.filter_map(|(_, n)| super::text_of(doc, n)).collect();
-        let roots = texts
-            .iter()
-            .map(|text| text.split('.').next().unwrap_or(text));
-        let asked: Vec<&str> = names.iter().copied().chain(roots).collect();
-        let mut words = Words::default();
-        words.collect(doc, body);
-        let moves = words.ends || asked.iter().any(|name| words.names.contains(*name));
-        if moves {
-            return;
-        }
-        let message = match asked.first() {
-            Some(name) => format!("no step of this loop changes `{}`", excerpt(name)),
-            None => "this condition never changes".to_owned(),
-        };
-        let finding = Finding::new(codes::ENDLESS_LOOP, condition, message);
-        let help = "set a variable in the body that the condition asks for, or `return`";
-        self.found(finding.offending(&text).help(help));
-    }
 }
 
-/// The texts and keys in a part of the source.
-#[derive(Default)]
-struct Words {
-    names: HashSet<String>,
-    /// A step that may end the run.
-    ends: bool,
-}
-
-impl Words {
-    fn collect(&mut self, doc: &Document, node: NodeId) {
-        let mut work = vec![node];
-        while let Some(node) = work.pop() {
-            if let Some(text) = super::text_of(doc, node) {
-                self.ends |= matches!(text.as_str(), "Error" | "runCode");
-                let words = text.split(|c: char| !c.is_alphanumeric() && c != '_' && c != '$');
-                self.names.extend(words.map(str::to_owned));
-            }
-            for (key, value) in doc.members(node) {
-                self.names.insert(Lower::shown(key));
-                work.push(value);
-            }
-            work.extend(doc.elements(node));
-        }
-    }
+/// Inputs that hold steps.
+pub(super) fn is_body(name: &str) -> bool {
+    matches!(name, "steps" | "then" | "else" | "body" | "try" | "catch")
 }
 
 /// Inputs that are compiled, or hold a schema.
@@ -353,7 +414,7 @@ fn is_program(name: &str) -> bool {
     )
 }
 
-fn listed(inputs: &[AtomInput]) -> String {
+pub(super) fn listed(inputs: &[AtomInput]) -> String {
     let names: Vec<String> = inputs.iter().map(|i| format!("`{}`", i.name)).collect();
     names.join(", ")
 }

@@ -198,6 +198,183 @@ const ATOMS: &[(&str, &str)] = &[
     ("exec", "use `shellExec`, if the host grants a computer"),
     ("shell", "use `shellExec`, if the host grants a computer"),
     ("import", "use `varsImport {keys}` for arguments"),
+    (
+        "increment",
+        "use `mathCalc {expr, vars, result}`, as in `\"expr\": \"n + 1\", \"result\": \"n\"`",
+    ),
+    (
+        "decrement",
+        "use `mathCalc {expr, vars, result}`, as in `\"expr\": \"n - 1\", \"result\": \"n\"`",
+    ),
+    (
+        "sum",
+        "use `reduce {items, as, accumulator, initial, steps}`",
+    ),
+    (
+        "sort",
+        "use the method `toSorted` in an expression node `methodCall`",
+    ),
+    (
+        "reverse",
+        "use the method `toReversed` in an expression node `methodCall`",
+    ),
+    (
+        "replace",
+        "use the method `replaceAll` in an expression node `methodCall`",
+    ),
+    (
+        "substring",
+        "use the method `slice` in an expression node `methodCall`",
+    ),
+    (
+        "substr",
+        "use the method `slice` in an expression node `methodCall`",
+    ),
+    (
+        "slice",
+        "use the method `slice` in an expression node `methodCall`",
+    ),
+    (
+        "indexOf",
+        "use the method `indexOf` in an expression node `methodCall`",
+    ),
+    (
+        "includes",
+        "use the method `includes` in an expression node `methodCall`",
+    ),
+    (
+        "contains",
+        "use the method `includes` in an expression node `methodCall`",
+    ),
+    (
+        "toUpperCase",
+        "use the method `toUpperCase` in an expression node `methodCall`",
+    ),
+    (
+        "toLowerCase",
+        "use the method `toLowerCase` in an expression node `methodCall`",
+    ),
+    (
+        "upper",
+        "use the method `toUpperCase` in an expression node `methodCall`",
+    ),
+    (
+        "lower",
+        "use the method `toLowerCase` in an expression node `methodCall`",
+    ),
+    (
+        "trim",
+        "use the method `trim` in an expression node `methodCall`",
+    ),
+    (
+        "parseInt",
+        "use the function `parseInt` in an expression node `call`",
+    ),
+    (
+        "parseFloat",
+        "use the function `parseFloat` in an expression node `call`",
+    ),
+    (
+        "number",
+        "use the function `parseFloat` in an expression node `call`",
+    ),
+    (
+        "round",
+        "use `Math.round` in an expression node `methodCall`",
+    ),
+    (
+        "floor",
+        "use `Math.floor` in an expression node `methodCall`",
+    ),
+    ("ceil", "use `Math.ceil` in an expression node `methodCall`"),
+    ("abs", "use `Math.abs` in an expression node `methodCall`"),
+    ("max", "use `Math.max` in an expression node `methodCall`"),
+    ("min", "use `Math.min` in an expression node `methodCall`"),
+    ("goto", "there are no jumps: use `if` and `while`"),
+    (
+        "assert",
+        "use `if {condition, then}` with an `Error` in `then`",
+    ),
+    ("noop", "leave the step out"),
+    ("nop", "leave the step out"),
+    ("pass", "leave the step out"),
+    (
+        "comment",
+        "write a comment as a key of a step: `\"comment\": \"text\"`",
+    ),
+    ("delay", "no atom waits for time to pass"),
+    (
+        "post",
+        "use `httpFetch {url, method, headers, body, result}` with `\"method\": \"POST\"`",
+    ),
+    (
+        "put",
+        "use `httpFetch {url, method, headers, body, result}` with `\"method\": \"PUT\"`",
+    ),
+    ("ask", "use `llmPredict {prompt, options, result}`"),
+    ("embed", "use `storeVectorize {text, result}`"),
+    (
+        "search",
+        "use `storeVectorSearch {collection, vector, k, result}`, or `find {items, as, condition}`",
+    ),
+    ("query", "use `storeQuery {query, result}`"),
+    (
+        "insert",
+        "use `storeSet {key, value}`, or `push {list, item, result}`",
+    ),
+    (
+        "update",
+        "use `merge {a, b, result}` for an object, `storeSet {key, value}` for the store",
+    ),
+    (
+        "delete",
+        "use `omit {obj, keys, result}` for a member; nothing is deleted from the store",
+    ),
+    (
+        "remove",
+        "use `omit {obj, keys, result}` for a member, `filter {items, as, condition, result}` for items",
+    ),
+    ("extract", "use `pick {obj, keys, result}`"),
+    ("extend", "use `merge {a, b, result}`"),
+    ("mergeObjects", "use `merge {a, b, result}`"),
+    ("merge_objects", "use `merge {a, b, result}`"),
+    ("join_list", "use `join {list, sep, result}`"),
+    (
+        "date",
+        "use the function `Date` in an expression node `call`",
+    ),
+    ("now", "use `Date.now` in an expression node `methodCall`"),
+    (
+        "http_request",
+        "use `httpFetch {url, method, headers, body, result}`",
+    ),
+    (
+        "httpRequest",
+        "use `httpFetch {url, method, headers, body, result}`",
+    ),
+    (
+        "callTool",
+        "make the tool a step: its name is the `op`, its arguments stand beside it",
+    ),
+    (
+        "tool",
+        "make the tool a step: its name is the `op`, its arguments stand beside it",
+    ),
+    ("agent", "use `agentRun {agentId, input, result}`"),
+    ("subagent", "use `agentRun {agentId, input, result}`"),
+    ("setState", "use `varSet {key, value}`"),
+    ("setVariable", "use `varSet {key, value}`"),
+    (
+        "getVariable",
+        "use the variable's name as a value, or `varGet {key, result}`",
+    ),
+    ("variable", "use `varSet {key, value}`"),
+    ("compute", "use `mathCalc {expr, vars, result}`"),
+    ("calculate", "use `mathCalc {expr, vars, result}`"),
+    (
+        "expression",
+        "use `varSet {key, value}` with an expression node as `value`",
+    ),
 ];
 
 /// The input or key that is meant by another name; only one that the op has.

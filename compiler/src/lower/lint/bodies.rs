@@ -1,0 +1,389 @@
+//! Bodies: loops that never end, items that nobody looks at, results that no step
+//! binds, branches that repeat each other.
+
+use super::exprs::names_in;
+use super::{Finding, Lower};
+use crate::ir::{Ir, truthy};
+use a99_core::diag::{codes, excerpt};
+use a99_core::json::{Document, Kind, NodeId};
+use a99_core::sig::{Effect, Form};
+use std::collections::HashSet;
+
+/// Methods that change what they are called on.
+const MUTATORS: &[&str] = &[
+    "push",
+    "pop",
+    "shift",
+    "unshift",
+    "splice",
+    "sort",
+    "reverse",
+    "fill",
+    "copyWithin",
+    "add",
+    "remove",
+    "clear",
+];
+
+/// The texts and keys in a part of the source.
+#[derive(Default)]
+struct Words {
+    names: HashSet<String>,
+    /// A step that may end the run, or change anything.
+    acts: bool,
+}
+
+impl Words {
+    fn collect(&mut self, doc: &Document, node: NodeId) {
+        let mut work = vec![node];
+        while let Some(node) = work.pop() {
+            if let Some(text) = super::text_of(doc, node) {
+                self.acts |= matches!(
+                    text.as_str(),
+                    "Error" | "consoleError" | "runCode" | "agentRun" | "callLocal" | "push"
+                ) || MUTATORS.contains(&text.as_str());
+                let words = text.split(|c: char| !c.is_alphanumeric() && c != '_' && c != '$');
+                self.names.extend(words.map(str::to_owned));
+            }
+            for (key, value) in doc.members(node) {
+                self.names.insert(Lower::shown(key));
+                work.push(value);
+            }
+            work.extend(doc.elements(node));
+        }
+    }
+}
+
+impl<'a> Lower<'_, 'a> {
+    fn form_of(&self, step: NodeId) -> Option<Form> {
+        let doc = self.s.doc;
+        let op = doc.get(step, "op").and_then(|op| super::text_of(doc, op))?;
+        self.s.sigs.signature(&op)?.form
+    }
+
+    /// Whether steps only compute: nothing outside of them changes.
+    pub(super) fn is_pure(&self, steps: NodeId) -> bool {
+        let doc = self.s.doc;
+        let mut work = vec![steps];
+        while let Some(node) = work.pop() {
+            if let Some(op) = doc.get(node, "op").and_then(|op| super::text_of(doc, op)) {
+                let pure = match self.s.sigs.signature(&op) {
+                    Some(sig) => match sig.form {
+                        None => sig.effect == Effect::Pure && op != "push",
+                        Some(form) => !matches!(
+                            form,
+                            Form::Error | Form::CallLocal | Form::RunCode | Form::AgentRun
+                        ),
+                    },
+                    // An operator of an expression node, or a step that fails.
+                    None => doc.get(node, "$expr").is_some(),
+                };
+                if !pure {
+                    return false;
+                }
+            }
+            let method = doc.get(node, "method").and_then(|m| super::text_of(doc, m));
+            if method.is_some_and(|method| MUTATORS.contains(&method.as_str())) {
+                return false;
+            }
+            work.extend(doc.members(node).map(|(_, value)| value));
+            work.extend(doc.elements(node));
+        }
+        true
+    }
+
+    /// The names that steps bind in their own scope.
+    fn bound_in(&self, steps: NodeId) -> HashSet<String> {
+        let doc = self.s.doc;
+        let mut names = HashSet::new();
+        let mut work: Vec<NodeId> = doc.elements(steps).collect();
+        while let Some(step) = work.pop() {
+            let text = |key: &str| doc.get(step, key).and_then(|n| super::text_of(doc, n));
+            names.extend(text("result").filter(|name| !name.is_empty()));
+            let form = self.form_of(step);
+            match form {
+                Some(Form::VarSet | Form::ConstSet) => names.extend(text("key")),
+                Some(Form::VarsLet) => {
+                    names.extend(doc.members(step).map(|(name, _)| Self::shown(name)));
+                }
+                Some(Form::VarsImport) => {
+                    let keys = doc.get(step, "keys").into_iter();
+                    for keys in keys {
+                        names.extend(doc.elements(keys).filter_map(|n| super::text_of(doc, n)));
+                        names.extend(doc.members(keys).map(|(name, _)| Self::shown(name)));
+                    }
+                }
+                Some(Form::Try) => {
+                    names.extend(text("catchParam"));
+                    names.extend(["error".to_owned(), "errorOp".to_owned()]);
+                }
+                _ => {}
+            }
+            let bodies: &[&str] = match form {
+                Some(Form::Seq) => &["steps"],
+                Some(Form::If) => &["then", "else"],
+                Some(Form::While) => &["body"],
+                Some(Form::Try) => &["try", "catch"],
+                _ => &[],
+            };
+            for body in bodies.iter().filter_map(|key| doc.get(step, key)) {
+                work.extend(doc.elements(body));
+            }
+        }
+        names
+    }
+
+    /// A loop whose condition asks for variables that its body never sets.
+    pub(in crate::lower) fn lint_loop(&mut self, step: NodeId, condition: &Ir<'a>) {
+        let doc = self.s.doc;
+        let (Some(place), Some(body)) = (doc.get(step, "condition"), doc.get(step, "body")) else {
+            return;
+        };
+        if !self.lints() || self.s.facts.has_return(body) || doc.kind(body) != Kind::Array {
+            return;
+        }
+        let (names, calls) = names_in(condition);
+        if calls {
+            return;
+        }
+        let names: Vec<String> = names.into_iter().map(Self::shown).collect();
+        let vars = doc.get(step, "vars").into_iter();
+        let texts = vars.flat_map(|vars| doc.members(vars));
+        let roots: Vec<String> = texts
+            .filter_map(|(_, node)| super::text_of(doc, node))
+            .map(|text| text.split('.').next().unwrap_or(&text).to_owned())
+            .collect();
+        let asked: Vec<&String> = names.iter().chain(&roots).collect();
+        let bound = self.bound_in(body);
+        if asked.iter().any(|name| bound.contains(*name)) {
+            return;
+        }
+        let mut words = Words::default();
+        words.collect(doc, body);
+        // It may end by an error, or change what a variable holds.
+        let mentioned = asked.iter().any(|name| words.names.contains(*name));
+        if words.acts && (mentioned || asked.is_empty() || words.names.contains("Error")) {
+            return;
+        }
+        let mut asked: Vec<&String> = asked;
+        asked.sort();
+        let message = match asked.first() {
+            Some(name) => format!("no step of this loop sets `{}`", excerpt(name)),
+            None => "this condition never changes".to_owned(),
+        };
+        let help = match asked.first() {
+            Some(name) => format!(
+                "bind it in the body, as with `{{\"op\": \"mathCalc\", \"expr\": \"{name} + 1\", \
+                 \"result\": \"{name}\"}}`, or `return`"
+            ),
+            None => "ask for a variable that the body sets, or `return`".to_owned(),
+        };
+        let text = super::text_of(doc, place).unwrap_or_default();
+        let finding = Finding::new(codes::ENDLESS_LOOP, place, message);
+        self.found(finding.offending(&text).help(help));
+    }
+
+    /// A condition that is asked for each item and does not look at it.
+    pub(in crate::lower) fn lint_item(&mut self, step: NodeId, condition: &Ir<'a>) {
+        let doc = self.s.doc;
+        let Some(item) = doc.get(step, "as").and_then(|n| super::text_of(doc, n)) else {
+            return;
+        };
+        let Some(place) = doc.get(step, "condition").filter(|_| self.lints()) else {
+            return;
+        };
+        let (names, calls) = names_in(condition);
+        let mut words = Words::default();
+        if let Some(vars) = doc.get(step, "vars") {
+            words.collect(doc, vars);
+        }
+        if calls || names.contains(item.as_bytes()) || words.names.contains(&item) {
+            return;
+        }
+        let text = format!(
+            "this condition does not look at the item, which is called `{}`",
+            excerpt(&item)
+        );
+        let shown = super::text_of(doc, place).unwrap_or_default();
+        let finding = Finding::new(codes::UNUSED_ITEM, place, text);
+        let help = format!("ask for it, as in `{item} > 3` or `{item}.name == 'x'`");
+        self.found(finding.offending(&shown).help(help));
+    }
+
+    /// A body whose `result` is taken, or whose items are: does it bind the one,
+    /// and look at the other?
+    pub(super) fn lint_body(&mut self, step: NodeId, op: &str, form: Form) {
+        let doc = self.s.doc;
+        let text = |key: &str| doc.get(step, key).and_then(|n| super::text_of(doc, n));
+        let Some(steps) = doc.get(step, "steps") else {
+            return;
+        };
+        if doc.kind(steps) != Kind::Array {
+            return;
+        }
+        let taken = doc.get(step, "result").is_some_and(|n| truthy(doc, n)) || form == Form::Reduce;
+        let may_return =
+            matches!(form, Form::Memoize | Form::Cache) && self.s.facts.has_return(steps);
+        let bound = self.bound_in(steps);
+        if taken && !may_return && !bound.contains("result") && !self.vars.knows(b"result") {
+            let what = match form {
+                Form::Map => "so every item becomes `null`",
+                Form::Reduce => "so the accumulator never changes",
+                _ => "so it has no value",
+            };
+            let message = format!("no step of this body binds `result`, {what}");
+            let finding = Finding::new(codes::MISSING_RESULT, steps, message);
+            let last = doc.elements(steps).last();
+            let named = last.and_then(|last| {
+                let key = match self.form_of(last) {
+                    Some(Form::VarSet | Form::ConstSet) => "key",
+                    _ => "result",
+                };
+                super::text_of(doc, doc.get(last, key)?)
+            });
+            let help = match named {
+                Some(named) => format!(
+                    "bind the item's value to `result` instead of `{}`",
+                    excerpt(&named)
+                ),
+                None => "give the step that makes the value `\"result\": \"result\"`".to_owned(),
+            };
+            self.found(finding.offending("result").help(help));
+        }
+        let Some(item) = text("as").filter(|_| matches!(form, Form::Map | Form::Reduce)) else {
+            return;
+        };
+        let mut words = Words::default();
+        words.collect(doc, steps);
+        if !item.starts_with('_') && !words.names.contains(&item) && !doc.is_empty(steps) {
+            let message = format!(
+                "no step of this body looks at the item, which is called `{}`",
+                excerpt(&item)
+            );
+            let finding = Finding::new(codes::UNUSED_ITEM, steps, message);
+            let help = format!("use `{item}` in the steps, or call it `_`");
+            self.found(finding.offending(op).help(help));
+        }
+        if form == Form::Reduce && text("accumulator").as_deref() == Some(item.as_str()) {
+            let message = format!(
+                "the accumulator and the item are both called `{}`",
+                excerpt(&item)
+            );
+            let place = doc.get(step, "accumulator").unwrap_or(step);
+            let finding = Finding::new(codes::ODD_NAME, place, message);
+            let help = "give them two names, such as `\"as\": \"item\", \"accumulator\": \"sum\"`";
+            self.found(finding.offending(&item).help(help));
+        }
+    }
+
+    /// An `if` that asks again what was asked, or does the same either way.
+    pub(super) fn lint_branches(&mut self, step: NodeId) {
+        let doc = self.s.doc;
+        let Some(condition) = doc.get(step, "condition") else {
+            return;
+        };
+        let written = |node: NodeId| {
+            let mut text = Vec::new();
+            doc.write_json(node, &mut text);
+            text
+        };
+        let (then, other) = (doc.get(step, "then"), doc.get(step, "else"));
+        let no_steps = |node: Option<NodeId>| {
+            node.is_none_or(|n| doc.kind(n) != Kind::Array || doc.is_empty(n))
+        };
+        if let Some(then) = then.filter(|n| doc.kind(*n) == Kind::Array && doc.is_empty(*n))
+            && no_steps(other)
+        {
+            let message = "this `if` does nothing: both branches are empty";
+            let finding = Finding::new(codes::REPEATED_BRANCH, then, message);
+            return self.found(finding.help("put steps into `then`, or remove the step"));
+        }
+        let Some(other) = other.filter(|n| doc.kind(*n) == Kind::Array) else {
+            return;
+        };
+        // Long branches are not compared.
+        const MAX_COMPARED: usize = 400;
+        if let Some(then) = then.filter(|n| self.s.facts.size(*n) < MAX_COMPARED)
+            && self.s.facts.size(then) == self.s.facts.size(other)
+            && written(then) == written(other)
+        {
+            let message = "both branches are the same, whatever the condition says";
+            let finding = Finding::new(codes::REPEATED_BRANCH, other, message);
+            let help = "correct one of them, or write the steps without `if`";
+            return self.found(finding.help(help));
+        }
+        // A chain: `if ... else if ...`.
+        let mut asked = vec![written(condition)];
+        let mut at = other;
+        while let [inner] = doc.elements(at).collect::<Vec<_>>()[..] {
+            let next = doc.get(inner, "condition");
+            let Some(next) = next.filter(|_| self.form_of(inner) == Some(Form::If)) else {
+                return;
+            };
+            if self.s.facts.size(next) > MAX_COMPARED || asked.len() > 64 {
+                return;
+            }
+            let text = written(next);
+            if asked.contains(&text) {
+                let message = "this was asked before: the branch is never taken";
+                let finding = Finding::new(codes::REPEATED_BRANCH, next, message);
+                let shown = super::text_of(doc, next).unwrap_or_default();
+                let help = "correct the condition, or remove the branch";
+                return self.found(finding.offending(&shown).help(help));
+            }
+            asked.push(text);
+            match doc.get(inner, "else") {
+                Some(more) if doc.kind(more) == Kind::Array => at = more,
+                _ => return,
+            }
+        }
+    }
+
+    /// Two `if`s one after the other that ask the same, and the first changes
+    /// nothing of what is asked.
+    pub(in crate::lower) fn lint_neighbours(&mut self, steps: &[NodeId]) {
+        if !self.lints() {
+            return;
+        }
+        let doc = self.s.doc;
+        for pair in steps.windows(2) {
+            let ask = |step: NodeId| {
+                doc.get(step, "condition")
+                    .filter(|_| self.form_of(step) == Some(Form::If))
+                    .and_then(|node| Some((node, super::text_of(doc, node)?)))
+            };
+            let (Some((_, first)), Some((place, second))) = (ask(pair[0]), ask(pair[1])) else {
+                continue;
+            };
+            if first != second || doc.get(pair[0], "vars").is_some() {
+                continue;
+            }
+            let Ok(parsed) = crate::expr::parse_condition(&first) else {
+                continue;
+            };
+            let mut changed = HashSet::new();
+            let mut words = Words::default();
+            for body in ["then", "else"]
+                .iter()
+                .filter_map(|key| doc.get(pair[0], key))
+            {
+                changed.extend(self.bound_in(body));
+                words.collect(doc, body);
+            }
+            let moves = parsed.nodes.iter().any(|node| match &node.kind {
+                crate::expr::ExprKind::Ident(name) => changed.contains(&**name),
+                crate::expr::ExprKind::Call { .. } | crate::expr::ExprKind::MethodCall { .. } => {
+                    true
+                }
+                _ => false,
+            });
+            if moves || words.acts {
+                continue;
+            }
+            let message = "this asks the same as the `if` before it";
+            let finding = Finding::new(codes::REPEATED_BRANCH, place, message);
+            let help = "correct the condition, or join the two";
+            self.found(finding.offending(&second).help(help));
+        }
+    }
+}

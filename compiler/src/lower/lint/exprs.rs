@@ -1,0 +1,307 @@
+//! Expressions: comparisons that are always the same, calculations that give no
+//! number, and calls that mean something else here.
+
+use super::{Finding, Lower};
+use crate::expr::{BinOp, LogOp, UnOp};
+use crate::ir::{Ir, IrKind, Lit};
+use a99_core::diag::codes;
+use std::collections::HashSet;
+
+/// What `typeof` gives.
+const TYPES: &[&str] = &[
+    "undefined",
+    "boolean",
+    "number",
+    "string",
+    "object",
+    "function",
+];
+
+/// Methods that call a function for each element.
+const CALLBACKS: &[&str] = &[
+    "map",
+    "filter",
+    "find",
+    "findIndex",
+    "findLast",
+    "findLastIndex",
+    "some",
+    "every",
+    "forEach",
+    "reduce",
+    "reduceRight",
+    "flatMap",
+];
+
+/// The kind of a literal, in words; `undefined` and `null` are compared with
+/// anything.
+fn kind_of(ir: &Ir<'_>) -> Option<&'static str> {
+    match ir.kind {
+        IrKind::Lit(Lit::Bool(_)) => Some("true or false"),
+        IrKind::Lit(Lit::Number(_)) => Some("a number"),
+        IrKind::Lit(Lit::Text(_)) => Some("a text"),
+        IrKind::Data(_) => Some("a list or an object"),
+        _ => None,
+    }
+}
+
+fn is_equality(op: BinOp) -> bool {
+    matches!(
+        op,
+        BinOp::Eq | BinOp::Ne | BinOp::StrictEq | BinOp::StrictNe
+    )
+}
+
+fn is_order(op: BinOp) -> bool {
+    matches!(op, BinOp::Lt | BinOp::Le | BinOp::Gt | BinOp::Ge)
+}
+
+fn is_test(ir: &Ir<'_>) -> bool {
+    matches!(ir.kind, IrKind::Binary(op, ..) if is_equality(op) || is_order(op))
+}
+
+/// Whether two operands are the same name or path.
+fn same_path(a: &Ir<'_>, b: &Ir<'_>) -> bool {
+    let (mut a, mut b) = (a, b);
+    loop {
+        match (a.kind, b.kind) {
+            (IrKind::Ident(a), IrKind::Ident(b)) => return a == b,
+            (
+                IrKind::Member {
+                    object: x,
+                    property: p,
+                    ..
+                },
+                IrKind::Member {
+                    object: y,
+                    property: q,
+                    ..
+                },
+            ) if p == q => (a, b) = (x, y),
+            _ => return false,
+        }
+    }
+}
+
+/// The names that an expression asks for, and whether it calls anything.
+pub(super) fn names_in<'a>(root: &Ir<'a>) -> (HashSet<&'a [u8]>, bool) {
+    let mut names = HashSet::new();
+    let mut calls = false;
+    let mut work = vec![root];
+    while let Some(ir) = work.pop() {
+        match ir.kind {
+            IrKind::Ident(name) => {
+                names.insert(name);
+            }
+            IrKind::Call { .. } => calls = true,
+            IrKind::Method { object, .. } => {
+                calls |= matches!(object.kind, IrKind::Ident(name) if is_namespace(name));
+            }
+            _ => {}
+        }
+        children(ir, &mut work);
+    }
+    (names, calls)
+}
+
+fn is_namespace(name: &[u8]) -> bool {
+    matches!(name, b"Math" | b"Date")
+}
+
+fn children<'i, 'a>(ir: &'i Ir<'a>, work: &mut Vec<&'i Ir<'a>>) {
+    match ir.kind {
+        IrKind::Member { object, .. } => work.push(object),
+        IrKind::Index { object, index, .. } => work.extend([object, index]),
+        IrKind::Unary(_, arg) => work.push(arg),
+        IrKind::Binary(_, a, b) | IrKind::Logical(_, a, b) => work.extend([a, b]),
+        IrKind::Conditional(a, b, c) => work.extend([a, b, c]),
+        IrKind::Array(items) => work.extend(items),
+        IrKind::Object(entries) => work.extend(entries.iter().map(|(_, ir)| ir)),
+        IrKind::Call { args, .. } => work.extend(args),
+        IrKind::Method { object, args, .. } => {
+            work.push(object);
+            work.extend(args);
+        }
+        IrKind::Fail { operands, .. } => work.extend(operands),
+        IrKind::Lit(_) | IrKind::Data(_) | IrKind::Ident(_) => {}
+    }
+}
+
+impl<'a> Lower<'_, 'a> {
+    /// Looks at an expression and all that is in it.
+    pub(in crate::lower) fn lint_expr(&mut self, root: &Ir<'a>) {
+        if !self.lints() {
+            return;
+        }
+        let mut work = vec![root];
+        while let Some(ir) = work.pop() {
+            match ir.kind {
+                IrKind::Binary(op, left, right) => self.lint_binary(ir, op, left, right),
+                IrKind::Logical(op, left, right) => self.lint_logical(op, left, right),
+                IrKind::Call { callee, args } => self.lint_call(ir, callee, args),
+                IrKind::Method {
+                    object, name, args, ..
+                } => {
+                    self.lint_method(name, args);
+                    self.lint_callback(object, name, args);
+                }
+                _ => {}
+            }
+            children(ir, &mut work);
+        }
+    }
+
+    /// A condition: the same, and whether it can be anything else than it is.
+    pub(in crate::lower) fn lint_condition(&mut self, root: &Ir<'a>) {
+        if !self.lints() {
+            return;
+        }
+        self.lint_expr(root);
+        let message = match root.kind {
+            IrKind::Lit(Lit::Text(_)) => "this condition is a text, which is always the same",
+            IrKind::Lit(Lit::Undefined) if root.at.inner.is_none() => {
+                if self.s.doc.str(root.at.node).is_none() {
+                    return;
+                }
+                "this condition is blank, so it never holds"
+            }
+            IrKind::Data(_) => "this condition is data, which always counts as true",
+            _ => return,
+        };
+        let finding = Finding::new(codes::CONSTANT_CONDITION, root.at.node, message);
+        let help = "compare a variable with what it may be, as in `n > 3`";
+        self.found(finding.inner(root.at.inner).help(help));
+    }
+
+    /// A finding about a part of an expression.
+    fn found_at(&mut self, code: &'static str, ir: &Ir<'a>, message: String, help: String) {
+        let finding = Finding::new(code, ir.at.node, message).inner(ir.at.inner);
+        self.found(finding.help(help));
+    }
+
+    fn lint_binary(&mut self, ir: &Ir<'a>, op: BinOp, left: &Ir<'a>, right: &Ir<'a>) {
+        let text = |ir: &Ir<'a>| match ir.kind {
+            IrKind::Lit(Lit::Text(text)) => Some(Self::shown(text)),
+            _ => None,
+        };
+        if is_equality(op) || is_order(op) {
+            if let (Some(a), Some(b)) = (kind_of(left), kind_of(right)) {
+                let message = match a == b {
+                    true => "this compares two literals, so it is always the same".to_owned(),
+                    false => format!("this compares {a} with {b}, so it is always the same"),
+                };
+                let help = "compare a variable with a literal of its kind".to_owned();
+                return self.found_at(codes::CONSTANT_CONDITION, ir, message, help);
+            }
+            if same_path(left, right) {
+                let message = "this compares something with itself".to_owned();
+                let help = "name the other side; texts stand in quotes".to_owned();
+                return self.found_at(codes::CONSTANT_CONDITION, ir, message, help);
+            }
+        }
+        if is_order(op) && is_test(left) {
+            let message = "this compares a number with true or false, the answer of the comparison \
+                           before it";
+            let help = "write both comparisons, as in `0 < n && n < 10`".to_owned();
+            return self.found_at(codes::CONSTANT_CONDITION, ir, message.to_owned(), help);
+        }
+        for (side, other) in [(left, right), (right, left)] {
+            if !is_equality(op) {
+                break;
+            }
+            if matches!(side.kind, IrKind::Ident(b"NaN")) {
+                let message = "nothing equals `NaN`, so this is always the same".to_owned();
+                let help = "write `isNaN(x)`, or `!isNaN(x)`".to_owned();
+                return self.found_at(codes::CONSTANT_CONDITION, ir, message, help);
+            }
+            if matches!(side.kind, IrKind::Unary(UnOp::Typeof, _))
+                && let Some(name) = text(other).filter(|name| !TYPES.contains(&name.as_str()))
+            {
+                let message = format!("`typeof` never gives \"{name}\"");
+                let help = match name.as_str() {
+                    "array" | "list" => "write `Array.isArray(x)`".to_owned(),
+                    "null" => "write `x == null`".to_owned(),
+                    _ => format!("it gives {}", TYPES.join(", ")),
+                };
+                return self.found_at(codes::CONSTANT_CONDITION, ir, message, help);
+            }
+        }
+        let divides = matches!(op, BinOp::Div | BinOp::Rem);
+        if divides && matches!(right.kind, IrKind::Lit(Lit::Number(n)) if n == 0.0) {
+            let message = "this divides by 0, which gives `Infinity` or `NaN`".to_owned();
+            let help = "divide by another number, or test before whether it is 0".to_owned();
+            return self.found_at(codes::BAD_ARITHMETIC, ir, message, help);
+        }
+        if divides || matches!(op, BinOp::Sub | BinOp::Mul | BinOp::Pow) {
+            let bad = [left, right].into_iter().filter_map(text);
+            if let Some(bad) = { bad }.find(|text| !is_number(text)) {
+                let bad = a99_core::diag::excerpt(&bad);
+                let message = format!("\"{bad}\" is no number, so this gives `NaN`");
+                let help = "calculate with numbers; `+` joins texts".to_owned();
+                self.found_at(codes::BAD_ARITHMETIC, ir, message, help);
+            }
+        }
+    }
+
+    /// `n == 1 || 2`, which always holds.
+    fn lint_logical(&mut self, op: LogOp, left: &Ir<'a>, right: &Ir<'a>) {
+        if op == LogOp::Nullish || !is_test(left) || kind_of(right).is_none() {
+            return;
+        }
+        if matches!(right.kind, IrKind::Lit(Lit::Bool(_))) {
+            return;
+        }
+        let ir = right;
+        let message = "this is a value, not a test: it is always the same".to_owned();
+        let help = "write the whole comparison again, as in `n == 1 || n == 2`".to_owned();
+        self.found_at(codes::CONSTANT_CONDITION, ir, message, help);
+    }
+
+    /// `isNaN(Date.parse(x))`: what `Date.parse` gives here is a date.
+    fn lint_call(&mut self, ir: &Ir<'a>, callee: &[u8], args: &[Ir<'a>]) {
+        let Some(IrKind::Method { object, name, .. }) = args.first().map(|ir| ir.kind) else {
+            return;
+        };
+        if callee == b"isNaN" && name == b"parse" && matches!(object.kind, IrKind::Ident(b"Date")) {
+            let message = "`Date.parse` gives a date, which is no number: this always holds";
+            let help = "ask for its time, `isNaN(Date.parse(x).timestamp)`".to_owned();
+            self.found_at(codes::CONSTANT_CONDITION, ir, message.to_owned(), help);
+        }
+    }
+
+    /// A function written as text, where only builtins are called.
+    fn lint_callback(&mut self, object: &Ir<'a>, name: &[u8], args: &[Ir<'a>]) {
+        let shown = Self::shown(name);
+        let Some(first) = args.first().filter(|_| CALLBACKS.contains(&shown.as_str())) else {
+            return;
+        };
+        let text = match first.kind {
+            IrKind::Lit(Lit::Text(text)) => Self::shown(text),
+            _ => return,
+        };
+        let is_set = matches!(object.kind, IrKind::Ident(b"Set"));
+        if is_set {
+            return;
+        }
+        let message = format!("`{shown}` calls a builtin function, and gets a text");
+        let help = match shown.as_str() {
+            "filter" | "find" | "some" | "every" => {
+                "use the atom `filter {items, as, condition, result}`, or `find`"
+            }
+            "reduce" | "reduceRight" => {
+                "use the atom `reduce {items, as, accumulator, initial, steps}`"
+            }
+            _ => "use the atom `map {items, as, steps, result}`",
+        };
+        let finding = Finding::new(codes::CODE_AS_TEXT, first.at.node, message);
+        self.found(finding.inner(first.at.inner).offending(&text).help(help));
+    }
+}
+
+/// Whether a text is a number, as it is read in calculations.
+fn is_number(text: &str) -> bool {
+    let text = text.trim();
+    let digits = ["0x", "0X", "0b", "0B", "0o", "0O"];
+    let prefixed = digits.iter().any(|prefix| text.starts_with(prefix));
+    text.is_empty() || prefixed || text.ends_with("Infinity") || text.parse::<f64>().is_ok()
+}

@@ -1,0 +1,295 @@
+//! Data flow: variables that are read before anything binds them, values that are
+//! overwritten unread, constants that are set again, results that nobody returns.
+
+use super::{Finding, Lower};
+use crate::vars::VarId;
+use a99_core::diag::{codes, excerpt};
+use a99_core::json::{Kind, NodeId};
+use std::collections::HashMap;
+
+/// Who binds a variable.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(in crate::lower) enum Writer {
+    /// A step that surely gives it a value that means something.
+    Value,
+    /// The value that a variable has at first: `0`, `""`, `null`, `[]`.
+    Start,
+    /// A step whose value may be `undefined`, which binds nothing.
+    Maybe,
+}
+
+/// A value that nothing has read yet.
+struct Unread {
+    node: NodeId,
+    region: u32,
+    writer: Writer,
+}
+
+/// What the pass knows of the order of steps.
+#[derive(Default)]
+pub(in crate::lower) struct Flow {
+    /// The bodies around the present step, innermost last.
+    open: Vec<u32>,
+    /// The body around each body, and whether it is one of a `try`.
+    around: Vec<Option<u32>>,
+    /// Bodies of `try` around the present step.
+    pub(super) tries: u32,
+    unread: HashMap<VarId, Unread>,
+    /// Constants, and the bodies in which they were made.
+    constants: HashMap<VarId, u32>,
+}
+
+impl Flow {
+    fn here(&self) -> u32 {
+        self.open.last().copied().unwrap_or(u32::MAX)
+    }
+
+    /// Whether what happens in `region` happens on the way to the present place,
+    /// or the present place is on the way out of it.
+    fn is_around(&self, outer: u32, region: u32) -> bool {
+        let mut at = Some(region);
+        while let Some(region) = at {
+            if region == outer {
+                return true;
+            }
+            at = self.around.get(region as usize).copied().flatten();
+        }
+        false
+    }
+}
+
+impl<'a> Lower<'_, 'a> {
+    /// A body of steps begins.
+    pub(in crate::lower) fn lint_open_body(&mut self) {
+        if let Some(lint) = &mut self.s.lint {
+            let flow = &mut lint.flow;
+            let id = flow.around.len() as u32;
+            flow.around.push(flow.open.last().copied());
+            flow.open.push(id);
+        }
+    }
+
+    /// It ends.
+    pub(in crate::lower) fn lint_close_body(&mut self) {
+        if let Some(lint) = &mut self.s.lint {
+            lint.flow.open.pop();
+        }
+    }
+
+    /// A body begins or ends whose steps may be left at any place.
+    pub(in crate::lower) fn lint_try(&mut self, by: i32) {
+        if let Some(lint) = &mut self.s.lint {
+            lint.flow.tries = lint.flow.tries.saturating_add_signed(by);
+        }
+    }
+
+    /// A function is done: its variables are gone.
+    pub(super) fn forget_flow(&mut self) {
+        if let Some(lint) = &mut self.s.lint {
+            lint.flow = Flow::default();
+        }
+    }
+
+    /// A variable of the innermost scope was bound, by the text at `node`.
+    pub(in crate::lower) fn lint_wrote(&mut self, name: &[u8], node: NodeId, writer: Writer) {
+        if !self.lints() {
+            return;
+        }
+        let Some(id) = self.vars.in_scope(name, self.scope()) else {
+            return;
+        };
+        self.vars.set_maybe(id);
+        self.lint_lost_name(id, name, node);
+        let Some(lint) = &mut self.s.lint else { return };
+        let region = lint.flow.here();
+        // In a loop another turn may read it, in a `try` the handler.
+        let straight = lint.whiles == 0 && lint.flow.tries == 0;
+        let next = Unread {
+            node,
+            region,
+            writer,
+        };
+        let before = match straight {
+            true => lint.flow.unread.insert(id, next),
+            false => lint.flow.unread.remove(&id),
+        };
+        let Some(before) = before.filter(|_| straight) else {
+            return;
+        };
+        if before.writer == Writer::Value
+            && writer == Writer::Value
+            && before.node != node
+            && lint.flow.is_around(region, before.region)
+        {
+            let shown = Self::shown(name);
+            let text = format!(
+                "this value of `{}` is overwritten before anything reads it",
+                excerpt(&shown)
+            );
+            let finding = Finding::new(codes::OVERWRITTEN_VALUE, before.node, text);
+            let help = "give the two values different names, or remove this step";
+            self.found(finding.offending(&shown).help(help));
+        }
+    }
+
+    /// How a literal binds a variable.
+    pub(in crate::lower) fn lint_writer(&self, value: Option<NodeId>) -> Writer {
+        let doc = self.s.doc;
+        match value.map(|node| doc.kind(node)) {
+            None | Some(Kind::Null | Kind::Bool(_)) => Writer::Start,
+            Some(Kind::Number(n)) if n == 0.0 || n.abs() == 1.0 => Writer::Start,
+            Some(Kind::String(b"")) => Writer::Start,
+            Some(Kind::Object) if value.is_some_and(|node| self.is_empty_node(node)) => {
+                Writer::Start
+            }
+            Some(Kind::Array | Kind::Object) if value.is_some_and(|node| doc.is_empty(node)) => {
+                Writer::Start
+            }
+            _ => Writer::Value,
+        }
+    }
+
+    /// Whether a node gives an empty list or object, or a literal that a variable
+    /// has at first.
+    fn is_empty_node(&self, node: NodeId) -> bool {
+        let doc = self.s.doc;
+        let tag = doc.get(node, "$expr").and_then(|tag| doc.str(tag));
+        let parts = match tag {
+            Some(b"array") => doc.get(node, "elements"),
+            Some(b"object") => doc.get(node, "properties"),
+            Some(b"literal") => {
+                return self.lint_writer(doc.get(node, "value")) == Writer::Start;
+            }
+            _ => return false,
+        };
+        parts.is_none_or(|parts| doc.is_empty(parts))
+    }
+
+    /// A variable is read.
+    pub(in crate::lower) fn lint_read(&mut self, chain: &[VarId]) {
+        let Some(lint) = &mut self.s.lint else { return };
+        for id in chain {
+            lint.flow.unread.remove(id);
+        }
+        if let Some(id) = chain.first() {
+            lint.lost.remove(id);
+        }
+    }
+
+    /// Every variable may be read.
+    pub(in crate::lower) fn lint_read_all(&mut self) {
+        if let Some(lint) = &mut self.s.lint {
+            lint.flow.unread.clear();
+            lint.lost.clear();
+        }
+    }
+
+    /// A constant was made.
+    pub(in crate::lower) fn lint_constant(&mut self, id: VarId) {
+        if let Some(lint) = &mut self.s.lint {
+            let region = lint.flow.here();
+            lint.flow.constants.insert(id, region);
+        }
+    }
+
+    /// A name is about to be bound: is it surely a constant?
+    pub(in crate::lower) fn lint_may_bind(&mut self, name: &[u8], node: NodeId) {
+        let Some(lint) = &self.s.lint else { return };
+        let here = lint.flow.here();
+        let ids = self.vars.all_of(name);
+        let mut made = ids.iter().filter_map(|id| lint.flow.constants.get(id));
+        if !made.any(|region| lint.flow.is_around(*region, here)) {
+            return;
+        }
+        let shown = Self::shown(name);
+        let text = format!(
+            "`{}` is a constant, so setting it again fails",
+            excerpt(&shown)
+        );
+        let finding = Finding::new(codes::CONSTANT_REASSIGNED, node, text);
+        let help = "use `varSet` where it is made, or another name here";
+        self.found(finding.offending(&shown).help(help));
+    }
+
+    /// A constant is about to be made of a name that is surely bound.
+    pub(in crate::lower) fn lint_not_free(&mut self, name: &[u8], node: NodeId) {
+        if !self.lints()
+            || !self
+                .vars
+                .chain(name)
+                .iter()
+                .any(|id| self.vars.is_bound(*id))
+        {
+            return;
+        }
+        let shown = Self::shown(name);
+        let text = format!(
+            "`{}` is bound already, so making it a constant fails",
+            excerpt(&shown)
+        );
+        let finding = Finding::new(codes::CONSTANT_REASSIGNED, node, text);
+        let help = "use `constSet` where it is bound first, or another name here";
+        self.found(finding.offending(&shown).help(help));
+    }
+
+    /// Whether a name is bound by later steps only. In a loop those may have run.
+    pub(super) fn is_later(&self, name: &[u8]) -> bool {
+        let lint = self.s.lint.as_ref();
+        lint.is_some_and(|lint| lint.whiles == 0) && self.vars.is_only_later(name)
+    }
+
+    /// A name that only later steps bind is read here, where it means `what`.
+    pub(super) fn found_later(
+        &mut self,
+        node: NodeId,
+        inner: Option<(u32, u32)>,
+        name: &str,
+        what: &str,
+    ) {
+        let text = format!(
+            "`{}` is bound by a later step only, so here it is {what}",
+            excerpt(name)
+        );
+        let finding = Finding::new(codes::USED_BEFORE_SET, node, text);
+        let help = format!(
+            "move the step that binds `{}` before this one",
+            excerpt(name)
+        );
+        self.found(finding.inner(inner).offending(name).help(help));
+    }
+
+    /// The program returns: does any of its steps say what?
+    pub(in crate::lower) fn lint_no_result(&mut self) {
+        if !self.lints() || !self.s.options.outer.is_empty() || self.s.diags.has_errors() {
+            return;
+        }
+        let doc = self.s.doc;
+        let Some(steps) = doc.get(doc.root(), "steps") else {
+            return;
+        };
+        let binds = self.vars.known_names().next().map(Self::shown);
+        let Some(name) = binds else { return };
+        let returns: Vec<NodeId> = self.s.facts.returns_in(steps).collect();
+        let says =
+            |step: &NodeId| doc.get(*step, "schema").is_some() || doc.get(*step, "value").is_some();
+        if returns.iter().any(says) {
+            return;
+        }
+        let help = format!(
+            "return variables, `{{\"op\": \"return\", \"schema\": {{\"type\": \"object\", \
+             \"properties\": {{\"{name}\": {{}}}}}}}}`, or one value, `{{\"op\": \"return\", \
+             \"value\": \"{name}\"}}`"
+        );
+        if let Some(step) = returns.last() {
+            let text = "this `return` gives nothing: it has neither `schema` nor `value`";
+            let finding = Finding::new(codes::NO_RESULT, *step, text);
+            return self.found(finding.offending("return").help(help));
+        }
+        // What a program does to the world may be all that it is for.
+        if self.is_pure(steps) {
+            let text = "no step returns anything, and none does anything else";
+            let finding = Finding::new(codes::NO_RESULT, steps, text);
+            self.found(finding.help(help));
+        }
+    }
+}

@@ -1,0 +1,395 @@
+//! Shapes: steps without an op, steps that are written in another way.
+
+use super::{Finding, Lower, synonyms};
+use a99_core::diag::{codes, excerpt};
+use a99_core::json::{Document, Kind, NodeId};
+
+/// Keys that hold the op in other formats.
+const OP_KEYS: &[&str] = &[
+    "type",
+    "action",
+    "atom",
+    "name",
+    "tool",
+    "function",
+    "fn",
+    "kind",
+    "step",
+    "call",
+    "command",
+    "cmd",
+    "method",
+    "operation",
+    "operator",
+    "instruction",
+    "Op",
+    "OP",
+    "opcode",
+    "task",
+    "do",
+    "use",
+    "uses",
+    "$op",
+    "op_name",
+    "opName",
+    "func",
+    "node",
+];
+
+/// How an object that is no step becomes one.
+struct Advice {
+    node: NodeId,
+    offending: String,
+    help: String,
+}
+
+impl<'a> Lower<'_, 'a> {
+    fn is_op(&self, name: &str) -> bool {
+        self.s.sigs.signature(name).is_some() && !name.contains(':')
+    }
+
+    /// The op that a name means, if it is one or a synonym with one form.
+    fn op_meant(&self, name: &str) -> Option<String> {
+        if self.is_op(name) {
+            return Some(name.to_owned());
+        }
+        synonyms::atom_for(name).and_then(|help| {
+            let op = help.strip_prefix("use `")?;
+            let end = op.find([' ', '`']).unwrap_or(op.len());
+            Some(op[..end].to_owned()).filter(|op| self.is_op(op))
+        })
+    }
+
+    fn members_text(&self, node: NodeId) -> String {
+        let doc = self.s.doc;
+        let names = doc
+            .members(node)
+            .map(|(name, _)| format!(", \"{}\": ...", Self::shown(name)));
+        excerpt(&names.collect::<String>())
+    }
+
+    fn advice_without_op(&self, step: NodeId) -> Advice {
+        let doc = self.s.doc;
+        for key in OP_KEYS {
+            let Some(node) = doc.get(step, key) else {
+                continue;
+            };
+            let Some(name) = super::text_of(doc, node) else {
+                continue;
+            };
+            let Some(op) = self.op_meant(&name) else {
+                continue;
+            };
+            let wrapped = [
+                "arguments",
+                "args",
+                "input",
+                "inputs",
+                "params",
+                "parameters",
+                "with",
+            ];
+            let inner = wrapped.iter().find_map(|key| doc.get(step, key));
+            let help = match inner.filter(|n| doc.kind(*n) == Kind::Object) {
+                Some(inner) => format!(
+                    "write `op`, and the inputs beside it: `{{\"op\": \"{op}\"{}}}`",
+                    self.members_text(inner)
+                ),
+                None => format!("write `\"op\": \"{op}\"` instead of `\"{key}\"`"),
+            };
+            return Advice {
+                node,
+                offending: format!("\"{key}\": \"{}\"", excerpt(&name)),
+                help,
+            };
+        }
+        // `{"varSet": {...}}`: the op is the key.
+        for (key, node) in doc.members(step) {
+            let name = Self::shown(key);
+            let Some(op) = self.op_meant(&name) else {
+                continue;
+            };
+            let help = match doc.kind(node) {
+                Kind::Object => format!(
+                    "the op is a member: `{{\"op\": \"{op}\"{}}}`",
+                    self.members_text(node)
+                ),
+                _ => format!("the op is a member: `{{\"op\": \"{op}\", ...}}`"),
+            };
+            return Advice {
+                node,
+                offending: name,
+                help,
+            };
+        }
+        Advice {
+            node: step,
+            offending: String::new(),
+            help: "name an atom: `{\"op\": \"varSet\", \"key\": \"a\", \"value\": 1}`; `docs/atoms.md` \
+                   lists them"
+                .to_owned(),
+        }
+    }
+
+    /// A step whose `op` is missing, or is no text.
+    pub(in crate::lower) fn warn_without_op(&mut self, step: NodeId) {
+        let doc = self.s.doc;
+        if let Some(op) = doc.get(step, "op") {
+            let inner = ["name", "op", "type"]
+                .iter()
+                .find_map(|key| doc.get(op, key));
+            let name = inner.and_then(|n| super::text_of(doc, n));
+            let help = match name.and_then(|name| self.op_meant(&name)) {
+                Some(name) => format!("write `\"op\": \"{name}\"`"),
+                None => "write the name of an atom: `\"op\": \"varSet\"`".to_owned(),
+            };
+            let diag = self
+                .s
+                .warn(
+                    codes::UNKNOWN_ATOM,
+                    op,
+                    "`op` is the name of an atom, a text".into(),
+                )
+                .with_help(help);
+            return self.s.push(diag);
+        }
+        let advice = self.advice_without_op(step);
+        let mut diag = self
+            .s
+            .warn(codes::UNKNOWN_ATOM, step, "this step has no `op`".into())
+            .with_help(advice.help);
+        if !advice.offending.is_empty() {
+            diag = diag.with_offending(excerpt(&advice.offending));
+        }
+        if let Some(span) = doc.span(advice.node).filter(|_| advice.node != step) {
+            diag = diag.with_span(span);
+        }
+        self.s.push(diag);
+        self.expect_names_of(step);
+    }
+
+    /// What is in the place of a step and is no object.
+    pub(in crate::lower) fn warn_no_step(&mut self, step: NodeId) {
+        let doc = self.s.doc;
+        let help = match doc.kind(step) {
+            Kind::Array => {
+                let first = doc.element(step, 0);
+                let name = first.and_then(|n| super::text_of(doc, n));
+                match name.and_then(|name| self.op_meant(&name)) {
+                    Some(op) => format!("write an object: `{{\"op\": \"{op}\", ...}}`"),
+                    None if first.is_some_and(|n| doc.kind(n) == Kind::Object) => {
+                        "steps stand in one list: take the inner brackets away".to_owned()
+                    }
+                    None => "write an object: `{\"op\": \"varSet\", ...}`".to_owned(),
+                }
+            }
+            Kind::String(text) => {
+                let text = Self::shown(text);
+                let word: String = text
+                    .trim_start()
+                    .chars()
+                    .take_while(|c| c.is_alphanumeric() || *c == '_')
+                    .collect();
+                if text.trim_start().starts_with('{') {
+                    "this is the text of a step: give the object itself, without quotes".to_owned()
+                } else if let Some(op) = self.op_meant(&word) {
+                    format!("write an object: `{{\"op\": \"{op}\", ...}}`")
+                } else {
+                    "a step is an object: `{\"op\": \"varSet\", \"key\": \"a\", \"value\": 1}`"
+                        .to_owned()
+                }
+            }
+            _ => "remove it, or write an object: `{\"op\": \"varSet\", ...}`".to_owned(),
+        };
+        let text = "a step must be an object with an op".to_owned();
+        let diag = self
+            .s
+            .warn(codes::MALFORMED_STEP, step, text)
+            .with_help(help);
+        self.s.push(diag);
+    }
+
+    /// Names that a step which fails would have bound: nobody is told that they
+    /// are missing.
+    pub(in crate::lower) fn expect_names_of(&mut self, step: NodeId) {
+        let doc = self.s.doc;
+        let mut todo = vec![(step, 0)];
+        while let Some((node, depth)) = todo.pop() {
+            for (key, value) in doc.members(node) {
+                if let (
+                    Some(name),
+                    b"key" | b"name" | b"result" | b"as" | b"var" | b"variable" | b"to" | b"into"
+                    | b"output" | b"target" | b"id",
+                ) = (doc.str(value), key)
+                {
+                    self.expect_name(name);
+                }
+                if depth < 2 {
+                    self.expect_name(key);
+                    todo.push((value, depth + 1));
+                }
+            }
+        }
+    }
+
+    /// A step of the language in the place of a value.
+    pub(super) fn lint_step_as_value(&mut self, node: NodeId) -> bool {
+        let doc = self.s.doc;
+        let Some(op) = doc.get(node, "op").and_then(|op| super::text_of(doc, op)) else {
+            return false;
+        };
+        let sides = doc.get(node, "left").is_some() || doc.get(node, "argument").is_some();
+        let operator = !op.is_empty() && op.chars().all(|c| "+-*/%<>=!&|?".contains(c));
+        if operator && sides {
+            let message = "this object is data, it is not evaluated: it has no `$expr`";
+            let finding = Finding::new(codes::FOREIGN_NODE, node, message);
+            let kind = match (op.as_str(), doc.get(node, "left")) {
+                ("&&" | "||" | "??", _) => "logical",
+                (_, None) => "unary",
+                _ => "binary",
+            };
+            let help = format!("write `{{\"$expr\": \"{kind}\", \"op\": \"{op}\", ...}}`");
+            self.found(finding.offending(&op).help(help));
+            return true;
+        }
+        // A program may be data, for `agentRun`.
+        if op == "seq" {
+            return false;
+        }
+        let sig = self.s.sigs.signature(&op);
+        let input = sig.is_some_and(|sig| {
+            sig.inputs
+                .iter()
+                .any(|input| doc.get(node, &input.name).is_some())
+        });
+        if !input {
+            return false;
+        }
+        let message = "this object is data: a step in the place of a value does not run";
+        let finding = Finding::new(codes::FOREIGN_NODE, node, message);
+        let help = format!(
+            "make it a step before, `{{\"op\": \"{op}\", ..., \"result\": \"name\"}}`, and write \
+             `\"name\"` here"
+        );
+        self.found(finding.offending(&op).help(help));
+        true
+    }
+}
+
+/// What is wrong with a root that is no program: the place, the text and what
+/// to do.
+pub(in crate::lower) fn root_advice(doc: &Document, root: NodeId) -> (NodeId, String, String) {
+    let text = |node: NodeId| super::text_of(doc, node);
+    let wrap = "write `{\"op\": \"seq\", \"steps\": [...]}`";
+    match doc.kind(root) {
+        Kind::Array => {
+            let help =
+                format!("a list of steps is no program yet: {wrap}, with the list as `steps`");
+            return (root, "[".to_owned(), help);
+        }
+        Kind::String(inner) => {
+            let shown = Lower::shown(inner);
+            let help = match shown.trim_start().starts_with(['{', '[']) {
+                true => {
+                    "this is the text of a program: give the object itself, without quotes and \
+                         backslashes"
+                        .to_owned()
+                }
+                false => format!("this is a text: {wrap}"),
+            };
+            return (root, excerpt(&shown), help);
+        }
+        Kind::Object => {}
+        _ => return (root, String::new(), format!("this is no object: {wrap}")),
+    }
+    if let Some(op) = doc.get(root, "op") {
+        let name = text(op).unwrap_or_default();
+        let lower = name.to_ascii_lowercase();
+        let sequence = matches!(
+            lower.trim(),
+            "seq"
+                | "sequence"
+                | "sequential"
+                | "block"
+                | "do"
+                | "begin"
+                | "program"
+                | "main"
+                | "steps"
+        );
+        let help = if sequence || doc.get(root, "steps").is_some() {
+            "write `\"op\": \"seq\"`".to_owned()
+        } else {
+            format!("this is one step: {wrap}, with the step in `steps`")
+        };
+        return (op, name, help);
+    }
+    for key in [
+        "program", "ast", "code", "agent", "plan", "workflow", "script", "input", "body", "root",
+        "result", "data", "json", "content",
+    ] {
+        let Some(inner) = doc.get(root, key) else {
+            continue;
+        };
+        if doc.get(inner, "op").is_some() || doc.get(inner, "steps").is_some() {
+            let help = format!("the program is the value of `{key}`: give that object itself");
+            return (inner, key.to_owned(), help);
+        }
+        let is_text = doc
+            .str(inner)
+            .is_some_and(|t| t.trim_ascii_start().starts_with(b"{\""));
+        if is_text {
+            let help = format!("the program is the text in `{key}`: give that as an object");
+            return (inner, key.to_owned(), help);
+        }
+    }
+    if let Some(kind) = doc.get(root, "type").or_else(|| doc.get(root, "$expr")) {
+        let name = text(kind).unwrap_or_default();
+        let help = match name.as_str() {
+            "Program" | "File" | "Module" => {
+                format!("this is the syntax tree of another language: {wrap}")
+            }
+            "function" | "tool_use" | "tool_call" => {
+                format!("this is a call of a tool: make it a step, and {wrap}")
+            }
+            "object" => format!("this is a schema: give it as `inputSchema` of a program; {wrap}"),
+            _ if doc.get(root, "steps").is_some() => "write `\"op\": \"seq\"`".to_owned(),
+            _ => wrap.to_owned(),
+        };
+        return (kind, name, help);
+    }
+    if doc.get(root, "steps").is_some() {
+        let help = "add `\"op\": \"seq\"`".to_owned();
+        return (root, "steps".to_owned(), help);
+    }
+    let named = doc.get(root, "name").or_else(|| doc.get(root, "tool"));
+    if let Some(name) = named.filter(|_| {
+        let keys = ["arguments", "args", "input", "parameters"];
+        keys.iter().any(|key| doc.get(root, key).is_some())
+    }) {
+        let help = format!("this is a call of a tool: make it a step, and {wrap}");
+        return (name, text(name).unwrap_or_default(), help);
+    }
+    for key in [
+        "body",
+        "tasks",
+        "actions",
+        "commands",
+        "instructions",
+        "nodes",
+        "program",
+        "pipeline",
+        "operations",
+    ] {
+        if let Some(list) = doc.get(root, key).filter(|n| doc.kind(*n) == Kind::Array) {
+            let help = format!("{wrap}, with the list of `{key}` as `steps`");
+            return (list, key.to_owned(), help);
+        }
+    }
+    if doc.get(root, "properties").is_some() || doc.get(root, "$schema").is_some() {
+        let help = format!("this is a schema: give it as `inputSchema` of a program; {wrap}");
+        return (root, "properties".to_owned(), help);
+    }
+    let first = doc.members(root).next().map(|(key, _)| Lower::shown(key));
+    (root, first.unwrap_or_default(), wrap.to_owned())
+}

@@ -1,0 +1,273 @@
+//! Words of other languages: functions, methods, expression nodes and keys that are
+//! called otherwise here.
+
+/// What another name of a function or method means here.
+const CALLEES: &[(&str, &str)] = &[
+    ("len", "write `.length` of a text or a list"),
+    ("length", "write `.length`, without a call"),
+    ("size", "write `.length` of a list, `.size` of a set"),
+    ("count", "write `.length`, or use the atom `len`"),
+    ("str", "write `'' + x`"),
+    ("String", "write `'' + x`"),
+    ("toStr", "write `'' + x`"),
+    ("int", "write `parseInt(x)`, or `Math.floor(x)`"),
+    ("float", "write `parseFloat(x)`"),
+    ("Number", "write `parseFloat(x)`, or `+x`"),
+    ("Boolean", "write `!!x`"),
+    ("bool", "write `!!x`"),
+    ("print", "use the atom `consoleLog {message}` in a step"),
+    ("alert", "use the atom `consoleLog {message}` in a step"),
+    (
+        "fetch",
+        "use the atom `httpFetch {url, method, headers, body, result}` in a step before",
+    ),
+    ("require", "nothing is imported: atoms are steps"),
+    ("setTimeout", "no atom waits for time to pass"),
+    ("range", "write a list, or count in a `while`"),
+    (
+        "sum",
+        "use the atom `reduce {items, as, accumulator, initial, steps}`",
+    ),
+    ("max", "write `Math.max(a, b)`"),
+    ("min", "write `Math.min(a, b)`"),
+    ("abs", "write `Math.abs(x)`"),
+    ("round", "write `Math.round(x)`"),
+    ("floor", "write `Math.floor(x)`"),
+    ("ceil", "write `Math.ceil(x)`"),
+    ("sqrt", "write `Math.sqrt(x)`"),
+    ("pow", "write `a ** b`, or `Math.pow(a, b)`"),
+    ("upper", "write `.toUpperCase()`"),
+    ("toUpper", "write `.toUpperCase()`"),
+    ("lower", "write `.toLowerCase()`"),
+    ("toLower", "write `.toLowerCase()`"),
+    ("strip", "write `.trim()`"),
+    ("contains", "write `.includes(x)`"),
+    ("has_key", "write `Object.hasOwn(o, 'key')`"),
+    ("hasKey", "write `Object.hasOwn(o, 'key')`"),
+    ("startswith", "write `.startsWith(x)`"),
+    ("endswith", "write `.endsWith(x)`"),
+    ("append", "write `.push(x)`, or use the atom `push`"),
+    ("extend", "write `.concat(xs)`"),
+    ("isArray", "write `Array.isArray(x)`"),
+    ("keys", "write `Object.keys(o)`, or use the atom `keys`"),
+    ("values", "write `Object.values(o)`"),
+    ("items", "write `Object.entries(o)`"),
+    ("entries", "write `Object.entries(o)`"),
+    (
+        "test",
+        "use the atom `regexMatch {pattern, value, result}` in a step before",
+    ),
+    (
+        "match",
+        "use the atom `regexMatch {pattern, value, result}` in a step before",
+    ),
+    ("format", "use the atom `template {tmpl, vars, result}`"),
+    (
+        "parse",
+        "write `JSON.parse(s)`, or use the atom `jsonParse`",
+    ),
+    (
+        "stringify",
+        "write `JSON.stringify(x)`, or use the atom `jsonStringify`",
+    ),
+    ("dumps", "write `JSON.stringify(x)`"),
+    ("loads", "write `JSON.parse(s)`"),
+    ("now", "write `Date.now()`"),
+    ("random", "write `Math.random()`, or use the atom `random`"),
+    (
+        "get",
+        "write the member: `o.key`, or `o[key]` as a node `member` with `computed`",
+    ),
+    (
+        "then",
+        "atoms that wait are awaited: bind the `result` of the step",
+    ),
+];
+
+/// What works in place of a function or method that nothing has.
+pub(in crate::lower) fn callee_help(name: &str) -> Option<&'static str> {
+    let row = CALLEES.iter().find(|row| row.0 == name);
+    row.map(|row| row.1)
+}
+
+/// What to do about a key that an op does not have, where a name alone does not say
+/// it.
+pub(super) fn input_help(op: &str, key: &str) -> Option<&'static str> {
+    Some(match (op, key) {
+        ("Error", "message" | "msg" | "text" | "error") => "write `\"args\": [\"text\"]`",
+        ("template", "template" | "text" | "str" | "string") => {
+            "the text of a template is its `tmpl`: `template {tmpl, vars, result}`"
+        }
+        ("template", "data" | "values" | "context" | "args") => {
+            "what fills the holes is `vars`: `{\"name\": \"variable\"}`"
+        }
+        ("while", "max" | "limit" | "maxIterations" | "maxTurns") => {
+            "a loop is limited by the fuel of the run, or by a count in its `condition`"
+        }
+        ("if", "elif" | "elseif" | "elseIf" | "else_if") => {
+            "put another `if` into `else`: `\"else\": [{\"op\": \"if\", ...}]`"
+        }
+        ("try", "finally") => "there is no `finally`: put the steps after the `try`",
+        ("map" | "filter" | "find" | "reduce", "index" | "indexAs" | "i") => {
+            "there is no index: count in a variable, or make pairs with `Object.entries`"
+        }
+        ("httpFetch", "params" | "query" | "qs") => "put the query into `url`",
+        ("httpFetch", "timeout" | "timeoutMs" | "retries" | "retry") => {
+            "the host limits the time of atoms; to try again use `while` and `try`"
+        }
+        ("httpFetch", "json") => {
+            "make the text with `jsonStringify`, give it as `body`, and say so in `headers`"
+        }
+        ("storeSet", "ttl" | "expires" | "ttlMs") => {
+            "to keep something for a time use `cache {key, steps, ttlMs}`"
+        }
+        ("llmPredict", "temperature" | "model" | "maxTokens" | "max_tokens" | "system") => {
+            "put it into `options`"
+        }
+        _ => return None,
+    })
+}
+
+/// Kinds of expression nodes by other names, and how each is written.
+const NODES: &[(&[&str], &str)] = &[
+    (
+        &[
+            "add",
+            "sub",
+            "subtract",
+            "mul",
+            "multiply",
+            "div",
+            "divide",
+            "mod",
+            "plus",
+            "minus",
+            "times",
+            "eq",
+            "ne",
+            "neq",
+            "gt",
+            "gte",
+            "lt",
+            "lte",
+            "compare",
+            "op",
+            "operator",
+            "binop",
+            "arithmetic",
+            "math",
+            "calc",
+            "+",
+            "-",
+            "*",
+            "/",
+            "==",
+            ">",
+            "<",
+            "binaryExpression",
+            "BinaryExpression",
+        ],
+        "write `{\"$expr\": \"binary\", \"op\": \"+\", \"left\": ..., \"right\": ...}`",
+    ),
+    (
+        &[
+            "and",
+            "or",
+            "coalesce",
+            "&&",
+            "||",
+            "??",
+            "LogicalExpression",
+        ],
+        "write `{\"$expr\": \"logical\", \"op\": \"&&\", \"left\": ..., \"right\": ...}`",
+    ),
+    (
+        &["not", "neg", "negate", "typeof", "!", "UnaryExpression"],
+        "write `{\"$expr\": \"unary\", \"op\": \"!\", \"argument\": ...}`",
+    ),
+    (
+        &[
+            "if",
+            "ternary",
+            "cond",
+            "when",
+            "?",
+            "condition",
+            "ConditionalExpression",
+        ],
+        "write `{\"$expr\": \"conditional\", \"test\": ..., \"consequent\": ..., \"alternate\": ...}`",
+    ),
+    (
+        &[
+            "var",
+            "variable",
+            "identifier",
+            "name",
+            "ref",
+            "id",
+            "local",
+            "symbol",
+            "Identifier",
+            "arg",
+            "args",
+            "param",
+        ],
+        "write `{\"$expr\": \"ident\", \"name\": \"n\"}`; an argument is found by its name, too",
+    ),
+    (
+        &[
+            "lit", "const", "constant", "value", "number", "string", "text", "bool", "boolean",
+            "null", "Literal",
+        ],
+        "write `{\"$expr\": \"literal\", \"value\": ...}`, or the value alone",
+    ),
+    (
+        &["list", "tuple", "ArrayExpression"],
+        "write `{\"$expr\": \"array\", \"elements\": [...]}`",
+    ),
+    (
+        &["dict", "obj", "map", "record", "ObjectExpression"],
+        "write `{\"$expr\": \"object\", \"properties\": [{\"key\": \"a\", \"value\": ...}]}`",
+    ),
+    (
+        &[
+            "prop",
+            "property",
+            "get",
+            "field",
+            "path",
+            "dot",
+            "index",
+            "access",
+            "getProperty",
+            "MemberExpression",
+        ],
+        "write `{\"$expr\": \"member\", \"object\": ..., \"property\": \"name\"}`",
+    ),
+    (
+        &["function", "fn", "apply", "func", "CallExpression"],
+        "write `{\"$expr\": \"call\", \"callee\": \"parseInt\", \"arguments\": [...]}`",
+    ),
+    (
+        &["method", "invoke", "callMethod", "method_call"],
+        "write `{\"$expr\": \"methodCall\", \"object\": ..., \"method\": \"trim\", \"arguments\": []}`",
+    ),
+    (
+        &["template", "format", "TemplateLiteral"],
+        "use the atom `template {tmpl, vars, result}` in a step before, or join texts with `+`",
+    ),
+    (
+        &["lambda", "arrow", "ArrowFunctionExpression"],
+        "there are no functions as values: use the atoms `map`, `filter` and `reduce`",
+    ),
+];
+
+/// How to write the node that is meant by a tag that is none.
+pub(in crate::lower) fn node_help(tag: &str) -> &'static str {
+    let row = NODES.iter().find(|row| row.0.contains(&tag));
+    row.map_or(
+        "`$expr` is one of literal, ident, member, binary, unary, logical, conditional, array, object, \
+         call and methodCall, and `op` an operator such as `+`, `==` or `&&`",
+        |row| row.1,
+    )
+}
