@@ -294,6 +294,11 @@ impl<'a> Lower<'_, 'a> {
         if let Some(then) = then.filter(|n| doc.kind(*n) == Kind::Array && doc.is_empty(*n))
             && no_steps(other)
         {
+            // What is wrong with the condition says more.
+            let text = super::text_of(doc, condition);
+            if text.is_some_and(|text| crate::expr::parse_condition(&text).is_err()) {
+                return;
+            }
             let message = "this `if` does nothing: both branches are empty";
             let finding = Finding::new(codes::REPEATED_BRANCH, then, message);
             return self.found(finding.help("put steps into `then`, or remove the step"));
