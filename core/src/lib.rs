@@ -36,6 +36,7 @@ pub mod disasm;
 pub mod docs;
 pub mod error;
 pub mod fuel;
+pub mod grammar;
 pub mod json;
 pub mod pointer;
 pub mod program;

@@ -3,37 +3,8 @@
 use super::{Finding, Lower, synonyms};
 use crate::ir::{FromJson, Ir, IrKind, Lit};
 use a99_core::diag::{codes, excerpt};
+use a99_core::grammar::{FieldHolds, NODE_REMARK, NodeForm};
 use a99_core::json::{Document, Kind, NodeId};
-
-/// The fields of each node; those before the bar are needed.
-const FIELDS: &[(&str, &[&str], &[&str])] = &[
-    ("literal", &["value"], &[]),
-    ("ident", &["name"], &[]),
-    ("member", &["object", "property"], &["computed", "optional"]),
-    ("binary", &["op", "left", "right"], &[]),
-    ("unary", &["op", "argument"], &["prefix"]),
-    ("logical", &["op", "left", "right"], &[]),
-    ("conditional", &["test", "consequent", "alternate"], &[]),
-    ("array", &["elements"], &[]),
-    ("object", &["properties"], &[]),
-    ("call", &["callee"], &["arguments"]),
-    (
-        "methodCall",
-        &["object", "method"],
-        &["arguments", "optional"],
-    ),
-];
-
-/// Fields that hold operands.
-const OPERANDS: &[&str] = &[
-    "object",
-    "left",
-    "right",
-    "argument",
-    "test",
-    "consequent",
-    "alternate",
-];
 
 /// Methods whose first argument is a text, where others take regular expressions.
 const TEXT_METHODS: &[&str] = &[
@@ -67,11 +38,15 @@ impl<'a> Lower<'_, 'a> {
                 self.lint_foreign(node, true);
                 continue;
             };
-            let Some((_, needed, more)) = FIELDS.iter().find(|row| row.0 == tag) else {
+            let Some(form) = NodeForm::of(&tag) else {
                 continue;
             };
-            self.lint_fields(node, &tag, needed, more);
-            for field in OPERANDS {
+            self.lint_fields(node, form);
+            let operands = form
+                .fields
+                .iter()
+                .filter(|f| f.holds == FieldHolds::Operand);
+            for field in operands.map(|field| field.name) {
                 if let Some(child) = doc.get(node, field) {
                     if !is_choice(doc, node, field) {
                         self.lint_operand(&tag, child);
@@ -110,12 +85,13 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    fn lint_fields(&mut self, node: NodeId, tag: &str, needed: &[&str], more: &[&str]) {
+    fn lint_fields(&mut self, node: NodeId, form: &NodeForm) {
         let doc = self.s.doc;
-        let all: Vec<&str> = needed.iter().chain(more).copied().collect();
+        let tag = form.tag;
+        let all: Vec<&str> = form.names().collect();
         for (key, value) in doc.members(node) {
             let shown = Self::shown(key);
-            if shown == "$expr" || all.contains(&shown.as_str()) || shown.starts_with("//") {
+            if shown == "$expr" || all.contains(&shown.as_str()) || shown.starts_with(NODE_REMARK) {
                 continue;
             }
             let synonym = synonyms::keys_for(&shown)
@@ -133,7 +109,8 @@ impl<'a> Lower<'_, 'a> {
             let finding = Finding::new(codes::UNKNOWN_FIELD, value, text);
             self.found(finding.offending(&shown).help(help));
         }
-        for name in needed {
+        let needed = form.fields.iter().filter(|field| field.required);
+        for name in needed.map(|field| field.name) {
             if doc.get(node, name).is_none() {
                 let text = format!("the node `{tag}` needs `{name}`, which is undefined here");
                 let finding = Finding::new(codes::MALFORMED_NODE, node, text);

@@ -3,13 +3,12 @@
 use super::{Finding, Lower, synonyms};
 use a99_core::codes::find;
 use a99_core::diag::{codes, excerpt};
+use a99_core::grammar::{HELPER_KEYS, HELPER_REMARKS, PROGRAM_KEYS, ProgramKey, VERSIONS};
 use a99_core::json::{Kind, NodeId};
 
-/// Keys of the root.
-const ROOT: &[&str] = &["op", "steps", "helpers", "inputSchema", "a99", "allow"];
-
-/// Keys of a helper.
-const HELPER: &[&str] = &["paramNames", "steps"];
+fn names(keys: &'static [ProgramKey]) -> impl Iterator<Item = &'static str> {
+    keys.iter().map(|key| key.name)
+}
 
 impl<'a> Lower<'_, 'a> {
     /// Looks at what only the root of a program has.
@@ -20,8 +19,7 @@ impl<'a> Lower<'_, 'a> {
         let doc = self.s.doc;
         let root = doc.root();
         if let Some(version) = doc.get(root, "a99") {
-            let known =
-                matches!(doc.kind(version), Kind::Number(n) if [1.0, 2.0, 3.0].contains(&n));
+            let known = matches!(doc.kind(version), Kind::Number(n) if VERSIONS.iter().any(|v| f64::from(*v) == n));
             if !known {
                 let mut shown = Vec::new();
                 doc.write_json(version, &mut shown);
@@ -34,7 +32,7 @@ impl<'a> Lower<'_, 'a> {
         }
         for (key, node) in doc.members(root) {
             let shown = Self::shown(key);
-            if ROOT.contains(&shown.as_str()) || shown.starts_with('$') {
+            if names(PROGRAM_KEYS).any(|name| name == shown) || shown.starts_with('$') {
                 continue;
             }
             let meant = match shown.as_str() {
@@ -63,7 +61,7 @@ impl<'a> Lower<'_, 'a> {
                 continue;
             }
             // Others may be a host's or a reader's.
-            if let Some(near) = self.s.nearest(&shown, ROOT.iter().copied()) {
+            if let Some(near) = self.s.nearest(&shown, names(PROGRAM_KEYS)) {
                 let text = format!(
                     "a program has no key `{}`, so it is ignored",
                     excerpt(&shown)
@@ -99,15 +97,16 @@ impl<'a> Lower<'_, 'a> {
         let doc = self.s.doc;
         for (key, node) in doc.members(helper) {
             let shown = Self::shown(key);
-            if HELPER.contains(&shown.as_str()) || matches!(key, b"description" | b"op") {
+            let known = names(HELPER_KEYS).chain(HELPER_REMARKS.iter().copied());
+            if known.into_iter().any(|name| name == shown) {
                 continue;
             }
             let synonym = synonyms::keys_for(&shown)
                 .iter()
-                .find(|k| HELPER.contains(k));
+                .find(|key| names(HELPER_KEYS).any(|name| name == **key));
             let near = match synonym {
                 Some(name) => Some((*name).to_owned()),
-                None => self.s.nearest(&shown, HELPER.iter().copied()),
+                None => self.s.nearest(&shown, names(HELPER_KEYS)),
             };
             let help = match near {
                 Some(near) => format!("did you mean `{near}`?"),

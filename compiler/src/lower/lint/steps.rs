@@ -4,6 +4,7 @@ use super::super::templates::placeholders;
 use super::{Finding, Lower, synonyms, words};
 use crate::ir::{FromJson, truthy};
 use a99_core::diag::{codes, excerpt};
+use a99_core::grammar::is_remark;
 use a99_core::json::{Kind, NodeId};
 use a99_core::sig::{AtomInput, AtomSig, Binding, Effect, Form, JsonKinds, Params};
 
@@ -40,25 +41,6 @@ const READS: &[&str] = &[
 
 /// Pure atoms that change what they are given.
 const CHANGES: &[&str] = &["push"];
-
-/// Keys that any step may have for its reader.
-fn is_remark(key: &[u8]) -> bool {
-    key.starts_with(b"$")
-        || key.starts_with(b"//")
-        || key.starts_with(b"_")
-        || key.starts_with(b"x-")
-        || matches!(
-            key,
-            b"comment"
-                | b"comments"
-                | b"description"
-                | b"note"
-                | b"notes"
-                | b"id"
-                | b"label"
-                | b"title"
-        )
-}
 
 impl<'a> Lower<'_, 'a> {
     /// Looks at a step whose op is known.
