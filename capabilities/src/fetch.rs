@@ -9,7 +9,8 @@ use a99_core::value::Value;
 pub trait Fetch: Send + Sync {
     /// Calls `fetch(url, options)` (language section 2.6). `options` is an
     /// object with `method`, `headers`, `body` and `responseType`, each left
-    /// out when the program gave none. The reply is the program's value as is.
+    /// out when the program gave none. The reply is the program's value as is;
+    /// what it is for which status says D56.
     fn fetch(&self, url: Value, options: Value) -> Reply<'_>;
 }
 

@@ -137,6 +137,7 @@ const OTHER_FAMILIES: &[&str] = &[
     "boundary.",
     "cli.",
     "egress.",
+    "fetch.",
     "image.",
     "mount.",
     "net.",

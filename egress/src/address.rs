@@ -85,6 +85,11 @@ impl Net {
         self.prefix
     }
 
+    /// Whether it is one address alone.
+    pub fn is_host(self) -> bool {
+        self.prefix == width(self.address)
+    }
+
     /// Whether `address`, of the same family, lies in it.
     pub fn contains(self, address: IpAddr) -> bool {
         width(address) == width(self.address)
@@ -99,8 +104,7 @@ impl Net {
 
 impl fmt::Display for Net {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let one = self.prefix == width(self.address);
-        match (self.address, one) {
+        match (self.address, self.is_host()) {
             (IpAddr::V4(address), true) => write!(f, "{address}"),
             (IpAddr::V4(address), false) => write!(f, "{address}/{}", self.prefix),
             (IpAddr::V6(address), true) => write!(f, "[{address}]"),
@@ -143,7 +147,7 @@ const fn v6(high: [u16; 3], last: u16, prefix: u8, class: Class) -> (Net, Class)
 }
 
 /// Special ranges; see the module.
-const SPECIAL: [(Net, Class); 34] = [
+const SPECIAL: &[(Net, Class)] = &[
     v4(0, 0, 0, 0, 8, Class::Unspecified),
     v4(10, 0, 0, 0, 8, Class::Private),
     v4(100, 64, 0, 0, 10, Class::SharedCarrier),
@@ -153,9 +157,13 @@ const SPECIAL: [(Net, Class); 34] = [
     v4(127, 0, 0, 0, 8, Class::Loopback),
     v4(168, 63, 129, 16, 32, Class::Metadata),
     v4(169, 254, 0, 0, 16, Class::LinkLocal),
+    // Tencent's and Scaleway's metadata services beside the usual address.
+    v4(169, 254, 0, 23, 32, Class::Metadata),
+    v4(169, 254, 42, 42, 32, Class::Metadata),
     v4(169, 254, 169, 254, 32, Class::Metadata),
-    // Credentials of containers on Amazon ECS.
+    // Credentials of containers on Amazon ECS, and of pods on EKS.
     v4(169, 254, 170, 2, 32, Class::Metadata),
+    v4(169, 254, 170, 23, 32, Class::Metadata),
     v4(172, 16, 0, 0, 12, Class::Private),
     v4(192, 0, 0, 0, 24, Class::Reserved),
     v4(192, 0, 0, 192, 32, Class::Metadata),
@@ -178,7 +186,10 @@ const SPECIAL: [(Net, Class); 34] = [
     v6([0x2001, 0xdb8, 0], 0, 32, Class::Reserved),
     v6([0x3fff, 0, 0], 0, 20, Class::Reserved),
     v6([0xfc00, 0, 0], 0, 7, Class::Private),
+    v6([0xfd00, 0x42, 0], 0x42, 128, Class::Metadata),
+    v6([0xfd00, 0xec2, 0], 0x23, 128, Class::Metadata),
     v6([0xfd00, 0xec2, 0], 0x254, 128, Class::Metadata),
+    v6([0xfd20, 0xce, 0], 0x254, 128, Class::Metadata),
     v6([0xfe80, 0, 0], 0, 10, Class::LinkLocal),
     v6([0xfec0, 0, 0], 0, 10, Class::Private),
     v6([0xff00, 0, 0], 0, 8, Class::Multicast),
@@ -202,10 +213,18 @@ pub fn embedded_v4(address: Ipv6Addr) -> Option<Ipv4Addr> {
         // SIIT's translated form ::ffff:0:a.b.c.d.
         (0, 0, 0) if s[3..6] == [0, 0xffff, 0] => Some(at(s[6], s[7])),
         (0x64, 0xff9b, 0) if s[3..6] == [0; 3] => Some(at(s[6], s[7])),
-        (0x64, 0xff9b, 1) => Some(at(s[6], s[7])),
+        // With a shorter prefix of a network's own the address stands elsewhere;
+        // such a form stays reserved.
+        (0x64, 0xff9b, 1) if s[3..6] == [0; 3] => Some(at(s[6], s[7])),
         (0x2002, ..) => Some(at(s[1], s[2])),
         (0x2001, 0, _) => Some(at(!s[6], !s[7])),
-        _ if matches!(s[4], 0 | 0x200) && s[5] == 0x5efe => Some(at(s[6], s[7])),
+        // An interface of any network may be numbered like this, so that such an
+        // address opens no special network that it lies in.
+        _ if matches!(s[4], 0 | 0x200) && s[5] == 0x5efe => {
+            let inner = at(s[6], s[7]);
+            let plain = narrowest(IpAddr::V6(address)).is_none();
+            (plain || narrowest(IpAddr::V4(inner)).is_some()).then_some(inner)
+        }
         _ => None,
     }
 }
@@ -218,11 +237,15 @@ pub(crate) fn effective(address: IpAddr) -> IpAddr {
     }
 }
 
-/// The narrowest special range around an address.
-pub(crate) fn special(address: IpAddr) -> Option<(Net, Class)> {
-    let address = effective(address);
+/// The narrowest special range around an address, whatever it carries.
+fn narrowest(address: IpAddr) -> Option<(Net, Class)> {
     let around = SPECIAL.iter().filter(|(net, _)| net.contains(address));
     around.max_by_key(|(net, _)| net.prefix).copied()
+}
+
+/// The narrowest special range around the address that counts.
+pub(crate) fn special(address: IpAddr) -> Option<(Net, Class)> {
+    narrowest(effective(address))
 }
 
 /// What an address leads to; see [`Class`].
@@ -241,7 +264,7 @@ mod tests {
 
     #[test]
     fn the_table_is_of_ranges() {
-        for (net, class) in SPECIAL {
+        for &(net, class) in SPECIAL {
             assert_eq!(Net::new(net.address, net.prefix), Some(net), "{class:?}");
             assert_eq!(
                 classify(net.address),
@@ -296,6 +319,25 @@ mod tests {
             ("2001:0:1::80ff:fffe", Class::Loopback),
             ("::ffff:0:10.0.0.1", Class::Private),
             ("fe80::5efe:7f00:1", Class::Loopback),
+            ("fe80::5efe:808:808", Class::LinkLocal),
+            ("fd00::200:5efe:808:808", Class::Private),
+            ("2606:4700::5efe:808:808", Class::Public),
+            ("2606:4700::5efe:10.0.0.1", Class::Private),
+            // Local NAT64 by a prefix of 48 bits: the address stands in front.
+            ("64:ff9b:1:a9fe:a9:fe00:808:808", Class::Reserved),
+            ("64:ff9b:1::8.8.8.8", Class::Public),
+            ("64:ff9b::ff9b:808:808", Class::Reserved),
+            ("100::1", Class::Reserved),
+            ("5f00::1", Class::Reserved),
+            ("2001:2::1", Class::Reserved),
+            ("fec0::1", Class::Private),
+            ("192.0.0.192", Class::Metadata),
+            ("168.63.129.16", Class::Metadata),
+            ("100.100.100.200", Class::Metadata),
+            ("169.254.170.23", Class::Metadata),
+            ("fd20:ce::254", Class::Metadata),
+            ("198.18.0.1", Class::Reserved),
+            ("203.0.113.9", Class::Reserved),
         ];
         for (text, expected) in table {
             assert_eq!(class(text), expected, "{text}");

@@ -7,6 +7,10 @@
 //! networks or to a cloud's metadata are refused unless a rule names just them;
 //! IPv6 addresses that carry an IPv4 address are judged by the latter.
 //!
+//! A client that knows by which name it got to an address asks more exactly:
+//! [`Policy::check_destination`] before it looks a name up, and
+//! [`Policy::check_connection`] about each address that came out.
+//!
 //! This crate does no I/O: it resolves nothing and connects nowhere. Whoever
 //! does must ask about the address that it then connects to, not about a name
 //! that is looked up once more.
@@ -27,11 +31,13 @@
 #![warn(unreachable_pub)]
 
 mod address;
+mod connection;
 mod error;
 mod policy;
 mod rule;
 
 pub use address::{Class, Net, classify, embedded_v4};
+pub use connection::{Denial, Destination};
 pub use error::{PolicyCode, PolicyError};
 pub use policy::{Mode, Policy, Refusal};
 pub use rule::{HOST_NAME, Host, Ports, Rule};

@@ -171,7 +171,7 @@ impl Policy {
 }
 
 /// A name as rules know it.
-fn normal(name: &str) -> String {
+pub(crate) fn normal(name: &str) -> String {
     name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase()
 }
 

@@ -15,7 +15,7 @@ use std::fs;
 type List = (&'static str, &'static str);
 
 /// The sections: heading, what they are about, lists.
-const SECTIONS: [(&str, &str, &[List]); 7] = [
+const SECTIONS: [(&str, &str, &[List]); 8] = [
     (
         "Command",
         "What the command `a99` itself finds.",
@@ -25,6 +25,11 @@ const SECTIONS: [(&str, &str, &[List]); 7] = [
         "Shells",
         "Why a computer that a host granted did not do something. Programs see the message.",
         &[("capabilities/src/shell/mod.rs", "ShellErrorKind")],
+    ),
+    (
+        "Fetches",
+        "Why `HttpFetch` gave no answer. Programs see the message.",
+        &[("host/http/src/error.rs", "FetchCode")],
     ),
     (
         "Sandboxes",

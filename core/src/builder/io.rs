@@ -12,8 +12,9 @@ pub struct FetchOptions {
     pub headers: Operand,
     /// The body.
     pub body: Operand,
-    /// `json`, `text` or `dataUrl`; by default the response's content type
-    /// decides.
+    /// `json`, `text`, `dataUrl` or `response`, whatever the status (D56); by
+    /// default the response's content type decides, and a status from 400 on is an
+    /// error.
     pub response_type: Operand,
 }
 

@@ -1,0 +1,216 @@
+//! Answers: from a response to what the program gets (D56).
+
+use crate::client::lost;
+use crate::decode::{Coding, Decoder, too_large};
+use crate::error::{FetchCode, FetchError};
+use crate::options::ResponseType;
+use crate::target::{Origin, Target};
+use a99_core::json::{Document, Limits};
+use a99_core::text::Text;
+use a99_core::value::{Map, Value};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use http::header::{self, HeaderMap};
+use http::{Method, Response, StatusCode};
+use http_body_util::BodyExt;
+use hyper::body::{Body, Incoming};
+
+/// Fields in the head of an answer.
+pub(crate) const MAX_FIELDS: usize = 512;
+/// Levels of JSON that may cross into a program (D21).
+const MAX_JSON_DEPTH: u32 = 512;
+/// Bytes of JSON that take no time to speak of.
+const QUICK_JSON_BYTES: usize = 256 << 10;
+/// Values and keys of one JSON text.
+const MAX_JSON_NODES: u32 = 1 << 20;
+
+/// What a head must be before anything of it counts.
+pub(crate) fn check_head<B>(
+    response: &Response<B>,
+    origin: &Origin,
+    max_header_bytes: usize,
+) -> Result<(), FetchError> {
+    let fields = response.headers().iter();
+    let bytes: usize = fields
+        .map(|(name, value)| name.as_str().len() + value.len() + 4)
+        .sum();
+    if bytes > max_header_bytes || response.headers().len() > MAX_FIELDS {
+        return Err(head_too_large(max_header_bytes));
+    }
+    let wrong = |what: &str| {
+        let text = format!("what {origin} answered is not HTTP: {what}");
+        Err(FetchError::new(FetchCode::Protocol, text))
+    };
+    if response.status().is_informational() {
+        return wrong("an interim answer where the answer should be");
+    }
+    let headers = response.headers();
+    if headers.contains_key(header::TRANSFER_ENCODING) {
+        // Two lengths: who is in between may have taken the other one.
+        if headers.contains_key(header::CONTENT_LENGTH) {
+            return wrong("two lengths of one body");
+        }
+        let mut codings = headers.get_all(header::TRANSFER_ENCODING).iter();
+        let chunked = codings
+            .next()
+            .is_some_and(|c| c.as_bytes().eq_ignore_ascii_case(b"chunked"));
+        if !chunked || codings.next().is_some() {
+            return wrong("another transfer coding than chunked");
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn head_too_large(limit: usize) -> FetchError {
+    let text =
+        format!("the answer's head is too large: at most {limit} bytes and {MAX_FIELDS} fields");
+    FetchError::new(FetchCode::HeaderTooLarge, text)
+}
+
+/// The last answer of a fetch as a value.
+pub(crate) async fn read(
+    response: Response<Incoming>,
+    target: &Target,
+    method: &Method,
+    response_type: ResponseType,
+    max_body_bytes: usize,
+) -> Result<Value, FetchError> {
+    let status = response.status();
+    if response_type == ResponseType::Default && status.as_u16() >= 400 {
+        return Err(FetchError::new(FetchCode::Status, status_text(status)));
+    }
+    let (head, body) = response.into_parts();
+    let body = collect(body, &head.headers, target, max_body_bytes).await?;
+    let media = head.headers.get(header::CONTENT_TYPE);
+    let media = media
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
+    let is_json = media.to_ascii_lowercase().contains("application/json");
+    // By its method or status such an answer has no body, whatever its type says.
+    let bodiless =
+        body.is_empty() && (method == Method::HEAD || matches!(status.as_u16(), 204 | 205 | 304));
+    match response_type {
+        ResponseType::Default if is_json && !bodiless => json(body, &target.origin).await,
+        ResponseType::Default | ResponseType::Text => Ok(text(body)),
+        ResponseType::Json => json(body, &target.origin).await,
+        ResponseType::DataUrl => Ok(data_url(media, &body)),
+        ResponseType::Response => {
+            let parsed = match is_json && !bodiless {
+                true => json(body.clone(), &target.origin).await.ok(),
+                false => None,
+            };
+            let mut answer = Map::with_capacity(5);
+            answer.insert("status", f64::from(status.as_u16()));
+            answer.insert("statusText", status.canonical_reason().unwrap_or_default());
+            answer.insert("url", target.url());
+            answer.insert("headers", headers(&head.headers));
+            answer.insert("body", parsed.unwrap_or_else(|| text(body)));
+            Ok(answer.into())
+        }
+    }
+}
+
+/// `HTTP 404 Not Found`; the words are the standard's, not the server's.
+fn status_text(status: StatusCode) -> String {
+    match status.canonical_reason() {
+        Some(reason) => format!("HTTP {} {reason}", status.as_u16()),
+        None => format!("HTTP {}", status.as_u16()),
+    }
+}
+
+/// The body, decompressed.
+async fn collect(
+    mut body: Incoming,
+    headers: &HeaderMap,
+    target: &Target,
+    limit: usize,
+) -> Result<Vec<u8>, FetchError> {
+    if body.size_hint().lower() > limit as u64 {
+        return Err(too_large(limit));
+    }
+    let mut decoder = Decoder::new(Coding::of(headers)?, limit);
+    let mut received = 0;
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| lost(&error, &target.origin))?;
+        let Ok(data) = frame.into_data() else {
+            // Trailers say nothing here.
+            continue;
+        };
+        received += data.len();
+        if received > limit {
+            return Err(too_large(limit));
+        }
+        decoder.push(&data)?;
+    }
+    decoder.finish(received)
+}
+
+/// Text as `fetch` of browsers has it: UTF-8, whatever the type says, with U+FFFD
+/// for what is not, and without a byte order mark.
+fn text(bytes: Vec<u8>) -> Value {
+    let text = match String::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
+    };
+    match text.strip_prefix('\u{FEFF}') {
+        Some(rest) => rest.into(),
+        None => text.into(),
+    }
+}
+
+/// JSON, read beside the runtime's threads if it is long, so that these can stop a
+/// run meanwhile.
+async fn json(bytes: Vec<u8>, origin: &Origin) -> Result<Value, FetchError> {
+    if bytes.len() <= QUICK_JSON_BYTES {
+        return parse(bytes, origin);
+    }
+    let origin = origin.clone();
+    let parsed = tokio::task::spawn_blocking(move || parse(bytes, &origin)).await;
+    let ended = |_| FetchError::new(FetchCode::Runtime, "the tokio runtime has ended");
+    parsed.map_err(ended)?
+}
+
+fn parse(bytes: Vec<u8>, origin: &Origin) -> Result<Value, FetchError> {
+    let limits = Limits {
+        max_bytes: bytes.len(),
+        max_depth: MAX_JSON_DEPTH,
+        max_nodes: MAX_JSON_NODES,
+    };
+    let document = Document::parse(bytes, &limits).map_err(|refused| {
+        // What stands there is not repeated: it may be anything.
+        let first = refused.iter().next();
+        let (code, at) = first.map_or(("", 0), |d| {
+            (d.code, d.span.as_ref().map_or(0, |s| s.start))
+        });
+        let text = format!("the answer of {origin} is not JSON ({code} at byte {at})");
+        FetchError::new(FetchCode::Json, text)
+    })?;
+    Ok(document.to_value(document.root()))
+}
+
+fn data_url(media: &str, bytes: &[u8]) -> Value {
+    let media = if media.is_empty() {
+        "application/octet-stream"
+    } else {
+        media
+    };
+    let mut url = format!("data:{media};base64,");
+    STANDARD.encode_string(bytes, &mut url);
+    url.into()
+}
+
+/// An object with a text for each name in lower case: values of one name with
+/// commas between them, cookies with line feeds (RFC 9110 section 5.3).
+fn headers(headers: &HeaderMap) -> Value {
+    let mut map = Map::with_capacity(headers.keys_len());
+    for name in headers.keys() {
+        let between: &[u8] = match *name == header::SET_COOKIE {
+            true => b"\n",
+            false => b", ",
+        };
+        let values: Vec<&[u8]> = headers.get_all(name).iter().map(|v| v.as_bytes()).collect();
+        let text = String::from_utf8_lossy(&values.join(between)).into_owned();
+        map.insert(name.as_str(), Text::from(text));
+    }
+    map.into()
+}

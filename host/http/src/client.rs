@@ -1,0 +1,288 @@
+//! Client: requests under a policy, with redirects by a loop of our own.
+
+use crate::answer::{self, MAX_FIELDS, check_head, head_too_large};
+use crate::builder::Builder;
+use crate::connect::{self, Connector, Network};
+use crate::decode::ACCEPTED;
+use crate::error::{FetchCode, FetchError, causes};
+use crate::options::{self, Request};
+use crate::quota::Quota;
+use crate::redirect::{self, MAX_REDIRECTS};
+use crate::target::{Origin, Scheme, Target};
+use crate::wire::{Answering, Wire, WireFull};
+use a99_capabilities::{CapabilityError, Fetch, Reply};
+use a99_core::value::Value;
+use a99_egress::Policy;
+use bytes::Bytes;
+use http::Response;
+use http::header::{ACCEPT, ACCEPT_ENCODING, HeaderValue, USER_AGENT};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper_util::client::legacy::Client;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use std::error::Error;
+use std::fmt;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// How long a connection waits for its next request.
+const IDLE: Duration = Duration::from_secs(30);
+/// Connections of an origin that wait.
+const MAX_IDLE: usize = 4;
+/// The smallest buffer that hyper takes.
+const MIN_BUFFER: usize = 8192;
+
+/// HTTP for one tenant under one policy; see the crate.
+///
+/// Connections, quotas and the policy belong to this value. A host that serves
+/// several tenants takes one for each, by [`HttpFetch::for_tenant`].
+pub struct HttpFetch {
+    network: Arc<Network>,
+    schemes: Vec<Scheme>,
+    pool: Mutex<Arc<Pool>>,
+    quota: Quota,
+}
+
+/// The connections of a policy.
+struct Pool {
+    policy: Policy,
+    client: Client<Connector, Full<Bytes>>,
+    revoked: watch::Sender<bool>,
+}
+
+impl Pool {
+    fn new(policy: Policy, network: &Arc<Network>) -> Pool {
+        let limit = network.limits.max_header_bytes;
+        let mut builder = Client::builder(TokioExecutor::new());
+        builder
+            .timer(TokioTimer::new())
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(IDLE)
+            .pool_max_idle_per_host(MAX_IDLE)
+            .http1_max_headers(MAX_FIELDS)
+            .http1_max_buf_size(limit.max(MIN_BUFFER))
+            .http2_max_header_list_size(u32::try_from(limit).unwrap_or(u32::MAX));
+        let connector = Connector {
+            policy: policy.clone(),
+            network: Arc::clone(network),
+        };
+        Pool {
+            policy,
+            client: builder.build(connector),
+            revoked: watch::Sender::new(false),
+        }
+    }
+}
+
+impl HttpFetch {
+    pub(crate) fn new(policy: Policy, schemes: Vec<Scheme>, network: Arc<Network>) -> HttpFetch {
+        HttpFetch {
+            pool: Mutex::new(Arc::new(Pool::new(policy, &network))),
+            network,
+            schemes,
+            quota: Quota::default(),
+        }
+    }
+
+    /// Builds one; its policy allows nothing until it is told.
+    #[must_use]
+    pub fn builder() -> Builder {
+        Builder::new()
+    }
+
+    /// The same network, authorities and limits for another tenant: with
+    /// connections, quotas and a policy of its own.
+    #[must_use]
+    pub fn for_tenant(&self, policy: Policy) -> HttpFetch {
+        HttpFetch::new(policy, self.schemes.clone(), Arc::clone(&self.network))
+    }
+
+    /// The policy in force.
+    #[must_use]
+    pub fn policy(&self) -> Policy {
+        self.pool().policy.clone()
+    }
+
+    /// Puts another policy in force. Connections of the one before are closed and
+    /// requests under it end with [`FetchCode::Revoked`]; what was used of the
+    /// quotas stays used.
+    pub fn set_policy(&self, policy: Policy) {
+        let next = Arc::new(Pool::new(policy, &self.network));
+        let mut pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
+        if pool.policy != next.policy {
+            let before = std::mem::replace(&mut *pool, next);
+            before.revoked.send_replace(true);
+        }
+    }
+
+    fn pool(&self) -> Arc<Pool> {
+        let pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(&pool)
+    }
+
+    /// Fetches, as [`Fetch::fetch`] does, with a typed error.
+    ///
+    /// # Errors
+    /// Each of [`FetchCode`].
+    pub async fn request(&self, url: &Value, options: &Value) -> Result<Value, FetchError> {
+        if tokio::runtime::Handle::try_current().is_err() {
+            let text = "a fetch runs within a tokio runtime, and there is none";
+            return Err(FetchError::new(FetchCode::Runtime, text));
+        }
+        let limits = &self.network.limits;
+        let target = Target::parse(options::url(url)?)?;
+        let request = Request::read(options, limits.max_body_bytes)?;
+        let origin = target.origin.clone();
+        let pool = self.pool();
+        let limit = limits.timeout;
+        let mut revoked = pool.revoked.subscribe();
+        // The sender lives as long as the pool, which is held here.
+        let mut revoked = pin!(revoked.wait_for(|revoked| *revoked));
+        let mut late = pin!(tokio::time::sleep(limit));
+        let mut answer = pin!(self.follow(&pool, target, request));
+        poll_fn(|cx| {
+            if revoked.as_mut().poll(cx).is_ready() {
+                let text = format!("Fetch denied: {origin}: the network policy was changed");
+                return Poll::Ready(Err(FetchError::new(FetchCode::Revoked, text)));
+            }
+            if late.as_mut().poll(cx).is_ready() {
+                let text = format!("Fetch timeout: {origin} did not answer within {limit:?}");
+                return Poll::Ready(Err(FetchError::new(FetchCode::Timeout, text)));
+            }
+            answer.as_mut().poll(cx)
+        })
+        .await
+    }
+
+    /// Sends a request, and again wherever it is redirected to.
+    async fn follow(
+        &self,
+        pool: &Pool,
+        mut target: Target,
+        mut request: Request,
+    ) -> Result<Value, FetchError> {
+        let limits = &self.network.limits;
+        for _ in 0..=MAX_REDIRECTS {
+            let (response, _answering) = self.send(pool, &target, &request).await?;
+            let next = redirect::location(response.status(), response.headers())?;
+            let Some(next) = next.map(|location| target.join(location)).transpose()? else {
+                let wanted = request.response_type;
+                let most = limits.max_body_bytes;
+                return answer::read(response, &target, &request.method, wanted, most).await;
+            };
+            redirect::follow(&mut request, response.status(), &target, &next)?;
+            target = next;
+        }
+        let text = format!(
+            "more than {MAX_REDIRECTS} redirects, the last one to {}",
+            target.origin
+        );
+        Err(FetchError::new(FetchCode::Redirect, text))
+    }
+
+    async fn send(
+        &self,
+        pool: &Pool,
+        target: &Target,
+        request: &Request,
+    ) -> Result<(Response<Incoming>, Option<Answering>), FetchError> {
+        let (limits, origin) = (&self.network.limits, &target.origin);
+        if !self.schemes.contains(&origin.scheme) {
+            let text = format!("Fetch denied: {origin}: the grant has another scheme");
+            return Err(FetchError::new(FetchCode::Scheme, text));
+        }
+        connect::check(&pool.policy, origin)?;
+        self.quota
+            .take(&origin.host, limits.max_requests, limits.max_hosts)?;
+        let mut sent = http::Request::new(Full::new(request.body.clone().unwrap_or_default()));
+        *sent.method_mut() = request.method.clone();
+        *sent.uri_mut() = target.uri()?;
+        let headers = sent.headers_mut();
+        headers.clone_from(&request.headers);
+        for (name, value) in [
+            (ACCEPT, "*/*"),
+            (ACCEPT_ENCODING, ACCEPTED),
+            (USER_AGENT, concat!("agent99/", env!("CARGO_PKG_VERSION"))),
+        ] {
+            headers
+                .entry(name)
+                .or_insert(HeaderValue::from_static(value));
+        }
+        let response = pool.client.request(sent).await;
+        let response =
+            response.map_err(|error| failure(&error, origin, limits.max_header_bytes))?;
+        check_head(&response, origin, limits.max_header_bytes)?;
+        let wire = response.extensions().get::<Wire>();
+        let answering = wire.map(|wire| wire.head_came(limits.max_body_bytes));
+        Ok((response, answering))
+    }
+}
+
+impl Fetch for HttpFetch {
+    fn fetch(&self, url: Value, options: Value) -> Reply<'_> {
+        Box::pin(async move {
+            let answer = self.request(&url, &options).await;
+            answer.map_err(|error| CapabilityError::new(error.to_string()))
+        })
+    }
+}
+
+impl fmt::Debug for HttpFetch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpFetch")
+            .field("policy", &self.policy().to_string())
+            .field("limits", &self.network.limits)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why a request got no answer.
+fn failure(error: &(dyn Error + 'static), origin: &Origin, max_header_bytes: usize) -> FetchError {
+    if let Some(own) = FetchError::within(error) {
+        return own.clone();
+    }
+    let too_large = causes(error).any(|cause| {
+        let http = cause.downcast_ref::<hyper::Error>();
+        // hyper tells this kind to servers only; a test holds it to the words.
+        let head = |e: &hyper::Error| e.is_parse() && e.to_string().contains("too large");
+        cause.is::<WireFull>() || http.is_some_and(head)
+    });
+    match too_large {
+        true => head_too_large(max_header_bytes),
+        false => lost(error, origin),
+    }
+}
+
+/// Why an answer did not come whole.
+pub(crate) fn lost(error: &(dyn Error + 'static), origin: &Origin) -> FetchError {
+    if causes(error).any(|cause| cause.is::<WireFull>()) {
+        let text = format!("{origin} sends more than an answer may have");
+        return FetchError::new(FetchCode::BodyTooLarge, text);
+    }
+    let ended = causes(error).any(|cause| {
+        let http = cause.downcast_ref::<hyper::Error>();
+        cause.is::<std::io::Error>()
+            || http.is_some_and(|e| e.is_incomplete_message() || e.is_closed() || e.is_canceled())
+    });
+    let invalid = causes(error).any(|cause| {
+        let io = cause.downcast_ref::<std::io::Error>();
+        io.is_some_and(|e| {
+            use std::io::ErrorKind::{InvalidData, InvalidInput};
+            matches!(e.kind(), InvalidData | InvalidInput)
+        })
+    });
+    if ended && !invalid {
+        let text = format!("the connection with {origin} ended before the answer did");
+        return FetchError::new(FetchCode::Closed, text);
+    }
+    let why = causes(error)
+        .last()
+        .map(ToString::to_string)
+        .unwrap_or_default();
+    let text = format!("what {origin} answered is not HTTP: {why}");
+    FetchError::new(FetchCode::Protocol, text)
+}

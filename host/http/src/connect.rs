@@ -1,0 +1,154 @@
+//! Connecting: to addresses that the policy allows, and to no other (security
+//! N02 to N04).
+
+use crate::builder::FetchLimits;
+use crate::error::{FetchCode, FetchError};
+use crate::network::{self, BoxStream, Dial, Resolve};
+use crate::target::{Host, Origin, Scheme};
+use crate::tls::{self, Tls};
+use crate::wire::Link;
+use a99_egress::{Denial, Destination, Policy};
+use http::Uri;
+use hyper_util::rt::TokioIo;
+use std::future::Future;
+use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use tokio::time::timeout;
+use tower_service::Service;
+
+/// Addresses of a name that are tried.
+const MAX_ADDRESSES: usize = 8;
+
+/// What connections are made with, the same for all tenants of a host.
+pub(crate) struct Network {
+    pub(crate) limits: FetchLimits,
+    pub(crate) resolver: Arc<dyn Resolve>,
+    pub(crate) dialer: Arc<dyn Dial>,
+    pub(crate) tls: Arc<Tls>,
+}
+
+/// Makes the connections of one policy.
+#[derive(Clone)]
+pub(crate) struct Connector {
+    pub(crate) policy: Policy,
+    pub(crate) network: Arc<Network>,
+}
+
+impl Service<Uri> for Connector {
+    type Response = TokioIo<Link>;
+    type Error = FetchError;
+    type Future = Pin<Box<dyn Future<Output = Result<TokioIo<Link>, FetchError>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), FetchError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, uri: Uri) -> Self::Future {
+        let this = self.clone();
+        Box::pin(async move {
+            let origin = Origin::of(&uri)?;
+            let limit = this.network.limits.connect_timeout;
+            match timeout(limit, this.connect(&origin)).await {
+                Ok(connected) => connected.map(TokioIo::new),
+                Err(_) => Err(FetchError::new(
+                    FetchCode::Timeout,
+                    format!("Fetch timeout: no connection to {origin} within {limit:?}"),
+                )),
+            }
+        })
+    }
+}
+
+impl Connector {
+    async fn connect(&self, origin: &Origin) -> Result<Link, FetchError> {
+        let stream = self.dial(origin).await?;
+        let header = self.network.limits.max_header_bytes;
+        if origin.scheme == Scheme::Http {
+            return Ok(Link::plain(stream, header));
+        }
+        let failed = |error: String| {
+            let text = format!("TLS with {origin} failed: {error}");
+            FetchError::new(FetchCode::Tls, text)
+        };
+        let connector = self.network.tls.connector().await?;
+        let name = tls::server_name(&origin.host).map_err(|error| failed(error.to_string()))?;
+        let stream = connector.connect(name, stream).await;
+        let stream = stream.map_err(|error| failed(error.to_string()))?;
+        Ok(Link::tls(stream, header))
+    }
+
+    /// A connection to the first address that is allowed and answers.
+    async fn dial(&self, origin: &Origin) -> Result<BoxStream, FetchError> {
+        let allowed = self.addresses(origin).await?;
+        // One that does not answer leaves time for the others.
+        let share = self.network.limits.connect_timeout / allowed.len().max(1) as u32;
+        let mut last = "no address answers".to_owned();
+        for address in allowed {
+            let to = SocketAddr::new(address, origin.port);
+            match timeout(share, self.network.dialer.dial(to)).await {
+                Ok(Ok(stream)) => return Ok(stream),
+                Ok(Err(error)) => last = error.to_string(),
+                Err(_) => last = "no answer in time".to_owned(),
+            }
+        }
+        let text = format!("no connection to {origin}: {last}");
+        Err(FetchError::new(FetchCode::Connect, text))
+    }
+
+    /// The addresses of a host that connections may go to, at least one.
+    async fn addresses(&self, origin: &Origin) -> Result<Vec<IpAddr>, FetchError> {
+        let to = origin.host.destination();
+        check(&self.policy, origin)?;
+        let found = match &origin.host {
+            Host::Address(address) => vec![*address],
+            Host::Name(name) => self.look_up(name, origin).await?,
+        };
+        let judge = |address: &IpAddr| {
+            let own = network::is_own(*address);
+            let judged = self.policy.check_connection(to, *address, origin.port, own);
+            judged.map_err(|denial| denied(origin, to, denial))
+        };
+        let mut denial = None;
+        let mut allowed = Vec::new();
+        for address in found {
+            match judge(&address) {
+                Ok(()) => allowed.push(address),
+                Err(error) => denial = denial.or(Some(error)),
+            }
+        }
+        allowed.truncate(MAX_ADDRESSES);
+        match (allowed.is_empty(), denial) {
+            (false, _) => Ok(allowed),
+            (true, Some(error)) => Err(error),
+            (true, None) => Err(no_address(origin)),
+        }
+    }
+
+    async fn look_up(&self, name: &str, origin: &Origin) -> Result<Vec<IpAddr>, FetchError> {
+        if let Some(found) = network::loopback(name) {
+            return Ok(found);
+        }
+        let found = self.network.resolver.resolve(name).await;
+        found.map_err(|_| no_address(origin))
+    }
+}
+
+/// Whether a request may go on to an origin, before anything is sent.
+pub(crate) fn check(policy: &Policy, origin: &Origin) -> Result<(), FetchError> {
+    let to = origin.host.destination();
+    let checked = policy.check_destination(to, origin.port);
+    checked.map_err(|denial| denied(origin, to, denial))
+}
+
+fn denied(origin: &Origin, to: Destination<'_>, denial: Denial) -> FetchError {
+    let rule = denial.has_rule(to).then(|| to.rule(origin.port));
+    let text = format!("Fetch denied: {origin}: {denial}");
+    FetchError::new(FetchCode::Denied, text).allowed_by(rule)
+}
+
+fn no_address(origin: &Origin) -> FetchError {
+    let text = format!("the name of {origin} has no address");
+    FetchError::new(FetchCode::Resolve, text)
+}

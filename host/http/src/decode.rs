@@ -1,0 +1,351 @@
+//! Decompression with a bound (security N08): gzip, deflate and brotli.
+
+use crate::error::{FetchCode, FetchError};
+use brotli_decompressor::DecompressorWriter;
+use flate2::write::MultiGzDecoder;
+use flate2::{Decompress, FlushDecompress, Status};
+use http::header::{CONTENT_ENCODING, HeaderMap};
+use std::fmt;
+use std::io::{self, Write};
+
+/// What is understood, for `Accept-Encoding`.
+pub(crate) const ACCEPTED: &str = "gzip, br, deflate";
+
+/// Bytes that are decompressed at once.
+const STEP: usize = 16 << 10;
+
+/// How a body is compressed.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Coding {
+    Identity,
+    Gzip,
+    Deflate,
+    Brotli,
+}
+
+impl Coding {
+    /// What the headers say.
+    pub(crate) fn of(headers: &HeaderMap) -> Result<Coding, FetchError> {
+        let mut found = Coding::Identity;
+        for value in headers.get_all(CONTENT_ENCODING) {
+            let value = value.to_str().unwrap_or("?");
+            for name in value.split(',').map(str::trim) {
+                let coding = match name.to_ascii_lowercase().as_str() {
+                    "" | "identity" => continue,
+                    "gzip" | "x-gzip" => Coding::Gzip,
+                    "deflate" => Coding::Deflate,
+                    "br" => Coding::Brotli,
+                    _ => {
+                        let text = format!("the answer is compressed otherwise than by {ACCEPTED}");
+                        return Err(FetchError::new(FetchCode::Encoding, text));
+                    }
+                };
+                if found != Coding::Identity {
+                    let text = "the answer is compressed more than once";
+                    return Err(FetchError::new(FetchCode::Encoding, text));
+                }
+                found = coding;
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// A body as it comes, decompressed.
+pub(crate) enum Decoder {
+    Identity(Sink),
+    Gzip(Box<MultiGzDecoder<Sink>>),
+    Deflate(Box<Deflate>),
+    Brotli(Box<DecompressorWriter<Sink>>),
+    /// Before the first bytes of a brotli stream.
+    Unread(Sink),
+}
+
+impl Decoder {
+    pub(crate) fn new(coding: Coding, limit: usize) -> Decoder {
+        let sink = Sink {
+            bytes: Vec::new(),
+            limit,
+        };
+        match coding {
+            Coding::Identity => Decoder::Identity(sink),
+            Coding::Gzip => Decoder::Gzip(Box::new(MultiGzDecoder::new(sink))),
+            Coding::Deflate => Decoder::Deflate(Box::new(Deflate {
+                sink,
+                inflate: None,
+                held: Vec::new(),
+                ended: false,
+            })),
+            Coding::Brotli => Decoder::Unread(sink),
+        }
+    }
+
+    /// Takes bytes of the wire.
+    pub(crate) fn push(&mut self, bytes: &[u8]) -> Result<(), FetchError> {
+        if let (Decoder::Unread(sink), [first, ..]) = (&mut *self, bytes) {
+            // Windows of up to 1 GiB, which `br` does not have (RFC 7932, 9.1).
+            if first & 0x7F == 0x11 {
+                return Err(broken());
+            }
+            let sink = std::mem::take(sink);
+            *self = Decoder::Brotli(Box::new(DecompressorWriter::new(sink, STEP)));
+        }
+        let done = match self {
+            Decoder::Identity(sink) | Decoder::Unread(sink) => sink.write_all(bytes),
+            Decoder::Gzip(gzip) => gzip.write_all(bytes),
+            Decoder::Deflate(deflate) => deflate.push(bytes),
+            Decoder::Brotli(brotli) => brotli.write_all(bytes),
+        };
+        done.map_err(failure)
+    }
+
+    /// The whole body. Nothing at all is no compressed body, but it is one of
+    /// answers that have none.
+    pub(crate) fn finish(self, received: usize) -> Result<Vec<u8>, FetchError> {
+        if received == 0 {
+            return Ok(Vec::new());
+        }
+        let sink = match self {
+            Decoder::Identity(sink) | Decoder::Unread(sink) => sink,
+            Decoder::Gzip(mut gzip) => {
+                gzip.try_finish().map_err(failure)?;
+                std::mem::take(gzip.get_mut())
+            }
+            Decoder::Deflate(deflate) => deflate.finish().map_err(failure)?,
+            Decoder::Brotli(mut brotli) => {
+                brotli.close().map_err(failure)?;
+                std::mem::take(brotli.get_mut())
+            }
+        };
+        Ok(sink.bytes)
+    }
+}
+
+/// A zlib stream (RFC 1950), which is what `deflate` means, or the bare one (RFC
+/// 1951) that some servers send.
+pub(crate) struct Deflate {
+    sink: Sink,
+    inflate: Option<Decompress>,
+    held: Vec<u8>,
+    ended: bool,
+}
+
+impl Deflate {
+    fn push(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if self.inflate.is_some() {
+            return self.inflate(bytes);
+        }
+        self.held.extend_from_slice(bytes);
+        let [first, second, ..] = *self.held.as_slice() else {
+            return Ok(());
+        };
+        let zlib = first & 0x0F == 8 && u16::from_be_bytes([first, second]) % 31 == 0;
+        self.inflate = Some(Decompress::new(zlib));
+        let held = std::mem::take(&mut self.held);
+        self.inflate(&held)
+    }
+
+    fn inflate(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        let Some(inflate) = &mut self.inflate else {
+            return Ok(());
+        };
+        let mut out = vec![0; STEP];
+        while !self.ended {
+            let (read, written) = (inflate.total_in(), inflate.total_out());
+            let status = inflate
+                .decompress(bytes, &mut out, FlushDecompress::None)
+                .map_err(io::Error::other)?;
+            let read = (inflate.total_in() - read) as usize;
+            let written = (inflate.total_out() - written) as usize;
+            bytes = bytes.get(read..).unwrap_or_default();
+            self.sink
+                .write_all(out.get(..written).unwrap_or_default())?;
+            self.ended = status == Status::StreamEnd;
+            if read == 0 && written == 0 {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> io::Result<Sink> {
+        match self.ended {
+            true => Ok(self.sink),
+            false => Err(io::ErrorKind::UnexpectedEof.into()),
+        }
+    }
+}
+
+/// Where a body goes; it takes no more than it may.
+#[derive(Default)]
+pub(crate) struct Sink {
+    bytes: Vec<u8>,
+    limit: usize,
+}
+
+impl Write for Sink {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.bytes.len() + bytes.len() > self.limit {
+            return Err(io::Error::other(Full(self.limit)));
+        }
+        self.bytes.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The body passed its limit.
+#[derive(Copy, Clone, Debug)]
+struct Full(usize);
+
+impl fmt::Display for Full {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "more than {} bytes", self.0)
+    }
+}
+
+impl std::error::Error for Full {}
+
+fn failure(error: io::Error) -> FetchError {
+    match error
+        .get_ref()
+        .and_then(|inner| inner.downcast_ref::<Full>())
+    {
+        Some(Full(limit)) => too_large(*limit),
+        None => broken(),
+    }
+}
+
+pub(crate) fn too_large(limit: usize) -> FetchError {
+    let text = format!("the answer's body is larger than {limit} bytes");
+    FetchError::new(FetchCode::BodyTooLarge, text)
+}
+
+fn broken() -> FetchError {
+    let text = "the answer's body is not compressed as it says";
+    FetchError::new(FetchCode::Encoding, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flate2::Compression;
+    use flate2::write::{DeflateEncoder, GzEncoder, ZlibEncoder};
+
+    const LIMIT: usize = 1 << 20;
+
+    fn decode(coding: Coding, bytes: &[u8], step: usize) -> Result<Vec<u8>, FetchCode> {
+        let mut decoder = Decoder::new(coding, LIMIT);
+        let pushed = bytes.chunks(step).try_for_each(|part| decoder.push(part));
+        let done = pushed.and_then(|()| decoder.finish(bytes.len()));
+        done.map_err(|error| error.code())
+    }
+
+    fn packed(coding: Coding, plain: &[u8]) -> Vec<u8> {
+        let best = Compression::best();
+        match coding {
+            Coding::Identity => plain.to_vec(),
+            Coding::Gzip => {
+                let mut encoder = GzEncoder::new(Vec::new(), best);
+                encoder.write_all(plain).expect("a vector");
+                encoder.finish().expect("a vector")
+            }
+            Coding::Deflate => {
+                let mut encoder = ZlibEncoder::new(Vec::new(), best);
+                encoder.write_all(plain).expect("a vector");
+                encoder.finish().expect("a vector")
+            }
+            Coding::Brotli => brotli(plain),
+        }
+    }
+
+    /// A brotli stream of uncompressed meta-blocks (RFC 7932 section 9.2).
+    fn brotli(plain: &[u8]) -> Vec<u8> {
+        // A window of 22 bits, so that the first byte has room for 4 more.
+        let mut bits: Vec<bool> = Vec::new();
+        let mut put = |value: u32, count: u32| {
+            bits.extend((0..count).map(|at| value >> at & 1 == 1));
+        };
+        put(0b1011, 4);
+        let mut out = Vec::new();
+        for block in plain.chunks(1 << 16) {
+            put(0, 1);
+            put(0, 2);
+            put(block.len() as u32 - 1, 16);
+            put(1, 1);
+            out.push(block);
+        }
+        let _ = put;
+        // Bytes begin at a whole byte after each head.
+        let mut bytes = Vec::new();
+        let mut rest = bits.as_slice();
+        for (index, block) in out.iter().enumerate() {
+            let head = if index == 0 { 24 } else { 20 };
+            let (now, later) = rest.split_at(head);
+            rest = later;
+            bytes.extend(now.chunks(8).map(|byte| {
+                byte.iter()
+                    .rev()
+                    .fold(0u8, |all, bit| all << 1 | u8::from(*bit))
+            }));
+            bytes.extend_from_slice(block);
+        }
+        bytes.push(0b11);
+        bytes
+    }
+
+    #[test]
+    fn bodies_come_back_however_they_are_cut() {
+        let plain: Vec<u8> = (0..200_000u32)
+            .flat_map(|n| (n / 7).to_le_bytes())
+            .collect();
+        for coding in [
+            Coding::Identity,
+            Coding::Gzip,
+            Coding::Deflate,
+            Coding::Brotli,
+        ] {
+            let bytes = packed(coding, &plain);
+            for step in [1, 7, 1 << 20] {
+                let found = decode(coding, &bytes, step);
+                assert!(
+                    found.as_deref() == Ok(&plain),
+                    "{coding:?} {step} {:?}",
+                    found.err()
+                );
+            }
+            assert_eq!(decode(coding, &[], 1), Ok(Vec::new()));
+            if coding != Coding::Identity {
+                let cut = bytes.get(..bytes.len() - 3).expect("longer");
+                assert_eq!(
+                    decode(coding, cut, 100),
+                    Err(FetchCode::Encoding),
+                    "{coding:?}"
+                );
+                assert!(decode(coding, b"\xFFnot packed", 3).is_err(), "{coding:?}");
+            }
+        }
+        let mut bare = DeflateEncoder::new(Vec::new(), Compression::best());
+        bare.write_all(&plain).expect("a vector");
+        let bare = bare.finish().expect("a vector");
+        assert_eq!(decode(Coding::Deflate, &bare, 3).as_ref(), Ok(&plain));
+    }
+
+    #[test]
+    fn n08_bombs_stop_at_the_limit() {
+        let zeros = vec![0; 64 << 20];
+        for coding in [Coding::Gzip, Coding::Deflate] {
+            let bomb = packed(coding, &zeros);
+            assert!(bomb.len() < LIMIT);
+            assert_eq!(decode(coding, &bomb, 1 << 16), Err(FetchCode::BodyTooLarge));
+        }
+        // A window of 2^30 bytes in the form that only large windows have.
+        assert_eq!(
+            decode(Coding::Brotli, &[0x11, 0x1E, 0, 0], 4),
+            Err(FetchCode::Encoding)
+        );
+    }
+}
