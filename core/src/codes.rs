@@ -143,6 +143,7 @@ const OTHER_FAMILIES: &[&str] = &[
     "net.",
     "sandbox.",
     "shell.",
+    "xml.",
 ];
 
 /// Whether a code's family is one of ours.

@@ -15,7 +15,7 @@ use std::fs;
 type List = (&'static str, &'static str);
 
 /// The sections: heading, what they are about, lists.
-const SECTIONS: [(&str, &str, &[List]); 8] = [
+const SECTIONS: [(&str, &str, &[List]); 9] = [
     (
         "Command",
         "What the command `a99` itself finds.",
@@ -30,6 +30,11 @@ const SECTIONS: [(&str, &str, &[List]); 8] = [
         "Fetches",
         "Why `HttpFetch` gave no answer. Programs see the message.",
         &[("host/http/src/error.rs", "FetchCode")],
+    ),
+    (
+        "XML",
+        "Why `XmlParser` read no document. Programs see the message.",
+        &[("host/xml/src/error.rs", "XmlCode")],
     ),
     (
         "Sandboxes",
