@@ -13,6 +13,7 @@
 
 mod close;
 mod convert;
+mod format;
 mod number;
 mod parse;
 mod recover;

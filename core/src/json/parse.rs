@@ -78,7 +78,12 @@ pub(super) fn parse(text: Vec<u8>, limits: &Limits) -> Result<Document, Diagnost
     let _ = parser.document();
     parser.report_unlisted_duplicates();
     if !parser.found.is_empty() {
-        let mut found = parser.found;
+        let syntax = parser
+            .found
+            .iter()
+            .any(|found| found.code == codes::JSON_SYNTAX);
+        let foreign = syntax.then(|| super::format::foreign(&text)).flatten();
+        let mut found = foreign.map_or(parser.found, Diagnostics::from);
         found.locate(&text);
         return Err(found);
     }

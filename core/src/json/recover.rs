@@ -321,9 +321,14 @@ impl Parser<'_> {
             Some(_) => {
                 let end = self.char_end(start);
                 let shown = self.text(start, end);
+                let curly = ["“", "”", "„", "‘", "’", "«"].contains(&&*shown);
                 let message = format!("unexpected \"{shown}\" where a key is expected");
                 let finding = self.finding(message, self.container_pointer(), start, end);
-                return Err(self.fatal(finding, "a key is a string in double quotes"));
+                let help = match curly {
+                    true => "write straight double quotes, `\"`, in place of curly ones",
+                    false => "a key is a string in double quotes",
+                };
+                return Err(self.fatal(finding, help));
             }
         }
         let shown = self.text(start, end);
