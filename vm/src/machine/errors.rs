@@ -87,6 +87,11 @@ impl Machine {
                 } else {
                     message
                 };
+                // What it found is told where the error is seen from outside.
+                let help = match help {
+                    None if code.is_catchable() && self.is_uncaught() => self.found(),
+                    given => given,
+                };
                 let mut error = self.located(code, message, op);
                 error.host_code = host_code;
                 error.help = help;

@@ -7,6 +7,7 @@
 mod calls;
 mod errors;
 mod exec;
+mod help;
 mod inline;
 mod prices;
 pub(crate) mod start;

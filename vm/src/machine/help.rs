@@ -1,0 +1,223 @@
+//! Help for errors that nobody catches: what the instruction found in its operands.
+//!
+//! Messages are part of the language, so what was found stands beside them (D24).
+//! Only the beginnings of values are looked at, and only once a run.
+
+use super::Machine;
+use crate::heap::Val;
+use a99_core::diag::{excerpt, suggest};
+use a99_core::program::{ConstIdx, Op, Program, Reg};
+use a99_core::sig::{AtomInput, JsonKinds, Params};
+use a99_core::text::wtf8_to_string_lossy;
+
+/// So many bytes of a text are shown.
+const SHOWN_BYTES: usize = 60;
+
+/// Names that a misspelt one is compared with.
+const MAX_NAMES: usize = 64;
+
+/// At most so many inputs are described.
+const MAX_INPUTS: usize = 3;
+
+/// Kinds of JSON values, for messages.
+const KINDS: [(JsonKinds, &str); 5] = [
+    (JsonKinds::STRING, "a text"),
+    (JsonKinds::NUMBER, "a number"),
+    (JsonKinds::BOOLEAN, "true or false"),
+    (JsonKinds::ARRAY, "a list"),
+    (JsonKinds::OBJECT, "an object"),
+];
+
+impl Machine {
+    /// Whether no handler of the run catches an error that is raised now.
+    pub(super) fn is_uncaught(&self) -> bool {
+        !self.frames.iter().any(|frame| {
+            let (_, _, f) = self.program_of(*frame);
+            let mut handlers = f.handlers.iter();
+            handlers.any(|h| h.start <= frame.pc && frame.pc < h.end)
+        })
+    }
+
+    fn register(&self, r: Reg) -> Val {
+        let at = self.frame().base as usize + r.at();
+        self.stack.get(at).copied().unwrap_or(Val::Undefined)
+    }
+
+    /// A value in words.
+    fn described(&self, val: Val) -> String {
+        match val {
+            Val::Undefined | Val::Unbound => "undefined".to_owned(),
+            Val::Null => "null".to_owned(),
+            Val::Bool(b) => b.to_string(),
+            Val::Num(n) => format!("the number {}", a99_ecma::number_text::number_to_string(n)),
+            Val::Str(s) => {
+                let bytes = self.heap.bytes(s);
+                let text = wtf8_to_string_lossy(&bytes[..bytes.len().min(SHOWN_BYTES)]);
+                format!("the text \"{}\"", excerpt(&text))
+            }
+            Val::Arr(r) => format!("a list of {}", self.heap.len(r)),
+            Val::Obj(_) => "an object".to_owned(),
+            Val::Set(_) => "a set".to_owned(),
+            Val::Date(_) => "a date".to_owned(),
+            Val::Builtin(_) => "a function".to_owned(),
+        }
+    }
+
+    /// What the instruction that failed found.
+    pub(super) fn found(&self) -> Option<String> {
+        let frame = self.frame();
+        let (exe, program, f) = self.program_of(frame);
+        match *f.code.get(frame.pc as usize)? {
+            Op::CallAtom { base, site, .. } => {
+                let site = program.sites.get(site.at())?;
+                let atom = exe.atoms.get(site.op as usize)?.as_ref()?;
+                let Params::Named(params) = &atom.sig.params else {
+                    return None;
+                };
+                let name = &atom.sig.name;
+                // What the machine calls for a form has no inputs of its own.
+                if name.contains(':') {
+                    return None;
+                }
+                let node = f.steps.get(site.step as usize).map(|step| step.node);
+                let mut wrong = Vec::new();
+                let given = usize::from(site.inputs).min(params.len());
+                for (i, param) in params[..given].iter().enumerate() {
+                    let val = self.register(base + i as u8);
+                    let Some(input) = atom.sig.input(param.name) else {
+                        continue;
+                    };
+                    if fits(input, val) {
+                        continue;
+                    }
+                    let found = self.described(val);
+                    let text = self.unbound(program, node, param.name, val);
+                    wrong.push(format!(
+                        "`{}` is {found}{}, and wants {}",
+                        param.name,
+                        text.unwrap_or_default(),
+                        wanted(input)
+                    ));
+                }
+                wrong.truncate(MAX_INPUTS);
+                if wrong.is_empty() {
+                    let native = !matches!(
+                        atom.body,
+                        crate::atom::AtomBody::Async(_) | crate::atom::AtomBody::AsyncDyn(_)
+                    );
+                    let first = params.first().filter(|_| given > 0 && native)?;
+                    let found = self.described(self.register(base));
+                    return Some(format!("{name}: `{}` is {found}", first.name));
+                }
+                Some(format!("{name}: {}", wrong.join("; ")))
+            }
+            Op::IterInit { src, .. } => {
+                let val = self.register(src);
+                let step = Program::step_at(f, frame.pc)?;
+                let node = f.steps.get(step as usize).map(|step| step.node);
+                let text = self.unbound(program, node, "items", val);
+                let found = self.described(val);
+                Some(format!("`items` is {found}{}", text.unwrap_or_default()))
+            }
+            Op::CheckMethod { obj, method } => {
+                Some(self.of_method(self.register(obj), method.0 as u16))
+            }
+            Op::CallMethod { base, method, .. } => {
+                Some(self.of_method(self.register(base), method.0 as u16))
+            }
+            Op::WideMethod { obj, method, .. } => {
+                Some(self.of_method(self.register(obj), method.0 as u16))
+            }
+            Op::Member { obj, .. } | Op::Index { obj, .. } => {
+                let found = self.described(self.register(obj));
+                Some(format!("the member is asked of {found}"))
+            }
+            Op::CheckReturn { src } => {
+                let found = self.described(self.register(src));
+                Some(format!(
+                    "this returns {found}: give it a name, `\"value\": {{\"name\": ...}}`"
+                ))
+            }
+            _ => None,
+        }
+    }
+
+    fn of_method(&self, receiver: Val, method: u16) -> String {
+        use a99_core::builtins::{METHODS, Receiver, method_name};
+        let name = method_name(method);
+        let found = self.described(receiver);
+        let kind = match receiver {
+            Val::Str(_) => Some(Receiver::Text),
+            Val::Arr(_) => Some(Receiver::Array),
+            Val::Num(_) => Some(Receiver::Number),
+            Val::Set(_) => Some(Receiver::Set),
+            Val::Date(_) => Some(Receiver::Date),
+            _ => None,
+        };
+        let own = METHODS
+            .iter()
+            .filter(|row| kind.is_some_and(|kind| row.on.contains(&kind)));
+        let has = own.clone().any(|row| row.name == name);
+        let near = suggest(name, own.map(|row| row.name)).filter(|_| !has);
+        match near {
+            Some(near) => format!("`{name}` is called on {found}: did you mean `{near}`?"),
+            None => format!("`{name}` is called on {found}"),
+        }
+    }
+
+    /// For a text that is written at an input and that no variable has as its name:
+    /// that it is so.
+    fn unbound(
+        &self,
+        program: &Program,
+        node: Option<a99_core::json::NodeId>,
+        input: &str,
+        val: Val,
+    ) -> Option<String> {
+        let Val::Str(s) = val else { return None };
+        let doc = program.source.document()?;
+        let written = doc.get(node?, input).and_then(|node| doc.str(node))?;
+        if self.heap.bytes(s) != written || written.len() > SHOWN_BYTES {
+            return None;
+        }
+        let (_, _, f) = self.program_of(self.frame());
+        let vars = f.scopes.iter().flat_map(|scope| &scope.vars);
+        let names: Vec<String> = vars
+            .take(MAX_NAMES)
+            .map(|(name, _)| wtf8_to_string_lossy(program.const_text(ConstIdx(*name))).into_owned())
+            .collect();
+        let shown = wtf8_to_string_lossy(written);
+        let near = suggest(&shown, names.iter().map(String::as_str));
+        let near = near.filter(|near| *near != *shown);
+        Some(match near {
+            Some(near) => format!(", no variable has this name (did you mean `{near}`?)"),
+            None => ", no variable has this name".to_owned(),
+        })
+    }
+}
+
+/// Whether a value is of a kind that an input takes.
+fn fits(input: &AtomInput, val: Val) -> bool {
+    let kind = match val {
+        Val::Undefined | Val::Unbound | Val::Null => return !input.required,
+        Val::Bool(_) => JsonKinds::BOOLEAN,
+        Val::Num(_) => JsonKinds::NUMBER,
+        Val::Str(_) | Val::Date(_) => JsonKinds::STRING,
+        Val::Arr(_) | Val::Set(_) => JsonKinds::ARRAY,
+        Val::Obj(_) => JsonKinds::OBJECT,
+        Val::Builtin(_) => return false,
+    };
+    input.kinds == JsonKinds::NONE || input.kinds.contains(kind)
+}
+
+fn wanted(input: &AtomInput) -> String {
+    let kinds: Vec<&str> = KINDS
+        .iter()
+        .filter(|(kind, _)| input.kinds.contains(*kind))
+        .map(|(_, name)| *name)
+        .collect();
+    match kinds.len() {
+        0 | 5 => "a value".to_owned(),
+        _ => kinds.join(" or "),
+    }
+}
