@@ -250,6 +250,7 @@ mod expression;
 mod load;
 #[cfg(doctest)]
 mod pages;
+mod prompt;
 mod tools;
 
 pub use a99_atoms::{AtomSets, all_atoms, battery_atoms, browser_atoms, core_atoms, shell_atoms};
@@ -288,5 +289,6 @@ pub use answer::find_program;
 pub use engine::{Agent, Engine, EngineBuilder, EnginePool, Refused};
 pub use expression::expression;
 pub use load::{LoadError, SourceCheck};
+pub use prompt::PromptForm;
 pub use serde_json::json;
 pub use tools::{ToolCallError, ToolFilter, ToolForm, tool};

@@ -100,6 +100,8 @@ pub(crate) enum Command {
     Keys(KeysArgs),
     /// List the atoms as functions for a model to call
     Tools(ToolsArgs),
+    /// Print the text that teaches a model to write programs
+    Prompt(PromptArgs),
     /// Write a first program with arguments and a README, ready to run
     #[command(after_help = EXIT_CODES)]
     New(NewArgs),
@@ -142,6 +144,7 @@ impl Command {
                 KeysCommand::New(args) => args.json,
             },
             Command::Tools(args) => args.json,
+            Command::Prompt(args) => args.json,
             Command::New(args) => args.json,
             Command::Fmt(args) => args.json,
             Command::Watch(args) => match &args.command {
@@ -318,6 +321,17 @@ pub(crate) enum ToolFormArg {
     Gemini,
     /// Tools of the Model Context Protocol
     Mcp,
+}
+
+/// Options of `prompt`.
+#[derive(Debug, Args)]
+pub(crate) struct PromptArgs {
+    /// All atoms with their inputs described, and all functions and methods
+    #[arg(long)]
+    pub full: bool,
+    /// Print JSON: an object with the text as `prompt`
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Options of `completions`.

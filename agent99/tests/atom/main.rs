@@ -5,6 +5,7 @@ mod calls;
 mod errors;
 mod host;
 mod literals;
+mod prompt;
 mod sets;
 mod tool_calls;
 mod tools;

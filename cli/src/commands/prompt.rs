@@ -1,0 +1,20 @@
+//! `a99 prompt`: the text that teaches a model to write programs.
+
+use crate::args::PromptArgs;
+use crate::failure::{Exit, Failure};
+use crate::output;
+use agent99::{Engine, PromptForm, Value, json};
+
+/// Runs the command.
+pub(crate) fn run(args: &PromptArgs) -> Result<Exit, Failure> {
+    let form = match args.full {
+        true => PromptForm::Full,
+        false => PromptForm::Short,
+    };
+    let text = Engine::new().prompt(form);
+    match args.json {
+        true => output::json(&Value::from(json!({ "prompt": text }))),
+        false => output::out(&text),
+    }
+    Ok(Exit::Ok)
+}
