@@ -100,6 +100,7 @@ fn fields(node: &NodeForm) -> String {
     let told = node.fields.iter().filter(|field| is_told(field.holds));
     let told = told.map(|field| match field.holds {
         FieldHolds::Operator(ops) if ops.len() < 4 => format!("{}: {}", field.name, ops.join(" ")),
+        FieldHolds::Function => format!("{}: name", field.name),
         FieldHolds::Member => format!("{}: name or operand", field.name),
         FieldHolds::Properties => format!("{}: [{{key, value}}]", field.name),
         _ => field.name.to_owned(),

@@ -169,7 +169,10 @@ fn measure(schema: &Value, depth: usize, of: &mut [usize; 4]) {
             "enum" => {
                 let values = value.as_array().expect("values");
                 of[2] += values.len();
-                of[3] += values.iter().map(|v| v.to_string().len()).sum::<usize>();
+                let characters = values.iter().map(|v| v.to_string().len()).sum::<usize>();
+                of[3] += characters;
+                // Of one list of texts, too.
+                assert!(values.len() <= 250 || characters <= 15_000, "{schema:#}");
             }
             "items" => measure(value, depth, of),
             "anyOf" => {
