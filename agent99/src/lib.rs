@@ -251,6 +251,7 @@ mod load;
 #[cfg(doctest)]
 mod pages;
 mod prompt;
+mod schema;
 mod tools;
 
 pub use a99_atoms::{AtomSets, all_atoms, battery_atoms, browser_atoms, core_atoms, shell_atoms};
@@ -290,5 +291,6 @@ pub use engine::{Agent, Engine, EngineBuilder, EnginePool, Refused};
 pub use expression::expression;
 pub use load::{LoadError, SourceCheck};
 pub use prompt::PromptForm;
+pub use schema::SchemaForm;
 pub use serde_json::json;
 pub use tools::{ToolCallError, ToolFilter, ToolForm, tool};

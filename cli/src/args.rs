@@ -102,6 +102,9 @@ pub(crate) enum Command {
     Tools(ToolsArgs),
     /// Print the text that teaches a model to write programs
     Prompt(PromptArgs),
+    /// Print the JSON Schema of programs, for editors and models
+    #[command(after_help = EXIT_CODES)]
+    Schema(SchemaArgs),
     /// Write a first program with arguments and a README, ready to run
     #[command(after_help = EXIT_CODES)]
     New(NewArgs),
@@ -157,7 +160,9 @@ impl Command {
             Command::Sandbox(args) => args.json(),
             #[cfg(not(feature = "sandbox"))]
             Command::Sandbox(args) => args.words.iter().any(|word| word == "--json"),
-            Command::Completions(_) | Command::Man(_) | Command::Docs(_) => false,
+            Command::Schema(_) | Command::Completions(_) | Command::Man(_) | Command::Docs(_) => {
+                false
+            }
         };
         if json { Format::Json } else { Format::Human }
     }
@@ -332,6 +337,18 @@ pub(crate) struct PromptArgs {
     /// Print JSON: an object with the text as `prompt`
     #[arg(long)]
     pub json: bool,
+}
+
+/// Options of `schema`.
+#[derive(Debug, Args)]
+pub(crate) struct SchemaArgs {
+    /// The form that OpenAI's structured outputs and grammar engines take: all
+    /// inputs are required, and null where they are not given
+    #[arg(long)]
+    pub strict: bool,
+    /// File to write to, in place of standard output
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub output: Option<PathBuf>,
 }
 
 /// Options of `completions`.

@@ -88,6 +88,7 @@ fn dispatch(command: &Command) -> Exit {
         Command::Keys(args) => commands::keys::run(args),
         Command::Tools(args) => commands::tools::run(args),
         Command::Prompt(args) => commands::prompt::run(args),
+        Command::Schema(args) => commands::schema::run(args),
         Command::New(args) => commands::new::run(args),
         Command::Fmt(args) => commands::fmt::run(args),
         Command::Watch(args) => commands::watch::run(args),

@@ -464,6 +464,22 @@ fn tools_are_listed_and_filtered() {
 }
 
 #[test]
+fn the_schema_of_programs_is_printed_and_written() {
+    let folder = Sandbox::new("schema");
+    let done = a99(&["schema"], b"");
+    assert_eq!(done.code, 0, "{done:?}");
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/program.schema.json");
+    assert_eq!(done.out, std::fs::read_to_string(page).unwrap());
+    let file = folder.path("strict.json");
+    let done = a99(&["schema", "--strict", "-o", &file], b"");
+    assert_eq!((done.code, done.out.as_str()), (0, ""), "{done:?}");
+    let strict: serde_json::Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    assert_eq!(strict["additionalProperties"], false);
+    let done = a99(&["schema", "-o", &folder.path("none/a.json")], b"");
+    assert_eq!(done.code, 2, "{done:?}");
+}
+
+#[test]
 fn help_version_and_completions() {
     for args in [&["--help"][..], &["--version"], &["run", "--help"]] {
         let done = a99(args, b"");
@@ -510,6 +526,7 @@ fn a11_output_that_cannot_be_written_is_an_error() {
         &["run", "--json", &file],
         &["tools"],
         &["tools", "--json"],
+        &["schema"],
         &["inspect", &file],
         &["inspect", &artifact],
         &["verify", "--json", &artifact],

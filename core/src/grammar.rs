@@ -18,6 +18,7 @@ const fn key(name: &'static str, docs: &'static str) -> ProgramKey {
 
 /// The keys of a program's root.
 pub const PROGRAM_KEYS: &[ProgramKey] = &[
+    key("$schema", "Where the schema of programs is, for editors."),
     key("op", "Always `seq`."),
     key("steps", "Steps to run in order."),
     key(
@@ -62,6 +63,9 @@ pub const STEP_KEYS: &[ProgramKey] = &[
     key("result", "Variable that gets the value of the atom."),
     key("resultConst", "Whether that variable may not be set again."),
 ];
+
+/// Inputs of control forms that are lists of steps.
+pub const BODIES: &[&str] = &["steps", "then", "else", "body", "try", "catch"];
 
 /// Keys that begin with these are for the reader of a step.
 pub const REMARK_PREFIXES: &[&str] = &["$", "//", "_", "x-"];

@@ -6,6 +6,7 @@ mod errors;
 mod host;
 mod literals;
 mod prompt;
+mod schema;
 mod sets;
 mod tool_calls;
 mod tools;

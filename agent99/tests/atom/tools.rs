@@ -155,7 +155,7 @@ fn every_tool_follows_the_rules() {
 }
 
 /// Members, nesting, values and characters of a schema.
-fn measure(schema: &Value, depth: usize, of: &mut [usize; 4]) {
+pub(crate) fn measure(schema: &Value, depth: usize, of: &mut [usize; 4]) {
     of[1] = of[1].max(depth);
     for (key, value) in schema.as_object().into_iter().flatten() {
         match key.as_str() {

@@ -20,6 +20,7 @@ pub(crate) mod sandbox_doctor;
 #[cfg(feature = "sandbox")]
 pub(crate) mod sandbox_image;
 mod sarif;
+pub(crate) mod schema;
 pub(crate) mod tools;
 pub(crate) mod verify;
 pub(crate) mod watch;

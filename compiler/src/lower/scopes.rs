@@ -301,7 +301,7 @@ impl<'a> Collector<'_, 'a> {
             Some(Form::While) => work.extend(doc.get(step, "body")),
             Some(Form::Try) => {
                 work.extend(doc.get(step, "try"));
-                if let Some(catch) = doc.get(step, "catch") {
+                if let Some(catch) = doc.get(step, "catch").filter(|n| truthy(doc, *n)) {
                     work.push(catch);
                     let param = catch_param(doc, step, self.arena);
                     self.add(param, false);

@@ -15,6 +15,7 @@ mod pages;
 mod pools;
 mod prices;
 mod replay;
+mod schema;
 mod security_artifacts;
 mod security_checks;
 mod security_cpu;

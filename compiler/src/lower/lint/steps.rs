@@ -4,7 +4,7 @@ use super::super::templates::placeholders;
 use super::{Finding, Lower, synonyms, words};
 use crate::ir::{FromJson, truthy};
 use a99_core::diag::{codes, excerpt};
-use a99_core::grammar::is_remark;
+use a99_core::grammar::{BODIES, is_remark};
 use a99_core::json::{Kind, NodeId};
 use a99_core::sig::{AtomInput, AtomSig, Binding, Effect, Form, JsonKinds, Params};
 
@@ -341,9 +341,12 @@ impl<'a> Lower<'_, 'a> {
     /// Whether a request does more than to fetch something.
     fn has_method(&self, step: NodeId) -> bool {
         let doc = self.s.doc;
-        let method = doc.get(step, "method").map(|n| doc.str(n));
-        method.is_some_and(|method| !method.is_some_and(|m| m.eq_ignore_ascii_case(b"get")))
-            || doc.get(step, "body").is_some()
+        let given = |key: &str| doc.get(step, key).filter(|n| doc.kind(*n) != Kind::Null);
+        let is_get = |node| {
+            doc.str(node)
+                .is_some_and(|m| m.eq_ignore_ascii_case(b"get"))
+        };
+        given("method").is_some_and(|method| !is_get(method)) || given("body").is_some()
     }
 
     /// The value of an atom that does nothing else, which nobody keeps.
@@ -372,7 +375,7 @@ impl<'a> Lower<'_, 'a> {
 
 /// Inputs that hold steps.
 pub(super) fn is_body(name: &str) -> bool {
-    matches!(name, "steps" | "then" | "else" | "body" | "try" | "catch")
+    BODIES.contains(&name)
 }
 
 /// Inputs that are compiled, or hold a schema.

@@ -1,0 +1,322 @@
+//! The schema of every program that is well written.
+
+use super::definition;
+use a99_core::builtins::FUNCTIONS;
+use a99_core::diag::codes;
+use a99_core::grammar::{
+    BODIES, FieldHolds, HELPER_KEYS, HELPER_REMARKS, NODE_REMARK, NODES, NodeField, NodeForm,
+    PROGRAM_KEYS, ProgramKey, REMARK_PREFIXES, REMARKS, STEP_KEYS, VERSIONS,
+};
+use a99_core::sig::{AtomInput, AtomSig, Binding, JsonKinds, Params};
+use serde_json::{Map, Value, json};
+
+/// The schema of programs with these atoms.
+pub(super) fn program<'a>(atoms: impl Iterator<Item = &'a AtomSig>) -> Value {
+    let mut definitions = Map::new();
+    let mut define = |name: &str, schema: Value| definitions.insert(name.to_owned(), schema);
+    define("steps", json!({"items": definition("step")}));
+    define("value", value());
+    define("reference", reference());
+    define("argument", argument());
+    define("operand", operand());
+    define(
+        "node",
+        chosen("$expr", NODES.iter().map(|node| (node.tag, "node"))),
+    );
+    for form in NODES {
+        define(&format!("node.{}", form.tag), node(form));
+    }
+    let mut names = Vec::new();
+    for sig in atoms {
+        define(&format!("step.{}", sig.name), step(sig));
+        names.push(&*sig.name);
+    }
+    define("step", chosen("op", names.iter().map(|op| (*op, "step"))));
+    define("helper", helper());
+    let mut root = object(PROGRAM_KEYS.iter().map(|key| {
+        let schema = match key.name {
+            "$schema" => json!({"type": "string"}),
+            "op" => json!({"const": "seq"}),
+            "steps" => json!({"type": "array", "$ref": "#/$defs/steps"}),
+            "helpers" => json!({"type": "object", "additionalProperties": definition("helper")}),
+            "inputSchema" => json!({"type": ["object", "boolean"]}),
+            "a99" => json!({ "enum": VERSIONS }),
+            "allow" => json!({"type": ["array", "null"], "items": {"enum": findings()}}),
+            _ => json!({}),
+        };
+        (key.name, with_docs(schema, key.docs))
+    }));
+    root.insert("required".to_owned(), json!(["op", "steps"]));
+    let mut out = Map::new();
+    let head = [
+        ("$schema", "https://json-schema.org/draft/2020-12/schema"),
+        ("title", "Agent99 program"),
+    ];
+    out.extend(head.map(|(key, text)| (key.to_owned(), json!(text))));
+    out.append(&mut root);
+    out.insert("$defs".to_owned(), Value::Object(definitions));
+    Value::Object(out)
+}
+
+/// The codes that a program may ask not to hear of.
+fn findings() -> Vec<&'static str> {
+    let rows = codes::TABLE.iter().filter(|row| row.family() == "lint");
+    rows.map(|row| row.name).collect()
+}
+
+/// An object of these members and of remarks, closed.
+fn object<'a>(members: impl Iterator<Item = (&'a str, Value)>) -> Map<String, Value> {
+    let properties: Map<String, Value> = members.map(|(k, v)| (k.to_owned(), v)).collect();
+    let mut out = Map::new();
+    out.insert("type".to_owned(), json!("object"));
+    out.insert("properties".to_owned(), Value::Object(properties));
+    out.insert("patternProperties".to_owned(), json!({ remark(): true }));
+    out.insert("additionalProperties".to_owned(), Value::Bool(false));
+    out
+}
+
+/// Keys for the reader, as a pattern.
+fn remark() -> String {
+    let prefixes = REMARK_PREFIXES.iter().map(|p| p.replace('$', "\\$"));
+    let words = REMARKS.iter().map(|word| format!("{word}$"));
+    let all: Vec<String> = prefixes.chain(words).collect();
+    format!("^({})", all.join("|"))
+}
+
+/// An object whose member of this name says which definition it has.
+fn chosen<'a>(key: &str, kinds: impl Iterator<Item = (&'a str, &'a str)> + Clone) -> Value {
+    let names: Vec<&str> = kinds.clone().map(|(name, _)| name).collect();
+    let rules: Vec<Value> = kinds
+        .map(|(name, family)| {
+            json!({
+                "if": {"properties": {key: {"const": name}}, "required": [key]},
+                "then": definition(&format!("{family}.{name}")),
+            })
+        })
+        .collect();
+    json!({
+        "type": "object",
+        "properties": {key: {"enum": names}},
+        "required": [key],
+        "allOf": rules,
+    })
+}
+
+fn with_docs(schema: Value, docs: &str) -> Value {
+    match schema {
+        Value::Object(map) if !docs.is_empty() => {
+            let mut out = Map::new();
+            out.insert("description".to_owned(), json!(docs));
+            out.extend(map);
+            Value::Object(out)
+        }
+        other => other,
+    }
+}
+
+fn helper() -> Value {
+    let docs = |key: &'static ProgramKey| {
+        let schema = match key.name {
+            "steps" => json!({"type": "array", "$ref": "#/$defs/steps"}),
+            _ => json!({"type": "array", "items": {"type": "string"}}),
+        };
+        (key.name, with_docs(schema, key.docs))
+    };
+    let remarks = HELPER_REMARKS.iter().map(|name| (*name, json!({})));
+    let mut out = object(HELPER_KEYS.iter().map(docs).chain(remarks));
+    out.insert("required".to_owned(), json!(["steps"]));
+    Value::Object(out)
+}
+
+/// A value position: nodes and arguments at any depth, and data around them.
+fn value() -> Value {
+    let tagged = |key: &str| json!({"type": "object", "required": [key]});
+    json!({
+        "description": "A value: a literal, a text that may name a variable or a path, an \
+                        expression node or an argument; in objects and lists nodes are evaluated.",
+        "if": tagged("$expr"),
+        "then": definition("node"),
+        "else": {
+            "if": tagged("$kind"),
+            "then": definition("argument"),
+            "else": {
+                "items": definition("value"),
+                "additionalProperties": definition("value"),
+            },
+        },
+    })
+}
+
+/// What is evaluated where the value is no object.
+fn reference() -> Value {
+    json!({
+        "type": "object",
+        "anyOf": [{"required": ["$expr"]}, {"required": ["$kind"]}],
+        "$ref": "#/$defs/value",
+    })
+}
+
+fn argument() -> Value {
+    let mut out = object(
+        [
+            ("$kind", json!({"const": "arg"})),
+            (
+                "path",
+                json!({"description": "Name of an argument, or a path from one.", "type": "string"}),
+            ),
+        ]
+        .into_iter(),
+    );
+    out.insert("required".to_owned(), json!(["$kind", "path"]));
+    Value::Object(out)
+}
+
+/// An operand of a node: a node, or a literal.
+fn operand() -> Value {
+    json!({
+        "description": "A node, or a literal, which is itself: a text here names no variable.",
+        "if": {"type": "object", "required": ["$expr"]},
+        "then": definition("node"),
+        "else": {"properties": {"$kind": false}},
+    })
+}
+
+fn node(form: &NodeForm) -> Value {
+    let tag = [("$expr", json!({"const": form.tag}))];
+    let fields = form.fields.iter().map(|field| (field.name, held(field)));
+    let mut out = object(tag.into_iter().chain(fields));
+    let needed = form.fields.iter().filter(|field| field.required);
+    let needed: Vec<&str> = needed.map(|field| field.name).collect();
+    out.insert("required".to_owned(), json!(needed));
+    out.insert(
+        "patternProperties".to_owned(),
+        json!({ format!("^{NODE_REMARK}"): true }),
+    );
+    with_docs(Value::Object(out), form.docs)
+}
+
+fn held(field: &NodeField) -> Value {
+    match field.holds {
+        FieldHolds::Operand => definition("operand"),
+        FieldHolds::Operands => json!({"type": "array", "items": definition("operand")}),
+        FieldHolds::Data => json!({}),
+        FieldHolds::Name => json!({"type": "string"}),
+        FieldHolds::Function => json!({ "enum": functions() }),
+        FieldHolds::Member => json!({
+            "if": {"type": "object"},
+            "then": definition("node"),
+            "else": {"type": ["string", "number"]},
+        }),
+        FieldHolds::Operator(all) => json!({ "enum": all }),
+        FieldHolds::Flag => json!({"type": ["boolean", "null"]}),
+        FieldHolds::Properties => json!({
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {
+                    "key": {"type": ["string", "number", "boolean"]},
+                    "value": definition("operand"),
+                },
+                "required": ["key", "value"],
+            },
+        }),
+    }
+}
+
+/// The functions that the node `call` may name.
+pub(super) fn functions() -> Vec<&'static str> {
+    let global = FUNCTIONS.iter().filter(|function| function.ns.is_empty());
+    global.map(|function| function.name).collect()
+}
+
+fn step(sig: &AtomSig) -> Value {
+    let common = STEP_KEYS.iter().map(|key| {
+        let schema = match key.name {
+            "op" => json!({"const": sig.name}),
+            "result" => json!({"type": ["string", "null"]}),
+            _ => json!({"type": ["boolean", "null"]}),
+        };
+        (key.name, with_docs(schema, key.docs))
+    });
+    let inputs = sig
+        .inputs
+        .iter()
+        .map(|input| (&*input.name, input_schema(sig, input)));
+    let mut out = object(common.chain(inputs));
+    match sig.params {
+        Params::Named(_) => {}
+        Params::Open => {
+            out.insert("additionalProperties".to_owned(), definition("value"));
+        }
+        Params::Raw => {
+            out.insert("additionalProperties".to_owned(), Value::Bool(true));
+        }
+    }
+    let needed = sig.inputs.iter().filter(|input| input.required);
+    let mut required = vec!["op"];
+    required.extend(needed.map(|input| &*input.name));
+    out.insert("required".to_owned(), json!(required));
+    with_docs(Value::Object(out), &sig.docs)
+}
+
+/// Whether an input is a list of steps.
+pub(super) fn is_body(sig: &AtomSig, input: &AtomInput) -> bool {
+    sig.form.is_some() && BODIES.contains(&&*input.name) && input.kinds.contains(JsonKinds::ARRAY)
+}
+
+fn input_schema(sig: &AtomSig, input: &AtomInput) -> Value {
+    let names = |kinds: JsonKinds| -> Vec<&str> { kinds.names().collect() };
+    if is_body(sig, input) {
+        let schema = json!({"type": names(input.kinds), "$ref": "#/$defs/steps"});
+        return with_docs(schema, &input.docs);
+    }
+    if input.binding == Binding::Literal {
+        return literal(input);
+    }
+    let any = input.kinds.contains(JsonKinds::ANY);
+    let kinds = names(input.kinds | JsonKinds::STRING);
+    let mut out = if any {
+        json!({"$ref": "#/$defs/value"})
+    } else if input.kinds.contains(JsonKinds::OBJECT) {
+        json!({"type": kinds, "$ref": "#/$defs/value"})
+    } else if input.kinds.contains(JsonKinds::ARRAY) {
+        let literal = json!({"type": kinds, "$ref": "#/$defs/value"});
+        json!({"anyOf": [literal, definition("reference")]})
+    } else {
+        json!({"anyOf": [{"type": kinds}, definition("reference")]})
+    };
+    if !input.values.is_empty() {
+        out["examples"] = json!(input.values);
+    }
+    if let Ok(default) = serde_json::from_str::<Value>(&input.default) {
+        out["default"] = default;
+    }
+    with_docs(out, &input.docs)
+}
+
+/// An input that is taken as written, by all that its row says.
+fn literal(input: &AtomInput) -> Value {
+    let described = input.described();
+    if input.schema.contains("\"$ref\"") {
+        // It may refer to definitions that stand elsewhere.
+        return with_docs(json!({}), &input.docs);
+    }
+    let null = !input.required;
+    match described {
+        Value::Object(mut map) => {
+            if let (true, Some(Value::Array(values))) = (null, map.get_mut("enum")) {
+                values.push(Value::Null);
+            }
+            match map.get("type") {
+                Some(_) => {
+                    let kinds: Vec<&str> = input.kinds.names().collect();
+                    map.insert("type".to_owned(), json!(kinds));
+                    Value::Object(map)
+                }
+                None if null => json!({"anyOf": [map, {"type": "null"}]}),
+                None => Value::Object(map),
+            }
+        }
+        other => other,
+    }
+}
