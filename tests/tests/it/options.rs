@@ -5,7 +5,9 @@ use agent99::{AtomTimeout, ErrorCode, Map, Outcome, RunOptions, Value, json};
 use std::sync::Arc;
 
 fn run(args: serde_json::Value, options: RunOptions) -> Outcome {
-    let agent = ENGINE.compile(seq(json!([ret(json!(1))]))).unwrap();
+    let agent = ENGINE
+        .compile(seq(json!([ret(json!(1))])))
+        .expect("a program");
     ENGINE.run_sync(&agent, args, options)
 }
 
