@@ -92,6 +92,9 @@ pub fn is_remark(key: &[u8]) -> bool {
 /// Fields of an expression node that are for its reader begin so.
 pub const NODE_REMARK: &str = "//";
 
+/// The ends of `type` in nodes of other trees (ESTree), which are data here.
+pub const FOREIGN_TYPES: &[&str] = &["Expression", "Literal", "Identifier", "Statement"];
+
 /// What a field of an expression node holds.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum FieldHolds {
@@ -105,6 +108,8 @@ pub enum FieldHolds {
     Name,
     /// The name of a builtin function.
     Function,
+    /// The name of a method, or of a function of a namespace.
+    Method,
     /// The name of a member, or a node that computes it.
     Member,
     /// One of these operators.
@@ -164,7 +169,9 @@ pub const LOGICAL_OPS: &[&str] = &["&&", "||", "??"];
 /// Operators of `unary`.
 pub const UNARY_OPS: &[&str] = &["!", "-", "+", "typeof"];
 
-use FieldHolds::{Data, Flag, Function, Member, Name, Operand, Operands, Operator, Properties};
+use FieldHolds::{
+    Data, Flag, Function, Member, Method, Name, Operand, Operands, Operator, Properties,
+};
 
 /// Every expression node.
 pub const NODES: &[NodeForm] = &[
@@ -245,7 +252,7 @@ pub const NODES: &[NodeForm] = &[
                \"ident\", \"name\": \"Math\"}` then.",
         fields: &[
             need("object", Operand),
-            need("method", Name),
+            need("method", Method),
             may("arguments", Operands),
             may("optional", Flag),
         ],

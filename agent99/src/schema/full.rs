@@ -1,14 +1,15 @@
 //! The schema of every program that is well written.
 
 use super::definition;
-use a99_core::builtins::FUNCTIONS;
+use a99_core::builtins::{FUNCTIONS, METHODS};
 use a99_core::diag::codes;
 use a99_core::grammar::{
-    BODIES, FieldHolds, HELPER_KEYS, HELPER_REMARKS, NODE_REMARK, NODES, NodeField, NodeForm,
-    PROGRAM_KEYS, ProgramKey, REMARK_PREFIXES, REMARKS, STEP_KEYS, VERSIONS,
+    BODIES, FOREIGN_TYPES, FieldHolds, HELPER_KEYS, HELPER_REMARKS, NODE_REMARK, NODES, NodeField,
+    NodeForm, PROGRAM_KEYS, ProgramKey, REMARK_PREFIXES, REMARKS, STEP_KEYS, VERSIONS,
 };
-use a99_core::sig::{AtomInput, AtomSig, Binding, JsonKinds, Params};
+use a99_core::sig::{AtomInput, AtomSig, Binding, Form, JsonKinds, Params};
 use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
 
 /// The schema of programs with these atoms.
 pub(super) fn program<'a>(atoms: impl Iterator<Item = &'a AtomSig>) -> Value {
@@ -18,6 +19,7 @@ pub(super) fn program<'a>(atoms: impl Iterator<Item = &'a AtomSig>) -> Value {
     define("value", value());
     define("reference", reference());
     define("argument", argument());
+    define("schema", json_schema());
     define("operand", operand());
     define(
         "node",
@@ -39,7 +41,7 @@ pub(super) fn program<'a>(atoms: impl Iterator<Item = &'a AtomSig>) -> Value {
             "op" => json!({"const": "seq"}),
             "steps" => json!({"type": "array", "$ref": "#/$defs/steps"}),
             "helpers" => json!({"type": "object", "additionalProperties": definition("helper")}),
-            "inputSchema" => json!({"type": ["object", "boolean"]}),
+            "inputSchema" => definition("schema"),
             "a99" => json!({ "enum": VERSIONS }),
             "allow" => json!({"type": ["array", "null"], "items": {"enum": findings()}}),
             _ => json!({}),
@@ -141,8 +143,29 @@ fn value() -> Value {
             "then": definition("argument"),
             "else": {
                 "items": definition("value"),
+                "properties": {"type": {
+                    "$ref": "#/$defs/value",
+                    "not": {"type": "string", "pattern": format!("({})$", FOREIGN_TYPES.join("|"))},
+                }},
                 "additionalProperties": definition("value"),
             },
+        },
+    })
+}
+
+/// A JSON Schema, as far as its types and members go.
+fn json_schema() -> Value {
+    let mut kinds: Vec<&str> = JsonKinds::ANY.names().collect();
+    kinds.push("integer");
+    json!({
+        "description": "A JSON Schema.",
+        "type": ["object", "boolean", "null"],
+        "properties": {
+            "type": {"anyOf": [{"enum": kinds}, {"type": "array", "items": {"enum": kinds}}]},
+            "properties": {"type": "object", "additionalProperties": definition("schema")},
+            "items": {"type": ["object", "array", "boolean"]},
+            "required": {"type": "array", "items": {"type": "string"}},
+            "enum": {"type": "array"},
         },
     })
 }
@@ -202,6 +225,7 @@ fn held(field: &NodeField) -> Value {
         FieldHolds::Data => json!({}),
         FieldHolds::Name => json!({"type": "string"}),
         FieldHolds::Function => json!({ "enum": functions() }),
+        FieldHolds::Method => json!({ "enum": methods() }),
         FieldHolds::Member => json!({
             "if": {"type": "object"},
             "then": definition("node"),
@@ -221,6 +245,14 @@ fn held(field: &NodeField) -> Value {
             },
         }),
     }
+}
+
+/// The methods, and the functions of namespaces, that `methodCall` may name.
+pub(super) fn methods() -> Vec<&'static str> {
+    let functions = FUNCTIONS.iter().filter(|function| !function.ns.is_empty());
+    let functions = functions.map(|function| function.name);
+    let names: BTreeSet<&str> = METHODS.iter().map(|m| m.name).chain(functions).collect();
+    names.into_iter().collect()
 }
 
 /// The functions that the node `call` may name.
@@ -256,6 +288,18 @@ fn step(sig: &AtomSig) -> Value {
     let mut required = vec!["op"];
     required.extend(needed.map(|input| &*input.name));
     out.insert("required".to_owned(), json!(required));
+    let holes = sig.inputs.iter().find_map(|input| match input.binding {
+        Binding::TemplateVars { template } => Some((input, sig.inputs.get(usize::from(template))?)),
+        _ => None,
+    });
+    if let Some((vars, text)) = holes {
+        let written = json!({&*text.name: {"type": "string", "pattern": r"\{\{\w+\}\}"}});
+        out.insert(
+            "if".to_owned(),
+            json!({"required": [text.name], "properties": written}),
+        );
+        out.insert("then".to_owned(), json!({"required": [vars.name]}));
+    }
     with_docs(Value::Object(out), &sig.docs)
 }
 
@@ -269,6 +313,9 @@ fn input_schema(sig: &AtomSig, input: &AtomInput) -> Value {
     if is_body(sig, input) {
         let schema = json!({"type": names(input.kinds), "$ref": "#/$defs/steps"});
         return with_docs(schema, &input.docs);
+    }
+    if sig.form == Some(Form::Return) && input.name == "schema" {
+        return with_docs(definition("schema"), &input.docs);
     }
     if input.binding == Binding::Literal {
         return literal(input);

@@ -2,7 +2,7 @@
 //! as OpenAI's structured outputs want it and as grammars of decoders are made of.
 
 use super::definition;
-use super::full::{functions, is_body};
+use super::full::{functions, is_body, methods};
 use a99_core::grammar::{FieldHolds, NODES, NodeField, NodeForm};
 use a99_core::sig::{AtomInput, AtomSig, Binding, Form, JsonKinds};
 use serde_json::{Map, Value, json};
@@ -87,6 +87,7 @@ fn held(field: &NodeField) -> Value {
         FieldHolds::Data => scalars(SCALARS),
         FieldHolds::Name => json!({"type": "string"}),
         FieldHolds::Function => json!({"type": "string", "enum": functions()}),
+        FieldHolds::Method => json!({"type": "string", "enum": methods()}),
         FieldHolds::Member => json!({"anyOf": [{"type": "string"}, definition("node")]}),
         FieldHolds::Operator(all) => json!({"type": "string", "enum": all}),
         FieldHolds::Flag => json!({"type": ["boolean", "null"]}),

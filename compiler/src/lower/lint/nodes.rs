@@ -3,7 +3,7 @@
 use super::{Finding, Lower, synonyms};
 use crate::ir::{FromJson, Ir, IrKind, Lit};
 use a99_core::diag::{codes, excerpt};
-use a99_core::grammar::{FieldHolds, NODE_REMARK, NodeForm};
+use a99_core::grammar::{FOREIGN_TYPES, FieldHolds, NODE_REMARK, NodeForm};
 use a99_core::json::{Document, Kind, NodeId};
 
 /// Methods whose first argument is a text, where others take regular expressions.
@@ -192,10 +192,9 @@ impl<'a> Lower<'_, 'a> {
             }
         }
         let tag = doc.get(node, "type").and_then(|n| super::text_of(doc, n));
-        let estree = tag.as_ref().is_some_and(|tag| {
-            let ends = ["Expression", "Literal", "Identifier", "Statement"];
-            ends.iter().any(|end| tag.ends_with(end))
-        });
+        let estree = tag
+            .as_ref()
+            .is_some_and(|tag| FOREIGN_TYPES.iter().any(|end| tag.ends_with(end)));
         let short = ["expr", "expression", "$op", "$var", "$ref", "$arg"]
             .into_iter()
             .find(|key| doc.get(node, key).is_some())
