@@ -2,6 +2,7 @@
 //! steps say is what the described inputs tell.
 
 use crate::tools::{FORMS, assert_valid, engine, rules_of};
+use a99_core::grammar::{PROGRAM_KEYS, STEP_KEYS};
 use agent99::{Engine, ToolCallError, ToolFilter, ToolForm, json};
 use serde_json::{Map, Value};
 use std::path::Path;
@@ -193,13 +194,11 @@ fn the_steps_of_the_examples_fit_their_descriptions() {
                 assert!(step.contains_key(&*input.name), "{op}: {}", input.name);
             }
             for (key, value) in step {
-                const OF_STEPS: [&str; 3] = ["op", "result", "resultConst"];
-                const OF_ROOTS: [&str; 3] = ["inputSchema", "helpers", "a99"];
-                if OF_STEPS.contains(&key.as_str()) || OF_ROOTS.contains(&key.as_str()) {
-                    continue;
-                }
+                let of_step = STEP_KEYS.iter().any(|row| row.name == key);
+                let of_root = PROGRAM_KEYS.iter().any(|row| row.name == key);
                 let input = match sig.input(key) {
                     Some(input) => input,
+                    None if of_step || of_root => continue,
                     None if sig.takes_others() => continue,
                     None => panic!("{op} has no input {key}"),
                 };
