@@ -22,18 +22,22 @@ type Values = HashMap<TypeId, Arc<dyn Any + Send + Sync>>;
 /// assert!(state.get::<String>().is_none());
 /// ```
 #[derive(Clone, Default)]
-pub struct HostState {
-    own: Option<Arc<Values>>,
-    /// Asked for what is not among one's own.
-    outer: Option<Arc<Values>>,
+pub struct HostState(Option<Arc<Layer>>);
+
+/// Runs carry their state through every layer, most of them none: a pointer.
+#[derive(Clone)]
+struct Layer {
+    values: Values,
+    /// Asked for what is not among the values.
+    outer: HostState,
 }
 
 impl fmt::Debug for HostState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let count = |values: &Option<Arc<Values>>| values.as_ref().map_or(0, |v| v.len());
-        f.debug_struct("HostState")
-            .field("own", &count(&self.own))
-            .field("outer", &count(&self.outer))
+        let counts = std::iter::successors(self.0.as_deref(), |layer| layer.outer.0.as_deref());
+        f.write_str("HostState ")?;
+        f.debug_list()
+            .entries(counts.map(|layer| layer.values.len()))
             .finish()
     }
 }
@@ -43,16 +47,27 @@ impl HostState {
     /// may be a trait: `with::<dyn Billing>(Arc::new(..))`.
     #[must_use]
     pub fn with<T: ?Sized + Send + Sync + 'static>(mut self, value: Arc<T>) -> HostState {
-        let values = Arc::make_mut(self.own.get_or_insert_default());
-        values.insert(TypeId::of::<T>(), Arc::new(value));
+        let empty = || {
+            Arc::new(Layer {
+                values: Values::new(),
+                outer: HostState(None),
+            })
+        };
+        let layer = Arc::make_mut(self.0.get_or_insert_with(empty));
+        layer.values.insert(TypeId::of::<T>(), Arc::new(value));
         self
     }
 
-    /// The state with these values for the types that it has none of.
+    /// The state with these values for the types that it has none of; state that
+    /// lies over another already stays as it is.
     #[must_use]
     pub fn over(mut self, outer: &HostState) -> HostState {
-        if let (None, Some(_)) = (&self.outer, &outer.own) {
-            self.outer = outer.own.clone();
+        match &mut self.0 {
+            None => return outer.clone(),
+            Some(layer) if layer.outer.0.is_none() && outer.0.is_some() => {
+                Arc::make_mut(layer).outer = outer.clone();
+            }
+            Some(_) => {}
         }
         self
     }
@@ -60,10 +75,8 @@ impl HostState {
     /// The value of this type.
     #[must_use]
     pub fn get<T: ?Sized + Send + Sync + 'static>(&self) -> Option<Arc<T>> {
-        let layers = [&self.own, &self.outer].into_iter().flatten();
-        let found = layers
-            .into_iter()
-            .find_map(|values| values.get(&TypeId::of::<T>()))?;
+        let mut layers = std::iter::successors(self.0.as_deref(), |l| l.outer.0.as_deref());
+        let found = layers.find_map(|layer| layer.values.get(&TypeId::of::<T>()))?;
         found.downcast_ref::<Arc<T>>().cloned()
     }
 }
@@ -98,6 +111,6 @@ mod tests {
         let changed = engine.clone().with(Arc::new(3_u8));
         assert_eq!(changed.get::<u8>().as_deref(), Some(&3));
         assert_eq!(engine.get::<u8>().as_deref(), Some(&1));
-        assert_eq!(format!("{run:?}"), "HostState { own: 1, outer: 3 }");
+        assert_eq!(format!("{run:?}"), "HostState [1, 3]");
     }
 }

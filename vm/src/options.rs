@@ -160,7 +160,7 @@ pub struct RunOptions {
     /// Keep a trace.
     pub trace: bool,
     /// Where events of the trace go as they are made.
-    pub trace_to: Option<Arc<dyn TraceSink>>,
+    pub trace_to: Option<Arc<Box<dyn TraceSink>>>,
     /// The meaning of `==`.
     pub equality: Equality,
     /// How deep this run itself is nested in sub-agents.
@@ -328,7 +328,7 @@ impl RunOptions {
     /// ```
     #[must_use]
     pub fn trace_to(mut self, sink: impl TraceSink + 'static) -> RunOptions {
-        self.trace_to = Some(Arc::new(sink));
+        self.trace_to = Some(Arc::new(Box::new(sink)));
         self
     }
 

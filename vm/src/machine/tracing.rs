@@ -28,7 +28,7 @@ struct OpenStep {
 }
 
 /// Where events go besides the log.
-struct Stream(Arc<dyn TraceSink>);
+struct Stream(Arc<Box<dyn TraceSink>>);
 
 impl fmt::Debug for Stream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
