@@ -200,7 +200,9 @@ impl EngineBuilder {
             clock: self.clock.clone(),
             random: self.random,
         });
-        let vm = Vm::new(self.atoms, environment).with_loader(compiler.clone());
+        let vm = Vm::new(self.atoms, environment)
+            .with_loader(compiler.clone())
+            .with_state(a99_atoms::restore_store);
         Engine(Arc::new(Parts {
             vm: Arc::new(vm),
             compiler,
@@ -393,7 +395,7 @@ impl Engine {
         }
     }
 
-    fn granted(&self, mut options: RunOptions, mut granted: Capabilities) -> RunOptions {
+    pub(crate) fn granted(&self, mut options: RunOptions, mut granted: Capabilities) -> RunOptions {
         if granted.procedures.is_none() {
             granted.procedures = Some(self.0.procedures.clone());
         }

@@ -251,6 +251,7 @@ mod load;
 #[cfg(doctest)]
 mod pages;
 mod prompt;
+mod run;
 mod schema;
 mod tools;
 
@@ -259,6 +260,7 @@ pub use a99_capabilities::Capabilities;
 pub use a99_compiler::{CompileOptions, Dialect};
 pub use a99_core::artifact;
 pub use a99_core::builder::{self, Builder, Operand};
+pub use a99_core::call_id::{BadCallId, CallId};
 pub use a99_core::costs::CostModel;
 pub use a99_core::diag::{Diagnostic, Diagnostics, Severity};
 pub use a99_core::error::{ErrorCode, HostCode, HostCodeError, RunError};
@@ -283,8 +285,9 @@ pub use a99_vm::typed;
 #[cfg(feature = "macros")]
 pub use a99_vm::typed::{AtomCx, AtomDecl};
 pub use a99_vm::{
-    AbortSignal, CostOverride, Equality, Executable, HostState, Limits, LinkError, OptionError,
-    Outcome, Quota, RunOptions, TraceEvent, TraceSink, Vm,
+    AbortSignal, Call, CostOverride, Equality, Executable, HostState, Limits, LinkError, Next,
+    OptionError, Outcome, Quota, Run, RunClock, RunFault, RunMemory, RunOptions, SnapshotError,
+    TraceEvent, TraceSink, Vm,
 };
 pub use answer::find_program;
 pub use engine::{Agent, Engine, EngineBuilder, EnginePool, Refused};

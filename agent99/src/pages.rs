@@ -11,3 +11,7 @@ pub struct InAService;
 /// Programs that models write.
 #[doc = include_str!("../../docs/models.md")]
 pub struct ByModels;
+
+/// Runs that a host drives itself.
+#[doc = include_str!("../../docs/run.md")]
+pub struct ByHand;

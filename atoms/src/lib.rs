@@ -45,6 +45,8 @@ mod template;
 #[cfg(test)]
 mod testing;
 
+pub use io::store::restore_store;
+
 use a99_vm::atom::{AtomDef, AtomSet};
 
 /// Whether an atom is one that the compiler calls on behalf of a step: `cache`

@@ -93,6 +93,7 @@ impl Bench {
             cancelled: Cancelled::default(),
             now_ms: self.now_ms,
             deadline: None,
+            id: Default::default(),
         };
         let mut future = pin!(body(call));
         loop {

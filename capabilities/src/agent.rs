@@ -1,6 +1,7 @@
 //! Sub-agents by way of the host.
 
 use crate::error::{BoxFuture, CapabilityError, ready};
+use a99_core::call_id::CallId;
 use a99_core::fuel::Fuel;
 use a99_core::value::Value;
 use std::sync::Arc;
@@ -14,6 +15,9 @@ pub struct AgentCall {
     pub depth: u32,
     /// The caller's request context.
     pub context: Arc<Value>,
+    /// Which call of the caller this is: the parent of the calls of a sub-agent that
+    /// is a run of its own.
+    pub id: CallId,
 }
 
 /// The answer of a sub-agent.
@@ -86,6 +90,7 @@ impl AgentRunner for FnAgentRunner {
 pub(crate) mod suite {
     use super::{AgentCall, AgentRunner};
     use crate::error::{SuiteResult, ensure, expect, refused};
+    use a99_core::call_id::CallId;
     use a99_core::fuel::Fuel;
     use a99_core::value::{Map, Value};
     use std::sync::Arc;
@@ -96,6 +101,7 @@ pub(crate) mod suite {
             fuel_left: Fuel::from_micro(1_000_000_000),
             depth: 0,
             context: Arc::new(Value::Undefined),
+            id: CallId::default(),
         };
         let input = || Value::Object(Map::new());
         let reply = expect(

@@ -6,7 +6,7 @@
 //! one row each; `docs/errors.md` is generated from these tables.
 
 use crate::value::Map;
-use crate::{artifact, diag, error, verify};
+use crate::{artifact, diag, error, suspend, verify};
 use std::collections::HashSet;
 
 /// A row of a table of codes.
@@ -36,6 +36,7 @@ const TABLES: &[&[Code<'static>]] = &[
     verify::codes::TABLE,
     artifact::codes::TABLE,
     error::TABLE,
+    suspend::codes::TABLE,
 ];
 
 /// Every code of programs, artifacts and runs.

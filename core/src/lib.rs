@@ -29,6 +29,7 @@
 pub mod artifact;
 pub mod builder;
 pub mod builtins;
+pub mod call_id;
 pub mod codes;
 pub mod costs;
 pub mod diag;
@@ -42,6 +43,7 @@ pub mod pointer;
 pub mod program;
 pub mod schema;
 pub mod sig;
+pub mod suspend;
 pub mod text;
 pub mod value;
 pub mod verify;

@@ -8,6 +8,7 @@
 pub mod artifact;
 mod builders;
 mod damage;
+pub mod snapshot;
 
 use crate::differential;
 use crate::generate::Case;
@@ -28,13 +29,14 @@ const TIMEOUT_MS: u64 = 200;
 pub type Target = fn(&[u8]);
 
 /// The targets by name.
-pub const TARGETS: [(&str, Target); 12] = [
+pub const TARGETS: [(&str, Target); 13] = [
     ("reader", reader),
     ("condition", condition),
     ("compile", compile),
     ("verify", verify),
     ("decode", artifact::any_bytes),
     ("artifact", artifact::mutated),
+    ("snapshot", snapshot::any_bytes),
     ("run", run),
     ("differential", agree),
     ("builders", builders),

@@ -14,6 +14,7 @@ use crate::driver::AbortSignal;
 use crate::heap::Val;
 use crate::host_state::HostState;
 use crate::native::{Cx, Fault};
+use a99_core::call_id::CallId;
 use a99_core::fuel::Fuel;
 use a99_core::sig::{AtomSig, Signatures};
 use a99_core::text::Text;
@@ -103,17 +104,42 @@ pub struct Scope<'a> {
     pub limits: &'a BoundaryLimits,
 }
 
+/// State of a run's own that atoms keep and that goes with the run when it is suspended:
+/// the store of a run whose host grants none.
+pub trait RunState: Send + Sync {
+    /// The state as a value, the same for the same state; whoever made the state can
+    /// make it again from that ([`Vm::with_state`](crate::Vm::with_state)).
+    fn save(&self) -> Value;
+    /// Bytes that it counted so far ([`Locals::add_bytes`]).
+    fn bytes(&self) -> usize;
+    /// The state itself, for the atoms that know its type.
+    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
+}
+
+/// Makes state again from what [`RunState::save`] gave; nothing if the value is not of
+/// that form.
+pub type RestoreState = fn(&Value) -> Option<Arc<dyn RunState>>;
+
 /// State that belongs to one run and is shared with its atoms: warnings, the
 /// default store, and the count of memory that such state takes.
 #[derive(Default)]
 pub struct Locals {
     warnings: Mutex<Vec<Text>>,
-    store: OnceLock<Arc<dyn Any + Send + Sync>>,
+    store: OnceLock<Arc<dyn RunState>>,
     bytes: AtomicUsize,
     /// Micro-units that atoms took and the run did not pay yet.
     charges: AtomicI64,
     logging: AtomicBool,
-    log: Mutex<Vec<(&'static str, Value)>>,
+    log: Mutex<Vec<(Text, Value)>>,
+}
+
+/// The state of a run as a snapshot keeps it.
+#[derive(Default)]
+pub(crate) struct SavedLocals {
+    pub(crate) warnings: Vec<Text>,
+    pub(crate) log: Vec<(Text, Value)>,
+    pub(crate) store: Option<Value>,
+    pub(crate) charges: i64,
 }
 
 impl fmt::Debug for Locals {
@@ -141,11 +167,11 @@ impl Locals {
     pub fn log(&self, op: &'static str, value: impl FnOnce() -> Value) {
         if self.logging.load(Ordering::Relaxed) {
             let mut log = self.log.lock().unwrap_or_else(|e| e.into_inner());
-            log.push((op, value()));
+            log.push((Text::from(op), value()));
         }
     }
 
-    pub(crate) fn take_log(&self) -> Vec<(&'static str, Value)> {
+    pub(crate) fn take_log(&self) -> Vec<(Text, Value)> {
         std::mem::take(&mut *self.log.lock().unwrap_or_else(|e| e.into_inner()))
     }
 
@@ -177,9 +203,32 @@ impl Locals {
     /// its first use.
     pub fn store_or_init(
         &self,
-        make: impl FnOnce() -> Arc<dyn Any + Send + Sync>,
+        make: impl FnOnce() -> Arc<dyn RunState>,
     ) -> Arc<dyn Any + Send + Sync> {
-        self.store.get_or_init(make).clone()
+        self.store.get_or_init(make).clone().into_any()
+    }
+
+    /// What a snapshot keeps of it: warnings, own events that the trace has not taken,
+    /// the store, and charges that are not paid.
+    pub(crate) fn saved(&self) -> SavedLocals {
+        SavedLocals {
+            warnings: (self.warnings.lock().unwrap_or_else(|e| e.into_inner())).clone(),
+            log: (self.log.lock().unwrap_or_else(|e| e.into_inner())).clone(),
+            store: self.store.get().map(|store| store.save()),
+            charges: self.charges.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Takes over what a snapshot kept; the store was made from its part.
+    pub(crate) fn restore(&self, saved: SavedLocals, store: Option<Arc<dyn RunState>>) {
+        saved.warnings.into_iter().for_each(|text| self.warn(text));
+        *self.log.lock().unwrap_or_else(|e| e.into_inner()) = saved.log;
+        self.charges.store(saved.charges.max(0), Ordering::Relaxed);
+        if let Some(store) = store {
+            self.add_bytes(store.bytes());
+            // A run that was just made has none.
+            let _ = self.store.set(store);
+        }
     }
 
     /// Adds to the bytes that such state holds; counted against the heap
@@ -237,6 +286,9 @@ pub struct HostCall {
     /// When the answer comes too late: the end of the atom's time or of the
     /// run's, whichever is first (D22).
     pub deadline: Option<Instant>,
+    /// Which call of the run this is; a run that answers it has it as its
+    /// [`parent`](crate::RunOptions::parent).
+    pub id: CallId,
 }
 
 /// Charges a run for the time of a call, whichever way the call ends: an atom
@@ -245,7 +297,8 @@ pub struct HostCall {
 pub struct TimeCharge {
     locals: Arc<Locals>,
     per_second: Fuel,
-    started: Instant,
+    /// Nothing where there is no clock.
+    started: Option<Instant>,
     settled: bool,
 }
 
@@ -255,7 +308,7 @@ impl TimeCharge {
         TimeCharge {
             locals: call.locals.clone(),
             per_second,
-            started: Instant::now(),
+            started: crate::run::wall_clock(),
             settled: false,
         }
     }
@@ -279,7 +332,7 @@ impl TimeCharge {
 impl Drop for TimeCharge {
     fn drop(&mut self) {
         if !self.settled {
-            self.take(self.started.elapsed());
+            self.take(self.started.map_or(Duration::ZERO, |at| at.elapsed()));
         }
     }
 }

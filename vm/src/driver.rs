@@ -1,25 +1,22 @@
-//! The tokio side of a run: waiting, timers, abort. The only file that names
-//! tokio; everything else of this crate is pure.
+//! The tokio side of a run: waiting, timers, abort. Only this module names tokio;
+//! it is one user of [`crate::run`], which needs no runtime.
 
 mod admission;
 
 pub(crate) use admission::{Admission, NO_TIMERS, Refusal};
 
 use crate::atom::{AtomError, Cancelled, HostReply};
-use crate::machine::{Machine, Request, Step};
+use crate::machine::Request;
 use crate::native::{Host, StopReason};
-use crate::vm::{Environment, Vm};
+use crate::run::{Answered, Session, Stopwatch, Turn, earlier, late, limit_of, wall_clock};
+use crate::vm::{AnswerFuture, Vm};
 use a99_core::error::ErrorCode;
-use a99_core::sig::AtomTimeout;
 use std::future::Future;
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
-use std::time::{Duration, Instant};
-
-/// Deadlines further away than this are none: they would overflow timers.
-const FOREVER: Duration = Duration::from_secs(365 * 24 * 3600);
+use std::time::Instant;
 
 /// Stops runs from outside; clones are one signal.
 #[derive(Clone, Debug, Default)]
@@ -69,94 +66,38 @@ impl AbortSignal {
     }
 }
 
-/// What the machine may ask during a run.
-pub(crate) struct RunHost<'a> {
-    environment: &'a dyn Environment,
-    signal: Option<AbortSignal>,
-    deadline: Option<Instant>,
-}
-
-impl<'a> RunHost<'a> {
-    pub(crate) fn new(
-        environment: &'a dyn Environment,
-        signal: Option<AbortSignal>,
-        timeout: Option<Duration>,
-    ) -> RunHost<'a> {
-        let deadline = timeout
-            .filter(|t| *t < FOREVER)
-            .and_then(|t| Instant::now().checked_add(t));
-        RunHost {
-            environment,
-            signal,
-            deadline,
-        }
-    }
-}
-
-impl Host for RunHost<'_> {
-    fn stop(&self) -> Option<StopReason> {
-        if self.signal.as_ref().is_some_and(AbortSignal::is_aborted) {
-            return Some(StopReason::Aborted);
-        }
-        let late = self
-            .deadline
-            .is_some_and(|deadline| Instant::now() >= deadline);
-        late.then_some(StopReason::Deadline)
-    }
-
-    fn now_ms(&self) -> f64 {
-        self.environment.now_ms()
-    }
-
-    fn random(&self, out: &mut [u8]) {
-        self.environment.random(out);
-    }
-}
-
-/// How a wait on the host ended.
-enum Waited {
-    Answer(Result<HostReply, AtomError>),
-    Stopped(StopReason),
-}
-
-/// Runs a started machine to its end.
-pub(crate) async fn drive(vm: &Vm, machine: &mut Machine, host: &RunHost<'_>) {
-    let mut next = machine.resume(host);
+/// Runs a started session to its end.
+pub(crate) async fn drive(vm: &Vm, session: &mut Session, clock: &Stopwatch) {
+    let mut turn = session.next(vm, clock);
     loop {
-        next = match next {
-            Step::Done => return,
-            Step::Yield => {
+        turn = match turn {
+            Turn::Done => return,
+            Turn::Pause => {
                 yield_now().await;
-                machine.resume(host)
+                session.next(vm, clock)
             }
-            Step::Call(request) => {
-                let limit = vm.atom_timeout(machine, &request);
-                let answer = call(machine, *request, host, limit).await;
-                after_wait(machine, host, answer)
-            }
-            Step::Load(request) => {
-                let loaded = vm.load(&request, host);
-                machine.load(loaded, *request, host);
-                machine.resume(host)
-            }
+            Turn::Call(request) => match call(vm, session, request, clock).await {
+                Waited::Answer(answer) => session.deliver(vm, clock, answer),
+                Waited::Stopped(reason) => return session.machine.stop(reason),
+            },
         };
     }
 }
 
 /// The same without a runtime: atoms must answer at once.
-pub(crate) fn drive_sync(vm: &Vm, machine: &mut Machine, host: &RunHost<'_>) {
-    let mut next = machine.resume(host);
+pub(crate) fn drive_sync(vm: &Vm, session: &mut Session, clock: &Stopwatch) {
+    let mut turn = session.next(vm, clock);
     loop {
-        next = match next {
-            Step::Done => return,
-            Step::Yield => machine.resume(host),
-            Step::Call(request) => {
+        turn = match turn {
+            Turn::Done => return,
+            Turn::Pause => session.next(vm, clock),
+            Turn::Call(request) => {
                 let Request {
                     atom,
                     mut call,
                     cancelled,
                 } = *request;
-                call.deadline = host.deadline;
+                call.deadline = session.deadline.and_then(|at| clock.at(at));
                 let op = call.op.clone();
                 let mut future = Vm::start_atom(&atom, call);
                 let mut context = Context::from_waker(Waker::noop());
@@ -164,44 +105,26 @@ pub(crate) fn drive_sync(vm: &Vm, machine: &mut Machine, host: &RunHost<'_>) {
                     Poll::Ready(answer) => answer,
                     Poll::Pending => {
                         cancelled.set();
-                        Err(AtomError::coded(
-                            ErrorCode::AsyncInSync,
-                            format!(
-                                "Atom '{op}' waits: run this program with the asynchronous run"
-                            ),
+                        Err(cannot_wait(
+                            &op,
+                            "run this program with the asynchronous run",
                         ))
                     }
                 };
-                after_wait(machine, host, Waited::Answer(answer))
-            }
-            Step::Load(request) => {
-                let loaded = vm.load(&request, host);
-                machine.load(loaded, *request, host);
-                machine.resume(host)
+                session.deliver(vm, clock, answer)
             }
         };
     }
 }
 
-fn after_wait(machine: &mut Machine, host: &RunHost<'_>, waited: Waited) -> Step {
-    match waited {
-        Waited::Stopped(reason) => {
-            machine.stop(reason);
-            Step::Done
-        }
-        Waited::Answer(answer) => match machine.deliver(answer, host) {
-            Some(step) => step,
-            None => machine.resume(host),
-        },
-    }
+fn cannot_wait(op: &str, why: &str) -> AtomError {
+    AtomError::coded(ErrorCode::AsyncInSync, format!("Atom '{op}' waits: {why}"))
 }
-
-type Answer = Pin<Box<dyn Future<Output = Result<HostReply, AtomError>> + Send>>;
 
 /// Polls an atom; a panic of host code is an error of that atom (E20: with no
 /// host text in it).
-fn poll_caught(
-    future: &mut Answer,
+pub(crate) fn poll_caught(
+    future: &mut AnswerFuture,
     context: &mut Context<'_>,
 ) -> Poll<Result<HostReply, AtomError>> {
     let polled = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
@@ -210,24 +133,27 @@ fn poll_caught(
     polled.unwrap_or_else(|_| Poll::Ready(Err(AtomError::new("The atom failed"))))
 }
 
+/// How a wait on the host ended.
+enum Waited {
+    Answer(Answered),
+    Stopped(StopReason),
+}
+
 /// Waits for an atom until it answers, its time is up, or the run must stop.
 /// Whatever ends the wait, the atom's future is dropped with it (D22).
 async fn call(
-    machine: &mut Machine,
-    request: Request,
-    host: &RunHost<'_>,
-    limit: AtomTimeout,
+    vm: &Vm,
+    session: &mut Session,
+    mut request: Box<Request>,
+    clock: &Stopwatch,
 ) -> Waited {
-    let Request {
-        atom,
-        mut call,
-        cancelled,
-    } = request;
-    let op = call.op.clone();
-    let started = Instant::now();
-    let wake_at = earlier(after(started, limit), host.deadline);
-    call.deadline = wake_at;
-    let mut future = Vm::start_atom(&atom, call);
+    let limit = limit_of(&session.machine, &request);
+    let own = limit.and_then(|limit| wall_clock()?.checked_add(limit));
+    let wake_at = earlier(own, session.deadline.and_then(|at| clock.at(at)));
+    request.call.deadline = wake_at;
+    let op = request.call.op.clone();
+    let cancelled = request.cancelled;
+    let mut future = Vm::start_atom(&request.atom, request.call);
     let mut first = true;
     // Most atoms answer at once: timers are made only for those that wait.
     let ready = std::future::poll_fn(|context| {
@@ -243,21 +169,20 @@ async fn call(
     if let Some(answer) = ready {
         return Waited::Answer(answer);
     }
-    machine.shrink();
+    session.machine.shrink();
     let guard = CancelOnDrop {
         cancelled: Some(cancelled),
-        signal: host.signal.clone().map(|s| (s.ticket(), s)),
+        signal: session.signal.clone().map(|s| (s.ticket(), s)),
     };
     let sleep = match timer(wake_at) {
         Ok(sleep) => sleep,
         Err(NoTimers) => {
-            let message = format!(
-                "Atom '{op}' waits: run this program inside a tokio runtime whose time is enabled"
-            );
-            return Waited::Answer(Err(AtomError::coded(ErrorCode::AsyncInSync, message)));
+            let why = "run this program inside a tokio runtime whose time is enabled";
+            return Waited::Answer(Err(cannot_wait(&op, why)));
         }
     };
     let mut sleep = pin!(sleep);
+    let host = session.host(vm, clock);
     let waited = std::future::poll_fn(|context| {
         if let Some((ticket, signal)) = &guard.signal {
             signal.listen(*ticket, context.waker());
@@ -271,13 +196,10 @@ async fn call(
         if let Some(sleep) = sleep.as_mut().get_mut()
             && sleep.as_mut().poll(context).is_ready()
         {
-            if let Some(reason) = host.stop() {
-                return Poll::Ready(Waited::Stopped(reason));
-            }
-            return Poll::Ready(Waited::Answer(Err(AtomError::coded(
-                ErrorCode::AtomTimeout,
-                format!("Atom '{op}' timed out"),
-            ))));
+            return Poll::Ready(match host.stop() {
+                Some(reason) => Waited::Stopped(reason),
+                None => Waited::Answer(Err(late(&op))),
+            });
         }
         Poll::Pending
     })
@@ -300,23 +222,6 @@ fn timer(at: Option<Instant>) -> Result<Option<Pin<Box<tokio::time::Sleep>>>, No
     std::panic::catch_unwind(|| Box::pin(tokio::time::sleep_until(at.into())))
         .map(Some)
         .map_err(|_| NoTimers)
-}
-
-/// The end of an atom's own time.
-fn after(started: Instant, limit: AtomTimeout) -> Option<Instant> {
-    match limit {
-        AtomTimeout::None => None,
-        AtomTimeout::Ms(ms) => Some(Duration::from_millis(ms))
-            .filter(|d| *d < FOREVER)
-            .map(|d| started + d),
-    }
-}
-
-fn earlier(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
-    match (a, b) {
-        (Some(a), Some(b)) => Some(a.min(b)),
-        (a, b) => a.or(b),
-    }
 }
 
 /// Tells an atom that its answer is no longer wanted, also when the run's own

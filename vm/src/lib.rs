@@ -4,7 +4,8 @@
 //! [`AtomSet`](atom::AtomSet) into an [`Executable`], which a
 //! [`Vm`] runs any number of times. The machine itself is pure: it owns its
 //! heap, counts its fuel, and stops to be resumed whenever it needs the world.
-//! Waiting, timers and signals are the business of one file, `driver`.
+//! [`run`] is a run that its host answers by hand; waiting, timers and signals are the
+//! business of one user of it, `driver`.
 //!
 //! It contains no atom, reads no clock and opens no socket. A host that does not
 //! take all this ready-made from the crate `agent99` puts it together so:
@@ -69,6 +70,7 @@ pub mod member;
 mod mismatch;
 pub mod native;
 pub mod options;
+pub mod run;
 mod schema;
 pub mod strict_schema;
 pub mod trace;
@@ -80,5 +82,6 @@ pub use driver::AbortSignal;
 pub use host_state::HostState;
 pub use link::{Executable, LinkError};
 pub use options::{CostOverride, Equality, Limits, OptionError, Outcome, Quota, RunOptions};
+pub use run::{Call, Next, Run, RunClock, RunFault, RunMemory, SnapshotError};
 pub use trace::{TraceEvent, TraceSink};
 pub use vm::{Environment, Pool, ProgramLoader, Vm};

@@ -181,6 +181,8 @@ pub struct Meter {
     /// How low `slice` may fall within one instruction until the host is
     /// asked again.
     pub(crate) look: i64,
+    /// How long a slice is.
+    size: i64,
 }
 
 /// A reading of a [`Meter`].
@@ -198,12 +200,19 @@ impl Meter {
             model,
             slice: WORK_SLICE,
             look: 0,
+            size: WORK_SLICE,
         }
     }
 
-    /// Begins a slice of work: others had their turn.
-    pub(crate) fn new_slice(&mut self) {
-        self.slice = WORK_SLICE;
+    /// Sets how long slices are.
+    pub(crate) fn set_slice(&mut self, size: i64) {
+        self.size = size.clamp(1, WORK_SLICE);
+        self.slice = self.slice.min(self.size);
+    }
+
+    /// Begins a slice of at least so much work: others had their turn.
+    pub(crate) fn new_slice(&mut self, least: i64) {
+        self.slice = self.size.max(least);
         self.look = 0;
     }
 

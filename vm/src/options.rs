@@ -6,6 +6,7 @@ use crate::driver::AbortSignal;
 use crate::heap::DEFAULT_HEAP_LIMIT;
 use crate::host_state::HostState;
 use crate::trace::{TraceEvent, TraceSink};
+use a99_core::call_id::CallId;
 use a99_core::costs::CostModel;
 use a99_core::error::RunError;
 use a99_core::fuel::{Fuel, FuelError, cost_from_f64};
@@ -94,6 +95,13 @@ impl Quota {
         self.0.used.load(Ordering::Relaxed).min(self.0.limit)
     }
 
+    /// Counts at least so many calls.
+    pub(crate) fn raise(&self, used: u64) {
+        self.0
+            .used
+            .fetch_max(used.min(self.0.limit), Ordering::Relaxed);
+    }
+
     /// Counts a call; `false` if none is left.
     pub(crate) fn take(&self) -> bool {
         self.0
@@ -165,6 +173,9 @@ pub struct RunOptions {
     pub equality: Equality,
     /// How deep this run itself is nested in sub-agents.
     pub depth: u32,
+    /// The call of another run that this run answers: the identities of its own calls
+    /// begin with it.
+    pub parent: Option<Arc<CallId>>,
 }
 
 impl Default for RunOptions {
@@ -185,6 +196,7 @@ impl Default for RunOptions {
             trace_to: None,
             equality: Equality::Loose,
             depth: 0,
+            parent: None,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The trace: one event for each step that ran, in order of completion
 //! (language section 4.10).
 
+use crate::run::snapshot::wire::{Reader, Taken, Writer};
 use a99_core::fuel::Fuel;
 use a99_core::text::Text;
 use a99_core::value::{Map, Value};
@@ -192,6 +193,81 @@ impl TraceLog {
             }
         }
         self.bytes
+    }
+
+    /// Writes the events.
+    pub(crate) fn save(&self, w: &mut Writer) {
+        w.u64(self.dropped);
+        w.len(self.events.len());
+        for (event, _) in &self.events {
+            w.u64(event.sequence);
+            w.u32(event.depth);
+            let pointer = event.pointer.as_deref().map(str::as_bytes);
+            if w.is_some(pointer.as_ref()) {
+                w.bytes(pointer.unwrap_or_default());
+            }
+            if w.is_some(event.index.as_ref()) {
+                w.u32(event.index.unwrap_or_default());
+            }
+            w.bytes(event.op.as_bytes());
+            w.value(&event.input);
+            w.map(&event.state_diff);
+            w.value(&event.result);
+            if w.is_some(event.error.as_ref())
+                && let Some(error) = &event.error
+            {
+                w.bytes(error.as_bytes());
+            }
+            w.i64(event.fuel_before.micro());
+            w.i64(event.fuel_after.micro());
+            w.bytes(event.timestamp.as_bytes());
+        }
+    }
+
+    /// Reads them; returns how many bytes the log holds now.
+    pub(crate) fn load(&mut self, r: &mut Reader<'_>) -> Taken<usize> {
+        let dropped = r.u64()?;
+        for _ in 0..r.len(30, EVENT_BYTES)? {
+            let (sequence, depth) = (r.u64()?, r.u32()?);
+            let pointer = match r.bool()? {
+                true => Some(r.text()?.to_string()),
+                false => None,
+            };
+            let index = match r.bool()? {
+                true => Some(r.u32()?),
+                false => None,
+            };
+            let op = r.text()?;
+            let input = r.value()?;
+            let Value::Object(state_diff) = r.value()? else {
+                return r.wrong("the changes of a step are no object");
+            };
+            let result = r.value()?;
+            let error = match r.bool()? {
+                true => Some(r.text()?),
+                false => None,
+            };
+            let (before, after) = (r.i64()?, r.i64()?);
+            let timestamp = r.text()?.to_string();
+            let event = TraceEvent {
+                sequence,
+                depth,
+                pointer,
+                index,
+                op,
+                input,
+                state_diff,
+                result,
+                error,
+                fuel_before: Fuel::from_micro(before),
+                fuel_after: Fuel::from_micro(after),
+                timestamp,
+            };
+            let size = event.held_bytes();
+            self.push(event, size);
+        }
+        self.dropped = self.dropped.saturating_add(dropped);
+        Ok(self.bytes)
     }
 
     pub(crate) fn dropped(&self) -> u64 {

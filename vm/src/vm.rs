@@ -1,15 +1,15 @@
 //! Running programs: the [`Vm`] with a host's atoms, and the [`Pool`] that
 //! bounds many runs.
 
-use crate::atom::{AtomBody, AtomDef, AtomError, AtomSet, HostCall, HostReply};
-use crate::driver::{self, Admission, NO_TIMERS, Refusal, RunHost};
+use crate::atom::{AtomBody, AtomDef, AtomError, AtomSet, HostCall, HostReply, RestoreState};
+use crate::driver::{self, Admission, NO_TIMERS, Refusal};
 use crate::link::{Executable, LinkError};
-use crate::machine::{LoadRequest, Machine, Request};
-use crate::native::Host as _;
-use crate::options::{Outcome, RunOptions, TIMEOUT_MS_PER_FUEL};
+use crate::machine::{LoadRequest, Machine};
+use crate::native::Host;
+use crate::options::{Outcome, RunOptions};
+use crate::run::{self, Run, RunHost, Session, SnapshotError, Stopwatch};
 use a99_core::diag::{excerpt, suggest};
 use a99_core::error::{ErrorCode, RunError};
-use a99_core::sig::AtomTimeout;
 use a99_core::text::Text;
 use a99_core::value::Value;
 use a99_core::verify::Artifact;
@@ -17,7 +17,6 @@ use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 /// The clock and the randomness that runs see.
 pub trait Environment: Send + Sync {
@@ -60,6 +59,7 @@ pub struct Vm {
     atoms: Arc<AtomSet>,
     environment: Arc<dyn Environment>,
     loader: Option<Arc<dyn ProgramLoader>>,
+    state: Option<RestoreState>,
     #[allow(clippy::vec_box, reason = "a machine is large and moves in and out")]
     spare: Mutex<Vec<Box<Machine>>>,
 }
@@ -77,6 +77,7 @@ impl Vm {
             atoms: Arc::new(atoms),
             environment,
             loader: None,
+            state: None,
             spare: Mutex::default(),
         }
     }
@@ -86,6 +87,18 @@ impl Vm {
     pub fn with_loader(mut self, loader: Arc<dyn ProgramLoader>) -> Vm {
         self.loader = Some(loader);
         self
+    }
+
+    /// Lets snapshots be restored of runs whose atoms keep state of their own.
+    #[must_use]
+    pub fn with_state(mut self, restore: RestoreState) -> Vm {
+        self.state = Some(restore);
+        self
+    }
+
+    /// How such state is made again.
+    pub(crate) fn state(&self) -> Option<RestoreState> {
+        self.state
     }
 
     /// The atoms of this machine.
@@ -105,24 +118,19 @@ impl Vm {
     /// name an op which this machine does not have are refused with
     /// [`ErrorCode::UnknownOp`].
     pub async fn run(&self, exe: &Arc<Executable>, args: Value, options: RunOptions) -> Outcome {
-        let host = self.host(&options);
-        self.run_for(&host, exe, args, options).await
+        self.run_for(&Stopwatch::start(), exe, args, options).await
     }
 
     async fn run_for(
         &self,
-        host: &RunHost<'_>,
+        clock: &Stopwatch,
         exe: &Arc<Executable>,
         args: Value,
         options: RunOptions,
     ) -> Outcome {
-        if let Some(unknown) = self.unknown_op(&options) {
-            return self.misnamed(unknown, args, options);
-        }
-        let mut machine = self.machine();
-        machine.start(exe, args, options, host);
-        driver::drive(self, &mut machine, host).await;
-        self.finish(machine)
+        let mut session = Session::start(self, exe, args, options, clock);
+        driver::drive(self, &mut session, clock).await;
+        session.finish(self)
     }
 
     /// The outcome of a run that a pool does not let in.
@@ -160,7 +168,7 @@ impl Vm {
     /// The first op, by name, that options of a run name and this machine does not
     /// have; with the nearest one that it has. A quota that counts nothing would
     /// guard nothing.
-    fn unknown_op(&self, options: &RunOptions) -> Option<(String, Option<String>)> {
+    pub(crate) fn unknown_op(&self, options: &RunOptions) -> Option<(String, Option<String>)> {
         let named = options.costs.keys().chain(options.quotas.keys());
         let unknown = named
             .chain(options.timeouts.keys())
@@ -172,48 +180,55 @@ impl Vm {
         Some((unknown.clone(), nearest))
     }
 
-    /// The outcome of a run whose options name an op that is not there.
-    fn misnamed(
-        &self,
-        (op, nearest): (String, Option<String>),
-        args: Value,
-        options: RunOptions,
-    ) -> Outcome {
+    /// What is said of an op that options name and that is not there, and what helps.
+    pub(crate) fn misnamed((op, nearest): (String, Option<String>)) -> (String, String) {
         let shown = excerpt(&op);
         let why = format!("The options name the op '{shown}', which this engine does not have");
         let help = match nearest {
             Some(nearest) => format!("did you mean `{nearest}`?"),
             None => ErrorCode::UnknownOp.help().to_owned(),
         };
-        self.not_begun(args, options, |machine| {
-            machine.end_refused(ErrorCode::UnknownOp, why, Some(help));
-        })
+        (why, help)
     }
 
     /// Runs a program on this thread. An atom that would have to wait fails.
     pub fn run_sync(&self, exe: &Arc<Executable>, args: Value, options: RunOptions) -> Outcome {
-        if let Some(unknown) = self.unknown_op(&options) {
-            return self.misnamed(unknown, args, options);
-        }
-        let host = self.host(&options);
-        let mut machine = self.machine();
-        machine.start(exe, args, options, &host);
-        driver::drive_sync(self, &mut machine, &host);
-        self.finish(machine)
+        let clock = Stopwatch::start();
+        let mut session = Session::start(self, exe, args, options, &clock);
+        driver::drive_sync(self, &mut session, &clock);
+        session.finish(self)
     }
 
-    fn host(&self, options: &RunOptions) -> RunHost<'_> {
-        let timeout = match options.timeout_ms {
-            Some(ms) => Some(Duration::from_millis(ms)),
-            None => {
-                Duration::try_from_secs_f64(options.fuel.to_f64() * TIMEOUT_MS_PER_FUEL / 1000.0)
-                    .ok()
-            }
-        };
-        RunHost::new(&*self.environment, options.signal.clone(), timeout)
+    /// Starts a program for a host that answers its calls itself; nothing of it runs
+    /// before [`Run::next`]. Needs no runtime, no thread and no clock.
+    pub fn start(self: &Arc<Self>, exe: &Arc<Executable>, args: Value, options: RunOptions) -> Run {
+        Run::start(self.clone(), exe, args, options)
     }
 
-    fn machine(&self) -> Box<Machine> {
+    /// Goes on with a snapshot of a run of this program ([`Run::snapshot`]), which
+    /// nobody has to trust. What the host says of the run it says again: limits,
+    /// capabilities, context, prices, quotas, signal, timeouts. `options.fuel` is the
+    /// most that the run may have been given in all; cost model, equality and trace are
+    /// as they were.
+    ///
+    /// # Errors
+    /// Whatever is wrong with the bytes, with a stable code: damage, another program,
+    /// other atoms, content that no run has, more than the limits allow.
+    pub fn restore(
+        self: &Arc<Self>,
+        exe: &Arc<Executable>,
+        snapshot: &[u8],
+        options: RunOptions,
+    ) -> Result<Run, SnapshotError> {
+        Run::restore(self.clone(), exe, snapshot, options)
+    }
+
+    pub(crate) fn environment(&self) -> &dyn Environment {
+        &*self.environment
+    }
+
+    /// A machine for a run.
+    pub(crate) fn machine(&self) -> Box<Machine> {
         self.spare
             .lock()
             .unwrap_or_else(|e| e.into_inner())
@@ -221,7 +236,8 @@ impl Vm {
             .unwrap_or_default()
     }
 
-    fn finish(&self, mut machine: Box<Machine>) -> Outcome {
+    /// The outcome of a machine, which is kept for another run.
+    pub(crate) fn finish(&self, mut machine: Box<Machine>) -> Outcome {
         let outcome = machine.finish();
         if machine.memory_bytes() <= MAX_SPARE_BYTES {
             let mut spare = self.spare.lock().unwrap_or_else(|e| e.into_inner());
@@ -234,13 +250,9 @@ impl Vm {
         outcome
     }
 
-    /// The time one execution of an atom may take (D22).
-    pub(crate) fn atom_timeout(&self, machine: &Machine, request: &Request) -> AtomTimeout {
-        machine.timeout_of(&request.atom.sig)
-    }
-
     /// Begins an execution of an asynchronous atom; a panic of host code is
     /// an error of that atom.
+    #[inline]
     pub(crate) fn start_atom(atom: &AtomDef, call: HostCall) -> AnswerFuture {
         let started = catch_unwind(AssertUnwindSafe(|| match &atom.body {
             AtomBody::Async(body) => body(call),
@@ -258,7 +270,7 @@ impl Vm {
     pub(crate) fn load(
         &self,
         request: &LoadRequest,
-        host: &RunHost<'_>,
+        host: &dyn Host,
     ) -> Result<Arc<Executable>, Text> {
         let stop = || host.stop().is_some();
         let loader = self
@@ -312,10 +324,16 @@ impl Pool {
     /// hold while it waits. One whose heap ceiling is above the pool's is refused
     /// with [`ErrorCode::Options`].
     pub async fn run(&self, exe: &Arc<Executable>, args: Value, options: RunOptions) -> Outcome {
-        let host = self.vm.host(&options);
+        let clock = Stopwatch::start();
+        let host = RunHost {
+            environment: self.vm.environment(),
+            signal: options.signal.as_ref(),
+            deadline: run::deadline(&options),
+            clock: &clock,
+        };
         let bytes = options.limits.heap_bytes;
-        match self.admission.admit(bytes, &host).await {
-            Ok(_permit) => self.vm.run_for(&host, exe, args, options).await,
+        match self.admission.admit(bytes, &host, &clock).await {
+            Ok(_permit) => self.vm.run_for(&clock, exe, args, options).await,
             Err(refusal) => self.vm.refused(refusal, args, options),
         }
     }

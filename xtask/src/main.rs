@@ -53,6 +53,9 @@ Usage: cargo xtask TASK
   mutate [--count N] [--seed S] [--jobs N]
                              change artifacts at random and run what is accepted
                              (bench profile; a million mutants by default)
+  snapshots [--mutants N] [--seed S] [--at N]
+                             suspend and restore runs of all vectors at their calls
+                             and pauses, or restore changed snapshots (bench profile)
   rates [--quick] [--json] [--record] [FILTER]
                              CPU time for each unit of fuel, over all atoms,
                              builtins and forms (bench profile); fails above the
@@ -119,6 +122,7 @@ fn run(task: &str, rest: &[String]) -> Result<(), Failed> {
         ("vectors", args) => vectors::replay(args),
         ("bench", args) => bench::bench(args),
         ("mutate", args) => run_program("a99-testkit", "mutate", args),
+        ("snapshots", args) => run_program("a99-testkit", "snapshots", args),
         ("rates", args) => run_program("a99-benches", "rates", args),
         ("stops", args) => run_program("a99-benches", "stops", args),
         ("guest", args) => guest::build(args),

@@ -52,6 +52,7 @@ fn run(mut call: HostCall) -> Answer {
             fuel_left: call.fuel_left,
             depth: call.depth,
             context: call.context.clone(),
+            id: call.id.clone(),
         };
         let reply = agent.run(id, input, about).await.map_err(failed)?;
         let value = unwrap(reply.value)?;

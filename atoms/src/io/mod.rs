@@ -9,7 +9,7 @@ mod fetch;
 mod llm;
 pub(crate) mod procedures;
 pub(crate) mod shell;
-mod store;
+pub(crate) mod store;
 
 use a99_vm::atom::AtomDef;
 

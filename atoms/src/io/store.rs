@@ -9,10 +9,11 @@ use a99_core::costs::MICRO;
 use a99_core::fuel::cost_from_f64;
 use a99_core::sig::BaseCost;
 use a99_core::value::Value;
-use a99_vm::atom::{AtomDef, AtomError, HostCall, HostReply};
+use a99_vm::atom::{AtomDef, AtomError, HostCall, HostReply, RunState};
 use a99_vm::convert::BoundaryLimits;
 use a99_vm::heap::Val;
 use a99_vm::native::{Cx, Fault};
+use std::any::Any;
 use std::sync::Arc;
 
 /// The price of a store call in micro-units.
@@ -136,6 +137,30 @@ pub(crate) enum RunStore {
     Own(Arc<MemoryStore>),
 }
 
+/// The store that a run owns.
+struct OwnStore(Arc<MemoryStore>);
+
+impl RunState for OwnStore {
+    fn save(&self) -> Value {
+        self.0.saved()
+    }
+
+    fn bytes(&self) -> usize {
+        self.0.peak()
+    }
+
+    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
+        self
+    }
+}
+
+/// The store of a run that was suspended; nothing if the value is not of a store.
+#[must_use]
+pub fn restore_store(saved: &Value) -> Option<Arc<dyn RunState>> {
+    let store = MemoryStore::restored(saved)?;
+    Some(Arc::new(OwnStore(Arc::new(store))))
+}
+
 impl RunStore {
     pub(crate) fn of(call: &HostCall) -> Result<RunStore, AtomError> {
         if let Some(store) = granted(call, |c| &c.store) {
@@ -143,11 +168,11 @@ impl RunStore {
         }
         let own = call.locals.store_or_init(|| {
             call.locals.warn(DEFAULT_STORE_WARNING);
-            Arc::new(MemoryStore::new())
+            Arc::new(OwnStore(Arc::new(MemoryStore::new())))
         });
         // Only this crate puts a store there.
-        own.downcast()
-            .map(RunStore::Own)
+        own.downcast::<OwnStore>()
+            .map(|own| RunStore::Own(own.0.clone()))
             .map_err(|_| AtomError::missing("Capability 'store' missing"))
     }
 

@@ -31,21 +31,21 @@ const ENTRY_BYTES: usize = 160;
 /// offers no queries.
 #[derive(Debug)]
 pub struct MemoryStore {
-    state: Mutex<StoreState>,
-    limit: usize,
+    pub(super) state: Mutex<StoreState>,
+    pub(super) limit: usize,
 }
 
 #[derive(Debug, Default)]
-struct StoreState {
-    values: HashMap<Key, Value>,
+pub(super) struct StoreState {
+    pub(super) values: HashMap<Key, Value>,
     collections: HashMap<Text, Collection>,
-    bytes: usize,
-    peak: usize,
+    pub(super) bytes: usize,
+    pub(super) peak: usize,
 }
 
 /// A key: scalars by value, data by its JSON text, since a store holds copies.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Key {
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Key {
     Undefined,
     Null,
     Bool(bool),
@@ -57,7 +57,7 @@ enum Key {
 }
 
 impl Key {
-    fn of(value: Value) -> Result<Key, CapabilityError> {
+    pub(super) fn of(value: Value) -> Result<Key, CapabilityError> {
         match value {
             Value::Undefined => Ok(Key::Undefined),
             Value::Null => Ok(Key::Null),
@@ -78,7 +78,12 @@ impl Key {
         }
     }
 
-    fn bytes(&self) -> usize {
+    /// The key of data with this JSON text, unless that is too long.
+    pub(super) fn data(json: &[u8]) -> Option<Key> {
+        (json.len() <= MAX_KEY_BYTES).then(|| Key::Data(json.into()))
+    }
+
+    pub(super) fn bytes(&self) -> usize {
         ENTRY_BYTES
             + match self {
                 Key::Text(text) => text.len_bytes(),
@@ -170,7 +175,12 @@ impl MemoryStore {
 
 impl StoreState {
     /// Counts `new` bytes in place of `old`, or refuses.
-    fn reserve(&mut self, new: usize, old: usize, limit: usize) -> Result<(), CapabilityError> {
+    pub(super) fn reserve(
+        &mut self,
+        new: usize,
+        old: usize,
+        limit: usize,
+    ) -> Result<(), CapabilityError> {
         let total = (self.bytes - old).saturating_add(new);
         if total > limit {
             return Err(CapabilityError::new(format!(

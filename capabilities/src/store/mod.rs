@@ -1,6 +1,7 @@
 //! Keys, values, queries and vectors.
 
 mod memory;
+mod saved;
 pub(crate) mod suite;
 mod vectors;
 

@@ -2,7 +2,7 @@
 
 use super::{GENERATED, cell};
 use crate::codes::Code;
-use crate::{artifact, diag, error, verify};
+use crate::{artifact, diag, error, suspend, verify};
 use std::fmt::Write as _;
 
 const HEAD: &str = "\
@@ -117,6 +117,12 @@ pub fn code_sections() -> Vec<Section<'static>> {
              fuel, time of the run, memory or a quota is used up or the run was aborted \
              (decision D11).",
             error::TABLE,
+        ),
+        (
+            "Calls and snapshots",
+            "What a host that drives a run itself cannot do, and why a snapshot is refused \
+             ([runs](run.md), [snapshots](snapshot.md)).",
+            suspend::codes::TABLE,
         ),
     ];
     sections.extend(tables.map(|(title, about, table)| Section {

@@ -223,7 +223,7 @@ fn change_op(bytes: &mut [u8], functions: usize, numbers: &mut Numbers) {
 }
 
 /// One change inside a range.
-fn change(bytes: &mut Vec<u8>, range: std::ops::Range<usize>, numbers: &mut Numbers) {
+pub(super) fn change(bytes: &mut Vec<u8>, range: std::ops::Range<usize>, numbers: &mut Numbers) {
     let at = range.start + numbers.below(range.len());
     let other = range.start + numbers.below(range.len());
     match numbers.below(64) {

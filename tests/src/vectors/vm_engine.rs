@@ -86,7 +86,7 @@ impl Scripted {
     }
 }
 
-async fn wait(ms: f64) {
+pub(super) async fn wait(ms: f64) {
     if ms > 0.0 {
         tokio::time::sleep(Duration::from_secs_f64(ms / 1000.0)).await;
     }
@@ -265,7 +265,7 @@ impl Shell for Scripted {
     }
 }
 
-fn capabilities(script: &SharedScript) -> Capabilities {
+pub(super) fn capabilities(script: &SharedScript) -> Capabilities {
     let has = |name: &str| {
         let script = script.lock().unwrap_or_else(|e| e.into_inner());
         script.provides(name) || script.provides_any(name)
@@ -303,7 +303,7 @@ fn capabilities(script: &SharedScript) -> Capabilities {
 }
 
 /// A host atom of a vector: gets the step as written.
-fn host_atom(atom: &super::HostAtom, script: &SharedScript) -> AtomDef {
+pub(super) fn host_atom(atom: &super::HostAtom, script: &SharedScript) -> AtomDef {
     let micro = a99_core::fuel::cost_from_f64(atom.cost).unwrap_or(0);
     let (op, script) = (atom.op.clone(), script.clone());
     let body =
@@ -338,7 +338,7 @@ fn timeout(ms: f64) -> AtomTimeout {
     }
 }
 
-fn options(spec: &RunSpec, atoms: &AtomSet) -> RunOptions {
+pub(super) fn options(spec: &RunSpec, atoms: &AtomSet) -> RunOptions {
     let mut options = RunOptions::new()
         .trace(spec.trace)
         .context(spec.context.clone());
@@ -392,7 +392,7 @@ fn event(event: agent99::TraceEvent) -> EngineEvent {
 /// The fuel-derived text, whatever the source of the deadline.
 const FUEL_TIMEOUT: &str = "Execution timeout: fuel budget exceeded";
 
-fn ran(outcome: Outcome) -> EngineOutcome {
+pub(super) fn ran(outcome: Outcome) -> EngineOutcome {
     let mut result = outcome.result;
     let error = outcome.error.map(|mut e| {
         if e.code == ErrorCode::RunTimeout {
@@ -473,7 +473,7 @@ fn run(builder: EngineBuilder, route: Route, spec: RunSpec) -> EngineOutcome {
     })
 }
 
-fn strict_condition(text: &str) -> Result<Value, String> {
+pub(super) fn strict_condition(text: &str) -> Result<Value, String> {
     let parsed = a99_compiler::compat::parse_condition_v2(text)?;
     Ok(Value::from(a99_compiler::expr::to_expr_json(&parsed)))
 }

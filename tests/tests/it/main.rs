@@ -28,4 +28,5 @@ mod security_prices;
 mod security_programs;
 mod security_stops;
 mod shell;
+mod snapshots;
 mod vectors;

@@ -252,6 +252,7 @@ impl Granted {
                     fuel_left: Fuel::from_decimal(1.0).expect("an amount"),
                     depth: 0,
                     context: Arc::new(Value::Undefined),
+                    id: agent99::CallId::default(),
                 };
                 let reply = wait.block_on(set.agent.as_ref()?.run(next(), next(), call));
                 reply.map(|reply| reply.value)

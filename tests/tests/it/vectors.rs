@@ -10,7 +10,7 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("vectors")
 }
 
-fn files() -> Vec<PathBuf> {
+pub(crate) fn files() -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder()).expect("the folder of vectors");
     let paths = entries.map(|entry| entry.expect("an entry").path());
     let mut files: Vec<_> = paths
@@ -20,7 +20,7 @@ fn files() -> Vec<PathBuf> {
     files
 }
 
-fn list() -> PathBuf {
+pub(crate) fn list() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("deviations.jsonl")
 }
 

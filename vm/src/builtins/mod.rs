@@ -156,6 +156,11 @@ pub fn is_callable(builtin: u16) -> bool {
     }
 }
 
+/// Whether a program could have made a value of this builtin.
+pub(crate) fn is_known(builtin: u16) -> bool {
+    namespace_name(builtin).is_some() || usize::from(builtin) < FUNCTIONS.len()
+}
+
 /// Calls function `f` of [`FUNCTIONS`].
 ///
 /// # Errors

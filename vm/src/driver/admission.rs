@@ -1,7 +1,8 @@
 //! How many runs a pool lets in, and waiting for a place in it.
 
-use super::{CancelOnDrop, RunHost, timer};
+use super::{CancelOnDrop, timer};
 use crate::native::{Host, StopReason};
+use crate::run::{RunHost, Stopwatch};
 use std::future::Future;
 use std::pin::pin;
 use std::task::Poll;
@@ -57,21 +58,22 @@ impl Admission {
     pub(crate) async fn admit(
         &self,
         bytes: usize,
-        host: &RunHost<'_>,
+        host: &RunHost<'_, Stopwatch>,
+        clock: &Stopwatch,
     ) -> Result<SemaphorePermit<'_>, Refusal> {
         let pieces = self.pieces(bytes)?;
         if let Ok(permit) = self.permits.try_acquire_many(pieces) {
             return Ok(permit);
         }
         let mut place = pin!(self.permits.acquire_many(pieces));
-        let Ok(sleep) = timer(host.deadline) else {
+        let Ok(sleep) = timer(host.deadline.and_then(|at| clock.at(at))) else {
             return Err(Refusal::NoTimers);
         };
         let mut sleep = pin!(sleep);
         // It listens to the signal until it is dropped.
         let guard = CancelOnDrop {
             cancelled: None,
-            signal: host.signal.clone().map(|s| (s.ticket(), s)),
+            signal: host.signal.cloned().map(|s| (s.ticket(), s)),
         };
         std::future::poll_fn(|context| {
             if let Some((ticket, signal)) = &guard.signal {

@@ -18,6 +18,7 @@ pub(crate) mod paced;
 mod pieces;
 mod places;
 mod rooms;
+pub(crate) mod saved;
 mod shape;
 #[cfg(test)]
 mod tests;

@@ -6,6 +6,8 @@
 //! and shared by all runs; those that data brings along belong to the run and
 //! are collected when the heap is compacted.
 
+mod saved;
+
 use super::ids::Ids;
 use super::pieces::sort_by_key;
 use crate::native::{Pace, StopReason, Watch};

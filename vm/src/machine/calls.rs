@@ -13,6 +13,7 @@ use crate::link::Executable;
 use crate::native::{Cx, Fault, Host};
 use crate::options::RunOptions;
 use a99_core::builtins::Reads;
+use a99_core::call_id::CallId;
 use a99_core::costs::{CROSSING_RESULT, Formula};
 use a99_core::fuel::Fuel;
 use a99_core::program::{ConstIdx, Count, FunctionIdx, Reg, SiteIdx};
@@ -250,11 +251,7 @@ impl Machine {
             Ok((args, lent))
         })?;
         let cancelled = Cancelled::by(self.options.signal.clone());
-        let fuel = if frame.precise {
-            self.meter.fuel
-        } else {
-            self.meter.fuel + self.prepaid()
-        };
+        let fuel = self.exact_fuel();
         self.waiting = Some(Waiting::Call {
             dst,
             input: Reg(base.0.saturating_add(1)),
@@ -274,6 +271,7 @@ impl Machine {
                 cancelled: cancelled.clone(),
                 now_ms: host.now_ms(),
                 deadline: None,
+                id: CallId::default(),
             },
             atom,
             cancelled,
@@ -287,13 +285,6 @@ impl Machine {
             false => self.options.timeouts.get(&*sig.name).copied(),
         };
         given.unwrap_or(sig.timeout)
-    }
-
-    fn prepaid(&self) -> i64 {
-        let frame = self.frame();
-        let loaded = &self.programs[frame.program as usize];
-        let f = &loaded.exe.program().functions[frame.function as usize];
-        self.prepaid_after(loaded, f, frame.pc)
     }
 
     /// Answers an asynchronous call. An answer that is a program to run gives

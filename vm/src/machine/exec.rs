@@ -459,7 +459,7 @@ fn split(stack: &mut [Val], base: usize) -> (&mut [Val; WINDOW], &mut [Val]) {
 }
 
 /// How many times the work of a block its precise mode is.
-const PRECISE_WORK: i64 = 4;
+pub(super) const PRECISE_WORK: i64 = 4;
 
 /// Pays for a block in fast mode, and says why the loop is left instead. In
 /// precise mode each charge is paid before its instruction.
@@ -471,10 +471,10 @@ fn enter_block<const PRECISE: bool>(
 ) -> Option<Exit> {
     let fuel = meter.fuel.saturating_sub(price.fuel);
     if PRECISE {
-        meter.slice -= PRECISE_WORK * price.work;
         if !traced && price.fuel < FORCE_PRECISE && fuel > 0 {
             return Some(Exit::Fast);
         }
+        meter.slice -= PRECISE_WORK * price.work;
         return (meter.slice <= 0).then_some(Exit::Slice);
     }
     meter.slice -= price.work;

@@ -10,7 +10,9 @@ mod exec;
 mod help;
 mod inline;
 mod prices;
+mod saved;
 pub(crate) mod start;
+mod suspend;
 mod tracing;
 
 use crate::atom::{AtomDef, Cancelled, HostCall, Locals};
@@ -323,7 +325,7 @@ impl Machine {
                 Exit::Slice => {
                     // At a block's head nothing is prepaid.
                     self.set_precise(true);
-                    self.meter.new_slice();
+                    self.new_slice();
                     if let Some(reason) = host.stop() {
                         self.stop(reason);
                     } else {

@@ -215,6 +215,7 @@ impl Machine {
     }
 
     /// What was prepaid for the rest of the block after an instruction.
+    #[inline(always)]
     pub(super) fn prepaid_after(&self, loaded: &LoadedProgram, f: &Function, pc: u32) -> i64 {
         let program = loaded.exe.program();
         let block = f

@@ -66,7 +66,7 @@ impl Machine {
     }
 
     /// Forgets the run before.
-    fn clean(&mut self, options: RunOptions) {
+    pub(super) fn clean(&mut self, options: RunOptions) {
         let budget = options.fuel.micro();
         self.meter = Meter::new(budget, options.cost_model);
         self.budget = budget;

@@ -6,10 +6,12 @@
 
 use super::Machine;
 use crate::convert::{BoundaryLimits, Copies};
+use crate::heap::saved::{ValCheck, put_vals};
 use crate::heap::{Val, Visit};
 use crate::link::Executable;
 use crate::native::{Host, StopReason};
 use crate::options::RunOptions;
+use crate::run::snapshot::wire::{Reader, Taken, Writer};
 use crate::trace::{TraceEvent, TraceLog, TraceSink};
 use a99_core::fuel::Fuel;
 use a99_core::program::{ConstIdx, Function, Location, Op, Program, Step};
@@ -83,6 +85,75 @@ impl Tracer {
             self.stream = None;
             self.broken = true;
         }
+    }
+
+    /// Writes the trace so far.
+    pub(super) fn save(&self, w: &mut Writer) {
+        w.u64(self.sequence);
+        if w.is_some(self.log.as_ref())
+            && let Some(log) = &self.log
+        {
+            log.save(w);
+        }
+        w.len(self.open.len());
+        for open in &self.open {
+            w.u32(open.step);
+            w.i64(open.fuel);
+            put_vals(w, &open.vars);
+        }
+        w.len(self.frames.len());
+        self.frames.iter().for_each(|floor| w.len(*floor));
+        w.bool(self.silent);
+    }
+
+    /// Reads it, of frames that run these functions; bytes that it counts.
+    pub(super) fn load(
+        &mut self,
+        r: &mut Reader<'_>,
+        functions: &[&Function],
+        check: &ValCheck<'_>,
+    ) -> Taken<usize> {
+        self.sequence = r.u64()?;
+        self.counted = match (r.bool()?, &mut self.log) {
+            (true, Some(log)) => log.load(r)?,
+            (false, None) => 0,
+            _ => return r.wrong("a trace is kept that is not, or is not kept"),
+        };
+        let mut vars = 0;
+        for _ in 0..r.len(16, size_of::<OpenStep>())? {
+            let open = OpenStep {
+                step: r.u32()?,
+                fuel: r.i64()?,
+                vars: check.vals(r)?,
+            };
+            vars += open.vars.len();
+            self.open.push(open);
+        }
+        for _ in 0..r.len(4, size_of::<usize>())? {
+            self.frames.push(r.u32()? as usize);
+        }
+        self.silent = r.bool()?;
+        let mut floor = 0;
+        if self.frames.len() != functions.len() || self.frames.first() != Some(&0) {
+            return r.wrong("the trace has other frames than the run");
+        }
+        for (at, f) in functions.iter().enumerate() {
+            let end = self.frames.get(at + 1).copied();
+            let end = end.unwrap_or(self.open.len());
+            let Some(steps) = self.open.get(floor..end) else {
+                return r.wrong("a frame of the trace begins nowhere");
+            };
+            let fits = |open: &OpenStep| {
+                let step = f.steps.get(open.step as usize);
+                let vars = |step: &Step| f.scopes[step.scope as usize].vars.len();
+                step.is_some_and(|step| open.vars.is_empty() || open.vars.len() == vars(step))
+            };
+            if !steps.iter().all(fits) {
+                return r.wrong("a step of the trace is none of its function");
+            }
+            floor = end;
+        }
+        Ok(self.counted + vars * size_of::<Val>())
     }
 
     pub(crate) fn enter_frame(&mut self) {
@@ -241,7 +312,7 @@ impl Machine {
                 depth: depth as u32,
                 pointer: None,
                 index: None,
-                op: Text::from(op),
+                op,
                 input: Value::Object(input),
                 state_diff: Map::new(),
                 result: value,

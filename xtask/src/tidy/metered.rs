@@ -80,6 +80,24 @@ const ALLOWED: &[Entry] = &[
         1,
         "the host's arguments of a run that was not let in",
     ),
+    (
+        "vm/src/run/session.rs",
+        ".dispose(",
+        1,
+        "the host's arguments of a run whose options cannot be",
+    ),
+    (
+        "vm/src/machine/saved.rs",
+        ".dispose(",
+        1,
+        "a store of a snapshot, before the run goes on",
+    ),
+    (
+        "vm/src/trace.rs",
+        ".held_bytes(",
+        1,
+        "an event of a snapshot, which is not larger than that",
+    ),
     ("vm/src/describe.rs", ".to_json_string(", 1, "a scalar"),
 ];
 

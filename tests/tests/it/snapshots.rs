@@ -1,0 +1,57 @@
+//! Runs that are suspended and restored end as if nothing had happened.
+
+use super::vectors::{files, list};
+use a99_testkit::fuzz::artifact::Fate;
+use a99_testkit::fuzz::snapshot::{SEEDS, attempt, mutate};
+use a99_testkit::numbers::Numbers;
+use a99_testkit::vectors::{Engine as _, SuspendedEngine, read_deviations, replay};
+
+/// Suspends the runs of some files of vectors; how many snapshots were restored.
+fn suspends(names: &[&str], engine: &SuspendedEngine) -> usize {
+    let listed = read_deviations(&list()).expect("the list");
+    let mut files = files();
+    files.retain(|file| {
+        file.file_stem()
+            .is_some_and(|stem| names.iter().any(|n| stem == *n))
+    });
+    assert_eq!(files.len(), names.len());
+    let report = replay(engine, &files, &listed).expect("a replay");
+    assert!(report.failed.is_empty(), "{}", report.render());
+    assert!(report.passed > 20, "{} of {}", report.passed, engine.name());
+    engine.taken()
+}
+
+/// Those that call most. The long form, of all files and pauses, is
+/// `cargo xtask snapshots`.
+#[test]
+fn vectors_survive_each_of_their_calls() {
+    let files = ["agents", "io", "memo_cache", "own-shell", "own-v3"];
+    assert!(suspends(&files, &SuspendedEngine::at_all(u32::MAX)) > 200);
+}
+
+#[test]
+fn vectors_survive_pauses() {
+    assert!(suspends(&["trace", "scoping"], &SuspendedEngine::at_all(1)) > 100);
+}
+
+/// Changed at random, with the right hash: what is accepted runs on within its limits.
+/// The long form is `cargo xtask snapshots --mutants 100000`.
+#[test]
+fn changed_snapshots_are_refused_or_run() {
+    const MUTANTS: usize = 3_000;
+    let mut numbers = Numbers::new(17);
+    let mut mutant = Vec::new();
+    let (mut refused, mut ran) = (0, 0);
+    for _ in 0..MUTANTS {
+        let seed = &SEEDS[numbers.below(SEEDS.len())];
+        mutate(&seed.bytes, &mut mutant, &mut numbers);
+        match attempt(seed, &mutant) {
+            Fate::Refused(_) => refused += 1,
+            Fate::Ran(_) => ran += 1,
+        }
+    }
+    assert!(
+        refused > MUTANTS / 10 && ran > MUTANTS / 20,
+        "{refused} {ran}"
+    );
+}

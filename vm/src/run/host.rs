@@ -1,0 +1,107 @@
+//! Time of a run, and what the machine may ask while it works.
+
+use crate::driver::AbortSignal;
+use crate::native::{Host, StopReason};
+use crate::options::{RunOptions, TIMEOUT_MS_PER_FUEL};
+use crate::vm::Environment;
+use a99_core::fuel::Fuel;
+use std::time::{Duration, Instant};
+
+/// Deadlines further away than this are none: they would overflow timers.
+pub(crate) const FOREVER: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// The time since a run began.
+///
+/// A [`Duration`] is one moment: while the machine works on, no time passes, and a
+/// deadline is seen when it is asked next. A clock that goes on, such as one around
+/// `std::time::Instant`, ends a single long instruction within a millisecond of the
+/// deadline.
+pub trait RunClock: Send + Sync {
+    /// The time since the run began, or since it was restored; it never goes back.
+    fn elapsed(&self) -> Duration;
+
+    /// Whether this much time has passed.
+    fn is_past(&self, moment: Duration) -> bool {
+        self.elapsed() >= moment
+    }
+}
+
+impl RunClock for Duration {
+    fn elapsed(&self) -> Duration {
+        *self
+    }
+}
+
+/// The system's clock; nothing where there is none, as in WebAssembly without a
+/// system.
+pub(crate) fn wall_clock() -> Option<Instant> {
+    match cfg!(all(target_family = "wasm", target_os = "unknown")) {
+        true => None,
+        false => Some(Instant::now()),
+    }
+}
+
+/// A clock that was started. Without a system's clock no time passes.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Stopwatch(Option<Instant>);
+
+impl Stopwatch {
+    pub(crate) fn start() -> Stopwatch {
+        Stopwatch(wall_clock())
+    }
+
+    /// The moment at which it shows this time.
+    pub(crate) fn at(self, elapsed: Duration) -> Option<Instant> {
+        self.0?.checked_add(elapsed)
+    }
+}
+
+impl RunClock for Stopwatch {
+    fn elapsed(&self) -> Duration {
+        self.0.map_or(Duration::ZERO, |started| started.elapsed())
+    }
+
+    fn is_past(&self, moment: Duration) -> bool {
+        self.at(moment).is_some_and(|at| Instant::now() >= at)
+    }
+}
+
+/// When a run with these options must have ended, in time since it began.
+pub(crate) fn deadline(options: &RunOptions) -> Option<Duration> {
+    let timeout = match options.timeout_ms {
+        Some(ms) => Some(Duration::from_millis(ms)),
+        None => by_fuel(options.fuel),
+    };
+    timeout.filter(|t| *t < FOREVER)
+}
+
+/// The time that fuel stands for.
+pub(crate) fn by_fuel(fuel: Fuel) -> Option<Duration> {
+    Duration::try_from_secs_f64(fuel.to_f64() * TIMEOUT_MS_PER_FUEL / 1000.0).ok()
+}
+
+/// What the machine may ask during a run.
+pub(crate) struct RunHost<'a, C> {
+    pub(crate) environment: &'a dyn Environment,
+    pub(crate) signal: Option<&'a AbortSignal>,
+    pub(crate) deadline: Option<Duration>,
+    pub(crate) clock: &'a C,
+}
+
+impl<C: RunClock> Host for RunHost<'_, C> {
+    fn stop(&self) -> Option<StopReason> {
+        if self.signal.is_some_and(AbortSignal::is_aborted) {
+            return Some(StopReason::Aborted);
+        }
+        let late = self.deadline.is_some_and(|at| self.clock.is_past(at));
+        late.then_some(StopReason::Deadline)
+    }
+
+    fn now_ms(&self) -> f64 {
+        self.environment.now_ms()
+    }
+
+    fn random(&self, out: &mut [u8]) {
+        self.environment.random(out);
+    }
+}

@@ -1,0 +1,427 @@
+//! A run that its host drives itself: no runtime, no thread, no clock of its own.
+//!
+//! [`Vm::start`](crate::Vm::start) gives a [`Run`]. [`Run::next`] works until the run
+//! makes a call, has used up a slice of work, or is over; [`Run::answer`] answers a
+//! call. Atoms that do not wait run inside. The time is told by whoever asks for the
+//! next step. What tokio drives ([`Vm::run`](crate::Vm::run)) goes through the same
+//! code.
+
+mod host;
+mod session;
+pub(crate) mod snapshot;
+
+pub use host::RunClock;
+pub(crate) use host::{RunHost, Stopwatch, deadline, wall_clock};
+pub(crate) use session::{Answered, Session, Turn, earlier, late, limit_of};
+pub use snapshot::SnapshotError;
+
+use crate::atom::{AtomError, Cancelled, HostReply};
+use crate::driver::poll_caught;
+use crate::link::Executable;
+use crate::machine::Request;
+use crate::native::{Host as _, StopReason};
+use crate::options::{Outcome, RunOptions};
+use crate::vm::{AnswerFuture, Vm};
+use a99_core::call_id::CallId;
+use a99_core::error::{ErrorCode, RunError};
+use a99_core::fuel::Fuel;
+use a99_core::sig::{Effect, Params};
+use a99_core::suspend::codes;
+use a99_core::value::{Map, Value};
+use std::borrow::Cow;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+/// A run that its host drives itself.
+///
+/// Dropping it ends it: calls that are under way are told that nobody wants their
+/// answers.
+pub struct Run {
+    vm: Arc<Vm>,
+    /// Nothing once the outcome was taken.
+    session: Option<Session>,
+    /// The call that the run waits for.
+    waiting: Option<Outstanding>,
+    /// The latest moment that was told.
+    now: Duration,
+}
+
+/// A call that a run waits for.
+struct Outstanding {
+    step: u64,
+    /// When its answer comes too late.
+    deadline: Option<Duration>,
+    op: Cow<'static, str>,
+    /// When it was made, by the clock that programs see.
+    now_ms: f64,
+    answer: Option<Answered>,
+    cancelled: Option<Cancelled>,
+    /// The call as it is given once more after the run was restored.
+    again: Option<Box<Request>>,
+}
+
+impl Drop for Outstanding {
+    /// Whatever becomes of a call that was not answered in time, its atom is told.
+    fn drop(&mut self) {
+        if let Some(cancelled) = self.cancelled.take() {
+            cancelled.set();
+        }
+    }
+}
+
+impl fmt::Debug for Run {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Run").finish_non_exhaustive()
+    }
+}
+
+/// What a run wants.
+#[derive(Debug)]
+pub enum Next {
+    /// An atom that waits was called: [`Run::answer`] it, then ask again.
+    Call(Box<Call>),
+    /// The call that was made is not answered. Ask again when it is, or when this much
+    /// time of the run has passed: then its own time is up, or the run's. `None` if
+    /// neither has a limit.
+    Wait(Option<Duration>),
+    /// A slice of work is done, some tens of microseconds of it: ask again when others
+    /// have had their turn.
+    Pause,
+    /// The run is over. Later calls of [`Run::next`] give a run error.
+    Done(Box<Outcome>),
+}
+
+/// A call that a run makes.
+#[derive(Debug)]
+pub struct Call {
+    /// Which of the run's calls it is.
+    pub id: CallId,
+    /// [`CallId::step`].
+    pub step: u64,
+    /// [`CallId::index`].
+    pub index: u32,
+    /// JSON pointer of the calling step, if the program has its source. In a program
+    /// that arrived at run time it points into that one.
+    pub pointer: Option<String>,
+    /// The atom's name.
+    pub atom: Cow<'static, str>,
+    /// When the answer comes too late, in time of the run: the end of the atom's own
+    /// time or of the run's.
+    pub deadline: Option<Duration>,
+    /// Whether the atom talks to the world.
+    pub effect: Effect,
+    request: Box<Request>,
+}
+
+impl Call {
+    /// The inputs by name: an object.
+    pub fn inputs(&self) -> Value {
+        let args = &self.request.call.args;
+        match &self.request.atom.sig.params {
+            Params::Named(params) => {
+                let mut map = Map::new();
+                for (param, arg) in params.iter().zip(args) {
+                    if !arg.is_undefined() {
+                        map.insert(param.name, arg.clone());
+                    }
+                }
+                Value::Object(map)
+            }
+            Params::Open | Params::Raw => args.first().cloned().unwrap_or(Value::Undefined),
+        }
+    }
+
+    /// The inputs in the order of the atom's parameters; one object for open and raw
+    /// parameters.
+    pub fn args(&self) -> &[Value] {
+        &self.request.call.args
+    }
+
+    /// Fuel that the run has left.
+    pub fn fuel_left(&self) -> Fuel {
+        self.request.call.fuel_left
+    }
+
+    /// Tells whoever works on the answer whether it is still wanted.
+    pub fn cancelled(&self) -> Cancelled {
+        self.request.cancelled.clone()
+    }
+
+    /// The atom's own answer, for a host that does not answer this call itself. What
+    /// needs a runtime, needs it here too. `deadline` is [`Call::deadline`] by the
+    /// system's clock, for atoms that work on their own.
+    pub fn start(self, deadline: Option<Instant>) -> Answer {
+        let Request { atom, mut call, .. } = *self.request;
+        call.deadline = deadline;
+        Answer(Vm::start_atom(&atom, call))
+    }
+}
+
+/// The answer of an atom that was started by [`Call::start`]. A panic of the atom is an
+/// error.
+pub struct Answer(AnswerFuture);
+
+impl fmt::Debug for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Answer")
+    }
+}
+
+impl Future for Answer {
+    type Output = Result<HostReply, AtomError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        poll_caught(&mut self.0, context)
+    }
+}
+
+/// What a host cannot do with a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RunFault {
+    /// The run made no such call.
+    UnknownCall(CallId),
+    /// The call was answered, or ended by its deadline.
+    AnsweredCall(CallId),
+    /// The run has ended.
+    Over,
+}
+
+impl RunFault {
+    /// The stable code.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            RunFault::UnknownCall(_) => codes::UNKNOWN_CALL,
+            RunFault::AnsweredCall(_) => codes::ANSWERED_CALL,
+            RunFault::Over => codes::OVER,
+        }
+    }
+}
+
+impl fmt::Display for RunFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RunFault::UnknownCall(id) => write!(f, "the run made no call {id}"),
+            RunFault::AnsweredCall(id) => {
+                write!(f, "call {id} was answered, or its time was up")
+            }
+            RunFault::Over => f.write_str("the run has ended"),
+        }
+    }
+}
+
+impl std::error::Error for RunFault {}
+
+/// What a run holds.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct RunMemory {
+    /// Bytes that count against the heap ceiling, garbage that is not collected yet
+    /// included.
+    pub counted: usize,
+    /// The heap ceiling in bytes.
+    pub limit: usize,
+    /// Bytes that the run takes in memory, about, with room that its buffers keep.
+    pub held: usize,
+}
+
+impl Run {
+    /// Starts a program; nothing of it runs before [`Run::next`].
+    pub(crate) fn start(
+        vm: Arc<Vm>,
+        exe: &Arc<Executable>,
+        args: Value,
+        options: RunOptions,
+    ) -> Run {
+        let session = Session::start(&vm, exe, args, options, &Duration::ZERO);
+        Run::of(vm, session)
+    }
+
+    fn of(vm: Arc<Vm>, session: Session) -> Run {
+        Run {
+            vm,
+            session: Some(session),
+            waiting: None,
+            now: Duration::ZERO,
+        }
+    }
+
+    /// Goes on, at this time since the run began (or was restored), until something is
+    /// needed: a [`Duration`], or a [`RunClock`] that goes on.
+    pub fn next(&mut self, now: impl RunClock) -> Next {
+        let Some(session) = &mut self.session else {
+            return Next::Done(Box::new(over()));
+        };
+        self.now = self.now.max(now.elapsed());
+        let mut answer = None;
+        if let Some(mut waiting) = self.waiting.take() {
+            let host = session.host(&self.vm, &now);
+            let stop = host.stop();
+            answer = match (waiting.answer.take(), stop) {
+                (Some(answer), _) => {
+                    if answer.is_ok() {
+                        waiting.cancelled = None;
+                    }
+                    Some(answer)
+                }
+                (None, Some(reason)) => {
+                    session.machine.stop(reason);
+                    None
+                }
+                (None, None) if waiting.deadline.is_some_and(|at| now.is_past(at)) => {
+                    Some(Err(late(&waiting.op)))
+                }
+                (None, None) => {
+                    let until = waiting.deadline;
+                    let again = waiting.again.take();
+                    self.waiting = Some(waiting);
+                    return match again {
+                        Some(request) => Next::Call(Box::new(self.call(request, until))),
+                        None => Next::Wait(until),
+                    };
+                }
+            };
+        }
+        let turn = match answer {
+            Some(answer) => session.deliver(&self.vm, &now, answer),
+            None => session.next(&self.vm, &now),
+        };
+        self.now = self.now.max(now.elapsed());
+        match turn {
+            Turn::Call(request) => {
+                let own = limit_of(&session.machine, &request);
+                let own = own.and_then(|limit| self.now.checked_add(limit));
+                let until = earlier(own, session.deadline);
+                self.waiting = Some(Outstanding::of(&request, until));
+                Next::Call(Box::new(self.call(request, until)))
+            }
+            Turn::Pause => Next::Pause,
+            Turn::Done => {
+                let outcome = self.session.take().map(|session| session.finish(&self.vm));
+                Next::Done(Box::new(outcome.unwrap_or_else(over)))
+            }
+        }
+    }
+
+    fn call(&self, request: Box<Request>, deadline: Option<Duration>) -> Call {
+        let id = request.call.id.clone();
+        Call {
+            step: id.step(),
+            index: id.index(),
+            id,
+            pointer: self.session.as_ref().and_then(|s| s.machine.pointer()),
+            atom: request.call.op.clone(),
+            deadline,
+            effect: request.atom.sig.effect,
+            request,
+        }
+    }
+
+    /// Answers a call; [`Run::next`] goes on with the answer.
+    ///
+    /// # Errors
+    /// A call that the run did not make, or that is not waited for any more.
+    pub fn answer(
+        &mut self,
+        id: &CallId,
+        answer: Result<HostReply, AtomError>,
+    ) -> Result<(), RunFault> {
+        let Some(session) = &mut self.session else {
+            return Err(RunFault::Over);
+        };
+        let is_ours = id.parent() == session.parent.as_deref();
+        if !is_ours || id.step() >= session.step || id.index() != 0 {
+            return Err(RunFault::UnknownCall(id.clone()));
+        }
+        match &mut self.waiting {
+            Some(waiting) if waiting.step == id.step() && waiting.answer.is_none() => {
+                waiting.answer = Some(answer);
+                Ok(())
+            }
+            _ => Err(RunFault::AnsweredCall(id.clone())),
+        }
+    }
+
+    /// Ends the run as an abort signal does; [`Run::next`] gives its outcome.
+    pub fn abort(&mut self) {
+        self.waiting = None;
+        if let Some(session) = &mut self.session {
+            session.machine.stop(StopReason::Aborted);
+        }
+    }
+
+    /// Adds fuel to the budget of a run that has not ended, at a pause or while a call is
+    /// under way. Where the run's time follows from its fuel, it gets more of that too.
+    /// A run that is out of fuel has ended.
+    ///
+    /// # Errors
+    /// The run has ended.
+    pub fn refuel(&mut self, more: Fuel) -> Result<(), RunFault> {
+        match &mut self.session {
+            Some(session) => session.refuel(more),
+            None => Err(RunFault::Over),
+        }
+    }
+
+    /// Sets how much work is done between two pauses, at most: about nanoseconds, 16,384
+    /// unless it is set to less. Results, fuel and trace do not depend on it.
+    pub fn set_slice(&mut self, work: u32) {
+        if let Some(session) = &mut self.session {
+            session.machine.set_slice(work);
+        }
+    }
+
+    /// Fuel that the run has left; zero when it is over.
+    #[must_use]
+    pub fn fuel_left(&self) -> Fuel {
+        let fuel = |s: &Session| Fuel::from_micro(s.machine.exact_fuel().max(0));
+        self.session.as_ref().map_or(Fuel::ZERO, fuel)
+    }
+
+    /// What the run holds now; nothing when it is over.
+    #[must_use]
+    pub fn memory(&self) -> RunMemory {
+        let Some(session) = &self.session else {
+            return RunMemory {
+                counted: 0,
+                limit: 0,
+                held: 0,
+            };
+        };
+        let (counted, limit) = session.machine.heap_use();
+        RunMemory {
+            counted,
+            limit,
+            held: session.machine.memory_bytes(),
+        }
+    }
+}
+
+impl Outstanding {
+    fn of(request: &Request, deadline: Option<Duration>) -> Outstanding {
+        Outstanding {
+            step: request.call.id.step(),
+            deadline,
+            op: request.call.op.clone(),
+            now_ms: request.call.now_ms,
+            answer: None,
+            cancelled: Some(request.cancelled.clone()),
+            again: None,
+        }
+    }
+}
+
+/// What a run gives that was asked after its end.
+fn over() -> Outcome {
+    let error = RunError::new(ErrorCode::Options, "vm.run", "The run has ended");
+    Outcome {
+        result: error.to_value(),
+        error: Some(error),
+        fuel_used: Fuel::ZERO,
+        trace: None,
+        warnings: Vec::new(),
+    }
+}

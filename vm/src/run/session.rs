@@ -1,0 +1,209 @@
+//! A run and the one who answers it: what both a driver and a host by hand go
+//! through.
+
+use super::host::{self, FOREVER, RunHost};
+use super::{RunClock, RunFault};
+use crate::atom::{AtomError, HostReply};
+use crate::driver::AbortSignal;
+use crate::link::Executable;
+use crate::machine::{Machine, Request, Step};
+use crate::native::Host;
+use crate::options::{Outcome, RunOptions};
+use crate::vm::Vm;
+use a99_core::call_id::CallId;
+use a99_core::error::ErrorCode;
+use a99_core::fuel::Fuel;
+use a99_core::sig::AtomTimeout;
+use a99_core::value::Value;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What a run wants next.
+pub(crate) enum Turn {
+    /// A call was made; the next turn begins with its answer.
+    Call(Box<Request>),
+    /// Others may have their turn.
+    Pause,
+    /// The run is over.
+    Done,
+}
+
+/// What an atom or its host said.
+pub(crate) type Answered = Result<HostReply, AtomError>;
+
+/// A run that was started.
+pub(crate) struct Session {
+    pub(crate) machine: Box<Machine>,
+    pub(crate) signal: Option<AbortSignal>,
+    /// By the clock that the run goes on with.
+    pub(crate) deadline: Option<Duration>,
+    /// Whether the deadline is that of the fuel.
+    timed_by_fuel: bool,
+    /// Time that the run took before it was restored, which its deadline is short of.
+    pub(crate) before: Duration,
+    pub(crate) parent: Option<Arc<CallId>>,
+    /// The number of the next suspension.
+    pub(crate) step: u64,
+}
+
+impl Session {
+    /// Starts a run; [`Session::next`] begins it.
+    pub(crate) fn start(
+        vm: &Vm,
+        exe: &Arc<Executable>,
+        args: Value,
+        options: RunOptions,
+        clock: &impl RunClock,
+    ) -> Session {
+        let mut session = Session::new(vm.machine(), &options);
+        if let Some(unknown) = vm.unknown_op(&options) {
+            let (why, help) = Vm::misnamed(unknown);
+            // However deep the host nested them.
+            args.dispose();
+            session.machine.refuse(options, |machine| {
+                machine.end_refused(ErrorCode::UnknownOp, why, Some(help));
+            });
+            return session;
+        }
+        let host = host_of(&session.signal, session.deadline, vm, clock);
+        session.machine.start(exe, args, options, &host);
+        session
+    }
+
+    /// A session around a machine that runs with these options.
+    pub(crate) fn new(machine: Box<Machine>, options: &RunOptions) -> Session {
+        Session {
+            machine,
+            signal: options.signal.clone(),
+            deadline: host::deadline(options),
+            timed_by_fuel: options.timeout_ms.is_none(),
+            before: Duration::ZERO,
+            parent: options.parent.clone(),
+            step: 0,
+        }
+    }
+
+    /// What the machine may ask.
+    pub(crate) fn host<'a, C: RunClock>(&'a self, vm: &'a Vm, clock: &'a C) -> RunHost<'a, C> {
+        host_of(&self.signal, self.deadline, vm, clock)
+    }
+
+    /// Goes on until something outside is needed; not while a call is under way.
+    #[inline(always)]
+    pub(crate) fn next(&mut self, vm: &Vm, clock: &impl RunClock) -> Turn {
+        let host = host_of(&self.signal, self.deadline, vm, clock);
+        let step = self.machine.resume(&host);
+        turn(
+            &mut self.machine,
+            &mut self.step,
+            &self.parent,
+            vm,
+            &host,
+            step,
+        )
+    }
+
+    /// The same with the answer of the call that was under way.
+    #[inline(always)]
+    pub(crate) fn deliver(&mut self, vm: &Vm, clock: &impl RunClock, answer: Answered) -> Turn {
+        let host = host_of(&self.signal, self.deadline, vm, clock);
+        let step = match self.machine.deliver(answer, &host) {
+            Some(step) => step,
+            None => self.machine.resume(&host),
+        };
+        turn(
+            &mut self.machine,
+            &mut self.step,
+            &self.parent,
+            vm,
+            &host,
+            step,
+        )
+    }
+
+    /// Gives the run more fuel before it has ended.
+    pub(crate) fn refuel(&mut self, more: Fuel) -> Result<(), RunFault> {
+        if self.machine.is_over() {
+            return Err(RunFault::Over);
+        }
+        let added = self.machine.refuel(more);
+        if self.timed_by_fuel
+            && let Some(deadline) = self.deadline
+        {
+            let later = host::by_fuel(added).and_then(|more| deadline.checked_add(more));
+            self.deadline = later.filter(|at| *at < FOREVER);
+        }
+        Ok(())
+    }
+
+    /// The outcome of a run that is over. The machine is kept for another run.
+    pub(crate) fn finish(self, vm: &Vm) -> Outcome {
+        vm.finish(self.machine)
+    }
+}
+
+/// What a step of the machine means for whoever drives it. Programs that arrive at run
+/// time are loaded here.
+#[inline(always)]
+fn turn(
+    machine: &mut Machine,
+    calls: &mut u64,
+    parent: &Option<Arc<CallId>>,
+    vm: &Vm,
+    host: &dyn Host,
+    mut step: Step,
+) -> Turn {
+    loop {
+        step = match step {
+            Step::Done => return Turn::Done,
+            Step::Yield => return Turn::Pause,
+            Step::Call(mut request) => {
+                request.call.id = CallId::new(parent.clone(), *calls, 0);
+                *calls += 1;
+                return Turn::Call(request);
+            }
+            Step::Load(request) => {
+                let loaded = vm.load(&request, host);
+                machine.load(loaded, *request, host);
+                machine.resume(host)
+            }
+        };
+    }
+}
+
+/// What the machine may ask, of parts of a session that are borrowed.
+pub(super) fn host_of<'a, C>(
+    signal: &'a Option<AbortSignal>,
+    deadline: Option<Duration>,
+    vm: &'a Vm,
+    clock: &'a C,
+) -> RunHost<'a, C> {
+    RunHost {
+        environment: vm.environment(),
+        signal: signal.as_ref(),
+        deadline,
+        clock,
+    }
+}
+
+/// The time that an atom may take, if it has a limit.
+#[inline]
+pub(crate) fn limit_of(machine: &Machine, request: &Request) -> Option<Duration> {
+    match machine.timeout_of(&request.atom.sig) {
+        AtomTimeout::None => None,
+        AtomTimeout::Ms(ms) => Some(Duration::from_millis(ms)).filter(|d| *d < FOREVER),
+    }
+}
+
+/// The earlier of two moments that there may be.
+pub(crate) fn earlier<T: Ord>(a: Option<T>, b: Option<T>) -> Option<T> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    }
+}
+
+/// The error of an atom whose time is up.
+pub(crate) fn late(op: &str) -> AtomError {
+    AtomError::coded(ErrorCode::AtomTimeout, format!("Atom '{op}' timed out"))
+}

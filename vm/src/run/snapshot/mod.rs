@@ -1,0 +1,352 @@
+//! Snapshots: a run that waits as bytes, and back.
+//!
+//! The format is described in `docs/snapshot.md`: a header with the hash of what
+//! follows, what the snapshot is bound to, then the run. The same state gives the same
+//! bytes. Nothing in a snapshot is trusted: every index, length, kind and text is
+//! checked before it is used, and memory is counted before it is taken.
+
+pub(crate) mod wire;
+
+use super::host::deadline;
+use super::{Answered, Outstanding, Run, Session, earlier, limit_of};
+use crate::atom::{AtomError, AtomSet, HostReply, ReplyValue};
+use crate::link::Executable;
+use crate::options::{Equality, RunOptions};
+use crate::vm::Vm;
+use a99_core::artifact::instruction_set;
+use a99_core::call_id::CallId;
+use a99_core::costs::CostModel;
+use a99_core::error::ErrorCode;
+use a99_core::fuel::Fuel;
+use a99_core::sig::Signatures as _;
+use a99_core::suspend::codes;
+use sha2::{Digest, Sha256};
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+use wire::{Reader, Taken, Writer};
+
+/// The first bytes of a snapshot: not text, and damaged by whatever changes line ends.
+pub(crate) const MAGIC: [u8; 8] = *b"\0a99s\r\n\x1a";
+
+/// The version of the format. A reader refuses every other.
+pub(crate) const FORMAT_VERSION: u32 = 1;
+
+/// Magic, version, length, hash.
+pub(crate) const HEADER_BYTES: usize = 8 + 4 + 8 + 32;
+
+/// What a snapshot may take in memory beyond the ceilings of heap and trace: a quarter
+/// of the heap's, and this.
+const ROOM_BYTES: usize = 1 << 20;
+
+/// Why a run cannot be suspended, or a snapshot not be restored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SnapshotError {
+    /// The stable code.
+    pub code: &'static str,
+    /// What is wrong, without a full stop.
+    pub message: String,
+    /// The byte behind the content that is wrong, counted from the end of the header, if
+    /// content is to blame.
+    pub offset: Option<usize>,
+}
+
+impl SnapshotError {
+    #[cold]
+    pub(crate) fn new(code: &'static str, message: impl Into<String>) -> SnapshotError {
+        SnapshotError {
+            code,
+            message: message.into(),
+            offset: None,
+        }
+    }
+
+    pub(crate) fn at(self, offset: usize) -> SnapshotError {
+        SnapshotError {
+            offset: Some(offset),
+            ..self
+        }
+    }
+
+    #[cold]
+    pub(crate) fn too_large() -> SnapshotError {
+        let text = "it holds more than the limits of these options allow";
+        SnapshotError::new(codes::SNAPSHOT_TOO_LARGE, text)
+    }
+
+    /// What to do about it.
+    #[must_use]
+    pub fn help(&self) -> &'static str {
+        a99_core::codes::find(self.code).map_or("", |row| row.help)
+    }
+}
+
+impl fmt::Display for SnapshotError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.code, self.message)?;
+        match self.offset {
+            Some(offset) => write!(f, " (byte {offset})"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for SnapshotError {}
+
+/// SHA-256 of the names and fingerprints of a set of atoms, by name.
+fn fingerprint(atoms: &AtomSet) -> [u8; 32] {
+    let mut names: Vec<&str> = atoms.op_names().collect();
+    names.sort_unstable();
+    let mut hash = Sha256::new();
+    for name in names {
+        hash.update((name.len() as u64).to_le_bytes());
+        hash.update(name);
+        hash.update(atoms.fingerprint(name).unwrap_or(0).to_le_bytes());
+    }
+    hash.finalize().into()
+}
+
+fn model_number(model: CostModel) -> u8 {
+    match model {
+        CostModel::Metered => 0,
+        CostModel::Flat => 1,
+    }
+}
+
+impl Run {
+    /// The run as bytes, while a call is under way or at a pause;
+    /// [`Vm::restore`](crate::Vm::restore) goes on with it, in this process or another.
+    /// The run itself goes on too.
+    ///
+    /// It holds all that the program made and was given, and nothing of the host's but
+    /// answers: no capability, no context, no price, no limit. A call that is not
+    /// answered is made again, under the same identity. Time between suspension and
+    /// restoring does not count.
+    ///
+    /// # Errors
+    /// A run that has ended.
+    pub fn snapshot(&self) -> Result<Vec<u8>, SnapshotError> {
+        let over = || SnapshotError::new(codes::OVER, "the run has ended");
+        let session = self.session.as_ref().ok_or_else(over)?;
+        if session.machine.is_over() {
+            return Err(over());
+        }
+        let mut w = Writer::default();
+        session.save_binding(&self.vm, &mut w)?;
+        w.u64(session.step);
+        let used = session.before.saturating_add(self.now);
+        w.u64(u64::try_from(used.as_nanos()).unwrap_or(u64::MAX));
+        session.machine.save(&mut w)?;
+        if w.is_some(self.waiting.as_ref())
+            && let Some(waiting) = &self.waiting
+        {
+            let deadline = waiting.deadline.map(|at| (at + session.before).as_nanos());
+            w.u64(deadline.map_or(u64::MAX, |at| u64::try_from(at).unwrap_or(u64::MAX)));
+            // One answer for each call that is under way together, with its place.
+            w.len(usize::from(waiting.answer.is_some()));
+            if let Some(answer) = &waiting.answer {
+                w.u32(0);
+                save_answer(answer, &mut w);
+            }
+            w.f64(waiting.now_ms);
+        }
+        let body = w.out;
+        let mut out = Vec::with_capacity(HEADER_BYTES + body.len());
+        out.extend_from_slice(&MAGIC);
+        out.extend_from_slice(&FORMAT_VERSION.to_le_bytes());
+        out.extend_from_slice(&(body.len() as u64).to_le_bytes());
+        out.extend_from_slice(&Sha256::digest(&body));
+        out.extend_from_slice(&body);
+        Ok(out)
+    }
+
+    /// Goes on with a snapshot.
+    pub(crate) fn restore(
+        vm: Arc<Vm>,
+        exe: &Arc<Executable>,
+        bytes: &[u8],
+        options: RunOptions,
+    ) -> Result<Run, SnapshotError> {
+        if let Some(unknown) = vm.unknown_op(&options) {
+            let (why, _) = Vm::misnamed(unknown);
+            return Err(SnapshotError::new(codes::OTHER_OPTIONS, why));
+        }
+        let limits = &options.limits;
+        let room = (limits.heap_bytes + limits.heap_bytes / 4)
+            .saturating_add(limits.trace_bytes)
+            .saturating_add(ROOM_BYTES);
+        let body = body(bytes, room)?;
+        let mut r = Reader::new(body, room);
+        check_binding(&vm, exe, &options, &mut r)?;
+        let step = r.u64()?;
+        let before = Duration::from_nanos(r.u64()?);
+        let timed = deadline(&options);
+        let mut session = Session::new(vm.machine(), &options);
+        session.step = step;
+        session.before = before;
+        session.machine.restore(&vm, exe, options, &mut r)?;
+        session.deadline = timed.map(|at| at.saturating_sub(before));
+        let mut run = Run {
+            vm: vm.clone(),
+            session: Some(session),
+            waiting: None,
+            now: Duration::ZERO,
+        };
+        if r.bool()? {
+            run.load_waiting(&mut r)?;
+        } else if let Some(session) = &run.session
+            && !session.machine.is_at_pause()
+        {
+            return r.wrong("the program is nowhere where a run pauses");
+        }
+        r.end()?;
+        Ok(run)
+    }
+
+    /// Reads the call that the run waits for, and makes it again.
+    fn load_waiting(&mut self, r: &mut Reader<'_>) -> Taken<()> {
+        let Some(session) = &mut self.session else {
+            return r.wrong("no run waits");
+        };
+        let Some(step) = session.step.checked_sub(1) else {
+            return r.wrong("the run made no call");
+        };
+        let saved = Duration::from_nanos(r.u64()?).saturating_sub(session.before);
+        let answer = match r.len(5, size_of::<Answered>())? {
+            0 => None,
+            1 if r.u32()? == 0 => Some(load_answer(r)?),
+            _ => return r.wrong("one call is under way"),
+        };
+        let zero = Duration::ZERO;
+        let host = super::session::host_of(&session.signal, session.deadline, &self.vm, &zero);
+        let mut request = session.machine.call_again(r, &host)?;
+        request.call.id = CallId::new(session.parent.clone(), step, 0);
+        // Never later than the call would have ended if it were made now.
+        let own = limit_of(&session.machine, &request);
+        let deadline = earlier(own.map(|own| own.min(saved)), session.deadline);
+        let mut waiting = Outstanding::of(&request, deadline);
+        waiting.answer = answer;
+        waiting.again = waiting.answer.is_none().then_some(request);
+        self.waiting = Some(waiting);
+        Ok(())
+    }
+}
+
+/// The part behind the header, if the header fits it.
+fn body(bytes: &[u8], room: usize) -> Result<&[u8], SnapshotError> {
+    if !bytes.starts_with(&MAGIC) {
+        let text = "not a snapshot: the first bytes are others";
+        return Err(SnapshotError::new(codes::NO_SNAPSHOT, text));
+    }
+    let mut r = Reader::new(&bytes[MAGIC.len()..], usize::MAX);
+    let short = |_| SnapshotError::new(codes::SNAPSHOT_LENGTH, "it ends inside its header");
+    let version = r.u32().map_err(short)?;
+    if version != FORMAT_VERSION {
+        let text = format!("it has version {version} of the format, not {FORMAT_VERSION}");
+        return Err(SnapshotError::new(codes::SNAPSHOT_VERSION, text));
+    }
+    let length = r.u64().map_err(short)?;
+    let hash: [u8; 32] = r.array().map_err(short)?;
+    let body = &bytes[HEADER_BYTES..];
+    if length != body.len() as u64 {
+        let text = format!("it says {length} bytes and has {}", body.len());
+        return Err(SnapshotError::new(codes::SNAPSHOT_LENGTH, text));
+    }
+    if body.len() > room {
+        return Err(SnapshotError::too_large());
+    }
+    if hash != <[u8; 32]>::from(Sha256::digest(body)) {
+        let text = "its content does not have the hash that its header says";
+        return Err(SnapshotError::new(codes::SNAPSHOT_HASH, text));
+    }
+    Ok(body)
+}
+
+impl Session {
+    /// Writes what the snapshot is bound to.
+    fn save_binding(&self, vm: &Vm, w: &mut Writer) -> Result<(), SnapshotError> {
+        let over = || SnapshotError::new(codes::OVER, "the run has not begun");
+        let exe = self.machine.main_program().ok_or_else(over)?;
+        w.out.extend_from_slice(&exe.program().identity());
+        w.out.extend_from_slice(&fingerprint(vm.atoms()));
+        w.u64(instruction_set());
+        let options = self.machine.options();
+        w.u8(model_number(options.cost_model));
+        w.bool(options.equality == Equality::Exact);
+        w.bool(options.trace);
+        w.bool(options.trace || options.trace_to.is_some());
+        Ok(())
+    }
+}
+
+/// Compares what a snapshot is bound to.
+fn check_binding(vm: &Vm, exe: &Executable, options: &RunOptions, r: &mut Reader<'_>) -> Taken<()> {
+    if r.array::<32>()? != exe.program().identity() {
+        let text = "it is of a run of another program";
+        return Err(SnapshotError::new(codes::OTHER_PROGRAM, text));
+    }
+    if r.array::<32>()? != fingerprint(vm.atoms()) || r.u64()? != instruction_set() {
+        let text = "it is of an engine with other atoms or instructions";
+        return Err(SnapshotError::new(codes::OTHER_ATOMS, text));
+    }
+    let same = [
+        ("cost model", r.u8()? == model_number(options.cost_model)),
+        (
+            "meaning of `==`",
+            r.bool()? == (options.equality == Equality::Exact),
+        ),
+        ("keeping of a trace", r.bool()? == options.trace),
+        (
+            "writing of a trace",
+            r.bool()? == (options.trace || options.trace_to.is_some()),
+        ),
+    ];
+    match same.iter().find(|(_, same)| !same) {
+        Some((what, _)) => {
+            let text = format!("its run began with another {what} than these options say");
+            Err(SnapshotError::new(codes::OTHER_OPTIONS, text))
+        }
+        None => Ok(()),
+    }
+}
+
+fn save_answer(answer: &Answered, w: &mut Writer) {
+    w.bool(answer.is_ok());
+    match answer {
+        Ok(reply) => {
+            w.value(&reply.value.0);
+            w.i64(reply.fuel_used.map_or(-1, |fuel| fuel.micro().max(0)));
+            w.bool(reply.run_inline);
+        }
+        Err(error) => {
+            w.bytes(error.code.as_str().as_bytes());
+            w.bytes(error.message.as_bytes());
+            w.bytes(error.help.as_deref().unwrap_or_default().as_bytes());
+        }
+    }
+}
+
+fn load_answer(r: &mut Reader<'_>) -> Taken<Answered> {
+    if r.bool()? {
+        let value = ReplyValue(r.value()?);
+        let fuel = r.i64()?;
+        return Ok(Ok(HostReply {
+            value,
+            fuel_used: (fuel >= 0).then(|| Fuel::from_micro(fuel)),
+            run_inline: r.bool()?,
+        }));
+    }
+    let code = r.bytes()?;
+    let code = ErrorCode::ALL
+        .iter()
+        .find(|c| c.as_str().as_bytes() == code);
+    let Some(code) = code else {
+        return r.wrong("an error has no code");
+    };
+    let error = AtomError::coded(*code, r.text()?);
+    let help = r.text()?;
+    Ok(Err(match help.is_empty() {
+        true => error,
+        false => error.with_help(help.to_string()),
+    }))
+}

@@ -1,0 +1,370 @@
+//! Fields of a snapshot as bytes: little-endian, no padding, lists and texts preceded
+//! by their length.
+//!
+//! Reading checks that the bytes are there, and that the run may hold so much, before
+//! it makes room.
+
+use super::SnapshotError;
+use a99_core::suspend::codes;
+use a99_core::text::Text;
+use a99_core::value::{Map, Value};
+use a99_ecma::wtf8;
+
+/// Bytes of a snapshot that is written.
+#[derive(Default)]
+pub(crate) struct Writer {
+    pub(crate) out: Vec<u8>,
+}
+
+macro_rules! put_numbers {
+    ($($name:ident: $type:ty),*) => { $(
+        pub(crate) fn $name(&mut self, n: $type) {
+            self.out.extend_from_slice(&n.to_le_bytes());
+        }
+    )* };
+}
+
+impl Writer {
+    put_numbers!(u8: u8, u16: u16, u32: u32, u64: u64, i64: i64);
+
+    /// The bits of a number; one NaN.
+    pub(crate) fn f64(&mut self, n: f64) {
+        let n = if n.is_nan() { f64::NAN } else { n };
+        self.u64(n.to_bits());
+    }
+
+    pub(crate) fn bool(&mut self, b: bool) {
+        self.u8(u8::from(b));
+    }
+
+    /// The length of a list; nothing in a run is as long as would not fit.
+    pub(crate) fn len(&mut self, n: usize) {
+        self.u32(u32::try_from(n).unwrap_or(u32::MAX));
+    }
+
+    pub(crate) fn bytes(&mut self, bytes: &[u8]) {
+        self.len(bytes.len());
+        self.out.extend_from_slice(bytes);
+    }
+
+    /// Whether something is there.
+    pub(crate) fn is_some<T>(&mut self, option: Option<&T>) -> bool {
+        self.bool(option.is_some());
+        option.is_some()
+    }
+
+    /// A value of the host; members in their order.
+    pub(crate) fn value(&mut self, value: &Value) {
+        self.parts(vec![Part::Value(value)]);
+    }
+
+    /// An object of the host.
+    pub(crate) fn map(&mut self, map: &Map) {
+        self.map_head(map);
+        self.parts(members(map));
+    }
+
+    fn parts(&mut self, mut parts: Vec<Part<'_>>) {
+        while let Some(part) = parts.pop() {
+            let value = match part {
+                Part::Value(value) => value,
+                Part::Member(key, value) => {
+                    self.bytes(key.as_bytes());
+                    value
+                }
+            };
+            match value {
+                Value::Undefined => self.u8(0),
+                Value::Null => self.u8(1),
+                Value::Bool(b) => self.u8(2 + u8::from(*b)),
+                Value::Number(n) => {
+                    self.u8(4);
+                    self.f64(*n);
+                }
+                Value::String(text) => {
+                    self.u8(5);
+                    self.bytes(text.as_bytes());
+                }
+                Value::Array(items) => {
+                    self.u8(6);
+                    self.len(items.len());
+                    parts.extend(items.iter().rev().map(Part::Value));
+                }
+                Value::Object(map) => {
+                    self.map_head(map);
+                    parts.extend(members(map));
+                }
+            }
+        }
+    }
+
+    fn map_head(&mut self, map: &Map) {
+        self.u8(7);
+        self.len(map.len());
+    }
+}
+
+/// What of values is still to be written.
+enum Part<'v> {
+    Value(&'v Value),
+    Member(&'v Text, &'v Value),
+}
+
+/// The members of an object, the first one last.
+fn members(map: &Map) -> Vec<Part<'_>> {
+    let mut parts: Vec<_> = map
+        .iter()
+        .map(|(key, value)| Part::Member(key, value))
+        .collect();
+    parts.reverse();
+    parts
+}
+
+/// Deeper values of the host are refused: as deep as may cross by default, and some.
+const MAX_DEPTH: usize = 1024;
+
+/// Bytes that a value, or a member of an object, takes in memory.
+const VALUE_BYTES: usize = 40;
+const MEMBER_BYTES: usize = 120;
+
+/// Bytes of a snapshot that are still to be read.
+pub(crate) struct Reader<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    /// Bytes of memory that may still be taken.
+    room: usize,
+}
+
+pub(crate) type Taken<T> = Result<T, SnapshotError>;
+
+macro_rules! take_numbers {
+    ($($name:ident: $type:ty),*) => { $(
+        pub(crate) fn $name(&mut self) -> Taken<$type> {
+            let mut bytes = [0; size_of::<$type>()];
+            bytes.copy_from_slice(self.slice(size_of::<$type>())?);
+            Ok(<$type>::from_le_bytes(bytes))
+        }
+    )* };
+}
+
+impl<'a> Reader<'a> {
+    take_numbers!(u8: u8, u16: u16, u32: u32, u64: u64, i64: i64);
+
+    /// A reader whose results take at most `room` bytes.
+    pub(crate) fn new(bytes: &'a [u8], room: usize) -> Reader<'a> {
+        Reader { bytes, at: 0, room }
+    }
+
+    /// What is wrong, at the byte after the field.
+    #[cold]
+    pub(crate) fn wrong<T>(&self, what: &str) -> Taken<T> {
+        Err(self.fault(what))
+    }
+
+    #[cold]
+    pub(crate) fn fault(&self, what: &str) -> SnapshotError {
+        SnapshotError::new(codes::BAD_SNAPSHOT, what).at(self.at)
+    }
+
+    pub(crate) fn slice(&mut self, n: usize) -> Taken<&'a [u8]> {
+        match self.bytes.get(self.at..).and_then(|rest| rest.get(..n)) {
+            Some(taken) => {
+                self.at += n;
+                Ok(taken)
+            }
+            None => self.wrong("it ends inside a field"),
+        }
+    }
+
+    pub(crate) fn array<const N: usize>(&mut self) -> Taken<[u8; N]> {
+        let mut bytes = [0; N];
+        bytes.copy_from_slice(self.slice(N)?);
+        Ok(bytes)
+    }
+
+    pub(crate) fn f64(&mut self) -> Taken<f64> {
+        let n = f64::from_bits(self.u64()?);
+        // The machine's numbers have one NaN.
+        Ok(if n.is_nan() { f64::NAN } else { n })
+    }
+
+    pub(crate) fn bool(&mut self) -> Taken<bool> {
+        match self.u8()? {
+            0 => Ok(false),
+            1 => Ok(true),
+            _ => self.wrong("a flag is neither 0 nor 1"),
+        }
+    }
+
+    /// Counts memory before it is taken.
+    pub(crate) fn take_room(&mut self, bytes: usize) -> Taken<()> {
+        match self.room.checked_sub(bytes) {
+            Some(room) => {
+                self.room = room;
+                Ok(())
+            }
+            None => Err(SnapshotError::too_large()),
+        }
+    }
+
+    /// The length of a list whose entries take at least `least` bytes here, and `held`
+    /// in memory.
+    pub(crate) fn len(&mut self, least: usize, held: usize) -> Taken<usize> {
+        let n = self.u32()? as usize;
+        let left = self.bytes.len() - self.at;
+        if n.checked_mul(least).is_none_or(|bytes| bytes > left) {
+            return self.wrong("a list is longer than what follows");
+        }
+        self.take_room(n.saturating_mul(held))?;
+        Ok(n)
+    }
+
+    pub(crate) fn bytes(&mut self) -> Taken<&'a [u8]> {
+        let n = self.len(1, 1)?;
+        self.slice(n)
+    }
+
+    /// Text.
+    pub(crate) fn wtf8(&mut self) -> Taken<&'a [u8]> {
+        let bytes = self.bytes()?;
+        match wtf8::validate(bytes) {
+            true => Ok(bytes),
+            false => self.wrong("a text is not WTF-8"),
+        }
+    }
+
+    pub(crate) fn text(&mut self) -> Taken<Text> {
+        Ok(Text::copy_wtf8(self.wtf8()?))
+    }
+
+    /// A value of the host.
+    pub(crate) fn value(&mut self) -> Taken<Value> {
+        /// An array or object of which so many are still to come.
+        enum Open {
+            Array(Vec<Value>, usize),
+            Object(Map, usize, Text),
+        }
+        let mut open: Vec<Open> = Vec::new();
+        loop {
+            self.take_room(VALUE_BYTES)?;
+            let mut value = match self.u8()? {
+                0 => Value::Undefined,
+                1 => Value::Null,
+                2 => Value::Bool(false),
+                3 => Value::Bool(true),
+                4 => Value::Number(self.f64()?),
+                5 => Value::String(self.text()?),
+                6 => {
+                    let n = self.len(1, VALUE_BYTES)?;
+                    if n > 0 {
+                        if open.len() == MAX_DEPTH {
+                            return self.wrong("a value is nested too deeply");
+                        }
+                        open.push(Open::Array(Vec::with_capacity(n), n));
+                        continue;
+                    }
+                    Value::Array(Vec::new())
+                }
+                7 => {
+                    let n = self.len(5, MEMBER_BYTES)?;
+                    if n > 0 {
+                        if open.len() == MAX_DEPTH {
+                            return self.wrong("a value is nested too deeply");
+                        }
+                        let key = self.text()?;
+                        open.push(Open::Object(Map::with_capacity(n), n, key));
+                        continue;
+                    }
+                    Value::Object(Map::new())
+                }
+                _ => return self.wrong("a value is of no kind"),
+            };
+            loop {
+                value = match open.pop() {
+                    None => return Ok(value),
+                    Some(Open::Array(mut items, left)) => {
+                        items.push(value);
+                        if left > 1 {
+                            open.push(Open::Array(items, left - 1));
+                            break;
+                        }
+                        Value::Array(items)
+                    }
+                    Some(Open::Object(mut map, left, key)) => {
+                        if map.insert(key, value).is_some() {
+                            return self.wrong("an object has a key twice");
+                        }
+                        if left > 1 {
+                            let key = self.text()?;
+                            open.push(Open::Object(map, left - 1, key));
+                            break;
+                        }
+                        Value::Object(map)
+                    }
+                };
+            }
+        }
+    }
+
+    /// Nothing may follow.
+    pub(crate) fn end(&self) -> Taken<()> {
+        match self.at == self.bytes.len() {
+            true => Ok(()),
+            false => self.wrong("it goes on after its last field"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use a99_core::json::{Document, Limits};
+
+    fn value(json: &str) -> Value {
+        let document = Document::parse(json, &Limits::default()).expect("JSON");
+        document.to_value(document.root())
+    }
+
+    #[test]
+    fn values_come_back() {
+        for json in [
+            "null",
+            "[]",
+            "{}",
+            r#"[1,-0.5,"é",[[]],{"b":[{}],"a":{"c":[true,false,null]}}]"#,
+        ] {
+            let before = value(json);
+            let mut w = Writer::default();
+            w.value(&before);
+            w.value(&Value::Undefined);
+            let mut r = Reader::new(&w.out, 1 << 20);
+            assert_eq!(r.value().expect("a value").to_json_string(), json);
+            assert!(r.value().expect("a value").is_undefined());
+            r.end().expect("nothing follows");
+            for cut in 0..w.out.len() - 1 {
+                let mut r = Reader::new(&w.out[..cut], 1 << 20);
+                assert!(r.value().is_err(), "{json} {cut}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_lies_is_refused_before_room_is_made() {
+        let code = |bytes: &[u8], room| Reader::new(bytes, room).value().expect_err("refused").code;
+        // An array of four thousand million.
+        assert_eq!(
+            code(&[6, 255, 255, 255, 255, 0], 1 << 40),
+            codes::BAD_SNAPSHOT
+        );
+        assert_eq!(
+            code(&[6, 3, 0, 0, 0, 0, 0, 0], 100),
+            codes::SNAPSHOT_TOO_LARGE
+        );
+        assert_eq!(code(&[5, 1, 0, 0, 0, 0xFF], 1000), codes::BAD_SNAPSHOT);
+        assert_eq!(code(&[8], 1000), codes::BAD_SNAPSHOT);
+        let deep: Vec<u8> = [6, 1, 0, 0, 0].repeat(5000);
+        assert_eq!(code(&deep, 1 << 30), codes::BAD_SNAPSHOT);
+        let twice = [7, 2, 0, 0, 0, 1, 0, 0, 0, b'a', 1, 1, 0, 0, 0, b'a', 1];
+        assert_eq!(code(&twice, 1000), codes::BAD_SNAPSHOT);
+    }
+}
