@@ -113,7 +113,10 @@ impl<'a> Packages<'a> {
         if self.missing(group).is_empty() {
             return Ok(());
         }
-        let offers = self.apt(progress)?.offers(group)?;
+        let offers = match self.apt(progress) {
+            Ok(apt) => apt.offers(group)?,
+            Err(error) => return self.ensure_locked(group, error, progress),
+        };
         if let Some(gone) = self.first_gone(group, &offers)? {
             self.replace(group, &gone, &offers, progress)?;
         }
@@ -122,6 +125,32 @@ impl<'a> Packages<'a> {
             self.download(&missing, progress)?;
         }
         Ok(())
+    }
+
+    /// The same without an index, which could not be had for this reason: locked
+    /// packages are known by their hashes.
+    fn ensure_locked(
+        &self,
+        group: &[Wanted],
+        reason: ImageError,
+        progress: &mut dyn Progress,
+    ) -> Result<(), ImageError> {
+        let missing = self.missing(group).into_iter();
+        let list: Option<Vec<(Wanted, Locked)>> = missing
+            .map(|(wanted, locked)| Some((wanted, locked?)))
+            .collect();
+        let Some(list) = list.filter(|_| reason.code == ErrorCode::DownloadFailed) else {
+            return Err(reason);
+        };
+        note(
+            progress,
+            format!("fetching {} locked packages by their hashes", list.len()),
+        );
+        let folder = self.cache.work("download")?;
+        let apt = self.cache.folder("apt")?;
+        // What the index lacks says more than what was tried in its place.
+        Apt::download_by_hash(&apt, &list, &folder).map_err(|_| reason)?;
+        self.keep(&list, &folder)
     }
 
     fn apt(&mut self, progress: &mut dyn Progress) -> Result<&Apt, ImageError> {
@@ -215,9 +244,14 @@ impl<'a> Packages<'a> {
         );
         let folder = self.cache.work("download")?;
         self.apt(progress)?.download(&list, &folder)?;
-        let mut fetched = hashes(&folder)?;
+        self.keep(&list, &folder)
+    }
+
+    /// Moves what was fetched into the store, if it has the hash that is locked.
+    fn keep(&self, list: &[(Wanted, Locked)], folder: &Path) -> Result<(), ImageError> {
+        let mut fetched = hashes(folder)?;
         make_folder(&self.folder)?;
-        for (_, locked) in &list {
+        for (_, locked) in list {
             let path = fetched.remove(&locked.sha256);
             let path = path.ok_or_else(|| mismatch(locked, "another one"))?;
             let target = self.file_of(locked);

@@ -5,6 +5,7 @@
 //! its mirror is ([`sources`]), and how it gets there (proxies, and whether
 //! its clock can be believed).
 
+mod by_hash;
 mod settings;
 pub mod sources;
 
