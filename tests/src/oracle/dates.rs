@@ -1,7 +1,9 @@
 //! `Date` values (decision D34, language section 3.6): UTC only.
 
 use super::coerce::{to_num, to_str};
+use super::meter::pay;
 use super::value::{Fail, OVal, Res, fail, js, lossy, to_wtf8};
+use a99_core::costs::{Sizes, WRITTEN};
 use a99_ecma::date;
 
 /// The ISO text of a time, `None` for the invalid date.
@@ -75,8 +77,8 @@ fn other_time(value: Option<&OVal>) -> Res<f64> {
 
 /// What `now + more` is as a number, `+` being the language's.
 fn plus(now: f64, more: &OVal) -> Res<f64> {
-    let mut free = |_: usize| Ok(());
-    let sum = super::coerce::binary("+", &OVal::Num(now), more, false, &mut free)?;
+    let mut price = |units: usize| pay(WRITTEN, Sizes::default().out_units(units));
+    let sum = super::coerce::binary("+", &OVal::Num(now), more, false, &mut price)?;
     to_num(&sum.unwrap_or(OVal::Undef))
 }
 

@@ -163,15 +163,9 @@ fn add_part(cx: &mut Cx<'_>, ms: f64, part: usize, amount: Val) -> Result<f64, F
         f.seconds,
         f.ms,
     ];
-    parts[part] = match coerce::to_primitive(cx, amount)? {
-        Val::Str(text) => {
-            let digits = a99_ecma::number_text::number_to_string(parts[part]);
-            let digits = cx.heap.alloc_str(digits.as_bytes())?;
-            let sum = cx.joined(digits, text)?;
-            coerce::number_of_text(cx, sum)?
-        }
-        other => parts[part] + coerce::to_number(cx, other)?,
-    };
+    // A text is appended, and paid for, as by any other sum.
+    let sum = coerce::add(cx, Val::Num(parts[part]), amount)?;
+    parts[part] = coerce::to_number(cx, sum)?;
     let [year, month, day, hours, minutes, seconds, ms] = parts;
     Ok(date::from_fields(
         year, month, day, hours, minutes, seconds, ms,
