@@ -226,7 +226,51 @@ pub(crate) fn flow() -> Vec<AtomDef> {
             ],
         )
         .whole_price(),
+        call_all(),
     ]
+}
+
+/// Calls under way at once (language section 2.10).
+fn call_all() -> AtomDef {
+    form(
+        Form::CallAll,
+        "callAll",
+        "Makes several calls at once and gives a list of their answers in the order of the calls, \
+         each `{value}` or `{error}`.",
+        TENTH,
+        &[
+            opt(
+                "calls",
+                Kind::List,
+                "Calls of atoms, each as a step `{\"op\": ..., inputs}` without `result`.",
+            )
+            .told(Kind::Records)
+            .literal(),
+            opt(
+                "items",
+                Kind::List,
+                "List to make a call for each item of, in place of `calls`.",
+            ),
+            opt(
+                "as",
+                Kind::Text,
+                "Name of the variable that holds the item in `call`.",
+            )
+            .literal(),
+            opt(
+                "call",
+                Kind::Record,
+                "The call for each item: `{\"op\": ..., inputs}`.",
+            )
+            .literal(),
+            opt(
+                "limit",
+                Kind::Number,
+                "How many calls are under way at once, from 1 to 64.",
+            )
+            .default("8"),
+        ],
+    )
 }
 
 /// `return` has no input schema in the reference.

@@ -41,7 +41,11 @@ pub enum Form {
     MathCalc,
     AgentRun,
     RunCode,
+    CallAll,
 }
+
+/// The most calls of a `callAll` that are under way at once (language section 2.10).
+pub const MAX_CALLS_UNDER_WAY: f64 = 64.0;
 
 impl Form {
     /// The op of the language that the form is.
@@ -70,6 +74,7 @@ impl Form {
             Form::MathCalc => "mathCalc",
             Form::AgentRun => "agentRun",
             Form::RunCode => "runCode",
+            Form::CallAll => "callAll",
         }
     }
 }

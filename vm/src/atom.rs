@@ -65,6 +65,14 @@ pub enum AtomBody {
     AsyncDyn(Arc<AsyncDyn>),
 }
 
+impl AtomBody {
+    /// Whether a call of it suspends the run.
+    #[must_use]
+    pub fn waits(&self) -> bool {
+        matches!(self, AtomBody::Async(_) | AtomBody::AsyncDyn(_))
+    }
+}
+
 impl fmt::Debug for AtomBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -260,7 +268,7 @@ impl Locals {
 }
 
 /// One execution of an asynchronous atom.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct HostCall {
     /// The atom's name.
     pub op: Cow<'static, str>,

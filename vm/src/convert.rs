@@ -21,6 +21,7 @@ mod tests;
 pub(crate) use inward::copy_plain;
 pub use inward::{copy_deep, from_answer, from_value};
 pub use outward::Copies;
+pub(crate) use outward::copy_bytes;
 pub(crate) use price::charge_read;
 
 use crate::native::{Cx, Fault};

@@ -2,6 +2,7 @@
 //! it is one user of [`crate::run`], which needs no runtime.
 
 mod admission;
+mod call_all;
 
 pub(crate) use admission::{Admission, NO_TIMERS, Refusal};
 
@@ -80,6 +81,10 @@ pub(crate) async fn drive(vm: &Vm, session: &mut Session, clock: &Stopwatch) {
                 Waited::Answer(answer) => session.deliver(vm, clock, answer),
                 Waited::Stopped(reason) => return session.machine.stop(reason),
             },
+            Turn::CallAll(requests) => match call_all::wait(vm, session, *requests, clock).await {
+                Ok(answers) => session.deliver_all(vm, clock, answers),
+                Err(reason) => return session.machine.stop(reason),
+            },
         };
     }
 }
@@ -92,28 +97,37 @@ pub(crate) fn drive_sync(vm: &Vm, session: &mut Session, clock: &Stopwatch) {
             Turn::Done => return,
             Turn::Pause => session.next(vm, clock),
             Turn::Call(request) => {
-                let Request {
-                    atom,
-                    mut call,
-                    cancelled,
-                } = *request;
-                call.deadline = session.deadline.and_then(|at| clock.at(at));
-                let op = call.op.clone();
-                let mut future = Vm::start_atom(&atom, call);
-                let mut context = Context::from_waker(Waker::noop());
-                let answer = match poll_caught(&mut future, &mut context) {
-                    Poll::Ready(answer) => answer,
-                    Poll::Pending => {
-                        cancelled.set();
-                        Err(cannot_wait(
-                            &op,
-                            "run this program with the asynchronous run",
-                        ))
-                    }
-                };
+                let answer = answer_now(*request, session, clock);
                 session.deliver(vm, clock, answer)
             }
+            Turn::CallAll(requests) => match call_all::now(vm, session, *requests, clock) {
+                Ok(answers) => session.deliver_all(vm, clock, answers),
+                Err(reason) => return session.machine.stop(reason),
+            },
         };
+    }
+}
+
+/// The answer of an atom that may not wait.
+fn answer_now(request: Request, session: &Session, clock: &Stopwatch) -> Answered {
+    let Request {
+        atom,
+        mut call,
+        cancelled,
+    } = request;
+    call.deadline = session.deadline.and_then(|at| clock.at(at));
+    let op = call.op.clone();
+    let mut future = Vm::start_atom(&atom, call);
+    let mut context = Context::from_waker(Waker::noop());
+    match poll_caught(&mut future, &mut context) {
+        Poll::Ready(answer) => answer,
+        Poll::Pending => {
+            cancelled.set();
+            Err(cannot_wait(
+                &op,
+                "run this program with the asynchronous run",
+            ))
+        }
     }
 }
 
@@ -176,10 +190,7 @@ async fn call(
     };
     let sleep = match timer(wake_at) {
         Ok(sleep) => sleep,
-        Err(NoTimers) => {
-            let why = "run this program inside a tokio runtime whose time is enabled";
-            return Waited::Answer(Err(cannot_wait(&op, why)));
-        }
+        Err(NoTimers) => return Waited::Answer(Err(no_timers(&op))),
     };
     let mut sleep = pin!(sleep);
     let host = session.host(vm, clock);
@@ -208,12 +219,22 @@ async fn call(
     waited
 }
 
+/// The error of an atom that waits where nothing wakes it.
+fn no_timers(op: &str) -> AtomError {
+    cannot_wait(
+        op,
+        "run this program inside a tokio runtime whose time is enabled",
+    )
+}
+
 /// Nobody here wakes a future when its time has come.
 struct NoTimers;
 
+type Sleep = Option<Pin<Box<tokio::time::Sleep>>>;
+
 /// A future for a moment, if there is one; an error outside of a runtime that
 /// has timers.
-fn timer(at: Option<Instant>) -> Result<Option<Pin<Box<tokio::time::Sleep>>>, NoTimers> {
+fn timer(at: Option<Instant>) -> Result<Sleep, NoTimers> {
     let Some(at) = at else { return Ok(None) };
     if tokio::runtime::Handle::try_current().is_err() {
         return Err(NoTimers);

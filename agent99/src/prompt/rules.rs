@@ -89,6 +89,7 @@ pub(super) const SELDOM: &[&str] = &[
     "seq",
     "memoize",
     "cache",
+    "callAll",
     "constSet",
     "varGet",
     "varsExport",

@@ -305,13 +305,23 @@ fn step(sig: &AtomSig) -> Value {
 
 /// Whether an input is a list of steps.
 pub(super) fn is_body(sig: &AtomSig, input: &AtomInput) -> bool {
-    sig.form.is_some() && BODIES.contains(&&*input.name) && input.kinds.contains(JsonKinds::ARRAY)
+    let listed = BODIES.contains(&&*input.name) || is_call(sig, input);
+    sig.form.is_some() && listed && input.kinds.contains(JsonKinds::ARRAY)
+}
+
+/// Whether an input of `callAll` is a call, or a list of them: they are written as steps.
+pub(super) fn is_call(sig: &AtomSig, input: &AtomInput) -> bool {
+    sig.form == Some(Form::CallAll) && matches!(&*input.name, "calls" | "call")
 }
 
 fn input_schema(sig: &AtomSig, input: &AtomInput) -> Value {
     let names = |kinds: JsonKinds| -> Vec<&str> { kinds.names().collect() };
     if is_body(sig, input) {
         let schema = json!({"type": names(input.kinds), "$ref": "#/$defs/steps"});
+        return with_docs(schema, &input.docs);
+    }
+    if is_call(sig, input) {
+        let schema = json!({"anyOf": [definition("step"), {"type": "null"}]});
         return with_docs(schema, &input.docs);
     }
     if sig.form == Some(Form::Return) && input.name == "schema" {

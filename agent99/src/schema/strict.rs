@@ -2,7 +2,7 @@
 //! as OpenAI's structured outputs want it and as grammars of decoders are made of.
 
 use super::definition;
-use super::full::{functions, is_body, methods};
+use super::full::{functions, is_body, is_call, methods};
 use a99_core::grammar::{FieldHolds, NODES, NodeField, NodeForm};
 use a99_core::sig::{AtomInput, AtomSig, Binding, Form, JsonKinds};
 use serde_json::{Map, Value, json};
@@ -150,6 +150,9 @@ fn input_schema(sig: &AtomSig, input: &AtomInput) -> Option<Value> {
     if is_body(sig, input) {
         let names: Vec<&str> = kinds.names().collect();
         return Some(json!({"type": names, "items": definition("step")}));
+    }
+    if is_call(sig, input) {
+        return Some(json!({"anyOf": [definition("step"), {"type": "null"}]}));
     }
     let values = || {
         let mut values: Vec<Value> = input.values.iter().map(|value| json!(value)).collect();

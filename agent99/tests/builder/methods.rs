@@ -84,6 +84,16 @@ fn lists() -> Vec<Row> {
             r#"{"op":"map","items":"xs","as":"x","steps":[{"op":"varSet","key":"result","value":"x"}],"result":"ys"}"#,
         ),
         (
+            new()
+                .call_all((), |b| b.store_get("a").uuid())
+                .as_("answers"),
+            r#"{"op":"callAll","calls":[{"op":"storeGet","key":"a"},{"op":"uuid"}],"result":"answers"}"#,
+        ),
+        (
+            new().call_each("urls", "url", 4, |b| b.store_get("url")),
+            r#"{"op":"callAll","items":"urls","as":"url","call":{"op":"storeGet","key":"url"},"limit":4}"#,
+        ),
+        (
             new().filter("xs", "x", "x > n", [("n", 2)]),
             r#"{"op":"filter","items":"xs","as":"x","condition":"x > n","vars":{"n":2}}"#,
         ),

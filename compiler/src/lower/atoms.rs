@@ -6,7 +6,16 @@ use super::{Lower, MAX_CALL_ARGS};
 use a99_core::builtins::is_forbidden;
 use a99_core::json::{Kind, NodeId};
 use a99_core::program::{Const, Count, Number, Op, Reg, Site, SiteIdx};
-use a99_core::sig::{Binding, Param, Params};
+use a99_core::sig::{AtomSig, Binding, Param, Params};
+
+/// A call of an atom whose inputs are in registers.
+pub(super) struct Call {
+    /// The op that is called, which may be an internal one.
+    op: u32,
+    /// The first input, and how many there are.
+    pub(super) base: Reg,
+    pub(super) n: u8,
+}
 
 impl<'a> Lower<'_, 'a> {
     pub(super) fn atom_step(&mut self, step: NodeId, name: &str) {
@@ -14,12 +23,39 @@ impl<'a> Lower<'_, 'a> {
             return;
         };
         let op = self.s.op(name);
-        let mut called = op;
         let scope = self.scope();
         let mark = self.mark();
         let id = self.e.open_step(op, step, false, scope);
         let dst = self.temp();
         let inner = self.mark();
+        let call = self.call_inputs(step, sig, op);
+        let site = self.site(step, &call);
+        self.e.emit(Op::CallAtom {
+            dst,
+            base: call.base,
+            n: Count(call.n),
+            site,
+        });
+        self.release(inner);
+        self.bind_result(step, dst, true);
+        self.e.close_step(id, Some(dst));
+        self.release(mark);
+    }
+
+    /// The call site of a call whose inputs are in their registers.
+    pub(super) fn site(&mut self, step: NodeId, call: &Call) -> SiteIdx {
+        self.e.at = Some((step, None));
+        self.s.sites.push(Site {
+            op: call.op,
+            step: self.e.step,
+            inputs: call.n,
+        });
+        SiteIdx(self.s.sites.len() as u32 - 1)
+    }
+
+    /// The inputs of a call of an atom into registers, in the open step.
+    pub(super) fn call_inputs(&mut self, step: NodeId, sig: &AtomSig, op: u32) -> Call {
+        let mut called = op;
         let (base, n) = match &sig.params {
             Params::Named(params) => {
                 let n = params.len().min(MAX_CALL_ARGS);
@@ -47,23 +83,11 @@ impl<'a> Lower<'_, 'a> {
                 (base, 1)
             }
         };
-        self.e.at = Some((step, None));
-        self.s.sites.push(Site {
+        Call {
             op: called,
-            step: id,
-            inputs: n,
-        });
-        let site = self.s.sites.len() as u32 - 1;
-        self.e.emit(Op::CallAtom {
-            dst,
             base,
-            n: Count(n),
-            site: SiteIdx(site),
-        });
-        self.release(inner);
-        self.bind_result(step, dst, true);
-        self.e.close_step(id, Some(dst));
-        self.release(mark);
+            n,
+        }
     }
 
     /// Input `i` into its register of those from `base`.

@@ -8,19 +8,19 @@ use a99_core::json::NodeId;
 use a99_core::program::{Const, Op, Reg, Target};
 
 /// The registers of an iteration, which may have been moved to slots.
-struct Iteration {
+pub(super) struct Iteration {
     /// The array and the position: two registers, or two slots.
     it: Held,
     position: Held,
     mark: Mark,
     head: Label,
-    exit: Label,
+    pub(super) exit: Label,
     crowded: bool,
 }
 
 impl<'a> Lower<'_, 'a> {
     /// Evaluates `items` and starts iterating; the head label is not placed.
-    fn iterate(&mut self, step: NodeId, form: &str) -> Iteration {
+    pub(super) fn iterate(&mut self, step: NodeId, form: &str) -> Iteration {
         self.iterate_after(step, form, |_| {})
     }
 
@@ -155,7 +155,7 @@ impl<'a> Lower<'_, 'a> {
     }
 
     /// The head of a loop: a scope for one item, with the item bound.
-    fn turn_scope(
+    pub(super) fn turn_scope(
         &mut self,
         step: NodeId,
         i: &Iteration,
@@ -193,7 +193,7 @@ impl<'a> Lower<'_, 'a> {
     }
 
     /// Ends a turn and the loop.
-    fn end_turn(&mut self, i: &Iteration, opened: super::scopes::Opened) {
+    pub(super) fn end_turn(&mut self, i: &Iteration, opened: super::scopes::Opened) {
         self.lint_leave_items();
         self.close_scope(opened);
         self.e.jump(Op::Jmp { to: Target(0) }, i.head);
@@ -230,7 +230,7 @@ impl<'a> Lower<'_, 'a> {
     }
 
     /// Moves a loop's value to where the loop began and binds it.
-    fn finish(
+    pub(super) fn finish(
         &mut self,
         step: NodeId,
         i: &Iteration,

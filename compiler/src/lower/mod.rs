@@ -5,6 +5,7 @@
 //! the variables of open scopes at the bottom, temporaries above.
 
 mod atoms;
+mod call_all;
 mod cond;
 mod exprs;
 mod flow;

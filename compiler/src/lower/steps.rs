@@ -158,6 +158,7 @@ impl<'a> Lower<'_, 'a> {
             Form::MathCalc => self.form_math(step),
             Form::AgentRun => self.form_agent_run(step),
             Form::RunCode => self.form_run_code(step),
+            Form::CallAll => self.form_call_all(step),
         }
     }
 

@@ -199,6 +199,21 @@ impl Builder {
         self.adopt(fill(Builder::new()), &place)
     }
 
+    /// The one step that `fill` adds to a builder of its own.
+    pub(super) fn one(&mut self, key: &str, fill: impl FnOnce(Builder) -> Builder) -> Operand {
+        let inner = fill(Builder::new());
+        let place = format!("/steps/{}/{key}", self.steps.len());
+        let first = inner.steps.first().cloned();
+        if inner.steps.len() != 1 {
+            let text = "a call for each item is one step";
+            let finding = Diagnostic::error(codes::NO_STEP, text, place.as_str());
+            self.findings
+                .push(finding.with_help("add one atom to the builder of the call"));
+        }
+        let _ = self.adopt(inner, &place);
+        first.unwrap_or(Value::Undefined).into()
+    }
+
     /// The steps of an inner builder; its findings move to `place`.
     fn adopt(&mut self, inner: Builder, place: &str) -> Operand {
         let kept = [

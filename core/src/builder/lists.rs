@@ -31,6 +31,45 @@ impl Builder {
         self.atom("map", params)
     }
 
+    /// `callAll`: makes the calls that `calls` fills in at once, at most `limit` of
+    /// them under way (`()` for 8), and gives the list of their answers, each
+    /// `{value}` or `{error}` (language section 2.10).
+    ///
+    /// ```
+    /// # use a99_core::builder::Builder;
+    /// let program = Builder::new()
+    ///     .call_all((), |b| b.store_get("first").store_get("second"))
+    ///     .as_("answers");
+    /// assert_eq!(program.steps()[0].get("calls").unwrap().as_array().unwrap().len(), 2);
+    /// ```
+    pub fn call_all(
+        mut self,
+        limit: impl Into<Operand>,
+        calls: impl FnOnce(Builder) -> Builder,
+    ) -> Self {
+        let calls = self.body("calls", calls);
+        self.atom("callAll", vec![("calls", calls), ("limit", limit.into())])
+    }
+
+    /// `callAll` with a call for each item, bound as `name`: the step that `call`
+    /// fills in.
+    pub fn call_each(
+        mut self,
+        items: impl Into<Operand>,
+        name: &str,
+        limit: impl Into<Operand>,
+        call: impl FnOnce(Builder) -> Builder,
+    ) -> Self {
+        let call = self.one("call", call);
+        let params = vec![
+            ("items", items.into()),
+            ("as", name.into()),
+            ("call", call),
+            ("limit", limit.into()),
+        ];
+        self.atom("callAll", params)
+    }
+
     /// `filter`: keeps the items for which the condition is truthy; each is
     /// bound as `name`. `vars` is for condition strings, `()` for none.
     pub fn filter(

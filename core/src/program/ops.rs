@@ -507,6 +507,10 @@ op_table! {
     AgentRun { dst: Write, base: Base, n: Count, site: Site }
     #[doc = "dst = src projected through a schema; src itself where it does not conform (language section 2.1, return)."]
     Project { dst: Write, src: Read, schema: Schema }
+    #[doc = "Prepares a call for `CallAll`, with the n registers from base: an atom that waits is kept and dst = its number; any other is called and dst = `{value}` (`callAll`)."]
+    PrepareCall { dst: Write, base: Base, n: Count, site: Site }
+    #[doc = "dst = the list in arr, with the answer of each call that was prepared in place of its number; limit is how many are under way at once (`callAll`)."]
+    CallAll { dst: Write, arr: Read, limit: Read }
 }
 
 #[cfg(test)]

@@ -203,7 +203,9 @@ fn check_meaning(u: &Unit<'_>, pc: usize, op: Op) -> Check {
                 && locations.register_end <= u32::from(u.f.registers)
                 && locations.slot_end <= u64::from(u.f.slots)
         }
-        Op::CallAtom { n, site, .. } => return check_site(u, pc, n, &p.sites[site.at()]),
+        Op::CallAtom { n, site, .. } | Op::PrepareCall { n, site, .. } => {
+            return check_site(u, pc, n, &p.sites[site.at()]);
+        }
         Op::AgentRun {
             n: INLINE_OPERANDS,
             site,

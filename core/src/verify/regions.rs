@@ -256,7 +256,9 @@ fn check_charged_steps(u: &Unit<'_>) -> Check {
         }
     }
     for (pc, op) in u.f.code.iter().enumerate() {
-        let (Op::CallAtom { site, .. } | Op::AgentRun { site, .. }) = *op else {
+        let (Op::CallAtom { site, .. } | Op::PrepareCall { site, .. } | Op::AgentRun { site, .. }) =
+            *op
+        else {
             continue;
         };
         if !charged[u.program.sites[site.at()].step as usize] {

@@ -55,10 +55,11 @@ impl std::fmt::Debug for Saved {
 }
 
 /// Programs whose runs hold what runs can hold.
-const PROGRAMS: [&str; 3] = [
+const PROGRAMS: [&str; 4] = [
     include_str!("snapshot/state.json"),
     include_str!("snapshot/nested.json"),
     include_str!("snapshot/text.json"),
+    include_str!("snapshot/several.json"),
 ];
 
 /// Snapshots of the programs here, at their calls and some of their pauses, traced and
@@ -102,15 +103,23 @@ fn start(agent: &Agent, options: &RunOptions) -> Run {
 /// Answers what a run asks until it ends; `at` is told of each call and pause.
 fn drive(run: &mut Run, at: &mut dyn FnMut(&Run, bool)) -> Fate {
     let mut now = Duration::ZERO;
+    let mut open = Vec::new();
     for step in 0..STEPS {
         match run.next(now) {
             Next::Pause => at(run, false),
-            // Only a call that was answered before.
-            Next::Wait(until) => now = until.unwrap_or(LATE).max(now),
+            Next::Wait(until) => match open.pop() {
+                Some(call) => {
+                    let call: Box<Call> = call;
+                    let id = call.id.clone();
+                    run.answer(&id, answer(*call, step)).expect("it waits");
+                    at(run, true);
+                }
+                // Only calls that were answered before.
+                None => now = until.unwrap_or(LATE).max(now),
+            },
             Next::Call(call) => {
                 at(run, true);
-                let id = call.id.clone();
-                run.answer(&id, answer(*call, step)).expect("it waits");
+                open.push(call);
             }
             Next::Done(outcome) => {
                 let error = outcome.error.map(|error| error.code);

@@ -213,7 +213,9 @@ impl Generator<'_> {
             5 => return self.repeat(steps),
             6 => json!({"op": "try", "try": self.body(), "catch": self.body(),
                         "catchParam": *self.pick(&["error", "problem"])}),
-            7 | 8 => self.visit(),
+            7 => self.visit(),
+            8 if self.choices.one_in(3) => self.call_all(),
+            8 => self.visit(),
             9 => json!({"op": "scope", "steps": self.body()}),
             10 => self.remember(),
             11 => self.call_helper(),
@@ -318,6 +320,34 @@ impl Generator<'_> {
             Any
         };
         self.bound(step, kind)
+    }
+
+    /// `callAll` of some calls, or of one for each item.
+    fn call_all(&mut self) -> Json {
+        let mut step = Map::new();
+        step.insert("op".into(), json!("callAll"));
+        if self.choices.one_in(2) {
+            let count = self.choices.below(4);
+            let calls: Vec<Json> = (0..count).map(|_| self.data_atom()).collect();
+            step.insert("calls".into(), json!(calls));
+        } else {
+            let items = if self.loops >= 2 {
+                json!([1, 2])
+            } else {
+                self.value(List)
+            };
+            step.insert("items".into(), items);
+            step.insert("as".into(), json!(*self.pick(&["item", "n"])));
+            self.loops += 1;
+            let call = self.data_atom();
+            self.loops -= 1;
+            step.insert("call".into(), call);
+        }
+        if self.choices.one_in(3) {
+            let limit = json!(*self.pick(&[1, 2, 64, 65]));
+            step.insert("limit".into(), limit);
+        }
+        self.bound(step, List)
     }
 
     /// `memoize` and `cache` with a key.

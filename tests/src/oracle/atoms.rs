@@ -34,7 +34,7 @@ impl Machine<'_> {
 
     /// A resolved input.
     pub(super) fn input(&mut self, node: Node<'_>, key: &str, scope: &ScopeRef) -> Res<OVal> {
-        self.resolve(node.get(key), scope)
+        self.input_once(|machine| machine.resolve(node.get(key), scope))
     }
 
     fn state_atom(&mut self, op: &str, node: Node<'_>, scope: &ScopeRef) -> Res<OVal> {

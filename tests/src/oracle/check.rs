@@ -72,7 +72,7 @@ fn step(step: &Value) -> Result<(), Rejected> {
 fn names(op: &str, map: &Map) -> Result<(), Rejected> {
     match op {
         "varSet" | "constSet" => bound(map.get("key")),
-        "map" | "filter" | "find" => bound(map.get("as")),
+        "map" | "filter" | "find" | "callAll" => bound(map.get("as")),
         "reduce" => bound(map.get("as")).and(bound(map.get("accumulator"))),
         "try" => bound(map.get("catchParam")),
         "varsImport" => match map.get("keys") {

@@ -1,6 +1,7 @@
 //! Atoms that call the host, and those that run other programs (language
 //! sections 2.6 to 2.8, decisions D22, D40, D41).
 
+use super::call_all::INLINE_AGENT;
 use super::coerce::{to_num, to_str};
 use super::host::Answer;
 use super::json::{self, Style};
@@ -24,6 +25,13 @@ const PROCEDURE_MAX_SIZE: f64 = 102_400.0;
 impl Machine<'_> {
     /// The value of an answer after its time, or the timeout that comes first.
     fn wait(&mut self, op: &str, answer: Answer) -> Res<Value> {
+        let before = self.begin_wait();
+        let done = self.wait_alone(op, answer);
+        self.end_wait(before);
+        done
+    }
+
+    fn wait_alone(&mut self, op: &str, answer: Answer) -> Res<Value> {
         let custom = self
             .opts
             .custom
@@ -71,6 +79,7 @@ impl Machine<'_> {
             .iter()
             .map(|v| self.export(v))
             .collect::<Res<Vec<_>>>()?;
+        let args = self.hold(args)?;
         let answer = self.host.call(method, args);
         self.wait(op, answer).map(|v| from_value(&v))
     }
@@ -79,6 +88,8 @@ impl Machine<'_> {
     pub(super) fn custom_atom(&mut self, op: &str, node: Node<'_>) -> Res<OVal> {
         let input = node.input();
         pay_crossing(&from_value(&input))?;
+        let held = self.hold(vec![input])?;
+        let input = held.into_iter().next().unwrap_or(Value::Undefined);
         let answer = self.host.atom(op, input);
         let value = self.wait(op, answer).map(|v| from_value(&v))?;
         pay_crossing(&value)?;
@@ -177,7 +188,8 @@ impl Machine<'_> {
             }
         }
         let url = self.export(&args[0])?;
-        let answer = self.host.call("fetch", vec![url, Value::Object(init)]);
+        let args = self.hold(vec![url, Value::Object(init)])?;
+        let answer = self.host.call("fetch", args);
         self.wait("httpFetch", answer).map(|v| from_value(&v))
     }
 
@@ -192,15 +204,21 @@ impl Machine<'_> {
             pay_crossing(&id)?;
             return Err(self.missing("Capability 'agent.run' missing"));
         }
-        let input = self.resolve_vars(node.get("input"), scope)?;
+        let input = self.input_once(|machine| machine.resolve_vars(node.get("input"), scope))?;
         match &id {
             OVal::Str(token) if token.starts_with(&js("proc_")) => {
                 pay_crossing(&id).and_then(|()| pay_crossing(&input))?;
                 let root = self.procedure_of(token)?;
+                if self.gathering.is_some() {
+                    return fail(INLINE_AGENT);
+                }
                 pay_crossing(&from_value(&root))?;
                 return self.run_inline(&root, input);
             }
             OVal::Obj(obj) if obj.contains_key(&*js("op")) => {
+                if self.gathering.is_some() {
+                    return fail(INLINE_AGENT);
+                }
                 let root = self.export(&id)?;
                 return self.run_inline(&root, input);
             }

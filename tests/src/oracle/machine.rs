@@ -150,6 +150,8 @@ pub(super) struct Machine<'h> {
     pub search_k: Option<OVal>,
     /// Whether the error that is under way stands in a trace event already.
     pub traced: bool,
+    /// The calls that a `callAll` is making.
+    pub gathering: Option<super::call_all::Gathering>,
     started: Instant,
 }
 
@@ -289,6 +291,7 @@ fn run_here(
         waited_ms: 0.0,
         search_k: None,
         traced: false,
+        gathering: None,
         started: Instant::now(),
     };
     let outcome = match opts.aborted {

@@ -280,7 +280,10 @@ impl Machine<'_> {
     }
 
     /// The failure of a capability that is not granted.
-    pub(super) fn missing(&self, text: &str) -> Fail {
+    pub(super) fn missing(&mut self, text: &str) -> Fail {
+        if let Err(later) = self.hold(Vec::new()) {
+            return later;
+        }
         Fail::coded(a99_core::error::ErrorCode::Capability, text)
     }
 }

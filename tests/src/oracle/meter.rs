@@ -27,6 +27,7 @@ thread_local! {
     static FUEL: Cell<i64> = const { Cell::new(i64::MAX) };
     static MODEL: Cell<CostModel> = const { Cell::new(CostModel::Flat) };
     static FORMATTED: Cell<usize> = const { Cell::new(0) };
+    static MUTED: Cell<bool> = const { Cell::new(false) };
 }
 
 /// The right to spend the fuel of this thread's run.
@@ -36,6 +37,7 @@ impl Meter {
     /// Starts the run of this thread.
     pub(super) fn start(fuel: i64, model: CostModel) -> Meter {
         FUEL.set(fuel);
+        MUTED.set(false);
         FORMATTED.set(0);
         MODEL.set(model);
         Meter(())
@@ -107,7 +109,15 @@ impl Meter {
     }
 }
 
+/// Whether nothing is paid for the time being: it is paid already.
+pub(super) fn mute(on: bool) {
+    MUTED.set(on);
+}
+
 fn take(micro: i64) -> Res<()> {
+    if MUTED.get() {
+        return Ok(());
+    }
     FUEL.set(FUEL.get().saturating_sub(micro));
     if FUEL.get() <= 0 {
         return Err(Fail::coded(ErrorCode::OutOfFuel, "Out of Fuel"));
@@ -126,7 +136,7 @@ pub(super) fn pay_metered(micro: i64) -> Res<()> {
 /// As [`pay_metered`], of work within which nothing can fail: [`settle`] tells
 /// after it whether the fuel was enough.
 pub(super) fn owe(micro: i64) {
-    if MODEL.get() == CostModel::Metered {
+    if MODEL.get() == CostModel::Metered && !MUTED.get() {
         FUEL.set(FUEL.get().saturating_sub(micro));
     }
 }

@@ -8,6 +8,7 @@
 
 mod arrays;
 mod atoms;
+mod call_all;
 mod check;
 mod coerce;
 mod compiled;

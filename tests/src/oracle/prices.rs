@@ -14,6 +14,7 @@ fn is_work(op: &str) -> bool {
             | "try"
             | "scope"
             | "callLocal"
+            | "callAll"
             | "return"
             | "varSet"
             | "constSet"
@@ -68,7 +69,7 @@ pub(super) fn of(op: &str) -> Option<(i64, f64)> {
     const ONE: i64 = 1_000_000;
     const SECOND: f64 = 1_000.0;
     Some(match op {
-        "seq" | "if" | "while" | "try" | "scope" | "callLocal" => (TENTH, 0.0),
+        "seq" | "if" | "while" | "try" | "scope" | "callLocal" | "callAll" => (TENTH, 0.0),
         "return" | "Error" | "varSet" | "constSet" | "varGet" | "varsLet" => (TENTH, SECOND),
         "varsImport" | "varsExport" => (2 * TENTH, SECOND),
         "map" | "filter" | "find" | "reduce" | "memoize" => (ONE, 0.0),

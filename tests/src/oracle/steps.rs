@@ -135,7 +135,7 @@ impl Machine<'_> {
     }
 
     /// Quota, then price (decisions D17 and D42).
-    fn pay(&mut self, op: &str, node: Node<'_>, scope: &ScopeRef) -> Res<()> {
+    pub(super) fn pay(&mut self, op: &str, node: Node<'_>, scope: &ScopeRef) -> Res<()> {
         if let Some(&allowed) = self.opts.quotas.get(op) {
             let used = self.calls.entry(op.to_owned()).or_default();
             if *used >= allowed {
@@ -200,7 +200,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    fn body(&mut self, op: &str, node: Node<'_>, scope: &ScopeRef) -> Done {
+    pub(super) fn body(&mut self, op: &str, node: Node<'_>, scope: &ScopeRef) -> Done {
         if self.opts.custom.iter().any(|a| a.op == op) {
             return self.custom_atom(op, node).map(|v| (v, Flow::Next));
         }
@@ -220,6 +220,7 @@ impl Machine<'_> {
                     "filter" | "find" => self.filter(op, node, scope),
                     "reduce" => self.reduce(node, scope),
                     "callLocal" => self.call_local(node, scope),
+                    "callAll" => self.call_all(node, scope),
                     "memoize" => self.memoize(node, scope),
                     "cache" => self.cache(node, scope),
                     "Error" => self.error_atom(node),
@@ -365,11 +366,11 @@ impl Machine<'_> {
         Ok((value.clone(), Flow::Return(value)))
     }
 
-    fn items(&mut self, op: &str, node: Node<'_>, scope: &ScopeRef) -> Res<Items> {
+    pub(super) fn items(&mut self, op: &str, node: Node<'_>, scope: &ScopeRef) -> Res<Items> {
         items_of(op, self.resolve(node.get("items"), scope)?)
     }
 
-    fn item_scope(&self, node: Node<'_>, item: OVal, scope: &ScopeRef) -> Res<ScopeRef> {
+    pub(super) fn item_scope(&self, node: Node<'_>, item: OVal, scope: &ScopeRef) -> Res<ScopeRef> {
         self.check_time()?;
         let child = Scope::new(Some(scope));
         child.bind(&binding(node.get("as")), item)?;
@@ -499,7 +500,7 @@ fn projects(schema: &Value) -> bool {
 }
 
 /// The items of a loop; those that its body appends are visited too.
-struct Items(super::arrays::Items, usize);
+pub(super) struct Items(super::arrays::Items, usize);
 
 impl Iterator for Items {
     type Item = OVal;

@@ -64,6 +64,17 @@ impl Machine<'_> {
         Ok(OVal::Undef)
     }
 
+    /// An entry on its way to the run's own store, in a call among others.
+    fn held_entry(&mut self, key: OVal, value: OVal) -> Res<(OVal, OVal)> {
+        if self.gathering.is_none() {
+            return Ok((key, value));
+        }
+        let held = vec![self.export(&key)?, self.export(&value)?];
+        let held = self.hold(held)?;
+        let part = |at: usize| held.get(at).map_or(OVal::Undef, from_value);
+        Ok((part(0), part(1)))
+    }
+
     fn warn_default_store(&mut self) {
         let text = "Using the default in-memory store; its data ends with the run";
         if !self.warnings.iter().any(|w| *w == text) {
@@ -94,6 +105,7 @@ impl Machine<'_> {
                     let count = if op == "storeGet" { 1 } else { 2 };
                     return self.call_host(op, method, &args[..count]);
                 }
+                let (key, value) = self.held_entry(key, value)?;
                 let key = self.store_key(&key)?;
                 if op == "storeGet" {
                     self.store_get(&key)

@@ -4,6 +4,7 @@ mod a99b;
 mod artifacts;
 mod attack;
 mod builders;
+mod call_all;
 mod compiled;
 mod complete;
 mod differential;

@@ -165,6 +165,45 @@ impl<'c, 'a> Copies<'c, 'a> {
     }
 }
 
+/// The bytes that [`Copies`] counts for a copy like this one, unless the value is larger
+/// than may cross; its JSON text is counted as if it had no escapes, and numbers at one
+/// byte.
+pub(crate) fn copy_bytes(value: &Value, limits: &BoundaryLimits) -> Option<usize> {
+    let (mut bytes, mut text) = (0usize, 0usize);
+    let mut open = vec![(value, 0)];
+    while let Some((value, depth)) = open.pop() {
+        if depth > limits.max_depth as usize || text > limits.max_bytes {
+            return None;
+        }
+        bytes += if depth == 0 { size_of::<Value>() } else { 0 };
+        match value {
+            Value::Undefined | Value::Null | Value::Bool(_) => text += 4,
+            Value::Number(_) => text += 1,
+            Value::String(s) => {
+                bytes += TEXT_BYTES + s.len_bytes();
+                text += s.len_bytes() + 2;
+            }
+            Value::Array(items) => {
+                bytes += ARRAY_BYTES + items.len() * size_of::<Value>();
+                text += items.len() + 1;
+                open.extend(items.iter().map(|item| (item, depth + 1)));
+            }
+            Value::Object(map) => {
+                let member = match map.len() <= SMALL_OBJECT {
+                    true => MEMBER_BYTES,
+                    false => INDEXED_MEMBER_BYTES,
+                };
+                bytes += OBJECT_BYTES + map.len() * member;
+                for (key, item) in map.iter() {
+                    text += key.len_bytes() + 4;
+                    open.push((item, depth + 1));
+                }
+            }
+        }
+    }
+    (text <= limits.max_bytes).then_some(bytes)
+}
+
 /// A container under construction.
 enum OutwardFrame {
     Array {

@@ -1,4 +1,4 @@
-use super::{BoundaryLimits, Copies, copy_deep, copy_plain, from_value};
+use super::{BoundaryLimits, Copies, copy_bytes, copy_deep, copy_plain, from_value};
 use crate::builtins::testing::{Bench, message};
 use crate::heap::{Heap, Val};
 use crate::json;
@@ -222,4 +222,26 @@ fn a1_walks_of_the_boundary_can_be_stopped() {
         from_value(&mut cx, &host, &limits),
         Err(Fault::Stop(_))
     ));
+}
+
+#[test]
+fn a_copy_of_values_counts_what_a_copy_of_the_heap_did() {
+    let mut bench = Bench::default();
+    let mut cx = bench.cx();
+    let wide: Vec<String> = (0..20).map(|n| format!("\"k{n}\":{n}")).collect();
+    let wide = format!("{{{}}}", wide.join(","));
+    let limits = BoundaryLimits::default();
+    for text in [SAMPLE, "1", "\"text\"", "[[],{}]", &wide] {
+        let v = guest(&mut cx, text);
+        let mut copies = Copies::new(&mut cx);
+        let value = copies.to_value(v, &limits).unwrap();
+        assert_eq!(copy_bytes(&value, &limits), Some(copies.bytes()), "{text}");
+    }
+    let long = Value::from("x".repeat(limits.max_bytes));
+    assert_eq!(copy_bytes(&long, &limits), None);
+    let deep = |n: u32| (0..n).fold(Value::Null, |v, _| Value::Array(vec![v]));
+    assert!(copy_bytes(&deep(limits.max_depth), &limits).is_some());
+    let deeper = deep(limits.max_depth + 1);
+    assert_eq!(copy_bytes(&deeper, &limits), None);
+    deeper.dispose();
 }

@@ -5,7 +5,9 @@ use super::{
     Frame, FrameKind, MAX_HELPER_DEPTH, Machine, Request, Step, WINDOW, Waiting, clear_frame,
     frame_size,
 };
-use crate::atom::{AtomBody, AtomError, Cancelled, HostCall, HostGrants, HostReply, Locals, Scope};
+use crate::atom::{
+    AtomBody, AtomDef, AtomError, Cancelled, HostCall, HostGrants, HostReply, Locals, Scope,
+};
 use crate::builtins;
 use crate::convert::{self, Copies};
 use crate::heap::Val;
@@ -22,7 +24,7 @@ use a99_core::value::Value;
 use std::sync::Arc;
 
 /// Work that a call of the host stands for.
-const HOST_CALL_WORK: usize = 512;
+pub(super) const HOST_CALL_WORK: usize = 512;
 
 /// Calls an atom, with what its price is made of; nothing for one that waits.
 #[inline(never)]
@@ -221,7 +223,7 @@ impl Machine {
         }
     }
 
-    /// Prepares a call of an asynchronous atom.
+    /// Makes a call of an asynchronous atom, which the run waits for.
     pub(super) fn host_call(
         &mut self,
         dst: Reg,
@@ -230,6 +232,26 @@ impl Machine {
         site: SiteIdx,
         host: &dyn Host,
     ) -> Result<Box<Request>, Fault> {
+        let (request, lent) = self.request(base, n, site, host)?;
+        let price = request.atom.sig.charged_by_machine();
+        self.waiting = Some(Waiting::Call {
+            dst,
+            input: Reg(base.0.saturating_add(1)),
+            lent,
+            price: price.map(|(price, _)| price),
+        });
+        Ok(request)
+    }
+
+    /// A call of an asynchronous atom with copies of its inputs, and the bytes
+    /// that these count for until it ends.
+    pub(super) fn request(
+        &mut self,
+        base: Reg,
+        n: Count,
+        site: SiteIdx,
+        host: &dyn Host,
+    ) -> Result<(Box<Request>, usize), Fault> {
         let frame = self.frame();
         let (exe, program, _) = self.program_of(frame);
         let op = program.sites[site.at()].op as usize;
@@ -250,15 +272,18 @@ impl Machine {
             machine.heap.add_external(lent)?;
             Ok((args, lent))
         })?;
+        Ok((self.request_of(atom, args, host.now_ms()), lent))
+    }
+
+    /// A call of the program that runs now, with these inputs.
+    pub(super) fn request_of(
+        &self,
+        atom: Arc<AtomDef>,
+        args: Vec<Value>,
+        now_ms: f64,
+    ) -> Box<Request> {
         let cancelled = Cancelled::by(self.options.signal.clone());
-        let fuel = self.exact_fuel();
-        self.waiting = Some(Waiting::Call {
-            dst,
-            input: Reg(base.0.saturating_add(1)),
-            lent,
-            price: atom.sig.charged_by_machine().map(|(price, _)| price),
-        });
-        Ok(Box::new(Request {
+        Box::new(Request {
             call: HostCall {
                 op: atom.sig.name.clone(),
                 args,
@@ -266,16 +291,16 @@ impl Machine {
                 grants: HostGrants(self.options.grants.clone()),
                 host: self.options.host.clone(),
                 locals: Arc::clone(&self.locals),
-                fuel_left: Fuel::from_micro(fuel.max(0)),
-                depth: self.options.depth + frame.agent_depth,
+                fuel_left: Fuel::from_micro(self.exact_fuel().max(0)),
+                depth: self.options.depth + self.frame().agent_depth,
                 cancelled: cancelled.clone(),
-                now_ms: host.now_ms(),
+                now_ms,
                 deadline: None,
                 id: CallId::default(),
             },
             atom,
             cancelled,
-        }))
+        })
     }
 
     /// How long one execution of an atom may take (D22).
@@ -370,7 +395,7 @@ impl Machine {
 
     /// Pays what a call that ended took on behalf of the run, an error like an
     /// answer. Whether nothing is left, prepaid work given back.
-    fn pay_for_call(&mut self, answer: &Result<HostReply, AtomError>) -> bool {
+    pub(super) fn pay_for_call(&mut self, answer: &Result<HostReply, AtomError>) -> bool {
         let charged = self.locals.take_charges();
         let used = answer.as_ref().ok().and_then(|reply| reply.fuel_used);
         if charged == 0 && used.is_none() {
@@ -396,7 +421,7 @@ impl Machine {
     }
 
     /// Counts what atoms keep for the run (D20).
-    fn count_locals(&mut self, host: &dyn Host) -> Result<(), Fault> {
+    pub(super) fn count_locals(&mut self, host: &dyn Host) -> Result<(), Fault> {
         let now = self.locals.bytes();
         let more = now.saturating_sub(self.locals_counted);
         if more > 0 {

@@ -435,6 +435,10 @@ impl Machine {
                     n: _,
                     site,
                 } => leave!(Exit::Agent { dst, base, site }),
+                Op::PrepareCall { dst, base, n, site } => {
+                    leave!(Exit::Prepare { dst, base, n, site })
+                }
+                Op::CallAll { dst, arr, limit } => leave!(Exit::CallAll { dst, arr, limit }),
                 Op::Project { dst, src, schema } => {
                     let val = regs[src.at()];
                     let schema = &exe.schemas[schema.at()];

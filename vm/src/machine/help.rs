@@ -101,10 +101,7 @@ impl Machine {
                 }
                 wrong.truncate(MAX_INPUTS);
                 if wrong.is_empty() {
-                    let native = !matches!(
-                        atom.body,
-                        crate::atom::AtomBody::Async(_) | crate::atom::AtomBody::AsyncDyn(_)
-                    );
+                    let native = !atom.body.waits();
                     let first = params.first().filter(|_| given > 0 && native)?;
                     let found = self.described(self.register(base));
                     return Some(format!("{name}: `{}` is {found}", first.name));

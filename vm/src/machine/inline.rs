@@ -145,7 +145,7 @@ impl Machine {
         )?))
     }
 
-    fn check_depth(&self, what: &str) -> Result<(), Fault> {
+    pub(super) fn check_depth(&self, what: &str) -> Result<(), Fault> {
         let max = self.options.limits.agent_depth;
         if self.options.depth + self.frame().agent_depth >= max {
             return Err(Fault::throw(format!("{what} (max {max}).")));

@@ -4,6 +4,7 @@
 //! used up a slice of work; the driver does the waiting. Everything a run
 //! holds is in here, so that dropping the machine ends the run.
 
+mod call_all;
 mod calls;
 mod errors;
 mod exec;
@@ -31,6 +32,9 @@ use prices::PriceRules;
 use std::collections::HashMap;
 use std::sync::Arc;
 use tracing::Tracer;
+
+pub use call_all::{PlacedRequest, Requests};
+pub(crate) use saved::save_prepared;
 
 /// Registers that an instruction can name.
 const WINDOW: usize = 256;
@@ -108,6 +112,8 @@ pub enum Step {
     Yield,
     /// An asynchronous atom was called; answer with [`Machine::deliver`].
     Call(Box<Request>),
+    /// Several were called; answer with [`Machine::deliver_all`].
+    CallAll(Box<Requests>),
     /// A program arrived at run time; answer with [`Machine::load`].
     Load(Box<LoadRequest>),
     /// The run is over.
@@ -115,7 +121,7 @@ pub enum Step {
 }
 
 /// An asynchronous call.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Request {
     /// The atom.
     pub atom: Arc<AtomDef>,
@@ -147,6 +153,7 @@ enum Waiting {
         /// What the machine charges for the answer.
         price: Option<Formula>,
     },
+    All(Box<call_all::UnderWay>),
     Load(inline::Pending),
 }
 
@@ -165,6 +172,8 @@ pub struct Machine {
     rules: PriceRules,
     tracer: Option<Box<Tracer>>,
     waiting: Option<Waiting>,
+    /// Calls that the next `CallAll` makes.
+    prepared: Vec<call_all::Prepared>,
     options: RunOptions,
     outcome: Option<(Value, Option<RunError>)>,
     /// The execution that failed for lack of memory and was tried again: a
@@ -196,6 +205,7 @@ impl Default for Machine {
             rules: PriceRules::default(),
             tracer: None,
             waiting: None,
+            prepared: Vec::new(),
             options: RunOptions::default(),
             outcome: None,
             retried: None,
@@ -234,6 +244,15 @@ enum Exit {
         n: Count,
         site: SiteIdx,
     },
+    /// A call is prepared.
+    Prepare {
+        dst: Reg,
+        base: Reg,
+        n: Count,
+        site: SiteIdx,
+    },
+    /// The calls that were prepared are made.
+    CallAll { dst: Reg, arr: Reg, limit: Reg },
     /// A program runs inline.
     Code {
         dst: Reg,
@@ -351,6 +370,21 @@ impl Machine {
                         Err(fault) => self.fault(fault, before, host),
                     }
                 }
+                Exit::Prepare { dst, base, n, site } => {
+                    let before = self.meter.mark();
+                    match self.prepare_call(base, n, site, host) {
+                        Ok(val) => self.answer(dst, val),
+                        Err(fault) => self.fault(fault, before, host),
+                    }
+                }
+                Exit::CallAll { dst, arr, limit } => {
+                    let before = self.meter.mark();
+                    match self.call_all((dst, arr, limit), host) {
+                        Ok(Some(requests)) => return Step::CallAll(requests),
+                        Ok(None) => {}
+                        Err(fault) => self.fault(fault, before, host),
+                    }
+                }
                 Exit::Code { dst, base, names } => {
                     self.refund();
                     let before = self.meter.mark();
@@ -428,6 +462,7 @@ impl Machine {
         }
         self.caught = None;
         self.waiting = None;
+        self.prepared = Vec::new();
         self.options = RunOptions::default();
         match Arc::get_mut(&mut self.locals) {
             Some(locals) => locals.reset(),

@@ -5,10 +5,13 @@
 //! registers. A restored machine pays each charge by itself until its next block, so
 //! that nothing is prepaid.
 
+use super::call_all::{PREPARED_BYTES, Prepared};
 use super::{
-    Caught, Frame, FrameKind, LoadedProgram, MAX_HELPER_DEPTH, Machine, Request, WINDOW, frame_size,
+    Caught, Frame, FrameKind, LoadedProgram, MAX_HELPER_DEPTH, Machine, Request, Requests, WINDOW,
+    frame_size,
 };
-use crate::atom::{AtomBody, MAX_WARNINGS, SavedLocals};
+use crate::atom::{MAX_WARNINGS, SavedLocals};
+use crate::convert::copy_bytes;
 use crate::heap::Val;
 use crate::heap::saved::{ValCheck, put_val, put_vals};
 use crate::link::Executable;
@@ -21,6 +24,7 @@ use a99_core::artifact::{DecodeOptions, EncodeOptions};
 use a99_core::fuel::Fuel;
 use a99_core::program::{Count, Op, Reg};
 use a99_core::suspend::codes;
+use a99_core::value::Value;
 use a99_core::verify::Artifact;
 use std::sync::Arc;
 
@@ -87,6 +91,10 @@ impl Machine {
             w.u32(frame.pc);
             put_vals(w, &self.stack[base..base + frame_size(f)]);
         }
+        w.len(self.prepared.len());
+        for one in &self.prepared {
+            save_prepared(&one.request, one.pc, w);
+        }
         let mut memo: Vec<_> = self.memo.iter().collect();
         memo.sort_unstable_by_key(|(key, _)| *key);
         w.len(memo.len());
@@ -139,6 +147,7 @@ impl Machine {
         let mut held = 0;
         self.load_programs(vm, exe, r)?;
         self.load_frames(r, &mut held)?;
+        self.load_prepared(r)?;
         self.load_memo(r, &mut held)?;
         if traced {
             self.load_trace(r, &mut held)?;
@@ -305,6 +314,48 @@ impl Machine {
         }
     }
 
+    /// Reads calls that were prepared for a `CallAll`; they are paid.
+    fn load_prepared(&mut self, r: &mut Reader<'_>) -> Taken<()> {
+        let n = r.len(16, PREPARED_BYTES)?;
+        let Some(frame) = self.frames.last().copied() else {
+            return r.wrong("no program runs");
+        };
+        let (exe, _, _) = self.program_of(frame);
+        let exe = exe.clone();
+        let program = exe.program();
+        let f = &program.functions[frame.function as usize];
+        let limits = self.options.limits.boundary;
+        for _ in 0..n {
+            let (pc, now_ms) = (r.u32()?, r.f64()?);
+            let Some(Op::PrepareCall { n, site, .. }) = f.code.get(pc as usize) else {
+                return r.wrong("a call is prepared nowhere");
+            };
+            let atom = &exe.atoms[program.sites[site.at()].op as usize];
+            let Some(atom) = atom.as_ref().filter(|atom| atom.body.waits()) else {
+                return r.wrong("a call is prepared that does not wait");
+            };
+            let mut args = Vec::with_capacity(n.at());
+            if r.len(1, size_of::<Value>())? != n.at() {
+                return r.wrong("a call has another number of inputs");
+            }
+            let mut bytes = 0;
+            for _ in 0..n.at() {
+                let arg = r.value()?;
+                match copy_bytes(&arg, &limits) {
+                    Some(more) => bytes += more,
+                    None => return r.wrong("an input of a call is larger than may be"),
+                }
+                args.push(arg);
+            }
+            self.heap
+                .add_external(bytes + PREPARED_BYTES)
+                .map_err(|_| SnapshotError::too_large())?;
+            let request = self.request_of(atom.clone(), args, now_ms);
+            self.prepared.push(Prepared::of(request, bytes, pc));
+        }
+        Ok(())
+    }
+
     fn load_memo(&mut self, r: &mut Reader<'_>, held: &mut usize) -> Taken<()> {
         let n = r.len(5, super::start::MEMO_ENTRY_BYTES)?;
         let check = self.heap.val_check();
@@ -374,10 +425,7 @@ impl Machine {
             _ => return r.wrong("the program is at no call"),
         };
         let atom = &exe.atoms[program.sites[site.at()].op as usize];
-        let waits = atom
-            .as_ref()
-            .is_some_and(|atom| matches!(atom.body, AtomBody::Async(_) | AtomBody::AsyncDyn(_)));
-        if !waits {
+        if !atom.as_ref().is_some_and(|atom| atom.body.waits()) {
             return r.wrong("the program is at no call that waits");
         }
         let fuel = std::mem::replace(&mut self.meter.fuel, i64::MAX / 2);
@@ -390,10 +438,39 @@ impl Machine {
         Ok(request)
     }
 
+    /// Makes the calls again that the top frame stands at, as they were prepared.
+    pub(crate) fn calls_again(&mut self, r: &mut Reader<'_>, host: &dyn Host) -> Taken<Requests> {
+        if !self.prepared.is_empty() {
+            return r.wrong("calls are prepared for no step");
+        }
+        self.load_prepared(r)?;
+        let Some(frame) = self.frames.last().copied() else {
+            return r.wrong("no program runs");
+        };
+        let (_, _, f) = self.program_of(frame);
+        let Op::CallAll { dst, arr, limit } = f.code[frame.pc as usize] else {
+            return r.wrong("the program does not make several calls");
+        };
+        let made = self.grown(|machine| machine.call_all((dst, arr, limit), host));
+        self.meter.new_slice(0);
+        match made {
+            Ok(Some(requests)) => Ok(*requests),
+            Ok(None) | Err(_) => r.wrong("the calls are not those of their step"),
+        }
+    }
+
     fn grown<T>(&mut self, work: impl FnOnce(&mut Machine) -> T) -> T {
         self.grow_stack();
         work(self)
     }
+}
+
+/// Writes a call of an instruction of the top frame.
+pub(crate) fn save_prepared(request: &Request, pc: u32, w: &mut Writer) {
+    w.u32(pc);
+    w.f64(request.call.now_ms);
+    w.len(request.call.args.len());
+    request.call.args.iter().for_each(|arg| w.value(arg));
 }
 
 /// The frame that stands above another one, by the instruction at which that waits.

@@ -59,9 +59,14 @@ impl Machine {
 
     /// The JSON pointer of the step that runs now, in its program's source.
     pub(crate) fn pointer(&self) -> Option<String> {
+        self.pointer_at(self.frames.last()?.pc)
+    }
+
+    /// The same of an instruction of the function that runs now.
+    pub(crate) fn pointer_at(&self, pc: u32) -> Option<String> {
         let frame = self.frames.last()?;
         let (_, program, f) = self.program_of(*frame);
-        let place = Program::place_at(f, frame.pc)?;
+        let place = Program::place_at(f, pc)?;
         program.source.pointer(place.node)
     }
 }

@@ -9,17 +9,19 @@
 mod host;
 mod session;
 pub(crate) mod snapshot;
+mod waiting;
 
 pub use host::RunClock;
 pub(crate) use host::{RunHost, Stopwatch, deadline, wall_clock};
 pub(crate) use session::{Answered, Session, Turn, earlier, late, limit_of};
 pub use snapshot::SnapshotError;
+use waiting::{Made, Outstanding, Seen, Several, Waiting, until};
 
 use crate::atom::{AtomError, Cancelled, HostReply};
 use crate::driver::poll_caught;
 use crate::link::Executable;
 use crate::machine::Request;
-use crate::native::{Host as _, StopReason};
+use crate::native::StopReason;
 use crate::options::{Outcome, RunOptions};
 use crate::vm::{AnswerFuture, Vm};
 use a99_core::call_id::CallId;
@@ -44,33 +46,10 @@ pub struct Run {
     vm: Arc<Vm>,
     /// Nothing once the outcome was taken.
     session: Option<Session>,
-    /// The call that the run waits for.
-    waiting: Option<Outstanding>,
+    /// What the run waits for.
+    waiting: Option<Waiting>,
     /// The latest moment that was told.
     now: Duration,
-}
-
-/// A call that a run waits for.
-struct Outstanding {
-    step: u64,
-    /// When its answer comes too late.
-    deadline: Option<Duration>,
-    op: Cow<'static, str>,
-    /// When it was made, by the clock that programs see.
-    now_ms: f64,
-    answer: Option<Answered>,
-    cancelled: Option<Cancelled>,
-    /// The call as it is given once more after the run was restored.
-    again: Option<Box<Request>>,
-}
-
-impl Drop for Outstanding {
-    /// Whatever becomes of a call that was not answered in time, its atom is told.
-    fn drop(&mut self) {
-        if let Some(cancelled) = self.cancelled.take() {
-            cancelled.set();
-        }
-    }
 }
 
 impl fmt::Debug for Run {
@@ -82,11 +61,13 @@ impl fmt::Debug for Run {
 /// What a run wants.
 #[derive(Debug)]
 pub enum Next {
-    /// An atom that waits was called: [`Run::answer`] it, then ask again.
+    /// An atom that waits was called: [`Run::answer`] it, then ask again. Of several
+    /// calls under way at once (`callAll`) each is told by itself: ask again for the next
+    /// one, answered or not.
     Call(Box<Call>),
-    /// The call that was made is not answered. Ask again when it is, or when this much
-    /// time of the run has passed: then its own time is up, or the run's. `None` if
-    /// neither has a limit.
+    /// What was called is not answered. Ask again when a call is, or when this much
+    /// time of the run has passed: then a call's own time is up, or the run's. `None` if
+    /// nothing has a limit.
     Wait(Option<Duration>),
     /// A slice of work is done, some tens of microseconds of it: ask again when others
     /// have had their turn.
@@ -256,47 +237,35 @@ impl Run {
             return Next::Done(Box::new(over()));
         };
         self.now = self.now.max(now.elapsed());
-        let mut answer = None;
-        if let Some(mut waiting) = self.waiting.take() {
-            let host = session.host(&self.vm, &now);
-            let stop = host.stop();
-            answer = match (waiting.answer.take(), stop) {
-                (Some(answer), _) => {
-                    if answer.is_ok() {
-                        waiting.cancelled = None;
-                    }
-                    Some(answer)
-                }
-                (None, Some(reason)) => {
-                    session.machine.stop(reason);
-                    None
-                }
-                (None, None) if waiting.deadline.is_some_and(|at| now.is_past(at)) => {
-                    Some(Err(late(&waiting.op)))
-                }
-                (None, None) => {
-                    let until = waiting.deadline;
-                    let again = waiting.again.take();
-                    self.waiting = Some(waiting);
-                    return match again {
-                        Some(request) => Next::Call(Box::new(self.call(request, until))),
-                        None => Next::Wait(until),
-                    };
-                }
-            };
-        }
-        let turn = match answer {
-            Some(answer) => session.deliver(&self.vm, &now, answer),
+        let turn = match self.waiting.take() {
             None => session.next(&self.vm, &now),
+            Some(waiting) => match waiting.look(session, &self.vm, &now, self.now) {
+                Seen::Turn(turn) => turn,
+                Seen::Made(waiting, made) => {
+                    self.waiting = Some(waiting);
+                    return Next::Call(Box::new(self.call(made)));
+                }
+                Seen::Still(waiting, until) => {
+                    self.waiting = Some(waiting);
+                    return Next::Wait(until);
+                }
+            },
         };
         self.now = self.now.max(now.elapsed());
         match turn {
             Turn::Call(request) => {
-                let own = limit_of(&session.machine, &request);
-                let own = own.and_then(|limit| self.now.checked_add(limit));
-                let until = earlier(own, session.deadline);
-                self.waiting = Some(Outstanding::of(&request, until));
-                Next::Call(Box::new(self.call(request, until)))
+                let until = self.deadline_of(&request);
+                self.waiting = Some(Waiting::One(Outstanding::of(&request, until)));
+                Next::Call(Box::new(self.call(Made {
+                    request,
+                    deadline: until,
+                    pc: None,
+                })))
+            }
+            Turn::CallAll(requests) => {
+                self.waiting = Some(Waiting::Several(Box::new(Several::of(*requests))));
+                // Of several at least one is made at once.
+                self.next(now)
             }
             Turn::Pause => Next::Pause,
             Turn::Done => {
@@ -306,13 +275,28 @@ impl Run {
         }
     }
 
-    fn call(&self, request: Box<Request>, deadline: Option<Duration>) -> Call {
+    /// When an answer to a call that is made now comes too late.
+    fn deadline_of(&self, request: &Request) -> Option<Duration> {
+        let session = self.session.as_ref()?;
+        until(session, request, self.now)
+    }
+
+    fn call(&self, made: Made) -> Call {
+        let Made {
+            request,
+            deadline,
+            pc,
+        } = made;
         let id = request.call.id.clone();
+        let machine = self.session.as_ref().map(|s| &s.machine);
         Call {
             step: id.step(),
             index: id.index(),
             id,
-            pointer: self.session.as_ref().and_then(|s| s.machine.pointer()),
+            pointer: machine.and_then(|machine| match pc {
+                Some(pc) => machine.pointer_at(pc),
+                None => machine.pointer(),
+            }),
             atom: request.call.op.clone(),
             deadline,
             effect: request.atom.sig.effect,
@@ -333,13 +317,13 @@ impl Run {
             return Err(RunFault::Over);
         };
         let is_ours = id.parent() == session.parent.as_deref();
-        if !is_ours || id.step() >= session.step || id.index() != 0 {
+        if !is_ours || id.step() >= session.step {
             return Err(RunFault::UnknownCall(id.clone()));
         }
         match &mut self.waiting {
-            Some(waiting) if waiting.step == id.step() && waiting.answer.is_none() => {
-                waiting.answer = Some(answer);
-                Ok(())
+            Some(waiting) if id.step() + 1 == session.step => {
+                let host = session.host(&self.vm, &self.now);
+                waiting.answer(id, answer, &host)
             }
             _ => Err(RunFault::AnsweredCall(id.clone())),
         }
@@ -396,20 +380,6 @@ impl Run {
             counted,
             limit,
             held: session.machine.memory_bytes(),
-        }
-    }
-}
-
-impl Outstanding {
-    fn of(request: &Request, deadline: Option<Duration>) -> Outstanding {
-        Outstanding {
-            step: request.call.id.step(),
-            deadline,
-            op: request.call.op.clone(),
-            now_ms: request.call.now_ms,
-            answer: None,
-            cancelled: Some(request.cancelled.clone()),
-            again: None,
         }
     }
 }

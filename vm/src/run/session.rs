@@ -6,7 +6,7 @@ use super::{RunClock, RunFault};
 use crate::atom::{AtomError, HostReply};
 use crate::driver::AbortSignal;
 use crate::link::Executable;
-use crate::machine::{Machine, Request, Step};
+use crate::machine::{Machine, Request, Requests, Step};
 use crate::native::Host;
 use crate::options::{Outcome, RunOptions};
 use crate::vm::Vm;
@@ -22,6 +22,8 @@ use std::time::Duration;
 pub(crate) enum Turn {
     /// A call was made; the next turn begins with its answer.
     Call(Box<Request>),
+    /// Several were made; the next turn begins with all their answers.
+    CallAll(Box<Requests>),
     /// Others may have their turn.
     Pause,
     /// The run is over.
@@ -121,6 +123,22 @@ impl Session {
         )
     }
 
+    /// The same with the answers of several calls, in their order; or, with the bytes
+    /// of answers that the run cannot hold, its end by the heap ceiling.
+    pub(crate) fn deliver_all(
+        &mut self,
+        vm: &Vm,
+        clock: &impl RunClock,
+        answers: Result<Vec<Answered>, usize>,
+    ) -> Turn {
+        let host = host_of(&self.signal, self.deadline, vm, clock);
+        match answers {
+            Ok(answers) => self.machine.deliver_all(answers, &host),
+            Err(wanted) => self.machine.refuse_answers(wanted, &host),
+        }
+        self.next(vm, clock)
+    }
+
     /// Gives the run more fuel before it has ended.
     pub(crate) fn refuel(&mut self, more: Fuel) -> Result<(), RunFault> {
         if self.machine.is_over() {
@@ -161,6 +179,13 @@ fn turn(
                 request.call.id = CallId::new(parent.clone(), *calls, 0);
                 *calls += 1;
                 return Turn::Call(request);
+            }
+            Step::CallAll(mut requests) => {
+                for one in &mut requests.calls {
+                    one.request.call.id = CallId::new(parent.clone(), *calls, one.place);
+                }
+                *calls += 1;
+                return Turn::CallAll(requests);
             }
             Step::Load(request) => {
                 let loaded = vm.load(&request, host);

@@ -55,7 +55,7 @@ impl Words {
 }
 
 impl<'a> Lower<'_, 'a> {
-    fn form_of(&self, step: NodeId) -> Option<Form> {
+    pub(super) fn form_of(&self, step: NodeId) -> Option<Form> {
         let doc = self.s.doc;
         let op = doc.get(step, "op").and_then(|op| super::text_of(doc, op))?;
         self.s.sigs.signature(&op)?.form

@@ -6,7 +6,7 @@ use super::patterns::pattern_fault;
 use super::{Finding, Lower};
 use a99_core::diag::{codes, excerpt};
 use a99_core::json::{Document, Kind, Limits, NodeId};
-use a99_core::sig::{AtomInput, JsonKinds};
+use a99_core::sig::{AtomInput, Form, JsonKinds, MAX_CALLS_UNDER_WAY};
 
 /// What these atoms work on: a text that is written there is hardly meant, if it
 /// could be a name.
@@ -227,6 +227,8 @@ impl<'a> Lower<'_, 'a> {
             match doc.kind(node) {
                 Kind::String(name) => self.lint_name(node, key, name),
                 Kind::Null | Kind::Bool(false) if key == "result" => {}
+                // Calls without items have none.
+                Kind::Null if self.form_of(step) == Some(Form::CallAll) => {}
                 _ if key == "result" || key == "as" => {
                     let message = format!("`{key}` is the name of a variable, a text");
                     let finding = Finding::new(codes::WRONG_KIND, node, message);
@@ -339,7 +341,7 @@ impl<'a> Lower<'_, 'a> {
     }
 
     /// What single atoms do not understand.
-    pub(super) fn lint_literals(&mut self, step: NodeId, op: &str) {
+    pub(in crate::lower) fn lint_literals(&mut self, step: NodeId, op: &str) {
         let doc = self.s.doc;
         let number = |key: &str| match doc.get(step, key).map(|node| doc.kind(node)) {
             Some(Kind::Number(n)) => Some(n),
@@ -410,6 +412,23 @@ impl<'a> Lower<'_, 'a> {
                     let message = "`expr` is blank, so its value is undefined";
                     let finding = Finding::new(codes::WRONG_VALUE, node, message);
                     self.found(finding.help("write a formula, as in `a * 2 + 1`"));
+                }
+            }
+            "callAll" => {
+                if let Some(limit) = number("limit")
+                    .filter(|n| !(1.0..=MAX_CALLS_UNDER_WAY).contains(n) || n.fract() != 0.0)
+                {
+                    let node = doc.get(step, "limit").unwrap_or(step);
+                    let message = format!("`limit` cannot be {limit}");
+                    let finding = Finding::new(codes::WRONG_VALUE, node, message);
+                    let help = format!("write a whole number from 1 to {MAX_CALLS_UNDER_WAY}");
+                    self.found(finding.help(help));
+                }
+                let given = |key: &str| doc.get(step, key).filter(|n| doc.kind(*n) != Kind::Null);
+                if let (Some(_), Some(node)) = (given("calls"), given("items")) {
+                    let message = "`items` is not looked at where there are `calls`";
+                    let finding = Finding::new(codes::WRONG_VALUE, node, message);
+                    self.found(finding.help("keep one: `calls`, or `items` with `as` and `call`"));
                 }
             }
             "regexMatch" => self.lint_pattern(step),

@@ -45,6 +45,25 @@ const CHANGES: &[&str] = &["push"];
 impl<'a> Lower<'_, 'a> {
     /// Looks at a step whose op is known.
     pub(in crate::lower) fn lint_step(&mut self, step: NodeId, op: &str) {
+        self.lint_inputs(step, op);
+        let Some(sig) = self.s.sigs.signature(op).filter(|_| self.lints()) else {
+            return;
+        };
+        self.lint_result(step);
+        self.lint_dropped(step, op, sig);
+        self.lint_literals(step, op);
+        match sig.form {
+            Some(Form::If) => self.lint_branches(step),
+            Some(Form::Map | Form::Reduce | Form::Memoize | Form::Cache) if self.spend_on(step) => {
+                self.lint_body(step, op, sig.form.unwrap_or(Form::Map));
+            }
+            Some(Form::Return) => self.lint_return(step),
+            _ => {}
+        }
+    }
+
+    /// Looks at the inputs of a step, or of a call whose answer is kept.
+    pub(in crate::lower) fn lint_inputs(&mut self, step: NodeId, op: &str) {
         if !self.lints() {
             return;
         }
@@ -75,17 +94,6 @@ impl<'a> Lower<'_, 'a> {
             if let Some(node) = doc.get(step, &input.name) {
                 self.lint_input(step, op, input, node);
             }
-        }
-        self.lint_result(step);
-        self.lint_dropped(step, op, sig);
-        self.lint_literals(step, op);
-        match sig.form {
-            Some(Form::If) => self.lint_branches(step),
-            Some(Form::Map | Form::Reduce | Form::Memoize | Form::Cache) if self.spend_on(step) => {
-                self.lint_body(step, op, sig.form.unwrap_or(Form::Map));
-            }
-            Some(Form::Return) => self.lint_return(step),
-            _ => {}
         }
     }
 
@@ -396,6 +404,8 @@ fn is_program(name: &str) -> bool {
             | "agentId"
             | "expr"
             | "initial"
+            | "call"
+            | "calls"
     )
 }
 

@@ -169,7 +169,17 @@ const ATOMS: &[(&str, &str)] = &[
     ("begin", "use `seq {steps}`"),
     (
         "parallel",
-        "steps run one after the other: use `seq {steps}`",
+        "for calls at once use `callAll {calls, limit, result}`; else steps run one after the \
+         other: `seq {steps}`",
+    ),
+    ("all", "use `callAll {calls, limit, result}`"),
+    ("gather", "use `callAll {calls, limit, result}`"),
+    ("concurrent", "use `callAll {calls, limit, result}`"),
+    ("batch", "use `callAll {items, as, call, limit, result}`"),
+    ("Promise.all", "use `callAll {calls, limit, result}`"),
+    (
+        "parallelMap",
+        "use `callAll {items, as, call, limit, result}`",
     ),
     ("await", "atoms that wait are awaited: leave it out"),
     ("sleep", "no atom waits for time to pass"),

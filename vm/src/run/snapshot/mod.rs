@@ -8,9 +8,12 @@
 pub(crate) mod wire;
 
 use super::host::deadline;
-use super::{Answered, Outstanding, Run, Session, earlier, limit_of};
+use super::session::host_of;
+use super::waiting::{Outstanding, Several, State, Waiting};
+use super::{Answered, Run, Session, earlier, limit_of};
 use crate::atom::{AtomError, AtomSet, HostReply, ReplyValue};
 use crate::link::Executable;
+use crate::machine::{Request, save_prepared};
 use crate::options::{Equality, RunOptions};
 use crate::vm::Vm;
 use a99_core::artifact::instruction_set;
@@ -137,18 +140,38 @@ impl Run {
         let used = session.before.saturating_add(self.now);
         w.u64(u64::try_from(used.as_nanos()).unwrap_or(u64::MAX));
         session.machine.save(&mut w)?;
-        if w.is_some(self.waiting.as_ref())
-            && let Some(waiting) = &self.waiting
-        {
-            let deadline = waiting.deadline.map(|at| (at + session.before).as_nanos());
-            w.u64(deadline.map_or(u64::MAX, |at| u64::try_from(at).unwrap_or(u64::MAX)));
-            // One answer for each call that is under way together, with its place.
-            w.len(usize::from(waiting.answer.is_some()));
-            if let Some(answer) = &waiting.answer {
-                w.u32(0);
-                save_answer(answer, &mut w);
+        match &self.waiting {
+            None => w.u8(0),
+            Some(Waiting::One(waiting)) => {
+                w.u8(1);
+                save_moment(waiting.deadline, session, &mut w);
+                if w.is_some(waiting.answer.as_ref())
+                    && let Some(answer) = &waiting.answer
+                {
+                    save_answer(answer, &mut w);
+                }
+                w.f64(waiting.now_ms);
             }
-            w.f64(waiting.now_ms);
+            Some(Waiting::Several(several)) => {
+                w.u8(2);
+                w.len(several.calls.len());
+                for call in &several.calls {
+                    save_prepared(&call.request, call.pc, &mut w);
+                }
+                for call in &several.calls {
+                    match &call.state {
+                        State::Queued => w.u8(0),
+                        State::UnderWay(waiting) => {
+                            w.u8(1);
+                            save_moment(waiting.deadline, session, &mut w);
+                        }
+                        State::Answered(answer) => {
+                            w.u8(2);
+                            save_answer(answer, &mut w);
+                        }
+                    }
+                }
+            }
         }
         let body = w.out;
         let mut out = Vec::with_capacity(HEADER_BYTES + body.len());
@@ -192,44 +215,98 @@ impl Run {
             waiting: None,
             now: Duration::ZERO,
         };
-        if r.bool()? {
-            run.load_waiting(&mut r)?;
-        } else if let Some(session) = &run.session
-            && !session.machine.is_at_pause()
-        {
-            return r.wrong("the program is nowhere where a run pauses");
+        match r.u8()? {
+            0 if run
+                .session
+                .as_ref()
+                .is_some_and(|s| s.machine.is_at_pause()) => {}
+            0 => return r.wrong("the program is nowhere where a run pauses"),
+            1 => run.load_call(&mut r)?,
+            2 => run.load_calls(&mut r)?,
+            _ => return r.wrong("a run waits for nothing of this kind"),
         }
         r.end()?;
         Ok(run)
     }
 
     /// Reads the call that the run waits for, and makes it again.
-    fn load_waiting(&mut self, r: &mut Reader<'_>) -> Taken<()> {
-        let Some(session) = &mut self.session else {
-            return r.wrong("no run waits");
-        };
-        let Some(step) = session.step.checked_sub(1) else {
+    fn load_call(&mut self, r: &mut Reader<'_>) -> Taken<()> {
+        let Some((session, step)) = suspended(&mut self.session) else {
             return r.wrong("the run made no call");
         };
-        let saved = Duration::from_nanos(r.u64()?).saturating_sub(session.before);
-        let answer = match r.len(5, size_of::<Answered>())? {
-            0 => None,
-            1 if r.u32()? == 0 => Some(load_answer(r)?),
-            _ => return r.wrong("one call is under way"),
+        let saved = load_moment(session, r)?;
+        let answer = match r.bool()? {
+            false => None,
+            true => Some(load_answer(r)?),
         };
         let zero = Duration::ZERO;
-        let host = super::session::host_of(&session.signal, session.deadline, &self.vm, &zero);
+        let host = host_of(&session.signal, session.deadline, &self.vm, &zero);
         let mut request = session.machine.call_again(r, &host)?;
         request.call.id = CallId::new(session.parent.clone(), step, 0);
-        // Never later than the call would have ended if it were made now.
-        let own = limit_of(&session.machine, &request);
-        let deadline = earlier(own.map(|own| own.min(saved)), session.deadline);
-        let mut waiting = Outstanding::of(&request, deadline);
+        let mut waiting = Outstanding::of(&request, still(session, &request, saved));
         waiting.answer = answer;
         waiting.again = waiting.answer.is_none().then_some(request);
-        self.waiting = Some(waiting);
+        self.waiting = Some(Waiting::One(waiting));
         Ok(())
     }
+
+    /// Reads the calls that the run waits for.
+    fn load_calls(&mut self, r: &mut Reader<'_>) -> Taken<()> {
+        let Some((session, step)) = suspended(&mut self.session) else {
+            return r.wrong("the run made no calls");
+        };
+        let zero = Duration::ZERO;
+        let host = host_of(&session.signal, session.deadline, &self.vm, &zero);
+        let mut requests = session.machine.calls_again(r, &host)?;
+        for one in &mut requests.calls {
+            one.request.call.id = CallId::new(session.parent.clone(), step, one.place);
+        }
+        let mut several = Several::of(requests);
+        for number in 0..several.calls.len() {
+            let state = match r.u8()? {
+                0 => State::Queued,
+                1 => {
+                    let saved = load_moment(session, r)?;
+                    let request = &several.calls[number].request;
+                    let mut waiting = Outstanding::of(request, still(session, request, saved));
+                    waiting.again = Some(request.clone());
+                    State::UnderWay(waiting)
+                }
+                2 => State::Answered(load_answer(r)?),
+                _ => return r.wrong("a call is in no state"),
+            };
+            several.restore(number, state, &host);
+        }
+        if !several.is_within_limit() {
+            return r.wrong("more calls are under way than may be");
+        }
+        self.waiting = Some(Waiting::Several(Box::new(several)));
+        Ok(())
+    }
+}
+
+/// The session of a run that was suspended by a call, and that suspension's number.
+fn suspended(session: &mut Option<Session>) -> Option<(&mut Session, u64)> {
+    let session = session.as_mut()?;
+    let step = session.step.checked_sub(1)?;
+    Some((session, step))
+}
+
+/// A moment of the run, counted from its very beginning.
+fn save_moment(at: Option<Duration>, session: &Session, w: &mut Writer) {
+    let at = at.map(|at| (at + session.before).as_nanos());
+    w.u64(at.map_or(u64::MAX, |at| u64::try_from(at).unwrap_or(u64::MAX)));
+}
+
+fn load_moment(session: &Session, r: &mut Reader<'_>) -> Taken<Duration> {
+    Ok(Duration::from_nanos(r.u64()?).saturating_sub(session.before))
+}
+
+/// When the answer of a call comes too late that is made again: never later than if it
+/// were made now.
+fn still(session: &Session, request: &Request, saved: Duration) -> Option<Duration> {
+    let own = limit_of(&session.machine, request);
+    earlier(own.map(|own| own.min(saved)), session.deadline)
 }
 
 /// The part behind the header, if the header fits it.

@@ -1,0 +1,152 @@
+//! `callAll`: calls of atoms that are under way at once (language section 2.10).
+//!
+//! All calls are prepared first, in order: each pays its price and resolves its
+//! inputs as a step would. One instruction then makes them, and no code of the
+//! program runs until all are answered. What fails while a call is prepared is
+//! that call's answer.
+
+use super::{Held, Lower};
+use crate::ir::key_text;
+use a99_core::diag::codes;
+use a99_core::json::{Kind, NodeId};
+use a99_core::program::{Const, Count, Op, Reg, Target};
+use a99_core::sig::Form;
+
+/// How many calls are under way at once unless the step says otherwise.
+const LIMIT: f64 = 8.0;
+
+impl Lower<'_, '_> {
+    pub(super) fn form_call_all(&mut self, step: NodeId) -> Option<Reg> {
+        let doc = self.s.doc;
+        let mark = self.mark();
+        let limit = self.place_for();
+        let r = self.temp();
+        match doc
+            .get(step, "limit")
+            .filter(|n| doc.kind(*n) != Kind::Null)
+        {
+            Some(node) => self.value_to(node, r),
+            None => self.load_const(r, Const::Number(LIMIT)),
+        }
+        self.store(limit, r);
+        let given = |name| doc.get(step, name).filter(|n| doc.kind(*n) != Kind::Null);
+        if let Some(calls) = given("calls") {
+            let out = self.collector(0);
+            if doc.kind(calls) == Kind::Array {
+                let calls: Vec<NodeId> = doc.elements(calls).collect();
+                for call in calls {
+                    if self.e.is_over() {
+                        break;
+                    }
+                    self.prepare(call, out);
+                }
+            } else {
+                self.refuse_call(calls, "callAll: calls is not an array");
+            }
+            return self.call_all(step, out, limit, mark);
+        }
+        let i = self.iterate(step, "callAll");
+        let out = self.collector(0);
+        self.loops += 1;
+        let opened = self.turn_scope(step, &i, None, None);
+        match given("call") {
+            Some(call) => self.prepare(call, out),
+            None => self.refuse_call(step, "callAll: call is missing"),
+        }
+        self.end_turn(&i, opened);
+        self.e.bind(i.exit);
+        self.call_all(step, out, limit, mark)
+    }
+
+    /// Makes the calls that were prepared.
+    fn call_all(&mut self, step: NodeId, out: Held, limit: Held, mark: super::Mark) -> Option<Reg> {
+        self.e.at = Some((step, None));
+        let (arr, limit) = (self.take(out), self.take(limit));
+        let made = self.temp();
+        self.e.emit(Op::CallAll {
+            dst: made,
+            arr,
+            limit,
+        });
+        self.release(mark);
+        let dst = self.temp();
+        self.mov(dst, made);
+        self.bind_result(step, dst, false);
+        Some(dst)
+    }
+
+    /// Prepares a call and appends it to the list; an error on the way is its
+    /// answer.
+    fn prepare(&mut self, call: NodeId, out: Held) {
+        let mark = self.mark();
+        let bound = self.vars.mark();
+        let dst = self.temp();
+        let start = self.e.pc();
+        self.prepared(call, dst);
+        let (handler, end) = (self.e.label(), self.e.label());
+        self.e.protect(start, handler);
+        self.e.jump(Op::Jmp { to: Target(0) }, end);
+        self.e.bind(handler);
+        let inner = self.mark();
+        let (msg, op) = (self.temp(), self.temp());
+        self.e.emit(Op::Catch { msg, op });
+        let key = self.s.pool.key(b"error");
+        let shape = self.s.pool.shape(&[key]);
+        self.e.emit(Op::NewObj {
+            dst,
+            base: msg,
+            n: Count(1),
+            shape,
+        });
+        self.release(inner);
+        self.vars.undo(bound);
+        self.e.bind(end);
+        self.collect(out, dst);
+        self.release(mark);
+    }
+
+    /// The code that prepares a call, or fails.
+    fn prepared(&mut self, call: NodeId, dst: Reg) {
+        let doc = self.s.doc;
+        self.e.at = Some((call, None));
+        if doc.kind(call) != Kind::Object {
+            return self.refuse_call(call, "callAll: a call must be an object with an op");
+        }
+        let name = Self::shown(key_text(doc, doc.get(call, "op"), self.s.arena));
+        let known = self.s.sigs.signature(&name).filter(|_| !name.contains(':'));
+        let Some(sig) = known else {
+            self.s.warn_unknown_atom(&name, call);
+            return self.throw(&format!("Unknown Atom: {name}"));
+        };
+        if sig.form.is_some_and(|form| form != Form::AgentRun) {
+            let text = format!("callAll: '{name}' is no call: it runs in the program itself");
+            return self.refuse_call(call, &text);
+        }
+        self.lint_inputs(call, &name);
+        self.lint_literals(call, &name);
+        let op = self.s.op(&name);
+        let scope = self.scope();
+        let id = self.e.open_step(op, call, false, scope);
+        let inner = self.mark();
+        let prepared = self.call_inputs(call, sig, op);
+        let site = self.site(call, &prepared);
+        self.e.emit(Op::PrepareCall {
+            dst,
+            base: prepared.base,
+            n: Count(prepared.n),
+            site,
+        });
+        self.release(inner);
+        self.e.close_step(id, None);
+    }
+
+    /// Warns of what is no call, and makes code that fails.
+    fn refuse_call(&mut self, node: NodeId, text: &str) {
+        let diag = self
+            .s
+            .warn(codes::MALFORMED_STEP, node, text.into())
+            .with_help("write `\"calls\": [{\"op\": ...}, ...]`, or `items`, `as` and one `call`");
+        self.s.push(diag);
+        self.throw(text);
+    }
+}

@@ -1,0 +1,308 @@
+//! `callAll` (language section 2.10): each call is prepared up to where it goes to
+//! the host, then they are made one after the other; their time is that of so many
+//! at once.
+
+use super::machine::{Machine, ScopeRef};
+use super::meter;
+use super::options::TraceEvent;
+use super::steps::Node;
+use super::value::{OVal, Obj, Res, fail, js, lossy, to_text};
+use a99_core::error::ErrorCode;
+use a99_core::value::{Map, Value};
+use std::collections::VecDeque;
+
+/// What cannot be among calls: it runs in the program itself.
+const FORMS: [&str; 23] = [
+    "seq",
+    "if",
+    "while",
+    "try",
+    "return",
+    "scope",
+    "callLocal",
+    "Error",
+    "map",
+    "filter",
+    "find",
+    "reduce",
+    "memoize",
+    "cache",
+    "varSet",
+    "constSet",
+    "varGet",
+    "varsImport",
+    "varsLet",
+    "varsExport",
+    "mathCalc",
+    "runCode",
+    "callAll",
+];
+
+/// The refusal of a program as `agentRun`'s agent.
+pub(super) const INLINE_AGENT: &str =
+    "callAll: agentRun takes the id of an agent here; a program runs in a step of its own";
+
+/// How far the calls of a step are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// A call is prepared: it ends where it would go to the host.
+    Prepare,
+    /// A call is made that was prepared: until it goes to the host, nothing is
+    /// paid or resolved again.
+    Make,
+    /// It is with the host, or there was no need to.
+    Made,
+}
+
+/// Calls that are being made.
+pub(super) struct Gathering {
+    stage: Stage,
+    /// When each of those that may be under way at once is free again.
+    slots: Vec<f64>,
+    /// Inputs of the present call, as they were resolved.
+    inputs: VecDeque<OVal>,
+    /// What the present call gives to the host.
+    held: Option<Vec<Value>>,
+}
+
+impl Gathering {
+    /// The slot that is free first.
+    fn first(&self) -> usize {
+        let mut first = 0;
+        for (at, free) in self.slots.iter().enumerate() {
+            if *free < self.slots[first] {
+                first = at;
+            }
+        }
+        first
+    }
+}
+
+/// A call that was prepared.
+enum Prepared<'v> {
+    /// It did not wait, or failed.
+    Answer(OVal),
+    /// It goes to the host.
+    Held {
+        op: String,
+        node: Node<'v>,
+        scope: ScopeRef,
+        inputs: VecDeque<OVal>,
+        held: Vec<Value>,
+    },
+}
+
+/// `{value}` or `{error}`; what ends a run is an error.
+fn answer_of(done: Res<OVal>) -> Res<OVal> {
+    let member = match done {
+        Ok(value) if value.is_undef() => ("value", OVal::Null),
+        Ok(value) => ("value", value),
+        Err(e) if e.code.is_catchable() => ("error", OVal::Str(e.message)),
+        Err(e) => return Err(e),
+    };
+    Ok(OVal::object(Obj::from([(js(member.0), member.1)])))
+}
+
+fn absent(value: &Value) -> bool {
+    matches!(value, Value::Undefined | Value::Null)
+}
+
+impl Machine<'_> {
+    pub(super) fn call_all(&mut self, node: Node<'_>, scope: &ScopeRef) -> Res<OVal> {
+        let limit = match node.get("limit") {
+            given if absent(given) => OVal::Num(8.0),
+            given => self.resolve(given, scope)?,
+        };
+        let prepared = self.prepare_calls(node, scope)?;
+        let limit = match limit {
+            OVal::Num(n) if (1.0..=64.0).contains(&n) && n.fract() == 0.0 => n as usize,
+            _ => return fail("callAll: limit must be a whole number from 1 to 64"),
+        };
+        self.gathering = Some(self.stage(Stage::Make, limit));
+        let made = prepared.into_iter().map(|call| self.make(call));
+        let made: Res<Vec<OVal>> = made.collect();
+        let slots = self.gathering.take().map_or_else(Vec::new, |g| g.slots);
+        meter::mute(false);
+        self.waited_ms = slots.into_iter().fold(self.waited_ms, f64::max);
+        Ok(OVal::array(made?))
+    }
+
+    fn stage(&self, stage: Stage, limit: usize) -> Gathering {
+        Gathering {
+            stage,
+            slots: vec![self.waited_ms; limit],
+            inputs: VecDeque::new(),
+            held: None,
+        }
+    }
+
+    fn prepare_calls<'v>(&mut self, node: Node<'v>, scope: &ScopeRef) -> Res<Vec<Prepared<'v>>> {
+        let mut prepared = Vec::new();
+        match node.get("calls") {
+            Value::Array(calls) => {
+                for call in calls {
+                    prepared.push(self.prepare(call, scope)?);
+                }
+            }
+            calls if absent(calls) => {
+                for item in self.items("callAll", node, scope)? {
+                    let child = self.item_scope(node, item, scope)?;
+                    let call = node.get("call");
+                    if absent(call) {
+                        return fail("callAll: call is missing");
+                    }
+                    prepared.push(self.prepare(call, &child)?);
+                }
+            }
+            _ => return fail("callAll: calls is not an array"),
+        }
+        Ok(prepared)
+    }
+
+    fn prepare<'v>(&mut self, call: &'v Value, scope: &ScopeRef) -> Res<Prepared<'v>> {
+        let Some(map) = call.as_object() else {
+            let text = "callAll: a call must be an object with an op";
+            return answer_of(fail(text)).map(Prepared::Answer);
+        };
+        let op = match call.get("op") {
+            None | Some(Value::Undefined) => "undefined".to_owned(),
+            Some(other) => lossy(&super::expr::name_of(other)),
+        };
+        if !self.knows_atom(&op) {
+            return answer_of(fail(format!("Unknown Atom: {op}"))).map(Prepared::Answer);
+        }
+        let custom = self.opts.custom.iter().any(|a| a.op == op);
+        if !custom && FORMS.contains(&op.as_str()) {
+            let text = format!("callAll: '{op}' is no call: it runs in the program itself");
+            return answer_of(fail(text)).map(Prepared::Answer);
+        }
+        let node = Node::Step(map);
+        let before = self.fuel();
+        let mut thrown = None;
+        let done = match self.pay(&op, node, scope) {
+            Err(e) => {
+                if e.code == ErrorCode::QuotaExceeded {
+                    thrown = Some(to_text(&e.message));
+                }
+                self.traced = true;
+                Err(e)
+            }
+            Ok(()) => {
+                self.gathering = Some(self.stage(Stage::Prepare, 1));
+                self.body(&op, node, scope).map(|(value, _)| value)
+            }
+        };
+        let gathering = self.gathering.take();
+        let held = gathering.and_then(|g| g.held.map(|held| (g.inputs, held)));
+        if let (None, None, Err(e)) = (&held, &thrown, &done)
+            && !self.traced
+        {
+            thrown = Some(to_text(&e.message));
+        }
+        if self.opts.trace {
+            self.trace.push(TraceEvent {
+                op: op.clone(),
+                input: node.input(),
+                state_diff: Value::Object(Map::new()),
+                result: Value::Undefined,
+                error: thrown,
+                fuel_before: before,
+                fuel_after: self.fuel(),
+            });
+        }
+        if let Some((inputs, held)) = held {
+            return Ok(Prepared::Held {
+                op,
+                node,
+                scope: scope.clone(),
+                inputs,
+                held,
+            });
+        }
+        let answer = answer_of(done).map_err(|e| e.at(&op))?;
+        self.traced = false;
+        Ok(Prepared::Answer(answer))
+    }
+
+    fn make(&mut self, call: Prepared<'_>) -> Res<OVal> {
+        let (op, node, scope) = match call {
+            Prepared::Answer(answer) => return Ok(answer),
+            Prepared::Held {
+                op,
+                node,
+                scope,
+                inputs,
+                held,
+            } => {
+                if let Some(gathering) = &mut self.gathering {
+                    gathering.stage = Stage::Make;
+                    gathering.inputs = inputs;
+                    gathering.held = Some(held);
+                }
+                (op, node, scope)
+            }
+        };
+        meter::mute(true);
+        let done = self.body(&op, node, &scope).map(|(value, _)| value);
+        meter::mute(false);
+        answer_of(done)
+    }
+
+    /// An input of the present step: resolved once, also where its call is
+    /// prepared first and made later.
+    pub(super) fn input_once(&mut self, resolve: impl FnOnce(&mut Self) -> Res<OVal>) -> Res<OVal> {
+        match &mut self.gathering {
+            Some(g) if g.stage == Stage::Make => match g.inputs.pop_front() {
+                Some(value) => Ok(value),
+                None => fail("an input that was not prepared"),
+            },
+            Some(g) if g.stage == Stage::Prepare => {
+                let value = resolve(self)?;
+                if let Some(g) = &mut self.gathering {
+                    g.inputs.push_back(value.clone());
+                }
+                Ok(value)
+            }
+            _ => resolve(self),
+        }
+    }
+
+    /// What goes to the host, or to the run's own store; a call that is prepared
+    /// ends here.
+    pub(super) fn hold(&mut self, args: Vec<Value>) -> Res<Vec<Value>> {
+        let Some(gathering) = &mut self.gathering else {
+            return Ok(args);
+        };
+        match gathering.stage {
+            Stage::Prepare => {
+                gathering.held = Some(args);
+                fail("not made yet")
+            }
+            Stage::Make => {
+                gathering.stage = Stage::Made;
+                meter::mute(false);
+                Ok(gathering.held.take().unwrap_or_default())
+            }
+            Stage::Made => Ok(args),
+        }
+    }
+
+    /// Begins to wait for the host: in the slot that is free first, where several
+    /// calls are under way. When it began before.
+    pub(super) fn begin_wait(&mut self) -> f64 {
+        let before = self.waited_ms;
+        if let Some(gathering) = &self.gathering {
+            self.waited_ms = gathering.slots[gathering.first()];
+        }
+        before
+    }
+
+    /// Ends it.
+    pub(super) fn end_wait(&mut self, before: f64) {
+        if let Some(gathering) = &mut self.gathering {
+            let first = gathering.first();
+            gathering.slots[first] = self.waited_ms;
+            self.waited_ms = before;
+        }
+    }
+}

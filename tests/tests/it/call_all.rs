@@ -1,0 +1,206 @@
+//! `callAll` under schedules: who answers first changes nothing.
+
+use a99_testkit::numbers::Numbers;
+use agent99::capabilities::{Capabilities, CapabilityError, Fetch, FixedClock};
+use agent99::{AbortSignal, Engine, ErrorCode, Outcome, RunOptions, Value, json};
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::sync::{Arc, Mutex};
+use std::task::Poll;
+
+/// Schedules that are tried; the long form sets the variable.
+const SCHEDULES: u64 = 2_000;
+const VARIABLE: &str = "A99_SCHEDULES";
+
+type Answer = Result<Value, CapabilityError>;
+
+/// A call that waits for the test.
+struct Open {
+    url: String,
+    answer: Arc<Mutex<Option<Answer>>>,
+}
+
+/// Answers when the test says so.
+#[derive(Clone, Default)]
+struct Gate(Arc<Mutex<Vec<Open>>>);
+
+impl Gate {
+    fn open(&self) -> usize {
+        self.0.lock().expect("nobody panicked").len()
+    }
+
+    /// Answers one of the calls that are under way.
+    fn answer(&self, at: usize) {
+        let call = self.0.lock().expect("nobody panicked").remove(at);
+        let answer = match call.url.rsplit('/').next() {
+            Some("bad") => Err(CapabilityError::new("no such page")),
+            Some(name) => Ok(Value::from(name.repeat(3))),
+            None => Ok(Value::Null),
+        };
+        *call.answer.lock().expect("nobody panicked") = Some(answer);
+    }
+}
+
+impl Fetch for Gate {
+    fn fetch(&self, url: Value, _: Value) -> Pin<Box<dyn Future<Output = Answer> + Send + '_>> {
+        let answer = Arc::new(Mutex::new(None));
+        self.0.lock().expect("nobody panicked").push(Open {
+            url: url.as_str().expect("a text").to_owned(),
+            answer: answer.clone(),
+        });
+        Box::pin(poll_fn(move |_| {
+            match answer.lock().expect("nobody panicked").take() {
+                Some(answer) => Poll::Ready(answer),
+                None => Poll::Pending,
+            }
+        }))
+    }
+}
+
+fn engine() -> Engine {
+    Engine::builder()
+        .clock(Arc::new(FixedClock::new(0.0)))
+        .build()
+}
+
+/// Runs a program; `turn` is asked whenever the run waits, and says whether to go on.
+fn run(
+    engine: &Engine,
+    program: &serde_json::Value,
+    options: RunOptions,
+    gate: &Gate,
+    mut turn: impl FnMut(&Gate) -> bool,
+) -> Option<Outcome> {
+    let agent = engine.compile(program.to_string()).expect("it compiles");
+    let granted = Capabilities::none().with_fetch(gate.clone());
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .expect("a runtime");
+    runtime.block_on(async {
+        let mut future = pin!(engine.run(&agent, json!({}), options, granted));
+        poll_fn(|context| {
+            loop {
+                match future.as_mut().poll(context) {
+                    Poll::Ready(outcome) => return Poll::Ready(Some(outcome)),
+                    Poll::Pending if gate.open() == 0 => return Poll::Pending,
+                    Poll::Pending => {
+                        if !turn(gate) {
+                            return Poll::Ready(None);
+                        }
+                    }
+                }
+            }
+        })
+        .await
+    })
+}
+
+fn fetches(limit: u32) -> serde_json::Value {
+    serde_json::json!({"op": "seq", "steps": [
+        {"op": "callAll", "limit": limit, "result": "pages", "items": ["a", "bad", "c", "d", "e", "f"],
+         "as": "name", "call": {"op": "httpFetch", "url":
+            {"$expr": "binary", "op": "+", "left": {"$expr": "literal", "value": "https://x.example/"},
+             "right": {"$expr": "ident", "name": "name"}}}},
+        {"op": "return", "schema": {"type": "object", "properties": {"pages": {}}}}
+    ]})
+}
+
+#[test]
+fn any_schedule_gives_one_outcome() {
+    let engine = engine();
+    let options = || RunOptions::new().trace(true).timeout_ms(600_000);
+    let schedules = std::env::var(VARIABLE).map_or(SCHEDULES, |n| n.parse().expect("a number"));
+    let mut numbers = Numbers::of_state(16);
+    let mut first: Option<String> = None;
+    for n in 0..schedules {
+        let limit = 1 + (n % 7) as u32;
+        let gate = Gate::default();
+        let mut most = 0;
+        let outcome = run(&engine, &fetches(limit), options(), &gate, |gate| {
+            most = most.max(gate.open());
+            gate.answer(numbers.below(gate.open()));
+            true
+        });
+        let mut outcome = outcome.expect("it ends");
+        assert_eq!(most, limit.min(6) as usize, "calls under way");
+        // The input of the step is all that differs with the limit.
+        for event in outcome.trace.iter_mut().flatten() {
+            event.input = Value::Null;
+        }
+        let shown = format!("{outcome:?}");
+        match &first {
+            None => {
+                let pages = outcome.result.to_json()["pages"].clone();
+                assert_eq!(pages[0], json!({"value": "aaa"}));
+                assert_eq!(pages[1], json!({"error": "no such page"}));
+                first = Some(shown);
+            }
+            Some(first) => assert_eq!(*first, shown, "schedule {n}"),
+        }
+    }
+}
+
+#[test]
+fn no_call_is_made_if_one_cannot_be_paid() {
+    let gate = Gate::default();
+    let options = RunOptions::new().fuel(20.0).expect("fuel");
+    let outcome = run(&engine(), &fetches(8), options, &gate, |_| false);
+    let error = outcome.expect("it ends").error.expect("an error");
+    assert_eq!(
+        (error.code, &*error.op.to_string()),
+        (ErrorCode::OutOfFuel, "httpFetch")
+    );
+    assert_eq!(gate.open(), 0);
+}
+
+#[test]
+fn an_abort_ends_all_calls() {
+    let gate = Gate::default();
+    let signal = AbortSignal::new();
+    let options = RunOptions::new().signal(signal.clone());
+    let outcome = run(&engine(), &fetches(3), options, &gate, |gate| {
+        assert_eq!(gate.open(), 3);
+        signal.abort();
+        true
+    });
+    let error = outcome.expect("it ends").error.expect("an error");
+    assert_eq!(error.code, ErrorCode::Aborted);
+}
+
+#[test]
+fn answers_that_the_run_cannot_hold_end_it() {
+    #[derive(Clone)]
+    struct Large;
+    impl Fetch for Large {
+        fn fetch(&self, _: Value, _: Value) -> Pin<Box<dyn Future<Output = Answer> + Send + '_>> {
+            Box::pin(async { Ok(Value::from("x".repeat(3 << 20))) })
+        }
+    }
+    let engine = engine();
+    let agent = engine.compile(fetches(8).to_string()).expect("it compiles");
+    let granted = Capabilities::none().with_fetch(Large);
+    let options = RunOptions::new()
+        .fuel(100_000.0)
+        .expect("fuel")
+        .heap_bytes(8 << 20);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build();
+    let outcome =
+        runtime
+            .expect("a runtime")
+            .block_on(engine.run(&agent, json!({}), options, granted));
+    assert_eq!(outcome.error.expect("an error").code, ErrorCode::HeapLimit);
+}
+
+/// Dropping the run drops its calls.
+#[test]
+fn a_run_that_is_dropped_drops_its_calls() {
+    let gate = Gate::default();
+    let ended = run(&engine(), &fetches(4), RunOptions::new(), &gate, |_| false);
+    assert!(ended.is_none());
+    let open = gate.0.lock().expect("nobody panicked");
+    assert_eq!(open.len(), 4);
+    assert!(open.iter().all(|call| Arc::strong_count(&call.answer) == 1));
+}

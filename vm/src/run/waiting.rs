@@ -1,0 +1,321 @@
+//! Calls that a run waits for, while its host drives it: one, or several at once.
+
+use super::{Answered, RunClock, RunFault, Session, Turn, earlier, late, limit_of};
+use crate::atom::Cancelled;
+use crate::machine::{PlacedRequest, Request, Requests};
+use crate::native::{Host, StopReason};
+use crate::vm::Vm;
+use a99_core::call_id::CallId;
+use std::borrow::Cow;
+use std::time::Duration;
+
+/// What a run waits for.
+pub(super) enum Waiting {
+    One(Outstanding),
+    /// Calls of a `callAll`.
+    Several(Box<Several>),
+}
+
+/// A call that was given to the host.
+pub(super) struct Outstanding {
+    pub(super) id: CallId,
+    /// When its answer comes too late.
+    pub(super) deadline: Option<Duration>,
+    op: Cow<'static, str>,
+    /// When it was made, by the clock that programs see.
+    pub(super) now_ms: f64,
+    pub(super) answer: Option<Answered>,
+    cancelled: Option<Cancelled>,
+    /// The call as it is given once more after the run was restored.
+    pub(super) again: Option<Box<Request>>,
+}
+
+impl Drop for Outstanding {
+    /// Whatever becomes of a call that was not answered in time, its atom is told.
+    fn drop(&mut self) {
+        if let Some(cancelled) = self.cancelled.take() {
+            cancelled.set();
+        }
+    }
+}
+
+impl Outstanding {
+    pub(super) fn of(request: &Request, deadline: Option<Duration>) -> Outstanding {
+        Outstanding {
+            id: request.call.id.clone(),
+            deadline,
+            op: request.call.op.clone(),
+            now_ms: request.call.now_ms,
+            answer: None,
+            cancelled: Some(request.cancelled.clone()),
+            again: None,
+        }
+    }
+
+    /// The call was answered: only an atom that failed is told that it may stop.
+    fn take_answer(&mut self) -> Option<Answered> {
+        let answer = self.answer.take()?;
+        if answer.is_ok() {
+            self.cancelled = None;
+        }
+        Some(answer)
+    }
+
+    fn is_late(&self, clock: &impl RunClock) -> bool {
+        self.deadline.is_some_and(|at| clock.is_past(at))
+    }
+}
+
+/// Calls that are under way at once.
+pub(super) struct Several {
+    /// In their order.
+    pub(super) calls: Vec<OneOf>,
+    limit: usize,
+    /// Bytes that all answers together may take, and those that are there do.
+    room: usize,
+    bytes: usize,
+}
+
+/// One of several calls.
+pub(super) struct OneOf {
+    /// The call with its inputs, of which the host gets copies.
+    pub(super) request: Box<Request>,
+    /// The instruction that prepared it.
+    pub(super) pc: u32,
+    pub(super) state: State,
+}
+
+pub(super) enum State {
+    /// It waits until one of those before it is answered.
+    Queued,
+    UnderWay(Outstanding),
+    /// The answer waits for those of the others.
+    Answered(Answered),
+}
+
+/// A call for the host.
+pub(super) struct Made {
+    pub(super) request: Box<Request>,
+    pub(super) deadline: Option<Duration>,
+    /// The instruction that it belongs to, if not the one that runs.
+    pub(super) pc: Option<u32>,
+}
+
+/// What comes of a look at what a run waits for.
+pub(super) enum Seen {
+    /// The run went on.
+    Turn(Turn),
+    /// A call is given to the host.
+    Made(Waiting, Made),
+    /// Nothing yet; when to look again.
+    Still(Waiting, Option<Duration>),
+}
+
+/// When an answer to a call that is made now comes too late.
+pub(super) fn until(session: &Session, request: &Request, now: Duration) -> Option<Duration> {
+    let own = limit_of(&session.machine, request);
+    let own = own.and_then(|limit| now.checked_add(limit));
+    earlier(own, session.deadline)
+}
+
+impl Waiting {
+    /// Goes on if everything is answered, late or stopped.
+    pub(super) fn look(
+        self,
+        session: &mut Session,
+        vm: &Vm,
+        clock: &impl RunClock,
+        now: Duration,
+    ) -> Seen {
+        let stop = session.host(vm, clock).stop();
+        match self {
+            Waiting::One(waiting) => one(waiting, stop, session, vm, clock),
+            Waiting::Several(several) => several.look(stop, session, vm, clock, now),
+        }
+    }
+
+    /// Takes the answer of a call of the run's last suspension.
+    pub(super) fn answer(
+        &mut self,
+        id: &CallId,
+        answer: Answered,
+        host: &dyn Host,
+    ) -> Result<(), RunFault> {
+        match self {
+            Waiting::One(waiting) if waiting.id != *id => Err(RunFault::UnknownCall(id.clone())),
+            Waiting::One(waiting) if waiting.answer.is_none() => {
+                waiting.answer = Some(answer);
+                Ok(())
+            }
+            Waiting::One(_) => Err(RunFault::AnsweredCall(id.clone())),
+            Waiting::Several(several) => several.answer(id, answer, host),
+        }
+    }
+}
+
+fn one(
+    mut waiting: Outstanding,
+    stop: Option<StopReason>,
+    session: &mut Session,
+    vm: &Vm,
+    clock: &impl RunClock,
+) -> Seen {
+    let answer = match (waiting.take_answer(), stop) {
+        (Some(answer), _) => answer,
+        (None, Some(reason)) => {
+            session.machine.stop(reason);
+            return Seen::Turn(session.next(vm, clock));
+        }
+        (None, None) if waiting.is_late(clock) => Err(late(&waiting.op)),
+        (None, None) => {
+            let deadline = waiting.deadline;
+            let again = waiting.again.take();
+            let waiting = Waiting::One(waiting);
+            return match again {
+                Some(request) => Seen::Made(
+                    waiting,
+                    Made {
+                        request,
+                        deadline,
+                        pc: None,
+                    },
+                ),
+                None => Seen::Still(waiting, deadline),
+            };
+        }
+    };
+    drop(waiting);
+    Seen::Turn(session.deliver(vm, clock, answer))
+}
+
+impl Several {
+    pub(super) fn of(requests: Requests) -> Several {
+        let call = |PlacedRequest { request, pc, .. }| OneOf {
+            request,
+            pc,
+            state: State::Queued,
+        };
+        Several {
+            calls: requests.calls.into_iter().map(call).collect(),
+            limit: requests.limit,
+            room: requests.room,
+            bytes: 0,
+        }
+    }
+
+    fn look(
+        mut self: Box<Self>,
+        stop: Option<StopReason>,
+        session: &mut Session,
+        vm: &Vm,
+        clock: &impl RunClock,
+        now: Duration,
+    ) -> Seen {
+        // As where a runtime waits: answers that are all there come first.
+        let all = |several: &Several| {
+            let answered = |call: &OneOf| matches!(call.state, State::Answered(_));
+            several.calls.iter().all(answered)
+        };
+        if self.bytes <= self.room && !all(&self) {
+            if let Some(reason) = stop {
+                session.machine.stop(reason);
+                return Seen::Turn(session.next(vm, clock));
+            }
+            self.end_late(clock);
+        }
+        if self.bytes > self.room {
+            return Seen::Turn(session.deliver_all(vm, clock, Err(self.bytes)));
+        }
+        let (mut until_any, mut active) = (session.deadline, 0);
+        let mut next = None;
+        for (number, call) in self.calls.iter_mut().enumerate() {
+            match &mut call.state {
+                State::Answered(_) => {}
+                State::Queued => next = next.or(Some(number)),
+                State::UnderWay(waiting) => {
+                    if let Some(request) = waiting.again.take() {
+                        let made = Made {
+                            request,
+                            deadline: waiting.deadline,
+                            pc: Some(call.pc),
+                        };
+                        return Seen::Made(Waiting::Several(self), made);
+                    }
+                    until_any = earlier(until_any, waiting.deadline);
+                    active += 1;
+                }
+            }
+        }
+        match next {
+            Some(number) if active < self.limit => {
+                let call = &mut self.calls[number];
+                let deadline = until(session, &call.request, now);
+                let request = call.request.clone();
+                call.state = State::UnderWay(Outstanding::of(&request, deadline));
+                let made = Made {
+                    request,
+                    deadline,
+                    pc: Some(call.pc),
+                };
+                Seen::Made(Waiting::Several(self), made)
+            }
+            _ if active > 0 => Seen::Still(Waiting::Several(self), until_any),
+            _ => {
+                let answers = self.calls.into_iter().filter_map(|call| match call.state {
+                    State::Answered(answer) => Some(answer),
+                    _ => None,
+                });
+                Seen::Turn(session.deliver_all(vm, clock, Ok(answers.collect())))
+            }
+        }
+    }
+
+    /// Ends the calls whose time is up.
+    fn end_late(&mut self, clock: &impl RunClock) {
+        for call in &mut self.calls {
+            if let State::UnderWay(waiting) = &call.state
+                && waiting.is_late(clock)
+            {
+                let error = late(&waiting.op);
+                self.bytes += error.message.len_bytes();
+                call.state = State::Answered(Err(error));
+            }
+        }
+    }
+
+    fn answer(&mut self, id: &CallId, answer: Answered, host: &dyn Host) -> Result<(), RunFault> {
+        let call = self.calls.iter_mut().find(|c| c.request.call.id == *id);
+        let Some(call) = call else {
+            return Err(RunFault::UnknownCall(id.clone()));
+        };
+        match &mut call.state {
+            State::Queued => Err(RunFault::UnknownCall(id.clone())),
+            State::Answered(_) => Err(RunFault::AnsweredCall(id.clone())),
+            State::UnderWay(waiting) => {
+                let most = self.room.saturating_sub(self.bytes);
+                // A run that is to stop does so when it is asked next.
+                self.bytes += Requests::bytes_of(&answer, most, host).unwrap_or(0);
+                waiting.answer = Some(answer);
+                if let Some(answer) = waiting.take_answer() {
+                    call.state = State::Answered(answer);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Whether no more calls are under way than may be.
+    pub(super) fn is_within_limit(&self) -> bool {
+        let active = |call: &&OneOf| matches!(call.state, State::UnderWay(_));
+        self.calls.iter().filter(active).count() <= self.limit
+    }
+
+    /// Puts what had become of a call when the run was suspended.
+    pub(super) fn restore(&mut self, number: usize, state: State, host: &dyn Host) {
+        if let State::Answered(answer) = &state {
+            let most = self.room.saturating_sub(self.bytes);
+            self.bytes += Requests::bytes_of(answer, most, host).unwrap_or(0);
+        }
+        self.calls[number].state = state;
+    }
+}
