@@ -83,6 +83,8 @@ pub use a99_capabilities::{
     MemoryLocalStorage, MemoryProcedures, MemoryShell, MemoryStore, ProcedureLimits, ProcedureMiss,
     Procedures, Random, Reply, Script, ScriptError, ScriptedFetch, ScriptedLlm, ScriptedLlmBattery,
     ScriptedTranspiler, ScriptedXml, SeededRandom, Shell, ShellCommand, ShellError, ShellErrorKind,
-    ShellOutput, ShellReply, ShellRequest, Store, StoreMethod, SuiteResult, SystemClock,
-    SystemRandom, Transpiler, Xml, check_path, suite, uuid_v4, value_bytes,
+    ShellOutput, ShellReply, ShellRequest, Store, StoreMethod, SuiteResult, Transpiler, Xml,
+    check_path, suite, uuid_v4, value_bytes,
 };
+#[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
+pub use a99_capabilities::{SystemClock, SystemRandom};

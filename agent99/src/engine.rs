@@ -3,7 +3,7 @@
 use crate::answer::{blank_around, find_program};
 use crate::load::{Admission, LoadError, SourceCheck};
 use a99_capabilities::{
-    Capabilities, Clock, MemoryProcedures, Procedures, Random, SystemClock, SystemRandom,
+    Capabilities, Clock, MemoryProcedures, ProcedureLimits, Procedures, Random,
 };
 use a99_compiler::{CompileOptions, compile_watched};
 use a99_core::artifact::{ArtifactError, DecodeOptions, EncodeOptions};
@@ -221,6 +221,7 @@ impl std::fmt::Debug for Engine {
     }
 }
 
+#[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
 impl Default for Engine {
     fn default() -> Self {
         Engine::new()
@@ -229,18 +230,51 @@ impl Default for Engine {
 
 impl Engine {
     /// An engine with every atom of the language, the system's clock and
-    /// randomness, and nothing else.
+    /// randomness, and nothing else. `wasm32-unknown-unknown` has no system:
+    /// [`Engine::builder_with`] makes engines there.
+    #[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
     pub fn new() -> Engine {
         Engine::builder().build()
     }
 
-    /// Chooses the parts of an engine.
+    /// Chooses the parts of an engine; clock and randomness are the system's, as in
+    /// [`Engine::new`].
+    #[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
     pub fn builder() -> EngineBuilder {
+        use a99_capabilities::{SystemClock, SystemRandom};
+        Engine::builder_with(Arc::new(SystemClock), Arc::new(SystemRandom))
+    }
+
+    /// Chooses the parts of an engine whose clock and randomness are the host's, on
+    /// any target. The randomness must be unpredictable: tokens of stored procedures
+    /// are drawn from it, too.
+    ///
+    /// ```
+    /// use agent99::capabilities::{FixedClock, SeededRandom};
+    /// use agent99::{Engine, RunOptions, json};
+    /// use std::sync::Arc;
+    ///
+    /// // Tests may: this clock stands, and the randomness is reproducible.
+    /// let engine = Engine::builder_with(
+    ///     Arc::new(FixedClock::new(1_000.0)),
+    ///     Arc::new(SeededRandom::new(7)),
+    /// )
+    /// .build();
+    /// let agent = engine.compile(r#"{"op": "seq", "steps": [
+    ///     {"op": "random", "min": 1, "max": 6, "result": "n"},
+    ///     {"op": "return", "schema": {"type": "object", "properties": {"n": {}}}}
+    /// ]}"#)?;
+    /// let run = || engine.run_sync(&agent, json!({}), RunOptions::new());
+    /// assert!(run().error.is_none());
+    /// # Ok::<(), agent99::Refused>(())
+    /// ```
+    pub fn builder_with(clock: Arc<dyn Clock>, random: Arc<dyn Random>) -> EngineBuilder {
+        let procedures = MemoryProcedures::with_random(ProcedureLimits::default(), random.clone());
         EngineBuilder {
             atoms: a99_atoms::all_atoms(),
-            clock: Arc::new(SystemClock),
-            random: Arc::new(SystemRandom),
-            procedures: Arc::new(MemoryProcedures::default()),
+            clock,
+            random,
+            procedures: Arc::new(procedures),
             host: HostState::default(),
             options: CompileOptions::default(),
             limits: ReadLimits::default(),

@@ -1,7 +1,6 @@
 //! The time of day.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Tells the time of day. Deadlines do not use it.
 pub trait Clock: Send + Sync {
@@ -9,17 +8,27 @@ pub trait Clock: Send + Sync {
     fn now_ms(&self) -> f64;
 }
 
-/// The machine's clock.
-#[derive(Copy, Clone, Debug, Default)]
-pub struct SystemClock;
+#[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
+pub use system::SystemClock;
 
-impl Clock for SystemClock {
-    fn now_ms(&self) -> f64 {
-        // A clock set before 1970 reads as the epoch.
-        let since = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or_default();
-        since.as_millis() as f64
+#[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
+mod system {
+    use super::Clock;
+    use std::time::{SystemTime, UNIX_EPOCH};
+
+    /// The machine's clock. It does not exist on `wasm32-unknown-unknown`, which has
+    /// no system.
+    #[derive(Copy, Clone, Debug, Default)]
+    pub struct SystemClock;
+
+    impl Clock for SystemClock {
+        fn now_ms(&self) -> f64 {
+            // A clock set before 1970 reads as the epoch.
+            let since = SystemTime::now()
+                .duration_since(UNIX_EPOCH)
+                .unwrap_or_default();
+            since.as_millis() as f64
+        }
     }
 }
 

@@ -74,7 +74,9 @@ mod transpiler;
 mod xml;
 
 pub use agent::{AgentCall, AgentReply, AgentRunner, FnAgentRunner};
-pub use clock::{Clock, FixedClock, SystemClock};
+#[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
+pub use clock::SystemClock;
+pub use clock::{Clock, FixedClock};
 pub use dom::{Dom, MemoryDom};
 pub use embedder::{Embedder, HashEmbedder};
 pub use error::{BoxFuture, CapabilityError, Reply, SuiteResult};
@@ -83,7 +85,9 @@ pub use llm::{Llm, ScriptedLlm};
 pub use llm_battery::{LlmBattery, ScriptedLlmBattery};
 pub use local_storage::{LocalStorage, MemoryLocalStorage};
 pub use procedures::{MemoryProcedures, ProcedureLimits, ProcedureMiss, Procedures};
-pub use random::{Random, SeededRandom, SystemRandom, uuid_v4};
+#[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
+pub use random::SystemRandom;
+pub use random::{Random, SeededRandom, uuid_v4};
 pub use scripted::{Script, ScriptError};
 pub use set::{Capabilities, Grant};
 pub use shell::{

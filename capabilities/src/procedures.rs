@@ -4,7 +4,9 @@
 //! table, which is bounded in count, size and time.
 
 use crate::error::CapabilityError;
-use crate::random::{Random, SystemRandom, uuid_v4};
+#[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
+use crate::random::SystemRandom;
+use crate::random::{Random, uuid_v4};
 use crate::script::lock;
 use crate::size::value_bytes;
 use a99_core::value::Value;
@@ -121,6 +123,7 @@ impl fmt::Debug for MemoryProcedures {
     }
 }
 
+#[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
 impl Default for MemoryProcedures {
     fn default() -> Self {
         MemoryProcedures::new(ProcedureLimits::default())
@@ -128,7 +131,9 @@ impl Default for MemoryProcedures {
 }
 
 impl MemoryProcedures {
-    /// An empty table with tokens from the system's randomness.
+    /// An empty table with tokens from the system's randomness, where there is a
+    /// system: not on `wasm32-unknown-unknown`.
+    #[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
     #[must_use]
     pub fn new(limits: ProcedureLimits) -> MemoryProcedures {
         MemoryProcedures::with_random(limits, Arc::new(SystemRandom))

@@ -9,16 +9,25 @@ pub trait Random: Send + Sync {
     fn fill(&self, out: &mut [u8]);
 }
 
-/// The operating system's generator.
-#[derive(Copy, Clone, Debug, Default)]
-pub struct SystemRandom;
+#[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
+pub use system::SystemRandom;
 
-impl Random for SystemRandom {
-    /// # Panics
-    /// When the operating system has no randomness, which supported systems
-    /// do not report after start-up; predictable bytes would be worse.
-    fn fill(&self, out: &mut [u8]) {
-        getrandom::fill(out).expect("the operating system delivers random bytes");
+#[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
+mod system {
+    use super::Random;
+
+    /// The operating system's generator. It does not exist on
+    /// `wasm32-unknown-unknown`, which has no system.
+    #[derive(Copy, Clone, Debug, Default)]
+    pub struct SystemRandom;
+
+    impl Random for SystemRandom {
+        /// # Panics
+        /// When the operating system has no randomness, which supported systems
+        /// do not report after start-up; predictable bytes would be worse.
+        fn fill(&self, out: &mut [u8]) {
+            getrandom::fill(out).expect("the operating system delivers random bytes");
+        }
     }
 }
 

@@ -104,6 +104,10 @@ const SHALLOW: u32 = 48;
 /// to spare; deep programs are lowered on a thread of their own.
 const STACK_PER_LEVEL: usize = 24 << 10;
 
+/// Modules of WebAssembly start no threads: there, all is lowered on the caller's
+/// stack, whose size the embedder sets (docs/run.md says how).
+const NO_THREADS: bool = cfg!(target_family = "wasm");
+
 /// Compiles a program.
 ///
 /// # Errors
@@ -148,7 +152,7 @@ fn compile_unlocated(
 ) -> Result<Program, Diagnostics> {
     let facts = limits::check(source, options, stop)?;
     let depth = facts.depth;
-    if depth <= SHALLOW {
+    if depth <= SHALLOW || NO_THREADS {
         return lower::program(source, signatures, options, &facts, stop);
     }
     let stack = (depth as usize + 64) * STACK_PER_LEVEL;

@@ -34,8 +34,8 @@ Usage: cargo xtask TASK
                              Every stage is run, with its time and what it counted
   slow                       dependencies, features, documentation without warnings,
                              code of pages for Node and Python, QEMU beside the
-                             guest's hart; the sandbox: its image and all tests with
-                             it (Debian, apt)
+                             guest's hart, the engine as WebAssembly; the sandbox:
+                             its image and all tests with it (Debian, apt)
   ci                         test, then slow
   tidy                       only the layering rules and those of the tree
   deny                       licences, second versions and sources of dependencies

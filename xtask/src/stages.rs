@@ -28,7 +28,7 @@ pub(crate) fn test() -> Result<(), Failed> {
 /// what needs Node, Python, QEMU or wasmtime, and what needs the guest's image, which is built
 /// if need be.
 pub(crate) fn slow() -> Result<(), Failed> {
-    let mut stages = Stages::of(9);
+    let mut stages = Stages::of(10);
     stages.run("dependencies", |_| deny::deny());
     stages.run("without default features", |_| without_default_features());
     stages.run("documentation", |_| {
@@ -52,6 +52,10 @@ pub(crate) fn slow() -> Result<(), Failed> {
     stages.run("documentation with the sandbox", |_| {
         let mut doc = guest::with_wasmtime("doc");
         run(doc.arg("--no-deps").env("RUSTDOCFLAGS", "-D warnings"))
+    });
+    stages.run("the engine as WebAssembly", |progress| {
+        let mut test = guest::with_wasmtime("test");
+        progress.tests(test.args(["--test", "c2w", "--", "engine::"]))
     });
     if stages.attempt("the guest's image", |_| guest::build_where_possible()) {
         stages.run("tests with the guest", guest::test);
