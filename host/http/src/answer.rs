@@ -1,5 +1,6 @@
 //! Answers: from a response to what the program gets (D56).
 
+use crate::bodies::{Bodies, Held};
 use crate::client::lost;
 use crate::decode::{Coding, Decoder, too_large};
 use crate::error::{FetchCode, FetchError};
@@ -74,13 +75,15 @@ pub(crate) async fn read(
     method: &Method,
     response_type: ResponseType,
     max_body_bytes: usize,
+    bodies: &Bodies,
 ) -> Result<Value, FetchError> {
     let status = response.status();
     if response_type == ResponseType::Default && status.as_u16() >= 400 {
         return Err(FetchError::new(FetchCode::Status, status_text(status)));
     }
     let (head, body) = response.into_parts();
-    let body = collect(body, &head.headers, target, max_body_bytes).await?;
+    let mut held = bodies.hold();
+    let body = collect(body, &head.headers, target, max_body_bytes, &mut held).await?;
     let media = head.headers.get(header::CONTENT_TYPE);
     let media = media
         .and_then(|value| value.to_str().ok())
@@ -90,13 +93,16 @@ pub(crate) async fn read(
     let bodiless =
         body.is_empty() && (method == Method::HEAD || matches!(status.as_u16(), 204 | 205 | 304));
     match response_type {
-        ResponseType::Default if is_json && !bodiless => json(body, &target.origin).await,
+        ResponseType::Default if is_json && !bodiless => json(body, &target.origin, bodies).await,
         ResponseType::Default | ResponseType::Text => Ok(text(body)),
-        ResponseType::Json => json(body, &target.origin).await,
+        ResponseType::Json => json(body, &target.origin, bodies).await,
         ResponseType::DataUrl => Ok(data_url(media, &body)),
         ResponseType::Response => {
             let parsed = match is_json && !bodiless {
-                true => json(body.clone(), &target.origin).await.ok(),
+                true => {
+                    held.grow(held.bytes().saturating_add(body.len()))?;
+                    json(body.clone(), &target.origin, bodies).await.ok()
+                }
                 false => None,
             };
             let mut answer = Map::with_capacity(5);
@@ -124,6 +130,7 @@ async fn collect(
     headers: &HeaderMap,
     target: &Target,
     limit: usize,
+    held: &mut Held<'_>,
 ) -> Result<Vec<u8>, FetchError> {
     if body.size_hint().lower() > limit as u64 {
         return Err(too_large(limit));
@@ -141,6 +148,7 @@ async fn collect(
             return Err(too_large(limit));
         }
         decoder.push(&data)?;
+        held.grow(decoder.held())?;
     }
     decoder.finish(received)
 }
@@ -160,12 +168,19 @@ fn text(bytes: Vec<u8>) -> Value {
 
 /// JSON, read beside the runtime's threads if it is long, so that these can stop a
 /// run meanwhile.
-async fn json(bytes: Vec<u8>, origin: &Origin) -> Result<Value, FetchError> {
+async fn json(bytes: Vec<u8>, origin: &Origin, bodies: &Bodies) -> Result<Value, FetchError> {
     if bytes.len() <= QUICK_JSON_BYTES {
         return parse(bytes, origin);
     }
+    // One at a time: what is read takes several times its text.
+    let turn = bodies.turn().await;
     let origin = origin.clone();
-    let parsed = tokio::task::spawn_blocking(move || parse(bytes, &origin)).await;
+    let reading = tokio::task::spawn_blocking(move || {
+        // Also if the fetch is dropped meanwhile, the next one waits.
+        let _turn = turn;
+        parse(bytes, &origin)
+    });
+    let parsed = reading.await;
     let ended = |_| FetchError::new(FetchCode::Runtime, "the tokio runtime has ended");
     parsed.map_err(ended)?
 }
@@ -189,10 +204,11 @@ fn parse(bytes: Vec<u8>, origin: &Origin) -> Result<Value, FetchError> {
 }
 
 fn data_url(media: &str, bytes: &[u8]) -> Value {
-    let media = if media.is_empty() {
-        "application/octet-stream"
-    } else {
-        media
+    // What would end the type in the URL (RFC 2397) is no type.
+    let plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b',' | b'#');
+    let media = match media.bytes().all(|byte| plain(byte) || byte == b' ') {
+        true if !media.is_empty() => media,
+        _ => "application/octet-stream",
     };
     let mut url = format!("data:{media};base64,");
     STANDARD.encode_string(bytes, &mut url);

@@ -20,6 +20,9 @@ pub struct FetchLimits {
     pub max_header_bytes: usize,
     /// Bytes of a body: as it is sent, as it comes, and decompressed.
     pub max_body_bytes: usize,
+    /// Bytes that the bodies of all answers under way take together; what is read
+    /// counts no more when its fetch is over.
+    pub max_held_bytes: usize,
     /// The whole fetch, redirects and body included.
     pub timeout: Duration,
     /// Looking up, connecting and TLS of one connection.
@@ -31,12 +34,13 @@ pub struct FetchLimits {
 }
 
 impl Default for FetchLimits {
-    /// 64 KiB of head, 16 MiB of body, 30 s of which 10 for a connection; 1,000
-    /// requests to 100 hosts.
+    /// 64 KiB of head, 16 MiB of body, 128 MiB of bodies at once, 30 s of which 10
+    /// for a connection; 1,000 requests to 100 hosts.
     fn default() -> FetchLimits {
         FetchLimits {
             max_header_bytes: 64 << 10,
             max_body_bytes: 16 << 20,
+            max_held_bytes: 128 << 20,
             timeout: Duration::from_secs(30),
             connect_timeout: Duration::from_secs(10),
             max_requests: Some(1_000),

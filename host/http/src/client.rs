@@ -1,6 +1,7 @@
 //! Client: requests under a policy, with redirects by a loop of our own.
 
 use crate::answer::{self, MAX_FIELDS, check_head, head_too_large};
+use crate::bodies::Bodies;
 use crate::builder::Builder;
 use crate::connect::{self, Connector, Network};
 use crate::decode::ACCEPTED;
@@ -9,7 +10,7 @@ use crate::options::{self, Request};
 use crate::quota::Quota;
 use crate::redirect::{self, MAX_REDIRECTS};
 use crate::target::{Origin, Scheme, Target};
-use crate::wire::{Answering, Wire, WireFull};
+use crate::wire::{Active, Activity, Answering, Bounds, Wire, WireFull};
 use a99_capabilities::{CapabilityError, Fetch, Reply};
 use a99_core::value::Value;
 use a99_egress::Policy;
@@ -45,12 +46,14 @@ pub struct HttpFetch {
     schemes: Vec<Scheme>,
     pool: Mutex<Arc<Pool>>,
     quota: Quota,
+    bodies: Bodies,
 }
 
 /// The connections of a policy.
 struct Pool {
     policy: Policy,
     client: Client<Connector, Full<Bytes>>,
+    activity: Arc<Activity>,
     revoked: watch::Sender<bool>,
 }
 
@@ -66,13 +69,20 @@ impl Pool {
             .http1_max_headers(MAX_FIELDS)
             .http1_max_buf_size(limit.max(MIN_BUFFER))
             .http2_max_header_list_size(u32::try_from(limit).unwrap_or(u32::MAX));
+        let activity: Arc<Activity> = Arc::default();
         let connector = Connector {
             policy: policy.clone(),
             network: Arc::clone(network),
+            bounds: Bounds {
+                max_header_bytes: limit,
+                max_body_bytes: network.limits.max_body_bytes,
+                activity: Arc::clone(&activity),
+            },
         };
         Pool {
             policy,
             client: builder.build(connector),
+            activity,
             revoked: watch::Sender::new(false),
         }
     }
@@ -82,9 +92,10 @@ impl HttpFetch {
     pub(crate) fn new(policy: Policy, schemes: Vec<Scheme>, network: Arc<Network>) -> HttpFetch {
         HttpFetch {
             pool: Mutex::new(Arc::new(Pool::new(policy, &network))),
-            network,
             schemes,
             quota: Quota::default(),
+            bodies: Bodies::new(network.limits.max_held_bytes),
+            network,
         }
     }
 
@@ -167,12 +178,20 @@ impl HttpFetch {
     ) -> Result<Value, FetchError> {
         let limits = &self.network.limits;
         for _ in 0..=MAX_REDIRECTS {
-            let (response, _answering) = self.send(pool, &target, &request).await?;
+            let (response, _under_way) = self.send(pool, &target, &request).await?;
             let next = redirect::location(response.status(), response.headers())?;
             let Some(next) = next.map(|location| target.join(location)).transpose()? else {
                 let wanted = request.response_type;
                 let most = limits.max_body_bytes;
-                return answer::read(response, &target, &request.method, wanted, most).await;
+                return answer::read(
+                    response,
+                    &target,
+                    &request.method,
+                    wanted,
+                    most,
+                    &self.bodies,
+                )
+                .await;
             };
             redirect::follow(&mut request, response.status(), &target, &next)?;
             target = next;
@@ -189,7 +208,7 @@ impl HttpFetch {
         pool: &Pool,
         target: &Target,
         request: &Request,
-    ) -> Result<(Response<Incoming>, Option<Answering>), FetchError> {
+    ) -> Result<(Response<Incoming>, (Option<Answering>, Active)), FetchError> {
         let (limits, origin) = (&self.network.limits, &target.origin);
         if !self.schemes.contains(&origin.scheme) {
             let text = format!("Fetch denied: {origin}: the grant has another scheme");
@@ -212,13 +231,14 @@ impl HttpFetch {
                 .entry(name)
                 .or_insert(HeaderValue::from_static(value));
         }
+        let active = pool.activity.begin();
         let response = pool.client.request(sent).await;
         let response =
             response.map_err(|error| failure(&error, origin, limits.max_header_bytes))?;
         check_head(&response, origin, limits.max_header_bytes)?;
         let wire = response.extensions().get::<Wire>();
         let answering = wire.map(|wire| wire.head_came(limits.max_body_bytes));
-        Ok((response, answering))
+        Ok((response, (answering, active)))
     }
 }
 

@@ -6,7 +6,7 @@ use crate::error::{FetchCode, FetchError};
 use crate::network::{self, BoxStream, Dial, Resolve};
 use crate::target::{Host, Origin, Scheme};
 use crate::tls::{self, Tls};
-use crate::wire::Link;
+use crate::wire::{Bounds, Link};
 use a99_egress::{Denial, Destination, Policy};
 use http::Uri;
 use hyper_util::rt::TokioIo;
@@ -20,6 +20,9 @@ use tower_service::Service;
 
 /// Addresses of a name that are tried.
 const MAX_ADDRESSES: usize = 8;
+/// Addresses of a name that are judged: an answer of DNS has room for thousands, and
+/// each is some calls of the kernel.
+const MAX_JUDGED: usize = 64;
 
 /// What connections are made with, the same for all tenants of a host.
 pub(crate) struct Network {
@@ -34,6 +37,7 @@ pub(crate) struct Network {
 pub(crate) struct Connector {
     pub(crate) policy: Policy,
     pub(crate) network: Arc<Network>,
+    pub(crate) bounds: Bounds,
 }
 
 impl Service<Uri> for Connector {
@@ -64,9 +68,8 @@ impl Service<Uri> for Connector {
 impl Connector {
     async fn connect(&self, origin: &Origin) -> Result<Link, FetchError> {
         let stream = self.dial(origin).await?;
-        let header = self.network.limits.max_header_bytes;
         if origin.scheme == Scheme::Http {
-            return Ok(Link::plain(stream, header));
+            return Ok(Link::plain(stream, &self.bounds));
         }
         let failed = |error: String| {
             let text = format!("TLS with {origin} failed: {error}");
@@ -76,7 +79,7 @@ impl Connector {
         let name = tls::server_name(&origin.host).map_err(|error| failed(error.to_string()))?;
         let stream = connector.connect(name, stream).await;
         let stream = stream.map_err(|error| failed(error.to_string()))?;
-        Ok(Link::tls(stream, header))
+        Ok(Link::tls(stream, &self.bounds))
     }
 
     /// A connection to the first address that is allowed and answers.
@@ -112,13 +115,15 @@ impl Connector {
         };
         let mut denial = None;
         let mut allowed = Vec::new();
-        for address in found {
+        for address in found.into_iter().take(MAX_JUDGED) {
+            if allowed.len() == MAX_ADDRESSES {
+                break;
+            }
             match judge(&address) {
                 Ok(()) => allowed.push(address),
                 Err(error) => denial = denial.or(Some(error)),
             }
         }
-        allowed.truncate(MAX_ADDRESSES);
         match (allowed.is_empty(), denial) {
             (false, _) => Ok(allowed),
             (true, Some(error)) => Err(error),

@@ -74,6 +74,7 @@ impl Decoder {
                 sink,
                 inflate: None,
                 held: Vec::new(),
+                out: Vec::new(),
                 ended: false,
             })),
             Coding::Brotli => Decoder::Unread(sink),
@@ -97,6 +98,17 @@ impl Decoder {
             Decoder::Brotli(brotli) => brotli.write_all(bytes),
         };
         done.map_err(failure)
+    }
+
+    /// Bytes that the body takes so far, with the room that it grows into.
+    pub(crate) fn held(&self) -> usize {
+        let sink = match self {
+            Decoder::Identity(sink) | Decoder::Unread(sink) => sink,
+            Decoder::Gzip(gzip) => gzip.get_ref(),
+            Decoder::Deflate(deflate) => &deflate.sink,
+            Decoder::Brotli(brotli) => brotli.get_ref(),
+        };
+        sink.bytes.capacity()
     }
 
     /// The whole body. Nothing at all is no compressed body, but it is one of
@@ -127,6 +139,8 @@ pub(crate) struct Deflate {
     sink: Sink,
     inflate: Option<Decompress>,
     held: Vec<u8>,
+    /// Where bytes are unpacked, once for all parts of the body.
+    out: Vec<u8>,
     ended: bool,
 }
 
@@ -149,17 +163,17 @@ impl Deflate {
         let Some(inflate) = &mut self.inflate else {
             return Ok(());
         };
-        let mut out = vec![0; STEP];
+        self.out.resize(STEP, 0);
         while !self.ended {
             let (read, written) = (inflate.total_in(), inflate.total_out());
             let status = inflate
-                .decompress(bytes, &mut out, FlushDecompress::None)
+                .decompress(bytes, &mut self.out, FlushDecompress::None)
                 .map_err(io::Error::other)?;
             let read = (inflate.total_in() - read) as usize;
             let written = (inflate.total_out() - written) as usize;
             bytes = bytes.get(read..).unwrap_or_default();
             self.sink
-                .write_all(out.get(..written).unwrap_or_default())?;
+                .write_all(self.out.get(..written).unwrap_or_default())?;
             self.ended = status == Status::StreamEnd;
             if read == 0 && written == 0 {
                 break;

@@ -24,8 +24,9 @@
 //!   [`HttpFetch::set_policy`] ends those that were made before.
 //! - Redirects are followed at most five times. A program's headers go along to
 //!   another origin only if they cannot be credentials, a body never.
-//! - Headers and bodies are bounded, before and after decompression, and so are
-//!   the time and the numbers of requests and of hosts ([`FetchLimits`]).
+//! - Headers and bodies are bounded, before and after decompression, the bodies of
+//!   all answers under way together, and so are the time and the numbers of requests
+//!   and of hosts ([`FetchLimits`]).
 //! - Nothing comes from the environment: no proxy, no cookies, no credentials.
 //!   (Where the system keeps its certificate authorities may be said there, by
 //!   `SSL_CERT_FILE` and `SSL_CERT_DIR`.)
@@ -41,6 +42,7 @@
 #![warn(unreachable_pub)]
 
 mod answer;
+mod bodies;
 mod builder;
 mod client;
 mod connect;

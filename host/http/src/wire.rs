@@ -9,7 +9,7 @@ use std::fmt;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_rustls::client::TlsStream;
@@ -19,6 +19,44 @@ use tokio_rustls::client::TlsStream;
 const READ_AHEAD: u64 = 512 << 10;
 /// Bytes on the wire for each byte of a body, at most: chunks of one byte.
 const CHUNKED: u64 = 8;
+/// The same of HTTP/2: frames of one byte, with some between them.
+const FRAMED: u64 = 16;
+/// Bytes on a connection of HTTP/2 while no request is under way: what a server had
+/// sent of an answer that was given up, and a few frames about the connection.
+const QUIET: u64 = 8 << 20;
+
+/// The requests of all connections of a pool.
+#[derive(Debug, Default)]
+pub(crate) struct Activity {
+    begun: AtomicU64,
+    under_way: AtomicUsize,
+}
+
+impl Activity {
+    /// A request that is made now, until it is dropped.
+    pub(crate) fn begin(self: &Arc<Self>) -> Active {
+        self.begun.fetch_add(1, Ordering::Relaxed);
+        self.under_way.fetch_add(1, Ordering::Relaxed);
+        Active(Arc::clone(self))
+    }
+}
+
+/// A request under way.
+pub(crate) struct Active(Arc<Activity>);
+
+impl Drop for Active {
+    fn drop(&mut self) {
+        self.0.under_way.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// What a connection may carry.
+#[derive(Clone, Debug)]
+pub(crate) struct Bounds {
+    pub(crate) max_header_bytes: usize,
+    pub(crate) max_body_bytes: usize,
+    pub(crate) activity: Arc<Activity>,
+}
 
 /// The count of a connection, shared with the fetch that uses it.
 #[derive(Clone, Debug)]
@@ -26,9 +64,12 @@ pub(crate) struct Wire(Arc<Count>);
 
 #[derive(Debug)]
 struct Count {
-    /// Several answers at once share a connection of HTTP/2, which has limits of
-    /// its own.
+    /// Several answers at once share a connection of HTTP/2: it carries what all
+    /// requests together may bring, and little while there are none.
     shared: bool,
+    quiet: AtomicU64,
+    activity: Arc<Activity>,
+    each: u64,
     resting: AtomicBool,
     read: AtomicU64,
     limit: AtomicU64,
@@ -48,10 +89,14 @@ impl fmt::Display for WireFull {
 impl std::error::Error for WireFull {}
 
 impl Wire {
-    pub(crate) fn new(shared: bool, max_header_bytes: usize) -> Wire {
-        let head_limit = (max_header_bytes as u64).saturating_add(READ_AHEAD);
+    fn new(shared: bool, bounds: &Bounds) -> Wire {
+        let head_limit = (bounds.max_header_bytes as u64).saturating_add(READ_AHEAD);
+        let body = (bounds.max_body_bytes as u64).saturating_mul(FRAMED);
         Wire(Arc::new(Count {
             shared,
+            quiet: AtomicU64::new(0),
+            activity: Arc::clone(&bounds.activity),
+            each: head_limit.saturating_add(body),
             resting: AtomicBool::new(true),
             read: AtomicU64::new(0),
             limit: AtomicU64::new(head_limit),
@@ -61,7 +106,7 @@ impl Wire {
 
     /// A request is written: its answer begins.
     fn wrote(&self) {
-        if self.0.resting.swap(false, Ordering::Relaxed) {
+        if !self.0.shared && self.0.resting.swap(false, Ordering::Relaxed) {
             self.0.read.store(0, Ordering::Relaxed);
             self.0.limit.store(self.0.head_limit, Ordering::Relaxed);
         }
@@ -78,10 +123,29 @@ impl Wire {
     fn read(&self, bytes: usize) -> io::Result<()> {
         let read = self.0.read.fetch_add(bytes as u64, Ordering::Relaxed);
         let total = read.saturating_add(bytes as u64);
-        match self.0.shared || total <= self.0.limit.load(Ordering::Relaxed) {
+        let fits = match self.0.shared {
+            true => self.shared_fits(total, bytes as u64),
+            false => total <= self.0.limit.load(Ordering::Relaxed),
+        };
+        match fits {
             true => Ok(()),
             false => Err(io::Error::other(WireFull)),
         }
+    }
+
+    fn shared_fits(&self, total: u64, bytes: u64) -> bool {
+        let Count {
+            activity, quiet, ..
+        } = &*self.0;
+        if activity.under_way.load(Ordering::Relaxed) > 0 {
+            quiet.store(0, Ordering::Relaxed);
+            let begun = activity.begun.load(Ordering::Relaxed);
+            return total <= QUIET.saturating_add(self.0.each.saturating_mul(begun));
+        }
+        quiet
+            .fetch_add(bytes, Ordering::Relaxed)
+            .saturating_add(bytes)
+            <= QUIET
     }
 }
 
@@ -108,18 +172,18 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    pub(crate) fn plain(stream: BoxStream, max_header_bytes: usize) -> Link {
+    pub(crate) fn plain(stream: BoxStream, bounds: &Bounds) -> Link {
         Link {
             transport: Transport::Plain(stream),
-            wire: Wire::new(false, max_header_bytes),
+            wire: Wire::new(false, bounds),
         }
     }
 
-    pub(crate) fn tls(stream: TlsStream<BoxStream>, max_header_bytes: usize) -> Link {
+    pub(crate) fn tls(stream: TlsStream<BoxStream>, bounds: &Bounds) -> Link {
         let shared = is_h2(&stream);
         Link {
             transport: Transport::Tls(Box::new(stream)),
-            wire: Wire::new(shared, max_header_bytes),
+            wire: Wire::new(shared, bounds),
         }
     }
 

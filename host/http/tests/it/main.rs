@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 mod answers;
+mod attacks;
 mod corpus;
 mod hostile;
 mod http2;
