@@ -82,9 +82,9 @@ pub use a99_capabilities::{
     HashEmbedder, Llm, LlmBattery, LocalStorage, MAX_KEY_BYTES, MAX_TOP_K, MODE_BITS, MemoryDom,
     MemoryLocalStorage, MemoryProcedures, MemoryShell, MemoryStore, ProcedureLimits, ProcedureMiss,
     Procedures, Random, Reply, Script, ScriptError, ScriptedFetch, ScriptedLlm, ScriptedLlmBattery,
-    ScriptedTranspiler, ScriptedXml, SeededRandom, Shell, ShellCommand, ShellError, ShellErrorKind,
-    ShellOutput, ShellReply, ShellRequest, Store, StoreMethod, SuiteResult, Transpiler, Xml,
-    check_path, suite, uuid_v4, value_bytes,
+    ScriptedTranspiler, ScriptedXml, Secret, SeededRandom, Shell, ShellCommand, ShellError,
+    ShellErrorKind, ShellOutput, ShellReply, ShellRequest, Store, StoreMethod, SuiteResult,
+    Transpiler, Xml, check_path, suite, uuid_v4, value_bytes,
 };
 #[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
 pub use a99_capabilities::{SystemClock, SystemRandom};

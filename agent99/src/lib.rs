@@ -287,7 +287,7 @@ pub use a99_vm::typed::{AtomCx, AtomDecl};
 pub use a99_vm::{
     AbortSignal, Call, CostOverride, Equality, Executable, HostState, Limits, LinkError, Next,
     OptionError, Outcome, Quota, Run, RunClock, RunFault, RunMemory, RunOptions, SnapshotError,
-    TraceEvent, TraceSink, Vm,
+    TraceCall, TraceCallEnd, TraceEvent, TraceSink, Vm,
 };
 pub use answer::find_program;
 pub use engine::{Agent, Engine, EngineBuilder, EnginePool, Refused};

@@ -66,6 +66,7 @@ mod procedures;
 mod random;
 mod script;
 mod scripted;
+mod secret;
 mod set;
 mod shell;
 mod size;
@@ -89,6 +90,7 @@ pub use procedures::{MemoryProcedures, ProcedureLimits, ProcedureMiss, Procedure
 pub use random::SystemRandom;
 pub use random::{Random, SeededRandom, uuid_v4};
 pub use scripted::{Script, ScriptError};
+pub use secret::Secret;
 pub use set::{Capabilities, Grant};
 pub use shell::{
     DEFAULT_MODE, DEFAULT_OUTPUT_LIMIT, MODE_BITS, MemoryShell, Shell, ShellCommand, ShellError,

@@ -1,9 +1,11 @@
 //! Command-line arguments.
 
+mod config;
 mod run;
 mod write;
 
-pub(crate) use run::{CostModelArg, RunArgs};
+pub(crate) use config::{ConfigArgs, CostModelArg, KEYS, Key, Settings};
+pub(crate) use run::RunArgs;
 pub(crate) use write::{
     DocsArgs, ExplainArgs, FmtArgs, ManArgs, NewArgs, ReplArgs, TemplateArg, WatchArgs,
     WatchCommand,
@@ -27,8 +29,9 @@ Exit codes:
 
 const SCRIPT_HELP: &str = "\
 Scripts:
-  A program reaches no network, model or other agent. `--script FILE` names a
-  JSON object of answers instead, so that agents can be tried offline:
+  Unless it is granted more, a program reaches no network, model or other agent.
+  `--script FILE` names a JSON object of answers instead, so that agents can be
+  tried offline:
 
     fetch       {URL: REPLY}            httpFetch
     llm         [REPLY, ...]            llmPredict, in order
@@ -115,6 +118,9 @@ pub(crate) enum Command {
     Watch(Box<WatchArgs>),
     /// Try expressions and steps, one line at a time
     Repl(ReplArgs),
+    /// Print the settings and grants in force, and where each comes from
+    #[command(after_help = EXIT_CODES)]
+    Config(Box<ConfigCommandArgs>),
     /// Say what a code means and what helps
     Explain(ExplainArgs),
     /// Run commands in a Linux of their own, without KVM or root
@@ -155,6 +161,7 @@ impl Command {
                 WatchCommand::Run(args) => args.program.json,
             },
             Command::Repl(args) => args.json,
+            Command::Config(args) => args.json,
             Command::Explain(args) => args.json,
             #[cfg(feature = "sandbox")]
             Command::Sandbox(args) => args.json(),
@@ -233,6 +240,20 @@ pub(crate) struct AbsentArgs {
     /// What the command would be told
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub words: Vec<std::ffi::OsString>,
+}
+
+/// Options of `config`.
+#[derive(Debug, Args)]
+pub(crate) struct ConfigCommandArgs {
+    /// The program whose configuration file is meant [default: one in this folder]
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub program: Option<PathBuf>,
+    /// The settings.
+    #[command(flatten)]
+    pub config: ConfigArgs,
+    /// Print everything, errors too, as one line of JSON on standard output
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Options of `compile`.

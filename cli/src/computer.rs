@@ -70,7 +70,7 @@ impl Computer {
     /// None: asking for one is told how to install it.
     pub(crate) fn of(args: &RunArgs) -> Result<Computer, Failure> {
         match args.sandbox {
-            true => Err(Failure::no_sandbox("`a99 run --sandbox`")),
+            true => Err(Failure::missing_feature("`a99 run --sandbox`", "sandbox")),
             false => Ok(Computer {}),
         }
     }

@@ -12,7 +12,7 @@ use std::fmt::Display;
 const USAGE: [&str; 2] = ["cli.usage", "usage"];
 /// The program was rejected; its diagnostics say why.
 const REJECTED: &str = "program.rejected";
-#[cfg(not(feature = "sandbox"))]
+#[cfg(not(all(feature = "http", feature = "sandbox")))]
 /// The command or option belongs to a feature that this binary was built without;
 /// the message says how to install it.
 const MISSING_FEATURE: &str = "cli.missing_feature";
@@ -132,13 +132,15 @@ impl Failure {
         }
     }
 
-    /// A command or option of the feature `sandbox`, which is not in this binary.
-    #[cfg(not(feature = "sandbox"))]
-    pub(crate) fn no_sandbox(what: &str) -> Failure {
+    /// A command or option of a feature that is not in this binary.
+    #[cfg(not(all(feature = "http", feature = "sandbox")))]
+    pub(crate) fn missing_feature(what: &str, feature: &str) -> Failure {
         Failure::coded(
             MISSING_FEATURE,
-            format!("{what} is not in this binary, which was built without the feature `sandbox`"),
-            "install it from a checkout: `cargo install --path cli --features sandbox`",
+            format!(
+                "{what} is not in this binary, which was built without the feature `{feature}`"
+            ),
+            format!("install it from a checkout: `cargo install --path cli --features {feature}`"),
         )
     }
 

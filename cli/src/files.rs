@@ -4,6 +4,9 @@
 use crate::failure::Failure;
 use std::path::{Path, PathBuf};
 
+/// The name of a configuration file.
+pub(crate) const CONFIGURATION: &str = "agent99.toml";
+
 /// The files that are meant: those of a folder with one of these extensions in the
 /// order of their names, and those of the folders in it. Each with whether it was
 /// named itself.

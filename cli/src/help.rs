@@ -1,6 +1,8 @@
 //! Advice: what helps against the error of a run, in terms of this command's
 //! options.
 
+use crate::grants::Grant;
+use crate::input::Source;
 use agent99::{ErrorCode, RunError};
 
 /// The member of a script that stands in for what an op needs.
@@ -27,7 +29,7 @@ const SCRIPTED: [(&str, &str); 18] = [
 
 /// Puts advice into an error that a user of this command can act on; what is there
 /// already speaks of the library.
-pub(crate) fn advise(error: &mut RunError) {
+pub(crate) fn advise(error: &mut RunError, source: &Source) {
     let op = error.op.to_string_lossy();
     let text = match error.code {
         ErrorCode::OutOfFuel => {
@@ -47,9 +49,9 @@ pub(crate) fn advise(error: &mut RunError) {
         }
         // What is said already may be of a sandbox or a script.
         ErrorCode::Capability => match &error.help {
-            None => missing(&op),
+            None => missing(&op, error, source),
             Some(said) if said.contains("`--") || said.contains("sandbox") => return,
-            Some(said) => format!("{said}; {}", missing(&op)),
+            Some(said) => format!("{said}; {}", missing(&op, error, source)),
         },
         _ => return,
     };
@@ -57,15 +59,41 @@ pub(crate) fn advise(error: &mut RunError) {
 }
 
 /// How to grant what an op needs.
-fn missing(op: &str) -> String {
+fn missing(op: &str, error: &RunError, source: &Source) -> String {
     let known = SCRIPTED.iter().find(|(name, _)| *name == op);
     match known {
+        Some(("httpFetch", _)) => {
+            let host = host_of(error, source).unwrap_or_else(|| "HOST".to_owned());
+            format!(
+                "nothing is granted: `--allow net:{host}`, or `allow = [\"net:{host}\"]` in \
+                 agent99.toml, lets the program reach it; `--script FILE` names answers \
+                 instead, here under `fetch`"
+            )
+        }
         Some((_, member)) => format!(
             "nothing is granted: `--script FILE` names answers, here under `{member}` (see `a99 \
              run --help`)"
         ),
         None => "nothing is granted: `--script FILE` names answers (see `a99 run --help`)".into(),
     }
+}
+
+/// The host that the failed step names in its URL, if it does so in plain text.
+fn host_of(error: &RunError, source: &Source) -> Option<String> {
+    let program: serde_json::Value = serde_json::from_slice(&source.bytes).ok()?;
+    let url = program
+        .pointer(error.pointer.as_deref()?)?
+        .get("url")?
+        .as_str()?;
+    let schemes = [("https://", 443), ("http://", 80)];
+    let (rest, port) = schemes
+        .iter()
+        .find_map(|(scheme, port)| Some((url.strip_prefix(scheme)?, port)))?;
+    let host = rest.split(['/', '?', '#', '{']).next()?;
+    // The loopback needs its port; what is no rule is not suggested.
+    let rules = [host.to_owned(), format!("{host}:{port}")];
+    let mut rules = rules.into_iter();
+    rules.find(|rule| Grant::parse(&format!("net:{rule}")).is_ok())
 }
 
 #[cfg(test)]
@@ -92,6 +120,16 @@ mod tests {
 
     #[test]
     fn advice_names_options() {
+        let program = br#"{"op": "seq", "steps": [{"op": "httpFetch", "url": "https://api.example.com/a?b"}]}"#;
+        let source = Source {
+            name: "p.json".to_owned(),
+            bytes: program.to_vec(),
+        };
+        let mut error = RunError::new(ErrorCode::Capability, "httpFetch", "x");
+        error.pointer = Some("/steps/0".into());
+        advise(&mut error, &source);
+        let help = error.help.expect("help");
+        assert!(help.contains("`--allow net:api.example.com`"), "{help}");
         for (code, option) in [
             (ErrorCode::OutOfFuel, "--fuel"),
             (ErrorCode::RunTimeout, "--timeout"),
@@ -101,14 +139,14 @@ mod tests {
             (ErrorCode::Capability, "--script"),
         ] {
             let mut error = RunError::new(code, "map", "x");
-            advise(&mut error);
+            advise(&mut error, &source);
             assert!(
                 error.help.is_some_and(|help| help.contains(option)),
                 "{option}"
             );
         }
         let mut error = RunError::new(ErrorCode::Program, "map", "x");
-        advise(&mut error);
+        advise(&mut error, &source);
         assert_eq!(error.help, None);
     }
 }

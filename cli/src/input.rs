@@ -64,6 +64,14 @@ pub(crate) fn read(path: &Path) -> Result<Source, Failure> {
 }
 
 impl Source {
+    /// No text.
+    pub(crate) fn none() -> Source {
+        Source {
+            name: String::new(),
+            bytes: Vec::new(),
+        }
+    }
+
     /// Whether it is an artifact: known by its first bytes, of which those that
     /// a transfer as text damages are left to the reader of artifacts.
     pub(crate) fn is_artifact(&self) -> bool {

@@ -3,8 +3,9 @@
 //!
 //! The only crate that knows terminals, files, signals and exit codes;
 //! everything else is the facade's. It grants a program nothing of the host's
-//! world: replies of networks, models and other agents come from a script file,
-//! and the computer that it may grant is a sandbox.
+//! world that it is not told to: the network comes with `--allow`, replies of
+//! networks, models and other agents from a script file, and the computer that it
+//! may grant is a sandbox.
 
 #![warn(unreachable_pub)]
 
@@ -12,16 +13,20 @@ mod args;
 mod artifact;
 mod commands;
 mod computer;
+mod config;
 mod duration;
 mod failure;
 mod files;
+mod grants;
 mod help;
 mod input;
 mod layout;
 #[cfg(feature = "sandbox")]
 mod named;
+mod network;
 mod output;
 mod pretty;
+mod progress;
 #[cfg(feature = "sandbox")]
 mod sandbox_args;
 #[cfg(feature = "sandbox")]
@@ -93,11 +98,12 @@ fn dispatch(command: &Command) -> Exit {
         Command::Fmt(args) => commands::fmt::run(args),
         Command::Watch(args) => commands::watch::run(args),
         Command::Repl(args) => commands::repl::run(args),
+        Command::Config(args) => commands::config::run(args),
         Command::Explain(args) => commands::explain::run(args),
         #[cfg(feature = "sandbox")]
         Command::Sandbox(args) => commands::sandbox::run(args),
         #[cfg(not(feature = "sandbox"))]
-        Command::Sandbox(_) => Err(Failure::no_sandbox("`a99 sandbox`")),
+        Command::Sandbox(_) => Err(Failure::missing_feature("`a99 sandbox`", "sandbox")),
         Command::Completions(args) => commands::completions::run(args),
         Command::Man(args) => commands::man::run(args),
         Command::Docs(_) => commands::docs::run(),

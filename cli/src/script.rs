@@ -1,9 +1,10 @@
 //! Script of a run's capabilities: the file of `--script FILE`.
 
+use crate::args::Settings;
 use crate::failure::Failure;
 use crate::input::{Source, parse_value};
 use agent99::Engine;
-use agent99::capabilities::{self, Capabilities};
+use agent99::capabilities::{self, Capabilities, FixedClock, SeededRandom};
 use std::fmt::Display;
 use std::sync::Arc;
 
@@ -23,13 +24,15 @@ impl Script {
         Ok(Script { name, script })
     }
 
-    /// An engine with the script's time and randomness.
-    pub(crate) fn engine(&self) -> Result<Engine, Failure> {
+    /// An engine with the time and the randomness of the settings, else the script's.
+    pub(crate) fn engine(&self, set: &Settings) -> Result<Engine, Failure> {
         let mut engine = Engine::builder();
-        if let Some(clock) = self.said(self.script.clock())? {
+        let clock = self.said(self.script.clock())?;
+        if let Some(clock) = set.now.map(FixedClock::new).or(clock) {
             engine = engine.clock(Arc::new(clock));
         }
-        if let Some(random) = self.said(self.script.random())? {
+        let random = self.said(self.script.random())?;
+        if let Some(random) = set.seed.map(SeededRandom::new).or(random) {
             engine = engine.random(Arc::new(random));
         }
         Ok(engine.build())
@@ -55,7 +58,7 @@ mod tests {
             name: "s.json".to_owned(),
             bytes: json.as_bytes().to_vec(),
         });
-        match script.and_then(|script| script.engine()) {
+        match script.and_then(|script| script.engine(&Settings::default())) {
             Err(Failure::Usage(text)) => text,
             other => panic!("{:?}", other.is_ok()),
         }

@@ -137,6 +137,7 @@ pub(crate) const fn is_dotted(name: &str) -> bool {
 const OTHER_FAMILIES: &[&str] = &[
     "boundary.",
     "cli.",
+    "config.",
     "egress.",
     "fetch.",
     "image.",

@@ -1,15 +1,11 @@
 //! Every agent under `examples/` gives what its `expected.json` says, with
 //! the capabilities of its `script.json`, in the default cost model.
 
-use agent99::capabilities::{
-    AgentReply, CapabilityError, FnAgentRunner, MemoryShell, MemoryStore, ScriptedFetch,
-    ScriptedLlm, ScriptedXml, ShellCommand, ShellOutput, Store,
-};
-use agent99::{Capabilities, Engine, RunOptions, Value};
+use agent99::capabilities::Script;
+use agent99::{Engine, RunOptions};
 use serde_json::Value as Json;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 /// The least number of examples that users are promised.
 const AT_LEAST: usize = 8;
@@ -33,105 +29,6 @@ fn read(folder: &Path, file: &str) -> Option<Json> {
     )
 }
 
-/// The members of an object of the script.
-fn entries<'s>(script: &'s Json, key: &str) -> Option<Vec<(&'s str, &'s Json)>> {
-    let table = script.get(key)?.as_object()?;
-    Some(
-        table
-            .iter()
-            .map(|(name, reply)| (name.as_str(), reply))
-            .collect(),
-    )
-}
-
-/// A store with the script's values and documents, if it has any.
-async fn store(script: &Json) -> Option<MemoryStore> {
-    let (values, collections) = (entries(script, "store"), entries(script, "vectors"));
-    if values.is_none() && collections.is_none() {
-        return None;
-    }
-    let store = MemoryStore::new();
-    for (key, value) in values.into_iter().flatten() {
-        store
-            .set(key.into(), value.clone().into())
-            .await
-            .expect("room for a value");
-    }
-    for (name, documents) in collections.into_iter().flatten() {
-        let collection = || Value::from(name);
-        store
-            .create_collection(collection(), Value::Undefined, Value::Undefined)
-            .await
-            .expect("a new collection");
-        for document in documents.as_array().expect("a list of documents") {
-            store
-                .vector_add(collection(), document.clone().into())
-                .await
-                .expect("room for a document");
-        }
-    }
-    Some(store)
-}
-
-/// A computer in memory with the script's programs.
-fn shell(programs: Vec<(&str, &Json)>) -> MemoryShell {
-    let bytes = |text: &Json| text.as_str().unwrap_or_default().as_bytes().to_vec();
-    programs
-        .into_iter()
-        .fold(MemoryShell::new(), |shell, (line, reply)| {
-            let argv = line.split(' ').map(str::to_owned).collect();
-            let files = entries(reply, "files").into_iter().flatten();
-            let files = files.map(|(path, text)| (path.to_owned(), bytes(text)));
-            let output = ShellOutput {
-                stdout: bytes(&reply["stdout"]),
-                elapsed: Duration::from_millis(reply["elapsedMs"].as_u64().expect("milliseconds")),
-                ..ShellOutput::default()
-            };
-            shell.on_writing(ShellCommand::Argv(argv), output, files.collect())
-        })
-}
-
-async fn capabilities(script: &Json) -> Capabilities {
-    let mut set = Capabilities::none();
-    if let Some(replies) = entries(script, "fetch") {
-        let fetch = ScriptedFetch::new();
-        set = set.with_fetch(
-            replies
-                .into_iter()
-                .fold(fetch, |f, (url, r)| f.on(url, r.clone())),
-        );
-    }
-    if let Some(replies) = entries(script, "xml") {
-        let xml = ScriptedXml::new();
-        set = set.with_xml(
-            replies
-                .into_iter()
-                .fold(xml, |x, (text, r)| x.on(text, r.clone())),
-        );
-    }
-    if let Some(programs) = entries(script, "shell") {
-        set = set.with_shell(shell(programs));
-    }
-    if let Some(replies) = script.get("llm").and_then(Json::as_array) {
-        set = set.with_llm(ScriptedLlm::replies(replies.clone()));
-    }
-    if let Some(agents) = script.get("agents").cloned() {
-        set = set.with_agent(FnAgentRunner::new(move |id, _, _| {
-            match id.as_str().and_then(|id| agents.get(id)) {
-                Some(reply) => Ok(AgentReply {
-                    value: reply.clone().into(),
-                    fuel_used: None,
-                }),
-                None => Err(CapabilityError::new("no such agent")),
-            }
-        }));
-    }
-    if let Some(store) = store(script).await {
-        set = set.with_store(store);
-    }
-    set
-}
-
 #[test]
 fn every_example_gives_what_it_says() {
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -150,9 +47,11 @@ fn every_example_gives_what_it_says() {
         assert!(agent.warnings().is_empty(), "{name}: {}", agent.warnings());
         let args = read(&folder, "args.json").unwrap();
         let expected = read(&folder, "expected.json").unwrap();
-        let script = read(&folder, "script.json").unwrap_or_default();
+        let script = read(&folder, "script.json").unwrap_or_else(|| serde_json::json!({}));
         let outcome = runtime.block_on(async {
-            let granted = capabilities(&script).await;
+            let script = Script::new(script.into()).unwrap_or_else(|e| panic!("{name}: {e}"));
+            let granted = script.granted().await;
+            let granted = granted.unwrap_or_else(|e| panic!("{name}: {e}"));
             engine.run(&agent, args, RunOptions::new(), granted).await
         });
         assert_eq!(outcome.error, None, "{name}");

@@ -2,6 +2,7 @@
 //! (language section 4.10).
 
 use crate::run::snapshot::wire::{Reader, Taken, Writer};
+use a99_core::call_id::CallId;
 use a99_core::fuel::Fuel;
 use a99_core::text::Text;
 use a99_core::value::{Map, Value};
@@ -40,6 +41,8 @@ pub struct TraceEvent {
     pub fuel_after: Fuel,
     /// When it ended, ISO 8601 (D43).
     pub timestamp: String,
+    /// Calls of the host that it made, in their order.
+    pub calls: Vec<TraceCall>,
 }
 
 impl TraceEvent {
@@ -54,7 +57,8 @@ impl TraceEvent {
 
     /// The event as an object, that of a line of `a99 run --trace`: the numbers
     /// `sequence`, `depth` and `index` and the string `pointer`, the latter two
-    /// where there are any, and then all of [`TraceEvent::to_value`].
+    /// where there are any, then all of [`TraceEvent::to_value`], and `calls` where there
+    /// are any, each as [`TraceCall::to_json`] has it.
     pub fn to_json(&self) -> Value {
         let mut map = Map::new();
         // Far below what a double counts exactly.
@@ -67,6 +71,10 @@ impl TraceEvent {
             map.insert("index", f64::from(index));
         }
         self.write(&mut map);
+        if !self.calls.is_empty() {
+            let calls = self.calls.iter().map(TraceCall::to_json);
+            map.insert("calls", Value::Array(calls.collect()));
+        }
         Value::Object(map)
     }
 
@@ -92,6 +100,102 @@ impl Serialize for TraceEvent {
     }
 }
 
+/// A call of the host that a step made.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TraceCall {
+    /// Which of the run's calls it is.
+    pub id: CallId,
+    /// The atom's name: in a `callAll` another one than the step's.
+    pub op: Text,
+    /// When it was made, in milliseconds since 1970 by the engine's clock.
+    pub started: f64,
+    /// Bytes that its inputs take in memory, about.
+    pub bytes_out: usize,
+    /// How it ended; nothing if the run did not wait for that.
+    pub end: Option<TraceCallEnd>,
+}
+
+/// How a call of the host ended.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub struct TraceCallEnd {
+    /// When the run took the answer, as [`TraceCall::started`] is given. Those of a
+    /// `callAll` are taken together.
+    pub ended: f64,
+    /// Bytes that the answer takes in memory, about.
+    pub bytes_in: usize,
+    /// Whether it is an error.
+    pub failed: bool,
+}
+
+impl TraceCall {
+    /// Milliseconds between its start and its end.
+    #[must_use]
+    pub fn duration_ms(&self) -> Option<f64> {
+        let end = self.end?;
+        Some((end.ended - self.started).max(0.0))
+    }
+
+    /// The call as an object: `id`, `op`, `started` (ISO 8601), `bytesOut`, and, where it
+    /// ended, `durationMs`, `bytesIn` and `failed`.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let mut map = Map::new();
+        map.insert("id", self.id.to_string());
+        map.insert("op", Value::String(self.op.clone()));
+        map.insert("started", a99_ecma::date::to_iso(self.started));
+        map.insert("bytesOut", self.bytes_out as f64);
+        if let (Some(end), Some(duration)) = (self.end, self.duration_ms()) {
+            map.insert("durationMs", duration);
+            map.insert("bytesIn", end.bytes_in as f64);
+            map.insert("failed", end.failed);
+        }
+        Value::Object(map)
+    }
+
+    /// Writes the call.
+    pub(crate) fn save(&self, w: &mut Writer) {
+        w.bytes(self.id.to_string().as_bytes());
+        w.bytes(self.op.as_bytes());
+        w.f64(self.started);
+        w.u64(self.bytes_out as u64);
+        if w.is_some(self.end.as_ref())
+            && let Some(end) = self.end
+        {
+            w.f64(end.ended);
+            w.u64(end.bytes_in as u64);
+            w.bool(end.failed);
+        }
+    }
+
+    /// Reads a list of them.
+    pub(crate) fn load_all(r: &mut Reader<'_>) -> Taken<Vec<TraceCall>> {
+        let mut calls = Vec::new();
+        for _ in 0..r.len(25, CALL_BYTES)? {
+            let Some(id) = r.text()?.to_str().and_then(|id| id.parse().ok()) else {
+                return r.wrong("a call has no identity");
+            };
+            calls.push(TraceCall {
+                id,
+                op: r.text()?,
+                started: r.f64()?,
+                bytes_out: usize::try_from(r.u64()?).unwrap_or(usize::MAX),
+                end: match r.bool()? {
+                    false => None,
+                    true => Some(TraceCallEnd {
+                        ended: r.f64()?,
+                        bytes_in: usize::try_from(r.u64()?).unwrap_or(usize::MAX),
+                        failed: r.bool()?,
+                    }),
+                },
+            });
+        }
+        Ok(calls)
+    }
+}
+
+/// Estimated bytes of a call in memory.
+pub(crate) const CALL_BYTES: usize = 192;
+
 /// What takes the events of a run while it goes on: a function, or the sending
 /// end of a bounded channel.
 ///
@@ -106,6 +210,12 @@ impl Serialize for TraceEvent {
 pub trait TraceSink: Send + Sync {
     /// Takes an event.
     fn event(&self, event: &TraceEvent);
+
+    /// A call of the host is made; its step will have it in its event.
+    fn call_started(&self, _call: &TraceCall) {}
+
+    /// The run takes the answer of a call.
+    fn call_ended(&self, _call: &TraceCall) {}
 }
 
 impl<F: Fn(&TraceEvent) + Send + Sync> TraceSink for F {
@@ -135,6 +245,7 @@ impl TraceEvent {
         let text = |text: &Text| text.len_bytes() + VALUE_BYTES;
         let mut sum = text(&self.op) + self.error.as_ref().map_or(0, text);
         sum += self.pointer.as_ref().map_or(0, String::len);
+        sum += self.calls.len() * CALL_BYTES;
         let mut todo = vec![&self.input, &self.result];
         let mut members = Vec::from([&self.state_diff]);
         while !(todo.is_empty() && members.is_empty()) {
@@ -221,13 +332,15 @@ impl TraceLog {
             w.i64(event.fuel_before.micro());
             w.i64(event.fuel_after.micro());
             w.bytes(event.timestamp.as_bytes());
+            w.len(event.calls.len());
+            event.calls.iter().for_each(|call| call.save(w));
         }
     }
 
     /// Reads them; returns how many bytes the log holds now.
     pub(crate) fn load(&mut self, r: &mut Reader<'_>) -> Taken<usize> {
         let dropped = r.u64()?;
-        for _ in 0..r.len(30, EVENT_BYTES)? {
+        for _ in 0..r.len(34, EVENT_BYTES)? {
             let (sequence, depth) = (r.u64()?, r.u32()?);
             let pointer = match r.bool()? {
                 true => Some(r.text()?.to_string()),
@@ -262,6 +375,7 @@ impl TraceLog {
                 fuel_before: Fuel::from_micro(before),
                 fuel_after: Fuel::from_micro(after),
                 timestamp,
+                calls: TraceCall::load_all(r)?,
             };
             let size = event.held_bytes();
             self.push(event, size);

@@ -19,7 +19,7 @@ const SECTIONS: [(&str, &str, &[List]); 9] = [
     (
         "Command",
         "What the command `a99` itself finds.",
-        &[("cli/src/failure.rs", "")],
+        &[("cli/src/failure.rs", ""), ("cli/src/config.rs", "")],
     ),
     (
         "Shells",

@@ -30,8 +30,10 @@ const PACKAGES: [&str; 12] = [
 ];
 
 /// All packages but those that cannot do without wasmtime.
-pub(crate) const WITHOUT_WASMTIME: [&str; 5] = [
+pub(crate) const WITHOUT_WASMTIME: [&str; 7] = [
     "--workspace",
+    "--features",
+    "a99-cli/full",
     "--exclude",
     "a99-sandbox-vm",
     "--exclude",

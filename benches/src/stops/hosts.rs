@@ -6,7 +6,7 @@ use a99_compiler::{CompileOptions, compile_watched};
 use a99_core::json::Document;
 use a99_core::verify::verify_watched;
 use a99_vm::Executable;
-use a99_vm::machine::{LoadRequest, Machine, Request, Step};
+use a99_vm::machine::{LoadRequest, Machine, Request, Requests, Step};
 use a99_vm::native::Host as _;
 use agent99::{AtomBody, AtomError, AtomSet, HostReply, Text, all_atoms, atom};
 use serde_json::{Value as Json, json};
@@ -99,6 +99,10 @@ pub(crate) fn operations() -> Vec<(String, Json)> {
             step("waits", "value", "object"),
         ),
         (
+            "callAll of objects".to_owned(),
+            json!({"op": "callAll", "calls": vec![step("waits", "value", "object"); 4], "result": "x"}),
+        ),
+        (
             "agentRun".to_owned(),
             json!({"op": "agentRun", "agentId": id("program"), "input": id("object"), "result": "x"}),
         ),
@@ -109,13 +113,45 @@ pub(crate) fn operations() -> Vec<(String, Json)> {
     ]
 }
 
-/// Answers a call that does not wait. It looks at its own deadline, which comes
-/// at another moment of it each time; how late it then ends is noted.
+/// Answers a call.
 pub(crate) fn answer(
     machine: &mut Machine,
-    mut request: Request,
+    request: Request,
     watch: &Watch,
 ) -> Result<Step, String> {
+    let answer = answer_of(request, watch)?;
+    Ok(match machine.deliver(answer, watch) {
+        Some(step) => step,
+        None => machine.resume(watch),
+    })
+}
+
+/// Answers several calls.
+pub(crate) fn answer_all(
+    machine: &mut Machine,
+    requests: Requests,
+    watch: &Watch,
+) -> Result<Step, String> {
+    let (mut answers, mut bytes) = (Vec::new(), 0usize);
+    for one in requests.calls {
+        let answer = answer_of(*one.request, watch)?;
+        let room = requests.room.saturating_sub(bytes);
+        match Requests::bytes_of(&answer, room, watch) {
+            Ok(more) => bytes += more,
+            Err(reason) => {
+                machine.stop(reason);
+                return Ok(Step::Done);
+            }
+        }
+        answers.push(answer);
+    }
+    machine.deliver_all(answers, watch);
+    Ok(machine.resume(watch))
+}
+
+/// The answer of a call that does not wait. It looks at its own deadline, which comes
+/// at another moment of it each time; how late it then ends is noted.
+fn answer_of(mut request: Request, watch: &Watch) -> Result<Result<HostReply, AtomError>, String> {
     /// Longer than any call takes.
     const LONGEST_US: u64 = 30_000;
     const STEP_US: u64 = 617;
@@ -139,10 +175,7 @@ pub(crate) fn answer(
     drop(future);
     let late = Instant::now().saturating_duration_since(deadline);
     watch.answered(begun, late.as_micros() as u64);
-    Ok(match machine.deliver(answer, watch) {
-        Some(step) => step,
-        None => machine.resume(watch),
-    })
+    Ok(answer)
 }
 
 /// Compiles a program that arrived at run time.

@@ -251,6 +251,7 @@ impl Rig {
                 Step::Done => break,
                 Step::Yield => machine.resume(&watch),
                 Step::Call(request) => hosts::answer(&mut machine, *request, &watch)?,
+                Step::CallAll(requests) => hosts::answer_all(&mut machine, *requests, &watch)?,
                 Step::Load(request) => {
                     let loaded = hosts::load(&self.atoms, &request, &watch);
                     machine.load(loaded, *request, &watch);

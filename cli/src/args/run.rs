@@ -1,9 +1,9 @@
 //! Arguments of `a99 run`.
 
-use super::ProgramArgs;
+use super::{ConfigArgs, ProgramArgs};
 use crate::duration::time;
 use crate::input::JsonArg;
-use clap::{Args, ValueEnum, ValueHint};
+use clap::{Args, ValueHint};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -16,35 +16,18 @@ pub(crate) struct RunArgs {
     /// Arguments of the program, a JSON object
     #[arg(long, value_name = "JSON|@FILE", value_parser = JsonArg::parse)]
     pub args: Option<JsonArg>,
-    /// Fuel the run may use
-    #[arg(long, value_name = "N", value_parser = amount, default_value = "1000")]
-    pub fuel: f64,
-    /// Time the run may take, as in 500ms, 5s, 2m, 1h; seconds without a unit
-    /// [default: 10 ms for each unit of fuel]
-    #[arg(long, value_name = "TIME", value_parser = time)]
-    pub timeout: Option<Duration>,
+    /// Limits and grants, and the file that has them.
+    #[command(flatten)]
+    pub config: ConfigArgs,
     /// The same in milliseconds
     #[arg(long, value_name = "N", hide = true, conflicts_with = "timeout")]
     pub timeout_ms: Option<u64>,
-    /// Time that one call of an atom may take, or `none` for no limit; may be
-    /// repeated [default: that of each atom, 1s for most]
-    #[arg(long, value_name = "OP=TIME", value_parser = op_timeout)]
-    pub atom_timeout: Vec<(String, Option<Duration>)>,
-    /// MiB that the run's values may take [default: 64]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub heap_mib: Option<u32>,
-    /// What work costs
-    #[arg(long, value_name = "MODEL", value_enum, default_value = "metered")]
-    pub cost_model: CostModelArg,
-    /// Price of an op for this run; may be repeated
-    #[arg(long, value_name = "OP=N", value_parser = op_amount)]
-    pub cost: Vec<(String, f64)>,
-    /// How often an op may be called; may be repeated
-    #[arg(long, value_name = "OP=N", value_parser = op_count)]
-    pub quota: Vec<(String, u64)>,
     /// Request context, which the program's atoms may read
     #[arg(long, value_name = "JSON|@FILE", value_parser = JsonArg::parse)]
     pub context: Option<JsonArg>,
+    /// Show on standard error how far the run is
+    #[arg(long)]
+    pub progress: bool,
     /// Write one line of JSON for each executed step to this file
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub trace: Option<PathBuf>,
@@ -68,15 +51,6 @@ pub(crate) struct RunArgs {
     pub settings: crate::sandbox_args::SettingsArgs,
 }
 
-/// Which work is paid for.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum CostModelArg {
-    /// Steps, expressions, and work that grows with its operands
-    Metered,
-    /// Steps and expressions only
-    Flat,
-}
-
 /// A number that is neither negative nor infinite.
 pub(super) fn amount(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
@@ -92,24 +66,50 @@ fn op_value(text: &str) -> Result<(String, &str), String> {
     }
 }
 
-fn op_amount(text: &str) -> Result<(String, f64), String> {
+pub(super) fn op_amount(text: &str) -> Result<(String, f64), String> {
     let (op, value) = op_value(text)?;
     Ok((op, amount(value)?))
 }
 
-fn op_count(text: &str) -> Result<(String, u64), String> {
+pub(super) fn op_count(text: &str) -> Result<(String, u64), String> {
     let (op, value) = op_value(text)?;
     let count = value.parse();
     let count = count.map_err(|_| "expected a whole number of at least 0".to_owned())?;
     Ok((op, count))
 }
 
-fn op_timeout(text: &str) -> Result<(String, Option<Duration>), String> {
+pub(super) fn op_timeout(text: &str) -> Result<(String, Option<Duration>), String> {
     let (op, value) = op_value(text)?;
     match value {
         "none" => Ok((op, None)),
         value => Ok((op, Some(time(value)?))),
     }
+}
+
+/// A moment in milliseconds since 1970, as RFC 3339 has it.
+pub(super) fn moment(text: &str) -> Result<f64, String> {
+    let upper = text.to_ascii_uppercase();
+    let read = || {
+        let (date, time) = upper.split_once('T')?;
+        let zone = time.find(['Z', '+', '-'])?;
+        let zone_fits = matches!(time.len() - zone, 1 | 6);
+        let parts: Vec<u32> = date
+            .split('-')
+            .map_while(|part| part.parse().ok())
+            .collect();
+        let [year, month, day] = parts[..] else {
+            return None;
+        };
+        let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+        let days = match month {
+            2 => 28 + u32::from(leap),
+            4 | 6 | 9 | 11 => 30,
+            _ => 31,
+        };
+        let fits = date.len() == 10 && zone_fits && zone >= 8 && day <= days;
+        a99_ecma::date::parse(upper.as_bytes()).filter(|_| fits)
+    };
+    read().ok_or_else(|| "expected a time as in 2026-01-31T12:00:00Z".to_owned())
 }
 
 #[cfg(test)]
@@ -125,6 +125,24 @@ mod tests {
         }
         assert!(op_count("map=1.5").is_err());
         assert!(amount("1e400").is_err());
+        assert_eq!(moment("2026-01-31T12:00:00Z"), Ok(1_769_860_800_000.0));
+        assert_eq!(
+            moment("2026-01-31t12:00:00.5+01:00"),
+            Ok(1_769_857_200_500.0)
+        );
+        for bad in [
+            "2026-01-31",
+            "2026-01-31T12:00:00",
+            "2026-02-30T12:00:00Z",
+            "2026-01-31T12:00Z",
+            "2026-13-01T12:00:00Z",
+            "Tue, 27 Jan 2026 12:00:00 GMT",
+            "2026-01-31T12:00:00+1",
+            "T",
+            "",
+        ] {
+            assert!(moment(bad).is_err(), "{bad}");
+        }
         let timeout = |text| op_timeout(text).map(|(_, time)| time);
         assert_eq!(timeout("map=2s"), Ok(Some(Duration::from_secs(2))));
         assert_eq!(timeout("map=none"), Ok(None));

@@ -6,7 +6,7 @@
 
 mod entry;
 
-use crate::args::ReplArgs;
+use crate::args::{ReplArgs, Settings};
 use crate::duration::milliseconds;
 use crate::failure::{Exit, Failure};
 use crate::input;
@@ -42,7 +42,7 @@ pub(crate) fn run(args: &ReplArgs) -> Result<Exit, Failure> {
         .build()
         .map_err(|error| Failure::about("cannot start the runtime", error))?;
     let mut session = Session {
-        engine: script.engine()?,
+        engine: script.engine(&Settings::default())?,
         granted: runtime.block_on(script.granted())?,
         options: RunOptions::new()
             .fuel(args.fuel)
@@ -163,7 +163,7 @@ impl Session {
         if let Some(error) = &mut outcome.error {
             // Its place is one in a program that nobody wrote.
             error.pointer = None;
-            crate::help::advise(error);
+            crate::help::advise(error, &input::Source::none());
             let exit = Exit::of(error.code);
             if self.json {
                 let mut map = Map::new();

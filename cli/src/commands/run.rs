@@ -1,14 +1,16 @@
 //! `a99 run`: runs a program and prints what came of it.
 
-use crate::args::{CostModelArg, RunArgs};
+use crate::args::{CostModelArg, RunArgs, Settings};
 use crate::computer::Computer;
+use crate::config::InForce;
 use crate::duration::milliseconds;
 use crate::failure::{Exit, Failure};
-use crate::help;
+use crate::grants::EnvName;
 use crate::input::{self, JsonArg};
-use crate::output;
 use crate::pretty::pretty;
+use crate::progress::Progress;
 use crate::script::Script;
+use crate::{help, network, output};
 use a99_core::diag::{excerpt, suggest};
 use a99_core::text::escape_for_terminal;
 use agent99::{
@@ -22,9 +24,16 @@ use std::io::{BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::task::Poll;
+use std::time::Duration;
 
 /// What is said where a program ends without a result.
 const NO_RESULT: &str = "The program returned no result: a `return` step gives one";
+
+/// Fuel of a run, unless it is told.
+const FUEL: f64 = 1000.0;
+
+/// Time of a run that may reach the network, unless it is told.
+const WITH_NETWORK: Duration = Duration::from_secs(600);
 
 /// Undeclared arguments that are told.
 const MAX_UNDECLARED: usize = 8;
@@ -32,9 +41,13 @@ const MAX_UNDECLARED: usize = 8;
 /// Runs the command.
 pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
     let computer = Computer::of(args)?;
-    let input = Inputs::read(args)?;
-    let engine = input.script.engine()?;
-    check_ops(args, &engine)?;
+    let config = InForce::of(&args.config, Some(&args.program.program))?;
+    let input = Inputs::read(args, &config.set)?;
+    let engine = input.script.engine(&config.set)?;
+    check_ops(&config, &engine)?;
+    if let (Some(granted), false) = (config.granted_by_file(), args.program.json) {
+        output::note("grants", &granted);
+    }
     let keys = args.require_signed.as_deref().map(input::trusted_keys);
     let keys = keys.transpose()?;
     let source = input::read(&args.program.program)?;
@@ -46,24 +59,38 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
     let trace = args.trace.as_deref().map(|path| open_trace(args, path));
     let trace = trace.transpose()?;
     let signal = AbortSignal::new();
-    let options = options(args, input.context)?.signal(signal.clone());
+    let options = options(args, &config.set, input.context)?.signal(signal.clone());
     let undeclared = undeclared(&agent, &input.args);
+    let progress = args
+        .progress
+        .then(|| Progress::start(config.set.fuel.unwrap_or(FUEL)));
+    let options = match &progress {
+        Some(progress) => options.trace_to(progress.sink()),
+        None => options,
+    };
 
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| Failure::about("cannot start the runtime", error))?;
-    let mut outcome = runtime.block_on(async {
+    let outcome = runtime.block_on(async {
         let granted = computer.grant(input.script.granted().await?)?;
+        let granted = network::with_xml(network::grant(&config.set, granted)?);
         // The handler must be in place before the program starts.
         on_interrupt(signal)?;
         Ok(engine.run(&agent, input.args, options, granted).await)
-    })?;
+    });
+    if let Some(progress) = progress {
+        progress.end();
+    }
+    let mut outcome = outcome?;
     outcome.warnings.extend(undeclared);
+    let warnings = config.warnings.iter().map(|text| Text::from(text.as_str()));
+    outcome.warnings.extend(warnings);
     // Read before the end, which is no failure.
     if let Some(error) = &mut outcome.error {
         computer.explain(error);
-        help::advise(error);
+        help::advise(error, &source);
     } else if outcome.result.is_undefined() {
         outcome.result = Value::Null;
         outcome.warnings.push(NO_RESULT.into());
@@ -92,7 +119,7 @@ struct Inputs {
 }
 
 impl Inputs {
-    fn read(args: &RunArgs) -> Result<Inputs, Failure> {
+    fn read(args: &RunArgs, set: &Settings) -> Result<Inputs, Failure> {
         input::only_one_stdin(input_files(args))?;
         let value = |arg: &Option<JsonArg>, name| arg.as_ref().map(|arg| arg.value(name));
         let script = match &args.script {
@@ -104,9 +131,34 @@ impl Inputs {
                 Some(given) => given.object("--args")?,
                 None => Value::Object(Map::new()),
             },
-            context: value(&args.context, "--context").transpose()?,
+            context: with_env(value(&args.context, "--context").transpose()?, &set.env)?,
             script,
         })
+    }
+}
+
+/// The request context with the variables that atoms may read.
+fn with_env(context: Option<Value>, names: &[EnvName]) -> Result<Option<Value>, Failure> {
+    if names.is_empty() {
+        return Ok(context);
+    }
+    let mut env = Map::new();
+    for name in names {
+        let value = name
+            .read()
+            .map_err(|error| Failure::about("--env", error))?;
+        env.insert(&*name.0, value);
+    }
+    let mut context = context.unwrap_or_else(|| Value::Object(Map::new()));
+    match &mut context {
+        Value::Object(map) if map.get("env").is_none() => {
+            map.insert("env", Value::Object(env));
+            Ok(Some(context))
+        }
+        Value::Object(_) => Err(Failure::usage(
+            "--env and the member `env` of --context exclude each other",
+        )),
+        _ => Err(Failure::usage("--env needs a --context that is an object")),
     }
 }
 
@@ -119,25 +171,24 @@ pub(crate) fn input_files(args: &RunArgs) -> impl Iterator<Item = &Path> {
     [args.program.program.as_path()]
         .into_iter()
         .chain(args.script.as_deref())
+        .chain(args.config.config.as_deref())
         .chain(args.require_signed.as_deref())
         .chain(values)
 }
 
 /// Refuses options for an op that is not there: a quota that is misspelt guards
 /// nothing.
-fn check_ops(args: &RunArgs, engine: &Engine) -> Result<(), Failure> {
-    let quotas = args.quota.iter().map(|(op, _)| ("--quota", op));
-    let costs = args.cost.iter().map(|(op, _)| ("--cost", op));
-    let times = args
-        .atom_timeout
-        .iter()
-        .map(|(op, _)| ("--atom-timeout", op));
+fn check_ops(config: &InForce, engine: &Engine) -> Result<(), Failure> {
+    let set = &config.set;
+    let quotas = set.quota.iter().map(|(op, _)| ("quota", op));
+    let costs = set.cost.iter().map(|(op, _)| ("cost", op));
+    let times = set.atom_timeout.iter().map(|(op, _)| ("atom-timeout", op));
     let mut seen = HashSet::new();
     for (option, op) in quotas.chain(costs).chain(times) {
         // Of two limits, which one holds is nothing to guess.
         if !seen.insert((option, op)) {
             let text = format!("`{}` is there twice", excerpt(op));
-            return Err(Failure::about(option, text));
+            return Err(Failure::about(&config.named(option), text));
         }
         if engine.atoms().get(op).is_some() {
             continue;
@@ -146,7 +197,11 @@ fn check_ops(args: &RunArgs, engine: &Engine) -> Result<(), Failure> {
         let nearest = suggest(op, known.filter(|name| !name.contains(':')));
         return Err(Failure::coded(
             ErrorCode::UnknownOp.as_str(),
-            format!("{option}: there is no op named `{}`", excerpt(op)),
+            format!(
+                "{}: there is no op named `{}`",
+                config.named(option),
+                excerpt(op)
+            ),
             match nearest {
                 Some(name) => format!("did you mean `{name}`?"),
                 None => "`a99 tools` lists them".to_owned(),
@@ -217,33 +272,36 @@ fn write_lines(file: File, mut lines: impl Iterator<Item = String>) -> std::io::
     }
 }
 
-fn options(args: &RunArgs, context: Option<Value>) -> Result<RunOptions, Failure> {
+fn options(args: &RunArgs, set: &Settings, context: Option<Value>) -> Result<RunOptions, Failure> {
     let bad = |error: &dyn std::fmt::Display| Failure::usage(error.to_string());
     let mut options = RunOptions::new()
-        .fuel(args.fuel)
+        .fuel(set.fuel.unwrap_or(FUEL))
         .map_err(|error| bad(&error))?
-        .cost_model(match args.cost_model {
-            CostModelArg::Metered => CostModel::Metered,
-            CostModelArg::Flat => CostModel::Flat,
+        .cost_model(match set.cost_model {
+            Some(CostModelArg::Flat) => CostModel::Flat,
+            Some(CostModelArg::Metered) | None => CostModel::Metered,
         })
         .trace(args.trace.is_some());
-    if let Some(ms) = args.timeout.map(milliseconds).or(args.timeout_ms) {
-        options = options.timeout_ms(ms);
+    // What waits for others needs more time than its fuel stands for.
+    let usual = (!set.allow.is_empty()).then_some(WITH_NETWORK);
+    let time = args.timeout_ms.map(Duration::from_millis);
+    if let Some(time) = set.timeout.filter(|_| time.is_none()).or(time).or(usual) {
+        options = options.timeout_ms(milliseconds(time));
     }
-    for (op, time) in &args.atom_timeout {
+    for (op, time) in &set.atom_timeout {
         let limit = time.map_or(AtomTimeout::None, |time| {
             AtomTimeout::Ms(milliseconds(time))
         });
         options = options.atom_timeout(op, limit);
     }
-    if let Some(mib) = args.heap_mib {
+    if let Some(mib) = set.heap_mib {
         let bytes = (mib as usize).saturating_mul(1 << 20);
         options = options.heap_bytes(bytes);
     }
-    for (op, units) in &args.cost {
+    for (op, units) in &set.cost {
         options = options.cost(op, *units).map_err(|error| bad(&error))?;
     }
-    for (op, calls) in &args.quota {
+    for (op, calls) in &set.quota {
         options = options.quota(op, *calls);
     }
     if let Some(context) = context {

@@ -76,6 +76,10 @@ fn paths(args: &WatchArgs) -> Vec<PathBuf> {
         WatchCommand::Check(args) => args.programs.clone(),
         WatchCommand::Run(args) => super::run::input_files(args)
             .map(Path::to_path_buf)
+            .chain(crate::config::found_for(
+                &args.config,
+                &args.program.program,
+            ))
             .collect(),
     }
 }

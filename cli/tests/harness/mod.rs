@@ -40,6 +40,19 @@ fn finish(child: Child) -> Done {
     }
 }
 
+/// Runs the binary in this folder.
+pub fn a99_in(folder: &std::path::Path, args: &[&str]) -> Done {
+    let child = Command::new(env!("CARGO_BIN_EXE_a99"))
+        .args(args)
+        .current_dir(folder)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary starts");
+    finish(child)
+}
+
 /// Runs the binary on this standard input.
 pub fn a99(args: &[&str], stdin: &[u8]) -> Done {
     let mut child = start(args);

@@ -2,10 +2,12 @@
 
 use crate::client::HttpFetch;
 use crate::connect::Network;
+use crate::credential::Credential;
 use crate::error::FetchError;
 use crate::network::{Dial, Resolve, SystemDialer, SystemResolver};
 use crate::target::Scheme;
 use crate::tls::{self, Tls};
+use a99_capabilities::Secret;
 use a99_egress::Policy;
 use rustls::pki_types::CertificateDer;
 use std::fmt;
@@ -55,6 +57,7 @@ pub struct Builder {
     schemes: Vec<Scheme>,
     limits: FetchLimits,
     authorities: Option<Vec<CertificateDer<'static>>>,
+    credentials: Vec<Credential>,
     failed: Option<FetchError>,
     resolver: Arc<dyn Resolve>,
     dialer: Arc<dyn Dial>,
@@ -67,6 +70,7 @@ impl Builder {
             schemes: vec![Scheme::Http, Scheme::Https],
             limits: FetchLimits::default(),
             authorities: None,
+            credentials: Vec::new(),
             failed: None,
             resolver: Arc::new(SystemResolver),
             dialer: Arc::new(SystemDialer),
@@ -108,6 +112,21 @@ impl Builder {
         self.trust(tls::read(text, "the text of authorities"))
     }
 
+    /// Sends this header with each request to an origin, such as
+    /// `https://api.example.com`: a credential that programs use and never see. What a
+    /// program says under the same name does not count. A redirect to another origin
+    /// does not take it along. An origin of `http:` must be an address of the loopback.
+    ///
+    /// Whoever answers there is trusted with it, and may send it back.
+    #[must_use]
+    pub fn credential(mut self, origin: &str, name: &str, value: &Secret) -> Builder {
+        match Credential::new(origin, name, value) {
+            Ok(credential) => self.credentials.push(credential),
+            Err(error) => self.failed = self.failed.or(Some(error)),
+        }
+        self
+    }
+
     /// Looks names up in another way than the system's.
     #[must_use]
     pub fn resolver(mut self, resolver: impl Resolve + 'static) -> Builder {
@@ -126,7 +145,9 @@ impl Builder {
     ///
     /// # Errors
     /// [`FetchCode::CaFile`](crate::FetchCode::CaFile) if a file of authorities
-    /// cannot be read, has none, or has a bad one. The system's authorities are
+    /// cannot be read, has none, or has a bad one;
+    /// [`FetchCode::Credentials`](crate::FetchCode::Credentials) if a credential cannot
+    /// be sent. The system's authorities are
     /// read when TLS is needed first, and an error of that request if there are
     /// none.
     pub fn build(self) -> Result<HttpFetch, FetchError> {
@@ -139,7 +160,8 @@ impl Builder {
             dialer: self.dialer,
             tls: Arc::new(Tls::new(self.authorities)),
         };
-        Ok(HttpFetch::new(self.policy, self.schemes, Arc::new(network)))
+        let fetch = HttpFetch::new(self.policy, self.schemes, Arc::new(network));
+        Ok(fetch.with_credentials(self.credentials))
     }
 
     fn trust(mut self, read: Result<Vec<CertificateDer<'static>>, FetchError>) -> Builder {

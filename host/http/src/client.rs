@@ -4,6 +4,7 @@ use crate::answer::{self, MAX_FIELDS, check_head, head_too_large};
 use crate::bodies::Bodies;
 use crate::builder::Builder;
 use crate::connect::{self, Connector, Network};
+use crate::credential::Credential;
 use crate::decode::ACCEPTED;
 use crate::error::{FetchCode, FetchError, causes};
 use crate::options::{self, Request};
@@ -47,6 +48,7 @@ pub struct HttpFetch {
     pool: Mutex<Arc<Pool>>,
     quota: Quota,
     bodies: Bodies,
+    credentials: Vec<Credential>,
 }
 
 /// The connections of a policy.
@@ -96,6 +98,14 @@ impl HttpFetch {
             quota: Quota::default(),
             bodies: Bodies::new(network.limits.max_held_bytes),
             network,
+            credentials: Vec::new(),
+        }
+    }
+
+    pub(crate) fn with_credentials(self, credentials: Vec<Credential>) -> HttpFetch {
+        HttpFetch {
+            credentials,
+            ..self
         }
     }
 
@@ -106,7 +116,8 @@ impl HttpFetch {
     }
 
     /// The same network, authorities and limits for another tenant: with
-    /// connections, quotas and a policy of its own.
+    /// connections, quotas and a policy of its own, and without the credentials of this
+    /// one.
     #[must_use]
     pub fn for_tenant(&self, policy: Policy) -> HttpFetch {
         HttpFetch::new(policy, self.schemes.clone(), Arc::clone(&self.network))
@@ -230,6 +241,9 @@ impl HttpFetch {
             headers
                 .entry(name)
                 .or_insert(HeaderValue::from_static(value));
+        }
+        for credential in &self.credentials {
+            credential.put(origin, headers);
         }
         let active = pool.activity.begin();
         let response = pool.client.request(sent).await;

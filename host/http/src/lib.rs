@@ -30,6 +30,7 @@
 //! - Nothing comes from the environment: no proxy, no cookies, no credentials.
 //!   (Where the system keeps its certificate authorities may be said there, by
 //!   `SSL_CERT_FILE` and `SSL_CERT_DIR`.)
+//! - A host's credentials ([`Builder::credential`]) go to their origin alone.
 //! - Errors name the origin and never the path, the query or a header.
 //!
 //! A request runs on the tokio runtime that polls it, which needs its I/O and time
@@ -46,6 +47,7 @@ mod bodies;
 mod builder;
 mod client;
 mod connect;
+mod credential;
 mod decode;
 mod error;
 mod network;

@@ -39,6 +39,11 @@ const MAX_HEADERS: usize = 100;
 /// Bytes of their names and values at most.
 const MAX_HEADER_BYTES: usize = 32 << 10;
 
+/// Whether a header belongs to the connection.
+pub(crate) fn is_the_connections(name: &HeaderName) -> bool {
+    NOT_THE_PROGRAMS.contains(&name.as_str()) || name.as_str().starts_with("proxy-")
+}
+
 /// What the program wants of the answer.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ResponseType {
@@ -173,7 +178,7 @@ fn headers(value: Option<&Value>) -> Result<HeaderMap, FetchError> {
         let label = shown(&name.to_string_lossy());
         let name = HeaderName::from_bytes(name.as_bytes())
             .map_err(|_| wrong(format!("{label} is no name of a header")))?;
-        if NOT_THE_PROGRAMS.contains(&name.as_str()) || name.as_str().starts_with("proxy-") {
+        if is_the_connections(&name) {
             return Err(wrong(format!(
                 "the header {name} is not a program's to set"
             )));

@@ -136,6 +136,11 @@ impl Target {
         Ok(Target { url, origin })
     }
 
+    /// Whether it is an origin and nothing below it.
+    pub(crate) fn is_bare(&self) -> bool {
+        self.url.path() == "/" && self.url.query().is_none()
+    }
+
     /// For the request.
     pub(crate) fn uri(&self) -> Result<Uri, FetchError> {
         let uri = self.url.as_str().parse();

@@ -83,35 +83,46 @@ impl Requests {
         most: usize,
         host: &dyn Host,
     ) -> Result<usize, StopReason> {
-        let reply = match answer {
-            Ok(reply) => &reply.value.0,
-            Err(error) => return Ok(error.message.len_bytes()),
-        };
-        let mut watch = Watch::new(host);
-        let (mut bytes, mut todo) = (0, vec![reply]);
-        while let Some(value) = todo.pop() {
-            bytes += HELD_VALUE_BYTES;
-            match value {
-                Value::String(text) => bytes += text.len_bytes(),
-                Value::Array(items) => {
-                    watch.work(items.len())?;
-                    todo.extend(items);
-                }
-                Value::Object(map) => {
-                    watch.work(map.len())?;
-                    for (key, value) in map.iter() {
-                        bytes += HELD_VALUE_BYTES + key.len_bytes();
-                        todo.push(value);
-                    }
-                }
-                _ => {}
-            }
-            if bytes > most {
-                break;
-            }
+        let mut bytes = 0;
+        match answer {
+            Ok(reply) => add_bytes(&reply.value.0, most, host, &mut bytes)?,
+            Err(error) => bytes = error.message.len_bytes(),
         }
         Ok(bytes)
     }
+}
+
+/// Adds the bytes that a value takes, about, up to a little more than `most`.
+pub(super) fn add_bytes(
+    value: &Value,
+    most: usize,
+    host: &dyn Host,
+    bytes: &mut usize,
+) -> Result<(), StopReason> {
+    let mut watch = Watch::new(host);
+    let mut todo = vec![value];
+    while let Some(value) = todo.pop() {
+        *bytes += HELD_VALUE_BYTES;
+        match value {
+            Value::String(text) => *bytes += text.len_bytes(),
+            Value::Array(items) => {
+                watch.work(items.len())?;
+                todo.extend(items);
+            }
+            Value::Object(map) => {
+                watch.work(map.len())?;
+                for (key, value) in map.iter() {
+                    *bytes += HELD_VALUE_BYTES + key.len_bytes();
+                    todo.push(value);
+                }
+            }
+            _ => {}
+        }
+        if *bytes > most {
+            break;
+        }
+    }
+    Ok(())
 }
 
 impl Prepared {

@@ -4,15 +4,16 @@
 //! its range of code; both are seen in precise mode, which a traced run is in
 //! from start to end.
 
-use super::Machine;
+use super::{Machine, Request};
 use crate::convert::{BoundaryLimits, Copies};
 use crate::heap::saved::{ValCheck, put_vals};
 use crate::heap::{Val, Visit};
 use crate::link::Executable;
 use crate::native::{Host, StopReason};
 use crate::options::RunOptions;
+use crate::run::Answered;
 use crate::run::snapshot::wire::{Reader, Taken, Writer};
-use crate::trace::{TraceEvent, TraceLog, TraceSink};
+use crate::trace::{CALL_BYTES, TraceCall, TraceCallEnd, TraceEvent, TraceLog, TraceSink};
 use a99_core::fuel::Fuel;
 use a99_core::program::{ConstIdx, Function, Location, Op, Program, Step};
 use a99_core::text::Text;
@@ -27,6 +28,7 @@ struct OpenStep {
     step: u32,
     fuel: i64,
     vars: Vec<Val>,
+    calls: Vec<TraceCall>,
 }
 
 /// Where events go besides the log.
@@ -75,12 +77,17 @@ impl Tracer {
         })
     }
 
-    /// Numbers an event and sends it out; host code may do anything there.
+    /// Numbers an event and sends it out.
     fn send(&mut self, event: &mut TraceEvent) {
         event.sequence = self.sequence;
         self.sequence += 1;
+        self.tell(|sink| sink.event(event));
+    }
+
+    /// Tells the sink something; host code may do anything there.
+    fn tell(&mut self, what: impl FnOnce(&dyn TraceSink)) {
         if let Some(Stream(sink)) = &self.stream
-            && catch_unwind(AssertUnwindSafe(|| sink.event(event))).is_err()
+            && catch_unwind(AssertUnwindSafe(|| what(&***sink))).is_err()
         {
             self.stream = None;
             self.broken = true;
@@ -100,6 +107,8 @@ impl Tracer {
             w.u32(open.step);
             w.i64(open.fuel);
             put_vals(w, &open.vars);
+            w.len(open.calls.len());
+            open.calls.iter().for_each(|call| call.save(w));
         }
         w.len(self.frames.len());
         self.frames.iter().for_each(|floor| w.len(*floor));
@@ -119,14 +128,15 @@ impl Tracer {
             (false, None) => 0,
             _ => return r.wrong("a trace is kept that is not, or is not kept"),
         };
-        let mut vars = 0;
-        for _ in 0..r.len(16, size_of::<OpenStep>())? {
+        let mut held = self.counted;
+        for _ in 0..r.len(20, size_of::<OpenStep>())? {
             let open = OpenStep {
                 step: r.u32()?,
                 fuel: r.i64()?,
                 vars: check.vals(r)?,
+                calls: TraceCall::load_all(r)?,
             };
-            vars += open.vars.len();
+            held += open.vars.len() * size_of::<Val>() + open.calls.len() * CALL_BYTES;
             self.open.push(open);
         }
         for _ in 0..r.len(4, size_of::<usize>())? {
@@ -153,7 +163,7 @@ impl Tracer {
             }
             floor = end;
         }
-        Ok(self.counted + vars * size_of::<Val>())
+        Ok(held)
     }
 
     pub(crate) fn enter_frame(&mut self) {
@@ -235,6 +245,14 @@ fn fails_to_bind(f: &Function, step: &Step, pc: u32) -> bool {
     })
 }
 
+/// Bytes that a value takes in memory, about; what was counted till the host said stop.
+fn held_bytes(value: &Value, host: &dyn Host) -> usize {
+    let mut bytes = 0;
+    // A run that is to stop does so soon after.
+    let _ = super::call_all::add_bytes(value, usize::MAX, host, &mut bytes);
+    bytes
+}
+
 /// How a step ended, for its event.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum StepEnd {
@@ -245,6 +263,62 @@ enum StepEnd {
 }
 
 impl Machine {
+    /// Whether steps are traced.
+    #[inline(always)]
+    pub(crate) fn is_traced(&self) -> bool {
+        self.tracer.is_some()
+    }
+
+    /// The top step made a call.
+    #[cold]
+    pub(crate) fn trace_call(&mut self, request: &Request, host: &dyn Host) {
+        let Some(tracer) = &mut self.tracer else {
+            return;
+        };
+        let args = request.call.args.iter();
+        let call = TraceCall {
+            id: request.call.id.clone(),
+            op: Text::from(&*request.call.op),
+            started: request.call.now_ms,
+            bytes_out: args.map(|arg| held_bytes(arg, host)).sum(),
+            end: None,
+        };
+        tracer.tell(|sink| sink.call_started(&call));
+        if let Some(open) = tracer.open.last_mut() {
+            open.calls.push(call);
+            // Given back when the event has it; a run that is full fails at its next
+            // allocation.
+            self.heap.force_external(CALL_BYTES);
+        }
+    }
+
+    /// The last calls of the top step are answered.
+    #[cold]
+    pub(crate) fn trace_answers(&mut self, answers: &[Answered], host: &dyn Host) {
+        let Some(tracer) = &mut self.tracer else {
+            return;
+        };
+        let mut calls = match tracer.open.last_mut() {
+            Some(open) => std::mem::take(&mut open.calls),
+            None => return,
+        };
+        let first = calls.len().saturating_sub(answers.len());
+        for (call, answer) in calls[first..].iter_mut().zip(answers) {
+            call.end = Some(TraceCallEnd {
+                ended: host.now_ms(),
+                bytes_in: match answer {
+                    Ok(reply) => held_bytes(&reply.value.0, host),
+                    Err(error) => error.message.len_bytes(),
+                },
+                failed: answer.is_err(),
+            });
+            tracer.tell(|sink| sink.call_ended(call));
+        }
+        if let Some(open) = tracer.open.last_mut() {
+            open.calls = calls;
+        }
+    }
+
     /// A variable of the top frame.
     fn location_value(&self, location: Location, slots: usize) -> Val {
         let base = self.frame().base as usize;
@@ -276,7 +350,12 @@ impl Machine {
         let fuel = self.meter.fuel;
         if let Some(tracer) = &mut self.tracer {
             tracer.silent = true;
-            tracer.open.push(OpenStep { step, fuel, vars });
+            tracer.open.push(OpenStep {
+                step,
+                fuel,
+                vars,
+                calls: Vec::new(),
+            });
         }
     }
 
@@ -320,6 +399,7 @@ impl Machine {
                 fuel_before: self.fuel_left(),
                 fuel_after: self.fuel_left(),
                 timestamp: a99_ecma::date::to_iso(host.now_ms()),
+                calls: Vec::new(),
             };
             self.record(event);
         }
@@ -362,8 +442,9 @@ impl Machine {
         let Some(open) = self.tracer.as_mut().and_then(|t| t.open.pop()) else {
             return;
         };
-        self.heap.sub_external(open.vars.len() * size_of::<Val>());
-        self.meter.did(open.vars.len());
+        let held = open.vars.len() * size_of::<Val>() + open.calls.len() * CALL_BYTES;
+        self.heap.sub_external(held);
+        self.meter.did(open.vars.len() + open.calls.len());
         let program = exe.program();
         let step = &f.steps[open.step as usize];
         let slots = self.slots_at(f);
@@ -410,6 +491,7 @@ impl Machine {
             fuel_before: Fuel::from_micro(open.fuel),
             fuel_after: Fuel::from_micro(self.meter.fuel),
             timestamp: a99_ecma::date::to_iso(host.now_ms()),
+            calls: open.calls,
         };
         self.record(event);
     }

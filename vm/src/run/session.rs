@@ -109,6 +109,10 @@ impl Session {
     #[inline(always)]
     pub(crate) fn deliver(&mut self, vm: &Vm, clock: &impl RunClock, answer: Answered) -> Turn {
         let host = host_of(&self.signal, self.deadline, vm, clock);
+        if self.machine.is_traced() {
+            self.machine
+                .trace_answers(std::slice::from_ref(&answer), &host);
+        }
         let step = match self.machine.deliver(answer, &host) {
             Some(step) => step,
             None => self.machine.resume(&host),
@@ -133,7 +137,10 @@ impl Session {
     ) -> Turn {
         let host = host_of(&self.signal, self.deadline, vm, clock);
         match answers {
-            Ok(answers) => self.machine.deliver_all(answers, &host),
+            Ok(answers) => {
+                self.machine.trace_answers(&answers, &host);
+                self.machine.deliver_all(answers, &host);
+            }
             Err(wanted) => self.machine.refuse_answers(wanted, &host),
         }
         self.next(vm, clock)
@@ -178,11 +185,15 @@ fn turn(
             Step::Call(mut request) => {
                 request.call.id = CallId::new(parent.clone(), *calls, 0);
                 *calls += 1;
+                if machine.is_traced() {
+                    machine.trace_call(&request, host);
+                }
                 return Turn::Call(request);
             }
             Step::CallAll(mut requests) => {
                 for one in &mut requests.calls {
                     one.request.call.id = CallId::new(parent.clone(), *calls, one.place);
+                    machine.trace_call(&one.request, host);
                 }
                 *calls += 1;
                 return Turn::CallAll(requests);

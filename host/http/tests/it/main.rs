@@ -6,6 +6,7 @@
 mod answers;
 mod attacks;
 mod corpus;
+mod credentials;
 mod hostile;
 mod http2;
 mod network;

@@ -1,0 +1,231 @@
+//! Arguments that a configuration file may give too: limits and grants.
+//!
+//! [`KEYS`] is the list of them: a key of `agent99.toml` has the name of its option.
+
+use crate::duration::time;
+use crate::grants::{EnvName, Grant, HeaderArg};
+use clap::{Args, ValueEnum, ValueHint};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// The configuration file, and what it may say.
+#[derive(Debug, Args)]
+pub(crate) struct ConfigArgs {
+    /// Read settings and grants from this file [default: `agent99.toml` in the
+    /// program's folder or above]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub config: Option<PathBuf>,
+    /// Read no configuration file
+    #[arg(long, conflicts_with = "config")]
+    pub no_config: bool,
+    /// The settings.
+    #[command(flatten)]
+    pub set: Settings,
+}
+
+/// What the options say, or a configuration file; nothing is the default.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct Settings {
+    /// Let the program reach what these rules name: `net:RULE,...`, where a rule is
+    /// HOST[:PORT[-PORT]] and a host a name, *.name, an address, a CIDR range or `*`
+    /// for everything public; may be repeated
+    #[arg(long, value_name = "GRANT", value_parser = Grant::parse)]
+    pub allow: Vec<Grant>,
+    /// Trust the certificate authorities of this PEM file, in place of the system's
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub ca: Option<PathBuf>,
+    /// Let atoms read this environment variable, as `env.NAME` of the request
+    /// context; may be repeated
+    #[arg(long, value_name = "NAME", value_parser = EnvName::parse)]
+    pub env: Vec<EnvName>,
+    /// Send this header with requests to an origin, and never show it: `ORIGIN
+    /// NAME=TEXT`, where TEXT has {env:VARIABLE} or {file:PATH} in it; may be repeated
+    #[arg(long, value_name = "HEADER", value_parser = HeaderArg::parse)]
+    pub header: Vec<HeaderArg>,
+    /// Fuel the run may use [default: 1000]
+    #[arg(long, value_name = "N", value_parser = super::run::amount)]
+    pub fuel: Option<f64>,
+    /// Time the run may take, as in 500ms, 5s, 2m, 1h; seconds without a unit
+    /// [default: 10 ms for each unit of fuel; with `--allow`, 10m]
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub timeout: Option<Duration>,
+    /// Time that one call of an atom may take, or `none` for no limit; may be
+    /// repeated [default: that of each atom, 1s for most]
+    #[arg(long, value_name = "OP=TIME", value_parser = super::run::op_timeout)]
+    pub atom_timeout: Vec<(String, Option<Duration>)>,
+    /// MiB that the run's values may take [default: 64]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub heap_mib: Option<u32>,
+    /// What work costs [default: metered]
+    #[arg(long, value_name = "MODEL", value_enum)]
+    pub cost_model: Option<CostModelArg>,
+    /// Price of an op for this run; may be repeated
+    #[arg(long, value_name = "OP=N", value_parser = super::run::op_amount)]
+    pub cost: Vec<(String, f64)>,
+    /// How often an op may be called; may be repeated
+    #[arg(long, value_name = "OP=N", value_parser = super::run::op_count)]
+    pub quota: Vec<(String, u64)>,
+    /// Make the run's randomness reproducible
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Let it always be this time for the program, as in 2026-01-31T12:00:00Z
+    #[arg(long, value_name = "TIME", value_parser = super::run::moment)]
+    pub now: Option<f64>,
+}
+
+/// Which work is paid for.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CostModelArg {
+    /// Steps, expressions, and work that grows with its operands
+    Metered,
+    /// Steps and expressions only
+    Flat,
+}
+
+/// A setting that options and configuration files have.
+pub(crate) struct Key {
+    /// Its name in both.
+    pub name: &'static str,
+    /// Whether it uses a secret or a variable of the user's: then only an option says
+    /// so, or a file that `--config` names.
+    pub private: bool,
+    /// Whether it lets the program reach something.
+    pub grants: bool,
+    /// What holds if nothing is said, for people.
+    pub default: &'static str,
+    /// Takes the setting from the other one.
+    take: fn(&mut Settings, &Settings),
+    /// The values as options would say them.
+    shown: fn(&Settings) -> Vec<String>,
+}
+
+/// What a setting is about.
+enum Kind {
+    Limit,
+    Grant,
+    Private,
+}
+
+macro_rules! keys {
+    ($($name:literal $field:ident $kind:ident $default:literal $shown:expr;)*) => {
+        /// The settings, in the order of the help.
+        pub(crate) const KEYS: &[Key] = &[$(Key {
+            name: $name,
+            private: matches!(Kind::$kind, Kind::Private),
+            grants: !matches!(Kind::$kind, Kind::Limit),
+            default: $default,
+            take: |to, from| to.$field = from.$field.clone(),
+            shown: |from| from.$field.iter().map($shown).collect(),
+        }),*];
+    };
+}
+
+keys! {
+    "allow" allow Grant "nothing" ToString::to_string;
+    "ca" ca Grant "the system's authorities" |path| path.display().to_string();
+    "env" env Private "none" ToString::to_string;
+    "header" header Private "none" ToString::to_string;
+    "fuel" fuel Limit "1000" ToString::to_string;
+    "timeout" timeout Limit "10 ms for each unit of fuel; with `allow`, 10m" |time| format!("{time:?}");
+    "atom-timeout" atom_timeout Limit "that of each atom" |(op, time)| match time {
+        Some(time) => format!("{op}={time:?}"),
+        None => format!("{op}=none"),
+    };
+    "heap-mib" heap_mib Limit "64" ToString::to_string;
+    "cost-model" cost_model Limit "metered" |model| match model {
+        CostModelArg::Metered => "metered".to_owned(),
+        CostModelArg::Flat => "flat".to_owned(),
+    };
+    "cost" cost Limit "that of each atom" |(op, price)| format!("{op}={price}");
+    "quota" quota Limit "none" |(op, calls)| format!("{op}={calls}");
+    "seed" seed Limit "the system's randomness" ToString::to_string;
+    "now" now Limit "the system's time" |ms| a99_ecma::date::to_iso(*ms);
+}
+
+impl Key {
+    /// The values that these settings have, none where nothing is said.
+    pub(crate) fn shown(&self, settings: &Settings) -> Vec<String> {
+        (self.shown)(settings)
+    }
+
+    /// Takes the setting from the other one.
+    pub(crate) fn take(&self, to: &mut Settings, from: &Settings) {
+        (self.take)(to, from);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Only {
+        #[command(flatten)]
+        set: Settings,
+    }
+
+    /// A value of each key.
+    const VALUES: &[(&str, &str)] = &[
+        ("allow", "net:example.com:443"),
+        ("ca", "ca.pem"),
+        ("env", "STAGE"),
+        ("header", "https://a.example x-key={env:KEY}"),
+        ("fuel", "5"),
+        ("timeout", "5s"),
+        ("atom-timeout", "map=5s"),
+        ("heap-mib", "5"),
+        ("cost-model", "flat"),
+        ("cost", "map=5"),
+        ("quota", "map=5"),
+        ("seed", "5"),
+        ("now", "2026-01-31T12:00:00Z"),
+    ];
+
+    #[test]
+    fn the_page_has_each_key_and_its_default() {
+        let page = include_str!("../../../docs/grants.md");
+        for key in KEYS {
+            let start = format!("| `{}` | ", key.name);
+            let row = page.lines().find(|line| line.starts_with(&start));
+            let end = format!(" | {} |", key.default);
+            assert!(
+                row.is_some_and(|row| row.ends_with(&end)),
+                "{}: {row:?}",
+                key.name
+            );
+        }
+    }
+
+    #[test]
+    fn each_option_is_a_key_and_moves_alone() {
+        let command = <Only as clap::CommandFactory>::command();
+        let options: Vec<_> = command
+            .get_arguments()
+            .filter_map(|a| a.get_long())
+            .collect();
+        let options: Vec<_> = options.into_iter().filter(|name| *name != "help").collect();
+        let keys: Vec<_> = KEYS.iter().map(|key| key.name).collect();
+        assert_eq!(options, keys);
+        assert_eq!(VALUES.iter().map(|(key, _)| *key).collect::<Vec<_>>(), keys);
+        for (name, value) in VALUES {
+            let word = format!("--{name}={value}");
+            let from = Only::try_parse_from(["a99", &word])
+                .unwrap_or_else(|e| panic!("{e}"))
+                .set;
+            let mut to = Settings::default();
+            for key in KEYS {
+                assert_eq!(
+                    key.shown(&from).len(),
+                    usize::from(key.name == *name),
+                    "{name}"
+                );
+                key.take(&mut to, &from);
+            }
+            let said = |settings: &Settings| -> Vec<_> {
+                KEYS.iter().flat_map(|key| key.shown(settings)).collect()
+            };
+            assert_eq!(said(&to), said(&from), "{name}");
+        }
+    }
+}

@@ -1,0 +1,385 @@
+//! Configuration: what holds for a run, of the options and of `agent99.toml`.
+//!
+//! Options win over the file, the file over the defaults. A file that somebody else may
+//! have put where it was found is not read, and one that nobody named is not asked for
+//! secrets (security P08).
+
+use crate::args::{ConfigArgs, KEYS, Key, Settings};
+use crate::failure::Failure;
+use crate::files::CONFIGURATION as FILE;
+use crate::input::{self, STDIN};
+use a99_core::diag::{LineIndex, excerpt, suggest};
+use clap::Parser;
+use std::collections::HashMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// The configuration file is not TOML.
+const SYNTAX: &str = "config.syntax";
+/// The configuration file has a key that there is none of.
+const UNKNOWN_KEY: &str = "config.unknown_key";
+/// The value of a key of the configuration file does not fit.
+const BAD_VALUE: &str = "config.bad_value";
+
+/// Where a setting comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum From {
+    /// Nobody says anything.
+    Default,
+    /// An option.
+    Option,
+    /// A line of the file.
+    Line(usize),
+}
+
+/// A file that was read.
+#[derive(Debug)]
+pub(crate) struct ConfigFile {
+    /// Its path, as it is shown.
+    pub name: String,
+    /// Whether `--config` named it.
+    named: bool,
+    settings: Settings,
+    lines: HashMap<&'static str, usize>,
+}
+
+/// What holds for a run.
+#[derive(Debug)]
+pub(crate) struct InForce {
+    pub set: Settings,
+    /// What should be known of it.
+    pub warnings: Vec<String>,
+    from: HashMap<&'static str, From>,
+    file: Option<ConfigFile>,
+}
+
+impl InForce {
+    /// The settings of these options, and of the file for this program.
+    pub(crate) fn of(args: &ConfigArgs, program: Option<&Path>) -> Result<InForce, Failure> {
+        let mut warnings = Vec::new();
+        let file = match (&args.config, args.no_config) {
+            (Some(path), _) => Some(ConfigFile::read(path, true)?),
+            (None, true) => None,
+            (None, false) => found(program, &mut warnings)
+                .map(|path| ConfigFile::read(&path, false))
+                .transpose()?,
+        };
+        let mut set = Settings::default();
+        let mut from = HashMap::new();
+        let mut refused = Vec::new();
+        for key in KEYS {
+            let said = |settings: &Settings| !key.shown(settings).is_empty();
+            let line = file.as_ref().filter(|file| said(&file.settings));
+            let source = match line {
+                _ if said(&args.set) => {
+                    key.take(&mut set, &args.set);
+                    From::Option
+                }
+                Some(file) if key.private && !file.named => {
+                    refused.push(key.name);
+                    From::Default
+                }
+                Some(file) => {
+                    key.take(&mut set, &file.settings);
+                    From::Line(file.lines.get(key.name).copied().unwrap_or(0))
+                }
+                None => From::Default,
+            };
+            from.insert(key.name, source);
+        }
+        if let (Some(file), false) = (&file, refused.is_empty()) {
+            warnings.push(format!(
+                "`{}` of {} is not taken: what uses secrets needs `--config {}`",
+                refused.join("`, `"),
+                file.name,
+                file.name
+            ));
+        }
+        if set.allow.is_empty() {
+            for (name, there) in [("ca", set.ca.is_some()), ("header", !set.header.is_empty())] {
+                if there {
+                    warnings.push(format!("`{name}` has no effect without `allow`"));
+                }
+            }
+        }
+        let config = InForce {
+            set,
+            warnings,
+            from,
+            file,
+        };
+        let headers = &config.set.header;
+        match headers.iter().find_map(|header| header.0.as_ref().err()) {
+            Some(wrong) => Err(Failure::about(&config.named("header"), wrong)),
+            None => Ok(config),
+        }
+    }
+
+    /// Where the setting comes from.
+    pub(crate) fn from(&self, key: &Key) -> From {
+        self.from.get(key.name).cloned().unwrap_or(From::Default)
+    }
+
+    /// The file that was read, if there is one.
+    pub(crate) fn file(&self) -> Option<&ConfigFile> {
+        self.file.as_ref()
+    }
+
+    /// What the file lets the program reach, for a line before the run.
+    pub(crate) fn granted_by_file(&self) -> Option<String> {
+        let file = self.file.as_ref()?;
+        let keys = KEYS.iter().filter(|key| key.grants);
+        let keys = keys.filter(|key| matches!(self.from(key), From::Line(_)));
+        let shown: Vec<String> = keys
+            .map(|key| format!("{} = {}", key.name, key.shown(&self.set).join(", ")))
+            .collect();
+        (!shown.is_empty()).then(|| format!("{}: {}", file.name, shown.join("; ")))
+    }
+
+    /// A setting as messages name it: by its option, or its line of the file.
+    pub(crate) fn named(&self, name: &str) -> String {
+        match (self.from.get(name), &self.file) {
+            (Some(From::Line(line)), Some(file)) => format!("{}:{line}: `{name}`", file.name),
+            _ => format!("--{name}"),
+        }
+    }
+}
+
+/// The file for a program: in its folder or above, where the user's own files are; what
+/// was passed by is told.
+fn found(program: Option<&Path>, warnings: &mut Vec<String>) -> Option<PathBuf> {
+    let here = std::env::current_dir().ok()?.canonicalize().ok()?;
+    let start = match program.filter(|program| *program != Path::new(STDIN)) {
+        Some(program) => program.canonicalize().ok()?.parent()?.to_path_buf(),
+        None => here.clone(),
+    };
+    for folder in start.ancestors() {
+        let path = folder.join(FILE);
+        if !path.is_file() {
+            continue;
+        }
+        let why = match here.starts_with(folder) {
+            false => Some("it lies beside a program that is not in the working folder"),
+            true => strangers(&path, folder),
+        };
+        match why {
+            // As the user would write it, where that is shorter.
+            None if folder == here => return Some(FILE.into()),
+            None => return Some(path),
+            Some(why) => warnings.push(format!(
+                "{path} is not read: {why}; `--config {path}` reads it",
+                path = path.display()
+            )),
+        }
+    }
+    None
+}
+
+/// The file that [`InForce::of`] would find.
+pub(crate) fn found_for(args: &ConfigArgs, program: &Path) -> Option<PathBuf> {
+    match (&args.config, args.no_config) {
+        (None, false) => found(Some(program), &mut Vec::new()),
+        _ => None,
+    }
+}
+
+/// Whether somebody else may have put the file there.
+#[cfg(unix)]
+fn strangers(path: &Path, folder: &Path) -> Option<&'static str> {
+    use std::os::unix::fs::MetadataExt as _;
+    let Ok(file) = path.metadata() else {
+        return Some("it cannot be looked at");
+    };
+    // A process of the user's own belongs to the user; where that is not to be seen, the
+    // folder must do.
+    let me = Path::new("/proc/self")
+        .metadata()
+        .or_else(|_| folder.metadata());
+    let Ok(me) = me else {
+        return Some("it cannot be looked at");
+    };
+    if file.uid() != me.uid() && file.uid() != 0 {
+        return Some("it belongs to somebody else");
+    }
+    let others = file.mode() & 0o002 != 0;
+    let group = file.mode() & 0o020 != 0 && file.gid() != me.gid();
+    (others || group).then_some("others may write to it")
+}
+
+#[cfg(not(unix))]
+fn strangers(_: &Path, _: &Path) -> Option<&'static str> {
+    None
+}
+
+/// Settings alone, as a command line.
+#[derive(Parser)]
+#[command(no_binary_name = true, disable_help_flag = true)]
+struct Only {
+    #[command(flatten)]
+    set: Settings,
+}
+
+impl ConfigFile {
+    fn read(path: &Path, named: bool) -> Result<ConfigFile, Failure> {
+        let source = input::read(path)?;
+        let name = source.name;
+        let text = String::from_utf8(source.bytes)
+            .map_err(|_| Failure::about(&name, "the file is not UTF-8"))?;
+        let places = Places {
+            name: &name,
+            text: text.as_bytes(),
+            index: LineIndex::new(text.as_bytes()),
+        };
+        let table = DeTable::parse(&text).map_err(|error| {
+            let at = error.span().map_or(0, |span| span.start);
+            let help = "write `key = \"value\"` or `key = [\"value\", ...]`, a line for each key";
+            Failure::coded(SYNTAX, places.at(at, error.message()), help)
+        })?;
+        let folder = path.parent().unwrap_or(Path::new(""));
+        let (mut settings, mut lines) = (Settings::default(), HashMap::new());
+        for (word, value) in table.get_ref() {
+            let at = word.span().start;
+            let Some(key) = KEYS.iter().find(|key| key.name == word.get_ref()) else {
+                return Err(unknown(word.get_ref(), &places, at));
+            };
+            let one = parse(key, value, &places)?;
+            key.take(&mut settings, &one);
+            lines.insert(key.name, places.line(at));
+        }
+        // Paths are those beside the file.
+        settings.ca = settings.ca.map(|path| folder.join(path));
+        for header in &mut settings.header {
+            if let Ok(header) = &mut header.0 {
+                header.relative_to(folder);
+            }
+        }
+        Ok(ConfigFile {
+            name,
+            named,
+            settings,
+            lines,
+        })
+    }
+}
+
+/// The error of a key that there is none of.
+fn unknown(word: &str, places: &Places<'_>, at: usize) -> Failure {
+    let words = word.replace('_', "-");
+    let names = KEYS.iter().map(|key| key.name);
+    let near = match names.clone().find(|name| *name == words) {
+        Some(name) => Some(name.to_owned()),
+        None => suggest(word, names.clone()),
+    };
+    let help = match near {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("keys are {}", names.collect::<Vec<_>>().join(", ")),
+    };
+    let text = format!("there is no setting `{}`", excerpt(word));
+    Failure::coded(UNKNOWN_KEY, places.at(at, &text), help)
+}
+
+/// The value of a key, as its option would read it.
+fn parse(
+    key: &Key,
+    value: &Spanned<DeValue<'_>>,
+    places: &Places<'_>,
+) -> Result<Settings, Failure> {
+    let name = key.name;
+    let wrong = |at: usize, text: &str, help: String| {
+        let text = places.at(at, &format!("`{name}`: {text}"));
+        Failure::coded(BAD_VALUE, text, help)
+    };
+    let parts: Vec<&Spanned<DeValue<'_>>> = match value.get_ref() {
+        DeValue::Array(all) => all.iter().collect(),
+        _ => vec![value],
+    };
+    let mut words = Vec::new();
+    for part in parts {
+        let at = part.span().start;
+        let word = match part.get_ref() {
+            DeValue::String(text) => text.to_string(),
+            DeValue::Integer(number) => match i128::from_str_radix(number.as_str(), number.radix())
+            {
+                Ok(number) => number.to_string(),
+                Err(_) => number.to_string(),
+            },
+            DeValue::Float(number) => number.to_string(),
+            DeValue::Datetime(time) => time.to_string(),
+            DeValue::Boolean(_) | DeValue::Array(_) | DeValue::Table(_) => {
+                let help = format!("write it as the option `--{name}` has it, in quotes");
+                return Err(wrong(
+                    at,
+                    "expected a text, a number, or a list of them",
+                    help,
+                ));
+            }
+        };
+        words.push((at, format!("--{name}={word}")));
+    }
+    for (at, word) in &words {
+        if let Err(error) = Only::try_parse_from([word]) {
+            return Err(wrong(
+                *at,
+                &reason(&error),
+                format!("see `--{name}` in `a99 run --help`"),
+            ));
+        }
+    }
+    let at = value.span().start;
+    let all = Only::try_parse_from(words.into_iter().map(|(_, word)| word));
+    let all = all.map_err(|_| {
+        wrong(
+            at,
+            "it has one value, not several",
+            format!("write `{name} = ...`"),
+        )
+    })?;
+    Ok(all.set)
+}
+
+/// What clap says of a value, without the name of the option, which stands before.
+fn reason(error: &clap::Error) -> String {
+    let text = error.render().to_string();
+    let line = text.lines().next().unwrap_or_default();
+    let line = line.strip_prefix("error: ").unwrap_or(line);
+    match (line.find(" for '--"), line.rfind("': ")) {
+        (Some(from), Some(to)) if from < to => format!("{}: {}", &line[..from], &line[to + 3..]),
+        _ => line.to_owned(),
+    }
+}
+
+/// Places in the file.
+struct Places<'a> {
+    name: &'a str,
+    text: &'a [u8],
+    index: LineIndex,
+}
+
+impl Places<'_> {
+    fn place(&self, at: usize) -> (u32, u32) {
+        let at = u32::try_from(at).unwrap_or(u32::MAX);
+        self.index.line_col(self.text, at)
+    }
+
+    fn line(&self, at: usize) -> usize {
+        self.place(at).0 as usize
+    }
+
+    /// A message about the place of this byte.
+    fn at(&self, at: usize, message: &str) -> String {
+        let (line, column) = self.place(at);
+        format!("{}:{line}:{column}: {message}", self.name)
+    }
+}
+
+impl fmt::Display for From {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            From::Default => f.write_str("default"),
+            From::Option => f.write_str("option"),
+            From::Line(line) => write!(f, "line {line}"),
+        }
+    }
+}
