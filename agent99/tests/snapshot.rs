@@ -5,8 +5,11 @@ use agent99::{
     Agent, AtomSet, CallId, CostModel, Engine, Equality, ErrorCode, Fuel, Next, Outcome, Run,
     RunOptions, SnapshotError, Value, all_atoms, json,
 };
+use sha2::{Digest, Sha256};
 use std::io::{Read, Write};
+use std::pin::pin;
 use std::process::{Command, Stdio};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 /// Two fetches, a helper, a quota and the run's own store.
@@ -224,6 +227,79 @@ fn damage_is_told() {
             _ => "snapshot.wrong_hash",
         };
         assert_eq!(code(&changed), expected, "{at}");
+    }
+}
+
+/// The capabilities of whoever restores a run count, not those it began with.
+#[test]
+fn a_run_gets_the_capabilities_of_whoever_restores_it() {
+    let engine = Engine::new();
+    let fetch = |answer: &str| {
+        let fetch = ScriptedFetch::new().on("https://a.example", answer);
+        Capabilities::none().with_fetch(fetch)
+    };
+    let options = RunOptions::new();
+    let mut run = engine.start(&agent(&engine), json!({}), options.clone(), fetch("mine"));
+    call(&mut run, 0);
+    let bytes = run.snapshot().expect("it waits");
+    for (granted, expected) in [
+        (fetch("another's"), Some("another's")),
+        (Capabilities::none(), None),
+    ] {
+        let restored = engine.restore(&agent(&engine), &bytes, options.clone(), granted);
+        let mut run = restored.expect("a snapshot");
+        let Next::Call(call) = run.next(Duration::ZERO) else {
+            panic!("the call is made again");
+        };
+        let mut answer = pin!(call.start(None));
+        let Poll::Ready(answer) = answer
+            .as_mut()
+            .poll(&mut Context::from_waker(Waker::noop()))
+        else {
+            panic!("a script does not wait");
+        };
+        match expected {
+            Some(text) => assert!(format!("{answer:?}").contains(text)),
+            None => assert!(answer.is_err()),
+        }
+    }
+}
+
+/// Neither numbers in a forged snapshot nor those of a host run over.
+#[test]
+fn no_number_runs_over() {
+    /// Header and binding; then the number of the next call, and the time.
+    const STEP: usize = 52 + 32 + 32 + 8 + 4;
+    let mut run = start(RunOptions::new());
+    call(&mut run, 0);
+    let bytes = run.snapshot().expect("it waits");
+    let forged = |at: usize, number: u64| {
+        let mut bytes = bytes.clone();
+        bytes[at..at + 8].copy_from_slice(&number.to_le_bytes());
+        let hash = Sha256::digest(&bytes[52..]);
+        bytes[20..52].copy_from_slice(&hash);
+        bytes
+    };
+    for step in [u64::MAX, u64::MAX - 1, 1 << 63] {
+        let refused = restore(&forged(STEP, step), RunOptions::new());
+        let refused = refused.expect_err("a number that would run over");
+        assert_eq!(refused.code, "snapshot.bad_content");
+    }
+    // All the time there is has passed: the run is late, and can be saved again.
+    let old = forged(STEP + 8, u64::MAX);
+    let mut late = restore(&old, RunOptions::new()).expect("a snapshot");
+    let again = late.snapshot().expect("it waits");
+    restore(&again, RunOptions::new()).expect("a snapshot");
+    let error = done(&mut late).error.expect("an error");
+    assert_eq!(error.code, ErrorCode::RunTimeout);
+    // The largest ceiling and the latest moment.
+    let large = RunOptions::new().heap_bytes(usize::MAX);
+    let mut large = restore(&bytes, large).expect("a snapshot");
+    let _ = large.next(Duration::MAX);
+    let mut now = start(RunOptions::new());
+    let _ = now.next(Duration::MAX - Duration::from_nanos(1));
+    if let Ok(bytes) = now.snapshot() {
+        restore(&bytes, RunOptions::new()).expect("a snapshot");
     }
 }
 

@@ -339,9 +339,9 @@ impl TraceLog {
 
     /// Reads them; returns how many bytes the log holds now.
     pub(crate) fn load(&mut self, r: &mut Reader<'_>) -> Taken<usize> {
-        let dropped = r.u64()?;
+        let dropped = r.count()?;
         for _ in 0..r.len(34, EVENT_BYTES)? {
-            let (sequence, depth) = (r.u64()?, r.u32()?);
+            let (sequence, depth) = (r.count()?, r.u32()?);
             let pointer = match r.bool()? {
                 true => Some(r.text()?.to_string()),
                 false => None,

@@ -124,7 +124,10 @@ fn drive(run: &mut Run, at: &mut dyn FnMut(&Run, bool)) -> Fate {
             Next::Done(outcome) => {
                 let error = outcome.error.map(|error| error.code);
                 assert_ne!(error, Some(ErrorCode::Internal), "the engine blames itself");
-                if error != Some(ErrorCode::OutOfFuel) {
+                // What an atom charged for a call under way is paid when its run is stopped,
+                // though it be more than there is. Nothing runs after that.
+                let stopped = Some(ErrorCode::RunTimeout);
+                if error != Some(ErrorCode::OutOfFuel) && error != stopped {
                     let used = outcome.fuel_used.to_f64();
                     assert!(used <= FUEL, "{used} units of {FUEL}, and {error:?}");
                 }
@@ -187,6 +190,28 @@ pub fn attempt(like: &Saved, bytes: &[u8]) -> Fate {
         }
     })
 }
+
+/// Ends of counters and of what they count towards.
+pub const ENDS: [u64; 5] = [
+    u64::MAX,
+    u64::MAX - 1,
+    i64::MAX as u64,
+    i64::MIN as u64,
+    u32::MAX as u64,
+];
+
+/// A copy of a snapshot with an end of a counter at one place, corrected.
+pub fn end_at(bytes: &[u8], at: usize, end: u64) -> Vec<u8> {
+    let mut changed = bytes.to_vec();
+    if let Some(field) = changed.get_mut(at..at + 8) {
+        field.copy_from_slice(&end.to_le_bytes());
+    }
+    correct(&mut changed);
+    changed
+}
+
+/// Bytes before the run itself: the header, and what a snapshot is bound to.
+pub const BEFORE_THE_RUN: usize = HEADER + 32 + 32 + 8 + 4;
 
 /// Changes a snapshot in one to three places and corrects it: `mutant` becomes a changed
 /// copy of it.

@@ -2,7 +2,7 @@
 
 use super::vectors::{files, list};
 use a99_testkit::fuzz::artifact::Fate;
-use a99_testkit::fuzz::snapshot::{SEEDS, attempt, mutate};
+use a99_testkit::fuzz::snapshot::{BEFORE_THE_RUN, ENDS, SEEDS, attempt, end_at, mutate};
 use a99_testkit::numbers::Numbers;
 use a99_testkit::vectors::{Engine as _, SuspendedEngine, read_deviations, replay};
 
@@ -54,4 +54,30 @@ fn changed_snapshots_are_refused_or_run() {
         refused > MUTANTS / 10 && ran > MUTANTS / 20,
         "{refused} {ran}"
     );
+}
+
+/// Counters at their ends, at each place of snapshots of all programs: they are refused,
+/// or nothing overflows, which builds of tests would tell.
+#[test]
+fn no_counter_runs_over() {
+    let (mut refused, mut ran) = (0, 0);
+    // Small ones have each kind of field as well.
+    let mut seeds: Vec<_> = SEEDS.iter().collect();
+    seeds.sort_by_key(|seed| seed.bytes.len());
+    for (number, seed) in seeds.iter().enumerate().step_by(9) {
+        for at in BEFORE_THE_RUN..seed.bytes.len() - 8 {
+            let end = ENDS[(at + number) % ENDS.len()];
+            match attempt(seed, &end_at(&seed.bytes, at, end)) {
+                Fate::Refused(_) => refused += 1,
+                Fate::Ran(_) => ran += 1,
+            }
+        }
+        // Step, time, budget and fuel stand first.
+        for at in BEFORE_THE_RUN..BEFORE_THE_RUN + 32 {
+            for end in ENDS {
+                attempt(seed, &end_at(&seed.bytes, at, end));
+            }
+        }
+    }
+    assert!(refused > 1000 && ran > 1000, "{refused} {ran}");
 }

@@ -122,7 +122,7 @@ impl Tracer {
         functions: &[&Function],
         check: &ValCheck<'_>,
     ) -> Taken<usize> {
-        self.sequence = r.u64()?;
+        self.sequence = r.count()?;
         self.counted = match (r.bool()?, &mut self.log) {
             (true, Some(log)) => log.load(r)?,
             (false, None) => 0,

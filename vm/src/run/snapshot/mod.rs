@@ -195,13 +195,15 @@ impl Run {
             return Err(SnapshotError::new(codes::OTHER_OPTIONS, why));
         }
         let limits = &options.limits;
-        let room = (limits.heap_bytes + limits.heap_bytes / 4)
+        let room = limits
+            .heap_bytes
+            .saturating_add(limits.heap_bytes / 4)
             .saturating_add(limits.trace_bytes)
             .saturating_add(ROOM_BYTES);
         let body = body(bytes, room)?;
         let mut r = Reader::new(body, room);
         check_binding(&vm, exe, &options, &mut r)?;
-        let step = r.u64()?;
+        let step = r.count()?;
         let before = Duration::from_nanos(r.u64()?);
         let timed = deadline(&options);
         let mut session = Session::new(vm.machine(), &options);
@@ -294,7 +296,7 @@ fn suspended(session: &mut Option<Session>) -> Option<(&mut Session, u64)> {
 
 /// A moment of the run, counted from its very beginning.
 fn save_moment(at: Option<Duration>, session: &Session, w: &mut Writer) {
-    let at = at.map(|at| (at + session.before).as_nanos());
+    let at = at.map(|at| at.saturating_add(session.before).as_nanos());
     w.u64(at.map_or(u64::MAX, |at| u64::try_from(at).unwrap_or(u64::MAX)));
 }
 

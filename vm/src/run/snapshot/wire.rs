@@ -123,6 +123,9 @@ fn members(map: &Map) -> Vec<Part<'_>> {
 /// Deeper values of the host are refused: as deep as may cross by default, and some.
 const MAX_DEPTH: usize = 1024;
 
+/// What is counted takes a nanosecond at least, and this is more than a century.
+const MAX_COUNT: u64 = u64::MAX / 3;
+
 /// Bytes that a value, or a member of an object, takes in memory.
 const VALUE_BYTES: usize = 40;
 const MEMBER_BYTES: usize = 120;
@@ -186,6 +189,14 @@ impl<'a> Reader<'a> {
         let n = f64::from_bits(self.u64()?);
         // The machine's numbers have one NaN.
         Ok(if n.is_nan() { f64::NAN } else { n })
+    }
+
+    /// A count that goes on: as high as no run comes, so that it never runs over.
+    pub(crate) fn count(&mut self) -> Taken<u64> {
+        match self.u64()? {
+            n if n <= MAX_COUNT => Ok(n),
+            _ => self.wrong("a count is higher than any run's"),
+        }
     }
 
     pub(crate) fn bool(&mut self) -> Taken<bool> {
