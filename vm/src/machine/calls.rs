@@ -2,7 +2,7 @@
 
 use super::prices::{PriceRules, pay_dynamic};
 use super::{
-    Frame, FrameKind, MAX_HELPER_DEPTH, Machine, Request, Step, WINDOW, Waiting, clear_frame,
+    Frame, FrameKind, MAX_HELPER_DEPTH, Machine, Request, Step, WINDOW, WaitingCall, clear_frame,
     frame_size,
 };
 use crate::atom::{
@@ -234,7 +234,7 @@ impl Machine {
     ) -> Result<Box<Request>, Fault> {
         let (request, lent) = self.request(base, n, site, host)?;
         let price = request.atom.sig.charged_by_machine();
-        self.waiting = Some(Waiting::Call {
+        self.call = Some(WaitingCall {
             dst,
             input: Reg(base.0.saturating_add(1)),
             lent,
@@ -319,12 +319,12 @@ impl Machine {
         answer: Result<HostReply, AtomError>,
         host: &dyn Host,
     ) -> Option<Step> {
-        let Some(Waiting::Call {
+        let Some(WaitingCall {
             dst,
             input,
             lent,
             price,
-        }) = self.waiting.take()
+        }) = self.call.take()
         else {
             return None;
         };

@@ -143,16 +143,20 @@ pub struct LoadRequest {
     pub room: usize,
 }
 
-/// What the machine waits for.
+/// A call that the machine waits for: it owns nothing, so that the usual case of waiting
+/// has nothing to give up.
+#[derive(Copy, Clone)]
+struct WaitingCall {
+    dst: Reg,
+    input: Reg,
+    /// Bytes of its inputs, which count against the heap until it ends.
+    lent: usize,
+    /// What the machine charges for the answer.
+    price: Option<Formula>,
+}
+
+/// What else the machine waits for.
 enum Waiting {
-    Call {
-        dst: Reg,
-        input: Reg,
-        /// Bytes of its inputs, which count against the heap until it ends.
-        lent: usize,
-        /// What the machine charges for the answer.
-        price: Option<Formula>,
-    },
     All(Box<call_all::UnderWay>),
     Load(inline::Pending),
 }
@@ -171,6 +175,7 @@ pub struct Machine {
     locals_counted: usize,
     rules: PriceRules,
     tracer: Option<Box<Tracer>>,
+    call: Option<WaitingCall>,
     waiting: Option<Waiting>,
     /// Calls that the next `CallAll` makes.
     prepared: Vec<call_all::Prepared>,
@@ -204,6 +209,7 @@ impl Default for Machine {
             locals_counted: 0,
             rules: PriceRules::default(),
             tracer: None,
+            call: None,
             waiting: None,
             prepared: Vec::new(),
             options: RunOptions::default(),
@@ -461,6 +467,7 @@ impl Machine {
             self.memo = HashMap::new();
         }
         self.caught = None;
+        self.call = None;
         self.waiting = None;
         self.prepared = Vec::new();
         self.options = RunOptions::default();

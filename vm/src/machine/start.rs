@@ -82,6 +82,7 @@ impl Machine {
         self.locals.set_logging(self.tracer.is_some());
         self.locals_counted = 0;
         self.rules = super::PriceRules::new(&options);
+        self.call = None;
         self.waiting = None;
         self.outcome = None;
         self.retried = None;
