@@ -36,13 +36,16 @@
 
 mod characters;
 mod error;
+mod gate;
 mod tree;
 
 pub use error::{XmlCode, XmlError};
 
 use a99_capabilities::{CapabilityError, Reply, Xml};
 use a99_core::value::Value;
+use gate::Gate;
 use std::future::poll_fn;
+use std::sync::Arc;
 use std::task::Poll;
 use tree::{Tree, Turn};
 
@@ -72,10 +75,12 @@ impl Default for XmlLimits {
     }
 }
 
-/// Parses documents; see the crate for what it makes of them.
+/// Parses documents; see the crate for what it makes of them. As a capability it and its
+/// clones read four at once, and others wait.
 #[derive(Clone, Debug, Default)]
 pub struct XmlParser {
     limits: XmlLimits,
+    gate: Arc<Gate>,
 }
 
 impl XmlParser {
@@ -88,7 +93,10 @@ impl XmlParser {
     /// With other limits.
     #[must_use]
     pub fn with_limits(limits: XmlLimits) -> XmlParser {
-        XmlParser { limits }
+        XmlParser {
+            limits,
+            gate: Arc::default(),
+        }
     }
 
     /// The root element of a document.
@@ -115,6 +123,7 @@ impl XmlParser {
             let message = "the XML text has half of a surrogate pair";
             return Err(XmlError::new(XmlCode::Character, message));
         };
+        let _pass = self.gate.enter().await;
         let mut tree = Tree::new(text, &self.limits)?;
         loop {
             if let Turn::Done(root) = tree.turn()? {

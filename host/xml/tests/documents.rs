@@ -196,6 +196,43 @@ fn n12_depth_within_the_limit_is_read() {
     assert!(XmlParser::new().parse_document(&long).is_ok());
 }
 
+/// A document of bytes that nobody decoded is refused, and what a declaration says of an
+/// encoding does not count.
+#[test]
+fn n12_encodings_do_not_count() {
+    let declared = "<?xml version='1.0' encoding='latin-1' standalone='yes'?><a>\u{e9}</a>";
+    assert!(json(declared).contains("\u{e9}"));
+    let utf16: Vec<u8> = "\u{feff}<a/>"
+        .encode_utf16()
+        .flat_map(u16::to_le_bytes)
+        .collect();
+    let as_text = String::from_utf8_lossy(&utf16);
+    let error = XmlParser::new().parse_document(&as_text).unwrap_err();
+    assert!(error.place().is_some(), "{error}");
+}
+
+#[test]
+fn n12_errors_name_line_and_column() {
+    for (text, expected, place) in [
+        ("<a>\n<b>\n</a>", XmlCode::Syntax, (3, 1)),
+        ("<a>\n é&x;</a>", XmlCode::Entity, (2, 6)),
+        ("<a>\n\n  \u{1}</a>", XmlCode::Character, (3, 3)),
+        ("\n<!DOCTYPE a>\n<a/>", XmlCode::Doctype, (2, 13)),
+        ("<a>\n<!-- ", XmlCode::Syntax, (2, 1)),
+        ("<a\n b='1'\n b='2'/>", XmlCode::Syntax, (3, 9)),
+        ("<a>\n<b>", XmlCode::Syntax, (2, 4)),
+        ("<a>\n<![CDATA[", XmlCode::Syntax, (2, 1)),
+        ("<a>\n<b c='", XmlCode::Syntax, (2, 1)),
+    ] {
+        let error = XmlParser::new().parse_document(text).unwrap_err();
+        assert_eq!(
+            (error.code(), error.place()),
+            (expected, Some(place)),
+            "{text:?}: {error}"
+        );
+    }
+}
+
 #[test]
 fn errors_name_the_place() {
     let error = XmlParser::new()
