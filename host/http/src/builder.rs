@@ -115,7 +115,7 @@ impl Builder {
     /// Sends this header with each request to an origin, such as
     /// `https://api.example.com`: a credential that programs use and never see. What a
     /// program says under the same name does not count. A redirect to another origin
-    /// does not take it along. An origin of `http:` must be an address of the loopback.
+    /// does not take it along, nor does one from another origin get it. An origin of `http:` must be an address of the loopback.
     ///
     /// Whoever answers there is trusted with it, and may send it back.
     #[must_use]

@@ -242,7 +242,8 @@ impl HttpFetch {
                 .entry(name)
                 .or_insert(HeaderValue::from_static(value));
         }
-        for credential in &self.credentials {
+        // What another origin's server asks for, the host does not vouch for (D58).
+        for credential in self.credentials.iter().filter(|_| !request.is_led) {
             credential.put(origin, headers);
         }
         let active = pool.activity.begin();

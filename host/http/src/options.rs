@@ -63,6 +63,8 @@ pub(crate) struct Request {
     pub(crate) headers: HeaderMap,
     pub(crate) body: Option<Bytes>,
     pub(crate) response_type: ResponseType,
+    /// Whether a redirect led to another origin: since then a server says where it goes.
+    pub(crate) is_led: bool,
 }
 
 /// The URL as a text.
@@ -117,6 +119,7 @@ impl Request {
             headers,
             body,
             response_type,
+            is_led: false,
         })
     }
 }

@@ -88,6 +88,7 @@ pub(crate) fn follow(
         );
         return Err(FetchError::new(FetchCode::Body, text));
     }
+    request.is_led = true;
     // What was dropped stays dropped, also on the way back.
     let names: Vec<HeaderName> = request.headers.keys().cloned().collect();
     for name in names.iter().filter(|name| !GO_ALONG.contains(name)) {

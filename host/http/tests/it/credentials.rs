@@ -54,6 +54,40 @@ async fn they_go_to_their_origin_alone() {
     assert!(!format!("{fetch:?} {secret} {secret:?}").contains("s3cret"));
 }
 
+/// A server cannot have requests made in the name of the host: not by sending a program
+/// there, nor by sending back one that came from there.
+#[tokio::test]
+async fn n05_other_origins_do_not_get_them_used() {
+    let place: std::sync::Arc<std::sync::OnceLock<String>> = Default::default();
+    let back = std::sync::Arc::clone(&place);
+    let evil = Server::new(move |_| to(302, &format!("{}/delete", back.get().unwrap()))).await;
+    let out = format!("http://127.0.0.1:{}/", evil.port);
+    let server = Server::new(move |request| match request.contains(" /out ") {
+        true => to(302, &out),
+        false => ok("own"),
+    })
+    .await;
+    let origin = format!("http://127.0.0.1:{}", server.port);
+    place.set(origin.clone()).unwrap();
+    let fetch = builder(&[server.port, evil.port])
+        .credential(&origin, "authorization", &Secret::new("s3cret"))
+        .build()
+        .unwrap();
+    for start in [
+        format!("http://127.0.0.1:{}/", evil.port),
+        format!("{origin}/out"),
+    ] {
+        with(&fetch, &start, "{}").await.unwrap();
+        let last = server.requests().pop().unwrap();
+        assert!(last.starts_with("GET /delete "), "{last}");
+        assert!(!last.contains("s3cret"), "{last}");
+    }
+    assert!(evil.requests().iter().all(|r| !r.contains("s3cret")));
+    // A redirect within the origin keeps it.
+    with(&fetch, &origin, "{}").await.unwrap();
+    assert!(server.requests().pop().unwrap().contains("s3cret"));
+}
+
 #[tokio::test]
 async fn what_cannot_be_sent_is_refused_when_built() {
     let secret = Secret::new("s3cret");
