@@ -148,7 +148,7 @@ async fn collect(
             return Err(too_large(limit));
         }
         decoder.push(&data)?;
-        held.grow(decoder.held())?;
+        held.grow(decoder.held().saturating_add(decoder.working()))?;
     }
     decoder.finish(received)
 }

@@ -22,8 +22,9 @@ pub struct FetchLimits {
     pub max_header_bytes: usize,
     /// Bytes of a body: as it is sent, as it comes, and decompressed.
     pub max_body_bytes: usize,
-    /// Bytes that the bodies of all answers under way take together; what is read
-    /// counts no more when its fetch is over.
+    /// Bytes that the bodies of all answers under way take together, with what unpacking
+    /// them takes, such as windows of brotli (16 MiB each at most); what is read counts
+    /// no more when its fetch is over.
     pub max_held_bytes: usize,
     /// The whole fetch, redirects and body included.
     pub timeout: Duration,

@@ -1,7 +1,7 @@
 //! Decompression with a bound (security N08): gzip, deflate and brotli.
 
+use crate::brotli::Brotli;
 use crate::error::{FetchCode, FetchError};
-use brotli_decompressor::DecompressorWriter;
 use flate2::write::MultiGzDecoder;
 use flate2::{Decompress, FlushDecompress, Status};
 use http::header::{CONTENT_ENCODING, HeaderMap};
@@ -13,6 +13,9 @@ pub(crate) const ACCEPTED: &str = "gzip, br, deflate";
 
 /// Bytes that are decompressed at once.
 const STEP: usize = 16 << 10;
+
+/// Bytes that a decoder of deflate takes, its window of 32 KiB among them.
+const INFLATE_BYTES: usize = 96 << 10;
 
 /// How a body is compressed.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -56,7 +59,7 @@ pub(crate) enum Decoder {
     Identity(Sink),
     Gzip(Box<MultiGzDecoder<Sink>>),
     Deflate(Box<Deflate>),
-    Brotli(Box<DecompressorWriter<Sink>>),
+    Brotli(Box<Brotli<Sink>>),
     /// Before the first bytes of a brotli stream.
     Unread(Sink),
 }
@@ -89,7 +92,7 @@ impl Decoder {
                 return Err(broken());
             }
             let sink = std::mem::take(sink);
-            *self = Decoder::Brotli(Box::new(DecompressorWriter::new(sink, STEP)));
+            *self = Decoder::Brotli(Box::new(Brotli::new(sink, STEP)));
         }
         let done = match self {
             Decoder::Identity(sink) | Decoder::Unread(sink) => sink.write_all(bytes),
@@ -109,6 +112,15 @@ impl Decoder {
             Decoder::Brotli(brotli) => brotli.get_ref(),
         };
         sink.bytes.capacity()
+    }
+
+    /// Bytes that unpacking takes beside the body: windows and tables.
+    pub(crate) fn working(&self) -> usize {
+        match self {
+            Decoder::Identity(_) | Decoder::Unread(_) => 0,
+            Decoder::Gzip(_) | Decoder::Deflate(_) => INFLATE_BYTES,
+            Decoder::Brotli(brotli) => brotli.taken(),
+        }
     }
 
     /// The whole body. Nothing at all is no compressed body, but it is one of

@@ -44,6 +44,7 @@
 
 mod answer;
 mod bodies;
+mod brotli;
 mod builder;
 mod client;
 mod connect;

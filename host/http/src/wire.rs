@@ -39,6 +39,13 @@ impl Activity {
         self.under_way.fetch_add(1, Ordering::Relaxed);
         Active(Arc::clone(self))
     }
+
+    /// Requests that are over.
+    fn over(&self) -> u64 {
+        let under_way = self.under_way.load(Ordering::Relaxed) as u64;
+        let begun = self.begun.load(Ordering::Relaxed);
+        begun.saturating_sub(under_way)
+    }
 }
 
 /// A request under way.
@@ -69,6 +76,8 @@ struct Count {
     shared: bool,
     quiet: AtomicU64,
     activity: Arc<Activity>,
+    /// Requests of the pool that were over before there was this connection.
+    before: u64,
     each: u64,
     resting: AtomicBool,
     read: AtomicU64,
@@ -96,6 +105,7 @@ impl Wire {
             shared,
             quiet: AtomicU64::new(0),
             activity: Arc::clone(&bounds.activity),
+            before: bounds.activity.over(),
             each: head_limit.saturating_add(body),
             resting: AtomicBool::new(true),
             read: AtomicU64::new(0),
@@ -140,7 +150,8 @@ impl Wire {
         if activity.under_way.load(Ordering::Relaxed) > 0 {
             quiet.store(0, Ordering::Relaxed);
             let begun = activity.begun.load(Ordering::Relaxed);
-            return total <= QUIET.saturating_add(self.0.each.saturating_mul(begun));
+            let served = begun.saturating_sub(self.0.before);
+            return total <= QUIET.saturating_add(self.0.each.saturating_mul(served));
         }
         quiet
             .fetch_add(bytes, Ordering::Relaxed)
@@ -237,5 +248,30 @@ impl AsyncWrite for Link {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.stream().poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn n08_a_connection_owes_nothing_to_requests_before_it() {
+        let bounds = Bounds {
+            max_header_bytes: 0,
+            max_body_bytes: 0,
+            activity: Arc::default(),
+        };
+        let total = |requests: u64| QUIET + READ_AHEAD * requests;
+        for _ in 0..100 {
+            drop(bounds.activity.begin());
+        }
+        let _under_way = bounds.activity.begin();
+        let wire = Wire::new(true, &bounds);
+        assert!(wire.read(total(1) as usize).is_ok());
+        assert!(wire.read(1).is_err());
+        let _another = bounds.activity.begin();
+        assert!(wire.read(READ_AHEAD as usize - 1).is_ok());
+        assert!(wire.read(1).is_err());
     }
 }

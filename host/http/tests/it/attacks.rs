@@ -284,6 +284,22 @@ async fn n08_answers_under_way_share_a_bound() {
     }
 }
 
+/// Nine bytes of brotli that make a decoder take a window of 16 MiB.
+#[tokio::test]
+async fn n08_windows_count_with_the_bodies() {
+    let packed = [0x0F, 0, 0x80, b'a', 0, 0, 0x08, b'b', 3];
+    let server = Server::always(answer("200 OK\nContent-Encoding: br", packed)).await;
+    let net = TestNet::good(server.port);
+    let found = get(&net.fetch("full"), "http://good.test/").await;
+    assert_eq!(found.unwrap().as_str(), Some("ab"));
+    let small = FetchLimits {
+        max_held_bytes: 8 << 20,
+        ..limits()
+    };
+    let found = get(&net.fetch_within("full", small), "http://good.test/").await;
+    assert_eq!(code(found), "fetch.body_too_large");
+}
+
 #[tokio::test]
 async fn n08_bodies_in_parts_of_one_byte_come_through() {
     use flate2::Compression;
