@@ -319,15 +319,12 @@ impl Machine {
         answer: Result<HostReply, AtomError>,
         host: &dyn Host,
     ) -> Option<Step> {
-        let Some(WaitingCall {
+        let WaitingCall {
             dst,
             input,
             lent,
             price,
-        }) = self.call.take()
-        else {
-            return None;
-        };
+        } = self.call.take()?;
         // The call's future is gone, and its inputs with it.
         self.heap.sub_external(lent);
         if self.outcome.is_some() {
