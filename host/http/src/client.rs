@@ -3,7 +3,7 @@
 use crate::answer::{self, MAX_FIELDS, check_head, head_too_large};
 use crate::bodies::Bodies;
 use crate::builder::Builder;
-use crate::connect::{self, Connector, Network};
+use crate::connect::{self, Connector, MAX_LOOKUPS, Network};
 use crate::credential::Credential;
 use crate::decode::ACCEPTED;
 use crate::error::{FetchCode, FetchError, causes};
@@ -29,7 +29,7 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
 /// How long a connection waits for its next request.
 const IDLE: Duration = Duration::from_secs(30);
@@ -48,6 +48,7 @@ pub struct HttpFetch {
     pool: Mutex<Arc<Pool>>,
     quota: Quota,
     bodies: Bodies,
+    lookups: Arc<Semaphore>,
     credentials: Vec<Credential>,
 }
 
@@ -60,7 +61,7 @@ struct Pool {
 }
 
 impl Pool {
-    fn new(policy: Policy, network: &Arc<Network>) -> Pool {
+    fn new(policy: Policy, network: &Arc<Network>, lookups: &Arc<Semaphore>) -> Pool {
         let limit = network.limits.max_header_bytes;
         let mut builder = Client::builder(TokioExecutor::new());
         builder
@@ -80,6 +81,7 @@ impl Pool {
                 max_body_bytes: network.limits.max_body_bytes,
                 activity: Arc::clone(&activity),
             },
+            lookups: Arc::clone(lookups),
         };
         Pool {
             policy,
@@ -92,8 +94,10 @@ impl Pool {
 
 impl HttpFetch {
     pub(crate) fn new(policy: Policy, schemes: Vec<Scheme>, network: Arc<Network>) -> HttpFetch {
+        let lookups = Arc::new(Semaphore::new(MAX_LOOKUPS));
         HttpFetch {
-            pool: Mutex::new(Arc::new(Pool::new(policy, &network))),
+            pool: Mutex::new(Arc::new(Pool::new(policy, &network, &lookups))),
+            lookups,
             schemes,
             quota: Quota::default(),
             bodies: Bodies::new(network.limits.max_held_bytes),
@@ -133,7 +137,7 @@ impl HttpFetch {
     /// requests under it end with [`FetchCode::Revoked`]; what was used of the
     /// quotas stays used.
     pub fn set_policy(&self, policy: Policy) {
-        let next = Arc::new(Pool::new(policy, &self.network));
+        let next = Arc::new(Pool::new(policy, &self.network, &self.lookups));
         let mut pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
         if pool.policy != next.policy {
             let before = std::mem::replace(&mut *pool, next);

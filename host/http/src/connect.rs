@@ -15,6 +15,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use tower_service::Service;
 
@@ -23,6 +25,11 @@ const MAX_ADDRESSES: usize = 8;
 /// Addresses of a name that are judged: an answer of DNS has room for thousands, and
 /// each is some calls of the kernel.
 const MAX_JUDGED: usize = 64;
+/// Names of a tenant that are looked up at once: the system's lookups take a thread
+/// each, which goes on when nobody waits for it any more.
+pub(crate) const MAX_LOOKUPS: usize = 16;
+/// How long a lookup counts that does not end.
+const LOOKUP: Duration = Duration::from_secs(60);
 
 /// What connections are made with, the same for all tenants of a host.
 pub(crate) struct Network {
@@ -38,6 +45,7 @@ pub(crate) struct Connector {
     pub(crate) policy: Policy,
     pub(crate) network: Arc<Network>,
     pub(crate) bounds: Bounds,
+    pub(crate) lookups: Arc<Semaphore>,
 }
 
 impl Service<Uri> for Connector {
@@ -135,8 +143,18 @@ impl Connector {
         if let Some(found) = network::loopback(name) {
             return Ok(found);
         }
-        let found = self.network.resolver.resolve(name).await;
-        found.map_err(|_| no_address(origin))
+        // It is never closed, which is the one way not to get a permit.
+        let turn = Arc::clone(&self.lookups).acquire_owned().await.ok();
+        let (resolver, name) = (Arc::clone(&self.network.resolver), name.to_owned());
+        let asking = tokio::spawn(async move {
+            // Also if the fetch is dropped meanwhile, the next one waits.
+            let _turn = turn;
+            timeout(LOOKUP, resolver.resolve(&name)).await
+        });
+        match asking.await {
+            Ok(Ok(Ok(found))) => Ok(found),
+            _ => Err(no_address(origin)),
+        }
     }
 }
 

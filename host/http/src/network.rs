@@ -17,7 +17,8 @@ impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
 pub type BoxStream = Box<dyn Stream>;
 
 /// Looks up names. It is asked about names that the policy allows, and what it
-/// answers is judged.
+/// answers is judged. A lookup goes on for up to a minute when its fetch has ended, and
+/// is one of the sixteen that a tenant has at once.
 pub trait Resolve: Send + Sync {
     /// The addresses of a name, best first.
     ///

@@ -4,11 +4,14 @@
 use crate::network::{PUBLIC, TestNet, code, get, ip, limits, value, with};
 use crate::server::{Server, answer, ok, read_request, serve, to};
 use crate::tls::{self, Authority};
-use a99_capabilities::Capabilities;
+use a99_capabilities::{BoxFuture, Capabilities};
 use a99_core::value::Value;
-use a99_http::{FetchLimits, HttpFetch};
+use a99_http::{FetchLimits, HttpFetch, Resolve};
 use agent99::{AbortSignal, Engine, ErrorCode, Outcome, RunOptions};
+use std::io;
+use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
@@ -355,6 +358,50 @@ async fn n04_a_name_with_thousands_of_addresses_is_judged_in_part() {
     );
     assert_eq!(net.dialed().len(), 8);
     assert_eq!(net.dialed()[0].ip(), ip("93.184.0.0"));
+}
+
+/// A name service that never answers, and how many it was asked for.
+#[derive(Clone, Default)]
+struct Silent(Arc<AtomicUsize>);
+
+impl Resolve for Silent {
+    fn resolve<'a>(&'a self, _: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Box::pin(std::future::pending())
+    }
+}
+
+/// Lookups of the system go on in threads when nobody waits for them any more.
+#[tokio::test]
+async fn n11_lookups_that_do_not_end_are_bounded() {
+    let silent = Silent::default();
+    let quick = FetchLimits {
+        connect_timeout: Duration::from_millis(100),
+        ..limits()
+    };
+    let builder = TestNet::default().builder("full").limits(quick);
+    let fetch = Arc::new(builder.resolver(silent.clone()).build().unwrap());
+    let ask = async |fetch: &Arc<HttpFetch>| {
+        let mut fetches = tokio::task::JoinSet::new();
+        for n in 0..40 {
+            let fetch = Arc::clone(fetch);
+            fetches.spawn(async move { get(&fetch, &format!("http://n{n}.test/")).await });
+        }
+        for found in fetches.join_all().await {
+            assert_eq!(code(found), "fetch.timeout");
+        }
+    };
+    ask(&fetch).await;
+    let asked = || silent.0.load(Ordering::Relaxed);
+    assert!((1..=16).contains(&asked()), "{}", asked());
+    // Not under another policy either, but another tenant has its own.
+    fetch.set_policy("allow:*.test:80".parse().unwrap());
+    ask(&fetch).await;
+    assert!(asked() <= 16, "{}", asked());
+    let (before, other) = (asked(), fetch.for_tenant("full".parse().unwrap()));
+    ask(&Arc::new(other)).await;
+    let more = asked() - before;
+    assert!((1..=16).contains(&more), "{more}");
 }
 
 #[tokio::test]
