@@ -305,6 +305,8 @@ impl<'t> Tree<'t> {
     }
 
     fn syntax(&self, what: String, at: usize) -> XmlError {
+        // The reader's messages repeat whole tags.
+        let what = cut(&what, 200);
         let message = format!("the XML text is not well-formed: {what}");
         XmlError::new(XmlCode::Syntax, message).at(self.text, at)
     }
@@ -330,9 +332,13 @@ fn flush(frame: &mut Frame, nodes: &mut usize) {
 
 /// A name in a message: not longer than a line.
 fn shown(name: &Text) -> String {
-    let name = name.to_string_lossy();
-    match name.char_indices().nth(60) {
-        Some((end, _)) => format!("{}...", &name[..end]),
-        None => name.into_owned(),
+    cut(&name.to_string_lossy(), 60)
+}
+
+/// The first so many characters of a text.
+fn cut(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.to_owned(),
     }
 }

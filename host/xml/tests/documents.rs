@@ -234,6 +234,28 @@ fn n12_errors_name_line_and_column() {
 }
 
 #[test]
+fn n12_messages_are_short() {
+    let long = "x".repeat(1 << 20);
+    for text in [
+        format!("<a></{long}>"),
+        format!("<{long}></b>"),
+        format!("<{long}>"),
+        format!("<a>&{long};</a>"),
+        format!("<a b='&{long};'/>"),
+        format!("<a>&#{long};</a>"),
+        format!("<a {long}/>"),
+        format!("<a {long}='1' {long}='2'/>"),
+        format!("<?xml version='{long}'?><a/>"),
+        format!("<?{long}"),
+        format!("<!{long}>"),
+    ] {
+        let message = XmlParser::new().parse_document(&text).unwrap_err();
+        let length = message.to_string().len();
+        assert!(length < 400, "{length} bytes for {:?}", &text[..20]);
+    }
+}
+
+#[test]
 fn errors_name_the_place() {
     let error = XmlParser::new()
         .parse_document("<a>\n  <b>é&x;</b></a>")
