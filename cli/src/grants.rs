@@ -26,8 +26,8 @@ impl Grant {
                 return Err("a rule is HOST or HOST:PORT: leave out the scheme".to_owned());
             }
             Some(("net", rules)) => rules,
-            // A rule without its kind, mostly.
-            _ if text.contains(['.', '*']) && check(text).is_ok() => {
+            // A rule without its kind: what stands first is a host.
+            _ if host_of(text).contains(['.', '*']) && check(text).is_ok() => {
                 return Err(format!("did you mean `net:{text}`?"));
             }
             Some((kind, _)) => {
@@ -50,6 +50,11 @@ impl fmt::Display for Grant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "net:{}", self.rules)
     }
+}
+
+/// What stands before the first colon.
+fn host_of(rule: &str) -> &str {
+    rule.split(':').next().unwrap_or(rule)
 }
 
 /// Whether rules can be read.
