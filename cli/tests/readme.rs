@@ -9,7 +9,7 @@ const README: &str = include_str!("../../README.md");
 
 #[test]
 fn the_first_command_runs() {
-    let prefix = "cargo run -p a99-cli --release -- ";
+    let prefix = "cargo run -p a99-cli -- ";
     let line = README.lines().find_map(|line| line.strip_prefix(prefix));
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let here = |arg: &str| match arg.strip_prefix('@') {
