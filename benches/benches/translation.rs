@@ -6,15 +6,15 @@
 //! translation`, with an image built. The results stand in docs/sandbox.md.
 
 use a99_sandbox::image::{Cache, Event};
-use a99_sandbox::{Image, Sandbox, Translate, block_on};
+use a99_sandbox::{GuestJit, Image, Sandbox, block_on};
 use criterion::{Criterion, SamplingMode, criterion_group, criterion_main};
 use std::time::{Duration, Instant};
 
-const MODES: [(&str, Translate); 4] = [
-    ("off", Translate::Off),
-    ("ready", Translate::Ready),
-    ("auto", Translate::Auto),
-    ("on", Translate::On),
+const MODES: [(&str, GuestJit); 4] = [
+    ("off", GuestJit::Off),
+    ("aot", GuestJit::Aot),
+    ("auto", GuestJit::Auto),
+    ("eager", GuestJit::Eager),
 ];
 
 /// What a guest runs: short, typical, and long enough for translation to pay.
@@ -33,8 +33,8 @@ const COMMANDS: [(&str, &str); 5] = [
 ];
 
 /// The time of a command alone, its guest being ready.
-fn run(image: &Image, translate: Translate, script: &str) -> Duration {
-    let builder = Sandbox::builder().loaded_image(image).translate(translate);
+fn run(image: &Image, guest_jit: GuestJit, script: &str) -> Duration {
+    let builder = Sandbox::builder().loaded_image(image).guest_jit(guest_jit);
     let sandbox = builder.start_blocking().expect("a sandbox");
     let start = Instant::now();
     let output = block_on(sandbox.exec(script)).expect("a command");
@@ -51,9 +51,9 @@ fn translation(c: &mut Criterion) {
         let mut group = c.benchmark_group(name);
         group.sampling_mode(SamplingMode::Flat).sample_size(10);
         group.warm_up_time(Duration::from_millis(1));
-        for (mode, translate) in MODES {
+        for (mode, guest_jit) in MODES {
             group.bench_function(mode, |b| {
-                b.iter_custom(|times| (0..times).map(|_| run(&image, translate, script)).sum());
+                b.iter_custom(|times| (0..times).map(|_| run(&image, guest_jit, script)).sum());
             });
         }
         group.finish();

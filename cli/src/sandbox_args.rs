@@ -9,7 +9,7 @@ use crate::named::name::Name;
 use crate::sandbox_image_args::{DoctorArgs, ImageArgs};
 use crate::sandbox_limits::{LimitsArgs, bytes};
 use a99_sandbox::p9::GitWrites;
-use a99_sandbox::{Mount, MountMode, Policy, PolicyError, Translate};
+use a99_sandbox::{GuestJit, Mount, MountMode, Policy, PolicyError};
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
@@ -154,17 +154,19 @@ pub(crate) struct SettingsArgs {
     #[arg(long, value_name = "SIZE[:DIR]", value_parser = disk)]
     pub disk: Option<DiskArg>,
     /// Compile hot code of the sandbox while it runs: auto where that pays in a
-    /// sandbox that runs long, on as early as possible, or off
+    /// sandbox that runs long, eager as early as possible, aot only with the
+    /// image, or off
     #[arg(
         long,
-        value_name = "WHEN",
+        alias = "translate",
+        value_name = "MODE",
         value_enum,
         default_value_t,
         default_missing_value = "auto",
         num_args = 0..=1,
         require_equals = true
     )]
-    pub translate: TranslateArg,
+    pub guest_jit: GuestJitArg,
     /// An image of container2wasm instead of ours: a WebAssembly file
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub image: Option<PathBuf>,
@@ -182,28 +184,31 @@ pub(crate) struct DiskArg {
     pub folder: Option<PathBuf>,
 }
 
-/// What of the guest's code is compiled, and when.
+/// What of the guest's code is compiled, and when. The values of the old
+/// `--translate` are read as well.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum TranslateArg {
+pub enum GuestJitArg {
     /// Nothing: all of it is interpreted
     Off,
     /// What was compiled with the image, and no more
     #[default]
-    Ready,
+    #[value(alias = "ready")]
+    Aot,
     /// What is very hot besides, once the sandbox has run for some seconds
     Auto,
     /// As soon as it is hot
-    On,
+    #[value(alias = "on")]
+    Eager,
 }
 
-impl From<TranslateArg> for Translate {
-    fn from(arg: TranslateArg) -> Self {
+impl From<GuestJitArg> for GuestJit {
+    fn from(arg: GuestJitArg) -> Self {
         match arg {
-            TranslateArg::Off => Self::Off,
-            TranslateArg::Ready => Self::Ready,
-            TranslateArg::Auto => Self::Auto,
-            TranslateArg::On => Self::On,
+            GuestJitArg::Off => Self::Off,
+            GuestJitArg::Aot => Self::Aot,
+            GuestJitArg::Auto => Self::Auto,
+            GuestJitArg::Eager => Self::Eager,
         }
     }
 }
@@ -367,6 +372,42 @@ mod tests {
             "/a:/w:rw,",
         ] {
             assert!(mount(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_old_spelling_of_the_guest_jit_is_read() {
+        #[derive(clap::Parser)]
+        struct Line {
+            #[command(flatten)]
+            settings: SettingsArgs,
+        }
+        let read = |option: &[&str]| {
+            let line = ["x"].iter().chain(option);
+            let line: Result<Line, _> = clap::Parser::try_parse_from(line);
+            line.map(|line| line.settings.guest_jit).ok()
+        };
+        for (option, mode) in [
+            ("--guest-jit=off", GuestJitArg::Off),
+            ("--guest-jit=aot", GuestJitArg::Aot),
+            ("--guest-jit=auto", GuestJitArg::Auto),
+            ("--guest-jit=eager", GuestJitArg::Eager),
+            ("--guest-jit", GuestJitArg::Auto),
+            ("--translate=off", GuestJitArg::Off),
+            ("--translate=ready", GuestJitArg::Aot),
+            ("--translate", GuestJitArg::Auto),
+            ("--translate=on", GuestJitArg::Eager),
+        ] {
+            assert_eq!(read(&[option]), Some(mode), "{option}");
+        }
+        assert_eq!(read(&[]), Some(GuestJitArg::Aot));
+        assert_eq!(read(&["--guest-jit=never"]), None);
+        let help = <Line as clap::CommandFactory>::command()
+            .render_long_help()
+            .to_string();
+        assert!(help.contains("--guest-jit"), "{help}");
+        for hidden in ["translate", "ready", "- on:"] {
+            assert!(!help.contains(hidden), "{hidden}: {help}");
         }
     }
 

@@ -1,7 +1,7 @@
 //! Specification of a named sandbox, as `start` passes it to its process: over a
 //! pipe, because variables may be secrets and arguments are seen by everybody.
 
-use crate::sandbox_args::{DiskArg, SettingsArgs, TranslateArg};
+use crate::sandbox_args::{DiskArg, GuestJitArg, SettingsArgs};
 use crate::sandbox_limits::LimitsArgs;
 use a99_sandbox::p9::{Budget, GitWrites};
 use a99_sandbox::{Mount, MountMode, Policy};
@@ -72,7 +72,7 @@ pub(crate) struct Spec {
     #[serde(default)]
     disk: Option<DiskArg>,
     #[serde(default)]
-    translate: TranslateArg,
+    guest_jit: GuestJitArg,
     #[serde(default)]
     image: Option<PathBuf>,
     /// Limits of the sandbox, and of commands that say none of their own.
@@ -111,7 +111,7 @@ impl Spec {
             net: settings.net.clone(),
             env: settings.env.clone(),
             disk: settings.disk.as_ref().map(disk).transpose()?,
-            translate: settings.translate,
+            guest_jit: settings.guest_jit,
             image: settings
                 .image
                 .as_deref()
@@ -142,7 +142,7 @@ impl Spec {
             net: self.net.clone(),
             env: self.env.clone(),
             disk: self.disk.clone(),
-            translate: self.translate,
+            guest_jit: self.guest_jit,
             image: self.image.clone(),
             limits: self.limits,
         }
@@ -210,7 +210,7 @@ mod tests {
                 bytes: 1 << 30,
                 folder: Some("/d".into()),
             }),
-            translate: TranslateArg::Auto,
+            guest_jit: GuestJitArg::Auto,
             image: Some("/i.wasm".into()),
             limits: LimitsArgs {
                 memory: Some(1 << 20),

@@ -9,7 +9,7 @@
 
 use a99_sandbox::image::{Cache, Event};
 use a99_sandbox::vm::{Instances, engine, load};
-use a99_sandbox::{Command, Image, Sandbox, Translate, VmError, block_on};
+use a99_sandbox::{Command, GuestJit, Image, Sandbox, VmError, block_on};
 use std::error::Error;
 use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt;
@@ -48,9 +48,9 @@ fn image(path: &Path) -> Result<Image, Box<dyn Error>> {
     Ok(Image::at(&Cache::of_user()?, path)?)
 }
 
-fn start(image: &Image, translate: Translate) -> Result<Sandbox, VmError> {
+fn start(image: &Image, guest_jit: GuestJit) -> Result<Sandbox, VmError> {
     let builder = Sandbox::builder().loaded_image(image);
-    builder.translate(translate).start_blocking()
+    builder.guest_jit(guest_jit).start_blocking()
 }
 
 fn script(sandbox: &Sandbox, text: &str) -> Result<(), VmError> {
@@ -66,7 +66,7 @@ fn echo(module: &Path) -> Result<(), Box<dyn Error>> {
     let begin = Instant::now();
     let image = image(module)?;
     let loaded = begin.elapsed();
-    let sandbox = start(&image, Translate::default())?;
+    let sandbox = start(&image, GuestJit::default())?;
     let started = begin.elapsed();
     let output = block_on(sandbox.exec("echo hi"))?;
     assert_eq!(output.stdout, b"hi\n");
@@ -92,7 +92,7 @@ fn figures(module: &Path) -> Result<(), Box<dyn Error>> {
     first_process(module)?;
     let image = image(module)?;
     timed("start, first echo, stop", SOME, || {
-        let sandbox = start(&image, Translate::default())?;
+        let sandbox = start(&image, GuestJit::default())?;
         script(&sandbox, "echo hi")?;
         block_on(sandbox.stop());
         Ok(())
@@ -193,8 +193,8 @@ fn instantiate(module: &Path) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn commands(image: &Image, translate: Translate) -> Result<(), VmError> {
-    let sandbox = start(image, translate)?;
+fn commands(image: &Image, guest_jit: GuestJit) -> Result<(), VmError> {
+    let sandbox = start(image, guest_jit)?;
     let script = |text: &str| script(&sandbox, text);
     let command = |argv: &[&str]| run(sandbox.command(argv));
     let python = ["python3", "-c", "print(1+1)"];
@@ -227,16 +227,16 @@ fn commands(image: &Image, translate: Translate) -> Result<(), VmError> {
     })
 }
 
-/// Commands in guests with each way to translate.
+/// Commands in guests with each mode of the JIT compiler.
 fn both(image: &Image) -> Result<(), Box<dyn Error>> {
-    for translate in [
-        Translate::Off,
-        Translate::Ready,
-        Translate::Auto,
-        Translate::On,
+    for guest_jit in [
+        GuestJit::Off,
+        GuestJit::Aot,
+        GuestJit::Auto,
+        GuestJit::Eager,
     ] {
-        println!("--- translation {translate:?}");
-        commands(image, translate)?;
+        println!("--- guest JIT {guest_jit:?}");
+        commands(image, guest_jit)?;
         let done = image.translations();
         row(
             "regions",
@@ -268,7 +268,7 @@ fn memory(image: &Image) -> Result<(), VmError> {
         let text = format!("{written:.1} MB (and {mapped:.1} MB of the image's file)");
         row(name, &text);
     };
-    let sandbox = start(image, Translate::default())?;
+    let sandbox = start(image, GuestJit::default())?;
     script(&sandbox, "echo hi")?;
     more("private memory after echo");
     run(sandbox.command(["python3", "-c", "print(1+1)"]))?;
@@ -306,7 +306,7 @@ fn cpu_time() -> Duration {
 }
 
 fn idle(image: &Image) -> Result<(), VmError> {
-    let sandbox = start(image, Translate::default())?;
+    let sandbox = start(image, GuestJit::default())?;
     script(&sandbox, "echo hi")?;
     std::thread::sleep(Duration::from_millis(200));
     let (before, instructions) = (cpu_time(), sandbox.instructions());

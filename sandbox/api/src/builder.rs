@@ -9,8 +9,8 @@ use crate::p9::{self, Mount, MountMode};
 use a99_egress::Policy;
 use a99_sandbox_protocol::{Limits, Resume};
 use a99_sandbox_vm::{
-    BackendOptions, Bounds, DiskOptions, GuestHandle, Image, Mailbox, OwnDisk, Saved, Setup,
-    Translate, VmCode, VmError, block_on, check_disk, launch,
+    BackendOptions, Bounds, DiskOptions, GuestHandle, GuestJit, Image, Mailbox, OwnDisk, Saved,
+    Setup, VmCode, VmError, block_on, check_disk, launch,
 };
 #[cfg(feature = "c2w")]
 use a99_sandbox_vm::{Worker, spawn_thread};
@@ -69,7 +69,7 @@ pub struct Builder {
     env: Vec<(String, String)>,
     limits: Limits,
     clock: Duration,
-    translate: Translate,
+    guest_jit: GuestJit,
     bounds: Bounds,
     output_limit: u64,
     copy_limit: u64,
@@ -90,7 +90,7 @@ impl Builder {
             env: Vec::new(),
             limits: Limits::default(),
             clock: CLOCK,
-            translate: Translate::default(),
+            guest_jit: GuestJit::default(),
             bounds: Bounds::default(),
             output_limit: OUTPUT_LIMIT,
             copy_limit: COPY_LIMIT,
@@ -281,11 +281,11 @@ impl Builder {
     }
 
     /// What of the guest's code runs as machine code: that which was compiled with
-    /// the image, unless asked for otherwise. [`Translate::Auto`] is worth it for
-    /// long computations; with [`Translate::On`] short commands pay for threads that
+    /// the image, unless asked for otherwise. [`GuestJit::Auto`] is worth it for
+    /// long computations; with [`GuestJit::Eager`] short commands pay for threads that
     /// compile beside them.
-    pub fn translate(mut self, translate: Translate) -> Self {
-        self.translate = translate;
+    pub fn guest_jit(mut self, guest_jit: GuestJit) -> Self {
+        self.guest_jit = guest_jit;
         self
     }
 
@@ -478,7 +478,7 @@ impl Builder {
             },
             backends: connected.backends,
             disk,
-            translate: self.translate,
+            guest_jit: self.guest_jit,
             clock_resolution_ns: self.clock.as_nanos() as u64,
             saved,
         })

@@ -50,7 +50,7 @@ pub use self::{
     command::{Command, ExecOptions},
     process::{Chunk, Process},
     sandbox::Sandbox,
-    vm::{Image, Output, Translate, VmCode, VmError, block_on},
+    vm::{GuestJit, Image, Output, VmCode, VmError, block_on},
 };
 #[cfg(feature = "vm")]
 pub use a99_egress::{Policy, PolicyError};

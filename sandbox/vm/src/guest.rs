@@ -9,7 +9,7 @@ use super::handle::random_id;
 use super::imports::{CLOCK_RESOLUTION_NS, wall_ns};
 use super::instance::{Emulator, Linked, Ran};
 use super::save::Saved;
-use super::translator::Translate;
+use super::translator::GuestJit;
 use a99_guest_abi::{Answer, Channel, Device, frame, functions as abi, unpair};
 use a99_sandbox_protocol::{FrameReader, Report, Request, Resume};
 use std::collections::VecDeque;
@@ -59,7 +59,7 @@ pub struct Setup {
     /// What its agent is sent; time and entropy are filled in.
     pub resume: Resume,
     /// When hot code of the guest is compiled.
-    pub translate: Translate,
+    pub guest_jit: GuestJit,
     /// Resolution of its clock in nanoseconds.
     pub clock_resolution_ns: u64,
     /// The backends of its devices.
@@ -74,7 +74,7 @@ impl Default for Setup {
     fn default() -> Self {
         Self {
             resume: Resume::default(),
-            translate: Translate::default(),
+            guest_jit: GuestJit::default(),
             clock_resolution_ns: CLOCK_RESOLUTION_NS,
             backends: Backends::default(),
             disk: None,
@@ -111,7 +111,7 @@ pub(super) struct Guest {
     /// Frames of the guest wait for room in the net backend.
     net_full: bool,
     /// When its hot code is compiled.
-    translate: Translate,
+    guest_jit: GuestJit,
     /// The id of the request to resume.
     resumed_as: u64,
 }
@@ -130,7 +130,7 @@ impl Guest {
             reply: None,
             frame: None,
             net_full: false,
-            translate: Translate::Off,
+            guest_jit: GuestJit::Off,
             resumed_as: 0,
         }
     }
@@ -171,7 +171,7 @@ impl Guest {
         let mut emulator = Emulator::new(
             linked,
             setup.clock_resolution_ns,
-            setup.translate.compiles(),
+            setup.guest_jit.compiles(),
         )?;
         let mut reader = FrameReader::new();
         if let Some(saved) = &setup.saved {
@@ -206,10 +206,10 @@ impl Guest {
             emulator.disks().own = Some(disk);
             expect_ok(emulator.call(abi::ATTACH_DISK, sectors)?, "attach a disk")?;
         }
-        start_translating(&mut emulator, setup.translate)?;
+        start_jit(&mut emulator, setup.guest_jit)?;
         let mut guest = Self::new(emulator, setup.backends);
         guest.reader = reader;
-        guest.translate = setup.translate;
+        guest.guest_jit = setup.guest_jit;
         let resume = Resume {
             wall_ns: wall_ns(),
             entropy: entropy.to_vec(),
@@ -371,7 +371,7 @@ impl Guest {
         let unread = self.reader.unread();
         let saved = super::save::save(&mut self.emulator, base, image, unread, files)?;
         // What was translated is no part of a saved guest; this one goes on.
-        start_translating(&mut self.emulator, self.translate)?;
+        start_jit(&mut self.emulator, self.guest_jit)?;
         Ok(Some(saved))
     }
 
@@ -448,13 +448,13 @@ pub(super) fn expect_ok(answer: u32, what: &str) -> Result<(), VmError> {
 
 /// Tells the emulator, which uses the AOT regions of its image and translates
 /// nothing by default.
-fn start_translating(emulator: &mut Emulator, translate: Translate) -> Result<(), VmError> {
-    if translate == Translate::Off {
+fn start_jit(emulator: &mut Emulator, guest_jit: GuestJit) -> Result<(), VmError> {
+    if guest_jit == GuestJit::Off {
         let answer = emulator.call(abi::ENABLE_AOT, 0u32)?;
         return expect_ok(answer, "translate nothing");
     }
-    if translate.compiles() {
-        let answer = emulator.call(abi::TRANSLATION, translate.policy())?;
+    if guest_jit.compiles() {
+        let answer = emulator.call(abi::TRANSLATION, guest_jit.policy())?;
         expect_ok(answer, "translate")?;
     }
     Ok(())

@@ -83,6 +83,6 @@ pub use output::Output;
 pub use precompiled::{Manifest, from_worker, load, verify, write};
 pub use save::Saved;
 pub use smoke_test::{Booter, ScriptOutcome, smoke_test};
-pub use translator::{Translate, Translations};
+pub use translator::{GuestJit, Translations};
 pub use watch::{Until, Watch, block_on};
 pub use worker::{CompileForeign, Worker, serve};

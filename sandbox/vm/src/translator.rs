@@ -51,18 +51,18 @@ enum ModuleState {
 
 /// When hot code of a guest is compiled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Translate {
+pub enum GuestJit {
     /// Never: all of it is interpreted.
     Off,
     /// Never, but what was compiled with the image is used: typical work in the
     /// kernel, the shell, Python and the usual tools.
     #[default]
-    Ready,
+    Aot,
     /// In guests that have run for long, what is hotter than usual: compilations
     /// cost processor time, which short commands would never earn back.
     Auto,
     /// As soon as it is hot.
-    On,
+    Eager,
 }
 
 /// Samples that make a page of guest code hot: with one in 8192 instructions a
@@ -70,26 +70,26 @@ pub enum Translate {
 /// about as much as interpreting two million, so that less would lose.
 const HOT_SAMPLES: u32 = 128;
 
-/// The same for [`Translate::Auto`]: four million instructions.
+/// The same for [`GuestJit::Auto`]: four million instructions.
 const AUTO_SAMPLES: u32 = 512;
 
 /// Million instructions that a guest runs before the first sample of
-/// [`Translate::Auto`]: eight starts of Python, some two seconds.
+/// [`GuestJit::Auto`]: eight starts of Python, some two seconds.
 const AUTO_AGE: u32 = 400;
 
-impl Translate {
+impl GuestJit {
     /// Whether anything is compiled while the guest runs.
     pub(super) fn compiles(self) -> bool {
-        matches!(self, Self::Auto | Self::On)
+        matches!(self, Self::Auto | Self::Eager)
     }
 
     /// What the emulator is given: samples that make a page hot, the million
     /// instructions before the first, and whether functions are to be small.
     pub(super) fn policy(self) -> (u32, u32, u32) {
         match self {
-            Self::Off | Self::Ready => (0, 0, 0),
+            Self::Off | Self::Aot => (0, 0, 0),
             Self::Auto => (AUTO_SAMPLES, AUTO_AGE, 0),
-            Self::On => (HOT_SAMPLES, 0, 0),
+            Self::Eager => (HOT_SAMPLES, 0, 0),
         }
     }
 }

@@ -24,7 +24,7 @@ pub(crate) fn builder(settings: &SettingsArgs) -> Builder {
     let mut builder = Sandbox::builder()
         .mounts(settings.mount.iter().cloned())
         .network(settings.net.clone())
-        .translate(settings.translate.into());
+        .guest_jit(settings.guest_jit.into());
     if let Some(DiskArg { bytes, folder }) = &settings.disk {
         builder = match folder {
             Some(folder) => builder.disk_in(*bytes, folder),

@@ -2,10 +2,10 @@
 //! code that they were made from.
 
 use crate::common::{builder, succeeded};
-use a99_sandbox::{Sandbox, Translate, block_on};
+use a99_sandbox::{GuestJit, Sandbox, block_on};
 
-fn start(translate: Translate) -> Sandbox {
-    let builder = builder().translate(translate);
+fn start(guest_jit: GuestJit) -> Sandbox {
+    let builder = builder().guest_jit(guest_jit);
     builder.start_blocking().expect("a sandbox")
 }
 
@@ -42,10 +42,10 @@ print(h.hexdigest())
 #[test]
 #[ignore = "needs the image"]
 fn the_same_work_gives_the_same_bytes() {
-    let interpreted = python(&start(Translate::Off), WORK);
+    let interpreted = python(&start(GuestJit::Off), WORK);
     assert_eq!(interpreted.0, 0);
     assert_eq!(interpreted.1.len(), 65);
-    assert_eq!(python(&start(Translate::Ready), WORK), interpreted);
+    assert_eq!(python(&start(GuestJit::Aot), WORK), interpreted);
 }
 
 /// Replaces the first instruction of Python, in a file that stays where it is in
@@ -61,7 +61,7 @@ at=$(($(word 24) - 65536)); test "$at" -gt 0
 old=$(dd if="$p" bs=1 skip=$at count=4 2>/dev/null | od -An -v -t o1 | sed 's/ /\\/g')
 patch() { printf "$1" | dd of="$p" bs=1 seek=$at conv=notrunc 2>/dev/null; }
 "#;
-    let sandbox = start(Translate::Ready);
+    let sandbox = start(GuestJit::Aot);
     // The file belongs to the guest's administrator.
     let patch = |bytes: &str| {
         let script = format!("{PATCH}\nprintf '%s' \"$old\"\npatch \"{bytes}\"");
