@@ -3,7 +3,7 @@
 use super::prices::{PriceRules, pay_dynamic};
 use super::{
     Frame, FrameKind, MAX_HELPER_DEPTH, Machine, Request, Step, WINDOW, WaitingCall, clear_frame,
-    frame_size,
+    cx, frame_size,
 };
 use crate::atom::{
     AtomBody, AtomDef, AtomError, Cancelled, HostCall, HostGrants, HostReply, Locals, Scope,
@@ -27,7 +27,6 @@ use std::sync::Arc;
 pub(super) const HOST_CALL_WORK: usize = 512;
 
 /// Calls an atom, with what its price is made of; nothing for one that waits.
-#[inline(never)]
 pub(super) fn call_atom(
     cx: &mut Cx<'_>,
     options: &RunOptions,
@@ -83,6 +82,32 @@ fn priced_answer(
 }
 
 impl Machine {
+    /// Calls an atom with registers of the current frame, and puts its answer into
+    /// one; false for an atom that waits.
+    #[inline(never)]
+    pub(super) fn call_atom(
+        &mut self,
+        exe: &Executable,
+        site: SiteIdx,
+        dst: Reg,
+        (base, n): (Reg, Count),
+        host: &dyn Host,
+    ) -> Result<bool, Fault> {
+        let window = self.frame().base as usize;
+        let first = window + base.at();
+        let args = &self.stack[first..first + n.at()];
+        let (options, locals, rules) = (&self.options, &self.locals, &self.rules);
+        let mut cx = cx(&mut self.heap, &mut self.meter, host);
+        let Some(val) = call_atom(&mut cx, options, locals, rules, exe, site, args)? else {
+            return Ok(false);
+        };
+        self.stack[window + dst.at()] = val;
+        if self.locals.bytes() > self.locals_counted {
+            self.count_kept();
+        }
+        Ok(true)
+    }
+
     /// Pushes a frame for a helper; its arguments become its first registers.
     pub(super) fn enter_helper(
         &mut self,
@@ -187,7 +212,7 @@ impl Machine {
         // The frame is done with its registers.
         self.stack[base] = val;
         self.with_room(host, |machine, host| {
-            let mut cx = super::cx(&mut machine.heap, &mut machine.meter, host);
+            let mut cx = cx(&mut machine.heap, &mut machine.meter, host);
             let mut copies = Copies::paid_beyond(&mut cx, CROSSING_RESULT);
             copies.to_value(machine.stack[base], &limits)
         })
@@ -261,7 +286,7 @@ impl Machine {
         let from = frame.base as usize + base.at();
         let limits = self.options.limits.boundary;
         let (args, lent) = self.with_room(host, |machine, host| {
-            let mut cx = super::cx(&mut machine.heap, &mut machine.meter, host);
+            let mut cx = cx(&mut machine.heap, &mut machine.meter, host);
             let mut copies = Copies::paid(&mut cx);
             let mut args = Vec::with_capacity(n.at());
             for val in &machine.stack[from..from + n.at()] {
@@ -342,7 +367,7 @@ impl Machine {
             Err(error) => {
                 // The host's text crosses the boundary like its values, before
                 // anything copies it.
-                let mut cx = super::cx(&mut self.heap, &mut self.meter, host);
+                let mut cx = cx(&mut self.heap, &mut self.meter, host);
                 let limits = &self.options.limits.boundary;
                 let checked = convert::check_text(&mut cx, error.message.as_bytes(), limits);
                 let fault = checked.err().unwrap_or_else(|| error.into());
@@ -356,7 +381,7 @@ impl Machine {
         }
         let limits = self.options.limits.boundary;
         let mut copy = |machine: &mut Machine, host: &dyn Host| {
-            let mut cx = super::cx(&mut machine.heap, &mut machine.meter, host);
+            let mut cx = cx(&mut machine.heap, &mut machine.meter, host);
             let answer = convert::from_answer(&mut cx, &reply.value.0, &limits)?;
             if let Some(price) = price {
                 builtins::charge_answer(&mut cx, price, answer)?;

@@ -6,7 +6,6 @@
 //! registers stands in it, because the loop holds them; what fails, coerces or
 //! calls is a function.
 
-use super::calls::call_atom;
 use super::prices::FORCE_PRECISE;
 use super::{Caught, Exit, Machine, WINDOW, cx};
 use crate::builtins;
@@ -337,16 +336,11 @@ impl Machine {
                     });
                 }
                 Op::CallAtom { dst, base, n, site } => {
-                    let args = &regs[base.at()..base.at() + n.at()];
-                    let (options, locals) = (&self.options, &self.locals);
-                    let rules = &self.rules;
-                    match attempt!(c => call_atom(c, options, locals, rules, &exe, site, args)) {
-                        Some(val) => regs[dst.at()] = val,
-                        None => leave!(Exit::Host { dst, base, n, site }),
-                    }
-                    if self.locals.bytes() > self.locals_counted {
-                        self.count_kept();
-                        (regs, slots) = split(&mut self.stack, frame.base as usize);
+                    let before = self.meter.mark();
+                    match self.call_atom(&exe, site, dst, (base, n), host) {
+                        Ok(true) => (regs, slots) = split(&mut self.stack, frame.base as usize),
+                        Ok(false) => leave!(Exit::Host { dst, base, n, site }),
+                        Err(fault) => leave!(Exit::Fault { fault, before }),
                     }
                 }
                 Op::Throw { flag, k } => {
