@@ -112,9 +112,9 @@ impl Console {
         self.post(CONSOLE, RESIZE, 0, &size);
     }
 
-    /// What the driver said on the control queue. Ports that do not exist and
-    /// events that are not the driver's are ignored.
-    fn hear(&mut self, message: [u8; CONTROL_BYTES]) {
+    /// Handles a control message of the driver (section 5.3.6.2). Ports that do not
+    /// exist and events that are not the driver's are ignored.
+    fn receive_control(&mut self, message: [u8; CONTROL_BYTES]) {
         let [p0, p1, p2, p3, e0, e1, v0, v1] = message;
         let port = u32::from_le_bytes([p0, p1, p2, p3]) as usize;
         let event = u16::from_le_bytes([e0, e1]);
@@ -157,7 +157,7 @@ impl Console {
             from_driver.pop(env.ram, &mut self.chain)?;
             let mut message = [0; CONTROL_BYTES];
             if self.chain.read(env.ram, 0, &mut message) == CONTROL_BYTES {
-                self.hear(message);
+                self.receive_control(message);
             }
             from_driver.push(env.ram, self.chain.head, 0)?;
         }

@@ -4,9 +4,9 @@ use super::{Exit, LoopState, exit_loop, jump_target, plain};
 use crate::hart::csr::Bank;
 use crate::hart::{Cursor, NO_RESERVATION};
 use crate::interp::alu;
-use crate::interp::blocks::{self, CROSS, DecodedCode, ELSEWHERE, NONE};
+use crate::interp::blocks::{self, CROSS, DecodedCode, ELSEWHERE, Line, NONE};
 use crate::interp::fp;
-use crate::interp::inst::Op;
+use crate::interp::inst::{Inst, Op};
 use crate::jit;
 use crate::ram::PAGE_SIZE;
 
@@ -250,6 +250,17 @@ pub(super) fn chain(parts: LoopState<'_>, code: &DecodedCode, ram: &mut [u8]) ->
                     tlb = &data[csr.mmu_index(mode)];
                 }};
             }
+            macro_rules! state {
+                () => {
+                    LoopState {
+                        x,
+                        bank: Bank { mode, csr, fp },
+                        data,
+                        exec,
+                        at,
+                    }
+                };
+            }
             macro_rules! float {
                 () => {
                     if !fp::execute(fp, x, inst) {
@@ -480,29 +491,13 @@ pub(super) fn chain(parts: LoopState<'_>, code: &DecodedCode, ram: &mut [u8]) ->
                 Op::SrliAndiBeq => fused!(srli!(), and_imm!(), beq!()),
                 Op::SrliAndiBne => fused!(srli!(), and_imm!(), bne!()),
                 Op::Enter => {
-                    exec.cache_jump(pc, inst.imm as u32, inst.rs1);
-                    // The region counts for itself.
-                    at.pc = pc;
-                    at.budget = budget;
-                    let page = pc & !(PAGE_SIZE as u64 - 1);
-                    let how = {
-                        let bank = Bank { mode, csr, fp };
-                        jit::enter(inst, page, x, bank, data, exec, ram, at)
-                    };
-                    budget = at.budget;
-                    tlb = &data[csr.mmu_index(mode)];
-                    if how != jit::INTERPRET {
-                        break (at.pc, &ELSEWHERE);
-                    }
-                    match plain(exec, code, at.pc) {
-                        Some(found) if budget > 0 => {
-                            pc = at.pc;
-                            number = found;
-                            line = code.line(number);
-                            index = blocks::first(number);
-                            continue;
-                        }
-                        _ => return exit_loop(at, at.pc, budget, Exit::Interpret),
+                    (at.pc, at.budget) = (pc, budget);
+                    let entered = enter_region(state!(), inst, code, ram);
+                    (pc, budget, tlb) = (at.pc, at.budget, &data[csr.mmu_index(mode)]);
+                    match entered {
+                        Entered::Elsewhere => break (pc, &ELSEWHERE),
+                        Entered::Block(found) => (number, line, index) = found,
+                        Entered::Unknown => return exit_loop(at, pc, budget, Exit::Interpret),
                     }
                 }
                 // Every operation is named, so that the jump needs no range check.
@@ -543,5 +538,38 @@ pub(super) fn chain(parts: LoopState<'_>, code: &DecodedCode, ram: &mut [u8]) ->
         }
         line = code.line(number);
         index = blocks::first(number);
+    }
+}
+
+/// Where the loop goes on after a region.
+enum Entered<'a> {
+    /// At the cursor's address, which is to be looked up.
+    Elsewhere,
+    /// In this block, which is not translated: its number, line and first index.
+    Block((u32, &'a Line, u8)),
+    /// Nowhere: that block is not decoded, or the budget is used up.
+    Unknown,
+}
+
+/// Runs the region of an instruction, which moves the cursor and counts for itself.
+#[inline(always)]
+fn enter_region<'a>(
+    state: LoopState<'_>,
+    inst: &Inst,
+    code: &'a DecodedCode,
+    ram: &mut [u8],
+) -> Entered<'a> {
+    let (exec, at) = (state.exec, state.at);
+    exec.cache_jump(at.pc, inst.imm as u32, inst.rs1);
+    let page = at.pc & !(PAGE_SIZE as u64 - 1);
+    let how = jit::enter(inst, page, state.x, state.bank, state.data, exec, ram, at);
+    if how != jit::INTERPRET {
+        return Entered::Elsewhere;
+    }
+    match plain(exec, code, at.pc) {
+        Some(found) if at.budget > 0 => {
+            Entered::Block((found, code.line(found), blocks::first(found)))
+        }
+        _ => Entered::Unknown,
     }
 }

@@ -18,13 +18,13 @@ fn control(port: u32, event: u16, value: u16) -> Vec<u8> {
     message
 }
 
-fn say(rig: &mut Rig<Console>, port: u32, event: u16, value: u16) {
+fn send(rig: &mut Rig<Console>, port: u32, event: u16, value: u16) {
     rig.add(FROM_DRIVER, &[&control(port, event, value)], &[]);
     rig.notify(FROM_DRIVER as u32);
     assert!(rig.used(FROM_DRIVER).is_some());
 }
 
-fn heard(rig: &mut Rig<Console>) -> Vec<Vec<u8>> {
+fn received(rig: &mut Rig<Console>) -> Vec<Vec<u8>> {
     std::iter::from_fn(|| rig.used(TO_DRIVER))
         .map(|used| used.1)
         .collect()
@@ -36,10 +36,10 @@ fn open() -> Rig<Console> {
     for _ in 0..16 {
         rig.add(TO_DRIVER, &[], &[64]);
     }
-    say(&mut rig, 0, DEVICE_READY, 1);
+    send(&mut rig, 0, DEVICE_READY, 1);
     for port in 0..2 {
-        say(&mut rig, port, PORT_READY, 1);
-        say(&mut rig, port, PORT_OPEN, 1);
+        send(&mut rig, port, PORT_READY, 1);
+        send(&mut rig, port, PORT_OPEN, 1);
     }
     rig
 }
@@ -58,9 +58,9 @@ fn ports_are_announced_as_linux_expects() {
         name,
         control(1, PORT_OPEN, 1),
     ];
-    assert_eq!(heard(&mut rig), want);
+    assert_eq!(received(&mut rig), want);
     assert!(rig.device.device.agent_open());
-    say(&mut rig, 1, PORT_OPEN, 0);
+    send(&mut rig, 1, PORT_OPEN, 0);
     assert!(!rig.device.device.agent_open());
     assert_eq!(rig.device.read_config(0x100, 8), 2 << 32 | 24 << 16 | 80);
 }
@@ -68,12 +68,12 @@ fn ports_are_announced_as_linux_expects() {
 #[test]
 fn a_new_size_is_told() {
     let mut rig = open();
-    heard(&mut rig);
+    received(&mut rig);
     rig.device.device.resize(132, 50);
     rig.poll();
     rig.poll();
     let want = [control(0, RESIZE, 0), vec![132, 0, 50, 0]].concat();
-    assert_eq!(heard(&mut rig), [want]);
+    assert_eq!(received(&mut rig), [want]);
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn input_waits_for_an_open_port_and_for_buffers() {
     rig.channels.agent.input.push(b"abcdefgh");
     rig.poll();
     assert_eq!(rig.used(IN1), None);
-    say(&mut rig, 1, PORT_OPEN, 1);
+    send(&mut rig, 1, PORT_OPEN, 1);
     assert_eq!(rig.used(IN1).map(|used| used.1), Some(b"abcd".to_vec()));
     rig.add(IN1, &[], &[1, 100]);
     rig.notify(IN1 as u32);
@@ -172,7 +172,7 @@ fn endless_questions_without_buffers_are_bounded() {
         rig.add(TO_DRIVER, &[], &[64]);
     }
     rig.poll();
-    assert_eq!(heard(&mut rig).len(), 16);
+    assert_eq!(received(&mut rig).len(), 16);
     rig.poll();
     assert!(rig.used(FROM_DRIVER).is_some());
     assert!(rig.device.live());
