@@ -22,7 +22,8 @@
 //!
 //! # A capability of your own
 //!
-//! Implement the trait. What a program gave arrives as a
+//! Implement the trait, and run its suite in a test: `agent99` has it with the feature
+//! `testing`, which a dev-dependency asks for. What a program gave arrives as a
 //! [`Value`](crate::Value); check it, since nobody has done so before. The text of a
 //! [`CapabilityError`] is what the program is told. The future may wait; it is
 //! dropped when the time of the step's atom is over: a second, if the atom names
@@ -83,8 +84,10 @@ pub use a99_capabilities::{
     MemoryLocalStorage, MemoryProcedures, MemoryShell, MemoryStore, ProcedureLimits, ProcedureMiss,
     Procedures, Random, Reply, Script, ScriptError, ScriptedFetch, ScriptedLlm, ScriptedLlmBattery,
     ScriptedTranspiler, ScriptedXml, Secret, SeededRandom, Shell, ShellCommand, ShellError,
-    ShellErrorKind, ShellOutput, ShellReply, ShellRequest, Store, StoreMethod, SuiteResult,
-    Transpiler, Xml, check_path, suite, uuid_v4, value_bytes,
+    ShellErrorKind, ShellOutput, ShellReply, ShellRequest, Store, StoreMethod, Transpiler, Xml,
+    check_path, uuid_v4, value_bytes,
 };
+#[cfg(feature = "testing")]
+pub use a99_capabilities::{SuiteResult, suite};
 #[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
 pub use a99_capabilities::{SystemClock, SystemRandom};

@@ -87,6 +87,7 @@ impl AgentRunner for FnAgentRunner {
 }
 
 /// What every [`AgentRunner`] must hold to.
+#[cfg(feature = "testing")]
 pub(crate) mod suite {
     use super::{AgentCall, AgentRunner};
     use crate::error::{SuiteResult, ensure, expect, refused};

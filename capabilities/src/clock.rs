@@ -56,6 +56,7 @@ impl Clock for FixedClock {
 }
 
 /// What every [`Clock`] must hold to.
+#[cfg(feature = "testing")]
 pub(crate) mod suite {
     use super::Clock;
     use crate::error::{SuiteResult, ensure};

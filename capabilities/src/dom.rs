@@ -98,6 +98,7 @@ impl Dom for MemoryDom {
 }
 
 /// What every [`Dom`] must hold to.
+#[cfg(feature = "testing")]
 pub(crate) mod suite {
     use super::Dom;
     use crate::error::{SuiteResult, ensure, expect, refused};

@@ -65,6 +65,7 @@ impl Embedder for HashEmbedder {
 }
 
 /// What every [`Embedder`] must hold to.
+#[cfg(feature = "testing")]
 pub(crate) mod suite {
     use super::Embedder;
     use crate::error::{SuiteResult, ensure, expect, refused};

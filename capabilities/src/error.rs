@@ -13,6 +13,7 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 pub type Reply<'a> = BoxFuture<'a, Result<Value, CapabilityError>>;
 
 /// What a conformance suite gives: the first law that does not hold.
+#[cfg(feature = "testing")]
 pub type SuiteResult = Result<(), String>;
 
 /// Why a capability refused or failed. The program sees the text as given, so
@@ -47,16 +48,19 @@ pub(crate) fn ready<'a, T: Send + 'a>(value: T) -> BoxFuture<'a, T> {
 }
 
 /// Fails with a law's text unless it holds.
+#[cfg(feature = "testing")]
 pub(crate) fn ensure(holds: bool, law: &str) -> SuiteResult {
     if holds { Ok(()) } else { Err(law.to_owned()) }
 }
 
 /// Unwraps a reply of the implementation under test.
+#[cfg(feature = "testing")]
 pub(crate) fn expect<T>(reply: Result<T, CapabilityError>, law: &str) -> Result<T, String> {
     reply.map_err(|error| format!("{law}: {error}"))
 }
 
 /// Checks that a call was refused with a text.
+#[cfg(feature = "testing")]
 pub(crate) fn refused<T>(reply: Result<T, CapabilityError>, law: &str) -> SuiteResult {
     match reply {
         Ok(_) => Err(law.to_owned()),

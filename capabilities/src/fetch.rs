@@ -56,6 +56,7 @@ impl Fetch for ScriptedFetch {
 }
 
 /// What every [`Fetch`] must hold to.
+#[cfg(feature = "testing")]
 pub(crate) mod suite {
     use super::Fetch;
     use crate::error::{SuiteResult, expect, refused};

@@ -14,7 +14,7 @@
 //! # A capability of one's own
 //!
 //! An implementation checks what the program gave it, and runs the suite of its
-//! trait in a test:
+//! trait in a test (feature `testing`):
 //!
 //! ```
 //! use a99_capabilities::{Capabilities, CapabilityError, Embedder, Reply, suite};
@@ -80,7 +80,9 @@ pub use clock::SystemClock;
 pub use clock::{Clock, FixedClock};
 pub use dom::{Dom, MemoryDom};
 pub use embedder::{Embedder, HashEmbedder};
-pub use error::{BoxFuture, CapabilityError, Reply, SuiteResult};
+#[cfg(feature = "testing")]
+pub use error::SuiteResult;
+pub use error::{BoxFuture, CapabilityError, Reply};
 pub use fetch::{Fetch, ScriptedFetch};
 pub use llm::{Llm, ScriptedLlm};
 pub use llm_battery::{LlmBattery, ScriptedLlmBattery};
@@ -103,6 +105,7 @@ pub use xml::{ScriptedXml, Xml};
 
 /// The conformance suites: each checks one implementation of one trait and
 /// gives the first law that does not hold.
+#[cfg(feature = "testing")]
 pub mod suite {
     pub use crate::agent::suite::conformance as agent_runner;
     pub use crate::clock::suite::conformance as clock;

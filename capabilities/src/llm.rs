@@ -47,6 +47,7 @@ impl Llm for ScriptedLlm {
 }
 
 /// What every [`Llm`] must hold to.
+#[cfg(feature = "testing")]
 pub(crate) mod suite {
     use super::Llm;
     use crate::error::{SuiteResult, ensure, expect};

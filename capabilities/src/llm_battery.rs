@@ -50,6 +50,7 @@ impl LlmBattery for ScriptedLlmBattery {
 }
 
 /// What every [`LlmBattery`] must hold to.
+#[cfg(feature = "testing")]
 pub(crate) mod suite {
     use super::LlmBattery;
     use crate::error::{SuiteResult, ensure, expect};

@@ -73,6 +73,7 @@ impl LocalStorage for MemoryLocalStorage {
 }
 
 /// What every [`LocalStorage`] must hold to.
+#[cfg(feature = "testing")]
 pub(crate) mod suite {
     use super::LocalStorage;
     use crate::error::{SuiteResult, ensure, expect, refused};

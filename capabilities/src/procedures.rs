@@ -212,6 +212,7 @@ impl Procedures for MemoryProcedures {
 }
 
 /// What every [`Procedures`] must hold to.
+#[cfg(feature = "testing")]
 pub(crate) mod suite {
     use super::{ProcedureMiss, Procedures};
     use crate::error::{SuiteResult, ensure, expect};

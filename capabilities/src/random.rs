@@ -83,6 +83,7 @@ pub fn uuid_v4(mut bytes: [u8; 16]) -> String {
 }
 
 /// What every [`Random`] must hold to.
+#[cfg(feature = "testing")]
 pub(crate) mod suite {
     use super::Random;
     use crate::error::{SuiteResult, ensure};

@@ -43,6 +43,7 @@ impl Transpiler for ScriptedTranspiler {
 }
 
 /// What every [`Transpiler`] must hold to.
+#[cfg(feature = "testing")]
 pub(crate) mod suite {
     use super::Transpiler;
     use crate::error::{SuiteResult, ensure, expect, refused};

@@ -48,6 +48,7 @@ impl Xml for ScriptedXml {
 }
 
 /// What every [`Xml`] must hold to.
+#[cfg(feature = "testing")]
 pub(crate) mod suite {
     use super::Xml;
     use crate::error::{SuiteResult, ensure, expect, refused};

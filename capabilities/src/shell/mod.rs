@@ -6,6 +6,7 @@
 //! nothing here names a file of the host.
 
 mod memory;
+#[cfg(feature = "testing")]
 pub(crate) mod suite;
 
 pub use memory::MemoryShell;

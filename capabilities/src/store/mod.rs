@@ -2,6 +2,7 @@
 
 mod memory;
 mod saved;
+#[cfg(feature = "testing")]
 pub(crate) mod suite;
 mod vectors;
 
