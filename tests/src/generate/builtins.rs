@@ -270,7 +270,7 @@ const KEY: &str = "the oracle does not pay for the text of a key that is none";
 const PLAINER: &str = "the oracle builds a plainer schema";
 
 /// Methods that call back, with builtin functions for it.
-const CALLED_BACK: [&str; 6] = [
+const CALLED_BACK: &[&str] = &[
     "parseFloat",
     "isNaN",
     "parseInt",
@@ -280,7 +280,7 @@ const CALLED_BACK: [&str; 6] = [
 ];
 
 /// Dates of receivers and arguments.
-const DATES: [&str; 4] = [
+const DATES: &[&str] = &[
     "2024-02-29T12:30:59Z",
     "1970-01-01",
     "2023-12-31",
@@ -343,7 +343,7 @@ impl Generator<'_> {
                 json!({"$expr": "call", "callee": "Set", "arguments": [self.expr(List)]})
             }
             Receiver::Date => {
-                let start = *self.pick(&DATES);
+                let start = *self.pick(DATES);
                 json!({"$expr": "call", "callee": "Date",
                        "arguments": [{"$expr": "literal", "value": start}]})
             }

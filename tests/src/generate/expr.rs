@@ -5,7 +5,7 @@ use serde_json::{Map, Value as Json, json};
 
 /// Texts that data is made of: short and long, beyond ASCII, with surrogate
 /// pairs, numbers, and what templates and `replace` look for.
-const TEXTS: [&str; 18] = [
+const TEXTS: &[&str] = &[
     "a",
     "",
     "abc",
@@ -26,7 +26,7 @@ const TEXTS: [&str; 18] = [
     "aaaaaa",
 ];
 
-const NUMBERS: [f64; 16] = [
+const NUMBERS: &[f64] = &[
     0.0,
     1.0,
     2.0,
@@ -61,7 +61,7 @@ impl Generator<'_> {
     /// Plain JSON of a kind.
     pub(super) fn data(&mut self, kind: Kind, depth: usize) -> Json {
         match kind {
-            Kind::Num => json!(*self.pick(&NUMBERS)),
+            Kind::Num => json!(*self.pick(NUMBERS)),
             Kind::Text => json!(self.short_text()),
             Kind::Bool => json!(self.choices.below(2) == 0),
             Kind::List => {

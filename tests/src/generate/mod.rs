@@ -144,7 +144,7 @@ pub enum Kind {
 
 /// Names of variables; each is used for values of one kind, so that most
 /// expressions are well typed.
-pub(crate) const NAMES: [(&str, Kind); 12] = [
+pub(crate) const NAMES: &[(&str, Kind)] = &[
     ("n", Kind::Num),
     ("s", Kind::Text),
     ("xs", Kind::List),

@@ -7,7 +7,7 @@ use serde_json::{Map, Value as Json, json};
 use Kind::{Any, List, Num, Record, Text};
 
 /// Parts of regular expressions, of which any number may follow each other.
-const PARTS: [&str; 56] = [
+const PARTS: &[&str] = &[
     "a",
     "b",
     "ab",
@@ -67,7 +67,7 @@ const PARTS: [&str; 56] = [
 ];
 
 /// Parts of texts for them.
-const PIECES: [&str; 12] = [
+const PIECES: &[&str] = &[
     "a",
     "b",
     "ab",
@@ -83,7 +83,7 @@ const PIECES: [&str; 12] = [
 ];
 
 /// Parts of `mathCalc` texts.
-const TOKENS: [&str; 30] = [
+const TOKENS: &[&str] = &[
     "v",
     "a",
     "1",
@@ -116,7 +116,7 @@ const TOKENS: [&str; 30] = [
     "\"",
 ];
 
-const DATES: [&str; 8] = [
+const DATES: &[&str] = &[
     "2024-02-30",
     "2024-01-31T10:20:30Z",
     "1970-01-01",
@@ -127,9 +127,9 @@ const DATES: [&str; 8] = [
     "+002024-06-31",
 ];
 
-const DATE_METHODS: [&str; 6] = ["add", "diff", "format", "isBefore", "isAfter", "toString"];
+const DATE_METHODS: &[&str] = &["add", "diff", "format", "isBefore", "isAfter", "toString"];
 
-const SET_METHODS: [&str; 5] = ["union", "intersection", "diff", "has", "add"];
+const SET_METHODS: &[&str] = &["union", "intersection", "diff", "has", "add"];
 
 /// Atoms that look for something before they resolve all of their inputs, and such
 /// as only programs with every builtin have.
@@ -226,7 +226,7 @@ impl Generator<'_> {
                 step.insert("key".into(), value);
             }
             4 => {
-                let name = *self.pick(&SET_METHODS);
+                let name = *self.pick(SET_METHODS);
                 let items =
                     json!({"$expr": "call", "callee": "Set", "arguments": [self.expr(List)]});
                 let changed = method(items, name, &[self.expr(Any)]);
@@ -297,9 +297,9 @@ impl Generator<'_> {
     }
 
     fn date(&mut self) -> Json {
-        let start = *self.pick(&DATES);
+        let start = *self.pick(DATES);
         let date = json!({"$expr": "call", "callee": "Date", "arguments": [literal(json!(start))]});
-        let name = *self.pick(&DATE_METHODS);
+        let name = *self.pick(DATE_METHODS);
         let units = [
             "years",
             "months",
@@ -320,7 +320,7 @@ impl Generator<'_> {
                     json!({"$expr": "object", "properties": [{"key": unit, "value": amount}]});
                 arguments.push(part);
             }
-            2 => arguments.push(literal(json!(*self.pick(&DATES)))),
+            2 => arguments.push(literal(json!(*self.pick(DATES)))),
             _ => arguments.push(self.expr(Any)),
         }
         if self.choices.one_in(3) {

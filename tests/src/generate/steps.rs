@@ -12,7 +12,7 @@ const MAX_TURNS: usize = 4;
 /// Atoms with their inputs, each a value position of a kind.
 type Row = (&'static str, &'static [(&'static str, Kind)]);
 
-const ATOMS: [Row; 24] = [
+const ATOMS: &[Row] = &[
     ("len", &[("list", List)]),
     ("push", &[("list", List), ("item", Any)]),
     ("split", &[("str", Text), ("sep", Text)]),
@@ -39,7 +39,7 @@ const ATOMS: [Row; 24] = [
     ("storeSet", &[("key", Text), ("value", Any)]),
 ];
 
-const CONDITIONS: [&str; 16] = [
+const CONDITIONS: &[&str] = &[
     "n > 1",
     "true",
     "n == 0",
@@ -58,7 +58,7 @@ const CONDITIONS: [&str; 16] = [
     "xs[0] == item",
 ];
 
-const FORMULAS: [&str; 10] = [
+const FORMULAS: &[&str] = &[
     "n + 1",
     "n * (m - 2)",
     "v / 2",
@@ -71,7 +71,7 @@ const FORMULAS: [&str; 10] = [
     "1 +",
 ];
 
-const PATTERNS: [&str; 7] = ["a", "^a.c$", "[0-9]+", "x|b", "(", "\\bquick\\b", "é$"];
+const PATTERNS: &[&str] = &["a", "^a.c$", "[0-9]+", "x|b", "(", "\\bquick\\b", "é$"];
 
 impl Generator<'_> {
     pub(super) fn program(&mut self) -> Json {
@@ -137,7 +137,7 @@ impl Generator<'_> {
             return json!({"op": "return", "value": value});
         }
         let mut properties = Map::new();
-        for (name, kind) in &NAMES {
+        for (name, kind) in NAMES {
             let schema = match (kind, self.choices.below(8)) {
                 (Num, 7) => json!({"type": "number"}),
                 (Text, 7) => json!({"type": "string"}),
@@ -193,7 +193,7 @@ impl Generator<'_> {
 
     fn condition(&mut self, step: &mut Map<String, Json>) {
         if self.choices.one_in(3) {
-            let text = *self.pick(&CONDITIONS);
+            let text = *self.pick(CONDITIONS);
             step.insert("condition".into(), json!(text));
             if self.choices.one_in(3) {
                 let vars = json!({"n": self.value(Num), "b": "c"});
@@ -386,7 +386,7 @@ impl Generator<'_> {
     }
 
     fn data_atom(&mut self) -> Json {
-        let (op, inputs) = *self.pick(&ATOMS);
+        let (op, inputs) = *self.pick(ATOMS);
         let mut step = Map::new();
         step.insert("op".into(), json!(op));
         for (name, kind) in inputs {
@@ -407,7 +407,7 @@ impl Generator<'_> {
             8.. => return self.odd_atom(),
             0 | 1 => {
                 step.insert("op".into(), json!("mathCalc"));
-                step.insert("expr".into(), json!(*self.pick(&FORMULAS)));
+                step.insert("expr".into(), json!(*self.pick(FORMULAS)));
                 let vars = json!({"v": self.value(Num), "a": "o"});
                 step.insert("vars".into(), vars);
             }
@@ -423,7 +423,7 @@ impl Generator<'_> {
             }
             4 => {
                 step.insert("op".into(), json!("regexMatch"));
-                step.insert("pattern".into(), json!(*self.pick(&PATTERNS)));
+                step.insert("pattern".into(), json!(*self.pick(PATTERNS)));
                 let value = self.value(Text);
                 step.insert("value".into(), value);
             }

@@ -9,7 +9,7 @@ type Row = (&'static str, &'static [Kind], usize);
 
 use Kind::{Any, List, Num, Text};
 
-const TEXT_OF_TEXT: [Row; 24] = [
+const TEXT_OF_TEXT: &[Row] = &[
     ("toUpperCase", &[], 0),
     ("slice", &[Num, Num], 0),
     ("concat", &[Text, Any], 0),
@@ -36,7 +36,7 @@ const TEXT_OF_TEXT: [Row; 24] = [
     ("anchor", &[Text], 1),
 ];
 
-const LIST_OF_LIST: [Row; 18] = [
+const LIST_OF_LIST: &[Row] = &[
     ("slice", &[Num, Num], 0),
     ("concat", &[List, Any], 0),
     ("reverse", &[], 0),
@@ -57,7 +57,7 @@ const LIST_OF_LIST: [Row; 18] = [
     ("slice", &[Num], 1),
 ];
 
-const CALLBACKS: [&str; 8] = [
+const CALLBACKS: &[&str] = &[
     "parseFloat",
     "isNaN",
     "parseInt",
@@ -68,7 +68,7 @@ const CALLBACKS: [&str; 8] = [
     "missing",
 ];
 
-const VISITORS: [&str; 11] = [
+const VISITORS: &[&str] = &[
     "map",
     "filter",
     "find",
@@ -114,7 +114,7 @@ impl Generator<'_> {
                        "right": self.expr(other)})
             }
             2..=4 => {
-                let row = *self.pick(&TEXT_OF_TEXT);
+                let row = *self.pick(TEXT_OF_TEXT);
                 self.method(Text, row)
             }
             5 => self.method(List, ("join", &[Text], 0)),
@@ -150,7 +150,7 @@ impl Generator<'_> {
                 json!({"$expr": "array", "elements": elements})
             }
             2 | 3 => {
-                let row = *self.pick(&LIST_OF_LIST);
+                let row = *self.pick(LIST_OF_LIST);
                 self.method(List, row)
             }
             4 => self.method(Text, ("split", &[Text, Num], 0)),
@@ -160,7 +160,7 @@ impl Generator<'_> {
                 self.call_on(kind, "Object", name)
             }
             6 => {
-                let name = *self.pick(&VISITORS);
+                let name = *self.pick(VISITORS);
                 let callback = ident(CALLBACKS[self.choices.below(CALLBACKS.len())]);
                 json!({"$expr": "methodCall", "object": self.expr(List), "method": name,
                        "arguments": [callback]})

@@ -190,6 +190,13 @@ fn visiting(
     }))
 }
 
+/// What lists can be called by, below.
+pub(super) const METHODS: &str = "\
+    at concat copyWithin entries every fill filter find findIndex findLast findLastIndex flat \
+    flatMap forEach includes indexOf join keys lastIndexOf map pop push reduce reduceRight \
+    reverse shift slice some sort splice toReversed toSorted toSpliced unshift values with \
+    toString toLocaleString valueOf hasOwnProperty isPrototypeOf propertyIsEnumerable";
+
 /// Calls an array method; `None` if arrays have no such method.
 pub(super) fn method(
     m: &mut Meter,
@@ -420,6 +427,10 @@ fn operand(value: &OVal) -> Res<Vec<OVal>> {
         other => iterate(other),
     }
 }
+
+/// What sets can be called by, below.
+pub(super) const SET_METHODS: &str = "\
+    add remove clear has toArray union intersection diff map filter forEach toString toJSON";
 
 /// Calls a set method; `None` if sets have no such method.
 pub(super) fn set_method(

@@ -148,6 +148,10 @@ fn format(ms: f64, form: Option<&OVal>) -> Res<OVal> {
     }))
 }
 
+/// What dates can be called by, below.
+pub(super) const METHODS: &str = "\
+    add diff format isBefore isAfter toString toJSON";
+
 /// A method of a date; `None` if there is no such method.
 pub(super) fn method(ms: f64, name: &str, args: &[OVal]) -> Res<Option<OVal>> {
     Ok(Some(match name {

@@ -126,27 +126,18 @@ fn walk(mut value: OVal, segments: &[&[u16]]) -> Res<OVal> {
     Ok(value)
 }
 
-const STRING_METHODS: &str = "at charAt charCodeAt codePointAt concat endsWith includes indexOf lastIndexOf localeCompare match matchAll normalize padEnd padStart repeat replace replaceAll search slice split startsWith substr substring toLowerCase toUpperCase toLocaleLowerCase toLocaleUpperCase toString toLocaleString trim trimStart trimEnd trimLeft trimRight valueOf isWellFormed toWellFormed anchor big blink bold fixed fontcolor fontsize italics link small strike sub sup hasOwnProperty isPrototypeOf propertyIsEnumerable";
-const ARRAY_METHODS: &str = "at concat copyWithin entries every fill filter find findIndex findLast findLastIndex flat flatMap forEach includes indexOf join keys lastIndexOf map pop push reduce reduceRight reverse shift slice some sort splice toReversed toSorted toSpliced unshift values with toString toLocaleString valueOf hasOwnProperty isPrototypeOf propertyIsEnumerable";
-const NUMBER_METHODS: &str = "toFixed toExponential toPrecision toString toLocaleString valueOf hasOwnProperty isPrototypeOf propertyIsEnumerable";
-const BOOLEAN_METHODS: &str =
-    "toString toLocaleString valueOf hasOwnProperty isPrototypeOf propertyIsEnumerable";
-const SET_METHODS: &str =
-    "add remove clear has toArray union intersection diff map filter forEach toString toJSON";
-const DATE_METHODS: &str = "add diff format isBefore isAfter toString toJSON";
-
 /// Whether a value can be called by this method name.
 fn has_method(value: &OVal, name: &str) -> bool {
     let list = match value {
-        OVal::Str(_) => STRING_METHODS,
-        OVal::Arr(_) => ARRAY_METHODS,
-        OVal::Num(_) => NUMBER_METHODS,
-        OVal::Bool(_) => BOOLEAN_METHODS,
-        OVal::Set(_) => SET_METHODS,
-        OVal::Date(_) => DATE_METHODS,
+        OVal::Str(_) => strings::METHODS,
+        OVal::Arr(_) => arrays::METHODS,
+        OVal::Num(_) => statics::NUMBER_METHODS,
+        OVal::Bool(_) => statics::OBJECT_METHODS,
+        OVal::Set(_) => arrays::SET_METHODS,
+        OVal::Date(_) => dates::METHODS,
         OVal::Obj(obj) => match obj.get(&*js(name)) {
             Some(own) => return matches!(own, OVal::Fn(_)),
-            None => BOOLEAN_METHODS,
+            None => statics::OBJECT_METHODS,
         },
         _ => "",
     };

@@ -386,6 +386,11 @@ fn schema(name: &str, args: &Args<'_>) -> Res<OVal> {
     })
 }
 
+/// What numbers can be called by, below.
+pub(super) const NUMBER_METHODS: &str = "\
+    toFixed toExponential toPrecision toString toLocaleString valueOf hasOwnProperty \
+    isPrototypeOf propertyIsEnumerable";
+
 /// A method of a number or boolean.
 pub(super) fn number_method(value: &OVal, name: &str, arguments: &[OVal]) -> Res<Option<OVal>> {
     let args = Args(arguments);
@@ -411,6 +416,10 @@ pub(super) fn number_method(value: &OVal, name: &str, arguments: &[OVal]) -> Res
         _ => Ok(None),
     }
 }
+
+/// What truth values and objects can be called by, above and below.
+pub(super) const OBJECT_METHODS: &str = "\
+    toString toLocaleString valueOf hasOwnProperty isPrototypeOf propertyIsEnumerable";
 
 /// A method of a plain object: those of `Object.prototype` that read only.
 pub(super) fn object_method(

@@ -279,6 +279,15 @@ pub(super) fn locale_compare(a: &[u16], b: &[u16]) -> f64 {
     }
 }
 
+/// What texts can be called by, below.
+pub(super) const METHODS: &str = "\
+    at charAt charCodeAt codePointAt concat endsWith includes indexOf lastIndexOf \
+    localeCompare match matchAll normalize padEnd padStart repeat replace replaceAll search \
+    slice split startsWith substr substring toLowerCase toUpperCase toLocaleLowerCase \
+    toLocaleUpperCase toString toLocaleString trim trimStart trimEnd trimLeft trimRight \
+    valueOf isWellFormed toWellFormed anchor big blink bold fixed fontcolor fontsize italics \
+    link small strike sub sup hasOwnProperty isPrototypeOf propertyIsEnumerable";
+
 /// Calls a text method; `None` if texts have no such method.
 pub(super) fn method(
     m: &mut Meter,
