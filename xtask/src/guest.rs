@@ -29,11 +29,14 @@ const PACKAGES: [&str; 12] = [
     "a99-cli/sandbox,a99-sandbox/c2w,a99-sandbox/testing,a99-batteries/sandbox",
 ];
 
-/// All packages but those that cannot do without wasmtime.
-pub(crate) const WITHOUT_WASMTIME: [&str; 7] = [
+/// All packages but those that cannot do without wasmtime, or whose tests cannot:
+/// they are among [`with_wasmtime`].
+pub(crate) const WITHOUT_WASMTIME: &[&str] = &[
     "--workspace",
     "--features",
     "a99-cli/full",
+    "--exclude",
+    "a99-sandbox",
     "--exclude",
     "a99-sandbox-vm",
     "--exclude",
@@ -170,6 +173,41 @@ mod tests {
                 text.contains(&format!("fn {test}(")),
                 "{name} is not in {file}"
             );
+        }
+    }
+
+    /// No package is checked without wasmtime that compiles it for its tests, and
+    /// none is left out there that the tasks with wasmtime leave out as well.
+    #[test]
+    fn wasmtime_is_compiled_only_where_it_is_said() {
+        let metadata = crate::shell::metadata().expect("the manifests");
+        let packages = metadata["packages"].as_array().expect("packages");
+        let mut brings: Vec<&str> = vec!["wasmtime", "wasmtime-wasi", "wasmtime-wizer"];
+        let ours = brings.len();
+        loop {
+            let known = brings.len();
+            for package in packages {
+                let name = package["name"].as_str().expect("a name");
+                let dependencies = package["dependencies"].as_array().expect("a list");
+                let needs = dependencies.iter().any(|of| {
+                    let of_name = of["name"].as_str().expect("a name");
+                    of["optional"] == false && brings.contains(&of_name)
+                });
+                if needs && !brings.contains(&name) {
+                    brings.push(name);
+                }
+            }
+            if brings.len() == known {
+                break;
+            }
+        }
+        let mut brings = brings.split_off(ours);
+        brings.sort_unstable();
+        let pairs = WITHOUT_WASMTIME.windows(2);
+        let excluded = pairs.filter_map(|pair| (pair[0] == "--exclude").then_some(pair[1]));
+        assert_eq!(brings, excluded.collect::<Vec<_>>());
+        for name in brings {
+            assert!(PACKAGES.contains(&name), "{name} is tested nowhere");
         }
     }
 

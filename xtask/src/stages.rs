@@ -65,7 +65,8 @@ pub(crate) fn slow() -> Result<(), Failed> {
     stages.end()
 }
 
-/// Compiles each crate that has default features without them.
+/// Compiles each crate that has default features without them, and the sandbox's
+/// library, whose features are all optional, with none.
 fn without_default_features() -> Result<(), Failed> {
     let metadata = metadata()?;
     let packages = metadata["packages"].as_array();
@@ -79,7 +80,9 @@ fn without_default_features() -> Result<(), Failed> {
         clippy.args(["--package", name, "--no-default-features"]);
         run(clippy.args(["--", "-D", "warnings"]))?;
     }
-    Ok(())
+    // Everywhere else it has the feature `vm`, and wasmtime with it.
+    let mut clippy = cargo("clippy");
+    run(clippy.args(["--package", "a99-sandbox", "--", "-D", "warnings"]))
 }
 
 /// Rewrites golden files and generated documents.
