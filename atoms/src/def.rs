@@ -313,6 +313,8 @@ pub(crate) fn host(
 pub(crate) trait Adjust: Sized {
     /// With this proportional price, which the body charges.
     fn metered(self, formula: a99_core::costs::Formula) -> Self;
+    /// With this proportional price, which the machine charges before the call.
+    fn paid_before(self, formula: a99_core::costs::Formula) -> Self;
     /// With this time limit in milliseconds.
     fn timeout_ms(self, ms: u64) -> Self;
     /// Without a time limit of its own.
@@ -328,6 +330,11 @@ impl Adjust for AtomDef {
     fn metered(mut self, formula: a99_core::costs::Formula) -> Self {
         self.sig.metered = formula;
         self.sig.charging = a99_core::sig::Charging::Body;
+        self
+    }
+
+    fn paid_before(mut self, formula: a99_core::costs::Formula) -> Self {
+        self.sig.metered = formula;
         self
     }
 

@@ -12,7 +12,7 @@ pub const MICRO: i64 = 1_000_000;
 /// The version of the prices in this crate: of what is charged, and of how
 /// much. It is part of what a precompiled program is recognised by; the test
 /// `prices` of `tests/tests/it` says when it must rise.
-pub const PRICE_VERSION: u32 = 2;
+pub const PRICE_VERSION: u32 = 3;
 /// The most microseconds of CPU time that a unit of fuel buys in the metered
 /// model, on one core of an ordinary machine; `cargo xtask rates` measures it.
 pub const MICROSECONDS_A_UNIT: u32 = 50;
@@ -346,6 +346,9 @@ pub const PARSE: Formula = both(4);
 pub const STRINGIFY: Formula = both(1);
 /// What digesting text charges.
 pub const DIGEST: Formula = read(2);
+/// What reading XML charges: every four units may be an element, and what is not
+/// well-formed gives no answer that pays.
+pub const XML: Formula = read(8);
 /// What reading a number or a date from text charges.
 pub const NUMERAL: Formula = read(2);
 /// Charges nothing.

@@ -1,8 +1,8 @@
 //! `xmlParse` and `transpileCode`: parsers of the host.
 
-use crate::def::{Kind, host, req};
+use crate::def::{Adjust, Kind, host, req};
 use crate::grants::{Answer, failed_as, inputs, reply, required};
-use a99_core::costs::MICRO;
+use a99_core::costs::{MICRO, XML};
 use a99_vm::atom::{AtomDef, HostCall, HostReply};
 
 pub(crate) fn atoms() -> Vec<AtomDef> {
@@ -13,7 +13,8 @@ pub(crate) fn atoms() -> Vec<AtomDef> {
             MICRO,
             &[req("str", Kind::Text, "XML text.")],
             xml,
-        ),
+        )
+        .paid_before(XML),
         host(
             "transpileCode",
             "Turns source code into a program.",

@@ -2,13 +2,16 @@
 
 use super::values::Shape::{self, *};
 use super::{Case, id};
+use a99_xml::XmlParser;
 use agent99::capabilities::MemoryStore;
 use agent99::{AtomBody, AtomDef, Binding, Capabilities, Params, all_atoms};
 use serde_json::{Value as Json, json};
 
-/// What runs are granted: a store that answers at once.
+/// What runs are granted: a store that answers at once, and the parser of XML.
 pub(crate) fn capabilities() -> Capabilities {
-    Capabilities::none().with_store(MemoryStore::new())
+    Capabilities::none()
+        .with_store(MemoryStore::new())
+        .with_xml(XmlParser::new())
 }
 
 /// Every atom, as [`super::Rate`] names it.
@@ -134,5 +137,24 @@ pub(crate) fn cases() -> Vec<Case> {
     let bodies = atoms
         .iter()
         .filter(|atom| !matches!(atom.body, AtomBody::Form));
-    bodies.flat_map(|atom| plain(atom)).collect()
+    bodies.flat_map(|atom| plain(atom)).chain(xml()).collect()
+}
+
+/// Documents, most of them hostile.
+fn xml() -> impl Iterator<Item = Case> {
+    let shapes = [
+        XmlElements,
+        XmlOpen,
+        XmlComments,
+        XmlTexts,
+        XmlReferences,
+        XmlAttributes,
+        XmlDeep,
+    ];
+    shapes.into_iter().map(|shape| {
+        let step = json!({"op": "xmlParse", "str": id("a"), "result": "t"});
+        let caught = json!({"op": "try", "try": [step], "catch": []});
+        let case = Case::steps("atoms", "xmlParse", &format!("{shape:?}"), vec![caught]);
+        case.var("a", shape)
+    })
 }

@@ -49,6 +49,20 @@ pub enum Shape {
     JsonDeep,
     /// n units of JSON text: one string of escapes.
     JsonEscapes,
+    /// n units of XML: empty elements.
+    XmlElements,
+    /// The same, and the root is never closed.
+    XmlOpen,
+    /// n units of XML that is never closed: elements and comments.
+    XmlComments,
+    /// n units of XML that is never closed: texts between elements.
+    XmlTexts,
+    /// n units of XML: one text of references.
+    XmlReferences,
+    /// n units of XML that is never closed: elements of attributes.
+    XmlAttributes,
+    /// n units of XML that is never closed: elements in elements.
+    XmlDeep,
     /// n hexadecimal escapes of a URI, about.
     Percents,
     /// n numbers without order.
@@ -113,6 +127,13 @@ impl Shape {
                     .pipe(|t| format!("[{t}]"))
             ),
             Shape::JsonEscapes => json!(filled(n, "\"", r"\u00e9\n", "\"")),
+            Shape::XmlElements => json!(filled(n, "<r>", "<a/>", "</r>")),
+            Shape::XmlOpen => json!(filled(n, "<r>", "<a/>", "")),
+            Shape::XmlComments => json!(filled(n, "<r>", "<a/><!---->", "")),
+            Shape::XmlTexts => json!(filled(n, "<r>", "x<a/>", "")),
+            Shape::XmlReferences => json!(filled(n, "<r>", "&#9;", "</r>")),
+            Shape::XmlAttributes => json!(filled(n, "<r>", "<a b='' c='&lt;'/>", "")),
+            Shape::XmlDeep => json!(filled(n, "<r>", "<a><a><a><a></a></a></a></a>", "")),
             Shape::Percents => json!(text("%41")[..n - n % 3].to_owned()),
             Shape::Numbers => Json::from_iter((0..n).map(|i| scatter(i) % 100_000)),
             Shape::Fractions => Json::from_iter((0..n).map(|i| scatter(i) as f64 / 7.0)),

@@ -34,9 +34,11 @@
 
 #![warn(unreachable_pub)]
 
+mod build;
 mod characters;
 mod error;
 mod gate;
+mod parts;
 mod tree;
 
 pub use error::{XmlCode, XmlError};

@@ -1,10 +1,13 @@
-//! Tree building: from the events of quick-xml to values.
+//! Reading: from the events of quick-xml to the parts of a document. Values are made of
+//! them once the document is known to be well-formed, so that one that is not costs no
+//! more than its reading.
 
 use crate::XmlLimits;
+use crate::build::Build;
 use crate::characters::{is_blank, is_char, is_name};
 use crate::error::{XmlCode, XmlError};
-use a99_core::text::Text;
-use a99_core::value::{Map, Value};
+use crate::parts::{Kind, Parts};
+use a99_core::value::Value;
 use quick_xml::Reader;
 use quick_xml::XmlVersion;
 use quick_xml::escape::{EscapeError, resolve_xml_entity};
@@ -23,31 +26,23 @@ pub(crate) enum Turn {
     Done(Value),
 }
 
-/// An element that is not closed yet.
-struct Frame {
-    name: Text,
-    attributes: Map,
-    children: Vec<Value>,
-    /// Places of children that are white space from between tags.
-    blanks: Vec<usize>,
-    holds_elements: bool,
-    /// Text since the last tag.
-    pending: String,
-    /// Whether some of it was written as a section or reference, which is never
-    /// indentation.
-    explicit: bool,
-}
-
 /// A document that is being read.
 pub(crate) struct Tree<'t> {
     text: &'t str,
     limits: &'t XmlLimits,
     reader: Reader<&'t [u8]>,
-    open: Vec<Frame>,
-    root: Option<Value>,
+    parts: Parts,
+    /// Elements that are not closed yet, by their places in the parts.
+    open: Vec<usize>,
     nodes: usize,
     begun: bool,
-    keys: [Text; 4],
+    /// Whether the last part is text since the last tag.
+    in_text: bool,
+    /// Whether some of it was written as a section or reference, which is never
+    /// indentation.
+    explicit: bool,
+    /// What is made of the parts when all are read.
+    build: Option<Build>,
 }
 
 impl<'t> Tree<'t> {
@@ -72,16 +67,21 @@ impl<'t> Tree<'t> {
             text,
             limits,
             reader,
+            parts: Parts::default(),
             open: Vec::new(),
-            root: None,
             nodes: 0,
             begun: false,
-            keys: ["name", "attributes", "children", "text"].map(Text::from),
+            in_text: false,
+            explicit: false,
+            build: None,
         })
     }
 
-    /// Reads on for a while.
+    /// Reads or builds on for a while.
     pub(crate) fn turn(&mut self) -> Result<Turn, XmlError> {
+        if let Some(build) = &mut self.build {
+            return Ok(build.turn(&self.parts).map_or(Turn::More, Turn::Done));
+        }
         let start = self.reader.buffer_position();
         for _ in 0..EVENTS_IN_TURN {
             let event = match self.reader.read_event() {
@@ -92,7 +92,9 @@ impl<'t> Tree<'t> {
                 }
             };
             if let Event::Eof = event {
-                return self.end().map(Turn::Done);
+                self.end()?;
+                self.build = Some(Build::default());
+                return Ok(Turn::More);
             }
             self.event(event)?;
             self.begun = true;
@@ -149,7 +151,7 @@ impl<'t> Tree<'t> {
     }
 
     fn start(&mut self, start: &BytesStart<'_>) -> Result<(), XmlError> {
-        if self.open.is_empty() && self.root.is_some() {
+        if self.open.is_empty() && !self.parts.is_empty() {
             return Err(self.wrong("there is a second root element"));
         }
         if self.open.len() == self.limits.max_depth {
@@ -157,18 +159,20 @@ impl<'t> Tree<'t> {
             return Err(self.fault(XmlCode::TooDeep, &message));
         }
         self.count()?;
+        self.end_text();
         let name = start.name();
-        let name = self.name(name.as_ref())?;
-        let mut attributes = Map::new();
-        for attribute in start.attributes() {
+        self.check_name(name.as_ref())?;
+        self.open.push(self.parts.len());
+        self.parts.push(Kind::Open, name.as_ref());
+        for (number, attribute) in start.attributes().enumerate() {
             let attribute = attribute.map_err(|error| self.wrong(&error.to_string()))?;
-            if attributes.len() == self.limits.max_attributes {
+            if number == self.limits.max_attributes {
                 let most = self.limits.max_attributes;
                 let message = format!("an XML element has more than {most} attributes");
                 return Err(self.fault(XmlCode::TooManyAttributes, &message));
             }
             self.count()?;
-            let key = self.name(attribute.key.as_ref())?;
+            self.check_name(attribute.key.as_ref())?;
             if attribute.value.contains('<') {
                 return Err(self.wrong("an attribute has < in its value"));
             }
@@ -182,68 +186,46 @@ impl<'t> Tree<'t> {
             if let Some(c) = value.chars().find(|c| !is_char(*c)) {
                 return Err(self.no_character(c));
             }
-            attributes.insert(key, &*value);
-        }
-        if let Some(parent) = self.open.last_mut() {
-            parent.holds_elements = true;
-            flush(parent, &mut self.nodes);
-        }
-        self.open.push(Frame {
-            name,
-            attributes,
-            children: Vec::new(),
-            blanks: Vec::new(),
-            holds_elements: false,
-            pending: String::new(),
-            explicit: false,
-        });
-        self.within()
-    }
-
-    fn close(&mut self) -> Result<(), XmlError> {
-        let Some(mut frame) = self.open.pop() else {
-            return Err(self.wrong("an end tag has no start tag"));
-        };
-        flush(&mut frame, &mut self.nodes);
-        self.within()?;
-        let mut children = frame.children;
-        if frame.holds_elements && !frame.blanks.is_empty() {
-            let mut blanks = frame.blanks.into_iter().peekable();
-            let mut place = 0;
-            children.retain(|_| {
-                let blank = blanks.next_if_eq(&place).is_some();
-                place += 1;
-                !blank
-            });
-        }
-        let texts: Vec<&Text> = children.iter().filter_map(Value::as_text).collect();
-        let text = match texts.as_slice() {
-            [one] => (*one).clone(),
-            texts => Text::from_wtf8(texts.iter().flat_map(|t| t.as_bytes()).copied().collect()),
-        };
-        let [name_key, attributes_key, children_key, text_key] = self.keys.clone();
-        let mut element = Map::with_capacity(4);
-        element.insert(name_key, frame.name);
-        element.insert(attributes_key, frame.attributes);
-        element.insert(children_key, children);
-        element.insert(text_key, text);
-        match self.open.last_mut() {
-            Some(parent) => parent.children.push(element.into()),
-            None => self.root = Some(element.into()),
+            self.parts.push(Kind::Key, attribute.key.as_ref());
+            self.parts.push(Kind::Attribute, &value);
         }
         Ok(())
     }
 
-    fn text(&mut self, text: &str, explicit: bool) -> Result<(), XmlError> {
-        match self.open.last_mut() {
-            Some(frame) => {
-                frame.pending.push_str(text);
-                frame.explicit |= explicit;
-                Ok(())
-            }
-            None if !explicit && is_blank(text) => Ok(()),
-            None => Err(self.wrong("there is text outside of the root element")),
+    fn close(&mut self) -> Result<(), XmlError> {
+        self.end_text();
+        if self.open.pop().is_none() {
+            return Err(self.wrong("an end tag has no start tag"));
         }
+        self.parts.push(Kind::Close, "");
+        Ok(())
+    }
+
+    /// A tag ends a text; comments and the like do not.
+    fn end_text(&mut self) {
+        (self.in_text, self.explicit) = (false, false);
+    }
+
+    fn text(&mut self, text: &str, explicit: bool) -> Result<(), XmlError> {
+        if self.open.is_empty() {
+            return match !explicit && is_blank(text) {
+                true => Ok(()),
+                false => Err(self.wrong("there is text outside of the root element")),
+            };
+        }
+        self.explicit |= explicit;
+        let kind = match self.explicit {
+            true => Kind::Explicit,
+            false => Kind::Text,
+        };
+        if self.in_text {
+            self.parts.extend(kind, text);
+        } else if !text.is_empty() {
+            self.count()?;
+            self.parts.push(kind, text);
+            self.in_text = true;
+        }
+        Ok(())
     }
 
     fn reference(&mut self, reference: &BytesRef<'_>) -> Result<(), XmlError> {
@@ -259,28 +241,27 @@ impl<'t> Tree<'t> {
         }
     }
 
-    fn end(&mut self) -> Result<Value, XmlError> {
-        if let Some(frame) = self.open.last() {
-            let message = format!("the XML element {} has no end tag", shown(&frame.name));
+    fn end(&self) -> Result<(), XmlError> {
+        if let Some(at) = self.open.last() {
+            let name = shown(self.parts.text(*at));
+            let message = format!("the XML element {name} has no end tag");
             return Err(self.syntax(message, self.text.len()));
         }
-        let root = self.root.take();
-        root.ok_or_else(|| self.wrong("there is no root element"))
+        match self.parts.is_empty() {
+            true => Err(self.wrong("there is no root element")),
+            false => Ok(()),
+        }
     }
 
-    fn name(&self, name: &str) -> Result<Text, XmlError> {
+    fn check_name(&self, name: &str) -> Result<(), XmlError> {
         match is_name(name) {
-            true => Ok(Text::from(name)),
+            true => Ok(()),
             false => Err(self.wrong("a name is missing or has characters that names have not")),
         }
     }
 
     fn count(&mut self) -> Result<(), XmlError> {
         self.nodes += 1;
-        self.within()
-    }
-
-    fn within(&self) -> Result<(), XmlError> {
         if self.nodes <= self.limits.max_nodes {
             return Ok(());
         }
@@ -290,7 +271,7 @@ impl<'t> Tree<'t> {
     }
 
     fn unknown_entity(&self, name: &str) -> XmlError {
-        let name = shown(&Text::from(name));
+        let name = shown(name);
         let message = format!("there is no XML entity {name}; entities are not declared");
         self.fault(XmlCode::Entity, &message)
     }
@@ -317,22 +298,9 @@ impl<'t> Tree<'t> {
     }
 }
 
-/// Makes the text since the last tag a child.
-fn flush(frame: &mut Frame, nodes: &mut usize) {
-    if frame.pending.is_empty() {
-        return;
-    }
-    *nodes += 1;
-    let text = std::mem::take(&mut frame.pending);
-    if !std::mem::take(&mut frame.explicit) && is_blank(&text) {
-        frame.blanks.push(frame.children.len());
-    }
-    frame.children.push(text.into());
-}
-
 /// A name in a message: not longer than a line.
-fn shown(name: &Text) -> String {
-    cut(&name.to_string_lossy(), 60)
+fn shown(name: &str) -> String {
+    cut(name, 60)
 }
 
 /// The first so many characters of a text.
@@ -340,5 +308,24 @@ fn cut(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         Some((end, _)) => format!("{}...", &text[..end]),
         None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a13_what_is_not_well_formed_is_not_built() {
+        let limits = XmlLimits::default();
+        for text in [
+            format!("<r>{}", "<a/>".repeat(20_000)),
+            format!("<r>{}</r>x", "x<a b='&lt;'/><!-- -->".repeat(10_000)),
+        ] {
+            let mut tree = Tree::new(&text, &limits).expect("small enough");
+            while tree.turn().is_ok() {
+                assert!(tree.build.is_none());
+            }
+        }
     }
 }

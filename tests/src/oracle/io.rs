@@ -6,12 +6,12 @@ use super::coerce::{to_num, to_str};
 use super::host::Answer;
 use super::json::{self, Style};
 use super::machine::{Flow, Machine, Scope, ScopeRef, frame, record};
-use super::meter::{pay_crossing, pay_deep};
+use super::meter::{pay_crossing, pay_deep, sizes};
 use super::prices;
 use super::steps::Node;
 use super::value::{Fail, JsStr, OVal, Obj, Res, fail, from_value, js, lossy, to_text};
 use super::{options::TraceEvent, statics};
-use a99_core::costs::{BOTH, Sizes};
+use a99_core::costs::{BOTH, Sizes, XML};
 use a99_core::value::{Map, Value};
 use std::rc::Rc;
 
@@ -165,7 +165,11 @@ impl Machine<'_> {
         if !self.host.provides(method) {
             return Err(self.missing(&format!("Capability '{method}' missing")));
         }
-        let args = self.inputs(keys, node, scope)?;
+        let args = self.resolved(keys, node, scope)?;
+        if op == "xmlParse" {
+            self.meter.charge(XML, sizes(&args, &OVal::Undef))?;
+        }
+        args.iter().try_for_each(pay_crossing)?;
         self.call_host(op, method, &args)
     }
 

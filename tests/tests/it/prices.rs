@@ -56,7 +56,7 @@ fn shared() -> Vec<(&'static str, String)> {
         JSON_REPLACED PARSED_CONTAINER SORT_STEP
     ];
     lines.extend(formulas![
-        READ WRITTEN BOTH SPLIT JOIN MEMBERS LIST_TEXT PARSE STRINGIFY DIGEST NUMERAL FREE
+        READ WRITTEN BOTH SPLIT JOIN MEMBERS LIST_TEXT PARSE STRINGIFY DIGEST XML NUMERAL FREE
     ]);
     lines.extend(functions![
         compared_units taken_apart name_units collated_units crossing_text crossing_list
