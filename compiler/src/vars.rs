@@ -134,6 +134,11 @@ impl Vars {
         visible.map(|(name, _)| &**name)
     }
 
+    /// How many names there are at most.
+    pub(crate) fn names_len(&self) -> usize {
+        self.names.len()
+    }
+
     /// Whether a variable hides one of an outer scope that surely is bound.
     pub(crate) fn hides_bound(&self, id: VarId, name: &[u8]) -> bool {
         let ids = self.names.get(name).into_iter().flatten();

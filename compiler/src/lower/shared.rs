@@ -124,6 +124,14 @@ impl<'a> Shared<'a> {
         suggest_among(&mut self.comparisons, name, names)
     }
 
+    /// Whether there is time to list so many names and to compare one with them. Lists
+    /// are made after this was asked: one for every finding would be quadratic.
+    pub(crate) fn affords(&mut self, names: usize) -> bool {
+        let left = self.comparisons.checked_sub(names);
+        self.comparisons = left.unwrap_or(self.comparisons);
+        left.is_some()
+    }
+
     /// Refuses a name that no program may bind (D16, D44).
     pub(crate) fn check_name(&mut self, name: &[u8], node: NodeId) -> bool {
         if !builtins::is_forbidden(name) {

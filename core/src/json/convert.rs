@@ -54,6 +54,7 @@ pub(super) fn from_value<E>(
         links: Vec::new(),
         keys: 0,
         lines: OnceLock::new(),
+        index: OnceLock::new(),
     };
     let mut frames: Vec<ToValueFrame<'_>> = Vec::new();
     let mut pending: Vec<u32> = Vec::new();

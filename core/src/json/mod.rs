@@ -14,6 +14,7 @@
 mod close;
 mod convert;
 mod format;
+mod index;
 mod number;
 mod parse;
 mod recover;
@@ -29,6 +30,7 @@ use crate::diag::{Diagnostics, LineIndex};
 use crate::pointer;
 use crate::text::wtf8_to_string_lossy;
 use crate::value::Value;
+use index::Index;
 use std::convert::Infallible;
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -123,6 +125,7 @@ pub struct Document {
     links: Vec<u32>,
     keys: usize,
     lines: OnceLock<LineIndex>,
+    index: OnceLock<Index>,
 }
 
 impl Document {
@@ -250,10 +253,15 @@ impl Document {
             .unwrap_or_default()
     }
 
-    /// The member of that name; linear in the number of members.
+    /// The member of that name.
     #[must_use]
     pub fn get(&self, id: NodeId, key: &str) -> Option<NodeId> {
-        self.members(id)
+        let mut members = self.members(id);
+        if members.len() > index::SCANNED {
+            let index = self.index.get_or_init(|| Index::of(self));
+            return index.find(self, id, key.as_bytes());
+        }
+        members
             .find(|(name, _)| *name == key.as_bytes())
             .map(|(_, value)| value)
     }

@@ -102,6 +102,7 @@ pub(super) fn parse(text: Vec<u8>, limits: &Limits) -> Result<Document, Diagnost
         links,
         keys,
         lines,
+        index: OnceLock::new(),
     })
 }
 

@@ -426,3 +426,30 @@ fn no_text_panics() {
         }
     }
 }
+
+#[test]
+fn a11_members_of_large_objects_are_found_by_name() {
+    // Twenty thousand names among twenty thousand: from end to end it takes minutes.
+    let members: Vec<String> = (0..20_000).map(|i| format!("\"k{i}\":{i}")).collect();
+    let doc = good(&format!(
+        "{{\"a\":{{{0}}},\"b\":{{{0}}}}}",
+        members.join(",")
+    ));
+    for part in ["a", "b"] {
+        let object = doc.get(doc.root(), part).unwrap();
+        for i in 0..20_000 {
+            let found = doc.get(object, &format!("k{i}")).unwrap();
+            assert_eq!(doc.kind(found), Kind::Number(f64::from(i)));
+            assert_eq!(doc.parent(found), Some(object));
+        }
+        assert_eq!(doc.get(object, "k20000"), None);
+    }
+    // Of a value that has no source too.
+    let value = doc.to_value(doc.root());
+    let doc = Document::from_value(&value);
+    let object = doc.get(doc.root(), "b").unwrap();
+    assert!(
+        doc.get(object, "k7")
+            .is_some_and(|at| doc.kind(at) == Kind::Number(7.0))
+    );
+}

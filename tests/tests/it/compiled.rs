@@ -4,7 +4,7 @@
 use crate::attack::{
     ENGINE, forever, id, lit, ret, rich, run_with, seq, set, stopped, times, within,
 };
-use agent99::{CostModel, ErrorCode, RunOptions, json};
+use agent99::{CostModel, Engine, ErrorCode, RunOptions, json};
 use serde_json::Value as Json;
 
 /// A program with so many helpers, each of which calls the next.
@@ -177,4 +177,45 @@ fn a11_comparing_names_takes_bounded_work() {
     // All pairs would take minutes.
     let agent = within(20_000, || ENGINE.compile(program)).expect("warnings only");
     assert!(agent.warnings().iter().any(|d| d.help.is_some()));
+}
+
+/// Each of so many names is unknown, and as many are known: no list of those is made for
+/// each of these.
+#[test]
+fn a11_listing_names_takes_bounded_work() {
+    const MANY: usize = 10_000;
+    let each = |f: &dyn Fn(usize) -> Json| (0..MANY).map(f).collect::<Vec<Json>>();
+    let object = |name: &str, value: &Json| -> Json {
+        let members = (0..MANY).map(|i| (format!("{name}{i}"), value.clone()));
+        Json::Object(members.collect())
+    };
+    let schema = json!({"type": "object", "properties": object("variable", &json!({}))});
+    let set = |i: usize| {
+        json!({"op": "varSet", "key": format!("variable{i}"), "value":
+            {"$expr": "ident", "name": format!("varaible{i}")}})
+    };
+    let get = |i: usize| json!({"$kind": "arg", "path": format!("varaible{i}")});
+    let holes: String = (0..MANY).map(|i| format!("{{{{varaible{i}}}}}")).collect();
+    let required = each(&|i| format!("varaible{i}").into());
+    let programs = [
+        json!({"op": "seq", "steps": each(&set)}),
+        json!({"op": "seq", "inputSchema": schema, "steps":
+            each(&|i| json!({"op": "varSet", "key": "x", "value": get(i)}))}),
+        json!({"op": "seq", "steps": [{"op": "template", "tmpl": holes,
+            "vars": object("variable", &json!(1)), "result": "t"}]}),
+        json!({"op": "seq", "steps": [], "inputSchema": {"type": "object",
+            "properties": object("variable", &json!({})), "required": required}}),
+        json!({"op": "seq", "steps": [{"op": "return", "schema": schema}]}),
+    ];
+    let engine = Engine::builder().lint(true).build();
+    for program in programs {
+        let text = program.to_string();
+        // Lists of all for each would take minutes.
+        let agent = within(20_000, || engine.compile(text)).expect("warnings only");
+        assert!(
+            agent.warnings().iter().count() > 0,
+            "{}",
+            &program.to_string()[..80]
+        );
+    }
 }

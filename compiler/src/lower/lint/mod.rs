@@ -24,7 +24,7 @@ mod words;
 use super::Lower;
 use crate::ir::At;
 use crate::vars::VarId;
-use a99_core::diag::excerpt;
+use a99_core::diag::{excerpt, suggest};
 use a99_core::json::{Document, Kind, NodeId};
 use std::collections::{HashMap, HashSet};
 
@@ -208,19 +208,23 @@ impl<'a> Lower<'_, 'a> {
 
     /// The visible variable nearest to a name.
     fn nearest_variable(&mut self, name: &str) -> Option<String> {
-        let names: Vec<String> = self.vars.known_names().map(Self::shown).collect();
-        self.nearest_of(name, names)
+        if !self.s.affords(self.vars.names_len()) {
+            return None;
+        }
+        let names = self.vars.known_names().map(Self::shown);
+        nearest_of(name, names.collect())
     }
+}
 
-    /// The nearest of these names; short ones are all near each other.
-    fn nearest_of(&mut self, name: &str, mut names: Vec<String>) -> Option<String> {
-        names.retain(|other| other.len() >= MIN_NEAR && other != name);
-        names.sort();
-        let names = names.iter().map(String::as_str);
-        self.s
-            .nearest(name, names)
-            .filter(|_| name.len() >= MIN_NEAR)
+/// The nearest of names that there [was time](super::Shared::affords) to list; short ones
+/// are all near each other.
+fn nearest_of(name: &str, mut names: Vec<String>) -> Option<String> {
+    if name.len() < MIN_NEAR {
+        return None;
     }
+    names.retain(|other| other.len() >= MIN_NEAR && other != name);
+    names.sort();
+    suggest(name, names.iter().map(String::as_str))
 }
 
 /// The text of a string, for messages.

@@ -5,8 +5,9 @@ use super::code_text::{Looks, looks_like};
 use super::{Finding, Lower};
 use crate::vars::VarId;
 use a99_core::builtins;
-use a99_core::diag::{codes, excerpt};
+use a99_core::diag::{codes, excerpt, suggest};
 use a99_core::json::NodeId;
+use std::collections::HashSet;
 
 /// Names shorter than this are not taken for misspelt ones.
 const MIN_TYPO: usize = 4;
@@ -22,9 +23,15 @@ impl<'a> Lower<'_, 'a> {
     fn nearest_name(&mut self, name: &str) -> Option<String> {
         let lint = self.s.lint.as_ref();
         let declared = lint.and_then(|lint| lint.arguments.as_ref());
-        let mut names: Vec<String> = self.vars.known_names().map(Self::shown).collect();
-        names.extend(declared.into_iter().flatten().map(|name| Self::shown(name)));
-        self.nearest_of(name, names)
+        let count = self.vars.names_len() + declared.map_or(0, HashSet::len);
+        if !self.s.affords(count) {
+            return None;
+        }
+        let lint = self.s.lint.as_ref();
+        let declared = lint.and_then(|lint| lint.arguments.as_ref());
+        let declared = declared.into_iter().flatten().copied();
+        let names = self.vars.known_names().chain(declared);
+        super::nearest_of(name, names.map(Self::shown).collect())
     }
 
     /// An identifier that no scope binds and no builtin has: an argument, if the
@@ -362,9 +369,8 @@ impl<'a> Lower<'_, 'a> {
         if declared.contains(root) || declared.contains(path) {
             return;
         }
-        let names: Vec<String> = declared.iter().map(|name| Self::shown(name)).collect();
         let shown = Self::shown(root);
-        let near = self.s.nearest(&shown, names.iter().map(String::as_str));
+        let near = self.nearest_argument(&shown);
         let help = match near {
             Some(near) => format!("did you mean `{near}`?"),
             None => "declare it in `inputSchema`".to_owned(),
@@ -372,6 +378,18 @@ impl<'a> Lower<'_, 'a> {
         let text = format!("`inputSchema` declares no argument `{}`", excerpt(&shown));
         let finding = Finding::new(codes::UNKNOWN_NAME, node, text);
         self.found(finding.offending(&shown).help(help));
+    }
+
+    /// The declared argument nearest to a name.
+    fn nearest_argument(&mut self, name: &str) -> Option<String> {
+        let count = self.s.lint.as_ref()?.arguments.as_ref()?.len();
+        if !self.s.affords(count) {
+            return None;
+        }
+        let declared = self.s.lint.as_ref()?.arguments.as_ref()?;
+        let mut names: Vec<String> = declared.iter().map(|name| Self::shown(name)).collect();
+        names.sort();
+        suggest(name, names.iter().map(String::as_str))
     }
 
     /// A property that `return` reads as a variable, which nothing sets.

@@ -1,7 +1,7 @@
 //! Schemas: those of arguments and results that say less than they seem to.
 
 use super::{Finding, Lower};
-use a99_core::diag::{codes, excerpt};
+use a99_core::diag::{codes, excerpt, suggest};
 use a99_core::json::{Kind, NodeId};
 
 /// JSON Schema's types, and what else is written for them.
@@ -92,11 +92,12 @@ impl<'a> Lower<'_, 'a> {
                 if doc.get(properties, &shown).is_some() {
                     continue;
                 }
-                let names: Vec<String> = doc
-                    .members(properties)
-                    .map(|(name, _)| Self::shown(name))
-                    .collect();
-                let near = self.s.nearest(&shown, names.iter().map(String::as_str));
+                let names = doc.members(properties);
+                let names: Vec<String> = match self.s.affords(names.len()) {
+                    true => names.map(|(name, _)| Self::shown(name)).collect(),
+                    false => Vec::new(),
+                };
+                let near = suggest(&shown, names.iter().map(String::as_str));
                 let help = match near {
                     Some(near) => format!("did you mean `{near}`?"),
                     None => "add it to `properties`".to_owned(),

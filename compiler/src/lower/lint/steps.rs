@@ -7,6 +7,7 @@ use a99_core::diag::{codes, excerpt};
 use a99_core::grammar::{BODIES, is_remark};
 use a99_core::json::{Kind, NodeId};
 use a99_core::sig::{AtomInput, AtomSig, Binding, Effect, Form, JsonKinds, Params};
+use std::collections::HashSet;
 
 /// Kinds of JSON values, for messages.
 const KIND_NAMES: [(JsonKinds, &str); 5] = [
@@ -137,13 +138,18 @@ impl<'a> Lower<'_, 'a> {
             .members(vars)
             .map(|(name, _)| Self::shown(name))
             .collect();
+        let names: HashSet<&str> = given.iter().map(String::as_str).collect();
         for hole in placeholders(text) {
             let hole = Self::shown(hole);
             let root = hole.split('.').next().unwrap_or(&hole);
-            if given.iter().any(|name| *name == hole || name == root) {
+            if names.contains(&*hole) || names.contains(root) {
                 continue;
             }
-            let help = match self.nearest_of(&hole, given.clone()) {
+            let near = match self.s.affords(given.len()) {
+                true => super::nearest_of(&hole, given.clone()),
+                false => None,
+            };
+            let help = match near {
                 Some(near) => format!("did you mean `{{{{{near}}}}}`?"),
                 None => format!("add `\"{hole}\"` to `vars`"),
             };

@@ -1,0 +1,53 @@
+//! Members of large objects by their names: who looks up a name for each member of an
+//! object looks at each once, not at all of them each time.
+
+use super::{Document, NodeId, Tag};
+use hashbrown::HashTable;
+use std::hash::{BuildHasher, RandomState};
+
+/// Objects of up to this many members are searched from end to end.
+pub(super) const SCANNED: usize = 32;
+
+/// The members of all larger objects. Keyed at random, so crafted names cannot collide
+/// (security C10).
+#[derive(Clone, Debug, Default)]
+pub(super) struct Index {
+    hasher: RandomState,
+    members: HashTable<u32>,
+}
+
+impl Index {
+    pub(super) fn of(doc: &Document) -> Index {
+        let mut index = Index::default();
+        for (id, node) in (0..).zip(&doc.nodes) {
+            if node.tag != Tag::Object || node.b as usize <= SCANNED {
+                continue;
+            }
+            for (key, at) in doc.members(NodeId(id)) {
+                // The first of those that have one name is found.
+                if index.find(doc, NodeId(id), key).is_none() {
+                    index.add(doc, at.0);
+                }
+            }
+        }
+        index
+    }
+
+    fn add(&mut self, doc: &Document, at: u32) {
+        let Index { hasher, members } = self;
+        let hash = |at: &u32| {
+            let parent = doc.nodes.get(*at as usize).map_or(0, |node| node.parent);
+            hasher.hash_one((parent, doc.key_before(*at)))
+        };
+        members.insert_unique(hash(&at), at, hash);
+    }
+
+    pub(super) fn find(&self, doc: &Document, object: NodeId, key: &[u8]) -> Option<NodeId> {
+        let same = |at: &u32| {
+            let parent = doc.nodes.get(*at as usize).map(|node| node.parent);
+            parent == Some(object.0) && doc.key_before(*at) == key
+        };
+        let hash = self.hasher.hash_one((object.0, key));
+        self.members.find(hash, same).map(|at| NodeId(*at))
+    }
+}
