@@ -5,10 +5,10 @@ use serde::de::IgnoredAny;
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// Bytes that are read in vain at most while a program is looked for, and places
-/// that are tried in any case.
-const MAX_READ: usize = 256 << 20;
-const MIN_TRIES: usize = 16;
+/// Bytes that are read in vain at most while a program is looked for, besides those of so
+/// many whole texts: each of many brackets that nothing closes is read to the end.
+const MAX_READ: usize = 8 << 20;
+const MAX_TEXTS: usize = 8;
 
 /// What tells a program from other objects.
 #[derive(Deserialize)]
@@ -32,18 +32,41 @@ struct ProgramHead<'t> {
 #[must_use]
 pub fn find_program(answer: impl AsRef<[u8]>) -> Option<Range<usize>> {
     let text = answer.as_ref();
-    let tries = (MAX_READ / text.len().max(1)).max(MIN_TRIES);
-    let found = objects(text).take(tries).find_map(|start| {
-        let mut values = serde_json::Deserializer::from_slice(&text[start..]).into_iter();
-        let head: ProgramHead<'_> = values.next()?.ok()?;
-        let is_program = head.op.as_deref() == Some("seq") && head.steps.is_some();
-        is_program.then(|| start..start + values.byte_offset())
-    });
-    found.or_else(|| {
+    first_program(text).0.or_else(|| {
         let within = fence(text).unwrap_or(0..text.len());
         let start = within.start + objects(&text[within.clone()]).next()?;
         Some(start..close(text, start..within.end))
     })
+}
+
+/// The first object that is a program, and the bytes that were read to find it.
+fn first_program(text: &[u8]) -> (Option<Range<usize>>, usize) {
+    let (most, mut read) = (MAX_READ + MAX_TEXTS * text.len(), 0);
+    for start in objects(text) {
+        if read > most {
+            break;
+        }
+        let rest = &text[start..];
+        let mut values = serde_json::Deserializer::from_slice(rest).into_iter();
+        match values.next() {
+            Some(Ok(ProgramHead { op, steps })) => {
+                read += values.byte_offset();
+                if op.as_deref() == Some("seq") && steps.is_some() {
+                    return (Some(start..start + values.byte_offset()), read);
+                }
+            }
+            Some(Err(error)) => read += offset_of(rest, &error),
+            None => {}
+        }
+    }
+    (None, read)
+}
+
+/// Where in a text an error is.
+fn offset_of(text: &[u8], error: &serde_json::Error) -> usize {
+    let before = error.line().saturating_sub(1);
+    let lines = text.split_inclusive(|byte| *byte == b'\n').take(before);
+    lines.map(<[u8]>::len).sum::<usize>() + error.column()
 }
 
 /// The text with spaces in place of all that is not in the range, so that places
@@ -170,6 +193,24 @@ mod tests {
             .unwrap();
         let at = text.find("\"varSte\"").unwrap();
         assert_eq!(region.column as usize, text[..at].chars().count() + 1);
+    }
+
+    #[test]
+    fn a11_brackets_that_nothing_closes_are_read_a_few_times() {
+        let opening = "{\"op\":\"seq\",\"steps\":[";
+        for (opening, end) in [
+            (opening, ""),
+            (opening, "x"),
+            ("{\"op\":\n\n", "x"),
+            ("[{\"op\":", "]"),
+        ] {
+            let text = format!("{}{end}", opening.repeat((1 << 20) / opening.len()));
+            let (found, read) = first_program(text.as_bytes());
+            let texts = read / text.len();
+            assert!(found.is_none() && texts <= 17, "{opening:?}: {texts} times");
+        }
+        let late = format!("{}{PROGRAM}", "{\"a\": 1} ".repeat(10_000));
+        assert_eq!(found(&late), Some(PROGRAM));
     }
 
     #[test]
