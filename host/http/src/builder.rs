@@ -116,12 +116,14 @@ impl Builder {
     /// Sends this header with each request to an origin, such as
     /// `https://api.example.com`: a credential that programs use and never see. What a
     /// program says under the same name does not count. A redirect to another origin
-    /// does not take it along, nor does one from another origin get it. An origin of `http:` must be an address of the loopback.
+    /// does not take it along, nor does one from another origin get it. An origin of
+    /// `http:` must be an address of the loopback; an origin gets one credential of a name.
     ///
     /// Whoever answers there is trusted with it, and may send it back.
     #[must_use]
     pub fn credential(mut self, origin: &str, name: &str, value: &Secret) -> Builder {
-        match Credential::new(origin, name, value) {
+        let credential = Credential::new(origin, name, value);
+        match credential.and_then(|credential| credential.beside(&self.credentials)) {
             Ok(credential) => self.credentials.push(credential),
             Err(error) => self.failed = self.failed.or(Some(error)),
         }
@@ -140,6 +142,13 @@ impl Builder {
     pub fn dialer(mut self, dialer: impl Dial + 'static) -> Builder {
         self.dialer = Arc::new(dialer);
         self
+    }
+
+    /// What is wrong so far, which [`build`](Self::build) would fail with: for hosts
+    /// that say which of their settings it was.
+    #[must_use]
+    pub fn failed(&self) -> Option<&FetchError> {
+        self.failed.as_ref()
     }
 
     /// A fetch.

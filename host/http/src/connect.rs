@@ -86,7 +86,7 @@ impl Connector {
         let connector = self.network.tls.connector().await?;
         let name = tls::server_name(&origin.host).map_err(|error| failed(error.to_string()))?;
         let stream = connector.connect(name, stream).await;
-        let stream = stream.map_err(|error| failed(error.to_string()))?;
+        let stream = stream.map_err(|error| failed(tls::reason(&error)))?;
         Ok(Link::tls(stream, &self.bounds))
     }
 

@@ -41,6 +41,9 @@ impl Credential {
             .ok()
             .filter(|name| !is_the_connections(name))
             .ok_or_else(|| wrong("the name is none of a header with a credential".to_owned()))?;
+        if value.expose().is_empty() {
+            return Err(wrong(format!("the credential for {origin} is empty")));
+        }
         let mut value = HeaderValue::from_str(value.expose()).map_err(|_| {
             wrong(format!(
                 "the credential for {origin} has a character that headers have not"
@@ -52,6 +55,19 @@ impl Credential {
             name,
             value,
         })
+    }
+
+    /// The same, if none of these goes under its name to its origin: which one did
+    /// would be anybody's guess.
+    pub(crate) fn beside(self, others: &[Credential]) -> Result<Credential, FetchError> {
+        let same = |other: &Credential| other.origin == self.origin && other.name == self.name;
+        match others.iter().any(same) {
+            true => Err(FetchError::new(
+                FetchCode::Credentials,
+                format!("{} has two credentials named {}", self.origin, self.name),
+            )),
+            false => Ok(self),
+        }
     }
 
     /// Puts it into the headers of a request to its origin.

@@ -1,13 +1,26 @@
 //! TLS: rustls with the provider of ring, and whom it trusts. Nothing is
 //! installed for the whole process.
 
-use crate::error::{FetchCode, FetchError};
+use crate::error::{FetchCode, FetchError, causes};
+use a99_core::diag::excerpt;
+use a99_core::text::escape_for_terminal;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
+use rustls::{CertificateError, ClientConfig, RootCertStore};
+use std::error::Error;
+use std::fs::File;
+use std::io::Read as _;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use tokio_rustls::TlsConnector;
+
+/// Bytes that a file of authorities has at most: some twenty times as many as that of
+/// a system.
+const MAX_CA_BYTES: u64 = 4 << 20;
+
+/// Names of a certificate that an error shows, and bytes of each.
+const MAX_NAMES: usize = 3;
+const MAX_NAME_BYTES: usize = 64;
 
 /// Whom connections trust, and how they are set up.
 #[derive(Debug)]
@@ -74,13 +87,62 @@ pub(crate) fn server_name(
     }
 }
 
+/// Why TLS failed. What a server chose of it is cut short and made visible: programs,
+/// models and terminals read it.
+pub(crate) fn reason(error: &(dyn Error + 'static)) -> String {
+    let why = causes(error).find_map(|cause| cause.downcast_ref::<rustls::Error>());
+    let Some(rustls::Error::InvalidCertificate(CertificateError::NotValidForNameContext {
+        expected,
+        presented,
+    })) = why
+    else {
+        return excerpt(&escape_for_terminal(&error.to_string()));
+    };
+    let of = |name: &String| {
+        let name = escape_for_terminal(name);
+        match name.len() > MAX_NAME_BYTES {
+            true => format!("{}...", &name[..name.floor_char_boundary(MAX_NAME_BYTES)]),
+            false => name,
+        }
+    };
+    let shown: Vec<String> = presented.iter().take(MAX_NAMES).map(of).collect();
+    let has = match (shown.is_empty(), presented.len().saturating_sub(MAX_NAMES)) {
+        (true, _) => "no name".to_owned(),
+        (false, 0) => shown.join(", "),
+        (false, more) => format!("{}, and {more} more", shown.join(", ")),
+    };
+    let expected = expected.to_str();
+    format!("the certificate is not for {expected:?}; it has {has}")
+}
+
 /// The certificates of a PEM file.
 pub(crate) fn read_file(path: &Path) -> Result<Vec<CertificateDer<'static>>, FetchError> {
     let shown = path.display();
-    let text = std::fs::read(path).map_err(|error| {
-        FetchError::new(FetchCode::CaFile, format!("cannot read {shown}: {error}"))
-    })?;
+    let text = read_bounded(path)
+        .map_err(|why| FetchError::new(FetchCode::CaFile, format!("cannot read {shown}: {why}")))?;
     read(&text, &shown.to_string())
+}
+
+/// A regular file of a sane size: a pipe could keep its reader waiting.
+fn read_bounded(path: &Path) -> Result<Vec<u8>, String> {
+    let regular = |of: std::io::Result<std::fs::Metadata>| match of {
+        Ok(found) if found.is_file() => Ok(()),
+        Ok(_) => Err("it is no regular file".to_owned()),
+        Err(error) => Err(error.to_string()),
+    };
+    regular(path.metadata())?;
+    let file = File::open(path).map_err(|error| error.to_string())?;
+    // Another one may have taken its place.
+    regular(file.metadata())?;
+    let mut text = Vec::new();
+    let read = file.take(MAX_CA_BYTES + 1).read_to_end(&mut text);
+    match read.map_err(|error| error.to_string())? as u64 > MAX_CA_BYTES {
+        true => Err(format!(
+            "it has more than {} MiB, which authorities do not take",
+            MAX_CA_BYTES >> 20
+        )),
+        false => Ok(text),
+    }
 }
 
 /// The certificates of PEM text.

@@ -131,3 +131,26 @@ async fn what_cannot_be_sent_is_refused_when_built() {
     let answer = with(&denied, "http://127.0.0.1:1/", "{}").await;
     assert_eq!(code(answer), "fetch.denied");
 }
+
+/// Of two under one name nobody could say which one goes; an empty one is a mistake.
+#[test]
+fn an_origin_gets_one_of_each_name_and_none_that_is_empty() {
+    let secret = Secret::new("s3cret");
+    let one = || HttpFetch::builder().credential("https://a.test", "X-Key", &secret);
+    for (origin, name, part) in [
+        ("https://a.test", "x-key", "two credentials named x-key"),
+        ("https://A.test:443/", "X-KEY", "https://a.test:443"),
+    ] {
+        let builder = one().credential(origin, name, &Secret::new("0ther"));
+        let told = builder.failed().unwrap().to_string();
+        assert!(told.contains(part) && !told.contains("s3cret"), "{told}");
+        let error = builder.build().map(drop).unwrap_err();
+        assert_eq!(error.code(), FetchCode::Credentials);
+    }
+    for (origin, name) in [("https://b.test", "x-key"), ("https://a.test", "y-key")] {
+        let builder = one().credential(origin, name, &secret);
+        assert_eq!(builder.failed(), None, "{origin} {name}");
+    }
+    let empty = HttpFetch::builder().credential("https://a.test", "x", &Secret::new(""));
+    assert!(empty.failed().unwrap().to_string().contains("is empty"));
+}

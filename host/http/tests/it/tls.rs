@@ -185,6 +185,33 @@ async fn bad_certificates_are_refused() {
     }
 }
 
+/// What a server chooses is read by programs and shown on terminals.
+#[tokio::test]
+async fn names_of_certificates_are_shown_short_and_escaped() {
+    let authority = Authority::new();
+    let long = format!("{}.test", vec!["x".repeat(60); 4].join("."));
+    let mut names: Vec<String> = (0..100).map(|n| format!("host{n}.{long}")).collect();
+    names.insert(0, "a\u{1b}[31mRED\n.test".to_owned());
+    let with_names = |names: &[String]| {
+        let alternatives: Vec<rcgen::SanType> = names
+            .iter()
+            .map(|name| rcgen::SanType::DnsName(name.as_str().try_into().unwrap()))
+            .collect();
+        authority.sign(&[], move |params| {
+            params.subject_alt_names.clone_from(&alternatives);
+        })
+    };
+    for names in [&names[..1], &names[1..], &names[..]] {
+        let server = hello(&with_names(names)).await;
+        let net = TestNet::good(1).at(PUBLIC, 443, server.port);
+        let error = get(&fetch(&net, &authority), "https://good.test/").await;
+        let text = error.unwrap_err().to_string();
+        assert!(text.len() < 500, "{} bytes: {text}", text.len());
+        assert!(!text.contains(char::is_control), "{text:?}");
+        assert!(text.contains("good.test"), "{text}");
+    }
+}
+
 #[tokio::test]
 async fn n05_a_redirect_to_an_address_is_judged_over_tls() {
     let authority = Authority::new();
@@ -261,6 +288,15 @@ async fn files_of_authorities_are_checked() {
             .to_string()
             .contains("cannot read /nonexistent/ca.pem")
     );
+    for (path, part) in [("/", "no regular file"), ("/dev/zero", "no regular file")] {
+        let error = HttpFetch::builder().ca_file(path).build().map(drop);
+        let text = error.unwrap_err().to_string();
+        assert!(text.contains(part) && text.contains(path), "{text}");
+    }
+    let large = tempfile::NamedTempFile::new().unwrap();
+    large.as_file().set_len((4 << 20) + 1).unwrap();
+    let error = HttpFetch::builder().ca_file(large.path()).build().map(drop);
+    assert!(error.unwrap_err().to_string().contains("more than 4 MiB"));
     // One that signed nothing here does not do.
     let identity = Authority::new().sign(&["good.test"], |_| {});
     let server = hello(&identity).await;
