@@ -227,3 +227,42 @@ fn any_order_and_any_snapshot_gives_one_outcome() {
     }
     assert!(restored > 400, "{restored} snapshots");
 }
+
+/// Answers one by one take as long each, however many calls there are.
+#[test]
+fn answers_of_many_calls_take_linear_time() {
+    const MANY: usize = 20_000;
+    let items: Vec<usize> = (0..MANY).collect();
+    let program = serde_json::json!({"op": "seq", "steps": [
+        {"op": "callAll", "limit": 64, "result": "all", "items": items, "as": "n",
+            "call": {"op": "httpFetch", "url": "https://a.example"}},
+        {"op": "return", "value": {"n": {"$expr": "member", "object":
+            {"$expr": "ident", "name": "all"}, "property": "length"}}}
+    ]});
+    let engine = engine();
+    let agent = engine.compile(program.to_string()).expect("a program");
+    let options = RunOptions::new()
+        .fuel(1_000_000.0)
+        .expect("fuel")
+        .timeout_ms(600_000);
+    let mut run = engine.start(&agent, json!({}), options, Capabilities::none());
+    let begun = std::time::Instant::now();
+    let (mut calls, mut pauses) = (std::collections::VecDeque::new(), 0);
+    let outcome = loop {
+        match run.next(Duration::ZERO) {
+            Next::Call(call) => calls.push_back(call.id),
+            Next::Wait(_) => {
+                let id = calls.pop_front().expect("a call is under way");
+                run.answer(&id, reply("x")).expect("it waits");
+            }
+            Next::Pause => pauses += 1,
+            Next::Done(outcome) => break *outcome,
+        }
+    };
+    assert_eq!(outcome.error, None);
+    assert_eq!(outcome.result.to_json_string(), format!("{{\"n\":{MANY}}}"));
+    // Each look at all of them took minutes.
+    assert!(begun.elapsed() < Duration::from_secs(60));
+    // Preparing them gives way to others.
+    assert!(pauses > MANY / 64, "{pauses} pauses");
+}

@@ -223,6 +223,9 @@ impl Machine {
             }
             return Ok(Val::Arr(made));
         }
+        // Others have their turn, and the host is asked whether to stop, as with calls
+        // that are made.
+        self.meter.did(super::calls::HOST_CALL_WORK);
         self.heap.add_external(PREPARED_BYTES)?;
         let (request, lent) = match self.request(base, n, site, host) {
             Ok(made) => made,

@@ -68,9 +68,16 @@ impl Outstanding {
 
 /// Calls that are under way at once.
 pub(super) struct Several {
-    /// In their order.
+    /// In their order, which is that of their indices.
     pub(super) calls: Vec<OneOf>,
     limit: usize,
+    /// The numbers of those that are under way, in order: with the two that follow, an
+    /// answer takes no look at all calls.
+    active: Vec<usize>,
+    /// None before this one is queued.
+    next: usize,
+    /// How many are not answered.
+    open: usize,
     /// Bytes that all answers together may take, and those that are there do.
     room: usize,
     bytes: usize,
@@ -196,8 +203,11 @@ impl Several {
             state: State::Queued,
         };
         Several {
+            open: requests.calls.len(),
             calls: requests.calls.into_iter().map(call).collect(),
             limit: requests.limit,
+            active: Vec::new(),
+            next: 0,
             room: requests.room,
             bytes: 0,
         }
@@ -212,11 +222,7 @@ impl Several {
         now: Duration,
     ) -> Seen {
         // As where a runtime waits: answers that are all there come first.
-        let all = |several: &Several| {
-            let answered = |call: &OneOf| matches!(call.state, State::Answered(_));
-            several.calls.iter().all(answered)
-        };
-        if self.bytes <= self.room && !all(&self) {
+        if self.bytes <= self.room && self.open > 0 {
             if let Some(reason) = stop {
                 session.machine.stop(reason);
                 return Seen::Turn(session.next(vm, clock));
@@ -226,32 +232,30 @@ impl Several {
         if self.bytes > self.room {
             return Seen::Turn(session.deliver_all(vm, clock, Err(self.bytes)));
         }
-        let (mut until_any, mut active) = (session.deadline, 0);
-        let mut next = None;
-        for (number, call) in self.calls.iter_mut().enumerate() {
-            match &mut call.state {
-                State::Answered(_) => {}
-                State::Queued => next = next.or(Some(number)),
-                State::UnderWay(waiting) => {
-                    if let Some(request) = waiting.again.take() {
-                        let made = Made {
-                            request,
-                            deadline: waiting.deadline,
-                            pc: Some(call.pc),
-                        };
-                        return Seen::Made(Waiting::Several(self), made);
-                    }
-                    until_any = earlier(until_any, waiting.deadline);
-                    active += 1;
-                }
+        let mut until_any = session.deadline;
+        for number in &self.active {
+            let call = &mut self.calls[*number];
+            let State::UnderWay(waiting) = &mut call.state else {
+                continue;
+            };
+            if let Some(request) = waiting.again.take() {
+                let made = Made {
+                    request,
+                    deadline: waiting.deadline,
+                    pc: Some(call.pc),
+                };
+                return Seen::Made(Waiting::Several(self), made);
             }
+            until_any = earlier(until_any, waiting.deadline);
         }
-        match next {
-            Some(number) if active < self.limit => {
+        let active = self.active.len();
+        match self.queued().filter(|_| active < self.limit) {
+            Some(number) => {
                 let call = &mut self.calls[number];
                 let deadline = until(session, &call.request, now);
                 let request = call.request.clone();
                 call.state = State::UnderWay(Outstanding::of(&request, deadline));
+                self.active.push(number);
                 let made = Made {
                     request,
                     deadline,
@@ -270,25 +274,42 @@ impl Several {
         }
     }
 
+    /// The first call that waits until one of those before it is answered.
+    fn queued(&mut self) -> Option<usize> {
+        while let Some(call) = self.calls.get(self.next) {
+            if matches!(call.state, State::Queued) {
+                return Some(self.next);
+            }
+            self.next += 1;
+        }
+        None
+    }
+
+    /// Notes the answer of a call that was under way.
+    fn end(&mut self, number: usize, answer: Answered) {
+        self.calls[number].state = State::Answered(answer);
+        self.active.retain(|other| *other != number);
+        self.open -= 1;
+    }
+
     /// Ends the calls whose time is up.
     fn end_late(&mut self, clock: &impl RunClock) {
-        for call in &mut self.calls {
-            if let State::UnderWay(waiting) = &call.state
+        for number in self.active.clone() {
+            if let State::UnderWay(waiting) = &self.calls[number].state
                 && waiting.is_late(clock)
             {
                 let error = late(&waiting.op);
                 self.bytes += error.message.len_bytes();
-                call.state = State::Answered(Err(error));
+                self.end(number, Err(error));
             }
         }
     }
 
     fn answer(&mut self, id: &CallId, answer: Answered, host: &dyn Host) -> Result<(), RunFault> {
-        let call = self.calls.iter_mut().find(|c| c.request.call.id == *id);
-        let Some(call) = call else {
-            return Err(RunFault::UnknownCall(id.clone()));
-        };
-        match &mut call.state {
+        let of = |call: &OneOf| call.request.call.id.index();
+        let found = self.calls.binary_search_by_key(&id.index(), of);
+        let number = found.map_err(|_| RunFault::UnknownCall(id.clone()))?;
+        match &mut self.calls[number].state {
             State::Queued => Err(RunFault::UnknownCall(id.clone())),
             State::Answered(_) => Err(RunFault::AnsweredCall(id.clone())),
             State::UnderWay(waiting) => {
@@ -297,7 +318,7 @@ impl Several {
                 self.bytes += Requests::bytes_of(&answer, most, host).unwrap_or(0);
                 waiting.answer = Some(answer);
                 if let Some(answer) = waiting.take_answer() {
-                    call.state = State::Answered(answer);
+                    self.end(number, answer);
                 }
                 Ok(())
             }
@@ -306,8 +327,7 @@ impl Several {
 
     /// Whether no more calls are under way than may be.
     pub(super) fn is_within_limit(&self) -> bool {
-        let active = |call: &&OneOf| matches!(call.state, State::UnderWay(_));
-        self.calls.iter().filter(active).count() <= self.limit
+        self.active.len() <= self.limit
     }
 
     /// Puts what had become of a call when the run was suspended.
@@ -315,6 +335,11 @@ impl Several {
         if let State::Answered(answer) = &state {
             let most = self.room.saturating_sub(self.bytes);
             self.bytes += Requests::bytes_of(answer, most, host).unwrap_or(0);
+        }
+        match &state {
+            State::Queued => {}
+            State::UnderWay(_) => self.active.push(number),
+            State::Answered(_) => self.open -= 1,
         }
         self.calls[number].state = state;
     }
