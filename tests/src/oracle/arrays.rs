@@ -289,7 +289,14 @@ pub(super) fn method(
             OVal::Str(join(items, &sep)?)
         }
         "toString" => OVal::Str(join(items, &js(","))?),
-        "toLocaleString" => OVal::Str(join(items, &js(","))?),
+        "toLocaleString" => {
+            let shown = |value: &OVal| match value {
+                OVal::Num(n) => OVal::str(&a99_ecma::number_text::to_locale_string(*n)),
+                other => other.clone(),
+            };
+            let texts = items.borrow().iter().map(shown).collect();
+            OVal::Str(join(&Rc::new(RefCell::new(texts)), &js(","))?)
+        }
         "pop" => items.borrow_mut().pop().unwrap_or(OVal::Undef),
         "push" => {
             items.borrow_mut().extend(arguments.iter().cloned());

@@ -206,10 +206,11 @@ fn object(name: &str, args: &Args<'_>) -> Res<OVal> {
             Ok(OVal::object(out))
         }
         "hasOwn" => {
-            let key = args.text(1)?;
+            // ECMA-262 §20.1.2.13: the object first, then the name.
             if args.get(0).is_nullish() {
                 return fail("undefined is not an object");
             }
+            let key = args.text(1)?;
             super::meter::owe_name(&key);
             Ok(OVal::Bool(match args.get(0) {
                 OVal::Obj(o) => o.contains_key(&key),
