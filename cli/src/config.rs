@@ -4,14 +4,15 @@
 //! have put where it was found is not read, and one that nobody named is not asked for
 //! secrets (security P08).
 
-use crate::args::{ConfigArgs, KEYS, Key, Settings};
-use crate::failure::Failure;
-use crate::files::CONFIGURATION as FILE;
+use crate::args::{ConfigArgs, KEYS, Key, RunArgs, Settings};
+use crate::failure::{Failure, USAGE};
+use crate::files::{CONFIGURATION as FILE, open_regular, read_bounded};
 use crate::input::{self, STDIN};
 use a99_core::diag::{LineIndex, excerpt, suggest};
-use clap::Parser;
+use clap::{Args as _, Parser};
 use std::collections::HashMap;
 use std::fmt;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -43,6 +44,8 @@ pub(crate) struct ConfigFile {
     named: bool,
     settings: Settings,
     lines: HashMap<&'static str, usize>,
+    /// Line and column of each value.
+    values: HashMap<&'static str, Vec<(u32, u32)>>,
 }
 
 /// What holds for a run.
@@ -110,11 +113,23 @@ impl InForce {
             from,
             file,
         };
-        let headers = &config.set.header;
-        match headers.iter().find_map(|header| header.0.as_ref().err()) {
-            Some(wrong) => Err(Failure::about(&config.named("header"), wrong)),
-            None => Ok(config),
+        let headers = config.set.header.iter().map(|arg| arg.0.as_ref().err());
+        let variables = config.set.env.iter().map(|arg| arg.0.as_ref().err());
+        let first = |wrong: &mut dyn Iterator<Item = Option<&String>>| {
+            wrong
+                .enumerate()
+                .find_map(|(at, wrong)| Some((at, wrong?.clone())))
+        };
+        for (name, wrong) in [
+            ("header", first(&mut headers.into_iter())),
+            ("env", first(&mut variables.into_iter())),
+        ] {
+            if let Some((at, why)) = wrong {
+                let help = format!("see `--{name}` in `a99 run --help`");
+                return Err(config.wrong(name, at, why, help));
+            }
         }
+        Ok(config)
     }
 
     /// Where the setting comes from.
@@ -138,12 +153,34 @@ impl InForce {
         (!shown.is_empty()).then(|| format!("{}: {}", file.name, shown.join("; ")))
     }
 
-    /// A setting as messages name it: by its option, or its line of the file.
-    pub(crate) fn named(&self, name: &str) -> String {
+    /// A value of a setting as messages name it: by its option, or its place in the
+    /// file.
+    pub(crate) fn named(&self, name: &str, index: usize) -> String {
         match (self.from.get(name), &self.file) {
-            (Some(From::Line(line)), Some(file)) => format!("{}:{line}: `{name}`", file.name),
+            (Some(From::Line(_)), Some(file)) => {
+                let values = file.values.get(name);
+                let (line, column) = values
+                    .and_then(|values| values.get(index).copied())
+                    .unwrap_or((1, 1));
+                format!("{}:{line}:{column}: `{name}`", file.name)
+            }
             _ => format!("--{name}"),
         }
+    }
+
+    /// What a run finds wrong with a value of a setting, and what helps.
+    pub(crate) fn wrong(
+        &self,
+        name: &str,
+        index: usize,
+        why: impl fmt::Display,
+        help: impl Into<String>,
+    ) -> Failure {
+        let code = match self.from.get(name) {
+            Some(From::Line(_)) => BAD_VALUE,
+            _ => USAGE[0],
+        };
+        Failure::coded(code, format!("{}: {why}", self.named(name, index)), help)
     }
 }
 
@@ -223,10 +260,11 @@ struct Only {
 
 impl ConfigFile {
     fn read(path: &Path, named: bool) -> Result<ConfigFile, Failure> {
-        let source = input::read(path)?;
-        let name = source.name;
-        let text = String::from_utf8(source.bytes)
-            .map_err(|_| Failure::about(&name, "the file is not UTF-8"))?;
+        let name = input::name_of(path);
+        let text = text_of(path).map_err(|why| {
+            let help = "`--config FILE` names a file of `key = \"value\"` lines";
+            Failure::coded(USAGE[0], format!("{name}: {why}"), help)
+        })?;
         let places = Places {
             name: &name,
             text: text.as_bytes(),
@@ -238,14 +276,17 @@ impl ConfigFile {
             Failure::coded(SYNTAX, places.at(at, error.message()), help)
         })?;
         let folder = path.parent().unwrap_or(Path::new(""));
-        let (mut settings, mut lines) = (Settings::default(), HashMap::new());
+        let mut settings = Settings::default();
+        let (mut lines, mut values) = (HashMap::new(), HashMap::new());
         for (word, value) in table.get_ref() {
             let at = word.span().start;
             let Some(key) = KEYS.iter().find(|key| key.name == word.get_ref()) else {
                 return Err(unknown(word.get_ref(), &places, at));
             };
-            let one = parse(key, value, &places)?;
+            let (one, starts) = parse(key, value, &places)?;
             key.take(&mut settings, &one);
+            let starts = starts.into_iter().map(|at| places.place(at));
+            values.insert(key.name, starts.collect());
             lines.insert(key.name, places.line(at));
         }
         // Paths are those beside the file.
@@ -260,7 +301,25 @@ impl ConfigFile {
             named,
             settings,
             lines,
+            values,
         })
+    }
+}
+
+/// KiB that a configuration file has at most.
+const MAX_KIB: usize = 1024;
+
+/// The text of a configuration file, or of standard input.
+fn text_of(path: &Path) -> Result<String, String> {
+    if path != Path::new(STDIN) {
+        return read_bounded(open_regular(path)?, MAX_KIB);
+    }
+    let mut text = String::new();
+    let most = (MAX_KIB << 10) as u64 + 1;
+    let read = std::io::stdin().lock().take(most).read_to_string(&mut text);
+    match read.map_err(|error| error.to_string())? as u64 == most {
+        true => Err(format!("it has more than {MAX_KIB} KiB")),
+        false => Ok(text),
     }
 }
 
@@ -272,7 +331,12 @@ fn unknown(word: &str, places: &Places<'_>, at: usize) -> Failure {
         Some(name) => Some(name.to_owned()),
         None => suggest(word, names.clone()),
     };
+    let run = RunArgs::augment_args(clap::Command::new("run"));
+    let option = |of: &clap::Arg| of.get_long() == Some(&*words) && !of.is_hide_set();
+    let is_option = run.get_arguments().any(option);
     let help = match near {
+        Some(near) if near == words => format!("did you mean `{near}`?"),
+        _ if is_option => format!("`--{words}` is an option alone"),
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("keys are {}", names.collect::<Vec<_>>().join(", ")),
     };
@@ -280,12 +344,12 @@ fn unknown(word: &str, places: &Places<'_>, at: usize) -> Failure {
     Failure::coded(UNKNOWN_KEY, places.at(at, &text), help)
 }
 
-/// The value of a key, as its option would read it.
+/// The values of a key, as its option would read them, and where each starts.
 fn parse(
     key: &Key,
     value: &Spanned<DeValue<'_>>,
     places: &Places<'_>,
-) -> Result<Settings, Failure> {
+) -> Result<(Settings, Vec<usize>), Failure> {
     let name = key.name;
     let wrong = |at: usize, text: &str, help: String| {
         let text = places.at(at, &format!("`{name}`: {text}"));
@@ -328,6 +392,7 @@ fn parse(
         }
     }
     let at = value.span().start;
+    let starts = words.iter().map(|(at, _)| *at).collect();
     let all = Only::try_parse_from(words.into_iter().map(|(_, word)| word));
     let all = all.map_err(|_| {
         wrong(
@@ -336,16 +401,21 @@ fn parse(
             format!("write `{name} = ...`"),
         )
     })?;
-    Ok(all.set)
+    Ok((all.set, starts))
 }
 
 /// What clap says of a value, without the name of the option, which stands before.
 fn reason(error: &clap::Error) -> String {
     let text = error.render().to_string();
-    let line = text.lines().next().unwrap_or_default();
+    let mut lines = text.lines();
+    let line = lines.next().unwrap_or_default();
     let line = line.strip_prefix("error: ").unwrap_or(line);
+    let possible = lines.next().map(str::trim).unwrap_or_default();
     match (line.find(" for '--"), line.rfind("': ")) {
         (Some(from), Some(to)) if from < to => format!("{}: {}", &line[..from], &line[to + 3..]),
+        (Some(from), _) => format!("{} {possible}", &line[..from])
+            .trim_end()
+            .to_owned(),
         _ => line.to_owned(),
     }
 }

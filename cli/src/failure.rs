@@ -9,7 +9,7 @@ use std::fmt::Display;
 /// The command line, an argument or a file is not usable, or the output cannot be
 /// written.
 // With its alias.
-const USAGE: [&str; 2] = ["cli.usage", "usage"];
+pub(crate) const USAGE: [&str; 2] = ["cli.usage", "usage"];
 /// The program was rejected; its diagnostics say why.
 const REJECTED: &str = "program.rejected";
 #[cfg(not(all(feature = "http", feature = "sandbox")))]
@@ -189,6 +189,9 @@ impl Failure {
                 help,
             } => {
                 codes::insert(&mut error, code);
+                if *code == USAGE[0] {
+                    error.insert("alias", USAGE[1]);
+                }
                 error.insert("message", message.as_str());
                 error.insert("help", help.as_str());
             }

@@ -1,11 +1,46 @@
 //! Files of a command that takes several: those that are named, and those in
-//! folders.
+//! folders; and regular files, read within bounds.
 
 use crate::failure::Failure;
+use std::fs::File;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 /// The name of a configuration file.
 pub(crate) const CONFIGURATION: &str = "agent99.toml";
+
+/// Opens a regular file: a pipe may keep its reader waiting, a device may have no end.
+///
+/// # Errors
+/// Why it is not opened.
+pub(crate) fn open_regular(path: &Path) -> Result<File, String> {
+    let regular = |found: std::io::Result<std::fs::Metadata>| match found {
+        Ok(found) if found.is_file() => Ok(()),
+        Ok(_) => Err("it is no regular file".to_owned()),
+        Err(error) => Err(error.to_string()),
+    };
+    // Opening a pipe would wait already.
+    regular(path.metadata())?;
+    let file = File::open(path).map_err(|error| error.to_string())?;
+    // Another one may have taken its place.
+    regular(file.metadata())?;
+    Ok(file)
+}
+
+/// The text of a file that has at most so many KiB.
+///
+/// # Errors
+/// Why there is none.
+pub(crate) fn read_bounded(file: File, max_kib: usize) -> Result<String, String> {
+    let mut bytes = Vec::new();
+    let max = max_kib << 10;
+    let read = file.take(max as u64 + 1).read_to_end(&mut bytes);
+    read.map_err(|error| error.to_string())?;
+    if bytes.len() > max {
+        return Err(format!("it has more than {max_kib} KiB"));
+    }
+    String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())
+}
 
 /// The files that are meant: those of a folder with one of these extensions in the
 /// order of their names, and those of the folders in it. Each with whether it was

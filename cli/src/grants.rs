@@ -2,6 +2,7 @@
 //! its requests.
 
 use a99_core::diag::suggest;
+use agent99::Capabilities;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -21,9 +22,17 @@ impl Grant {
     /// # Errors
     /// What was expected.
     pub(crate) fn parse(text: &str) -> Result<Grant, String> {
+        if let Some(way) = other_way(host_of(text)) {
+            return Err(way);
+        }
         let rules = match text.split_once(':') {
             Some(("net", rules)) if rules.contains("://") => {
                 return Err("a rule is HOST or HOST:PORT: leave out the scheme".to_owned());
+            }
+            Some(("net", rules)) if rules.contains(char::is_whitespace) => {
+                let rules: Vec<&str> = rules.split_whitespace().collect();
+                let rules = rules.concat();
+                return Err(format!("leave out the blanks, as in `net:{rules}`"));
             }
             Some(("net", rules)) => rules,
             // A rule without its kind: what stands first is a host.
@@ -52,6 +61,19 @@ impl fmt::Display for Grant {
     }
 }
 
+/// How a program gets a capability that is no grant of the network.
+fn other_way(kind: &str) -> Option<String> {
+    match kind {
+        "fetch" | "http" | "https" => Some("the grant of the network is `net:RULE,...`".to_owned()),
+        "shell" => Some("`--sandbox` lets the program run commands".to_owned()),
+        "clock" | "random" | "xml" => Some(format!("`{kind}` needs no grant")),
+        kind if Capabilities::NAMES.contains(&kind) => Some(format!(
+            "this command has no `{kind}` to grant; `--script FILE` answers in its place"
+        )),
+        _ => None,
+    }
+}
+
 /// What stands before the first colon.
 fn host_of(rule: &str) -> &str {
     rule.split(':').next().unwrap_or(rule)
@@ -77,13 +99,55 @@ fn check(rules: &str) -> Result<(), String> {
 pub(crate) fn policy_of(rules: &str) -> Result<a99_http::Policy, String> {
     format!("allow:{rules}")
         .parse()
-        .map_err(|error: a99_http::PolicyError| {
-            format!(
-                "`{}`: {}",
-                a99_core::diag::excerpt(&error.found),
-                error.help
-            )
-        })
+        .map_err(
+            |error: a99_http::PolicyError| match error.found.is_empty() {
+                true => error.help.to_string(),
+                false => format!(
+                    "`{}`: {}",
+                    a99_core::diag::excerpt(&error.found),
+                    error.help
+                ),
+            },
+        )
+}
+
+/// What is wrong with a setting, and what helps.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Wrong {
+    /// What is wrong.
+    pub text: String,
+    /// What helps.
+    pub help: String,
+}
+
+impl Wrong {
+    fn new(text: impl Into<String>, help: impl Into<String>) -> Wrong {
+        Wrong {
+            text: text.into(),
+            help: help.into(),
+        }
+    }
+}
+
+/// The name of a variable as an option has it: what is wrong with it is told later,
+/// without its text, which may have the value of a secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct EnvArg(pub Result<EnvName, String>);
+
+impl EnvArg {
+    /// Reads a name.
+    pub(crate) fn parse(text: &str) -> Result<EnvArg, std::convert::Infallible> {
+        Ok(EnvArg(EnvName::parse(text)))
+    }
+}
+
+impl fmt::Display for EnvArg {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Ok(name) => name.fmt(f),
+            Err(_) => f.write_str("(not readable)"),
+        }
+    }
 }
 
 /// The name of an environment variable.
@@ -97,12 +161,16 @@ impl EnvName {
     /// What was expected.
     pub(crate) fn parse(text: &str) -> Result<EnvName, String> {
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        match !text.is_empty()
-            && text.chars().all(plain)
-            && !text.starts_with(|c: char| c.is_ascii_digit())
-        {
-            true => Ok(EnvName(text.to_owned())),
-            false => Err("expected the name of a variable: letters, digits and `_`".to_owned()),
+        let named = |text: &str| {
+            let digit = text.starts_with(|c: char| c.is_ascii_digit());
+            !text.is_empty() && text.chars().all(plain) && !digit
+        };
+        match text.split_once('=') {
+            _ if named(text) => Ok(EnvName(text.to_owned())),
+            Some((name, _)) if named(name) => Err(format!(
+                "expected a name without a value: the value of {name} is that of the environment"
+            )),
+            _ => Err("expected the name of a variable: letters, digits and `_`".to_owned()),
         }
     }
 
@@ -110,12 +178,24 @@ impl EnvName {
     ///
     /// # Errors
     /// Why there is none.
-    pub(crate) fn read(&self) -> Result<String, String> {
+    pub(crate) fn read(&self) -> Result<String, Wrong> {
         std::env::var(&self.0).map_err(|error| match error {
             std::env::VarError::NotPresent => {
-                format!("the environment has no variable {}", self.0)
+                let there = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+                let there: Vec<String> = there.collect();
+                let near = suggest(&self.0, there.iter().map(String::as_str));
+                Wrong::new(
+                    format!("the environment has no variable {}", self.0),
+                    match near {
+                        Some(near) => format!("did you mean `{near}`?"),
+                        None => format!("set it before the run: `export {}=...`", self.0),
+                    },
+                )
             }
-            std::env::VarError::NotUnicode(_) => format!("{} is not UTF-8", self.0),
+            std::env::VarError::NotUnicode(_) => Wrong::new(
+                format!("the variable {} is not UTF-8", self.0),
+                "give it a text in UTF-8",
+            ),
         })
     }
 }
@@ -214,9 +294,9 @@ impl Header {
     /// # Errors
     /// Why there is none.
     #[cfg(feature = "http")]
-    pub(crate) fn read(&self) -> Result<agent99::capabilities::Secret, String> {
+    pub(crate) fn read(&self) -> Result<agent99::capabilities::Secret, Wrong> {
         let secret = match &self.source {
-            SecretSource::Env(name) => name.read()?,
+            SecretSource::Env(name) => one_line(name.read()?, &format!("the variable {name}"))?,
             SecretSource::File(path) => secret_file(path)?,
         };
         let text = format!("{}{secret}{}", self.before, self.after);
@@ -248,39 +328,66 @@ impl fmt::Display for Header {
     }
 }
 
-/// Bytes that a secret has at most.
+/// KiB that a secret has at most.
 #[cfg(feature = "http")]
-const MAX_SECRET_BYTES: u64 = 64 << 10;
+const MAX_SECRET_KIB: usize = 64;
 
-/// The first line of a file that nobody else may read.
+/// A secret, which is one line and no more than a header can carry.
 #[cfg(feature = "http")]
-fn secret_file(path: &Path) -> Result<String, String> {
-    use std::io::Read as _;
+fn one_line(text: String, what: &str) -> Result<String, Wrong> {
+    if text.len() > MAX_SECRET_KIB << 10 {
+        return Err(Wrong::new(
+            format!("the secret in {what} has more than {MAX_SECRET_KIB} KiB"),
+            "a header carries a key or a token, not a document",
+        ));
+    }
+    let line = text.strip_suffix('\n').unwrap_or(&text);
+    let line = line.strip_suffix('\r').unwrap_or(line);
+    if line.trim().is_empty() {
+        return Err(Wrong::new(
+            format!("the secret in {what} is empty"),
+            "put the key or token there, or leave the header out",
+        ));
+    }
+    match line.contains(['\n', '\r']) {
+        true => Err(Wrong::new(
+            format!("the secret in {what} has several lines"),
+            "a secret is one line",
+        )),
+        false => Ok(line.to_owned()),
+    }
+}
+
+/// The one line of a regular file that nobody else may read.
+#[cfg(feature = "http")]
+fn secret_file(path: &Path) -> Result<String, Wrong> {
+    use crate::files::{open_regular, read_bounded};
     let shown = path.display();
-    let failed = |error: std::io::Error| format!("{shown}: {error}");
-    let file = std::fs::File::open(path).map_err(failed)?;
+    let failed = |error: String| {
+        Wrong::new(
+            format!("cannot read the secret in {shown}: {error}"),
+            "name a regular file of one line, readable by you alone (`chmod 600 FILE`)",
+        )
+    };
+    let file = open_regular(path).map_err(failed)?;
     // Of the file that was opened: another may take its place.
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt as _;
-        let mode = file.metadata().map_err(failed)?.permissions().mode();
+        let found = file.metadata().map_err(|error| failed(error.to_string()))?;
+        let mode = found.permissions().mode();
         if mode & 0o077 != 0 {
-            return Err(format!(
-                "others may read the secret in {shown} (mode {:03o}): run `chmod 600 {shown}`",
-                mode & 0o777
+            return Err(Wrong::new(
+                format!(
+                    "others may read the secret in {shown} (mode {:03o})",
+                    mode & 0o777
+                ),
+                format!("run `chmod 600 {shown}`"),
             ));
         }
     }
-    let mut text = String::new();
-    file.take(MAX_SECRET_BYTES)
-        .read_to_string(&mut text)
-        .map_err(failed)?;
-    let line = text.strip_suffix('\n').unwrap_or(&text);
-    let line = line.strip_suffix('\r').unwrap_or(line);
-    match line.is_empty() || line.contains('\n') {
-        true => Err(format!("{shown}: a secret is one line")),
-        false => Ok(line.to_owned()),
-    }
+    let text = read_bounded(file, MAX_SECRET_KIB).map_err(failed)?;
+    one_line(text, &shown.to_string())
 }
 
 #[cfg(test)]
@@ -296,6 +403,14 @@ mod tests {
         assert!(wrong("nte:example.com").contains("`net:`"));
         assert!(wrong("fs:/etc").contains("no grant `fs:`"));
         assert!(wrong("net:").contains("example.com:443"));
+        assert!(!wrong("net:").contains("``"));
+        assert!(wrong("net:a.com, b.com").contains("`net:a.com,b.com`"));
+        assert!(wrong("https://a.com").contains("net:"));
+        assert!(wrong("shell").contains("--sandbox"));
+        assert!(wrong("xml").contains("needs no grant"));
+        for kind in ["llm:gpt", "store"] {
+            assert!(wrong(kind).contains("--script"), "{kind}");
+        }
     }
 
     #[test]
@@ -330,6 +445,11 @@ mod tests {
         for bad in ["", "1A", "A-B", "A=B", "Ä"] {
             assert!(EnvName::parse(bad).is_err(), "{bad}");
         }
+        let wrong = EnvName::parse("TOKEN=s3cret").expect_err("a value");
+        assert!(
+            wrong.contains("TOKEN") && !wrong.contains("s3cret"),
+            "{wrong}"
+        );
         assert!(EnvName::parse("_A1").is_ok());
     }
 }

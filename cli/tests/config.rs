@@ -177,7 +177,7 @@ fn mistakes_have_a_place_and_a_suggestion() {
         (
             "quota = \"mpa=1\"",
             "options.unknown_op",
-            "agent99.toml:1: `quota`",
+            "agent99.toml:1:9: `quota`: ",
             "`map`",
         ),
         (
@@ -187,6 +187,18 @@ fn mistakes_have_a_place_and_a_suggestion() {
             "--allow",
         ),
         ("[http]\na = 1", "config.unknown_key", "`http`", "keys are"),
+        (
+            "cost-model = \"cheap\"",
+            "config.bad_value",
+            "agent99.toml:1:14: `cost-model`: invalid value 'cheap' [possible values: metered, flat]",
+            "--cost-model",
+        ),
+        (
+            "script = \"a.json\"",
+            "config.unknown_key",
+            "agent99.toml:1:1: ",
+            "`--script` is an option alone",
+        ),
     ] {
         write(folder.path(), text);
         let done = a99(folder.path(), &["run", "agent.json", "--json"]);
@@ -206,6 +218,77 @@ fn mistakes_have_a_place_and_a_suggestion() {
     );
     assert_eq!(missing.code, 2);
     assert!(missing.err.contains("none.toml"), "{missing:?}");
+}
+
+/// What only the run finds has a place and a suggestion as well.
+#[test]
+fn what_a_run_finds_wrong_has_a_place_too() {
+    let folder = folder();
+    for (text, told, help) in [
+        (
+            "env = [\"PATH\",\n  \"PAHT\"]",
+            "agent99.toml:2:3: `env`: the environment has no variable PAHT",
+            "`PATH`",
+        ),
+        (
+            "env = [\"PATH\", \"A=s3cret\"]",
+            "agent99.toml:1:16: `env`: expected a name without a value",
+            "--env",
+        ),
+        (
+            "quota = [\"map=1\", \"map=2\"]",
+            "agent99.toml:1:19: `quota`: `map` is there twice",
+            "leave one",
+        ),
+        (
+            "atom-timeout = [\"map=1s\", \"mpa=2s\"]",
+            "agent99.toml:1:27: `atom-timeout`: there is no op named `mpa`",
+            "`map`",
+        ),
+        (
+            "fuel = 1\nheader = [\"https://a.example x={env:A}\", \"https://a.example s3cret\"]",
+            "agent99.toml:2:42: `header`: expected ORIGIN",
+            "--header",
+        ),
+    ] {
+        write(folder.path(), text);
+        let args = ["run", "agent.json", "--config", "agent99.toml", "--json"];
+        let done = a99(folder.path(), &args);
+        assert_eq!(done.code, 2, "{text}: {done:?}");
+        let error = &done.json()["error"];
+        let has = |member: &str, part: &str| {
+            let said = error[member].as_str().unwrap_or_default();
+            assert!(said.contains(part), "{text}: {member} {error}");
+        };
+        has("message", told);
+        has("help", help);
+        assert!(!done.out.contains("s3cret"), "{done:?}");
+    }
+}
+
+#[test]
+#[cfg(unix)]
+fn files_of_settings_are_regular_and_bounded() {
+    let folder = folder();
+    let fifo = folder.path().join("fifo");
+    let made = std::process::Command::new("mkfifo").arg(&fifo).status();
+    assert!(made.expect("mkfifo").success());
+    let large = fs::File::create(folder.path().join("large.toml")).expect("made");
+    large.set_len((1 << 20) + 1).expect("grown");
+    for (path, told) in [
+        ("fifo", "no regular file"),
+        (".", "no regular file"),
+        ("/dev/zero", "no regular file"),
+        ("large.toml", "more than 1024 KiB"),
+        ("none.toml", "No such file"),
+    ] {
+        let done = a99(folder.path(), &["run", "agent.json", "--config", path]);
+        assert_eq!(done.code, 2, "{path}: {done:?}");
+        let start = format!("error[cli.usage]: {path}: ");
+        assert!(done.err.starts_with(&start), "{done:?}");
+        assert!(done.err.contains(told), "{done:?}");
+        assert!(done.err.contains("--config FILE"), "{done:?}");
+    }
 }
 
 #[test]
@@ -314,7 +397,9 @@ fn variables_reach_the_request_context_alone() {
     assert_eq!(run(&["--env", "PATH"]).code, 0);
     for (args, told) in [
         (&["--env", "A99_NOT_SET"][..], "no variable A99_NOT_SET"),
-        (&["--env", "A=B"], "letters, digits"),
+        (&["--env", "A=s3cret"], "a name without a value"),
+        (&["--env", "A-B"], "letters, digits"),
+        (&["--env", "PAHT"], "did you mean `PATH`?"),
         (
             &["--env", "PATH", "--context", "{\"env\":{}}"],
             "exclude each other",
@@ -324,5 +409,6 @@ fn variables_reach_the_request_context_alone() {
         let done = run(args);
         assert_eq!(done.code, 2, "{args:?}");
         assert!(done.err.contains(told), "{done:?}");
+        assert!(!done.err.contains("s3cret"), "{done:?}");
     }
 }

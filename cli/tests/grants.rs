@@ -384,3 +384,116 @@ fn documents_are_parsed() {
     assert_eq!(done.code, 0, "{done:?}");
     assert_eq!(done.json()["result"]["doc"]["attributes"]["b"], "1");
 }
+
+/// A secret that is none, cannot be sent, or would have the run wait is refused before
+/// the program starts; so is a file of authorities.
+#[test]
+#[cfg(unix)]
+fn secrets_and_authorities_that_are_none_are_refused() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = folder();
+    let file = |name: &str, text: &str, mode: u32| {
+        let path = folder.path().join(name);
+        fs::write(&path, text).expect("written");
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("changed");
+    };
+    file("good", "s3cret\n", 0o600);
+    file("empty", "", 0o600);
+    file("blank", " \n", 0o600);
+    file("two", "s3cret\ns3cret\n", 0o600);
+    file("long", &"s3cret".repeat(11_000), 0o600);
+    file("open", "s3cret", 0o644);
+    let fifo = folder.path().join("fifo");
+    let made = std::process::Command::new("mkfifo").arg(&fifo).status();
+    assert!(made.expect("mkfifo").success());
+    fs::set_permissions(&fifo, fs::Permissions::from_mode(0o600)).expect("changed");
+    let header = |file: &str| format!("https://a.example x={{file:{file}}}");
+    let same = [header("good"), header("good").replace(" x=", " X=")];
+    let cases: Vec<(&str, Vec<String>, &str, &str)> = vec![
+        (
+            "header",
+            vec![header("empty")],
+            "is empty",
+            "leave the header out",
+        ),
+        (
+            "header",
+            vec![header("blank")],
+            "is empty",
+            "leave the header out",
+        ),
+        ("header", vec![header("two")], "several lines", "one line"),
+        (
+            "header",
+            vec![header("long")],
+            "more than 64 KiB",
+            "chmod 600",
+        ),
+        (
+            "header",
+            vec![header("open")],
+            "others may read",
+            "chmod 600 ",
+        ),
+        (
+            "header",
+            vec![header("fifo")],
+            "no regular file",
+            "regular file",
+        ),
+        (
+            "header",
+            vec![header("none")],
+            "No such file",
+            "regular file",
+        ),
+        (
+            "header",
+            vec!["https://a.example x={env:A99_NO_SUCH}".into()],
+            "no variable",
+            "set it",
+        ),
+        (
+            "header",
+            same.to_vec(),
+            "two credentials named x",
+            "one header of each name",
+        ),
+        (
+            "header",
+            vec![header("good").replace("https", "http")],
+            "in the clear",
+            "https:",
+        ),
+        ("ca", vec!["fifo".into()], "no regular file", "PEM"),
+        ("ca", vec!["none.pem".into()], "No such file", "PEM"),
+        ("ca", vec!["good".into()], "has no certificate", "PEM"),
+    ];
+    for (key, values, told, help) in cases {
+        // By options, and the last of the values is to blame in a file.
+        let mut args = vec!["--no-config", "--allow", "net:a.example", "--json"];
+        let option = format!("--{key}");
+        for value in &values {
+            args.extend([option.as_str(), value]);
+        }
+        let by_option = run(folder.path(), &fetches("https://a.example/"), &args);
+        let quoted: Vec<String> = values.iter().map(|value| format!("{value:?}")).collect();
+        let text = format!(
+            "allow = \"net:a.example\"\n{key} = [\n{}]\n",
+            quoted.join(",\n")
+        );
+        fs::write(folder.path().join("a.toml"), text).expect("written");
+        let args = ["--config", "a.toml", "--json"];
+        let by_file = run(folder.path(), &fetches("https://a.example/"), &args);
+        let place = format!("a.toml:{}:1: `{key}`: ", 2 + values.len());
+        for (done, place) in [(by_option, format!("--{key}: ")), (by_file, place)] {
+            assert_eq!(done.code, 2, "{values:?}: {done:?}");
+            let error = &done.json()["error"];
+            let (message, helps) = (error["message"].to_string(), error["help"].to_string());
+            assert!(message.contains(&place), "{place}: {error}");
+            assert!(message.contains(told), "{told}: {error}");
+            assert!(helps.contains(help), "{help}: {error}");
+            assert!(!done.out.contains("s3cret"), "{done:?}");
+        }
+    }
+}

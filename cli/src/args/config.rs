@@ -3,7 +3,7 @@
 //! [`KEYS`] is the list of them: a key of `agent99.toml` has the name of its option.
 
 use crate::duration::time;
-use crate::grants::{EnvName, Grant, HeaderArg};
+use crate::grants::{EnvArg, Grant, HeaderArg};
 use clap::{Args, ValueEnum, ValueHint};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -36,18 +36,18 @@ pub(crate) struct Settings {
     pub ca: Option<PathBuf>,
     /// Let atoms read this environment variable, as `env.NAME` of the request
     /// context; may be repeated
-    #[arg(long, value_name = "NAME", value_parser = EnvName::parse)]
-    pub env: Vec<EnvName>,
+    #[arg(long, value_name = "NAME", value_parser = EnvArg::parse)]
+    pub env: Vec<EnvArg>,
     /// Send this header with requests to an origin, and never show it: `ORIGIN
     /// NAME=TEXT`, where TEXT has {env:VARIABLE} or {file:PATH} in it; may be repeated
     #[arg(long, value_name = "HEADER", value_parser = HeaderArg::parse)]
     pub header: Vec<HeaderArg>,
     /// Fuel the run may use [default: 1000]
-    #[arg(long, value_name = "N", value_parser = super::run::amount)]
+    #[arg(long, value_name = "N", value_parser = super::run::amount, allow_negative_numbers = true)]
     pub fuel: Option<f64>,
     /// Time the run may take, as in 500ms, 5s, 2m, 1h; seconds without a unit
     /// [default: 10 ms for each unit of fuel; with `--allow`, 10m]
-    #[arg(long, value_name = "TIME", value_parser = time)]
+    #[arg(long, value_name = "TIME", value_parser = time, allow_negative_numbers = true)]
     pub timeout: Option<Duration>,
     /// Time that one call of an atom may take, or `none` for no limit; may be
     /// repeated [default: that of each atom, 1s for most]
@@ -66,7 +66,7 @@ pub(crate) struct Settings {
     #[arg(long, value_name = "OP=N", value_parser = super::run::op_count)]
     pub quota: Vec<(String, u64)>,
     /// Make the run's randomness reproducible
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = super::run::seed, allow_negative_numbers = true)]
     pub seed: Option<u64>,
     /// Let it always be this time for the program, as in 2026-01-31T12:00:00Z
     #[arg(long, value_name = "TIME", value_parser = super::run::moment)]

@@ -59,6 +59,12 @@ pub(super) fn amount(text: &str) -> Result<f64, String> {
     }
 }
 
+/// A seed of randomness.
+pub(super) fn seed(text: &str) -> Result<u64, String> {
+    text.parse()
+        .map_err(|_| format!("expected a whole number from 0 to {}", u64::MAX))
+}
+
 fn op_value(text: &str) -> Result<(String, &str), String> {
     match text.rsplit_once('=') {
         Some((op, value)) if !op.is_empty() => Ok((op.to_owned(), value)),
@@ -125,6 +131,10 @@ mod tests {
         }
         assert!(op_count("map=1.5").is_err());
         assert!(amount("1e400").is_err());
+        assert_eq!(seed("18446744073709551615"), Ok(u64::MAX));
+        for bad in ["x", "-1", "1.5", "18446744073709551616", ""] {
+            assert!(seed(bad).is_err(), "{bad}");
+        }
         assert_eq!(moment("2026-01-31T12:00:00Z"), Ok(1_769_860_800_000.0));
         assert_eq!(
             moment("2026-01-31t12:00:00.5+01:00"),

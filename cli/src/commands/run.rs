@@ -1,11 +1,10 @@
 //! `a99 run`: runs a program and prints what came of it.
 
-use crate::args::{CostModelArg, RunArgs, Settings};
+use crate::args::{CostModelArg, RunArgs};
 use crate::computer::Computer;
 use crate::config::InForce;
 use crate::duration::milliseconds;
 use crate::failure::{Exit, Failure};
-use crate::grants::EnvName;
 use crate::input::{self, JsonArg};
 use crate::pretty::pretty;
 use crate::progress::Progress;
@@ -42,7 +41,7 @@ const MAX_UNDECLARED: usize = 8;
 pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
     let computer = Computer::of(args)?;
     let config = InForce::of(&args.config, Some(&args.program.program))?;
-    let input = Inputs::read(args, &config.set)?;
+    let input = Inputs::read(args, &config)?;
     let engine = input.script.engine(&config.set)?;
     check_ops(&config, &engine)?;
     if let (Some(granted), false) = (config.granted_by_file(), args.program.json) {
@@ -59,7 +58,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
     let trace = args.trace.as_deref().map(|path| open_trace(args, path));
     let trace = trace.transpose()?;
     let signal = AbortSignal::new();
-    let options = options(args, &config.set, input.context)?.signal(signal.clone());
+    let options = options(args, &config, input.context)?.signal(signal.clone());
     let undeclared = undeclared(&agent, &input.args);
     let progress = args
         .progress
@@ -75,7 +74,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit, Failure> {
         .map_err(|error| Failure::about("cannot start the runtime", error))?;
     let outcome = runtime.block_on(async {
         let granted = computer.grant(input.script.granted().await?)?;
-        let granted = network::with_xml(network::grant(&config.set, granted)?);
+        let granted = network::with_xml(network::grant(&config, granted)?);
         // The handler must be in place before the program starts.
         on_interrupt(signal)?;
         Ok(engine.run(&agent, input.args, options, granted).await)
@@ -119,7 +118,7 @@ struct Inputs {
 }
 
 impl Inputs {
-    fn read(args: &RunArgs, set: &Settings) -> Result<Inputs, Failure> {
+    fn read(args: &RunArgs, config: &InForce) -> Result<Inputs, Failure> {
         input::only_one_stdin(input_files(args))?;
         let value = |arg: &Option<JsonArg>, name| arg.as_ref().map(|arg| arg.value(name));
         let script = match &args.script {
@@ -131,34 +130,42 @@ impl Inputs {
                 Some(given) => given.object("--args")?,
                 None => Value::Object(Map::new()),
             },
-            context: with_env(value(&args.context, "--context").transpose()?, &set.env)?,
+            context: with_env(value(&args.context, "--context").transpose()?, config)?,
             script,
         })
     }
 }
 
 /// The request context with the variables that atoms may read.
-fn with_env(context: Option<Value>, names: &[EnvName]) -> Result<Option<Value>, Failure> {
+fn with_env(context: Option<Value>, config: &InForce) -> Result<Option<Value>, Failure> {
+    let names = &config.set.env;
     if names.is_empty() {
         return Ok(context);
     }
     let mut env = Map::new();
-    for name in names {
+    for (at, name) in names.iter().enumerate() {
+        // What cannot be read was refused when it was parsed.
+        let Ok(name) = &name.0 else { continue };
         let value = name
             .read()
-            .map_err(|error| Failure::about("--env", error))?;
+            .map_err(|wrong| config.wrong("env", at, wrong.text, wrong.help))?;
         env.insert(&*name.0, value);
     }
     let mut context = context.unwrap_or_else(|| Value::Object(Map::new()));
+    let wrong = |why: &str, help: &str| Err(config.wrong("env", 0, why, help));
     match &mut context {
         Value::Object(map) if map.get("env").is_none() => {
             map.insert("env", Value::Object(env));
             Ok(Some(context))
         }
-        Value::Object(_) => Err(Failure::usage(
-            "--env and the member `env` of --context exclude each other",
-        )),
-        _ => Err(Failure::usage("--env needs a --context that is an object")),
+        Value::Object(_) => wrong(
+            "it and the member `env` of --context exclude each other",
+            "leave one of them out",
+        ),
+        _ => wrong(
+            "it needs a --context that is an object",
+            "variables become its member `env`",
+        ),
     }
 }
 
@@ -180,15 +187,19 @@ pub(crate) fn input_files(args: &RunArgs) -> impl Iterator<Item = &Path> {
 /// nothing.
 fn check_ops(config: &InForce, engine: &Engine) -> Result<(), Failure> {
     let set = &config.set;
-    let quotas = set.quota.iter().map(|(op, _)| ("quota", op));
-    let costs = set.cost.iter().map(|(op, _)| ("cost", op));
-    let times = set.atom_timeout.iter().map(|(op, _)| ("atom-timeout", op));
+    let quotas = set.quota.iter().map(|(op, _)| op).enumerate();
+    let costs = set.cost.iter().map(|(op, _)| op).enumerate();
+    let times = set.atom_timeout.iter().map(|(op, _)| op).enumerate();
+    let all = quotas
+        .map(|of| ("quota", of))
+        .chain(costs.map(|of| ("cost", of)))
+        .chain(times.map(|of| ("atom-timeout", of)));
     let mut seen = HashSet::new();
-    for (option, op) in quotas.chain(costs).chain(times) {
+    for (option, (at, op)) in all {
         // Of two limits, which one holds is nothing to guess.
         if !seen.insert((option, op)) {
             let text = format!("`{}` is there twice", excerpt(op));
-            return Err(Failure::about(&config.named(option), text));
+            return Err(config.wrong(option, at, text, "leave one of them out"));
         }
         if engine.atoms().get(op).is_some() {
             continue;
@@ -199,7 +210,7 @@ fn check_ops(config: &InForce, engine: &Engine) -> Result<(), Failure> {
             ErrorCode::UnknownOp.as_str(),
             format!(
                 "{}: there is no op named `{}`",
-                config.named(option),
+                config.named(option, at),
                 excerpt(op)
             ),
             match nearest {
@@ -272,11 +283,18 @@ fn write_lines(file: File, mut lines: impl Iterator<Item = String>) -> std::io::
     }
 }
 
-fn options(args: &RunArgs, set: &Settings, context: Option<Value>) -> Result<RunOptions, Failure> {
-    let bad = |error: &dyn std::fmt::Display| Failure::usage(error.to_string());
+fn options(
+    args: &RunArgs,
+    config: &InForce,
+    context: Option<Value>,
+) -> Result<RunOptions, Failure> {
+    let set = &config.set;
+    let bad = |name: &str, at: usize, error: &dyn std::fmt::Display| {
+        config.wrong(name, at, error, "write a smaller number")
+    };
     let mut options = RunOptions::new()
         .fuel(set.fuel.unwrap_or(FUEL))
-        .map_err(|error| bad(&error))?
+        .map_err(|error| bad("fuel", 0, &error))?
         .cost_model(match set.cost_model {
             Some(CostModelArg::Flat) => CostModel::Flat,
             Some(CostModelArg::Metered) | None => CostModel::Metered,
@@ -298,8 +316,10 @@ fn options(args: &RunArgs, set: &Settings, context: Option<Value>) -> Result<Run
         let bytes = (mib as usize).saturating_mul(1 << 20);
         options = options.heap_bytes(bytes);
     }
-    for (op, units) in &set.cost {
-        options = options.cost(op, *units).map_err(|error| bad(&error))?;
+    for (at, (op, units)) in set.cost.iter().enumerate() {
+        options = options
+            .cost(op, *units)
+            .map_err(|error| bad("cost", at, &error))?;
     }
     for (op, calls) in &set.quota {
         options = options.quota(op, *calls);
