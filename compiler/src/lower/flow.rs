@@ -1,5 +1,6 @@
 //! `if`, `while`, `try`, `return`, `scope`, `callLocal` and `Error`.
 
+use super::lint::Holds;
 use super::scopes::catch_param;
 use super::{Lower, ReturnTo};
 use crate::ir::{key_text, truthy};
@@ -109,6 +110,8 @@ impl<'a> Lower<'_, 'a> {
         let node = doc.get(step, "catchParam").unwrap_or(step);
         self.bind(param, node, msg);
         self.bind(b"errorOp", step, op);
+        self.lint_holds(param, Holds::Made);
+        self.lint_holds(b"errorOp", Holds::Made);
         self.release(regs);
         self.caught.push(param);
         self.body(step, Some(catch));
@@ -123,6 +126,7 @@ impl<'a> Lower<'_, 'a> {
         let dst = self.temp();
         if let Some(value) = doc.get(step, "value") {
             self.value_to(value, dst);
+            self.lint_returned_value(value);
             if !self.in_helper {
                 self.e.emit(Op::CheckReturn { src: dst });
             }
@@ -260,6 +264,7 @@ impl<'a> Lower<'_, 'a> {
             .flat_map(|a| doc.elements(a))
             .collect();
         self.lint_arity(step, &Self::shown(name), args.len(), params);
+        self.lint_helper_call(step, name);
         self.charge_data(args.len());
         let mark = self.mark();
         let base = self.temps(params);

@@ -1,5 +1,6 @@
 //! `map`, `filter`, `find` and `reduce`: one scope for each item.
 
+use super::lint::Holds;
 use super::{Held, Lower, Mark, ReturnTo};
 use crate::emit::Label;
 use crate::ir::key_text;
@@ -183,10 +184,12 @@ impl<'a> Lower<'_, 'a> {
                 self.release(mark);
             }
         }
+        self.lint_holds_item(name, step);
         if let Some((name, node, held)) = accumulator {
             let mark = self.mark();
             let src = self.take(held);
             self.bind(name, node, src);
+            self.lint_holds(name, Holds::Any);
             self.release(mark);
         }
         opened

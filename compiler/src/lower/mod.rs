@@ -247,11 +247,12 @@ pub(crate) fn program(
         .map(|(t, _)| s.pool.range(t.as_bytes()))
         .collect();
     let mut functions = vec![Lower::main(&mut s)];
-    for (name, node) in helpers {
+    let last = helpers.len();
+    for (at, (name, node)) in helpers.into_iter().enumerate() {
         if s.end().is_some() {
             break;
         }
-        functions.push(Lower::helper(&mut s, name, node));
+        functions.push(Lower::helper(&mut s, name, node, at + 1 == last));
     }
     if let Some(end) = s.end() {
         s.refuse(end, limit);
@@ -339,7 +340,7 @@ impl<'s, 'a> Lower<'s, 'a> {
         l.end()
     }
 
-    fn helper(s: &'s mut Shared<'a>, name: &'a [u8], node: NodeId) -> Function {
+    fn helper(s: &'s mut Shared<'a>, name: &'a [u8], node: NodeId, last: bool) -> Function {
         let doc = s.doc;
         let mut l = Lower::new(s);
         l.in_helper = true;
@@ -355,7 +356,13 @@ impl<'s, 'a> Lower<'s, 'a> {
             .collect();
         l.e.f.params = params.len() as u8;
         l.open_scope(&[steps], &params, true);
+        for (name, node) in &params {
+            l.lint_parameter(name, *node);
+        }
         l.body(node, steps);
+        if last {
+            l.lint_uncalled();
+        }
         l.end()
     }
 

@@ -429,10 +429,12 @@ impl<'a> Lower<'_, 'a> {
                 .and_then(|op| self.s.sigs.signature(op));
             let pure = |sig: &AtomSig| sig.form.is_none() && sig.effect == Effect::Pure;
             let atom = op != b"jsonParse" && sig.is_some_and(pure);
-            let writer = match may_be_undefined && !atom {
+            let computed = self.lint_computes(step);
+            let writer = match may_be_undefined && !atom && !computed {
                 true => Writer::Maybe,
                 false => Writer::Value,
             };
+            self.lint_holds_result(name, step);
             self.lint_wrote(name, node, writer);
             if constant {
                 self.make_const(name);

@@ -18,6 +18,8 @@ const SUMMARY_AFTER: usize = 3;
 struct Binding<'a> {
     name: &'a [u8],
     constant: bool,
+    /// How many steps bind it.
+    writes: u32,
 }
 
 /// What closes a scope again.
@@ -120,7 +122,8 @@ impl<'a> Lower<'_, 'a> {
                 self.summarize(binding.name, scope);
                 names.push(Box::from(binding.name));
             }
-            self.declare(binding.name, location, flag, scope);
+            let id = self.declare(binding.name, location, flag, scope);
+            self.lint_expect_writes(id, binding.writes);
             names.push(Box::from(binding.name));
         }
         if arrive {
@@ -241,10 +244,17 @@ struct Collector<'l, 'a> {
 impl<'a> Collector<'_, 'a> {
     fn add(&mut self, name: &'a [u8], constant: bool) {
         match self.index.get(name) {
-            Some(i) => self.list[*i].constant |= constant,
+            Some(i) => {
+                self.list[*i].constant |= constant;
+                self.list[*i].writes += 1;
+            }
             None => {
                 self.index.insert(name, self.list.len());
-                self.list.push(Binding { name, constant });
+                self.list.push(Binding {
+                    name,
+                    constant,
+                    writes: 1,
+                });
             }
         }
     }

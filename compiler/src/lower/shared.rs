@@ -164,7 +164,14 @@ impl<'a> Shared<'a> {
                 format!("Unknown Atom: {}", excerpt(op)),
             )
             .with_offending(excerpt(op));
-        if let Some(help) = super::lint::atom_for(op) {
+        let is_helper = self.helpers.contains_key(op.as_bytes());
+        let help = match is_helper {
+            true => Some(format!(
+                "call the helper: `callLocal {{name: \"{op}\", args, result}}`"
+            )),
+            false => super::lint::help_for_op(op, self.sigs.op_names()),
+        };
+        if let Some(help) = help {
             return self.push(diag.with_help(help));
         }
         let names = self.sigs.op_names();

@@ -34,6 +34,7 @@ impl<'a> Lower<'_, 'a> {
                 self.bind(name, node, src);
             }
         }
+        self.lint_holds_value(name, doc.get(step, "value"));
         let writer = self.lint_writer(doc.get(step, "value"));
         self.lint_wrote(name, node, writer);
         self.end_valueless(step)
@@ -55,6 +56,7 @@ impl<'a> Lower<'_, 'a> {
         if let Some(id) = self.vars.in_scope(name, self.scope()) {
             self.write_var(id, src);
             self.vars.set_bound(id);
+            self.lint_holds_value(name, doc.get(step, "value"));
             self.lint_constant(id);
         }
         self.make_const(name);
@@ -90,6 +92,7 @@ impl<'a> Lower<'_, 'a> {
             let mark = self.mark();
             let r = self.flat_arg(path);
             self.bind(name, keys.unwrap_or(step), r);
+            self.lint_holds_argument(name, path);
             self.release(mark);
         }
         self.end_valueless(step)
@@ -102,6 +105,7 @@ impl<'a> Lower<'_, 'a> {
             let mark = self.mark();
             let r = self.value(node);
             self.bind(name, node, r);
+            self.lint_holds_value(name, Some(node));
             self.release(mark);
         }
         self.end_valueless(step)

@@ -115,7 +115,7 @@ impl<'a> Lower<'_, 'a> {
         self.lint_step(step, &op);
         let Some(form) = sig.form else {
             self.atom_step(step, &op);
-            return false;
+            return op == "consoleError" && self.lints();
         };
         if form == Form::Seq {
             self.step_seq(step, doc.get(step, "steps"), true);
@@ -129,7 +129,7 @@ impl<'a> Lower<'_, 'a> {
         self.e.at = Some((step, None));
         self.e.close_step(id, value);
         self.release(mark);
-        form == Form::Return
+        form == Form::Return || form == Form::Error && self.lints()
     }
 
     /// The code of a form; the register of its value, if it has one.

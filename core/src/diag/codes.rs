@@ -143,6 +143,12 @@ code_table! {
     ODD_NAME = "lint.odd_name" help "bind a name of letters, digits and `_`";
     /// An `if` that asks what was asked before, or does the same either way.
     REPEATED_BRANCH = "lint.repeated_branch" help "correct the condition, or remove the branch";
+    /// A member or method that the value does not have.
+    UNKNOWN_MEMBER = "lint.unknown_member" help "ask for a member that it has";
+    /// Arguments that a builtin ignores, misses or cannot use.
+    WRONG_ARGUMENTS = "lint.wrong_arguments" help "give it the arguments that it takes";
+    /// A name that is bound and that nothing asks for.
+    UNUSED_NAME = "lint.unused_name" help "use it, or remove what binds it";
     /// There are more findings than are shown.
     MORE_WARNINGS = "lint.more_findings" alias "A99-W0299"
         help "correct those that are shown, then compile again";

@@ -48,8 +48,9 @@ fn lines(path: &Path) -> Vec<Value> {
 #[test]
 fn bad_programs_are_told_what_is_wrong() {
     let engine = engine();
-    let cases = lines(&folder("diagnostics/programs.jsonl"));
-    assert!(cases.len() > 100);
+    let mut cases = lines(&folder("diagnostics/programs.jsonl"));
+    cases.extend(lines(&folder("diagnostics/foreign.jsonl")));
+    assert!(cases.len() > 900);
     let mut failed = Vec::new();
     for case in &cases {
         let text = |key: &str| case[key].as_str().expect("text");
@@ -68,7 +69,8 @@ fn bad_programs_are_told_what_is_wrong() {
 /// Each warning about a program has one in the corpus.
 #[test]
 fn each_warning_has_a_program() {
-    let cases = lines(&folder("diagnostics/programs.jsonl"));
+    let mut cases = lines(&folder("diagnostics/programs.jsonl"));
+    cases.extend(lines(&folder("diagnostics/foreign.jsonl")));
     let shown: BTreeSet<&str> = cases
         .iter()
         .filter_map(|case| case["code"].as_str())
@@ -82,6 +84,19 @@ fn each_warning_has_a_program() {
                 "{name}: add a case to tests/diagnostics/programs.jsonl"
             );
         }
+    }
+}
+
+/// Programs that look odd and are right.
+#[test]
+fn programs_that_look_odd_raise_no_alarm() {
+    let engine = engine();
+    let cases = lines(&folder("diagnostics/valid.jsonl"));
+    assert!(cases.len() > 100);
+    for case in &cases {
+        let found = found(&engine, &case["program"]);
+        let id = &case["id"];
+        assert!(found.is_empty(), "{id}: {}", found.render(None));
     }
 }
 

@@ -23,6 +23,20 @@ const CONDITION: &[(&str, &str)] = &[
         "=>",
         "there are no functions as values: use the atoms `filter`, `find` or `map`",
     ),
+    (
+        "=~",
+        "use the atom `regexMatch {pattern, value, result}` in a step before",
+    ),
+    (
+        ".test(",
+        "use the atom `regexMatch {pattern, value, result}` in a step before",
+    ),
+    (
+        ".match(/",
+        "use the atom `regexMatch {pattern, value, result}` in a step before",
+    ),
+    ("=<", "write `<=`"),
+    ("[:", "write `text.slice(0, 2)`"),
     ("<>", "write `!=`"),
     (" is not ", "write `!=`"),
     (" not in ", "write `!xs.includes(x)`"),

@@ -54,6 +54,13 @@ impl Words {
     }
 }
 
+/// Whether a name is among the texts and keys of a part of the source.
+pub(super) fn mentions(doc: &Document, node: NodeId, name: &str) -> bool {
+    let mut words = Words::default();
+    words.collect(doc, node);
+    words.names.contains(name)
+}
+
 impl<'a> Lower<'_, 'a> {
     pub(super) fn form_of(&self, step: NodeId) -> Option<Form> {
         let doc = self.s.doc;
@@ -303,6 +310,12 @@ impl<'a> Lower<'_, 'a> {
             let finding = Finding::new(codes::REPEATED_BRANCH, then, message);
             return self.found(finding.help("put steps into `then`, or remove the step"));
         }
+        if let Some(then) = then.filter(|n| doc.kind(*n) == Kind::Array && doc.is_empty(*n)) {
+            let message = "nothing happens where the condition holds";
+            let finding = Finding::new(codes::REPEATED_BRANCH, then, message);
+            let help = "turn the condition around, as in `!(n > 3)`, and put the steps into `then`";
+            return self.found(finding.help(help));
+        }
         let Some(other) = other.filter(|n| doc.kind(*n) == Kind::Array) else {
             return;
         };
@@ -341,6 +354,18 @@ impl<'a> Lower<'_, 'a> {
                 Some(more) if doc.kind(more) == Kind::Array => at = more,
                 _ => return,
             }
+        }
+    }
+
+    /// A `try` that tries nothing.
+    pub(super) fn lint_try_body(&mut self, step: NodeId) {
+        let doc = self.s.doc;
+        let body = doc.get(step, "try");
+        let empty = |n: &NodeId| doc.kind(*n) == Kind::Array && doc.is_empty(*n);
+        if let Some(body) = body.filter(empty) {
+            let message = "this `try` does nothing, so its `catch` never runs";
+            let finding = Finding::new(codes::REPEATED_BRANCH, body, message);
+            self.found(finding.help("put the steps that may fail into `try`, or remove the step"));
         }
     }
 

@@ -17,6 +17,8 @@ pub(super) enum Looks {
     Reference(String),
     /// `...xs`.
     Spread,
+    /// `$.items[*].id`.
+    Path,
 }
 
 /// Functions that are called without a receiver.
@@ -60,7 +62,9 @@ fn other_forms(text: &str, knows: &impl Fn(&str) -> bool) -> Option<Looks> {
     {
         return Some(Looks::Function);
     }
-    for sign in ["$args.", "$", "@", "#"] {
+    for sign in [
+        "$args.", "$input.", "$json.", "$vars.", "$inputs.", "$", "@", "#",
+    ] {
         let Some(rest) = text.strip_prefix(sign) else {
             continue;
         };
@@ -90,6 +94,93 @@ fn other_forms(text: &str, knows: &impl Fn(&str) -> bool) -> Option<Looks> {
         None => (FUNCTIONS.contains(&name) && rest.starts_with('(')).then_some(Looks::Call),
         _ => None,
     }
+}
+
+/// A hole of an address: `https://a.example/{id}`, `/users/:id`.
+fn in_address(text: &str, knows: &impl Fn(&str) -> bool) -> bool {
+    let address = text.contains("://") || text.starts_with('/');
+    let holes = [("{", "}"), ("/:", "")];
+    address
+        && !text.contains(char::is_whitespace)
+        && holes.iter().any(|(open, close)| {
+            text.match_indices(open).any(|(at, _)| {
+                let (name, rest) = first_name(&text[at + open.len()..]);
+                !name.is_empty() && rest.starts_with(close) && knows(name)
+            })
+        })
+}
+
+/// Whether a text is a name or a path that is known.
+fn is_known_path(text: &str, knows: &impl Fn(&str) -> bool) -> bool {
+    let parts = || text.split('.');
+    !text.is_empty()
+        && parts().all(|part| !part.is_empty() && part.chars().all(is_name))
+        && parts().next().is_some_and(knows)
+}
+
+/// Expressions that are told by their words: `a and b`, `typeof x`, `a if b else c`,
+/// `'Hello ' + name`, and paths in the writing of other languages.
+fn in_words(text: &str, knows: &impl Fn(&str) -> bool) -> Option<Looks> {
+    let known = |part: &str| is_known_path(part.trim(), knows);
+    for sign in ["!", "-", "typeof ", "not "] {
+        if text.strip_prefix(sign).is_some_and(known) {
+            return Some(Looks::Expression);
+        }
+    }
+    for word in [" and ", " or ", " in ", " is "] {
+        if let Some((left, right)) = text.split_once(word)
+            && known(left)
+            && known(right)
+        {
+            return Some(Looks::Expression);
+        }
+    }
+    if let Some((_, rest)) = text.split_once(" if ")
+        && let Some((test, _)) = rest.split_once(" else ")
+        && knows(first_name(test.trim()).0)
+    {
+        return Some(Looks::Expression);
+    }
+    for quote in ['\'', '"'] {
+        let rest = text
+            .strip_prefix(quote)
+            .and_then(|rest| rest.split_once(quote));
+        if let Some((_, rest)) = rest
+            && let Some(right) = rest.trim_start().strip_prefix('+')
+            && knows(first_name(right.trim_start()).0)
+        {
+            return Some(Looks::Expression);
+        }
+    }
+    if let Some(rest) = text.strip_prefix("new ")
+        && rest.ends_with(')')
+        && rest.starts_with(|c: char| c.is_ascii_uppercase())
+        && first_name(rest).1.starts_with('(')
+    {
+        return Some(Looks::Call);
+    }
+    for sign in ["->", "?.", "::"] {
+        if let Some((left, right)) = text.split_once(sign)
+            && known(left)
+            && is_known_path(right, &|_| true)
+        {
+            return Some(Looks::Access);
+        }
+    }
+    if let Some(rest) = text.strip_prefix('/')
+        && rest.contains('/')
+        && is_known_path(&rest.replace('/', "."), knows)
+    {
+        return Some(Looks::Reference(rest.replace('/', ".")));
+    }
+    let path = text.strip_prefix("$.").or_else(|| text.strip_prefix("$["));
+    if let Some(path) = path
+        && path.starts_with(|c: char| c.is_ascii_alphabetic() || "'\"*0".contains(c))
+        && !text.contains(char::is_whitespace)
+    {
+        return Some(Looks::Path);
+    }
+    None
 }
 
 /// Longer texts are prose.
@@ -122,7 +213,10 @@ pub(super) fn looks_like(text: &str, knows: impl Fn(&str) -> bool) -> Option<Loo
         }
     }
     let text = text.trim();
-    if let Some(looks) = other_forms(text, &knows) {
+    if in_address(text, &knows) {
+        return Some(Looks::Template);
+    }
+    if let Some(looks) = other_forms(text, &knows).or_else(|| in_words(text, &knows)) {
         return Some(looks);
     }
     let (name, rest) = first_name(text.trim_start_matches(['!', '(', '-']));

@@ -137,17 +137,34 @@ impl<'a> Lower<'_, 'a> {
         while let Some(ir) = work.pop() {
             match ir.kind {
                 IrKind::Binary(op, left, right) => self.lint_binary(ir, op, left, right),
-                IrKind::Logical(op, left, right) => self.lint_logical(op, left, right),
+                IrKind::Logical(op, left, right) => self.lint_logical(ir, op, left, right),
                 IrKind::Call { callee, args } => self.lint_call(ir, callee, args),
                 IrKind::Method {
                     object, name, args, ..
                 } => {
                     self.lint_method(name, args);
                     self.lint_callback(object, name, args);
+                    self.lint_receiver(ir, object, name);
+                    self.lint_arguments(ir, object, name, args);
                 }
+                IrKind::Member {
+                    object, property, ..
+                } => self.lint_member(ir, object, property),
                 _ => {}
             }
             children(ir, &mut work);
+        }
+        self.lint_given(root);
+        let step = self
+            .s
+            .doc
+            .parent(root.at.node)
+            .filter(|_| root.at.inner.is_some());
+        let vars = step.and_then(|step| self.s.doc.get(step, "vars"));
+        let reads = !matches!(root.kind, IrKind::Fail { .. });
+        if let Some(vars) = vars.filter(|vars| reads && self.is_literal_object(*vars)) {
+            let (names, _) = names_in(root);
+            self.lint_unused_vars(vars, "expression", |name| names.contains(name));
         }
     }
 
@@ -205,9 +222,23 @@ impl<'a> Lower<'_, 'a> {
             let help = "write both comparisons, as in `0 < n && n < 10`".to_owned();
             return self.found_at(codes::CONSTANT_CONDITION, ir, message.to_owned(), help);
         }
+        if (is_order(op) || is_equality(op)) && self.lint_not(op, left, right) {
+            return;
+        }
         for (side, other) in [(left, right), (right, left)] {
             if !is_equality(op) {
                 break;
+            }
+            if let Some(word @ ("null" | "undefined" | "None" | "NaN")) = text(other).as_deref()
+                && !matches!(side.kind, IrKind::Unary(UnOp::Typeof, _))
+            {
+                let message = format!("this compares with the text \"{word}\", not with `{word}`");
+                let help = match word {
+                    "NaN" => "write `isNaN(x)`".to_owned(),
+                    _ => "write `null` without quotes: `x == null` holds for undefined, too"
+                        .to_owned(),
+                };
+                return self.found_at(codes::CONSTANT_CONDITION, other, message, help);
             }
             if matches!(side.kind, IrKind::Ident(b"NaN")) {
                 let message = "nothing equals `NaN`, so this is always the same".to_owned();
@@ -238,13 +269,87 @@ impl<'a> Lower<'_, 'a> {
                 let bad = a99_core::diag::excerpt(&bad);
                 let message = format!("\"{bad}\" is no number, so this gives `NaN`");
                 let help = "calculate with numbers; `+` joins texts".to_owned();
-                self.found_at(codes::BAD_ARITHMETIC, ir, message, help);
+                return self.found_at(codes::BAD_ARITHMETIC, ir, message, help);
             }
         }
+        if is_equality(op) || is_order(op) {
+            let strict = matches!(op, BinOp::StrictEq | BinOp::StrictNe);
+            return self.lint_compared(ir, (is_order(op), strict), left, right);
+        }
+        self.lint_operands(op, left, right);
+    }
+
+    /// `!n > 3`, which compares true or false. Tells whether it does.
+    fn lint_not(&mut self, op: BinOp, left: &Ir<'a>, right: &Ir<'a>) -> bool {
+        let literal = matches!(right.kind, IrKind::Lit(Lit::Number(_) | Lit::Text(_)));
+        if !matches!(left.kind, IrKind::Unary(UnOp::Not, _)) || !literal {
+            return false;
+        }
+        let message = "`!` belongs to the name alone: this compares true or false".to_owned();
+        let help = match is_equality(op) {
+            true => "write `a != b`, or `!(a == b)`".to_owned(),
+            false => "write `!(n > 3)`, or `n <= 3`".to_owned(),
+        };
+        self.found_at(codes::CONSTANT_CONDITION, left, message, help);
+        true
+    }
+
+    /// `n > 5 && n < 3`, `a == 'x' && a == 'y'`, `a != 'x' || a != 'y'`: always the
+    /// same. Tells whether.
+    fn lint_pair(&mut self, ir: &Ir<'a>, op: LogOp, left: &Ir<'a>, right: &Ir<'a>) -> bool {
+        let (IrKind::Binary(p, a, x), IrKind::Binary(q, b, y)) = (left.kind, right.kind) else {
+            return false;
+        };
+        if !same_path(a, b) {
+            return false;
+        }
+        let number = |ir: &Ir<'a>| match ir.kind {
+            IrKind::Lit(Lit::Number(n)) => Some(n),
+            _ => None,
+        };
+        let differ = match (x.kind, y.kind) {
+            (IrKind::Lit(Lit::Text(x)), IrKind::Lit(Lit::Text(y))) => x != y,
+            (IrKind::Lit(Lit::Number(x)), IrKind::Lit(Lit::Number(y))) => x != y,
+            _ => false,
+        };
+        let is = |op| matches!(op, BinOp::Eq | BinOp::StrictEq);
+        let is_not = |op| matches!(op, BinOp::Ne | BinOp::StrictNe);
+        let above = |op| matches!(op, BinOp::Gt | BinOp::Ge);
+        let below = |op| matches!(op, BinOp::Lt | BinOp::Le);
+        let apart = match (number(x), number(y)) {
+            (Some(x), Some(y)) if above(p) && below(q) => x > y,
+            (Some(x), Some(y)) if below(p) && above(q) => x < y,
+            _ => false,
+        };
+        let (message, help) = match op {
+            LogOp::And if differ && is(p) && is(q) => (
+                "nothing equals both, so this never holds",
+                "write `||` between the two",
+            ),
+            LogOp::And if apart => (
+                "no number is both, so this never holds",
+                "write `||` between the two, or turn one of them around",
+            ),
+            LogOp::Or if differ && is_not(p) && is_not(q) => (
+                "everything differs from one of them, so this always holds",
+                "write `&&` between the two",
+            ),
+            _ => return false,
+        };
+        self.found_at(
+            codes::CONSTANT_CONDITION,
+            ir,
+            message.to_owned(),
+            help.to_owned(),
+        );
+        true
     }
 
     /// `n == 1 || 2`, which always holds.
-    fn lint_logical(&mut self, op: LogOp, left: &Ir<'a>, right: &Ir<'a>) {
+    fn lint_logical(&mut self, ir: &Ir<'a>, op: LogOp, left: &Ir<'a>, right: &Ir<'a>) {
+        if self.lint_pair(ir, op, left, right) {
+            return;
+        }
         if op == LogOp::Nullish || !is_test(left) || kind_of(right).is_none() {
             return;
         }
@@ -299,7 +404,7 @@ impl<'a> Lower<'_, 'a> {
 }
 
 /// Whether a text is a number, as it is read in calculations.
-fn is_number(text: &str) -> bool {
+pub(super) fn is_number(text: &str) -> bool {
     let text = text.trim();
     let digits = ["0x", "0X", "0b", "0B", "0o", "0O"];
     let prefixed = digits.iter().any(|prefix| text.starts_with(prefix));

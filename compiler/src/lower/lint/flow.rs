@@ -35,18 +35,22 @@ pub(in crate::lower) struct Flow {
     /// Bodies of `try` around the present step.
     pub(super) tries: u32,
     unread: HashMap<VarId, Unread>,
+    /// Which variables are used.
+    pub(super) usage: super::unused::Usage,
+    /// What variables hold.
+    pub(super) holding: super::holds::Holding,
     /// Constants, and the bodies in which they were made.
     constants: HashMap<VarId, u32>,
 }
 
 impl Flow {
-    fn here(&self) -> u32 {
+    pub(super) fn here(&self) -> u32 {
         self.open.last().copied().unwrap_or(u32::MAX)
     }
 
     /// Whether what happens in `region` happens on the way to the present place,
     /// or the present place is on the way out of it.
-    fn is_around(&self, outer: u32, region: u32) -> bool {
+    pub(super) fn is_around(&self, outer: u32, region: u32) -> bool {
         let mut at = Some(region);
         while let Some(region) = at {
             if region == outer {
@@ -101,6 +105,10 @@ impl<'a> Lower<'_, 'a> {
         self.vars.set_maybe(id);
         self.lint_lost_name(id, name, node);
         let Some(lint) = &mut self.s.lint else { return };
+        // In a `try` a step may be there to fail.
+        if lint.flow.tries == 0 {
+            lint.flow.usage.wrote(id, node);
+        }
         let region = lint.flow.here();
         // In a loop another turn may read it, in a `try` the handler.
         let straight = lint.whiles == 0 && lint.flow.tries == 0;
@@ -168,6 +176,7 @@ impl<'a> Lower<'_, 'a> {
     /// A variable is read.
     pub(in crate::lower) fn lint_read(&mut self, chain: &[VarId]) {
         let Some(lint) = &mut self.s.lint else { return };
+        lint.flow.usage.reads(chain);
         for id in chain {
             lint.flow.unread.remove(id);
         }
@@ -179,6 +188,7 @@ impl<'a> Lower<'_, 'a> {
     /// Every variable may be read.
     pub(in crate::lower) fn lint_read_all(&mut self) {
         if let Some(lint) = &mut self.s.lint {
+            lint.flow.usage.reads_all();
             lint.flow.unread.clear();
             lint.lost.clear();
         }

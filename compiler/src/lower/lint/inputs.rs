@@ -2,11 +2,11 @@
 //! that an atom does not understand.
 
 use super::names::is_identifier;
-use super::patterns::pattern_fault;
 use super::{Finding, Lower};
+use a99_core::builtins;
 use a99_core::diag::{codes, excerpt};
 use a99_core::json::{Document, Kind, Limits, NodeId};
-use a99_core::sig::{AtomInput, Form, JsonKinds, MAX_CALLS_UNDER_WAY};
+use a99_core::sig::{AtomInput, Form, JsonKinds};
 
 /// What these atoms work on: a text that is written there is hardly meant, if it
 /// could be a name.
@@ -18,6 +18,8 @@ const SUBJECTS: &[(&str, &str)] = &[
     ("regexMatch", "value"),
     ("len", "list"),
     ("push", "list"),
+    ("varGet", "key"),
+    ("jsonStringify", "value"),
     ("httpFetch", "url"),
 ];
 
@@ -128,8 +130,15 @@ impl<'a> Lower<'_, 'a> {
     /// The members of `vars`, each a value position.
     pub(super) fn lint_vars(&mut self, op: &str, vars: NodeId) {
         let doc = self.s.doc;
+        let step = doc.parent(vars);
+        let item = step
+            .and_then(|step| doc.get(step, "as"))
+            .and_then(|n| doc.str(n));
         for (name, node) in doc.members(vars) {
             let Some(text) = doc.str(node) else { continue };
+            if item.is_some() && text.split(|b| *b == b'.').next() == item {
+                continue;
+            }
             let shown = Self::shown(text);
             if !self.is_plain_text(text) {
                 let root = text.split(|b| *b == b'.').next().unwrap_or(text);
@@ -140,7 +149,10 @@ impl<'a> Lower<'_, 'a> {
                 continue;
             }
             // Numbers are calculated with: a text there is a name.
-            let meant = name == text || op == "mathCalc";
+            let is_camel = op == "template"
+                && shown.starts_with(|c: char| c.is_ascii_lowercase())
+                && shown.contains(|c: char| c.is_ascii_uppercase());
+            let meant = name == text || op == "mathCalc" || is_camel;
             if !meant || !is_identifier(&shown) || self.is_argument(&shown) {
                 continue;
             }
@@ -156,7 +168,7 @@ impl<'a> Lower<'_, 'a> {
     }
 
     /// Holes of a template that are none.
-    pub(super) fn lint_holes(&mut self, node: NodeId, text: &[u8]) {
+    pub(super) fn lint_holes(&mut self, node: NodeId, text: &[u8]) -> bool {
         let shown = Self::shown(text);
         let doc = self.s.doc;
         let step = doc.parent(node);
@@ -192,7 +204,8 @@ impl<'a> Lower<'_, 'a> {
                 let message = "only a name stands between `{{` and `}}`: this stays as it is";
                 let finding = Finding::new(codes::CODE_AS_TEXT, node, message);
                 let offending = format!("{{{{{hole}}}}}");
-                return self.found(finding.offending(&offending).help(help));
+                self.found(finding.offending(&offending).help(help));
+                return true;
             }
             rest = more;
         }
@@ -208,15 +221,30 @@ impl<'a> Lower<'_, 'a> {
                     let finding = Finding::new(codes::CODE_AS_TEXT, node, message);
                     let help = format!("write `{{{{{name}}}}}`");
                     let offending = format!("{open}{name}{close}");
-                    return self.found(finding.offending(&offending).help(help));
+                    self.found(finding.offending(&offending).help(help));
+                    return true;
                 }
             }
         }
+        let names: Vec<String> = vars
+            .filter(|vars| self.is_literal_object(*vars))
+            .into_iter()
+            .flat_map(|vars| doc.members(vars))
+            .map(|(name, _)| Self::shown(name))
+            .collect();
+        self.lint_syntax(node, &shown, &names)
     }
 
     /// The name that a step gives its value.
     pub(super) fn lint_result(&mut self, step: NodeId) {
         let doc = self.s.doc;
+        if let Some(node) = doc.get(step, "resultConst")
+            && !matches!(doc.kind(node), Kind::Bool(_) | Kind::Null)
+        {
+            let message = "`resultConst` is true or false, and any text counts as true";
+            let finding = Finding::new(codes::WRONG_KIND, node, message);
+            self.found(finding.help("write `true` or `false`, without quotes"));
+        }
         for key in ["result", "key", "as", "accumulator", "catchParam"] {
             let Some(node) = doc.get(step, key) else {
                 continue;
@@ -259,6 +287,16 @@ impl<'a> Lower<'_, 'a> {
                 "a variable needs a name".to_owned(),
                 "write a name".to_owned(),
             )
+        } else if is_word_of_json(&shown) || matches!(&*shown, "undefined" | "NaN" | "Infinity") {
+            (
+                format!("an expression reads `{shown}` as the value, not as a variable"),
+                "choose another name".to_owned(),
+            )
+        } else if builtins::NAMESPACES.contains(&&*shown) || hides_function(&shown) {
+            (
+                format!("a variable called `{shown}` hides the builtin of that name"),
+                "choose another name".to_owned(),
+            )
         } else if name == b"args" {
             (
                 "a variable called `args` hides the arguments".to_owned(),
@@ -274,14 +312,20 @@ impl<'a> Lower<'_, 'a> {
                     "make the whole object again, as with `merge {{a: \"{root}\", b: {{...}}, result: \"{root}\"}}`"
                 ),
             )
-        } else if shown.contains(['.', '[', '{', ' ']) || shown.starts_with(['$', '@']) {
+        } else if shown.contains(['.', '[', '{', ' ', '-', '/', ':'])
+            || shown.starts_with(['$', '@'])
+            || shown.starts_with(|c: char| c.is_ascii_digit())
+        {
             (
                 format!(
                     "no path or expression can read a variable called `{}`",
                     excerpt(&shown)
                 ),
-                match root.is_empty() {
-                    true => "use letters, digits and `_`".to_owned(),
+                match root.is_empty() || root.starts_with(|c: char| c.is_ascii_digit()) {
+                    true => "begin with a letter, and use letters, digits and `_`".to_owned(),
+                    false if shown.contains(['-', ' ']) => {
+                        format!("call it `{}`", shown.replace(['-', ' '], "_"))
+                    }
                     false => format!("call it `{root}`"),
                 },
             )
@@ -339,192 +383,10 @@ impl<'a> Lower<'_, 'a> {
         self.found(finding.offending(&shown).help(help));
         Some(inner)
     }
-
-    /// What single atoms do not understand.
-    pub(in crate::lower) fn lint_literals(&mut self, step: NodeId, op: &str) {
-        let doc = self.s.doc;
-        let number = |key: &str| match doc.get(step, key).map(|node| doc.kind(node)) {
-            Some(Kind::Number(n)) => Some(n),
-            _ => None,
-        };
-        match op {
-            "random" => {
-                if let (Some(min), Some(max)) = (number("min"), number("max"))
-                    && min >= max
-                {
-                    let node = doc.get(step, "max").unwrap_or(step);
-                    let message = format!("`max` is not above `min`, {min}");
-                    let finding = Finding::new(codes::WRONG_VALUE, node, message);
-                    let help = format!("write `\"min\": {max}, \"max\": {min}`");
-                    self.found(finding.help(help));
-                }
-            }
-            "len" => {
-                let Some(node) = doc.get(step, "list") else {
-                    return;
-                };
-                if matches!(doc.kind(node), Kind::Number(_) | Kind::Bool(_) | Kind::Null) {
-                    let message = "`list` of `len` wants a list or a text: the length of this is 0";
-                    let finding = Finding::new(codes::WRONG_KIND, node, message);
-                    self.found(finding.help("give it a list or a text"));
-                } else if doc.kind(node) == Kind::Object
-                    && doc.get(node, "$expr").is_none()
-                    && !self.is_arg(node)
-                {
-                    let message =
-                        "`list` of `len` wants a list or a text: the length of an object is 0";
-                    let finding = Finding::new(codes::WRONG_KIND, node, message);
-                    self.found(finding.help("ask for its `keys` first: `keys {obj, result}`"));
-                }
-            }
-            "eq" | "neq" | "gt" | "lt" => {
-                let side = |key: &str| {
-                    let node = doc.get(step, key)?;
-                    match doc.kind(node) {
-                        Kind::Bool(_) => Some("true or false"),
-                        Kind::Number(_) => Some("a number"),
-                        Kind::String(text) if self.is_plain_text(text) => Some("a text"),
-                        _ => None,
-                    }
-                };
-                let named = |key: &str| {
-                    let text = doc.get(step, key).and_then(|n| super::text_of(doc, n));
-                    text.filter(|text| is_identifier(text) && !is_word_of_json(text))
-                };
-                if let (Some(a), Some(b)) = (side("a"), side("b")) {
-                    let help = match named("a").or_else(|| named("b")) {
-                        Some(name) => format!(
-                            "no variable is called `{name}`: bind it before, or write \
-                             `\"args.{name}\"` for an argument"
-                        ),
-                        None => "compare a variable".to_owned(),
-                    };
-                    let message = format!("`{op}` compares {a} with {b}, which is always the same");
-                    let finding = Finding::new(codes::CONSTANT_CONDITION, step, message);
-                    self.found(finding.offending(op).help(help));
-                }
-            }
-            "mathCalc" => {
-                let blank = doc.get(step, "expr").and_then(|n| Some((n, doc.str(n)?)));
-                if let Some((node, text)) = blank
-                    && text.iter().all(u8::is_ascii_whitespace)
-                {
-                    let message = "`expr` is blank, so its value is undefined";
-                    let finding = Finding::new(codes::WRONG_VALUE, node, message);
-                    self.found(finding.help("write a formula, as in `a * 2 + 1`"));
-                }
-            }
-            "callAll" => {
-                if let Some(limit) = number("limit")
-                    .filter(|n| !(1.0..=MAX_CALLS_UNDER_WAY).contains(n) || n.fract() != 0.0)
-                {
-                    let node = doc.get(step, "limit").unwrap_or(step);
-                    let message = format!("`limit` cannot be {limit}");
-                    let finding = Finding::new(codes::WRONG_VALUE, node, message);
-                    let help = format!("write a whole number from 1 to {MAX_CALLS_UNDER_WAY}");
-                    self.found(finding.help(help));
-                }
-                let given = |key: &str| doc.get(step, key).filter(|n| doc.kind(*n) != Kind::Null);
-                if let (Some(_), Some(node)) = (given("calls"), given("items")) {
-                    let message = "`items` is not looked at where there are `calls`";
-                    let finding = Finding::new(codes::WRONG_VALUE, node, message);
-                    self.found(finding.help("keep one: `calls`, or `items` with `as` and `call`"));
-                }
-            }
-            "regexMatch" => self.lint_pattern(step),
-            "Error" => self.lint_error(step),
-            "varsImport" => self.lint_imports(step),
-            _ => {}
-        }
-    }
-
-    /// A pattern with the slashes and flags of JavaScript.
-    fn lint_pattern(&mut self, step: NodeId) {
-        let doc = self.s.doc;
-        let Some(node) = doc.get(step, "pattern") else {
-            return;
-        };
-        let Some(text) = super::text_of(doc, node) else {
-            return;
-        };
-        if let Some((message, help)) = pattern_fault(&text) {
-            let finding = Finding::new(codes::BAD_PATTERN, node, message);
-            return self.found(finding.offending(&text).help(help));
-        }
-        let inner = text
-            .strip_prefix('/')
-            .and_then(|rest| rest.rsplit_once('/'));
-        let Some((pattern, flags)) = inner else {
-            return;
-        };
-        if pattern.is_empty() || !flags.chars().all(|c| "dgimsuvy".contains(c)) {
-            return;
-        }
-        let message = "the slashes around a pattern are searched for, too";
-        let finding = Finding::new(codes::BAD_PATTERN, node, message);
-        let mut help = format!("write `{}`", excerpt(pattern));
-        if flags.contains('i') {
-            help.push_str(
-                "; without flags: for both cases compare a text in lower case, by `toLowerCase`",
-            );
-        }
-        self.found(finding.offending(&text).help(help));
-    }
-
-    /// `Error` takes its text as it is written.
-    fn lint_error(&mut self, step: NodeId) {
-        let doc = self.s.doc;
-        let first = doc.get(step, "args").and_then(|args| doc.element(args, 0));
-        let Some(node) = first else { return };
-        let Some(text) = doc.str(node) else { return };
-        let root = text.split(|b| *b == b'.').next().unwrap_or(text);
-        let shown = Self::shown(text);
-        let named = self.vars.knows(root) || text.starts_with(b"args.");
-        let has_hole = shown.contains("{{") || shown.contains("${");
-        if !(has_hole || named && is_path(&shown)) {
-            return;
-        }
-        let message = "the text of `Error` is taken as written: no variable is found there";
-        let finding = Finding::new(codes::NAME_AS_TEXT, node, message);
-        let help = match has_hole {
-            true => {
-                "make the text with `template`, and fail with `consoleError {message}`".to_owned()
-            }
-            false => format!("fail with `{{\"op\": \"consoleError\", \"message\": \"{shown}\"}}`"),
-        };
-        self.found(finding.offending(&shown).help(help));
-    }
-
-    /// Arguments that the schema does not have.
-    fn lint_imports(&mut self, step: NodeId) {
-        let doc = self.s.doc;
-        let Some(keys) = doc.get(step, "keys") else {
-            return;
-        };
-        let nodes: Vec<NodeId> = match doc.kind(keys) {
-            Kind::Array => doc.elements(keys).collect(),
-            Kind::Object => doc.members(keys).map(|(_, node)| node).collect(),
-            _ => return,
-        };
-        for node in nodes {
-            let Some(name) = doc.str(node) else { continue };
-            let before = self.e.at.replace((node, None));
-            let shown = Self::shown(name);
-            if let Some(rest) = shown.strip_prefix("args.") {
-                let message = "`varsImport` takes the names of arguments, without `args.`";
-                let finding = Finding::new(codes::UNKNOWN_NAME, node, message);
-                let help = format!("write `\"{rest}\"`");
-                self.found(finding.offending(&shown).help(help));
-            } else {
-                self.lint_argument(name);
-            }
-            self.e.at = before;
-        }
-    }
 }
 
 /// A name with members.
-fn is_path(text: &str) -> bool {
+pub(super) fn is_path(text: &str) -> bool {
     let mut parts = text.split('.');
     let first = parts.next().is_some_and(is_identifier);
     let mut rest = parts;
@@ -534,7 +396,14 @@ fn is_path(text: &str) -> bool {
         })
 }
 
+/// Functions that are called without a namespace.
+fn hides_function(name: &str) -> bool {
+    let function = builtins::function("", name).is_some();
+    function && name.starts_with(|c: char| c.is_ascii_uppercase()) && name != "Error"
+        || matches!(name, "parseInt" | "parseFloat" | "isNaN" | "isFinite")
+}
+
 /// Words that mean a value of JSON.
-fn is_word_of_json(text: &str) -> bool {
+pub(super) fn is_word_of_json(text: &str) -> bool {
     matches!(text, "true" | "false" | "null")
 }

@@ -10,33 +10,55 @@ mod bodies;
 mod code_text;
 mod exprs;
 mod flow;
+mod gives;
+mod holds;
 mod inputs;
+mod keywords;
+mod libraries;
+mod literals;
 mod names;
 mod nodes;
 mod patterns;
+mod placeholders;
 mod program;
 mod schema;
 mod shape;
 mod steps;
 mod synonyms;
+mod trees;
+mod unused;
+mod uses;
 mod words;
 
 use super::Lower;
 use crate::ir::At;
 use crate::vars::VarId;
-use a99_core::diag::{excerpt, suggest};
+use a99_core::diag::{codes, excerpt, suggest};
 use a99_core::json::{Document, Kind, NodeId};
 use std::collections::{HashMap, HashSet};
 
 pub(super) use advice::{condition_help, math_help};
 pub(super) use flow::Writer;
+pub(super) use holds::Holds;
+pub(super) use libraries::help_for_op;
 pub(super) use shape::root_advice;
-pub(super) use synonyms::atom_for;
 pub(super) use words::{callee_help, node_help};
 
 /// Nodes that are walked beside lowering, all together: bodies inside each other
 /// are looked through for each level.
 const MAX_WALKED: usize = 1 << 20;
+
+/// Findings that say why a variable is not used.
+const MISSES: &[&str] = &[
+    codes::UNKNOWN_NAME,
+    codes::UNSET_PROPERTY,
+    codes::NAME_AS_TEXT,
+    codes::NOT_VISIBLE,
+    codes::LOST_ASSIGNMENT,
+    codes::OVERWRITTEN_VALUE,
+    codes::CODE_AS_TEXT,
+    codes::FOREIGN_NODE,
+];
 
 /// Shorter names are not compared.
 const MIN_NEAR: usize = 3;
@@ -65,6 +87,10 @@ pub(super) struct Lint<'a> {
     expected: HashSet<&'a [u8]>,
     /// The names of the items of the loops around the present place.
     pub(super) items: Vec<&'a [u8]>,
+    /// A name was not found, or a value was lost: what is unused is meant there.
+    misses: bool,
+    /// Helpers that steps call.
+    called: HashSet<&'a [u8]>,
     /// Nodes that were walked beside lowering.
     walked: usize,
 }
@@ -144,6 +170,7 @@ impl<'a> Lower<'_, 'a> {
         if lint.allowed.contains(finding.code.as_bytes()) || !lint.seen.insert(place) {
             return;
         }
+        lint.misses |= MISSES.contains(&finding.code);
         let offending = match finding.offending.is_empty() {
             true => self.written_at(finding.node, finding.inner),
             false => finding.offending,

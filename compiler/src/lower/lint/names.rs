@@ -183,11 +183,11 @@ impl<'a> Lower<'_, 'a> {
         }
         let shown = Self::shown(text);
         let filled = lint.is_some_and(|lint| lint.templates.contains(&node));
-        if !filled && self.lint_code(node, &shown, true) {
+        if !filled && (self.lint_code(node, &shown, true) || self.lint_placeholder(node, &shown)) {
             return;
         }
         if !self.is_plain_text(text) {
-            return;
+            return self.lint_path(node, text);
         }
         if self.lint_container(node, &shown) {
             return;
@@ -264,6 +264,11 @@ impl<'a> Lower<'_, 'a> {
                     false => format!("write `{}`", self.node_for(&value)),
                 }
             }
+            Looks::Path => {
+                "a path has no `$`: write `\"name.0.id\"` for a variable, `\"args.name\"` for an \
+                 argument; for each item of a list use `map {items, as, steps, result}`"
+                    .to_owned()
+            }
             Looks::Spread => {
                 "join lists with the method `concat`, `{\"$expr\": \"methodCall\", \"object\": ..., \
                  \"method\": \"concat\", \"arguments\": [...]}`, and objects with `merge`"
@@ -324,7 +329,7 @@ impl<'a> Lower<'_, 'a> {
             (_, "") if in_catch.is_none() => return false,
             (
                 "input" | "inputs" | "params" | "parameters" | "arguments" | "arg" | "argv"
-                | "props" | "request",
+                | "props" | "request" | "event" | "$input" | "$json" | "$inputs" | "req" | "var",
                 _,
             ) if !rest.is_empty() => {
                 format!("arguments are found by `args.`: write `\"args.{rest}\"`")
@@ -361,6 +366,17 @@ impl<'a> Lower<'_, 'a> {
         let Some((node, _)) = self.e.at.filter(|_| self.lints()) else {
             return;
         };
+        let root = path.split(|b| *b == b'.').next().unwrap_or(path);
+        if self.in_helper && self.vars.knows(root) {
+            let shown = Self::shown(path);
+            let message = format!(
+                "`args.{}` is an argument of the program; the helper's parameter is no argument",
+                excerpt(&shown)
+            );
+            let finding = Finding::new(codes::NOT_VISIBLE, node, message);
+            let help = format!("write `\"{shown}\"`");
+            return self.found(finding.offending(&format!("args.{shown}")).help(help));
+        }
         let lint = self.s.lint.as_ref();
         let Some(declared) = lint.and_then(|lint| lint.arguments.as_ref()) else {
             return;
@@ -404,6 +420,8 @@ impl<'a> Lower<'_, 'a> {
             let node = doc.get(properties, &shown).unwrap_or(schema);
             if self.is_later(name) {
                 self.found_later(node, None, &shown, "absent");
+            } else {
+                self.lint_returned_kind(name, node);
             }
             return;
         }
@@ -490,6 +508,7 @@ impl<'a> Lower<'_, 'a> {
                     ),
             );
         }
+        self.lint_unused();
         self.forget_flow();
     }
 }
@@ -510,7 +529,8 @@ fn is_typo(text: &str, name: &str) -> bool {
         && name.len() >= MIN_TYPO
         && !plural(text, name)
         && !plural(name, text)
-        && !text.eq_ignore_ascii_case(name)
+        && (!text.eq_ignore_ascii_case(name)
+            || name.chars().skip(1).any(|c| c.is_ascii_uppercase()))
         && text.as_bytes()[0] == name.as_bytes()[0]
 }
 

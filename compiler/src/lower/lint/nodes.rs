@@ -118,6 +118,35 @@ impl<'a> Lower<'_, 'a> {
                 self.found(finding.offending(tag).help(help));
             }
         }
+        if let Some(name) = doc.get(node, "name").filter(|_| tag == "ident") {
+            let path = super::text_of(doc, name).unwrap_or_default();
+            if path.contains('.') && !self.vars.knows(path.as_bytes()) {
+                let text = "`name` is one name: a path finds nothing here";
+                let finding = Finding::new(codes::MALFORMED_NODE, name, text);
+                let path = path.strip_prefix("args.").unwrap_or(&path);
+                let help = format!("write `{}`", self.node_for(path));
+                self.found(finding.offending(path).help(help));
+            }
+        }
+        if let Some(operator) = doc.get(node, "op").and_then(|n| super::text_of(doc, n)) {
+            let logical = matches!(operator.as_str(), "&&" | "||" | "??" | "and" | "or");
+            let meant = match (tag, operator.as_str()) {
+                ("logical", _) if !logical => Some("binary"),
+                ("logical", "and" | "or") => Some("logical"),
+                _ => None,
+            };
+            if let Some(kind) = meant {
+                let sign = match operator.as_str() {
+                    "and" => "&&",
+                    "or" => "||",
+                    other => other,
+                };
+                let text = format!("`{tag}` has no operator `{}`", excerpt(&operator));
+                let finding = Finding::new(codes::MALFORMED_NODE, node, text);
+                let help = format!("write `{{\"$expr\": \"{kind}\", \"op\": \"{sign}\", ...}}`");
+                self.found(finding.offending(&operator).help(help));
+            }
+        }
         if let Some(callee) = doc
             .get(node, "callee")
             .filter(|n| doc.kind(*n) == Kind::Object)
@@ -134,6 +163,29 @@ impl<'a> Lower<'_, 'a> {
         let Some(name) = self.s.doc.str(node).filter(|_| tag != "literal") else {
             return;
         };
+        let shown = Self::shown(name);
+        if let Some(path) = shown.strip_prefix("args.").filter(|path| !path.is_empty()) {
+            let text = "in an expression this is a text, not the argument";
+            let finding = Finding::new(codes::NAME_AS_TEXT, node, text);
+            let help = format!("write `{}`", self.node_for(path));
+            return self.found(finding.offending(&shown).help(help));
+        }
+        if a99_core::builtins::NAMESPACES.contains(&shown.as_str())
+            && self
+                .s
+                .doc
+                .parent(node)
+                .is_some_and(|n| self.s.doc.get(n, "method").is_some())
+        {
+            let text = format!("in an expression `\"{shown}\"` is a text, not the namespace");
+            let finding = Finding::new(codes::NAME_AS_TEXT, node, text);
+            let help = format!("write `{{\"$expr\": \"ident\", \"name\": \"{shown}\"}}`");
+            return self.found(finding.offending(&shown).help(help));
+        }
+        if !self.vars.knows(name) && tag == "conditional" {
+            self.lint_code(node, &shown, false);
+            return;
+        }
         if self.vars.knows(name) {
             let shown = Self::shown(name);
             let text = format!(
@@ -223,6 +275,8 @@ impl<'a> Lower<'_, 'a> {
             let help = "an expression is a node `{\"$expr\": \"binary\", \"op\": \"+\", \"left\": ..., \
                         \"right\": ...}`, or the text of `mathCalc {expr, vars, result}`";
             (node, key.to_owned(), help.to_owned())
+        } else if let Some((key, help)) = self.other_tree(node) {
+            (node, key, help)
         } else {
             return;
         };
@@ -242,6 +296,9 @@ impl<'a> Lower<'_, 'a> {
         let doc = self.s.doc;
         if doc.kind(node) != Kind::Object || !self.lint_step_as_value(node) {
             self.lint_foreign(node, false);
+        }
+        if doc.kind(node) == Kind::Array {
+            self.lint_items(node);
         }
         if self.s.deep_names {
             return;
@@ -273,6 +330,12 @@ impl<'a> Lower<'_, 'a> {
                     let path = &shown["args.".len()..];
                     let help = format!("write `{{\"$kind\": \"arg\", \"path\": \"{path}\"}}`");
                     self.found(finding.offending(&shown).help(help));
+                }
+                Kind::String(text) => {
+                    let shown = Self::shown(text);
+                    if !self.lint_placeholder(child, &shown) && shown.contains(['{', '$']) {
+                        self.lint_code(child, &shown, false);
+                    }
                 }
                 _ => {}
             }

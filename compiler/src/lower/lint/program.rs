@@ -49,6 +49,20 @@ impl<'a> Lower<'_, 'a> {
                 "output" | "outputs" | "outputSchema" | "result" | "return" | "returns" => {
                     Some("the result is what a step `return` gives")
                 }
+                "env" | "environment" | "secrets" | "config" | "settings" | "options" => Some(
+                    "a program has no environment: hand values in as arguments, declared in \
+                     `inputSchema`",
+                ),
+                "imports" | "import" | "requires" | "dependencies" | "uses" | "tools" | "atoms" => {
+                    Some("nothing is imported: every atom that the host grants is there")
+                }
+                "timeout" | "timeoutMs" | "timeoutSeconds" | "fuel" | "limits" | "maxSteps" => {
+                    Some("limits are the run's: `a99 run --timeout 5s --fuel 100`")
+                }
+                "on" | "trigger" | "triggers" | "schedule" | "cron" | "retry" | "retries"
+                | "onError" | "on_error" => {
+                    Some("the host starts programs; an error is caught by a step `try`")
+                }
                 _ => None,
             };
             if let Some(help) = meant {
@@ -77,6 +91,15 @@ impl<'a> Lower<'_, 'a> {
         if let Some(schema) = doc.get(root, "inputSchema") {
             self.lint_schema(schema, true);
         }
+        if let Some(node) = doc
+            .get(root, "allow")
+            .filter(|n| doc.kind(*n) != Kind::Array)
+        {
+            let shown = super::text_of(doc, node).unwrap_or_default();
+            let finding = Finding::new(codes::WRONG_KIND, node, "`allow` is a list of codes");
+            let help = format!("write `\"allow\": [\"{}\"]`", excerpt(&shown));
+            self.found(finding.offending(&shown).help(help));
+        }
         let allowed = doc.get(root, "allow").into_iter();
         for code in allowed.flat_map(|list| doc.elements(list)) {
             let shown = super::text_of(doc, code).unwrap_or_default();
@@ -86,6 +109,9 @@ impl<'a> Lower<'_, 'a> {
                 let help = "`a99 explain` lists the codes; `allow` takes those of `lint`";
                 self.found(finding.offending(&shown).help(help));
             }
+        }
+        if let Some(helpers) = doc.get(root, "helpers") {
+            self.lint_helpers(helpers);
         }
         let helpers = doc.get(root, "helpers").into_iter();
         for (_, helper) in helpers.flat_map(|helpers| doc.members(helpers)) {

@@ -27,7 +27,13 @@ const TYPES: &[(&str, &[&str])] = &[
 ];
 
 impl<'a> Lower<'_, 'a> {
-    fn found_schema(&mut self, node: NodeId, message: String, offending: &str, help: String) {
+    pub(super) fn found_schema(
+        &mut self,
+        node: NodeId,
+        message: String,
+        offending: &str,
+        help: String,
+    ) {
         let finding = Finding::new(codes::MALFORMED_SCHEMA, node, message);
         self.found(finding.offending(offending).help(help));
     }
@@ -42,15 +48,26 @@ impl<'a> Lower<'_, 'a> {
             return self.found_schema(schema, message, "", help.to_owned());
         }
         if top {
-            self.lint_short_schema(schema);
+            if self.lint_short_schema(schema) {
+                return;
+            }
+            self.lint_top(schema);
         }
         let mut work = vec![schema];
         while let Some(node) = work.pop() {
             if let Some(kind) = doc.get(node, "type") {
                 self.lint_type(kind);
             }
+            self.lint_keywords(node);
             for key in ["items", "additionalProperties"] {
                 work.extend(doc.get(node, key).filter(|n| doc.kind(*n) == Kind::Object));
+            }
+            for part in doc
+                .get(node, "anyOf")
+                .into_iter()
+                .flat_map(|list| doc.elements(list))
+            {
+                work.extend(Some(part).filter(|n| doc.kind(*n) == Kind::Object));
             }
             let Some(properties) = doc.get(node, "properties") else {
                 continue;
@@ -111,45 +128,72 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    /// `{"n": "number"}` or `{"n": {"type": "number"}}`: properties without
-    /// `properties`.
-    fn lint_short_schema(&mut self, schema: NodeId) {
+    /// Arguments and results are objects.
+    fn lint_top(&mut self, schema: NodeId) {
         let doc = self.s.doc;
-        let of_schema = |key: &[u8]| {
-            matches!(
-                key,
-                b"type"
-                    | b"properties"
-                    | b"items"
-                    | b"enum"
-                    | b"const"
-                    | b"anyOf"
-                    | b"oneOf"
-                    | b"allOf"
-                    | b"$ref"
-                    | b"required"
-                    | b"additionalProperties"
-                    | b"minProperties"
-                    | b"format"
-                    | b"pattern"
-            )
-        };
-        if doc.is_empty(schema) || doc.members(schema).any(|(key, _)| of_schema(key)) {
+        let Some(node) = doc.get(schema, "type") else {
             return;
+        };
+        let kind = super::text_of(doc, node).unwrap_or_default();
+        if matches!(type_for(&kind), None | Some("object")) {
+            return;
+        }
+        let message = format!("arguments and results are objects, and no {kind}");
+        let help = "write `\"type\": \"object\"`, with `properties`".to_owned();
+        self.found_schema(node, message, &kind, help);
+    }
+
+    /// `{"n": "number"}` or `{"n": {"type": "number"}}`: properties without
+    /// `properties`. Tells whether it is so.
+    fn lint_short_schema(&mut self, schema: NodeId) -> bool {
+        const OF_SCHEMAS: &[&[u8]] = &[
+            b"type",
+            b"properties",
+            b"items",
+            b"enum",
+            b"const",
+            b"anyOf",
+            b"oneOf",
+            b"allOf",
+            b"$ref",
+            b"required",
+            b"additionalProperties",
+            b"minProperties",
+            b"format",
+            b"pattern",
+        ];
+        let doc = self.s.doc;
+        if doc.is_empty(schema)
+            || doc
+                .members(schema)
+                .any(|(key, _)| OF_SCHEMAS.contains(&key))
+        {
+            return false;
         }
         let short = doc.members(schema).find(|(_, node)| {
             let text = super::text_of(doc, *node);
-            doc.get(*node, "type").is_some() || text.is_some_and(|text| type_for(&text).is_some())
+            doc.get(*node, "type").is_some()
+                || matches!(doc.kind(*node), Kind::Number(_) | Kind::Bool(_))
+                || text.is_some_and(|text| {
+                    type_for(&text).is_some() || text.starts_with("z.") || text.ends_with('?')
+                })
         });
-        let Some((name, node)) = short else { return };
+        let Some((name, node)) = short else {
+            return false;
+        };
         let shown = Self::shown(name);
         let written = super::text_of(doc, node).unwrap_or_default();
-        let kind = type_for(&written).unwrap_or("string");
+        let kind = match doc.kind(node) {
+            Kind::Number(_) => "number",
+            Kind::Bool(_) => "boolean",
+            _ => type_for(written.trim_end_matches('?')).unwrap_or("string"),
+        };
         let message = "this schema has no `properties`, so it says nothing".to_owned();
         let help = format!(
             "write `{{\"type\": \"object\", \"properties\": {{\"{shown}\": {{\"type\": \"{kind}\"}}}}}}`"
         );
         self.found_schema(schema, message, &shown, help);
+        true
     }
 
     fn lint_type(&mut self, kind: NodeId) {
@@ -162,7 +206,12 @@ impl<'a> Lower<'_, 'a> {
             let Some(name) = super::text_of(doc, node) else {
                 continue;
             };
-            if TYPES.iter().any(|row| row.0 == name) || name == "any" {
+            if TYPES.iter().any(|row| row.0 == name) {
+                continue;
+            }
+            if let Some(help) = no_type(&name) {
+                let message = format!("there is no type \"{}\"", excerpt(&name));
+                self.found_schema(node, message, &name, help);
                 continue;
             }
             let known = TYPES.iter().map(|row| row.0);
@@ -176,12 +225,88 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
+    /// A schema of a result that names no variable.
+    fn lint_empty_schema(&mut self, schema: NodeId) {
+        let doc = self.s.doc;
+        let says = doc.members(schema).any(|(key, _)| key != b"type");
+        let named = doc
+            .get(schema, "properties")
+            .is_some_and(|all| !doc.is_empty(all));
+        if says || named {
+            return;
+        }
+        let message = "this schema names no variable, so nothing is returned";
+        let finding = Finding::new(codes::NO_RESULT, schema, message);
+        let help = "name variables: `{\"type\": \"object\", \"properties\": {\"name\": {}}}`";
+        self.found(finding.offending("schema").help(help));
+    }
+
+    /// A variable that is returned: is it of the type that the schema says?
+    pub(super) fn lint_returned_kind(&mut self, name: &[u8], property: NodeId) {
+        let doc = self.s.doc;
+        let said = super::holds::of_schema(doc, property);
+        let holds = self.holds_of_name(name);
+        let (Some(wanted), Some(kind)) = (said.kind(), holds.kind()) else {
+            return;
+        };
+        if wanted == kind {
+            return;
+        }
+        let shown = Self::shown(name);
+        let message = format!(
+            "`{}` is {}, and the schema says {}",
+            excerpt(&shown),
+            holds.words(),
+            said.words()
+        );
+        let kind = kind.names().next().unwrap_or("string");
+        let finding = Finding::new(codes::WRONG_KIND, property, message);
+        let help = format!("write `\"type\": \"{kind}\"`, or return another variable");
+        self.found(finding.offending(&shown).help(help));
+    }
+
+    /// What a program returns is an object: is it?
+    pub(in crate::lower) fn lint_returned_value(&mut self, value: NodeId) {
+        let doc = self.s.doc;
+        if !self.lints() || self.in_helper || self.loops > 0 {
+            return;
+        }
+        let computed = match doc.kind(value) {
+            Kind::String(text) => !self.is_plain_text(text),
+            Kind::Object => true,
+            _ => false,
+        };
+        let holds = self.holds_of_value(value);
+        let object = matches!(holds, super::Holds::Any | super::Holds::Object(_));
+        if !computed || object {
+            return;
+        }
+        let shown = super::text_of(doc, value).unwrap_or_default();
+        let message = format!("a program returns an object, and this is {}", holds.words());
+        let finding = Finding::new(codes::WRONG_KIND, value, message);
+        let help = match shown.is_empty() {
+            true => "write `\"value\": {\"name\": ...}`".to_owned(),
+            false => format!(
+                "write `\"value\": {{\"{0}\": {1}}}`",
+                shown.rsplit('.').next().unwrap_or("name"),
+                self.node_for(&shown)
+            ),
+        };
+        self.found(finding.offending(&shown).help(help));
+    }
+
     /// A `return`: what does it give?
     pub(super) fn lint_return(&mut self, step: NodeId) {
         let doc = self.s.doc;
         if let Some(schema) = doc.get(step, "schema") {
             if doc.kind(schema) == Kind::Object {
                 self.lint_schema(schema, true);
+                self.lint_empty_schema(schema);
+            }
+            if doc.get(step, "value").is_some() {
+                let message = "`value` is what is returned: `schema` is not looked at";
+                let finding = Finding::new(codes::WRONG_VALUE, schema, message);
+                self.found(finding.offending("schema").help("keep one of the two"));
             }
             return;
         }
@@ -209,8 +334,40 @@ impl<'a> Lower<'_, 'a> {
     }
 }
 
+/// What to write for types that are none, and mean more than one of those does.
+fn no_type(name: &str) -> Option<String> {
+    let help = match name {
+        "any" | "mixed" | "unknown" | "*" => "any value is `{}`, a schema without `type`",
+        "date" | "datetime" | "date-time" | "timestamp" | "time" | "Date" => {
+            "write `{\"type\": \"string\", \"format\": \"date-time\"}`"
+        }
+        "url" | "uri" | "URL" => "write `{\"type\": \"string\", \"format\": \"uri\"}`",
+        "email" => "write `{\"type\": \"string\", \"format\": \"email\"}`",
+        "uuid" => "write `{\"type\": \"string\", \"format\": \"uuid\"}`",
+        "enum" => "write `{\"type\": \"string\", \"enum\": [...]}`",
+        _ if name.ends_with('?') => {
+            return Some(format!(
+                "write `\"{}\"`, and leave the name out of `required`",
+                name.trim_end_matches('?')
+            ));
+        }
+        _ if name.contains('|') => {
+            let parts: Vec<String> = name
+                .split('|')
+                .map(|part| format!("\"{}\"", part.trim()))
+                .collect();
+            return Some(format!("write a list: `\"type\": [{}]`", parts.join(", ")));
+        }
+        _ if name.contains(['<', '[']) => {
+            "write `{\"type\": \"array\", \"items\": {\"type\": \"string\"}}`"
+        }
+        _ => return None,
+    };
+    Some(help.to_owned())
+}
+
 /// The type that is meant by a word.
-fn type_for(word: &str) -> Option<&'static str> {
+pub(super) fn type_for(word: &str) -> Option<&'static str> {
     let row = TYPES
         .iter()
         .find(|(name, others)| *name == word || others.contains(&word));

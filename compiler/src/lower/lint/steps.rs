@@ -19,7 +19,7 @@ const KIND_NAMES: [(JsonKinds, &str); 5] = [
 ];
 
 /// Atoms that only fetch something, which nobody asks for without keeping it.
-const READS: &[&str] = &[
+pub(super) const READS: &[&str] = &[
     "httpFetch",
     "storeGet",
     "storeQuery",
@@ -55,6 +55,7 @@ impl<'a> Lower<'_, 'a> {
         self.lint_literals(step, op);
         match sig.form {
             Some(Form::If) => self.lint_branches(step),
+            Some(Form::Try) => self.lint_try_body(step),
             Some(Form::Map | Form::Reduce | Form::Memoize | Form::Cache) if self.spend_on(step) => {
                 self.lint_body(step, op, sig.form.unwrap_or(Form::Map));
             }
@@ -120,7 +121,7 @@ impl<'a> Lower<'_, 'a> {
         let Some(text) = doc.str(node).filter(|text| self.is_plain_text(text)) else {
             return;
         };
-        self.lint_holes(node, text);
+        let told = self.lint_holes(node, text);
         let Some(vars) = doc.get(step, vars) else {
             if let Some(hole) = placeholders(text).first() {
                 let hole = Self::shown(hole);
@@ -139,7 +140,11 @@ impl<'a> Lower<'_, 'a> {
             .map(|(name, _)| Self::shown(name))
             .collect();
         let names: HashSet<&str> = given.iter().map(String::as_str).collect();
-        for hole in placeholders(text) {
+        let holes = placeholders(text);
+        if !told {
+            self.lint_unused_vars(vars, "template", |name| holes.contains(&name));
+        }
+        for hole in holes {
             let hole = Self::shown(hole);
             let root = hole.split('.').next().unwrap_or(&hole);
             if names.contains(&*hole) || names.contains(root) {
@@ -159,6 +164,29 @@ impl<'a> Lower<'_, 'a> {
             );
             let finding = Finding::new(codes::UNKNOWN_NAME, node, text);
             self.found(finding.offending(&hole).help(help));
+        }
+    }
+
+    /// Names of `vars` that nothing asks for.
+    pub(super) fn lint_unused_vars(
+        &mut self,
+        vars: NodeId,
+        what: &str,
+        is_used: impl Fn(&[u8]) -> bool,
+    ) {
+        let doc = self.s.doc;
+        for (name, node) in doc.members(vars) {
+            if is_used(name) {
+                continue;
+            }
+            let shown = Self::shown(name);
+            let message = format!("this {what} does not ask for `{}`", excerpt(&shown));
+            let finding = Finding::new(codes::UNUSED_NAME, node, message);
+            let help = match what {
+                "template" => format!("write `{{{{{shown}}}}}` where it is to stand, or remove it"),
+                _ => format!("use `{shown}` in it, or remove it"),
+            };
+            self.found(finding.offending(&shown).help(help));
         }
     }
 
@@ -250,6 +278,9 @@ impl<'a> Lower<'_, 'a> {
             return;
         }
         if resolves && (FromJson::is_expr(doc, node) || self.is_arg(node)) {
+            if self.is_arg(node) {
+                self.lint_held(op, input, node);
+            }
             return;
         }
         if !resolves && !is_program(name) && self.s.facts.has_nested(node) {
@@ -271,6 +302,9 @@ impl<'a> Lower<'_, 'a> {
             Kind::Array => "a list".to_owned(),
             Kind::Object => "an object".to_owned(),
             Kind::String(text) if resolves && !self.is_plain_text(text) => {
+                if self.lint_held(op, input, node) {
+                    return;
+                }
                 return self.lint_later(step, op, input, node, text);
             }
             Kind::String(text) => {
@@ -291,15 +325,8 @@ impl<'a> Lower<'_, 'a> {
         if input.kinds.contains(kind) || input.kinds == JsonKinds::NONE {
             return;
         }
-        let wanted: Vec<&str> = KIND_NAMES
-            .iter()
-            .filter(|(kind, _)| input.kinds.contains(*kind))
-            .map(|(_, name)| *name)
-            .collect();
-        let mut text = format!(
-            "`{name}` of `{op}` wants {}, and is {found}",
-            wanted.join(" or ")
-        );
+        let wanted = wanted(input.kinds);
+        let mut text = format!("`{name}` of `{op}` wants {wanted}, and is {found}");
         let mut help = match (op, name, doc.kind(node)) {
             ("mathCalc", "expr", Kind::Number(n)) => format!("write `\"expr\": \"{n}\"`"),
             ("callLocal", "args", Kind::Object) => {
@@ -318,7 +345,7 @@ impl<'a> Lower<'_, 'a> {
             (_, _, Kind::Object) if input.kinds.contains(JsonKinds::ARRAY) => {
                 "write a list: `[...]`; `Object.values` gives those of an object".to_owned()
             }
-            _ => format!("write {}", wanted.join(" or ")),
+            _ => format!("write {wanted}"),
         };
         let mut offending = String::new();
         if let Kind::String(name) = doc.kind(node) {
@@ -353,7 +380,7 @@ impl<'a> Lower<'_, 'a> {
     }
 
     /// Whether a request does more than to fetch something.
-    fn has_method(&self, step: NodeId) -> bool {
+    pub(super) fn has_method(&self, step: NodeId) -> bool {
         let doc = self.s.doc;
         let given = |key: &str| doc.get(step, key).filter(|n| doc.kind(*n) != Kind::Null);
         let is_get = |node| {
@@ -363,6 +390,28 @@ impl<'a> Lower<'_, 'a> {
         given("method").is_some_and(|method| !is_get(method)) || given("body").is_some()
     }
 
+    /// Whether `push` changes a list that anything else can see.
+    fn changes_variable(&self, step: NodeId) -> bool {
+        let doc = self.s.doc;
+        let list = doc.get(step, "list");
+        list.is_none_or(|list| doc.kind(list) != Kind::Array)
+    }
+
+    /// Whether all calls of a `callAll` only fetch something.
+    fn only_reads(&self, step: NodeId) -> bool {
+        let doc = self.s.doc;
+        let calls = doc
+            .get(step, "calls")
+            .into_iter()
+            .flat_map(|list| doc.elements(list));
+        let mut calls = calls.chain(doc.get(step, "call")).peekable();
+        calls.peek().is_some()
+            && calls.all(|call| {
+                let op = doc.get(call, "op").and_then(|op| super::text_of(doc, op));
+                op.is_some_and(|op| READS.contains(&op.as_str())) && !self.has_method(call)
+            })
+    }
+
     /// The value of an atom that does nothing else, which nobody keeps.
     fn lint_dropped(&mut self, step: NodeId, op: &str, sig: &AtomSig) {
         let doc = self.s.doc;
@@ -370,13 +419,17 @@ impl<'a> Lower<'_, 'a> {
             None => sig.effect == Effect::Pure || READS.contains(&op) && !self.has_method(step),
             Some(Form::MathCalc | Form::VarGet | Form::VarsExport) => true,
             Some(Form::Filter | Form::Find) => true,
+            Some(Form::CallAll) => self.only_reads(step),
+            Some(Form::Memoize) => doc
+                .get(step, "steps")
+                .is_some_and(|steps| self.spend_on(steps) && self.is_pure(steps)),
             Some(Form::Map | Form::Reduce) => doc
                 .get(step, "steps")
                 .is_some_and(|steps| self.spend_on(steps) && self.is_pure(steps)),
             Some(_) => false,
         };
         if pure
-            && !CHANGES.contains(&op)
+            && !(CHANGES.contains(&op) && self.changes_variable(step))
             && !doc.get(step, "result").is_some_and(|n| truthy(doc, n))
         {
             let text = format!("the value of `{op}` is dropped");
@@ -385,6 +438,13 @@ impl<'a> Lower<'_, 'a> {
             self.found(finding.offending(op).help(help));
         }
     }
+}
+
+/// Kinds in words.
+pub(super) fn wanted(kinds: JsonKinds) -> String {
+    let names = KIND_NAMES.iter().filter(|row| kinds.contains(row.0));
+    let names: Vec<&str> = names.map(|row| row.1).collect();
+    names.join(" or ")
 }
 
 /// Inputs that hold steps.

@@ -94,6 +94,44 @@ pub(in crate::lower) fn callee_help(name: &str) -> Option<&'static str> {
 /// it.
 pub(super) fn input_help(op: &str, key: &str) -> Option<&'static str> {
     Some(match (op, key) {
+        (
+            "mathCalc" | "llmPredict" | "httpFetch" | "varSet",
+            "forEach" | "foreach" | "for_each" | "loop",
+        ) => "put the step into a `map {items, as, steps, result}`",
+        (
+            "httpFetch" | "llmPredict" | "agentRun",
+            "onError" | "on_error" | "continueOnError" | "catch",
+        ) => "put the step into a `try {try, catch, catchParam}`",
+        ("httpFetch", "auth" | "authorization" | "token" | "apiKey" | "api_key") => {
+            "put it into `headers`: `{\"Authorization\": ...}`"
+        }
+        ("httpFetch", "timeout_ms" | "timeoutSeconds") => "the host limits the time of atoms",
+        ("regexMatch", "flags" | "options" | "ignoreCase" | "i") => {
+            "a pattern has no flags: for both cases begin it with `(?i)`"
+        }
+        ("jsonStringify", "indent" | "pretty" | "space") => {
+            "the text is compact; `JSON.stringify` in an expression takes an indentation"
+        }
+        ("llmPredict", "modelName" | "model_name" | "top_p" | "stop" | "maxOutputTokens") => {
+            "put it into `options`"
+        }
+        ("varSet" | "constSet", "expr" | "expression" | "formula") => {
+            "use `mathCalc {expr, vars, result}`, or an expression node as `value`"
+        }
+        ("if", "elif_") => "put another `if` into `else`",
+        (
+            _,
+            "next" | "Next" | "End" | "end" | "goto" | "depends_on" | "dependsOn" | "needs"
+            | "after",
+        ) => "steps run in the order of their list: remove it",
+        (_, "if" | "when" | "unless" | "condition")
+            if !matches!(op, "if" | "while" | "filter" | "find") =>
+        {
+            "put the step into an `if {condition, then}`"
+        }
+        (_, "retries" | "retry" | "maxRetries" | "Retry") => {
+            "to try again use `while {condition, body}` with a `try` in it"
+        }
         ("Error", "message" | "msg" | "text" | "error") => "write `\"args\": [\"text\"]`",
         ("template", "template" | "text" | "str" | "string") => {
             "the text of a template is its `tmpl`: `template {tmpl, vars, result}`"
@@ -112,7 +150,7 @@ pub(super) fn input_help(op: &str, key: &str) -> Option<&'static str> {
             "there is no index: count in a variable, or make pairs with `Object.entries`"
         }
         ("httpFetch", "params" | "query" | "qs") => "put the query into `url`",
-        ("httpFetch", "timeout" | "timeoutMs" | "retries" | "retry") => {
+        ("httpFetch", "timeout" | "timeoutMs") => {
             "the host limits the time of atoms; to try again use `while` and `try`"
         }
         ("httpFetch", "json") => {

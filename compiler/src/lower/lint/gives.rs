@@ -1,0 +1,170 @@
+//! What expressions give.
+
+use super::Lower;
+use super::holds::{Holds, Items, Members, of_text};
+use crate::expr::{BinOp, UnOp};
+use crate::ir::{Ir, IrKind, Lit};
+use a99_core::builtins;
+use a99_core::sig::Form;
+
+/// What methods give, on whatever they are called.
+const METHODS: &[(&[&str], Holds)] = &[
+    (
+        &[
+            "toFixed",
+            "toPrecision",
+            "toString",
+            "join",
+            "padStart",
+            "format",
+        ],
+        Holds::Made,
+    ),
+    (
+        &[
+            "toUpperCase",
+            "toLowerCase",
+            "trim",
+            "trimStart",
+            "trimEnd",
+            "replace",
+            "replaceAll",
+            "repeat",
+        ],
+        Holds::Made,
+    ),
+    (
+        &["indexOf", "lastIndexOf", "findIndex", "charCodeAt"],
+        Holds::Number,
+    ),
+    (
+        &[
+            "includes",
+            "startsWith",
+            "endsWith",
+            "has",
+            "isBefore",
+            "isAfter",
+        ],
+        Holds::Bool,
+    ),
+    (
+        &["split", "toArray", "toSorted", "toReversed"],
+        Holds::List(Items::Unknown),
+    ),
+];
+
+/// What functions of the namespaces give.
+const STATICS: &[(&str, &[&str], Holds)] = &[
+    ("JSON", &["stringify"], Holds::Made),
+    (
+        "Object",
+        &["keys", "values", "entries"],
+        Holds::List(Items::Unknown),
+    ),
+    ("Array", &["from", "of"], Holds::List(Items::Unknown)),
+    ("Array", &["isArray"], Holds::Bool),
+    ("Date", &["now"], Holds::Number),
+];
+
+impl<'a> Lower<'_, 'a> {
+    /// What an expression gives.
+    pub(super) fn holds_of(&self, ir: &Ir<'a>, depth: u32) -> Holds {
+        let Some(depth) = depth.checked_sub(1) else {
+            return Holds::Any;
+        };
+        match ir.kind {
+            IrKind::Lit(Lit::Bool(_)) => Holds::Bool,
+            IrKind::Lit(Lit::Number(_)) => Holds::Number,
+            IrKind::Lit(Lit::Text(text)) => of_text(text),
+            IrKind::Lit(_) | IrKind::Fail { .. } | IrKind::Index { .. } => Holds::Any,
+            IrKind::Data(node) => self.holds_of_literal(node),
+            IrKind::Ident(name) => self.holds_of_ident(ir, name),
+            IrKind::Member {
+                object, property, ..
+            } => {
+                let object = self.holds_of(object, depth);
+                self.member_held(object, &Self::shown(property))
+                    .unwrap_or(Holds::Any)
+            }
+            IrKind::Unary(UnOp::Not, _) => Holds::Bool,
+            IrKind::Unary(UnOp::Typeof, _) => Holds::Text,
+            IrKind::Unary(..) => Holds::Number,
+            IrKind::Binary(BinOp::Add, a, b) => {
+                match (self.holds_of(a, depth), self.holds_of(b, depth)) {
+                    (Holds::Number | Holds::Bool, Holds::Number | Holds::Bool) => Holds::Number,
+                    (a, b) if a.is_text() || b.is_text() => Holds::Made,
+                    _ => Holds::Any,
+                }
+            }
+            IrKind::Binary(op, ..) => match op {
+                BinOp::Sub | BinOp::Mul | BinOp::Div | BinOp::Rem | BinOp::Pow => Holds::Number,
+                _ => Holds::Bool,
+            },
+            IrKind::Logical(_, a, b) | IrKind::Conditional(_, a, b) => {
+                self.holds_of(a, depth).or(self.holds_of(b, depth))
+            }
+            IrKind::Array(_) => Holds::List(Items::Unknown),
+            IrKind::Object(_) => Holds::Object(Members::Unknown),
+            IrKind::Call { callee, .. } => match callee {
+                b"parseInt" | b"parseFloat" => Holds::Number,
+                b"isNaN" | b"isFinite" => Holds::Bool,
+                b"Date" => Holds::Date,
+                b"Set" => Holds::Set,
+                _ => Holds::Any,
+            },
+            IrKind::Method { object, name, .. } => self.holds_of_method(object, name),
+        }
+    }
+
+    fn holds_of_method(&self, object: &Ir<'a>, name: &[u8]) -> Holds {
+        let shown = Self::shown(name);
+        let name = shown.as_str();
+        if let IrKind::Ident(ns) = object.kind
+            && !self.vars.knows(ns)
+            && builtins::NAMESPACES.iter().any(|n| n.as_bytes() == ns)
+        {
+            if ns == b"Math" {
+                return Holds::Number;
+            }
+            let row = STATICS
+                .iter()
+                .find(|row| row.0.as_bytes() == ns && row.1.contains(&name));
+            return row.map_or(Holds::Any, |row| row.2);
+        }
+        let row = METHODS.iter().find(|row| row.0.contains(&name));
+        row.map_or(Holds::Any, |row| row.1)
+    }
+
+    /// A name in an expression: the step's `vars` and its item come first.
+    fn holds_of_ident(&self, ir: &Ir<'a>, name: &[u8]) -> Holds {
+        let doc = self.s.doc;
+        let step = doc.parent(ir.at.node).filter(|_| ir.at.inner.is_some());
+        if let Some(step) = step {
+            let shown = Self::shown(name);
+            let vars = doc.get(step, "vars");
+            if let Some(value) = vars.and_then(|vars| doc.get(vars, &shown)) {
+                return self.holds_of_value(value);
+            }
+            if matches!(self.form_of(step), Some(Form::Filter | Form::Find))
+                && doc.get(step, "as").and_then(|n| doc.str(n)) == Some(name)
+            {
+                return self.holds_of_item(step);
+            }
+        } else if self
+            .s
+            .lint
+            .as_ref()
+            .is_some_and(|l| l.items.contains(&name))
+        {
+            return Holds::Any;
+        }
+        if self.vars.knows(name) {
+            return self.holds_of_name(name);
+        }
+        match builtins::global(&Self::shown(name)) {
+            None => self.holds_of_argument(name),
+            Some(_) => Holds::Any,
+        }
+    }
+}

@@ -1,0 +1,493 @@
+//! What variables hold: the kind of value that the steps before give a name, as
+//! far as those steps say it.
+
+use super::Lower;
+use crate::ir::{FromJson, Ir};
+use crate::vars::VarId;
+use a99_core::builtins::{self, Receiver};
+use a99_core::json::{Document, Kind, NodeId};
+use a99_core::sig::{Form, JsonKinds};
+use std::collections::HashMap;
+
+/// So deep an expression is looked into for what it gives.
+const MAX_DEPTH: u32 = 4;
+
+/// The kind of value that a name, an expression or an argument has.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(in crate::lower) enum Holds {
+    /// Nothing is known.
+    Any,
+    Bool,
+    Number,
+    /// A text that a step made, which may be a number's.
+    Made,
+    /// A text that is written in the program and no number, or declared.
+    Text,
+    List(Items),
+    Object(Members),
+    Set,
+    Date,
+}
+
+/// What the items of a list are.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(in crate::lower) enum Items {
+    Unknown,
+    /// A schema for each.
+    Schema(NodeId),
+    /// Answers of `callAll`.
+    Answers,
+}
+
+/// Which members an object has.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(in crate::lower) enum Members {
+    Unknown,
+    /// Those that are written in the program.
+    Written(NodeId),
+    /// Those of a schema's `properties`.
+    Schema(NodeId),
+    /// `value` or `error`, of a call that `callAll` made.
+    Answer,
+    /// An answer of `httpFetch`, with its status.
+    Response,
+}
+
+const ANSWER: &[&str] = &["value", "error"];
+const RESPONSE: &[&str] = &["status", "statusText", "url", "headers", "body"];
+
+/// What atoms give, where it is always of one kind.
+const GIVES: &[(&str, Holds)] = &[
+    ("len", Holds::Number),
+    ("split", Holds::List(Items::Unknown)),
+    ("keys", Holds::List(Items::Unknown)),
+    ("join", Holds::Made),
+    ("template", Holds::Made),
+    ("jsonStringify", Holds::Made),
+    ("hash", Holds::Text),
+    ("uuid", Holds::Text),
+    ("regexMatch", Holds::Bool),
+    ("eq", Holds::Bool),
+    ("neq", Holds::Bool),
+    ("gt", Holds::Bool),
+    ("lt", Holds::Bool),
+    ("not", Holds::Bool),
+    ("pick", Holds::Object(Members::Unknown)),
+    ("omit", Holds::Object(Members::Unknown)),
+    ("merge", Holds::Object(Members::Unknown)),
+    ("varsExport", Holds::Object(Members::Unknown)),
+    ("map", Holds::List(Items::Unknown)),
+    ("storeVectorize", Holds::List(Items::Unknown)),
+];
+
+/// What is known of a variable.
+struct Known {
+    holds: Holds,
+    /// The body in which it was bound first.
+    region: u32,
+}
+
+/// What is known of the variables of a function.
+#[derive(Default)]
+pub(super) struct Holding {
+    known: HashMap<VarId, Known>,
+    /// Steps that bind a variable and were not looked at yet.
+    pending: HashMap<VarId, u32>,
+    /// The last expression, and what it gives.
+    given: Option<(NodeId, Holds)>,
+}
+
+impl Holds {
+    /// What holds of both.
+    pub(super) fn or(self, other: Holds) -> Holds {
+        match (self, other) {
+            (a, b) if a == b => a,
+            (Holds::List(_), Holds::List(_)) => Holds::List(Items::Unknown),
+            (Holds::Object(_), Holds::Object(_)) => Holds::Object(Members::Unknown),
+            (Holds::Text | Holds::Made, Holds::Text | Holds::Made) => Holds::Made,
+            _ => Holds::Any,
+        }
+    }
+
+    /// The kind in words.
+    pub(super) fn words(self) -> &'static str {
+        match self {
+            Holds::Any => "a value",
+            Holds::Bool => "true or false",
+            Holds::Number => "a number",
+            Holds::Made | Holds::Text => "a text",
+            Holds::List(Items::Answers) => "a list of answers, each `{value}` or `{error}`",
+            Holds::List(_) => "a list",
+            Holds::Object(Members::Answer) => "an answer of `callAll`, `{value}` or `{error}`",
+            Holds::Object(Members::Response) => "an answer of `httpFetch`",
+            Holds::Object(_) => "an object",
+            Holds::Set => "a set",
+            Holds::Date => "a date",
+        }
+    }
+
+    /// As a kind of JSON, if it is one.
+    pub(super) fn kind(self) -> Option<JsonKinds> {
+        Some(match self {
+            Holds::Any => return None,
+            Holds::Bool => JsonKinds::BOOLEAN,
+            Holds::Number => JsonKinds::NUMBER,
+            Holds::Made | Holds::Text => JsonKinds::STRING,
+            Holds::List(_) => JsonKinds::ARRAY,
+            Holds::Object(_) | Holds::Set | Holds::Date => JsonKinds::OBJECT,
+        })
+    }
+
+    pub(super) fn is_text(self) -> bool {
+        matches!(self, Holds::Made | Holds::Text)
+    }
+
+    pub(super) fn receiver(self) -> Option<Receiver> {
+        Some(match self {
+            Holds::Number => Receiver::Number,
+            Holds::Made | Holds::Text => Receiver::Text,
+            Holds::List(_) => Receiver::Array,
+            Holds::Set => Receiver::Set,
+            Holds::Date => Receiver::Date,
+            Holds::Any | Holds::Bool | Holds::Object(_) => return None,
+        })
+    }
+}
+
+/// What a schema says of a value.
+pub(super) fn of_schema(doc: &Document, schema: NodeId) -> Holds {
+    let kind = doc.get(schema, "type").and_then(|n| doc.str(n));
+    match kind {
+        Some(b"number" | b"integer") => Holds::Number,
+        Some(b"string") => Holds::Text,
+        Some(b"boolean") => Holds::Bool,
+        Some(b"array") => {
+            let items = doc.get(schema, "items");
+            Holds::List(items.map_or(Items::Unknown, Items::Schema))
+        }
+        Some(b"object") => {
+            let open = doc.get(schema, "additionalProperties");
+            let open = open.is_some_and(|n| !matches!(doc.kind(n), Kind::Bool(false)));
+            let named = doc.get(schema, "properties");
+            match named.filter(|n| !open && !doc.is_empty(*n)) {
+                Some(_) => Holds::Object(Members::Schema(schema)),
+                None => Holds::Object(Members::Unknown),
+            }
+        }
+        _ => Holds::Any,
+    }
+}
+
+fn is_index(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|b| b.is_ascii_digit())
+}
+
+impl<'a> Lower<'_, 'a> {
+    fn holding(&mut self) -> Option<&mut Holding> {
+        self.s.lint.as_mut().map(|lint| &mut lint.flow.holding)
+    }
+
+    /// So many steps of its scope bind a variable.
+    pub(in crate::lower) fn lint_expect_writes(&mut self, id: VarId, writes: u32) {
+        if let Some(holding) = self.holding() {
+            holding.pending.insert(id, writes);
+        }
+    }
+
+    /// A name of the innermost scope was bound to a value of this kind.
+    pub(in crate::lower) fn lint_holds(&mut self, name: &[u8], holds: Holds) {
+        let Some(region) = self.s.lint.as_ref().map(|lint| lint.flow.here()) else {
+            return;
+        };
+        let Some(id) = self.vars.in_scope(name, self.scope()) else {
+            return;
+        };
+        let Some(holding) = self.holding() else {
+            return;
+        };
+        if let Some(pending) = holding.pending.get_mut(&id) {
+            *pending = pending.saturating_sub(1);
+        }
+        let known = holding.known.entry(id).or_insert(Known { holds, region });
+        known.holds = known.holds.or(holds);
+    }
+
+    /// The same for what stands in a value position.
+    pub(in crate::lower) fn lint_holds_value(&mut self, name: &[u8], value: Option<NodeId>) {
+        if self.lints() {
+            let holds = value.map_or(Holds::Any, |value| self.holds_of_value(value));
+            self.lint_holds(name, holds);
+        }
+    }
+
+    /// The same for the `result` of a step.
+    pub(in crate::lower) fn lint_holds_result(&mut self, name: &[u8], step: NodeId) {
+        if self.lints() {
+            let holds = self.holds_of_step(step);
+            self.lint_holds(name, holds);
+        }
+    }
+
+    /// The same for an argument.
+    pub(in crate::lower) fn lint_holds_argument(&mut self, name: &[u8], path: &[u8]) {
+        if self.lints() {
+            let holds = self.holds_of_argument(path);
+            self.lint_holds(name, holds);
+        }
+    }
+
+    /// The same for the item of a loop.
+    pub(in crate::lower) fn lint_holds_item(&mut self, name: &[u8], step: NodeId) {
+        if self.lints() {
+            let holds = self.holds_of_item(step);
+            self.lint_holds(name, holds);
+        }
+    }
+
+    pub(super) fn holds_of_item(&self, step: NodeId) -> Holds {
+        let items = self.s.doc.get(step, "items");
+        match items.map(|items| self.holds_of_value(items)) {
+            Some(Holds::List(Items::Answers)) => Holds::Object(Members::Answer),
+            Some(Holds::List(Items::Schema(schema))) => of_schema(self.s.doc, schema),
+            _ => Holds::Any,
+        }
+    }
+
+    /// What a step gives its `result`.
+    pub(super) fn holds_of_step(&self, step: NodeId) -> Holds {
+        let doc = self.s.doc;
+        let op = doc.get(step, "op").and_then(|op| super::text_of(doc, op));
+        let op = op.unwrap_or_default();
+        let given = |key: &str| doc.get(step, key).and_then(|n| super::text_of(doc, n));
+        match self.s.sigs.signature(&op).and_then(|sig| sig.form) {
+            Some(Form::CallAll) => return Holds::List(Items::Answers),
+            Some(Form::MathCalc) => {
+                return doc.get(step, "expr").map_or(Holds::Any, |n| self.given(n));
+            }
+            Some(Form::VarGet) => {
+                let key = doc.get(step, "key");
+                return key.map_or(Holds::Any, |key| self.holds_of_value(key));
+            }
+            Some(Form::Filter) => {
+                let items = doc.get(step, "items");
+                return match items.map(|items| self.holds_of_value(items)) {
+                    Some(holds @ Holds::List(_)) => holds,
+                    _ => Holds::List(Items::Unknown),
+                };
+            }
+            _ => {}
+        }
+        match (op.as_str(), given("responseType").as_deref()) {
+            ("httpFetch", Some("text" | "dataUrl")) => return Holds::Made,
+            ("httpFetch", Some("response")) => return Holds::Object(Members::Response),
+            ("random", _) => {
+                return match given("format").as_deref() {
+                    Some("float" | "integer") => Holds::Number,
+                    None if doc.get(step, "format").is_none() => Holds::Number,
+                    _ => Holds::Any,
+                };
+            }
+            _ => {}
+        }
+        let row = GIVES.iter().find(|row| row.0 == op);
+        row.map_or(Holds::Any, |row| row.1)
+    }
+
+    /// Whether a step is a `mathCalc` that surely gives a value.
+    pub(in crate::lower) fn lint_computes(&self, step: NodeId) -> bool {
+        let is_math = self.lints() && self.form_of(step) == Some(Form::MathCalc);
+        is_math && self.holds_of_step(step) != Holds::Any
+    }
+
+    /// What the last expression gives, if it stands there.
+    fn given(&self, node: NodeId) -> Holds {
+        let lint = self.s.lint.as_ref();
+        let given = lint.and_then(|lint| lint.flow.holding.given);
+        given
+            .filter(|given| given.0 == node)
+            .map_or(Holds::Any, |given| given.1)
+    }
+
+    /// Keeps what an expression gives.
+    pub(super) fn lint_given(&mut self, root: &Ir<'a>) {
+        let holds = self.holds_of(root, MAX_DEPTH);
+        if let Some(holding) = self.holding() {
+            holding.given = Some((root.at.node, holds));
+        }
+    }
+
+    /// What stands in a value position.
+    pub(super) fn holds_of_value(&self, node: NodeId) -> Holds {
+        let doc = self.s.doc;
+        match doc.kind(node) {
+            Kind::Null => Holds::Any,
+            Kind::Bool(_) => Holds::Bool,
+            Kind::Number(_) => Holds::Number,
+            Kind::String(text) => self.holds_of_path(text).unwrap_or_else(|| of_text(text)),
+            Kind::Array => Holds::List(Items::Unknown),
+            Kind::Object if self.is_arg(node) => {
+                let path = doc.get(node, "path").and_then(|path| doc.str(path));
+                path.map_or(Holds::Any, |path| self.holds_of_argument(path))
+            }
+            Kind::Object if FromJson::is_expr(doc, node) => self.given(node),
+            Kind::Object => Holds::Object(Members::Written(node)),
+        }
+    }
+
+    /// A member of a literal, which is data.
+    pub(super) fn holds_of_literal(&self, node: NodeId) -> Holds {
+        match self.s.doc.kind(node) {
+            Kind::String(text) if !self.s.deep_names => of_text(text),
+            Kind::String(_) => Holds::Any,
+            Kind::Object if self.is_literal_object(node) => Holds::Object(Members::Written(node)),
+            Kind::Object => Holds::Any,
+            _ => self.holds_of_value(node),
+        }
+    }
+
+    /// What a text in a value position finds; none if it stands for itself.
+    pub(super) fn holds_of_path(&self, text: &[u8]) -> Option<Holds> {
+        if let Some(path) = text.strip_prefix(b"args.") {
+            return Some(self.holds_of_argument(path));
+        }
+        if self.is_plain_text(text) {
+            return None;
+        }
+        if self.vars.knows(text) {
+            return Some(self.holds_of_name(text));
+        }
+        let shown = Self::shown(text);
+        let mut parts = shown.split('.');
+        let root = parts.next().unwrap_or_default();
+        let mut holds = self.holds_of_name(root.as_bytes());
+        for part in parts {
+            holds = self.member_held(holds, part).unwrap_or(Holds::Any);
+        }
+        Some(holds)
+    }
+
+    /// An argument, by what `inputSchema` says.
+    pub(super) fn holds_of_argument(&self, path: &[u8]) -> Holds {
+        let doc = self.s.doc;
+        let shown = Self::shown(path);
+        let mut parts = shown.split('.');
+        let schema = doc.get(doc.root(), "inputSchema");
+        let properties = schema.and_then(|schema| doc.get(schema, "properties"));
+        let root = parts.next().unwrap_or_default();
+        let Some(property) = properties.and_then(|all| doc.get(all, root)) else {
+            return Holds::Any;
+        };
+        let mut holds = of_schema(doc, property);
+        for part in parts {
+            holds = self.member_held(holds, part).unwrap_or(Holds::Any);
+        }
+        holds
+    }
+
+    /// A variable, by the steps that bind it.
+    pub(super) fn holds_of_name(&self, name: &[u8]) -> Holds {
+        let Some(lint) = &self.s.lint else {
+            return Holds::Any;
+        };
+        let mut found: Option<Holds> = None;
+        for id in self.vars.all_of(name) {
+            if self.vars.var(id).summary {
+                return Holds::Any;
+            }
+            let holding = &lint.flow.holding;
+            let waits = holding.pending.get(&id).is_some_and(|writes| *writes > 0);
+            let Some(known) = holding.known.get(&id) else {
+                // A turn before may have bound it.
+                if self.vars.is_bound(id) || waits && lint.whiles > 0 {
+                    return Holds::Any;
+                }
+                continue;
+            };
+            if waits && lint.whiles > 0 {
+                return Holds::Any;
+            }
+            let holds = found.map_or(known.holds, |found| found.or(known.holds));
+            if lint.flow.is_around(known.region, lint.flow.here()) {
+                return holds;
+            }
+            found = Some(holds);
+        }
+        // An argument may have the name.
+        Holds::Any
+    }
+
+    /// A member of a value; none if it has no such member.
+    pub(super) fn member_held(&self, holds: Holds, name: &str) -> Option<Holds> {
+        let doc = self.s.doc;
+        Some(match holds {
+            Holds::Any | Holds::Object(Members::Unknown) => Holds::Any,
+            Holds::Object(Members::Written(node)) => match doc.get(node, name) {
+                Some(value) => self.holds_of_literal(value),
+                None if doc.is_empty(node) => Holds::Any,
+                None => return None,
+            },
+            Holds::Object(Members::Schema(schema)) => {
+                let property = doc
+                    .get(schema, "properties")
+                    .and_then(|all| doc.get(all, name));
+                of_schema(doc, property?)
+            }
+            Holds::Object(Members::Answer) => ANSWER.contains(&name).then_some(Holds::Any)?,
+            Holds::Object(Members::Response) if name == "status" => Holds::Number,
+            Holds::Object(Members::Response) => RESPONSE.contains(&name).then_some(Holds::Any)?,
+            Holds::List(items) if is_index(name) => match items {
+                Items::Unknown => Holds::Any,
+                Items::Schema(schema) => of_schema(doc, schema),
+                Items::Answers => Holds::Object(Members::Answer),
+            },
+            Holds::Text | Holds::Made if is_index(name) => Holds::Made,
+            // Of an error that was caught it is the text.
+            Holds::Made if name == "message" => Holds::Made,
+            _ => {
+                let receiver = holds.receiver()?;
+                let row = builtins::MEMBERS
+                    .iter()
+                    .find(|row| row.0 == receiver && row.1 == name);
+                match (row?.0, name) {
+                    (Receiver::Date, "value") => Holds::Made,
+                    _ => Holds::Number,
+                }
+            }
+        })
+    }
+
+    /// The members that a value has.
+    pub(super) fn members_of(&self, holds: Holds) -> Vec<String> {
+        let doc = self.s.doc;
+        let of = |node: Option<NodeId>| {
+            let members = node.into_iter().flat_map(|node| doc.members(node));
+            members
+                .take(64)
+                .map(|(name, _)| Self::shown(name))
+                .collect()
+        };
+        let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        match holds {
+            Holds::Object(Members::Written(node)) => of(Some(node)),
+            Holds::Object(Members::Schema(schema)) => of(doc.get(schema, "properties")),
+            Holds::Object(Members::Answer) => owned(ANSWER),
+            Holds::Object(Members::Response) => owned(RESPONSE),
+            _ => {
+                let receiver = holds.receiver();
+                let rows = builtins::MEMBERS
+                    .iter()
+                    .filter(|row| Some(row.0) == receiver);
+                rows.map(|row| row.1.to_owned()).collect()
+            }
+        }
+    }
+}
+
+/// A text of the source.
+pub(super) fn of_text(text: &[u8]) -> Holds {
+    let number = str::from_utf8(text).is_ok_and(super::exprs::is_number);
+    match number {
+        true => Holds::Made,
+        false => Holds::Text,
+    }
+}

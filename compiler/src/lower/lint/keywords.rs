@@ -1,0 +1,413 @@
+//! Keywords of schemas: what others write for them, and what stands at a keyword
+//! that it does not take.
+
+use super::schema::type_for;
+use super::{Finding, Lower};
+use a99_core::diag::{codes, excerpt};
+use a99_core::json::{Kind, NodeId};
+
+/// What other libraries and people write for a keyword, or instead of one.
+const SYNONYMS: &[(&[&str], &str)] = &[
+    (
+        &["min", "gte", "ge", "minValue", "min_value", "from", "lower"],
+        "write `minimum`; of a text's length `minLength`",
+    ),
+    (
+        &["max", "lte", "le", "maxValue", "max_value", "upper"],
+        "write `maximum`; of a text's length `maxLength`",
+    ),
+    (
+        &["minlength", "min_length", "minLen", "min_len"],
+        "write `minLength`",
+    ),
+    (
+        &["maxlength", "max_length", "maxLen", "max_len"],
+        "write `maxLength`",
+    ),
+    (
+        &["length", "len", "size"],
+        "write `minLength` and `maxLength`, of a list `minItems` and `maxItems`",
+    ),
+    (&["min_items", "minitems", "minSize"], "write `minItems`"),
+    (&["max_items", "maxitems", "maxSize"], "write `maxItems`"),
+    (
+        &["gt", "exclusiveMinimum", "exclusive_minimum"],
+        "write `minimum`, and test for the bound itself in a step",
+    ),
+    (
+        &["lt", "exclusiveMaximum", "exclusive_maximum"],
+        "write `maximum`, and test for the bound itself in a step",
+    ),
+    (&["step", "multiple_of"], "write `multipleOf`"),
+    (
+        &["regex", "regexp", "match", "matches", "validate"],
+        "write `pattern`",
+    ),
+    (
+        &["optional", "isOptional"],
+        "leave the name out of `required` of the schema around this",
+    ),
+    (
+        &["nullable", "allowNull", "null"],
+        "write `\"type\": [\"string\", \"null\"]`",
+    ),
+    (
+        &[
+            "values",
+            "choices",
+            "options",
+            "oneof",
+            "one_of",
+            "allowed",
+            "in",
+            "allowedValues",
+        ],
+        "write `\"enum\": [...]`",
+    ),
+    (&["value", "equals", "literal"], "write `const`"),
+    (
+        &[
+            "of",
+            "elements",
+            "element",
+            "itemType",
+            "item_type",
+            "itemsType",
+            "subtype",
+        ],
+        "write `\"items\": {\"type\": \"string\"}`",
+    ),
+    (
+        &[
+            "props",
+            "fields",
+            "keys",
+            "members",
+            "attributes",
+            "shape",
+            "children",
+            "columns",
+            "parameters",
+        ],
+        "write `properties`",
+    ),
+    (
+        &[
+            "additional_properties",
+            "additionalproperties",
+            "strict",
+            "extra",
+        ],
+        "write `additionalProperties`",
+    ),
+    (
+        &["require", "mandatory", "requires"],
+        "write `\"required\": [\"name\"]`",
+    ),
+    (
+        &["data_type", "dataType", "datatype", "kind"],
+        "write `type`",
+    ),
+    (
+        &["$ref", "$dynamicRef"],
+        "there is no `$ref`: write the schema itself here",
+    ),
+    (&["oneOf"], "write `anyOf`, a list of schemas"),
+    (&["allOf"], "write one schema with all that they say"),
+    (
+        &[
+            "not",
+            "if",
+            "then",
+            "else",
+            "dependentRequired",
+            "dependentSchemas",
+        ],
+        "test it in a step, by `if`",
+    ),
+    (
+        &["patternProperties", "propertyNames"],
+        "write `additionalProperties` as a schema for all members",
+    ),
+    (
+        &[
+            "uniqueItems",
+            "contains",
+            "unevaluatedProperties",
+            "unevaluatedItems",
+        ],
+        "test it in a step",
+    ),
+    (&["prefixItems"], "write `items` as a list of schemas"),
+];
+
+/// The keywords that schemas have here, and what each takes.
+const KEYWORDS: &[(&str, Takes)] = &[
+    ("type", Takes::Type),
+    ("properties", Takes::Other),
+    ("required", Takes::Names),
+    ("additionalProperties", Takes::Other),
+    ("minProperties", Takes::Number("object")),
+    ("maxProperties", Takes::Number("object")),
+    ("items", Takes::Schema),
+    ("minItems", Takes::Number("array")),
+    ("maxItems", Takes::Number("array")),
+    ("minLength", Takes::Number("string")),
+    ("maxLength", Takes::Number("string")),
+    ("minimum", Takes::Number("number")),
+    ("maximum", Takes::Number("number")),
+    ("multipleOf", Takes::Number("number")),
+    ("pattern", Takes::Pattern),
+    ("format", Takes::Other),
+    ("enum", Takes::Values),
+    ("const", Takes::Other),
+    ("anyOf", Takes::Schemas),
+    ("default", Takes::Default),
+];
+
+/// Keywords that say nothing about values.
+const REMARKS: &[&str] = &[
+    "description",
+    "title",
+    "examples",
+    "example",
+    "deprecated",
+    "readOnly",
+    "writeOnly",
+    "$schema",
+    "$id",
+    "$comment",
+    "$defs",
+    "definitions",
+    "comment",
+];
+
+#[derive(Copy, Clone)]
+enum Takes {
+    Type,
+    Names,
+    /// A number, for values of this type.
+    Number(&'static str),
+    Schema,
+    Schemas,
+    Pattern,
+    Values,
+    Default,
+    Other,
+}
+
+impl<'a> Lower<'_, 'a> {
+    /// Looks at each keyword of a schema.
+    pub(super) fn lint_keywords(&mut self, schema: NodeId) {
+        let doc = self.s.doc;
+        let kind = doc.get(schema, "type").and_then(|n| super::text_of(doc, n));
+        let kind = kind.as_deref().and_then(type_for);
+        for (key, value) in doc.members(schema) {
+            let name = Self::shown(key);
+            match KEYWORDS.iter().find(|row| row.0 == name) {
+                Some((_, takes)) => self.lint_keyword(schema, kind, &name, *takes, value),
+                None => self.lint_other_keyword(&name, value),
+            }
+        }
+        self.lint_bounds(schema);
+    }
+
+    fn lint_other_keyword(&mut self, name: &str, value: NodeId) {
+        if REMARKS.contains(&name) || name.starts_with("x-") || name.starts_with("//") {
+            return;
+        }
+        let row = SYNONYMS.iter().find(|row| row.0.contains(&name));
+        let known = KEYWORDS.iter().map(|row| row.0);
+        let help = match row {
+            Some(row) => row.1.to_owned(),
+            None => match self.s.nearest(name, known) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => return,
+            },
+        };
+        let message = format!(
+            "schemas have no keyword `{}`, so it is ignored",
+            excerpt(name)
+        );
+        self.found_schema(value, message, name, help);
+    }
+
+    fn lint_keyword(
+        &mut self,
+        schema: NodeId,
+        kind: Option<&'static str>,
+        name: &str,
+        takes: Takes,
+        value: NodeId,
+    ) {
+        let doc = self.s.doc;
+        let written = super::text_of(doc, value);
+        let text = written.clone().unwrap_or_default();
+        match (takes, doc.kind(value)) {
+            (Takes::Number(of), given) => {
+                let fits = match (kind, of) {
+                    (Some("integer" | "number"), of) => of == "number",
+                    (Some(kind @ ("string" | "array" | "object")), of) => kind == of,
+                    _ => true,
+                };
+                if !fits {
+                    let help = match (kind, name.starts_with("min")) {
+                        (Some("string"), true) => "write `minLength`",
+                        (Some("string"), false) => "write `maxLength`",
+                        (Some("array"), true) => "write `minItems`",
+                        (Some("array"), false) => "write `maxItems`",
+                        (Some("number" | "integer"), true) => "write `minimum`",
+                        (Some("number" | "integer"), false) => "write `maximum`",
+                        _ => "remove it",
+                    };
+                    let message = format!("`{name}` is for values of type {of}, so it is ignored");
+                    self.found_schema(value, message, name, help.to_owned());
+                } else if !matches!(given, Kind::Number(_)) {
+                    let message = format!("`{name}` is a number");
+                    let help = match text.trim().parse::<f64>().is_ok() {
+                        true => format!("write the number without quotes: {}", text.trim()),
+                        false => "write a number".to_owned(),
+                    };
+                    self.found_schema(value, message, &text, help);
+                }
+            }
+            (Takes::Names, Kind::String(_)) => {
+                let message = "`required` is a list of names".to_owned();
+                self.found_schema(
+                    value,
+                    message,
+                    &text,
+                    format!("write `[\"{}\"]`", excerpt(&text)),
+                );
+            }
+            // Told where the property is looked at.
+            (Takes::Names, Kind::Bool(_)) if doc.get(schema, "properties").is_none() => {}
+            (Takes::Names, Kind::Bool(_) | Kind::Object | Kind::Number(_)) => {
+                let message = "`required` is a list of names".to_owned();
+                let names: Vec<String> = doc
+                    .get(schema, "properties")
+                    .into_iter()
+                    .flat_map(|all| doc.members(all))
+                    .take(8)
+                    .map(|(name, _)| format!("\"{}\"", Self::shown(name)))
+                    .collect();
+                let help = format!("write `\"required\": [{}]`", names.join(", "));
+                self.found_schema(value, message, "required", help);
+            }
+            (Takes::Schema, Kind::String(_)) => {
+                let kind = type_for(&text).unwrap_or("string");
+                let message = format!("`{name}` is a schema");
+                let help = format!("write `\"{name}\": {{\"type\": \"{kind}\"}}`");
+                self.found_schema(value, message, &text, help);
+            }
+            (Takes::Schema, _) if matches!(kind, Some(k) if k != "array") => {
+                let message = "`items` is for values of type array, so it is ignored".to_owned();
+                let help = "write `\"type\": \"array\"`".to_owned();
+                self.found_schema(value, message, name, help);
+            }
+            (Takes::Schemas, Kind::Array) => {
+                let first = doc.elements(value).find(|n| doc.kind(*n) != Kind::Object);
+                let Some(first) = first else { return };
+                let text = super::text_of(doc, first).unwrap_or_default();
+                let kind = type_for(&text).unwrap_or("string");
+                let message = format!("`{name}` is a list of schemas");
+                self.found_schema(
+                    first,
+                    message,
+                    &text,
+                    format!("write `{{\"type\": \"{kind}\"}}`"),
+                );
+            }
+            (Takes::Schemas, _) => {
+                let message = format!("`{name}` is a list of schemas");
+                let help = format!("write `\"{name}\": [{{\"type\": \"string\"}}, ...]`");
+                self.found_schema(value, message, name, help);
+            }
+            (Takes::Values, Kind::Array) => self.lint_values(kind, value),
+            (Takes::Values, _) => {
+                let names: Vec<String> = text
+                    .split([',', '|'])
+                    .map(|word| format!("\"{}\"", word.trim()))
+                    .collect();
+                let message = "`enum` is a list of values".to_owned();
+                let help = format!("write `\"enum\": [{}]`", excerpt(&names.join(", ")));
+                self.found_schema(value, message, &text, help);
+            }
+            (Takes::Default, _) => self.lint_of_type(kind, value, "`default`"),
+            (Takes::Pattern, Kind::String(_)) => {
+                if let Some((message, help)) = super::patterns::pattern_fault(&text) {
+                    let finding = Finding::new(codes::BAD_PATTERN, value, message);
+                    self.found(finding.offending(&text).help(help));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The values of an `enum`.
+    fn lint_values(&mut self, kind: Option<&'static str>, values: NodeId) {
+        let doc = self.s.doc;
+        if doc.is_empty(values) {
+            let message = "no value is one of an empty `enum`".to_owned();
+            let help = "list the values that are allowed, or remove it".to_owned();
+            return self.found_schema(values, message, "enum", help);
+        }
+        for value in doc.elements(values) {
+            self.lint_of_type(kind, value, "a value of `enum`");
+        }
+    }
+
+    /// A value beside a `type` that it does not have.
+    fn lint_of_type(&mut self, kind: Option<&'static str>, value: NodeId, what: &str) {
+        let doc = self.s.doc;
+        let fits = match (kind, doc.kind(value)) {
+            (None, _) | (_, Kind::Null) => true,
+            (Some("string"), given) => matches!(given, Kind::String(_)),
+            (Some("number" | "integer"), given) => matches!(given, Kind::Number(_)),
+            (Some("boolean"), given) => matches!(given, Kind::Bool(_)),
+            (Some("array"), given) => given == Kind::Array,
+            (Some("object"), given) => given == Kind::Object,
+            _ => true,
+        };
+        if fits {
+            return;
+        }
+        let kind = kind.unwrap_or_default();
+        let text = super::text_of(doc, value).unwrap_or_default();
+        let help = match (kind, text.trim().parse::<f64>().is_ok()) {
+            ("number" | "integer", true) => {
+                format!("write the number without quotes: {}", text.trim())
+            }
+            ("boolean", _) => "write `true` or `false`, without quotes".to_owned(),
+            _ => format!("write a value of type {kind}, or another `type`"),
+        };
+        let message = format!("{what} is not of type {kind}");
+        self.found_schema(value, message, &text, help);
+    }
+
+    /// Bounds between which nothing is.
+    fn lint_bounds(&mut self, schema: NodeId) {
+        let doc = self.s.doc;
+        let number = |key: &str| {
+            let node = doc.get(schema, key)?;
+            match doc.kind(node) {
+                Kind::Number(n) => Some((node, n)),
+                _ => None,
+            }
+        };
+        for (low, high) in [
+            ("minimum", "maximum"),
+            ("minLength", "maxLength"),
+            ("minItems", "maxItems"),
+        ] {
+            let (Some((_, min)), Some((node, max))) = (number(low), number(high)) else {
+                continue;
+            };
+            if min > max {
+                let message = format!("`{high}` is below `{low}`, {min}: no value fits");
+                let help = format!("write `\"{low}\": {max}, \"{high}\": {min}`");
+                self.found_schema(node, message, high, help);
+            }
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! Literals that single atoms do not understand: patterns, addresses, calls, texts of
+//! errors.
+
+use super::inputs::{is_path, is_word_of_json};
+use super::names::is_identifier;
+use super::patterns::pattern_fault;
+use super::{Finding, Lower};
+use a99_core::diag::{codes, excerpt};
+use a99_core::json::{Kind, NodeId};
+use a99_core::sig::MAX_CALLS_UNDER_WAY;
+
+impl<'a> Lower<'_, 'a> {
+    /// What single atoms do not understand.
+    pub(in crate::lower) fn lint_literals(&mut self, step: NodeId, op: &str) {
+        let doc = self.s.doc;
+        let number = |key: &str| match doc.get(step, key).map(|node| doc.kind(node)) {
+            Some(Kind::Number(n)) => Some(n),
+            _ => None,
+        };
+        match op {
+            "random" => {
+                if let (Some(min), Some(max)) = (number("min"), number("max"))
+                    && min >= max
+                {
+                    let node = doc.get(step, "max").unwrap_or(step);
+                    let message = format!("`max` is not above `min`, {min}");
+                    let finding = Finding::new(codes::WRONG_VALUE, node, message);
+                    let help = format!("write `\"min\": {max}, \"max\": {min}`");
+                    self.found(finding.help(help));
+                }
+            }
+            "len" => {
+                let Some(node) = doc.get(step, "list") else {
+                    return;
+                };
+                if matches!(doc.kind(node), Kind::Number(_) | Kind::Bool(_) | Kind::Null) {
+                    let message = "`list` of `len` wants a list or a text: the length of this is 0";
+                    let finding = Finding::new(codes::WRONG_KIND, node, message);
+                    self.found(finding.help("give it a list or a text"));
+                } else if doc.kind(node) == Kind::Object
+                    && doc.get(node, "$expr").is_none()
+                    && !self.is_arg(node)
+                {
+                    let message =
+                        "`list` of `len` wants a list or a text: the length of an object is 0";
+                    let finding = Finding::new(codes::WRONG_KIND, node, message);
+                    self.found(finding.help("ask for its `keys` first: `keys {obj, result}`"));
+                }
+            }
+            "eq" | "neq" | "gt" | "lt" => {
+                let side = |key: &str| {
+                    let node = doc.get(step, key)?;
+                    match doc.kind(node) {
+                        Kind::Bool(_) => Some("true or false"),
+                        Kind::Number(_) => Some("a number"),
+                        Kind::String(text) if self.is_plain_text(text) => Some("a text"),
+                        _ => None,
+                    }
+                };
+                let named = |key: &str| {
+                    let text = doc.get(step, key).and_then(|n| super::text_of(doc, n));
+                    text.filter(|text| is_identifier(text) && !is_word_of_json(text))
+                };
+                if let (Some(a), Some(b)) = (side("a"), side("b")) {
+                    let help = match named("a").or_else(|| named("b")) {
+                        Some(name) => format!(
+                            "no variable is called `{name}`: bind it before, or write \
+                             `\"args.{name}\"` for an argument"
+                        ),
+                        None => "compare a variable".to_owned(),
+                    };
+                    let message = format!("`{op}` compares {a} with {b}, which is always the same");
+                    let finding = Finding::new(codes::CONSTANT_CONDITION, step, message);
+                    self.found(finding.offending(op).help(help));
+                }
+            }
+            "mathCalc" => {
+                let blank = doc.get(step, "expr").and_then(|n| Some((n, doc.str(n)?)));
+                if let Some((node, text)) = blank
+                    && text.iter().all(u8::is_ascii_whitespace)
+                {
+                    let message = "`expr` is blank, so its value is undefined";
+                    let finding = Finding::new(codes::WRONG_VALUE, node, message);
+                    self.found(finding.help("write a formula, as in `a * 2 + 1`"));
+                }
+            }
+            "callAll" => {
+                if let Some(limit) = number("limit")
+                    .filter(|n| !(1.0..=MAX_CALLS_UNDER_WAY).contains(n) || n.fract() != 0.0)
+                {
+                    let node = doc.get(step, "limit").unwrap_or(step);
+                    let message = format!("`limit` cannot be {limit}");
+                    let finding = Finding::new(codes::WRONG_VALUE, node, message);
+                    let help = format!("write a whole number from 1 to {MAX_CALLS_UNDER_WAY}");
+                    self.found(finding.help(help));
+                }
+                let given = |key: &str| doc.get(step, key).filter(|n| doc.kind(*n) != Kind::Null);
+                self.lint_calls(step);
+                if let (Some(_), Some(node)) = (given("calls"), given("items")) {
+                    let message = "`items` is not looked at where there are `calls`";
+                    let finding = Finding::new(codes::WRONG_VALUE, node, message);
+                    self.found(finding.help("keep one: `calls`, or `items` with `as` and `call`"));
+                }
+            }
+            "httpFetch" => self.lint_headers(step),
+            "agentRun" => {
+                let node = doc.get(step, "input");
+                let scalar = |n: &NodeId| match doc.kind(*n) {
+                    Kind::String(text) => self.is_plain_text(text),
+                    kind => !matches!(kind, Kind::Object),
+                };
+                if let Some(node) = node.filter(scalar).filter(|n| doc.kind(*n) != Kind::Null) {
+                    let message = "`input` of `agentRun` is the agent's arguments, an object";
+                    let finding = Finding::new(codes::WRONG_KIND, node, message);
+                    self.found(finding.help("write `\"input\": {\"name\": ...}`"));
+                }
+            }
+            "storeVectorSearch" | "storeSearch" | "cache" | "storeProcedure" => {
+                for key in ["k", "ttlMs", "ttl", "maxSize"] {
+                    if let Some(n) = number(key).filter(|n| *n < 0.0) {
+                        let node = doc.get(step, key).unwrap_or(step);
+                        let message = format!("`{key}` cannot be {n}");
+                        let finding = Finding::new(codes::WRONG_VALUE, node, message);
+                        self.found(finding.help("write a number from 0 on"));
+                    }
+                }
+            }
+            "regexMatch" => self.lint_pattern(step),
+            "Error" => self.lint_error(step),
+            "varsImport" => self.lint_imports(step),
+            _ => {}
+        }
+    }
+
+    /// Header fields are texts.
+    fn lint_headers(&mut self, step: NodeId) {
+        let doc = self.s.doc;
+        let headers = doc.get(step, "headers").into_iter();
+        for (name, node) in headers.flat_map(|headers| doc.members(headers)) {
+            let text = match doc.kind(node) {
+                Kind::Number(n) => n.to_string(),
+                Kind::Bool(b) => b.to_string(),
+                _ => continue,
+            };
+            let shown = Self::shown(name);
+            let message = format!("the header `{}` is a text", excerpt(&shown));
+            let finding = Finding::new(codes::WRONG_KIND, node, message);
+            self.found(finding.help(format!("write it in quotes: `\"{text}\"`")));
+        }
+    }
+
+    /// The calls of `callAll`: what each item needs, and what none has.
+    fn lint_calls(&mut self, step: NodeId) {
+        let doc = self.s.doc;
+        let given = |key: &str| doc.get(step, key).filter(|n| doc.kind(*n) != Kind::Null);
+        let calls = given("calls")
+            .into_iter()
+            .flat_map(|list| doc.elements(list));
+        for call in calls.chain(given("call")) {
+            if let Some(node) = doc.get(call, "result") {
+                let message = "a call of `callAll` binds no name: its answer is in the list";
+                let finding = Finding::new(codes::UNKNOWN_INPUT, node, message);
+                let help = "remove it; the answers are the `result` of the `callAll`, in the order of \
+                            the calls";
+                self.found(finding.help(help));
+            }
+        }
+        if given("items").is_none() {
+            return;
+        }
+        for name in ["as", "call"] {
+            if given(name).is_none() {
+                let message = format!("`callAll` with `items` needs `{name}`");
+                let finding = Finding::new(codes::MISSING_INPUT, step, message);
+                let help = "write `callAll {items, as, call, limit, result}`";
+                return self.found(finding.offending("callAll").help(help));
+            }
+        }
+        let (Some(item), Some(call)) = (given("as"), given("call")) else {
+            return;
+        };
+        let Some(item) = super::text_of(doc, item) else {
+            return;
+        };
+        if !item.starts_with('_')
+            && self.spend_on(call)
+            && !super::bodies::mentions(doc, call, &item)
+        {
+            let message = format!(
+                "this call does not look at the item, which is called `{}`",
+                excerpt(&item)
+            );
+            let finding = Finding::new(codes::UNUSED_ITEM, call, message);
+            let help = format!("give `{item}` to the call, or call it `_`");
+            self.found(finding.offending(&item).help(help));
+        }
+    }
+
+    /// A pattern with the slashes and flags of JavaScript.
+    fn lint_pattern(&mut self, step: NodeId) {
+        let doc = self.s.doc;
+        let Some(node) = doc.get(step, "pattern") else {
+            return;
+        };
+        let Some(text) = super::text_of(doc, node) else {
+            return;
+        };
+        if let Some((message, help)) = pattern_fault(&text) {
+            let finding = Finding::new(codes::BAD_PATTERN, node, message);
+            return self.found(finding.offending(&text).help(help));
+        }
+        let inner = text
+            .strip_prefix('/')
+            .and_then(|rest| rest.rsplit_once('/'));
+        let Some((pattern, flags)) = inner else {
+            return;
+        };
+        if pattern.is_empty() || !flags.chars().all(|c| "dgimsuvy".contains(c)) {
+            return;
+        }
+        let message = "the slashes around a pattern are searched for, too";
+        let finding = Finding::new(codes::BAD_PATTERN, node, message);
+        let mut help = format!("write `{}`", excerpt(pattern));
+        if flags.contains('i') {
+            help.push_str(
+                "; without flags: for both cases compare a text in lower case, by `toLowerCase`",
+            );
+        }
+        self.found(finding.offending(&text).help(help));
+    }
+
+    /// `Error` takes its text as it is written.
+    fn lint_error(&mut self, step: NodeId) {
+        let doc = self.s.doc;
+        let args = doc.get(step, "args");
+        if let Some(more) = args.and_then(|args| doc.element(args, 1)) {
+            let message = "`Error` takes one text, the rest is ignored";
+            let finding = Finding::new(codes::UNKNOWN_INPUT, more, message);
+            let help = "to say more make the text with `template`, and fail with `consoleError \
+                        {message}`";
+            self.found(finding.help(help));
+        }
+        let first = args.and_then(|args| doc.element(args, 0));
+        let Some(node) = first else { return };
+        let Some(text) = doc.str(node) else { return };
+        let root = text.split(|b| *b == b'.').next().unwrap_or(text);
+        let shown = Self::shown(text);
+        let named = self.vars.knows(root) || text.starts_with(b"args.");
+        let has_hole = shown.contains("{{") || shown.contains("${");
+        if !(has_hole || named && is_path(&shown)) {
+            return;
+        }
+        let message = "the text of `Error` is taken as written: no variable is found there";
+        let finding = Finding::new(codes::NAME_AS_TEXT, node, message);
+        let help = match has_hole {
+            true => {
+                "make the text with `template`, and fail with `consoleError {message}`".to_owned()
+            }
+            false => format!("fail with `{{\"op\": \"consoleError\", \"message\": \"{shown}\"}}`"),
+        };
+        self.found(finding.offending(&shown).help(help));
+    }
+
+    /// Arguments that the schema does not have.
+    fn lint_imports(&mut self, step: NodeId) {
+        let doc = self.s.doc;
+        let Some(keys) = doc.get(step, "keys") else {
+            return;
+        };
+        let nodes: Vec<NodeId> = match doc.kind(keys) {
+            Kind::Array => doc.elements(keys).collect(),
+            Kind::Object => doc.members(keys).map(|(_, node)| node).collect(),
+            _ => return,
+        };
+        for node in nodes {
+            let Some(name) = doc.str(node) else { continue };
+            let before = self.e.at.replace((node, None));
+            let shown = Self::shown(name);
+            if let Some(rest) = shown.strip_prefix("args.") {
+                let message = "`varsImport` takes the names of arguments, without `args.`";
+                let finding = Finding::new(codes::UNKNOWN_NAME, node, message);
+                let help = format!("write `\"{rest}\"`");
+                self.found(finding.offending(&shown).help(help));
+            } else {
+                self.lint_argument(name);
+            }
+            self.e.at = before;
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! Placeholders: what other systems put the values of templates, environments and
+//! secrets for.
+
+use super::names::is_identifier;
+use super::{Finding, Lower};
+use a99_core::diag::{codes, excerpt};
+use a99_core::json::NodeId;
+
+/// Words in the names of what an environment holds.
+const SECRETS: &[&str] = &[
+    "KEY", "TOKEN", "SECRET", "PASSWORD", "HOST", "URL", "USER", "ENV",
+];
+
+/// Where other systems keep the environment.
+const ENVIRONMENTS: &[&str] = &[
+    "process.env",
+    "os.environ",
+    "os.getenv",
+    "Deno.env",
+    "import.meta.env",
+    "env.",
+    "secrets.",
+    "ENV[",
+    "$env:",
+    "getenv(",
+];
+
+/// Marks of template languages, each with what closes a hole.
+const SYNTAXES: &[(&str, &str)] = &[
+    ("<%=", "%>"),
+    ("<%", "%>"),
+    ("{%", "%}"),
+    ("[[", "]]"),
+    ("%(", ")s"),
+    ("#{", "}"),
+    ("@{", "}"),
+    ("\\(", ")"),
+];
+
+fn is_upper(c: char) -> bool {
+    c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_'
+}
+
+fn names_a_secret(name: &str) -> bool {
+    name.len() > 3
+        && name.chars().all(is_upper)
+        && SECRETS
+            .iter()
+            .any(|word| name.split('_').any(|part| part == *word))
+}
+
+/// A part of a text that somebody was to fill in.
+fn placeholder(text: &str) -> Option<&str> {
+    if let Some(start) = ENVIRONMENTS.iter().find(|start| text.starts_with(**start)) {
+        let rest = &text[start.len()..];
+        return (!rest.contains(char::is_whitespace) && !rest.is_empty()).then_some(text);
+    }
+    for (at, _) in text.match_indices(['$', '<', 'Y', '%']) {
+        let rest = &text[at..];
+        let (open, close) = match rest.as_bytes() {
+            [b'$', b'{', ..] => (2, "}"),
+            [b'$', ..] => (1, ""),
+            [b'%', ..] => (1, "%"),
+            [b'<', ..] => (1, ">"),
+            _ => (0, ""),
+        };
+        let name = &rest[open..];
+        if open == 1 && rest.starts_with('<') {
+            let Some((inner, _)) = name.split_once('>') else {
+                continue;
+            };
+            let lower = inner.to_ascii_lowercase();
+            let begins = [
+                "your-", "your_", "your ", "insert ", "api-key", "api_key", "token",
+            ];
+            if begins.iter().any(|begin| lower.starts_with(begin)) {
+                return Some(&rest[..inner.len() + 2]);
+            }
+            continue;
+        }
+        let end = name.find(|c| !is_upper(c)).unwrap_or(name.len());
+        let after = &name[end..];
+        let word = &name[..end];
+        let is_yours = open == 0 && word.starts_with("YOUR_") && word.len() > 5;
+        if is_yours || open > 0 && names_a_secret(word) && after.starts_with(close) {
+            return Some(&rest[..open + end + close.len()]);
+        }
+    }
+    None
+}
+
+impl<'a> Lower<'_, 'a> {
+    /// A text that says where a secret or a setting was to stand. Tells whether it
+    /// does.
+    pub(super) fn lint_placeholder(&mut self, node: NodeId, text: &str) -> bool {
+        const MAX: usize = 200;
+        if text.len() > MAX {
+            return false;
+        }
+        let Some(part) = placeholder(text) else {
+            return false;
+        };
+        let message = "nothing fills this in: it stays as it is written";
+        let finding = Finding::new(codes::CODE_AS_TEXT, node, message);
+        let help = "there is no environment: let the caller hand it in as an argument, `args.apiKey`, \
+                    or the host add it";
+        self.found(finding.offending(part).help(help));
+        true
+    }
+
+    /// Holes of another template language, where these names are given. Tells
+    /// whether there are any.
+    pub(super) fn lint_syntax(&mut self, node: NodeId, text: &str, names: &[String]) -> bool {
+        let Some((part, name)) = other_syntax(text, names) else {
+            return false;
+        };
+        let message = "this is a hole of another template language: it stays as it is";
+        let help = match name {
+            Some(name) if is_identifier(&name) => format!("write `{{{{{name}}}}}`"),
+            Some(name) => format!(
+                "a hole is of letters, digits and `_`: write `{{{{{}}}}}`",
+                name.replace(|c: char| !c.is_ascii_alphanumeric(), "_")
+            ),
+            None if part.starts_with("{%") || part.starts_with("<%") => {
+                "there are no blocks: decide with `if` in a step before, and give the text in `vars`"
+                    .to_owned()
+            }
+            None => match names.first() {
+                Some(name) => format!("write `{{{{{name}}}}}`"),
+                None => "write `{{name}}`, and `\"vars\": {\"name\": ...}`".to_owned(),
+            },
+        };
+        let finding = Finding::new(codes::CODE_AS_TEXT, node, message);
+        self.found(finding.offending(&excerpt(&part)).help(help));
+        true
+    }
+}
+
+/// A hole of another language, and the name in it if one of these is meant.
+fn other_syntax(text: &str, names: &[String]) -> Option<(String, Option<String>)> {
+    let named = |inner: &str| {
+        let word = inner
+            .trim()
+            .trim_start_matches(['.', '@', '$', '-', '=', ' '])
+            .trim();
+        names.iter().find(|name| *name == word).cloned()
+    };
+    for (open, close) in SYNTAXES {
+        let Some((_, rest)) = text.split_once(open) else {
+            continue;
+        };
+        let Some((inner, _)) = rest.split_once(close) else {
+            continue;
+        };
+        let block = open.contains('%') && !open.contains('(');
+        let name = named(inner);
+        if block || name.is_some() {
+            return Some((format!("{open}{inner}{close}"), name));
+        }
+    }
+    // Two braces, and more than a name between them.
+    for (at, _) in text.match_indices("{{") {
+        let rest = &text[at + 2..];
+        let (inner, whole) = match rest.split_once("}}") {
+            Some((inner, _)) => (inner, format!("{{{{{inner}}}}}")),
+            None => match rest.split_once('}') {
+                Some((inner, _)) => (inner, format!("{{{{{inner}}}")),
+                None => continue,
+            },
+        };
+        let is_hole =
+            !inner.is_empty() && inner.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        if let Some(name) = named(inner).filter(|_| !is_hole || !whole.ends_with("}}")) {
+            return Some((whole, Some(name)));
+        }
+    }
+    for name in names {
+        for (at, _) in text.match_indices(name.as_str()) {
+            let mut before = text[..at].chars().rev();
+            let (sign, word) = (before.next(), before.next());
+            let starts = word.is_none_or(|c| !c.is_ascii_alphanumeric());
+            let after = text[at + name.len()..].chars().next();
+            let ends = after.is_none_or(|c| !c.is_ascii_alphanumeric() && c != '_');
+            if let Some(sign @ ('$' | '@' | '#')) = sign.filter(|_| ends && starts) {
+                return Some((format!("{sign}{name}"), Some(name.clone())));
+            }
+        }
+    }
+    if !text.contains("{{") && !names.is_empty() {
+        for part in ["%s", "%d", "%f", "{}", "{0}", "{1}", "$1", "$0"] {
+            if text.contains(part) {
+                return Some((part.to_owned(), None));
+            }
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{other_syntax, placeholder};
+
+    #[test]
+    fn placeholders_are_told_from_texts() {
+        for (text, part) in [
+            ("Bearer $API_KEY", "$API_KEY"),
+            ("Bearer ${API_TOKEN}", "${API_TOKEN}"),
+            ("process.env.HOME", "process.env.HOME"),
+            ("YOUR_API_KEY", "YOUR_API_KEY"),
+            ("token <your-token>", "<your-token>"),
+            ("%API_KEY%", "%API_KEY%"),
+        ] {
+            assert_eq!(placeholder(text), Some(part), "{text}");
+        }
+        for text in [
+            "$5",
+            "US$100",
+            "<b>",
+            "YOU",
+            "100% SURE",
+            "env. of the town",
+            "$name",
+            "A < B",
+        ] {
+            assert_eq!(placeholder(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn other_template_languages_are_known() {
+        let names = ["name".to_owned(), "user-name".to_owned()];
+        for text in [
+            "<%= name %>",
+            "{% if x %}",
+            "[[name]]",
+            "%(name)s",
+            "#{name}",
+            "$name",
+            "%s",
+            "{{@name}}",
+            "{{.name}}",
+            "{{user-name}}",
+            "{{name}",
+            "{0}",
+        ] {
+            assert!(other_syntax(text, &names).is_some(), "{text}");
+        }
+        for text in [
+            "{{name}}",
+            "the name",
+            "100 %",
+            "{name: 1}",
+            "a@b",
+            "$names",
+            "me@name.org",
+        ] {
+            assert_eq!(other_syntax(text, &names), None, "{text}");
+        }
+    }
+}

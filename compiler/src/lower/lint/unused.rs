@@ -1,0 +1,262 @@
+//! What is never used: variables, parameters, helpers; and helpers that give
+//! nothing, or call themselves without end.
+
+use super::{Finding, Lower};
+use crate::ir::truthy;
+use crate::vars::VarId;
+use a99_core::diag::{codes, excerpt};
+use a99_core::json::{Kind, NodeId};
+use a99_core::sig::{Effect, Form};
+use std::collections::{HashMap, HashSet};
+
+/// Which variables of a function were bound and read.
+#[derive(Default)]
+pub(super) struct Usage {
+    /// The first step that binds each.
+    written: HashMap<VarId, NodeId>,
+    read: HashSet<VarId>,
+    /// Every variable may have been read.
+    all: bool,
+}
+
+impl Usage {
+    pub(super) fn wrote(&mut self, id: VarId, node: NodeId) {
+        self.written.entry(id).or_insert(node);
+    }
+
+    pub(super) fn reads(&mut self, chain: &[VarId]) {
+        self.read.extend(chain);
+    }
+
+    pub(super) fn reads_all(&mut self) {
+        self.all = true;
+    }
+}
+
+impl<'a> Lower<'_, 'a> {
+    /// A parameter of a helper.
+    pub(in crate::lower) fn lint_parameter(&mut self, name: &[u8], node: NodeId) {
+        if let Some(id) = self.vars.in_scope(name, self.scope())
+            && let Some(lint) = &mut self.s.lint
+        {
+            lint.flow.usage.wrote(id, node);
+        }
+    }
+
+    /// At the end of a function: what it binds and nothing reads.
+    pub(super) fn lint_unused(&mut self) {
+        let doc = self.s.doc;
+        let Some(lint) = &mut self.s.lint else { return };
+        let usage = std::mem::take(&mut lint.flow.usage);
+        let misses = lint.misses;
+        let steps = doc.get(doc.root(), "steps");
+        let gives = steps.is_some_and(|steps| self.s.facts.has_return(steps));
+        if usage.all || misses || !gives && !self.in_helper || self.s.diags.has_errors() {
+            return;
+        }
+        let unread = usage
+            .written
+            .iter()
+            .filter(|(id, _)| !usage.read.contains(id));
+        let mut unread: Vec<NodeId> = unread.map(|(_, node)| *node).collect();
+        unread.sort();
+        for node in unread {
+            self.found_unused(node);
+        }
+    }
+
+    fn found_unused(&mut self, node: NodeId) {
+        let doc = self.s.doc;
+        let name = super::text_of(doc, node).unwrap_or_default();
+        if name.starts_with('_') || name == "result" || name.is_empty() {
+            return;
+        }
+        let step = doc.parent(node);
+        let is_parameter = step.is_some_and(|step| doc.kind(step) == Kind::Array);
+        if !is_parameter && !step.is_some_and(|step| self.only_computes(step)) {
+            return;
+        }
+        let (what, help) = match is_parameter {
+            true => (
+                "parameter",
+                "use it in the steps of the helper, or remove it",
+            ),
+            false => (
+                "variable",
+                "use it in a step or in what `return` gives, or remove this step",
+            ),
+        };
+        let message = format!("nothing asks for this {what}, `{}`", excerpt(&name));
+        let finding = Finding::new(codes::UNUSED_NAME, node, message);
+        self.found(finding.offending(&name).help(help));
+    }
+
+    /// Whether a step is there for the value that it binds.
+    fn only_computes(&self, step: NodeId) -> bool {
+        let doc = self.s.doc;
+        let op = doc.get(step, "op").and_then(|op| super::text_of(doc, op));
+        let Some(op) = op else { return false };
+        let Some(sig) = self.s.sigs.signature(&op) else {
+            return false;
+        };
+        if super::steps::READS.contains(&&*op) {
+            return !self.has_method(step);
+        }
+        if !self.is_pure(step) {
+            return false;
+        }
+        match sig.form {
+            None => sig.effect == Effect::Pure && op != "push",
+            Some(Form::VarSet | Form::ConstSet | Form::MathCalc | Form::VarGet) => true,
+            Some(Form::Filter | Form::Find | Form::VarsExport) => true,
+            Some(_) => false,
+        }
+    }
+
+    /// The helpers of the root: which are called at all, and which never end.
+    pub(super) fn lint_helpers(&mut self, helpers: NodeId) {
+        let doc = self.s.doc;
+        if doc.kind(helpers) != Kind::Object {
+            let message = "`helpers` is an object: a helper for each name";
+            let finding = Finding::new(codes::WRONG_KIND, helpers, message);
+            let help = "write `\"helpers\": {\"name\": {\"paramNames\": [], \"steps\": []}}`";
+            return self.found(finding.help(help));
+        }
+        for (name, helper) in doc.members(helpers) {
+            let shown = Self::shown(name);
+            self.lint_parameters(helper);
+            let mut seen = HashSet::from([shown.clone()]);
+            let mut at = self.first_call(helper);
+            let place = at.as_ref().map(|call| call.1);
+            while let Some((next, _)) = at {
+                if next == shown {
+                    let message = format!(
+                        "`{}` calls itself before anything can end it",
+                        excerpt(&shown)
+                    );
+                    let node = place.unwrap_or(helper);
+                    let finding = Finding::new(codes::ENDLESS_LOOP, node, message);
+                    let help = "test before whether it is done: `if {condition, then: [{\"op\": \
+                                \"return\", ...}]}`";
+                    self.found(finding.offending(&shown).help(help));
+                    break;
+                }
+                if !seen.insert(next.clone()) {
+                    break;
+                }
+                at = doc
+                    .get(helpers, &next)
+                    .and_then(|helper| self.first_call(helper));
+            }
+        }
+    }
+
+    /// The helper that a helper surely calls, before it can return or fail.
+    fn first_call(&self, helper: NodeId) -> Option<(String, NodeId)> {
+        let doc = self.s.doc;
+        let steps = doc.get(helper, "steps")?;
+        for step in doc.elements(steps).take(1_000) {
+            match self.form_of(step)? {
+                Form::CallLocal => {
+                    let name = doc.get(step, "name")?;
+                    return Some((super::text_of(doc, name)?, step));
+                }
+                Form::Return | Form::Error | Form::Try | Form::RunCode => return None,
+                Form::If | Form::While | Form::Seq | Form::Scope
+                    if self.s.facts.has_return(step) =>
+                {
+                    return None;
+                }
+                _ => {}
+            }
+        }
+        None
+    }
+
+    fn lint_parameters(&mut self, helper: NodeId) {
+        let doc = self.s.doc;
+        let mut seen = HashSet::new();
+        for node in doc
+            .get(helper, "paramNames")
+            .into_iter()
+            .flat_map(|n| doc.elements(n))
+        {
+            let Some(name) = super::text_of(doc, node) else {
+                continue;
+            };
+            if !seen.insert(name.clone()) {
+                let message = format!("two parameters are called `{}`", excerpt(&name));
+                let finding = Finding::new(codes::ODD_NAME, node, message);
+                self.found(finding.offending(&name).help("give each its own name"));
+            }
+        }
+    }
+
+    /// A helper is called: does it give what the step keeps?
+    pub(in crate::lower) fn lint_helper_call(&mut self, step: NodeId, name: &'a [u8]) {
+        let doc = self.s.doc;
+        let Some(lint) = &mut self.s.lint else { return };
+        lint.called.insert(name);
+        let shown = Self::shown(name);
+        let helpers = doc.get(doc.root(), "helpers");
+        let helper = helpers.and_then(|helpers| doc.get(helpers, &shown));
+        let Some((helper, steps)) = helper.and_then(|h| Some((h, doc.get(h, "steps")?))) else {
+            return;
+        };
+        let kept = doc.get(step, "result").is_some_and(|n| truthy(doc, n));
+        if kept && !self.s.facts.has_return(steps) && doc.kind(steps) == Kind::Array {
+            let message = format!(
+                "`{}` returns nothing, and its value is kept",
+                excerpt(&shown)
+            );
+            let finding = Finding::new(codes::MISSING_RESULT, helper, message);
+            let help = "end its steps with `{\"op\": \"return\", \"value\": ...}`";
+            return self.found(finding.offending(&shown).help(help));
+        }
+        if !kept && self.spend_on(steps) && self.is_pure(steps) && !self.may_fail(steps) {
+            let message = format!("the value of the helper `{}` is dropped", excerpt(&shown));
+            let finding = Finding::new(codes::DROPPED_RESULT, step, message);
+            let help = "add `\"result\": \"name\"`, or remove the step";
+            self.found(finding.offending("callLocal").help(help));
+        }
+    }
+
+    /// Whether steps are there to fail.
+    fn may_fail(&self, steps: NodeId) -> bool {
+        let doc = self.s.doc;
+        let mut work = vec![steps];
+        while let Some(node) = work.pop() {
+            if matches!(
+                doc.str(node),
+                Some(b"Error" | b"consoleError" | b"callLocal")
+            ) {
+                return true;
+            }
+            work.extend(doc.members(node).map(|(_, value)| value));
+            work.extend(doc.elements(node));
+        }
+        false
+    }
+
+    /// At the end of the last function: helpers that nothing calls.
+    pub(in crate::lower) fn lint_uncalled(&mut self) {
+        let doc = self.s.doc;
+        let Some(helpers) = doc.get(doc.root(), "helpers").filter(|_| self.lints()) else {
+            return;
+        };
+        for (name, helper) in doc.members(helpers) {
+            let lint = self.s.lint.as_ref();
+            if lint.is_some_and(|lint| lint.called.contains(name)) {
+                continue;
+            }
+            let shown = Self::shown(name);
+            let message = format!("nothing calls the helper `{}`", excerpt(&shown));
+            let finding = Finding::new(codes::UNUSED_NAME, helper, message);
+            let help = format!(
+                "call it, `callLocal {{name: \"{}\", args, result}}`, or remove it",
+                excerpt(&shown)
+            );
+            self.found(finding.offending(&shown).help(help));
+        }
+    }
+}

@@ -1,0 +1,509 @@
+//! Uses: values of a kind that is not taken where they stand, and members that
+//! they do not have.
+
+use super::holds::{Holds, Items, Members};
+use super::{Finding, Lower};
+use crate::expr::BinOp;
+use crate::ir::{Ir, IrKind, Lit};
+use a99_core::builtins::{self, Receiver};
+use a99_core::diag::{codes, excerpt};
+use a99_core::json::{Kind, NodeId};
+use a99_core::sig::{AtomInput, JsonKinds};
+
+/// Functions of `Math` that take one number.
+const UNARY: &[&str] = &[
+    "abs", "ceil", "floor", "round", "trunc", "sign", "sqrt", "cbrt", "exp", "log", "log2",
+    "log10", "sin", "cos", "tan",
+];
+
+/// How deep operands are looked into.
+const DEPTH: u32 = 4;
+
+impl<'a> Lower<'_, 'a> {
+    /// A name or path that is given as an input: does it hold what the input takes?
+    /// Tells whether it does not.
+    pub(super) fn lint_held(&mut self, op: &str, input: &AtomInput, node: NodeId) -> bool {
+        let holds = self.holds_of_value(node);
+        let Some(kind) = holds.kind() else {
+            return false;
+        };
+        let kinds = input.kinds;
+        let counted = op == "len" && (holds.is_text() || kind == JsonKinds::ARRAY);
+        let fits = match (op, &*input.name) {
+            // What is kept under a number is kept under its text.
+            (_, "key") => true,
+            ("len", "list") => counted,
+            _ => kinds == JsonKinds::NONE || kinds.contains(kind),
+        };
+        if fits {
+            return false;
+        }
+        let name = &*input.name;
+        let shown = super::text_of(self.s.doc, node).unwrap_or_default();
+        let wanted = match op {
+            "len" => "a list or a text".to_owned(),
+            _ => super::steps::wanted(kinds),
+        };
+        let message = format!(
+            "`{name}` of `{op}` wants {wanted}, and `{}` is {}",
+            excerpt(&shown),
+            holds.words()
+        );
+        let help = match (op, holds) {
+            ("len", Holds::Object(_)) => {
+                "ask for its `keys` first: `keys {obj, result}`".to_owned()
+            }
+            ("jsonParse", Holds::Object(_) | Holds::List(_)) => {
+                "it is a value already: use it without `jsonParse`".to_owned()
+            }
+            (_, Holds::Object(_)) if kinds.contains(JsonKinds::ARRAY) => {
+                "write a list; `Object.values` gives those of an object".to_owned()
+            }
+            (_, Holds::Text | Holds::Made) if kinds.contains(JsonKinds::ARRAY) => {
+                "give it a list: `split {str, sep, result}` makes one of a text".to_owned()
+            }
+            (_, Holds::List(_)) if kinds.contains(JsonKinds::STRING) => {
+                "give it a text: one item, `\"xs.0\"`, or all by `join {list, sep, result}`"
+                    .to_owned()
+            }
+            (_, Holds::Number | Holds::Bool) if kinds.contains(JsonKinds::STRING) => {
+                "make a text of it: `template {tmpl, vars, result}`".to_owned()
+            }
+            (_, Holds::Object(_)) if kinds.contains(JsonKinds::STRING) => {
+                "give it a text: one of its members, or all by `jsonStringify`".to_owned()
+            }
+            (_, Holds::Text | Holds::Made) if kinds.contains(JsonKinds::NUMBER) => {
+                "make a number of it: `{\"$expr\": \"call\", \"callee\": \"parseFloat\", \
+                 \"arguments\": [...]}`"
+                    .to_owned()
+            }
+            _ => format!("give it {wanted}"),
+        };
+        self.told(node);
+        let finding = Finding::new(codes::WRONG_KIND, node, message);
+        self.found(finding.offending(&shown).help(help));
+        true
+    }
+
+    /// A path in a value position: does the value have these members?
+    pub(super) fn lint_path(&mut self, node: NodeId, text: &[u8]) {
+        if self.vars.knows(text) {
+            return;
+        }
+        let shown = Self::shown(text);
+        let (root, rest, mut holds) = match shown.strip_prefix("args.") {
+            Some(path) => {
+                let (root, rest) = path.split_once('.').unwrap_or((path, ""));
+                (root, rest, self.holds_of_argument(root.as_bytes()))
+            }
+            None => {
+                let (root, rest) = shown.split_once('.').unwrap_or((&shown, ""));
+                (root, rest, self.holds_of_name(root.as_bytes()))
+            }
+        };
+        let caught = self.caught.contains(&root.as_bytes());
+        if rest.is_empty()
+            || caught
+            || shown
+                .split('.')
+                .any(|p| builtins::is_forbidden(p.as_bytes()))
+        {
+            return;
+        }
+        let mut before = root.to_owned();
+        for part in rest.split('.') {
+            match self.member_held(holds, part) {
+                Some(next) => holds = next,
+                None => {
+                    return self.found_no_member(node, None, (&before, holds), part, &shown);
+                }
+            }
+            before = format!("{before}.{part}");
+        }
+    }
+
+    fn found_no_member(
+        &mut self,
+        node: NodeId,
+        inner: Option<(u32, u32)>,
+        (object, holds): (&str, Holds),
+        name: &str,
+        offending: &str,
+    ) {
+        let names = self.members_of(holds);
+        let near = self.s.nearest(name, names.iter().map(String::as_str));
+        let help = match (holds, name) {
+            (Holds::List(Items::Answers), _) => {
+                "take one by its number: `.0.value` is what the first call gave".to_owned()
+            }
+            (Holds::Object(Members::Answer), _) => {
+                "the answer is its `value`; where the call failed it has `error` instead".to_owned()
+            }
+            (
+                Holds::Object(Members::Response),
+                "data" | "json" | "text" | "content" | "payload",
+            ) => "what was fetched is its `body`".to_owned(),
+            (Holds::Object(Members::Response), "ok" | "statusCode" | "code") => {
+                "ask for its `status`, as in `r.status == 200`".to_owned()
+            }
+            (Holds::List(_) | Holds::Text | Holds::Made, "size" | "len" | "count") => {
+                "write `.length`".to_owned()
+            }
+            (Holds::Set, "length" | "len" | "count") => "write `.size`".to_owned(),
+            (Holds::List(_), "last") => "write `.at(-1)` in an expression".to_owned(),
+            (Holds::Bool, _) => "it has no members: test it as it is".to_owned(),
+            (Holds::Number, _) => "use the number as it is".to_owned(),
+            (Holds::Made, "body" | "data" | "status" | "headers") => {
+                "for these ask with `\"responseType\": \"response\"`; a text of JSON becomes an \
+                 object by `jsonParse`"
+                    .to_owned()
+            }
+            (Holds::Made, _) => "a text of JSON becomes an object by `jsonParse`".to_owned(),
+            _ if name.contains(char::is_whitespace) => {
+                "a text that begins with a variable's name and a dot is a path: write `{\"$expr\": \
+                 \"literal\", \"value\": ...}`"
+                    .to_owned()
+            }
+            _ => match near {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("it has `{}`", excerpt(&names.join("`, `"))),
+            },
+        };
+        let message = format!(
+            "`{}` is {}, which has no member `{}`",
+            excerpt(object),
+            holds.words(),
+            excerpt(name)
+        );
+        let finding = Finding::new(codes::UNKNOWN_MEMBER, node, message);
+        self.found(finding.inner(inner).offending(offending).help(help));
+    }
+
+    /// What an expression calls a value, for messages.
+    fn called(&self, ir: &Ir<'a>) -> String {
+        match ir.kind {
+            IrKind::Ident(name) => Self::shown(name),
+            IrKind::Member {
+                object, property, ..
+            } => match object.kind {
+                IrKind::Ident(name) => {
+                    format!("{}.{}", Self::shown(name), Self::shown(property))
+                }
+                _ => Self::shown(property),
+            },
+            IrKind::Method { name, .. } => format!("{}(...)", Self::shown(name)),
+            _ => {
+                let written = self.written_at(ir.at.node, ir.at.inner);
+                match written.is_empty() {
+                    true => "this".to_owned(),
+                    false => written,
+                }
+            }
+        }
+    }
+
+    pub(super) fn lint_member(&mut self, ir: &Ir<'a>, object: &Ir<'a>, property: &[u8]) {
+        let name = Self::shown(property);
+        let holds = self.holds_of(object, DEPTH);
+        let is_caught = matches!(object.kind, IrKind::Ident(name) if self.caught.contains(&name));
+        if is_caught || builtins::is_forbidden(property) || self.member_held(holds, &name).is_some()
+        {
+            return;
+        }
+        let called = self.called(object);
+        let is_method = holds.receiver().is_some_and(|receiver| {
+            let method = builtins::METHODS.iter().find(|row| row.name == name);
+            method.is_some_and(|row| row.on.contains(&receiver))
+        });
+        if is_method {
+            let message = format!("`{name}` is a method, which is not called here");
+            let finding = Finding::new(codes::UNKNOWN_MEMBER, ir.at.node, message);
+            let help = format!("call it: `{}.{name}(...)`", excerpt(&called));
+            return self.found(finding.inner(ir.at.inner).offending(&name).help(help));
+        }
+        let at = ir.at;
+        self.found_no_member(at.node, at.inner, (&called, holds), &name, &name);
+    }
+
+    /// A method, on a value that does not have it.
+    pub(super) fn lint_receiver(&mut self, ir: &Ir<'a>, object: &Ir<'a>, name: &[u8]) {
+        let shown = Self::shown(name);
+        let Some(row) = builtins::METHODS.iter().find(|row| row.name == shown) else {
+            return;
+        };
+        if row.on.contains(&Receiver::Any) {
+            return;
+        }
+        let holds = self.holds_of(object, DEPTH);
+        let fits = match holds {
+            Holds::Any => true,
+            _ => holds.receiver().is_some_and(|kind| row.on.contains(&kind)),
+        };
+        if fits {
+            return;
+        }
+        let on: Vec<String> = row
+            .on
+            .iter()
+            .map(|kind| format!("{}s", kind.as_str()))
+            .collect();
+        let message = format!(
+            "`{shown}` is a method of {}, and `{}` is {}",
+            on.join(" and "),
+            excerpt(&self.called(object)),
+            holds.words()
+        );
+        let help = match (holds, shown.as_str()) {
+            (Holds::Text | Holds::Made, "push" | "unshift") => {
+                "join texts with `+`, or make a list by `split`"
+            }
+            (Holds::List(_), _) if row.on == [Receiver::Text] => {
+                "call it for each item: `map {items, as, steps, result}`"
+            }
+            (Holds::Number, _) if row.on.contains(&Receiver::Text) => {
+                "make a text of it before: `.toString()`"
+            }
+            (Holds::Object(_), _) => "take a member of it, or `Object.values(o)`",
+            _ => "call it on a value of that kind",
+        };
+        let finding = Finding::new(codes::UNKNOWN_MEMBER, ir.at.node, message);
+        self.found(finding.inner(ir.at.inner).offending(&shown).help(help));
+    }
+
+    /// Arguments that a function of `Math` ignores, misses or cannot use.
+    pub(super) fn lint_arguments(
+        &mut self,
+        ir: &Ir<'a>,
+        object: &Ir<'a>,
+        name: &[u8],
+        args: &[Ir<'a>],
+    ) {
+        let shown = Self::shown(name);
+        let is_math = matches!(object.kind, IrKind::Ident(b"Math")) && !self.vars.knows(b"Math");
+        if !is_math || builtins::function("Math", &shown).is_none() {
+            return;
+        }
+        if UNARY.contains(&shown.as_str()) {
+            if let Some(extra) = args.get(1) {
+                let message = format!("`Math.{shown}` takes one number, the rest is ignored");
+                let help = match shown.as_str() {
+                    "round" | "floor" | "ceil" | "trunc" => {
+                        format!("write `x.toFixed(2)` for a text, or `Math.{shown}(x * 100) / 100`")
+                    }
+                    "log" => "write `Math.log(x) / Math.log(base)`".to_owned(),
+                    _ => "remove it".to_owned(),
+                };
+                let finding = Finding::new(codes::WRONG_ARGUMENTS, extra.at.node, message);
+                return self.found(finding.inner(extra.at.inner).help(help));
+            }
+            if args.is_empty() {
+                let message = format!("`Math.{shown}` needs a number, without one it gives `NaN`");
+                let finding = Finding::new(codes::WRONG_ARGUMENTS, ir.at.node, message);
+                let help = format!("write `Math.{shown}(x)`");
+                return self.found(finding.inner(ir.at.inner).offending(&shown).help(help));
+            }
+        }
+        for arg in args {
+            let holds = self.holds_of(arg, DEPTH);
+            if matches!(holds, Holds::List(_) | Holds::Object(_) | Holds::Text) {
+                let message = format!(
+                    "`Math.{shown}` takes numbers, and `{}` is {}",
+                    excerpt(&self.called(arg)),
+                    holds.words()
+                );
+                let finding = Finding::new(codes::WRONG_ARGUMENTS, arg.at.node, message);
+                let help = match holds {
+                    Holds::List(_) => {
+                        "over a list use `reduce {items, as, accumulator, initial, steps}`"
+                    }
+                    _ => "give it numbers",
+                };
+                let called = self.called(arg);
+                return self.found(finding.inner(arg.at.inner).offending(&called).help(help));
+            }
+        }
+    }
+
+    /// Operands of a calculation that are no numbers. Tells whether one is not.
+    pub(super) fn lint_operands(&mut self, op: BinOp, left: &Ir<'a>, right: &Ir<'a>) -> bool {
+        let sides = [
+            (left, self.holds_of(left, DEPTH)),
+            (right, self.holds_of(right, DEPTH)),
+        ];
+        let number = |ir: &Ir<'a>| matches!(ir.kind, IrKind::Lit(Lit::Number(_)));
+        for (at, (side, holds)) in sides.into_iter().enumerate() {
+            let (other, other_holds) = sides[1 - at];
+            // Literals are looked at where they stand.
+            if matches!(side.kind, IrKind::Lit(_)) {
+                continue;
+            }
+            let joins = op == BinOp::Add;
+            let wrong = match holds {
+                Holds::List(_) | Holds::Object(_) => {
+                    !joins || other_holds == Holds::Number || matches!(other_holds, Holds::List(_))
+                }
+                Holds::Text if !joins => true,
+                Holds::Text | Holds::Made => joins && number(other),
+                _ => false,
+            };
+            if !wrong {
+                continue;
+            }
+            let called = self.called(side);
+            let message = match joins {
+                true => format!(
+                    "`{}` is {}, so `+` joins texts here",
+                    excerpt(&called),
+                    holds.words()
+                ),
+                false => format!(
+                    "`{}` is {}, so this gives `NaN`",
+                    excerpt(&called),
+                    holds.words()
+                ),
+            };
+            let help = match (holds, joins) {
+                (Holds::List(_), true) if matches!(other_holds, Holds::List(_)) => {
+                    "join lists with the method `concat`"
+                }
+                (Holds::List(_), _) => {
+                    "calculate with its items: `reduce {items, as, accumulator, initial, steps}`, \
+                     or `map`"
+                }
+                (Holds::Object(_), _) => "calculate with one of its members",
+                (_, true) => {
+                    "make a number of it before, by `parseFloat` in a step; to join texts use \
+                     `template`"
+                }
+                _ => {
+                    "calculate with numbers: `parseFloat` makes one of a text, `Date(x).diff` \
+                     compares dates"
+                }
+            };
+            let finding = Finding::new(codes::BAD_ARITHMETIC, side.at.node, message);
+            self.found(finding.inner(side.at.inner).offending(&called).help(help));
+            return true;
+        }
+        false
+    }
+
+    /// A comparison of kinds that never are equal or in order.
+    pub(super) fn lint_compared(
+        &mut self,
+        ir: &Ir<'a>,
+        (order, strict): (bool, bool),
+        left: &Ir<'a>,
+        right: &Ir<'a>,
+    ) {
+        for (side, other) in [(left, right), (right, left)] {
+            let holds = self.holds_of(side, DEPTH);
+            let literal = match other.kind {
+                IrKind::Lit(Lit::Number(_)) => Holds::Number,
+                IrKind::Lit(Lit::Bool(_)) => Holds::Bool,
+                IrKind::Lit(Lit::Text(text)) => {
+                    match str::from_utf8(text).is_ok_and(super::exprs::is_number) {
+                        true => Holds::Made,
+                        false => Holds::Text,
+                    }
+                }
+                IrKind::Array(_) | IrKind::Object(_) if !order => return self.found_compound(ir),
+                _ => self.holds_of(other, DEPTH),
+            };
+            if matches!(side.kind, IrKind::Lit(_)) {
+                continue;
+            }
+            if self.lint_choice(side, other) {
+                return;
+            }
+            let help = match (holds, literal) {
+                (Holds::List(_), Holds::Number) if order => "compare its length: `xs.length > 2`",
+                (Holds::List(_), Holds::Number | Holds::Text | Holds::Made) => {
+                    "ask whether it holds it, `xs.includes(x)`, or compare one item"
+                }
+                (Holds::Object(_), Holds::Number | Holds::Text | Holds::Made) => {
+                    "compare one of its members"
+                }
+                (Holds::Text, Holds::Number) if order || strict => {
+                    "compare its length, `text.length > 2`, or a number"
+                }
+                (Holds::Bool, Holds::Text) => {
+                    "test it as it is: `ok`, or `!ok`; `true` without quotes is the value"
+                }
+                (Holds::Bool, Holds::Number) if order => "test it as it is: `ok`, or `!ok`",
+                (Holds::Number, Holds::Text) => "compare it with a number",
+                (Holds::Number, Holds::Made) if strict => {
+                    "write the number without quotes, as in `n === 5`"
+                }
+                (Holds::Date, Holds::Text | Holds::Made) => {
+                    "compare dates by `isBefore` and `isAfter`, or their `value`s"
+                }
+                (Holds::Text, Holds::Date) => {
+                    "make a date of it: `Date(text).isBefore(other)`, or compare `.value`"
+                }
+                _ => continue,
+            };
+            let called = self.called(side);
+            let message = format!(
+                "`{}` is {}, which is compared with {}",
+                excerpt(&called),
+                holds.words(),
+                literal.words()
+            );
+            let finding = Finding::new(codes::CONSTANT_CONDITION, side.at.node, message);
+            return self.found(finding.inner(side.at.inner).offending(&called).help(help));
+        }
+    }
+
+    /// `xs == []`: no two lists are the same.
+    fn found_compound(&mut self, ir: &Ir<'a>) {
+        let message = "a new list or object equals nothing, so this is always the same";
+        let finding = Finding::new(codes::CONSTANT_CONDITION, ir.at.node, message);
+        let help = "ask for its length, as in `xs.length == 0`, or compare members";
+        self.found(finding.inner(ir.at.inner).help(help));
+    }
+
+    /// A text that is none of the values that the schema lists. Tells whether.
+    fn lint_choice(&mut self, side: &Ir<'a>, other: &Ir<'a>) -> bool {
+        let doc = self.s.doc;
+        let (IrKind::Ident(name), IrKind::Lit(Lit::Text(text))) = (side.kind, other.kind) else {
+            return false;
+        };
+        let schema = doc.get(doc.root(), "inputSchema");
+        let properties = schema.and_then(|schema| doc.get(schema, "properties"));
+        let property = properties.and_then(|all| doc.get(all, &Self::shown(name)));
+        let values = property.and_then(|property| doc.get(property, "enum"));
+        let Some(values) = values.filter(|n| doc.kind(*n) == Kind::Array) else {
+            return false;
+        };
+        let known = doc
+            .elements(values)
+            .any(|value| doc.str(value) == Some(text));
+        let all_texts = doc.elements(values).all(|value| doc.str(value).is_some());
+        // A variable of the name may hold something else.
+        if known || !all_texts || doc.is_empty(values) || self.binds_otherwise(name) {
+            return false;
+        }
+        let names: Vec<String> = doc
+            .elements(values)
+            .filter_map(|value| super::text_of(doc, value))
+            .collect();
+        let shown = Self::shown(text);
+        let help = match self.s.nearest(&shown, names.iter().map(String::as_str)) {
+            Some(near) => format!("did you mean `'{near}'`?"),
+            None => format!("compare it with one of {}", excerpt(&names.join(", "))),
+        };
+        let message = format!(
+            "`{}` is never \"{}\": its schema lists other values",
+            Self::shown(name),
+            excerpt(&shown)
+        );
+        let finding = Finding::new(codes::CONSTANT_CONDITION, other.at.node, message);
+        self.found(finding.inner(other.at.inner).offending(&shown).help(help));
+        true
+    }
+
+    /// Whether a variable of the name is bound to anything but the argument.
+    fn binds_otherwise(&self, name: &[u8]) -> bool {
+        self.vars.knows(name)
+    }
+}
