@@ -38,9 +38,9 @@ pub(crate) const WITHOUT_WASMTIME: &[&str] = &[
     "--exclude",
     "a99-sandbox",
     "--exclude",
-    "a99-sandbox-vm",
-    "--exclude",
     "a99-sandbox-c2w",
+    "--exclude",
+    "a99-sandbox-vm",
 ];
 
 /// Checks of `a99 sandbox doctor` that tell whether this machine can build an
@@ -176,8 +176,8 @@ mod tests {
         }
     }
 
-    /// No package is checked without wasmtime that compiles it for its tests, and
-    /// none is left out there that the tasks with wasmtime leave out as well.
+    /// The packages that cannot do without wasmtime, tests included, are those that are
+    /// left out where it is not to be compiled, and all of them are tested with it.
     #[test]
     fn wasmtime_is_compiled_only_where_it_is_said() {
         let metadata = crate::shell::metadata().expect("the manifests");
