@@ -211,13 +211,13 @@ impl Generator<'_> {
         match self.choices.below(8) {
             0 | 1 => {
                 step.insert("op".into(), json!("regexMatch"));
-                step.insert("pattern".into(), json!(self.joined(&PARTS, 6)));
+                step.insert("pattern".into(), json!(self.joined(PARTS, 6)));
                 let value = self.matched();
                 step.insert("value".into(), value);
             }
             2 => {
                 step.insert("op".into(), json!("mathCalc"));
-                step.insert("expr".into(), json!(self.joined(&TOKENS, 7)));
+                step.insert("expr".into(), json!(self.joined(TOKENS, 7)));
                 step.insert("vars".into(), json!({"v": self.value(Num), "a": "o"}));
             }
             3 => {
@@ -286,7 +286,7 @@ impl Generator<'_> {
 
     /// A text for a pattern, perhaps with half of a surrogate pair.
     fn matched(&mut self) -> Json {
-        let text = literal(json!(self.joined(&PIECES, 6)));
+        let text = literal(json!(self.joined(PIECES, 6)));
         let lone = || method(ident("String"), "fromCharCode", &[literal(json!(0xD83D))]);
         match self.choices.below(4) {
             0 => self.value(Text),
