@@ -8,6 +8,7 @@
 
 mod citations;
 mod layering;
+mod manifests;
 mod markdown;
 mod metered;
 mod names;

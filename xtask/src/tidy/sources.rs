@@ -52,6 +52,9 @@ pub(crate) fn diagnostics(path: &str, text: &str) -> Vec<String> {
     if path.ends_with("Cargo.toml") && !inherits_lints(path, text) {
         found("does not inherit the lints of the workspace".to_owned());
     }
+    for what in super::manifests::diagnostics(path, text) {
+        found(what);
+    }
     let in_guest = GUEST_PATHS.iter().any(|place| path.starts_with(place));
     for (a, b) in MACHINE.iter().filter(|_| prose) {
         let folder = format!("{a}{b}");
