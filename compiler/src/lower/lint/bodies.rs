@@ -168,6 +168,16 @@ impl<'a> Lower<'_, 'a> {
         let mut words = Words::default();
         words.collect(doc, body);
         // It may end by an error, or change what a variable holds.
+        let ends = ["Error", "consoleError", "runCode", "agentRun", "callLocal"];
+        // Nothing changes a number but a step that binds its name.
+        let numbers = !asked.is_empty()
+            && asked.iter().all(|name| {
+                let holds = self.holds_of_name(name.as_bytes());
+                holds == super::Holds::Number
+            });
+        if numbers && !ends.iter().any(|op| words.names.contains(*op)) {
+            words.acts = false;
+        }
         let mentioned = asked.iter().any(|name| words.names.contains(*name));
         if words.acts && (mentioned || asked.is_empty() || words.names.contains("Error")) {
             return;

@@ -90,6 +90,16 @@ impl<'a> Lower<'_, 'a> {
             return false;
         }
         if op == "httpFetch" && !is_identifier(text) {
+            if let Some((scheme, rest)) = text.split_once("://")
+                && scheme.chars().all(|c| c.is_ascii_alphanumeric())
+                && !matches!(scheme.to_ascii_lowercase().as_str(), "http" | "https")
+            {
+                let message = "an address begins with `http://` or `https://`";
+                let finding = Finding::new(codes::WRONG_VALUE, node, message);
+                let help = format!("write `https://{}`", excerpt(rest));
+                self.found(finding.offending(text).help(help));
+                return true;
+            }
             let known = text.contains("://") || text.starts_with(['/', '.', '{', '$']);
             if known || text.starts_with("data:") || text.starts_with("args.") {
                 return false;

@@ -209,6 +209,19 @@ impl<'a> Lower<'_, 'a> {
             let finding = Finding::new(codes::BAD_PATTERN, node, message);
             return self.found(finding.offending(&text).help(help));
         }
+        let flags = text.rsplit_once('/').filter(|(pattern, flags)| {
+            let ends = pattern.ends_with('$') && !pattern.starts_with('/');
+            ends && !flags.is_empty() && flags.chars().all(|c| "dgimsuvy".contains(c))
+        });
+        if let Some((pattern, _)) = flags {
+            let message = "nothing comes after `$`: flags are no part of a pattern";
+            let finding = Finding::new(codes::BAD_PATTERN, node, message);
+            let help = format!(
+                "write `{}`; for both cases begin it with `(?i)`",
+                excerpt(pattern)
+            );
+            return self.found(finding.offending(&text).help(help));
+        }
         let inner = text
             .strip_prefix('/')
             .and_then(|rest| rest.rsplit_once('/'));

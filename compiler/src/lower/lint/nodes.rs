@@ -232,6 +232,12 @@ impl<'a> Lower<'_, 'a> {
                 let help = "write `{\"$expr\": \"ident\", \"name\": ...}`, which finds arguments";
                 return self.found(finding.offending(&shown).help(help));
             }
+            if shown == "arg" && doc.get(node, "path").is_none() {
+                let finding =
+                    Finding::new(codes::MALFORMED_NODE, node, "an argument needs its `path`");
+                let help = "write `{\"$kind\": \"arg\", \"path\": \"name\"}`";
+                return self.found(finding.offending("arg").help(help));
+            }
             if shown != "arg" {
                 let text = format!(
                     "there is no `$kind` \"{}\", so this is data",
@@ -333,7 +339,7 @@ impl<'a> Lower<'_, 'a> {
                 }
                 Kind::String(text) => {
                     let shown = Self::shown(text);
-                    if !self.lint_placeholder(child, &shown) && shown.contains(['{', '$']) {
+                    if !self.lint_placeholder(child, &shown) {
                         self.lint_code(child, &shown, false);
                     }
                 }

@@ -303,6 +303,16 @@ impl<'a> Lower<'_, 'a> {
                 self.lint_schema(schema, true);
                 self.lint_empty_schema(schema);
             }
+            if let Some(node) = doc.get(step, "result").filter(|n| doc.str(*n).is_some()) {
+                let shown = super::text_of(doc, node).unwrap_or_default();
+                let message = "`return` ends the steps, so nothing can read this name";
+                let finding = Finding::new(codes::UNUSED_NAME, node, message);
+                self.found(
+                    finding
+                        .offending(&shown)
+                        .help("remove it: what is returned is the `schema`'s"),
+                );
+            }
             if doc.get(step, "value").is_some() {
                 let message = "`value` is what is returned: `schema` is not looked at";
                 let finding = Finding::new(codes::WRONG_VALUE, schema, message);

@@ -175,6 +175,15 @@ impl<'a> Lower<'_, 'a> {
 
     fn lint_parameters(&mut self, helper: NodeId) {
         let doc = self.s.doc;
+        if let Some(node) = doc
+            .get(helper, "paramNames")
+            .filter(|n| doc.kind(*n) != Kind::Array)
+        {
+            let shown = super::text_of(doc, node).unwrap_or_default();
+            let finding = Finding::new(codes::WRONG_KIND, node, "`paramNames` is a list of names");
+            let help = format!("write `\"paramNames\": [\"{}\"]`", excerpt(&shown));
+            self.found(finding.offending(&shown).help(help));
+        }
         let mut seen = HashSet::new();
         for node in doc
             .get(helper, "paramNames")
