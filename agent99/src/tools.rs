@@ -139,6 +139,9 @@ fn is_flow(form: Form) -> bool {
         Form::Seq
             | Form::If
             | Form::While
+            | Form::ForEach
+            | Form::Break
+            | Form::Continue
             | Form::Return
             | Form::Try
             | Form::VarSet

@@ -76,6 +76,21 @@ pub(crate) fn flow() -> Vec<AtomDef> {
                 steps("body", "Steps of a turn."),
             ],
         ),
+        for_each(),
+        form(
+            Form::Break,
+            "break",
+            "Ends the innermost `forEach` or `while`.",
+            TENTH,
+            &[],
+        ),
+        form(
+            Form::Continue,
+            "continue",
+            "Ends this turn of the innermost `forEach` or `while`.",
+            TENTH,
+            &[],
+        ),
         form(
             Form::Try,
             "try",
@@ -151,6 +166,7 @@ pub(crate) fn flow() -> Vec<AtomDef> {
                     "steps",
                     "Steps for an item; what they leave in the variable `result`.",
                 ),
+                INDEX,
             ],
         ),
         form(
@@ -163,6 +179,7 @@ pub(crate) fn flow() -> Vec<AtomDef> {
                 name("as", AS),
                 condition(TEST),
                 test_vars,
+                INDEX,
             ],
         ),
         form(
@@ -175,6 +192,7 @@ pub(crate) fn flow() -> Vec<AtomDef> {
                 name("as", AS),
                 condition(TEST),
                 test_vars,
+                INDEX,
             ],
         ),
         form(
@@ -199,6 +217,7 @@ pub(crate) fn flow() -> Vec<AtomDef> {
                     "Steps for an item; what they leave in the variable `result` is the next \
                      accumulator, unless it is null.",
                 ),
+                INDEX,
             ],
         ),
         form(
@@ -228,6 +247,41 @@ pub(crate) fn flow() -> Vec<AtomDef> {
         .whole_price(),
         call_all(),
     ]
+}
+
+/// Name of the variable that counts the items (D65); artifacts are older than it.
+const INDEX: Input = opt(
+    "index",
+    Kind::Text,
+    "Name of the variable that holds the number of the item, from 0; in programs of version 4.",
+)
+.literal()
+.beside_params();
+
+/// The loop whose steps share the variables around it (D63).
+fn for_each() -> AtomDef {
+    form(
+        Form::ForEach,
+        "forEach",
+        "Runs steps for each item; what they set stays, as in `while`.",
+        MICRO,
+        &[
+            req("items", Kind::List, "List to go through."),
+            req(
+                "as",
+                Kind::Text,
+                "Name of the variable that holds the item.",
+            )
+            .literal(),
+            opt(
+                "index",
+                Kind::Text,
+                "Name of the variable that holds the number of the item, from 0.",
+            )
+            .literal(),
+            steps("steps", "Steps for an item."),
+        ],
+    )
 }
 
 /// Calls under way at once (language section 2.10).

@@ -42,6 +42,8 @@ pub(crate) struct Vars {
     flags: Vec<u8>,
     /// Variables that became bound, in order: what a branch must undo.
     log: Vec<VarId>,
+    /// Scopes that have but the names of a loop, with those around them.
+    loops: HashMap<u32, u32>,
 }
 
 impl Vars {
@@ -151,10 +153,31 @@ impl Vars {
         self.names.values().map(Vec::len).sum()
     }
 
-    /// The variable of a name in a scope.
+    /// The variable of a name in a scope, or in the one around where it has but
+    /// the names of a loop.
     pub(crate) fn in_scope(&self, name: &[u8], scope: u32) -> Option<VarId> {
         let id = *self.names.get(name)?.last()?;
-        (self.var(id).scope == scope).then_some(id)
+        let own = self.var(id).scope;
+        // Scopes inside have higher numbers.
+        let mut scope = scope;
+        while own < scope {
+            scope = *self.loops.get(&scope)?;
+        }
+        (own == scope).then_some(id)
+    }
+
+    /// A scope has but the names of a loop: others are bound in the one around.
+    pub(crate) fn is_loop(&mut self, scope: u32, around: u32) {
+        self.loops.insert(scope, around);
+    }
+
+    /// The scope that a step binds its names in.
+    pub(crate) fn binding_scope(&self, scope: u32) -> u32 {
+        let mut scope = scope;
+        while let Some(around) = self.loops.get(&scope) {
+            scope = *around;
+        }
+        scope
     }
 
     /// Names visible now, outermost scope first, with the innermost variable

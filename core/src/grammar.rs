@@ -31,7 +31,8 @@ pub const PROGRAM_KEYS: &[ProgramKey] = &[
     ),
     key(
         "a99",
-        "Version of the language; 3 lets texts inside objects and lists be names.",
+        "Version of the language: 3 lets texts inside objects and lists be names, 4 turns on what \
+         is newer.",
     ),
     key(
         "allow",
@@ -40,7 +41,7 @@ pub const PROGRAM_KEYS: &[ProgramKey] = &[
 ];
 
 /// The versions that `a99` may say.
-pub const VERSIONS: &[u8] = &[1, 2, 3];
+pub const VERSIONS: &[u8] = &[1, 2, 3, 4];
 
 /// The keys of a helper.
 pub const HELPER_KEYS: &[ProgramKey] = &[

@@ -41,10 +41,10 @@ variable x, else it is lost.",
 `? :`.",
     },
     Rule {
-        needs: &["map", "reduce", "while"],
-        text: "Loops: map, filter, find, reduce, while; no break. What a turn's steps leave in \
-variable `result` is map's new item, reduce's new accumulator. All else that a turn sets is lost: \
-to sum up or count use reduce, or while, whose body shares the variables around it, as if and try do.",
+        needs: &["map", "reduce", "while", "forEach", "break"],
+        text: "Loops: map, filter, find, reduce; what a turn's steps leave in variable `result` is \
+map's new item, reduce's new accumulator, all else is lost. forEach and while, with break and \
+continue, share the variables around, as if and try do: sum up there.",
     },
     Rule {
         needs: &["try", "Error"],
@@ -72,7 +72,7 @@ template, whose holes are bare names of its `vars`.",
     },
     Rule {
         needs: &["merge"],
-        text: "To change a member use merge: `key` is a plain name. No forEach, for, set, throw, no \
+        text: "To change a member use merge: `key` is a plain name. No for, set, throw, no \
 functions of your own.",
     },
 ];
@@ -87,6 +87,8 @@ pub(super) const PROGRAMS: &[(&str, &str)] = &[
 /// programs need them.
 pub(super) const SELDOM: &[&str] = &[
     "seq",
+    "break",
+    "continue",
     "memoize",
     "cache",
     "callAll",

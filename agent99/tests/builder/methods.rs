@@ -36,6 +36,16 @@ fn flow() -> Vec<Row> {
             r#"{"op":"while","condition":"a","vars":{"a":true},"body":[{"op":"uuid"}]}"#,
         ),
         (
+            new().for_each("xs", "x", |b| b.continue_()),
+            r#"{"op":"forEach","items":"xs","as":"x","steps":[{"op":"continue"}]}"#,
+        ),
+        (
+            new().for_each_indexed("xs", "x", "i", |b| b.break_()),
+            r#"{"op":"forEach","items":"xs","as":"x","index":"i","steps":[{"op":"break"}]}"#,
+        ),
+        (new().break_(), r#"{"op":"break"}"#),
+        (new().continue_(), r#"{"op":"continue"}"#),
+        (
             new().while_(true, (), |b| b),
             r#"{"op":"while","condition":true,"body":[]}"#,
         ),

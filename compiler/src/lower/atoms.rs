@@ -23,7 +23,7 @@ impl<'a> Lower<'_, 'a> {
             return;
         };
         let op = self.s.op(name);
-        let scope = self.scope();
+        let scope = self.step_scope();
         let mark = self.mark();
         let id = self.e.open_step(op, step, false, scope);
         let dst = self.temp();

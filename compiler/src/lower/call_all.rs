@@ -125,7 +125,7 @@ impl Lower<'_, '_> {
         self.lint_inputs(call, &name);
         self.lint_literals(call, &name);
         let op = self.s.op(&name);
-        let scope = self.scope();
+        let scope = self.step_scope();
         let id = self.e.open_step(op, call, false, scope);
         let inner = self.mark();
         let prepared = self.call_inputs(call, sig, op);

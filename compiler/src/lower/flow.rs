@@ -2,12 +2,15 @@
 
 use super::lint::Holds;
 use super::scopes::catch_param;
-use super::{Lower, ReturnTo};
+use super::{Jumps, Lower, ReturnTo};
+use crate::emit::Label;
 use crate::ir::{key_text, truthy};
+use a99_core::diag::{Diagnostic, codes};
 use a99_core::json::{Kind, NodeId};
 use a99_core::program::{
     ChargeKind, Const, Count, FunctionIdx, KeyIdx, Number, Op, Reg, SchemaIdx, Target,
 };
+use a99_core::sig::Form;
 use a99_core::value::Value;
 use std::collections::HashSet;
 
@@ -70,7 +73,10 @@ impl<'a> Lower<'_, 'a> {
         });
         self.lint_loop(step, condition.ir);
         self.lint_enter_loop();
-        self.body(step, doc.get(step, "body"));
+        let next = self.e.label();
+        if self.loop_body(step, doc.get(step, "body"), end, next) {
+            self.e.bind(next);
+        }
         self.lint_leave_loop();
         // What the body bound is not surely bound at the next test, which the
         // first turn's code stands for as well.
@@ -84,6 +90,77 @@ impl<'a> Lower<'_, 'a> {
         self.e.bind(end);
         self.loops -= 1;
         self.end_valueless(step)
+    }
+
+    /// The body of a loop that `break` and `continue` may leave; whether a
+    /// `continue` does.
+    pub(super) fn loop_body(
+        &mut self,
+        step: NodeId,
+        steps: Option<NodeId>,
+        end: Label,
+        next: Label,
+    ) -> bool {
+        let jumps = Jumps::Loop {
+            end,
+            next,
+            continued: false,
+        };
+        let around = std::mem::replace(&mut self.jumps, jumps);
+        self.body(step, steps);
+        let jumps = std::mem::replace(&mut self.jumps, around);
+        matches!(
+            jumps,
+            Jumps::Loop {
+                continued: true,
+                ..
+            }
+        )
+    }
+
+    /// `break`, or `continue` (D64).
+    pub(super) fn form_jump(&mut self, step: NodeId, form: Form) -> Option<Reg> {
+        let doc = self.s.doc;
+        self.end_valueless(step);
+        let help = match &mut self.jumps {
+            Jumps::Loop {
+                end,
+                next,
+                continued,
+            } => {
+                *continued |= form == Form::Continue;
+                let to = if form == Form::Break { *end } else { *next };
+                self.e.jump(Op::Jmp { to: Target(0) }, to);
+                return None;
+            }
+            Jumps::Barred(around) => {
+                let around = key_text(doc, doc.get(*around, "op"), self.s.arena);
+                let around = Self::shown(around);
+                match form {
+                    Form::Continue => format!(
+                        "it cannot leave the steps of `{around}`: use `return`, which ends them, \
+                         or `forEach`"
+                    ),
+                    _ => format!(
+                        "it cannot leave the steps of `{around}`: use `forEach`, whose steps \
+                         share the variables around it"
+                    ),
+                }
+            }
+            Jumps::Outside => {
+                "put it into the steps of a `forEach` or the body of a `while`".to_owned()
+            }
+        };
+        let name = form.name();
+        let diag = Diagnostic::error(
+            codes::NO_LOOP,
+            format!("no loop is around this `{name}`"),
+            self.s.error_pointer(step),
+        );
+        let diag = diag.with_span(doc.span(step)).with_offending(name);
+        self.s.push(diag.with_help(help));
+        self.throw(name);
+        None
     }
 
     pub(super) fn form_try(&mut self, step: NodeId) -> Option<Reg> {
@@ -243,7 +320,7 @@ impl<'a> Lower<'_, 'a> {
         let Some((callee, params)) = self.s.helpers.get(name).copied() else {
             let shown = Self::shown(name);
             let mut diag = self.s.warn(
-                a99_core::diag::codes::UNKNOWN_FUNCTION,
+                codes::UNKNOWN_FUNCTION,
                 doc.get(step, "name").unwrap_or(step),
                 format!("Unknown helper: {}", a99_core::diag::excerpt(&shown)),
             );

@@ -1,7 +1,9 @@
-//! `map`, `filter`, `find` and `reduce`: one scope for each item.
+//! `map`, `filter`, `find` and `reduce`: one scope for each item; `forEach`, whose
+//! steps share the one around.
 
 use super::lint::Holds;
-use super::{Held, Lower, Mark, ReturnTo};
+use super::scopes::{index_name, loop_names};
+use super::{Held, Jumps, Lower, Mark, ReturnTo};
 use crate::emit::Label;
 use crate::ir::key_text;
 use a99_core::diag::codes;
@@ -9,7 +11,7 @@ use a99_core::json::NodeId;
 use a99_core::program::{Const, Op, Reg, Target};
 
 /// The registers of an iteration, which may have been moved to slots.
-pub(super) struct Iteration {
+pub(super) struct Iteration<'a> {
     /// The array and the position: two registers, or two slots.
     it: Held,
     position: Held,
@@ -17,11 +19,13 @@ pub(super) struct Iteration {
     head: Label,
     pub(super) exit: Label,
     crowded: bool,
+    /// The name of the number of the item, if it has one (D65).
+    index: Option<(&'a [u8], NodeId)>,
 }
 
 impl<'a> Lower<'_, 'a> {
     /// Evaluates `items` and starts iterating; the head label is not placed.
-    pub(super) fn iterate(&mut self, step: NodeId, form: &str) -> Iteration {
+    pub(super) fn iterate(&mut self, step: NodeId, form: &str) -> Iteration<'a> {
         self.iterate_after(step, form, |_| {})
     }
 
@@ -32,7 +36,7 @@ impl<'a> Lower<'_, 'a> {
         step: NodeId,
         form: &str,
         between: impl FnOnce(&mut Self),
-    ) -> Iteration {
+    ) -> Iteration<'a> {
         let mark = self.mark();
         let it = self.temps(2);
         let inner = self.mark();
@@ -57,6 +61,8 @@ impl<'a> Lower<'_, 'a> {
             (Held::Reg(it), Held::Reg(it + 1))
         };
         let (head, exit) = (self.e.label(), self.e.label());
+        let counts = form == "forEach" || (self.s.version_4 && form != "callAll");
+        let index = counts.then(|| index_name(self.s.doc, step, self.s.arena));
         Iteration {
             it,
             position,
@@ -64,6 +70,7 @@ impl<'a> Lower<'_, 'a> {
             head,
             exit,
             crowded,
+            index: index.flatten(),
         }
     }
 
@@ -74,7 +81,7 @@ impl<'a> Lower<'_, 'a> {
     }
 
     /// The head of the loop: the next item in `dst`, or out.
-    fn next_item(&mut self, i: &Iteration, dst: Reg) {
+    fn next_item(&mut self, i: &Iteration<'a>, dst: Reg) {
         if !i.crowded {
             if let Held::Reg(it) = i.it {
                 self.e.jump(
@@ -136,13 +143,45 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
+    /// The head of the loop: the next item and its number in their variables, or
+    /// out.
+    fn bind_item(&mut self, i: &Iteration<'a>, name: &'a [u8], node: NodeId) {
+        let mark = self.mark();
+        let number = i.index.map(|(name, node)| {
+            let position = self.take(i.position);
+            let number = self.temp();
+            self.mov(number, position);
+            (name, node, number)
+        });
+        match self.direct_location(name) {
+            Some(location) => {
+                self.next_item(i, location);
+                if let Some(id) = self.vars.in_scope(name, self.scope()) {
+                    self.vars.set_bound(id);
+                }
+            }
+            None => {
+                let mark = self.mark();
+                let item = self.temp();
+                self.next_item(i, item);
+                self.bind(name, node, item);
+                self.release(mark);
+            }
+        }
+        if let Some((name, node, number)) = number {
+            self.bind(name, node, number);
+        }
+        self.release(mark);
+    }
+
     /// Runs a body whose `return` ends only this turn.
     fn turn(&mut self, step: NodeId, steps: Option<NodeId>) {
         let end = self.e.label();
         let was = std::mem::replace(&mut self.returns, ReturnTo::Region { end, value: None });
+        let jumps = std::mem::replace(&mut self.jumps, Jumps::Barred(step));
         let mark = self.vars.mark();
         self.body(step, steps);
-        self.returns = was;
+        (self.returns, self.jumps) = (was, jumps);
         if self.has_return(steps) {
             // A `return` may come before any of these were bound.
             self.vars.undo(mark);
@@ -159,31 +198,22 @@ impl<'a> Lower<'_, 'a> {
     pub(super) fn turn_scope(
         &mut self,
         step: NodeId,
-        i: &Iteration,
+        i: &Iteration<'a>,
         steps: Option<NodeId>,
         accumulator: Option<(&'a [u8], NodeId, Held)>,
     ) -> super::scopes::Opened {
         let (name, node) = self.name_of(step, "as");
         let mut first = vec![(name, node)];
-        first.extend(accumulator.filter(|a| a.0 != name).map(|a| (a.0, a.1)));
+        let others = i.index.into_iter().chain(accumulator.map(|a| (a.0, a.1)));
+        for other in others {
+            if first.iter().all(|(name, _)| *name != other.0) {
+                first.push(other);
+            }
+        }
         self.e.bind(i.head);
         let opened = self.open_scope(&[steps], &first, false);
         self.lint_enter_items(name);
-        match self.direct_location(name) {
-            Some(location) => {
-                self.next_item(i, location);
-                if let Some(id) = self.vars.in_scope(name, self.scope()) {
-                    self.vars.set_bound(id);
-                }
-            }
-            None => {
-                let mark = self.mark();
-                let item = self.temp();
-                self.next_item(i, item);
-                self.bind(name, node, item);
-                self.release(mark);
-            }
-        }
+        self.bind_item(i, name, node);
         self.lint_holds_item(name, step);
         if let Some((name, node, held)) = accumulator {
             let mark = self.mark();
@@ -196,11 +226,36 @@ impl<'a> Lower<'_, 'a> {
     }
 
     /// Ends a turn and the loop.
-    pub(super) fn end_turn(&mut self, i: &Iteration, opened: super::scopes::Opened) {
+    pub(super) fn end_turn(&mut self, i: &Iteration<'a>, opened: super::scopes::Opened) {
         self.lint_leave_items();
         self.close_scope(opened);
         self.e.jump(Op::Jmp { to: Target(0) }, i.head);
         self.loops -= 1;
+    }
+
+    /// `forEach`: its names are its own, all else that its steps bind is bound
+    /// around it (D63).
+    pub(super) fn form_for_each(&mut self, step: NodeId) -> Option<Reg> {
+        let steps = self.s.doc.get(step, "steps");
+        let names = loop_names(self.s.doc, step, self.s.arena);
+        let (item, node) = self.name_of(step, "as");
+        let i = self.iterate(step, "forEach");
+        self.loops += 1;
+        let opened = self.open_loop(&names);
+        self.e.bind(i.head);
+        self.free_names_of_loop(&names);
+        self.bind_item(&i, item, node);
+        self.lint_enter_items(item);
+        self.lint_enter_loop();
+        self.loop_body(step, steps, i.exit, i.head);
+        self.lint_leave_loop();
+        self.lint_leave_items();
+        self.close_scope(opened);
+        self.e.jump(Op::Jmp { to: Target(0) }, i.head);
+        self.loops -= 1;
+        self.e.bind(i.exit);
+        self.release(i.mark);
+        self.end_valueless(step)
     }
 
     pub(super) fn form_map(&mut self, step: NodeId) -> Option<Reg> {
@@ -236,7 +291,7 @@ impl<'a> Lower<'_, 'a> {
     pub(super) fn finish(
         &mut self,
         step: NodeId,
-        i: &Iteration,
+        i: &Iteration<'a>,
         out: Held,
         may_be_undefined: bool,
     ) -> Option<Reg> {

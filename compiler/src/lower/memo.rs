@@ -9,7 +9,7 @@
 //! steps bind (`key` of `varSet` and `constSet`, `result`, `as`,
 //! `accumulator`, `catchParam`) and `op` do not count by themselves.
 
-use super::{Held, Lower, ReturnTo};
+use super::{Held, Jumps, Lower, ReturnTo};
 use a99_core::json::{Kind, NodeId};
 use a99_core::program::{
     ChargeKind, Const, Count, MemoIdx, MemoSite, Op, Reg, Site, SiteIdx, Target,
@@ -56,7 +56,7 @@ impl<'a> Lower<'_, 'a> {
         let doc = self.s.doc;
         let steps = doc.get(step, "steps").unwrap_or(step);
         let op = self.s.op("hash");
-        let scope = self.scope();
+        let scope = self.step_scope();
         let id = self.e.open_step(op, steps, true, scope);
         // The whole body is read again and written, for each memo around it too.
         if !self.e.spend(self.s.facts.size(steps)) {
@@ -200,8 +200,9 @@ impl<'a> Lower<'_, 'a> {
             value: Some(value),
         };
         let was = std::mem::replace(&mut self.returns, target);
+        let jumps = std::mem::replace(&mut self.jumps, Jumps::Barred(step));
         self.body(step, steps);
-        self.returns = was;
+        (self.returns, self.jumps) = (was, jumps);
         let mark = self.mark();
         let r = self.name_or_undefined(b"result");
         self.store(value, r);

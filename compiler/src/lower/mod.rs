@@ -92,6 +92,10 @@ pub(crate) struct Shared<'a> {
     pub helpers: HashMap<Box<[u8]>, (u32, usize)>,
     /// Root `a99: 3`: names inside literals are resolved (D13).
     pub deep_names: bool,
+    /// Root `a99: 4`: what is newer is on (D62).
+    pub version_4: bool,
+    /// Names of loops that their bodies make constants, by the node that names them.
+    pub sealed: HashSet<NodeId>,
     /// What is known of the source before it is compiled.
     pub facts: &'a Facts,
     /// The table of names that `runCode` sees in a scope of a function: steps of
@@ -113,6 +117,22 @@ pub(crate) enum ReturnTo {
     },
 }
 
+/// Where `break` and `continue` go.
+#[derive(Copy, Clone)]
+pub(crate) enum Jumps {
+    /// No loop is around.
+    Outside,
+    /// The body of this step is around, which they do not leave.
+    Barred(NodeId),
+    /// To the end of a loop, or to its next turn.
+    Loop {
+        end: emit::Label,
+        next: emit::Label,
+        /// Whether a `continue` goes there.
+        continued: bool,
+    },
+}
+
 pub(crate) struct Lower<'s, 'a> {
     pub s: &'s mut Shared<'a>,
     pub e: Emitter<'a>,
@@ -125,6 +145,7 @@ pub(crate) struct Lower<'s, 'a> {
     high_slot: u32,
     pub loops: u32,
     pub returns: ReturnTo,
+    pub jumps: Jumps,
     pub in_helper: bool,
     /// Names that the handlers around the present step bound their errors to.
     pub caught: Vec<&'a [u8]>,
@@ -218,6 +239,8 @@ pub(crate) fn program(
         refused: HashSet::new(),
         helpers: HashMap::new(),
         deep_names: false,
+        version_4: false,
+        sealed: HashSet::new(),
         facts,
         names_of: None,
         room: Some(Room::new(limit, watch)),
@@ -236,10 +259,9 @@ pub(crate) fn program(
         return Err(s.diags.finish());
     }
     s.pool.text_const(b"");
-    s.deep_names = matches!(
-        doc.get(root, "a99").map(|n| doc.kind(n)),
-        Some(Kind::Number(3.0))
-    );
+    let version = doc.get(root, "a99").map(|n| doc.kind(n));
+    s.deep_names = matches!(version, Some(Kind::Number(3.0)));
+    s.version_4 = matches!(version, Some(Kind::Number(4.0)));
     let helpers = s.declare_helpers();
     let outer: Vec<TextRange> = options
         .outer
@@ -319,6 +341,7 @@ impl<'s, 'a> Lower<'s, 'a> {
             high_slot: 0,
             loops: 0,
             returns: ReturnTo::Function,
+            jumps: Jumps::Outside,
             in_helper: false,
             caught: Vec::new(),
             overlay: Overlay::default(),

@@ -8,7 +8,7 @@ use a99_core::json::{Document, Kind, NodeId};
 use a99_core::program::{Count, Location, Op, Reg, Scope, Slot};
 use a99_core::sig::{Form, Signatures};
 use bumpalo::Bump;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// So many variables of one name in scopes around each other are tried one after
 /// the other; a scope further in that binds the name keeps what they give.
@@ -71,6 +71,11 @@ impl<'a> Lower<'_, 'a> {
         *self.scopes.last().expect("a scope is open")
     }
 
+    /// The scope whose variables a step may change.
+    pub(super) fn step_scope(&self) -> u32 {
+        self.vars.binding_scope(self.scope())
+    }
+
     /// Opens a scope for these lists of steps. `first` are names that arrive
     /// bound by whoever opened it (parameters, loop variables); with
     /// `arrive`, their values are in the first registers already.
@@ -87,8 +92,11 @@ impl<'a> Lower<'_, 'a> {
             sigs: self.s.sigs,
             arena: self.s.arena,
             room: &mut self.e.room,
+            sealed: &mut self.s.sealed,
             index: HashMap::new(),
             list: Vec::new(),
+            loops: Vec::new(),
+            inside: None,
         };
         for (name, _) in first {
             found.add(name, false);
@@ -134,6 +142,46 @@ impl<'a> Lower<'_, 'a> {
             }
         }
         Opened { names, mark, bound }
+    }
+
+    /// Opens a scope that has but the names of a loop: its steps bind all others
+    /// in the scope around (D63).
+    pub(super) fn open_loop(&mut self, names: &[(&'a [u8], NodeId)]) -> Opened {
+        let mark = self.mark();
+        let bound = self.vars.mark();
+        let around = self.scope();
+        let scope = self.push_scope();
+        self.vars.is_loop(scope, around);
+        let mut declared: Vec<Box<[u8]>> = Vec::new();
+        for (name, node) in names {
+            self.s.check_name(name, *node);
+            let location = self.new_location();
+            let sealed = self.s.sealed.contains(node);
+            let flag = sealed.then(|| self.new_location());
+            if self.vars.all_of(name).len() >= SUMMARY_AFTER {
+                self.summarize(name, scope);
+                declared.push(Box::from(*name));
+            }
+            self.declare(name, location, flag, scope);
+            declared.push(Box::from(*name));
+        }
+        Opened {
+            names: declared,
+            mark,
+            bound,
+        }
+    }
+
+    /// The names of a loop are free again, whatever the last turn made of them.
+    pub(super) fn free_names_of_loop(&mut self, names: &[(&'a [u8], NodeId)]) {
+        for (name, _) in names {
+            let id = self.vars.in_scope(name, self.scope());
+            match id.and_then(|id| self.vars.var(id).const_flag) {
+                Some(Location::Reg(r)) => self.unbind(r, r + 1, &[]),
+                Some(Location::Slot(slot)) => self.unbind(0, 0, &[slot]),
+                None => {}
+            }
+        }
     }
 
     /// Keeps what a name means around the scope that was just opened: its
@@ -230,6 +278,13 @@ impl<'a> Lower<'_, 'a> {
     }
 }
 
+/// The names of a loop.
+struct LoopNames<'a> {
+    names: Vec<(&'a [u8], NodeId)>,
+    /// The loop around it, by its place among all.
+    around: Option<usize>,
+}
+
 /// Finds the names that a list of steps binds in its own scope.
 struct Collector<'l, 'a> {
     doc: &'a Document,
@@ -237,12 +292,27 @@ struct Collector<'l, 'a> {
     arena: &'a Bump,
     /// Knows whether the compiler is still wanted.
     room: &'l mut Room<'a>,
+    /// Where names of loops that become constants are noted.
+    sealed: &'l mut HashSet<NodeId>,
     index: HashMap<&'a [u8], usize>,
     list: Vec<Binding<'a>>,
+    loops: Vec<LoopNames<'a>>,
+    /// The innermost one around the present list.
+    inside: Option<usize>,
 }
 
 impl<'a> Collector<'_, 'a> {
     fn add(&mut self, name: &'a [u8], constant: bool) {
+        let mut inside = self.inside;
+        while let Some(found) = inside.and_then(|i| self.loops.get(i)) {
+            if let Some((_, node)) = found.names.iter().find(|(own, _)| *own == name) {
+                if constant {
+                    self.sealed.insert(*node);
+                }
+                return;
+            }
+            inside = found.around;
+        }
         match self.index.get(name) {
             Some(i) => {
                 self.list[*i].constant |= constant;
@@ -260,8 +330,9 @@ impl<'a> Collector<'_, 'a> {
     }
 
     fn steps(&mut self, list: NodeId) {
-        let mut work: Vec<NodeId> = vec![list];
-        while let Some(list) = work.pop() {
+        let mut work: Vec<(NodeId, Option<usize>)> = vec![(list, None)];
+        while let Some((list, inside)) = work.pop() {
+            self.inside = inside;
             for step in self.doc.elements(list) {
                 if !self.room.spend(0, None) {
                     return;
@@ -271,7 +342,7 @@ impl<'a> Collector<'_, 'a> {
         }
     }
 
-    fn step(&mut self, step: NodeId, work: &mut Vec<NodeId>) {
+    fn step(&mut self, step: NodeId, work: &mut Vec<(NodeId, Option<usize>)>) {
         let doc = self.doc;
         if doc.kind(step) != Kind::Object {
             return;
@@ -288,6 +359,8 @@ impl<'a> Collector<'_, 'a> {
             .and_then(|op| self.sigs.signature(op))
             .and_then(|sig| sig.form);
         let key = |name: &str| key_text(doc, doc.get(step, name), self.arena);
+        let inside = self.inside;
+        let body = |name: &str| doc.get(step, name).map(|list| (list, inside));
         match form {
             Some(Form::VarSet) => self.add(key("key"), false),
             Some(Form::ConstSet) => self.add(key("key"), true),
@@ -303,16 +376,24 @@ impl<'a> Collector<'_, 'a> {
                     }
                 }
             }
-            Some(Form::Seq) => work.extend(doc.get(step, "steps")),
+            Some(Form::Seq) => work.extend(body("steps")),
             Some(Form::If) => {
-                work.extend(doc.get(step, "then"));
-                work.extend(doc.get(step, "else"));
+                work.extend(body("then"));
+                work.extend(body("else"));
             }
-            Some(Form::While) => work.extend(doc.get(step, "body")),
+            Some(Form::While) => work.extend(body("body")),
+            Some(Form::ForEach) => {
+                if let Some(steps) = doc.get(step, "steps") {
+                    let names = loop_names(doc, step, self.arena);
+                    let around = self.inside;
+                    self.loops.push(LoopNames { names, around });
+                    work.push((steps, Some(self.loops.len() - 1)));
+                }
+            }
             Some(Form::Try) => {
-                work.extend(doc.get(step, "try"));
+                work.extend(body("try"));
                 if let Some(catch) = doc.get(step, "catch").filter(|n| truthy(doc, *n)) {
-                    work.push(catch);
+                    work.push((catch, inside));
                     let param = catch_param(doc, step, self.arena);
                     self.add(param, false);
                     self.add(b"errorOp", false);
@@ -326,6 +407,32 @@ impl<'a> Collector<'_, 'a> {
 /// The keys of a step that are not inputs.
 pub(super) fn is_metadata(key: &[u8]) -> bool {
     matches!(key, b"op" | b"result" | b"resultConst")
+}
+
+/// The names of a `forEach`, each with the node that says it: the item, the index.
+pub(super) fn loop_names<'a>(
+    doc: &'a Document,
+    step: NodeId,
+    arena: &'a Bump,
+) -> Vec<(&'a [u8], NodeId)> {
+    let item = doc.get(step, "as");
+    let mut names = vec![(key_text(doc, item, arena), item.unwrap_or(step))];
+    if let Some((index, node)) = index_name(doc, step, arena) {
+        // Bound after the item, so it is what the name means.
+        names.retain(|(name, _)| *name != index);
+        names.push((index, node));
+    }
+    names
+}
+
+/// The name of the number of an item, if there is to be one.
+pub(super) fn index_name<'a>(
+    doc: &'a Document,
+    step: NodeId,
+    arena: &'a Bump,
+) -> Option<(&'a [u8], NodeId)> {
+    let node = doc.get(step, "index").filter(|n| truthy(doc, *n))?;
+    Some((key_text(doc, Some(node), arena), node))
 }
 
 /// The name that a `catch` binds the message to.

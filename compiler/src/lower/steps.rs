@@ -14,7 +14,7 @@ impl<'a> Lower<'_, 'a> {
     /// An explicit `seq` step.
     pub(super) fn step_seq(&mut self, step: NodeId, steps: Option<NodeId>, binds: bool) {
         let op = self.s.op("seq");
-        let scope = self.scope();
+        let scope = self.step_scope();
         let id = self.e.open_step(op, step, false, scope);
         self.list(step, steps);
         if binds {
@@ -27,7 +27,7 @@ impl<'a> Lower<'_, 'a> {
     /// An implicit `seq` around the steps of a form.
     pub(super) fn body(&mut self, owner: NodeId, steps: Option<NodeId>) {
         let op = self.s.op("seq");
-        let scope = self.scope();
+        let scope = self.step_scope();
         let node = steps.unwrap_or(owner);
         let before = self.e.at;
         self.e.at = Some((node, None));
@@ -122,14 +122,15 @@ impl<'a> Lower<'_, 'a> {
             return false;
         }
         let op = self.s.op(&op);
-        let scope = self.scope();
+        let scope = self.step_scope();
         let mark = self.mark();
         let id = self.e.open_step(op, step, false, scope);
         let value = self.form(step, form);
         self.e.at = Some((step, None));
         self.e.close_step(id, value);
         self.release(mark);
-        form == Form::Return || form == Form::Error && self.lints()
+        matches!(form, Form::Return | Form::Break | Form::Continue)
+            || form == Form::Error && self.lints()
     }
 
     /// The code of a form; the register of its value, if it has one.
@@ -138,6 +139,9 @@ impl<'a> Lower<'_, 'a> {
             Form::Seq => None,
             Form::If => self.form_if(step),
             Form::While => self.form_while(step),
+            Form::ForEach => self.form_for_each(step),
+            Form::Break => self.form_jump(step, form),
+            Form::Continue => self.form_jump(step, form),
             Form::Try => self.form_try(step),
             Form::Return => self.form_return(step),
             Form::Scope => self.form_scope(step),

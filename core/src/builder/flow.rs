@@ -87,6 +87,17 @@ impl Builder {
         self.atom("while", params)
     }
 
+    /// `break`: ends the innermost [`Builder::for_each`] or [`Builder::while_`].
+    pub fn break_(self) -> Self {
+        self.atom("break", Vec::new())
+    }
+
+    /// `continue`: ends this turn of the innermost [`Builder::for_each`] or
+    /// [`Builder::while_`].
+    pub fn continue_(self) -> Self {
+        self.atom("continue", Vec::new())
+    }
+
     /// `try` without `catch`: the error stays (decision D8).
     pub fn try_(mut self, body: impl FnOnce(Builder) -> Builder) -> Self {
         let body = self.body("try", body);

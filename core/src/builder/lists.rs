@@ -31,6 +31,56 @@ impl Builder {
         self.atom("map", params)
     }
 
+    /// `forEach`: runs steps for each item, bound as `name`; what they set stays
+    /// (decision D63).
+    ///
+    /// ```
+    /// # use a99_core::builder::{Builder, args, ident};
+    /// let program = Builder::new()
+    ///     .var_set("total", 0)
+    ///     .for_each(args("prices"), "price", |b| {
+    ///         b.if_("price < 0", (), |b| b.break_())
+    ///             .var_set("total", ident("total") + ident("price"))
+    ///     });
+    /// assert_eq!(program.steps()[1].get("op").unwrap(), &"forEach".into());
+    /// ```
+    pub fn for_each(
+        self,
+        items: impl Into<Operand>,
+        name: &str,
+        body: impl FnOnce(Builder) -> Builder,
+    ) -> Self {
+        self.each(items.into(), name, Operand::absent(), body)
+    }
+
+    /// [`Builder::for_each`] with the number of the item, from 0, bound as `index`.
+    pub fn for_each_indexed(
+        self,
+        items: impl Into<Operand>,
+        name: &str,
+        index: &str,
+        body: impl FnOnce(Builder) -> Builder,
+    ) -> Self {
+        self.each(items.into(), name, index.into(), body)
+    }
+
+    fn each(
+        mut self,
+        items: Operand,
+        name: &str,
+        index: Operand,
+        body: impl FnOnce(Builder) -> Builder,
+    ) -> Self {
+        let steps = self.body("steps", body);
+        let params = vec![
+            ("items", items),
+            ("as", name.into()),
+            ("index", index),
+            ("steps", steps),
+        ];
+        self.atom("forEach", params)
+    }
+
     /// `callAll`: makes the calls that `calls` fills in at once, at most `limit` of
     /// them under way (`()` for 8), and gives the list of their answers, each
     /// `{value}` or `{error}` (language section 2.10).

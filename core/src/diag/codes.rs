@@ -36,6 +36,9 @@ code_table! {
         help "split the program, or load its data at run time";
     /// Whoever asked for the compilation wants it to stop.
     STOPPED = "compile.stopped" alias "A99-E0107";
+    /// A `break` or `continue` that no loop is around (decision D64).
+    NO_LOOP = "compile.no_loop"
+        help "put it into the steps of a `forEach` or the body of a `while`";
     /// There are more findings than are shown, errors among them.
     MORE_ERRORS = "compile.more_findings" alias "A99-E0199"
         help "correct those that are shown, then compile again";
@@ -67,9 +70,9 @@ code_table! {
         help "bind a step of the body to `result`, or rename the outer variable";
     /// A `mathCalc` expression is malformed.
     BAD_MATH = "lint.bad_math" alias "A99-W0207";
-    /// A step can never be reached, because a `return` precedes it.
+    /// A step can never be reached, because a `return`, `break` or `continue` precedes it.
     UNREACHABLE_STEP = "lint.unreachable_step" alias "A99-W0208"
-        help "remove the step, or the `return` before it";
+        help "remove the step, or the one before it that leaves";
     /// A step has a key that its atom does not know.
     UNKNOWN_INPUT = "lint.unknown_input" help "correct the name, or remove the key";
     /// A step lacks an input that its atom needs.
@@ -104,7 +107,9 @@ code_table! {
     /// A node in an input that is taken as written.
     UNRESOLVED_NODE = "lint.unresolved_node" help "write the value itself";
     /// The version of the program is none.
-    UNKNOWN_VERSION = "lint.unknown_version" help "write `\"a99\": 3`, or leave it out";
+    UNKNOWN_VERSION = "lint.unknown_version" help "write `\"a99\": 4`, or leave it out";
+    /// Something that only programs of a later version mean, in one that is older.
+    NEEDS_VERSION = "lint.needs_version" help "write `\"a99\": 4` at the root";
     /// A property of the returned schema that no step sets.
     UNSET_PROPERTY = "lint.unset_property" help "bind a step to a variable of this name";
     /// A helper gets another number of arguments than it has names for.

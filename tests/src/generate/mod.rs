@@ -171,6 +171,8 @@ pub(crate) struct Generator<'b> {
     depth: usize,
     /// Steps that are bodies of loops around the current one; bounds nesting.
     loops: usize,
+    /// A loop is around that `break` and `continue` may leave.
+    jumps: bool,
     counters: usize,
     metered: bool,
     /// Whether the steps belong to a helper, in which there are no variables
@@ -188,6 +190,7 @@ impl<'b> Generator<'b> {
             nodes: 0,
             depth: 0,
             loops: 0,
+            jumps: false,
             counters: 0,
             metered: false,
             helper: false,
@@ -223,7 +226,8 @@ impl<'b> Generator<'b> {
             options.insert("equality".into(), json!("exact"));
         }
         let ops = [
-            "varSet", "seq", "if", "while", "split", "host", "map", "hash", "return",
+            "varSet", "seq", "if", "while", "split", "host", "map", "hash", "return", "forEach",
+            "break",
         ];
         if self.choices.one_in(5) {
             let mut costs = Map::new();

@@ -79,7 +79,7 @@ impl Generator<'_> {
         let mut root = Map::new();
         root.insert("op".into(), json!("seq"));
         if self.choices.one_in(8) {
-            root.insert("a99".into(), json!(2 + self.choices.below(2)));
+            root.insert("a99".into(), json!(2 + self.choices.below(3)));
         }
         if self.helpers > 0 {
             let helpers: Map<String, Json> = (0..self.helpers)
@@ -110,6 +110,7 @@ impl Generator<'_> {
 
     fn helper(&mut self) -> Json {
         self.helper = true;
+        let jumps = std::mem::take(&mut self.jumps);
         let params = self.choices.below(3);
         let names: Vec<&str> = ["n", "s", "xs"][..params].to_vec();
         let mut steps = self.body();
@@ -117,6 +118,7 @@ impl Generator<'_> {
             steps.push(self.ret(true));
         }
         self.helper = false;
+        self.jumps = jumps;
         json!({"paramNames": names, "steps": steps})
     }
 
@@ -163,7 +165,7 @@ impl Generator<'_> {
 
     /// A body that binds `result`.
     fn body_with_result(&mut self) -> Vec<Json> {
-        let mut steps = self.body();
+        let mut steps = self.body_with_jumps(false);
         if !self.choices.one_in(4) {
             let value = self.expr(Any);
             steps.push(json!({"op": "varSet", "key": "result", "value": value}));
@@ -207,9 +209,18 @@ impl Generator<'_> {
 
     fn step(&mut self, steps: &mut Vec<Json>) {
         self.nodes += 1;
+        if self.jumps && self.choices.one_in(6) {
+            let mut step = Map::new();
+            step.insert("op".into(), json!("if"));
+            self.condition(&mut step);
+            let op = *self.pick(&["break", "continue"]);
+            step.insert("then".into(), json!([{"op": op}]));
+            return steps.push(Json::Object(step));
+        }
         let step = match self.choices.below(16) {
             0..=2 => self.assign(),
             3 | 4 => self.branch(),
+            5 if self.choices.one_in(2) => self.each(),
             5 => return self.repeat(steps),
             6 => json!({"op": "try", "try": self.body(), "catch": self.body(),
                         "catchParam": *self.pick(&["error", "problem"])}),
@@ -283,23 +294,58 @@ impl Generator<'_> {
         let next = json!({"$expr": "binary", "op": "+", "left": ident(&counter),
                           "right": {"$expr": "literal", "value": 1}});
         let mut body = vec![json!({"op": "varSet", "key": counter, "value": next})];
-        body.extend(self.body());
+        body.extend(self.body_with_jumps(true));
         self.loops -= 1;
         steps.push(json!({"op": "varSet", "key": counter, "value": 0}));
         steps.push(json!({"op": "while", "condition": condition, "body": body}));
+    }
+
+    /// A body that `break` and `continue` may leave, or may not.
+    fn body_with_jumps(&mut self, jumps: bool) -> Vec<Json> {
+        let around = std::mem::replace(&mut self.jumps, jumps);
+        let body = self.body();
+        self.jumps = around;
+        body
+    }
+
+    /// The items of a loop, few of them within others.
+    fn items(&mut self) -> Json {
+        match self.loops >= 2 {
+            true => json!([1, 2]),
+            false => self.value(List),
+        }
+    }
+
+    /// Names an item's number, now and then.
+    fn counted(&mut self, step: &mut Map<String, Json>) {
+        if self.choices.one_in(4) {
+            let name = *self.pick(&["index", "n", "item", "m"]);
+            step.insert("index".into(), json!(name));
+        }
+    }
+
+    fn each(&mut self) -> Json {
+        let mut step = Map::new();
+        step.insert("op".into(), json!("forEach"));
+        let items = self.items();
+        step.insert("items".into(), items);
+        step.insert("as".into(), json!(*self.pick(&["item", "n", "item"])));
+        self.counted(&mut step);
+        self.loops += 1;
+        let steps = self.body_with_jumps(true);
+        step.insert("steps".into(), json!(steps));
+        self.loops -= 1;
+        Json::Object(step)
     }
 
     fn visit(&mut self) -> Json {
         let op = *self.pick(&["map", "filter", "find", "reduce"]);
         let mut step = Map::new();
         step.insert("op".into(), json!(op));
-        let items = if self.loops >= 2 {
-            json!([1, 2])
-        } else {
-            self.value(List)
-        };
+        let items = self.items();
         step.insert("items".into(), items);
         step.insert("as".into(), json!(*self.pick(&["item", "n", "item"])));
+        self.counted(&mut step);
         self.loops += 1;
         match op {
             "map" => {
@@ -331,11 +377,7 @@ impl Generator<'_> {
             let calls: Vec<Json> = (0..count).map(|_| self.data_atom()).collect();
             step.insert("calls".into(), json!(calls));
         } else {
-            let items = if self.loops >= 2 {
-                json!([1, 2])
-            } else {
-                self.value(List)
-            };
+            let items = self.items();
             step.insert("items".into(), items);
             step.insert("as".into(), json!(*self.pick(&["item", "n"])));
             self.loops += 1;

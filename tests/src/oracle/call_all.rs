@@ -12,10 +12,13 @@ use a99_core::value::{Map, Value};
 use std::collections::VecDeque;
 
 /// What cannot be among calls: it runs in the program itself.
-const FORMS: [&str; 23] = [
+const FORMS: [&str; 26] = [
     "seq",
     "if",
     "while",
+    "forEach",
+    "break",
+    "continue",
     "try",
     "return",
     "scope",
@@ -146,7 +149,7 @@ impl Machine<'_> {
             }
             calls if absent(calls) => {
                 for item in self.items("callAll", node, scope)? {
-                    let child = self.item_scope(node, item, scope)?;
+                    let child = self.item_scope(node, item, None, scope)?;
                     let call = node.get("call");
                     if absent(call) {
                         return fail("callAll: call is missing");

@@ -12,10 +12,15 @@ pub(super) fn program(root: &Value) -> Result<(), Rejected> {
             message: "Root AST must be 'seq'".into(),
         });
     }
-    step(root)?;
+    let version_4 = root.get("a99").and_then(Value::as_f64) == Some(4.0);
+    let top = Place {
+        version_4,
+        in_loop: false,
+    };
+    step(root, top)?;
     if let Some(Value::Object(helpers)) = root.get("helpers") {
         for helper in helpers.values() {
-            list(helper.get("steps"))?;
+            list(helper.get("steps"), top)?;
             for name in helper
                 .get("paramNames")
                 .and_then(Value::as_array)
@@ -28,12 +33,17 @@ pub(super) fn program(root: &Value) -> Result<(), Rejected> {
     Ok(())
 }
 
-fn list(steps: Option<&Value>) -> Result<(), Rejected> {
-    steps
-        .and_then(Value::as_array)
-        .unwrap_or_default()
-        .iter()
-        .try_for_each(step)
+/// Where a step stands.
+#[derive(Clone, Copy)]
+struct Place {
+    version_4: bool,
+    /// A loop is around that `break` and `continue` may leave.
+    in_loop: bool,
+}
+
+fn list(steps: Option<&Value>, place: Place) -> Result<(), Rejected> {
+    let steps = steps.and_then(Value::as_array).unwrap_or_default();
+    steps.iter().try_for_each(|one| step(one, place))
 }
 
 fn bound(name: Option<&Value>) -> Result<(), Rejected> {
@@ -45,14 +55,14 @@ fn bound(name: Option<&Value>) -> Result<(), Rejected> {
     }
 }
 
-fn step(step: &Value) -> Result<(), Rejected> {
+fn step(step: &Value, place: Place) -> Result<(), Rejected> {
     let Some(map) = step.as_object() else {
         return Ok(());
     };
     let op = map.get("op").and_then(Value::as_str).unwrap_or_default();
     bound(map.get("result"))?;
     let bodies: &[&str] = match op {
-        "seq" | "scope" | "map" | "reduce" | "memoize" | "cache" => &["steps"],
+        "seq" | "scope" | "map" | "reduce" | "memoize" | "cache" | "forEach" => &["steps"],
         "if" => &["then", "else"],
         "while" => &["body"],
         "try" => &["try", "catch"],
@@ -65,14 +75,31 @@ fn step(step: &Value) -> Result<(), Rejected> {
             message: format!("malformed condition: {why}"),
         })?;
     }
-    names(op, map)?;
-    bodies.iter().try_for_each(|body| list(map.get(body)))
+    if matches!(op, "break" | "continue") && !place.in_loop {
+        return Err(Rejected {
+            message: format!("no loop is around this `{op}`"),
+        });
+    }
+    names(op, map, place)?;
+    let in_loop = match op {
+        "while" | "forEach" => true,
+        "map" | "reduce" | "memoize" | "cache" => false,
+        _ => place.in_loop,
+    };
+    let inside = Place { in_loop, ..place };
+    bodies
+        .iter()
+        .try_for_each(|body| list(map.get(body), inside))
 }
 
-fn names(op: &str, map: &Map) -> Result<(), Rejected> {
+fn names(op: &str, map: &Map, place: Place) -> Result<(), Rejected> {
+    let counts = op == "forEach" || place.version_4;
+    if counts && matches!(op, "forEach" | "map" | "filter" | "find" | "reduce") {
+        bound(map.get("index"))?;
+    }
     match op {
         "varSet" | "constSet" => bound(map.get("key")),
-        "map" | "filter" | "find" | "callAll" => bound(map.get("as")),
+        "map" | "forEach" | "filter" | "find" | "callAll" => bound(map.get("as")),
         "reduce" => bound(map.get("as")).and(bound(map.get("accumulator"))),
         "try" => bound(map.get("catchParam")),
         "varsImport" => match map.get("keys") {

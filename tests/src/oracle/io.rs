@@ -275,7 +275,7 @@ impl Machine<'_> {
         self.frame = outer;
         match flow {
             Ok(Flow::Return(value)) => Ok(value),
-            Ok(Flow::Next) => Ok(OVal::Undef),
+            Ok(_) => Ok(OVal::Undef),
             // The error is the atom's own, by its message.
             Err(e) if e.code.is_catchable() => Err(Fail { op: None, ..e }),
             Err(e) => Err(e),
@@ -340,7 +340,7 @@ impl Machine<'_> {
         self.frame = outer;
         match flow? {
             Flow::Return(value) => Ok(value),
-            Flow::Next => Ok(OVal::Undef),
+            _ => Ok(OVal::Undef),
         }
     }
 

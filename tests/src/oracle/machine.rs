@@ -23,6 +23,8 @@ pub(super) struct Scope {
     vars: RefCell<IndexMap<JsStr, OVal>>,
     consts: RefCell<HashSet<JsStr>>,
     parent: Option<ScopeRef>,
+    /// Has but the names of a loop; others are bound in the parent (D63).
+    is_loop: bool,
 }
 
 /// A shared scope.
@@ -35,12 +37,37 @@ impl Scope {
             vars: RefCell::default(),
             consts: RefCell::default(),
             parent: parent.cloned(),
+            is_loop: false,
         })
+    }
+
+    /// A scope for a turn of a loop, with the loop's names.
+    pub(super) fn of_turn(around: &ScopeRef, names: Vec<(JsStr, OVal)>) -> Res<ScopeRef> {
+        let mut vars = IndexMap::new();
+        for (name, value) in names {
+            around.check_bind(&name)?;
+            vars.insert(name, value);
+        }
+        Ok(Rc::new(Scope {
+            vars: RefCell::new(vars),
+            consts: RefCell::default(),
+            parent: Some(around.clone()),
+            is_loop: true,
+        }))
+    }
+
+    /// The scope around, if a name is bound there and not in this one.
+    fn elsewhere(&self, name: &[u16]) -> Option<&ScopeRef> {
+        let around = self.parent.as_ref().filter(|_| self.is_loop)?;
+        (!self.vars.borrow().contains_key(name)).then_some(around)
     }
 
     /// The variable of this name in this scope.
     pub(super) fn own(&self, name: &[u16]) -> Option<OVal> {
-        self.vars.borrow().get(name).cloned()
+        match self.elsewhere(name) {
+            Some(around) => around.own(name),
+            None => self.vars.borrow().get(name).cloned(),
+        }
     }
 
     /// The variable of this name here or further out.
@@ -69,13 +96,19 @@ impl Scope {
     /// Binds a name, unless it is a constant (decision D31).
     pub(super) fn bind(&self, name: &JsStr, value: OVal) -> Res<()> {
         self.check_bind(name)?;
-        self.vars.borrow_mut().insert(name.clone(), value);
+        match self.elsewhere(name) {
+            Some(around) => around.bind(name, value)?,
+            None => _ = self.vars.borrow_mut().insert(name.clone(), value),
+        }
         Ok(())
     }
 
     /// Makes a name of this scope constant.
     pub(super) fn seal(&self, name: &JsStr) {
-        self.consts.borrow_mut().insert(name.clone());
+        match self.elsewhere(name) {
+            Some(around) => around.seal(name),
+            None => _ = self.consts.borrow_mut().insert(name.clone()),
+        }
     }
 
     /// The names that are bound here or further out.
@@ -88,9 +121,13 @@ impl Scope {
         names
     }
 
-    /// The own variables as they are now.
+    /// The own variables as they are now; those of the scope around a turn of a
+    /// loop.
     pub(super) fn snapshot(&self) -> IndexMap<JsStr, OVal> {
-        self.vars.borrow().clone()
+        match self.parent.as_ref().filter(|_| self.is_loop) {
+            Some(around) => around.snapshot(),
+            None => self.vars.borrow().clone(),
+        }
     }
 }
 
@@ -101,6 +138,10 @@ pub(super) enum Flow {
     Next,
     /// A `return` was reached.
     Return(OVal),
+    /// A `break` was reached.
+    Break,
+    /// A `continue` was reached.
+    Continue,
 }
 
 /// What belongs to one program, helper or sub-agent.
@@ -112,6 +153,8 @@ pub(super) struct Frame {
     pub helpers: Rc<Value>,
     /// Whether nested texts in literals are names (`a99: 3`, decision D13).
     pub names_nested: bool,
+    /// Whether what is newer is on (`a99: 4`, decision D62).
+    pub version_4: bool,
     /// Nested `callLocal`s.
     pub helper_depth: u32,
     /// Names that the handlers around the present step bound their errors to.
@@ -260,6 +303,7 @@ pub(super) fn frame(root: &Value, args: OVal) -> Frame {
         args,
         helpers: Rc::new(root.get("helpers").cloned().unwrap_or(Value::Null)),
         names_nested: root.get("a99").and_then(Value::as_f64) == Some(3.0),
+        version_4: root.get("a99").and_then(Value::as_f64) == Some(4.0),
         helper_depth: 0,
         caught: Vec::new(),
         program: Rc::new(text.unwrap_or_default()),
@@ -306,7 +350,7 @@ impl Machine<'_> {
         self.check_input(root)?;
         match self.step(root, &Scope::new(None))? {
             Flow::Return(value) => Ok(value),
-            Flow::Next => Ok(OVal::Undef),
+            _ => Ok(OVal::Undef),
         }
     }
 

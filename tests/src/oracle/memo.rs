@@ -173,7 +173,7 @@ impl Machine<'_> {
         let child = Scope::new(Some(scope));
         Ok(match self.list(node.get("steps"), &child)? {
             Flow::Return(value) => value,
-            Flow::Next => child.lookup(&js("result")).unwrap_or(OVal::Undef),
+            _ => child.lookup(&js("result")).unwrap_or(OVal::Undef),
         })
     }
 

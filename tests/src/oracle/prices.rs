@@ -11,6 +11,9 @@ fn is_work(op: &str) -> bool {
         "seq"
             | "if"
             | "while"
+            | "forEach"
+            | "break"
+            | "continue"
             | "try"
             | "scope"
             | "callLocal"
@@ -70,9 +73,10 @@ pub(super) fn of(op: &str) -> Option<(i64, f64)> {
     const SECOND: f64 = 1_000.0;
     Some(match op {
         "seq" | "if" | "while" | "try" | "scope" | "callLocal" | "callAll" => (TENTH, 0.0),
-        "return" | "Error" | "varSet" | "constSet" | "varGet" | "varsLet" => (TENTH, SECOND),
+        "break" | "continue" | "return" | "Error" | "varSet" | "constSet" | "varGet"
+        | "varsLet" => (TENTH, SECOND),
         "varsImport" | "varsExport" => (2 * TENTH, SECOND),
-        "map" | "filter" | "find" | "reduce" | "memoize" => (ONE, 0.0),
+        "map" | "forEach" | "filter" | "find" | "reduce" | "memoize" => (ONE, 0.0),
         "cache" => (5 * ONE, 0.0),
         "eq" | "neq" | "gt" | "lt" | "and" | "or" | "not" => (TENTH, SECOND),
         "mathCalc" | "push" | "len" | "split" | "join" | "template" | "pick" | "omit" | "merge"

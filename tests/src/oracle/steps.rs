@@ -209,6 +209,9 @@ impl Machine<'_> {
             "seq" => self.seq(node.get("steps"), scope).map(flow),
             "if" => self.if_(node, scope).map(flow),
             "while" => self.while_(node, scope).map(flow),
+            "forEach" => self.for_each(node, scope).map(flow),
+            "break" => Ok(flow(Flow::Break)),
+            "continue" => Ok(flow(Flow::Continue)),
             "try" => self.try_(node, scope).map(flow),
             "scope" => self
                 .list(node.get("steps"), &Scope::new(Some(scope)))
@@ -240,8 +243,9 @@ impl Machine<'_> {
             _ => return fail("undefined is not an object (evaluating 'steps')"),
         };
         for step in steps {
-            if let Flow::Return(value) = self.step(step, scope)? {
-                return Ok(Flow::Return(value));
+            match self.step(step, scope)? {
+                Flow::Next => {}
+                left => return Ok(left),
             }
         }
         Ok(Flow::Next)
@@ -302,10 +306,27 @@ impl Machine<'_> {
             if !early {
                 self.meter.take(costs::loop_turn(self.meter.model()))?;
             }
-            if let Flow::Return(value) = self.list(node.get("body"), scope)? {
-                return Ok(Flow::Return(value));
+            match self.list(node.get("body"), scope)? {
+                Flow::Return(value) => return Ok(Flow::Return(value)),
+                Flow::Break => return Ok(Flow::Next),
+                Flow::Next | Flow::Continue => {}
             }
         }
+    }
+
+    fn for_each(&mut self, node: Node<'_>, scope: &ScopeRef) -> Res<Flow> {
+        for (number, item) in self.items("forEach", node, scope)?.enumerate() {
+            self.check_time()?;
+            let mut names = vec![(binding(node.get("as")), item)];
+            names.extend(index_of(node, number));
+            let turn = Scope::of_turn(scope, names)?;
+            match self.list(node.get("steps"), &turn)? {
+                Flow::Return(value) => return Ok(Flow::Return(value)),
+                Flow::Break => break,
+                Flow::Next | Flow::Continue => {}
+            }
+        }
+        Ok(Flow::Next)
     }
 
     fn try_(&mut self, node: Node<'_>, scope: &ScopeRef) -> Res<Flow> {
@@ -370,17 +391,29 @@ impl Machine<'_> {
         items_of(op, self.resolve(node.get("items"), scope)?)
     }
 
-    pub(super) fn item_scope(&self, node: Node<'_>, item: OVal, scope: &ScopeRef) -> Res<ScopeRef> {
+    /// The scope of an item; of a call of `callAll` without a number.
+    pub(super) fn item_scope(
+        &self,
+        node: Node<'_>,
+        item: OVal,
+        number: Option<usize>,
+        scope: &ScopeRef,
+    ) -> Res<ScopeRef> {
         self.check_time()?;
         let child = Scope::new(Some(scope));
         child.bind(&binding(node.get("as")), item)?;
+        if let Some(number) = number.filter(|_| self.frame.version_4)
+            && let Some((name, number)) = index_of(node, number)
+        {
+            child.bind(&name, number)?;
+        }
         Ok(child)
     }
 
     fn map(&mut self, node: Node<'_>, scope: &ScopeRef) -> Res<OVal> {
         let mut out = Vec::new();
-        for item in self.items("map", node, scope)? {
-            let child = self.item_scope(node, item, scope)?;
+        for (number, item) in self.items("map", node, scope)?.enumerate() {
+            let child = self.item_scope(node, item, Some(number), scope)?;
             self.list(node.get("steps"), &child)?;
             let result = child.lookup(&js("result")).unwrap_or(OVal::Null);
             out.push(if result.is_nullish() {
@@ -394,8 +427,8 @@ impl Machine<'_> {
 
     fn filter(&mut self, op: &str, node: Node<'_>, scope: &ScopeRef) -> Res<OVal> {
         let mut out = Vec::new();
-        for item in self.items(op, node, scope)? {
-            let child = self.item_scope(node, item.clone(), scope)?;
+        for (number, item) in self.items(op, node, scope)?.enumerate() {
+            let child = self.item_scope(node, item.clone(), Some(number), scope)?;
             if self.condition(node, &child)?.truthy() {
                 if op == "find" {
                     return Ok(item);
@@ -413,8 +446,8 @@ impl Machine<'_> {
     fn reduce(&mut self, node: Node<'_>, scope: &ScopeRef) -> Res<OVal> {
         let items = self.resolve(node.get("items"), scope)?;
         let mut acc = self.resolve(node.get("initial"), scope)?;
-        for item in items_of("reduce", items)? {
-            let child = self.item_scope(node, item, scope)?;
+        for (number, item) in items_of("reduce", items)?.enumerate() {
+            let child = self.item_scope(node, item, Some(number), scope)?;
             child.bind(&binding(node.get("accumulator")), acc.clone())?;
             self.list(node.get("steps"), &child)?;
             match child.lookup(&js("result")) {
@@ -459,7 +492,7 @@ impl Machine<'_> {
         self.frame.helper_depth -= 1;
         match flow? {
             Flow::Return(value) => Ok(value),
-            Flow::Next => Ok(OVal::Undef),
+            _ => Ok(OVal::Undef),
         }
     }
 
@@ -516,6 +549,12 @@ fn items_of(op: &str, items: OVal) -> Res<Items> {
         OVal::Arr(items) => Ok(Items(items, 0)),
         _ => fail(format!("{op}: items is not an array")),
     }
+}
+
+/// The variable of the number of an item, if there is to be one (D65).
+fn index_of(node: Node<'_>, number: usize) -> Option<(JsStr, OVal)> {
+    let name = node.get("index");
+    is_bindable(name).then(|| (name_of(name), OVal::Num(number as f64)))
 }
 
 /// A name that a step binds.

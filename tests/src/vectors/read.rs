@@ -51,10 +51,11 @@ const INEXACT: [&str; 22] = [
 ];
 
 /// Atoms whose time is that of the steps inside them (decision D22).
-const CONTAINERS: [&str; 14] = [
+const CONTAINERS: [&str; 15] = [
     "seq",
     "if",
     "while",
+    "forEach",
     "try",
     "scope",
     "callLocal",

@@ -343,7 +343,7 @@ fn a_grammar_engine_takes_the_strict_form() {
         assert!(may_end, "{}", &text[..taken]);
     }
     for (good, bad) in [
-        (r#"{"op":"seq","steps":[{"op":""#, "forEach"),
+        (r#"{"op":"seq","steps":[{"op":""#, "foreach"),
         (
             r#"{"op":"seq","steps":[{"op":"len","list":{"$expr":""#,
             "lambda",

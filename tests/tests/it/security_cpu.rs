@@ -30,6 +30,9 @@ fn c01_endless_loops_stop_at_the_deadline() {
         json!([{"op": "storeGet", "key": "k"}]),
         json!([{"op": "memoize", "key": "k", "steps": [set("result", lit(1))], "result": "m"}]),
         json!([{"op": "while", "condition": lit(false), "body": []}]),
+        json!([{"op": "continue"}]),
+        json!([{"op": "forEach", "items": [1, 2, 3], "as": "x", "steps": [{"op": "continue"}]}]),
+        json!([{"op": "forEach", "items": [1, 2, 3], "as": "x", "steps": [{"op": "break"}]}]),
         json!([set("x", call(id("JSON"), "parse", json!([lit("[1,2,3]")])))]),
     ];
     for body in bodies {

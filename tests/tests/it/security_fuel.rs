@@ -276,6 +276,9 @@ fn f08_every_way_round_is_paid() {
         forever(json!([{"op": "map", "items": [], "as": "x", "steps": []}])),
         forever(json!([{"op": "try", "try": [], "catch": []}])),
         forever(json!([{"op": "scope", "steps": []}])),
+        forever(json!([{"op": "continue"}])),
+        forever(json!([{"op": "forEach", "items": [], "as": "x", "steps": []}])),
+        forever(json!([{"op": "forEach", "items": [1], "as": "x", "steps": [{"op": "break"}]}])),
     ];
     for model in [CostModel::Metered, CostModel::Flat] {
         for step in &loops {
@@ -286,7 +289,7 @@ fn f08_every_way_round_is_paid() {
             );
         }
     }
-    for op in ["map", "filter", "find", "reduce"] {
+    for op in ["map", "filter", "find", "reduce", "forEach"] {
         let steps = json!([{"op": op, "items": "args.l", "as": "x", "condition": "true == false", "accumulator": "a", "initial": 0, "steps": []}]);
         let used = |n: usize| {
             let outcome = run_with(steps.clone(), json!({"l": vec![0; n]}), rich());

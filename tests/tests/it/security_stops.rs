@@ -211,6 +211,9 @@ fn c19_nothing_starts_after_the_outcome() {
     let programs = [
         json!([forever(tick.clone())]),
         json!([{"op": "map", "items": vec![0; 10_000], "as": "x", "steps": tick}]),
+        json!([{"op": "forEach", "items": vec![0; 10_000], "as": "x", "steps": [
+            {"op": "tick"}, {"op": "try", "try": [{"op": "continue"}], "catch": tick},
+        ]}]),
         json!([{"op": "scope", "steps": [forever(json!([{"op": "try", "try": tick, "catch": tick}]))]}]),
         json!([{"op": "agentRun", "agentId": {"op": "seq", "steps": [forever(tick.clone())]}, "input": {}}]),
     ];

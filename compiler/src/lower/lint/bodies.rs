@@ -130,6 +130,7 @@ impl<'a> Lower<'_, 'a> {
                 Some(Form::Seq) => &["steps"],
                 Some(Form::If) => &["then", "else"],
                 Some(Form::While) => &["body"],
+                Some(Form::ForEach) => &["steps"],
                 Some(Form::Try) => &["try", "catch"],
                 _ => &[],
             };
@@ -167,6 +168,9 @@ impl<'a> Lower<'_, 'a> {
         }
         let mut words = Words::default();
         words.collect(doc, body);
+        if words.names.contains("break") {
+            return;
+        }
         // It may end by an error, or change what a variable holds.
         let ends = ["Error", "consoleError", "runCode", "agentRun", "callLocal"];
         // Nothing changes a number but a step that binds its name.
@@ -214,7 +218,9 @@ impl<'a> Lower<'_, 'a> {
         if let Some(vars) = doc.get(step, "vars") {
             words.collect(doc, vars);
         }
-        if calls || names.contains(item.as_bytes()) || words.names.contains(&item) {
+        let index = self.index_of(step).unwrap_or_default();
+        let looks = |name: &str| names.contains(name.as_bytes()) || words.names.contains(name);
+        if calls || looks(&item) || looks(&index) {
             return;
         }
         let text = format!(
@@ -225,6 +231,13 @@ impl<'a> Lower<'_, 'a> {
         let finding = Finding::new(codes::UNUSED_ITEM, place, text);
         let help = format!("ask for it, as in `{item} > 3` or `{item}.name == 'x'`");
         self.found(finding.offending(&shown).help(help));
+    }
+
+    /// The name of the number of an item, where there is one.
+    fn index_of(&self, step: NodeId) -> Option<String> {
+        let index = self.s.doc.get(step, "index")?;
+        let counts = self.s.version_4 || self.form_of(step) == Some(Form::ForEach);
+        super::text_of(self.s.doc, index).filter(|_| counts)
     }
 
     /// A body whose `result` is taken, or whose items are: does it bind the one,
@@ -238,7 +251,8 @@ impl<'a> Lower<'_, 'a> {
         if doc.kind(steps) != Kind::Array {
             return;
         }
-        let taken = doc.get(step, "result").is_some_and(|n| truthy(doc, n)) || form == Form::Reduce;
+        let named = doc.get(step, "result").is_some_and(|n| truthy(doc, n));
+        let taken = form != Form::ForEach && (named || form == Form::Reduce);
         let may_return =
             matches!(form, Form::Memoize | Form::Cache) && self.s.facts.has_return(steps);
         let bound = self.bound_in(steps);
@@ -267,12 +281,17 @@ impl<'a> Lower<'_, 'a> {
             };
             self.found(finding.offending("result").help(help));
         }
-        let Some(item) = text("as").filter(|_| matches!(form, Form::Map | Form::Reduce)) else {
+        let Some(item) =
+            text("as").filter(|_| matches!(form, Form::Map | Form::Reduce | Form::ForEach))
+        else {
             return;
         };
         let mut words = Words::default();
         words.collect(doc, steps);
-        if !item.starts_with('_') && !words.names.contains(&item) && !doc.is_empty(steps) {
+        let index = self.index_of(step);
+        let counted = index.is_some_and(|index| words.names.contains(&index));
+        let looks = counted || words.names.contains(&item);
+        if !item.starts_with('_') && !looks && !doc.is_empty(steps) {
             let message = format!(
                 "no step of this body looks at the item, which is called `{}`",
                 excerpt(&item)

@@ -255,11 +255,16 @@ impl<'a> Lower<'_, 'a> {
             let finding = Finding::new(codes::WRONG_KIND, node, message);
             self.found(finding.help("write `true` or `false`, without quotes"));
         }
-        for key in ["result", "key", "as", "accumulator", "catchParam"] {
+        for key in ["result", "key", "as", "index", "accumulator", "catchParam"] {
             let Some(node) = doc.get(step, key) else {
                 continue;
             };
-            if key == "key" && !self.binds_key(step) {
+            let other = match key {
+                "key" => !self.binds_key(step),
+                "index" => doc.get(step, "items").is_none(),
+                _ => false,
+            };
+            if other {
                 continue;
             }
             match doc.kind(node) {

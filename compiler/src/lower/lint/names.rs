@@ -503,8 +503,8 @@ impl<'a> Lower<'_, 'a> {
                 Finding::new(codes::LOST_ASSIGNMENT, node, text)
                     .offending(&name)
                     .help(
-                        "use `reduce` to carry a value from item to item, or `while`, whose body \
-                         has no variables of its own",
+                        "use `reduce` to carry a value from item to item, or `forEach`, whose \
+                         steps share the variables around them",
                     ),
             );
         }

@@ -1,10 +1,12 @@
 //! The root of a program: its version, its keys, its helpers.
 
 use super::{Finding, Lower, synonyms};
+use crate::ir::truthy;
 use a99_core::codes::find;
 use a99_core::diag::{codes, excerpt};
 use a99_core::grammar::{HELPER_KEYS, HELPER_REMARKS, PROGRAM_KEYS, ProgramKey, VERSIONS};
 use a99_core::json::{Kind, NodeId};
+use a99_core::sig::Form;
 
 fn names(keys: &'static [ProgramKey]) -> impl Iterator<Item = &'static str> {
     keys.iter().map(|key| key.name)
@@ -26,7 +28,7 @@ impl<'a> Lower<'_, 'a> {
                 let shown = Self::shown(&shown);
                 let text = format!("there is no version {} of the language", excerpt(&shown));
                 let finding = Finding::new(codes::UNKNOWN_VERSION, version, text);
-                let help = "write `\"a99\": 3`, or leave it out";
+                let help = "write `\"a99\": 4`, or leave it out";
                 self.found(finding.offending(&shown).help(help));
             }
         }
@@ -119,6 +121,22 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
+    /// What a step has that only a later version of the language means (D62).
+    pub(super) fn lint_version(&mut self, step: NodeId, form: Option<Form>) {
+        let counts = matches!(
+            form,
+            Some(Form::Map | Form::Filter | Form::Find | Form::Reduce)
+        );
+        let index = self.s.doc.get(step, "index");
+        let named = |node: &NodeId| truthy(self.s.doc, *node);
+        let Some(index) = index.filter(named).filter(|_| counts && !self.s.version_4) else {
+            return;
+        };
+        let text = "`index` means something from version 4 on, so it is ignored";
+        let finding = Finding::new(codes::NEEDS_VERSION, index, text);
+        self.found(finding.help("write `\"a99\": 4` at the root of the program"));
+    }
+
     fn lint_helper(&mut self, helper: NodeId) {
         let doc = self.s.doc;
         for (key, node) in doc.members(helper) {
@@ -179,7 +197,8 @@ impl<'a> Lower<'_, 'a> {
             let text = "this `return` ends the body for one item, not the program, and its value \
                         is dropped";
             let finding = Finding::new(codes::RETURN_IN_BODY, step, text);
-            let help = "bind the item's value to `result`; to leave early, use `find`, or `while`";
+            let help =
+                "bind the item's value to `result`; to leave early, use `find`, or `forEach`";
             self.found(finding.offending("return").help(help));
         }
     }

@@ -53,12 +53,13 @@ impl<'a> Lower<'_, 'a> {
         self.lint_result(step);
         self.lint_dropped(step, op, sig);
         self.lint_literals(step, op);
+        self.lint_version(step, sig.form);
         match sig.form {
             Some(Form::If) => self.lint_branches(step),
             Some(Form::Try) => self.lint_try_body(step),
-            Some(Form::Map | Form::Reduce | Form::Memoize | Form::Cache) if self.spend_on(step) => {
-                self.lint_body(step, op, sig.form.unwrap_or(Form::Map));
-            }
+            Some(
+                form @ (Form::Map | Form::Reduce | Form::ForEach | Form::Memoize | Form::Cache),
+            ) if self.spend_on(step) => self.lint_body(step, op, form),
             Some(Form::Return) => self.lint_return(step),
             _ => {}
         }

@@ -2,16 +2,19 @@
 
 /// The op that is meant by a name that is none, and how to write it.
 const ATOMS: &[(&str, &str)] = &[
-    ("forEach", "use `map {items, as, steps}`"),
-    ("foreach", "use `map {items, as, steps}`"),
-    ("each", "use `map {items, as, steps}`"),
+    ("foreach", "use `forEach {items, as, steps}`"),
     (
-        "for",
-        "use `map {items, as, steps}` over a list, or `while {condition, body}`",
+        "each",
+        "use `forEach {items, as, steps}`, or `map` for a list of results",
     ),
     (
+        "for",
+        "use `forEach {items, as, steps}` over a list, or `while {condition, body}`",
+    ),
+    ("forOf", "use `forEach {items, as, steps}`"),
+    (
         "loop",
-        "use `while {condition, body}`, or `map {items, as, steps}` over a list",
+        "use `while {condition, body}`, or `forEach {items, as, steps}` over a list",
     ),
     ("repeat", "use `while {condition, body}` with a counter"),
     (
@@ -119,10 +122,14 @@ const ATOMS: &[(&str, &str)] = &[
         "`then` is a key of `if`: `if {condition, then, else}`",
     ),
     (
-        "break",
-        "make the condition of `while` false: set a variable that it asks",
+        "next",
+        "use `continue`, which goes on with the next turn of a loop",
     ),
-    ("continue", "put the rest of the body into an `if`"),
+    ("last", "use `break`, which ends a loop"),
+    (
+        "stop",
+        "use `break` to end a loop, `return` to end the program",
+    ),
     ("throw", "use `Error {args: [\"text\"]}`"),
     ("raise", "use `Error {args: [\"text\"]}`"),
     ("error", "use `Error {args: [\"text\"]}`"),

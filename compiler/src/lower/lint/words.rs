@@ -146,8 +146,8 @@ pub(super) fn input_help(op: &str, key: &str) -> Option<&'static str> {
             "put another `if` into `else`: `\"else\": [{\"op\": \"if\", ...}]`"
         }
         ("try", "finally") => "there is no `finally`: put the steps after the `try`",
-        ("map" | "filter" | "find" | "reduce", "index" | "indexAs" | "i") => {
-            "there is no index: count in a variable, or make pairs with `Object.entries`"
+        ("map" | "filter" | "find" | "reduce" | "forEach", "indexAs" | "i" | "idx" | "counter") => {
+            "the name of an item's number is its `index`"
         }
         ("httpFetch", "params" | "query" | "qs") => "put the query into `url`",
         ("httpFetch", "timeout" | "timeoutMs") => {
